@@ -1,0 +1,44 @@
+/* Streams are queues of work on a device, in order within one and unordered between two; events order and
+ * time them. Streams and events may be used from any thread, one thread at a time each. */
+#ifndef RDNA_STREAM_H
+#define RDNA_STREAM_H
+
+#include "rdna/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rdna_stream rdna_stream;
+typedef struct rdna_event rdna_event;
+
+/* |priority| 0 is normal, negative is more urgent; clamped to what the device has. The stream keeps its
+ * device alive. */
+RDNA_CHECKED rdna_status rdna_stream_create(rdna_device *device, int priority, rdna_stream **out_stream);
+RDNA_API void rdna_stream_release(rdna_stream *stream); /* waits for its work; NULL is fine */
+/* The stream that calls without one of their own use. Borrowed from the device. */
+RDNA_API rdna_stream *rdna_device_default_stream(rdna_device *device);
+RDNA_API rdna_device *rdna_stream_device(rdna_stream *stream); /* borrowed */
+
+/* Waits for all work in the stream. Errors of that work surface here, once, and name the kernel. */
+RDNA_CHECKED rdna_status rdna_stream_synchronize(rdna_stream *stream);
+/* RDNA_OK when idle, RDNA_NOT_READY while work is under way. */
+RDNA_CHECKED rdna_status rdna_stream_query(rdna_stream *stream);
+/* Work put into |stream| from now on waits for |event|. The event may belong to another device. */
+RDNA_CHECKED rdna_status rdna_stream_wait(rdna_stream *stream, rdna_event *event);
+/* Runs |callback| on a thread of the driver once all earlier work is done. It must not call this library. */
+RDNA_CHECKED rdna_status rdna_stream_call(rdna_stream *stream, void (*callback)(void *), void *data);
+
+RDNA_CHECKED rdna_status rdna_event_create(rdna_device *device, bool timing, rdna_event **out_event);
+RDNA_API void rdna_event_release(rdna_event *event); /* NULL is fine */
+RDNA_CHECKED rdna_status rdna_event_record(rdna_event *event, rdna_stream *stream);
+RDNA_CHECKED rdna_status rdna_event_synchronize(rdna_event *event);
+RDNA_CHECKED rdna_status rdna_event_query(rdna_event *event); /* an event never recorded is ready */
+/* Milliseconds between two recorded, finished events with timing. On an emulated device the time is the
+ * host's and says nothing about a card. */
+RDNA_CHECKED rdna_status rdna_event_elapsed(rdna_event *start, rdna_event *end, float *out_ms);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,56 @@
+/* A tensor as operators see it: where the data is, what it holds, its shape. It owns nothing. */
+#ifndef RDNA_TENSOR_H
+#define RDNA_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rdna/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The values of the quantized types are laid out in blocks along the last dimension, as in GGUF files. */
+typedef enum rdna_dtype {
+  RDNA_F32 = 0,
+  RDNA_F16,
+  RDNA_BF16,
+  RDNA_F64,
+  RDNA_I8,
+  RDNA_U8,
+  RDNA_I16,
+  RDNA_I32,
+  RDNA_I64,
+  RDNA_BOOL,
+  RDNA_Q8_0, /* 32 values: f16 scale, 32 int8 */
+  RDNA_Q4_0, /* 32 values: f16 scale, 16 bytes of nibbles, offset 8 */
+  RDNA_Q4_K, /* 256 values: f16 d, f16 dmin, 12 bytes of 6-bit scales and mins, 128 bytes of nibbles */
+  RDNA_Q6_K, /* 256 values: 128 low nibbles, 64 high pairs, 16 int8 scales, f16 d */
+  RDNA_DTYPE_COUNT
+} rdna_dtype;
+
+#define RDNA_MAX_RANK 8
+
+typedef struct rdna_tensor {
+  void *data;
+  rdna_dtype dtype;
+  int rank;
+  int64_t shape[RDNA_MAX_RANK];  /* slowest dimension first */
+  int64_t stride[RDNA_MAX_RANK]; /* in elements; for quantized types the last is 1 and the others count values */
+} rdna_tensor;
+
+RDNA_API const char *rdna_dtype_name(rdna_dtype dtype); /* "f32", "q4_K"; "?" outside the enumeration */
+RDNA_API int rdna_dtype_block_values(rdna_dtype dtype); /* 1, 32 or 256 */
+RDNA_API size_t rdna_dtype_block_bytes(rdna_dtype dtype);
+/* Bytes of |count| contiguous values, a whole number of blocks; 0 when |count| is not, or is negative. */
+RDNA_API size_t rdna_dtype_bytes(rdna_dtype dtype, int64_t count);
+
+/* A contiguous tensor over |data|. |shape| has |rank| entries, slowest first. */
+RDNA_API rdna_tensor rdna_tensor_contiguous(void *data, rdna_dtype dtype, int rank, const int64_t *shape);
+RDNA_API int64_t rdna_tensor_count(const rdna_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* The manifest: every kernel by name, with its argument struct's size, its work-group, its host twin, and a
+ * maker of random cases, so that any kernel can be compared across drivers with the same bytes.
+ *
+ * A family of kernels is a folder of src/math with F_kernels.h (argument structs and one X-macro list),
+ * F.hip (device code), F_host.c (host twins, compiled once for each instruction set), F_cases.c (random
+ * cases) and F.c (operators). */
+#ifndef RDNA_KERNEL_MANIFEST_H
+#define RDNA_KERNEL_MANIFEST_H
+
+#include "base/random.h"
+#include "base/status.h"
+#include "rdna/kernel.h"
+#include "rdna/tensor.h"
+
+typedef void (*rdna__host_kernel)(const void *args, rdna_grid grid);
+
+enum { RDNA__CASE_MAX_BUFFERS = 12 };
+
+typedef enum rdna__buffer_role {
+  RDNA__IN,    /* filled before the run, must be unchanged after */
+  RDNA__OUT,   /* poisoned before the run, every value written and compared */
+  RDNA__INOUT  /* filled, then compared */
+} rdna__buffer_role;
+
+typedef struct rdna__case_buffer {
+  rdna__buffer_role role;
+  rdna_dtype dtype;
+  int64_t count;         /* values */
+  uint32_t args_offset;  /* where in the argument struct the pointer goes */
+  /* OUT/INOUT: |got - want| <= absolute + relative * |want|, from the dtype and the length of the sum; both 0
+   * asks for equal bits (a NaN matches any NaN). */
+  double absolute, relative;
+  /* a mask of untouched values inside OUT: NULL, or one byte a value, 1 = must keep its poison */
+  uint8_t *untouched;
+  void *data;            /* initial bytes, owned by the case */
+} rdna__case_buffer;
+
+typedef struct rdna__kernel_case {
+  char label[96];        /* shape and flags, for reports */
+  rdna_grid grid;
+  int buffer_count;
+  rdna__case_buffer buffers[RDNA__CASE_MAX_BUFFERS];
+  uint8_t args[512];     /* the argument struct, pointers still NULL */
+} rdna__kernel_case;
+
+typedef struct rdna__kernel_info {
+  const char *name;
+  const char *family;        /* the code object that holds it */
+  uint32_t args_size;
+  uint32_t group_threads;    /* the same on every GPU */
+  /* Fills |out_case| with case number |n| of an endless sequence: 0 is small, later ones random with odd sizes,
+   * NaN and infinities where they have meaning, empty extents. Buffers made with rdna__case_add. */
+  rdna_status (*make_case)(const struct rdna__kernel_info *kernel, rdna__random *random, int n,
+                           rdna__kernel_case *out_case);
+} rdna__kernel_info;
+
+/* The whole manifest, sorted by family. The math layer provides it; see src/math/manifest.c. */
+extern const rdna__kernel_info rdna__manifest[];
+extern const int rdna__manifest_count;
+/* Index of |name|, or -1. */
+int rdna__manifest_find(const char *name);
+
+/* Host twins by manifest index for the processor's best instruction set (RDNA_HOST_ISA=baseline|avx2|avx512
+ * lowers it). The math layer provides it. */
+rdna__host_kernel rdna__host_twin(int manifest_index);
+const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
+
+/* Adds a buffer to a case and returns its zeroed storage for the caller to fill (|count| values), or NULL when
+ * out of memory. */
+void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdna_dtype dtype, int64_t count,
+                     uint32_t args_offset);
+void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute, double relative); /* of the last buffer added */
+void rdna__case_free(rdna__kernel_case *kernel_case);
+
+typedef struct rdna__case_result {
+  bool passed;
+  char message[256];       /* the first difference: buffer, index, got, want */
+  double worst;            /* largest error over its bound */
+} rdna__case_result;
+
+/* Runs the case on |device| and on the host twin with guard zones and poison, and compares every buffer. */
+rdna_status rdna__case_run(rdna_device *device, const rdna__kernel_info *kernel, const rdna__kernel_case *kernel_case,
+                           rdna__case_result *out_result);
+
+#endif
