@@ -54,14 +54,15 @@ typedef struct rdna__kernel_info {
                            rdna__kernel_case *out_case);
 } rdna__kernel_info;
 
-/* The whole manifest, sorted by family. The math layer provides it; see src/math/manifest.c. */
+/* The whole manifest, sorted by family. Whoever is linked below this layer provides it: src/math/manifest.c, or a
+ * unit test of this layer with kernels of its own. */
 extern const rdna__kernel_info rdna__manifest[];
 extern const int rdna__manifest_count;
 /* Index of |name|, or -1. */
 int rdna__manifest_find(const char *name);
 
 /* Host twins by manifest index for the processor's best instruction set (RDNA_HOST_ISA=baseline|avx2|avx512
- * lowers it). The math layer provides it. */
+ * lowers it). Provided beside the manifest. */
 rdna__host_kernel rdna__host_twin(int manifest_index);
 const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
 
