@@ -1,5 +1,5 @@
 # Flags that every C target of the project shares.
-add_compile_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wno-unused-parameter -fno-math-errno -ffp-contract=off -fno-omit-frame-pointer)
+add_compile_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wno-unused-parameter -Wno-format-truncation -fno-math-errno -ffp-contract=off -fno-omit-frame-pointer)
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
 add_compile_definitions(_GNU_SOURCE)
 if(RDNA_WERROR)

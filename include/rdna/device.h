@@ -15,28 +15,28 @@ extern "C" {
 typedef struct rdna_device rdna_device;
 
 typedef struct rdna_device_info {
-  char name[128];             /* as the driver tells it; an emulated or host device says so here */
-  char driver[8];             /* "hip", "cuda", "host", "null" */
-  char arch[32];              /* "gfx1100", "sm_90", "x86-64-v4": what kernels are compiled for */
-  int index;                  /* within its driver, after ordering: discrete cards first */
-  int native_index;           /* the number that the driver's own library uses */
-  bool integrated;            /* shares the host's memory */
-  bool emulated;              /* an interpreted GPU: right, and slow */
-  uint64_t total_memory;      /* bytes */
-  int compute_units;          /* CUs (never WGPs), SMs, or host threads */
-  int wave_size;              /* threads that run in lockstep: 32 or 64; 1 on the host */
-  int max_group_threads;      /* threads in one work-group */
-  uint32_t max_group_memory;  /* bytes of LDS / shared memory in one work-group */
-  int clock_mhz;              /* 0 when unknown */
+  char name[128];                      /* as the driver tells it; an emulated or host device says so here */
+  char driver[8];                      /* "hip", "cuda", "host", "null" */
+  char arch[32];                       /* "gfx1100", "sm_90", "x86-64-v4": what kernels are compiled for */
+  int index;                           /* within its driver, after ordering: discrete cards first */
+  int native_index;                    /* the number that the driver's own library uses */
+  bool integrated;                     /* shares the host's memory */
+  bool emulated;                       /* an interpreted GPU: right, and slow */
+  uint64_t total_memory;               /* bytes */
+  int compute_units;                   /* CUs (never WGPs), SMs, or host threads */
+  int wave_size;                       /* threads that run in lockstep: 32 or 64; 1 on the host */
+  int max_group_threads;               /* threads in one work-group */
+  uint32_t max_group_memory;           /* bytes of LDS / shared memory in one work-group */
+  int clock_mhz;                       /* 0 when unknown */
   int pci_domain, pci_bus, pci_device; /* -1 when there is none */
 } rdna_device_info;
 
 typedef struct rdna_driver_info {
-  const char *name;           /* "hip", … */
-  rdna_status status;         /* RDNA_OK, or why it has no devices */
-  const char *message;        /* one sentence: what was loaded, or what is missing and what to do */
-  const char *library;        /* path of the vendor library in use, or "" */
-  const char *version;        /* the vendor runtime's version, or "" */
+  const char *name;    /* "hip", … */
+  rdna_status status;  /* RDNA_OK, or why it has no devices */
+  const char *message; /* one sentence: what was loaded, or what is missing and what to do */
+  const char *library; /* path of the vendor library in use, or "" */
+  const char *version; /* the vendor runtime's version, or "" */
   int device_count;
 } rdna_driver_info;
 

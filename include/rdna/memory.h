@@ -17,8 +17,8 @@ extern "C" {
  * asked, what is free, what is cached and who holds the most. */
 RDNA_CHECKED rdna_status rdna_memory_alloc(rdna_device *device, size_t size, rdna_stream *stream, void **out_data);
 /* As above, with a static string that snapshots and out-of-memory reports show as the holder. */
-RDNA_CHECKED rdna_status rdna_memory_alloc_named(rdna_device *device, size_t size, rdna_stream *stream, const char *holder,
-                                                 void **out_data);
+RDNA_CHECKED rdna_status rdna_memory_alloc_named(rdna_device *device, size_t size, rdna_stream *stream,
+                                                 const char *holder, void **out_data);
 /* Returns the block to the pool at once. NULL is fine. A pointer that is not the start of a live block is
  * RDNA_INVALID_ARGUMENT and changes nothing. */
 RDNA_CHECKED rdna_status rdna_memory_free(rdna_device *device, void *data);
@@ -32,17 +32,17 @@ RDNA_CHECKED rdna_status rdna_memory_set_fraction(rdna_device *device, double fr
 RDNA_CHECKED rdna_status rdna_memory_get_info(rdna_device *device, uint64_t *out_free, uint64_t *out_total);
 
 typedef struct rdna_memory_stats {
-  uint64_t allocated;       /* bytes in live blocks, rounded as the allocator rounds */
-  uint64_t requested;       /* bytes that callers asked for in those blocks */
-  uint64_t reserved;        /* bytes held from the driver, live or cached */
+  uint64_t allocated; /* bytes in live blocks, rounded as the allocator rounds */
+  uint64_t requested; /* bytes that callers asked for in those blocks */
+  uint64_t reserved;  /* bytes held from the driver, live or cached */
   uint64_t peak_allocated, peak_reserved;
-  uint64_t blocks;          /* live blocks */
+  uint64_t blocks; /* live blocks */
   uint64_t alloc_count, free_count;
-  uint64_t segment_count;   /* segments held from the driver */
+  uint64_t segment_count;               /* segments held from the driver */
   uint64_t driver_allocs, driver_frees; /* calls that reached the vendor's library */
-  uint64_t retries;         /* times the cache was emptied to satisfy a request */
+  uint64_t retries;                     /* times the cache was emptied to satisfy a request */
   uint64_t ooms;
-  double fragmentation;     /* 1 - largest cached block / cached bytes; 0 when nothing is cached */
+  double fragmentation; /* 1 - largest cached block / cached bytes; 0 when nothing is cached */
 } rdna_memory_stats;
 
 RDNA_API void rdna_memory_get_stats(rdna_device *device, rdna_memory_stats *out_stats);

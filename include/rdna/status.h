@@ -12,18 +12,18 @@ extern "C" {
 
 typedef enum rdna_status {
   RDNA_OK = 0,
-  RDNA_INVALID_ARGUMENT,  /* the caller asked for something that has no meaning */
-  RDNA_OUT_OF_MEMORY,     /* of the host or of a device; the sentence says which */
-  RDNA_NOT_FOUND,         /* no such device, kernel, file, tensor */
-  RDNA_UNSUPPORTED,       /* meaningful, but not offered by this device or build */
-  RDNA_UNAVAILABLE,       /* a driver or library that is not there, or does not answer */
-  RDNA_IO_ERROR,          /* the operating system refused a read or a write */
-  RDNA_BAD_DATA,          /* a file or message breaks its format */
-  RDNA_DEVICE_ERROR,      /* the device reported an error; the sentence names the kernel when known */
-  RDNA_DEVICE_LOST,       /* the device is gone; nothing on it can be used again */
-  RDNA_NOT_READY,         /* a query found work still under way; not an error */
-  RDNA_CANCELLED,         /* the caller's own callback asked to stop */
-  RDNA_INTERNAL           /* a broken invariant of this library */
+  RDNA_INVALID_ARGUMENT, /* the caller asked for something that has no meaning */
+  RDNA_OUT_OF_MEMORY,    /* of the host or of a device; the sentence says which */
+  RDNA_NOT_FOUND,        /* no such device, kernel, file, tensor */
+  RDNA_UNSUPPORTED,      /* meaningful, but not offered by this device or build */
+  RDNA_UNAVAILABLE,      /* a driver or library that is not there, or does not answer */
+  RDNA_IO_ERROR,         /* the operating system refused a read or a write */
+  RDNA_BAD_DATA,         /* a file or message breaks its format */
+  RDNA_DEVICE_ERROR,     /* the device reported an error; the sentence names the kernel when known */
+  RDNA_DEVICE_LOST,      /* the device is gone; nothing on it can be used again */
+  RDNA_NOT_READY,        /* a query found work still under way; not an error */
+  RDNA_CANCELLED,        /* the caller's own callback asked to stop */
+  RDNA_INTERNAL          /* a broken invariant of this library */
 } rdna_status;
 
 /* "OK", "INVALID_ARGUMENT", … ; "UNKNOWN" for a value outside the enumeration. Static. */

@@ -9,22 +9,28 @@
 #include "base/status.h"
 
 /* KEY, environment, kind (TEXT CHOICE INTEGER FLAG), default, choices or "low..high" or "", help */
-#define RDNA__CONFIG_TABLE(X)                                                                                        \
-  X(DRIVER, "RDNA_DRIVER", CHOICE, "auto", "auto|hip|cuda|host|null", "which driver 'auto' means")                   \
-  X(EMULATE, "RDNA_EMULATE", TEXT, "", "", "GPUs to emulate, such as gfx1100,gfx1030: the hip driver then loads "    \
-                                           "the emulator instead of AMD's library")                                  \
-  X(HIP_LIBRARY, "RDNA_HIP_LIBRARY", TEXT, "", "", "path of the libamdhip64 to load, before all other places")       \
-  X(CUDA_LIBRARY, "RDNA_CUDA_LIBRARY", TEXT, "", "", "path of the libcuda to load, before all other places")         \
-  X(KERNEL_PATH, "RDNA_KERNEL_PATH", TEXT, "", "", "folder of kernel packs, before the installed one")               \
-  X(HOST_ISA, "RDNA_HOST_ISA", CHOICE, "auto", "auto|baseline|avx2|avx512", "highest instruction set on the host")   \
-  X(THREADS, "RDNA_THREADS", INTEGER, "0", "0..1024", "host threads; 0 means one a processor")                       \
+#define RDNA__CONFIG_TABLE(X)                                                                                      \
+  X(DRIVER, "RDNA_DRIVER", CHOICE, "auto", "auto|hip|cuda|host|null", "which driver 'auto' means")                 \
+  X(EMULATE, "RDNA_EMULATE", TEXT, "", "",                                                                         \
+    "GPUs to emulate, such as gfx1100,gfx1030: the hip driver then loads "                                         \
+    "the emulator instead of AMD's library")                                                                       \
+  X(HIP_LIBRARY, "RDNA_HIP_LIBRARY", TEXT, "", "", "path of the libamdhip64 to load, before all other places")     \
+  X(CUDA_LIBRARY, "RDNA_CUDA_LIBRARY", TEXT, "", "", "path of the libcuda to load, before all other places")       \
+  X(KERNEL_PATH, "RDNA_KERNEL_PATH", TEXT, "", "", "folder of kernel packs, before the installed one")             \
+  X(HOST_ISA, "RDNA_HOST_ISA", CHOICE, "auto", "auto|baseline|avx2|avx512", "highest instruction set on the host") \
+  X(THREADS, "RDNA_THREADS", INTEGER, "0", "0..1024", "host threads; 0 means one a processor")                     \
   X(LOG, "RDNA_LOG", CHOICE, "warning", "error|warning|info|debug", "least severe message that is shown")
 
 #define RDNA__CONFIG_KEY(key, environment, kind, initial, choices, help) RDNA__CONFIG_##key,
 typedef enum rdna__config_key { RDNA__CONFIG_TABLE(RDNA__CONFIG_KEY) RDNA__CONFIG_COUNT } rdna__config_key;
 #undef RDNA__CONFIG_KEY
 
-typedef enum rdna__config_kind { RDNA__CONFIG_TEXT, RDNA__CONFIG_CHOICE, RDNA__CONFIG_INTEGER, RDNA__CONFIG_FLAG } rdna__config_kind;
+typedef enum rdna__config_kind {
+  RDNA__CONFIG_TEXT,
+  RDNA__CONFIG_CHOICE,
+  RDNA__CONFIG_INTEGER,
+  RDNA__CONFIG_FLAG
+} rdna__config_kind;
 
 typedef struct rdna__config_entry {
   const char *key;         /* "DRIVER" */

@@ -9,8 +9,8 @@ static _Thread_local char last_message[MESSAGE_BYTES];
 
 const char *rdna_status_name(rdna_status status) {
   static const char *const names[] = {
-      "OK",          "INVALID_ARGUMENT", "OUT_OF_MEMORY", "NOT_FOUND",   "UNSUPPORTED", "UNAVAILABLE", "IO_ERROR",
-      "BAD_DATA",    "DEVICE_ERROR",     "DEVICE_LOST",   "NOT_READY",   "CANCELLED",   "INTERNAL",
+      "OK",       "INVALID_ARGUMENT", "OUT_OF_MEMORY", "NOT_FOUND", "UNSUPPORTED", "UNAVAILABLE", "IO_ERROR",
+      "BAD_DATA", "DEVICE_ERROR",     "DEVICE_LOST",   "NOT_READY", "CANCELLED",   "INTERNAL",
   };
   unsigned index = (unsigned)status;
   return index < sizeof names / sizeof *names ? names[index] : "UNKNOWN";

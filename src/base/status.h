@@ -15,9 +15,9 @@ __attribute__((format(printf, 2, 3))) rdna_status rdna__annotate(rdna_status cod
 /* Sets the sentence of a failure that happened on another thread. */
 void rdna__set_last_error(const char *message);
 
-#define RDNA_TRY(expression)                           \
-  do {                                                 \
-    rdna_status rdna_try_status_ = (expression);       \
+#define RDNA_TRY(expression)                                  \
+  do {                                                        \
+    rdna_status rdna_try_status_ = (expression);              \
     if (rdna_try_status_ != RDNA_OK) return rdna_try_status_; \
   } while (0)
 

@@ -16,19 +16,19 @@ typedef struct rdna__driver_event rdna__driver_event;
 typedef struct rdna__driver_module rdna__driver_module;
 
 typedef enum rdna__code_format {
-  RDNA__CODE_HOST,   /* no image: a kernel is a C function */
-  RDNA__CODE_HSACO,  /* an AMD code object for info.arch */
-  RDNA__CODE_PTX     /* NUL-terminated PTX; the image size counts the NUL */
+  RDNA__CODE_HOST,  /* no image: a kernel is a C function */
+  RDNA__CODE_HSACO, /* an AMD code object for info.arch */
+  RDNA__CODE_PTX    /* NUL-terminated PTX; the image size counts the NUL */
 } rdna__code_format;
 
 /* A kernel as the drivers see it. */
 typedef struct rdna__driver_function {
-  const char *name;                       /* for error sentences; lives as long as the device */
-  void *handle;                           /* hipFunction_t, CUfunction */
+  const char *name;                                        /* for error sentences; lives as long as the device */
+  void *handle;                                            /* hipFunction_t, CUfunction */
   void (*host_function)(const void *args, rdna_grid grid); /* host driver only */
-  uint32_t group_threads;                 /* one-dimensional work-group size */
-  uint32_t dynamic_group_memory;          /* bytes of LDS asked for at launch */
-  uint32_t args_size;                     /* bytes of the argument struct */
+  uint32_t group_threads;                                  /* one-dimensional work-group size */
+  uint32_t dynamic_group_memory;                           /* bytes of LDS asked for at launch */
+  uint32_t args_size;                                      /* bytes of the argument struct */
 } rdna__driver_function;
 
 typedef enum rdna__copy_kind { RDNA__COPY_TO_DEVICE, RDNA__COPY_TO_HOST, RDNA__COPY_ON_DEVICE } rdna__copy_kind;

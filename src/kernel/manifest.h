@@ -17,37 +17,37 @@ typedef void (*rdna__host_kernel)(const void *args, rdna_grid grid);
 enum { RDNA__CASE_MAX_BUFFERS = 12 };
 
 typedef enum rdna__buffer_role {
-  RDNA__IN,    /* filled before the run, must be unchanged after */
-  RDNA__OUT,   /* poisoned before the run, every value written and compared */
-  RDNA__INOUT  /* filled, then compared */
+  RDNA__IN,   /* filled before the run, must be unchanged after */
+  RDNA__OUT,  /* poisoned before the run, every value written and compared */
+  RDNA__INOUT /* filled, then compared */
 } rdna__buffer_role;
 
 typedef struct rdna__case_buffer {
   rdna__buffer_role role;
   rdna_dtype dtype;
-  int64_t count;         /* values */
-  uint32_t args_offset;  /* where in the argument struct the pointer goes */
+  int64_t count;        /* values */
+  uint32_t args_offset; /* where in the argument struct the pointer goes */
   /* OUT/INOUT: |got - want| <= absolute + relative * |want|, from the dtype and the length of the sum; both 0
    * asks for equal bits (a NaN matches any NaN). */
   double absolute, relative;
   /* a mask of untouched values inside OUT: NULL, or one byte a value, 1 = must keep its poison */
   uint8_t *untouched;
-  void *data;            /* initial bytes, owned by the case */
+  void *data; /* initial bytes, owned by the case */
 } rdna__case_buffer;
 
 typedef struct rdna__kernel_case {
-  char label[96];        /* shape and flags, for reports */
+  char label[96]; /* shape and flags, for reports */
   rdna_grid grid;
   int buffer_count;
   rdna__case_buffer buffers[RDNA__CASE_MAX_BUFFERS];
-  uint8_t args[512];     /* the argument struct, pointers still NULL */
+  uint8_t args[512]; /* the argument struct, pointers still NULL */
 } rdna__kernel_case;
 
 typedef struct rdna__kernel_info {
   const char *name;
-  const char *family;        /* the code object that holds it */
+  const char *family; /* the code object that holds it */
   uint32_t args_size;
-  uint32_t group_threads;    /* the same on every GPU */
+  uint32_t group_threads; /* the same on every GPU */
   /* Fills |out_case| with case number |n| of an endless sequence: 0 is small, later ones random with odd sizes,
    * NaN and infinities where they have meaning, empty extents. Buffers made with rdna__case_add. */
   rdna_status (*make_case)(const struct rdna__kernel_info *kernel, rdna__random *random, int n,
@@ -70,13 +70,14 @@ const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
  * out of memory. */
 void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdna_dtype dtype, int64_t count,
                      uint32_t args_offset);
-void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute, double relative); /* of the last buffer added */
+void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute,
+                          double relative); /* of the last buffer added */
 void rdna__case_free(rdna__kernel_case *kernel_case);
 
 typedef struct rdna__case_result {
   bool passed;
-  char message[256];       /* the first difference: buffer, index, got, want */
-  double worst;            /* largest error over its bound */
+  char message[256]; /* the first difference: buffer, index, got, want */
+  double worst;      /* largest error over its bound */
 } rdna__case_result;
 
 /* Runs the case on |device| and on the host twin with guard zones and poison, and compares every buffer. */
