@@ -1,0 +1,336 @@
+/* What every .hip file starts with: the only place that knows whose GPU it is compiled for.
+ *
+ * Freestanding: no vendor header is read. A kernel is written as
+ *
+ *     RDNA_KERNEL(256) fill_u32(struct fill_args a) { ... thread_id() ... group_id_x() ... }
+ *
+ * with a one-dimensional work-group whose size is the macro's argument, a multiple of 64, and a grid of up to
+ * three dimensions. Floating point is not contracted: write fma_f32 where one rounding is wanted, so that the
+ * host twin can do the same. */
+#ifndef RDNA_KERNEL_PRELUDE_H
+#define RDNA_KERNEL_PRELUDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__AMDGCN__) && !defined(__NVPTX__)
+#error "prelude.h is for GPU code; a host twin includes kernel/host.h"
+#endif
+
+#define RDNA_DEVICE static inline __attribute__((device, always_inline))
+#define RDNA_SHARED __attribute__((shared))
+#define RDNA_RESTRICT __restrict__
+
+#ifdef __AMDGCN__
+#define RDNA_AMD 1
+#define RDNA_KERNEL(threads) \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), visibility("default"))) void
+#if defined(__GFX9__)
+#define WAVE_SIZE 64
+#else
+#define WAVE_SIZE 32
+#endif
+#else
+#define RDNA_NVIDIA 1
+#define RDNA_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads))) void
+#define WAVE_SIZE 32
+#endif
+
+/* Types. Vectors are indexed as arrays or by .x .y .z .w; comparison gives a mask vector. */
+typedef float float2 __attribute__((ext_vector_type(2)));
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int32_t int2 __attribute__((ext_vector_type(2)));
+typedef int32_t int4 __attribute__((ext_vector_type(4)));
+typedef int32_t int8 __attribute__((ext_vector_type(8)));
+typedef uint32_t uint2 __attribute__((ext_vector_type(2)));
+typedef uint32_t uint4 __attribute__((ext_vector_type(4)));
+typedef _Float16 half;
+typedef _Float16 half2 __attribute__((ext_vector_type(2)));
+typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+typedef _Float16 half8 __attribute__((ext_vector_type(8)));
+typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+
+template <typename to, typename from> RDNA_DEVICE to bits_as(from v) {
+  static_assert(sizeof(to) == sizeof(from), "bits_as keeps the size");
+  return __builtin_bit_cast(to, v);
+}
+
+/* Where this thread is. */
+#ifdef RDNA_AMD
+RDNA_DEVICE uint32_t thread_id(void) { return __builtin_amdgcn_workitem_id_x(); }
+RDNA_DEVICE uint32_t group_id_x(void) { return __builtin_amdgcn_workgroup_id_x(); }
+RDNA_DEVICE uint32_t group_id_y(void) { return __builtin_amdgcn_workgroup_id_y(); }
+RDNA_DEVICE uint32_t group_id_z(void) { return __builtin_amdgcn_workgroup_id_z(); }
+/* From the dispatch packet; groups are one-dimensional, so y and z count groups as they are. */
+RDNA_DEVICE uint32_t group_count_x(void) {
+  return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
+}
+RDNA_DEVICE uint32_t group_count_y(void) { return __builtin_amdgcn_grid_size_y(); }
+RDNA_DEVICE uint32_t group_count_z(void) { return __builtin_amdgcn_grid_size_z(); }
+#else
+RDNA_DEVICE uint32_t thread_id(void) { return __nvvm_read_ptx_sreg_tid_x(); }
+RDNA_DEVICE uint32_t group_id_x(void) { return __nvvm_read_ptx_sreg_ctaid_x(); }
+RDNA_DEVICE uint32_t group_id_y(void) { return __nvvm_read_ptx_sreg_ctaid_y(); }
+RDNA_DEVICE uint32_t group_id_z(void) { return __nvvm_read_ptx_sreg_ctaid_z(); }
+RDNA_DEVICE uint32_t group_count_x(void) { return __nvvm_read_ptx_sreg_nctaid_x(); }
+RDNA_DEVICE uint32_t group_count_y(void) { return __nvvm_read_ptx_sreg_nctaid_y(); }
+RDNA_DEVICE uint32_t group_count_z(void) { return __nvvm_read_ptx_sreg_nctaid_z(); }
+#endif
+RDNA_DEVICE uint32_t lane_id(void) { return thread_id() & (WAVE_SIZE - 1); }
+RDNA_DEVICE uint32_t wave_uniform_u32(uint32_t v); /* |v|, known to be the same in all lanes, in a scalar register */
+RDNA_DEVICE uint32_t wave_id(void) { return wave_uniform_u32(thread_id() / WAVE_SIZE); }
+
+/* Barriers. group_barrier: all threads of the group have arrived and see each other's LDS and global writes.
+ * wave_barrier: the same for the lanes of a wave. Every thread of the group (wave) must reach it. */
+#ifdef RDNA_AMD
+RDNA_DEVICE void group_barrier(void) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+RDNA_DEVICE void wave_barrier(void) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+#else
+RDNA_DEVICE void group_barrier(void) { __syncthreads(); }
+RDNA_DEVICE void wave_barrier(void) { __nvvm_bar_warp_sync(0xffffffffu); }
+#endif
+
+/* Shuffles: all lanes of the wave must be active. */
+#ifdef RDNA_AMD
+RDNA_DEVICE uint32_t wave_uniform_u32(uint32_t v) { return __builtin_amdgcn_readfirstlane(v); }
+RDNA_DEVICE uint32_t wave_shuffle_u32(uint32_t v, uint32_t lane) { return __builtin_amdgcn_ds_bpermute(lane * 4, v); }
+RDNA_DEVICE uint32_t wave_shuffle_xor_u32(uint32_t v, uint32_t mask) {
+  /* A constant mask folds to one case: data-parallel primitives within 16 lanes (ISA guides, "DPP"), the LDS
+   * crossbar beyond. */
+  switch (mask) {
+    case 1: return __builtin_amdgcn_mov_dpp(v, 0xb1, 0xf, 0xf, true); /* quad_perm 1,0,3,2 */
+    case 2: return __builtin_amdgcn_mov_dpp(v, 0x4e, 0xf, 0xf, true); /* quad_perm 2,3,0,1 */
+#if WAVE_SIZE == 32
+    case 4: return __builtin_amdgcn_mov_dpp(v, 0x164, 0xf, 0xf, true); /* row_xmask:4 */
+    case 8: return __builtin_amdgcn_mov_dpp(v, 0x168, 0xf, 0xf, true); /* row_xmask:8 */
+    case 16: return __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
+#else
+    case 4: return __builtin_amdgcn_ds_swizzle(v, 4 << 10 | 0x1f);
+    case 8: return __builtin_amdgcn_mov_dpp(v, 0x128, 0xf, 0xf, true); /* row_ror:8 */
+    case 16: return __builtin_amdgcn_ds_swizzle(v, 16 << 10 | 0x1f);
+#endif
+    default: return wave_shuffle_u32(v, lane_id() ^ mask);
+  }
+}
+RDNA_DEVICE uint64_t wave_ballot(bool v) {
+#if WAVE_SIZE == 32
+  return __builtin_amdgcn_ballot_w32(v);
+#else
+  return __builtin_amdgcn_ballot_w64(v);
+#endif
+}
+#else
+RDNA_DEVICE uint32_t wave_uniform_u32(uint32_t v) { return v; }
+RDNA_DEVICE uint32_t wave_shuffle_u32(uint32_t v, uint32_t lane) {
+  return __nvvm_shfl_sync_idx_i32(0xffffffffu, v, lane, 31);
+}
+RDNA_DEVICE uint32_t wave_shuffle_xor_u32(uint32_t v, uint32_t mask) {
+  return __nvvm_shfl_sync_bfly_i32(0xffffffffu, v, mask, 31);
+}
+RDNA_DEVICE uint64_t wave_ballot(bool v) { return __nvvm_vote_ballot_sync(0xffffffffu, v); }
+#endif
+RDNA_DEVICE bool wave_any(bool v) { return wave_ballot(v) != 0; }
+RDNA_DEVICE bool wave_all(bool v) { return wave_ballot(!v) == 0; }
+RDNA_DEVICE float wave_shuffle_f32(float v, uint32_t lane) {
+  return bits_as<float>(wave_shuffle_u32(bits_as<uint32_t>(v), lane));
+}
+RDNA_DEVICE float wave_shuffle_xor_f32(float v, uint32_t mask) {
+  return bits_as<float>(wave_shuffle_xor_u32(bits_as<uint32_t>(v), mask));
+}
+
+/* Arithmetic with the hardware's own instructions. */
+RDNA_DEVICE float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+/* A NaN in either operand gives NaN (IEEE 754-2019 maximum), unlike fmaxf; the host twin writes it the same. */
+RDNA_DEVICE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
+RDNA_DEVICE float min_f32(float a, float b) { return a < b || a != a ? a : b; }
+RDNA_DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
+RDNA_DEVICE uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+RDNA_DEVICE float abs_f32(float a) { return __builtin_fabsf(a); }
+RDNA_DEVICE float sqrt_f32(float a) { return __builtin_sqrtf(a); } /* correctly rounded */
+RDNA_DEVICE float rint_f32(float a) { return __builtin_rintf(a); } /* to even */
+RDNA_DEVICE float infinity_f32(void) { return __builtin_inff(); }
+/* About 1 ulp, subnormal inputs or results may become zero: where the tolerance allows it. */
+#ifdef RDNA_AMD
+RDNA_DEVICE float fast_exp2(float v) { return __builtin_amdgcn_exp2f(v); }
+RDNA_DEVICE float fast_log2(float v) { return __builtin_amdgcn_logf(v); }
+RDNA_DEVICE float fast_rsqrt(float v) { return __builtin_amdgcn_rsqf(v); }
+RDNA_DEVICE float fast_rcp(float v) { return __builtin_amdgcn_rcpf(v); }
+#else
+RDNA_DEVICE float fast_exp2(float v) { return __nvvm_ex2_approx_ftz_f(v); }
+RDNA_DEVICE float fast_log2(float v) { return __nvvm_lg2_approx_ftz_f(v); }
+RDNA_DEVICE float fast_rsqrt(float v) { return __nvvm_rsqrt_approx_ftz_f(v); }
+RDNA_DEVICE float fast_rcp(float v) { return __nvvm_rcp_approx_ftz_f(v); }
+#endif
+RDNA_DEVICE float fast_exp(float v) { return fast_exp2(v * 1.4426950408889634f); }
+
+/* c + sum of the four signed byte products. */
+RDNA_DEVICE int32_t dot4_i8(int32_t a, int32_t b, int32_t c) {
+#if defined(RDNA_NVIDIA)
+  int32_t d;
+  asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+#elif defined(__GFX11__) || defined(__GFX12__)
+  return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || \
+    defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__)
+  return __builtin_amdgcn_sdot4(a, b, c, false);
+#else
+  for (int i = 0; i < 32; i += 8) c += (int32_t)(int8_t)(a >> i) * (int32_t)(int8_t)(b >> i);
+  return c;
+#endif
+}
+/* c + a.x * b.x + a.y * b.y in f32; products exact, sums rounded in an order that differs between targets. */
+RDNA_DEVICE float dot2_f16(half2 a, half2 b, float c) {
+#if defined(__GFX11__) || defined(__GFX12__) || defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || \
+    defined(__gfx942__) || defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__)
+  return __builtin_amdgcn_fdot2(a, b, c, false);
+#else
+  return fma_f32((float)a.y, (float)b.y, fma_f32((float)a.x, (float)b.x, c));
+#endif
+}
+
+/* Atomics on LDS or global memory, relaxed, of the whole device. They return the old value. */
+#ifdef RDNA_AMD
+RDNA_DEVICE float atomic_add_f32(float *p, float v) {
+  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+RDNA_DEVICE uint32_t atomic_add_u32(uint32_t *p, uint32_t v) {
+  return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+RDNA_DEVICE uint32_t atomic_max_u32(uint32_t *p, uint32_t v) {
+  return __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+RDNA_DEVICE uint32_t atomic_or_u32(uint32_t *p, uint32_t v) {
+  return __hip_atomic_fetch_or(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/* Stores |v| if *p is |expected|. */
+RDNA_DEVICE uint32_t atomic_swap_if_u32(uint32_t *p, uint32_t expected, uint32_t v) {
+  __hip_atomic_compare_exchange_strong(p, &expected, v, __ATOMIC_RELAXED, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  return expected;
+}
+#else
+RDNA_DEVICE float atomic_add_f32(float *p, float v) { return __nvvm_atom_add_gen_f(p, v); }
+RDNA_DEVICE uint32_t atomic_add_u32(uint32_t *p, uint32_t v) { return __nvvm_atom_add_gen_i((int *)p, (int)v); }
+RDNA_DEVICE uint32_t atomic_max_u32(uint32_t *p, uint32_t v) { return __nvvm_atom_max_gen_ui(p, v); }
+RDNA_DEVICE uint32_t atomic_or_u32(uint32_t *p, uint32_t v) { return __nvvm_atom_or_gen_i((int *)p, (int)v); }
+RDNA_DEVICE uint32_t atomic_swap_if_u32(uint32_t *p, uint32_t expected, uint32_t v) {
+  return __nvvm_atom_cas_gen_i((int *)p, (int)expected, (int)v);
+}
+#endif
+
+/* 16-bit floats as they lie in memory. */
+RDNA_DEVICE float f16_to_f32(uint16_t v) { return (float)bits_as<half>(v); }
+RDNA_DEVICE uint16_t f32_to_f16(float v) { return bits_as<uint16_t>((half)v); } /* to nearest even; overflow is inf */
+RDNA_DEVICE float bf16_to_f32(uint16_t v) { return bits_as<float>((uint32_t)v << 16); }
+RDNA_DEVICE uint16_t f32_to_bf16(float v) { /* to nearest even; a NaN stays one */
+  uint32_t u = bits_as<uint32_t>(v);
+  uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
+  return (uint16_t)(v != v ? u >> 16 | 0x40 : rounded);
+}
+RDNA_DEVICE float2 f16x2_to_f32(uint32_t v) {
+  half2 h = bits_as<half2>(v);
+  return float2{(float)h.x, (float)h.y};
+}
+RDNA_DEVICE uint32_t f32_to_f16x2(float low, float high) { return bits_as<uint32_t>(half2{(half)low, (half)high}); }
+RDNA_DEVICE float2 bf16x2_to_f32(uint32_t v) {
+  return float2{bits_as<float>(v << 16), bits_as<float>(v & 0xffff0000u)};
+}
+RDNA_DEVICE uint32_t f32_to_bf16x2(float low, float high) {
+  return (uint32_t)f32_to_bf16(low) | (uint32_t)f32_to_bf16(high) << 16;
+}
+
+/* Vector access; the address must be a multiple of the vector's size. Streaming: will not be read again soon. */
+template <typename vector> RDNA_DEVICE vector load_as(const void *p) { return *(const vector *)p; }
+template <typename vector> RDNA_DEVICE void store_as(void *p, vector v) { *(vector *)p = v; }
+template <typename vector> RDNA_DEVICE vector load_streaming(const void *p) {
+  return __builtin_nontemporal_load((const vector *)p);
+}
+template <typename vector> RDNA_DEVICE void store_streaming(void *p, vector v) {
+  __builtin_nontemporal_store(v, (vector *)p);
+}
+RDNA_DEVICE float4 load_f32x4(const float *p) { return load_as<float4>(p); }
+RDNA_DEVICE void store_f32x4(float *p, float4 v) { store_as<float4>(p, v); }
+RDNA_DEVICE uint4 load_u32x4(const void *p) { return load_as<uint4>(p); }
+RDNA_DEVICE void store_u32x4(void *p, uint4 v) { store_as<uint4>(p, v); }
+
+/* Reductions over the wave; all lanes get the result. */
+#define RDNA_WAVE_REDUCE_(name, type, shuffle, combine)                        \
+  RDNA_DEVICE type name(type v) {                                              \
+    _Pragma("unroll") for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {   \
+      type other = shuffle(v, mask);                                           \
+      v = combine;                                                             \
+    }                                                                          \
+    return v;                                                                  \
+  }
+RDNA_WAVE_REDUCE_(wave_sum_f32, float, wave_shuffle_xor_f32, v + other)
+RDNA_WAVE_REDUCE_(wave_max_f32, float, wave_shuffle_xor_f32, max_f32(v, other))
+RDNA_WAVE_REDUCE_(wave_min_f32, float, wave_shuffle_xor_f32, min_f32(v, other))
+RDNA_WAVE_REDUCE_(wave_sum_u32, uint32_t, wave_shuffle_xor_u32, v + other)
+RDNA_WAVE_REDUCE_(wave_max_u32, uint32_t, wave_shuffle_xor_u32, max_u32(v, other))
+RDNA_WAVE_REDUCE_(wave_min_u32, uint32_t, wave_shuffle_xor_u32, min_u32(v, other))
+#undef RDNA_WAVE_REDUCE_
+
+/* Reductions over the group of |threads|; all threads get the result and all must call. |scratch| is
+ * RDNA_SHARED of threads / WAVE_SIZE values (GROUP_SCRATCH(threads)) and may be used again at once. */
+#define GROUP_SCRATCH(threads) ((threads) / WAVE_SIZE)
+#define RDNA_GROUP_REDUCE_(name, type, wave_reduce, identity)                       \
+  template <int threads> RDNA_DEVICE type name(type v, type *scratch) {             \
+    constexpr int waves = threads / WAVE_SIZE;                                      \
+    static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group");   \
+    v = wave_reduce(v);                                                             \
+    if (waves == 1) return v;                                                       \
+    group_barrier();                                                                \
+    if (lane_id() == 0) scratch[wave_id()] = v;                                     \
+    group_barrier();                                                                \
+    return wave_reduce(lane_id() < waves ? scratch[lane_id()] : (type)identity);    \
+  }
+RDNA_GROUP_REDUCE_(group_sum_f32, float, wave_sum_f32, 0)
+RDNA_GROUP_REDUCE_(group_max_f32, float, wave_max_f32, -__builtin_inff())
+RDNA_GROUP_REDUCE_(group_min_f32, float, wave_min_f32, __builtin_inff())
+RDNA_GROUP_REDUCE_(group_sum_u32, uint32_t, wave_sum_u32, 0)
+RDNA_GROUP_REDUCE_(group_max_u32, uint32_t, wave_max_u32, 0)
+RDNA_GROUP_REDUCE_(group_min_u32, uint32_t, wave_min_u32, 0xffffffffu)
+#undef RDNA_GROUP_REDUCE_
+
+/* The largest value and where it is; a NaN is larger than any number, the lowest index wins a tie. */
+struct value_index {
+  float value;
+  uint32_t index;
+};
+RDNA_DEVICE bool value_index_before(value_index a, value_index b) {
+  bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+  if (a_nan != b_nan) return a_nan;
+  if (!a_nan && a.value != b.value) return a.value > b.value;
+  return a.index < b.index;
+}
+RDNA_DEVICE value_index wave_argmax_f32(value_index v) {
+#pragma unroll
+  for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+    value_index other = {wave_shuffle_xor_f32(v.value, mask), wave_shuffle_xor_u32(v.index, mask)};
+    if (value_index_before(other, v)) v = other;
+  }
+  return v;
+}
+template <int threads> RDNA_DEVICE value_index group_argmax_f32(value_index v, value_index *scratch) {
+  constexpr int waves = threads / WAVE_SIZE;
+  static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group");
+  v = wave_argmax_f32(v);
+  if (waves == 1) return v;
+  group_barrier();
+  if (lane_id() == 0) scratch[wave_id()] = v;
+  group_barrier();
+  value_index none = {-__builtin_inff(), 0xffffffffu};
+  return wave_argmax_f32(lane_id() < waves ? scratch[lane_id()] : none);
+}
+
+#endif
