@@ -1,0 +1,211 @@
+// Instructions of AMD's RDNA GPUs: machine words in, one struct out, and back to text.
+//
+// The opcode is shared by all targets and named as on GFX11 (EMU_V_ADD_NC_U32, EMU_GLOBAL_LOAD_B32); what a target
+// calls it and how it encodes it stands in one row of ops_*.def. Whoever executes needs no target to read an
+// emu_inst, except for what the row does not say (the bit fields of s_waitcnt: emu_isa_waitcnt).
+//
+// Sources: AMD "RDNA2" and "RDNA3 Instruction Set Architecture" reference guides; LLVM's assembler for the text.
+// Pure functions of their arguments: safe from any thread, no allocation.
+#ifndef EMULATOR_ISA_ISA_H
+#define EMULATOR_ISA_ISA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum emu_target { EMU_GFX1030, EMU_GFX1100, EMU_TARGET_COUNT };
+
+enum emu_op {
+  EMU_OP_NONE,
+#define OP(name, ...) EMU_##name,
+#include "isa/ops.def"
+#undef OP
+  EMU_OP_COUNT
+};
+
+// The base encoding of an instruction. A VOP1, VOP2 or VOPC opcode that is written in its 64-bit form has format
+// EMU_VOP3; DPP and SDWA are recorded apart (emu_inst.lanes).
+enum emu_format {
+  EMU_SOP1,
+  EMU_SOP2,
+  EMU_SOPC,
+  EMU_SOPK,
+  EMU_SOPP,
+  EMU_SMEM,
+  EMU_VOP1,
+  EMU_VOP2,
+  EMU_VOPC,
+  EMU_VOP3,  // also the form with a scalar destination ("VOP3SD")
+  EMU_VOP3P,
+  EMU_VOPD,
+  EMU_DS,
+  EMU_FLAT,
+  EMU_GLOBAL,
+  EMU_SCRATCH,
+  EMU_MUBUF,
+  EMU_MTBUF,
+  EMU_LDSDIR,
+  EMU_FORMAT_COUNT
+};
+
+enum emu_operand_kind {
+  EMU_OPERAND_NONE,
+  EMU_OPERAND_SCALAR,    // reg: a scalar register, numbered the same on every target, see EMU_VCC_LO …
+  EMU_OPERAND_VECTOR,    // reg: 0..255
+  EMU_OPERAND_CONSTANT,  // value: inline constant or literal, already widened to `type`
+  EMU_OPERAND_SPECIAL,   // reg: enum emu_special
+};
+
+// Scalar registers: s0..s105, then these. GFX10 swaps M0 and NULL in its encoding; here they are always so.
+// A 64-bit operand at VCC_LO is VCC, at EXEC_LO it is EXEC. NULL reads 0 and swallows writes.
+enum {
+  EMU_VCC_LO = 106,
+  EMU_VCC_HI = 107,
+  EMU_TTMP0 = 108,
+  EMU_NULL = 124,
+  EMU_M0 = 125,
+  EMU_EXEC_LO = 126,
+  EMU_EXEC_HI = 127,
+  EMU_SCALAR_COUNT = 128
+};
+
+enum emu_special {
+  EMU_SHARED_BASE = 235,
+  EMU_SHARED_LIMIT = 236,
+  EMU_PRIVATE_BASE = 237,
+  EMU_PRIVATE_LIMIT = 238,
+  EMU_POPS_EXITING_WAVE_ID = 239,
+  EMU_VCCZ = 251,
+  EMU_EXECZ = 252,
+  EMU_SCC = 253,
+  EMU_LDS_DIRECT = 254
+};
+
+// What an operand's bits mean. It decides how constants widen: an inline float takes the operand's own format
+// (1.0 is 0x3c00 for F16, 0x3f800000 for F32 and for 32-bit integers, a double for every 64-bit type); in packed
+// types the constant fills the low half and the high half is zero for floats, the sign for integers. A literal is
+// the high word of F64, sign-extended to I64 and zero-extended to the other 64-bit types.
+enum emu_type {
+#define EMU_TYPES(X)                                                                                                  \
+  X(NONE, 0) X(B8, 1) X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)      \
+  X(PK16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2)     \
+  X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE, 0)
+#define X(name, dwords) EMU_##name,
+  EMU_TYPES(X)
+#undef X
+  EMU_TYPE_COUNT
+};
+// MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment, its dwords stand in the operand.
+
+struct emu_operand {
+  uint8_t kind;    // enum emu_operand_kind
+  uint8_t type;    // enum emu_type
+  uint8_t dwords;  // registers that it spans; 0 when kind is NONE
+  bool literal;    // CONSTANT: came from the literal word
+  uint16_t reg;
+  bool neg : 1;        // negate after abs; VOP3P: of the low half (neg_lo)
+  bool abs : 1;
+  bool sext : 1;       // SDWA: sign-extend the selected part
+  bool high : 1;       // 16-bit operand: the high half of the register (op_sel, GFX11 `.h`, fma_mix op_sel)
+  bool neg_high : 1;   // VOP3P: negate the high half's operand
+  bool high_high : 1;  // VOP3P: op_sel_hi; the high result takes the high half. fma_mix: the source is f16
+  uint64_t value;
+};
+
+enum emu_lanes { EMU_LANES_PLAIN, EMU_LANES_DPP16, EMU_LANES_DPP8, EMU_LANES_SDWA };
+
+// DPP16 controls, as encoded in 9 bits.
+enum {
+  EMU_DPP_QUAD_PERM = 0x000,  // ..0x0ff
+  EMU_DPP_ROW_SHL = 0x100,    // +1..15
+  EMU_DPP_ROW_SHR = 0x110,
+  EMU_DPP_ROW_ROR = 0x120,
+  EMU_DPP_ROW_MIRROR = 0x140,
+  EMU_DPP_ROW_HALF_MIRROR = 0x141,
+  EMU_DPP_ROW_SHARE = 0x150,
+  EMU_DPP_ROW_XMASK = 0x160
+};
+
+enum emu_sdwa_select { EMU_BYTE_0, EMU_BYTE_1, EMU_BYTE_2, EMU_BYTE_3, EMU_WORD_0, EMU_WORD_1, EMU_DWORD };
+enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
+
+// Where operands stand, by format (a field that the instruction lacks has kind NONE):
+//   SOP*    dst = sdst, src = ssrc0, ssrc1. SOPK, SOPP: imm is simm16, sign-extended. s_setreg_imm32: src[0] literal.
+//           SOPK that reads its destination (s_addk, s_cmpk): the register is src[0], and dst where it is written.
+//   VOP*    dst = vdst (or the scalar of v_readlane), sdst = carry or compare mask out (VCC, EXEC when implied),
+//           src in the order of the mnemonic's operands; implied VCC in src[2]. V_CMP*: only sdst. V_FMAC*, V_DOT*C:
+//           the accumulator is dst and is not repeated in src. V_SWAP*: dst and src[0] are both written.
+//   VOPD    as VOP for the first half; the second in y. Read all sources of both before writing either.
+//   SMEM    dst = sdata, src[0] = sbase, src[1] = soffset or NONE, imm = offset in bytes.
+//   DS      dst, src[0] = addr, src[1] = data0, src[2] = data1, imm = 16-bit offset, or offset0 | offset1 << 8 in
+//           elements for the 2ADDR forms (emu_isa_is_pair).
+//   FLAT…   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = saddr or NONE, imm = signed offset in bytes.
+//   M*BUF   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = srsrc, src[3] = soffset, imm = offset in bytes.
+//           dst and src[1] are the same register for atomics that return; dst is NONE for those that do not.
+//   LDSDIR  dst, imm = attribute and channel (the address comes from M0).
+struct emu_half {
+  uint16_t op;
+  struct emu_operand dst, src[3];
+};
+
+struct emu_inst {
+  uint16_t op;     // enum emu_op; EMU_OP_NONE: nothing decoded
+  uint8_t format;  // enum emu_format
+  uint8_t lanes;   // enum emu_lanes
+  uint8_t size;    // bytes: 4, 8, 12 or 16
+  uint8_t wave;    // lanes in the wave that it was decoded for: 32 or 64
+
+  bool clamp : 1;
+  uint8_t omod : 2;  // 0 none, 1 *2, 2 *4, 3 /2
+  // memory
+  bool glc : 1, slc : 1, dlc : 1;  // glc on an atomic: return the old value
+  bool gds : 1, offen : 1, idxen : 1, tfe : 1, lds : 1;
+  uint8_t buffer_format;  // MTBUF: the 7-bit unified format
+  // DPP
+  bool fetch_inactive : 1, bound_ctrl : 1;
+  uint8_t row_mask : 4, bank_mask : 4;
+  uint16_t dpp_ctrl;  // DPP16, see EMU_DPP_*
+  uint32_t dpp8;      // 8 selectors of 3 bits, lane 0 lowest
+  // SDWA
+  uint8_t dst_sel, dst_unused, src_sel[2];  // enum emu_sdwa_select, emu_sdwa_unused
+
+  uint8_t wait_exp;  // LDSDIR and DS-parameter loads: waitvdst
+  int32_t imm;
+  struct emu_operand dst, sdst, src[4];
+  struct emu_half y;  // VOPD
+};
+
+enum emu_decode_status {
+  EMU_DECODE_OK,
+  EMU_DECODE_TRUNCATED,  // fewer words than the encoding needs
+  EMU_DECODE_OPCODE,     // no instruction of this target
+  EMU_DECODE_OPERAND,    // a register or constant that the instruction cannot take there
+  EMU_DECODE_RESERVED,   // a field that must be zero, or a modifier that the instruction does not have
+  EMU_DECODE_GRAPHICS,   // known, not for compute: image, export, interpolation
+};
+
+// Decodes the instruction at words[0]; reads at most n words. `wave` is 32 or 64. On failure *out has op NONE, and
+// size is the encoding's length where it is known (else 4), so that a listing can go on.
+enum emu_decode_status emu_isa_decode(enum emu_target target, unsigned wave, const uint32_t *words, size_t n,
+                                      struct emu_inst *out);
+const char *emu_isa_reason(enum emu_decode_status status);  // a sentence
+
+// Writes LLVM 19's text for the instruction (no leading tab) and returns its length, as snprintf does.
+enum { EMU_ISA_TEXT = 256 };  // room for any instruction
+size_t emu_isa_print(const struct emu_inst *inst, enum emu_target target, char *text, size_t size);
+
+// Names. emu_isa_name is the canonical one in lower case; emu_isa_mnemonic the target's, without _e32 and the like
+// (NULL where the target lacks the opcode). The buffer is 64 bytes of the caller's.
+const char *emu_isa_name(enum emu_op op, char name[64]);
+const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[64]);
+
+const char *emu_target_name(enum emu_target target);                   // "gfx1100"
+bool emu_target_from_name(const char *name, enum emu_target *target);  // false: not one of ours
+
+// The counters that s_waitcnt's imm asks for, all ones where it does not wait.
+struct emu_waitcnt {
+  uint8_t vm, exp, lgkm;
+};
+struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm);
+
+#endif
