@@ -1,0 +1,85 @@
+/* Writes GGUF bytes for tests and fuzz targets, including broken ones: nothing here checks anything. */
+#ifndef RDNA_MODEL_TESTING_GGUF_H
+#define RDNA_MODEL_TESTING_GGUF_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdna/model.h"
+
+typedef struct testing_gguf {
+  uint8_t *data; /* malloc'ed; free with free() */
+  size_t size, capacity;
+} testing_gguf;
+
+static inline void testing_put(testing_gguf *to, const void *data, size_t size) {
+  if (to->size + size > to->capacity) {
+    to->capacity = (to->size + size) * 2;
+    to->data = realloc(to->data, to->capacity);
+    if (!to->data) abort();
+  }
+  if (size) memcpy(to->data + to->size, data, size);
+  to->size += size;
+}
+
+static inline void testing_put_u32(testing_gguf *to, uint32_t value) { testing_put(to, &value, sizeof value); }
+static inline void testing_put_u64(testing_gguf *to, uint64_t value) { testing_put(to, &value, sizeof value); }
+
+static inline void testing_put_bytes(testing_gguf *to, const void *data, size_t size) {
+  testing_put_u64(to, size);
+  testing_put(to, data, size);
+}
+
+static inline void testing_put_text(testing_gguf *to, const char *text) { testing_put_bytes(to, text, strlen(text)); }
+
+static inline void testing_put_header(testing_gguf *to, uint32_t version, uint64_t tensors, uint64_t keys) {
+  testing_put(to, "GGUF", 4);
+  testing_put_u32(to, version);
+  testing_put_u64(to, tensors);
+  testing_put_u64(to, keys);
+}
+
+static inline void testing_put_key(testing_gguf *to, const char *name, rdna_gguf_type type) {
+  testing_put_text(to, name);
+  testing_put_u32(to, type);
+}
+
+static inline void testing_put_array(testing_gguf *to, const char *name, rdna_gguf_type element, uint64_t count) {
+  testing_put_key(to, name, RDNA_GGUF_ARRAY);
+  testing_put_u32(to, element);
+  testing_put_u64(to, count);
+}
+
+static inline void testing_put_key_u32(testing_gguf *to, const char *name, uint32_t value) {
+  testing_put_key(to, name, RDNA_GGUF_U32);
+  testing_put_u32(to, value);
+}
+
+static inline void testing_put_key_bool(testing_gguf *to, const char *name, bool value) {
+  testing_put_key(to, name, RDNA_GGUF_BOOL);
+  uint8_t byte = value;
+  testing_put(to, &byte, 1);
+}
+
+static inline void testing_put_key_text(testing_gguf *to, const char *name, const char *text) {
+  testing_put_key(to, name, RDNA_GGUF_TEXT);
+  testing_put_text(to, text);
+}
+
+/* |dims| fastest first, as in the file. */
+static inline void testing_put_tensor(testing_gguf *to, const char *name, uint32_t rank, const uint64_t *dims,
+                                      uint32_t type, uint64_t offset) {
+  testing_put_text(to, name);
+  testing_put_u32(to, rank);
+  testing_put(to, dims, (rank <= 4 ? rank : 4) * sizeof *dims);
+  testing_put_u32(to, type);
+  testing_put_u64(to, offset);
+}
+
+static inline void testing_pad(testing_gguf *to, size_t alignment) {
+  static const uint8_t zeros[4096];
+  testing_put(to, zeros, (alignment - to->size % alignment) % alignment);
+}
+
+#endif
