@@ -1,0 +1,48 @@
+# make demo   install what is missing, build, show the devices, let the demo model write
+# make test   install what is missing, build, run every test
+# The build itself is CMake's; this file only saves typing.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PRESET ?= release
+BUILD := build/$(PRESET)
+DEMO_MODEL := examples/demo-model/rdna-demo-q8_0.gguf
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+.PHONY: help setup build demo test test-sanitizers format lint dist fuzz clean
+
+setup:
+	@packaging/setup.sh
+
+build: setup
+	@cmake --preset $(PRESET) >$(or $(TMPDIR),/tmp)/rdna-configure.log || { cat $(or $(TMPDIR),/tmp)/rdna-configure.log; exit 1; }
+	@cmake --build $(BUILD)
+
+demo: build
+	@$(BUILD)/bin/rdna info
+	@echo
+	@$(BUILD)/bin/rdna run $(DEMO_MODEL) "In the beginning" --max-tokens 120 --temperature 0.7 --seed 7
+
+test: build
+	@tests/run.sh $(PRESET)
+
+# make dist   build with kernels for every GPU and report the packs' sizes
+dist:
+	@$(MAKE) --no-print-directory build PRESET=dist
+	@build/dist/bin/rdna kernels
+
+# make fuzz   run each libFuzzer target for FUZZ_SECONDS (600)
+fuzz: build
+	@tests/fuzz.sh $(or $(FUZZ_SECONDS),600)
+
+# make format   lay out every C, HIP and C++ file
+format: setup
+	@git ls-files '*.c' '*.h' '*.hip' '*.cpp' | xargs clang-format-19 -i
+
+# make lint   layout, clang-tidy, and that no folder includes upward
+lint: build
+	@tools/lint.sh $(BUILD)
+
+clean:
+	rm -rf build
