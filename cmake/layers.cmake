@@ -2,7 +2,8 @@
 # to the layers that it may see, so an include of any other layer does not compile.
 #
 # By name, beside the source:  x.c  x.h  x_test.c (cmocka)  x_bench.c  x_fuzz.c (libFuzzer)
-# Files named *_host.c belong to the math layer's instruction-set variants; see src/math/CMakeLists.txt.
+# Files named fake_*.c stand in for vendors' libraries in tests and are built where they are used.
+# Files named *_host.c or *_host_<part>.c belong to the math layer's instruction-set variants; see src/math/CMakeLists.txt.
 
 function(rdna_layer name)
   cmake_parse_arguments(L "" "" "SEES;LINKS" ${ARGN})
@@ -16,7 +17,7 @@ function(rdna_layer name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
   set(tests ${sources})
   set(fuzzers ${sources})
-  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|host)\\.c$|/main\\.c$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz|builder|host|host_[a-z0-9_]+)\\.c$|/main\\.c$|/fake_[a-z0-9_]+\\.c$")
   list(FILTER tests INCLUDE REGEX "_test\\.c$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.c$")
   if(NOT sources)

@@ -1,0 +1,52 @@
+/* The CUDA driver interface that we call: RDNA__REQUIRED or RDNA__OPTIONAL(return type, name, arguments). Included
+ * once for the table of pointers and once for their names, so it has no include guard.
+ * Source: NVIDIA's CUDA Driver API reference and cuda.h 12.9. Names with _v2 are what cuda.h's macros resolve to
+ * since CUDA 3.2 (64-bit sizes), 4.0 (contexts, streams, events) and 11.0 (primary context release).
+ * CUresult and CUdevice are int, CUdeviceptr is a 64-bit integer, every other handle is a pointer. */
+RDNA__REQUIRED(int, cuInit, (unsigned flags))
+RDNA__REQUIRED(int, cuDriverGetVersion, (int *out_version))
+RDNA__REQUIRED(int, cuGetErrorName, (int code, const char **out_name))
+RDNA__REQUIRED(int, cuGetErrorString, (int code, const char **out_text))
+RDNA__REQUIRED(int, cuDeviceGetCount, (int *out_count))
+RDNA__REQUIRED(int, cuDeviceGet, (int *out_device, int ordinal))
+RDNA__REQUIRED(int, cuDeviceGetName, (char *out_name, int capacity, int device))
+RDNA__REQUIRED(int, cuDeviceTotalMem_v2, (size_t *out_bytes, int device))
+RDNA__REQUIRED(int, cuDeviceGetAttribute, (int *out_value, int attribute, int device))
+RDNA__REQUIRED(int, cuDeviceCanAccessPeer, (int *out_can, int device, int peer))
+RDNA__REQUIRED(int, cuDevicePrimaryCtxRetain, (void **out_context, int device))
+RDNA__REQUIRED(int, cuDevicePrimaryCtxRelease_v2, (int device))
+RDNA__REQUIRED(int, cuCtxGetCurrent, (void **out_context))
+RDNA__REQUIRED(int, cuCtxSetCurrent, (void *context))
+RDNA__REQUIRED(int, cuCtxSynchronize, (void))
+RDNA__REQUIRED(int, cuCtxGetStreamPriorityRange, (int *out_least, int *out_greatest))
+RDNA__REQUIRED(int, cuMemGetInfo_v2, (size_t *out_free, size_t *out_total))
+RDNA__REQUIRED(int, cuMemAlloc_v2, (uint64_t *out_pointer, size_t size))
+RDNA__REQUIRED(int, cuMemFree_v2, (uint64_t pointer))
+RDNA__REQUIRED(int, cuMemHostAlloc, (void **out_pointer, size_t size, unsigned flags))
+RDNA__REQUIRED(int, cuMemFreeHost, (void *pointer))
+RDNA__REQUIRED(int, cuMemcpyHtoDAsync_v2, (uint64_t dst, const void *src, size_t size, void *stream))
+RDNA__REQUIRED(int, cuMemcpyDtoHAsync_v2, (void *dst, uint64_t src, size_t size, void *stream))
+RDNA__REQUIRED(int, cuMemcpyDtoDAsync_v2, (uint64_t dst, uint64_t src, size_t size, void *stream))
+RDNA__REQUIRED(int, cuMemcpyPeerAsync,
+               (uint64_t dst, void *dst_context, uint64_t src, void *src_context, size_t size, void *stream))
+RDNA__REQUIRED(int, cuMemsetD8Async, (uint64_t dst, unsigned char value, size_t count, void *stream))
+RDNA__REQUIRED(int, cuStreamCreateWithPriority, (void **out_stream, unsigned flags, int priority))
+RDNA__REQUIRED(int, cuStreamDestroy_v2, (void *stream))
+RDNA__REQUIRED(int, cuStreamSynchronize, (void *stream))
+RDNA__REQUIRED(int, cuStreamQuery, (void *stream))
+RDNA__REQUIRED(int, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))
+RDNA__REQUIRED(int, cuLaunchHostFunc, (void *stream, void (*function)(void *), void *data))
+RDNA__REQUIRED(int, cuEventCreate, (void **out_event, unsigned flags))
+RDNA__REQUIRED(int, cuEventDestroy_v2, (void *event))
+RDNA__REQUIRED(int, cuEventRecord, (void *event, void *stream))
+RDNA__REQUIRED(int, cuEventSynchronize, (void *event))
+RDNA__REQUIRED(int, cuEventQuery, (void *event))
+RDNA__REQUIRED(int, cuEventElapsedTime, (float *out_ms, void *start, void *end))
+RDNA__REQUIRED(int, cuModuleLoadDataEx,
+               (void **out_module, const void *image, unsigned option_count, int *options, void **values))
+RDNA__REQUIRED(int, cuModuleUnload, (void *module))
+RDNA__REQUIRED(int, cuModuleGetFunction, (void **out_function, void *module, const char *name))
+RDNA__REQUIRED(int, cuFuncSetAttribute, (void *function, int attribute, int value))
+RDNA__REQUIRED(int, cuLaunchKernel,
+               (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))

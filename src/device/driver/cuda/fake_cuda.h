@@ -1,0 +1,19 @@
+/* What the tests can see inside the fake libcuda. */
+#ifndef RDNA_DEVICE_DRIVER_CUDA_FAKE_CUDA_H
+#define RDNA_DEVICE_DRIVER_CUDA_FAKE_CUDA_H
+
+#include <stddef.h>
+
+typedef struct fake_cuda_record {
+  char kernel[64];
+  unsigned grid[3], block[3], shared_bytes, dynamic_limit;
+  size_t args_size;
+  unsigned char args[256];
+  void *launch_context; /* current at the launch */
+  unsigned event_flags, host_alloc_flags, stream_flags;
+  int stream_priority;
+  int retains, releases; /* of primary contexts, all devices */
+  int context_switches;
+} fake_cuda_record;
+
+#endif

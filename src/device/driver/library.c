@@ -1,0 +1,122 @@
+#include "device/driver/library.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void note_failure(rdna__library *library, const char *name) {
+  const char *said = dlerror();
+  /* of many candidates, one that exists but does not load says more than those that are not there */
+  bool exists = strchr(name, '/') != NULL && access(name, F_OK) == 0;
+  if (said == NULL || (library->failure[0] != '\0' && !exists)) return;
+  snprintf(library->failure, sizeof library->failure, "%s", said);
+}
+
+static void set_path(rdna__library *library, const char *path) {
+  char resolved[PATH_MAX];
+  if (path != NULL && realpath(path, resolved) != NULL) path = resolved;
+  snprintf(library->path, sizeof library->path, "%.*s", (int)sizeof library->path - 1, path == NULL ? "" : path);
+}
+
+bool rdna__library_open(rdna__library *library, const char *name, bool only_if_loaded) {
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | (only_if_loaded ? RTLD_NOLOAD : 0));
+  if (handle == NULL) {
+    if (only_if_loaded) {
+      dlerror();
+    } else {
+      note_failure(library, name);
+    }
+    return false;
+  }
+  library->handle = handle;
+  struct link_map *map = NULL;
+  set_path(library, dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != NULL ? map->l_name : name);
+  return true;
+}
+
+typedef struct loaded_search {
+  const char *prefix;
+  char path[PATH_MAX];
+} loaded_search;
+
+static int match_loaded(struct dl_phdr_info *info, size_t size, void *data) {
+  loaded_search *search = data;
+  const char *name = info->dlpi_name;
+  const char *slash = name == NULL ? NULL : strrchr(name, '/');
+  if (slash == NULL || strncmp(slash + 1, search->prefix, strlen(search->prefix)) != 0) return 0;
+  snprintf(search->path, sizeof search->path, "%s", name);
+  return 1;
+}
+
+bool rdna__library_open_loaded(rdna__library *library, const char *prefix) {
+  loaded_search search = {.prefix = prefix};
+  if (dl_iterate_phdr(match_loaded, &search) == 0) return false;
+  return rdna__library_open(library, search.path, true);
+}
+
+/* Newest first, comparing runs of digits as numbers. */
+static int compare_versions(const void *a, const void *b) {
+  return -strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+bool rdna__library_open_newest(rdna__library *library, const char *folder, const char *prefix) {
+  char pattern[PATH_MAX];
+  if (snprintf(pattern, sizeof pattern, "%s/%s*", folder, prefix) >= (int)sizeof pattern) return false;
+  glob_t found = {0};
+  bool opened = false;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_versions);
+    for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
+      opened = rdna__library_open(library, found.gl_pathv[i], false);
+    }
+  }
+  globfree(&found);
+  return opened;
+}
+
+const char *rdna__library_bind(rdna__library *library, const rdna__symbol *symbols, size_t count, void *table) {
+  bool located = false;
+  for (size_t i = 0; i < count; i++) {
+    void *address = dlsym(library->handle, symbols[i].name);
+    if (address == NULL && symbols[i].required) return symbols[i].name;
+    memcpy((char *)table + symbols[i].offset, &address, sizeof address);
+    /* the file that the code is in, which a preloaded or interposed library can make another than we opened */
+    Dl_info where;
+    if (address != NULL && !located && dladdr(address, &where) != 0) {
+      set_path(library, where.dli_fname);
+      located = true;
+    }
+  }
+  return NULL;
+}
+
+static void keep_folder(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash == NULL) {
+    path[0] = '\0';
+  } else {
+    *slash = '\0';
+  }
+}
+
+void rdna__library_own_folder(char *out_folder, size_t capacity) {
+  Dl_info where;
+  char resolved[PATH_MAX] = "";
+  if (dladdr((void *)(size_t)&rdna__library_own_folder, &where) == 0 || realpath(where.dli_fname, resolved) == NULL) {
+    resolved[0] = '\0';
+  }
+  keep_folder(resolved);
+  snprintf(out_folder, capacity, "%s", resolved);
+}
+
+void rdna__library_program_folder(char *out_folder, size_t capacity) {
+  char resolved[PATH_MAX];
+  if (realpath("/proc/self/exe", resolved) == NULL) resolved[0] = '\0';
+  keep_folder(resolved);
+  snprintf(out_folder, capacity, "%s", resolved);
+}
