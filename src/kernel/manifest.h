@@ -66,6 +66,14 @@ int rdna__manifest_find(const char *name);
 rdna__host_kernel rdna__host_twin(int manifest_index);
 const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
 
+/* Twin for one instruction set, or NULL when this processor lacks it. */
+rdna__host_kernel rdna__host_twin_for(const char *isa, int manifest_index);
+
+/* Opens the definition of a case maker: RDNA_CASE_MAKER(rdna__fill_case) { ... }  It declares it too. */
+#define RDNA_CASE_MAKER(maker)                                                                                  \
+  rdna_status maker(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *out_case); \
+  rdna_status maker(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *out_case)
+
 /* Adds a buffer to a case and returns its zeroed storage for the caller to fill (|count| values), or NULL when
  * out of memory. */
 void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdna_dtype dtype, int64_t count,

@@ -4,8 +4,8 @@
  *
  *     RDNA_KERNEL(256) fill_u32(struct fill_args a) { ... thread_id() ... group_id_x() ... }
  *
- * with a one-dimensional work-group whose size is the macro's argument, a multiple of 64, and a grid of up to
- * three dimensions. Floating point is not contracted: write fma_f32 where one rounding is wanted, so that the
+ * with a one-dimensional work-group whose size is the macro's argument, a power of two from 64 to 1024, and a grid of
+ * up to three dimensions. Floating point is not contracted: write fma_f32 where one rounding is wanted, so that the
  * host twin can do the same. */
 #ifndef RDNA_KERNEL_PRELUDE_H
 #define RDNA_KERNEL_PRELUDE_H
@@ -52,7 +52,8 @@ typedef _Float16 half4 __attribute__((ext_vector_type(4)));
 typedef _Float16 half8 __attribute__((ext_vector_type(8)));
 typedef _Float16 half16 __attribute__((ext_vector_type(16)));
 
-template <typename to, typename from> RDNA_DEVICE to bits_as(from v) {
+template <typename to, typename from>
+RDNA_DEVICE to bits_as(from v) {
   static_assert(sizeof(to) == sizeof(from), "bits_as keeps the size");
   return __builtin_bit_cast(to, v);
 }
@@ -63,9 +64,9 @@ RDNA_DEVICE uint32_t thread_id(void) { return __builtin_amdgcn_workitem_id_x(); 
 RDNA_DEVICE uint32_t group_id_x(void) { return __builtin_amdgcn_workgroup_id_x(); }
 RDNA_DEVICE uint32_t group_id_y(void) { return __builtin_amdgcn_workgroup_id_y(); }
 RDNA_DEVICE uint32_t group_id_z(void) { return __builtin_amdgcn_workgroup_id_z(); }
-/* From the dispatch packet; groups are one-dimensional, so y and z count groups as they are. */
+/* From the dispatch packet, which counts threads; a group has a power of two of them along x, and one along y and z. */
 RDNA_DEVICE uint32_t group_count_x(void) {
-  return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x();
+  return __builtin_amdgcn_grid_size_x() >> __builtin_ctz(__builtin_amdgcn_workgroup_size_x());
 }
 RDNA_DEVICE uint32_t group_count_y(void) { return __builtin_amdgcn_grid_size_y(); }
 RDNA_DEVICE uint32_t group_count_z(void) { return __builtin_amdgcn_grid_size_z(); }
@@ -108,18 +109,27 @@ RDNA_DEVICE uint32_t wave_shuffle_xor_u32(uint32_t v, uint32_t mask) {
   /* A constant mask folds to one case: data-parallel primitives within 16 lanes (ISA guides, "DPP"), the LDS
    * crossbar beyond. */
   switch (mask) {
-    case 1: return __builtin_amdgcn_mov_dpp(v, 0xb1, 0xf, 0xf, true); /* quad_perm 1,0,3,2 */
-    case 2: return __builtin_amdgcn_mov_dpp(v, 0x4e, 0xf, 0xf, true); /* quad_perm 2,3,0,1 */
+    case 1:
+      return __builtin_amdgcn_mov_dpp(v, 0xb1, 0xf, 0xf, true); /* quad_perm 1,0,3,2 */
+    case 2:
+      return __builtin_amdgcn_mov_dpp(v, 0x4e, 0xf, 0xf, true); /* quad_perm 2,3,0,1 */
 #if WAVE_SIZE == 32
-    case 4: return __builtin_amdgcn_mov_dpp(v, 0x164, 0xf, 0xf, true); /* row_xmask:4 */
-    case 8: return __builtin_amdgcn_mov_dpp(v, 0x168, 0xf, 0xf, true); /* row_xmask:8 */
-    case 16: return __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
+    case 4:
+      return __builtin_amdgcn_mov_dpp(v, 0x164, 0xf, 0xf, true); /* row_xmask:4 */
+    case 8:
+      return __builtin_amdgcn_mov_dpp(v, 0x168, 0xf, 0xf, true); /* row_xmask:8 */
+    case 16:
+      return __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
 #else
-    case 4: return __builtin_amdgcn_ds_swizzle(v, 4 << 10 | 0x1f);
-    case 8: return __builtin_amdgcn_mov_dpp(v, 0x128, 0xf, 0xf, true); /* row_ror:8 */
-    case 16: return __builtin_amdgcn_ds_swizzle(v, 16 << 10 | 0x1f);
+    case 4:
+      return __builtin_amdgcn_ds_swizzle(v, 4 << 10 | 0x1f);
+    case 8:
+      return __builtin_amdgcn_mov_dpp(v, 0x128, 0xf, 0xf, true); /* row_ror:8 */
+    case 16:
+      return __builtin_amdgcn_ds_swizzle(v, 16 << 10 | 0x1f);
 #endif
-    default: return wave_shuffle_u32(v, lane_id() ^ mask);
+    default:
+      return wave_shuffle_u32(v, lane_id() ^ mask);
   }
 }
 RDNA_DEVICE uint64_t wave_ballot(bool v) {
@@ -250,12 +260,20 @@ RDNA_DEVICE uint32_t f32_to_bf16x2(float low, float high) {
 }
 
 /* Vector access; the address must be a multiple of the vector's size. Streaming: will not be read again soon. */
-template <typename vector> RDNA_DEVICE vector load_as(const void *p) { return *(const vector *)p; }
-template <typename vector> RDNA_DEVICE void store_as(void *p, vector v) { *(vector *)p = v; }
-template <typename vector> RDNA_DEVICE vector load_streaming(const void *p) {
+template <typename vector>
+RDNA_DEVICE vector load_as(const void *p) {
+  return *(const vector *)p;
+}
+template <typename vector>
+RDNA_DEVICE void store_as(void *p, vector v) {
+  *(vector *)p = v;
+}
+template <typename vector>
+RDNA_DEVICE vector load_streaming(const void *p) {
   return __builtin_nontemporal_load((const vector *)p);
 }
-template <typename vector> RDNA_DEVICE void store_streaming(void *p, vector v) {
+template <typename vector>
+RDNA_DEVICE void store_streaming(void *p, vector v) {
   __builtin_nontemporal_store(v, (vector *)p);
 }
 RDNA_DEVICE float4 load_f32x4(const float *p) { return load_as<float4>(p); }
@@ -264,13 +282,13 @@ RDNA_DEVICE uint4 load_u32x4(const void *p) { return load_as<uint4>(p); }
 RDNA_DEVICE void store_u32x4(void *p, uint4 v) { store_as<uint4>(p, v); }
 
 /* Reductions over the wave; all lanes get the result. */
-#define RDNA_WAVE_REDUCE_(name, type, shuffle, combine)                        \
-  RDNA_DEVICE type name(type v) {                                              \
-    _Pragma("unroll") for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {   \
-      type other = shuffle(v, mask);                                           \
-      v = combine;                                                             \
-    }                                                                          \
-    return v;                                                                  \
+#define RDNA_WAVE_REDUCE_(name, type, shuffle, combine)                      \
+  RDNA_DEVICE type name(type v) {                                            \
+    _Pragma("unroll") for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) { \
+      type other = shuffle(v, mask);                                         \
+      v = combine;                                                           \
+    }                                                                        \
+    return v;                                                                \
   }
 RDNA_WAVE_REDUCE_(wave_sum_f32, float, wave_shuffle_xor_f32, v + other)
 RDNA_WAVE_REDUCE_(wave_max_f32, float, wave_shuffle_xor_f32, max_f32(v, other))
@@ -283,16 +301,17 @@ RDNA_WAVE_REDUCE_(wave_min_u32, uint32_t, wave_shuffle_xor_u32, min_u32(v, other
 /* Reductions over the group of |threads|; all threads get the result and all must call. |scratch| is
  * RDNA_SHARED of threads / WAVE_SIZE values (GROUP_SCRATCH(threads)) and may be used again at once. */
 #define GROUP_SCRATCH(threads) ((threads) / WAVE_SIZE)
-#define RDNA_GROUP_REDUCE_(name, type, wave_reduce, identity)                       \
-  template <int threads> RDNA_DEVICE type name(type v, type *scratch) {             \
-    constexpr int waves = threads / WAVE_SIZE;                                      \
-    static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group");   \
-    v = wave_reduce(v);                                                             \
-    if (waves == 1) return v;                                                       \
-    group_barrier();                                                                \
-    if (lane_id() == 0) scratch[wave_id()] = v;                                     \
-    group_barrier();                                                                \
-    return wave_reduce(lane_id() < waves ? scratch[lane_id()] : (type)identity);    \
+#define RDNA_GROUP_REDUCE_(name, type, wave_reduce, identity)                     \
+  template <int threads>                                                          \
+  RDNA_DEVICE type name(type v, type *scratch) {                                  \
+    constexpr int waves = threads / WAVE_SIZE;                                    \
+    static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group"); \
+    v = wave_reduce(v);                                                           \
+    if (waves == 1) return v;                                                     \
+    group_barrier();                                                              \
+    if (lane_id() == 0) scratch[wave_id()] = v;                                   \
+    group_barrier();                                                              \
+    return wave_reduce(lane_id() < waves ? scratch[lane_id()] : (type)identity);  \
   }
 RDNA_GROUP_REDUCE_(group_sum_f32, float, wave_sum_f32, 0)
 RDNA_GROUP_REDUCE_(group_max_f32, float, wave_max_f32, -__builtin_inff())
@@ -321,7 +340,8 @@ RDNA_DEVICE value_index wave_argmax_f32(value_index v) {
   }
   return v;
 }
-template <int threads> RDNA_DEVICE value_index group_argmax_f32(value_index v, value_index *scratch) {
+template <int threads>
+RDNA_DEVICE value_index group_argmax_f32(value_index v, value_index *scratch) {
   constexpr int waves = threads / WAVE_SIZE;
   static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group");
   v = wave_argmax_f32(v);

@@ -1,0 +1,81 @@
+# rdna_kernels(TARGETS targets… | all [FAMILIES families…]): compiles every src/math/<folder>/<family>.hip for every
+# target with Debian's clang-19, with no vendor SDK, and packs each target's code objects into one file:
+#
+#     <build>/kernels/<target>.rdnapack      ninja target: kernels
+
+if(POLICY CMP0116)
+  cmake_policy(SET CMP0116 NEW)
+endif()
+
+set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1150 gfx1200 gfx1201 sm_80)
+
+# -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
+# loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.
+set(RDNA_KERNEL_FLAGS -std=c++17 -O3 -ffreestanding -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra
+    -Wno-unused-parameter -Wno-unused-function -Wno-pass-failed -Werror)
+
+function(rdna_kernel_flags target out_flags)
+  if(target MATCHES "^gfx")
+    set(${out_flags} -x hip -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output --offload-arch=${target}
+        -munsafe-fp-atomics -mcode-object-version=4 -c PARENT_SCOPE)
+  else()
+    # PTX 7.8 is the oldest that the builtins need; the driver translates it for any later GPU.
+    set(${out_flags} -x cuda -nocudainc -nocudalib --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=${target}
+        -Xclang -target-feature -Xclang +ptx78 -S PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(rdna_kernels)
+  cmake_parse_arguments(K "" "" "TARGETS;FAMILIES" ${ARGN})
+  set(folder ${CMAKE_BINARY_DIR}/kernels)
+  if(RDNA_KERNELS_FROM)
+    get_filename_component(from ${RDNA_KERNELS_FROM} ABSOLUTE)
+    if(NOT EXISTS ${from}/kernels)
+      message(WARNING "RDNA_KERNELS_FROM: ${from}/kernels does not exist yet; build the target 'kernels' there")
+    endif()
+    file(REMOVE_RECURSE ${folder})
+    file(CREATE_LINK ${from}/kernels ${folder} SYMBOLIC)
+    add_custom_target(kernels)
+    return()
+  endif()
+  if(IS_SYMLINK ${folder})
+    file(REMOVE ${folder})
+  endif()
+  set(level 9)
+  if(K_TARGETS STREQUAL "all")
+    set(K_TARGETS ${RDNA_ALL_TARGETS})
+    set(level 19)
+  endif()
+  find_program(RDNA_CLANG NAMES clang-19 clang REQUIRED)
+  get_property(root GLOBAL PROPERTY RDNA_LAYER_ROOT_math)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/math/*/*.hip)
+
+  set(packs)
+  foreach(target ${K_TARGETS})
+    rdna_kernel_flags(${target} target_flags)
+    set(extension hsaco)
+    if(target MATCHES "^sm_")
+      set(extension ptx)
+    endif()
+    set(images)
+    foreach(source ${sources})
+      get_filename_component(family ${source} NAME_WE)
+      if(NOT K_FAMILIES OR family IN_LIST K_FAMILIES)
+        file(RELATIVE_PATH source_name ${CMAKE_SOURCE_DIR}/src ${source})
+        set(image ${folder}/${target}/${family}.${extension})
+        add_custom_command(OUTPUT ${image}
+          COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${RDNA_CLANG} ${target_flags} ${RDNA_KERNEL_FLAGS} -I${root}
+                  -I${CMAKE_SOURCE_DIR}/include -MD -MF ${image}.d -MT ${image} ${root}/${source_name} -o ${image}
+          DEPENDS ${source} DEPFILE ${image}.d COMMENT "Kernels ${family} for ${target}" VERBATIM)
+        list(APPEND images ${image})
+      endif()
+    endforeach()
+    file(MAKE_DIRECTORY ${folder}/${target})
+    set(pack ${folder}/${target}.rdnapack)
+    add_custom_command(OUTPUT ${pack} COMMAND rdna_pack_builder ${pack} ${target} ${level} ${images}
+      DEPENDS rdna_pack_builder ${images} COMMENT "Packing kernels for ${target}" VERBATIM)
+    add_custom_target(kernels_${target} DEPENDS ${pack})
+    list(APPEND packs ${pack})
+  endforeach()
+  add_custom_target(kernels ALL DEPENDS ${packs})
+endfunction()
