@@ -88,21 +88,23 @@ enum emu_special {
 enum emu_type {
 #define EMU_TYPES(X)                                                                                                  \
   X(NONE, 0) X(B8, 1) X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)      \
-  X(PK16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2)     \
-  X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE, 0)
+  X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2)     \
+  X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2)\
+  X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
   EMU_TYPE_COUNT
 };
-// MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment, its dwords stand in the operand.
+// MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment; TILEC, the accumulator, has 8 dwords
+// in a wave of 32 lanes and 4 in one of 64. BF16 constants are the high half of the float.
 
 struct emu_operand {
   uint8_t kind;    // enum emu_operand_kind
   uint8_t type;    // enum emu_type
   uint8_t dwords;  // registers that it spans; 0 when kind is NONE
   bool literal;    // CONSTANT: came from the literal word
-  uint16_t reg;
+  uint16_t reg;    // CONSTANT: its code, 128..248 inline and 255 literal
   bool neg : 1;        // negate after abs; VOP3P: of the low half (neg_lo)
   bool abs : 1;
   bool sext : 1;       // SDWA: sign-extend the selected part
