@@ -96,6 +96,10 @@ extern const rdna__driver rdna__null_driver;
 const rdna__driver *rdna__device_driver(const rdna_device *device);
 rdna__driver_device *rdna__device_handle(rdna_device *device);
 rdna__driver_stream *rdna__stream_handle(rdna_stream *stream);
+/* Queues a kernel and remembers its name, so that an error of the device that surfaces later can name it. The
+ * kernel layer launches through this. */
+rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function *function, rdna_grid grid,
+                                const void *args);
 /* One slot a device for the kernel layer; |destroy| runs before the device closes. The first setter wins and
  * every caller gets the winner's pointer back; a loser destroys its own. */
 void *rdna__device_kernels(rdna_device *device);
@@ -106,5 +110,9 @@ void *rdna__device_set_kernels(rdna_device *device, void *kernels, void (*destro
  * memory is the host's, its kernels do nothing, its copies copy. */
 void rdna__null_fail(uint64_t nth, rdna_status status);
 uint64_t rdna__null_calls(void);
+/* The next launch succeeds and leaves |status| in its stream, which whoever waits for the stream gets once. */
+void rdna__null_fail_launch(rdna_status status);
+/* Objects that were made and not destroyed: devices, memory, host memory, streams, events. */
+uint64_t rdna__null_live(void);
 
 #endif

@@ -1,0 +1,34 @@
+/* The caching allocator: memory from the driver in segments, cut into blocks, kept in one pool a stream.
+ *
+ * A free block is used again at once by the stream of its segment, because work there runs in order. Another
+ * stream gets it only after it waits for an event of the first (a borrow), and a block that other streams used
+ * goes back to its pool only when events recorded in them are done. Thread-safe: one lock, which is never held
+ * while the driver allocates, frees or waits. */
+#ifndef RDNA_DEVICE_ALLOCATOR_H
+#define RDNA_DEVICE_ALLOCATOR_H
+
+#include "base/status.h"
+#include "rdna/memory.h"
+
+typedef struct rdna__allocator rdna__allocator;
+typedef struct rdna__pool rdna__pool;
+
+rdna_status rdna__allocator_create(rdna_device *device, rdna__allocator **out_allocator);
+/* Gives everything back, live blocks too, of which it warns. No work may be under way. */
+void rdna__allocator_destroy(rdna__allocator *allocator);
+
+/* |stream| is not NULL; |size| is not 0. */
+rdna_status rdna__allocator_alloc(rdna__allocator *allocator, size_t size, rdna_stream *stream, const char *holder,
+                                  void **out_data);
+rdna_status rdna__allocator_free(rdna__allocator *allocator, void *data);
+rdna_status rdna__allocator_record_stream(rdna__allocator *allocator, void *data, rdna_stream *stream);
+rdna_status rdna__allocator_empty_cache(rdna__allocator *allocator);
+void rdna__allocator_set_limit(rdna__allocator *allocator, uint64_t bytes);
+void rdna__allocator_get_stats(rdna__allocator *allocator, rdna_memory_stats *out_stats);
+void rdna__allocator_reset_peaks(rdna__allocator *allocator);
+rdna_status rdna__allocator_snapshot(rdna__allocator *allocator, char **out_json);
+
+/* |stream|, whose work is done, goes away: what it held belongs to the default stream from now on. */
+void rdna__allocator_forget_stream(rdna__allocator *allocator, rdna_stream *stream);
+
+#endif

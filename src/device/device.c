@@ -1,0 +1,79 @@
+#include "device/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_device **out_device) {
+  rdna_device *device = calloc(1, sizeof *device);
+  if (!device) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a device ran out");
+  device->driver = driver;
+  pthread_mutex_init(&device->lock, NULL);
+  pthread_mutex_init(&device->staging_lock, NULL);
+  rdna_status status = driver->describe(index, &device->info);
+  if (status == RDNA_OK) status = driver->device_open(index, &device->handle);
+  if (status == RDNA_OK) {
+    snprintf(device->label, sizeof device->label, "%s:%d", driver->name, index);
+    status = rdna__stream_create(device, 0, &device->default_stream);
+  }
+  if (status == RDNA_OK) status = rdna__allocator_create(device, &device->allocator);
+  if (status != RDNA_OK) {
+    rdna__device_destroy(device);
+    return status;
+  }
+  *out_device = device;
+  return RDNA_OK;
+}
+
+/* Also takes apart what rdna__device_create left half made. */
+void rdna__device_destroy(rdna_device *device) {
+  const rdna__driver *driver = device->driver;
+  if (device->handle) {
+    if (driver->device_synchronize(device->handle) != RDNA_OK)
+      rdna__log(RDNA__LOG_WARNING, "closing %s with an error that nobody waited for: %s", device->label,
+                rdna_last_error());
+    void *kernels = atomic_load(&device->kernels);
+    if (kernels) device->destroy_kernels(device, kernels);
+    if (device->allocator) rdna__allocator_destroy(device->allocator);
+    if (device->staging && driver->host_free(device->handle, device->staging) != RDNA_OK)
+      rdna__log(RDNA__LOG_WARNING, "closing %s: %s", device->label, rdna_last_error());
+    device->allocator = NULL;
+    if (device->default_stream) rdna__stream_destroy(device->default_stream);
+    driver->device_close(device->handle);
+  }
+  pthread_mutex_destroy(&device->staging_lock);
+  pthread_mutex_destroy(&device->lock);
+  free(device);
+}
+
+const rdna_device_info *rdna_device_get_info(const rdna_device *device) { return device ? &device->info : NULL; }
+rdna_stream *rdna_device_default_stream(rdna_device *device) { return device ? device->default_stream : NULL; }
+
+rdna_status rdna_device_synchronize(rdna_device *device) {
+  if (!device) return rdna__fail(RDNA_INVALID_ARGUMENT, "synchronizing needs a device, not NULL");
+  /* Success clears no stream's kernel names: another thread may have launched since. Failure shows them. */
+  rdna_status status = device->driver->device_synchronize(device->handle);
+  pthread_mutex_lock(&device->lock);
+  for (rdna_stream *stream = device->streams; stream && status != RDNA_OK; stream = stream->next)
+    status = rdna__stream_blame(stream, status);
+  pthread_mutex_unlock(&device->lock);
+  return status;
+}
+
+const rdna__driver *rdna__device_driver(const rdna_device *device) { return device->driver; }
+rdna__driver_device *rdna__device_handle(rdna_device *device) { return device->handle; }
+
+void *rdna__device_kernels(rdna_device *device) { return atomic_load(&device->kernels); }
+
+void *rdna__device_set_kernels(rdna_device *device, void *kernels, void (*destroy)(rdna_device *, void *)) {
+  pthread_mutex_lock(&device->lock);
+  void *winner = atomic_load(&device->kernels);
+  if (!winner) {
+    device->destroy_kernels = destroy;
+    atomic_store(&device->kernels, kernels);
+    winner = kernels;
+  }
+  pthread_mutex_unlock(&device->lock);
+  return winner;
+}
