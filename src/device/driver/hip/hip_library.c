@@ -1,0 +1,117 @@
+#include "device/driver/hip/hip_library.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+
+#define HIP_NAME "libamdhip64.so"
+
+/* HIP 7 is in ROCm 7 and 10, HIP 6 in ROCm 6, HIP 5 in ROCm 5 and Debian 12. */
+static const char *const sonames[] = {HIP_NAME ".7", HIP_NAME ".6", HIP_NAME ".5"};
+enum { SONAME_COUNT = sizeof sonames / sizeof *sonames };
+
+static bool open_loaded(rdna__library *library) {
+  for (int i = 0; i < SONAME_COUNT; i++) {
+    if (rdna__library_open(library, sonames[i], true)) return true;
+  }
+  return rdna__library_open_loaded(library, HIP_NAME);
+}
+
+static int compare_descending(const void *a, const void *b) {
+  return -strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Tries every folder that |pattern| matches, the highest version first. */
+static bool open_in_folders(rdna__library *library, const char *pattern) {
+  glob_t found = {0};
+  bool opened = false;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_descending);
+    for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
+      opened = rdna__library_open_newest(library, found.gl_pathv[i], HIP_NAME);
+    }
+  }
+  globfree(&found);
+  return opened;
+}
+
+static bool open_below(rdna__library *library, const char *base, const char *below) {
+  char pattern[PATH_MAX];
+  if (base == NULL || base[0] == '\0') return false;
+  if (snprintf(pattern, sizeof pattern, "%s/%s", base, below) >= (int)sizeof pattern) return false;
+  return open_in_folders(library, pattern);
+}
+
+static bool open_wheel(rdna__library *library) {
+  static const char *const packages[] = {"_rocm_sdk_core/lib", "torch/lib"};
+  char own[PATH_MAX], program[PATH_MAX];
+  rdna__library_own_folder(own, sizeof own);
+  rdna__library_program_folder(program, sizeof program);
+  for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
+    char beside[64], above[64], environment[96], around[96];
+    /* our own wheel's library is site-packages/rdna/x.so or site-packages/rdna/lib/x.so */
+    snprintf(beside, sizeof beside, "../%s", packages[i]);
+    snprintf(above, sizeof above, "../../%s", packages[i]);
+    snprintf(environment, sizeof environment, "lib/python3*/site-packages/%s", packages[i]);
+    snprintf(around, sizeof around, "../lib/python3*/site-packages/%s", packages[i]);
+    if (open_below(library, own, beside) || open_below(library, own, above) ||
+        open_below(library, getenv("VIRTUAL_ENV"), environment) || open_below(library, program, around)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool open_installed(rdna__library *library) {
+  if (open_below(library, getenv("ROCM_PATH"), "lib") || open_in_folders(library, "/opt/rocm/lib") ||
+      open_in_folders(library, "/opt/rocm/core-*/lib") || open_in_folders(library, "/opt/rocm-*/lib")) {
+    return true;
+  }
+  for (int i = 0; i < SONAME_COUNT; i++) {
+    if (rdna__library_open(library, sonames[i], false)) return true;
+  }
+  static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    if (rdna__library_open_newest(library, folders[i], HIP_NAME ".")) return true;
+  }
+  return false;
+}
+
+static rdna_status open_emulator(rdna__library *library, const char *targets) {
+  static const char *const places[] = {"", "../lib/", "../lib/rdna/", "../emulator/", "emulator/"};
+  char folders[2][PATH_MAX];
+  rdna__library_own_folder(folders[0], sizeof folders[0]);
+  rdna__library_program_folder(folders[1], sizeof folders[1]);
+  for (int f = 0; f < 2; f++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+      char path[2 * PATH_MAX];
+      snprintf(path, sizeof path, "%s/%slibrdna_emulator.so", folders[f], places[i]);
+      if (folders[f][0] != '\0' && rdna__library_open(library, path, false)) return RDNA_OK;
+    }
+  }
+  return rdna__fail(RDNA_UNAVAILABLE,
+                    "RDNA_EMULATE=%s asks for the emulator, but librdna_emulator.so does not load from %s or %s, nor "
+                    "from lib, lib/rdna or emulator beside them (%s); build or install it, or unset RDNA_EMULATE",
+                    targets, folders[0], folders[1], library->failure);
+}
+
+rdna_status rdna__hip_library_open(rdna__library *library) {
+  const char *chosen = rdna__config_text(RDNA__CONFIG_HIP_LIBRARY);
+  const char *emulate = rdna__config_text(RDNA__CONFIG_EMULATE);
+  if (chosen[0] != '\0') {
+    if (rdna__library_open(library, chosen, false)) return RDNA_OK;
+    return rdna__fail(RDNA_UNAVAILABLE, "RDNA_HIP_LIBRARY names '%s', which does not load: %s", chosen,
+                      library->failure);
+  }
+  if (emulate[0] != '\0') return open_emulator(library, emulate);
+  if (open_loaded(library) || open_wheel(library) || open_installed(library)) return RDNA_OK;
+  return rdna__fail(RDNA_UNAVAILABLE,
+                    "AMD's HIP runtime (%s, .6 or .5) was not found in this process, in Python's rocm or torch wheels, "
+                    "in ROCM_PATH, in /opt/rocm or by the dynamic linker (%s); install it (Debian: libamdhip64-5; pip: "
+                    "rocm) or set RDNA_HIP_LIBRARY to the file",
+                    sonames[0], library->failure);
+}

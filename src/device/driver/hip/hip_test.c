@@ -1,0 +1,537 @@
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "device/driver.h"
+#include "device/driver/flavours.h"
+#include "device/driver/hip/fake_hip.h"
+#include "device/driver/hip/hip_properties.h"
+
+#define FAKE(folder, soname) RDNA_FAKES "/" folder "/" soname
+#define HIP5 FAKE("hip5", "libamdhip64.so.5")
+#define HIP6 FAKE("hip6", "libamdhip64.so.6")
+#define HIP7 FAKE("hip7", "libamdhip64.so.7")
+
+static const rdna__driver *const driver = &rdna__hip_driver;
+static const struct {
+  const char *path, *version;
+  int major;
+} *flavour_now, flavours_known[] = {{HIP5, "5.2.21153", 5}, {HIP6, "6.4.43484", 6}, {HIP7, "7.15.26333", 7}};
+static fake_hip_record *fake;
+static int (*set_device)(int);
+static int (*get_device)(int *);
+static int (*get_last_error)(void);
+
+static rdna_driver_info probe(const char *library) {
+  rdna_driver_info info = {0};
+  if (library != NULL) setenv("RDNA_HIP_LIBRARY", library, 1);
+  driver->probe(&info);
+  assert_string_equal(info.name, "hip");
+  return info;
+}
+
+static int open_fake(void **state) {
+  assert_int_equal(probe(flavour_now->path).status, RDNA_OK);
+  void *library = dlopen(flavour_now->path, RTLD_NOW | RTLD_NOLOAD);
+  fake = dlsym(library, "fake_hip");
+  *(void **)&set_device = dlsym(library, "hipSetDevice");
+  *(void **)&get_device = dlsym(library, "hipGetDevice");
+  *(void **)&get_last_error = dlsym(library, "hipGetLastError");
+  set_device(0);
+  return 0;
+}
+
+static rdna__driver_device *open_device(int index) {
+  rdna__driver_device *device = NULL;
+  assert_int_equal(driver->device_open(index, &device), RDNA_OK);
+  return device;
+}
+
+static void devices_are_described(void **state) {
+  rdna_driver_info info = probe(flavour_now->path);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_int_equal(info.device_count, 3);
+  assert_string_equal(info.version, flavour_now->version);
+  assert_string_equal(info.library, flavour_now->path);
+  assert_non_null(strstr(info.message, "3 devices"));
+  rdna_device_info device;
+  assert_int_equal(driver->describe(0, &device), RDNA_OK);
+  assert_string_equal(device.name, "AMD Radeon RX 7900 XTX");
+  assert_string_equal(device.driver, "hip");
+  assert_string_equal(device.arch, "gfx1100");
+  assert_int_equal(device.index, 0);
+  assert_int_equal(device.native_index, 1);
+  assert_false(device.integrated);
+  assert_false(device.emulated);
+  assert_true(device.total_memory == 24ull << 30);
+  assert_int_equal(device.compute_units, 96); /* HIP says 48 WGPs */
+  assert_int_equal(device.wave_size, 32);
+  assert_int_equal(device.max_group_threads, 1024);
+  assert_int_equal(device.max_group_memory, 65536);
+  assert_int_equal(device.clock_mhz, 2500);
+  assert_int_equal(device.pci_domain, 0);
+  assert_int_equal(device.pci_bus, 3);
+  assert_int_equal(device.pci_device, 0);
+  assert_int_equal(driver->describe(1, &device), RDNA_OK);
+  assert_string_equal(device.name, "AMD GPU gfx90a"); /* HIP gave no name */
+  assert_string_equal(device.arch, "gfx90a");
+  assert_int_equal(device.native_index, 2);
+  assert_int_equal(device.compute_units, 104); /* no WGPs before gfx10 */
+  assert_int_equal(device.wave_size, 64);
+  /* the processor's graphics, first for HIP (and called discrete by HIP 5), are last for us */
+  assert_int_equal(driver->describe(2, &device), RDNA_OK);
+  assert_string_equal(device.arch, "gfx1036");
+  assert_int_equal(device.native_index, 0);
+  assert_true(device.integrated);
+  assert_int_equal(device.compute_units, 2);
+  assert_int_equal(driver->describe(3, &device), RDNA_NOT_FOUND);
+}
+
+static void the_callers_device_comes_back(void **state) {
+  rdna__driver_device *card = open_device(0);
+  uint64_t available = 0, total = 0;
+  int current = -1;
+  set_device(2);
+  assert_int_equal(driver->memory_info(card, &available, &total), RDNA_OK);
+  assert_true(total == 24ull << 30);
+  assert_true(available == total - 4096);
+  get_device(&current);
+  assert_int_equal(current, 2);
+  void *huge = &huge;
+  assert_int_equal(driver->memory_alloc(card, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
+  get_device(&current);
+  assert_int_equal(current, 2); /* also after a failure */
+  set_device(1);
+  int switches = fake->device_switches;
+  assert_int_equal(driver->memory_info(card, &available, &total), RDNA_OK);
+  assert_int_equal(fake->device_switches, switches);
+  driver->device_close(card);
+}
+
+static void last_error_stays_others(void **state) {
+  rdna__driver_device *card = open_device(0);
+  rdna__driver_stream *stream = NULL;
+  set_device(1);
+  assert_int_equal(driver->stream_create(card, 0, &stream), RDNA_OK);
+  get_last_error();
+  void *huge = NULL;
+  assert_int_equal(driver->memory_alloc(card, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
+  assert_int_equal(get_last_error(), 0); /* ours was taken back */
+  fake->not_ready = 1;
+  assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
+  assert_int_equal(get_last_error(), 0);
+  if (flavour_now->major >= 7) {
+    set_device(99); /* another library's error, which it has not looked at yet */
+    assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
+    assert_int_equal(get_last_error(), 101);
+  }
+  fake->not_ready = 0;
+  driver->stream_destroy(card, stream);
+  driver->device_close(card);
+}
+
+static void memory_and_copies(void **state) {
+  rdna__driver_device *device = open_device(0), *peer = open_device(1), *integrated = open_device(2);
+  rdna__driver_stream *stream = NULL;
+  assert_int_equal(driver->stream_create(device, -100, &stream), RDNA_OK);
+  assert_int_equal(fake->stream_priority, -1);
+  assert_int_equal(fake->stream_flags, 1);
+  void *data = NULL, *other = NULL, *pinned = NULL;
+  assert_int_equal(driver->memory_alloc(device, 1000, &data), RDNA_OK);
+  assert_int_equal(driver->memory_alloc(device, 1000, &other), RDNA_OK);
+  assert_int_equal(driver->host_alloc(device, 1000, &pinned), RDNA_OK);
+  assert_int_equal(fake->host_malloc_flags, 1);
+  unsigned char *host = pinned;
+  for (int i = 0; i < 1000; i++) host[i] = (unsigned char)(i * 7);
+  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_DEVICE, data, host, 1000), RDNA_OK);
+  assert_int_equal(fake->copy_kind, 1);
+  assert_int_equal(driver->copy(device, stream, RDNA__COPY_ON_DEVICE, other, data, 1000), RDNA_OK);
+  assert_int_equal(fake->copy_kind, 3);
+  assert_int_equal(driver->fill(device, stream, other, 0xAB, 10), RDNA_OK);
+  memset(host, 0, 1000);
+  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_HOST, host, other, 1000), RDNA_OK);
+  assert_int_equal(fake->copy_kind, 2);
+  for (int i = 0; i < 1000; i++) assert_int_equal(host[i], i < 10 ? 0xAB : (unsigned char)(i * 7));
+  bool direct = false;
+  assert_int_equal(driver->copy_peer(device, stream, other, peer, data, 20, &direct), RDNA_OK);
+  assert_true(direct);
+  assert_memory_equal(other, data, 20);
+  assert_int_equal(driver->copy_peer(device, stream, other, integrated, data, 1000, &direct), RDNA_OK);
+  assert_false(direct);
+  void *huge = &huge;
+  assert_int_equal(driver->memory_alloc(device, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
+  assert_null(huge);
+  assert_string_equal(rdna_last_error(),
+                      "allocating 1099511627776 bytes of device memory on hip:0 (AMD Radeon RX 7900 XTX): out of "
+                      "memory (hipErrorOutOfMemory, 2)");
+  assert_int_equal(driver->host_free(device, pinned), RDNA_OK);
+  assert_int_equal(driver->memory_free(device, data), RDNA_OK);
+  assert_int_equal(driver->memory_free(device, other), RDNA_OK);
+  driver->stream_destroy(device, stream);
+  driver->device_close(device);
+  driver->device_close(peer);
+  driver->device_close(integrated);
+}
+
+static void count_call(void *data) { ++*(int *)data; }
+
+static void streams_and_events(void **state) {
+  rdna__driver_device *device = open_device(0);
+  rdna__driver_stream *stream = NULL;
+  rdna__driver_event *start = NULL, *end = NULL;
+  assert_int_equal(driver->stream_create(device, 3, &stream), RDNA_OK);
+  assert_int_equal(fake->stream_priority, 1);
+  assert_int_equal(driver->event_create(device, false, &start), RDNA_OK);
+  assert_int_equal(fake->event_flags, 2);
+  assert_int_equal(driver->event_create(device, true, &end), RDNA_OK);
+  assert_int_equal(fake->event_flags, 0);
+  assert_int_equal(driver->event_record(device, start, stream), RDNA_OK);
+  assert_int_equal(driver->stream_wait(device, stream, start), RDNA_OK);
+  assert_int_equal(driver->event_query(device, end), RDNA_OK);
+  fake->not_ready = 1;
+  assert_int_equal(driver->event_query(device, end), RDNA_NOT_READY);
+  assert_int_equal(driver->stream_query(device, stream), RDNA_NOT_READY);
+  fake->not_ready = 0;
+  assert_int_equal(driver->event_synchronize(device, end), RDNA_OK);
+  float ms = 0;
+  assert_int_equal(driver->event_elapsed(device, start, end, &ms), RDNA_OK);
+  assert_true(ms == 0.25f);
+  int calls = 0;
+  assert_int_equal(driver->stream_call(device, stream, count_call, &calls), RDNA_OK);
+  assert_int_equal(calls, 1);
+  assert_int_equal(fake->host_func_calls, flavour_now->major >= 6);
+  assert_int_equal(fake->add_callback_calls, flavour_now->major < 6);
+  assert_int_equal(driver->stream_query(device, stream), RDNA_OK);
+  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_OK);
+  assert_int_equal(driver->device_synchronize(device), RDNA_OK);
+  driver->event_destroy(device, start);
+  driver->event_destroy(device, end);
+  driver->stream_destroy(device, stream);
+  driver->device_close(device);
+}
+
+typedef struct sample_args {
+  const void *x;
+  float scale;
+  uint32_t n;
+} sample_args;
+
+static void launches_pack_their_arguments(void **state) {
+  rdna__driver_device *device = open_device(1);
+  rdna__driver_stream *stream = NULL;
+  rdna__driver_module *module = NULL;
+  char image[] = "\177ELF and more";
+  assert_int_equal(driver->stream_create(device, 0, &stream), RDNA_OK);
+  assert_int_equal(driver->module_load(device, "nonsense", 9, "norm", &module), RDNA_UNSUPPORTED);
+  assert_string_equal(rdna_last_error(),
+                      "loading the code object 'norm' of 9 bytes for gfx90a on hip:1 (AMD GPU gfx90a): no kernel image "
+                      "is available for execution on the device (hipErrorNoBinaryForGpu, 209)");
+  assert_int_equal(driver->module_load(device, image, 0, "norm", &module), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(driver->module_load(device, image, sizeof image, "norm", &module), RDNA_OK);
+  assert_ptr_not_equal(fake->image, image);
+  memset(image, 0, sizeof image);
+  assert_memory_equal(fake->image, "\177ELF and more", sizeof image); /* HIP reads it later */
+  rdna__driver_function function = {
+      .name = "norm_f32", .group_threads = 256, .dynamic_group_memory = 4096, .args_size = sizeof(sample_args)};
+  void *handle = NULL;
+  assert_int_equal(driver->module_function(device, module, "missing_f32", &handle), RDNA_NOT_FOUND);
+  assert_non_null(strstr(rdna_last_error(), "'missing_f32'"));
+  assert_int_equal(driver->module_function(device, module, "norm_f32", &function.handle), RDNA_OK);
+  sample_args args = {.x = &args, .scale = 2.5f, .n = 77};
+  set_device(1);
+  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){4, 0, 1}, &args), RDNA_OK);
+  assert_string_equal(fake->kernel, "");
+  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){4, 5, 6}, &args), RDNA_OK);
+  assert_string_equal(fake->kernel, "norm_f32");
+  assert_int_equal(fake->launch_device, 2);
+  assert_memory_equal(fake->grid, ((unsigned[]){4, 5, 6}), sizeof fake->grid);
+  assert_memory_equal(fake->block, ((unsigned[]){256, 1, 1}), sizeof fake->block);
+  assert_int_equal(fake->shared_bytes, 4096);
+  assert_int_equal(fake->args_size, sizeof args);
+  assert_memory_equal(fake->args, &args, sizeof args);
+  driver->module_unload(device, module);
+  assert_int_equal(fake->modules, 0);
+  driver->stream_destroy(device, stream);
+  driver->device_close(device);
+}
+
+/* Last: the fake device stays broken, like a real one. */
+static void late_errors_name_the_kernel(void **state) {
+  rdna__driver_device *device = open_device(0);
+  rdna__driver_stream *stream = NULL, *idle = NULL;
+  rdna__driver_module *module = NULL;
+  assert_int_equal(driver->stream_create(device, 0, &stream), RDNA_OK);
+  assert_int_equal(driver->stream_create(device, 0, &idle), RDNA_OK);
+  assert_int_equal(driver->module_load(device, "\177ELF", 5, "crash", &module), RDNA_OK);
+  rdna__driver_function function = {.name = "crash_f32", .group_threads = 64, .args_size = 4};
+  assert_int_equal(driver->module_function(device, module, "crash_f32", &function.handle), RDNA_OK);
+  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){1, 1, 1}, "abc"), RDNA_OK);
+  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_DEVICE_ERROR);
+  assert_non_null(strstr(rdna_last_error(), "waiting for a stream on hip:0 (AMD Radeon RX 7900 XTX): an illegal"));
+  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'crash_f32'"));
+  assert_int_equal(driver->stream_synchronize(device, idle), RDNA_DEVICE_ERROR);
+  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'none'"));
+  assert_int_equal(driver->device_synchronize(device), RDNA_DEVICE_ERROR);
+  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this device was 'crash_f32'"));
+  driver->module_unload(device, module);
+  driver->stream_destroy(device, stream);
+  driver->stream_destroy(device, idle);
+  driver->device_close(device);
+}
+
+static int whole_library(int known) {
+  flavour_now = (void *)&flavours_known[known];
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(devices_are_described),       cmocka_unit_test(the_callers_device_comes_back),
+      cmocka_unit_test(last_error_stays_others),     cmocka_unit_test(memory_and_copies),
+      cmocka_unit_test(streams_and_events),          cmocka_unit_test(launches_pack_their_arguments),
+      cmocka_unit_test(late_errors_name_the_kernel),
+  };
+  return cmocka_run_group_tests(tests, open_fake, NULL);
+}
+
+static int hip5(void) { return whole_library(0); }
+static int hip6(void) { return whole_library(1); }
+static int hip7(void) { return whole_library(2); }
+
+#define ONE_TEST(name, test)                                    \
+  static int name(void) {                                       \
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test)}; \
+    return cmocka_run_group_tests(tests, NULL, NULL);           \
+  }
+
+static void a_missing_function_is_named(void **state) {
+  rdna_driver_info info = probe(FAKE("hip7_no_launch", "libamdhip64.so.7"));
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_int_equal(info.device_count, 0);
+  assert_non_null(strstr(info.message, "hip7_no_launch/libamdhip64.so.7 has no function hipModuleLaunchKernel"));
+}
+ONE_TEST(missing_function, a_missing_function_is_named)
+
+static void no_device_is_explained(void **state) {
+  setenv("FAKE_HIP_NO_DEVICE", "1", 1);
+  rdna_driver_info info = probe(HIP6);
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_int_equal(info.device_count, 0);
+  assert_string_equal(info.version, "6.4.43484");
+  assert_non_null(strstr(info.message, "HIP 6.4.43484 is there"));
+  assert_non_null(strstr(info.message, "but finds no device: /dev/kfd "));
+}
+ONE_TEST(no_device, no_device_is_explained)
+
+static void an_unknown_layout_is_refused(void **state) {
+  setenv("FAKE_HIP_ODD_LAYOUT", "1", 1);
+  rdna_driver_info info = probe(HIP7);
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_non_null(strstr(info.message, "describes its device 0 in no layout that we know"));
+}
+ONE_TEST(odd_layout, an_unknown_layout_is_refused)
+
+static void a_wrong_setting_is_named(void **state) {
+  rdna_driver_info info = probe("/nowhere/libamdhip64.so");
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_non_null(strstr(info.message, "RDNA_HIP_LIBRARY names '/nowhere/libamdhip64.so', which does not load"));
+}
+ONE_TEST(wrong_setting, a_wrong_setting_is_named)
+
+static void emulated_devices_say_so(void **state) {
+  setenv("RDNA_EMULATE", "gfx1100", 1);
+  rdna_driver_info info = probe(HIP7);
+  rdna_device_info device;
+  assert_int_equal(info.status, RDNA_OK);
+  assert_non_null(strstr(info.message, "emulated HIP 7.15.26333"));
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(driver->describe(i, &device), RDNA_OK);
+    assert_true(device.emulated);
+    assert_non_null(strstr(device.name, " (emulated)"));
+  }
+  assert_int_equal(driver->describe(0, &device), RDNA_OK);
+  assert_string_equal(device.name, "AMD Radeon RX 7900 XTX (emulated)");
+}
+ONE_TEST(emulated, emulated_devices_say_so)
+
+/* ---- where the library is looked for ---------------------------------------------------------------------- */
+
+static char scratch[64];
+
+/* scratch/folder/name becomes a link to |target|. */
+static void place(const char *folder, const char *name, const char *target) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", scratch, folder);
+  for (char *slash = path + strlen(scratch) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+    *slash = '\0';
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+  mkdir(path, 0700);
+  snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
+  assert_int_equal(symlink(target, path), 0);
+}
+
+static void in_scratch(const char *variable, const char *below) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", scratch, below);
+  setenv(variable, path, 1);
+}
+
+static int make_scratch(void **state) {
+  unsetenv("RDNA_HIP_LIBRARY");
+  strcpy(scratch, "/tmp/rdna_hip_test_XXXXXX");
+  return mkdtemp(scratch) == NULL;
+}
+
+static int drop_scratch(void **state) {
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf '%s'", scratch);
+  return system(command);
+}
+
+static void rocm_path_counts_numbers(void **state) {
+  place("rocm/lib", "libamdhip64.so.9", HIP5);
+  place("rocm/lib", "libamdhip64.so.10", HIP7);
+  place("rocm/lib", "libamdhip64.so", HIP5);
+  in_scratch("ROCM_PATH", "rocm");
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, HIP7); /* the file itself, not the link */
+}
+
+static void wheels_come_before_rocm_path(void **state) {
+  place("rocm/lib", "libamdhip64.so.7", HIP7);
+  place("venv/lib/python3.11/site-packages/torch/lib", "libamdhip64.so", HIP5);
+  place("venv/lib/python3.11/site-packages/_rocm_sdk_core/lib", "libamdhip64.so.6", HIP6);
+  in_scratch("ROCM_PATH", "rocm");
+  in_scratch("VIRTUAL_ENV", "venv");
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, HIP6);
+}
+
+static void a_loaded_runtime_comes_first(void **state) {
+  place("rocm/lib", "libamdhip64.so.7", HIP7);
+  in_scratch("ROCM_PATH", "rocm");
+  assert_non_null(dlopen(HIP5, RTLD_NOW | RTLD_LOCAL));
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, HIP5);
+}
+
+/* PyTorch's wheels carry the library under its unversioned name, sometimes without any soname. */
+static void a_loaded_runtime_of_any_name_comes_first(void **state) {
+  place("rocm/lib", "libamdhip64.so.7", HIP7);
+  in_scratch("ROCM_PATH", "rocm");
+  assert_non_null(dlopen(FAKE("hip6_unnamed", "libamdhip64.so"), RTLD_NOW | RTLD_LOCAL));
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, FAKE("hip6_unnamed", "libamdhip64.so"));
+}
+
+static void a_broken_file_is_passed_over(void **state) {
+  place("rocm/lib", "libamdhip64.so.8", "/etc/passwd");
+  place("rocm/lib", "libamdhip64.so.7", HIP7);
+  in_scratch("ROCM_PATH", "rocm");
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, HIP7);
+}
+
+#define ONE_PLACE(name, test)                                                                              \
+  static int name(void) {                                                                                  \
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test, make_scratch, drop_scratch)}; \
+    return cmocka_run_group_tests(tests, NULL, NULL);                                                      \
+  }
+ONE_PLACE(rocm_path, rocm_path_counts_numbers)
+ONE_PLACE(wheels, wheels_come_before_rocm_path)
+ONE_PLACE(loaded, a_loaded_runtime_comes_first)
+ONE_PLACE(loaded_unnamed, a_loaded_runtime_of_any_name_comes_first)
+ONE_PLACE(broken_file, a_broken_file_is_passed_over)
+
+/* AMD's own library, as Debian packages it, on a machine without a card. */
+static void amds_library_says_why_not(void **state) {
+  static const char debian[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
+  if (access(debian, F_OK) != 0) {
+    print_message("skipped: Debian's libamdhip64-5 is not installed (%s is missing)\n", debian);
+    skip();
+  }
+  if (access("/dev/kfd", F_OK) == 0) {
+    print_message("skipped: this machine has /dev/kfd, so the library may find a card\n");
+    skip();
+  }
+  rdna_driver_info info = probe(debian);
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_int_equal(info.device_count, 0);
+  assert_string_equal(info.version, "5.2.21153");
+  assert_non_null(strstr(info.library, "libamdhip64.so.5.2.21153"));
+  assert_non_null(strstr(info.message, "HIP 5.2.21153 is there"));
+  assert_non_null(strstr(info.message, "finds no device: /dev/kfd is missing"));
+  rdna_device_info device;
+  assert_int_equal(driver->describe(0, &device), RDNA_NOT_FOUND);
+  rdna__driver_device *opened = NULL;
+  assert_int_equal(driver->device_open(0, &opened), RDNA_NOT_FOUND);
+}
+ONE_TEST(amds_library, amds_library_says_why_not)
+
+/* ---- properties alone ------------------------------------------------------------------------------------- */
+
+static void layouts_are_told_apart(void **state) {
+  unsigned char properties[RDNA__HIP_PROPERTIES_BYTES] = "Card";
+  rdna_device_info info = {.index = 42};
+  memcpy(properties + 396, "gfx1201:xnack-", 15);
+  assert_false(rdna__hip_properties_read(properties, RDNA__HIP_R0600, &info));
+  assert_int_equal(info.index, 42);
+  assert_true(rdna__hip_properties_read(properties, RDNA__HIP_R0000, &info));
+  assert_string_equal(info.arch, "gfx1201");
+  memset(properties + 396, 0, 256);
+  memset(properties + 1160, 'g', 256);
+  memcpy(properties + 1160, "gfx", 3);
+  assert_false(rdna__hip_properties_read(properties, RDNA__HIP_R0600, &info)); /* a name without an end */
+}
+
+static void compute_units_are_not_wgps(void **state) {
+  assert_int_equal(rdna__hip_compute_units("gfx1100", 48, true, 0), 96);
+  assert_int_equal(rdna__hip_compute_units("gfx1030", 36, true, 72), 72);
+  assert_int_equal(rdna__hip_compute_units("gfx1201", 64, true, 64), 64); /* a runtime that already says CUs */
+  assert_int_equal(rdna__hip_compute_units("gfx1201", 64, false, 0), 64); /* GPU_ENABLE_WGP_MODE=0 */
+  assert_int_equal(rdna__hip_compute_units("gfx1201", 32, true, 61), 64); /* another card's number: not believed */
+  assert_int_equal(rdna__hip_compute_units("gfx942", 304, true, 304), 304);
+  assert_int_equal(rdna__hip_compute_units("gfx906", 60, true, 0), 60);
+}
+
+static int properties_alone(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layouts_are_told_apart),
+                                     cmocka_unit_test(compute_units_are_not_wgps)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void) {
+  static const flavour flavours[] = {
+      {"HIP 5", hip5},
+      {"HIP 6", hip6},
+      {"HIP 7", hip7},
+      {"one function missing", missing_function},
+      {"no device", no_device},
+      {"an unknown layout", odd_layout},
+      {"a wrong setting", wrong_setting},
+      {"emulated", emulated},
+      {"ROCM_PATH", rocm_path},
+      {"Python wheels", wheels},
+      {"a runtime in the process", loaded},
+      {"a runtime in the process under another name", loaded_unnamed},
+      {"a broken file", broken_file},
+      {"AMD's library", amds_library},
+      {"properties alone", properties_alone},
+  };
+  unsetenv("RDNA_EMULATE");
+  unsetenv("ROCM_PATH");
+  unsetenv("VIRTUAL_ENV");
+  unsetenv("GPU_ENABLE_WGP_MODE");
+  unsetenv("ROCR_VISIBLE_DEVICES");
+  unsetenv("HIP_VISIBLE_DEVICES");
+  return run_flavours(flavours, sizeof flavours / sizeof *flavours, 60);
+}
