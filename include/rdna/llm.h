@@ -1,0 +1,66 @@
+/* Language models: weights from a GGUF file on a device, and sessions that feed them tokens. */
+#ifndef RDNA_LLM_H
+#define RDNA_LLM_H
+
+#include "rdna/device.h"
+#include "rdna/model.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rdna_llm rdna_llm;                 /* read only once open; any number of sessions may share it */
+typedef struct rdna_llm_session rdna_llm_session; /* one sequence and its KV cache; one thread at a time */
+
+typedef struct rdna_llm_info {
+  char architecture[32];
+  int layers, width, heads, kv_heads, head_dim, hidden, vocabulary;
+  int context;              /* what the model was trained for, tokens */
+  uint64_t parameters;      /* values in all weights */
+  uint64_t weight_bytes;    /* of all weights on the device */
+  uint64_t bytes_per_token; /* of the weights that decoding one token reads: all but the rows of the embedding
+                               that it does not look up */
+} rdna_llm_info;
+
+/* Puts the weights of |file| on |device|. On the host they are used where the file is mapped, so |file| must stay open
+ * until the model is released; the model keeps the device alive. |progress| may be NULL; it is called with the share
+ * done, on this thread.
+ * RDNA_UNSUPPORTED: an architecture or tensor type that this library does not have, by name. RDNA_BAD_DATA: missing
+ * keys or tensors, or shapes that disagree. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file,
+                                       void (*progress)(void *data, double share), void *progress_data,
+                                       rdna_llm **out_llm);
+RDNA_API rdna_llm *rdna_llm_retain(rdna_llm *llm);
+RDNA_API void rdna_llm_release(rdna_llm *llm); /* NULL is fine */
+RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
+
+typedef struct rdna_llm_session_options {
+  int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
+  rdna_dtype kv_dtype; /* RDNA_F16 or RDNA_F32 */
+  int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
+} rdna_llm_session_options;
+
+/* |options| NULL means the model's context, an f16 cache and 512. Allocates everything that evaluation needs. */
+RDNA_CHECKED rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
+                                                 rdna_llm_session **out_session);
+RDNA_API void rdna_llm_session_release(rdna_llm_session *session); /* NULL is fine */
+
+/* Appends |count| tokens and writes the logits after the last one to |logits| (vocabulary), host memory.
+ * RDNA_INVALID_ARGUMENT: a token outside the vocabulary, or more tokens than the cache has room for; nothing was
+ * appended then. After any other failure the session must be rewound. */
+RDNA_CHECKED rdna_status rdna_llm_session_eval(rdna_llm_session *session, const int32_t *tokens, int count,
+                                               float *logits);
+/* The same with the logits after every token.  logits (count, vocabulary) */
+RDNA_CHECKED rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, const int32_t *tokens, int count,
+                                                   float *logits);
+
+RDNA_API int rdna_llm_session_position(const rdna_llm_session *session); /* tokens in the cache */
+RDNA_API int rdna_llm_session_context(const rdna_llm_session *session);  /* tokens that it has room for */
+/* Forgets the tokens from |position| on. RDNA_INVALID_ARGUMENT when it is past the end or negative. */
+RDNA_CHECKED rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,16 @@
+/* Every operator. Each is queued on a stream and returns before the work is done; a failure found before that is
+ * returned and nothing was written. */
+#ifndef RDNA_OP_H
+#define RDNA_OP_H
+
+#include "rdna/op/attention.h"
+#include "rdna/op/cast.h"
+#include "rdna/op/elementwise.h"
+#include "rdna/op/index.h"
+#include "rdna/op/linear.h"
+#include "rdna/op/norm.h"
+#include "rdna/op/reduce.h"
+#include "rdna/op/rope.h"
+#include "rdna/op/softmax.h"
+
+#endif

@@ -1,0 +1,24 @@
+/* A layer of weights applied to activations. */
+#ifndef RDNA_OP_LINEAR_H
+#define RDNA_OP_LINEAR_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* out (m, n) = x (m, k) weight (n, k)^T + bias (n). |x|, |bias| and |out| are f32, |bias| may be NULL; |weight| is f32,
+ * f16, bf16, Q8_0, Q4_0, Q4_K or Q6_K, contiguous; rows of |x| and |out| are contiguous and lie evenly. Sums are in
+ * f32. For few rows the weights are read once and the rest is streaming; for many, tiles of them are shared.
+ * |out| is apart from all inputs. m or n 0 is RDNA_OK; k 0 gives the bias. RDNA_INVALID_ARGUMENT: shapes or types that
+ * disagree, a k that is no whole number of the weight's blocks, missing data, overlap. RDNA_UNSUPPORTED: another type
+ * or layout. */
+RDNA_CHECKED rdna_status rdna_op_linear(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
+                                        const rdna_tensor *bias, const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,223 @@
+#include "model/llm.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/status.h"
+#include "rdna/op.h"
+
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 512, ALIGNMENT = 256 };
+
+/* ---- the model ---- */
+
+rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*progress)(void *data, double share),
+                          void *progress_data, rdna_llm **out_llm) {
+  if (!device || !file || !out_llm)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_open needs a device, a file and a place for the model");
+  rdna_llm *llm = calloc(1, sizeof *llm);
+  if (!llm) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model");
+  llm->references = 1;
+  llm->device = rdna_device_retain(device);
+  rdna_status status = rdna__llm_load(llm, file, progress, progress_data);
+  if (status != RDNA_OK) {
+    rdna_llm_release(llm);
+    return status;
+  }
+  *out_llm = llm;
+  return RDNA_OK;
+}
+
+rdna_llm *rdna_llm_retain(rdna_llm *llm) {
+  atomic_fetch_add(&llm->references, 1);
+  return llm;
+}
+
+void rdna_llm_release(rdna_llm *llm) {
+  if (!llm || atomic_fetch_sub(&llm->references, 1) > 1) return;
+  for (int i = 0; i < llm->allocation_count; i++) (void)!rdna_memory_free(llm->device, llm->allocations[i]);
+  free(llm->allocations);
+  free(llm->layers);
+  rdna_device_release(llm->device);
+  free(llm);
+}
+
+const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm) { return &llm->info; }
+
+/* ---- sessions ---- */
+
+/* The session's buffers, cut from one allocation: a first pass with base NULL adds up the bytes, a second gives the
+ * addresses. */
+typedef struct cutter {
+  char *base;
+  size_t used;
+} cutter;
+
+static void *cut(cutter *c, size_t bytes) {
+  void *piece = c->base ? c->base + c->used : NULL;
+  c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return piece;
+}
+
+static void cut_all(rdna_llm_session *s, cutter *c) {
+  const rdna_llm_info *info = &s->llm->info;
+  size_t tokens = (size_t)s->batch, value = sizeof(float);
+  size_t queries = (size_t)info->heads * (size_t)info->head_dim, keys = (size_t)info->kv_heads * (size_t)info->head_dim;
+  s->x = cut(c, tokens * (size_t)info->width * value);
+  s->h = cut(c, tokens * (size_t)info->width * value);
+  s->q = cut(c, tokens * queries * value);
+  s->k = cut(c, tokens * keys * value);
+  s->v = cut(c, tokens * keys * value);
+  s->attention = cut(c, tokens * queries * value);
+  s->projected = cut(c, tokens * (size_t)info->width * value);
+  s->gate = cut(c, tokens * (size_t)info->hidden * value);
+  s->up = cut(c, tokens * (size_t)info->hidden * value);
+  s->logits = cut(c, (size_t)s->logit_rows * (size_t)info->vocabulary * value);
+  s->ids = cut(c, 3 * tokens * sizeof(int32_t));
+  if (s->ids) {
+    s->positions = (int32_t *)s->ids + tokens;
+    s->cache_base = (int32_t *)s->positions + tokens;
+  }
+  s->workspace = cut(c, s->workspace_bytes);
+  size_t cache = (size_t)info->layers * (size_t)s->context * keys * rdna_dtype_block_bytes(s->kv_dtype);
+  s->k_cache = cut(c, cache);
+  s->v_cache = cut(c, cache);
+}
+
+rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length) {
+  return (rdna_attention){.scale = (float)(1 / sqrt((double)llm->info.head_dim)),
+                          .window = llm->config.window,
+                          .max_queries = tokens,
+                          .max_length = length};
+}
+
+/* The most that a pass of 1 to |batch| tokens asks for: few tokens may ask for more than many. */
+static size_t workspace_bytes(const rdna_llm_session *s) {
+  const rdna_llm_info *info = &s->llm->info;
+  size_t most = 0;
+  for (int tokens = 1; tokens <= s->batch; tokens++) {
+    rdna_attention attention = rdna__llm_attention(s->llm, tokens, s->context);
+    size_t bytes =
+        rdna_op_attention_workspace(s->llm->device, &attention, tokens, info->heads, info->kv_heads, info->head_dim);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
+static rdna_status allocate(rdna_llm_session *s) {
+  rdna_device *device = s->llm->device;
+  s->workspace_bytes = workspace_bytes(s);
+  cutter c = {0};
+  cut_all(s, &c);
+  RDNA_TRY(rdna_memory_alloc_named(device, c.used, s->stream, "session", &s->memory));
+  c = (cutter){s->memory, 0};
+  cut_all(s, &c);
+  return rdna_host_alloc(device, 3 * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
+}
+
+rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
+                                    rdna_llm_session **out_session) {
+  if (!llm || !out_session)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_session_create needs a model and a place for the session");
+  rdna_llm_session_options chosen = options ? *options : (rdna_llm_session_options){.kv_dtype = RDNA_F16};
+  if (chosen.context == 0) chosen.context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
+  if (chosen.batch == 0) chosen.batch = DEFAULT_BATCH;
+  if (chosen.context < 1 || chosen.batch < 1)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a session of context %d and batch %d: both must be positive",
+                      chosen.context, chosen.batch);
+  if (chosen.kv_dtype != RDNA_F16 && chosen.kv_dtype != RDNA_F32)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f16 and f32 are there",
+                      rdna_dtype_name(chosen.kv_dtype));
+  rdna_llm_session *s = calloc(1, sizeof *s);
+  if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a session");
+  s->llm = rdna_llm_retain(llm);
+  s->context = chosen.context;
+  s->batch = chosen.batch < chosen.context ? chosen.batch : chosen.context;
+  s->kv_dtype = chosen.kv_dtype;
+  s->logit_rows = s->batch < 64 ? s->batch : 64;
+  rdna_status status = rdna_stream_create(llm->device, 0, &s->stream);
+  if (status == RDNA_OK) status = allocate(s);
+  if (status != RDNA_OK) {
+    rdna_llm_session_release(s);
+    return status;
+  }
+  *out_session = s;
+  return RDNA_OK;
+}
+
+void rdna_llm_session_release(rdna_llm_session *s) {
+  if (!s) return;
+  if (s->stream) (void)!rdna_stream_synchronize(s->stream);
+  if (s->staging) rdna_host_free(s->llm->device, s->staging);
+  (void)!rdna_memory_free(s->llm->device, s->memory);
+  rdna_stream_release(s->stream);
+  rdna_llm_release(s->llm);
+  free(s);
+}
+
+int rdna_llm_session_position(const rdna_llm_session *session) { return session->position; }
+int rdna_llm_session_context(const rdna_llm_session *session) { return session->context; }
+
+rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
+  if (position < 0 || position > session->position)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rewinding to position %d of a session with %d tokens", position,
+                      session->position);
+  session->position = position;
+  return RDNA_OK;
+}
+
+/* ---- evaluation ---- */
+
+static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens, int count) {
+  if (!tokens || count < 1) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating %d tokens; at least 1", count);
+  if (count > s->context - s->position)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%d tokens after %d do not fit in a context of %d; shorten the prompt or "
+                      "ask for a larger context",
+                      count, s->position, s->context);
+  int vocabulary = s->llm->info.vocabulary;
+  for (int i = 0; i < count; i++)
+    if (tokens[i] < 0 || tokens[i] >= vocabulary)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "token %d is id %d; the vocabulary has ids 0 to %d", i, (int)tokens[i],
+                        vocabulary - 1);
+  return RDNA_OK;
+}
+
+/* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
+static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
+  size_t batch = (size_t)s->batch;
+  for (int i = 0; i < count; i++) {
+    s->staging[i] = tokens[i];
+    s->staging[batch + (size_t)i] = s->position + i;
+    s->staging[2 * batch + (size_t)i] = 0;
+  }
+  RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * batch * sizeof(int32_t)));
+  RDNA_TRY(rdna__llama_forward(s, count, rows));
+  if (rows > 0)
+    RDNA_TRY(rdna_copy_to_host(s->stream, logits, s->logits,
+                               (size_t)rows * (size_t)s->llm->info.vocabulary * sizeof(float)));
+  RDNA_TRY(rdna_stream_synchronize(s->stream)); /* the staging buffer is free again */
+  s->position += count;
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_session_eval(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
+  RDNA_TRY(check_tokens(session, tokens, count));
+  if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
+  for (int done = 0; done < count;) {
+    int part = count - done < session->batch ? count - done : session->batch;
+    RDNA_TRY(pass(session, tokens + done, part, done + part == count, logits));
+    done += part;
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
+  RDNA_TRY(check_tokens(session, tokens, count));
+  if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
+  for (int done = 0; done < count;) {
+    int part = count - done < session->logit_rows ? count - done : session->logit_rows;
+    RDNA_TRY(pass(session, tokens + done, part, part, logits + (size_t)done * (size_t)session->llm->info.vocabulary));
+    done += part;
+  }
+  return RDNA_OK;
+}

@@ -1,0 +1,78 @@
+/* What a language model is made of, inside. The interface is rdna/llm.h. */
+#ifndef RDNA_MODEL_LLM_H
+#define RDNA_MODEL_LLM_H
+
+#include <stdatomic.h>
+
+#include "rdna/llm.h"
+#include "rdna/memory.h"
+#include "rdna/op/attention.h"
+#include "rdna/stream.h"
+
+/* A matrix as the network applies it:  y = x W^T * scale + bias,  or  (x W^T + bias) * scale  when the scale comes
+ * after (see rdna__llm_linear). */
+typedef struct rdna__llm_matrix {
+  rdna_tensor weight; /* (rows out, columns in) */
+  rdna_tensor bias;   /* (rows), f32; data NULL when there is none */
+  float scale;        /* 1 when the file has no NAME.scale */
+  bool scale_after_bias;
+} rdna__llm_matrix;
+
+typedef struct rdna__llm_layer {
+  rdna_tensor attention_norm, ffn_norm; /* (width), f32 */
+  rdna__llm_matrix q, k, v, output;
+  rdna__llm_matrix gate, up, down;
+} rdna__llm_layer;
+
+typedef struct rdna__llm_config {
+  int rotated; /* values of a head that RoPE turns */
+  int window;  /* how far back attention looks; 0: all the way */
+  double norm_epsilon;
+  double rope_base;
+  double rope_factor; /* linear scaling: frequencies are divided by it */
+} rdna__llm_config;
+
+struct rdna_llm {
+  atomic_int references;
+  rdna_device *device;
+  rdna_llm_info info;
+  rdna__llm_config config;
+  bool in_place;      /* weights lie in the file's map: the device reads host memory */
+  void **allocations; /* device memory to free, (allocation_count) */
+  int allocation_count, allocation_room;
+  rdna_tensor embedding; /* (vocabulary, width) */
+  rdna_tensor output_norm;
+  rdna__llm_matrix output;
+  rdna_tensor inv_freq; /* (rotated / 2), f32 */
+  rdna__llm_layer *layers;
+};
+
+struct rdna_llm_session {
+  rdna_llm *llm;
+  rdna_stream *stream;
+  int context, batch, position;
+  rdna_dtype kv_dtype;
+  void *memory; /* one allocation that holds all below */
+  /* activations of up to |batch| tokens, all f32:  (batch, …) */
+  void *x, *h, *q, *k, *v, *attention, *projected, *gate, *up;
+  void *logits; /* (logit_rows, vocabulary) */
+  int logit_rows;
+  void *ids, *positions, *cache_base; /* (batch), i32 */
+  void *workspace;                    /* of attention */
+  size_t workspace_bytes;
+  void *k_cache, *v_cache; /* (layers, context, kv_heads, head_dim), kv_dtype */
+  int32_t *staging;        /* pinned, (3, batch): ids, positions, cache_base */
+};
+
+/* From src/model/llm_weights.c: fills the model from the file, for the llama architecture's names. */
+rdna_status rdna__llm_load(rdna_llm *llm, const rdna_gguf *file, void (*progress)(void *data, double share),
+                           void *progress_data);
+
+/* The attention of |tokens| that end at position |length|. */
+rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length);
+
+/* From src/model/llm/llama.c. Runs |count| tokens, already in session->ids and ->positions, through the layers, and
+ * writes the logits of the last |rows| of them into session->logits. */
+rdna_status rdna__llama_forward(rdna_llm_session *session, int count, int rows);
+
+#endif

@@ -1,0 +1,94 @@
+/* Llama (Touvron et al., 2023; Grattafiori et al., 2024) and Mistral 7B (Jiang et al., 2023): RMSNorm, RoPE over
+ * neighbouring pairs, grouped heads, SwiGLU. Activations are f32. */
+#include "base/status.h"
+#include "model/llm.h"
+#include "rdna/op.h"
+
+static rdna_tensor matrix(void *data, int64_t rows, int64_t columns) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 2, (int64_t[]){rows, columns});
+}
+
+static rdna_tensor heads(void *data, int64_t tokens, int64_t count, int64_t dim) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, count, dim});
+}
+
+static rdna_tensor integers(void *data, int64_t count) { return rdna_tensor_contiguous(data, RDNA_I32, 1, &count); }
+
+/* One layer's part of a cache.  (context, kv_heads, head_dim) */
+static rdna_tensor cache_of(const rdna_llm_session *s, void *cache, int layer) {
+  const rdna_llm_info *info = &s->llm->info;
+  int64_t shape[] = {s->context, info->kv_heads, info->head_dim};
+  size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * rdna_dtype_block_bytes(s->kv_dtype);
+  return rdna_tensor_contiguous((char *)cache + bytes * (size_t)layer, s->kv_dtype, 3, shape);
+}
+
+/* out = x W^T with the matrix's bias and scale. A file that has scales is rare, so they cost a pass of their own. */
+static rdna_status apply(const rdna_llm_session *s, const rdna__llm_matrix *m, const rdna_tensor *x,
+                         const rdna_tensor *out) {
+  const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
+  if (m->scale == 1) return rdna_op_linear(s->stream, x, &m->weight, bias, out);
+  RDNA_TRY(rdna_op_linear(s->stream, x, &m->weight, m->scale_after_bias ? bias : NULL, out));
+  RDNA_TRY(rdna_op_affine(s->stream, out, m->scale, 0, out));
+  if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_binary(s->stream, RDNA_ADD, out, bias, out));
+  return RDNA_OK;
+}
+
+static rdna_status attend(const rdna_llm_session *s, int index, int count, const rdna_tensor *h,
+                          const rdna_tensor *projected) {
+  const rdna_llm *llm = s->llm;
+  const rdna_llm_info *info = &llm->info;
+  const rdna__llm_layer *layer = &llm->layers[index];
+  int64_t queries = (int64_t)info->heads * info->head_dim, keys = (int64_t)info->kv_heads * info->head_dim;
+  rdna_tensor q = matrix(s->q, count, queries), k = matrix(s->k, count, keys), v = matrix(s->v, count, keys);
+  RDNA_TRY(apply(s, &layer->q, h, &q));
+  RDNA_TRY(apply(s, &layer->k, h, &k));
+  RDNA_TRY(apply(s, &layer->v, h, &v));
+
+  q = heads(s->q, count, info->heads, info->head_dim);
+  k = heads(s->k, count, info->kv_heads, info->head_dim);
+  v = heads(s->v, count, info->kv_heads, info->head_dim);
+  rdna_tensor k_cache = cache_of(s, s->k_cache, index), v_cache = cache_of(s, s->v_cache, index);
+  rdna_tensor positions = integers(s->positions, count), base = integers(s->cache_base, count);
+  rdna_rope rope = {RDNA_ROPE_INTERLEAVED, &positions, &llm->inv_freq, 1.0f};
+  RDNA_TRY(rdna_op_rope(s->stream, &rope, &q, &q));
+  /* the cache holds one sequence from row 0, so a token's row is its position */
+  RDNA_TRY(rdna_op_rope_kv_write(s->stream, &rope, &k, &v, &positions, &k_cache, &v_cache));
+
+  rdna_tensor attended = heads(s->attention, count, info->heads, info->head_dim);
+  rdna_attention attention = rdna__llm_attention(llm, count, s->position + count);
+  RDNA_TRY(rdna_op_attention(s->stream, &attention, &q, &k_cache, &v_cache, &base, &positions, s->workspace,
+                             s->workspace_bytes, &attended));
+  attended = matrix(s->attention, count, queries);
+  return apply(s, &layer->output, &attended, projected);
+}
+
+static rdna_status feed_forward(const rdna_llm_session *s, const rdna__llm_layer *layer, int count,
+                                const rdna_tensor *h, const rdna_tensor *projected) {
+  rdna_tensor gate = matrix(s->gate, count, s->llm->info.hidden), up = matrix(s->up, count, s->llm->info.hidden);
+  RDNA_TRY(apply(s, &layer->gate, h, &gate));
+  RDNA_TRY(apply(s, &layer->up, h, &up));
+  RDNA_TRY(rdna_op_swiglu(s->stream, &gate, &up, &gate));
+  return apply(s, &layer->down, &gate, projected);
+}
+
+rdna_status rdna__llama_forward(rdna_llm_session *s, int count, int rows) {
+  const rdna_llm *llm = s->llm;
+  const rdna_llm_info *info = &llm->info;
+  float epsilon = (float)llm->config.norm_epsilon;
+  rdna_tensor x = matrix(s->x, count, info->width), h = matrix(s->h, count, info->width);
+  rdna_tensor projected = matrix(s->projected, count, info->width), ids = integers(s->ids, count);
+  RDNA_TRY(rdna_op_gather_rows(s->stream, &llm->embedding, &ids, &x));
+  RDNA_TRY(rdna_op_rms_norm(s->stream, &x, &llm->layers[0].attention_norm, epsilon, &h));
+  for (int i = 0; i < info->layers; i++) {
+    const rdna__llm_layer *layer = &llm->layers[i];
+    RDNA_TRY(attend(s, i, count, &h, &projected));
+    RDNA_TRY(rdna_op_add_rms_norm(s->stream, &projected, &x, &layer->ffn_norm, epsilon, &h));
+    RDNA_TRY(feed_forward(s, layer, count, &h, &projected));
+    const rdna_tensor *next = i + 1 < info->layers ? &llm->layers[i + 1].attention_norm : &llm->output_norm;
+    RDNA_TRY(rdna_op_add_rms_norm(s->stream, &projected, &x, next, epsilon, &h));
+  }
+  if (rows == 0) return RDNA_OK;
+  rdna_tensor last = matrix((float *)s->h + (int64_t)(count - rows) * info->width, rows, info->width);
+  rdna_tensor logits = matrix(s->logits, rows, info->vocabulary);
+  return apply(s, &llm->output, &last, &logits);
+}

@@ -1,0 +1,117 @@
+"""A Llama in float64 NumPy, with a GGUF reader of its own: what the library's logits are compared with.
+
+    python3 llama_reference.py MODEL.gguf 1,2,3 OUT.f32
+"""
+import struct
+import sys
+
+import numpy as np
+
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+
+
+class Gguf:
+    def __init__(self, path):
+        self.bytes, self.at = open(path, "rb").read(), 4
+        assert self.bytes[:4] == b"GGUF"
+        _, tensor_count, key_count = self.take("I"), self.take("Q"), self.take("Q")
+        self.keys = {}
+        for _ in range(key_count):
+            name = self.text()
+            self.keys[name] = self.value(self.take("I"))
+        infos = []
+        for _ in range(tensor_count):
+            name, rank = self.text(), self.take("I")
+            shape = [self.take("Q") for _ in range(rank)][::-1]
+            infos.append((name, shape, self.take("I"), self.take("Q")))
+        align = self.keys.get("general.alignment", 32)
+        start = (self.at + align - 1) // align * align
+        self.tensors = {name: self.tensor(shape, kind, start + offset) for name, shape, kind, offset in infos}
+
+    def take(self, kind):
+        (value,) = struct.unpack_from("<" + kind, self.bytes, self.at)
+        self.at += struct.calcsize("<" + kind)
+        return value
+
+    def text(self):
+        size = self.take("Q")
+        self.at += size
+        return self.bytes[self.at - size : self.at].decode("utf-8", "replace")
+
+    def value(self, kind):
+        if kind == 8:
+            return self.text()
+        if kind == 9:
+            element, count = self.take("I"), self.take("Q")
+            return [self.value(element) for _ in range(count)]
+        return self.take(SCALARS[kind])
+
+    def tensor(self, shape, kind, offset):
+        count = int(np.prod(shape))
+        if kind in (0, 1):
+            data = np.frombuffer(self.bytes, "<f4" if kind == 0 else "<f2", count, offset)
+        elif kind == 30:  # BF16: the upper half of an f32
+            data = (np.frombuffer(self.bytes, "<u2", count, offset).astype("<u4") << 16).view("<f4")
+        elif kind == 8:  # Q8_0: blocks of an f16 scale and 32 signed bytes
+            blocks = np.frombuffer(self.bytes, np.dtype([("d", "<f2"), ("q", "i1", 32)]), count // 32, offset)
+            data = blocks["d"].astype(np.float64)[:, None] * blocks["q"]
+        else:
+            raise ValueError(f"tensor type {kind} is not in the reference")
+        return data.astype(np.float64).reshape(shape)
+
+
+def logits(model, tokens):
+    """Logits of every token in one pass.  (tokens, vocabulary)"""
+    key = lambda name, default=None: model.keys.get("llama." + name, default)
+    weights = model.tensors
+    heads, width = key("attention.head_count"), key("embedding_length")
+    kv_heads = key("attention.head_count_kv", heads)
+    head = key("attention.key_length", width // heads)
+    rotated = key("rope.dimension_count", head)
+    epsilon = key("attention.layer_norm_rms_epsilon")
+    frequencies = key("rope.freq_base", 10000.0) ** (-np.arange(0, rotated, 2) / rotated)
+    if key("rope.scaling.type") == "linear" and key("rope.scaling.factor", 0):
+        frequencies /= key("rope.scaling.factor")
+    if "rope_freqs.weight" in weights:
+        frequencies /= weights["rope_freqs.weight"]
+    angles = np.arange(len(tokens))[:, None] * frequencies
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+
+    def norm(x, weight):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weight
+
+    def linear(x, name):
+        """llama.cpp applies NAME.scale before the bias of q, k and v, and after the bias of the other matrices."""
+        y, bias = x @ weights[name + ".weight"].T, weights.get(name + ".bias", 0)
+        scale = weights.get(name + ".scale", 1.0)
+        return y * scale + bias if name[-2:] in ("_q", "_k", "_v") else (y + bias) * scale
+
+    def rotate(x):  # (tokens, heads, head): neighbouring pairs
+        even, odd = x[..., 0:rotated:2], x[..., 1:rotated:2]
+        turned = np.stack((even * cos - odd * sin, even * sin + odd * cos), -1).reshape(*x.shape[:-1], rotated)
+        return np.concatenate((turned, x[..., rotated:]), -1)
+
+    count = len(tokens)
+    mask = np.where(np.tri(count, dtype=bool), 0, -np.inf)
+    x = weights["token_embd.weight"][tokens]
+    for i in range(key("block_count")):
+        at = f"blk.{i}."
+        h = norm(x, weights[at + "attn_norm.weight"])
+        q = rotate(linear(h, at + "attn_q").reshape(count, heads, head))
+        k = rotate(linear(h, at + "attn_k").reshape(count, kv_heads, head))
+        v = linear(h, at + "attn_v").reshape(count, kv_heads, -1)
+        k, v = (np.repeat(t, heads // kv_heads, 1) for t in (k, v))
+        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(head) + mask
+        scores = np.exp(scores - scores.max(-1, keepdims=True))
+        scores /= scores.sum(-1, keepdims=True)
+        x = x + linear(np.einsum("hqk,khd->qhd", scores, v).reshape(count, -1), at + "attn_output")
+        h = norm(x, weights[at + "ffn_norm.weight"])
+        gate = linear(h, at + "ffn_gate")
+        x = x + linear(gate / (1 + np.exp(-gate)) * linear(h, at + "ffn_up"), at + "ffn_down")
+    x = norm(x, weights["output_norm.weight"])
+    return x @ weights.get("output.weight", weights["token_embd.weight"]).T
+
+
+if __name__ == "__main__":
+    result = logits(Gguf(sys.argv[1]), [int(t) for t in sys.argv[2].split(",")])
+    result.astype("<f4").tofile(sys.argv[3])
