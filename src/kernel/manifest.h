@@ -28,7 +28,7 @@ typedef struct rdna__case_buffer {
   int64_t count;        /* values */
   uint32_t args_offset; /* where in the argument struct the pointer goes */
   /* OUT/INOUT: |got - want| <= absolute + relative * |want|, from the dtype and the length of the sum; both 0
-   * asks for equal bits (a NaN matches any NaN). */
+   * asks for equal bits (a NaN matches any NaN). Infinity counts as the value after the largest finite one. */
   double absolute, relative;
   /* a mask of untouched values inside OUT: NULL, or one byte a value, 1 = must keep its poison */
   uint8_t *untouched;
@@ -88,8 +88,13 @@ typedef struct rdna__case_result {
   double worst;      /* largest error over its bound */
 } rdna__case_result;
 
-/* Runs the case on |device| and on the host twin with guard zones and poison, and compares every buffer. */
+/* Runs the case on |device| and on a host twin with guard zones and poison, and compares every buffer. A host
+ * device, which runs the best twin, is compared with the baseline one. */
 rdna_status rdna__case_run(rdna_device *device, const rdna__kernel_info *kernel, const rdna__kernel_case *kernel_case,
                            rdna__case_result *out_result);
+/* The same for the host twin of |isa| against the baseline one, on this thread and without a device.
+ * RDNA_UNSUPPORTED when this processor lacks |isa|. */
+rdna_status rdna__case_run_isa(const char *isa, const rdna__kernel_info *kernel, const rdna__kernel_case *kernel_case,
+                               rdna__case_result *out_result);
 
 #endif

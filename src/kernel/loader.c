@@ -1,0 +1,234 @@
+#include "kernel/loader.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+enum { PATH_SIZE = 4096, PLACES = 8, LIST_SIZE = 512 };
+
+struct rdna__loader {
+  rdna__pack *pack;
+  char arch[32];
+  bool retargets;
+};
+
+static int compute_capability(const char *target) {
+  char *end;
+  if (strncmp(target, "sm_", 3)) return 0;
+  long number = strtol(target + 3, &end, 10);
+  return *end == 0 && number > 0 && number < 10000 ? (int)number : 0; /* "sm_90a" runs on nothing else */
+}
+
+/* Code for the first target runs on the others: the same instructions, registers and descriptors. Exact matches
+ * need no line. gfx906 and gfx908 have no relatives: their dot products are not gfx900's. gfx1100 code runs on the
+ * gfx115x, which add scalar float instructions, and not the other way round. */
+static const struct {
+  const char *target, *relatives;
+} families[] = {
+    {"gfx900", " gfx902 gfx909 gfx90c "},
+    {"gfx1010", " gfx1011 gfx1012 gfx1013 "},
+    {"gfx1030", " gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "},
+    {"gfx1150", " gfx1151 gfx1152 gfx1153 "},
+    {"gfx1100", " gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 "},
+    {"gfx1200", " gfx1201 "},
+    {"gfx1201", " gfx1200 "},
+};
+enum { FAMILY_COUNT = sizeof families / sizeof families[0], EXACT = 1 << 20 };
+
+int rdna__target_fitness(const char *target, const char *arch) {
+  if (!strcmp(target, arch)) return EXACT;
+  int target_capability = compute_capability(target), capability = compute_capability(arch);
+  if (target_capability && capability) return target_capability <= capability ? target_capability : 0;
+  char padded[40];
+  snprintf(padded, sizeof padded, " %.31s ", arch);
+  for (int i = 0; i < FAMILY_COUNT; i++) /* an earlier line is a closer relative */
+    if (!strcmp(families[i].target, target) && strstr(families[i].relatives, padded)) return EXACT / 2 - i;
+  return 0;
+}
+
+/* Folder of the running program or of the library that holds this code, or "". */
+static void program_folder(char folder[PATH_SIZE]) {
+  ssize_t length = readlink("/proc/self/exe", folder, PATH_SIZE - 1);
+  folder[length > 0 ? length : 0] = 0;
+  char *slash = strrchr(folder, '/');
+  if (slash) *slash = 0;
+}
+
+static void library_folder(char folder[PATH_SIZE]) {
+  Dl_info info;
+  folder[0] = 0;
+  if (!dladdr((void *)(uintptr_t)program_folder, &info) || !info.dli_fname) return;
+  char *real = realpath(info.dli_fname, NULL);
+  char *slash = real ? strrchr(real, '/') : NULL;
+  if (slash) snprintf(folder, PATH_SIZE, "%.*s", (int)(slash - real), real);
+  free(real);
+}
+
+/* Where packs may lie, best place first; returns how many. */
+static int search_places(char (*places)[PATH_SIZE]) {
+  static const char *const beside[] = {"kernels", "../kernels", "../lib/rdna/kernels", "rdna/kernels"};
+  const char *named = rdna__config_text(RDNA__CONFIG_KERNEL_PATH);
+  if (named[0]) { /* a person who names a folder means that one */
+    snprintf(places[0], PATH_SIZE, "%s", named);
+    return 1;
+  }
+  char program[PATH_SIZE], library[PATH_SIZE];
+  program_folder(program);
+  library_folder(library);
+  int count = 0;
+  for (int i = 0; program[0] && i < 3; i++) snprintf(places[count++], PATH_SIZE, "%.4000s/%s", program, beside[i]);
+  for (int i = 0; library[0] && strcmp(library, program) && i < 4; i++)
+    snprintf(places[count++], PATH_SIZE, "%.4000s/%s", library, beside[i]);
+  snprintf(places[count++], PATH_SIZE, "%s", RDNA_KERNEL_DIR);
+  return count;
+}
+
+typedef struct found {
+  rdna_status (*visit)(void *context, const char *path, const char *target);
+  void *context;
+  char (*targets)[32]; /* visited already */
+  int count;
+} found;
+
+static rdna_status visit_file(found *f, const char *place, const char *name) {
+  char path[PATH_SIZE], target[32];
+  size_t length = strlen(name), suffix = strlen(RDNA__PACK_SUFFIX);
+  if (length <= suffix || strcmp(name + length - suffix, RDNA__PACK_SUFFIX) || length - suffix >= sizeof target)
+    return RDNA_OK;
+  snprintf(target, sizeof target, "%.*s", (int)(length - suffix), name);
+  for (int i = 0; i < f->count; i++)
+    if (!strcmp(f->targets[i], target)) return RDNA_OK;
+  char(*grown)[32] = realloc(f->targets, ((size_t)f->count + 1) * sizeof *grown);
+  if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory to list kernel packs");
+  f->targets = grown;
+  strcpy(f->targets[f->count++], target);
+  if (snprintf(path, sizeof path, "%s/%s", place, name) >= PATH_SIZE) return RDNA_OK;
+  return f->visit(f->context, path, target);
+}
+
+rdna_status rdna__loader_visit(rdna_status (*visit)(void *context, const char *path, const char *target),
+                               void *context) {
+  char(*places)[PATH_SIZE] = malloc(PLACES * sizeof *places);
+  if (!places) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory to look for kernel packs");
+  found f = {.visit = visit, .context = context};
+  int place_count = search_places(places);
+  rdna_status status = RDNA_OK;
+  for (int i = 0; i < place_count && status == RDNA_OK; i++) {
+    struct dirent **names;
+    int count = scandir(places[i], &names, NULL, alphasort);
+    for (int n = 0; n < count; n++) {
+      if (status == RDNA_OK) status = visit_file(&f, places[i], names[n]->d_name);
+      free(names[n]);
+    }
+    if (count >= 0) free(names);
+  }
+  free(f.targets);
+  free(places);
+  return status;
+}
+
+typedef struct choice {
+  const char *arch;
+  rdna__code_format format;
+  int fitness;
+  char path[PATH_SIZE], target[32];
+  char all[LIST_SIZE]; /* "gfx1030, gfx1100" */
+} choice;
+
+static rdna_status consider(void *context, const char *path, const char *target) {
+  choice *c = context;
+  size_t used = strlen(c->all);
+  snprintf(c->all + used, sizeof c->all - used, "%s%s", used ? ", " : "", target);
+  int fitness = rdna__target_fitness(target, c->arch);
+  if (fitness <= c->fitness) return RDNA_OK;
+  c->fitness = fitness;
+  snprintf(c->path, sizeof c->path, "%s", path);
+  snprintf(c->target, sizeof c->target, "%s", target);
+  return RDNA_OK;
+}
+
+/* The target of a full build that fits |arch| best, or "". */
+static void best_buildable(const char *arch, char target[32]) {
+  char list[] = RDNA_KERNEL_TARGETS, *rest = list, *name;
+  int best = 0;
+  target[0] = 0;
+  while ((name = strsep(&rest, ","))) {
+    int fitness = rdna__target_fitness(name, arch);
+    if (fitness <= best) continue;
+    best = fitness;
+    snprintf(target, 32, "%s", name);
+  }
+}
+
+static rdna_status no_pack(const choice *c) {
+  char buildable[32];
+  best_buildable(c->arch, buildable);
+  const char *have = c->all[0] ? c->all : "nothing, for no pack was found";
+  if (!buildable[0])
+    return rdna__fail(RDNA_UNSUPPORTED, "no kernels run on %s: this library builds for %s, and none of these fits it",
+                      c->arch, RDNA_KERNEL_TARGETS);
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "no kernels for %s: the packs here are for %s; build with -DRDNA_TARGETS=%s, or "
+                    "name a folder that holds %s%s in RDNA_KERNEL_PATH",
+                    c->arch, have, buildable, buildable, RDNA__PACK_SUFFIX);
+}
+
+rdna_status rdna__loader_open(const char *arch, rdna__code_format format, rdna__loader **out_loader) {
+  *out_loader = NULL;
+  char base[32]; /* "gfx90a:sramecc+:xnack-" is gfx90a */
+  snprintf(base, sizeof base, "%.*s", (int)strcspn(arch, ":"), arch);
+  choice *c = calloc(1, sizeof *c);
+  rdna__loader *loader = calloc(1, sizeof *loader);
+  rdna_status status = RDNA_OK;
+  if (!c || !loader) {
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no memory to look for the kernels of %s", base);
+  } else {
+    c->arch = base;
+    status = rdna__loader_visit(consider, c);
+    if (status == RDNA_OK && !c->fitness) status = no_pack(c);
+    if (status == RDNA_OK) status = rdna__pack_open(c->path, &loader->pack);
+    if (status == RDNA_OK && strcmp(rdna__pack_target(loader->pack), c->target))
+      status = rdna__fail(RDNA_BAD_DATA, "kernel pack %s holds code for %s", c->path, rdna__pack_target(loader->pack));
+  }
+  if (status == RDNA_OK) {
+    strcpy(loader->arch, base);
+    loader->retargets = format == RDNA__CODE_HSACO && c->fitness != EXACT;
+    *out_loader = loader;
+  } else {
+    rdna__loader_close(loader);
+  }
+  free(c);
+  return status;
+}
+
+void rdna__loader_close(rdna__loader *loader) {
+  if (!loader) return;
+  rdna__pack_close(loader->pack);
+  free(loader);
+}
+
+const rdna__pack *rdna__loader_pack(const rdna__loader *loader) { return loader->pack; }
+bool rdna__loader_retargets(const rdna__loader *loader) { return loader->retargets; }
+
+rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, void **out_image, size_t *out_size) {
+  *out_image = NULL;
+  *out_size = 0;
+  const rdna__pack_entry *entry = rdna__pack_find(loader->pack, family);
+  if (!entry)
+    return rdna__fail(RDNA_UNSUPPORTED, "kernel pack %s has no family '%s': it is of another build of this library",
+                      rdna__pack_path(loader->pack), family);
+  RDNA_TRY(rdna__pack_extract(loader->pack, entry, out_image, out_size));
+  if (!loader->retargets) return RDNA_OK;
+  rdna_status status = rdna__retarget(*out_image, *out_size, rdna__pack_target(loader->pack), loader->arch);
+  if (status == RDNA_OK) return RDNA_OK;
+  free(*out_image);
+  *out_image = NULL;
+  *out_size = 0;
+  return rdna__annotate(status, "kernels '%s' of %s", family, rdna__pack_path(loader->pack));
+}
