@@ -1,0 +1,69 @@
+#include "command/command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+int fail_with_status(void) {
+  end_progress();
+  fprintf(stderr, "rdna: %s\n", rdna_last_error());
+  return EXIT_FAILED;
+}
+
+int print_json(json_t *json) {
+  char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+  json_decref(json);
+  if (!text) {
+    fprintf(stderr, "rdna: no host memory for the JSON output\n");
+    return EXIT_FAILED;
+  }
+  puts(text);
+  free(text);
+  return EXIT_OK;
+}
+
+rdna_status open_chosen_device(const device_choice *choice, rdna_device **out_device) {
+  char name[64];
+  bool is_number = choice->device[0] != 0 && strspn(choice->device, "0123456789") == strlen(choice->device);
+  if (choice->device[0] == 0)
+    snprintf(name, sizeof name, "%s", choice->driver);
+  else if (!is_number)
+    snprintf(name, sizeof name, "%s", choice->device);
+  else if (strcmp(choice->driver, "auto") != 0)
+    snprintf(name, sizeof name, "%s:%s", choice->driver, choice->device);
+  else
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "--device %s needs --driver too, or a whole name such as hip:%s",
+                      choice->device, choice->device);
+  return rdna_device_open(name, out_device);
+}
+
+const char *format_bytes(double bytes, char text[32]) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  for (; bytes >= 1000 && unit < 4; unit++) bytes /= 1024;
+  snprintf(text, 32, unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+static bool progress_shown;
+
+void show_progress(const char *what, double share) {
+  enum { WIDTH = 32 };
+  static int last_percent;
+  if (!isatty(STDERR_FILENO)) return;
+  int percent = (int)(share * 100);
+  if (progress_shown && percent == last_percent) return;
+  last_percent = percent;
+  progress_shown = true;
+  int filled = (int)(share * WIDTH);
+  fprintf(stderr, "\r%-10s [%.*s%*s] %3d %%", what, filled, "################################", WIDTH - filled, "",
+          percent);
+}
+
+void end_progress(void) {
+  if (progress_shown) fprintf(stderr, "\r%*s\r", 60, "");
+  progress_shown = false;
+}

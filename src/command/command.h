@@ -1,0 +1,47 @@
+/* What the subcommands share. Each is a function of its own file and returns the process's exit status. */
+#ifndef RDNA_COMMAND_COMMAND_H
+#define RDNA_COMMAND_COMMAND_H
+
+#include <jansson.h>
+
+#include "command/options.h"
+#include "rdna/device.h"
+
+int command_info(int argc, char **argv);
+int command_doctor(int argc, char **argv);
+int command_run(int argc, char **argv);
+int command_logits(int argc, char **argv);
+int command_tokenize(int argc, char **argv);
+int command_kernels(int argc, char **argv);
+int command_selftest(int argc, char **argv);
+int command_bench(int argc, char **argv);
+
+/* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
+int fail_with_status(void);
+
+/* Prints JSON to stdout and frees it. */
+int print_json(json_t *json);
+
+/* --driver and --device, which most subcommands take. */
+typedef struct device_choice {
+  const char *driver; /* "auto", "hip", … */
+  const char *device; /* "", "1", or a whole name such as "cuda:1" */
+} device_choice;
+#define DEVICE_OPTIONS(choice)                                                                                   \
+  {"--driver", OPTION_CHOICE, &(choice).driver, "auto|hip|cuda|host|null", "which driver (auto: the first that " \
+                                                                           "has a device)",                      \
+   0, 0},                                                                                                        \
+  {                                                                                                              \
+    "--device", OPTION_TEXT, &(choice).device, "N", "which of its devices, or a whole name such as hip:1", 0, 0  \
+  }
+#define DEVICE_CHOICE_DEFAULT {"auto", ""}
+rdna_status open_chosen_device(const device_choice *choice, rdna_device **out_device);
+
+/* Host memory by what it holds: "16.0 GiB", "312 KiB". */
+const char *format_bytes(double bytes, char text[32]);
+
+/* A bar on stderr when that is a terminal; nothing otherwise. */
+void show_progress(const char *what, double share);
+void end_progress(void);
+
+#endif

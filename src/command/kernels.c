@@ -1,0 +1,113 @@
+/* rdna kernels: what is in the packs, and their code objects as files. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/status.h"
+#include "command/command.h"
+#include "kernel/loader.h"
+#include "kernel/pack.h"
+
+typedef struct listing {
+  const char *target;  /* "" is every one */
+  const char *extract; /* folder, or "" */
+  json_t *json;        /* NULL prints a table */
+  int packs;
+  uint64_t bytes;
+} listing;
+
+static rdna_status extract(const rdna__pack *pack, const rdna__pack_entry *entry, const char *folder) {
+  char path[4096];
+  snprintf(path, sizeof path, "%s/%s.%s.%s", folder, entry->name, rdna__pack_target(pack),
+           entry->format == RDNA__PACK_HSACO ? "hsaco" : "ptx");
+  void *image;
+  size_t size;
+  RDNA_TRY(rdna__pack_extract(pack, entry, &image, &size));
+  FILE *file = fopen(path, "wb");
+  /* PTX in a pack ends with a NUL, which a text file does not */
+  size_t wanted = entry->format == RDNA__PACK_PTX && size > 0 ? size - 1 : size;
+  bool written = file && fwrite(image, 1, wanted, file) == wanted;
+  if (file && fclose(file) != 0) written = false;
+  free(image);
+  if (!written) return rdna__fail(RDNA_IO_ERROR, "cannot write %s: %s", path, strerror(errno));
+  return RDNA_OK;
+}
+
+static rdna_status list_pack(listing *list, const rdna__pack *pack) {
+  char text[32];
+  uint64_t raw = 0;
+  json_t *entries = list->json ? json_array() : NULL;
+  for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
+    const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
+    raw += entry->raw_size;
+    if (list->extract[0]) RDNA_TRY(extract(pack, entry, list->extract));
+    if (entries)
+      json_array_append_new(entries, json_pack("{s:s, s:I, s:I}", "name", entry->name, "bytes",
+                                               (json_int_t)entry->raw_size, "compressed",
+                                               (json_int_t)entry->compressed_size));
+  }
+  list->packs++;
+  list->bytes += rdna__pack_size(pack);
+  if (list->json) {
+    json_array_append_new(list->json, json_pack("{s:s, s:s, s:I, s:o}", "target", rdna__pack_target(pack), "path",
+                                                rdna__pack_path(pack), "bytes", (json_int_t)rdna__pack_size(pack),
+                                                "code_objects", entries));
+    return RDNA_OK;
+  }
+  printf("%-9s %3d code objects  %9s", rdna__pack_target(pack), rdna__pack_entry_count(pack),
+         format_bytes((double)raw, text));
+  printf(", compressed %9s  %s\n", format_bytes((double)rdna__pack_size(pack), text), rdna__pack_path(pack));
+  if (list->target[0])
+    for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
+      const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
+      printf("  %-24s %9s\n", entry->name, format_bytes((double)entry->raw_size, text));
+    }
+  return RDNA_OK;
+}
+
+static rdna_status visit(void *context, const char *path, const char *target) {
+  listing *list = context;
+  if (list->target[0] && strcmp(list->target, target) != 0) return RDNA_OK;
+  rdna__pack *pack;
+  RDNA_TRY(rdna__pack_open(path, &pack));
+  rdna_status status = list_pack(list, pack);
+  rdna__pack_close(pack);
+  return status;
+}
+
+int command_kernels(int argc, char **argv) {
+  listing list = {.target = "", .extract = ""};
+  bool json = false;
+  const option_row options[] = {
+      {"--target", OPTION_TEXT, &list.target, "GPU", "only this target's pack, such as gfx1100, with its contents", 0,
+       0},
+      {"--extract", OPTION_TEXT, &list.extract, "DIR", "write each code object as NAME.TARGET.hsaco or .ptx", 0, 0},
+      {"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0},
+  };
+  const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 3};
+  const char *positionals[POSITIONAL_MAX];
+  int count, exit_status;
+  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (list.extract[0] && mkdir(list.extract, 0777) != 0 && errno != EEXIST) {
+    (void)!rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", list.extract, strerror(errno));
+    return fail_with_status();
+  }
+  if (json) list.json = json_array();
+  rdna_status status = rdna__loader_visit(visit, &list);
+  if (status == RDNA_OK && list.packs == 0)
+    status = list.target[0] ? rdna__fail(RDNA_NOT_FOUND, "there is no pack for '%s'; rdna kernels lists those that "
+                                                         "there are",
+                                         list.target)
+                            : rdna__fail(RDNA_NOT_FOUND, "there are no kernel packs; build them, or name their folder "
+                                                         "in RDNA_KERNEL_PATH");
+  if (status != RDNA_OK) {
+    json_decref(list.json);
+    return fail_with_status();
+  }
+  if (json) return print_json(list.json);
+  char text[32];
+  printf("%d pack%s, %s\n", list.packs, list.packs == 1 ? "" : "s", format_bytes((double)list.bytes, text));
+  return EXIT_OK;
+}

@@ -1,0 +1,59 @@
+/* The rdna program: finds the subcommand. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "command/command.h"
+
+typedef struct subcommand {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *summary;
+} subcommand;
+
+static const subcommand subcommands[] = {
+    {"info", command_info, "the devices, the drivers, and why one is missing"},
+    {"doctor", command_doctor, "check this machine, and say what to do"},
+    {"run", command_run, "let a language model write"},
+    {"bench", command_bench, "measure operators and models"},
+    {"selftest", command_selftest, "compare every kernel with its twin on the host"},
+    {"tokenize", command_tokenize, "text to token ids"},
+    {"logits", command_logits, "token ids to logits"},
+    {"kernels", command_kernels, "list the kernel packs, or take them apart"},
+};
+enum { SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
+
+static void print_help(FILE *out) {
+  fprintf(out, "rdna %s: deep learning on AMD GPUs\n\nusage: rdna COMMAND [options]\n\n", RDNA_VERSION);
+  for (int i = 0; i < SUBCOMMANDS; i++) fprintf(out, "  %-10s %s\n", subcommands[i].name, subcommands[i].summary);
+  fprintf(out, "\nrdna COMMAND --help says more. Settings from the environment:\n\n");
+  for (int i = 0; i < RDNA__CONFIG_COUNT; i++) {
+    const rdna__config_entry *entry = &rdna__config_entries[i];
+    fprintf(out, "  %-18s %s%s%s%s\n", entry->environment, entry->help, entry->choices[0] ? " (" : "", entry->choices,
+            entry->choices[0] ? ")" : "");
+  }
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    print_help(stderr);
+    return EXIT_USAGE;
+  }
+  const char *name = argv[1];
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+    print_help(stdout);
+    return EXIT_OK;
+  }
+  if (strcmp(name, "--version") == 0) {
+    printf("rdna %s\n", RDNA_VERSION);
+    return EXIT_OK;
+  }
+  if (rdna__config_check() != RDNA_OK) {
+    fail_with_status();
+    return EXIT_USAGE;
+  }
+  for (int i = 0; i < SUBCOMMANDS; i++)
+    if (strcmp(name, subcommands[i].name) == 0) return subcommands[i].run(argc - 1, argv + 1);
+  fprintf(stderr, "rdna: no command '%s'; see rdna --help\n", name);
+  return EXIT_USAGE;
+}
