@@ -104,6 +104,81 @@ RDNA_API bool rdna_gguf_has_tensor(const rdna_gguf *file, const char *name);
 /* "F32", "Q4_K", "IQ2_XXS", …; "?" for a number that is not assigned. */
 RDNA_API const char *rdna_gguf_tensor_type_name(uint32_t ggml_type);
 
+/* ---- Tokenizer: text to token ids and back, from the vocabulary in a GGUF file ---- */
+
+/* Never changes after it is opened; any number of threads may use it at once. */
+typedef struct rdna_tokenizer rdna_tokenizer;
+
+/* Types as numbered in the file. */
+typedef enum rdna_token_type {
+  RDNA_TOKEN_UNDEFINED = 0,
+  RDNA_TOKEN_NORMAL,
+  RDNA_TOKEN_UNKNOWN,      /* stands for what the vocabulary cannot say */
+  RDNA_TOKEN_CONTROL,      /* steers the model; in text only when asked for */
+  RDNA_TOKEN_USER_DEFINED, /* always found in text, whole */
+  RDNA_TOKEN_UNUSED,
+  RDNA_TOKEN_BYTE,         /* one byte, for what has no other token */
+  RDNA_TOKEN_TYPE_COUNT
+} rdna_token_type;
+
+typedef struct rdna_tokenizer_info {
+  const char *model;    /* "llama", "gpt2", "no_vocab": tokenizer.ggml.model */
+  const char *pre;      /* which pre-tokenizer: tokenizer.ggml.pre; "" when it has none */
+  size_t token_count;   /* 0 for "no_vocab": the model can be used with ids only */
+  int32_t bos, eos, unknown; /* -1 when there is none */
+  bool add_bos, add_eos;     /* what RDNA_ENCODE_ADD_SPECIAL does */
+} rdna_tokenizer_info;
+
+/* |file| must stay open as long as the tokenizer: texts are borrowed from it.
+ * RDNA_NOT_FOUND: the file has no vocabulary at all. RDNA_UNSUPPORTED: a kind of tokenizer or pre-tokenizer that this
+ * build does not have, with its name. RDNA_BAD_DATA: a vocabulary that contradicts itself. */
+RDNA_CHECKED rdna_status rdna_tokenizer_open(const rdna_gguf *file, rdna_tokenizer **out_tokenizer);
+RDNA_API void rdna_tokenizer_close(rdna_tokenizer *tokenizer); /* NULL is fine */
+RDNA_API const rdna_tokenizer_info *rdna_tokenizer_get_info(const rdna_tokenizer *tokenizer);
+
+/* A list of ids that grows. All zeros is an empty one. */
+typedef struct rdna_tokens {
+  int32_t *ids;
+  size_t count, capacity;
+} rdna_tokens;
+
+RDNA_API void rdna_tokens_deinit(rdna_tokens *tokens); /* leaves an empty list */
+RDNA_CHECKED rdna_status rdna_tokens_append(rdna_tokens *tokens, int32_t id);
+
+enum {
+  RDNA_ENCODE_ADD_SPECIAL = 1,  /* BOS before and EOS behind, as the file says */
+  RDNA_ENCODE_PARSE_SPECIAL = 2 /* control tokens written in the text become those tokens; never for text of others */
+};
+
+/* Appends the ids of |size| bytes of text. Any bytes are text: what is not UTF-8 becomes byte tokens.
+ * On failure |tokens| is as it was. RDNA_UNSUPPORTED: no vocabulary; a byte that the vocabulary has no token for;
+ * more than 512 MiB. */
+RDNA_CHECKED rdna_status rdna_tokenizer_encode(const rdna_tokenizer *tokenizer, const char *text, size_t size,
+                                               unsigned flags, rdna_tokens *tokens);
+
+/* The id of the token whose text, as it stands in the file, is |text|. RDNA_NOT_FOUND. */
+RDNA_CHECKED rdna_status rdna_tokenizer_find(const rdna_tokenizer *tokenizer, const char *text, size_t size,
+                                             int32_t *out_id);
+/* The bytes that token |id| stands for, control tokens as they are written. In UTF-8 only together with its neighbours.
+ * RDNA_INVALID_ARGUMENT: no such id. Both borrowed from the tokenizer. */
+RDNA_CHECKED rdna_status rdna_tokenizer_piece(const rdna_tokenizer *tokenizer, int32_t id, rdna_text *out_piece);
+RDNA_CHECKED rdna_status rdna_tokenizer_type(const rdna_tokenizer *tokenizer, int32_t id, rdna_token_type *out_type);
+/* Whether |id| ends a reply: EOS, or another end of turn or message that the file or its names declare. */
+RDNA_API bool rdna_tokenizer_is_end(const rdna_tokenizer *tokenizer, int32_t id);
+
+/* Turns ids back into text, one at a time. Use from one thread at a time; the tokenizer must stay open. */
+typedef struct rdna_detokenizer rdna_detokenizer;
+
+/* Leaves out control tokens unless |show_control|. The space that a tokenizer puts before a text is taken away. */
+RDNA_CHECKED rdna_status rdna_detokenizer_create(const rdna_tokenizer *tokenizer, bool show_control,
+                                                 rdna_detokenizer **out_detokenizer);
+RDNA_API void rdna_detokenizer_release(rdna_detokenizer *detokenizer); /* NULL is fine */
+/* |out_text|, valid until the next call, is what |id| completes: a character that is split over tokens is held back
+ * until its last byte is there. Bytes that cannot become UTF-8 come out as they are. */
+RDNA_CHECKED rdna_status rdna_detokenizer_push(rdna_detokenizer *detokenizer, int32_t id, rdna_text *out_text);
+/* What is still held back. The next push starts a new text. */
+RDNA_API void rdna_detokenizer_finish(rdna_detokenizer *detokenizer, rdna_text *out_text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,114 @@
+/* What the tokenizer keeps of a vocabulary, and the pieces that its two kinds share. The interface is rdna/model.h. */
+#ifndef RDNA_MODEL_TOKENIZER_H
+#define RDNA_MODEL_TOKENIZER_H
+
+#include "base/strmap.h"
+#include "rdna/model.h"
+
+/* A node of the tree over the bytes of tokens that are found whole in text. */
+typedef struct rdna__token_node {
+  uint32_t child, sibling; /* 0: none */
+  int32_t id;              /* -1: no token ends here */
+  uint8_t byte;
+} rdna__token_node;
+
+/* One merge of a byte-level vocabulary. */
+typedef struct rdna__token_merge {
+  int32_t left, right; /* left -1: free */
+  int32_t id;          /* from token_count on: a string that merges make but that is no token */
+  uint32_t rank;
+} rdna__token_merge;
+
+struct rdna__splitter;
+
+struct rdna_tokenizer {
+  rdna_tokenizer_info info;
+  char *model_name, *pre_name;
+  const rdna_text *texts; /* (token_count) as in the file; borrowed */
+  uint8_t *types;         /* (token_count) rdna_token_type */
+  bool *ends;             /* (token_count) */
+  rdna_text *pieces;      /* (token_count) the bytes that each stands for, in |piece_bytes| */
+  char *piece_bytes;
+  rdna__strmap by_text;  /* text → id, all tokens but empty ones; of equal ones the first */
+  int32_t byte_ids[256]; /* the token of each single byte; -1 when there is none */
+
+  rdna__token_node *nodes; /* tokens found whole in text; 0 is unused */
+  uint32_t node_count;
+  uint32_t roots[256];
+  bool *strips_behind; /* (token_count) white space behind it is not text */
+
+  /* "llama" */
+  float *scores;          /* (token_count) */
+  rdna__strmap mergeable; /* text → id of tokens that merging may make */
+  size_t longest;         /* bytes of the longest of them */
+  bool add_space_prefix;
+  bool splits_at_space; /* no mergeable token has a space behind anything but a space */
+  bool has_unused;
+
+  /* "gpt2" */
+  struct rdna__splitter *splitter;
+  rdna__token_merge *merges; /* a hash table over (left, right) */
+  size_t merge_slots;        /* a power of two */
+  rdna__strmap by_piece;     /* bytes → id of normal tokens */
+  bool ignore_merges;        /* a word that is a token is that token, whatever merges make of it */
+};
+
+/* ---- merging: both kinds join neighbours, best first, and of equals the leftmost ---- */
+
+typedef struct rdna__symbol {
+  uint32_t start, size;   /* bytes of the text; size 0: was joined to its left neighbour */
+  int32_t previous, next; /* -1: none */
+  int32_t id;             /* -1: no token */
+} rdna__symbol;
+
+typedef struct rdna__merge_candidate {
+  uint64_t order; /* priority, then place */
+  uint32_t left_size, right_size;
+  int32_t id;
+} rdna__merge_candidate;
+
+typedef struct rdna__merger {
+  const rdna_tokenizer *tokenizer;
+  const char *text;
+  rdna__symbol *symbols; /* (symbol_count), room for symbol_capacity */
+  size_t symbol_count, symbol_capacity;
+  rdna__merge_candidate *heap;
+  size_t heap_count, heap_capacity;
+  uint32_t *unused_split; /* (token_count) of an unused token, the size of its left part when last made */
+} rdna__merger;
+
+/* Whether |left| and its neighbour |right| can become one symbol: which, and how early (small is first). */
+typedef bool (*rdna__merge_rule)(const rdna__merger *merger, const rdna__symbol *left, const rdna__symbol *right,
+                                 uint32_t *out_priority, int32_t *out_id);
+
+void rdna__merger_deinit(rdna__merger *merger); /* of all zeros, too */
+rdna_status rdna__merger_add_symbol(rdna__merger *merger, uint32_t start, uint32_t size, int32_t id);
+/* Joins symbols until no rule applies, in O(n log n). The symbols that are left are those with a size. */
+rdna_status rdna__merger_run(rdna__merger *merger, rdna__merge_rule rule);
+
+/* ---- the two kinds; each fills its own fields, |pieces| and |byte_ids| ---- */
+
+rdna_status rdna__spm_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+/* |prefix|: a space goes before the text, when the vocabulary wants one. */
+rdna_status rdna__spm_encode(const rdna_tokenizer *tokenizer, rdna_text text, bool prefix, rdna_tokens *tokens);
+
+rdna_status rdna__bpe_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+rdna_status rdna__bpe_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
+
+/* Cuts text into words by the patterns that belong to a pre-tokenizer's name. Immutable. */
+typedef struct rdna__splitter rdna__splitter;
+
+typedef struct rdna__splitter_traits {
+  bool ignore_merges, add_bos;
+} rdna__splitter_traits;
+
+rdna_status rdna__splitter_create(const char *pre, rdna__splitter **out_splitter, rdna__splitter_traits *out_traits);
+void rdna__splitter_release(rdna__splitter *splitter);
+/* Calls |emit| for each word, in order; together they are the text. Stops at the first failure. */
+rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
+                               rdna_status (*emit)(void *context, rdna_text word), void *context);
+
+/* Bytes of the UTF-8 character at |text|, 1 to 4; 0 when it is none; -1 when it could become one with more bytes. */
+int rdna__utf8_length(const char *text, size_t size);
+
+#endif
