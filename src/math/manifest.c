@@ -4,12 +4,25 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "math/attention/attention_kernels.h"
 #include "math/fill/fill_kernels.h"
+#include "math/index/index_kernels.h"
+#include "math/reduce/reduce_kernels.h"
+#include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY) FAMILY(fill, RDNA_FILL_KERNELS)
+#define FAMILIES(FAMILY)                    \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS) \
+  FAMILY(fill, RDNA_FILL_KERNELS)           \
+  FAMILY(index, RDNA_INDEX_KERNELS)         \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)       \
+  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)
 
+#define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
+#define INFO_index(...) INFO(index, __VA_ARGS__)
+#define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
+#define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case)                                                                \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \

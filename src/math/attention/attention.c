@@ -1,0 +1,186 @@
+#include "rdna/op/attention.h"
+
+#include <string.h>
+
+#include "math/attention/attention_kernels.h"
+#include "math/check.h"
+
+static const char *const NAME = "attention";
+
+/* Up to this many tokens of a sequence, each reads the cache by itself; from there on they share tiles. */
+enum { DECODE_QUERIES = 8 };
+/* A split is worth its share of the combining when it has this many positions. */
+enum { SPLIT_POSITIONS = 128, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
+
+static int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+static int heads_per_block(int64_t group) { return group == 1 ? 1 : group <= 4 ? 4 : 8; }
+
+static bool is_decode(const rdna_attention *options, int64_t tokens) {
+  return options->max_queries <= DECODE_QUERIES && tokens <= RDNA__GRID_YZ_MAX;
+}
+
+/* Enough groups to fill the device, none with too little to do. */
+static int32_t choose_splits(const rdna_device *device, const rdna_attention *options, int64_t tokens, int64_t heads,
+                             int64_t kv_heads) {
+  if (!is_decode(options, tokens) || tokens <= 0 || heads <= 0 || kv_heads <= 0) return 1;
+  int64_t group = heads / kv_heads, blocks = kv_heads * ceil_divide(group, heads_per_block(group)) * tokens;
+  int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
+  int64_t wanted = ceil_divide((int64_t)rdna_device_get_info(device)->compute_units * GROUPS_PER_UNIT, blocks);
+  int64_t useful = length / SPLIT_POSITIONS;
+  int64_t splits = wanted < useful ? wanted : useful;
+  return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : (int32_t)splits;
+}
+
+/* Sums first, then the pairs of maximum and sum; d being a multiple of 4 keeps both aligned. */
+static size_t workspace_bytes(int64_t rows, int32_t splits, int64_t d) {
+  return splits == 1 ? 0 : (size_t)(rows * splits * (d + 2)) * sizeof(float);
+}
+
+size_t rdna_op_attention_workspace(const rdna_device *device, const rdna_attention *options, int64_t tokens,
+                                   int64_t heads, int64_t kv_heads, int64_t d) {
+  return workspace_bytes(tokens * heads, choose_splits(device, options, tokens, heads, kv_heads), d);
+}
+
+/* (count, heads, d) whose last two dimensions are dense, with vector loads possible. */
+static rdna_status check_vectors(const char *argument, const rdna_tensor *tensor, int64_t *out_stride) {
+  RDNA_TRY(rdna__check_rank(NAME, argument, tensor, 3));
+  RDNA_TRY(rdna__check_dense_tail(NAME, argument, tensor, 2));
+  *out_stride = tensor->shape[0] > 1 ? tensor->stride[0] : tensor->shape[1] * tensor->shape[2];
+  if (*out_stride % 4 != 0) {
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: %s has stride %lld in dimension 0; it must be a multiple of 4",
+                      argument, (long long)*out_stride);
+  }
+  if ((uintptr_t)tensor->data % 16 != 0) {
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: %s is at %p; it must be aligned to 16 bytes", argument,
+                      tensor->data);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_per_token(const char *argument, const rdna_tensor *tensor, int64_t tokens) {
+  RDNA_TRY(rdna__check_tensor(NAME, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(NAME, argument, tensor, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(NAME, argument, tensor, 1));
+  RDNA_TRY(rdna__check_size(NAME, argument, tensor, 0, tokens, "one a token of q"));
+  return rdna__check_contiguous(NAME, argument, tensor);
+}
+
+static rdna_status check_cache(const char *argument, const rdna_tensor *cache, const rdna_tensor *q,
+                               const rdna_tensor *k_cache, int64_t *out_stride) {
+  RDNA_TRY(rdna__check_tensor(NAME, argument, cache));
+  if (cache->dtype != RDNA_F32 && cache->dtype != RDNA_F16) {
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: %s is %s; the types offered are f32 and f16", argument,
+                      rdna_dtype_name(cache->dtype));
+  }
+  RDNA_TRY(rdna__check_same_dtype(NAME, argument, cache, "k_cache", k_cache));
+  RDNA_TRY(check_vectors(argument, cache, out_stride));
+  RDNA_TRY(rdna__check_size(NAME, argument, cache, 2, q->shape[2], "the head size of q"));
+  return rdna__check_same_shape(NAME, argument, cache, "k_cache", k_cache);
+}
+
+static rdna_status check_sizes(const rdna_tensor *q, const rdna_tensor *k_cache) {
+  int64_t tokens = q->shape[0], heads = q->shape[1], kv_heads = k_cache->shape[1], d = q->shape[2];
+  if (d % 4 != 0 || d > ATTENTION_MAX_D) {
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: q has heads of %lld values; a multiple of 4 up to %d is offered",
+                      (long long)d, ATTENTION_MAX_D);
+  }
+  if (kv_heads == 0 || heads % kv_heads != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "attention: q has %lld heads and k_cache %lld; the first must be a multiple of the second",
+                      (long long)heads, (long long)kv_heads);
+  }
+  if (heads > RDNA__GRID_YZ_MAX || tokens > INT32_MAX / heads) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "attention: q has %lld tokens of %lld heads; up to %d heads, and 2147483647 of both together, "
+                      "are offered",
+                      (long long)tokens, (long long)heads, RDNA__GRID_YZ_MAX);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_options(const rdna_attention *options) {
+  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "attention: options is NULL; pass options");
+  if (options->max_queries < 1 || options->max_length < 0 || options->window < 0) {
+    return rdna__fail(
+        RDNA_INVALID_ARGUMENT,
+        "attention: options has max_queries %d, max_length %lld and window %d; the first must be at least "
+        "1, the others at least 0",
+        options->max_queries, (long long)options->max_length, options->window);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status launch_prefill(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
+  static const char *const kernels[2][2] = {{"attention_prefill_f32_d128", "attention_prefill_f32_d256"},
+                                            {"attention_prefill_f16_d128", "attention_prefill_f16_d256"}};
+  int64_t rows = (int64_t)args->tokens * (args->heads / args->kv_heads);
+  rdna_grid grid = {0, (uint32_t)args->kv_heads, 1};
+  RDNA_TRY(rdna__check_groups(NAME, rows, ATTENTION_TILE_ROWS, &grid.x));
+  return rdna__launch_named(stream, kernels[dtype == RDNA_F16][args->d > 128], grid, args);
+}
+
+static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
+  static const char *const kernels[2][3] = {
+      {"attention_decode_f32_h1", "attention_decode_f32_h4", "attention_decode_f32_h8"},
+      {"attention_decode_f16_h1", "attention_decode_f16_h4", "attention_decode_f16_h8"}};
+  int64_t group = args->heads / args->kv_heads, blocks = ceil_divide(group, heads_per_block(group)) * args->kv_heads;
+  rdna_grid grid = {(uint32_t)args->splits, (uint32_t)blocks, (uint32_t)args->tokens};
+  RDNA_TRY(rdna__launch_named(stream, kernels[dtype == RDNA_F16][group == 1 ? 0 : group <= 4 ? 1 : 2], grid, args));
+  if (args->splits == 1) return RDNA_OK;
+  struct attention_combine_args combine = {.partial = args->partial,
+                                           .stats = args->stats,
+                                           .out = args->out,
+                                           .out_stride = args->out_stride,
+                                           .tokens = args->tokens,
+                                           .heads = args->heads,
+                                           .splits = args->splits,
+                                           .d = args->d};
+  return rdna__launch_named(stream, "attention_combine", (rdna_grid){(uint32_t)args->heads, (uint32_t)args->tokens, 1},
+                            &combine);
+}
+
+rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
+                              const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *cache_base,
+                              const rdna_tensor *position, void *workspace, size_t workspace_size,
+                              const rdna_tensor *out) {
+  struct attention_args args = {0};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "attention: the stream is NULL; pass a stream");
+  RDNA_TRY(check_options(options));
+  RDNA_TRY(rdna__check_tensor(NAME, "q", q));
+  RDNA_TRY(rdna__check_dtype(NAME, "q", q, RDNA_F32));
+  RDNA_TRY(check_vectors("q", q, &args.q_stride));
+  RDNA_TRY(check_cache("k_cache", k_cache, q, k_cache, &args.k_stride));
+  RDNA_TRY(check_cache("v_cache", v_cache, q, k_cache, &args.v_stride));
+  RDNA_TRY(check_per_token("cache_base", cache_base, q->shape[0]));
+  RDNA_TRY(check_per_token("position", position, q->shape[0]));
+  RDNA_TRY(rdna__check_tensor(NAME, "out", out));
+  RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
+  RDNA_TRY(rdna__check_same_shape(NAME, "out", out, "q", q));
+  RDNA_TRY(check_vectors("out", out, &args.out_stride));
+  if (rdna_tensor_count(q) == 0) return RDNA_OK;
+  RDNA_TRY(check_sizes(q, k_cache));
+  RDNA_TRY(rdna__check_overlap(NAME, "out", out, "q", q));
+  RDNA_TRY(rdna__check_overlap(NAME, "out", out, "k_cache", k_cache));
+  RDNA_TRY(rdna__check_overlap(NAME, "out", out, "v_cache", v_cache));
+
+  args.q = q->data, args.k = k_cache->data, args.v = v_cache->data, args.out = out->data;
+  args.cache_base = cache_base->data, args.position = position->data;
+  args.slots = k_cache->shape[0];
+  args.tokens = (int32_t)q->shape[0], args.heads = (int32_t)q->shape[1], args.d = (int32_t)q->shape[2];
+  args.kv_heads = (int32_t)k_cache->shape[1];
+  args.window = options->window, args.scale = options->scale, args.softcap = options->softcap;
+  args.splits = choose_splits(rdna_stream_device(stream), options, args.tokens, args.heads, args.kv_heads);
+  if (!is_decode(options, args.tokens)) return launch_prefill(stream, k_cache->dtype, &args);
+
+  size_t needed = workspace_bytes((int64_t)args.tokens * args.heads, args.splits, args.d);
+  if (needed > workspace_size || (needed > 0 && (!workspace || (uintptr_t)workspace % 16 != 0))) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "attention: workspace is %zu bytes at %p; %zu bytes aligned to 16 are needed, as "
+                      "rdna_op_attention_workspace says",
+                      workspace_size, workspace, needed);
+  }
+  args.partial = workspace;
+  args.stats = args.partial ? args.partial + (int64_t)args.tokens * args.heads * args.splits * args.d : NULL;
+  return launch_decode(stream, k_cache->dtype, &args);
+}

@@ -1,0 +1,476 @@
+/* Attention over a KV cache, in one pass over the keys and values: each row of scores keeps its running maximum m,
+ * the sum l of exp(s - m) and the sum o of exp(s - m) * v, and all three are scaled down when the maximum grows
+ * (Milakov and Gimelshein 2018; Dao et al. 2022). */
+#include "kernel/prelude.h"
+#include "kernel/scalar.h"
+#include "math/attention/attention_kernels.h"
+
+/* What a token may see: positions low..high of the cache rows from base on; none when high < low. */
+struct reach {
+  int64_t base;
+  int32_t low, high;
+  bool outside; /* its rows are not all in the cache */
+};
+
+RDNA_DEVICE reach token_reach(const attention_args &a, int32_t token) {
+  reach r;
+  r.base = a.cache_base[token];
+  r.high = a.position[token];
+  r.low = a.window > 0 && r.high >= a.window ? r.high - a.window + 1 : 0;
+  r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a.slots);
+  if (r.outside || r.high < 0) r.high = -1;
+  return r;
+}
+
+/* Values dim..dim+7 of a row of d, zeros past its end. |wide| says that 8 halves are aligned to 16 bytes. */
+RDNA_DEVICE void load_8(const float *row, int dim, int d, bool wide, float out[8]) {
+  float4 zero = {0, 0, 0, 0};
+  float4 low = dim < d ? load_f32x4(row + dim) : zero;
+  float4 high = dim + 4 < d ? load_f32x4(row + dim + 4) : zero;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    out[i] = low[i];
+    out[i + 4] = high[i];
+  }
+}
+RDNA_DEVICE void load_8(const half *row, int dim, int d, bool wide, float out[8]) {
+  uint4 bits = {0, 0, 0, 0};
+  if (wide) {
+    if (dim < d) bits = load_u32x4(row + dim);
+  } else {
+    uint2 low = {0, 0}, high = {0, 0};
+    if (dim < d) low = load_as<uint2>(row + dim);
+    if (dim + 4 < d) high = load_as<uint2>(row + dim + 4);
+    bits = uint4{low.x, low.y, high.x, high.y};
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    float2 pair = f16x2_to_f32(bits[i]);
+    out[2 * i] = pair.x;
+    out[2 * i + 1] = pair.y;
+  }
+}
+
+template <typename type>
+RDNA_DEVICE bool rows_are_wide(const attention_args &a) {
+  return sizeof(type) == 2 && ((a.d | a.k_stride | a.v_stride) & 7) == 0 &&
+         (((uintptr_t)a.k | (uintptr_t)a.v) & 15) == 0;
+}
+
+RDNA_DEVICE float capped(float s, float softcap) { return softcap != 0 ? softcap * scalar_tanh(s / softcap) : s; }
+
+/* --- prefill ------------------------------------------------------------------------------------------------
+ * A group owns 64 rows, each a query head of a token, all of one key head, and walks over tiles of 64 positions.
+ * Thread (ty, tx) of 16 x 16 owns rows 4 ty..4 ty + 3; of the scores columns tx + 16 j, of the output the
+ * values 64 c + 4 tx.. + 3. Scores are built from slices of 32 values of Q and K in LDS; then the tile's
+ * probabilities take the place of those slices, beside slices of 32 positions x 64 values of V. */
+enum { TILE = 64, SLICE = 32, Q_PITCH = SLICE + 4, P_PITCH = TILE + 4 };
+enum { P_VALUES = TILE * P_PITCH, V_VALUES = SLICE * 64 };
+static_assert(2 * TILE * Q_PITCH <= P_VALUES + V_VALUES, "the slices of Q and K fit where P and V go");
+
+/* The rows of one thread. */
+struct tile_rows {
+  const float *q[2];       /* the two rows of Q that this thread copies, or NULL past the end */
+  int32_t low[4], high[4]; /* positions that the four owned rows may see in the current sequence */
+  float m[4], l[4];
+};
+
+template <typename type>
+RDNA_DEVICE void tile_scores(const attention_args &a, const tile_rows &rows, const type *k, int32_t count, bool wide,
+                             float *lds, float s[4][4]) {
+  int tid = (int)thread_id(), tx = tid & 15, ty = tid >> 4;
+  float *q_slice = lds, *k_slice = lds + TILE * Q_PITCH;
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) s[i][j] = 0;
+  for (int dim = 0; dim < a.d; dim += SLICE) {
+    float values[8];
+    int row = tid >> 2, part = (tid & 3) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; i++) values[i] = 0;
+    if (row < count) load_8(k + row * a.k_stride, dim + part, a.d, wide, values);
+    float4 q[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      int q_dim = dim + (tid & 7) * 4;
+      q[i] = rows.q[i] && q_dim < a.d ? load_f32x4(rows.q[i] + q_dim) * a.scale : float4{0, 0, 0, 0};
+    }
+    group_barrier(); /* the slices before are used up */
+    float *to = k_slice + row * Q_PITCH + part;
+    store_f32x4(to, float4{values[0], values[1], values[2], values[3]});
+    store_f32x4(to + 4, float4{values[4], values[5], values[6], values[7]});
+#pragma unroll
+    for (int i = 0; i < 2; i++) store_f32x4(q_slice + ((tid >> 3) + 32 * i) * Q_PITCH + (tid & 7) * 4, q[i]);
+    group_barrier();
+#pragma unroll 2
+    for (int c = 0; c < SLICE; c += 4) {
+      float4 qv[4], kv[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        qv[i] = load_f32x4(q_slice + (4 * ty + i) * Q_PITCH + c);
+        kv[i] = load_f32x4(k_slice + (tx + 16 * i) * Q_PITCH + c);
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+          for (int j = 0; j < 4; j++) s[i][j] = fma_f32(qv[i][e], kv[j][e], s[i][j]);
+    }
+  }
+}
+
+/* Turns scores into probabilities, in place, and brings m and l up to date; |rescale| is what o is to be
+ * multiplied with. */
+RDNA_DEVICE void tile_softmax(const attention_args &a, tile_rows &rows, int32_t first, float s[4][4],
+                              float rescale[4]) {
+  int tx = (int)thread_id() & 15;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    float m = rows.m[i], sum = 0;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      int32_t position = first + tx + 16 * j;
+      bool seen = position >= rows.low[i] && position <= rows.high[i];
+      s[i][j] = seen ? capped(s[i][j], a.softcap) : -infinity_f32();
+      m = max_f32(m, s[i][j]);
+    }
+#pragma unroll
+    for (uint32_t mask = 1; mask < 16; mask *= 2) m = max_f32(m, wave_shuffle_xor_f32(m, mask));
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      s[i][j] = fast_exp(s[i][j] - m);
+      sum += s[i][j];
+    }
+#pragma unroll
+    for (uint32_t mask = 1; mask < 16; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+    rescale[i] = fast_exp(rows.m[i] - m);
+    rows.l[i] = fma_f32(rows.l[i], rescale[i], sum);
+    rows.m[i] = m;
+  }
+}
+
+template <typename type, int max_d>
+RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t count, bool wide, float *lds,
+                             const float p[4][4], float o[4][max_d / 64][4]) {
+  int tid = (int)thread_id(), tx = tid & 15, ty = tid >> 4;
+  float *p_tile = lds, *v_slice = lds + P_VALUES;
+  group_barrier(); /* the slices of Q and K are used up */
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) p_tile[(4 * ty + i) * P_PITCH + tx + 16 * j] = p[i][j];
+#pragma unroll
+  for (int c = 0; c < max_d / 64; c++) {
+    if (c * 64 >= a.d) break;
+    for (int start = 0; start < TILE && start < count; start += SLICE) {
+      int row = tid >> 3, part = (tid & 7) * 8;
+      float values[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+      if (start + row < count) load_8(v + (start + row) * a.v_stride, c * 64 + part, a.d, wide, values);
+      group_barrier(); /* the slice before is used up; first time: P is written */
+      float *to = v_slice + row * 64 + part;
+      store_f32x4(to, float4{values[0], values[1], values[2], values[3]});
+      store_f32x4(to + 4, float4{values[4], values[5], values[6], values[7]});
+      group_barrier();
+#pragma unroll 2
+      for (int e = 0; e < SLICE; e += 4) {
+        float4 pv[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) pv[i] = load_f32x4(p_tile + (4 * ty + i) * P_PITCH + start + e);
+#pragma unroll
+        for (int f = 0; f < 4; f++) {
+          float4 vv = load_f32x4(v_slice + (e + f) * 64 + tx * 4);
+#pragma unroll
+          for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int g = 0; g < 4; g++) o[i][c][g] = fma_f32(pv[i][f], vv[g], o[i][c][g]);
+        }
+      }
+    }
+  }
+}
+
+template <typename type, int max_d>
+RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
+  int tid = (int)thread_id(), tx = tid & 15, ty = tid >> 4;
+  int32_t group = a.heads / a.kv_heads, row_count = a.tokens * group;
+  int32_t tiles = (row_count + TILE - 1) / TILE;
+  int32_t tile = tiles - 1 - (int32_t)group_id_x(); /* late tokens see the most: they start first */
+  int32_t kv_head = (int32_t)group_id_y();
+  if (tile < 0 || kv_head >= a.kv_heads) return;
+  bool wide = rows_are_wide<type>(a);
+
+  tile_rows rows;
+  int32_t token[4], head[4];
+  float o[4][max_d / 64][4];
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    int32_t row = tile * TILE + (tid >> 3) + 32 * i;
+    rows.q[i] =
+        row < row_count ? a.q + (row / group) * a.q_stride + (int64_t)(kv_head * group + row % group) * a.d : nullptr;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int32_t row = tile * TILE + 4 * ty + i;
+    token[i] = row < row_count ? row / group : -1;
+    head[i] = kv_head * group + row % group;
+    rows.m[i] = ATTENTION_LOWEST;
+    rows.l[i] = 0;
+#pragma unroll
+    for (int c = 0; c < max_d / 64; c++)
+#pragma unroll
+      for (int g = 0; g < 4; g++) o[i][c][g] = 0;
+  }
+
+  /* Tokens of one sequence after the other share their tiles of K and V. */
+  int32_t last_row = tile * TILE + TILE < row_count ? tile * TILE + TILE - 1 : row_count - 1;
+  int32_t begin = tile * TILE / group, end = last_row / group + 1, next;
+  for (; begin < end; begin = next) {
+    reach all = token_reach(a, begin);
+    for (next = begin + 1; next < end && a.cache_base[next] == all.base; next++) {
+      reach r = token_reach(a, next);
+      if (r.high < 0) continue;
+      all.low = all.high < 0 || r.low < all.low ? r.low : all.low;
+      all.high = r.high > all.high ? r.high : all.high;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      rows.low[i] = 0;
+      rows.high[i] = -1;
+      if (token[i] >= begin && token[i] < next) {
+        reach r = token_reach(a, token[i]);
+        rows.low[i] = r.low;
+        rows.high[i] = r.high;
+      }
+    }
+    for (int32_t first = all.low; first <= all.high; first += TILE) {
+      const type *k = (const type *)a.k + (all.base + first) * a.k_stride + (int64_t)kv_head * a.d;
+      const type *v = (const type *)a.v + (all.base + first) * a.v_stride + (int64_t)kv_head * a.d;
+      int32_t count = all.high - first + 1;
+      float s[4][4], rescale[4];
+      tile_scores<type>(a, rows, k, count, wide, lds, s);
+      tile_softmax(a, rows, first, s, rescale);
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int c = 0; c < max_d / 64; c++)
+#pragma unroll
+          for (int g = 0; g < 4; g++) o[i][c][g] *= rescale[i];
+      tile_values<type, max_d>(a, v, count, wide, lds, s, o);
+    }
+  }
+
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (token[i] < 0) continue;
+    float inverse = rows.l[i] != 0 ? 1 / rows.l[i] : 0;
+    if (token_reach(a, token[i]).outside) inverse = __builtin_nanf("");
+    float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.d;
+#pragma unroll
+    for (int c = 0; c < max_d / 64; c++) {
+      if (c * 64 + tx * 4 >= a.d) continue;
+      float4 value = {o[i][c][0], o[i][c][1], o[i][c][2], o[i][c][3]};
+      store_f32x4(out + c * 64 + tx * 4, value * inverse);
+    }
+  }
+}
+
+#define PREFILL(name, type, max_d)                               \
+  RDNA_KERNEL(ATTENTION_THREADS) name(struct attention_args a) { \
+    RDNA_SHARED static float lds[P_VALUES + V_VALUES];           \
+    prefill<type, max_d>(a, lds);                                \
+  }
+PREFILL(attention_prefill_f16_d128, half, 128)
+PREFILL(attention_prefill_f16_d256, half, 256)
+PREFILL(attention_prefill_f32_d128, float, 128)
+PREFILL(attention_prefill_f32_d256, float, 256)
+
+/* --- decode -------------------------------------------------------------------------------------------------
+ * A group owns one split of the positions that one token sees, and |heads| query heads of one key head. A team of
+ * 8, 16 or 32 lanes reads a row of K and of V, 8 values a lane; teams take rows in turn. */
+template <int heads>
+struct decode_state {
+  float m[heads], l[heads], o[heads][8];
+};
+
+template <int heads>
+RDNA_DEVICE void decode_merge_lanes(decode_state<heads> &state, uint32_t mask) {
+#pragma unroll
+  for (int h = 0; h < heads; h++) {
+    float m = wave_shuffle_xor_f32(state.m[h], mask);
+    float top = max_f32(state.m[h], m), mine = fast_exp(state.m[h] - top), theirs = fast_exp(m - top);
+    state.l[h] = fma_f32(state.l[h], mine, wave_shuffle_xor_f32(state.l[h], mask) * theirs);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      state.o[h][i] = fma_f32(state.o[h][i], mine, wave_shuffle_xor_f32(state.o[h][i], mask) * theirs);
+    }
+    state.m[h] = top;
+  }
+}
+
+/* Adds rows first..first+at_once-1 of the team; those from |end| on count for nothing, but all lanes take part in the
+ * shuffles. */
+template <typename type, int heads, int at_once>
+RDNA_DEVICE void decode_rows(const attention_args &a, const type *k, const type *v, int32_t first, int32_t end, int dim,
+                             uint32_t team, bool wide, const float q[heads][8], decode_state<heads> &state) {
+  float kv[at_once][8], vv[at_once][8], s[at_once][heads];
+#pragma unroll
+  for (int u = 0; u < at_once; u++) {
+#pragma unroll
+    for (int i = 0; i < 8; i++) kv[u][i] = vv[u][i] = 0;
+    if (first + u < end) {
+      load_8(k + (first + u) * a.k_stride, dim, a.d, wide, kv[u]);
+      load_8(v + (first + u) * a.v_stride, dim, a.d, wide, vv[u]);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < at_once; u++)
+#pragma unroll
+    for (int h = 0; h < heads; h++) {
+      float sum = 0;
+#pragma unroll
+      for (int i = 0; i < 8; i++) sum = fma_f32(q[h][i], kv[u][i], sum);
+      sum += wave_shuffle_xor_f32(sum, 1);
+      sum += wave_shuffle_xor_f32(sum, 2);
+      sum += wave_shuffle_xor_f32(sum, 4);
+      if (team > 8) sum += wave_shuffle_xor_f32(sum, 8);
+      if (team > 16) sum += wave_shuffle_xor_f32(sum, 16);
+      s[u][h] = first + u < end ? capped(sum, a.softcap) : -infinity_f32();
+    }
+#pragma unroll
+  for (int h = 0; h < heads; h++) {
+    float m = state.m[h];
+#pragma unroll
+    for (int u = 0; u < at_once; u++) m = max_f32(m, s[u][h]);
+    float rescale = fast_exp(state.m[h] - m);
+    state.m[h] = m;
+    state.l[h] *= rescale;
+#pragma unroll
+    for (int i = 0; i < 8; i++) state.o[h][i] *= rescale;
+#pragma unroll
+    for (int u = 0; u < at_once; u++) {
+      float p = fast_exp(s[u][h] - m);
+      state.l[h] += p;
+#pragma unroll
+      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(p, vv[u][i], state.o[h][i]);
+    }
+  }
+}
+
+/* Waves meet in LDS, one head at a time, and thread i writes value i. */
+template <int heads>
+RDNA_DEVICE void decode_finish(const attention_args &a, int32_t token, int32_t head, int32_t split, bool outside,
+                               int dim, const decode_state<heads> &state, float *lds) {
+  constexpr int waves = ATTENTION_THREADS / WAVE_SIZE;
+  float *o = lds /* (waves, 256) */, *m = lds + waves * ATTENTION_MAX_D, *l = m + waves;
+  int32_t last_head = (head / (a.heads / a.kv_heads) + 1) * (a.heads / a.kv_heads);
+  int tid = (int)thread_id();
+#pragma unroll
+  for (int h = 0; h < heads; h++) {
+    if (head + h >= last_head) break;
+    group_barrier();
+    if ((int)lane_id() * 8 == dim && dim < a.d) {
+#pragma unroll
+      for (int i = 0; i < 8; i++) o[wave_id() * ATTENTION_MAX_D + dim + i] = state.o[h][i];
+    }
+    if (lane_id() == 0) {
+      m[wave_id()] = state.m[h];
+      l[wave_id()] = state.l[h];
+    }
+    group_barrier();
+    float top = m[0], sum = 0, value = 0;
+#pragma unroll
+    for (int w = 1; w < waves; w++) top = max_f32(top, m[w]);
+#pragma unroll
+    for (int w = 0; w < waves; w++) {
+      float share = fast_exp(m[w] - top);
+      sum = fma_f32(l[w], share, sum);
+      if (tid < a.d) value = fma_f32(o[w * ATTENTION_MAX_D + tid], share, value);
+    }
+    if (outside) top = sum = value = __builtin_nanf("");
+    if (a.splits == 1) {
+      if (tid < a.d) a.out[token * a.out_stride + (int64_t)(head + h) * a.d + tid] = sum != 0 ? value / sum : 0;
+    } else {
+      int64_t cell = ((int64_t)token * a.heads + head + h) * a.splits + split;
+      if (tid < a.d) a.partial[cell * a.d + tid] = value;
+      if (tid == 0) {
+        a.stats[2 * cell] = top;
+        a.stats[2 * cell + 1] = sum;
+      }
+    }
+  }
+}
+
+template <typename type, int heads, int at_once>
+RDNA_DEVICE void decode(const attention_args &a, float *lds) {
+  int32_t group = a.heads / a.kv_heads, blocks = (group + heads - 1) / heads;
+  int32_t split = (int32_t)group_id_x(), token = (int32_t)group_id_z();
+  int32_t kv_head = (int32_t)group_id_y() / blocks, block = (int32_t)group_id_y() % blocks;
+  if (split >= a.splits || token >= a.tokens || kv_head >= a.kv_heads) return;
+  int32_t head = kv_head * group + block * heads;
+  uint32_t team = a.d <= 64 ? 8 : a.d <= 128 ? 16 : 32, teams = ATTENTION_THREADS / team;
+  int dim = (int)(thread_id() & (team - 1)) * 8;
+  bool wide = rows_are_wide<type>(a);
+
+  float q[heads][8];
+  decode_state<heads> state;
+#pragma unroll
+  for (int h = 0; h < heads; h++) {
+    bool used = block * heads + h < group;
+    const float *row = a.q + token * a.q_stride + (int64_t)(used ? head + h : head) * a.d;
+    load_8(row, dim, a.d, false, q[h]);
+    state.m[h] = ATTENTION_LOWEST;
+    state.l[h] = 0;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      q[h][i] *= a.scale;
+      state.o[h][i] = 0;
+    }
+  }
+
+  reach r = token_reach(a, token);
+  int64_t seen = r.high < r.low ? 0 : (int64_t)r.high - r.low + 1;
+  int64_t per_split = (seen + a.splits - 1) / a.splits;
+  int64_t begin = split * per_split, end = begin + per_split < seen ? begin + per_split : seen;
+  const type *k = (const type *)a.k + (r.base + r.low) * a.k_stride + (int64_t)kv_head * a.d;
+  const type *v = (const type *)a.v + (r.base + r.low) * a.v_stride + (int64_t)kv_head * a.d;
+  for (int64_t row = begin; row < end; row += teams * at_once) {
+    int32_t mine = (int32_t)row + (int32_t)(thread_id() / team) * at_once;
+    decode_rows<type, heads, at_once>(a, k, v, mine, (int32_t)end, dim, team, wide, q, state);
+  }
+  if (team <= 8) decode_merge_lanes(state, 8);
+  if (team <= 16) decode_merge_lanes(state, 16);
+#if WAVE_SIZE == 64
+  decode_merge_lanes(state, 32);
+#endif
+  decode_finish<heads>(a, token, head, split, r.outside, dim, state, lds);
+}
+
+#define DECODE(name, type, heads, at_once)                                               \
+  RDNA_KERNEL(ATTENTION_THREADS) name(struct attention_args a) {                         \
+    RDNA_SHARED static float lds[ATTENTION_THREADS / WAVE_SIZE * (ATTENTION_MAX_D + 2)]; \
+    decode<type, heads, at_once>(a, lds);                                                \
+  }
+DECODE(attention_decode_f16_h1, half, 1, 4)
+DECODE(attention_decode_f16_h4, half, 4, 4)
+DECODE(attention_decode_f16_h8, half, 8, 2)
+DECODE(attention_decode_f32_h1, float, 1, 4)
+DECODE(attention_decode_f32_h4, float, 4, 4)
+DECODE(attention_decode_f32_h8, float, 8, 2)
+
+/* One group joins the splits of one head of one token; thread i owns value i. */
+RDNA_KERNEL(ATTENTION_THREADS) attention_combine(struct attention_combine_args a) {
+  int32_t head = (int32_t)group_id_x(), token = (int32_t)group_id_y(), i = (int32_t)thread_id();
+  if (head >= a.heads || token >= a.tokens || i >= a.d) return;
+  int64_t row = (int64_t)token * a.heads + head;
+  const float *stats = a.stats + row * a.splits * 2, *partial = a.partial + row * a.splits * a.d + i;
+  float top = ATTENTION_LOWEST, sum = 0, value = 0;
+  for (int32_t s = 0; s < a.splits; s++) top = max_f32(top, stats[2 * s]);
+  for (int32_t s = 0; s < a.splits; s++) {
+    float share = fast_exp(stats[2 * s] - top);
+    sum = fma_f32(stats[2 * s + 1], share, sum);
+    value = fma_f32(partial[(int64_t)s * a.d], share, value);
+  }
+  a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? value / sum : 0;
+}

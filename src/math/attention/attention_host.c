@@ -1,0 +1,324 @@
+/* Attention on the host, by the same running maximum as the device kernels. A block of query rows walks over tiles of
+ * positions; scores stand transposed, (positions, rows), so that the maximum and the exponentials run across rows and
+ * neither K nor V needs a transposition. */
+#include <string.h>
+
+#include "kernel/host.h"
+#include "math/attention/attention_kernels.h"
+#include "math/simd.h"
+
+enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };
+
+/* Query rows of one key head, each with the positions it may see in the sequence at hand. */
+struct block {
+  const struct attention_args *a;
+  bool half;
+  int n, padded_n, padded_d; /* rows, and rows and d rounded up to 2 SIMD_WIDTH */
+  int32_t low[ROWS], high[ROWS];
+  _Alignas(64) float m[ROWS], l[ROWS];
+  _Alignas(64) float q[MAX_D * ROWS]; /* scaled: (d, padded_n), or (n, padded_d) when n <= FEW */
+  _Alignas(64) float o[ROWS * MAX_D]; /* (rows, padded_d) */
+  _Alignas(64) float k[TILE * MAX_D]; /* (positions, padded_d) */
+  _Alignas(64) float v[TILE * MAX_D];
+  _Alignas(64) float s[TILE * ROWS]; /* (positions, padded_n) */
+};
+
+static int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
+
+static void row_to_f32(const struct block *b, const void *cache, int64_t row, int64_t stride, int64_t offset,
+                       float *out) {
+  int d = b->a->d, i = 0;
+  if (b->half) {
+    const uint16_t *in = (const uint16_t *)cache + row * stride + offset;
+    for (; i + SIMD_WIDTH <= d; i += SIMD_WIDTH) simd_store(out + i, simd_load_f16(in + i));
+    for (; i < d; i++) out[i] = f16_to_f32(in[i]);
+  } else {
+    memcpy(out, (const float *)cache + row * stride + offset, (size_t)d * sizeof(float));
+  }
+  for (i = d; i < b->padded_d; i++) out[i] = 0;
+}
+
+/* out(i, j) = add + sum over e < inner of x(i, e) y(e, j) for i < rows <= 4 and j < 2 SIMD_WIDTH. x lies with any
+ * strides, y and out with rows of contiguous j. */
+__attribute__((always_inline)) static inline void multiply_rows(int rows, int inner, const float *x, int x_row,
+                                                                int x_inner, const float *y, int y_row, float *out,
+                                                                int out_row, bool add) {
+  simd_float sum[4][2];
+  for (int i = 0; i < rows; i++) {
+    for (int c = 0; c < 2; c++) sum[i][c] = add ? simd_load(out + i * out_row + c * SIMD_WIDTH) : simd_set(0);
+  }
+  for (int e = 0; e < inner; e++) {
+    simd_float y0 = simd_load(y + (int64_t)e * y_row), y1 = simd_load(y + (int64_t)e * y_row + SIMD_WIDTH);
+    for (int i = 0; i < rows; i++) {
+      simd_float xs = simd_set(x[i * x_row + e * x_inner]);
+      sum[i][0] = simd_fma(xs, y0, sum[i][0]);
+      sum[i][1] = simd_fma(xs, y1, sum[i][1]);
+    }
+  }
+  for (int i = 0; i < rows; i++) {
+    for (int c = 0; c < 2; c++) simd_store(out + i * out_row + c * SIMD_WIDTH, sum[i][c]);
+  }
+}
+
+/* The same for any rows and any multiple of 2 SIMD_WIDTH columns. */
+static void multiply(int rows, int cols, int inner, const float *x, int x_row, int x_inner, const float *y, int y_row,
+                     float *out, int out_row, bool add) {
+  for (int j = 0; j < cols; j += 2 * SIMD_WIDTH) {
+    int i = 0;
+    for (; i + 4 <= rows; i += 4) {
+      multiply_rows(4, inner, x + i * x_row, x_row, x_inner, y + j, y_row, out + i * out_row + j, out_row, add);
+    }
+    for (; i < rows; i++) {
+      multiply_rows(1, inner, x + i * x_row, x_row, x_inner, y + j, y_row, out + i * out_row + j, out_row, add);
+    }
+  }
+}
+
+/* Scores of few rows as dot products, which leaves no lane idle. */
+static void few_scores(struct block *b, int count) {
+  for (int j = 0; j < count; j++) {
+    const float *k = b->k + j * b->padded_d;
+    for (int r = 0; r < b->n; r++) {
+      const float *q = b->q + r * b->padded_d;
+      simd_float sum[2] = {simd_set(0), simd_set(0)};
+      for (int e = 0; e < b->padded_d; e += 2 * SIMD_WIDTH) {
+        sum[0] = simd_fma(simd_load(q + e), simd_load(k + e), sum[0]);
+        sum[1] = simd_fma(simd_load(q + e + SIMD_WIDTH), simd_load(k + e + SIMD_WIDTH), sum[1]);
+      }
+      b->s[j * b->padded_n + r] = simd_sum(sum[0] + sum[1]);
+    }
+    for (int r = b->n; r < b->padded_n; r++) b->s[j * b->padded_n + r] = 0;
+  }
+}
+
+/* Positions first..first+count-1, count <= TILE. */
+static void add_tile(struct block *b, int64_t base, int64_t first, int count, int kv_head) {
+  const struct attention_args *a = b->a;
+  int n = b->padded_n;
+  for (int j = 0; j < count; j++) {
+    row_to_f32(b, a->k, base + first + j, a->k_stride, (int64_t)kv_head * a->d, b->k + j * b->padded_d);
+    row_to_f32(b, a->v, base + first + j, a->v_stride, (int64_t)kv_head * a->d, b->v + j * b->padded_d);
+  }
+  if (b->n <= FEW) {
+    few_scores(b, count);
+  } else {
+    multiply(count, n, a->d, b->k, b->padded_d, 1, b->q, n, b->s, n, false);
+  }
+  _Alignas(64) float top[ROWS], rescale[ROWS];
+  memcpy(top, b->m, sizeof top);
+  for (int j = 0; j < count; j++) {
+    float *s = b->s + j * n;
+    int32_t position = (int32_t)(first + j);
+    if (a->softcap != 0) {
+      for (int r = 0; r < n; r++) s[r] = a->softcap * scalar_tanh(s[r] / a->softcap);
+    }
+    for (int r = 0; r < n; r++) {
+      s[r] = position >= b->low[r] && position <= b->high[r] ? s[r] : -__builtin_inff();
+      top[r] = max_f32(top[r], s[r]);
+    }
+  }
+  for (int r = 0; r < n; r++) {
+    rescale[r] = scalar_exp(b->m[r] - top[r]);
+    b->m[r] = top[r];
+    b->l[r] *= rescale[r];
+  }
+  for (int j = 0; j < count; j++) {
+    float *s = b->s + j * n;
+    for (int r = 0; r < n; r++) {
+      s[r] = scalar_exp(s[r] - top[r]);
+      b->l[r] += s[r];
+    }
+  }
+  for (int r = 0; r < b->n; r++) {
+    if (rescale[r] == 1) continue;
+    for (int i = 0; i < b->padded_d; i++) b->o[r * b->padded_d + i] *= rescale[r];
+  }
+  multiply(b->n, b->padded_d, count, b->s, 1, n, b->v, b->padded_d, b->o, b->padded_d, true);
+}
+
+/* Takes |n| query rows; row r is q_rows[r]. No row may see anything yet. */
+static void block_init(struct block *b, const struct attention_args *a, bool half, int n, const float **q_rows) {
+  b->a = a;
+  b->half = half;
+  b->n = n;
+  b->padded_n = round_up(n, 2 * SIMD_WIDTH);
+  b->padded_d = round_up(a->d, 2 * SIMD_WIDTH);
+  memset(b->q, 0, (size_t)(n <= FEW ? n * b->padded_d : a->d * b->padded_n) * sizeof(float));
+  memset(b->o, 0, (size_t)(n * b->padded_d) * sizeof(float));
+  for (int r = 0; r < ROWS; r++) {
+    b->low[r] = 0;
+    b->high[r] = -1;
+    b->m[r] = ATTENTION_LOWEST;
+    b->l[r] = 0;
+  }
+  for (int r = 0; r < n; r++) {
+    for (int i = 0; i < a->d; i++) {
+      b->q[n <= FEW ? r * b->padded_d + i : i * b->padded_n + r] = q_rows[r][i] * a->scale;
+    }
+  }
+}
+
+struct reach {
+  int64_t base;
+  int32_t low, high;
+  bool outside;
+};
+
+static struct reach token_reach(const struct attention_args *a, int32_t token) {
+  struct reach r = {.base = a->cache_base[token], .high = a->position[token]};
+  r.low = a->window > 0 && r.high >= a->window ? r.high - a->window + 1 : 0;
+  r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a->slots);
+  if (r.outside || r.high < 0) r.high = -1;
+  return r;
+}
+
+struct work {
+  struct attention_args a;
+  bool half;
+};
+
+/* --- prefill: an item is a block of rows (tokens x heads of one key head) --- */
+
+static void write_rows(const struct block *b, const int32_t *token, const int32_t *head) {
+  const struct attention_args *a = b->a;
+  for (int r = 0; r < b->n; r++) {
+    float inverse = b->l[r] != 0 ? 1 / b->l[r] : 0;
+    if (token_reach(a, token[r]).outside) inverse = __builtin_nanf("");
+    float *out = a->out + token[r] * a->out_stride + (int64_t)head[r] * a->d;
+    for (int i = 0; i < a->d; i++) out[i] = b->o[r * b->padded_d + i] * inverse;
+  }
+}
+
+static void prefill_block(const struct work *work, int32_t first_row, int n, int kv_head) {
+  const struct attention_args *a = &work->a;
+  int32_t group = a->heads / a->kv_heads, token[ROWS], head[ROWS];
+  const float *q_rows[ROWS];
+  struct block b;
+  for (int r = 0; r < n; r++) {
+    token[r] = (first_row + r) / group;
+    head[r] = kv_head * group + (first_row + r) % group;
+    q_rows[r] = a->q + token[r] * a->q_stride + (int64_t)head[r] * a->d;
+  }
+  block_init(&b, a, work->half, n, q_rows);
+  for (int r = 0, next; r < n; r = next) {
+    struct reach all = token_reach(a, token[r]);
+    for (int i = 0; i < n; i++) b.high[i] = -1;
+    for (next = r; next < n && a->cache_base[token[next]] == all.base; next++) {
+      struct reach mine = token_reach(a, token[next]);
+      b.low[next] = mine.low;
+      b.high[next] = mine.high;
+      if (mine.high < 0) continue;
+      all.low = all.high < 0 || mine.low < all.low ? mine.low : all.low;
+      all.high = mine.high > all.high ? mine.high : all.high;
+    }
+    for (int64_t at = all.low; at <= all.high; at += TILE) {
+      int64_t count = all.high - at + 1;
+      add_tile(&b, all.base, at, count < TILE ? (int)count : TILE, kv_head);
+    }
+  }
+  write_rows(&b, token, head);
+}
+
+static void prefill_items(void *context, int64_t begin, int64_t end) {
+  const struct work *work = context;
+  int32_t rows = work->a.tokens * (work->a.heads / work->a.kv_heads);
+  for (int64_t item = begin; item < end; item++) {
+    int32_t first = (int32_t)(item / work->a.kv_heads) * ROWS;
+    prefill_block(work, first, rows - first < ROWS ? rows - first : ROWS, (int)(item % work->a.kv_heads));
+  }
+}
+
+static void prefill(const void *args, bool half) {
+  struct work work = {*(const struct attention_args *)args, half};
+  int32_t rows = work.a.tokens * (work.a.heads / work.a.kv_heads);
+  rdna__parallel_for((int64_t)((rows + ROWS - 1) / ROWS) * work.a.kv_heads, 1, prefill_items, &work);
+}
+
+/* --- decode: an item is a token, a key head and a split of the positions --- */
+
+static void write_split(const struct block *b, int32_t token, int32_t head, int32_t split, bool outside) {
+  const struct attention_args *a = b->a;
+  for (int r = 0; r < b->n; r++) {
+    const float *o = b->o + r * b->padded_d;
+    float poison = outside ? __builtin_nanf("") : 0;
+    if (a->splits == 1) {
+      float *out = a->out + token * a->out_stride + (int64_t)(head + r) * a->d;
+      for (int i = 0; i < a->d; i++) out[i] = (b->l[r] != 0 ? o[i] / b->l[r] : 0) + poison;
+    } else {
+      int64_t cell = ((int64_t)token * a->heads + head + r) * a->splits + split;
+      for (int i = 0; i < a->d; i++) a->partial[cell * a->d + i] = o[i] + poison;
+      a->stats[2 * cell] = b->m[r] + poison;
+      a->stats[2 * cell + 1] = b->l[r] + poison;
+    }
+  }
+}
+
+static void decode_items(void *context, int64_t begin, int64_t end) {
+  const struct work *work = context;
+  const struct attention_args *a = &work->a;
+  int32_t group = a->heads / a->kv_heads;
+  for (int64_t item = begin; item < end; item++) {
+    int32_t split = (int32_t)(item % a->splits), kv_head = (int32_t)(item / a->splits % a->kv_heads);
+    int32_t token = (int32_t)(item / a->splits / a->kv_heads);
+    struct reach reach = token_reach(a, token);
+    int64_t seen = reach.high < reach.low ? 0 : (int64_t)reach.high - reach.low + 1;
+    int64_t per_split = (seen + a->splits - 1) / a->splits;
+    int64_t first = split * per_split, last = first + per_split < seen ? first + per_split : seen;
+    for (int32_t done = 0; done < group; done += ROWS) {
+      int n = group - done < ROWS ? group - done : ROWS;
+      int32_t head = kv_head * group + done;
+      const float *q_rows[ROWS];
+      struct block b;
+      for (int r = 0; r < n; r++) q_rows[r] = a->q + token * a->q_stride + (int64_t)(head + r) * a->d;
+      block_init(&b, a, work->half, n, q_rows);
+      for (int r = 0; r < n; r++) {
+        b.low[r] = reach.low;
+        b.high[r] = reach.high;
+      }
+      for (int64_t at = first; at < last; at += TILE) {
+        add_tile(&b, reach.base, reach.low + at, last - at < TILE ? (int)(last - at) : TILE, kv_head);
+      }
+      write_split(&b, token, head, split, reach.outside);
+    }
+  }
+}
+
+static void decode(const void *args, bool half) {
+  struct work work = {*(const struct attention_args *)args, half};
+  rdna__parallel_for((int64_t)work.a.tokens * work.a.kv_heads * work.a.splits, 1, decode_items, &work);
+}
+
+#define TWIN(name, function, half) \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { function(args, half); }
+TWIN(attention_prefill_f16_d128, prefill, true)
+TWIN(attention_prefill_f16_d256, prefill, true)
+TWIN(attention_prefill_f32_d128, prefill, false)
+TWIN(attention_prefill_f32_d256, prefill, false)
+TWIN(attention_decode_f16_h1, decode, true)
+TWIN(attention_decode_f16_h4, decode, true)
+TWIN(attention_decode_f16_h8, decode, true)
+TWIN(attention_decode_f32_h1, decode, false)
+TWIN(attention_decode_f32_h4, decode, false)
+TWIN(attention_decode_f32_h8, decode, false)
+
+static void combine_rows(void *context, int64_t begin, int64_t end) {
+  const struct attention_combine_args *a = context;
+  for (int64_t row = begin; row < end; row++) {
+    const float *stats = a->stats + row * a->splits * 2, *partial = a->partial + row * a->splits * a->d;
+    float *out = a->out + row / a->heads * a->out_stride + row % a->heads * a->d;
+    float top = ATTENTION_LOWEST, sum = 0;
+    for (int32_t s = 0; s < a->splits; s++) top = max_f32(top, stats[2 * s]);
+    for (int32_t i = 0; i < a->d; i++) out[i] = 0;
+    for (int32_t s = 0; s < a->splits; s++) {
+      float share = scalar_exp(stats[2 * s] - top);
+      sum += stats[2 * s + 1] * share;
+      for (int32_t i = 0; i < a->d; i++) out[i] += partial[(int64_t)s * a->d + i] * share;
+    }
+    for (int32_t i = 0; i < a->d; i++) out[i] = sum != 0 ? out[i] / sum : 0;
+  }
+}
+
+void RDNA_HOST_KERNEL(attention_combine)(const void *args, rdna_grid grid) {
+  struct attention_combine_args a = *(const struct attention_combine_args *)args;
+  rdna__parallel_for((int64_t)a.tokens * a.heads, 1, combine_rows, &a);
+}

@@ -1,0 +1,80 @@
+#include "rdna/op/index.h"
+
+#include "math/check.h"
+#include "math/index/index_kernels.h"
+
+static const char *const NAME = "gather_rows";
+
+static const char *kernel_for(rdna_dtype dtype) {
+  switch (dtype) {
+    case RDNA_F32:
+      return "gather_rows_f32";
+    case RDNA_F16:
+      return "gather_rows_f16";
+    case RDNA_BF16:
+      return "gather_rows_bf16";
+    case RDNA_Q8_0:
+      return "gather_rows_q8_0";
+    case RDNA_Q4_0:
+      return "gather_rows_q4_0";
+    case RDNA_Q4_K:
+      return "gather_rows_q4_K";
+    case RDNA_Q6_K:
+      return "gather_rows_q6_K";
+    default:
+      return NULL;
+  }
+}
+
+static rdna_status check_table(const rdna_tensor *table, int64_t *out_stride) {
+  int64_t block = rdna_dtype_block_values(table->dtype), rows, cols;
+  RDNA_TRY(rdna__check_rank(NAME, "table", table, 2));
+  RDNA_TRY(rdna__check_rows(NAME, "table", table, &rows, &cols, out_stride));
+  if (cols % block != 0 || *out_stride % block != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "gather_rows: table is %s with rows of %lld values, %lld apart; both must be multiples of %lld",
+                      rdna_dtype_name(table->dtype), (long long)cols, (long long)*out_stride, (long long)block);
+  }
+  int alignment = table->dtype == RDNA_Q4_K ? 16 : block > 1 ? 2 : (int)rdna_dtype_block_bytes(table->dtype);
+  if ((uintptr_t)table->data % (uintptr_t)alignment != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "gather_rows: table is %s at %p; it must be aligned to %d bytes",
+                      rdna_dtype_name(table->dtype), table->data, alignment);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna_op_gather_rows(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
+                                const rdna_tensor *out) {
+  struct gather_args args = {0};
+  int64_t out_rows, out_cols, groups;
+  RDNA_TRY(rdna__check_tensor(NAME, "table", table));
+  const char *kernel = kernel_for(table->dtype);
+  if (!kernel) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "gather_rows: table is %s; the types offered are f32, f16, bf16, q8_0, q4_0, q4_K and q6_K",
+                      rdna_dtype_name(table->dtype));
+  }
+  RDNA_TRY(check_table(table, &args.table_stride));
+  RDNA_TRY(rdna__check_tensor(NAME, "ids", ids));
+  RDNA_TRY(rdna__check_dtype(NAME, "ids", ids, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(NAME, "ids", ids, 1));
+  RDNA_TRY(rdna__check_contiguous(NAME, "ids", ids));
+  RDNA_TRY(rdna__check_tensor(NAME, "out", out));
+  RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(NAME, "out", out, 2));
+  RDNA_TRY(rdna__check_size(NAME, "out", out, 0, ids->shape[0], "the number of ids"));
+  RDNA_TRY(rdna__check_size(NAME, "out", out, 1, table->shape[1], "the columns of table"));
+  RDNA_TRY(rdna__check_rows(NAME, "out", out, &out_rows, &out_cols, &args.out_stride));
+  if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  if (out->data == table->data && rdna_tensor_count(table) > 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "gather_rows: out and table are both at %p; they must be apart",
+                      out->data);
+  }
+  args.table = table->data;
+  args.ids = ids->data;
+  args.out = out->data;
+  args.rows = table->shape[0], args.cols = table->shape[1], args.tokens = ids->shape[0];
+  groups = args.tokens * ((args.cols - 1) / GATHER_VALUES_PER_GROUP + 1);
+  if (groups > RDNA__GRID_X_MAX) groups = RDNA__GRID_X_MAX; /* groups take turns */
+  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)groups, 1, 1}, &args);
+}

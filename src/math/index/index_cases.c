@@ -1,0 +1,73 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/manifest.h"
+#include "math/case_fill.h"
+#include "math/index/index_kernels.h"
+
+static rdna_dtype table_dtype(const char *name) {
+  static const struct {
+    const char *text;
+    rdna_dtype dtype;
+  } types[] = {{"bf16", RDNA_BF16}, {"f16", RDNA_F16},   {"f32", RDNA_F32},  {"q8_0", RDNA_Q8_0},
+               {"q4_0", RDNA_Q4_0}, {"q4_K", RDNA_Q4_K}, {"q6_K", RDNA_Q6_K}};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    if (strstr(name, types[i].text)) return types[i].dtype;
+  }
+  return RDNA_DTYPE_COUNT;
+}
+
+/* Any bytes are quants; only a block's f16 scales must be numbers. */
+static void fill_blocks(rdna__random *random, rdna_dtype dtype, uint8_t *blocks, int64_t count) {
+  size_t bytes = rdna_dtype_block_bytes(dtype), d_at = dtype == RDNA_Q6_K ? 208 : 0;
+  for (size_t at = 0; at < rdna_dtype_bytes(dtype, count); at += bytes) {
+    for (size_t i = 0; i < bytes; i++) blocks[at + i] = (uint8_t)rdna__random_bits(random);
+    case_fill(random, RDNA_F16, blocks + at + d_at, dtype == RDNA_Q4_K ? 2 : 1, 0.1);
+  }
+}
+
+RDNA_CASE_MAKER(rdna__gather_case) {
+  static const int64_t edges[][3] = {{3, 8, 2}, {5, 1, 4}, {1, 7, 0}, {0, 16, 3}, {4, 2048, 3}, {3, 2056, 2}};
+  rdna_dtype dtype = table_dtype(kernel->name);
+  int64_t block = rdna_dtype_block_values(dtype), pad = 0;
+  struct gather_args args = {0};
+  if (n < (int)(sizeof edges / sizeof edges[0])) {
+    args.rows = edges[n][0], args.cols = edges[n][1], args.tokens = edges[n][2];
+  } else {
+    args.rows = rdna__random_range(random, 1, 50);
+    args.cols = rdna__random_range(random, 1, 5000);
+    args.tokens = rdna__random_range(random, 1, 20);
+    pad = rdna__random_range(random, 0, 2);
+    if (rdna__random_below(random, 2)) args.cols = (args.cols + 7) / 8 * 8, pad *= 8;
+  }
+  args.cols = (args.cols + block - 1) / block * block;
+  args.table_stride = args.cols + pad * block;
+  args.out_stride = args.cols + pad;
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 6), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld pad %lld tokens %lld grid %u", (long long)args.rows,
+           (long long)args.cols, (long long)pad, (long long)args.tokens, out_case->grid.x);
+
+  int64_t count = args.rows * args.table_stride, out_count = args.tokens * args.out_stride;
+  void *table = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct gather_args, table));
+  int32_t *ids = rdna__case_add(out_case, RDNA__IN, RDNA_I32, args.tokens, offsetof(struct gather_args, ids));
+  if (!table || !ids || !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, out_count, offsetof(struct gather_args, out)))
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "gather case: no memory for %s", out_case->label);
+  if (block == 1) {
+    case_fill(random, dtype, table, count, 1);
+  } else {
+    fill_blocks(random, dtype, table, count);
+  }
+  /* one before the first row and one past the last are among them */
+  for (int64_t t = 0; t < args.tokens; t++) ids[t] = (int32_t)rdna__random_range(random, -1, args.rows);
+  if (args.tokens > 1) ids[0] = INT32_MIN, ids[1] = INT32_MAX;
+  if (pad == 0) return RDNA_OK;
+  uint8_t *untouched = malloc((size_t)out_count + 1);
+  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "gather case: no memory for %s", out_case->label);
+  for (int64_t i = 0; i < out_count; i++) untouched[i] = i % args.out_stride >= args.cols;
+  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
+  return RDNA_OK;
+}
