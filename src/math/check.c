@@ -43,6 +43,10 @@ rdna_status rdna__check_tensor(const char *operator, const char * argument, cons
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with data NULL; only an empty tensor has no data", operator,
                       argument, rdna__tensor_text(tensor, text));
   }
+  if (rdna_dtype_block_values(tensor->dtype) == 1 && (uintptr_t)tensor->data % rdna_dtype_block_bytes(tensor->dtype)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s at %p; the address must be a multiple of %zu", operator,
+                      argument, rdna__tensor_text(tensor, text), tensor->data, rdna_dtype_block_bytes(tensor->dtype));
+  }
   return RDNA_OK;
 }
 
@@ -137,24 +141,27 @@ static void byte_range(const rdna_tensor *tensor, uintptr_t *out_begin, uintptr_
   *out_end = (uintptr_t)tensor->data + (uintptr_t)((high + 1) * value);
 }
 
+rdna_status rdna__check_apart(const char *operator, const char * out_argument, const rdna_tensor *out,
+                              const char *argument, const rdna_tensor *in) {
+  if (rdna_tensor_count(out) == 0 || rdna_tensor_count(in) == 0) return RDNA_OK;
+  uintptr_t out_begin, out_end, in_begin, in_end;
+  byte_range(out, &out_begin, &out_end);
+  byte_range(in, &in_begin, &in_end);
+  if (out_begin < in_end && in_begin < out_end) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s at %p and %s at %p overlap; they must be apart", operator,
+                      out_argument, out->data, argument, in->data);
+  }
+  return RDNA_OK;
+}
+
 rdna_status rdna__check_overlap(const char *operator, const char * out_argument, const rdna_tensor *out,
                                 const char *argument, const rdna_tensor *in) {
-  if (rdna_tensor_count(out) == 0 || rdna_tensor_count(in) == 0) return RDNA_OK;
   bool same = out->data == in->data && out->rank == in->rank &&
               rdna_dtype_block_bytes(out->dtype) == rdna_dtype_block_bytes(in->dtype);
   for (int i = 0; same && i < out->rank; i++) {
     same = out->shape[i] == in->shape[i] && (out->shape[i] == 1 || out->stride[i] == in->stride[i]);
   }
-  if (same) return RDNA_OK;
-  uintptr_t out_begin, out_end, in_begin, in_end;
-  byte_range(out, &out_begin, &out_end);
-  byte_range(in, &in_begin, &in_end);
-  if (out_begin < in_end && in_begin < out_end) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: %s at %p and %s at %p overlap in part; they must be the same tensor or apart", operator,
-                      out_argument, out->data, argument, in->data);
-  }
-  return RDNA_OK;
+  return same ? RDNA_OK : rdna__check_apart(operator, out_argument, out, argument, in);
 }
 
 rdna_status rdna__check_rows(const char *operator, const char * argument, const rdna_tensor *tensor, int64_t *out_rows,

@@ -21,7 +21,7 @@ enum { RDNA__TENSOR_TEXT = 256 };
 const char *rdna__tensor_text(const rdna_tensor *tensor, char text[RDNA__TENSOR_TEXT]);
 
 /* The tensor is there, its type and rank are in range, no size is negative, its bytes fit in 63 bits, and it has
- * data unless it is empty. */
+ * data, at a multiple of its value's size, unless it is empty. */
 rdna_status rdna__check_tensor(const char *operator, const char * argument, const rdna_tensor *tensor);
 /* rdna__check_tensor, and RDNA_UNSUPPORTED unless the type is one of f32, f16, bf16. */
 rdna_status rdna__check_float(const char *operator, const char * argument, const rdna_tensor *tensor);
@@ -38,7 +38,10 @@ rdna_status rdna__check_same_shape(const char *operator, const char * argument, 
 rdna_status rdna__check_contiguous(const char *operator, const char * argument, const rdna_tensor *tensor);
 /* The last |dense| dimensions are contiguous, so that a row of them is one run; RDNA_UNSUPPORTED otherwise. */
 rdna_status rdna__check_dense_tail(const char *operator, const char * argument, const rdna_tensor *tensor, int dense);
-/* |out| may be exactly |in|, or must not share a byte with it. Looks at the first and last byte of each. */
+/* |out| shares no byte with |in|: by the first and the last byte of each. */
+rdna_status rdna__check_apart(const char *operator, const char * out_argument, const rdna_tensor *out,
+                              const char *argument, const rdna_tensor *in);
+/* |out| is exactly |in|, value by value, or apart from it. */
 rdna_status rdna__check_overlap(const char *operator, const char * out_argument, const rdna_tensor *out,
                                 const char *argument, const rdna_tensor *in);
 

@@ -5,23 +5,35 @@
 
 #include "base/config.h"
 #include "math/attention/attention_kernels.h"
+#include "math/cast/cast_kernels.h"
+#include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
 #include "math/index/index_kernels.h"
+#include "math/norm/norm_kernels.h"
 #include "math/reduce/reduce_kernels.h"
+#include "math/rope/rope_kernels.h"
 #include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY)                    \
-  FAMILY(attention, RDNA_ATTENTION_KERNELS) \
-  FAMILY(fill, RDNA_FILL_KERNELS)           \
-  FAMILY(index, RDNA_INDEX_KERNELS)         \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)       \
+#define FAMILIES(FAMILY)                        \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS)     \
+  FAMILY(cast, RDNA_CAST_KERNELS)               \
+  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS) \
+  FAMILY(fill, RDNA_FILL_KERNELS)               \
+  FAMILY(index, RDNA_INDEX_KERNELS)             \
+  FAMILY(norm, RDNA_NORM_KERNELS)               \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)           \
+  FAMILY(rope, RDNA_ROPE_KERNELS)               \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
+#define INFO_cast(...) INFO(cast, __VA_ARGS__)
+#define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
+#define INFO_norm(...) INFO(norm, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
+#define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case)                                                                \

@@ -1,0 +1,32 @@
+/* Normalization of each row: the last dimension of a tensor of any rank.
+ *
+ * Types are f32, f16 and bf16; sums are in f32. A row is contiguous and rows lie evenly, with any stride between them.
+ * |weight| and |bias| are one contiguous row (cols) of |x|'s type or of f32, both of the same; NULL means ones and
+ * zeros. |out| may be |x|, or must be apart from every input. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes
+ * or types that disagree, missing data, partial overlap, an epsilon that is negative or not finite.
+ * RDNA_UNSUPPORTED: another type or layout. */
+#ifndef RDNA_OP_NORM_H
+#define RDNA_OP_NORM_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019). */
+RDNA_CHECKED rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
+                                          float epsilon, const rdna_tensor *out);
+/* residual = residual + x, rounded to its type, then out = rms_norm(residual), in one pass. |residual| has |x|'s
+ * shape and type, is written, and is apart from |x| and |out|. |out| may be |x|. */
+RDNA_CHECKED rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
+                                              const rdna_tensor *weight, float epsilon, const rdna_tensor *out);
+/* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016). */
+RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
+                                            const rdna_tensor *bias, float epsilon, const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* Rotary position embedding (Su et al., 2021): pairs of a head's values turned by angles that grow with the token's
+ * position.
+ *
+ * The angle of pair i is position * inv_freq[i], rounded to f32 as other engines do; so at position p the angle is off
+ * by up to p * inv_freq[i] * 2^-24. The table is the caller's, so that any scaling of frequencies (linear, YaRN,
+ * Llama 3) is a matter of how it was filled. */
+#ifndef RDNA_OP_ROPE_H
+#define RDNA_OP_ROPE_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rdna_rope_layout {
+  RDNA_ROPE_INTERLEAVED = 0, /* pair i is x[2i], x[2i + 1]: Llama in GGUF files */
+  RDNA_ROPE_HALVES,          /* pair i is x[i], x[i + n_rot/2]: NeoX, Hugging Face */
+  RDNA_ROPE_LAYOUT_COUNT
+} rdna_rope_layout;
+
+typedef struct rdna_rope {
+  rdna_rope_layout layout;
+  const rdna_tensor *positions; /* (tokens), i32, contiguous */
+  const rdna_tensor *inv_freq;  /* (n_rot / 2), f32, contiguous; values past n_rot in a head are copied */
+  float scale;                  /* on sine and cosine: 1, or YaRN's attention factor */
+} rdna_rope;
+
+/* Rotates |x| (tokens, heads, head_dim), f32 or f16, into |out| of the same shape and type; |out| may be |x|. Tokens
+ * and heads may have any stride, a head is contiguous. RDNA_INVALID_ARGUMENT: shapes or types that disagree, a table
+ * longer than half a head, missing data, partial overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *x,
+                                      const rdna_tensor *out);
+
+/* Rotates |k| (tokens, heads, k_dim) and stores it with |v| (tokens, heads, v_dim), unrotated, both f32, in
+ * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32 or both f16, at row cache_row[token].
+ * |cache_row| is (tokens), i32, contiguous. A token whose row is outside [0, slots) is not stored, so -1 skips it; two
+ * tokens with one row leave either of them. Strides as above, in the caches too. */
+RDNA_CHECKED rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
+                                               const rdna_tensor *v, const rdna_tensor *cache_row,
+                                               const rdna_tensor *k_cache, const rdna_tensor *v_cache);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+#include "rdna/op/cast.h"
+
+#include "math/cast/cast_kernels.h"
+#include "math/check.h"
+#include "rdna/memory.h"
+
+static const char *cast_kernel(rdna_dtype from, rdna_dtype to) {
+  enum { CAST_f32 = RDNA_F32, CAST_f16 = RDNA_F16, CAST_bf16 = RDNA_BF16, CAST_i32 = RDNA_I32 };
+#define ENTRY(from, to) [CAST_##from][CAST_##to] = "cast_" #from "_" #to,
+  static const char *const kernels[RDNA_DTYPE_COUNT][RDNA_DTYPE_COUNT] = {RDNA__CASTS(ENTRY)};
+#undef ENTRY
+  return kernels[from][to];
+}
+
+rdna_status rdna_op_cast(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
+  RDNA_TRY(rdna__check_tensor("cast", "x", x));
+  RDNA_TRY(rdna__check_tensor("cast", "out", out));
+  RDNA_TRY(rdna__check_same_shape("cast", "out", out, "x", x));
+  RDNA_TRY(rdna__check_contiguous("cast", "x", x));
+  RDNA_TRY(rdna__check_contiguous("cast", "out", out));
+  RDNA_TRY(rdna__check_overlap("cast", "out", out, "x", x));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "cast: the stream is NULL; pass a stream");
+  int64_t count = rdna_tensor_count(x);
+  if (x->dtype == out->dtype) {
+    if (x->data == out->data) return RDNA_OK;
+    size_t bytes = rdna_dtype_bytes(x->dtype, count);
+    return bytes > 0 ? rdna_copy_on_device(stream, out->data, x->data, bytes) : RDNA_OK;
+  }
+  const char *kernel = cast_kernel(x->dtype, out->dtype);
+  if (!kernel) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "cast: %s to %s; casts are offered between f32, f16 and bf16, and from i32 to f32",
+                      rdna_dtype_name(x->dtype), rdna_dtype_name(out->dtype));
+  }
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups("cast", count, RDNA__CAST_TILE, &grid.x));
+  struct cast_args args = {.x = x->data, .out = out->data, .count = count};
+  return rdna__launch_named(stream, kernel, grid, &args);
+}

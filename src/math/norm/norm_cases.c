@@ -1,0 +1,212 @@
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernel/manifest.h"
+#include "math/case_values.h"
+#include "math/norm/norm_kernels.h"
+
+/* What decides how far two sums may differ: a chain of at most 128 additions in a run of the host's, 32 in a GPU's
+ * registers or cols / 256 in a long row, then the tree and a few roundings; for both sides. */
+static double sum_error(int64_t cols) { return 2 * (160 + (double)cols / 256) * 0x1p-24; }
+
+struct shape {
+  int64_t rows, cols;
+  int64_t stride[3];
+};
+
+static struct shape pick_shape(rdna__random *random, int n) {
+  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},    {3, 4096}, {2, 8192}, {2, 8200},
+                                     {2, 8191}, {1, 9001}, {7, 2048}, {4, 0},    {1, 30000}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  struct shape s;
+  s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 12);
+  s.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 3) ? 500 : 9000);
+  if (n >= edge_count && n % 2) s.cols = s.cols / 8 * 8 + 8;
+  for (int i = 0; i < 3; i++) {
+    s.stride[i] = s.cols;
+    if (n >= edge_count && n % 3) s.stride[i] += n % 3 == 1 ? 8 : rdna__random_range(random, 0, 3);
+  }
+  return s;
+}
+
+static int64_t span(const struct shape *s, int which) {
+  return s->rows > 0 ? (s->rows - 1) * s->stride[which] + s->cols : 0;
+}
+
+/* Rows that hold what sums do not like: NaN, infinity, or nothing but one value. */
+static void spoil_row(rdna__random *random, rdna_dtype dtype, void *x, int64_t begin, int64_t cols) {
+  int64_t at = begin + (int64_t)rdna__random_below(random, (uint64_t)cols);
+  switch (rdna__random_below(random, 4)) {
+    case 0:
+      case_set(dtype, x, at, NAN);
+      break;
+    case 1:
+      case_set(dtype, x, at, INFINITY);
+      break;
+    case 2:
+      for (int64_t i = 0; i < cols; i++) case_set(dtype, x, begin + i, 0);
+      break;
+    default:
+      for (int64_t i = 0; i < cols; i++) case_set(dtype, x, begin + i, 3);
+  }
+}
+
+static void *add_rows(rdna__kernel_case *c, rdna__random *random, rdna__buffer_role role, rdna_dtype dtype,
+                      const struct shape *s, int which, size_t offset, double mean) {
+  void *data = rdna__case_add(c, role, dtype, span(s, which), (uint32_t)offset);
+  if (!data || role == RDNA__OUT) return data;
+  for (int64_t i = 0; i < span(s, which); i++) case_set(dtype, data, i, (float)(rdna__random_normal(random) + mean));
+  if (s->rows > 1 && s->cols > 0 && rdna__random_below(random, 3) == 0) {
+    spoil_row(random, dtype, data, (int64_t)rdna__random_below(random, (uint64_t)s->rows) * s->stride[which], s->cols);
+  }
+  return data;
+}
+
+/* Gaps between the rows of the last buffer added keep their poison. */
+static rdna_status guard_gaps(rdna__kernel_case *c, const struct shape *s, int which) {
+  rdna__case_buffer *buffer = &c->buffers[c->buffer_count - 1];
+  buffer->untouched = malloc((size_t)buffer->count + 1);
+  if (!buffer->untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case");
+  memset(buffer->untouched, 1, (size_t)buffer->count);
+  for (int64_t r = 0; r < s->rows; r++) memset(buffer->untouched + r * s->stride[which], 0, (size_t)s->cols);
+  return RDNA_OK;
+}
+
+/* cols factors about one, or none. */
+static bool add_weight(rdna__kernel_case *c, rdna__random *random, rdna_dtype dtype, int64_t cols, size_t offset,
+                       float **out_copy) {
+  *out_copy = calloc((size_t)cols + 1, sizeof(float));
+  void *data = rdna__case_add(c, RDNA__IN, dtype, cols, (uint32_t)offset);
+  if (!data || !*out_copy) return false;
+  for (int64_t i = 0; i < cols; i++) {
+    case_set(dtype, data, i, (float)(1 + 0.5 * rdna__random_normal(random)));
+    (*out_copy)[i] = case_get(dtype, data, i);
+  }
+  return true;
+}
+
+static rdna_status no_memory(const struct shape *s) {
+  return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of (%lld, %lld)", (long long)s->rows, (long long)s->cols);
+}
+
+static rdna_dtype value_dtype(const char *name) {
+  return strstr(name, "_bf16") ? RDNA_BF16 : strstr(name, "_f16") ? RDNA_F16 : RDNA_F32;
+}
+static rdna_dtype weight_dtype(const char *name) { return strstr(name, "_wf32") ? RDNA_F32 : value_dtype(name); }
+
+static rdna_status set_rows_tolerance(rdna__kernel_case *c, rdna_dtype dtype, int64_t cols) {
+  rdna__case_tolerance(c, case_smallest(dtype), case_spacing(dtype) + sum_error(cols) + 8 * 0x1p-24);
+  return RDNA_OK;
+}
+
+static void describe(rdna__kernel_case *c, const struct shape *s, bool weighted) {
+  c->grid = (rdna_grid){(uint32_t)s->rows, 1, 1};
+  snprintf(c->label, sizeof c->label, "(%lld, %lld) strides %lld %lld %lld%s", (long long)s->rows, (long long)s->cols,
+           (long long)s->stride[0], (long long)s->stride[1], (long long)s->stride[2], weighted ? "" : " no weight");
+}
+
+RDNA_CASE_MAKER(rdna__rms_norm_case) {
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct shape s = pick_shape(random, n);
+  struct rms_norm_args args = {
+      .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
+  bool weighted = n % 7 != 6;
+  float *copy = NULL;
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, &s, weighted);
+  bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct rms_norm_args, x), 0);
+  if (weighted) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct rms_norm_args, weight), &copy);
+  }
+  free(copy);
+  fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct rms_norm_args, out), 0);
+  if (!fits) return no_memory(&s);
+  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  return set_rows_tolerance(out_case, dtype, s.cols);
+}
+
+RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct shape s = pick_shape(random, n);
+  struct add_rms_norm_args args = {.rows = s.rows,
+                                   .cols = s.cols,
+                                   .x_stride = s.stride[0],
+                                   .residual_stride = s.stride[1],
+                                   .out_stride = s.stride[2],
+                                   .epsilon = 1e-5f};
+  bool weighted = n % 7 != 6;
+  float *copy = NULL;
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, &s, weighted);
+  bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct add_rms_norm_args, x), 0);
+  /* the sum is exact in both, so no tolerance */
+  fits = fits && add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct add_rms_norm_args, residual), 0);
+  if (weighted) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct add_rms_norm_args, weight), &copy);
+  }
+  free(copy);
+  fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct add_rms_norm_args, out), 0);
+  if (!fits) return no_memory(&s);
+  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  return set_rows_tolerance(out_case, dtype, s.cols);
+}
+
+static double largest(const float *v, int64_t count, double none) {
+  if (!v) return none;
+  double result = 0;
+  for (int64_t i = 0; i < count; i++) result = fmax(result, fabs((double)v[i]));
+  return result;
+}
+
+/* The mean is off by sum_error of the largest |x|, which the division by the deviation magnifies; the deviation is off
+ * by sum_error of itself. Adding the bias may cancel, so all of this is an absolute error. */
+static double layer_error(rdna_dtype dtype, const void *x, const struct shape *s, const float *weight,
+                          const float *bias, double epsilon) {
+  double worst = 0, error = sum_error(s->cols) + 8 * 0x1p-24;
+  for (int64_t r = 0; r < s->rows && s->cols > 0; r++) {
+    double sum = 0, squares = 0, top = 0, reach = 0;
+    for (int64_t i = 0; i < s->cols; i++) sum += (double)case_get(dtype, x, r * s->stride[0] + i);
+    double mean = sum / (double)s->cols;
+    for (int64_t i = 0; i < s->cols; i++) {
+      double v = (double)case_get(dtype, x, r * s->stride[0] + i);
+      squares += (v - mean) * (v - mean);
+      top = fmax(top, fabs(v));
+      reach = fmax(reach, fabs(v - mean));
+    }
+    double row = error * (top + reach) / sqrt(squares / (double)s->cols + epsilon);
+    if (isfinite(row)) worst = fmax(worst, row);
+  }
+  return worst * largest(weight, s->cols, 1) + 0x1p-22 * largest(bias, s->cols, 0);
+}
+
+RDNA_CASE_MAKER(rdna__layer_norm_case) {
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct shape s = pick_shape(random, n);
+  struct layer_norm_args args = {
+      .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
+  float *weight = NULL, *bias = NULL;
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, &s, n % 7 != 6);
+  void *x = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct layer_norm_args, x), n % 4 * 2.0);
+  bool fits = x != NULL;
+  if (n % 7 != 6) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct layer_norm_args, weight), &weight);
+  }
+  if (n % 5 != 4) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct layer_norm_args, bias), &bias);
+  }
+  fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct layer_norm_args, out), 0);
+  rdna_status status = fits ? guard_gaps(out_case, &s, 2) : no_memory(&s);
+  if (status == RDNA_OK) {
+    double absolute = layer_error(dtype, x, &s, weight, bias, (double)args.epsilon);
+    rdna__case_tolerance(out_case, absolute + case_smallest(dtype), case_spacing(dtype));
+  }
+  free(weight);
+  free(bias);
+  return status;
+}

@@ -1,0 +1,60 @@
+/* Norms: one work-group of 256 threads a row; the grid's x is the number of rows. */
+#ifndef RDNA_MATH_NORM_KERNELS_H
+#define RDNA_MATH_NORM_KERNELS_H
+
+#include <stdint.h>
+
+/* out = x / sqrt(mean(x^2) + epsilon) * weight */
+struct rms_norm_args {
+  const void *x;      /* (rows, cols), rows x_stride elements apart */
+  const void *weight; /* (cols), or NULL for ones */
+  void *out;          /* (rows, cols), rows out_stride elements apart */
+  int64_t rows, cols;
+  int64_t x_stride, out_stride;
+  float epsilon;
+};
+
+/* residual += x, rounded; out = residual / sqrt(mean(residual^2) + epsilon) * weight */
+struct add_rms_norm_args {
+  const void *x;      /* (rows, cols) */
+  void *residual;     /* (rows, cols) */
+  const void *weight; /* (cols), or NULL for ones */
+  void *out;          /* (rows, cols) */
+  int64_t rows, cols;
+  int64_t x_stride, residual_stride, out_stride;
+  float epsilon;
+};
+
+/* out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias */
+struct layer_norm_args {
+  const void *x;      /* (rows, cols) */
+  const void *weight; /* (cols), or NULL for ones */
+  const void *bias;   /* (cols), or NULL for zeros */
+  void *out;          /* (rows, cols) */
+  int64_t rows, cols;
+  int64_t x_stride, out_stride;
+  float epsilon;
+};
+
+/* suffix of the name, type of the values, type of the weights */
+#define RDNA__NORM_TYPES(TYPE) \
+  TYPE(f32, f32, f32)          \
+  TYPE(f16, f16, f16)          \
+  TYPE(bf16, bf16, bf16)       \
+  TYPE(f16_wf32, f16, f32)     \
+  TYPE(bf16_wf32, bf16, f32)
+
+#define RDNA__NORM_TYPE_KERNELS(X, suffix)                                         \
+  X(rms_norm_##suffix, struct rms_norm_args, 256, rdna__rms_norm_case)             \
+  X(add_rms_norm_##suffix, struct add_rms_norm_args, 256, rdna__add_rms_norm_case) \
+  X(layer_norm_##suffix, struct layer_norm_args, 256, rdna__layer_norm_case)
+
+/* name, argument struct, threads of a group, maker of random cases */
+#define RDNA_NORM_KERNELS(X)           \
+  RDNA__NORM_TYPE_KERNELS(X, f32)      \
+  RDNA__NORM_TYPE_KERNELS(X, f16)      \
+  RDNA__NORM_TYPE_KERNELS(X, bf16)     \
+  RDNA__NORM_TYPE_KERNELS(X, f16_wf32) \
+  RDNA__NORM_TYPE_KERNELS(X, bf16_wf32)
+
+#endif

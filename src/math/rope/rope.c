@@ -1,0 +1,168 @@
+#include "rdna/op/rope.h"
+
+#include "math/check.h"
+#include "math/rope/rope_kernels.h"
+
+static rdna_status check_table(const char *operator, const rdna_rope * rope, int64_t tokens, int64_t head_dim) {
+  if (!rope) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: rope is NULL; pass its settings", operator);
+  if ((unsigned)rope->layout >= RDNA_ROPE_LAYOUT_COUNT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: the layout is number %d; there are 0 to %d", operator,(int) rope->layout,
+                      RDNA_ROPE_LAYOUT_COUNT - 1);
+  }
+  RDNA_TRY(rdna__check_tensor(operator, "positions", rope->positions));
+  RDNA_TRY(rdna__check_dtype(operator, "positions", rope->positions, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(operator, "positions", rope->positions, 1));
+  RDNA_TRY(rdna__check_size(operator, "positions", rope->positions, 0, tokens, "the number of tokens"));
+  RDNA_TRY(rdna__check_contiguous(operator, "positions", rope->positions));
+  RDNA_TRY(rdna__check_tensor(operator, "inv_freq", rope->inv_freq));
+  RDNA_TRY(rdna__check_dtype(operator, "inv_freq", rope->inv_freq, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(operator, "inv_freq", rope->inv_freq, 1));
+  RDNA_TRY(rdna__check_contiguous(operator, "inv_freq", rope->inv_freq));
+  if (rope->inv_freq->shape[0] > head_dim / 2) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: inv_freq has %lld frequencies; a head of %lld has room for %lld pairs",
+                      operator,(long long) rope->inv_freq->shape[0], (long long)head_dim, (long long)(head_dim / 2));
+  }
+  return RDNA_OK;
+}
+
+/* (rows, heads, dim) with a contiguous head; sizes fit the kernels' 32 bits. */
+static rdna_status check_heads(const char *operator, const char * argument, const rdna_tensor *tensor) {
+  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
+  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 3));
+  RDNA_TRY(rdna__check_dense_tail(operator, argument, tensor, 1));
+  int64_t per_row;
+  if (__builtin_mul_overflow(tensor->shape[1], tensor->shape[2], &per_row) || per_row > INT32_MAX) {
+    char text[RDNA__TENSOR_TEXT];
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the heads of a token may have %d values", operator, argument,
+                      rdna__tensor_text(tensor, text), INT32_MAX);
+  }
+  return RDNA_OK;
+}
+
+/* Rows and heads that are written may not run into each other: one stride steps over all that the other spans. */
+static rdna_status check_written_heads(const char *operator, const char * argument, const rdna_tensor *t) {
+  char text[RDNA__TENSOR_TEXT];
+  int64_t size[2], stride[2];
+  int dimensions = 0;
+  for (int i = 0; i < 2; i++) {
+    if (t->shape[i] == 1) continue;
+    size[dimensions] = t->shape[i];
+    stride[dimensions++] = t->stride[i] < 0 ? -t->stride[i] : t->stride[i];
+  }
+  int inner = dimensions == 2 && stride[0] < stride[1] ? 0 : dimensions - 1;
+  int64_t span = t->shape[2];
+  bool apart = rdna_tensor_count(t) == 0 || dimensions == 0 || stride[inner] >= span;
+  if (apart && dimensions == 2) apart = stride[1 - inner] >= (size[inner] - 1) * stride[inner] + span;
+  if (apart || rdna_tensor_count(t) == 0) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with strides %lld and %lld; its heads would overlap", operator,
+                    argument, rdna__tensor_text(t, text), (long long)t->stride[0], (long long)t->stride[1]);
+}
+
+/* Tokens along x; along y as many parts as make work for a GPU when there are few tokens, four heads a part at least.
+ */
+static rdna_status make_grid(const char *operator, int64_t tokens, int64_t heads, rdna_grid *out_grid) {
+  int64_t parts = tokens < 64 ? (heads + 3) / 4 : tokens < 512 ? (heads + 15) / 16 : 1;
+  *out_grid = (rdna_grid){0, (uint32_t)(parts < RDNA__GRID_YZ_MAX ? parts : RDNA__GRID_YZ_MAX), 1};
+  return rdna__check_groups(operator, tokens, 1, &out_grid->x);
+}
+
+rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *x, const rdna_tensor *out) {
+  RDNA_TRY(check_heads("rope", "x", x));
+  RDNA_TRY(check_heads("rope", "out", out));
+  if (x->dtype != RDNA_F32 && x->dtype != RDNA_F16) {
+    return rdna__fail(RDNA_UNSUPPORTED, "rope: x is %s; the types offered are f32 and f16", rdna_dtype_name(x->dtype));
+  }
+  RDNA_TRY(rdna__check_same_dtype("rope", "out", out, "x", x));
+  RDNA_TRY(rdna__check_same_shape("rope", "out", out, "x", x));
+  RDNA_TRY(check_written_heads("rope", "out", out));
+  RDNA_TRY(check_table("rope", rope, x->shape[0], x->shape[2]));
+  RDNA_TRY(rdna__check_overlap("rope", "out", out, "x", x));
+  RDNA_TRY(rdna__check_apart("rope", "out", out, "positions", rope->positions));
+  RDNA_TRY(rdna__check_apart("rope", "out", out, "inv_freq", rope->inv_freq));
+  struct rope_args args = {.x = x->data,
+                           .out = out->data,
+                           .positions = rope->positions->data,
+                           .inv_freq = rope->inv_freq->data,
+                           .x_token_stride = x->stride[0],
+                           .x_head_stride = x->stride[1],
+                           .out_token_stride = out->stride[0],
+                           .out_head_stride = out->stride[1],
+                           .tokens = (int32_t)x->shape[0],
+                           .heads = (int32_t)x->shape[1],
+                           .head_dim = (int32_t)x->shape[2],
+                           .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
+                           .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
+                           .scale = rope->scale};
+  rdna_grid grid;
+  RDNA_TRY(make_grid("rope", x->shape[0], x->shape[1], &grid));
+  return rdna__launch_named(stream, x->dtype == RDNA_F32 ? "rope_f32" : "rope_f16", grid, &args);
+}
+
+static const char write_name[] = "rope_kv_write";
+
+/* |in| (tokens, heads, dim) f32 and its |cache| (slots, heads, dim). */
+static rdna_status check_cached(const char *argument, const rdna_tensor *in, const char *cache_argument,
+                                const rdna_tensor *cache) {
+  RDNA_TRY(check_heads(write_name, argument, in));
+  RDNA_TRY(check_heads(write_name, cache_argument, cache));
+  RDNA_TRY(rdna__check_dtype(write_name, argument, in, RDNA_F32));
+  if (cache->dtype != RDNA_F32 && cache->dtype != RDNA_F16) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the types offered are f32 and f16", write_name, cache_argument,
+                      rdna_dtype_name(cache->dtype));
+  }
+  RDNA_TRY(rdna__check_size(write_name, cache_argument, cache, 1, in->shape[1], "the number of heads"));
+  RDNA_TRY(rdna__check_size(write_name, cache_argument, cache, 2, in->shape[2], "the length of a head"));
+  return check_written_heads(write_name, cache_argument, cache);
+}
+
+rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
+                                  const rdna_tensor *v, const rdna_tensor *cache_row, const rdna_tensor *k_cache,
+                                  const rdna_tensor *v_cache) {
+  RDNA_TRY(check_cached("k", k, "k_cache", k_cache));
+  RDNA_TRY(check_cached("v", v, "v_cache", v_cache));
+  RDNA_TRY(rdna__check_size(write_name, "v", v, 0, k->shape[0], "the number of tokens"));
+  RDNA_TRY(rdna__check_size(write_name, "v", v, 1, k->shape[1], "the number of heads"));
+  RDNA_TRY(rdna__check_size(write_name, "v_cache", v_cache, 0, k_cache->shape[0], "the number of slots"));
+  RDNA_TRY(rdna__check_same_dtype(write_name, "v_cache", v_cache, "k_cache", k_cache));
+  RDNA_TRY(check_table(write_name, rope, k->shape[0], k->shape[2]));
+  RDNA_TRY(rdna__check_tensor(write_name, "cache_row", cache_row));
+  RDNA_TRY(rdna__check_dtype(write_name, "cache_row", cache_row, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(write_name, "cache_row", cache_row, 1));
+  RDNA_TRY(rdna__check_size(write_name, "cache_row", cache_row, 0, k->shape[0], "the number of tokens"));
+  RDNA_TRY(rdna__check_contiguous(write_name, "cache_row", cache_row));
+  const rdna_tensor *inputs[] = {k, v, cache_row, rope->positions, rope->inv_freq};
+  static const char *const names[] = {"k", "v", "cache_row", "positions", "inv_freq"};
+  for (int i = 0; i < 5; i++) {
+    RDNA_TRY(rdna__check_apart(write_name, "k_cache", k_cache, names[i], inputs[i]));
+    RDNA_TRY(rdna__check_apart(write_name, "v_cache", v_cache, names[i], inputs[i]));
+  }
+  struct rope_kv_write_args args = {.k = k->data,
+                                    .v = v->data,
+                                    .k_cache = k_cache->data,
+                                    .v_cache = v_cache->data,
+                                    .positions = rope->positions->data,
+                                    .cache_row = cache_row->data,
+                                    .inv_freq = rope->inv_freq->data,
+                                    .k_token_stride = k->stride[0],
+                                    .k_head_stride = k->stride[1],
+                                    .v_token_stride = v->stride[0],
+                                    .v_head_stride = v->stride[1],
+                                    .k_slot_stride = k_cache->stride[0],
+                                    .k_cache_head_stride = k_cache->stride[1],
+                                    .v_slot_stride = v_cache->stride[0],
+                                    .v_cache_head_stride = v_cache->stride[1],
+                                    .slots = k_cache->shape[0],
+                                    .tokens = (int32_t)k->shape[0],
+                                    .heads = (int32_t)k->shape[1],
+                                    .k_dim = (int32_t)k->shape[2],
+                                    .v_dim = (int32_t)v->shape[2],
+                                    .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
+                                    .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
+                                    .scale = rope->scale};
+  rdna_grid grid;
+  RDNA_TRY(make_grid(write_name, k->shape[0], k->shape[1], &grid));
+  return rdna__launch_named(stream, k_cache->dtype == RDNA_F32 ? "rope_kv_write_f32" : "rope_kv_write_f16", grid,
+                            &args);
+}

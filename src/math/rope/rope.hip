@@ -1,0 +1,170 @@
+/* Rotary embedding. A group makes the sines and cosines of its token once, in LDS, and turns all its heads by them. */
+#include "kernel/prelude.h"
+#include "kernel/scalar.h"
+#include "math/rope/rope_kernels.h"
+#include "math/values.h"
+
+static constexpr uint32_t threads = 256;
+static constexpr uint32_t table_pairs = 256; /* angles in LDS at a time: a head of 512 in one go */
+
+struct heads {
+  const char *x; /* this token's first head of this part */
+  char *out;
+  int64_t x_stride, out_stride; /* elements from head to head */
+  uint32_t count;
+};
+
+/* This part's share of |heads|. */
+RDNA_DEVICE uint32_t part_size(uint32_t heads, uint32_t *first) {
+  uint32_t share = (heads + group_count_y() - 1) / group_count_y();
+  *first = min_u32(group_id_y() * share, heads);
+  return min_u32(share, heads - *first);
+}
+
+/* |count| values by 16-byte accesses. */
+template <typename type, int count>
+RDNA_DEVICE void load_values(const void *p, float *v) {
+#pragma unroll
+  for (int k = 0; k < count; k += type::IN_16) type::load_16((const char *)p + k * type::BYTES, v + k);
+}
+template <typename type, int count>
+RDNA_DEVICE void store_values(void *p, const float *v) {
+#pragma unroll
+  for (int k = 0; k < count; k += type::IN_16) type::store_16((char *)p + k * type::BYTES, v + k);
+}
+
+RDNA_DEVICE void turn(float *a, float *b, float2 angle) {
+  float x = *a, y = *b;
+  *a = x * angle.x - y * angle.y;
+  *b = x * angle.y + y * angle.x;
+}
+
+/* Eight pairs, each half of them 8 values apart from the other by |half|: x[i..i+8), x[half + i..). */
+template <typename from, typename to>
+RDNA_DEVICE void turn_halves_8(const char *x, char *out, uint32_t i, uint32_t half, const float2 *angles) {
+  float a[8], b[8];
+  load_values<from, 8>(x + i * from::BYTES, a);
+  load_values<from, 8>(x + (half + i) * from::BYTES, b);
+#pragma unroll
+  for (int k = 0; k < 8; k++) turn(&a[k], &b[k], angles[k]);
+  store_values<to, 8>(out + i * to::BYTES, a);
+  store_values<to, 8>(out + (half + i) * to::BYTES, b);
+}
+
+/* Four pairs side by side: x[2i..2i+8). */
+template <typename from, typename to>
+RDNA_DEVICE void turn_interleaved_4(const char *x, char *out, uint32_t i, const float2 *angles) {
+  float v[8];
+  load_values<from, 8>(x + 2 * i * from::BYTES, v);
+#pragma unroll
+  for (int k = 0; k < 4; k++) turn(&v[2 * k], &v[2 * k + 1], angles[k]);
+  store_values<to, 8>(out + 2 * i * to::BYTES, v);
+}
+
+template <typename from, typename to>
+RDNA_DEVICE void turn_one(const char *x, char *out, uint32_t first, uint32_t second, float2 angle) {
+  float a = from::load(x, first), b = from::load(x, second);
+  turn(&a, &b, angle);
+  to::store(out, first, a);
+  to::store(out, second, b);
+}
+
+/* Pairs [begin, begin + count) of every head, whose angles are |angles|. */
+template <typename from, typename to>
+RDNA_DEVICE void turn_pairs(const heads &h, uint32_t begin, uint32_t count, uint32_t half, bool interleaved, bool wide,
+                            const float2 *angles) {
+  uint32_t each = !wide ? 1 : interleaved ? 4 : 8;
+  uint32_t in_head = count / each;
+  for (uint32_t item = thread_id(); item < h.count * in_head; item += threads) {
+    uint32_t head = item / in_head, i = (item - head * in_head) * each;
+    const char *x = h.x + (int64_t)head * h.x_stride * from::BYTES;
+    char *out = h.out + (int64_t)head * h.out_stride * to::BYTES;
+    uint32_t pair = begin + i;
+    if (!wide) {
+      turn_one<from, to>(x, out, interleaved ? 2 * pair : pair, interleaved ? 2 * pair + 1 : half + pair, angles[i]);
+    } else if (interleaved) {
+      turn_interleaved_4<from, to>(x, out, pair, angles + i);
+    } else {
+      turn_halves_8<from, to>(x, out, pair, half, angles + i);
+    }
+  }
+}
+
+template <typename from, typename to>
+RDNA_DEVICE void turn_heads(const heads &h, const float *inv_freq, uint32_t n_rot, bool interleaved, int32_t position,
+                            float scale, float2 *angles) {
+  uint32_t half = n_rot / 2;
+  uint64_t bits =
+      address_of(h.x) | address_of(h.out) | (uint64_t)(h.x_stride * from::BYTES) | (uint64_t)(h.out_stride * to::BYTES);
+  bool wide = all_16(bits) && half % 8 == 0;
+  for (uint32_t begin = 0; begin < half; begin += table_pairs) {
+    uint32_t count = min_u32(table_pairs, half - begin);
+    if (begin > 0) group_barrier();
+    if (thread_id() < count) {
+      float sine, cosine;
+      scalar_sincos((float)position * inv_freq[begin + thread_id()], &sine, &cosine);
+      angles[thread_id()] = float2{cosine * scale, sine * scale};
+    }
+    group_barrier();
+    turn_pairs<from, to>(h, begin, count, half, interleaved, wide, angles);
+  }
+}
+
+/* Values [begin, end) of every head, converted. */
+template <typename from, typename to>
+RDNA_DEVICE void copy_heads(const heads &h, uint32_t begin, uint32_t end) {
+  uint32_t size = end - begin;
+  uint64_t bits =
+      address_of(h.x) | address_of(h.out) | (uint64_t)(h.x_stride * from::BYTES) | (uint64_t)(h.out_stride * to::BYTES);
+  uint32_t each = all_16(bits) && begin % 8 == 0 && size % 8 == 0 ? 8 : 1;
+  uint32_t in_head = size / each;
+  for (uint32_t item = thread_id(); item < h.count * in_head; item += threads) {
+    uint32_t head = item / in_head, i = begin + (item - head * in_head) * each;
+    const char *x = h.x + (int64_t)head * h.x_stride * from::BYTES;
+    char *out = h.out + (int64_t)head * h.out_stride * to::BYTES;
+    if (each == 8) {
+      float v[8];
+      load_values<from, 8>(x + i * from::BYTES, v);
+      store_values<to, 8>(out + i * to::BYTES, v);
+    } else {
+      to::store(out, i, from::load(x, i));
+    }
+  }
+}
+
+template <typename from, typename to>
+RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const void *out, int64_t out_row,
+                          int64_t out_stride, uint32_t first, uint32_t count) {
+  return {(const char *)x + (x_row + first * x_stride) * from::BYTES,
+          (char *)out + (out_row + first * out_stride) * to::BYTES, x_stride, out_stride, count};
+}
+
+#define ROPE(type)                                                                                                     \
+  RDNA_KERNEL(256) rope_##type(struct rope_args a) {                                                                   \
+    RDNA_SHARED float2 angles[table_pairs];                                                                            \
+    int64_t token = group_id_x();                                                                                      \
+    uint32_t first, count = part_size((uint32_t)a.heads, &first);                                                      \
+    heads h = part_of<type, type>(a.x, token * a.x_token_stride, a.x_head_stride, a.out, token * a.out_token_stride,   \
+                                  a.out_head_stride, first, count);                                                    \
+    turn_heads<type, type>(h, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
+    if (h.x != h.out) copy_heads<type, type>(h, (uint32_t)a.n_rot, (uint32_t)a.head_dim);                              \
+  }
+ROPE(f32)
+ROPE(f16)
+
+#define ROPE_KV_WRITE(type)                                                                                           \
+  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                \
+    RDNA_SHARED float2 angles[table_pairs];                                                                           \
+    int64_t token = group_id_x(), row = a.cache_row[token];                                                           \
+    if (row < 0 || row >= a.slots) return;                                                                            \
+    uint32_t first, count = part_size((uint32_t)a.heads, &first);                                                     \
+    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,    \
+                                 a.k_cache_head_stride, first, count);                                                \
+    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,    \
+                                 a.v_cache_head_stride, first, count);                                                \
+    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
+    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                   \
+    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                   \
+  }
+ROPE_KV_WRITE(f32)
+ROPE_KV_WRITE(f16)
