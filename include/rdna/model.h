@@ -117,14 +117,14 @@ typedef enum rdna_token_type {
   RDNA_TOKEN_CONTROL,      /* steers the model; in text only when asked for */
   RDNA_TOKEN_USER_DEFINED, /* always found in text, whole */
   RDNA_TOKEN_UNUSED,
-  RDNA_TOKEN_BYTE,         /* one byte, for what has no other token */
+  RDNA_TOKEN_BYTE, /* one byte, for what has no other token */
   RDNA_TOKEN_TYPE_COUNT
 } rdna_token_type;
 
 typedef struct rdna_tokenizer_info {
-  const char *model;    /* "llama", "gpt2", "no_vocab": tokenizer.ggml.model */
-  const char *pre;      /* which pre-tokenizer: tokenizer.ggml.pre; "" when it has none */
-  size_t token_count;   /* 0 for "no_vocab": the model can be used with ids only */
+  const char *model;         /* "llama", "gpt2", "no_vocab": tokenizer.ggml.model */
+  const char *pre;           /* which pre-tokenizer: tokenizer.ggml.pre; "" when it has none */
+  size_t token_count;        /* 0 for "no_vocab": the model can be used with ids only */
   int32_t bos, eos, unknown; /* -1 when there is none */
   bool add_bos, add_eos;     /* what RDNA_ENCODE_ADD_SPECIAL does */
 } rdna_tokenizer_info;
@@ -178,6 +178,34 @@ RDNA_API void rdna_detokenizer_release(rdna_detokenizer *detokenizer); /* NULL i
 RDNA_CHECKED rdna_status rdna_detokenizer_push(rdna_detokenizer *detokenizer, int32_t id, rdna_text *out_text);
 /* What is still held back. The next push starts a new text. */
 RDNA_API void rdna_detokenizer_finish(rdna_detokenizer *detokenizer, rdna_text *out_text);
+
+/* ---- Sampler: from the logits of a step to the next token ---- */
+
+typedef struct rdna_sampling {
+  float temperature;        /* 1; 0 takes the most likely token always */
+  int32_t top_k;            /* 0: all tokens; otherwise only the k most likely */
+  float top_p;              /* 1: all; otherwise the fewest of the most likely whose probabilities reach p together */
+  float min_p;              /* 0: all; otherwise only those at least min_p times as likely as the most likely */
+  float repetition_penalty; /* 1: none; logits of recent tokens are divided by it when positive, else multiplied */
+  int32_t repeat_last_n;    /* 128: how many recent tokens that means */
+  uint64_t seed;            /* 0; the same seed and logits give the same tokens, on any machine with the same libm */
+} rdna_sampling;
+
+RDNA_API rdna_sampling rdna_sampling_defaults(void); /* as noted above: draws from the model's own distribution */
+
+/* Applies, in this order: repetition penalty (Keskar et al., 2019), top-k, top-p (Holtzman et al., 2020), min-p
+ * (Nguyen et al., 2024), temperature. Each works on what the one before it left; of equal logits the smaller id counts
+ * as the more likely. One sampler is one sequence; use from one thread at a time. */
+typedef struct rdna_sampler rdna_sampler;
+
+/* RDNA_INVALID_ARGUMENT: a number outside its range, with its name. */
+RDNA_CHECKED rdna_status rdna_sampler_create(const rdna_sampling *sampling, rdna_sampler **out_sampler);
+RDNA_API void rdna_sampler_release(rdna_sampler *sampler); /* NULL is fine */
+/* Makes |id| the most recent token: for the prompt; sampled tokens are counted by themselves. */
+RDNA_CHECKED rdna_status rdna_sampler_accept(rdna_sampler *sampler, int32_t id);
+/* |logits| (count) are read only; minus infinity rules a token out. RDNA_BAD_DATA: NaN, plus infinity, or all ruled
+ * out; then nothing was drawn or counted. */
+RDNA_CHECKED rdna_status rdna_sampler_sample(rdna_sampler *sampler, const float *logits, size_t count, int32_t *out_id);
 
 #ifdef __cplusplus
 }
