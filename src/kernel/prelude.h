@@ -24,13 +24,18 @@
 
 #ifdef __AMDGCN__
 #define RDNA_AMD 1
-#define RDNA_KERNEL(threads) \
-  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), visibility("default"))) void
 #if defined(__GFX9__)
 #define WAVE_SIZE 64
+#define RDNA_REGISTERS_(threads)
 #else
 #define WAVE_SIZE 32
+/* gfx1100 has half again as many registers as its relatives, which run its code: a group of 1024 threads must fit
+ * in theirs. */
+#define RDNA_REGISTERS_(threads) , amdgpu_num_vgpr((threads) > 512 ? 128 : 256)
 #endif
+#define RDNA_KERNEL(threads)                                                       \
+  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), \
+                            visibility("default") RDNA_REGISTERS_(threads))) void
 #else
 #define RDNA_NVIDIA 1
 #define RDNA_KERNEL(threads) extern "C" __attribute__((global, launch_bounds(threads))) void

@@ -8,8 +8,10 @@
 #include "math/cast/cast_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
+#include "math/gemm/gemm_kernels.h"
 #include "math/index/index_kernels.h"
 #include "math/norm/norm_kernels.h"
+#include "math/quant/quant_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
 #include "math/softmax/softmax_kernels.h"
@@ -20,8 +22,10 @@
   FAMILY(cast, RDNA_CAST_KERNELS)               \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS) \
   FAMILY(fill, RDNA_FILL_KERNELS)               \
+  FAMILY(gemm, RDNA_GEMM_KERNELS)               \
   FAMILY(index, RDNA_INDEX_KERNELS)             \
   FAMILY(norm, RDNA_NORM_KERNELS)               \
+  FAMILY(quant, RDNA_QUANT_KERNELS)             \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)           \
   FAMILY(rope, RDNA_ROPE_KERNELS)               \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)
@@ -30,8 +34,10 @@
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
+#define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
+#define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)

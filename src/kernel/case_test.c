@@ -1,0 +1,216 @@
+/* The case engine must find every kind of wrong kernel. The manifest here holds one right kernel and one for each
+ * mistake: "baseline" twins are right, "avx2" twins make the mistake, and so does the host device, which runs the
+ * best twin. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/manifest.h"
+
+struct scale_args {
+  const float *in;
+  float *out;
+  int64_t count;
+};
+
+static void right(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  for (int64_t i = 0; i < a->count; i++) a->out[i] = 2 * a->in[i];
+}
+static void inexact(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  for (int64_t i = 0; i < a->count; i++) a->out[i] = 2 * a->in[i] * (1 + 0x1p-20f);
+}
+static void past_end(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  right(args, grid);
+  a->out[a->count] = 0;
+}
+static void before_start(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  right(args, grid);
+  ((uint8_t *)a->out)[-1] ^= 1;
+}
+static void reads_past_end(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  right(args, grid);
+  a->out[0] += 0 * a->in[a->count];
+}
+static void forgets_last(const void *args, rdna_grid grid) {
+  struct scale_args a = *(const struct scale_args *)args;
+  a.count--;
+  right(&a, grid);
+}
+static void changes_input(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  right(args, grid);
+  ((float *)(uintptr_t)a->in)[a->count / 2] += 1;
+}
+static void loses_nan(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  for (int64_t i = 0; i < a->count; i++) a->out[i] = isnan(a->in[i]) ? 0 : 2 * a->in[i];
+}
+static void other_nan(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  for (int64_t i = 0; i < a->count; i++) a->out[i] = isnan(a->in[i]) ? -a->in[i] : 2 * a->in[i];
+}
+
+static const struct {
+  const char *name;
+  rdna__host_kernel twin;
+  const char *message; /* NULL: passes */
+} kernels[] = {{"right", right, NULL},
+               {"inexact", inexact, "times the bound"},
+               {"past_end", past_end, "wrote outside, at byte 68 of 68"},
+               {"before_start", before_start, "wrote outside, at byte -1 of 68"},
+               {"reads_past_end", reads_past_end, "buffer 1: [0] got"},
+               {"forgets_last", forgets_last, "[16] was not written by the device"},
+               {"changes_input", changes_input, "changed an input"},
+               {"loses_nan", loses_nan, "[3] got 0 want nan"},
+               {"other_nan", other_nan, NULL}};
+enum { KERNELS = sizeof kernels / sizeof kernels[0], COUNT = 17 };
+
+static rdna_status make_case(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *c) {
+  struct scale_args args = {.count = COUNT};
+  memcpy(c->args, &args, sizeof args);
+  c->grid = (rdna_grid){1, 1, 1};
+  float *in = rdna__case_add(c, RDNA__IN, RDNA_F32, COUNT, offsetof(struct scale_args, in));
+  for (int i = 0; i < COUNT; i++) in[i] = (float)rdna__random_normal(random);
+  in[3] = NAN;
+  assert_non_null(rdna__case_add(c, RDNA__OUT, RDNA_F32, COUNT, offsetof(struct scale_args, out)));
+  return RDNA_OK;
+}
+
+#define INFO(kernel) {kernel, "test", sizeof(struct scale_args), 64, make_case}
+const rdna__kernel_info rdna__manifest[] = {INFO("right"),         INFO("inexact"),        INFO("past_end"),
+                                            INFO("before_start"),  INFO("reads_past_end"), INFO("forgets_last"),
+                                            INFO("changes_input"), INFO("loses_nan"),      INFO("other_nan")};
+const int rdna__manifest_count = KERNELS;
+rdna__host_kernel rdna__host_twin(int index) { return kernels[index].twin; }
+const char *rdna__host_isa(void) { return "avx2"; }
+rdna__host_kernel rdna__host_twin_for(const char *isa, int index) {
+  if (!strcmp(isa, "baseline")) return right;
+  return strcmp(isa, "avx2") ? NULL : kernels[index].twin;
+}
+
+static rdna__kernel_case *new_case(int index) {
+  rdna__kernel_case *c = calloc(1, sizeof *c);
+  rdna__random random;
+  rdna__random_seed(&random, 7);
+  assert_int_equal(make_case(&rdna__manifest[index], &random, 0, c), RDNA_OK);
+  return c;
+}
+
+static void drop_case(rdna__kernel_case *c) {
+  rdna__case_free(c);
+  free(c);
+}
+
+static void expect(int index, const rdna__case_result *result) {
+  const char *message = kernels[index].message;
+  if (message ? result->passed || !strstr(result->message, message) : !result->passed)
+    fail_msg("%s: passed %d, message '%s', wanted '%s'", kernels[index].name, result->passed, result->message,
+             message ? message : "a pass");
+}
+
+static void test_mistakes_of_twins(void **state) {
+  for (int i = 0; i < KERNELS; i++) {
+    assert_int_equal(rdna__manifest_find(kernels[i].name), i);
+    rdna__kernel_case *c = new_case(i);
+    rdna__case_result result;
+    assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[i], c, &result), RDNA_OK);
+    expect(i, &result);
+    drop_case(c);
+  }
+  assert_int_equal(rdna__manifest_find("wrong"), -1);
+}
+
+static void test_mistakes_on_a_device(void **state) {
+  rdna_device *device;
+  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  for (int i = 0; i < KERNELS; i++) {
+    rdna__kernel_case *c = new_case(i);
+    rdna__case_result result;
+    assert_int_equal(rdna__case_run(device, &rdna__manifest[i], c, &result), RDNA_OK);
+    expect(i, &result);
+    drop_case(c);
+  }
+  rdna_device_release(device);
+}
+
+/* The null driver's kernels do nothing: every value is missing. */
+static void test_kernel_that_does_nothing(void **state) {
+  rdna_device *device;
+  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  rdna__kernel_case *c = new_case(0);
+  rdna__case_result result;
+  assert_int_equal(rdna__case_run(device, &rdna__manifest[0], c, &result), RDNA_OK);
+  assert_false(result.passed);
+  assert_non_null(strstr(result.message, "buffer 1: [0] was not written by the device"));
+  drop_case(c);
+  rdna_device_release(device);
+}
+
+static void test_tolerance(void **state) {
+  rdna__case_result result;
+  rdna__kernel_case *c = new_case(1);
+  rdna__case_tolerance(c, 0, 0x1.2p-20); /* 2^-20 and one rounding */
+  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result), RDNA_OK);
+  assert_true(result.passed);
+  assert_true(result.worst > 0.8 && result.worst <= 1);
+  rdna__case_tolerance(c, 0, 0x1p-21);
+  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result), RDNA_OK);
+  assert_false(result.passed);
+  drop_case(c);
+}
+
+/* The last value is not to be written: the kernel that forgets it is right, and the others are wrong. */
+static void test_untouched(void **state) {
+  rdna__case_result result;
+  rdna__kernel_case *c = new_case(5);
+  c->buffers[1].untouched = calloc(COUNT, 1);
+  c->buffers[1].untouched[COUNT - 1] = 1;
+  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[5], c, &result), RDNA_OK);
+  assert_false(result.passed);
+  assert_non_null(strstr(result.message, "written by the twin"));
+  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[0], c, &result), RDNA_OK);
+  assert_non_null(strstr(result.message, "[16] was written and must not be"));
+  drop_case(c);
+}
+
+static void test_case_add(void **state) {
+  rdna__kernel_case *c = calloc(1, sizeof *c);
+  assert_null(rdna__case_add(c, RDNA__IN, RDNA_Q8_0, 33, 0));
+  assert_null(rdna__case_add(c, RDNA__IN, RDNA_F32, -1, 0));
+  assert_null(rdna__case_add(c, RDNA__IN, RDNA_F32, 1, 505));
+  for (int i = 0; i < RDNA__CASE_MAX_BUFFERS; i++) {
+    uint8_t *data = rdna__case_add(c, RDNA__IN, RDNA_Q8_0, 64, 8);
+    assert_non_null(data);
+    for (int b = 0; b < 68; b++) assert_int_equal(data[b], 0);
+  }
+  assert_null(rdna__case_add(c, RDNA__IN, RDNA_F32, 1, 0));
+  drop_case(c);
+  rdna__kernel_case *outside = new_case(0);
+  outside->buffers[0].args_offset = 20; /* the pointer would end past the struct */
+  rdna__case_result result;
+  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[0], outside, &result), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna__case_run_isa("avx512", &rdna__manifest[0], outside, &result), RDNA_UNSUPPORTED);
+  drop_case(outside);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_mistakes_of_twins),
+      cmocka_unit_test(test_mistakes_on_a_device),
+      cmocka_unit_test(test_kernel_that_does_nothing),
+      cmocka_unit_test(test_tolerance),
+      cmocka_unit_test(test_untouched),
+      cmocka_unit_test(test_case_add),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
