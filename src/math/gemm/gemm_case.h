@@ -1,0 +1,24 @@
+/* Random cases of matrix products, dense or with quantized weights. */
+#ifndef RDNA_MATH_GEMM_CASE_H
+#define RDNA_MATH_GEMM_CASE_H
+
+#include "kernel/manifest.h"
+#include "math/gemm/gemm_kernels.h"
+
+typedef struct rdna__product_case {
+  rdna_dtype type_a, type_b, type_c;
+  int tile;    /* side of a tile, or 0 for a gemv */
+  int columns; /* of a gemv: rows of A that it takes */
+} rdna__product_case;
+
+/* Reads "gemm_<A>_<B>_<C>_<tile>" and "gemv_<A>_<B>_<C>_m<M>". */
+rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case *out_product);
+
+/* The case with m, n, k, batch, flags, and beta of |args| and the rest drawn at random. */
+rdna_status rdna__product_case_make(const rdna__product_case *product, struct gemm_args args, rdna__random *random,
+                                    rdna__kernel_case *out_case);
+
+/* Fills |count| values of a quantized buffer; returns a bound of their magnitude, about 4. */
+double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count);
+
+#endif

@@ -1,0 +1,232 @@
+#include "math/gemm/gemm_case.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "math/case_fill.h"
+
+static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
+
+static bool parse_type(const char *name, size_t length, rdna_dtype *out_type) {
+  for (int type = 0; type < RDNA_DTYPE_COUNT; type++) {
+    const char *known = rdna_dtype_name((rdna_dtype)type);
+    if (strlen(known) != length || strncmp(known, name, length) != 0) continue;
+    *out_type = (rdna_dtype)type;
+    return true;
+  }
+  return false;
+}
+
+rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case *out_product) {
+  rdna_dtype *types[3] = {&out_product->type_a, &out_product->type_b, &out_product->type_c};
+  const char *at = kernel_name + 5; /* "gemm_" or "gemv_" */
+  for (int i = 0; i < 3; i++) {
+    /* the quantized types have an underscore in their names */
+    const char *end = strchr(at, '_');
+    if (end && *at == 'q') end = strchr(end + 1, '_');
+    if (!end || !parse_type(at, (size_t)(end - at), types[i]))
+      return rdna__fail(RDNA_INTERNAL, "'%s' is not the name of a matrix product", kernel_name);
+    at = end + 1;
+  }
+  bool gemv = kernel_name[3] == 'v';
+  out_product->tile = gemv ? 0 : strcmp(at, "large") == 0 ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  out_product->columns = gemv ? atoi(at + 1) : 0;
+  return RDNA_OK;
+}
+
+/* The scales of blocks: f16 numbers up to |most|. */
+static void put_scale(rdna__random *random, uint8_t *at, double most) {
+  uint16_t bits = f32_to_f16((float)(most * (2 * rdna__random_unit(random) - 1)));
+  memcpy(at, &bits, sizeof bits);
+}
+
+double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count) {
+  size_t bytes = rdna_dtype_block_bytes(format);
+  int64_t block_count = count / rdna_dtype_block_values(format);
+  uint8_t *block = blocks;
+  for (int64_t b = 0; b < block_count; b++, block += bytes) {
+    for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
+    /* from the largest quant and the largest scale of each format, so that values are about as large as 4 */
+    if (format == RDNA_Q8_0) put_scale(random, block, 4.0 / 128);
+    if (format == RDNA_Q4_0) put_scale(random, block, 4.0 / 8);
+    if (format == RDNA_Q6_K) put_scale(random, block + 208, 4.0 / (128 * 32));
+    if (format == RDNA_Q4_K) {
+      put_scale(random, block, 2.0 / (63 * 15));
+      put_scale(random, block + 2, 2.0 / 63);
+    }
+  }
+  return 4.01; /* with the rounding of the scale to f16 */
+}
+
+/* Rows of |row_count| times |row_length|, |ld| apart. */
+typedef struct matrix {
+  int64_t row_count, row_length, ld, stride; /* stride from matrix to matrix of the batch */
+} matrix;
+
+/* A dense, an even, or a spread-out placement; |multiple| values is what rows must be a multiple of. */
+static matrix place(rdna__random *random, int64_t row_count, int64_t row_length, int64_t multiple) {
+  matrix p = {row_count, row_length, row_length, 0};
+  if (rdna__random_below(random, 3) == 0) p.ld += rdna__random_range(random, 0, 9) * multiple;
+  p.ld = (p.ld + multiple - 1) / multiple * multiple;
+  p.stride = p.row_count * p.ld;
+  return p;
+}
+
+static int64_t matrix_values(const matrix *p, int64_t batch) { return (batch - 1) * p->stride + p->row_count * p->ld; }
+
+/* The largest sum of magnitudes that one row of op(A) has. */
+static double largest_row(const struct gemm_args *args, rdna_dtype type, const void *a) {
+  double largest = 0;
+  for (int64_t b = 0; b < args->batch; b++) {
+    for (int64_t i = 0; i < args->m; i++) {
+      double sum = 0;
+      for (int64_t p = 0; p < args->k; p++) {
+        int64_t at = args->flags & GEMM_A_TRANSPOSED ? p * args->lda + i : i * args->lda + p;
+        double v = fabs((double)case_get(type, a, b * args->stride_a + at));
+        if (isfinite(v)) sum += v;
+      }
+      if (sum > largest) largest = sum;
+    }
+  }
+  return largest;
+}
+
+static double largest_value(rdna_dtype type, const void *values, int64_t count) {
+  double largest = 0;
+  for (int64_t i = 0; i < count; i++) {
+    double v = fabs((double)case_get(type, values, i));
+    if (isfinite(v) && v > largest) largest = v;
+  }
+  return largest;
+}
+
+/* Bytes of C that lie between its rows must stay as they are. */
+static bool mark_gaps(rdna__case_buffer *buffer, const struct gemm_args *args) {
+  buffer->untouched = malloc((size_t)buffer->count + 1);
+  if (!buffer->untouched) return false;
+  memset(buffer->untouched, 1, (size_t)buffer->count + 1);
+  for (int64_t b = 0; b < args->batch; b++)
+    for (int64_t i = 0; i < args->m; i++)
+      memset(buffer->untouched + b * args->stride_c + i * args->ldc, 0, (size_t)args->n);
+  return true;
+}
+
+static rdna_grid product_grid(const rdna__product_case *product, const struct gemm_args *args) {
+  uint32_t m = (uint32_t)args->m, n = (uint32_t)args->n, tile = (uint32_t)product->tile;
+  if (tile == 0) {
+    uint32_t rows = GEMV_ROWS_PER_GROUP(product->columns);
+    return (rdna_grid){m ? (n + rows - 1) / rows : 0, 1, 1};
+  }
+  return (rdna_grid){(m + tile - 1) / tile * ((n + tile - 1) / tile), 1, (uint32_t)args->batch};
+}
+
+/* C and the bound of its error. Each side sums k products in an order of its own: at most k roundings, each of at
+ * most 2^-24 of the sum of magnitudes S = max row of |A| times max |B| (Higham, "Accuracy and Stability of Numerical
+ * Algorithms", 3.1), then a few more for alpha, beta and the bias, and one to C's type. */
+static rdna_status add_c(const rdna__product_case *product, const struct gemm_args *args, const matrix *c, double sum,
+                         rdna__random *random, rdna__kernel_case *out_case) {
+  rdna__buffer_role role = args->beta == 0 ? RDNA__OUT : RDNA__INOUT;
+  int64_t count = matrix_values(c, args->batch);
+  void *data = rdna__case_add(out_case, role, product->type_c, count, offsetof(struct gemm_args, c));
+  if (!data) return out_of_memory();
+  if (role == RDNA__INOUT) case_fill(random, product->type_c, data, count, 1);
+  double other = fabs((double)args->beta) * largest_value(product->type_c, data, count) + 8; /* 8: the bias */
+  double scaled = fabs((double)args->alpha) * sum;
+  double absolute = 0x1p-24 * (2 * (args->k + 2) * scaled + 8 * (scaled + other));
+  rdna__case_tolerance(out_case, absolute + case_smallest(product->type_c), case_spacing(product->type_c));
+  if (role == RDNA__OUT && !mark_gaps(&out_case->buffers[out_case->buffer_count - 1], args)) return out_of_memory();
+  return RDNA_OK;
+}
+
+rdna_status rdna__product_case_make(const rdna__product_case *product, struct gemm_args args, rdna__random *random,
+                                    rdna__kernel_case *out_case) {
+  bool quantized = rdna_dtype_block_values(product->type_b) > 1;
+  /* a gemv reads 16 bytes at once */
+  int64_t multiple_a = product->tile ? 1 : 16 / (int64_t)rdna_dtype_block_bytes(product->type_a);
+  int64_t multiple_b = quantized ? rdna_dtype_block_values(product->type_b) : multiple_a;
+  if (!quantized && !product->tile && product->type_b != RDNA_F32) multiple_b = 8;
+  bool a_turned = args.flags & GEMM_A_TRANSPOSED, b_turned = args.flags & GEMM_B_TRANSPOSED;
+  matrix a = place(random, a_turned ? args.k : args.m, a_turned ? args.m : args.k, multiple_a);
+  matrix b = place(random, b_turned ? args.n : args.k, b_turned ? args.k : args.n, multiple_b);
+  matrix c = place(random, args.m, args.n, 1);
+  if (args.batch > 1 && rdna__random_below(random, 3) == 0) b.stride = 0; /* one B for the whole batch */
+  args.lda = a.ld, args.ldb = b.ld, args.ldc = c.ld;
+  args.stride_a = a.stride, args.stride_b = b.stride, args.stride_c = c.stride;
+  static const float alphas[] = {1, 1, 0.5f, -2};
+  args.alpha = alphas[rdna__random_below(random, 4)];
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = product_grid(product, &args);
+  snprintf(out_case->label, sizeof out_case->label,
+           "m %d n %d k %d batch %d ld %lld %lld %lld flags %u alpha %g beta %g", args.m, args.n, args.k, args.batch,
+           (long long)args.lda, (long long)args.ldb, (long long)args.ldc, args.flags, (double)args.alpha,
+           (double)args.beta);
+
+  int64_t a_count = matrix_values(&a, args.batch), b_count = matrix_values(&b, args.batch);
+  void *a_data = rdna__case_add(out_case, RDNA__IN, product->type_a, a_count, offsetof(struct gemm_args, a));
+  void *b_data = rdna__case_add(out_case, RDNA__IN, product->type_b, b_count, offsetof(struct gemm_args, b));
+  if (!a_data || !b_data) return out_of_memory();
+  case_fill(random, product->type_a, a_data, a_count, 1);
+  double largest_b;
+  if (quantized) {
+    largest_b = rdna__fill_blocks(random, product->type_b, b_data, b_count);
+  } else {
+    case_fill(random, product->type_b, b_data, b_count, 1);
+    largest_b = largest_value(product->type_b, b_data, b_count);
+  }
+  double sum = largest_row(&args, product->type_a, a_data) * largest_b;
+  if (a_count > 0 && rdna__random_below(random, 4) == 0) {
+    float special = rdna__random_below(random, 2) ? NAN : INFINITY;
+    case_set(product->type_a, a_data, rdna__random_range(random, 0, a_count - 1), special);
+  }
+  if (rdna__random_below(random, 2)) {
+    void *bias = rdna__case_add(out_case, RDNA__IN, product->type_c, args.n, offsetof(struct gemm_args, bias));
+    if (!bias) return out_of_memory();
+    case_fill(random, product->type_c, bias, args.n, 1);
+  }
+  return add_c(product, &args, &c, sum, random, out_case);
+}
+
+static float random_beta(rdna__random *random) {
+  static const float betas[] = {0, 0, 1, -0.5f};
+  return betas[rdna__random_below(random, 4)];
+}
+
+RDNA_CASE_MAKER(rdna__gemm_case) {
+  static const struct {
+    int m, n, k;
+  } edges[] = {{3, 5, 4},    {0, 4, 4},     {4, 0, 4},     {4, 4, 0},   {1, 1, 1},
+               {64, 64, 16}, {128, 128, 8}, {65, 129, 17}, {9, 200, 33}};
+  rdna__product_case product;
+  RDNA_TRY(rdna__product_case_parse(kernel->name, &product));
+  struct gemm_args args = {.batch = 1, .flags = (uint32_t)n % 4, .beta = random_beta(random)};
+  if (n < (int)(sizeof edges / sizeof edges[0])) {
+    args.m = edges[n].m, args.n = edges[n].n, args.k = edges[n].k;
+  } else {
+    args.m = (int32_t)rdna__random_range(random, 1, 200);
+    args.n = (int32_t)rdna__random_range(random, 1, 200);
+    args.k = (int32_t)rdna__random_range(random, 0, 100);
+    args.flags = (uint32_t)rdna__random_below(random, 4);
+    args.batch = rdna__random_below(random, 4) ? 1 : 2;
+  }
+  return rdna__product_case_make(&product, args, random, out_case);
+}
+
+RDNA_CASE_MAKER(rdna__gemv_case) {
+  static const struct {
+    int n, k;
+  } edges[] = {{5, 64}, {0, 8}, {7, 0}, {1, 1}, {8, 256}, {9, 255}, {4, 257}};
+  rdna__product_case product;
+  RDNA_TRY(rdna__product_case_parse(kernel->name, &product));
+  struct gemm_args args = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .beta = random_beta(random)};
+  args.m = (int32_t)rdna__random_range(random, 1, product.columns);
+  if (n < (int)(sizeof edges / sizeof edges[0])) {
+    args.n = edges[n].n, args.k = edges[n].k;
+  } else {
+    args.n = (int32_t)rdna__random_range(random, 1, 300);
+    args.k = (int32_t)rdna__random_range(random, 0, 1500);
+  }
+  return rdna__product_case_make(&product, args, random, out_case);
+}

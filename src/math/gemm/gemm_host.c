@@ -1,0 +1,85 @@
+/* Host twins of the dense matrix products. */
+#include "math/gemm/gemm_blocked.h"
+
+/* |rows| rows of B against |columns| rows of A from row |first| of B on. Constants once inlined: the sums then live
+ * in registers. */
+SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype type_a, rdna_dtype type_b, int columns, int rows,
+                           const char *a, const char *b, char *c, int64_t first, int64_t last) {
+  const struct gemm_args *args = job->args;
+  const char *w[4], *x[GEMV_MAX_M];
+  simd_float sum[4][GEMV_MAX_M];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) {
+    w[r] = b + gemm_clamp(first + r, last) * args->ldb * gemm_value_size(type_b);
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++) sum[r][j] = simd_set(0);
+  }
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; j++) x[j] = a + gemm_clamp(j, args->m) * args->lda * gemm_value_size(type_a);
+
+  int64_t p = 0;
+  for (; p + SIMD_WIDTH <= args->k; p += SIMD_WIDTH) {
+    simd_float v[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) v[r] = gemm_load_vector(type_b, w[r], p);
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++) {
+      simd_float u = simd_keep(gemm_load_vector(type_a, x[j], p));
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; r++) sum[r][j] = simd_fma(v[r], u, sum[r][j]);
+    }
+  }
+  for (int r = 0; r < rows && first + r < last; r++) {
+    for (int j = 0; j < columns && j < args->m; j++) {
+      float total = simd_sum(sum[r][j]);
+      for (int64_t q = p; q < args->k; q++) total += gemm_load(type_b, w[r], q) * gemm_load(type_a, x[j], q);
+      gemm_finish_dot(job, c, j, first + r, total);
+    }
+  }
+}
+
+#define DOT_DEFINE(A, B)                                                                                               \
+  static void dot_##A##_##B(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
+    int m = job->args->m;                                                                                              \
+    if (m == 1) {                                                                                                      \
+      for (int64_t j = first; j < last; j += 4) dot_block(job, RDNA_##A, RDNA_##B, 1, 4, a, b, c, j, last);            \
+    } else if (m <= 4) {                                                                                               \
+      for (int64_t j = first; j < last; j += 4) dot_block(job, RDNA_##A, RDNA_##B, 4, 4, a, b, c, j, last);            \
+    } else {                                                                                                           \
+      for (int64_t j = first; j < last; j += 2) dot_block(job, RDNA_##A, RDNA_##B, 8, 2, a, b, c, j, last);            \
+    }                                                                                                                  \
+  }
+DOT_DEFINE(F32, F32)
+DOT_DEFINE(F32, F16)
+DOT_DEFINE(F32, BF16)
+DOT_DEFINE(F16, F16)
+DOT_DEFINE(BF16, BF16)
+
+static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dtype type_c,
+                void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {
+  const struct gemm_args *a = args;
+  gemm_job job = {.args = a, .type_a = type_a, .type_b = type_b, .type_c = type_c};
+  job.fetch_b = gemm_fetch_dense_b;
+  job.dot_rows = dot_rows;
+  job.batch_bytes_b = a->stride_b * gemm_value_size(type_b);
+  gemm_run(&job);
+}
+
+/* The grid says how a device cuts the work; here the arguments alone do. */
+#define TWIN(name, A, B, C)                                       \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { \
+    run(args, RDNA_##A, RDNA_##B, RDNA_##C, dot_##A##_##B);       \
+  }
+#define TWINS(a, b, c, A, B, C)               \
+  TWIN(gemm_##a##_##b##_##c##_large, A, B, C) \
+  TWIN(gemm_##a##_##b##_##c##_small, A, B, C) \
+  TWIN(gemv_##a##_##b##_##c##_m1, A, B, C)    \
+  TWIN(gemv_##a##_##b##_##c##_m4, A, B, C)    \
+  TWIN(gemv_##a##_##b##_##c##_m8, A, B, C)
+TWINS(f32, f32, f32, F32, F32, F32)
+TWINS(f32, f16, f32, F32, F16, F32)
+TWINS(f32, bf16, f32, F32, BF16, F32)
+TWINS(f16, f16, f16, F16, F16, F16)
+TWINS(f16, f16, f32, F16, F16, F32)
+TWINS(bf16, bf16, bf16, BF16, BF16, BF16)
+TWINS(bf16, bf16, f32, BF16, BF16, F32)

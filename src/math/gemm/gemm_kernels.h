@@ -1,0 +1,68 @@
+/* Matrix products: argument struct and the list of kernels.
+ *
+ * C(m, n) = alpha * op(A) op(B) + beta * C + bias(n), row-major, accumulated in f32. With beta 0 the old C is not
+ * read. Kernels are named gemm_<A>_<B>_<C>_<tile> for any shape, and gemv_<A>_<B>_<C>_m<M> for at most M rows of A
+ * against a transposed B, which they read once. */
+#ifndef RDNA_MATH_GEMM_KERNELS_H
+#define RDNA_MATH_GEMM_KERNELS_H
+
+#include <stdint.h>
+
+/* op(A)(i, p) lies at a[i * lda + p], or with the flag at a[p * lda + i]; op(B)(p, j) at b[p * ldb + j], or with
+ * the flag at b[j * ldb + p]. */
+#define GEMM_A_TRANSPOSED 1u
+#define GEMM_B_TRANSPOSED 2u
+
+struct gemm_args {
+  const void *a;                        /* (batch, m, k) */
+  const void *b;                        /* (batch, k, n) */
+  const void *bias;                     /* (n) of C's type, or NULL */
+  void *c;                              /* (batch, m, n) */
+  int64_t lda, ldb, ldc;                /* elements from one row, as stored, to the next */
+  int64_t stride_a, stride_b, stride_c; /* elements from one matrix of the batch to the next */
+  int32_t m, n, k;
+  int32_t batch; /* for the host twin: the grid's z on a device */
+  uint32_t flags;
+  float alpha, beta;
+};
+
+/* C tiles of 128 x 128 by 256 threads, and of 64 x 64 by 128 threads. The grid is (tiles over n * tiles over m, 1,
+ * batch). */
+#define GEMM_LARGE_TILE 128
+#define GEMM_LARGE_THREADS 256
+#define GEMM_SMALL_TILE 64
+#define GEMM_SMALL_THREADS 128
+
+/* Rows of B (columns of C) that one group of a gemv handles: 4 sets of 32 lanes, each with 1 row for M = 1 and 2
+ * otherwise. Both A and B, and the distance of their rows, are multiples of 16 bytes; batch is 1. */
+#define GEMV_THREADS 128
+#define GEMV_ROWS_PER_GROUP(M) ((M) == 1 ? 4 : 8)
+#define GEMV_MAX_M 8
+
+/* The types of A, B, C. Activations in f32 with 16-bit weights are what a language model runs on. */
+#define RDNA_GEMM_TYPES(T) \
+  T(f32, f32, f32)         \
+  T(f32, f16, f32)         \
+  T(f32, bf16, f32)        \
+  T(f16, f16, f16)         \
+  T(f16, f16, f32)         \
+  T(bf16, bf16, bf16)      \
+  T(bf16, bf16, f32)
+
+#define RDNA_GEMM_KERNELS_OF_(X, A, B, C)                                                \
+  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__gemm_case) \
+  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__gemm_case) \
+  X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case)          \
+  X(gemv_##A##_##B##_##C##_m4, struct gemm_args, GEMV_THREADS, rdna__gemv_case)          \
+  X(gemv_##A##_##B##_##C##_m8, struct gemm_args, GEMV_THREADS, rdna__gemv_case)
+
+#define RDNA_GEMM_KERNELS(X)                 \
+  RDNA_GEMM_KERNELS_OF_(X, f32, f32, f32)    \
+  RDNA_GEMM_KERNELS_OF_(X, f32, f16, f32)    \
+  RDNA_GEMM_KERNELS_OF_(X, f32, bf16, f32)   \
+  RDNA_GEMM_KERNELS_OF_(X, f16, f16, f16)    \
+  RDNA_GEMM_KERNELS_OF_(X, f16, f16, f32)    \
+  RDNA_GEMM_KERNELS_OF_(X, bf16, bf16, bf16) \
+  RDNA_GEMM_KERNELS_OF_(X, bf16, bf16, f32)
+
+#endif

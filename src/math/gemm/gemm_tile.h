@@ -1,0 +1,335 @@
+/* Device code that the dense and the quantized matrix products share: how operands are fetched, the tiled product
+ * and the matrix-vector product. For .hip files only.
+ *
+ * An operand is a matrix with R rows (of C: m for A, n for B) and the summed dimension p. A fetch is 8 values of it
+ * in the form in which they lie in memory: along p when p is the contiguous dimension, along the rows otherwise.
+ * Fetches are held raw in registers while the tile before is multiplied, and decoded on their way into LDS. */
+#ifndef RDNA_MATH_GEMM_TILE_H
+#define RDNA_MATH_GEMM_TILE_H
+
+#include "kernel/prelude.h"
+#include "math/gemm/gemm_kernels.h"
+
+#define GEMM_TILE_K 16
+
+/* RDNA_DEVICE is static; this is for member functions that have an object. */
+#define GEMM_MEMBER inline __attribute__((device, always_inline))
+
+/* Types of values in memory. load and store convert one; raw8 is 8 of them. */
+struct type_f32 {
+  typedef float value;
+  struct raw8 {
+    uint4 low, high;
+  };
+  RDNA_DEVICE float load(const value *p) { return *p; }
+  RDNA_DEVICE void store(value *p, float v) { *p = v; }
+  RDNA_DEVICE raw8 load_raw8(const value *p) { return {load_u32x4(p), load_u32x4(p + 4)}; }
+  RDNA_DEVICE void set_raw8(raw8 &raw, int i, value v) {
+    if (i < 4)
+      raw.low[i] = bits_as<uint32_t>(v);
+    else
+      raw.high[i - 4] = bits_as<uint32_t>(v);
+  }
+  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      v[i] = bits_as<float>((uint32_t)raw.low[i]);
+      v[i + 4] = bits_as<float>((uint32_t)raw.high[i]);
+    }
+  }
+  RDNA_DEVICE void store4(value *p, float4 v) { store_f32x4(p, v); }
+};
+
+/* The two 16-bit types differ only in how a word becomes two floats. */
+template <typename self>
+struct type_16_bits {
+  typedef uint16_t value;
+  typedef uint4 raw8;
+  RDNA_DEVICE raw8 load_raw8(const value *p) { return load_u32x4(p); }
+  RDNA_DEVICE void set_raw8(raw8 &raw, int i, value v) { raw[i / 2] |= (uint32_t)v << (i % 2 * 16); }
+  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float2 pair = self::decode2(raw[i]);
+      v[2 * i] = pair.x;
+      v[2 * i + 1] = pair.y;
+    }
+  }
+  RDNA_DEVICE void store4(value *p, float4 v) {
+    store_as<uint2>(p, uint2{self::encode2(v.x, v.y), self::encode2(v.z, v.w)});
+  }
+};
+struct type_f16 : type_16_bits<type_f16> {
+  RDNA_DEVICE float load(const value *p) { return f16_to_f32(*p); }
+  RDNA_DEVICE void store(value *p, float v) { *p = f32_to_f16(v); }
+  RDNA_DEVICE float2 decode2(uint32_t v) { return f16x2_to_f32(v); }
+  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_f16x2(low, high); }
+};
+struct type_bf16 : type_16_bits<type_bf16> {
+  RDNA_DEVICE float load(const value *p) { return bf16_to_f32(*p); }
+  RDNA_DEVICE void store(value *p, float v) { *p = f32_to_bf16(v); }
+  RDNA_DEVICE float2 decode2(uint32_t v) { return bf16x2_to_f32(v); }
+  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
+};
+
+RDNA_DEVICE bool is_16_byte_multiple(uint64_t v) { return (v & 15) == 0; }
+
+/* Where this thread's fetches stand in a tile of |tile| rows by GEMM_TILE_K. */
+template <int tile>
+RDNA_DEVICE int fetch_row(bool along_k) {
+  return (int)(along_k ? thread_id() / 2 : thread_id() % (tile / 8) * 8);
+}
+template <int tile>
+RDNA_DEVICE int fetch_p(bool along_k) {
+  return (int)(along_k ? thread_id() % 2 * 8 : thread_id() / (tile / 8));
+}
+
+/* An operand of plain values, any of the two layouts. */
+template <typename type>
+struct dense_operand {
+  typedef typename type::raw8 raw;
+  const typename type::value *at;
+  int64_t step;
+  int rows_left, p, k;
+  bool along_k, vectors;
+
+  template <int tile>
+  GEMM_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
+    along_k = is_along_k;
+    k = size_k;
+    p = fetch_p<tile>(along_k);
+    int row = first_row + fetch_row<tile>(along_k);
+    rows_left = rows - row;
+    at = (const typename type::value *)base + (along_k ? row * ld + p : p * ld + row);
+    step = along_k ? GEMM_TILE_K : GEMM_TILE_K * ld;
+    vectors = is_16_byte_multiple((uint64_t)base | (uint64_t)ld * sizeof(typename type::value));
+  }
+  /* The next fetch; what lies outside the matrix is zero. */
+  GEMM_MEMBER raw fetch(void) {
+    int valid = along_k ? (rows_left > 0 ? k - p : 0) : (p < k ? rows_left : 0);
+    raw v = {};
+    if (vectors && valid >= 8) {
+      v = type::load_raw8(at);
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        if (i < valid) type::set_raw8(v, i, at[i]);
+    }
+    at += step;
+    p += GEMM_TILE_K;
+    return v;
+  }
+  RDNA_DEVICE void decode(const raw &v, float out[8]) { type::decode8(v, out); }
+};
+
+/* Rows of a tile in LDS are 4 floats apart from the next power of two, to spread columns over the banks. */
+template <int tile>
+struct lds_tile {
+  float value[GEMM_TILE_K][tile + 4];
+};
+
+template <int tile>
+RDNA_DEVICE void store_fetch(lds_tile<tile> &lds, bool along_k, const float v[8]) {
+  int row = fetch_row<tile>(along_k), p = fetch_p<tile>(along_k);
+  if (along_k) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) lds.value[p + i][row] = v[i];
+  } else {
+    store_f32x4(&lds.value[p][row], float4{v[0], v[1], v[2], v[3]});
+    store_f32x4(&lds.value[p][row + 4], float4{v[4], v[5], v[6], v[7]});
+  }
+}
+
+/* Four neighbours of a row of C. */
+template <typename type>
+RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value *c, int column, float4 sum,
+                              bool vectors) {
+  const typename type::value *bias = (const typename type::value *)args.bias;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (column + i >= args.n) break;
+    float v = args.alpha * sum[i];
+    if (args.beta != 0) v = fma_f32(args.beta, type::load(c + column + i), v);
+    if (bias) v += type::load(bias + column + i);
+    sum[i] = v;
+  }
+  if (vectors && column + 4 <= args.n) {
+    type::store4(c + column, sum);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (column + i < args.n) type::store(c + column + i, sum[i]);
+}
+
+/* One tile of C. Neighbouring groups share 8 rows of tiles, so that their operands are met in the L2 cache. */
+template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
+  constexpr int across = 16, down = threads / across;
+  constexpr int quads_m = tile / (4 * down), quads_n = tile / (4 * across);
+  static_assert(tile * GEMM_TILE_K == threads * 8, "one fetch of each operand a thread");
+  RDNA_SHARED __attribute__((aligned(16))) lds_tile<tile> lds_a[2], lds_b[2];
+
+  uint32_t tiles_m = (uint32_t)(args.m + tile - 1) / tile, tiles_n = (uint32_t)(args.n + tile - 1) / tile;
+  uint32_t band = group_id_x() / (8 * tiles_n), in_band = group_id_x() % (8 * tiles_n);
+  uint32_t band_rows = min_u32(8, tiles_m - band * 8);
+  int row0 = (int)(band * 8 + in_band % band_rows) * tile, column0 = (int)(in_band / band_rows) * tile;
+
+  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
+  operand_a from_a;
+  operand_b from_b;
+  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, args.k);
+  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, args.k);
+
+  float sum[quads_m * 4][quads_n * 4] = {};
+  int ty = (int)thread_id() / across, tx = (int)thread_id() % across;
+  int steps = (args.k + GEMM_TILE_K - 1) / GEMM_TILE_K;
+  typename operand_a::raw raw_a = from_a.fetch();
+  typename operand_b::raw raw_b = from_b.fetch();
+  for (int step = 0; step < steps; ++step) {
+    lds_tile<tile> &tile_a = lds_a[step & 1], &tile_b = lds_b[step & 1];
+    float decoded[8];
+    operand_a::decode(raw_a, decoded);
+    store_fetch<tile>(tile_a, a_along_k, decoded);
+    operand_b::decode(raw_b, decoded);
+    store_fetch<tile>(tile_b, b_along_k, decoded);
+    /* One barrier a step is enough: a tile is written again only after the next step's barrier, which every
+     * thread reaches after it has read this tile. */
+    group_barrier();
+    if (step + 1 < steps) {
+      raw_a = from_a.fetch();
+      raw_b = from_b.fetch();
+    }
+#pragma unroll
+    for (int p = 0; p < GEMM_TILE_K; ++p) {
+      float4 va[quads_m], vb[quads_n];
+#pragma unroll
+      for (int q = 0; q < quads_m; ++q) va[q] = load_f32x4(&tile_a.value[p][(q * down + ty) * 4]);
+#pragma unroll
+      for (int q = 0; q < quads_n; ++q) vb[q] = load_f32x4(&tile_b.value[p][(q * across + tx) * 4]);
+#pragma unroll
+      for (int i = 0; i < quads_m * 4; ++i)
+#pragma unroll
+        for (int j = 0; j < quads_n * 4; ++j) sum[i][j] = fma_f32(va[i / 4][i % 4], vb[j / 4][j % 4], sum[i][j]);
+    }
+  }
+
+  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
+  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
+#pragma unroll
+  for (int i = 0; i < quads_m * 4; ++i) {
+    int row = row0 + (i / 4 * down + ty) * 4 + i % 4;
+    if (row >= args.m) continue;
+#pragma unroll
+    for (int q = 0; q < quads_n; ++q) {
+      float4 v = {sum[i][q * 4], sum[i][q * 4 + 1], sum[i][q * 4 + 2], sum[i][q * 4 + 3]};
+      gemm_finish4<type_c>(args, c + row * args.ldc, column0 + (q * across + tx) * 4, v, vectors);
+    }
+  }
+}
+
+/* A weight of plain values for gemv_rows: 16 bytes a lane and step. |length| neighbours of a row in each of |runs|
+ * places are decoded from them. */
+template <typename type>
+struct dense_weight {
+  static constexpr int length = 16 / sizeof(typename type::value), runs = 1;
+  typedef uint4 raw;
+  RDNA_DEVICE int64_t row_bytes(int64_t ld) { return ld * (int64_t)sizeof(typename type::value); }
+  RDNA_DEVICE int chunks(int k) { return k / length; }
+  RDNA_DEVICE int position(int chunk, int run) { return chunk * length; }
+  RDNA_DEVICE raw load(const char *row, int chunk) { return load_streaming<uint4>(row + (int64_t)chunk * 16); }
+  RDNA_DEVICE void decode(const raw &v, int run, float out[length]) {
+    if constexpr (length == 4) {
+      for (int i = 0; i < 4; ++i) out[i] = bits_as<float>((uint32_t)v[i]);
+    } else {
+      type::decode8(v, out);
+    }
+  }
+  /* What is left of a row after its whole chunks. */
+  RDNA_DEVICE float tail(const char *row, int p) { return type::load((const typename type::value *)row + p); }
+};
+
+template <typename type, int length>
+RDNA_DEVICE void load_run(const typename type::value *p, float v[length]) {
+  if constexpr (sizeof(typename type::value) == 4) {
+#pragma unroll
+    for (int i = 0; i < length; i += 4) {
+      float4 quad = load_f32x4(p + i);
+      v[i] = quad.x, v[i + 1] = quad.y, v[i + 2] = quad.z, v[i + 3] = quad.w;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < length; i += 8) type::decode8(type::load_raw8(p + i), v + i);
+  }
+}
+
+/* C(m, n) for m <= |columns| rows of A and |rows| rows of B for each set of 32 lanes. Lanes past m or n repeat the
+ * last row, so that nothing diverges and nothing outside is read; they store nothing. */
+template <typename type_a, typename weight, typename type_c, int columns, int rows>
+RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
+  int lane = (int)thread_id() % 32, set = (int)(group_id_x() * (GEMV_THREADS / 32) + thread_id() / 32);
+  const char *row[rows];
+  const typename type_a::value *x[columns];
+  float sum[rows][columns] = {};
+#pragma unroll
+  for (int r = 0; r < rows; ++r) {
+    int j = set * rows + r;
+    row[r] = (const char *)args.b + (j < args.n ? j : args.n - 1) * weight::row_bytes(args.ldb);
+  }
+#pragma unroll
+  for (int c = 0; c < columns; ++c)
+    x[c] = (const typename type_a::value *)args.a + (c < args.m ? c : args.m - 1) * args.lda;
+
+  int chunks = weight::chunks(args.k);
+#pragma unroll(columns == 1 ? 2 : 1)
+  for (int chunk = lane; chunk < chunks; chunk += 32) {
+    typename weight::raw raw[rows];
+#pragma unroll
+    for (int r = 0; r < rows; ++r) raw[r] = weight::load(row[r], chunk);
+#pragma unroll
+    for (int run = 0; run < weight::runs; ++run) {
+      float w[rows][weight::length];
+#pragma unroll
+      for (int r = 0; r < rows; ++r) weight::decode(raw[r], run, w[r]);
+      int at = weight::position(chunk, run);
+#pragma unroll
+      for (int c = 0; c < columns; ++c) {
+        float v[weight::length];
+        load_run<type_a, weight::length>(x[c] + at, v);
+#pragma unroll
+        for (int r = 0; r < rows; ++r)
+#pragma unroll
+          for (int i = 0; i < weight::length; ++i) sum[r][c] = fma_f32(w[r][i], v[i], sum[r][c]);
+      }
+    }
+  }
+  if constexpr (weight::runs == 1 && weight::length <= 8) {
+    int p = chunks * weight::length + lane;
+    if (p < args.k) {
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int c = 0; c < columns; ++c)
+          sum[r][c] = fma_f32(weight::tail(row[r], p), type_a::load(x[c] + p), sum[r][c]);
+    }
+  }
+
+#pragma unroll
+  for (int r = 0; r < rows; ++r) {
+    int j = set * rows + r;
+#pragma unroll
+    for (int c = 0; c < columns; ++c) {
+      float v = sum[r][c];
+#pragma unroll
+      for (uint32_t mask = 1; mask < 32; mask *= 2) v += wave_shuffle_xor_f32(v, mask);
+      if (lane != 0 || c >= args.m || j >= args.n) continue;
+      typename type_c::value *out = (typename type_c::value *)args.c + c * args.ldc + j;
+      v *= args.alpha;
+      if (args.beta != 0) v = fma_f32(args.beta, type_c::load(out), v);
+      if (args.bias) v += type_c::load((const typename type_c::value *)args.bias + j);
+      type_c::store(out, v);
+    }
+  }
+}
+
+#endif

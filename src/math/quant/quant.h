@@ -1,0 +1,14 @@
+/* What the operators on block-quantized tensors share. */
+#ifndef RDNA_MATH_QUANT_H
+#define RDNA_MATH_QUANT_H
+
+#include "base/status.h"
+#include "rdna/tensor.h"
+
+/* |blocks| is a quantized type, contiguous, its last size a whole number of blocks, and aligned as the kernels ask. */
+rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks);
+
+/* The same memory as bytes, for comparing where tensors lie. */
+rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks);
+
+#endif
