@@ -1,67 +1,18 @@
-"""A Llama in float64 NumPy, with a GGUF reader of its own: what the library's logits are compared with.
+"""A Llama in float64 NumPy: what the library's logits are compared with.
 
     python3 llama_reference.py MODEL.gguf 1,2,3 OUT.f32
 """
-import struct
+import pathlib
 import sys
 
 import numpy as np
 
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-
-
-class Gguf:
-    def __init__(self, path):
-        self.bytes, self.at = open(path, "rb").read(), 4
-        assert self.bytes[:4] == b"GGUF"
-        _, tensor_count, key_count = self.take("I"), self.take("Q"), self.take("Q")
-        self.keys = {}
-        for _ in range(key_count):
-            name = self.text()
-            self.keys[name] = self.value(self.take("I"))
-        infos = []
-        for _ in range(tensor_count):
-            name, rank = self.text(), self.take("I")
-            shape = [self.take("Q") for _ in range(rank)][::-1]
-            infos.append((name, shape, self.take("I"), self.take("Q")))
-        align = self.keys.get("general.alignment", 32)
-        start = (self.at + align - 1) // align * align
-        self.tensors = {name: self.tensor(shape, kind, start + offset) for name, shape, kind, offset in infos}
-
-    def take(self, kind):
-        (value,) = struct.unpack_from("<" + kind, self.bytes, self.at)
-        self.at += struct.calcsize("<" + kind)
-        return value
-
-    def text(self):
-        size = self.take("Q")
-        self.at += size
-        return self.bytes[self.at - size : self.at].decode("utf-8", "replace")
-
-    def value(self, kind):
-        if kind == 8:
-            return self.text()
-        if kind == 9:
-            element, count = self.take("I"), self.take("Q")
-            return [self.value(element) for _ in range(count)]
-        return self.take(SCALARS[kind])
-
-    def tensor(self, shape, kind, offset):
-        count = int(np.prod(shape))
-        if kind in (0, 1):
-            data = np.frombuffer(self.bytes, "<f4" if kind == 0 else "<f2", count, offset)
-        elif kind == 30:  # BF16: the upper half of an f32
-            data = (np.frombuffer(self.bytes, "<u2", count, offset).astype("<u4") << 16).view("<f4")
-        elif kind == 8:  # Q8_0: blocks of an f16 scale and 32 signed bytes
-            blocks = np.frombuffer(self.bytes, np.dtype([("d", "<f2"), ("q", "i1", 32)]), count // 32, offset)
-            data = blocks["d"].astype(np.float64)[:, None] * blocks["q"]
-        else:
-            raise ValueError(f"tensor type {kind} is not in the reference")
-        return data.astype(np.float64).reshape(shape)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+import gguf_file  # noqa: E402
 
 
 def logits(model, tokens):
-    """Logits of every token in one pass.  (tokens, vocabulary)"""
+    """Logits of every token in one pass, from a gguf_file.Reader.  (tokens, vocabulary)"""
     key = lambda name, default=None: model.keys.get("llama." + name, default)
     weights = model.tensors
     heads, width = key("attention.head_count"), key("embedding_length")
@@ -113,5 +64,5 @@ def logits(model, tokens):
 
 
 if __name__ == "__main__":
-    result = logits(Gguf(sys.argv[1]), [int(t) for t in sys.argv[2].split(",")])
+    result = logits(gguf_file.Reader(sys.argv[1]), [int(t) for t in sys.argv[2].split(",")])
     result.astype("<f4").tofile(sys.argv[3])

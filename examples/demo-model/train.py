@@ -13,14 +13,18 @@ on every twentieth chapter, which training never sees, is the one that is writte
 import argparse
 import collections
 import math
+import pathlib
 import re
-import struct
+import sys
 import time
 
-import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tools"))
+import gguf_file  # noqa: E402
+from gguf_file import ARRAY, BOOL, F32, I32, TENSOR_F32, TENSOR_Q8_0, TEXT, U32  # noqa: E402
 
 VOCABULARY = 2048
 WIDTH, LAYERS, HEADS, KV_HEADS, HIDDEN, CONTEXT = 256, 8, 4, 2, 768, 512
@@ -210,34 +214,12 @@ def train(tokens, held_out, options):
     return {name: tensor.float().cpu().numpy() for name, tensor in best_state.items()}
 
 
-def q8_0(matrix):
-    """Blocks of 32 values: an f16 scale, largest magnitude / 127, and 32 signed bytes."""
-    blocks = matrix.reshape(-1, 32)
-    scale = np.abs(blocks).max(1, keepdims=True) / 127
-    inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
-    values = np.rint(blocks * inverse).astype(np.int8)
-    return np.concatenate([scale.astype("<f2").view(np.uint8), values.view(np.uint8)], 1).tobytes()
-
-
 def write_gguf(path, weights, tokenizer):
-    U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
-
-    def string(text):
-        data = text.encode()
-        return struct.pack("<Q", len(data)) + data
-
-    def value(kind, v):
-        if kind == STRING:
-            return string(v)
-        if isinstance(kind, tuple):
-            return struct.pack("<IQ", kind[1], len(v)) + b"".join(value(kind[1], item) for item in v)
-        return struct.pack({U32: "<I", F32: "<f", BOOL: "<?", I32: "<i"}[kind], v)
-
     entries = [
-        ("general.architecture", STRING, "llama"),
-        ("general.name", STRING, "rdna demo"),
-        ("general.description", STRING, "A small Llama that writes in the manner of the King James Bible"),
-        ("general.license", STRING, "Apache-2.0"),
+        ("general.architecture", TEXT, "llama"),
+        ("general.name", TEXT, "rdna demo"),
+        ("general.description", TEXT, "A small Llama that writes in the manner of the King James Bible"),
+        ("general.license", TEXT, "Apache-2.0"),
         ("general.file_type", U32, 7),
         ("llama.context_length", U32, CONTEXT),
         ("llama.embedding_length", U32, WIDTH),
@@ -249,26 +231,18 @@ def write_gguf(path, weights, tokenizer):
         ("llama.rope.dimension_count", U32, WIDTH // HEADS),
         ("llama.rope.freq_base", F32, ROPE_BASE),
         ("llama.vocab_size", U32, VOCABULARY),
-        ("tokenizer.ggml.model", STRING, "gpt2"),
-        ("tokenizer.ggml.pre", STRING, "gpt-2"),
-        ("tokenizer.ggml.tokens", (ARRAY, STRING), tokenizer.tokens),
+        ("tokenizer.ggml.model", TEXT, "gpt2"),
+        ("tokenizer.ggml.pre", TEXT, "gpt-2"),
+        ("tokenizer.ggml.tokens", (ARRAY, TEXT), tokenizer.tokens),
         ("tokenizer.ggml.token_type", (ARRAY, I32), [3] + [1] * (VOCABULARY - 1)),
-        ("tokenizer.ggml.merges", (ARRAY, STRING), [f"{a} {b}" for a, b in tokenizer.merges]),
+        ("tokenizer.ggml.merges", (ARRAY, TEXT), [f"{a} {b}" for a, b in tokenizer.merges]),
         ("tokenizer.ggml.bos_token_id", U32, 0),
         ("tokenizer.ggml.eos_token_id", U32, 0),
         ("tokenizer.ggml.add_bos_token", BOOL, True),
         ("tokenizer.ggml.add_eos_token", BOOL, False),
     ]
-    head, data = b"", b""
-    for name, tensor in weights.items():
-        kind, raw = (8, q8_0(tensor)) if tensor.ndim == 2 else (0, tensor.astype("<f4").tobytes())
-        head += string(name) + struct.pack("<I", tensor.ndim) + struct.pack(f"<{tensor.ndim}Q", *tensor.shape[::-1])
-        head += struct.pack("<IQ", kind, len(data))
-        data += raw + bytes(-len(raw) % 32)
-    head = (b"GGUF" + struct.pack("<IQQ", 3, len(weights), len(entries))
-            + b"".join(string(k) + struct.pack("<I", t[0] if isinstance(t, tuple) else t) + value(t, v) for k, t, v in entries) + head)
-    with open(path, "wb") as file:
-        file.write(head + bytes(-len(head) % 32) + data)
+    tensors = [(name, TENSOR_Q8_0 if array.ndim == 2 else TENSOR_F32, array) for name, array in weights.items()]
+    gguf_file.write(path, entries, tensors)
 
 
 def main():

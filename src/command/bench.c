@@ -1,0 +1,42 @@
+/* rdna bench: how fast operators and models are on a device. */
+#include "command/bench.h"
+
+#include <stdio.h>
+
+#include "command/command.h"
+
+int command_bench(int argc, char **argv) {
+  device_choice choice = DEVICE_CHOICE_DEFAULT;
+  bool as_json = false;
+  const char *filter = "";
+  int64_t prompt = 512, decode = 64;
+  const option_row options[] = {
+      {"--op", OPTION_TEXT, &filter, "NAME", "only operators with this in their names", 0, 0},
+      {"--prompt", OPTION_INTEGER, &prompt, "N", "tokens of the model's prompt (512)", 1, 1000000},
+      {"--decode", OPTION_INTEGER, &decode, "N", "tokens to decode one by one (64)", 1, 1000000},
+      {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
+      DEVICE_OPTIONS(choice),
+  };
+  const command_line line = {"rdna bench",
+                             "Measures the operators of a device, or with MODEL.gguf a model's prompt and decode rates.",
+                             "[MODEL.gguf]", 0, 1, options, 6};
+  const char *positionals[POSITIONAL_MAX];
+  int count, exit_status;
+  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  rdna_device *device;
+  if (open_chosen_device(&choice, &device) != RDNA_OK) return fail_with_status();
+  const rdna_device_info *info = rdna_device_get_info(device);
+  json_t *rows = as_json ? json_array() : NULL;
+  if (!as_json) printf("%s (%s:%d, %s)\n", info->name, info->driver, info->index, info->arch);
+  if (!as_json && info->emulated) printf("The device is emulated: these times are the interpreter's.\n");
+  rdna_status status = count ? bench_model(device, positionals[0], (int)prompt, (int)decode, rows)
+                             : bench_operators(device, filter, rows);
+  exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
+  if (as_json && status == RDNA_OK)
+    exit_status = print_json(json_pack("{s:s, s:s, s:s, s:b, s:o}", "device", info->name, "driver", info->driver, "arch",
+                                       info->arch, "emulated", info->emulated, "results", rows));
+  else
+    json_decref(rows);
+  rdna_device_release(device);
+  return exit_status;
+}

@@ -1,0 +1,98 @@
+/* A model's rates with random tokens, and what they mean in memory traffic. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "command/bench.h"
+#include "command/command.h"
+#include "rdna/llm.h"
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void show_loading(void *data, double share) { show_progress("loading", share); }
+
+typedef struct rates {
+  double prompt_seconds, decode_seconds;
+} rates;
+
+static rdna_status measure(rdna_llm *llm, int prompt, int decode, rates *out) {
+  int vocabulary = rdna_llm_get_info(llm)->vocabulary;
+  rdna_llm_session_options options = {.context = prompt + decode, .kv_dtype = RDNA_F16};
+  rdna_llm_session *session;
+  RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
+  int32_t *tokens = malloc((size_t)(prompt + decode) * sizeof *tokens);
+  float *logits = malloc((size_t)vocabulary * sizeof *logits);
+  rdna_status status = RDNA_OK;
+  if (!tokens || !logits) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", prompt + decode);
+  rdna__random random;
+  rdna__random_seed(&random, 1);
+  for (int i = 0; status == RDNA_OK && i < prompt + decode; i++)
+    tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
+
+  /* once to load code and touch the weights, then for the clock */
+  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);
+  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens + prompt, 1, logits);
+  if (status == RDNA_OK) status = rdna_llm_session_rewind(session, 0);
+  double start = seconds();
+  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);
+  out->prompt_seconds = seconds() - start;
+  start = seconds();
+  for (int i = 0; status == RDNA_OK && i < decode; i++) {
+    status = rdna_llm_session_eval(session, tokens + prompt + i, 1, logits);
+    show_progress("decoding", (double)(i + 1) / decode);
+  }
+  out->decode_seconds = seconds() - start;
+  end_progress();
+  free(tokens);
+  free(logits);
+  rdna_llm_session_release(session);
+  return status;
+}
+
+/* Bytes that decoding one token has to move: the weights, and on average half the decoded stretch of the cache. */
+static double cache_bytes(const rdna_llm_info *info, int prompt, int decode) {
+  double positions = prompt + 0.5 * decode;
+  return 2.0 * 2.0 * info->layers * info->kv_heads * info->head_dim * positions;
+}
+
+static void report(const rdna_llm_info *info, int prompt, int decode, const rates *r, json_t *json) {
+  double weights = (double)info->bytes_per_token, cache = cache_bytes(info, prompt, decode);
+  double rate = decode / r->decode_seconds;
+  if (json) {
+    json_array_append_new(
+        json, json_pack("{s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f}", "architecture", info->architecture,
+                        "prompt_tokens", prompt, "decode_tokens", decode, "parameters", (json_int_t)info->parameters,
+                        "weight_bytes_per_token", (json_int_t)info->bytes_per_token, "prompt_tokens_per_second",
+                        prompt / r->prompt_seconds, "decode_tokens_per_second", rate, "decode_gb_per_second",
+                        rate * (weights + cache) / 1e9));
+    return;
+  }
+  char text[32];
+  printf("%s, %.2f billion parameters, %s of weights a token\n\n", info->architecture, (double)info->parameters / 1e9,
+         format_bytes(weights, text));
+  printf("  prompt  %5d tokens  %9.2f tokens/s  %9.1f GFLOP/s\n", prompt, prompt / r->prompt_seconds,
+         2e-9 * (double)info->parameters * prompt / r->prompt_seconds);
+  printf("  decode  %5d tokens  %9.2f tokens/s  %9.1f GB/s\n", decode, rate, rate * (weights + cache) / 1e9);
+}
+
+rdna_status bench_model(rdna_device *device, const char *path, int prompt, int decode, json_t *json) {
+  rdna_gguf *file;
+  rdna_llm *llm;
+  rates r;
+  RDNA_TRY(rdna_gguf_open(path, &file));
+  rdna_status status = rdna_llm_open(device, file, show_loading, NULL, &llm);
+  end_progress();
+  if (status == RDNA_OK) {
+    status = measure(llm, prompt, decode, &r);
+    if (status == RDNA_OK) report(rdna_llm_get_info(llm), prompt, decode, &r, json);
+    rdna_llm_release(llm);
+  }
+  rdna_gguf_close(file);
+  return status;
+}

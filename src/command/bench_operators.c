@@ -1,0 +1,295 @@
+/* Operators on data several times the size of a cache, as a share of the device's own copy rate. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/status.h"
+#include "command/bench.h"
+#include "command/command.h"
+#include "rdna/memory.h"
+#include "rdna/op.h"
+
+enum { ROWS = 4096, COLS = 4096, MAX_BUFFERS = 8, SAMPLES = 9, STAGE_BYTES = 1 << 22 };
+
+typedef struct bench {
+  rdna_device *device;
+  rdna_stream *stream;
+  rdna__random random;
+  rdna_event *start, *end;
+  uint8_t *stage; /* (STAGE_BYTES) random values on their way to the device */
+  void *buffers[MAX_BUFFERS];
+  int buffer_count;
+  rdna_tensor t[6]; /* what the row's prepare made, for its run */
+  void *workspace;
+  size_t workspace_bytes;
+  rdna_attention attention;
+  const struct row *row;
+  double bytes, flops; /* that one call must move and do */
+  double copy_rate;    /* bytes a second */
+} bench;
+
+typedef struct row {
+  const char *name;
+  rdna_status (*prepare)(bench *b, rdna_dtype dtype);
+  rdna_status (*run)(bench *b);
+  rdna_dtype dtype;
+} row;
+
+/* Random values of |dtype| that are ordinary numbers: of blocks, every byte random but for scales near 2^-6. */
+static void fill_stage(bench *b, rdna_dtype dtype) {
+  for (size_t i = 0; i < STAGE_BYTES; i += 8) {
+    uint64_t bits = rdna__random_bits(&b->random);
+    memcpy(b->stage + i, &bits, 8);
+  }
+  size_t block = rdna_dtype_block_bytes(dtype);
+  for (size_t i = 0; i + block <= STAGE_BYTES; i += block) {
+    uint8_t *at = b->stage + i;
+    uint16_t half = (uint16_t)(0x2400 | (at[0] & 0xff));
+    if (dtype == RDNA_F32) {
+      float value = (float)at[0] / 128.0f - 1.0f + (float)at[1] / 65536.0f;
+      memcpy(at, &value, 4);
+    } else if (dtype == RDNA_F16) {
+      half = (uint16_t)((at[1] & 0x83) | 0x30) << 8 | at[0];
+      memcpy(at, &half, 2);
+    } else if (dtype == RDNA_BF16) {
+      half = (uint16_t)((at[1] & 0x80) | 0x3e) << 8 | at[0];
+      memcpy(at, &half, 2);
+    } else if (dtype == RDNA_Q6_K) {
+      memcpy(at + block - 2, &half, 2);
+    } else {
+      memcpy(at, &half, 2);
+      if (dtype == RDNA_Q4_K) memcpy(at + 2, &half, 2);
+    }
+  }
+}
+
+static rdna_status make(bench *b, int slot, rdna_dtype dtype, int rank, const int64_t *shape) {
+  int64_t count = 1;
+  for (int i = 0; i < rank; i++) count *= shape[i];
+  size_t bytes = rdna_dtype_bytes(dtype, count);
+  void *data;
+  RDNA_TRY(rdna_memory_alloc_named(b->device, bytes, b->stream, "bench", &data));
+  b->buffers[b->buffer_count++] = data;
+  b->t[slot] = rdna_tensor_contiguous(data, dtype, rank, shape);
+  if (dtype == RDNA_I32) return RDNA_OK; /* its maker fills it */
+  fill_stage(b, dtype);
+  size_t block = rdna_dtype_block_bytes(dtype), whole = STAGE_BYTES / block * block;
+  for (size_t done = 0; done < bytes; done += whole) {
+    size_t part = bytes - done < whole ? bytes - done : whole;
+    RDNA_TRY(rdna_copy_to_device(b->stream, (char *)data + done, b->stage, part));
+  }
+  return rdna_stream_synchronize(b->stream);
+}
+
+static rdna_status make_indices(bench *b, int slot, int count, int below) {
+  int64_t shape = count;
+  RDNA_TRY(make(b, slot, RDNA_I32, 1, &shape));
+  int32_t *ids = (int32_t *)b->stage; /* at most STAGE_BYTES / 4 of them */
+  for (int i = 0; i < count; i++) ids[i] = below ? (int32_t)rdna__random_below(&b->random, (uint64_t)below) : i;
+  RDNA_TRY(rdna_copy_to_device(b->stream, b->t[slot].data, ids, (size_t)count * sizeof *ids));
+  return rdna_stream_synchronize(b->stream);
+}
+
+static double size_of(const rdna_tensor *t) { return (double)rdna_dtype_bytes(t->dtype, rdna_tensor_count(t)); }
+
+/* ---- what each row does ---- */
+
+static const int64_t plane[] = {ROWS, COLS};
+
+static rdna_status prepare_pointwise(bench *b, rdna_dtype dtype) {
+  for (int i = 0; i < 3; i++) RDNA_TRY(make(b, i, dtype, 2, plane));
+  b->bytes = 3 * size_of(&b->t[0]);
+  return RDNA_OK;
+}
+static rdna_status prepare_one(bench *b, rdna_dtype dtype) {
+  for (int i = 0; i < 2; i++) RDNA_TRY(make(b, i, dtype, 2, plane));
+  b->bytes = 2 * size_of(&b->t[0]);
+  return RDNA_OK;
+}
+static rdna_status run_copy(bench *b) {
+  return rdna_copy_on_device(b->stream, b->t[1].data, b->t[0].data, (size_t)size_of(&b->t[0]));
+}
+static rdna_status run_add(bench *b) { return rdna_op_binary(b->stream, RDNA_ADD, &b->t[0], &b->t[1], &b->t[2]); }
+static rdna_status run_swiglu(bench *b) { return rdna_op_swiglu(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
+static rdna_status run_silu(bench *b) { return rdna_op_unary(b->stream, RDNA_SILU, &b->t[0], &b->t[1]); }
+static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1.0f, &b->t[1]); }
+static rdna_status prepare_cast(bench *b, rdna_dtype dtype) {
+  RDNA_TRY(make(b, 0, RDNA_F32, 2, plane));
+  RDNA_TRY(make(b, 1, dtype, 2, plane));
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]);
+  return RDNA_OK;
+}
+static rdna_status run_cast(bench *b) { return rdna_op_cast(b->stream, &b->t[0], &b->t[1]); }
+static rdna_status prepare_norm(bench *b, rdna_dtype dtype) {
+  RDNA_TRY(prepare_one(b, dtype));
+  return make(b, 2, RDNA_F32, 1, &plane[1]);
+}
+static rdna_status run_rms_norm(bench *b) { return rdna_op_rms_norm(b->stream, &b->t[0], &b->t[2], 1e-5f, &b->t[1]); }
+static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {
+  RDNA_TRY(make(b, 0, dtype, 2, plane));
+  RDNA_TRY(make(b, 1, RDNA_I32, 1, plane));
+  b->bytes = size_of(&b->t[0]);
+  return RDNA_OK;
+}
+static rdna_status run_argmax(bench *b) { return rdna_op_argmax_rows(b->stream, &b->t[0], &b->t[1]); }
+static rdna_status prepare_gather(bench *b, rdna_dtype dtype) {
+  RDNA_TRY(make(b, 0, dtype, 2, (int64_t[]){32768, COLS}));
+  RDNA_TRY(make_indices(b, 1, ROWS, 32768));
+  RDNA_TRY(make(b, 2, RDNA_F32, 2, plane));
+  b->bytes = (double)rdna_dtype_bytes(dtype, (int64_t)ROWS * COLS) + size_of(&b->t[2]);
+  return RDNA_OK;
+}
+static rdna_status run_gather(bench *b) { return rdna_op_gather_rows(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
+
+static rdna_status prepare_linear(bench *b, rdna_dtype dtype, int64_t m) {
+  const int64_t n = 14336, k = 4096;
+  RDNA_TRY(make(b, 0, RDNA_F32, 2, (int64_t[]){m, k}));
+  RDNA_TRY(make(b, 1, dtype, 2, (int64_t[]){n, k}));
+  RDNA_TRY(make(b, 2, RDNA_F32, 2, (int64_t[]){m, n}));
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
+  b->flops = 2.0 * (double)m * (double)n * (double)k;
+  return RDNA_OK;
+}
+static rdna_status prepare_vector(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1); }
+static rdna_status prepare_matrix(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 512); }
+static rdna_status run_linear(bench *b) { return rdna_op_linear(b->stream, &b->t[0], &b->t[1], NULL, &b->t[2]); }
+
+static rdna_status prepare_attention(bench *b, rdna_dtype dtype, int tokens, int length) {
+  enum { HEADS = 32, KV_HEADS = 8, DIM = 128 };
+  RDNA_TRY(make(b, 0, RDNA_F32, 3, (int64_t[]){tokens, HEADS, DIM}));
+  RDNA_TRY(make(b, 1, dtype, 3, (int64_t[]){length, KV_HEADS, DIM}));
+  RDNA_TRY(make(b, 2, dtype, 3, (int64_t[]){length, KV_HEADS, DIM}));
+  RDNA_TRY(make(b, 3, RDNA_F32, 3, (int64_t[]){tokens, HEADS, DIM}));
+  RDNA_TRY(make_indices(b, 4, tokens, 1)); /* all of the sequence at row 0 */
+  RDNA_TRY(make_indices(b, 5, tokens, 0));
+  int32_t *positions = (int32_t *)b->stage;
+  for (int i = 0; i < tokens; i++) positions[i] = length - tokens + i;
+  RDNA_TRY(rdna_copy_to_device(b->stream, b->t[5].data, positions, (size_t)tokens * sizeof *positions));
+  RDNA_TRY(rdna_stream_synchronize(b->stream));
+  b->attention = (rdna_attention){.scale = 0.088388348f, .max_queries = tokens, .max_length = length};
+  b->workspace_bytes = rdna_op_attention_workspace(b->device, &b->attention, tokens, HEADS, KV_HEADS, DIM);
+  RDNA_TRY(rdna_memory_alloc_named(b->device, b->workspace_bytes, b->stream, "bench", &b->workspace));
+  if (b->workspace) b->buffers[b->buffer_count++] = b->workspace;
+  b->bytes = 2 * size_of(&b->t[0]) + 2 * size_of(&b->t[1]);
+  b->flops = 4.0 * HEADS * DIM * tokens * (length - 0.5 * (tokens - 1));
+  return RDNA_OK;
+}
+static rdna_status prepare_attention_decode(bench *b, rdna_dtype dtype) { return prepare_attention(b, dtype, 1, 8192); }
+static rdna_status prepare_attention_prefill(bench *b, rdna_dtype dtype) {
+  return prepare_attention(b, dtype, 512, 512);
+}
+static rdna_status run_attention(bench *b) {
+  return rdna_op_attention(b->stream, &b->attention, &b->t[0], &b->t[1], &b->t[2], &b->t[4], &b->t[5], b->workspace,
+                           b->workspace_bytes, &b->t[3]);
+}
+
+static const row rows[] = {
+    {"copy", prepare_one, run_copy, RDNA_F32}, /* first: the others are measured against it */
+    {"add", prepare_pointwise, run_add, RDNA_F32},
+    {"add", prepare_pointwise, run_add, RDNA_F16},
+    {"swiglu", prepare_pointwise, run_swiglu, RDNA_F32},
+    {"silu", prepare_one, run_silu, RDNA_F32},
+    {"silu", prepare_one, run_silu, RDNA_BF16},
+    {"cast f32 to", prepare_cast, run_cast, RDNA_F16},
+    {"rms_norm", prepare_norm, run_rms_norm, RDNA_F32},
+    {"softmax", prepare_one, run_softmax, RDNA_F32},
+    {"argmax", prepare_argmax, run_argmax, RDNA_F32},
+    {"gather", prepare_gather, run_gather, RDNA_F16},
+    {"gather", prepare_gather, run_gather, RDNA_Q8_0},
+    {"linear m=1", prepare_vector, run_linear, RDNA_F32},
+    {"linear m=1", prepare_vector, run_linear, RDNA_F16},
+    {"linear m=1", prepare_vector, run_linear, RDNA_BF16},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q8_0},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_0},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_K},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q6_K},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_F32},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_F16},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_BF16},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_Q8_0},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_K},
+    {"attention 1 x 8192", prepare_attention_decode, run_attention, RDNA_F16},
+    {"attention 512 x 512", prepare_attention_prefill, run_attention, RDNA_F16},
+};
+
+/* ---- timing and output ---- */
+
+static int by_size(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+/* The median of several samples of as many calls as fill 20 ms. */
+static rdna_status time_row(bench *b, double *out_seconds) {
+  float samples[SAMPLES], ms = 0;
+  int calls = 1;
+  for (int i = -2; i < SAMPLES; i++) { /* two to warm up, the second of which sets the number of calls */
+    RDNA_TRY(rdna_event_record(b->start, b->stream));
+    for (int j = 0; j < calls; j++) RDNA_TRY(b->row->run(b));
+    RDNA_TRY(rdna_event_record(b->end, b->stream));
+    RDNA_TRY(rdna_event_synchronize(b->end));
+    RDNA_TRY(rdna_event_elapsed(b->start, b->end, &ms));
+    if (i >= 0) samples[i] = ms / (float)calls;
+    if (i == -1 && ms < 20) calls = ms > 0.02f ? (int)(20 / ms) + 1 : 1000;
+  }
+  qsort(samples, SAMPLES, sizeof *samples, by_size);
+  *out_seconds = samples[SAMPLES / 2] * 1e-3;
+  return RDNA_OK;
+}
+
+static void report(const bench *b, double s, json_t *json) {
+  double gb = b->bytes / s / 1e9, gflop = b->flops / s / 1e9;
+  if (json) {
+    json_array_append_new(json, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "op", b->row->name, "dtype",
+                                          rdna_dtype_name(b->row->dtype), "milliseconds", s * 1e3, "bytes", b->bytes,
+                                          "gb_per_second", gb, "share_of_copy", b->bytes / s / b->copy_rate,
+                                          "gflop_per_second", gflop));
+    return;
+  }
+  printf("%-20s %-5s %10.3f ms %9.1f GB/s %5.0f %% of copy", b->row->name, rdna_dtype_name(b->row->dtype), s * 1e3, gb,
+         100 * b->bytes / s / b->copy_rate);
+  if (b->flops > 0) printf(" %10.1f GFLOP/s", gflop);
+  printf("\n");
+  fflush(stdout);
+}
+
+static rdna_status bench_row(bench *b, const row *r, bool shown, json_t *json) {
+  b->row = r;
+  b->bytes = b->flops = 0;
+  b->workspace = NULL;
+  double s = 0;
+  rdna_status status = r->prepare(b, r->dtype);
+  if (status == RDNA_OK) status = time_row(b, &s);
+  while (b->buffer_count > 0) {
+    rdna_status freed = rdna_memory_free(b->device, b->buffers[--b->buffer_count]);
+    if (status == RDNA_OK) status = freed;
+  }
+  if (status != RDNA_OK) return rdna__annotate(status, "bench of %s %s", r->name, rdna_dtype_name(r->dtype));
+  if (r == &rows[0]) b->copy_rate = b->bytes / s;
+  if (shown) report(b, s, json);
+  return RDNA_OK;
+}
+
+rdna_status bench_operators(rdna_device *device, const char *filter, json_t *json) {
+  bench b = {.device = device};
+  rdna__random_seed(&b.random, 1);
+  b.stage = malloc(STAGE_BYTES);
+  rdna_status status = b.stage ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the benchmark's data");
+  if (status == RDNA_OK) status = rdna_stream_create(device, 0, &b.stream);
+  if (status == RDNA_OK) status = rdna_event_create(device, true, &b.start);
+  if (status == RDNA_OK) status = rdna_event_create(device, true, &b.end);
+  bool matched = false;
+  for (size_t i = 0; status == RDNA_OK && i < sizeof rows / sizeof *rows; i++) {
+    bool shown = strstr(rows[i].name, filter) != NULL;
+    matched |= shown;
+    if (shown || i == 0) status = bench_row(&b, &rows[i], shown, json);
+  }
+  if (status == RDNA_OK && !matched)
+    status = rdna__fail(RDNA_NOT_FOUND, "no operator of the benchmark has '%s' in its name", filter);
+  rdna_event_release(b.start);
+  rdna_event_release(b.end);
+  rdna_stream_release(b.stream);
+  free(b.stage);
+  return status;
+}

@@ -1,0 +1,116 @@
+"""Logits of whole models: against float64 NumPy for models made here, against another engine's for those at hand."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import gguf_file as gf
+import llama_reference
+import rdna_program
+
+
+def relative_squared_error(got, want):
+    return float(((got - want) ** 2).sum() / (want**2).sum())
+
+
+def logits_of(path, tokens, *options, device=None):
+    with tempfile.NamedTemporaryFile(suffix=".f32") as out:
+        rdna_program.output("logits", path, "--tokens", ",".join(map(str, tokens)), "--out", out.name, "--device",
+                            device or rdna_program.DEVICE, *options)
+        return np.fromfile(out.name, "<f4").astype(np.float64).reshape(len(tokens), -1)
+
+
+def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidden=96, layers=2, vocabulary=67,
+                rotated=None, biases=False, scales=False, tied=False, frequencies=False, factor=None):
+    head = head or width // heads
+    entries = [("general.architecture", gf.TEXT, "llama"), ("llama.context_length", gf.U32, 64),
+               ("llama.embedding_length", gf.U32, width), ("llama.block_count", gf.U32, layers),
+               ("llama.feed_forward_length", gf.U32, hidden), ("llama.attention.head_count", gf.U32, heads),
+               ("llama.attention.head_count_kv", gf.U32, kv_heads), ("llama.attention.key_length", gf.U32, head),
+               ("llama.attention.value_length", gf.U32, head),
+               ("llama.attention.layer_norm_rms_epsilon", gf.F32, 1e-5), ("llama.rope.freq_base", gf.F32, 10000.0)]
+    if rotated:
+        entries.append(("llama.rope.dimension_count", gf.U32, rotated))
+    if factor:
+        entries += [("llama.rope.scaling.type", gf.TEXT, "linear"), ("llama.rope.scaling.factor", gf.F32, factor)]
+    tensors = []
+
+    def add(name, *shape, tensor_kind=gf.TENSOR_F32, mean=0.0, deviation=1.0):
+        tensors.append((name, tensor_kind, rng.normal(mean, deviation, shape).astype(np.float32)))
+
+    def linear(name, rows, columns):
+        add(name + ".weight", rows, columns, tensor_kind=kind, deviation=columns**-0.5)
+        if biases:
+            add(name + ".bias", rows, deviation=0.3)
+        if scales:
+            add(name + ".scale", 1, mean=1.0, deviation=0.3)
+
+    add("token_embd.weight", vocabulary, width, tensor_kind=kind)
+    add("output_norm.weight", width, mean=1.0, deviation=0.2)
+    if not tied:
+        add("output.weight", vocabulary, width, tensor_kind=kind, deviation=width**-0.5)
+    if frequencies:
+        tensors.append(("rope_freqs.weight", gf.TENSOR_F32, rng.uniform(0.5, 4, (rotated or head) // 2)))
+    for i in range(layers):
+        for norm in ("attn_norm", "ffn_norm"):
+            add(f"blk.{i}.{norm}.weight", width, mean=1.0, deviation=0.2)
+        linear(f"blk.{i}.attn_q", heads * head, width)
+        linear(f"blk.{i}.attn_k", kv_heads * head, width)
+        linear(f"blk.{i}.attn_v", kv_heads * head, width)
+        linear(f"blk.{i}.attn_output", width, heads * head)
+        linear(f"blk.{i}.ffn_gate", hidden, width)
+        linear(f"blk.{i}.ffn_up", hidden, width)
+        linear(f"blk.{i}.ffn_down", width, hidden)
+    gf.write(path, entries, tensors)
+
+
+class MadeModels(unittest.TestCase):
+    # An f16 cache rounds keys and values to 2^-11, so squared errors are of the order of 1e-7; with an f32 cache only
+    # f32 sums remain.
+    VARIANTS = {
+        "plain": dict(kind=gf.TENSOR_F32),
+        "f16": dict(kind=gf.TENSOR_F16, kv_heads=4),
+        "bf16 with biases": dict(kind=gf.TENSOR_BF16, biases=True, kv_heads=1),
+        "q8_0": dict(kind=gf.TENSOR_Q8_0, hidden=128),
+        "tied": dict(kind=gf.TENSOR_F32, tied=True),
+        "scales and biases": dict(kind=gf.TENSOR_F32, scales=True, biases=True),
+        "part of each head rotated": dict(kind=gf.TENSOR_F32, head=24, rotated=16),
+        "frequency factors": dict(kind=gf.TENSOR_F16, frequencies=True, factor=2.5),
+        "odd sizes": dict(kind=gf.TENSOR_F32, width=60, heads=5, kv_heads=5, head=12, hidden=77, layers=3),
+    }
+
+    def test_against_float64(self):
+        for number, (name, options) in enumerate(self.VARIANTS.items()):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                rng = np.random.default_rng(number)
+                path = pathlib.Path(folder) / "model.gguf"
+                write_model(path, rng, **options)
+                tokens = rng.integers(0, 67, 41).tolist()
+                want = llama_reference.logits(gf.Reader(path), tokens)
+                self.assertLess(relative_squared_error(logits_of(path, tokens, "--kv", "f32"), want), 1e-11)
+                self.assertLess(relative_squared_error(logits_of(path, tokens, "--kv", "f16"), want), 1e-6)
+                # passes of 1 go through the decoding kernels, of 7 through the others in several steps
+                for batch in (1, 7):
+                    got = logits_of(path, tokens, "--kv", "f32", "--batch", batch)
+                    self.assertLess(relative_squared_error(got, want), 1e-11)
+
+    def test_demo_model(self):
+        tokens = np.random.default_rng(1).integers(0, 2048, 48).tolist()
+        want = llama_reference.logits(gf.Reader(rdna_program.DEMO_MODEL), tokens)
+        self.assertLess(relative_squared_error(logits_of(rdna_program.DEMO_MODEL, tokens), want), 1e-6)
+
+
+class AnotherEngine(unittest.TestCase):
+    def test_llama_dense(self):
+        path = rdna_program.SHARED_DATA / "tiny_models/llama-dense.gguf"
+        if not path.exists():
+            self.skipTest(f"{path} is not here: it is no part of the repository")
+        # the generator that the recorded logits were made with, with seed 1
+        tokens = [(1103515245 + 12345 + i * 2654435761) % 2**32 % 128 for i in range(16)]
+        want = np.fromfile(path.with_suffix(".logits.f32"), "<f4").astype(np.float64).reshape(16, 128)
+        self.assertLess(relative_squared_error(logits_of(path, tokens), want), 1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
