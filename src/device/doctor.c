@@ -483,13 +483,13 @@ static void check_order(const patient *p, rdna__check *check) {
     }
     return;
   }
-  int discrete = -1;
+  int discrete = -1; /* the first; above 0 means that integrated ones come before it */
   for (int i = p->gpu_count - 1; i >= 0; i--) {
     if (!p->gpus[i].integrated) discrete = i;
   }
   if (p->gpu_count == 0) {
     found(check, RDNA__CHECK_SKIP, "There are no cards to put in order.");
-  } else if (p->gpus[0].integrated && discrete > 0) {
+  } else if (discrete > 0) {
     found(check, RDNA__CHECK_WARN, "The processor's own graphics (%s) come first for HIP, before the card (%s).",
           p->gpus[0].arch, p->gpus[discrete].arch);
     advise(check,

@@ -37,6 +37,8 @@ static int make_healthy_machine(void **state) {
   fake_root_gpu_node(1, 110000, 96, 3, 128, 25753026560);
   fake_root_write("/sys/bus/pci/devices/0000:00:02.0/vendor", "0x8086\n");
   fake_root_write("/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+  fake_root_write("/sys/bus/pci/devices/0000:02:00.0/vendor", "0x1002\n"); /* the card's own bridge */
+  fake_root_write("/sys/bus/pci/devices/0000:02:00.0/class", "0x060400\n");
   fake_root_write("/sys/bus/pci/devices/0000:03:00.0/vendor", "0x1002\n");
   fake_root_write("/sys/bus/pci/devices/0000:03:00.0/class", "0x030000\n");
   fake_root_write("/sys/bus/pci/devices/0000:03:00.0/device", "0x744c\n");
@@ -138,6 +140,8 @@ static void the_kernel_does_not_know_the_card(void **state) {
   expect("gpus", RDNA__CHECK_FAIL, "(0000:03:00.0, device 0x744c)", "dmesg");
   expect("order", RDNA__CHECK_SKIP, "no cards", NULL);
   expect("memory", RDNA__CHECK_OK, "card1 has 24.0 GiB", NULL);
+  fake_root_write("/proc/sys/kernel/osrelease", "6.13.0\n");
+  expect("kernel-version", RDNA__CHECK_OK, "Linux 6.13.0.", NULL);
 }
 
 static void this_is_wsl(void **state) {
@@ -173,6 +177,7 @@ static void the_user_is_not_in_the_group(void **state) {
   expect("kfd", RDNA__CHECK_FAIL, "bob has no access", "log out and in again");
   expect("kfd", RDNA__CHECK_FAIL, "bob has no access", "since after this login");
   options.uid = 0;
+  fake_root_mode("/dev/kfd", 0);
   expect("kfd", RDNA__CHECK_OK, "may be used", NULL);
 }
 

@@ -95,6 +95,11 @@ static void the_callers_context_comes_back(void **state) {
   assert_true(total == 40ull << 30);
   get_current(&current);
   assert_ptr_equal(current, foreign);
+  set_current(&total); /* somebody's own context is put back even for native device 0 */
+  assert_int_equal(driver->memory_info(orin, &available, &total), RDNA_OK);
+  get_current(&current);
+  assert_ptr_equal(current, &total);
+  set_current(foreign);
   int switches = fake->context_switches;
   assert_int_equal(driver->memory_info(orin, &available, &total), RDNA_OK);
   assert_int_equal(fake->context_switches, switches); /* already current: nothing to switch */

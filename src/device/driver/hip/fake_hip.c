@@ -132,16 +132,17 @@ API hipGetLastError(void) {
 API hipPeekAtLastError(void) { return last_error; }
 
 static int fill_old(void *out, int device) {
-  old_properties properties = {.totalGlobalMem = devices[device].memory,
-                               .sharedMemPerBlock = 65536,
-                               .warpSize = devices[device].wave,
-                               .maxThreadsPerBlock = 1024,
-                               .clockRate = 2500000,
-                               .multiProcessorCount = devices[device].multiprocessors,
-                               .pciDomainID = 0,
-                               .pciBusID = devices[device].bus,
-                               .pciDeviceID = 0,
-                               .integrated = FAKE_HIP == 5 ? 0 : devices[device].integrated};
+  old_properties properties = {
+      .totalGlobalMem = devices[device].memory,
+      .sharedMemPerBlock = 65536,
+      .warpSize = devices[device].wave,
+      .maxThreadsPerBlock = 1024,
+      .clockRate = FAKE_HIP == 5 ? 2500000 : 1000, /* so that a test sees which struct was read */
+      .multiProcessorCount = devices[device].multiprocessors,
+      .pciDomainID = 0,
+      .pciBusID = devices[device].bus,
+      .pciDeviceID = 0,
+      .integrated = FAKE_HIP == 5 ? 0 : devices[device].integrated};
   snprintf(properties.name, sizeof properties.name, "%s", devices[device].name);
   snprintf(properties.gcnArchName, sizeof properties.gcnArchName, "%s", devices[device].arch);
   if (getenv("FAKE_HIP_ODD_LAYOUT") != NULL) memset(properties.gcnArchName, 'x', sizeof properties.gcnArchName);

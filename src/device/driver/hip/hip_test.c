@@ -126,6 +126,7 @@ static void last_error_stays_others(void **state) {
   fake->not_ready = 1;
   assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
   assert_int_equal(get_last_error(), 0);
+  assert_non_null(strstr(rdna_last_error(), "1099511627776")); /* polling leaves the last sentence alone */
   if (flavour_now->major >= 7) {
     set_device(99); /* another library's error, which it has not looked at yet */
     assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
@@ -415,6 +416,8 @@ static void wheels_come_before_rocm_path(void **state) {
 
 static void a_loaded_runtime_comes_first(void **state) {
   place("rocm/lib", "libamdhip64.so.7", HIP7);
+  place("venv/lib/python3.11/site-packages/_rocm_sdk_core/lib", "libamdhip64.so.6", HIP6);
+  in_scratch("VIRTUAL_ENV", "venv");
   in_scratch("ROCM_PATH", "rocm");
   assert_non_null(dlopen(HIP5, RTLD_NOW | RTLD_LOCAL));
   rdna_driver_info info = probe(NULL);
@@ -430,6 +433,19 @@ static void a_loaded_runtime_of_any_name_comes_first(void **state) {
   rdna_driver_info info = probe(NULL);
   assert_int_equal(info.status, RDNA_OK);
   assert_string_equal(info.library, FAKE("hip6_unnamed", "libamdhip64.so"));
+}
+
+/* The emulator's drop-in has AMD's soname in a file of another name. */
+static void a_loaded_runtime_is_known_by_its_soname(void **state) {
+  char path[128];
+  place("rocm/lib", "libamdhip64.so.7", HIP7);
+  place("elsewhere", "other.so", HIP6);
+  in_scratch("ROCM_PATH", "rocm");
+  snprintf(path, sizeof path, "%s/elsewhere/other.so", scratch);
+  assert_non_null(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_OK);
+  assert_string_equal(info.library, HIP6);
 }
 
 static void a_broken_file_is_passed_over(void **state) {
@@ -450,6 +466,7 @@ ONE_PLACE(rocm_path, rocm_path_counts_numbers)
 ONE_PLACE(wheels, wheels_come_before_rocm_path)
 ONE_PLACE(loaded, a_loaded_runtime_comes_first)
 ONE_PLACE(loaded_unnamed, a_loaded_runtime_of_any_name_comes_first)
+ONE_PLACE(loaded_soname, a_loaded_runtime_is_known_by_its_soname)
 ONE_PLACE(broken_file, a_broken_file_is_passed_over)
 
 /* AMD's own library, as Debian packages it, on a machine without a card. */
@@ -523,6 +540,7 @@ int main(void) {
       {"Python wheels", wheels},
       {"a runtime in the process", loaded},
       {"a runtime in the process under another name", loaded_unnamed},
+      {"a runtime in the process known by its soname", loaded_soname},
       {"a broken file", broken_file},
       {"AMD's library", amds_library},
       {"properties alone", properties_alone},
