@@ -1,0 +1,279 @@
+#include "rdna/op/attention.h"
+
+#include <math.h>
+
+#include "math/case_fill.h"
+#include "math/test_device.h"
+
+/* Runs of neighbouring tokens of one sequence: so many tokens after so much history. */
+struct sequence {
+  int32_t history, tokens;
+};
+
+struct setting {
+  rdna_dtype dtype; /* of the caches */
+  int32_t heads, kv_heads, d, window;
+  float softcap;
+  int64_t pad; /* between tokens and slots, values */
+  int sequence_count;
+  struct sequence sequences[6];
+  bool spoiled; /* the first token is padding, the last reaches past the cache */
+};
+
+struct data {
+  int64_t tokens, slots, q_stride, k_stride, v_stride, longest;
+  int32_t most_tokens;
+  int32_t *base, *position;
+  float *q, *out;
+  void *k, *v;
+};
+
+static void make_data(const struct setting *s, struct data *data) {
+  rdna__random random;
+  rdna__random_seed(&random, (uint64_t)(s->heads * 1000 + s->d));
+  *data = (struct data){.slots = 3};
+  for (int i = 0; i < s->sequence_count; i++) data->tokens += s->sequences[i].tokens;
+  data->base = malloc((size_t)data->tokens * sizeof(int32_t));
+  data->position = malloc((size_t)data->tokens * sizeof(int32_t));
+  for (int i = 0, t = 0; i < s->sequence_count; i++) {
+    const struct sequence *sequence = &s->sequences[i];
+    for (int32_t j = 0; j < sequence->tokens; j++, t++) {
+      data->base[t] = (int32_t)data->slots;
+      data->position[t] = sequence->history + j;
+    }
+    data->slots += sequence->history + sequence->tokens;
+    if (sequence->history + sequence->tokens > data->longest) data->longest = sequence->history + sequence->tokens;
+    if (sequence->tokens > data->most_tokens) data->most_tokens = sequence->tokens;
+  }
+  if (s->spoiled) {
+    data->position[0] = -1;
+    data->position[data->tokens - 1] = (int32_t)(data->slots - data->base[data->tokens - 1]);
+  }
+  data->q_stride = (int64_t)s->heads * s->d + s->pad;
+  data->k_stride = (int64_t)s->kv_heads * s->d + s->pad;
+  data->v_stride = data->k_stride + s->pad;
+  data->q = malloc((size_t)(data->tokens * data->q_stride) * sizeof(float));
+  data->out = malloc((size_t)(data->tokens * data->q_stride) * sizeof(float));
+  data->k = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->k_stride));
+  data->v = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->v_stride));
+  case_fill(&random, RDNA_F32, data->q, data->tokens * data->q_stride, 1);
+  case_fill(&random, s->dtype, data->k, data->slots * data->k_stride, 1);
+  case_fill(&random, s->dtype, data->v, data->slots * data->v_stride, 1);
+  for (int64_t i = 0; i < 3 * data->k_stride; i++) case_set(s->dtype, data->k, i, NAN); /* nobody's rows */
+  for (int64_t i = 0; i < 3 * data->v_stride; i++) case_set(s->dtype, data->v, i, NAN);
+}
+
+static void free_data(struct data *data) {
+  free(data->base), free(data->position), free(data->q), free(data->out), free(data->k), free(data->v);
+}
+
+/* One head of one token by the definition, in double. */
+static void reference(const struct setting *s, const struct data *data, int64_t token, int32_t head, double *want) {
+  int32_t kv_head = head / (s->heads / s->kv_heads), high = data->position[token];
+  int32_t low = s->window > 0 && high - s->window + 1 > 0 ? high - s->window + 1 : 0;
+  double *score = malloc(sizeof(double) * (size_t)(high + 2)), top = -INFINITY, sum = 0;
+  for (int32_t p = low; p <= high; p++) {
+    int64_t row = (data->base[token] + p) * data->k_stride + (int64_t)kv_head * s->d;
+    score[p] = 0;
+    for (int32_t i = 0; i < s->d; i++) {
+      score[p] += (double)data->q[token * data->q_stride + (int64_t)head * s->d + i] *
+                  (double)case_get(s->dtype, data->k, row + i);
+    }
+    score[p] *= (double)(float)(1 / sqrt(s->d));
+    if (s->softcap != 0) score[p] = (double)s->softcap * tanh(score[p] / (double)s->softcap);
+    top = fmax(top, score[p]);
+  }
+  for (int32_t i = 0; i < s->d; i++) want[i] = 0;
+  for (int32_t p = low; p <= high; p++) {
+    int64_t row = (data->base[token] + p) * data->v_stride + (int64_t)kv_head * s->d;
+    double weight = exp(score[p] - top);
+    sum += weight;
+    for (int32_t i = 0; i < s->d; i++) want[i] += weight * (double)case_get(s->dtype, data->v, row + i);
+  }
+  for (int32_t i = 0; i < s->d; i++) want[i] = sum > 0 ? want[i] / sum : 0;
+  free(score);
+}
+
+/* As in attention_cases.c, one-sided: scores of unit size from d products, weights off by their exponential, a mean
+ * of values below 6. */
+static double bound_of(const struct setting *s, int64_t longest) {
+  double probability = (4 * sqrt(s->d) + 18) * 0x1p-24;
+  return 6 * (2 * probability + 2 * sqrt((double)longest) * 0x1p-24);
+}
+
+static void compare(const struct setting *s, const struct data *data) {
+  double want[256], bound = bound_of(s, data->longest);
+  for (int64_t t = 0; t < data->tokens; t++) {
+    bool outside = data->base[t] + data->position[t] >= data->slots;
+    for (int32_t h = 0; h < s->heads; h++) {
+      if (!outside) reference(s, data, t, h, want);
+      for (int32_t i = 0; i < s->d; i++) {
+        double got = (double)data->out[t * data->q_stride + (int64_t)h * s->d + i];
+        if (outside ? isnan(got) : fabs(got - want[i]) <= bound) continue;
+        fail_msg("%d/%d heads of %d, window %d: token %d head %d [%d]: got %g, want %g (bound %g)", s->heads,
+                 s->kv_heads, s->d, s->window, (int)t, h, i, got, outside ? NAN : want[i], bound);
+      }
+    }
+    for (int64_t i = (int64_t)s->heads * s->d; i < data->q_stride; i++) {
+      assert_true(isnan(data->out[t * data->q_stride + i]));
+    }
+  }
+}
+
+static rdna_tensor vectors(void *memory, rdna_dtype dtype, int64_t count, int64_t heads, int64_t d, int64_t stride) {
+  return (rdna_tensor){memory, dtype, 3, {count, heads, d}, {stride, d, 1}};
+}
+
+/* |max_length| and |max_queries| choose the kernel and may be anything. */
+static void check_with(const struct setting *s, int64_t max_length, int32_t max_queries) {
+  struct data data;
+  make_data(s, &data);
+  rdna_attention options = {.scale = (float)(1 / sqrt(s->d)),
+                            .softcap = s->softcap,
+                            .window = s->window,
+                            .max_queries = max_queries ? max_queries : data.most_tokens,
+                            .max_length = max_length ? max_length : data.longest};
+  size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
+  size_t workspace_size = rdna_op_attention_workspace(test_device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  void *memory[] = {test_upload(data.q, q_bytes),
+                    test_upload(data.k, rdna_dtype_bytes(s->dtype, data.slots * data.k_stride)),
+                    test_upload(data.v, rdna_dtype_bytes(s->dtype, data.slots * data.v_stride)),
+                    test_upload(data.base, (size_t)data.tokens * 4),
+                    test_upload(data.position, (size_t)data.tokens * 4),
+                    test_poisoned(workspace_size),
+                    test_poisoned(q_bytes)};
+  rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  rdna_tensor k = vectors(memory[1], s->dtype, data.slots, s->kv_heads, s->d, data.k_stride);
+  rdna_tensor v = vectors(memory[2], s->dtype, data.slots, s->kv_heads, s->d, data.v_stride);
+  rdna_tensor base = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, &data.tokens);
+  rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
+  rdna_tensor out = vectors(memory[6], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  assert_ok(rdna_op_attention(test_stream, &options, &q, &k, &v, &base, &position, memory[5], workspace_size, &out));
+  test_download(data.out, memory[6], q_bytes);
+  compare(s, &data);
+  for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
+  free_data(&data);
+}
+
+static void prompts(void **state) {
+  static const struct setting settings[] = {
+      {RDNA_F16, 4, 4, 64, .sequence_count = 1, .sequences = {{0, 100}}},
+      {RDNA_F16, 8, 2, 128, .sequence_count = 1, .sequences = {{70, 65}}},
+      {RDNA_F32, 6, 2, 80, .sequence_count = 1, .sequences = {{10, 33}}, .pad = 4},
+      {RDNA_F16, 7, 1, 96, .sequence_count = 1, .sequences = {{0, 50}}, .window = 20},
+      {RDNA_F32, 2, 2, 256, .sequence_count = 1, .sequences = {{130, 20}}, .softcap = 3, .pad = 8},
+      {RDNA_F16, 3, 3, 84, .sequence_count = 1, .sequences = {{5, 64}}, .pad = 4, .window = 64},
+      {RDNA_F32, 2, 1, 4, .sequence_count = 1, .sequences = {{0, 200}}},
+      {RDNA_F16, 72, 1, 12, .sequence_count = 1, .sequences = {{3, 10}}},
+      {RDNA_F16, 4, 2, 64, .sequence_count = 5, .sequences = {{0, 40}, {90, 9}, {3, 1}, {64, 64}, {0, 2}}},
+      {RDNA_F32, 4, 1, 160, .sequence_count = 3, .sequences = {{7, 13}, {100, 30}, {0, 9}}, .spoiled = true},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9);
+}
+
+static void decoding(void **state) {
+  static const struct setting settings[] = {
+      {RDNA_F16, 4, 4, 64, .sequence_count = 1, .sequences = {{0, 1}}},
+      {RDNA_F16, 8, 2, 128, .sequence_count = 1, .sequences = {{1000, 1}}},
+      {RDNA_F32, 6, 2, 80, .sequence_count = 1, .sequences = {{300, 3}}, .pad = 4},
+      {RDNA_F16, 7, 1, 96, .sequence_count = 1, .sequences = {{700, 8}}, .window = 300},
+      {RDNA_F32, 2, 2, 256, .sequence_count = 1, .sequences = {{513, 1}}, .softcap = 3, .pad = 8},
+      {RDNA_F16, 3, 3, 84, .sequence_count = 1, .sequences = {{127, 2}}, .pad = 4},
+      {RDNA_F32, 72, 1, 12, .sequence_count = 1, .sequences = {{400, 1}}},
+      {RDNA_F16, 11, 1, 64, .sequence_count = 4, .sequences = {{400, 1}, {0, 1}, {31, 1}, {256, 1}}},
+      {RDNA_F16, 4, 1, 132, .sequence_count = 3, .sequences = {{40, 2}, {300, 2}, {0, 2}}, .spoiled = true},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    check_with(&settings[i], 0, 0);
+    check_with(&settings[i], 1, 1);       /* as if short: one split */
+    check_with(&settings[i], 1 << 20, 1); /* as if long: splits with nothing to do */
+    check_with(&settings[i], 0, 100);     /* as a prompt */
+  }
+}
+
+/* Huge, equal and infinite scores. */
+static void extreme_scores(void **state) {
+  enum { D = 8, SLOTS = 300 };
+  float q[2 * D], k[SLOTS * D], v[SLOTS * D], out[2 * D];
+  int32_t base[2] = {0, 0}, position[2] = {SLOTS - 1, 9};
+  for (int i = 0; i < 2 * D; i++) q[i] = 100;
+  for (int i = 0; i < SLOTS * D; i++) {
+    k[i] = i / D < 10 ? -INFINITY : i / D == 77 ? 1000 : -1000;
+    v[i] = (float)(i / D);
+  }
+  void *memory[] = {test_upload(q, sizeof q),
+                    test_upload(k, sizeof k),
+                    test_upload(v, sizeof v),
+                    test_upload(base, sizeof base),
+                    test_upload(position, sizeof position),
+                    test_poisoned(1 << 20),
+                    test_poisoned(sizeof out)};
+  rdna_tensor tq = vectors(memory[0], RDNA_F32, 2, 1, D, D), tout = vectors(memory[6], RDNA_F32, 2, 1, D, D);
+  rdna_tensor tk = vectors(memory[1], RDNA_F32, SLOTS, 1, D, D), tv = vectors(memory[2], RDNA_F32, SLOTS, 1, D, D);
+  rdna_tensor tbase = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, (int64_t[]){2});
+  rdna_tensor tposition = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, (int64_t[]){2});
+  for (int32_t queries = 2; queries <= 20; queries += 18) {
+    rdna_attention options = {.scale = 1, .max_queries = queries, .max_length = SLOTS};
+    assert_ok(rdna_op_attention(test_stream, &options, &tq, &tk, &tv, &tbase, &tposition, memory[5], 1 << 20, &tout));
+    test_download(out, memory[6], sizeof out);
+    for (int i = 0; i < D; i++) {
+      assert_true(out[i] == 77);    /* the one that stands out */
+      assert_true(out[D + i] == 0); /* nothing but -inf */
+    }
+  }
+  for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
+}
+
+static void refused(void **state) {
+  void *memory = test_poisoned(1 << 16), *out_memory = test_poisoned(1 << 12);
+  rdna_attention options = {.scale = 1, .max_queries = 1, .max_length = 1 << 20};
+  rdna_tensor q = vectors(memory, RDNA_F32, 2, 4, 16, 64), out = vectors(out_memory, RDNA_F32, 2, 4, 16, 64);
+  rdna_tensor k = vectors(memory, RDNA_F16, 10, 2, 16, 32), bad;
+  rdna_tensor ids = rdna_tensor_contiguous(memory, RDNA_I32, 1, (int64_t[]){2});
+#define TRY(q, k, v, ids, workspace, size, out) \
+  rdna_op_attention(test_stream, &options, q, k, v, ids, ids, workspace, size, out)
+  bad = k, bad.shape[1] = 3;
+  assert_fails(RDNA_INVALID_ARGUMENT, "q has 4 heads and k_cache 3", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  assert_fails(RDNA_INVALID_ARGUMENT, "v_cache is f16 (10, 2, 16) and k_cache is f16 (10, 3, 16)",
+               TRY(&q, &bad, &k, &ids, NULL, 0, &out));
+  bad = k, bad.dtype = RDNA_BF16;
+  assert_fails(RDNA_UNSUPPORTED, "k_cache is bf16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  bad = vectors(memory, RDNA_F16, 10, 2, 20, 40);
+  assert_fails(RDNA_INVALID_ARGUMENT, "size 2 must be 16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  bad = k, bad.stride[0] = 34;
+  assert_fails(RDNA_UNSUPPORTED, "stride 34", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  bad = k, bad.data = (char *)memory + 8;
+  assert_fails(RDNA_UNSUPPORTED, "aligned to 16", TRY(&q, &bad, &k, &ids, NULL, 0, &out));
+  bad = vectors(memory, RDNA_F32, 2, 4, 260, 1040);
+  rdna_tensor wide = vectors(memory, RDNA_F16, 10, 2, 260, 520);
+  assert_fails(RDNA_UNSUPPORTED, "heads of 260 values", TRY(&bad, &wide, &wide, &ids, NULL, 0, &bad));
+  bad = ids, bad.shape[0] = 3;
+  assert_fails(RDNA_INVALID_ARGUMENT, "cache_base is i32 (3); size 0 must be 2", TRY(&q, &k, &k, &bad, NULL, 0, &out));
+  bad = out, bad.shape[0] = 1;
+  assert_fails(RDNA_INVALID_ARGUMENT, "out is f32 (1, 4, 16) and q is f32 (2, 4, 16)",
+               TRY(&q, &k, &k, &ids, NULL, 0, &bad));
+  size_t needed = rdna_op_attention_workspace(test_device, &options, 2, 4, 2, 16);
+  if (needed > 0) { /* a device with few compute units has no use for one */
+    assert_fails(RDNA_INVALID_ARGUMENT, "workspace is", TRY(&q, &k, &k, &ids, memory, needed - 1, &out));
+  }
+  options.max_queries = 0;
+  assert_fails(RDNA_INVALID_ARGUMENT, "max_queries 0", TRY(&q, &k, &k, &ids, NULL, 0, &out));
+  assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL",
+               rdna_op_attention(test_stream, NULL, &q, &k, &k, &ids, &ids, NULL, 0, &out));
+  float got[4];
+  test_download(got, out_memory, sizeof got);
+  for (int i = 0; i < 4; i++) assert_true(isnan(got[i]));
+
+  options.max_queries = 1;
+  q.shape[0] = out.shape[0] = ids.shape[0] = 0;
+  q.data = out.data = ids.data = NULL;
+  assert_ok(TRY(&q, &k, &k, &ids, NULL, 0, &out));
+  test_release(memory);
+  test_release(out_memory);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(prompts), cmocka_unit_test(decoding),
+                                     cmocka_unit_test(extreme_scores), cmocka_unit_test(refused)};
+  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+}

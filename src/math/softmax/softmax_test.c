@@ -1,0 +1,119 @@
+#include "rdna/op/softmax.h"
+
+#include <math.h>
+
+#include "math/case_fill.h"
+#include "math/test_device.h"
+
+/* An output of the operator, which is in |dtype|, against the definition in double. The operator's sum of positive
+ * terms is off by at most 2^-24 for each addition in a chain of at most 300 and one more for each 256 columns. */
+static void compare_row(rdna_dtype dtype, const void *x, const void *out, int64_t begin, int64_t cols, float scale,
+                        bool is_log) {
+  double top = -INFINITY, sum = 0, error = (300 + (double)cols / 256) * 0x1p-24;
+  bool is_nan = false;
+  for (int64_t i = 0; i < cols; i++) {
+    double v = (double)(case_get(dtype, x, begin + i) * scale);
+    if (isnan(v) || v == INFINITY) is_nan = true;
+    if (v > top) top = v;
+  }
+  if (top == -INFINITY) is_nan = true;
+  for (int64_t i = 0; i < cols; i++) sum += exp((double)(case_get(dtype, x, begin + i) * scale) - top);
+  for (int64_t i = 0; i < cols; i++) {
+    double v = (double)(case_get(dtype, x, begin + i) * scale), got = (double)case_get(dtype, out, begin + i);
+    double want = is_log ? v - top - log(sum) : exp(v - top) / sum;
+    if (is_nan) {
+      assert_true(isnan(got));
+      continue;
+    }
+    if (got == want) continue; /* infinities of a logarithm */
+    double bound = is_log ? error + (case_spacing(dtype) + 0x1p-22) * fabs(want) + 0x1p-22 * log((double)cols + 1)
+                          : (error + case_spacing(dtype) + 0x1p-22 * (fabs(v - top) + 1)) * want;
+    if (!(fabs(got - want) <= bound + case_smallest(dtype))) {
+      fail_msg("%s of %lld columns, [%lld]: got %g, want %g", is_log ? "log_softmax" : "softmax", (long long)cols,
+               (long long)i, got, want);
+    }
+  }
+}
+
+static void check(rdna_dtype dtype, int64_t rows, int64_t cols, float scale, bool is_log, bool in_place) {
+  rdna__random random;
+  rdna__random_seed(&random, (uint64_t)(rows * 1000003 + cols));
+  size_t bytes = rdna_dtype_bytes(dtype, rows * cols);
+  void *x = malloc(bytes + 1), *out = malloc(bytes + 1);
+  case_fill(&random, dtype, x, rows * cols, 3);
+  if (rows > 4) {
+    case_set(dtype, x, cols + cols / 2, NAN);
+    case_set(dtype, x, 2 * cols, INFINITY);
+    for (int64_t i = 0; i < cols; i++) case_set(dtype, x, 3 * cols + i, -INFINITY);
+    for (int64_t i = 0; i < cols; i += 2) case_set(dtype, x, 4 * cols + i, -INFINITY);
+  }
+  void *device_x = test_upload(x, bytes), *device_out = in_place ? device_x : test_poisoned(bytes);
+  rdna_tensor tx = rdna_tensor_contiguous(device_x, dtype, 2, (int64_t[]){rows, cols});
+  rdna_tensor tout = rdna_tensor_contiguous(device_out, dtype, 2, (int64_t[]){rows, cols});
+  assert_ok(is_log ? rdna_op_log_softmax(test_stream, &tx, scale, &tout)
+                   : rdna_op_softmax(test_stream, &tx, scale, &tout));
+  test_download(out, device_out, bytes);
+  for (int64_t row = 0; row < rows; row++) compare_row(dtype, x, out, row * cols, cols, scale, is_log);
+  test_release(device_x);
+  if (!in_place) test_release(device_out);
+  free(x);
+  free(out);
+}
+
+static void rows_of_any_length(void **state) {
+  static const int64_t lengths[] = {1, 2, 31, 64, 65, 1000, 1024, 1025, 4096, 4097, 8192, 8195, 50000};
+  for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
+      check((rdna_dtype)dtype, 6, lengths[i], 1, false, false);
+      check((rdna_dtype)dtype, 6, lengths[i], 0.3f, true, i % 2);
+    }
+  }
+  check(RDNA_F32, 1, 1000000, 1, false, true);
+  check(RDNA_F32, 300, 20, -2, false, true);
+}
+
+static void strided_rows(void **state) {
+  enum { ROWS = 3, COLS = 37, PITCH = 48 };
+  float x[ROWS * PITCH], out[ROWS * PITCH];
+  rdna__random random;
+  rdna__random_seed(&random, 5);
+  case_fill(&random, RDNA_F32, x, ROWS * PITCH, 1);
+  void *device_x = test_upload(x, sizeof x), *device_out = test_poisoned(sizeof out);
+  rdna_tensor tx = {device_x, RDNA_F32, 2, {ROWS, COLS}, {PITCH, 1}};
+  rdna_tensor tout = {device_out, RDNA_F32, 2, {ROWS, COLS}, {PITCH, 1}};
+  assert_ok(rdna_op_softmax(test_stream, &tx, 1, &tout));
+  test_download(out, device_out, sizeof out);
+  for (int row = 0; row < ROWS; row++) {
+    compare_row(RDNA_F32, x, out, row * PITCH, COLS, 1, false);
+    for (int i = COLS; i < PITCH; i++) assert_true(isnan(out[row * PITCH + i]));
+  }
+  test_release(device_x);
+  test_release(device_out);
+}
+
+static void empty_and_refused(void **state) {
+  rdna_tensor empty = rdna_tensor_contiguous(NULL, RDNA_F32, 2, (int64_t[]){0, 5});
+  assert_ok(rdna_op_softmax(test_stream, &empty, 1, &empty));
+  empty = rdna_tensor_contiguous(NULL, RDNA_F16, 2, (int64_t[]){5, 0});
+  assert_ok(rdna_op_softmax(test_stream, &empty, 1, &empty));
+
+  void *memory = test_poisoned(1024);
+  rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 2, (int64_t[]){4, 8}), out = x;
+  out.dtype = RDNA_F16;
+  assert_fails(RDNA_INVALID_ARGUMENT, "softmax: out is f16 and x is f32", rdna_op_softmax(test_stream, &x, 1, &out));
+  out = rdna_tensor_contiguous(memory, RDNA_F32, 2, (int64_t[]){4, 7});
+  assert_fails(RDNA_INVALID_ARGUMENT, "(4, 7)", rdna_op_softmax(test_stream, &x, 1, &out));
+  out = rdna_tensor_contiguous((char *)memory + 16, RDNA_F32, 2, (int64_t[]){4, 8});
+  assert_fails(RDNA_INVALID_ARGUMENT, "overlap", rdna_op_log_softmax(test_stream, &x, 1, &out));
+  out = rdna_tensor_contiguous(NULL, RDNA_F32, 2, (int64_t[]){4, 8});
+  assert_fails(RDNA_INVALID_ARGUMENT, "log_softmax: out", rdna_op_log_softmax(test_stream, &x, 1, &out));
+  x.dtype = out.dtype = RDNA_I32;
+  assert_fails(RDNA_UNSUPPORTED, "i32", rdna_op_softmax(test_stream, &x, 1, &x));
+  test_release(memory);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_any_length), cmocka_unit_test(strided_rows),
+                                     cmocka_unit_test(empty_and_refused)};
+  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+}
