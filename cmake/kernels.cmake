@@ -12,7 +12,7 @@ set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 
 # -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
 # loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.
 set(RDNA_KERNEL_FLAGS -std=c++17 -O3 -ffreestanding -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra
-    -Wno-unused-parameter -Wno-unused-function -Wno-pass-failed -Werror)
+    -Wno-unused-parameter -Wno-unused-function -Wno-pass-failed -Wno-cuda-compat -Werror)
 
 function(rdna_kernel_flags target out_flags)
   if(target MATCHES "^gfx")

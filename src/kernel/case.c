@@ -17,45 +17,42 @@
 enum { GUARD = 256 };
 
 typedef struct dtype_traits {
-  const char *name;
-  uint32_t block_values, block_bytes;
   uint64_t poison; /* the low bytes of a value, repeated; NaN where the type has it */
   double infinity; /* what comes after the largest finite value, for comparing near overflow */
 } dtype_traits;
 
 static const dtype_traits traits[RDNA_DTYPE_COUNT] = {
-    [RDNA_F32] = {"f32", 1, 4, 0xffa5a5a5u, 0x1p128},
-    [RDNA_F16] = {"f16", 1, 2, 0xfea5u, 0x1p16},
-    [RDNA_BF16] = {"bf16", 1, 2, 0xffa5u, 0x1p128},
-    [RDNA_F64] = {"f64", 1, 8, 0xfff5a5a5a5a5a5a5u, INFINITY},
-    [RDNA_I8] = {"i8", 1, 1, 0xa5u, 0},
-    [RDNA_U8] = {"u8", 1, 1, 0xa5u, 0},
-    [RDNA_I16] = {"i16", 1, 2, 0xa5a5u, 0},
-    [RDNA_I32] = {"i32", 1, 4, 0xa5a5a5a5u, 0},
-    [RDNA_I64] = {"i64", 1, 8, 0xa5a5a5a5a5a5a5a5u, 0},
-    [RDNA_BOOL] = {"bool", 1, 1, 0xa5u, 0},
-    [RDNA_Q8_0] = {"q8_0", 32, 34, 0xa5u, 0},
-    [RDNA_Q4_0] = {"q4_0", 32, 18, 0xa5u, 0},
-    [RDNA_Q4_K] = {"q4_K", 256, 144, 0xa5u, 0},
-    [RDNA_Q6_K] = {"q6_K", 256, 210, 0xa5u, 0},
+    [RDNA_F32] = {0xffa5a5a5u, 0x1p128},
+    [RDNA_F16] = {0xfea5u, 0x1p16},
+    [RDNA_BF16] = {0xffa5u, 0x1p128},
+    [RDNA_F64] = {0xfff5a5a5a5a5a5a5u, INFINITY},
+    [RDNA_I8] = {0xa5u, 0},
+    [RDNA_U8] = {0xa5u, 0},
+    [RDNA_I16] = {0xa5a5u, 0},
+    [RDNA_I32] = {0xa5a5a5a5u, 0},
+    [RDNA_I64] = {0xa5a5a5a5a5a5a5a5u, 0},
+    [RDNA_BOOL] = {0xa5u, 0},
+    [RDNA_Q8_0] = {0xa5u, 0},
+    [RDNA_Q4_0] = {0xa5u, 0},
+    [RDNA_Q4_K] = {0xa5u, 0},
+    [RDNA_Q6_K] = {0xa5u, 0},
 };
 
-static size_t buffer_bytes(const rdna__case_buffer *buffer) {
-  const dtype_traits *t = &traits[buffer->dtype];
-  return (size_t)buffer->count / t->block_values * t->block_bytes;
-}
+static size_t buffer_bytes(const rdna__case_buffer *buffer) { return rdna_dtype_bytes(buffer->dtype, buffer->count); }
 
 static size_t block_bytes(const rdna__case_buffer *buffer) {
   return (GUARD + buffer_bytes(buffer) + GUARD + 255) / 256 * 256;
 }
 
 /* Bytes of one value, or 1 for the quantized types, which are compared byte by byte. */
-static size_t value_bytes(rdna_dtype dtype) { return traits[dtype].block_values == 1 ? traits[dtype].block_bytes : 1; }
+static size_t value_bytes(rdna_dtype dtype) {
+  return rdna_dtype_block_values(dtype) == 1 ? rdna_dtype_block_bytes(dtype) : 1;
+}
 
 void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdna_dtype dtype, int64_t count,
                      uint32_t args_offset) {
   if (kernel_case->buffer_count == RDNA__CASE_MAX_BUFFERS || count < 0 || (unsigned)dtype >= RDNA_DTYPE_COUNT ||
-      count % traits[dtype].block_values != 0 || args_offset > sizeof kernel_case->args - sizeof(void *))
+      count % rdna_dtype_block_values(dtype) != 0 || args_offset > sizeof kernel_case->args - sizeof(void *))
     return NULL;
   rdna__case_buffer *buffer = &kernel_case->buffers[kernel_case->buffer_count];
   *buffer = (rdna__case_buffer){.role = role, .dtype = dtype, .count = count, .args_offset = args_offset};
@@ -203,7 +200,7 @@ static void compare_values(const rdna__case_buffer *buffer, int index, const uin
     if (error > result->worst) result->worst = error;
     if (error > 1)
       differ(result, index, "[%zu] got %.9g want %.9g (%s), %.3g times the bound", i, value_of(buffer->dtype, got),
-             value_of(buffer->dtype, want), traits[buffer->dtype].name, error);
+             value_of(buffer->dtype, want), rdna_dtype_name(buffer->dtype), error);
   }
 }
 

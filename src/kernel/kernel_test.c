@@ -1,0 +1,148 @@
+/* Getting and launching kernels, with two kernels of this test as the manifest. What a GPU's code object adds is
+ * tested end to end on the emulated GPU. */
+#include "rdna/kernel.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/driver.h"
+#include "kernel/manifest.h"
+#include "rdna/memory.h"
+
+struct count_args {
+  uint32_t *out;
+  uint32_t add;
+};
+
+static void count_groups(const void *args, rdna_grid grid) {
+  const struct count_args *a = args;
+  *a->out += a->add * grid.x * grid.y * grid.z;
+}
+static void subtract(const void *args, rdna_grid grid) {
+  const struct count_args *a = args;
+  *a->out -= a->add;
+}
+
+const rdna__kernel_info rdna__manifest[] = {{"count_groups", "test", sizeof(struct count_args), 64, NULL},
+                                            {"subtract", "test", sizeof(struct count_args), 64, NULL}};
+const int rdna__manifest_count = 2;
+rdna__host_kernel rdna__host_twin(int index) { return index ? subtract : count_groups; }
+const char *rdna__host_isa(void) { return "baseline"; }
+rdna__host_kernel rdna__host_twin_for(const char *isa, int index) { return rdna__host_twin(index); }
+
+static void test_get(void **state) {
+  rdna_device *device;
+  const rdna_kernel *kernel, *again, *other;
+  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "count_groups", &kernel), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "count_groups", &again), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "subtract", &other), RDNA_OK);
+  assert_ptr_equal(kernel, again);
+  assert_ptr_not_equal(kernel, other);
+  assert_int_equal(rdna_kernel_get(device, "multiply", &again), RDNA_NOT_FOUND);
+  assert_null(again);
+  assert_non_null(strstr(rdna_last_error(), "'multiply'"));
+  assert_int_equal(rdna_kernel_get(NULL, "subtract", &again), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna_kernel_get(device, NULL, &again), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna_kernel_get(device, "subtract", NULL), RDNA_INVALID_ARGUMENT);
+  rdna_device_release(device);
+}
+
+static void test_launch(void **state) {
+  rdna_device *device, *null;
+  const rdna_kernel *kernel, *other;
+  void *memory;
+  uint32_t result = 0;
+  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  rdna_stream *stream = rdna_device_default_stream(device);
+  assert_int_equal(rdna_memory_alloc(device, 4, stream, &memory), RDNA_OK);
+  assert_int_equal(rdna_fill_bytes(stream, memory, 0, 4), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "count_groups", &kernel), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "subtract", &other), RDNA_OK);
+  struct count_args args = {memory, 10};
+  assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){2, 3, 4}, &args), RDNA_OK);
+  args.add = 1; /* the arguments were copied, so the first launch keeps its 10 */
+  assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){5, 1, 1}, &args), RDNA_OK);
+  for (int zero = 0; zero < 3; zero++) {
+    rdna_grid grid = {zero != 0, zero != 1, zero != 2};
+    assert_int_equal(rdna_launch(stream, kernel, grid, &args), RDNA_OK);
+    assert_int_equal(rdna_launch(stream, other, grid, &args), RDNA_OK);
+  }
+  assert_int_equal(rdna_launch(stream, other, (rdna_grid){7, 7, 7}, &args), RDNA_OK);
+  assert_int_equal(rdna_copy_to_host(stream, &result, memory, 4), RDNA_OK);
+  assert_int_equal(rdna_stream_synchronize(stream), RDNA_OK);
+  assert_int_equal(result, 10 * 24 + 5 - 1);
+
+  assert_int_equal(rdna_launch(NULL, kernel, (rdna_grid){1, 1, 1}, &args), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna_launch(stream, NULL, (rdna_grid){1, 1, 1}, &args), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){1, 1, 1}, NULL), RDNA_INVALID_ARGUMENT);
+  assert_int_equal(rdna_device_open("null", &null), RDNA_OK);
+  assert_int_equal(rdna_launch(rdna_device_default_stream(null), kernel, (rdna_grid){1, 1, 1}, &args),
+                   RDNA_INVALID_ARGUMENT);
+  assert_non_null(strstr(rdna_last_error(), "'count_groups' belongs to another device"));
+  rdna_device_release(null);
+  assert_int_equal(rdna_memory_free(device, memory), RDNA_OK);
+  rdna_device_release(device);
+}
+
+static void test_failing_launch(void **state) {
+  rdna_device *device;
+  const rdna_kernel *kernel;
+  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  assert_int_equal(rdna_kernel_get(device, "subtract", &kernel), RDNA_OK);
+  struct count_args args = {NULL, 1};
+  rdna__null_fail(1, RDNA_DEVICE_ERROR);
+  assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args),
+                   RDNA_DEVICE_ERROR);
+  assert_non_null(strstr(rdna_last_error(), "subtract"));
+  assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
+  rdna__null_fail(0, RDNA_OK);
+  rdna_device_release(device);
+}
+
+enum { THREADS = 8, ROUNDS = 200 };
+static rdna_device *shared_device;
+static pthread_barrier_t start;
+
+static void *get_both(void *out) {
+  const rdna_kernel **kernels = out;
+  pthread_barrier_wait(&start);
+  for (int i = 0; i < 2; i++)
+    if (rdna_kernel_get(shared_device, i ? "subtract" : "count_groups", &kernels[i]) != RDNA_OK) kernels[i] = NULL;
+  return NULL;
+}
+
+/* The first use from many threads at once, on a device that nobody used before. */
+static void test_threads(void **state) {
+  for (int round = 0; round < ROUNDS; round++) {
+    const rdna_kernel *got[THREADS][2];
+    pthread_t threads[THREADS];
+    assert_int_equal(rdna_device_open("null", &shared_device), RDNA_OK);
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, get_both, got[i]), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+      assert_non_null(got[i][0]);
+      assert_ptr_equal(got[i][0], got[0][0]);
+      assert_ptr_equal(got[i][1], got[0][1]);
+    }
+    pthread_barrier_destroy(&start);
+    rdna_device_release(shared_device);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_get),
+      cmocka_unit_test(test_launch),
+      cmocka_unit_test(test_failing_launch),
+      cmocka_unit_test(test_threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
