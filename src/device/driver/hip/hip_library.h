@@ -6,7 +6,7 @@
 #include "device/driver/library.h"
 
 /* Opens the HIP runtime, the first that loads of:
- *   1. RDNA_HIP_LIBRARY, and then nothing else;
+ *   1. RDNA_HIP_LIBRARY, and then nothing else (with RDNA_EMULATE it is the path of the emulator);
  *   2. with RDNA_EMULATE: librdna_emulator.so beside this library or program, and then nothing else;
  *   3. one that the process has already (PyTorch's): two runtimes in one process crash;
  *   4. Python wheels: _rocm_sdk_core/lib, then torch/lib, in the site-packages around this library, around the

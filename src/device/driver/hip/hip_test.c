@@ -357,6 +357,21 @@ static void emulated_devices_say_so(void **state) {
 }
 ONE_TEST(emulated, emulated_devices_say_so)
 
+/* Asking for the emulator never ends at AMD's library, not even when that is in the process already. */
+static void emulation_needs_the_emulator(void **state) {
+  unsetenv("RDNA_HIP_LIBRARY");
+  setenv("RDNA_EMULATE", "gfx1100", 1);
+  assert_non_null(dlopen(HIP7, RTLD_NOW | RTLD_LOCAL));
+  rdna_driver_info info = probe(NULL);
+  if (info.library[0] != '\0') {
+    assert_non_null(strstr(info.library, "librdna_emulator.so"));
+  } else {
+    assert_int_equal(info.status, RDNA_UNAVAILABLE);
+    assert_non_null(strstr(info.message, "RDNA_EMULATE=gfx1100 asks for the emulator, but librdna_emulator.so"));
+  }
+}
+ONE_TEST(emulator_only, emulation_needs_the_emulator)
+
 /* ---- where the library is looked for ---------------------------------------------------------------------- */
 
 static char scratch[64];
@@ -536,6 +551,7 @@ int main(void) {
       {"an unknown layout", odd_layout},
       {"a wrong setting", wrong_setting},
       {"emulated", emulated},
+      {"emulated without a path", emulator_only},
       {"ROCM_PATH", rocm_path},
       {"Python wheels", wheels},
       {"a runtime in the process", loaded},
