@@ -17,9 +17,14 @@ int command_bench(int argc, char **argv) {
       {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(choice),
   };
-  const command_line line = {"rdna bench",
-                             "Measures the operators of a device, or with MODEL.gguf a model's prompt and decode rates.",
-                             "[MODEL.gguf]", 0, 1, options, 6};
+  const command_line line = {
+      "rdna bench",
+      "Measures the operators of a device, or with MODEL.gguf a model's prompt and decode rates.",
+      "[MODEL.gguf]",
+      0,
+      1,
+      options,
+      6};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
@@ -33,8 +38,8 @@ int command_bench(int argc, char **argv) {
                              : bench_operators(device, filter, rows);
   exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
   if (as_json && status == RDNA_OK)
-    exit_status = print_json(json_pack("{s:s, s:s, s:s, s:b, s:o}", "device", info->name, "driver", info->driver, "arch",
-                                       info->arch, "emulated", info->emulated, "results", rows));
+    exit_status = print_json(json_pack("{s:s, s:s, s:s, s:b, s:o}", "device", info->name, "driver", info->driver,
+                                       "arch", info->arch, "emulated", info->emulated, "results", rows));
   else
     json_decref(rows);
   rdna_device_release(device);

@@ -66,11 +66,11 @@ static void report(const rdna_llm_info *info, int prompt, int decode, const rate
   double rate = decode / r->decode_seconds;
   if (json) {
     json_array_append_new(
-        json, json_pack("{s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f}", "architecture", info->architecture,
-                        "prompt_tokens", prompt, "decode_tokens", decode, "parameters", (json_int_t)info->parameters,
-                        "weight_bytes_per_token", (json_int_t)info->bytes_per_token, "prompt_tokens_per_second",
-                        prompt / r->prompt_seconds, "decode_tokens_per_second", rate, "decode_gb_per_second",
-                        rate * (weights + cache) / 1e9));
+        json,
+        json_pack("{s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f}", "architecture", info->architecture, "prompt_tokens",
+                  prompt, "decode_tokens", decode, "parameters", (json_int_t)info->parameters, "weight_bytes_per_token",
+                  (json_int_t)info->bytes_per_token, "prompt_tokens_per_second", prompt / r->prompt_seconds,
+                  "decode_tokens_per_second", rate, "decode_gb_per_second", rate * (weights + cache) / 1e9));
     return;
   }
   char text[32];

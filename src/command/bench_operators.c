@@ -241,10 +241,10 @@ static rdna_status time_row(bench *b, double *out_seconds) {
 static void report(const bench *b, double s, json_t *json) {
   double gb = b->bytes / s / 1e9, gflop = b->flops / s / 1e9;
   if (json) {
-    json_array_append_new(json, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "op", b->row->name, "dtype",
-                                          rdna_dtype_name(b->row->dtype), "milliseconds", s * 1e3, "bytes", b->bytes,
-                                          "gb_per_second", gb, "share_of_copy", b->bytes / s / b->copy_rate,
-                                          "gflop_per_second", gflop));
+    json_array_append_new(
+        json, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f}", "op", b->row->name, "dtype",
+                        rdna_dtype_name(b->row->dtype), "milliseconds", s * 1e3, "bytes", b->bytes, "gb_per_second", gb,
+                        "share_of_copy", b->bytes / s / b->copy_rate, "gflop_per_second", gflop));
     return;
   }
   printf("%-20s %-5s %10.3f ms %9.1f GB/s %5.0f %% of copy", b->row->name, rdna_dtype_name(b->row->dtype), s * 1e3, gb,

@@ -27,13 +27,16 @@ typedef struct device_choice {
   const char *driver; /* "auto", "hip", … */
   const char *device; /* "", "1", or a whole name such as "cuda:1" */
 } device_choice;
-#define DEVICE_OPTIONS(choice)                                                                                   \
-  {"--driver", OPTION_CHOICE, &(choice).driver, "auto|hip|cuda|host|null", "which driver (auto: the first that " \
-                                                                           "has a device)",                      \
-   0, 0},                                                                                                        \
-  {                                                                                                              \
-    "--device", OPTION_TEXT, &(choice).device, "N", "which of its devices, or a whole name such as hip:1", 0, 0  \
-  }
+#define DEVICE_OPTIONS(choice)           \
+  {"--driver",                           \
+   OPTION_CHOICE,                        \
+   &(choice).driver,                     \
+   "auto|hip|cuda|host|null",            \
+   "which driver (auto: the first that " \
+   "has a device)",                      \
+   0,                                    \
+   0},                                   \
+      {"--device", OPTION_TEXT, &(choice).device, "N", "which of its devices, or a whole name such as hip:1", 0, 0}
 #define DEVICE_CHOICE_DEFAULT {"auto", ""}
 rdna_status open_chosen_device(const device_choice *choice, rdna_device **out_device);
 

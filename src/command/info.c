@@ -18,10 +18,10 @@ static int info_json(void) {
   for (int i = 0; i < rdna_driver_count(); i++) {
     rdna_driver_info driver;
     if (rdna_driver_get_info(i, &driver) != RDNA_OK) continue;
-    json_array_append_new(drivers, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "name", driver.name, "status",
-                                             rdna_status_name(driver.status), "message", driver.message, "library",
-                                             driver.library, "version", driver.version, "devices",
-                                             driver.device_count));
+    json_array_append_new(
+        drivers, json_pack("{s:s, s:s, s:s, s:s, s:s, s:i}", "name", driver.name, "status",
+                           rdna_status_name(driver.status), "message", driver.message, "library", driver.library,
+                           "version", driver.version, "devices", driver.device_count));
     for (int j = 0; j < driver.device_count; j++) {
       rdna_device_info device;
       if (rdna_device_describe(driver.name, j, &device) == RDNA_OK)
@@ -34,15 +34,17 @@ static int info_json(void) {
 static void print_device(const rdna_device_info *d) {
   char memory[32];
   printf("  %-4s:%d  %-12s %4d %-7s %10s  %s%s\n", d->driver, d->index, d->arch, d->compute_units,
-         strcmp(d->driver, "host") == 0 ? "threads" : strcmp(d->driver, "cuda") == 0 ? "SMs" : "CUs",
+         strcmp(d->driver, "host") == 0   ? "threads"
+         : strcmp(d->driver, "cuda") == 0 ? "SMs"
+                                          : "CUs",
          format_bytes((double)d->total_memory, memory), d->name, d->integrated ? ", integrated" : "");
 }
 
 int command_info(int argc, char **argv) {
   bool json = false;
   const option_row options[] = {{"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0}};
-  const command_line line = {"rdna info", "Shows the devices, the drivers, and why one is missing.", "", 0, 0, options,
-                             1};
+  const command_line line = {
+      "rdna info", "Shows the devices, the drivers, and why one is missing.", "", 0, 0, options, 1};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

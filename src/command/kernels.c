@@ -44,16 +44,16 @@ static rdna_status list_pack(listing *list, const rdna__pack *pack) {
     raw += entry->raw_size;
     if (list->extract[0]) RDNA_TRY(extract(pack, entry, list->extract));
     if (entries)
-      json_array_append_new(entries, json_pack("{s:s, s:I, s:I}", "name", entry->name, "bytes",
-                                               (json_int_t)entry->raw_size, "compressed",
-                                               (json_int_t)entry->compressed_size));
+      json_array_append_new(
+          entries, json_pack("{s:s, s:I, s:I}", "name", entry->name, "bytes", (json_int_t)entry->raw_size, "compressed",
+                             (json_int_t)entry->compressed_size));
   }
   list->packs++;
   list->bytes += rdna__pack_size(pack);
   if (list->json) {
-    json_array_append_new(list->json, json_pack("{s:s, s:s, s:I, s:o}", "target", rdna__pack_target(pack), "path",
-                                                rdna__pack_path(pack), "bytes", (json_int_t)rdna__pack_size(pack),
-                                                "code_objects", entries));
+    json_array_append_new(
+        list->json, json_pack("{s:s, s:s, s:I, s:o}", "target", rdna__pack_target(pack), "path", rdna__pack_path(pack),
+                              "bytes", (json_int_t)rdna__pack_size(pack), "code_objects", entries));
     return RDNA_OK;
   }
   printf("%-9s %3d code objects  %9s", rdna__pack_target(pack), rdna__pack_entry_count(pack),
@@ -97,11 +97,13 @@ int command_kernels(int argc, char **argv) {
   if (json) list.json = json_array();
   rdna_status status = rdna__loader_visit(visit, &list);
   if (status == RDNA_OK && list.packs == 0)
-    status = list.target[0] ? rdna__fail(RDNA_NOT_FOUND, "there is no pack for '%s'; rdna kernels lists those that "
-                                                         "there are",
+    status = list.target[0] ? rdna__fail(RDNA_NOT_FOUND,
+                                         "there is no pack for '%s'; rdna kernels lists those that "
+                                         "there are",
                                          list.target)
-                            : rdna__fail(RDNA_NOT_FOUND, "there are no kernel packs; build them, or name their folder "
-                                                         "in RDNA_KERNEL_PATH");
+                            : rdna__fail(RDNA_NOT_FOUND,
+                                         "there are no kernel packs; build them, or name their folder "
+                                         "in RDNA_KERNEL_PATH");
   if (status != RDNA_OK) {
     json_decref(list.json);
     return fail_with_status();

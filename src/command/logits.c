@@ -58,8 +58,8 @@ int command_logits(int argc, char **argv) {
       {"--batch", OPTION_INTEGER, &batch, "N", "most tokens in one pass (512)", 1, 65536},
       DEVICE_OPTIONS(choice),
   };
-  const command_line line = {"rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf", 1,
-                             1, options, 6};
+  const command_line line = {
+      "rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf", 1, 1, options, 6};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

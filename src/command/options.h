@@ -10,7 +10,7 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef enum option_kind { OPTION_FLAG, OPTION_INTEGER, OPTION_NUMBER, OPTION_TEXT, OPTION_CHOICE } option_kind;
 
 typedef struct option_row {
-  const char *name;     /* "--max-tokens" */
+  const char *name; /* "--max-tokens" */
   option_kind kind;
   void *target;         /* bool *, int64_t *, double *, const char ** */
   const char *argument; /* what --help calls the value; the choices "a|b|c" of a CHOICE; NULL for a FLAG */

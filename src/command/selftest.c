@@ -19,9 +19,9 @@ static json_t *report_json(const rdna_device_info *device, const rdna__selftest_
   json_t *kernels = json_array();
   for (int i = 0; i < report->kernel_count; i++) {
     const rdna__selftest_kernel *k = &report->kernels[i];
-    json_array_append_new(kernels, json_pack("{s:s, s:s, s:b, s:i, s:f, s:s}", "name", k->name, "family", k->family,
-                                             "passed", k->passed, "cases", k->cases, "worst", k->worst, "message",
-                                             k->message));
+    json_array_append_new(
+        kernels, json_pack("{s:s, s:s, s:b, s:i, s:f, s:s}", "name", k->name, "family", k->family, "passed", k->passed,
+                           "cases", k->cases, "worst", k->worst, "message", k->message));
   }
   return json_pack("{s:s, s:{s:s, s:s, s:s, s:b, s:I, s:i, s:i, s:i, s:I, s:s, s:s}, s:s, s:i, s:i, s:I, s:o}",
                    "rdna_version", RDNA_VERSION, "device", "name", device->name, "driver", device->driver, "arch",
@@ -75,8 +75,8 @@ int command_selftest(int argc, char **argv) {
       {"--json", OPTION_FLAG, &json, NULL, "print the whole report as JSON, to keep or send in", 0, 0},
       DEVICE_OPTIONS(choice),
   };
-  const command_line line = {"rdna selftest", "Compares every kernel on a device with its twin on the host.", "", 0, 0,
-                             options, 6};
+  const command_line line = {
+      "rdna selftest", "Compares every kernel on a device with its twin on the host.", "", 0, 0, options, 6};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

@@ -29,7 +29,8 @@ static rdna_status read_all(const char *path, char **out_data, size_t *out_size)
     size += got;
     if (got == 0) break;
   }
-  if (status == RDNA_OK && ferror(file)) status = rdna__fail(RDNA_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
+  if (status == RDNA_OK && ferror(file))
+    status = rdna__fail(RDNA_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
   if (file != stdin) fclose(file);
   if (status != RDNA_OK) {
     free(data);
@@ -42,8 +43,8 @@ static rdna_status read_all(const char *path, char **out_data, size_t *out_size)
 
 static rdna_status tokenize(const rdna_gguf *file, const char *path, bool bos, bool special, rdna_tokens *tokens) {
   rdna_tokenizer *tokenizer;
-  char *text;
-  size_t size;
+  char *text = NULL;
+  size_t size = 0;
   RDNA_TRY(rdna_tokenizer_open(file, &tokenizer));
   rdna_status status = read_all(path, &text, &size);
   if (status == RDNA_OK) {
