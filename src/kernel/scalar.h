@@ -144,10 +144,14 @@ RDNA_SCALAR float scalar_reduce_large_angle_(float x, uint32_t *quadrant) {
   uint64_t t0 = ((w0 << 32 | w1) << shift) >> 32;
   uint64_t t1 = ((w1 << 32 | w2) << shift) >> 32;
   uint64_t t2 = ((w2 << 32 | w3) << shift) >> 32;
-  uint64_t low = mantissa * t1 + ((mantissa * t2) >> 32);
-  uint64_t turn = ((mantissa * t0) << 32) + low; /* 2 bits of quadrant, 62 of fraction */
+  uint64_t below = mantissa * t1 + ((mantissa * t2) >> 32);
+  uint64_t turn = ((mantissa * t0) << 32) + below; /* 2 bits of quadrant, 62 of fraction */
   *quadrant = (uint32_t)((turn + 0x2000000000000000u) >> 62);
-  float r = (float)(int64_t)(turn << 2) * 0x1.921fb6p-64f;
+  int64_t part = (int64_t)(turn << 2) >> 1; /* of a quarter turn, in units of 2^-63 */
+  float high = (float)part, low = (float)(part - (int64_t)high);
+  float product = high * 0x1.921fb6p-63f;
+  float lost = scalar_fma(high, 0x1.921fb6p-63f, -product) + scalar_fma(high, -0x1.777a5cp-88f, low * 0x1.921fb6p-63f);
+  float r = product + lost;
   if (x < 0.0f) {
     *quadrant = 0u - *quadrant;
     r = -r;
@@ -210,7 +214,7 @@ RDNA_SCALAR float scalar_tanh(float x) {
   p = scalar_fma(p, z, -0x1.555554p-2f);
   float small = scalar_fma(p, z * x, x);
   float large = 1.0f - 2.0f / (scalar_exp(2.0f * scalar_abs(x)) + 1.0f);
-  return scalar_abs(x) < 0.6f ? small : scalar_copysign(large, x);
+  return scalar_copysign(scalar_abs(x) < 0.6f ? small : large, x);
 }
 
 /* erf(x) = x + x P(x^2) below 0.93; 1 - exp(Q(x)) above, Q being log(erfc(x)). */
