@@ -1,0 +1,268 @@
+#include "rdna/op/gemm.h"
+#include "math/operand_test.h"
+
+typedef struct problem {
+  rdna_dtype a, b, c;
+  int64_t m, n, k, batch;      /* batch 0: tensors of rank 2 */
+  bool a_turned, b_turned;     /* stored as (k, m), (n, k) */
+  int64_t gap_a, gap_b, gap_c; /* values between rows */
+  int64_t offset;              /* values before all data */
+  bool one_b;                  /* the same B for the whole batch */
+  bool with_bias;
+  float alpha, beta;
+} problem;
+
+static operand make_matrix(rdna_dtype dtype, const problem *p, int64_t rows, int64_t columns, bool turned, int64_t gap,
+                           bool shared) {
+  int64_t ld = (turned ? rows : columns) + gap;
+  int64_t shape[3] = {p->batch, rows, columns};
+  int64_t stride[3] = {shared ? 0 : ld * (turned ? columns : rows), turned ? 1 : ld, turned ? ld : 1};
+  return p->batch ? operand_make(dtype, 3, shape, stride, p->offset)
+                  : operand_make(dtype, 2, shape + 1, stride + 1, p->offset);
+}
+
+static int64_t index_of(const operand *o, int64_t batch, int64_t i, int64_t j) {
+  const int64_t *stride = &o->tensor.stride[o->tensor.rank - 2];
+  return (o->tensor.rank == 3 ? batch * o->tensor.stride[0] : 0) + i * stride[0] + j * stride[1];
+}
+
+/* The sum in double. k products summed in f32 in any order are off by at most k roundings of the sum of magnitudes;
+ * alpha, beta and the bias add a few. */
+static void compare(const problem *p, const operand *a, const operand *b, const operand *bias, const double *old_c,
+                    const operand *c, int64_t batch, int64_t i, int64_t j) {
+  double sum = 0, magnitude = 0;
+  for (int64_t q = 0; q < p->k; q++) {
+    double v = operand_get(a, index_of(a, batch, i, q)) * operand_get(b, index_of(b, batch, q, j));
+    sum += v;
+    magnitude += fabs(v);
+  }
+  int64_t at = index_of(c, batch, i, j);
+  double old = p->beta == 0 ? 0 : (double)p->beta * old_c[at], added = bias ? operand_get(bias, j) : 0;
+  double scale = fabs((double)p->alpha) * magnitude;
+  double error = 0x1p-24 * ((double)(p->k + 2) * scale + 4 * (scale + fabs(old) + fabs(added)));
+  assert_close(p->c, operand_get(c, at), (double)p->alpha * sum + old + added, error, "gemm", at);
+}
+
+static void check(problem p) {
+  operand a = make_matrix(p.a, &p, p.m, p.k, p.a_turned, p.gap_a, false);
+  operand b = make_matrix(p.b, &p, p.k, p.n, p.b_turned, p.gap_b, p.one_b);
+  operand c = make_matrix(p.c, &p, p.m, p.n, false, p.gap_c, false);
+  operand bias = operand_make(p.c, 1, &p.n, NULL, p.offset);
+  operand_fill(&a, 1);
+  operand_fill(&b, 1);
+  operand_fill(&bias, 1);
+  if (p.beta == 0)
+    operand_upload(&c); /* NaN, which may not be read */
+  else
+    operand_fill(&c, 1);
+  double *old_c = malloc((size_t)(operand_span(&c) + 1) * sizeof *old_c);
+  assert_non_null(old_c);
+  for (int64_t i = 0; i < operand_span(&c); i++) old_c[i] = operand_get(&c, i);
+
+  assert_ok(rdna_op_gemm(stream, p.alpha, &a.tensor, &b.tensor, p.beta, p.with_bias ? &bias.tensor : NULL, &c.tensor));
+  operand_download(&c);
+  for (int64_t batch = 0; batch < (p.batch ? p.batch : 1); batch++)
+    for (int64_t i = 0; i < p.m; i++) {
+      for (int64_t j = 0; j < p.n; j++) compare(&p, &a, &b, p.with_bias ? &bias : NULL, old_c, &c, batch, i, j);
+      if (p.beta == 0 && i + 1 < p.m)
+        for (int64_t j = 0; j < p.gap_c; j++) assert_true(operand_is_poison(&c, index_of(&c, batch, i, p.n + j)));
+    }
+  free(old_c);
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&c);
+  operand_free(&bias);
+}
+
+static const rdna_dtype types[][3] = {{RDNA_F32, RDNA_F32, RDNA_F32},  {RDNA_F32, RDNA_F16, RDNA_F32},
+                                      {RDNA_F32, RDNA_BF16, RDNA_F32}, {RDNA_F16, RDNA_F16, RDNA_F16},
+                                      {RDNA_F16, RDNA_F16, RDNA_F32},  {RDNA_BF16, RDNA_BF16, RDNA_BF16},
+                                      {RDNA_BF16, RDNA_BF16, RDNA_F32}};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+/* Every type in every layout, with and without each extra. Shapes lie on and beside the edges of tiles of 64 and 128,
+ * and of blocks of 144, 192 and 256 values. */
+static void all_types_and_layouts(void **state) {
+  static const int64_t shapes[][3] = {{1, 1, 1}, {5, 7, 3}, {64, 64, 16}, {65, 33, 40}, {130, 140, 70}};
+  int number = 0;
+  for (int t = 0; t < TYPES; t++) {
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+      for (int layout = 0; layout < 4; layout++, number++) {
+        problem p = {.a = types[t][0], .b = types[t][1], .c = types[t][2], .alpha = 1};
+        p.m = shapes[s][0], p.n = shapes[s][1], p.k = shapes[s][2];
+        p.a_turned = layout & 1, p.b_turned = layout & 2;
+        p.with_bias = number % 2;
+        if (number % 3 == 1) p.beta = 0.75f, p.alpha = -1.5f;
+        if (number % 3 == 2) p.gap_a = 3, p.gap_b = 5, p.gap_c = 1, p.offset = 1;
+        check(p);
+      }
+    }
+  }
+}
+
+static void larger_than_any_block(void **state) {
+  check((problem){.m = 150, .n = 400, .k = 600, .alpha = 1});
+  check((problem){.m = 150, .n = 400, .k = 600, .alpha = 1, .a_turned = true, .b_turned = true, .beta = 1});
+  check((problem){.b = RDNA_BF16, .m = 12, .n = 200, .k = 1025, .alpha = 1, .b_turned = true, .with_bias = true});
+}
+
+/* The kernels that read B once: up to 8 rows, at and beside what a step of the loop takes. */
+static void few_rows(void **state) {
+  static const int64_t ks[] = {1, 8, 15, 256, 1003, 4096};
+  for (int t = 0; t < TYPES; t++) {
+    for (int64_t m = 1; m <= 9; m++) {
+      problem p = {.a = types[t][0], .b = types[t][1], .c = types[t][2], .b_turned = true, .alpha = 1, .m = m};
+      p.n = 1 + (m * 7 + t) % 40;
+      p.k = ks[(m + t) % 6];
+      /* rows at multiples of 16 bytes, or the kernels for any shape run */
+      p.gap_a = p.gap_b = m % 4 == 3 ? 1 : (8 - p.k % 8) % 8;
+      p.gap_c = m % 3;
+      p.with_bias = m % 2;
+      if (m % 3 == 0) p.beta = 1, p.alpha = 0.5f;
+      check(p);
+    }
+  }
+}
+
+static void batches(void **state) {
+  problem p = {.m = 17, .n = 21, .k = 19, .batch = 3, .alpha = 1, .gap_c = 2};
+  check(p);
+  p.one_b = true, p.b_turned = true, p.a = p.b = RDNA_F16;
+  check(p);
+  p.m = 1, p.one_b = false, p.beta = 1;
+  check(p);
+}
+
+/* More matrices than one launch may count. */
+static void many_matrices(void **state) {
+  if (rdna_device_get_info(device)->emulated)
+    return; /* it interprets each of 65,540 groups: minutes for one addition */
+  check((problem){.m = 1, .n = 2, .k = 3, .batch = 65540, .alpha = 1});
+}
+
+static void nothing_to_sum(void **state) {
+  check((problem){.m = 3, .n = 5, .k = 0, .alpha = 1, .beta = 0.5f, .with_bias = true});
+  check((problem){.m = 3, .n = 5, .k = 0, .alpha = 1});
+  check((problem){.m = 1, .n = 5, .k = 0, .alpha = 1, .b_turned = true, .with_bias = true});
+  check((problem){.m = 0, .n = 5, .k = 4, .alpha = 1});
+  check((problem){.m = 3, .n = 0, .k = 4, .alpha = 1});
+  check((problem){.m = 3, .n = 2, .k = 4, .alpha = 1, .batch = 0});
+}
+
+static void nan_stays_in_its_row(void **state) {
+  enum { M = 20, N = 30, K = 40 };
+  operand a = operand_make(RDNA_F32, 2, (int64_t[]){M, K}, NULL, 0);
+  operand b = operand_make(RDNA_F32, 2, (int64_t[]){K, N}, NULL, 0);
+  operand c = operand_make(RDNA_F32, 2, (int64_t[]){M, N}, NULL, 0);
+  operand_fill(&a, 1);
+  operand_fill(&b, 1);
+  operand_set(&a, 7 * K + 3, (double)NAN);
+  operand_set(&a, 9 * K + 3, (double)INFINITY);
+  operand_upload(&a);
+  operand_upload(&c);
+  assert_ok(rdna_op_gemm(stream, 1, &a.tensor, &b.tensor, 0, NULL, &c.tensor));
+  operand_download(&c);
+  for (int64_t i = 0; i < M * N; i++) {
+    double v = operand_get(&c, i);
+    if (i / N == 7)
+      assert_true(isnan(v));
+    else if (i / N == 9)
+      assert_true(isinf(v) && (v > 0) == (operand_get(&b, 3 * N + i % N) > 0));
+    else
+      assert_true(isfinite(v));
+  }
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&c);
+}
+
+static void refuses(void **state) {
+  float memory[64];
+  int64_t two_three[] = {2, 3}, three_four[] = {3, 4}, two_four[] = {2, 4};
+  rdna_tensor a = rdna_tensor_contiguous(memory, RDNA_F32, 2, two_three);
+  rdna_tensor b = rdna_tensor_contiguous(memory + 8, RDNA_F32, 2, three_four);
+  rdna_tensor c = rdna_tensor_contiguous(memory + 24, RDNA_F32, 2, two_four);
+#define REFUSED(code, text, other) assert_refused(rdna_op_gemm(stream, 1, &ta, &tb, 0, NULL, &tc), code, text, other)
+#define CASE rdna_tensor ta = a, tb = b, tc = c
+  {
+    CASE;
+    tb.shape[0] = 5;
+    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "b is f32 (5, 4)");
+  }
+  {
+    CASE;
+    tc.shape[0] = 3;
+    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "c is f32 (3, 4)");
+  }
+  {
+    CASE;
+    tc.shape[1] = 5;
+    REFUSED(RDNA_INVALID_ARGUMENT, "b is f32 (3, 4)", "c is f32 (2, 5)");
+  }
+  {
+    CASE;
+    ta.data = NULL;
+    REFUSED(RDNA_INVALID_ARGUMENT, "gemm: a", "NULL");
+  }
+  {
+    CASE;
+    tc.data = memory + 10;
+    REFUSED(RDNA_INVALID_ARGUMENT, "c at", "overlap");
+  }
+  {
+    CASE;
+    tc.stride[0] = 3;
+    REFUSED(RDNA_INVALID_ARGUMENT, "c is f32 (2, 4)", "rows 3");
+  }
+  {
+    CASE;
+    tc.stride[0] = 1, tc.stride[1] = 2;
+    REFUSED(RDNA_UNSUPPORTED, "c is f32 (2, 4)", "last stride of 2");
+  }
+  {
+    CASE;
+    ta.stride[0] = 6, ta.stride[1] = 2;
+    REFUSED(RDNA_UNSUPPORTED, "a is f32 (2, 3)", "strides 6 and 2");
+  }
+  {
+    CASE;
+    ta.rank = 1;
+    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2)", "rank 1");
+  }
+  {
+    CASE;
+    ta.dtype = RDNA_F16;
+    REFUSED(RDNA_UNSUPPORTED, "f16 times f32", "into f32");
+  }
+  {
+    CASE;
+    ta.dtype = RDNA_I32;
+    REFUSED(RDNA_UNSUPPORTED, "a is i32", "f16");
+  }
+  int64_t batched[] = {2, 2, 3};
+  {
+    CASE;
+    ta = rdna_tensor_contiguous(memory, RDNA_F32, 3, batched);
+    REFUSED(RDNA_INVALID_ARGUMENT, "(2, 2, 3)", "ranks");
+  }
+  int64_t three = 3;
+  rdna_tensor bias = rdna_tensor_contiguous(memory + 60, RDNA_F32, 1, &three);
+  assert_refused(rdna_op_gemm(stream, 1, &a, &b, 0, &bias, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "4");
+  assert_refused(rdna_op_gemm(NULL, 1, &a, &b, 0, NULL, &c), RDNA_INVALID_ARGUMENT, "gemm", "stream is NULL");
+#undef REFUSED
+#undef CASE
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(all_types_and_layouts),
+      cmocka_unit_test(larger_than_any_block),
+      cmocka_unit_test(few_rows),
+      cmocka_unit_test(batches),
+      cmocka_unit_test(many_matrices),
+      cmocka_unit_test(nothing_to_sum),
+      cmocka_unit_test(nan_stays_in_its_row),
+      cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}

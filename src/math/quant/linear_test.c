@@ -1,0 +1,228 @@
+#include "rdna/op/linear.h"
+
+#include "math/gemm/gemm_case.h"
+#include "math/operand_test.h"
+#include "math/quant/blocks_test.h"
+
+typedef struct layer {
+  rdna_dtype x, weight, out;
+  int64_t m, n, k;
+  int64_t x_gap, out_gap; /* values between rows */
+  bool with_bias, add;
+} layer;
+
+static bool is_quantized(rdna_dtype dtype) { return rdna_dtype_block_values(dtype) > 1; }
+
+static double weight_value(const layer *l, const operand *weight, int64_t i) {
+  return is_quantized(l->weight) ? test_quant_value(l->weight, weight->host, i, NULL) : operand_get(weight, i);
+}
+
+static void compare(const layer *l, const operand *x, const operand *weight, const operand *bias, const operand *before,
+                    const operand *out) {
+  for (int64_t i = 0; i < l->m; i++) {
+    for (int64_t j = 0; j < l->n; j++) {
+      double sum = 0, magnitude = 0;
+      for (int64_t p = 0; p < l->k; p++) {
+        double w = weight_value(l, weight, j * l->k + p), v = operand_get(x, i * (l->k + l->x_gap) + p) * w;
+        sum += v;
+        magnitude += fabs(v);
+      }
+      int64_t at = i * (l->n + l->out_gap) + j;
+      double added = (bias ? operand_get(bias, j) : 0) + (l->add ? operand_get(before, at) : 0);
+      /* k roundings of the sum in f32, and as many again of at most 2^-23 of quants of one sign: a weight of q4_K is
+       * a difference, rounded at the size of its product, which is up to about 4 here */
+      double error = 0x1p-24 * ((double)(l->k + 4) * magnitude + 4 * fabs(added) + 4 * fabs(sum));
+      if (is_quantized(l->weight)) error += 0x1p-24 * 4 * (double)l->k * 4;
+      assert_close(l->out, operand_get(out, at), sum + added, error, rdna_dtype_name(l->weight), at);
+    }
+  }
+}
+
+static void check(layer l) {
+  int64_t weight_shape[] = {l.n, l.k}, weight_bytes = (int64_t)rdna_dtype_bytes(l.weight, l.n * l.k);
+  int64_t x_stride[] = {l.k + l.x_gap, 1}, out_stride[] = {l.n + l.out_gap, 1};
+  operand x = operand_make(l.x, 2, (int64_t[]){l.m, l.k}, x_stride, 0);
+  operand out = operand_make(l.out, 2, (int64_t[]){l.m, l.n}, out_stride, 0);
+  operand before = operand_make(l.out, 2, (int64_t[]){l.m, l.n}, out_stride, 0);
+  operand bias = operand_make(l.out, 1, &l.n, NULL, 0);
+  operand weight = is_quantized(l.weight) ? operand_make(RDNA_U8, 1, &weight_bytes, NULL, 0)
+                                          : operand_make(l.weight, 2, weight_shape, NULL, 0);
+  rdna_tensor weight_tensor = rdna_tensor_contiguous(weight.tensor.data, l.weight, 2, weight_shape);
+  operand_fill(&x, 1);
+  operand_fill(&bias, 1);
+  if (is_quantized(l.weight)) {
+    rdna__fill_blocks(&random_state, l.weight, weight.host, l.n * l.k);
+    operand_upload(&weight);
+  } else {
+    operand_fill(&weight, 1);
+  }
+  if (l.add)
+    operand_fill(&out, 1);
+  else
+    operand_upload(&out);
+  if (out.bytes > 0) memcpy(before.host, out.host, out.bytes);
+  const rdna_tensor *bias_tensor = l.with_bias ? &bias.tensor : NULL;
+  assert_ok(l.add ? rdna_op_linear_add(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor)
+                  : rdna_op_linear(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor));
+  operand_download(&out);
+  compare(&l, &x, &weight, l.with_bias ? &bias : NULL, &before, &out);
+  operand_free(&x);
+  operand_free(&out);
+  operand_free(&before);
+  operand_free(&bias);
+  operand_free(&weight);
+}
+
+static const rdna_dtype weights[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_Q8_0, RDNA_Q4_0, RDNA_Q4_K, RDNA_Q6_K};
+
+/* One row and a few take kernels that read the weights once, more rows those with tiles, and rows of x that are not
+ * at multiples of 16 bytes the latter too. */
+static void any_weight_and_row_count(void **state) {
+  static const int64_t rows[] = {1, 2, 4, 5, 8, 9, 70, 150};
+  for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+      layer l = {.weight = weights[w], .m = rows[r], .n = rows[r] > 8 ? 131 : 37, .k = 512};
+      l.with_bias = r % 2;
+      l.add = r % 3 == 1;
+      l.x_gap = r % 4 == 2 ? 1 : r % 4 == 3 ? 4 : 0;
+      l.out_gap = r % 3;
+      check(l);
+    }
+  }
+}
+
+static void long_and_short_rows(void **state) {
+  for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
+    int64_t block = rdna_dtype_block_values(weights[w]);
+    check((layer){.weight = weights[w], .m = 1, .n = 5, .k = 256 * 19});
+    check((layer){.weight = weights[w], .m = 3, .n = 6, .k = block});
+    check((layer){.weight = weights[w], .m = 20, .n = 3, .k = block, .x_gap = 3});
+    check((layer){.weight = weights[w], .m = 2, .n = 3, .k = 0, .with_bias = true});
+    check((layer){.weight = weights[w], .m = 0, .n = 3, .k = block});
+    check((layer){.weight = weights[w], .m = 2, .n = 0, .k = block});
+  }
+}
+
+static void activations_of_16_bits(void **state) {
+  for (int64_t m = 1; m <= 16; m += 5) {
+    check((layer){.x = RDNA_F16, .weight = RDNA_F16, .out = RDNA_F16, .m = m, .n = 20, .k = 104, .with_bias = true});
+    check((layer){.x = RDNA_BF16, .weight = RDNA_BF16, .out = RDNA_BF16, .m = m, .n = 20, .k = 104, .add = true});
+    check((layer){.x = RDNA_BF16, .weight = RDNA_BF16, .out = RDNA_F32, .m = m, .n = 20, .k = 33});
+  }
+}
+
+/* Leading dimensions fold into rows, and a vector is one row. */
+static void any_rank(void **state) {
+  float x[2 * 3 * 32], weight[4 * 32], got[2 * 3 * 4];
+  for (int i = 0; i < 2 * 3 * 32; i++) x[i] = (float)(i % 7);
+  for (int i = 0; i < 4 * 32; i++) weight[i] = (float)(i % 5 - 2);
+  for (int rank = 1; rank <= 3; rank += 2) {
+    int64_t rows = rank == 3 ? 6 : 1, shape[] = {2, 3, 32}, out_shape[] = {2, 3, 4};
+    operand ox = operand_make(RDNA_F32, rank, shape + 3 - rank, NULL, 0);
+    operand ow = operand_make(RDNA_F32, 2, (int64_t[]){4, 32}, NULL, 0);
+    operand oo = operand_make(RDNA_F32, rank, out_shape + 3 - rank, NULL, 0);
+    memcpy(ox.host, x, ox.bytes);
+    memcpy(ow.host, weight, ow.bytes);
+    operand_upload(&ox);
+    operand_upload(&ow);
+    operand_upload(&oo);
+    assert_ok(rdna_op_linear(stream, &ox.tensor, &ow.tensor, NULL, &oo.tensor));
+    operand_download(&oo);
+    memcpy(got, oo.host, oo.bytes);
+    for (int64_t i = 0; i < rows * 4; i++) {
+      float want = 0; /* small integers: exact */
+      for (int64_t p = 0; p < 32; p++) want += x[i / 4 * 32 + p] * weight[i % 4 * 32 + p];
+      assert_true(got[i] == want);
+    }
+    operand_free(&ox);
+    operand_free(&ow);
+    operand_free(&oo);
+  }
+}
+
+static void refuses(void **state) {
+  _Alignas(64) uint8_t memory[8192];
+  int64_t x_shape[] = {2, 64}, weight_shape[] = {3, 64}, out_shape[] = {2, 3}, three = 3;
+  rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 2, x_shape);
+  rdna_tensor weight = rdna_tensor_contiguous(memory + 1024, RDNA_Q8_0, 2, weight_shape);
+  rdna_tensor out = rdna_tensor_contiguous(memory + 4096, RDNA_F32, 2, out_shape);
+#define REFUSED(code, text, other) assert_refused(rdna_op_linear(stream, &tx, &tw, NULL, &to), code, text, other)
+#define CASE rdna_tensor tx = x, tw = weight, to = out
+  {
+    CASE;
+    tw.dtype = RDNA_Q4_K;
+    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q4_K (3, 64)", "256");
+  }
+  {
+    CASE;
+    tx.shape[1] = 32;
+    REFUSED(RDNA_INVALID_ARGUMENT, "x is f32 (2, 32)", "weight is q8_0 (3, 64)");
+  }
+  {
+    CASE;
+    to.shape[1] = 4;
+    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q8_0 (3, 64)", "out is f32 (2, 4)");
+  }
+  {
+    CASE;
+    to.shape[0] = 1;
+    REFUSED(RDNA_INVALID_ARGUMENT, "x is f32 (2, 64)", "out is f32 (1, 3)");
+  }
+  {
+    CASE;
+    tw.data = NULL;
+    REFUSED(RDNA_INVALID_ARGUMENT, "linear: weight", "NULL");
+  }
+  {
+    CASE;
+    tw.data = memory + 1025;
+    REFUSED(RDNA_UNSUPPORTED, "linear: weight", "multiple of 2");
+  }
+  {
+    CASE;
+    tw.stride[0] = 96;
+    REFUSED(RDNA_UNSUPPORTED, "linear: weight", "contiguous");
+  }
+  {
+    CASE;
+    to.data = memory + 1024 + 64;
+    REFUSED(RDNA_INVALID_ARGUMENT, "out at", "overlap");
+  }
+  {
+    CASE;
+    to.data = memory + 256;
+    REFUSED(RDNA_INVALID_ARGUMENT, "out at", "overlap");
+  }
+  {
+    CASE;
+    tx.dtype = RDNA_F16;
+    REFUSED(RDNA_UNSUPPORTED, "f16 times q8_0", "into f32");
+  }
+  {
+    CASE;
+    tw.dtype = RDNA_I8;
+    REFUSED(RDNA_UNSUPPORTED, "weight is i8", "f16");
+  }
+  {
+    CASE;
+    tw.rank = 1;
+    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q8_0 (3)", "2");
+  }
+  rdna_tensor bias = rdna_tensor_contiguous(memory + 8000, RDNA_F16, 1, &three);
+  assert_refused(rdna_op_linear(stream, &x, &weight, &bias, &out), RDNA_INVALID_ARGUMENT, "bias is f16", "f32");
+  assert_refused(rdna_op_linear_add(stream, &x, &weight, NULL, NULL), RDNA_INVALID_ARGUMENT, "linear_add",
+                 "out is NULL");
+#undef REFUSED
+#undef CASE
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(any_weight_and_row_count),
+      cmocka_unit_test(long_and_short_rows),
+      cmocka_unit_test(activations_of_16_bits),
+      cmocka_unit_test(any_rank),
+      cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,140 @@
+#include "rdna/op/quant.h"
+
+#include "math/gemm/gemm_case.h"
+#include "math/operand_test.h"
+#include "math/quant/blocks_test.h"
+
+/* Blocks of |count| values on the device, with poison before and after. */
+typedef struct packed {
+  rdna_tensor tensor;
+  operand bytes;
+} packed;
+
+static packed packed_make(rdna_dtype format, int rank, const int64_t *shape) {
+  packed p = {.tensor = rdna_tensor_contiguous(NULL, format, rank, shape)};
+  int64_t bytes = (int64_t)rdna_dtype_bytes(format, rdna_tensor_count(&p.tensor));
+  p.bytes = operand_make(RDNA_U8, 1, &bytes, NULL, 0);
+  p.tensor.data = p.bytes.tensor.data;
+  return p;
+}
+
+static void check_dequantize(rdna_dtype format, rdna_dtype dtype, int64_t rows, int64_t blocks) {
+  int64_t shape[] = {rows, blocks * rdna_dtype_block_values(format)}, count = shape[0] * shape[1];
+  packed p = packed_make(format, 2, shape);
+  operand out = operand_make(dtype, 2, shape, NULL, 0);
+  rdna__fill_blocks(&random_state, format, p.bytes.host, count);
+  operand_upload(&p.bytes);
+  operand_upload(&out);
+  assert_ok(rdna_op_dequantize(stream, &p.tensor, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < count; i++) {
+    double product, want = test_quant_value(format, p.bytes.host, i, &product);
+    /* the product is rounded to f32, and what is left of it after the minimum once more */
+    double error = 0x1p-24 * (product + fabs(want));
+    assert_close(dtype, operand_get(&out, i), want, error, rdna_dtype_name(format), i);
+  }
+  operand_free(&p.bytes);
+  operand_free(&out);
+}
+
+static void dequantizes(void **state) {
+  for (int f = 0; f < 4; f++) {
+    for (int dtype = RDNA_F32; dtype <= RDNA_F16; dtype++) {
+      check_dequantize(test_formats[f], (rdna_dtype)dtype, 1, 1);
+      check_dequantize(test_formats[f], (rdna_dtype)dtype, 3, 7);
+      check_dequantize(test_formats[f], (rdna_dtype)dtype, 5, 133);
+      check_dequantize(test_formats[f], (rdna_dtype)dtype, 0, 2);
+    }
+  }
+}
+
+/* The scale is max |x| / 127 in f16; every value then is the nearest multiple of the unrounded scale. */
+static void quantizes(void **state) {
+  enum { BLOCKS = 71 };
+  int64_t count = BLOCKS * 32;
+  operand x = operand_make(RDNA_F32, 1, &count, NULL, 0);
+  packed p = packed_make(RDNA_Q8_0, 1, &count);
+  operand_fill(&x, 1);
+  for (int i = 0; i < 32; i++) {
+    operand_set(&x, i, 0);
+    operand_set(&x, 32 + i, i == 5 ? -127 : i - 15.5); /* ties, which go away from zero */
+    operand_set(&x, 64 + i, operand_get(&x, 64 + i) * 1e-6);
+  }
+  operand_upload(&x);
+  operand_upload(&p.bytes);
+  assert_ok(rdna_op_quantize(stream, &x.tensor, &p.tensor));
+  operand_download(&p.bytes);
+  for (int64_t b = 0; b < BLOCKS; b++) {
+    const uint8_t *block = p.bytes.host + b * 34;
+    double largest = 0;
+    for (int i = 0; i < 32; i++) largest = fmax(largest, fabs(operand_get(&x, b * 32 + i)));
+    double d = test_half(block);
+    assert_true(fabs(d - largest / 127) <= half_step(RDNA_F16, largest / 127) * (1 + 0x1p-12));
+    for (int i = 0; i < 32; i++) {
+      double exact = largest > 0 ? operand_get(&x, b * 32 + i) / (largest / 127) : 0;
+      /* 127 scaled by three f32 roundings */
+      assert_true(fabs((int8_t)block[2 + i] - exact) <= 0.5 + 127 * 3 * 0x1p-24);
+    }
+  }
+  const int8_t *ties = (const int8_t *)p.bytes.host + 34 + 2;
+  for (int i = 0; i < 32; i++) assert_int_equal(ties[i], i == 5 ? -127 : i < 16 ? i - 16 : i - 15);
+  operand_free(&x);
+  operand_free(&p.bytes);
+}
+
+/* A value comes back within half a scale, and quantizing it again gives the same bytes. */
+static void goes_there_and_back(void **state) {
+  int64_t count = 32 * 50;
+  operand x = operand_make(RDNA_F32, 1, &count, NULL, 0), back = operand_make(RDNA_F32, 1, &count, NULL, 0);
+  packed p = packed_make(RDNA_Q8_0, 1, &count);
+  operand_fill(&x, 3);
+  operand_upload(&p.bytes);
+  operand_upload(&back);
+  assert_ok(rdna_op_quantize(stream, &x.tensor, &p.tensor));
+  assert_ok(rdna_op_dequantize(stream, &p.tensor, &back.tensor));
+  operand_download(&p.bytes);
+  operand_download(&back);
+  for (int64_t i = 0; i < count; i++) {
+    double d = test_half(p.bytes.host + i / 32 * 34);
+    /* half a step, and the rounding of the scale to 11 bits times 127 */
+    assert_true(fabs(operand_get(&x, i) - operand_get(&back, i)) <= d * (0.5 + 127 * 0x1p-11));
+  }
+  operand_free(&x);
+  operand_free(&back);
+  operand_free(&p.bytes);
+}
+
+static void refuses(void **state) {
+  _Alignas(64) uint8_t memory[4096];
+  float *values = (float *)(void *)(memory + 2048);
+  int64_t count = 256, odd = 100, other = 512;
+  rdna_tensor blocks = rdna_tensor_contiguous(memory, RDNA_Q4_K, 1, &count);
+  rdna_tensor out = rdna_tensor_contiguous(values, RDNA_F32, 1, &count);
+  rdna_tensor t = rdna_tensor_contiguous(memory, RDNA_Q8_0, 1, &odd);
+  assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_INVALID_ARGUMENT, "q8_0 (100)", "32");
+  t = rdna_tensor_contiguous(values, RDNA_F32, 1, &other);
+  assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_INVALID_ARGUMENT, "q4_K (256)", "f32 (512)");
+  t = rdna_tensor_contiguous(values, RDNA_I32, 1, &count);
+  assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_UNSUPPORTED, "dequantize: out", "i32");
+  t = blocks;
+  t.data = memory + 8;
+  assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_UNSUPPORTED, "blocks is q4_K", "multiple of 16");
+  t = out;
+  t.data = memory + 64;
+  assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_INVALID_ARGUMENT, "blocks at", "overlap");
+  t = blocks;
+  t.data = NULL;
+  assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_INVALID_ARGUMENT, "blocks is q4_K", "NULL");
+  assert_refused(rdna_op_dequantize(stream, &out, &out), RDNA_UNSUPPORTED, "blocks is f32", "q6_K");
+  assert_refused(rdna_op_quantize(stream, &out, &blocks), RDNA_UNSUPPORTED, "blocks is q4_K", "q8_0");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(dequantizes),
+      cmocka_unit_test(quantizes),
+      cmocka_unit_test(goes_there_and_back),
+      cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
