@@ -82,4 +82,58 @@ static inline void testing_pad(testing_gguf *to, size_t alignment) {
   testing_put(to, zeros, (alignment - to->size % alignment) % alignment);
 }
 
+/* A vocabulary as the keys of a file without tensors. */
+typedef struct testing_token {
+  const char *text; /* (size) */
+  size_t size;
+  int32_t type;
+  float score;
+} testing_token;
+
+typedef struct testing_vocabulary {
+  const char *model, *pre; /* NULL: no such key */
+  const testing_token *tokens;
+  size_t token_count;
+  const rdna_text *merges;
+  size_t merge_count;
+  int32_t bos, eos, unknown;              /* -2: no such key */
+  int add_bos, add_eos, add_space_prefix; /* -1: no such key */
+  const char *architecture;               /* NULL: no such key */
+} testing_vocabulary;
+
+static inline testing_gguf testing_write_vocabulary(const testing_vocabulary *v) {
+  testing_gguf g = {0};
+  const struct {
+    const char *key;
+    int32_t id;
+  } ids[] = {{"tokenizer.ggml.bos_token_id", v->bos},
+             {"tokenizer.ggml.eos_token_id", v->eos},
+             {"tokenizer.ggml.unknown_token_id", v->unknown}};
+  const struct {
+    const char *key;
+    int value;
+  } flags[] = {{"tokenizer.ggml.add_bos_token", v->add_bos},
+               {"tokenizer.ggml.add_eos_token", v->add_eos},
+               {"tokenizer.ggml.add_space_prefix", v->add_space_prefix}};
+  uint64_t keys = 4 + (v->model != NULL) + (v->pre != NULL) + (v->architecture != NULL);
+  for (int i = 0; i < 3; i++) keys += (uint64_t)(ids[i].id != -2) + (uint64_t)(flags[i].value != -1);
+  testing_put_header(&g, 3, 0, keys);
+  if (v->model) testing_put_key_text(&g, "tokenizer.ggml.model", v->model);
+  if (v->pre) testing_put_key_text(&g, "tokenizer.ggml.pre", v->pre);
+  if (v->architecture) testing_put_key_text(&g, "general.architecture", v->architecture);
+  testing_put_array(&g, "tokenizer.ggml.tokens", RDNA_GGUF_TEXT, v->token_count);
+  for (size_t i = 0; i < v->token_count; i++) testing_put_bytes(&g, v->tokens[i].text, v->tokens[i].size);
+  testing_put_array(&g, "tokenizer.ggml.token_type", RDNA_GGUF_I32, v->token_count);
+  for (size_t i = 0; i < v->token_count; i++) testing_put(&g, &v->tokens[i].type, 4);
+  testing_put_array(&g, "tokenizer.ggml.scores", RDNA_GGUF_F32, v->token_count);
+  for (size_t i = 0; i < v->token_count; i++) testing_put(&g, &v->tokens[i].score, 4);
+  testing_put_array(&g, "tokenizer.ggml.merges", RDNA_GGUF_TEXT, v->merge_count);
+  for (size_t i = 0; i < v->merge_count; i++) testing_put_bytes(&g, v->merges[i].data, v->merges[i].size);
+  for (int i = 0; i < 3; i++) {
+    if (ids[i].id != -2) testing_put_key_u32(&g, ids[i].key, (uint32_t)ids[i].id);
+    if (flags[i].value != -1) testing_put_key_bool(&g, flags[i].key, flags[i].value);
+  }
+  return g;
+}
+
 #endif
