@@ -1,0 +1,157 @@
+// The machine that executes kernels of an RDNA GPU: what a launch needs in, memory changed and counters out.
+//
+//   program   a code segment; its instructions are decoded at their first execution and kept
+//   memory    the table of live allocations. Device addresses are host addresses; every access outside of the table
+//             is a fault, as it would be on the card
+//   dispatch  one launch: emu_dispatch_run spreads its work-groups over threads and returns when all have ended
+//
+// It executes in order: it counts and it checks, it says nothing of time. x86-64 with AVX2, FMA and F16C only.
+#ifndef EMULATOR_MACHINE_MACHINE_H
+#define EMULATOR_MACHINE_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "isa/isa.h"
+
+enum emu_status {
+  EMU_OK,
+  EMU_TRAP,       // an instruction that is unknown, that traps, or that names a register which the kernel lacks
+  EMU_FAULT,      // an address outside of every allocation, or misaligned
+  EMU_CHECK,      // the checker has reports; the kernel ran to its end
+  EMU_DEADLOCK,   // no wave can go on: waves wait at a barrier that others of the group never reach
+  EMU_INVALID,    // the dispatch itself cannot be
+  EMU_NO_MEMORY,
+};
+
+// ---- memory
+
+// Safe from any thread.
+struct emu_memory;
+struct emu_memory *emu_memory_create(void);
+void emu_memory_release(struct emu_memory *memory);
+
+// Registers `bytes` at `base`, named for reports (copied; NULL is allowed). With `checked`, the checker keeps a shadow
+// for it: `initialized` says whether it counts as written. false: no memory, or it overlaps a live allocation.
+bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized);
+bool emu_memory_remove(struct emu_memory *memory, uint64_t base);  // false: no allocation starts there
+// The host wrote these bytes (copies, memset): they count as initialized.
+void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t bytes);
+
+struct emu_allocation {
+  uint64_t base, bytes;
+  char name[48];
+};
+// The allocation that holds the address, or the nearest one below it with `out` filled and false returned; bytes is 0
+// when there is none at all.
+bool emu_memory_find(struct emu_memory *memory, uint64_t address, struct emu_allocation *out);
+// Each of them in ascending order, until `visit` returns false.
+void emu_memory_each(struct emu_memory *memory, bool (*visit)(void *context, const struct emu_allocation *allocation),
+                     void *context);
+
+// ---- programs
+
+// Keeps `code` without copying: it must stay, unchanged, until the program is released. `address` is where
+// the kernel believes the first byte to lie (PC-relative constants are read there); usually (uint64_t)code.
+struct emu_program;
+struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address);
+void emu_program_release(struct emu_program *program);
+
+// ---- kernels
+
+// The 64-byte descriptor of the AMDGPU ABI, unpacked.
+struct emu_kernel {
+  int64_t entry;  // from the descriptor's own address to the first instruction
+  uint32_t lds_bytes, scratch_bytes, kernarg_bytes;
+  uint32_t rsrc1, rsrc2, rsrc3;
+  uint16_t properties, preload;
+};
+void emu_kernel_parse(const void *descriptor, struct emu_kernel *out);
+unsigned emu_kernel_wave(const struct emu_kernel *kernel);   // 32 or 64
+unsigned emu_kernel_vgprs(const struct emu_kernel *kernel);  // registers that a lane has
+unsigned emu_kernel_occupancy(enum emu_target target, const struct emu_kernel *kernel, unsigned threads,
+                              unsigned lds_bytes);  // waves on a SIMD, as registers and LDS allow
+
+// ---- counters
+
+enum emu_class {
+  EMU_CLASS_SALU,
+  EMU_CLASS_SMEM,
+  EMU_CLASS_BRANCH,
+  EMU_CLASS_WAIT,  // waits, hints, no-ops
+  EMU_CLASS_VALU,  // one issue cycle in a wave of 32 lanes
+  EMU_CLASS_VALU_64,  // double precision and 64-bit products
+  EMU_CLASS_TRANSCENDENTAL,
+  EMU_CLASS_VOPD,
+  EMU_CLASS_DOT,
+  EMU_CLASS_WMMA,
+  EMU_CLASS_LDS,
+  EMU_CLASS_LOAD,
+  EMU_CLASS_STORE,
+  EMU_CLASS_ATOMIC,
+  EMU_CLASS_SCRATCH,
+  EMU_CLASS_BARRIER,
+  EMU_CLASS_COUNT
+};
+const char *emu_class_name(enum emu_class klass);
+
+// Counts, never times. Sums over all waves: the same for any number of threads, unless the kernel spins.
+struct emu_counters {
+  uint64_t waves, groups;
+  uint64_t instructions[EMU_CLASS_COUNT];
+  uint64_t issue_cycles[EMU_CLASS_COUNT];
+  uint64_t lanes_active, lanes_possible;        // over vector instructions
+  uint64_t load_bytes, store_bytes;             // global memory, by active lanes
+  uint64_t load_lines_64, load_lines_128;       // distinct lines, summed over instructions
+  uint64_t store_lines_64, store_lines_128;
+  uint64_t lds_bytes, lds_conflict_cycles;      // cycles beyond the first that bank conflicts cost
+};
+
+// ---- dispatch
+
+// A finding of the checker, or why a launch failed. `text` is whole sentences.
+struct emu_report {
+  enum emu_status status;
+  uint64_t pc;       // offset in the program
+  uint64_t address;  // of the access, or 0
+  uint32_t group[3], wave;
+  int32_t lane;  // -1: the whole wave
+  char kind[24];  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "misaligned", "trap"
+  char text[1000];
+};
+
+struct emu_dispatch {
+  struct emu_program *program;
+  uint64_t entry;  // offset of the first instruction in the program
+  struct emu_kernel kernel;
+  const char *name;
+
+  uint32_t groups[3];   // the grid, in work-groups
+  uint32_t threads[3];  // the block, in work-items
+  uint32_t dynamic_lds_bytes;
+  uint32_t scratch_bytes;  // a lane; 0: as the descriptor says
+  uint64_t kernarg;        // readable for kernarg_bytes without being in the table
+  uint32_t kernarg_bytes;
+  uint64_t packet;         // an AQL dispatch packet; 0: one is made
+  uint32_t host_threads;   // 0: RDNA_EMULATE_THREADS, else the processors
+
+  struct emu_memory *memory;  // NULL: no access is checked, and a wild one ends the process
+  bool check;
+  struct emu_counters *counters;  // NULL: not counted. Added to, not cleared.
+  // Room for findings, filled from the first; more findings than room are counted only.
+  struct emu_report *reports;
+  uint32_t report_room;
+
+  // Where an instruction comes from, if known ("file.hip:12"); may be NULL. Returns false where it is not.
+  bool (*source_line)(void *context, uint64_t pc, char *text, size_t size);
+  void *source_context;
+
+  uint32_t report_count;  // out: findings, some perhaps beyond the room
+};
+
+// Executes the grid. Anything but EMU_OK and EMU_CHECK: *failure says what happened first, and memory may be half
+// written. Several dispatches may run at once, with the same program and memory.
+enum emu_status emu_dispatch_run(struct emu_dispatch *dispatch, struct emu_report *failure);
+
+#endif
