@@ -5,9 +5,10 @@ import unittest
 
 import numpy as np
 
+import rdna_program  # first: it makes tools/ importable
+
 import gguf_file as gf
 import llama_reference
-import rdna_program
 
 
 def relative_squared_error(got, want):

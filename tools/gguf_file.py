@@ -2,6 +2,7 @@
 
 Format: github.com/ggml-org/ggml, docs/gguf.md. Shapes are slowest dimension first here, as in NumPy.
 """
+import pathlib
 import struct
 
 import numpy as np
@@ -70,7 +71,7 @@ class Reader:
     """Keys as Python values, tensors as float64 arrays, of trusted files."""
 
     def __init__(self, path):
-        self.bytes, self.at = open(path, "rb").read(), 4
+        self.bytes, self.at = pathlib.Path(path).read_bytes(), 4
         assert self.bytes[:4] == b"GGUF"
         _, tensor_count, key_count = self.take("I"), self.take("Q"), self.take("Q")
         self.keys = {}

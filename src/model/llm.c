@@ -52,9 +52,11 @@ typedef struct cutter {
   size_t used;
 } cutter;
 
+static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
 static void *cut(cutter *c, size_t bytes) {
   void *piece = c->base ? c->base + c->used : NULL;
-  c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  c->used += aligned(bytes);
   return piece;
 }
 
@@ -78,9 +80,8 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
     s->cache_base = (int32_t *)s->positions + tokens;
   }
   s->workspace = cut(c, s->workspace_bytes);
-  size_t cache = (size_t)info->layers * (size_t)s->context * keys * rdna_dtype_block_bytes(s->kv_dtype);
-  s->k_cache = cut(c, cache);
-  s->v_cache = cut(c, cache);
+  s->k_cache = cut(c, (size_t)info->layers * s->cache_layer_bytes);
+  s->v_cache = cut(c, (size_t)info->layers * s->cache_layer_bytes);
 }
 
 rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length) {
@@ -105,7 +106,10 @@ static size_t workspace_bytes(const rdna_llm_session *s) {
 
 static rdna_status allocate(rdna_llm_session *s) {
   rdna_device *device = s->llm->device;
+  const rdna_llm_info *info = &s->llm->info;
   s->workspace_bytes = workspace_bytes(s);
+  s->cache_layer_bytes = aligned((size_t)s->context * (size_t)info->kv_heads * (size_t)info->head_dim *
+                                 rdna_dtype_block_bytes(s->kv_dtype));
   cutter c = {0};
   cut_all(s, &c);
   RDNA_TRY(rdna_memory_alloc_named(device, c.used, s->stream, "session", &s->memory));

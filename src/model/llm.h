@@ -60,8 +60,9 @@ struct rdna_llm_session {
   void *ids, *positions, *cache_base; /* (batch), i32 */
   void *workspace;                    /* of attention */
   size_t workspace_bytes;
-  void *k_cache, *v_cache; /* (layers, context, kv_heads, head_dim), kv_dtype */
-  int32_t *staging;        /* pinned, (3, batch): ids, positions, cache_base */
+  void *k_cache, *v_cache;  /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
+  size_t cache_layer_bytes; /* a layer's part, rounded up so that each begins aligned */
+  int32_t *staging;         /* pinned, (3, batch): ids, positions, cache_base */
 };
 
 /* From src/model/llm_weights.c: fills the model from the file, for the llama architecture's names. */

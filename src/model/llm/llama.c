@@ -18,8 +18,7 @@ static rdna_tensor integers(void *data, int64_t count) { return rdna_tensor_cont
 static rdna_tensor cache_of(const rdna_llm_session *s, void *cache, int layer) {
   const rdna_llm_info *info = &s->llm->info;
   int64_t shape[] = {s->context, info->kv_heads, info->head_dim};
-  size_t bytes = (size_t)(shape[0] * shape[1] * shape[2]) * rdna_dtype_block_bytes(s->kv_dtype);
-  return rdna_tensor_contiguous((char *)cache + bytes * (size_t)layer, s->kv_dtype, 3, shape);
+  return rdna_tensor_contiguous((char *)cache + s->cache_layer_bytes * (size_t)layer, s->kv_dtype, 3, shape);
 }
 
 /* out = x W^T with the matrix's bias and scale. A file that has scales is rare, so they cost a pass of their own. */
