@@ -1,4 +1,7 @@
-/* Device code: 16 bytes of memory as floats, for kernels that exist once for each of f32, f16 and bf16. */
+/* Device code: 16 bytes of memory as floats, for kernels that exist once for each of f32, f16 and bf16.
+ *
+ * load_16 waits where it stands, as unpacking needs the value. To have several loads in flight, load them all as
+ * uint4 and unpack later. */
 #ifndef RDNA_MATH_VALUES_H
 #define RDNA_MATH_VALUES_H
 
@@ -9,10 +12,11 @@ struct f32 {
   enum { BYTES = 4, IN_16 = 4 }; /* of a value; values in 16 bytes */
   RDNA_DEVICE float load(const void *p, uint64_t i) { return ((const float *)p)[i]; }
   RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((float *)p)[i] = v; }
-  RDNA_DEVICE void load_16(const void *p, float *v) {
-    float4 bits = load_as<float4>(p);
-    v[0] = bits.x, v[1] = bits.y, v[2] = bits.z, v[3] = bits.w;
+  RDNA_DEVICE void unpack(uint4 bits, float *v) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[i] = bits_as<float>(bits[i]);
   }
+  RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
   RDNA_DEVICE void store_16(void *p, const float *v) { store_as<float4>(p, float4{v[0], v[1], v[2], v[3]}); }
   RDNA_DEVICE float rounded(float v) { return v; } /* as it will be read back */
 };
@@ -22,14 +26,14 @@ struct f16 {
   enum { BYTES = 2, IN_16 = 8 };
   RDNA_DEVICE float load(const void *p, uint64_t i) { return f16_to_f32(((const uint16_t *)p)[i]); }
   RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint16_t *)p)[i] = f32_to_f16(v); }
-  RDNA_DEVICE void load_16(const void *p, float *v) {
-    uint4 bits = load_as<uint4>(p);
+  RDNA_DEVICE void unpack(uint4 bits, float *v) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       float2 pair = f16x2_to_f32(bits[i]);
       v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
     }
   }
+  RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
   RDNA_DEVICE void store_16(void *p, const float *v) {
     uint4 bits = {f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3]), f32_to_f16x2(v[4], v[5]),
                   f32_to_f16x2(v[6], v[7])};
@@ -43,14 +47,14 @@ struct bf16 {
   enum { BYTES = 2, IN_16 = 8 };
   RDNA_DEVICE float load(const void *p, uint64_t i) { return bf16_to_f32(((const uint16_t *)p)[i]); }
   RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint16_t *)p)[i] = f32_to_bf16(v); }
-  RDNA_DEVICE void load_16(const void *p, float *v) {
-    uint4 bits = load_as<uint4>(p);
+  RDNA_DEVICE void unpack(uint4 bits, float *v) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       float2 pair = bf16x2_to_f32(bits[i]);
       v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
     }
   }
+  RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
   RDNA_DEVICE void store_16(void *p, const float *v) {
     uint4 bits = {f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3]), f32_to_bf16x2(v[4], v[5]),
                   f32_to_bf16x2(v[6], v[7])};

@@ -6,9 +6,9 @@
 struct i32 {
   enum { BYTES = 4, IN_16 = 4 };
   RDNA_DEVICE float load(const void *p, uint64_t i) { return (float)((const int32_t *)p)[i]; }
-  RDNA_DEVICE void load_16(const void *p, float *v) {
-    int4 bits = load_as<int4>(p);
-    v[0] = (float)bits.x, v[1] = (float)bits.y, v[2] = (float)bits.z, v[3] = (float)bits.w;
+  RDNA_DEVICE void unpack(uint4 bits, float *v) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[i] = (float)(int32_t)bits[i];
   }
 };
 
@@ -22,13 +22,25 @@ RDNA_DEVICE void cast_tile(const cast_args &args) {
   const char *x = (const char *)args.x + start * from::BYTES;
   char *out = (char *)args.out + start * to::BYTES;
   uint32_t whole = all_16(address_of(args.x) | address_of(args.out)) ? count / step * step : 0;
+  constexpr uint32_t rounds = RDNA__CAST_TILE / (threads * step), loads = step / from::IN_16;
+  uint4 bits[rounds][loads];
 #pragma unroll
-  for (uint32_t j = 0; j < RDNA__CAST_TILE / (threads * step); j++) {
+  for (uint32_t j = 0; j < rounds; j++) {
+    uint32_t begin = (j * threads + thread_id()) * step;
+    if (begin < whole) {
+#pragma unroll
+      for (uint32_t i = 0; i < loads; i++) {
+        bits[j][i] = load_as<uint4>(x + (begin + i * from::IN_16) * from::BYTES);
+      }
+    }
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < rounds; j++) {
     uint32_t begin = (j * threads + thread_id()) * step;
     if (begin < whole) {
       float v[step];
 #pragma unroll
-      for (uint32_t i = 0; i < step; i += from::IN_16) from::load_16(x + (begin + i) * from::BYTES, v + i);
+      for (uint32_t i = 0; i < loads; i++) from::unpack(bits[j][i], v + i * from::IN_16);
 #pragma unroll
       for (uint32_t i = 0; i < step; i += to::IN_16) to::store_16(out + (begin + i) * to::BYTES, v + i);
     }

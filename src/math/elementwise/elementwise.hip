@@ -40,17 +40,19 @@ RDNA_DEVICE void map_unary(const void *x, void *out, int64_t count, function f) 
   const char *from = at<type>(x, t.start);
   char *to = (char *)at<type>(out, t.start);
   uint32_t whole = all_16(address_of(x) | address_of(out)) ? t.count / type::IN_16 * type::IN_16 : 0;
-  float v[vectors][type::IN_16];
+  uint4 x_bits[vectors];
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    if (vector_start<type>(j) < whole) type::load_16(from + vector_start<type>(j) * type::BYTES, v[j]);
+    if (vector_start<type>(j) < whole) x_bits[j] = load_as<uint4>(from + vector_start<type>(j) * type::BYTES);
   }
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (vector_start<type>(j) < whole) {
+      float v[type::IN_16];
+      type::unpack(x_bits[j], v);
 #pragma unroll
-      for (int i = 0; i < type::IN_16; i++) v[j][i] = f(v[j][i]);
-      type::store_16(to + vector_start<type>(j) * type::BYTES, v[j]);
+      for (int i = 0; i < type::IN_16; i++) v[i] = f(v[i]);
+      type::store_16(to + vector_start<type>(j) * type::BYTES, v);
     }
   }
   for (uint32_t i = whole + thread_id(); i < t.count; i += threads) type::store(to, i, f(type::load(from, i)));
@@ -64,21 +66,24 @@ RDNA_DEVICE void map_binary(const void *a, const void *b, void *out, tile<type> 
   char *to = (char *)at<type>(out, t.start);
   dense = dense && all_16(address_of(a) | address_of(b) | address_of(out));
   uint32_t whole = dense ? t.count / type::IN_16 * type::IN_16 : 0;
-  float v[vectors][type::IN_16], w[vectors][type::IN_16];
+  uint4 a_bits[vectors], b_bits[vectors];
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = vector_start<type>(j);
     if (i < whole) {
-      type::load_16(from + i * type::BYTES, v[j]);
-      type::load_16((const char *)b + b_at(i) * type::BYTES, w[j]);
+      a_bits[j] = load_as<uint4>(from + i * type::BYTES);
+      b_bits[j] = load_as<uint4>((const char *)b + b_at(i) * type::BYTES);
     }
   }
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (vector_start<type>(j) < whole) {
+      float v[type::IN_16], w[type::IN_16];
+      type::unpack(a_bits[j], v);
+      type::unpack(b_bits[j], w);
 #pragma unroll
-      for (int i = 0; i < type::IN_16; i++) v[j][i] = f(v[j][i], w[j][i]);
-      type::store_16(to + vector_start<type>(j) * type::BYTES, v[j]);
+      for (int i = 0; i < type::IN_16; i++) v[i] = f(v[i], w[i]);
+      type::store_16(to + vector_start<type>(j) * type::BYTES, v);
     }
   }
   for (uint32_t i = whole + thread_id(); i < t.count; i += threads) {

@@ -83,21 +83,31 @@ template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void norm_kept(const norm_row &row) {
   constexpr uint32_t size = type::IN_16, vectors = kept_values / size;
   uint32_t cols = (uint32_t)row.cols;
+  uint4 x_bits[vectors], residual_bits[vectors];
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    uint32_t i = (j * threads + thread_id()) * size;
+    if (i < cols) {
+      x_bits[j] = load_as<uint4>((const char *)row.x + i * type::BYTES);
+      if constexpr (adds) residual_bits[j] = load_as<uint4>((const char *)row.residual + i * type::BYTES);
+    }
+  }
   float v[vectors][size], sum = 0, mean = 0;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = (j * threads + thread_id()) * size;
     if (i < cols) {
-      take<type, true, adds>(row, i, v[j]);
-    } else {
+      type::unpack(x_bits[j], v[j]);
+      if constexpr (adds) {
+        float r[size];
+        type::unpack(residual_bits[j], r);
 #pragma unroll
-      for (uint32_t k = 0; k < size; k++) v[j][k] = 0;
+        for (uint32_t k = 0; k < size; k++) v[j][k] = type::rounded(r[k] + v[j][k]);
+        type::store_16((char *)row.residual + i * type::BYTES, v[j]);
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[j][k] : fma_f32(v[j][k], v[j][k], sum);
     }
-  }
-#pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-#pragma unroll
-    for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[j][k] : fma_f32(v[j][k], v[j][k], sum);
   }
   sum = group_sum_f32<threads>(sum, row.scratch);
   if constexpr (centred) {

@@ -1,0 +1,136 @@
+#include "rdna/op/cast.h"
+#include "math/operand_test.h"
+
+/* The nearest value of the type, ties to even: |x| in units of the type's step there, rounded as a double. */
+static double nearest(rdna_dtype dtype, double x) {
+  int bits = dtype == RDNA_F32 ? 23 : dtype == RDNA_F16 ? 10 : 7, lowest = dtype == RDNA_F16 ? -14 : -126;
+  if (dtype == RDNA_I32 || x == 0 || isnan(x) || isinf(x)) return x;
+  int exponent = ilogb(x) > lowest ? ilogb(x) : lowest;
+  double rounded = ldexp(rint(ldexp(x, bits - exponent)), exponent - bits);
+  return fabs(rounded) > largest_finite(dtype) ? copysign((double)INFINITY, x) : rounded;
+}
+
+static void assert_cast(operand *x, rdna_dtype to, int64_t offset) {
+  operand out = operand_make(to, 1, x->tensor.shape, NULL, offset);
+  operand_upload(x);
+  operand_upload(&out);
+  assert_ok(rdna_op_cast(stream, &x->tensor, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < operand_span(x); i++) {
+    double in = operand_get(x, i), got = operand_get(&out, i), want = nearest(to, in);
+    if (isnan(want) ? !isnan(got) : got != want || signbit(got) != signbit(want)) {
+      fail_msg("%s to %s of %a: got %a, want %a", rdna_dtype_name(x->tensor.dtype), rdna_dtype_name(to), in, got, want);
+    }
+  }
+  operand_free(&out);
+}
+
+static void every_16_bit_value_casts(void **state) {
+  static const rdna_dtype to[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
+  const int64_t shape[] = {65536};
+  for (int from = RDNA_F16; from <= RDNA_BF16; from++) {
+    operand x = operand_make((rdna_dtype)from, 1, shape, NULL, 0);
+    for (int64_t i = 0; i < 65536; i++) ((uint16_t *)(void *)x.host)[i] = (uint16_t)i;
+    for (int k = 0; k < 3; k++) assert_cast(&x, to[k], k);
+    operand_free(&x);
+  }
+}
+
+static uint32_t hard_bits(int64_t i) {
+  uint32_t bits = (uint32_t)rdna__random_bits(&random_state);
+  if (i % 4 == 1) bits = (bits & 0xffffe000u) + 0x0fff + (uint32_t)rdna__random_below(&random_state, 3); /* f16 ties */
+  if (i % 4 == 2) bits = (bits & 0xffff0000u) + 0x7fff + (uint32_t)rdna__random_below(&random_state, 3); /* bf16 ties */
+  if (i % 2 == 1) bits = (bits & 0x807fffffu) | (uint32_t)rdna__random_range(&random_state, 100, 145) << 23;
+  return bits;
+}
+
+static void f32_rounds_to_nearest_even(void **state) {
+  static const uint32_t edges[] = {0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff,
+                                   0x477fefff, 0x477ff000, 0x477fe000, 0x7f7f8000, 0x7f7f7fff, 0x7f7fffff, 0x33000000,
+                                   0x33000001, 0x32ffffff, 0x33800000, 0x387fc000, 0x387fe000, 0x387ff000, 0x00000001,
+                                   0x00008000, 0x00008001, 0x00018000, 0x007fffff, 0x00800000};
+  for (int n = 0; n < 12; n++) {
+    const int64_t shape[] = {n == 0 ? 40000 : rdna__random_range(&random_state, 1, 9000)};
+    operand x = operand_make(RDNA_F32, 1, shape, NULL, n % 2);
+    uint32_t *bits = (uint32_t *)(void *)x.host;
+    for (int64_t i = 0; i < shape[0]; i++) bits[i] = hard_bits(i);
+    for (int64_t i = 0; i < shape[0] && i < (int64_t)(sizeof edges / sizeof *edges); i++) bits[i] = edges[i];
+    assert_cast(&x, RDNA_F16, n % 3);
+    assert_cast(&x, RDNA_BF16, n % 3);
+    assert_cast(&x, RDNA_F32, n % 3);
+    operand_free(&x);
+  }
+}
+
+static void i32_rounds_to_nearest_even(void **state) {
+  static const int32_t edges[] = {0, 1, -1, INT32_MAX, INT32_MIN, 16777216, 16777217, 16777219, -16777217, 33554434};
+  const int64_t shape[] = {5003};
+  operand x = operand_make(RDNA_I32, 1, shape, NULL, 0);
+  int32_t *values = (int32_t *)(void *)x.host;
+  for (int64_t i = 0; i < shape[0]; i++) {
+    values[i] = (int32_t)rdna__random_bits(&random_state) >> rdna__random_below(&random_state, 31);
+  }
+  memcpy(values, edges, sizeof edges);
+  assert_cast(&x, RDNA_F32, 0);
+  assert_cast(&x, RDNA_I32, 0);
+  operand_free(&x);
+}
+
+static void casts_of_one_size_work_in_place(void **state) {
+  static const rdna_dtype pairs[][2] = {{RDNA_F16, RDNA_BF16}, {RDNA_BF16, RDNA_F16}, {RDNA_I32, RDNA_F32}};
+  const int64_t shape[] = {9001};
+  for (int k = 0; k < 3; k++) {
+    operand x = operand_make(pairs[k][0], 1, shape, NULL, 0);
+    double *want = malloc((size_t)shape[0] * sizeof *want);
+    for (int64_t i = 0; i < shape[0]; i++) {
+      operand_set(&x, i, 100 * rdna__random_normal(&random_state));
+      want[i] = nearest(pairs[k][1], operand_get(&x, i));
+    }
+    operand_upload(&x);
+    rdna_tensor from = x.tensor;
+    x.tensor.dtype = pairs[k][1];
+    assert_ok(rdna_op_cast(stream, &from, &x.tensor));
+    operand_download(&x);
+    for (int64_t i = 0; i < shape[0]; i++) assert_true(operand_get(&x, i) == want[i]);
+    free(want);
+    operand_free(&x);
+  }
+}
+
+static void wrong_arguments_are_refused_and_write_nothing(void **state) {
+  const int64_t shape[] = {4, 2}, other[] = {8}, none[] = {0, 2};
+  operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F16, 2, shape, NULL, 0);
+  operand flat = operand_make(RDNA_F16, 1, other, NULL, 0), wide = operand_make(RDNA_F64, 2, shape, NULL, 0);
+  operand_fill(&x, 1);
+  operand_upload(&out);
+  assert_refused(rdna_op_cast(stream, &x.tensor, &flat.tensor), RDNA_INVALID_ARGUMENT, "out is f16 (8)", "f32 (4, 2)");
+  assert_refused(rdna_op_cast(stream, &x.tensor, &wide.tensor), RDNA_UNSUPPORTED, "f32 to f64", "i32");
+  assert_refused(rdna_op_cast(NULL, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT, "cast", "stream is NULL");
+  rdna_tensor t = out.tensor;
+  t.data = x.tensor.data;
+  assert_refused(rdna_op_cast(stream, &x.tensor, &t), RDNA_INVALID_ARGUMENT, "out", "overlap");
+  t = x.tensor;
+  t.stride[0] = 3;
+  assert_refused(rdna_op_cast(stream, &t, &out.tensor), RDNA_UNSUPPORTED, "x is f32 (4, 2)", "stride 3");
+  rdna_tensor empty = rdna_tensor_contiguous(NULL, RDNA_F32, 2, none);
+  rdna_tensor empty_out = rdna_tensor_contiguous(NULL, RDNA_BF16, 2, none);
+  assert_ok(rdna_op_cast(stream, &empty, &empty_out));
+  assert_ok(rdna_op_cast(stream, &empty, &empty));
+  operand_download(&out);
+  for (int64_t i = 0; i < 8; i++) assert_true(operand_is_poison(&out, i));
+  operand_free(&x);
+  operand_free(&out);
+  operand_free(&flat);
+  operand_free(&wide);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_16_bit_value_casts),
+      cmocka_unit_test(f32_rounds_to_nearest_even),
+      cmocka_unit_test(i32_rounds_to_nearest_even),
+      cmocka_unit_test(casts_of_one_size_work_in_place),
+      cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
