@@ -86,15 +86,16 @@ enum emu_special {
 // types the constant fills the low half and the high half is zero for floats, the sign for integers. A literal is
 // the high word of F64, sign-extended to I64 and zero-extended to the other 64-bit types.
 enum emu_type {
-#define EMU_TYPES(X)                                                                                                  \
-  X(NONE, 0) X(B8, 1) X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)      \
-  X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2)     \
-  X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2)\
-  X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+#define EMU_TYPES(X)                                                                                                 \
+  X(NONE, 0)                                                                                                         \
+  X(B8, 1) X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1)    \
+      X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) \
+          X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8)      \
+              X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
-  EMU_TYPE_COUNT
+      EMU_TYPE_COUNT
 };
 // MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment; TILEC, the accumulator, has 8 dwords
 // in a wave of 32 lanes and 4 in one of 64. BF16 constants are the high half of the float.
@@ -105,7 +106,7 @@ struct emu_operand {
   uint8_t dwords;  // registers that it spans; 0 when kind is NONE
   bool literal;    // CONSTANT: came from the literal word
   uint16_t reg;    // CONSTANT: its code, 128..248 inline and 255 literal
-  bool neg : 1;        // negate after abs; VOP3P: of the low half (neg_lo)
+  bool neg : 1;    // negate after abs; VOP3P: of the low half (neg_lo)
   bool abs : 1;
   bool sext : 1;       // SDWA: sign-extend the selected part
   bool high : 1;       // 16-bit operand: the high half of the register (op_sel, GFX11 `.h`, fma_mix op_sel)
@@ -173,17 +174,19 @@ struct emu_inst {
 
   uint8_t wait_exp;  // LDSDIR and DS-parameter loads: waitvdst
   int32_t imm;
+  uint32_t literal;  // the literal word as it stands; operands hold it widened
   struct emu_operand dst, sdst, src[4];
   struct emu_half y;  // VOPD
 };
 
 enum emu_decode_status {
   EMU_DECODE_OK,
-  EMU_DECODE_TRUNCATED,  // fewer words than the encoding needs
-  EMU_DECODE_OPCODE,     // no instruction of this target
-  EMU_DECODE_OPERAND,    // a register or constant that the instruction cannot take there
-  EMU_DECODE_RESERVED,   // a field that must be zero, or a modifier that the instruction does not have
-  EMU_DECODE_GRAPHICS,   // known, not for compute: image, export, interpolation
+  EMU_DECODE_TRUNCATED,   // fewer words than the encoding needs
+  EMU_DECODE_OPCODE,      // no instruction of this target
+  EMU_DECODE_OPERAND,     // a register or constant that the instruction cannot take there
+  EMU_DECODE_MISALIGNED,  // a scalar pair or tuple that does not start at a multiple of 2 or 4
+  EMU_DECODE_RESERVED,    // a field that must be zero, or a modifier that the instruction does not have
+  EMU_DECODE_GRAPHICS,    // known, not for compute: image, export, interpolation
 };
 
 // Decodes the instruction at words[0]; reads at most n words. `wave` is 32 or 64. On failure *out has op NONE, and

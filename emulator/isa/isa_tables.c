@@ -11,7 +11,6 @@ enum {
 };
 
 enum {
-  FLAG_0 = 0,
   MODS1 = EMU_FLAG_MODS1,
   MODS2 = EMU_FLAG_MODS2,
   MODS3 = EMU_FLAG_MODS3,
@@ -25,17 +24,15 @@ enum {
   SDST = EMU_FLAG_SDST,
   ATOMIC = EMU_FLAG_ATOMIC,
   PAIR = EMU_FLAG_PAIR,
-  GDS = EMU_FLAG_GDS
+  GDS = EMU_FLAG_GDS,
+  NOGDS = EMU_FLAG_NOGDS,
+  LDS = EMU_FLAG_LDS
 };
 
-#define IS(format, code) \
-  { EMU_##format, true, code, NULL }
-#define AS(format, code, alias) \
-  { EMU_##format, true, code, alias }
-#define NO \
-  { 0, false, 0, NULL }
-#define T(dst, src0, src1, src2) \
-  { TYPE_##dst, TYPE_##src0, TYPE_##src1, TYPE_##src2 }
+#define IS(format, code) {EMU_##format, true, code, NULL}
+#define AS(format, code, alias) {EMU_##format, true, code, alias}
+#define NO {0, false, 0, NULL}
+#define T(dst, src0, src1, src2) {TYPE_##dst, TYPE_##src0, TYPE_##src1, TYPE_##src2}
 
 const struct emu_op_row emu__op_rows[EMU_OP_COUNT] = {
 #define OP(name, types, flags, gfx1030, gfx1100) [EMU_##name] = {#name, types, flags, {gfx1030, gfx1100}},
@@ -78,9 +75,10 @@ enum {
 
 static const uint16_t op_at[EMU_TARGET_COUNT][AT_END] = {
 #define OP(name, types, flags, gfx1030, gfx1100) PUT_##gfx1030(EMU_##name)
-    [EMU_GFX1030] = {
+    [EMU_GFX1030] =
+        {
 #include "isa/ops.def"
-    },
+        },
 #undef OP
 #define OP(name, types, flags, gfx1030, gfx1100) PUT_##gfx1100(EMU_##name)
     [EMU_GFX1100] =
@@ -164,12 +162,20 @@ const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[6
 
 const char *emu_isa_reason(enum emu_decode_status status) {
   switch (status) {
-    case EMU_DECODE_OK: return "an instruction";
-    case EMU_DECODE_TRUNCATED: return "the code ends inside the instruction";
-    case EMU_DECODE_OPCODE: return "the target has no instruction with this opcode";
-    case EMU_DECODE_OPERAND: return "the instruction cannot take this register or constant as an operand";
-    case EMU_DECODE_RESERVED: return "a reserved field, or a modifier that the instruction does not have, is set";
-    case EMU_DECODE_GRAPHICS: return "a graphics instruction (image, export, interpolation); only compute is emulated";
+    case EMU_DECODE_OK:
+      return "an instruction";
+    case EMU_DECODE_TRUNCATED:
+      return "the code ends inside the instruction";
+    case EMU_DECODE_OPCODE:
+      return "the target has no instruction with this opcode";
+    case EMU_DECODE_OPERAND:
+      return "the instruction cannot take this register or constant as an operand";
+    case EMU_DECODE_MISALIGNED:
+      return "a scalar pair or tuple starts at a register that it cannot start at";
+    case EMU_DECODE_RESERVED:
+      return "a reserved field, or a modifier that the instruction does not have, is set";
+    case EMU_DECODE_GRAPHICS:
+      return "a graphics instruction (image, export, interpolation); only compute is emulated";
   }
   return "no such status";
 }

@@ -5,20 +5,22 @@
 #include "isa/isa.h"
 
 enum emu_op_flag {
-  EMU_FLAG_MODS1 = 1 << 0,   // neg and abs on src0
-  EMU_FLAG_MODS2 = 1 << 1,   // … on src0 and src1
-  EMU_FLAG_MODS3 = 1 << 2,   // … on all three
-  EMU_FLAG_CLAMP = 1 << 3,   // VOP3: clamp
-  EMU_FLAG_OMOD = 1 << 4,    // VOP3: output multiplier
-  EMU_FLAG_OPSEL = 1 << 5,   // VOP3: op_sel chooses halves
-  EMU_FLAG_DPP = 1 << 6,     // has a DPP form (VOPC: from GFX11 on)
-  EMU_FLAG_DPP64 = 1 << 7,   // has a 64-bit DPP form, from GFX11 on
-  EMU_FLAG_SDWA = 1 << 8,    // has an SDWA form, up to GFX10
-  EMU_FLAG_NO64 = 1 << 9,    // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
-  EMU_FLAG_SDST = 1 << 10,   // writes a carry or scale mask beside the vector
-  EMU_FLAG_ATOMIC = 1 << 11, // dst is written only with glc
-  EMU_FLAG_PAIR = 1 << 12,   // DS: two 8-bit offsets
-  EMU_FLAG_GDS = 1 << 13,    // DS: gds must be set
+  EMU_FLAG_MODS1 = 1 << 0,    // neg and abs on src0
+  EMU_FLAG_MODS2 = 1 << 1,    // … on src0 and src1
+  EMU_FLAG_MODS3 = 1 << 2,    // … on all three
+  EMU_FLAG_CLAMP = 1 << 3,    // VOP3: clamp
+  EMU_FLAG_OMOD = 1 << 4,     // VOP3: output multiplier
+  EMU_FLAG_OPSEL = 1 << 5,    // VOP3: op_sel chooses halves
+  EMU_FLAG_DPP = 1 << 6,      // has a DPP form (VOPC: from GFX11 on)
+  EMU_FLAG_DPP64 = 1 << 7,    // has a 64-bit DPP form, from GFX11 on
+  EMU_FLAG_SDWA = 1 << 8,     // has an SDWA form, up to GFX10
+  EMU_FLAG_NO64 = 1 << 9,     // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
+  EMU_FLAG_SDST = 1 << 10,    // writes a carry or scale mask beside the vector
+  EMU_FLAG_ATOMIC = 1 << 11,  // dst is written only with glc
+  EMU_FLAG_PAIR = 1 << 12,    // DS: two 8-bit offsets
+  EMU_FLAG_GDS = 1 << 13,     // DS: gds must be set
+  EMU_FLAG_NOGDS = 1 << 14,   // DS: gds must not be set
+  EMU_FLAG_LDS = 1 << 15,     // GFX10: the load may go to LDS instead of registers
 };
 
 struct emu_op_code {
@@ -42,6 +44,9 @@ extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
 enum emu_op emu__op_find(enum emu_target target, enum emu_format format, unsigned code, enum emu_format *base);
 
 unsigned emu__type_dwords(enum emu_type type, unsigned wave);
+
+// The value of the inline constants 240..248 in an operand of the type.
+uint64_t emu__inline_float(unsigned code, enum emu_type type);
 
 // GFX11's 16-bit operands name half registers; a type whose values are single 16-bit numbers.
 static inline bool emu__type_is_half(enum emu_type type) {

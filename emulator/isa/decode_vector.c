@@ -1,0 +1,421 @@
+// VOP1, VOP2, VOPC with their DPP and SDWA forms, VOP3, VOP3P and VOPD.
+#include "isa/decode.h"
+
+enum { CODE_DPP8 = 0xe9, CODE_DPP8_FI = 0xea, CODE_SDWA = 0xf9, CODE_DPP16 = 0xfa, CODE_LITERAL = 0xff };
+
+static bool is_compare_exec(enum emu_op op) {
+  const char *name = emu__op_rows[op].name;  // V_CMPX_…
+  return name[0] == 'V' && name[2] == 'C' && name[3] == 'M' && name[4] == 'P' && name[5] == 'X';
+}
+
+static unsigned modified_sources(unsigned flags) {
+  return flags & EMU_FLAG_MODS3 ? 7 : flags & EMU_FLAG_MODS2 ? 3 : flags & EMU_FLAG_MODS1 ? 1 : 0;
+}
+
+// GFX11: in the short encodings bit 7 of a 16-bit vector operand chooses the register's high half.
+static void split_half(struct emu_decoder *d, struct emu_operand *operand) {
+  if (d->target != EMU_GFX1100 || operand->kind != EMU_OPERAND_VECTOR) return;
+  if (!emu__type_is_half((enum emu_type)operand->type) || operand->reg < 128) return;
+  operand->reg &= 127;
+  operand->high = true;
+}
+
+static bool is_vector_only(enum emu_op op, int source) {
+  switch (op) {
+    case EMU_V_READFIRSTLANE_B32:
+    case EMU_V_READLANE_B32:
+    case EMU_V_PERMLANE16_B32:
+    case EMU_V_PERMLANEX16_B32:
+    case EMU_V_PERMLANE64_B32:
+    case EMU_V_SWAP_B32:
+    case EMU_V_SWAPREL_B32:
+      return source == 0;
+    case EMU_V_MOVRELS_B32:
+    case EMU_V_MOVRELSD_B32:
+    case EMU_V_MOVRELSD_2_B32:
+      return source == 0;
+    case EMU_V_MQSAD_U32_U8:
+      return source == 2;
+    default:
+      return false;
+  }
+}
+
+static bool is_scalar_only(enum emu_op op, int source) {
+  switch (op) {
+    case EMU_V_READLANE_B32:
+      return source == 1;
+    case EMU_V_WRITELANE_B32:
+      return source <= 1;
+    case EMU_V_PERMLANE16_B32:
+    case EMU_V_PERMLANEX16_B32:
+      return source >= 1;
+    case EMU_V_CNDMASK_B32:
+    case EMU_V_CNDMASK_B16:
+    case EMU_V_ADD_CO_CI_U32:
+    case EMU_V_SUB_CO_CI_U32:
+    case EMU_V_SUBREV_CO_CI_U32:
+      return source == 2;
+    default:
+      return false;
+  }
+}
+
+static enum emu_decode_status check_source(enum emu_op op, int i, const struct emu_operand *source) {
+  if (is_vector_only(op, i) && source->kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
+  if (is_scalar_only(op, i) && source->kind == EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
+  // a carry comes from registers
+  if (source->type == EMU_MASK && source->kind != EMU_OPERAND_SCALAR) return EMU_DECODE_OPERAND;
+  return EMU_DECODE_OK;
+}
+
+// The word of controls behind a DPP instruction; its first byte is the register of src0, returned in *reg.
+static enum emu_decode_status decode_dpp(struct emu_decoder *d, unsigned code, unsigned *reg, uint32_t *controls) {
+  struct emu_inst *inst = d->inst;
+  uint32_t w;
+  EMU_DECODE_TRY(emu__decode_word(d, &w));
+  *reg = emu__bits(w, 0, 8);
+  *controls = 0;
+  if (code != CODE_DPP16) {
+    inst->lanes = EMU_LANES_DPP8;
+    inst->fetch_inactive = code == CODE_DPP8_FI;
+    inst->dpp8 = w >> 8;
+    return EMU_DECODE_OK;
+  }
+  *controls = w;
+  inst->lanes = EMU_LANES_DPP16;
+  inst->dpp_ctrl = (uint16_t)emu__bits(w, 8, 9);
+  inst->fetch_inactive = emu__bits(w, 18, 1);
+  inst->bound_ctrl = emu__bits(w, 19, 1);
+  inst->bank_mask = emu__bits(w, 24, 4) & 15;
+  inst->row_mask = emu__bits(w, 28, 4) & 15;
+  unsigned c = inst->dpp_ctrl;
+  bool known = c <= 0xff || (c > EMU_DPP_ROW_SHL && c <= EMU_DPP_ROW_ROR + 15 && c % 16) || c == EMU_DPP_ROW_MIRROR ||
+               c == EMU_DPP_ROW_HALF_MIRROR || (c >= EMU_DPP_ROW_SHARE && c <= EMU_DPP_ROW_XMASK + 15);
+  return known ? EMU_DECODE_OK : EMU_DECODE_RESERVED;
+}
+
+// DPP of a short encoding: VOP1 with one source, VOP2 and VOPC with two.
+static enum emu_decode_status decode_short_dpp(struct emu_decoder *d, unsigned code, unsigned source1) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  if (!(row->flags & EMU_FLAG_DPP)) return EMU_DECODE_OPERAND;
+  if (d->target == EMU_GFX1030 && (inst->format == EMU_VOPC || inst->op == EMU_V_PK_FMAC_F16))
+    return EMU_DECODE_OPERAND;
+  unsigned reg;
+  uint32_t w;
+  EMU_DECODE_TRY(decode_dpp(d, code, &reg, &w));
+  unsigned modified = modified_sources(row->flags);
+  unsigned asked = emu__bits(w, 20, 2) ? 1 : 0;
+  if (emu__bits(w, 22, 2)) asked |= 2;
+  if (asked & ~modified) return EMU_DECODE_RESERVED;
+  if (inst->op == EMU_V_DOT4C_I32_I8) w &= ~(15u << 20);  // has the fields, and ignores them
+  EMU_DECODE_TRY(emu__decode_vector(d, reg, row->type[1], &inst->src[0]));
+  split_half(d, &inst->src[0]);
+  inst->src[0].neg = emu__bits(w, 20, 1);
+  inst->src[0].abs = emu__bits(w, 21, 1);
+  if (inst->format == EMU_VOP1) return EMU_DECODE_OK;
+  EMU_DECODE_TRY(emu__decode_vector(d, source1, row->type[2], &inst->src[1]));
+  split_half(d, &inst->src[1]);
+  inst->src[1].neg = emu__bits(w, 22, 1);
+  inst->src[1].abs = emu__bits(w, 23, 1);
+  return EMU_DECODE_OK;
+}
+
+static enum emu_decode_status decode_sdwa_source(struct emu_decoder *d, int i, unsigned reg, uint32_t w) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  unsigned low = i ? 24 : 16;
+  struct emu_operand *source = &inst->src[i];
+  bool scalar = emu__bits(w, low + 7, 1);
+  // a scalar may be an inline constant, but neither a literal nor one of the special codes above 208
+  if (scalar && reg == CODE_LITERAL) return EMU_DECODE_OPERAND;
+  EMU_DECODE_TRY(scalar ? emu__decode_source(d, reg, row->type[1 + i], source)
+                        : emu__decode_vector(d, reg, row->type[1 + i], source));
+  inst->src_sel[i] = (uint8_t)emu__bits(w, low, 3);
+  source->sext = emu__bits(w, low + 3, 1);
+  source->neg = emu__bits(w, low + 4, 1);
+  source->abs = emu__bits(w, low + 5, 1);
+  bool floats = modified_sources(row->flags) >> i & 1;
+  if (floats ? source->sext : source->neg || source->abs) return EMU_DECODE_RESERVED;
+  if (inst->src_sel[i] > EMU_DWORD) return EMU_DECODE_RESERVED;
+  return EMU_DECODE_OK;
+}
+
+static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source1) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  if (!(row->flags & EMU_FLAG_SDWA) || d->target != EMU_GFX1030) return EMU_DECODE_OPERAND;
+  uint32_t w;
+  EMU_DECODE_TRY(emu__decode_word(d, &w));
+  inst->lanes = EMU_LANES_SDWA;
+  if (inst->format == EMU_VOPC) {
+    bool named = emu__bits(w, 15, 1);
+    if (named && is_compare_exec((enum emu_op)inst->op)) return EMU_DECODE_RESERVED;
+    if (named) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 8, 7), EMU_MASK, &inst->sdst));
+    inst->dst_sel = EMU_DWORD;
+  } else {
+    inst->dst_sel = (uint8_t)emu__bits(w, 8, 3);
+    inst->dst_unused = (uint8_t)emu__bits(w, 11, 2);
+    inst->clamp = emu__bits(w, 13, 1);
+    inst->omod = emu__bits(w, 14, 2) & 3;
+    if (inst->dst_sel > EMU_DWORD || inst->dst_unused > EMU_UNUSED_PRESERVE) return EMU_DECODE_RESERVED;
+    if (inst->omod && !(row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
+  }
+  EMU_DECODE_TRY(decode_sdwa_source(d, 0, emu__bits(w, 0, 8), w));
+  if (inst->format == EMU_VOP1) return w >> 24 ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  return decode_sdwa_source(d, 1, source1, w);
+}
+
+// The sources of VOP1, VOP2 and VOPC in their 32-bit form.
+static enum emu_decode_status decode_short_sources(struct emu_decoder *d, unsigned source0, unsigned source1) {
+  struct emu_inst *inst = d->inst;
+  const uint8_t *type = emu__op_rows[inst->op].type;
+  enum emu_op op = (enum emu_op)inst->op;
+  if (!type[1]) return EMU_DECODE_OK;
+  EMU_DECODE_TRY(emu__decode_source(d, source0, type[1], &inst->src[0]));
+  EMU_DECODE_TRY(check_source(op, 0, &inst->src[0]));
+  split_half(d, &inst->src[0]);
+  if (!type[2]) return EMU_DECODE_OK;
+  int next = 1;
+  bool multiplies_literal = op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16;
+  if (multiplies_literal) EMU_DECODE_TRY(emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[next++]));
+  EMU_DECODE_TRY(emu__decode_vector(d, source1, type[2], &inst->src[next]));
+  split_half(d, &inst->src[next]);
+  if (op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16)
+    return emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[2]);
+  return EMU_DECODE_OK;
+}
+
+enum emu_decode_status emu__decode_vop(struct emu_decoder *d, enum emu_format format) {
+  uint32_t w = d->word[0];
+  struct emu_inst *inst = d->inst;
+  enum emu_format base;
+  unsigned code = format == EMU_VOP1   ? emu__bits(w, 9, 8)
+                  : format == EMU_VOP2 ? emu__bits(w, 25, 6)
+                                       : emu__bits(w, 17, 8);
+  enum emu_op op = emu__op_find(d->target, format, code, &base);
+  inst->op = (uint16_t)op;
+  inst->format = (uint8_t)format;
+  if (!op) return EMU_DECODE_OPCODE;
+  const struct emu_op_row *row = &emu__op_rows[op];
+  unsigned source0 = emu__bits(w, 0, 9), source1 = emu__bits(w, 9, 8), target = emu__bits(w, 17, 8);
+
+  if (format == EMU_VOPC) {
+    emu__decode_implied(d, is_compare_exec(op) ? EMU_EXEC_LO : EMU_VCC_LO, &inst->sdst);
+  } else if (op == EMU_V_READFIRSTLANE_B32) {
+    if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
+    EMU_DECODE_TRY(emu__decode_scalar(d, target, EMU_B32, &inst->dst));
+  } else if (row->type[0]) {
+    EMU_DECODE_TRY(emu__decode_vector(d, target, row->type[0], &inst->dst));
+    split_half(d, &inst->dst);
+  }
+  if (row->type[3] == EMU_MASK) emu__decode_implied(d, EMU_VCC_LO, &inst->src[2]);
+  if (row->flags & EMU_FLAG_SDST) emu__decode_implied(d, EMU_VCC_LO, &inst->sdst);
+
+  if (row->type[1]) {
+    if (source0 == CODE_DPP16 || source0 == CODE_DPP8 || source0 == CODE_DPP8_FI) {
+      return decode_short_dpp(d, source0, source1);
+    }
+    if (source0 == CODE_SDWA) return decode_sdwa(d, source1);
+  }
+  return decode_short_sources(d, source0, source1);
+}
+
+static enum emu_decode_status decode_vop3_target(struct emu_decoder *d, enum emu_format base) {
+  uint32_t w = d->word[0];
+  struct emu_inst *inst = d->inst;
+  enum emu_op op = (enum emu_op)inst->op;
+  const struct emu_op_row *row = &emu__op_rows[op];
+  unsigned target = emu__bits(w, 0, 8);
+  if (base == EMU_VOPC) {
+    if (is_compare_exec(op)) {
+      emu__decode_implied(d, EMU_EXEC_LO, &inst->sdst);
+      return EMU_DECODE_OK;  // the field is ignored
+    }
+    if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
+    return emu__decode_scalar(d, target, EMU_MASK, &inst->sdst);
+  }
+  if (op == EMU_V_READLANE_B32) {
+    if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
+    return emu__decode_scalar(d, target, EMU_B32, &inst->dst);
+  }
+  if (row->flags & EMU_FLAG_SDST) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 8, 7), EMU_MASK, &inst->sdst));
+  return row->type[0] ? emu__decode_vector(d, target, row->type[0], &inst->dst) : EMU_DECODE_OK;
+}
+
+static void decode_op_sel(struct emu_decoder *d) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  unsigned sel = emu__bits(d->word[0], 11, 4);
+  bool explicit = row->flags & EMU_FLAG_OPSEL;
+  if (inst->op == EMU_V_DOT2_F16_F16 || inst->op == EMU_V_DOT2_BF16_BF16) sel &= 12;  // the packed sources have none
+  if (inst->op == EMU_V_FMAC_F16 && d->target == EMU_GFX1030) explicit = false;
+  for (int i = 0; i < 3; i++) {
+    struct emu_operand *source = &inst->src[i];
+    bool has_halves =
+        source->kind && (explicit || (d->target == EMU_GFX1100 && emu__type_is_half((enum emu_type)source->type)));
+    source->high = has_halves && (sel >> i & 1);
+  }
+  bool has_halves = inst->dst.kind == EMU_OPERAND_VECTOR &&
+                    (explicit || (d->target == EMU_GFX1100 && emu__type_is_half((enum emu_type)inst->dst.type)));
+  inst->dst.high = has_halves && (sel >> 3);
+  if (inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32) {
+    inst->fetch_inactive = sel & 1;
+    inst->bound_ctrl = sel >> 1 & 1;
+  }
+}
+
+// Sources at the places that VOP3 and VOP3P share; a DPP form has its register in the third word.
+static enum emu_decode_status decode_long_sources(struct emu_decoder *d) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  for (int i = 0; i < 3 && row->type[i + 1]; i++) {
+    unsigned code = emu__bits(d->word[1], 9 * (unsigned)i, 9);
+    bool dpp = i == 0 && (code == CODE_DPP16 || code == CODE_DPP8 || code == CODE_DPP8_FI);
+    if (!dpp) {
+      EMU_DECODE_TRY(emu__decode_source(d, code, row->type[i + 1], &inst->src[i]));
+    } else {
+      if (!(row->flags & EMU_FLAG_DPP64) || d->target != EMU_GFX1100) return EMU_DECODE_OPERAND;
+      unsigned reg;
+      uint32_t controls;
+      EMU_DECODE_TRY(decode_dpp(d, code, &reg, &controls));
+      // the sign bits of a 64-bit DPP instruction are those of its VOP3 words; the ones in controls are ignored
+      EMU_DECODE_TRY(emu__decode_vector(d, reg, row->type[1], &inst->src[0]));
+    }
+    EMU_DECODE_TRY(check_source((enum emu_op)inst->op, i, &inst->src[i]));
+  }
+  return EMU_DECODE_OK;
+}
+
+enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
+  uint32_t w = d->word[0];
+  struct emu_inst *inst = d->inst;
+  enum emu_format base;
+  inst->op = (uint16_t)emu__op_find(d->target, EMU_VOP3, emu__bits(w, 16, 10), &base);
+  if (!inst->op) return EMU_DECODE_OPCODE;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  EMU_DECODE_TRY(decode_vop3_target(d, base));
+  EMU_DECODE_TRY(decode_long_sources(d));
+
+  bool scalar_out = row->flags & EMU_FLAG_SDST;  // takes the place of abs and op_sel
+  unsigned neg = emu__bits(d->word[1], 29, 3), abs = scalar_out ? 0 : emu__bits(w, 8, 3);
+  unsigned modified = modified_sources(row->flags);
+  bool ignores = row->flags & EMU_FLAG_OPSEL && !modified;
+  if (ignores) {
+    if (!row->type[3] && (neg & 4 || abs & 4)) return EMU_DECODE_RESERVED;
+    neg = abs = 0;
+  }
+  bool two_halves =
+      row->flags & EMU_FLAG_OPSEL && !row->type[3] && !(inst->op == EMU_V_FMAC_F16 && d->target == EMU_GFX1030);
+  if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
+  if ((neg | abs) & ~modified) return EMU_DECODE_RESERVED;
+  for (int i = 0; i < 3; i++) {
+    inst->src[i].neg = neg >> i & 1;
+    inst->src[i].abs = abs >> i & 1;
+  }
+  if (!scalar_out) decode_op_sel(d);
+  inst->clamp = emu__bits(w, 15, 1);
+  inst->omod = emu__bits(d->word[1], 27, 2) & 3;
+  if (inst->clamp && !(row->flags & EMU_FLAG_CLAMP)) return EMU_DECODE_RESERVED;
+  if (inst->omod && !(row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
+  if (inst->op == EMU_V_DIV_FMAS_F32 || inst->op == EMU_V_DIV_FMAS_F64)
+    emu__decode_implied(d, EMU_VCC_LO, &inst->src[3]);
+  return EMU_DECODE_OK;
+}
+
+static bool is_mix(enum emu_op op) {
+  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
+}
+
+enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
+  uint32_t w = d->word[0];
+  struct emu_inst *inst = d->inst;
+  enum emu_format base;
+  if (emu__bits(w, 23, 1)) return EMU_DECODE_OPCODE;
+  enum emu_op op = emu__op_find(d->target, EMU_VOP3P, emu__bits(w, 16, 7), &base);
+  inst->op = (uint16_t)op;
+  if (!op) return EMU_DECODE_OPCODE;
+  const struct emu_op_row *row = &emu__op_rows[op];
+  EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(w, 0, 8), row->type[0], &inst->dst));
+  EMU_DECODE_TRY(decode_long_sources(d));
+
+  unsigned neg_hi = emu__bits(w, 8, 3), op_sel = emu__bits(w, 11, 3), neg = emu__bits(d->word[1], 29, 3);
+  unsigned op_sel_hi = emu__bits(d->word[1], 27, 2) | emu__bits(w, 14, 1) << 2;
+  inst->clamp = emu__bits(w, 15, 1);
+  if (!row->type[3] && ((neg_hi | op_sel | neg) & 4)) return EMU_DECODE_RESERVED;
+  for (int i = 0; i < 3; i++) {
+    struct emu_operand *source = &inst->src[i];
+    if (!source->kind) break;
+    source->neg = neg >> i & 1;
+    source->high = op_sel >> i & 1;
+    source->high_high = op_sel_hi >> i & 1;
+    if (is_mix(op)) {
+      source->abs = neg_hi >> i & 1;
+    } else {
+      source->neg_high = neg_hi >> i & 1;
+    }
+  }
+  if (row->type[0] == EMU_TILEC) {
+    bool vectors = inst->src[0].kind == EMU_OPERAND_VECTOR && inst->src[1].kind == EMU_OPERAND_VECTOR;
+    bool accumulator =
+        inst->src[2].kind == EMU_OPERAND_VECTOR || (inst->src[2].kind == EMU_OPERAND_CONSTANT && !inst->src[2].literal);
+    if (!vectors || !accumulator) return EMU_DECODE_OPERAND;
+    enum emu_type element = op == EMU_V_WMMA_F16_16X16X16_F16     ? EMU_F16
+                            : op == EMU_V_WMMA_BF16_16X16X16_BF16 ? EMU_BF16
+                                                                  : EMU_F32;
+    bool constant = inst->src[2].kind == EMU_OPERAND_CONSTANT;  // one element of the tile
+    if (constant && inst->src[2].reg >= 240) inst->src[2].value = emu__inline_float(inst->src[2].reg, element);
+    if (constant && inst->src[2].reg < 240 && element != EMU_F32) inst->src[2].value &= 0xffff;
+  }
+  switch (op) {
+    case EMU_V_WMMA_F32_16X16X16_F16:
+    case EMU_V_WMMA_F32_16X16X16_BF16:
+      return op_sel || inst->clamp ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+    case EMU_V_WMMA_F16_16X16X16_F16:
+    case EMU_V_WMMA_BF16_16X16X16_BF16:
+      return inst->clamp ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+    case EMU_V_WMMA_I32_16X16X16_IU8:
+    case EMU_V_WMMA_I32_16X16X16_IU4:
+      return op_sel ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+    default:
+      return EMU_DECODE_OK;
+  }
+}
+
+static const uint16_t dual_op[32] = {
+#define DUAL(code, op) [code] = EMU_##op,
+#include "isa/ops_vopd.def"
+#undef DUAL
+};
+
+static enum emu_decode_status decode_dual_half(struct emu_decoder *d, enum emu_op op, unsigned target, unsigned source0,
+                                               unsigned source1, struct emu_half *half) {
+  const uint8_t *type = emu__op_rows[op].type;
+  half->op = (uint16_t)op;
+  EMU_DECODE_TRY(emu__decode_vector(d, target, type[0], &half->dst));
+  EMU_DECODE_TRY(emu__decode_source(d, source0, type[1], &half->src[0]));
+  if (!type[2]) return EMU_DECODE_OK;
+  int next = 1;
+  if (op == EMU_V_FMAMK_F32) EMU_DECODE_TRY(emu__decode_source(d, CODE_LITERAL, type[2], &half->src[next++]));
+  EMU_DECODE_TRY(emu__decode_vector(d, source1, type[2], &half->src[next]));
+  if (op == EMU_V_FMAAK_F32) return emu__decode_source(d, CODE_LITERAL, type[2], &half->src[2]);
+  if (type[3] == EMU_MASK) emu__decode_implied(d, EMU_VCC_LO, &half->src[2]);
+  return EMU_DECODE_OK;
+}
+
+enum emu_decode_status emu__decode_vopd(struct emu_decoder *d) {
+  uint32_t w = d->word[0], v = d->word[1];
+  struct emu_inst *inst = d->inst;
+  enum emu_op x = (enum emu_op)dual_op[emu__bits(w, 22, 4)], y = (enum emu_op)dual_op[emu__bits(w, 17, 5)];
+  if (!x || !y || d->wave != 32) return EMU_DECODE_OPCODE;
+  // one destination is even and the other odd: the lowest bit of the second is the first's, inverted
+  unsigned target_x = emu__bits(v, 24, 8), target_y = emu__bits(v, 17, 7) << 1 | (~target_x & 1);
+  struct emu_half first = {0};
+  EMU_DECODE_TRY(decode_dual_half(d, x, target_x, emu__bits(w, 0, 9), emu__bits(w, 9, 8), &first));
+  EMU_DECODE_TRY(decode_dual_half(d, y, target_y, emu__bits(v, 0, 9), emu__bits(v, 9, 8), &inst->y));
+  inst->op = first.op;
+  inst->dst = first.dst;
+  for (int i = 0; i < 3; i++) inst->src[i] = first.src[i];
+  return EMU_DECODE_OK;
+}

@@ -1,0 +1,122 @@
+#include "isa/isa_llvm_exceptions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa/isa_tables.h"
+
+const char *isa_exception_name(enum isa_exception exception) {
+  switch (exception) {
+    case ISA_GRAPHICS:
+      return "graphics (image, export, interpolation): refused here";
+    case ISA_MISALIGNED:
+      return "misaligned scalar registers: refused here, rounded down by LLVM";
+    case ISA_WRONG_REGISTER:
+      return "special codes in place of a scalar register: refused here";
+    case ISA_UNUSED_SOURCE:
+      return "unused source fields: ignored here, refused by LLVM";
+    case ISA_HALF_REGISTER:
+      return "GFX11 half registers in short encodings: decoded here, unknown to LLVM 19";
+    case ISA_FLAT_OFFSET_TOP:
+      return "top bit of a FLAT offset: ignored by the hardware, printed by LLVM";
+    case ISA_IGNORED_SIGN:
+      return "sign bits of 16-bit integer sources: ignored here, printed as sext() by LLVM";
+    case ISA_MOVE_SIGN:
+      return "sign bits of v_mov_b16: refused here, ignored by LLVM";
+    case ISA_VERSION:
+      return "s_version: its number, where LLVM spells a sum of names";
+    default:
+      return "none";
+  }
+}
+
+static bool has_high_half(const struct emu_inst *inst) {
+  bool high = inst->dst.high;
+  for (int i = 0; i < 3; i++) high |= inst->src[i].high;
+  return high && inst->format != EMU_VOP3 && inst->format != EMU_VOP3P;
+}
+
+static bool has_unused_source(const uint32_t *words, const struct emu_inst *inst) {
+  if (inst->format == EMU_VOP3 || inst->format == EMU_VOP3P) {
+    const uint8_t *type = emu__op_rows[inst->op].type;
+    for (int i = 0; i < 3; i++) {
+      if (type[i + 1] == EMU_NONE && (words[1] >> 9 * i & 511)) return true;
+    }
+  }
+  if (inst->format == EMU_DS) {
+    const uint8_t *type = emu__op_rows[inst->op].type;
+    for (int i = 0; i < 3; i++) {
+      if (type[i + 1] == EMU_NONE && (words[1] >> 8 * i & 255)) return true;
+    }
+    return type[0] == EMU_NONE && words[1] >> 24;
+  }
+  if (inst->format == EMU_VOPD) {
+    return (inst->op == EMU_V_MOV_B32 && (words[0] >> 9 & 255)) ||
+           (inst->y.op == EMU_V_MOV_B32 && (words[1] >> 9 & 255));
+  }
+  return false;
+}
+
+// A special value where a register is written, or LDS direct reads, which GFX11 has not.
+static bool is_special_register(const char *theirs) {
+  const char *operand = strchr(theirs, ' ');
+  return operand && (strstr(operand, "src_") || strstr(operand, "null"));
+}
+
+static bool flat_offset_differs(enum emu_target target, const uint32_t *words, const char *ours, const char *theirs) {
+  unsigned top = target == EMU_GFX1030 ? 0x800 : 0x1000;
+  const char *at = strstr(theirs, " offset:");
+  if (!(words[0] & top) || !at) return false;
+  char expected[EMU_ISA_TEXT];
+  unsigned long offset = strtoul(at + 8, NULL, 10) & (top - 1);
+  const char *rest = at + 8 + strspn(at + 8, "0123456789");
+  int head = (int)(at - theirs);
+  if (offset) {
+    snprintf(expected, sizeof(expected), "%.*s offset:%lu%s", head, theirs, offset, rest);
+  } else {
+    snprintf(expected, sizeof(expected), "%.*s%s", head, theirs, rest);
+  }
+  return strcmp(expected, ours) == 0;
+}
+
+static bool differs_by_sext(const char *ours, const char *theirs) {
+  char plain[EMU_ISA_TEXT];
+  size_t n = 0;
+  bool open = false;
+  for (const char *c = theirs; *c && n + 1 < sizeof(plain); c++) {
+    if (strncmp(c, "sext(", 5) == 0) {
+      open = true;
+      c += 4;
+    } else if (open && *c == ')') {
+      open = false;
+    } else {
+      plain[n++] = *c;
+    }
+  }
+  plain[n] = 0;
+  return strcmp(plain, theirs) != 0 && strcmp(plain, ours) == 0;
+}
+
+enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *words, enum emu_decode_status status,
+                                      const struct emu_inst *inst, const char *ours, bool accepted,
+                                      const char *theirs) {
+  if (status == EMU_DECODE_GRAPHICS || (accepted && strncmp(theirs, "s_atc_probe", 11) == 0)) return ISA_GRAPHICS;
+  if (status == EMU_DECODE_OK && accepted && inst->op == EMU_S_VERSION && strncmp(theirs, "s_version ", 10) == 0)
+    return ISA_VERSION;
+  if (status == EMU_DECODE_OK && accepted && inst->lanes && inst->format == EMU_VOP3 && differs_by_sext(ours, theirs))
+    return ISA_IGNORED_SIGN;
+  if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
+  if (status == EMU_DECODE_OPERAND && accepted && strncmp(theirs, "v_wmma", 6) == 0) return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_MISALIGNED && accepted) return ISA_MISALIGNED;
+  if (status == EMU_DECODE_OPERAND && accepted && is_special_register(theirs)) return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_OK) {
+    if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;
+    if (has_high_half(inst) && !accepted) return ISA_HALF_REGISTER;
+  }
+  if (status == EMU_DECODE_OK && accepted && inst->format == EMU_FLAT &&
+      flat_offset_differs(target, words, ours, theirs)) {
+    return ISA_FLAT_OFFSET_TOP;
+  }
+  return ISA_NO_EXCEPTION;
+}

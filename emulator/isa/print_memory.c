@@ -1,0 +1,200 @@
+// Operands of the memory formats.
+#include "isa/print.h"
+
+static void print_list(struct emu_text *text, const struct emu_operand *operand, const char **comma) {
+  if (!operand->kind) return;
+  emu__print(text, "%s", *comma);
+  emu__print_register(text, operand);
+  *comma = ", ";
+}
+
+static void print_cache(struct emu_text *text, const struct emu_inst *inst) {
+  emu__print(text, "%s%s%s", inst->glc ? " glc" : "", inst->slc ? " slc" : "", inst->dlc ? " dlc" : "");
+}
+
+static void print_smem(struct emu_text *text, const struct emu_inst *inst) {
+  const char *comma = " ";
+  print_list(text, &inst->dst, &comma);
+  if (!inst->src[0].kind) return;
+  print_list(text, &inst->src[0], &comma);
+  unsigned imm = (unsigned)inst->imm;
+  const char *sign = inst->imm < 0 ? "-" : "";
+  if (inst->imm < 0) imm = -imm;
+  if (!inst->src[1].kind && !imm) {
+    emu__print(text, ", null");
+  } else if (!inst->src[1].kind) {
+    emu__print(text, ", %s0x%x", sign, imm);
+  } else {
+    print_list(text, &inst->src[1], &comma);
+    if (inst->imm) emu__print(text, " offset:%s0x%x", sign, imm);
+  }
+  print_cache(text, inst);
+}
+
+// The modes of ds_swizzle_b32: fixed lanes of a quad, or and/or/xor masks over 32 lanes, which have short names where
+// they swap, reverse or broadcast.
+static void print_swizzle(struct emu_text *text, unsigned imm) {
+  unsigned and = imm & 31, or = imm >> 5 & 31, xor = imm >> 10 & 31;
+  unsigned group = 32 - and;
+  emu__print(text, " offset:");
+  if ((imm & 0xff00) == 0x8000) {
+    emu__print(text, "swizzle(QUAD_PERM,%u,%u,%u,%u)", imm & 3, imm >> 2 & 3, imm >> 4 & 3, imm >> 6 & 3);
+  } else if (imm & 0x8000) {
+    emu__print(text, "%u", imm);
+  } else if (and== 31 && or == 0 && xor&&!(xor&(xor-1))) {
+    emu__print(text, "swizzle(SWAP,%u)", xor);
+  } else if (and== 31 && or == 0 && xor&&!(xor&(xor+1))) {
+    emu__print(text, "swizzle(REVERSE,%u)", xor+1);
+  } else if (group > 1 && !(group & (group - 1)) && or < group && xor== 0) {
+    emu__print(text, "swizzle(BROADCAST,%u,%u)", group, or);
+  } else {
+    unsigned from0 = or ^ xor, from1 = (and| or) ^ xor;
+    char mask[6] = {0};
+    for (unsigned i = 0; i < 5; i++) {
+      unsigned bit = 4 - i, zero = from0 >> bit & 1, one = from1 >> bit & 1;
+      mask[i] = zero == one ? (zero ? '1' : '0') : zero ? 'i' : 'p';
+    }
+    emu__print(text, "swizzle(BITMASK_PERM,\"%s\")", mask);
+  }
+}
+
+static void print_ds(struct emu_text *text, const struct emu_inst *inst) {
+  const char *comma = " ";
+  print_list(text, &inst->dst, &comma);
+  for (int i = 0; i < 3; i++) print_list(text, &inst->src[i], &comma);
+  unsigned imm = (unsigned)inst->imm;
+  if (emu__op_rows[inst->op].flags & EMU_FLAG_PAIR) {
+    if (imm & 255) emu__print(text, " offset0:%u", imm & 255);
+    if (imm >> 8) emu__print(text, " offset1:%u", imm >> 8);
+  } else if (imm && inst->op == EMU_DS_SWIZZLE_B32) {
+    print_swizzle(text, imm);
+  } else if (imm) {
+    emu__print(text, " offset:%u", imm);
+  }
+  if (inst->gds) emu__print(text, " gds");
+}
+
+static void print_flat(struct emu_text *text, const struct emu_inst *inst) {
+  const char *comma = " ";
+  print_list(text, &inst->dst, &comma);
+  if (emu__op_rows[inst->op].type[1]) {
+    emu__print(text, "%s", comma);
+    emu__print_register(text, &inst->src[0]);
+    comma = ", ";
+  }
+  print_list(text, &inst->src[1], &comma);
+  if (inst->format != EMU_FLAT) {
+    emu__print(text, ", ");
+    emu__print_register(text, &inst->src[2]);
+  }
+  if (inst->imm) emu__print(text, " offset:%d", inst->imm);
+  print_cache(text, inst);
+  if (inst->lds) emu__print(text, " lds");
+}
+
+// Data formats of typed buffers, without the prefix BUF_FMT_: "layout kinds", in the order of their numbers.
+static const char *const formats_gfx10[] = {
+    "8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32 UINT SINT FLOAT",
+    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "10_11_11 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "11_11_10 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "10_10_10_2 UNORM SNORM USCALED SSCALED UINT SINT",
+    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
+    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32_32 UINT SINT FLOAT",
+    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "32_32_32 UINT SINT FLOAT",
+    "32_32_32_32 UINT SINT FLOAT",
+    NULL,
+};
+static const char *const formats_gfx11[] = {
+    "8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32 UINT SINT FLOAT",
+    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "10_11_11 FLOAT",
+    "11_11_10 FLOAT",
+    "10_10_10_2 UNORM SNORM UINT SINT",
+    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
+    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32_32 UINT SINT FLOAT",
+    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "32_32_32 UINT SINT FLOAT",
+    "32_32_32_32 UINT SINT FLOAT",
+    NULL,
+};
+
+static unsigned word_length(const char *word) {
+  unsigned n = 0;
+  while (word[n] && word[n] != ' ') n++;
+  return n;
+}
+
+static void print_format(struct emu_text *text, unsigned number, enum emu_target target) {
+  if (number == 1) return;  // 8_UNORM is what LLVM leaves out
+  if (number == 0) {
+    emu__print(text, " format:[BUF_FMT_INVALID]");
+    return;
+  }
+  unsigned at = 1;
+  for (const char *const *row = target == EMU_GFX1030 ? formats_gfx10 : formats_gfx11; *row; row++) {
+    int layout = (int)word_length(*row);
+    for (const char *kind = *row + layout; *kind; at++) {
+      kind++;
+      int length = (int)word_length(kind);
+      if (at == number) {
+        emu__print(text, " format:[BUF_FMT_%.*s_%.*s]", layout, *row, length, kind);
+        return;
+      }
+      kind += length;
+    }
+  }
+  emu__print(text, " format:%u", number);
+}
+
+static void print_buffer(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+  if (!emu__op_rows[inst->op].type[1]) return;
+  const char *comma = " ";
+  print_list(text, inst->src[1].kind ? &inst->src[1] : &inst->dst, &comma);
+  emu__print(text, "%s", comma);
+  emu__print_register(text, &inst->src[0]);
+  comma = ", ";
+  print_list(text, &inst->src[2], &comma);
+  print_list(text, &inst->src[3], &comma);
+  if (inst->format == EMU_MTBUF) print_format(text, inst->buffer_format, target);
+  emu__print(text, "%s%s", inst->idxen ? " idxen" : "", inst->offen ? " offen" : "");
+  if (inst->imm) emu__print(text, " offset:%d", inst->imm);
+  print_cache(text, inst);
+  emu__print(text, "%s%s", inst->tfe ? " tfe" : "", inst->lds ? " lds" : "");
+}
+
+void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+  switch (inst->format) {
+    case EMU_SMEM:
+      print_smem(text, inst);
+      break;
+    case EMU_DS:
+      print_ds(text, inst);
+      break;
+    case EMU_FLAT:
+    case EMU_GLOBAL:
+    case EMU_SCRATCH:
+      print_flat(text, inst);
+      break;
+    case EMU_MUBUF:
+    case EMU_MTBUF:
+      print_buffer(text, inst, target);
+      break;
+    case EMU_LDSDIR:
+      emu__print(text, " ");
+      emu__print_register(text, &inst->dst);
+      emu__print(text, " wait_vdst:%u", inst->wait_exp);
+      break;
+    default:
+      break;
+  }
+}
