@@ -109,6 +109,8 @@ static rdna__pool *pool_of(rdna__allocator *allocator, rdna_stream *stream) {
 static rdna__bins *bins_of_segment(const rdna__segment *segment) { return &segment->stream->pool->bins[segment->kind]; }
 
 static void give_back(rdna__block *block) {
+  free(block->uses);
+  block->uses = NULL;
   rdna__bins *bins = bins_of_segment(block->segment);
   rdna__bins_insert(bins, rdna__block_join(bins, block));
 }

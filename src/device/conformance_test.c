@@ -420,7 +420,8 @@ static void test_synchronize_waits_for_everything(void **state) {
   atomic_store(&flags[0], 0);
   OK(rdna_stream_call(streams[0], sleep_callback, NULL));
   rdna_status status = rdna_stream_query(streams[0]);
-  assert_true(status == RDNA_NOT_READY || strncmp(device_name, "null", 4) == 0);
+  /* a device that does its work inside the calls (null, an emulated one) may be ready */
+  assert_true(status == RDNA_NOT_READY || (status == RDNA_OK && strncmp(device_name, "host", 4) != 0));
   OK(rdna_stream_call(streams[0], set_flag, &flags[0]));
   for (int i = 0; i < STREAMS; i++) rdna_stream_release(streams[i]);
   assert_int_equal(atomic_load(&flags[0]), 1);

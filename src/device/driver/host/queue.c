@@ -97,15 +97,13 @@ static void run(task *job) {
     case LAUNCH:
       job->function(job->owned ? job->owned : job->bytes, job->grid);
       break;
-    case REACH:
-      reach(job->mark);
+    case REACH: /* done by serve */
       break;
     case WAIT:
       rdna__host_mark_wait(job->mark);
       break;
   }
   free(job->owned);
-  rdna__host_mark_release(job->mark);
 }
 
 static void *serve(void *argument) {
@@ -122,6 +120,9 @@ static void *serve(void *argument) {
     pthread_mutex_unlock(&queue->lock);
     run(job);
     pthread_mutex_lock(&queue->lock);
+    /* reached and counted in one step, or a waiter for one would find the other still missing */
+    if (job->kind == REACH) reach(job->mark);
+    rdna__host_mark_release(job->mark);
     queue->completed++;
     if (queue->waiters) pthread_cond_broadcast(&queue->progress);
   }
