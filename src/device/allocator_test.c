@@ -6,15 +6,11 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#include "base/log.h"
 #include "base/random.h"
 #include "device/driver.h"
 #include "rdna/memory.h"
@@ -108,10 +104,142 @@ static void test_other_mixes_stay_near_the_live_peak(void **state) {
     assert_true(churn(i + 2, 200000, mixes[i].low, mixes[i].high, mixes[i].cap) <= 1.5);
 }
 
+/* ---- borrowing between streams, on the host driver, whose streams really run apart ---- */
+
+typedef struct gate {
+  pthread_mutex_t lock;
+  pthread_cond_t opened;
+  bool open;
+} gate;
+
+#define GATE {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}
+
+static void wait_at(void *data) {
+  gate *g = data;
+  pthread_mutex_lock(&g->lock);
+  while (!g->open) pthread_cond_wait(&g->opened, &g->lock);
+  pthread_mutex_unlock(&g->lock);
+}
+
+static void open_gate(gate *g) {
+  pthread_mutex_lock(&g->lock);
+  g->open = true;
+  pthread_cond_broadcast(&g->opened);
+  pthread_mutex_unlock(&g->lock);
+}
+
+static void *alloc(rdna_device *device, size_t size, rdna_stream *stream) {
+  void *data = NULL;
+  OK(rdna_memory_alloc(device, size, stream, &data));
+  return data;
+}
+
+/* The first stream is held up with a write to come into a block that was freed; the second gets the same block,
+ * and its own write must come later all the same. */
+static void borrow(size_t size, size_t beside) {
+  rdna_device *device = open_device("host");
+  rdna_stream *first, *second;
+  OK(rdna_stream_create(device, 0, &first));
+  OK(rdna_stream_create(device, 0, &second));
+  gate g = GATE, h = GATE;
+  uint8_t *x = alloc(device, size, first), *kept = beside ? alloc(device, beside, first) : NULL;
+  OK(rdna_stream_call(first, wait_at, &g));
+  OK(rdna_fill_bytes(first, x, 0xaa, size));
+  OK(rdna_memory_free(device, x));
+  uint8_t *y = alloc(device, size, second);
+  assert_ptr_equal(x, y);
+  assert_int_equal(stats_of(device).driver_allocs, 1);
+  OK(rdna_fill_bytes(second, y, 0x55, size));
+  assert_int_equal(rdna_stream_query(second), RDNA_NOT_READY);
+  open_gate(&g);
+  OK(rdna_stream_synchronize(second));
+  for (size_t i = 0; i < size; i++) assert_int_equal(y[i], 0x55);
+
+  /* the way back: part of a segment is the first stream's again only when the second has passed */
+  OK(rdna_stream_call(second, wait_at, &h));
+  OK(rdna_memory_free(device, y));
+  uint8_t *z = alloc(device, size, first);
+  if (beside) assert_ptr_not_equal(z, y);
+  open_gate(&h);
+  OK(rdna_stream_synchronize(second));
+  OK(rdna_memory_free(device, z));
+  if (beside) {
+    /* two fit into the second segment; the third needs the block that was lent */
+    void *three[3];
+    for (int i = 0; i < 3; i++) three[i] = alloc(device, size, first);
+    assert_ptr_equal(three[2], y);
+    assert_int_equal(stats_of(device).driver_allocs, 2);
+    for (int i = 0; i < 3; i++) OK(rdna_memory_free(device, three[i]));
+  }
+  OK(rdna_memory_free(device, kept));
+  OK(rdna_memory_empty_cache(device));
+  assert_int_equal(stats_of(device).reserved, 0);
+  rdna_stream_release(first);
+  rdna_stream_release(second);
+  rdna_device_release(device);
+}
+
+static void test_a_whole_segment_changes_hands_in_order(void **state) { borrow(8 * MIB, 0); }
+static void test_part_of_a_segment_is_lent_in_order(void **state) { borrow(MIB, MIB / 2); }
+
+static void test_a_released_streams_memory_is_the_default_streams(void **state) {
+  rdna_device *device = open_device("null");
+  rdna_stream *stream, *user;
+  OK(rdna_stream_create(device, 0, &stream));
+  OK(rdna_stream_create(device, 0, &user));
+  void *cached = alloc(device, 5000, stream), *live = alloc(device, 3 * MIB, stream);
+  OK(rdna_memory_record_stream(device, live, user));
+  OK(rdna_memory_free(device, cached));
+  rdna_stream_release(stream);
+  rdna_stream_release(user);
+  assert_ptr_equal(alloc(device, 5000, NULL), cached);
+  OK(rdna_memory_free(device, live));
+  assert_ptr_equal(alloc(device, 3 * MIB, NULL), live);
+  assert_int_equal(stats_of(device).driver_allocs, 2);
+  OK(rdna_memory_free(device, cached));
+  OK(rdna_memory_free(device, live));
+  rdna_device_release(device);
+}
+
+static void test_neighbours_join_again(void **state) {
+  rdna_device *device = open_device("null");
+  uint8_t *data[4];
+  for (int i = 0; i < 4; i++) data[i] = alloc(device, MIB / 2, NULL); /* fills a segment */
+  for (int i = 1; i < 4; i++) assert_ptr_equal(data[i], data[0] + (size_t)i * MIB / 2);
+  static const int order[] = {2, 0, 3, 1};
+  for (int i = 0; i < 4; i++) OK(rdna_memory_free(device, data[order[i]]));
+  rdna_memory_stats stats = stats_of(device);
+  assert_true(stats.fragmentation == 0 && stats.segment_count == 1 && stats.reserved == 2 * MIB);
+  uint8_t *halves[2] = {alloc(device, MIB, NULL), alloc(device, MIB, NULL)};
+  assert_int_equal(llabs(halves[1] - halves[0]), MIB);
+  assert_int_equal(stats_of(device).driver_allocs, 1);
+  for (int i = 0; i < 2; i++) OK(rdna_memory_free(device, halves[i]));
+  rdna_device_release(device);
+}
+
+static void test_sizes_are_rounded_to_512_bytes(void **state) {
+  rdna_device *device = open_device("null");
+  static const size_t sizes[] = {1, 511, 512, 513, 1024, MIB, MIB + 1, 10 * MIB, 10 * MIB + 1};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    void *data = alloc(device, sizes[i], NULL);
+    rdna_memory_stats stats = stats_of(device);
+    size_t unit = sizes[i] > 10 * MIB ? 2 * MIB : 512; /* a large block is its whole segment */
+    assert_int_equal(stats.requested, sizes[i]);
+    assert_int_equal(stats.allocated, (sizes[i] + unit - 1) / unit * unit);
+    OK(rdna_memory_free(device, data));
+  }
+  rdna_device_release(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_million_random_calls_stay_near_the_live_peak),
       cmocka_unit_test(test_other_mixes_stay_near_the_live_peak),
+      cmocka_unit_test(test_a_whole_segment_changes_hands_in_order),
+      cmocka_unit_test(test_part_of_a_segment_is_lent_in_order),
+      cmocka_unit_test(test_a_released_streams_memory_is_the_default_streams),
+      cmocka_unit_test(test_neighbours_join_again),
+      cmocka_unit_test(test_sizes_are_rounded_to_512_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
