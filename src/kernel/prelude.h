@@ -88,10 +88,22 @@ RDNA_DEVICE uint32_t lane_id(void) { return thread_id() & (WAVE_SIZE - 1); }
 RDNA_DEVICE uint32_t wave_uniform_u32(uint32_t v); /* |v|, known to be the same in all lanes, in a scalar register */
 RDNA_DEVICE uint32_t wave_id(void) { return wave_uniform_u32(thread_id() / WAVE_SIZE); }
 
-/* Barriers. group_barrier: all threads of the group have arrived and see each other's LDS and global writes.
- * wave_barrier: the same for the lanes of a wave. Every thread of the group (wave) must reach it. */
+/* Barriers. group_barrier: all threads of the group have arrived and see each other's LDS writes; loads from global
+ * memory may stay under way across it. group_barrier_global: they see each other's global writes too.
+ * wave_barrier: the lanes of a wave see each other's writes. Every thread of the group (wave) must reach it. */
 #ifdef RDNA_AMD
 RDNA_DEVICE void group_barrier(void) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+  /* Written out, since before its own barrier the compiler also waits for all global memory on some targets, and
+   * since clang 19 loses the fence's wait for LDS on gfx12. */
+#if defined(__GFX12__)
+  asm volatile("s_wait_dscnt 0x0\n\ts_barrier_signal -1\n\ts_barrier_wait -1" ::: "memory");
+#else
+  asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory");
+#endif
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+}
+RDNA_DEVICE void group_barrier_global(void) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
@@ -103,6 +115,7 @@ RDNA_DEVICE void wave_barrier(void) {
 }
 #else
 RDNA_DEVICE void group_barrier(void) { __syncthreads(); }
+RDNA_DEVICE void group_barrier_global(void) { __syncthreads(); }
 RDNA_DEVICE void wave_barrier(void) { __nvvm_bar_warp_sync(0xffffffffu); }
 #endif
 
