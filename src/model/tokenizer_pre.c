@@ -138,6 +138,7 @@ void rdna__splitter_release(rdna__splitter *splitter) {
 typedef struct splitting {
   const rdna__splitter *splitter;
   pcre2_match_data *match;
+  pcre2_match_context *limits;
   rdna_status (*emit)(void *context, rdna_text word);
   void *context;
 } splitting;
@@ -145,11 +146,11 @@ typedef struct splitting {
 static rdna_status match_next(const splitting *s, int stage, rdna_text text, size_t from, size_t *out_start,
                               size_t *out_end, bool *out_found) {
   pcre2_code *code = s->splitter->patterns[stage];
-  int count = pcre2_match(code, (PCRE2_SPTR)text.data, text.size, from, PCRE2_NO_UTF_CHECK, s->match, NULL);
+  int count = pcre2_match(code, (PCRE2_SPTR)text.data, text.size, from, PCRE2_NO_UTF_CHECK, s->match, s->limits);
   if (count == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its own on the heap */
-    count =
-        pcre2_match(code, (PCRE2_SPTR)text.data, text.size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match, NULL);
-  *out_found = count > 0;
+    count = pcre2_match(code, (PCRE2_SPTR)text.data, text.size, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->match,
+                        s->limits);
+  *out_found = count >= 0; /* 0: the match's groups, which nobody asks for, found no room */
   if (count == PCRE2_ERROR_NOMATCH) return RDNA_OK;
   if (count < 0)
     return rdna__fail(RDNA_UNSUPPORTED, "a text of %zu bytes cannot be split: PCRE2 error %d", text.size, count);
@@ -180,9 +181,14 @@ static rdna_status split(const splitting *s, int stage, rdna_text text) {
 /* The patterns want UTF-8: what is none is a word of its own, and the text on either side is its own text. */
 rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
                                rdna_status (*emit)(void *context, rdna_text word), void *context) {
-  splitting s = {splitter, pcre2_match_data_create(8, NULL), emit, context};
-  if (!s.match) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to match a text");
+  splitting s = {splitter, pcre2_match_data_create(1, NULL), pcre2_match_context_create(NULL), emit, context};
   rdna_status status = RDNA_OK;
+  if (!s.match || !s.limits) {
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to match a text");
+  } else {
+    /* PCRE2 gives up after ten million steps; these patterns are linear, so a long word may take more */
+    pcre2_set_match_limit(s.limits, UINT32_MAX);
+  }
   for (size_t at = 0; at < text.size && status == RDNA_OK;) {
     size_t end = at;
     int length = 0;
@@ -193,6 +199,7 @@ rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
     if (end > at && status == RDNA_OK) status = emit(context, (rdna_text){text.data + at, end - at});
     at = end;
   }
+  pcre2_match_context_free(s.limits);
   pcre2_match_data_free(s.match);
   return status;
 }
