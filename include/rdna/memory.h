@@ -26,7 +26,8 @@ RDNA_CHECKED rdna_status rdna_memory_record_stream(rdna_device *device, void *da
 
 /* Gives cached, unused memory back to the vendor's library. */
 RDNA_CHECKED rdna_status rdna_memory_empty_cache(rdna_device *device);
-/* Caps what the pool may take, as a share of the device's memory in (0, 1]. */
+/* Caps what the pool may take, as a share of the device's memory in (0, 1]. Below what it holds already, the cap
+ * only stops it from taking more. */
 RDNA_CHECKED rdna_status rdna_memory_set_fraction(rdna_device *device, double fraction);
 /* What the driver says of the whole device, other processes included. */
 RDNA_CHECKED rdna_status rdna_memory_get_info(rdna_device *device, uint64_t *out_free, uint64_t *out_total);
@@ -58,10 +59,11 @@ RDNA_API void rdna_host_free(rdna_device *device, void *data);
  * it is pageable: then the call returns after it was read. */
 RDNA_CHECKED rdna_status rdna_copy_to_device(rdna_stream *stream, void *device_dst, const void *host_src, size_t size);
 RDNA_CHECKED rdna_status rdna_copy_to_host(rdna_stream *stream, void *host_dst, const void *device_src, size_t size);
+/* The two must not overlap: RDNA_INVALID_ARGUMENT. */
 RDNA_CHECKED rdna_status rdna_copy_on_device(rdna_stream *stream, void *dst, const void *src, size_t size);
-/* From another device of the same driver directly when they can reach each other, otherwise through pinned
- * host memory. In order with |stream|, which belongs to |dst_device|; |src_device|'s writer must have been
- * waited for. */
+/* From another device: directly when both are one driver's and can reach each other, otherwise through pinned
+ * host memory, and then the call returns when all has arrived. In order with |stream|, which belongs to the
+ * device of |dst|; the writer of |src| must have been waited for. */
 RDNA_CHECKED rdna_status rdna_copy_peer(rdna_stream *stream, void *dst, rdna_device *src_device, const void *src,
                                         size_t size);
 RDNA_CHECKED rdna_status rdna_fill_bytes(rdna_stream *stream, void *device_dst, uint8_t value, size_t size);

@@ -24,7 +24,9 @@ RDNA_API rdna_device *rdna_stream_device(rdna_stream *stream); /* borrowed */
 RDNA_CHECKED rdna_status rdna_stream_synchronize(rdna_stream *stream);
 /* RDNA_OK when idle, RDNA_NOT_READY while work is under way. */
 RDNA_CHECKED rdna_status rdna_stream_query(rdna_stream *stream);
-/* Work put into |stream| from now on waits for |event|. The event may belong to another device. */
+/* Work put into |stream| from now on waits for the last record of |event|, also when it is recorded again or
+ * released meanwhile. The event may belong to another device; when that is another driver's, the calling thread
+ * waits. */
 RDNA_CHECKED rdna_status rdna_stream_wait(rdna_stream *stream, rdna_event *event);
 /* Runs |callback| on a thread of the driver once all earlier work is done. It must not call this library. */
 RDNA_CHECKED rdna_status rdna_stream_call(rdna_stream *stream, void (*callback)(void *), void *data);
