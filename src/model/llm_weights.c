@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "device/driver.h"
 #include "model/llm.h"
+#include "rdna/kernel.h"
 
 typedef struct loader {
   rdna_llm *llm;
@@ -324,6 +325,8 @@ static rdna_status read_vocabulary_size(loader *l) {
 rdna_status rdna__llm_load(rdna_llm *llm, const rdna_gguf *file, void (*progress)(void *data, double share),
                            void *progress_data) {
   loader l = {.llm = llm, .file = file, .progress = progress, .progress_data = progress_data};
+  const rdna_kernel *kernel; /* a GPU that has no code should say so before gigabytes are read */
+  RDNA_TRY(rdna_kernel_get(llm->device, "rms_norm_f32", &kernel));
   RDNA_TRY(read_keys(&l));
   RDNA_TRY(read_vocabulary_size(&l));
   for (size_t i = 0; i < rdna_gguf_tensor_count(file); i++) {

@@ -1,0 +1,298 @@
+"""The program as a person or a script meets it: what it prints, and what it says when something is wrong."""
+import json
+import os
+import pathlib
+import re
+import struct
+import tempfile
+import unittest
+
+import rdna_program
+from rdna_program import DEMO_MODEL, output, run
+
+import gguf_file as gf
+
+GREEDY = ("--greedy", "--ignore-end", "--device", rdna_program.DEVICE)
+
+
+class Run(unittest.TestCase):
+    def test_streams_the_prompt_and_text(self):
+        text = output("run", DEMO_MODEL, "And God said", "--max-tokens", 12, *GREEDY).decode()
+        self.assertTrue(text.startswith("And God said"))
+        self.assertGreater(len(text), len("And God said") + 12)
+        bare = output("run", DEMO_MODEL, "And God said", "--max-tokens", 12, "--no-echo", *GREEDY).decode()
+        self.assertEqual("And God said" + bare, text)
+
+    def test_json(self):
+        report = json.loads(output("run", DEMO_MODEL, "And God said", "--max-tokens", 12, "--json", *GREEDY))
+        self.assertEqual(len(report["tokens"]), 12)
+        self.assertEqual(report["stop"], "length")
+        self.assertEqual(report["prompt_tokens"], 4)  # the beginning, and three words
+        text = output("run", DEMO_MODEL, "And God said", "--max-tokens", 12, "--no-echo", *GREEDY).decode()
+        self.assertEqual(report["text"], text.removesuffix("\n"))
+        self.assertGreater(report["decode_tokens_per_second"], 0)
+
+    def test_writes_english(self):
+        text = json.loads(output("run", DEMO_MODEL, "And God said", "--max-tokens", 200, "--temperature", 0.7, "--seed",
+                                 3, "--ignore-end", "--json", "--device", rdna_program.DEVICE))["text"]
+        words = re.findall("[a-z]+", text.lower())
+        common = set("the and of to that in he shall unto for i his a lord they be is him not them with it all thou".split())
+        self.assertGreater(sum(word in common for word in words) / len(words), 0.3)
+
+    def test_seeds(self):
+        def draw(seed):
+            return json.loads(output("run", DEMO_MODEL, "And", "--max-tokens", 24, "--seed", seed, "--json",
+                                     "--temperature", 1, "--device", rdna_program.DEVICE))["tokens"]
+
+        self.assertEqual(draw(5), draw(5))
+        self.assertNotEqual(draw(5), draw(6))
+
+    def test_sampling_options_narrow_to_greedy(self):
+        greedy = output("run", DEMO_MODEL, "And", "--max-tokens", 16, *GREEDY)
+        for narrow in (("--top-k", 1), ("--top-p", 1e-6), ("--min-p", 1)):
+            drawn = output("run", DEMO_MODEL, "And", "--max-tokens", 16, "--ignore-end", "--temperature", 1, *narrow,
+                           "--device", rdna_program.DEVICE)
+            self.assertEqual(drawn, greedy, narrow)
+
+    def test_repetition_penalty_changes_the_text(self):
+        plain = output("run", DEMO_MODEL, "And", "--max-tokens", 64, *GREEDY)
+        self.assertNotEqual(output("run", DEMO_MODEL, "And", "--max-tokens", 64, "--repeat-penalty", 1.5, *GREEDY), plain)
+        self.assertEqual(output("run", DEMO_MODEL, "And", "--max-tokens", 64, "--repeat-penalty", 1.5, "--repeat-last",
+                                0, *GREEDY), plain)
+
+    def test_batches_do_not_change_the_text(self):
+        prompt = "And it came to pass in those days, that there went out a decree, and all the people heard it. "
+        texts = {output("run", DEMO_MODEL, prompt, "--max-tokens", 24, "--kv", "f32", "--batch", n, *GREEDY)
+                 for n in (1, 5, 512)}
+        self.assertEqual(len(texts), 1)
+
+    def test_stops_at_the_context(self):
+        report = json.loads(output("run", DEMO_MODEL, "And God said", "--context", 10, "--json", *GREEDY))
+        self.assertEqual(report["stop"], "context")
+        self.assertEqual(len(report["tokens"]), 7)  # 4 of the prompt, 6 that were evaluated, the last was not
+
+
+class Others(unittest.TestCase):
+    def test_info(self):
+        self.assertIn("host:0", output("info").decode())
+        report = json.loads(output("info", "--json"))
+        self.assertEqual([driver["name"] for driver in report["drivers"]], ["hip", "cuda", "host", "null"])
+        for driver in report["drivers"]:
+            self.assertGreater(len(driver["message"]), 10)
+        host = next(device for device in report["devices"] if device["driver"] == "host")
+        self.assertEqual(host["compute_units"], len(os.sched_getaffinity(0)))
+
+    def test_kernels_extracts_code_objects(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output("kernels", "--extract", folder)
+            names = {path.name for path in pathlib.Path(folder).iterdir()}
+            report = json.loads(output("kernels", "--json"))
+            for pack in report:
+                suffix = "ptx" if pack["target"].startswith("sm_") else "hsaco"
+                for entry in pack["code_objects"]:
+                    name = f"{entry['name']}.{pack['target']}.{suffix}"
+                    self.assertIn(name, names)
+                    data = (pathlib.Path(folder) / name).read_bytes()
+                    if suffix == "hsaco":
+                        self.assertEqual(len(data), entry["bytes"])
+                        self.assertEqual(data[:4] + data[18:20], b"\x7fELF\xe0\x00")  # EM_AMDGPU is 224
+                    else:
+                        self.assertIn(b".visible .entry", data)
+            self.assertEqual(len(names), sum(len(pack["code_objects"]) for pack in report))
+
+    def test_tokenize(self):
+        text = "In the beginning God created the heaven and the earth.\n"
+        ids = output("tokenize", DEMO_MODEL, stdin=text.encode()).split()
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text.encode())
+            file.flush()
+            self.assertEqual(output("tokenize", DEMO_MODEL, file.name).split(), ids)
+        self.assertEqual(output("tokenize", DEMO_MODEL, "-", "--bos", stdin=text.encode()).split(), [b"0"] + ids)
+        self.assertEqual(output("tokenize", DEMO_MODEL, stdin=b""), b"\n")
+        pieces = gf.Reader(DEMO_MODEL).keys["tokenizer.ggml.tokens"]
+        self.assertEqual("".join(pieces[int(i)] for i in ids), text.replace(" ", "\u0120").replace("\n", "\u010a"))
+
+    def test_selftest(self):
+        text = output("selftest", "--cases", 1, "--device", rdna_program.DEVICE).decode()
+        self.assertRegex(text, r"(\d+) of \1 kernels agree")
+        report = json.loads(output("selftest", "--cases", 1, "--kernel", "norm", "--json", "--device",
+                                   rdna_program.DEVICE))
+        self.assertTrue(all(kernel["passed"] and kernel["cases"] == 1 for kernel in report["kernels"]))
+
+    def test_bench(self):
+        report = json.loads(output("bench", "--op", "argmax", "--json", "--device", rdna_program.DEVICE))
+        self.assertEqual([row["op"] for row in report["results"]], ["argmax"])
+        self.assertGreater(report["results"][0]["gb_per_second"], 0)
+
+    def test_doctor_on_a_bare_machine(self):
+        with tempfile.TemporaryDirectory() as root:
+            result = run("doctor", "--root", root, "--json")
+            report = json.loads(result.stdout)
+            self.assertEqual(result.returncode, 1)
+            self.assertGreater(report["failed"], 0)
+            for check in report["checks"]:
+                self.assertGreater(len(check["found"]), 10)
+                if check["state"] == "fail":
+                    self.assertGreater(len(check["advice"]), 10)
+
+    def test_help_of_everything(self):
+        self.assertIn("RDNA_DRIVER", output("--help").decode())
+        for name in re.findall(r"^  ([a-z]+) ", output("--help").decode(), re.M):
+            self.assertIn("usage: rdna " + name, output(name, "--help").decode())
+        self.assertRegex(output("--version").decode(), r"^rdna \d+\.\d+\.\d+\n$")
+
+
+class Refusing(unittest.TestCase):
+    """One sentence on stderr, nothing on stdout, exit status 1 for what went wrong and 2 for what was asked wrongly."""
+
+    def refused(self, status, *arguments, mentions="", **options):
+        result = run(*arguments, **options)
+        message = result.stderr.decode()
+        self.assertEqual(result.returncode, status, (arguments, message))
+        self.assertEqual(result.stdout, b"", arguments)
+        self.assertEqual(message.count("\n"), 1, (arguments, message))
+        self.assertGreater(len(message), 20)
+        self.assertIn(mentions, message)
+
+
+class Misuse(Refusing):
+    def test_command_lines(self):
+        self.refused(2, "fly", mentions="fly")
+        self.refused(2, "run", DEMO_MODEL, "x", "--frobnicate", mentions="--frobnicate")
+        self.refused(2, "run", DEMO_MODEL, "x", "--max-tokens", mentions="--max-tokens")
+        for bad in ("many", "-1", "0", "1.5", "", "99999999999999999999"):
+            self.refused(2, "run", DEMO_MODEL, "x", "--max-tokens", bad, mentions="--max-tokens")
+        for bad in ("hot", "-0.1", "nan", "inf"):
+            self.refused(2, "run", DEMO_MODEL, "x", "--temperature", bad, mentions="--temperature")
+        self.refused(2, "run", DEMO_MODEL, "x", "--driver", "metal", mentions="metal")
+        self.refused(2, "run", DEMO_MODEL, "x", "--greedy=yes", mentions="--greedy=yes")
+        self.refused(2, "run", mentions="MODEL.gguf")
+        self.refused(2, "run", DEMO_MODEL, "x", "y", mentions="y")
+        self.refused(2, "logits", DEMO_MODEL, mentions="--tokens")
+
+    def test_settings(self):
+        self.refused(2, "info", environment={"RDNA_DRIVER": "metal"}, mentions="RDNA_DRIVER")
+        self.refused(2, "info", environment={"RDNA_THREADS": "many"}, mentions="RDNA_THREADS")
+
+    def test_devices(self):
+        self.refused(1, "run", DEMO_MODEL, "x", "--device", "host:7", mentions="host:7")
+        self.refused(1, "run", DEMO_MODEL, "x", "--device", "warp:0", mentions="warp")
+        self.refused(1, "run", DEMO_MODEL, "x", "--device", "1", mentions="--driver")
+        self.refused(1, "run", DEMO_MODEL, "x", "--driver", "cuda", mentions="libcuda",
+                     environment={"RDNA_CUDA_LIBRARY": "/nowhere/libcuda.so"})
+        self.refused(1, "run", DEMO_MODEL, "x", "--driver", "hip", mentions="hip",
+                     environment={"RDNA_HIP_LIBRARY": "/nowhere/libamdhip64.so"})
+
+    def test_a_gpu_without_a_pack(self):
+        fake = pathlib.Path(rdna_program.PROGRAM).parent.parent / "fakes/hip6/libamdhip64.so.6"
+        if not fake.exists():
+            self.skipTest(f"{fake} belongs to builds with tests")
+        with tempfile.TemporaryDirectory() as empty:
+            self.refused(1, "run", DEMO_MODEL, "x", "--driver", "hip", mentions="pack",
+                         environment={"RDNA_HIP_LIBRARY": str(fake), "RDNA_KERNEL_PATH": empty})
+
+    def test_prompts(self):
+        self.refused(1, "run", DEMO_MODEL, "word " * 600, mentions="context")
+        self.refused(1, "run", DEMO_MODEL, "word " * 60, "--context", 20, mentions="context")
+        self.refused(1, "logits", DEMO_MODEL, "--tokens", "1,x", "--out", "/dev/null", mentions="1,x")
+        self.refused(1, "logits", DEMO_MODEL, "--tokens", "1,2048", "--out", "/dev/null", mentions="2048")
+        self.refused(1, "logits", DEMO_MODEL, "--tokens", "1", "--out", "/nowhere/x", mentions="/nowhere/x")
+
+
+class BadModels(Refusing):
+    def model(self, folder, entries=None, tensors=None, drop=()):
+        """A valid model of one layer, changed: |entries| and |tensors| replace by name, |drop| removes."""
+        import numpy as np
+
+        rng = np.random.default_rng(0)
+        keys = {"general.architecture": (gf.TEXT, "llama"), "llama.context_length": (gf.U32, 32),
+                "llama.embedding_length": (gf.U32, 32), "llama.block_count": (gf.U32, 1),
+                "llama.feed_forward_length": (gf.U32, 32), "llama.attention.head_count": (gf.U32, 2),
+                "llama.attention.layer_norm_rms_epsilon": (gf.F32, 1e-5), **(entries or {})}
+        shapes = {"token_embd.weight": (40, 32), "output_norm.weight": (32,), "output.weight": (40, 32),
+                  "blk.0.attn_norm.weight": (32,), "blk.0.ffn_norm.weight": (32,),
+                  **{f"blk.0.{m}.weight": (32, 32) for m in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate",
+                                                             "ffn_up", "ffn_down")}, **(tensors or {})}
+        path = pathlib.Path(folder) / "model.gguf"
+        gf.write(path, [(k, *v) for k, v in keys.items() if k not in drop],
+                 [(n, gf.TENSOR_F32, rng.normal(size=s)) for n, s in shapes.items() if n not in drop])
+        return path
+
+    def logits(self, path):
+        return ("logits", path, "--tokens", "1,2", "--out", "/dev/null", "--device", rdna_program.DEVICE)
+
+    def test_the_model_itself_is_good(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output(*self.logits(self.model(folder)))
+
+    def test_keys_and_tensors(self):
+        cases = [
+            ("general.architecture", dict(drop=["general.architecture"])),
+            ("gpt2", dict(entries={"general.architecture": (gf.TEXT, "gpt2")})),
+            ("general.architecture", dict(entries={"general.architecture": (gf.U32, 1)})),
+            ("block_count", dict(drop=["llama.block_count"])),
+            ("block_count", dict(entries={"llama.block_count": (gf.U32, 100000000)})),
+            ("block_count", dict(entries={"llama.block_count": (gf.TEXT, "one")})),
+            ("block_count", dict(entries={"llama.block_count": (gf.I32, -1)})),
+            ("blk.1.", dict(entries={"llama.block_count": (gf.U32, 2)})),
+            ("heads", dict(entries={"llama.attention.head_count_kv": (gf.U32, 3)})),
+            ("head_count_kv", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [2])})),
+            ("rope", dict(entries={"llama.rope.dimension_count": (gf.U32, 17)})),
+            ("yarn", dict(entries={"llama.rope.scaling.type": (gf.TEXT, "yarn")})),
+            ("experts", dict(entries={"llama.expert_count": (gf.U32, 8)})),
+            ("epsilon", dict(entries={"llama.attention.layer_norm_rms_epsilon": (gf.F32, float("nan"))})),
+            ("ffn_up", dict(drop=["blk.0.ffn_up.weight"])),
+            ("attn_q", dict(tensors={"blk.0.attn_q.weight": (32, 31)})),
+            ("attn_norm", dict(tensors={"blk.0.attn_norm.weight": (33,)})),
+            ("token_embd", dict(tensors={"token_embd.weight": (32,)})),
+            ("output.weight", dict(tensors={"output.weight": (39, 32)})),
+            ("output_norm", dict(drop=["output_norm.weight"])),
+        ]
+        for mentions, changes in cases:
+            with self.subTest(changes=str(changes)[:80]), tempfile.TemporaryDirectory() as folder:
+                self.refused(1, *self.logits(self.model(folder, **changes)), mentions=mentions)
+
+    def test_files_that_are_none(self):
+        self.refused(1, *self.logits("/nowhere/model.gguf"), mentions="/nowhere/model.gguf")
+        self.refused(1, *self.logits("/"), mentions="/")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.gguf"
+            for data in (b"", b"GGUF", b"GGML" + bytes(100), b"GGUF" + struct.pack("<I", 1) + bytes(100),
+                         b"GGUF" + struct.pack(">I", 3) + bytes(100)):
+                path.write_bytes(data)
+                self.refused(1, *self.logits(path), mentions=str(path))
+
+    def test_every_truncation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data = self.model(folder).read_bytes()
+            path = pathlib.Path(folder) / "cut.gguf"
+            for size in sorted({*range(0, 700, 23), *range(700, len(data), len(data) // 24), len(data) - 1}):
+                path.write_bytes(data[:size])
+                self.refused(1, *self.logits(path), mentions="cut.gguf")
+
+    def test_sizes_that_overflow(self):
+        with tempfile.TemporaryDirectory() as folder:
+            data = bytearray(self.model(folder).read_bytes())
+            path = pathlib.Path(folder) / "huge.gguf"
+            at = data.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight")
+            # behind the name: u32 rank, u64 sizes, u32 type, u64 offset
+            for offset, values in ((4, (2**63, 2**64 - 1, 2**62)), (12, (2**63, 2**64 - 32)), (24, (2**63, 2**40))):
+                for value in values:
+                    broken = bytearray(data)
+                    struct.pack_into("<Q", broken, at + offset, value)
+                    path.write_bytes(broken)
+                    self.refused(1, *self.logits(path), mentions="huge.gguf")
+            for at in (8, 16):  # the counts of tensors and keys
+                broken = bytearray(data)
+                struct.pack_into("<Q", broken, at, 2**61)
+                path.write_bytes(broken)
+                self.refused(1, *self.logits(path), mentions="huge.gguf")
+
+    def test_a_model_without_vocabulary(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(1, "run", self.model(folder), "x", "--device", rdna_program.DEVICE, mentions="token")
+            self.refused(1, "tokenize", self.model(folder), mentions="token")
+
+
+if __name__ == "__main__":
+    unittest.main()
