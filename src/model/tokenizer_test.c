@@ -429,6 +429,40 @@ static void test_bpe_round_trip(void **state) {
   }
 }
 
+/* Half a mebibyte without a place to cut. What is quadratic here would take hours, not seconds. */
+static void test_long_words(void **state) {
+  enum { SIZE = 512 << 10 };
+  static const char *const pres[] = {"gpt-2", "llama-bpe", "gpt-4o", "deepseek-llm", "default", NULL}; /* NULL: spm */
+  static const char *const units[] = {"a", "ab", " ", "1", "A", "\n", "\xff", "\xcc\x81"};
+  rdna__random random;
+  rdna__random_seed(&random, 26);
+  char *text = malloc(SIZE + 1), *back = malloc(SIZE + 16);
+  assert_non_null(text);
+  assert_non_null(back);
+  for (size_t p = 0; p < sizeof pres / sizeof *pres; p++) {
+    testing_vocabulary v = empty_vocabulary;
+    if (pres[p]) {
+      make_bpe_vocabulary(&random);
+      v = bpe_vocabulary(pres[p]);
+    } else {
+      make_spm_vocabulary(&random, true);
+      v.model = "llama", v.tokens = vocabulary, v.token_count = (size_t)vocabulary_size;
+    }
+    opened o = open_vocabulary(&v);
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+      for (size_t i = 0; i < SIZE; i++) text[i] = units[u][i % strlen(units[u])];
+      text[SIZE] = 'x'; /* so that what looks ahead to the end does not find it */
+      rdna_tokens tokens = encode(&o, text, SIZE + 1, 0);
+      assert_int_equal(decode(&o, &tokens, false, back), SIZE + 1);
+      assert_memory_equal(back, text, SIZE + 1);
+      rdna_tokens_deinit(&tokens);
+    }
+    close_vocabulary(&o);
+  }
+  free(text);
+  free(back);
+}
+
 /* Bytes without a token are the unknown one, or a failure. */
 static void test_bpe_missing_bytes(void **state) {
   vocabulary_size = merge_count = 0;
@@ -739,13 +773,21 @@ static void test_no_vocabulary(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_utf8),           cmocka_unit_test(test_spm_against_slow),
-      cmocka_unit_test(test_spm_by_hand),    cmocka_unit_test(test_bpe_against_slow),
-      cmocka_unit_test(test_bpe_round_trip), cmocka_unit_test(test_bpe_missing_bytes),
-      cmocka_unit_test(test_words),          cmocka_unit_test(test_words_that_are_not_utf8),
-      cmocka_unit_test(test_unknown_pre),    cmocka_unit_test(test_detokenizer),
-      cmocka_unit_test(test_ends),           cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_refused_keys),   cmocka_unit_test(test_no_vocabulary),
+      cmocka_unit_test(test_utf8),
+      cmocka_unit_test(test_spm_against_slow),
+      cmocka_unit_test(test_spm_by_hand),
+      cmocka_unit_test(test_bpe_against_slow),
+      cmocka_unit_test(test_bpe_round_trip),
+      cmocka_unit_test(test_bpe_missing_bytes),
+      cmocka_unit_test(test_long_words),
+      cmocka_unit_test(test_words),
+      cmocka_unit_test(test_words_that_are_not_utf8),
+      cmocka_unit_test(test_unknown_pre),
+      cmocka_unit_test(test_detokenizer),
+      cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_refused_keys),
+      cmocka_unit_test(test_no_vocabulary),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
