@@ -153,7 +153,7 @@ static enum emu_decode_status decode_ldsdir(struct emu_decoder *d) {
   d->inst->op = (uint16_t)emu__op_find(d->target, EMU_LDSDIR, emu__bits(w, 20, 2), &base);
   if (!d->inst->op) return emu__bits(w, 20, 4) == 0 ? EMU_DECODE_GRAPHICS : EMU_DECODE_OPCODE;
   if (emu__bits(w, 22, 2)) return EMU_DECODE_OPCODE;
-  d->inst->wait_exp = emu__bits(w, 16, 4) & 15;
+  d->inst->wait_vdst = emu__bits(w, 16, 4) & 15;
   return emu__decode_vector(d, emu__bits(w, 0, 8), EMU_B32, &d->inst->dst);
 }
 

@@ -163,7 +163,7 @@ static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source
     if (inst->omod && !(row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
   }
   EMU_DECODE_TRY(decode_sdwa_source(d, 0, emu__bits(w, 0, 8), w));
-  if (inst->format == EMU_VOP1) return w >> 24 ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  if (inst->format == EMU_VOP1) return w & 0xbf000000 ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
   return decode_sdwa_source(d, 1, source1, w);
 }
 

@@ -88,10 +88,10 @@ enum emu_special {
 enum emu_type {
 #define EMU_TYPES(X)                                                                                                 \
   X(NONE, 0)                                                                                                         \
-  X(B8, 1) X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1)    \
-      X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) \
-          X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8)      \
-              X(TILEC, 0)
+  X(B8, 1)                                                                                                           \
+  X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) \
+      X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0)  \
+          X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
@@ -172,7 +172,7 @@ struct emu_inst {
   // SDWA
   uint8_t dst_sel, dst_unused, src_sel[2];  // enum emu_sdwa_select, emu_sdwa_unused
 
-  uint8_t wait_exp;  // LDSDIR and DS-parameter loads: waitvdst
+  uint8_t wait_vdst;  // LDSDIR and DS-parameter loads: waitvdst
   int32_t imm;
   uint32_t literal;  // the literal word as it stands; operands hold it widened
   struct emu_operand dst, sdst, src[4];
@@ -203,6 +203,9 @@ size_t emu_isa_print(const struct emu_inst *inst, enum emu_target target, char *
 // (NULL where the target lacks the opcode). The buffer is 64 bytes of the caller's.
 const char *emu_isa_name(enum emu_op op, char name[64]);
 const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[64]);
+
+// Whether a DS instruction has two offsets, in elements, in place of one in bytes.
+bool emu_isa_is_pair(enum emu_op op);
 
 const char *emu_target_name(enum emu_target target);                   // "gfx1100"
 bool emu_target_from_name(const char *name, enum emu_target *target);  // false: not one of ours

@@ -160,6 +160,10 @@ const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[6
   return name;
 }
 
+bool emu_isa_is_pair(enum emu_op op) {
+  return op > EMU_OP_NONE && op < EMU_OP_COUNT && emu__op_rows[op].flags & EMU_FLAG_PAIR;
+}
+
 const char *emu_isa_reason(enum emu_decode_status status) {
   switch (status) {
     case EMU_DECODE_OK:

@@ -192,7 +192,7 @@ void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *in
     case EMU_LDSDIR:
       emu__print(text, " ");
       emu__print_register(text, &inst->dst);
-      emu__print(text, " wait_vdst:%u", inst->wait_exp);
+      emu__print(text, " wait_vdst:%u", inst->wait_vdst);
       break;
     default:
       break;
