@@ -137,8 +137,8 @@ static json_t *describe_segment(const rdna__segment *segment) {
     }
   if (!blocks) return NULL;
   return json_pack("{s:I, s:I, s:i, s:s, s:o}", "address", (json_int_t)(uintptr_t)segment->data, "size",
-                   (json_int_t)segment->size, "stream", segment->stream->id, "kind", kinds[segment->kind],
-                   "blocks", blocks);
+                   (json_int_t)segment->size, "stream", segment->stream->id, "kind", kinds[segment->kind], "blocks",
+                   blocks);
 }
 
 rdna_status rdna__allocator_snapshot(rdna__allocator *allocator, char **out_json) {
