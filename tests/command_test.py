@@ -139,6 +139,8 @@ class Others(unittest.TestCase):
         self.assertIn("RDNA_DRIVER", output("--help").decode())
         for name in re.findall(r"^  ([a-z]+) ", output("--help").decode(), re.M):
             self.assertIn("usage: rdna " + name, output(name, "--help").decode())
+        page = rdna_program.ROOT / "docs/configuration.md"
+        self.assertEqual(output("help", "--settings").decode(), page.read_text(), "write it again: rdna help --settings")
         self.assertRegex(output("--version").decode(), r"^rdna \d+\.\d+\.\d+\n$")
 
 

@@ -34,12 +34,31 @@ static void print_help(FILE *out) {
   }
 }
 
+/* docs/configuration.md is this output. */
+static void print_settings(void) {
+  static const char *const kinds[] = {"text", "choice", "number", "flag"};
+  printf(
+      "# Settings\n\nFrom the environment, read once when the library is first used. A value that does not parse is "
+      "an error, not\nignored. This page is the output of `rdna help --settings`.\n\n"
+      "| name | kind | default | values | what it does |\n|---|---|---|---|---|\n");
+  for (int i = 0; i < RDNA__CONFIG_COUNT; i++) {
+    const rdna__config_entry *entry = &rdna__config_entries[i];
+    printf("| `%s` | %s | %s | ", entry->environment, kinds[entry->kind], entry->initial[0] ? entry->initial : "none");
+    for (const char *c = entry->choices; *c; c++) *c == '|' ? printf(", ") : printf("%c", *c);
+    printf(" | %s |\n", entry->help);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc < 2) {
     print_help(stderr);
     return EXIT_USAGE;
   }
   const char *name = argv[1];
+  if (strcmp(name, "help") == 0 && argc == 3 && strcmp(argv[2], "--settings") == 0) {
+    print_settings();
+    return EXIT_OK;
+  }
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
     print_help(stdout);
     return EXIT_OK;
