@@ -26,7 +26,8 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
 /* Token t stands at |position|(t) of a sequence whose position 0 is row |cache_base|(t) of the caches, and sees the
  * positions up to its own (the last |window| of them). Query head h reads key and value head h / (heads / kv_heads).
  * Tokens of several sequences may come in any order; those of one sequence share their reads when they are neighbours.
- * Rows that some token of a sequence sees must hold numbers.
+ * Between the first and the last position that its tokens see in this call, a sequence's rows must hold numbers, also
+ * those that no token sees: a NaN or an infinity there may reach its other tokens.
  *
  * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16;
  * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. Tokens
