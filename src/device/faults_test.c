@@ -42,7 +42,7 @@ static rdna_status free_block(holdings *h, int i) {
 static rdna_status fill_the_cap(holdings *h) {
   rdna_device *device = h->device;
   /* having held more, the allocator would not yet trim by itself */
-  RDNA_TRY(rdna_memory_alloc(device, 60 * MIB, h->streams[0], &h->blocks[4]));
+  RDNA_TRY(rdna_memory_alloc(device, 28 * MIB, h->streams[0], &h->blocks[4]));
   RDNA_TRY(free_block(h, 4));
   RDNA_TRY(rdna_memory_empty_cache(device));
   RDNA_TRY(rdna_memory_set_fraction(device, (double)(20 * MIB) / (double)rdna_device_get_info(device)->total_memory));
