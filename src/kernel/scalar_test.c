@@ -36,7 +36,7 @@
   X(tanh, tanh(x), 1.6, 0)                                                                   \
   X(erf, erf(x), 1.6, 0)                                                                     \
   X(sigmoid, 1 / (1 + exp(-x)), 2.6, 0)                                                      \
-  X(silu, x / (1 + exp(-x)), 3, 0x1p-143) /* x times a subnormal */                          \
+  X(silu, x / (1 + exp(-x)), 4, 0x1p-143) /* x times a subnormal */                          \
   X(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)), 2.1, 0)                            \
   X(gelu, x * 0.5 * erfc(-x * 0.70710678118654752440), 3.1, 0x1.8p-24) /* 1 + erf cancels */ \
   X(gelu_tanh, 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))), 3.1, 0x1p-22)
