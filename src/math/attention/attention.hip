@@ -191,9 +191,28 @@ RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t cou
   }
 }
 
+template <int max_d>
+RDNA_DEVICE void write_rows(const attention_args &a, const tile_rows &rows, const int32_t token[4],
+                            const int32_t head[4], const float o[4][max_d / 64][4]) {
+  int tx = (int)thread_id() & 15;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    if (token[i] < 0) continue;
+    float inverse = rows.l[i] != 0 ? 1 / rows.l[i] : 0;
+    if (token_reach(a, token[i]).outside) inverse = __builtin_nanf("");
+    float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.d;
+#pragma unroll
+    for (int c = 0; c < max_d / 64; c++) {
+      if (c * 64 + tx * 4 >= a.d) continue;
+      float4 value = {o[i][c][0], o[i][c][1], o[i][c][2], o[i][c][3]};
+      store_f32x4(out + c * 64 + tx * 4, value * inverse);
+    }
+  }
+}
+
 template <typename type, int max_d>
 RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
-  int tid = (int)thread_id(), tx = tid & 15, ty = tid >> 4;
+  int tid = (int)thread_id(), ty = tid >> 4;
   int32_t group = a.heads / a.kv_heads, row_count = a.tokens * group;
   int32_t tiles = (row_count + TILE - 1) / TILE;
   int32_t tile = tiles - 1 - (int32_t)group_id_x(); /* late tokens see the most: they start first */
@@ -260,20 +279,7 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
       tile_values<type, max_d>(a, v, count, wide, lds, s, o);
     }
   }
-
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    if (token[i] < 0) continue;
-    float inverse = rows.l[i] != 0 ? 1 / rows.l[i] : 0;
-    if (token_reach(a, token[i]).outside) inverse = __builtin_nanf("");
-    float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.d;
-#pragma unroll
-    for (int c = 0; c < max_d / 64; c++) {
-      if (c * 64 + tx * 4 >= a.d) continue;
-      float4 value = {o[i][c][0], o[i][c][1], o[i][c][2], o[i][c][3]};
-      store_f32x4(out + c * 64 + tx * 4, value * inverse);
-    }
-  }
+  write_rows<max_d>(a, rows, token, head, o);
 }
 
 #define PREFILL(name, type, max_d)                               \
