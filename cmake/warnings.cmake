@@ -1,6 +1,9 @@
 # Flags that every C target of the project shares.
 add_compile_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wno-unused-parameter -Wno-format-truncation -fno-math-errno -ffp-contract=off -fno-omit-frame-pointer)
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>)
+if(CMAKE_C_COMPILER_ID MATCHES Clang)
+  add_compile_options(-Wno-pass-failed) # a loop that sanitizers keep from vectorizing is no mistake
+endif()
 add_compile_definitions(_GNU_SOURCE)
 if(RDNA_WERROR)
   add_compile_options(-Werror)
