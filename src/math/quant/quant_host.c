@@ -233,7 +233,6 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
       for (int i = 0; i < block_bytes(format); i += 64) __builtin_prefetch(w[r] + AHEAD + i);
       read_scales(format, w[r], &s[r]);
     }
-#pragma GCC unroll 4
     for (int g = 0; g < block_values(format) / group_values(format); g++) {
       simd_float v[2][MOST_VECTORS];
 #pragma GCC unroll 2
