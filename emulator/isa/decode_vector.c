@@ -64,8 +64,12 @@ static bool is_scalar_only(enum emu_op op, int source) {
 static enum emu_decode_status check_source(enum emu_op op, int i, const struct emu_operand *source) {
   if (is_vector_only(op, i) && source->kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
   if (is_scalar_only(op, i) && source->kind == EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
-  // a carry comes from registers
-  if (source->type == EMU_MASK && source->kind != EMU_OPERAND_SCALAR) return EMU_DECODE_OPERAND;
+  if (is_scalar_only(op, i) && source->kind == EMU_OPERAND_SPECIAL && source->reg == EMU_LDS_DIRECT && i == 1) {
+    return EMU_DECODE_OPERAND;
+  }
+  // a mask comes from registers other than EXEC
+  bool mask = source->kind == EMU_OPERAND_SCALAR && source->reg < EMU_EXEC_LO;
+  if (source->type == EMU_MASK && !mask) return EMU_DECODE_OPERAND;
   return EMU_DECODE_OK;
 }
 
@@ -137,6 +141,7 @@ static enum emu_decode_status decode_sdwa_source(struct emu_decoder *d, int i, u
   source->neg = emu__bits(w, low + 4, 1);
   source->abs = emu__bits(w, low + 5, 1);
   bool floats = modified_sources(row->flags) >> i & 1;
+  if (inst->op == EMU_V_LDEXP_F16 && i == 1) floats = false;  // GFX11 alone has signs on the exponent
   if (floats ? source->sext : source->neg || source->abs) return EMU_DECODE_RESERVED;
   if (inst->src_sel[i] > EMU_DWORD) return EMU_DECODE_RESERVED;
   return EMU_DECODE_OK;
@@ -328,6 +333,14 @@ static bool is_mix(enum emu_op op) {
   return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
 }
 
+// A constant of v_fma_mix that op_sel_hi makes an f16.
+static void settle_half_constant(struct emu_decoder *d, struct emu_operand *source) {
+  struct emu_operand half;
+  if (emu__decode_source(d, source->reg, EMU_F16, &half) != EMU_DECODE_OK) return;
+  source->type = EMU_F16;
+  source->value = half.value;
+}
+
 enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
@@ -339,6 +352,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   const struct emu_op_row *row = &emu__op_rows[op];
   EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(w, 0, 8), row->type[0], &inst->dst));
   EMU_DECODE_TRY(decode_long_sources(d));
+  if (inst->lanes && is_mix(op) && inst->src[1].kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
 
   unsigned neg_hi = emu__bits(w, 8, 3), op_sel = emu__bits(w, 11, 3), neg = emu__bits(d->word[1], 29, 3);
   unsigned op_sel_hi = emu__bits(d->word[1], 27, 2) | emu__bits(w, 14, 1) << 2;
@@ -352,6 +366,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
     source->high_high = op_sel_hi >> i & 1;
     if (is_mix(op)) {
       source->abs = neg_hi >> i & 1;
+      if (source->kind == EMU_OPERAND_CONSTANT && source->high_high) settle_half_constant(d, source);
     } else {
       source->neg_high = neg_hi >> i & 1;
     }

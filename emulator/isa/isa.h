@@ -82,16 +82,18 @@ enum emu_special {
 };
 
 // What an operand's bits mean. It decides how constants widen: an inline float takes the operand's own format
-// (1.0 is 0x3c00 for F16, 0x3f800000 for F32 and for 32-bit integers, a double for every 64-bit type); in packed
-// types the constant fills the low half and the high half is zero for floats, the sign for integers. A literal is
-// the high word of F64, sign-extended to I64 and zero-extended to the other 64-bit types.
+// (1.0 is 0x3c00 in 16 bits, 0x3f800000 for F32 and 32-bit integers, a double in 64 bits, the high half of a float for
+// BF16). In PKF16 it fills the low half and the high half is zero, other packed types take it as 32 bits. v_fma_mix:
+// F16 where op_sel_hi says so. A WMMA accumulator's constant is one element in the element's format. A literal is the
+// high word of F64, sign-extended to I64, zero-extended to the other 64-bit types, cut to the low half of 16-bit ones.
 enum emu_type {
-#define EMU_TYPES(X)                                                                                                 \
-  X(NONE, 0)                                                                                                         \
-  X(B8, 1)                                                                                                           \
-  X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) \
-      X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0)  \
-          X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+#define EMU_TYPES(X)                                                                                                   \
+  X(NONE, 0)                                                                                                           \
+  X(B8, 1)                                                                                                             \
+  X(B16, 1)                                                                                                            \
+  X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) \
+      X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3)      \
+          X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
@@ -133,11 +135,13 @@ enum emu_sdwa_select { EMU_BYTE_0, EMU_BYTE_1, EMU_BYTE_2, EMU_BYTE_3, EMU_WORD_
 enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 
 // Where operands stand, by format (a field that the instruction lacks has kind NONE):
-//   SOP*    dst = sdst, src = ssrc0, ssrc1. SOPK, SOPP: imm is simm16, sign-extended. s_setreg_imm32: src[0] literal.
+//   SOP*    dst = sdst, src = ssrc0, ssrc1. SOPK, SOPP: imm is simm16, sign-extended even for s_cmpk_*_u32, which
+//           wants it zero-extended. s_setreg_imm32: src[0] literal.
 //           SOPK that reads its destination (s_addk, s_cmpk): the register is src[0], and dst where it is written.
 //   VOP*    dst = vdst (or the scalar of v_readlane), sdst = carry or compare mask out (VCC, EXEC when implied),
-//           src in the order of the mnemonic's operands; implied VCC in src[2]. V_CMP*: only sdst. V_FMAC*, V_DOT*C:
-//           the accumulator is dst and is not repeated in src. V_SWAP*: dst and src[0] are both written.
+//           src in the order of the mnemonic's operands; implied VCC in src[2], of V_DIV_FMAS* in src[3]. V_CMP*: only
+//           sdst. V_FMAC*, V_PK_FMAC, V_DOT2ACC, V_DOT4C: the accumulator is dst and is not repeated in src. V_SWAP*:
+//           dst and src[0] are both written.
 //   VOPD    as VOP for the first half; the second in y. Read all sources of both before writing either.
 //   SMEM    dst = sdata, src[0] = sbase, src[1] = soffset or NONE, imm = offset in bytes.
 //   DS      dst, src[0] = addr, src[1] = data0, src[2] = data1, imm = 16-bit offset, or offset0 | offset1 << 8 in

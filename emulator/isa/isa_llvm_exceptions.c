@@ -24,6 +24,8 @@ const char *isa_exception_name(enum isa_exception exception) {
       return "sign bits of 16-bit integer sources: ignored here, printed as sext() by LLVM";
     case ISA_MOVE_SIGN:
       return "sign bits of v_mov_b16: refused here, ignored by LLVM";
+    case ISA_ILLEGAL:
+      return "v_illegal, a name for the word 0: refused here";
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
     default:
@@ -108,6 +110,7 @@ enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *wo
     return ISA_IGNORED_SIGN;
   if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
   if (status == EMU_DECODE_OPERAND && accepted && strncmp(theirs, "v_wmma", 6) == 0) return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_MISALIGNED && accepted) return ISA_MISALIGNED;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {

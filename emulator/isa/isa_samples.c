@@ -211,6 +211,11 @@ static void draw_words(enum emu_target target, uint64_t *state, uint32_t w[SAMPL
     for (unsigned i = 0; i < 3; i++) w[1] = put(w[1], 9 * i, 9, row->type[i + 1] ? draw_source(state, 9) : 0);
     if (chance(state, 2)) w[1] = put(put(w[1], 29, 3, 0), 27, 2, 3), w[0] = put(w[0], 8, 8, 0x40);
     if (!row->type[3]) w[1] = put(w[1], 31, 1, 0), w[0] = put(put(w[0], 10, 1, 0), 13, 1, 0);
+    if (row->flags & EMU_FLAG_DPP64 && target == EMU_GFX1100 && chance(state, 3)) {
+      unsigned marker = chance(state, 2) ? 0xfa : 0xe9;
+      w[1] = put(w[1], 0, 9, marker);
+      w[2] = draw_lane_word(state, marker);
+    }
     if (row->type[0] == EMU_TILEC && chance(state, 2)) w[0] = put(put(w[0], 11, 3, 0), 15, 1, 0);
   } else {
     if (format == EMU_SOP2 || format == EMU_SOPC) w[0] = put(w[0], 8, 8, draw_source(state, 8));

@@ -148,7 +148,7 @@ static void settle_type(const struct emu_inst *inst, enum emu_target target, str
     source->type = EMU_F16;
   } else if (inst->op == EMU_V_LDEXP_F16 && constant) {
     source->type = EMU_F16;
-    source->sext = source->neg;
+    source->sext |= source->neg;
     source->abs = source->neg = false;
   }
   if ((inst->op == EMU_V_CMP_CLASS_F16 || inst->op == EMU_V_CMPX_CLASS_F16) && constant) source->type = EMU_B32;
@@ -294,7 +294,7 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, enum e
     emu__print_register(text, &inst->sdst);
     comma = ", ";
   }
-  bool bfloat_tile = inst->op == EMU_V_WMMA_F32_16X16X16_BF16 || inst->op == EMU_V_WMMA_BF16_16X16X16_BF16;
+  bool long_pi = emu__op_rows[inst->op].type[0] == EMU_TILEC && inst->wave == 32;
   for (int i = 0; i < 3 && inst->src[i].kind; i++) {
     struct emu_operand source = inst->src[i];
     if (inst->format == EMU_VOP3P && source.type != EMU_NONE) {
@@ -308,7 +308,7 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, enum e
       continue;
     }
     if (i == 1) settle_type(inst, target, &source);
-    if (bfloat_tile) source.type = EMU_F64;  // LLVM shows its 1/(2 pi) in full
+    if (long_pi) source.type = EMU_F64;  // LLVM shows 1/(2 pi) in full
     print_source(text, &source, half_suffix(inst, &source));
     comma = ", ";
   }
