@@ -37,7 +37,7 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
   inst->gds = emu__bits(w, 17, 1);
   if (row->flags & EMU_FLAG_GDS && !inst->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_NOGDS && inst->gds) return EMU_DECODE_RESERVED;
-  if (op == EMU_DS_NOP && (w & 0x3ffff)) return EMU_DECODE_RESERVED;
+  if (op == EMU_DS_NOP && (w & 0x2ffff)) return EMU_DECODE_RESERVED;
   if (row->type[0]) EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 24, 8), row->type[0], &inst->dst));
   for (unsigned i = 0; i < 3; i++) {
     if (row->type[i + 1])

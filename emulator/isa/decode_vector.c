@@ -215,6 +215,7 @@ enum emu_decode_status emu__decode_vop(struct emu_decoder *d, enum emu_format fo
     EMU_DECODE_TRY(emu__decode_vector(d, target, row->type[0], &inst->dst));
     split_half(d, &inst->dst);
   }
+  if (!row->type[0] && format == EMU_VOP1 && target) return EMU_DECODE_RESERVED;  // v_nop and its like
   if (row->type[3] == EMU_MASK) emu__decode_implied(d, EMU_VCC_LO, &inst->src[2]);
   if (row->flags & EMU_FLAG_SDST) emu__decode_implied(d, EMU_VCC_LO, &inst->sdst);
 
@@ -300,6 +301,7 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   inst->op = (uint16_t)emu__op_find(d->target, EMU_VOP3, emu__bits(w, 16, 10), &base);
   if (!inst->op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
+  if (!row->type[0] && ((w & 0xffff) || d->word[1])) return EMU_DECODE_RESERVED;
   EMU_DECODE_TRY(decode_vop3_target(d, base));
   EMU_DECODE_TRY(decode_long_sources(d));
 

@@ -87,13 +87,15 @@ enum emu_special {
 // F16 where op_sel_hi says so. A WMMA accumulator's constant is one element in the element's format. A literal is the
 // high word of F64, sign-extended to I64, zero-extended to the other 64-bit types, cut to the low half of 16-bit ones.
 enum emu_type {
-#define EMU_TYPES(X)                                                                                                   \
-  X(NONE, 0)                                                                                                           \
-  X(B8, 1)                                                                                                             \
-  X(B16, 1)                                                                                                            \
-  X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) \
-      X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3)      \
-          X(B128, 4) X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+#define EMU_TYPES(X)                                                                                             \
+  X(NONE, 0)                                                                                                     \
+  X(B8, 1)                                                                                                       \
+  X(B16, 1)                                                                                                      \
+  X(I16, 1)                                                                                                      \
+  X(U16, 1)                                                                                                      \
+  X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1)   \
+      X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) \
+          X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X

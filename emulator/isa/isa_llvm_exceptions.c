@@ -33,7 +33,7 @@ const char *isa_exception_name(enum isa_exception exception) {
   }
 }
 
-static bool has_high_half(const struct emu_inst *inst) {
+bool isa_has_high_half(const struct emu_inst *inst) {
   bool high = inst->dst.high;
   for (int i = 0; i < 3; i++) high |= inst->src[i].high;
   return high && inst->format != EMU_VOP3 && inst->format != EMU_VOP3P;
@@ -115,7 +115,7 @@ enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *wo
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;
-    if (has_high_half(inst) && !accepted) return ISA_HALF_REGISTER;
+    if (isa_has_high_half(inst) && !accepted) return ISA_HALF_REGISTER;
   }
   if (status == EMU_DECODE_OK && accepted && inst->format == EMU_FLAT &&
       flat_offset_differs(target, words, ours, theirs)) {

@@ -66,15 +66,21 @@ static uint32_t draw_lane_word(uint64_t *state, unsigned marker) {
   return w;
 }
 
-static void fill_vop(uint64_t *state, enum emu_target target, uint32_t w[SAMPLE_WORDS]) {
+static void fill_vop(uint64_t *state, const struct emu_op_row *row, enum emu_target target, uint32_t w[SAMPLE_WORDS]) {
   static const uint16_t markers[2][3] = {{0xfa, 0xe9, 0xf9}, {0xfa, 0xe9, 0xea}};
   unsigned marker = chance(state, 4) ? markers[target == EMU_GFX1100][draw(state) % 3] : 0;
   w[0] = put(w[0], 0, 9, marker ? marker : draw_source(state, 9));
+  if (row->type[0] == EMU_NONE) w[0] = put(w[0], 17, 8, 0);  // v_nop
   if (marker) w[1] = draw_lane_word(state, marker);
 }
 
 static void fill_vop3(uint64_t *state, const struct emu_op_row *row, enum emu_target target, uint32_t w[SAMPLE_WORDS]) {
   bool rough = chance(state, 8);
+  if (row->type[0] == EMU_NONE && !rough) {  // v_nop
+    w[0] = put(w[0], 0, 16, 0);
+    w[1] = 0;
+    return;
+  }
   w[0] = put(w[0], 8, 8, row->flags & EMU_FLAG_SDST ? draw(state) & 0x7f : sparse(state));
   w[1] = put(w[1], 27, 5, chance(state, 2) ? 0 : sparse(state));
   for (unsigned i = 0; i < 3; i++) {
@@ -204,7 +210,7 @@ static void draw_words(enum emu_target target, uint64_t *state, uint32_t w[SAMPL
     w[0] = put(put(w[0], 26, 6, 0x35), 16, 10, base + row->on[target].code);
     fill_vop3(state, row, target, w);
   } else if (vop) {
-    fill_vop(state, target, w);
+    fill_vop(state, row, target, w);
   } else if (format == EMU_VOP3) {
     fill_vop3(state, row, target, w);
   } else if (format == EMU_VOP3P) {
@@ -221,6 +227,8 @@ static void draw_words(enum emu_target target, uint64_t *state, uint32_t w[SAMPL
     if (format == EMU_SOP2 || format == EMU_SOPC) w[0] = put(w[0], 8, 8, draw_source(state, 8));
     if (format <= EMU_SOPC) w[0] = put(w[0], 0, 8, draw_source(state, 8));
     if (format == EMU_SOP1 || format == EMU_SOP2) w[0] = put(w[0], 16, 7, draw(state) % 64 * 2);
+    if (format == EMU_SOPP && chance(state, 3)) w[0] = put(w[0], 0, 16, 0);
+    if (format == EMU_DS && row->type[0] == EMU_NONE && row->type[1] == EMU_NONE) w[0] = put(w[0], 0, 18, 0);
     fill_memory(state, row, target, w);
   }
 }
