@@ -281,7 +281,8 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
     x[c] = (const typename type_a::value *)args.a + (c < args.m ? c : args.m - 1) * args.lda;
 
   int chunks = weight::chunks(args.k);
-#pragma unroll(columns == 1 ? 2 : 1)
+  constexpr int ahead = columns == 1 ? 2 : 1; /* steps whose loads are under way; more would spill registers */
+#pragma unroll ahead
   for (int chunk = lane; chunk < chunks; chunk += 32) {
     typename weight::raw raw[rows];
 #pragma unroll
