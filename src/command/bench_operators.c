@@ -111,6 +111,7 @@ static rdna_status run_copy(bench *b) {
   return rdna_copy_on_device(b->stream, b->t[1].data, b->t[0].data, (size_t)size_of(&b->t[0]));
 }
 static rdna_status run_add(bench *b) { return rdna_op_binary(b->stream, RDNA_ADD, &b->t[0], &b->t[1], &b->t[2]); }
+static rdna_status run_mul(bench *b) { return rdna_op_binary(b->stream, RDNA_MUL, &b->t[0], &b->t[1], &b->t[2]); }
 static rdna_status run_swiglu(bench *b) { return rdna_op_swiglu(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
 static rdna_status run_silu(bench *b) { return rdna_op_unary(b->stream, RDNA_SILU, &b->t[0], &b->t[1]); }
 static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1.0f, &b->t[1]); }
@@ -126,6 +127,18 @@ static rdna_status prepare_norm(bench *b, rdna_dtype dtype) {
   return make(b, 2, RDNA_F32, 1, &plane[1]);
 }
 static rdna_status run_rms_norm(bench *b) { return rdna_op_rms_norm(b->stream, &b->t[0], &b->t[2], 1e-5f, &b->t[1]); }
+static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {
+  const int64_t heads[] = {ROWS, 32, COLS / 32};
+  for (int i = 0; i < 2; i++) RDNA_TRY(make(b, i, dtype, 3, heads));
+  RDNA_TRY(make_indices(b, 2, ROWS, ROWS));
+  RDNA_TRY(make(b, 3, RDNA_F32, 1, (int64_t[]){COLS / 64}));
+  b->bytes = 2 * size_of(&b->t[0]);
+  return RDNA_OK;
+}
+static rdna_status run_rope(bench *b) {
+  rdna_rope rope = {RDNA_ROPE_INTERLEAVED, &b->t[2], &b->t[3], 1.0f};
+  return rdna_op_rope(b->stream, &rope, &b->t[0], &b->t[1]);
+}
 static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {
   RDNA_TRY(make(b, 0, dtype, 2, plane));
   RDNA_TRY(make(b, 1, RDNA_I32, 1, plane));
@@ -188,11 +201,13 @@ static const row rows[] = {
     {"copy", prepare_one, run_copy, RDNA_F32}, /* first: the others are measured against it */
     {"add", prepare_pointwise, run_add, RDNA_F32},
     {"add", prepare_pointwise, run_add, RDNA_F16},
+    {"mul", prepare_pointwise, run_mul, RDNA_F32},
     {"swiglu", prepare_pointwise, run_swiglu, RDNA_F32},
     {"silu", prepare_one, run_silu, RDNA_F32},
     {"silu", prepare_one, run_silu, RDNA_BF16},
     {"cast f32 to", prepare_cast, run_cast, RDNA_F16},
     {"rms_norm", prepare_norm, run_rms_norm, RDNA_F32},
+    {"rope", prepare_rope, run_rope, RDNA_F32},
     {"softmax", prepare_one, run_softmax, RDNA_F32},
     {"argmax", prepare_argmax, run_argmax, RDNA_F32},
     {"gather", prepare_gather, run_gather, RDNA_F16},
