@@ -15,18 +15,14 @@ typedef struct product {
 #define PRODUCT(A, B, C, a, b, c)                                                                         \
   {{RDNA_##A, RDNA_##B, RDNA_##C},                                                                        \
    {"gemm_" #a "_" #b "_" #c "_large", "gemm_" #a "_" #b "_" #c "_small", "gemv_" #a "_" #b "_" #c "_m1", \
-    "gemv_" #a "_" #b "_" #c "_m4", "gemv_" #a "_" #b "_" #c "_m8"}},
+    "gemv_" #a "_" #b "_" #c "_m4", "gemv_" #a "_" #b "_" #c "_m8"}}
 static const product products[] = {
-    PRODUCT(F32, F32, F32, f32, f32, f32)                                                 /* */
-    PRODUCT(F32, F16, F32, f32, f16, f32)                                                 /* */
-    PRODUCT(F32, BF16, F32, f32, bf16, f32)                                               /* */
-    PRODUCT(F16, F16, F16, f16, f16, f16)                                                 /* */
-    PRODUCT(F16, F16, F32, f16, f16, f32)                                                 /* */
-    PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16) PRODUCT(BF16, BF16, F32, bf16, bf16, f32) /* */
-    PRODUCT(F32, Q8_0, F32, f32, q8_0, f32)                                               /* */
-    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32)                                               /* */
-    PRODUCT(F32, Q4_K, F32, f32, q4_K, f32)                                               /* */
-    PRODUCT(F32, Q6_K, F32, f32, q6_K, f32)                                               /* */
+    PRODUCT(F32, F32, F32, f32, f32, f32),     PRODUCT(F32, F16, F32, f32, f16, f32),
+    PRODUCT(F32, BF16, F32, f32, bf16, f32),   PRODUCT(F16, F16, F16, f16, f16, f16),
+    PRODUCT(F16, F16, F32, f16, f16, f32),     PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
+    PRODUCT(BF16, BF16, F32, bf16, bf16, f32), PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
+    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),   PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
+    PRODUCT(F32, Q6_K, F32, f32, q6_K, f32),
 };
 #undef PRODUCT
 
@@ -55,9 +51,9 @@ static int64_t tiles(const struct gemm_args *args, int64_t side) {
 }
 
 /* Large tiles read each operand less often, small ones give every compute unit something to do. */
-static int choose_variant(const rdna_stream *stream, const product *p, const struct gemm_args *args) {
+static int choose_variant(rdna_stream *stream, const product *p, const struct gemm_args *args) {
   if (fits_gemv(p, args)) return args->m == 1 ? M1 : args->m <= 4 ? M4 : M8;
-  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device((rdna_stream *)stream));
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   bool enough = tiles(args, GEMM_LARGE_TILE) * args->batch >= info->compute_units;
   return enough && args->m > GEMM_SMALL_TILE && args->n > GEMM_SMALL_TILE ? LARGE : SMALL;
 }
