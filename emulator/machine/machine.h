@@ -17,11 +17,11 @@
 
 enum emu_status {
   EMU_OK,
-  EMU_TRAP,       // an instruction that is unknown, that traps, or that names a register which the kernel lacks
-  EMU_FAULT,      // an address outside of every allocation, or misaligned
-  EMU_CHECK,      // the checker has reports; the kernel ran to its end
-  EMU_DEADLOCK,   // no wave can go on: waves wait at a barrier that others of the group never reach
-  EMU_INVALID,    // the dispatch itself cannot be
+  EMU_TRAP,      // an instruction that is unknown, that traps, or that names a register which the kernel lacks
+  EMU_FAULT,     // an address outside of every allocation, or misaligned
+  EMU_CHECK,     // the checker has reports; the kernel ran to its end
+  EMU_DEADLOCK,  // no wave can go on: waves wait at a barrier that others of the group never reach
+  EMU_INVALID,   // the dispatch itself cannot be
   EMU_NO_MEMORY,
 };
 
@@ -79,8 +79,8 @@ enum emu_class {
   EMU_CLASS_SALU,
   EMU_CLASS_SMEM,
   EMU_CLASS_BRANCH,
-  EMU_CLASS_WAIT,  // waits, hints, no-ops
-  EMU_CLASS_VALU,  // one issue cycle in a wave of 32 lanes
+  EMU_CLASS_WAIT,     // waits, hints, no-ops
+  EMU_CLASS_VALU,     // one issue cycle in a wave of 32 lanes
   EMU_CLASS_VALU_64,  // double precision and 64-bit products
   EMU_CLASS_TRANSCENDENTAL,
   EMU_CLASS_VOPD,
@@ -101,11 +101,11 @@ struct emu_counters {
   uint64_t waves, groups;
   uint64_t instructions[EMU_CLASS_COUNT];
   uint64_t issue_cycles[EMU_CLASS_COUNT];
-  uint64_t lanes_active, lanes_possible;        // over vector instructions
-  uint64_t load_bytes, store_bytes;             // global memory, by active lanes
-  uint64_t load_lines_64, load_lines_128;       // distinct lines, summed over instructions
+  uint64_t lanes_active, lanes_possible;   // over vector instructions
+  uint64_t load_bytes, store_bytes;        // global memory, by active lanes
+  uint64_t load_lines_64, load_lines_128;  // distinct lines, summed over instructions
   uint64_t store_lines_64, store_lines_128;
-  uint64_t lds_bytes, lds_conflict_cycles;      // cycles beyond the first that bank conflicts cost
+  uint64_t lds_bytes, lds_conflict_cycles;  // cycles beyond the first that bank conflicts cost
 };
 
 // ---- dispatch
@@ -116,7 +116,7 @@ struct emu_report {
   uint64_t pc;       // offset in the program
   uint64_t address;  // of the access, or 0
   uint32_t group[3], wave;
-  int32_t lane;  // -1: the whole wave
+  int32_t lane;   // -1: the whole wave
   char kind[24];  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "misaligned", "trap"
   char text[1000];
 };
@@ -133,8 +133,8 @@ struct emu_dispatch {
   uint32_t scratch_bytes;  // a lane; 0: as the descriptor says
   uint64_t kernarg;        // readable for kernarg_bytes without being in the table
   uint32_t kernarg_bytes;
-  uint64_t packet;         // an AQL dispatch packet; 0: one is made
-  uint32_t host_threads;   // 0: RDNA_EMULATE_THREADS, else the processors
+  uint64_t packet;        // an AQL dispatch packet; 0: one is made
+  uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors
 
   struct emu_memory *memory;  // NULL: no access is checked, and a wild one ends the process
   bool check;

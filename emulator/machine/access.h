@@ -1,0 +1,58 @@
+// Where a memory instruction's lanes point, and what it does there. Private to emulator/machine.
+#ifndef EMULATOR_MACHINE_ACCESS_H
+#define EMULATOR_MACHINE_ACCESS_H
+
+#include "machine/memory.h"
+
+enum emu_space { EMU_SPACE_GLOBAL, EMU_SPACE_SHARED, EMU_SPACE_SCRATCH };
+
+// Host addresses of the lanes in `mask`. A lane's consecutive dwords are `stride` bytes apart: 4, or a wave's row
+// in scratch, which interleaves the lanes. Lanes in `outside` are off the end of their V# or LDS: they read zero and
+// write nothing.
+struct emu_places {
+  uint64_t at[64];
+  uint64_t mask, outside;
+  uint32_t stride;
+  uint8_t space;
+};
+
+// A load or store of one element.
+struct emu_shape {
+  uint8_t bytes;               // 1, 2, 4, 8, 12, 16
+  bool is_signed, half, high;  // half: only 16 bits of the register, the upper ones if `high`
+};
+
+void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg);
+void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg);
+void emu__count_access(struct emu_wave *wave, const struct emu_places *p, unsigned bytes, bool write);
+
+enum emu_atomic {
+  EMU_ATOMIC_SWAP,
+  EMU_ATOMIC_CMPSWAP,
+  EMU_ATOMIC_ADD,
+  EMU_ATOMIC_SUB,
+  EMU_ATOMIC_RSUB,
+  EMU_ATOMIC_CSUB,
+  EMU_ATOMIC_MIN_I,
+  EMU_ATOMIC_MIN_U,
+  EMU_ATOMIC_MAX_I,
+  EMU_ATOMIC_MAX_U,
+  EMU_ATOMIC_AND,
+  EMU_ATOMIC_OR,
+  EMU_ATOMIC_XOR,
+  EMU_ATOMIC_INC,
+  EMU_ATOMIC_DEC,
+  EMU_ATOMIC_CMPSWAP_F,
+  EMU_ATOMIC_MIN_F,
+  EMU_ATOMIC_MAX_F,
+  EMU_ATOMIC_ADD_F,
+  EMU_ATOMIC_MSKOR,
+  EMU_ATOMIC_WRAP
+};
+// On 4 or 8 bytes at a host address; returns the old value. `compare` is CMPSWAP's, or MSKOR's and WRAP's second datum.
+uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t data, uint64_t compare);
+// Lane after lane. Data in registers from `data` on, with `compare` a register or -1; dst < 0: nothing comes back.
+void emu__places_atomic(struct emu_wave *wave, const struct emu_places *p, enum emu_atomic kind, unsigned bytes,
+                        unsigned data, int compare, int dst);
+
+#endif

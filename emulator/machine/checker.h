@@ -1,0 +1,29 @@
+// The checker: what a launch does with registers, LDS and memory that a correct kernel does not. Private to
+// emulator/machine; nothing here is called unless the dispatch asks for checks.
+#ifndef EMULATOR_MACHINE_CHECKER_H
+#define EMULATOR_MACHINE_CHECKER_H
+
+#include "machine/access.h"
+
+// Around each instruction. false: do not execute it.
+bool emu__check_before(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_after(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_barrier(struct emu_group *group);  // all have arrived
+void emu__check_end(struct emu_wave *wave, const struct emu_step *step);
+
+// A memory access, before it happens. false: it must not happen, the wave has trapped.
+bool emu__check_access(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                       unsigned bytes, bool write);
+bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                       unsigned bytes);
+
+// A group's shadows: made once, begun with each group, freed with it.
+bool emu__check_group_create(struct emu_group *group);
+void emu__check_group_begin(struct emu_group *group);
+void emu__check_group_release(struct emu_group *group);
+
+void emu__report_fill(const struct emu_wave *wave, const struct emu_step *step, enum emu_status status,
+                      const char *kind, int lane, uint64_t address, const char *message, struct emu_report *report);
+
+#endif

@@ -1,0 +1,323 @@
+// GLOBAL, SCRATCH, FLAT and MUBUF: one way to find the lanes' places for each, one set of operations on them.
+#include <inttypes.h>
+
+#include "machine/access.h"
+#include "machine/checker.h"
+
+uint32_t emu__special_value(const struct emu_wave *w, unsigned reg, unsigned dword) {
+  switch (reg) {
+    case EMU_SHARED_BASE:
+      return dword ? EMU_SHARED_APERTURE : 0;
+    case EMU_PRIVATE_BASE:
+      return dword ? EMU_PRIVATE_APERTURE : 0;
+    case EMU_SHARED_LIMIT:
+      return dword ? EMU_SHARED_APERTURE : UINT32_MAX;
+    case EMU_PRIVATE_LIMIT:
+      return dword ? EMU_PRIVATE_APERTURE : UINT32_MAX;
+    case EMU_VCCZ:
+      return dword ? 0 : !(w->s[EMU_VCC_LO] | (w->lanes == 64 ? w->s[EMU_VCC_HI] : 0));
+    case EMU_EXECZ:
+      return dword ? 0 : !emu__wave_exec(w);
+    case EMU_SCC:
+      return dword ? 0 : w->scc;
+    default:
+      return 0;
+  }
+}
+
+// A lane's place in scratch, whose dwords interleave the lanes of the wave.
+static bool scratch_place(struct emu_wave *w, const struct emu_step *step, unsigned lane, uint64_t offset,
+                          unsigned bytes, uint64_t *at) {
+  if (offset + bytes > w->scratch_bytes) {
+    emu__wave_trap(w, step, EMU_FAULT, "out of bounds", (int)lane, offset,
+                   "It accesses %u bytes at %" PRIu64 " of its scratch, which has %" PRIu64 " bytes a lane.", bytes,
+                   offset, w->scratch_bytes);
+    return false;
+  }
+  if (offset % 4 + (bytes < 4 ? bytes : 4) > 4) {
+    emu__wave_trap(w, step, EMU_FAULT, "misaligned", (int)lane, offset,
+                   "It accesses %u bytes at %" PRIu64 " of its scratch, across dwords.", bytes, offset);
+    return false;
+  }
+  *at = (uint64_t)(uintptr_t)w->scratch + (offset / 4 * w->lanes + lane) * 4 + offset % 4;
+  return true;
+}
+
+static bool owns_scratch(struct emu_wave *w, const struct emu_step *step) {
+  if (w->flat_scratch == (uint64_t)(uintptr_t)w->scratch) return true;
+  emu__wave_trap(w, step, EMU_FAULT, "out of bounds", -1, w->flat_scratch,
+                 "FLAT_SCRATCH holds 0x%" PRIx64 ", which is not this wave's scratch.", w->flat_scratch);
+  return false;
+}
+
+static bool global_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                          struct emu_places *p) {
+  const struct emu_inst *inst = step->inst;
+  uint64_t base = (uint64_t)(int64_t)inst->imm;
+  p->stride = 4;
+  p->space = EMU_SPACE_GLOBAL;
+  if (inst->src[2].kind) base += emu__scalar_read64(w, &inst->src[2]);
+  if (!inst->src[0].kind) {  // …_ADDTID
+    for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + 4 * l;
+  } else {
+    const uint32_t *low = emu__vector(w, inst->src[0].reg, 0);
+    if (inst->src[0].dwords == 1) {
+      for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + low[l];
+    } else {
+      const uint32_t *high = emu__vector(w, inst->src[0].reg + 1u, 0);
+      for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + (low[l] | (uint64_t)high[l] << 32);
+    }
+  }
+  return emu__memory_check(w, step, p->at, p->mask, bytes, write);
+}
+
+static bool scratch_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, struct emu_places *p) {
+  const struct emu_inst *inst = step->inst;
+  uint32_t base = (uint32_t)inst->imm;
+  p->stride = 4 * w->lanes;
+  p->space = EMU_SPACE_SCRATCH;
+  if (!owns_scratch(w, step)) return false;
+  if (inst->src[2].kind) base += emu__scalar_read(w, &inst->src[2]);
+  for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint32_t offset = base + (inst->src[0].kind ? *emu__vector(w, inst->src[0].reg, l) : 0);
+    if (!scratch_place(w, step, l, offset, bytes, &p->at[l])) return false;
+  }
+  return true;
+}
+
+// A flat address is in the window of LDS, in that of scratch, or global. The lanes in scratch go to p[1].
+static bool flat_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                        struct emu_places p[2]) {
+  const struct emu_inst *inst = step->inst;
+  uint64_t global = 0;
+  p[1] = p[0];
+  p[1].mask = 0;
+  p[0].stride = 4;
+  p[0].space = EMU_SPACE_GLOBAL;
+  p[1].stride = 4 * w->lanes;
+  p[1].space = EMU_SPACE_SCRATCH;
+  for (uint64_t rest = p[0].mask; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t address = *emu__vector(w, inst->src[0].reg, l) | (uint64_t)*emu__vector(w, inst->src[0].reg + 1u, l) << 32,
+             offset;
+    address += (uint64_t)(int64_t)inst->imm;
+    offset = address & UINT32_MAX;
+    if (address >> 32 == EMU_SHARED_APERTURE) {
+      if (offset + bytes > w->group->lds_bytes) {
+        emu__wave_trap(w, step, EMU_FAULT, "out of bounds", (int)l, offset,
+                       "It accesses %u bytes at %" PRIu64 " of LDS through a flat address; the group has %u.", bytes,
+                       offset, w->group->lds_bytes);
+        return false;
+      }
+      p[0].at[l] = (uint64_t)(uintptr_t)w->group->lds + offset;
+    } else if (address >> 32 == EMU_PRIVATE_APERTURE) {
+      if (!scratch_place(w, step, l, offset, bytes, &p[1].at[l])) return false;
+      p[1].mask |= UINT64_C(1) << l;
+    } else {
+      p[0].at[l] = address;
+      global |= UINT64_C(1) << l;
+    }
+  }
+  p[0].mask &= ~p[1].mask;
+  if (p[1].mask && !owns_scratch(w, step)) return false;
+  if (!global && p[0].mask) p[0].space = EMU_SPACE_SHARED;
+  return !global || emu__memory_check(w, step, p[0].at, global, bytes, write);
+}
+
+// A V#: base, stride and size in bytes or records, how lanes interleave, and what counts as outside.
+static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                          struct emu_places *p) {
+  const struct emu_inst *inst = step->inst;
+  if (inst->lds || inst->tfe) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Buffer access with lds or tfe is not executed.");
+    return false;
+  }
+  const uint32_t *v = &w->s[inst->src[2].reg];
+  uint64_t base = v[0] | (uint64_t)(v[1] & 0xffff) << 32, records = v[2];
+  uint32_t stride = v[1] >> 16 & 0x3fff, soffset = emu__scalar_read(w, &inst->src[3]);
+  bool swizzled = w->group->run->target == EMU_GFX1030 ? v[1] >> 31 : v[1] >> 30 & 3, adds_lane = v[3] >> 23 & 1;
+  uint32_t together = 8u << (v[3] >> 21 & 3), check = v[3] >> 28 & 3;
+  unsigned first = inst->src[0].reg;
+  p->stride = swizzled ? 4 * together : 4;
+  p->space = EMU_SPACE_GLOBAL;
+  for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t index = (inst->idxen ? *emu__vector(w, first, l) : 0) + (adds_lane ? l : 0);
+    uint64_t offset = (uint32_t)inst->imm + (uint64_t)(inst->offen ? *emu__vector(w, first + inst->idxen, l) : 0);
+    uint64_t at = soffset + index * stride + offset;
+    bool out = false;
+    if (check == 0) out = index >= records || offset + bytes > stride;
+    if (check == 1) out = index >= records;
+    if (check == 2) out = !records;
+    if (check == 3) out = at + bytes > records;
+    if (swizzled) {
+      at = soffset + (index / together * stride + offset / 4 * 4) * together + index % together * 4 + offset % 4;
+    }
+    p->at[l] = base + at;
+    p->outside |= (uint64_t)out << l;
+  }
+  // the private segment of GFX10 is a buffer: its memory is the wave's, in no table
+  uint64_t scratch = (uint64_t)(uintptr_t)w->scratch, size = w->scratch_bytes * w->lanes;
+  bool own = size && (p->mask & ~p->outside);
+  for (uint64_t rest = p->mask & ~p->outside; rest && own; rest &= rest - 1) {
+    uint64_t at = p->at[__builtin_ctzll(rest)], span = bytes < 4 ? bytes : (uint64_t)(bytes / 4 - 1) * p->stride + 4;
+    own = at >= scratch && at + span <= scratch + size;
+  }
+  if (own) {
+    p->space = EMU_SPACE_SCRATCH;
+    return true;
+  }
+  return emu__memory_check(w, step, p->at, p->mask & ~p->outside, bytes, write);
+}
+
+// The places of every active lane, as one or two groups; 0: the wave has trapped, or no lane is active.
+static int find_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                       struct emu_places p[2]) {
+  p[0].mask = emu__wave_exec(w);
+  p[0].outside = 0;
+  if (!p[0].mask) return 0;
+  switch (step->inst->format) {
+    case EMU_GLOBAL:
+      return global_places(w, step, bytes, write, p);
+    case EMU_SCRATCH:
+      return scratch_places(w, step, bytes, p);
+    case EMU_FLAT:
+      return flat_places(w, step, bytes, write, p) ? 1 + (p[1].mask != 0) : 0;
+    case EMU_MUBUF:
+      return buffer_places(w, step, bytes, write, p);
+    default:
+      return 0;
+  }
+}
+
+static void load(struct emu_wave *w, const struct emu_step *step, const struct emu_shape *shape) {
+  struct emu_places p[2];
+  int n = find_places(w, step, shape->bytes, false, p);
+  for (int i = 0; i < n; i++) {
+    emu__count_access(w, &p[i], shape->bytes, false);
+    if (w->check && !emu__check_access(w, step, &p[i], shape->bytes, false)) return;
+    emu__places_load(w, &p[i], shape, step->inst->dst.reg);
+  }
+}
+
+static void store(struct emu_wave *w, const struct emu_step *step, const struct emu_shape *shape) {
+  struct emu_places p[2];
+  int n = find_places(w, step, shape->bytes, true, p);
+  for (int i = 0; i < n; i++) {
+    emu__count_access(w, &p[i], shape->bytes, true);
+    if (w->check && !emu__check_access(w, step, &p[i], shape->bytes, true)) return;
+    emu__places_store(w, &p[i], shape, step->inst->src[1].reg);
+  }
+}
+
+static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_atomic kind, unsigned bytes) {
+  const struct emu_inst *inst = step->inst;
+  struct emu_places p[2];
+  int n = find_places(w, step, bytes, true, p);
+  unsigned data = inst->src[1].reg;
+  int compare = kind == EMU_ATOMIC_CMPSWAP || kind == EMU_ATOMIC_CMPSWAP_F ? (int)(data + bytes / 4) : -1;
+  for (int i = 0; i < n; i++) {
+    for (uint64_t rest = p[i].mask & ~p[i].outside; rest; rest &= rest - 1) {
+      int l = __builtin_ctzll(rest);
+      if (!(p[i].at[l] % bytes)) continue;
+      emu__wave_trap(w, step, EMU_FAULT, "misaligned", l, p[i].at[l],
+                     "An atomic operation on %u bytes at 0x%" PRIx64 ".", bytes, p[i].at[l]);
+      return;
+    }
+    emu__count_access(w, &p[i], bytes, true);
+    if (w->check && !emu__check_atomic(w, step, &p[i], bytes)) return;
+    emu__places_atomic(w, &p[i], kind, bytes, data, compare, inst->dst.kind ? inst->dst.reg : -1);
+  }
+}
+
+#define LOAD(name, ...)                                               \
+  static void name(struct emu_wave *w, const struct emu_step *step) { \
+    static const struct emu_shape shape = {__VA_ARGS__};              \
+    load(w, step, &shape);                                            \
+  }
+#define STORE(name, ...)                                              \
+  static void name(struct emu_wave *w, const struct emu_step *step) { \
+    static const struct emu_shape shape = {__VA_ARGS__};              \
+    store(w, step, &shape);                                           \
+  }
+LOAD(load_u8, 1, false, false, false)
+LOAD(load_i8, 1, true, false, false)
+LOAD(load_u16, 2, false, false, false)
+LOAD(load_i16, 2, true, false, false)
+LOAD(load_b32, 4, false, false, false)
+LOAD(load_b64, 8, false, false, false)
+LOAD(load_b96, 12, false, false, false)
+LOAD(load_b128, 16, false, false, false)
+LOAD(load_d16_u8, 1, false, true, false)
+LOAD(load_d16_i8, 1, true, true, false)
+LOAD(load_d16_b16, 2, false, true, false)
+LOAD(load_d16_hi_u8, 1, false, true, true)
+LOAD(load_d16_hi_i8, 1, true, true, true)
+LOAD(load_d16_hi_b16, 2, false, true, true)
+STORE(store_b8, 1, false, false, false)
+STORE(store_b16, 2, false, false, false)
+STORE(store_b32, 4, false, false, false)
+STORE(store_b64, 8, false, false, false)
+STORE(store_b96, 12, false, false, false)
+STORE(store_b128, 16, false, false, false)
+STORE(store_d16_hi_b8, 1, false, false, true)
+STORE(store_d16_hi_b16, 2, false, false, true)
+
+#define ATOMIC(name, kind, bytes) \
+  static void name(struct emu_wave *w, const struct emu_step *s) { atomic(w, s, EMU_ATOMIC_##kind, bytes); }
+#define ATOMICS(name, kind) ATOMIC(name##_32, kind, 4) ATOMIC(name##_64, kind, 8)
+ATOMICS(a_swap, SWAP)
+ATOMICS(a_cmpswap, CMPSWAP)
+ATOMICS(a_add, ADD)
+ATOMICS(a_sub, SUB)
+ATOMICS(a_min_i, MIN_I)
+ATOMICS(a_min_u, MIN_U)
+ATOMICS(a_max_i, MAX_I)
+ATOMICS(a_max_u, MAX_U)
+ATOMICS(a_and, AND)
+ATOMICS(a_or, OR)
+ATOMICS(a_xor, XOR)
+ATOMICS(a_inc, INC)
+ATOMICS(a_dec, DEC)
+ATOMICS(a_cmpswap_f, CMPSWAP_F)
+ATOMICS(a_min_f, MIN_F)
+ATOMICS(a_max_f, MAX_F)
+ATOMIC(a_csub, CSUB, 4)
+ATOMIC(a_add_f, ADD_F, 4)
+
+#define ROW(P, name, what, function) {.op = EMU_##P##_##name, .klass = EMU_CLASS_##what, .run = function}
+#define LOADS(P, what)                                                                                              \
+  ROW(P, LOAD_U8, what, load_u8), ROW(P, LOAD_I8, what, load_i8), ROW(P, LOAD_U16, what, load_u16),                 \
+      ROW(P, LOAD_I16, what, load_i16), ROW(P, LOAD_B32, what, load_b32), ROW(P, LOAD_B64, what, load_b64),         \
+      ROW(P, LOAD_B96, what, load_b96), ROW(P, LOAD_B128, what, load_b128), ROW(P, LOAD_D16_U8, what, load_d16_u8), \
+      ROW(P, LOAD_D16_I8, what, load_d16_i8), ROW(P, LOAD_D16_B16, what, load_d16_b16),                             \
+      ROW(P, LOAD_D16_HI_U8, what, load_d16_hi_u8), ROW(P, LOAD_D16_HI_I8, what, load_d16_hi_i8),                   \
+      ROW(P, LOAD_D16_HI_B16, what, load_d16_hi_b16)
+#define STORES(P, what)                                                                                             \
+  ROW(P, STORE_B8, what, store_b8), ROW(P, STORE_B16, what, store_b16), ROW(P, STORE_B32, what, store_b32),         \
+      ROW(P, STORE_B64, what, store_b64), ROW(P, STORE_B96, what, store_b96), ROW(P, STORE_B128, what, store_b128), \
+      ROW(P, STORE_D16_HI_B8, what, store_d16_hi_b8), ROW(P, STORE_D16_HI_B16, what, store_d16_hi_b16)
+#define TWO(P, name, type, f) \
+  ROW(P, ATOMIC_##name##_##type##32, ATOMIC, f##_32), ROW(P, ATOMIC_##name##_##type##64, ATOMIC, f##_64)
+#define ATOMIC_ROWS(P)                                                                                                 \
+  TWO(P, SWAP, B, a_swap), TWO(P, CMPSWAP, B, a_cmpswap), TWO(P, ADD, U, a_add), TWO(P, SUB, U, a_sub),                \
+      TWO(P, MIN, I, a_min_i), TWO(P, MIN, U, a_min_u), TWO(P, MAX, I, a_max_i), TWO(P, MAX, U, a_max_u),              \
+      TWO(P, AND, B, a_and), TWO(P, OR, B, a_or), TWO(P, XOR, B, a_xor), TWO(P, INC, U, a_inc), TWO(P, DEC, U, a_dec), \
+      TWO(P, CMPSWAP, F, a_cmpswap_f), TWO(P, MIN, F, a_min_f), TWO(P, MAX, F, a_max_f),                               \
+      ROW(P, ATOMIC_ADD_F32, ATOMIC, a_add_f)
+
+const struct emu_action emu__global_actions[] = {LOADS(GLOBAL, LOAD),
+                                                 STORES(GLOBAL, STORE),
+                                                 ATOMIC_ROWS(GLOBAL),
+                                                 ROW(GLOBAL, ATOMIC_CSUB_U32, ATOMIC, a_csub),
+                                                 ROW(GLOBAL, LOAD_ADDTID_B32, LOAD, load_b32),
+                                                 ROW(GLOBAL, STORE_ADDTID_B32, STORE, store_b32),
+                                                 LOADS(FLAT, LOAD),
+                                                 STORES(FLAT, STORE),
+                                                 ATOMIC_ROWS(FLAT),
+                                                 LOADS(SCRATCH, SCRATCH),
+                                                 STORES(SCRATCH, SCRATCH),
+                                                 {0}};
+const struct emu_action emu__buffer_actions[] = {
+    LOADS(BUFFER, LOAD), STORES(BUFFER, STORE), ATOMIC_ROWS(BUFFER), ROW(BUFFER, ATOMIC_CSUB_U32, ATOMIC, a_csub), {0}};

@@ -1,0 +1,336 @@
+// LDS: loads, stores, atomics, and the lane shuffles that go through it.
+#include "machine/access.h"
+#include "machine/checker.h"
+
+// The lanes' bytes at `addresses + offset`. A lane whose bytes run past the group's LDS reads zero and writes nothing.
+static void places(struct emu_wave *w, const struct emu_step *step, uint32_t offset, unsigned bytes,
+                   struct emu_places *p) {
+  const struct emu_group *group = w->group;
+  const struct emu_operand *o = &step->inst->src[0];
+  p->mask = emu__wave_exec(w);
+  p->outside = 0;
+  p->stride = 4;
+  p->space = EMU_SPACE_SHARED;
+  const uint32_t *from = emu__vector(w, o->reg, 0);
+  for (unsigned l = 0; l < w->lanes; l++) {
+    uint64_t address = (uint64_t)from[l] + offset;
+    p->at[l] = (uint64_t)(uintptr_t)group->lds + address;
+    p->outside |= (uint64_t)(address + bytes > group->lds_bytes) << l;
+  }
+}
+
+// 32 banks of a dword each. A half wave needs as many cycles as the busiest bank has different dwords.
+static void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes) {
+  struct emu_counters *c = w->counters;
+  if (!c) return;
+  uint64_t mask = p->mask & ~p->outside;
+  c->lds_bytes += (uint64_t)__builtin_popcountll(mask) * bytes;
+  for (unsigned half = 0; half < w->lanes; half += 32) {
+    for (unsigned k = 0; k < (bytes + 3) / 4; k++) {
+      uint64_t seen[32][32];
+      uint8_t used[32] = {0};
+      unsigned worst = 1;
+      for (unsigned l = half; l < half + 32; l++) {
+        if (!(mask >> l & 1)) continue;
+        uint64_t dword = p->at[l] / 4 + k;
+        unsigned bank = dword & 31, i = 0;
+        while (i < used[bank] && seen[bank][i] != dword) i++;
+        if (i == used[bank]) seen[bank][used[bank]++] = dword;
+        if (used[bank] > worst) worst = used[bank];
+      }
+      c->lds_conflict_cycles += worst - 1;
+    }
+  }
+}
+
+#define LOAD(name, size, sign, is_half, is_high)                          \
+  static void name(struct emu_wave *w, const struct emu_step *step) {     \
+    static const struct emu_shape shape = {size, sign, is_half, is_high}; \
+    struct emu_places p;                                                  \
+    places(w, step, (uint32_t)step->inst->imm, size, &p);                 \
+    count(w, &p, size);                                                   \
+    if (w->check && !emu__check_access(w, step, &p, size, false)) return; \
+    emu__places_load(w, &p, &shape, step->inst->dst.reg);                 \
+  }
+#define STORE(name, size, is_high)                                       \
+  static void name(struct emu_wave *w, const struct emu_step *step) {    \
+    static const struct emu_shape shape = {size, false, false, is_high}; \
+    struct emu_places p;                                                 \
+    places(w, step, (uint32_t)step->inst->imm, size, &p);                \
+    count(w, &p, size);                                                  \
+    if (w->check && !emu__check_access(w, step, &p, size, true)) return; \
+    emu__places_store(w, &p, &shape, step->inst->src[1].reg);            \
+  }
+LOAD(load_i8, 1, true, false, false)
+LOAD(load_u8, 1, false, false, false)
+LOAD(load_i16, 2, true, false, false)
+LOAD(load_u16, 2, false, false, false)
+LOAD(load_b32, 4, false, false, false)
+LOAD(load_b64, 8, false, false, false)
+LOAD(load_b96, 12, false, false, false)
+LOAD(load_b128, 16, false, false, false)
+LOAD(load_u8_d16, 1, false, true, false)
+LOAD(load_u8_d16_hi, 1, false, true, true)
+LOAD(load_i8_d16, 1, true, true, false)
+LOAD(load_i8_d16_hi, 1, true, true, true)
+LOAD(load_u16_d16, 2, false, true, false)
+LOAD(load_u16_d16_hi, 2, false, true, true)
+STORE(store_b8, 1, false)
+STORE(store_b16, 2, false)
+STORE(store_b32, 4, false)
+STORE(store_b64, 8, false)
+STORE(store_b96, 12, false)
+STORE(store_b128, 16, false)
+STORE(store_b8_hi, 1, true)
+STORE(store_b16_hi, 2, true)
+
+// Two places, at offsets in elements (or in 64 of them).
+static void pair_places(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit,
+                        struct emu_places p[2]) {
+  uint32_t imm = (uint32_t)step->inst->imm;
+  places(w, step, (imm & 255) * size * unit, size, &p[0]);
+  places(w, step, (imm >> 8 & 255) * size * unit, size, &p[1]);
+  count(w, &p[0], size);
+  count(w, &p[1], size);
+}
+static void load_pair(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit) {
+  const struct emu_shape shape = {(uint8_t)size, false, false, false};
+  struct emu_places p[2];
+  pair_places(w, step, size, unit, p);
+  for (unsigned i = 0; i < 2; i++) {
+    if (w->check && !emu__check_access(w, step, &p[i], size, false)) return;
+    emu__places_load(w, &p[i], &shape, step->inst->dst.reg + i * size / 4);
+  }
+}
+static void store_pair(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit) {
+  const struct emu_shape shape = {(uint8_t)size, false, false, false};
+  struct emu_places p[2];
+  pair_places(w, step, size, unit, p);
+  for (unsigned i = 0; i < 2; i++) {
+    if (w->check && !emu__check_access(w, step, &p[i], size, true)) return;
+    emu__places_store(w, &p[i], &shape, step->inst->src[1 + i].reg);
+  }
+}
+static void exchange_pair(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit) {
+  struct emu_places p[2];
+  pair_places(w, step, size, unit, p);
+  // data may lie in the destination's registers: both exchanges read theirs first
+  uint32_t data[2][2][64];
+  for (unsigned i = 0; i < 2; i++) {
+    for (unsigned k = 0; k < size / 4; k++) {
+      memcpy(data[i][k], emu__vector(w, step->inst->src[1 + i].reg + k, 0), w->lanes * 4);
+    }
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    if (w->check && !emu__check_access(w, step, &p[i], size, true)) return;
+    for (unsigned l = 0; l < w->lanes; l++) {
+      if (!(p[i].mask >> l & 1)) continue;
+      uint64_t value = data[i][0][l] | (size == 8 ? (uint64_t)data[i][1][l] << 32 : 0), old = 0;
+      if (!(p[i].outside >> l & 1)) old = emu__atomic(EMU_ATOMIC_SWAP, size, p[i].at[l], value, 0);
+      *emu__vector(w, step->inst->dst.reg + i * size / 4, l) = (uint32_t)old;
+      if (size == 8) *emu__vector(w, step->inst->dst.reg + i * 2 + 1, l) = (uint32_t)(old >> 32);
+    }
+  }
+}
+#define PAIRS(kind)                                                                               \
+  static void kind##_b32(struct emu_wave *w, const struct emu_step *s) { kind(w, s, 4, 1); }      \
+  static void kind##_b64(struct emu_wave *w, const struct emu_step *s) { kind(w, s, 8, 1); }      \
+  static void kind##_far_b32(struct emu_wave *w, const struct emu_step *s) { kind(w, s, 4, 64); } \
+  static void kind##_far_b64(struct emu_wave *w, const struct emu_step *s) { kind(w, s, 8, 64); }
+PAIRS(load_pair)
+PAIRS(store_pair)
+PAIRS(exchange_pair)
+
+// M0 plus the lane's own dword.
+static void addtid_places(struct emu_wave *w, const struct emu_step *step, struct emu_places *p) {
+  *p = (struct emu_places){.mask = emu__wave_exec(w), .stride = 4, .space = EMU_SPACE_SHARED};
+  for (unsigned l = 0; l < w->lanes; l++) {
+    uint64_t address = (uint64_t)(w->s[EMU_M0] & 0xffff) + (uint32_t)step->inst->imm + 4 * l;
+    p->at[l] = (uint64_t)(uintptr_t)w->group->lds + address;
+    p->outside |= (uint64_t)(address + 4 > w->group->lds_bytes) << l;
+  }
+  count(w, p, 4);
+}
+static const struct emu_shape dword_shape = {4, false, false, false};
+static void load_addtid(struct emu_wave *w, const struct emu_step *step) {
+  struct emu_places p;
+  addtid_places(w, step, &p);
+  if (w->check && !emu__check_access(w, step, &p, 4, false)) return;
+  emu__places_load(w, &p, &dword_shape, step->inst->dst.reg);
+}
+static void store_addtid(struct emu_wave *w, const struct emu_step *step) {
+  struct emu_places p;
+  addtid_places(w, step, &p);
+  if (w->check && !emu__check_access(w, step, &p, 4, true)) return;
+  emu__places_store(w, &p, &dword_shape, step->inst->src[1].reg);
+}
+
+// ---- atomics
+
+static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_atomic kind, unsigned bytes) {
+  const struct emu_inst *inst = step->inst;
+  struct emu_places p;
+  places(w, step, (uint32_t)inst->imm, bytes, &p);
+  count(w, &p, bytes);
+  if (w->check && !emu__check_atomic(w, step, &p, bytes)) return;
+  unsigned data = inst->src[1].reg;
+  int compare = inst->src[2].kind ? inst->src[2].reg : -1;
+  bool swaps = kind == EMU_ATOMIC_CMPSWAP || kind == EMU_ATOMIC_CMPSWAP_F;
+  // up to GFX10 the comparand came first
+  if (swaps && w->group->run->target == EMU_GFX1030) {
+    data = inst->src[2].reg;
+    compare = inst->src[1].reg;
+  }
+  emu__places_atomic(w, &p, kind, bytes, data, compare, inst->dst.kind ? inst->dst.reg : -1);
+}
+#define ATOMIC(name, kind)                                                                                   \
+  static void name##_4(struct emu_wave *w, const struct emu_step *s) { atomic(w, s, EMU_ATOMIC_##kind, 4); } \
+  __attribute__((unused)) static void name##_8(struct emu_wave *w, const struct emu_step *s) {               \
+    atomic(w, s, EMU_ATOMIC_##kind, 8);                                                                      \
+  }
+ATOMIC(a_add, ADD)
+ATOMIC(a_sub, SUB)
+ATOMIC(a_rsub, RSUB)
+ATOMIC(a_inc, INC)
+ATOMIC(a_dec, DEC)
+ATOMIC(a_min_i, MIN_I)
+ATOMIC(a_max_i, MAX_I)
+ATOMIC(a_min_u, MIN_U)
+ATOMIC(a_max_u, MAX_U)
+ATOMIC(a_and, AND)
+ATOMIC(a_or, OR)
+ATOMIC(a_xor, XOR)
+ATOMIC(a_mskor, MSKOR)
+ATOMIC(a_swap, SWAP)
+ATOMIC(a_cmpswap, CMPSWAP)
+ATOMIC(a_cmpswap_f, CMPSWAP_F)
+ATOMIC(a_min_f, MIN_F)
+ATOMIC(a_max_f, MAX_F)
+ATOMIC(a_add_f, ADD_F)
+ATOMIC(a_wrap, WRAP)
+
+// ---- shuffles: the source is read whole before the destination is written
+
+static void bpermute(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  uint32_t data[64];
+  const uint32_t *address = emu__vector(w, inst->src[0].reg, 0);
+  uint64_t exec = emu__wave_exec(w);
+  memcpy(data, emu__vector(w, inst->src[1].reg, 0), w->lanes * 4);
+  uint32_t result[64];
+  for (unsigned l = 0; l < w->lanes; l++) {
+    // a wave of 64 lanes shuffles within its halves
+    unsigned from = (l & 32) | ((address[l] + (uint32_t)inst->imm) / 4 & 31);
+    result[l] = exec >> from & 1 ? data[from] : 0;
+  }
+  uint32_t *to = emu__vector(w, inst->dst.reg, 0);
+  for (unsigned l = 0; l < w->lanes; l++) to[l] = exec >> l & 1 ? result[l] : to[l];
+}
+
+static void permute(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  uint32_t result[64] = {0};
+  uint64_t exec = emu__wave_exec(w);
+  for (unsigned l = 0; l < w->lanes; l++) {
+    if (!(exec >> l & 1)) continue;
+    unsigned to = (l & 32) | ((*emu__vector(w, inst->src[0].reg, l) + (uint32_t)inst->imm) / 4 & 31);
+    result[to] = *emu__vector(w, inst->src[1].reg, l);
+  }
+  uint32_t *to = emu__vector(w, inst->dst.reg, 0);
+  for (unsigned l = 0; l < w->lanes; l++) to[l] = exec >> l & 1 ? result[l] : to[l];
+}
+
+static void swizzle(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  uint32_t data[64], imm = (uint32_t)inst->imm;
+  uint64_t exec = emu__wave_exec(w);
+  if (imm >= 0xe000) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "The FFT mode of ds_swizzle is not executed.");
+    return;
+  }
+  memcpy(data, emu__vector(w, inst->src[0].reg, 0), w->lanes * 4);
+  uint32_t *to = emu__vector(w, inst->dst.reg, 0);
+  for (unsigned l = 0; l < w->lanes; l++) {
+    unsigned lane = l & 31, from;
+    if (imm >= 0xc000) {  // rotate: direction, distance, and the bits of the lane that stay
+      unsigned distance = imm >> 5 & 31, keep = imm & 31;
+      unsigned turned = imm & 0x400 ? lane - distance : lane + distance;
+      from = (lane & keep) | (turned & ~keep & 31);
+    } else if (imm & 0x8000) {
+      from = (lane & 28) | (imm >> (2 * (lane & 3)) & 3);
+    } else {
+      from = ((lane & imm & 31) | (imm >> 5 & 31)) ^ (imm >> 10 & 31);
+    }
+    from |= l & 32;
+    if (exec >> l & 1) to[l] = exec >> from & 1 ? data[from] : 0;
+  }
+}
+
+static void nothing(struct emu_wave *w, const struct emu_step *step) { (void)w, (void)step; }
+
+#define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_LDS, .run = function}
+#define A32(name, type, f) ROW(DS_##name##_##type##32, f##_4), ROW(DS_##name##_RTN_##type##32, f##_4)
+#define A64(name, type, f) ROW(DS_##name##_##type##64, f##_8), ROW(DS_##name##_RTN_##type##64, f##_8)
+#define A(name, type, f) A32(name, type, f), A64(name, type, f)
+const struct emu_action emu__lds_actions[] = {ROW(DS_LOAD_I8, load_i8),
+                                              ROW(DS_LOAD_U8, load_u8),
+                                              ROW(DS_LOAD_I16, load_i16),
+                                              ROW(DS_LOAD_U16, load_u16),
+                                              ROW(DS_LOAD_B32, load_b32),
+                                              ROW(DS_LOAD_B64, load_b64),
+                                              ROW(DS_LOAD_B96, load_b96),
+                                              ROW(DS_LOAD_B128, load_b128),
+                                              ROW(DS_LOAD_U8_D16, load_u8_d16),
+                                              ROW(DS_LOAD_U8_D16_HI, load_u8_d16_hi),
+                                              ROW(DS_LOAD_I8_D16, load_i8_d16),
+                                              ROW(DS_LOAD_I8_D16_HI, load_i8_d16_hi),
+                                              ROW(DS_LOAD_U16_D16, load_u16_d16),
+                                              ROW(DS_LOAD_U16_D16_HI, load_u16_d16_hi),
+                                              ROW(DS_STORE_B8, store_b8),
+                                              ROW(DS_STORE_B16, store_b16),
+                                              ROW(DS_STORE_B32, store_b32),
+                                              ROW(DS_STORE_B64, store_b64),
+                                              ROW(DS_STORE_B96, store_b96),
+                                              ROW(DS_STORE_B128, store_b128),
+                                              ROW(DS_STORE_B8_D16_HI, store_b8_hi),
+                                              ROW(DS_STORE_B16_D16_HI, store_b16_hi),
+                                              ROW(DS_LOAD_2ADDR_B32, load_pair_b32),
+                                              ROW(DS_LOAD_2ADDR_B64, load_pair_b64),
+                                              ROW(DS_LOAD_2ADDR_STRIDE64_B32, load_pair_far_b32),
+                                              ROW(DS_LOAD_2ADDR_STRIDE64_B64, load_pair_far_b64),
+                                              ROW(DS_STORE_2ADDR_B32, store_pair_b32),
+                                              ROW(DS_STORE_2ADDR_B64, store_pair_b64),
+                                              ROW(DS_STORE_2ADDR_STRIDE64_B32, store_pair_far_b32),
+                                              ROW(DS_STORE_2ADDR_STRIDE64_B64, store_pair_far_b64),
+                                              ROW(DS_STOREXCHG_2ADDR_RTN_B32, exchange_pair_b32),
+                                              ROW(DS_STOREXCHG_2ADDR_RTN_B64, exchange_pair_b64),
+                                              ROW(DS_STOREXCHG_2ADDR_STRIDE64_RTN_B32, exchange_pair_far_b32),
+                                              ROW(DS_STOREXCHG_2ADDR_STRIDE64_RTN_B64, exchange_pair_far_b64),
+                                              ROW(DS_LOAD_ADDTID_B32, load_addtid),
+                                              ROW(DS_STORE_ADDTID_B32, store_addtid),
+                                              ROW(DS_PERMUTE_B32, permute),
+                                              ROW(DS_BPERMUTE_B32, bpermute),
+                                              ROW(DS_SWIZZLE_B32, swizzle),
+                                              ROW(DS_NOP, nothing),
+                                              A(ADD, U, a_add),
+                                              A(SUB, U, a_sub),
+                                              A(RSUB, U, a_rsub),
+                                              A(INC, U, a_inc),
+                                              A(DEC, U, a_dec),
+                                              A(MIN, I, a_min_i),
+                                              A(MAX, I, a_max_i),
+                                              A(MIN, U, a_min_u),
+                                              A(MAX, U, a_max_u),
+                                              A(AND, B, a_and),
+                                              A(OR, B, a_or),
+                                              A(XOR, B, a_xor),
+                                              A(MSKOR, B, a_mskor),
+                                              A(CMPSTORE, B, a_cmpswap),
+                                              A(CMPSTORE, F, a_cmpswap_f),
+                                              A(MIN, F, a_min_f),
+                                              A(MAX, F, a_max_f),
+                                              A32(ADD, F, a_add_f),
+                                              ROW(DS_STOREXCHG_RTN_B32, a_swap_4),
+                                              ROW(DS_STOREXCHG_RTN_B64, a_swap_8),
+                                              ROW(DS_WRAP_RTN_B32, a_wrap_4),
+                                              {0}};

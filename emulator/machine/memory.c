@@ -1,0 +1,177 @@
+// The table of live allocations, sorted by address.
+#include "machine/memory.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct emu_memory {
+  pthread_rwlock_t lock;
+  atomic_uint_fast64_t epoch;
+  struct emu_allocation *table;
+  size_t count, room;
+};
+
+struct emu_memory *emu_memory_create(void) {
+  struct emu_memory *memory = calloc(1, sizeof(*memory));
+  if (!memory) return NULL;
+  if (pthread_rwlock_init(&memory->lock, NULL)) {
+    free(memory);
+    return NULL;
+  }
+  atomic_init(&memory->epoch, 1);
+  return memory;
+}
+
+void emu_memory_release(struct emu_memory *memory) {
+  if (!memory) return;
+  pthread_rwlock_destroy(&memory->lock);
+  free(memory->table);
+  free(memory);
+}
+
+uint64_t emu__memory_epoch(const struct emu_memory *memory) {
+  return atomic_load_explicit(&memory->epoch, memory_order_relaxed);
+}
+
+// The number of allocations that start at or below the address.
+static size_t position(const struct emu_memory *memory, uint64_t address) {
+  size_t low = 0, high = memory->count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (memory->table[middle].base <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name) {
+  size_t at = position(memory, base);
+  bool overlaps = (at && memory->table[at - 1].base + memory->table[at - 1].bytes > base) ||
+                  (at < memory->count && base + bytes > memory->table[at].base);
+  if (overlaps || !bytes || base + bytes < base) return false;
+  if (memory->count == memory->room) {
+    size_t room = memory->room ? memory->room * 2 : 64;
+    struct emu_allocation *table = realloc(memory->table, room * sizeof(*table));
+    if (!table) return false;
+    memory->table = table;
+    memory->room = room;
+  }
+  memmove(memory->table + at + 1, memory->table + at, (memory->count - at) * sizeof(*memory->table));
+  struct emu_allocation *new = &memory->table[at];
+  *new = (struct emu_allocation){.base = base, .bytes = bytes};
+  snprintf(new->name, sizeof(new->name), "%s", name ? name : "an allocation");
+  memory->count++;
+  return true;
+}
+
+bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized) {
+  pthread_rwlock_wrlock(&memory->lock);
+  bool ok = insert(memory, base, bytes, name);
+  pthread_rwlock_unlock(&memory->lock);
+  (void)initialized;
+  return ok;
+}
+
+bool emu_memory_remove(struct emu_memory *memory, uint64_t base) {
+  pthread_rwlock_wrlock(&memory->lock);
+  size_t at = position(memory, base);
+  bool found = at && memory->table[at - 1].base == base;
+  if (found) {
+    memmove(memory->table + at - 1, memory->table + at, (memory->count - at) * sizeof(*memory->table));
+    memory->count--;
+    atomic_fetch_add(&memory->epoch, 1);
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
+void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t bytes) {
+  (void)memory, (void)address, (void)bytes;
+}
+
+bool emu_memory_find(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
+  *out = (struct emu_allocation){0};
+  pthread_rwlock_rdlock(&memory->lock);
+  size_t at = position(memory, address);
+  if (at) *out = memory->table[at - 1];
+  pthread_rwlock_unlock(&memory->lock);
+  return at && address - out->base < out->bytes;
+}
+
+void emu_memory_each(struct emu_memory *memory, bool (*visit)(void *context, const struct emu_allocation *allocation),
+                     void *context) {
+  pthread_rwlock_rdlock(&memory->lock);
+  for (size_t i = 0; i < memory->count && visit(context, &memory->table[i]); i++) continue;
+  pthread_rwlock_unlock(&memory->lock);
+}
+
+// ---- access
+
+static bool in_range(uint64_t address, unsigned bytes, uint64_t base, uint64_t size) {
+  return address >= base && address - base < size && size - (address - base) >= bytes;
+}
+
+// What a launch may read without its being in the table.
+static bool in_launch(const struct emu_run *run, uint64_t address, unsigned bytes, bool write) {
+  const struct emu_dispatch *d = run->dispatch;
+  if (write) return false;
+  return in_range(address, bytes, d->kernarg, d->kernarg_bytes) || in_range(address, bytes, run->packet, 64) ||
+         in_range(address, bytes, (uint64_t)(uintptr_t)emu__program_code(run->program),
+                  emu__program_bytes(run->program));
+}
+
+bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
+                           unsigned bytes, bool write) {
+  struct emu_memory *memory = wave->group->run->dispatch->memory;
+  if (!memory) return true;
+  struct emu_allocation found;
+  uint64_t epoch = emu__memory_epoch(memory);
+  if (in_range(address, bytes, wave->cached_base, wave->cached_end - wave->cached_base) &&
+      wave->cached_epoch == epoch) {
+    return true;
+  }
+  if (emu_memory_find(memory, address, &found) && in_range(address, bytes, found.base, found.bytes)) {
+    wave->cached_base = found.base;
+    wave->cached_end = found.base + found.bytes;
+    wave->cached_epoch = epoch;
+    return true;
+  }
+  if (in_launch(wave->group->run, address, bytes, write)) return true;
+  const char *what = write ? "writes" : "reads";
+  if (found.bytes) {
+    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
+                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes past the start of %s, which has %" PRIu64 ".",
+                   what, bytes, address, address - found.base, found.name, found.bytes);
+  } else {
+    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
+                   "It %s %u bytes at 0x%" PRIx64 ", below every allocation.", what, bytes, address);
+  }
+  return false;
+}
+
+bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const uint64_t *address, uint64_t mask,
+                       unsigned bytes, bool write) {
+  const struct emu_memory *memory = wave->group->run->dispatch->memory;
+  if (!memory) return true;
+  // all lanes in the allocation of the last access: the usual case
+  uint64_t low = UINT64_MAX, high = 0;
+  for (unsigned l = 0; l < wave->lanes; l++) {
+    uint64_t on = -(mask >> l & 1), a = address[l];
+    uint64_t least = a | ~on, most = a & on;
+    low = least < low ? least : low;
+    high = most > high ? most : high;
+  }
+  if (low >= wave->cached_base && high < wave->cached_end && wave->cached_end - high >= bytes &&
+      wave->cached_epoch == emu__memory_epoch(memory)) {
+    return true;
+  }
+  for (unsigned l = 0; l < wave->lanes; l++) {
+    if (mask >> l & 1 && !emu__memory_check_one(wave, step, (int)l, address[l], bytes, write)) return false;
+  }
+  return true;
+}

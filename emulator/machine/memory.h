@@ -1,0 +1,16 @@
+// Checked access to global memory. Private to emulator/machine.
+#ifndef EMULATOR_MACHINE_MEMORY_H
+#define EMULATOR_MACHINE_MEMORY_H
+
+#include "machine/wave.h"
+
+uint64_t emu__memory_epoch(const struct emu_memory *memory);  // changes when an allocation goes
+
+// Whether all the addresses of the lanes in `mask`, `bytes` each, lie in allocations; if not, the wave has trapped.
+bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const uint64_t *address, uint64_t mask,
+                       unsigned bytes, bool write);
+// The same for one address; lane -1 is the scalar unit.
+bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
+                           unsigned bytes, bool write);
+
+#endif

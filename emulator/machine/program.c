@@ -1,0 +1,253 @@
+// A code segment and its instructions, made ready at their first execution.
+//
+// The steps lie in pages, one place for every word of code, so that the next instruction is at a fixed distance. A
+// place that was never executed holds `emu__step_decode`, which fills it and is then replaced: no sweep over what may
+// be data, and no cost for code that never runs.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "machine/valu.h"
+
+enum { PAGE_STEPS = 1024, LONGEST = 4 };  // an instruction has up to four words
+
+struct page {
+  struct emu_step steps[PAGE_STEPS + LONGEST];
+};
+
+struct emu_program {
+  enum emu_target target;
+  const uint8_t *code;
+  size_t bytes, page_count;
+  uint64_t address;
+  pthread_mutex_t lock;
+  struct page **pages[2];  // of 32 lanes, of 64; entries are published atomically
+  struct chunk *chunks;    // what steps point to, freed with the program
+};
+
+struct chunk {
+  struct chunk *next;
+  char bytes[] __attribute__((aligned(64)));
+};
+
+static void *keep(struct emu_program *program, size_t bytes) {
+  struct chunk *chunk = aligned_alloc(64, (sizeof(*chunk) + bytes + 63) / 64 * 64);
+  if (!chunk) return NULL;
+  memset(chunk, 0, sizeof(*chunk) + bytes);
+  chunk->next = program->chunks;
+  program->chunks = chunk;
+  return chunk->bytes;
+}
+
+struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address) {
+  struct emu_program *program = calloc(1, sizeof(*program));
+  if (!program) return NULL;
+  *program = (struct emu_program){.target = target, .code = code, .bytes = bytes, .address = address};
+  program->page_count = bytes / 4 / PAGE_STEPS + 1;
+  for (int i = 0; i < 2; i++) program->pages[i] = calloc(program->page_count, sizeof(struct page *));
+  if (!program->pages[0] || !program->pages[1] || pthread_mutex_init(&program->lock, NULL)) {
+    free(program->pages[0]);
+    free(program->pages[1]);
+    free(program);
+    return NULL;
+  }
+  return program;
+}
+
+void emu_program_release(struct emu_program *program) {
+  if (!program) return;
+  for (int i = 0; i < 2; i++) {
+    for (size_t p = 0; p < program->page_count; p++) free(program->pages[i][p]);
+    free(program->pages[i]);
+  }
+  while (program->chunks) {
+    struct chunk *chunk = program->chunks;
+    program->chunks = chunk->next;
+    free(chunk);
+  }
+  pthread_mutex_destroy(&program->lock);
+  free(program);
+}
+
+enum emu_target emu__program_target(const struct emu_program *program) { return program->target; }
+uint64_t emu__program_address(const struct emu_program *program) { return program->address; }
+size_t emu__program_bytes(const struct emu_program *program) { return program->bytes; }
+const void *emu__program_code(const struct emu_program *program) { return program->code; }
+uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *step) {
+  (void)wave;
+  return step->offset;
+}
+
+// ---- actions by opcode
+
+static const struct emu_action *actions[EMU_OP_COUNT];
+static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
+
+static void collect_actions(void) {
+  const struct emu_action *tables[] = {
+      emu__salu_actions,    emu__smem_actions,   emu__control_actions,        emu__int_actions,
+      emu__int16_actions,   emu__float_actions,  emu__half_actions,           emu__double_actions,
+      emu__convert_actions, emu__divide_actions, emu__transcendental_actions, emu__compare_actions,
+      emu__cross_actions,   emu__dot_actions,    emu__wmma_actions,           emu__lds_actions,
+      emu__global_actions,  emu__buffer_actions};
+  for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+    for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
+  }
+}
+
+const struct emu_action *emu__action_of(enum emu_op op) {
+  pthread_once(&actions_once, collect_actions);
+  return actions[op];
+}
+
+// ---- steps
+
+static size_t words_at(const struct emu_program *program, uint64_t offset, uint32_t words[LONGEST + 1]) {
+  size_t n = 0;
+  for (; n <= LONGEST && offset + 4 * n + 4 <= program->bytes; n++)
+    memcpy(&words[n], program->code + offset + 4 * n, 4);
+  return n;
+}
+
+void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, char text[EMU_ISA_TEXT]) {
+  const struct emu_program *program = wave->group->run->program;
+  uint32_t words[LONGEST + 1] = {0};
+  struct emu_inst inst;
+  size_t n = words_at(program, step->offset, words);
+  enum emu_decode_status status = emu_isa_decode(program->target, wave->lanes, words, n, &inst);
+  if (status == EMU_DECODE_OK) {
+    emu_isa_print(&inst, program->target, text, EMU_ISA_TEXT);
+    return;
+  }
+  int at = 0;
+  for (size_t i = 0; i < n && i < inst.size / 4u; i++)
+    at += snprintf(text + at, EMU_ISA_TEXT - (size_t)at, "%08x ", words[i]);
+}
+
+static void run_outside(struct emu_wave *wave, const struct emu_step *step) {
+  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0, "The wave went outside of the program's code.");
+}
+static const struct emu_step outside = {.run = run_outside, .klass = EMU_CLASS_COUNT};
+
+static void run_undecodable(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_program *program = wave->group->run->program;
+  uint32_t words[LONGEST + 1] = {0};
+  struct emu_inst inst;
+  size_t n = words_at(program, step->offset, words);
+  enum emu_decode_status status = emu_isa_decode(program->target, wave->lanes, words, n, &inst);
+  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0, "This is no instruction of %s: %s.",
+                 emu_target_name(program->target), emu_isa_reason(status));
+}
+
+static void run_unknown(struct emu_wave *wave, const struct emu_step *step) {
+  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0,
+                 "The emulator decodes this instruction but does not execute it, or not with these modifiers.");
+}
+
+static void run_next_page(struct emu_wave *wave, const struct emu_step *step) {
+  wave->next = emu__program_step(wave->group->run->program, wave->lanes, step->offset);
+}
+
+static void need(struct emu_step *step, const struct emu_operand *operand) {
+  unsigned end = operand->reg + operand->dwords;
+  if (operand->kind == EMU_OPERAND_VECTOR && end > step->vgprs) step->vgprs = (uint16_t)end;
+}
+
+static bool place_constants(struct emu_program *program, struct emu_step *step, const struct emu_operand *src) {
+  for (int i = 0; i < 3; i++) {
+    if (src[i].kind != EMU_OPERAND_CONSTANT) continue;
+    uint32_t *room = keep(program, 2 * EMU_HALF * 4);
+    if (!room) return false;
+    EMU_EACH room[l] = (uint32_t)src[i].value, room[l + EMU_HALF] = (uint32_t)(src[i].value >> 32);
+    step->src[i].constant = room;
+  }
+  return true;
+}
+
+// Fills everything but `run`, which is returned; NULL: out of memory.
+static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struct emu_step *step) {
+  uint32_t words[LONGEST + 1] = {0};
+  struct emu_inst *inst = keep(program, sizeof(*inst));
+  if (!inst) return NULL;
+  size_t n = words_at(program, step->offset, words);
+  enum emu_decode_status status = emu_isa_decode(program->target, lanes, words, n, inst);
+  step->inst = inst;
+  if (status != EMU_DECODE_OK) return run_undecodable;
+  step->words = inst->size / 4;
+  const struct emu_action *action = emu__action_of((enum emu_op)inst->op);
+  if (!action) return run_unknown;
+  step->action = action;
+  step->klass = inst->format == EMU_VOPD ? EMU_CLASS_VOPD : action->klass;
+  step->floats = action->floats;
+  step->lanes = action->lanes;
+  need(step, &inst->dst);
+  for (int i = 0; i < 4; i++) need(step, &inst->src[i]);
+  if (action->run) return action->run;
+
+  struct emu_step *pair = NULL;
+  if (inst->format == EMU_VOPD) {
+    need(step, &inst->y.dst);
+    for (int i = 0; i < 3; i++) need(step, &inst->y.src[i]);
+    pair = keep(program, sizeof(*pair));
+    if (!pair) return NULL;
+    pair->action = emu__action_of((enum emu_op)inst->y.op);
+    if (!pair->action || !pair->action->lanes) return run_unknown;
+    pair->inst = inst;
+    pair->lanes = pair->action->lanes;
+    pair->floats = pair->action->floats;
+    if (!place_constants(program, pair, inst->y.src)) return NULL;
+    step->pair = pair;
+  }
+  if (!place_constants(program, step, inst->src)) return NULL;
+  return emu__valu_prepare(step, pair) ? step->run : run_unknown;
+}
+
+void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
+  struct emu_program *program = wave->group->run->program;
+  struct emu_step *step = (struct emu_step *)at;
+  pthread_mutex_lock(&program->lock);
+  if (__atomic_load_n(&step->run, __ATOMIC_RELAXED) == emu__step_decode) {
+    struct emu_step filled = *step;
+    emu_step_fn *run = fill_step(program, wave->lanes, &filled);
+    if (!run) {
+      pthread_mutex_unlock(&program->lock);
+      emu__wave_trap(wave, at, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to decode it.");
+      return;
+    }
+    filled.run = emu__step_decode;
+    // the fields first, `run` last: another thread that sees it sees them
+    *step = filled;
+    __atomic_store_n(&step->run, run, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&program->lock);
+  wave->next = at;  // again, as what it is
+}
+
+static struct page *make_page(struct emu_program *program, unsigned which, size_t index) {
+  pthread_mutex_lock(&program->lock);
+  struct page *page = program->pages[which][index];
+  if (!page) {
+    page = aligned_alloc(64, (sizeof(*page) + 63) / 64 * 64);
+    if (page) {
+      memset(page, 0, sizeof(*page));
+      for (unsigned i = 0; i < PAGE_STEPS + LONGEST; i++) {
+        page->steps[i].run = i < PAGE_STEPS ? emu__step_decode : run_next_page;
+        page->steps[i].klass = EMU_CLASS_COUNT;
+        page->steps[i].offset = (uint32_t)((index * PAGE_STEPS + i) * 4);
+      }
+      __atomic_store_n(&program->pages[which][index], page, __ATOMIC_RELEASE);
+    }
+  }
+  pthread_mutex_unlock(&program->lock);
+  return page;
+}
+
+const struct emu_step *emu__program_step(struct emu_program *program, unsigned lanes, uint64_t offset) {
+  if (offset % 4 || offset >= program->bytes) return &outside;
+  unsigned which = lanes == 64;
+  size_t index = offset / 4 / PAGE_STEPS;
+  struct page *page = __atomic_load_n(&program->pages[which][index], __ATOMIC_ACQUIRE);
+  if (!page) page = make_page(program, which, index);
+  return page ? &page->steps[offset / 4 % PAGE_STEPS] : &outside;
+}

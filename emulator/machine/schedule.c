@@ -1,0 +1,335 @@
+// Spreads a grid over threads, and a thread's time over the waves of its groups.
+//
+// Groups start in ascending order. A group runs in slices, its waves in turn; one that has not ended after its slice
+// (it computes for long, or it spins on what another group writes) stays, and another group is started beside it. So
+// no wave waits for ever for one that was never begun, and ordinary grids run group after group.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <immintrin.h>
+
+#include "machine/checker.h"
+#include "machine/schedule.h"
+#include "machine/valu.h"
+
+enum { WAVE_SLICE = 20000, GROUP_SLICE = 1 << 22, RESIDENT = 4096 };
+
+// ---- kernels
+
+void emu_kernel_parse(const void *descriptor, struct emu_kernel *out) {
+  const uint8_t *at = descriptor;
+  memset(out, 0, sizeof(*out));
+  memcpy(&out->lds_bytes, at, 4);
+  memcpy(&out->scratch_bytes, at + 4, 4);
+  memcpy(&out->kernarg_bytes, at + 8, 4);
+  memcpy(&out->entry, at + 16, 8);
+  memcpy(&out->rsrc3, at + 44, 4);
+  memcpy(&out->rsrc1, at + 48, 4);
+  memcpy(&out->rsrc2, at + 52, 4);
+  memcpy(&out->properties, at + 56, 2);
+  memcpy(&out->preload, at + 58, 2);
+}
+
+unsigned emu_kernel_wave(const struct emu_kernel *kernel) { return kernel->properties >> 10 & 1 ? 32 : 64; }
+
+unsigned emu_kernel_vgprs(const struct emu_kernel *kernel) {
+  return ((kernel->rsrc1 & 63) + 1) * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
+}
+
+// A SIMD holds 16 waves and 1,024 registers of 32 lanes (gfx1030) or 1,536 (gfx1100); 128 KB of LDS serve 4 SIMDs.
+unsigned emu_kernel_occupancy(enum emu_target target, const struct emu_kernel *kernel, unsigned threads,
+                              unsigned lds_bytes) {
+  unsigned wave = emu_kernel_wave(kernel), file = (target == EMU_GFX1030 ? 1024u : 1536u) * 32 / wave;
+  unsigned granule = (target == EMU_GFX1030 ? 16u : 24u) * 32 / wave;
+  unsigned registers = (emu_kernel_vgprs(kernel) + granule - 1) / granule * granule;
+  unsigned waves = file / registers < 16 ? file / registers : 16;
+  unsigned in_group = (threads + wave - 1) / wave;
+  if (lds_bytes && in_group) {
+    unsigned groups = 131072 / lds_bytes, by_lds = (groups * in_group + 3) / 4;
+    if (by_lds < waves) waves = by_lds;
+  }
+  return waves;
+}
+
+// ---- counters
+
+const char *emu_class_name(enum emu_class klass) {
+  static const char *const names[EMU_CLASS_COUNT] = {"salu",           "smem",   "branch",  "wait",   "valu", "valu64",
+                                                     "transcendental", "vopd",   "dot",     "wmma",   "lds",  "load",
+                                                     "store",          "atomic", "scratch", "barrier"};
+  return klass < EMU_CLASS_COUNT ? names[klass] : "?";
+}
+
+void emu__counters_add(struct emu_counters *to, const struct emu_counters *from) {
+  uint64_t *t = (uint64_t *)to;
+  const uint64_t *f = (const uint64_t *)from;
+  for (size_t i = 0; i < sizeof(*to) / sizeof(uint64_t); i++) t[i] += f[i];
+}
+
+static void add_instructions(struct emu_counters *to, const struct emu_wave *wave) {
+  static const uint8_t cost[EMU_CLASS_COUNT] = {[EMU_CLASS_TRANSCENDENTAL] = 4, [EMU_CLASS_WMMA] = 32};
+  for (int k = 0; k < EMU_CLASS_COUNT; k++) {
+    unsigned cycles = cost[k] ? cost[k] : 1;
+    if (k >= EMU_CLASS_VALU && k < EMU_CLASS_WMMA) cycles *= wave->lanes / EMU_HALF;
+    to->instructions[k] += wave->instructions[k];
+    to->issue_cycles[k] += wave->instructions[k] * cycles;
+  }
+}
+
+// ---- groups
+
+struct worker {
+  struct emu_run *run;
+  struct emu_counters counters;
+  struct emu_group *groups[RESIDENT];
+  struct emu_group *spare;  // memory of a group that ended
+  unsigned count;
+  bool no_memory;
+  pthread_t thread;
+};
+
+static void free_group(struct emu_group *group) {
+  if (!group) return;
+  emu__check_group_release(group);
+  free(group->wave);
+  free(group->registers);
+  free(group->scratch);
+  free(group->lds);
+  free(group);
+}
+
+static void *aligned_room(size_t bytes) { return aligned_alloc(64, (bytes + 127) / 64 * 64); }
+
+static struct emu_group *make_group(struct emu_run *run) {
+  struct emu_group *group = calloc(1, sizeof(*group));
+  if (!group) return NULL;
+  const struct emu_dispatch *d = run->dispatch;
+  unsigned vgprs = emu_kernel_vgprs(&d->kernel);
+  size_t a_wave = (size_t)vgprs * run->lanes;
+  group->run = run;
+  group->waves = run->waves_per_group;
+  group->lds_bytes = run->lds_bytes;
+  group->wave = aligned_room(group->waves * sizeof(*group->wave));
+  group->registers = aligned_room(group->waves * a_wave * 4);
+  group->scratch = aligned_room((size_t)group->waves * run->scratch_bytes * run->lanes);
+  group->lds = aligned_room(run->lds_bytes);
+  if (!group->wave || !group->registers || !group->scratch || !group->lds) {
+    free_group(group);
+    return NULL;
+  }
+  memset(group->wave, 0, group->waves * sizeof(*group->wave));
+  for (unsigned i = 0; i < group->waves; i++) {
+    group->wave[i].v = group->registers + i * a_wave;
+    group->wave[i].vgprs = vgprs;
+  }
+  if (d->check && !emu__check_group_create(group)) {
+    free_group(group);
+    return NULL;
+  }
+  return group;
+}
+
+static bool start_group(struct worker *worker) {
+  struct emu_run *run = worker->run;
+  uint64_t index = atomic_fetch_add(&run->next_group, 1);
+  if (index >= run->group_count) return false;
+  struct emu_group *group = worker->spare ? worker->spare : make_group(run);
+  worker->spare = NULL;
+  if (!group) {
+    worker->no_memory = true;
+    atomic_store(&run->stop, true);
+    return false;
+  }
+  const uint32_t *size = run->dispatch->groups;
+  group->linear = index;
+  group->id[0] = (uint32_t)(index % size[0]);
+  group->id[1] = (uint32_t)(index / size[0] % size[1]);
+  group->id[2] = (uint32_t)(index / size[0] / size[1]);
+  group->ended = group->waiting = group->epoch = 0;
+  group->failed = false;
+  memset(group->lds, 0xcd, group->lds_bytes);
+  for (unsigned i = 0; i < group->waves; i++) {
+    struct emu_wave *wave = &group->wave[i];
+    memset(wave->instructions, 0, sizeof(wave->instructions));
+    wave->counters = run->dispatch->counters ? &worker->counters : NULL;
+    wave->check = run->dispatch->check;
+    emu__wave_begin(wave, group, i);
+  }
+  if (group->checker) emu__check_group_begin(group);
+  worker->groups[worker->count++] = group;
+  return true;
+}
+
+// true: all waves ended.
+static bool run_group(struct emu_group *group) {
+  int64_t budget = GROUP_SLICE;
+  while (budget > 0 && group->ended < group->waves && !group->failed) {
+    bool moved = false;
+    for (unsigned i = 0; i < group->waves && !group->failed; i++) {
+      struct emu_wave *wave = &group->wave[i];
+      if (wave->state != EMU_WAVE_READY) continue;
+      wave->sleeping = 0;
+      emu__wave_slice(wave, group->waves == 1 ? GROUP_SLICE : WAVE_SLICE);
+      budget -= WAVE_SLICE / 4;
+      moved = moved || !wave->sleeping;
+    }
+    if (group->waves == 1 || !moved) break;  // all of them sleep: the other groups' turn
+  }
+  return group->ended == group->waves || group->failed;
+}
+
+static void finish_group(struct worker *worker, unsigned slot) {
+  struct emu_group *group = worker->groups[slot];
+  if (worker->run->dispatch->counters && !group->failed) {
+    worker->counters.groups++;
+    worker->counters.waves += group->waves;
+    for (unsigned i = 0; i < group->waves; i++) add_instructions(&worker->counters, &group->wave[i]);
+  }
+  // the order among the groups that stay is kept
+  memmove(&worker->groups[slot], &worker->groups[slot + 1], (worker->count - slot - 1) * sizeof(worker->groups[0]));
+  worker->count--;
+  if (worker->spare) {
+    free_group(group);
+  } else {
+    worker->spare = group;
+  }
+}
+
+static void *work(void *context) {
+  struct worker *worker = context;
+  struct emu_run *run = worker->run;
+  unsigned saved = _mm_getcsr();
+  _mm_setcsr(EMU_MXCSR_DEFAULT);
+  bool more = true;
+  for (;;) {
+    if (more && worker->count < RESIDENT) more = start_group(worker);
+    if (!worker->count || atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
+    for (unsigned i = 0; i < worker->count;) {
+      if (run_group(worker->groups[i])) {
+        finish_group(worker, i);
+      } else {
+        i++;
+      }
+      if (atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
+    }
+  }
+  for (unsigned i = 0; i < worker->count; i++) free_group(worker->groups[i]);
+  free_group(worker->spare);
+  _mm_setcsr(saved);
+  return NULL;
+}
+
+// ---- the dispatch
+
+static enum emu_status invalid(struct emu_report *failure, const char *format, unsigned a, unsigned b) {
+  *failure = (struct emu_report){.status = EMU_INVALID, .lane = -1, .kind = "invalid"};
+  snprintf(failure->text, sizeof(failure->text), format, a, b);
+  return EMU_INVALID;
+}
+
+static enum emu_status validate(const struct emu_dispatch *d, struct emu_report *failure) {
+  uint64_t threads = (uint64_t)d->threads[0] * d->threads[1] * d->threads[2];
+  uint64_t lds = (uint64_t)d->kernel.lds_bytes + d->dynamic_lds_bytes;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) {
+    return invalid(failure, "The emulator needs a processor with AVX2, FMA and F16C; this one lacks them.", 0, 0);
+  }
+  if (!threads || threads > 1024) {
+    return invalid(failure, "A block has %u work-items; it must have 1 to 1024.", (unsigned)threads, 0);
+  }
+  if (!d->groups[0] || !d->groups[1] || !d->groups[2]) return invalid(failure, "The grid is empty.", 0, 0);
+  if (lds > 65536)
+    return invalid(failure, "The launch asks for %u bytes of LDS; a group may have 65536.", (unsigned)lds, 0);
+  return EMU_OK;
+}
+
+static void fill_packet(struct emu_run *run) {
+  const struct emu_dispatch *d = run->dispatch;
+  uint8_t *p = run->packet_bytes;
+  memset(p, 0, 64);
+  uint16_t header = 2 | 1 << 8, setup = 3;  // a kernel dispatch, of three dimensions
+  memcpy(p, &header, 2);
+  memcpy(p + 2, &setup, 2);
+  for (int i = 0; i < 3; i++) {
+    uint16_t size = (uint16_t)d->threads[i];
+    uint32_t grid = d->threads[i] * d->groups[i];
+    memcpy(p + 4 + 2 * i, &size, 2);
+    memcpy(p + 12 + 4 * i, &grid, 4);
+  }
+  memcpy(p + 24, &run->scratch_bytes, 4);
+  memcpy(p + 28, &run->lds_bytes, 4);
+  memcpy(p + 40, &d->kernarg, 8);
+  run->packet = (uint64_t)(uintptr_t)p;
+}
+
+static unsigned thread_count(const struct emu_dispatch *d, uint64_t groups) {
+  long count = d->host_threads;
+  if (!count) {
+    const char *text = getenv("RDNA_EMULATE_THREADS");
+    count = text ? strtol(text, NULL, 10) : 0;
+  }
+  if (count <= 0) count = sysconf(_SC_NPROCESSORS_ONLN);
+  if (count > 256) count = 256;
+  return (uint64_t)count > groups ? (unsigned)groups : (unsigned)count;
+}
+
+static enum emu_status conclude(struct emu_run *run, struct worker *workers, unsigned count,
+                                struct emu_report *failure) {
+  struct emu_dispatch *d = run->dispatch;
+  bool no_memory = false;
+  for (unsigned i = 0; i < count; i++) {
+    no_memory = no_memory || workers[i].no_memory;
+    if (d->counters) emu__counters_add(d->counters, &workers[i].counters);
+  }
+  d->report_count = (uint32_t)atomic_load(&run->report_count);
+  if (atomic_load(&run->failed)) {
+    *failure = run->failure;
+    return failure->status;
+  }
+  if (no_memory) {
+    *failure = (struct emu_report){.status = EMU_NO_MEMORY, .lane = -1, .kind = "no memory"};
+    snprintf(failure->text, sizeof(failure->text),
+             "There is no memory for the registers, LDS and scratch of kernel %s.", d->name ? d->name : "?");
+    return EMU_NO_MEMORY;
+  }
+  return d->report_count ? EMU_CHECK : EMU_OK;
+}
+
+enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *failure) {
+  enum emu_status status = validate(d, failure);
+  d->report_count = 0;
+  if (status != EMU_OK) return status;
+  struct emu_run *run = aligned_alloc(64, (sizeof(*run) + 63) / 64 * 64);
+  if (!run) return invalid(failure, "There is no memory for a launch.", 0, 0);
+  memset(run, 0, sizeof(*run));
+  run->dispatch = d;
+  run->program = d->program;
+  run->target = emu__program_target(d->program);
+  run->lanes = emu_kernel_wave(&d->kernel);
+  unsigned threads = d->threads[0] * d->threads[1] * d->threads[2];
+  run->waves_per_group = (threads + run->lanes - 1) / run->lanes;
+  run->group_count = (uint64_t)d->groups[0] * d->groups[1] * d->groups[2];
+  run->lds_bytes = d->kernel.lds_bytes + d->dynamic_lds_bytes;
+  run->scratch_bytes = ((d->scratch_bytes ? d->scratch_bytes : d->kernel.scratch_bytes) + 15) / 16 * 16;
+  run->packet = d->packet;
+  if (!run->packet) fill_packet(run);
+
+  unsigned count = thread_count(d, run->group_count), started = 1;
+  struct worker *workers = calloc(count, sizeof(*workers));
+  if (!workers) {
+    free(run);
+    return invalid(failure, "There is no memory for %u threads.", count, 0);
+  }
+  for (unsigned i = 0; i < count; i++) workers[i].run = run;
+  // fewer threads than asked for do the same work
+  for (; started < count; started++) {
+    if (pthread_create(&workers[started].thread, NULL, work, &workers[started])) break;
+  }
+  work(&workers[0]);
+  for (unsigned i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
+  status = conclude(run, workers, started, failure);
+  free(workers);
+  free(run);
+  return status;
+}

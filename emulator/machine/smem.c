@@ -1,0 +1,44 @@
+// Scalar loads.
+#include "machine/memory.h"
+
+static void load(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  unsigned dwords = inst->dst.dwords;
+  uint64_t address = emu__scalar_read64(w, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
+  if (inst->src[1].kind) address += emu__scalar_read(w, &inst->src[1]);
+  address &= ~UINT64_C(3);
+  if (!emu__memory_check_one(w, step, -1, address, dwords * 4, false)) return;
+  uint32_t value[16];
+  memcpy(value, (const void *)(uintptr_t)address, dwords * 4);
+  if (inst->dst.reg != EMU_NULL) memcpy(&w->s[inst->dst.reg], value, dwords * 4);
+}
+
+// Through a V#: what lies outside of it reads as zero.
+static void buffer_load(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  const uint32_t *v = &w->s[inst->src[0].reg];
+  uint64_t base = v[0] | (uint64_t)(v[1] & 0xffff) << 32, stride = v[1] >> 16 & 0x3fff;
+  uint64_t size = stride ? stride * v[2] : v[2], offset = (uint64_t)(int64_t)inst->imm;
+  if (inst->src[1].kind) offset += emu__scalar_read(w, &inst->src[1]);
+  offset &= ~UINT64_C(3);
+  uint32_t value[16] = {0};
+  for (unsigned i = 0; i < inst->dst.dwords; i++) {
+    if (offset + 4 * i + 4 > size) continue;
+    if (!emu__memory_check_one(w, step, -1, base + offset + 4 * i, 4, false)) return;
+    memcpy(&value[i], (const void *)(uintptr_t)(base + offset + 4 * i), 4);
+  }
+  if (inst->dst.reg != EMU_NULL) memcpy(&w->s[inst->dst.reg], value, inst->dst.dwords * 4u);
+}
+
+#define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_SMEM, .run = function}
+const struct emu_action emu__smem_actions[] = {ROW(S_LOAD_B32, load),
+                                               ROW(S_LOAD_B64, load),
+                                               ROW(S_LOAD_B128, load),
+                                               ROW(S_LOAD_B256, load),
+                                               ROW(S_LOAD_B512, load),
+                                               ROW(S_BUFFER_LOAD_B32, buffer_load),
+                                               ROW(S_BUFFER_LOAD_B64, buffer_load),
+                                               ROW(S_BUFFER_LOAD_B128, buffer_load),
+                                               ROW(S_BUFFER_LOAD_B256, buffer_load),
+                                               ROW(S_BUFFER_LOAD_B512, buffer_load),
+                                               {0}};

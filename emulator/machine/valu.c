@@ -1,0 +1,392 @@
+// Runs vector arithmetic: brings the sources to 32 lanes each, calls the operation, and writes under EXEC.
+//
+// emu__valu_prepare picks the shortest way that the instruction allows. Plain 32-bit operands go straight from the
+// registers to the operation; modifiers, DPP, SDWA, halves, packed and 64-bit values take the general way.
+#include "machine/valu.h"
+
+#include <immintrin.h>
+
+static void splat(uint32_t *to, uint32_t value) { EMU_EACH to[l] = value; }
+
+static inline void store_masked(uint32_t *to, const uint32_t *from, uint32_t exec) {
+  EMU_EACH to[l] = exec >> l & 1 ? from[l] : to[l];
+}
+
+static inline const uint32_t *plain_source(const struct emu_wave *wave, const struct emu_source *source, unsigned half,
+                                           uint32_t *room) {
+  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->reg, half * EMU_HALF);
+  if (source->kind == EMU_OPERAND_CONSTANT) return source->constant;
+  splat(room, source->kind == EMU_OPERAND_SCALAR ? wave->s[source->reg] : emu__special_value(wave, source->reg, 0));
+  return room;
+}
+
+static inline bool governed(const struct emu_wave *wave, const struct emu_step *step) {
+  return step->floats & wave->unusual;
+}
+
+// ---- plain: one dword from each source, no modifier, one dword out
+
+static void run_plain(struct emu_wave *wave, const struct emu_step *step) {
+  uint32_t room[3][EMU_HALF] __attribute__((aligned(64))), out[EMU_HALF] __attribute__((aligned(64)));
+  struct emu_half_wave x;
+  if (__builtin_expect(governed(wave, step), 0)) {
+    emu__valu_run(wave, step);
+    return;
+  }
+  x.inst = step->inst;
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    x.exec = wave->s[EMU_EXEC_LO + half];
+    if (!x.exec) continue;
+    x.mode = wave->mode;
+    x.half = half;
+    for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = plain_source(wave, &step->src[i], half, room[i]);
+    uint32_t *to = emu__vector(wave, step->dst, half * EMU_HALF);
+    x.d = x.exec == UINT32_MAX ? to : out;
+    step->lanes(&x);
+    if (x.exec != UINT32_MAX) store_masked(to, out, x.exec);
+  }
+}
+
+// ---- VOPD: both halves read before either writes
+
+static inline void run_dual_half(struct emu_wave *wave, const struct emu_step *step, unsigned half, uint32_t exec,
+                                 uint32_t *out) {
+  uint32_t room[3][EMU_HALF] __attribute__((aligned(64)));
+  struct emu_half_wave x = {.d = out, .exec = exec, .mode = wave->mode, .half = half, .inst = step->inst};
+  x.mask_in = wave->s[EMU_VCC_LO + half];
+  for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = plain_source(wave, &step->src[i], half, room[i]);
+  step->lanes(&x);
+}
+
+static void run_dual(struct emu_wave *wave, const struct emu_step *step) {
+  uint32_t first[EMU_HALF] __attribute__((aligned(64))), second[EMU_HALF] __attribute__((aligned(64)));
+  const struct emu_step *pair = step->pair;
+  bool odd_mode = (step->floats | pair->floats) & wave->unusual;
+  if (odd_mode) _mm_setcsr(wave->mxcsr[0]);
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    uint32_t exec = wave->s[EMU_EXEC_LO + half];
+    run_dual_half(wave, step, half, exec, first);
+    run_dual_half(wave, pair, half, exec, second);
+    store_masked(emu__vector(wave, step->dst, half * EMU_HALF), first, exec);
+    store_masked(emu__vector(wave, pair->dst, half * EMU_HALF), second, exec);
+  }
+  if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
+}
+
+// ---- the general way
+
+struct general {
+  struct emu_wave *wave;
+  const struct emu_step *step;
+  const struct emu_inst *inst;
+  unsigned half;
+  uint32_t exec;
+};
+
+static bool is_packed(unsigned type) {
+  return type == EMU_PKB16 || type == EMU_PKI16 || type == EMU_PKU16 || type == EMU_PKF16 || type == EMU_PKBF16;
+}
+
+static bool is_half_type(unsigned type) {
+  return type == EMU_B16 || type == EMU_I16 || type == EMU_U16 || type == EMU_F16 || type == EMU_BF16;
+}
+
+static void flush_halves(uint32_t *value) {
+  EMU_EACH {
+    uint32_t v = value[l];
+    if (!(v & 0x7c00)) v &= ~0x3ffu;
+    if (!(v & 0x7c000000)) v &= ~0x3ff0000u;
+    value[l] = v;
+  }
+}
+
+static void select_sdwa(uint32_t *value, unsigned select, bool sext) {
+  if (select == EMU_DWORD) return;
+  unsigned bits = select < EMU_WORD_0 ? 8 : 16, low = select < EMU_WORD_0 ? select * 8 : (select - EMU_WORD_0) * 16;
+  EMU_EACH {
+    uint32_t v = value[l] << (32 - bits - low);
+    value[l] = sext ? (uint32_t)((int32_t)v >> (32 - bits)) : v >> (32 - bits);
+  }
+}
+
+static void select_packed(uint32_t *value, const struct emu_operand *operand) {
+  unsigned low = operand->high ? 16 : 0, high = operand->high_high ? 16 : 0;
+  uint32_t flip = (operand->neg ? 0x8000u : 0) | (operand->neg_high ? 0x80000000u : 0);
+  EMU_EACH value[l] = ((value[l] >> low & 0xffff) | value[l] >> high << 16) ^ flip;
+}
+
+static void apply_signs(uint32_t *value, const struct emu_operand *operand) {
+  unsigned type = operand->type;
+  uint32_t sign = is_half_type(type) ? 0x8000 : 0x80000000u;
+  uint32_t *at = operand->dwords == 2 ? value + EMU_HALF : value;
+  uint32_t keep = operand->abs ? ~sign : UINT32_MAX, flip = operand->neg ? sign : 0;
+  EMU_EACH at[l] = (at[l] & keep) ^ flip;
+}
+
+// v_fma_mix: a source is a float, or either half of a register
+static void select_mixed(uint32_t *value, const struct emu_operand *operand) {
+  if (operand->high_high) {
+    unsigned low = operand->high ? 16 : 0;
+    EMU_EACH value[l] = emu__bits32(emu__f16_to_f32((uint16_t)(value[l] >> low)));
+  }
+  uint32_t keep = operand->abs ? 0x7fffffff : UINT32_MAX, flip = operand->neg ? 0x80000000u : 0;
+  EMU_EACH value[l] = (value[l] & keep) ^ flip;
+}
+
+static bool is_mix(unsigned op) {
+  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
+}
+
+// A source's register, of one dword, through DPP. Returns the lanes that may be written.
+static uint32_t read_dpp(const struct general *g, const uint32_t *from, uint32_t *to) {
+  uint32_t valid = 0;
+  EMU_EACH {
+    bool inside;
+    unsigned lane = emu__dpp_lane(g->inst, (unsigned)l, &inside);
+    bool readable = inside && (g->inst->fetch_inactive || g->exec >> lane & 1);
+    to[l] = readable ? from[lane] : 0;
+    if (readable || (g->inst->bound_ctrl && g->inst->lanes == EMU_LANES_DPP16)) valid |= 1u << l;
+    // DPP8 has no bound_ctrl: a lane that is off gives zero
+    if (g->inst->lanes == EMU_LANES_DPP8) valid |= 1u << l;
+  }
+  if (g->inst->lanes == EMU_LANES_DPP16) {
+    EMU_EACH {
+      bool row = g->inst->row_mask >> (g->half * 2 + (unsigned)l / 16) & 1,
+           bank = g->inst->bank_mask >> (l / 4 % 4) & 1;
+      if (!row || !bank) valid &= ~(1u << l);
+    }
+  }
+  return valid;
+}
+
+static const struct emu_operand *operand_of(const struct emu_step *step, unsigned i) {
+  return i < 3 && step->inst->src[i].kind ? &step->inst->src[i] : &step->inst->dst;  // the accumulator
+}
+
+static void read_source(const struct general *g, unsigned i, uint32_t *to, uint32_t *writable) {
+  const struct emu_operand *o = operand_of(g->step, i);
+  const struct emu_inst *inst = g->inst;
+  for (unsigned k = 0; k < o->dwords; k++) {
+    uint32_t *at = to + k * EMU_HALF;
+    if (o->kind == EMU_OPERAND_VECTOR) {
+      const uint32_t *from = emu__vector(g->wave, o->reg + k, g->half * EMU_HALF);
+      if (i == 0 && k == 0 && (inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8)) {
+        *writable &= read_dpp(g, from, at);
+      } else {
+        memcpy(at, from, EMU_HALF * 4);
+      }
+    } else if (o->kind == EMU_OPERAND_CONSTANT) {
+      splat(at, (uint32_t)(o->value >> (32 * k)));
+    } else if (o->kind == EMU_OPERAND_SCALAR) {
+      splat(at, o->reg == EMU_NULL ? 0 : g->wave->s[o->reg + k]);
+    } else {
+      splat(at, emu__special_value(g->wave, o->reg, k));
+    }
+  }
+  if (inst->lanes == EMU_LANES_SDWA && i < 2) select_sdwa(to, inst->src_sel[i], o->sext);
+  if (is_mix(inst->op)) {
+    select_mixed(to, o);
+  } else if (is_packed(o->type) && inst->format == EMU_VOP3P) {
+    select_packed(to, o);
+  } else {
+    if (is_half_type(o->type) && o->high && inst->lanes != EMU_LANES_SDWA) EMU_EACH to[l] >>= 16;
+    // the integer dot products and matrices use the sign bits for something else
+    if ((o->neg || o->abs) && o->type != EMU_PKI8 && o->type != EMU_PKI4) apply_signs(to, o);
+  }
+  bool flushes = g->wave->unusual & EMU_FLOAT_64 && !(g->wave->mode >> 6 & 1);
+  if (flushes && (o->type == EMU_F16 || o->type == EMU_PKF16)) flush_halves(to);
+}
+
+static uint32_t scale16(uint32_t bits, float factor) {
+  return emu__f32_to_f16(emu__f16_to_f32((uint16_t)bits) * factor);
+}
+
+static void apply_omod(const struct emu_wave *wave, unsigned omod, unsigned type, uint32_t *value) {
+  static const float factor[4] = {1, 2, 4, 0.5f};
+  // as the ISA guides have it: without effect under IEEE rules, or where denormal results are kept
+  unsigned denormals = type == EMU_F32 ? wave->mode >> 5 & 1 : wave->mode >> 7 & 1;
+  if (wave->mode & EMU_MODE_IEEE || denormals) return;
+  EMU_EACH {
+    if (type == EMU_F32) {
+      value[l] = emu__bits32(emu__f32(value[l]) * factor[omod] + 0.0f);
+    } else if (type == EMU_F16) {
+      value[l] = scale16(value[l], factor[omod]);
+    } else if (type == EMU_F64) {
+      uint64_t r = emu__bits64(emu__f64(value[l] | (uint64_t)value[l + EMU_HALF] << 32) * (double)factor[omod] + 0.0);
+      value[l] = (uint32_t)r;
+      value[l + EMU_HALF] = (uint32_t)(r >> 32);
+    }
+  }
+}
+
+static uint32_t clamp16(uint32_t bits, bool dx10) {
+  if (emu__is_nan16(bits)) return dx10 ? 0 : bits;
+  return bits & 0x8000 ? 0 : bits > 0x3c00 ? 0x3c00 : bits;
+}
+
+// To [0, 1]; NaN becomes 0 where MODE says so.
+static void apply_clamp(const struct emu_wave *wave, unsigned type, uint32_t *value) {
+  bool dx10 = wave->mode & EMU_MODE_DX10_CLAMP;
+  EMU_EACH {
+    uint32_t v = value[l];
+    if (type == EMU_F32) {
+      value[l] = emu__is_nan32(v) ? (dx10 ? 0 : v) : v >> 31 ? 0 : v > 0x3f800000 ? 0x3f800000 : v;
+    } else if (type == EMU_F16) {
+      value[l] = clamp16(v & 0xffff, dx10);
+    } else if (type == EMU_PKF16) {
+      value[l] = clamp16(v & 0xffff, dx10) | clamp16(v >> 16, dx10) << 16;
+    } else if (type == EMU_F64) {
+      uint64_t w = v | (uint64_t)value[l + EMU_HALF] << 32, one = 0x3ff0000000000000;
+      w = emu__is_nan64(w) ? (dx10 ? 0 : w) : w >> 63 ? 0 : w > one ? one : w;
+      value[l] = (uint32_t)w;
+      value[l + EMU_HALF] = (uint32_t)(w >> 32);
+    }
+  }
+}
+
+static void insert_sdwa(const struct emu_inst *inst, uint32_t *value, const uint32_t *old) {
+  unsigned select = inst->dst_sel;
+  if (select == EMU_DWORD) return;
+  unsigned bits = select < EMU_WORD_0 ? 8 : 16, low = select < EMU_WORD_0 ? select * 8 : (select - EMU_WORD_0) * 16;
+  uint32_t mask = ((1u << bits) - 1) << low;
+  EMU_EACH {
+    uint32_t v = value[l] << low & mask, rest = 0;
+    if (inst->dst_unused == EMU_UNUSED_PRESERVE) rest = old[l] & ~mask;
+    if (inst->dst_unused == EMU_UNUSED_SEXT && v >> (low + bits - 1) & 1)
+      rest = (uint32_t)(~UINT64_C(0) << (low + bits));
+    value[l] = v | rest;
+  }
+}
+
+static void write_result(const struct general *g, uint32_t *value, uint32_t exec) {
+  const struct emu_inst *inst = g->inst;
+  unsigned type = inst->dst.type;
+  if (inst->omod) apply_omod(g->wave, inst->omod, type, value);
+  if (inst->clamp && !g->step->action->saturates) apply_clamp(g->wave, type, value);
+  bool flushes = g->wave->unusual & EMU_FLOAT_64 && !(g->wave->mode >> 7 & 1);
+  if (flushes && (type == EMU_F16 || type == EMU_PKF16) && g->step->floats) flush_halves(value);
+  uint32_t *to = emu__vector(g->wave, inst->dst.reg, g->half * EMU_HALF);
+  if (inst->lanes == EMU_LANES_SDWA) {
+    insert_sdwa(inst, value, to);
+  } else if (inst->op == EMU_V_FMA_MIXHI_F16 || (is_half_type(type) && inst->dst.high)) {
+    EMU_EACH value[l] = (to[l] & 0xffff) | value[l] << 16;
+  } else if (is_half_type(type)) {
+    EMU_EACH value[l] = (to[l] & 0xffff0000u) | (value[l] & 0xffff);
+  }
+  for (unsigned k = 0; k < inst->dst.dwords; k++) {
+    store_masked(emu__vector(g->wave, inst->dst.reg + k, g->half * EMU_HALF), value + k * EMU_HALF, exec);
+  }
+}
+
+static uint32_t read_mask(const struct emu_wave *wave, const struct emu_inst *inst, unsigned half) {
+  const struct emu_operand *o = inst->src[3].kind ? &inst->src[3] : &inst->src[2];
+  if (o->kind != EMU_OPERAND_SCALAR || o->type != EMU_MASK || o->reg == EMU_NULL) return 0;
+  return wave->s[o->reg + half];
+}
+
+void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
+  uint32_t room[3][8 * EMU_HALF] __attribute__((aligned(64))), out[8 * EMU_HALF] __attribute__((aligned(64)));
+  const struct emu_inst *inst = step->inst;
+  uint32_t masks[2] = {0, 0};
+  unsigned halves = wave->lanes / EMU_HALF;
+  bool odd_mode = governed(wave, step);
+  if (odd_mode) _mm_setcsr(wave->mxcsr[step->floats == EMU_FLOAT_32 ? 0 : 1]);
+  for (unsigned half = 0; half < halves; half++) {
+    struct general g = {wave, step, inst, half, wave->s[EMU_EXEC_LO + half]};
+    if (!g.exec) continue;
+    struct emu_half_wave x = {.d = out, .mode = wave->mode, .half = half, .inst = inst};
+    uint32_t writable = g.exec;
+    for (unsigned i = 0; i < step->nsrc; i++) {
+      read_source(&g, i, room[i], &writable);
+      x.s[i] = room[i];
+    }
+    x.exec = writable;
+    x.mask_in = read_mask(wave, inst, half);
+    x.mask_out = 0;
+    step->lanes(&x);
+    masks[half] = x.mask_out & writable;
+    if (inst->dst.kind == EMU_OPERAND_VECTOR) write_result(&g, out, writable);
+  }
+  if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
+  if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL) {
+    for (unsigned half = 0; half < halves; half++) wave->s[inst->sdst.reg + half] = masks[half];
+  }
+}
+
+// ---- preparation
+
+static bool accumulates(unsigned op) {
+  switch (op) {
+    case EMU_V_FMAC_F32:
+    case EMU_V_FMAC_F16:
+    case EMU_V_FMAC_DX9_ZERO_F32:
+    case EMU_V_PK_FMAC_F16:
+    case EMU_V_DOT2ACC_F32_F16:
+    case EMU_V_DOT4C_I32_I8:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool is_integer(unsigned type) {
+  return type != EMU_F16 && type != EMU_F32 && type != EMU_F64 && type != EMU_PKF16;
+}
+
+// What decodes but is not executed. An operation that ignored a modifier would be a guess.
+static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_action *action) {
+  bool compares = inst->sdst.kind && !inst->dst.kind;
+  if (inst->clamp && !compares && !action->saturates && is_integer(inst->dst.type)) return true;
+  for (int i = 0; i < 3; i++) {
+    const struct emu_operand *o = &inst->src[i];
+    if (o->kind == EMU_OPERAND_SPECIAL && (o->reg == EMU_LDS_DIRECT || o->reg == EMU_POPS_EXITING_WAVE_ID)) return true;
+    // a packed operation has a third source of one number: the bits for its second half have no meaning
+    if (inst->format == EMU_VOP3P && o->kind && o->neg_high && !is_packed(o->type) && action->lanes) return true;
+    if (inst->lanes != EMU_LANES_PLAIN && i == 0 && o->dwords > 1) return true;
+  }
+  return false;
+}
+
+static void prepare_source(struct emu_source *to, const struct emu_operand *o) {
+  bool plain = o->dwords == 1 && !o->neg && !o->abs && !o->high && o->kind != EMU_OPERAND_NONE;
+  const uint32_t *constant = to->constant;
+  *to = (struct emu_source){.constant = constant,
+                            .reg = o->reg,
+                            .kind = o->kind,
+                            .type = o->type,
+                            .dwords = o->dwords,
+                            .neg = o->neg,
+                            .abs = o->abs,
+                            .plain = plain};
+}
+
+static bool prepare_half(struct emu_step *step, const struct emu_operand *src, const struct emu_operand *dst) {
+  bool plain = dst->kind == EMU_OPERAND_VECTOR && dst->dwords == 1 && !is_half_type(dst->type);
+  step->nsrc = 0;
+  for (unsigned i = 0; i < 3 && src[i].kind && src[i].type != EMU_MASK; i++) {
+    prepare_source(&step->src[i], &src[i]);
+    plain = plain && step->src[i].plain;
+    step->nsrc++;
+  }
+  if (accumulates(step->action->op)) {
+    prepare_source(&step->src[step->nsrc], dst);
+    step->nsrc++;
+  }
+  step->dst = dst->reg;
+  return plain;
+}
+
+bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair) {
+  const struct emu_inst *inst = step->inst;
+  if (has_unknown_modifier(inst, step->action)) return false;
+  bool plain = prepare_half(step, inst->src, &inst->dst);
+  if (inst->format == EMU_VOPD) {
+    plain = prepare_half(pair, inst->y.src, &inst->y.dst) && plain;
+    step->run = run_dual;
+    return plain;
+  }
+  bool masks = inst->sdst.kind || (inst->src[2].kind && inst->src[2].type == EMU_MASK) || inst->src[3].kind;
+  bool modified = inst->lanes != EMU_LANES_PLAIN || inst->clamp || inst->omod || inst->format == EMU_VOP3P;
+  step->run = plain && !masks && !modified ? run_plain : emu__valu_run;
+  return true;
+}

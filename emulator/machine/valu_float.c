@@ -1,0 +1,234 @@
+// Single precision. Rounding and denormals are the host's, set from MODE by the caller; what NaN comes out, and the
+// order of -0 and +0, are decided here as RDNA does.
+#include "machine/valu.h"
+
+typedef float floats[EMU_HALF] __attribute__((aligned(64)));
+
+static inline void load(float *to, const uint32_t *from) { memcpy(to, from, sizeof(floats)); }
+static inline void store(struct emu_half_wave *x, const float *r) { memcpy(x->d, r, sizeof(floats)); }
+
+static bool any_nan(const float *r) {
+  uint32_t bad = 0;
+  EMU_EACH bad |= r[l] != r[l];
+  return bad;
+}
+
+// An invalid product gives the default NaN even when the addend is a NaN itself.
+static uint32_t nan_of(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t am = a & 0x7fffffff, bm = b & 0x7fffffff;
+  if ((am == 0x7f800000 && !bm) || (bm == 0x7f800000 && !am)) return 0xffc00000;
+  return emu__nan32(a, b, c);
+}
+
+static void fix_nan(const struct emu_half_wave *x, unsigned sources, float *r) {
+  EMU_EACH {
+    if (r[l] == r[l]) continue;
+    uint32_t b = sources > 1 ? x->s[1][l] : 0;
+    r[l] = emu__f32(sources > 2 ? nan_of(x->s[0][l], b, x->s[2][l]) : emu__nan32(x->s[0][l], b, 0));
+  }
+}
+
+#define OP2(name, expression)                 \
+  static void name(struct emu_half_wave *x) { \
+    floats a, b, r;                           \
+    load(a, x->s[0]), load(b, x->s[1]);       \
+    EMU_EACH r[l] = expression;               \
+    if (any_nan(r)) fix_nan(x, 2, r);         \
+    store(x, r);                              \
+  }
+OP2(add, a[l] + b[l])
+OP2(sub, a[l] - b[l])
+OP2(subrev, b[l] - a[l])
+OP2(mul, a[l] * b[l])
+OP2(mul_dx9, a[l] == 0 || b[l] == 0 ? 0.0f : a[l] * b[l])
+
+#define OP3(name, expression)                             \
+  static void name(struct emu_half_wave *x) {             \
+    floats a, b, c, r;                                    \
+    load(a, x->s[0]), load(b, x->s[1]), load(c, x->s[2]); \
+    EMU_EACH r[l] = expression;                           \
+    if (any_nan(r)) fix_nan(x, 3, r);                     \
+    store(x, r);                                          \
+  }
+OP3(fma_, __builtin_fmaf(a[l], b[l], c[l]))
+OP3(fma_dx9, a[l] == 0 || b[l] == 0 ? c[l] : __builtin_fmaf(a[l], b[l], c[l]))
+
+// ---- minimum and maximum: on integers that order like the floats, -0 below +0
+
+static inline int32_t order(uint32_t bits) { return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1)); }
+
+// Under IEEE rules a signaling NaN comes out, quiet; otherwise the number is preferred.
+static uint32_t pick(uint32_t a, uint32_t b, bool maximum, bool ieee) {
+  if (ieee && emu__is_nan32(a) && !(a & 0x400000)) return a | 0x400000;
+  if (ieee && emu__is_nan32(b) && !(b & 0x400000)) return b | 0x400000;
+  if (emu__is_nan32(a)) return emu__is_nan32(b) ? a : b;
+  if (emu__is_nan32(b)) return a;
+  return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
+}
+
+static inline uint32_t flush(uint32_t bits) { return bits & 0x7f800000 ? bits : bits & 0x80000000; }
+
+static void select_two(const uint32_t *a, const uint32_t *b, bool maximum, uint32_t mode, uint32_t *r) {
+  uint32_t bad = 0;
+  bool ieee = mode & EMU_MODE_IEEE, flushes = !(mode & 0x10);
+  EMU_EACH {
+    uint32_t va = flushes ? flush(a[l]) : a[l], vb = flushes ? flush(b[l]) : b[l];
+    bad |= (uint32_t)emu__is_nan32(va) | (uint32_t)emu__is_nan32(vb);
+    r[l] = (maximum ? order(va) >= order(vb) : order(va) <= order(vb)) ? va : vb;
+  }
+  if (bad) EMU_EACH r[l] = pick(flushes ? flush(a[l]) : a[l], flushes ? flush(b[l]) : b[l], maximum, ieee);
+  if (!(mode & 0x20)) EMU_EACH r[l] = flush(r[l]);
+}
+
+#define SELECT2(name, maximum)                         \
+  static void name(struct emu_half_wave *x) {          \
+    uint32_t r[EMU_HALF];                              \
+    select_two(x->s[0], x->s[1], maximum, x->mode, r); \
+    memcpy(x->d, r, sizeof(r));                        \
+  }
+SELECT2(min2, false)
+SELECT2(max2, true)
+#define SELECT3(name, first, second)                 \
+  static void name(struct emu_half_wave *x) {        \
+    uint32_t t[EMU_HALF], r[EMU_HALF];               \
+    select_two(x->s[0], x->s[1], first, x->mode, t); \
+    select_two(t, x->s[2], second, x->mode, r);      \
+    memcpy(x->d, r, sizeof(r));                      \
+  }
+SELECT3(min3, false, false)
+SELECT3(max3, true, true)
+SELECT3(minmax, false, true)
+SELECT3(maxmin, true, false)
+
+// The middle of three; with a NaN among them, the minimum.
+static void med3(struct emu_half_wave *x) {
+  uint32_t low[EMU_HALF], high[EMU_HALF], least[EMU_HALF], r[EMU_HALF];
+  select_two(x->s[0], x->s[1], false, x->mode, low);
+  select_two(x->s[0], x->s[1], true, x->mode, high);
+  select_two(low, x->s[2], false, x->mode, least);
+  select_two(high, x->s[2], false, x->mode, r);
+  select_two(low, r, true, x->mode, r);
+  EMU_EACH {
+    if (emu__is_nan32(x->s[0][l]) || emu__is_nan32(x->s[1][l]) || emu__is_nan32(x->s[2][l])) r[l] = least[l];
+  }
+  memcpy(x->d, r, sizeof(r));
+}
+
+// ---- to whole numbers
+
+#define ROUND(name, how)                                                               \
+  static void name(struct emu_half_wave *x) {                                          \
+    for (int l = 0; l < EMU_HALF; l += 8) {                                            \
+      __m256 v = _mm256_castsi256_ps(_mm256_loadu_si256((const void *)(x->s[0] + l))); \
+      v = _mm256_round_ps(v, how | _MM_FROUND_NO_EXC);                                 \
+      _mm256_storeu_si256((void *)(x->d + l), _mm256_castps_si256(v));                 \
+    }                                                                                  \
+  }
+ROUND(floor_, _MM_FROUND_TO_NEG_INF)
+ROUND(ceil_, _MM_FROUND_TO_POS_INF)
+ROUND(trunc_, _MM_FROUND_TO_ZERO)
+ROUND(rndne, _MM_FROUND_TO_NEAREST_INT)
+
+static void fract(struct emu_half_wave *x) {
+  EMU_EACH {
+    float a = emu__f32(x->s[0][l]), r = a - __builtin_floorf(a);
+    const float below_one = 0x1.fffffep-1f;
+    if (r > below_one) r = below_one;
+    x->d[l] = r == r ? emu__bits32(r) : emu__nan32(x->s[0][l], 0, 0);
+  }
+}
+
+// ---- exponents
+
+static void ldexp_(struct emu_half_wave *x) {
+  EMU_EACH {
+    float a = emu__f32(x->s[0][l]);
+    int32_t n = (int32_t)x->s[1][l];
+    n = n < -400 ? -400 : n > 400 ? 400 : n;
+    // exact in double, so rounded once
+    float r = (float)((double)a * emu__f64((uint64_t)(n + 1023) << 52));
+    x->d[l] = a == a ? emu__bits32(r) : x->s[0][l] | 0x400000;
+  }
+}
+
+static inline int exponent_of(uint32_t magnitude) {
+  return magnitude >> 23 ? (int)(magnitude >> 23) - 126 : -117 - __builtin_clz(magnitude);
+}
+static void frexp_exp(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t m = x->s[0][l] & 0x7fffffff;
+    if (m < 0x800000 && !(x->mode & 0x10)) m = 0;
+    x->d[l] = !m || m >= 0x7f800000 ? 0 : (uint32_t)exponent_of(m);
+  }
+}
+static void frexp_mant(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t bits = x->s[0][l], m = bits & 0x7fffffff;
+    if (m < 0x800000 && !(x->mode & 0x10)) m = 0, bits &= 0x80000000;
+    if (!m || m == 0x7f800000) {
+      x->d[l] = bits;
+    } else if (m > 0x7f800000) {
+      x->d[l] = bits | 0x400000;
+    } else {
+      if (m < 0x800000) m <<= __builtin_clz(m) - 8;
+      x->d[l] = (bits & 0x80000000) | 0x3f000000 | (m & 0x7fffff);
+    }
+  }
+}
+
+// ---- cube maps: which face, and the coordinates on it
+
+static unsigned cube_face(float a, float b, float c) {
+  float aa = __builtin_fabsf(a), ab = __builtin_fabsf(b), ac = __builtin_fabsf(c);
+  if (ac >= aa && ac >= ab) return c < 0 ? 5 : 4;
+  if (ab >= aa) return b < 0 ? 3 : 2;
+  return a < 0 ? 1 : 0;
+}
+#define CUBE(name, expression)                                                            \
+  static void name(struct emu_half_wave *x) {                                             \
+    EMU_EACH {                                                                            \
+      float a = emu__f32(x->s[0][l]), b = emu__f32(x->s[1][l]), c = emu__f32(x->s[2][l]); \
+      unsigned face = cube_face(a, b, c);                                                 \
+      const float table[6] = expression;                                                  \
+      x->d[l] = emu__bits32(table[face]);                                                 \
+    }                                                                                     \
+  }
+#define LIST(...) {__VA_ARGS__}
+CUBE(cube_id, LIST(0, 1, 2, 3, 4, 5))
+CUBE(cube_sc, LIST(-c, c, a, a, a, -a))
+CUBE(cube_tc, LIST(-b, -b, c, -c, -b, -b))
+CUBE(cube_ma, LIST(2 * a, 2 * a, 2 * b, 2 * b, 2 * c, 2 * c))
+
+#define F(name, function) EMU_ALU_F(name, function, 32)
+const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
+                                                F(V_SUB_F32, sub),
+                                                F(V_SUBREV_F32, subrev),
+                                                F(V_MUL_F32, mul),
+                                                F(V_MUL_DX9_ZERO_F32, mul_dx9),
+                                                F(V_FMA_F32, fma_),
+                                                F(V_FMAC_F32, fma_),
+                                                F(V_FMAMK_F32, fma_),
+                                                F(V_FMAAK_F32, fma_),
+                                                F(V_FMA_DX9_ZERO_F32, fma_dx9),
+                                                F(V_FMAC_DX9_ZERO_F32, fma_dx9),
+                                                F(V_FMA_MIX_F32, fma_),
+                                                F(V_MIN_F32, min2),
+                                                F(V_MAX_F32, max2),
+                                                F(V_MIN3_F32, min3),
+                                                F(V_MAX3_F32, max3),
+                                                F(V_MED3_F32, med3),
+                                                F(V_MAXMIN_F32, maxmin),
+                                                F(V_MINMAX_F32, minmax),
+                                                F(V_FLOOR_F32, floor_),
+                                                F(V_CEIL_F32, ceil_),
+                                                F(V_TRUNC_F32, trunc_),
+                                                F(V_RNDNE_F32, rndne),
+                                                F(V_FRACT_F32, fract),
+                                                F(V_LDEXP_F32, ldexp_),
+                                                F(V_FREXP_EXP_I32_F32, frexp_exp),
+                                                F(V_FREXP_MANT_F32, frexp_mant),
+                                                F(V_CUBEID_F32, cube_id),
+                                                F(V_CUBESC_F32, cube_sc),
+                                                F(V_CUBETC_F32, cube_tc),
+                                                F(V_CUBEMA_F32, cube_ma),
+                                                {0}};

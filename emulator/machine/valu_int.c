@@ -1,0 +1,372 @@
+// Vector integer and bit operations on 32 and 64 bits.
+#include "machine/valu.h"
+
+#define OP1(name, expression)                 \
+  static void name(struct emu_half_wave *x) { \
+    const uint32_t *s0 = x->s[0];             \
+    uint32_t r[EMU_HALF];                     \
+    EMU_EACH {                                \
+      uint32_t a = s0[l];                     \
+      r[l] = (uint32_t)(expression);          \
+    }                                         \
+    memcpy(x->d, r, sizeof(r));               \
+  }
+#define OP2(name, expression)                    \
+  static void name(struct emu_half_wave *x) {    \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1]; \
+    uint32_t r[EMU_HALF];                        \
+    EMU_EACH {                                   \
+      uint32_t a = s0[l], b = s1[l];             \
+      r[l] = (uint32_t)(expression);             \
+    }                                            \
+    memcpy(x->d, r, sizeof(r));                  \
+  }
+#define OP3(name, expression)                                   \
+  static void name(struct emu_half_wave *x) {                   \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2]; \
+    uint32_t r[EMU_HALF];                                       \
+    EMU_EACH {                                                  \
+      uint32_t a = s0[l], b = s1[l], c = s2[l];                 \
+      r[l] = (uint32_t)(expression);                            \
+    }                                                           \
+    memcpy(x->d, r, sizeof(r));                                 \
+  }
+
+#define I(x) ((int32_t)(x))
+#define U64(x) ((uint64_t)(x))
+#define I64(x) ((int64_t)(int32_t)(x))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+static inline uint32_t reverse(uint32_t v) {
+  v = (v >> 1 & 0x55555555) | (v & 0x55555555) << 1;
+  v = (v >> 2 & 0x33333333) | (v & 0x33333333) << 2;
+  v = (v >> 4 & 0x0f0f0f0f) | (v & 0x0f0f0f0f) << 4;
+  return __builtin_bswap32(v);
+}
+static inline uint32_t leading(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : UINT32_MAX; }
+static inline uint32_t trailing(uint32_t v) { return v ? (uint32_t)__builtin_ctz(v) : UINT32_MAX; }
+// How many bits follow the sign that equal it, the sign counted; none differs: -1.
+static inline uint32_t sign_run(uint32_t v) {
+  uint32_t folded = v ^ (uint32_t)(I(v) >> 31);
+  return folded ? (uint32_t)__builtin_clz(folded) : UINT32_MAX;
+}
+
+OP1(mov, a)
+OP1(not, ~a)
+OP1(bfrev, reverse(a))
+OP1(clz, leading(a))
+OP1(ctz, trailing(a))
+OP1(cls, sign_run(a))
+OP1(sext16, I((int16_t)a))
+OP1(zext16, (uint16_t)a)
+
+OP2(lshl, b << (a & 31))
+OP2(lshr, b >> (a & 31))
+OP2(ashr, I(b) >> (a & 31))
+OP2(and, a &b)
+OP2(or, a | b)
+OP2(xor, a ^ b)
+OP2(xnor, ~(a ^ b))
+OP2(min_i, MIN(I(a), I(b)))
+OP2(max_i, MAX(I(a), I(b)))
+OP2(min_u, MIN(a, b))
+OP2(max_u, MAX(a, b))
+OP2(mul_lo, a *b)
+OP2(mul_hi_u, U64(a) * b >> 32)
+OP2(mul_hi_i, I64(a) * I64(b) >> 32)
+OP2(bfm, ((1u << (a & 31)) - 1) << (b & 31))
+OP2(bcnt, __builtin_popcount(a) + (int)b)
+
+static inline int64_t i24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
+static inline uint64_t u24(uint32_t v) { return v & 0xffffff; }
+OP2(mul_hi_i24, i24(a) * i24(b) >> 32)
+OP2(mul_hi_u24, u24(a) * u24(b) >> 32)
+
+OP3(add3, a + b + c)
+OP3(xor3, a ^ b ^ c)
+OP3(or3, a | b | c)
+OP3(xad, (a ^ b) + c)
+OP3(lshl_add, (a << (b & 31)) + c)
+OP3(add_lshl, (a + b) << (c & 31))
+OP3(lshl_or, a << (b & 31) | c)
+OP3(and_or, (a & b) | c)
+OP3(bfi, (a & b) | (~a & c))
+OP3(bfe_u, a >> (b & 31) & ((1u << (c & 31)) - 1))
+OP3(alignbit, (U64(a) << 32 | b) >> (c & 31))
+OP3(alignbyte, (U64(a) << 32 | b) >> (8 * (c & 3)))
+OP3(min3_i, MIN(MIN(I(a), I(b)), I(c)))
+OP3(max3_i, MAX(MAX(I(a), I(b)), I(c)))
+OP3(min3_u, MIN(MIN(a, b), c))
+OP3(max3_u, MAX(MAX(a, b), c))
+OP3(med3_i, MAX(MIN(I(a), I(b)), MIN(MAX(I(a), I(b)), I(c))))
+OP3(med3_u, MAX(MIN(a, b), MIN(MAX(a, b), c)))
+OP3(maxmin_u, MIN(MAX(a, b), c))
+OP3(minmax_u, MAX(MIN(a, b), c))
+OP3(maxmin_i, MIN(MAX(I(a), I(b)), I(c)))
+OP3(minmax_i, MAX(MIN(I(a), I(b)), I(c)))
+
+static inline uint32_t bit_field_signed(uint32_t a, uint32_t offset, uint32_t width) {
+  offset &= 31, width &= 31;
+  if (!width) return 0;
+  uint32_t v = a >> offset;
+  // a field that runs past bit 31 takes its sign there, as an arithmetic shift would
+  if (offset + width >= 32) return (uint32_t)(I(a) >> offset);
+  return (uint32_t)(I(v << (32 - width)) >> (32 - width));
+}
+OP3(bfe_i, bit_field_signed(a, b, c))
+
+static inline uint32_t permute_byte(uint64_t bytes, uint32_t select) {
+  if (select >= 13) return 0xff;
+  if (select == 12) return 0;
+  if (select >= 8) return bytes >> (16 * (select - 8) + 15) & 1 ? 0xff : 0;
+  return bytes >> (8 * select) & 0xff;
+}
+static void perm(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint64_t bytes = U64(x->s[0][l]) << 32 | x->s[1][l];
+    uint32_t select = x->s[2][l], r = 0;
+    for (int i = 0; i < 4; i++) r |= permute_byte(bytes, select >> (8 * i) & 0xff) << (8 * i);
+    x->d[l] = r;
+  }
+}
+
+static inline uint32_t byte_of(uint32_t v, int i) { return v >> (8 * i) & 0xff; }
+static inline uint32_t apart(uint32_t a, uint32_t b) { return a > b ? a - b : b - a; }
+static inline uint32_t add_clamped(uint64_t sum, bool clamp) {
+  return clamp && sum > UINT32_MAX ? UINT32_MAX : (uint32_t)sum;
+}
+#define SAD(name, expression, shift)                               \
+  static void name(struct emu_half_wave *x) {                      \
+    bool clamp = x->inst->clamp;                                   \
+    EMU_EACH {                                                     \
+      uint32_t a = x->s[0][l], b = x->s[1][l];                     \
+      uint64_t sum = 0;                                            \
+      expression;                                                  \
+      x->d[l] = add_clamped((sum << (shift)) + x->s[2][l], clamp); \
+    }                                                              \
+  }
+SAD(sad_u8, for (int i = 0; i < 4; i++) sum += apart(byte_of(a, i), byte_of(b, i)), 0)
+SAD(sad_hi_u8, for (int i = 0; i < 4; i++) sum += apart(byte_of(a, i), byte_of(b, i)), 16)
+SAD(sad_u16, sum = apart(a & 0xffff, b & 0xffff) + apart(a >> 16, b >> 16), 0)
+SAD(sad_u32, sum = apart(a, b), 0)
+SAD(msad_u8, for (int i = 0; i < 4; i++) if (byte_of(b, i)) sum += apart(byte_of(a, i), byte_of(b, i)), 0)
+
+static void lerp(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t a = x->s[0][l], b = x->s[1][l], c = x->s[2][l], r = 0;
+    for (int i = 0; i < 4; i++) r |= ((byte_of(a, i) + byte_of(b, i) + (byte_of(c, i) & 1)) >> 1) << (8 * i);
+    x->d[l] = r;
+  }
+}
+
+// Sums and differences, which saturate under clamp.
+static inline uint32_t saturate_i(int64_t v) {
+  return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v);
+}
+static inline uint32_t saturate_u(int64_t v) { return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v; }
+#define SATURATING(name, wrapped, exact, saturate) \
+  static void name(struct emu_half_wave *x) {      \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1];   \
+    uint32_t r[EMU_HALF];                          \
+    if (!x->inst->clamp) {                         \
+      EMU_EACH {                                   \
+        uint32_t a = s0[l], b = s1[l];             \
+        r[l] = (uint32_t)(wrapped);                \
+      }                                            \
+    } else {                                       \
+      EMU_EACH {                                   \
+        uint32_t a = s0[l], b = s1[l];             \
+        r[l] = saturate(exact);                    \
+      }                                            \
+    }                                              \
+    memcpy(x->d, r, sizeof(r));                    \
+  }
+SATURATING(add_nc, a + b, (int64_t)a + b, saturate_u)
+SATURATING(sub_nc, a - b, (int64_t)a - b, saturate_u)
+SATURATING(subrev_nc, b - a, (int64_t)b - a, saturate_u)
+SATURATING(add_nc_i, a + b, I64(a) + I64(b), saturate_i)
+SATURATING(sub_nc_i, a - b, I64(a) - I64(b), saturate_i)
+SATURATING(mul_i24, i24(a) * i24(b), i24(a) * i24(b), saturate_i)
+SATURATING(mul_u24, u24(a) * u24(b), (int64_t)(u24(a) * u24(b)), saturate_u)
+
+#define MAD24(name, product, saturate, addend)                                                       \
+  static void name(struct emu_half_wave *x) {                                                        \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2];                                      \
+    uint32_t r[EMU_HALF];                                                                            \
+    bool clamp = x->inst->clamp;                                                                     \
+    EMU_EACH {                                                                                       \
+      uint32_t a = s0[l], b = s1[l], c = s2[l];                                                      \
+      r[l] = clamp ? saturate((int64_t)(product) + addend(c)) : (uint32_t)((uint64_t)(product) + c); \
+    }                                                                                                \
+    memcpy(x->d, r, sizeof(r));                                                                      \
+  }
+#define AS_UNSIGNED(c) ((int64_t)(c))
+MAD24(mad_i24, i24(a) * i24(b), saturate_i, I64)
+MAD24(mad_u24, u24(a) * u24(b), saturate_u, AS_UNSIGNED)
+MAD24(mad_u16, U64(a & 0xffff) * (b & 0xffff), saturate_u, AS_UNSIGNED)
+MAD24(mad_i16, (int64_t)(int16_t)a *(int16_t)b, saturate_i, I64)
+
+// Carries: a mask in, a mask out.
+#define CARRY(name, exact, carried)                  \
+  static void name(struct emu_half_wave *x) {        \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1];     \
+    uint32_t in = x->mask_in, out = 0, r[EMU_HALF];  \
+    bool clamp = x->inst->clamp;                     \
+    EMU_EACH {                                       \
+      int64_t a = s0[l], b = s1[l], c = in >> l & 1; \
+      (void)c;                                       \
+      int64_t v = exact;                             \
+      r[l] = clamp ? saturate_u(v) : (uint32_t)v;    \
+      out |= (uint32_t)(carried) << l;               \
+    }                                                \
+    x->mask_out = out;                               \
+    memcpy(x->d, r, sizeof(r));                      \
+  }
+CARRY(add_co, a + b, v > UINT32_MAX)
+CARRY(sub_co, a - b, v < 0)
+CARRY(subrev_co, b - a, v < 0)
+CARRY(add_co_ci, a + b + c, v > UINT32_MAX)
+CARRY(sub_co_ci, a - b - c, v < 0)
+CARRY(subrev_co_ci, b - a - c, v < 0)
+
+static void cndmask(struct emu_half_wave *x) {
+  const uint32_t *s0 = x->s[0], *s1 = x->s[1];
+  uint32_t in = x->mask_in, r[EMU_HALF];
+  EMU_EACH r[l] = in >> l & 1 ? s1[l] : s0[l];
+  memcpy(x->d, r, sizeof(r));
+}
+
+static void mad_u64_u32(struct emu_half_wave *x) {
+  uint32_t out = 0;
+  EMU_EACH {
+    uint64_t product = U64(x->s[0][l]) * x->s[1][l], c = emu__pair(x->s[2], l), sum = product + c;
+    bool carried = sum < product;
+    out |= (uint32_t)carried << l;
+    emu__set_pair(x->d, l, carried && x->inst->clamp ? UINT64_MAX : sum);
+  }
+  x->mask_out = out;
+}
+
+static void mad_i64_i32(struct emu_half_wave *x) {
+  uint32_t out = 0;
+  EMU_EACH {
+    int64_t product = I64(x->s[0][l]) * I64(x->s[1][l]), c = (int64_t)emu__pair(x->s[2], l), sum;
+    bool over = __builtin_add_overflow(product, c, &sum);
+    out |= (uint32_t)over << l;
+    if (over && x->inst->clamp) sum = c < 0 ? INT64_MIN : INT64_MAX;
+    emu__set_pair(x->d, l, (uint64_t)sum);
+  }
+  x->mask_out = out;
+}
+
+#define SHIFT64(name, expression)                     \
+  static void name(struct emu_half_wave *x) {         \
+    EMU_EACH {                                        \
+      uint32_t a = x->s[0][l] & 63;                   \
+      uint64_t b = emu__pair(x->s[1], l);             \
+      emu__set_pair(x->d, l, (uint64_t)(expression)); \
+    }                                                 \
+  }
+SHIFT64(lshl64, b << a)
+SHIFT64(lshr64, b >> a)
+SHIFT64(ashr64, (int64_t)b >> a)
+
+// Lanes below this one whose bit is set, counted in the low or the high word of a mask of 64.
+static void mbcnt_lo(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t below = x->half ? UINT32_MAX : (1u << l) - 1;
+    x->d[l] = (uint32_t)__builtin_popcount(x->s[0][l] & below) + x->s[1][l];
+  }
+}
+static void mbcnt_hi(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t below = x->half ? (1u << l) - 1 : 0;
+    x->d[l] = (uint32_t)__builtin_popcount(x->s[0][l] & below) + x->s[1][l];
+  }
+}
+
+const struct emu_action emu__int_actions[] = {
+    EMU_ALU(V_MOV_B32, mov),
+    EMU_ALU(V_NOT_B32, not),
+    EMU_ALU(V_BFREV_B32, bfrev),
+    EMU_ALU(V_CLZ_I32_U32, clz),
+    EMU_ALU(V_CTZ_I32_B32, ctz),
+    EMU_ALU(V_CLS_I32, cls),
+    EMU_ALU(V_CVT_I32_I16, sext16),
+    EMU_ALU(V_CVT_U32_U16, zext16),
+    EMU_ALU(V_CNDMASK_B32, cndmask),
+    EMU_ALU(V_CNDMASK_B16, cndmask),
+    EMU_ALU_SAT(V_ADD_NC_U32, add_nc),
+    EMU_ALU_SAT(V_SUB_NC_U32, sub_nc),
+    EMU_ALU_SAT(V_SUBREV_NC_U32, subrev_nc),
+    EMU_ALU_SAT(V_ADD_NC_I32, add_nc_i),
+    EMU_ALU_SAT(V_SUB_NC_I32, sub_nc_i),
+    EMU_ALU_SAT(V_ADD_CO_U32, add_co),
+    EMU_ALU_SAT(V_SUB_CO_U32, sub_co),
+    EMU_ALU_SAT(V_SUBREV_CO_U32, subrev_co),
+    EMU_ALU_SAT(V_ADD_CO_CI_U32, add_co_ci),
+    EMU_ALU_SAT(V_SUB_CO_CI_U32, sub_co_ci),
+    EMU_ALU_SAT(V_SUBREV_CO_CI_U32, subrev_co_ci),
+    EMU_ALU(V_LSHLREV_B32, lshl),
+    EMU_ALU(V_LSHRREV_B32, lshr),
+    EMU_ALU(V_ASHRREV_I32, ashr),
+    EMU_ALU(V_AND_B32, and),
+    EMU_ALU(V_OR_B32, or),
+    EMU_ALU(V_XOR_B32, xor),
+    EMU_ALU(V_XNOR_B32, xnor),
+    EMU_ALU(V_MIN_I32, min_i),
+    EMU_ALU(V_MAX_I32, max_i),
+    EMU_ALU(V_MIN_U32, min_u),
+    EMU_ALU(V_MAX_U32, max_u),
+    EMU_ALU_C(V_MUL_LO_U32, mul_lo, NONE, VALU_64),
+    EMU_ALU_C(V_MUL_HI_U32, mul_hi_u, NONE, VALU_64),
+    EMU_ALU_C(V_MUL_HI_I32, mul_hi_i, NONE, VALU_64),
+    EMU_ALU_SAT(V_MUL_I32_I24, mul_i24),
+    EMU_ALU_SAT(V_MUL_U32_U24, mul_u24),
+    EMU_ALU(V_MUL_HI_I32_I24, mul_hi_i24),
+    EMU_ALU(V_MUL_HI_U32_U24, mul_hi_u24),
+    EMU_ALU_SAT(V_MAD_I32_I24, mad_i24),
+    EMU_ALU_SAT(V_MAD_U32_U24, mad_u24),
+    EMU_ALU_SAT(V_MAD_U32_U16, mad_u16),
+    EMU_ALU_SAT(V_MAD_I32_I16, mad_i16),
+    {.op = EMU_V_MAD_U64_U32, .klass = EMU_CLASS_VALU_64, .lanes = mad_u64_u32, .saturates = true},
+    {.op = EMU_V_MAD_I64_I32, .klass = EMU_CLASS_VALU_64, .lanes = mad_i64_i32, .saturates = true},
+    EMU_ALU(V_BFM_B32, bfm),
+    EMU_ALU(V_BCNT_U32_B32, bcnt),
+    EMU_ALU(V_MBCNT_LO_U32_B32, mbcnt_lo),
+    EMU_ALU(V_MBCNT_HI_U32_B32, mbcnt_hi),
+    EMU_ALU(V_ADD3_U32, add3),
+    EMU_ALU(V_XOR3_B32, xor3),
+    EMU_ALU(V_OR3_B32, or3),
+    EMU_ALU(V_XAD_U32, xad),
+    EMU_ALU(V_LSHL_ADD_U32, lshl_add),
+    EMU_ALU(V_ADD_LSHL_U32, add_lshl),
+    EMU_ALU(V_LSHL_OR_B32, lshl_or),
+    EMU_ALU(V_AND_OR_B32, and_or),
+    EMU_ALU(V_BFI_B32, bfi),
+    EMU_ALU(V_BFE_U32, bfe_u),
+    EMU_ALU(V_BFE_I32, bfe_i),
+    EMU_ALU(V_ALIGNBIT_B32, alignbit),
+    EMU_ALU(V_ALIGNBYTE_B32, alignbyte),
+    EMU_ALU(V_PERM_B32, perm),
+    EMU_ALU(V_MIN3_I32, min3_i),
+    EMU_ALU(V_MAX3_I32, max3_i),
+    EMU_ALU(V_MED3_I32, med3_i),
+    EMU_ALU(V_MIN3_U32, min3_u),
+    EMU_ALU(V_MAX3_U32, max3_u),
+    EMU_ALU(V_MED3_U32, med3_u),
+    EMU_ALU(V_MAXMIN_U32, maxmin_u),
+    EMU_ALU(V_MINMAX_U32, minmax_u),
+    EMU_ALU(V_MAXMIN_I32, maxmin_i),
+    EMU_ALU(V_MINMAX_I32, minmax_i),
+    EMU_ALU_SAT(V_SAD_U8, sad_u8),
+    EMU_ALU_SAT(V_SAD_HI_U8, sad_hi_u8),
+    EMU_ALU_SAT(V_SAD_U16, sad_u16),
+    EMU_ALU_SAT(V_SAD_U32, sad_u32),
+    EMU_ALU_SAT(V_MSAD_U8, msad_u8),
+    EMU_ALU(V_LERP_U8, lerp),
+    EMU_ALU_C(V_LSHLREV_B64, lshl64, NONE, VALU_64),
+    EMU_ALU_C(V_LSHRREV_B64, lshr64, NONE, VALU_64),
+    EMU_ALU_C(V_ASHRREV_I64, ashr64, NONE, VALU_64),
+    {0}};

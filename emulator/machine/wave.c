@@ -1,0 +1,233 @@
+// A wave: how it begins, runs for a while, fails and ends.
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "machine/checker.h"
+#include "machine/schedule.h"
+#include "machine/valu.h"
+
+uint64_t emu__clock(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 100000000 + (uint64_t)now.tv_nsec / 10;
+}
+
+// ---- reports
+
+void emu__report_fill(const struct emu_wave *wave, const struct emu_step *step, enum emu_status status,
+                      const char *kind, int lane, uint64_t address, const char *message, struct emu_report *report) {
+  const struct emu_group *group = wave->group;
+  const struct emu_dispatch *d = group->run->dispatch;
+  char text[EMU_ISA_TEXT] = "", line[200] = "", who[32] = "";
+  emu__step_text(wave, step, text);
+  *report =
+      (struct emu_report){.status = status, .pc = step->offset, .address = address, .wave = wave->index, .lane = lane};
+  memcpy(report->group, group->id, sizeof(report->group));
+  snprintf(report->kind, sizeof(report->kind), "%s", kind);
+  char source[180];
+  if (d->source_line && d->source_line(d->source_context, step->offset, source, sizeof(source))) {
+    snprintf(line, sizeof(line), " (%s)", source);
+  }
+  if (lane >= 0) snprintf(who, sizeof(who), ", lane %d", lane);
+  snprintf(report->text, sizeof(report->text),
+           "Kernel %s, instruction at 0x%" PRIx32 " \"%s\"%s, work-group (%u, %u, %u), wave %u%s: %s",
+           d->name ? d->name : "?", step->offset, text, line, group->id[0], group->id[1], group->id[2], wave->index,
+           who, message);
+}
+
+void emu__wave_trap(struct emu_wave *wave, const struct emu_step *step, enum emu_status status, const char *kind,
+                    int lane, uint64_t address, const char *format, ...) {
+  struct emu_run *run = wave->group->run;
+  char message[500];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof(message), format, arguments);
+  va_end(arguments);
+  wave->state = EMU_WAVE_ENDED;
+  wave->group->failed = true;
+  emu__wave_stop(wave);
+  atomic_store(&run->stop, true);
+  bool first = false;
+  if (atomic_compare_exchange_strong(&run->failed, &first, true)) {
+    emu__report_fill(wave, step, status, kind, lane, address, message, &run->failure);
+  }
+}
+
+// ---- MODE
+
+static uint32_t control_word(uint32_t round, uint32_t denormals) {
+  static const uint32_t rounding[4] = {0, 2, 1, 3};  // MXCSR has down before up
+  uint32_t word = EMU_MXCSR_DEFAULT | rounding[round & 3] << 13;
+  if (!(denormals & 1)) word |= 1 << 6;
+  if (!(denormals & 2)) word |= 1 << 15;
+  return word;
+}
+
+void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode) {
+  wave->mode = mode;
+  wave->mxcsr[0] = control_word(mode, mode >> 4);
+  wave->mxcsr[1] = control_word(mode >> 2, mode >> 6);
+  wave->unusual = (uint8_t)((wave->mxcsr[0] != EMU_MXCSR_DEFAULT ? EMU_FLOAT_32 : 0) |
+                            (wave->mxcsr[1] != EMU_MXCSR_DEFAULT ? EMU_FLOAT_64 : 0));
+}
+
+// ---- the loop
+
+static void check_registers(struct emu_wave *wave, const struct emu_step *step) {
+  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0,
+                 "It names vector register v%u; the kernel's descriptor allocates %u.", step->vgprs - 1u, wave->vgprs);
+}
+
+static void count_lanes(struct emu_wave *wave, const struct emu_step *step) {
+  if (step->klass < EMU_CLASS_VALU || step->klass >= EMU_CLASS_BARRIER) return;
+  wave->counters->lanes_active += (uint64_t)__builtin_popcountll(emu__wave_exec(wave));
+  wave->counters->lanes_possible += wave->lanes;
+}
+
+static void slice_watched(struct emu_wave *wave) {
+  while (wave->budget-- > 0) {
+    const struct emu_step *step = wave->next;
+    emu_step_fn *run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
+    if (run == emu__step_decode) {
+      run(wave, step);
+      continue;
+    }
+    wave->next = step + step->words;
+    if (step->vgprs > wave->vgprs) {
+      check_registers(wave, step);
+      return;
+    }
+    wave->instructions[step->klass]++;
+    if (wave->counters) count_lanes(wave, step);
+    if (wave->check && !emu__check_before(wave, step)) continue;
+    run(wave, step);
+    if (wave->check) emu__check_after(wave, step);
+  }
+}
+
+void emu__wave_slice(struct emu_wave *wave, int64_t budget) {
+  wave->budget = budget;
+  if (wave->counters || wave->check) {
+    slice_watched(wave);
+    return;
+  }
+  while (wave->budget-- > 0) {
+    const struct emu_step *step = wave->next;
+    emu_step_fn *run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(run == emu__step_decode, 0)) {
+      run(wave, step);
+      continue;
+    }
+    wave->next = step + step->words;
+    if (__builtin_expect(step->vgprs > wave->vgprs, 0)) {
+      check_registers(wave, step);
+      return;
+    }
+    run(wave, step);
+  }
+}
+
+// ---- beginning
+
+static unsigned user_registers(struct emu_wave *w, const struct emu_run *run) {
+  const struct emu_dispatch *d = run->dispatch;
+  unsigned p = d->kernel.properties, at = 0;
+  uint64_t scratch = (uint64_t)(uintptr_t)w->group->scratch;
+  if (p & 1) {  // the private segment's V#: swizzled by lane, dword by dword
+    w->s[at++] = (uint32_t)scratch;
+    w->s[at++] = (uint32_t)(scratch >> 32) | 0x80000000u;
+    w->s[at++] = UINT32_MAX;
+    w->s[at++] = 2u << 28 | (w->lanes == 64 ? 3u : 2u) << 21 | 1u << 23;  // index stride, lane added, no bounds
+  }
+  const uint64_t pairs[5] = {run->packet, 0, d->kernarg, 0, scratch};
+  for (unsigned i = 0; i < 5; i++) {
+    if (!(p >> (i + 1) & 1)) continue;
+    emu__scalar_write64(w, at, pairs[i]);
+    at += 2;
+  }
+  if (p >> 6 & 1) w->s[at++] = run->scratch_bytes;
+  return d->kernel.rsrc2 >> 1 & 31;
+}
+
+static void work_item_ids(struct emu_wave *w, const struct emu_run *run) {
+  const uint32_t *t = run->dispatch->threads;
+  unsigned wanted = run->dispatch->kernel.rsrc2 >> 11 & 3;
+  for (unsigned l = 0; l < w->lanes; l++) {
+    uint32_t id = w->index * w->lanes + l, x = id % t[0], y = id / t[0] % t[1], z = id / t[0] / t[1];
+    if (run->target == EMU_GFX1030) {
+      *emu__vector(w, 0, l) = x;
+      if (wanted > 0) *emu__vector(w, 1, l) = y;
+      if (wanted > 1) *emu__vector(w, 2, l) = z;
+    } else {
+      *emu__vector(w, 0, l) = x | y << 10 | z << 20;
+    }
+  }
+}
+
+void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index) {
+  const struct emu_run *run = group->run;
+  const struct emu_dispatch *d = run->dispatch;
+  uint64_t threads = (uint64_t)d->threads[0] * d->threads[1] * d->threads[2];
+  w->group = group;
+  w->index = index;
+  w->lanes = run->lanes;
+  w->state = EMU_WAVE_READY;
+  w->scc = false;
+  w->sleeping = 0;
+  // whoever reads what nobody wrote gets the same nonsense each time
+  memset(w->s, 0xcd, sizeof(w->s));
+  memset(w->v, 0xcd, (size_t)w->vgprs * w->lanes * 4);
+  w->s[EMU_NULL] = 0;
+  w->scratch = group->scratch + (size_t)index * run->scratch_bytes * run->lanes;
+  w->scratch_bytes = run->scratch_bytes;
+  w->flat_scratch = (uint64_t)(uintptr_t)w->scratch;
+  uint64_t left = threads - (uint64_t)index * w->lanes;
+  emu__scalar_write64(w, EMU_EXEC_LO, left >= 64 ? UINT64_MAX : (UINT64_C(1) << left) - 1);
+  if (w->lanes == 32) w->s[EMU_EXEC_HI] = 0;
+  unsigned at = user_registers(w, run), rsrc2 = d->kernel.rsrc2;
+  for (unsigned i = 0; i < 3; i++) {
+    if (rsrc2 >> (7 + i) & 1) w->s[at++] = group->id[i];
+  }
+  if (rsrc2 >> 10 & 1) w->s[at++] = 0;
+  if (run->target == EMU_GFX1030 && (rsrc2 & 1)) w->s[at++] = index * run->scratch_bytes * run->lanes;
+  work_item_ids(w, run);
+  w->next = emu__program_step(run->program, w->lanes, d->entry);
+  emu__wave_set_mode(
+      w, (d->kernel.rsrc1 >> 12 & 0xff) | (d->kernel.rsrc1 >> 21 & 1) << 8 | (d->kernel.rsrc1 >> 23 & 1) << 9);
+}
+
+// ---- barrier and end
+
+static void release_barrier(struct emu_group *group) {
+  if (!group->waiting || group->waiting + group->ended < group->waves) return;
+  for (unsigned i = 0; i < group->waves; i++) {
+    if (group->wave[i].state == EMU_WAVE_BARRIER) group->wave[i].state = EMU_WAVE_READY;
+  }
+  group->waiting = 0;
+  group->epoch++;
+  if (group->checker) emu__check_barrier(group);
+}
+
+void emu__wave_barrier(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_group *group = wave->group;
+  if (wave->check) emu__check_barrier_arrival(wave, step);
+  if (group->waves == 1) {
+    if (group->checker) emu__check_barrier(group);
+    return;
+  }
+  wave->state = EMU_WAVE_BARRIER;
+  group->waiting++;
+  emu__wave_stop(wave);
+  release_barrier(group);
+}
+
+void emu__wave_end(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_group *group = wave->group;
+  if (wave->check) emu__check_end(wave, step);
+  wave->state = EMU_WAVE_ENDED;
+  group->ended++;
+  emu__wave_stop(wave);
+  release_barrier(group);
+}

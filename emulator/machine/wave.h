@@ -1,0 +1,219 @@
+// A wave, and an instruction made ready for it: what the files of the executor share. Private to emulator/machine.
+#ifndef EMULATOR_MACHINE_WAVE_H
+#define EMULATOR_MACHINE_WAVE_H
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "machine/machine.h"
+
+// Vector instructions work on 32 lanes; a wave of 64 does each of its halves in turn, as the hardware does.
+enum { EMU_HALF = 32 };
+
+// The windows of a flat address: its high word. LDS and scratch appear there.
+enum { EMU_SHARED_APERTURE = 1, EMU_PRIVATE_APERTURE = 2 };
+
+struct emu_step;
+struct emu_wave;
+struct emu_group;
+
+// One instruction on 32 lanes, as the functions that do arithmetic see it. A value of several dwords is [dword][32].
+struct emu_half_wave {
+  uint32_t *d;           // out
+  const uint32_t *s[4];  // in; lanes that are off hold whatever their registers hold
+  uint32_t exec;
+  uint32_t mask_in;   // src2 of carries and selects, VCC of V_DIV_FMAS
+  uint32_t mask_out;  // carries and comparisons
+  uint32_t mode;      // the MODE register
+  unsigned half;      // 0, or 1 for lanes 32..63
+  const struct emu_inst *inst;
+};
+typedef void emu_lanes_fn(struct emu_half_wave *x);
+typedef void emu_step_fn(struct emu_wave *wave, const struct emu_step *step);
+
+enum emu_float { EMU_FLOAT_NONE, EMU_FLOAT_32 = 1, EMU_FLOAT_64 = 2 };  // 64 stands for F16 too, as in MODE
+
+// What an opcode does. `run` is NULL for vector arithmetic, which `lanes` does.
+struct emu_action {
+  uint16_t op;
+  uint8_t klass;   // enum emu_class
+  uint8_t floats;  // which half of MODE governs it
+  bool saturates;  // an integer operation that knows `clamp`
+  emu_lanes_fn *lanes;
+  emu_step_fn *run;
+};
+
+struct emu_source {
+  const uint32_t *constant;  // CONSTANT: [2][32], the value in every lane
+  uint16_t reg;
+  uint8_t kind, type, dwords;
+  bool neg, abs, plain;  // plain: a vector or constant of one dword that needs nothing done to it
+};
+
+// A decoded instruction. It lies at its own offset's place in the program's pages, so that steps + words is the next.
+struct emu_step {
+  emu_step_fn *run;  // atomic: emu__step_decode until the first execution
+  emu_lanes_fn *lanes;
+  const struct emu_inst *inst;
+  const struct emu_action *action;
+  uint16_t vgprs;  // registers that it needs
+  uint8_t words, klass;
+  uint8_t floats, nsrc;
+  uint16_t dst;     // vector destination
+  uint32_t offset;  // in the program
+  struct emu_source src[3];
+  const struct emu_step *pair;  // VOPD: the second half
+};
+
+enum emu_wave_state { EMU_WAVE_READY, EMU_WAVE_BARRIER, EMU_WAVE_ENDED };
+
+struct emu_wave {
+  uint32_t s[EMU_SCALAR_COUNT + 16];  // numbered as in isa.h; s[EMU_NULL] stays 0
+  bool scc;
+  uint8_t state;
+  uint8_t unusual;  // enum emu_float bits: MODE differs from round-to-nearest with denormals
+  unsigned lanes;   // 32 or 64
+  uint32_t vgprs;   // allocated
+  uint32_t *v;      // [vgprs][lanes]
+  const struct emu_step *next;
+  int64_t budget;  // instructions left in this slice
+  uint32_t mode;
+  uint32_t mxcsr[2];       // for F32, and for F64 and F16
+  uint64_t flat_scratch;   // what the register holds
+  uint8_t *scratch;        // [dword][lanes] dwords
+  uint64_t scratch_bytes;  // a lane
+  unsigned index;          // in the group
+  uint32_t sleeping;
+  struct emu_group *group;
+  struct emu_counters *counters;  // NULL: only `instructions` below is kept
+  uint64_t instructions[EMU_CLASS_COUNT + 1];
+  bool check;
+  uint64_t cached_base, cached_end;  // the allocation of the last access
+  uint64_t cached_epoch;
+  struct emu_wave_check *checker;
+};
+
+struct emu_group {
+  struct emu_run *run;
+  uint32_t id[3];
+  uint64_t linear;
+  uint8_t *lds;
+  uint32_t lds_bytes;
+  unsigned waves, ended, waiting;
+  bool failed;
+  uint32_t epoch;  // barriers that it has passed
+  struct emu_wave *wave;
+  uint32_t *registers;
+  uint8_t *scratch;
+  struct emu_group_check *checker;
+};
+
+// A dispatch under way.
+struct emu_run {
+  struct emu_dispatch *dispatch;
+  struct emu_program *program;
+  enum emu_target target;
+  unsigned lanes, waves_per_group;
+  uint64_t group_count;
+  uint64_t packet;
+  uint8_t packet_bytes[64];
+  uint32_t lds_bytes, scratch_bytes;
+  atomic_uint_fast64_t next_group;
+  atomic_bool stop;
+  atomic_uint_fast32_t report_count;
+  struct emu_report failure;
+  atomic_bool failed;
+};
+
+// ---- program.c
+const struct emu_step *emu__program_step(struct emu_program *program, unsigned lanes, uint64_t offset);
+uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *step);
+void emu__step_decode(struct emu_wave *wave, const struct emu_step *at);  // the `run` of a step not yet decoded
+enum emu_target emu__program_target(const struct emu_program *program);
+uint64_t emu__program_address(const struct emu_program *program);
+size_t emu__program_bytes(const struct emu_program *program);
+const void *emu__program_code(const struct emu_program *program);
+void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, char text[EMU_ISA_TEXT]);
+
+// ---- actions, one table a file, ended by op 0
+extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__control_actions[], emu__int_actions[],
+    emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
+    emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
+    emu__dot_actions[], emu__wmma_actions[], emu__lds_actions[], emu__global_actions[], emu__buffer_actions[];
+const struct emu_action *emu__action_of(enum emu_op op);  // NULL: not executed
+void emu__valu_run(struct emu_wave *wave, const struct emu_step *step);
+
+// ---- wave.c
+void emu__wave_trap(struct emu_wave *wave, const struct emu_step *step, enum emu_status status, const char *kind,
+                    int lane, uint64_t address, const char *format, ...) __attribute__((format(printf, 7, 8)));
+void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode);
+void emu__wave_slice(struct emu_wave *wave, int64_t budget);
+static inline void emu__wave_stop(struct emu_wave *wave) { wave->budget = 0; }
+static inline uint64_t emu__wave_exec(const struct emu_wave *wave) {
+  uint64_t low = wave->s[EMU_EXEC_LO];
+  return wave->lanes == 32 ? low : low | (uint64_t)wave->s[EMU_EXEC_HI] << 32;
+}
+
+// ---- operands
+uint32_t emu__special_value(const struct emu_wave *wave, unsigned reg, unsigned dword);
+
+static inline uint32_t emu__scalar_read(const struct emu_wave *wave, const struct emu_operand *operand) {
+  if (operand->kind == EMU_OPERAND_SCALAR) return wave->s[operand->reg];
+  if (operand->kind == EMU_OPERAND_CONSTANT) return (uint32_t)operand->value;
+  return emu__special_value(wave, operand->reg, 0);
+}
+
+static inline uint64_t emu__scalar_read64(const struct emu_wave *wave, const struct emu_operand *operand) {
+  if (operand->kind == EMU_OPERAND_SCALAR) {
+    if (operand->reg == EMU_NULL) return 0;
+    return wave->s[operand->reg] | (uint64_t)wave->s[operand->reg + 1] << 32;
+  }
+  if (operand->kind == EMU_OPERAND_CONSTANT) return operand->value;
+  return emu__special_value(wave, operand->reg, 0) | (uint64_t)emu__special_value(wave, operand->reg, 1) << 32;
+}
+
+static inline void emu__scalar_write(struct emu_wave *wave, unsigned reg, uint32_t value) {
+  if (reg != EMU_NULL) wave->s[reg] = value;
+}
+
+static inline void emu__scalar_write64(struct emu_wave *wave, unsigned reg, uint64_t value) {
+  if (reg == EMU_NULL) return;
+  wave->s[reg] = (uint32_t)value;
+  wave->s[reg + 1] = (uint32_t)(value >> 32);
+}
+
+static inline uint32_t *emu__vector(const struct emu_wave *wave, unsigned reg, unsigned lane) {
+  return wave->v + (size_t)reg * wave->lanes + lane;
+}
+
+// ---- values
+static inline float emu__f32(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+static inline uint32_t emu__bits32(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  return bits;
+}
+static inline double emu__f64(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, 8);
+  return value;
+}
+static inline uint64_t emu__bits64(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, 8);
+  return bits;
+}
+static inline bool emu__is_nan32(uint32_t bits) { return (bits & 0x7fffffff) > 0x7f800000; }
+static inline bool emu__is_nan16(uint32_t bits) { return (bits & 0x7fff) > 0x7c00; }
+static inline bool emu__is_nan64(uint64_t bits) { return (bits & INT64_MAX) > 0x7ff0000000000000; }
+
+enum { EMU_MODE_DX10_CLAMP = 1 << 8, EMU_MODE_IEEE = 1 << 9 };
+
+// How arithmetic is written: EMU_EACH is a loop over the lanes that gcc vectorizes, because `r` is local.
+#define EMU_EACH for (int l = 0; l < EMU_HALF; l++)
+
+#endif

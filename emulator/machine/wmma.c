@@ -1,0 +1,123 @@
+// WMMA of GFX11: D = A B + C on tiles of 16 x 16, over the whole wave whatever EXEC says.
+//
+// A: lane l and lane l + 16 hold row l; B: they hold column l; both with K running through the registers. C and D:
+// register i of lane l holds column l % 16 of row 2 i + l / 16 (32 lanes) or 4 i + l / 16 (64 lanes). Sums in floats
+// are eight DOT2 steps, as measured on gfx1100 (see dot.c).
+#include "machine/dot.h"
+#include "machine/valu.h"
+
+struct tiles {
+  uint32_t a[16][8], b[16][8];  // (row or column, register)
+  uint32_t c[16][16], d[16][16];
+};
+
+static void read_factor(const struct emu_wave *w, const struct emu_operand *o, uint32_t to[16][8]) {
+  uint32_t flip = (o->neg ? 0x8000u : 0) | (o->neg_high ? 0x80000000u : 0);
+  bool integers = o->type == EMU_TILE4 || o->type == EMU_TILE2;
+  for (unsigned k = 0; k < o->dwords; k++) {
+    for (unsigned l = 0; l < 16; l++) to[l][k] = *emu__vector(w, o->reg + k, l) ^ (integers ? 0 : flip);
+  }
+}
+
+static void place(const struct emu_wave *w, unsigned i, unsigned l, unsigned *row, unsigned *column) {
+  *column = l % 16;
+  *row = i * (w->lanes / 16) + l / 16;
+}
+
+// half: a 16-bit element, in the low or the high part of the register.
+static void read_c(const struct emu_wave *w, const struct emu_inst *inst, bool half, bool bfloat, uint32_t c[16][16]) {
+  const struct emu_operand *o = &inst->src[2];
+  uint32_t constant = (uint32_t)o->value, sign = half ? 0x8000 : 0x80000000u;
+  if (half && o->reg >= 240) constant = bfloat ? constant >> 16 : emu__f32_to_f16(emu__f32(constant));
+  for (unsigned i = 0; i < 256 / w->lanes; i++) {
+    for (unsigned l = 0; l < w->lanes; l++) {
+      unsigned row, column;
+      place(w, i, l, &row, &column);
+      uint32_t v = o->kind == EMU_OPERAND_VECTOR ? *emu__vector(w, o->reg + i, l) : constant;
+      if (half) v = o->high && o->kind == EMU_OPERAND_VECTOR ? v >> 16 : v & 0xffff;
+      if (o->neg_high) v &= ~sign;
+      if (o->neg) v ^= sign;
+      c[row][column] = v;
+    }
+  }
+}
+
+static void write_d(const struct emu_wave *w, const struct emu_inst *inst, bool half, uint32_t d[16][16]) {
+  for (unsigned i = 0; i < 256 / w->lanes; i++) {
+    for (unsigned l = 0; l < w->lanes; l++) {
+      unsigned row, column;
+      place(w, i, l, &row, &column);
+      uint32_t *to = emu__vector(w, inst->dst.reg + i, l), v = d[row][column];
+      if (!half) {
+        *to = v;
+      } else {
+        *to = inst->src[2].high ? (*to & 0xffff) | v << 16 : (*to & 0xffff0000) | v;
+      }
+    }
+  }
+}
+
+static void run_float(struct emu_wave *w, const struct emu_step *step, bool bfloat, enum emu_dot_result result) {
+  struct tiles t;
+  bool half = result != EMU_DOT_F32;
+  read_factor(w, &step->inst->src[0], t.a);
+  read_factor(w, &step->inst->src[1], t.b);
+  read_c(w, step->inst, half, bfloat, t.c);
+  for (int row = 0; row < 16; row++) {
+    for (int column = 0; column < 16; column++) {
+      uint32_t sum = t.c[row][column];
+      for (int k = 0; k < 8; k++) {
+        uint32_t c = result == EMU_DOT_F16 ? emu__half_to_float_bits(sum) : result == EMU_DOT_BF16 ? sum << 16 : sum;
+        sum = emu__dot2(t.a[row][k], t.b[column][k], c, bfloat, result);
+      }
+      t.d[row][column] = sum;
+    }
+  }
+  write_d(w, step->inst, half, t.d);
+}
+
+static int32_t element(uint32_t word, int i, int bits, bool is_signed) {
+  uint32_t v = word << (32 - bits - i * bits);
+  return is_signed ? (int32_t)v >> (32 - bits) : (int32_t)(v >> (32 - bits));
+}
+
+static void run_integer(struct emu_wave *w, const struct emu_step *step, int bits) {
+  const struct emu_inst *inst = step->inst;
+  struct tiles t;
+  read_factor(w, &inst->src[0], t.a);
+  read_factor(w, &inst->src[1], t.b);
+  struct emu_inst plain = *inst;
+  plain.src[2].neg = plain.src[2].neg_high = false;
+  read_c(w, &plain, false, false, t.c);
+  for (int row = 0; row < 16; row++) {
+    for (int column = 0; column < 16; column++) {
+      int64_t sum = (int32_t)t.c[row][column];
+      for (int k = 0; k < 16; k++) {
+        int in_word = 32 / bits;
+        sum += (int64_t)element(t.a[row][k / in_word], k % in_word, bits, inst->src[0].neg) *
+               element(t.b[column][k / in_word], k % in_word, bits, inst->src[1].neg);
+      }
+      if (inst->clamp) sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
+      t.d[row][column] = (uint32_t)sum;
+    }
+  }
+  write_d(w, inst, false, t.d);
+}
+
+#define RUN(name, call) \
+  static void name(struct emu_wave *w, const struct emu_step *step) { call; }
+RUN(f32_f16, run_float(w, step, false, EMU_DOT_F32))
+RUN(f32_bf16, run_float(w, step, true, EMU_DOT_F32))
+RUN(f16_f16, run_float(w, step, false, EMU_DOT_F16))
+RUN(bf16_bf16, run_float(w, step, true, EMU_DOT_BF16))
+RUN(i32_iu8, run_integer(w, step, 8))
+RUN(i32_iu4, run_integer(w, step, 4))
+
+#define ROW(name, f) {.op = EMU_V_WMMA_##name, .klass = EMU_CLASS_WMMA, .run = f}
+const struct emu_action emu__wmma_actions[] = {ROW(F32_16X16X16_F16, f32_f16),
+                                               ROW(F32_16X16X16_BF16, f32_bf16),
+                                               ROW(F16_16X16X16_F16, f16_f16),
+                                               ROW(BF16_16X16X16_BF16, bf16_bf16),
+                                               ROW(I32_16X16X16_IU8, i32_iu8),
+                                               ROW(I32_16X16X16_IU4, i32_iu4),
+                                               {0}};
