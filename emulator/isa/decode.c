@@ -77,7 +77,12 @@ enum emu_decode_status emu__decode_scalar(struct emu_decoder *d, unsigned code, 
       .kind = EMU_OPERAND_SCALAR, .type = (uint8_t)type, .dwords = (uint8_t)dwords, .reg = (uint16_t)code};
   if (code == EMU_NULL) return EMU_DECODE_OK;
   if (code == EMU_M0) return dwords == 1 ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
-  if (code % register_alignment(dwords)) return EMU_DECODE_MISALIGNED;
+  unsigned over = code % register_alignment(dwords);
+  bool numbered = code < EMU_VCC_LO || (code >= EMU_TTMP0 && code < EMU_NULL);
+  if (over && !numbered) return EMU_DECODE_OPERAND;
+  if (over) d->inst->misaligned = true;
+  code -= over;
+  out->reg = (uint16_t)code;
   unsigned end = code + dwords;
   bool within = code < EMU_VCC_LO  ? end <= EMU_VCC_LO
                 : code < EMU_TTMP0 ? end <= EMU_TTMP0

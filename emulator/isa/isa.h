@@ -87,15 +87,17 @@ enum emu_special {
 // F16 where op_sel_hi says so. A WMMA accumulator's constant is one element in the element's format. A literal is the
 // high word of F64, sign-extended to I64, zero-extended to the other 64-bit types, cut to the low half of 16-bit ones.
 enum emu_type {
-#define EMU_TYPES(X)                                                                                             \
-  X(NONE, 0)                                                                                                     \
-  X(B8, 1)                                                                                                       \
-  X(B16, 1)                                                                                                      \
-  X(I16, 1)                                                                                                      \
-  X(U16, 1)                                                                                                      \
-  X(F16, 1) X(BF16, 1) X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1)   \
-      X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) \
-          X(B160, 5) X(B256, 8) X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+#define EMU_TYPES(X)                                                                                              \
+  X(NONE, 0)                                                                                                      \
+  X(B8, 1)                                                                                                        \
+  X(B16, 1)                                                                                                       \
+  X(I16, 1)                                                                                                       \
+  X(U16, 1)                                                                                                       \
+  X(F16, 1)                                                                                                       \
+  X(BF16, 1)                                                                                                      \
+  X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) \
+      X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8)    \
+          X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
@@ -164,6 +166,9 @@ struct emu_inst {
   uint8_t size;    // bytes: 4, 8, 12 or 16
   uint8_t wave;    // lanes in the wave that it was decoded for: 32 or 64
 
+  // A scalar pair or tuple started at a register that it cannot start at. The operand has been rounded down, as LLVM
+  // does; what a GPU would do is not documented, so nobody should execute this.
+  bool misaligned : 1;
   bool clamp : 1;
   uint8_t omod : 2;  // 0 none, 1 *2, 2 *4, 3 /2
   // memory
@@ -187,12 +192,11 @@ struct emu_inst {
 
 enum emu_decode_status {
   EMU_DECODE_OK,
-  EMU_DECODE_TRUNCATED,   // fewer words than the encoding needs
-  EMU_DECODE_OPCODE,      // no instruction of this target
-  EMU_DECODE_OPERAND,     // a register or constant that the instruction cannot take there
-  EMU_DECODE_MISALIGNED,  // a scalar pair or tuple that does not start at a multiple of 2 or 4
-  EMU_DECODE_RESERVED,    // a field that must be zero, or a modifier that the instruction does not have
-  EMU_DECODE_GRAPHICS,    // known, not for compute: image, export, interpolation
+  EMU_DECODE_TRUNCATED,  // fewer words than the encoding needs
+  EMU_DECODE_OPCODE,     // no instruction of this target
+  EMU_DECODE_OPERAND,    // a register or constant that the instruction cannot take there
+  EMU_DECODE_RESERVED,   // a field that must be zero, or a modifier that the instruction does not have
+  EMU_DECODE_GRAPHICS,   // known, not for compute: image, export, interpolation
 };
 
 // Decodes the instruction at words[0]; reads at most n words. `wave` is 32 or 64. On failure *out has op NONE, and

@@ -10,7 +10,6 @@ const char *isa_exception_name(enum isa_exception exception) {
   switch (exception) {
     case ISA_GRAPHICS:
       return "graphics (image, export, interpolation): refused here";
-    case ISA_MISALIGNED:
       return "misaligned scalar registers: refused here, rounded down by LLVM";
     case ISA_WRONG_REGISTER:
       return "special codes in place of a scalar register: refused here";
@@ -111,7 +110,6 @@ enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *wo
   if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
   if (status == EMU_DECODE_OPERAND && accepted && strncmp(theirs, "v_wmma", 6) == 0) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
-  if (status == EMU_DECODE_MISALIGNED && accepted) return ISA_MISALIGNED;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;

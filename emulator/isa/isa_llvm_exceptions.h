@@ -7,7 +7,6 @@
 enum isa_exception {
   ISA_NO_EXCEPTION,
   ISA_GRAPHICS,         // image, export, interpolation: refused
-  ISA_MISALIGNED,       // a scalar tuple at a register that it may not start at: refused; LLVM rounds down
   ISA_WRONG_REGISTER,   // a special or reserved code where a scalar register must stand: refused
   ISA_UNUSED_SOURCE,    // src1 or src2 of VOP3, or vsrc1 of a VOPD move, that the instruction lacks: ignored
   ISA_HALF_REGISTER,    // GFX11's `.h` halves in short encodings: decoded; LLVM 19 has them for v_mov_b16 only

@@ -174,8 +174,6 @@ const char *emu_isa_reason(enum emu_decode_status status) {
       return "the target has no instruction with this opcode";
     case EMU_DECODE_OPERAND:
       return "the instruction cannot take this register or constant as an operand";
-    case EMU_DECODE_MISALIGNED:
-      return "a scalar pair or tuple starts at a register that it cannot start at";
     case EMU_DECODE_RESERVED:
       return "a reserved field, or a modifier that the instruction does not have, is set";
     case EMU_DECODE_GRAPHICS:

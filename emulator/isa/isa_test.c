@@ -172,7 +172,7 @@ static void refuses_with_the_reason(void **state) {
     enum emu_decode_status status;
   } cases[] = {
       {EMU_GFX1100, {0x80000000 | 0x5fu << 23, 0}, EMU_DECODE_OPCODE},    // SOP2 95
-      {EMU_GFX1100, {0xbe810100, 0}, EMU_DECODE_MISALIGNED},              // s_mov_b64 s[1:2], s[0:1]
+                                                                          // s_mov_b64 s[1:2], s[0:1]
       {EMU_GFX1100, {0xd5258000 | 1, 0x40020501}, EMU_DECODE_RESERVED},   // v_add_nc_u32 with a sign
       {EMU_GFX1100, {0x06000000 | 209, 0}, EMU_DECODE_OPERAND},           // a source code that means nothing
       {EMU_GFX1100, {0xd7270000 | 255, 0x00020501}, EMU_DECODE_OPERAND},  // v_add_f64 v[255:256]
@@ -185,6 +185,14 @@ static void refuses_with_the_reason(void **state) {
     assert_int_equal(inst.op, EMU_OP_NONE);
     assert_true(strlen(emu_isa_reason(cases[i].status)) > 10);
   }
+}
+
+static void marks_misaligned_scalars(void **state) {
+  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xbe810102, 0, 0);  // s_mov_b64 s[1:2], s[2:3]
+  assert_true(inst.misaligned);
+  assert_int_equal(inst.dst.reg, 0);
+  assert_false(decode(EMU_GFX1100, 32, 0xbe820104, 0, 0).misaligned);
+  assert_false(decode(EMU_GFX1100, 32, 0xbe810003, 0, 0).misaligned);  // s_mov_b32 s1, s3
 }
 
 static void ignores_unused_sources(void **state) {
@@ -273,6 +281,7 @@ int main(void) {
       cmocka_unit_test(reads_memory_operands),
       cmocka_unit_test(splits_wait_counts),
       cmocka_unit_test(refuses_with_the_reason),
+      cmocka_unit_test(marks_misaligned_scalars),
       cmocka_unit_test(ignores_unused_sources),
       cmocka_unit_test(names_every_opcode_once),
       cmocka_unit_test(cuts_text_that_does_not_fit),
