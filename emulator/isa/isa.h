@@ -87,24 +87,23 @@ enum emu_special {
 // F16 where op_sel_hi says so. A WMMA accumulator's constant is one element in the element's format. A literal is the
 // high word of F64, sign-extended to I64, zero-extended to the other 64-bit types, cut to the low half of 16-bit ones.
 enum emu_type {
-#define EMU_TYPES(X)                                                                                              \
-  X(NONE, 0)                                                                                                      \
-  X(B8, 1)                                                                                                        \
-  X(B16, 1)                                                                                                       \
-  X(I16, 1)                                                                                                       \
-  X(U16, 1)                                                                                                       \
-  X(F16, 1)                                                                                                       \
-  X(BF16, 1)                                                                                                      \
-  X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1) X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) \
-      X(PKI4, 1) X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2) X(MASK, 0) X(B96, 3) X(B128, 4) X(B160, 5) X(B256, 8)    \
-          X(B512, 16) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+// clang-format off
+#define EMU_TYPES(X)                                                                                    \
+  X(NONE, 0)                                                                                            \
+  X(B16, 1) X(I16, 1) X(U16, 1) X(F16, 1) X(BF16, 1)                                                    \
+  X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)                                                               \
+  X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1)                    \
+  X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2)                                                               \
+  X(B96, 3) X(B128, 4) X(B256, 8) X(B512, 16)                                                           \
+  X(MASK, 0) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+// clang-format on
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
       EMU_TYPE_COUNT
 };
 // MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment; TILEC, the accumulator, has 8 dwords
-// in a wave of 32 lanes and 4 in one of 64. BF16 constants are the high half of the float.
+// in a wave of 32 lanes and 4 in one of 64.
 
 struct emu_operand {
   uint8_t kind;    // enum emu_operand_kind
@@ -153,7 +152,7 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //   FLAT…   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = saddr or NONE, imm = signed offset in bytes.
 //   M*BUF   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = srsrc, src[3] = soffset, imm = offset in bytes.
 //           dst and src[1] are the same register for atomics that return; dst is NONE for those that do not.
-//   LDSDIR  dst, imm = attribute and channel (the address comes from M0).
+//   LDSDIR  dst (lds_direct_load: the address comes from M0).
 struct emu_half {
   uint16_t op;
   struct emu_operand dst, src[3];
@@ -183,7 +182,7 @@ struct emu_inst {
   // SDWA
   uint8_t dst_sel, dst_unused, src_sel[2];  // enum emu_sdwa_select, emu_sdwa_unused
 
-  uint8_t wait_vdst;  // LDSDIR and DS-parameter loads: waitvdst
+  uint8_t wait_vdst;  // LDSDIR
   int32_t imm;
   uint32_t literal;  // the literal word as it stands; operands hold it widened
   struct emu_operand dst, sdst, src[4];

@@ -10,7 +10,6 @@ const char *isa_exception_name(enum isa_exception exception) {
   switch (exception) {
     case ISA_GRAPHICS:
       return "graphics (image, export, interpolation): refused here";
-      return "misaligned scalar registers: refused here, rounded down by LLVM";
     case ISA_WRONG_REGISTER:
       return "special codes in place of a scalar register: refused here";
     case ISA_UNUSED_SOURCE:

@@ -172,7 +172,6 @@ static void refuses_with_the_reason(void **state) {
     enum emu_decode_status status;
   } cases[] = {
       {EMU_GFX1100, {0x80000000 | 0x5fu << 23, 0}, EMU_DECODE_OPCODE},    // SOP2 95
-                                                                          // s_mov_b64 s[1:2], s[0:1]
       {EMU_GFX1100, {0xd5258000 | 1, 0x40020501}, EMU_DECODE_RESERVED},   // v_add_nc_u32 with a sign
       {EMU_GFX1100, {0x06000000 | 209, 0}, EMU_DECODE_OPERAND},           // a source code that means nothing
       {EMU_GFX1100, {0xd7270000 | 255, 0x00020501}, EMU_DECODE_OPERAND},  // v_add_f64 v[255:256]
