@@ -165,7 +165,9 @@ static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source
     inst->clamp = emu__bits(w, 13, 1);
     inst->omod = emu__bits(w, 14, 2) & 3;
     if (inst->dst_sel > EMU_DWORD || inst->dst_unused > EMU_UNUSED_PRESERVE) return EMU_DECODE_RESERVED;
-    if (inst->omod && !(row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
+    // SDWA multiplies floats only, where VOP3 also lets the conversions to integers have the field
+    bool floats = row->type[0] == EMU_F32 || row->type[0] == EMU_F16 || row->type[0] == EMU_PKF16;
+    if (inst->omod && !(floats && row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
   }
   EMU_DECODE_TRY(decode_sdwa_source(d, 0, emu__bits(w, 0, 8), w));
   if (inst->format == EMU_VOP1) return w & 0xbf000000 ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
