@@ -12,11 +12,14 @@ void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *st
 void emu__check_barrier(struct emu_group *group);  // all have arrived
 void emu__check_end(struct emu_wave *wave, const struct emu_step *step);
 
-// A memory access, before it happens. false: it must not happen, the wave has trapped.
-bool emu__check_access(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
-                       unsigned bytes, bool write);
+// A memory access, before it happens, and the registers that it fills, takes its data from, or (`compare`, `dst`) -1.
+// false: it must not happen, the wave has trapped.
+bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                     const struct emu_shape *shape, unsigned reg);
+bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                      const struct emu_shape *shape, unsigned reg);
 bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
-                       unsigned bytes);
+                       unsigned bytes, unsigned data, int compare, int dst);
 
 // A group's shadows: made once, begun with each group, freed with it.
 bool emu__check_group_create(struct emu_group *group);

@@ -9,7 +9,7 @@
       uint32_t a = s0[l];                     \
       r[l] = (uint32_t)(expression);          \
     }                                         \
-    memcpy(x->d, r, sizeof(r));               \
+    emu__copy(x->d, r);                       \
   }
 
 // Out of range goes to the nearest end, NaN to zero. Every such number is exact in double.

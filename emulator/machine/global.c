@@ -196,7 +196,7 @@ static void load(struct emu_wave *w, const struct emu_step *step, const struct e
   int n = find_places(w, step, shape->bytes, false, p);
   for (int i = 0; i < n; i++) {
     emu__count_access(w, &p[i], shape->bytes, false);
-    if (w->check && !emu__check_access(w, step, &p[i], shape->bytes, false)) return;
+    if (w->check && !emu__check_load(w, step, &p[i], shape, step->inst->dst.reg)) return;
     emu__places_load(w, &p[i], shape, step->inst->dst.reg);
   }
 }
@@ -206,7 +206,7 @@ static void store(struct emu_wave *w, const struct emu_step *step, const struct 
   int n = find_places(w, step, shape->bytes, true, p);
   for (int i = 0; i < n; i++) {
     emu__count_access(w, &p[i], shape->bytes, true);
-    if (w->check && !emu__check_access(w, step, &p[i], shape->bytes, true)) return;
+    if (w->check && !emu__check_store(w, step, &p[i], shape, step->inst->src[1].reg)) return;
     emu__places_store(w, &p[i], shape, step->inst->src[1].reg);
   }
 }
@@ -217,6 +217,7 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
   int n = find_places(w, step, bytes, true, p);
   unsigned data = inst->src[1].reg;
   int compare = kind == EMU_ATOMIC_CMPSWAP || kind == EMU_ATOMIC_CMPSWAP_F ? (int)(data + bytes / 4) : -1;
+  int dst = inst->dst.kind ? inst->dst.reg : -1;
   for (int i = 0; i < n; i++) {
     for (uint64_t rest = p[i].mask & ~p[i].outside; rest; rest &= rest - 1) {
       int l = __builtin_ctzll(rest);
@@ -226,8 +227,8 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
       return;
     }
     emu__count_access(w, &p[i], bytes, true);
-    if (w->check && !emu__check_atomic(w, step, &p[i], bytes)) return;
-    emu__places_atomic(w, &p[i], kind, bytes, data, compare, inst->dst.kind ? inst->dst.reg : -1);
+    if (w->check && !emu__check_atomic(w, step, &p[i], bytes, data, compare, dst)) return;
+    emu__places_atomic(w, &p[i], kind, bytes, data, compare, dst);
   }
 }
 

@@ -43,23 +43,23 @@ static void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes
   }
 }
 
-#define LOAD(name, size, sign, is_half, is_high)                          \
-  static void name(struct emu_wave *w, const struct emu_step *step) {     \
-    static const struct emu_shape shape = {size, sign, is_half, is_high}; \
-    struct emu_places p;                                                  \
-    places(w, step, (uint32_t)step->inst->imm, size, &p);                 \
-    count(w, &p, size);                                                   \
-    if (w->check && !emu__check_access(w, step, &p, size, false)) return; \
-    emu__places_load(w, &p, &shape, step->inst->dst.reg);                 \
+#define LOAD(name, size, sign, is_half, is_high)                                        \
+  static void name(struct emu_wave *w, const struct emu_step *step) {                   \
+    static const struct emu_shape shape = {size, sign, is_half, is_high};               \
+    struct emu_places p;                                                                \
+    places(w, step, (uint32_t)step->inst->imm, size, &p);                               \
+    count(w, &p, size);                                                                 \
+    if (w->check && !emu__check_load(w, step, &p, &shape, step->inst->dst.reg)) return; \
+    emu__places_load(w, &p, &shape, step->inst->dst.reg);                               \
   }
-#define STORE(name, size, is_high)                                       \
-  static void name(struct emu_wave *w, const struct emu_step *step) {    \
-    static const struct emu_shape shape = {size, false, false, is_high}; \
-    struct emu_places p;                                                 \
-    places(w, step, (uint32_t)step->inst->imm, size, &p);                \
-    count(w, &p, size);                                                  \
-    if (w->check && !emu__check_access(w, step, &p, size, true)) return; \
-    emu__places_store(w, &p, &shape, step->inst->src[1].reg);            \
+#define STORE(name, size, is_high)                                                          \
+  static void name(struct emu_wave *w, const struct emu_step *step) {                       \
+    static const struct emu_shape shape = {size, false, false, is_high};                    \
+    struct emu_places p;                                                                    \
+    places(w, step, (uint32_t)step->inst->imm, size, &p);                                   \
+    count(w, &p, size);                                                                     \
+    if (w->check && !emu__check_store(w, step, &p, &shape, step->inst->src[1].reg)) return; \
+    emu__places_store(w, &p, &shape, step->inst->src[1].reg);                               \
   }
 LOAD(load_i8, 1, true, false, false)
 LOAD(load_u8, 1, false, false, false)
@@ -98,7 +98,7 @@ static void load_pair(struct emu_wave *w, const struct emu_step *step, unsigned 
   struct emu_places p[2];
   pair_places(w, step, size, unit, p);
   for (unsigned i = 0; i < 2; i++) {
-    if (w->check && !emu__check_access(w, step, &p[i], size, false)) return;
+    if (w->check && !emu__check_load(w, step, &p[i], &shape, step->inst->dst.reg + i * size / 4)) return;
     emu__places_load(w, &p[i], &shape, step->inst->dst.reg + i * size / 4);
   }
 }
@@ -107,7 +107,7 @@ static void store_pair(struct emu_wave *w, const struct emu_step *step, unsigned
   struct emu_places p[2];
   pair_places(w, step, size, unit, p);
   for (unsigned i = 0; i < 2; i++) {
-    if (w->check && !emu__check_access(w, step, &p[i], size, true)) return;
+    if (w->check && !emu__check_store(w, step, &p[i], &shape, step->inst->src[1 + i].reg)) return;
     emu__places_store(w, &p[i], &shape, step->inst->src[1 + i].reg);
   }
 }
@@ -122,7 +122,8 @@ static void exchange_pair(struct emu_wave *w, const struct emu_step *step, unsig
     }
   }
   for (unsigned i = 0; i < 2; i++) {
-    if (w->check && !emu__check_access(w, step, &p[i], size, true)) return;
+    int dst = step->inst->dst.reg + (int)(i * size / 4);
+    if (w->check && !emu__check_atomic(w, step, &p[i], size, step->inst->src[1 + i].reg, -1, dst)) return;
     for (unsigned l = 0; l < w->lanes; l++) {
       if (!(p[i].mask >> l & 1)) continue;
       uint64_t value = data[i][0][l] | (size == 8 ? (uint64_t)data[i][1][l] << 32 : 0), old = 0;
@@ -155,13 +156,13 @@ static const struct emu_shape dword_shape = {4, false, false, false};
 static void load_addtid(struct emu_wave *w, const struct emu_step *step) {
   struct emu_places p;
   addtid_places(w, step, &p);
-  if (w->check && !emu__check_access(w, step, &p, 4, false)) return;
+  if (w->check && !emu__check_load(w, step, &p, &dword_shape, step->inst->dst.reg)) return;
   emu__places_load(w, &p, &dword_shape, step->inst->dst.reg);
 }
 static void store_addtid(struct emu_wave *w, const struct emu_step *step) {
   struct emu_places p;
   addtid_places(w, step, &p);
-  if (w->check && !emu__check_access(w, step, &p, 4, true)) return;
+  if (w->check && !emu__check_store(w, step, &p, &dword_shape, step->inst->src[1].reg)) return;
   emu__places_store(w, &p, &dword_shape, step->inst->src[1].reg);
 }
 
@@ -172,7 +173,6 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
   struct emu_places p;
   places(w, step, (uint32_t)inst->imm, bytes, &p);
   count(w, &p, bytes);
-  if (w->check && !emu__check_atomic(w, step, &p, bytes)) return;
   unsigned data = inst->src[1].reg;
   int compare = inst->src[2].kind ? inst->src[2].reg : -1;
   bool swaps = kind == EMU_ATOMIC_CMPSWAP || kind == EMU_ATOMIC_CMPSWAP_F;
@@ -181,7 +181,9 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
     data = inst->src[2].reg;
     compare = inst->src[1].reg;
   }
-  emu__places_atomic(w, &p, kind, bytes, data, compare, inst->dst.kind ? inst->dst.reg : -1);
+  int dst = inst->dst.kind ? inst->dst.reg : -1;
+  if (w->check && !emu__check_atomic(w, step, &p, bytes, data, compare, dst)) return;
+  emu__places_atomic(w, &p, kind, bytes, data, compare, dst);
 }
 #define ATOMIC(name, kind)                                                                                   \
   static void name##_4(struct emu_wave *w, const struct emu_step *s) { atomic(w, s, EMU_ATOMIC_##kind, 4); } \

@@ -52,7 +52,8 @@ static void run_plain(struct emu_wave *wave, const struct emu_step *step) {
 static inline void run_dual_half(struct emu_wave *wave, const struct emu_step *step, unsigned half, uint32_t exec,
                                  uint32_t *out) {
   uint32_t room[3][EMU_HALF] __attribute__((aligned(64)));
-  struct emu_half_wave x = {.d = out, .exec = exec, .mode = wave->mode, .half = half, .inst = step->inst};
+  struct emu_half_wave x;
+  x.d = out, x.exec = exec, x.mode = wave->mode, x.half = half, x.inst = step->inst;
   x.mask_in = wave->s[EMU_VCC_LO + half];
   for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = plain_source(wave, &step->src[i], half, room[i]);
   step->lanes(&x);
@@ -65,10 +66,16 @@ static void run_dual(struct emu_wave *wave, const struct emu_step *step) {
   if (odd_mode) _mm_setcsr(wave->mxcsr[0]);
   for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
     uint32_t exec = wave->s[EMU_EXEC_LO + half];
+    uint32_t *to = emu__vector(wave, pair->dst, half * EMU_HALF);
     run_dual_half(wave, step, half, exec, first);
+    if (__builtin_expect(exec == UINT32_MAX, 1)) {
+      run_dual_half(wave, pair, half, exec, to);
+      emu__copy(emu__vector(wave, step->dst, half * EMU_HALF), first);
+      continue;
+    }
     run_dual_half(wave, pair, half, exec, second);
     store_masked(emu__vector(wave, step->dst, half * EMU_HALF), first, exec);
-    store_masked(emu__vector(wave, pair->dst, half * EMU_HALF), second, exec);
+    store_masked(to, second, exec);
   }
   if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
 }
@@ -173,7 +180,7 @@ static void read_source(const struct general *g, unsigned i, uint32_t *to, uint3
       if (i == 0 && k == 0 && (inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8)) {
         *writable &= read_dpp(g, from, at);
       } else {
-        memcpy(at, from, EMU_HALF * 4);
+        emu__copy(at, from);
       }
     } else if (o->kind == EMU_OPERAND_CONSTANT) {
       splat(at, (uint32_t)(o->value >> (32 * k)));

@@ -52,6 +52,16 @@ static inline uint64_t emu__nan64(uint64_t a, uint64_t b, uint64_t c) {
                             : 0xfff8000000000000;
 }
 
+// Lanes of a register seen as floats.
+typedef float emu_f32 __attribute__((may_alias));
+
+// 32 lanes, in whole vectors: a copy in smaller pieces would stall whoever loads them next.
+static inline void emu__copy(uint32_t *to, const void *from) {
+  for (int i = 0; i < EMU_HALF / 8; i++) {
+    _mm256_storeu_si256((__m256i *)to + i, _mm256_loadu_si256((const __m256i *)from + i));
+  }
+}
+
 static inline uint64_t emu__pair(const uint32_t *value, int lane) {
   return value[lane] | (uint64_t)value[lane + EMU_HALF] << 32;
 }

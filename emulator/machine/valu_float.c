@@ -2,16 +2,9 @@
 // order of -0 and +0, are decided here as RDNA does.
 #include "machine/valu.h"
 
-typedef float floats[EMU_HALF] __attribute__((aligned(64)));
-
-static inline void load(float *to, const uint32_t *from) { memcpy(to, from, sizeof(floats)); }
-static inline void store(struct emu_half_wave *x, const float *r) { memcpy(x->d, r, sizeof(floats)); }
-
-static bool any_nan(const float *r) {
-  uint32_t bad = 0;
-  EMU_EACH bad |= r[l] != r[l];
-  return bad;
-}
+// The arithmetic is written on vectors of eight lanes that stay in registers: these operations are most of what
+// kernels execute.
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
 
 // An invalid product gives the default NaN even when the addend is a NaN itself.
 static uint32_t nan_of(uint32_t a, uint32_t b, uint32_t c) {
@@ -20,7 +13,8 @@ static uint32_t nan_of(uint32_t a, uint32_t b, uint32_t c) {
   return emu__nan32(a, b, c);
 }
 
-static void fix_nan(const struct emu_half_wave *x, unsigned sources, float *r) {
+__attribute__((noinline, cold)) static void fix_nan(const struct emu_half_wave *x, unsigned sources, eight *v) {
+  emu_f32 *r = (emu_f32 *)v;
   EMU_EACH {
     if (r[l] == r[l]) continue;
     uint32_t b = sources > 1 ? x->s[1][l] : 0;
@@ -28,30 +22,38 @@ static void fix_nan(const struct emu_half_wave *x, unsigned sources, float *r) {
   }
 }
 
-#define OP2(name, expression)                 \
-  static void name(struct emu_half_wave *x) { \
-    floats a, b, r;                           \
-    load(a, x->s[0]), load(b, x->s[1]);       \
-    EMU_EACH r[l] = expression;               \
-    if (any_nan(r)) fix_nan(x, 2, r);         \
-    store(x, r);                              \
-  }
-OP2(add, a[l] + b[l])
-OP2(sub, a[l] - b[l])
-OP2(subrev, b[l] - a[l])
-OP2(mul, a[l] * b[l])
-OP2(mul_dx9, a[l] == 0 || b[l] == 0 ? 0.0f : a[l] * b[l])
+// The result goes out last: `d` may be a source's register.
+#define VECTORS(sources, expression)                                                  \
+  __m256 odd = _mm256_setzero_ps();                                                   \
+  eight r[EMU_HALF / 8];                                                              \
+  for (int i = 0; i < EMU_HALF / 8; i++) {                                            \
+    eight a = ((const eight *)x->s[0])[i], b = ((const eight *)x->s[1])[i];           \
+    eight c = sources > 2 ? ((const eight *)x->s[2])[i] : a;                          \
+    (void)c;                                                                          \
+    r[i] = expression;                                                                \
+    odd = _mm256_or_ps(odd, _mm256_cmp_ps((__m256)r[i], (__m256)r[i], _CMP_UNORD_Q)); \
+  }                                                                                   \
+  if (__builtin_expect(_mm256_movemask_ps(odd), 0)) fix_nan(x, sources, r);           \
+  for (int i = 0; i < EMU_HALF / 8; i++) ((eight *)x->d)[i] = r[i];
+#define OP2(name, expression) \
+  static void name(struct emu_half_wave *x) { VECTORS(2, expression) }
+#define OP3(name, expression) \
+  static void name(struct emu_half_wave *x) { VECTORS(3, expression) }
 
-#define OP3(name, expression)                             \
-  static void name(struct emu_half_wave *x) {             \
-    floats a, b, c, r;                                    \
-    load(a, x->s[0]), load(b, x->s[1]), load(c, x->s[2]); \
-    EMU_EACH r[l] = expression;                           \
-    if (any_nan(r)) fix_nan(x, 3, r);                     \
-    store(x, r);                                          \
-  }
-OP3(fma_, __builtin_fmaf(a[l], b[l], c[l]))
-OP3(fma_dx9, a[l] == 0 || b[l] == 0 ? c[l] : __builtin_fmaf(a[l], b[l], c[l]))
+static inline eight zero_product(eight a, eight b, eight product, eight otherwise) {
+  eight zero = {0};
+  return (eight)_mm256_blendv_ps((__m256)product, (__m256)otherwise,
+                                 _mm256_or_ps(_mm256_cmp_ps((__m256)a, (__m256)zero, _CMP_EQ_OQ),
+                                              _mm256_cmp_ps((__m256)b, (__m256)zero, _CMP_EQ_OQ)));
+}
+static inline eight fma8(eight a, eight b, eight c) { return (eight)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+OP2(add, a + b)
+OP2(sub, a - b)
+OP2(subrev, b - a)
+OP2(mul, a *b)
+OP2(mul_dx9, zero_product(a, b, a *b, (eight){0}))
+OP3(fma_, fma8(a, b, c))
+OP3(fma_dx9, zero_product(a, b, fma8(a, b, c), c))
 
 // ---- minimum and maximum: on integers that order like the floats, -0 below +0
 
@@ -84,7 +86,7 @@ static void select_two(const uint32_t *a, const uint32_t *b, bool maximum, uint3
   static void name(struct emu_half_wave *x) {          \
     uint32_t r[EMU_HALF];                              \
     select_two(x->s[0], x->s[1], maximum, x->mode, r); \
-    memcpy(x->d, r, sizeof(r));                        \
+    emu__copy(x->d, r);                                \
   }
 SELECT2(min2, false)
 SELECT2(max2, true)
@@ -93,7 +95,7 @@ SELECT2(max2, true)
     uint32_t t[EMU_HALF], r[EMU_HALF];               \
     select_two(x->s[0], x->s[1], first, x->mode, t); \
     select_two(t, x->s[2], second, x->mode, r);      \
-    memcpy(x->d, r, sizeof(r));                      \
+    emu__copy(x->d, r);                              \
   }
 SELECT3(min3, false, false)
 SELECT3(max3, true, true)
@@ -111,7 +113,7 @@ static void med3(struct emu_half_wave *x) {
   EMU_EACH {
     if (emu__is_nan32(x->s[0][l]) || emu__is_nan32(x->s[1][l]) || emu__is_nan32(x->s[2][l])) r[l] = least[l];
   }
-  memcpy(x->d, r, sizeof(r));
+  emu__copy(x->d, r);
 }
 
 // ---- to whole numbers

@@ -54,7 +54,7 @@ static void fix_nan(const struct emu_half_wave *x, unsigned sources, int shift, 
     EMU_EACH r[l] = expression;                                                     \
     narrow(r, bits);                                                                \
     fix_nan(x, 2, shift, r, bits);                                                  \
-    memcpy(to, bits, sizeof(bits));                                                 \
+    emu__copy(to, bits);                                                            \
   }                                                                                 \
   BOTH(name)
 OP2(add, a[l] + b[l])
@@ -78,7 +78,7 @@ static void half_fma_(const struct emu_half_wave *x, int shift, uint32_t *to) {
   }
   narrow(r, bits);
   fix_nan(x, 3, shift, r, bits);
-  memcpy(to, bits, sizeof(bits));
+  emu__copy(to, bits);
 }
 BOTH(fma_)
 

@@ -9,7 +9,7 @@
       uint32_t a = s0[l];                     \
       r[l] = (uint32_t)(expression);          \
     }                                         \
-    memcpy(x->d, r, sizeof(r));               \
+    emu__copy(x->d, r);                       \
   }
 #define OP2(name, expression)                    \
   static void name(struct emu_half_wave *x) {    \
@@ -19,7 +19,7 @@
       uint32_t a = s0[l], b = s1[l];             \
       r[l] = (uint32_t)(expression);             \
     }                                            \
-    memcpy(x->d, r, sizeof(r));                  \
+    emu__copy(x->d, r);                          \
   }
 #define OP3(name, expression)                                   \
   static void name(struct emu_half_wave *x) {                   \
@@ -29,7 +29,7 @@
       uint32_t a = s0[l], b = s1[l], c = s2[l];                 \
       r[l] = (uint32_t)(expression);                            \
     }                                                           \
-    memcpy(x->d, r, sizeof(r));                                 \
+    emu__copy(x->d, r);                                         \
   }
 
 #define I(x) ((int32_t)(x))
@@ -180,7 +180,7 @@ static inline uint32_t saturate_u(int64_t v) { return v < 0 ? 0 : v > UINT32_MAX
         r[l] = saturate(exact);                    \
       }                                            \
     }                                              \
-    memcpy(x->d, r, sizeof(r));                    \
+    emu__copy(x->d, r);                            \
   }
 SATURATING(add_nc, a + b, (int64_t)a + b, saturate_u)
 SATURATING(sub_nc, a - b, (int64_t)a - b, saturate_u)
@@ -199,7 +199,7 @@ SATURATING(mul_u24, u24(a) * u24(b), (int64_t)(u24(a) * u24(b)), saturate_u)
       uint32_t a = s0[l], b = s1[l], c = s2[l];                                                      \
       r[l] = clamp ? saturate((int64_t)(product) + addend(c)) : (uint32_t)((uint64_t)(product) + c); \
     }                                                                                                \
-    memcpy(x->d, r, sizeof(r));                                                                      \
+    emu__copy(x->d, r);                                                                              \
   }
 #define AS_UNSIGNED(c) ((int64_t)(c))
 MAD24(mad_i24, i24(a) * i24(b), saturate_i, I64)
@@ -221,7 +221,7 @@ MAD24(mad_i16, (int64_t)(int16_t)a *(int16_t)b, saturate_i, I64)
       out |= (uint32_t)(carried) << l;               \
     }                                                \
     x->mask_out = out;                               \
-    memcpy(x->d, r, sizeof(r));                      \
+    emu__copy(x->d, r);                              \
   }
 CARRY(add_co, a + b, v > UINT32_MAX)
 CARRY(sub_co, a - b, v < 0)
@@ -234,7 +234,7 @@ static void cndmask(struct emu_half_wave *x) {
   const uint32_t *s0 = x->s[0], *s1 = x->s[1];
   uint32_t in = x->mask_in, r[EMU_HALF];
   EMU_EACH r[l] = in >> l & 1 ? s1[l] : s0[l];
-  memcpy(x->d, r, sizeof(r));
+  emu__copy(x->d, r);
 }
 
 static void mad_u64_u32(struct emu_half_wave *x) {
