@@ -22,7 +22,8 @@ build: setup
 demo: build
 	@$(BUILD)/bin/rdna info
 	@echo
-	@$(BUILD)/bin/rdna run $(DEMO_MODEL) "In the beginning" --max-tokens 120 --temperature 0.7 --seed 7
+	@$(BUILD)/bin/rdna run $(DEMO_MODEL) "And the king said unto his servants," \
+	  --max-tokens 110 --temperature 0.8 --repeat-penalty 1.15 --repeat-last 64 --seed 3
 
 test: build
 	@tests/run.sh $(PRESET)

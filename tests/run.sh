@@ -20,6 +20,6 @@ ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
   --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|retarget_test'
 
 echo "== thread sanitizer: base and device, where the threads are"
-configure_and_build tsan base_test allocator_test conformance_test kernel_test
-TSAN_OPTIONS=halt_on_error=1 ctest --test-dir build/tsan --output-on-failure \
+configure_and_build tsan --target base_test allocator_test conformance_test kernel_test
+TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" ctest --test-dir build/tsan --output-on-failure \
   --tests-regex '^(base|device)\.(base_test|allocator_test|conformance)|^kernel\.kernel_test'
