@@ -1,0 +1,27 @@
+# librdna.so: all layers but the command in one shared library that shows include/rdna and nothing else, for engines and
+# bindings in any language.
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/librdna.c CONTENT "/* made of the layers' archives */\ntypedef int rdna__library;\n")
+add_library(rdna_shared SHARED ${CMAKE_BINARY_DIR}/librdna.c)
+set_target_properties(rdna_shared PROPERTIES OUTPUT_NAME rdna VERSION ${PROJECT_VERSION} SOVERSION 0
+                      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+target_include_directories(rdna_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(rdna_shared PRIVATE -Wl,--whole-archive rdna_base rdna_device rdna_kernel rdna_math rdna_model
+                      -Wl,--no-whole-archive)
+if(NOT RDNA_SANITIZE) # clang leaves its sanitizers' functions to the program
+  target_link_options(rdna_shared PRIVATE -Wl,--no-undefined)
+endif()
+
+include(GNUInstallDirs)
+install(TARGETS rdna_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/rdna DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+configure_file(packaging/rdna.pc.in ${CMAKE_BINARY_DIR}/rdna.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/rdna.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# An example in C that sees only the public headers and the shared library.
+add_executable(generate examples/generate.c)
+target_link_libraries(generate PRIVATE rdna_shared)
+add_test(NAME library.generate COMMAND generate ${CMAKE_SOURCE_DIR}/examples/demo-model/rdna-demo-q8_0.gguf "And God said" 16)
+# What it exports are the public names.
+add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)
+# Each public header stands alone, in C and in C++.
+add_test(NAME library.headers COMMAND ${CMAKE_SOURCE_DIR}/tests/headers.sh ${CMAKE_C_COMPILER})
