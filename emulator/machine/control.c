@@ -217,6 +217,8 @@ const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH
                                                   IDLE(S_ICACHE_INV),
                                                   IDLE(S_TTRACEDATA),
                                                   IDLE(S_TTRACEDATA_IMM),
+                                                  IDLE(V_NOP),
+                                                  IDLE(V_PIPEFLUSH),
                                                   IDLE(S_WAKEUP),
                                                   IDLE(S_DCACHE_INV),
                                                   IDLE(S_GL1_INV),

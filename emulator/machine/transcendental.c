@@ -1,9 +1,10 @@
 // The functions of the transcendental unit. Whatever MODE says, they flush denormals and round to nearest.
 //
-// V_EXP_F32, V_LOG_F32 and V_SQRT_F32 are piecewise cubics in fixed point whose coefficients and cuts reproduce what
-// hardware returns for every input; the numbers were recovered by the rocjitsu project from gfx1201 (ROCm/rocm-systems,
-// emulation/rocjitsu). V_RCP_F32 and V_RSQ_F32 are rounded correctly here, which differs from hardware by at most one
-// unit in the last place; the double forms are more exact than the hardware's.
+// V_EXP_F32, V_LOG_F32 and V_SQRT_F32 are the hardware's bits (transcendental_fixed.c). V_RCP_F32 and V_RSQ_F32 are
+// rounded correctly, from which hardware differs by at most one unit in the last place; sines are within one too. The
+// halves are rounded from the exact value; the double forms are more exact than the hardware's.
+#include "machine/transcendental_fixed.h"
+
 #include <math.h>
 
 #include "machine/valu.h"
@@ -24,27 +25,9 @@ static uint32_t rsq(uint32_t bits) {
   return emu__bits32((float)(1.0 / sqrt((double)emu__f32(a))));
 }
 
-static uint32_t square_root(uint32_t bits) {
-  uint32_t a = flush(bits);
-  if (emu__is_nan32(a)) return a | 0x400000;
-  if (!(a & 0x7fffffff)) return a;
-  if (a >> 31) return 0xffc00000;
-  return emu__bits32(sqrtf(emu__f32(a)));
-}
-
-static uint32_t exp_(uint32_t bits) {
-  uint32_t a = flush(bits);
-  if (emu__is_nan32(a)) return a | 0x400000;
-  return flush(emu__bits32(exp2f(emu__f32(a))));
-}
-
-static uint32_t log_(uint32_t bits) {
-  uint32_t a = flush(bits);
-  if (emu__is_nan32(a)) return a | 0x400000;
-  if (!(a & 0x7fffffff)) return 0xff800000;
-  if (a >> 31) return 0xffc00000;
-  return emu__bits32(log2f(emu__f32(a)));
-}
+static uint32_t square_root(uint32_t bits) { return emu__sqrt_bits(bits); }
+static uint32_t exp_(uint32_t bits) { return emu__exp2_bits(bits); }
+static uint32_t log_(uint32_t bits) { return emu__log2_bits(bits); }
 
 // In turns.
 static double turn(double a, bool cosine) {
@@ -72,7 +55,7 @@ EACH(cos_)
 
 // ---- halves: the exact value, rounded
 
-#define HALF(name, expression, negative)                                                   \
+#define HALF(name, expression)                                                             \
   static void name##_f16(struct emu_half_wave *x) {                                        \
     EMU_EACH {                                                                             \
       uint32_t bits = x->s[0][l] & 0xffff;                                                 \
@@ -80,13 +63,13 @@ EACH(cos_)
       x->d[l] = emu__is_nan16(bits) ? bits | 0x200 : r != r ? 0xfe00 : emu__f64_to_f16(r); \
     }                                                                                      \
   }
-HALF(rcp, 1.0 / a, 0)
-HALF(rsq, 1.0 / sqrt(a), 0)
-HALF(square_root, sqrt(a), 0)
-HALF(exp_, exp2(a), 0)
-HALF(log_, log2(a), 0)
-HALF(sin_, turn(a, false), 0)
-HALF(cos_, turn(a, true), 0)
+HALF(rcp, 1.0 / a)
+HALF(rsq, 1.0 / sqrt(a))
+HALF(square_root, sqrt(a))
+HALF(exp_, exp2(a))
+HALF(log_, log2(a))
+HALF(sin_, turn(a, false))
+HALF(cos_, turn(a, true))
 
 // ---- doubles
 

@@ -1,0 +1,65 @@
+// Races: which wave touched a dword last, and whether anything has come between.
+//
+// One clock serves the process. It moves at every barrier and at every acquire, that is an atomic operation that
+// returns a value, a load that bypasses the caches (glc) or an invalidation of them. An access carries its time. It is
+// before another one of the same group when the group has passed a barrier since, and before one of any wave that has
+// acquired since. That an acquire orders all accesses before it, whoever released them, errs on the side of silence:
+// what is reported has no synchronization at all on the side of the second access.
+//
+// A record is a time, a group, a wave, whether it was atomic, and the bytes of the dword. Records of earlier launches
+// are older than the launch. Of many readers the record keeps the first and a mark that there were others.
+#include "machine/checker_state.h"
+
+static atomic_uint_fast64_t clock_now = 1;
+
+uint64_t emu__time_now(void) { return atomic_load_explicit(&clock_now, memory_order_relaxed); }
+uint64_t emu__time_next(void) { return atomic_fetch_add_explicit(&clock_now, 1, memory_order_relaxed) + 1; }
+
+enum { MASK_BITS = 4, WAVE_BITS = 5, GROUP_BITS = 20, FLAG = 1 << MASK_BITS };
+enum { WAVE_AT = MASK_BITS + 1, GROUP_AT = WAVE_AT + WAVE_BITS, TIME_AT = GROUP_AT + GROUP_BITS };
+
+static uint64_t identity(const struct emu_wave *wave) {
+  uint64_t group = wave->group->linear & ((1u << GROUP_BITS) - 1);
+  return group << GROUP_AT | (uint64_t)(wave->index & 31) << WAVE_AT;
+}
+static uint64_t who(uint64_t record) { return record & ((UINT64_C(1) << TIME_AT) - (1 << WAVE_AT)); }
+static bool same_group(uint64_t a, uint64_t b) { return !((a ^ b) >> GROUP_AT & ((1u << GROUP_BITS) - 1)); }
+
+// Not ordered before what the wave does now.
+static bool concurrent(const struct emu_wave *wave, uint64_t me, uint64_t record) {
+  const struct emu_wave_check *c = wave->checker;
+  uint64_t time = record >> TIME_AT;
+  if (time < wave->group->run->check_start || time < c->sync) return false;
+  return !(same_group(record, me) && time < c->barrier);
+}
+
+static bool found(uint64_t record, bool wrote, struct emu_other *other) {
+  other->group = (uint32_t)(record >> GROUP_AT & ((1u << GROUP_BITS) - 1));
+  other->wave = (uint32_t)(record >> WAVE_AT & 31);
+  other->wrote = wrote;
+  return true;
+}
+
+static uint64_t load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static void store(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
+
+bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint64_t *reader, unsigned mask,
+               enum emu_touch how, struct emu_other *other) {
+  uint64_t me = identity(wave), w = load(writer), r = load(reader);
+  bool race = false;
+  // an atomic store is a plain store to the instruction set: a store over an atomic operation may be one
+  bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || (how != EMU_TOUCH_READ && w & FLAG);
+  if (w && (w & mask) && who(w) != me && !may_meet_writer && concurrent(wave, me, w)) race = found(w, true, other);
+  if (how == EMU_TOUCH_READ) {
+    bool keeps = r && who(r) != me && concurrent(wave, me, r);
+    uint64_t bytes = r && who(r) == me && r >> TIME_AT == now ? r & 15 : 0;
+    store(reader, keeps ? r | FLAG | mask : now << TIME_AT | me | bytes | mask);
+    return race;
+  }
+  if (how == EMU_TOUCH_READ_SYNC) return race;
+  bool others = who(r) != me || (r & FLAG);
+  if (!race && r && (r & mask) && others && concurrent(wave, me, r)) race = found(r, false, other);
+  uint64_t bytes = w && who(w) == me && w >> TIME_AT == now ? w & 15 : 0;
+  store(writer, now << TIME_AT | me | (how == EMU_TOUCH_ATOMIC ? FLAG : 0) | bytes | mask);
+  return race;
+}

@@ -1,0 +1,58 @@
+// Findings: each instruction is named once a launch for each kind.
+#include "machine/checker_state.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Whether this group has said it before; remembers it.
+static bool said_before(struct emu_group_check *g, uint64_t pc, const char *kind) {
+  uint64_t key = (pc << 8 | (uint8_t)kind[0]) + 1;
+  uint64_t *at = &g->said[(pc / 4 * 7 + (uint8_t)kind[0]) % 64];
+  bool same = *at == key;
+  *at = key;
+  return same;
+}
+
+void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                       const char *format, ...) {
+  struct emu_run *run = wave->group->run;
+  struct emu_dispatch *d = run->dispatch;
+  if (said_before(wave->group->checker, step->offset, kind)) return;
+  char message[600];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof(message), format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&lock);
+  uint32_t count = atomic_load(&run->report_count), kept = count < d->report_room ? count : d->report_room;
+  bool known = false;
+  for (uint32_t i = 0; i < kept && !known; i++) {
+    known = d->reports[i].pc == step->offset && !strcmp(d->reports[i].kind, kind);
+  }
+  if (!known) {
+    if (count < d->report_room) {
+      emu__report_fill(wave, step, EMU_CHECK, kind, lane, address, message, &d->reports[count]);
+    }
+    atomic_store(&run->report_count, count + 1);
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
+                          const char *what) {
+  const struct emu_wave_check *c = wave->checker;
+  char origin[200] = "";
+  if (c->has_origin) {
+    struct emu_allocation found = {0};
+    struct emu_memory *memory = wave->group->run->dispatch->memory;
+    bool global = memory && emu_memory_find(memory, c->origin, &found);
+    snprintf(origin, sizeof(origin),
+             " The wave last read memory that nobody wrote at 0x%" PRIx32 ": 0x%" PRIx64 " in %s.", c->origin_pc,
+             global ? c->origin - found.base : c->origin, global ? found.name : "LDS");
+  }
+  emu__check_report(wave, step, "uninitialized", lane, address, "%s%s", what, origin);
+}

@@ -1,0 +1,186 @@
+// What the checker knows of a launch under way. Private to the files checker*.c, except for the shadows, which
+// memory.c keeps beside its allocations.
+//
+// A shadow bit is set where a bit of a register, of LDS or of scratch has no defined value. It follows the values
+// through moves, arithmetic, LDS and scratch; a finding is made only where it would matter: in an address, a branch,
+// EXEC, or a store to global memory.
+#ifndef EMULATOR_MACHINE_CHECKER_STATE_H
+#define EMULATOR_MACHINE_CHECKER_STATE_H
+
+#include "machine/checker.h"
+
+// ---- sets of registers: vectors, then scalars, then SCC
+
+enum { EMU_SET_SCALAR = 256, EMU_SET_SCC = 256 + EMU_SCALAR_COUNT + 16, EMU_SET_SIZE = 512 };
+struct emu_set {
+  uint64_t word[EMU_SET_SIZE / 64];
+};
+static inline bool emu__set_has(const struct emu_set *set, unsigned i) { return set->word[i / 64] >> (i % 64) & 1; }
+static inline void emu__set_put(struct emu_set *set, unsigned i, bool on) {
+  uint64_t bit = UINT64_C(1) << (i % 64);
+  set->word[i / 64] = on ? set->word[i / 64] | bit : set->word[i / 64] & ~bit;
+}
+static inline bool emu__sets_meet(const struct emu_set *a, const struct emu_set *b) {
+  uint64_t any = 0;
+  for (int i = 0; i < EMU_SET_SIZE / 64; i++) any |= a->word[i] & b->word[i];
+  return any;
+}
+
+// ---- plans: what an instruction means to the checker, made at its first execution in a group
+
+// How undefined bits go from sources to destination.
+enum emu_rule {
+  EMU_RULE_ANY,  // one undefined bit that is read makes the whole result undefined
+  EMU_RULE_MOVE,
+  EMU_RULE_AND,
+  EMU_RULE_OR,
+  EMU_RULE_XOR,
+  EMU_RULE_AND_NOT1,
+  EMU_RULE_OR_NOT1,
+  EMU_RULE_AND_NOT0,
+  EMU_RULE_OR_NOT0,
+  EMU_RULE_LEFT,   // sums: an undefined bit spoils itself and those above it
+  EMU_RULE_SHIFT,  // bits move by a defined distance: the operation itself, done on the shadow, says where to
+  EMU_RULE_SELECT,
+  EMU_RULE_BFI,
+  EMU_RULE_PERM,
+  EMU_RULE_AND_OR,
+  EMU_RULE_OR3,
+  EMU_RULE_SHIFT_OR,
+  EMU_RULE_SHIFT_LEFT,  // shift, then sum
+  EMU_RULE_MAD64,
+  EMU_RULE_PACK,
+  EMU_RULE_HALVES,  // each half of the result depends on one half of each source
+  EMU_RULE_BYTE,    // one byte of the source
+  EMU_RULE_COMPARE,
+  // scalar
+  EMU_RULE_BFE,
+  EMU_RULE_CMOVE,
+  EMU_RULE_BITSET,
+  EMU_RULE_BITCMP,
+  EMU_RULE_DEFINED,
+  EMU_RULE_RELATIVE_FROM,
+  EMU_RULE_RELATIVE_TO,
+};
+enum emu_scc { EMU_SCC_KEPT, EMU_SCC_NONZERO, EMU_SCC_ANY };
+
+enum emu_plan_kind {
+  EMU_PLAN_NOTHING,
+  EMU_PLAN_VECTOR,
+  EMU_PLAN_CROSS,
+  EMU_PLAN_WMMA,
+  EMU_PLAN_SCALAR,
+  EMU_PLAN_SAVEEXEC,
+  EMU_PLAN_SMEM,
+  EMU_PLAN_MEMORY,
+  EMU_PLAN_SHUFFLE,
+  EMU_PLAN_BRANCH,
+  EMU_PLAN_JUMP,
+};
+
+// Which counter an instruction raises, and waits retire.
+enum { EMU_WAIT_VM = 1, EMU_WAIT_LDS = 2, EMU_WAIT_LOOSE = 4 };  // LOOSE: out of order, lgkmcnt(0) alone retires it
+
+struct emu_plan {
+  struct emu_set reads, writes, touch;
+  uint8_t kind, rule, pair_rule, scc;
+  uint8_t raises;  // counters
+  bool always;     // look at it even when no register of interest is named
+  bool waits, acquires;
+  struct emu_plan *next;
+};
+
+// ---- state of a wave
+
+struct emu_wave_check {
+  struct emu_set dirty, pending, watch;  // watch: the union of the others
+  uint32_t *undefined;                   // as emu_wave.v
+  uint8_t *scratch;                      // as the wave's scratch
+  uint32_t scalar[EMU_SCALAR_COUNT + 16];
+  bool scc;
+  uint8_t pending_on[EMU_SET_SIZE];
+  uint32_t vm_at[256], lds_at[256], vm_issued, lds_issued;
+  uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
+  uint64_t started;        // lanes
+  const struct emu_step *at_barrier;
+  // where undefined memory was last read, for reports
+  bool has_origin;
+  uint64_t origin;
+  uint32_t origin_pc;
+  const struct emu_shadow *region;
+  uint64_t region_epoch;
+};
+
+struct emu_group_check {
+  struct emu_wave_check *wave;
+  uint32_t *undefined;
+  uint8_t *scratch, *lds;
+  uint64_t *lds_writers, *lds_readers;  // by dword
+  struct emu_plan **plans;              // by word of the program
+  struct emu_plan *all;
+  uint64_t said[64];  // findings already reported by this group
+};
+
+// ---- memory
+
+// Of one allocation, by dword. `written` has a bit for each byte, NULL: all are.
+struct emu_shadow {
+  uint64_t base, bytes;
+  uint8_t *written;
+  uint64_t *writers, *readers;
+};
+struct emu_shadow *emu__shadow_create(uint64_t base, uint64_t bytes, bool written);
+bool emu__shadow_arm(struct emu_shadow *shadow);  // makes room for the records of accesses
+void emu__shadow_release(struct emu_shadow *shadow);
+void emu__shadow_written(struct emu_shadow *shadow, uint64_t address, uint64_t bytes);
+
+// ---- between the files
+
+void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                       const char *format, ...) __attribute__((format(printf, 6, 7)));
+// "uninitialized", with where the undefined bits may have come from.
+void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
+                          const char *what);
+
+struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step);
+
+void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_cross(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_scalar(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_saveexec(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_branch(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_smem(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_addresses(struct emu_wave *wave, const struct emu_step *step);
+
+void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_wait(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+
+static inline void emu__check_watch(struct emu_wave_check *c, unsigned i) {
+  emu__set_put(&c->watch, i, emu__set_has(&c->dirty, i) || emu__set_has(&c->pending, i));
+}
+static inline uint32_t *emu__undefined(const struct emu_wave *wave, unsigned reg, unsigned lane) {
+  return wave->checker->undefined + (size_t)reg * wave->lanes + lane;
+}
+// After writes to the shadow of a vector register.
+void emu__check_settle(struct emu_wave *wave, unsigned reg);
+uint64_t emu__scalar_undefined(const struct emu_wave *wave, const struct emu_operand *operand);
+// EXEC must be defined: undefined bits there are a finding.
+void emu__scalar_set_undefined(struct emu_wave *wave, const struct emu_step *step, unsigned reg, unsigned dwords,
+                               uint64_t bits);
+
+// Times, see checker_race.c. An access of the bytes in `mask` of one dword.
+enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_READ_SYNC, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC };
+uint64_t emu__time_now(void);
+uint64_t emu__time_next(void);
+struct emu_other {
+  uint32_t group, wave;
+  bool wrote;
+};
+// true: it races with `other`.
+bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint64_t *reader, unsigned mask,
+               enum emu_touch how, struct emu_other *other);
+
+#endif

@@ -1,0 +1,84 @@
+// Missing waits: a load's destination is in flight until a wait retires it.
+//
+// VMCNT counts down in the order of issue, LGKMCNT does so for LDS; scalar loads, messages and flat accesses come back
+// in any order, so only a wait for none retires them. Loads of one kind into one register keep their order.
+#include "machine/checker_state.h"
+
+static const char *counter_name(unsigned on) {
+  return on & EMU_WAIT_VM ? (on & EMU_WAIT_LOOSE ? "vmcnt and lgkmcnt" : "vmcnt") : "lgkmcnt";
+}
+
+static void forget(struct emu_wave_check *c, unsigned i) {
+  c->pending_on[i] = 0;
+  emu__set_put(&c->pending, i, false);
+  emu__check_watch(c, i);
+}
+
+void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
+  struct emu_wave_check *c = wave->checker;
+  for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
+    uint64_t hit = c->pending.word[k] & plan->touch.word[k];
+    for (; hit; hit &= hit - 1) {
+      unsigned i = k * 64 + (unsigned)__builtin_ctzll(hit), on = c->pending_on[i];
+      bool reads = emu__set_has(&plan->reads, i);
+      if (!reads && on == plan->raises && (on == EMU_WAIT_VM || on == EMU_WAIT_LDS)) continue;
+      bool vector = i < EMU_SET_SCALAR;
+      emu__check_report(wave, step, "missing wait", -1, 0,
+                        "It %s %s%u while a load into that register is in flight: no s_waitcnt on %s has retired it.",
+                        reads ? "reads" : "overwrites", vector ? "v" : "s", vector ? i : i - EMU_SET_SCALAR,
+                        counter_name(on));
+      forget(c, i);
+    }
+  }
+}
+
+// Up to the `vm`-th and `lds`-th of what was issued; loose ones where lgkmcnt is waited to none.
+static void retire(struct emu_wave_check *c, uint32_t vm, uint32_t lds, bool loose) {
+  for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
+    for (uint64_t rest = c->pending.word[k]; rest; rest &= rest - 1) {
+      unsigned i = k * 64 + (unsigned)__builtin_ctzll(rest);
+      if (i < 256 && (int32_t)(vm - c->vm_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_VM;
+      if (i < 256 && (int32_t)(lds - c->lds_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LDS;
+      if (loose) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LOOSE;
+      if (!c->pending_on[i]) forget(c, i);
+    }
+  }
+}
+
+void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_wave_check *c = wave->checker;
+  const struct emu_inst *inst = step->inst;
+  enum { NONE = 1 << 16 };
+  uint32_t vm = NONE, lgkm = NONE, count = (uint32_t)inst->imm & 0xffff;
+  if (inst->src[0].kind) count += emu__scalar_read(wave, &inst->src[0]);
+  if (inst->op == EMU_S_WAITCNT) {
+    struct emu_waitcnt w = emu_isa_waitcnt(wave->group->run->target, inst->imm);
+    if (w.vm != UINT8_MAX) vm = w.vm;
+    if (w.lgkm != UINT8_MAX) lgkm = w.lgkm;
+  } else if (inst->op == EMU_S_WAITCNT_VMCNT) {
+    vm = count;
+  } else if (inst->op == EMU_S_WAITCNT_LGKMCNT) {
+    lgkm = count;
+  } else if (inst->op == EMU_S_WAIT_IDLE) {
+    vm = lgkm = 0;
+  }
+  retire(c, c->vm_issued - vm, c->lds_issued - lgkm, lgkm == 0);
+}
+
+void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
+  struct emu_wave_check *c = wave->checker;
+  const struct emu_operand *dst = &step->inst->dst;
+  bool fills = dst->kind == EMU_OPERAND_VECTOR || (dst->kind == EMU_OPERAND_SCALAR && dst->reg != EMU_NULL);
+  if (plan->raises & EMU_WAIT_VM && fills) c->vm_issued++;
+  if (plan->raises & EMU_WAIT_LDS) c->lds_issued++;
+  if (!fills) return;
+  for (unsigned k = 0; k < dst->dwords; k++) {
+    bool vector = dst->kind == EMU_OPERAND_VECTOR;
+    unsigned i = vector ? dst->reg + k : EMU_SET_SCALAR + dst->reg + k;
+    c->pending_on[i] |= plan->raises;
+    if (vector) c->vm_at[i] = c->vm_issued;
+    if (vector) c->lds_at[i] = c->lds_issued;
+    emu__set_put(&c->pending, i, true);
+    emu__set_put(&c->watch, i, true);
+  }
+}
