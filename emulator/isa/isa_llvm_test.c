@@ -212,7 +212,10 @@ int main(int argc, char **argv) {
   }
   char folder[] = "/tmp/isa_llvm_XXXXXX";
   struct sample *samples = calloc(BATCH, sizeof(*samples));
-  if (!samples || !mkdtemp(folder)) return 2;
+  if (!samples || !mkdtemp(folder)) {
+    free(samples);
+    return 2;
+  }
   uint64_t state = options.seed;
   int status = 0;
   for (unsigned long done = 0; done < options.count && !status; done += BATCH) {

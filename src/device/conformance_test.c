@@ -659,7 +659,7 @@ static void *work(void *argument) {
   WORKER_TRY(rdna_stream_create(self->device, 0, &stream));
   WORKER_TRY(rdna_stream_create(self->device, 0, &second));
   WORKER_TRY(rdna_event_create(self->device, false, &event));
-  uint8_t *back = malloc(LARGEST);
+  static _Thread_local uint8_t back[LARGEST];
   for (int round = 0; round < ROUNDS; round++) {
     size_t size = 1 + rdna__random_below(&random, LARGEST);
     uint8_t value = (uint8_t)(self->number * 16 + round);
@@ -681,7 +681,6 @@ static void *work(void *argument) {
       }
     WORKER_TRY(rdna_memory_free(self->device, y));
   }
-  free(back);
   rdna_event_release(event);
   rdna_stream_release(stream);
   rdna_stream_release(second);
