@@ -1,0 +1,196 @@
+// What the files of the HIP interface share. Nothing in here is seen by programs: those bring AMD's headers.
+//
+//   state     devices from RDNA_EMULATE, the current device and last error of a thread
+//   block     one allocation; the table of them says what a pointer is
+//   stream    a queue with a thread of its own, so that a missing synchronization shows
+//   module    a code object on one device
+//
+// Source of numbers, struct layouts and prototypes: AMD's HIP API reference and hip_runtime_api.h 5.2.3 (Debian).
+#ifndef EMULATOR_HIP_HIP_H
+#define EMULATOR_HIP_HIP_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "machine/machine.h"
+#include "object/object.h"
+
+#define API __attribute__((visibility("default")))
+
+enum {
+  HIP_SUCCESS = 0,
+  HIP_INVALID_VALUE = 1,
+  HIP_OUT_OF_MEMORY = 2,
+  HIP_NOT_INITIALIZED = 3,
+  HIP_INVALID_CONFIGURATION = 9,
+  HIP_INVALID_PITCH = 12,
+  HIP_INVALID_SYMBOL = 13,
+  HIP_INVALID_DEVICE_POINTER = 17,
+  HIP_INVALID_DIRECTION = 21,
+  HIP_MISSING_CONFIGURATION = 52,
+  HIP_INVALID_DEVICE_FUNCTION = 98,
+  HIP_NO_DEVICE = 100,
+  HIP_INVALID_DEVICE = 101,
+  HIP_INVALID_IMAGE = 200,
+  HIP_INVALID_CONTEXT = 201,
+  HIP_NO_BINARY_FOR_GPU = 209,
+  HIP_UNSUPPORTED_LIMIT = 215,
+  HIP_FILE_NOT_FOUND = 301,
+  HIP_INVALID_HANDLE = 400,
+  HIP_NOT_FOUND = 500,
+  HIP_NOT_READY = 600,
+  HIP_ILLEGAL_ADDRESS = 700,
+  HIP_LAUNCH_OUT_OF_RESOURCES = 701,
+  HIP_PEER_ALREADY_ENABLED = 704,
+  HIP_PEER_NOT_ENABLED = 705,
+  HIP_HOST_ALREADY_REGISTERED = 712,
+  HIP_HOST_NOT_REGISTERED = 713,
+  HIP_LAUNCH_FAILURE = 719,
+  HIP_NOT_SUPPORTED = 801,
+  HIP_UNKNOWN = 999
+};
+
+// 5, 6 or 7: which HIP this library answers as; by its soname. Version numbers and a few structs follow it.
+extern const int emu_hip_major;
+
+// ---- state
+
+struct emu_card {
+  const char *arch, *name;
+  enum emu_target target;
+  int wgps, clock_khz, memory_khz, bus_bits, l2_bytes;
+  uint64_t memory;
+};
+
+enum { EMU_MAX_DEVICES = 16 };
+
+struct emu_stream;
+struct emu_device {
+  int index;
+  const struct emu_card *card;
+  uint64_t total, used;       // bytes; used under the blocks' lock
+  struct emu_memory *memory;  // what its kernels may touch
+  uint32_t peers;             // devices whose memory its kernels may touch, one bit each
+  struct emu_stream *null_stream, *streams;
+};
+
+struct emu_state {
+  int device_count;
+  struct emu_device devices[EMU_MAX_DEVICES];
+  bool check, serialize;
+  unsigned host_threads;
+};
+
+// Made at the first call; NULL when there is no device, with a sentence on stderr.
+struct emu_state *emu_state(void);
+struct emu_device *emu_device(int index);  // NULL: no such device
+struct emu_device *emu_current(void);      // NULL: no device at all
+// Records the code for hipGetLastError and returns it.
+int emu_done(int code);
+__attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr, if not too many
+
+// ---- blocks
+
+enum emu_block_kind { EMU_BLOCK_DEVICE, EMU_BLOCK_HOST, EMU_BLOCK_MANAGED, EMU_BLOCK_REGISTERED };
+struct emu_block {
+  uint64_t base, bytes;
+  enum emu_block_kind kind;
+  unsigned flags;
+  struct emu_device *device;
+  size_t mapped;  // with the gap behind it; 0: not ours to unmap
+};
+
+// Allocates for kernels of `device`; pinned and managed memory is seen by all devices. `name` is for reports.
+int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t bytes, unsigned flags,
+                     const char *name, void **out);
+int emu_block_release(void *pointer);
+enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP };
+// What is at the address. HOST: not ours. GAP: behind the end of *out.
+enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out);
+// HIP_INVALID_VALUE when the range starts in one of our blocks and leaves it.
+int emu_block_check(const void *pointer, size_t bytes, const char *what);
+// Kernels may read what the host has written here.
+void emu_block_written(const void *pointer, size_t bytes);
+// Whether the pointer is host memory that HIP does not know: copies from and to it are not asynchronous.
+bool emu_block_pageable(const void *pointer);
+
+// ---- streams
+
+struct emu_dependency {
+  struct emu_stream *stream;
+  uint64_t number;
+};
+struct emu_work {
+  int (*run)(void *context);  // on the stream's thread; returns a HIP code
+  void (*release)(void *context);
+  void *context;
+};
+
+// The stream behind a handle: NULL and 1 are the null stream, 2 the thread's own. NULL: no such stream.
+struct emu_stream *emu_stream_of(void *handle);
+struct emu_device *emu_stream_device(const struct emu_stream *stream);
+// Queues the work, behind `after` if given. The context is released in any case. *out_number may be NULL.
+int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const struct emu_dependency *after,
+                      uint64_t *out_number);
+// Waits for everything queued so far and takes the first error of it.
+int emu_stream_finish(struct emu_stream *stream);
+int emu_device_finish(struct emu_device *device);
+bool emu_stream_reached(struct emu_stream *stream, uint64_t number);
+void emu_stream_wait(struct emu_stream *stream, uint64_t number);
+int emu_stream_take_error(struct emu_stream *stream);
+void emu_stream_retain(struct emu_stream *stream);
+void emu_stream_release(struct emu_stream *stream);
+
+// ---- modules
+
+struct emu_module;
+struct emu_function {
+  struct emu_module *module;
+  const struct emu_object_kernel *source;
+  struct emu_kernel kernel;
+  uint64_t entry;  // offset in the program
+};
+struct emu_module {
+  struct emu_device *device;
+  struct emu_image image;
+  void *copy;  // of the caller's bytes, which may go away
+  struct emu_object object;
+  uint8_t *loaded;  // address 0 of the object stands at loaded - object.low
+  size_t mapped;
+  struct emu_program *program;
+  uint64_t program_at;  // the executable segment's address as linked
+  struct emu_function *functions;
+};
+
+int emu_module_load(struct emu_device *device, const void *image, size_t size, struct emu_module **out);
+void emu_module_unload(struct emu_module *module);
+struct emu_function *emu_module_function(struct emu_module *module, const char *name);
+int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
+
+// The function that a host stub stands for, on the current device; loads its code object at the first call.
+int emu_registered_function(const void *stub, struct emu_function **out);
+int emu_registered_variable(const void *stub, void **out, size_t *bytes);
+
+// ---- launches
+
+struct emu_launch {
+  struct emu_function *function;
+  unsigned groups[3], threads[3], lds;
+  void **parameters;  // one pointer an argument, or
+  const void *packed;
+  size_t packed_bytes;
+};
+int emu_launch(const struct emu_launch *launch, struct emu_stream *stream);
+// Reads HIP_LAUNCH_PARAM_BUFFER_POINTER and _SIZE.
+int emu_launch_extra(void **extra, const void **packed, size_t *bytes);
+
+// ---- reports
+
+void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);
+// Adds to the kernel's row; NULL counters when nobody asked.
+bool emu_report_counting(void);
+void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target);
+
+#endif

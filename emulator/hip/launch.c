@@ -1,0 +1,209 @@
+// From a launch to a dispatch: the argument block with its hidden part, limits, and the work on the stream.
+#include <stdlib.h>
+#include <string.h>
+
+#include "hip/hip.h"
+
+enum { REPORT_ROOM = 32, LDS_MAX = 65536, THREADS_MAX = 1024 };
+
+struct job {
+  struct emu_function *function;
+  struct emu_dispatch dispatch;
+  struct emu_counters counters;
+  uint8_t *kernarg;
+};
+
+static void release(void *context) {
+  struct job *job = context;
+  free(job->kernarg);
+  free(job);
+}
+
+static int run(void *context) {
+  struct job *job = context;
+  struct emu_report failure = {0};
+  struct emu_report *reports = job->dispatch.check ? calloc(REPORT_ROOM, sizeof *reports) : NULL;
+  job->dispatch.reports = reports;
+  job->dispatch.report_room = reports ? REPORT_ROOM : 0;
+  if (emu_report_counting()) job->dispatch.counters = &job->counters;
+  enum emu_status status = emu_dispatch_run(&job->dispatch, &failure);
+  if (emu_report_counting()) emu_report_count(&job->dispatch, job->function->module->device->card->target);
+  emu_report_findings(&job->dispatch, &failure, status);
+  free(reports);
+  switch (status) {
+    case EMU_OK:
+      return HIP_SUCCESS;
+    case EMU_FAULT:
+      return HIP_ILLEGAL_ADDRESS;
+    case EMU_NO_MEMORY:
+      return HIP_OUT_OF_MEMORY;
+    case EMU_INVALID:
+      return HIP_INVALID_CONFIGURATION;
+    default:
+      return HIP_LAUNCH_FAILURE;
+  }
+}
+
+static void put(uint8_t *kernarg, const struct emu_arg *arg, uint64_t value) {
+  memcpy(kernarg + arg->offset, &value, arg->size < 8 ? arg->size : 8);
+}
+
+// The grid is a whole number of groups, so that remainders are 0.
+static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel, const struct emu_launch *launch) {
+  for (unsigned i = 0; i < kernel->arg_count; i++) {
+    const struct emu_arg *arg = &kernel->args[i];
+    switch (arg->kind) {
+      case EMU_ARG_BLOCK_COUNT_X:
+      case EMU_ARG_BLOCK_COUNT_Y:
+      case EMU_ARG_BLOCK_COUNT_Z:
+        put(kernarg, arg, launch->groups[arg->kind - EMU_ARG_BLOCK_COUNT_X]);
+        break;
+      case EMU_ARG_GROUP_SIZE_X:
+      case EMU_ARG_GROUP_SIZE_Y:
+      case EMU_ARG_GROUP_SIZE_Z:
+        put(kernarg, arg, launch->threads[arg->kind - EMU_ARG_GROUP_SIZE_X]);
+        break;
+      case EMU_ARG_GRID_DIMS:
+        put(kernarg, arg,
+            launch->groups[2] * launch->threads[2] > 1   ? 3
+            : launch->groups[1] * launch->threads[1] > 1 ? 2
+                                                         : 1);
+        break;
+      case EMU_ARG_DYNAMIC_LDS_SIZE:
+        put(kernarg, arg, launch->lds);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+static bool is_hidden(const struct emu_arg *arg) { return arg->kind > EMU_ARG_POINTER; }
+
+static int fill_visible(uint8_t *kernarg, const struct emu_object_kernel *kernel, const struct emu_launch *launch) {
+  if (launch->packed) {
+    if (launch->packed_bytes > kernel->kernarg_bytes) {
+      // a caller may round its struct up; what lies behind the kernel's own block is never read
+      memcpy(kernarg, launch->packed, kernel->kernarg_bytes);
+    } else {
+      memcpy(kernarg, launch->packed, launch->packed_bytes);
+    }
+    return HIP_SUCCESS;
+  }
+  if (!kernel->has_args) {
+    emu_say("kernel '%s' has no metadata for its arguments, so they can only be passed packed", kernel->name);
+    return HIP_INVALID_VALUE;
+  }
+  for (unsigned i = 0, parameter = 0; i < kernel->arg_count; i++) {
+    const struct emu_arg *arg = &kernel->args[i];
+    if (is_hidden(arg)) continue;
+    if (!launch->parameters || !launch->parameters[parameter]) return HIP_INVALID_VALUE;
+    memcpy(kernarg + arg->offset, launch->parameters[parameter++], arg->size);
+  }
+  return HIP_SUCCESS;
+}
+
+static int check_shape(const struct emu_launch *launch) {
+  const struct emu_function *function = launch->function;
+  uint64_t threads = 1;
+  for (int i = 0; i < 3; i++) {
+    if (launch->groups[i] == 0 || launch->threads[i] == 0 || launch->threads[i] > THREADS_MAX)
+      return HIP_INVALID_CONFIGURATION;
+    threads *= launch->threads[i];
+  }
+  if (threads > THREADS_MAX || threads > function->source->max_threads) {
+    emu_say("kernel '%s' was launched with %llu threads a block; it was compiled for %u at most",
+            function->source->name, (unsigned long long)threads, function->source->max_threads);
+    return threads > THREADS_MAX ? HIP_INVALID_CONFIGURATION : HIP_LAUNCH_FAILURE;
+  }
+  if ((uint64_t)launch->groups[0] * launch->threads[0] > UINT32_MAX ||
+      (uint64_t)launch->groups[1] * launch->threads[1] > UINT32_MAX ||
+      (uint64_t)launch->groups[2] * launch->threads[2] > UINT32_MAX)
+    return HIP_INVALID_CONFIGURATION;
+  if ((uint64_t)launch->lds + function->kernel.lds_bytes > LDS_MAX) {
+    emu_say("kernel '%s' was launched with %u bytes of LDS besides its own %u; a group has %d", function->source->name,
+            launch->lds, function->kernel.lds_bytes, LDS_MAX);
+    return HIP_LAUNCH_OUT_OF_RESOURCES;
+  }
+  return HIP_SUCCESS;
+}
+
+int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
+  if (!launch->function) return HIP_INVALID_HANDLE;
+  if (!stream) return HIP_INVALID_HANDLE;
+  struct emu_function *function = launch->function;
+  struct emu_module *module = function->module;
+  if (emu_stream_device(stream) != module->device) {
+    emu_say("kernel '%s' belongs to device %d and was launched on a stream of device %d", function->source->name,
+            module->device->index, emu_stream_device(stream)->index);
+    return HIP_INVALID_HANDLE;
+  }
+  int code = check_shape(launch);
+  if (code != HIP_SUCCESS) return code;
+  struct job *job = calloc(1, sizeof *job);
+  size_t bytes = function->source->kernarg_bytes;
+  // 64-byte lines, as the runtime's own pool hands them out
+  uint8_t *kernarg = aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
+  if (!job || !kernarg) {
+    free(job);
+    free(kernarg);
+    return HIP_OUT_OF_MEMORY;
+  }
+  memset(kernarg, 0, bytes);
+  job->kernarg = kernarg;
+  code = fill_visible(kernarg, function->source, launch);
+  if (code != HIP_SUCCESS) {
+    release(job);
+    return code;
+  }
+  fill_hidden(kernarg, function->source, launch);
+  struct emu_state *s = emu_state();
+  job->function = function;
+  job->dispatch = (struct emu_dispatch){
+      .program = module->program,
+      .entry = function->entry,
+      .kernel = function->kernel,
+      .name = function->source->name,
+      .groups = {launch->groups[0], launch->groups[1], launch->groups[2]},
+      .threads = {launch->threads[0], launch->threads[1], launch->threads[2]},
+      .dynamic_lds_bytes = launch->lds,
+      .kernarg = (uint64_t)kernarg,
+      .kernarg_bytes = (uint32_t)bytes,
+      .memory = module->device->memory,
+      .check = s->check,
+  };
+  code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
+  if (code == HIP_SUCCESS && s->serialize) return emu_stream_finish(stream);
+  return code;
+}
+
+int emu_launch_extra(void **extra, const void **packed, size_t *bytes) {
+  // HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END
+  enum { POINTER = 1, SIZE = 2, END = 3 };
+  const size_t *size = NULL;
+  *packed = NULL;
+  for (unsigned i = 0; (uintptr_t)extra[i] != END; i += 2) {
+    if (i > 8) return HIP_INVALID_VALUE;
+    if ((uintptr_t)extra[i] == POINTER) *packed = extra[i + 1];
+    if ((uintptr_t)extra[i] == SIZE) size = extra[i + 1];
+  }
+  if (!*packed || !size) return HIP_INVALID_VALUE;
+  *bytes = *size;
+  return HIP_SUCCESS;
+}
+
+API int hipModuleLaunchKernel(struct emu_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                              unsigned block_x, unsigned block_y, unsigned block_z, unsigned lds, void *handle,
+                              void **parameters, void **extra) {
+  struct emu_launch launch = {.function = function,
+                              .groups = {grid_x, grid_y, grid_z},
+                              .threads = {block_x, block_y, block_z},
+                              .lds = lds,
+                              .parameters = parameters};
+  if (parameters && extra) return emu_done(HIP_INVALID_VALUE);
+  if (extra) {
+    int code = emu_launch_extra(extra, &launch.packed, &launch.packed_bytes);
+    if (code != HIP_SUCCESS) return emu_done(code);
+  }
+  return emu_done(emu_launch(&launch, emu_stream_of(handle)));
+}

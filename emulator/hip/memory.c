@@ -1,0 +1,450 @@
+// Allocations. Device addresses are host addresses. A gap lies behind each block, so that neither a kernel nor
+// a copy that runs over its end meets the next one unseen.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "hip/hip.h"
+
+enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20 };
+
+static struct {
+  pthread_mutex_t lock;
+  struct emu_block *blocks;  // ascending
+  size_t count, room;
+  unsigned made[4];  // by kind, for names
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The first block whose base is above the address.
+static size_t above(uint64_t address) {
+  size_t low = 0, high = table.count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (table.blocks[middle].base <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static bool insert(const struct emu_block *block) {
+  if (table.count == table.room) {
+    size_t room = table.room ? 2 * table.room : 64;
+    struct emu_block *grown = realloc(table.blocks, room * sizeof *grown);
+    if (!grown) return false;
+    table.blocks = grown;
+    table.room = room;
+  }
+  size_t at = above(block->base);
+  memmove(&table.blocks[at + 1], &table.blocks[at], (table.count - at) * sizeof *table.blocks);
+  table.blocks[at] = *block;
+  table.count++;
+  return true;
+}
+
+static bool sees(const struct emu_device *device, const struct emu_block *block) {
+  return block->kind != EMU_BLOCK_DEVICE || device == block->device || device->peers >> block->device->index & 1;
+}
+
+// Only fresh device memory is unwritten to a kernel; the host may write the rest at any time.
+static bool show(const struct emu_block *block, const char *name) {
+  struct emu_state *s = emu_state();
+  bool good = true;
+  for (int i = 0; i < s->device_count; i++)
+    if (sees(&s->devices[i], block))
+      good &= emu_memory_add(s->devices[i].memory, block->base, block->bytes, name, block->kind != EMU_BLOCK_DEVICE);
+  return good;
+}
+
+static void hide(const struct emu_block *block) {
+  struct emu_state *s = emu_state();
+  for (int i = 0; i < s->device_count; i++)
+    if (sees(&s->devices[i], block)) (void)emu_memory_remove(s->devices[i].memory, block->base);
+}
+
+static void name_block(const struct emu_block *block, const char *given, char name[48]) {
+  static const char *const calls[] = {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostRegister"};
+  unsigned number = ++table.made[block->kind];
+  if (given) {
+    snprintf(name, 48, "%s", given);
+  } else {
+    snprintf(name, 48, "%s #%u", calls[block->kind], number);
+  }
+}
+
+static int enter(struct emu_block *block, const char *given) {
+  char name[48];
+  pthread_mutex_lock(&table.lock);
+  struct emu_device *device = block->device;
+  if (block->kind == EMU_BLOCK_DEVICE && block->bytes > device->total - device->used) {
+    pthread_mutex_unlock(&table.lock);
+    return HIP_OUT_OF_MEMORY;
+  }
+  name_block(block, given, name);
+  bool good = insert(block);
+  if (good && !show(block, name)) {
+    hide(block);
+    size_t at = above(block->base) - 1;
+    memmove(&table.blocks[at], &table.blocks[at + 1], (--table.count - at) * sizeof *table.blocks);
+    good = false;
+  }
+  if (good && block->kind == EMU_BLOCK_DEVICE) device->used += block->bytes;
+  pthread_mutex_unlock(&table.lock);
+  return good ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
+}
+
+int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t bytes, unsigned flags,
+                     const char *name, void **out) {
+  *out = NULL;
+  if (!device) return HIP_NO_DEVICE;
+  if (bytes > SIZE_MAX / 2) return HIP_OUT_OF_MEMORY;
+  size_t mapped = (bytes + GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES + GAP_BYTES;
+  if (kind == EMU_BLOCK_DEVICE && bytes > device->total) return HIP_OUT_OF_MEMORY;
+  void *data = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return HIP_OUT_OF_MEMORY;
+  // a card hands out what the last program left; zeros would hide that
+  if (kind == EMU_BLOCK_DEVICE && !name) memset(data, POISON, bytes < POISON_BYTES ? bytes : POISON_BYTES);
+  struct emu_block block = {(uint64_t)data, bytes, kind, flags, device, mapped};
+  int code = enter(&block, name);
+  if (code != HIP_SUCCESS) {
+    munmap(data, mapped);
+    return code;
+  }
+  *out = data;
+  return HIP_SUCCESS;
+}
+
+// Takes the block that starts at the pointer out of the table.
+static bool leave(const void *pointer, bool registered, struct emu_block *out) {
+  pthread_mutex_lock(&table.lock);
+  size_t at = above((uint64_t)pointer);
+  bool found = at > 0 && table.blocks[at - 1].base == (uint64_t)pointer &&
+               (table.blocks[at - 1].kind == EMU_BLOCK_REGISTERED) == registered;
+  if (found) {
+    *out = table.blocks[--at];
+    hide(out);
+    memmove(&table.blocks[at], &table.blocks[at + 1], (--table.count - at) * sizeof *table.blocks);
+    if (out->kind == EMU_BLOCK_DEVICE) out->device->used -= out->bytes;
+  }
+  pthread_mutex_unlock(&table.lock);
+  return found;
+}
+
+int emu_block_release(void *pointer) {
+  struct emu_block block;
+  if (!leave(pointer, false, &block)) return HIP_INVALID_VALUE;
+  munmap((void *)block.base, block.mapped);
+  return HIP_SUCCESS;
+}
+
+enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out) {
+  uint64_t address = (uint64_t)pointer;
+  enum emu_block_place place = EMU_PLACE_HOST;
+  pthread_mutex_lock(&table.lock);
+  size_t at = above(address);
+  if (at > 0) {
+    const struct emu_block *block = &table.blocks[at - 1];
+    if (address - block->base < block->bytes) {
+      place = EMU_PLACE_BLOCK;
+    } else if (address - block->base < block->mapped) {
+      place = EMU_PLACE_GAP;
+    }
+    if (place != EMU_PLACE_HOST) *out = *block;
+  }
+  pthread_mutex_unlock(&table.lock);
+  return place;
+}
+
+int emu_block_check(const void *pointer, size_t bytes, const char *what) {
+  struct emu_block block;
+  if (bytes == 0) return HIP_SUCCESS;
+  if (!pointer) return HIP_INVALID_VALUE;
+  enum emu_block_place place = emu_block_find(pointer, &block);
+  if (place == EMU_PLACE_HOST) return HIP_SUCCESS;
+  if (place == EMU_PLACE_BLOCK && bytes <= block.bytes - ((uint64_t)pointer - block.base)) return HIP_SUCCESS;
+  emu_say("%s of %zu bytes at %p runs over the end of an allocation of %llu bytes at 0x%llx", what, bytes, pointer,
+          (unsigned long long)block.bytes, (unsigned long long)block.base);
+  return HIP_INVALID_VALUE;
+}
+
+void emu_block_written(const void *pointer, size_t bytes) {
+  struct emu_block block;
+  if (bytes == 0 || emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.kind != EMU_BLOCK_DEVICE) return;
+  struct emu_state *s = emu_state();
+  for (int i = 0; i < s->device_count; i++)
+    if (sees(&s->devices[i], &block)) emu_memory_written(s->devices[i].memory, (uint64_t)pointer, bytes);
+}
+
+bool emu_block_pageable(const void *pointer) {
+  struct emu_block block;
+  return emu_block_find(pointer, &block) == EMU_PLACE_HOST;
+}
+
+// ---- the calls
+
+API int hipMalloc(void **out, size_t bytes) {
+  if (!out) return emu_done(HIP_INVALID_VALUE);
+  *out = NULL;
+  if (bytes == 0) return emu_done(HIP_SUCCESS);
+  return emu_done(emu_block_create(emu_current(), EMU_BLOCK_DEVICE, bytes, 0, NULL, out));
+}
+API int hipExtMallocWithFlags(void **out, size_t bytes, unsigned flags) { return hipMalloc(out, bytes); }
+
+API int hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height) {
+  if (!out || !pitch || width > SIZE_MAX / 4) return emu_done(HIP_INVALID_VALUE);
+  *pitch = (width + 255) / 256 * 256;
+  if (height && *pitch > SIZE_MAX / 4 / height) return emu_done(HIP_OUT_OF_MEMORY);
+  return hipMalloc(out, *pitch * height);
+}
+
+// Waits for all work first, as the real one does: a kernel may still read the block.
+API int hipFree(void *pointer) {
+  struct emu_block block;
+  if (!pointer) return emu_done(HIP_SUCCESS);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
+      (block.kind != EMU_BLOCK_DEVICE && block.kind != EMU_BLOCK_MANAGED))
+    return emu_done(HIP_INVALID_VALUE);
+  int code = emu_device_finish(block.device);
+  int released = emu_block_release(pointer);
+  return emu_done(released != HIP_SUCCESS ? released : code);
+}
+
+API int hipMallocAsync(void **out, size_t bytes, void *handle) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  if (!out) return emu_done(HIP_INVALID_VALUE);
+  *out = NULL;
+  if (bytes == 0) return emu_done(HIP_SUCCESS);
+  return emu_done(emu_block_create(emu_stream_device(stream), EMU_BLOCK_DEVICE, bytes, 0, NULL, out));
+}
+
+static int free_later(void *pointer) { return emu_block_release(pointer); }
+
+API int hipFreeAsync(void *pointer, void *handle) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  struct emu_block block;
+  if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  if (!pointer) return emu_done(HIP_SUCCESS);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
+      block.kind != EMU_BLOCK_DEVICE)
+    return emu_done(HIP_INVALID_VALUE);
+  return emu_done(emu_stream_submit(stream, (struct emu_work){free_later, NULL, pointer}, NULL, NULL));
+}
+
+API int hipHostMalloc(void **out, size_t bytes, unsigned flags) {
+  if (!out) return emu_done(HIP_INVALID_VALUE);
+  *out = NULL;
+  if (bytes == 0) return emu_done(HIP_SUCCESS);
+  return emu_done(emu_block_create(emu_current(), EMU_BLOCK_HOST, bytes, flags, NULL, out));
+}
+API int hipHostAlloc(void **out, size_t bytes, unsigned flags) { return hipHostMalloc(out, bytes, flags); }
+API int hipMallocHost(void **out, size_t bytes) { return hipHostMalloc(out, bytes, 0); }
+API int hipMemAllocHost(void **out, size_t bytes) { return hipHostMalloc(out, bytes, 0); }
+
+API int hipHostFree(void *pointer) {
+  struct emu_block block;
+  if (!pointer) return emu_done(HIP_SUCCESS);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
+      block.kind != EMU_BLOCK_HOST)
+    return emu_done(HIP_INVALID_VALUE);
+  struct emu_state *s = emu_state();
+  int code = HIP_SUCCESS;
+  for (int i = 0; i < s->device_count; i++) {
+    int one = emu_device_finish(&s->devices[i]);
+    if (code == HIP_SUCCESS) code = one;
+  }
+  int released = emu_block_release(pointer);
+  return emu_done(released != HIP_SUCCESS ? released : code);
+}
+API int hipFreeHost(void *pointer) { return hipHostFree(pointer); }
+
+API int hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
+  struct emu_block block = {(uint64_t)pointer, bytes, EMU_BLOCK_REGISTERED, flags, emu_current(), 0}, other;
+  if (!pointer || bytes == 0) return emu_done(HIP_INVALID_VALUE);
+  if (!block.device) return emu_done(HIP_NO_DEVICE);
+  if (emu_block_find(pointer, &other) == EMU_PLACE_BLOCK) return emu_done(HIP_HOST_ALREADY_REGISTERED);
+  return emu_done(enter(&block, NULL));
+}
+
+API int hipHostUnregister(void *pointer) {
+  struct emu_block block;
+  return emu_done(pointer && leave(pointer, true, &block) ? HIP_SUCCESS : HIP_HOST_NOT_REGISTERED);
+}
+
+API int hipHostGetDevicePointer(void **out, void *pointer, unsigned flags) {
+  struct emu_block block;
+  if (!out || flags != 0) return emu_done(HIP_INVALID_VALUE);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.kind == EMU_BLOCK_DEVICE)
+    return emu_done(HIP_INVALID_VALUE);
+  *out = pointer;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipHostGetFlags(unsigned *flags, void *pointer) {
+  struct emu_block block;
+  if (!flags || emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.kind != EMU_BLOCK_HOST)
+    return emu_done(HIP_INVALID_VALUE);
+  *flags = block.flags;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipMallocManaged(void **out, size_t bytes, unsigned flags) {
+  if (!out || bytes == 0 || (flags != 1 && flags != 2)) return emu_done(HIP_INVALID_VALUE);
+  return emu_done(emu_block_create(emu_current(), EMU_BLOCK_MANAGED, bytes, flags, NULL, out));
+}
+// Managed memory is the host's own: nothing moves.
+API int hipMemPrefetchAsync(const void *pointer, size_t bytes, int device, void *handle) {
+  if (!emu_stream_of(handle)) return emu_done(HIP_INVALID_HANDLE);
+  return emu_done(emu_block_check(pointer, bytes, "hipMemPrefetchAsync"));
+}
+API int hipMemAdvise(const void *pointer, size_t bytes, int advice, int device) {
+  return emu_done(emu_block_check(pointer, bytes, "hipMemAdvise"));
+}
+
+API int hipMemGetInfo(size_t *available, size_t *total) {
+  struct emu_device *device = emu_current();
+  if (!device) return emu_done(HIP_NO_DEVICE);
+  pthread_mutex_lock(&table.lock);
+  if (available) *available = device->total - device->used;
+  if (total) *total = device->total;
+  pthread_mutex_unlock(&table.lock);
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipDeviceTotalMem(size_t *bytes, int index) {
+  struct emu_device *device = emu_device(index);
+  if (!bytes || !device) return emu_done(bytes ? HIP_INVALID_DEVICE : HIP_INVALID_VALUE);
+  *bytes = device->total;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipMemGetAddressRange(void **base, size_t *bytes, void *pointer) {
+  struct emu_block block;
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return emu_done(HIP_NOT_FOUND);
+  if (base) *base = (void *)block.base;
+  if (bytes) *bytes = block.bytes;
+  return emu_done(HIP_SUCCESS);
+}
+API int hipMemPtrGetInfo(void *pointer, size_t *bytes) {
+  struct emu_block block;
+  if (!bytes || emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return emu_done(HIP_INVALID_VALUE);
+  *bytes = block.bytes;
+  return emu_done(HIP_SUCCESS);
+}
+
+struct visible {
+  struct emu_device *device, *peer;
+  bool add;
+};
+
+static void for_peer(const struct visible *v) {
+  for (size_t i = 0; i < table.count; i++) {
+    const struct emu_block *block = &table.blocks[i];
+    if (block->kind != EMU_BLOCK_DEVICE || block->device != v->peer) continue;
+    if (v->add) {
+      struct emu_allocation known = {0};
+      const char *name = emu_memory_find(v->peer->memory, block->base, &known) ? known.name : NULL;
+      (void)emu_memory_add(v->device->memory, block->base, block->bytes, name, true);
+    } else {
+      (void)emu_memory_remove(v->device->memory, block->base);
+    }
+  }
+}
+
+static int set_peer(int index, bool enabled) {
+  struct emu_device *device = emu_current(), *peer = emu_device(index);
+  if (!device || !peer || device == peer) return HIP_INVALID_DEVICE;
+  uint32_t bit = UINT32_C(1) << index;
+  pthread_mutex_lock(&table.lock);
+  bool was = device->peers & bit;
+  if (was != enabled) {
+    for_peer(&(struct visible){device, peer, enabled});
+    device->peers ^= bit;
+  }
+  pthread_mutex_unlock(&table.lock);
+  if (was != enabled) return HIP_SUCCESS;
+  return enabled ? HIP_PEER_ALREADY_ENABLED : HIP_PEER_NOT_ENABLED;
+}
+
+API int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return emu_done(flags ? HIP_INVALID_VALUE : set_peer(peer, true));
+}
+API int hipDeviceDisablePeerAccess(int peer) { return emu_done(set_peer(peer, false)); }
+
+// hipPointerAttribute_t; the kinds were renumbered in HIP 6, when 0 became "unregistered".
+struct pointer_attributes {
+  int type, device;
+  void *device_pointer, *host_pointer;
+  int managed;
+  unsigned flags;
+};
+
+API int hipPointerGetAttributes(struct pointer_attributes *out, const void *pointer) {
+  static const int old_types[] = {1, 0, 0, 0}, new_types[] = {2, 1, 3, 1};
+  struct emu_block block;
+  if (!out || !pointer) return emu_done(HIP_INVALID_VALUE);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) {
+    if (emu_hip_major < 6) return emu_done(HIP_INVALID_VALUE);
+    *out = (struct pointer_attributes){.device = -2, .host_pointer = NULL};
+    return emu_done(HIP_SUCCESS);
+  }
+  bool device_only = block.kind == EMU_BLOCK_DEVICE;
+  *out = (struct pointer_attributes){
+      .type = (emu_hip_major < 6 ? old_types : new_types)[block.kind],
+      .device = block.device->index,
+      .device_pointer = (void *)pointer,
+      .host_pointer = device_only ? NULL : (void *)pointer,
+      .managed = block.kind == EMU_BLOCK_MANAGED,
+      .flags = block.flags,
+  };
+  return emu_done(HIP_SUCCESS);
+}
+
+// The CUDA-like queries that Triton makes; numbers of hipPointer_attribute.
+API int hipPointerGetAttribute(void *out, int attribute, void *pointer) {
+  enum { CONTEXT = 1, TYPE, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE };
+  struct emu_block block;
+  if (!out) return emu_done(HIP_INVALID_VALUE);
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return emu_done(HIP_INVALID_VALUE);
+  uint64_t value = 0;
+  size_t bytes = 8;
+  switch (attribute) {
+    case CONTEXT:
+      value = (uint64_t)block.device;
+      break;
+    case TYPE:
+      value = block.kind == EMU_BLOCK_DEVICE ? 2 : block.kind == EMU_BLOCK_MANAGED ? 3 : 1;
+      if (emu_hip_major < 6) value = block.kind == EMU_BLOCK_DEVICE;
+      bytes = 4;
+      break;
+    case DEVICE_POINTER:
+      value = (uint64_t)pointer;
+      break;
+    case HOST_POINTER:
+      if (block.kind == EMU_BLOCK_DEVICE) return emu_done(HIP_INVALID_VALUE);
+      value = (uint64_t)pointer;
+      break;
+    case IS_MANAGED:
+      value = block.kind == EMU_BLOCK_MANAGED;
+      bytes = 1;
+      break;
+    case ORDINAL:
+      value = (uint64_t)block.device->index;
+      bytes = 4;
+      break;
+    case RANGE_START:
+      value = block.base;
+      break;
+    case RANGE_SIZE:
+      value = block.bytes;
+      break;
+    default:
+      emu_say("hipPointerGetAttribute %d is not in the emulator", attribute);
+      return emu_done(HIP_NOT_SUPPORTED);
+  }
+  memcpy(out, &value, bytes);
+  return emu_done(HIP_SUCCESS);
+}

@@ -1,0 +1,174 @@
+// What launches tell people: the checker's findings and failures on stderr, counters at exit.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hip/hip.h"
+
+enum { PRINTED_MAX = 200 };
+
+// ---- findings
+
+static void print_one(const char *kernel, const struct emu_report *report) {
+  static int printed;
+  int number = __atomic_add_fetch(&printed, 1, __ATOMIC_RELAXED);
+  if (number == PRINTED_MAX + 1) emu_say("further findings are not printed");
+  if (number > PRINTED_MAX) return;
+  emu_say("%s: %s", kernel, report->text);
+}
+
+void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure,
+                         enum emu_status status) {
+  uint32_t kept = dispatch->report_count < dispatch->report_room ? dispatch->report_count : dispatch->report_room;
+  for (uint32_t i = 0; i < kept; i++) print_one(dispatch->name, &dispatch->reports[i]);
+  if (dispatch->report_count > kept && kept > 0)
+    emu_say("%s: %u more findings in this launch", dispatch->name, dispatch->report_count - kept);
+  if (status != EMU_OK && status != EMU_CHECK) print_one(dispatch->name, failure);
+}
+
+// ---- counters
+
+struct row {
+  char *name;
+  enum emu_target target;
+  uint64_t launches;
+  uint32_t vgprs, lds_bytes, scratch_bytes, wave, occupancy;
+  struct emu_counters counters;
+};
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_once_t once;
+  const char *path;
+  struct row *rows;
+  size_t count;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void write_json(FILE *out) {
+  fprintf(out, "{\n  \"note\": \"counts of an emulated device, never times\",\n  \"kernels\": [");
+  for (size_t i = 0; i < table.count; i++) {
+    const struct row *r = &table.rows[i];
+    const struct emu_counters *c = &r->counters;
+    fprintf(out,
+            "%s\n    {\"name\": \"%s\", \"target\": \"%s\", \"launches\": %" PRIu64 ", \"groups\": %" PRIu64
+            ", \"waves\": %" PRIu64
+            ",\n     \"wave_size\": %u, \"vgprs\": %u, \"lds_bytes\": %u, "
+            "\"scratch_bytes\": %u, \"waves_per_simd\": %u,\n     \"instructions\": {",
+            i ? "," : "", r->name, emu_target_name(r->target), r->launches, c->groups, c->waves, r->wave, r->vgprs,
+            r->lds_bytes, r->scratch_bytes, r->occupancy);
+    for (int k = 0; k < EMU_CLASS_COUNT; k++)
+      fprintf(out, "%s\"%s\": %" PRIu64, k ? ", " : "", emu_class_name((enum emu_class)k), c->instructions[k]);
+    fprintf(out, "},\n     \"issue_cycles\": {");
+    for (int k = 0; k < EMU_CLASS_COUNT; k++)
+      fprintf(out, "%s\"%s\": %" PRIu64, k ? ", " : "", emu_class_name((enum emu_class)k), c->issue_cycles[k]);
+    fprintf(out,
+            "},\n     \"lanes_active\": %" PRIu64 ", \"lanes_possible\": %" PRIu64 ",\n     \"load_bytes\": %" PRIu64
+            ", \"load_lines_64\": %" PRIu64 ", \"load_lines_128\": %" PRIu64 ", \"store_bytes\": %" PRIu64
+            ", \"store_lines_64\": %" PRIu64 ", \"store_lines_128\": %" PRIu64 ",\n     \"lds_bytes_moved\": %" PRIu64
+            ", \"lds_conflict_cycles\": %" PRIu64 "}",
+            c->lanes_active, c->lanes_possible, c->load_bytes, c->load_lines_64, c->load_lines_128, c->store_bytes,
+            c->store_lines_64, c->store_lines_128, c->lds_bytes, c->lds_conflict_cycles);
+  }
+  fprintf(out, "\n  ]\n}\n");
+}
+
+static void write_text(FILE *out) {
+  fprintf(out, "Counters of the emulated device. They are counts, not times.\n");
+  for (size_t i = 0; i < table.count; i++) {
+    const struct row *r = &table.rows[i];
+    const struct emu_counters *c = &r->counters;
+    uint64_t instructions = 0, cycles = 0;
+    for (int k = 0; k < EMU_CLASS_COUNT; k++) {
+      instructions += c->instructions[k];
+      cycles += c->issue_cycles[k];
+    }
+    fprintf(out, "\n%s on %s: %" PRIu64 " launches, %" PRIu64 " groups, %" PRIu64 " waves of %u\n", r->name,
+            emu_target_name(r->target), r->launches, c->groups, c->waves, r->wave);
+    fprintf(out, "  %u VGPRs, %u bytes of LDS, %u of scratch a lane: %u waves a SIMD\n", r->vgprs, r->lds_bytes,
+            r->scratch_bytes, r->occupancy);
+    fprintf(out, "  %-16s %14s %14s\n", "", "instructions", "issue cycles");
+    for (int k = 0; k < EMU_CLASS_COUNT; k++)
+      if (c->instructions[k])
+        fprintf(out, "  %-16s %14" PRIu64 " %14" PRIu64 "\n", emu_class_name((enum emu_class)k), c->instructions[k],
+                c->issue_cycles[k]);
+    fprintf(out, "  %-16s %14" PRIu64 " %14" PRIu64 "\n", "all", instructions, cycles);
+    if (c->lanes_possible)
+      fprintf(out, "  active lanes %.1f %%\n", 100.0 * (double)c->lanes_active / (double)c->lanes_possible);
+    uint64_t vector = c->instructions[EMU_CLASS_VALU] + c->instructions[EMU_CLASS_VOPD];
+    if (vector)
+      fprintf(out, "  VOPD share of simple vector instructions %.1f %%\n",
+              100.0 * (double)c->instructions[EMU_CLASS_VOPD] / (double)vector);
+    fprintf(out,
+            "  loads %" PRIu64 " bytes in %" PRIu64 " lines of 64 (%" PRIu64 " of 128), stores %" PRIu64
+            " bytes in %" PRIu64 " (%" PRIu64 ")\n",
+            c->load_bytes, c->load_lines_64, c->load_lines_128, c->store_bytes, c->store_lines_64, c->store_lines_128);
+    fprintf(out, "  LDS %" PRIu64 " bytes, %" PRIu64 " cycles lost to bank conflicts\n", c->lds_bytes,
+            c->lds_conflict_cycles);
+  }
+}
+
+static void write_table(void) {
+  pthread_mutex_lock(&table.lock);
+  bool standard = strcmp(table.path, "-") == 0;
+  FILE *out = standard ? stdout : fopen(table.path, "w");
+  if (!out) {
+    emu_say("RDNA_EMULATE_COUNTERS: %s cannot be written", table.path);
+  } else {
+    size_t length = strlen(table.path);
+    if (length > 5 && strcmp(table.path + length - 5, ".json") == 0) {
+      write_json(out);
+    } else {
+      write_text(out);
+    }
+    if (standard) {
+      fflush(out);
+    } else {
+      fclose(out);
+    }
+  }
+  pthread_mutex_unlock(&table.lock);
+}
+
+static void start(void) {
+  const char *path = getenv("RDNA_EMULATE_COUNTERS");
+  if (!path || !path[0]) return;
+  table.path = strdup(path);
+  if (table.path) atexit(write_table);
+}
+
+bool emu_report_counting(void) {
+  pthread_once(&table.once, start);
+  return table.path != NULL;
+}
+
+void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target) {
+  pthread_mutex_lock(&table.lock);
+  struct row *row = NULL;
+  for (size_t i = 0; i < table.count && !row; i++)
+    if (table.rows[i].target == target && strcmp(table.rows[i].name, dispatch->name) == 0) row = &table.rows[i];
+  if (!row) {
+    struct row *grown = realloc(table.rows, (table.count + 1) * sizeof *grown);
+    char *name = grown ? strdup(dispatch->name) : NULL;
+    if (grown) table.rows = grown;
+    if (name) {
+      row = &grown[table.count++];
+      unsigned threads = dispatch->threads[0] * dispatch->threads[1] * dispatch->threads[2];
+      uint32_t lds = dispatch->kernel.lds_bytes + dispatch->dynamic_lds_bytes;
+      *row = (struct row){.name = name,
+                          .target = target,
+                          .vgprs = emu_kernel_vgprs(&dispatch->kernel),
+                          .lds_bytes = lds,
+                          .scratch_bytes = dispatch->kernel.scratch_bytes,
+                          .wave = emu_kernel_wave(&dispatch->kernel),
+                          .occupancy = emu_kernel_occupancy(target, &dispatch->kernel, threads, lds)};
+    }
+  }
+  if (row) {
+    row->launches++;
+    uint64_t *to = (uint64_t *)&row->counters;
+    const uint64_t *from = (const uint64_t *)dispatch->counters;
+    for (size_t i = 0; i < sizeof row->counters / sizeof *to; i++) to[i] += from[i];
+  }
+  pthread_mutex_unlock(&table.lock);
+}

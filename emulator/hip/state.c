@@ -1,0 +1,212 @@
+// Devices from the environment, and what HIP keeps a thread: the current device and the last error.
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hip/hip.h"
+
+// Figures of the cards that one can buy with each processor; multiprocessors are WGPs, as HIP counts them.
+static const struct emu_card cards[] = {
+    {"gfx1030", "AMD Radeon RX 6800 XT", EMU_GFX1030, 36, 2250000, 1000000, 256, 4 << 20, UINT64_C(16) << 30},
+    {"gfx1031", "AMD Radeon RX 6700 XT", EMU_GFX1030, 20, 2581000, 1000000, 192, 3 << 20, UINT64_C(12) << 30},
+    {"gfx1032", "AMD Radeon RX 6600 XT", EMU_GFX1030, 16, 2589000, 1000000, 128, 2 << 20, UINT64_C(8) << 30},
+    {"gfx1100", "AMD Radeon RX 7900 XTX", EMU_GFX1100, 48, 2500000, 1250000, 384, 6 << 20, UINT64_C(24) << 30},
+    {"gfx1101", "AMD Radeon RX 7800 XT", EMU_GFX1100, 30, 2430000, 1219000, 256, 4 << 20, UINT64_C(16) << 30},
+    {"gfx1102", "AMD Radeon RX 7600", EMU_GFX1100, 16, 2655000, 1125000, 128, 2 << 20, UINT64_C(8) << 30},
+};
+
+static struct emu_state state;
+static struct emu_state *ready;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local int current, last_error;
+
+void emu_say(const char *format, ...) {
+  char line[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "rdna emulator: %s\n", line);
+}
+
+static bool is_set(const char *name) {
+  const char *value = getenv(name);
+  return value && value[0] && strcmp(value, "0") != 0;
+}
+
+// Bytes of a device: RDNA_EMULATE_MEMORY in MiB, else the card's, at most half of what this machine has.
+static uint64_t device_bytes(const struct emu_card *card) {
+  const char *text = getenv("RDNA_EMULATE_MEMORY");
+  if (text && text[0]) {
+    char *end;
+    unsigned long long mib = strtoull(text, &end, 10);
+    if (*end == '\0' && mib >= 64 && mib < 1 << 24) return (uint64_t)mib << 20;
+    emu_say("RDNA_EMULATE_MEMORY='%s' is not a number of MiB from 64 on; it is ignored", text);
+  }
+  uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+  return card->memory < half ? card->memory : half >> 20 << 20;
+}
+
+static const struct emu_card *card_of(const char *arch) {
+  for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
+    if (strcmp(cards[i].arch, arch) == 0) return &cards[i];
+  return NULL;
+}
+
+static void start(void) {
+  const char *targets = getenv("RDNA_EMULATE");
+  char names[256];
+  char *rest = names;
+  snprintf(names, sizeof names, "%s", targets ? targets : "");
+  if (names[0] == '\0') {
+    emu_say("RDNA_EMULATE is not set, so there is no device; set it to gfx1100, gfx1030 or several with commas");
+    return;
+  }
+  state.check = is_set("RDNA_EMULATE_CHECK");
+  state.serialize = is_set("AMD_SERIALIZE_KERNEL") || is_set("HIP_LAUNCH_BLOCKING");
+  for (char *name; (name = strsep(&rest, ",")) != NULL;) {
+    const struct emu_card *card = card_of(name);
+    if (!card) {
+      emu_say("RDNA_EMULATE names '%s', which is not emulated; gfx1030, 1031, 1032, 1100, 1101 and 1102 are", name);
+      state.device_count = 0;
+      return;
+    }
+    if (state.device_count == EMU_MAX_DEVICES) break;
+    struct emu_device *device = &state.devices[state.device_count];
+    device->index = state.device_count++;
+    device->card = card;
+    device->total = device_bytes(card);
+    device->memory = emu_memory_create();
+    if (!device->memory) {
+      emu_say("no host memory for device %s", name);
+      state.device_count = 0;
+      return;
+    }
+  }
+  ready = &state;
+}
+
+struct emu_state *emu_state(void) {
+  pthread_once(&once, start);
+  return ready;
+}
+
+struct emu_device *emu_device(int index) {
+  struct emu_state *s = emu_state();
+  return s && index >= 0 && index < s->device_count ? &s->devices[index] : NULL;
+}
+
+struct emu_device *emu_current(void) { return emu_device(current); }
+
+// HIP 5 and 6 answer with the last call's code, HIP 7 with the last one that was an error.
+int emu_done(int code) {
+  if (emu_hip_major < 7 || (code != HIP_SUCCESS && code != HIP_NOT_READY)) last_error = code;
+  return code;
+}
+
+API int hipGetLastError(void) {
+  int code = last_error;
+  last_error = HIP_SUCCESS;
+  return code;
+}
+API int hipExtGetLastError(void) { return hipGetLastError(); }
+API int hipPeekAtLastError(void) { return last_error; }
+
+API int hipInit(unsigned flags) {
+  if (flags != 0) return emu_done(HIP_INVALID_VALUE);
+  return emu_done(emu_state() ? HIP_SUCCESS : HIP_NO_DEVICE);
+}
+
+API int hipDriverGetVersion(int *version) {
+  if (!version) return emu_done(HIP_INVALID_VALUE);
+  // HIP_VERSION is major * 10^7 + minor * 10^5 + patch
+  *version = emu_hip_major * 10000000 + (emu_hip_major == 5 ? 2 : 0) * 100000;
+  return emu_done(HIP_SUCCESS);
+}
+API int hipRuntimeGetVersion(int *version) { return hipDriverGetVersion(version); }
+
+API int hipGetDeviceCount(int *count) {
+  if (!count) return emu_done(HIP_INVALID_VALUE);
+  struct emu_state *s = emu_state();
+  *count = s ? s->device_count : 0;
+  return emu_done(s ? HIP_SUCCESS : HIP_NO_DEVICE);
+}
+
+API int hipGetDevice(int *device) {
+  if (!device) return emu_done(HIP_INVALID_VALUE);
+  *device = current;
+  return emu_done(emu_state() ? HIP_SUCCESS : HIP_NO_DEVICE);
+}
+
+API int hipSetDevice(int device) {
+  if (!emu_state()) return emu_done(HIP_NO_DEVICE);
+  if (!emu_device(device)) return emu_done(HIP_INVALID_DEVICE);
+  current = device;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipDeviceGet(int *device, int ordinal) {
+  if (!device) return emu_done(HIP_INVALID_VALUE);
+  if (!emu_device(ordinal)) return emu_done(HIP_INVALID_DEVICE);
+  *device = ordinal;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipSetDeviceFlags(unsigned flags) { return emu_done(emu_current() ? HIP_SUCCESS : HIP_NO_DEVICE); }
+API int hipGetDeviceFlags(unsigned *flags) {
+  if (!flags) return emu_done(HIP_INVALID_VALUE);
+  *flags = 0;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipDeviceSynchronize(void) {
+  struct emu_device *device = emu_current();
+  return emu_done(device ? emu_device_finish(device) : HIP_NO_DEVICE);
+}
+API int hipCtxSynchronize(void) { return hipDeviceSynchronize(); }
+
+API int hipDeviceCanAccessPeer(int *can, int device, int peer) {
+  if (!can) return emu_done(HIP_INVALID_VALUE);
+  if (!emu_device(device) || !emu_device(peer)) return emu_done(HIP_INVALID_DEVICE);
+  *can = device != peer;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  if (least) *least = 1;
+  if (greatest) *greatest = -1;
+  return emu_done(HIP_SUCCESS);
+}
+
+// Contexts: the primary one of each device, its handle the device's own address.
+API int hipCtxGetCurrent(void **context) {
+  if (!context) return emu_done(HIP_INVALID_VALUE);
+  *context = emu_current();
+  return emu_done(HIP_SUCCESS);
+}
+API int hipCtxSetCurrent(void *context) {
+  struct emu_device *device = context;
+  if (!device) return emu_done(HIP_SUCCESS);
+  if (emu_device(device->index) != device) return emu_done(HIP_INVALID_CONTEXT);
+  current = device->index;
+  return emu_done(HIP_SUCCESS);
+}
+API int hipCtxGetDevice(int *device) { return hipGetDevice(device); }
+API int hipDevicePrimaryCtxRetain(void **context, int device) {
+  if (!context) return emu_done(HIP_INVALID_VALUE);
+  *context = emu_device(device);
+  return emu_done(*context ? HIP_SUCCESS : HIP_INVALID_DEVICE);
+}
+API int hipDevicePrimaryCtxRelease(int device) {
+  return emu_done(emu_device(device) ? HIP_SUCCESS : HIP_INVALID_DEVICE);
+}
+API int hipDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+  if (!emu_device(device)) return emu_done(HIP_INVALID_DEVICE);
+  if (flags) *flags = 0;
+  if (active) *active = 1;
+  return emu_done(HIP_SUCCESS);
+}

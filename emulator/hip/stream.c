@@ -1,0 +1,355 @@
+// Streams are queues, each with a thread of its own: work runs in order within one, and at any time after it was
+// queued. The null stream and blocking streams wait for each other, as HIP's legacy default stream does.
+//
+// An error of queued work stays with its stream until a call that waits for the stream or asks after it takes it.
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hip/hip.h"
+
+enum { STREAM_NON_BLOCKING = 1 };
+
+typedef struct command {
+  struct command *next;
+  struct emu_work work;
+  uint64_t number;
+  unsigned dependency_count;
+  struct emu_dependency dependencies[];
+} command;
+
+struct emu_stream {
+  struct emu_device *device;
+  struct emu_stream *next;  // of the device
+  unsigned flags;
+  int priority, references, error;
+  bool is_null, started, closing;
+  pthread_t thread;
+  pthread_cond_t wake;
+  command *head, *tail;
+  uint64_t submitted, completed;
+};
+
+// One lock for all queues: what they wait for is each other.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
+static _Thread_local struct emu_stream *thread_stream[EMU_MAX_DEVICES];
+
+static void unlocked_release(struct emu_stream *stream) {
+  if (--stream->references > 0) return;
+  pthread_cond_destroy(&stream->wake);
+  free(stream);
+}
+
+void emu_stream_retain(struct emu_stream *stream) {
+  pthread_mutex_lock(&lock);
+  stream->references++;
+  pthread_mutex_unlock(&lock);
+}
+
+void emu_stream_release(struct emu_stream *stream) {
+  pthread_mutex_lock(&lock);
+  unlocked_release(stream);
+  pthread_mutex_unlock(&lock);
+}
+
+static void *serve(void *context) {
+  struct emu_stream *stream = context;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    while (!stream->head && !stream->closing) pthread_cond_wait(&stream->wake, &lock);
+    command *c = stream->head;
+    if (!c) break;
+    for (unsigned i = 0; i < c->dependency_count; i++) {
+      while (c->dependencies[i].stream->completed < c->dependencies[i].number) pthread_cond_wait(&progress, &lock);
+      unlocked_release(c->dependencies[i].stream);
+    }
+    pthread_mutex_unlock(&lock);
+    int error = c->work.run ? c->work.run(c->work.context) : HIP_SUCCESS;
+    if (c->work.release) c->work.release(c->work.context);
+    pthread_mutex_lock(&lock);
+    if (error != HIP_SUCCESS && stream->error == HIP_SUCCESS) stream->error = error;
+    stream->completed = c->number;
+    stream->head = c->next;
+    if (!stream->head) stream->tail = NULL;
+    free(c);
+    pthread_cond_broadcast(&progress);
+  }
+  unlocked_release(stream);
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static struct emu_stream *create(struct emu_device *device, unsigned flags, int priority, bool is_null) {
+  struct emu_stream *stream = calloc(1, sizeof *stream);
+  if (!stream) return NULL;
+  *stream =
+      (struct emu_stream){.device = device, .flags = flags, .priority = priority, .references = 1, .is_null = is_null};
+  pthread_cond_init(&stream->wake, NULL);
+  pthread_mutex_lock(&lock);
+  if (is_null && device->null_stream) {  // another thread was first
+    unlocked_release(stream);
+    stream = device->null_stream;
+  } else {
+    if (is_null) device->null_stream = stream;
+    stream->next = device->streams;
+    device->streams = stream;
+  }
+  pthread_mutex_unlock(&lock);
+  return stream;
+}
+
+struct emu_stream *emu_stream_of(void *handle) {
+  struct emu_device *device = emu_current();
+  if (!device) return NULL;
+  if (handle == NULL || handle == (void *)1) {
+    pthread_mutex_lock(&lock);
+    struct emu_stream *stream = device->null_stream;
+    pthread_mutex_unlock(&lock);
+    return stream ? stream : create(device, 0, 0, true);
+  }
+  if (handle == (void *)2) {
+    if (!thread_stream[device->index]) thread_stream[device->index] = create(device, 0, 0, false);
+    return thread_stream[device->index];
+  }
+  struct emu_state *s = emu_state();
+  struct emu_stream *found = NULL;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < s->device_count && !found; i++)
+    for (struct emu_stream *t = s->devices[i].streams; t; t = t->next)
+      if (t == handle && !t->closing) found = t;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
+struct emu_device *emu_stream_device(const struct emu_stream *stream) { return stream->device; }
+
+static void depend(command *c, struct emu_stream *stream, uint64_t number) {
+  if (stream->completed >= number) return;
+  stream->references++;
+  c->dependencies[c->dependency_count++] = (struct emu_dependency){stream, number};
+}
+
+static bool blocks(const struct emu_stream *stream) {
+  return !(stream->flags & STREAM_NON_BLOCKING) && !stream->is_null;
+}
+
+static bool start(struct emu_stream *stream) {
+  if (stream->started) return true;
+  stream->references++;  // the thread's
+  if (pthread_create(&stream->thread, NULL, serve, stream) != 0) {
+    stream->references--;
+    return false;
+  }
+  pthread_detach(stream->thread);
+  stream->started = true;
+  return true;
+}
+
+int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const struct emu_dependency *after,
+                      uint64_t *out_number) {
+  unsigned room = 2;
+  pthread_mutex_lock(&lock);
+  for (struct emu_stream *t = stream->device->streams; t; t = t->next) room++;
+  command *c = calloc(1, sizeof *c + room * sizeof *c->dependencies);
+  if (!c || !start(stream)) {
+    pthread_mutex_unlock(&lock);
+    free(c);
+    if (work.release) work.release(work.context);
+    return HIP_OUT_OF_MEMORY;
+  }
+  c->work = work;
+  c->number = ++stream->submitted;
+  if (out_number) *out_number = c->number;
+  if (after && after->stream) depend(c, after->stream, after->number);
+  if (stream->is_null) {
+    for (struct emu_stream *t = stream->device->streams; t; t = t->next)
+      if (blocks(t)) depend(c, t, t->submitted);
+  } else if (blocks(stream) && stream->device->null_stream) {
+    depend(c, stream->device->null_stream, stream->device->null_stream->submitted);
+  }
+  if (stream->tail) {
+    stream->tail->next = c;
+  } else {
+    stream->head = c;
+  }
+  stream->tail = c;
+  pthread_cond_signal(&stream->wake);
+  pthread_mutex_unlock(&lock);
+  return HIP_SUCCESS;
+}
+
+void emu_stream_wait(struct emu_stream *stream, uint64_t number) {
+  pthread_mutex_lock(&lock);
+  while (stream->completed < number) pthread_cond_wait(&progress, &lock);
+  pthread_mutex_unlock(&lock);
+}
+
+bool emu_stream_reached(struct emu_stream *stream, uint64_t number) {
+  pthread_mutex_lock(&lock);
+  bool reached = stream->completed >= number;
+  pthread_mutex_unlock(&lock);
+  return reached;
+}
+
+int emu_stream_take_error(struct emu_stream *stream) {
+  pthread_mutex_lock(&lock);
+  int error = stream->error;
+  stream->error = HIP_SUCCESS;
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+int emu_stream_finish(struct emu_stream *stream) {
+  pthread_mutex_lock(&lock);
+  uint64_t number = stream->submitted;
+  int error = HIP_SUCCESS;
+  if (stream->is_null) {
+    for (struct emu_stream *t = stream->device->streams; t;) {
+      if (t->completed < t->submitted && blocks(t)) {
+        pthread_cond_wait(&progress, &lock);
+        t = stream->device->streams;  // the list may have changed
+      } else {
+        t = t->next;
+      }
+    }
+    for (struct emu_stream *t = stream->device->streams; t; t = t->next)
+      if (blocks(t) && t->error != HIP_SUCCESS && error == HIP_SUCCESS) {
+        error = t->error;
+        t->error = HIP_SUCCESS;
+      }
+  }
+  while (stream->completed < number) pthread_cond_wait(&progress, &lock);
+  if (error == HIP_SUCCESS) {
+    error = stream->error;
+    stream->error = HIP_SUCCESS;
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+int emu_device_finish(struct emu_device *device) {
+  int error = HIP_SUCCESS;
+  pthread_mutex_lock(&lock);
+  for (struct emu_stream *t = device->streams; t;) {
+    if (t->completed < t->submitted) {
+      pthread_cond_wait(&progress, &lock);
+      t = device->streams;
+    } else {
+      t = t->next;
+    }
+  }
+  for (struct emu_stream *t = device->streams; t; t = t->next) {
+    if (error == HIP_SUCCESS) error = t->error;
+    t->error = HIP_SUCCESS;
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+API int hipStreamCreateWithPriority(void **out, unsigned flags, int priority) {
+  struct emu_device *device = emu_current();
+  if (!out || flags > STREAM_NON_BLOCKING) return emu_done(HIP_INVALID_VALUE);
+  if (!device) return emu_done(HIP_NO_DEVICE);
+  *out = create(device, flags, priority < -1 ? -1 : priority > 1 ? 1 : priority, false);
+  return emu_done(*out ? HIP_SUCCESS : HIP_OUT_OF_MEMORY);
+}
+API int hipStreamCreateWithFlags(void **out, unsigned flags) { return hipStreamCreateWithPriority(out, flags, 0); }
+API int hipStreamCreate(void **out) { return hipStreamCreateWithPriority(out, 0, 0); }
+
+API int hipStreamDestroy(void *handle) {
+  if (handle == NULL || handle == (void *)1 || handle == (void *)2) return emu_done(HIP_INVALID_HANDLE);
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  (void)emu_stream_finish(stream);
+  pthread_mutex_lock(&lock);
+  stream->closing = true;
+  for (struct emu_stream **t = &stream->device->streams; *t; t = &(*t)->next)
+    if (*t == stream) {
+      *t = stream->next;
+      break;
+    }
+  pthread_cond_signal(&stream->wake);
+  unlocked_release(stream);
+  pthread_mutex_unlock(&lock);
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipStreamSynchronize(void *handle) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  return emu_done(stream ? emu_stream_finish(stream) : HIP_INVALID_HANDLE);
+}
+
+API int hipStreamQuery(void *handle) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  pthread_mutex_lock(&lock);
+  bool idle = stream->completed >= stream->submitted;
+  pthread_mutex_unlock(&lock);
+  return emu_done(idle ? emu_stream_take_error(stream) : HIP_NOT_READY);
+}
+
+API int hipStreamGetFlags(void *handle, unsigned *flags) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream || !flags) return emu_done(stream ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE);
+  *flags = stream->flags;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipStreamGetPriority(void *handle, int *priority) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream || !priority) return emu_done(stream ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE);
+  *priority = stream->priority;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipStreamGetDevice(void *handle, int *device) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream || !device) return emu_done(stream ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE);
+  *device = stream->device->index;
+  return emu_done(HIP_SUCCESS);
+}
+API int hipGetStreamDeviceId(void *handle) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  return stream ? stream->device->index : -1;
+}
+
+API int hipStreamIsCapturing(void *handle, int *status) {
+  if (!emu_stream_of(handle) || !status) return emu_done(HIP_INVALID_VALUE);
+  *status = 0;  // hipStreamCaptureStatusNone: capture cannot be begun here
+  return emu_done(HIP_SUCCESS);
+}
+
+// ---- callbacks
+
+struct callback {
+  void *handle, *data;
+  void (*with_status)(void *stream, int status, void *data);
+  void (*plain)(void *data);
+};
+
+static int run_callback(void *context) {
+  struct callback *c = context;
+  if (c->with_status) c->with_status(c->handle, HIP_SUCCESS, c->data);
+  if (c->plain) c->plain(c->data);
+  return HIP_SUCCESS;
+}
+
+static int queue_callback(struct callback callback) {
+  struct emu_stream *stream = emu_stream_of(callback.handle);
+  if (!stream) return HIP_INVALID_HANDLE;
+  struct callback *c = malloc(sizeof *c);
+  if (!c) return HIP_OUT_OF_MEMORY;
+  *c = callback;
+  return emu_stream_submit(stream, (struct emu_work){run_callback, free, c}, NULL, NULL);
+}
+
+API int hipStreamAddCallback(void *handle, void (*callback)(void *, int, void *), void *data, unsigned flags) {
+  if (!callback || flags != 0) return emu_done(HIP_INVALID_VALUE);
+  return emu_done(queue_callback((struct callback){handle, data, callback, NULL}));
+}
+
+API int hipLaunchHostFunc(void *handle, void (*function)(void *), void *data) {
+  if (!function) return emu_done(HIP_INVALID_VALUE);
+  return emu_done(queue_callback((struct callback){handle, data, NULL, function}));
+}
