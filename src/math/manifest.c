@@ -10,6 +10,7 @@
 #include "math/fill/fill_kernels.h"
 #include "math/gemm/gemm_kernels.h"
 #include "math/index/index_kernels.h"
+#include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
 #include "math/quant/quant_kernels.h"
 #include "math/reduce/reduce_kernels.h"
@@ -17,17 +18,18 @@
 #include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY)                        \
-  FAMILY(attention, RDNA_ATTENTION_KERNELS)     \
-  FAMILY(cast, RDNA_CAST_KERNELS)               \
-  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS) \
-  FAMILY(fill, RDNA_FILL_KERNELS)               \
-  FAMILY(gemm, RDNA_GEMM_KERNELS)               \
-  FAMILY(index, RDNA_INDEX_KERNELS)             \
-  FAMILY(norm, RDNA_NORM_KERNELS)               \
-  FAMILY(quant, RDNA_QUANT_KERNELS)             \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)           \
-  FAMILY(rope, RDNA_ROPE_KERNELS)               \
+#define FAMILIES(FAMILY)                            \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
+  FAMILY(cast, RDNA_CAST_KERNELS)                   \
+  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
+  FAMILY(fill, RDNA_FILL_KERNELS)                   \
+  FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
+  FAMILY(index, RDNA_INDEX_KERNELS)                 \
+  FAMILY(norm, RDNA_NORM_KERNELS)                   \
+  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
+  FAMILY(quant, RDNA_QUANT_KERNELS)                 \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
+  FAMILY(rope, RDNA_ROPE_KERNELS)                   \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
@@ -37,6 +39,7 @@
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
+#define INFO_norm_backward(...) INFO(norm_backward, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)

@@ -1,8 +1,8 @@
 /* Norms: one group a row. A row of up to 8,192 values that allows 16-byte accesses stays in registers, so that
  * memory is read once; any other row is read again from the cache. */
 #include "kernel/prelude.h"
+#include "math/chunk.h"
 #include "math/norm/norm_kernels.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = 256;
 static constexpr uint32_t kept_values = 32; /* a thread */
@@ -16,30 +16,6 @@ struct norm_row {
   uint64_t cols;
   float epsilon;
   float *scratch; /* for group sums */
-};
-
-/* Values |i| onwards: 16 bytes of |type|, or one. */
-template <typename type, bool wide>
-struct chunk {
-  enum { COUNT = wide ? (int)type::IN_16 : 1 };
-
-  template <typename stored>
-  RDNA_DEVICE void load(const void *row, uint64_t i, float *v) {
-    if constexpr (wide) {
-#pragma unroll
-      for (int k = 0; k < COUNT; k += stored::IN_16)
-        stored::load_16((const char *)row + (i + k) * stored::BYTES, v + k);
-    } else {
-      v[0] = stored::load(row, i);
-    }
-  }
-  RDNA_DEVICE void store(void *row, uint64_t i, const float *v) {
-    if constexpr (wide) {
-      type::store_16((char *)row + i * type::BYTES, v);
-    } else {
-      type::store(row, i, v[0]);
-    }
-  }
 };
 
 /* Reads x; where |adds|, adds it to the residual and gives that back as the next step will read it. */

@@ -1,0 +1,266 @@
+/* Gradients of layer_norm and rms_norm. A wave takes a row of up to 1,024 values, a group a longer one. A row of up to
+ * 8,192 values that allows 16-byte accesses stays in registers with its slice's column sums, so that memory is read
+ * once; any other row is read again from the cache, and its sums are kept in the partial results. */
+#include "kernel/prelude.h"
+#include "math/chunk.h"
+#include "math/norm/norm_backward_kernels.h"
+
+static constexpr uint32_t threads = NORM_BACKWARD_THREADS;
+static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
+
+/* The threads that share a row. */
+struct wave_team {
+  enum { SIZE = WAVE_SIZE, COUNT = NORM_BACKWARD_THREADS / WAVE_SIZE };
+  RDNA_DEVICE uint32_t rank() { return lane_id(); }
+  RDNA_DEVICE uint32_t index() { return wave_id(); }
+  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
+};
+struct group_team {
+  enum { SIZE = NORM_BACKWARD_THREADS, COUNT = 1 };
+  RDNA_DEVICE uint32_t rank() { return thread_id(); }
+  RDNA_DEVICE uint32_t index() { return 0; }
+  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
+};
+
+struct row_statistics {
+  float mean, inverse; /* of x: mean and 1 / deviation */
+  float g, gy;         /* means of g and of g * y */
+};
+
+/* dx of one value. */
+RDNA_DEVICE float slope(const row_statistics &s, float g, float y) { return s.inverse * (g - s.g - y * s.gy); }
+
+template <typename type, typename weights, int count>
+RDNA_DEVICE void weighted(const norm_backward_args &a, uint64_t i, const float *dout, float *g) {
+  if (a.weight) {
+    chunk<type, (count > 1)>::template load<weights>(a.weight, i, g);
+#pragma unroll
+    for (int k = 0; k < count; k++) g[k] *= dout[k];
+  } else {
+#pragma unroll
+    for (int k = 0; k < count; k++) g[k] = dout[k];
+  }
+}
+
+/* Row |row| with |vectors| times 16 bytes a thread, adding to the columns' sums. */
+template <typename type, typename weights, typename team, int vectors>
+RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, float (*dweight)[type::IN_16],
+                          float (*dbias)[type::IN_16], float *scratch) {
+  constexpr uint32_t size = type::IN_16;
+  const char *from = (const char *)a.x + row * a.x_stride * type::BYTES;
+  const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+  char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
+  uint32_t cols = (uint32_t)a.cols;
+  float count = (float)cols;
+  uint4 x_bits[vectors], d_bits[vectors];
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    uint32_t i = (j * team::SIZE + team::rank()) * size;
+    x_bits[j] = i < cols ? load_as<uint4>(from + i * type::BYTES) : uint4{0, 0, 0, 0};
+    d_bits[j] = i < cols ? load_as<uint4>(dout + i * type::BYTES) : uint4{0, 0, 0, 0};
+  }
+  row_statistics s = {0, 0, 0, 0};
+  float v[size], d[size], g[size];
+  if (a.centred) {
+    float sum = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      type::unpack(x_bits[j], v);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) sum += v[k];
+    }
+    s.mean = team::sum(sum, scratch) / count;
+  }
+  float squares = 0, sum_g = 0, sum_gy = 0;
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    uint32_t i = (j * team::SIZE + team::rank()) * size;
+    if (i >= cols) continue;
+    type::unpack(x_bits[j], v);
+    type::unpack(d_bits[j], d);
+    weighted<type, weights, size>(a, i, d, g);
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) {
+      float y = v[k] - s.mean;
+      squares = fma_f32(y, y, squares);
+      sum_gy = fma_f32(g[k], y, sum_gy);
+      sum_g += g[k];
+    }
+  }
+  s.inverse = 1.0f / sqrt_f32(team::sum(squares, scratch) / count + a.epsilon);
+  s.gy = team::sum(sum_gy, scratch) * s.inverse / count;
+  if (a.centred) s.g = team::sum(sum_g, scratch) / count;
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    uint32_t i = (j * team::SIZE + team::rank()) * size;
+    if (i >= cols) continue;
+    type::unpack(x_bits[j], v);
+    type::unpack(d_bits[j], d);
+    weighted<type, weights, size>(a, i, d, g);
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) {
+      float y = (v[k] - s.mean) * s.inverse;
+      dweight[j][k] = fma_f32(d[k], y, dweight[j][k]);
+      dbias[j][k] += d[k];
+      g[k] = slope(s, g[k], y);
+    }
+    type::store_16(dx + i * type::BYTES, g);
+  }
+}
+
+template <uint32_t size>
+RDNA_DEVICE void store_f32s(float *p, const float *v) {
+#pragma unroll
+  for (uint32_t k = 0; k < size; k += 4) store_as<float4>(p + k, float4{v[k], v[k + 1], v[k + 2], v[k + 3]});
+}
+
+template <typename type, typename weights, typename team, int vectors>
+RDNA_DEVICE void held_slices(const norm_backward_args &a, float *scratch, float *columns) {
+  constexpr uint32_t size = type::IN_16;
+  for (int64_t slice = group_id_x(); slice < a.slices; slice += group_count_x()) {
+    float dweight[vectors][size] = {}, dbias[vectors][size] = {};
+    for (int64_t row = slice + team::index() * a.slices; row < a.rows; row += team::COUNT * a.slices) {
+      held_row<type, weights, team, vectors>(a, row, dweight, dbias, scratch);
+    }
+    float *to = a.partial + slice * a.cols;
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+      auto &sums = which ? dbias : dweight;
+      for (uint32_t turn = 0; turn < team::COUNT;
+           turn++) { /* waves add up in order, so that the sum is always the same */
+        if (team::COUNT > 1) group_barrier();
+        if (turn != team::index()) continue;
+#pragma unroll
+        for (uint32_t j = 0; j < vectors; j++) {
+          uint32_t i = (j * team::SIZE + team::rank()) * size;
+          if (i >= (uint32_t)a.cols) continue;
+          if (turn > 0) {
+#pragma unroll
+            for (uint32_t k = 0; k < size; k++) sums[j][k] += columns[i + k];
+          }
+          if (turn + 1 < team::COUNT) {
+            store_f32s<size>(columns + i, sums[j]);
+          } else {
+            store_f32s<size>(to + i, sums[j]);
+          }
+        }
+      }
+      if (team::COUNT > 1) group_barrier();
+      to += a.slices * a.cols;
+    }
+  }
+}
+
+/* Each thread meets the same columns in every row, so the partial sums that it reads are its own. */
+template <typename type, typename weights, bool wide>
+RDNA_DEVICE void long_row(const norm_backward_args &a, int64_t row, float *dweight, float *dbias, bool first,
+                          float *scratch) {
+  typedef chunk<type, wide> part;
+  constexpr int size = part::COUNT;
+  const uint64_t begin = thread_id() * size, step = threads * size, cols = (uint64_t)a.cols;
+  const char *from = (const char *)a.x + row * a.x_stride * type::BYTES;
+  const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+  char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
+  row_statistics s = {0, 0, 0, 0};
+  float v[size], d[size], g[size], count = (float)cols;
+  if (a.centred) {
+    float sum = 0;
+    for (uint64_t i = begin; i < cols; i += step) {
+      part::template load<type>(from, i, v);
+#pragma unroll
+      for (int k = 0; k < size; k++) sum += v[k];
+    }
+    s.mean = group_sum_f32<threads>(sum, scratch) / count;
+  }
+  float squares = 0, sum_g = 0, sum_gy = 0;
+  for (uint64_t i = begin; i < cols; i += step) {
+    part::template load<type>(from, i, v);
+    part::template load<type>(dout, i, d);
+    weighted<type, weights, size>(a, i, d, g);
+#pragma unroll
+    for (int k = 0; k < size; k++) {
+      float y = v[k] - s.mean;
+      squares = fma_f32(y, y, squares);
+      sum_gy = fma_f32(g[k], y, sum_gy);
+      sum_g += g[k];
+    }
+  }
+  s.inverse = 1.0f / sqrt_f32(group_sum_f32<threads>(squares, scratch) / count + a.epsilon);
+  s.gy = group_sum_f32<threads>(sum_gy, scratch) * s.inverse / count;
+  if (a.centred) s.g = group_sum_f32<threads>(sum_g, scratch) / count;
+  for (uint64_t i = begin; i < cols; i += step) {
+    part::template load<type>(from, i, v);
+    part::template load<type>(dout, i, d);
+    weighted<type, weights, size>(a, i, d, g);
+#pragma unroll
+    for (int k = 0; k < size; k++) {
+      float y = (v[k] - s.mean) * s.inverse;
+      dweight[i + k] = fma_f32(d[k], y, first ? 0 : dweight[i + k]);
+      dbias[i + k] = first ? d[k] : dbias[i + k] + d[k];
+      g[k] = slope(s, g[k], y);
+    }
+    part::store(dx, i, g);
+  }
+}
+
+template <typename type, typename weights, bool wide>
+RDNA_DEVICE void long_slices(const norm_backward_args &a, float *scratch) {
+  for (int64_t slice = group_id_x(); slice < a.slices; slice += group_count_x()) {
+    float *dweight = a.partial + slice * a.cols, *dbias = dweight + a.slices * a.cols;
+    for (int64_t row = slice; row < a.rows; row += a.slices) {
+      long_row<type, weights, wide>(a, row, dweight, dbias, row == slice, scratch);
+    }
+    if (slice >= a.rows) {
+      for (uint64_t i = thread_id(); i < (uint64_t)a.cols; i += threads) dweight[i] = dbias[i] = 0;
+    }
+  }
+}
+
+template <typename type, typename weights>
+RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, float *columns) {
+  constexpr int vectors = 32 / type::IN_16;
+  uint64_t bits = address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) |
+                  address_of(a.partial) | (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES;
+  if (!all_16(bits)) {
+    long_slices<type, weights, false>(a, scratch);
+  } else if (a.cols > NORM_BACKWARD_HELD_COLS) {
+    long_slices<type, weights, true>(a, scratch);
+  } else if (a.cols > NORM_BACKWARD_HELD_COLS / 2) {
+    held_slices<type, weights, group_team, vectors>(a, scratch, columns);
+  } else if (a.cols > NORM_BACKWARD_WAVE_COLS) {
+    held_slices<type, weights, group_team, vectors / 2>(a, scratch, columns);
+  } else {
+    held_slices<type, weights, wave_team, vectors>(a, scratch, columns);
+  }
+}
+
+#define NORM_BACKWARD(suffix, type, weights)                                                \
+  RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_backward_##suffix(struct norm_backward_args a) {  \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                               \
+    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS]; \
+    norm_backward<type, weights>(a, scratch, columns);                                      \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+
+RDNA_KERNEL(COLUMN_SUM_THREADS) column_sum(struct column_sum_args a) {
+  constexpr uint32_t cols = COLUMN_SUM_COLS, ways = COLUMN_SUM_THREADS / COLUMN_SUM_COLS;
+  RDNA_SHARED static float sums[COLUMN_SUM_THREADS];
+  uint32_t way = thread_id() / cols;
+  int64_t col = (int64_t)group_id_x() * cols + thread_id() % cols;
+  float sum = 0;
+  if (col < a.cols) {
+#pragma unroll 8
+    for (int64_t row = way; row < a.rows; row += ways) sum += a.partial[row * a.cols + col];
+  }
+  sums[thread_id()] = sum;
+  group_barrier();
+  if (way != 0 || col >= a.cols) return;
+  for (uint32_t i = 1; i < ways; i++) sum += sums[i * cols + thread_id()];
+  if (a.dtype == dtype_f16) {
+    f16::store(a.out, (uint64_t)col, sum);
+  } else if (a.dtype == dtype_bf16) {
+    bf16::store(a.out, (uint64_t)col, sum);
+  } else {
+    f32::store(a.out, (uint64_t)col, sum);
+  }
+}

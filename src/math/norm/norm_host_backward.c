@@ -1,0 +1,135 @@
+#include <math.h>
+
+#include "math/floats.h"
+#include "math/norm/norm_backward_kernels.h"
+
+enum { RUN = 512 };
+
+struct work {
+  struct norm_backward_args a;
+  rdna_dtype dtype, weight_dtype;
+};
+
+struct run {
+  float x[RUN], dout[RUN], weight[RUN];
+};
+
+static void load_run(const struct work *w, const char *x, const char *dout, int64_t at, int64_t n, struct run *run) {
+  int64_t bytes = floats_bytes(w->dtype);
+  floats_load(w->dtype, x + at * bytes, n, run->x);
+  floats_load(w->dtype, dout + at * bytes, n, run->dout);
+  if (w->a.weight) {
+    floats_load(w->weight_dtype, (const char *)w->a.weight + at * floats_bytes(w->weight_dtype), n, run->weight);
+  } else {
+    for (int64_t i = 0; i < n; i++) run->weight[i] = 1;
+  }
+}
+
+static int64_t run_length(int64_t left) { return left < RUN ? left : RUN; }
+
+/* Partial sums in WAYS, so that they run in vectors; runs are added in double. */
+enum { WAYS = 16 };
+static double add_up(const float *part) {
+  double sum = 0;
+  for (int j = 0; j < WAYS; j++) sum += (double)part[j];
+  return sum;
+}
+static double run_sum(const float *v, int64_t n) {
+  float part[WAYS] = {0};
+  int64_t i = 0;
+  for (; i + WAYS <= n; i += WAYS) {
+    for (int j = 0; j < WAYS; j++) part[j] += v[i + j];
+  }
+  for (; i < n; i++) part[0] += v[i];
+  return add_up(part);
+}
+static double run_dot(const float *v, const float *w, int64_t n) {
+  float part[WAYS] = {0};
+  int64_t i = 0;
+  for (; i + WAYS <= n; i += WAYS) {
+    for (int j = 0; j < WAYS; j++) part[j] += v[i + j] * w[i + j];
+  }
+  for (; i < n; i++) part[0] += v[i] * w[i];
+  return add_up(part);
+}
+
+static void backward_row(const struct work *w, int64_t row, float *dweight, float *dbias) {
+  const struct norm_backward_args *a = &w->a;
+  int64_t bytes = floats_bytes(w->dtype), cols = a->cols;
+  const char *x = (const char *)a->x + row * a->x_stride * bytes;
+  const char *dout = (const char *)a->dout + row * a->dout_stride * bytes;
+  char *dx = (char *)a->dx + row * a->dx_stride * bytes;
+  struct run run;
+  double sum = 0, squares = 0, sum_g = 0, sum_gy = 0;
+  for (int64_t n, at = 0; a->centred && at < cols; at += n) {
+    n = run_length(cols - at);
+    floats_load(w->dtype, x + at * bytes, n, run.x);
+    sum += run_sum(run.x, n);
+  }
+  float mean = (float)(sum / (double)cols);
+  for (int64_t n, at = 0; at < cols; at += n) {
+    n = run_length(cols - at);
+    load_run(w, x, dout, at, n, &run);
+    for (int64_t i = 0; i < n; i++) run.x[i] -= mean, run.weight[i] *= run.dout[i];
+    squares += run_dot(run.x, run.x, n);
+    sum_gy += run_dot(run.x, run.weight, n);
+    sum_g += run_sum(run.weight, n);
+  }
+  float inverse = 1.0f / sqrtf((float)(squares / (double)cols) + a->epsilon);
+  float mean_g = a->centred ? (float)(sum_g / (double)cols) : 0;
+  float mean_gy = (float)(sum_gy / (double)cols) * inverse;
+  for (int64_t n, at = 0; at < cols; at += n) {
+    n = run_length(cols - at);
+    load_run(w, x, dout, at, n, &run);
+    for (int64_t i = 0; i < n; i++) {
+      float y = (run.x[i] - mean) * inverse, g = run.weight[i] * run.dout[i];
+      dweight[at + i] += run.dout[i] * y;
+      dbias[at + i] += run.dout[i];
+      run.x[i] = inverse * (g - mean_g - y * mean_gy);
+    }
+    floats_store(w->dtype, dx + at * bytes, n, run.x);
+  }
+}
+
+static void backward_slices(void *context, int64_t begin, int64_t end) {
+  const struct work *w = context;
+  const struct norm_backward_args *a = &w->a;
+  for (int64_t slice = begin; slice < end; slice++) {
+    float *dweight = a->partial + slice * a->cols, *dbias = dweight + a->slices * a->cols;
+    for (int64_t i = 0; i < a->cols; i++) dweight[i] = dbias[i] = 0;
+    for (int64_t row = slice; row < a->rows; row += a->slices) backward_row(w, row, dweight, dbias);
+  }
+}
+
+static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype) {
+  struct work work = {*(const struct norm_backward_args *)args, dtype, weight_dtype};
+  rdna__parallel_for(work.a.slices, 1, backward_slices, &work);
+}
+
+#define DTYPE_f32 RDNA_F32
+#define DTYPE_f16 RDNA_F16
+#define DTYPE_bf16 RDNA_BF16
+#define NORM_BACKWARD(suffix, type, weights)                                        \
+  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                  \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+
+static void column_sums(void *context, int64_t begin, int64_t end) {
+  const struct column_sum_args *a = context;
+  float sums[RUN];
+  for (int64_t n, at = begin; at < end; at += n) {
+    n = run_length(end - at);
+    for (int64_t i = 0; i < n; i++) sums[i] = 0;
+    for (int64_t row = 0; row < a->rows; row++) {
+      const float *from = a->partial + row * a->cols + at;
+      for (int64_t i = 0; i < n; i++) sums[i] += from[i];
+    }
+    floats_store((rdna_dtype)a->dtype, (char *)a->out + at * floats_bytes((rdna_dtype)a->dtype), n, sums);
+  }
+}
+
+void RDNA_HOST_KERNEL(column_sum)(const void *args, rdna_grid grid) {
+  struct column_sum_args a = *(const struct column_sum_args *)args;
+  rdna__parallel_for(a.cols, RUN, column_sums, &a);
+}
