@@ -86,6 +86,7 @@ static void start(void) {
       state.device_count = 0;
       return;
     }
+    if (state.check) emu_memory_watch(device->memory);
   }
   ready = &state;
 }

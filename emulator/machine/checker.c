@@ -1,32 +1,195 @@
-// place, and go on with gfx1030, counters, speed and semantics tests.
-#include "machine/checker.h"
+// The checker's hooks: around each instruction, at barriers, at a group's begin and end.
+#include "machine/checker_state.h"
+
+#include <stdlib.h>
+
+// ---- instructions
 
 bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
-  (void)wave, (void)step;
+  struct emu_wave_check *c = wave->checker;
+  if (!c) return true;
+  const struct emu_plan *plan = emu__check_plan(wave, step);
+  if (!plan) {
+    emu__wave_trap(wave, step, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to check it.");
+    return false;
+  }
+  bool met = emu__sets_meet(&plan->touch, &c->watch);
+  if (!met && !plan->always) return true;
+  if (met && emu__sets_meet(&plan->touch, &c->pending)) emu__check_hazards(wave, step, plan);
+  if (plan->waits) emu__check_wait(wave, step);
+  bool dirty = met && emu__sets_meet(&plan->touch, &c->dirty);
+  switch (plan->kind) {
+    case EMU_PLAN_VECTOR:
+      if (dirty) emu__check_vector(wave, step, plan);
+      break;
+    case EMU_PLAN_CROSS:
+      if (dirty || plan->always) emu__check_cross(wave, step);
+      break;
+    case EMU_PLAN_SHUFFLE:
+      if (emu__sets_meet(&plan->reads, &c->dirty)) emu__check_addresses(wave, step);
+      if (dirty) emu__check_shuffle(wave, step);
+      break;
+    case EMU_PLAN_WMMA:
+      if (dirty) emu__check_wmma(wave, step);
+      break;
+    case EMU_PLAN_SCALAR:
+      if (dirty || plan->always) emu__check_scalar(wave, step, plan);
+      break;
+    case EMU_PLAN_SAVEEXEC:
+      if (dirty) emu__check_saveexec(wave, step, plan);
+      break;
+    case EMU_PLAN_SMEM:
+      emu__check_smem(wave, step);
+      break;
+    case EMU_PLAN_MEMORY:
+      if (emu__sets_meet(&plan->reads, &c->dirty)) emu__check_addresses(wave, step);
+      break;
+    case EMU_PLAN_BRANCH:
+      if (dirty) emu__check_branch(wave, step);
+      break;
+    case EMU_PLAN_JUMP:
+      if (!dirty) break;
+      if (emu__scalar_undefined(wave, &step->inst->src[0])) {
+        emu__check_undefined(wave, step, -1, 0, "It jumps to an address that is not defined.");
+      }
+      if (step->inst->dst.kind) emu__scalar_set_undefined(wave, step, step->inst->dst.reg, 2, 0);
+      break;
+    default:
+      break;
+  }
+  if (plan->acquires) c->sync = emu__time_next();
+  if (plan->raises) emu__check_issue(wave, step, plan);
   return true;
 }
+
 void emu__check_after(struct emu_wave *wave, const struct emu_step *step) { (void)wave, (void)step; }
-void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *step) { (void)wave, (void)step; }
-void emu__check_barrier(struct emu_group *group) { (void)group; }
-void emu__check_end(struct emu_wave *wave, const struct emu_step *step) { (void)wave, (void)step; }
+
+// ---- barriers
+
+void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_wave_check *c = wave->checker;
+  const struct emu_group *group = wave->group;
+  uint64_t exec = emu__wave_exec(wave), off = c->started & ~exec;
+  c->at_barrier = step;
+  if (off) {
+    emu__check_report(wave, step, "divergent barrier", __builtin_ctzll(off), 0,
+                      "It is reached by %d of the wave's %d work-items: lane %d is not among them.",
+                      __builtin_popcountll(exec), __builtin_popcountll(c->started), __builtin_ctzll(off));
+  } else if (group->ended) {
+    emu__check_report(wave, step, "divergent barrier", -1, 0,
+                      "%u of the group's %u waves have ended without reaching it.", group->ended, group->waves);
+  }
+}
+
+void emu__check_barrier(struct emu_group *group) {
+  uint64_t now = emu__time_next();
+  for (unsigned i = 0; i < group->waves; i++) {
+    group->checker->wave[i].barrier = now;
+    group->checker->wave[i].at_barrier = NULL;
+  }
+}
+
+void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
+  (void)step;
+  struct emu_group *group = wave->group;
+  for (unsigned i = 0; i < group->waves && group->waiting; i++) {
+    struct emu_wave *other = &group->wave[i];
+    if (other->state != EMU_WAVE_BARRIER || !other->checker->at_barrier) continue;
+    emu__check_report(other, other->checker->at_barrier, "divergent barrier", -1, 0,
+                      "It waits there for wave %u of its group, which has ended.", wave->index);
+  }
+}
+
+// ---- groups
+
 bool emu__check_group_create(struct emu_group *group) {
-  (void)group;
+  const struct emu_run *run = group->run;
+  struct emu_group_check *g = calloc(1, sizeof(*g));
+  group->checker = g;
+  if (!g) return false;
+  size_t a_wave = (size_t)group->wave[0].vgprs * run->lanes, dwords = group->lds_bytes / 4 + 2;
+  size_t scratch = (size_t)run->scratch_bytes * run->lanes;
+  g->wave = aligned_alloc(64, (group->waves * sizeof(*g->wave) + 63) / 64 * 64);
+  g->undefined = aligned_alloc(64, (group->waves * a_wave * 4 + 63) / 64 * 64);
+  g->scratch = malloc(group->waves * scratch + 1);
+  g->lds = malloc(dwords * 4);
+  g->lds_writers = calloc(dwords * 2, sizeof(uint64_t));
+  g->plans = calloc(emu__program_bytes(run->program) / 4 + 1, sizeof(*g->plans));
+  if (!g->wave || !g->undefined || !g->scratch || !g->lds || !g->lds_writers || !g->plans) return false;
+  g->lds_readers = g->lds_writers + dwords;
+  memset(g->wave, 0, group->waves * sizeof(*g->wave));
+  for (unsigned i = 0; i < group->waves; i++) {
+    g->wave[i].undefined = g->undefined + i * a_wave;
+    g->wave[i].scratch = g->scratch + i * scratch;
+    group->wave[i].checker = &g->wave[i];
+  }
   return true;
 }
-void emu__check_group_begin(struct emu_group *group) { (void)group; }
-void emu__check_group_release(struct emu_group *group) { (void)group; }
-bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
-                     const struct emu_shape *shape, unsigned reg) {
-  (void)wave, (void)step, (void)places, (void)shape, (void)reg;
-  return true;
+
+static void begin_scalars(struct emu_wave *wave) {
+  struct emu_wave_check *c = wave->checker;
+  const struct emu_dispatch *d = wave->group->run->dispatch;
+  static const uint8_t size[7] = {4, 2, 2, 2, 2, 2, 1};
+  unsigned given = 0, rsrc2 = d->kernel.rsrc2;
+  for (unsigned i = 0; i < 7; i++) given += d->kernel.properties >> i & 1 ? size[i] : 0;
+  unsigned users = rsrc2 >> 1 & 31, at = users;
+  for (unsigned i = 0; i < 4; i++) at += rsrc2 >> (7 + i) & 1;
+  if (wave->group->run->target == EMU_GFX1030) at += rsrc2 & 1;
+  for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
+    bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
+    c->scalar[i] = defined ? 0 : UINT32_MAX;
+    emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
+  }
+  c->scc = true;
+  emu__set_put(&c->dirty, EMU_SET_SCC, true);
 }
-bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
-                      const struct emu_shape *shape, unsigned reg) {
-  (void)wave, (void)step, (void)places, (void)shape, (void)reg;
-  return true;
+
+static void begin_wave(struct emu_wave *wave) {
+  struct emu_wave_check *c = wave->checker;
+  uint32_t *undefined = c->undefined;
+  uint8_t *scratch = c->scratch;
+  memset(c, 0, sizeof(*c));
+  c->undefined = undefined;
+  c->scratch = scratch;
+  c->started = emu__wave_exec(wave);
+  begin_scalars(wave);
+  unsigned ids = wave->group->run->target == EMU_GFX1030 ? 1 + (wave->group->run->dispatch->kernel.rsrc2 >> 11 & 3) : 1;
+  // lanes that never run need no watching
+  for (unsigned r = 0; r < wave->vgprs; r++) {
+    uint32_t *u = emu__undefined(wave, r, 0);
+    for (unsigned l = 0; l < wave->lanes; l++) u[l] = r >= ids && c->started >> l & 1 ? UINT32_MAX : 0;
+    emu__set_put(&c->dirty, r, r >= ids);
+  }
+  memset(c->scratch, 0xff, wave->scratch_bytes * wave->lanes);
+  c->watch = c->dirty;
 }
-bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
-                       unsigned bytes, unsigned data, int compare, int dst) {
-  (void)wave, (void)step, (void)places, (void)bytes, (void)data, (void)compare, (void)dst;
-  return true;
+
+void emu__check_group_begin(struct emu_group *group) {
+  struct emu_group_check *g = group->checker;
+  memset(g->lds, 0xff, group->lds_bytes);
+  uint64_t now = emu__time_next();
+  // what the group before this one did in LDS is ordered before it
+  for (unsigned i = 0; i < group->waves; i++) {
+    begin_wave(&group->wave[i]);
+    g->wave[i].barrier = now;
+  }
+  memset(g->lds_writers, 0, (group->lds_bytes / 4 + 2) * 2 * sizeof(uint64_t));
+}
+
+void emu__check_group_release(struct emu_group *group) {
+  struct emu_group_check *g = group->checker;
+  if (!g) return;
+  while (g->all) {
+    struct emu_plan *plan = g->all;
+    g->all = plan->next;
+    free(plan);
+  }
+  free(g->wave);
+  free(g->undefined);
+  free(g->scratch);
+  free(g->lds);
+  free(g->lds_writers);
+  free(g->plans);
+  free(g);
+  group->checker = NULL;
 }

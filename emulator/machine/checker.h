@@ -21,6 +21,8 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
 bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
                        unsigned bytes, unsigned data, int compare, int dst);
 
+uint64_t emu__check_start(void);  // the time at which a launch begins
+
 // A group's shadows: made once, begun with each group, freed with it.
 bool emu__check_group_create(struct emu_group *group);
 void emu__check_group_begin(struct emu_group *group);

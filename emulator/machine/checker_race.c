@@ -15,6 +15,8 @@ static atomic_uint_fast64_t clock_now = 1;
 uint64_t emu__time_now(void) { return atomic_load_explicit(&clock_now, memory_order_relaxed); }
 uint64_t emu__time_next(void) { return atomic_fetch_add_explicit(&clock_now, 1, memory_order_relaxed) + 1; }
 
+uint64_t emu__check_start(void) { return emu__time_next(); }
+
 enum { MASK_BITS = 4, WAVE_BITS = 5, GROUP_BITS = 20, FLAG = 1 << MASK_BITS };
 enum { WAVE_AT = MASK_BITS + 1, GROUP_AT = WAVE_AT + WAVE_BITS, TIME_AT = GROUP_AT + GROUP_BITS };
 

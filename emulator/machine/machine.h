@@ -31,9 +31,12 @@ enum emu_status {
 struct emu_memory;
 struct emu_memory *emu_memory_create(void);
 void emu_memory_release(struct emu_memory *memory);
+// From now on keeps which bytes of added allocations were ever written, for launches with checks. Call it before the
+// first is added; launches without checks leave no trace there.
+void emu_memory_watch(struct emu_memory *memory);
 
-// Registers `bytes` at `base`, named for reports (copied; NULL is allowed). With `checked`, the checker keeps a shadow
-// for it: `initialized` says whether it counts as written. false: no memory, or it overlaps a live allocation.
+// Registers `bytes` at `base`, named for reports (copied; NULL is allowed). `initialized` says whether it counts as
+// written. false: no memory, or it overlaps a live allocation.
 bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized);
 bool emu_memory_remove(struct emu_memory *memory, uint64_t base);  // false: no allocation starts there
 // The host wrote these bytes (copies, memset): they count as initialized.

@@ -1,5 +1,5 @@
 // The table of live allocations, sorted by address.
-#include "machine/memory.h"
+#include "machine/checker_state.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -10,6 +10,8 @@ struct emu_memory {
   pthread_rwlock_t lock;
   atomic_uint_fast64_t epoch;
   struct emu_allocation *table;
+  struct emu_shadow **shadow;  // beside the table; entries are NULL until the checker needs them
+  bool watched;
   size_t count, room;
 };
 
@@ -27,9 +29,13 @@ struct emu_memory *emu_memory_create(void) {
 void emu_memory_release(struct emu_memory *memory) {
   if (!memory) return;
   pthread_rwlock_destroy(&memory->lock);
+  for (size_t i = 0; i < memory->count; i++) emu__shadow_release(memory->shadow[i]);
+  free(memory->shadow);
   free(memory->table);
   free(memory);
 }
+
+void emu_memory_watch(struct emu_memory *memory) { memory->watched = true; }
 
 uint64_t emu__memory_epoch(const struct emu_memory *memory) {
   return atomic_load_explicit(&memory->epoch, memory_order_relaxed);
@@ -49,19 +55,28 @@ static size_t position(const struct emu_memory *memory, uint64_t address) {
   return low;
 }
 
-static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name) {
+static bool grow(struct emu_memory *memory) {
+  size_t room = memory->room ? memory->room * 2 : 64;
+  struct emu_allocation *table = realloc(memory->table, room * sizeof(*table));
+  if (table) memory->table = table;
+  struct emu_shadow **shadow = realloc(memory->shadow, room * sizeof(struct emu_shadow *));
+  if (shadow) memory->shadow = shadow;
+  if (!table || !shadow) return false;
+  memory->room = room;
+  return true;
+}
+
+static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized) {
   size_t at = position(memory, base);
   bool overlaps = (at && memory->table[at - 1].base + memory->table[at - 1].bytes > base) ||
                   (at < memory->count && base + bytes > memory->table[at].base);
   if (overlaps || !bytes || base + bytes < base) return false;
-  if (memory->count == memory->room) {
-    size_t room = memory->room ? memory->room * 2 : 64;
-    struct emu_allocation *table = realloc(memory->table, room * sizeof(*table));
-    if (!table) return false;
-    memory->table = table;
-    memory->room = room;
-  }
+  if (memory->count == memory->room && !grow(memory)) return false;
+  struct emu_shadow *shadow = NULL;
+  if (memory->watched && !initialized && !(shadow = emu__shadow_create(base, bytes, false))) return false;
   memmove(memory->table + at + 1, memory->table + at, (memory->count - at) * sizeof(*memory->table));
+  memmove(memory->shadow + at + 1, memory->shadow + at, (memory->count - at) * sizeof(*memory->shadow));
+  memory->shadow[at] = shadow;
   struct emu_allocation *new = &memory->table[at];
   *new = (struct emu_allocation){.base = base, .bytes = bytes};
   snprintf(new->name, sizeof(new->name), "%s", name ? name : "an allocation");
@@ -71,9 +86,8 @@ static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, con
 
 bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized) {
   pthread_rwlock_wrlock(&memory->lock);
-  bool ok = insert(memory, base, bytes, name);
+  bool ok = insert(memory, base, bytes, name, initialized);
   pthread_rwlock_unlock(&memory->lock);
-  (void)initialized;
   return ok;
 }
 
@@ -82,7 +96,9 @@ bool emu_memory_remove(struct emu_memory *memory, uint64_t base) {
   size_t at = position(memory, base);
   bool found = at && memory->table[at - 1].base == base;
   if (found) {
+    emu__shadow_release(memory->shadow[at - 1]);
     memmove(memory->table + at - 1, memory->table + at, (memory->count - at) * sizeof(*memory->table));
+    memmove(memory->shadow + at - 1, memory->shadow + at, (memory->count - at) * sizeof(*memory->shadow));
     memory->count--;
     atomic_fetch_add(&memory->epoch, 1);
   }
@@ -91,7 +107,30 @@ bool emu_memory_remove(struct emu_memory *memory, uint64_t base) {
 }
 
 void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t bytes) {
-  (void)memory, (void)address, (void)bytes;
+  if (!memory->watched) return;
+  uint64_t end = address + bytes;
+  pthread_rwlock_rdlock(&memory->lock);
+  size_t at = position(memory, address);
+  for (size_t i = at ? at - 1 : 0; i < memory->count && memory->table[i].base < end; i++) {
+    const struct emu_allocation *a = &memory->table[i];
+    uint64_t from = a->base > address ? a->base : address, to = a->base + a->bytes < end ? a->base + a->bytes : end;
+    if (memory->shadow[i] && from < to) emu__shadow_written(memory->shadow[i], from, to - from);
+  }
+  pthread_rwlock_unlock(&memory->lock);
+}
+
+const struct emu_shadow *emu__memory_shadow(struct emu_memory *memory, uint64_t address) {
+  struct emu_shadow *found = NULL;
+  pthread_rwlock_wrlock(&memory->lock);
+  size_t at = position(memory, address);
+  if (at && address - memory->table[at - 1].base < memory->table[at - 1].bytes) {
+    const struct emu_allocation *a = &memory->table[at - 1];
+    struct emu_shadow **shadow = &memory->shadow[at - 1];
+    if (!*shadow) *shadow = emu__shadow_create(a->base, a->bytes, true);
+    if (*shadow && emu__shadow_arm(*shadow)) found = *shadow;
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
 }
 
 bool emu_memory_find(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
@@ -125,6 +164,15 @@ static bool in_launch(const struct emu_run *run, uint64_t address, unsigned byte
                   emu__program_bytes(run->program));
 }
 
+static bool next_above(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
+  pthread_rwlock_rdlock(&memory->lock);
+  size_t at = position(memory, address);
+  bool found = at < memory->count;
+  if (found) *out = memory->table[at];
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
 bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
                            unsigned bytes, bool write) {
   struct emu_memory *memory = wave->group->run->dispatch->memory;
@@ -143,13 +191,24 @@ bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, i
   }
   if (in_launch(wave->group->run, address, bytes, write)) return true;
   const char *what = write ? "writes" : "reads";
-  if (found.bytes) {
+  struct emu_allocation next;
+  uint64_t past = address - found.base;
+  if (found.bytes && past < found.bytes) {
     emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes past the start of %s, which has %" PRIu64 ".",
-                   what, bytes, address, address - found.base, found.name, found.bytes);
+                   "It %s %u bytes at 0x%" PRIx64 ", byte %" PRIu64 " of %s, which has only %" PRIu64 " bytes.", what,
+                   bytes, address, past, found.name, found.bytes);
+  } else if (next_above(memory, address, &next) && (!found.bytes || next.base - address < past - found.bytes)) {
+    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
+                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes before %s, which has %" PRIu64 " bytes.", what,
+                   bytes, address, next.base - address, next.name, next.bytes);
+  } else if (found.bytes) {
+    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
+                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes past the end of %s, which has %" PRIu64
+                   " bytes.",
+                   what, bytes, address, past - found.bytes, found.name, found.bytes);
   } else {
     emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ", below every allocation.", what, bytes, address);
+                   "It %s %u bytes at 0x%" PRIx64 ": there is no allocation at all.", what, bytes, address);
   }
   return false;
 }

@@ -6,6 +6,10 @@
 
 uint64_t emu__memory_epoch(const struct emu_memory *memory);  // changes when an allocation goes
 
+// The checker's shadow of the allocation that holds the address, made ready for records; NULL: none holds it.
+struct emu_shadow;
+const struct emu_shadow *emu__memory_shadow(struct emu_memory *memory, uint64_t address);
+
 // Whether all the addresses of the lanes in `mask`, `bytes` each, lie in allocations; if not, the wave has trapped.
 bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const uint64_t *address, uint64_t mask,
                        unsigned bytes, bool write);

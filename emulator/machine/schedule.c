@@ -304,6 +304,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   if (!run) return invalid(failure, "There is no memory for a launch.", 0, 0);
   memset(run, 0, sizeof(*run));
   run->dispatch = d;
+  if (d->check) run->check_start = emu__check_start();
   run->program = d->program;
   run->target = emu__program_target(d->program);
   run->lanes = emu_kernel_wave(&d->kernel);

@@ -121,6 +121,7 @@ struct emu_run {
   atomic_uint_fast64_t next_group;
   atomic_bool stop;
   atomic_uint_fast32_t report_count;
+  uint64_t check_start;  // the checker's time
   struct emu_report failure;
   atomic_bool failed;
 };

@@ -101,6 +101,7 @@ static bool run_launch(void) {
   uint8_t *kernarg = room(c.kernarg_bytes);
   if (!take(kernarg, c.kernarg_bytes)) return false;
   struct emu_memory *memory = emu_memory_create();
+  if (c.flags & 1) emu_memory_watch(memory);
   for (uint32_t i = 0; i < c.allocations; i++) {
     struct launch_allocation a;
     char name[32];

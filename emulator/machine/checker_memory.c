@@ -1,0 +1,350 @@
+// Memory: what was never written, which wave touched what, bounds and alignment of LDS.
+#include "machine/checker_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+// ---- shadows of allocations
+
+static uint64_t dword_count(const struct emu_shadow *s) {
+  return s->bytes ? (s->base + s->bytes - 1) / 4 - s->base / 4 + 1 : 0;
+}
+
+struct emu_shadow *emu__shadow_create(uint64_t base, uint64_t bytes, bool written) {
+  struct emu_shadow *s = calloc(1, sizeof(*s));
+  if (!s) return NULL;
+  s->base = base;
+  s->bytes = bytes;
+  if (!written) s->written = calloc(dword_count(s) + 1, 1);
+  if (!written && !s->written) {
+    free(s);
+    return NULL;
+  }
+  return s;
+}
+
+bool emu__shadow_arm(struct emu_shadow *s) {
+  if (s->writers) return true;
+  uint64_t *records = calloc(dword_count(s) + 1, 16);
+  if (!records) return false;
+  s->readers = records + dword_count(s);
+  __atomic_store_n(&s->writers, records, __ATOMIC_RELEASE);
+  return true;
+}
+
+void emu__shadow_release(struct emu_shadow *s) {
+  if (!s) return;
+  free(s->writers);
+  free(s->written);
+  free(s);
+}
+
+void emu__shadow_written(struct emu_shadow *s, uint64_t address, uint64_t bytes) {
+  if (!s->written || !bytes) return;
+  uint64_t last = address + bytes - 1, from = address / 4 - s->base / 4, to = last / 4 - s->base / 4;
+  unsigned head = 15u << (address % 4) & 15, tail = 15u >> (3 - last % 4);
+  if (from == to) {
+    s->written[from] |= (uint8_t)(head & tail);
+    return;
+  }
+  s->written[from] |= (uint8_t)head;
+  s->written[to] |= (uint8_t)tail;
+  memset(s->written + from + 1, 15, to - from - 1);
+}
+
+// NULL: memory without a shadow, such as the kernel's arguments and code.
+static const struct emu_shadow *shadow_of(struct emu_wave *wave, uint64_t address) {
+  struct emu_wave_check *c = wave->checker;
+  struct emu_memory *memory = wave->group->run->dispatch->memory;
+  if (!memory) return NULL;
+  uint64_t epoch = emu__memory_epoch(memory);
+  if (c->region && c->region_epoch == epoch && address - c->region->base < c->region->bytes) return c->region;
+  const struct emu_shadow *s = emu__memory_shadow(memory, address);
+  if (s) c->region = s, c->region_epoch = epoch;
+  return s;
+}
+
+// ---- one dword of one lane
+
+struct place {
+  uint64_t at;
+  unsigned bytes;  // 1 to 4, within a dword or across two
+};
+
+static uint32_t spread_bytes(unsigned missing) {
+  return (missing & 1 ? 0xff : 0) | (missing & 2 ? 0xff00 : 0) | (missing & 4 ? 0xff0000 : 0) |
+         (missing & 8 ? 0xff000000 : 0);
+}
+
+static void say_race(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, bool write,
+                     bool shared, const struct emu_other *other) {
+  const struct emu_group *group = wave->group;
+  bool same = other->group == (uint32_t)(group->linear & 0xfffff);
+  const uint32_t *size = group->run->dispatch->groups;
+  char who[80], where[100];
+  if (same) {
+    snprintf(who, sizeof(who), "wave %u of the same group", other->wave);
+  } else {
+    snprintf(who, sizeof(who), "wave %u of work-group (%u, %u, %u)", other->wave, other->group % size[0],
+             other->group / size[0] % size[1], other->group / size[0] / size[1]);
+  }
+  struct emu_allocation found;
+  if (shared) {
+    snprintf(where, sizeof(where), "LDS at byte %" PRIu64, address);
+  } else if (emu_memory_find(group->run->dispatch->memory, address, &found)) {
+    snprintf(where, sizeof(where), "byte %" PRIu64 " of %s", address - found.base, found.name);
+  } else {
+    snprintf(where, sizeof(where), "0x%" PRIx64, address);
+  }
+  emu__check_report(wave, step, "race", lane, address, "It %s %s, which %s %s with no %s in between.",
+                    write ? "writes" : "reads", where, who, other->wrote ? "wrote" : "read",
+                    same ? "barrier" : "synchronization");
+}
+
+struct access {
+  struct emu_wave *wave;
+  const struct emu_step *step;
+  enum emu_touch how;
+  uint64_t now;
+};
+
+static inline bool in_lds(const struct emu_group *group, uint64_t at) {
+  return at - (uint64_t)(uintptr_t)group->lds < group->lds_bytes;
+}
+
+static void touch(const struct access *a, int lane, uint64_t at, uint64_t *writer, uint64_t *reader, unsigned mask,
+                  uint64_t address, bool shared) {
+  struct emu_other other;
+  if (!emu__race(a->wave, a->now, writer, reader, mask, a->how, &other)) return;
+  say_race(a->wave, a->step, lane, address, a->how >= EMU_TOUCH_WRITE, shared, &other);
+  (void)at;
+}
+
+// Undefined bits of `bytes` (at most 4) at a place in LDS; a write gives them instead.
+static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsigned bytes, uint32_t bits) {
+  struct emu_group_check *g = a->wave->group->checker;
+  uint64_t offset = at - (uint64_t)(uintptr_t)a->wave->group->lds;
+  for (uint64_t i = offset / 4; i <= (offset + bytes - 1) / 4; i++) {
+    unsigned from = i == offset / 4 ? offset % 4 : 0,
+             to = (unsigned)(offset + bytes - i * 4 < 4 ? offset + bytes - i * 4 : 4);
+    unsigned mask = (15u << from) & (15u >> (4 - to));
+    touch(a, lane, at, &g->lds_writers[i], &g->lds_readers[i], mask, offset, true);
+  }
+  uint32_t old = 0;
+  memcpy(&old, g->lds + offset, bytes);
+  if (a->how >= EMU_TOUCH_WRITE) memcpy(g->lds + offset, &bits, bytes);
+  return old;
+}
+
+static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsigned bytes) {
+  const struct emu_shadow *s = shadow_of(a->wave, at);
+  if (!s) return 0;
+  uint32_t old = 0;
+  uint64_t first = s->base / 4;
+  for (uint64_t d = at / 4; d <= (at + bytes - 1) / 4; d++) {
+    unsigned from = d == at / 4 ? at % 4 : 0, to = (unsigned)(at + bytes - d * 4 < 4 ? at + bytes - d * 4 : 4);
+    unsigned mask = (15u << from) & (15u >> (4 - to));
+    touch(a, lane, at, &s->writers[d - first], &s->readers[d - first], mask, at, false);
+    if (!s->written) continue;
+    uint8_t *state = &s->written[d - first];
+    unsigned had = __atomic_load_n(state, __ATOMIC_RELAXED);
+    if (had != 15) old |= (uint32_t)((uint64_t)spread_bytes(mask & ~had) << 8 * (d * 4 - at + 4) >> 32);
+    if (a->how < EMU_TOUCH_WRITE || (had & mask) == mask) continue;
+    if (mask == 15) {
+      __atomic_store_n(state, 15, __ATOMIC_RELAXED);
+    } else {
+      __atomic_fetch_or(state, mask, __ATOMIC_RELAXED);
+    }
+  }
+  return old;
+}
+
+static uint32_t scratch_dword(const struct access *a, uint64_t at, unsigned bytes, uint32_t bits) {
+  const struct emu_wave *wave = a->wave;
+  uint8_t *from = wave->checker->scratch + (at - (uint64_t)(uintptr_t)wave->scratch);
+  uint32_t old = 0;
+  memcpy(&old, from, bytes);
+  if (a->how >= EMU_TOUCH_WRITE) memcpy(from, &bits, bytes);
+  return old;
+}
+
+// ---- instructions
+
+// The bytes that lie outside of LDS. A report, and the access goes on without them.
+static void check_shared(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                         unsigned bytes) {
+  if (p->space != EMU_SPACE_SHARED) return;
+  uint64_t base = (uint64_t)(uintptr_t)wave->group->lds, size = wave->group->lds_bytes, out = p->mask & p->outside;
+  if (out) {
+    int lane = __builtin_ctzll(out);
+    uint64_t at = p->at[lane] - base;
+    emu__check_report(wave, step, "out of bounds", lane, at,
+                      "It accesses %u bytes at byte %" PRIu64 " of LDS, of which the work-group has %" PRIu64
+                      ": %" PRIu64 " bytes past the end.",
+                      bytes, at, size, at >= size ? at - size : at + bytes - size);
+  }
+  if (bytes < 8) return;
+  unsigned align = bytes == 8 ? 8 : 16;
+  for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+    int lane = __builtin_ctzll(rest);
+    uint64_t at = p->at[lane] - base;
+    if (at % align == 0) continue;
+    emu__check_report(wave, step, "misaligned", lane, at,
+                      "It accesses %u bytes at byte %" PRIu64 " of LDS, which is no multiple of %u.", bytes, at, align);
+    return;
+  }
+}
+
+static enum emu_touch reading(const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  return inst->format != EMU_DS && inst->glc ? EMU_TOUCH_READ_SYNC : EMU_TOUCH_READ;
+}
+
+static uint32_t read_place(struct access *a, const struct emu_places *p, unsigned l, uint64_t at, unsigned bytes,
+                           uint32_t bits) {
+  if (p->space == EMU_SPACE_SCRATCH) return scratch_dword(a, at, bytes, bits);
+  if (p->space == EMU_SPACE_SHARED || (a->step->inst->format == EMU_FLAT && in_lds(a->wave->group, at))) {
+    return shared_dword(a, (int)l, at, bytes, bits);
+  }
+  return global_dword(a, (int)l, at, bytes);
+}
+
+static void note_origin(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, uint64_t at) {
+  struct emu_wave_check *c = wave->checker;
+  if (p->space == EMU_SPACE_SCRATCH) return;
+  c->has_origin = true;
+  c->origin = in_lds(wave->group, at) ? at - (uint64_t)(uintptr_t)wave->group->lds : at;
+  c->origin_pc = step->offset;
+}
+
+bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                     const struct emu_shape *shape, unsigned reg) {
+  struct access a = {wave, step, reading(step), emu__time_now()};
+  unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
+  check_shared(wave, step, p, shape->bytes);
+  for (unsigned k = 0; k < dwords; k++) {
+    uint32_t *to = emu__undefined(wave, reg + k, 0);
+    uint32_t any = 0;
+    for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
+      unsigned l = (unsigned)__builtin_ctzll(rest);
+      uint64_t at = p->at[l] + (uint64_t)k * p->stride;
+      uint32_t u = p->outside >> l & 1 ? 0 : read_place(&a, p, l, at, bytes, 0);
+      if (u) note_origin(wave, step, p, at);
+      if (shape->is_signed && u >> (8 * bytes - 1)) u |= UINT32_MAX << (8 * bytes - 1);
+      if (shape->half) u = shape->high ? (to[l] & 0xffff) | u << 16 : (to[l] & 0xffff0000u) | (u & 0xffff);
+      to[l] = u;
+      any |= u;
+    }
+    if (any || emu__set_has(&wave->checker->dirty, reg + k)) emu__check_settle(wave, reg + k);
+  }
+  return true;
+}
+
+bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                      const struct emu_shape *shape, unsigned reg) {
+  struct access a = {wave, step, EMU_TOUCH_WRITE, emu__time_now()};
+  unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
+  check_shared(wave, step, p, shape->bytes);
+  for (unsigned k = 0; k < dwords; k++) {
+    const uint32_t *from = emu__undefined(wave, reg + k, 0);
+    for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+      unsigned l = (unsigned)__builtin_ctzll(rest);
+      uint64_t at = p->at[l] + (uint64_t)k * p->stride;
+      uint32_t u = shape->high ? from[l] >> 16 : from[l];
+      if (bytes < 4) u &= (1u << (8 * bytes)) - 1;
+      (void)read_place(&a, p, l, at, bytes, u);
+      if (!u || p->space != EMU_SPACE_GLOBAL || in_lds(wave->group, at)) continue;
+      emu__check_undefined(wave, step, (int)l, at, "It stores a value that is not defined to global memory.");
+    }
+  }
+  return true;
+}
+
+bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes,
+                       unsigned data, int compare, int dst) {
+  struct emu_wave_check *c = wave->checker;
+  if (dst >= 0 && (step->inst->format != EMU_DS || wave->group->waves > 1)) c->sync = emu__time_next();
+  struct access a = {wave, step, EMU_TOUCH_ATOMIC, emu__time_now()};
+  check_shared(wave, step, p, bytes);
+  for (unsigned k = 0; k < bytes / 4; k++) {
+    for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+      unsigned l = (unsigned)__builtin_ctzll(rest);
+      uint64_t at = p->at[l] + 4 * k;
+      uint32_t given = *emu__undefined(wave, data + k, l);
+      if (compare >= 0) given |= *emu__undefined(wave, (unsigned)compare + k, l);
+      uint32_t old = read_place(&a, p, l, at, 4, 0);
+      if (old) note_origin(wave, step, p, at);
+      if (given || old) {
+        emu__check_undefined(wave, step, (int)l, at,
+                             given ? "It does an atomic operation with a value that is not defined."
+                                   : "It does an atomic operation on memory that nobody wrote.");
+      }
+    }
+    if (dst < 0) continue;
+    uint32_t *to = emu__undefined(wave, (unsigned)dst + k, 0);
+    for (unsigned l = 0; l < wave->lanes; l++) to[l] = p->mask >> l & 1 ? 0 : to[l];
+    emu__check_settle(wave, (unsigned)dst + k);
+  }
+  return true;
+}
+
+// ---- addresses, and scalar loads
+
+static bool address_undefined(struct emu_wave *wave, const struct emu_step *step, const struct emu_operand *o) {
+  if (o->kind == EMU_OPERAND_SCALAR && emu__scalar_undefined(wave, o)) {
+    emu__check_undefined(wave, step, -1, 0, "Its address is not defined.");
+    emu__scalar_set_undefined(wave, step, o->reg, o->dwords, 0);
+    return true;
+  }
+  if (o->kind != EMU_OPERAND_VECTOR) return false;
+  uint64_t exec = emu__wave_exec(wave);
+  for (unsigned k = 0; k < o->dwords; k++) {
+    uint32_t *u = emu__undefined(wave, o->reg + k, 0);
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
+      unsigned l = (unsigned)__builtin_ctzll(rest);
+      if (!u[l]) continue;
+      emu__check_undefined(wave, step, (int)l, 0, "Its address is not defined.");
+      memset(u, 0, wave->lanes * 4);
+      emu__check_settle(wave, o->reg + k);
+      return true;
+    }
+  }
+  return false;
+}
+
+void emu__check_addresses(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  if (!emu__wave_exec(wave)) return;
+  (void)address_undefined(wave, step, &inst->src[0]);
+  // data stands in src[1], and in src[2] of LDS instructions
+  if (inst->format != EMU_DS && inst->src[2].dwords <= 2) (void)address_undefined(wave, step, &inst->src[2]);
+  if (inst->format == EMU_MUBUF) {
+    const struct emu_wave_check *c = wave->checker;
+    uint32_t u = 0;
+    for (unsigned k = 0; k < 4; k++) u |= c->scalar[inst->src[2].reg + k];
+    if (u) emu__check_undefined(wave, step, -1, 0, "Its buffer descriptor is not defined.");
+    (void)address_undefined(wave, step, &inst->src[3]);
+  }
+}
+
+void emu__check_smem(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  bool buffer = inst->op >= EMU_S_BUFFER_LOAD_B32 && inst->op <= EMU_S_BUFFER_LOAD_B512;
+  if (inst->dst.kind != EMU_OPERAND_SCALAR) return;
+  bool lost = address_undefined(
+      wave, step, &(struct emu_operand){.kind = EMU_OPERAND_SCALAR, .reg = inst->src[0].reg, .dwords = 2});
+  lost = address_undefined(wave, step, &inst->src[1]) || lost;
+  struct access a = {wave, step, EMU_TOUCH_READ, emu__time_now()};
+  uint64_t address = emu__scalar_read64(wave, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
+  if (inst->src[1].kind) address += emu__scalar_read(wave, &inst->src[1]);
+  address &= ~UINT64_C(3);
+  bool known = !lost && !buffer && inst->op >= EMU_S_LOAD_B32 && inst->op <= EMU_S_LOAD_B512;
+  for (unsigned k = 0; k < inst->dst.dwords; k++) {
+    uint32_t u = known ? global_dword(&a, -1, address + 4 * k, 4) : 0;
+    if (u)
+      wave->checker->has_origin = true, wave->checker->origin = address + 4 * k,
+      wave->checker->origin_pc = step->offset;
+    emu__scalar_set_undefined(wave, step, inst->dst.reg + k, 1, u);
+  }
+}

@@ -1,0 +1,356 @@
+// What each opcode means to the checker.
+#include <stdlib.h>
+
+#include "machine/checker_state.h"
+
+static void add_operand(struct emu_set *set, const struct emu_operand *o) {
+  if (o->kind == EMU_OPERAND_SPECIAL && o->reg == EMU_SCC) emu__set_put(set, EMU_SET_SCC, true);
+  if (o->kind != EMU_OPERAND_VECTOR && o->kind != EMU_OPERAND_SCALAR) return;
+  if (o->kind == EMU_OPERAND_SCALAR && o->reg == EMU_NULL) return;
+  unsigned first = o->kind == EMU_OPERAND_VECTOR ? o->reg : EMU_SET_SCALAR + o->reg;
+  for (unsigned k = 0; k < o->dwords; k++) emu__set_put(set, first + k, true);
+}
+
+static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
+  bool packed = inst->format == EMU_VOP3P, plain = inst->lanes == EMU_LANES_PLAIN;
+  bool compares = inst->sdst.kind && !inst->dst.kind;
+  if (compares) return EMU_RULE_COMPARE;
+  switch (op) {
+    case EMU_V_MOV_B32:
+    case EMU_V_MOV_B16:
+      return EMU_RULE_MOVE;
+    case EMU_V_PACK_B32_F16:
+      return EMU_RULE_PACK;
+    case EMU_V_CNDMASK_B32:
+    case EMU_V_CNDMASK_B16:
+      return plain ? EMU_RULE_SELECT : EMU_RULE_ANY;
+    case EMU_V_CVT_F32_UBYTE0:
+    case EMU_V_CVT_F32_UBYTE1:
+    case EMU_V_CVT_F32_UBYTE2:
+    case EMU_V_CVT_F32_UBYTE3:
+      return plain ? EMU_RULE_BYTE : EMU_RULE_ANY;
+    case EMU_V_DOT2_F32_F16:
+    case EMU_V_DOT2_F32_BF16:
+    case EMU_V_DOT2_I32_I16:
+    case EMU_V_DOT2_U32_U16:
+    case EMU_V_DOT4_I32_IU8:
+    case EMU_V_DOT4_I32_I8:
+    case EMU_V_DOT4_U32_U8:
+    case EMU_V_DOT8_I32_IU4:
+    case EMU_V_DOT8_I32_I4:
+    case EMU_V_DOT8_U32_U4:
+    case EMU_V_FMA_MIX_F32:
+    case EMU_V_FMA_MIXLO_F16:
+    case EMU_V_FMA_MIXHI_F16:
+      return EMU_RULE_ANY;
+    case EMU_V_PK_FMAC_F16:
+      return EMU_RULE_HALVES;
+    default:
+      break;
+  }
+  if (packed) return EMU_RULE_HALVES;
+  if (!plain) return EMU_RULE_ANY;
+  switch (op) {
+    case EMU_V_NOT_B32:
+      return EMU_RULE_MOVE;
+    case EMU_V_AND_B32:
+      return EMU_RULE_AND;
+    case EMU_V_OR_B32:
+      return EMU_RULE_OR;
+    case EMU_V_XOR_B32:
+    case EMU_V_XNOR_B32:
+      return EMU_RULE_XOR;
+    case EMU_V_ADD_NC_U32:
+    case EMU_V_SUB_NC_U32:
+    case EMU_V_SUBREV_NC_U32:
+    case EMU_V_ADD3_U32:
+    case EMU_V_MUL_LO_U32:
+      return EMU_RULE_LEFT;
+    case EMU_V_LSHLREV_B32:
+    case EMU_V_LSHRREV_B32:
+    case EMU_V_ASHRREV_I32:
+    case EMU_V_LSHLREV_B64:
+    case EMU_V_LSHRREV_B64:
+    case EMU_V_ASHRREV_I64:
+    case EMU_V_BFE_U32:
+    case EMU_V_BFE_I32:
+    case EMU_V_BFREV_B32:
+    case EMU_V_ALIGNBIT_B32:
+    case EMU_V_ALIGNBYTE_B32:
+      return EMU_RULE_SHIFT;
+    case EMU_V_BFI_B32:
+      return EMU_RULE_BFI;
+    case EMU_V_PERM_B32:
+      return EMU_RULE_PERM;
+    case EMU_V_AND_OR_B32:
+      return EMU_RULE_AND_OR;
+    case EMU_V_OR3_B32:
+      return EMU_RULE_OR3;
+    case EMU_V_XOR3_B32:
+      return EMU_RULE_XOR;
+    case EMU_V_LSHL_OR_B32:
+      return EMU_RULE_SHIFT_OR;
+    case EMU_V_LSHL_ADD_U32:
+    case EMU_V_ADD_LSHL_U32:
+      return EMU_RULE_SHIFT_LEFT;
+    case EMU_V_MAD_U64_U32:
+    case EMU_V_MAD_I64_I32:
+      return EMU_RULE_MAD64;
+    default:
+      return EMU_RULE_ANY;
+  }
+}
+
+#define BOTH(name)       \
+  case EMU_##name##_B32: \
+  case EMU_##name##_B64
+static void scalar_rule(struct emu_plan *plan, unsigned op) {
+  enum emu_rule rule = EMU_RULE_ANY;
+  enum emu_scc scc = EMU_SCC_ANY;
+  switch (op) {
+  BOTH(S_MOV) : BOTH(S_BREV) : case EMU_S_CTZ_I32_B32:
+  case EMU_S_CTZ_I32_B64:
+  case EMU_S_CLZ_I32_U32:
+  case EMU_S_CLZ_I32_U64:
+  case EMU_S_CLS_I32:
+  case EMU_S_CLS_I32_I64:
+  case EMU_S_SEXT_I32_I8:
+  case EMU_S_SEXT_I32_I16:
+  case EMU_S_FF0_I32_B32:
+  case EMU_S_FF0_I32_B64:
+  case EMU_S_BITREPLICATE_B64_B32:
+  case EMU_S_MUL_HI_U32:
+  case EMU_S_MUL_HI_I32:
+  BOTH(S_BFM) : case EMU_S_PACK_LL_B32_B16:
+  case EMU_S_PACK_LH_B32_B16:
+  case EMU_S_PACK_HH_B32_B16:
+  case EMU_S_PACK_HL_B32_B16:
+    rule = op == EMU_S_MOV_B32 || op == EMU_S_MOV_B64                   ? EMU_RULE_MOVE
+           : op >= EMU_S_PACK_LL_B32_B16 && op <= EMU_S_PACK_HL_B32_B16 ? EMU_RULE_PACK
+                                                                        : EMU_RULE_ANY;
+    scc = EMU_SCC_KEPT;
+    break;
+    case EMU_S_MUL_I32:
+    case EMU_S_MULK_I32:
+      rule = EMU_RULE_LEFT, scc = EMU_SCC_KEPT;
+      break;
+    case EMU_S_MOVK_I32:
+    case EMU_S_GETPC_B64:
+    case EMU_S_GETREG_B32:
+    case EMU_S_SETREG_B32:
+    case EMU_S_SETREG_IMM32_B32:
+    case EMU_S_DENORM_MODE:
+    case EMU_S_ROUND_MODE:
+      rule = EMU_RULE_DEFINED, scc = EMU_SCC_KEPT;
+      break;
+    BOTH(S_CMOV) : case EMU_S_CMOVK_I32:
+      rule = EMU_RULE_CMOVE, scc = EMU_SCC_KEPT;
+      break;
+      BOTH(S_CSELECT) : rule = EMU_RULE_SELECT, scc = EMU_SCC_KEPT;
+      break;
+      BOTH(S_NOT) : rule = EMU_RULE_MOVE, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_AND) : BOTH(S_NAND) : rule = EMU_RULE_AND, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_OR) : BOTH(S_NOR) : rule = EMU_RULE_OR, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_XOR) : BOTH(S_XNOR) : rule = EMU_RULE_XOR, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_AND_NOT1) : rule = EMU_RULE_AND_NOT1, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_OR_NOT1) : rule = EMU_RULE_OR_NOT1, scc = EMU_SCC_NONZERO;
+      break;
+    BOTH(S_LSHL) : BOTH(S_LSHR) : case EMU_S_ASHR_I32:
+    case EMU_S_ASHR_I64:
+      rule = EMU_RULE_SHIFT, scc = EMU_SCC_NONZERO;
+      break;
+    case EMU_S_BFE_U32:
+    case EMU_S_BFE_I32:
+    case EMU_S_BFE_U64:
+    case EMU_S_BFE_I64:
+      rule = EMU_RULE_BFE, scc = EMU_SCC_NONZERO;
+      break;
+      BOTH(S_BITSET0) : BOTH(S_BITSET1) : rule = EMU_RULE_BITSET, scc = EMU_SCC_KEPT;
+      break;
+      BOTH(S_BITCMP0) : BOTH(S_BITCMP1) : rule = EMU_RULE_BITCMP;
+      break;
+    case EMU_S_ADD_U32:
+    case EMU_S_SUB_U32:
+    case EMU_S_ADD_I32:
+    case EMU_S_SUB_I32:
+    case EMU_S_ADDC_U32:
+    case EMU_S_SUBB_U32:
+    case EMU_S_ADDK_I32:
+      rule = EMU_RULE_LEFT;
+      break;
+      BOTH(S_MOVRELS) : rule = EMU_RULE_RELATIVE_FROM, scc = EMU_SCC_KEPT;
+      break;
+      BOTH(S_MOVRELD) : rule = EMU_RULE_RELATIVE_TO, scc = EMU_SCC_KEPT;
+      break;
+    case EMU_S_MOVRELSD_2_B32:
+      rule = EMU_RULE_DEFINED, scc = EMU_SCC_KEPT;
+      break;
+    default:
+      break;
+  }
+  plan->rule = rule;
+  plan->scc = scc;
+  bool reads_scc = rule == EMU_RULE_CMOVE || op == EMU_S_CSELECT_B32 || op == EMU_S_CSELECT_B64 ||
+                   op == EMU_S_ADDC_U32 || op == EMU_S_SUBB_U32;
+  if (reads_scc) emu__set_put(&plan->reads, EMU_SET_SCC, true);
+  if (scc != EMU_SCC_KEPT) emu__set_put(&plan->writes, EMU_SET_SCC, true);
+  if (rule == EMU_RULE_CMOVE || rule == EMU_RULE_RELATIVE_FROM || rule == EMU_RULE_RELATIVE_TO) plan->always = true;
+}
+
+// The families op_saveexec and op_wrexec, in the order of the table: of 32 and 64 bits by turns.
+static bool is_saveexec(unsigned op) { return op >= EMU_S_AND_SAVEEXEC_B32 && op <= EMU_S_AND_NOT1_WREXEC_B64; }
+
+static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
+  switch (inst->op) {
+    case EMU_S_CBRANCH_SCC0:
+    case EMU_S_CBRANCH_SCC1:
+      plan->kind = EMU_PLAN_BRANCH;
+      emu__set_put(&plan->reads, EMU_SET_SCC, true);
+      break;
+    case EMU_S_CBRANCH_VCCZ:
+    case EMU_S_CBRANCH_VCCNZ:
+      plan->kind = EMU_PLAN_BRANCH;
+      emu__set_put(&plan->reads, EMU_SET_SCALAR + EMU_VCC_LO, true);
+      if (inst->wave == 64) emu__set_put(&plan->reads, EMU_SET_SCALAR + EMU_VCC_HI, true);
+      break;
+    case EMU_S_SETPC_B64:
+    case EMU_S_SWAPPC_B64:
+    case EMU_S_CALL_B64:
+      plan->kind = EMU_PLAN_JUMP;
+      break;
+    case EMU_S_WAITCNT:
+    case EMU_S_WAITCNT_VMCNT:
+    case EMU_S_WAITCNT_LGKMCNT:
+    case EMU_S_WAIT_IDLE:
+      plan->waits = plan->always = true;
+      break;
+    case EMU_S_SENDMSG_RTN_B32:
+    case EMU_S_SENDMSG_RTN_B64:
+    case EMU_S_MEMTIME:
+    case EMU_S_MEMREALTIME:
+      plan->raises = EMU_WAIT_LOOSE, plan->always = true;
+      break;
+    case EMU_BUFFER_GL0_INV:
+    case EMU_BUFFER_GL1_INV:
+      plan->acquires = plan->always = true;
+      break;
+    default:
+      break;
+  }
+}
+
+static bool is_shuffle(unsigned op) {
+  return op == EMU_DS_BPERMUTE_B32 || op == EMU_DS_PERMUTE_B32 || op == EMU_DS_SWIZZLE_B32;
+}
+
+static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  bool returns = inst->dst.kind, atomic = step->klass == EMU_CLASS_ATOMIC;
+  plan->kind = is_shuffle(inst->op) ? EMU_PLAN_SHUFFLE : EMU_PLAN_MEMORY;
+  if (inst->format == EMU_DS) {
+    plan->raises = EMU_WAIT_LDS;
+    plan->always = true;
+  } else if (returns) {
+    plan->raises = inst->format == EMU_FLAT ? EMU_WAIT_VM | EMU_WAIT_LOOSE : EMU_WAIT_VM;
+    plan->always = true;
+  }
+  plan->acquires = inst->format != EMU_DS && returns && (atomic || inst->glc);
+}
+
+static void plan_by_class(struct emu_plan *plan, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  switch (step->klass) {
+    case EMU_CLASS_SALU:
+      if (inst->op == EMU_S_GETREG_B32 || !is_saveexec(inst->op)) {
+        plan->kind = EMU_PLAN_SCALAR;
+        scalar_rule(plan, inst->op);
+      } else {
+        plan->kind = EMU_PLAN_SAVEEXEC;
+        emu__set_put(&plan->writes, EMU_SET_SCC, true);
+      }
+      plan_control(plan, inst);
+      break;
+    case EMU_CLASS_SMEM:
+      plan->kind = EMU_PLAN_SMEM;
+      plan->raises = EMU_WAIT_LOOSE;
+      plan->always = true;
+      break;
+    case EMU_CLASS_BRANCH:
+    case EMU_CLASS_WAIT:
+    case EMU_CLASS_BARRIER:
+      plan_control(plan, inst);
+      break;
+    case EMU_CLASS_WMMA:
+      plan->kind = EMU_PLAN_WMMA;
+      break;
+    case EMU_CLASS_LDS:
+    case EMU_CLASS_LOAD:
+    case EMU_CLASS_STORE:
+    case EMU_CLASS_ATOMIC:
+    case EMU_CLASS_SCRATCH:
+      plan_memory(plan, step);
+      break;
+    default:
+      plan->kind = step->action && step->action->lanes ? EMU_PLAN_VECTOR : EMU_PLAN_CROSS;
+      plan->rule = vector_rule(inst, inst->op);
+      if (inst->format == EMU_VOPD) plan->pair_rule = vector_rule(inst, inst->y.op);
+  }
+}
+
+static void fill(struct emu_plan *plan, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  for (int i = 0; i < 4; i++) add_operand(&plan->reads, &inst->src[i]);
+  add_operand(&plan->writes, &inst->dst);
+  add_operand(&plan->writes, &inst->sdst);
+  if (inst->format == EMU_VOPD) {
+    for (int i = 0; i < 3; i++) add_operand(&plan->reads, &inst->y.src[i]);
+    add_operand(&plan->writes, &inst->y.dst);
+  }
+  plan_by_class(plan, step);
+  switch (inst->op) {  // both are read and written
+    case EMU_V_SWAP_B32:
+      add_operand(&plan->writes, &inst->src[0]), add_operand(&plan->reads, &inst->dst);
+      break;
+    case EMU_V_MOVRELS_B32:
+    case EMU_V_MOVRELD_B32:
+    case EMU_V_MOVRELSD_B32:
+    case EMU_V_MOVRELSD_2_B32:
+    case EMU_V_SWAPREL_B32:
+      plan->always = true;
+      break;
+    default:
+      break;
+  }
+  // accumulators are sources too
+  if (plan->kind == EMU_PLAN_VECTOR) {
+    unsigned named = 0;
+    while (named < 3 && inst->src[named].kind && inst->src[named].type != EMU_MASK) named++;
+    if (step->nsrc > named) add_operand(&plan->reads, &inst->dst);
+    if (step->pair) {
+      for (named = 0; named < 3 && inst->y.src[named].kind && inst->y.src[named].type != EMU_MASK;) named++;
+      if (step->pair->nsrc > named) add_operand(&plan->reads, &inst->y.dst);
+    }
+  }
+  for (int i = 0; i < EMU_SET_SIZE / 64; i++) plan->touch.word[i] = plan->reads.word[i] | plan->writes.word[i];
+}
+
+struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step) {
+  static struct emu_plan nothing;
+  struct emu_group_check *g = wave->group->checker;
+  if (!step->inst || !step->action) return &nothing;
+  struct emu_plan **at = &g->plans[step->offset / 4];
+  if (*at) return *at;
+  struct emu_plan *plan = aligned_alloc(64, (sizeof(*plan) + 63) / 64 * 64);
+  if (!plan) return NULL;
+  memset(plan, 0, sizeof(*plan));
+  fill(plan, step);
+  plan->next = g->all;
+  g->all = plan;
+  *at = plan;
+  return plan;
+}
