@@ -885,7 +885,7 @@ def test_transcendental(t):
         r = t.emulator.step(t.target, bits, s, v)
         got, want = r.v[8].view(np.float32).astype(float), np.array([function(float(x)) for x in values])
         ulp = np.spacing(np.abs(want).astype(np.float32)).astype(float)
-        limit = np.maximum(1.01 * ulp, 2.0 ** -24 if "sin" in name or "cos" in name else 0)
+        limit = np.maximum(1.01 * ulp, 2.0 ** -22 if "sin" in name or "cos" in name else 0)  # hardware's sines are no closer
         t.expect(name, not r.status and bool((np.abs(got - want) <= limit).all()), r.text or f"{np.abs((got - want) / ulp).max()} ulp")
     special = {"v_rcp_f32": {0: 0x7f800000, 1 << 31: 0xff800000, 1: 0x7f800000, 0x7f800000: 0, 0xff800000: 1 << 31},
                "v_rsq_f32": {0: 0x7f800000, 0xbf800000: 0xffc00000, 0x7f800000: 0},
