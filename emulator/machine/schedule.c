@@ -14,7 +14,7 @@
 #include "machine/schedule.h"
 #include "machine/valu.h"
 
-enum { WAVE_SLICE = 20000, GROUP_SLICE = 1 << 22, RESIDENT = 4096 };
+enum { WAVE_SLICE = 20000, GROUP_SLICE = 1 << 20, RESIDENT = 4096, RESIDENT_BYTES = 1 << 28 };
 
 // ---- kernels
 
@@ -197,14 +197,23 @@ static void finish_group(struct worker *worker, unsigned slot) {
   }
 }
 
+// How many groups a thread may have begun at once.
+static unsigned resident_groups(const struct emu_run *run) {
+  size_t vectors = (size_t)emu_kernel_vgprs(&run->dispatch->kernel) * 4 + run->scratch_bytes;
+  size_t bytes = (vectors * run->lanes + sizeof(struct emu_wave)) * run->waves_per_group + run->lds_bytes;
+  size_t groups = RESIDENT_BYTES / bytes + 1;
+  return groups < RESIDENT ? (unsigned)groups : RESIDENT;
+}
+
 static void *work(void *context) {
   struct worker *worker = context;
   struct emu_run *run = worker->run;
   unsigned saved = _mm_getcsr();
   _mm_setcsr(EMU_MXCSR_DEFAULT);
   bool more = true;
+  unsigned room = resident_groups(run);
   for (;;) {
-    if (more && worker->count < RESIDENT) more = start_group(worker);
+    if (more && worker->count < room) more = start_group(worker);
     if (!worker->count || atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
     for (unsigned i = 0; i < worker->count;) {
       if (run_group(worker->groups[i])) {

@@ -1,0 +1,199 @@
+"""Whole launches: ids, waves and groups that wait for each other, traps and faults, counters. Usage: dispatch_test.py [emu_step]"""
+import struct
+import sys
+
+import numpy as np
+
+from emulator import MEMORY, Emulator, Kernel, compile_hip, places
+
+SOURCE = """
+typedef unsigned u32;
+#define KERNEL extern "C" __attribute__((global)) void
+#define TX __builtin_amdgcn_workitem_id_x()
+#define BX __builtin_amdgcn_workgroup_id_x()
+#define AGENT __HIP_MEMORY_SCOPE_AGENT
+#define GROUP __HIP_MEMORY_SCOPE_WORKGROUP
+KERNEL ids(u32 *out, u32 bx, u32 by, u32 bz, u32 gx, u32 gy) {
+  u32 x = TX, y = __builtin_amdgcn_workitem_id_y(), z = __builtin_amdgcn_workitem_id_z();
+  u32 X = BX, Y = __builtin_amdgcn_workgroup_id_y(), Z = __builtin_amdgcn_workgroup_id_z();
+  u32 thread = x + bx * (y + by * z), group = X + gx * (Y + gy * Z);
+  out[group * bx * by * bz + thread] = x | y << 4 | z << 8 | X << 12 | Y << 16 | Z << 20;
+}
+// each group waits for the one after it
+KERNEL backwards(u32 *flag, u32 *out, u32 groups) {
+  u32 b = BX;
+  if (TX == 0) {
+    if (b + 1 < groups)
+      while (!__hip_atomic_load(flag + b + 1, __ATOMIC_ACQUIRE, AGENT)) __builtin_amdgcn_s_sleep(1);
+    out[b] = b + 1 < groups ? out[b + 1] + 1 : 1;
+    __hip_atomic_store(flag + b, 1, __ATOMIC_RELEASE, AGENT);
+  }
+}
+// without a pause between looks
+KERNEL backwards_hot(u32 *flag, u32 *out, u32 groups) {
+  u32 b = BX;
+  if (TX == 0) {
+    if (b + 1 < groups)
+      while (!__hip_atomic_load(flag + b + 1, __ATOMIC_ACQUIRE, AGENT)) ;
+    out[b] = b + 1 < groups ? out[b + 1] + 1 : 1;
+    __hip_atomic_store(flag + b, 1, __ATOMIC_RELEASE, AGENT);
+  }
+}
+KERNEL lock(u32 *word, u32 *total, u32 turns) {
+  for (u32 i = 0; i < turns; i++) {
+    if (TX % 32 == 0) {
+      u32 free = 0;
+      while (!__hip_atomic_compare_exchange_strong(word, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED, AGENT)) free = 0;
+      *(volatile u32 *)total = *(volatile u32 *)total + 1;
+      __hip_atomic_store(word, 0, __ATOMIC_RELEASE, AGENT);
+    }
+  }
+}
+// the waves of a group pass a token through LDS, the last wave first
+KERNEL token(u32 *out) {
+  __attribute__((shared)) static u32 turn;
+  u32 wave = TX / 32, waves = 8;
+  if (TX == 0) __hip_atomic_store(&turn, waves - 1, __ATOMIC_RELEASE, GROUP);
+  __builtin_amdgcn_s_barrier();
+  if (TX % 32 == 0) {
+    while (__hip_atomic_load(&turn, __ATOMIC_ACQUIRE, GROUP) != wave) ;
+    out[waves - 1 - wave] = wave;
+    __hip_atomic_store(&turn, wave - 1, __ATOMIC_RELEASE, GROUP);
+  }
+}
+KERNEL tree(const u32 *in, u32 *out) {
+  __attribute__((shared)) static u32 part[256];
+  part[TX] = in[BX * 256 + TX];
+  for (u32 step = 128; step; step /= 2) {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+    if (TX < step) part[TX] += part[TX + step];
+  }
+  if (TX == 0) out[BX] = part[0];
+}
+KERNEL copy(const u32 *in, u32 *out, u32 n) { u32 i = BX * 64 + TX; if (i < n) out[i] = in[i]; }
+KERNEL strided(const u32 *in, u32 *out) { out[TX] = in[TX * 32]; }
+KERNEL banks(u32 *out, u32 stride) {
+  __attribute__((shared)) static u32 room[32 * 33];
+  room[TX * stride] = TX;
+  out[TX] = room[TX * stride];
+}
+KERNEL trap(u32 *out) { if (out[TX] == 7) __builtin_trap(); }
+KERNEL ends_early(u32 *out) {
+  if (TX < 32) return;
+  __builtin_amdgcn_s_barrier();
+  out[TX] = TX;
+}
+"""
+
+
+class Tester:
+    def __init__(self, emulator, target, path):
+        self.emulator, self.target, self.path = emulator, target, path
+        self.failures, self.checked = [], 0
+
+    def expect(self, text, condition, detail=""):
+        self.checked += 1
+        if not condition:
+            self.failures.append(f"{self.target} {text}: {detail}")
+
+    def launch(self, name, buffers, values, groups, threads, **more):
+        kernel = Kernel(self.path, name, self.target)
+        offsets, _ = places(buffers)
+        kernarg = struct.pack(f"<{len(buffers)}Q{len(values)}I", *[MEMORY + o for o in offsets], *values)
+        groups, threads = (tuple(x) if isinstance(x, tuple) else (x, 1, 1) for x in (groups, threads))
+        return self.emulator.launch(kernel, kernarg.ljust(kernel.kernarg_bytes, b"\0"), buffers, groups, threads, **more)
+
+
+def zeros(n):
+    return np.zeros(n, np.uint32)
+
+
+def test_ids(t):
+    for block, grid in (((5, 3, 4), (3, 2, 5)), ((64, 1, 1), (7, 1, 1)), ((1, 9, 2), (1, 4, 3)), ((32, 32, 1), (2, 1, 1))):
+        n = int(np.prod(block) * np.prod(grid))
+        for threads in (1, 3):
+            r = t.launch("ids", [zeros(n)], [*block, *grid[:2]], grid, block, host_threads=threads)
+            want = [x | y << 4 | z << 8 | X << 12 | Y << 16 | Z << 20
+                    for Z in range(grid[2]) for Y in range(grid[1]) for X in range(grid[0])
+                    for z in range(block[2]) for y in range(block[1]) for x in range(block[0])]
+            t.expect("ids", r.status == 0 and r.buffers[0].tolist() == want, r.text)
+
+
+def test_progress(t):
+    for name, groups in (("backwards", 300), ("backwards_hot", 8)):
+        for threads in (1, 2):
+            r = t.launch(name, [zeros(groups), zeros(groups)], [groups], groups, 32, host_threads=threads)
+            t.expect(name, r.status == 0 and r.buffers[1].tolist() == list(range(groups, 0, -1)), r.text)
+    for threads in (1, 2):
+        r = t.launch("lock", [zeros(1), zeros(1)], [20], 6, 256, host_threads=threads)
+        t.expect("lock", r.status == 0 and int(r.buffers[1][0]) == 20 * 6 * 8, r.text or int(r.buffers[1][0]))
+    r = t.launch("token", [zeros(8)], [], 1, 256)
+    t.expect("token", r.status == 0 and r.buffers[0].tolist() == list(range(7, -1, -1)), r.text)
+    data = np.random.default_rng(1).integers(0, 1 << 20, 256 * 40, dtype=np.uint32)
+    r = t.launch("tree", [data, zeros(40)], [], 40, 256, host_threads=2)
+    t.expect("tree", r.status == 0 and np.array_equal(r.buffers[1], data.reshape(40, 256).sum(1, dtype=np.uint32)), r.text)
+    r = t.launch("ends_early", [zeros(64)], [], 1, 64)
+    t.expect("ends_early", r.status == 0 and r.buffers[0].tolist() == [0] * 32 + list(range(32, 64)), r.text)
+
+
+def test_failures(t):
+    r = t.launch("trap", [np.full(64, 7, np.uint32)], [], 1, 32)
+    t.expect("trap", r.status == 1 and "s_trap" in r.text and "work-group (0, 0, 0)" in r.text, r.text)
+    r = t.launch("copy", [zeros(100), zeros(99)], [100], 2, 64)
+    t.expect("store out of bounds", r.status == 2 and "writes 4 bytes" in r.text and "buffer 1" in r.text and "lane 3" in r.text
+             and "wave 1" in r.text and "store" in r.text, r.text)
+    r = t.launch("copy", [zeros(90), zeros(100)], [100], 2, 64)
+    t.expect("load out of bounds", r.status == 2 and "reads 4 bytes" in r.text and "buffer 0" in r.text, r.text)
+    kernel = Kernel(t.path, "copy", t.target)
+    for text, at, code in (("no instruction", 0, b"\xff\xff\xff\xff" * 4), ("outside", 0, b"\x00\x70" + (b"\xa0\xbf" if t.target != "gfx1030" else b"\x82\xbf"))):
+        image = bytearray(kernel.image)
+        image[kernel.entry + at:kernel.entry + at + len(code)] = code
+        kernel.image = bytes(image)
+        r = t.emulator.launch(kernel, bytes(64), [zeros(8)], (1, 1, 1), (32, 1, 1))
+        t.expect(text, r.status == 1 and text in r.text, r.text)
+    small = Kernel(t.path, "tree", t.target)
+    descriptor = bytearray(small.descriptor)
+    descriptor[48] &= 0xc0  # the least registers that can be asked for
+    image = bytearray(small.image)
+    v200 = bytes.fromhex("8002907f")  # v_mov_b32 v200, 0
+    image[small.entry:small.entry + 4] = v200
+    small.image, small.descriptor = bytes(image), bytes(descriptor)
+    r = t.emulator.launch(small, bytes(64), [zeros(8)], (1, 1, 1), (32, 1, 1))
+    t.expect("register past the allocation", r.status == 1 and "v200" in r.text and "allocates 8" in r.text, r.text)
+
+
+def test_counters(t):
+    counters = [t.launch("tree", [zeros(256 * 40), zeros(40)], [], 40, 256, host_threads=n, counters=True).counters
+                for n in (1, 2, 7)]
+    t.expect("counters", counters[0] == counters[1] == counters[2], "differ with the number of threads")
+    c = counters[0]
+    t.expect("counters", c["groups"] == 40 and c["waves"] == 320 and c["n_barrier"] == 320 * 8, c)
+    t.expect("counters", c["load_bytes"] == 4 * 256 * 40 and c["store_bytes"] == 4 * 40, c)
+    t.expect("lines", c["load_lines_64"] == 320 * 2 and c["load_lines_128"] == 320 and c["store_lines_64"] == 40, c)
+    c = t.launch("strided", [zeros(1024), zeros(32)], [], 1, 32, counters=True).counters
+    t.expect("lines", c["load_lines_64"] == 32 and c["load_lines_128"] == 32 and c["store_lines_128"] == 1, c)
+    for stride, conflicts in ((1, 0), (2, 1), (32, 31), (33, 0), (16, 15)):
+        c = t.launch("banks", [zeros(32)], [stride], 1, 32, counters=True).counters
+        accesses = c["n_lds"]
+        t.expect("banks", c["lds_conflict_cycles"] == conflicts * accesses and c["lds_bytes"] == 128 * accesses, c)
+
+
+def main():
+    emulator, failures, checked = Emulator(sys.argv[1] if len(sys.argv) > 1 else None), [], 0
+    for target in ("gfx1100", "gfx1030"):
+        t = Tester(emulator, target, compile_hip(SOURCE, target))
+        for test in (test_ids, test_progress, test_failures, test_counters):
+            test(t)
+        failures += t.failures
+        checked += t.checked
+    emulator.close()
+    for line in failures[:40]:
+        print(line)
+    print(f"{checked} checks, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
