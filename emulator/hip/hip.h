@@ -89,7 +89,9 @@ struct emu_device *emu_device(int index);  // NULL: no such device
 struct emu_device *emu_current(void);      // NULL: no device at all
 // Records the code for hipGetLastError and returns it.
 int emu_done(int code);
-__attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr, if not too many
+__attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr
+// Keeps the first line in `text` and prints none; NULL: prints again.
+void emu_say_into(char *text, size_t room);
 
 // ---- blocks
 
@@ -189,7 +191,9 @@ int emu_launch_extra(void **extra, const void **packed, size_t *bytes);
 // ---- reports
 
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);
-// Adds to the kernel's row; NULL counters when nobody asked.
+unsigned emu_report_failures(void);        // launches so far that did not run to their end
+unsigned emu_report_count_findings(void);  // of the checker so far
+// Whether somebody asked for counters; then each launch adds to its kernel's row.
 bool emu_report_counting(void);
 void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target);
 

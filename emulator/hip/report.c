@@ -1,5 +1,6 @@
 // What launches tell people: the checker's findings and failures on stderr, counters at exit.
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +9,30 @@
 
 enum { PRINTED_MAX = 200 };
 
+static atomic_uint failures, findings;
+unsigned emu_report_failures(void) { return failures; }
+unsigned emu_report_count_findings(void) { return findings; }
+
 // ---- findings
 
-static void print_one(const char *kernel, const struct emu_report *report) {
-  static int printed;
-  int number = __atomic_add_fetch(&printed, 1, __ATOMIC_RELAXED);
-  if (number == PRINTED_MAX + 1) emu_say("further findings are not printed");
-  if (number > PRINTED_MAX) return;
-  emu_say("%s: %s", kernel, report->text);
+static void print_finding(const struct emu_report *report) {
+  static atomic_int printed;
+  int number = ++printed;
+  if (number <= PRINTED_MAX) fprintf(stderr, "rdna emulator: %s\n", report->text);
+  if (number == PRINTED_MAX) fprintf(stderr, "rdna emulator: further findings are not printed\n");
 }
 
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure,
                          enum emu_status status) {
   uint32_t kept = dispatch->report_count < dispatch->report_room ? dispatch->report_count : dispatch->report_room;
-  for (uint32_t i = 0; i < kept; i++) print_one(dispatch->name, &dispatch->reports[i]);
+  for (uint32_t i = 0; i < kept; i++) print_finding(&dispatch->reports[i]);
   if (dispatch->report_count > kept && kept > 0)
-    emu_say("%s: %u more findings in this launch", dispatch->name, dispatch->report_count - kept);
-  if (status != EMU_OK && status != EMU_CHECK) print_one(dispatch->name, failure);
+    fprintf(stderr, "rdna emulator: %u more findings in this launch of %s\n", dispatch->report_count - kept,
+            dispatch->name);
+  findings += dispatch->report_count;
+  if (status == EMU_OK || status == EMU_CHECK) return;
+  failures++;
+  emu_say("%s", failure->text);
 }
 
 // ---- counters

@@ -24,13 +24,32 @@ static struct emu_state *ready;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int current, last_error;
 
+static struct {
+  pthread_mutex_t lock;
+  char *into;
+  size_t room;
+} speech = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void emu_say_into(char *text, size_t room) {
+  pthread_mutex_lock(&speech.lock);
+  speech.into = text;
+  speech.room = room;
+  pthread_mutex_unlock(&speech.lock);
+}
+
 void emu_say(const char *format, ...) {
   char line[2048];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "rdna emulator: %s\n", line);
+  pthread_mutex_lock(&speech.lock);
+  if (!speech.into) {
+    fprintf(stderr, "rdna emulator: %s\n", line);
+  } else if (speech.into[0] == '\0') {
+    snprintf(speech.into, speech.room, "%s", line);
+  }
+  pthread_mutex_unlock(&speech.lock);
 }
 
 static bool is_set(const char *name) {

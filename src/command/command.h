@@ -13,6 +13,7 @@ int command_run(int argc, char **argv);
 int command_logits(int argc, char **argv);
 int command_tokenize(int argc, char **argv);
 int command_kernels(int argc, char **argv);
+int command_emulate(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_bench(int argc, char **argv);
 

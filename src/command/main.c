@@ -19,6 +19,7 @@ static const subcommand subcommands[] = {
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},
     {"tokenize", command_tokenize, "text to token ids"},
     {"logits", command_logits, "token ids to logits"},
+    {"emulate", command_emulate, "run one kernel of a code object on an emulated GPU"},
     {"kernels", command_kernels, "list the kernel packs, or take them apart"},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };

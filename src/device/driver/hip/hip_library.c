@@ -81,7 +81,7 @@ static bool open_installed(rdna__library *library) {
   return false;
 }
 
-static rdna_status open_emulator(rdna__library *library, const char *targets) {
+static rdna_status open_emulator(rdna__library *library, const char *asked_by) {
   static const char *const places[] = {"", "../lib/", "../lib/rdna/", "../emulator/", "emulator/"};
   char folders[2][PATH_MAX];
   rdna__library_own_folder(folders[0], sizeof folders[0]);
@@ -93,10 +93,18 @@ static rdna_status open_emulator(rdna__library *library, const char *targets) {
       if (folders[f][0] != '\0' && rdna__library_open(library, path, false)) return RDNA_OK;
     }
   }
-  return rdna__fail(RDNA_UNAVAILABLE,
-                    "RDNA_EMULATE=%s asks for the emulator, but librdna_emulator.so does not load from %s or %s, nor "
-                    "from lib, lib/rdna or emulator beside them (%s); build or install it, or unset RDNA_EMULATE",
-                    targets, folders[0], folders[1], library->failure);
+  return rdna__fail(
+      RDNA_UNAVAILABLE,
+      "%s asks for the emulator, but librdna_emulator.so does not load from %s or %s, nor from lib, lib/rdna "
+      "or emulator beside them (%s); build or install it, or name it in RDNA_HIP_LIBRARY",
+      asked_by, folders[0], folders[1], library->failure);
+}
+
+rdna_status rdna__hip_library_open_emulator(rdna__library *library, const char *asked_by) {
+  const char *chosen = rdna__config_text(RDNA__CONFIG_HIP_LIBRARY);
+  if (chosen[0] == '\0') return open_emulator(library, asked_by);
+  if (rdna__library_open(library, chosen, false)) return RDNA_OK;
+  return rdna__fail(RDNA_UNAVAILABLE, "RDNA_HIP_LIBRARY names '%s', which does not load: %s", chosen, library->failure);
 }
 
 rdna_status rdna__hip_library_open(rdna__library *library) {
@@ -107,7 +115,11 @@ rdna_status rdna__hip_library_open(rdna__library *library) {
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_HIP_LIBRARY names '%s', which does not load: %s", chosen,
                       library->failure);
   }
-  if (emulate[0] != '\0') return open_emulator(library, emulate);
+  if (emulate[0] != '\0') {
+    char asked_by[256];
+    snprintf(asked_by, sizeof asked_by, "RDNA_EMULATE=%s", emulate);
+    return open_emulator(library, asked_by);
+  }
   if (open_loaded(library) || open_wheel(library) || open_installed(library)) return RDNA_OK;
   return rdna__fail(RDNA_UNAVAILABLE,
                     "AMD's HIP runtime (%s, .6 or .5) was not found in this process, in Python's rocm or torch wheels, "

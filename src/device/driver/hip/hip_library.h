@@ -17,4 +17,7 @@
  * RDNA_UNAVAILABLE with what was looked for and what to do. */
 rdna_status rdna__hip_library_open(rdna__library *library);
 
+/* Opens the emulator alone, at the places of 1 and 2. |asked_by| starts the sentence of a failure. */
+rdna_status rdna__hip_library_open_emulator(rdna__library *library, const char *asked_by);
+
 #endif
