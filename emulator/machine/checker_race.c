@@ -53,9 +53,13 @@ bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint
   bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || (how != EMU_TOUCH_READ && w & FLAG);
   if (w && (w & mask) && who(w) != me && !may_meet_writer && concurrent(wave, me, w)) race = found(w, true, other);
   if (how == EMU_TOUCH_READ) {
-    bool keeps = r && who(r) != me && concurrent(wave, me, r);
-    uint64_t bytes = r && who(r) == me && r >> TIME_AT == now ? r & 15 : 0;
-    store(reader, keeps ? r | FLAG | mask : now << TIME_AT | me | bytes | mask);
+    if (r && who(r) != me && concurrent(wave, me, r)) {
+      // the mark stands for a reader of all the bytes that the record names
+      if (!(r & 15 & ~mask)) store(reader, r | FLAG);
+    } else {
+      uint64_t bytes = r && who(r) == me && r >> TIME_AT == now ? r & 15 : 0;
+      store(reader, now << TIME_AT | me | bytes | mask);
+    }
     return race;
   }
   if (how == EMU_TOUCH_READ_SYNC) return race;
