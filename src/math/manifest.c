@@ -15,6 +15,7 @@
 #include "math/quant/quant_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
+#include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
@@ -30,7 +31,8 @@
   FAMILY(quant, RDNA_QUANT_KERNELS)                 \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
   FAMILY(rope, RDNA_ROPE_KERNELS)                   \
-  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)
+  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
+  FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
@@ -44,6 +46,7 @@
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
+#define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case)                                                                \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \

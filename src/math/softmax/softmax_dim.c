@@ -1,0 +1,127 @@
+/* Gradients of softmax and log-softmax, and both of them along any dimension. */
+#include "math/check.h"
+#include "math/softmax/softmax_backward_kernels.h"
+#include "rdna/op/softmax.h"
+
+enum { TYPES = RDNA_BF16 + 1 };
+static const char *const backward_kernels[TYPES] = {"softmax_backward_f32", "softmax_backward_f16",
+                                                    "softmax_backward_bf16"};
+static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f16", "softmax_dim_bf16"};
+static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
+                                                        "softmax_dim_backward_bf16"};
+
+/* |argument| is like |first|, and |out|, which is written, is one of them or apart. */
+static rdna_status check_like(const char *operator, const char * argument, const rdna_tensor *tensor,
+                              const char *first_argument, const rdna_tensor *first) {
+  RDNA_TRY(rdna__check_float(operator, argument, tensor));
+  RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, first_argument, first));
+  RDNA_TRY(rdna__check_same_shape(operator, argument, tensor, first_argument, first));
+  return rdna__check_overlap(operator, argument, tensor, first_argument, first);
+}
+
+/* Turns |dimension| into one counted from 0, and sees the tensor as (outer, cols, inner). */
+static rdna_status split_at(const char *operator, const rdna_tensor * x, int *dimension, int64_t sizes[3]) {
+  char text[RDNA__TENSOR_TEXT];
+  int at = *dimension < 0 ? *dimension + x->rank : *dimension;
+  if (at < 0 || at >= x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: dimension is %d and x is %s; it must be from %d to %d", operator, * dimension,
+                      rdna__tensor_text(x, text), -x->rank, x->rank - 1);
+  }
+  sizes[0] = sizes[2] = 1;
+  sizes[1] = x->shape[at];
+  for (int i = 0; i < at; i++) sizes[0] *= x->shape[i];
+  for (int i = at + 1; i < x->rank; i++) sizes[2] *= x->shape[i];
+  *dimension = at;
+  return RDNA_OK;
+}
+
+/* A thread has at least one value across inner. */
+static rdna_status launch_dim(rdna_stream *stream, const char *operator, const char * kernel, int64_t across,
+                              const void *args) {
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(operator, across, SOFTMAX_BACKWARD_THREADS, &grid.x));
+  return rdna__launch_named(stream, kernel, grid, args);
+}
+
+static rdna_status along(const char *operator, rdna_stream * stream, const rdna_tensor *x, int dimension, float scale,
+                         bool log, const rdna_tensor *out) {
+  int64_t sizes[3];
+  RDNA_TRY(rdna__check_float(operator, "x", x));
+  RDNA_TRY(check_like(operator, "out", out, "x", x));
+  RDNA_TRY(split_at(operator, x, &dimension, sizes));
+  if (dimension == x->rank - 1) {
+    return log ? rdna_op_log_softmax(stream, x, scale, out) : rdna_op_softmax(stream, x, scale, out);
+  }
+  RDNA_TRY(rdna__check_contiguous(operator, "x", x));
+  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  struct softmax_dim_args args = {.x = x->data,
+                                  .out = out->data,
+                                  .outer = sizes[0],
+                                  .cols = sizes[1],
+                                  .inner = sizes[2],
+                                  .scale = scale,
+                                  .log = log};
+  return launch_dim(stream, operator, dim_kernels[x->dtype], sizes[0] * sizes[2], &args);
+}
+
+static rdna_status backward_rows(const char *operator, rdna_stream * stream, const rdna_tensor *dout,
+                                 const rdna_tensor *out, float scale, bool log, const rdna_tensor *dx) {
+  struct softmax_backward_args args = {
+      .dout = dout->data, .out = out->data, .dx = dx->data, .scale = scale, .log = log};
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_rows(operator, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
+  RDNA_TRY(rdna__check_rows(operator, "out", out, &args.rows, &args.cols, &args.out_stride));
+  RDNA_TRY(rdna__check_rows(operator, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
+  if (args.rows > 1 && args.dx_stride > -args.cols && args.dx_stride < args.cols) {
+    char text[RDNA__TENSOR_TEXT];
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
+                      rdna__tensor_text(dx, text), (long long)args.dx_stride, (long long)args.cols);
+  }
+  int64_t rows_of_group = args.cols <= SOFTMAX_BACKWARD_WAVE_COLS ? SOFTMAX_BACKWARD_THREADS / 64 : 1;
+  RDNA_TRY(rdna__check_groups(operator, args.rows, rows_of_group, &grid.x));
+  return rdna__launch_named(stream, backward_kernels[dx->dtype], grid, &args);
+}
+
+static rdna_status backward(const char *operator, rdna_stream * stream, const rdna_tensor *dout, const rdna_tensor *out,
+                            int dimension, float scale, bool log, const rdna_tensor *dx) {
+  int64_t sizes[3];
+  RDNA_TRY(rdna__check_float(operator, "dout", dout));
+  RDNA_TRY(check_like(operator, "dx", dx, "dout", dout));
+  RDNA_TRY(rdna__check_float(operator, "out", out));
+  RDNA_TRY(check_like(operator, "dx", dx, "out", out));
+  RDNA_TRY(split_at(operator, dout, &dimension, sizes));
+  if (dimension == dout->rank - 1) return backward_rows(operator, stream, dout, out, scale, log, dx);
+  RDNA_TRY(rdna__check_contiguous(operator, "dout", dout));
+  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  RDNA_TRY(rdna__check_contiguous(operator, "dx", dx));
+  struct softmax_dim_backward_args args = {.dout = dout->data,
+                                           .out = out->data,
+                                           .dx = dx->data,
+                                           .outer = sizes[0],
+                                           .cols = sizes[1],
+                                           .inner = sizes[2],
+                                           .scale = scale,
+                                           .log = log};
+  return launch_dim(stream, operator, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
+}
+
+rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
+                                  const rdna_tensor *out) {
+  return along("softmax_along", stream, x, dimension, scale, false, out);
+}
+
+rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
+                                      const rdna_tensor *out) {
+  return along("log_softmax_along", stream, x, dimension, scale, true, out);
+}
+
+rdna_status rdna_op_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
+                                     int dimension, float scale, const rdna_tensor *dx) {
+  return backward("softmax_backward", stream, dout, out, dimension, scale, false, dx);
+}
+
+rdna_status rdna_op_log_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
+                                         int dimension, float scale, const rdna_tensor *dx) {
+  return backward("log_softmax_backward", stream, dout, out, dimension, scale, true, dx);
+}
