@@ -145,7 +145,7 @@ static inline uint32_t emu__hw_exp_f32(uint32_t bits, bool quiet) {
   int64_t whole = (int64_t)(negative ? ~fixed : fixed);
   uint32_t r = emu__hw_exp_fraction((uint32_t)whole & 0x1fffffff);
   int32_t e = (int32_t)(whole >> 29) + 126;
-  int32_t result = (e << 23) + (int32_t)r;
+  int32_t result = (int32_t)(((uint32_t)e << 23) + r);
   result = e >= 254 ? 0x7f800000 : e < -1 || result < 0x800000 ? 0 : result;
   result = magnitude < 0x33800000 ? 0x3f800000 : result;
   result = magnitude >= 0x43000000 ? (negative ? 0 : 0x7f800000) : result;

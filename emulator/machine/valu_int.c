@@ -76,7 +76,7 @@ OP2(mul_lo, a *b)
 OP2(mul_hi_u, U64(a) * b >> 32)
 OP2(mul_hi_i, I64(a) * I64(b) >> 32)
 OP2(bfm, ((1u << (a & 31)) - 1) << (b & 31))
-OP2(bcnt, __builtin_popcount(a) + (int)b)
+OP2(bcnt, (uint32_t)__builtin_popcount(a) + b)
 
 static inline int64_t i24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
 static inline uint64_t u24(uint32_t v) { return v & 0xffffff; }
