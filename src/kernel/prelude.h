@@ -136,8 +136,13 @@ RDNA_DEVICE uint32_t wave_shuffle_xor_u32(uint32_t v, uint32_t mask) {
       return __builtin_amdgcn_mov_dpp(v, 0x164, 0xf, 0xf, true); /* row_xmask:4 */
     case 8:
       return __builtin_amdgcn_mov_dpp(v, 0x168, 0xf, 0xf, true); /* row_xmask:8 */
-    case 16:
-      return __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
+    case 16: {
+      /* clang 19 moves this instruction below a branch that turns the source lanes off; what reads its result here
+       * keeps it above */
+      uint32_t other = __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
+      __asm__ volatile("" : "+v"(other));
+      return other;
+    }
 #else
     case 4:
       return __builtin_amdgcn_ds_swizzle(v, 4 << 10 | 0x1f);
