@@ -33,6 +33,9 @@ struct gemm_args {
 #define GEMM_SMALL_TILE 64
 #define GEMM_SMALL_THREADS 128
 
+/* Two operands of the same 16-bit type are multiplied by matrix units, with tiles of the same sides. */
+#define GEMM_MMA_THREADS 128
+
 /* Rows of B (columns of C) that one group of a gemv handles: 4 sets of 32 lanes, each with 1 row for M = 1 and 2
  * otherwise. Both A and B, and the distance of their rows, are multiples of 16 bytes; batch is 1. */
 #define GEMV_THREADS 128
@@ -40,29 +43,32 @@ struct gemm_args {
 #define GEMV_MAX_M 8
 
 /* The types of A, B, C. Activations in f32 with 16-bit weights are what a language model runs on. */
-#define RDNA_GEMM_TYPES(T) \
-  T(f32, f32, f32)         \
-  T(f32, f16, f32)         \
-  T(f32, bf16, f32)        \
-  T(f16, f16, f16)         \
-  T(f16, f16, f32)         \
-  T(bf16, bf16, bf16)      \
+#define RDNA_GEMM_FLOAT_TYPES(T) \
+  T(f32, f32, f32)               \
+  T(f32, f16, f32)               \
+  T(f32, bf16, f32)
+#define RDNA_GEMM_MMA_TYPES(T) \
+  T(f16, f16, f16)             \
+  T(f16, f16, f32)             \
+  T(bf16, bf16, bf16)          \
   T(bf16, bf16, f32)
 
-#define RDNA_GEMM_KERNELS_OF_(X, A, B, C)                                                \
-  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__gemm_case) \
-  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__gemm_case) \
-  X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case)          \
-  X(gemv_##A##_##B##_##C##_m4, struct gemm_args, GEMV_THREADS, rdna__gemv_case)          \
+#define RDNA_GEMM_KERNELS_OF_(X, A, B, C, large_threads, small_threads)             \
+  X(gemm_##A##_##B##_##C##_large, struct gemm_args, large_threads, rdna__gemm_case) \
+  X(gemm_##A##_##B##_##C##_small, struct gemm_args, small_threads, rdna__gemm_case) \
+  X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case)     \
+  X(gemv_##A##_##B##_##C##_m4, struct gemm_args, GEMV_THREADS, rdna__gemv_case)     \
   X(gemv_##A##_##B##_##C##_m8, struct gemm_args, GEMV_THREADS, rdna__gemv_case)
+#define RDNA_GEMM_FLOAT_(X, A, B, C) RDNA_GEMM_KERNELS_OF_(X, A, B, C, GEMM_LARGE_THREADS, GEMM_SMALL_THREADS)
+#define RDNA_GEMM_MMA_(X, A, B, C) RDNA_GEMM_KERNELS_OF_(X, A, B, C, GEMM_MMA_THREADS, GEMM_MMA_THREADS)
 
-#define RDNA_GEMM_KERNELS(X)                 \
-  RDNA_GEMM_KERNELS_OF_(X, f32, f32, f32)    \
-  RDNA_GEMM_KERNELS_OF_(X, f32, f16, f32)    \
-  RDNA_GEMM_KERNELS_OF_(X, f32, bf16, f32)   \
-  RDNA_GEMM_KERNELS_OF_(X, f16, f16, f16)    \
-  RDNA_GEMM_KERNELS_OF_(X, f16, f16, f32)    \
-  RDNA_GEMM_KERNELS_OF_(X, bf16, bf16, bf16) \
-  RDNA_GEMM_KERNELS_OF_(X, bf16, bf16, f32)
+#define RDNA_GEMM_KERNELS(X)          \
+  RDNA_GEMM_FLOAT_(X, f32, f32, f32)  \
+  RDNA_GEMM_FLOAT_(X, f32, f16, f32)  \
+  RDNA_GEMM_FLOAT_(X, f32, bf16, f32) \
+  RDNA_GEMM_MMA_(X, f16, f16, f16)    \
+  RDNA_GEMM_MMA_(X, f16, f16, f32)    \
+  RDNA_GEMM_MMA_(X, bf16, bf16, bf16) \
+  RDNA_GEMM_MMA_(X, bf16, bf16, f32)
 
 #endif

@@ -1,0 +1,187 @@
+/* Device code of the products on matrix units: both operands of the same 16-bit type. For .hip files only.
+ *
+ * A group makes a square tile of C, 32 values of k at a step. The next step's operands wait in registers while this
+ * step's are multiplied; two buffers in LDS take one barrier a step. Rows of an operand past its end repeat another
+ * row, as what comes of them is not stored; only k is padded with zeros. */
+#ifndef RDNA_MATH_GEMM_MMA_H
+#define RDNA_MATH_GEMM_MMA_H
+
+#include "kernel/mma.h"
+#include "math/gemm/gemm_tile.h"
+
+enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
+
+/* How a tile is shared out: to threads when it is fetched, to waves when it is multiplied. */
+template <int tile>
+struct mma_plan {
+  static constexpr int chunks = tile * MMA_STEP / 8 / GEMM_MMA_THREADS; /* of 8 values, a thread, an operand */
+  static constexpr int waves_n = 2, waves_m = GEMM_MMA_THREADS / WAVE_SIZE / waves_n;
+  static constexpr int wave_m = tile / waves_m, wave_n = tile / waves_n;
+  static constexpr int tiles_m = wave_m / MMA_M, tiles_n = wave_n / MMA_N;
+  static constexpr int operand_values = tile * MMA_ROW;
+  static constexpr int stage_row = wave_n + 4; /* floats */
+  static_assert(4 * operand_values * 2 >= GEMM_MMA_THREADS / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
+};
+
+/* A matrix of 16-bit values in any of the two layouts. Along k a thread fetches 8 values of |chunks| rows; otherwise 8
+ * rows of |chunks| neighbours along k, which it turns on their way into LDS. */
+template <int tile>
+struct mma_operand {
+  static constexpr int chunks = mma_plan<tile>::chunks;
+  const uint16_t *base; /* the same in all threads, as is the rest but for the offsets */
+  int64_t ld;
+  int first_row, rows, k;
+  int whole_steps; /* those that need no look at edges */
+  bool along_k;
+  uint32_t offset[chunks]; /* bytes from the step's first value */
+  uint4 raw[chunks];
+
+  GEMM_MEMBER int row_of(int chunk) const {
+    return (int)(along_k ? thread_id() / 4 + GEMM_MMA_THREADS / 4 * chunk : thread_id() % (tile / 8) * 8);
+  }
+  GEMM_MEMBER int k_of(int chunk) const {
+    return (int)(along_k ? thread_id() % 4 * 8 : thread_id() / (tile / 8) * chunks + chunk);
+  }
+  GEMM_MEMBER void init(const void *matrix, int64_t row_distance, bool is_along_k, int row, int row_count, int size_k) {
+    base = (const uint16_t *)matrix;
+    ld = row_distance, along_k = is_along_k, first_row = row, rows = row_count, k = size_k;
+    bool vectors =
+        is_16_byte_multiple((uint64_t)base | (uint64_t)ld * 2) && ld >= 0 && ld < 1 << 23 && (along_k || rows % 8 == 0);
+    whole_steps = vectors ? k / MMA_STEP : 0;
+    base += along_k ? first_row * ld : first_row;
+#pragma unroll
+    for (int i = 0; i < chunks; ++i) {
+      uint32_t in_tile = (uint32_t)row_of(i), last = (uint32_t)(rows - first_row - (along_k ? 1 : 8));
+      in_tile = vectors ? min_u32(in_tile, last) : 0;
+      offset[i] =
+          2 * (along_k ? in_tile * (uint32_t)ld + (uint32_t)k_of(i) : (uint32_t)k_of(i) * (uint32_t)ld + in_tile);
+    }
+  }
+  GEMM_MEMBER void fetch(int step) {
+    if (step < whole_steps) {
+      const char *from = (const char *)(base + step * (along_k ? MMA_STEP : MMA_STEP * ld));
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) raw[i] = load_u32x4(from + offset[i]);
+    } else {
+      fetch_edge(step);
+    }
+  }
+  GEMM_MEMBER void fetch_edge(int step) {
+#pragma unroll 1 /* it is seldom run; unrolled it would want registers that the sums have */
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      int row = row_of(chunk), p = step * MMA_STEP + k_of(chunk), rows_left = rows - first_row - row;
+      const uint16_t *from = base + (along_k ? row * ld + p : p * ld + row);
+      int valid = along_k ? (rows_left > 0 ? k - p : 0) : (p < k ? rows_left : 0);
+      uint4 v = {};
+#pragma unroll
+      for (int j = 0; j < 8; ++j)
+        if (j < valid) v[j / 2] |= (uint32_t)from[j] << (j % 2 * 16);
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) raw[i] = i == chunk ? v : raw[i];
+    }
+  }
+  GEMM_MEMBER void store(uint16_t *lds) const {
+    if (along_k) {
+#pragma unroll
+      for (int i = 0; i < chunks; ++i) store_u32x4(lds + row_of(i) * MMA_ROW + k_of(i), raw[i]);
+      return;
+    }
+    uint16_t *to = lds + row_of(0) * MMA_ROW + k_of(0);
+#pragma unroll
+    for (int row = 0; row < 8; ++row)
+#pragma unroll
+      for (int i = 0; i < chunks; i += 2) {
+        uint32_t low = raw[i][row / 2], high = raw[i + 1][row / 2];
+        store_as<uint32_t>(to + row * MMA_ROW + i,
+                           row % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16);
+      }
+  }
+};
+
+RDNA_DEVICE void mma_of(type_f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
+RDNA_DEVICE void mma_of(type_bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
+
+/* One step's product of what lies in LDS, for this wave's part of the tile. */
+template <typename type, int tile>
+RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b,
+                              mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n]) {
+  typedef mma_plan<tile> plan;
+#ifdef RDNA_MMA_BY_LANES_
+#pragma unroll 1 /* as it is, the loop has hundreds of instructions */
+#else
+#pragma unroll
+#endif
+  for (int p = 0; p < MMA_STEP; p += MMA_K) {
+    mma_b b[plan::tiles_n];
+#pragma unroll
+    for (int j = 0; j < plan::tiles_n; ++j) b[j] = mma_load_b(lds_b + j * MMA_N * MMA_ROW + p, MMA_ROW);
+#pragma unroll
+    for (int i = 0; i < plan::tiles_m; ++i) {
+      mma_a a = mma_load_a(lds_a + i * MMA_M * MMA_ROW + p, MMA_ROW);
+#pragma unroll
+      for (int j = 0; j < plan::tiles_n; ++j) mma_of(type(), sum[i][j], a, b[j]);
+    }
+  }
+}
+
+/* 8 neighbours of a row of C. */
+template <typename type>
+RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::value *c, int column, const float *sum,
+                             bool vectors) {
+  float4 low = load_f32x4(sum), high = load_f32x4(sum + 4);
+  gemm_finish4<type>(args, c, column, low, vectors);
+  if (column + 4 < args.n) gemm_finish4<type>(args, c, column + 4, high, vectors);
+}
+
+/* The tile of C that this group makes. */
+template <typename type, typename type_c, int tile>
+RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const void *b) {
+  typedef mma_plan<tile> plan;
+  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2][2][plan::operand_values];
+
+  uint32_t tiles_m = (uint32_t)(args.m + tile - 1) / tile, tiles_n = (uint32_t)(args.n + tile - 1) / tile;
+  uint32_t band = group_id_x() / (8 * tiles_n), in_band = group_id_x() % (8 * tiles_n);
+  uint32_t band_rows = min_u32(8, tiles_m - band * 8);
+  int row0 = (int)(band * 8 + in_band % band_rows) * tile, column0 = (int)(in_band / band_rows) * tile;
+  mma_operand<tile> from_a, from_b;
+  from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, args.k);
+  from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, args.k);
+
+  uint32_t wave_row = wave_id() / plan::waves_n * plan::wave_m, wave_column = wave_id() % plan::waves_n * plan::wave_n;
+  mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
+  int steps = (args.k + MMA_STEP - 1) / MMA_STEP;
+  if (steps > 0) from_a.fetch(0), from_b.fetch(0);
+  for (int step = 0; step < steps; ++step) {
+    uint16_t *tile_a = lds[step & 1][0], *tile_b = lds[step & 1][1];
+    from_a.store(tile_a);
+    from_b.store(tile_b);
+    group_barrier();
+    if (step + 1 < steps) from_a.fetch(step + 1), from_b.fetch(step + 1);
+    mma_multiply<type, tile>(tile_a + wave_row * MMA_ROW, tile_b + wave_column * MMA_ROW, sum);
+  }
+
+  /* Through LDS, 16 rows at a time, so that neighbours of a row meet in one lane. */
+  group_barrier();
+  float *stage = (float *)&lds[0][0][0] + wave_id() * (MMA_M * plan::stage_row);
+  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
+  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
+#pragma unroll
+  for (int i = 0; i < plan::tiles_m; ++i) {
+    wave_barrier();
+#pragma unroll
+    for (int j = 0; j < plan::tiles_n; ++j)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; ++v)
+        stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = sum[i][j][v];
+    wave_barrier();
+#pragma unroll 1
+    for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
+      uint32_t row = octet / (plan::wave_n / 8), column = octet % (plan::wave_n / 8) * 8;
+      int at_row = row0 + (int)(wave_row + row) + i * MMA_M, at_column = column0 + (int)(wave_column + column);
+      if (at_row >= args.m || at_column >= args.n) continue;
+      mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + row * plan::stage_row + column, vectors);
+    }
+  }
+}
+
+#endif
