@@ -173,20 +173,39 @@ static bool next_above(struct emu_memory *memory, uint64_t address, struct emu_a
   return found;
 }
 
+// The allocations that a wave used last answer without the table's lock. An allocation that is gone changes the epoch.
+static bool is_recent(struct emu_wave *wave, const struct emu_memory *memory, uint64_t low, uint64_t high,
+                      unsigned bytes) {
+  struct emu_span *recent = wave->recent;
+  uint64_t epoch = emu__memory_epoch(memory);
+  if (wave->recent_epoch != epoch) {
+    memset(wave->recent, 0, sizeof(wave->recent));
+    wave->recent_epoch = epoch;
+    return false;
+  }
+  for (int i = 0; i < 4; i++) {
+    if (low < recent[i].base || high >= recent[i].end || recent[i].end - high < bytes) continue;
+    struct emu_span hit = recent[i];
+    recent[i] = recent[0];
+    recent[0] = hit;
+    return true;
+  }
+  return false;
+}
+
+static void remember(struct emu_wave *wave, uint64_t base, uint64_t end) {
+  memmove(wave->recent + 1, wave->recent, 3 * sizeof(wave->recent[0]));
+  wave->recent[0] = (struct emu_span){base, end};
+}
+
 bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
                            unsigned bytes, bool write) {
   struct emu_memory *memory = wave->group->run->dispatch->memory;
   if (!memory) return true;
   struct emu_allocation found;
-  uint64_t epoch = emu__memory_epoch(memory);
-  if (in_range(address, bytes, wave->cached_base, wave->cached_end - wave->cached_base) &&
-      wave->cached_epoch == epoch) {
-    return true;
-  }
+  if (is_recent(wave, memory, address, address, bytes)) return true;
   if (emu_memory_find(memory, address, &found) && in_range(address, bytes, found.base, found.bytes)) {
-    wave->cached_base = found.base;
-    wave->cached_end = found.base + found.bytes;
-    wave->cached_epoch = epoch;
+    remember(wave, found.base, found.base + found.bytes);
     return true;
   }
   if (in_launch(wave->group->run, address, bytes, write)) return true;
@@ -217,7 +236,7 @@ bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const
                        unsigned bytes, bool write) {
   const struct emu_memory *memory = wave->group->run->dispatch->memory;
   if (!memory) return true;
-  // all lanes in the allocation of the last access: the usual case
+  // all lanes in one allocation that was used lately: the usual case
   uint64_t low = UINT64_MAX, high = 0;
   for (unsigned l = 0; l < wave->lanes; l++) {
     uint64_t on = -(mask >> l & 1), a = address[l];
@@ -225,10 +244,7 @@ bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const
     low = least < low ? least : low;
     high = most > high ? most : high;
   }
-  if (low >= wave->cached_base && high < wave->cached_end && wave->cached_end - high >= bytes &&
-      wave->cached_epoch == emu__memory_epoch(memory)) {
-    return true;
-  }
+  if (mask && is_recent(wave, memory, low, high, bytes)) return true;
   for (unsigned l = 0; l < wave->lanes; l++) {
     if (mask >> l & 1 && !emu__memory_check_one(wave, step, (int)l, address[l], bytes, write)) return false;
   }

@@ -65,6 +65,10 @@ struct emu_step {
   const struct emu_step *pair;  // VOPD: the second half
 };
 
+struct emu_span {
+  uint64_t base, end;
+};
+
 enum emu_wave_state { EMU_WAVE_READY, EMU_WAVE_BARRIER, EMU_WAVE_ENDED };
 
 struct emu_wave {
@@ -88,8 +92,8 @@ struct emu_wave {
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];
   bool check;
-  uint64_t cached_base, cached_end;  // the allocation of the last access
-  uint64_t cached_epoch;
+  struct emu_span recent[4];  // the allocations of the last accesses, the newest first
+  uint64_t recent_epoch;
   struct emu_wave_check *checker;
 };
 
