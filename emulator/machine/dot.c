@@ -6,8 +6,7 @@
 // whichever is coarser; an addend of the other sign than C adds the complement of its magnitude; the sum is rounded
 // once, to nearest even. Denormal C and results below the smallest normal number are zero. GFX10 has not been measured
 // and is given the same.
-#include "machine/dot.h"
-
+#include "machine/hardware_dot.h"
 #include "machine/valu.h"
 
 enum { FACTOR_NAN = (int)0xffc00a3d, INVALID = (int)0xffc00000, NOTHING = -1024 };
@@ -148,12 +147,8 @@ uint32_t emu__half_to_float_bits(uint32_t half) {
   return sign | (113 - up) << 23 | (low << up & 0x3ff) << 13;
 }
 
-static void dot2_f16(struct emu_half_wave *x) {
-  EMU_EACH x->d[l] = emu__dot2(x->s[0][l], x->s[1][l], x->s[2][l], false, EMU_DOT_F32);
-}
-static void dot2_bf16(struct emu_half_wave *x) {
-  EMU_EACH x->d[l] = emu__dot2(x->s[0][l], x->s[1][l], x->s[2][l], true, EMU_DOT_F32);
-}
+static void dot2_f16(struct emu_half_wave *x) { emu__hw_dot2(x->s[0], x->s[1], x->s[2], x->d, false); }
+static void dot2_bf16(struct emu_half_wave *x) { emu__hw_dot2(x->s[0], x->s[1], x->s[2], x->d, true); }
 
 // ---- integers: `bits` wide elements, signed or not each
 

@@ -3,7 +3,7 @@
 // A: lane l and lane l + 16 hold row l; B: they hold column l; both with K running through the registers. C and D:
 // register i of lane l holds column l % 16 of row 2 i + l / 16 (32 lanes) or 4 i + l / 16 (64 lanes). Sums in floats
 // are eight DOT2 steps, as measured on gfx1100 (see dot.c).
-#include "machine/dot.h"
+#include "machine/hardware_dot.h"
 #include "machine/valu.h"
 
 struct tiles {
@@ -63,16 +63,7 @@ static void run_float(struct emu_wave *w, const struct emu_step *step, bool bflo
   read_factor(w, &step->inst->src[0], t.a);
   read_factor(w, &step->inst->src[1], t.b);
   read_c(w, step->inst, half, bfloat, t.c);
-  for (int row = 0; row < 16; row++) {
-    for (int column = 0; column < 16; column++) {
-      uint32_t sum = t.c[row][column];
-      for (int k = 0; k < 8; k++) {
-        uint32_t c = result == EMU_DOT_F16 ? emu__half_to_float_bits(sum) : result == EMU_DOT_BF16 ? sum << 16 : sum;
-        sum = emu__dot2(t.a[row][k], t.b[column][k], c, bfloat, result);
-      }
-      t.d[row][column] = sum;
-    }
-  }
+  emu__hw_wmma((const uint32_t(*)[8])t.a, (const uint32_t(*)[8])t.b, (const uint32_t(*)[16])t.c, t.d, bfloat, result);
   write_d(w, step->inst, half, t.d);
 }
 
