@@ -320,6 +320,50 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
   }
 }
 
+// ---- unmodified, in waves of 32: 64-bit values and masks too, straight from the registers
+
+static inline const uint32_t *whole_source(const struct emu_wave *wave, const struct emu_source *source,
+                                           uint32_t *room) {
+  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->reg, 0);
+  if (source->kind == EMU_OPERAND_CONSTANT) return source->constant;
+  for (unsigned k = 0; k < source->dwords; k++) {
+    bool scalar = source->kind == EMU_OPERAND_SCALAR;
+    uint32_t value = !scalar                   ? emu__special_value(wave, source->reg, k)
+                     : source->reg == EMU_NULL ? 0
+                                               : wave->s[source->reg + k];
+    splat(room + k * EMU_HALF, value);
+  }
+  return room;
+}
+
+static void run_unmodified(struct emu_wave *wave, const struct emu_step *step) {
+  uint32_t room[3][2 * EMU_HALF] __attribute__((aligned(64))), out[2 * EMU_HALF] __attribute__((aligned(64)));
+  const struct emu_inst *inst = step->inst;
+  struct emu_half_wave x;
+  x.exec = wave->s[EMU_EXEC_LO];
+  if (wave->lanes != EMU_HALF || !x.exec || governed(wave, step)) {
+    emu__valu_run(wave, step);
+    return;
+  }
+  x.inst = inst;
+  x.mode = wave->mode;
+  x.half = 0;
+  x.d = out;
+  for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = whole_source(wave, &step->src[i], room[i]);
+  x.mask_in = read_mask(wave, inst, 0);
+  x.mask_out = 0;
+  step->lanes(&x);
+  for (unsigned k = 0; k < inst->dst.dwords; k++) {
+    uint32_t *to = emu__vector(wave, inst->dst.reg + k, 0);
+    if (x.exec == UINT32_MAX) {
+      emu__copy(to, out + k * EMU_HALF);
+    } else {
+      store_masked(to, out + k * EMU_HALF, x.exec);
+    }
+  }
+  if (inst->sdst.kind == EMU_OPERAND_SCALAR) emu__scalar_write(wave, inst->sdst.reg, x.mask_out & x.exec);
+}
+
 // ---- preparation
 
 static bool accumulates(unsigned op) {
@@ -394,6 +438,13 @@ bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair) {
   }
   bool masks = inst->sdst.kind || (inst->src[2].kind && inst->src[2].type == EMU_MASK) || inst->src[3].kind;
   bool modified = inst->lanes != EMU_LANES_PLAIN || inst->clamp || inst->omod || inst->format == EMU_VOP3P;
-  step->run = plain && !masks && !modified ? run_plain : emu__valu_run;
+  bool whole = !modified && inst->dst.dwords <= 2 && !is_half_type(inst->dst.type) &&
+               (inst->dst.kind == EMU_OPERAND_VECTOR || !inst->dst.kind);
+  for (unsigned i = 0; i < step->nsrc; i++) {
+    const struct emu_source *source = &step->src[i];
+    const struct emu_operand *o = operand_of(step, i);
+    whole = whole && source->dwords <= 2 && !source->neg && !source->abs && !o->high;
+  }
+  step->run = plain && !masks && !modified ? run_plain : whole ? run_unmodified : emu__valu_run;
   return true;
 }
