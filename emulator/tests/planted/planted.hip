@@ -1,0 +1,266 @@
+// Kernels with one mistake each, and (with REPAIRED) the same without it. A line that says FINDS and a kernel's name
+// is where the checker must report that kernel, and nowhere else. At the end: correct ones that look suspicious.
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+// volatile, and without a flat address
+#define SHARED __attribute__((address_space(3)))
+#define EACH(array) ((volatile SHARED float *)(SHARED float *)(array))
+#if REPAIRED
+#define EITHER(mistake, right) right
+#else
+#define EITHER(mistake, right) mistake
+#endif
+#define KERNEL(name) extern "C" __global__ void name(float *out, const float *in, float *tmp, int *counter, int n)
+
+#define LANE ((int)__builtin_amdgcn_workitem_id_x())
+#define GROUP ((int)__builtin_amdgcn_workgroup_id_x())
+
+static __attribute__((device)) inline __attribute__((always_inline)) void barrier() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// ---- bounds: 64 floats in `in` and `out`, a group of 96
+
+KERNEL(store_past_end) {
+  if (LANE EITHER(<=, <) n) out[LANE] = 1.0f;  // FINDS store_past_end
+}
+
+KERNEL(load_past_end) {
+  if (LANE >= n) return;
+  float v = in[LANE + EITHER(1, 0)];  // FINDS load_past_end
+  out[LANE] = v;
+}
+
+KERNEL(load_before_start) {
+  if (LANE >= n) return;
+  float v = in[LANE - EITHER(1, 0)];  // FINDS load_before_start
+  out[LANE] = v;
+}
+
+KERNEL(lds_overflow) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE + EITHER(1, 0)] = in[LANE];  // FINDS lds_overflow
+}
+
+typedef float float4 __attribute__((ext_vector_type(4)));
+KERNEL(lds_misaligned) {
+  __shared__ float lds[64 * 4 + 4];
+  float4 v = {1.0f, 2.0f, 3.0f, in[LANE]};
+  *(volatile SHARED float4 *)(SHARED float *)(lds + 4 * LANE + EITHER(1, 0)) = v;  // FINDS lds_misaligned
+}
+
+// ---- values that nobody wrote
+
+KERNEL(lds_read_before_write) {
+  __shared__ float lds[64];
+  if (LANE < EITHER(32, 64)) lds[LANE] = in[LANE];
+  barrier();
+  float v = lds[63 - LANE];
+  out[LANE] = v + 1.0f;  // FINDS lds_read_before_write
+}
+
+KERNEL(memory_never_written) {
+  EITHER((void)0, tmp[LANE] = 1.0f);
+  float v = tmp[LANE];
+  out[LANE] = v * 2.0f;  // FINDS memory_never_written
+}
+
+#define UNDEFINED(x) asm volatile(EITHER("v_mov_b32 %0, v77", "v_mov_b32 %0, 1.0") : "=v"(x) : : "v77")
+KERNEL(undefined_branch) {
+  float x;
+  UNDEFINED(x);
+  if (x > 0.5f) out[LANE] = 1.0f;  // FINDS undefined_branch
+}
+
+KERNEL(undefined_address) {
+  int x;
+  UNDEFINED(x);
+  float *at = out + (x & 31);
+  if (LANE == 0) *at = 1.0f;  // FINDS undefined_address
+}
+
+KERNEL(undefined_store) {
+  float x;
+  UNDEFINED(x);
+  x = LANE < 8 ? x * 3.0f : 2.0f;
+  out[LANE] = x;  // FINDS undefined_store
+}
+
+KERNEL(undefined_scalar) {
+  int x;
+  asm volatile(EITHER("s_mov_b32 %0, s77", "s_mov_b32 %0, 5") : "=s"(x) : : "s77");
+  int v = x * 3 + 1;
+  asm volatile("" : "+s"(v));
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_scalar
+}
+
+// ---- races
+
+KERNEL(missing_barrier) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = 0.0f;
+  barrier();
+  EACH(lds)[LANE] = in[LANE];  // FINDS missing_barrier
+  EITHER((void)0, barrier());
+  out[LANE] = EACH(lds)[63 - LANE];  // FINDS missing_barrier
+}
+
+KERNEL(missing_second_barrier) {
+  __shared__ float lds[64];
+  float sum = 0.0f;
+  for (int k = 0; k < 2; k++) {
+    lds[LANE] = in[(LANE + k) & 63];  // FINDS missing_second_barrier
+    barrier();
+    sum += lds[63 - LANE];  // FINDS missing_second_barrier
+    EITHER((void)0, barrier());
+  }
+  out[LANE] = sum;
+}
+
+KERNEL(counter_race) {
+  if (LANE) return;
+#if REPAIRED
+  __hip_atomic_fetch_add(counter, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  *counter = *counter + 1;  // FINDS counter_race
+#endif
+}
+
+KERNEL(groups_overlap) {
+  tmp[GROUP * EITHER(63, 64) + LANE] = in[LANE];  // FINDS groups_overlap
+}
+
+KERNEL(in_place_neighbour) {
+  float v = EITHER(tmp, in)[(GROUP * 64 + LANE + 1) & EITHER(255, 63)];  // FINDS in_place_neighbour
+  tmp[GROUP * 64 + LANE] = v + 1.0f;  // FINDS in_place_neighbour
+}
+
+// ---- barriers
+
+KERNEL(divergent_waves) {
+  EITHER(if (LANE < 32), ) __builtin_amdgcn_s_barrier();  // FINDS divergent_waves
+}
+
+KERNEL(divergent_lanes) {
+  EITHER(if (LANE < 16), ) __builtin_amdgcn_s_barrier();  // FINDS divergent_lanes
+}
+
+// ---- waits: the compiler does not look into assembly, so nothing waits for these loads
+
+KERNEL(missing_vmcnt) {
+  float v;
+  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", "s_waitcnt vmcnt(0)") : "=&v"(v) : "v"(in + LANE));
+  v = v + 1.0f;  // FINDS missing_vmcnt
+  out[LANE] = v;
+}
+
+KERNEL(wait_too_short) {
+  float a, b;
+  asm volatile("global_load_dword %0, %2, off\n global_load_dword %1, %2, off offset:4\n" EITHER(
+                   "s_waitcnt vmcnt(1)", "s_waitcnt vmcnt(0)")
+               : "=&v"(a), "=&v"(b)
+               : "v"(in + (LANE & 31)));
+  a = a + 1.0f;
+  out[LANE] = a;
+  b = b + 1.0f;  // FINDS wait_too_short
+  out[LANE] = b;
+}
+
+KERNEL(missing_lgkmcnt) {
+  __shared__ float lds[64];
+  float v;
+  EACH(lds)[LANE] = in[LANE];
+  int at = LANE * 4;
+  asm volatile("s_waitcnt lgkmcnt(0)\n ds_read_b32 %0, %1\n" EITHER("s_nop 0", "s_waitcnt lgkmcnt(0)")
+               : "=&v"(v)
+               : "v"(at));
+  v = v * 2.0f;  // FINDS missing_lgkmcnt
+  out[LANE] = v;
+}
+
+KERNEL(missing_scalar_wait) {
+  int v;
+  asm volatile("s_load_dword %0, %1, 0x0\n" EITHER("s_nop 0", "s_waitcnt lgkmcnt(0)") : "=&s"(v) : "s"(in));
+  v = v + 1;  // FINDS missing_scalar_wait
+  asm volatile("" : "+s"(v));
+  out[LANE] = (float)v;
+}
+
+KERNEL(overwritten_in_flight) {
+  float v;
+  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", "s_waitcnt vmcnt(0)") "\n v_mov_b32 %0, 0"  // FINDS overwritten_in_flight
+               : "=&v"(v)
+               : "v"(in + LANE));
+  asm volatile("s_waitcnt vmcnt(0)");
+  out[LANE] = v;
+}
+
+// ---- nothing wrong here
+
+// The last group to arrive sums what all have left behind.
+KERNEL(right_last_group) {
+  __shared__ int arrived;
+  tmp[GROUP * 64 + LANE] = in[LANE];
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+  barrier();
+  if (LANE == 0) arrived = __hip_atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);
+  barrier();
+  if (arrived != 3) return;
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+  float sum = 0.0f;
+  for (int g = 0; g < 4; g++) sum += tmp[g * 64 + LANE];
+  out[LANE] = sum;
+}
+
+// Each group waits for the flag of the one before it.
+KERNEL(right_chain) {
+  if (LANE == 0) {
+    while (GROUP && __hip_atomic_load(counter, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) != GROUP) {
+      __builtin_amdgcn_s_sleep(1);
+    }
+    tmp[GROUP] = GROUP ? tmp[GROUP - 1] + in[GROUP] : in[0];
+    __hip_atomic_store(counter, GROUP + 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  }
+}
+
+KERNEL(right_lock) {
+  if (LANE) return;
+  int expected = 0;
+  while (!__hip_atomic_compare_exchange_strong(counter, &expected, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED,
+                                               __HIP_MEMORY_SCOPE_AGENT)) {
+    expected = 0;
+    __builtin_amdgcn_s_sleep(1);
+  }
+  counter[1] = counter[1] + 1;
+  __hip_atomic_store(counter, 0, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+KERNEL(right_histogram) {
+  __shared__ int bins[8];
+  if (LANE < 8) bins[LANE] = 0;
+  barrier();
+  __hip_atomic_fetch_add(&bins[LANE & 7], 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  barrier();
+  if (LANE < 8) __hip_atomic_fetch_add(&counter[LANE], bins[LANE], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+// Bytes of one dword belong to different waves.
+KERNEL(right_bytes) {
+  unsigned char *bytes = (unsigned char *)tmp;
+  bytes[(LANE & 31) * 2 + LANE / 32] = (unsigned char)LANE;
+  barrier();
+  out[LANE] = (float)bytes[LANE];
+}
+
+// Undefined values that never matter: selected away, masked away, moved about.
+KERNEL(right_undefined) {
+  unsigned x;
+  asm volatile("v_mov_b32 %0, v77" : "=v"(x) : : "v77");
+  __shared__ unsigned lds[64];
+  lds[LANE] = x;
+  unsigned y = (lds[LANE] << 8 | 5u) & 0xffu;
+  unsigned z = LANE < 64 ? y : x;
+  if (z == 5u) out[LANE] = 1.0f;
+}

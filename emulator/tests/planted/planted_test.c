@@ -1,0 +1,277 @@
+// The checker against planted.hip: each mistake is reported at its line, as what it is, and its repaired twin is not.
+//
+//   planted_test SOURCE OBJECT REPAIRED_OBJECT
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "machine/machine.h"
+#include "object/lines.h"
+#include "object/object.h"
+
+static const char *source_path, *object_path[2];  // as it is, and repaired
+
+struct plant {
+  const char *kernel, *kind;  // kind NULL: correct in both objects
+  unsigned groups, threads;
+};
+
+static const struct plant plants[] = {
+    {"store_past_end", "out of bounds", 1, 96},
+    {"load_past_end", "out of bounds", 1, 96},
+    {"load_before_start", "out of bounds", 1, 96},
+    {"lds_overflow", "out of bounds", 1, 64},
+    {"lds_misaligned", "misaligned", 1, 64},
+    {"lds_read_before_write", "uninitialized", 1, 64},
+    {"memory_never_written", "uninitialized", 1, 64},
+    {"undefined_branch", "uninitialized", 1, 64},
+    {"undefined_address", "uninitialized", 1, 32},
+    {"undefined_store", "uninitialized", 1, 32},
+    {"undefined_scalar", "uninitialized", 1, 32},
+    {"missing_barrier", "race", 1, 64},
+    {"missing_second_barrier", "race", 1, 64},
+    {"counter_race", "race", 4, 32},
+    {"groups_overlap", "race", 4, 64},
+    {"in_place_neighbour", "race", 4, 64},
+    {"divergent_waves", "divergent barrier", 1, 64},
+    {"divergent_lanes", "divergent barrier", 1, 32},
+    {"missing_vmcnt", "missing wait", 1, 64},
+    {"wait_too_short", "missing wait", 1, 64},
+    {"missing_lgkmcnt", "missing wait", 1, 64},
+    {"missing_scalar_wait", "missing wait", 1, 32},
+    {"overwritten_in_flight", "missing wait", 1, 32},
+    {"right_last_group", NULL, 4, 64},
+    {"right_chain", NULL, 4, 64},
+    {"right_lock", NULL, 4, 64},
+    {"right_histogram", NULL, 4, 64},
+    {"right_bytes", NULL, 1, 64},
+    {"right_undefined", NULL, 1, 64},
+};
+enum { PLANTS = sizeof(plants) / sizeof(plants[0]), BUFFERS = 4, ROOM = 8, SMALL = 64 * 4, LARGE = 4096 * 4 };
+
+static char *read_file(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  fseek(file, 0, SEEK_END);
+  *size = (size_t)ftell(file);
+  rewind(file);
+  char *data = malloc(*size + 1);
+  assert_int_equal(fread(data, 1, *size, file), *size);
+  data[*size] = 0;
+  fclose(file);
+  return data;
+}
+
+// Whether the source's line says that the kernel is found there.
+static bool is_marked(const char *source, unsigned line, const char *kernel) {
+  const char *at = source;
+  for (unsigned i = 1; i < line && at; i++) at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL;
+  assert_non_null(at);
+  const char *end = strchr(at, '\n'), *mark = strstr(at, "// FINDS ");
+  size_t length = strlen(kernel);
+  return mark && mark < end && !strncmp(mark + 9, kernel, length) && mark + 9 + length == end;
+}
+
+struct loaded {
+  char *data;
+  struct emu_image image;
+  struct emu_object object;
+  struct emu_lines *lines;
+  uint8_t *memory;
+  struct emu_program *program;
+};
+
+static bool line_of(void *context, uint64_t pc, char *text, size_t size) {
+  const char *file;
+  unsigned line;
+  if (!emu_lines_find(context, pc, &file, &line)) return false;
+  snprintf(text, size, "%s:%u", file, line);
+  return true;
+}
+
+static void load_object(struct loaded *l, const char *path) {
+  struct emu_object_error error;
+  size_t size;
+  memset(l, 0, sizeof(*l));
+  l->data = read_file(path, &size);
+  assert_int_equal(emu_image_find(l->data, size, NULL, &l->image, &error), EMU_OBJECT_OK);
+  assert_int_equal(emu_object_open(&l->image, &l->object, &error), EMU_OBJECT_OK);
+  struct emu_line_sections s = {0};
+  s.line = emu_object_section(&l->object, ".debug_line", &s.line_bytes);
+  s.line_str = emu_object_section(&l->object, ".debug_line_str", &s.line_str_bytes);
+  s.str = emu_object_section(&l->object, ".debug_str", &s.str_bytes);
+  l->lines = emu_lines_create(&s);
+  assert_non_null(l->lines);
+  l->memory = calloc(1, l->object.high);
+  for (unsigned i = 0; i < l->object.segment_count; i++) {
+    const struct emu_segment *g = &l->object.segments[i];
+    memcpy(l->memory + g->address, g->data, g->file_bytes);
+  }
+  enum emu_target target;
+  assert_true(emu_target_from_name(emu_mach_name(l->object.flags), &target));
+  l->program = emu_program_create(target, l->memory, l->object.high, (uint64_t)(uintptr_t)l->memory);
+  assert_non_null(l->program);
+}
+
+static void unload_object(struct loaded *l) {
+  emu_program_release(l->program);
+  emu_lines_release(l->lines);
+  emu_object_close(&l->object);
+  emu_image_release(&l->image);
+  free(l->memory);
+  free(l->data);
+}
+
+struct outcome {
+  enum emu_status status;
+  struct emu_report reports[ROOM], failure;
+  uint32_t count;
+};
+
+static void launch(const struct loaded *l, const struct plant *plant, struct outcome *out) {
+  static const char *const names[BUFFERS] = {"out", "in", "tmp", "counter"};
+  static const size_t bytes[BUFFERS] = {SMALL, SMALL, LARGE, SMALL};
+  static const bool written[BUFFERS] = {false, true, false, true};
+  struct emu_memory *memory = emu_memory_create();
+  emu_memory_watch(memory);
+  uint8_t *room = calloc(1, 1 << 20);  // apart, so that what leaves one does not meet another
+  uint8_t kernarg[512] = {0};
+  for (int i = 0; i < BUFFERS; i++) {
+    uint64_t at = (uint64_t)(uintptr_t)room + ((uint64_t)i << 18) + 4096;
+    at = (at + 255) / 256 * 256;
+    assert_true(emu_memory_add(memory, at, bytes[i], names[i], false));
+    if (written[i]) emu_memory_written(memory, at, bytes[i]);
+    memcpy(kernarg + 8 * i, &at, 8);
+  }
+  int32_t n = 64;
+  memcpy(kernarg + 32, &n, 4);
+  // in_place_neighbour reads what it overwrites
+  if (!strcmp(plant->kernel, "in_place_neighbour")) {
+    uint64_t at;
+    memcpy(&at, kernarg + 16, 8);
+    emu_memory_written(memory, at, LARGE);
+  }
+  const struct emu_object_kernel *kernel = emu_object_kernel(&l->object, plant->kernel);
+  assert_non_null(kernel);
+  struct emu_dispatch d = {.program = l->program,
+                           .name = plant->kernel,
+                           .groups = {plant->groups, 1, 1},
+                           .threads = {plant->threads, 1, 1},
+                           .kernarg = (uint64_t)(uintptr_t)kernarg,
+                           .kernarg_bytes = sizeof(kernarg),
+                           .host_threads = 1,
+                           .memory = memory,
+                           .check = true,
+                           .reports = out->reports,
+                           .report_room = ROOM,
+                           .source_line = line_of,
+                           .source_context = l->lines};
+  emu_kernel_parse(l->memory + kernel->descriptor, &d.kernel);
+  d.entry = kernel->descriptor + (uint64_t)d.kernel.entry;
+  memset(out, 0, sizeof(*out));
+  out->status = emu_dispatch_run(&d, &out->failure);
+  out->count = d.report_count;
+  emu_memory_release(memory);
+  free(room);
+}
+
+static void expect_finding(const struct loaded *l, const char *source, const struct plant *plant,
+                           const struct emu_report *report) {
+  const char *file = NULL;
+  unsigned line = 0;
+  if (strcmp(report->kind, plant->kind)) fail_msg("%s: found as \"%s\": %s", plant->kernel, report->kind, report->text);
+  if (!emu_lines_find(l->lines, report->pc, &file, &line)) fail_msg("%s: no line for %s", plant->kernel, report->text);
+  if (!is_marked(source, line, plant->kernel)) fail_msg("%s: at line %u: %s", plant->kernel, line, report->text);
+  char where[40];
+  snprintf(where, sizeof(where), "planted.hip:%u)", line);
+  if (!strstr(report->text, plant->kernel) || !strstr(report->text, where)) fail_msg("not named: %s", report->text);
+}
+
+static void finds_what_is_planted(void **state) {
+  (void)state;
+  size_t size;
+  char *source = read_file(source_path, &size);
+  struct loaded l;
+  struct outcome o;
+  load_object(&l, object_path[0]);
+  for (int i = 0; i < PLANTS; i++) {
+    if (!plants[i].kind) continue;
+    launch(&l, &plants[i], &o);
+    bool fails = !strcmp(plants[i].kind, "out of bounds") && strcmp(plants[i].kernel, "lds_overflow");
+    if (o.status != (fails ? EMU_FAULT : EMU_CHECK)) fail_msg("%s: status %d", plants[i].kernel, o.status);
+    if (fails) expect_finding(&l, source, &plants[i], &o.failure);
+    for (uint32_t k = 0; k < o.count && k < ROOM; k++) expect_finding(&l, source, &plants[i], &o.reports[k]);
+    assert_true(o.count <= ROOM && (fails ? o.count == 0 : o.count > 0));
+  }
+  unload_object(&l);
+  free(source);
+}
+
+static void expect_silence(const struct loaded *l, const struct plant *plant) {
+  struct outcome o;
+  launch(l, plant, &o);
+  if (o.count) fail_msg("%s: %s", plant->kernel, o.reports[0].text);
+  if (o.status != EMU_OK) fail_msg("%s: %s", plant->kernel, o.failure.text);
+}
+
+static void is_silent_about_the_repaired(void **state) {
+  (void)state;
+  struct loaded l;
+  load_object(&l, object_path[1]);
+  for (int i = 0; i < PLANTS; i++) expect_silence(&l, &plants[i]);
+  unload_object(&l);
+}
+
+static void is_silent_about_what_is_right(void **state) {
+  (void)state;
+  struct loaded l;
+  load_object(&l, object_path[0]);
+  for (int i = 0; i < PLANTS; i++) {
+    if (!plants[i].kind) expect_silence(&l, &plants[i]);
+  }
+  unload_object(&l);
+}
+
+static const struct emu_report *report_of(const struct outcome *o) { return o->count ? o->reports : &o->failure; }
+
+// Texts name the allocation, the distance, the lane and the other party.
+static void says_where(void **state) {
+  (void)state;
+  struct loaded l;
+  struct outcome o;
+  load_object(&l, object_path[0]);
+  launch(&l, &plants[0], &o);
+  assert_non_null(strstr(report_of(&o)->text, "0 bytes past the end of out, which has 256 bytes"));
+  assert_int_equal(o.failure.wave, 2);
+  assert_int_equal(o.failure.lane, 0);
+  launch(&l, &plants[2], &o);
+  assert_non_null(strstr(report_of(&o)->text, "4 bytes before in, which has 256 bytes"));
+  launch(&l, &plants[3], &o);
+  assert_non_null(strstr(report_of(&o)->text, "of LDS, of which the work-group has 256: 0 bytes past the end"));
+  launch(&l, &plants[6], &o);
+  assert_non_null(strstr(report_of(&o)->text, "in tmp"));
+  launch(&l, &plants[13], &o);
+  assert_non_null(strstr(report_of(&o)->text, "byte 0 of counter, which wave 0 of work-group (0, 0, 0)"));
+  unload_object(&l);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    fprintf(stderr, "usage: planted_test SOURCE OBJECT REPAIRED_OBJECT\n");
+    return 2;
+  }
+  source_path = argv[1];
+  object_path[0] = argv[2];
+  object_path[1] = argv[3];
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(finds_what_is_planted),
+      cmocka_unit_test(is_silent_about_the_repaired),
+      cmocka_unit_test(is_silent_about_what_is_right),
+      cmocka_unit_test(says_where),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
