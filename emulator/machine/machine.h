@@ -17,11 +17,10 @@
 
 enum emu_status {
   EMU_OK,
-  EMU_TRAP,      // an instruction that is unknown, that traps, or that names a register which the kernel lacks
-  EMU_FAULT,     // an address outside of every allocation, or misaligned
-  EMU_CHECK,     // the checker has reports; the kernel ran to its end
-  EMU_DEADLOCK,  // no wave can go on: waves wait at a barrier that others of the group never reach
-  EMU_INVALID,   // the dispatch itself cannot be
+  EMU_TRAP,     // an instruction that is unknown, that traps, or that names a register which the kernel lacks
+  EMU_FAULT,    // an address outside of every allocation, or misaligned
+  EMU_CHECK,    // the checker has reports; the kernel ran to its end
+  EMU_INVALID,  // the dispatch itself cannot be
   EMU_NO_MEMORY,
 };
 
