@@ -133,23 +133,14 @@ RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::value 
   if (column + 4 < args.n) gemm_finish4<type>(args, c, column + 4, high, vectors);
 }
 
-/* The tile of C that this group makes. */
-template <typename type, typename type_c, int tile>
-RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const void *b) {
+/* The sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and store(lds). */
+template <typename type, int tile, typename operand_a, typename operand_b>
+RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k,
+                             uint16_t (&lds)[2][2][mma_plan<tile>::operand_values],
+                             mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n]) {
   typedef mma_plan<tile> plan;
-  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2][2][plan::operand_values];
-
-  uint32_t tiles_m = (uint32_t)(args.m + tile - 1) / tile, tiles_n = (uint32_t)(args.n + tile - 1) / tile;
-  uint32_t band = group_id_x() / (8 * tiles_n), in_band = group_id_x() % (8 * tiles_n);
-  uint32_t band_rows = min_u32(8, tiles_m - band * 8);
-  int row0 = (int)(band * 8 + in_band % band_rows) * tile, column0 = (int)(in_band / band_rows) * tile;
-  mma_operand<tile> from_a, from_b;
-  from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, args.k);
-  from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, args.k);
-
-  uint32_t wave_row = wave_id() / plan::waves_n * plan::wave_m, wave_column = wave_id() % plan::waves_n * plan::wave_n;
-  mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
-  int steps = (args.k + MMA_STEP - 1) / MMA_STEP;
+  uint32_t row = wave_id() / plan::waves_n * plan::wave_m, column = wave_id() % plan::waves_n * plan::wave_n;
+  int steps = (k + MMA_STEP - 1) / MMA_STEP;
   if (steps > 0) from_a.fetch(0), from_b.fetch(0);
   for (int step = 0; step < steps; ++step) {
     uint16_t *tile_a = lds[step & 1][0], *tile_b = lds[step & 1][1];
@@ -157,14 +148,20 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const voi
     from_b.store(tile_b);
     group_barrier();
     if (step + 1 < steps) from_a.fetch(step + 1), from_b.fetch(step + 1);
-    mma_multiply<type, tile>(tile_a + wave_row * MMA_ROW, tile_b + wave_column * MMA_ROW, sum);
+    mma_multiply<type, tile>(tile_a + row * MMA_ROW, tile_b + column * MMA_ROW, sum);
   }
+}
 
-  /* Through LDS, 16 rows at a time, so that neighbours of a row meet in one lane. */
+/* Hands out this wave's sums 16 rows at a time through LDS, where neighbours of a row or column may meet in a lane:
+ * finish(row, column, stage) is called by all lanes for each strip, its first place in the tile, and its floats, rows
+ * of plan::stage_row. */
+template <int tile, typename function>
+RDNA_DEVICE void mma_finish(uint16_t (&lds)[2][2][mma_plan<tile>::operand_values],
+                            const mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n], function finish) {
+  typedef mma_plan<tile> plan;
   group_barrier();
   float *stage = (float *)&lds[0][0][0] + wave_id() * (MMA_M * plan::stage_row);
-  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
-  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
+  uint32_t row = wave_id() / plan::waves_n * plan::wave_m, column = wave_id() % plan::waves_n * plan::wave_n;
 #pragma unroll
   for (int i = 0; i < plan::tiles_m; ++i) {
     wave_barrier();
@@ -174,14 +171,35 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const voi
       for (int v = 0; v < MMA_VALUES; ++v)
         stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = sum[i][j][v];
     wave_barrier();
+    finish((int)row + i * MMA_M, (int)column, stage);
+  }
+}
+
+/* The tile of C that this group makes. */
+template <typename type, typename type_c, int tile>
+RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const void *b) {
+  typedef mma_plan<tile> plan;
+  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2][2][plan::operand_values];
+  int row0, column0;
+  gemm_place<tile>(args.m, args.n, row0, column0);
+  mma_operand<tile> from_a, from_b;
+  from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, args.k);
+  from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, args.k);
+  mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
+  mma_product<type, tile>(from_a, from_b, args.k, lds, sum);
+
+  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
+  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
+  mma_finish<tile>(lds, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
 #pragma unroll 1
     for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
-      uint32_t row = octet / (plan::wave_n / 8), column = octet % (plan::wave_n / 8) * 8;
-      int at_row = row0 + (int)(wave_row + row) + i * MMA_M, at_column = column0 + (int)(wave_column + column);
+      int in_row = (int)octet / (plan::wave_n / 8), in_column = (int)octet % (plan::wave_n / 8) * 8;
+      int at_row = row0 + row + in_row, at_column = column0 + column + in_column;
       if (at_row >= args.m || at_column >= args.n) continue;
-      mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + row * plan::stage_row + column, vectors);
+      mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + in_row * plan::stage_row + in_column,
+                          vectors);
     }
-  }
+  });
 }
 
 #endif

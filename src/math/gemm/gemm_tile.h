@@ -162,28 +162,35 @@ RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value
     if (column + i < args.n) type::store(c + column + i, sum[i]);
 }
 
-/* One tile of C. Neighbouring groups share 8 rows of tiles, so that their operands are met in the L2 cache. */
-template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
-RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
-  constexpr int across = 16, down = threads / across;
-  constexpr int quads_m = tile / (4 * down), quads_n = tile / (4 * across);
-  static_assert(tile * GEMM_TILE_K == threads * 8, "one fetch of each operand a thread");
-  RDNA_SHARED __attribute__((aligned(16))) lds_tile<tile> lds_a[2], lds_b[2];
-
-  uint32_t tiles_m = (uint32_t)(args.m + tile - 1) / tile, tiles_n = (uint32_t)(args.n + tile - 1) / tile;
+/* Where this group's tile of C begins. Neighbouring groups share 8 rows of tiles, so that their operands are met in
+ * the L2 cache. */
+template <int tile>
+RDNA_DEVICE void gemm_place(int m, int n, int &row0, int &column0) {
+  uint32_t tiles_m = (uint32_t)(m + tile - 1) / tile, tiles_n = (uint32_t)(n + tile - 1) / tile;
   uint32_t band = group_id_x() / (8 * tiles_n), in_band = group_id_x() % (8 * tiles_n);
   uint32_t band_rows = min_u32(8, tiles_m - band * 8);
-  int row0 = (int)(band * 8 + in_band % band_rows) * tile, column0 = (int)(in_band / band_rows) * tile;
+  row0 = (int)(band * 8 + in_band % band_rows) * tile;
+  column0 = (int)(in_band / band_rows) * tile;
+}
 
-  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
-  operand_a from_a;
-  operand_b from_b;
-  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, args.k);
-  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, args.k);
+/* How the sums of a tile are shared out: a thread has every |down|th quad of rows and every |across|th of columns. */
+template <int tile, int threads>
+struct tile_plan {
+  static constexpr int across = 16, down = threads / across;
+  static constexpr int quads_m = tile / (4 * down), quads_n = tile / (4 * across);
+  static_assert(tile * GEMM_TILE_K == threads * 8, "one fetch of each operand a thread");
+  RDNA_DEVICE int row(int i) { return (i / 4 * down + (int)thread_id() / across) * 4 + i % 4; }
+  RDNA_DEVICE int column(int j) { return (j / 4 * across + (int)thread_id() % across) * 4 + j % 4; }
+};
 
-  float sum[quads_m * 4][quads_n * 4] = {};
-  int ty = (int)thread_id() / across, tx = (int)thread_id() % across;
-  int steps = (args.k + GEMM_TILE_K - 1) / GEMM_TILE_K;
+/* The sums of a tile over all of k. */
+template <int tile, int threads, typename operand_a, typename operand_b>
+RDNA_DEVICE void tile_product(
+    operand_a &from_a, operand_b &from_b, bool a_along_k, bool b_along_k, int k,
+    float (&sum)[tile_plan<tile, threads>::quads_m * 4][tile_plan<tile, threads>::quads_n * 4]) {
+  typedef tile_plan<tile, threads> plan;
+  RDNA_SHARED __attribute__((aligned(16))) lds_tile<tile> lds_a[2], lds_b[2];
+  int steps = (k + GEMM_TILE_K - 1) / GEMM_TILE_K;
   typename operand_a::raw raw_a = from_a.fetch();
   typename operand_b::raw raw_b = from_b.fetch();
   for (int step = 0; step < steps; ++step) {
@@ -202,28 +209,43 @@ RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const vo
     }
 #pragma unroll
     for (int p = 0; p < GEMM_TILE_K; ++p) {
-      float4 va[quads_m], vb[quads_n];
+      float4 va[plan::quads_m], vb[plan::quads_n];
 #pragma unroll
-      for (int q = 0; q < quads_m; ++q) va[q] = load_f32x4(&tile_a.value[p][(q * down + ty) * 4]);
+      for (int q = 0; q < plan::quads_m; ++q) va[q] = load_f32x4(&tile_a.value[p][plan::row(q * 4)]);
 #pragma unroll
-      for (int q = 0; q < quads_n; ++q) vb[q] = load_f32x4(&tile_b.value[p][(q * across + tx) * 4]);
+      for (int q = 0; q < plan::quads_n; ++q) vb[q] = load_f32x4(&tile_b.value[p][plan::column(q * 4)]);
 #pragma unroll
-      for (int i = 0; i < quads_m * 4; ++i)
+      for (int i = 0; i < plan::quads_m * 4; ++i)
 #pragma unroll
-        for (int j = 0; j < quads_n * 4; ++j) sum[i][j] = fma_f32(va[i / 4][i % 4], vb[j / 4][j % 4], sum[i][j]);
+        for (int j = 0; j < plan::quads_n * 4; ++j) sum[i][j] = fma_f32(va[i / 4][i % 4], vb[j / 4][j % 4], sum[i][j]);
     }
   }
+}
+
+/* One tile of C. */
+template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
+  typedef tile_plan<tile, threads> plan;
+  int row0, column0;
+  gemm_place<tile>(args.m, args.n, row0, column0);
+  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
+  operand_a from_a;
+  operand_b from_b;
+  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, args.k);
+  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, args.k);
+  float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
+  tile_product<tile, threads>(from_a, from_b, a_along_k, b_along_k, args.k, sum);
 
   typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
   bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
 #pragma unroll
-  for (int i = 0; i < quads_m * 4; ++i) {
-    int row = row0 + (i / 4 * down + ty) * 4 + i % 4;
+  for (int i = 0; i < plan::quads_m * 4; ++i) {
+    int row = row0 + plan::row(i);
     if (row >= args.m) continue;
 #pragma unroll
-    for (int q = 0; q < quads_n; ++q) {
+    for (int q = 0; q < plan::quads_n; ++q) {
       float4 v = {sum[i][q * 4], sum[i][q * 4 + 1], sum[i][q * 4 + 2], sum[i][q * 4 + 3]};
-      gemm_finish4<type_c>(args, c + row * args.ldc, column0 + (q * across + tx) * 4, v, vectors);
+      gemm_finish4<type_c>(args, c + row * args.ldc, column0 + plan::column(q * 4), v, vectors);
     }
   }
 }
