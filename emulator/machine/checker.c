@@ -82,9 +82,13 @@ void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *st
 }
 
 void emu__check_barrier(struct emu_group *group) {
-  uint64_t now = emu__time_next();
+  uint64_t now = emu__time_next(), sync = 0;
+  for (unsigned i = 0; i < group->waves; i++) {
+    if (group->checker->wave[i].sync > sync) sync = group->checker->wave[i].sync;
+  }
   for (unsigned i = 0; i < group->waves; i++) {
     group->checker->wave[i].barrier = now;
+    group->checker->wave[i].sync = sync;
     group->checker->wave[i].at_barrier = NULL;
   }
 }

@@ -235,10 +235,6 @@ static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
     case EMU_S_MEMREALTIME:
       plan->raises = EMU_WAIT_LOOSE, plan->always = true;
       break;
-    case EMU_BUFFER_GL0_INV:
-    case EMU_BUFFER_GL1_INV:
-      plan->acquires = plan->always = true;
-      break;
     default:
       break;
   }

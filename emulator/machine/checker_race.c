@@ -1,10 +1,10 @@
 // Races: which wave touched a dword last, and whether anything has come between.
 //
 // One clock serves the process. It moves at every barrier and at every acquire, that is an atomic operation that
-// returns a value, a load that bypasses the caches (glc) or an invalidation of them. An access carries its time. It is
-// before another one of the same group when the group has passed a barrier since, and before one of any wave that has
-// acquired since. That an acquire orders all accesses before it, whoever released them, errs on the side of silence:
-// what is reported has no synchronization at all on the side of the second access.
+// returns a value or a load that bypasses the caches (glc). An access carries its time. It is before another one of the
+// same group when the group has passed a barrier since, and before one of any wave that has acquired since, or that has
+// met such a wave at a barrier. That an acquire orders all accesses before it, whoever released them, errs on the side
+// of silence: what is reported has no synchronization at all on the side of the second access.
 //
 // A record is a time, a group, a wave, whether it was atomic, and the bytes of the dword. Records of earlier launches
 // are older than the launch. Of many readers the record keeps the first and a mark that there were others.
