@@ -1,0 +1,356 @@
+// The HIP interface as a program meets it: the emulator is called through AMD's names and nothing else.
+//   emulated_hip_test FOLDER     with RDNA_EMULATE=gfx1100,gfx1030; the folder holds what CMake builds from
+//   hip/probe.hip
+#include <limits.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+int hipGetDeviceCount(int *);
+int hipSetDevice(int);
+int hipGetDeviceProperties(void *, int);
+int hipGetDevicePropertiesR0600(void *, int);
+int hipDeviceGetAttribute(int *, int, int);
+int hipDriverGetVersion(int *);
+int hipGetLastError(void);
+int hipPeekAtLastError(void);
+const char *hipGetErrorName(int);
+int hipMalloc(void **, size_t);
+int hipFree(void *);
+int hipHostMalloc(void **, size_t, unsigned);
+int hipHostFree(void *);
+int hipMemGetInfo(size_t *, size_t *);
+int hipMemcpy(void *, const void *, size_t, int);
+int hipMemcpyAsync(void *, const void *, size_t, int, void *);
+int hipMemcpy2D(void *, size_t, const void *, size_t, size_t, size_t, int);
+int hipMemset(void *, int, size_t);
+int hipMemsetAsync(void *, int, size_t, void *);
+int hipMemsetD32(void *, int, size_t);
+int hipPointerGetAttributes(void *, const void *);
+int hipStreamCreate(void **);
+int hipStreamCreateWithFlags(void **, unsigned);
+int hipStreamDestroy(void *);
+int hipStreamQuery(void *);
+int hipStreamSynchronize(void *);
+int hipDeviceSynchronize(void);
+int hipLaunchHostFunc(void *, void (*)(void *), void *);
+int hipModuleLoad(void **, const char *);
+int hipModuleLoadData(void **, const void *);
+int hipModuleUnload(void *);
+int hipModuleGetFunction(void **, void *, const char *);
+int hipModuleGetGlobal(void **, size_t *, void *, const char *);
+int hipModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
+int hipGetProcAddress(const char *, void **, int, uint64_t, int *);
+int hipGraphCreate(void);
+
+enum { TO_DEVICE = 1, TO_HOST = 2, NON_BLOCKING = 1 };
+static const char *folder;
+
+static void *load(int device, const char *name) {
+  char path[PATH_MAX];
+  void *module = NULL;
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  assert_int_equal(hipSetDevice(device), 0);
+  assert_int_equal(hipModuleLoad(&module, path), 0);
+  return module;
+}
+
+static void *function(void *module, const char *name) {
+  void *f = NULL;
+  assert_int_equal(hipModuleGetFunction(&f, module, name), 0);
+  return f;
+}
+
+static void *alloc(size_t bytes) {
+  void *p = NULL;
+  assert_int_equal(hipMalloc(&p, bytes), 0);
+  return p;
+}
+
+static void test_devices(void **state) {
+  // offsets as clients were compiled with them
+  static const char *const archs[] = {"gfx1100", "gfx1030"};
+  int count = 0, version = 0, value = 0;
+  assert_int_equal(hipGetDeviceCount(&count), 0);
+  assert_int_equal(count, 2);
+  assert_int_equal(hipDriverGetVersion(&version), 0);
+  assert_int_equal(version / 10000000, 7);
+  for (int i = 0; i < 2; i++) {
+    uint8_t p[2048];
+    int wave, threads, processors, number;
+    memset(p, 0xaa, sizeof p);
+    assert_int_equal(hipGetDeviceProperties(p, i), 0);
+    assert_string_equal((char *)p + 396, archs[i]);
+    memcpy(&wave, p + 276, 4);
+    memcpy(&threads, p + 280, 4);
+    memcpy(&processors, p + 336, 4);
+    memcpy(&number, p + 392, 4);
+    assert_true(wave == 32 && threads == 1024 && processors == (i ? 36 : 48) && number == (i ? 1030 : 1100));
+    for (int k = 792; k < 2048; k++) assert_int_equal(p[k], 0xaa);
+    memset(p, 0xaa, sizeof p);
+    assert_int_equal(hipGetDevicePropertiesR0600(p, i), 0);
+    assert_string_equal((char *)p + 1160, archs[i]);
+    memcpy(&wave, p + 308, 4);
+    memcpy(&processors, p + 388, 4);
+    assert_true(wave == 32 && processors == (i ? 36 : 48));
+    for (int k = 1472; k < 2048; k++) assert_int_equal(p[k], 0xaa);
+    assert_int_equal(hipDeviceGetAttribute(&value, 87, i), 0);  // warp size
+    assert_int_equal(value, 32);
+    assert_int_equal(hipDeviceGetAttribute(&value, 63, i), 0);  // multiprocessors
+    assert_int_equal(value, processors);
+  }
+  assert_int_equal(hipSetDevice(2), 101);
+  assert_int_equal(hipGetLastError(), 101);
+  assert_int_equal(hipGetLastError(), 0);
+}
+
+static const int in_values[2] = {7, 11};
+enum { TRUE_C = 5, TRUE_A = 100, TRUE_B = 58 };
+static const long long wide = 0x123456789LL;
+
+static void check_arguments(void *module, bool packed) {
+  int *in = alloc(sizeof in_values), *out = alloc(6 * sizeof *out), got[6];
+  assert_int_equal(hipMemcpy(in, in_values, sizeof in_values, TO_DEVICE), 0);
+  char c = TRUE_C;
+  long long w = wide;
+  int both[2] = {TRUE_A, TRUE_B};
+  struct {
+    char c;
+    long long w;
+    int both[2];
+    int *in, *out;
+  } block = {c, w, {TRUE_A, TRUE_B}, in, out};
+  size_t bytes = sizeof block;
+  void *parameters[] = {&c, &w, both, &in, &out};
+  void *extra[] = {(void *)1, &block, (void *)2, &bytes, (void *)3};
+  assert_int_equal(hipModuleLaunchKernel(function(module, "arguments"), 1, 1, 1, 1, 1, 1, 0, NULL,
+                                         packed ? NULL : parameters, packed ? extra : NULL),
+                   0);
+  assert_int_equal(hipMemcpy(got, out, sizeof got, TO_HOST), 0);
+  const int expected[] = {TRUE_C, (int)(wide >> 32), TRUE_A - TRUE_B, 11, 20, 30};
+  assert_memory_equal(got, expected, sizeof got);
+  assert_int_equal(hipFree(in), 0);
+  assert_int_equal(hipFree(out), 0);
+}
+
+static void test_arguments(void **state) {
+  static const char *const files[2][2] = {{"probe_gfx1100.hsaco", "probe_compressed.bundle"},
+                                          {"probe_gfx1030.hsaco", "probe.bundle"}};
+  for (int device = 0; device < 2; device++)
+    for (int i = 0; i < 2; i++) {
+      void *module = load(device, files[device][i]);
+      check_arguments(module, false);
+      check_arguments(module, true);
+      assert_int_equal(hipModuleUnload(module), 0);
+    }
+}
+
+static void test_hidden_arguments(void **state) {
+  for (int device = 0; device < 2; device++) {
+    void *module = load(device, device ? "probe_gfx1030.hsaco" : "probe_gfx1100.hsaco");
+    unsigned *out = alloc(40), got[10];
+    void *parameters[] = {&out};
+    assert_int_equal(hipModuleLaunchKernel(function(module, "sizes"), 5, 3, 2, 8, 4, 2, 0, NULL, parameters, NULL), 0);
+    assert_int_equal(hipMemcpy(got, out, sizeof got, TO_HOST), 0);
+    const unsigned expected[] = {5, 3, 2, 8, 4, 2, 0, 0, 0, 3};
+    assert_memory_equal(got, expected, sizeof got);
+    assert_int_equal(hipFree(out), 0);
+    assert_int_equal(hipModuleUnload(module), 0);
+  }
+}
+
+static void test_variables(void **state) {
+  void *module = load(0, "probe_gfx1100.hsaco"), *table = NULL;
+  size_t bytes = 0;
+  int values[4];
+  assert_int_equal(hipModuleGetGlobal(&table, &bytes, module, "table"), 0);
+  assert_int_equal(bytes, 16);
+  assert_int_equal(hipMemcpy(values, table, sizeof values, TO_HOST), 0);
+  assert_true(values[0] == 10 && values[3] == 40);
+  assert_int_equal(hipModuleGetGlobal(&table, &bytes, module, "no_such"), 500);
+  assert_int_equal(hipModuleUnload(module), 0);
+}
+
+static void test_refusals(void **state) {
+  char path[PATH_MAX];
+  void *module = NULL;
+  snprintf(path, sizeof path, "%s/probe_gfx1030.hsaco", folder);
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipModuleLoad(&module, path), 209);
+  assert_string_equal(hipGetErrorName(209), "hipErrorNoBinaryForGpu");
+  static const char nonsense[64] = "this is no code object";
+  assert_int_equal(hipModuleLoadData(&module, nonsense), 200);
+  assert_int_equal(hipModuleLoad(&module, "/no/such/file"), 301);
+  module = load(0, "probe_gfx1100.hsaco");
+  void *f = NULL;
+  assert_int_equal(hipModuleGetFunction(&f, module, "no_such"), 500);
+  f = function(module, "trap");
+  assert_int_equal(hipModuleLaunchKernel(f, 1, 1, 1, 1025, 1, 1, 0, NULL, NULL, NULL), 9);
+  assert_int_equal(hipModuleLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 9);
+  assert_int_equal(hipModuleLaunchKernel(f, 1, 1, 1, 1, 1, 1, 65537, NULL, NULL, NULL), 701);
+  assert_int_equal(hipModuleUnload(module), 0);
+  (void)hipGetLastError();
+}
+
+// What a kernel does wrong comes out where one waits for it, once.
+static void test_faults(void **state) {
+  void *module = load(0, "probe_gfx1100.hsaco");
+  int *out = alloc(64 * sizeof *out), n = 64;
+  void *parameters[] = {&out, &n};
+  void *stream = NULL;
+  assert_int_equal(hipStreamCreate(&stream), 0);
+  assert_int_equal(
+      hipModuleLaunchKernel(function(module, "past_the_end"), 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), 0);
+  assert_int_equal(hipStreamSynchronize(stream), 700);
+  assert_int_equal(hipStreamSynchronize(stream), 0);
+  n = 63;
+  assert_int_equal(
+      hipModuleLaunchKernel(function(module, "past_the_end"), 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), 0);
+  assert_int_equal(hipStreamSynchronize(stream), 0);
+  assert_int_equal(hipModuleLaunchKernel(function(module, "trap"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL), 0);
+  assert_int_equal(hipDeviceSynchronize(), 719);
+  assert_int_equal(hipStreamDestroy(stream), 0);
+  assert_int_equal(hipFree(out), 0);
+  assert_int_equal(hipModuleUnload(module), 0);
+  (void)hipGetLastError();
+}
+
+static void test_memory(void **state) {
+  assert_int_equal(hipSetDevice(0), 0);
+  size_t before = 0, after = 0, total = 0;
+  assert_int_equal(hipMemGetInfo(&before, &total), 0);
+  uint8_t *p = alloc(1000), host[1001];
+  assert_int_equal(hipMemGetInfo(&after, &total), 0);
+  assert_int_equal(before - after, 1000);
+  assert_int_equal(hipMemset(p, 0x21, 1000), 0);
+  assert_int_equal(hipMemcpy(host, p, 1000, TO_HOST), 0);
+  assert_true(host[0] == 0x21 && host[999] == 0x21);
+  assert_int_equal(hipMemcpy(host, p, 1001, TO_HOST), 1);  // over the end
+  assert_int_equal(hipMemset(p + 1000, 0, 1), 1);
+  assert_int_equal(hipMemsetD32(p, 0x01020304, 2), 0);
+  assert_int_equal(hipMemcpy(host, p, 9, TO_HOST), 0);
+  assert_true(host[0] == 4 && host[7] == 1 && host[8] == 0x21);
+  for (int i = 0; i < 12; i++) host[i] = (uint8_t)i;
+  assert_int_equal(hipMemcpy2D(p, 100, host, 4, 3, 3, TO_DEVICE), 0);
+  assert_int_equal(hipMemcpy(host, p + 200, 4, TO_HOST), 0);
+  assert_true(host[0] == 8 && host[2] == 10 && host[3] == 0x21);
+  struct {
+    int type, device;
+    void *device_pointer, *host_pointer;
+    int managed;
+    unsigned flags;
+  } about;
+  assert_int_equal(hipPointerGetAttributes(&about, p + 10), 0);
+  assert_true(about.type == 2 && about.device == 0 && about.device_pointer == p + 10);
+  assert_int_equal(hipFree(p + 1), 1);
+  assert_int_equal(hipFree(p), 0);
+  assert_int_equal(hipFree(p), 1);
+  void *much = NULL;
+  assert_int_equal(hipMalloc(&much, total + 1), 2);
+  assert_null(much);
+  (void)hipGetLastError();
+}
+
+static void wait_for(void *gate) { sem_wait(gate); }
+
+// Queued work has not happened yet when the call returns.
+static void test_streams_are_asynchronous(void **state) {
+  sem_t gate;
+  sem_init(&gate, 0, 0);
+  assert_int_equal(hipSetDevice(0), 0);
+  void *stream = NULL, *other = NULL;
+  uint8_t *pinned = NULL, *p = alloc(16);
+  assert_int_equal(hipStreamCreateWithFlags(&stream, NON_BLOCKING), 0);
+  assert_int_equal(hipStreamCreateWithFlags(&other, NON_BLOCKING), 0);
+  assert_int_equal(hipHostMalloc((void **)&pinned, 16, 0), 0);
+  memset(pinned, 1, 16);
+  assert_int_equal(hipMemset(p, 2, 16), 0);
+  assert_int_equal(hipDeviceSynchronize(), 0);
+  assert_int_equal(hipLaunchHostFunc(stream, wait_for, &gate), 0);
+  assert_int_equal(hipMemcpyAsync(pinned, p, 16, TO_HOST, stream), 0);
+  assert_int_equal(pinned[0], 1);
+  assert_int_equal(hipStreamQuery(stream), 600);
+  assert_int_equal(hipPeekAtLastError(), 0);  // "not ready" is no error
+  assert_int_equal(hipMemsetAsync(p, 3, 16, other), 0);
+  assert_int_equal(hipStreamSynchronize(other), 0);  // it does not wait for the first
+  sem_post(&gate);
+  assert_int_equal(hipStreamSynchronize(stream), 0);
+  assert_int_equal(pinned[0], 3);
+  assert_int_equal(hipStreamDestroy(stream), 0);
+  assert_int_equal(hipStreamDestroy(other), 0);
+  assert_int_equal(hipHostFree(pinned), 0);
+  assert_int_equal(hipFree(p), 0);
+  sem_destroy(&gate);
+}
+
+static void set_after_a_while(void *flag) {
+  usleep(30000);
+  *(volatile int *)flag = 1;
+}
+static void copy_flag(void *flags) { ((volatile int *)flags)[1] = ((volatile int *)flags)[0]; }
+
+// The null stream waits for blocking streams, and they for it.
+static void test_the_null_stream(void **state) {
+  void *stream = NULL;
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipStreamCreate(&stream), 0);
+  for (int swap = 0; swap < 2; swap++) {
+    volatile int flags[2] = {0, 0};
+    assert_int_equal(hipLaunchHostFunc(swap ? NULL : stream, set_after_a_while, (void *)flags), 0);
+    assert_int_equal(hipLaunchHostFunc(swap ? stream : NULL, copy_flag, (void *)flags), 0);
+    assert_int_equal(hipDeviceSynchronize(), 0);
+    assert_int_equal(flags[1], 1);
+  }
+  assert_int_equal(hipStreamDestroy(stream), 0);
+}
+
+static void test_names(void **state) {
+  void *found = NULL;
+  int status = -1;
+  assert_int_equal(hipGetProcAddress("hipMalloc", &found, 600, 0, &status), 0);
+  assert_ptr_equal(found, (void *)(uintptr_t)hipMalloc);
+  assert_int_equal(status, 0);
+  assert_int_equal(hipGetProcAddress("hipGetDeviceProperties", &found, 600, 0, &status), 0);
+  assert_ptr_equal(found, (void *)(uintptr_t)hipGetDevicePropertiesR0600);
+  assert_int_equal(hipGetProcAddress("hipNoSuch", &found, 600, 0, &status), 500);
+  assert_int_equal(status, 1);
+  // what is missing says so by its name, once
+  char text[256] = "";
+  int ends[2], old = dup(2);
+  assert_int_equal(pipe(ends), 0);
+  dup2(ends[1], 2);
+  int first = hipGraphCreate(), second = hipGraphCreate();
+  dup2(old, 2);
+  close(old);
+  close(ends[1]);
+  ssize_t n = read(ends[0], text, sizeof text - 1);
+  close(ends[0]);
+  assert_true(first == 801 && second == 801 && n > 0);
+  char *said = strstr(text, "hipGraphCreate is not in the emulator");
+  assert_non_null(said);
+  assert_null(strstr(said + 1, "hipGraphCreate"));
+  (void)hipGetLastError();
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  folder = argv[1];
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_devices),          cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_hidden_arguments), cmocka_unit_test(test_variables),
+      cmocka_unit_test(test_refusals),         cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_memory),           cmocka_unit_test(test_streams_are_asynchronous),
+      cmocka_unit_test(test_the_null_stream),  cmocka_unit_test(test_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

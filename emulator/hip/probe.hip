@@ -1,0 +1,30 @@
+// Kernels for the tests of the loader and of the HIP interface: one of each kind of argument.
+extern "C" {
+struct pair {
+  int a, b;
+};
+__attribute__((device)) int table[4] = {10, 20, 30, 40};
+__attribute__((device)) int *pointer_to_table = &table[2];
+
+__attribute__((global)) void arguments(char c, long long wide, pair both, const int *in, int *out) {
+  out[0] = c;
+  out[1] = static_cast<int>(wide >> 32);
+  out[2] = both.a - both.b;
+  out[3] = in[1];
+  out[4] = table[1];
+  out[5] = *pointer_to_table;
+}
+
+__attribute__((global)) void sizes(unsigned *out) {
+  if (__builtin_amdgcn_workitem_id_x() || __builtin_amdgcn_workgroup_id_x()) return;
+  const auto *hidden = static_cast<const __attribute__((address_space(4))) unsigned *>(
+      (const __attribute__((address_space(4))) void *)__builtin_amdgcn_implicitarg_ptr());
+  for (int i = 0; i < 3; i++) out[i] = hidden[i];  // block counts
+  const auto *halves = reinterpret_cast<const __attribute__((address_space(4))) unsigned short *>(hidden);
+  for (int i = 0; i < 6; i++) out[3 + i] = halves[6 + i];  // group sizes, remainders
+  out[9] = halves[32];                                     // dimensions of the grid
+}
+
+__attribute__((global)) void past_the_end(int *out, int n) { out[n] = 1; }
+__attribute__((global)) void trap(void) { __builtin_trap(); }
+}

@@ -1,0 +1,203 @@
+// The loader on objects and bundles that clang made, and on the same bytes damaged: a status, never a crash.
+//   object_test FOLDER     the folder holds what CMake builds from hip/probe.hip
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "object/object.h"
+
+static const char *folder;
+
+typedef struct file {
+  uint8_t *data;
+  size_t size;
+} file;
+
+static file read_all(const char *name) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *in = fopen(path, "rb");
+  if (!in) fail_msg("%s cannot be read", path);
+  assert_int_equal(fseek(in, 0, SEEK_END), 0);
+  file f = {.size = (size_t)ftell(in)};
+  rewind(in);
+  f.data = malloc(f.size);
+  assert_non_null(f.data);
+  assert_int_equal(fread(f.data, 1, f.size, in), f.size);
+  fclose(in);
+  return f;
+}
+
+static void check_probe(const struct emu_image *image, const char *arch) {
+  struct emu_object object;
+  struct emu_object_error error;
+  if (emu_object_open(image, &object, &error) != EMU_OBJECT_OK) fail_msg("%s", error.text);
+  assert_string_equal(emu_mach_name(object.flags), arch);
+  assert_int_equal(object.kernel_count, 4);
+  // the signature in hip/probe.hip, laid out by C's rules
+  const struct emu_object_kernel *kernel = emu_object_kernel(&object, "arguments");
+  assert_non_null(kernel);
+  static const struct {
+    uint32_t offset, size;
+    enum emu_arg_kind kind;
+  } expected[] = {{0, 1, EMU_ARG_BY_VALUE},
+                  {8, 8, EMU_ARG_BY_VALUE},
+                  {16, 8, EMU_ARG_BY_VALUE},
+                  {24, 8, EMU_ARG_POINTER},
+                  {32, 8, EMU_ARG_POINTER}};
+  assert_true(kernel->has_args && kernel->arg_count >= 5 && kernel->kernarg_bytes >= 40);
+  for (int i = 0; i < 5; i++) {
+    assert_int_equal(kernel->args[i].offset, expected[i].offset);
+    assert_int_equal(kernel->args[i].size, expected[i].size);
+    assert_int_equal(kernel->args[i].kind, expected[i].kind);
+  }
+  for (unsigned i = 5; i < kernel->arg_count; i++) assert_true(kernel->args[i].kind > EMU_ARG_POINTER);
+  assert_null(emu_object_kernel(&object, "argument"));
+  const struct emu_symbol *table = emu_object_symbol(&object, "table");
+  assert_true(table && table->object && table->bytes == 16);
+  assert_true(object.relocation_count > 0);  // pointer_to_table
+  emu_object_close(&object);
+}
+
+static void check_target(const char *name, const char *arch) {
+  file f = read_all(name);
+  struct emu_image image;
+  struct emu_object_error error = {{0}};
+  if (emu_image_find(f.data, f.size, arch, &image, &error) != EMU_OBJECT_OK) fail_msg("%s: %s", name, error.text);
+  check_probe(&image, arch);
+  emu_image_release(&image);
+  // a bare pointer, as hipModuleLoadData gets it
+  if (emu_image_find(f.data, SIZE_MAX, arch, &image, &error) != EMU_OBJECT_OK) fail_msg("%s: %s", name, error.text);
+  check_probe(&image, arch);
+  emu_image_release(&image);
+  assert_int_equal(emu_image_find(f.data, f.size, "gfx906", &image, &error), EMU_OBJECT_OTHER_TARGET);
+  assert_non_null(strstr(error.text, "gfx906"));
+  free(f.data);
+}
+
+static void test_code_objects(void **state) {
+  check_target("probe_gfx1030.hsaco", "gfx1030");
+  check_target("probe_gfx1100.hsaco", "gfx1100");
+}
+
+static void test_bundles(void **state) {
+  static const char *const names[] = {"probe.bundle", "probe_compressed.bundle"};
+  for (int i = 0; i < 2; i++) {
+    check_target(names[i], "gfx1030");
+    check_target(names[i], "gfx1100");
+  }
+}
+
+// clang no longer writes the older method, so the test packs the bundle itself.
+static void test_zlib_and_later_headers(void **state) {
+  file f = read_all("probe.bundle");
+  uLongf packed_bytes = compressBound(f.size);
+  uint8_t *packed = malloc(32 + packed_bytes);
+  assert_non_null(packed);
+  for (unsigned version = 2; version <= 3; version++) {
+    size_t header = version == 2 ? 24 : 32;
+    uLongf bytes = packed_bytes;
+    assert_int_equal(compress(packed + header, &bytes, f.data, f.size), Z_OK);
+    memset(packed, 0, header);
+    memcpy(packed, "CCOB", 4);
+    packed[4] = (uint8_t)version;
+    uint64_t total = header + bytes, unpacked = f.size;
+    memcpy(packed + 8, &total, version == 2 ? 4 : 8);
+    memcpy(packed + (version == 2 ? 12 : 16), &unpacked, version == 2 ? 4 : 8);
+    struct emu_image image;
+    assert_int_equal(emu_image_find(packed, total, "gfx1030", &image, NULL), EMU_OBJECT_OK);
+    check_probe(&image, "gfx1030");
+    emu_image_release(&image);
+    // a size that does not hold
+    packed[version == 2 ? 12 : 16] ^= 1;
+    assert_int_equal(emu_image_find(packed, total, "gfx1030", &image, NULL), EMU_OBJECT_CORRUPT);
+  }
+  free(packed);
+  free(f.data);
+}
+
+static void test_wrappers(void **state) {
+  file f = read_all("probe.bundle");
+  struct {
+    uint32_t magic, version;
+    const void *data;
+    void *unused;
+  } wrapper = {0x48495046, 1, f.data, NULL};
+  struct emu_image image;
+  assert_int_equal(emu_image_find(&wrapper, SIZE_MAX, "gfx1100", &image, NULL), EMU_OBJECT_OK);
+  check_probe(&image, "gfx1100");
+  emu_image_release(&image);
+  // in a file its pointer means nothing
+  assert_int_equal(emu_image_find(&wrapper, sizeof wrapper, "gfx1100", &image, NULL), EMU_OBJECT_UNSUPPORTED);
+  free(f.data);
+}
+
+static void try(const uint8_t *data, size_t size) {
+  struct emu_image image;
+  struct emu_object object;
+  if (emu_image_find(data, size, NULL, &image, NULL) != EMU_OBJECT_OK) return;
+  if (emu_object_open(&image, &object, NULL) == EMU_OBJECT_OK) {
+    size_t bytes;
+    (void)emu_object_section(&object, ".debug_line", &bytes);
+    emu_object_close(&object);
+  }
+  emu_image_release(&image);
+}
+
+// The last byte stands before a page that cannot be read, so that a read beyond the end ends the test.
+static void test_damage(void **state) {
+  static const char *const names[] = {"probe_gfx1030.hsaco", "probe.bundle", "probe_compressed.bundle"};
+  for (int n = 0; n < 3; n++) {
+    file f = read_all(names[n]);
+    size_t room = (f.size + 4095) / 4096 * 4096;
+    uint8_t *pages = mmap(NULL, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    assert_int_equal(mprotect(pages + room, 4096, PROT_NONE), 0);
+    uint64_t random = 88172645463325252u;
+    for (int round = 0; round < 4000; round++) {
+      random ^= random << 13;
+      random ^= random >> 7;
+      random ^= random << 17;
+      size_t size = round % 4 == 0 ? random % f.size : f.size;
+      uint8_t *data = pages + room - size;
+      memcpy(data, f.data, size);
+      for (int k = 0; k < round % 7 && size; k++) {
+        // headers and notes stand at the beginning
+        size_t at = (random >> (8 * k)) % (k % 2 ? size : size < 2048 ? size : 2048);
+        data[at] = (uint8_t)(random >> (3 * k + 5));
+      }
+      try(data, size);
+    }
+    munmap(pages, room + 4096);
+    free(f.data);
+  }
+}
+
+static void test_generic_targets(void **state) {
+  assert_true(emu_mach_runs_on(0x54, "gfx1100") && emu_mach_runs_on(0x54, "gfx1102"));
+  assert_true(emu_mach_runs_on(0x53, "gfx1030") && !emu_mach_runs_on(0x53, "gfx1100"));
+  assert_true(emu_mach_runs_on(0x41, "gfx1100") && !emu_mach_runs_on(0x41, "gfx1101"));
+  assert_false(emu_mach_runs_on(0xff, "gfx1100"));
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  folder = argv[1];
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_code_objects),
+      cmocka_unit_test(test_bundles),
+      cmocka_unit_test(test_zlib_and_later_headers),
+      cmocka_unit_test(test_wrappers),
+      cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_generic_targets),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
