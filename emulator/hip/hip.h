@@ -164,11 +164,16 @@ struct emu_module {
   struct emu_program *program;
   uint64_t program_at;  // the executable segment's address as linked
   struct emu_function *functions;
+  pthread_mutex_t lines_lock;
+  struct emu_lines *lines;  // read when the first report asks for one
+  bool lines_read;
 };
 
 int emu_module_load(struct emu_device *device, const void *image, size_t size, struct emu_module **out);
 void emu_module_unload(struct emu_module *module);
 struct emu_function *emu_module_function(struct emu_module *module, const char *name);
+// emu_dispatch's source_line; the context is the module.
+bool emu_module_source_line(void *module, uint64_t pc, char *text, size_t size);
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
 
 // The function that a host stub stands for, on the current device; loads its code object at the first call.

@@ -171,6 +171,8 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .kernarg_bytes = (uint32_t)bytes,
       .memory = module->device->memory,
       .check = s->check,
+      .source_line = emu_module_source_line,
+      .source_context = module,
   };
   code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
   if (code == HIP_SUCCESS && s->serialize) return emu_stream_finish(stream);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hip/hip.h"
+#include "object/lines.h"
 
 static uint64_t loaded_at(const struct emu_module *module, uint64_t address) {
   return (uint64_t)module->loaded + (address - module->object.low);
@@ -121,6 +122,7 @@ int emu_module_load(struct emu_device *device, const void *image, size_t size, s
   struct emu_module *module = calloc(1, sizeof *module);
   if (!module) return HIP_OUT_OF_MEMORY;
   module->device = device;
+  pthread_mutex_init(&module->lines_lock, NULL);
   enum emu_object_status status = emu_image_find(image, size, device->card->arch, &module->image, &error);
   if (status == EMU_OBJECT_OK && !module->image.owned) {  // the caller's bytes may go away
     module->copy = malloc(module->image.size);
@@ -154,6 +156,8 @@ void emu_module_unload(struct emu_module *module) {
   hide_segments(module, module->object.segment_count);
   if (module->program) emu_program_release(module->program);
   if (module->loaded) munmap(module->loaded, module->mapped);
+  if (module->lines) emu_lines_release(module->lines);
+  pthread_mutex_destroy(&module->lines_lock);
   emu_object_close(&module->object);
   emu_image_release(&module->image);
   free(module->functions);
@@ -164,6 +168,27 @@ void emu_module_unload(struct emu_module *module) {
 struct emu_function *emu_module_function(struct emu_module *module, const char *name) {
   const struct emu_object_kernel *kernel = emu_object_kernel(&module->object, name);
   return kernel ? &module->functions[kernel - module->object.kernels] : NULL;
+}
+
+static void read_lines(struct emu_module *module) {
+  struct emu_line_sections s = {0};
+  s.line = emu_object_section(&module->object, ".debug_line", &s.line_bytes);
+  s.line_str = emu_object_section(&module->object, ".debug_line_str", &s.line_str_bytes);
+  s.str = emu_object_section(&module->object, ".debug_str", &s.str_bytes);
+  module->lines = s.line ? emu_lines_create(&s) : NULL;
+}
+
+bool emu_module_source_line(void *context, uint64_t pc, char *text, size_t size) {
+  struct emu_module *module = context;
+  const char *file;
+  unsigned line;
+  pthread_mutex_lock(&module->lines_lock);
+  if (!module->lines_read) read_lines(module);
+  module->lines_read = true;
+  pthread_mutex_unlock(&module->lines_lock);
+  if (!module->lines || !emu_lines_find(module->lines, module->program_at + pc, &file, &line)) return false;
+  snprintf(text, size, "%s:%u", file, line);
+  return true;
 }
 
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes) {
