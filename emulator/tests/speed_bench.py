@@ -1,4 +1,4 @@
-"""Wave-instructions a second on one core, for an f32 matrix product. Usage: speed_bench.py [emu_step]"""
+"""Wave-instructions a second of processor time on one core, for an f32 matrix product. Usage: speed_bench.py [emu_step]"""
 import struct
 import sys
 
