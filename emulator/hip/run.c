@@ -240,7 +240,9 @@ static bool launch(struct run *run, const unsigned grid[3], const unsigned block
                          .packed = packed};
   if (!lay_out(run, function->source, packed, &l.packed_bytes)) return false;
   int code = emu_launch(&l, emu_stream_of(NULL));
-  if (code == HIP_INVALID_CONFIGURATION) return refuse(run, "the grid or the block of '%s' cannot be", run->kernel);
+  if (code == HIP_INVALID_CONFIGURATION)
+    return refuse(run, "'%s' cannot have %u x %u x %u groups of %u x %u x %u work-items", run->kernel, grid[0], grid[1],
+                  grid[2], block[0], block[1], block[2]);
   if (code != HIP_SUCCESS) return refuse(run, "'%s' cannot be launched (%d)", run->kernel, code);
   code = hipDeviceSynchronize();
   if (code == HIP_SUCCESS || emu_report_failures() == 0) return true;
@@ -268,7 +270,8 @@ static bool run_all(struct run *run, const unsigned grid[3], const unsigned bloc
     if (!take_argument(run, arguments[i], &run->arguments[i])) return false;
   if (!launch(run, grid, block, lds) || !write_outputs(run)) return false;
   unsigned findings = emu_report_count_findings();
-  if (findings) return refuse(run, "the checker has %u findings in '%s'", findings, run->kernel);
+  if (findings)
+    return refuse(run, "the checker has %u finding%s in '%s'", findings, findings == 1 ? "" : "s", run->kernel);
   return true;
 }
 
