@@ -72,22 +72,29 @@ static int32_t element(uint32_t word, int i, int bits, bool is_signed) {
   return is_signed ? (int32_t)v >> (32 - bits) : (int32_t)(v >> (32 - bits));
 }
 
+static void read_elements(uint32_t words[16][8], int bits, bool is_signed, int16_t to[16][16]) {
+  int in_word = 32 / bits;
+  for (int i = 0; i < 16; i++) {
+    for (int k = 0; k < 16; k++) to[i][k] = (int16_t)element(words[i][k / in_word], k % in_word, bits, is_signed);
+  }
+}
+
 static void run_integer(struct emu_wave *w, const struct emu_step *step, int bits) {
   const struct emu_inst *inst = step->inst;
   struct tiles t;
+  int16_t a[16][16], b[16][16];
   read_factor(w, &inst->src[0], t.a);
   read_factor(w, &inst->src[1], t.b);
+  read_elements(t.a, bits, inst->src[0].neg, a);
+  read_elements(t.b, bits, inst->src[1].neg, b);
   struct emu_inst plain = *inst;
   plain.src[2].neg = plain.src[2].neg_high = false;
   read_c(w, &plain, false, false, t.c);
   for (int row = 0; row < 16; row++) {
     for (int column = 0; column < 16; column++) {
-      int64_t sum = (int32_t)t.c[row][column];
-      for (int k = 0; k < 16; k++) {
-        int in_word = 32 / bits;
-        sum += (int64_t)element(t.a[row][k / in_word], k % in_word, bits, inst->src[0].neg) *
-               element(t.b[column][k / in_word], k % in_word, bits, inst->src[1].neg);
-      }
+      int32_t products = 0;
+      for (int k = 0; k < 16; k++) products += a[row][k] * b[column][k];
+      int64_t sum = (int64_t)(int32_t)t.c[row][column] + products;
       if (inst->clamp) sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
       t.d[row][column] = (uint32_t)sum;
     }
