@@ -263,7 +263,17 @@ RDNA_DEVICE uint32_t atomic_swap_if_u32(uint32_t *p, uint32_t expected, uint32_t
 
 /* 16-bit floats as they lie in memory. */
 RDNA_DEVICE float f16_to_f32(uint16_t v) { return (float)bits_as<half>(v); }
-RDNA_DEVICE uint16_t f32_to_f16(float v) { return bits_as<uint16_t>((half)v); } /* to nearest even; overflow is inf */
+/* clang 19 folds a product and its rounding to f16 into one v_fma_mixlo_f16 that adds +0, which turns -0 into 0; a
+ * value that looks opaque is rounded by an instruction of its own. */
+RDNA_DEVICE half round_to_half(float v) {
+#ifdef RDNA_AMD
+  __asm__("" : "+v"(v));
+#endif
+  return (half)v;
+}
+RDNA_DEVICE uint16_t f32_to_f16(float v) {
+  return bits_as<uint16_t>(round_to_half(v));
+} /* to nearest even; overflow is inf */
 RDNA_DEVICE float bf16_to_f32(uint16_t v) { return bits_as<float>((uint32_t)v << 16); }
 RDNA_DEVICE uint16_t f32_to_bf16(float v) { /* to nearest even; a NaN stays one */
   uint32_t u = bits_as<uint32_t>(v);
@@ -274,7 +284,9 @@ RDNA_DEVICE float2 f16x2_to_f32(uint32_t v) {
   half2 h = bits_as<half2>(v);
   return float2{(float)h.x, (float)h.y};
 }
-RDNA_DEVICE uint32_t f32_to_f16x2(float low, float high) { return bits_as<uint32_t>(half2{(half)low, (half)high}); }
+RDNA_DEVICE uint32_t f32_to_f16x2(float low, float high) {
+  return bits_as<uint32_t>(half2{round_to_half(low), round_to_half(high)});
+}
 RDNA_DEVICE float2 bf16x2_to_f32(uint32_t v) {
   return float2{bits_as<float>(v << 16), bits_as<float>(v & 0xffff0000u)};
 }
