@@ -6,12 +6,15 @@
 #include "base/config.h"
 #include "math/attention/attention_kernels.h"
 #include "math/cast/cast_kernels.h"
+#include "math/conv/conv_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
 #include "math/gemm/gemm_kernels.h"
 #include "math/index/index_kernels.h"
+#include "math/loss/loss_kernels.h"
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
+#include "math/pointwise/pointwise_kernels.h"
 #include "math/quant/quant_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
@@ -26,8 +29,10 @@
   FAMILY(fill, RDNA_FILL_KERNELS)                   \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
   FAMILY(index, RDNA_INDEX_KERNELS)                 \
+  FAMILY(loss, RDNA_LOSS_KERNELS)                   \
   FAMILY(norm, RDNA_NORM_KERNELS)                   \
   FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
+  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                 \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
   FAMILY(rope, RDNA_ROPE_KERNELS)                   \
@@ -36,12 +41,15 @@
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
+#define INFO_conv(...) INFO(conv, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
+#define INFO_loss(...) INFO(loss, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
 #define INFO_norm_backward(...) INFO(norm_backward, __VA_ARGS__)
+#define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)

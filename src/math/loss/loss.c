@@ -1,0 +1,305 @@
+#include "rdna/op/loss.h"
+
+#include <math.h>
+
+#include "math/check.h"
+#include "math/loss/loss_kernels.h"
+#include "rdna/memory.h"
+
+enum { TYPES = RDNA_BF16 + 1, MOST_SLICES = 1024, MOST_GROUPS = 1 << 16 };
+static const char *const value_kernels[TYPES] = {"loss_values_f32", "loss_values_f16", "loss_values_bf16"};
+static const char *const value_backward_kernels[TYPES] = {"loss_values_backward_f32", "loss_values_backward_f16",
+                                                          "loss_values_backward_bf16"};
+static const char *const entropy_kernels[TYPES] = {"cross_entropy_f32", "cross_entropy_f16", "cross_entropy_bf16"};
+static const char *const entropy_backward_kernels[TYPES] = {"cross_entropy_backward_f32", "cross_entropy_backward_f16",
+                                                            "cross_entropy_backward_bf16"};
+
+static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
+
+static rdna_status check_stream(const char *operator, rdna_stream * stream) {
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  return RDNA_OK;
+}
+
+static rdna_status check_reduction(const char *operator, rdna_reduction reduction) {
+  if ((unsigned)reduction > RDNA_REDUCTION_SUM) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", operator,(int) reduction,
+                      RDNA_REDUCTION_SUM);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_like_x(const char *operator, const char * argument, const rdna_tensor *tensor,
+                                const rdna_tensor *x) {
+  RDNA_TRY(rdna__check_float(operator, argument, tensor));
+  RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
+  RDNA_TRY(rdna__check_same_shape(operator, argument, tensor, "x", x));
+  return rdna__check_contiguous(operator, argument, tensor);
+}
+
+/* One value, of |x|'s type or f32. */
+static rdna_status check_one(const char *operator, const char * argument, const rdna_tensor *tensor,
+                             const rdna_tensor *x) {
+  char text[RDNA__TENSOR_TEXT];
+  RDNA_TRY(rdna__check_float(operator, argument, tensor));
+  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
+  if (rdna_tensor_count(tensor) != 1) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", operator, argument,
+                      rdna__tensor_text(tensor, text));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_values(const char *operator, rdna_loss loss, float beta, const rdna_tensor *x,
+                                const rdna_tensor *target, const rdna_tensor *weight) {
+  if ((unsigned)loss > RDNA_LOSS_KL_LOG) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: loss is %d; losses are 0 to %d", operator,(int) loss,
+                      RDNA_LOSS_KL_LOG);
+  }
+  if ((loss == RDNA_LOSS_SMOOTH_L1 || loss == RDNA_LOSS_HUBER) && !(beta >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: beta is %g; it must not be negative", operator,(double) beta);
+  }
+  RDNA_TRY(rdna__check_float(operator, "x", x));
+  RDNA_TRY(rdna__check_contiguous(operator, "x", x));
+  RDNA_TRY(check_like_x(operator, "target", target, x));
+  return weight ? check_like_x(operator, "weight", weight, x) : RDNA_OK;
+}
+
+static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *args, rdna_dtype dtype, float scale,
+                                 const rdna_tensor *out) {
+  rdna_device *device = rdna_stream_device(stream);
+  void *partial = NULL;
+  RDNA_TRY(
+      rdna_memory_alloc_named(device, (size_t)args->slices * sizeof(float), stream, "loss: partial sums", &partial));
+  args->partial = partial;
+  struct loss_sum_args sum = {
+      .values = partial, .out = out->data, .count = args->slices, .scale = scale, .dtype = (uint32_t)out->dtype};
+  rdna_status status =
+      rdna__launch_named(stream, value_kernels[dtype], (rdna_grid){(uint32_t)args->slices, 1, 1}, args);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum);
+  rdna_status freed = rdna_memory_free(device, partial);
+  return status != RDNA_OK ? status : freed;
+}
+
+rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_reduction reduction,
+                         const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
+                         const rdna_tensor *out) {
+  RDNA_TRY(check_stream("loss", stream));
+  RDNA_TRY(check_reduction("loss", reduction));
+  RDNA_TRY(check_values("loss", loss, beta, x, target, weight));
+  bool none = reduction == RDNA_REDUCTION_NONE;
+  RDNA_TRY(none ? check_like_x("loss", "out", out, x) : check_one("loss", "out", out, x));
+  const rdna_tensor *in[] = {x, target, weight};
+  static const char *const names[] = {"x", "target", "weight"};
+  for (int i = 0; i < (weight ? 3 : 2); i++) {
+    RDNA_TRY(none ? rdna__check_overlap("loss", "out", out, names[i], in[i])
+                  : rdna__check_apart("loss", "out", out, names[i], in[i]));
+  }
+  int64_t count = rdna_tensor_count(x), blocks = (count + LOSS_BLOCK - 1) / LOSS_BLOCK;
+  struct loss_values_args args = {.x = x->data,
+                                  .target = target->data,
+                                  .weight = weight ? weight->data : NULL,
+                                  .out = none ? out->data : NULL,
+                                  .count = count,
+                                  .slices = at_most(blocks, none ? MOST_GROUPS : MOST_SLICES),
+                                  .kind = (uint32_t)loss,
+                                  .beta = beta};
+  if (none) {
+    return rdna__launch_named(stream, value_kernels[x->dtype], (rdna_grid){(uint32_t)args.slices, 1, 1}, &args);
+  }
+  float scale = reduction == RDNA_REDUCTION_MEAN ? 1 / (float)count : 1;
+  if (count == 0 && reduction == RDNA_REDUCTION_MEAN) scale = NAN;
+  return reduce_values(stream, &args, x->dtype, scale, out);
+}
+
+rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float beta, rdna_reduction reduction,
+                                  const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
+                                  const rdna_tensor *weight, const rdna_tensor *dx) {
+  static const char operator[] = "loss_backward";
+  RDNA_TRY(check_stream(operator, stream));
+  RDNA_TRY(check_reduction(operator, reduction));
+  RDNA_TRY(check_values(operator, loss, beta, x, target, weight));
+  bool none = reduction == RDNA_REDUCTION_NONE;
+  RDNA_TRY(none ? check_like_x(operator, "dout", dout, x) : check_one(operator, "dout", dout, x));
+  RDNA_TRY(check_like_x(operator, "dx", dx, x));
+  RDNA_TRY(none ? rdna__check_overlap(operator, "dx", dx, "dout", dout)
+                : rdna__check_apart(operator, "dx", dx, "dout", dout));
+  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "target", target));
+  /* the weights are read after dx would have been written */
+  if (weight) RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "weight", weight));
+  int64_t count = rdna_tensor_count(x);
+  struct loss_values_backward_args args = {.dout = dout->data,
+                                           .x = x->data,
+                                           .target = target->data,
+                                           .weight = weight ? weight->data : NULL,
+                                           .dx = dx->data,
+                                           .count = count,
+                                           .kind = (uint32_t)loss,
+                                           .beta = beta,
+                                           .scale = reduction == RDNA_REDUCTION_MEAN ? 1 / (float)count : 1,
+                                           .one = !none,
+                                           .dout_f32 = dout->dtype == RDNA_F32};
+  rdna_grid grid = {at_most((count + LOSS_BLOCK - 1) / LOSS_BLOCK, MOST_GROUPS), 1, 1};
+  return rdna__launch_named(stream, value_backward_kernels[x->dtype], grid, &args);
+}
+
+struct rows {
+  int64_t rows, cols, x_stride;
+};
+
+static rdna_status check_rows_f32(const char *operator, const char * argument, const rdna_tensor *tensor, int64_t rows,
+                                  const char *meaning) {
+  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(operator, argument, tensor, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 1));
+  RDNA_TRY(rdna__check_size(operator, argument, tensor, 0, rows, meaning));
+  return rdna__check_contiguous(operator, argument, tensor);
+}
+
+static rdna_status check_entropy(const char *operator, const rdna_cross_entropy * options, const rdna_tensor *x,
+                                 const rdna_tensor *target, const rdna_tensor *weight, struct rows *rows) {
+  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", operator);
+  RDNA_TRY(check_reduction(operator, options->reduction));
+  if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1) ||
+      (options->log_probabilities && options->label_smoothing != 0)) {
+    return rdna__fail(
+        RDNA_INVALID_ARGUMENT,
+        "%s: label_smoothing is %g; it must be from 0 to %d%s", operator,(double) options->label_smoothing,
+        !options->log_probabilities, options->log_probabilities ? " with log_probabilities" : "");
+  }
+  RDNA_TRY(rdna__check_float(operator, "x", x));
+  RDNA_TRY(rdna__check_rank(operator, "x", x, 2));
+  int64_t folded;
+  RDNA_TRY(rdna__check_rows(operator, "x", x, &folded, &rows->cols, &rows->x_stride));
+  rows->rows = x->shape[0];
+  RDNA_TRY(rdna__check_tensor(operator, "target", target));
+  RDNA_TRY(rdna__check_rank(operator, "target", target, 1));
+  RDNA_TRY(rdna__check_size(operator, "target", target, 0, rows->rows, "the rows of x"));
+  RDNA_TRY(rdna__check_contiguous(operator, "target", target));
+  if (target->dtype != RDNA_I64) RDNA_TRY(rdna__check_dtype(operator, "target", target, RDNA_I32));
+  return weight ? check_rows_f32(operator, "weight", weight, rows->cols, "the columns of x") : RDNA_OK;
+}
+
+static rdna_status check_losses(const char *operator, const char * argument, const rdna_tensor *tensor,
+                                const rdna_cross_entropy *options, const rdna_tensor *x, int64_t rows) {
+  if (options->reduction != RDNA_REDUCTION_NONE) return check_one(operator, argument, tensor, x);
+  RDNA_TRY(rdna__check_float(operator, argument, tensor));
+  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
+  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 1));
+  RDNA_TRY(rdna__check_size(operator, argument, tensor, 0, rows, "the rows of x"));
+  return rdna__check_contiguous(operator, argument, tensor);
+}
+
+static rdna_grid entropy_grid(int64_t rows, int64_t cols) {
+  int64_t waves = LOSS_THREADS / 64; /* at least */
+  return (rdna_grid){at_most(cols <= LOSS_WAVE_COLS ? (rows + waves - 1) / waves : rows, MOST_GROUPS), 1, 1};
+}
+
+static rdna_status launch_entropy(rdna_stream *stream, rdna_reduction reduction, const struct cross_entropy_args *args,
+                                  rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
+  RDNA_TRY(rdna__launch_named(stream, entropy_kernels[dtype], entropy_grid(args->rows, args->cols), args));
+  bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
+  if (none && out->dtype != RDNA_F32) {
+    struct loss_store_args store = {
+        .values = args->loss, .out = out->data, .count = args->rows, .dtype = (uint32_t)out->dtype};
+    rdna_grid grid = {at_most((args->rows + LOSS_THREADS - 1) / LOSS_THREADS, MOST_GROUPS), 1, 1};
+    RDNA_TRY(rdna__launch_named(stream, "loss_store", grid, &store));
+  }
+  struct loss_sum_args sum = {.values = args->loss, .count = args->rows, .scale = 1, .dtype = (uint32_t)out->dtype};
+  struct loss_sum_args weights = {
+      .values = args->row_weight, .out = total->data, .count = args->rows, .scale = 1, .dtype = RDNA_F32};
+  if (mean) sum.weights = args->row_weight, sum.total = total->data;
+  sum.out = out->data;
+  if (!none) RDNA_TRY(rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum));
+  return mean ? RDNA_OK : rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &weights);
+}
+
+rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy *options, const rdna_tensor *x,
+                                  const rdna_tensor *target, const rdna_tensor *weight, const rdna_tensor *out,
+                                  const rdna_tensor *lse, const rdna_tensor *total) {
+  static const char operator[] = "cross_entropy";
+  struct rows rows;
+  RDNA_TRY(check_stream(operator, stream));
+  RDNA_TRY(check_entropy(operator, options, x, target, weight, &rows));
+  RDNA_TRY(check_losses(operator, "out", out, options, x, rows.rows));
+  RDNA_TRY(check_rows_f32(operator, "lse", lse, rows.rows, "the rows of x"));
+  RDNA_TRY(rdna__check_tensor(operator, "total", total));
+  RDNA_TRY(rdna__check_dtype(operator, "total", total, RDNA_F32));
+  RDNA_TRY(check_one(operator, "total", total, x));
+  const rdna_tensor *all[] = {out, lse, total, x, target, weight};
+  static const char *const names[] = {"out", "lse", "total", "x", "target", "weight"};
+  for (int i = 0; i < 3; i++) {
+    for (int j = i + 1; j < (weight ? 6 : 5); j++) {
+      RDNA_TRY(rdna__check_apart(operator, names[i], all[i], names[j], all[j]));
+    }
+  }
+  rdna_device *device = rdna_stream_device(stream);
+  void *memory = NULL;
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)rows.rows * 2 * sizeof(float), stream, operator, & memory));
+  float *scratch = memory;
+  bool direct = options->reduction == RDNA_REDUCTION_NONE && out->dtype == RDNA_F32;
+  struct cross_entropy_args args = {.x = x->data,
+                                    .target = target->data,
+                                    .weight = weight ? weight->data : NULL,
+                                    .loss = direct ? out->data : scratch,
+                                    .lse = lse->data,
+                                    .row_weight = scratch ? scratch + rows.rows : NULL,
+                                    .rows = rows.rows,
+                                    .cols = rows.cols,
+                                    .x_stride = rows.x_stride,
+                                    .ignore = options->ignore_index,
+                                    .smoothing = options->label_smoothing,
+                                    .nll = options->log_probabilities,
+                                    .target_i64 = target->dtype == RDNA_I64};
+  rdna_status status = launch_entropy(stream, options->reduction, &args, x->dtype, out, total);
+  rdna_status freed = rdna_memory_free(device, memory);
+  return status != RDNA_OK ? status : freed;
+}
+
+rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross_entropy *options,
+                                           const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
+                                           const rdna_tensor *weight, const rdna_tensor *lse, const rdna_tensor *total,
+                                           const rdna_tensor *dx) {
+  static const char operator[] = "cross_entropy_backward";
+  char text[RDNA__TENSOR_TEXT];
+  struct rows rows;
+  int64_t unused_rows, cols, dx_stride;
+  RDNA_TRY(check_stream(operator, stream));
+  RDNA_TRY(check_entropy(operator, options, x, target, weight, &rows));
+  RDNA_TRY(check_losses(operator, "dout", dout, options, x, rows.rows));
+  RDNA_TRY(check_rows_f32(operator, "lse", lse, rows.rows, "the rows of x"));
+  RDNA_TRY(rdna__check_tensor(operator, "total", total));
+  RDNA_TRY(rdna__check_dtype(operator, "total", total, RDNA_F32));
+  RDNA_TRY(check_one(operator, "total", total, x));
+  RDNA_TRY(rdna__check_float(operator, "dx", dx));
+  RDNA_TRY(rdna__check_same_dtype(operator, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_same_shape(operator, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_rows(operator, "dx", dx, &unused_rows, &cols, &dx_stride));
+  if (rows.rows > 1 && dx_stride > -cols && dx_stride < cols) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
+                      rdna__tensor_text(dx, text), (long long)dx_stride, (long long)cols);
+  }
+  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "x", x));
+  const rdna_tensor *in[] = {dout, target, lse, total, weight};
+  static const char *const names[] = {"dout", "target", "lse", "total", "weight"};
+  for (int i = 0; i < (weight ? 5 : 4); i++) RDNA_TRY(rdna__check_apart(operator, "dx", dx, names[i], in[i]));
+  struct cross_entropy_backward_args args = {.dout = dout->data,
+                                             .x = x->data,
+                                             .target = target->data,
+                                             .weight = weight ? weight->data : NULL,
+                                             .lse = lse->data,
+                                             .total = options->reduction == RDNA_REDUCTION_MEAN ? total->data : NULL,
+                                             .dx = dx->data,
+                                             .rows = rows.rows,
+                                             .cols = rows.cols,
+                                             .x_stride = rows.x_stride,
+                                             .dx_stride = dx_stride,
+                                             .ignore = options->ignore_index,
+                                             .smoothing = options->label_smoothing,
+                                             .nll = options->log_probabilities,
+                                             .target_i64 = target->dtype == RDNA_I64,
+                                             .one = options->reduction != RDNA_REDUCTION_NONE,
+                                             .dout_f32 = dout->dtype == RDNA_F32};
+  return rdna__launch_named(stream, entropy_backward_kernels[x->dtype], entropy_grid(rows.rows, rows.cols), &args);
+}

@@ -1,0 +1,231 @@
+/* Losses and their gradients on the host. */
+#include "kernel/host.h"
+#include "math/floats.h"
+#include "math/loss/loss_kernels.h"
+#include "math/loss/loss_math.h"
+
+enum { CHUNK = 1024, WAYS = 16 };
+
+struct work {
+  const void *args;
+  rdna_dtype dtype;
+};
+
+static float run_sum(const float *v, int64_t count) {
+  float part[WAYS] = {0}, sum = 0;
+  int64_t i = 0;
+  for (; i + WAYS <= count; i += WAYS) {
+    for (int j = 0; j < WAYS; j++) part[j] += v[i + j];
+  }
+  for (; i < count; i++) part[0] += v[i];
+  for (int j = 0; j < WAYS; j++) sum += part[j];
+  return sum;
+}
+
+static void value_slices(void *context, int64_t begin, int64_t end) {
+  const struct work *w = context;
+  const struct loss_values_args *a = w->args;
+  int64_t bytes = floats_bytes(w->dtype), blocks = (a->count + LOSS_BLOCK - 1) / LOSS_BLOCK;
+  float x[LOSS_BLOCK], t[LOSS_BLOCK];
+  for (int64_t slice = begin; slice < end; slice++) {
+    double sum = 0;
+    for (int64_t block = slice; block < blocks; block += a->slices) {
+      int64_t at = block * LOSS_BLOCK, n = a->count - at < LOSS_BLOCK ? a->count - at : LOSS_BLOCK;
+      floats_load(w->dtype, (const char *)a->x + at * bytes, n, x);
+      floats_load(w->dtype, (const char *)a->target + at * bytes, n, t);
+      for (int64_t i = 0; i < n; i++) x[i] = loss_of(a->kind, x[i], t[i], a->beta);
+      if (a->weight) {
+        floats_load(w->dtype, (const char *)a->weight + at * bytes, n, t);
+        for (int64_t i = 0; i < n; i++) x[i] *= t[i];
+      }
+      if (a->out) {
+        floats_store(w->dtype, (char *)a->out + at * bytes, n, x);
+      } else {
+        sum += (double)run_sum(x, n);
+      }
+    }
+    if (!a->out) a->partial[slice] = (float)sum;
+  }
+}
+
+static void values(const void *args, rdna_dtype dtype) {
+  struct work work = {args, dtype};
+  rdna__parallel_for(((const struct loss_values_args *)args)->slices, 1, value_slices, &work);
+}
+
+static float load_one(rdna_dtype dtype, uint32_t is_f32, const void *p, int64_t i) {
+  float v;
+  rdna_dtype stored = is_f32 ? RDNA_F32 : dtype;
+  floats_load(stored, (const char *)p + i * floats_bytes(stored), 1, &v);
+  return v;
+}
+
+static void value_backward_blocks(void *context, int64_t begin, int64_t end) {
+  const struct work *w = context;
+  const struct loss_values_backward_args *a = w->args;
+  int64_t bytes = floats_bytes(w->dtype);
+  float x[LOSS_BLOCK], t[LOSS_BLOCK], g[LOSS_BLOCK];
+  float all = a->one ? load_one(w->dtype, a->dout_f32, a->dout, 0) : 0;
+  for (int64_t block = begin; block < end; block++) {
+    int64_t at = block * LOSS_BLOCK, n = a->count - at < LOSS_BLOCK ? a->count - at : LOSS_BLOCK;
+    floats_load(w->dtype, (const char *)a->x + at * bytes, n, x);
+    floats_load(w->dtype, (const char *)a->target + at * bytes, n, t);
+    if (a->one) {
+      for (int64_t i = 0; i < n; i++) g[i] = all;
+    } else {
+      floats_load(w->dtype, (const char *)a->dout + at * bytes, n, g);
+    }
+    for (int64_t i = 0; i < n; i++) x[i] = a->scale * g[i] * loss_slope(a->kind, x[i], t[i], a->beta);
+    if (a->weight) {
+      floats_load(w->dtype, (const char *)a->weight + at * bytes, n, t);
+      for (int64_t i = 0; i < n; i++) x[i] *= t[i];
+    }
+    floats_store(w->dtype, (char *)a->dx + at * bytes, n, x);
+  }
+}
+
+static void values_backward(const void *args, rdna_dtype dtype) {
+  struct work work = {args, dtype};
+  const struct loss_values_backward_args *a = args;
+  rdna__parallel_for((a->count + LOSS_BLOCK - 1) / LOSS_BLOCK, 1, value_backward_blocks, &work);
+}
+
+static int64_t target_of(const void *target, int64_t row, uint32_t is_i64) {
+  return is_i64 ? ((const int64_t *)target)[row] : (int64_t)((const int32_t *)target)[row];
+}
+
+static int64_t chunk_length(int64_t left) { return left < CHUNK ? left : CHUNK; }
+
+static float log_sum_exp(const struct cross_entropy_args *a, rdna_dtype dtype, const char *x, double *w, double *wx) {
+  float v[CHUNK], top = -__builtin_inff();
+  double sum = 0;
+  *w = *wx = 0;
+  for (int64_t n, at = 0; at < a->cols; at += n) {
+    n = chunk_length(a->cols - at);
+    floats_load(dtype, x + at * floats_bytes(dtype), n, v);
+    for (int64_t i = 0; a->smoothing != 0 && i < n; i++) {
+      float weight = a->weight ? a->weight[at + i] : 1;
+      *w += (double)weight, *wx += (double)weight * (double)v[i];
+    }
+    float grown = top;
+    for (int64_t i = 0; i < n; i++) grown = max_f32(grown, v[i]);
+    if (grown == -__builtin_inff()) continue;
+    if (sum != 0) sum *= (double)scalar_exp(top - grown);
+    for (int64_t i = 0; i < n; i++) v[i] = scalar_exp(v[i] - grown);
+    sum += (double)run_sum(v, n);
+    top = grown;
+  }
+  return top + scalar_log((float)sum);
+}
+
+static void entropy_rows(void *context, int64_t begin, int64_t end) {
+  const struct work *work = context;
+  const struct cross_entropy_args *a = work->args;
+  int64_t bytes = floats_bytes(work->dtype);
+  for (int64_t row = begin; row < end; row++) {
+    const char *x = (const char *)a->x + row * a->x_stride * bytes;
+    int64_t y = target_of(a->target, row, a->target_i64);
+    double w = 0, wx = 0;
+    float loss = 0, row_weight = 0, lse = a->nll ? 0 : log_sum_exp(a, work->dtype, x, &w, &wx);
+    if (y != a->ignore && y >= 0 && y < a->cols) {
+      row_weight = a->weight ? a->weight[y] : 1;
+      loss = row_weight * (lse - load_one(work->dtype, 0, x, y));
+      if (a->smoothing != 0) {
+        loss = (1 - a->smoothing) * loss + a->smoothing / (float)a->cols * (float)(w * (double)lse - wx);
+      }
+    } else if (y != a->ignore) {
+      loss = row_weight = __builtin_nanf("");
+    }
+    a->loss[row] = loss;
+    a->lse[row] = lse;
+    a->row_weight[row] = row_weight;
+  }
+}
+
+static int64_t row_grain(int64_t cols) { return 1 + (1 << 14) / (cols + 1); }
+
+static void cross_entropy(const void *args, rdna_dtype dtype) {
+  struct work work = {args, dtype};
+  const struct cross_entropy_args *a = args;
+  rdna__parallel_for(a->rows, row_grain(a->cols), entropy_rows, &work);
+}
+
+struct row_slope {
+  float lse, factor, even, own;
+  int64_t y;
+};
+
+static void slope_row(const struct cross_entropy_backward_args *a, rdna_dtype dtype, const struct row_slope *s,
+                      const char *x, char *dx) {
+  float v[CHUNK];
+  int64_t bytes = floats_bytes(dtype);
+  for (int64_t n, at = 0; at < a->cols; at += n) {
+    n = chunk_length(a->cols - at);
+    if (s->factor != 0) {
+      floats_load(dtype, x + at * bytes, n, v);
+      for (int64_t i = 0; i < n; i++) v[i] = s->factor * scalar_exp(v[i] - s->lse);
+    } else {
+      for (int64_t i = 0; i < n; i++) v[i] = 0;
+    }
+    for (int64_t i = 0; s->even != 0 && i < n; i++) v[i] -= s->even * (a->weight ? a->weight[at + i] : 1);
+    if (s->y >= at && s->y < at + n) v[s->y - at] -= s->own;
+    floats_store(dtype, dx + at * bytes, n, v);
+  }
+}
+
+static void entropy_backward_rows(void *context, int64_t begin, int64_t end) {
+  const struct work *work = context;
+  const struct cross_entropy_backward_args *a = work->args;
+  int64_t bytes = floats_bytes(work->dtype);
+  double all_weights = 0;
+  for (int64_t i = 0; i < a->cols; i++) all_weights += a->weight ? (double)a->weight[i] : 1;
+  for (int64_t row = begin; row < end; row++) {
+    int64_t y = target_of(a->target, row, a->target_i64);
+    bool known = y >= 0 && y < a->cols;
+    struct row_slope s = {.lse = a->lse[row], .y = y};
+    if (y != a->ignore) {
+      float g = load_one(work->dtype, a->dout_f32, a->dout, a->one ? 0 : row);
+      if (a->total) g /= *a->total;
+      s.even = g * a->smoothing / (float)a->cols;
+      s.own = g * (1 - a->smoothing) * (a->weight && known ? a->weight[y] : 1);
+      s.factor = a->nll ? 0 : s.own + s.even * (float)all_weights;
+      if (!known) s.factor = s.even = __builtin_nanf("");
+    }
+    slope_row(a, work->dtype, &s, (const char *)a->x + row * a->x_stride * bytes,
+              (char *)a->dx + row * a->dx_stride * bytes);
+  }
+}
+
+static void cross_entropy_backward(const void *args, rdna_dtype dtype) {
+  struct work work = {args, dtype};
+  const struct cross_entropy_backward_args *a = args;
+  rdna__parallel_for(a->rows, row_grain(a->cols), entropy_backward_rows, &work);
+}
+
+#define TWINS(suffix, dtype)                                                                                      \
+  void RDNA_HOST_KERNEL(loss_values_##suffix)(const void *args, rdna_grid grid) { values(args, dtype); }          \
+  void RDNA_HOST_KERNEL(loss_values_backward_##suffix)(const void *args, rdna_grid grid) {                        \
+    values_backward(args, dtype);                                                                                 \
+  }                                                                                                               \
+  void RDNA_HOST_KERNEL(cross_entropy_##suffix)(const void *args, rdna_grid grid) { cross_entropy(args, dtype); } \
+  void RDNA_HOST_KERNEL(cross_entropy_backward_##suffix)(const void *args, rdna_grid grid) {                      \
+    cross_entropy_backward(args, dtype);                                                                          \
+  }
+TWINS(f32, RDNA_F32)
+TWINS(f16, RDNA_F16)
+TWINS(bf16, RDNA_BF16)
+
+void RDNA_HOST_KERNEL(loss_sum)(const void *args, rdna_grid grid) {
+  const struct loss_sum_args *a = args;
+  double sum = 0, weight = 0;
+  for (int64_t i = 0; i < a->count; i++) sum += (double)a->values[i];
+  for (int64_t i = 0; a->weights && i < a->count; i++) weight += (double)a->weights[i];
+  float out = a->weights ? a->scale * (float)sum / (float)weight : a->scale * (float)sum;
+  floats_store((rdna_dtype)a->dtype, a->out, 1, &out);
+  if (a->total) *a->total = (float)weight;
+}
+
+void RDNA_HOST_KERNEL(loss_store)(const void *args, rdna_grid grid) {
+  const struct loss_store_args *a = args;
+  floats_store((rdna_dtype)a->dtype, a->out, a->count, a->values);
+}
