@@ -248,13 +248,9 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   bool returns = inst->dst.kind, atomic = step->klass == EMU_CLASS_ATOMIC;
   plan->kind = is_shuffle(inst->op) ? EMU_PLAN_SHUFFLE : EMU_PLAN_MEMORY;
-  if (inst->format == EMU_DS) {
-    plan->raises = EMU_WAIT_LDS;
-    plan->always = true;
-  } else if (returns) {
-    plan->raises = inst->format == EMU_FLAT ? EMU_WAIT_VM | EMU_WAIT_LOOSE : EMU_WAIT_VM;
-    plan->always = true;
-  }
+  bool shared = inst->format == EMU_DS || inst->format == EMU_FLAT, global = inst->format != EMU_DS;
+  plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && returns ? EMU_WAIT_VM : 0));
+  plan->always = plan->raises;
   plan->acquires = inst->format != EMU_DS && returns && (atomic || inst->glc);
 }
 

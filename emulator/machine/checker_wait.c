@@ -1,11 +1,12 @@
 // Missing waits: a load's destination is in flight until a wait retires it.
 //
-// VMCNT counts down in the order of issue, LGKMCNT does so for LDS; scalar loads, messages and flat accesses come back
-// in any order, so only a wait for none retires them. Loads of one kind into one register keep their order.
+// VMCNT counts down in the order of issue, LGKMCNT does so for LDS, and flat accesses raise both; scalar loads and
+// messages come back in any order, so only a wait for none retires them. Loads of one kind into one register keep their
+// order.
 #include "machine/checker_state.h"
 
 static const char *counter_name(unsigned on) {
-  return on & EMU_WAIT_VM ? (on & EMU_WAIT_LOOSE ? "vmcnt and lgkmcnt" : "vmcnt") : "lgkmcnt";
+  return !(on & EMU_WAIT_VM) ? "lgkmcnt" : on & EMU_WAIT_LDS ? "vmcnt and lgkmcnt" : "vmcnt";
 }
 
 static void forget(struct emu_wave_check *c, unsigned i) {
@@ -21,7 +22,7 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
     for (; hit; hit &= hit - 1) {
       unsigned i = k * 64 + (unsigned)__builtin_ctzll(hit), on = c->pending_on[i];
       bool reads = emu__set_has(&plan->reads, i);
-      if (!reads && on == plan->raises && (on == EMU_WAIT_VM || on == EMU_WAIT_LDS)) continue;
+      if (!reads && on == plan->raises && !(on & EMU_WAIT_LOOSE)) continue;
       bool vector = i < EMU_SET_SCALAR;
       emu__check_report(wave, step, "missing wait", -1, 0,
                         "It %s %s%u while a load into that register is in flight: no s_waitcnt on %s has retired it.",
