@@ -215,8 +215,7 @@ static bool take_header(struct unit *u) {
 // ---- the program
 
 struct state {
-  uint64_t address, file;
-  int64_t line;
+  uint64_t address, file, line;  // they wrap where the table is nonsense
 };
 
 static bool emit(struct emu_lines *lines, const struct unit *u, const struct state *s, bool ends) {
@@ -271,7 +270,7 @@ static bool run_program(struct emu_lines *lines, struct unit *u) {
     if (op >= u->opcode_base) {
       op -= u->opcode_base;
       s.address += (uint64_t)(op / u->line_range) * u->minimum;
-      s.line += u->line_base + (int)(op % u->line_range);
+      s.line += (uint64_t)(int64_t)(u->line_base + (int)(op % u->line_range));
       if (!emit(lines, u, &s, false)) return false;
       continue;
     }
@@ -286,7 +285,7 @@ static bool run_program(struct emu_lines *lines, struct unit *u) {
         s.address += take_uleb(r) * u->minimum;
         break;
       case OP_ADVANCE_LINE:
-        s.line += take_sleb(r);
+        s.line += (uint64_t)take_sleb(r);
         break;
       case OP_SET_FILE:
         s.file = take_uleb(r);
