@@ -11,45 +11,8 @@ static void add_operand(struct emu_set *set, const struct emu_operand *o) {
   for (unsigned k = 0; k < o->dwords; k++) emu__set_put(set, first + k, true);
 }
 
-static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
-  bool packed = inst->format == EMU_VOP3P, plain = inst->lanes == EMU_LANES_PLAIN;
-  bool compares = inst->sdst.kind && !inst->dst.kind;
-  if (compares) return EMU_RULE_COMPARE;
-  switch (op) {
-    case EMU_V_MOV_B32:
-    case EMU_V_MOV_B16:
-      return EMU_RULE_MOVE;
-    case EMU_V_PACK_B32_F16:
-      return EMU_RULE_PACK;
-    case EMU_V_CNDMASK_B32:
-    case EMU_V_CNDMASK_B16:
-      return plain ? EMU_RULE_SELECT : EMU_RULE_ANY;
-    case EMU_V_CVT_F32_UBYTE0:
-    case EMU_V_CVT_F32_UBYTE1:
-    case EMU_V_CVT_F32_UBYTE2:
-    case EMU_V_CVT_F32_UBYTE3:
-      return plain ? EMU_RULE_BYTE : EMU_RULE_ANY;
-    case EMU_V_DOT2_F32_F16:
-    case EMU_V_DOT2_F32_BF16:
-    case EMU_V_DOT2_I32_I16:
-    case EMU_V_DOT2_U32_U16:
-    case EMU_V_DOT4_I32_IU8:
-    case EMU_V_DOT4_I32_I8:
-    case EMU_V_DOT4_U32_U8:
-    case EMU_V_DOT8_I32_IU4:
-    case EMU_V_DOT8_I32_I4:
-    case EMU_V_DOT8_U32_U4:
-    case EMU_V_FMA_MIX_F32:
-    case EMU_V_FMA_MIXLO_F16:
-    case EMU_V_FMA_MIXHI_F16:
-      return EMU_RULE_ANY;
-    case EMU_V_PK_FMAC_F16:
-      return EMU_RULE_HALVES;
-    default:
-      break;
-  }
-  if (packed) return EMU_RULE_HALVES;
-  if (!plain) return EMU_RULE_ANY;
+// Plain instructions on 32 or 64 bits.
+static uint8_t bits_rule(unsigned op) {
   switch (op) {
     case EMU_V_NOT_B32:
       return EMU_RULE_MOVE;
@@ -99,6 +62,57 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
     default:
       return EMU_RULE_ANY;
   }
+}
+
+static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
+  bool packed = inst->format == EMU_VOP3P, plain = inst->lanes == EMU_LANES_PLAIN;
+  bool compares = inst->sdst.kind && !inst->dst.kind;
+  if (compares) return EMU_RULE_COMPARE;
+  switch (op) {
+    case EMU_V_MOV_B32:
+    case EMU_V_MOV_B16:
+      return EMU_RULE_MOVE;
+    case EMU_V_PACK_B32_F16:
+      return EMU_RULE_PACK;
+    case EMU_V_CNDMASK_B32:
+    case EMU_V_CNDMASK_B16:
+      return plain ? EMU_RULE_SELECT : EMU_RULE_ANY;
+    case EMU_V_CVT_F32_UBYTE0:
+    case EMU_V_CVT_F32_UBYTE1:
+    case EMU_V_CVT_F32_UBYTE2:
+    case EMU_V_CVT_F32_UBYTE3:
+      return plain ? EMU_RULE_BYTE : EMU_RULE_ANY;
+    case EMU_V_DOT2_F32_F16:
+    case EMU_V_DOT2_F32_BF16:
+    case EMU_V_DOT2_I32_I16:
+    case EMU_V_DOT2_U32_U16:
+    case EMU_V_DOT4_I32_IU8:
+    case EMU_V_DOT4_I32_I8:
+    case EMU_V_DOT4_U32_U8:
+    case EMU_V_DOT8_I32_IU4:
+    case EMU_V_DOT8_I32_I4:
+    case EMU_V_DOT8_U32_U4:
+    case EMU_V_FMA_MIX_F32:
+    case EMU_V_FMA_MIXLO_F16:
+    case EMU_V_FMA_MIXHI_F16:
+      return EMU_RULE_ANY;
+    case EMU_V_PK_FMAC_F16:
+      return EMU_RULE_HALVES;
+    default:
+      break;
+  }
+  if (packed) return EMU_RULE_HALVES;
+  return plain ? bits_rule(op) : EMU_RULE_ANY;
+}
+
+static void finish_scalar(struct emu_plan *plan, unsigned op, enum emu_rule rule, enum emu_scc scc) {
+  plan->rule = rule;
+  plan->scc = scc;
+  bool reads_scc = rule == EMU_RULE_CMOVE || op == EMU_S_CSELECT_B32 || op == EMU_S_CSELECT_B64 ||
+                   op == EMU_S_ADDC_U32 || op == EMU_S_SUBB_U32;
+  if (reads_scc) emu__set_put(&plan->reads, EMU_SET_SCC, true);
+  if (scc != EMU_SCC_KEPT) emu__set_put(&plan->writes, EMU_SET_SCC, true);
+  if (rule == EMU_RULE_CMOVE || rule == EMU_RULE_RELATIVE_FROM || rule == EMU_RULE_RELATIVE_TO) plan->always = true;
 }
 
 #define BOTH(name)       \
@@ -193,13 +207,7 @@ static void scalar_rule(struct emu_plan *plan, unsigned op) {
     default:
       break;
   }
-  plan->rule = rule;
-  plan->scc = scc;
-  bool reads_scc = rule == EMU_RULE_CMOVE || op == EMU_S_CSELECT_B32 || op == EMU_S_CSELECT_B64 ||
-                   op == EMU_S_ADDC_U32 || op == EMU_S_SUBB_U32;
-  if (reads_scc) emu__set_put(&plan->reads, EMU_SET_SCC, true);
-  if (scc != EMU_SCC_KEPT) emu__set_put(&plan->writes, EMU_SET_SCC, true);
-  if (rule == EMU_RULE_CMOVE || rule == EMU_RULE_RELATIVE_FROM || rule == EMU_RULE_RELATIVE_TO) plan->always = true;
+  finish_scalar(plan, op, rule, scc);
 }
 
 // The families op_saveexec and op_wrexec, in the order of the table: of 32 and 64 bits by turns.
