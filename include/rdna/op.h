@@ -15,6 +15,7 @@
 #include "rdna/op/pointwise.h"
 #include "rdna/op/quant.h"
 #include "rdna/op/reduce.h"
+#include "rdna/op/reduce_dims.h"
 #include "rdna/op/rope.h"
 #include "rdna/op/softmax.h"
 

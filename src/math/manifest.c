@@ -16,6 +16,7 @@
 #include "math/norm/norm_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/quant/quant_kernels.h"
+#include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
 #include "math/softmax/softmax_backward_kernels.h"
@@ -35,6 +36,7 @@
   FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                 \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
+  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)     \
   FAMILY(rope, RDNA_ROPE_KERNELS)                   \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
@@ -52,6 +54,7 @@
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
+#define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)

@@ -1,0 +1,44 @@
+/* Reductions over any dimensions. */
+#ifndef RDNA_OP_REDUCE_DIMS_H
+#define RDNA_OP_REDUCE_DIMS_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rdna_reduction {
+  RDNA_REDUCE_SUM,  /* 0 of nothing; integers to i64 and around */
+  RDNA_REDUCE_MEAN, /* floats; NaN of nothing */
+  RDNA_REDUCE_PROD, /* 1 of nothing; integers to i64 and around */
+  RDNA_REDUCE_MIN,  /* a NaN wins; nothing is an error, as for the next three */
+  RDNA_REDUCE_MAX,
+  RDNA_REDUCE_ARGMIN, /* where it is, counted through the reduced dimensions in order; the first of equals */
+  RDNA_REDUCE_ARGMAX,
+  RDNA_REDUCE_NORM, /* floats; |parameter| is p >= 0 or infinity: (sum of |x|^p)^(1/p), number of x != 0, largest */
+  RDNA_REDUCE_ANY,  /* whether one is not 0; a NaN is not */
+  RDNA_REDUCE_ALL,  /* whether none is 0 */
+  RDNA_REDUCE_VAR,  /* floats; sum of squared distances from the mean over max(count - |parameter|, 0) */
+  RDNA_REDUCE_STD,  /* its square root */
+  RDNA_REDUCE_LOGSUMEXP, /* floats but f64; -infinity of nothing */
+  RDNA_REDUCE_COUNT
+} rdna_reduction;
+
+/* Reduces the dimensions of |x| whose bits are set in |axes| (bit 0 is the first; none: each value by itself). |x| is
+ * f32, f16, bf16, f64, i32, i64, u8 or bool, with any strides. |out| has |x|'s shape without those dimensions, or with
+ * size 1 in their place, is contiguous and apart from |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64 for
+ * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax, bool or u8 for any and all.
+ *
+ * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, and not offered for f64.
+ * The result does not depend on timing, only on shape, strides and device. |parameter| is read by norm, var and std.
+ * RDNA_INVALID_ARGUMENT: shapes, types or axes that disagree, missing data, overlap, no value where there is no answer.
+ * RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
+RDNA_CHECKED rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32_t axes, double parameter,
+                                        const rdna_tensor *x, const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,276 @@
+#include "rdna/op/reduce_dims.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "math/check.h"
+#include "math/reduce/reduce_dims_kernels.h"
+#include "rdna/memory.h"
+
+enum {
+  WAVE_VALUES = 2048,    /* an output with at most so many values is a wave's */
+  ENOUGH_GROUPS = 512,   /* what keeps a large GPU busy */
+  SLICE_VALUES = 8192,   /* not worth a group's time below */
+  COLUMN_SLICE = 128,    /* the same, in values of one of the outputs that lie side by side */
+  COLUMN_OUTPUTS = 16,   /* side by side, from which on a wave reads them together */
+  MOST_GROUPS = 1 << 16, /* groups take turns */
+  COLUMN_TILE = 32       /* outputs of a group, at least */
+};
+
+static const char *const names[RDNA_REDUCE_COUNT] = {
+    "reduce_sum",  "reduce_mean", "reduce_prod", "reduce_min", "reduce_max", "reduce_argmin",   "reduce_argmax",
+    "reduce_norm", "reduce_any",  "reduce_all",  "reduce_var", "reduce_std", "reduce_logsumexp"};
+
+struct plan {
+  const char *name;
+  rdna_reduction reduction;
+  double parameter;
+  enum reduce_kind kind;
+  struct reduce_dims_args args;
+};
+
+static bool is_float(rdna_dtype dtype) {
+  return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16 || dtype == RDNA_F64;
+}
+
+/* The kernel's types: a bool is a u8. */
+static const char *type_name(rdna_dtype dtype) { return dtype == RDNA_BOOL ? "u8" : rdna_dtype_name(dtype); }
+
+static rdna_status check_x(const struct plan *plan, const rdna_tensor *x) {
+  RDNA_TRY(rdna__check_tensor(plan->name, "x", x));
+  bool integer = x->dtype == RDNA_I32 || x->dtype == RDNA_I64 || x->dtype == RDNA_U8 || x->dtype == RDNA_BOOL;
+  bool floats_only = plan->reduction == RDNA_REDUCE_MEAN || plan->reduction == RDNA_REDUCE_NORM ||
+                     plan->kind == REDUCE_VAR || plan->kind == REDUCE_LSE;
+  bool offered = is_float(x->dtype) || (integer && !floats_only);
+  double p = plan->parameter;
+  if (x->dtype == RDNA_F64) {
+    offered =
+        plan->kind != REDUCE_LSE && !(plan->reduction == RDNA_REDUCE_NORM && p != 0 && p != 1 && p != 2 && !isinf(p));
+  }
+  if (!offered) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s, for which there is no kernel; cast it to f32", plan->name,
+                      rdna_dtype_name(x->dtype));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_out_type(const struct plan *plan, const rdna_tensor *x, const rdna_tensor *out) {
+  rdna_dtype in = x->dtype, to = out->dtype;
+  bool right;
+  switch (plan->reduction) {
+    case RDNA_REDUCE_ARGMIN:
+    case RDNA_REDUCE_ARGMAX:
+      right = to == RDNA_I64 || to == RDNA_I32;
+      break;
+    case RDNA_REDUCE_ANY:
+    case RDNA_REDUCE_ALL:
+      right = to == RDNA_BOOL || to == RDNA_U8;
+      break;
+    case RDNA_REDUCE_SUM:
+    case RDNA_REDUCE_PROD:
+      right = is_float(in) ? to == in || (to == RDNA_F32 && in != RDNA_F64) : to == RDNA_I64;
+      break;
+    default:
+      right = to == in || (to == RDNA_F32 && is_float(in) && in != RDNA_F64);
+  }
+  if (!right) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s and out is %s; see rdna_op_reduce for what belongs together",
+                      plan->name, rdna_dtype_name(in), rdna_dtype_name(to));
+  }
+  return RDNA_OK;
+}
+
+/* |out| is |x| without the reduced dimensions, or with 1 in their place. */
+static rdna_status check_shape(const struct plan *plan, uint32_t axes, const rdna_tensor *x, const rdna_tensor *out) {
+  char x_text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
+  if (axes >> x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: axes is 0x%x and x is of rank %d; bit i means dimension i",
+                      plan->name, axes, x->rank);
+  }
+  bool keeps = out->rank == x->rank, same = true;
+  int at = 0;
+  for (int i = 0; i < x->rank && same; i++) {
+    bool reduced = axes >> i & 1;
+    if (reduced && !keeps) continue;
+    same = at < out->rank && out->shape[at] == (reduced ? 1 : x->shape[i]);
+    at++;
+  }
+  if (!same || at != out->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: x is %s, axes is 0x%x and out is %s; out must be x without these dimensions", plan->name,
+                      rdna__tensor_text(x, x_text), axes, rdna__tensor_text(out, out_text));
+  }
+  RDNA_TRY(rdna__check_contiguous(plan->name, "out", out));
+  return rdna__check_apart(plan->name, "out", out, "x", x);
+}
+
+/* Neighbours of one kind whose strides continue each other become one dimension; the order stays. */
+static void fold(const rdna_tensor *x, uint32_t axes, bool reduced, int32_t *out_rank, int64_t *size, int64_t *stride) {
+  int rank = 0;
+  for (int i = x->rank - 1; i >= 0; i--) {
+    if ((axes >> i & 1) != reduced || x->shape[i] == 1) continue;
+    if (rank > 0 && x->stride[i] == size[rank - 1] * stride[rank - 1]) {
+      size[rank - 1] *= x->shape[i];
+    } else {
+      size[rank] = x->shape[i], stride[rank] = x->stride[i], rank++;
+    }
+  }
+  if (rank == 0) size[0] = 1, stride[0] = 1, rank = 1;
+  *out_rank = rank;
+}
+
+static int64_t product(int rank, const int64_t *size) {
+  int64_t count = 1;
+  for (int i = 0; i < rank; i++) count *= size[i];
+  return count;
+}
+
+static void choose_arithmetic(struct plan *plan) {
+  struct reduce_dims_args *a = &plan->args;
+  double p = plan->parameter;
+  a->map = REDUCE_PLAIN, a->end = REDUCE_AS_IS, a->parameter = p;
+  switch (plan->reduction) {
+    case RDNA_REDUCE_MEAN:
+      a->end = REDUCE_SCALED, a->parameter = a->count > 0 ? 1 / (double)a->count : NAN;
+      break;
+    case RDNA_REDUCE_MIN:
+      a->map = REDUCE_REVERSE, a->end = REDUCE_REVERSED;
+      break;
+    case RDNA_REDUCE_ARGMIN:
+      a->map = REDUCE_REVERSE;
+      break;
+    case RDNA_REDUCE_NORM:
+      a->map = p == 0 ? REDUCE_NONZERO : p == 1 || isinf(p) ? REDUCE_ABS : p == 2 ? REDUCE_SQUARE : REDUCE_POWER;
+      a->end = a->map == REDUCE_SQUARE ? REDUCE_ROOT : a->map == REDUCE_POWER ? REDUCE_UNPOWER : REDUCE_AS_IS;
+      break;
+    case RDNA_REDUCE_ANY:
+      a->map = REDUCE_NONZERO, a->end = REDUCE_IF;
+      break;
+    case RDNA_REDUCE_ALL:
+      a->map = REDUCE_ZERO, a->end = REDUCE_UNLESS;
+      break;
+    case RDNA_REDUCE_VAR:
+      a->end = REDUCE_VARIANCE;
+      break;
+    case RDNA_REDUCE_STD:
+      a->end = REDUCE_DEVIATION;
+      break;
+    default:
+      break;
+  }
+}
+
+/* 16 bytes along dimension 0 of |size| never straddle a row, and every row begins at a multiple of them. */
+static bool is_vector(const struct reduce_dims_args *a, const rdna_tensor *x, bool columns) {
+  const int64_t *size = columns ? a->kept_size : a->reduced_size;
+  int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype), width = 16 / bytes;
+  if (!is_float(x->dtype) || x->dtype == RDNA_F64 || a->map == REDUCE_POWER) return false;
+  if ((columns ? a->kept_stride : a->reduced_stride)[0] != 1 || size[0] % width != 0) return false;
+  if ((uintptr_t)x->data % 16 != 0) return false;
+  for (int d = columns ? 1 : 0; d < a->kept_rank; d++)
+    if (a->kept_size[d] > 1 && a->kept_stride[d] % width != 0) return false;
+  for (int d = columns ? 0 : 1; d < a->reduced_rank; d++)
+    if (a->reduced_size[d] > 1 && a->reduced_stride[d] % width != 0) return false;
+  return true;
+}
+
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+/* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
+static int64_t choose_layout(struct plan *plan, const rdna_tensor *x) {
+  struct reduce_dims_args *a = &plan->args;
+  bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
+  a->vector = is_vector(a, x, columns);
+  a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
+  int64_t tile = COLUMN_TILE * (a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1);
+  int64_t groups = columns ? up(a->outs, tile) : a->layout == REDUCE_WAVE ? up(a->outs, 4) : a->outs;
+  int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? ENOUGH_GROUPS / groups : 1;
+  if (slices > a->count / least) slices = a->count / least;
+  if (slices < 2 || a->layout == REDUCE_WAVE) slices = 1;
+  a->slice = slices == 1 ? a->count : up(up(a->count, slices), 64) * 64;
+  a->slices = slices == 1 ? 1 : up(a->count, a->slice);
+  groups *= a->slices;
+  return groups < MOST_GROUPS ? groups : MOST_GROUPS;
+}
+
+static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dtype dtype, int64_t groups) {
+  static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
+  char kernel[32];
+  snprintf(kernel, sizeof kernel, "reduce_%s_%s", kinds[plan->kind], type_name(dtype));
+  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)groups, 1, 1}, &plan->args);
+}
+
+/* Into memory of its own, one result for each slice, which a second kernel joins in a fixed order. */
+static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dtype dtype, int64_t groups) {
+  struct reduce_dims_args *a = &plan->args;
+  rdna_device *device = rdna_stream_device(stream);
+  rdna_dtype keeper = dtype == RDNA_F64 ? RDNA_F64 : is_float(dtype) ? RDNA_F32 : RDNA_I64;
+  size_t values = (size_t)(a->slices * a->outs), parts = plan->kind == REDUCE_VAR   ? 3
+                                                         : plan->kind == REDUCE_LSE ? 2
+                                                                                    : 1;
+  size_t bytes = values * sizeof(int64_t) + values * parts * rdna_dtype_block_bytes(keeper);
+  void *memory;
+  RDNA_TRY(rdna_memory_alloc_named(device, bytes, stream, plan->name, &memory));
+  a->partial_index = memory;
+  a->partial = (char *)memory + values * sizeof(int64_t);
+  struct reduce_join_args join = {a->partial,   a->partial_index,    a->out,          a->outs, a->slices,
+                                  a->parameter, (int32_t)plan->kind, (int32_t)keeper, a->end,  a->out_dtype};
+  int64_t join_groups = up(a->outs, REDUCE_DIMS_THREADS / 64);
+  rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
+  rdna_status status = launch(stream, plan, dtype, groups);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, "reduce_join", grid, &join);
+  rdna_status freed = rdna_memory_free(device, memory);
+  return status != RDNA_OK ? status : freed;
+}
+
+static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t axes, const rdna_tensor *x,
+                         const rdna_tensor *out) {
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", plan->name);
+  if (plan->reduction == RDNA_REDUCE_NORM && !(plan->parameter >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: parameter is %g; p must be 0 or greater", plan->name,
+                      plan->parameter);
+  }
+  if (plan->kind == REDUCE_VAR && !isfinite(plan->parameter)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: parameter is %g; the correction must be finite", plan->name,
+                      plan->parameter);
+  }
+  RDNA_TRY(check_x(plan, x));
+  RDNA_TRY(rdna__check_tensor(plan->name, "out", out));
+  RDNA_TRY(check_out_type(plan, x, out));
+  return check_shape(plan, axes, x, out);
+}
+
+rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32_t axes, double parameter,
+                           const rdna_tensor *x, const rdna_tensor *out) {
+  static const enum reduce_kind kinds[RDNA_REDUCE_COUNT] = {REDUCE_SUM, REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MAX,
+                                                            REDUCE_ARG, REDUCE_ARG, REDUCE_SUM,  REDUCE_MAX, REDUCE_MAX,
+                                                            REDUCE_VAR, REDUCE_VAR, REDUCE_LSE};
+  if ((unsigned)reduction >= RDNA_REDUCE_COUNT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "reduce: reduction is number %d; there are 0 to %d", (int)reduction,
+                      RDNA_REDUCE_COUNT - 1);
+  }
+  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], {0}};
+  struct reduce_dims_args *a = &plan.args;
+  if (reduction == RDNA_REDUCE_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
+  RDNA_TRY(check(stream, &plan, axes, x, out));
+  fold(x, axes, false, &a->kept_rank, a->kept_size, a->kept_stride);
+  fold(x, axes, true, &a->reduced_rank, a->reduced_size, a->reduced_stride);
+  a->outs = product(a->kept_rank, a->kept_size), a->count = product(a->reduced_rank, a->reduced_size);
+  if (a->outs == 0) return RDNA_OK;
+  bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCE_MIN || reduction == RDNA_REDUCE_MAX;
+  if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCE_ANY &&
+      reduction != RDNA_REDUCE_ALL) {
+    char text[RDNA__TENSOR_TEXT];
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s; each result needs at least 1 value and has 0", plan.name,
+                      rdna__tensor_text(x, text));
+  }
+  if ((a->kept_rank > 1 && a->outs > INT32_MAX) || (a->reduced_rank > 1 && a->count > INT32_MAX)) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s: %lld results of %lld values that do not lie evenly; at most %d are offered", plan.name,
+                      (long long)a->outs, (long long)a->count, INT32_MAX);
+  }
+  choose_arithmetic(&plan);
+  a->x = x->data, a->out = out->data, a->out_dtype = (int32_t)out->dtype;
+  int64_t groups = choose_layout(&plan, x);
+  return a->slices == 1 ? launch(stream, &plan, x->dtype, groups) : launch_sliced(stream, &plan, x->dtype, groups);
+}

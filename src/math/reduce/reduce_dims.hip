@@ -1,0 +1,472 @@
+/* Reductions over any dimensions. What is kept of the values seen so far is a struct with one value's worth of each
+ * part; waves and groups join such structs. */
+#include "kernel/prelude.h"
+#include "kernel/scalar.h"
+#include "math/reduce/reduce_dims_kernels.h"
+#include "math/values.h"
+#include "rdna/tensor.h"
+
+struct f64 {
+  enum { BYTES = 8, IN_16 = 1 };
+  RDNA_DEVICE double load(const void *p, uint64_t i) { return ((const double *)p)[i]; }
+};
+template <typename stored>
+struct integer {
+  enum { BYTES = sizeof(stored), IN_16 = 1 };
+  RDNA_DEVICE int64_t load(const void *p, uint64_t i) { return ((const stored *)p)[i]; }
+};
+typedef integer<int32_t> i32;
+typedef integer<int64_t> i64;
+typedef integer<uint8_t> u8;
+
+template <typename acc>
+struct limits {};
+template <>
+struct limits<float> {
+  RDNA_DEVICE float lowest() { return -__builtin_inff(); }
+};
+template <>
+struct limits<double> {
+  RDNA_DEVICE double lowest() { return -__builtin_inf(); }
+};
+template <>
+struct limits<int64_t> {
+  RDNA_DEVICE int64_t lowest() { return INT64_MIN; }
+};
+
+RDNA_DEVICE float reverse(float v) { return -v; }
+RDNA_DEVICE double reverse(double v) { return -v; }
+RDNA_DEVICE int64_t reverse(int64_t v) { return ~v; }
+RDNA_DEVICE float power(float v, double p) { return scalar_exp2((float)p * scalar_log2(v)); }
+RDNA_DEVICE float root(float v) { return __builtin_sqrtf(v); }
+RDNA_DEVICE double root(double v) { return __builtin_sqrt(v); }
+
+/* What a kind of reduction asks of values one by one. */
+template <int kind, int width, typename acc>
+RDNA_DEVICE void map_values(acc *v, int32_t map, double parameter) {
+#define EACH(value)                                                 \
+  {                                                                 \
+    _Pragma("unroll") for (int j = 0; j < width; j++) v[j] = value; \
+    return;                                                         \
+  }
+  if (map == REDUCE_PLAIN) return;
+  if constexpr (kind == REDUCE_SUM) {
+    if (map == REDUCE_ABS) EACH(v[j] < 0 ? -v[j] : v[j]);
+    if (map == REDUCE_SQUARE) EACH(v[j] * v[j]);
+    if (map == REDUCE_NONZERO) EACH(v[j] != 0);
+    if constexpr (width == 1 && sizeof(acc) == 4) v[0] = power(abs_f32(v[0]), parameter);
+  }
+  if constexpr (kind == REDUCE_MAX) {
+    if (map == REDUCE_ABS) EACH(v[j] < 0 ? -v[j] : v[j]);
+    if (map == REDUCE_NONZERO) EACH(v[j] != 0);
+    if (map == REDUCE_ZERO) EACH(v[j] == 0);
+    if (map == REDUCE_ABS_REVERSE) EACH(v[j] < 0 ? v[j] : -v[j]);
+  }
+  if constexpr (kind == REDUCE_MAX || kind == REDUCE_ARG) EACH(reverse(v[j]));
+#undef EACH
+}
+
+RDNA_DEVICE int64_t ended(int64_t v, int32_t end, double parameter) {
+  return end == REDUCE_REVERSED ? ~v : end == REDUCE_IF ? v > 0 : end == REDUCE_UNLESS ? !(v > 0) : v;
+}
+template <typename acc>
+RDNA_DEVICE acc ended(acc v, int32_t end, double parameter) {
+  if (end == REDUCE_SCALED) return v * (acc)parameter;
+  if (end == REDUCE_ROOT) return root(v);
+  if (end == REDUCE_REVERSED) return reverse(v);
+  if (end == REDUCE_IF) return v > 0;
+  if (end == REDUCE_UNLESS) return !(v > 0);
+  if constexpr (sizeof(acc) == 4) return end == REDUCE_UNPOWER ? power(v, 1 / parameter) : v;
+  return v;
+}
+
+template <typename acc>
+struct sum_of {
+  enum { PARTS = 1, KIND = REDUCE_SUM };
+  typedef acc kept;
+  acc v = 0;
+  template <int width>
+  RDNA_DEVICE void add_to(sum_of &s, acc *x, int64_t) {
+#pragma unroll
+    for (int step = 1; step < width; step *= 2)
+#pragma unroll
+      for (int j = 0; j + step < width; j += 2 * step) x[j] += x[j + step];
+    s.v += x[0];
+  }
+  RDNA_DEVICE void join(sum_of &s, const sum_of &o) { s.v += o.v; }
+  RDNA_DEVICE acc end(const sum_of &s, int32_t how, double parameter) { return ended(s.v, how, parameter); }
+};
+
+template <typename acc>
+struct prod_of {
+  enum { PARTS = 1, KIND = REDUCE_PROD };
+  typedef acc kept;
+  acc v = 1;
+  template <int width>
+  RDNA_DEVICE void add_to(prod_of &s, acc *x, int64_t) {
+#pragma unroll
+    for (int j = 0; j < width; j++) s.v *= x[j];
+  }
+  RDNA_DEVICE void join(prod_of &s, const prod_of &o) { s.v *= o.v; }
+  RDNA_DEVICE acc end(const prod_of &s, int32_t how, double parameter) { return s.v; }
+};
+
+template <typename acc>
+struct max_of {
+  enum { PARTS = 1, KIND = REDUCE_MAX };
+  typedef acc kept;
+  acc v = limits<acc>::lowest();
+  template <int width>
+  RDNA_DEVICE void add_to(max_of &s, acc *x, int64_t) {
+#pragma unroll
+    for (int j = 0; j < width; j++) s.v = s.v > x[j] || s.v != s.v ? s.v : x[j];
+  }
+  RDNA_DEVICE void join(max_of &s, const max_of &o) { s.v = s.v > o.v || s.v != s.v ? s.v : o.v; }
+  RDNA_DEVICE acc end(const max_of &s, int32_t how, double parameter) { return ended(s.v, how, parameter); }
+};
+
+/* Mean, sum of squared distances from it, and how many: joined as in Chan, Golub and LeVeque, "Updating formulae and a
+ * pairwise algorithm for computing sample variances", 1979. */
+template <typename acc>
+struct var_of {
+  enum { PARTS = 3, KIND = REDUCE_VAR };
+  typedef acc kept;
+  acc mean = 0, squares = 0, n = 0;
+  RDNA_DEVICE void join(var_of &s, const var_of &o) {
+    acc n = s.n + o.n;
+    if (o.n == 0) return;
+    if (s.n == 0) {
+      s = o;
+      return;
+    }
+    acc apart = o.mean - s.mean, share = o.n / n;
+    s.mean += apart * share;
+    s.squares += o.squares + apart * apart * s.n * share;
+    s.n = n;
+  }
+  template <int width>
+  RDNA_DEVICE void add_to(var_of &s, acc *x, int64_t) {
+    var_of here;
+    here.n = width;
+#pragma unroll
+    for (int j = 0; j < width; j++) here.mean += x[j];
+    here.mean *= (acc)1 / width;
+#pragma unroll
+    for (int j = 0; j < width; j++) here.squares += (x[j] - here.mean) * (x[j] - here.mean);
+    join(s, here);
+  }
+  RDNA_DEVICE acc end(const var_of &s, int32_t how, double parameter) {
+    acc below = s.n - (acc)parameter, v = s.squares / (below > 0 ? below : 0);
+    return how == REDUCE_DEVIATION ? root(v) : v;
+  }
+};
+
+/* Largest value, and the sum of exponentials of the others' distances from it. */
+template <typename acc>
+struct lse_of {
+  enum { PARTS = 2, KIND = REDUCE_LSE };
+  typedef acc kept;
+  acc top = limits<acc>::lowest(), sum = 0;
+  /* exp(v - top) where both may be infinite */
+  RDNA_DEVICE acc below(acc v, acc top) { return v == top ? 1 : scalar_exp(v - top); }
+  RDNA_DEVICE void join(lse_of &s, const lse_of &o) {
+    acc top = max_f32(s.top, o.top);
+    s.sum = (s.sum == 0 ? 0 : s.sum * below(s.top, top)) + (o.sum == 0 ? 0 : o.sum * below(o.top, top));
+    s.top = top;
+  }
+  template <int width>
+  RDNA_DEVICE void add_to(lse_of &s, acc *x, int64_t) {
+    lse_of here;
+#pragma unroll
+    for (int j = 0; j < width; j++) here.top = max_f32(here.top, x[j]);
+#pragma unroll
+    for (int j = 0; j < width; j++) here.sum += below(x[j], here.top);
+    join(s, here);
+  }
+  RDNA_DEVICE acc end(const lse_of &s, int32_t how, double parameter) {
+    return s.sum == 0 || s.top == -infinity_f32() ? s.top : s.top + scalar_log(s.sum);
+  }
+};
+
+template <typename acc>
+struct arg_of {
+  enum { PARTS = 1, KIND = REDUCE_ARG };
+  typedef acc kept;
+  acc v = limits<acc>::lowest();
+  int64_t index = INT64_MAX;
+  RDNA_DEVICE void join(arg_of &s, const arg_of &o) {
+    bool s_nan = s.v != s.v, o_nan = o.v != o.v;
+    bool before = o_nan != s_nan ? o_nan : !o_nan && o.v != s.v ? o.v > s.v : o.index < s.index;
+    if (before) s = o;
+  }
+  template <int width>
+  RDNA_DEVICE void add_to(arg_of &s, acc *x, int64_t index) {
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+      arg_of here;
+      here.v = x[j], here.index = index + j;
+      join(s, here);
+    }
+  }
+  RDNA_DEVICE int64_t end(const arg_of &s, int32_t how, double parameter) { return s.index; }
+};
+
+template <typename state>
+RDNA_DEVICE state wave_join(state s) {
+  constexpr int words = sizeof(state) / 4;
+#pragma unroll
+  for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+    uint32_t bits[words];
+    state other;
+    __builtin_memcpy(bits, &s, sizeof s);
+#pragma unroll
+    for (int i = 0; i < words; i++) bits[i] = wave_shuffle_xor_u32(bits[i], mask);
+    __builtin_memcpy((void *)&other, bits, sizeof s);
+    state::join(s, other);
+  }
+  return s;
+}
+
+/* From each wave's. The result is thread 0's. */
+template <typename state>
+RDNA_DEVICE state group_join(state s, state *scratch) {
+  group_barrier();
+  if (lane_id() == 0) scratch[wave_id()] = s;
+  group_barrier();
+  s = scratch[0];
+#pragma nounroll
+  for (int i = 1; i < REDUCE_DIMS_THREADS / WAVE_SIZE; i++) state::join(s, scratch[i]);
+  return s;
+}
+
+/* Not unrolled: more dimensions than one are rare where each value has to be looked for. */
+RDNA_DEVICE int64_t place(int32_t rank, const int64_t *size, const int64_t *stride, int64_t i) {
+  if (rank == 1) return i * stride[0];
+  int64_t offset = 0;
+  uint32_t left = (uint32_t)i;
+#pragma nounroll
+  for (int d = 0; d < rank; d++) {
+    uint32_t quotient = left / (uint32_t)size[d];
+    offset += (int64_t)(left - quotient * (uint32_t)size[d]) * stride[d];
+    left = quotient;
+  }
+  return offset;
+}
+
+RDNA_DEVICE void store(void *out, int64_t i, int32_t dtype, int64_t v) {
+  if (dtype == RDNA_I64) {
+    ((int64_t *)out)[i] = v;
+  } else if (dtype == RDNA_I32) {
+    ((int32_t *)out)[i] = (int32_t)v;
+  } else {
+    ((uint8_t *)out)[i] = (uint8_t)v;
+  }
+}
+RDNA_DEVICE void store(void *out, int64_t i, int32_t dtype, float v) {
+  if (dtype == RDNA_F32) {
+    ((float *)out)[i] = v;
+  } else if (dtype == RDNA_F16) {
+    ((uint16_t *)out)[i] = f32_to_f16(v);
+  } else if (dtype == RDNA_BF16) {
+    ((uint16_t *)out)[i] = f32_to_bf16(v);
+  } else {
+    ((uint8_t *)out)[i] = (uint8_t)(int32_t)v;
+  }
+}
+RDNA_DEVICE void store(void *out, int64_t i, int32_t dtype, double v) {
+  if (dtype == RDNA_F64) {
+    ((double *)out)[i] = v;
+  } else {
+    ((uint8_t *)out)[i] = (uint8_t)(int32_t)v;
+  }
+}
+
+template <typename state>
+RDNA_DEVICE void write(const reduce_dims_args &a, int64_t out, int64_t slice, state s) {
+  typedef typename state::kept acc;
+  if (a.slices == 1) {
+    store(a.out, out, a.out_dtype, state::end(s, a.end, a.parameter));
+    return;
+  }
+  int64_t at = slice * a.outs + out;
+  const acc *parts = (const acc *)&s;
+#pragma unroll
+  for (int i = 0; i < state::PARTS; i++) ((acc *)a.partial)[i * a.slices * a.outs + at] = parts[i];
+  if constexpr (state::KIND == REDUCE_ARG) a.partial_index[at] = s.index;
+}
+
+template <typename type, typename state, int width, typename acc>
+RDNA_DEVICE void load(const reduce_dims_args &a, int64_t at, acc *v) {
+  if constexpr (width == 1) {
+    v[0] = type::load(a.x, (uint64_t)at);
+  } else {
+    type::load_16((const char *)a.x + at * type::BYTES, v);
+  }
+  map_values<state::KIND, width>(v, a.map, a.parameter);
+}
+
+/* What thread |rank| of |threads| finds in its share of a slice. */
+template <typename type, typename state, int width>
+RDNA_DEVICE state share(const reduce_dims_args &a, int64_t out, int64_t slice, int64_t rank, int64_t threads) {
+  typedef typename state::kept acc;
+  int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out), begin = slice * a.slice;
+  int64_t end = begin + a.slice < a.count ? begin + a.slice : a.count;
+  state s;
+  acc v[width];
+  if (width > 1 && a.reduced_rank == 1) {
+#pragma unroll 4
+    for (int64_t i = begin + rank * width; i < end; i += threads * width) {
+      load<type, state, width>(a, base + i, v);
+      state::template add_to<width>(s, v, i);
+    }
+    return s;
+  }
+#pragma nounroll
+  for (int64_t i = begin + rank * width; i < end; i += threads * width) {
+    load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i), v);
+    state::template add_to<width>(s, v, i);
+  }
+  return s;
+}
+
+template <typename type, typename state, int width>
+RDNA_DEVICE void rows(const reduce_dims_args &a, state *scratch) {
+  bool wave = a.layout == REDUCE_WAVE;
+  int64_t units = a.outs * a.slices, at_once = wave ? REDUCE_DIMS_THREADS / WAVE_SIZE : 1;
+  uint32_t rank = wave ? lane_id() : thread_id(), threads = wave ? WAVE_SIZE : REDUCE_DIMS_THREADS;
+  for (int64_t unit = group_id_x() * at_once + (wave ? wave_id() : 0); unit < units;
+       unit += group_count_x() * at_once) {
+    int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
+    state s = wave_join(share<type, state, width>(a, out, slice, rank, threads));
+    if (!wave) s = group_join(s, scratch);
+    if (rank == 0) write(a, out, slice, s);
+  }
+}
+
+/* Lanes take neighbouring outputs and waves take values in turn. */
+template <typename type, typename state, int width>
+RDNA_DEVICE void columns(const reduce_dims_args &a, state *scratch) {
+  typedef typename state::kept acc;
+  constexpr int waves = REDUCE_DIMS_THREADS / WAVE_SIZE, tile = WAVE_SIZE * width;
+  int64_t tiles = (a.outs + tile - 1) / tile;
+  for (int64_t unit = group_id_x(); unit < tiles * a.slices; unit += group_count_x()) {
+    int64_t out = unit % tiles * tile + lane_id() * width, slice = unit / tiles, begin = slice * a.slice;
+    int64_t end = begin + a.slice < a.count ? begin + a.slice : a.count;
+    state s[width];
+    if (out < a.outs) {
+      int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out);
+#pragma unroll 2
+      for (int64_t i = begin + wave_id(); i < end; i += waves) {
+        acc v[width];
+        load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i), v);
+#pragma unroll
+        for (int j = 0; j < width; j++) state::template add_to<1>(s[j], v + j, i);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < width; j++) {
+      group_barrier();
+      scratch[thread_id()] = s[j];
+      group_barrier();
+      if (thread_id() < WAVE_SIZE && out < a.outs) {
+#pragma nounroll
+        for (int w = 1; w < waves; w++) state::join(s[j], scratch[w * WAVE_SIZE + thread_id()]);
+        write(a, out + j, slice, s[j]);
+      }
+    }
+  }
+}
+
+template <typename type, typename state, int width>
+RDNA_DEVICE void reduce_width(const reduce_dims_args &a, void *scratch) {
+  if (a.layout == REDUCE_COLUMNS) {
+    columns<type, state, width>(a, (state *)scratch);
+  } else {
+    rows<type, state, width>(a, (state *)scratch);
+  }
+}
+
+template <typename type, typename state>
+RDNA_DEVICE void reduce_any(const reduce_dims_args &a, void *scratch) {
+  if constexpr (type::IN_16 > 1) {
+    if (a.vector) {
+      reduce_width<type, state, type::IN_16>(a, scratch);
+      return;
+    }
+  }
+  reduce_width<type, state, 1>(a, scratch);
+}
+
+#define REDUCE(name, type, state)                                                 \
+  RDNA_KERNEL(REDUCE_DIMS_THREADS) name(struct reduce_dims_args a) {              \
+    RDNA_SHARED static uint64_t scratch[REDUCE_DIMS_THREADS * sizeof(state) / 8]; \
+    reduce_any<type, state>(a, scratch);                                          \
+  }
+#define REDUCE_FOUR(type, acc)                   \
+  REDUCE(reduce_sum_##type, type, sum_of<acc>)   \
+  REDUCE(reduce_prod_##type, type, prod_of<acc>) \
+  REDUCE(reduce_max_##type, type, max_of<acc>)   \
+  REDUCE(reduce_arg_##type, type, arg_of<acc>)
+#define REDUCE_FLOATS(type, acc) \
+  REDUCE_FOUR(type, acc)         \
+  REDUCE(reduce_var_##type, type, var_of<acc>)
+REDUCE_FLOATS(f32, float)
+REDUCE_FLOATS(f16, float)
+REDUCE_FLOATS(bf16, float)
+REDUCE_FLOATS(f64, double)
+REDUCE_FOUR(i32, int64_t)
+REDUCE_FOUR(i64, int64_t)
+REDUCE_FOUR(u8, int64_t)
+REDUCE(reduce_lse_f32, f32, lse_of<float>)
+REDUCE(reduce_lse_f16, f16, lse_of<float>)
+REDUCE(reduce_lse_bf16, bf16, lse_of<float>)
+
+/* A wave joins the slices of an output. */
+template <typename state>
+RDNA_DEVICE void join_slices(const reduce_join_args &a) {
+  typedef typename state::kept acc;
+  constexpr int64_t waves = REDUCE_DIMS_THREADS / WAVE_SIZE;
+  for (int64_t out = group_id_x() * waves + wave_id(); out < a.outs; out += group_count_x() * waves) {
+    state s;
+    for (int64_t slice = lane_id(); slice < a.slices; slice += WAVE_SIZE) {
+      state o;
+      acc *parts = (acc *)&o;
+#pragma unroll
+      for (int i = 0; i < state::PARTS; i++) parts[i] = ((const acc *)a.partial)[(i * a.slices + slice) * a.outs + out];
+      if constexpr (state::KIND == REDUCE_ARG) o.index = a.partial_index[slice * a.outs + out];
+      state::join(s, o);
+    }
+    s = wave_join(s);
+    if (lane_id() == 0) store(a.out, out, a.out_dtype, state::end(s, a.end, a.parameter));
+  }
+}
+
+template <typename acc>
+RDNA_DEVICE void join_kind(const reduce_join_args &a) {
+  switch (a.kind) {
+    case REDUCE_SUM:
+      return join_slices<sum_of<acc>>(a);
+    case REDUCE_PROD:
+      return join_slices<prod_of<acc>>(a);
+    case REDUCE_MAX:
+      return join_slices<max_of<acc>>(a);
+    case REDUCE_ARG:
+      return join_slices<arg_of<acc>>(a);
+    case REDUCE_VAR:
+      if constexpr (acc(0.5) != 0) join_slices<var_of<acc>>(a);
+      return;
+    default:
+      if constexpr (sizeof(acc) == 4) join_slices<lse_of<acc>>(a);
+  }
+}
+
+RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_join(struct reduce_join_args a) {
+  switch (a.keeper) {
+    case RDNA_F32:
+      return join_kind<float>(a);
+    case RDNA_F64:
+      return join_kind<double>(a);
+    default:
+      return join_kind<int64_t>(a);
+  }
+}

@@ -1,0 +1,198 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/manifest.h"
+#include "math/case_fill.h"
+#include "math/reduce/reduce_dims_kernels.h"
+
+static rdna_status no_memory(const rdna__kernel_case *out_case) {
+  return rdna__fail(RDNA_OUT_OF_MEMORY, "reduce case: no memory for %s", out_case->label);
+}
+
+static rdna_dtype name_dtype(const char *name) {
+  static const struct {
+    const char *end;
+    rdna_dtype dtype;
+  } types[] = {{"_f32", RDNA_F32}, {"_f16", RDNA_F16}, {"_bf16", RDNA_BF16}, {"_f64", RDNA_F64},
+               {"_i32", RDNA_I32}, {"_i64", RDNA_I64}, {"_u8", RDNA_U8}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (!strcmp(strrchr(name, '_'), types[i].end)) return types[i].dtype;
+  return RDNA_DTYPE_COUNT;
+}
+
+static enum reduce_kind name_kind(const char *name) {
+  static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
+  int kind = 0;
+  while (!strstr(name, kinds[kind])) kind++;
+  return (enum reduce_kind)kind;
+}
+
+static bool is_integer(rdna_dtype dtype) { return dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U8; }
+
+static void fill(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype, int n, void *x, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    int64_t whole = rdna__random_range(random, dtype == RDNA_U8 ? 0 : -9, 9);
+    /* products of such stay in range and are exact; other values have few ties or many */
+    double v = kind == REDUCE_PROD  ? (rdna__random_below(random, 16) ? 1.0 : -1.0)
+               : kind == REDUCE_ARG ? (double)whole
+                                    : 2 * rdna__random_normal(random) + 1;
+    bool special = n % 4 == 3 && (kind == REDUCE_MAX || kind == REDUCE_ARG) && rdna__random_below(random, 400) == 0;
+    if (special) v = whole % 3 == 0 ? NAN : whole % 3 == 1 ? INFINITY : -INFINITY;
+    if (dtype == RDNA_F64) ((double *)x)[i] = v;
+    if (dtype == RDNA_I32) ((int32_t *)x)[i] = (int32_t)whole;
+    if (dtype == RDNA_I64) ((int64_t *)x)[i] = whole;
+    if (dtype == RDNA_U8) ((uint8_t *)x)[i] = (uint8_t)whole;
+    if (dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16) case_set(dtype, x, i, (float)v);
+  }
+}
+
+/* What the kernel's order of additions may lose: values are about 2, chains at most the whole sum. */
+static double tolerance(const struct reduce_dims_args *a, enum reduce_kind kind, rdna_dtype dtype) {
+  double unit = dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24, count = (double)a->count;
+  if (is_integer(dtype) || kind == REDUCE_PROD || kind == REDUCE_MAX || kind == REDUCE_ARG) return 0;
+  if (kind == REDUCE_SUM) {
+    double value = a->map == REDUCE_SQUARE || a->map == REDUCE_POWER ? 16 : 4;
+    if (a->map == REDUCE_NONZERO) return 0;
+    return (8 * sqrt(count) + 32) * unit * value * (count + 1) * (a->end == REDUCE_SCALED ? fabs(a->parameter) : 1);
+  }
+  if (kind == REDUCE_LSE) return (8 * sqrt(count) + 64) * unit * 16 * (a->slices > 1 ? count + 1 : 1);
+  return (8 * sqrt(count) + 32) * unit * 16 * (a->slices > 1 ? count + 1 : 1);
+}
+
+/* (outer, count, inner) with gaps, the middle reduced; or outer and inner reduced as well as kept, in four dimensions.
+ */
+static void make_shape(rdna__random *random, int n, int64_t width, struct reduce_dims_args *a) {
+  static const int64_t edges[][3] = {{2, 5, 1},     {3, 0, 1},   {1, 1, 1},     {17, 64, 1}, {2, 3000, 1},
+                                     {1, 20001, 1}, {2, 40, 33}, {1, 700, 264}, {3, 9, 64},  {0, 4, 5}};
+  int64_t outer = rdna__random_range(random, 1, 9), count = rdna__random_range(random, 1, 3000);
+  int64_t inner = rdna__random_below(random, 2) ? 1 : rdna__random_range(random, 1, 100);
+  bool known = n < (int)(sizeof edges / sizeof *edges);
+  if (known) outer = edges[n][0], count = edges[n][1], inner = edges[n][2];
+  a->vector = width > 1 && rdna__random_below(random, 2);
+  if (inner > 1 && a->vector) inner = (inner + width - 1) / width * width;
+  if (inner == 1 && a->vector) count = (count + width - 1) / width * width;
+  int64_t gap = known ? 0 : rdna__random_range(random, 0, 3) * (a->vector ? width : 1);
+  a->kept_rank = 2, a->reduced_rank = 1;
+  a->kept_size[0] = inner, a->kept_stride[0] = 1;
+  a->reduced_size[0] = count, a->reduced_stride[0] = inner == 1 ? 1 : inner + gap;
+  a->kept_size[1] = outer, a->kept_stride[1] = count * a->reduced_stride[0] + gap;
+  a->outs = outer * inner, a->count = count;
+  if (n % 3 == 2 && count > 1 && inner == 1) { /* a second reduced dimension outside of the outer one */
+    a->reduced_rank = 2;
+    a->reduced_size[1] = 3, a->reduced_stride[1] = outer * a->kept_stride[1];
+    a->count *= 3;
+  }
+  a->layout = inner > 1 && rdna__random_below(random, 4) ? REDUCE_COLUMNS : (int32_t)rdna__random_below(random, 2);
+  if (a->layout != REDUCE_COLUMNS && inner > 1) a->vector = 0;
+}
+
+static int64_t extent(const struct reduce_dims_args *a) {
+  int64_t last = 0;
+  if (a->outs == 0 || a->count == 0) return 0;
+  for (int d = 0; d < a->kept_rank; d++) last += (a->kept_size[d] - 1) * a->kept_stride[d];
+  for (int d = 0; d < a->reduced_rank; d++) last += (a->reduced_size[d] - 1) * a->reduced_stride[d];
+  return last + 1;
+}
+
+static void choose_arithmetic(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype,
+                              struct reduce_dims_args *a) {
+  static const int32_t sums[][2] = {{REDUCE_PLAIN, REDUCE_SCALED},
+                                    {REDUCE_SQUARE, REDUCE_AS_IS},
+                                    {REDUCE_ABS, REDUCE_AS_IS},
+                                    {REDUCE_NONZERO, REDUCE_AS_IS},
+                                    {REDUCE_POWER, REDUCE_AS_IS}};
+  static const int32_t tops[][2] = {{REDUCE_REVERSE, REDUCE_REVERSED},
+                                    {REDUCE_NONZERO, REDUCE_IF},
+                                    {REDUCE_ZERO, REDUCE_UNLESS},
+                                    {REDUCE_ABS, REDUCE_AS_IS}};
+  a->parameter = 0.75;
+  if (is_integer(dtype) && kind == REDUCE_MAX) {
+    uint64_t pick = rdna__random_below(random, 4);
+    if (pick < 3) a->map = tops[pick][0], a->end = tops[pick][1];
+  } else if (kind == REDUCE_SUM && !is_integer(dtype) && rdna__random_below(random, 2)) {
+    uint64_t pick = rdna__random_below(random, dtype == RDNA_F64 || a->vector ? 4 : 5);
+    a->map = sums[pick][0], a->end = sums[pick][1];
+  } else if (kind == REDUCE_MAX && rdna__random_below(random, 2)) {
+    uint64_t pick = rdna__random_below(random, 4);
+    a->map = tops[pick][0], a->end = tops[pick][1];
+  } else if (kind == REDUCE_ARG && rdna__random_below(random, 2)) {
+    a->map = REDUCE_REVERSE;
+  } else if (kind == REDUCE_VAR) {
+    a->end = rdna__random_below(random, 2) ? REDUCE_DEVIATION : REDUCE_VARIANCE;
+  }
+}
+
+RDNA_CASE_MAKER(rdna__reduce_dims_case) {
+  rdna_dtype dtype = name_dtype(kernel->name);
+  enum reduce_kind kind = name_kind(kernel->name);
+  rdna_dtype keeper = dtype == RDNA_F64 ? RDNA_F64 : is_integer(dtype) ? RDNA_I64 : RDNA_F32;
+  int64_t parts = kind == REDUCE_VAR ? 3 : kind == REDUCE_LSE ? 2 : 1;
+  struct reduce_dims_args a = {0};
+  make_shape(random, n, dtype == RDNA_F32 ? 4 : dtype == RDNA_F16 || dtype == RDNA_BF16 ? 8 : 1, &a);
+  choose_arithmetic(random, kind, dtype, &a);
+  a.slice = a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
+  a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;
+  a.out_dtype = (int32_t)(kind == REDUCE_ARG                             ? RDNA_I64
+                          : a.end == REDUCE_IF || a.end == REDUCE_UNLESS ? RDNA_U8
+                                                                         : keeper);
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 6), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label,
+           "%lld of %lld (%d+%d) layout %d vector %d slices %lld map %d end %d", (long long)a.outs, (long long)a.count,
+           a.kept_rank, a.reduced_rank, a.layout, a.vector, (long long)a.slices, a.map, a.end);
+  int64_t count = extent(&a), partial = a.slices > 1 ? a.slices * a.outs : 0;
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct reduce_dims_args, x));
+  if (!x) return no_memory(out_case);
+  fill(random, kind, dtype, n, x, count);
+  rdna_dtype out_dtype = (rdna_dtype)a.out_dtype;
+  if (!rdna__case_add(out_case, RDNA__OUT, out_dtype, partial ? 0 : a.outs, offsetof(struct reduce_dims_args, out)))
+    return no_memory(out_case);
+  if (kind != REDUCE_ARG && out_dtype == keeper) {
+    rdna__case_tolerance(out_case, tolerance(&a, kind, dtype), a.map == REDUCE_POWER ? 0x1p-16 : 0);
+  }
+  if (!rdna__case_add(out_case, RDNA__OUT, keeper, partial * parts, offsetof(struct reduce_dims_args, partial)))
+    return no_memory(out_case);
+  rdna__case_tolerance(out_case, tolerance(&a, kind, dtype), a.map == REDUCE_POWER ? 0x1p-16 : 0);
+  if (kind == REDUCE_ARG) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_I64, partial, offsetof(struct reduce_dims_args, partial_index)))
+      return no_memory(out_case);
+  }
+  return RDNA_OK;
+}
+
+/* Every kind and keeper in turn, of whole numbers, whose sums are exact. */
+RDNA_CASE_MAKER(rdna__reduce_join_case) {
+  static const rdna_dtype keepers[] = {RDNA_F32, RDNA_F64, RDNA_I64};
+  struct reduce_join_args a = {.kind = n % 6, .parameter = 1};
+  rdna_dtype keeper = keepers[n / 6 % 3];
+  if (a.kind == REDUCE_LSE || (a.kind == REDUCE_VAR && keeper == RDNA_I64)) keeper = RDNA_F32;
+  a.keeper = (int32_t)keeper;
+  a.outs = rdna__random_range(random, n == 0 ? 1 : 0, 40), a.slices = rdna__random_range(random, 1, 200);
+  a.out_dtype = (int32_t)(a.kind == REDUCE_ARG ? RDNA_I32 : keeper);
+  a.end = a.kind == REDUCE_VAR ? REDUCE_VARIANCE : REDUCE_AS_IS;
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld of %lld slices kind %d keeper %s", (long long)a.outs,
+           (long long)a.slices, a.kind, rdna_dtype_name(keeper));
+  int64_t values = a.outs * a.slices, parts = a.kind == REDUCE_VAR ? 3 : a.kind == REDUCE_LSE ? 2 : 1;
+  void *partial =
+      rdna__case_add(out_case, RDNA__IN, keeper, values * parts, offsetof(struct reduce_join_args, partial));
+  int64_t *index =
+      rdna__case_add(out_case, RDNA__IN, RDNA_I64, values, offsetof(struct reduce_join_args, partial_index));
+  if (!partial || !index) return no_memory(out_case);
+  for (int64_t i = 0; i < values; i++) index[i] = rdna__random_range(random, 0, 1 << 20);
+  for (int64_t i = 0; i < values * parts; i++) {
+    int64_t v = rdna__random_range(random, i < values ? -4 : 1, 4);
+    if (a.kind == REDUCE_PROD) v = v < 0 ? -1 : 1;
+    if (keeper == RDNA_F32) ((float *)partial)[i] = (float)v;
+    if (keeper == RDNA_F64) ((double *)partial)[i] = (double)v;
+    if (keeper == RDNA_I64) ((int64_t *)partial)[i] = v;
+  }
+  if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)a.out_dtype, a.outs, offsetof(struct reduce_join_args, out)))
+    return no_memory(out_case);
+  /* at most 200 joins in a chain, of values of at most 4 times 200 */
+  if (a.kind == REDUCE_LSE || a.kind == REDUCE_VAR) rdna__case_tolerance(out_case, 0, 256 * 0x1p-24);
+  return RDNA_OK;
+}

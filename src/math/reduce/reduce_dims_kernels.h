@@ -1,0 +1,88 @@
+/* Reductions over any dimensions of a strided tensor. A value's place is the sum of two places: of its output among
+ * the kept dimensions, and of itself among the reduced ones. The order of additions depends on the shape, the strides
+ * and the wave's width alone. */
+#ifndef RDNA_MATH_REDUCE_DIMS_KERNELS_H
+#define RDNA_MATH_REDUCE_DIMS_KERNELS_H
+
+#include <stdint.h>
+
+enum { REDUCE_DIMS_THREADS = 256, REDUCE_DIMS_RANK = 8, REDUCE_DIMS_MOST_SLICES = 512 };
+
+/* What is done to a value before it is joined. REDUCE_REVERSE turns the order around: -x, or ~x of an integer. */
+enum reduce_map {
+  REDUCE_PLAIN,
+  REDUCE_ABS,
+  REDUCE_SQUARE,
+  REDUCE_POWER, /* |x|^parameter */
+  REDUCE_NONZERO,
+  REDUCE_ZERO,
+  REDUCE_REVERSE,
+  REDUCE_ABS_REVERSE
+};
+/* What is done to the joined value. */
+enum reduce_end {
+  REDUCE_AS_IS,
+  REDUCE_SCALED,   /* times parameter */
+  REDUCE_ROOT,     /* square root */
+  REDUCE_UNPOWER,  /* ^(1 / parameter) */
+  REDUCE_REVERSED, /* undoes REDUCE_REVERSE */
+  REDUCE_IF,       /* 1 if greater than 0 */
+  REDUCE_UNLESS,   /* 0 if greater than 0 */
+  REDUCE_VARIANCE, /* sum of squares over count - parameter, which is not below 0 */
+  REDUCE_DEVIATION /* its square root */
+};
+/* Who works on an output: a wave, a group, or a wave's width of outputs side by side to a group. */
+enum reduce_layout { REDUCE_WAVE, REDUCE_GROUP, REDUCE_COLUMNS };
+
+struct reduce_dims_args {
+  const void *x;
+  void *out; /* (outs); not used with partial */
+  /* (parts, slices, outs) of what sums are kept in: f32, f64 for f64, i64 for integers. NULL when slices is 1. */
+  void *partial;
+  int64_t *partial_index; /* (slices, outs), of arguments */
+  int64_t outs, count;    /* values of each output */
+  int64_t slices, slice;  /* values of each slice; of 16 bytes a multiple, when vector */
+  int64_t kept_size[REDUCE_DIMS_RANK], kept_stride[REDUCE_DIMS_RANK];       /* fastest first, in values */
+  int64_t reduced_size[REDUCE_DIMS_RANK], reduced_stride[REDUCE_DIMS_RANK]; /* as above */
+  double parameter;
+  int32_t kept_rank, reduced_rank; /* at least 1 */
+  int32_t map, end, layout, out_dtype;
+  int32_t vector; /* 16 bytes along the fastest dimension are one aligned access, for f32, f16 and bf16 */
+};
+
+/* Joins the slices. |kind| as in enum reduce_kind, |keeper| the type of partial. */
+enum reduce_kind { REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_VAR, REDUCE_LSE, REDUCE_ARG };
+struct reduce_join_args {
+  const void *partial; /* (parts, slices, outs) */
+  const int64_t *partial_index;
+  void *out; /* (outs) */
+  int64_t outs, slices;
+  double parameter;
+  int32_t kind, keeper, end, out_dtype;
+};
+
+#define RDNA_REDUCE_DIMS_FLOAT_(X, type)                                                      \
+  X(reduce_sum_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_prod_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
+  X(reduce_max_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_var_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
+#define RDNA_REDUCE_DIMS_INTEGER_(X, type)                                                    \
+  X(reduce_sum_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_prod_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
+  X(reduce_max_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
+#define RDNA_REDUCE_DIMS_KERNELS(X)                                                        \
+  RDNA_REDUCE_DIMS_FLOAT_(X, f32)                                                          \
+  RDNA_REDUCE_DIMS_FLOAT_(X, f16)                                                          \
+  RDNA_REDUCE_DIMS_FLOAT_(X, bf16)                                                         \
+  RDNA_REDUCE_DIMS_FLOAT_(X, f64)                                                          \
+  RDNA_REDUCE_DIMS_INTEGER_(X, i32)                                                        \
+  RDNA_REDUCE_DIMS_INTEGER_(X, i64)                                                        \
+  RDNA_REDUCE_DIMS_INTEGER_(X, u8)                                                         \
+  X(reduce_lse_f32, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_lse_f16, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
+  X(reduce_lse_bf16, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
+  X(reduce_join, struct reduce_join_args, REDUCE_DIMS_THREADS, rdna__reduce_join_case)
+
+#endif
