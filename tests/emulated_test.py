@@ -1,0 +1,59 @@
+"""The AMD code objects that we ship, interpreted instruction by instruction on emulated cards, with the checker on: they
+must do what the host does, and the checker must find nothing."""
+import json
+import os
+import pathlib
+import unittest
+
+import rdna_program
+from rdna_program import DEMO_MODEL, output, run
+
+EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
+TARGETS = os.environ.get("RDNA_EMULATED_TARGETS", "gfx1030,gfx1100").split(",")
+
+
+class Emulated(unittest.TestCase):
+    def environment(self, target, check=True):
+        return {"RDNA_EMULATE": target, "RDNA_EMULATE_CHECK": "1" if check else "0"}
+
+    def on_each_target(self):
+        packs = {pack["target"] for pack in json.loads(output("kernels", "--json"))}
+        for target in TARGETS:
+            if target in packs:
+                with self.subTest(target):
+                    yield target
+            else:
+                print(f"{target}: this build has no kernels for it")
+
+    def test_says_that_it_is_emulated(self):
+        for target in self.on_each_target():
+            device = json.loads(output("info", "--json", environment=self.environment(target)))["devices"][0]
+            self.assertEqual((device["driver"], device["arch"], device["emulated"]), ("hip", target, True))
+            self.assertIn("emulated", device["name"])
+
+    def test_several_devices(self):
+        report = json.loads(output("info", "--json", environment={"RDNA_EMULATE": ",".join(TARGETS)}))
+        self.assertEqual([d["arch"] for d in report["devices"] if d["driver"] == "hip"], TARGETS)
+
+    def test_unknown_targets_are_refused(self):
+        for target in ("gfx9999", "sm_90", "gfx1100,", "x" * 500):
+            result = run("selftest", "--driver", "hip", environment={"RDNA_EMULATE": target})
+            self.assertEqual((result.returncode, result.stdout), (1, b""), target)
+            self.assertGreater(len(result.stderr), 20)
+
+    def test_writes_the_same_text(self):
+        arguments = ("run", DEMO_MODEL, "And God said", "--greedy", "--ignore-end", "--max-tokens", 20, "--json")
+        want = json.loads(output(*arguments, "--driver", "host"))["tokens"]
+        self.assertEqual(len(want), 20)
+        for target in self.on_each_target():
+            result = run(*arguments, "--driver", "hip", environment=self.environment(target), timeout=900)
+            self.assertEqual(result.returncode, 0, result.stderr.decode())
+            self.assertEqual(result.stderr, b"")  # where the checker's findings would be
+            self.assertEqual(json.loads(result.stdout)["tokens"], want)
+
+
+if __name__ == "__main__":
+    if not EMULATOR.exists():
+        print(f"skipped: {EMULATOR} was not built")
+        raise SystemExit(77)
+    unittest.main()
