@@ -1,0 +1,148 @@
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernel/manifest.h"
+#include "math/case_values.h"
+#include "math/pointwise/pointwise_kernels.h"
+
+/* No tolerances here: the kernels and their twins compute the same bits. */
+
+typedef struct kernel_traits {
+  int operands, ops, values; /* |values| in a vector */
+  rdna_dtype dtype;
+  bool compare, where;
+} kernel_traits;
+
+static kernel_traits traits_of(const char *name, rdna__random *random) {
+  static const rdna_dtype integers[] = {RDNA_I8, RDNA_U8, RDNA_I16, RDNA_I32, RDNA_I64, RDNA_BOOL};
+  const char *type = strrchr(name, '_') + 1;
+  kernel_traits t = {.operands = 2, .ops = RDNA_MAP_COUNT, .values = 4, .dtype = RDNA_F32};
+  if (!strncmp(name, "zip_", 4)) t.operands = 3, t.ops = RDNA_ZIP_COUNT;
+  if (!strncmp(name, "zip3_", 5)) t.operands = 4, t.ops = RDNA_ZIP3_COUNT;
+  if (!strncmp(name, "compare_", 8)) t.operands = 3, t.ops = RDNA_COMPARE_COUNT, t.compare = true;
+  if (!strncmp(name, "where_", 6)) t.operands = 4, t.ops = 1, t.where = true;
+  if (!strcmp(type, "f16")) t.dtype = RDNA_F16, t.values = 8;
+  if (!strcmp(type, "bf16")) t.dtype = RDNA_BF16, t.values = 8;
+  if (!strcmp(type, "f64")) t.dtype = RDNA_F64;
+  if (!strcmp(type, "int")) t.dtype = integers[rdna__random_below(random, 6)];
+  if (!strcmp(type, "8")) t.dtype = RDNA_U8, t.values = 8;
+  if (!strcmp(type, "16")) t.dtype = RDNA_I16, t.values = 8;
+  if (!strcmp(type, "32")) t.dtype = RDNA_I32;
+  if (!strcmp(type, "64")) t.dtype = RDNA_I64;
+  return t;
+}
+
+static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
+  size_t bytes = rdna_dtype_block_bytes(dtype);
+  if (dtype <= RDNA_BF16) {
+    case_fill_hard(random, dtype, data, count);
+  } else if (dtype == RDNA_F64) {
+    static const double special[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 0x1p-1074, 0x1p1023};
+    for (int64_t i = 0; i < count; i++) {
+      ((double *)data)[i] =
+          rdna__random_below(random, 8) ? 4 * rdna__random_normal(random) : special[rdna__random_below(random, 7)];
+    }
+  } else {
+    for (int64_t i = 0; i < count; i++) { /* small numbers and any bits */
+      uint64_t v = rdna__random_bits(random);
+      if (i % 3) v = (uint64_t)rdna__random_range(random, -5, 5);
+      memcpy((uint8_t *)data + (size_t)i * bytes, &v, bytes);
+    }
+  }
+}
+
+/* A shape of random sizes; small ones at first. */
+static void pick_shape(rdna__random *random, int n, int values, struct strided_shape *shape) {
+  *shape = (struct strided_shape){.rank = (uint32_t)rdna__random_range(random, 1, n < 6 ? 3 : 8), .count = 1};
+  if (n == 1) shape->rank = 1;
+  for (uint32_t d = 0; d < shape->rank; d++) {
+    int64_t size = rdna__random_range(random, 1, shape->rank > 4 ? 5 : shape->rank > 2 ? 12 : 60);
+    if (d == 0 && n % 2) size = size * values;
+    if (n == 1) size = 4096;
+    if (shape->rank == 1 && n > 6) size = rdna__random_range(random, 1, 9000);
+    strided_set_size(shape, d, (uint32_t)size);
+    shape->count *= (uint32_t)size;
+  }
+}
+
+/* Strides of an operand: dense, with gaps, transposed, or broadcast; returns the values that it spans. */
+static int64_t pick_strides(rdna__random *random, const struct strided_shape *shape, bool output, int values,
+                            int64_t *stride) {
+  uint32_t order[STRIDED_RANK];
+  int64_t step = 1, last = 0;
+  for (uint32_t d = 0; d < shape->rank; d++) order[d] = d;
+  if (rdna__random_below(random, 3) == 0) {
+    for (uint32_t d = 0; d < shape->rank; d++) {
+      uint32_t other = (uint32_t)rdna__random_below(random, shape->rank), held = order[d];
+      order[d] = order[other];
+      order[other] = held;
+    }
+  }
+  for (uint32_t k = 0; k < shape->rank; k++) {
+    uint32_t d = order[k];
+    bool broadcast = !output && rdna__random_below(random, 5) == 0;
+    stride[d] = broadcast ? 0 : step;
+    last += (shape->size[d] - 1) * stride[d];
+    if (!broadcast) step *= shape->size[d];
+    if (k > 0 && rdna__random_below(random, 6) == 0) step += values;
+  }
+  return last + 1;
+}
+
+static bool may_be_vector(const struct strided_shape *shape, const int64_t *stride, int values) {
+  bool may = stride[0] == 1 && shape->size[0] % (uint32_t)values == 0;
+  for (uint32_t d = 1; d < shape->rank; d++) may = may && stride[d] % values == 0;
+  return may;
+}
+
+/* What lies between an output's values must stay poison. */
+static rdna_status mark_gaps(rdna__kernel_case *c, const struct pointwise_args *args, int64_t span) {
+  uint8_t *untouched = malloc((size_t)span);
+  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)span);
+  memset(untouched, 1, (size_t)span);
+  for (uint32_t i = 0; i < args->shape.count; i++) {
+    int64_t at;
+    strided_offsets(&args->shape, args->operand, 1, i, &at);
+    untouched[at] = 0;
+  }
+  c->buffers[c->buffer_count - 1].untouched = untouched;
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__pointwise_case) {
+  kernel_traits t = traits_of(kernel->name, random);
+  struct pointwise_args args = {.op = (uint32_t)rdna__random_below(random, (uint64_t)t.ops),
+                                .dtype = (uint32_t)t.dtype};
+  pick_shape(random, n, t.values, &args.shape);
+  args.p = rdna_scalar_real(2 * rdna__random_normal(random));
+  args.q = rdna_scalar_real(rdna__random_normal(random) + 3);
+  args.constant = rdna_scalar_real(3 * rdna__random_normal(random));
+  args.together = args.shape.size[0] % (uint32_t)t.values == 0;
+  if (!t.where && t.operands == 3 && n % 4 == 2) args.constants = n % 8 == 2 ? 2 : 4;
+  int64_t span[4];
+  for (int k = 0; k < t.operands; k++) {
+    span[k] = pick_strides(random, &args.shape, k == 0, t.values, args.operand[k].stride);
+    if (!(args.constants >> k & 1) && may_be_vector(&args.shape, args.operand[k].stride, t.values)) {
+      args.vectors |= 1u << k;
+    }
+  }
+  memcpy(out_case->args, &args, sizeof args);
+  uint32_t group = (uint32_t)t.values * RDNA__POINTWISE_THREADS;
+  out_case->grid = (rdna_grid){(args.shape.count + group - 1) / group, 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "op %u %s rank %u count %u", args.op, rdna_dtype_name(t.dtype),
+           args.shape.rank, args.shape.count);
+  for (int k = 0; k < t.operands; k++) {
+    rdna_dtype dtype = (t.compare && k == 0) || (t.where && k == 1) ? RDNA_BOOL : t.dtype;
+    if (args.constants >> k & 1) continue;
+    uint32_t offset = (uint32_t)(offsetof(struct pointwise_args, operand) + (size_t)k * sizeof args.operand[0]);
+    void *data = rdna__case_add(out_case, k == 0 ? RDNA__OUT : RDNA__IN, dtype, span[k], offset);
+    if (!data) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)span[k]);
+    if (k > 0) fill(random, dtype, data, span[k]);
+    if (k > 0 && dtype == RDNA_BOOL) {
+      for (int64_t i = 0; i < span[k]; i++) ((uint8_t *)data)[i] &= 1;
+    }
+    if (k == 0) RDNA_TRY(mark_gaps(out_case, &args, span[0]));
+  }
+  return RDNA_OK;
+}

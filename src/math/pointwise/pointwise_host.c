@@ -1,0 +1,176 @@
+/* Strided operations: runs along the fastest dimension are gathered into buffers of the type they are computed in,
+ * which stay in the first-level cache. */
+#include "math/pointwise/pointwise_kernels.h"
+#include "math/pointwise/pointwise_ops.h"
+#include "math/values_host.h"
+
+enum { GRAIN = 8192 }; /* values that a thread takes at least */
+
+/* GATHER: |n| values |step| apart, from the pointer's value |at|. */
+#define GATHER_AS(name, type, stored, expression)                                             \
+  static void gather_##name(const void *data, int64_t at, int64_t step, int64_t n, type *v) { \
+    const stored *from = (const stored *)data + at;                                           \
+    if (step == 1) {                                                                          \
+      for (int64_t i = 0; i < n; i++) v[i] = expression(from[i]);                             \
+    } else {                                                                                  \
+      for (int64_t i = 0; i < n; i++) v[i] = expression(from[i * step]);                      \
+    }                                                                                         \
+  }
+#define SCATTER_AS(name, type, stored, expression)                                             \
+  static void scatter_##name(void *data, int64_t at, int64_t step, int64_t n, const type *v) { \
+    stored *to = (stored *)data + at;                                                          \
+    if (step == 1) {                                                                           \
+      for (int64_t i = 0; i < n; i++) to[i] = (stored)expression(v[i]);                        \
+    } else {                                                                                   \
+      for (int64_t i = 0; i < n; i++) to[i * step] = (stored)expression(v[i]);                 \
+    }                                                                                          \
+  }
+#define SAME(v) v
+#define IS_SET(v) ((v) != 0)
+GATHER_AS(f32, float, float, SAME)
+GATHER_AS(f16, float, uint16_t, f16_to_f32)
+GATHER_AS(bf16, float, uint16_t, bf16_to_f32)
+GATHER_AS(f64, double, double, SAME)
+GATHER_AS(i8, int64_t, int8_t, SAME)
+GATHER_AS(u8, int64_t, uint8_t, SAME)
+GATHER_AS(bool, int64_t, uint8_t, IS_SET)
+GATHER_AS(i16, int64_t, int16_t, SAME)
+GATHER_AS(i32, int64_t, int32_t, SAME)
+GATHER_AS(i64, int64_t, int64_t, SAME)
+SCATTER_AS(f32, float, float, SAME)
+SCATTER_AS(f16, float, uint16_t, f32_to_f16)
+SCATTER_AS(bf16, float, uint16_t, f32_to_bf16)
+SCATTER_AS(f64, double, double, SAME)
+SCATTER_AS(u8, int64_t, uint8_t, SAME)
+SCATTER_AS(bool, int64_t, uint8_t, IS_SET)
+SCATTER_AS(i16, int64_t, int16_t, SAME)
+SCATTER_AS(i32, int64_t, int32_t, SAME)
+SCATTER_AS(i64, int64_t, int64_t, SAME)
+
+static void gather_int(rdna_dtype dtype, const void *data, int64_t at, int64_t step, int64_t n, int64_t *v) {
+  switch (dtype) {
+    case RDNA_I8:
+      gather_i8(data, at, step, n, v);
+      break;
+    case RDNA_I16:
+      gather_i16(data, at, step, n, v);
+      break;
+    case RDNA_I32:
+      gather_i32(data, at, step, n, v);
+      break;
+    case RDNA_I64:
+      gather_i64(data, at, step, n, v);
+      break;
+    case RDNA_BOOL:
+      gather_bool(data, at, step, n, v);
+      break;
+    default:
+      gather_u8(data, at, step, n, v);
+  }
+}
+static void scatter_int(rdna_dtype dtype, void *data, int64_t at, int64_t step, int64_t n, const int64_t *v) {
+  switch (dtype) {
+    case RDNA_I16:
+      scatter_i16(data, at, step, n, v);
+      break;
+    case RDNA_I32:
+      scatter_i32(data, at, step, n, v);
+      break;
+    case RDNA_I64:
+      scatter_i64(data, at, step, n, v);
+      break;
+    case RDNA_BOOL:
+      scatter_bool(data, at, step, n, v);
+      break;
+    default:
+      scatter_u8(data, at, step, n, v);
+  }
+}
+
+/* The kernels of one type as loops: LOAD(k, v) fills v from operand k, STORE(v) writes the result. Offsets of all
+ * operands are found once a run. */
+#define LOAD_F(type)                                                \
+  if (a->constants >> k & 1)                                        \
+    for (int64_t i = 0; i < n; i++) v[i] = (float)a->constant.real; \
+  else                                                              \
+    gather_##type(a->operand[k].data, at[k], a->operand[k].stride[0], n, v);
+#define LOAD_D(type)                                         \
+  if (a->constants >> k & 1)                                 \
+    for (int64_t i = 0; i < n; i++) v[i] = a->constant.real; \
+  else                                                       \
+    gather_f64(a->operand[k].data, at[k], a->operand[k].stride[0], n, v);
+#define LOAD_I(type)                                            \
+  if (a->constants >> k & 1)                                    \
+    for (int64_t i = 0; i < n; i++) v[i] = a->constant.integer; \
+  else                                                          \
+    gather_int((rdna_dtype)a->dtype, a->operand[k].data, at[k], a->operand[k].stride[0], n, v);
+#define STORE_F(type) scatter_##type(a->operand[0].data, at[0], a->operand[0].stride[0], n, v);
+#define STORE_D(type) STORE_F(type)
+#define STORE_I(type) scatter_int((rdna_dtype)a->dtype, a->operand[0].data, at[0], a->operand[0].stride[0], n, v);
+
+#define CONSTANT_F(s) (float)(s).real
+#define CONSTANT_D(s) (s).real
+#define CONSTANT_I(s) (s).integer
+
+/* The run that begins at value |begin|: where it is in each operand, and how long. */
+static int64_t next_run(const struct pointwise_args *a, int operands, int64_t begin, int64_t end, int64_t *at) {
+  int64_t left = a->shape.size[0] - (uint32_t)begin % a->shape.size[0];
+  strided_offsets(&a->shape, a->operand, operands, (uint32_t)begin, at);
+  return run_length(left < end - begin ? left : end - begin);
+}
+
+#define PIECE(kind, type, operands, body)                                          \
+  static void kind##_##type##_piece(void *context, int64_t begin, int64_t end) {   \
+    const struct pointwise_args *a = context;                                      \
+    for (int64_t n; begin < end; begin += n) {                                     \
+      int64_t at[4];                                                               \
+      n = next_run(a, operands, begin, end, at);                                   \
+      body                                                                         \
+    }                                                                              \
+  }                                                                                \
+  void RDNA_HOST_KERNEL(kind##_strided_##type)(const void *args, rdna_grid grid) { \
+    struct pointwise_args a = *(const struct pointwise_args *)args;                \
+    rdna__parallel_for(a.shape.count, GRAIN, kind##_##type##_piece, &a);           \
+  }
+
+#define KINDS(type, C, value, computed)                                                                             \
+  static void load_##type(const struct pointwise_args *a, int k, const int64_t *at, int64_t n, value *v) {          \
+    LOAD_##C(type)                                                                                                  \
+  }                                                                                                                 \
+  static void save_##type(const struct pointwise_args *a, const int64_t *at, int64_t n, const value *v){            \
+      STORE_##C(type)} PIECE(map, type, 2, value v[RUN]; load_##type(a, 1, at, n, v);                               \
+                             pointwise_map_##computed(a->op, v, (int)n, CONSTANT_##C(a->p), CONSTANT_##C(a->q));    \
+                             save_##type(a, at, n, v);)                                                             \
+      PIECE(zip, type, 3, value v[RUN]; value w[RUN]; load_##type(a, 1, at, n, v); load_##type(a, 2, at, n, w);     \
+            pointwise_zip_##computed(a->op, v, w, (int)n, CONSTANT_##C(a->p), CONSTANT_##C(a->q));                  \
+            save_##type(a, at, n, v);)                                                                              \
+          PIECE(zip3, type, 4, value v[RUN]; value w[RUN]; value u[RUN]; load_##type(a, 1, at, n, v);               \
+                load_##type(a, 2, at, n, w); load_##type(a, 3, at, n, u);                                           \
+                pointwise_zip3_##computed(a->op, v, w, u, (int)n, CONSTANT_##C(a->p)); save_##type(a, at, n, v);)   \
+              PIECE(compare, type, 3, value v[RUN]; value w[RUN]; uint8_t answer[RUN]; load_##type(a, 1, at, n, v); \
+                    load_##type(a, 2, at, n, w); pointwise_compare_##computed(a->op, v, w, (int)n, answer);         \
+                    uint8_t *out = (uint8_t *)a->operand[0].data + at[0];                                           \
+                    for (int64_t i = 0; i < n; i++) out[i * a->operand[0].stride[0]] = answer[i];)
+KINDS(f32, F, float, f32)
+KINDS(f16, F, float, f32)
+KINDS(bf16, F, float, f32)
+KINDS(f64, D, double, f64)
+KINDS(int, I, int64_t, i64)
+
+#define WHERE(bits, type)                                                                                   \
+  PIECE(where, bits, 4, {                                                                                   \
+    const struct strided_operand *o = a->operand;                                                           \
+    type *out = (type *)o[0].data + at[0];                                                                  \
+    const uint8_t *condition = (const uint8_t *)o[1].data + at[1];                                          \
+    type constant = (type)a->constant.integer;                                                              \
+    const type *yes = a->constants & 4 ? &constant : (const type *)o[2].data + at[2];                       \
+    const type *no = (const type *)o[3].data + at[3];                                                       \
+    int64_t yes_step = a->constants & 4 ? 0 : o[2].stride[0];                                               \
+    for (int64_t i = 0; i < n; i++) {                                                                       \
+      out[i * o[0].stride[0]] = condition[i * o[1].stride[0]] ? yes[i * yes_step] : no[i * o[3].stride[0]]; \
+    }                                                                                                       \
+  })
+WHERE(8, uint8_t)
+WHERE(16, uint16_t)
+WHERE(32, uint32_t)
+WHERE(64, uint64_t)

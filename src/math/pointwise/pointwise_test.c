@@ -1,0 +1,674 @@
+#include "rdna/op/pointwise.h"
+#include "math/strided_test.h"
+
+static const rdna_dtype real_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
+static const rdna_dtype integer_types[] = {RDNA_I8, RDNA_U8, RDNA_I16, RDNA_I32, RDNA_I64, RDNA_BOOL};
+static const double P = 0.75, Q = 1.5;
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double softplus(double x) { return x > 30 ? x + exp(-x) : log1p(exp(x)); }
+static double limited(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+static double map_double(rdna_map op, double x) {
+  switch (op) {
+    case RDNA_MAP_ABS:
+      return fabs(x);
+    case RDNA_MAP_NEG:
+      return -x;
+    case RDNA_MAP_SIGN:
+      return isnan(x) ? x : (x > 0) - (x < 0);
+    case RDNA_MAP_SQUARE:
+      return x * x;
+    case RDNA_MAP_AFFINE:
+      return x * P + Q;
+    case RDNA_MAP_CLAMP:
+      return limited(x, P, Q);
+    case RDNA_MAP_CEIL:
+      return ceil(x);
+    case RDNA_MAP_FLOOR:
+      return floor(x);
+    case RDNA_MAP_ROUND:
+      return nearbyint(x);
+    case RDNA_MAP_TRUNC:
+      return trunc(x);
+    case RDNA_MAP_SQRT:
+      return sqrt(x);
+    case RDNA_MAP_RSQRT:
+      return 1 / sqrt(x);
+    case RDNA_MAP_RECIPROCAL:
+      return 1 / x;
+    case RDNA_MAP_RELU:
+      return isnan(x) || x > 0 ? x : 0;
+    case RDNA_MAP_LEAKY_RELU:
+      return x > 0 ? x : P * x;
+    case RDNA_MAP_HARDSWISH:
+      return x * limited(x + 3, 0, 6) / 6;
+    case RDNA_MAP_HARDSIGMOID:
+      return limited(x + 3, 0, 6) / 6;
+    case RDNA_MAP_EXP:
+      return exp(x);
+    case RDNA_MAP_EXP2:
+      return exp2(x);
+    case RDNA_MAP_EXPM1:
+      return expm1(x);
+    case RDNA_MAP_LOG:
+      return log(x);
+    case RDNA_MAP_LOG2:
+      return log2(x);
+    case RDNA_MAP_LOG10:
+      return log10(x);
+    case RDNA_MAP_LOG1P:
+      return log1p(x);
+    case RDNA_MAP_SIN:
+      return sin(x);
+    case RDNA_MAP_COS:
+      return cos(x);
+    case RDNA_MAP_TAN:
+      return tan(x);
+    case RDNA_MAP_TANH:
+      return tanh(x);
+    case RDNA_MAP_ERF:
+      return erf(x);
+    case RDNA_MAP_SIGMOID:
+      return sigmoid(x);
+    case RDNA_MAP_SILU:
+      return x * sigmoid(x);
+    case RDNA_MAP_GELU_TANH:
+      return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case RDNA_MAP_GELU_ERF:
+      return 0.5 * x * erfc(-x / sqrt(2));
+    case RDNA_MAP_ELU:
+      return x > 0 ? Q * x : P * expm1(x);
+    case RDNA_MAP_SOFTPLUS:
+      return P * x > Q ? x : softplus(P * x) / P;
+    case RDNA_MAP_MISH:
+      return x * tanh(softplus(x));
+    default:
+      return pow(x, P);
+  }
+}
+
+static double zip_double(rdna_zip op, double a, double b) {
+  double s = sigmoid(b), phi = exp(-b * b / 2) / sqrt(2 * M_PI), c = sqrt(2 / M_PI);
+  double t = tanh(c * (b + 0.044715 * b * b * b));
+  switch (op) {
+    case RDNA_ZIP_ADD:
+      return a + b;
+    case RDNA_ZIP_SUB:
+      return a - b;
+    case RDNA_ZIP_MUL:
+      return a * b;
+    case RDNA_ZIP_DIV:
+      return a / b;
+    case RDNA_ZIP_ADD_SCALED:
+      return a + P * b;
+    case RDNA_ZIP_MAXIMUM:
+      return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+    case RDNA_ZIP_MINIMUM:
+      return isnan(a) || isnan(b) ? (double)NAN : fmin(a, b);
+    case RDNA_ZIP_SQUARED_DIFF:
+      return (a - b) * (a - b);
+    case RDNA_ZIP_FLOOR_DIV:
+      return floor(a / b);
+    case RDNA_ZIP_FMOD:
+      return fmod(a, b);
+    case RDNA_ZIP_REMAINDER:
+      return a - floor(a / b) * b;
+    case RDNA_ZIP_POW:
+      return pow(a, b);
+    case RDNA_ZIP_LERP:
+      return a + P * (b - a);
+    case RDNA_ZIP_RELU_GRAD:
+      return b > 0 ? a : 0;
+    case RDNA_ZIP_LEAKY_RELU_GRAD:
+      return b > 0 ? a : P * a;
+    case RDNA_ZIP_CLAMP_GRAD:
+      return b >= P && b <= Q ? a : 0;
+    case RDNA_ZIP_HARDSWISH_GRAD:
+      return b <= -3 ? 0 : b >= 3 ? a : a * (2 * b + 3) / 6;
+    case RDNA_ZIP_HARDSIGMOID_GRAD:
+      return fabs(b) < 3 ? a / 6 : 0;
+    case RDNA_ZIP_SIGMOID_GRAD:
+      return a * b * (1 - b);
+    case RDNA_ZIP_TANH_GRAD:
+      return a * (1 - b * b);
+    case RDNA_ZIP_SQRT_GRAD:
+      return a / (2 * b);
+    case RDNA_ZIP_RSQRT_GRAD:
+      return -0.5 * a * b * b * b;
+    case RDNA_ZIP_RECIPROCAL_GRAD:
+      return -a * b * b;
+    case RDNA_ZIP_ATAN2:
+      return atan2(a, b);
+    case RDNA_ZIP_SILU_GRAD:
+      return a * (s + b * s * (1 - s));
+    case RDNA_ZIP_GELU_TANH_GRAD:
+      return a * (0.5 * (1 + t) + 0.5 * b * (1 - t * t) * c * (1 + 3 * 0.044715 * b * b));
+    case RDNA_ZIP_GELU_ERF_GRAD:
+      return a * (0.5 * erfc(-b / sqrt(2)) + b * phi);
+    case RDNA_ZIP_ELU_GRAD:
+      return b > 0 ? Q * a : P * a * exp(b);
+    default:
+      return P * b > Q ? a : a * sigmoid(P * b);
+  }
+}
+
+/* What the arithmetic may add to the rounding of the result: sixteen roundings of it, or of what cancels in it. */
+static double slack(rdna_dtype dtype, double want, double cancels) {
+  double unit = dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24;
+  return 16 * unit * fmax(fabs(want), cancels) + (dtype == RDNA_F64 ? 0x1p-1074 : 0x1p-146);
+}
+
+static void assert_real(const operand *out, int64_t at, double want, double cancels, const char *what) {
+  rdna_dtype dtype = out->tensor.dtype;
+  double got = real_get(out, at), error = slack(dtype, want, cancels);
+  if (dtype != RDNA_F64) return assert_close(dtype, got, want, error, what, at);
+  if (isnan(want) ? !isnan(got) : isinf(want) ? got != want : !(fabs(got - want) <= error)) {
+    fail_msg("%s f64 [%lld]: got %.17g want %.17g", what, (long long)at, got, want);
+  }
+}
+
+static bool map_has_f64(rdna_map op) { return op < RDNA_MAP_EXP; }
+static bool zip_has_f64(rdna_zip op) { return (op < RDNA_ZIP_FLOOR_DIV || op >= RDNA_ZIP_LERP) && op < RDNA_ZIP_ATAN2; }
+static bool zip_is_bitwise(rdna_zip op) { return op >= RDNA_ZIP_BITWISE_AND && op <= RDNA_ZIP_SHIFT_RIGHT; }
+
+/* Infinities, NaN, zeros and large numbers here and there. */
+static void spice(operand *o) {
+  static const double hard[] = {(double)INFINITY, -(double)INFINITY, (double)NAN, 0, -0.0, 1, -1, 3, -3, 1e4, -1e4};
+  for (int64_t i = 0; i < operand_span(o); i += rdna__random_range(&random_state, 1, 60)) {
+    any_set(o, i, hard[rdna__random_below(&random_state, sizeof hard / sizeof *hard)]);
+  }
+  operand_upload(o);
+}
+
+static void check_map(rdna_dtype dtype, rdna_map op, int n) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = random_shape(shape);
+  operand x = strided_make(dtype, rank, shape, n % 2), out = strided_make(dtype, rank, shape, false);
+  if (n == 3) { /* contiguous and aligned: the way to the elementwise kernels */
+    operand_free(&x);
+    operand_free(&out);
+    x = operand_make(dtype, rank, shape, NULL, 0), out = operand_make(dtype, rank, shape, NULL, 0);
+  }
+  any_fill(&x, n == 2 ? 20 : 2);
+  if (n != 2) spice(&x);
+  operand_upload(&out);
+  assert_ok(rdna_op_map(stream, op, &x.tensor, rdna_scalar_real(P), rdna_scalar_real(Q), &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+    double v = real_get(&x, place_of(&x.tensor, &out.tensor, i)), want = map_double(op, v);
+    bool cancels = op == RDNA_MAP_GELU_TANH || op == RDNA_MAP_GELU_ERF || op == RDNA_MAP_MISH;
+    if (isinf(v) && v < 0 && (cancels || op == RDNA_MAP_SILU || op == RDNA_MAP_HARDSWISH)) continue; /* 0 inf */
+    if (fabs(v) > 5e3 && op == RDNA_MAP_TAN) continue;
+    double scale = cancels ? fabs(v) : op == RDNA_MAP_AFFINE ? 2 : 0;
+    if (op == RDNA_MAP_SOFTPLUS && isfinite(v)) scale = want * (1 + fabs(v)); /* p x is rounded before exp */
+    assert_real(&out, place_of(&out.tensor, &out.tensor, i), want, scale, rdna_map_name(op));
+  }
+  assert_gaps_whole(&out);
+  operand_free(&x);
+  operand_free(&out);
+}
+
+static void map_matches_double(void **state) {
+  for (int t = 0; t < 4; t++) {
+    for (int op = 0; op < RDNA_MAP_COUNT; op++) {
+      if (op == RDNA_MAP_BITWISE_NOT || (real_types[t] == RDNA_F64 && !map_has_f64((rdna_map)op))) continue;
+      for (int n = 0; n < 4; n++) check_map(real_types[t], (rdna_map)op, n);
+    }
+  }
+}
+
+static void check_zip(rdna_dtype dtype, rdna_zip op, int n) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = random_shape(shape);
+  operand a = strided_make(dtype, rank, shape, n % 2), b = strided_make(dtype, rank, shape, n > 1);
+  operand out = strided_make(dtype, rank, shape, false);
+  const double number = 1.25;
+  any_fill(&a, 2);
+  any_fill(&b, 2);
+  operand_upload(&out);
+  rdna_scalar p = rdna_scalar_real(P), q = rdna_scalar_real(Q), s = rdna_scalar_real(number);
+  if (n < 4) assert_ok(rdna_op_zip(stream, op, &a.tensor, &b.tensor, p, q, &out.tensor));
+  if (n == 4) assert_ok(rdna_op_zip_scalar(stream, op, &a.tensor, s, false, p, q, &out.tensor));
+  if (n == 5) assert_ok(rdna_op_zip_scalar(stream, op, &b.tensor, s, true, p, q, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+    double left = n == 5 ? number : real_get(&a, place_of(&a.tensor, &out.tensor, i));
+    double right = n == 4 ? number : real_get(&b, place_of(&b.tensor, &out.tensor, i));
+    double want = zip_double(op, left, right), cancels = 0;
+    if (op == RDNA_ZIP_ADD_SCALED || op == RDNA_ZIP_LERP) cancels = fabs(left) + fabs(right);
+    if (op == RDNA_ZIP_REMAINDER) cancels = fabs(right);
+    if (op >= RDNA_ZIP_RELU_GRAD && op != RDNA_ZIP_ATAN2) cancels = fabs(left) * (1 + fabs(right));
+    assert_real(&out, place_of(&out.tensor, &out.tensor, i), want, cancels, rdna_zip_name(op));
+  }
+  assert_gaps_whole(&out);
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&out);
+}
+
+static void zip_matches_double(void **state) {
+  for (int t = 0; t < 4; t++) {
+    for (int op = 0; op < RDNA_ZIP_COUNT; op++) {
+      if (zip_is_bitwise((rdna_zip)op) || (real_types[t] == RDNA_F64 && !zip_has_f64((rdna_zip)op))) continue;
+      for (int n = 0; n < 6; n++) check_zip(real_types[t], (rdna_zip)op, n);
+    }
+  }
+}
+
+static void special_values_of_two_arguments(void **state) {
+  const double inf = (double)INFINITY;
+  const double in[] = {0,         -0.0,           1,   -1,   0.5,         -0.5, 2,  -3,    3, 1e30, -1e30, 0x1p-140,
+                       -0x1p-149, 0x1.fffffep127, inf, -inf, (double)NAN, 7,    -7, 0x1p24};
+  static const rdna_zip ops[] = {RDNA_ZIP_POW, RDNA_ZIP_ATAN2, RDNA_ZIP_FMOD, RDNA_ZIP_MAXIMUM, RDNA_ZIP_MINIMUM};
+  enum { N = sizeof in / sizeof *in };
+  const int64_t column[] = {N, 1}, row[] = {N}, shape[] = {N, N};
+  operand a = operand_make(RDNA_F32, 2, column, NULL, 0), b = operand_make(RDNA_F32, 1, row, NULL, 0);
+  for (int i = 0; i < N; i++) operand_set(&a, i, in[i]), operand_set(&b, i, in[i]);
+  operand_upload(&a);
+  operand_upload(&b);
+  for (int k = 0; k < 5; k++) {
+    operand out = operand_make(RDNA_F32, 2, shape, NULL, 0);
+    operand_upload(&out);
+    assert_ok(rdna_op_zip(stream, ops[k], &a.tensor, &b.tensor, rdna_scalar_real(0), rdna_scalar_real(0), &out.tensor));
+    operand_download(&out);
+    for (int64_t i = 0; i < N * N; i++) {
+      double want = zip_double(ops[k], operand_get(&a, i / N), operand_get(&b, i % N));
+      assert_real(&out, i, want, 0, rdna_zip_name(ops[k]));
+      if (ops[k] == RDNA_ZIP_ATAN2 && want == 0) assert_int_equal(signbit(operand_get(&out, i)), signbit(want));
+    }
+    operand_free(&out);
+  }
+  operand_free(&a);
+  operand_free(&b);
+}
+
+static int64_t power(int64_t a, int64_t b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  int64_t v = 1;
+  for (int64_t i = 0; i < b % 64; i++) v = (int64_t)((uint64_t)v * (uint64_t)a);
+  return v;
+}
+
+static int64_t zip_integer(rdna_zip op, int64_t a, int64_t b, int64_t p) {
+  __int128 wide_a = a, wide_b = b, wide_p = p;
+  int64_t rest = b == 0 ? a : (int64_t)(wide_a % wide_b), quotient = b == 0 ? 0 : (int64_t)(wide_a / wide_b);
+  bool lower = b != 0 && rest != 0 && (rest < 0) != (b < 0);
+  switch (op) {
+    case RDNA_ZIP_ADD:
+      return (int64_t)(wide_a + wide_b);
+    case RDNA_ZIP_SUB:
+      return (int64_t)(wide_a - wide_b);
+    case RDNA_ZIP_MUL:
+      return (int64_t)((unsigned __int128)wide_a * (unsigned __int128)wide_b);
+    case RDNA_ZIP_DIV:
+      return quotient;
+    case RDNA_ZIP_ADD_SCALED:
+      return (int64_t)(wide_a + wide_p * wide_b);
+    case RDNA_ZIP_MAXIMUM:
+      return a > b ? a : b;
+    case RDNA_ZIP_MINIMUM:
+      return a < b ? a : b;
+    case RDNA_ZIP_SQUARED_DIFF:
+      return (int64_t)((unsigned __int128)(wide_a - wide_b) * (unsigned __int128)(wide_a - wide_b));
+    case RDNA_ZIP_FLOOR_DIV:
+      return quotient - lower;
+    case RDNA_ZIP_FMOD:
+      return rest;
+    case RDNA_ZIP_REMAINDER:
+      return lower ? rest + b : rest;
+    case RDNA_ZIP_POW:
+      return power(a, b);
+    case RDNA_ZIP_BITWISE_AND:
+      return a & b;
+    case RDNA_ZIP_BITWISE_OR:
+      return a | b;
+    case RDNA_ZIP_BITWISE_XOR:
+      return a ^ b;
+    case RDNA_ZIP_SHIFT_LEFT:
+      return b < 0 || b > 63 ? 0 : (int64_t)((unsigned __int128)wide_a << b);
+    default:
+      return b < 0 || b > 63 ? (a < 0 ? -1 : 0) : (int64_t)(wide_a >> b);
+  }
+}
+
+static int64_t map_integer(rdna_map op, int64_t x) {
+  switch (op) {
+    case RDNA_MAP_ABS:
+      return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+    case RDNA_MAP_NEG:
+      return (int64_t)(0 - (uint64_t)x);
+    case RDNA_MAP_SIGN:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case RDNA_MAP_SQUARE:
+      return (int64_t)((uint64_t)x * (uint64_t)x);
+    case RDNA_MAP_AFFINE:
+      return (int64_t)((uint64_t)x * 3 + 5);
+    case RDNA_MAP_CLAMP:
+      return x < 3 ? 3 : x > 5 ? 5 : x;
+    case RDNA_MAP_BITWISE_NOT:
+      return ~x;
+    default:
+      return x < 0 ? 0 : x;
+  }
+}
+
+static void integer_fill(operand *o) {
+  for (int64_t i = 0; i < operand_span(o); i++) {
+    int64_t v = (int64_t)rdna__random_bits(&random_state) >> rdna__random_below(&random_state, 64);
+    if (i % 2) v = rdna__random_range(&random_state, -4, 9);
+    if (i % 97 == 5) v = INT64_MIN;
+    v = wrapped(o->tensor.dtype, v);
+    memcpy(o->host + (size_t)i * rdna_dtype_block_bytes(o->tensor.dtype), &v, rdna_dtype_block_bytes(o->tensor.dtype));
+  }
+  operand_upload(o);
+}
+
+static void check_integer(rdna_dtype dtype, int op, bool one) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = random_shape(shape);
+  operand a = strided_make(dtype, rank, shape, true), b = strided_make(dtype, rank, shape, true);
+  operand out = strided_make(dtype, rank, shape, false);
+  rdna_scalar p = rdna_scalar_integer(3), q = rdna_scalar_integer(5);
+  integer_fill(&a);
+  integer_fill(&b);
+  operand_upload(&out);
+  if (one) {
+    assert_ok(rdna_op_map(stream, (rdna_map)op, &a.tensor, p, q, &out.tensor));
+  } else {
+    assert_ok(rdna_op_zip(stream, (rdna_zip)op, &a.tensor, &b.tensor, p, q, &out.tensor));
+  }
+  operand_download(&out);
+  for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+    int64_t x = integer_get(&a, place_of(&a.tensor, &out.tensor, i));
+    int64_t y = integer_get(&b, place_of(&b.tensor, &out.tensor, i));
+    if (!one && op == RDNA_ZIP_POW && y > 63) continue; /* the test's own power is too slow for it */
+    int64_t want = wrapped(dtype, one ? map_integer((rdna_map)op, x) : zip_integer((rdna_zip)op, x, y, 3));
+    if (one && op == RDNA_MAP_BITWISE_NOT && dtype == RDNA_BOOL) want = !x;
+    int64_t got = integer_get(&out, place_of(&out.tensor, &out.tensor, i));
+    if (got != want) {
+      fail_msg("%s %s of %lld and %lld: got %lld want %lld",
+               one ? rdna_map_name((rdna_map)op) : rdna_zip_name((rdna_zip)op), rdna_dtype_name(dtype), (long long)x,
+               (long long)y, (long long)got, (long long)want);
+    }
+  }
+  assert_gaps_whole(&out);
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&out);
+}
+
+static void integers_match_their_definitions(void **state) {
+  static const rdna_map maps[] = {RDNA_MAP_ABS,    RDNA_MAP_NEG,   RDNA_MAP_SIGN,        RDNA_MAP_SQUARE,
+                                  RDNA_MAP_AFFINE, RDNA_MAP_CLAMP, RDNA_MAP_BITWISE_NOT, RDNA_MAP_RELU};
+  for (int t = 0; t < 6; t++) {
+    for (int k = 0; k < 8; k++) {
+      for (int n = 0; n < 3; n++) check_integer(integer_types[t], (int)maps[k], true);
+    }
+    for (int op = 0; op <= RDNA_ZIP_SHIFT_RIGHT; op++) {
+      for (int n = 0; n < 3; n++) check_integer(integer_types[t], op, false);
+    }
+  }
+}
+
+static double zip3_double(rdna_zip3 op, double a, double b, double c) {
+  switch (op) {
+    case RDNA_ZIP3_FMA:
+      return a * b + c;
+    case RDNA_ZIP3_ADDCMUL:
+      return a + P * b * c;
+    case RDNA_ZIP3_CLAMP:
+      return fmin(fmax(a, b), c);
+    case RDNA_ZIP3_ADDCDIV:
+      return a + P * b / c;
+    default:
+      return a + c * (b - a);
+  }
+}
+
+static void zip3_matches_double(void **state) {
+  for (int t = 0; t < 4; t++) {
+    for (int k = 0; k < 4 * RDNA_ZIP3_COUNT; k++) {
+      rdna_zip3 op = (rdna_zip3)(k / 4);
+      int64_t shape[RDNA_MAX_RANK];
+      int rank = random_shape(shape);
+      operand in[3], out = strided_make(real_types[t], rank, shape, false);
+      for (int j = 0; j < 3; j++) {
+        in[j] = strided_make(real_types[t], rank, shape, k % 2);
+        any_fill(&in[j], 2);
+      }
+      operand_upload(&out);
+      assert_ok(
+          rdna_op_zip3(stream, op, &in[0].tensor, &in[1].tensor, &in[2].tensor, rdna_scalar_real(P), &out.tensor));
+      operand_download(&out);
+      for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+        double v[3];
+        for (int j = 0; j < 3; j++) v[j] = real_get(&in[j], place_of(&in[j].tensor, &out.tensor, i));
+        double cancels = fabs(v[0]) + fabs(v[1] * v[2]) + (op == RDNA_ZIP3_ADDCDIV ? fabs(v[1] / v[2]) : 0);
+        if (op == RDNA_ZIP3_LERP) cancels += fabs(v[0] * v[2]);
+        if (op == RDNA_ZIP3_CLAMP) cancels = 0;
+        assert_real(&out, place_of(&out.tensor, &out.tensor, i), zip3_double(op, v[0], v[1], v[2]), cancels,
+                    rdna_zip3_name(op));
+      }
+      assert_gaps_whole(&out);
+      for (int j = 0; j < 3; j++) operand_free(&in[j]);
+      operand_free(&out);
+    }
+  }
+}
+
+static bool compare_double(rdna_compare op, double a, double b) {
+  switch (op) {
+    case RDNA_EQ:
+      return a == b;
+    case RDNA_NE:
+      return !(a == b);
+    case RDNA_LT:
+      return a < b;
+    case RDNA_LE:
+      return a <= b;
+    case RDNA_GT:
+      return a > b;
+    case RDNA_GE:
+      return a >= b;
+    case RDNA_LOGICAL_AND:
+      return a != 0 && b != 0;
+    case RDNA_LOGICAL_OR:
+      return a != 0 || b != 0;
+    case RDNA_LOGICAL_XOR:
+      return (a != 0) ^ (b != 0);
+    case RDNA_LOGICAL_NOT:
+      return !(a != 0);
+    case RDNA_ISNAN:
+      return isnan(a);
+    case RDNA_ISINF:
+      return isinf(a);
+    default:
+      return isfinite(a);
+  }
+}
+
+static void check_compare(rdna_dtype dtype, rdna_compare op, int n) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = random_shape(shape);
+  operand a = strided_make(dtype, rank, shape, true), b = strided_make(dtype, rank, shape, n == 1);
+  operand out = strided_make(RDNA_BOOL, rank, shape, false);
+  operand *both[] = {&a, &b};
+  for (int k = 0; k < 2; k++) {
+    for (int64_t i = 0; i < operand_span(both[k]); i++) {
+      any_set(both[k], i, (double)rdna__random_range(&random_state, 0, 2));
+    }
+    operand_upload(both[k]);
+    if (dtype <= RDNA_F64) spice(both[k]);
+  }
+  operand_upload(&out);
+  if (n == 2) {
+    assert_ok(rdna_op_compare_scalar(stream, op, &a.tensor, rdna_scalar_integer(1), &out.tensor));
+  } else {
+    assert_ok(rdna_op_compare(stream, op, &a.tensor, op >= RDNA_LOGICAL_NOT ? NULL : &b.tensor, &out.tensor));
+  }
+  operand_download(&out);
+  for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+    double x = real_get(&a, place_of(&a.tensor, &out.tensor, i));
+    double y = n == 2 ? 1 : real_get(&b, place_of(&b.tensor, &out.tensor, i));
+    assert_int_equal(integer_get(&out, place_of(&out.tensor, &out.tensor, i)), compare_double(op, x, y));
+  }
+  assert_gaps_whole(&out);
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&out);
+}
+
+static void comparisons_match_their_definitions(void **state) {
+  for (int dtype = RDNA_F32; dtype <= RDNA_BOOL; dtype++) {
+    for (int op = 0; op < RDNA_COMPARE_COUNT; op++) {
+      for (int n = 0; n < 3; n++) check_compare((rdna_dtype)dtype, (rdna_compare)op, n);
+    }
+  }
+}
+
+static void where_chooses(void **state) {
+  for (int dtype = RDNA_F32; dtype <= RDNA_BOOL; dtype++) {
+    for (int n = 0; n < 6; n++) {
+      int64_t shape[RDNA_MAX_RANK];
+      int rank = random_shape(shape);
+      operand condition = strided_make(RDNA_BOOL, rank, shape, n % 2),
+              a = strided_make((rdna_dtype)dtype, rank, shape, n > 2);
+      operand b = strided_make((rdna_dtype)dtype, rank, shape, n == 2),
+              out = strided_make((rdna_dtype)dtype, rank, shape, false);
+      any_fill(&condition, 1);
+      any_fill(&a, 9);
+      any_fill(&b, 9);
+      operand_upload(&out);
+      if (n < 5) assert_ok(rdna_op_where(stream, &condition.tensor, &a.tensor, &b.tensor, &out.tensor));
+      if (n == 5) {
+        assert_ok(rdna_op_masked_fill(stream, &condition.tensor, rdna_scalar_integer(1), &b.tensor, &out.tensor));
+      }
+      operand_download(&out);
+      for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+        bool yes = integer_get(&condition, place_of(&condition.tensor, &out.tensor, i));
+        double v = n == 5 ? 1 : real_get(&a, place_of(&a.tensor, &out.tensor, i));
+        double want = yes ? v : real_get(&b, place_of(&b.tensor, &out.tensor, i));
+        assert_true(real_get(&out, place_of(&out.tensor, &out.tensor, i)) == want);
+      }
+      assert_gaps_whole(&out);
+      operand_free(&condition);
+      operand_free(&a);
+      operand_free(&b);
+      operand_free(&out);
+    }
+  }
+}
+
+static void works_in_place_and_backwards(void **state) {
+  const int64_t shape[] = {7, 33};
+  operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), y = operand_make(RDNA_F32, 2, shape, NULL, 0);
+  any_fill(&x, 2);
+  any_fill(&y, 2);
+  double *want = malloc(7 * 33 * sizeof *want);
+  for (int64_t i = 0; i < 7 * 33; i++) want[i] = operand_get(&x, 7 * 33 - 1 - i) * operand_get(&y, i);
+  rdna_tensor flipped = x.tensor;
+  flipped.data = (float *)x.tensor.data + 7 * 33 - 1;
+  flipped.stride[0] = -33, flipped.stride[1] = -1;
+  rdna_scalar none = rdna_scalar_integer(0);
+  assert_ok(rdna_op_zip(stream, RDNA_ZIP_MUL, &flipped, &y.tensor, none, none, &y.tensor));
+  operand_download(&y);
+  for (int64_t i = 0; i < 7 * 33; i++) assert_real(&y, i, want[i], 0, "mul");
+  free(want);
+  operand_free(&x);
+  operand_free(&y);
+}
+
+static void large_tensors_are_cut(void **state) {
+  const int64_t count = (INT64_C(1) << 27) + 1001, shape[] = {count}, one[] = {1};
+  operand x = operand_make(RDNA_U8, 1, one, NULL, 0), out = operand_make(RDNA_U8, 1, shape, NULL, 0);
+  any_set(&x, 0, 7);
+  operand_upload(&x);
+  operand_upload(&out);
+  assert_ok(rdna_op_zip_scalar(stream, RDNA_ZIP_ADD, &x.tensor, rdna_scalar_integer(4), false, rdna_scalar_integer(0),
+                               rdna_scalar_integer(0), &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < count; i++) {
+    if (out.host[i] != 11) fail_msg("[%lld] is %d", (long long)i, out.host[i]);
+  }
+  operand_free(&x);
+  operand_free(&out);
+}
+
+static void empty_tensors_are_no_work(void **state) {
+  const int64_t shape[] = {3, 0}, one[] = {3, 1};
+  rdna_tensor a = rdna_tensor_contiguous(NULL, RDNA_F32, 2, shape);
+  rdna_tensor bits = rdna_tensor_contiguous(NULL, RDNA_BOOL, 2, shape);
+  operand b = operand_make(RDNA_F32, 2, one, NULL, 0);
+  rdna_scalar none = rdna_scalar_real(0);
+  assert_ok(rdna_op_map(stream, RDNA_MAP_ABS, &a, none, none, &a));
+  assert_ok(rdna_op_zip(stream, RDNA_ZIP_POW, &a, &b.tensor, none, none, &a));
+  assert_ok(rdna_op_zip3(stream, RDNA_ZIP3_FMA, &a, &a, &b.tensor, none, &a));
+  assert_ok(rdna_op_compare(stream, RDNA_EQ, &a, &b.tensor, &bits));
+  assert_ok(rdna_op_where(stream, &bits, &a, &a, &a));
+  operand_free(&b);
+}
+
+static void wrong_arguments_are_refused_and_write_nothing(void **state) {
+  const rdna_status bad = RDNA_INVALID_ARGUMENT;
+  const int64_t shape[] = {2, 3}, other[] = {3, 2};
+  operand a = operand_make(RDNA_F32, 2, shape, NULL, 0), b = operand_make(RDNA_F32, 2, other, NULL, 0);
+  operand i = operand_make(RDNA_I32, 2, shape, NULL, 0), d = operand_make(RDNA_F64, 2, shape, NULL, 0);
+  operand out = operand_make(RDNA_F32, 2, shape, NULL, 0);
+  rdna_scalar none = rdna_scalar_real(0);
+  any_fill(&a, 1);
+  operand_upload(&out);
+  assert_refused(rdna_op_zip(stream, RDNA_ZIP_ADD, &a.tensor, &b.tensor, none, none, &out.tensor), bad,
+                 "add: b is f32 (3, 2)", "out is f32 (2, 3)");
+  assert_refused(rdna_op_zip(stream, RDNA_ZIP_POW, &a.tensor, &i.tensor, none, none, &out.tensor), bad, "b is i32",
+                 "a is f32");
+  assert_refused(rdna_op_map(stream, RDNA_MAP_ABS, &a.tensor, none, none, &i.tensor), bad, "out is i32", "x is f32");
+  assert_refused(rdna_op_map(stream, RDNA_MAP_EXP, &d.tensor, none, none, &d.tensor), RDNA_UNSUPPORTED, "exp", "f64");
+  assert_refused(rdna_op_map(stream, RDNA_MAP_SQRT, &i.tensor, none, none, &i.tensor), RDNA_UNSUPPORTED, "sqrt", "i32");
+  assert_refused(rdna_op_zip(stream, RDNA_ZIP_BITWISE_OR, &a.tensor, &a.tensor, none, none, &out.tensor),
+                 RDNA_UNSUPPORTED, "bitwise_or", "f32");
+  assert_refused(rdna_op_map(stream, (rdna_map)-1, &a.tensor, none, none, &out.tensor), bad, "map", "-1");
+  assert_refused(rdna_op_compare(stream, RDNA_LT, &a.tensor, &a.tensor, &out.tensor), bad, "lt: out is f32", "bool");
+  assert_refused(rdna_op_compare(stream, RDNA_LT, &a.tensor, NULL, &out.tensor), bad, "lt: b", "NULL");
+  assert_refused(rdna_op_where(stream, &a.tensor, &a.tensor, &a.tensor, &out.tensor), bad, "condition is f32", "bool");
+  assert_refused(rdna_op_map(NULL, RDNA_MAP_ABS, &a.tensor, none, none, &out.tensor), bad, "abs", "stream");
+  rdna_tensor t = out.tensor;
+  t.stride[0] = 0;
+  assert_refused(rdna_op_map(stream, RDNA_MAP_ABS, &a.tensor, none, none, &t), bad, "abs: out", "stride of 0");
+  t = a.tensor;
+  t.data = (float *)a.tensor.data + 1;
+  assert_refused(rdna_op_map(stream, RDNA_MAP_ABS, &a.tensor, none, none, &t), bad, "abs: out", "overlap");
+  operand_download(&out);
+  for (int64_t k = 0; k < 6; k++) assert_true(operand_is_poison(&out, k));
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&i);
+  operand_free(&d);
+  operand_free(&out);
+}
+
+static void operations_have_names(void **state) {
+  assert_string_equal(rdna_map_name(RDNA_MAP_POW), "pow");
+  assert_string_equal(rdna_zip_name(RDNA_ZIP_SOFTPLUS_GRAD), "softplus_grad");
+  assert_string_equal(rdna_zip3_name(RDNA_ZIP3_LERP), "lerp");
+  assert_string_equal(rdna_compare_name(RDNA_ISFINITE), "isfinite");
+  assert_string_equal(rdna_map_name(RDNA_MAP_COUNT), "?");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(map_matches_double),
+      cmocka_unit_test(zip_matches_double),
+      cmocka_unit_test(special_values_of_two_arguments),
+      cmocka_unit_test(integers_match_their_definitions),
+      cmocka_unit_test(zip3_matches_double),
+      cmocka_unit_test(comparisons_match_their_definitions),
+      cmocka_unit_test(where_chooses),
+      cmocka_unit_test(works_in_place_and_backwards),
+      cmocka_unit_test(large_tensors_are_cut),
+      cmocka_unit_test(empty_tensors_are_no_work),
+      cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
+      cmocka_unit_test(operations_have_names),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
