@@ -12,8 +12,10 @@
 #include "math/gemm/gemm_kernels.h"
 #include "math/index/index_kernels.h"
 #include "math/loss/loss_kernels.h"
+#include "math/movement/movement_kernels.h"
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
+#include "math/optim/optim_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/quant/quant_kernels.h"
 #include "math/reduce/reduce_dims_kernels.h"
@@ -26,13 +28,16 @@
 #define FAMILIES(FAMILY)                            \
   FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
   FAMILY(cast, RDNA_CAST_KERNELS)                   \
+  FAMILY(conv, RDNA_CONV_KERNELS)                   \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
   FAMILY(fill, RDNA_FILL_KERNELS)                   \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
   FAMILY(index, RDNA_INDEX_KERNELS)                 \
   FAMILY(loss, RDNA_LOSS_KERNELS)                   \
+  FAMILY(movement, RDNA_MOVEMENT_KERNELS)           \
   FAMILY(norm, RDNA_NORM_KERNELS)                   \
   FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
+  FAMILY(optim, RDNA_OPTIM_KERNELS)                 \
   FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                 \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
@@ -49,8 +54,10 @@
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)
+#define INFO_movement(...) INFO(movement, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
 #define INFO_norm_backward(...) INFO(norm_backward, __VA_ARGS__)
+#define INFO_optim(...) INFO(optim, __VA_ARGS__)
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)

@@ -1,0 +1,221 @@
+#include "rdna/op/optim.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "math/check.h"
+#include "math/optim/optim_kernels.h"
+#include "rdna/memory.h"
+
+enum { MOST_GROUPS = 1 << 14 };
+
+/* Tensors for a launch: the table here, and on the device when there are several. */
+struct list {
+  const char *operator;
+  rdna_stream *stream;
+  struct optim_tensors of;
+  struct optim_tensor *host;
+  void *device;
+};
+
+static rdna_status list_open(struct list *list, const char *operator, rdna_stream * stream, int count) {
+  *list = (struct list){.operator= operator, .stream = stream };
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", operator, count);
+  list->host = calloc((size_t)count + 1, sizeof *list->host);
+  if (!list->host) return rdna__fail(RDNA_OUT_OF_MEMORY, "%s: no memory for a table of %d tensors", operator, count);
+  return RDNA_OK;
+}
+
+static rdna_status list_add_grad(struct list *list, const char *argument, const rdna_tensor *grad,
+                                 struct optim_tensor **out_entry) {
+  RDNA_TRY(rdna__check_float(list->operator, argument, grad));
+  RDNA_TRY(rdna__check_contiguous(list->operator, argument, grad));
+  if (list->of.tensors > 0 && list->of.grad_dtype != (uint32_t)grad->dtype) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s %lld is %s and the first is %s; all must be of one type",
+                      list->operator, argument, (long long)list->of.tensors, rdna_dtype_name(grad->dtype),
+                      rdna_dtype_name((rdna_dtype)list->of.grad_dtype));
+  }
+  struct optim_tensor *entry = &list->host[list->of.tensors];
+  entry->grad = (int64_t)(intptr_t)grad->data;
+  entry->count = rdna_tensor_count(grad);
+  entry->first_chunk = list->of.chunks;
+  list->of.grad_dtype = (uint32_t)grad->dtype;
+  if (entry->count > 0) {
+    list->of.chunks += (entry->count + OPTIM_CHUNK - 1) / OPTIM_CHUNK;
+    list->of.tensors++;
+  }
+  *out_entry = entry;
+  return RDNA_OK;
+}
+
+/* A single tensor travels with the arguments. */
+static rdna_status list_upload(struct list *list) {
+  list->of.only = list->host[0];
+  if (list->of.tensors < 2) return RDNA_OK;
+  size_t bytes = (size_t)list->of.tensors * sizeof *list->host;
+  RDNA_TRY(
+      rdna_memory_alloc_named(rdna_stream_device(list->stream), bytes, list->stream, list->operator, & list->device));
+  list->of.table = list->device;
+  return rdna_copy_to_device(list->stream, list->device, list->host, bytes);
+}
+
+static rdna_status list_close(struct list *list, rdna_status status) {
+  rdna_status freed = list->device ? rdna_memory_free(rdna_stream_device(list->stream), list->device) : RDNA_OK;
+  free(list->host);
+  return status != RDNA_OK ? status : freed;
+}
+
+static rdna_grid chunk_grid(int64_t chunks) {
+  return (rdna_grid){(uint32_t)(chunks < MOST_GROUPS ? chunks : MOST_GROUPS), 1, 1};
+}
+
+static rdna_status check_one(const char *operator, const char * argument, const rdna_tensor *tensor) {
+  char text[RDNA__TENSOR_TEXT];
+  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(operator, argument, tensor, RDNA_F32));
+  if (rdna_tensor_count(tensor) == 1) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", operator, argument,
+                    rdna__tensor_text(tensor, text));
+}
+
+static uint32_t states_used(const rdna_optim *o) {
+  if (o->kind == RDNA_OPTIM_SGD) return o->momentum != 0;
+  if (o->kind == RDNA_OPTIM_ADAM) return o->amsgrad ? 7 : 3;
+  return 1u | (uint32_t)o->centered << 1 | (uint32_t)(o->momentum != 0) << 2;
+}
+
+static rdna_status check_options(const rdna_optim *o) {
+  if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: options is NULL; pass options");
+  if ((unsigned)o->kind > RDNA_OPTIM_RMSPROP) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: kind is %d; kinds are 0 to %d", (int)o->kind,
+                      RDNA_OPTIM_RMSPROP);
+  }
+  if (o->step < 1) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: step is %lld; steps count from 1", (long long)o->step);
+  }
+  bool adam = o->kind == RDNA_OPTIM_ADAM;
+  if (adam && !(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: beta1 is %g and beta2 is %g; they must be in [0, 1)",
+                      (double)o->beta1, (double)o->beta2);
+  }
+  if (!(o->epsilon >= 0) || !(o->learning_rate >= 0) || !(o->weight_decay >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "optim_step: learning_rate is %g, weight_decay %g and epsilon %g; none may be negative",
+                      (double)o->learning_rate, (double)o->weight_decay, (double)o->epsilon);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint32_t used) {
+  static const char *const names[] = {"state 0", "state 1", "state 2"};
+  struct optim_tensor *entry;
+  RDNA_TRY(list_add_grad(list, "grad", item->grad, &entry));
+  const rdna_tensor *written[] = {item->param, item->state[0], item->state[1], item->state[2]};
+  for (int k = -1; k < OPTIM_STATES; k++) {
+    const rdna_tensor *t = written[k + 1];
+    const char *name = k < 0 ? "param" : names[k];
+    if (k >= 0 && !(used >> k & 1)) continue;
+    RDNA_TRY(rdna__check_tensor(list->operator, name, t));
+    RDNA_TRY(rdna__check_dtype(list->operator, name, t, RDNA_F32));
+    RDNA_TRY(rdna__check_same_shape(list->operator, name, t, "grad", item->grad));
+    RDNA_TRY(rdna__check_contiguous(list->operator, name, t));
+    RDNA_TRY(rdna__check_apart(list->operator, name, t, "grad", item->grad));
+    for (int j = -1; j < k; j++) {
+      if (j < 0 || used >> j & 1) RDNA_TRY(rdna__check_apart(list->operator, name, t, "another of it", written[j + 1]));
+    }
+    *(k < 0 ? &entry->param : &entry->state[k]) = (int64_t)(intptr_t)t->data;
+  }
+  return RDNA_OK;
+}
+
+static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim_item *items, int count,
+                        struct optim_step_args *args) {
+  for (int i = 0; i < count; i++) RDNA_TRY(add_item(list, &items[i], args->states_used));
+  RDNA_TRY(list_upload(list));
+  args->of = list->of;
+  static const char *const kernels[] = {"optim_sgd", "optim_adam", "optim_rmsprop"};
+  return rdna__launch_named(list->stream, kernels[o->kind], chunk_grid(list->of.chunks), args);
+}
+
+rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, const rdna_optim_item *items, int count,
+                               const rdna_tensor *grad_scale, const rdna_tensor *found_inf) {
+  static const char operator[] = "optim_step";
+  struct list list;
+  RDNA_TRY(check_options(options));
+  if (grad_scale) RDNA_TRY(check_one(operator, "grad_scale", grad_scale));
+  if (found_inf) RDNA_TRY(check_one(operator, "found_inf", found_inf));
+  if (count > 0 && !items) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: items is NULL, count %d", operator, count);
+  const rdna_optim *o = options;
+  struct optim_step_args args = {
+      .grad_scale = grad_scale ? grad_scale->data : NULL,
+      .found_inf = found_inf ? found_inf->data : NULL,
+      .states_used = states_used(o),
+      .nesterov = o->nesterov,
+      .decoupled = o->decoupled,
+      .first = o->step == 1,
+      .maximize = o->maximize,
+      .rate = o->learning_rate,
+      .decay = o->weight_decay,
+      .momentum = o->momentum,
+      .dampening = o->dampening,
+      .beta1 = o->beta1,
+      .beta2 = o->beta2,
+      .epsilon = o->epsilon,
+      .step_size = (float)((double)o->learning_rate / (1 - pow((double)o->beta1, (double)o->step))),
+      .root_correct = (float)sqrt(1 - pow((double)o->beta2, (double)o->step))};
+  rdna_status status = list_open(&list, operator, stream, count);
+  if (status == RDNA_OK) status = step(&list, o, items, count, &args);
+  return list_close(&list, status);
+}
+
+static rdna_status add_grads(struct list *list, const rdna_tensor *const *grads, int count) {
+  struct optim_tensor *entry;
+  if (count > 0 && !grads) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: grads is NULL, count %d", list->operator, count);
+  }
+  for (int i = 0; i < count; i++) RDNA_TRY(list_add_grad(list, "grad", grads[i], &entry));
+  return list_upload(list);
+}
+
+static rdna_status norm_of(struct list *list, const rdna_tensor *const *grads, int count, struct grad_norm_args *args) {
+  void *partial = NULL;
+  RDNA_TRY(add_grads(list, grads, count));
+  rdna_device *device = rdna_stream_device(list->stream);
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)list->of.chunks * sizeof(float), list->stream,
+                                   list->operator, & partial));
+  struct grad_squares_args squares = {.partial = partial, .of = list->of};
+  args->partial = partial;
+  args->chunks = list->of.chunks;
+  rdna_status status = rdna__launch_named(list->stream, "grad_squares", chunk_grid(list->of.chunks), &squares);
+  if (status == RDNA_OK) status = rdna__launch_named(list->stream, "grad_norm", (rdna_grid){1, 1, 1}, args);
+  rdna_status freed = rdna_memory_free(device, partial);
+  return status != RDNA_OK ? status : freed;
+}
+
+rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *grads, int count, float largest,
+                              const rdna_tensor *norm, const rdna_tensor *factor) {
+  struct list list;
+  RDNA_TRY(check_one("grad_norm", "norm", norm));
+  if (factor) RDNA_TRY(check_one("grad_norm", "factor", factor));
+  if (!(largest >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "grad_norm: largest is %g; it must not be negative", (double)largest);
+  }
+  struct grad_norm_args args = {.norm = norm->data, .factor = factor ? factor->data : NULL, .largest = largest};
+  rdna_status status = list_open(&list, "grad_norm", stream, count);
+  if (status == RDNA_OK) status = norm_of(&list, grads, count, &args);
+  return list_close(&list, status);
+}
+
+rdna_status rdna_op_grad_scale(rdna_stream *stream, const rdna_tensor *const *grads, int count,
+                               const rdna_tensor *factor, const rdna_tensor *found_inf) {
+  struct list list;
+  RDNA_TRY(check_one("grad_scale", "factor", factor));
+  if (found_inf) RDNA_TRY(check_one("grad_scale", "found_inf", found_inf));
+  rdna_status status = list_open(&list, "grad_scale", stream, count);
+  if (status == RDNA_OK) status = add_grads(&list, grads, count);
+  struct grad_scale_args args = {
+      .factor = factor->data, .found_inf = found_inf ? found_inf->data : NULL, .of = list.of};
+  if (status == RDNA_OK) status = rdna__launch_named(stream, "grad_scale", chunk_grid(list.of.chunks), &args);
+  return list_close(&list, status);
+}

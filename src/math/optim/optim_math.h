@@ -1,0 +1,43 @@
+/* One value's step, the same on the device and on the host, with PyTorch's formulas. */
+#ifndef RDNA_MATH_OPTIM_MATH_H
+#define RDNA_MATH_OPTIM_MATH_H
+
+#include "kernel/scalar.h"
+#include "math/optim/optim_kernels.h"
+
+RDNA_SCALAR float optim_sgd_value(const struct optim_step_args *a, float p, float g, float *s) {
+  g = scalar_fma(a->decay, p, g);
+  if (a->states_used) {
+    s[0] = a->first ? g : a->momentum * s[0] + (1.0f - a->dampening) * g;
+    g = a->nesterov ? scalar_fma(a->momentum, s[0], g) : s[0];
+  }
+  return scalar_fma(-a->rate, g, p);
+}
+
+RDNA_SCALAR float optim_adam_value(const struct optim_step_args *a, float p, float g, float *s) {
+  if (a->decoupled) {
+    p -= a->rate * a->decay * p;
+  } else {
+    g = scalar_fma(a->decay, p, g);
+  }
+  s[0] = scalar_fma(1.0f - a->beta1, g - s[0], s[0]);
+  s[1] = scalar_fma(1.0f - a->beta2, g * g, a->beta2 * s[1]);
+  float square = s[1];
+  if (a->states_used & 4) square = s[2] = scalar_max(s[2], s[1]);
+  return p - a->step_size * s[0] / (scalar_sqrt(square) / a->root_correct + a->epsilon);
+}
+
+RDNA_SCALAR float optim_rmsprop_value(const struct optim_step_args *a, float p, float g, float *s) {
+  g = scalar_fma(a->decay, p, g);
+  s[0] = scalar_fma(1.0f - a->beta1, g * g, a->beta1 * s[0]);
+  float square = s[0];
+  if (a->states_used & 2) {
+    s[1] = scalar_fma(1.0f - a->beta1, g - s[1], s[1]);
+    square = scalar_fma(-s[1], s[1], square);
+  }
+  float slope = g / (scalar_sqrt(square) + a->epsilon);
+  if (a->states_used & 4) slope = s[2] = scalar_fma(a->momentum, s[2], slope);
+  return scalar_fma(-a->rate, slope, p);
+}
+
+#endif
