@@ -19,6 +19,7 @@
 #include "rdna/op/reduce.h"
 #include "rdna/op/reduce_dims.h"
 #include "rdna/op/rope.h"
+#include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"
 
 #endif

@@ -21,6 +21,7 @@
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
+#include "math/scan/scan_kernels.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
 
@@ -43,6 +44,7 @@
   FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
   FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)     \
   FAMILY(rope, RDNA_ROPE_KERNELS)                   \
+  FAMILY(scan, RDNA_SCAN_KERNELS)                   \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
 
@@ -63,6 +65,7 @@
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
+#define INFO_scan(...) INFO(scan, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 

@@ -1,0 +1,91 @@
+#include "rdna/op/scan.h"
+
+#include <stdio.h>
+
+#include "math/check.h"
+#include "math/scan/scan_kernels.h"
+#include "rdna/memory.h"
+
+enum {
+  MOST_GROUPS = 1 << 16,    /* groups take turns */
+  ENOUGH_GROUPS = 512,      /* what keeps a large GPU busy */
+  SEGMENT_VALUES = 1 << 14, /* shorter ones are not worth reading a row twice */
+  MOST_SEGMENTS = 4096
+};
+
+static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  char text[RDNA__TENSOR_TEXT];
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+  RDNA_TRY(rdna__check_tensor(name, "x", x));
+  RDNA_TRY(rdna__check_tensor(name, "out", out));
+  rdna_dtype t = x->dtype;
+  if (t != RDNA_F32 && t != RDNA_F16 && t != RDNA_BF16 && t != RDNA_F64 && t != RDNA_I32 && t != RDNA_I64) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are f32, f16, bf16, f64, i32 and i64", name,
+                      rdna_dtype_name(t));
+  }
+  RDNA_TRY(rdna__check_same_dtype(name, "out", out, "x", x));
+  RDNA_TRY(rdna__check_same_shape(name, "out", out, "x", x));
+  if (dim < 0 || dim >= x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and x is %s; dim must be 0 to %d", name, dim,
+                      rdna__tensor_text(x, text), x->rank - 1);
+  }
+  RDNA_TRY(rdna__check_contiguous(name, "x", x));
+  RDNA_TRY(rdna__check_contiguous(name, "out", out));
+  return rdna__check_overlap(name, "out", out, "x", x);
+}
+
+static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype, const struct scan_args *a) {
+  char kernel[32];
+  snprintf(kernel, sizeof kernel, "scan_%s_%s", op, rdna_dtype_name(dtype));
+  int64_t groups = a->inner == 1 ? a->outer * a->segments : (a->outer * a->inner - 1) / SCAN_THREADS + 1;
+  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1},
+                            a);
+}
+
+/* What each segment comes to, the running totals of that, and the rows from there on. */
+static rdna_status launch_segments(rdna_stream *stream, const char *name, const char *op, rdna_dtype dtype,
+                                   const struct scan_args *whole) {
+  rdna_device *device = rdna_stream_device(stream);
+  rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_I64 : RDNA_F32;
+  void *memory;
+  RDNA_TRY(
+      rdna_memory_alloc_named(device, rdna_dtype_bytes(kept, whole->outer * whole->segments), stream, name, &memory));
+  struct scan_args totals = *whole, rest = *whole;
+  struct scan_args between = {.x = memory, .out = memory, .outer = whole->outer, .n = whole->segments, .inner = 1};
+  between.segments = 1, between.segment = between.n;
+  totals.totals = memory, rest.carry = memory;
+  rdna_status status = launch(stream, op, dtype, &totals);
+  if (status == RDNA_OK) status = launch(stream, op, kept, &between);
+  if (status == RDNA_OK) status = launch(stream, op, dtype, &rest);
+  rdna_status freed = rdna_memory_free(device, memory);
+  return status != RDNA_OK ? status : freed;
+}
+
+static rdna_status scan(rdna_stream *stream, const char *name, const char *op, int dim, const rdna_tensor *x,
+                        const rdna_tensor *out) {
+  RDNA_TRY(check(name, stream, dim, x, out));
+  if (rdna_tensor_count(x) == 0) return RDNA_OK;
+  struct scan_args a = {.x = x->data, .out = out->data, .outer = 1, .n = x->shape[dim], .inner = 1, .segments = 1};
+  for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
+  for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
+  a.segment = a.n;
+  int64_t segments = ENOUGH_GROUPS / a.outer;
+  if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
+  if (a.inner > 1 || segments < 2) return launch(stream, op, x->dtype, &a);
+  a.segment = ((a.n + segments - 1) / segments + 7) / 8 * 8;
+  a.segments = (a.n + a.segment - 1) / a.segment;
+  return launch_segments(stream, name, op, x->dtype, &a);
+}
+
+rdna_status rdna_op_cumsum(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  return scan(stream, "cumsum", "sum", dim, x, out);
+}
+rdna_status rdna_op_cumprod(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  return scan(stream, "cumprod", "prod", dim, x, out);
+}
+rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  return scan(stream, "cummax", "max", dim, x, out);
+}
+rdna_status rdna_op_cummin(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  return scan(stream, "cummin", "min", dim, x, out);
+}

@@ -1,0 +1,67 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/manifest.h"
+#include "math/case_fill.h"
+#include "math/scan/scan_kernels.h"
+
+static rdna_dtype name_dtype(const char *name) {
+  const char *end = strrchr(name, '_') + 1;
+  return !strcmp(end, "f32")    ? RDNA_F32
+         : !strcmp(end, "f16")  ? RDNA_F16
+         : !strcmp(end, "bf16") ? RDNA_BF16
+         : !strcmp(end, "f64")  ? RDNA_F64
+         : !strcmp(end, "i32")  ? RDNA_I32
+                                : RDNA_I64;
+}
+
+/* Small whole numbers, whose sums are exact in any order; signs alone for products; NaN among extremes. */
+static void fill(rdna__random *random, const char *name, rdna_dtype dtype, int n, void *data, int64_t count) {
+  bool products = strstr(name, "prod") != NULL, sums = strstr(name, "sum") != NULL;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t whole = rdna__random_range(random, -3, 3);
+    if (products) whole = whole < 0 ? -1 : 1;
+    double v = (double)whole;
+    if (!products && !sums) v = n % 3 == 2 && rdna__random_below(random, 3000) == 0 ? NAN : rdna__random_normal(random);
+    if (dtype == RDNA_F64) {
+      ((double *)data)[i] = v;
+    } else if (dtype == RDNA_I32) {
+      ((int32_t *)data)[i] = (int32_t)whole;
+    } else if (dtype == RDNA_I64) {
+      ((int64_t *)data)[i] = whole;
+    } else {
+      case_set(dtype, data, i, (float)v);
+    }
+  }
+}
+
+RDNA_CASE_MAKER(rdna__scan_case) {
+  static const int64_t edges[][3] = {{2, 5, 1},    {0, 3, 1},    {3, 1, 1},   {2, 0, 1},  {2, 1024, 1},
+                                     {1, 2048, 1}, {1, 4097, 1}, {2, 7, 300}, {1, 9, 33}, {5, 2049, 1}};
+  rdna_dtype dtype = name_dtype(kernel->name);
+  rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_I64 : RDNA_F32;
+  struct scan_args a = {
+      .outer = rdna__random_range(random, 1, 5), .n = rdna__random_range(random, 1, 9000), .inner = 1};
+  if (n < (int)(sizeof edges / sizeof *edges)) a.outer = edges[n][0], a.n = edges[n][1], a.inner = edges[n][2];
+  if (n >= 10 && n % 4 == 0) a.n = a.n / 50 + 1, a.inner = rdna__random_range(random, 2, 70);
+  int mode = a.inner > 1 || a.n < 100 ? 0 : n % 3; /* whole rows, totals of segments, from carries on */
+  a.segment = mode ? (a.n / 3 + 7) / 8 * 8 : a.n;
+  a.segments = mode ? (a.n + a.segment - 1) / a.segment : 1;
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 5), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld x %lld mode %d grid %u", (long long)a.outer,
+           (long long)a.n, (long long)a.inner, mode, out_case->grid.x);
+  int64_t count = a.outer * a.n * a.inner, parts = a.outer * a.segments;
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct scan_args, x)), *carry = x;
+  bool there = x && (mode == 1 || rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct scan_args, out)));
+  if (there && mode == 1) {
+    there = rdna__case_add(out_case, RDNA__OUT, kept, parts, offsetof(struct scan_args, totals)) != NULL;
+  }
+  if (there && mode == 2) carry = rdna__case_add(out_case, RDNA__IN, kept, parts, offsetof(struct scan_args, carry));
+  if (!there || !carry) return rdna__fail(RDNA_OUT_OF_MEMORY, "scan case: no memory for %s", out_case->label);
+  fill(random, kernel->name, dtype, n, x, count);
+  if (mode == 2) fill(random, kernel->name, kept, n, carry, parts);
+  return RDNA_OK;
+}
