@@ -1,0 +1,268 @@
+#include "rdna/op/movement.h"
+
+#include <stdio.h>
+
+#include "math/movement/movement_kernels.h"
+#include "math/strided_plan.h"
+#include "rdna/op/cast.h"
+
+typedef struct request {
+  const char *name, *kernel;
+  rdna_stream *stream;
+  rdna_dtype from, to;
+  rdna_scalar start, step;
+  uint64_t bits;
+} request;
+
+static rdna_status check_values(const char *name, const char *argument, const rdna_tensor *t) {
+  RDNA_TRY(rdna__check_tensor(name, argument, t));
+  if (t->dtype <= RDNA_BOOL) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; quantized types cannot be moved value by value", name, argument,
+                    rdna_dtype_name(t->dtype));
+}
+
+static rdna_status check_stream(const char *name, const rdna_stream *stream) {
+  if (stream) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+}
+
+static rdna_status check_out(const char *name, rdna_stream *stream, const rdna_tensor *out) {
+  RDNA_TRY(check_values(name, "out", out));
+  RDNA_TRY(rdna__check_distinct(name, out));
+  return check_stream(name, stream);
+}
+
+/* The name of a kernel for values of 1, 2, 4, 8 or 16 bytes. */
+#define SIZED(name) {name "_8", name "_16", name "_32", name "_64", name "_128"}
+static const char *sized(const char *const kernels[5], int64_t bytes) {
+  return kernels[__builtin_ctzll((uint64_t)bytes)];
+}
+
+static rdna_status launch(const request *r, int64_t count, const void *args) {
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(r->name, count, RDNA__MOVEMENT_TILE, &grid.x));
+  return rdna__launch_named(r->stream, r->kernel, grid, args);
+}
+
+static void copy_operand(const strided_plan *plan, int k, struct strided_operand *out) {
+  out->data = plan->operand[k].data;
+  for (int d = 0; d < plan->rank; d++) out->stride[d] = plan->operand[k].stride[d];
+}
+
+/* Sees neighbours that all operands hold together, aligned, as one larger value, of 16 bytes at most. */
+static void widen(strided_plan *plan) {
+  while (plan->operand[0].bytes < 16) {
+    for (int k = 0; k < plan->operands; k++) {
+      if (!rdna__plan_vector(plan, k, 2)) return;
+    }
+    plan->size[0] /= 2;
+    for (int k = 0; k < plan->operands; k++) {
+      plan->operand[k].bytes *= 2;
+      for (int d = 1; d < plan->rank; d++) plan->operand[k].stride[d] /= 2;
+    }
+  }
+}
+
+static rdna_status launch_convert(const strided_plan *part, void *context) {
+  request *r = context;
+  struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
+  rdna__plan_shape(part, &args.shape);
+  for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
+  r->kernel = "convert_strided";
+  return launch(r, args.shape.count, &args);
+}
+
+/* The dimension along which the input is dense while the output's is another; 0 when there is none worth a
+ * transposition. */
+static int transposed_dimension(const strided_plan *part) {
+  if (part->operand[0].bytes > 8 || part->operand[0].stride[0] != 1 || part->operand[1].stride[0] < 2) return 0;
+  for (int d = 1; d < part->rank; d++) {
+    if (part->operand[1].stride[d] == 1 && part->size[d] >= 8 && part->size[0] >= 8) return d;
+  }
+  return 0;
+}
+
+static bool lines_are_aligned(const strided_plan *part, int k, int skip, int64_t line_stride) {
+  int64_t bytes = part->operand[k].bytes, all = line_stride * bytes | (int64_t)(uintptr_t)part->operand[k].data;
+  for (int d = 1; d < part->rank; d++) {
+    if (d != skip) all |= part->operand[k].stride[d] * bytes;
+  }
+  return all % 16 == 0;
+}
+
+static rdna_status launch_transpose(const strided_plan *part, int dimension, request *r) {
+  static const char *const kernels[] = SIZED("transpose");
+  struct transpose_args args = {.rows = (uint32_t)part->size[0], .columns = (uint32_t)part->size[dimension]};
+  uint32_t tile_columns = RDNA__TRANSPOSE_BYTES / (uint32_t)part->operand[0].bytes, rank = 2;
+  args.in_stride = part->operand[1].stride[0];
+  args.out_stride = part->operand[0].stride[dimension];
+  strided_set_size(&args.shape, 0, (args.rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
+  strided_set_size(&args.shape, 1, (args.columns + tile_columns - 1) / tile_columns);
+  args.shape.count = args.shape.size[0] * args.shape.size[1];
+  for (int d = 1; d < part->rank; d++) {
+    if (d == dimension) continue;
+    for (int k = 0; k < 2; k++) args.operand[k].stride[rank] = part->operand[k].stride[d];
+    strided_set_size(&args.shape, rank++, (uint32_t)part->size[d]);
+    args.shape.count *= (uint32_t)part->size[d];
+  }
+  args.shape.rank = rank;
+  for (int k = 0; k < 2; k++) args.operand[k].data = part->operand[k].data;
+  if (lines_are_aligned(part, 0, dimension, args.out_stride)) args.vectors |= 1;
+  if (lines_are_aligned(part, 1, dimension, args.in_stride)) args.vectors |= 2;
+  r->kernel = sized(kernels, part->operand[0].bytes);
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(r->name, args.shape.count, 1, &grid.x));
+  return rdna__launch_named(r->stream, r->kernel, grid, &args);
+}
+
+static rdna_status launch_copy(const strided_plan *part, void *context) {
+  static const char *const kernels[] = SIZED("copy_strided");
+  request *r = context;
+  int dimension = transposed_dimension(part);
+  if (dimension) return launch_transpose(part, dimension, r);
+  struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
+  rdna__plan_shape(part, &args.shape);
+  for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
+  r->kernel = sized(kernels, part->operand[0].bytes);
+  return launch(r, args.shape.count, &args);
+}
+
+/* |out| and |x| were checked. */
+static rdna_status copy(request *r, const rdna_tensor *x, const rdna_tensor *out) {
+  strided_plan plan;
+  if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  rdna__plan_begin(&plan, out);
+  rdna__plan_add(&plan, x);
+  rdna__plan_merge(&plan);
+  r->from = x->dtype;
+  r->to = out->dtype;
+  if (x->dtype != out->dtype) {
+    bool dense = plan.rank == 1 && plan.operand[0].stride[0] == 1 && plan.operand[1].stride[0] == 1;
+    if (!dense || x->dtype > RDNA_BF16 || out->dtype > RDNA_BF16) return rdna__plan_each(&plan, launch_convert, r);
+    rdna_tensor flat_x = rdna_tensor_contiguous(plan.operand[1].data, x->dtype, 1, plan.size);
+    rdna_tensor flat_out = rdna_tensor_contiguous(plan.operand[0].data, out->dtype, 1, plan.size);
+    return rdna_op_cast(r->stream, &flat_x, &flat_out);
+  }
+  widen(&plan);
+  return rdna__plan_each(&plan, launch_copy, r);
+}
+
+rdna_status rdna_op_copy(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
+  request r = {.name = "copy", .stream = stream};
+  RDNA_TRY(check_values("copy", "x", x));
+  RDNA_TRY(check_out("copy", stream, out));
+  RDNA_TRY(rdna__check_broadcast("copy", "x", x, out));
+  RDNA_TRY(rdna__check_apart("copy", "out", out, "x", x));
+  return copy(&r, x, out);
+}
+
+static rdna_status launch_set(const strided_plan *part, void *context) {
+  static const char *const kernels[] = SIZED("set_strided");
+  request *r = context;
+  struct set_args args = {.value = {r->bits, r->bits}};
+  rdna__plan_shape(part, &args.shape);
+  copy_operand(part, 0, &args.operand[0]);
+  r->kernel = sized(kernels, part->operand[0].bytes);
+  return launch(r, args.shape.count, &args);
+}
+
+rdna_status rdna_op_fill(rdna_stream *stream, rdna_scalar value, const rdna_tensor *out) {
+  request r = {.name = "fill", .stream = stream};
+  strided_plan plan;
+  RDNA_TRY(check_out("fill", stream, out));
+  if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  size_t bytes = rdna_dtype_block_bytes(out->dtype);
+  uint64_t one = rdna__scalar_bits(out->dtype, value);
+  for (size_t i = 0; i < 8; i += bytes) {
+    uint64_t part = bytes == 8 ? one : one & ((UINT64_C(1) << (8 * bytes)) - 1);
+    r.bits |= part << (8 * i);
+  }
+  rdna__plan_begin(&plan, out);
+  rdna__plan_merge(&plan);
+  widen(&plan);
+  return rdna__plan_each(&plan, launch_set, &r);
+}
+
+rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar step, const rdna_tensor *out) {
+  request r = {.name = "arange", .kernel = "arange", .stream = stream};
+  RDNA_TRY(check_out("arange", stream, out));
+  RDNA_TRY(rdna__check_rank("arange", "out", out, 1));
+  size_t bytes = rdna_dtype_block_bytes(out->dtype);
+  for (int64_t done = 0; done < out->shape[0]; done += STRIDED_MAX_COUNT) {
+    struct set_args args = {.start = start, .step = step, .dtype = (uint32_t)out->dtype};
+    int64_t left = out->shape[0] - done;
+    args.shape.rank = 1;
+    args.shape.count = (uint32_t)(left < STRIDED_MAX_COUNT ? left : STRIDED_MAX_COUNT);
+    strided_set_size(&args.shape, 0, args.shape.count);
+    args.operand[0].stride[0] = out->stride[0];
+    args.operand[0].data = (char *)out->data + done * out->stride[0] * (int64_t)bytes;
+    args.start.real += (double)done * step.real;
+    args.start.integer = (int64_t)((uint64_t)start.integer + (uint64_t)done * (uint64_t)step.integer);
+    RDNA_TRY(launch(&r, args.shape.count, &args));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
+                             const rdna_tensor *out) {
+  RDNA_TRY(check_out("cat", stream, out));
+  if (dimension < 0 || dimension >= out->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: dimension %d of a tensor of rank %d; there are %d to %d", dimension,
+                      out->rank, -out->rank, out->rank - 1);
+  }
+  int64_t total = 0;
+  for (int i = 0; i < count; i++) {
+    char name[32], text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
+    snprintf(name, sizeof name, "inputs[%d]", i);
+    RDNA_TRY(check_values("cat", name, inputs[i]));
+    RDNA_TRY(rdna__check_same_dtype("cat", name, inputs[i], "out", out));
+    RDNA_TRY(rdna__check_rank("cat", name, inputs[i], out->rank));
+    RDNA_TRY(rdna__check_apart("cat", "out", out, name, inputs[i]));
+    for (int d = 0; d < out->rank; d++) {
+      if (d == dimension || inputs[i]->shape[d] == out->shape[d]) continue;
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: %s is %s and out is %s; only size %d may differ", name,
+                        rdna__tensor_text(inputs[i], text), rdna__tensor_text(out, out_text), dimension);
+    }
+    total += inputs[i]->shape[dimension];
+  }
+  return rdna__check_size("cat", "out", out, dimension, total, "the sum of the inputs'");
+}
+
+rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
+                        const rdna_tensor *out) {
+  request r = {.name = "cat", .stream = stream};
+  if (!inputs && count > 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: inputs is NULL; pass %d tensors", count);
+  RDNA_TRY(rdna__check_tensor("cat", "out", out));
+  if (dimension < 0) dimension += out->rank;
+  RDNA_TRY(check_cat(stream, inputs, count, dimension, out));
+  rdna_tensor part = *out;
+  for (int i = 0; i < count; i++) {
+    part.shape[dimension] = inputs[i]->shape[dimension];
+    RDNA_TRY(copy(&r, inputs[i], &part));
+    int64_t step = part.shape[dimension] * part.stride[dimension];
+    if (part.data) part.data = (char *)part.data + step * (int64_t)rdna_dtype_block_bytes(out->dtype);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dimensions, const rdna_tensor *out) {
+  request r = {.name = "flip", .stream = stream};
+  RDNA_TRY(check_values("flip", "x", x));
+  RDNA_TRY(check_out("flip", stream, out));
+  RDNA_TRY(rdna__check_same_dtype("flip", "out", out, "x", x));
+  RDNA_TRY(rdna__check_same_shape("flip", "out", out, "x", x));
+  RDNA_TRY(rdna__check_apart("flip", "out", out, "x", x));
+  if (dimensions >> x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "flip: dimensions 0x%x of a tensor of rank %d; the bits are 0 to %d",
+                      dimensions, x->rank, x->rank - 1);
+  }
+  if (rdna_tensor_count(x) == 0) return RDNA_OK;
+  rdna_tensor from = *x;
+  for (int d = 0; d < x->rank; d++) {
+    if (!(dimensions >> d & 1)) continue;
+    int64_t last = (x->shape[d] - 1) * x->stride[d] * (int64_t)rdna_dtype_block_bytes(x->dtype);
+    from.data = (char *)from.data + last;
+    from.stride[d] = -x->stride[d];
+  }
+  return copy(&r, &from, out);
+}

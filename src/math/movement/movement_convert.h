@@ -1,0 +1,105 @@
+/* One value from any type to any other, the same on the host and on the GPU. Needs f16_to_f32 and its kin, from
+ * kernel/prelude.h or kernel/host.h. */
+#ifndef RDNA_MATH_MOVEMENT_CONVERT_H
+#define RDNA_MATH_MOVEMENT_CONVERT_H
+
+#include "kernel/scalar.h"
+#include "math/movement/movement_kernels.h"
+
+/* Towards zero, within the type; a NaN gives 0. Both bounds are exact in f64. */
+RDNA_SCALAR int64_t movement_limited_(double v, double low, double above) {
+  if (v != v) return 0;
+  if (v <= low) return (int64_t)low;
+  if (v >= above) return above >= 0x1p63 ? INT64_MAX : (int64_t)above - 1;
+  return (int64_t)v;
+}
+RDNA_SCALAR int64_t movement_real_to_integer(uint32_t to, double v) {
+  switch (to) {
+    case RDNA_I8:
+      return movement_limited_(v, -0x1p7, 0x1p7);
+    case RDNA_U8:
+      return movement_limited_(v, 0, 0x1p8);
+    case RDNA_I16:
+      return movement_limited_(v, -0x1p15, 0x1p15);
+    case RDNA_I32:
+      return movement_limited_(v, -0x1p31, 0x1p31);
+    case RDNA_BOOL:
+      return v != 0;
+    default:
+      return movement_limited_(v, -0x1p63, 0x1p63);
+  }
+}
+RDNA_SCALAR void movement_store_integer(uint32_t to, void *out, int64_t at, int64_t v) {
+  if (to == RDNA_BOOL) {
+    ((uint8_t *)out)[at] = v != 0;
+  } else if (to == RDNA_I8 || to == RDNA_U8) {
+    ((uint8_t *)out)[at] = (uint8_t)v;
+  } else if (to == RDNA_I16) {
+    ((uint16_t *)out)[at] = (uint16_t)v;
+  } else if (to == RDNA_I32) {
+    ((uint32_t *)out)[at] = (uint32_t)v;
+  } else {
+    ((int64_t *)out)[at] = v;
+  }
+}
+RDNA_SCALAR void movement_store_f32(uint32_t to, void *out, int64_t at, float v) {
+  if (to == RDNA_F32) ((float *)out)[at] = v;
+  if (to == RDNA_F16) ((uint16_t *)out)[at] = f32_to_f16(v);
+  if (to == RDNA_BF16) ((uint16_t *)out)[at] = f32_to_bf16(v);
+}
+RDNA_SCALAR void movement_store_real(uint32_t to, void *out, int64_t at, double v) {
+  if (to == RDNA_F64) {
+    ((double *)out)[at] = v;
+  } else if (to < RDNA_F64) {
+    movement_store_f32(to, out, at, (float)v);
+  } else {
+    movement_store_integer(to, out, at, movement_real_to_integer(to, v));
+  }
+}
+RDNA_SCALAR void movement_convert(uint32_t from, uint32_t to, const void *in, int64_t i, void *out, int64_t at) {
+  if (from <= RDNA_BF16) {
+    float v = from == RDNA_F32   ? ((const float *)in)[i]
+              : from == RDNA_F16 ? f16_to_f32(((const uint16_t *)in)[i])
+                                 : bf16_to_f32(((const uint16_t *)in)[i]);
+    if (to <= RDNA_BF16) return movement_store_f32(to, out, at, v);
+    return movement_store_real(to, out, at, (double)v);
+  }
+  if (from == RDNA_F64) return movement_store_real(to, out, at, ((const double *)in)[i]);
+  int64_t v = from == RDNA_I8     ? ((const int8_t *)in)[i]
+              : from == RDNA_I16  ? ((const int16_t *)in)[i]
+              : from == RDNA_I32  ? ((const int32_t *)in)[i]
+              : from == RDNA_I64  ? ((const int64_t *)in)[i]
+              : from == RDNA_BOOL ? ((const uint8_t *)in)[i] != 0
+                                  : ((const uint8_t *)in)[i];
+  if (to <= RDNA_BF16) return movement_store_f32(to, out, at, (float)v);
+  if (to == RDNA_F64) return movement_store_real(to, out, at, (double)v);
+  movement_store_integer(to, out, at, v);
+}
+
+/* Where place |i| of the padded extent comes from in |size| values; -1: nowhere. */
+RDNA_SCALAR int64_t movement_pad_source(uint32_t mode, int64_t i, int64_t size) {
+  if (i >= 0 && i < size) return i;
+  switch (mode) {
+    case RDNA_PAD_REFLECT:
+      return i < 0 ? -i : 2 * (size - 1) - i;
+    case RDNA_PAD_REPLICATE:
+      return i < 0 ? 0 : size - 1;
+    case RDNA_PAD_CIRCULAR:
+      return i < 0 ? i + size : i - size;
+    default:
+      return -1;
+  }
+}
+
+/* Takes dimension |d| of the output's value |*rest|: its part of where the value goes and where it comes from, which
+ * becomes INT64_MIN, the constant. */
+RDNA_SCALAR void movement_pad_step(const struct pad_args *a, uint32_t d, uint32_t *rest, int64_t *to, int64_t *from) {
+  uint32_t quotient = (uint32_t)(((uint64_t)a->shape.magic[d] * *rest) >> a->shape.shift[d]);
+  int64_t coordinate = (int64_t)(*rest - quotient * a->shape.size[d]);
+  int64_t source = movement_pad_source(a->mode, coordinate - a->before[d], a->size[d]);
+  *to += coordinate * a->operand[0].stride[d];
+  *from = source < 0 || *from == INT64_MIN ? INT64_MIN : *from + source * a->operand[1].stride[d];
+  *rest = quotient;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* Moving values. Kernels are named by the bits of what they move, which may be several neighbours at once. A
+ * work-group along x takes RDNA__MOVEMENT_TILE of them, a thread's values lying RDNA__MOVEMENT_THREADS apart. */
+#ifndef RDNA_MATH_MOVEMENT_KERNELS_H
+#define RDNA_MATH_MOVEMENT_KERNELS_H
+
+#include <stdint.h>
+
+#include "math/strided.h"
+#include "rdna/op/movement.h"
+
+enum {
+  RDNA__MOVEMENT_THREADS = 256,
+  RDNA__MOVEMENT_TILE = 1024,
+  /* A transposition moves tiles of this many rows by this many bytes, through shared memory. */
+  RDNA__TRANSPOSE_ROWS = 128,
+  RDNA__TRANSPOSE_BYTES = 128
+};
+
+/* out = in */
+struct move_args {
+  struct strided_operand operand[2]; /* out, in */
+  struct strided_shape shape;
+  uint32_t from, to; /* rdna_dtype: for convert */
+};
+
+/* out = value; arange: start + i * step */
+struct set_args {
+  struct strided_operand operand[1];
+  struct strided_shape shape;
+  uint64_t value[2]; /* the bits, repeated to 16 bytes */
+  rdna_scalar start, step;
+  uint32_t dtype; /* for arange */
+};
+
+/* out[i] = in[i - before], the dimensions as in |shape|, which is out's */
+struct pad_args {
+  struct strided_operand operand[2];
+  struct strided_shape shape;
+  int64_t before[STRIDED_RANK], size[STRIDED_RANK]; /* of in */
+  uint64_t value;
+  uint32_t mode;
+};
+
+/* Dimension 0 of |shape| is the column and dimension 1 the row. */
+struct triangle_args {
+  struct strided_operand operand[2];
+  struct strided_shape shape;
+  int64_t diagonal;
+  uint32_t upper;
+};
+
+/* out[column * out_stride + row] = in[row * in_stride + column], for each of the other dimensions. |shape| counts
+ * tiles: dimension 0 along rows, 1 along columns, then the others, in which operands have strides. */
+struct transpose_args {
+  struct strided_operand operand[2]; /* out, in */
+  struct strided_shape shape;
+  uint32_t rows, columns;
+  int64_t in_stride, out_stride;
+  uint32_t vectors; /* bit 0: out, bit 1: in: 16 bytes at a multiple of 16 are together */
+};
+
+#define RDNA__MOVEMENT_SIZES(X, name, args, maker) \
+  X(name##_8, args, 256, maker)                    \
+  X(name##_16, args, 256, maker)                   \
+  X(name##_32, args, 256, maker)                   \
+  X(name##_64, args, 256, maker)
+
+/* name, argument struct, threads of a group, maker of random cases */
+#define RDNA_MOVEMENT_KERNELS(X)                                                       \
+  RDNA__MOVEMENT_SIZES(X, copy_strided, struct move_args, rdna__move_case)             \
+  X(copy_strided_128, struct move_args, 256, rdna__move_case)                          \
+  X(convert_strided, struct move_args, 256, rdna__convert_case)                        \
+  RDNA__MOVEMENT_SIZES(X, set_strided, struct set_args, rdna__set_case)                \
+  X(set_strided_128, struct set_args, 256, rdna__set_case)                             \
+  X(arange, struct set_args, 256, rdna__set_case)                                      \
+  RDNA__MOVEMENT_SIZES(X, pad_strided, struct pad_args, rdna__pad_case)                \
+  RDNA__MOVEMENT_SIZES(X, triangle_strided, struct triangle_args, rdna__triangle_case) \
+  RDNA__MOVEMENT_SIZES(X, transpose, struct transpose_args, rdna__transpose_case)
+
+#endif
