@@ -17,7 +17,7 @@ echo "== address and undefined-behaviour sanitizers"
 configure_and_build asan
 ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|retarget_test'
+  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|retarget_test|emulator.kernels|emulated_test|rocrand'
 
 echo "== thread sanitizer: base and device, where the threads are"
 configure_and_build tsan --target base_test allocator_test conformance_test kernel_test
