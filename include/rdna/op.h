@@ -16,6 +16,7 @@
 #include "rdna/op/optim.h"
 #include "rdna/op/pointwise.h"
 #include "rdna/op/quant.h"
+#include "rdna/op/random.h"
 #include "rdna/op/reduce.h"
 #include "rdna/op/reduce_dims.h"
 #include "rdna/op/rope.h"

@@ -18,6 +18,7 @@
 #include "math/optim/optim_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/quant/quant_kernels.h"
+#include "math/random/random_kernels.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
@@ -26,26 +27,27 @@
 #include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY)                            \
-  FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
-  FAMILY(cast, RDNA_CAST_KERNELS)                   \
-  FAMILY(conv, RDNA_CONV_KERNELS)                   \
-  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
-  FAMILY(fill, RDNA_FILL_KERNELS)                   \
-  FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
-  FAMILY(index, RDNA_INDEX_KERNELS)                 \
-  FAMILY(loss, RDNA_LOSS_KERNELS)                   \
-  FAMILY(movement, RDNA_MOVEMENT_KERNELS)           \
-  FAMILY(norm, RDNA_NORM_KERNELS)                   \
-  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
-  FAMILY(optim, RDNA_OPTIM_KERNELS)                 \
-  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
-  FAMILY(quant, RDNA_QUANT_KERNELS)                 \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
-  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)     \
-  FAMILY(rope, RDNA_ROPE_KERNELS)                   \
-  FAMILY(scan, RDNA_SCAN_KERNELS)                   \
-  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
+#define FAMILIES(FAMILY)                                  \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS)               \
+  FAMILY(cast, RDNA_CAST_KERNELS)                         \
+  FAMILY(conv, RDNA_CONV_KERNELS)                         \
+  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
+  FAMILY(fill, RDNA_FILL_KERNELS)                         \
+  FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
+  FAMILY(index, RDNA_INDEX_KERNELS)                       \
+  FAMILY(loss, RDNA_LOSS_KERNELS)                         \
+  FAMILY(movement, RDNA_MOVEMENT_KERNELS)                 \
+  FAMILY(norm, RDNA_NORM_KERNELS)                         \
+  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS)       \
+  FAMILY(optim, RDNA_OPTIM_KERNELS)                       \
+  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
+  FAMILY(quant, RDNA_QUANT_KERNELS)                       \
+  FAMILY(random, RDNA_RANDOM_KERNELS)                     \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
+  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
+  FAMILY(rope, RDNA_ROPE_KERNELS)                         \
+  FAMILY(scan, RDNA_SCAN_KERNELS)                         \
+  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
@@ -62,6 +64,7 @@
 #define INFO_optim(...) INFO(optim, __VA_ARGS__)
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
+#define INFO_random(...) INFO(random, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)

@@ -1,0 +1,142 @@
+#include "rdna/op/random.h"
+
+#include <math.h>
+
+#include "math/check.h"
+#include "math/random/random_kernels.h"
+
+enum { MOST_GROUPS = 1 << 14 };
+
+static rdna_grid grid_for(int64_t count, int64_t values_of_thread) {
+  int64_t groups = (count + RANDOM_THREADS * values_of_thread - 1) / (RANDOM_THREADS * values_of_thread);
+  return (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
+}
+
+static rdna_status fill(const char *operator, rdna_stream * stream, const rdna_tensor *out,
+                        struct random_fill_args args) {
+  RDNA_TRY(rdna__check_float(operator, "out", out));
+  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  if (!isfinite(args.a) || !isfinite(args.b)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: parameters come to %g and %g; they must be finite", operator,(double) args.a,
+                      (double)args.b);
+  }
+  args.out = out->data;
+  args.count = rdna_tensor_count(out);
+  args.dtype = (uint32_t)out->dtype;
+  return rdna__launch_named(stream, "random_fill", grid_for(args.count, 4), &args);
+}
+
+rdna_status rdna_op_random_uniform(rdna_stream *stream, uint64_t seed, uint64_t offset, float low, float high,
+                                   const rdna_tensor *out) {
+  if (!(low <= high)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "random_uniform: low is %g and high is %g; low must not be above",
+                      (double)low, (double)high);
+  }
+  return fill(
+      "random_uniform", stream, out,
+      (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_UNIFORM, .a = low, .b = high - low});
+}
+
+rdna_status rdna_op_random_normal(rdna_stream *stream, uint64_t seed, uint64_t offset, float mean, float deviation,
+                                  const rdna_tensor *out) {
+  if (!(deviation >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "random_normal: deviation is %g; it must not be negative",
+                      (double)deviation);
+  }
+  return fill(
+      "random_normal", stream, out,
+      (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_NORMAL, .a = mean, .b = deviation});
+}
+
+static rdna_status check_probability(const char *operator, float probability) {
+  if (probability >= 0 && probability <= 1) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "%s: probability is %g; it must be from 0 to 1", operator,(double) probability);
+}
+
+rdna_status rdna_op_random_bernoulli(rdna_stream *stream, uint64_t seed, uint64_t offset, float probability,
+                                     const rdna_tensor *out) {
+  RDNA_TRY(check_probability("random_bernoulli", probability));
+  return fill("random_bernoulli", stream, out,
+              (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_BERNOULLI, .a = probability});
+}
+
+rdna_status rdna_op_random_exponential(rdna_stream *stream, uint64_t seed, uint64_t offset, float rate,
+                                       const rdna_tensor *out) {
+  if (!(rate > 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "random_exponential: rate is %g; it must be above 0", (double)rate);
+  }
+  return fill("random_exponential", stream, out,
+              (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_EXPONENTIAL, .a = 1 / rate});
+}
+
+rdna_status rdna_op_random_integers(rdna_stream *stream, uint64_t seed, uint64_t offset, int64_t low, int64_t high,
+                                    const rdna_tensor *out) {
+  RDNA_TRY(rdna__check_tensor("random_integers", "out", out));
+  if (out->dtype != RDNA_I64) RDNA_TRY(rdna__check_dtype("random_integers", "out", out, RDNA_I32));
+  RDNA_TRY(rdna__check_contiguous("random_integers", "out", out));
+  bool narrow = out->dtype == RDNA_I32;
+  if (low >= high || (narrow && (low < INT32_MIN || high > (int64_t)INT32_MAX + 1))) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "random_integers: low is %lld and high is %lld; low must be below high, and both fit %s",
+                      (long long)low, (long long)high, rdna_dtype_name(out->dtype));
+  }
+  struct random_integers_args args = {.out = out->data,
+                                      .count = rdna_tensor_count(out),
+                                      .seed = seed,
+                                      .offset = offset,
+                                      .low = low,
+                                      .range = (uint64_t)high - (uint64_t)low,
+                                      .is_i64 = !narrow};
+  return rdna__launch_named(stream, "random_integers", grid_for(args.count, 2), &args);
+}
+
+/* Three tensors of one shape; the mask holds bytes. */
+static rdna_status check_dropout(const char *operator, float probability, const char *in_name, const rdna_tensor *in,
+                                 const char *out_name, const rdna_tensor *out, const rdna_tensor *mask) {
+  RDNA_TRY(check_probability(operator, probability));
+  RDNA_TRY(rdna__check_float(operator, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(operator, in_name, in));
+  RDNA_TRY(rdna__check_float(operator, out_name, out));
+  RDNA_TRY(rdna__check_same_dtype(operator, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_same_shape(operator, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(operator, out_name, out));
+  RDNA_TRY(rdna__check_tensor(operator, "mask", mask));
+  if (mask->dtype != RDNA_BOOL) RDNA_TRY(rdna__check_dtype(operator, "mask", mask, RDNA_U8));
+  RDNA_TRY(rdna__check_same_shape(operator, "mask", mask, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(operator, "mask", mask));
+  RDNA_TRY(rdna__check_overlap(operator, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_apart(operator, "mask", mask, in_name, in));
+  return rdna__check_apart(operator, "mask", mask, out_name, out);
+}
+
+/* Nothing is kept at a probability of 1, so nothing is scaled. */
+static float dropout_scale(float probability) { return probability < 1 ? 1 / (1 - probability) : 0; }
+
+rdna_status rdna_op_dropout(rdna_stream *stream, uint64_t seed, uint64_t offset, float probability,
+                            const rdna_tensor *x, const rdna_tensor *out, const rdna_tensor *mask) {
+  static const char *const kernels[] = {"dropout_f32", "dropout_f16", "dropout_bf16"};
+  RDNA_TRY(check_dropout("dropout", probability, "x", x, "out", out, mask));
+  struct dropout_args args = {.x = x->data,
+                              .out = out->data,
+                              .mask = mask->data,
+                              .count = rdna_tensor_count(x),
+                              .seed = seed,
+                              .offset = offset,
+                              .probability = probability,
+                              .scale = dropout_scale(probability)};
+  return rdna__launch_named(stream, kernels[x->dtype], grid_for(args.count, 4), &args);
+}
+
+rdna_status rdna_op_dropout_backward(rdna_stream *stream, float probability, const rdna_tensor *dout,
+                                     const rdna_tensor *mask, const rdna_tensor *dx) {
+  static const char *const kernels[] = {"dropout_backward_f32", "dropout_backward_f16", "dropout_backward_bf16"};
+  RDNA_TRY(check_dropout("dropout_backward", probability, "dout", dout, "dx", dx, mask));
+  struct dropout_backward_args args = {.dout = dout->data,
+                                       .mask = mask->data,
+                                       .dx = dx->data,
+                                       .count = rdna_tensor_count(dout),
+                                       .scale = dropout_scale(probability)};
+  return rdna__launch_named(stream, kernels[dx->dtype], grid_for(args.count, 4), &args);
+}
