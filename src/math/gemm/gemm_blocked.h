@@ -83,7 +83,7 @@ static inline void gemm_fetch_dense_b(const gemm_job *job, const char *b, int64_
 }
 
 /* Rows [row, row + rows) and k values [p, p + count) of A; rows to the next multiple of GEMM_MICRO_M are zero. */
-static void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, int rows, int64_t p, int count,
+static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, int rows, int64_t p, int count,
                         gemm_blocks *blocks) {
   int64_t lda = job->args->lda;
   if (job->args->flags & GEMM_A_TRANSPOSED) {
@@ -103,7 +103,7 @@ static void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, int row
 }
 
 /* Columns [column, column + columns) of B, in panels of GEMM_MICRO_N; the last panel is filled with zeros. */
-static void gemm_pack_b(const gemm_job *job, const char *b, int64_t column, int columns, int64_t p, int count,
+static inline void gemm_pack_b(const gemm_job *job, const char *b, int64_t column, int columns, int64_t p, int count,
                         gemm_blocks *blocks) {
   for (int first = 0; first < columns; first += SIMD_WIDTH) {
     float(*panel)[GEMM_MICRO_N] = blocks->b[first / GEMM_MICRO_N];
@@ -160,7 +160,7 @@ static __attribute__((noinline)) void gemm_micro(int count, const float *a, cons
 }
 
 /* One row of a tile to C. */
-static void gemm_finish_row(const gemm_job *job, const float *sum, int64_t column, int count, char *c_row) {
+static inline void gemm_finish_row(const gemm_job *job, const float *sum, int64_t column, int count, char *c_row) {
   const struct gemm_args *args = job->args;
   simd_float alpha = simd_set(args->alpha), beta = simd_set(args->beta);
   for (int j = 0; j < count; j += SIMD_WIDTH) {
@@ -189,7 +189,7 @@ SIMD_INLINE char *gemm_matrix_c(const gemm_job *job, int64_t batch) {
   return (char *)job->args->c + batch * job->args->stride_c * gemm_value_size(job->type_c);
 }
 
-static void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks *blocks) {
+static inline void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks *blocks) {
   const struct gemm_args *args = job->args;
   int64_t batch = tile / (job->tiles_m * job->tiles_n), in_batch = tile % (job->tiles_m * job->tiles_n);
   int64_t row = in_batch % job->tiles_m * job->tile_m, column = in_batch / job->tiles_m * job->tile_n;
@@ -209,12 +209,12 @@ static void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks *blocks
     gemm_finish_row(job, blocks->c[i], column, columns, c + (row + i) * args->ldc * gemm_value_size(job->type_c));
 }
 
-static void gemm_tiles(void *context, int64_t begin, int64_t end) {
+static inline void gemm_tiles(void *context, int64_t begin, int64_t end) {
   gemm_blocks blocks __attribute__((aligned(64)));
   for (int64_t tile = begin; tile < end; tile++) gemm_one_tile(context, tile, &blocks);
 }
 
-static void gemm_some_rows(void *context, int64_t begin, int64_t end) {
+static inline void gemm_some_rows(void *context, int64_t begin, int64_t end) {
   const gemm_job *job = context;
   int64_t n = job->args->n;
   while (begin < end) {
@@ -231,7 +231,7 @@ static int64_t gemm_even_tile(int64_t size, int64_t most, int64_t micro) {
   return (each + micro - 1) / micro * micro;
 }
 
-static void gemm_run(gemm_job *job) {
+static inline void gemm_run(gemm_job *job) {
   const struct gemm_args *args = job->args;
   if (args->m <= 0 || args->n <= 0 || args->batch <= 0) return;
   bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;

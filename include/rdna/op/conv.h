@@ -1,0 +1,44 @@
+/* Convolution over one, two or three spatial dimensions, forward and backward, in f32, f16 and bf16, summed in f32. */
+#ifndef RDNA_OP_CONV_H
+#define RDNA_OP_CONV_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Entry 0 of each is for the first spatial dimension of the tensors. */
+typedef struct rdna_convolution {
+  int dims;                    /* 1, 2 or 3 */
+  int64_t stride[3];           /* at least 1 */
+  int64_t before[3], after[3]; /* zeros around the input, at least 0 */
+  int64_t dilation[3];         /* at least 1 */
+  int64_t groups;              /* divides both numbers of channels */
+} rdna_convolution;
+
+/* Tensors are of one type: |x| (n, channels, spatial…), |weight| (out channels, channels / groups, window…), |y| (n,
+ * out channels, spatial…), each with any strides of at least 0 that fit in 31 bits with all of the tensor:
+ * channels-last is a matter of strides. What is written has no element twice. Every spatial size of |y| is (before +
+ * size + after - dilation * (window - 1) - 1) / stride + 1, rounded down. |bias| is contiguous and of the same type, or
+ * NULL. What is written is apart from the rest. Without a value to write each is RDNA_OK; a sum of nothing is 0 or the
+ * bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data, overlap. RDNA_UNSUPPORTED:
+ * another type, a negative stride, a size past 31 bits. */
+
+/* y = x * weight + bias (out channels). */
+RDNA_CHECKED rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,
+                                      const rdna_tensor *weight, const rdna_tensor *bias, const rdna_tensor *y);
+/* The gradient of x from that of y; or, with a |bias| (channels of x), a transposed convolution from y to x. */
+RDNA_CHECKED rdna_status rdna_op_conv_backward_data(rdna_stream *stream, const rdna_convolution *conv,
+                                                    const rdna_tensor *y, const rdna_tensor *weight,
+                                                    const rdna_tensor *bias, const rdna_tensor *x);
+/* The gradient of the weight from x and the gradient of y. */
+RDNA_CHECKED rdna_status rdna_op_conv_backward_weight(rdna_stream *stream, const rdna_convolution *conv,
+                                                      const rdna_tensor *y, const rdna_tensor *x,
+                                                      const rdna_tensor *weight);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

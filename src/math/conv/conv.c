@@ -1,0 +1,218 @@
+#include "rdna/op/conv.h"
+
+#include "math/check.h"
+#include "math/conv/conv.h"
+
+/* Groups with fewer channels of the result than this are done value by value. */
+enum { DEPTHWISE_COLUMNS = 4 };
+
+typedef struct operands {
+  const char *operator;
+  const rdna_tensor *x, *weight, *y;
+} operands;
+
+static rdna_status check_description(const char *operator, const rdna_convolution * conv) {
+  if (!conv || conv->dims < 1 || conv->dims > 3) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3", operator,
+                      conv ? conv->dims : 0);
+  }
+  for (int d = 0; d < conv->dims; d++) {
+    bool small = conv->stride[d] <= INT32_MAX && conv->dilation[d] <= INT32_MAX && conv->before[d] <= INT32_MAX &&
+                 conv->after[d] <= INT32_MAX;
+    if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->before[d] < 0 || conv->after[d] < 0 || !small) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%s: dimension %d has stride %lld, dilation %lld, padding %lld and %lld; stride and dilation "
+                        "must be at least 1, padding at least 0, and each fit in 31 bits",
+                        operator, d, (long long)conv->stride[d], (long long)conv->dilation[d],
+                        (long long)conv->before[d], (long long)conv->after[d]);
+    }
+  }
+  if (conv->groups < 1 || conv->groups > RDNA__GRID_YZ_MAX) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: there are %lld groups; there must be 1 to %d", operator,(long long) conv->groups,
+                      (int)RDNA__GRID_YZ_MAX);
+  }
+  return RDNA_OK;
+}
+
+/* Every offset fits in 31 bits and is not negative. */
+static rdna_status check_strides(const char *operator, const char * argument, const rdna_tensor *tensor) {
+  char text[RDNA__TENSOR_TEXT];
+  int64_t last = 0;
+  for (int d = 0; d < tensor->rank; d++) {
+    int64_t stride = tensor->shape[d] > 1 ? tensor->stride[d] : 0;
+    if (stride < 0 || stride > INT32_MAX || tensor->shape[d] > INT32_MAX ||
+        (tensor->shape[d] > 1 && (tensor->shape[d] - 1) * stride > INT32_MAX - last)) {
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "%s: %s is %s with a stride of %lld in dimension %d; strides must be at least 0, and the whole "
+                        "tensor fit in 31 bits",
+                        operator, argument, rdna__tensor_text(tensor, text), (long long)stride, d);
+    }
+    if (tensor->shape[d] > 1) last += (tensor->shape[d] - 1) * stride;
+  }
+  return RDNA_OK;
+}
+
+/* No element twice: sorted by stride, each dimension steps over all of those before it. */
+static rdna_status check_written(const char *operator, const char * argument, const rdna_tensor *tensor) {
+  char text[RDNA__TENSOR_TEXT];
+  int64_t reach = 1;
+  bool done[RDNA_MAX_RANK] = {false};
+  if (rdna_tensor_count(tensor) == 0) return RDNA_OK;
+  for (int step = 0; step < tensor->rank; step++) {
+    int next = -1;
+    for (int d = 0; d < tensor->rank; d++)
+      if (!done[d] && tensor->shape[d] > 1 && (next < 0 || tensor->stride[d] < tensor->stride[next])) next = d;
+    if (next < 0) break;
+    done[next] = true;
+    if (tensor->stride[next] < reach) {
+      return rdna__fail(
+          RDNA_INVALID_ARGUMENT,
+          "%s: %s is %s with a stride of %lld in dimension %d, less than %lld; values would overlap", operator,
+          argument, rdna__tensor_text(tensor, text), (long long)tensor->stride[next], next, (long long)reach);
+    }
+    reach += (tensor->shape[next] - 1) * tensor->stride[next];
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_shapes(const operands *o, const rdna_convolution *conv) {
+  const int64_t *x = o->x->shape, *w = o->weight->shape, *y = o->y->shape;
+  if (conv->groups * w[1] != x[1] || w[0] % conv->groups != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: x has %lld channels and weight is (%lld, %lld, ...) with %lld groups; the first must be "
+                      "groups times the weight's second size, and groups divide its first",
+                      o->operator,(long long) x[1], (long long)w[0], (long long)w[1], (long long)conv->groups);
+  }
+  if (y[1] != w[0] || y[0] != x[0]) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: y is (%lld, %lld, ...); it must be (%lld, %lld, ...), by x and weight",
+                      o->operator,(long long) y[0], (long long)y[1], (long long)x[0], (long long)w[0]);
+  }
+  for (int d = 0; d < conv->dims; d++) {
+    int64_t window = w[2 + d] > 0 ? conv->dilation[d] * (w[2 + d] - 1) + 1 : 0;
+    int64_t room = conv->before[d] + x[2 + d] + conv->after[d] - window;
+    int64_t want = w[2 + d] > 0 && room >= 0 ? room / conv->stride[d] + 1 : 0;
+    if (y[2 + d] != want || w[2 + d] == 0) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%s: spatial size %d of y is %lld; size %lld of x, a window of %lld and the description make "
+                        "%lld",
+                        o->operator, d, (long long)y[2 + d], (long long)x[2 + d], (long long)w[2 + d], (long long)want);
+    }
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check(const operands *o, const rdna_convolution *conv, rdna__conv_mode mode) {
+  const char *operator= o->operator;
+  const struct {
+    const char *name;
+    const rdna_tensor *tensor;
+  } all[3] = {{"y", o->y}, {"x", o->x}, {"weight", o->weight}};
+  RDNA_TRY(check_description(operator, conv));
+  for (int i = 0; i < 3; i++) {
+    RDNA_TRY(rdna__check_float(operator, all[i].name, all[i].tensor));
+    RDNA_TRY(rdna__check_rank(operator, all[i].name, all[i].tensor, conv->dims + 2));
+    RDNA_TRY(check_strides(operator, all[i].name, all[i].tensor));
+    if (i > 0) RDNA_TRY(rdna__check_same_dtype(operator, all[i].name, all[i].tensor, "y", o->y));
+  }
+  RDNA_TRY(check_shapes(o, conv));
+  int out = (int)mode; /* y, x and weight, as modes are ordered */
+  RDNA_TRY(check_written(operator, all[out].name, all[out].tensor));
+  for (int i = 0; i < 3; i++)
+    if (i != out) RDNA_TRY(rdna__check_apart(operator, all[out].name, all[out].tensor, all[i].name, all[i].tensor));
+  return RDNA_OK;
+}
+
+static rdna_status check_bias(const operands *o, const rdna_tensor *bias, const char *name, const rdna_tensor *out) {
+  if (!bias) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(o->operator, "bias", bias));
+  RDNA_TRY(rdna__check_same_dtype(o->operator, "bias", bias, name, out));
+  RDNA_TRY(rdna__check_rank(o->operator, "bias", bias, 1));
+  RDNA_TRY(rdna__check_size(o->operator, "bias", bias, 0, out->shape[1], "the channels of the result"));
+  RDNA_TRY(rdna__check_contiguous(o->operator, "bias", bias));
+  return rdna__check_apart(o->operator, name, out, "bias", bias);
+}
+
+static int64_t tiles(const struct conv_args *args, int64_t side) {
+  return (args->rows + side - 1) / side * ((args->columns + side - 1) / side);
+}
+
+/* What the large kernels of 16-bit types ask for. */
+static bool is_all_runs(const struct conv_args *args) {
+  uint32_t runs = CONV_IMAGE_RUNS | CONV_OTHER_RUNS;
+  return (args->flags & runs) == runs && args->k % 8 == 0 &&
+         ((uintptr_t)args->image | (uintptr_t)args->other) % 16 == 0;
+}
+
+static rdna_status launch(rdna_stream *stream, const operands *o, rdna__conv_mode mode, const struct conv_args *args) {
+  static const char *const names[4][3] = {
+      {"conv_image_small_f32", "conv_image_small_f16", "conv_image_small_bf16"},
+      {"conv_image_large_f32", "conv_image_large_f16", "conv_image_large_bf16"},
+      {"conv_weight_small_f32", "conv_weight_small_f16", "conv_weight_small_bf16"},
+      {"conv_depthwise_f32", "conv_depthwise_f16", "conv_depthwise_bf16"},
+  };
+  enum { SMALL, LARGE, WEIGHT, DEPTHWISE } variant = SMALL;
+  rdna_grid grid = {0, 1, (uint32_t)args->groups};
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+  bool enough = tiles(args, CONV_LARGE_TILE) * args->groups >= info->compute_units &&
+                (o->x->dtype == RDNA_F32 || is_all_runs(args));
+  if (mode == RDNA__CONV_WEIGHT)
+    variant = WEIGHT;
+  else if (args->columns <= DEPTHWISE_COLUMNS && args->groups > 1)
+    variant = DEPTHWISE;
+  else if (enough && args->columns > CONV_SMALL_TILE && args->rows > CONV_SMALL_TILE)
+    variant = LARGE;
+  if (variant == DEPTHWISE) {
+    grid.z = 1;
+    int64_t values = (int64_t)args->rows * args->columns * args->groups;
+    RDNA_TRY(rdna__check_groups(o->operator, values, CONV_DEPTHWISE_THREADS, &grid.x));
+  } else {
+    int64_t side = variant == LARGE ? CONV_LARGE_TILE : CONV_SMALL_TILE;
+    RDNA_TRY(rdna__check_groups(o->operator, tiles(args, side), 1, &grid.x));
+  }
+  return rdna__launch_named(stream, names[variant][o->x->dtype], grid, args);
+}
+
+static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convolution *conv, rdna__conv_mode mode,
+                       const rdna_tensor *bias) {
+  const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? o->y : mode == RDNA__CONV_DATA ? o->x : o->weight;
+  RDNA_TRY(check(o, conv, mode));
+  RDNA_TRY(check_bias(o, bias, mode == RDNA__CONV_FORWARD ? "y" : "x", out));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", o->operator);
+  if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  int64_t positions = 1, places = 1, taps = 1;
+  const rdna_tensor *over = mode == RDNA__CONV_DATA ? o->x : o->y;
+  for (int d = 0; d < conv->dims + 2; d++) {
+    if (d != 1) positions *= over->shape[d];
+    if (d != 0) taps *= o->weight->shape[d];
+    if (d > 1) places *= o->weight->shape[d];
+  }
+  if (mode == RDNA__CONV_DATA) taps = places * (o->weight->shape[0] / conv->groups);
+  if (positions > INT32_MAX / 2 || taps > INT32_MAX / 2) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld positions and %lld taps; each must fit in 30 bits: split the batch",
+                      o->operator,(long long) positions, (long long)taps);
+  }
+  struct conv_args args;
+  rdna__conv_args_make(mode, conv, o->x, o->weight, o->y, &args);
+  if (bias) args.bias = bias->data;
+  return launch(stream, o, mode, &args);
+}
+
+rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,
+                         const rdna_tensor *weight, const rdna_tensor *bias, const rdna_tensor *y) {
+  operands o = {"conv", x, weight, y};
+  return run(stream, &o, conv, RDNA__CONV_FORWARD, bias);
+}
+
+rdna_status rdna_op_conv_backward_data(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *y,
+                                       const rdna_tensor *weight, const rdna_tensor *bias, const rdna_tensor *x) {
+  operands o = {"conv_backward_data", x, weight, y};
+  return run(stream, &o, conv, RDNA__CONV_DATA, bias);
+}
+
+rdna_status rdna_op_conv_backward_weight(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *y,
+                                         const rdna_tensor *x, const rdna_tensor *weight) {
+  operands o = {"conv_backward_weight", x, weight, y};
+  return run(stream, &o, conv, RDNA__CONV_WEIGHT, NULL);
+}

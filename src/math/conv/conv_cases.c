@@ -1,0 +1,120 @@
+/* Random cases of convolution. */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernel/manifest.h"
+#include "math/case_fill.h"
+#include "math/case_values.h"
+#include "math/conv/conv.h"
+
+/* A tensor of a case: contiguous, or with channels last. */
+static rdna_tensor make_tensor(rdna_dtype dtype, int dims, const int64_t *shape, bool channels_last) {
+  rdna_tensor t = rdna_tensor_contiguous(NULL, dtype, dims + 2, shape);
+  if (!channels_last) return t;
+  int64_t stride = shape[1];
+  for (int d = dims + 1; d > 1; stride *= shape[d--]) t.stride[d] = stride;
+  t.stride[1] = 1, t.stride[0] = stride;
+  return t;
+}
+
+typedef struct geometry {
+  rdna_convolution conv;
+  int64_t x[5], weight[5], y[5];
+} geometry;
+
+static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs, geometry *out) {
+  rdna_convolution c = {.dims = n < 3 ? n + 1 : (int)rdna__random_range(random, 1, 3)};
+  c.groups = rdna__random_below(random, 3) && !depthwise ? 1 : rdna__random_range(random, 1, 5);
+  int64_t each_in = rdna__random_range(random, 1, depthwise ? 2 : 20), most = c.dims == 1 ? 60 : c.dims == 2 ? 12 : 6;
+  int64_t each_out = rdna__random_range(random, 1, depthwise ? 3 : 70);
+  if (rdna__random_below(random, 2)) each_in = 8 * rdna__random_range(random, 1, 5);
+  if (runs) each_in = 8 * rdna__random_range(random, 1, 5), each_out = 8 * rdna__random_range(random, 1, 20);
+  if (n == 3) each_in = 64, each_out = 136, c.groups = 1;
+  out->x[0] = out->y[0] = n == 4 ? 0 : rdna__random_range(random, 1, 3);
+  for (int d = 0; d < c.dims; d++) {
+    int64_t window = rdna__random_range(random, 1, 4);
+    c.stride[d] = rdna__random_range(random, 1, 3);
+    c.dilation[d] = rdna__random_range(random, 1, 2);
+    c.before[d] = rdna__random_range(random, 0, 2);
+    c.after[d] = rdna__random_range(random, 0, 2);
+    int64_t reach = c.dilation[d] * (window - 1) + 1, least = reach - c.before[d] - c.after[d];
+    int64_t size = rdna__random_range(random, least > 1 ? least : 1, most > least ? most : least);
+    out->x[2 + d] = size, out->weight[2 + d] = window;
+    out->y[2 + d] = (c.before[d] + size + c.after[d] - reach) / c.stride[d] + 1;
+  }
+  out->x[1] = each_in * c.groups, out->y[1] = each_out * c.groups;
+  out->weight[0] = each_out * c.groups, out->weight[1] = each_in;
+  out->conv = c;
+}
+
+static rdna_grid case_grid(const char *kernel_name, const struct conv_args *a) {
+  uint32_t rows = (uint32_t)a->rows, columns = (uint32_t)a->columns, groups = (uint32_t)a->groups;
+  if (strstr(kernel_name, "depthwise")) {
+    uint32_t threads = CONV_DEPTHWISE_THREADS;
+    return (rdna_grid){(rows * columns * groups + threads - 1) / threads, 1, 1};
+  }
+  uint32_t tile = strstr(kernel_name, "large") ? CONV_LARGE_TILE : CONV_SMALL_TILE;
+  return (rdna_grid){(rows + tile - 1) / tile * ((columns + tile - 1) / tile), 1, groups};
+}
+
+static double largest(rdna_dtype dtype, const void *data, int64_t count) {
+  double most = 0;
+  for (int64_t i = 0; i < count; i++) most = fmax(most, fabs((double)case_get(dtype, data, i)));
+  return most;
+}
+
+static void *add_filled(rdna__kernel_case *out_case, rdna__random *random, rdna_dtype dtype, int64_t count,
+                        size_t offset, double *out_largest) {
+  void *data = rdna__case_add(out_case, RDNA__IN, dtype, count, (uint32_t)offset);
+  if (!data) return NULL;
+  case_fill(random, dtype, data, count, 1);
+  *out_largest = largest(dtype, data, count);
+  return data;
+}
+
+/* Each side sums at most k products in an order of its own: at most k roundings, each of at most 2^-24 of the sum of
+ * magnitudes, k max |image| max |other| (Higham, "Accuracy and Stability of Numerical Algorithms", 3.1); a few more for
+ * the bias, and one to the type. */
+RDNA_CASE_MAKER(rdna__conv_case) {
+  rdna_dtype dtype = case_name_dtype(kernel->name);
+  geometry g;
+  bool runs = strstr(kernel->name, "large") && dtype != RDNA_F32; /* it runs with nothing else */
+  draw_geometry(random, n, strstr(kernel->name, "depthwise") != NULL, runs, &g);
+  bool last = runs || n == 3 || rdna__random_below(random, 2);
+  rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
+  rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
+  rdna__conv_mode mode = RDNA__CONV_FORWARD;
+  if (strstr(kernel->name, "weight"))
+    mode = RDNA__CONV_WEIGHT;
+  else if (!(runs && g.conv.groups > 1) && rdna__random_below(random, 2)) /* groups would part the weight's runs */
+    mode = RDNA__CONV_DATA;
+  if (runs && mode == RDNA__CONV_DATA) { /* the weight's channels that are summed over must be neighbours */
+    int64_t inner = g.weight[1];
+    for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
+    w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
+  }
+  struct conv_args args;
+  rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = case_grid(kernel->name, &args);
+  snprintf(out_case->label, sizeof out_case->label, "mode %d dims %d groups %d rows %d columns %d k %d flags %u",
+           (int)mode, g.conv.dims, args.groups, args.rows, args.columns, args.k, args.flags);
+
+  const rdna_tensor *image = mode == RDNA__CONV_DATA ? &y : &x, *other = mode == RDNA__CONV_WEIGHT ? &y : &w;
+  const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? &y : mode == RDNA__CONV_DATA ? &x : &w;
+  double most_image, most_other, most_bias = 0;
+  bool made = add_filled(out_case, random, dtype, rdna_tensor_count(image), offsetof(struct conv_args, image),
+                         &most_image) != NULL;
+  made = made && add_filled(out_case, random, dtype, rdna_tensor_count(other), offsetof(struct conv_args, other),
+                            &most_other) != NULL;
+  if (made && mode != RDNA__CONV_WEIGHT && rdna__random_below(random, 2))
+    made = add_filled(out_case, random, dtype, out->shape[1], offsetof(struct conv_args, bias), &most_bias) != NULL;
+  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
+  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  double sum = args.k * most_image * most_other;
+  rdna__case_tolerance(out_case, 0x1p-24 * (2 * (args.k + 2) * sum + 8 * (sum + most_bias)) + case_smallest(dtype),
+                       case_spacing(dtype));
+  return RDNA_OK;
+}

@@ -1,0 +1,127 @@
+/* Host twins of convolution: blocks are gathered as f32 and multiplied as those of a matrix product. */
+#include "math/conv/conv_kernels.h"
+#include "math/gemm/gemm_blocked.h"
+
+typedef struct conv_job {
+  const struct conv_args *args;
+  rdna_dtype dtype;
+  bool is_image; /* rows are positions; else they are channels */
+  int64_t tiles_m, tiles_n;
+  int tile_m, tile_n;
+} conv_job;
+
+typedef struct conv_blocks {
+  gemm_blocks product;
+  struct conv_place place[GEMM_BLOCK_K]; /* of what is summed over */
+  int32_t other[GEMM_BLOCK_K];
+} conv_blocks;
+
+static float conv_value(const conv_job *job, const char *image, struct conv_place place, struct conv_place k_place) {
+  int32_t at = job->is_image ? conv_offset(job->args, place, k_place) : conv_offset(job->args, k_place, place);
+  return at < 0 ? 0 : gemm_load(job->dtype, image, at);
+}
+
+/* What depends on neither rows nor columns. */
+static void conv_prepare(const conv_job *job, int p, int count, conv_blocks *blocks) {
+  const struct conv_args *a = job->args;
+  for (int q = 0; q < count; q++) {
+    blocks->place[q] = job->is_image ? conv_tap(a, p + q) : conv_position(a, p + q);
+    blocks->other[q] = conv_digits_offset(job->is_image ? &a->tap : &a->position, p + q, a->other_k);
+  }
+}
+
+static void conv_pack_a(const conv_job *job, const char *from, int row, int rows, int count, conv_blocks *blocks) {
+  for (int i = 0; i < rows; i++) {
+    float *to = blocks->product.a[i];
+    if (job->is_image) {
+      struct conv_place place = conv_position(job->args, row + i);
+      for (int q = 0; q < count; q++) to[q] = conv_value(job, from, place, blocks->place[q]);
+    } else {
+      int64_t at = (int64_t)(row + i) * job->args->other_row;
+      for (int q = 0; q < count; q++) to[q] = gemm_load(job->dtype, from, at + blocks->other[q]);
+    }
+  }
+  for (int i = rows; i % GEMM_MICRO_M != 0; i++) memset(blocks->product.a[i], 0, sizeof blocks->product.a[i]);
+}
+
+static void conv_pack_b(const conv_job *job, const char *from, int column, int columns, int count,
+                        conv_blocks *blocks) {
+  for (int j = 0; j < columns || j % GEMM_MICRO_N != 0; j++) {
+    float *to = &blocks->product.b[j / GEMM_MICRO_N][0][j % GEMM_MICRO_N];
+    if (j >= columns) {
+      for (int q = 0; q < count; q++) to[q * GEMM_MICRO_N] = 0;
+    } else if (job->is_image) {
+      int64_t at = (int64_t)(column + j) * job->args->other_row;
+      for (int q = 0; q < count; q++) to[q * GEMM_MICRO_N] = gemm_load(job->dtype, from, at + blocks->other[q]);
+    } else {
+      struct conv_place place = conv_tap(job->args, column + j);
+      for (int q = 0; q < count; q++) to[q * GEMM_MICRO_N] = conv_value(job, from, place, blocks->place[q]);
+    }
+  }
+}
+
+static void conv_store(const conv_job *job, int64_t group, int row, int rows, int column, int columns,
+                       const conv_blocks *blocks) {
+  const struct conv_args *a = job->args;
+  char *out = (char *)a->out + group * a->out_group * gemm_value_size(job->dtype);
+  for (int j = 0; j < columns; j++) {
+    int at_column =
+        job->is_image ? (column + j) * a->out_channel : conv_digits_offset(&a->tap, column + j, a->out_digits);
+    float bias = a->bias && job->is_image ? gemm_load(job->dtype, a->bias, group * a->columns + column + j) : 0;
+    for (int i = 0; i < rows; i++) {
+      int at_row =
+          job->is_image ? conv_digits_offset(&a->position, row + i, a->out_digits) : (row + i) * a->out_channel;
+      gemm_store(job->dtype, out, (int64_t)at_row + at_column, blocks->product.c[i][j] + bias);
+    }
+  }
+}
+
+static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks) {
+  const struct conv_args *args = job->args;
+  int64_t group = tile / (job->tiles_m * job->tiles_n), in_group = tile % (job->tiles_m * job->tiles_n);
+  int row = (int)(in_group % job->tiles_m) * job->tile_m, column = (int)(in_group / job->tiles_m) * job->tile_n;
+  int rows = args->rows - row < job->tile_m ? args->rows - row : job->tile_m;
+  int columns = args->columns - column < job->tile_n ? args->columns - column : job->tile_n;
+  int64_t bytes = gemm_value_size(job->dtype);
+  const char *image = (const char *)args->image + group * args->image_group * bytes;
+  const char *other = (const char *)args->other + group * args->other_group * bytes;
+  memset(blocks->product.c, 0, sizeof blocks->product.c);
+  for (int p = 0; p < args->k; p += GEMM_BLOCK_K) {
+    int count = args->k - p < GEMM_BLOCK_K ? args->k - p : GEMM_BLOCK_K;
+    conv_prepare(job, p, count, blocks);
+    conv_pack_a(job, job->is_image ? image : other, row, rows, count, blocks);
+    conv_pack_b(job, job->is_image ? other : image, column, columns, count, blocks);
+    for (int j = 0; j < columns; j += GEMM_MICRO_N)
+      for (int i = 0; i < rows; i += GEMM_MICRO_M)
+        gemm_micro(count, blocks->product.a[i], blocks->product.b[j / GEMM_MICRO_N][0], &blocks->product.c[i][j]);
+  }
+  conv_store(job, group, row, rows, column, columns, blocks);
+}
+
+static void conv_tiles(void *context, int64_t begin, int64_t end) {
+  conv_blocks blocks __attribute__((aligned(64)));
+  for (int64_t tile = begin; tile < end; tile++) conv_one_tile(context, tile, &blocks);
+}
+
+static void run(const void *args, rdna_dtype dtype, bool is_image) {
+  const struct conv_args *a = args;
+  if (a->rows <= 0 || a->columns <= 0 || a->groups <= 0) return;
+  conv_job job = {.args = a, .dtype = dtype, .is_image = is_image};
+  job.tile_m = (int)gemm_even_tile(a->rows, GEMM_BLOCK_M, GEMM_MICRO_M);
+  job.tile_n = (int)gemm_even_tile(a->columns, GEMM_BLOCK_N, GEMM_MICRO_N);
+  job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
+  job.tiles_n = (a->columns + job.tile_n - 1) / job.tile_n;
+  rdna__parallel_for(a->groups * job.tiles_m * job.tiles_n, 1, conv_tiles, &job);
+}
+
+/* The grid says how a device cuts the work; here the arguments alone do. */
+#define TWIN(name, T, is_image) \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run(args, RDNA_##T, is_image); }
+#define TWINS(t, T)                     \
+  TWIN(conv_image_small_##t, T, true)   \
+  TWIN(conv_image_large_##t, T, true)   \
+  TWIN(conv_weight_small_##t, T, false) \
+  TWIN(conv_depthwise_##t, T, true)
+TWINS(f32, F32)
+TWINS(f16, F16)
+TWINS(bf16, BF16)

@@ -1,0 +1,121 @@
+/* Convolution as a product of matrices that are never written out: argument struct, list of kernels, and where values
+ * lie.
+ *
+ * The image is what the window slides over: x, or for the gradient of x that of y. A position is one place (n, z, y, x)
+ * of the window, a tap one value in it: (z, y, x) of the window and a channel. Of a group of channels:
+ *
+ *   conv_image:  out(position, channel) = sum over taps of image(position, tap) * other(channel, tap) + bias(channel)
+ *                The forward pass and the gradient of x; other is the weight.
+ *   conv_weight: out(channel, tap) = sum over positions of other(channel, position) * image(position, tap)
+ *                The gradient of the weight; other is the gradient of y. */
+#ifndef RDNA_MATH_CONV_KERNELS_H
+#define RDNA_MATH_CONV_KERNELS_H
+
+#include <stdint.h>
+
+#include "kernel/scalar.h"
+
+#define CONV_CHANNEL_FIRST 1u /* of the digits of a tap; else it is the last */
+#define CONV_DIVIDES 2u       /* some |divide| is not 1 */
+#define CONV_IMAGE_RUNS 4u    /* taps 8i to 8i + 7 are neighbours in memory, at multiples of 16 bytes from the first */
+#define CONV_OTHER_EVEN 8u    /* value p of a row of |other| lies p * other_step after the first */
+#define CONV_OTHER_RUNS 16u   /* and at multiples of 16 bytes for p = 8i, with a step of 1 */
+
+/* A number of four digits, the last the fastest. n / size is n * magic >> shift for n < 2^31 (Granlund and Montgomery,
+ * "Division by invariant integers using multiplication", 1994). */
+struct conv_radix {
+  uint32_t size[4], magic[4], shift[4];
+};
+
+struct conv_args {
+  const void *image;
+  const void *other;
+  const void *bias; /* (groups * columns), or NULL */
+  void *out;
+  struct conv_radix position, tap;
+  int32_t image_stride[5]; /* n, z, y, x, channel; strides are in elements */
+  int32_t image_size[3];
+  /* A value is at (position * step - begin + tap * dilation) / divide, in each dimension; none if that is no integer.
+   */
+  int32_t step[3], begin[3], dilation[3], divide[3];
+  int32_t other_row, other_k[4], other_step; /* from channel to channel; by the digits of what is summed over */
+  int32_t out_channel, out_digits[4];
+  int32_t image_group, other_group, out_group; /* from one group of channels to the next */
+  int32_t rows, columns, k, groups;
+  uint32_t flags;
+};
+
+/* The large kernels of 16-bit types want CONV_IMAGE_RUNS and CONV_OTHER_RUNS, image and other at multiples of 16
+ * bytes, and a k that is a multiple of 8. The grid is (tiles, 1, groups); for the depthwise kernel, which is conv_image
+ * for few channels a group, threads take one value of the result each: (values / CONV_DEPTHWISE_THREADS, 1, 1). */
+#define CONV_SMALL_TILE 64
+#define CONV_LARGE_TILE 128
+#define CONV_FLOAT_SMALL_THREADS 128
+#define CONV_FLOAT_LARGE_THREADS 256
+#define CONV_MMA_THREADS 128
+#define CONV_DEPTHWISE_THREADS 256
+
+#define RDNA_CONV_KERNELS_OF_(X, T, small_threads, large_threads)            \
+  X(conv_image_small_##T, struct conv_args, small_threads, rdna__conv_case)  \
+  X(conv_image_large_##T, struct conv_args, large_threads, rdna__conv_case)  \
+  X(conv_weight_small_##T, struct conv_args, small_threads, rdna__conv_case) \
+  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case)
+#define RDNA_CONV_KERNELS(X)                                                        \
+  RDNA_CONV_KERNELS_OF_(X, f32, CONV_FLOAT_SMALL_THREADS, CONV_FLOAT_LARGE_THREADS) \
+  RDNA_CONV_KERNELS_OF_(X, f16, CONV_MMA_THREADS, CONV_MMA_THREADS)                 \
+  RDNA_CONV_KERNELS_OF_(X, bf16, CONV_MMA_THREADS, CONV_MMA_THREADS)
+
+RDNA_SCALAR void conv_digits(const struct conv_radix *radix, int32_t number, int32_t out_digits[4]) {
+  uint32_t rest = (uint32_t)number;
+  for (int d = 3; d > 0; d--) {
+    uint32_t quotient = (uint32_t)(((uint64_t)radix->magic[d] * rest) >> radix->shift[d]);
+    out_digits[d] = (int32_t)(rest - quotient * radix->size[d]);
+    rest = quotient;
+  }
+  out_digits[0] = (int32_t)rest;
+}
+
+RDNA_SCALAR int32_t conv_digits_offset(const struct conv_radix *radix, int32_t number, const int32_t stride[4]) {
+  int32_t d[4];
+  conv_digits(radix, number, d);
+  return d[0] * stride[0] + d[1] * stride[1] + d[2] * stride[2] + d[3] * stride[3];
+}
+
+/* What a position or a tap adds to where a value of the image is; add two. */
+struct conv_place {
+  int32_t offset, z, y, x;
+};
+
+RDNA_SCALAR struct conv_place conv_position(const struct conv_args *a, int32_t position) {
+  int32_t d[4];
+  conv_digits(&a->position, position, d);
+  struct conv_place place = {d[0] * a->image_stride[0], d[1] * a->step[0] - a->begin[0],
+                             d[2] * a->step[1] - a->begin[1], d[3] * a->step[2] - a->begin[2]};
+  return place;
+}
+
+RDNA_SCALAR struct conv_place conv_tap(const struct conv_args *a, int32_t tap) {
+  int32_t d[4];
+  conv_digits(&a->tap, tap, d);
+  int first = a->flags & CONV_CHANNEL_FIRST ? 1 : 0;
+  int32_t channel = first ? d[0] : d[3], z = first ? d[1] : d[0], y = first ? d[2] : d[1], x = first ? d[3] : d[2];
+  struct conv_place place = {channel * a->image_stride[4], z * a->dilation[0], y * a->dilation[1], x * a->dilation[2]};
+  return place;
+}
+
+/* Where the value lies in the image, or -1: outside, where it is zero. */
+RDNA_SCALAR int32_t conv_offset(const struct conv_args *a, struct conv_place position, struct conv_place tap) {
+  int32_t z = position.z + tap.z, y = position.y + tap.y, x = position.x + tap.x;
+  if (a->flags & CONV_DIVIDES) {
+    if (z < 0 || y < 0 || x < 0) return -1;
+    int32_t qz = z / a->divide[0], qy = y / a->divide[1], qx = x / a->divide[2];
+    if (qz * a->divide[0] != z || qy * a->divide[1] != y || qx * a->divide[2] != x) return -1;
+    z = qz, y = qy, x = qx;
+  }
+  if ((uint32_t)z >= (uint32_t)a->image_size[0] || (uint32_t)y >= (uint32_t)a->image_size[1] ||
+      (uint32_t)x >= (uint32_t)a->image_size[2])
+    return -1;
+  return position.offset + tap.offset + z * a->image_stride[1] + y * a->image_stride[2] + x * a->image_stride[3];
+}
+
+#endif

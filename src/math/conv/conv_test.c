@@ -1,0 +1,278 @@
+#include "rdna/op/conv.h"
+#include "math/operand_test.h"
+
+typedef struct problem {
+  rdna_convolution conv;
+  rdna_dtype dtype;
+  int64_t n, in, out; /* channels of all groups */
+  int64_t size[3], window[3];
+  bool channels_last;
+  bool with_bias;
+  int64_t offset; /* values before all data */
+} problem;
+
+enum { FORWARD, DATA, WEIGHT };
+
+static operand make(const problem *p, int64_t first, int64_t second, const int64_t *spatial) {
+  int dims = p->conv.dims;
+  int64_t shape[5] = {first, second}, stride[5];
+  for (int d = 0; d < dims; d++) shape[2 + d] = spatial[d];
+  int64_t next = 1;
+  if (p->channels_last) stride[1] = 1, next = second;
+  for (int d = dims + 1; d > 1; d--) stride[d] = next, next *= shape[d];
+  if (!p->channels_last) stride[1] = next, next *= second;
+  stride[0] = next;
+  return operand_make(p->dtype, dims + 2, shape, stride, p->offset);
+}
+
+static int64_t out_size(const problem *p, int d) {
+  int64_t room = p->conv.before[d] + p->size[d] + p->conv.after[d] - p->conv.dilation[d] * (p->window[d] - 1) - 1;
+  return room / p->conv.stride[d] + 1;
+}
+
+static int64_t at(const operand *o, int64_t first, int64_t second, const int64_t *place) {
+  int64_t index = first * o->tensor.stride[0] + second * o->tensor.stride[1];
+  for (int d = 0; d < o->tensor.rank - 2; d++) index += place[d] * o->tensor.stride[2 + d];
+  return index;
+}
+
+static int64_t index_of(const operand *o, const int64_t digits[5]) {
+  int64_t index = 0;
+  for (int d = 0; d < o->tensor.rank; d++) index += digits[d] * o->tensor.stride[d];
+  return index;
+}
+
+/* The next number in the mixed base of |shape|; false after the last. */
+static bool next(int count, const int64_t *shape, int64_t *digits) {
+  for (int d = count - 1; d >= 0; d--) {
+    if (++digits[d] < shape[d]) return true;
+    digits[d] = 0;
+  }
+  return false;
+}
+
+/* By the definition: every product of x and weight belongs to one value of y; it adds to whichever of the three is
+ * asked for. Sums in double of the products and of their magnitudes, by index, and how many there were. */
+static void define(const problem *p, int mode, const operand *x, const operand *w, const operand *y, double *sum,
+                   double *magnitude, int64_t *count) {
+  int dims = p->conv.dims;
+  int64_t in = p->in / p->conv.groups, out = p->out / p->conv.groups;
+  if (rdna_tensor_count(&x->tensor) == 0 || rdna_tensor_count(&y->tensor) == 0 || rdna_tensor_count(&w->tensor) == 0)
+    return;
+  int64_t yd[5] = {0};
+  do {
+    int64_t group = yd[1] / out, tap_shape[4] = {in, 1, 1, 1}, tap[4] = {0};
+    for (int d = 0; d < dims; d++) tap_shape[1 + d] = p->window[d];
+    do {
+      int64_t place[3];
+      bool inside = true;
+      for (int d = 0; d < dims; d++) {
+        place[d] = yd[2 + d] * p->conv.stride[d] - p->conv.before[d] + tap[1 + d] * p->conv.dilation[d];
+        inside = inside && place[d] >= 0 && place[d] < p->size[d];
+      }
+      if (!inside) continue;
+      int64_t xi = at(x, yd[0], group * in + tap[0], place), wi = at(w, yd[1], tap[0], tap + 1), yi = index_of(y, yd);
+      double v = mode == FORWARD ? operand_get(x, xi) * operand_get(w, wi)
+                 : mode == DATA  ? operand_get(y, yi) * operand_get(w, wi)
+                                 : operand_get(y, yi) * operand_get(x, xi);
+      int64_t to = mode == FORWARD ? yi : mode == DATA ? xi : wi;
+      sum[to] += v, magnitude[to] += fabs(v), count[to]++;
+    } while (next(1 + dims, tap_shape, tap));
+  } while (next(2 + dims, y->tensor.shape, yd));
+}
+
+/* Each of |count| products rounds the sum at most once, each time by 2^-24 of the sum of magnitudes at most. */
+static void compare(const problem *p, int mode, const operand *out, const operand *bias, const double *sum,
+                    const double *magnitude, const int64_t *count) {
+  static const char *const names[] = {"conv", "conv_backward_data", "conv_backward_weight"};
+  if (rdna_tensor_count(&out->tensor) == 0) return;
+  int64_t digits[5] = {0};
+  do {
+    int64_t i = index_of(out, digits);
+    double added = bias ? operand_get(bias, digits[1]) : 0;
+    double error = 0x1p-24 * ((double)(count[i] + 2) * magnitude[i] + 4 * (magnitude[i] + fabs(added)));
+    assert_close(p->dtype, operand_get(out, i), sum[i] + added, error, names[mode], i);
+  } while (next(out->tensor.rank, out->tensor.shape, digits));
+}
+
+static void check_mode(const problem *p, int mode) {
+  int64_t y_size[3];
+  for (int d = 0; d < p->conv.dims; d++) y_size[d] = out_size(p, d);
+  operand x = make(p, p->n, p->in, p->size), y = make(p, p->n, p->out, y_size);
+  operand w = make(p, p->out, p->in / p->conv.groups, p->window);
+  operand *out = mode == FORWARD ? &y : mode == DATA ? &x : &w;
+  operand bias = operand_make(p->dtype, 1, &out->tensor.shape[1], NULL, p->offset);
+  operand_fill(&bias, 1);
+  if (out != &x) operand_fill(&x, 1);
+  if (out != &y) operand_fill(&y, 1);
+  if (out != &w) operand_fill(&w, 1);
+  operand_upload(out); /* NaN */
+  const rdna_tensor *b = p->with_bias && mode != WEIGHT ? &bias.tensor : NULL;
+  if (mode == FORWARD) assert_ok(rdna_op_conv(stream, &p->conv, &x.tensor, &w.tensor, b, &y.tensor));
+  if (mode == DATA) assert_ok(rdna_op_conv_backward_data(stream, &p->conv, &y.tensor, &w.tensor, b, &x.tensor));
+  if (mode == WEIGHT) assert_ok(rdna_op_conv_backward_weight(stream, &p->conv, &y.tensor, &x.tensor, &w.tensor));
+  operand_download(out);
+
+  size_t values = (size_t)operand_span(out) + 1;
+  double *sum = calloc(values, sizeof *sum), *magnitude = calloc(values, sizeof *magnitude);
+  int64_t *count = calloc(values, sizeof *count);
+  assert_true(sum && magnitude && count);
+  define(p, mode, &x, &w, &y, sum, magnitude, count);
+  compare(p, mode, out, b ? &bias : NULL, sum, magnitude, count);
+  free(sum);
+  free(magnitude);
+  free(count);
+  operand_free(&x);
+  operand_free(&y);
+  operand_free(&w);
+  operand_free(&bias);
+}
+
+static void check(problem p) {
+  for (int layout = 0; layout < 2; layout++) {
+    p.channels_last = layout;
+    for (int mode = FORWARD; mode <= WEIGHT; mode++) check_mode(&p, mode);
+  }
+}
+
+static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
+
+static problem square(rdna_dtype dtype, int64_t in, int64_t out, int64_t size, int64_t window) {
+  return (problem){.dtype = dtype,
+                   .n = 2,
+                   .in = in,
+                   .out = out,
+                   .size = {size, size + 1},
+                   .window = {window, window},
+                   .conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1}};
+}
+
+static void windows_strides_and_padding(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = square(types[t], 3, 5, 9, 3);
+    check(p);
+    p.conv.before[0] = p.conv.after[0] = p.conv.before[1] = p.conv.after[1] = 1, p.with_bias = true;
+    check(p);
+    p.conv.stride[0] = p.conv.stride[1] = 2;
+    check(p);
+    p.conv.dilation[0] = 2, p.conv.dilation[1] = 3, p.conv.after[1] = 4, p.offset = 1;
+    check(p);
+    p.window[0] = 1, p.window[1] = 2, p.conv.stride[0] = 3;
+    check(p);
+  }
+}
+
+/* Whole runs of 8 channels, and tiles of 64 and 128 with an edge. */
+static void many_channels(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = square(types[t], 64, 72, 7, 3);
+    p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true;
+    check(p);
+    check(square(types[t], 40, 8, 12, 1));
+    check(square(types[t], 8, 136, 11, 2));
+  }
+}
+
+static void one_and_three_dimensions(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = {.dtype = types[t], .n = 3, .in = 6, .out = 4, .size = {17}, .window = {5}, .with_bias = true};
+    p.conv = (rdna_convolution){.dims = 1, .stride = {2}, .before = {4}, .dilation = {1}, .groups = 2};
+    check(p);
+    problem q = {.dtype = types[t], .n = 2, .in = 8, .out = 3, .size = {4, 5, 6}, .window = {2, 3, 1}};
+    q.conv = (rdna_convolution){
+        .dims = 3, .stride = {1, 2, 1}, .before = {1, 0, 2}, .after = {0, 1, 0}, .dilation = {1, 1, 2}, .groups = 1};
+    check(q);
+  }
+}
+
+static void groups_and_depthwise(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = square(types[t], 12, 18, 6, 3);
+    p.conv.groups = 3, p.with_bias = true;
+    check(p);
+    p = square(types[t], 13, 13, 8, 3), p.conv.groups = 13, p.conv.before[0] = p.conv.after[0] = 1, p.with_bias = true;
+    check(p);
+    p.out = 26, p.conv.stride[1] = 2;
+    check(p);
+  }
+}
+
+static void nothing_to_do(void **state) {
+  problem p = square(RDNA_F32, 3, 5, 4, 3);
+  p.n = 0;
+  check_mode(&p, FORWARD);
+  check_mode(&p, DATA);
+  check_mode(&p, WEIGHT);                     /* a gradient of nothing is zero */
+  p.n = 1, p.size[0] = 2, p.with_bias = true; /* smaller than the window: no positions */
+  check_mode(&p, FORWARD);
+}
+
+static void nan_stays_in_its_window(void **state) {
+  rdna_convolution conv = {.dims = 1, .stride = {1}, .before = {1}, .after = {1}, .dilation = {1}, .groups = 1};
+  operand x = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
+  operand w = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 3}, NULL, 0);
+  operand y = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
+  operand_fill(&x, 1);
+  operand_fill(&w, 1);
+  operand_set(&x, 4, (double)NAN);
+  operand_upload(&x);
+  operand_upload(&y);
+  assert_ok(rdna_op_conv(stream, &conv, &x.tensor, &w.tensor, NULL, &y.tensor));
+  operand_download(&y);
+  for (int64_t i = 0; i < 9; i++) assert_int_equal(isnan(operand_get(&y, i)) != 0, i >= 3 && i <= 5);
+  operand_free(&x);
+  operand_free(&w);
+  operand_free(&y);
+}
+
+static void refuses(void **state) {
+  float memory[400];
+  rdna_convolution c = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 4, (int64_t[]){1, 2, 5, 6});
+  rdna_tensor w = rdna_tensor_contiguous(memory + 60, RDNA_F32, 4, (int64_t[]){4, 2, 3, 3});
+  rdna_tensor y = rdna_tensor_contiguous(memory + 140, RDNA_F32, 4, (int64_t[]){1, 4, 3, 4}), t;
+#define REFUSED(c, x, w, y, code, text, other) assert_refused(rdna_op_conv(stream, c, x, w, NULL, y), code, text, other)
+  rdna_convolution bad = c;
+  bad.stride[1] = 0;
+  REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "dimension 1", "stride 0");
+  bad = c, bad.dims = 4;
+  REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "conv", "4 dimensions");
+  bad = c, bad.groups = 0;
+  REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "0 groups", "conv");
+  bad = c, bad.groups = 2;
+  REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "2 channels", "2 groups");
+  bad = c, bad.before[0] = 1;
+  REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "y is 3", "make 4");
+  t = y, t.shape[1] = 3;
+  REFUSED(&c, &x, &w, &t, RDNA_INVALID_ARGUMENT, "(1, 3, ...)", "(1, 4, ...)");
+  t = y, t.stride[2] = 2;
+  REFUSED(&c, &x, &w, &t, RDNA_INVALID_ARGUMENT, "y is f32", "overlap");
+  t = x, t.stride[2] = -6;
+  REFUSED(&c, &t, &w, &y, RDNA_UNSUPPORTED, "x is f32", "-6");
+  t = y, t.data = memory + 100;
+  REFUSED(&c, &x, &w, &t, RDNA_INVALID_ARGUMENT, "y at", "weight");
+  t = w, t.dtype = RDNA_F16;
+  REFUSED(&c, &x, &t, &y, RDNA_INVALID_ARGUMENT, "weight", "f16");
+  t = x, t.rank = 3;
+  REFUSED(&c, &t, &w, &y, RDNA_INVALID_ARGUMENT, "x is", "3");
+  rdna_tensor bias = rdna_tensor_contiguous(memory + 300, RDNA_F32, 1, (int64_t[]){3});
+  assert_refused(rdna_op_conv(stream, &c, &x, &w, &bias, &y), RDNA_INVALID_ARGUMENT, "bias", "4");
+  assert_refused(rdna_op_conv(NULL, &c, &x, &w, NULL, &y), RDNA_INVALID_ARGUMENT, "conv", "stream is NULL");
+  t = x, t.data = memory + 75;
+  assert_refused(rdna_op_conv_backward_data(stream, &c, &y, &w, NULL, &t), RDNA_INVALID_ARGUMENT, "conv_backward_data",
+                 "weight");
+#undef REFUSED
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(windows_strides_and_padding),
+      cmocka_unit_test(many_channels),
+      cmocka_unit_test(one_and_three_dimensions),
+      cmocka_unit_test(groups_and_depthwise),
+      cmocka_unit_test(nothing_to_do),
+      cmocka_unit_test(nan_stays_in_its_window),
+      cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
