@@ -180,7 +180,7 @@ static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t choose_layout(struct plan *plan, const rdna_tensor *x) {
   struct reduce_dims_args *a = &plan->args;
   bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
-  a->vector = is_vector(a, x, columns);
+  a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
   int64_t tile = COLUMN_TILE * (a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1);
   int64_t groups = columns ? up(a->outs, tile) : a->layout == REDUCE_WAVE ? up(a->outs, 4) : a->outs;

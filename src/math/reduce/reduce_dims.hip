@@ -201,12 +201,17 @@ struct arg_of {
   }
   template <int width>
   RDNA_DEVICE void add_to(arg_of &s, acc *x, int64_t index) {
+    acc best = x[0];
+    int32_t at = 0;
 #pragma unroll
-    for (int j = 0; j < width; j++) {
-      arg_of here;
-      here.v = x[j], here.index = index + j;
-      join(s, here);
+    for (int j = 1; j < width; j++) {
+      bool before = x[j] > best || (x[j] != x[j] && best == best);
+      best = before ? x[j] : best;
+      at = before ? j : at;
     }
+    arg_of here;
+    here.v = best, here.index = index + at;
+    join(s, here);
   }
   RDNA_DEVICE int64_t end(const arg_of &s, int32_t how, double parameter) { return s.index; }
 };
@@ -314,7 +319,8 @@ RDNA_DEVICE state share(const reduce_dims_args &a, int64_t out, int64_t slice, i
   state s;
   acc v[width];
   if (width > 1 && a.reduced_rank == 1) {
-#pragma unroll 4
+    constexpr int ahead = state::KIND == REDUCE_ARG ? 2 : 4; /* comparisons of more would not fit scalar registers */
+#pragma unroll ahead
     for (int64_t i = begin + rank * width; i < end; i += threads * width) {
       load<type, state, width>(a, base + i, v);
       state::template add_to<width>(s, v, i);
@@ -380,7 +386,8 @@ RDNA_DEVICE void columns(const reduce_dims_args &a, state *scratch) {
 template <typename type, typename state, int width>
 RDNA_DEVICE void reduce_width(const reduce_dims_args &a, void *scratch) {
   if (a.layout == REDUCE_COLUMNS) {
-    columns<type, state, width>(a, (state *)scratch);
+    /* arguments side by side need more scalar registers for their comparisons than there are */
+    if constexpr (state::KIND != REDUCE_ARG || width == 1) columns<type, state, width>(a, (state *)scratch);
   } else {
     rows<type, state, width>(a, (state *)scratch);
   }

@@ -131,6 +131,7 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
   int64_t parts = kind == REDUCE_VAR ? 3 : kind == REDUCE_LSE ? 2 : 1;
   struct reduce_dims_args a = {0};
   make_shape(random, n, dtype == RDNA_F32 ? 4 : dtype == RDNA_F16 || dtype == RDNA_BF16 ? 8 : 1, &a);
+  if (kind == REDUCE_ARG && a.layout == REDUCE_COLUMNS) a.vector = 0;
   choose_arithmetic(random, kind, dtype, &a);
   a.slice = a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
   a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;

@@ -47,7 +47,8 @@ struct reduce_dims_args {
   double parameter;
   int32_t kept_rank, reduced_rank; /* at least 1 */
   int32_t map, end, layout, out_dtype;
-  int32_t vector; /* 16 bytes along the fastest dimension are one aligned access, for f32, f16 and bf16 */
+  int32_t vector; /* 16 bytes along the fastest dimension are one aligned access, for f32, f16 and bf16; not arguments
+                     in columns */
 };
 
 /* Joins the slices. |kind| as in enum reduce_kind, |keeper| the type of partial. */
