@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-typedef enum rdna_reduction { RDNA_REDUCTION_NONE, RDNA_REDUCTION_MEAN, RDNA_REDUCTION_SUM } rdna_reduction;
+typedef enum rdna_loss_reduction { RDNA_REDUCTION_NONE, RDNA_REDUCTION_MEAN, RDNA_REDUCTION_SUM } rdna_loss_reduction;
 
 typedef enum rdna_loss {
   RDNA_LOSS_MSE,        /* (x - t)^2 */
@@ -32,17 +32,17 @@ typedef enum rdna_loss {
 
 /* |target|, and |weight| unless NULL, have |x|'s shape and type. |weight| multiplies each loss. |beta| is not negative,
  * and matters to SMOOTH_L1 and HUBER only. */
-RDNA_CHECKED rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_reduction reduction,
+RDNA_CHECKED rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                                       const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
                                       const rdna_tensor *out);
 /* |dout| has the shape of |out| above. |dx| may be any of the inputs of its own shape. */
 RDNA_CHECKED rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float beta,
-                                               rdna_reduction reduction, const rdna_tensor *dout, const rdna_tensor *x,
-                                               const rdna_tensor *target, const rdna_tensor *weight,
-                                               const rdna_tensor *dx);
+                                               rdna_loss_reduction reduction, const rdna_tensor *dout,
+                                               const rdna_tensor *x, const rdna_tensor *target,
+                                               const rdna_tensor *weight, const rdna_tensor *dx);
 
 typedef struct rdna_cross_entropy {
-  rdna_reduction reduction;
+  rdna_loss_reduction reduction;
   int64_t ignore_index;   /* rows with this target count for nothing; PyTorch's default is -100 */
   float label_smoothing;  /* in [0, 1] */
   bool log_probabilities; /* |x| holds logarithms of probabilities: the negative log-likelihood, without smoothing */

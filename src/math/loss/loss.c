@@ -21,7 +21,7 @@ static rdna_status check_stream(const char *operator, rdna_stream * stream) {
   return RDNA_OK;
 }
 
-static rdna_status check_reduction(const char *operator, rdna_reduction reduction) {
+static rdna_status check_reduction(const char *operator, rdna_loss_reduction reduction) {
   if ((unsigned)reduction > RDNA_REDUCTION_SUM) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", operator,(int) reduction,
                       RDNA_REDUCTION_SUM);
@@ -81,7 +81,7 @@ static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *a
   return status != RDNA_OK ? status : freed;
 }
 
-rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_reduction reduction,
+rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                          const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
                          const rdna_tensor *out) {
   RDNA_TRY(check_stream("loss", stream));
@@ -112,7 +112,7 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_r
   return reduce_values(stream, &args, x->dtype, scale, out);
 }
 
-rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float beta, rdna_reduction reduction,
+rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                                   const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
                                   const rdna_tensor *weight, const rdna_tensor *dx) {
   static const char operator[] = "loss_backward";
@@ -196,8 +196,9 @@ static rdna_grid entropy_grid(int64_t rows, int64_t cols) {
   return (rdna_grid){at_most(cols <= LOSS_WAVE_COLS ? (rows + waves - 1) / waves : rows, MOST_GROUPS), 1, 1};
 }
 
-static rdna_status launch_entropy(rdna_stream *stream, rdna_reduction reduction, const struct cross_entropy_args *args,
-                                  rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
+static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction,
+                                  const struct cross_entropy_args *args, rdna_dtype dtype, const rdna_tensor *out,
+                                  const rdna_tensor *total) {
   RDNA_TRY(rdna__launch_named(stream, entropy_kernels[dtype], entropy_grid(args->rows, args->cols), args));
   bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
   if (none && out->dtype != RDNA_F32) {

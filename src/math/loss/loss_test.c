@@ -49,7 +49,8 @@ static void fill_pair(rdna_loss loss, operand *x, operand *t) {
   operand_upload(t);
 }
 
-static void check_values(rdna_dtype dtype, rdna_loss loss, rdna_reduction reduction, int64_t count, bool weighted) {
+static void check_values(rdna_dtype dtype, rdna_loss loss, rdna_loss_reduction reduction, int64_t count,
+                         bool weighted) {
   int64_t one = 1;
   bool none = reduction == RDNA_REDUCTION_NONE;
   operand x = operand_make(dtype, 1, &count, NULL, 0), t = operand_make(dtype, 1, &count, NULL, 0);
@@ -91,8 +92,8 @@ static void losses_match_their_definitions(void **state) {
   for (int loss = 0; loss < LOSSES; loss++) {
     for (int n = 0; n < 6; n++) {
       for (int reduction = 0; reduction < 3; reduction++) {
-        check_values(float_types[(n + loss) % 3], (rdna_loss)loss, (rdna_reduction)reduction, counts[n], n % 2);
-        check_values(RDNA_F32, (rdna_loss)loss, (rdna_reduction)reduction, counts[n] / 3, false);
+        check_values(float_types[(n + loss) % 3], (rdna_loss)loss, (rdna_loss_reduction)reduction, counts[n], n % 2);
+        check_values(RDNA_F32, (rdna_loss)loss, (rdna_loss_reduction)reduction, counts[n] / 3, false);
       }
     }
   }
@@ -232,7 +233,7 @@ static void cross_entropy_matches_its_definition(void **state) {
                         .gap = n / 8 % 3 * 4,
                         .weighted = n / 2 % 2,
                         .i32 = n / 4 % 2};
-    p.options = (rdna_cross_entropy){.reduction = (rdna_reduction)(n / 8 % 3),
+    p.options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)(n / 8 % 3),
                                      .ignore_index = n % 5 == 4 ? 0 : -100,
                                      .label_smoothing = n % 4 == 3 ? 0.1f : 0,
                                      .log_probabilities = n % 7 == 5 && n % 4 != 3};
@@ -271,12 +272,13 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand_upload(&out);
   rdna_cross_entropy options = {.reduction = RDNA_REDUCTION_MEAN};
   const rdna_tensor *X = &x.tensor, *Y = &y.tensor, *O = &out.tensor, *L = &lse.tensor, *T = &total.tensor;
-  const rdna_reduction mean = RDNA_REDUCTION_MEAN;
+  const rdna_loss_reduction mean = RDNA_REDUCTION_MEAN;
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_MSE, 0, mean, X, &h.tensor, NULL, O), bad, "target is f16", "x is f32");
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_MSE, 0, mean, X, X, NULL, X), bad, "out is f32 (4, 6)", "one value");
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_HUBER, -1, mean, X, X, NULL, O), bad, "beta is -1", "negative");
   assert_refused(rdna_op_loss(stream, (rdna_loss)9, 0, mean, X, X, NULL, O), bad, "loss is 9", "0 to 7");
-  assert_refused(rdna_op_loss(stream, RDNA_LOSS_L1, 0, (rdna_reduction)3, X, X, NULL, O), bad, "reduction is 3", "2");
+  assert_refused(rdna_op_loss(stream, RDNA_LOSS_L1, 0, (rdna_loss_reduction)3, X, X, NULL, O), bad, "reduction is 3",
+                 "2");
   assert_refused(rdna_op_loss(NULL, RDNA_LOSS_L1, 0, mean, X, X, NULL, O), bad, "loss", "stream is NULL");
   assert_refused(rdna_op_loss_backward(stream, RDNA_LOSS_L1, 0, RDNA_REDUCTION_NONE, O, X, X, NULL, X), bad, "dout is",
                  "(4, 6)");
