@@ -1,6 +1,14 @@
 // AMD's rocRAND as Debian ships it, unmodified, on the emulated gfx1030: Philox4x32-10 against the paper's algorithm
-// (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011), bit by bit; distributions of the
-// others against what they are named for, within six standard errors.
+// (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011), XORWOW against Marsaglia's
+// ("Xorshift RNGs", 2003) and MRG32k3a against L'Ecuyer's ("Good parameters and implementations for combined multiple
+// recursive random number generators", 1999), bit by bit: words and uniforms, and normals within float rounding.
+// Distributions of all three against what they are named for, within six standard errors.
+//
+// How rocRAND seeds the two and hands their numbers out is not in the papers. The facts are from its public source
+// (rocrand_xorwow.h, rocrand_mrg32k3a.h, rocrand_uniform.h, rocrand_normal.h; library/src/rng/xorwow.hpp and
+// mrg32k3a.hpp): 512 * 256 threads, thread t in subsequence t; number i is from thread i modulo their count; a pair of
+// normals is from two numbers of one thread. A subsequence of XORWOW is 2^67 long. For MRG32k3a the headers say 2^67
+// too, but their tables hold the recurrences to the power 2^76, the substreams that L'Ecuyer recommends.
 //
 // The library path has the drop-in first, so librocrand.so.1 finds it as libamdhip64.so.5. Exit status 77: librocrand1
 // is not installed.
@@ -16,8 +24,11 @@
 
 #include <cmocka.h>
 
-enum { XORWOW = 401, MRG32K3A = 402, PHILOX = 404, COPY_TO_HOST = 2, NUMBERS = 1 << 16 };
-static const unsigned long long seed = 0x0123456789abcdefULL;
+enum { XORWOW = 401, MRG32K3A = 402, PHILOX = 404, COPY_TO_HOST = 2, NUMBERS = 1 << 16, THREADS = 512 * 256 };
+static const uint64_t seed = 0x0123456789abcdefULL;
+
+// rocRAND's products of an MRG32k3a seed are exact up to 32 bits; a longer seed wraps within 64.
+static uint64_t seed_of(int generator) { return generator == MRG32K3A ? (uint32_t)seed : seed; }
 
 static struct {
   int (*hipMalloc)(void **, size_t);
@@ -81,6 +92,140 @@ static void philox(uint64_t counter, uint32_t out[4]) {
   cipher((uint32_t[4]){(uint32_t)counter, (uint32_t)(counter >> 32)}, (uint32_t[2]){(uint32_t)seed, seed >> 32}, out);
 }
 
+// Marsaglia's xorwow: 160 bits of xorshift, and a counter that steps by 362437 (the Weyl sequence).
+struct xorwow {
+  uint32_t x[5], weyl;
+};
+
+static void xorshift(uint32_t x[5]) {
+  uint32_t t = x[0] ^ x[0] >> 2;
+  memmove(x, x + 1, 4 * sizeof *x);
+  x[4] = x[3] ^ x[3] << 4 ^ t ^ t << 1;
+}
+
+static uint32_t xorwow_next(struct xorwow *s) {
+  xorshift(s->x);
+  s->weyl += 362437;
+  return s->weyl + s->x[4];
+}
+
+static struct xorwow xorwow_seeded(uint64_t from) {
+  uint32_t low = 1228688033U * ((uint32_t)from ^ 0x2c7f967f);
+  uint32_t high = 2073658381U * ((uint32_t)(from >> 32) ^ 0xa03697cb);
+  return (struct xorwow){
+      {123456789 + low, 362436069 ^ low, 521288629 + high, 88675123 ^ high, 5783321 + low},
+      6615241 + low + high,
+  };
+}
+
+// A linear map of the 160 bits over GF(2): where each single bit goes.
+typedef uint32_t bit_map[160][5];  // (bit, word)
+
+static void bit_map_apply(bit_map map, uint32_t x[5]) {
+  uint32_t sum[5] = {0};
+  for (int bit = 0; bit < 160; bit++) {
+    if (!(x[bit / 32] >> bit % 32 & 1)) continue;
+    for (int word = 0; word < 5; word++) sum[word] ^= map[bit][word];
+  }
+  memcpy(x, sum, sizeof sum);
+}
+
+// 2 to the `doublings` steps of the xorshift as one map.
+static void xorshift_jump(int doublings, bit_map map) {
+  static bit_map squared;
+  memset(map, 0, sizeof(bit_map));
+  for (int bit = 0; bit < 160; bit++) {
+    map[bit][bit / 32] = UINT32_C(1) << bit % 32;
+    xorshift(map[bit]);
+  }
+  for (int i = 0; i < doublings; i++) {
+    memcpy(squared, map, sizeof squared);
+    for (int bit = 0; bit < 160; bit++) bit_map_apply(map, squared[bit]);
+    memcpy(map, squared, sizeof squared);
+  }
+}
+
+// The first `each` numbers of every thread. 2^67 steps leave the 32-bit Weyl counter where it is.
+static uint32_t *xorwow_threads(size_t each) {
+  static bit_map jump;
+  uint32_t *out = malloc(THREADS * each * sizeof *out);  // (thread, number)
+  assert_non_null(out);
+  xorshift_jump(67, jump);
+  struct xorwow start = xorwow_seeded(seed_of(XORWOW));
+  for (size_t thread = 0; thread < THREADS; thread++) {
+    struct xorwow s = start;
+    for (size_t i = 0; i < each; i++) out[thread * each + i] = xorwow_next(&s);
+    bit_map_apply(jump, start.x);
+  }
+  return out;
+}
+
+// L'Ecuyer's two recurrences of order three, oldest value first, as matrices. Entries stay below their modulus.
+static const uint64_t moduli[2] = {4294967087, 4294944443};
+typedef uint64_t recurrence[3][3];  // (row, column)
+static const recurrence one_step[2] = {
+    {{0, 1, 0}, {0, 0, 1}, {4294967087 - 810728, 1403580, 0}},
+    {{0, 1, 0}, {0, 0, 1}, {4294944443 - 1370589, 0, 527612}},
+};
+
+static void recurrence_apply(const recurrence r, uint64_t modulus, uint64_t x[3]) {
+  uint64_t sum[3] = {0};
+  for (int row = 0; row < 3; row++) {
+    for (int column = 0; column < 3; column++) sum[row] += r[row][column] * x[column] % modulus;
+    sum[row] %= modulus;
+  }
+  memcpy(x, sum, sizeof sum);
+}
+
+static void recurrence_jump(int doublings, int which, recurrence r) {
+  memcpy(r, one_step[which], sizeof(recurrence));
+  for (int i = 0; i < doublings; i++) {
+    recurrence squared;
+    for (int column = 0; column < 3; column++) {
+      uint64_t x[3] = {r[0][column], r[1][column], r[2][column]};
+      recurrence_apply((const uint64_t(*)[3])r, moduli[which], x);
+      for (int row = 0; row < 3; row++) squared[row][column] = x[row];
+    }
+    memcpy(r, squared, sizeof squared);
+  }
+}
+
+static uint32_t mrg_next(uint64_t x[2][3]) {
+  for (int which = 0; which < 2; which++) recurrence_apply(one_step[which], moduli[which], x[which]);
+  uint64_t a = x[0][2], b = x[1][2];
+  return (uint32_t)(a > b ? a - b : a + moduli[0] - b);  // 1 to the first modulus
+}
+
+static uint32_t *mrg_threads(size_t each) {
+  uint32_t *out = malloc(THREADS * each * sizeof *out);  // (thread, number)
+  assert_non_null(out);
+  recurrence jump[2];
+  uint64_t from = seed_of(MRG32K3A), start[2][3];
+  for (int which = 0; which < 2; which++) {
+    recurrence_jump(76, which, jump[which]);
+    for (int i = 0; i < 3; i++) {
+      uint64_t mask = (which + i) % 2 ? 0xaaaaaaaa ^ from >> 32 : 0x55555555 ^ (uint32_t)from;
+      start[which][i] = mask % moduli[which] * (from % moduli[which]) % moduli[which];
+    }
+  }
+  for (size_t thread = 0; thread < THREADS; thread++) {
+    uint64_t s[2][3];
+    memcpy(s, start, sizeof s);
+    for (size_t i = 0; i < each; i++) out[thread * each + i] = mrg_next(s);
+    for (int which = 0; which < 2; which++)
+      recurrence_apply((const uint64_t(*)[3])jump[which], moduli[which], start[which]);
+  }
+  return out;
+}
+
+static uint32_t *threads_of(int generator, size_t each) {
+  return generator == XORWOW ? xorwow_threads(each) : mrg_threads(each);
+}
+
+static double uniform_of(int generator, uint32_t number) {
+  return generator == XORWOW ? ((double)number + 1) * 0x1p-32 : (double)number / (double)moduli[0];
+}
+
 enum kind { WORDS, UNIFORM, NORMAL, POISSON };
 
 static void *make(int generator, enum kind kind, size_t count, double parameter) {
@@ -88,7 +233,7 @@ static void *make(int generator, enum kind kind, size_t count, double parameter)
   assert_non_null(host);
   memset(host, 0x5a, 4 * count);
   assert_int_equal(f.create(&g, generator), 0);
-  assert_int_equal(f.set_seed(g, seed), 0);
+  assert_int_equal(f.set_seed(g, seed_of(generator)), 0);
   assert_int_equal(f.hipMalloc(&device, 4 * count), 0);
   int status = kind == WORDS     ? f.generate(g, device, count)
                : kind == UNIFORM ? f.uniform(g, device, count)
@@ -124,6 +269,63 @@ static void test_philox_uniforms_are_scaled_words(void **state) {
   }
   free(x);
 }
+
+// More than two rounds of the threads, and not a multiple of them.
+static void check_words(int generator) {
+  enum { EACH = 3, COUNT = 2 * THREADS + 1003 };
+  uint32_t *expected = threads_of(generator, EACH), *words = make(generator, WORDS, COUNT, 0);
+  for (size_t i = 0; i < COUNT; i++) {
+    uint32_t word = expected[i % THREADS * EACH + i / THREADS];
+    // L'Ecuyer's numbers are 1 to his modulus; rocRAND stretches them to 32 bits in double precision.
+    if (generator == MRG32K3A) word = (uint32_t)((double)(word - 1) * 1.000000048661607);
+    if (words[i] != word) fail_msg("word %zu is %08x, the paper's is %08x", i, words[i], word);
+  }
+  free(words);
+  free(expected);
+}
+
+static void check_uniforms(int generator) {
+  uint32_t *expected = threads_of(generator, 1);
+  float *x = make(generator, UNIFORM, NUMBERS, 0);
+  for (size_t i = 0; i < NUMBERS; i++) {
+    double exact = uniform_of(generator, expected[i]);
+    // MRG32k3a's is a product in double precision, rounded once to float. XORWOW's is the conversion, product and sum
+    // in float, each rounded: what differs is whether the last two are one instruction, so half a unit for each.
+    double bound = generator == MRG32K3A ? 0 : 1.5 * 0x1p-24 * exact * 2;
+    if (generator == MRG32K3A) exact = (double)(float)exact;
+    if (!(fabs((double)x[i] - exact) <= bound))
+      fail_msg("uniform %zu is %.9g, its number says %.9g", i, (double)x[i], exact);
+  }
+  free(x);
+  free(expected);
+}
+
+// Box and Muller's transform of a thread's two numbers: the first is the radius, the second the angle, sine first.
+static void check_normals(int generator) {
+  uint32_t *expected = threads_of(generator, 2);
+  float *x = make(generator, NORMAL, NUMBERS, 3);
+  for (size_t i = 0; i < NUMBERS; i++) {
+    const uint32_t *pair = expected + i / 2 * 2;
+    double angle = 2 * acos(-1) * uniform_of(generator, pair[1]);
+    double radius = sqrt(-2 * log(uniform_of(generator, pair[0])));
+    double exact = 2 + 3 * radius * (i % 2 ? cos(angle) : sin(angle));
+    // The angle is a float up to 2 pi: its rounding, and the sine's own, move the value by the radius times 2^-19. A
+    // uniform near 1 rounds by 2^-24, which moves the squared radius by 2^-21 at most: a small radius most of all.
+    double moved = 0x1p-21 / fmax(radius, sqrt(0x1p-21));
+    double bound = 3 * (radius * 0x1p-19 + moved) + 0x1p-22 * fabs(exact);
+    if (!(fabs((double)x[i] - exact) <= bound))
+      fail_msg("normal %zu is %.9g, its numbers say %.9g within %g", i, (double)x[i], exact, bound);
+  }
+  free(x);
+  free(expected);
+}
+
+static void test_xorwow_words(void **state) { check_words(XORWOW); }
+static void test_xorwow_uniforms(void **state) { check_uniforms(XORWOW); }
+static void test_xorwow_normals(void **state) { check_normals(XORWOW); }
+static void test_mrg32k3a_words(void **state) { check_words(MRG32K3A); }
+static void test_mrg32k3a_uniforms(void **state) { check_uniforms(MRG32K3A); }
+static void test_mrg32k3a_normals(void **state) { check_normals(MRG32K3A); }
 
 // Moments and the correlation of neighbours, within six standard errors of what they must be.
 static void check_moments(const double *x, size_t n, double mean, double variance, double fourth) {
@@ -182,6 +384,12 @@ int main(void) {
       cmocka_unit_test(test_own_cipher),
       cmocka_unit_test(test_philox_words_are_the_papers),
       cmocka_unit_test(test_philox_uniforms_are_scaled_words),
+      cmocka_unit_test(test_xorwow_words),
+      cmocka_unit_test(test_xorwow_uniforms),
+      cmocka_unit_test(test_xorwow_normals),
+      cmocka_unit_test(test_mrg32k3a_words),
+      cmocka_unit_test(test_mrg32k3a_uniforms),
+      cmocka_unit_test(test_mrg32k3a_normals),
       cmocka_unit_test(test_philox),
       cmocka_unit_test(test_xorwow),
       cmocka_unit_test(test_mrg32k3a),
