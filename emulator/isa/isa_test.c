@@ -126,6 +126,12 @@ static void reads_half_registers(void **state) {
   // v_add_f16_e64 v0.h, v1.l, v2.h: op_sel
   inst = decode(EMU_GFX1100, 32, 0xd5325000, 0x00020501, 0);
   assert_true(inst.dst.high && !inst.src[0].high && inst.src[1].high);
+  // v_mov_b16 v175.l, v41.h: the long form reaches halves of v128 and above
+  inst = decode(EMU_GFX1100, 32, 0xd59c08af, 0x00000129, 0);
+  assert_int_equal(inst.op, EMU_V_MOV_B16);
+  assert_int_equal(inst.dst.reg, 175);
+  assert_int_equal(inst.src[0].reg, 41);
+  assert_true(!inst.dst.high && inst.src[0].high);
 }
 
 static void reads_memory_operands(void **state) {

@@ -181,7 +181,7 @@ static void print_mnemonic(struct emu_text *text, const struct emu_inst *inst, e
   emu__print(text, "%s", emu_isa_mnemonic(target, (enum emu_op)inst->op, name) ? name : row->name);
   bool short_form = inst->format == EMU_VOP1 || inst->format == EMU_VOP2 || inst->format == EMU_VOPC;
   bool has_both = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
-  bool two_sizes = has_both && (!(row->flags & EMU_FLAG_NO64) || inst->op == EMU_V_MOV_B16) && row->type[1];
+  bool two_sizes = has_both && !(row->flags & EMU_FLAG_NO64) && row->type[1];
   bool dpp = inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8;
   if (inst->lanes == EMU_LANES_SDWA) {
     emu__print(text, "_sdwa");
