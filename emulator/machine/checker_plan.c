@@ -259,6 +259,9 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
   bool shared = inst->format == EMU_DS || inst->format == EMU_FLAT, global = inst->format != EMU_DS;
   plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && returns ? EMU_WAIT_VM : 0));
   plan->always = plan->raises;
+  char name[64];
+  const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
+  plan->half = !half ? 3 : strncmp(half, "d16_hi", 6) == 0 ? 2 : 1;
   plan->acquires = inst->format != EMU_DS && returns && (atomic || inst->glc);
 }
 

@@ -49,8 +49,9 @@ bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint
                enum emu_touch how, struct emu_other *other) {
   uint64_t me = identity(wave), w = load(writer), r = load(reader);
   bool race = false;
-  // an atomic store is a plain store to the instruction set: a store over an atomic operation may be one
-  bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || (how != EMU_TOUCH_READ && w & FLAG);
+  // atomic loads and stores are plain ones to the instruction set: an access after an atomic operation may be one, such
+  // as the first load of a compare-and-swap loop
+  bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || w & FLAG;
   if (w && (w & mask) && who(w) != me && !may_meet_writer && concurrent(wave, me, w)) race = found(w, true, other);
   if (how == EMU_TOUCH_READ) {
     if (r && who(r) != me && concurrent(wave, me, r)) {

@@ -85,6 +85,7 @@ struct emu_plan {
   struct emu_set reads, writes, touch;
   uint8_t kind, rule, pair_rule, scc;
   uint8_t raises;  // counters
+  uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
   bool waits, acquires;
   struct emu_plan *next;
@@ -99,6 +100,7 @@ struct emu_wave_check {
   uint32_t scalar[EMU_SCALAR_COUNT + 16];
   bool scc;
   uint8_t pending_on[EMU_SET_SIZE];
+  uint8_t pending_half[256];  // what the newest load fills: 1 the low half, 2 the high half, 3 all
   uint32_t vm_at[256], lds_at[256], vm_issued, lds_issued;
   uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
   uint64_t started;        // lanes

@@ -3,6 +3,7 @@
 // VMCNT counts down in the order of issue, LGKMCNT does so for LDS, and flat accesses raise both; scalar loads and
 // messages come back in any order, so only a wait for none retires them. Loads of one kind into one register keep their
 // order.
+#include "isa/isa_tables.h"
 #include "machine/checker_state.h"
 
 static const char *counter_name(unsigned on) {
@@ -15,6 +16,22 @@ static void forget(struct emu_wave_check *c, unsigned i) {
   emu__check_watch(c, i);
 }
 
+static unsigned operand_halves(const struct emu_operand *o, unsigned reg) {
+  if (o->kind != EMU_OPERAND_VECTOR || reg < o->reg || reg >= o->reg + o->dwords) return 0;
+  return !emu__type_is_half((enum emu_type)o->type) ? 3 : o->high ? 2 : 1;
+}
+
+// The halves of a vector register that an instruction of GFX11 names, as pending_half. Compilers wait for halves.
+static unsigned halves_touched(const struct emu_inst *inst, const struct emu_plan *plan, unsigned reg) {
+  unsigned halves = operand_halves(&inst->dst, reg);
+  if (halves && plan->raises) halves = plan->half;
+  for (int i = 0; i < 4; i++) halves |= operand_halves(&inst->src[i], reg);
+  if (inst->format != EMU_VOPD) return halves;
+  halves |= operand_halves(&inst->y.dst, reg);
+  for (int i = 0; i < 3; i++) halves |= operand_halves(&inst->y.src[i], reg);
+  return halves;
+}
+
 void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
   struct emu_wave_check *c = wave->checker;
   for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
@@ -24,6 +41,10 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
       bool reads = emu__set_has(&plan->reads, i);
       if (!reads && on == plan->raises && !(on & EMU_WAIT_LOOSE)) continue;
       bool vector = i < EMU_SET_SCALAR;
+      if (vector && wave->group->run->target == EMU_GFX1100) {
+        unsigned halves = halves_touched(step->inst, plan, i);
+        if (halves && !(halves & c->pending_half[i])) continue;
+      }
       emu__check_report(wave, step, "missing wait", -1, 0,
                         "It %s %s%u while a load into that register is in flight: no s_waitcnt on %s has retired it.",
                         reads ? "reads" : "overwrites", vector ? "v" : "s", vector ? i : i - EMU_SET_SCALAR,
@@ -77,6 +98,7 @@ void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const 
     bool vector = dst->kind == EMU_OPERAND_VECTOR;
     unsigned i = vector ? dst->reg + k : EMU_SET_SCALAR + dst->reg + k;
     c->pending_on[i] |= plan->raises;
+    if (vector) c->pending_half[i] = plan->half;
     if (vector) c->vm_at[i] = c->vm_issued;
     if (vector) c->lds_at[i] = c->lds_issued;
     emu__set_put(&c->pending, i, true);

@@ -225,6 +225,28 @@ KERNEL(right_chain) {
   }
 }
 
+// The first load of the loop is a plain one.
+KERNEL(right_swap_loop) {
+  if (LANE & 31) return;
+  int seen = *counter;
+  while (!__hip_atomic_compare_exchange_strong(counter, &seen, seen + 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                               __HIP_MEMORY_SCOPE_AGENT)) {
+  }
+}
+
+// GFX11's 16-bit instructions name halves: the low one has come, the high one is in flight.
+KERNEL(right_halves) {
+#ifdef __gfx1100__
+  int v = 0, low;
+  asm volatile("global_load_d16_b16 %0, %2, off\n global_load_d16_hi_b16 %0, %2, off\n s_waitcnt vmcnt(1)\n"
+               "v_add_nc_u16 %1, %0, 1"
+               : "+&v"(v), "=&v"(low)
+               : "v"(in + LANE));
+  asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+  out[LANE] = (float)((low & 0xffff) + v);
+#endif
+}
+
 KERNEL(right_lock) {
   if (LANE) return;
   int expected = 0;

@@ -46,6 +46,8 @@ static const struct plant plants[] = {
     {"overwritten_in_flight", "missing wait", 1, 32},
     {"right_last_group", NULL, 4, 64},
     {"right_chain", NULL, 4, 64},
+    {"right_swap_loop", NULL, 4, 64},
+    {"right_halves", NULL, 1, 32},
     {"right_lock", NULL, 4, 64},
     {"right_histogram", NULL, 4, 64},
     {"right_bytes", NULL, 1, 64},
