@@ -202,6 +202,27 @@ static void test_refusals(void **state) {
   (void)hipGetLastError();
 }
 
+// The last scalar load of the arguments may reach past their stated size.
+static void test_three_last(void **state) {
+  void *module = load(0, "probe_gfx1100.hsaco");
+  unsigned *a = alloc(sizeof *a), *b = alloc(sizeof *b), *out = alloc(3 * sizeof *out), got[3] = {0};
+  const unsigned in[2] = {1000, 2000};
+  unsigned x = 7, y = 8, z = 9;
+  assert_int_equal(hipMemcpy(a, &in[0], sizeof in[0], 1), 0);
+  assert_int_equal(hipMemcpy(b, &in[1], sizeof in[1], 1), 0);
+  void *parameters[] = {&a, &b, &out, &x, &y, &z};
+  assert_int_equal(hipModuleLaunchKernel(function(module, "three_last"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL),
+                   0);
+  assert_int_equal(hipMemcpy(got, out, sizeof got, 2), 0);
+  assert_int_equal(got[0], 1007);
+  assert_int_equal(got[1], 2008);
+  assert_int_equal(got[2], 9);
+  assert_int_equal(hipFree(a), 0);
+  assert_int_equal(hipFree(b), 0);
+  assert_int_equal(hipFree(out), 0);
+  assert_int_equal(hipModuleUnload(module), 0);
+}
+
 // What a kernel does wrong comes out where one waits for it, once.
 static void test_faults(void **state) {
   void *module = load(0, "probe_gfx1100.hsaco");
@@ -346,11 +367,17 @@ int main(int argc, char **argv) {
   if (argc != 2) return 2;
   folder = argv[1];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_devices),          cmocka_unit_test(test_arguments),
-      cmocka_unit_test(test_hidden_arguments), cmocka_unit_test(test_variables),
-      cmocka_unit_test(test_refusals),         cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_memory),           cmocka_unit_test(test_streams_are_asynchronous),
-      cmocka_unit_test(test_the_null_stream),  cmocka_unit_test(test_names),
+      cmocka_unit_test(test_devices),
+      cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_hidden_arguments),
+      cmocka_unit_test(test_variables),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_three_last),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_streams_are_asynchronous),
+      cmocka_unit_test(test_the_null_stream),
+      cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -141,9 +141,10 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
   int code = check_shape(launch);
   if (code != HIP_SUCCESS) return code;
   struct job *job = calloc(1, sizeof *job);
-  size_t bytes = function->source->kernarg_bytes;
-  // 64-byte lines, as the runtime's own pool hands them out
-  uint8_t *kernarg = aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
+  // 64-byte lines, as the runtime's own pool hands them out. The last one is readable to its end: compilers widen the
+  // scalar load of three last dwords to four, past the size that the object states
+  size_t bytes = ((size_t)function->source->kernarg_bytes + 63) / 64 * 64;
+  uint8_t *kernarg = aligned_alloc(64, bytes + 64);
   if (!job || !kernarg) {
     free(job);
     free(kernarg);

@@ -25,6 +25,13 @@ __attribute__((global)) void sizes(unsigned *out) {
   out[9] = halves[32];                                     // dimensions of the grid
 }
 
+// The three numbers are loaded as four dwords: the fourth is past the stated size of the arguments.
+__attribute__((global)) void three_last(unsigned *a, unsigned *b, unsigned *out, unsigned x, unsigned y, unsigned z) {
+  out[0] = x + *a;
+  out[1] = y + *b;
+  out[2] = z;
+}
+
 __attribute__((global)) void past_the_end(int *out, int n) { out[n] = 1; }
 __attribute__((global)) void trap(void) { __builtin_trap(); }
 }
