@@ -32,6 +32,9 @@ static uint8_t bits_rule(unsigned op) {
     case EMU_V_LSHLREV_B32:
     case EMU_V_LSHRREV_B32:
     case EMU_V_ASHRREV_I32:
+    case EMU_V_LSHLREV_B16:
+    case EMU_V_LSHRREV_B16:
+    case EMU_V_ASHRREV_I16:
     case EMU_V_LSHLREV_B64:
     case EMU_V_LSHRREV_B64:
     case EMU_V_ASHRREV_I64:
