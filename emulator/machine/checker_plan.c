@@ -105,7 +105,10 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
       break;
   }
   if (packed) return EMU_RULE_HALVES;
-  return plain ? bits_rule(op) : EMU_RULE_ANY;
+  uint8_t rule = bits_rule(op);
+  if (plain || rule == EMU_RULE_XOR || rule == EMU_RULE_LEFT) return rule;
+  // of another lane or a part of a register only the undefined bits are at hand, not the values
+  return rule == EMU_RULE_AND || rule == EMU_RULE_OR ? EMU_RULE_XOR : EMU_RULE_ANY;
 }
 
 static void finish_scalar(struct emu_plan *plan, unsigned op, enum emu_rule rule, enum emu_scc scc) {
