@@ -1,5 +1,6 @@
-// Kernels that make clang emit as many different instructions as it can. Only their machine code is used: isa_objects_test
-// compares its disassembly with LLVM's. Built for every target, at several optimization levels and wave sizes.
+// Kernels that make clang emit as many different instructions as it can. Only their machine code is used:
+// isa_objects_test compares its disassembly with LLVM's. Built for every target, at several optimization levels and
+// wave sizes.
 #define GLOBAL __attribute__((global))
 #define DEVICE __attribute__((device))
 #define SHARED __attribute__((shared))
@@ -22,28 +23,28 @@ typedef unsigned u32;
 #define ID (__builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x())
 #define KERNEL(name, ...) extern "C" GLOBAL void name(__VA_ARGS__)
 
-#define INTEGER_OPERATORS(name, T)                        \
-  KERNEL(name, T *p, const T *q, int shift) {             \
-    unsigned i = ID;                                      \
-    T a = p[i], b = q[i];                                 \
-    p[i] = a + b;                                         \
-    p[i + 1000] = a - b;                                  \
-    p[i + 2000] = a * b;                                  \
-    p[i + 3000] = b ? a / b : a;                          \
-    p[i + 4000] = b ? a % b : a;                          \
-    p[i + 5000] = (T)((a & b) | (a ^ 55));                \
-    p[i + 6000] = (T)(a << (shift & 7));                  \
-    p[i + 7000] = (T)(a >> (shift & 7));                  \
-    p[i + 8000] = a < b ? a : b;                          \
-    p[i + 9000] = a > b ? a : b;                          \
-    p[i + 10000] = (T)((a == b) + 2 * (a <= b));          \
-    p[i + 11000] = (T)(a & ~b);                           \
-    p[i + 12000] = (T)((a << 3) + b);                     \
-    p[i + 13000] = (T)((a + b) << 5);                     \
-    p[i + 14000] = (T)(~(a ^ b));                         \
-    p[i + 15000] = (T)((a + b) + q[i + 9]);               \
-    p[i + 16000] = (T)((a * b) + q[i + 7]);               \
-    p[i + 17000] = (T)(-a);                               \
+#define INTEGER_OPERATORS(name, T)               \
+  KERNEL(name, T *p, const T *q, int shift) {    \
+    unsigned i = ID;                             \
+    T a = p[i], b = q[i];                        \
+    p[i] = a + b;                                \
+    p[i + 1000] = a - b;                         \
+    p[i + 2000] = a * b;                         \
+    p[i + 3000] = b ? a / b : a;                 \
+    p[i + 4000] = b ? a % b : a;                 \
+    p[i + 5000] = (T)((a & b) | (a ^ 55));       \
+    p[i + 6000] = (T)(a << (shift & 7));         \
+    p[i + 7000] = (T)(a >> (shift & 7));         \
+    p[i + 8000] = a < b ? a : b;                 \
+    p[i + 9000] = a > b ? a : b;                 \
+    p[i + 10000] = (T)((a == b) + 2 * (a <= b)); \
+    p[i + 11000] = (T)(a & ~b);                  \
+    p[i + 12000] = (T)((a << 3) + b);            \
+    p[i + 13000] = (T)((a + b) << 5);            \
+    p[i + 14000] = (T)(~(a ^ b));                \
+    p[i + 15000] = (T)((a + b) + q[i + 9]);      \
+    p[i + 16000] = (T)((a * b) + q[i + 7]);      \
+    p[i + 17000] = (T)(-a);                      \
   }
 INTEGER_OPERATORS(int_i8, signed char)
 INTEGER_OPERATORS(int_u8, unsigned char)
@@ -56,28 +57,28 @@ INTEGER_OPERATORS(int_u64, u64)
 INTEGER_OPERATORS(int_short2, short2)
 INTEGER_OPERATORS(int_ushort2, ushort2)
 
-#define FLOAT_OPERATORS(name, T)                                    \
-  KERNEL(name, T *p, const T *q, int n) {                           \
-    unsigned i = ID;                                                \
-    T a = p[i], b = q[i], c = q[i + 1];                             \
-    p[i] = a + b;                                                   \
-    p[i + 1000] = a * b - c;                                        \
-    p[i + 2000] = a / b;                                            \
-    p[i + 3000] = __builtin_elementwise_max(a, b);                  \
-    p[i + 4000] = __builtin_elementwise_min(a, -b);                 \
-    p[i + 5000] = __builtin_elementwise_fma(a, -b, c);              \
-    p[i + 6000] = __builtin_elementwise_sqrt(a);                    \
-    p[i + 7000] = __builtin_elementwise_floor(a) + (T)1;            \
-    p[i + 8000] = __builtin_elementwise_ceil(a);                    \
-    p[i + 9000] = __builtin_elementwise_trunc(a);                   \
-    p[i + 10000] = __builtin_elementwise_roundeven(a);              \
-    p[i + 11000] = __builtin_elementwise_abs(a) * (T)2;             \
-    p[i + 12000] = __builtin_elementwise_copysign(a, b);            \
-    p[i + 13000] = a < b ? a : c;                                   \
-    p[i + 14000] = a != a ? b : c;                                  \
-    p[i + 15000] = !(a <= b) ? b : a;                               \
-    p[i + 16000] = (T)n * (T)0.15915494f;                           \
-    p[i + 17000] = __builtin_elementwise_max(a, __builtin_elementwise_min(b, c)); \
+#define FLOAT_OPERATORS(name, T)                                                        \
+  KERNEL(name, T *p, const T *q, int n) {                                               \
+    unsigned i = ID;                                                                    \
+    T a = p[i], b = q[i], c = q[i + 1];                                                 \
+    p[i] = a + b;                                                                       \
+    p[i + 1000] = a * b - c;                                                            \
+    p[i + 2000] = a / b;                                                                \
+    p[i + 3000] = __builtin_elementwise_max(a, b);                                      \
+    p[i + 4000] = __builtin_elementwise_min(a, -b);                                     \
+    p[i + 5000] = __builtin_elementwise_fma(a, -b, c);                                  \
+    p[i + 6000] = __builtin_elementwise_sqrt(a);                                        \
+    p[i + 7000] = __builtin_elementwise_floor(a) + (T)1;                                \
+    p[i + 8000] = __builtin_elementwise_ceil(a);                                        \
+    p[i + 9000] = __builtin_elementwise_trunc(a);                                       \
+    p[i + 10000] = __builtin_elementwise_roundeven(a);                                  \
+    p[i + 11000] = __builtin_elementwise_abs(a) * (T)2;                                 \
+    p[i + 12000] = __builtin_elementwise_copysign(a, b);                                \
+    p[i + 13000] = a < b ? a : c;                                                       \
+    p[i + 14000] = a != a ? b : c;                                                      \
+    p[i + 15000] = !(a <= b) ? b : a;                                                   \
+    p[i + 16000] = (T)n * (T)0.15915494f;                                               \
+    p[i + 17000] = __builtin_elementwise_max(a, __builtin_elementwise_min(b, c));       \
     p[i + 18000] = __builtin_elementwise_min(__builtin_elementwise_max(a, (T)0), (T)1); \
   }
 FLOAT_OPERATORS(float_f16, half)
@@ -98,11 +99,19 @@ KERNEL(float_half2, half2 *p, const half2 *q) {
 
 #define CONVERT(T, U) \
   KERNEL(convert_##T##_##U, T *p, const U *q) { p[ID] = (T)q[ID]; }
-#define CONVERT_BRAIN(T) KERNEL(brain_##T, T *p, const __bf16 *q, __bf16 *r, const T *s) { p[ID] = (T)(float)q[ID]; r[ID] = (__bf16)(float)s[ID]; }
-#define CONVERT_ALL(T) CONVERT(T, int) CONVERT(T, u32) CONVERT(T, float) CONVERT(T, half) CONVERT(T, double) CONVERT(T, i64) CONVERT(T, u64) CONVERT(T, short) CONVERT_BRAIN(T)
-CONVERT_ALL(float) CONVERT_ALL(half) CONVERT_ALL(double) CONVERT_ALL(int) CONVERT_ALL(u32) CONVERT_ALL(i64) CONVERT_ALL(u64)
+#define CONVERT_BRAIN(T)                                            \
+  KERNEL(brain_##T, T *p, const __bf16 *q, __bf16 *r, const T *s) { \
+    p[ID] = (T)(float)q[ID];                                        \
+    r[ID] = (__bf16)(float)s[ID];                                   \
+  }
+#define CONVERT_ALL(T)                                                                                  \
+  CONVERT(T, int)                                                                                       \
+  CONVERT(T, u32) CONVERT(T, float) CONVERT(T, half) CONVERT(T, double) CONVERT(T, i64) CONVERT(T, u64) \
+      CONVERT(T, short) CONVERT_BRAIN(T)
+CONVERT_ALL(float)
+CONVERT_ALL(half) CONVERT_ALL(double) CONVERT_ALL(int) CONVERT_ALL(u32) CONVERT_ALL(i64) CONVERT_ALL(u64)
 
-KERNEL(elementary, float *p, half *h, double *d) {
+    KERNEL(elementary, float *p, half *h, double *d) {
   unsigned i = ID;
   float x = p[i];
   p[i + 100] = __builtin_amdgcn_sinf(x) + __builtin_amdgcn_cosf(x);
@@ -129,12 +138,14 @@ KERNEL(bits, u32 *p, u64 *q) {
   p[i + 100] = __builtin_popcount(a) + __builtin_clz(b) + __builtin_ctz(c);
   p[i + 200] = __builtin_bitreverse32(a) ^ __builtin_bswap32(b);
   p[i + 300] = __builtin_popcountl(q[i]) + __builtin_clzl(q[i]) + __builtin_ctzl(q[i + 1]);
-  p[i + 400] = __builtin_amdgcn_perm(a, b, c) + __builtin_amdgcn_alignbit(a, b, c) + __builtin_amdgcn_alignbyte(a, b, c);
+  p[i + 400] =
+      __builtin_amdgcn_perm(a, b, c) + __builtin_amdgcn_alignbit(a, b, c) + __builtin_amdgcn_alignbyte(a, b, c);
   p[i + 500] = __builtin_amdgcn_sad_u8(a, b, c) + __builtin_amdgcn_sad_u16(a, b, c) + __builtin_amdgcn_msad_u8(a, b, c);
   p[i + 600] = __builtin_amdgcn_lerp(a, b, c);
   q[i + 100] = __builtin_amdgcn_qsad_pk_u16_u8(q[i], a, q[i + 1]) + __builtin_amdgcn_mqsad_pk_u16_u8(q[i], b, q[i + 1]);
   p[i + 700] = ((a & b) | (~a & c)) + ((a | b) | c) + (a ^ b ^ c);
-  p[i + 800] = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)) + ((a & 0xffffff) * (b & 0xffffff) + c);
+  p[i + 800] =
+      __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)) + ((a & 0xffffff) * (b & 0xffffff) + c);
   p[i + 900] = (u32)(((u64)a * b) >> 32) + (u32)(((i64)(int)a * (int)b) >> 32);
 }
 
@@ -142,16 +153,21 @@ KERNEL(lanes, int *p, float *f, int n) {
   unsigned i = ID;
   int x = p[i];
   p[i + 100] = __builtin_amdgcn_ds_bpermute(x * 4, x) + __builtin_amdgcn_ds_permute(x * 4, x);
-  p[i + 200] = __builtin_amdgcn_ds_swizzle(x, 0x401f) + __builtin_amdgcn_ds_swizzle(x, 0x80b1) + __builtin_amdgcn_ds_swizzle(x, 0x1f) + __builtin_amdgcn_ds_swizzle(x, 0x00e8);
+  p[i + 200] = __builtin_amdgcn_ds_swizzle(x, 0x401f) + __builtin_amdgcn_ds_swizzle(x, 0x80b1) +
+               __builtin_amdgcn_ds_swizzle(x, 0x1f) + __builtin_amdgcn_ds_swizzle(x, 0x00e8);
   p[i + 300] = __builtin_amdgcn_readfirstlane(x) + __builtin_amdgcn_readlane(x, n & 31);
   p[i + 400] = __builtin_amdgcn_permlane16(x, x, n, 0x76543210, false, true);
   p[i + 500] = __builtin_amdgcn_permlanex16(x, x, 0x01234567, n, true, false);
-  p[i + 600] = __builtin_amdgcn_update_dpp(x, p[i + 1], 0x111, 0xf, 0xf, true) + __builtin_amdgcn_update_dpp(0, x, 0x1b, 0xf, 0xa, false);
-  p[i + 700] = __builtin_amdgcn_update_dpp(x, x, 0x140, 0x3, 0xf, false) + __builtin_amdgcn_mov_dpp(x, 0x12f, 0xf, 0xf, true);
+  p[i + 600] = __builtin_amdgcn_update_dpp(x, p[i + 1], 0x111, 0xf, 0xf, true) +
+               __builtin_amdgcn_update_dpp(0, x, 0x1b, 0xf, 0xa, false);
+  p[i + 700] =
+      __builtin_amdgcn_update_dpp(x, x, 0x140, 0x3, 0xf, false) + __builtin_amdgcn_mov_dpp(x, 0x12f, 0xf, 0xf, true);
   p[i + 800] = __builtin_amdgcn_mov_dpp8(x, 0x123456);
-  p[i + 900] = __builtin_amdgcn_update_dpp(x, x, 0x155, 0xf, 0xf, false) + __builtin_amdgcn_update_dpp(x, x, 0x16a, 0xf, 0xf, true);
+  p[i + 900] = __builtin_amdgcn_update_dpp(x, x, 0x155, 0xf, 0xf, false) +
+               __builtin_amdgcn_update_dpp(x, x, 0x16a, 0xf, 0xf, true);
   float v = f[i];
-  for (int s = 1; s < 8; s++) v += __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int, v), 0x121, 0xf, 0xf, true));
+  for (int s = 1; s < 8; s++)
+    v += __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int, v), 0x121, 0xf, 0xf, true));
   f[i + 100] = v;
 #if defined(WAVE64)
   p[i + 1000] = (int)__builtin_amdgcn_ballot_w64(x > 3);
@@ -167,35 +183,36 @@ KERNEL(lanes, int *p, float *f, int n) {
   __builtin_amdgcn_s_barrier();
 }
 
-#define ATOMICS(name, T, S)                                                                              \
-  KERNEL(atomic_##name, T *p, T *out, T v) {                                                             \
-    unsigned i = ID;                                                                                     \
-    SHARED static T local[256];                                                                          \
-    T *flat = i & 1 ? p : (T *)local;                                                                    \
-    out[0] = __hip_atomic_fetch_add(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);               \
-    __hip_atomic_fetch_add(local + i % 7, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);            \
-    __hip_atomic_fetch_add(flat + 3, v, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);                     \
-    out[1] = __hip_atomic_fetch_min(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);               \
-    out[2] = __hip_atomic_fetch_max(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);              \
-    out[3] = __hip_atomic_exchange(p + i, v, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);               \
-    out[4] = __hip_atomic_fetch_min(local + i % 9, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);   \
-    out[5] = __hip_atomic_exchange(local + i % 9, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);    \
-    T e = out[6];                                                                                        \
-    __hip_atomic_compare_exchange_strong(p + i, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);   \
-    __hip_atomic_compare_exchange_strong(local + i % 5, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); \
-    __hip_atomic_compare_exchange_strong(flat, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);    \
-    out[6] = e;                                                                                          \
-    out[7] = __hip_atomic_load(p + i + 1, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);                  \
-    __hip_atomic_store(p + i + 2, e, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);                        \
-    S(p, local, out, v)                                                                                  \
+#define ATOMICS(name, T, S)                                                                                           \
+  KERNEL(atomic_##name, T *p, T *out, T v) {                                                                          \
+    unsigned i = ID;                                                                                                  \
+    SHARED static T local[256];                                                                                       \
+    T *flat = i & 1 ? p : (T *)local;                                                                                 \
+    out[0] = __hip_atomic_fetch_add(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                            \
+    __hip_atomic_fetch_add(local + i % 7, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);                         \
+    __hip_atomic_fetch_add(flat + 3, v, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT);                                  \
+    out[1] = __hip_atomic_fetch_min(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                            \
+    out[2] = __hip_atomic_fetch_max(p + i, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);                           \
+    out[3] = __hip_atomic_exchange(p + i, v, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);                            \
+    out[4] = __hip_atomic_fetch_min(local + i % 9, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);                \
+    out[5] = __hip_atomic_exchange(local + i % 9, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);                 \
+    T e = out[6];                                                                                                     \
+    __hip_atomic_compare_exchange_strong(p + i, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT); \
+    __hip_atomic_compare_exchange_strong(local + i % 5, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED,                    \
+                                         __HIP_MEMORY_SCOPE_WORKGROUP);                                               \
+    __hip_atomic_compare_exchange_strong(flat, &e, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);  \
+    out[6] = e;                                                                                                       \
+    out[7] = __hip_atomic_load(p + i + 1, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);                               \
+    __hip_atomic_store(p + i + 2, e, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);                                     \
+    S(p, local, out, v)                                                                                               \
   }
-#define BITWISE(p, local, out, v)                                                                        \
-  out[8] = __hip_atomic_fetch_and(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                     \
-  __hip_atomic_fetch_or(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                               \
-  __hip_atomic_fetch_xor(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                              \
-  __hip_atomic_fetch_sub(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                              \
-  __hip_atomic_fetch_and(local, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);                      \
-  out[9] = __hip_atomic_fetch_or(local, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);              \
+#define BITWISE(p, local, out, v)                                                           \
+  out[8] = __hip_atomic_fetch_and(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);        \
+  __hip_atomic_fetch_or(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                  \
+  __hip_atomic_fetch_xor(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                 \
+  __hip_atomic_fetch_sub(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                 \
+  __hip_atomic_fetch_and(local, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);         \
+  out[9] = __hip_atomic_fetch_or(local, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); \
   __hip_atomic_fetch_xor(local, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 #define NOTHING(p, local, out, v)
 ATOMICS(i32, int, BITWISE)
@@ -205,34 +222,37 @@ ATOMICS(u64, u64, BITWISE)
 ATOMICS(f32, float, NOTHING)
 ATOMICS(f64, double, NOTHING)
 
-#define MEMORY(T)                                                                \
-  KERNEL(memory_##T, T *p, const T *q, int n, int k) {                           \
-    SHARED static T local[1024];                                                 \
-    unsigned i = ID, t = __builtin_amdgcn_workitem_id_x();                       \
-    T own[24];                                                                   \
-    for (int j = 0; j < 24; j++) own[j] = q[i + j];                              \
-    own[k & 15] = q[n];                                                          \
-    local[t] = own[n & 15];                                                      \
-    local[t + 64] = own[(n + 1) & 15];                                           \
-    local[t + 512] = q[i + 300];                                                 \
-    __builtin_amdgcn_s_barrier();                                                \
-    T *flat = (n & 1) ? local + 5 : p + 9;                                       \
-    p[i] = local[t ^ 1];                                                         \
-    p[i - 3] = local[t + 1];                                                     \
-    p[i + 70] = local[(t + 640) & 1023];                                         \
-    p[i + 90] = own[(k + t) & 15];                                               \
-    flat[t] = flat[t + 3];                                                       \
-    p[i * 3 + 1] = own[n & 7];                                                   \
+#define MEMORY(T)                                          \
+  KERNEL(memory_##T, T *p, const T *q, int n, int k) {     \
+    SHARED static T local[1024];                           \
+    unsigned i = ID, t = __builtin_amdgcn_workitem_id_x(); \
+    T own[24];                                             \
+    for (int j = 0; j < 24; j++) own[j] = q[i + j];        \
+    own[k & 15] = q[n];                                    \
+    local[t] = own[n & 15];                                \
+    local[t + 64] = own[(n + 1) & 15];                     \
+    local[t + 512] = q[i + 300];                           \
+    __builtin_amdgcn_s_barrier();                          \
+    T *flat = (n & 1) ? local + 5 : p + 9;                 \
+    p[i] = local[t ^ 1];                                   \
+    p[i - 3] = local[t + 1];                               \
+    p[i + 70] = local[(t + 640) & 1023];                   \
+    p[i + 90] = own[(k + t) & 15];                         \
+    flat[t] = flat[t + 3];                                 \
+    p[i * 3 + 1] = own[n & 7];                             \
   }
-MEMORY(char) MEMORY(short) MEMORY(half) MEMORY(int) MEMORY(i64) MEMORY(double) MEMORY(float4) MEMORY(int2) MEMORY(half2) MEMORY(half16)
+MEMORY(char)
+MEMORY(short) MEMORY(half) MEMORY(int) MEMORY(i64) MEMORY(double) MEMORY(float4) MEMORY(int2) MEMORY(half2)
+    MEMORY(half16)
 
-KERNEL(buffers, void *base, int n, float *out) {
+        KERNEL(buffers, void *base, int n, float *out) {
   __amdgpu_buffer_rsrc_t r = __builtin_amdgcn_make_buffer_rsrc(base, 0, 0x7ffffffe, 0x31027000);
   int i = (int)ID;
   out[i] = (float)__builtin_amdgcn_raw_buffer_load_b32(r, i * 4, n, 0);
   int4 v = __builtin_bit_cast(int4, __builtin_amdgcn_raw_buffer_load_b128(r, i * 16 + 64, 0, 1));
   int2 w = __builtin_bit_cast(int2, __builtin_amdgcn_raw_buffer_load_b64(r, i * 8, 16, 2));
-  out[i + 1] = (float)(v.x + v.w + w.y + __builtin_amdgcn_raw_buffer_load_b8(r, i, 0, 0) + __builtin_amdgcn_raw_buffer_load_b16(r, i, 0, 0));
+  out[i + 1] = (float)(v.x + v.w + w.y + __builtin_amdgcn_raw_buffer_load_b8(r, i, 0, 0) +
+                       __builtin_amdgcn_raw_buffer_load_b16(r, i, 0, 0));
   __builtin_amdgcn_raw_buffer_store_b32((unsigned)v.y, r, i * 4 + 4095, n, 0);
   __builtin_amdgcn_raw_buffer_store_b8((unsigned char)v.y, r, i, 0, 0);
   __builtin_amdgcn_raw_buffer_store_b16((unsigned short)v.z, r, 12, n, 0);
@@ -290,7 +310,8 @@ KERNEL(calls, int *p, int (*f)(int, int *), int n) {
 KERNEL(scalars, const u64 *p, u64 *out, int a, u32 b, u64 c, i64 d, double e, float f) {
   out[0] = c * (u64)d + p[a];
   out[1] = (c << (a & 63)) | (c >> (b & 63));
-  out[2] = (u64)__builtin_popcountl(c) + (u64)__builtin_clzl(c | 1) + (u64)__builtin_ctzl(c | 2) + __builtin_bitreverse64(c);
+  out[2] =
+      (u64)__builtin_popcountl(c) + (u64)__builtin_clzl(c | 1) + (u64)__builtin_ctzl(c | 2) + __builtin_bitreverse64(c);
   out[3] = (u64)(a > 5 ? b : (u32)a) + (c == (u64)d ? 1 : 2) + (u64)(d >> 3);
   out[4] = (b & 0xff00) >> 4 | ((u32)a >> 7 & 31) << 3;
   out[5] = (u64)(a * (int)b) + (u64)(((u64)(u32)a * b) >> 32) + (u64)(((i64)a * (int)b) >> 32);

@@ -27,27 +27,27 @@
 #include "math/softmax/softmax_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY)                                  \
-  FAMILY(attention, RDNA_ATTENTION_KERNELS)               \
-  FAMILY(cast, RDNA_CAST_KERNELS)                         \
-  FAMILY(conv, RDNA_CONV_KERNELS)                         \
-  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
-  FAMILY(fill, RDNA_FILL_KERNELS)                         \
-  FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
-  FAMILY(index, RDNA_INDEX_KERNELS)                       \
-  FAMILY(loss, RDNA_LOSS_KERNELS)                         \
-  FAMILY(movement, RDNA_MOVEMENT_KERNELS)                 \
-  FAMILY(norm, RDNA_NORM_KERNELS)                         \
-  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS)       \
-  FAMILY(optim, RDNA_OPTIM_KERNELS)                       \
-  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
-  FAMILY(quant, RDNA_QUANT_KERNELS)                       \
-  FAMILY(random, RDNA_RANDOM_KERNELS)                     \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
-  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
-  FAMILY(rope, RDNA_ROPE_KERNELS)                         \
-  FAMILY(scan, RDNA_SCAN_KERNELS)                         \
-  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
+#define FAMILIES(FAMILY)                            \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
+  FAMILY(cast, RDNA_CAST_KERNELS)                   \
+  FAMILY(conv, RDNA_CONV_KERNELS)                   \
+  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
+  FAMILY(fill, RDNA_FILL_KERNELS)                   \
+  FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
+  FAMILY(index, RDNA_INDEX_KERNELS)                 \
+  FAMILY(loss, RDNA_LOSS_KERNELS)                   \
+  FAMILY(movement, RDNA_MOVEMENT_KERNELS)           \
+  FAMILY(norm, RDNA_NORM_KERNELS)                   \
+  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
+  FAMILY(optim, RDNA_OPTIM_KERNELS)                 \
+  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
+  FAMILY(quant, RDNA_QUANT_KERNELS)                 \
+  FAMILY(random, RDNA_RANDOM_KERNELS)               \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
+  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)     \
+  FAMILY(rope, RDNA_ROPE_KERNELS)                   \
+  FAMILY(scan, RDNA_SCAN_KERNELS)                   \
+  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)

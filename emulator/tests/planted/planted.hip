@@ -1,3 +1,4 @@
+// clang-format off: a mistake and the words that mark it stand on one line
 // Kernels with one mistake each, and (with REPAIRED) the same without it. A line that says FINDS and a kernel's name
 // is where the checker must report that kernel, and nowhere else. At the end: correct ones that look suspicious.
 #define __global__ __attribute__((global))

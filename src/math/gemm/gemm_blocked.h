@@ -84,7 +84,7 @@ static inline void gemm_fetch_dense_b(const gemm_job *job, const char *b, int64_
 
 /* Rows [row, row + rows) and k values [p, p + count) of A; rows to the next multiple of GEMM_MICRO_M are zero. */
 static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, int rows, int64_t p, int count,
-                        gemm_blocks *blocks) {
+                               gemm_blocks *blocks) {
   int64_t lda = job->args->lda;
   if (job->args->flags & GEMM_A_TRANSPOSED) {
     for (int i = 0; i < rows; i += SIMD_WIDTH) {
@@ -104,7 +104,7 @@ static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, 
 
 /* Columns [column, column + columns) of B, in panels of GEMM_MICRO_N; the last panel is filled with zeros. */
 static inline void gemm_pack_b(const gemm_job *job, const char *b, int64_t column, int columns, int64_t p, int count,
-                        gemm_blocks *blocks) {
+                               gemm_blocks *blocks) {
   for (int first = 0; first < columns; first += SIMD_WIDTH) {
     float(*panel)[GEMM_MICRO_N] = blocks->b[first / GEMM_MICRO_N];
     int offset = first % GEMM_MICRO_N;
