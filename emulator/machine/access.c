@@ -19,12 +19,35 @@ static void load_small(struct emu_wave *wave, const struct emu_places *p, const 
   }
 }
 
+// Two neighbouring dwords move at once. 64 aligned bits are one access on the card, and look-back scans rely on it: a
+// flag must never be seen without the value beside it.
+static void load_pair(const struct emu_places *p, uint64_t along, uint32_t *low, uint32_t *high) {
+  for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t value = 0;
+    if (!(p->outside >> l & 1)) memcpy(&value, host(p->at[l] + along), 8);
+    low[l] = (uint32_t)value;
+    high[l] = (uint32_t)(value >> 32);
+  }
+}
+
+static void store_pair(const struct emu_places *p, uint64_t along, const uint32_t *low, const uint32_t *high) {
+  for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t value = low[l] | (uint64_t)high[l] << 32;
+    memcpy(host(p->at[l] + along), &value, 8);
+  }
+}
+
 void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
   if (shape->bytes < 4) {
     load_small(wave, p, shape, reg);
     return;
   }
-  for (unsigned k = 0; k < shape->bytes / 4u; k++) {
+  unsigned dwords = shape->bytes / 4u, k = 0;
+  for (; p->stride == 4 && k + 2 <= dwords; k += 2)
+    load_pair(p, 4 * k, emu__vector(wave, reg + k, 0), emu__vector(wave, reg + k + 1, 0));
+  for (; k < dwords; k++) {
     uint32_t *to = emu__vector(wave, reg + k, 0);
     uint64_t along = (uint64_t)k * p->stride;
     if (p->mask == UINT32_MAX && !p->outside && wave->lanes == 32) {
@@ -42,7 +65,10 @@ void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const s
 
 void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
-  for (unsigned k = 0; k < dwords; k++) {
+  unsigned k = 0;
+  for (; p->stride == 4 && k + 2 <= dwords; k += 2)
+    store_pair(p, 4 * k, emu__vector(wave, reg + k, 0), emu__vector(wave, reg + k + 1, 0));
+  for (; k < dwords; k++) {
     const uint32_t *from = emu__vector(wave, reg + k, 0);
     uint64_t along = (uint64_t)k * p->stride;
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
