@@ -24,8 +24,6 @@ struct run {
   const char *path, *kernel;
   struct argument *arguments;
   int count;
-  void *file;
-  size_t file_bytes;
   struct emu_module *module;
   char *message;
   size_t room;
@@ -207,10 +205,10 @@ static bool lay_out(struct run *run, const struct emu_object_kernel *kernel, uin
 
 // ---- the run
 
-static bool choose_target(struct run *run) {
+static bool choose_target(struct run *run, const void *file, size_t bytes) {
   struct emu_image image;
   struct emu_object_error error = {{0}};
-  if (emu_image_find(run->file, run->file_bytes, NULL, &image, &error) != EMU_OBJECT_OK)
+  if (emu_image_find(file, bytes, NULL, &image, &error) != EMU_OBJECT_OK)
     return refuse(run, "%s: %s", run->path, error.text);
   uint32_t flags;
   memcpy(&flags, image.data + 48, sizeof flags);
@@ -222,6 +220,17 @@ static bool choose_target(struct run *run) {
   setenv("RDNA_EMULATE", arch, 1);
   if (!emu_current()) return refuse(run, "%s is for %s, which is not emulated", run->path, arch);
   return true;
+}
+
+static bool load_module(struct run *run) {
+  void *file;
+  size_t bytes;
+  if (!read_file(run, run->path, &file, &bytes)) return false;
+  bool good = choose_target(run, file, bytes);
+  if (good && emu_module_load(emu_current(), file, bytes, &run->module) != HIP_SUCCESS)
+    good = refuse(run, "%s does not load", run->path);
+  free(file);  // the module keeps what it needs
+  return good;
 }
 
 static bool launch(struct run *run, const unsigned grid[3], const unsigned block[3], unsigned lds) {
@@ -260,12 +269,9 @@ static bool write_outputs(struct run *run) {
 static bool run_all(struct run *run, const unsigned grid[3], const unsigned block[3], unsigned lds, unsigned flags,
                     const char *const *arguments) {
   if (run->count > MAX_ARGS) return refuse(run, "at most %d arguments are taken", MAX_ARGS);
-  if (!read_file(run, run->path, &run->file, &run->file_bytes)) return false;
   if (flags & RUN_CHECK) setenv("RDNA_EMULATE_CHECK", "1", 1);
   if (flags & RUN_COUNTERS) setenv("RDNA_EMULATE_COUNTERS", "-", 1);
-  if (!choose_target(run)) return false;
-  if (emu_module_load(emu_current(), run->file, run->file_bytes, &run->module) != HIP_SUCCESS)
-    return refuse(run, "%s does not load", run->path);
+  if (!load_module(run)) return false;
   for (int i = 0; i < run->count; i++)
     if (!take_argument(run, arguments[i], &run->arguments[i])) return false;
   if (!launch(run, grid, block, lds) || !write_outputs(run)) return false;
@@ -293,7 +299,6 @@ API int emu_run_file(const char *path, const char *kernel, const unsigned grid[3
   for (int i = 0; i < count && i < MAX_ARGS; i++)
     if (run.arguments[i].buffer) (void)emu_block_release(run.arguments[i].buffer);
   if (run.module) emu_module_unload(run.module);
-  free(run.file);
   free(run.arguments);
   return good ? 0 : 1;
 }

@@ -80,10 +80,11 @@ static uint32_t spread_bytes(unsigned missing) {
 static void say_race(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, bool write,
                      bool shared, const struct emu_other *other) {
   const struct emu_group *group = wave->group;
-  bool same = other->group == (uint32_t)(group->linear & 0xfffff);
   const uint32_t *size = group->run->dispatch->groups;
   char who[80], where[100];
-  if (same) {
+  if (!other->known) {
+    snprintf(who, sizeof(who), "another wave");
+  } else if (other->same_group) {
     snprintf(who, sizeof(who), "wave %u of the same group", other->wave);
   } else {
     snprintf(who, sizeof(who), "wave %u of work-group (%u, %u, %u)", other->wave, other->group % size[0],
@@ -99,7 +100,7 @@ static void say_race(struct emu_wave *wave, const struct emu_step *step, int lan
   }
   emu__check_report(wave, step, "race", lane, address, "It %s %s, which %s %s with no %s in between.",
                     write ? "writes" : "reads", where, who, other->wrote ? "wrote" : "read",
-                    same ? "barrier" : "synchronization");
+                    other->known && other->same_group ? "barrier" : "synchronization");
 }
 
 struct access {
@@ -107,29 +108,44 @@ struct access {
   const struct emu_step *step;
   enum emu_touch how;
   uint64_t now;
+  uint32_t value;  // that a store is about to write to the place
 };
 
 static inline bool in_lds(const struct emu_group *group, uint64_t at) {
   return at - (uint64_t)(uintptr_t)group->lds < group->lds_bytes;
 }
 
-static void touch(const struct access *a, int lane, uint64_t at, uint64_t *writer, uint64_t *reader, unsigned mask,
+static void touch(const struct access *a, int lane, uint64_t *writer, uint64_t *reader, unsigned mask, unsigned same,
                   uint64_t address, bool shared) {
   struct emu_other other;
-  if (!emu__race(a->wave, a->now, writer, reader, mask, a->how, &other)) return;
+  if (!emu__race(a->wave, a->now, writer, reader, mask, same, a->how, &other)) return;
   say_race(a->wave, a->step, lane, address, a->how >= EMU_TOUCH_WRITE, shared, &other);
-  (void)at;
+}
+
+// Which of the `bytes` at a place in LDS a store leaves as they are: bit 0 for the first one. What is not defined is
+// never the same. Of global memory this cannot be said: other host threads write it meanwhile.
+static unsigned kept_bytes(const struct access *a, uint64_t at, uint64_t offset, unsigned bytes, uint32_t undefined) {
+  if (a->how != EMU_TOUCH_WRITE) return 0;
+  uint32_t differs = 0, unknown = 0;
+  memcpy(&differs, (const void *)(uintptr_t)at, bytes);
+  memcpy(&unknown, a->wave->group->checker->lds + offset, bytes);
+  differs = (differs ^ a->value) | unknown | undefined;
+  unsigned kept = 0;
+  for (unsigned i = 0; i < bytes; i++) kept |= (unsigned)!(differs >> 8 * i & 0xff) << i;
+  return kept;
 }
 
 // Undefined bits of `bytes` (at most 4) at a place in LDS; a write gives them instead.
 static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsigned bytes, uint32_t bits) {
   struct emu_group_check *g = a->wave->group->checker;
   uint64_t offset = at - (uint64_t)(uintptr_t)a->wave->group->lds;
+  unsigned kept = kept_bytes(a, at, offset, bytes, bits);
   for (uint64_t i = offset / 4; i <= (offset + bytes - 1) / 4; i++) {
     unsigned from = i == offset / 4 ? offset % 4 : 0,
              to = (unsigned)(offset + bytes - i * 4 < 4 ? offset + bytes - i * 4 : 4);
     unsigned mask = (15u << from) & (15u >> (4 - to));
-    touch(a, lane, at, &g->lds_writers[i], &g->lds_readers[i], mask, offset, true);
+    unsigned same = kept << (offset - i * 4 + 4) >> 4 & mask;
+    touch(a, lane, &g->lds_writers[i], &g->lds_readers[i], mask, same, offset, true);
   }
   uint32_t old = 0;
   memcpy(&old, g->lds + offset, bytes);
@@ -145,7 +161,7 @@ static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsi
   for (uint64_t d = at / 4; d <= (at + bytes - 1) / 4; d++) {
     unsigned from = d == at / 4 ? at % 4 : 0, to = (unsigned)(at + bytes - d * 4 < 4 ? at + bytes - d * 4 : 4);
     unsigned mask = (15u << from) & (15u >> (4 - to));
-    touch(a, lane, at, &s->writers[d - first], &s->readers[d - first], mask, at, false);
+    touch(a, lane, &s->writers[d - first], &s->readers[d - first], mask, 0, at, false);
     if (!s->written) continue;
     uint8_t *state = &s->written[d - first];
     unsigned had = __atomic_load_n(state, __ATOMIC_RELAXED);
@@ -221,7 +237,7 @@ static void note_origin(struct emu_wave *wave, const struct emu_step *step, cons
 
 bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                      const struct emu_shape *shape, unsigned reg) {
-  struct access a = {wave, step, reading(step), emu__time_now()};
+  struct access a = {wave, step, reading(step), emu__time_now(), 0};
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   check_shared(wave, step, p, shape->bytes);
   for (unsigned k = 0; k < dwords; k++) {
@@ -244,7 +260,7 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
 
 bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                       const struct emu_shape *shape, unsigned reg) {
-  struct access a = {wave, step, EMU_TOUCH_WRITE, emu__time_now()};
+  struct access a = {wave, step, EMU_TOUCH_WRITE, emu__time_now(), 0};
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   check_shared(wave, step, p, shape->bytes);
   for (unsigned k = 0; k < dwords; k++) {
@@ -254,6 +270,7 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
       uint64_t at = p->at[l] + (uint64_t)k * p->stride;
       uint32_t u = shape->high ? from[l] >> 16 : from[l];
       if (bytes < 4) u &= (1u << (8 * bytes)) - 1;
+      a.value = *emu__vector(wave, reg + k, l) >> (shape->high ? 16 : 0);
       (void)read_place(&a, p, l, at, bytes, u);
       if (!u || p->space != EMU_SPACE_GLOBAL || in_lds(wave->group, at)) continue;
       emu__check_undefined(wave, step, (int)l, at, "It stores a value that is not defined to global memory.");
@@ -266,7 +283,7 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
                        unsigned data, int compare, int dst) {
   struct emu_wave_check *c = wave->checker;
   if (dst >= 0 && (step->inst->format != EMU_DS || wave->group->waves > 1)) c->sync = emu__time_next();
-  struct access a = {wave, step, EMU_TOUCH_ATOMIC, emu__time_now()};
+  struct access a = {wave, step, EMU_TOUCH_ATOMIC, emu__time_now(), 0};
   check_shared(wave, step, p, bytes);
   for (unsigned k = 0; k < bytes / 4; k++) {
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
@@ -336,7 +353,7 @@ void emu__check_smem(struct emu_wave *wave, const struct emu_step *step) {
   bool lost = address_undefined(
       wave, step, &(struct emu_operand){.kind = EMU_OPERAND_SCALAR, .reg = inst->src[0].reg, .dwords = 2});
   lost = address_undefined(wave, step, &inst->src[1]) || lost;
-  struct access a = {wave, step, EMU_TOUCH_READ, emu__time_now()};
+  struct access a = {wave, step, EMU_TOUCH_READ, emu__time_now(), 0};
   uint64_t address = emu__scalar_read64(wave, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
   if (inst->src[1].kind) address += emu__scalar_read(wave, &inst->src[1]);
   address &= ~UINT64_C(3);

@@ -8,6 +8,9 @@
 //
 // A record is a time, a group, a wave, whether it was atomic, and the bytes of the dword. Records of earlier launches
 // are older than the launch. Of many readers the record keeps the first and a mark that there were others.
+//
+// Waves that store the same bytes to one place of LDS do not race: whichever comes last, the bytes are the same. The
+// record keeps the last of them and a mark that there were others, whom a different value then meets.
 #include "machine/checker_state.h"
 
 static atomic_uint_fast64_t clock_now = 1;
@@ -17,8 +20,8 @@ uint64_t emu__time_next(void) { return atomic_fetch_add_explicit(&clock_now, 1, 
 
 uint64_t emu__check_start(void) { return emu__time_next(); }
 
-enum { MASK_BITS = 4, WAVE_BITS = 5, GROUP_BITS = 20, FLAG = 1 << MASK_BITS };
-enum { WAVE_AT = MASK_BITS + 1, GROUP_AT = WAVE_AT + WAVE_BITS, TIME_AT = GROUP_AT + GROUP_BITS };
+enum { MASK_BITS = 4, WAVE_BITS = 5, GROUP_BITS = 19, ATOMIC = 1 << MASK_BITS, OTHERS = 2 << MASK_BITS };
+enum { WAVE_AT = MASK_BITS + 2, GROUP_AT = WAVE_AT + WAVE_BITS, TIME_AT = GROUP_AT + GROUP_BITS };
 
 static uint64_t identity(const struct emu_wave *wave) {
   uint64_t group = wave->group->linear & ((1u << GROUP_BITS) - 1);
@@ -35,28 +38,35 @@ static bool concurrent(const struct emu_wave *wave, uint64_t me, uint64_t record
   return !(same_group(record, me) && time < c->barrier);
 }
 
-static bool found(uint64_t record, bool wrote, struct emu_other *other) {
+static bool found(uint64_t me, uint64_t record, bool wrote, struct emu_other *other) {
   other->group = (uint32_t)(record >> GROUP_AT & ((1u << GROUP_BITS) - 1));
   other->wave = (uint32_t)(record >> WAVE_AT & 31);
+  other->known = who(record) != me;
+  other->same_group = same_group(record, me);
   other->wrote = wrote;
   return true;
 }
+
+// A wave that is not `me` took part.
+static bool by_others(uint64_t me, uint64_t record) { return who(record) != me || (record & OTHERS); }
 
 static uint64_t load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static void store(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 
 bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint64_t *reader, unsigned mask,
-               enum emu_touch how, struct emu_other *other) {
+               unsigned same, enum emu_touch how, struct emu_other *other) {
   uint64_t me = identity(wave), w = load(writer), r = load(reader);
   bool race = false;
   // atomic loads and stores are plain ones to the instruction set: an access after an atomic operation may be one, such
   // as the first load of a compare-and-swap loop
-  bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || w & FLAG;
-  if (w && (w & mask) && who(w) != me && !may_meet_writer && concurrent(wave, me, w)) race = found(w, true, other);
+  bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || w & ATOMIC;
+  bool writes = how >= EMU_TOUCH_WRITE;
+  bool beside = w && (writes ? by_others(me, w) : who(w) != me) && !may_meet_writer && concurrent(wave, me, w);
+  if (beside && (w & mask & ~same)) race = found(me, w, true, other);
   if (how == EMU_TOUCH_READ) {
     if (r && who(r) != me && concurrent(wave, me, r)) {
       // the mark stands for a reader of all the bytes that the record names
-      if (!(r & 15 & ~mask)) store(reader, r | FLAG);
+      if (!(r & 15 & ~mask)) store(reader, r | OTHERS);
     } else {
       uint64_t bytes = r && who(r) == me && r >> TIME_AT == now ? r & 15 : 0;
       store(reader, now << TIME_AT | me | bytes | mask);
@@ -64,9 +74,10 @@ bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint
     return race;
   }
   if (how == EMU_TOUCH_READ_SYNC) return race;
-  bool others = who(r) != me || (r & FLAG);
-  if (!race && r && (r & mask) && others && concurrent(wave, me, r)) race = found(r, false, other);
-  uint64_t bytes = w && who(w) == me && w >> TIME_AT == now ? w & 15 : 0;
-  store(writer, now << TIME_AT | me | (how == EMU_TOUCH_ATOMIC ? FLAG : 0) | bytes | mask);
+  if (!race && r && (r & mask) && by_others(me, r) && concurrent(wave, me, r)) race = found(me, r, false, other);
+  uint64_t bytes = (w && who(w) == me && w >> TIME_AT == now ? w & 15 : 0) | mask;
+  // the mark stands for a writer of all the bytes that the record names
+  uint64_t others = beside && !race && !(bytes & ~w) ? OTHERS : 0;
+  store(writer, now << TIME_AT | me | (how == EMU_TOUCH_ATOMIC ? ATOMIC : 0) | others | bytes);
   return race;
 }

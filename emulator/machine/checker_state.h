@@ -179,10 +179,10 @@ uint64_t emu__time_now(void);
 uint64_t emu__time_next(void);
 struct emu_other {
   uint32_t group, wave;
-  bool wrote;
+  bool known, same_group, wrote;  // not known: one of several, which of them is not recorded
 };
-// true: it races with `other`.
+// true: it races with `other`. `same`: those of the bytes that are stored and hold the stored value already.
 bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint64_t *reader, unsigned mask,
-               enum emu_touch how, struct emu_other *other);
+               unsigned same, enum emu_touch how, struct emu_other *other);
 
 #endif

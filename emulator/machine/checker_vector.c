@@ -456,7 +456,7 @@ void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
   const uint32_t *index = emu__vector(wave, inst->src[0].reg, 0);
   for (unsigned l = 0; l < wave->lanes; l++) {
     if (!(exec >> l & 1)) continue;
-    unsigned lane = l & 31, from = lane;
+    unsigned lane = l & 31, from;
     if (!swizzles) {
       from = (index[l] + imm) / 4 & 31;
     } else if (imm >= 0xc000) {

@@ -120,6 +120,53 @@ KERNEL(missing_second_barrier) {
   out[LANE] = sum;
 }
 
+// Equal values are no race (right_equal_stores); different ones are, be it in one byte, or by chance in no defined one.
+KERNEL(stores_differ) {
+  __shared__ int lds[64];
+  ((volatile SHARED int *)(SHARED int *)lds)[5] = EITHER(LANE / 32, 7);  // FINDS stores_differ
+}
+
+KERNEL(stores_differ_in_a_byte) {
+  __shared__ int lds[64];
+  volatile SHARED char *bytes = (volatile SHARED char *)(SHARED int *)lds;
+  if (LANE < 32) {
+    ((volatile SHARED int *)(SHARED int *)lds)[5] = 0x01020304;
+  } else {
+    bytes[22] = EITHER(3, 2);  // FINDS stores_differ_in_a_byte
+  }
+}
+
+KERNEL(stores_undefined) {
+  __shared__ int lds[64];
+  int x = 0;
+  EITHER(asm volatile("v_mov_b32 %0, v77" : "=v"(x) : : "v77"), (void)0);
+  ((volatile SHARED int *)(SHARED int *)lds)[0] = x;  // FINDS stores_undefined
+}
+
+// The one that stores another value stored last of them, so that its own store is what the record names.
+KERNEL(store_after_equal_ones) {
+  __shared__ float lds[64];
+  EACH(lds)[0] = 5.0f;
+  if (LANE >= 64) EACH(lds)[0] = EITHER(6.0f, 5.0f);  // FINDS store_after_equal_ones
+}
+
+// Only stores may be equal: who reads may have read what was there before.
+KERNEL(equal_store_read) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = 5.0f;
+  barrier();
+  float v = 0.0f;
+  if (LANE < 32) v = EACH(lds)[LANE];
+  EITHER((void)0, barrier());
+  if (LANE >= 32) EACH(lds)[LANE - 32] = 5.0f;  // FINDS equal_store_read
+  out[LANE] = v;
+}
+
+// Between groups nothing is silent.
+KERNEL(groups_store_equal) {
+  tmp[LANE + EITHER(0, 64 * GROUP)] = 1.0f;  // FINDS groups_store_equal
+}
+
 KERNEL(counter_race) {
   if (LANE) return;
 #if REPAIRED
@@ -275,6 +322,18 @@ KERNEL(right_bytes) {
   bytes[(LANE & 31) * 2 + LANE / 32] = (unsigned char)LANE;
   barrier();
   out[LANE] = (float)bytes[LANE];
+}
+
+// Every wave leaves the same, as dwords, as bytes of one and as several at once.
+KERNEL(right_equal_stores) {
+  __shared__ float lds[64];
+  __shared__ float4 wide[32];
+  volatile SHARED char *bytes = (volatile SHARED char *)(SHARED float *)lds;
+  EACH(lds)[LANE & 31] = 1.0f;
+  bytes[4 * (LANE & 31) + 3] = 0x3f;
+  *(volatile SHARED float4 *)(SHARED float4 *)(wide + (LANE & 31)) = (float4){1.0f, 2.0f, 3.0f, 4.0f};
+  barrier();
+  tmp[LANE] = EACH(lds)[LANE & 31];
 }
 
 // Undefined values that never matter: selected away, masked away, moved about.

@@ -34,6 +34,12 @@ static const struct plant plants[] = {
     {"undefined_scalar", "uninitialized", 1, 32},
     {"missing_barrier", "race", 1, 64},
     {"missing_second_barrier", "race", 1, 64},
+    {"stores_differ", "race", 1, 64},
+    {"stores_differ_in_a_byte", "race", 1, 64},
+    {"stores_undefined", "race", 1, 64},
+    {"store_after_equal_ones", "race", 1, 96},
+    {"equal_store_read", "race", 1, 64},
+    {"groups_store_equal", "race", 4, 32},
     {"counter_race", "race", 4, 32},
     {"groups_overlap", "race", 4, 64},
     {"in_place_neighbour", "race", 4, 64},
@@ -51,6 +57,7 @@ static const struct plant plants[] = {
     {"right_lock", NULL, 4, 64},
     {"right_histogram", NULL, 4, 64},
     {"right_bytes", NULL, 1, 64},
+    {"right_equal_stores", NULL, 1, 96},
     {"right_undefined", NULL, 1, 64},
 };
 enum { PLANTS = sizeof(plants) / sizeof(plants[0]), BUFFERS = 4, ROOM = 8, SMALL = 64 * 4, LARGE = 4096 * 4 };
@@ -240,6 +247,14 @@ static void is_silent_about_what_is_right(void **state) {
 
 static const struct emu_report *report_of(const struct outcome *o) { return o->count ? o->reports : &o->failure; }
 
+static const struct plant *plant_of(const char *kernel) {
+  for (int i = 0; i < PLANTS; i++) {
+    if (!strcmp(plants[i].kernel, kernel)) return &plants[i];
+  }
+  fail_msg("no kernel is planted as %s", kernel);
+  return NULL;
+}
+
 // Texts name the allocation, the distance, the lane and the other party.
 static void says_where(void **state) {
   (void)state;
@@ -256,8 +271,12 @@ static void says_where(void **state) {
   assert_non_null(strstr(report_of(&o)->text, "of LDS, of which the work-group has 256: 0 bytes past the end"));
   launch(&l, &plants[6], &o);
   assert_non_null(strstr(report_of(&o)->text, "in tmp"));
-  launch(&l, &plants[13], &o);
+  launch(&l, plant_of("counter_race"), &o);
   assert_non_null(strstr(report_of(&o)->text, "byte 0 of counter, which wave 0 of work-group (0, 0, 0)"));
+  launch(&l, plant_of("stores_differ"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "LDS at byte 20, which wave 0 of the same group wrote with no barrier"));
+  launch(&l, plant_of("store_after_equal_ones"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "LDS at byte 0, which another wave wrote with no synchronization"));
   unload_object(&l);
 }
 
