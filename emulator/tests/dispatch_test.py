@@ -8,6 +8,7 @@ from emulator import MEMORY, Emulator, Kernel, compile_hip, places
 
 SOURCE = """
 typedef unsigned u32;
+typedef unsigned long long u64;
 #define KERNEL extern "C" __attribute__((global)) void
 #define TX __builtin_amdgcn_workitem_id_x()
 #define BX __builtin_amdgcn_workgroup_id_x()
@@ -61,6 +62,22 @@ KERNEL token(u32 *out) {
     __hip_atomic_store(&turn, wave - 1, __ATOMIC_RELEASE, GROUP);
   }
 }
+// group 0 counts up in both halves of its pairs until group 1 has looked at them so many times: a flag and its value
+KERNEL pairs(u64 *pair, u32 *done, u32 *torn, u32 looks) {
+  if (BX == 0) {
+    for (u64 i = 1; !__hip_atomic_load(done, __ATOMIC_RELAXED, AGENT); i++)
+      __hip_atomic_store(pair + TX, i << 32 | i, __ATOMIC_RELAXED, AGENT);
+    return;
+  }
+  u32 count = 0;
+  while (!__hip_atomic_load(pair + TX, __ATOMIC_RELAXED, AGENT)) ;
+  for (u32 i = 0; i < looks; i++) {
+    u64 seen = __hip_atomic_load(pair + TX, __ATOMIC_RELAXED, AGENT);
+    count += (u32)seen != (u32)(seen >> 32);
+  }
+  torn[TX] = count;
+  __hip_atomic_store(done, 1, __ATOMIC_RELAXED, AGENT);
+}
 KERNEL tree(const u32 *in, u32 *out) {
   __attribute__((shared)) static u32 part[256];
   part[TX] = in[BX * 256 + TX];
@@ -86,6 +103,7 @@ KERNEL ends_early(u32 *out) {
   out[TX] = TX;
 }
 """
+LOOKS = 300000  # at each of 32 pairs that another host thread is storing
 
 
 class Tester:
@@ -129,6 +147,8 @@ def test_progress(t):
     for threads in (1, 2):
         r = t.launch("lock", [zeros(1), zeros(1)], [20], 6, 256, host_threads=threads)
         t.expect("lock", r.status == 0 and int(r.buffers[1][0]) == 20 * 6 * 8, r.text or int(r.buffers[1][0]))
+    r = t.launch("pairs", [zeros(64), zeros(1), np.full(32, 9, np.uint32)], [LOOKS], 2, 32, host_threads=2)
+    t.expect("pairs", r.status == 0 and not r.buffers[2].any(), r.text or f"{r.buffers[2].sum()} were seen half written")
     r = t.launch("token", [zeros(8)], [], 1, 256)
     t.expect("token", r.status == 0 and r.buffers[0].tolist() == list(range(7, -1, -1)), r.text)
     data = np.random.default_rng(1).integers(0, 1 << 20, 256 * 40, dtype=np.uint32)
