@@ -24,6 +24,7 @@ typedef struct bench {
   void *workspace;
   size_t workspace_bytes;
   rdna_attention attention;
+  rdna_convolution conv;
   const struct row *row;
   double bytes, flops; /* that one call must move and do */
   double copy_rate;    /* bytes a second */
@@ -197,6 +198,58 @@ static rdna_status run_attention(bench *b) {
                            b->workspace_bytes, &b->t[3]);
 }
 
+/* c = a b, or a b^T of |turned|: square and contiguous. */
+static rdna_status prepare_gemm(bench *b, rdna_dtype dtype, int64_t side, bool turned) {
+  for (int i = 0; i < 3; i++) RDNA_TRY(make(b, i, dtype, 2, (int64_t[]){side, side}));
+  if (turned) b->t[1].stride[0] = 1, b->t[1].stride[1] = side;
+  b->bytes = 3 * size_of(&b->t[0]);
+  b->flops = 2.0 * (double)side * (double)side * (double)side;
+  return RDNA_OK;
+}
+static rdna_status prepare_gemm_1024(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 1024, false); }
+static rdna_status prepare_gemm_4096(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 4096, false); }
+static rdna_status prepare_gemm_turned(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 4096, true); }
+static rdna_status prepare_gemm_8192(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 8192, false); }
+static rdna_status run_gemm(bench *b) { return rdna_op_gemm(b->stream, 1, &b->t[0], &b->t[1], 0, NULL, &b->t[2]); }
+
+/* A convolution of ResNet-50 that keeps its channels and size, 64 images, channels-last. */
+static rdna_status prepare_conv(bench *b, rdna_dtype dtype, int64_t in, int64_t out, int64_t size, int64_t window) {
+  const int64_t n = 64;
+  RDNA_TRY(make(b, 0, dtype, 4, (int64_t[]){n, size, size, in}));
+  RDNA_TRY(make(b, 1, dtype, 4, (int64_t[]){out, window, window, in}));
+  RDNA_TRY(make(b, 2, dtype, 4, (int64_t[]){n, size, size, out}));
+  for (int i = 0; i < 3; i++) { /* channels become the second dimension, wherever they lie */
+    rdna_tensor *t = &b->t[i], last = *t;
+    for (int d = 1; d < 4; d++) {
+      t->shape[d] = last.shape[d == 1 ? 3 : d - 1];
+      t->stride[d] = last.stride[d == 1 ? 3 : d - 1];
+    }
+  }
+  int64_t pad = window / 2;
+  b->conv = (rdna_convolution){
+      .dims = 2, .stride = {1, 1}, .before = {pad, pad}, .after = {pad, pad}, .dilation = {1, 1}, .groups = 1};
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
+  b->flops = 2.0 * (double)(n * size * size) * (double)(in * out * window * window);
+  return RDNA_OK;
+}
+static rdna_status prepare_conv_64(bench *b, rdna_dtype dtype) { return prepare_conv(b, dtype, 64, 64, 56, 3); }
+static rdna_status prepare_conv_128(bench *b, rdna_dtype dtype) { return prepare_conv(b, dtype, 128, 128, 28, 3); }
+static rdna_status prepare_conv_256(bench *b, rdna_dtype dtype) { return prepare_conv(b, dtype, 256, 256, 14, 3); }
+static rdna_status prepare_conv_512(bench *b, rdna_dtype dtype) { return prepare_conv(b, dtype, 512, 512, 7, 3); }
+static rdna_status prepare_conv_k1(bench *b, rdna_dtype dtype) { return prepare_conv(b, dtype, 256, 256, 56, 1); }
+static rdna_status run_conv(bench *b) { return rdna_op_conv(b->stream, &b->conv, &b->t[0], &b->t[1], NULL, &b->t[2]); }
+static rdna_status run_conv_data(bench *b) {
+  return rdna_op_conv_backward_data(b->stream, &b->conv, &b->t[2], &b->t[1], NULL, &b->t[0]);
+}
+static rdna_status run_conv_weight(bench *b) {
+  return rdna_op_conv_backward_weight(b->stream, &b->conv, &b->t[2], &b->t[0], &b->t[1]);
+}
+
+#define CONV_ROWS(NAME, prepare)                                                                             \
+  {"conv " NAME, prepare, run_conv, RDNA_BF16}, {"conv " NAME " data", prepare, run_conv_data, RDNA_BF16}, { \
+    "conv " NAME " weight", prepare, run_conv_weight, RDNA_BF16                                              \
+  }
+
 static const row rows[] = {
     {"copy", prepare_one, run_copy, RDNA_F32}, /* first: the others are measured against it */
     {"add", prepare_pointwise, run_add, RDNA_F32},
@@ -224,6 +277,21 @@ static const row rows[] = {
     {"linear m=512", prepare_matrix, run_linear, RDNA_BF16},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q8_0},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_K},
+    {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_BF16},
+    {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_BF16},
+    {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_BF16},
+    {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_F16},
+    {"gemm 8192", prepare_gemm_8192, run_gemm, RDNA_BF16},
+    {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_F32},
+    {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_F32},
+    {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_F32},
+    {"gemm 8192", prepare_gemm_8192, run_gemm, RDNA_F32},
+    CONV_ROWS("64 56x56 k3", prepare_conv_64),
+    CONV_ROWS("128 28x28 k3", prepare_conv_128),
+    CONV_ROWS("256 14x14 k3", prepare_conv_256),
+    CONV_ROWS("512 7x7 k3", prepare_conv_512),
+    CONV_ROWS("256 56x56 k1", prepare_conv_k1),
+    {"conv 64 56x56 k3", prepare_conv_64, run_conv, RDNA_F32},
     {"attention 1 x 8192", prepare_attention_decode, run_attention, RDNA_F16},
     {"attention 512 x 512", prepare_attention_prefill, run_attention, RDNA_F16},
 };
@@ -262,7 +330,7 @@ static void report(const bench *b, double s, json_t *json) {
                         "share_of_copy", b->bytes / s / b->copy_rate, "gflop_per_second", gflop));
     return;
   }
-  printf("%-20s %-5s %10.3f ms %9.1f GB/s %5.0f %% of copy", b->row->name, rdna_dtype_name(b->row->dtype), s * 1e3, gb,
+  printf("%-24s %-5s %10.3f ms %9.1f GB/s %5.0f %% of copy", b->row->name, rdna_dtype_name(b->row->dtype), s * 1e3, gb,
          100 * b->bytes / s / b->copy_rate);
   if (b->flops > 0) printf(" %10.1f GFLOP/s", gflop);
   printf("\n");

@@ -88,6 +88,7 @@ static rdna_status prepare(device_kernels *kernels, rdna_device *device, int ind
   kernel->device = device;
   kernel->function =
       (rdna__driver_function){.name = info->name, .group_threads = info->group_threads, .args_size = info->args_size};
+  if (driver->code_format == RDNA__CODE_PTX) kernel->function.dynamic_group_memory = info->cuda_group_memory;
   if (driver->code_format == RDNA__CODE_HOST) {
     kernel->function.host_function = rdna__host_twin(index);
   } else {

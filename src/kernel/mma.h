@@ -119,6 +119,53 @@ RDNA_DEVICE mma_b mma_load_b(const uint16_t *tile, uint32_t row_values) {
   }
 RDNA_MMA_DEFINE_(mma_f16, "f16")
 RDNA_MMA_DEFINE_(mma_bf16, "bf16")
+
+/* Copies from global to shared memory that run by themselves. group_address: a pointer to shared memory as the copies
+ * and the loads below take it. */
+RDNA_DEVICE uint32_t group_address(const void *p) {
+  return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) char *)p;
+}
+/* The first |bytes| of 16, 0 to 16, and zeros for the rest; both places are multiples of 16 bytes. */
+RDNA_DEVICE void async_copy16(uint32_t to, const void *from, uint32_t bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+/* Ends a batch of copies; waiting is for all batches of this thread but the |pending| last. */
+RDNA_DEVICE void async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int pending>
+RDNA_DEVICE void async_wait(void) {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+/* 16 x 16 values by ldmatrix: lane 8i + r gives the address of row r, 8 neighbours, of quarter i. A lane gets of
+ * every quarter two neighbours of row lane / 4, or turned, of column lane / 4. */
+RDNA_DEVICE uint4 mma_load_quarters(uint32_t address) {
+  uint4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+RDNA_DEVICE uint4 mma_load_quarters_turned(uint32_t address) {
+  uint4 v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(address)
+               : "memory");
+  return v;
+}
+/* c(16, 16) += a(16, 16) b(16, 16) of quarters. Of a: rows 0 to 7 and 8 to 15 for k 0 to 7, the same for k 8 to 15. Of
+ * b: k 0 to 7 and 8 to 15 for columns 0 to 7, the same for columns 8 to 15. */
+#define RDNA_MMA_QUARTERS_DEFINE_(name, type)                           \
+  RDNA_DEVICE void name(mma_acc &c, const uint4 &a, const uint4 &b) {   \
+    float c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];                   \
+    float c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];                   \
+    RDNA_MMA_SYNC_(type, c0, c1, c2, c3, a.x, a.y, a.z, a.w, b.x, b.y); \
+    RDNA_MMA_SYNC_(type, c4, c5, c6, c7, a.x, a.y, a.z, a.w, b.z, b.w); \
+    c = mma_acc{c0, c1, c2, c3, c4, c5, c6, c7};                        \
+  }
+RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_f16, "f16")
+RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_bf16, "bf16")
 #elif defined(__GFX11__)
 typedef short rdna_short16_ __attribute__((ext_vector_type(16)));
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {

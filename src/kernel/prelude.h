@@ -42,6 +42,25 @@
 #define WAVE_SIZE 32
 #endif
 
+/* A kernel that wants |groups| work-groups on a multiprocessor at once: NVIDIA's compiler bounds its registers by it.
+ */
+#ifdef RDNA_AMD
+#define RDNA_KERNEL_RESIDENT(threads, groups) RDNA_KERNEL(threads)
+#else
+#define RDNA_KERNEL_RESIDENT(threads, groups) extern "C" __attribute__((global, launch_bounds(threads, groups))) void
+#endif
+
+/* |bytes| of group memory named |name|, at a multiple of 16 bytes. NVIDIA's assembler refuses more than 48 KiB that
+ * are declared; these are asked for at launch, and the kernel's entry in its family's list says how many. One of them
+ * in a kernel. */
+#ifdef RDNA_AMD
+#define GROUP_MEMORY(name, bytes) RDNA_SHARED __attribute__((aligned(16))) uint8_t name[bytes]
+#else
+#define GROUP_MEMORY(name, bytes)                \
+  extern RDNA_SHARED uint4 rdna_group_memory_[]; \
+  uint8_t *const name = (uint8_t *)rdna_group_memory_
+#endif
+
 /* Types. Vectors are indexed as arrays or by .x .y .z .w; comparison gives a mask vector. */
 typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));

@@ -34,6 +34,7 @@
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
   FAMILY(fill, RDNA_FILL_KERNELS)                   \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
+  FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)           \
   FAMILY(index, RDNA_INDEX_KERNELS)                 \
   FAMILY(loss, RDNA_LOSS_KERNELS)                   \
   FAMILY(movement, RDNA_MOVEMENT_KERNELS)           \
@@ -56,6 +57,7 @@
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
+#define INFO_gemm_mma(...) INFO(gemm_mma, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)
 #define INFO_movement(...) INFO(movement, __VA_ARGS__)
@@ -72,7 +74,7 @@
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 
-#define DECLARE(name, args_type, threads, make_case)                                                                \
+#define DECLARE(name, args_type, threads, make_case, ...)                                                           \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \
   void rdna__host_avx2_##name(const void *args, rdna_grid grid);                                                    \
   void rdna__host_avx512_##name(const void *args, rdna_grid grid);                                                  \
@@ -82,7 +84,9 @@
 #define DECLARE_FAMILY(family, list) list(DECLARE)
 FAMILIES(DECLARE_FAMILY)
 
-#define INFO(family, name, args_type, threads, make_case) {#name, #family, sizeof(args_type), threads, make_case},
+/* A list's optional fifth entry is the shared memory that the NVIDIA kernel asks for at launch. */
+#define INFO(family, name, args_type, threads, make_case, ...) \
+  {#name, #family, sizeof(args_type), threads, make_case, 0 __VA_OPT__(+) __VA_ARGS__},
 #define INFO_FAMILY(family, list) list(INFO_##family)
 const rdna__kernel_info rdna__manifest[] = {FAMILIES(INFO_FAMILY)};
 const int rdna__manifest_count = sizeof rdna__manifest / sizeof rdna__manifest[0];
@@ -91,10 +95,10 @@ enum { BASELINE, AVX2, AVX512, ISA_COUNT };
 static const char *const isa_names[ISA_COUNT] = {"baseline", "avx2", "avx512"};
 
 #ifdef RDNA_HOST_VARIANTS
-#define TWINS(name, args_type, threads, make_case) \
+#define TWINS(name, args_type, threads, make_case, ...) \
   {rdna__host_baseline_##name, rdna__host_avx2_##name, rdna__host_avx512_##name},
 #else
-#define TWINS(name, args_type, threads, make_case) {rdna__host_baseline_##name},
+#define TWINS(name, args_type, threads, make_case, ...) {rdna__host_baseline_##name},
 #endif
 #define TWINS_FAMILY(family, list) list(TWINS)
 static const rdna__host_kernel twins[][ISA_COUNT] = {FAMILIES(TWINS_FAMILY)};

@@ -110,7 +110,7 @@ struct tile_operand {
 /* A source as an operand of mma_product. With |only_runs| it has no registers for anything else. */
 template <typename source, int tile, bool only_runs>
 struct mma_source {
-  static constexpr int chunks = mma_plan<tile>::chunks;
+  static constexpr int chunks = tile * MMA_STEP / 8 / GEMM_MMA_THREADS;
   source from;
   int first;
   typename source::row kept[chunks];
@@ -195,10 +195,10 @@ RDNA_DEVICE void conv_tile(const struct conv_args &args) {
 
 template <typename type, bool is_image, int tile, bool only_runs>
 RDNA_DEVICE void conv_mma(const struct conv_args &args) {
-  typedef mma_plan<tile> plan;
+  typedef mma_plan<tile, tile, GEMM_MMA_THREADS, 3> plan;
   typedef image_source<type, is_image> image;
   typedef other_source<type, is_image> other;
-  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2][2][plan::operand_values];
+  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2 * plan::step];
   int64_t group = group_id_z();
   int row0, column0;
   gemm_place<tile>(args.rows, args.columns, row0, column0);
@@ -206,14 +206,14 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args) {
   mma_source<other, tile, only_runs> other_operand(other(args, group), is_image ? column0 : row0);
   mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
   if constexpr (is_image)
-    mma_product<type, tile>(image_operand, other_operand, args.k, lds, sum);
+    mma_product<type, plan>(image_operand, other_operand, args.k, lds, sum);
   else
-    mma_product<type, tile>(other_operand, image_operand, args.k, lds, sum);
+    mma_product<type, plan>(other_operand, image_operand, args.k, lds, sum);
 
   /* Neighbouring lanes write neighbours in memory: along a row when channels are next to each other. */
   typename type::value *out = (typename type::value *)args.out + group * args.out_group;
   bool along_row = !is_image || args.out_channel == 1;
-  mma_finish<tile>(lds, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
+  mma_finish<plan>(lds, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
 #pragma unroll 1
     for (int i = (int)lane_id(); i < MMA_M * plan::wave_n; i += WAVE_SIZE) {
       int in_row = along_row ? i / plan::wave_n : i % MMA_M, in_column = along_row ? i % plan::wave_n : i / MMA_M;

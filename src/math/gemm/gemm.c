@@ -5,26 +5,40 @@
 #include "math/check.h"
 #include "rdna/op/gemm.h"
 
-enum { LARGE, SMALL, M1, M4, M8, VARIANTS };
+enum { WIDE, LARGE, NARROW, SMALL, M1, M4, M8, VARIANTS };
 
 typedef struct product {
-  rdna_dtype types[3]; /* A, B, C */
-  const char *kernels[VARIANTS];
+  rdna_dtype types[3];           /* A, B, C */
+  const char *kernels[VARIANTS]; /* NULL: there is none */
 } product;
 
-#define PRODUCT(A, B, C, a, b, c)                                                                         \
-  {{RDNA_##A, RDNA_##B, RDNA_##C},                                                                        \
-   {"gemm_" #a "_" #b "_" #c "_large", "gemm_" #a "_" #b "_" #c "_small", "gemv_" #a "_" #b "_" #c "_m1", \
-    "gemv_" #a "_" #b "_" #c "_m4", "gemv_" #a "_" #b "_" #c "_m8"}}
+#define NAME(a, b, c, kind, variant) #kind "_" #a "_" #b "_" #c "_" #variant
+#define VECTOR_NAMES(a, b, c) NAME(a, b, c, gemv, m1), NAME(a, b, c, gemv, m4), NAME(a, b, c, gemv, m8)
+#define PRODUCT(A, B, C, a, b, c)                                                               \
+  {                                                                                             \
+    {RDNA_##A, RDNA_##B, RDNA_##C}, {                                                           \
+      NULL, NAME(a, b, c, gemm, large), NULL, NAME(a, b, c, gemm, small), VECTOR_NAMES(a, b, c) \
+    }                                                                                           \
+  }
+#define MMA_PRODUCT(A, B, C, a, b, c)                                                                                 \
+  {                                                                                                                   \
+    {RDNA_##A, RDNA_##B, RDNA_##C}, {                                                                                 \
+      NAME(a, b, c, gemm, wide), NAME(a, b, c, gemm, large), NAME(a, b, c, gemm, narrow), NAME(a, b, c, gemm, small), \
+          VECTOR_NAMES(a, b, c)                                                                                       \
+    }                                                                                                                 \
+  }
 static const product products[] = {
-    PRODUCT(F32, F32, F32, f32, f32, f32),     PRODUCT(F32, F16, F32, f32, f16, f32),
-    PRODUCT(F32, BF16, F32, f32, bf16, f32),   PRODUCT(F16, F16, F16, f16, f16, f16),
-    PRODUCT(F16, F16, F32, f16, f16, f32),     PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
-    PRODUCT(BF16, BF16, F32, bf16, bf16, f32), PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
-    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),   PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
+    PRODUCT(F32, F32, F32, f32, f32, f32),         PRODUCT(F32, F16, F32, f32, f16, f32),
+    PRODUCT(F32, BF16, F32, f32, bf16, f32),       MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
+    MMA_PRODUCT(F16, F16, F32, f16, f16, f32),     MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
+    MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32), PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
+    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),       PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
     PRODUCT(F32, Q6_K, F32, f32, q6_K, f32),
 };
 #undef PRODUCT
+#undef MMA_PRODUCT
+#undef VECTOR_NAMES
+#undef NAME
 
 static const product *find_product(const rdna_dtype types[3]) {
   for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
@@ -38,24 +52,84 @@ static bool is_16_byte_multiple(const void *data, int64_t ld, rdna_dtype type) {
   return ((uintptr_t)data | (uint64_t)ld * rdna_dtype_block_bytes(type)) % 16 == 0;
 }
 
+static const char *kernel_of(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  const product *p = find_product(problem->types);
+  return p ? p->kernels[implementation->variant] : NULL;
+}
+
 /* A matrix-vector kernel reads B once, but wants contiguous rows at multiples of 16 bytes. */
-static bool fits_gemv(const product *p, const struct gemm_args *args) {
-  return args->m <= GEMV_MAX_M && args->batch == 1 &&
+static bool vector_applies(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  const struct gemm_args *args = &problem->args;
+  return kernel_of(implementation, problem) && args->m <= implementation->rows && args->batch == 1 &&
          (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED &&
-         is_16_byte_multiple(args->a, args->lda, p->types[0]) &&
-         (rdna_dtype_block_values(p->types[1]) > 1 || is_16_byte_multiple(args->b, args->ldb, p->types[1]));
+         is_16_byte_multiple(args->a, args->lda, problem->types[0]) &&
+         (rdna_dtype_block_values(problem->types[1]) > 1 || is_16_byte_multiple(args->b, args->ldb, problem->types[1]));
 }
 
-static int64_t tiles(const struct gemm_args *args, int64_t side) {
-  return (args->m + side - 1) / side * ((args->n + side - 1) / side);
+static bool is_on_matrix_units(const rdna__gemm_problem *problem) { return problem->types[0] != RDNA_F32; }
+
+static bool tile_applies(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  const struct gemm_args *args = &problem->args;
+  if (!kernel_of(implementation, problem)) return false;
+  if (!is_on_matrix_units(problem) || !implementation->aligned) return true;
+  const void *a = args->a, *b = args->b;
+  bool batch_aligned = args->batch == 1 || (args->stride_a % 8 == 0 && args->stride_b % 8 == 0);
+  return batch_aligned && is_16_byte_multiple(a, args->lda, problem->types[0]) &&
+         is_16_byte_multiple(b, args->ldb, problem->types[1]);
 }
 
-/* Large tiles read each operand less often, small ones give every compute unit something to do. */
-static int choose_variant(rdna_stream *stream, const product *p, const struct gemm_args *args) {
-  if (fits_gemv(p, args)) return args->m == 1 ? M1 : args->m <= 4 ? M4 : M8;
-  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
-  bool enough = tiles(args, GEMM_LARGE_TILE) * args->batch >= info->compute_units;
-  return enough && args->m > GEMM_SMALL_TILE && args->n > GEMM_SMALL_TILE ? LARGE : SMALL;
+static int64_t tiles(const rdna__gemm_implementation *implementation, const struct gemm_args *args) {
+  int64_t down = (args->m + implementation->rows - 1) / implementation->rows;
+  return down * ((args->n + implementation->columns - 1) / implementation->columns);
+}
+
+/* How long a compute unit is busy: with as many tiles as the fullest of them has, larger ones being faster for their
+ * size since they read each operand less often. */
+static double tile_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
+  int64_t count = tiles(implementation, &problem->args) * problem->args.batch;
+  double share = is_on_matrix_units(problem) ? implementation->mma_share : implementation->share;
+  return (double)((count + units - 1) / units) * implementation->rows * implementation->columns / share;
+}
+static double vector_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  return implementation->rows * 1e-3; /* the least that fits */
+}
+
+static rdna_status run_tile(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
+                            const rdna__gemm_problem * problem) {
+  rdna_grid grid = {0, 1, (uint32_t)problem->args.batch};
+  RDNA_TRY(rdna__check_groups(operator, tiles(implementation, &problem->args), 1, &grid.x));
+  return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
+}
+static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream,
+                              const char *operator, const rdna__gemm_problem * problem) {
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(operator, problem->args.n, GEMV_ROWS_PER_GROUP(implementation->rows), &grid.x));
+  return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
+}
+
+/* The shares of the rate that a device reaches on a large product, against the best of its kind. */
+const rdna__gemm_implementation rdna__gemm_implementations[] = {
+    {"rows 1", vector_applies, vector_cost, run_vector, M1, 1, 0, false, 0, 0},
+    {"rows 4", vector_applies, vector_cost, run_vector, M4, 4, 0, false, 0, 0},
+    {"rows 8", vector_applies, vector_cost, run_vector, M8, 8, 0, false, 0, 0},
+    {"tile 128 x 256", tile_applies, tile_cost, run_tile, WIDE, 128, 256, true, 0, 1},
+    {"tile 128 x 128", tile_applies, tile_cost, run_tile, LARGE, 128, 128, true, 1, 0.9},
+    {"tile 128 x 64", tile_applies, tile_cost, run_tile, NARROW, 128, 64, true, 0, 0.7},
+    {"tile 64 x 64", tile_applies, tile_cost, run_tile, SMALL, 64, 64, false, 0.6, 0.5},
+};
+const int rdna__gemm_implementation_count = sizeof rdna__gemm_implementations / sizeof rdna__gemm_implementations[0];
+
+const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem) {
+  const rdna__gemm_implementation *best = NULL;
+  double least = 0;
+  for (int i = 0; i < rdna__gemm_implementation_count; i++) {
+    const rdna__gemm_implementation *implementation = &rdna__gemm_implementations[i];
+    if (!implementation->applies(implementation, problem)) continue;
+    double cost = implementation->cost(implementation, problem);
+    if (!best || cost < least) best = implementation, least = cost;
+  }
+  return best;
 }
 
 static const char *advance(const void *data, int64_t matrices, int64_t stride, rdna_dtype type) {
@@ -65,8 +139,7 @@ static const char *advance(const void *data, int64_t matrices, int64_t stride, r
 
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  const product *p = find_product(types);
-  if (!p) {
+  if (!find_product(types)) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", operator,
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
@@ -78,19 +151,16 @@ rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const r
                       (long long)n, (long long)k);
   }
   args.m = (int32_t)m, args.n = (int32_t)n, args.k = (int32_t)k;
+  rdna__gemm_problem problem = {.types = {types[0], types[1], types[2]},
+                                .device = rdna_device_get_info(rdna_stream_device(stream))};
   for (int64_t first = 0; first < batch; first += RDNA__GRID_YZ_MAX) {
-    struct gemm_args part = args;
-    part.batch = (int32_t)(batch - first < RDNA__GRID_YZ_MAX ? batch - first : RDNA__GRID_YZ_MAX);
-    part.a = advance(args.a, first, args.stride_a, types[0]);
-    part.b = advance(args.b, first, args.stride_b, types[1]);
-    part.c = (void *)advance(args.c, first, args.stride_c, types[2]);
-    int variant = choose_variant(stream, p, &part);
-    int64_t groups = variant == LARGE   ? tiles(&part, GEMM_LARGE_TILE)
-                     : variant == SMALL ? tiles(&part, GEMM_SMALL_TILE)
-                                        : (n + GEMV_ROWS_PER_GROUP(part.m) - 1) / GEMV_ROWS_PER_GROUP(part.m);
-    rdna_grid grid = {0, 1, (uint32_t)part.batch};
-    RDNA_TRY(rdna__check_groups(operator, groups, 1, &grid.x));
-    RDNA_TRY(rdna__launch_named(stream, p->kernels[variant], grid, &part));
+    problem.args = args;
+    problem.args.batch = (int32_t)(batch - first < RDNA__GRID_YZ_MAX ? batch - first : RDNA__GRID_YZ_MAX);
+    problem.args.a = advance(args.a, first, args.stride_a, types[0]);
+    problem.args.b = advance(args.b, first, args.stride_b, types[1]);
+    problem.args.c = (void *)advance(args.c, first, args.stride_c, types[2]);
+    const rdna__gemm_implementation *implementation = rdna__gemm_choose(&problem);
+    RDNA_TRY(implementation->run(implementation, stream, operator, & problem));
   }
   return RDNA_OK;
 }

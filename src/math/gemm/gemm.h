@@ -27,7 +27,33 @@ rdna_status rdna__matrix_check_written(const char *operator, const char * argume
 /* |bias|, unless it is NULL, is a contiguous (n) of |out|'s type and apart from it. */
 rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t n);
 
-/* Picks the kernel for the types and the shape and queues it; |args| is complete but for m, n, k and batch.
+/* What is to be multiplied: |args| is complete, with a batch that one launch can count. */
+typedef struct rdna__gemm_problem {
+  rdna_dtype types[3]; /* A, B, C; one of the products that there are kernels for */
+  struct gemm_args args;
+  const rdna_device_info *device;
+} rdna__gemm_problem;
+
+/* One way to multiply. All of them that apply give the same sums in another order. */
+typedef struct rdna__gemm_implementation rdna__gemm_implementation;
+struct rdna__gemm_implementation {
+  const char *name;
+  bool (*applies)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
+  /* An estimate of its time, to be compared with the others' for the same problem. */
+  double (*cost)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
+  rdna_status (*run)(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
+                     const rdna__gemm_problem * problem);
+  int variant, rows, columns; /* of kernel; its tile, or the most rows of A */
+  bool aligned;               /* with 16-bit types, rows of A and B must lie at multiples of 16 bytes */
+  double share, mma_share;
+};
+extern const rdna__gemm_implementation rdna__gemm_implementations[];
+extern const int rdna__gemm_implementation_count;
+
+/* The implementation that applies with the least cost. Never NULL. */
+const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem);
+
+/* Chooses the implementation for the types and the shape and queues it; |args| is complete but for m, n, k and batch.
  * RDNA_UNSUPPORTED: no kernel for these types, or a size past 31 bits. */
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch);

@@ -1,5 +1,5 @@
-/* Dense matrix products. */
-#include "math/gemm/gemm_mma.h"
+/* Dense matrix products with an operand in f32. */
+#include "math/gemm/gemm_tile.h"
 
 template <typename a, typename b, typename c, int tile, int threads>
 RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
@@ -9,30 +9,14 @@ RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
       (const typename b::value *)args.b + batch * args.stride_b);
 }
 
-template <typename type, typename c, int tile>
-RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args) {
-  int64_t batch = group_id_z();
-  gemm_mma<type, c, tile>(args, (const uint16_t *)args.a + batch * args.stride_a,
-                          (const uint16_t *)args.b + batch * args.stride_b);
-}
-
-#define GEMM_FLOAT_DEFINE(A, B, C)                                                       \
-  RDNA_KERNEL(GEMM_LARGE_THREADS) gemm_##A##_##B##_##C##_large(struct gemm_args args) {  \
-    gemm_dense<type_##A, type_##B, type_##C, GEMM_LARGE_TILE, GEMM_LARGE_THREADS>(args); \
-  }                                                                                      \
-  RDNA_KERNEL(GEMM_SMALL_THREADS) gemm_##A##_##B##_##C##_small(struct gemm_args args) {  \
-    gemm_dense<type_##A, type_##B, type_##C, GEMM_SMALL_TILE, GEMM_SMALL_THREADS>(args); \
+#define GEMM_FLOAT_DEFINE(A, B, C)                                                                  \
+  RDNA_KERNEL_RESIDENT(GEMM_LARGE_THREADS, 2) gemm_##A##_##B##_##C##_large(struct gemm_args args) { \
+    gemm_dense<type_##A, type_##B, type_##C, GEMM_LARGE_TILE, GEMM_LARGE_THREADS>(args);            \
+  }                                                                                                 \
+  RDNA_KERNEL(GEMM_SMALL_THREADS) gemm_##A##_##B##_##C##_small(struct gemm_args args) {             \
+    gemm_dense<type_##A, type_##B, type_##C, GEMM_SMALL_TILE, GEMM_SMALL_THREADS>(args);            \
   }
 RDNA_GEMM_FLOAT_TYPES(GEMM_FLOAT_DEFINE)
-
-#define GEMM_MMA_DEFINE(A, B, C)                                                      \
-  RDNA_KERNEL(GEMM_MMA_THREADS) gemm_##A##_##B##_##C##_large(struct gemm_args args) { \
-    gemm_dense_mma<type_##A, type_##C, GEMM_LARGE_TILE>(args);                        \
-  }                                                                                   \
-  RDNA_KERNEL(GEMM_MMA_THREADS) gemm_##A##_##B##_##C##_small(struct gemm_args args) { \
-    gemm_dense_mma<type_##A, type_##C, GEMM_SMALL_TILE>(args);                        \
-  }
-RDNA_GEMM_MMA_TYPES(GEMM_MMA_DEFINE)
 
 #define GEMV_DEFINE(A, B, C)                                                   \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m1(struct gemm_args args) { \
@@ -45,4 +29,3 @@ RDNA_GEMM_MMA_TYPES(GEMM_MMA_DEFINE)
     gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 8, 2>(args);         \
   }
 RDNA_GEMM_FLOAT_TYPES(GEMV_DEFINE)
-RDNA_GEMM_MMA_TYPES(GEMV_DEFINE)

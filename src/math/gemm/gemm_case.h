@@ -7,8 +7,9 @@
 
 typedef struct rdna__product_case {
   rdna_dtype type_a, type_b, type_c;
-  int tile;    /* side of a tile, or 0 for a gemv */
-  int columns; /* of a gemv: rows of A that it takes */
+  int tile, tile_n; /* rows and columns of a tile, or 0 for a gemv */
+  bool aligned;     /* rows of A and B lie at multiples of 16 bytes */
+  int columns;      /* of a gemv: rows of A that it takes */
 } rdna__product_case;
 
 /* Reads "gemm_<A>_<B>_<C>_<tile>" and "gemv_<A>_<B>_<C>_m<M>". */

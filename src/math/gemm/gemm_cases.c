@@ -32,8 +32,18 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
     at = end + 1;
   }
   bool gemv = kernel_name[3] == 'v';
-  out_product->tile = gemv ? 0 : strcmp(at, "large") == 0 ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  static const struct {
+    const char *name;
+    int rows, columns;
+  } tiles[] = {{"wide", 128, 256},
+               {"large", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
+               {"narrow", 128, 64},
+               {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE}};
+  out_product->tile = out_product->tile_n = 0;
   out_product->columns = gemv ? atoi(at + 1) : 0;
+  for (size_t i = 0; !gemv && i < sizeof tiles / sizeof *tiles; i++)
+    if (strcmp(at, tiles[i].name) == 0) out_product->tile = tiles[i].rows, out_product->tile_n = tiles[i].columns;
+  out_product->aligned = gemv || (out_product->type_a != RDNA_F32 && strcmp(at, "small") != 0);
   return RDNA_OK;
 }
 
@@ -115,12 +125,13 @@ static bool mark_gaps(rdna__case_buffer *buffer, const struct gemm_args *args) {
 }
 
 static rdna_grid product_grid(const rdna__product_case *product, const struct gemm_args *args) {
-  uint32_t m = (uint32_t)args->m, n = (uint32_t)args->n, tile = (uint32_t)product->tile;
-  if (tile == 0) {
+  uint32_t m = (uint32_t)args->m, n = (uint32_t)args->n;
+  uint32_t tile_m = (uint32_t)product->tile, tile_n = (uint32_t)product->tile_n;
+  if (tile_m == 0) {
     uint32_t rows = GEMV_ROWS_PER_GROUP(product->columns);
     return (rdna_grid){m ? (n + rows - 1) / rows : 0, 1, 1};
   }
-  return (rdna_grid){(m + tile - 1) / tile * ((n + tile - 1) / tile), 1, (uint32_t)args->batch};
+  return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1, (uint32_t)args->batch};
 }
 
 /* C and the bound of its error. Each side sums k products in an order of its own: at most k roundings, each of at
@@ -144,10 +155,9 @@ static rdna_status add_c(const rdna__product_case *product, const struct gemm_ar
 rdna_status rdna__product_case_make(const rdna__product_case *product, struct gemm_args args, rdna__random *random,
                                     rdna__kernel_case *out_case) {
   bool quantized = rdna_dtype_block_values(product->type_b) > 1;
-  /* a gemv reads 16 bytes at once */
-  int64_t multiple_a = product->tile ? 1 : 16 / (int64_t)rdna_dtype_block_bytes(product->type_a);
+  int64_t multiple_a = product->aligned ? 16 / (int64_t)rdna_dtype_block_bytes(product->type_a) : 1;
   int64_t multiple_b = quantized ? rdna_dtype_block_values(product->type_b) : multiple_a;
-  if (!quantized && !product->tile && product->type_b != RDNA_F32) multiple_b = 8;
+  if (!quantized && product->aligned && product->type_b != RDNA_F32) multiple_b = 8;
   bool a_turned = args.flags & GEMM_A_TRANSPOSED, b_turned = args.flags & GEMM_B_TRANSPOSED;
   matrix a = place(random, a_turned ? args.k : args.m, a_turned ? args.m : args.k, multiple_a);
   matrix b = place(random, b_turned ? args.n : args.k, b_turned ? args.k : args.n, multiple_b);

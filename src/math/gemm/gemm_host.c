@@ -70,6 +70,10 @@ static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dty
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { \
     run(args, RDNA_##A, RDNA_##B, RDNA_##C, dot_##A##_##B);       \
   }
+#define MMA_TWINS(a, b, c, A, B, C)            \
+  TWIN(gemm_##a##_##b##_##c##_wide, A, B, C)   \
+  TWIN(gemm_##a##_##b##_##c##_narrow, A, B, C) \
+  TWINS(a, b, c, A, B, C)
 #define TWINS(a, b, c, A, B, C)               \
   TWIN(gemm_##a##_##b##_##c##_large, A, B, C) \
   TWIN(gemm_##a##_##b##_##c##_small, A, B, C) \
@@ -79,7 +83,7 @@ static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dty
 TWINS(f32, f32, f32, F32, F32, F32)
 TWINS(f32, f16, f32, F32, F16, F32)
 TWINS(f32, bf16, f32, F32, BF16, F32)
-TWINS(f16, f16, f16, F16, F16, F16)
-TWINS(f16, f16, f32, F16, F16, F32)
-TWINS(bf16, bf16, bf16, BF16, BF16, BF16)
-TWINS(bf16, bf16, f32, BF16, BF16, F32)
+MMA_TWINS(f16, f16, f16, F16, F16, F16)
+MMA_TWINS(f16, f16, f32, F16, F16, F32)
+MMA_TWINS(bf16, bf16, bf16, BF16, BF16, BF16)
+MMA_TWINS(bf16, bf16, f32, BF16, BF16, F32)

@@ -26,15 +26,24 @@ struct gemm_args {
   float alpha, beta;
 };
 
-/* C tiles of 128 x 128 by 256 threads, and of 64 x 64 by 128 threads. The grid is (tiles over n * tiles over m, 1,
- * batch). */
+/* Tiles of C, by name: rows, columns, threads of a group. The grid is (tiles over n * tiles over m, 1, batch).
+ *
+ * With an operand in f32: */
 #define GEMM_LARGE_TILE 128
 #define GEMM_LARGE_THREADS 256
 #define GEMM_SMALL_TILE 64
 #define GEMM_SMALL_THREADS 128
-
-/* Two operands of the same 16-bit type are multiplied by matrix units, with tiles of the same sides. */
+/* Two operands of the same 16-bit type, on matrix units: X(tile, rows, columns, threads, stages). On NVIDIA's GPUs
+ * operands whose rows lie at multiples of 16 bytes pass through |stages| steps of GEMM_PIPE_STEP values of k in shared
+ * memory. */
+#define GEMM_PIPE_STEP 64
 #define GEMM_MMA_THREADS 128
+#define RDNA_GEMM_MMA_TILES(X)            \
+  X(wide, 128, 256, 256, 4)               \
+  X(large, 128, 128, GEMM_MMA_THREADS, 3) \
+  X(narrow, 128, 64, GEMM_MMA_THREADS, 4) \
+  X(small, 64, 64, GEMM_MMA_THREADS, 4)
+#define GEMM_PIPE_BYTES(rows, columns, stages) (((rows) + (columns)) * GEMM_PIPE_STEP * 2 * (stages))
 
 /* Rows of B (columns of C) that one group of a gemv handles: 4 sets of 32 lanes, each with 1 row for M = 1 and 2
  * otherwise. Both A and B, and the distance of their rows, are multiples of 16 bytes; batch is 1. */
@@ -53,19 +62,26 @@ struct gemm_args {
   T(bf16, bf16, bf16)          \
   T(bf16, bf16, f32)
 
-#define RDNA_GEMM_KERNELS_OF_(X, A, B, C, large_threads, small_threads)             \
-  X(gemm_##A##_##B##_##C##_large, struct gemm_args, large_threads, rdna__gemm_case) \
-  X(gemm_##A##_##B##_##C##_small, struct gemm_args, small_threads, rdna__gemm_case) \
-  X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case)     \
-  X(gemv_##A##_##B##_##C##_m4, struct gemm_args, GEMV_THREADS, rdna__gemv_case)     \
+#define RDNA_GEMV_KERNELS_(X, A, B, C)                                          \
+  X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case) \
+  X(gemv_##A##_##B##_##C##_m4, struct gemm_args, GEMV_THREADS, rdna__gemv_case) \
   X(gemv_##A##_##B##_##C##_m8, struct gemm_args, GEMV_THREADS, rdna__gemv_case)
-#define RDNA_GEMM_FLOAT_(X, A, B, C) RDNA_GEMM_KERNELS_OF_(X, A, B, C, GEMM_LARGE_THREADS, GEMM_SMALL_THREADS)
-#define RDNA_GEMM_MMA_(X, A, B, C) RDNA_GEMM_KERNELS_OF_(X, A, B, C, GEMM_MMA_THREADS, GEMM_MMA_THREADS)
+#define RDNA_GEMM_FLOAT_(X, A, B, C)                                                     \
+  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__gemm_case) \
+  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__gemm_case) \
+  RDNA_GEMV_KERNELS_(X, A, B, C)
+#define RDNA_GEMM_MMA_(X, A, B, C)                                                                                   \
+  X(gemm_##A##_##B##_##C##_wide, struct gemm_args, 256, rdna__gemm_case, GEMM_PIPE_BYTES(128, 256, 4))               \
+  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 128, 3)) \
+  X(gemm_##A##_##B##_##C##_narrow, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 64, 4)) \
+  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))   \
+  RDNA_GEMV_KERNELS_(X, A, B, C)
 
-#define RDNA_GEMM_KERNELS(X)          \
-  RDNA_GEMM_FLOAT_(X, f32, f32, f32)  \
-  RDNA_GEMM_FLOAT_(X, f32, f16, f32)  \
-  RDNA_GEMM_FLOAT_(X, f32, bf16, f32) \
+#define RDNA_GEMM_KERNELS(X)         \
+  RDNA_GEMM_FLOAT_(X, f32, f32, f32) \
+  RDNA_GEMM_FLOAT_(X, f32, f16, f32) \
+  RDNA_GEMM_FLOAT_(X, f32, bf16, f32)
+#define RDNA_GEMM_MMA_KERNELS(X)      \
   RDNA_GEMM_MMA_(X, f16, f16, f16)    \
   RDNA_GEMM_MMA_(X, f16, f16, f32)    \
   RDNA_GEMM_MMA_(X, bf16, bf16, bf16) \

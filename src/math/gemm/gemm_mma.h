@@ -1,33 +1,41 @@
-/* Device code of the products on matrix units: both operands of the same 16-bit type. For .hip files only.
+/* Device code of the products on matrix units: both operands of the same 16-bit type, in any layout. For .hip files
+ * only.
  *
- * A group makes a square tile of C, 32 values of k at a step. The next step's operands wait in registers while this
+ * A group makes a tile of C, 32 values of k at a step. The next step's operands wait in registers while this
  * step's are multiplied; two buffers in LDS take one barrier a step. Rows of an operand past its end repeat another
  * row, as what comes of them is not stored; only k is padded with zeros. */
 #ifndef RDNA_MATH_GEMM_MMA_H
 #define RDNA_MATH_GEMM_MMA_H
 
 #include "kernel/mma.h"
-#include "math/gemm/gemm_tile.h"
+#include "math/gemm/gemm_pipe.h"
 
 enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
 
 /* How a tile is shared out: to threads when it is fetched, to waves when it is multiplied. */
-template <int tile>
+template <int tile_m_, int tile_n_, int threads_, int pipe_stages_>
 struct mma_plan {
-  static constexpr int chunks = tile * MMA_STEP / 8 / GEMM_MMA_THREADS; /* of 8 values, a thread, an operand */
-  static constexpr int waves_n = 2, waves_m = GEMM_MMA_THREADS / WAVE_SIZE / waves_n;
-  static constexpr int wave_m = tile / waves_m, wave_n = tile / waves_n;
+  static constexpr int tile_m = tile_m_, tile_n = tile_n_, threads = threads_;
+  static constexpr int waves_n = threads > 128 ? 4 : 2, waves_m = threads / WAVE_SIZE / waves_n;
+  static constexpr int wave_m = tile_m / waves_m, wave_n = tile_n / waves_n;
   static constexpr int tiles_m = wave_m / MMA_M, tiles_n = wave_n / MMA_N;
-  static constexpr int operand_values = tile * MMA_ROW;
+  static constexpr int operand_a = tile_m * MMA_ROW, step = (tile_m + tile_n) * MMA_ROW; /* values */
+#ifdef RDNA_NVIDIA
+  static constexpr int pipe_stages = pipe_stages_, pipe_operand_a = tile_m * PIPE_STEP * 2; /* bytes */
+  static constexpr int pipe_stage = (tile_m + tile_n) * PIPE_STEP * 2, bytes = pipe_stages * pipe_stage;
+  static_assert(bytes >= 2 * step * 2, "both ways of multiplying fit");
+#else
+  static constexpr int bytes = 2 * step * 2;
+#endif
   static constexpr int stage_row = wave_n + 4; /* floats */
-  static_assert(4 * operand_values * 2 >= GEMM_MMA_THREADS / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
+  static_assert(bytes >= threads / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
 };
 
 /* A matrix of 16-bit values in any of the two layouts. Along k a thread fetches 8 values of |chunks| rows; otherwise 8
  * rows of |chunks| neighbours along k, which it turns on their way into LDS. */
-template <int tile>
+template <int tile, int threads>
 struct mma_operand {
-  static constexpr int chunks = mma_plan<tile>::chunks;
+  static constexpr int chunks = tile * MMA_STEP / 8 / threads; /* of 8 values, a thread */
   const uint16_t *base; /* the same in all threads, as is the rest but for the offsets */
   int64_t ld;
   int first_row, rows, k;
@@ -37,7 +45,7 @@ struct mma_operand {
   uint4 raw[chunks];
 
   GEMM_MEMBER int row_of(int chunk) const {
-    return (int)(along_k ? thread_id() / 4 + GEMM_MMA_THREADS / 4 * chunk : thread_id() % (tile / 8) * 8);
+    return (int)(along_k ? thread_id() / 4 + threads / 4 * chunk : thread_id() % (tile / 8) * 8);
   }
   GEMM_MEMBER int k_of(int chunk) const {
     return (int)(along_k ? thread_id() % 4 * 8 : thread_id() / (tile / 8) * chunks + chunk);
@@ -102,10 +110,9 @@ RDNA_DEVICE void mma_of(type_f16, mma_acc &c, const mma_a &a, const mma_b &b) { 
 RDNA_DEVICE void mma_of(type_bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
 
 /* One step's product of what lies in LDS, for this wave's part of the tile. */
-template <typename type, int tile>
+template <typename type, typename plan>
 RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b,
-                              mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n]) {
-  typedef mma_plan<tile> plan;
+                              mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
 #ifdef RDNA_MMA_BY_LANES_
 #pragma unroll 1 /* as it is, the loop has hundreds of instructions */
 #else
@@ -133,72 +140,112 @@ RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::value 
   if (column + 4 < args.n) gemm_finish4<type>(args, c, column + 4, high, vectors);
 }
 
-/* The sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and store(lds). */
-template <typename type, int tile, typename operand_a, typename operand_b>
-RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k,
-                             uint16_t (&lds)[2][2][mma_plan<tile>::operand_values],
-                             mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n]) {
-  typedef mma_plan<tile> plan;
+/* The sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and store(lds). |lds|
+ * has plan::bytes. */
+template <typename type, typename plan, typename operand_a, typename operand_b>
+RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16_t *lds,
+                             mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   uint32_t row = wave_id() / plan::waves_n * plan::wave_m, column = wave_id() % plan::waves_n * plan::wave_n;
   int steps = (k + MMA_STEP - 1) / MMA_STEP;
   if (steps > 0) from_a.fetch(0), from_b.fetch(0);
   for (int step = 0; step < steps; ++step) {
-    uint16_t *tile_a = lds[step & 1][0], *tile_b = lds[step & 1][1];
+    uint16_t *tile_a = lds + (step & 1) * plan::step, *tile_b = tile_a + plan::operand_a;
     from_a.store(tile_a);
     from_b.store(tile_b);
     group_barrier();
     if (step + 1 < steps) from_a.fetch(step + 1), from_b.fetch(step + 1);
-    mma_multiply<type, tile>(tile_a + row * MMA_ROW, tile_b + column * MMA_ROW, sum);
+    mma_multiply<type, plan>(tile_a + row * MMA_ROW, tile_b + column * MMA_ROW, sum);
   }
 }
 
 /* Hands out this wave's sums 16 rows at a time through LDS, where neighbours of a row or column may meet in a lane:
  * finish(row, column, stage) is called by all lanes for each strip, its first place in the tile, and its floats, rows
  * of plan::stage_row. */
-template <int tile, typename function>
-RDNA_DEVICE void mma_finish(uint16_t (&lds)[2][2][mma_plan<tile>::operand_values],
-                            const mma_acc (&sum)[mma_plan<tile>::tiles_m][mma_plan<tile>::tiles_n], function finish) {
-  typedef mma_plan<tile> plan;
+template <typename plan, typename function>
+RDNA_DEVICE void mma_finish(void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
   group_barrier();
-  float *stage = (float *)&lds[0][0][0] + wave_id() * (MMA_M * plan::stage_row);
-  uint32_t row = wave_id() / plan::waves_n * plan::wave_m, column = wave_id() % plan::waves_n * plan::wave_n;
+  float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
+  int row = (int)(wave_id() / plan::waves_n) * plan::wave_m, column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
 #pragma unroll
   for (int i = 0; i < plan::tiles_m; ++i) {
     wave_barrier();
 #pragma unroll
     for (int j = 0; j < plan::tiles_n; ++j)
+#ifdef RDNA_NVIDIA
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v += 2)
+        store_as<float2>(&stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)],
+                         float2{sum[i][j][v], sum[i][j][v + 1]});
+#else
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; ++v)
         stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = sum[i][j][v];
+#endif
     wave_barrier();
-    finish((int)row + i * MMA_M, (int)column, stage);
+    finish(row + i * MMA_M, column, stage);
   }
 }
 
-/* The tile of C that this group makes. */
-template <typename type, typename type_c, int tile>
-RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const void *a, const void *b) {
-  typedef mma_plan<tile> plan;
-  RDNA_SHARED __attribute__((aligned(16))) uint16_t lds[2][2][plan::operand_values];
-  int row0, column0;
-  gemm_place<tile>(args.m, args.n, row0, column0);
-  mma_operand<tile> from_a, from_b;
+/* The sums of a product of matrices in any layout. */
+template <typename type, typename plan>
+RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int row0, int column0,
+                           uint16_t *lds, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  mma_operand<plan::tile_m, plan::threads> from_a;
+  mma_operand<plan::tile_n, plan::threads> from_b;
   from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, args.k);
   from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, args.k);
-  mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
-  mma_product<type, tile>(from_a, from_b, args.k, lds, sum);
+  mma_product<type, plan>(from_a, from_b, args.k, lds, sum);
+}
 
+/* A strip of 16 rows of a wave's part of C. */
+template <typename type_c, typename plan>
+RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::value *c, bool vectors, int row,
+                                 int column, const float *stage) {
+#pragma unroll 1
+  for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
+    int in_row = (int)octet / (plan::wave_n / 8), in_column = (int)octet % (plan::wave_n / 8) * 8;
+    int at_row = row + in_row, at_column = column + in_column;
+    if (at_row >= args.m || at_column >= args.n) continue;
+    mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + in_row * plan::stage_row + in_column, vectors);
+  }
+}
+
+#ifdef RDNA_NVIDIA
+template <typename type, typename plan>
+RDNA_DEVICE void pipe_any(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int row0, int column0,
+                          uint8_t *memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
+  uint32_t at = group_address(memory);
+  if (a_along_k && b_along_k)
+    pipe_dense<type, plan, true, true>(args, a, b, row0, column0, at, sum);
+  else if (a_along_k)
+    pipe_dense<type, plan, true, false>(args, a, b, row0, column0, at, sum);
+  else if (b_along_k)
+    pipe_dense<type, plan, false, true>(args, a, b, row0, column0, at, sum);
+  else
+    pipe_dense<type, plan, false, false>(args, a, b, row0, column0, at, sum);
+}
+#endif
+
+/* The tile of C that this group makes. |memory| has plan::bytes. With |aligned| rows of A and B lie at multiples of 16
+ * bytes. */
+template <typename type, typename type_c, typename plan, bool aligned>
+RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, uint8_t *memory) {
+  int row0, column0;
+  gemm_place<plan::tile_m, plan::tile_n>(args.m, args.n, row0, column0);
+  mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
+#ifdef RDNA_NVIDIA
+  if (aligned || is_16_byte_multiple((uint64_t)a | (uint64_t)b | (uint64_t)args.lda * 2 | (uint64_t)args.ldb * 2))
+    pipe_any<type, plan>(args, a, b, row0, column0, memory, sum);
+  else if constexpr (!aligned)
+    mma_dense<type, plan>(args, a, b, row0, column0, (uint16_t *)memory, sum);
+#else
+  mma_dense<type, plan>(args, a, b, row0, column0, (uint16_t *)memory, sum);
+#endif
   typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
   bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
-  mma_finish<tile>(lds, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
-#pragma unroll 1
-    for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
-      int in_row = (int)octet / (plan::wave_n / 8), in_column = (int)octet % (plan::wave_n / 8) * 8;
-      int at_row = row0 + row + in_row, at_column = column0 + column + in_column;
-      if (at_row >= args.m || at_column >= args.n) continue;
-      mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + in_row * plan::stage_row + in_column,
-                          vectors);
-    }
+  mma_finish<plan>(memory, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
+    mma_store_strip<type_c, plan>(args, c, vectors, row0 + row, column0 + column, stage);
   });
 }
 

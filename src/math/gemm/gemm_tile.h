@@ -164,23 +164,30 @@ RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value
 
 /* Where this group's tile of C begins. Neighbouring groups share 8 rows of tiles, so that their operands are met in
  * the L2 cache. */
-template <int tile>
+template <int tile_m, int tile_n = tile_m>
 RDNA_DEVICE void gemm_place(int m, int n, int &row0, int &column0) {
-  uint32_t tiles_m = (uint32_t)(m + tile - 1) / tile, tiles_n = (uint32_t)(n + tile - 1) / tile;
+  uint32_t tiles_m = (uint32_t)(m + tile_m - 1) / tile_m, tiles_n = (uint32_t)(n + tile_n - 1) / tile_n;
   uint32_t band = group_id_x() / (8 * tiles_n), in_band = group_id_x() % (8 * tiles_n);
   uint32_t band_rows = min_u32(8, tiles_m - band * 8);
-  row0 = (int)(band * 8 + in_band % band_rows) * tile;
-  column0 = (int)(in_band / band_rows) * tile;
+  row0 = (int)(band * 8 + in_band % band_rows) * tile_m;
+  column0 = (int)(in_band / band_rows) * tile_n;
 }
 
-/* How the sums of a tile are shared out: a thread has every |down|th quad of rows and every |across|th of columns. */
+/* How the sums of a tile are shared out: a thread has every |down|th quad of rows and every |across|th of columns. 32
+ * threads stand 4 by 8, so that together they read few different quads. */
 template <int tile, int threads>
 struct tile_plan {
   static constexpr int across = 16, down = threads / across;
   static constexpr int quads_m = tile / (4 * down), quads_n = tile / (4 * across);
   static_assert(tile * GEMM_TILE_K == threads * 8, "one fetch of each operand a thread");
-  RDNA_DEVICE int row(int i) { return (i / 4 * down + (int)thread_id() / across) * 4 + i % 4; }
-  RDNA_DEVICE int column(int j) { return (j / 4 * across + (int)thread_id() % across) * 4 + j % 4; }
+  RDNA_DEVICE int row(int i) {
+    int place = (int)(thread_id() / 64 * 4 + thread_id() / 8 % 4);
+    return (i / 4 * down + place) * 4 + i % 4;
+  }
+  RDNA_DEVICE int column(int j) {
+    int place = (int)(thread_id() / 32 % 2 * 8 + thread_id() % 8);
+    return (j / 4 * across + place) * 4 + j % 4;
+  }
 };
 
 /* The sums of a tile over all of k. */

@@ -1,0 +1,34 @@
+/* Dense matrix products of 16-bit types. */
+#include "math/gemm/gemm_mma.h"
+
+template <typename type, typename c, typename plan, bool aligned>
+RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
+  int64_t batch = group_id_z();
+  gemm_mma<type, c, plan, aligned>(args, (const uint16_t *)args.a + batch * args.stride_a,
+                                   (const uint16_t *)args.b + batch * args.stride_b, memory);
+}
+
+#define GEMM_MMA_DEFINE_(A, B, C, tile, rows, columns, threads, stages, aligned) \
+  RDNA_KERNEL(threads) gemm_##A##_##B##_##C##_##tile(struct gemm_args args) {    \
+    typedef mma_plan<rows, columns, threads, stages> plan;                       \
+    GROUP_MEMORY(memory, plan::bytes);                                           \
+    gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
+  }
+#define GEMM_MMA_DEFINE(A, B, C)                           \
+  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, 4, true)  \
+  GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true) \
+  GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true) \
+  GEMM_MMA_DEFINE_(A, B, C, small, 64, 64, 128, 4, false)
+RDNA_GEMM_MMA_TYPES(GEMM_MMA_DEFINE)
+
+#define GEMV_DEFINE(A, B, C)                                                   \
+  RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m1(struct gemm_args args) { \
+    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 1, 1>(args);         \
+  }                                                                            \
+  RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m4(struct gemm_args args) { \
+    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 4, 2>(args);         \
+  }                                                                            \
+  RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m8(struct gemm_args args) { \
+    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 8, 2>(args);         \
+  }
+RDNA_GEMM_MMA_TYPES(GEMV_DEFINE)
