@@ -5,6 +5,7 @@
 
 #include "rdna/op/attention.h"
 #include "rdna/op/cast.h"
+#include "rdna/op/channel_norm.h"
 #include "rdna/op/conv.h"
 #include "rdna/op/elementwise.h"
 #include "rdna/op/gemm.h"

@@ -13,6 +13,7 @@
 #include "math/index/index_kernels.h"
 #include "math/loss/loss_kernels.h"
 #include "math/movement/movement_kernels.h"
+#include "math/norm/channel_norm_kernels.h"
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
 #include "math/optim/optim_kernels.h"
@@ -30,6 +31,7 @@
 #define FAMILIES(FAMILY)                            \
   FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
   FAMILY(cast, RDNA_CAST_KERNELS)                   \
+  FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)   \
   FAMILY(conv, RDNA_CONV_KERNELS)                   \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
   FAMILY(fill, RDNA_FILL_KERNELS)                   \
@@ -53,6 +55,7 @@
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
+#define INFO_channel_norm(...) INFO(channel_norm, __VA_ARGS__)
 #define INFO_conv(...) INFO(conv, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)

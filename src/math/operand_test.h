@@ -111,7 +111,9 @@ static inline void operand_free(operand *o) {
 /* Decodes by the definition of the formats. */
 static inline double operand_get(const operand *o, int64_t i) {
   if (o->tensor.dtype == RDNA_F32) return (double)((const float *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_F64) return ((const double *)(const void *)o->host)[i];
   if (o->tensor.dtype == RDNA_I32) return (double)((const int32_t *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_I64) return (double)((const int64_t *)(const void *)o->host)[i];
   uint32_t bits = ((const uint16_t *)(const void *)o->host)[i];
   int fraction_bits = o->tensor.dtype == RDNA_F16 ? 10 : 7, top = o->tensor.dtype == RDNA_F16 ? 31 : 255;
   int exponent = (int)(bits >> fraction_bits) & top, bias = top / 2;
@@ -125,6 +127,10 @@ static inline double operand_get(const operand *o, int64_t i) {
 static inline void operand_set(operand *o, int64_t i, double v) {
   if (o->tensor.dtype == RDNA_I32) {
     ((int32_t *)(void *)o->host)[i] = (int32_t)v;
+  } else if (o->tensor.dtype == RDNA_I64) {
+    ((int64_t *)(void *)o->host)[i] = (int64_t)v;
+  } else if (o->tensor.dtype == RDNA_F64) {
+    ((double *)(void *)o->host)[i] = v;
   } else {
     case_set(o->tensor.dtype, o->host, i, (float)v);
   }
@@ -150,10 +156,12 @@ static inline bool operand_is_poison(const operand *o, int64_t i) {
 
 /* Half a step of the type beside |want|: what one correct rounding may be off. */
 static inline double half_step(rdna_dtype dtype, double want) {
+  if (dtype == RDNA_F64) return fmax(fabs(want) * 0x1p-53, 0x1p-1074) * (1 + 0x1p-20);
   double smallest = dtype == RDNA_F32 ? 0x1p-149 : dtype == RDNA_F16 ? 0x1p-24 : 0x1p-133;
   return fmax(fabs(want) * case_spacing(dtype), smallest) * 0.5 * (1 + 0x1p-20);
 }
 static inline double largest_finite(rdna_dtype dtype) {
+  if (dtype == RDNA_F64) return 0x1.fffffffffffffp1023;
   return dtype == RDNA_F32 ? 0x1.fffffep127 : dtype == RDNA_F16 ? 65504.0 : 0x1.fep127;
 }
 

@@ -2,6 +2,7 @@
  * part; waves and groups join such structs. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
+#include "math/join.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/values.h"
 #include "rdna/tensor.h"
@@ -125,35 +126,13 @@ struct max_of {
   RDNA_DEVICE acc end(const max_of &s, int32_t how, double parameter) { return ended(s.v, how, parameter); }
 };
 
-/* Mean, sum of squared distances from it, and how many: joined as in Chan, Golub and LeVeque, "Updating formulae and a
- * pairwise algorithm for computing sample variances", 1979. */
 template <typename acc>
-struct var_of {
+struct var_of : moments<acc> {
   enum { PARTS = 3, KIND = REDUCE_VAR };
   typedef acc kept;
-  acc mean = 0, squares = 0, n = 0;
-  RDNA_DEVICE void join(var_of &s, const var_of &o) {
-    acc n = s.n + o.n;
-    if (o.n == 0) return;
-    if (s.n == 0) {
-      s = o;
-      return;
-    }
-    acc apart = o.mean - s.mean, share = o.n / n;
-    s.mean += apart * share;
-    s.squares += o.squares + apart * apart * s.n * share;
-    s.n = n;
-  }
   template <int width>
   RDNA_DEVICE void add_to(var_of &s, acc *x, int64_t) {
-    var_of here;
-    here.n = width;
-#pragma unroll
-    for (int j = 0; j < width; j++) here.mean += x[j];
-    here.mean *= (acc)1 / width;
-#pragma unroll
-    for (int j = 0; j < width; j++) here.squares += (x[j] - here.mean) * (x[j] - here.mean);
-    join(s, here);
+    moments<acc>::template add<width>(s, x);
   }
   RDNA_DEVICE acc end(const var_of &s, int32_t how, double parameter) {
     acc below = s.n - (acc)parameter, v = s.squares / (below > 0 ? below : 0);
@@ -215,34 +194,6 @@ struct arg_of {
   }
   RDNA_DEVICE int64_t end(const arg_of &s, int32_t how, double parameter) { return s.index; }
 };
-
-template <typename state>
-RDNA_DEVICE state wave_join(state s) {
-  constexpr int words = sizeof(state) / 4;
-#pragma unroll
-  for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
-    uint32_t bits[words];
-    state other;
-    __builtin_memcpy(bits, &s, sizeof s);
-#pragma unroll
-    for (int i = 0; i < words; i++) bits[i] = wave_shuffle_xor_u32(bits[i], mask);
-    __builtin_memcpy((void *)&other, bits, sizeof s);
-    state::join(s, other);
-  }
-  return s;
-}
-
-/* From each wave's. The result is thread 0's. */
-template <typename state>
-RDNA_DEVICE state group_join(state s, state *scratch) {
-  group_barrier();
-  if (lane_id() == 0) scratch[wave_id()] = s;
-  group_barrier();
-  s = scratch[0];
-#pragma nounroll
-  for (int i = 1; i < REDUCE_DIMS_THREADS / WAVE_SIZE; i++) state::join(s, scratch[i]);
-  return s;
-}
 
 /* Not unrolled: more dimensions than one are rare where each value has to be looked for. */
 RDNA_DEVICE int64_t place(int32_t rank, const int64_t *size, const int64_t *stride, int64_t i) {
@@ -344,7 +295,7 @@ RDNA_DEVICE void rows(const reduce_dims_args &a, state *scratch) {
        unit += group_count_x() * at_once) {
     int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
     state s = wave_join(share<type, state, width>(a, out, slice, rank, threads));
-    if (!wave) s = group_join(s, scratch);
+    if (!wave) s = group_join<REDUCE_DIMS_THREADS>(s, scratch);
     if (rank == 0) write(a, out, slice, s);
   }
 }

@@ -1,0 +1,40 @@
+/* Host twins: values of any float type as doubles, for families that are computed alike for all of them. */
+#ifndef RDNA_MATH_DOUBLES_HOST_H
+#define RDNA_MATH_DOUBLES_HOST_H
+
+#include "kernel/host.h"
+#include "rdna/tensor.h"
+
+/* |n| values from number |at| of |p| on, |stride| apart. */
+static inline void load_doubles(rdna_dtype dtype, const void *p, int64_t at, int64_t stride, int64_t n, double *v) {
+  if (dtype == RDNA_F32)
+    for (int64_t i = 0; i < n; i++) v[i] = (double)((const float *)p)[at + i * stride];
+  else if (dtype == RDNA_F16)
+    for (int64_t i = 0; i < n; i++) v[i] = (double)f16_to_f32(((const uint16_t *)p)[at + i * stride]);
+  else if (dtype == RDNA_BF16)
+    for (int64_t i = 0; i < n; i++) v[i] = (double)bf16_to_f32(((const uint16_t *)p)[at + i * stride]);
+  else
+    for (int64_t i = 0; i < n; i++) v[i] = ((const double *)p)[at + i * stride];
+}
+
+static inline void store_doubles(rdna_dtype dtype, void *p, int64_t at, int64_t stride, int64_t n, const double *v) {
+  if (dtype == RDNA_F32)
+    for (int64_t i = 0; i < n; i++) ((float *)p)[at + i * stride] = (float)v[i];
+  else if (dtype == RDNA_F16)
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)p)[at + i * stride] = f32_to_f16((float)v[i]);
+  else if (dtype == RDNA_BF16)
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)p)[at + i * stride] = f32_to_bf16((float)v[i]);
+  else
+    for (int64_t i = 0; i < n; i++) ((double *)p)[at + i * stride] = v[i];
+}
+
+static inline double load_double(rdna_dtype dtype, const void *p, int64_t i) {
+  double v = 0;
+  load_doubles(dtype, p, i, 1, 1, &v);
+  return v;
+}
+static inline void store_double(rdna_dtype dtype, void *p, int64_t i, double v) {
+  store_doubles(dtype, p, i, 1, 1, &v);
+}
+
+#endif

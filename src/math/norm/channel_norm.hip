@@ -1,0 +1,518 @@
+/* Batch and group norm; see channel_norm_kernels.h. Where a column's values lie in runs, a wave or a group takes a
+ * slice of one; where they do not (channels last), threads side by side take 16 bytes of columns each, and those in
+ * rows above each other are joined at the end. 64 bytes a thread are on their way at once. */
+#include "math/doubles.h"
+#include "math/join.h"
+#include "math/norm/channel_norm_kernels.h"
+
+static constexpr uint32_t threads = CHANNEL_THREADS;
+static constexpr uint32_t ahead = 4; /* loads of a thread on their way */
+
+template <typename acc>
+struct gradient_sums {
+  acc d = 0, dy = 0;
+  RDNA_DEVICE void join(gradient_sums &s, const gradient_sums &o) { s.d += o.d, s.dy += o.dy; }
+};
+
+/* What is reduced: |count| values of one column at a time. */
+template <typename type>
+struct moments_of {
+  typedef typename computed<type>::in acc;
+  typedef moments<acc> state;
+  enum { READS_DOUT = 0 };
+  template <int count>
+  RDNA_DEVICE void add(state &s, const acc *x, const acc *dout, acc mean) {
+    state::template add<count>(s, x);
+  }
+  RDNA_DEVICE void parts(const state &s, acc *out) { out[0] = s.mean, out[1] = s.squares; }
+};
+template <typename type>
+struct gradients_of {
+  typedef typename computed<type>::in acc;
+  typedef gradient_sums<acc> state;
+  enum { READS_DOUT = 1 };
+  template <int count>
+  RDNA_DEVICE void add(state &s, const acc *x, const acc *dout, acc mean) {
+    acc d = 0, dy = 0;
+#pragma unroll
+    for (int k = 0; k < count; k++) d += dout[k], dy = fused(dout[k], x[k] - mean, dy);
+    s.d += d, s.dy += dy;
+  }
+  RDNA_DEVICE void parts(const state &s, acc *out) { out[0] = s.d, out[1] = s.dy; }
+};
+
+/* Values before the first multiple of 16 bytes, at most |count|. */
+template <typename type>
+RDNA_DEVICE uint32_t values_to_16(uint64_t address, uint64_t count) {
+  uint32_t head = (uint32_t)(-address & 15) / type::BYTES;
+  return head < count ? head : (uint32_t)count;
+}
+
+template <typename type>
+RDNA_DEVICE uint4 vector_at(const void *p, uint64_t i) {
+  return load_as<uint4>((const char *)p + i * type::BYTES);
+}
+
+/* Thread |rank| of |team| takes its share of values [0, count) at x and dout, which are equally far from 16 bytes if
+ * |wide|. */
+template <typename type, typename what, bool wide>
+RDNA_DEVICE void partial_run(const char *x, const char *dout, uint64_t count, uint32_t rank, uint32_t team,
+                             typename what::acc mean, typename what::state &s) {
+  typedef typename what::acc acc;
+  constexpr uint32_t size = type::IN_16;
+  if constexpr (!wide) {
+#pragma nounroll
+    for (uint64_t i = rank; i < count; i += team) {
+      acc v = type::load(x, i), d = what::READS_DOUT ? type::load(dout, i) : (acc)0;
+      what::template add<1>(s, &v, &d, mean);
+    }
+    return;
+  }
+  uint64_t head = values_to_16<type>(address_of(x), count), end = head + (count - head) / size * size, i;
+  acc v[ahead * size], d[ahead * size];
+  for (i = head + rank * size; i + (ahead - 1) * team * size < end; i += ahead * team * size) {
+    uint4 x_bits[ahead], d_bits[ahead];
+#pragma unroll
+    for (uint32_t j = 0; j < ahead; j++) {
+      x_bits[j] = vector_at<type>(x, i + j * team * size);
+      if constexpr (what::READS_DOUT) d_bits[j] = vector_at<type>(dout, i + j * team * size);
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < ahead; j++) {
+      type::unpack(x_bits[j], v + j * size);
+      if constexpr (what::READS_DOUT) type::unpack(d_bits[j], d + j * size);
+    }
+    what::template add<ahead * size>(s, v, d, mean);
+  }
+  for (; i < end; i += team * size) {
+    type::load_16(x + i * type::BYTES, v);
+    if constexpr (what::READS_DOUT) type::load_16(dout + i * type::BYTES, d);
+    what::template add<size>(s, v, d, mean);
+  }
+  uint64_t loose = head + count - end;
+  for (i = rank; i < loose; i += team) {
+    uint64_t at = i < head ? i : end + i - head;
+    v[0] = type::load(x, at);
+    if constexpr (what::READS_DOUT) d[0] = type::load(dout, at);
+    what::template add<1>(s, v, d, mean);
+  }
+}
+
+/* Where a slice's parts go; |all| slices of all columns. */
+template <typename what>
+RDNA_DEVICE void write_partial(const channel_partial_args &a, uint64_t at, const typename what::state &s) {
+  typename what::acc parts[2];
+  uint64_t all = (uint64_t)a.outer * a.slices.slices * a.cols;
+  what::parts(s, parts);
+  ((typename what::acc *)a.partial)[at] = parts[0];
+  ((typename what::acc *)a.partial)[all + at] = parts[1];
+}
+
+template <typename type, typename what>
+RDNA_DEVICE typename what::acc mean_at(const channel_partial_args &a, uint32_t outer, uint32_t col) {
+  if constexpr (!what::READS_DOUT) return 0;
+  uint32_t width = a.width;
+  return load_or_f32<type>(a.mean, (uint64_t)outer * (a.cols / width) + col / width, a.mean_f32);
+}
+
+template <typename type, typename what, bool wide>
+RDNA_DEVICE void partial_runs(const channel_partial_args &a, typename what::state *scratch) {
+  uint32_t cols = a.cols, slices = a.slices.slices, units = a.outer * slices * cols;
+  uint32_t at_once = a.wave ? threads / WAVE_SIZE : 1, own = a.wave ? wave_id() : 0;
+  uint32_t rank = a.wave ? lane_id() : thread_id(), workers = a.wave ? WAVE_SIZE : threads;
+  uint32_t teams = workers / a.team, member = rank & (a.team - 1), index = rank / a.team;
+  for (uint32_t unit = group_id_x() * at_once + own; unit < units; unit += group_count_x() * at_once) {
+    uint32_t block = unit / cols, col = unit - block * cols, outer = slices == 1 ? block : block / slices;
+    channel_slice slice = channel_slice_at(&a.slices, block - outer * slices);
+    typename what::acc mean = mean_at<type, what>(a, outer, col);
+    typename what::state s;
+    for (uint32_t run = slice.run + index; run < slice.run_end && slice.begin < slice.end; run += teams) {
+      uint64_t at =
+          (((uint64_t)outer * a.slices.runs + run) * cols + col) * (uint64_t)a.slices.len + (uint64_t)slice.begin;
+      partial_run<type, what, wide>((const char *)a.x + at * type::BYTES, (const char *)a.dout + at * type::BYTES,
+                                    (uint64_t)(slice.end - slice.begin), member, a.team, mean, s);
+    }
+    s = wave_join(s);
+    if (!a.wave) s = group_join<threads>(s, scratch);
+    if (rank == 0) write_partial<what>(a, unit, s);
+  }
+}
+
+/* Columns side by side; len is 1. */
+template <typename type, typename what, bool wide>
+RDNA_DEVICE void partial_columns(const channel_partial_args &a, typename what::state *scratch) {
+  typedef typename what::acc acc;
+  typedef typename what::state state;
+  constexpr uint32_t size = wide ? type::IN_16 : 1;
+  uint32_t cols = a.cols, slices = a.slices.slices, tile = a.team * size;
+  uint32_t tiles = (cols + tile - 1) / tile, units = a.outer * slices * tiles;
+  uint32_t member = thread_id() & (a.team - 1), index = thread_id() / a.team, step = threads / a.team;
+  for (uint32_t unit = group_id_x(); unit < units; unit += group_count_x()) {
+    uint32_t block = unit / tiles, col = (unit - block * tiles) * tile + member * size, outer = block / slices;
+    channel_slice slice = channel_slice_at(&a.slices, block - outer * slices);
+    state s[size];
+    acc mean[size];
+    if (col < cols) {
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) mean[k] = mean_at<type, what>(a, outer, col + k);
+      uint32_t run = slice.run + index;
+      uint64_t base = (uint64_t)outer * a.slices.runs * cols + col;
+      for (; run + (ahead - 1) * step < slice.run_end; run += ahead * step) {
+        acc v[ahead][size], d[ahead][size];
+        if constexpr (wide) {
+          uint4 x_bits[ahead], d_bits[ahead];
+#pragma unroll
+          for (uint32_t j = 0; j < ahead; j++) {
+            x_bits[j] = vector_at<type>(a.x, base + (uint64_t)(run + j * step) * cols);
+            if constexpr (what::READS_DOUT) {
+              d_bits[j] = vector_at<type>(a.dout, base + (uint64_t)(run + j * step) * cols);
+            }
+          }
+#pragma unroll
+          for (uint32_t j = 0; j < ahead; j++) {
+            type::unpack(x_bits[j], v[j]);
+            if constexpr (what::READS_DOUT) type::unpack(d_bits[j], d[j]);
+          }
+        } else {
+#pragma unroll
+          for (uint32_t j = 0; j < ahead; j++) {
+            v[j][0] = type::load(a.x, base + (uint64_t)(run + j * step) * cols);
+            if constexpr (what::READS_DOUT) d[j][0] = type::load(a.dout, base + (uint64_t)(run + j * step) * cols);
+          }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          acc x_col[ahead], d_col[ahead];
+#pragma unroll
+          for (uint32_t j = 0; j < ahead; j++) x_col[j] = v[j][k], d_col[j] = what::READS_DOUT ? d[j][k] : (acc)0;
+          what::template add<ahead>(s[k], x_col, d_col, mean[k]);
+        }
+      }
+      for (; run < slice.run_end; run += step) {
+        acc v[size], d[size];
+        uint64_t at = base + (uint64_t)run * cols;
+        if constexpr (wide) {
+          type::load_16((const char *)a.x + at * type::BYTES, v);
+          if constexpr (what::READS_DOUT) type::load_16((const char *)a.dout + at * type::BYTES, d);
+        } else {
+          v[0] = type::load(a.x, at);
+          if constexpr (what::READS_DOUT) d[0] = type::load(a.dout, at);
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) what::template add<1>(s[k], v + k, d + k, mean[k]);
+      }
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) {
+      group_barrier();
+      scratch[thread_id()] = s[k];
+      for (uint32_t half = step / 2; half > 0; half /= 2) {
+        group_barrier();
+        if (index < half) {
+          state::join(s[k], scratch[thread_id() + half * a.team]);
+          scratch[thread_id()] = s[k];
+        }
+      }
+      if (index == 0 && col < cols) write_partial<what>(a, (uint64_t)block * cols + col + k, s[k]);
+    }
+  }
+}
+
+template <typename type, typename what>
+RDNA_DEVICE void partial(const channel_partial_args &a, typename what::state *scratch) {
+  uint64_t x = address_of(a.x), other = what::READS_DOUT ? address_of(a.dout) : x;
+  if (a.slices.len == 1) {
+    if (all_16(x | other | (uint64_t)a.cols * type::BYTES)) {
+      partial_columns<type, what, true>(a, scratch);
+    } else {
+      partial_columns<type, what, false>(a, scratch);
+    }
+  } else if (all_16(x ^ other)) {
+    partial_runs<type, what, true>(a, scratch);
+  } else {
+    partial_runs<type, what, false>(a, scratch);
+  }
+}
+
+/* Joins the ways of each output; the result is way 0's. */
+template <typename state>
+RDNA_DEVICE void join_ways(state &s, state *scratch) {
+  scratch[thread_id()] = s;
+  for (uint32_t half = CHANNEL_END_WAYS / 2; half > 0; half /= 2) {
+    group_barrier();
+    if (thread_id() < half * CHANNEL_END_OUTS) {
+      state::join(s, scratch[thread_id() + half * CHANNEL_END_OUTS]);
+      scratch[thread_id()] = s;
+    }
+  }
+}
+
+template <typename acc>
+RDNA_DEVICE acc inverse_of(uint32_t variance, acc spread, double epsilon) {
+  return variance ? 1 / root(spread + (acc)epsilon) : spread;
+}
+
+template <typename acc>
+RDNA_DEVICE void moments_end(const channel_moments_end_args &a, moments<acc> *scratch) {
+  uint32_t width = a.width, slices = a.slices.slices, groups = a.cols / width;
+  uint32_t out = group_id_x() * CHANNEL_END_OUTS + thread_id() % CHANNEL_END_OUTS, outs = a.outer * groups;
+  uint32_t outer = out / groups;
+  const acc *means = (const acc *)a.partial, *squares = means + (uint64_t)a.outer * a.slices.slices * a.cols;
+  moments<acc> s;
+  if (out < outs) {
+#pragma unroll 4
+    for (uint32_t i = thread_id() / CHANNEL_END_OUTS; i < slices * width; i += CHANNEL_END_WAYS) {
+      uint32_t slice = i / width;
+      uint64_t at = ((uint64_t)outer * slices + slice) * a.cols + (out - outer * groups) * width + (i - slice * width);
+      moments<acc> o;
+      o.mean = means[at], o.squares = squares[at];
+      o.n = (acc)channel_slice_count(channel_slice_at(&a.slices, slice));
+      moments<acc>::join(s, o);
+    }
+  }
+  join_ways(s, scratch);
+  if (thread_id() >= CHANNEL_END_OUTS || out >= outs) return;
+  ((acc *)a.mean)[out] = s.mean;
+  ((acc *)a.inverse)[out] = inverse_of<acc>(1, s.squares / s.n, a.epsilon);
+  if (s.n == 0) return;
+  acc momentum = (acc)a.momentum;
+  if (a.running_mean) {
+    acc old = load_any<acc>(a.running_mean, out, a.running_dtype);
+    store_any<acc>(a.running_mean, out, a.running_dtype, (1 - momentum) * old + momentum * s.mean);
+  }
+  if (a.running_var) {
+    acc old = load_any<acc>(a.running_var, out, a.running_dtype);
+    store_any<acc>(a.running_var, out, a.running_dtype, (1 - momentum) * old + momentum * (s.squares / (s.n - 1)));
+  }
+}
+
+template <typename acc>
+RDNA_DEVICE void slopes_end(const channel_gradients_end_args &a, gradient_sums<acc> *scratch) {
+  uint32_t width = a.width, slices = a.slices.slices, groups = a.cols / width;
+  uint32_t out = group_id_x() * CHANNEL_END_OUTS + thread_id() % CHANNEL_END_OUTS, outs = a.outer * groups;
+  uint32_t outer = out / groups;
+  const acc *d = (const acc *)a.partial, *dy = d + (uint64_t)a.outer * a.slices.slices * a.cols;
+  gradient_sums<acc> s;
+  if (out < outs) {
+#pragma unroll 4
+    for (uint32_t i = thread_id() / CHANNEL_END_OUTS; i < slices * width; i += CHANNEL_END_WAYS) {
+      uint32_t slice = i / width, col = (out - outer * groups) * width + (i - slice * width);
+      uint64_t at = ((uint64_t)outer * slices + slice) * a.cols + col;
+      acc weight = a.weight ? load_any<acc>(a.weight, col, a.weight_dtype) : (acc)1;
+      s.d += weight * d[at], s.dy += weight * dy[at];
+    }
+  }
+  join_ways(s, scratch);
+  if (thread_id() >= CHANNEL_END_OUTS || out >= outs) return;
+  acc inverse = inverse_of<acc>(a.variance, load_any<acc>(a.spread, out, a.spread_dtype), a.epsilon);
+  acc n = (acc)((int64_t)a.width * a.slices.runs * a.slices.len);
+  ((acc *)a.slope)[out] = -(s.d / n * inverse);
+  ((acc *)a.slope)[outs + out] = -(s.dy / n * inverse * inverse * inverse);
+}
+
+template <typename acc>
+RDNA_DEVICE void weights_end(const channel_gradients_end_args &a, gradient_sums<acc> *scratch) {
+  uint32_t width = a.width, slices = a.slices.slices, cols = a.cols;
+  uint32_t col = (group_id_x() - a.slope_groups) * CHANNEL_END_OUTS + thread_id() % CHANNEL_END_OUTS;
+  const acc *d = (const acc *)a.partial, *dy = d + (uint64_t)a.outer * a.slices.slices * a.cols;
+  gradient_sums<acc> s;
+  if (col < cols) {
+#pragma unroll 4
+    for (uint32_t i = thread_id() / CHANNEL_END_OUTS; i < a.outer * slices; i += CHANNEL_END_WAYS) {
+      uint32_t of = i / slices * (cols / width) + col / width;
+      acc inverse = inverse_of<acc>(a.variance, load_any<acc>(a.spread, of, a.spread_dtype), a.epsilon);
+      uint64_t at = (uint64_t)i * cols + col;
+      s.d += d[at], s.dy += inverse * dy[at];
+    }
+  }
+  join_ways(s, scratch);
+  if (thread_id() >= CHANNEL_END_OUTS || col >= cols) return;
+  if (a.dweight) store_any<acc>(a.dweight, col, a.gradient_dtype, s.dy);
+  if (a.dbias) store_any<acc>(a.dbias, col, a.gradient_dtype, s.d);
+}
+
+/* What is computed of each value, with what a column has of it. */
+template <typename type>
+struct scale_of {
+  typedef typename computed<type>::in acc;
+  acc mean, scale, shift, least;
+  RDNA_DEVICE scale_of at(const channel_map_args &a, uint32_t outer, uint32_t col) {
+    uint32_t width = a.width;
+    uint64_t i = (uint64_t)outer * (a.cols / width) + col / width;
+    scale_of c;
+    c.mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
+    c.scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
+    c.shift = a.bias ? load_or_f32<type>(a.bias, col, a.weight_f32) : (acc)0;
+    if (a.weight) c.scale *= load_or_f32<type>(a.weight, col, a.weight_f32);
+    c.least = a.relu ? 0 : -infinity_f32();
+    return c;
+  }
+  RDNA_DEVICE acc map(const channel_map_args &a, const scale_of &c, acc x, acc other) {
+    acc y = fused(x - c.mean, c.scale, c.shift) + other;
+    return y < c.least ? c.least : y; /* a NaN stays one */
+  }
+};
+template <typename type>
+struct gradient_of {
+  typedef typename computed<type>::in acc;
+  acc mean, scale, slope, shift;
+  RDNA_DEVICE gradient_of at(const channel_map_args &a, uint32_t outer, uint32_t col) {
+    uint32_t width = a.width, groups = a.cols / width;
+    uint64_t i = (uint64_t)outer * groups + col / width;
+    gradient_of c;
+    c.mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
+    c.scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
+    if (a.weight) c.scale *= load_or_f32<type>(a.weight, col, a.weight_f32);
+    c.shift = a.slope ? ((const acc *)a.slope)[i] : (acc)0;
+    c.slope = a.slope ? ((const acc *)a.slope)[a.outer * groups + i] : (acc)0;
+    return c;
+  }
+  RDNA_DEVICE acc map(const channel_map_args &a, const gradient_of &c, acc dout, acc x) {
+    return a.slope ? fused(dout, c.scale, fused(x - c.mean, c.slope, c.shift)) : dout * c.scale;
+  }
+};
+
+template <typename type, typename what>
+RDNA_DEVICE void map_vector(const channel_map_args &a, const what *c, bool same, uint4 first, uint4 second, char *out) {
+  typedef typename what::acc acc;
+  acc v[type::IN_16], w[type::IN_16];
+  type::unpack(first, v);
+  type::unpack(second, w);
+#pragma unroll
+  for (int k = 0; k < type::IN_16; k++) v[k] = what::map(a, c[same ? 0 : k], v[k], w[k]);
+  type::store_16(out, v);
+}
+
+template <typename type, typename what>
+RDNA_DEVICE void map_one(const channel_map_args &a, const what &c, uint64_t at) {
+  typedef typename what::acc acc;
+  acc v = type::load(a.first, at), w = a.second ? type::load(a.second, at) : (acc)0;
+  type::store(a.out, at, what::map(a, c, v, w));
+}
+
+/* |vectors| of them, |step| values apart. */
+template <typename type, typename what, uint32_t vectors>
+RDNA_DEVICE void map_vectors(const channel_map_args &a, const what *c, bool same, uint64_t at, uint64_t step) {
+  uint4 first[vectors], second[vectors];
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    first[j] = vector_at<type>(a.first, at + j * step);
+    second[j] = a.second ? vector_at<type>(a.second, at + j * step) : uint4{0, 0, 0, 0};
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    map_vector<type>(a, c, same, first[j], second[j], (char *)a.out + (at + j * step) * type::BYTES);
+  }
+}
+
+/* Backwards, as what was read last is likeliest to be in a cache still. */
+template <typename type, typename what, bool wide>
+RDNA_DEVICE void map_runs(const channel_map_args &a) {
+  constexpr uint32_t size = type::IN_16;
+  uint32_t cols = a.cols, runs = a.outer * a.runs * a.cols, teams = threads / a.team;
+  uint32_t parts = a.parts, units = (runs + teams - 1) / teams * parts, outers = a.runs * a.cols;
+  uint32_t rank = thread_id() & (a.team - 1), team = a.team;
+  for (uint32_t unit = group_id_x(); unit < units; unit += group_count_x()) {
+    uint32_t from_end = units - 1 - unit, block = parts == 1 ? from_end : from_end / parts;
+    uint32_t run = block * teams + thread_id() / team;
+    if (run >= runs) continue;
+    uint64_t begin = (uint64_t)(from_end - block * parts) * (uint64_t)a.part, at = run * (uint64_t)a.len + begin;
+    if (begin >= (uint64_t)a.len) continue;
+    uint64_t count = (uint64_t)a.len - begin < (uint64_t)a.part ? (uint64_t)a.len - begin : (uint64_t)a.part;
+    what c = what::at(a, run / outers, run % cols);
+    if constexpr (!wide) {
+#pragma nounroll
+      for (uint64_t i = rank; i < count; i += team) map_one<type>(a, c, at + i);
+      continue;
+    }
+    uint64_t head = values_to_16<type>(address_of(a.out) + at * type::BYTES, count), i;
+    uint64_t end = head + (count - head) / size * size;
+    for (i = head + rank * size; i + (ahead - 1) * team * size < end; i += ahead * team * size) {
+      map_vectors<type, what, ahead>(a, &c, true, at + i, team * size);
+    }
+    for (; i < end; i += team * size) map_vectors<type, what, 1>(a, &c, true, at + i, 0);
+    uint64_t loose = head + count - end;
+    for (i = rank; i < loose; i += team) map_one<type>(a, c, at + (i < head ? i : end + i - head));
+  }
+}
+
+template <typename type, typename what, bool wide>
+RDNA_DEVICE void map_columns(const channel_map_args &a) {
+  constexpr uint32_t size = wide ? type::IN_16 : 1, at_once = ahead / 2; /* each column has registers of its own */
+  uint32_t cols = a.cols, tile = a.team * size, tiles = (cols + tile - 1) / tile;
+  uint32_t blocks = (uint32_t)(((int64_t)a.runs + a.part - 1) / a.part), units = a.outer * blocks * tiles;
+  uint32_t member = thread_id() & (a.team - 1), index = thread_id() / a.team, step = threads / a.team;
+  for (uint32_t unit = group_id_x(); unit < units; unit += group_count_x()) {
+    uint32_t from_end = units - 1 - unit, row = from_end / tiles, col = (from_end - row * tiles) * tile + member * size;
+    uint32_t outer = row / blocks;
+    if (col >= cols) continue;
+    what c[size];
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) c[k] = what::at(a, outer, col + k);
+    uint32_t part = (uint32_t)a.part, run = (row - outer * blocks) * part;
+    uint32_t run_end = a.runs - run > part ? run + part : a.runs;
+    uint64_t base = (uint64_t)outer * a.runs * cols + col;
+    run += index;
+    if constexpr (wide) {
+      for (; run + (at_once - 1) * step < run_end; run += at_once * step) {
+        map_vectors<type, what, at_once>(a, c, false, base + (uint64_t)run * cols, (uint64_t)step * cols);
+      }
+      for (; run < run_end; run += step) {
+        map_vectors<type, what, 1>(a, c, false, base + (uint64_t)run * cols, 0);
+      }
+    } else {
+#pragma nounroll
+      for (; run < run_end; run += step) map_one<type>(a, c[0], base + (uint64_t)run * cols);
+    }
+  }
+}
+
+template <typename type, typename what>
+RDNA_DEVICE void map(const channel_map_args &a) {
+  uint64_t out = address_of(a.out), first = address_of(a.first), second = a.second ? address_of(a.second) : out;
+  if (a.len == 1) {
+    if (all_16(out | first | second | (uint64_t)a.cols * type::BYTES)) {
+      map_columns<type, what, true>(a);
+    } else {
+      map_columns<type, what, false>(a);
+    }
+  } else if (all_16((out ^ first) | (out ^ second))) {
+    map_runs<type, what, true>(a);
+  } else {
+    map_runs<type, what, false>(a);
+  }
+}
+
+#define CHANNEL_TYPE(type)                                                                                           \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_partial_moments_##type(struct channel_partial_args a) {                       \
+    RDNA_SHARED static uint64_t scratch[threads * sizeof(moments_of<type>::state) / 8];                              \
+    partial<type, moments_of<type>>(a, (moments_of<type>::state *)scratch);                                          \
+  }                                                                                                                  \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_partial_gradients_##type(struct channel_partial_args a) {                     \
+    RDNA_SHARED static uint64_t scratch[threads * sizeof(gradients_of<type>::state) / 8];                            \
+    partial<type, gradients_of<type>>(a, (gradients_of<type>::state *)scratch);                                      \
+  }                                                                                                                  \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_map_scale_##type(struct channel_map_args a) { map<type, scale_of<type>>(a); } \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_map_gradient_##type(struct channel_map_args a) {                              \
+    map<type, gradient_of<type>>(a);                                                                                 \
+  }
+CHANNEL_TYPE(f32)
+CHANNEL_TYPE(f16)
+CHANNEL_TYPE(bf16)
+CHANNEL_TYPE(f64)
+
+#define CHANNEL_END(type, acc)                                                                     \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_moments_end_##type(struct channel_moments_end_args a) {     \
+    RDNA_SHARED static uint64_t scratch[threads * sizeof(moments<acc>) / 8];                       \
+    moments_end<acc>(a, (moments<acc> *)scratch);                                                  \
+  }                                                                                                \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_gradients_end_##type(struct channel_gradients_end_args a) { \
+    RDNA_SHARED static uint64_t scratch[threads * sizeof(gradient_sums<acc>) / 8];                 \
+    if (group_id_x() < a.slope_groups) {                                                           \
+      slopes_end<acc>(a, (gradient_sums<acc> *)scratch);                                           \
+    } else {                                                                                       \
+      weights_end<acc>(a, (gradient_sums<acc> *)scratch);                                          \
+    }                                                                                              \
+  }
+CHANNEL_END(f32, float)
+CHANNEL_END(f64, double)
