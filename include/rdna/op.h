@@ -23,5 +23,6 @@
 #include "rdna/op/rope.h"
 #include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"
+#include "rdna/op/sort.h"
 
 #endif

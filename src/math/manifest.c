@@ -26,32 +26,34 @@
 #include "math/scan/scan_kernels.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
+#include "math/sort/sort_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
-#define FAMILIES(FAMILY)                            \
-  FAMILY(attention, RDNA_ATTENTION_KERNELS)         \
-  FAMILY(cast, RDNA_CAST_KERNELS)                   \
-  FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)   \
-  FAMILY(conv, RDNA_CONV_KERNELS)                   \
-  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)     \
-  FAMILY(fill, RDNA_FILL_KERNELS)                   \
-  FAMILY(gemm, RDNA_GEMM_KERNELS)                   \
-  FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)           \
-  FAMILY(index, RDNA_INDEX_KERNELS)                 \
-  FAMILY(loss, RDNA_LOSS_KERNELS)                   \
-  FAMILY(movement, RDNA_MOVEMENT_KERNELS)           \
-  FAMILY(norm, RDNA_NORM_KERNELS)                   \
-  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS) \
-  FAMILY(optim, RDNA_OPTIM_KERNELS)                 \
-  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)         \
-  FAMILY(quant, RDNA_QUANT_KERNELS)                 \
-  FAMILY(random, RDNA_RANDOM_KERNELS)               \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)               \
-  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)     \
-  FAMILY(rope, RDNA_ROPE_KERNELS)                   \
-  FAMILY(scan, RDNA_SCAN_KERNELS)                   \
-  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)             \
-  FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS)
+#define FAMILIES(FAMILY)                                  \
+  FAMILY(attention, RDNA_ATTENTION_KERNELS)               \
+  FAMILY(cast, RDNA_CAST_KERNELS)                         \
+  FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)         \
+  FAMILY(conv, RDNA_CONV_KERNELS)                         \
+  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
+  FAMILY(fill, RDNA_FILL_KERNELS)                         \
+  FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
+  FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)                 \
+  FAMILY(index, RDNA_INDEX_KERNELS)                       \
+  FAMILY(loss, RDNA_LOSS_KERNELS)                         \
+  FAMILY(movement, RDNA_MOVEMENT_KERNELS)                 \
+  FAMILY(norm, RDNA_NORM_KERNELS)                         \
+  FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS)       \
+  FAMILY(optim, RDNA_OPTIM_KERNELS)                       \
+  FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
+  FAMILY(quant, RDNA_QUANT_KERNELS)                       \
+  FAMILY(random, RDNA_RANDOM_KERNELS)                     \
+  FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
+  FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
+  FAMILY(rope, RDNA_ROPE_KERNELS)                         \
+  FAMILY(scan, RDNA_SCAN_KERNELS)                         \
+  FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
+  FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
+  FAMILY(sort, RDNA_SORT_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
@@ -76,6 +78,7 @@
 #define INFO_scan(...) INFO(scan, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
+#define INFO_sort(...) INFO(sort, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case, ...)                                                           \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \

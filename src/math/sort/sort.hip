@@ -1,0 +1,319 @@
+/* Sorting rows and searching in them.
+ *
+ * sort_rank: n comparisons a value out of LDS. sort_small and sort_tile read and write each value once; a pass over 8
+ * bits costs about 40 instructions for a wave's width of values. radix_count reads a value in each pass; radix_scatter
+ * reads and writes a value with its 4-byte place, through LDS, so that values of one digit leave as runs. */
+#include "kernel/prelude.h"
+#include "math/sort/sort_group.h"
+#include "math/sort/sort_kernels.h"
+
+RDNA_DEVICE void store_index(void *indices, bool narrow, int64_t at, uint32_t place) {
+  if (narrow) {
+    ((uint32_t *)indices)[at] = place;
+  } else {
+    ((int64_t *)indices)[at] = place;
+  }
+}
+
+/* A thread for each value, a power of two for each row. */
+template <typename type>
+RDNA_DEVICE void sort_rank(const sort_tile_args &a, typename type::word *keys, uint32_t *places) {
+  typedef typename type::stored stored;
+  uint32_t width = 1;
+  while (width < a.n) width *= 2;
+  uint32_t rows_here = SORT_THREADS / width, mine = thread_id() & (width - 1), first = thread_id() - mine;
+  for (int64_t unit = group_id_x(); unit * rows_here < a.rows; unit += group_count_x()) {
+    int64_t row = unit * rows_here + thread_id() / width, at = row * a.n + mine;
+    bool there = row < a.rows && mine < a.n;
+    stored v = 0;
+    typename type::word key = 0;
+    uint32_t place = mine;
+    if (there) {
+      v = ((const stored *)a.x)[at];
+      key = type::key(a.order, v);
+      if (a.places) place = a.places[at];
+    }
+    keys[thread_id()] = key;
+    places[thread_id()] = place;
+    group_barrier();
+    uint32_t rank = 0;
+    for (uint32_t j = 0; j < a.n; j++) {
+      typename type::word other = keys[first + j];
+      rank += other < key || (other == key && places[first + j] < place);
+    }
+    rank -= a.first;
+    if (there && rank < a.kept) {
+      if (a.values) ((stored *)a.values)[row * a.kept + rank] = v;
+      if (a.indices) store_index(a.indices, a.narrow, row * a.kept + rank, place);
+    }
+    group_barrier();
+  }
+}
+
+template <typename type, int items>
+struct tile_memory {
+  sort_counts counts;
+  typename type::word words[items * SORT_THREADS];
+};
+
+/* Ranks of the items by |digits|, which come from |digit|(i). */
+template <int items, typename digit_of>
+RDNA_DEVICE uint32_t rank_items(sort_counts *counts, uint32_t n, digit_of digit, uint32_t *ranks) {
+  counts_clear(counts);
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    if (item_there<items>(i, n)) {
+      ranks[i] = wave_count(counts->of_wave[wave_id()], digit(i), item_at<items>(i) < n);
+    } else {
+      ranks[i] = 0;
+    }
+  }
+  uint32_t begin = counts_begin(counts);
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    if (item_at<items>(i) < n) ranks[i] += counts->of_wave[wave_id()][digit(i)];
+  }
+  return begin;
+}
+
+template <int items, typename word, typename memory>
+RDNA_DEVICE void exchange(memory *lds, uint32_t n, const uint32_t *ranks, word *v) {
+  group_barrier();
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    if (item_at<items>(i) < n) lds[ranks[i]] = v[i];
+  }
+  group_barrier();
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    if (item_at<items>(i) < n) v[i] = (word)lds[item_at<items>(i)];
+  }
+}
+
+template <typename type, int items>
+RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *lds) {
+  typedef typename type::stored stored;
+  typedef typename type::word word;
+  uint32_t n = a.n;
+  for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
+    word v[items];
+    uint32_t place[items], ranks[items];
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      uint32_t at = item_at<items>(i);
+      v[i] = 0;
+      place[i] = at;
+      if (at < n) v[i] = ((const stored *)a.x)[row * n + at];
+      if (at < n && a.places) place[i] = a.places[row * n + at];
+    }
+    for (uint32_t shift = 0; shift < a.place_bits; shift += 8) {
+      rank_items<items>(&lds->counts, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks);
+      exchange<items>(lds->words, n, ranks, v);
+      exchange<items>(lds->words, n, ranks, place);
+    }
+    for (uint32_t shift = 0; shift < a.bits; shift += 8) {
+      rank_items<items>(
+          &lds->counts, n, [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks);
+      exchange<items>(lds->words, n, ranks, v);
+      exchange<items>(lds->words, n, ranks, place);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      uint32_t at = item_at<items>(i) - a.first;
+      if (item_at<items>(i) < n && at < a.kept) {
+        if (a.values) ((stored *)a.values)[row * a.kept + at] = (stored)v[i];
+        if (a.indices) store_index(a.indices, a.narrow, row * a.kept + at, place[i]);
+      }
+    }
+    group_barrier();
+  }
+}
+
+template <typename type>
+RDNA_DEVICE void radix_count(const radix_args &a, sort_counts *counts) {
+  typedef typename type::stored stored;
+  constexpr int items = SORT_TILE / SORT_THREADS;
+  for (int64_t unit = group_id_x(); unit < a.rows * a.tiles; unit += group_count_x()) {
+    int64_t row = unit / a.tiles;
+    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_TILE;
+    const stored *x = (const stored *)a.x + row * a.n + (int64_t)tile * SORT_TILE;
+    uint32_t digits[items];
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      digits[i] = 0;
+      if (item_at<items>(i) < left) digits[i] = (uint32_t)(type::key(a.order, x[item_at<items>(i)]) >> a.shift) & 0xff;
+    }
+    counts_clear(counts);
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      if (item_there<items>(i, left)) {
+        wave_count(counts->of_wave[wave_id()], digits[i], item_at<items>(i) < left);
+      }
+    }
+    group_barrier();
+    uint32_t total = 0;
+#pragma unroll
+    for (uint32_t w = 0; w < SORT_WAVES; w++) total += counts->of_wave[w][thread_id()];
+    a.counts[(row * SORT_DIGITS + thread_id()) * a.tiles + tile] = total;
+    group_barrier();
+  }
+}
+
+/* A thread for each digit of a row when there are few tiles, a group otherwise. */
+RDNA_DEVICE void radix_scan_all(const radix_args &a, uint32_t *scratch) {
+  if (a.tiles <= SORT_SCAN_SERIAL) {
+    for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
+      uint32_t *counts = a.counts + (row * SORT_DIGITS + thread_id()) * a.tiles, before = 0;
+#pragma unroll 4
+      for (uint32_t tile = 0; tile < a.tiles; tile++) {
+        uint32_t count = counts[tile];
+        counts[tile] = before;
+        before += count;
+      }
+      a.totals[row * SORT_DIGITS + thread_id()] = before;
+    }
+    return;
+  }
+  constexpr uint32_t items = 8;
+  for (int64_t unit = group_id_x(); unit < a.rows * SORT_DIGITS; unit += group_count_x()) {
+    uint32_t *counts = a.counts + unit * a.tiles, carry = 0;
+    for (uint32_t first = 0; first < a.tiles; first += items * SORT_THREADS) {
+      uint32_t at = first + thread_id() * items, v[items], sum = 0, all;
+#pragma unroll
+      for (uint32_t i = 0; i < items; i++) {
+        v[i] = at + i < a.tiles ? counts[at + i] : 0;
+        sum += v[i];
+      }
+      uint32_t before = carry + group_sum_before(sum, scratch, &all);
+#pragma unroll
+      for (uint32_t i = 0; i < items; i++) {
+        if (at + i < a.tiles) counts[at + i] = before;
+        before += v[i];
+      }
+      carry += all;
+      group_barrier();
+    }
+    if (thread_id() == 0) a.totals[unit] = carry;
+  }
+}
+
+template <typename type>
+struct scatter_memory {
+  sort_counts counts;
+  uint32_t base[SORT_DIGITS]; /* of a digit: where it goes in the row, less where it is in the tile */
+  typename type::word words[SORT_TILE];
+};
+
+template <typename type>
+RDNA_DEVICE void radix_scatter(const radix_args &a, scatter_memory<type> *lds) {
+  typedef typename type::stored stored;
+  typedef typename type::word word;
+  constexpr int items = SORT_TILE / SORT_THREADS;
+  for (int64_t unit = group_id_x(); unit < a.rows * a.tiles; unit += group_count_x()) {
+    int64_t row = unit / a.tiles;
+    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_TILE, all;
+    int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_TILE;
+    word v[items];
+    uint32_t ranks[items], to[items];
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      v[i] = 0;
+      if (item_at<items>(i) < left) v[i] = ((const stored *)a.x)[tile_at + item_at<items>(i)];
+    }
+    uint32_t total = a.totals[row * SORT_DIGITS + thread_id()];
+    uint32_t before = a.counts[(row * SORT_DIGITS + thread_id()) * a.tiles + tile];
+    uint32_t begin = rank_items<items>(
+        &lds->counts, left, [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks);
+    uint32_t row_begin = group_sum_before(total, lds->counts.scratch, &all);
+    lds->base[thread_id()] = row_begin + before - begin;
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      if (item_at<items>(i) < left) lds->words[ranks[i]] = v[i];
+    }
+    group_barrier();
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      uint32_t at = i * SORT_THREADS + thread_id();
+      to[i] = 0;
+      if (at < left) {
+        word key = lds->words[at];
+        to[i] = at + lds->base[(uint32_t)(type::key(a.order, key) >> a.shift) & 0xff];
+        if (a.values) ((stored *)a.values)[row_at + to[i]] = (stored)key;
+      }
+    }
+    if (a.indices) {
+      group_barrier();
+#pragma unroll
+      for (uint32_t i = 0; i < items; i++) {
+        uint32_t at = item_at<items>(i);
+        if (at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_TILE + at;
+      }
+      group_barrier();
+#pragma unroll
+      for (uint32_t i = 0; i < items; i++) {
+        uint32_t at = i * SORT_THREADS + thread_id();
+        if (at < left) store_index(a.indices, a.narrow, row_at + to[i], (uint32_t)lds->words[at]);
+      }
+    }
+    group_barrier();
+  }
+}
+
+template <typename type>
+RDNA_DEVICE void search(const search_args &a) {
+  typedef typename type::stored stored;
+  typedef typename type::word word;
+  int64_t all = a.rows * a.count, step = (int64_t)group_count_x() * SORT_THREADS;
+  for (int64_t i = (int64_t)group_id_x() * SORT_THREADS + thread_id(); i < all; i += step) {
+    const stored *row = (const stored *)a.sorted + (a.shared ? 0 : i / a.count * a.n);
+    word wanted = type::key(a.order, ((const stored *)a.x)[i]);
+    int64_t low = 0, high = a.n;
+    while (low < high) {
+      int64_t middle = low + (high - low) / 2;
+      word key = type::key(a.order, row[middle]);
+      if (a.right ? key <= wanted : key < wanted) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    if (a.narrow) {
+      ((int32_t *)a.out)[i] = (int32_t)low;
+    } else {
+      ((int64_t *)a.out)[i] = low;
+    }
+  }
+}
+
+#define SORT(bits)                                                                   \
+  RDNA_KERNEL(SORT_THREADS) sort_rank_##bits(struct sort_tile_args a) {              \
+    RDNA_SHARED static bits_##bits::word keys[SORT_THREADS];                         \
+    RDNA_SHARED static uint32_t places[SORT_THREADS];                                \
+    sort_rank<bits_##bits>(a, keys, places);                                         \
+  }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) sort_small_##bits(struct sort_tile_args a) {             \
+    RDNA_SHARED static tile_memory<bits_##bits, SORT_SMALL_MOST / SORT_THREADS> lds; \
+    sort_tile(a, &lds);                                                              \
+  }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) sort_tile_##bits(struct sort_tile_args a) {              \
+    RDNA_SHARED static tile_memory<bits_##bits, SORT_TILE / SORT_THREADS> lds;       \
+    sort_tile(a, &lds);                                                              \
+  }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) radix_count_##bits(struct radix_args a) {                \
+    RDNA_SHARED static sort_counts counts;                                           \
+    radix_count<bits_##bits>(a, &counts);                                            \
+  }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) radix_scatter_##bits(struct radix_args a) {              \
+    RDNA_SHARED static scatter_memory<bits_##bits> lds;                              \
+    radix_scatter(a, &lds);                                                          \
+  }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) search_##bits(struct search_args a) { search<bits_##bits>(a); }
+SORT(8)
+SORT(16)
+SORT(32)
+SORT(64)
+
+RDNA_KERNEL(SORT_THREADS) radix_scan(struct radix_args a) {
+  RDNA_SHARED static uint32_t scratch[SORT_WAVES];
+  radix_scan_all(a, scratch);
+}

@@ -1,0 +1,33 @@
+/* Values as unsigned keys that ascend as the values do, or descend: the same on the device and on the host.
+ *
+ * A NaN is greater than any number and all NaN are equal; so are the two zeros. Types are told apart by three
+ * constants, so that kernels exist once for each size of value. */
+#ifndef RDNA_MATH_SORT_ORDER_H
+#define RDNA_MATH_SORT_ORDER_H
+
+#include "kernel/scalar.h"
+
+struct sort_order {
+  uint64_t sign;     /* the top bit of a type that has a sign, or 0 */
+  uint64_t infinity; /* of a floating type, or 0 */
+  uint64_t ones;     /* all bits of the type */
+  uint64_t invert;   /* all bits where keys descend, or 0 */
+};
+
+#define SORT_KEY_(name, type)                                   \
+  RDNA_SCALAR type name(const struct sort_order *o, type raw) { \
+    type sign = (type)o->sign, infinity = (type)o->infinity;    \
+    if (infinity) {                                             \
+      type size = raw & ~sign, ones = (type)o->ones;            \
+      type key = raw & sign ? raw ^ ones : raw | sign;          \
+      raw = size > infinity ? ones : size == 0 ? sign : key;    \
+    } else {                                                    \
+      raw ^= sign;                                              \
+    }                                                           \
+    return raw ^ (type)o->invert;                               \
+  }
+SORT_KEY_(sort_key_32, uint32_t) /* of values of at most 32 bits, the rest of which are 0 */
+SORT_KEY_(sort_key_64, uint64_t)
+#undef SORT_KEY_
+
+#endif
