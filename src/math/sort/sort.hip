@@ -56,23 +56,21 @@ struct tile_memory {
   typename type::word words[items * SORT_THREADS];
 };
 
-/* Ranks of the items by |digits|, which come from |digit|(i). */
+/* Ranks of the items by their digits, which come from |digit|(i). In between a rank and its digit share a register. */
 template <int items, typename digit_of>
 RDNA_DEVICE uint32_t rank_items(sort_counts *counts, uint32_t n, digit_of digit, uint32_t *ranks) {
   counts_clear(counts);
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
+    ranks[i] = 0;
     if (item_there<items>(i, n)) {
-      ranks[i] = wave_count(counts->of_wave[wave_id()], digit(i), item_at<items>(i) < n);
-    } else {
-      ranks[i] = 0;
+      uint32_t d = digit(i);
+      ranks[i] = wave_count(counts->of_wave[wave_id()], d, item_at<items>(i) < n) | d << 16;
     }
   }
   uint32_t begin = counts_begin(counts);
 #pragma unroll
-  for (uint32_t i = 0; i < items; i++) {
-    if (item_at<items>(i) < n) ranks[i] += counts->of_wave[wave_id()][digit(i)];
-  }
+  for (uint32_t i = 0; i < items; i++) ranks[i] = (ranks[i] & 0xffff) + counts->of_wave[wave_id()][ranks[i] >> 16];
   return begin;
 }
 
@@ -303,7 +301,8 @@ RDNA_DEVICE void search(const search_args &a) {
     RDNA_SHARED static sort_counts counts;                                           \
     radix_count<bits_##bits>(a, &counts);                                            \
   }                                                                                  \
-  RDNA_KERNEL(SORT_THREADS) radix_scatter_##bits(struct radix_args a) {              \
+  RDNA_KERNEL_RESIDENT(SORT_THREADS, sizeof(bits_##bits::word) > 4 ? 3 : 4)          \
+  radix_scatter_##bits(struct radix_args a) {                                        \
     RDNA_SHARED static scatter_memory<bits_##bits> lds;                              \
     radix_scatter(a, &lds);                                                          \
   }                                                                                  \
