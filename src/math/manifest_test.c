@@ -1,6 +1,6 @@
 /* Every pack that this build made against the manifest: each kernel is there under its name, takes an argument struct
- * of the size that the host fills, and has the work-group that the manifest promises. The code objects are read by
- * LLVM's tool, the PTX as text. */
+ * of the size that the host fills, and has the work-group that the manifest promises; no code object spills registers.
+ * The code objects are read by LLVM's tool, the PTX as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,6 +61,25 @@ static void check_code_object(const char *notes, const rdna__kernel_info *kernel
   assert_int_equal(number_after(begin, end, ".max_flat_workgroup_size: "), kernel->group_threads);
 }
 
+/* Every kernel of the code object, those that the manifest does not know included. */
+static void check_spills(const char *notes, const char *target) {
+  const char *begin = strstr(notes, "\n  - "), *end;
+  assert_non_null(begin);
+  for (; *begin; begin = end) {
+    end = strstr(begin + 1, "\n  - ");
+    if (!end) end = begin + strlen(begin);
+    const char *name = strstr(begin, ".symbol:");
+    if (!name || name > end) continue; /* not a kernel's */
+    name += strlen(".symbol:");
+    name += strspn(name, " ");
+    long scalar = number_after(begin, end, ".sgpr_spill_count: "),
+         vector = number_after(begin, end, ".vgpr_spill_count: ");
+    if (scalar || vector)
+      fail_msg("%s: %.*s spills %ld scalar and %ld vector registers", target, (int)strcspn(name, "\n"), name, scalar,
+               vector);
+  }
+}
+
 static void check_ptx(const char *ptx, const rdna__kernel_info *kernel, const char *target) {
   char entry[160], wanted[200];
   snprintf(entry, sizeof entry, ".entry %s(", kernel->name);
@@ -93,7 +112,10 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
       if (!entry) fail_msg("%s has no family %s", path, family);
       assert_int_equal(entry->format, ptx ? RDNA__PACK_PTX : RDNA__PACK_HSACO);
       assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
-      if (!ptx) notes = read_notes(image, size);
+      if (!ptx) {
+        notes = read_notes(image, size);
+        check_spills(notes, target);
+      }
     }
     if (ptx)
       check_ptx(image, kernel, target);

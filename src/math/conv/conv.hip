@@ -1,4 +1,5 @@
 /* Implicit products for convolution: operands are gathered on their way into LDS. */
+#include "kernel/arguments.h"
 #include "math/conv/conv_kernels.h"
 #include "math/gemm/gemm_mma.h"
 
@@ -23,28 +24,29 @@ struct image_source {
     runs = rows_are_positions && (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
   }
   GEMM_MEMBER row make_row(int at) const {
-    int limit = rows_are_positions ? args.rows : args.columns, safe = at < limit ? at : 0;
-    row r = rows_are_positions ? conv_position(&args, safe) : conv_tap(&args, safe);
+    const struct conv_args &a = keep_rows ? args : arguments_again(args);
+    int limit = rows_are_positions ? a.rows : a.columns, safe = at < limit ? at : 0;
+    row r = rows_are_positions ? conv_position(&a, safe) : conv_tap(&a, safe);
     if (at >= limit) r.z = -(1 << 30); /* outside, with any tap */
     return r;
   }
-  GEMM_MEMBER int offset(const row &r, int p) const {
-    if (p >= args.k) return -1;
-    return rows_are_positions ? conv_offset(&args, r, conv_tap(&args, p))
-                              : conv_offset(&args, conv_position(&args, p), r);
+  GEMM_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
+    if (p >= a.k) return -1;
+    return rows_are_positions ? conv_offset(&a, r, conv_tap(&a, p)) : conv_offset(&a, conv_position(&a, p), r);
   }
   /* Values p to p + 7 of a row; p is a multiple of 8. load_run asks for |runs|. */
   GEMM_MEMBER raw8 load_run(const row &r, int p) const {
     raw8 v = {};
-    int at = offset(r, p);
+    int at = offset(args, r, p);
     if (at >= 0) v = type::load_raw8(base + at);
     return v;
   }
   GEMM_MEMBER raw8 load_each(const row &r, int p) const {
+    const struct conv_args &a = arguments_again(args);
     raw8 v = {};
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      int at = offset(r, p + i);
+      int at = offset(a, r, p + i);
       if (at >= 0) type::set_raw8(v, i, base[at]);
     }
     return v;

@@ -70,6 +70,7 @@ RDNA_KERNEL(256) arange(struct set_args a) {
 
 template <typename bits>
 RDNA_DEVICE void pad_values(const pad_args &a) {
+  bits value = (bits)a.value;
   uint32_t rest[each];
   int64_t to[each] = {}, from[each] = {};
 #pragma unroll
@@ -84,7 +85,8 @@ RDNA_DEVICE void pad_values(const pad_args &a) {
 #pragma unroll
   for (uint32_t j = 0; j < each; j++) {
     if (value_index_of(j) < a.shape.count) {
-      bits v = from[j] == INT64_MIN ? (bits)a.value : ((const bits *)a.operand[1].data)[from[j]];
+      bits v = value;
+      if (from[j] != INT64_MIN) v = ((const bits *)a.operand[1].data)[from[j]];
       ((bits *)a.operand[0].data)[to[j]] = v;
     }
   }

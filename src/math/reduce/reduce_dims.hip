@@ -1,5 +1,6 @@
 /* Reductions over any dimensions. What is kept of the values seen so far is a struct with one value's worth of each
  * part; waves and groups join such structs. */
+#include "kernel/arguments.h"
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/join.h"
@@ -302,11 +303,12 @@ RDNA_DEVICE void rows(const reduce_dims_args &a, state *scratch) {
 
 /* Lanes take neighbouring outputs and waves take values in turn. */
 template <typename type, typename state, int width>
-RDNA_DEVICE void columns(const reduce_dims_args &a, state *scratch) {
+RDNA_DEVICE void columns(const reduce_dims_args &args, state *scratch) {
   typedef typename state::kept acc;
   constexpr int waves = REDUCE_DIMS_THREADS / WAVE_SIZE, tile = WAVE_SIZE * width;
-  int64_t tiles = (a.outs + tile - 1) / tile;
-  for (int64_t unit = group_id_x(); unit < tiles * a.slices; unit += group_count_x()) {
+  int64_t tiles = (args.outs + tile - 1) / tile;
+  for (int64_t unit = group_id_x(); unit < tiles * args.slices; unit += group_count_x()) {
+    const reduce_dims_args &a = arguments_again(args);
     int64_t out = unit % tiles * tile + lane_id() * width, slice = unit / tiles, begin = slice * a.slice;
     int64_t end = begin + a.slice < a.count ? begin + a.slice : a.count;
     state s[width];
@@ -320,15 +322,19 @@ RDNA_DEVICE void columns(const reduce_dims_args &a, state *scratch) {
         for (int j = 0; j < width; j++) state::template add_to<1>(s[j], v + j, i);
       }
     }
-#pragma unroll
+    /* Not unrolled: the end of a reduction is long. */
+#pragma nounroll
     for (int j = 0; j < width; j++) {
+      state next = s[0];
+#pragma unroll
+      for (int k = 1; k < width; k++) s[k - 1] = s[k];
       group_barrier();
-      scratch[thread_id()] = s[j];
+      scratch[thread_id()] = next;
       group_barrier();
       if (thread_id() < WAVE_SIZE && out < a.outs) {
 #pragma nounroll
-        for (int w = 1; w < waves; w++) state::join(s[j], scratch[w * WAVE_SIZE + thread_id()]);
-        write(a, out + j, slice, s[j]);
+        for (int w = 1; w < waves; w++) state::join(next, scratch[w * WAVE_SIZE + thread_id()]);
+        write(a, out + j, slice, next);
       }
     }
   }
