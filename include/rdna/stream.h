@@ -22,6 +22,9 @@ RDNA_API rdna_device *rdna_stream_device(rdna_stream *stream); /* borrowed */
 
 /* Waits for all work in the stream. Errors of that work surface here, once, and name the kernel. */
 RDNA_CHECKED rdna_status rdna_stream_synchronize(rdna_stream *stream);
+/* Name of the last kernel that was queued, or of the vendor's library that queued it ("cublaslt"); "" before the
+ * first. Static. Ask after an operator's call, from the thread that made it. */
+RDNA_API const char *rdna_stream_last_kernel(rdna_stream *stream);
 /* RDNA_OK when idle, RDNA_NOT_READY while work is under way. */
 RDNA_CHECKED rdna_status rdna_stream_query(rdna_stream *stream);
 /* Work put into |stream| from now on waits for the last record of |event|, also when it is recorded again or

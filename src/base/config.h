@@ -18,6 +18,17 @@
   X(CUDA_LIBRARY, "RDNA_CUDA_LIBRARY", TEXT, "", "", "path of the libcuda to load, before all other places")       \
   X(KERNEL_PATH, "RDNA_KERNEL_PATH", TEXT, "", "", "folder of kernel packs, before the installed one")             \
   X(HOST_ISA, "RDNA_HOST_ISA", CHOICE, "auto", "auto|baseline|avx2|avx512", "highest instruction set on the host") \
+  X(VENDOR, "RDNA_VENDOR", TEXT, "auto", "",                                                                       \
+    "vendors' libraries that may be used: auto (all), off, or some of cublaslt,rocblas,hipblaslt,miopen")          \
+  X(VENDOR_PATH, "RDNA_VENDOR_PATH", TEXT, "", "", "folder of vendors' libraries, before all other places")        \
+  X(TUNE, "RDNA_TUNE", CHOICE, "auto", "off|cached|auto|full",                                                     \
+    "choice among implementations: by rule alone, by stored times too, by measuring what is missing for at most "  \
+    "a second in a process, or without that limit")                                                                \
+  X(TUNE_FILE, "RDNA_TUNE_FILE", TEXT, "", "",                                                                     \
+    "the tuner's database; none means rdna/tune.sqlite in the user's "                                             \
+    "cache folder")                                                                                                \
+  X(DETERMINISTIC, "RDNA_DETERMINISTIC", FLAG, "0", "",                                                            \
+    "1: the same bits from run to run; no choice by time, no vendor's library, no sums in any order")              \
   X(THREADS, "RDNA_THREADS", INTEGER, "0", "0..1024", "host threads; 0 means one a processor")                     \
   X(LOG, "RDNA_LOG", CHOICE, "warning", "error|warning|info|debug", "least severe message that is shown")
 

@@ -1,9 +1,11 @@
-/* rdna info: the devices, the drivers, and why one is missing. */
+/* rdna info: the devices, the drivers, the vendors' libraries, and why one is missing. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "command/command.h"
 #include "kernel/pack.h"
+#include "rdna/tune.h"
 
 static json_t *device_json(const rdna_device_info *d) {
   return json_pack("{s:s, s:s, s:s, s:i, s:i, s:b, s:b, s:I, s:i, s:i, s:i, s:I, s:i}", "name", d->name, "driver",
@@ -13,8 +15,45 @@ static json_t *device_json(const rdna_device_info *d) {
                    "max_group_memory", (json_int_t)d->max_group_memory, "clock_mhz", d->clock_mhz);
 }
 
+/* Calls |visit| for each vendor's library on each GPU. */
+static rdna_status visit_libraries(void (*visit)(void *context, const char *device, const rdna_vendor_info *info),
+                                   void *context) {
+  for (int i = 0; i < rdna_driver_count(); i++) {
+    rdna_driver_info driver;
+    RDNA_TRY(rdna_driver_get_info(i, &driver));
+    for (int j = 0; j < driver.device_count; j++) {
+      char name[32];
+      rdna_device *device;
+      snprintf(name, sizeof name, "%s:%d", driver.name, j);
+      bool has_any = strcmp(driver.name, "hip") == 0 || strcmp(driver.name, "cuda") == 0;
+      if (!has_any) continue;
+      RDNA_TRY(rdna_device_open(name, &device));
+      for (int k = 0; k < rdna_vendor_count(); k++) {
+        rdna_vendor_info info;
+        if (rdna_vendor_get_info(device, k, &info) == RDNA_OK && strcmp(info.driver, driver.name) == 0)
+          visit(context, name, &info);
+      }
+      rdna_device_release(device);
+    }
+  }
+  return RDNA_OK;
+}
+
+static void add_library(void *context, const char *device, const rdna_vendor_info *info) {
+  json_array_append_new(context, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "device", device, "name", info->name,
+                                           "status", rdna_status_name(info->status), "message", info->message,
+                                           "library", info->library, "version", info->version));
+}
+
+static void print_library(void *context, const char *device, const rdna_vendor_info *info) {
+  bool *any = context;
+  if (!*any) printf("\nVendors' libraries\n");
+  *any = true;
+  printf("  %-9s %-7s %-10s %s\n", info->name, device, info->status == RDNA_OK ? "used" : "not used", info->message);
+}
+
 static int info_json(void) {
-  json_t *drivers = json_array(), *devices = json_array();
+  json_t *drivers = json_array(), *devices = json_array(), *libraries = json_array();
   for (int i = 0; i < rdna_driver_count(); i++) {
     rdna_driver_info driver;
     if (rdna_driver_get_info(i, &driver) != RDNA_OK) continue;
@@ -28,7 +67,13 @@ static int info_json(void) {
         json_array_append_new(devices, device_json(&device));
     }
   }
-  return print_json(json_pack("{s:o, s:o}", "drivers", drivers, "devices", devices));
+  if (visit_libraries(add_library, libraries) != RDNA_OK) {
+    json_decref(drivers);
+    json_decref(devices);
+    json_decref(libraries);
+    return fail_with_status();
+  }
+  return print_json(json_pack("{s:o, s:o, s:o}", "drivers", drivers, "devices", devices, "libraries", libraries));
 }
 
 static void print_device(const rdna_device_info *d) {
@@ -68,5 +113,7 @@ int command_info(int argc, char **argv) {
     if (strcmp(driver.name, "null") == 0) continue;
     printf("  %-5s %-12s %s\n", driver.name, driver.status == RDNA_OK ? "ready" : "unavailable", driver.message);
   }
+  bool any = false;
+  if (visit_libraries(print_library, &any) != RDNA_OK) return fail_with_status();
   return EXIT_OK;
 }

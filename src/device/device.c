@@ -33,8 +33,10 @@ void rdna__device_destroy(rdna_device *device) {
     if (driver->device_synchronize(device->handle) != RDNA_OK)
       rdna__log(RDNA__LOG_WARNING, "closing %s with an error that nobody waited for: %s", device->label,
                 rdna_last_error());
-    void *kernels = atomic_load(&device->kernels);
-    if (kernels) device->destroy_kernels(device, kernels);
+    for (int slot = RDNA__SLOT_COUNT - 1; slot >= 0; slot--) {
+      void *data = atomic_load(&device->slots[slot].data);
+      if (data) device->slots[slot].destroy(device, data);
+    }
     if (device->allocator) rdna__allocator_destroy(device->allocator);
     if (device->staging && driver->host_free(device->handle, device->staging) != RDNA_OK)
       rdna__log(RDNA__LOG_WARNING, "closing %s: %s", device->label, rdna_last_error());
@@ -64,15 +66,18 @@ rdna_status rdna_device_synchronize(rdna_device *device) {
 const rdna__driver *rdna__device_driver(const rdna_device *device) { return device->driver; }
 rdna__driver_device *rdna__device_handle(rdna_device *device) { return device->handle; }
 
-void *rdna__device_kernels(rdna_device *device) { return atomic_load(&device->kernels); }
+void *rdna__device_get_slot(rdna_device *device, rdna__device_slot slot) {
+  return atomic_load_explicit(&device->slots[slot].data, memory_order_acquire);
+}
 
-void *rdna__device_set_kernels(rdna_device *device, void *kernels, void (*destroy)(rdna_device *, void *)) {
+void *rdna__device_set_slot(rdna_device *device, rdna__device_slot slot, void *data,
+                            void (*destroy)(rdna_device *, void *)) {
   pthread_mutex_lock(&device->lock);
-  void *winner = atomic_load(&device->kernels);
+  void *winner = atomic_load(&device->slots[slot].data);
   if (!winner) {
-    device->destroy_kernels = destroy;
-    atomic_store(&device->kernels, kernels);
-    winner = kernels;
+    device->slots[slot].destroy = destroy;
+    atomic_store(&device->slots[slot].data, data);
+    winner = data;
   }
   pthread_mutex_unlock(&device->lock);
   return winner;

@@ -20,11 +20,13 @@ struct rdna_device {
   rdna_device *next; /* open devices, under the registry's lock */
   rdna_stream *default_stream;
   rdna__allocator *allocator;
-  pthread_mutex_t lock; /* streams, next_stream_id, the kernels' slot for writing */
+  pthread_mutex_t lock; /* streams, next_stream_id, the slots for writing */
   rdna_stream *streams;
   int next_stream_id;
-  _Atomic(void *) kernels;
-  void (*destroy_kernels)(rdna_device *, void *);
+  struct {
+    _Atomic(void *) data;
+    void (*destroy)(rdna_device *, void *);
+  } slots[RDNA__SLOT_COUNT];
   pthread_mutex_t staging_lock; /* one staged peer copy at a time */
   void *staging;                /* pinned, made at the first staged copy */
 };

@@ -85,6 +85,11 @@ typedef struct rdna__driver {
   /* |args| is args_size bytes, copied before return. */
   rdna_status (*launch)(rdna__driver_device *device, rdna__driver_stream *stream, const rdna__driver_function *function,
                         rdna_grid grid, const void *args);
+  /* Runs |call| with the device current and the vendor's own stream (hipStream_t, CUstream), for vendors' libraries
+   * that queue work there, and returns what it returns. |name| stands for that work in sentences about errors that
+   * surface later; NULL queues none. The entry is NULL where there is no such stream. */
+  rdna_status (*native_call)(rdna__driver_device *device, rdna__driver_stream *stream, const char *name,
+                             rdna_status (*call)(void *native_stream, void *data), void *data);
 } rdna__driver;
 
 extern const rdna__driver rdna__hip_driver;
@@ -100,10 +105,22 @@ rdna__driver_stream *rdna__stream_handle(rdna_stream *stream);
  * kernel layer launches through this. */
 rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function *function, rdna_grid grid,
                                 const void *args);
-/* One slot a device for the kernel layer; |destroy| runs before the device closes. The first setter wins and
- * every caller gets the winner's pointer back; a loser destroys its own. */
-void *rdna__device_kernels(rdna_device *device);
-void *rdna__device_set_kernels(rdna_device *device, void *kernels, void (*destroy)(rdna_device *, void *));
+/* The same for work that a vendor's library queues; RDNA_UNSUPPORTED on a driver without a native stream. |name| is
+ * static. */
+rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
+                                     rdna_status (*call)(void *native_stream, void *data), void *data);
+
+/* What the layers above hang on a device. |destroy| runs before the device closes, the last slot first. The first
+ * setter wins and every caller gets the winner's pointer back; a loser destroys its own. */
+typedef enum rdna__device_slot {
+  RDNA__SLOT_KERNELS,
+  RDNA__SLOT_TUNER,
+  RDNA__SLOT_VENDORS,
+  RDNA__SLOT_COUNT
+} rdna__device_slot;
+void *rdna__device_get_slot(rdna_device *device, rdna__device_slot slot); /* NULL before it was set */
+void *rdna__device_set_slot(rdna_device *device, rdna__device_slot slot, void *data,
+                            void (*destroy)(rdna_device *, void *));
 
 /* The null driver fails on demand: the |nth| call from now (1 is the next) of any entry that can fail returns
  * |status|; 0 turns it off. rdna__null_calls counts calls that could have failed since the last setting. Its

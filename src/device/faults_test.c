@@ -232,10 +232,10 @@ static void destroy_kernels(rdna_device *device, void *kernels) {
 static void test_the_kernels_slot_has_one_winner(void **state) {
   rdna_device *device = open_null();
   int first = 0, second = 0;
-  assert_null(rdna__device_kernels(device));
-  assert_ptr_equal(rdna__device_set_kernels(device, &first, destroy_kernels), &first);
-  assert_ptr_equal(rdna__device_set_kernels(device, &second, destroy_kernels), &first);
-  assert_ptr_equal(rdna__device_kernels(device), &first);
+  assert_null(rdna__device_get_slot(device, RDNA__SLOT_KERNELS));
+  assert_ptr_equal(rdna__device_set_slot(device, RDNA__SLOT_KERNELS, &first, destroy_kernels), &first);
+  assert_ptr_equal(rdna__device_set_slot(device, RDNA__SLOT_KERNELS, &second, destroy_kernels), &first);
+  assert_ptr_equal(rdna__device_get_slot(device, RDNA__SLOT_KERNELS), &first);
   rdna_device_release(device);
   assert_int_equal(first, 1);
   assert_int_equal(second, 0);

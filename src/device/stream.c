@@ -83,15 +83,35 @@ rdna_status rdna__stream_blame(rdna_stream *stream, rdna_status status) {
                         stream->id, stream->device->label, launched - passed, names);
 }
 
+static void remember(rdna_stream *stream, const char *name) {
+  unsigned long long launched = atomic_load(&stream->launched);
+  atomic_store(&stream->recent[launched % RDNA__RECENT_KERNELS], name);
+  atomic_store(&stream->launched, launched + 1);
+}
+
 rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function *function, rdna_grid grid,
                                 const void *args) {
   rdna_device *device = stream->device;
   rdna_status status = device->driver->launch(device->handle, stream->handle, function, grid, args);
   if (status != RDNA_OK) return rdna__annotate(status, "launching kernel '%s' on %s", function->name, device->label);
-  unsigned long long launched = atomic_load(&stream->launched);
-  atomic_store(&stream->recent[launched % RDNA__RECENT_KERNELS], function->name);
-  atomic_store(&stream->launched, launched + 1);
+  remember(stream, function->name);
   return RDNA_OK;
+}
+
+rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
+                                     rdna_status (*call)(void *native_stream, void *data), void *data) {
+  rdna_device *device = stream->device;
+  if (!device->driver->native_call)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s cannot run %s: the %s driver has no stream of a vendor's", device->label,
+                      name, device->driver->name);
+  RDNA_TRY(device->driver->native_call(device->handle, stream->handle, name, call, data));
+  remember(stream, name);
+  return RDNA_OK;
+}
+
+const char *rdna_stream_last_kernel(rdna_stream *stream) {
+  unsigned long long launched = stream ? atomic_load(&stream->launched) : 0;
+  return launched ? atomic_load(&stream->recent[(launched - 1) % RDNA__RECENT_KERNELS]) : "";
 }
 
 static rdna_status no_stream(void) { return rdna__fail(RDNA_INVALID_ARGUMENT, "a stream is needed, not NULL"); }

@@ -41,7 +41,7 @@ static void destroy(rdna_device *device, void *data) {
 }
 
 static rdna_status kernels_of(rdna_device *device, device_kernels **out_kernels) {
-  *out_kernels = rdna__device_kernels(device);
+  *out_kernels = rdna__device_get_slot(device, RDNA__SLOT_KERNELS);
   if (*out_kernels) return RDNA_OK;
   /* modules has a place for as many families as there are kernels, so that it never moves */
   size_t count = (size_t)rdna__manifest_count;
@@ -54,7 +54,7 @@ static rdna_status kernels_of(rdna_device *device, device_kernels **out_kernels)
   }
   made->modules = modules;
   pthread_mutex_init(&made->lock, NULL);
-  *out_kernels = rdna__device_set_kernels(device, made, destroy);
+  *out_kernels = rdna__device_set_slot(device, RDNA__SLOT_KERNELS, made, destroy);
   if (*out_kernels != made) destroy(device, made);
   return RDNA_OK;
 }

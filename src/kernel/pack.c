@@ -110,6 +110,7 @@ void rdna__pack_close(rdna__pack *pack) {
 const char *rdna__pack_path(const rdna__pack *pack) { return pack->path; }
 const char *rdna__pack_target(const rdna__pack *pack) { return pack->header.target; }
 uint64_t rdna__pack_size(const rdna__pack *pack) { return pack->size; }
+uint64_t rdna__pack_hash(const rdna__pack *pack) { return pack->header.table_hash; }
 int rdna__pack_entry_count(const rdna__pack *pack) { return (int)pack->header.entry_count; }
 
 const rdna__pack_entry *rdna__pack_entry_at(const rdna__pack *pack, int index) {

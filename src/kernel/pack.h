@@ -51,6 +51,7 @@ void rdna__pack_close(rdna__pack *pack); /* NULL is fine */
 const char *rdna__pack_path(const rdna__pack *pack);
 const char *rdna__pack_target(const rdna__pack *pack);
 uint64_t rdna__pack_size(const rdna__pack *pack); /* bytes of the file */
+uint64_t rdna__pack_hash(const rdna__pack *pack); /* another for whatever differs in any image */
 int rdna__pack_entry_count(const rdna__pack *pack);
 /* Borrowed from the pack; NULL past the last. */
 const rdna__pack_entry *rdna__pack_entry_at(const rdna__pack *pack, int index);

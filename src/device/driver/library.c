@@ -79,6 +79,41 @@ bool rdna__library_open_newest(rdna__library *library, const char *folder, const
   return opened;
 }
 
+bool rdna__library_open_in_folders(rdna__library *library, const char *pattern, const char *prefix) {
+  glob_t found = {0};
+  bool opened = false;
+  if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
+    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_versions);
+    for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
+      opened = rdna__library_open_newest(library, found.gl_pathv[i], prefix);
+    }
+  }
+  globfree(&found);
+  return opened;
+}
+
+bool rdna__library_open_below(rdna__library *library, const char *base, const char *below, const char *prefix) {
+  char pattern[PATH_MAX];
+  if (base == NULL || base[0] == '\0') return false;
+  if (snprintf(pattern, sizeof pattern, "%s/%s", base, below) >= (int)sizeof pattern) return false;
+  return rdna__library_open_in_folders(library, pattern, prefix);
+}
+
+bool rdna__library_open_wheel(rdna__library *library, const char *package, const char *prefix) {
+  char own[PATH_MAX], program[PATH_MAX], beside[128], above[128], environment[160], around[160];
+  rdna__library_own_folder(own, sizeof own);
+  rdna__library_program_folder(program, sizeof program);
+  /* our own wheel's library is site-packages/rdna/x.so or site-packages/rdna/lib/x.so */
+  snprintf(beside, sizeof beside, "../%s", package);
+  snprintf(above, sizeof above, "../../%s", package);
+  snprintf(environment, sizeof environment, "lib/python3*/site-packages/%s", package);
+  snprintf(around, sizeof around, "../lib/python3*/site-packages/%s", package);
+  return rdna__library_open_below(library, own, beside, prefix) ||
+         rdna__library_open_below(library, own, above, prefix) ||
+         rdna__library_open_below(library, getenv("VIRTUAL_ENV"), environment, prefix) ||
+         rdna__library_open_below(library, program, around, prefix);
+}
+
 const char *rdna__library_bind(rdna__library *library, const rdna__symbol *symbols, size_t count, void *table) {
   bool located = false;
   for (size_t i = 0; i < count; i++) {

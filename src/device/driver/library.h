@@ -27,6 +27,16 @@ bool rdna__library_open_loaded(rdna__library *library, const char *prefix);
 /* Opens PREFIX* in |folder| with the highest version number first (".10" before ".9"). */
 bool rdna__library_open_newest(rdna__library *library, const char *folder, const char *prefix);
 
+/* The same in every folder that the glob |pattern| matches, the highest version first. */
+bool rdna__library_open_in_folders(rdna__library *library, const char *pattern, const char *prefix);
+
+/* The same in the folders |base|/|below|; false without a |base|. */
+bool rdna__library_open_below(rdna__library *library, const char *base, const char *below, const char *prefix);
+
+/* The same in the folder |package| of the Python site-packages around this library, around the program and in
+ * $VIRTUAL_ENV. Wheels hold only SONAME files, so the unversioned name does not exist there. */
+bool rdna__library_open_wheel(rdna__library *library, const char *package, const char *prefix);
+
 /* Fills |table|; a missing optional symbol is NULL there. Returns the first missing required symbol, or NULL. */
 const char *rdna__library_bind(rdna__library *library, const rdna__symbol *symbols, size_t count, void *table);
 

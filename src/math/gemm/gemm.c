@@ -159,8 +159,7 @@ rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const r
     problem.args.a = advance(args.a, first, args.stride_a, types[0]);
     problem.args.b = advance(args.b, first, args.stride_b, types[1]);
     problem.args.c = (void *)advance(args.c, first, args.stride_c, types[2]);
-    const rdna__gemm_implementation *implementation = rdna__gemm_choose(&problem);
-    RDNA_TRY(implementation->run(implementation, stream, operator, & problem));
+    RDNA_TRY(rdna__gemm_run(stream, operator, & problem));
   }
   return RDNA_OK;
 }

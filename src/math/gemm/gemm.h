@@ -50,6 +50,10 @@ struct rdna__gemm_implementation {
 extern const rdna__gemm_implementation rdna__gemm_implementations[];
 extern const int rdna__gemm_implementation_count;
 
+/* Runs the one that was measured to be the fastest, a vendor's among them, or the one of the least cost; see
+ * rdna/tune.h. */
+rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem);
+
 /* The implementation that applies with the least cost. Never NULL. */
 const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem);
 

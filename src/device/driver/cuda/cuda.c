@@ -610,6 +610,19 @@ static rdna_status cuda_launch(rdna__driver_device *device, rdna__driver_stream 
                grid.z, function->group_threads);
 }
 
+static rdna_status cuda_native_call(rdna__driver_device *device, rdna__driver_stream *stream, const char *name,
+                                    rdna_status (*call)(void *native_stream, void *data), void *data) {
+  cuda_scope scope;
+  RDNA_TRY(enter(&scope, device, stream));
+  rdna_status status = call(handle_of(stream), data);
+  if (status == RDNA_OK && name != NULL) {
+    atomic_store_explicit(&device->last_kernel, name, memory_order_relaxed);
+    if (stream != NULL) atomic_store_explicit(&stream->last_kernel, name, memory_order_relaxed);
+  }
+  rdna_status left = leave(&scope, 0, "calling %s", name == NULL ? "a vendor's library" : name);
+  return status != RDNA_OK ? status : left;
+}
+
 const rdna__driver rdna__cuda_driver = {
     .name = "cuda",
     .code_format = RDNA__CODE_PTX,
@@ -642,4 +655,5 @@ const rdna__driver rdna__cuda_driver = {
     .module_unload = cuda_module_unload,
     .module_function = cuda_module_function,
     .launch = cuda_launch,
+    .native_call = cuda_native_call,
 };

@@ -1,6 +1,5 @@
 #include "device/driver/hip/hip_library.h"
 
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,54 +20,16 @@ static bool open_loaded(rdna__library *library) {
   return rdna__library_open_loaded(library, HIP_NAME);
 }
 
-static int compare_descending(const void *a, const void *b) {
-  return -strverscmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Tries every folder that |pattern| matches, the highest version first. */
-static bool open_in_folders(rdna__library *library, const char *pattern) {
-  glob_t found = {0};
-  bool opened = false;
-  if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
-    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_descending);
-    for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
-      opened = rdna__library_open_newest(library, found.gl_pathv[i], HIP_NAME);
-    }
-  }
-  globfree(&found);
-  return opened;
-}
-
-static bool open_below(rdna__library *library, const char *base, const char *below) {
-  char pattern[PATH_MAX];
-  if (base == NULL || base[0] == '\0') return false;
-  if (snprintf(pattern, sizeof pattern, "%s/%s", base, below) >= (int)sizeof pattern) return false;
-  return open_in_folders(library, pattern);
-}
-
 static bool open_wheel(rdna__library *library) {
-  static const char *const packages[] = {"_rocm_sdk_core/lib", "torch/lib"};
-  char own[PATH_MAX], program[PATH_MAX];
-  rdna__library_own_folder(own, sizeof own);
-  rdna__library_program_folder(program, sizeof program);
-  for (size_t i = 0; i < sizeof packages / sizeof *packages; i++) {
-    char beside[64], above[64], environment[96], around[96];
-    /* our own wheel's library is site-packages/rdna/x.so or site-packages/rdna/lib/x.so */
-    snprintf(beside, sizeof beside, "../%s", packages[i]);
-    snprintf(above, sizeof above, "../../%s", packages[i]);
-    snprintf(environment, sizeof environment, "lib/python3*/site-packages/%s", packages[i]);
-    snprintf(around, sizeof around, "../lib/python3*/site-packages/%s", packages[i]);
-    if (open_below(library, own, beside) || open_below(library, own, above) ||
-        open_below(library, getenv("VIRTUAL_ENV"), environment) || open_below(library, program, around)) {
-      return true;
-    }
-  }
-  return false;
+  return rdna__library_open_wheel(library, "_rocm_sdk_core/lib", HIP_NAME) ||
+         rdna__library_open_wheel(library, "torch/lib", HIP_NAME);
 }
 
 static bool open_installed(rdna__library *library) {
-  if (open_below(library, getenv("ROCM_PATH"), "lib") || open_in_folders(library, "/opt/rocm/lib") ||
-      open_in_folders(library, "/opt/rocm/core-*/lib") || open_in_folders(library, "/opt/rocm-*/lib")) {
+  if (rdna__library_open_below(library, getenv("ROCM_PATH"), "lib", HIP_NAME) ||
+      rdna__library_open_in_folders(library, "/opt/rocm/lib", HIP_NAME) ||
+      rdna__library_open_in_folders(library, "/opt/rocm/core-*/lib", HIP_NAME) ||
+      rdna__library_open_in_folders(library, "/opt/rocm-*/lib", HIP_NAME)) {
     return true;
   }
   for (int i = 0; i < SONAME_COUNT; i++) {

@@ -1,0 +1,47 @@
+/* How the library chooses among several implementations of an operator, and what it chose. */
+#ifndef RDNA_TUNE_H
+#define RDNA_TUNE_H
+
+#include <stdbool.h>
+
+#include "rdna/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* True: every operator gives the same bits for the same inputs from run to run on one device. Choices then follow
+ * from the shape alone (no measured time, no vendor's library), and no operator sums in an order that varies. The
+ * first answer is RDNA_DETERMINISTIC's. A change holds for calls that start after it, in every thread. */
+RDNA_API void rdna_deterministic_set(bool deterministic);
+RDNA_API bool rdna_deterministic_get(void);
+
+typedef struct rdna_choice {
+  const char *implementation; /* "gemm_f16_f16_f16_large", "cublaslt"; static */
+  const char *why;            /* "rule", "stored", "shipped", "measured", "deterministic" or "only one"; static */
+} rdna_choice;
+
+/* What the calling thread's last call of |operator| ("gemm", "linear", "conv") ran, and why. RDNA_NOT_FOUND: this
+ * thread has not called it, or it has one implementation only (rdna_stream_last_kernel names it then). */
+RDNA_CHECKED rdna_status rdna_choice_last(const char *operator_name, rdna_choice *out_choice);
+
+typedef struct rdna_vendor_info {
+  const char *name;    /* as in RDNA_VENDOR: "cublaslt", "rocblas", "hipblaslt", "miopen" */
+  const char *driver;  /* the driver whose devices it serves */
+  rdna_status status;  /* RDNA_OK, or why it is not used on this device */
+  const char *message; /* one sentence: what was loaded, or what is missing and what to do */
+  const char *library; /* path of the file in use, or "" */
+  const char *version; /* as the library says, or "" */
+} rdna_vendor_info;
+
+/* Vendors' libraries that know more ways to run an operator. None is needed. */
+RDNA_API int rdna_vendor_count(void);
+/* Loads library |vendor| for |device| unless that was tried before. |out_info| borrows strings that live as long as
+ * the device. RDNA_INVALID_ARGUMENT: no device, or |vendor| out of range; a library that is missing is RDNA_OK with the
+ * reason in |out_info|. */
+RDNA_CHECKED rdna_status rdna_vendor_get_info(rdna_device *device, int vendor, rdna_vendor_info *out_info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,442 @@
+#include "kernel/tuner.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "device/driver.h"
+#include "kernel/loader.h"
+#include "kernel/tuner_shipped.h"
+#include "kernel/tuner_store.h"
+#include "rdna/tune.h"
+
+enum {
+  CHOICES = 8,
+  FIRST_PLACES = 64,
+  BATCHES = 3,
+  MAX_RUNS = 64,
+  NAMES = 64, /* bytes of an implementation's name */
+};
+/* A batch of runs lasts about this long, so that the event's resolution does not show. */
+static const double batch_seconds = 0.002, unasked_seconds = 1.0;
+
+typedef struct entry {
+  uint64_t hash;
+  const char *operator_name;
+  char text[RDNA__TUNER_SHAPE];
+  rdna__tuner_result result;
+  size_t size;
+  unsigned char shape[];
+} entry;
+
+/* Open addressing over entries that are never changed. A table that grew too small is kept for its readers. */
+typedef struct table {
+  size_t places, count; /* a power of two, at most half in use */
+  struct table *before;
+  _Atomic(entry *) entries[];
+} table;
+
+/* What the database or the shipped results say of a class of shapes. */
+typedef struct known {
+  struct known *next;
+  char *text; /* operator, shape, libraries, each after the other with a newline between */
+  char implementation[NAMES], after[NAMES];
+  double ms, next_ms;
+  bool shipped;
+} known;
+
+typedef struct tuner {
+  pthread_mutex_t lock; /* everything but finding */
+  _Atomic(table *) table;
+  enum { OFF, CACHED, AUTO, FULL } mode;
+  bool measures;
+  bool loaded;
+  known *known;
+  rdna__tuner_store *store; /* NULL: there is none, or it is broken */
+  char gpu[128], arch[32], driver[48], pack[24];
+} tuner;
+
+static _Atomic(uint64_t) spent_ns;
+
+double rdna__tuner_spent(void) { return (double)atomic_load(&spent_ns) * 1e-9; }
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- what ran ---------------------------------------------------------------------------------------------- */
+
+typedef struct choice {
+  const char *operator_name;
+  rdna_choice choice;
+} choice;
+static _Thread_local choice choices[CHOICES];
+
+void rdna__choice_note(const char *operator_name, const char *implementation, const char *why) {
+  for (int i = 0; i < CHOICES; i++) {
+    if (choices[i].operator_name && choices[i].operator_name != operator_name &&
+        strcmp(choices[i].operator_name, operator_name) != 0)
+      continue;
+    choices[i] = (choice){operator_name, {implementation, why}};
+    return;
+  }
+}
+
+rdna_status rdna_choice_last(const char *operator_name, rdna_choice *out_choice) {
+  if (!operator_name || !out_choice)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "asking what ran needs an operator's name and a place for the answer");
+  for (int i = 0; i < CHOICES && choices[i].operator_name; i++) {
+    if (strcmp(choices[i].operator_name, operator_name) != 0) continue;
+    *out_choice = choices[i].choice;
+    return RDNA_OK;
+  }
+  return rdna__fail(RDNA_NOT_FOUND,
+                    "this thread has not called an operator '%s' that has several implementations; "
+                    "rdna_stream_last_kernel names the kernel of any",
+                    operator_name);
+}
+
+/* ---- the table --------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(const char *operator_name, const void *shape, size_t size) {
+  return XXH3_64bits_withSeed(shape, size, XXH3_64bits(operator_name, strlen(operator_name)));
+}
+
+static bool matches(const entry *e, uint64_t hash, const char *operator_name, const void *shape, size_t size) {
+  return e->hash == hash && e->size == size && memcmp(e->shape, shape, size) == 0 &&
+         strcmp(e->operator_name, operator_name) == 0;
+}
+
+static bool find(tuner *t, const char *operator_name, const void *shape, size_t size, rdna__tuner_result *out_result) {
+  table *now_table = atomic_load_explicit(&t->table, memory_order_acquire);
+  uint64_t hash = hash_of(operator_name, shape, size);
+  for (size_t at = hash & (now_table->places - 1);; at = (at + 1) & (now_table->places - 1)) {
+    entry *e = atomic_load_explicit(&now_table->entries[at], memory_order_acquire);
+    if (!e) return false;
+    if (!matches(e, hash, operator_name, shape, size)) continue;
+    *out_result = e->result;
+    return true;
+  }
+}
+
+static table *make_table(size_t places) {
+  table *made = calloc(1, sizeof *made + places * sizeof made->entries[0]);
+  if (made) made->places = places;
+  return made;
+}
+
+static void place(table *to, entry *e) {
+  size_t at = e->hash & (to->places - 1);
+  while (atomic_load_explicit(&to->entries[at], memory_order_relaxed)) at = (at + 1) & (to->places - 1);
+  atomic_store_explicit(&to->entries[at], e, memory_order_release);
+  to->count++;
+}
+
+/* Under the lock. Without host memory the answer is worked out again the next time. */
+static void remember(tuner *t, const rdna__tuner_question *q, const rdna__tuner_result *result) {
+  table *old = atomic_load(&t->table);
+  entry *e = malloc(sizeof *e + q->shape_size);
+  if (!e) return;
+  *e = (entry){.hash = hash_of(q->operator_name, q->shape, q->shape_size),
+               .operator_name = q->operator_name,
+               .result = *result,
+               .size = q->shape_size};
+  memcpy(e->shape, q->shape, q->shape_size);
+  snprintf(e->text, sizeof e->text, "%s", q->shape_text);
+  if (2 * (old->count + 1) > old->places) {
+    table *grown = make_table(2 * old->places);
+    if (!grown) {
+      free(e);
+      return;
+    }
+    for (size_t i = 0; i < old->places; i++)
+      if (atomic_load(&old->entries[i])) place(grown, atomic_load(&old->entries[i]));
+    grown->before = old;
+    atomic_store_explicit(&t->table, grown, memory_order_release);
+    old = grown;
+  }
+  place(old, e);
+}
+
+static void destroy(rdna_device *device, void *data) {
+  tuner *t = data;
+  table *newest = atomic_load(&t->table);
+  for (size_t i = 0; newest && i < newest->places; i++) free(atomic_load(&newest->entries[i]));
+  while (newest) {
+    table *before = newest->before;
+    free(newest);
+    newest = before;
+  }
+  while (t->known) {
+    known *next = t->known->next;
+    free(t->known->text);
+    free(t->known);
+    t->known = next;
+  }
+  rdna__tuner_store_close(t->store);
+  pthread_mutex_destroy(&t->lock);
+  free(t);
+}
+
+/* ---- the device -------------------------------------------------------------------------------------------- */
+
+/* Commas would end a field of the text form. */
+static void copy_field(char *to, size_t size, const char *from) {
+  snprintf(to, size, "%s", from);
+  for (char *c = to; *c; c++)
+    if (*c == ',' || *c == '\n' || *c == '\r') *c = ' ';
+}
+
+static void identify(tuner *t, const rdna_device_info *info) {
+  copy_field(t->gpu, sizeof t->gpu, info->name);
+  copy_field(t->arch, sizeof t->arch, info->arch);
+  for (int i = 0; i < rdna_driver_count(); i++) {
+    rdna_driver_info driver;
+    if (rdna_driver_get_info(i, &driver) != RDNA_OK || strcmp(driver.name, info->driver) != 0) continue;
+    char text[48];
+    snprintf(text, sizeof text, "%s %.32s", driver.name, driver.version);
+    copy_field(t->driver, sizeof t->driver, text);
+  }
+}
+
+/* Whatever compiles to other code is another implementation. */
+static void identify_pack(tuner *t, rdna_device *device) {
+  rdna__loader *loader;
+  const rdna__driver *driver = rdna__device_driver(device);
+  snprintf(t->pack, sizeof t->pack, "none");
+  if (driver->code_format == RDNA__CODE_HOST ||
+      rdna__loader_open(rdna_device_get_info(device)->arch, driver->code_format, &loader) != RDNA_OK)
+    return;
+  snprintf(t->pack, sizeof t->pack, "%016llx", (unsigned long long)rdna__pack_hash(rdna__loader_pack(loader)));
+  rdna__loader_close(loader);
+}
+
+static tuner *tuner_of(rdna_device *device) {
+  tuner *t = rdna__device_get_slot(device, RDNA__SLOT_TUNER);
+  if (t) return t;
+  t = calloc(1, sizeof *t);
+  table *first = make_table(FIRST_PLACES);
+  if (!t || !first) {
+    free(t);
+    free(first);
+    return NULL;
+  }
+  pthread_mutex_init(&t->lock, NULL);
+  atomic_store(&t->table, first);
+  const char *mode = rdna__config_text(RDNA__CONFIG_TUNE);
+  t->mode = strcmp(mode, "off") == 0      ? OFF
+            : strcmp(mode, "cached") == 0 ? CACHED
+            : strcmp(mode, "full") == 0   ? FULL
+                                          : AUTO;
+  const rdna_device_info *info = rdna_device_get_info(device);
+  t->measures = t->mode >= AUTO && !info->emulated; /* an emulator's time says nothing about a card */
+  identify(t, info);
+  tuner *winner = rdna__device_set_slot(device, RDNA__SLOT_TUNER, t, destroy);
+  if (winner != t) destroy(device, t);
+  return winner;
+}
+
+bool rdna__tuner_find(rdna_device *device, const char *operator_name, const void *shape, size_t shape_size,
+                      rdna__tuner_result *out_result) {
+  tuner *t = rdna__device_get_slot(device, RDNA__SLOT_TUNER);
+  return t && find(t, operator_name, shape, shape_size, out_result);
+}
+
+void rdna__tuner_visit(rdna_device *device,
+                       void (*visit)(void *context, const char *operator_name, const char *shape_text,
+                                     const rdna__tuner_result *result),
+                       void *context) {
+  tuner *t = rdna__device_get_slot(device, RDNA__SLOT_TUNER);
+  table *all = t ? atomic_load_explicit(&t->table, memory_order_acquire) : NULL;
+  for (size_t i = 0; all && i < all->places; i++) {
+    const entry *e = atomic_load_explicit(&all->entries[i], memory_order_acquire);
+    if (e) visit(context, e->operator_name, e->text, &e->result);
+  }
+}
+
+void rdna__tuner_device_text(rdna_device *device, char text[RDNA__TUNER_TEXT]) {
+  tuner *t = tuner_of(device);
+  text[0] = 0;
+  if (!t) return;
+  pthread_mutex_lock(&t->lock);
+  if (!t->pack[0]) identify_pack(t, device);
+  pthread_mutex_unlock(&t->lock);
+  snprintf(text, RDNA__TUNER_TEXT, "%s,%s,%s,%s", t->gpu, t->arch, t->driver, t->pack);
+}
+
+/* ---- what is stored ---------------------------------------------------------------------------------------- */
+
+typedef struct loading {
+  tuner *t;
+  bool shipped;
+} loading;
+
+static void take(void *context, const rdna__tuner_row *row) {
+  const loading *l = context;
+  tuner *t = l->t;
+  if (strcmp(row->gpu, t->gpu) != 0 || strcmp(row->arch, t->arch) != 0) return;
+  if (!l->shipped && (strcmp(row->driver, t->driver) != 0 || strcmp(row->pack, t->pack) != 0)) return;
+  known *k = calloc(1, sizeof *k);
+  /* shipped results hold for any version of the libraries */
+  if (!k || asprintf(&k->text, "%s\n%s\n%s", row->operator_name, row->shape, l->shipped ? "" : row->libraries) < 0) {
+    free(k);
+    return;
+  }
+  snprintf(k->implementation, sizeof k->implementation, "%s", row->implementation);
+  snprintf(k->after, sizeof k->after, "%s", row->next);
+  k->ms = row->ms, k->next_ms = row->next_ms, k->shipped = l->shipped;
+  k->next = t->known;
+  t->known = k;
+}
+
+/* Under the lock. The user's results are put before the shipped ones, so that they are found first. */
+static void load(tuner *t, rdna_device *device) {
+  char path[4096];
+  t->loaded = true;
+  if (!t->pack[0]) identify_pack(t, device);
+  if (rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, take, &(loading){t, true}) != RDNA_OK)
+    rdna__log(RDNA__LOG_WARNING, "the shipped tuner's results: %s", rdna_last_error());
+  rdna__tuner_store_path(path);
+  if (!path[0]) return;
+  rdna_status status = rdna__tuner_store_open(path, &t->store);
+  if (status == RDNA_OK) status = rdna__tuner_store_read(t->store, t->gpu, t->arch, take, &(loading){t, false});
+  if (status == RDNA_OK) return;
+  rdna__log(RDNA__LOG_WARNING, "%s", rdna_last_error());
+  rdna__tuner_store_close(t->store);
+  t->store = NULL;
+}
+
+static const rdna__tuner_candidate *candidate_named(const rdna__tuner_question *q, const char *name) {
+  for (int i = 0; i < q->count; i++)
+    if (strcmp(q->candidates[i].name, name) == 0) return &q->candidates[i];
+  return NULL;
+}
+
+static bool look_up(tuner *t, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
+  char text[512], shipped_text[512];
+  snprintf(text, sizeof text, "%s\n%s\n%s", q->operator_name, q->shape_text, q->libraries);
+  snprintf(shipped_text, sizeof shipped_text, "%s\n%s\n", q->operator_name, q->shape_text);
+  for (known *k = t->known; k; k = k->next) {
+    if (strcmp(k->text, k->shipped ? shipped_text : text) != 0) continue;
+    const rdna__tuner_candidate *c = candidate_named(q, k->implementation);
+    if (!c) continue;
+    *out_result = (rdna__tuner_result){c->id, c->name, k->shipped ? "shipped" : "stored", k->ms, k->after, k->next_ms};
+    return true;
+  }
+  return false;
+}
+
+static void store(tuner *t, const rdna__tuner_question *q, const rdna__tuner_result *r) {
+  rdna__tuner_row row = {t->gpu,       t->arch,           t->driver, t->pack, q->operator_name, q->shape_text,
+                         q->libraries, r->implementation, r->next,   r->ms,   r->next_ms};
+  if (!t->store || rdna__tuner_store_write(t->store, &row) == RDNA_OK) return;
+  rdna__log(RDNA__LOG_INFO, "%s", rdna_last_error()); /* busy, full: the next process measures again */
+}
+
+/* ---- measuring --------------------------------------------------------------------------------------------- */
+
+typedef struct measuring {
+  tuner *t;
+  rdna_stream *stream;
+  const rdna__tuner_question *q;
+  rdna_event *start, *end;
+  double limit; /* when to stop */
+} measuring;
+
+/* Seconds of one run among |runs| in a row; negative: it failed. */
+static double time_runs(measuring *m, int id, int runs) {
+  float ms = 0;
+  rdna_status status = rdna_event_record(m->start, m->stream);
+  for (int i = 0; i < runs && status == RDNA_OK; i++) status = m->q->trial(m->q->context, id);
+  if (status == RDNA_OK) status = rdna_event_record(m->end, m->stream);
+  if (status == RDNA_OK) status = rdna_event_synchronize(m->end);
+  if (status == RDNA_OK) status = rdna_event_elapsed(m->start, m->end, &ms);
+  return status == RDNA_OK ? (double)ms * 1e-3 / runs : -1;
+}
+
+/* The best of some batches; negative: it failed, or time is up. |best| is the fastest so far, 0 if none. */
+static double measure(measuring *m, int id, double best) {
+  double once = time_runs(m, id, 1); /* loads what it needs */
+  if (once < 0 || now() >= m->limit) return -1;
+  once = time_runs(m, id, 1);
+  if (once < 0 || (best > 0 && once > 4 * best)) return once;
+  double least = once;
+  int runs = once * MAX_RUNS <= batch_seconds ? MAX_RUNS : once >= batch_seconds ? 1 : (int)(batch_seconds / once);
+  for (int batch = 0; batch < BATCHES; batch++) {
+    if (now() + runs * once * 2 >= m->limit) return batch ? least : -1;
+    double seconds = time_runs(m, id, runs);
+    if (seconds < 0) return -1;
+    if (batch == 0 || seconds < least) least = seconds;
+  }
+  return least;
+}
+
+/* False: it was not finished, and the rule holds. */
+static bool measure_all(measuring *m, rdna__tuner_result *out_result) {
+  const rdna__tuner_question *q = m->q;
+  double best = 0, next = 0;
+  const rdna__tuner_candidate *first = NULL, *second = NULL;
+  for (int i = 0; i < q->count; i++) {
+    const rdna__tuner_candidate *c = &q->candidates[i];
+    if (c->slow_start && m->t->mode != FULL) continue;
+    double guess = best > 0 ? best : q->seconds;
+    if (now() + 3 * guess >= m->limit) return false;
+    double seconds = measure(m, c->id, best);
+    if (seconds < 0) {
+      if (now() >= m->limit) return false;
+      continue;
+    }
+    if (!first || seconds < best) {
+      next = best, second = first;
+      best = seconds, first = c;
+    } else if (!second || seconds < next) {
+      next = seconds, second = c;
+    }
+  }
+  if (!first) return false;
+  *out_result = (rdna__tuner_result){
+      first->id, first->name, "measured", best * 1e3, second ? second->name : "", second ? next * 1e3 : 0};
+  return true;
+}
+
+static bool measure_now(tuner *t, rdna_stream *stream, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
+  double begun = now(), left = unasked_seconds - rdna__tuner_spent();
+  if (t->mode != FULL && left <= 0) return false;
+  measuring m = {t, stream, q, NULL, NULL, t->mode == FULL ? begun + 1e9 : begun + left};
+  char last_error[2048]; /* the caller's, which trials are not to change */
+  snprintf(last_error, sizeof last_error, "%s", rdna_last_error());
+  rdna_device *device = rdna_stream_device(stream);
+  bool done = rdna_event_create(device, true, &m.start) == RDNA_OK &&
+              rdna_event_create(device, true, &m.end) == RDNA_OK && rdna_stream_synchronize(stream) == RDNA_OK &&
+              measure_all(&m, out_result);
+  rdna_event_release(m.start);
+  rdna_event_release(m.end);
+  rdna__set_last_error(last_error);
+  if (t->mode != FULL) atomic_fetch_add(&spent_ns, (uint64_t)((now() - begun) * 1e9));
+  return done;
+}
+
+void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
+  rdna_device *device = rdna_stream_device(stream);
+  tuner *t = tuner_of(device);
+  *out_result = (rdna__tuner_result){q->candidates[0].id, q->candidates[0].name, "rule", 0, "", 0};
+  if (q->count == 1) out_result->why = "only one";
+  if (!t) return;
+  pthread_mutex_lock(&t->lock);
+  if (!find(t, q->operator_name, q->shape, q->shape_size, out_result)) {
+    if (q->count > 1 && t->mode != OFF) {
+      if (!t->loaded) load(t, device);
+      if (!look_up(t, q, out_result) && t->measures && measure_now(t, stream, q, out_result)) store(t, q, out_result);
+    }
+    remember(t, q, out_result);
+  }
+  pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,354 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "device/driver/flavours.h"
+#include "kernel/tuner.h"
+#include "kernel/tuner_shipped.h"
+#include "rdna/tune.h"
+
+/* Candidates are naps of known length on the host's queue. */
+enum { QUICK, MIDDLE, SLOW, BROKEN, ENDLESS };
+static const long naps_us[] = {200, 3000, 12000, 0, 50000};
+static const char *const names[] = {"quick", "middle", "slow", "broken", "endless"};
+static int trials, warnings;
+static char warning[1024];
+static char folder[] = "/tmp/rdna-tuner-XXXXXX", file[64];
+static rdna_device *device;
+static rdna_stream *stream;
+
+static void nap(void *data) {
+  long us = (long)(intptr_t)data;
+  nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
+}
+static rdna_status trial(void *context, int id) {
+  trials++;
+  if (id == BROKEN) return rdna__fail(RDNA_UNSUPPORTED, "broken");
+  return rdna_stream_call(stream, nap, (void *)(intptr_t)naps_us[id]);
+}
+static void count_warning(void *context, rdna__log_level level, const char *message) {
+  if (level > RDNA__LOG_WARNING) return;
+  warnings++;
+  snprintf(warning, sizeof warning, "%s", message);
+}
+
+static rdna__tuner_result decide(int shape, const char *libraries, int count, const int *ids) {
+  char text[32];
+  snprintf(text, sizeof text, "n%d", shape);
+  rdna__tuner_question q = {.operator_name = "nap",
+                            .shape = &shape,
+                            .shape_size = sizeof shape,
+                            .shape_text = text,
+                            .libraries = libraries,
+                            .count = count,
+                            .trial = trial};
+  for (int i = 0; i < count; i++) q.candidates[i] = (rdna__tuner_candidate){ids[i], names[ids[i]], ids[i] == ENDLESS};
+  rdna__tuner_result result, found;
+  rdna__tuner_decide(stream, &q, &result);
+  assert_true(rdna__tuner_find(device, "nap", &shape, sizeof shape, &found));
+  assert_int_equal(found.id, result.id);
+  return result;
+}
+#define DECIDE(shape, libraries, ...) \
+  decide(shape, libraries, sizeof((int[]){__VA_ARGS__}) / sizeof(int), (int[]){__VA_ARGS__})
+
+static int open_host(void **state) {
+  rdna__log_set_sink(count_warning, NULL);
+  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  stream = rdna_device_default_stream(device);
+  return 0;
+}
+static int close_host(void **state) {
+  rdna_device_release(device);
+  return 0;
+}
+
+static void the_fastest_is_taken_and_kept(void **state) {
+  rdna__tuner_result found;
+  assert_false(rdna__tuner_find(device, "nap", &(int){1}, sizeof(int), &found));
+  rdna__tuner_result r = DECIDE(1, "lib 1", SLOW, MIDDLE, QUICK);
+  assert_int_equal(r.id, QUICK);
+  assert_string_equal(r.why, "measured");
+  assert_string_equal(r.implementation, "quick");
+  assert_string_equal(r.next, "middle");
+  assert_true(r.ms >= 0.2 && r.ms < r.next_ms && r.next_ms >= 3);
+  int before = trials;
+  assert_int_equal(DECIDE(1, "lib 1", SLOW, MIDDLE, QUICK).id, QUICK);
+  assert_int_equal(trials, before);
+}
+static void failing_candidates_are_dropped(void **state) {
+  assert_int_equal(DECIDE(2, "", BROKEN, SLOW, MIDDLE).id, MIDDLE);
+  rdna__tuner_result r = DECIDE(3, "", BROKEN, BROKEN);
+  assert_int_equal(r.id, BROKEN);
+  assert_string_equal(r.why, "rule");
+}
+static void one_candidate_needs_no_trial(void **state) {
+  int before = trials;
+  assert_string_equal(DECIDE(4, "", SLOW).why, "only one");
+  assert_int_equal(trials, before);
+}
+static void a_slow_start_is_for_who_asks(void **state) {
+  assert_int_equal(DECIDE(5, "", ENDLESS, SLOW, QUICK).id, QUICK);
+  assert_string_equal(DECIDE(6, "", ENDLESS, ENDLESS).why, "rule");
+}
+static void many_shapes(void **state) {
+  for (int shape = 1000; shape < 1400; shape++) DECIDE(shape, "", shape % 2 ? SLOW : QUICK);
+  for (int shape = 1000; shape < 1400; shape++) {
+    rdna__tuner_result r;
+    assert_true(rdna__tuner_find(device, "nap", &shape, sizeof shape, &r));
+    assert_int_equal(r.id, shape % 2 ? SLOW : QUICK);
+    assert_false(rdna__tuner_find(device, "other", &shape, sizeof shape, &r));
+  }
+}
+static void who_asks_is_told_what_ran(void **state) {
+  rdna_choice choice;
+  assert_int_equal(rdna_choice_last("gemm", &choice), RDNA_NOT_FOUND);
+  rdna__choice_note("gemm", "a", "rule");
+  rdna__choice_note("conv", "b", "stored");
+  rdna__choice_note("gemm", "c", "measured");
+  assert_int_equal(rdna_choice_last("gemm", &choice), RDNA_OK);
+  assert_string_equal(choice.implementation, "c");
+  assert_int_equal(rdna_choice_last("conv", &choice), RDNA_OK);
+  assert_string_equal(choice.why, "stored");
+  assert_int_equal(rdna_choice_last(NULL, &choice), RDNA_INVALID_ARGUMENT);
+}
+
+static int first_process(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_fastest_is_taken_and_kept),
+      cmocka_unit_test(failing_candidates_are_dropped),
+      cmocka_unit_test(one_candidate_needs_no_trial),
+      cmocka_unit_test(a_slow_start_is_for_who_asks),
+      cmocka_unit_test(many_shapes),
+      cmocka_unit_test(who_asks_is_told_what_ran),
+  };
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+/* After first_process. */
+static void another_process_finds_it(void **state) {
+  rdna__tuner_result r = DECIDE(1, "lib 1", SLOW, MIDDLE, QUICK);
+  assert_string_equal(r.why, "stored");
+  assert_int_equal(r.id, QUICK);
+  assert_string_equal(r.next, "middle");
+  assert_int_equal(trials, 0);
+  /* a candidate that is not there cannot be chosen, nor one of another version */
+  assert_string_equal(DECIDE(2, "", BROKEN, SLOW).why, "rule");
+  assert_string_equal(DECIDE(5, "lib 2", SLOW, QUICK).why, "rule");
+  assert_int_equal(trials, 0);
+}
+static int second_process(void) {
+  setenv("RDNA_TUNE", "cached", 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(another_process_finds_it)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+static void nothing_is_asked(void **state) {
+  assert_string_equal(DECIDE(1, "lib 1", SLOW, QUICK).why, "rule");
+  assert_int_equal(trials, 0);
+}
+static int turned_off(void) {
+  setenv("RDNA_TUNE", "off", 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_asked)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+static void never_more_than_a_second(void **state) {
+  struct timespec begun, ended;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  int rules = 0;
+  for (int shape = 100; shape < 200; shape++) rules += strcmp(DECIDE(shape, "", SLOW, MIDDLE, QUICK).why, "rule") == 0;
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  double seconds = (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) * 1e-9;
+  assert_true(rules > 0 && rules < 100);
+  assert_true(rdna__tuner_spent() > 0.5 && rdna__tuner_spent() < 1.02);
+  assert_true(seconds < 2); /* with what opening files costs on a busy machine */
+}
+static int budget(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(never_more_than_a_second)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+/* A run that takes longer than a second is not begun, if the caller says so. */
+static void long_runs_are_not_begun(void **state) {
+  rdna__tuner_question q = {.operator_name = "nap",
+                            .shape = "x",
+                            .shape_size = 1,
+                            .shape_text = "x",
+                            .libraries = "",
+                            .count = 2,
+                            .candidates = {{SLOW, "slow", false}, {QUICK, "quick", false}},
+                            .seconds = 0.4,
+                            .trial = trial};
+  rdna__tuner_result r;
+  rdna__tuner_decide(stream, &q, &r);
+  assert_string_equal(r.why, "rule");
+  assert_int_equal(trials, 0);
+}
+static int long_runs(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(long_runs_are_not_begun)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+static void everything_is_measured(void **state) {
+  assert_string_equal(DECIDE(7, "", ENDLESS, SLOW).why, "measured");
+  for (int shape = 300; shape < 325; shape++) {
+    rdna__tuner_result r = DECIDE(shape, "", SLOW, QUICK);
+    if (r.id != QUICK)
+      fail_msg("%d: %s %s %g, %s %g: %s", shape, r.why, r.implementation, r.ms, r.next, r.next_ms, rdna_last_error());
+  }
+  assert_true(rdna__tuner_spent() == 0);
+}
+static int full(void) {
+  setenv("RDNA_TUNE", "full", 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(everything_is_measured)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+static void a_broken_database_is_left(void **state) {
+  rdna__tuner_result r = DECIDE(1, "", SLOW, QUICK);
+  assert_int_equal(r.id, QUICK);
+  assert_string_equal(r.why, "measured");
+  DECIDE(2, "", SLOW, QUICK);
+  assert_int_equal(warnings, 1);
+  assert_non_null(strstr(warning, "tuner's database"));
+  assert_non_null(strstr(warning, "RDNA_TUNE_FILE"));
+}
+static int with_file(const char *bytes, size_t size) {
+  char path[96];
+  snprintf(path, sizeof path, "%s.broken", file);
+  FILE *f = fopen(path, "wb");
+  fwrite(bytes, 1, size, f);
+  fclose(f);
+  setenv("RDNA_TUNE_FILE", path, 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_broken_database_is_left)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+static int garbage(void) {
+  char bytes[5000];
+  memset(bytes, 'x', sizeof bytes);
+  return with_file(bytes, sizeof bytes);
+}
+/* Its first page is whole, the others are cut away. */
+static int cut_short(void) {
+  char bytes[4096];
+  FILE *f = fopen(file, "rb");
+  size_t size = fread(bytes, 1, sizeof bytes, f);
+  fclose(f);
+  memset(bytes + 200, 0x5a, size - 200);
+  return with_file(bytes, size);
+}
+static int no_such_folder(void) {
+  setenv("RDNA_TUNE_FILE", "/proc/nowhere/tune.sqlite", 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_broken_database_is_left)};
+  return cmocka_run_group_tests(tests, open_host, close_host);
+}
+
+static void count_row(void *context, const rdna__tuner_row *row) { ++*(int *)context; }
+
+/* Processes that make the file at the same time and write into it. */
+static void processes_share_it(void **state) {
+  enum { PROCESSES = 6, ROWS = 12 };
+  char path[96];
+  snprintf(path, sizeof path, "%s/a/b/shared.sqlite", folder);
+  for (int p = 0; p < PROCESSES; p++) {
+    if (fork() != 0) continue;
+    rdna__tuner_store *store;
+    int failed = rdna__tuner_store_open(path, &store) != RDNA_OK;
+    if (failed) fprintf(stderr, "%s\n", rdna_last_error());
+    for (int i = 0; i < ROWS && !failed; i++) {
+      char shape[32];
+      snprintf(shape, sizeof shape, "%d-%d", p, i % (ROWS - 1)); /* one twice */
+      rdna__tuner_row row = {"gpu", "arch", "driver", "pack", "op", shape, "", "one", "two", 1, 2};
+      while (rdna__tuner_store_write(store, &row) != RDNA_OK)
+        if (!strstr(rdna_last_error(), "locked")) _exit(1);
+    }
+    _exit(failed);
+  }
+  for (int p = 0; p < PROCESSES; p++) {
+    int status;
+    wait(&status);
+    assert_int_equal(status, 0);
+  }
+  rdna__tuner_store *store;
+  assert_int_equal(rdna__tuner_store_open(path, &store), RDNA_OK);
+  int rows = 0;
+  assert_int_equal(rdna__tuner_store_read(store, NULL, NULL, count_row, &rows), RDNA_OK);
+  assert_int_equal(rows, PROCESSES * (ROWS - 1));
+  rows = 0;
+  assert_int_equal(rdna__tuner_store_read(store, "gpu", "other", count_row, &rows), RDNA_OK);
+  assert_int_equal(rows, 0);
+  rdna__tuner_store_close(store);
+}
+
+static void keep_row(void *context, const rdna__tuner_row *row) {
+  char line[1024];
+  assert_int_equal(rdna__tuner_text_write(row, line), RDNA_OK);
+  strcat(strcat(context, line), "\n");
+}
+static rdna_status read_text(const char *text, char *out) {
+  out[0] = 0;
+  return rdna__tuner_text_read(text, strlen(text), keep_row, out);
+}
+static void text_is_read_as_it_is_written(void **state) {
+  char out[2048];
+  const char *lines =
+      "NVIDIA H200,sm_90,cuda 13.0,00ff,gemm,f16 m1,cublaslt 13.1.0,cublaslt,0.25,large,1.5e-05\n"
+      "a,b,,,c,d,,e,0,,0\n";
+  char text[2048];
+  snprintf(text, sizeof text, "# words\n\n" RDNA__TUNER_TEXT_HEADER "\r\n%s", lines);
+  assert_int_equal(read_text(text, out), RDNA_OK);
+  assert_string_equal(out, lines);
+  assert_int_equal(rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, keep_row, out), RDNA_OK);
+  static const char *const wrong[] = {"a,b,,,c,d,,e,0,,0\n",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,\n",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,,0,\n",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,-1,,0",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,nan,,0",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,,0,,0"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    assert_int_equal(read_text(wrong[i], out), RDNA_BAD_DATA);
+    assert_non_null(strstr(rdna_last_error(), i ? "line 2" : "line 1"));
+  }
+  rdna__tuner_row row = {"a,b", "", "", "", "c", "d", "", "e", "", 0, 0};
+  char line[1024];
+  assert_int_equal(rdna__tuner_text_write(&row, line), RDNA_INVALID_ARGUMENT);
+}
+static int files(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(processes_share_it),
+                                     cmocka_unit_test(text_is_read_as_it_is_written)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void) {
+  if (!mkdtemp(folder)) return 1;
+  snprintf(file, sizeof file, "%s/tune.sqlite", folder);
+  setenv("RDNA_TUNE_FILE", file, 1);
+  const flavour flavours[] = {
+      {"first process", first_process},
+      {"second process", second_process},
+      {"off", turned_off},
+      {"budget", budget},
+      {"long runs", long_runs},
+      {"full", full},
+      {"garbage", garbage},
+      {"cut short", cut_short},
+      {"no folder", no_such_folder},
+      {"files", files},
+  };
+  int failed = run_flavours(flavours, sizeof flavours / sizeof *flavours, 120);
+  char command[128];
+  snprintf(command, sizeof command, "rm -rf %s", folder);
+  return system(command) != 0 || failed;
+}

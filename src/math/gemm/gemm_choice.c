@@ -1,0 +1,188 @@
+/* Which implementation multiplies: one of our kernels, by the estimate of its cost, or what a vendor's library or the
+ * tuner holds to be faster. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/deterministic.h"
+#include "kernel/tuner.h"
+#include "math/gemm/gemm.h"
+#include "math/gemm/gemm_vendor.h"
+#include "rdna/memory.h"
+
+enum {
+  VENDOR_ID = 1000, /* ids below are places in rdna__gemm_implementations */
+  VENDOR_WAYS = 8,
+  EXACT_ROWS = 16,
+  MANY_ROWS = 8, /* above, a product is bound by arithmetic and a library's kernels are worth trying first */
+  MAX_SCRATCH = 1 << 30
+};
+
+/* Products that one choice is good for; compared by its bytes. Weights have few shapes, activations any number of
+ * rows: those are rounded up. */
+typedef struct shape_class {
+  int32_t types[3];
+  uint32_t flags;
+  int32_t m, n, k, batch;
+  uint8_t bias, beta, aligned, spread;
+} shape_class;
+
+/* Up to 16 as it is, then 24, 32, 48, 64, 96 … */
+static int32_t round_up(int32_t value) {
+  if (value <= EXACT_ROWS) return value;
+  int64_t step = EXACT_ROWS;
+  for (; step < value; step *= 2)
+    if (step + step / 2 >= value) return (int32_t)(step + step / 2);
+  return step > INT32_MAX ? INT32_MAX : (int32_t)step;
+}
+
+static bool is_aligned(const void *data, int64_t ld, int64_t stride, rdna_dtype type) {
+  return ((uintptr_t)data | (uint64_t)(ld | stride) * rdna_dtype_block_bytes(type)) % 16 == 0;
+}
+
+static shape_class class_of(const rdna__gemm_problem *problem) {
+  const struct gemm_args *a = &problem->args;
+  shape_class c;
+  memset(&c, 0, sizeof c);
+  for (int i = 0; i < 3; i++) c.types[i] = (int32_t)problem->types[i];
+  c.flags = a->flags;
+  c.m = round_up(a->m), c.n = a->n, c.k = a->k, c.batch = round_up(a->batch);
+  c.bias = a->bias != NULL, c.beta = a->beta != 0;
+  c.aligned = (uint8_t)(is_aligned(a->a, a->lda, a->stride_a, problem->types[0]) |
+                        is_aligned(a->b, a->ldb, a->stride_b, problem->types[1]) << 1 |
+                        is_aligned(a->c, a->ldc, a->stride_c, problem->types[2]) << 2);
+  /* rows with gaps, one matrix for the whole batch */
+  c.spread = (uint8_t)((a->lda != (a->flags & GEMM_A_TRANSPOSED ? a->m : a->k)) |
+                       (a->ldb != (a->flags & GEMM_B_TRANSPOSED ? a->k : a->n)) << 1 | (a->ldc != a->n) << 2 |
+                       (a->batch > 1 && a->stride_a == 0) << 3 | (a->batch > 1 && a->stride_b == 0) << 4);
+  return c;
+}
+
+static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
+  snprintf(text, RDNA__TUNER_SHAPE, "%s %s %s %c%c m%d n%d k%d batch%d%s%s aligned%d spread%d",
+           rdna_dtype_name((rdna_dtype)c->types[0]), rdna_dtype_name((rdna_dtype)c->types[1]),
+           rdna_dtype_name((rdna_dtype)c->types[2]), c->flags & GEMM_A_TRANSPOSED ? 't' : 'n',
+           c->flags & GEMM_B_TRANSPOSED ? 't' : 'n', c->m, c->n, c->k, c->batch, c->bias ? " bias" : "",
+           c->beta ? " beta" : "", c->aligned, c->spread);
+}
+
+static rdna__gemm_call call_of(const rdna__gemm_problem *problem) {
+  return (rdna__gemm_call){
+      {problem->types[0], problem->types[1], problem->types[2]}, problem->args, RDNA__GEMM_NO_EPILOGUE};
+}
+
+static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem, int id) {
+  if (id < VENDOR_ID) {
+    const rdna__gemm_implementation *own = &rdna__gemm_implementations[id];
+    if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", operator, own->name);
+    return own->run(own, stream, operator, problem);
+  }
+  rdna__gemm_call call = call_of(problem);
+  id -= VENDOR_ID;
+  return rdna__gemm_vendor_run(stream, (rdna__vendor)(id / VENDOR_WAYS), id % VENDOR_WAYS, &call);
+}
+
+/* ---- candidates -------------------------------------------------------------------------------------------- */
+
+static void add(rdna__tuner_question *q, int id, const char *name) {
+  for (int i = 0; i < q->count; i++)
+    if (q->candidates[i].id == id) return;
+  if (q->count < RDNA__TUNER_CANDIDATES) q->candidates[q->count++] = (rdna__tuner_candidate){id, name, false};
+}
+
+static void add_vendor(rdna__tuner_question *q, rdna_device *device, rdna__vendor vendor,
+                       const rdna__gemm_problem *problem) {
+  rdna__gemm_call call = call_of(problem);
+  int ways = rdna__gemm_vendor_ways(device, vendor);
+  for (int way = 0; way < ways; way++)
+    if (rdna__gemm_vendor_applies(device, vendor, way, &call))
+      add(q, VENDOR_ID + (int)vendor * VENDOR_WAYS + way, rdna__gemm_vendor_name(vendor, way));
+}
+
+/* The rule's first. On NVIDIA that is cuBLASLt where arithmetic is what takes the time; on AMD ours, since what the
+ * libraries have for a card differs wildly from card to card. */
+static void list_candidates(rdna__tuner_question *q, rdna_device *device, const rdna__gemm_problem *problem,
+                            char libraries[RDNA__TUNER_TEXT]) {
+  static const rdna__vendor vendors[] = {RDNA__CUBLASLT, RDNA__HIPBLASLT, RDNA__ROCBLAS};
+  const rdna__gemm_implementation *own = rdna__gemm_choose(problem);
+  bool library_first = strcmp(problem->device->driver, "cuda") == 0 && problem->args.m > MANY_ROWS;
+  if (library_first) add_vendor(q, device, RDNA__CUBLASLT, problem);
+  add(q, (int)(own - rdna__gemm_implementations), own->name);
+  libraries[0] = 0;
+  for (int i = 0; i < 3; i++) {
+    char text[64];
+    add_vendor(q, device, vendors[i], problem);
+    rdna__vendor_text(device, vendors[i], text);
+    size_t used = strlen(libraries);
+    if (text[0]) snprintf(libraries + used, RDNA__TUNER_TEXT - used, "%s%s", used ? " + " : "", text);
+  }
+  for (int i = 0; i < rdna__gemm_implementation_count; i++)
+    if (rdna__gemm_implementations[i].applies(&rdna__gemm_implementations[i], problem))
+      add(q, i, rdna__gemm_implementations[i].name);
+}
+
+typedef struct trial {
+  rdna_stream *stream;
+  rdna__gemm_problem problem; /* its result in scratch */
+  size_t bytes;
+} trial;
+
+static rdna_status run_trial(void *context, int id) {
+  trial *t = context;
+  if (!t->problem.args.c)
+    RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(t->stream), t->bytes, t->stream, "tuner's results",
+                                     &t->problem.args.c));
+  return run_id(t->stream, "gemm", &t->problem, id);
+}
+
+static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const shape_class *class,
+                   rdna__tuner_result *out_result) {
+  rdna_device *device = rdna_stream_device(stream);
+  char text[RDNA__TUNER_SHAPE], libraries[RDNA__TUNER_TEXT];
+  const struct gemm_args *args = &problem->args;
+  describe(class, text);
+  trial t = {stream, *problem, 0};
+  int64_t span = llabs(args->stride_c) * (args->batch - 1) + llabs(args->ldc) * (args->m - 1) + args->n;
+  t.bytes = (size_t)span * rdna_dtype_block_bytes(problem->types[2]);
+  t.problem.args.c = NULL;
+  double flops = 2.0 * args->m * args->n * args->k * args->batch;
+  rdna__tuner_question q = {
+      .operator_name = "gemm",
+      .shape = class,
+      .shape_size = sizeof *class,
+      .shape_text = text,
+      .libraries = libraries,
+      /* 64 a cycle of 1 GHz is slow for any unit of a GPU */
+      .seconds = flops / (64e9 * (problem->device->compute_units > 0 ? problem->device->compute_units : 1)),
+      .trial = run_trial,
+      .context = &t,
+  };
+  list_candidates(&q, device, problem, libraries);
+  /* results that would lie backwards or far apart are not worth a copy of all that is between them */
+  if (t.bytes > MAX_SCRATCH || args->ldc < 0 || args->stride_c < 0) q.count = 1;
+  rdna__tuner_decide(stream, &q, out_result);
+  if (t.problem.args.c && rdna_memory_free(device, t.problem.args.c) != RDNA_OK) out_result->why = "rule";
+}
+
+static rdna_status run_own(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem,
+                           const char *why) {
+  const rdna__gemm_implementation *own = rdna__gemm_choose(problem);
+  rdna__choice_note(operator, own->name, why);
+  return own->run(own, stream, operator, problem);
+}
+
+rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
+  const char *driver = problem->device->driver;
+  if (rdna__deterministic()) return run_own(stream, operator, problem, "deterministic");
+  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0)
+    return run_own(stream, operator, problem, "rule");
+  shape_class class = class_of(problem);
+  rdna__tuner_result result;
+  if (!rdna__tuner_find(rdna_stream_device(stream), "gemm", &class, sizeof class, &result))
+    decide(stream, problem, &class, &result);
+  rdna_status status = run_id(stream, operator, problem, result.id);
+  /* another member of the class may have no algorithm */
+  if (status == RDNA_UNSUPPORTED) return run_own(stream, operator, problem, "rule");
+  rdna__choice_note(operator, result.implementation, result.why);
+  return status;
+}

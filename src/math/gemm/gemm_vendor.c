@@ -1,0 +1,92 @@
+#include "math/gemm/gemm_vendor.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { LT_WAYS = 3 };
+
+static bool is_lt(rdna__vendor vendor) { return vendor == RDNA__CUBLASLT || vendor == RDNA__HIPBLASLT; }
+
+int rdna__gemm_vendor_ways(rdna_device *device, rdna__vendor vendor) {
+  if (!is_lt(vendor) && vendor != RDNA__ROCBLAS) return 0;
+  if (!rdna__vendor_handle(device, vendor)) return 0;
+  return is_lt(vendor) ? LT_WAYS : 1;
+}
+
+const char *rdna__gemm_vendor_name(rdna__vendor vendor, int way) {
+  static const char *const names[][LT_WAYS] = {[RDNA__CUBLASLT] = {"cublaslt", "cublaslt_1", "cublaslt_2"},
+                                               [RDNA__ROCBLAS] = {"rocblas"},
+                                               [RDNA__HIPBLASLT] = {"hipblaslt", "hipblaslt_1", "hipblaslt_2"}};
+  return names[vendor][way];
+}
+
+bool rdna__gemm_vendor_applies(rdna_device *device, rdna__vendor vendor, int way, const rdna__gemm_call *call) {
+  void *handle = rdna__vendor_handle(device, vendor);
+  if (!handle) return false;
+  return is_lt(vendor) ? rdna__gemm_lt_applies(handle, device, way, call) : rdna__gemm_rocblas_applies(call);
+}
+
+rdna_status rdna__gemm_vendor_run(rdna_stream *stream, rdna__vendor vendor, int way, const rdna__gemm_call *call) {
+  void *handle = rdna__vendor_handle(rdna_stream_device(stream), vendor);
+  const char *name = rdna__gemm_vendor_name(vendor, way);
+  if (!handle) return rdna__fail(RDNA_UNSUPPORTED, "%s is not used on this device", name);
+  return is_lt(vendor) ? rdna__gemm_lt_run(handle, stream, name, way, call)
+                       : rdna__gemm_rocblas_run(handle, stream, name, call);
+}
+
+bool rdna__gemm_types_known(const rdna_dtype types[3]) {
+  rdna_dtype a = types[0], b = types[1], c = types[2];
+  if (a != b) return false;
+  if (a == RDNA_F16 || a == RDNA_BF16) return c == a || c == RDNA_F32;
+  return (a == RDNA_F32 && c == RDNA_F32) || (a == RDNA_I8 && c == RDNA_I32);
+}
+
+/* One operand as stored: |rows| values in a run, |columns| runs |*ld| apart. */
+static bool fit(int64_t rows, int64_t columns, int64_t *ld, int64_t batch, int64_t *stride, bool written) {
+  if (columns <= 1) *ld = rows;
+  if (batch <= 1) *stride = 0;
+  if (*ld < rows || *ld > INT32_MAX || *stride < 0) return false;
+  /* matrices of the result lie one after the other */
+  return !written || batch <= 1 || *stride >= (columns - 1) * *ld + rows;
+}
+
+static bool is_whole(float value) { return value == rintf(value) && fabsf(value) < 0x1p31f; }
+
+bool rdna__gemm_columns_make(const rdna__gemm_call *call, rdna__gemm_columns *out_columns) {
+  const struct gemm_args *args = &call->args;
+  if (!rdna__gemm_types_known(call->types) || args->m < 1 || args->n < 1 || args->k < 1 || args->batch < 1)
+    return false;
+  /* integers are scaled by integers */
+  if (call->types[2] == RDNA_I32 && !(is_whole(args->alpha) && is_whole(args->beta))) return false;
+  bool a_turned = args->flags & GEMM_A_TRANSPOSED, b_turned = args->flags & GEMM_B_TRANSPOSED;
+  rdna__gemm_columns c = {
+      .rows = args->n,
+      .columns = args->m,
+      .k = args->k,
+      .batch = args->batch,
+      .a = args->b,
+      .b = args->a,
+      .d = args->c,
+      .lda = args->ldb,
+      .ldb = args->lda,
+      .ldd = args->ldc,
+      .stride_a = args->stride_b,
+      .stride_b = args->stride_a,
+      .stride_d = args->stride_c,
+      .a_transposed = b_turned,
+      .b_transposed = a_turned,
+      .a_rows = b_turned ? args->k : args->n,
+      .a_columns = b_turned ? args->n : args->k,
+      .b_rows = a_turned ? args->m : args->k,
+      .b_columns = a_turned ? args->k : args->m,
+      .a_type = call->types[1],
+      .b_type = call->types[0],
+      .d_type = call->types[2],
+  };
+  *out_columns = c;
+  return fit(c.a_rows, c.a_columns, &out_columns->lda, c.batch, &out_columns->stride_a, false) &&
+         fit(c.b_rows, c.b_columns, &out_columns->ldb, c.batch, &out_columns->stride_b, false) &&
+         fit(c.rows, c.columns, &out_columns->ldd, c.batch, &out_columns->stride_d, true);
+}
