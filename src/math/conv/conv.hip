@@ -23,8 +23,7 @@ struct image_source {
     base = (const value *)a.image + group * a.image_group;
     runs = rows_are_positions && (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
   }
-  GEMM_MEMBER row make_row(int at) const {
-    const struct conv_args &a = keep_rows ? args : arguments_again(args);
+  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
     int limit = rows_are_positions ? a.rows : a.columns, safe = at < limit ? at : 0;
     row r = rows_are_positions ? conv_position(&a, safe) : conv_tap(&a, safe);
     if (at >= limit) r.z = -(1 << 30); /* outside, with any tap */
@@ -35,9 +34,9 @@ struct image_source {
     return rows_are_positions ? conv_offset(&a, r, conv_tap(&a, p)) : conv_offset(&a, conv_position(&a, p), r);
   }
   /* Values p to p + 7 of a row; p is a multiple of 8. load_run asks for |runs|. */
-  GEMM_MEMBER raw8 load_run(const row &r, int p) const {
+  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
     raw8 v = {};
-    int at = offset(args, r, p);
+    int at = offset(a, r, p);
     if (at >= 0) v = type::load_raw8(base + at);
     return v;
   }
@@ -69,13 +68,13 @@ struct other_source {
     even = a.flags & CONV_OTHER_EVEN;
     runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && is_16_byte_multiple((uint64_t)base);
   }
-  GEMM_MEMBER row make_row(int at) const {
-    int limit = k_is_tap ? args.columns : args.rows;
-    return at < limit ? at * args.other_row : -1;
+  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
+    int limit = k_is_tap ? a.columns : a.rows;
+    return at < limit ? at * a.other_row : -1;
   }
-  GEMM_MEMBER raw8 load_run(const row &r, int p) const {
+  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
     raw8 v = {};
-    if (r >= 0 && p < args.k) v = type::load_raw8(base + r + p);
+    if (r >= 0 && p < a.k) v = type::load_raw8(base + r + p);
     return v;
   }
   GEMM_MEMBER raw8 load_each(const row &r, int p) const {
@@ -100,9 +99,9 @@ struct tile_operand {
   typename source::row row;
   int p;
   GEMM_MEMBER tile_operand(const source &s, int first_row)
-      : from(s), row(s.make_row(first_row + (int)thread_id() / 2)), p((int)thread_id() % 2 * 8) {}
+      : from(s), row(s.make_row(s.args, first_row + (int)thread_id() / 2)), p((int)thread_id() % 2 * 8) {}
   GEMM_MEMBER raw fetch(void) {
-    raw v = from.runs ? from.load_run(row, p) : from.load_each(row, p);
+    raw v = from.runs ? from.load_run(from.args, row, p) : from.load_each(row, p);
     p += GEMM_TILE_K;
     return v;
   }
@@ -121,7 +120,7 @@ struct mma_source {
   RDNA_DEVICE int k_of(void) { return (int)thread_id() % 4 * 8; }
   GEMM_MEMBER mma_source(const source &s, int first_row) : from(s), first(first_row) {
 #pragma unroll
-    for (int i = 0; source::keep_rows && i < chunks; ++i) kept[i] = s.make_row(first_row + row_of(i));
+    for (int i = 0; source::keep_rows && i < chunks; ++i) kept[i] = s.make_row(s.args, first_row + row_of(i));
   }
   GEMM_MEMBER void fetch(int step) {
     int p = step * MMA_STEP + k_of(), row0 = first;
@@ -129,14 +128,15 @@ struct mma_source {
     asm volatile("" : "+v"(row0)); /* or the compiler keeps the rows after all, in memory */
 #endif
     if (only_runs || from.runs) {
+      const struct conv_args &args = only_runs ? from.args : arguments_again(from.args);
 #pragma unroll
       for (int i = 0; i < chunks; ++i)
-        raw[i] = from.load_run(source::keep_rows ? kept[i] : from.make_row(row0 + row_of(i)), p);
+        raw[i] = from.load_run(args, source::keep_rows ? kept[i] : from.make_row(args, row0 + row_of(i)), p);
       return;
     }
 #pragma unroll 1 /* unrolled it would want registers that the sums have */
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      uint4 v = from.load_each(from.make_row(row0 + row_of(chunk)), p);
+      uint4 v = from.load_each(from.make_row(arguments_again(from.args), row0 + row_of(chunk)), p);
 #pragma unroll
       for (int i = 0; i < chunks; ++i) raw[i] = i == chunk ? v : raw[i];
     }
@@ -180,17 +180,18 @@ RDNA_DEVICE void conv_tile(const struct conv_args &args) {
   else
     tile_product<tile, threads>(other_operand, image_operand, true, true, args.k, sum);
 
-  typename type::value *out = (typename type::value *)args.out + group * args.out_group;
+  const struct conv_args &now = arguments_again(args);
+  typename type::value *out = (typename type::value *)now.out + group * now.out_group;
 #pragma unroll
   for (int j = 0; j < plan::quads_n * 4; ++j) {
     int column = column0 + plan::column(j);
-    if (column >= args.columns) continue;
-    int in_row = out_of_column<is_image>(args, column);
-    float bias = bias_of_column<type, is_image>(args, group, column);
+    if (column >= now.columns) continue;
+    int in_row = out_of_column<is_image>(now, column);
+    float bias = bias_of_column<type, is_image>(now, group, column);
 #pragma unroll
     for (int i = 0; i < plan::quads_m * 4; ++i) {
       int row = row0 + plan::row(i);
-      if (row < args.rows) type::store(out + in_row + out_of_row<is_image>(args, row), sum[i][j] + bias);
+      if (row < now.rows) type::store(out + in_row + out_of_row<is_image>(now, row), sum[i][j] + bias);
     }
   }
 }
@@ -212,17 +213,18 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args) {
   else
     mma_product<type, plan>(other_operand, image_operand, args.k, lds, sum);
 
+  const struct conv_args &now = arguments_again(args);
   /* Neighbouring lanes write neighbours in memory: along a row when channels are next to each other. */
-  typename type::value *out = (typename type::value *)args.out + group * args.out_group;
-  bool along_row = !is_image || args.out_channel == 1;
+  typename type::value *out = (typename type::value *)now.out + group * now.out_group;
+  bool along_row = !is_image || now.out_channel == 1;
   mma_finish<plan>(lds, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
 #pragma unroll 1
     for (int i = (int)lane_id(); i < MMA_M * plan::wave_n; i += WAVE_SIZE) {
       int in_row = along_row ? i / plan::wave_n : i % MMA_M, in_column = along_row ? i % plan::wave_n : i / MMA_M;
       int at_row = row0 + row + in_row, at_column = column0 + column + in_column;
-      if (at_row >= args.rows || at_column >= args.columns) continue;
-      float v = stage[in_row * plan::stage_row + in_column] + bias_of_column<type, is_image>(args, group, at_column);
-      type::store(out + out_of_row<is_image>(args, at_row) + out_of_column<is_image>(args, at_column), v);
+      if (at_row >= now.rows || at_column >= now.columns) continue;
+      float v = stage[in_row * plan::stage_row + in_column] + bias_of_column<type, is_image>(now, group, at_column);
+      type::store(out + out_of_row<is_image>(now, at_row) + out_of_column<is_image>(now, at_column), v);
     }
   });
 }
