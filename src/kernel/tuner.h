@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "rdna/stream.h"
 
-enum { RDNA__TUNER_CANDIDATES = 32, RDNA__TUNER_SHAPE = 128, RDNA__TUNER_TEXT = 192 };
+enum { RDNA__TUNER_CANDIDATES = 32, RDNA__TUNER_SHAPE = 192, RDNA__TUNER_TEXT = 192 };
 
 typedef struct rdna__tuner_candidate {
   int id;           /* the caller's; what a decision is */

@@ -1,7 +1,7 @@
 #include "rdna/op/conv.h"
 
 #include "math/check.h"
-#include "math/conv/conv.h"
+#include "math/conv/conv_miopen.h"
 
 /* Groups with fewer channels of the result than this are done value by value. */
 enum { DEPTHWISE_COLUMNS = 4 };
@@ -145,7 +145,8 @@ static bool is_all_runs(const struct conv_args *args) {
          ((uintptr_t)args->image | (uintptr_t)args->other) % 16 == 0;
 }
 
-static rdna_status launch(rdna_stream *stream, const operands *o, rdna__conv_mode mode, const struct conv_args *args) {
+rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__conv_mode mode, rdna_dtype dtype,
+                              const struct conv_args *args) {
   static const char *const names[4][3] = {
       {"conv_image_small_f32", "conv_image_small_f16", "conv_image_small_bf16"},
       {"conv_image_large_f32", "conv_image_large_f16", "conv_image_large_bf16"},
@@ -155,8 +156,8 @@ static rdna_status launch(rdna_stream *stream, const operands *o, rdna__conv_mod
   enum { SMALL, LARGE, WEIGHT, DEPTHWISE } variant = SMALL;
   rdna_grid grid = {0, 1, (uint32_t)args->groups};
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
-  bool enough = tiles(args, CONV_LARGE_TILE) * args->groups >= info->compute_units &&
-                (o->x->dtype == RDNA_F32 || is_all_runs(args));
+  bool enough =
+      tiles(args, CONV_LARGE_TILE) * args->groups >= info->compute_units && (dtype == RDNA_F32 || is_all_runs(args));
   if (mode == RDNA__CONV_WEIGHT)
     variant = WEIGHT;
   else if (args->columns <= DEPTHWISE_COLUMNS && args->groups > 1)
@@ -166,12 +167,12 @@ static rdna_status launch(rdna_stream *stream, const operands *o, rdna__conv_mod
   if (variant == DEPTHWISE) {
     grid.z = 1;
     int64_t values = (int64_t)args->rows * args->columns * args->groups;
-    RDNA_TRY(rdna__check_groups(o->operator, values, CONV_DEPTHWISE_THREADS, &grid.x));
+    RDNA_TRY(rdna__check_groups(operator, values, CONV_DEPTHWISE_THREADS, &grid.x));
   } else {
     int64_t side = variant == LARGE ? CONV_LARGE_TILE : CONV_SMALL_TILE;
-    RDNA_TRY(rdna__check_groups(o->operator, tiles(args, side), 1, &grid.x));
+    RDNA_TRY(rdna__check_groups(operator, tiles(args, side), 1, &grid.x));
   }
-  return rdna__launch_named(stream, names[variant][o->x->dtype], grid, args);
+  return rdna__launch_named(stream, names[variant][dtype], grid, args);
 }
 
 static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convolution *conv, rdna__conv_mode mode,
@@ -196,7 +197,8 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   struct conv_args args;
   rdna__conv_args_make(mode, conv, o->x, o->weight, o->y, &args);
   if (bias) args.bias = bias->data;
-  return launch(stream, o, mode, &args);
+  rdna__conv_call call = {mode, conv, o->x, o->weight, o->y, bias};
+  return rdna__conv_run(stream, o->operator, & call, &args);
 }
 
 rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,

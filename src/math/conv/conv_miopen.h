@@ -17,4 +17,11 @@ bool rdna__conv_miopen_applies(rdna_device *device, const rdna__conv_call *call)
 /* RDNA_UNSUPPORTED, with nothing queued, where it does not apply. */
 rdna_status rdna__conv_miopen_run(rdna_stream *stream, const rdna__conv_call *call);
 
+/* Runs a checked convolution by our kernels or, where that was found to be faster, by MIOpen. |args| is complete. */
+rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
+                           const struct conv_args *args);
+/* Our kernels. */
+rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__conv_mode mode, rdna_dtype dtype,
+                              const struct conv_args *args);
+
 #endif
