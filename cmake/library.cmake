@@ -12,7 +12,13 @@ if(NOT RDNA_SANITIZE) # clang leaves its sanitizers' functions to the program
 endif()
 
 include(GNUInstallDirs)
-install(TARGETS rdna_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(SKBUILD) # wheels hold no links: one file, under the name by which others load it
+  set_property(TARGET rdna_shared PROPERTY VERSION 0)
+endif()
+install(TARGETS rdna_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+if(NOT SKBUILD)
+  install(TARGETS rdna_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_ONLY)
+endif()
 install(DIRECTORY include/rdna DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 configure_file(packaging/rdna.pc.in ${CMAKE_BINARY_DIR}/rdna.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/rdna.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -46,6 +46,10 @@ RDNA_API int rdna_driver_count(void);
 /* |out_info| borrows strings that live as long as the process. RDNA_INVALID_ARGUMENT past the last. */
 RDNA_CHECKED rdna_status rdna_driver_get_info(int driver, rdna_driver_info *out_info);
 
+/* The driver that "auto" stands for, without opening a device. |out_asked|, or NULL: whether a person chose it with
+ * RDNA_DRIVER, or asked for emulated cards with RDNA_EMULATE. RDNA_UNAVAILABLE when there is none. */
+RDNA_CHECKED rdna_status rdna_driver_default(rdna_driver_info *out_info, bool *out_asked);
+
 /* Describes device |index| of the driver called |driver| without opening it. */
 RDNA_CHECKED rdna_status rdna_device_describe(const char *driver, int index, rdna_device_info *out_info);
 

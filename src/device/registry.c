@@ -91,6 +91,18 @@ static rdna_status choose(int *out_driver) {
   return rdna__fail(RDNA_UNAVAILABLE, "no device was found: %s", list);
 }
 
+rdna_status rdna_driver_default(rdna_driver_info *out_info, bool *out_asked) {
+  if (!out_info) return rdna__fail(RDNA_INVALID_ARGUMENT, "driver information was asked for with no place to put it");
+  pthread_once(&probed, probe);
+  int driver = 0;
+  RDNA_TRY(choose(&driver));
+  *out_info = infos[driver];
+  if (out_asked)
+    *out_asked =
+        strcmp(rdna__config_text(RDNA__CONFIG_DRIVER), "auto") != 0 || rdna__config_text(RDNA__CONFIG_EMULATE)[0] != 0;
+  return RDNA_OK;
+}
+
 static rdna_status parse(const char *name, int *out_driver, int *out_index) {
   *out_index = 0;
   if (!name || strcmp(name, "auto") == 0) return choose(out_driver);

@@ -98,6 +98,27 @@ static void test_auto_obeys_the_setting_and_never_picks_null(void **state) {
   rdna_device_release(device);
 }
 
+static void test_the_default_driver_is_what_auto_opens(void **state) {
+  uint64_t live = rdna__null_live();
+  rdna_driver_info info;
+  bool asked = false;
+  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "null"), RDNA_OK);
+  assert_int_equal(rdna_driver_default(&info, &asked), RDNA_OK);
+  assert_string_equal(info.name, "null");
+  assert_int_equal(info.device_count, 2);
+  assert_true(asked);
+  assert_int_equal(rdna__null_live(), live); /* nothing was opened */
+  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"), RDNA_OK);
+  assert_int_equal(rdna_driver_default(&info, &asked), RDNA_OK);
+  assert_false(asked);
+  rdna_device *device;
+  assert_int_equal(rdna_device_open("auto", &device), RDNA_OK);
+  assert_string_equal(rdna_device_get_info(device)->driver, info.name);
+  rdna_device_release(device);
+  assert_int_equal(rdna_driver_default(&info, NULL), RDNA_OK);
+  assert_int_equal(rdna_driver_default(NULL, NULL), RDNA_INVALID_ARGUMENT);
+}
+
 static void test_describing_does_not_open(void **state) {
   rdna_device_info info;
   uint64_t live = rdna__null_live();
@@ -159,6 +180,7 @@ int main(void) {
       cmocka_unit_test(test_a_wrong_name_gets_the_list),
       cmocka_unit_test(test_a_missing_driver_says_why),
       cmocka_unit_test(test_auto_obeys_the_setting_and_never_picks_null),
+      cmocka_unit_test(test_the_default_driver_is_what_auto_opens),
       cmocka_unit_test(test_describing_does_not_open),
       cmocka_unit_test(test_a_stream_and_an_event_keep_the_device_open),
       cmocka_unit_test(test_threads_may_open_and_release_at_once),

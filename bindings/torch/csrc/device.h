@@ -1,0 +1,62 @@
+// Devices, current device and streams as PyTorch names them, over librdna's handles.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <string>
+
+#include "rdna/device.h"
+#include "rdna/stream.h"
+
+namespace rdna_torch {
+
+constexpr c10::DeviceType kRdna = c10::DeviceType::PrivateUse1;
+
+// Raises what |status| means in Python, with librdna's sentence: OutOfMemoryError, NotImplementedError for what this
+// device or build does not offer, RuntimeError for the rest.
+void check(rdna_status status);
+
+// 0 where there is no GPU, unless RDNA_DRIVER or RDNA_EMULATE asks for what stands in for one.
+c10::DeviceIndex device_count() noexcept;
+// Why there is none: one sentence, "" when there is one.
+std::string unavailable();
+
+// Opens the device at the first call; -1 is the current one. Lives as long as the process.
+rdna_device *device(c10::DeviceIndex index);
+bool device_is_open(c10::DeviceIndex index) noexcept;
+c10::DeviceIndex current_device() noexcept;
+void set_device(c10::DeviceIndex index);
+void synchronize(c10::DeviceIndex index);
+
+// The thread's current stream on the device; until set, the default one.
+c10::Stream current_stream(c10::DeviceIndex index);
+c10::Stream default_stream(c10::DeviceIndex index);
+c10::Stream exchange_stream(c10::Stream stream);
+// The next of a fixed set of streams, which live as long as the process.
+c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
+rdna_stream *raw_stream(c10::Stream stream);
+rdna_stream *raw_current_stream(c10::DeviceIndex index);
+
+// The stream that work on |tensor| goes to.
+inline rdna_stream *stream_of(const at::Tensor &tensor) { return raw_current_stream(tensor.device().index()); }
+
+// In a child of fork(): the driver's threads and contexts did not come along.
+bool in_bad_fork() noexcept;
+
+// Sets the current device for a scope.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(c10::DeviceIndex index) : before_(current_device()) {
+    if (index >= 0 && index != before_) set_device(index);
+  }
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice &) = delete;
+  CurrentDevice &operator=(const CurrentDevice &) = delete;
+
+ private:
+  c10::DeviceIndex before_;
+};
+
+}  // namespace rdna_torch

@@ -1,0 +1,221 @@
+#include "fallback.h"
+
+#include <ATen/Functions.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "device.h"
+#include "generator.h"
+
+namespace rdna_torch {
+namespace {
+
+enum class Mode { kAllow, kWarn, kError };
+
+std::mutex mutex;
+std::map<std::string, int64_t> counts;
+
+Mode parse(const std::string &text) {
+  if (text == "allow") return Mode::kAllow;
+  if (text == "warn") return Mode::kWarn;
+  if (text == "error") return Mode::kError;
+  TORCH_CHECK(false, "RDNA_FALLBACK is allow, warn or error, not '", text, "'");
+}
+
+Mode &mode() {
+  static Mode current = [] {
+    const char *text = std::getenv("RDNA_FALLBACK");
+    return parse(text && *text ? text : "allow");
+  }();
+  return current;
+}
+
+std::string full_name(const c10::OperatorName &name) {
+  return name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+}
+
+// Where the results go: the device of the arguments.
+c10::Device target_device(const std::vector<c10::IValue> &arguments) {
+  for (const c10::IValue &value : arguments) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().type() == kRdna)
+      return value.toTensor().device();
+    if (value.isTensorList())
+      for (const at::Tensor &t : value.toTensorVector())
+        if (t.defined() && t.device().type() == kRdna) return t.device();
+    if (value.isList())
+      for (const c10::IValue &item : value.toListRef())
+        if (item.isTensor() && item.toTensor().defined() && item.toTensor().device().type() == kRdna)
+          return item.toTensor().device();
+    if (value.isDevice() && value.toDevice().type() == kRdna)
+      return value.toDevice().has_index() ? value.toDevice() : c10::Device(kRdna, current_device());
+  }
+  return c10::Device(kRdna, current_device());
+}
+
+// A copy on the CPU with the same shape and, where every place has one value, the same strides.
+at::Tensor to_cpu(const at::Tensor &t) {
+  if (!t.defined() || t.device().type() != kRdna) return t;
+  at::Tensor out = t.is_non_overlapping_and_dense()
+                       ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU))
+                       : at::empty(t.sizes(), t.options().device(at::kCPU));
+  out.copy_(t);
+  return out;
+}
+
+at::Tensor to_device(const at::Tensor &t, c10::Device device) {
+  if (!t.defined() || t.device().type() == kRdna) return t;
+  if (t.layout() != at::kStrided) return t.to(device);
+  at::Tensor out = t.is_non_overlapping_and_dense() ? at::empty_strided(t.sizes(), t.strides(), t.options().device(device))
+                                                    : at::empty(t.sizes(), t.options().device(device));
+  return out.copy_(t);
+}
+
+// Brings what the CPU wrote back into the tensor that was given.
+void write_back(const at::Tensor &given, const at::Tensor &result) {
+  if (!given.sizes().equals(result.sizes())) given.resize_(result.sizes());
+  given.copy_(result);
+}
+
+// One argument's tensors before and after they went to the CPU.
+struct Moved {
+  std::vector<at::Tensor> given, used;
+};
+
+bool returns_view(const c10::FunctionSchema &schema) {
+  for (const auto &r : schema.returns())
+    if (r.alias_info() && !r.alias_info()->isWrite()) return true;
+  return false;
+}
+
+c10::IValue results_to_device(const c10::IValue &value, c10::Device device) {
+  if (value.isTensor()) return to_device(value.toTensor(), device);
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> out;
+    for (const at::Tensor &t : value.toTensorVector()) out.push_back(to_device(t, device));
+    return out;
+  }
+  return value;
+}
+
+}  // namespace
+
+void count_fallback(const std::string &name) {
+  const Mode now = mode();
+  TORCH_CHECK_NOT_IMPLEMENTED(now != Mode::kError, name,
+                              " has no rdna kernel for these arguments, and RDNA_FALLBACK=error forbids running it on "
+                              "the CPU; torch.rdna.set_fallback_mode('allow') allows it");
+  std::lock_guard<std::mutex> lock(mutex);
+  if (++counts[name] == 1 && now == Mode::kWarn)
+    TORCH_WARN(name, " has no rdna kernel for these arguments and runs on the CPU, on copies");
+}
+
+void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  const c10::FunctionSchema &schema = op.schema();
+  const std::string name = full_name(op.operator_name());
+  TORCH_CHECK_NOT_IMPLEMENTED(!returns_view(schema), name,
+                              " returns a view, which a copy on the CPU cannot be; it has no rdna kernel yet");
+  count_fallback(name);
+
+  const size_t count = schema.arguments().size();
+  const std::vector<c10::IValue> given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  const c10::Device device = target_device(given);
+  CurrentDevice here(device.index());
+  std::vector<Moved> moved(count);
+  torch::jit::drop(*stack, count);
+
+  auto move = [&](size_t i, const at::Tensor &t) {
+    // one tensor given twice is one tensor on the CPU too
+    for (const Moved &m : moved)
+      for (size_t k = 0; k < m.given.size(); k++)
+        if (m.given[k].is_same(t)) {
+          moved[i].given.push_back(t);
+          moved[i].used.push_back(m.used[k]);
+          return moved[i].used.back();
+        }
+    moved[i].given.push_back(t);
+    moved[i].used.push_back(to_cpu(t));
+    return moved[i].used.back();
+  };
+
+  torch::jit::Stack inner;
+  for (size_t i = 0; i < count; i++) {
+    const c10::IValue &value = given[i];
+    const c10::Argument &argument = schema.arguments()[i];
+    if (value.isTensor()) {
+      inner.emplace_back(value.toTensor().defined() ? move(i, value.toTensor()) : at::Tensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor &t : value.toTensorVector()) list.push_back(move(i, t));
+      inner.emplace_back(std::move(list));
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue &item : value.toListRef())
+        list.push_back(item.isTensor() ? std::optional<at::Tensor>(move(i, item.toTensor())) : std::nullopt);
+      inner.emplace_back(std::move(list));
+    } else if (value.isDevice()) {
+      inner.emplace_back(value.toDevice().type() == kRdna ? c10::Device(at::kCPU) : value.toDevice());
+    } else if (value.isGenerator()) {
+      inner.emplace_back(value.toGenerator().device().type() == kRdna
+                             ? cpu_generator(value.toGenerator(), device.index())
+                             : value.toGenerator());
+    } else if (value.isNone() && argument.type()->str().find("Generator") != std::string::npos) {
+      inner.emplace_back(cpu_generator(std::nullopt, device.index()));
+    } else {
+      inner.push_back(value);
+    }
+  }
+
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &inner);
+
+  for (size_t i = 0; i < count; i++) {
+    const c10::AliasInfo *alias = schema.arguments()[i].alias_info();
+    if (!alias || !alias->isWrite()) continue;
+    for (size_t k = 0; k < moved[i].given.size(); k++)
+      if (moved[i].given[k].defined() && moved[i].given[k].device().type() == kRdna)
+        write_back(moved[i].given[k], moved[i].used[k]);
+  }
+
+  // A result that is one of the written arguments is that argument; the others are new.
+  for (size_t r = 0; r < inner.size(); r++) {
+    const c10::IValue &value = inner[r];
+    bool found = false;
+    if (value.isTensor() && value.toTensor().defined()) {
+      for (size_t i = 0; i < count && !found; i++) {
+        const c10::AliasInfo *alias = schema.arguments()[i].alias_info();
+        for (size_t k = 0; alias && alias->isWrite() && k < moved[i].used.size() && !found; k++)
+          if (moved[i].used[k].defined() && value.toTensor().is_same(moved[i].used[k])) {
+            stack->emplace_back(moved[i].given[k]);
+            found = true;
+          }
+      }
+    }
+    if (!found) stack->push_back(results_to_device(value, device));
+  }
+}
+
+std::map<std::string, int64_t> fallback_counts() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return counts;
+}
+
+void reset_fallback_counts() {
+  std::lock_guard<std::mutex> lock(mutex);
+  counts.clear();
+}
+
+void set_fallback_mode(const std::string &text) { mode() = parse(text); }
+
+std::string fallback_mode() {
+  return mode() == Mode::kAllow ? "allow" : mode() == Mode::kWarn ? "warn" : "error";
+}
+
+namespace {
+void boxed(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) { fall_back(op, stack); }
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
+
+}  // namespace rdna_torch

@@ -1,0 +1,21 @@
+// Device and pinned memory: librdna's allocator behind PyTorch's interfaces.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Stream.h>
+
+#include "rdna/memory.h"
+
+namespace rdna_torch {
+
+c10::Allocator *device_allocator();
+// Memory that |data| points to is also used by |stream|.
+void record_stream(const c10::DataPtr &data, c10::Stream stream);
+
+c10::Allocator *pinned_allocator();
+bool is_pinned(const void *data);
+// Memory of the pinned allocator takes part in work queued on |stream| so far: it is not handed out again before.
+void pinned_used(const void *data, rdna_stream *stream);
+void pinned_empty_cache();
+
+}  // namespace rdna_torch

@@ -1,0 +1,126 @@
+// What the Python side calls.
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Generator.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <cstdlib>
+
+#include "device.h"
+#include "fallback.h"
+#include "generator.h"
+#include "hooks.h"
+#include "memory.h"
+#include "rdna/memory.h"
+
+namespace py = pybind11;
+
+namespace rdna_torch {
+namespace {
+
+
+py::dict properties(c10::DeviceIndex index) {
+  const rdna_device_info *info = rdna_device_get_info(device(index));
+  py::dict d;
+  d["name"] = info->name;
+  d["driver"] = info->driver;
+  d["arch"] = info->arch;
+  d["index"] = info->index;
+  d["integrated"] = info->integrated;
+  d["emulated"] = info->emulated;
+  d["total_memory"] = info->total_memory;
+  d["compute_units"] = info->compute_units;
+  d["wave_size"] = info->wave_size;
+  d["max_group_threads"] = info->max_group_threads;
+  d["max_group_memory"] = info->max_group_memory;
+  d["clock_mhz"] = info->clock_mhz;
+  d["pci_domain"] = info->pci_domain;
+  d["pci_bus"] = info->pci_bus;
+  d["pci_device"] = info->pci_device;
+  return d;
+}
+
+py::dict memory_stats(c10::DeviceIndex index) {
+  rdna_memory_stats s{};
+  if (device_is_open(index)) rdna_memory_get_stats(device(index), &s);
+  py::dict d;
+  d["allocated"] = s.allocated;
+  d["requested"] = s.requested;
+  d["reserved"] = s.reserved;
+  d["peak_allocated"] = s.peak_allocated;
+  d["peak_reserved"] = s.peak_reserved;
+  d["blocks"] = s.blocks;
+  d["alloc_count"] = s.alloc_count;
+  d["free_count"] = s.free_count;
+  d["segment_count"] = s.segment_count;
+  d["driver_allocs"] = s.driver_allocs;
+  d["driver_frees"] = s.driver_frees;
+  d["retries"] = s.retries;
+  d["ooms"] = s.ooms;
+  d["fragmentation"] = s.fragmentation;
+  return d;
+}
+
+std::string memory_snapshot(c10::DeviceIndex index) {
+  char *json = nullptr;
+  check(rdna_memory_snapshot(device(index), &json));
+  std::string text(json);
+  std::free(json);
+  return text;
+}
+
+void empty_cache() {
+  for (c10::DeviceIndex i = 0; i < device_count(); i++)
+    if (device_is_open(i)) check(rdna_memory_empty_cache(device(i)));
+  pinned_empty_cache();
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  register_hooks();
+  m.def("device_count", [] { return static_cast<int>(device_count()); });
+  m.def("unavailable", &unavailable);
+  m.def("init", [](int index) { device(static_cast<c10::DeviceIndex>(index)); });
+  m.def("is_open", [](int index) { return device_is_open(static_cast<c10::DeviceIndex>(index)); });
+  m.def("in_bad_fork", &in_bad_fork);
+  m.def("current_device", [] { return static_cast<int>(current_device()); });
+  m.def("set_device", [](int index) { set_device(static_cast<c10::DeviceIndex>(index)); });
+  m.def("synchronize", [](int index) {
+    py::gil_scoped_release unlocked;
+    synchronize(static_cast<c10::DeviceIndex>(index));
+  });
+  m.def("properties", [](int index) { return properties(static_cast<c10::DeviceIndex>(index)); });
+
+  m.def("current_stream", [](int index) { return current_stream(static_cast<c10::DeviceIndex>(index)).id(); });
+  m.def("default_stream", [](int index) { return default_stream(static_cast<c10::DeviceIndex>(index)).id(); });
+  m.def("set_stream", [](int index, int64_t id) {
+    const c10::Stream stream(c10::Stream::UNSAFE, c10::Device(kRdna, static_cast<c10::DeviceIndex>(index)), id);
+    raw_stream(stream);
+    exchange_stream(stream);
+  });
+
+  m.def("memory_stats", [](int index) { return memory_stats(static_cast<c10::DeviceIndex>(index)); });
+  m.def("memory_snapshot", [](int index) { return memory_snapshot(static_cast<c10::DeviceIndex>(index)); });
+  m.def("memory_info", [](int index) {
+    uint64_t free = 0, total = 0;
+    check(rdna_memory_get_info(device(static_cast<c10::DeviceIndex>(index)), &free, &total));
+    return std::make_pair(free, total);
+  });
+  m.def("reset_peaks", [](int index) {
+    const auto i = static_cast<c10::DeviceIndex>(index);
+    if (device_is_open(i)) rdna_memory_reset_peaks(device(i));
+  });
+  m.def("set_memory_fraction", [](double fraction, int index) {
+    check(rdna_memory_set_fraction(device(static_cast<c10::DeviceIndex>(index)), fraction));
+  });
+  m.def("empty_cache", &empty_cache);
+
+  m.def("default_generator", [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
+
+  m.def("fallback_counts", &fallback_counts);
+  m.def("reset_fallback_counts", &reset_fallback_counts);
+  m.def("set_fallback_mode", &set_fallback_mode);
+  m.def("fallback_mode", &fallback_mode);
+}
+
+}  // namespace rdna_torch

@@ -1,0 +1,43 @@
+#include "native.h"
+
+#include <ATen/native/Resize.h>
+
+namespace rdna_torch {
+
+c10::DeviceIndex Call::device() const {
+  for (size_t i = 0; i < count_; i++) {
+    const c10::IValue &v = (*this)[i];
+    if (v.isTensor() && v.toTensor().defined() && v.toTensor().device().type() == kRdna)
+      return v.toTensor().device().index();
+    if (v.isTensorList())
+      for (const at::Tensor &t : v.toTensorVector())
+        if (t.defined() && t.device().type() == kRdna) return t.device().index();
+    if (v.isDevice() && v.toDevice().type() == kRdna) return v.toDevice().index();
+  }
+  return -1;
+}
+
+Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like,
+               bool contiguous)
+    : given_(given) {
+  if (given_.defined()) {
+    TORCH_CHECK(given_.device() == like.device(), "Expected all tensors to be on the same device, but found ",
+                given_.device(), " and ", like.device());
+    at::native::resize_output(given_, shape);
+    TORCH_CHECK(c10::canCast(type, given_.scalar_type()), "result type ", type,
+                " can't be cast to the desired output type ", given_.scalar_type());
+    if (given_.scalar_type() == type && (!contiguous || given_.is_contiguous())) {
+      work_ = given_;
+      return;
+    }
+  }
+  work_ = make(shape, type, like);
+}
+
+const at::Tensor &Output::finish() {
+  if (!given_.defined()) return work_;
+  if (!given_.is_same(work_)) given_.copy_(work_);
+  return given_;
+}
+
+}  // namespace rdna_torch

@@ -1,0 +1,281 @@
+// out = f(a, b), comparisons, and f(a, b, c)
+#include <ATen/ops/result_type.h>
+
+#include "iterate.h"
+#include "native.h"
+#include "rdna/op/pointwise.h"
+
+namespace rdna_torch {
+namespace {
+
+enum Types { kAll, kNumbers, kReal, kIntegersAndSmall, kIntegers, kSmall };
+
+bool takes(Types types, at::ScalarType t) {
+  switch (types) {
+    case kAll: return has_dtype(t);
+    case kNumbers: return has_dtype(t) && t != at::kBool;
+    case kReal: return is_real(t);
+    case kIntegersAndSmall: return is_float(t) || (is_integer(t) && t != at::kBool);
+    case kIntegers: return is_integer(t);
+    case kSmall: return is_float(t);
+  }
+  return false;
+}
+
+// Argument |i| as a tensor; a number becomes one that promotes as Python's numbers do.
+at::Tensor operand(const Call &call, size_t i) {
+  return call[i].isTensor() ? call.tensor(i) : number_tensor(call.scalar(i));
+}
+
+void launch_zip(const Iteration &it, rdna_zip op, rdna_scalar p, rdna_scalar q) {
+  const Input &a = it.inputs[0], &b = it.inputs[1];
+  if (b.number)
+    check(rdna_op_zip_scalar(it.stream, op, &a.tensor, *b.number, false, p, q, &it.out));
+  else if (a.number)
+    check(rdna_op_zip_scalar(it.stream, op, &b.tensor, *a.number, true, p, q, &it.out));
+  else
+    check(rdna_op_zip(it.stream, op, &a.tensor, &b.tensor, p, q, &it.out));
+}
+
+bool both_numbers(const at::Tensor &a, const at::Tensor &b) { return a.device().is_cpu() && b.device().is_cpu(); }
+
+bool zip(Call &call, const at::Tensor &a, const at::Tensor &b, rdna_zip op, Types types, Promote promote,
+         rdna_scalar p = {}, rdna_scalar q = {}) {
+  if (both_numbers(a, b)) return false;
+  auto out = iterate(
+      call.output(), {a, b}, promote, [&](at::ScalarType t) { return takes(types, t); },
+      [&](const Iteration &it) { launch_zip(it, op, p, q); });
+  return out && call.give(*out);
+}
+
+struct Row {
+  const char *name;
+  rdna_zip op;
+  Types types;
+  Promote promote = Promote::kSame;
+};
+
+bool run(const Row &row, Call &call) {
+  return zip(call, operand(call, 0), operand(call, 1), row.op, row.types, row.promote);
+}
+
+const Row rows[] = {
+    {"mul.out", RDNA_ZIP_MUL, kAll},
+    {"div.out", RDNA_ZIP_DIV, kReal, Promote::kFloat},
+    {"maximum.out", RDNA_ZIP_MAXIMUM, kAll},
+    {"minimum.out", RDNA_ZIP_MINIMUM, kAll},
+    {"clamp_min.Tensor_out", RDNA_ZIP_MAXIMUM, kAll},
+    {"clamp_max.Tensor_out", RDNA_ZIP_MINIMUM, kAll},
+    {"fmod.Tensor_out", RDNA_ZIP_FMOD, kSmall},
+    {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kSmall},
+    {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kSmall},
+    {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kIntegersAndSmall},
+    {"pow.Scalar_out", RDNA_ZIP_POW, kIntegersAndSmall},
+    {"atan2.out", RDNA_ZIP_ATAN2, kSmall, Promote::kFloat},
+    {"bitwise_and.Tensor_out", RDNA_ZIP_BITWISE_AND, kIntegers},
+    {"bitwise_or.Tensor_out", RDNA_ZIP_BITWISE_OR, kIntegers},
+    {"bitwise_xor.Tensor_out", RDNA_ZIP_BITWISE_XOR, kIntegers},
+    {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
+    {"tanh_backward.grad_input", RDNA_ZIP_TANH_GRAD, kReal},
+    {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kSmall},
+    {"hardswish_backward", RDNA_ZIP_HARDSWISH_GRAD, kReal},
+    {"hardsigmoid_backward.grad_input", RDNA_ZIP_HARDSIGMOID_GRAD, kReal},
+};
+
+bool scaled(Call &call, double sign) {  // self, other, alpha
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  const at::Scalar alpha = call.scalar(2);
+  TORCH_CHECK(!alpha.isFloatingPoint() || at::isFloatingType(at::result_type(a, b)) || at::isComplexType(at::result_type(a, b)),
+              "For integral input tensors, argument alpha must not be a floating point number.");
+  if (sign < 0)
+    TORCH_CHECK(!(a.scalar_type() == at::kBool && b.scalar_type() == at::kBool),
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+                "operator instead.");
+  if (alpha.isComplex()) return false;
+  if (!alpha.isFloatingPoint() && alpha.toLong() == 1)
+    return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
+  rdna_scalar p = scalar_of(alpha);
+  if (p.real == 1) return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
+  p.real *= sign;
+  p.integer *= static_cast<int64_t>(sign);
+  return zip(call, a, b, RDNA_ZIP_ADD_SCALED, kAll, Promote::kSame, p);
+}
+bool add_scaled(Call &call) { return scaled(call, 1); }
+bool sub_scaled(Call &call) { return scaled(call, -1); }
+
+bool rsub(Call &call) {  // self, other, alpha: other - alpha * self
+  if (call.scalar(2).isFloatingPoint() ? call.real(2) != 1 : call.scalar(2).toLong() != 1) return false;
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  if (a.scalar_type() == at::kBool || b.scalar_type() == at::kBool) return false;
+  return zip(call, b, a, RDNA_ZIP_SUB, kAll, Promote::kSame);
+}
+
+bool pow_scalar(Call &call) {  // self, exponent
+  const at::Tensor x = call.tensor(0);
+  const at::Scalar e = call.scalar(1);
+  if (e.isComplex()) return false;
+  const double v = e.toDouble();
+  const at::ScalarType type = at::result_type(x, e);
+  if (is_integer(type)) {
+    TORCH_CHECK(v >= 0, "Integers to negative integer powers are not allowed.");
+    return zip(call, x, number_tensor(e), RDNA_ZIP_POW, kIntegersAndSmall, Promote::kSame);
+  }
+  auto map = [&](rdna_map op, Types types, rdna_scalar p) {
+    auto out = iterate(
+        call.output(), {x, number_tensor(e)}, Promote::kSame, [&](at::ScalarType t) { return takes(types, t); },
+        [&](const Iteration &it) { check(rdna_op_map(it.stream, op, &it.inputs[0].tensor, p, {}, &it.out)); });
+    return out && call.give(*out);
+  };
+  if (v == 2) return map(RDNA_MAP_SQUARE, kReal, {});
+  if (v == 0.5) return map(RDNA_MAP_SQRT, kReal, {});
+  if (v == -0.5) return map(RDNA_MAP_RSQRT, kReal, {});
+  if (v == -1) return map(RDNA_MAP_RECIPROCAL, kReal, {});
+  return map(RDNA_MAP_POW, kSmall, rdna_scalar_real(v));
+}
+
+bool div_mode(Call &call) {  // self, other, rounding_mode
+  if (call.none(2)) return zip(call, operand(call, 0), operand(call, 1), RDNA_ZIP_DIV, kReal, Promote::kFloat);
+  if (call[2].toStringRef() == "floor")
+    return zip(call, operand(call, 0), operand(call, 1), RDNA_ZIP_FLOOR_DIV, kSmall, Promote::kSame);
+  return false;
+}
+
+bool lerp_scalar(Call &call) {  // self, end, weight
+  if (call.scalar(2).isComplex()) return false;
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame, scalar_of(call.scalar(2)));
+}
+
+// Gradients with parameters. In librdna the gradient of the result comes first.
+bool threshold_backward(Call &call) {  // grad_output, self, threshold
+  if (call.real(2) != 0) return false;
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_RELU_GRAD, kReal, Promote::kSame);
+}
+bool gelu_backward(Call &call) {  // grad_output, self, approximate
+  const bool tanh = call[2].toStringRef() == "tanh";
+  return zip(call, call.tensor(0), call.tensor(1), tanh ? RDNA_ZIP_GELU_TANH_GRAD : RDNA_ZIP_GELU_ERF_GRAD, kSmall,
+             Promote::kSame);
+}
+bool leaky_relu_backward(Call &call) {  // grad_output, self, negative_slope, self_is_result
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LEAKY_RELU_GRAD, kReal, Promote::kSame,
+             scalar_of(call.scalar(2)));
+}
+bool softplus_backward(Call &call) {  // grad_output, self, beta, threshold
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_SOFTPLUS_GRAD, kSmall, Promote::kSame,
+             scalar_of(call.scalar(2)), scalar_of(call.scalar(3)));
+}
+bool elu_backward(Call &call) {  // grad_output, alpha, scale, input_scale, is_result, self_or_result
+  if (call.flag(4) || call.real(3) != 1) return false;
+  const double scale = call.real(2);
+  return zip(call, call.tensor(0), call.tensor(5), RDNA_ZIP_ELU_GRAD, kSmall, Promote::kSame,
+             rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
+}
+
+const Single singles[] = {
+    {"add.out", add_scaled},
+    {"sub.out", sub_scaled},
+    {"rsub.Tensor", rsub},
+    {"rsub.Scalar", rsub},
+    {"pow.Tensor_Scalar_out", pow_scalar},
+    {"div.out_mode", div_mode},
+    {"lerp.Scalar_out", lerp_scalar},
+    {"threshold_backward.grad_input", threshold_backward},
+    {"gelu_backward.grad_input", gelu_backward},
+    {"leaky_relu_backward.grad_input", leaky_relu_backward},
+    {"softplus_backward.grad_input", softplus_backward},
+    {"elu_backward.grad_input", elu_backward},
+};
+
+struct CompareRow {
+  const char *name;
+  rdna_compare op, swapped;  // swapped: with the number first
+};
+
+bool compare(const CompareRow &row, Call &call) {
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  if (both_numbers(a, b)) return false;
+  auto out = iterate(call.output(), {a, b}, Promote::kCompare, has_dtype, [&](const Iteration &it) {
+    const Input &x = it.inputs[0], &y = it.inputs[1];
+    if (y.number)
+      check(rdna_op_compare_scalar(it.stream, row.op, &x.tensor, *y.number, &it.out));
+    else if (x.number)
+      check(rdna_op_compare_scalar(it.stream, row.swapped, &y.tensor, *x.number, &it.out));
+    else
+      check(rdna_op_compare(it.stream, row.op, &x.tensor, &y.tensor, &it.out));
+  });
+  return out && call.give(*out);
+}
+
+const CompareRow compares[] = {
+    {"eq.Tensor_out", RDNA_EQ, RDNA_EQ},
+    {"eq.Scalar_out", RDNA_EQ, RDNA_EQ},
+    {"ne.Tensor_out", RDNA_NE, RDNA_NE},
+    {"ne.Scalar_out", RDNA_NE, RDNA_NE},
+    {"lt.Tensor_out", RDNA_LT, RDNA_GT},
+    {"lt.Scalar_out", RDNA_LT, RDNA_GT},
+    {"le.Tensor_out", RDNA_LE, RDNA_GE},
+    {"le.Scalar_out", RDNA_LE, RDNA_GE},
+    {"gt.Tensor_out", RDNA_GT, RDNA_LT},
+    {"gt.Scalar_out", RDNA_GT, RDNA_LT},
+    {"ge.Tensor_out", RDNA_GE, RDNA_LE},
+    {"ge.Scalar_out", RDNA_GE, RDNA_LE},
+    {"logical_and.out", RDNA_LOGICAL_AND, RDNA_LOGICAL_AND},
+    {"logical_or.out", RDNA_LOGICAL_OR, RDNA_LOGICAL_OR},
+    {"logical_xor.out", RDNA_LOGICAL_XOR, RDNA_LOGICAL_XOR},
+};
+
+struct QuestionRow {
+  const char *name;
+  rdna_compare op;
+};
+
+bool question(const QuestionRow &row, Call &call) {
+  auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, has_dtype, [&](const Iteration &it) {
+    check(rdna_op_compare(it.stream, row.op, &it.inputs[0].tensor, nullptr, &it.out));
+  });
+  return out && call.give(*out);
+}
+
+const QuestionRow questions[] = {
+    {"logical_not.out", RDNA_LOGICAL_NOT},
+    {"isnan", RDNA_ISNAN},
+    {"isinf", RDNA_ISINF},
+};
+
+struct TernaryRow {
+  const char *name;
+  rdna_zip3 op;
+  Types types;
+  int value;  // the argument that is its parameter, or -1
+};
+
+bool ternary(const TernaryRow &row, Call &call) {
+  for (size_t i : {0, 1, 2})
+    if (call.tensor(i).device().type() != kRdna) return false;  // librdna takes no numbers here
+  if (row.value >= 0 && call.scalar(static_cast<size_t>(row.value)).isComplex()) return false;
+  const rdna_scalar p = row.value < 0 ? rdna_scalar{} : scalar_of(call.scalar(static_cast<size_t>(row.value)));
+  auto out = iterate(
+      call.output(), {call.tensor(0), call.tensor(1), call.tensor(2)}, Promote::kSame,
+      [&](at::ScalarType t) { return takes(row.types, t); },
+      [&](const Iteration &it) {
+        check(rdna_op_zip3(it.stream, row.op, &it.inputs[0].tensor, &it.inputs[1].tensor, &it.inputs[2].tensor, p,
+                           &it.out));
+      });
+  return out && call.give(*out);
+}
+
+const TernaryRow ternaries[] = {
+    {"addcmul.out", RDNA_ZIP3_ADDCMUL, kNumbers, 3},
+    {"addcdiv.out", RDNA_ZIP3_ADDCDIV, kReal, 3},
+    {"lerp.Tensor_out", RDNA_ZIP3_LERP, kReal, -1},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, rows, run);
+  add(m, singles);
+  add(m, compares, compare);
+  add(m, questions, question);
+  add(m, ternaries, ternary);
+}
+
+}  // namespace
+}  // namespace rdna_torch

@@ -1,0 +1,127 @@
+// Products of matrices.
+#include "native.h"
+#include "rdna/op/gemm.h"
+
+namespace rdna_torch {
+namespace {
+
+// A matrix (or batch of them) that rdna_op_gemm can read as it lies, or a contiguous copy.
+at::Tensor readable(const at::Tensor &t) {
+  const int64_t r = t.stride(-2), c = t.stride(-1);
+  const bool rows = c == 1 && r >= t.size(-1), columns = r == 1 && c >= t.size(-2);
+  return rows || columns ? t : t.contiguous();
+}
+
+// c = alpha a b + beta c + bias, all of rank 2 or all of rank 3, c with rows that are dense.
+void product(double alpha, const at::Tensor &a, const at::Tensor &b, double beta, const at::Tensor &bias,
+             const at::Tensor &c) {
+  if (c.numel() == 0) return;
+  const at::Tensor left = readable(a), right = readable(b);
+  const rdna_tensor x = describe(left), y = describe(right), z = describe(c);
+  check(rdna_op_gemm(stream_of(c), static_cast<float>(alpha), &x, &y, static_cast<float>(beta), Operand(bias), &z));
+}
+
+bool supported(std::initializer_list<at::Tensor> tensors) {
+  const at::ScalarType type = tensors.begin()->scalar_type();
+  if (!is_float(type)) return false;
+  for (const at::Tensor &t : tensors)
+    if (t.scalar_type() != type || t.device() != tensors.begin()->device()) return false;
+  return true;
+}
+
+void check_matrices(const at::Tensor &a, const at::Tensor &b) {
+  TORCH_CHECK(a.dim() == 2 && b.dim() == 2, "expected two matrices, got ", a.dim(), "-D and ", b.dim(), "-D tensors");
+  TORCH_CHECK(a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x", a.size(1), " and ",
+              b.size(0), "x", b.size(1), ")");
+}
+
+bool mm(Call &call) {  // self, mat2, out
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!supported({a, b})) return false;
+  check_matrices(a, b);
+  Output out(call.output(), {a.size(0), b.size(1)}, a.scalar_type(), a);
+  product(1, a, b, 0, {}, out.get());
+  return call.give(out.finish());
+}
+
+// What is added is a bias where it is one row, else it goes into the result first.
+bool add_product(Call &call, const at::Tensor &self, const at::Tensor &a, const at::Tensor &b, at::IntArrayRef shape,
+                 double beta, double alpha) {
+  Output out(call.output(), shape, a.scalar_type(), a);
+  const at::Tensor &c = out.get();
+  if (c.numel() == 0) return call.give(out.finish());
+  if (beta == 0) {
+    product(alpha, a, b, 0, {}, c);
+  } else if (beta == 1 && self.dim() == 1 && self.size(0) == shape.back() && self.is_contiguous() &&
+             self.storage().data() != c.storage().data()) {
+    product(alpha, a, b, 0, self, c);
+  } else {
+    if (!self.is_same(c)) c.copy_(self.expand(shape));
+    product(alpha, a, b, beta, {}, c);
+  }
+  return call.give(out.finish());
+}
+
+bool addmm(Call &call) {  // self, mat1, mat2, beta, alpha, out
+  const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
+  if (!supported({a, b, self})) return false;
+  check_matrices(a, b);
+  return add_product(call, self, a, b, {a.size(0), b.size(1)}, call.real(3), call.real(4));
+}
+
+void check_batches(const at::Tensor &a, const at::Tensor &b) {
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3, "batch1 and batch2 must be 3D tensors, got ", a.dim(), "-D and ", b.dim(), "-D");
+  TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1),
+              "Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2),
+              "] but got: [", b.size(0), ", ", b.size(1), "].");
+}
+
+bool bmm(Call &call) {  // self, mat2, out
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!supported({a, b})) return false;
+  check_batches(a, b);
+  Output out(call.output(), {a.size(0), a.size(1), b.size(2)}, a.scalar_type(), a);
+  product(1, a, b, 0, {}, out.get());
+  return call.give(out.finish());
+}
+
+bool baddbmm(Call &call) {  // self, batch1, batch2, beta, alpha, out
+  const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
+  if (!supported({a, b, self})) return false;
+  check_batches(a, b);
+  const std::vector<int64_t> shape{a.size(0), a.size(1), b.size(2)};
+  Output out(call.output(), shape, a.scalar_type(), a);
+  if (out.get().numel() == 0) return call.give(out.finish());
+  if (call.real(3) != 0 && !self.is_same(out.get())) out.get().copy_(self.expand(shape));
+  product(call.real(4), a, b, call.real(3), {}, out.get());
+  return call.give(out.finish());
+}
+
+bool addmv(Call &call) {  // self, mat, vec, beta, alpha, out
+  const at::Tensor self = call.tensor(0), a = call.tensor(1), x = call.tensor(2);
+  if (!supported({a, x, self}) || a.dim() != 2 || x.dim() != 1) return false;
+  TORCH_CHECK(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+  Output out(call.output(), {a.size(0)}, a.scalar_type(), a);
+  if (out.get().numel() == 0) return call.give(out.finish());
+  if (call.real(3) != 0 && !self.is_same(out.get())) out.get().copy_(self.expand({a.size(0)}));
+  product(call.real(4), a, x.contiguous().unsqueeze(1), call.real(3), {}, out.get().unsqueeze(1));
+  return call.give(out.finish());
+}
+
+bool dot(Call &call) {  // self, tensor
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!supported({a, b}) || a.dim() != 1 || b.dim() != 1 || a.numel() != b.numel()) return false;
+  const at::Tensor out = make({}, a.scalar_type(), a);
+  product(1, a.contiguous().unsqueeze(0), b.contiguous().unsqueeze(1), 0, {}, out.view({1, 1}));
+  return call.give(out);
+}
+
+const Single singles[] = {
+    {"mm.out", mm},           {"addmm.out", addmm}, {"bmm.out", bmm}, {"baddbmm.out", baddbmm},
+    {"addmv.out", addmv},     {"dot", dot},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch

@@ -1,0 +1,250 @@
+// Sums, means, extremes and their kin over any dimensions.
+#include <ATen/WrapDimUtils.h>
+
+#include <cmath>
+
+#include "native.h"
+#include "rdna/op/reduce_dims.h"
+#include "rdna/op/scan.h"
+
+namespace rdna_torch {
+namespace {
+
+// The dimensions as bits; none named means all.
+uint32_t axes_of(const std::vector<int64_t> &dims, int64_t rank, bool none_is_all = true) {
+  if (dims.empty() && none_is_all) return rank ? (1u << rank) - 1 : 0;
+  uint32_t axes = 0;
+  for (int64_t d : dims) {
+    const uint32_t bit = 1u << wrap(d, rank);
+    TORCH_CHECK(!(axes & bit), "dim ", wrap(d, rank), " appears multiple times in the list of dims");
+    axes |= bit;
+  }
+  return rank ? axes : 0;
+}
+
+std::vector<int64_t> reduced_shape(const at::Tensor &x, uint32_t axes, bool keep) {
+  std::vector<int64_t> shape;
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (!(axes >> d & 1))
+      shape.push_back(x.size(d));
+    else if (keep)
+      shape.push_back(1);
+  return shape;
+}
+
+// Types that rdna_op_reduce reads; the others of librdna are widened first.
+at::Tensor readable(const at::Tensor &x) {
+  const at::ScalarType t = x.scalar_type();
+  return t == at::kChar || t == at::kShort ? converted(x, at::kInt) : x;
+}
+
+// out = reduction of x over |axes|, in |type|.
+bool reduce(Call &call, rdna_reduction op, const at::Tensor &x, uint32_t axes, bool keep, at::ScalarType type,
+            double parameter = 0) {
+  if (!describable(x)) return false;
+  const at::Tensor in = readable(x);
+  at::ScalarType direct = type;  // what librdna writes
+  const bool narrow = (op == RDNA_REDUCE_MIN || op == RDNA_REDUCE_MAX) && !in.is_same(x);
+  if (narrow) direct = in.scalar_type();
+  Output out(call.output(), reduced_shape(x, axes, keep), type, x);
+  if (out.get().numel() == 0) return call.give(out.finish());
+  const at::Tensor work = direct == type ? out.get() : make(out.get().sizes(), direct, x);
+  const rdna_tensor from = describe(in), to = describe(work);
+  check(rdna_op_reduce(stream_of(x), op, axes, parameter, &from, &to));
+  if (!work.is_same(out.get())) copy_values(work, out.get());
+  return call.give(out.finish());
+}
+
+struct Row {
+  const char *name;
+  rdna_reduction op;
+};
+
+// self, dim?, keepdim, dtype?
+bool sum(const Row &row, Call &call) {
+  at::Tensor x = call.tensor(0);
+  const bool integral = at::isIntegralType(x.scalar_type(), true);
+  const at::Tensor given = call.output();
+  const at::ScalarType type = call.type(3) ? *call.type(3)
+                              : given.defined() ? given.scalar_type()
+                              : integral ? at::kLong
+                                         : x.scalar_type();
+  if (!has_dtype(type) || !describable(x)) return false;
+  if (row.op == RDNA_REDUCE_MEAN && !is_real(type)) return false;
+  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  if (integral && is_integer(type)) {
+    if (type != at::kLong) return false;
+    return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
+  }
+  if (!is_real(type)) return false;
+  if (integral || type == at::kDouble || x.scalar_type() == at::kDouble || (type != at::kFloat && type != x.scalar_type()))
+    x = converted(x, type);
+  return reduce(call, row.op, x, axes, call.flag(2), type);
+}
+const Row sums[] = {{"sum.IntList_out", RDNA_REDUCE_SUM}, {"mean.out", RDNA_REDUCE_MEAN}};
+
+bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
+  at::Tensor x = call.tensor(0);
+  const at::ScalarType type = call.tensor(4).scalar_type();
+  if (!describable(x)) return false;
+  const uint32_t axes = axes_of({call.integer(1)}, x.dim());
+  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong) return reduce(call, RDNA_REDUCE_PROD, x, axes, call.flag(2), type);
+  if (!is_real(type)) return false;
+  return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, call.flag(2), type);
+}
+bool prod(Call &call) {  // self, dtype?
+  at::Tensor x = call.tensor(0);
+  const at::ScalarType type = call.type(1) ? *call.type(1) : at::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type();
+  if (!describable(x)) return false;
+  const uint32_t axes = axes_of({}, x.dim());
+  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong) return reduce(call, RDNA_REDUCE_PROD, x, axes, false, type);
+  if (!is_real(type)) return false;
+  return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, false, type);
+}
+
+// The values, without where they are. self, dim, keepdim
+bool extreme(const Row &row, Call &call) {
+  const at::Tensor x = call.tensor(0);
+  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  if (x.numel() == 0) return false;  // PyTorch has the sentences for what has no extreme
+  return reduce(call, row.op, x, axes, call.flag(2), x.scalar_type());
+}
+const Row extremes[] = {{"amin.out", RDNA_REDUCE_MIN}, {"amax.out", RDNA_REDUCE_MAX}};
+
+bool extreme_of_all(const Row &row, Call &call) {  // self
+  const at::Tensor x = call.tensor(0);
+  if (x.numel() == 0) return false;
+  return reduce(call, row.op, x, axes_of({}, x.dim()), false, x.scalar_type());
+}
+const Row whole_extremes[] = {{"max", RDNA_REDUCE_MAX}, {"min", RDNA_REDUCE_MIN}};
+
+bool arg(const Row &row, Call &call) {  // self, dim?, keepdim
+  const at::Tensor x = call.tensor(0);
+  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool) return false;
+  const bool whole = call.none(1);
+  // over all dimensions the count goes through the tensor as it is shaped, and the result keeps no dimension
+  const uint32_t axes = whole ? axes_of({}, x.dim()) : axes_of({call.integer(1)}, x.dim());
+  return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
+}
+const Row args[] = {{"argmin.out", RDNA_REDUCE_ARGMIN}, {"argmax.out", RDNA_REDUCE_ARGMAX}};
+
+// The values and where they are. self, dim, keepdim, values!, indices!
+bool extreme_with_index(const Row &row, Call &call) {
+  const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
+  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool || indices.scalar_type() != at::kLong) return false;
+  const uint32_t axes = axes_of({call.integer(1)}, x.dim());
+  const at::Tensor in = readable(x);
+  const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(2));
+  Output v(values, shape, x.scalar_type(), x), i(indices, shape, at::kLong, x);
+  const at::Tensor work = in.is_same(x) ? v.get() : make(shape, in.scalar_type(), x);
+  const rdna_tensor from = describe(in), to = describe(work), at = describe(i.get());
+  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCE_ARGMAX ? RDNA_REDUCE_MAX : RDNA_REDUCE_MIN, axes, 0, &from, &to));
+  check(rdna_op_reduce(stream_of(x), row.op, axes, 0, &from, &at));
+  if (!work.is_same(v.get())) copy_values(work, v.get());
+  v.finish();
+  i.finish();
+  return call.give({values, indices});
+}
+const Row indexed[] = {{"max.dim_max", RDNA_REDUCE_ARGMAX}, {"min.dim_min", RDNA_REDUCE_ARGMIN}};
+
+struct TestRow {
+  const char *name;
+  rdna_reduction op;
+  enum { kAll, kOne, kSome } dims;
+};
+
+// any and all: of everything; of one dimension (self, dim, keepdim); of some
+bool test(const TestRow &row, Call &call) {
+  at::Tensor x = call.tensor(0);
+  if (!describable(x)) return false;
+  const at::Tensor given = call.output();
+  if (given.defined() && given.scalar_type() != at::kBool) return false;
+  // a NaN is not zero, which librdna's own answer about floats does not say
+  if (at::isFloatingType(x.scalar_type())) x = converted(x, at::kBool);
+  const uint32_t axes = row.dims == TestRow::kAll ? axes_of({}, x.dim()) : axes_of(call.integers(1), x.dim());
+  return reduce(call, row.op, x, axes, row.dims != TestRow::kAll && call.flag(2), at::kBool);
+}
+const TestRow tests[] = {
+    {"any.all_out", RDNA_REDUCE_ANY, TestRow::kAll}, {"all.all_out", RDNA_REDUCE_ALL, TestRow::kAll},
+    {"any.out", RDNA_REDUCE_ANY, TestRow::kOne},     {"all.out", RDNA_REDUCE_ALL, TestRow::kOne},
+    {"any.dims_out", RDNA_REDUCE_ANY, TestRow::kSome}, {"all.dims_out", RDNA_REDUCE_ALL, TestRow::kSome},
+};
+
+bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
+  at::Tensor x = call.tensor(0);
+  const at::Tensor given = call.tensor(5);
+  const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
+  if (!(p >= 0) || !is_float(x.scalar_type()) || !is_float(given.scalar_type()) || x.numel() == 0) return false;
+  const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
+  if (!is_float(type)) return false;
+  if (type != at::kFloat && type != x.scalar_type()) x = converted(x, type);
+  const uint32_t axes = axes_of(call.integers(2), x.dim());
+  return reduce(call, RDNA_REDUCE_NORM, x, axes, call.flag(3), type, p);
+}
+
+// self, dim?, correction?, keepdim
+bool spread(Call &call, rdna_reduction op) {
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type()) || x.numel() == 0) return false;
+  return reduce(call, op, x, axes_of(call.integers(1), x.dim()), call.flag(3), x.scalar_type(),
+                call.none(2) ? 1 : call.real(2));
+}
+bool var(Call &call) { return spread(call, RDNA_REDUCE_VAR); }
+bool std_(Call &call) { return spread(call, RDNA_REDUCE_STD); }
+
+bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction?, keepdim
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type()) || x.numel() == 0 || !describable(x)) return false;
+  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(3));
+  const at::Tensor v = make(shape, x.scalar_type(), x), m = make(shape, x.scalar_type(), x);
+  const rdna_tensor from = describe(x), a = describe(v), b = describe(m);
+  check(rdna_op_reduce(stream_of(x), op, axes, call.none(2) ? 1 : call.real(2), &from, &a));
+  check(rdna_op_reduce(stream_of(x), RDNA_REDUCE_MEAN, axes, 0, &from, &b));
+  return call.give({v, m});
+}
+bool var_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCE_VAR); }
+bool std_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCE_STD); }
+
+struct ScanRow {
+  const char *name;
+  rdna_status (*op)(rdna_stream *, int, const rdna_tensor *, const rdna_tensor *);
+};
+
+bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
+  const at::Tensor x = call.tensor(0), given = call.tensor(3);
+  const at::ScalarType type = given.scalar_type();
+  if (!describable(x) || !(is_real(type) || type == at::kInt || type == at::kLong)) return false;
+  const int64_t dim = wrap(call.integer(1), x.dim());
+  Output out(given, x.sizes(), type, x);
+  if (x.numel() == 0) return call.give(out.finish());
+  const at::Tensor in = converted(x, type).contiguous();
+  if (x.dim() == 0) {
+    copy_values(in, out.get());
+    return call.give(out.finish());
+  }
+  const rdna_tensor from = describe(in), to = describe(out.get());
+  check(row.op(stream_of(x), static_cast<int>(dim), &from, &to));
+  return call.give(out.finish());
+}
+const ScanRow scans[] = {{"cumsum.out", rdna_op_cumsum}, {"cumprod.out", rdna_op_cumprod}};
+
+const Single singles[] = {
+    {"prod.int_out", prod_dim},        {"prod", prod},           {"linalg_vector_norm.out", norm},
+    {"var.correction", var},           {"std.correction", std_}, {"var_mean.correction", var_mean},
+    {"std_mean.correction", std_mean},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, sums, sum);
+  add(m, extremes, extreme);
+  add(m, whole_extremes, extreme_of_all);
+  add(m, args, arg);
+  add(m, indexed, extreme_with_index);
+  add(m, tests, test);
+  add(m, scans, scan);
+  add(m, singles);
+}
+
+}  // namespace
+}  // namespace rdna_torch

@@ -1,0 +1,138 @@
+// out = f(x)
+#include <cmath>
+
+#include "iterate.h"
+#include "native.h"
+#include "rdna/op/pointwise.h"
+
+
+namespace rdna_torch {
+namespace {
+
+enum Types { kAll, kReal, kSmall };  // as in rdna/op/pointwise.h: R and I, R alone, f32 f16 bf16
+
+bool takes(Types types, at::ScalarType t) {
+  return types == kAll ? has_dtype(t) : types == kReal ? is_real(t) : is_float(t);
+}
+
+// A parameter: a number, or the argument with that place.
+struct Parameter {
+  int argument;  // -1: |value|
+  double value;
+};
+constexpr Parameter kNone{-1, 0};
+constexpr Parameter number(double v) { return {-1, v}; }
+constexpr Parameter argument(int i) { return {i, 0}; }
+
+struct Row {
+  const char *name;
+  rdna_map op;
+  Types types;
+  Promote promote;
+  Parameter p = kNone, q = kNone;
+};
+
+rdna_scalar value(const Parameter &p, const Call &call) {
+  return p.argument < 0 ? rdna_scalar_real(p.value) : scalar_of(call.scalar(static_cast<size_t>(p.argument)));
+}
+
+bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, rdna_scalar q) {
+  auto out = iterate(
+      call.output(), {call.tensor(0)}, promote, [&](at::ScalarType t) { return takes(types, t); },
+      [&](const Iteration &it) { check(rdna_op_map(it.stream, op, &it.inputs[0].tensor, p, q, &it.out)); });
+  return out && call.give(*out);
+}
+
+bool run(const Row &row, Call &call) {
+  if (!call.tensor(0).defined() || call.tensor(0).device().type() != kRdna) return false;
+  return map(call, row.op, row.types, row.promote, value(row.p, call), value(row.q, call));
+}
+
+constexpr Promote S = Promote::kSame, F = Promote::kFloat;
+
+const Row rows[] = {
+    {"abs.out", RDNA_MAP_ABS, kAll, S},
+    {"neg.out", RDNA_MAP_NEG, kAll, S},
+    {"sign.out", RDNA_MAP_SIGN, kAll, S},
+    {"sgn.out", RDNA_MAP_SIGN, kAll, S},
+    {"bitwise_not.out", RDNA_MAP_BITWISE_NOT, kAll, S},
+    {"relu", RDNA_MAP_RELU, kAll, S},
+    {"relu_", RDNA_MAP_RELU, kAll, S},
+    {"leaky_relu.out", RDNA_MAP_LEAKY_RELU, kReal, S, argument(1)},
+    {"hardtanh", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
+    {"hardtanh_", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
+    {"hardtanh.out", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
+    {"clamp_min.out", RDNA_MAP_CLAMP, kReal, S, argument(1), number(INFINITY)},
+    {"clamp_max.out", RDNA_MAP_CLAMP, kReal, S, number(-INFINITY), argument(1)},
+    {"hardswish", RDNA_MAP_HARDSWISH, kReal, S},
+    {"hardswish_", RDNA_MAP_HARDSWISH, kReal, S},
+    {"hardswish.out", RDNA_MAP_HARDSWISH, kReal, S},
+    {"hardsigmoid.out", RDNA_MAP_HARDSIGMOID, kReal, S},
+    {"silu.out", RDNA_MAP_SILU, kSmall, S},
+    {"mish.out", RDNA_MAP_MISH, kSmall, S},
+    {"softplus.out", RDNA_MAP_SOFTPLUS, kSmall, S, argument(1), argument(2)},
+    {"sqrt.out", RDNA_MAP_SQRT, kReal, F},
+    {"rsqrt.out", RDNA_MAP_RSQRT, kReal, F},
+    {"reciprocal.out", RDNA_MAP_RECIPROCAL, kReal, F},
+    {"exp.out", RDNA_MAP_EXP, kSmall, F},
+    {"exp2.out", RDNA_MAP_EXP2, kSmall, F},
+    {"expm1.out", RDNA_MAP_EXPM1, kSmall, F},
+    {"log.out", RDNA_MAP_LOG, kSmall, F},
+    {"log2.out", RDNA_MAP_LOG2, kSmall, F},
+    {"log10.out", RDNA_MAP_LOG10, kSmall, F},
+    {"log1p.out", RDNA_MAP_LOG1P, kSmall, F},
+    {"sin.out", RDNA_MAP_SIN, kSmall, F},
+    {"cos.out", RDNA_MAP_COS, kSmall, F},
+    {"tan.out", RDNA_MAP_TAN, kSmall, F},
+    {"tanh.out", RDNA_MAP_TANH, kSmall, F},
+    {"erf.out", RDNA_MAP_ERF, kSmall, F},
+    {"sigmoid.out", RDNA_MAP_SIGMOID, kSmall, F},
+};
+
+// Rounding leaves integers as they are.
+const Row rounding[] = {
+    {"ceil.out", RDNA_MAP_CEIL, kReal, S},
+    {"floor.out", RDNA_MAP_FLOOR, kReal, S},
+    {"round.out", RDNA_MAP_ROUND, kReal, S},
+    {"trunc.out", RDNA_MAP_TRUNC, kReal, S},
+};
+
+bool run_rounding(const Row &row, Call &call) {
+  if (!is_integer(call.tensor(0).scalar_type()) || call.tensor(0).scalar_type() == at::kBool) return run(row, call);
+  return map(call, RDNA_MAP_AFFINE, kAll, S, rdna_scalar_integer(1), rdna_scalar_integer(0));
+}
+
+bool gelu(Call &call) {  // self, approximate
+  const bool tanh = call[1].toStringRef() == "tanh";
+  return map(call, tanh ? RDNA_MAP_GELU_TANH : RDNA_MAP_GELU_ERF, kSmall, S, {}, {});
+}
+
+bool elu(Call &call) {  // self, alpha, scale, input_scale
+  if (call.real(3) != 1) return false;
+  const double scale = call.real(2);
+  return map(call, RDNA_MAP_ELU, kSmall, S, rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
+}
+
+bool clamp(Call &call) {  // self, min, max
+  const at::ScalarType type = call.tensor(0).scalar_type();
+  auto integral = [&](size_t i) { return call.none(i) || !call.scalar(i).isFloatingPoint(); };
+  if (type == at::kBool || (is_integer(type) && !(integral(1) && integral(2)))) return false;  // the result is promoted
+  for (size_t i : {1, 2})
+    if (!call.none(i) && call.scalar(i).isFloatingPoint() && std::isnan(call.real(i))) return false;
+  const rdna_scalar low = call.none(1) ? rdna_scalar{-INFINITY, INT64_MIN} : scalar_of(call.scalar(1));
+  const rdna_scalar high = call.none(2) ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(call.scalar(2));
+  return map(call, RDNA_MAP_CLAMP, kAll, S, low, high);
+}
+
+const Single singles[] = {
+    {"gelu.out", gelu}, {"elu.out", elu}, {"clamp.out", clamp},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, rows, run);
+  add(m, rounding, run_rounding);
+  add(m, singles);
+}
+
+}  // namespace
+}  // namespace rdna_torch

@@ -1,0 +1,113 @@
+// Page-locked host memory. A block that took part in queued copies waits, after it is freed, for an event on each
+// stream that used it; then it is handed out again for requests of its size class.
+#include <c10/util/llvmMathExtras.h>
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "device.h"
+#include "memory.h"
+
+namespace rdna_torch {
+namespace {
+
+struct Block {
+  size_t size;  // a power of two
+  rdna_device *owner;
+  std::vector<rdna_event *> uses;
+};
+
+std::mutex mutex;
+std::map<uintptr_t, Block> blocks;                   // all, by address
+std::vector<uintptr_t> waiting;                      // freed, with uses that may be under way
+std::multimap<std::pair<rdna_device *, size_t>, uintptr_t> idle;
+
+// The block that |data| points into, or the end. The lock is held.
+std::map<uintptr_t, Block>::iterator find(const void *data) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(data);
+  auto next = blocks.upper_bound(address);
+  if (next == blocks.begin()) return blocks.end();
+  --next;
+  return address < next->first + next->second.size ? next : blocks.end();
+}
+
+// Moves the waiting blocks whose uses are over to the idle ones. The lock is held.
+void collect() {
+  std::vector<uintptr_t> still;
+  for (uintptr_t address : waiting) {
+    Block &block = blocks.at(address);
+    while (!block.uses.empty() && rdna_event_query(block.uses.back()) != RDNA_NOT_READY) {
+      rdna_event_release(block.uses.back());
+      block.uses.pop_back();
+    }
+    if (block.uses.empty())
+      idle.emplace(std::make_pair(block.owner, block.size), address);
+    else
+      still.push_back(address);
+  }
+  waiting.swap(still);
+}
+
+void free_pinned(void *data) {
+  if (!data) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  waiting.push_back(reinterpret_cast<uintptr_t>(data));
+}
+
+struct PinnedAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t size) override {
+    if (size == 0) return {nullptr, nullptr, &free_pinned, c10::Device(c10::DeviceType::CPU)};
+    const size_t rounded = size < 512 ? 512 : static_cast<size_t>(c10::llvm::PowerOf2Ceil(size));
+    rdna_device *owner = device(-1);
+    std::lock_guard<std::mutex> lock(mutex);
+    collect();
+    void *data = nullptr;
+    auto found = idle.find({owner, rounded});
+    if (found != idle.end()) {
+      data = reinterpret_cast<void *>(found->second);
+      idle.erase(found);
+    } else {
+      check(rdna_host_alloc(owner, rounded, &data));
+      blocks[reinterpret_cast<uintptr_t>(data)] = Block{rounded, owner, {}};
+    }
+    return {data, data, &free_pinned, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_pinned; }
+  void copy_data(void *dst, const void *src, std::size_t count) const override { default_copy_data(dst, src, count); }
+};
+
+PinnedAllocator allocator;
+
+}  // namespace
+
+c10::Allocator *pinned_allocator() { return &allocator; }
+
+bool is_pinned(const void *data) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return find(data) != blocks.end();
+}
+
+void pinned_used(const void *data, rdna_stream *stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto block = find(data);
+  if (block == blocks.end()) return;
+  rdna_event *event = nullptr;
+  check(rdna_event_create(rdna_stream_device(stream), false, &event));
+  const rdna_status status = rdna_event_record(event, stream);
+  if (status != RDNA_OK) rdna_event_release(event);
+  check(status);
+  block->second.uses.push_back(event);
+}
+
+void pinned_empty_cache() {
+  std::lock_guard<std::mutex> lock(mutex);
+  collect();
+  for (const auto &entry : idle) {
+    rdna_host_free(entry.first.first, reinterpret_cast<void *>(entry.second));
+    blocks.erase(entry.second);
+  }
+  idle.clear();
+}
+
+}  // namespace rdna_torch

@@ -1,0 +1,57 @@
+#include "tensor.h"
+
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/empty.h>
+
+namespace rdna_torch {
+
+std::optional<rdna_dtype> dtype_of(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return RDNA_F32;
+    case at::kHalf: return RDNA_F16;
+    case at::kBFloat16: return RDNA_BF16;
+    case at::kDouble: return RDNA_F64;
+    case at::kChar: return RDNA_I8;
+    case at::kByte: return RDNA_U8;
+    case at::kShort: return RDNA_I16;
+    case at::kInt: return RDNA_I32;
+    case at::kLong: return RDNA_I64;
+    case at::kBool: return RDNA_BOOL;
+    default: return std::nullopt;
+  }
+}
+
+rdna_tensor describe(const at::Tensor &t) {
+  TORCH_CHECK(t.device().type() == kRdna, "expected a tensor on rdna, got one on ", t.device());
+  const auto dtype = dtype_of(t.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(dtype, "rdna has no operators on values of type ", t.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(t.dim() <= RDNA_MAX_RANK, "rdna's operators take up to ", RDNA_MAX_RANK,
+                              " dimensions, got ", t.dim());
+  rdna_tensor r{};
+  r.data = t.mutable_data_ptr();
+  r.dtype = *dtype;
+  r.rank = static_cast<int>(t.dim());
+  for (int i = 0; i < r.rank; i++) {
+    r.shape[i] = t.size(i);
+    r.stride[i] = t.stride(i);
+  }
+  return r;
+}
+
+at::Tensor make(at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like) {
+  return at::empty(shape, at::TensorOptions().dtype(type).device(like.device()));
+}
+
+void copy_values(const at::Tensor &x, const at::Tensor &out) {
+  const rdna_tensor from = describe(x), to = describe(out);
+  check(rdna_op_copy(stream_of(out), &from, &to));
+}
+
+at::Tensor converted(const at::Tensor &x, at::ScalarType type) {
+  if (x.scalar_type() == type) return x;
+  at::Tensor out = make(x.sizes(), type, x);
+  copy_values(x, out);
+  return out;
+}
+
+}  // namespace rdna_torch

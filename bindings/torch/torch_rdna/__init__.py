@@ -1,0 +1,103 @@
+"""torch.device('rdna'): AMD GPUs for PyTorch through librdna. This module is torch.rdna."""
+
+import sys
+import threading
+
+import torch
+
+from . import _C  # registers the device type with PyTorch
+from ._device import (
+    DeviceProperties,
+    _DeviceGuard,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    is_available,
+    set_device,
+    synchronize,
+)
+from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
+from ._memory import (
+    OutOfMemoryError,
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from ._random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from ._streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+
+
+def init():
+    """Opens the current device, if none is open yet."""
+    _C.init(-1)
+
+
+def is_initialized():
+    return any(_C.is_open(i) for i in range(_C.device_count()))
+
+
+def _lazy_init():
+    init()
+
+
+def _is_in_bad_fork():
+    return _C.in_bad_fork()
+
+
+def get_amp_supported_dtype():
+    return [torch.float16, torch.bfloat16]
+
+
+def is_bf16_supported(including_emulation=True):
+    return True
+
+
+def from_dlpack(source):
+    """A tensor on rdna over the memory of |source|, an object with __dlpack__ whose memory rdna can use."""
+    return torch.from_dlpack(source)
+
+
+def _dlpack_device(self, original=torch.Tensor.__dlpack_device__):
+    # PyTorch compares with the name "privateuse1", which is no longer the device's; 12 is kDLExtDev.
+    if self.device.type == "rdna":
+        return (12, self.device.index or 0)
+    return original(self)
+
+
+def _register():
+    # Before torch.testing._internal is imported, which remembers the names of devices.
+    torch.utils.rename_privateuse1_backend("rdna")
+    torch._register_device_module("rdna", sys.modules[__name__])
+    sys.modules["torch.rdna"] = sys.modules[__name__]
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    torch.Tensor.__dlpack_device__ = _dlpack_device
+
+
+_lock = threading.Lock()
+with _lock:
+    if getattr(torch, "rdna", None) is not sys.modules[__name__]:
+        _register()

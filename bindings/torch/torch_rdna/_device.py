@@ -1,0 +1,132 @@
+"""Devices: how many, which one, what they are."""
+
+from dataclasses import dataclass
+
+import torch
+
+from . import _C
+
+
+def _index(device=None, optional=True):
+    """The number of |device|: None (the current one), an int, "rdna:1" or torch.device."""
+    if device is None and optional:
+        return _C.current_device()
+    if isinstance(device, int):
+        return device if device >= 0 else _C.current_device()
+    if isinstance(device, str):
+        device = torch.device(device)
+    if not isinstance(device, torch.device):
+        device = getattr(device, "device", device)
+    if not isinstance(device, torch.device) or device.type not in ("rdna", "privateuseone"):
+        raise ValueError(f"expected a device of rdna, got {device!r}")
+    return _C.current_device() if device.index is None else device.index
+
+
+def is_available():
+    """Whether there is a GPU, or RDNA_DRIVER or RDNA_EMULATE asks for what stands in for one."""
+    return _C.device_count() > 0
+
+
+def device_count():
+    return _C.device_count()
+
+
+def current_device():
+    return _C.current_device()
+
+
+def set_device(device):
+    index = _index(device, optional=False) if device is not None else -1
+    if index >= 0:
+        _C.set_device(index)
+
+
+def synchronize(device=None):
+    """Waits for all work on the device."""
+    _C.synchronize(_index(device))
+
+
+class _DeviceGuard:
+    def __init__(self, index):
+        self.idx = index
+        self.prev_idx = -1
+
+    def __enter__(self):
+        self.prev_idx = _C.current_device()
+        if self.idx >= 0:
+            _C.set_device(self.idx)
+
+    def __exit__(self, *unused):
+        if self.idx >= 0:
+            _C.set_device(self.prev_idx)
+        return False
+
+
+class device(_DeviceGuard):
+    """Context in which |device| is the current one. None leaves it as it is."""
+
+    def __init__(self, device):
+        super().__init__(-1 if device is None else _index(device))
+
+
+class device_of(device):
+    """Context in which the device of |tensor| is the current one, if it is on rdna."""
+
+    def __init__(self, tensor):
+        super().__init__(tensor.device if tensor.device.type == "rdna" else None)
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    name: str
+    driver: str  # "hip", "cuda", "host"
+    arch: str  # "gfx1100"
+    index: int
+    integrated: bool
+    emulated: bool
+    total_memory: int
+    compute_units: int
+    wave_size: int
+    max_group_threads: int
+    max_group_memory: int
+    clock_mhz: int
+    pci_domain: int
+    pci_bus: int
+    pci_device: int
+
+    @property
+    def gcnArchName(self):
+        return self.arch
+
+    @property
+    def multi_processor_count(self):
+        return self.compute_units
+
+    @property
+    def warp_size(self):
+        return self.wave_size
+
+
+def get_device_properties(device=None):
+    return DeviceProperties(**_C.properties(_index(device)))
+
+
+def get_device_name(device=None):
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """(major, minor) of the architecture: (11, 0) for gfx1100, (9, 0) for sm_90, (0, 0) for the host."""
+    arch = get_device_properties(device).arch
+    if arch.startswith("gfx"):
+        digits = arch[3:].split(":")[0]
+        return int(digits[:-2]), int(digits[-2], 16)
+    if arch.startswith("sm_"):
+        digits = arch[3:].rstrip("af")
+        return int(digits[:-1]), int(digits[-1])
+    return 0, 0
+
+
+def get_arch_list():
+    """The architectures of the devices that are there, without opening them."""
+    return sorted({get_device_properties(i).arch for i in range(_C.device_count())})

@@ -1,0 +1,91 @@
+"""Device memory: librdna's caching allocator, which everything in the process shares."""
+
+import json
+
+import torch
+
+from . import _C
+from ._device import _index, get_device_properties
+
+OutOfMemoryError = torch.OutOfMemoryError
+
+
+def memory_stats(device=None):
+    """Counters of the allocator: its own names, and those that torch.cuda.memory_stats has for the same."""
+    stats = dict(_C.memory_stats(_index(device)))
+    for theirs, current, peak in (
+        ("allocated_bytes", "allocated", "peak_allocated"),
+        ("active_bytes", "allocated", "peak_allocated"),
+        ("reserved_bytes", "reserved", "peak_reserved"),
+    ):
+        stats[f"{theirs}.all.current"] = stats[current]
+        stats[f"{theirs}.all.peak"] = stats[peak]
+    stats["requested_bytes.all.current"] = stats["requested"]
+    stats["allocation.all.current"] = stats["blocks"]
+    stats["segment.all.current"] = stats["segment_count"]
+    stats["num_alloc_retries"] = stats["retries"]
+    stats["num_ooms"] = stats["ooms"]
+    return stats
+
+
+def memory_allocated(device=None):
+    return _C.memory_stats(_index(device))["allocated"]
+
+
+def max_memory_allocated(device=None):
+    return _C.memory_stats(_index(device))["peak_allocated"]
+
+
+def memory_reserved(device=None):
+    return _C.memory_stats(_index(device))["reserved"]
+
+
+def max_memory_reserved(device=None):
+    return _C.memory_stats(_index(device))["peak_reserved"]
+
+
+def reset_peak_memory_stats(device=None):
+    _C.reset_peaks(_index(device))
+
+
+def mem_get_info(device=None):
+    """(free, total) bytes of the device as its driver says, other processes included."""
+    return _C.memory_info(_index(device))
+
+
+def memory_snapshot(device=None):
+    """Every segment and block."""
+    return json.loads(_C.memory_snapshot(_index(device)))
+
+
+def _size(value):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+
+
+def memory_summary(device=None, abbreviated=False):
+    index = _index(device)
+    s = _C.memory_stats(index)
+    lines = [f"rdna:{index}  {get_device_properties(index).name}", f"{'':12}{'now':>14}{'peak':>14}"]
+    lines.append(f"{'allocated':12}{_size(s['allocated']):>14}{_size(s['peak_allocated']):>14}")
+    lines.append(f"{'reserved':12}{_size(s['reserved']):>14}{_size(s['peak_reserved']):>14}")
+    if not abbreviated:
+        lines.append(f"{'requested':12}{_size(s['requested']):>14}")
+        lines.append(f"{s['blocks']} blocks in {s['segment_count']} segments, fragmentation {s['fragmentation']:.2f}")
+        lines.append(
+            f"{s['alloc_count']} allocations, of which {s['driver_allocs']} reached the driver; "
+            f"{s['retries']} retries, {s['ooms']} times out of memory"
+        )
+    return "\n".join(lines)
+
+
+def empty_cache():
+    """Gives cached, unused memory of all devices, and pinned host memory, back."""
+    _C.empty_cache()
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Caps what this process may take of the device's memory, as a share in (0, 1]."""
+    _C.set_memory_fraction(fraction, _index(device))
