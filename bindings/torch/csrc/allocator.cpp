@@ -18,7 +18,8 @@ void free_on(c10::DeviceIndex index, void *data) {
 // A deleter gets the pointer alone, so there is one for each device.
 template <size_t... I>
 constexpr auto make_deleters(std::index_sequence<I...>) {
-  return std::array<c10::DeleterFnPtr, sizeof...(I)>{+[](void *data) { free_on(static_cast<c10::DeviceIndex>(I), data); }...};
+  return std::array<c10::DeleterFnPtr, sizeof...(I)>{
+      +[](void *data) { free_on(static_cast<c10::DeviceIndex>(I), data); }...};
 }
 constexpr auto deleters = make_deleters(std::make_index_sequence<16>());
 

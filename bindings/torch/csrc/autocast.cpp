@@ -22,12 +22,12 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #define RDNA_PROMOTE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
   AT_FORALL_PROMOTE(RDNA_PROMOTE)
 #undef RDNA_PROMOTE
-  m.impl("binary_cross_entropy", [](const at::Tensor &, const at::Tensor &, const std::optional<at::Tensor> &,
-                                    int64_t) -> at::Tensor {
-    TORCH_CHECK(false,
-                "binary_cross_entropy is unsafe to autocast: combine it with the sigmoid before it into "
-                "binary_cross_entropy_with_logits");
-  });
+  m.impl("binary_cross_entropy",
+         [](const at::Tensor &, const at::Tensor &, const std::optional<at::Tensor> &, int64_t) -> at::Tensor {
+           TORCH_CHECK(false,
+                       "binary_cross_entropy is unsafe to autocast: combine it with the sigmoid before it into "
+                       "binary_cross_entropy_with_logits");
+         });
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ const Default &default_driver() {
     d.driver = info.name;
     const bool gpu = d.driver == "hip" || d.driver == "cuda";
     if (!gpu && !asked) {
-      d.reason = "no GPU was found; RDNA_DRIVER=host computes on the processor, RDNA_EMULATE=gfx1100 on an emulated card";
+      d.reason =
+          "no GPU was found; RDNA_DRIVER=host computes on the processor, RDNA_EMULATE=gfx1100 on an emulated card";
       for (int i = 0; i < rdna_driver_count(); i++)
         if (rdna_driver_get_info(i, &info) == RDNA_OK && info.status != RDNA_OK)
           d.reason += std::string("; ") + info.name + ": " + info.message;
@@ -148,7 +149,8 @@ rdna_stream *raw_stream(c10::Stream stream) {
   if (id == 0) return rdna_device_default_stream(owner);
   TORCH_CHECK(id > 0 && id <= 2 * kPoolStreams, "stream ", id, " of ", stream.device(), " does not exist");
   const bool high = id > kPoolStreams;
-  auto &slot = opened[static_cast<size_t>(stream.device_index())].pool[high][static_cast<size_t>((id - 1) % kPoolStreams)];
+  auto &slot =
+      opened[static_cast<size_t>(stream.device_index())].pool[high][static_cast<size_t>((id - 1) % kPoolStreams)];
   if (rdna_stream *made = slot.load(std::memory_order_acquire)) return made;
   std::lock_guard<std::mutex> lock(open_mutex);
   if (rdna_stream *made = slot.load(std::memory_order_acquire)) return made;

@@ -68,8 +68,9 @@ at::Tensor to_cpu(const at::Tensor &t) {
 at::Tensor to_device(const at::Tensor &t, c10::Device device) {
   if (!t.defined() || t.device().type() == kRdna) return t;
   if (t.layout() != at::kStrided) return t.to(device);
-  at::Tensor out = t.is_non_overlapping_and_dense() ? at::empty_strided(t.sizes(), t.strides(), t.options().device(device))
-                                                    : at::empty(t.sizes(), t.options().device(device));
+  at::Tensor out = t.is_non_overlapping_and_dense()
+                       ? at::empty_strided(t.sizes(), t.strides(), t.options().device(device))
+                       : at::empty(t.sizes(), t.options().device(device));
   return out.copy_(t);
 }
 
@@ -208,9 +209,7 @@ void reset_fallback_counts() {
 
 void set_fallback_mode(const std::string &text) { mode() = parse(text); }
 
-std::string fallback_mode() {
-  return mode() == Mode::kAllow ? "allow" : mode() == Mode::kWarn ? "warn" : "error";
-}
+std::string fallback_mode() { return mode() == Mode::kAllow ? "allow" : mode() == Mode::kWarn ? "warn" : "error"; }
 
 namespace {
 void boxed(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) { fall_back(op, stack); }

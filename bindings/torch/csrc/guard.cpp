@@ -45,10 +45,10 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeStream(const c10::Stream &s) const override { check(rdna_stream_synchronize(raw_stream(s))); }
   void synchronizeDevice(const c10::DeviceIndex index) const { synchronize(index); }  // newer than torch 2.6
-  void *getStreamNativeHandle(const c10::Stream s) const { return raw_stream(s); }     // newer than torch 2.13
+  void *getStreamNativeHandle(const c10::Stream s) const { return raw_stream(s); }    // newer than torch 2.13
 
-  void record(void **event, const c10::Stream &s, const c10::DeviceIndex index, const c10::EventFlag flag)
-      const override {
+  void record(void **event, const c10::Stream &s, const c10::DeviceIndex index,
+              const c10::EventFlag flag) const override {
     TORCH_CHECK(index == -1 || index == s.device_index(), "an event of rdna:", static_cast<int>(index),
                 " cannot be recorded in a stream of ", s.device());
     if (!*event) {
@@ -70,7 +70,9 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void *event) const override {
     if (event) check(rdna_event_synchronize(as_event(event)));
   }
-  void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override { rdna_event_release(as_event(event)); }
+  void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override {
+    rdna_event_release(as_event(event));
+  }
   double elapsedTime(void *start, void *end, const c10::DeviceIndex) const override {
     TORCH_CHECK(start && end, "both events must be recorded before the time between them can be asked for");
     float ms = 0;

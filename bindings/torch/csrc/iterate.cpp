@@ -55,8 +55,8 @@ std::optional<at::Tensor> iterate(const at::Tensor &given, std::initializer_list
   at::TensorIteratorConfig config;
   // A 0-dimensional CPU tensor is a number wherever there is a tensor on the device.
   config.set_check_mem_overlap(true).allow_cpu_scalars(true);
-  if (promote == Promote::kCompare && !given.defined()) config.declare_static_dtype(at::kBool);
   config.promote_inputs_to_common_dtype(true);
+  if (promote == Promote::kCompare && !given.defined()) config.declare_static_dtype(at::kBool);
   if (promote != Promote::kCompare) config.cast_common_dtype_to_outputs(true).enforce_safe_casting_to_output(true);
   if (promote == Promote::kFloat) config.promote_integer_inputs_to_float(true);
   config.add_owned_output(given);

@@ -17,7 +17,6 @@ namespace py = pybind11;
 namespace rdna_torch {
 namespace {
 
-
 py::dict properties(c10::DeviceIndex index) {
   const rdna_device_info *info = rdna_device_get_info(device(index));
   py::dict d;

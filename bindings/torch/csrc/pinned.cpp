@@ -19,8 +19,8 @@ struct Block {
 };
 
 std::mutex mutex;
-std::map<uintptr_t, Block> blocks;                   // all, by address
-std::vector<uintptr_t> waiting;                      // freed, with uses that may be under way
+std::map<uintptr_t, Block> blocks;  // all, by address
+std::vector<uintptr_t> waiting;     // freed, with uses that may be under way
 std::multimap<std::pair<rdna_device *, size_t>, uintptr_t> idle;
 
 // The block that |data| points into, or the end. The lock is held.

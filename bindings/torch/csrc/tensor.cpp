@@ -1,23 +1,34 @@
 #include "tensor.h"
 
-#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 
 namespace rdna_torch {
 
 std::optional<rdna_dtype> dtype_of(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return RDNA_F32;
-    case at::kHalf: return RDNA_F16;
-    case at::kBFloat16: return RDNA_BF16;
-    case at::kDouble: return RDNA_F64;
-    case at::kChar: return RDNA_I8;
-    case at::kByte: return RDNA_U8;
-    case at::kShort: return RDNA_I16;
-    case at::kInt: return RDNA_I32;
-    case at::kLong: return RDNA_I64;
-    case at::kBool: return RDNA_BOOL;
-    default: return std::nullopt;
+    case at::kFloat:
+      return RDNA_F32;
+    case at::kHalf:
+      return RDNA_F16;
+    case at::kBFloat16:
+      return RDNA_BF16;
+    case at::kDouble:
+      return RDNA_F64;
+    case at::kChar:
+      return RDNA_I8;
+    case at::kByte:
+      return RDNA_U8;
+    case at::kShort:
+      return RDNA_I16;
+    case at::kInt:
+      return RDNA_I32;
+    case at::kLong:
+      return RDNA_I64;
+    case at::kBool:
+      return RDNA_BOOL;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -12,12 +12,18 @@ enum Types { kAll, kNumbers, kReal, kIntegersAndSmall, kIntegers, kSmall };
 
 bool takes(Types types, at::ScalarType t) {
   switch (types) {
-    case kAll: return has_dtype(t);
-    case kNumbers: return has_dtype(t) && t != at::kBool;
-    case kReal: return is_real(t);
-    case kIntegersAndSmall: return is_float(t) || (is_integer(t) && t != at::kBool);
-    case kIntegers: return is_integer(t);
-    case kSmall: return is_float(t);
+    case kAll:
+      return has_dtype(t);
+    case kNumbers:
+      return has_dtype(t) && t != at::kBool;
+    case kReal:
+      return is_real(t);
+    case kIntegersAndSmall:
+      return is_float(t) || (is_integer(t) && t != at::kBool);
+    case kIntegers:
+      return is_integer(t);
+    case kSmall:
+      return is_float(t);
   }
   return false;
 }
@@ -85,8 +91,9 @@ const Row rows[] = {
 bool scaled(Call &call, double sign) {  // self, other, alpha
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   const at::Scalar alpha = call.scalar(2);
-  TORCH_CHECK(!alpha.isFloatingPoint() || at::isFloatingType(at::result_type(a, b)) || at::isComplexType(at::result_type(a, b)),
-              "For integral input tensors, argument alpha must not be a floating point number.");
+  TORCH_CHECK(
+      !alpha.isFloatingPoint() || at::isFloatingType(at::result_type(a, b)) || at::isComplexType(at::result_type(a, b)),
+      "For integral input tensors, argument alpha must not be a floating point number.");
   if (sign < 0)
     TORCH_CHECK(!(a.scalar_type() == at::kBool && b.scalar_type() == at::kBool),
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "

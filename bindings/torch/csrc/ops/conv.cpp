@@ -1,5 +1,8 @@
 // Convolutions and transposed convolutions, forward and backward.
-#include <ATen/ops/empty.h>
+#include <ATen/Functions.h>
+
+#include <array>
+#include <optional>
 
 #include "native.h"
 #include "rdna/op/conv.h"
@@ -12,6 +15,7 @@ namespace {
 // output_padding, groups.
 struct Geometry {
   rdna_convolution conv{};
+  int64_t over[3] = {};
   bool transposed;
 
   Geometry(const Call &call, size_t first, int64_t spatial) : transposed(call.flag(first + 3)) {
@@ -24,8 +28,11 @@ struct Geometry {
     for (int64_t i = 0; i < spatial && i < 3; i++) {
       conv.stride[i] = at(stride, i);
       conv.before[i] = at(padding, i);
-      // what a transposed convolution adds at the end is read only by less padding there
+      // What a transposed convolution adds at its end is less padding there. Beyond none, the last values are those
+      // that no window reaches, which the sizes themselves say.
       conv.after[i] = at(padding, i) - (transposed ? at(extra, i) : 0);
+      over[i] = conv.after[i] < 0 ? -conv.after[i] : 0;
+      conv.after[i] += over[i];
       conv.dilation[i] = at(dilation, i);
     }
     conv.groups = call.integer(first + 5);
@@ -33,7 +40,7 @@ struct Geometry {
 
   bool expressible() const {
     for (int i = 0; i < conv.dims; i++)
-      if (conv.after[i] < 0) return false;
+      if (over[i] >= conv.stride[i]) return false;
     return true;
   }
 
@@ -41,7 +48,7 @@ struct Geometry {
     std::vector<int64_t> shape{x.size(0), transposed ? w.size(1) * conv.groups : w.size(0)};
     for (int i = 0; i < conv.dims; i++) {
       const int64_t reach = conv.dilation[i] * (w.size(2 + i) - 1) + 1;
-      const int64_t pad = conv.before[i] + conv.after[i];
+      const int64_t pad = conv.before[i] + conv.after[i] - over[i];
       shape.push_back(transposed ? (x.size(2 + i) - 1) * conv.stride[i] + reach - pad
                                  : (x.size(2 + i) + pad - reach) / conv.stride[i] + 1);
     }
@@ -61,15 +68,42 @@ at::Tensor result(at::IntArrayRef shape, const at::Tensor &like) {
   return at::empty(shape, like.options(), like.suggest_memory_format());
 }
 
-// torch's layer makes the checks that need words of its own before it comes here. A non-batched input has got its batch.
+// PyTorch has no CPU kernel under these two names, only one that throws: falling back is calling what it has.
+at::Tensor cpu(const at::Tensor &t) { return t.defined() ? t.cpu() : t; }
+
+bool forward_on_cpu(Call &call) {
+  const at::Tensor x = call.tensor(0), b = call.tensor(2);
+  count_fallback("aten::convolution_overrideable");
+  const at::Tensor y = at::convolution(
+      cpu(x), cpu(call.tensor(1)), b.defined() ? std::make_optional(cpu(b)) : std::nullopt, call.integers(3),
+      call.integers(4), call.integers(5), call.flag(6), call.integers(7), call.integer(8));
+  return call.give(y.to(x.device()));
+}
+
+bool backward_on_cpu(Call &call) {
+  const at::Tensor x = call.tensor(1);
+  count_fallback("aten::convolution_backward_overrideable");
+  const c10::List<bool> wanted = call[9].toBoolList();
+  const std::vector<int64_t> bias{call.tensor(0).size(1)};
+  auto [dx, dw, db] =
+      at::convolution_backward(cpu(call.tensor(0)), cpu(x), cpu(call.tensor(2)), bias, call.integers(3),
+                               call.integers(4), call.integers(5), call.flag(6), call.integers(7), call.integer(8),
+                               std::array<bool, 3>{wanted.get(0), wanted.get(1), wanted.get(2)});
+  auto home = [&](const at::Tensor &t) { return t.defined() ? t.to(x.device()) : t; };
+  return call.give({home(dx), home(dw), home(db)});
+}
+
+// torch's layer makes the checks that need words of its own before it comes here. A non-batched input has got its
+// batch.
 bool forward(Call &call) {  // input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups
   const at::Tensor x = call.tensor(0), w = call.tensor(1), b = call.tensor(2);
   const int64_t spatial = x.dim() - 2;
-  if (spatial < 1 || spatial > 3 || !same_type({x, w, b})) return false;
+  if (spatial < 1 || spatial > 3 || !same_type({x, w, b})) return forward_on_cpu(call);
   const Geometry g(call, 3, spatial);
-  if (!g.expressible()) return false;
+  if (!g.expressible()) return forward_on_cpu(call);
   const std::vector<int64_t> shape = g.output(x, w);
-  for (int64_t n : shape) TORCH_CHECK(n >= 0, "Given input size per channel: ", x.sizes().slice(2), ". Calculated output size is negative");
+  for (int64_t n : shape)
+    TORCH_CHECK(n >= 0, "Given input size per channel: ", x.sizes().slice(2), ". Calculated output size is negative");
   const at::Tensor y = result(shape, x);
   const at::Tensor bias = b.defined() ? b.contiguous() : b;
   const rdna_tensor in = describe(x), weight = describe(w), out = describe(y);
@@ -82,9 +116,9 @@ bool forward(Call &call) {  // input, weight, bias?, stride, padding, dilation, 
 bool backward(Call &call) {
   const at::Tensor dy = call.tensor(0), x = call.tensor(1), w = call.tensor(2);
   const int64_t spatial = x.dim() - 2;
-  if (spatial < 1 || spatial > 3 || !same_type({dy, x, w})) return false;
+  if (spatial < 1 || spatial > 3 || !same_type({dy, x, w})) return backward_on_cpu(call);
   const Geometry g(call, 3, spatial);
-  if (!g.expressible()) return false;
+  if (!g.expressible()) return backward_on_cpu(call);
   const c10::List<bool> wanted = call[9].toBoolList();
   at::Tensor dx, dw, db;
   const rdna_tensor grad = describe(dy), in = describe(x), weight = describe(w);

@@ -104,10 +104,8 @@ void copy_on_device(const at::Tensor &given, const at::Tensor &dst) {
     if (dst.dim() > RDNA_MAX_RANK) return copy_slices(src, dst);
     return copy_values(src, dst);
   }
-  if (src.is_complex() && dst.is_complex())
-    return copy_on_device(at::view_as_real(src), at::view_as_real(dst));
-  if (src.is_complex() && has_dtype(dst.scalar_type()))
-    return copy_on_device(at::view_as_real(src).select(-1, 0), dst);
+  if (src.is_complex() && dst.is_complex()) return copy_on_device(at::view_as_real(src), at::view_as_real(dst));
+  if (src.is_complex() && has_dtype(dst.scalar_type())) return copy_on_device(at::view_as_real(src).select(-1, 0), dst);
   if (dst.is_complex() && has_dtype(src.scalar_type())) {
     at::Tensor parts = at::view_as_real(dst);
     copy_on_device(src, parts.select(-1, 0));
@@ -125,7 +123,9 @@ void copy_to_device(const at::Tensor &given, const at::Tensor &dst, bool non_blo
     src = src.to(dst.scalar_type());
   if (!src.is_non_overlapping_and_dense()) src = src.contiguous();
   const bool lands = src.scalar_type() == dst.scalar_type() && same_dense(src, dst);
-  at::Tensor landed = lands ? dst : at::empty_strided(src.sizes(), src.strides(), src.options().device(dst.device()).pinned_memory(false));
+  at::Tensor landed =
+      lands ? dst
+            : at::empty_strided(src.sizes(), src.strides(), src.options().device(dst.device()).pinned_memory(false));
   rdna_stream *stream = stream_of(dst);
   if (src.nbytes()) {
     check(rdna_copy_to_device(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
@@ -168,14 +168,17 @@ at::Tensor copy_from(const at::Tensor &self, const at::Tensor &out, bool non_blo
   if (on_rdna(src) && on_rdna(dst)) {
     copy_on_device(src, dst);
   } else if (on_rdna(dst)) {
-    TORCH_CHECK(src.device().is_cpu(), "copies to rdna come from rdna or the CPU, not ", src.device(), ": use .cpu() between");
+    TORCH_CHECK(src.device().is_cpu(), "copies to rdna come from rdna or the CPU, not ", src.device(),
+                ": use .cpu() between");
     copy_to_device(src, dst, non_blocking);
   } else {
-    TORCH_CHECK(dst.device().is_cpu(), "copies from rdna go to rdna or the CPU, not ", dst.device(), ": use .cpu() between");
+    TORCH_CHECK(dst.device().is_cpu(), "copies from rdna go to rdna or the CPU, not ", dst.device(),
+                ": use .cpu() between");
     copy_to_host(src, dst, non_blocking);
   }
   // bits that one of the two has and the other has not
-  if (self.is_conj() != out.is_conj() && self.is_complex() && out.is_complex()) at::view_as_real(dst).select(-1, 1).neg_();
+  if (self.is_conj() != out.is_conj() && self.is_complex() && out.is_complex())
+    at::view_as_real(dst).select(-1, 1).neg_();
   if (self.is_neg() != out.is_neg()) at::neg_(const_cast<at::Tensor &>(dst));
   return out;
 }

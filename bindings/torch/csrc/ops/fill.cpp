@@ -35,7 +35,8 @@ bool fill_scalar(Call &call) { return set_all(call.tensor(0), call.scalar(1)) &&
 bool zero(Call &call) { return set_all(call.tensor(0), 0) && call.give(call.tensor(0)); }
 bool fill_tensor(Call &call) {
   const at::Tensor value = call.tensor(1);
-  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  TORCH_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+              " dimensions.");
   const at::Tensor self = call.tensor(0);
   self.copy_(value.expand(self.sizes()));
   return call.give(self);
@@ -66,7 +67,8 @@ bool arange(Call &call) {  // start, end, step, out
   if (flat.data_ptr() != out.data_ptr()) return false;
   const rdna_tensor t = describe(flat);
   auto as = [&](const at::Scalar &s) {
-    return real ? rdna_scalar_real(s.toDouble()) : rdna_scalar_integer(s.isFloatingPoint() ? static_cast<int64_t>(s.toDouble()) : s.toLong());
+    return real ? rdna_scalar_real(s.toDouble())
+                : rdna_scalar_integer(s.isFloatingPoint() ? static_cast<int64_t>(s.toDouble()) : s.toLong());
   };
   check(rdna_op_arange(stream_of(out), as(start), as(step), &t));
   return call.give(out);
@@ -110,13 +112,14 @@ bool where(Call &call) {  // condition, self, other
   if (!has_dtype(type) || !has_dtype(a.scalar_type()) || !has_dtype(b.scalar_type())) return false;
   if (condition.scalar_type() != at::kBool) return false;
   const c10::Device place(kRdna, call.device());
-  const std::vector<int64_t> shape =
-      at::infer_size(at::infer_size(condition.sizes(), a.sizes()), b.sizes());
+  const std::vector<int64_t> shape = at::infer_size(at::infer_size(condition.sizes(), a.sizes()), b.sizes());
   if (shape.size() > RDNA_MAX_RANK) return false;
   auto here = [&](const at::Tensor &t) {
-    if (t.device() == place) return converted(t, t.scalar_type() == at::kBool && t.is_same(condition) ? at::kBool : type);
-    TORCH_CHECK(t.dim() == 0 && t.device().is_cpu(), "Expected condition, x and y to be on the same device, but condition is on ",
-                condition.device(), " and x and y are on ", a.device(), " and ", b.device(), " respectively");
+    if (t.device() == place)
+      return converted(t, t.scalar_type() == at::kBool && t.is_same(condition) ? at::kBool : type);
+    TORCH_CHECK(t.dim() == 0 && t.device().is_cpu(),
+                "Expected condition, x and y to be on the same device, but condition is on ", condition.device(),
+                " and x and y are on ", a.device(), " and ", b.device(), " respectively");
     return t.to(place, t.is_same(condition) ? at::kBool : type);
   };
   if (condition.device() != place) condition = here(condition);
@@ -130,12 +133,8 @@ bool where(Call &call) {  // condition, self, other
 }
 
 const Single singles[] = {
-    {"fill_.Scalar", fill_scalar},
-    {"fill_.Tensor", fill_tensor},
-    {"zero_", zero},
-    {"arange.start_out", arange},
-    {"masked_fill_.Scalar", masked_fill},
-    {"where.self", where},
+    {"fill_.Scalar", fill_scalar}, {"fill_.Tensor", fill_tensor},        {"zero_", zero},
+    {"arange.start_out", arange},  {"masked_fill_.Scalar", masked_fill}, {"where.self", where},
     {"where.self_out", where},
 };
 

@@ -70,7 +70,8 @@ bool addmm(Call &call) {  // self, mat1, mat2, beta, alpha, out
 }
 
 void check_batches(const at::Tensor &a, const at::Tensor &b) {
-  TORCH_CHECK(a.dim() == 3 && b.dim() == 3, "batch1 and batch2 must be 3D tensors, got ", a.dim(), "-D and ", b.dim(), "-D");
+  TORCH_CHECK(a.dim() == 3 && b.dim() == 3, "batch1 and batch2 must be 3D tensors, got ", a.dim(), "-D and ", b.dim(),
+              "-D");
   TORCH_CHECK(a.size(0) == b.size(0) && a.size(2) == b.size(1),
               "Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2),
               "] but got: [", b.size(0), ", ", b.size(1), "].");
@@ -100,7 +101,8 @@ bool baddbmm(Call &call) {  // self, batch1, batch2, beta, alpha, out
 bool addmv(Call &call) {  // self, mat, vec, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), x = call.tensor(2);
   if (!supported({a, x, self}) || a.dim() != 2 || x.dim() != 1) return false;
-  TORCH_CHECK(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+  TORCH_CHECK(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "x", a.size(1), "), vec (", x.size(0),
+              ")");
   Output out(call.output(), {a.size(0)}, a.scalar_type(), a);
   if (out.get().numel() == 0) return call.give(out.finish());
   if (call.real(3) != 0 && !self.is_same(out.get())) out.get().copy_(self.expand({a.size(0)}));
@@ -117,8 +119,8 @@ bool dot(Call &call) {  // self, tensor
 }
 
 const Single singles[] = {
-    {"mm.out", mm},           {"addmm.out", addmm}, {"bmm.out", bmm}, {"baddbmm.out", baddbmm},
-    {"addmv.out", addmv},     {"dot", dot},
+    {"mm.out", mm},           {"addmm.out", addmm}, {"bmm.out", bmm},
+    {"baddbmm.out", baddbmm}, {"addmv.out", addmv}, {"dot", dot},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

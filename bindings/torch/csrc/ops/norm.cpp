@@ -5,8 +5,8 @@
 
 #include "native.h"
 #include "rdna/op/norm.h"
-#include "rdna/op/reduce_dims.h"
 #include "rdna/op/pointwise.h"
+#include "rdna/op/reduce_dims.h"
 
 namespace rdna_torch {
 namespace {
@@ -49,13 +49,17 @@ class Line {  // (cols), or NULL
 bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   const at::Tensor given = call.tensor(0), weight = call.tensor(2), bias = call.tensor(3);
   const Rows r(given, call.integers(1));
-  TORCH_CHECK(r.match, "Given normalized_shape=", call.integers(1), ", expected input with shape that ends with it, but got input of size ", given.sizes());
+  TORCH_CHECK(r.match, "Given normalized_shape=", call.integers(1),
+              ", expected input with shape that ends with it, but got input of size ", given.sizes());
   if (!one_type(given, weight, bias) || r.cols == 0) return false;
   const double eps = call[4].toDouble();
+  if (!(eps >= 0)) return false;
   const at::Tensor x = given.contiguous(), y = make(x.sizes(), x.scalar_type(), x);
   std::vector<int64_t> stats(x.sizes().begin(), x.sizes().end());
   for (size_t i = stats.size() - call.integers(1).size(); i < stats.size(); i++) stats[i] = 1;
-  const at::ScalarType type = x.scalar_type() == at::kFloat || (weight.defined() && weight.scalar_type() == at::kFloat) ? at::kFloat : x.scalar_type();
+  const at::ScalarType type = x.scalar_type() == at::kFloat || (weight.defined() && weight.scalar_type() == at::kFloat)
+                                  ? at::kFloat
+                                  : x.scalar_type();
   const at::Tensor mean = make(stats, type, x), rstd = make(stats, type, x);
   if (r.rows) {
     rdna_stream *s = stream_of(x);
@@ -92,7 +96,8 @@ bool layer_norm_backward(Call &call) {
     dx = g.sub(g.mean({1}, true)).sub_(h.mul(along)).mul_(s);
     dx = converted(dx, x.scalar_type()).reshape(x.sizes());
   }
-  if (wanted.get(1) && weight.defined()) dw = converted(dy.mul(h).sum({0}), weight.scalar_type()).reshape(weight.sizes());
+  if (wanted.get(1) && weight.defined())
+    dw = converted(dy.mul(h).sum({0}), weight.scalar_type()).reshape(weight.sizes());
   if (wanted.get(2) && bias.defined()) db = converted(dy.sum({0}), bias.scalar_type()).reshape(bias.sizes());
   return call.give({dx, dw, db});
 }

@@ -65,10 +65,10 @@ bool sum(const Row &row, Call &call) {
   at::Tensor x = call.tensor(0);
   const bool integral = at::isIntegralType(x.scalar_type(), true);
   const at::Tensor given = call.output();
-  const at::ScalarType type = call.type(3) ? *call.type(3)
+  const at::ScalarType type = call.type(3)      ? *call.type(3)
                               : given.defined() ? given.scalar_type()
-                              : integral ? at::kLong
-                                         : x.scalar_type();
+                              : integral        ? at::kLong
+                                                : x.scalar_type();
   if (!has_dtype(type) || !describable(x)) return false;
   if (row.op == RDNA_REDUCE_MEAN && !is_real(type)) return false;
   const uint32_t axes = axes_of(call.integers(1), x.dim());
@@ -77,7 +77,8 @@ bool sum(const Row &row, Call &call) {
     return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
   }
   if (!is_real(type)) return false;
-  if (integral || type == at::kDouble || x.scalar_type() == at::kDouble || (type != at::kFloat && type != x.scalar_type()))
+  if (integral || type == at::kDouble || x.scalar_type() == at::kDouble ||
+      (type != at::kFloat && type != x.scalar_type()))
     x = converted(x, type);
   return reduce(call, row.op, x, axes, call.flag(2), type);
 }
@@ -88,16 +89,20 @@ bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
   const at::ScalarType type = call.tensor(4).scalar_type();
   if (!describable(x)) return false;
   const uint32_t axes = axes_of({call.integer(1)}, x.dim());
-  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong) return reduce(call, RDNA_REDUCE_PROD, x, axes, call.flag(2), type);
+  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
+    return reduce(call, RDNA_REDUCE_PROD, x, axes, call.flag(2), type);
   if (!is_real(type)) return false;
   return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, call.flag(2), type);
 }
 bool prod(Call &call) {  // self, dtype?
   at::Tensor x = call.tensor(0);
-  const at::ScalarType type = call.type(1) ? *call.type(1) : at::isIntegralType(x.scalar_type(), true) ? at::kLong : x.scalar_type();
+  const at::ScalarType type = call.type(1)                                ? *call.type(1)
+                              : at::isIntegralType(x.scalar_type(), true) ? at::kLong
+                                                                          : x.scalar_type();
   if (!describable(x)) return false;
   const uint32_t axes = axes_of({}, x.dim());
-  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong) return reduce(call, RDNA_REDUCE_PROD, x, axes, false, type);
+  if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
+    return reduce(call, RDNA_REDUCE_PROD, x, axes, false, type);
   if (!is_real(type)) return false;
   return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, false, type);
 }
@@ -131,14 +136,16 @@ const Row args[] = {{"argmin.out", RDNA_REDUCE_ARGMIN}, {"argmax.out", RDNA_REDU
 // The values and where they are. self, dim, keepdim, values!, indices!
 bool extreme_with_index(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
-  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool || indices.scalar_type() != at::kLong) return false;
+  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool || indices.scalar_type() != at::kLong)
+    return false;
   const uint32_t axes = axes_of({call.integer(1)}, x.dim());
   const at::Tensor in = readable(x);
   const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(2));
   Output v(values, shape, x.scalar_type(), x), i(indices, shape, at::kLong, x);
   const at::Tensor work = in.is_same(x) ? v.get() : make(shape, in.scalar_type(), x);
   const rdna_tensor from = describe(in), to = describe(work), at = describe(i.get());
-  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCE_ARGMAX ? RDNA_REDUCE_MAX : RDNA_REDUCE_MIN, axes, 0, &from, &to));
+  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCE_ARGMAX ? RDNA_REDUCE_MAX : RDNA_REDUCE_MIN, axes, 0, &from,
+                       &to));
   check(rdna_op_reduce(stream_of(x), row.op, axes, 0, &from, &at));
   if (!work.is_same(v.get())) copy_values(work, v.get());
   v.finish();
@@ -165,8 +172,8 @@ bool test(const TestRow &row, Call &call) {
   return reduce(call, row.op, x, axes, row.dims != TestRow::kAll && call.flag(2), at::kBool);
 }
 const TestRow tests[] = {
-    {"any.all_out", RDNA_REDUCE_ANY, TestRow::kAll}, {"all.all_out", RDNA_REDUCE_ALL, TestRow::kAll},
-    {"any.out", RDNA_REDUCE_ANY, TestRow::kOne},     {"all.out", RDNA_REDUCE_ALL, TestRow::kOne},
+    {"any.all_out", RDNA_REDUCE_ANY, TestRow::kAll},   {"all.all_out", RDNA_REDUCE_ALL, TestRow::kAll},
+    {"any.out", RDNA_REDUCE_ANY, TestRow::kOne},       {"all.out", RDNA_REDUCE_ALL, TestRow::kOne},
     {"any.dims_out", RDNA_REDUCE_ANY, TestRow::kSome}, {"all.dims_out", RDNA_REDUCE_ALL, TestRow::kSome},
 };
 

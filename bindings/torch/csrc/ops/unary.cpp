@@ -5,7 +5,6 @@
 #include "native.h"
 #include "rdna/op/pointwise.h"
 
-
 namespace rdna_torch {
 namespace {
 
@@ -125,7 +124,9 @@ bool clamp(Call &call) {  // self, min, max
 }
 
 const Single singles[] = {
-    {"gelu.out", gelu}, {"elu.out", elu}, {"clamp.out", clamp},
+    {"gelu.out", gelu},
+    {"elu.out", elu},
+    {"clamp.out", clamp},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

@@ -1,0 +1,269 @@
+"""The device itself: what torch.rdna says, streams, events, memory, random numbers, saving, falling back."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+
+def run(code, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RDNA_")}
+    env.update(environment)
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+
+
+IMPORT = "import torch\nif not hasattr(torch, 'rdna'): import torch_rdna\n"
+
+
+def test_the_device_has_a_name_and_a_number():
+    assert torch.device("rdna").type == "rdna"
+    assert torch.rdna.is_available() and torch.rdna.device_count() >= 1
+    x = torch.ones(3, device="rdna") + 1
+    assert x.device == torch.device("rdna", torch.rdna.current_device()) and x.is_rdna
+    assert repr(x) == "tensor([2., 2., 2.], device='rdna:0')"
+    assert torch.rdna.get_device_name() == torch.rdna.get_device_properties("rdna:0").name
+    assert torch.rdna.get_arch_list()
+    with torch.rdna.device(0):
+        assert torch.rdna.current_device() == 0
+    assert torch.accelerator.current_accelerator().type == "rdna"
+    torch.accelerator.synchronize()
+
+
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(RuntimeError, match="rdna:9 was asked for; there"):
+        torch.ones(3, device="rdna:9")
+    with pytest.raises(RuntimeError, match="rdna:9 was asked for"):
+        torch.rdna.set_device(9)
+    assert torch.rdna.current_device() == 0
+    with pytest.raises(ValueError, match="expected a device of rdna"):
+        torch.rdna.synchronize("cpu")
+
+
+def test_without_a_gpu_it_is_not_available_and_says_why():
+    done = run(IMPORT + "print(torch.rdna.is_available(), torch.rdna.device_count())\n"
+               "torch.manual_seed(1)\n"
+               "try: torch.ones(1, device='rdna')\nexcept RuntimeError as e: print(e)",
+               RDNA_HIP_LIBRARY="/nowhere", RDNA_CUDA_LIBRARY="/nowhere", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("False 0\ntorch.device('rdna') cannot be used: no GPU was found; RDNA_DRIVER=host")
+
+
+def test_a_broken_plugin_never_breaks_torch(tmp_path):
+    (tmp_path / "torch_rdna.py").write_text("raise OSError('librdna.so.0: cannot open shared object file')")
+    autoload = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    done = run("import torch_rdna_autoload as a, torch\na.load()\nprint(torch.ones(2).sum().item())",
+               PYTHONPATH=f"{tmp_path}:{autoload}", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "2.0\n" and "torch.device('rdna') is not there: librdna.so.0" in done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8,
+                                   torch.int16, torch.int32, torch.int64, torch.bool, torch.complex64,
+                                   torch.complex128, torch.uint16, torch.float8_e4m3fn])
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t.t(), lambda t: t[1:, ::2], lambda t: t[:, 3:4].expand(5, 6),
+                                  lambda t: t[:0], lambda t: t[2, 2]])
+def test_copies_keep_every_value(dtype, view):
+    x = torch.randint(0, 2 if dtype == torch.bool else 100, (5, 7)).to(dtype)
+    there = x.to("rdna")
+    assert torch.equal(view(there).cpu().view(torch.uint8) if dtype == torch.float8_e4m3fn and view(x).dim() else view(there).cpu().float(),
+                       view(x).contiguous().view(torch.uint8) if dtype == torch.float8_e4m3fn and view(x).dim() else view(x).float())
+    target = torch.zeros(7, 9, dtype=dtype)
+    mine = target.to("rdna")
+    if view(x).dim() == 2 and view(x).numel():
+        rows, cols = view(x).shape
+        target.t()[:rows, :cols].copy_(view(x))
+        mine.t()[:rows, :cols].copy_(view(there))
+        assert torch.equal(mine.cpu().float(), target.float())
+
+
+def test_conversions_are_those_of_the_cpu():
+    types = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int16,
+             torch.int32, torch.int64, torch.bool]
+    x = torch.tensor([-3.75, -1, -0.0, 0.5, 1, 2.5, 100, 127])
+    for a in types:
+        for b in types:
+            if b == torch.uint8:  # negative floats there are not defined
+                source = x.abs().to(a)
+            else:
+                source = x.to(a)
+            assert torch.equal(source.to("rdna").to(b).cpu(), source.to(b)), (a, b)
+            out = torch.empty(8, dtype=b)
+            out.copy_(source.to("rdna"))
+            assert torch.equal(out, source.to(b)), (a, b)
+
+
+def test_lazy_bits_are_honoured():
+    c = torch.randn(3, 4, dtype=torch.complex64)
+    d = c.to("rdna")
+    assert torch.equal(d.conj().cpu(), c.conj()) and torch.equal(d.conj().clone().cpu(), c.conj())
+    assert torch.equal(d.conj().imag.cpu(), c.conj().imag)
+    e = torch.zeros_like(d)
+    e.conj().copy_(d)
+    assert torch.equal(e.cpu(), c.conj())
+    f = torch.zeros_like(c)
+    f.conj().imag.copy_(d.real)
+    g = torch.zeros_like(d)
+    g.conj().imag.copy_(d.real)
+    assert torch.equal(g.cpu(), f)
+
+
+def test_views_share_memory():
+    x = torch.arange(24.0, device="rdna").reshape(2, 3, 4)
+    for view in (x.transpose(0, 2), x[:, 1], x.unfold(2, 2, 2), x.as_strided((2, 2), (5, 1), 1), x.view(-1),
+                 torch.view_as_complex(x.view(2, 3, 2, 2))):
+        before = x.cpu()
+        view.fill_(7)
+        assert not torch.equal(x.cpu(), before)
+        x.copy_(torch.arange(24.0).reshape(2, 3, 4))
+    y = torch.arange(6.0, device="rdna")
+    y.resize_(10)[6:] = 1
+    assert y.cpu().tolist() == [0, 1, 2, 3, 4, 5, 1, 1, 1, 1]
+    z = torch.empty(0, device="rdna").set_(y.untyped_storage(), 2, (3,), (2,))
+    assert z.cpu().tolist() == [2, 4, 1]
+
+
+def test_streams_and_events():
+    x = torch.randn(64, 64, device="rdna")
+    torch.rdna.synchronize()
+    side = torch.rdna.Stream()
+    assert side != torch.rdna.current_stream() and isinstance(side, torch.rdna.Stream)
+    start, end = torch.rdna.Event(enable_timing=True), torch.rdna.Event(enable_timing=True)
+    with torch.rdna.stream(side):
+        assert torch.rdna.current_stream() == side
+        start.record()
+        y = x @ x
+        x.record_stream(side)
+        end.record()
+    assert torch.rdna.current_stream() == torch.rdna.default_stream()
+    torch.rdna.current_stream().wait_stream(side)
+    z = y + 0
+    end.synchronize()
+    assert end.query() and start.elapsed_time(end) >= 0
+    torch.testing.assert_close(z.cpu(), x.cpu() @ x.cpu(), rtol=1e-4, atol=1e-4)
+    side.synchronize()
+    assert side.query()
+    with torch.Stream("rdna"):
+        pass
+
+
+def test_memory_is_counted():
+    torch.rdna.empty_cache()
+    before = torch.rdna.memory_allocated()
+    x = torch.empty(1 << 20, dtype=torch.uint8, device="rdna")
+    assert torch.rdna.memory_allocated() == before + (1 << 20) == torch.accelerator.memory_allocated()
+    assert torch.rdna.memory_reserved() >= torch.rdna.memory_allocated()
+    del x
+    assert torch.rdna.memory_allocated() == before
+    assert torch.rdna.max_memory_allocated() >= before + (1 << 20)
+    torch.rdna.reset_peak_memory_stats()
+    assert torch.rdna.max_memory_allocated() == before
+    free, total = torch.rdna.mem_get_info()
+    assert 0 < free <= total
+    assert torch.rdna.memory_stats()["allocated_bytes.all.current"] == before
+    assert "allocated" in torch.rdna.memory_summary() and torch.rdna.memory_snapshot()
+
+
+def test_out_of_memory_has_a_report():
+    assert issubclass(torch.rdna.OutOfMemoryError, torch.OutOfMemoryError)
+    with pytest.raises(torch.rdna.OutOfMemoryError, match="(?s)PyTorch|GiB|bytes"):
+        torch.empty(1 << 60, dtype=torch.uint8, device="rdna")
+    assert torch.ones(2, device="rdna").sum().item() == 2
+    done = run(IMPORT + "torch.rdna.set_per_process_memory_fraction(1e-3)\n"
+               "keep = [torch.empty(1 << 20, device='rdna')]\n"
+               "try:\n  while True: keep.append(torch.empty(1 << 20, device='rdna'))\n"
+               "except torch.rdna.OutOfMemoryError as e: print('PyTorch' in str(e), len(keep) < 100)",
+               RDNA_DRIVER="host", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    assert done.stdout == "True True\n", done.stderr
+
+
+def test_pinned_memory():
+    x = torch.randn(1000).pin_memory()
+    assert x.is_pinned() and not torch.randn(3).is_pinned()
+    for _ in range(20):  # freed while copies may be under way, and handed out again
+        y = torch.randn(1000).pin_memory()
+        value = y.clone()
+        there = y.to("rdna", non_blocking=True)
+        del y
+        assert torch.equal(there.cpu(), value)
+    back = torch.empty(1000).pin_memory()
+    back.copy_(x.to("rdna"), non_blocking=True)
+    torch.rdna.synchronize()
+    assert torch.equal(back, x)
+
+
+def test_saving_and_loading():
+    x = torch.randn(3, 4)
+    file = io.BytesIO()
+    torch.save({"x": x.to("rdna"), "t": x.to("rdna").t()}, file)
+    for where in (None, "cpu", "rdna", {"rdna:0": "cpu"}):
+        file.seek(0)
+        loaded = torch.load(file, map_location=where)
+        assert loaded["x"].device.type == ("rdna" if where in (None, "rdna") else "cpu")
+        assert torch.equal(loaded["x"].cpu(), x) and torch.equal(loaded["t"].cpu(), x.t())
+
+
+def test_generators():
+    torch.manual_seed(5)
+    a = torch.randn(100, device="rdna")
+    state = torch.rdna.get_rng_state()
+    b = torch.randn(100, device="rdna")
+    torch.rdna.set_rng_state(state)
+    assert torch.equal(torch.randn(100, device="rdna").cpu(), b.cpu()) and not torch.equal(a.cpu(), b.cpu())
+    torch.rdna.manual_seed(5)
+    assert torch.equal(torch.randn(100, device="rdna").cpu(), a.cpu())
+    g = torch.Generator("rdna").manual_seed(5)
+    assert torch.equal(torch.randn(100, device="rdna", generator=g).cpu(), a.cpu())
+    with torch.random.fork_rng(devices=[0], device_type="rdna"):
+        torch.rdna.manual_seed(9)
+    assert g.clone_state().initial_seed() == 5
+    with pytest.raises(RuntimeError, match="16 bytes"):
+        g.set_state(torch.zeros(3, dtype=torch.uint8))
+
+
+def test_dlpack_keeps_the_memory():
+    x = torch.arange(6.0, device="rdna").reshape(2, 3)
+    y = torch.from_dlpack(x)
+    assert y.device == x.device and y.data_ptr() == x.data_ptr()
+
+
+def test_falling_back_is_counted_and_can_be_forbidden():
+    x = torch.tensor([3.0, -1.0, 2.0], device="rdna")
+    torch.rdna.reset_fallback_report()
+    assert torch.equal(torch.digamma(x[:1]).cpu(), torch.digamma(torch.tensor([3.0])))
+    assert torch.rdna.fallback_report() == {"aten::digamma.out": 1}
+    torch.rdna.reset_fallback_report()
+    assert torch.rdna.fallback_report() == {}
+    torch.rdna.set_fallback_mode("error")
+    try:
+        with pytest.raises(NotImplementedError, match="aten::digamma.out has no rdna kernel"):
+            torch.digamma(x)
+        assert torch.equal((x + 1).cpu(), torch.tensor([4.0, 0.0, 3.0]))
+    finally:
+        torch.rdna.set_fallback_mode("allow")
+    with pytest.raises(RuntimeError, match="allow, warn or error"):
+        torch.rdna.set_fallback_mode("maybe")
+
+
+def test_the_fallback_writes_where_it_was_told():
+    x = torch.zeros(4, 6, device="rdna")
+    torch.digamma(torch.full((3, 2), 2.0, device="rdna"), out=x[:3, ::3])
+    expected = torch.zeros(4, 6)
+    torch.digamma(torch.full((3, 2), 2.0), out=expected[:3, ::3])
+    assert torch.equal(x.cpu(), expected)
+    out = torch.empty(0, device="rdna")
+    assert torch.digamma(torch.ones(3, device="rdna"), out=out) is out and out.shape == (3,)
+    y = torch.full((2, 3), 2.0, device="rdna")
+    assert y.digamma_() is y and torch.equal(y.cpu(), torch.full((2, 3), 2.0).digamma_())
+    with pytest.raises(RuntimeError, match="same device|on rdna"):
+        torch.ones(2, device="rdna") + torch.ones(2)
+
+
+def test_fork_is_refused_with_a_sentence():
+    done = run(IMPORT + "import os\ntorch.ones(1, device='rdna')\n"
+               "if os.fork() == 0:\n  print(torch.rdna._is_in_bad_fork(), flush=True)\n  os._exit(0)\nos.wait()",
+               RDNA_DRIVER="host", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    assert done.stdout == "True\n", done.stderr
