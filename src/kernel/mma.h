@@ -125,6 +125,10 @@ RDNA_MMA_DEFINE_(mma_bf16, "bf16")
 RDNA_DEVICE uint32_t group_address(const void *p) {
   return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) char *)p;
 }
+template <typename value>
+RDNA_DEVICE value load_group(uint32_t address) {
+  return *(const __attribute__((address_space(3))) value *)(uintptr_t)address;
+}
 /* The first |bytes| of 16, 0 to 16, and zeros for the rest; both places are multiples of 16 bytes. */
 RDNA_DEVICE void async_copy16(uint32_t to, const void *from, uint32_t bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");

@@ -34,6 +34,7 @@
   FAMILY(cast, RDNA_CAST_KERNELS)                         \
   FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)         \
   FAMILY(conv, RDNA_CONV_KERNELS)                         \
+  FAMILY(conv_mma, RDNA_CONV_MMA_KERNELS)                 \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
@@ -59,6 +60,7 @@
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
 #define INFO_channel_norm(...) INFO(channel_norm, __VA_ARGS__)
 #define INFO_conv(...) INFO(conv, __VA_ARGS__)
+#define INFO_conv_mma(...) INFO(conv_mma, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)

@@ -2,6 +2,7 @@
 #ifndef RDNA_OP_CONV_H
 #define RDNA_OP_CONV_H
 
+#include "rdna/op/activation.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
@@ -29,6 +30,10 @@ typedef struct rdna_convolution {
 /* y = x * weight + bias (out channels). */
 RDNA_CHECKED rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,
                                       const rdna_tensor *weight, const rdna_tensor *bias, const rdna_tensor *y);
+/* y = activation(x * weight + bias), rounded to the type once. RDNA_INVALID_ARGUMENT: no such activation. */
+RDNA_CHECKED rdna_status rdna_op_conv_activate(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,
+                                               const rdna_tensor *weight, const rdna_tensor *bias,
+                                               rdna_activation activation, const rdna_tensor *y);
 /* The gradient of x from that of y; or, with a |bias| (channels of x), a transposed convolution from y to x. */
 RDNA_CHECKED rdna_status rdna_op_conv_backward_data(rdna_stream *stream, const rdna_convolution *conv,
                                                     const rdna_tensor *y, const rdna_tensor *weight,

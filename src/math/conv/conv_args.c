@@ -69,14 +69,40 @@ static uint32_t layout_flags(rdna__conv_mode mode, struct conv_args *a, int32_t 
   uint32_t flags = 0;
   for (int d = 0; d < 3; d++)
     if (a->divide[d] != 1) flags |= CONV_DIVIDES;
-  bool runs = mode != RDNA__CONV_WEIGHT && !(a->flags & CONV_CHANNEL_FIRST) && channels % 8 == 0 &&
-              a->image_stride[4] == 1 && all_multiples(a->image_stride, 4, in_16) && a->image_group % in_16 == 0;
+  bool runs = !(a->flags & CONV_CHANNEL_FIRST) && channels % 8 == 0 && a->image_stride[4] == 1 &&
+              all_multiples(a->image_stride, 4, in_16) && a->image_group % in_16 == 0;
   if (runs) flags |= CONV_IMAGE_RUNS;
   if (is_even(k_size, a->other_k, &a->other_step)) {
     flags |= CONV_OTHER_EVEN;
     if (a->other_step == 1 && a->other_row % in_16 == 0 && a->other_group % in_16 == 0) flags |= CONV_OTHER_RUNS;
   }
-  return flags;
+  int32_t other_rows = mode == RDNA__CONV_WEIGHT ? a->rows : a->columns;
+  if (a->other_row == 1 && other_rows % 8 == 0 && all_multiples(a->other_k, 4, in_16) && a->other_group % in_16 == 0)
+    flags |= CONV_OTHER_ROWS;
+  bool out_runs = all_multiples(a->out_digits, 3, in_16) && a->out_group % in_16 == 0;
+  if (mode == RDNA__CONV_WEIGHT)
+    out_runs = out_runs && !(a->flags & CONV_CHANNEL_FIRST) && channels % 8 == 0 && a->out_digits[3] == 1 &&
+               a->out_channel % in_16 == 0;
+  else
+    out_runs = out_runs && a->out_channel == 1 && a->columns % 8 == 0 && a->out_digits[3] % in_16 == 0;
+  return out_runs ? flags | CONV_OUT_RUNS : flags;
+}
+
+/* The power of two by which all that is along more than one place is divided; -1: there is none, or offsets that are
+ * as many times as far do not fit. */
+static int32_t image_shift(const struct conv_args *a, const volume *image) {
+  int32_t shift = -1;
+  int64_t extent = 0;
+  for (int d = 0; d < 5; d++) extent += (int64_t)(image->size[d] > 1 ? image->size[d] - 1 : 0) * image->stride[d];
+  for (int d = 0; d < 3; d++) {
+    int32_t log2 = 0;
+    if (a->image_stride[1 + d] == 0) continue;
+    while (log2 < 30 && 1 << log2 < a->divide[d]) log2++;
+    if (1 << log2 != a->divide[d] || (shift >= 0 && shift != log2)) return -1;
+    shift = log2;
+  }
+  if (shift < 0) shift = 0;
+  return extent << shift <= INT32_MAX ? shift : -1;
 }
 
 void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, const rdna_tensor *x,
@@ -125,5 +151,7 @@ void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, co
   a.out_group = weight_mode ? group_w : mode == RDNA__CONV_DATA ? group_x : group_y;
   a.flags |=
       layout_flags(mode, &a, channels, (int32_t)rdna_dtype_block_bytes(x->dtype), weight_mode ? place_size : tap_size);
+  a.image_shift = image_shift(&a, image);
+  a.parts = 1;
   *out_args = a;
 }

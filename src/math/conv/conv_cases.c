@@ -55,8 +55,11 @@ static rdna_grid case_grid(const char *kernel_name, const struct conv_args *a) {
     uint32_t threads = CONV_DEPTHWISE_THREADS;
     return (rdna_grid){(rows * columns * groups + threads - 1) / threads, 1, 1};
   }
-  uint32_t tile = strstr(kernel_name, "large") ? CONV_LARGE_TILE : CONV_SMALL_TILE;
-  return (rdna_grid){(rows + tile - 1) / tile * ((columns + tile - 1) / tile), 1, groups};
+  bool large = strstr(kernel_name, "large"), narrow = strstr(kernel_name, "narrow"),
+       weight = strstr(kernel_name, "weight");
+  uint32_t down = large || (narrow && !weight) ? CONV_LARGE_TILE : CONV_SMALL_TILE;
+  uint32_t across = large || (narrow && weight) ? CONV_LARGE_TILE : CONV_SMALL_TILE;
+  return (rdna_grid){(rows + down - 1) / down * ((columns + across - 1) / across), 1, groups * (uint32_t)a->parts};
 }
 
 static double largest(rdna_dtype dtype, const void *data, int64_t count) {
@@ -80,23 +83,29 @@ static void *add_filled(rdna__kernel_case *out_case, rdna__random *random, rdna_
 RDNA_CASE_MAKER(rdna__conv_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
   geometry g;
-  bool runs = strstr(kernel->name, "large") && dtype != RDNA_F32; /* it runs with nothing else */
+  bool narrow = strstr(kernel->name, "narrow"), weight = strstr(kernel->name, "weight");
+  bool runs = (strstr(kernel->name, "large") || narrow) && dtype != RDNA_F32; /* they run with nothing else */
   draw_geometry(random, n, strstr(kernel->name, "depthwise") != NULL, runs, &g);
   bool last = runs || n == 3 || rdna__random_below(random, 2);
   rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
   rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
   rdna__conv_mode mode = RDNA__CONV_FORWARD;
-  if (strstr(kernel->name, "weight"))
+  if (weight)
     mode = RDNA__CONV_WEIGHT;
   else if (!(runs && g.conv.groups > 1) && rdna__random_below(random, 2)) /* groups would part the weight's runs */
     mode = RDNA__CONV_DATA;
-  if (runs && mode == RDNA__CONV_DATA) { /* the weight's channels that are summed over must be neighbours */
+  if (runs && mode == RDNA__CONV_DATA &&
+      rdna__random_below(random, 2)) { /* channels that are summed over side by side */
     int64_t inner = g.weight[1];
     for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
     w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
   }
   struct conv_args args;
   rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
+  if (weight && args.k > CONV_PART_STEP && rdna__random_below(random, 2)) args.parts = 2, args.part_k = CONV_PART_STEP;
+  if (weight && args.parts == 2) args.parts = (args.k + args.part_k - 1) / args.part_k;
+  if (!weight && rdna__random_below(random, 2))
+    args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = case_grid(kernel->name, &args);
   snprintf(out_case->label, sizeof out_case->label, "mode %d dims %d groups %d rows %d columns %d k %d flags %u",
@@ -111,10 +120,40 @@ RDNA_CASE_MAKER(rdna__conv_case) {
                             &most_other) != NULL;
   if (made && mode != RDNA__CONV_WEIGHT && rdna__random_below(random, 2))
     made = add_filled(out_case, random, dtype, out->shape[1], offsetof(struct conv_args, bias), &most_bias) != NULL;
-  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
+  if (args.parts > 1) {
+    int64_t sums = (int64_t)args.rows * args.columns * args.groups * args.parts;
+    made = made && rdna__case_add(out_case, RDNA__OUT, RDNA_F32, sums, offsetof(struct conv_args, sums));
+    dtype = RDNA_F32;
+  } else {
+    made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
+  }
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
   double sum = args.k * most_image * most_other;
   rdna__case_tolerance(out_case, 0x1p-24 * (2 * (args.k + 2) * sum + 8 * (sum + most_bias)) + case_smallest(dtype),
                        case_spacing(dtype));
   return RDNA_OK;
+}
+
+/* Adding up the parts of a weight's gradient, each in the same order. */
+RDNA_CASE_MAKER(rdna__conv_sum_case) {
+  rdna_dtype dtype = case_name_dtype(kernel->name);
+  geometry g;
+  draw_geometry(random, n == 4 ? 5 : n, false, false, &g);
+  bool last = rdna__random_below(random, 2);
+  rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
+  rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, last);
+  struct conv_args args;
+  rdna__conv_args_make(RDNA__CONV_WEIGHT, &g.conv, &x, &w, &y, &args);
+  args.parts = (int32_t)rdna__random_range(random, 2, 9), args.part_k = CONV_PART_STEP;
+  memcpy(out_case->args, &args, sizeof args);
+  int64_t values = (int64_t)args.rows * args.columns;
+  uint32_t groups = (uint32_t)((values + CONV_DEPTHWISE_THREADS - 1) / CONV_DEPTHWISE_THREADS);
+  out_case->grid = (rdna_grid){groups, 1, (uint32_t)args.groups};
+  snprintf(out_case->label, sizeof out_case->label, "groups %d parts %d rows %d columns %d", args.groups, args.parts,
+           args.rows, args.columns);
+  double most;
+  bool made = add_filled(out_case, random, RDNA_F32, values * args.groups * args.parts,
+                         offsetof(struct conv_args, sums), &most) != NULL;
+  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(&w), offsetof(struct conv_args, out));
+  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
 }

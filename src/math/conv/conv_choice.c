@@ -113,7 +113,7 @@ rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna
   rdna__tuner_result result = {OWN, "own", "only one", 0, "", 0};
   if (rdna__deterministic()) {
     result.why = "deterministic";
-  } else if (!call->bias && rdna__vendor_handle(device, RDNA__MIOPEN)) {
+  } else if (!call->bias && args->activation == 0 && rdna__vendor_handle(device, RDNA__MIOPEN)) {
     shape_class class = class_of(call);
     if (!rdna__tuner_find(device, "conv", &class, sizeof class, &result)) decide(stream, call, args, &class, &result);
   }

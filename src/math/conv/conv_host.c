@@ -5,7 +5,8 @@
 typedef struct conv_job {
   const struct conv_args *args;
   rdna_dtype dtype;
-  bool is_image; /* rows are positions; else they are channels */
+  bool is_image;     /* rows are positions; else they are channels */
+  int parts, part_k; /* of k */
   int64_t tiles_m, tiles_n;
   int tile_m, tile_n;
 } conv_job;
@@ -60,6 +61,14 @@ static void conv_pack_b(const conv_job *job, const char *from, int column, int c
   }
 }
 
+static void conv_store_part(const conv_job *job, int64_t part, int row, int rows, int column, int columns,
+                            const conv_blocks *blocks) {
+  const struct conv_args *a = job->args;
+  float *out = a->sums + part * a->rows * a->columns;
+  for (int i = 0; i < rows; i++)
+    memcpy(out + (int64_t)(row + i) * a->columns + column, blocks->product.c[i], (size_t)columns * sizeof *out);
+}
+
 static void conv_store(const conv_job *job, int64_t group, int row, int rows, int column, int columns,
                        const conv_blocks *blocks) {
   const struct conv_args *a = job->args;
@@ -71,14 +80,16 @@ static void conv_store(const conv_job *job, int64_t group, int row, int rows, in
     for (int i = 0; i < rows; i++) {
       int at_row =
           job->is_image ? conv_digits_offset(&a->position, row + i, a->out_digits) : (row + i) * a->out_channel;
-      gemm_store(job->dtype, out, (int64_t)at_row + at_column, blocks->product.c[i][j] + bias);
+      float v = gemm_activate(job->is_image ? a->activation : GEMM_ACTIVATION_NONE, blocks->product.c[i][j] + bias);
+      gemm_store(job->dtype, out, (int64_t)at_row + at_column, v);
     }
   }
 }
 
 static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks) {
   const struct conv_args *args = job->args;
-  int64_t group = tile / (job->tiles_m * job->tiles_n), in_group = tile % (job->tiles_m * job->tiles_n);
+  int64_t part = tile / (job->tiles_m * job->tiles_n), in_group = tile % (job->tiles_m * job->tiles_n);
+  int64_t group = part / job->parts;
   int row = (int)(in_group % job->tiles_m) * job->tile_m, column = (int)(in_group / job->tiles_m) * job->tile_n;
   int rows = args->rows - row < job->tile_m ? args->rows - row : job->tile_m;
   int columns = args->columns - column < job->tile_n ? args->columns - column : job->tile_n;
@@ -86,16 +97,20 @@ static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks
   const char *image = (const char *)args->image + group * args->image_group * bytes;
   const char *other = (const char *)args->other + group * args->other_group * bytes;
   memset(blocks->product.c, 0, sizeof blocks->product.c);
-  for (int p = 0; p < args->k; p += GEMM_BLOCK_K) {
-    int count = args->k - p < GEMM_BLOCK_K ? args->k - p : GEMM_BLOCK_K;
-    conv_prepare(job, p, count, blocks);
+  int64_t first = part % job->parts * job->part_k, end = first + job->part_k < args->k ? first + job->part_k : args->k;
+  for (int64_t p = first; p < end; p += GEMM_BLOCK_K) {
+    int count = (int)(end - p < GEMM_BLOCK_K ? end - p : GEMM_BLOCK_K);
+    conv_prepare(job, (int)p, count, blocks);
     conv_pack_a(job, job->is_image ? image : other, row, rows, count, blocks);
     conv_pack_b(job, job->is_image ? other : image, column, columns, count, blocks);
     for (int j = 0; j < columns; j += GEMM_MICRO_N)
       for (int i = 0; i < rows; i += GEMM_MICRO_M)
         gemm_micro(count, blocks->product.a[i], blocks->product.b[j / GEMM_MICRO_N][0], &blocks->product.c[i][j]);
   }
-  conv_store(job, group, row, rows, column, columns, blocks);
+  if (job->parts > 1)
+    conv_store_part(job, part, row, rows, column, columns, blocks);
+  else
+    conv_store(job, group, row, rows, column, columns, blocks);
 }
 
 static void conv_tiles(void *context, int64_t begin, int64_t end) {
@@ -106,12 +121,39 @@ static void conv_tiles(void *context, int64_t begin, int64_t end) {
 static void run(const void *args, rdna_dtype dtype, bool is_image) {
   const struct conv_args *a = args;
   if (a->rows <= 0 || a->columns <= 0 || a->groups <= 0) return;
-  conv_job job = {.args = a, .dtype = dtype, .is_image = is_image};
+  conv_job job = {.args = a, .dtype = dtype, .is_image = is_image, .parts = 1, .part_k = a->k};
+  if (!is_image && a->parts > 1) job.parts = a->parts, job.part_k = a->part_k;
   job.tile_m = (int)gemm_even_tile(a->rows, GEMM_BLOCK_M, GEMM_MICRO_M);
   job.tile_n = (int)gemm_even_tile(a->columns, GEMM_BLOCK_N, GEMM_MICRO_N);
   job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
   job.tiles_n = (a->columns + job.tile_n - 1) / job.tile_n;
-  rdna__parallel_for(a->groups * job.tiles_m * job.tiles_n, 1, conv_tiles, &job);
+  rdna__parallel_for((int64_t)a->groups * job.parts * job.tiles_m * job.tiles_n, 1, conv_tiles, &job);
+}
+
+typedef struct sum_job {
+  const struct conv_args *args;
+  rdna_dtype dtype;
+} sum_job;
+
+static void sum_rows(void *context, int64_t begin, int64_t end) {
+  const sum_job *job = context;
+  const struct conv_args *a = job->args;
+  int64_t values = (int64_t)a->rows * a->columns;
+  for (int64_t r = begin; r < end; r++) {
+    int64_t group = r / a->rows, row = r % a->rows;
+    const float *part = a->sums + group * a->parts * values + row * a->columns;
+    char *out = (char *)a->out + (group * a->out_group + row * a->out_channel) * gemm_value_size(job->dtype);
+    for (int column = 0; column < a->columns; column++) {
+      float sum = 0;
+      for (int i = 0; i < a->parts; i++) sum += part[i * values + column];
+      gemm_store(job->dtype, out, conv_digits_offset(&a->tap, column, a->out_digits), sum);
+    }
+  }
+}
+
+static void run_sum(const void *args, rdna_dtype dtype) {
+  sum_job job = {args, dtype};
+  rdna__parallel_for((int64_t)job.args->groups * job.args->rows, 1, sum_rows, &job);
 }
 
 /* The grid says how a device cuts the work; here the arguments alone do. */
@@ -121,7 +163,13 @@ static void run(const void *args, rdna_dtype dtype, bool is_image) {
   TWIN(conv_image_small_##t, T, true)   \
   TWIN(conv_image_large_##t, T, true)   \
   TWIN(conv_weight_small_##t, T, false) \
-  TWIN(conv_depthwise_##t, T, true)
+  TWIN(conv_depthwise_##t, T, true)     \
+  void RDNA_HOST_KERNEL(conv_weight_sum_##t)(const void *args, rdna_grid grid) { run_sum(args, RDNA_##T); }
+#define MMA_TWINS(t, T)                 \
+  TWINS(t, T)                           \
+  TWIN(conv_image_narrow_##t, T, true)  \
+  TWIN(conv_weight_large_##t, T, false) \
+  TWIN(conv_weight_narrow_##t, T, false)
 TWINS(f32, F32)
-TWINS(f16, F16)
-TWINS(bf16, BF16)
+MMA_TWINS(f16, F16)
+MMA_TWINS(bf16, BF16)

@@ -13,13 +13,16 @@
 
 #include <stdint.h>
 
-#include "kernel/scalar.h"
+#include "math/gemm/gemm_activation.h"
+#include "math/gemm/gemm_kernels.h"
 
 #define CONV_CHANNEL_FIRST 1u /* of the digits of a tap; else it is the last */
 #define CONV_DIVIDES 2u       /* some |divide| is not 1 */
 #define CONV_IMAGE_RUNS 4u    /* taps 8i to 8i + 7 are neighbours in memory, at multiples of 16 bytes from the first */
 #define CONV_OTHER_EVEN 8u    /* value p of a row of |other| lies p * other_step after the first */
 #define CONV_OTHER_RUNS 16u   /* and at multiples of 16 bytes for p = 8i, with a step of 1 */
+#define CONV_OTHER_ROWS 32u   /* rows of |other| are neighbours in memory, rows 8i at multiples of 16 bytes */
+#define CONV_OUT_RUNS 64u     /* columns 8i to 8i + 7 of |out| are neighbours, at multiples of 16 bytes */
 
 /* A number of four digits, the last the fastest. n / size is n * magic >> shift for n < 2^31 (Granlund and Montgomery,
  * "Division by invariant integers using multiplication", 1994). */
@@ -43,27 +46,51 @@ struct conv_args {
   int32_t image_group, other_group, out_group; /* from one group of channels to the next */
   int32_t rows, columns, k, groups;
   uint32_t flags;
+  uint32_t activation; /* of the sum with the bias, see gemm_activation.h; conv_image only */
+  int32_t image_shift; /* every |divide| that is not 1 is 2^image_shift */
+  /* conv_weight: with more than one part, |part_k| values of k each, a multiple of 64, sums go to |sums| (groups,
+   * parts, rows, columns) instead of |out|, and conv_weight_sum adds them up. */
+  int32_t parts, part_k;
+  float *sums;
 };
 
-/* The large kernels of 16-bit types want CONV_IMAGE_RUNS and CONV_OTHER_RUNS, image and other at multiples of 16
- * bytes, and a k that is a multiple of 8. The grid is (tiles, 1, groups); for the depthwise kernel, which is conv_image
- * for few channels a group, threads take one value of the result each: (values / CONV_DEPTHWISE_THREADS, 1, 1). */
+/* Tiles of the result. The large and narrow kernels of 16-bit types want CONV_IMAGE_RUNS, CONV_OTHER_RUNS (conv_image)
+ * or CONV_OTHER_ROWS, all data at multiples of 16 bytes, and a k (conv_image) or columns (conv_weight) that are
+ * multiples of 8; conv_image a window of at most 32 taps, |divide|s that are 1 or 2^image_shift, and sizes for which
+ * 2^image_shift times an offset fits in 31 bits. The grid is (tiles, 1, groups * parts). For the depthwise kernel,
+ * which is conv_image for few channels a group, threads take one value of the result each: (values /
+ * CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_weight_sum: (values of a group / CONV_DEPTHWISE_THREADS, 1,
+ * groups). */
 #define CONV_SMALL_TILE 64
 #define CONV_LARGE_TILE 128
 #define CONV_FLOAT_SMALL_THREADS 128
 #define CONV_FLOAT_LARGE_THREADS 256
 #define CONV_MMA_THREADS 128
 #define CONV_DEPTHWISE_THREADS 256
+#define CONV_PART_STEP 64
+#define CONV_WINDOW_MAX 32
+#define CONV_IMAGE_TABLE 1024 /* bytes of shared memory for the rows of a tile on NVIDIA's GPUs */
 
-#define RDNA_CONV_KERNELS_OF_(X, T, small_threads, large_threads)            \
-  X(conv_image_small_##T, struct conv_args, small_threads, rdna__conv_case)  \
-  X(conv_image_large_##T, struct conv_args, large_threads, rdna__conv_case)  \
-  X(conv_weight_small_##T, struct conv_args, small_threads, rdna__conv_case) \
-  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case)
-#define RDNA_CONV_KERNELS(X)                                                        \
-  RDNA_CONV_KERNELS_OF_(X, f32, CONV_FLOAT_SMALL_THREADS, CONV_FLOAT_LARGE_THREADS) \
-  RDNA_CONV_KERNELS_OF_(X, f16, CONV_MMA_THREADS, CONV_MMA_THREADS)                 \
-  RDNA_CONV_KERNELS_OF_(X, bf16, CONV_MMA_THREADS, CONV_MMA_THREADS)
+#define RDNA_CONV_VALUES_(X, T)                                                    \
+  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case) \
+  X(conv_weight_sum_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_sum_case)
+#define RDNA_CONV_KERNELS(X)                                                            \
+  X(conv_image_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case)  \
+  X(conv_image_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case)  \
+  X(conv_weight_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case) \
+  RDNA_CONV_VALUES_(X, f32)                                                             \
+  RDNA_CONV_VALUES_(X, f16)                                                             \
+  RDNA_CONV_VALUES_(X, bf16)
+#define RDNA_CONV_MMA_OF_(X, name, rows, columns, stages, more) \
+  X(name, struct conv_args, CONV_MMA_THREADS, rdna__conv_case, GEMM_PIPE_BYTES(rows, columns, stages) + (more))
+#define RDNA_CONV_MMA_(X, T)                                                \
+  RDNA_CONV_MMA_OF_(X, conv_image_small_##T, 64, 64, 3, 0)                  \
+  RDNA_CONV_MMA_OF_(X, conv_image_large_##T, 128, 128, 3, CONV_IMAGE_TABLE) \
+  RDNA_CONV_MMA_OF_(X, conv_image_narrow_##T, 128, 64, 4, CONV_IMAGE_TABLE) \
+  RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                 \
+  RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, 0)               \
+  RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, 0)
+#define RDNA_CONV_MMA_KERNELS(X) RDNA_CONV_MMA_(X, f16) RDNA_CONV_MMA_(X, bf16)
 
 RDNA_SCALAR void conv_digits(const struct conv_radix *radix, int32_t number, int32_t out_digits[4]) {
   uint32_t rest = (uint32_t)number;

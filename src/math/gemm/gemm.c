@@ -1,8 +1,10 @@
 #include "math/gemm/gemm.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "math/check.h"
+#include "math/gemm/gemm_activation.h"
 #include "rdna/op/gemm.h"
 
 enum { WIDE, LARGE, NARROW, SMALL, M1, M4, M8, VARIANTS };
@@ -71,7 +73,10 @@ static bool is_on_matrix_units(const rdna__gemm_problem *problem) { return probl
 static bool tile_applies(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
   const struct gemm_args *args = &problem->args;
   if (!kernel_of(implementation, problem)) return false;
-  if (!is_on_matrix_units(problem) || !implementation->aligned) return true;
+  if (!is_on_matrix_units(problem)) return true;
+  if (strcmp(problem->device->driver, "cuda") == 0 && implementation->group_bytes > problem->device->max_group_memory)
+    return false;
+  if (!implementation->aligned) return true;
   const void *a = args->a, *b = args->b;
   bool batch_aligned = args->batch == 1 || (args->stride_a % 8 == 0 && args->stride_b % 8 == 0);
   return batch_aligned && is_16_byte_multiple(a, args->lda, problem->types[0]) &&
@@ -110,13 +115,13 @@ static rdna_status run_vector(const rdna__gemm_implementation *implementation, r
 
 /* The shares of the rate that a device reaches on a large product, against the best of its kind. */
 const rdna__gemm_implementation rdna__gemm_implementations[] = {
-    {"rows 1", vector_applies, vector_cost, run_vector, M1, 1, 0, false, 0, 0},
-    {"rows 4", vector_applies, vector_cost, run_vector, M4, 4, 0, false, 0, 0},
-    {"rows 8", vector_applies, vector_cost, run_vector, M8, 8, 0, false, 0, 0},
-    {"tile 128 x 256", tile_applies, tile_cost, run_tile, WIDE, 128, 256, true, 0, 1},
-    {"tile 128 x 128", tile_applies, tile_cost, run_tile, LARGE, 128, 128, true, 1, 0.9},
-    {"tile 128 x 64", tile_applies, tile_cost, run_tile, NARROW, 128, 64, true, 0, 0.7},
-    {"tile 64 x 64", tile_applies, tile_cost, run_tile, SMALL, 64, 64, false, 0.6, 0.5},
+    {"rows 1", vector_applies, vector_cost, run_vector, M1, 1, 0, false, 0, 0, 0},
+    {"rows 4", vector_applies, vector_cost, run_vector, M4, 4, 0, false, 0, 0, 0},
+    {"rows 8", vector_applies, vector_cost, run_vector, M8, 8, 0, false, 0, 0, 0},
+    {"tile 128 x 256", tile_applies, tile_cost, run_tile, WIDE, 128, 256, true, 0, 1, GEMM_PIPE_BYTES(128, 256, 3)},
+    {"tile 128 x 128", tile_applies, tile_cost, run_tile, LARGE, 128, 128, true, 1, 0.9, GEMM_PIPE_BYTES(128, 128, 3)},
+    {"tile 128 x 64", tile_applies, tile_cost, run_tile, NARROW, 128, 64, true, 0, 0.7, GEMM_PIPE_BYTES(128, 64, 4)},
+    {"tile 64 x 64", tile_applies, tile_cost, run_tile, SMALL, 64, 64, false, 0.6, 0.5, GEMM_PIPE_BYTES(64, 64, 4)},
 };
 const int rdna__gemm_implementation_count = sizeof rdna__gemm_implementations / sizeof rdna__gemm_implementations[0];
 
@@ -209,6 +214,21 @@ rdna_status rdna__matrix_check_written(const char *operator, const char * argume
                       rdna__tensor_text(tensor, text), (long long)matrix->ld, (long long)matrix->stride);
   }
   return RDNA_OK;
+}
+
+_Static_assert((int)RDNA_ACTIVATION_RELU == GEMM_ACTIVATION_RELU &&
+                   (int)RDNA_ACTIVATION_SIGMOID == GEMM_ACTIVATION_SIGMOID &&
+                   (int)RDNA_ACTIVATION_TANH == GEMM_ACTIVATION_TANH &&
+                   (int)RDNA_ACTIVATION_SILU == GEMM_ACTIVATION_SILU &&
+                   (int)RDNA_ACTIVATION_GELU_TANH == GEMM_ACTIVATION_GELU_TANH &&
+                   (int)RDNA_ACTIVATION_GELU_ERF == GEMM_ACTIVATION_GELU_ERF,
+               "the kernels' numbers are the public ones");
+
+rdna_status rdna__check_activation(const char *operator, rdna_activation activation) {
+  if (activation >= RDNA_ACTIVATION_NONE && activation < RDNA_ACTIVATION_COUNT) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "%s: there is no activation %d; they are numbered 0 to %d", operator,(int) activation,
+                    RDNA_ACTIVATION_COUNT - 1);
 }
 
 rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t n) {

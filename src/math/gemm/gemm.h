@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "math/gemm/gemm_kernels.h"
 #include "rdna/kernel.h"
+#include "rdna/op/activation.h"
 #include "rdna/tensor.h"
 
 /* A matrix, or a batch of them, as the kernels see it. */
@@ -23,6 +24,8 @@ rdna_status rdna__matrix_view(const char *operator, const char * argument, const
 /* The matrix that is written: not turned, and no element twice. */
 rdna_status rdna__matrix_check_written(const char *operator, const char * argument, const rdna_tensor *tensor,
                                        const rdna__matrix *matrix);
+
+rdna_status rdna__check_activation(const char *operator, rdna_activation activation);
 
 /* |bias|, unless it is NULL, is a contiguous (n) of |out|'s type and apart from it. */
 rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t n);
@@ -45,7 +48,8 @@ struct rdna__gemm_implementation {
                      const rdna__gemm_problem * problem);
   int variant, rows, columns; /* of kernel; its tile, or the most rows of A */
   bool aligned;               /* with 16-bit types, rows of A and B must lie at multiples of 16 bytes */
-  double share, mma_share;
+  double share, mma_share;    /* of the rate that a device reaches on a large product, in f32 and on matrix units */
+  uint32_t group_bytes;       /* of shared memory for 16-bit types on NVIDIA's GPUs */
 };
 extern const rdna__gemm_implementation rdna__gemm_implementations[];
 extern const int rdna__gemm_implementation_count;

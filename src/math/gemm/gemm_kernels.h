@@ -33,16 +33,11 @@ struct gemm_args {
 #define GEMM_LARGE_THREADS 256
 #define GEMM_SMALL_TILE 64
 #define GEMM_SMALL_THREADS 128
-/* Two operands of the same 16-bit type, on matrix units: X(tile, rows, columns, threads, stages). On NVIDIA's GPUs
- * operands whose rows lie at multiples of 16 bytes pass through |stages| steps of GEMM_PIPE_STEP values of k in shared
- * memory. */
-#define GEMM_PIPE_STEP 64
+/* Two operands of the same 16-bit type, on matrix units: wide 128 x 256 by 256 threads; large 128 x 128, narrow 128 x
+ * 64 and small 64 x 64 by 128 threads. All but small want rows of A and B, and matrices of the batch, at multiples of
+ * 16 bytes. On NVIDIA's GPUs operands pass through 3 or 4 steps of GEMM_PIPE_STEP values of k in shared memory. */
 #define GEMM_MMA_THREADS 128
-#define RDNA_GEMM_MMA_TILES(X)            \
-  X(wide, 128, 256, 256, 4)               \
-  X(large, 128, 128, GEMM_MMA_THREADS, 3) \
-  X(narrow, 128, 64, GEMM_MMA_THREADS, 4) \
-  X(small, 64, 64, GEMM_MMA_THREADS, 4)
+#define GEMM_PIPE_STEP 64
 #define GEMM_PIPE_BYTES(rows, columns, stages) (((rows) + (columns)) * GEMM_PIPE_STEP * 2 * (stages))
 
 /* Rows of B (columns of C) that one group of a gemv handles: 4 sets of 32 lanes, each with 1 row for M = 1 and 2
@@ -71,7 +66,7 @@ struct gemm_args {
   X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__gemm_case) \
   RDNA_GEMV_KERNELS_(X, A, B, C)
 #define RDNA_GEMM_MMA_(X, A, B, C)                                                                                   \
-  X(gemm_##A##_##B##_##C##_wide, struct gemm_args, 256, rdna__gemm_case, GEMM_PIPE_BYTES(128, 256, 4))               \
+  X(gemm_##A##_##B##_##C##_wide, struct gemm_args, 256, rdna__gemm_case, GEMM_PIPE_BYTES(128, 256, 3))               \
   X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 128, 3)) \
   X(gemm_##A##_##B##_##C##_narrow, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 64, 4)) \
   X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))   \

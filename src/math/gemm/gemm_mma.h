@@ -31,6 +31,19 @@ struct mma_plan {
   static_assert(bytes >= threads / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
 };
 
+/* 8 rows of |chunks| neighbours along k: chunk i has those of k = i. */
+template <int chunks>
+RDNA_DEVICE void mma_store_turned(uint16_t *to, const uint4 (&raw)[chunks]) {
+#pragma unroll
+  for (int row = 0; row < 8; ++row)
+#pragma unroll
+    for (int i = 0; i < chunks; i += 2) {
+      uint32_t low = raw[i][row / 2], high = raw[i + 1][row / 2];
+      store_as<uint32_t>(to + row * MMA_ROW + i,
+                         row % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16);
+    }
+}
+
 /* A matrix of 16-bit values in any of the two layouts. Along k a thread fetches 8 values of |chunks| rows; otherwise 8
  * rows of |chunks| neighbours along k, which it turns on their way into LDS. */
 template <int tile, int threads>
@@ -94,15 +107,7 @@ struct mma_operand {
       for (int i = 0; i < chunks; ++i) store_u32x4(lds + row_of(i) * MMA_ROW + k_of(i), raw[i]);
       return;
     }
-    uint16_t *to = lds + row_of(0) * MMA_ROW + k_of(0);
-#pragma unroll
-    for (int row = 0; row < 8; ++row)
-#pragma unroll
-      for (int i = 0; i < chunks; i += 2) {
-        uint32_t low = raw[i][row / 2], high = raw[i + 1][row / 2];
-        store_as<uint32_t>(to + row * MMA_ROW + i,
-                           row % 2 ? low >> 16 | (high & 0xffff0000u) : (low & 0xffffu) | high << 16);
-      }
+    mma_store_turned<chunks>(lds + row_of(0) * MMA_ROW + k_of(0), raw);
   }
 };
 

@@ -15,7 +15,7 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
     gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
   }
 #define GEMM_MMA_DEFINE(A, B, C)                           \
-  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, 4, true)  \
+  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, 3, true)  \
   GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true) \
   GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true) \
   GEMM_MMA_DEFINE_(A, B, C, small, 64, 64, 128, 4, false)

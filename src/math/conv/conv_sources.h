@@ -1,0 +1,159 @@
+/* Device code: how the operands of a convolution's product are gathered. For .hip files only. */
+#ifndef RDNA_MATH_CONV_SOURCES_H
+#define RDNA_MATH_CONV_SOURCES_H
+
+#include "kernel/arguments.h"
+#include "math/conv/conv_kernels.h"
+#include "math/gemm/gemm_mma.h"
+
+/* The values of k that this group sums: all, or one part of them. */
+struct conv_range {
+  int first, end, group, part;
+};
+template <bool is_image>
+RDNA_DEVICE conv_range conv_range_of(const struct conv_args &args) {
+  int z = (int)group_id_z();
+  if (is_image || args.parts <= 1) return {0, args.k, z, 0};
+  int part = z % args.parts, first = part * args.part_k;
+  int end = first + args.part_k < args.k ? first + args.part_k : args.k;
+  return {first < args.k ? first : args.k, end, z / args.parts, part};
+}
+
+/* Rows of the image's matrix, and what is summed over, are positions and taps, either way round. */
+template <typename type, bool rows_are_positions>
+struct image_source {
+  typedef typename type::value value;
+  typedef typename type::raw8 raw8;
+  typedef conv_place row;
+  /* Rather than make them for every fetch: where registers suffice. */
+#if defined(RDNA_NVIDIA) || defined(RDNA_MMA_BY_LANES_)
+  static constexpr bool keep_rows = false;
+#else
+  static constexpr bool keep_rows = rows_are_positions;
+#endif
+  const struct conv_args &args;
+  const value *base;
+  int end;
+  bool runs;
+
+  GEMM_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
+    base = (const value *)a.image + (int64_t)range.group * a.image_group;
+    runs = rows_are_positions && (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
+  }
+  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
+    int limit = rows_are_positions ? a.rows : a.columns, safe = at < limit ? at : 0;
+    row r = rows_are_positions ? conv_position(&a, safe) : conv_tap(&a, safe);
+    if (at >= limit) r.z = -(1 << 30); /* outside, with any tap */
+    return r;
+  }
+  GEMM_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
+    if (p >= end) return -1;
+    return rows_are_positions ? conv_offset(&a, r, conv_tap(&a, p)) : conv_offset(&a, conv_position(&a, p), r);
+  }
+  /* Values p to p + 7 of a row; p is a multiple of 8. load_run asks for |runs|. */
+  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
+    raw8 v = {};
+    int at = offset(a, r, p);
+    if (at >= 0) v = type::load_raw8(base + at);
+    return v;
+  }
+  GEMM_MEMBER raw8 load_each(const row &r, int p) const {
+    const struct conv_args &a = arguments_again(args);
+    raw8 v = {};
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      int at = offset(a, r, p + i);
+      if (at >= 0) type::set_raw8(v, i, base[at]);
+    }
+    return v;
+  }
+};
+
+/* Channels of the other operand by taps, or by positions. */
+template <typename type, bool k_is_tap>
+struct other_source {
+  typedef typename type::value value;
+  typedef typename type::raw8 raw8;
+  typedef int row; /* where it begins; -1 past the last */
+  static constexpr bool keep_rows = false;
+  const struct conv_args &args;
+  const value *base;
+  int end;
+  bool runs, even;
+
+  GEMM_MEMBER other_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
+    base = (const value *)a.other + (int64_t)range.group * a.other_group;
+    even = a.flags & CONV_OTHER_EVEN;
+    runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && is_16_byte_multiple((uint64_t)base);
+  }
+  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
+    int limit = k_is_tap ? a.columns : a.rows;
+    return at < limit ? at * a.other_row : -1;
+  }
+  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
+    raw8 v = {};
+    if (r >= 0 && p < end) v = type::load_raw8(base + r + p);
+    return v;
+  }
+  GEMM_MEMBER raw8 load_each(const row &r, int p) const {
+    raw8 v = {};
+    if (r < 0) return v;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (p + i >= end) break;
+      int at = even ? (p + i) * args.other_step
+                    : conv_digits_offset(k_is_tap ? &args.tap : &args.position, p + i, args.other_k);
+      type::set_raw8(v, i, base[r + at]);
+    }
+    return v;
+  }
+};
+
+/* Operands that lie in memory across k: for a value of k, 8 neighbouring rows of the operand at once. offset(p) is
+ * where those of k = p lie, or -1 when they are zero. CONV_OTHER_ROWS and CONV_IMAGE_RUNS say when. */
+template <bool k_is_tap>
+struct other_rows {
+  const struct conv_args &args;
+  int end, first;
+  bool even;
+  GEMM_MEMBER other_rows(const struct conv_args &a, const conv_range &range, int first_row)
+      : args(a), end(range.end), first(first_row), even(a.flags & CONV_OTHER_EVEN) {}
+  GEMM_MEMBER int offset(int p) const {
+    if (p >= end) return -1;
+    return first +
+           (even ? p * args.other_step : conv_digits_offset(k_is_tap ? &args.tap : &args.position, p, args.other_k));
+  }
+};
+struct image_rows {
+  const struct conv_args &args;
+  int end;
+  conv_place tap;
+  GEMM_MEMBER image_rows(const struct conv_args &a, const conv_range &range, int first_row)
+      : args(a), end(range.end), tap(conv_tap(&a, first_row < a.columns ? first_row : 0)) {}
+  GEMM_MEMBER int offset(int p) const {
+    const struct conv_args &a = arguments_again(args);
+    return p < end ? conv_offset(&a, conv_position(&a, p), tap) : -1;
+  }
+};
+
+/* Where the result lies, and what is added to it. */
+template <bool rows_are_positions>
+RDNA_DEVICE int out_of_row(const struct conv_args &args, int row) {
+  return rows_are_positions ? conv_digits_offset(&args.position, row, args.out_digits) : row * args.out_channel;
+}
+template <bool rows_are_positions>
+RDNA_DEVICE int out_of_column(const struct conv_args &args, int column) {
+  return rows_are_positions ? column * args.out_channel : conv_digits_offset(&args.tap, column, args.out_digits);
+}
+template <typename type, bool rows_are_positions>
+RDNA_DEVICE float bias_of_column(const struct conv_args &args, int group, int column) {
+  if (!rows_are_positions || !args.bias) return 0;
+  return type::load((const typename type::value *)args.bias + group * args.columns + column);
+}
+
+/* Sums of a part of k go to a matrix of f32 of its own. */
+RDNA_DEVICE float *conv_part(const struct conv_args &args, const conv_range &range) {
+  return args.sums + ((int64_t)range.group * args.parts + range.part) * args.rows * args.columns;
+}
+
+#endif
