@@ -16,6 +16,7 @@
 #include "rdna/op/norm.h"
 #include "rdna/op/optim.h"
 #include "rdna/op/pointwise.h"
+#include "rdna/op/pool.h"
 #include "rdna/op/quant.h"
 #include "rdna/op/random.h"
 #include "rdna/op/reduce.h"

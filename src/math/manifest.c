@@ -18,6 +18,7 @@
 #include "math/norm/norm_kernels.h"
 #include "math/optim/optim_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
+#include "math/pool/pool_kernels.h"
 #include "math/quant/quant_kernels.h"
 #include "math/random/random_kernels.h"
 #include "math/reduce/reduce_dims_kernels.h"
@@ -46,6 +47,7 @@
   FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS)       \
   FAMILY(optim, RDNA_OPTIM_KERNELS)                       \
   FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
+  FAMILY(pool, RDNA_POOL_KERNELS)                         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                       \
   FAMILY(random, RDNA_RANDOM_KERNELS)                     \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
@@ -72,6 +74,7 @@
 #define INFO_norm_backward(...) INFO(norm_backward, __VA_ARGS__)
 #define INFO_optim(...) INFO(optim, __VA_ARGS__)
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
+#define INFO_pool(...) INFO(pool, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_random(...) INFO(random, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)

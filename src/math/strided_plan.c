@@ -50,6 +50,10 @@ static void drop_ones(strided_plan *plan) {
 }
 
 rdna_status rdna__check_distinct(const char *operator, const rdna_tensor * out) {
+  return rdna__check_written(operator, "out", out);
+}
+
+rdna_status rdna__check_written(const char *operator, const char * argument, const rdna_tensor *out) {
   strided_plan plan;
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   rdna__plan_begin(&plan, out);
@@ -61,9 +65,10 @@ rdna_status rdna__check_distinct(const char *operator, const rdna_tensor * out) 
     if (stride <= reach || __builtin_mul_overflow(stride, plan.size[d] - 1, &part)) {
       char text[RDNA__TENSOR_TEXT];
       return rdna__fail(RDNA_INVALID_ARGUMENT,
-                        "%s: out is %s with a stride of %lld where the faster dimensions reach %lld; values of out "
+                        "%s: %s is %s with a stride of %lld where the faster dimensions reach %lld; values of %s "
                         "must not share memory",
-                        operator, rdna__tensor_text(out, text), (long long)stride, (long long)reach);
+                        operator, argument, rdna__tensor_text(out, text), (long long)stride, (long long)reach,
+                        argument);
     }
     reach += part;
   }

@@ -26,6 +26,8 @@ rdna_status rdna__check_broadcast(const char *operator, const char * argument, c
                                   const rdna_tensor *out);
 /* No two values of |out| are in one place. */
 rdna_status rdna__check_distinct(const char *operator, const rdna_tensor * out);
+/* The same of a tensor that is not called out. */
+rdna_status rdna__check_written(const char *operator, const char * argument, const rdna_tensor *out);
 
 /* |value| as the type stores it, in the low bytes. */
 uint64_t rdna__scalar_bits(rdna_dtype dtype, rdna_scalar value);

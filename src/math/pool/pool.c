@@ -1,0 +1,223 @@
+#include "rdna/op/pool.h"
+
+#include "math/pool/pool_kernels.h"
+#include "math/strided_plan.h"
+#include "math/volume_plan.h"
+#include "rdna/op/reduce_dims.h"
+
+enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
+
+#define NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
+static const char *const max_kernels[TYPES] = NAMES("max_pool");
+static const char *const average_kernels[TYPES] = NAMES("average_pool");
+static const char *const max_backward_kernels[TYPES] = NAMES("max_pool_backward");
+static const char *const average_backward_kernels[TYPES] = NAMES("average_pool_backward");
+
+/* |x| is dx in a backward, |out| dout. */
+struct call {
+  const char *operator;
+  rdna_stream *stream;
+  const rdna_pool *pool; /* NULL: adaptive */
+  const char *x_name, *out_name;
+  const rdna_tensor *x, *out, *indices;
+  bool average, backward;
+};
+
+int64_t rdna_pool_size(const rdna_pool *pool, int d, int64_t size) {
+  int64_t stride = pool->stride[d], room = pool->before[d] + size + pool->after[d];
+  int64_t left = room - pool->dilation[d] * (pool->window[d] - 1) - 1;
+  if (left < 0 && !(pool->ceil && left > -stride)) return 0;
+  int64_t count = (left + (pool->ceil ? stride - 1 : 0)) / stride + 1;
+  if (pool->ceil && (count - 1) * stride >= size + pool->before[d]) count--;
+  return count;
+}
+
+static rdna_status check_description(const struct call *c) {
+  const rdna_pool *p = c->pool;
+  const int64_t most = 1 << 28; /* so that sums of a few stay in 31 bits */
+  if (p->dims < 1 || p->dims > 3) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3",
+                      c->operator, p->dims);
+  }
+  for (int d = 0; d < p->dims; d++) {
+    if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->before[d] < 0 || p->after[d] < 0 ||
+        p->window[d] > most || p->stride[d] > most || p->dilation[d] > most || p->before[d] > most ||
+        p->after[d] > most || p->window[d] * p->dilation[d] > most) {
+      return rdna__fail(
+          RDNA_INVALID_ARGUMENT,
+          "%s: dimension %d has window %lld, stride %lld, dilation %lld, padding %lld and %lld; the first "
+          "three must be at least 1, padding at least 0, and each fit in 28 bits",
+          c->operator, d, (long long)p->window[d], (long long)p->stride[d], (long long)p->dilation[d],
+          (long long)p->before[d], (long long)p->after[d]);
+    }
+    if (c->average && p->dilation[d] != 1) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension %d has dilation %lld; it must be 1 for an average",
+                        c->operator, d, (long long)p->dilation[d]);
+    }
+  }
+  if (c->average && (p->divisor < INT32_MIN || p->divisor > INT32_MAX)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the divisor is %lld; it must fit in 32 bits",
+                      c->operator,(long long) p->divisor);
+  }
+  return RDNA_OK;
+}
+
+/* What is spatial agrees, and small enough for the kernels' 32 bits. */
+static rdna_status check_spatial(const struct call *c) {
+  char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
+  for (int d = 0; d < c->x->rank - 2; d++) {
+    int64_t in = c->x->shape[d + 2], out = c->out->shape[d + 2];
+    if (!c->pool) {
+      if (in == 0 && out > 0 && rdna_tensor_count(c->out) > 0) {
+        return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; spatial sizes must not be 0 for %s %s", c->operator,
+                          c->x_name, rdna__tensor_text(c->x, text), c->out_name, rdna__tensor_text(c->out, out_text));
+      }
+      if ((in + 1) * (out + 1) > UINT32_MAX) {
+        return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld windows over %lld positions; their product must be below 2^32",
+                          c->operator,(long long) out, (long long)in);
+      }
+      continue;
+    }
+    int64_t want = rdna_pool_size(c->pool, d, in);
+    if (want < 1 || out != want) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%s: %s is %s and %s is %s; the description makes %lld windows of size %lld, at least 1",
+                        c->operator, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
+                        rdna__tensor_text(c->out, out_text), (long long)want, (long long)in);
+    }
+    if (in > 1 << 30) {
+      return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; spatial sizes must be at most 2^30", c->operator, c->x_name,
+                        rdna__tensor_text(c->x, text));
+    }
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_indices(const struct call *c) {
+  RDNA_TRY(rdna__check_tensor(c->operator, "indices", c->indices));
+  RDNA_TRY(rdna__check_dtype(c->operator, "indices", c->indices, RDNA_I64));
+  RDNA_TRY(rdna__check_same_shape(c->operator, "indices", c->indices, c->out_name, c->out));
+  if (c->backward) return RDNA_OK;
+  RDNA_TRY(rdna__check_written(c->operator, "indices", c->indices));
+  return rdna__check_apart(c->operator, "indices", c->indices, c->x_name, c->x);
+}
+
+static rdna_status check(const struct call *c) {
+  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->operator);
+  if (c->pool) RDNA_TRY(check_description(c));
+  int dims = c->pool ? c->pool->dims : 0;
+  RDNA_TRY(rdna__check_volume(c->operator, c->x_name, c->x, dims));
+  RDNA_TRY(rdna__check_volume(c->operator, c->out_name, c->out, dims));
+  RDNA_TRY(rdna__check_same_dtype(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_same_planes(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(check_spatial(c));
+  if (c->indices || (c->backward && !c->average)) RDNA_TRY(check_indices(c));
+  const rdna_tensor *written = c->backward ? c->x : c->out, *read = c->backward ? c->out : c->x;
+  const char *written_name = c->backward ? c->x_name : c->out_name, *read_name = c->backward ? c->out_name : c->x_name;
+  RDNA_TRY(rdna__check_written(c->operator, written_name, written));
+  RDNA_TRY(rdna__check_apart(c->operator, written_name, written, read_name, read));
+  return c->indices ? rdna__check_apart(c->operator, written_name, written, "indices", c->indices) : RDNA_OK;
+}
+
+static void set_axes(const struct call *c, struct pool_axis axis[3]) {
+  int32_t in[3], out[3];
+  rdna__volume_sizes(c->x, in);
+  rdna__volume_sizes(c->out, out);
+  for (int d = 0; d < 3; d++) {
+    int from = d + c->x->rank - 5;
+    axis[d] = (struct pool_axis){.in = in[d], .out = out[d], .window = 1, .stride = 1, .dilation = 1};
+    if (from < 0) continue;
+    axis[d].window = c->pool ? (int32_t)c->pool->window[from] : 0;
+    if (!c->pool) continue;
+    axis[d].stride = (int32_t)c->pool->stride[from], axis[d].dilation = (int32_t)c->pool->dilation[from];
+    axis[d].before = (int32_t)c->pool->before[from], axis[d].after = (int32_t)c->pool->after[from];
+  }
+}
+
+static rdna_status run(const struct call *c) {
+  RDNA_TRY(check(c));
+  struct volume indices = c->indices ? rdna__volume_of(c->indices) : (struct volume){0};
+  int32_t divisor = c->average && c->pool ? (int32_t)c->pool->divisor : 0;
+  uint32_t padding = c->average && c->pool && c->pool->count_padding;
+  if (c->backward) {
+    struct pool_backward_args a = {.dout = rdna__volume_of(c->out),
+                                   .dx = rdna__volume_of(c->x),
+                                   .indices = indices,
+                                   .divisor = divisor,
+                                   .padding = padding};
+    const rdna_tensor *tensors[] = {c->x, c->out, c->indices};
+    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, &a.order));
+    set_axes(c, a.axis);
+    return rdna__volume_launch(c->stream, (c->average ? average_backward_kernels : max_backward_kernels)[c->x->dtype],
+                               &a.order, &a);
+  }
+  struct pool_args a = {.x = rdna__volume_of(c->x),
+                        .out = rdna__volume_of(c->out),
+                        .indices = indices,
+                        .divisor = divisor,
+                        .padding = padding};
+  const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
+  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, &a.order));
+  set_axes(c, a.axis);
+  return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
+}
+
+static rdna_status no_description(const char *operator) {
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description is NULL; pass one", operator);
+}
+
+rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x, const rdna_tensor *out,
+                             const rdna_tensor *indices) {
+  const struct call c = {"max_pool", stream, pool, "x", "out", x, out, indices, false, false};
+  return pool ? run(&c) : no_description(c.operator);
+}
+
+rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
+                                      const rdna_tensor *indices, const rdna_tensor *dx) {
+  const struct call c = {"max_pool_backward", stream, pool, "dx", "dout", dx, dout, indices, false, true};
+  return pool ? run(&c) : no_description(c.operator);
+}
+
+rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x,
+                                 const rdna_tensor *out) {
+  const struct call c = {"average_pool", stream, pool, "x", "out", x, out, NULL, true, false};
+  return pool ? run(&c) : no_description(c.operator);
+}
+
+rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
+                                          const rdna_tensor *dx) {
+  const struct call c = {"average_pool_backward", stream, pool, "dx", "dout", dx, dout, NULL, true, true};
+  return pool ? run(&c) : no_description(c.operator);
+}
+
+rdna_status rdna_op_adaptive_max_pool(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out,
+                                      const rdna_tensor *indices) {
+  const struct call c = {"adaptive_max_pool", stream, NULL, "x", "out", x, out, indices, false, false};
+  return run(&c);
+}
+
+rdna_status rdna_op_adaptive_max_pool_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *indices,
+                                               const rdna_tensor *dx) {
+  const struct call c = {"adaptive_max_pool_backward", stream, NULL, "dx", "dout", dx, dout, indices, false, true};
+  return run(&c);
+}
+
+rdna_status rdna_op_adaptive_average_pool(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
+  const struct call c = {"adaptive_average_pool", stream, NULL, "x", "out", x, out, NULL, true, false};
+  RDNA_TRY(check(&c));
+  bool whole = rdna_tensor_count(out) > 0;
+  int64_t stride = 1;
+  for (int d = out->rank - 1; d >= 0; d--) {
+    whole = whole && (d < 2 ? out->shape[d] == 1 || out->stride[d] == stride : out->shape[d] == 1);
+    stride *= out->shape[d];
+  }
+  /* The mean of all that is spatial: one thread a window would be too few. */
+  if (whole) return rdna_op_reduce(stream, RDNA_REDUCE_MEAN, ((1u << x->rank) - 1) & ~3u, 0, x, out);
+  return run(&c);
+}
+
+rdna_status rdna_op_adaptive_average_pool_backward(rdna_stream *stream, const rdna_tensor *dout,
+                                                   const rdna_tensor *dx) {
+  const struct call c = {"adaptive_average_pool_backward", stream, NULL, "dx", "dout", dx, dout, NULL, true, true};
+  return run(&c);
+}

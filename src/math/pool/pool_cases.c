@@ -1,0 +1,127 @@
+#include <stdio.h>
+
+#include "math/pool/pool_kernels.h"
+#include "math/volume_case.h"
+
+struct sizes {
+  int64_t n, channels;
+  int32_t in[3], out[3];
+  struct pool_axis axis[3];
+};
+
+/* An axis that has at least one window. */
+static struct pool_axis pick_axis(rdna__random *random, bool adaptive, bool dilated, bool wide) {
+  struct pool_axis a = {.stride = 1, .dilation = 1};
+  a.in = (int32_t)rdna__random_range(random, 1, wide ? 17 : 7);
+  if (adaptive) {
+    a.out = (int32_t)rdna__random_range(random, 1, a.in + 2);
+    return a;
+  }
+  a.window = (int32_t)rdna__random_range(random, 1, 4), a.stride = (int32_t)rdna__random_range(random, 1, 3);
+  a.before = (int32_t)rdna__random_range(random, 0, a.window / 2);
+  a.after = (int32_t)rdna__random_range(random, 0, a.window / 2);
+  if (dilated) a.dilation = (int32_t)rdna__random_range(random, 1, 3);
+  int32_t left = a.in + a.before + a.after - a.dilation * (a.window - 1) - 1;
+  if (left < 0) a.window = 1, a.before = a.after = 0, left = a.in - 1;
+  a.out = left / a.stride + 1;
+  /* a last window that is cut off */
+  if (left % a.stride != 0 && a.out * a.stride < a.in + a.before && rdna__random_below(random, 2)) a.out++;
+  return a;
+}
+
+static struct sizes pick_sizes(rdna__random *random, int n, bool dilated) {
+  struct sizes s = {.n = n == 1 ? 0 : rdna__random_range(random, 1, 3)};
+  s.channels = n == 2 ? 0 : n % 3 ? 8 * rdna__random_range(random, 1, 3) : rdna__random_range(random, 1, 9);
+  for (int d = 0; d < 3; d++) {
+    s.axis[d] = (struct pool_axis){.in = 1, .out = 1, .window = 1, .stride = 1, .dilation = 1};
+    if (d >= 2 - n % 3) s.axis[d] = pick_axis(random, n % 4 == 3, dilated, d == 2);
+    s.in[d] = s.axis[d].in, s.out[d] = s.axis[d].out;
+  }
+  return s;
+}
+
+static rdna_status finish(rdna__kernel_case *c, const struct sizes *s, const struct volume_order *order) {
+  c->grid = (rdna_grid){(order->shape.count + POOL_THREADS - 1) / POOL_THREADS, 1, 1};
+  snprintf(c->label, sizeof c->label, "(%lld, %lld, %d, %d, %d) to (%d, %d, %d)%s%s", (long long)s->n,
+           (long long)s->channels, s->in[0], s->in[1], s->in[2], s->out[0], s->out[1], s->out[2],
+           order->channels_last ? " channels last" : "", order->vector ? " vectors" : "");
+  return RDNA_OK;
+}
+
+static rdna_status no_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of pooling"); }
+
+RDNA_CASE_MAKER(rdna__pool_case) {
+  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  bool largest = strstr(kernel->name, "max"), last = n % 2, indexed = largest && n % 5 != 4;
+  struct sizes s = pick_sizes(random, n, largest);
+  struct pool_args args = {.padding = n % 4 == 1, .divisor = !largest && n % 6 == 5 ? 3 : 0};
+  rdna_tensor x = volume_case_tensor(dtype, s.n, s.channels, s.in, n % 8 == 6 ? !last : last);
+  rdna_tensor out = volume_case_tensor(dtype, s.n, s.channels, s.out, last);
+  rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, n % 8 == 5 ? !last : last);
+  const rdna_tensor *tensors[] = {&out, &x, &indices};
+  RDNA_TRY(rdna__volume_order("case", tensors, indexed ? 3 : 2, &args.order));
+  args.x = volume_case_of(&x), args.out = volume_case_of(&out), args.indices = volume_case_of(&indices);
+  memcpy(args.axis, s.axis, sizeof args.axis);
+  memcpy(out_case->args, &args, sizeof args);
+  void *data = volume_case_add(out_case, RDNA__IN, &x, offsetof(struct pool_args, x));
+  if (!data) return no_memory();
+  int64_t count = rdna_tensor_count(&x);
+  case_fill_doubles(random, dtype, data, count, 0);
+  for (int64_t i = 0; i < count / 8 && largest; i++) { /* equals, infinities and NaN */
+    static const double special[] = {1, 1, 1, INFINITY, -INFINITY, NAN};
+    store_double(dtype, data, (int64_t)rdna__random_below(random, (uint64_t)count),
+                 special[rdna__random_below(random, n % 3 ? 5 : 6)]);
+  }
+  if (!volume_case_add(out_case, RDNA__OUT, &out, offsetof(struct pool_args, out))) return no_memory();
+  if (!largest) rdna__case_tolerance(out_case, 256 * case_unit(dtype) * case_top(dtype, data, count), case_step(dtype));
+  if (indexed && !volume_case_add(out_case, RDNA__OUT, &indices, offsetof(struct pool_args, indices)))
+    return no_memory();
+  return finish(out_case, &s, &args.order);
+}
+
+/* Any position in each window. */
+static void fill_indices(rdna__random *random, const struct sizes *s, const struct volume *v, int64_t *indices) {
+  for (int32_t n = 0; n < s->n; n++) {
+    for (int32_t c = 0; c < s->channels; c++) {
+      for (int32_t o = 0; o < s->out[0] * s->out[1] * s->out[2]; o++) {
+        int32_t place[3] = {o / (s->out[1] * s->out[2]), o / s->out[2] % s->out[1], o % s->out[2]};
+        int64_t number = 0;
+        for (int d = 0; d < 3; d++) {
+          struct pool_window w = pool_window_at(&s->axis[d], place[d]);
+          int32_t count = (w.end - w.begin + s->axis[d].dilation - 1) / s->axis[d].dilation;
+          int64_t pick = count > 0 ? (int64_t)rdna__random_below(random, (uint64_t)count) : 0;
+          number = number * s->in[d] + w.begin + pick * s->axis[d].dilation;
+        }
+        indices[volume_plane(v, (struct volume_place){.n = n, .c = c}, 1) +
+                volume_offset(v, place[0], place[1], place[2])] = number;
+      }
+    }
+  }
+}
+
+RDNA_CASE_MAKER(rdna__pool_backward_case) {
+  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  bool largest = strstr(kernel->name, "max"), last = n % 2;
+  struct sizes s = pick_sizes(random, n, largest);
+  struct pool_backward_args args = {.padding = n % 4 == 1, .divisor = !largest && n % 6 == 5 ? 3 : 0};
+  rdna_tensor dx = volume_case_tensor(dtype, s.n, s.channels, s.in, last);
+  rdna_tensor dout = volume_case_tensor(dtype, s.n, s.channels, s.out, n % 8 == 6 ? !last : last);
+  rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, last);
+  const rdna_tensor *tensors[] = {&dx, &dout, &indices};
+  RDNA_TRY(rdna__volume_order("case", tensors, largest ? 3 : 2, &args.order));
+  args.dx = volume_case_of(&dx), args.dout = volume_case_of(&dout), args.indices = volume_case_of(&indices);
+  memcpy(args.axis, s.axis, sizeof args.axis);
+  memcpy(out_case->args, &args, sizeof args);
+  void *data = volume_case_add(out_case, RDNA__IN, &dout, offsetof(struct pool_backward_args, dout));
+  if (!data) return no_memory();
+  case_fill_doubles(random, dtype, data, rdna_tensor_count(&dout), 0);
+  double top = case_top(dtype, data, rdna_tensor_count(&dout));
+  if (largest) {
+    void *numbers = volume_case_add(out_case, RDNA__IN, &indices, offsetof(struct pool_backward_args, indices));
+    if (!numbers) return no_memory();
+    fill_indices(random, &s, &args.indices, numbers);
+  }
+  if (!volume_case_add(out_case, RDNA__OUT, &dx, offsetof(struct pool_backward_args, dx))) return no_memory();
+  rdna__case_tolerance(out_case, 256 * case_unit(dtype) * top, case_step(dtype));
+  return finish(out_case, &s, &args.order);
+}

@@ -1,0 +1,116 @@
+/* Pooling on the host, in double; |dtype| is a constant wherever these are inlined. */
+#include <math.h>
+
+#include "math/doubles_host.h"
+#include "math/pool/pool_kernels.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+struct windows {
+  struct pool_window z, y, x;
+};
+
+INLINE struct windows windows_at(const struct pool_axis axis[3], int32_t z, int32_t y, int32_t x) {
+  return (struct windows){pool_window_at(&axis[0], z), pool_window_at(&axis[1], y), pool_window_at(&axis[2], x)};
+}
+
+INLINE int32_t width_of(const struct volume_order *order, rdna_dtype dtype) {
+  return order->vector ? 16 / (int32_t)(dtype == RDNA_F64 ? 8 : dtype == RDNA_F32 ? 4 : 2) : 1;
+}
+
+INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
+  int32_t width = width_of(&a->order, dtype);
+  for (int64_t i = begin * width; i < end * width; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+    struct windows w = windows_at(a->axis, p.z, p.y, p.x);
+    p.c = p.c * width + (int32_t)(i % width);
+    int64_t plane = volume_plane(&a->x, p, 1), to = volume_plane(&a->out, p, 1) + volume_offset(&a->out, p.z, p.y, p.x);
+    bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
+    double best = -INFINITY;
+    int64_t at = some ? ((int64_t)w.z.begin * a->axis[1].in + w.y.begin) * a->axis[2].in + w.x.begin : -1;
+    for (int32_t z = w.z.begin; z < w.z.end; z += a->axis[0].dilation) {
+      for (int32_t y = w.y.begin; y < w.y.end; y += a->axis[1].dilation) {
+        for (int32_t x = w.x.begin; x < w.x.end; x += a->axis[2].dilation) {
+          double v = load_double(dtype, a->x.data, plane + volume_offset(&a->x, z, y, x));
+          if (!(v > best) && v == v) continue;
+          best = v, at = ((int64_t)z * a->axis[1].in + y) * a->axis[2].in + x;
+        }
+      }
+    }
+    store_double(dtype, a->out.data, to, best);
+    if (!a->indices.data) continue;
+    ((int64_t *)a->indices.data)[volume_plane(&a->indices, p, 1) + volume_offset(&a->indices, p.z, p.y, p.x)] = at;
+  }
+}
+
+INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
+  int32_t width = width_of(&a->order, dtype);
+  for (int64_t i = begin * width; i < end * width; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+    struct windows w = windows_at(a->axis, p.z, p.y, p.x);
+    p.c = p.c * width + (int32_t)(i % width);
+    int64_t plane = volume_plane(&a->x, p, 1), to = volume_plane(&a->out, p, 1) + volume_offset(&a->out, p.z, p.y, p.x);
+    bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
+    double sum = 0;
+    for (int32_t z = w.z.begin; z < w.z.end; z++) {
+      for (int32_t y = w.y.begin; y < w.y.end; y++) {
+        for (int32_t x = w.x.begin; x < w.x.end; x++) {
+          sum += load_double(dtype, a->x.data, plane + volume_offset(&a->x, z, y, x));
+        }
+      }
+    }
+    store_double(dtype, a->out.data, to,
+                 sum / (double)(a->divisor ? a->divisor
+                                : some     ? pool_count(w.z, w.y, w.x, a->padding)
+                                           : 1));
+  }
+}
+
+INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype, bool largest, int64_t begin,
+                           int64_t end) {
+  int32_t width = width_of(&a->order, dtype);
+  for (int64_t i = begin * width; i < end * width; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+    struct pool_reach rz = pool_windows_of(&a->axis[0], p.z), ry = pool_windows_of(&a->axis[1], p.y);
+    struct pool_reach rx = pool_windows_of(&a->axis[2], p.x);
+    p.c = p.c * width + (int32_t)(i % width);
+    int64_t plane = volume_plane(&a->dout, p, 1), indices = largest ? volume_plane(&a->indices, p, 1) : 0;
+    int64_t number = ((int64_t)p.z * a->axis[1].in + p.y) * a->axis[2].in + p.x;
+    double sum = 0;
+    for (int32_t z = rz.begin; z < rz.end; z++) {
+      for (int32_t y = ry.begin; y < ry.end; y++) {
+        for (int32_t x = rx.begin; x < rx.end; x++) {
+          if (largest && ((const int64_t *)a->indices.data)[indices + volume_offset(&a->indices, z, y, x)] != number)
+            continue;
+          double v = load_double(dtype, a->dout.data, plane + volume_offset(&a->dout, z, y, x));
+          if (!largest) {
+            struct windows w = windows_at(a->axis, z, y, x);
+            v /= (double)(a->divisor ? a->divisor : pool_count(w.z, w.y, w.x, a->padding));
+          }
+          sum += v;
+        }
+      }
+    }
+    store_double(dtype, a->dx.data, volume_plane(&a->dx, p, 1) + volume_offset(&a->dx, p.z, p.y, p.x), sum);
+  }
+}
+
+/* |each| is one of the above with its constants. */
+#define POOL_TWIN(name, args_type, type, each)                                   \
+  static void name##_##type##_range(void *context, int64_t begin, int64_t end) { \
+    const struct args_type *a = context;                                         \
+    each;                                                                        \
+  }                                                                              \
+  void RDNA_HOST_KERNEL(name##_##type)(const void *args, rdna_grid grid) {       \
+    struct args_type a = *(const struct args_type *)args;                        \
+    rdna__parallel_for(a.order.shape.count, 512, name##_##type##_range, &a);     \
+  }
+#define POOL_TWINS(type, dtype)                                                                      \
+  POOL_TWIN(max_pool, pool_args, type, max_range(a, dtype, begin, end))                              \
+  POOL_TWIN(average_pool, pool_args, type, average_range(a, dtype, begin, end))                      \
+  POOL_TWIN(max_pool_backward, pool_backward_args, type, backward_range(a, dtype, true, begin, end)) \
+  POOL_TWIN(average_pool_backward, pool_backward_args, type, backward_range(a, dtype, false, begin, end))
+POOL_TWINS(f32, RDNA_F32)
+POOL_TWINS(f16, RDNA_F16)
+POOL_TWINS(bf16, RDNA_BF16)
+POOL_TWINS(f64, RDNA_F64)

@@ -1,0 +1,26 @@
+/* For operators: from tensors (n, channels, spatial…) to the arguments of kernels. */
+#ifndef RDNA_MATH_VOLUME_PLAN_H
+#define RDNA_MATH_VOLUME_PLAN_H
+
+#include "math/check.h"
+#include "math/volume.h"
+
+/* f32, f16, bf16 or f64, of rank 3 to 5 with every size below 2^31, or of rank dims + 2 if |dims| is not 0. */
+rdna_status rdna__check_volume(const char *operator, const char * argument, const rdna_tensor *tensor, int dims);
+/* |tensor| has as many samples and channels as |other|, and its rank. */
+rdna_status rdna__check_same_planes(const char *operator, const char * argument, const rdna_tensor *tensor,
+                                    const char *other_argument, const rdna_tensor *other);
+
+struct volume rdna__volume_of(const rdna_tensor *tensor);
+/* Sizes of what is spatial: z, y, x. */
+void rdna__volume_sizes(const rdna_tensor *tensor, int32_t out_sizes[3]);
+
+/* The order of |tensors[0]|'s values: vectors if the |count| tensors allow it, whose types may differ. RDNA_UNSUPPORTED
+ * from 2^31 values on. */
+rdna_status rdna__volume_order(const char *operator, const rdna_tensor * const * tensors, int count,
+                               struct volume_order *out_order);
+/* One thread of 256 in a group for each number of the order. */
+rdna_status rdna__volume_launch(rdna_stream *stream, const char *kernel, const struct volume_order *order,
+                                const void *args);
+
+#endif
