@@ -104,16 +104,25 @@ KERNEL(float_half2, half2 *p, const half2 *q) {
     p[ID] = (T)(float)q[ID];                                        \
     r[ID] = (__bf16)(float)s[ID];                                   \
   }
-#define CONVERT_ALL(T)                                                                                    \
-  CONVERT(T, int)                                                                                         \
-  CONVERT(T, u32)                                                                                         \
-  CONVERT(T, float) CONVERT(T, half) CONVERT(T, double) CONVERT(T, i64) CONVERT(T, u64) CONVERT(T, short) \
-      CONVERT_BRAIN(T)
+#define CONVERT_ALL(T) \
+  CONVERT(T, int)      \
+  CONVERT(T, u32)      \
+  CONVERT(T, float)    \
+  CONVERT(T, half)     \
+  CONVERT(T, double)   \
+  CONVERT(T, i64)      \
+  CONVERT(T, u64)      \
+  CONVERT(T, short)    \
+  CONVERT_BRAIN(T)
 CONVERT_ALL(float)
 CONVERT_ALL(half)
-CONVERT_ALL(double) CONVERT_ALL(int) CONVERT_ALL(u32) CONVERT_ALL(i64) CONVERT_ALL(u64)
+CONVERT_ALL(double)
+CONVERT_ALL(int)
+CONVERT_ALL(u32)
+CONVERT_ALL(i64)
+CONVERT_ALL(u64)
 
-    KERNEL(elementary, float *p, half *h, double *d) {
+KERNEL(elementary, float *p, half *h, double *d) {
   unsigned i = ID;
   float x = p[i];
   p[i + 100] = __builtin_amdgcn_sinf(x) + __builtin_amdgcn_cosf(x);
@@ -245,9 +254,16 @@ ATOMICS(f64, double, NOTHING)
   }
 MEMORY(char)
 MEMORY(short)
-MEMORY(half) MEMORY(int) MEMORY(i64) MEMORY(double) MEMORY(float4) MEMORY(int2) MEMORY(half2) MEMORY(half16)
+MEMORY(half)
+MEMORY(int)
+MEMORY(i64)
+MEMORY(double)
+MEMORY(float4)
+MEMORY(int2)
+MEMORY(half2)
+MEMORY(half16)
 
-    KERNEL(buffers, void *base, int n, float *out) {
+KERNEL(buffers, void *base, int n, float *out) {
   __amdgpu_buffer_rsrc_t r = __builtin_amdgcn_make_buffer_rsrc(base, 0, 0x7ffffffe, 0x31027000);
   int i = (int)ID;
   out[i] = (float)__builtin_amdgcn_raw_buffer_load_b32(r, i * 4, n, 0);
