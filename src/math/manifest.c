@@ -10,7 +10,10 @@
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
 #include "math/gemm/gemm_kernels.h"
+#include "math/index/compact_kernels.h"
 #include "math/index/index_kernels.h"
+#include "math/index/indexed_kernels.h"
+#include "math/index/segment_kernels.h"
 #include "math/loss/loss_kernels.h"
 #include "math/movement/movement_kernels.h"
 #include "math/norm/channel_norm_kernels.h"
@@ -34,6 +37,7 @@
   FAMILY(attention, RDNA_ATTENTION_KERNELS)               \
   FAMILY(cast, RDNA_CAST_KERNELS)                         \
   FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)         \
+  FAMILY(compact, RDNA_COMPACT_KERNELS)                   \
   FAMILY(conv, RDNA_CONV_KERNELS)                         \
   FAMILY(conv_mma, RDNA_CONV_MMA_KERNELS)                 \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
@@ -41,6 +45,7 @@
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
   FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)                 \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
+  FAMILY(indexed, RDNA_INDEXED_KERNELS)                   \
   FAMILY(loss, RDNA_LOSS_KERNELS)                         \
   FAMILY(movement, RDNA_MOVEMENT_KERNELS)                 \
   FAMILY(norm, RDNA_NORM_KERNELS)                         \
@@ -54,6 +59,7 @@
   FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
   FAMILY(rope, RDNA_ROPE_KERNELS)                         \
   FAMILY(scan, RDNA_SCAN_KERNELS)                         \
+  FAMILY(segment, RDNA_SEGMENT_KERNELS)                   \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
   FAMILY(sort, RDNA_SORT_KERNELS)
@@ -61,6 +67,7 @@
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
 #define INFO_channel_norm(...) INFO(channel_norm, __VA_ARGS__)
+#define INFO_compact(...) INFO(compact, __VA_ARGS__)
 #define INFO_conv(...) INFO(conv, __VA_ARGS__)
 #define INFO_conv_mma(...) INFO(conv_mma, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
@@ -68,6 +75,7 @@
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_gemm_mma(...) INFO(gemm_mma, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
+#define INFO_indexed(...) INFO(indexed, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)
 #define INFO_movement(...) INFO(movement, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
@@ -81,6 +89,7 @@
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_scan(...) INFO(scan, __VA_ARGS__)
+#define INFO_segment(...) INFO(segment, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 #define INFO_sort(...) INFO(sort, __VA_ARGS__)

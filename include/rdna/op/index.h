@@ -1,7 +1,19 @@
-/* Rows of a table by their numbers. */
+/* Values at places that indices say, and values that go there.
+ *
+ * Tensors may have any strides, and values any type but the quantized ones, unless said otherwise. Indices are i32 or
+ * i64. They are on the device, where a call cannot look at them before it returns: an index outside of its dimension
+ * reads and writes nothing of the indexed tensor, what would have been read is 0, and |outside|, a word of device
+ * memory, or NULL, becomes 1; it is never made 0. Negative indices count from the end only where that is said.
+ *
+ * Outputs are apart from the inputs, and no two of their values share a place. Empty tensors are RDNA_OK.
+ * RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data, overlap. RDNA_UNSUPPORTED: quantized
+ * types, and where values are brought together or counted, 2^31 of them or more. */
 #ifndef RDNA_OP_INDEX_H
 #define RDNA_OP_INDEX_H
 
+#include <stdbool.h>
+
+#include "rdna/op/pointwise.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
@@ -16,6 +28,82 @@ extern "C" {
  * RDNA_UNSUPPORTED: another type, or gaps. */
 RDNA_CHECKED rdna_status rdna_op_gather_rows(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
                                              const rdna_tensor *out);
+
+/* out(i, j, k) = x(i, indices(i, j, k), k), for |dim| 1 of 3. |out| has the shape of |indices|, whose sizes are at most
+ * x's in the other dimensions. */
+RDNA_CHECKED rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *indices,
+                                        const rdna_tensor *out, uint32_t *outside);
+/* out(i, j, k) = x(i, indices(j), k); |indices| has rank 1. */
+RDNA_CHECKED rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_tensor *x, int dim,
+                                              const rdna_tensor *indices, const rdna_tensor *out, uint32_t *outside);
+/* Advanced indexing as in NumPy. |indices| has x's rank of entries, at least one of them not NULL; those that are
+ * there are broadcast together, say where along their dimensions values are taken, and may count from the end. Their
+ * dimensions become those of the broadcast shape: in the place of the first of them when they are neighbours, else
+ * before all others. |out| has the shape that results. A take from a flattened tensor is this with x of rank 1. */
+RDNA_CHECKED rdna_status rdna_op_index(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *const *indices,
+                                       const rdna_tensor *out, uint32_t *outside);
+/* out(…, :) = table(ids(…), :); |out| has one dimension more than |ids|. */
+RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
+                                           const rdna_tensor *out, uint32_t *outside);
+
+/* What becomes of values that go to one place. With ASSIGN one of them stays, no one knows which; it needs no sorting
+ * and is the right one for indices without repetition. The others sort the indices, and give the same bits whatever the
+ * timing: LAST keeps the one of the highest index, the rest join values in an order that the indices alone decide, in
+ * f32 for f32, f16 and bf16, in f64, and in 64 bits for integers, which go around. MIN and MAX keep a NaN. MEAN is not
+ * offered for bool; of integers it is rounded towards minus infinity. bool adds as "or" and multiplies as "and". */
+typedef enum rdna_scatter {
+  RDNA_SCATTER_ASSIGN = 0,
+  RDNA_SCATTER_LAST,
+  RDNA_SCATTER_ADD,
+  RDNA_SCATTER_PROD,
+  RDNA_SCATTER_MIN,
+  RDNA_SCATTER_MAX,
+  RDNA_SCATTER_MEAN,
+  RDNA_SCATTER_COUNT
+} rdna_scatter;
+
+/* dst(i, indices(i, j, k), k) = src(i, j, k), for |dim| 1 of 3, joined as |mode| says. With |include_self| what dst
+ * held is joined too, and counts in a mean; ASSIGN and LAST do not look at it. The sizes of |indices| are at most
+ * src's, and at most dst's but along |dim|. Indices that are broadcast along all other dimensions (strides 0) go by
+ * rows, which is much faster. */
+RDNA_CHECKED rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim,
+                                         const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode,
+                                         bool include_self, uint32_t *outside);
+/* dst(i, indices(i, j, k), k) = value */
+RDNA_CHECKED rdna_status rdna_op_scatter_value(rdna_stream *stream, const rdna_tensor *dst, int dim,
+                                               const rdna_tensor *indices, rdna_scalar value, uint32_t *outside);
+/* dst(i, indices(j), k) = src(i, j, k), joined as |mode| says; |indices| has rank 1. Copies with ASSIGN, and adds with
+ * ADD and |include_self|. */
+RDNA_CHECKED rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int dim,
+                                            const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode,
+                                            bool include_self, uint32_t *outside);
+/* dst(i, indices(j), k) = value; indices may count from the end. */
+RDNA_CHECKED rdna_status rdna_op_index_fill(rdna_stream *stream, const rdna_tensor *dst, int dim,
+                                            const rdna_tensor *indices, rdna_scalar value, uint32_t *outside);
+/* dst[indices] = values, broadcast to the shape that rdna_op_index would give. |mode| is ASSIGN, LAST or, with what dst
+ * held, ADD. */
+RDNA_CHECKED rdna_status rdna_op_index_put(rdna_stream *stream, const rdna_tensor *dst,
+                                           const rdna_tensor *const *indices, const rdna_tensor *values,
+                                           rdna_scatter mode, uint32_t *outside);
+/* dtable(r, :) = the sum of dout(…, :) over all ids(…) that are r; zeros for a row without any, and for |padding|, a
+ * row or -1. With |by_frequency| the sum is divided by how many there were. f32, f16, bf16 and f64. */
+RDNA_CHECKED rdna_status rdna_op_embedding_backward(rdna_stream *stream, const rdna_tensor *dout,
+                                                    const rdna_tensor *ids, int64_t padding, bool by_frequency,
+                                                    const rdna_tensor *dtable, uint32_t *outside);
+
+/* How many values of |x| are not 0, into |out|, one i64 on the device: what a caller reads to know the size of the
+ * output of the following. A NaN is not 0. */
+RDNA_CHECKED rdna_status rdna_op_nonzero_count(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
+/* The coordinates of values that are not 0, in x's order: |out| is (count, x's rank) of i64. Where it has fewer rows
+ * than that, the first of them; where it has more, the rest stays as it was. */
+RDNA_CHECKED rdna_status rdna_op_nonzero(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
+/* The values of |x| where |mask|, bool or u8 of x's shape, is not 0, in x's order. |out| is (count), or shorter or
+ * longer as above. Broadcasting is a stride of 0. */
+RDNA_CHECKED rdna_status rdna_op_masked_select(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *mask,
+                                               const rdna_tensor *out);
+/* The values of |dst| where |mask| is not 0 become those of |src|, in order, while there are any; the other way. */
+RDNA_CHECKED rdna_status rdna_op_masked_scatter(rdna_stream *stream, const rdna_tensor *dst, const rdna_tensor *mask,
+                                                const rdna_tensor *src);
 
 #ifdef __cplusplus
 }

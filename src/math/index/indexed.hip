@@ -1,0 +1,98 @@
+/* Values at places that indices say: each value is read and written once, with its index of 4 or 8 bytes; neighbours
+ * that share an index move as up to 16 bytes. */
+#include "kernel/prelude.h"
+#include "math/index/indexed_kernels.h"
+
+static constexpr uint32_t each = INDEXED_TILE / INDEXED_THREADS;
+
+RDNA_DEVICE uint32_t value_of(uint32_t j) { return group_id_x() * INDEXED_TILE + j * INDEXED_THREADS + thread_id(); }
+
+RDNA_DEVICE void report(const index_rule &rule, bool outside) {
+  if (outside && rule.outside) atomic_or_u32(rule.outside, 1);
+}
+
+/* Where the thread's values are, and the places of the indexed tensor; -1 for those that are not. */
+RDNA_DEVICE void places_of(const indexed_args &a, int64_t at[each][3], bool *inside) {
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    inside[j] = false;
+    if (value_of(j) < a.shape.count) strided_offsets(&a.shape, a.operand, 3, value_of(j), at[j]);
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    if (value_of(j) < a.shape.count) {
+      int64_t index;
+      inside[j] = index_read(&a.rule, a.operand[1].data, at[j][1], &index);
+      at[j][2] += index * a.rule.stride;
+      report(a.rule, !inside[j]);
+    }
+  }
+}
+
+template <typename bits>
+RDNA_DEVICE void get(const indexed_args &a) {
+  int64_t at[each][3];
+  bool inside[each];
+  bits v[each];
+  places_of(a, at, inside);
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    v[j] = 0;
+    if (inside[j]) v[j] = ((const bits *)a.operand[2].data)[at[j][2]];
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    if (value_of(j) < a.shape.count) ((bits *)a.operand[0].data)[at[j][0]] = v[j];
+  }
+}
+
+template <typename bits>
+RDNA_DEVICE void put(const indexed_args &a) {
+  int64_t at[each][3];
+  bool inside[each];
+  bits v[each];
+  places_of(a, at, inside);
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    __builtin_memcpy(&v[j], a.value, sizeof v[j]);
+    if (inside[j] && !a.fill) v[j] = ((const bits *)a.operand[0].data)[at[j][0]];
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    if (inside[j]) ((bits *)a.operand[2].data)[at[j][2]] = v[j];
+  }
+}
+
+RDNA_KERNEL(INDEXED_THREADS) index_offset(struct index_offset_args a) {
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    if (value_of(j) < a.shape.count) {
+      int64_t at[3], index;
+      strided_offsets(&a.shape, a.operand, 3, value_of(j), at);
+      bool inside = index_read(&a.rule, a.operand[1].data, at[1], &index);
+      report(a.rule, !inside);
+      int64_t before = 0, offset = at[2] + index * a.rule.stride + a.bias;
+      if (a.add && a.narrow) before = ((const uint32_t *)a.operand[0].data)[at[0]];
+      if (a.add && !a.narrow) before = ((const int64_t *)a.operand[0].data)[at[0]];
+      if (!inside || index == a.skipped || (a.add && before == a.absent)) {
+        offset = a.absent;
+      } else {
+        offset += before;
+      }
+      if (a.narrow) {
+        ((uint32_t *)a.operand[0].data)[at[0]] = (uint32_t)offset;
+      } else {
+        ((int64_t *)a.operand[0].data)[at[0]] = offset;
+      }
+    }
+  }
+}
+
+#define MOVERS(size, bits)                                                                 \
+  RDNA_KERNEL(INDEXED_THREADS) indexed_get_##size(struct indexed_args a) { get<bits>(a); } \
+  RDNA_KERNEL(INDEXED_THREADS) indexed_put_##size(struct indexed_args a) { put<bits>(a); }
+MOVERS(8, uint8_t)
+MOVERS(16, uint16_t)
+MOVERS(32, uint32_t)
+MOVERS(64, uint64_t)
+MOVERS(128, uint4)

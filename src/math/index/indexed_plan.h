@@ -1,0 +1,56 @@
+/* For operators with indices: views of one shape in which the indexed dimensions have stride 0, and what is done with
+ * them. */
+#ifndef RDNA_MATH_INDEXED_PLAN_H
+#define RDNA_MATH_INDEXED_PLAN_H
+
+#include "math/index/indexed_kernels.h"
+#include "math/rows_along.h"
+#include "rdna/op/index.h"
+
+/* One index for each place: |indices| is a view of the shape of values, and |rule| says how it is read. |base| is the
+ * indexed tensor seen through that shape. */
+typedef struct rdna__indexed {
+  const char *name;
+  rdna_stream *stream;
+  rdna_tensor indices, base;
+  struct index_rule rule;
+} rdna__indexed;
+
+rdna_status rdna__check_indices(const char *name, const rdna_tensor *indices);
+/* The stream and a tensor of any type but the quantized ones. */
+rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x);
+
+/* |view| of the shape with strides 0 but along |dim|, where it is |indices|, of rank 1. */
+rdna_tensor rdna__along_dim(const rdna_tensor *indices, int dim, int rank, const int64_t *shape);
+
+/* u32 offsets from |indexed| for each value in order, or |absent|: see struct index_offset_args. */
+rdna_status rdna__index_keys(const rdna__indexed *indexed, bool add, int64_t absent, int64_t skipped, uint32_t *keys);
+
+/* Advanced indexing, checked. Dimensions of the result: |rank| in |shape|, those of the broadcast indices from |first|
+ * on, |broadcast_rank| of them; dimension d of the result is x's |from|[d], or -1. */
+typedef struct rdna__advanced {
+  int rank, first, broadcast_rank, indexed_count;
+  int64_t shape[RDNA_MAX_RANK];
+  int from[RDNA_MAX_RANK];
+  int indexed_dim[RDNA_MAX_RANK];
+  rdna_tensor indices[RDNA_MAX_RANK]; /* views of the broadcast shape */
+} rdna__advanced;
+rdna_status rdna__advanced_plan(const char *name, const rdna_tensor *x, const rdna_tensor *const *indices,
+                                rdna__advanced *out_plan);
+
+/* Values that go to |rows| places. Queues sorting and joining; the caller releases |scratch|. */
+typedef struct rdna__segments {
+  const char *name;
+  rdna_dtype dtype;
+  rdna_scatter mode; /* not ASSIGN */
+  bool include_self;
+  int64_t outer, n, rows, inner;
+  const uint32_t *keys; /* (n), |rows| for what goes nowhere */
+  const void *src;      /* (outer, n, inner) */
+  void *dst;            /* (outer, rows, inner) */
+} rdna__segments;
+/* Types and sizes that have kernels. */
+rdna_status rdna__check_segments(const char *name, rdna_dtype dtype, rdna_scatter mode, int64_t n, int64_t rows);
+rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *segments);
+
+#endif
