@@ -25,5 +25,6 @@
 #include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"
 #include "rdna/op/sort.h"
+#include "rdna/op/upsample.h"
 
 #endif

@@ -31,6 +31,7 @@
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
 #include "math/sort/sort_kernels.h"
+#include "math/upsample/upsample_kernels.h"
 
 /* code object (the stem of the .hip file), list of kernels */
 #define FAMILIES(FAMILY)                                  \
@@ -62,7 +63,8 @@
   FAMILY(segment, RDNA_SEGMENT_KERNELS)                   \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
-  FAMILY(sort, RDNA_SORT_KERNELS)
+  FAMILY(sort, RDNA_SORT_KERNELS)                         \
+  FAMILY(upsample, RDNA_UPSAMPLE_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
@@ -108,6 +110,7 @@ FAMILIES(DECLARE_FAMILY)
 #define INFO(family, name, args_type, threads, make_case, ...) \
   {#name, #family, sizeof(args_type), threads, make_case, 0 __VA_OPT__(+) __VA_ARGS__},
 #define INFO_FAMILY(family, list) list(INFO_##family)
+#define INFO_upsample(...) INFO(upsample, __VA_ARGS__)
 const rdna__kernel_info rdna__manifest[] = {FAMILIES(INFO_FAMILY)};
 const int rdna__manifest_count = sizeof rdna__manifest / sizeof rdna__manifest[0];
 

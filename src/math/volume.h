@@ -10,12 +10,12 @@ struct volume {
   int64_t stride[5]; /* n, channel, z, y, x; in values */
 };
 
-/* Who takes which values of a tensor: number i has x fastest, then y, z, channel, n; or channel, x, y, z, n. */
+/* Who takes which values of a tensor: number i has x fastest, then y, z, channels, n; or channels, x, y, z, n. */
 struct volume_order {
-  struct strided_shape shape; /* of rank 5, in that order; channels count vectors */
+  struct strided_shape shape; /* of rank 5, in that order; channels count numbers */
   uint32_t channels_last;
-  uint32_t vector; /* 1: a number is 16 bytes of neighbouring channels, for which every tensor here is aligned; then
-                      channels_last is 1 */
+  uint32_t channels; /* of a number; the last number of a sample may have fewer */
+  uint32_t vector;   /* 1: they are 16 bytes, for which every tensor here is aligned; then channels_last is 1 */
 };
 
 struct volume_place {

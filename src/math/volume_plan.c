@@ -1,6 +1,6 @@
 #include "math/volume_plan.h"
 
-enum { THREADS = 256 };
+enum { THREADS = 256, NUMBERS_ENOUGH = 1 << 17 };
 
 rdna_status rdna__check_volume(const char *operator, const char * argument, const rdna_tensor *tensor, int dims) {
   char text[RDNA__TENSOR_TEXT];
@@ -60,27 +60,34 @@ static bool allows_vectors(const rdna_tensor *tensor, int64_t values) {
   return true;
 }
 
-rdna_status rdna__volume_order(const char *operator, const rdna_tensor * const * tensors, int count,
+rdna_status rdna__volume_order(const char *operator, const rdna_tensor * const * tensors, int count, uint32_t block,
                                struct volume_order *out_order) {
   char text[RDNA__TENSOR_TEXT];
   const rdna_tensor *first = tensors[0];
-  struct volume_order o = {.channels_last = first->shape[1] > 1 && first->stride[1] == 1};
+  struct volume_order o = {.channels = 1, .channels_last = first->shape[1] > 1 && first->stride[1] == 1};
   int64_t values = 16 / (int64_t)rdna_dtype_block_bytes(first->dtype), total = rdna_tensor_count(first);
   o.vector = o.channels_last;
   for (int i = 0; i < count && o.vector; i++) o.vector = allows_vectors(tensors[i], values);
-  int32_t sizes[3], channels = (int32_t)(o.vector ? first->shape[1] / values : first->shape[1]);
+  if (o.vector) o.channels = (uint32_t)values;
+  if (!o.channels_last) {
+    o.channels = block;
+    while (o.channels > 1 && (total / o.channels < NUMBERS_ENOUGH || first->shape[1] < o.channels)) o.channels /= 2;
+  }
+  int64_t channels = (first->shape[1] + o.channels - 1) / o.channels, size[3];
+  int32_t sizes[3];
   rdna__volume_sizes(first, sizes);
-  if (o.vector) total /= values;
+  for (int d = 0; d < 3; d++) size[d] = sizes[d];
+  if (total > 0) total = total / first->shape[1] * channels;
   if (total > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %s has 2^31 pieces of work or more; split the tensor", operator,
                       rdna__tensor_text(first, text));
   }
-  const int32_t across[] = {sizes[2], sizes[1], sizes[0], channels, (int32_t)first->shape[0]};
-  const int32_t last[] = {channels, sizes[2], sizes[1], sizes[0], (int32_t)first->shape[0]};
+  const int64_t across[] = {size[2], size[1], size[0], channels, first->shape[0]};
+  const int64_t last[] = {channels, size[2], size[1], size[0], first->shape[0]};
   o.shape.rank = 5, o.shape.count = (uint32_t)total;
   for (uint32_t d = 0; d < 5; d++) {
-    int32_t size = (o.channels_last ? last : across)[d];
-    strided_set_size(&o.shape, d, size > 0 ? (uint32_t)size : 1);
+    int64_t of = (o.channels_last ? last : across)[d];
+    strided_set_size(&o.shape, d, of > 0 ? (uint32_t)of : 1);
   }
   *out_order = o;
   return RDNA_OK;

@@ -15,9 +15,9 @@ struct volume rdna__volume_of(const rdna_tensor *tensor);
 /* Sizes of what is spatial: z, y, x. */
 void rdna__volume_sizes(const rdna_tensor *tensor, int32_t out_sizes[3]);
 
-/* The order of |tensors[0]|'s values: vectors if the |count| tensors allow it, whose types may differ. RDNA_UNSUPPORTED
- * from 2^31 values on. */
-rdna_status rdna__volume_order(const char *operator, const rdna_tensor * const * tensors, int count,
+/* The order of |tensors[0]|'s values: vectors if the |count| tensors allow it, whose types may differ, or |block|
+ * channels at a time where they are not the innermost and numbers enough remain. RDNA_UNSUPPORTED from 2^31 on. */
+rdna_status rdna__volume_order(const char *operator, const rdna_tensor * const * tensors, int count, uint32_t block,
                                struct volume_order *out_order);
 /* One thread of 256 in a group for each number of the order. */
 rdna_status rdna__volume_launch(rdna_stream *stream, const char *kernel, const struct volume_order *order,

@@ -146,7 +146,7 @@ static rdna_status run(const struct call *c) {
                                    .divisor = divisor,
                                    .padding = padding};
     const rdna_tensor *tensors[] = {c->x, c->out, c->indices};
-    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, &a.order));
+    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, 1, &a.order));
     set_axes(c, a.axis);
     return rdna__volume_launch(c->stream, (c->average ? average_backward_kernels : max_backward_kernels)[c->x->dtype],
                                &a.order, &a);
@@ -157,7 +157,7 @@ static rdna_status run(const struct call *c) {
                         .divisor = divisor,
                         .padding = padding};
   const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
-  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, &a.order));
+  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, 1, &a.order));
   set_axes(c, a.axis);
   return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
 }

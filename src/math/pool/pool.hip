@@ -1,26 +1,8 @@
 /* Pooling; see pool_kernels.h. */
-#include "math/doubles.h"
+#include "math/channels.h"
 #include "math/pool/pool_kernels.h"
 
 static constexpr uint32_t threads = POOL_THREADS;
-
-/* |width| neighbouring channels. */
-template <typename type, int width, typename acc>
-RDNA_DEVICE void load_channels(const void *p, int64_t at, acc *v) {
-  if constexpr (width == 1) {
-    v[0] = type::load(p, (uint64_t)at);
-  } else {
-    type::load_16((const char *)p + at * type::BYTES, v);
-  }
-}
-template <typename type, int width, typename acc>
-RDNA_DEVICE void store_channels(void *p, int64_t at, const acc *v) {
-  if constexpr (width == 1) {
-    type::store(p, (uint64_t)at, v[0]);
-  } else {
-    type::store_16((char *)p + at * type::BYTES, v);
-  }
-}
 
 template <int width>
 RDNA_DEVICE void store_indices(const volume &indices, int64_t at, const int32_t *v) {

@@ -59,7 +59,7 @@ RDNA_CASE_MAKER(rdna__pool_case) {
   rdna_tensor out = volume_case_tensor(dtype, s.n, s.channels, s.out, last);
   rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, n % 8 == 5 ? !last : last);
   const rdna_tensor *tensors[] = {&out, &x, &indices};
-  RDNA_TRY(rdna__volume_order("case", tensors, indexed ? 3 : 2, &args.order));
+  RDNA_TRY(rdna__volume_order("case", tensors, indexed ? 3 : 2, 1, &args.order));
   args.x = volume_case_of(&x), args.out = volume_case_of(&out), args.indices = volume_case_of(&indices);
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);
@@ -108,7 +108,7 @@ RDNA_CASE_MAKER(rdna__pool_backward_case) {
   rdna_tensor dout = volume_case_tensor(dtype, s.n, s.channels, s.out, n % 8 == 6 ? !last : last);
   rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, last);
   const rdna_tensor *tensors[] = {&dx, &dout, &indices};
-  RDNA_TRY(rdna__volume_order("case", tensors, largest ? 3 : 2, &args.order));
+  RDNA_TRY(rdna__volume_order("case", tensors, largest ? 3 : 2, 1, &args.order));
   args.dx = volume_case_of(&dx), args.dout = volume_case_of(&dout), args.indices = volume_case_of(&indices);
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);

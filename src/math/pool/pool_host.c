@@ -14,12 +14,8 @@ INLINE struct windows windows_at(const struct pool_axis axis[3], int32_t z, int3
   return (struct windows){pool_window_at(&axis[0], z), pool_window_at(&axis[1], y), pool_window_at(&axis[2], x)};
 }
 
-INLINE int32_t width_of(const struct volume_order *order, rdna_dtype dtype) {
-  return order->vector ? 16 / (int32_t)(dtype == RDNA_F64 ? 8 : dtype == RDNA_F32 ? 4 : 2) : 1;
-}
-
 INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
-  int32_t width = width_of(&a->order, dtype);
+  int32_t width = (int32_t)a->order.channels;
   for (int64_t i = begin * width; i < end * width; i++) {
     struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
     struct windows w = windows_at(a->axis, p.z, p.y, p.x);
@@ -44,7 +40,7 @@ INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin
 }
 
 INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
-  int32_t width = width_of(&a->order, dtype);
+  int32_t width = (int32_t)a->order.channels;
   for (int64_t i = begin * width; i < end * width; i++) {
     struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
     struct windows w = windows_at(a->axis, p.z, p.y, p.x);
@@ -68,7 +64,7 @@ INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t b
 
 INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype, bool largest, int64_t begin,
                            int64_t end) {
-  int32_t width = width_of(&a->order, dtype);
+  int32_t width = (int32_t)a->order.channels;
   for (int64_t i = begin * width; i < end * width; i++) {
     struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
     struct pool_reach rz = pool_windows_of(&a->axis[0], p.z), ry = pool_windows_of(&a->axis[1], p.y);

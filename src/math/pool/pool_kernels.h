@@ -71,7 +71,7 @@ RDNA_SCALAR int64_t pool_count(struct pool_window z, struct pool_window y, struc
 struct pool_args {
   struct volume x, out;
   struct volume indices;     /* i64; of max_pool, or data NULL */
-  struct volume_order order; /* of out */
+  struct volume_order order; /* of out; one channel at a time unless vector */
   struct pool_axis axis[3];  /* z, y, x */
   int32_t divisor;           /* 0: how many values there are, with the padding's if */
   uint32_t padding;
@@ -81,7 +81,7 @@ struct pool_args {
 struct pool_backward_args {
   struct volume dout, dx;
   struct volume indices;     /* of max_pool */
-  struct volume_order order; /* of dx */
+  struct volume_order order; /* of dx, as above */
   struct pool_axis axis[3];
   int32_t divisor;
   uint32_t padding;

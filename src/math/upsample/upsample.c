@@ -1,0 +1,113 @@
+#include "math/upsample/upsample.h"
+
+#include <math.h>
+
+#include "math/strided_plan.h"
+#include "math/volume_plan.h"
+
+enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
+
+#define NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
+#define MODES(end)                                                                             \
+  {NAMES("upsample_nearest" end), NAMES("upsample_nearest" end), NAMES("upsample_linear" end), \
+   NAMES("upsample_cubic" end)}
+static const char *const kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MODES("");
+static const char *const backward_kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MODES("_backward");
+
+/* |x| is dx in a backward, |out| dout. */
+struct call {
+  const char *operator;
+  rdna_stream *stream;
+  const rdna_upsample *how;
+  const char *x_name, *out_name;
+  const rdna_tensor *x, *out;
+  bool backward;
+};
+
+struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor, int32_t in, int32_t out) {
+  struct upsample_axis a = {.in = in, .out = out};
+  if (how->align_corners) {
+    a.scale = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
+    a.scale_f64 = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
+  } else {
+    a.scale = factor > 0 ? (float)(1 / factor) : (float)in / (float)out;
+    a.scale_f64 = factor > 0 ? 1 / factor : (double)in / (double)out;
+  }
+  a.inverse = a.scale > 0 ? 1 / a.scale : 0;
+  return a;
+}
+
+static rdna_status check_description(const struct call *c) {
+  const rdna_upsample *how = c->how;
+  if (!how || (unsigned)how->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->operator,
+                      how ? (int)how->mode : - 1, RDNA_UPSAMPLE_MODE_COUNT - 1);
+  }
+  if (how->align_corners && how->mode <= RDNA_UPSAMPLE_NEAREST_EXACT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
+                      c->operator,(int) how->mode);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status check_sizes(const struct call *c) {
+  char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
+  if (c->how->mode == RDNA_UPSAMPLE_CUBIC) RDNA_TRY(rdna__check_rank(c->operator, c->x_name, c->x, 4));
+  for (int d = 0; d < c->x->rank - 2; d++) {
+    double factor = c->how->factor[d];
+    if (!(factor >= 0) || isinf(factor)) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: factor %d is %g; it must be 0 or a finite positive number",
+                        c->operator, d, factor);
+    }
+    if (c->x->shape[d + 2] < 1 || c->out->shape[d + 2] < 1) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s and %s is %s; spatial sizes must be at least 1",
+                        c->operator, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
+                        rdna__tensor_text(c->out, out_text));
+    }
+  }
+  return RDNA_OK;
+}
+
+static rdna_status run(const struct call *c) {
+  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->operator);
+  RDNA_TRY(check_description(c));
+  RDNA_TRY(rdna__check_volume(c->operator, c->x_name, c->x, 0));
+  RDNA_TRY(rdna__check_volume(c->operator, c->out_name, c->out, 0));
+  RDNA_TRY(rdna__check_same_dtype(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_same_planes(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(check_sizes(c));
+  const rdna_tensor *written = c->backward ? c->x : c->out, *read = c->backward ? c->out : c->x;
+  const char *written_name = c->backward ? c->x_name : c->out_name, *read_name = c->backward ? c->out_name : c->x_name;
+  RDNA_TRY(rdna__check_written(c->operator, written_name, written));
+  RDNA_TRY(rdna__check_apart(c->operator, written_name, written, read_name, read));
+
+  struct upsample_args a = {.x = rdna__volume_of(c->x),
+                            .out = rdna__volume_of(c->out),
+                            .kind = (uint32_t)c->how->mode,
+                            .dims = (uint32_t)c->x->rank - 2,
+                            .align_corners = c->how->align_corners,
+                            .channels = (uint32_t)c->x->shape[1]};
+  const rdna_tensor *tensors[] = {written, read};
+  RDNA_TRY(rdna__volume_order(c->operator, tensors, 2, UPSAMPLE_BLOCK, &a.order));
+  int32_t in[3], out[3];
+  rdna__volume_sizes(c->x, in);
+  rdna__volume_sizes(c->out, out);
+  for (int d = 0; d < 3; d++) {
+    int from = d + c->x->rank - 5;
+    a.axis[d] = rdna__upsample_axis(c->how, from < 0 ? 0 : c->how->factor[from], in[d], out[d]);
+  }
+  return rdna__volume_launch(c->stream, (c->backward ? backward_kernels : kernels)[c->how->mode][c->x->dtype], &a.order,
+                             &a);
+}
+
+rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *how, const rdna_tensor *x,
+                             const rdna_tensor *out) {
+  const struct call c = {"upsample", stream, how, "x", "out", x, out, false};
+  return run(&c);
+}
+
+rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *how, const rdna_tensor *dout,
+                                      const rdna_tensor *dx) {
+  const struct call c = {"upsample_backward", stream, how, "dx", "dout", dx, dout, true};
+  return run(&c);
+}
