@@ -30,6 +30,7 @@
 #include "math/scan/scan_kernels.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
+#include "math/sort/select_kernels.h"
 #include "math/sort/sort_kernels.h"
 #include "math/upsample/upsample_kernels.h"
 
@@ -61,6 +62,7 @@
   FAMILY(rope, RDNA_ROPE_KERNELS)                         \
   FAMILY(scan, RDNA_SCAN_KERNELS)                         \
   FAMILY(segment, RDNA_SEGMENT_KERNELS)                   \
+  FAMILY(select, RDNA_SELECT_KERNELS)                     \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
   FAMILY(sort, RDNA_SORT_KERNELS)                         \
@@ -92,6 +94,7 @@
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_scan(...) INFO(scan, __VA_ARGS__)
 #define INFO_segment(...) INFO(segment, __VA_ARGS__)
+#define INFO_select(...) INFO(select, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 #define INFO_sort(...) INFO(sort, __VA_ARGS__)

@@ -141,6 +141,77 @@ static void dimensions_and_strides(void **state) {
   check_sort(RDNA_F32, 0, NULL, 0, false, false, 0, 3);
 }
 
+/* The first |k| of a sorted row, or the one at |kth| alone. */
+static void check_first(rdna_dtype dtype, int rank, const int64_t *shape, int dim, int64_t k, int64_t kth, bool largest,
+                        bool strided, int kind) {
+  int64_t out_shape[RDNA_MAX_RANK], n = shape[dim];
+  for (int d = 0; d < rank; d++) out_shape[d] = d == dim ? k : shape[d];
+  operand x = strided ? strided_make(dtype, rank, shape, false) : operand_make(dtype, rank, shape, NULL, 0);
+  operand values =
+      strided ? strided_make(dtype, rank, out_shape, false) : operand_make(dtype, rank, out_shape, NULL, 0);
+  operand indices = strided_make(RDNA_I64, rank, out_shape, false);
+  fill(&x, kind);
+  operand_upload(&values), operand_upload(&indices);
+  if (kth < 0) assert_ok(rdna_op_topk(stream, &x.tensor, dim, largest, &values.tensor, &indices.tensor));
+  if (kth >= 0) assert_ok(rdna_op_kth_value(stream, &x.tensor, kth + 1, dim, &values.tensor, &indices.tensor));
+  operand_download(&x), operand_download(&values), operand_download(&indices);
+  assert_gaps_whole(&values), assert_gaps_whole(&indices);
+  entry *entries = calloc((size_t)n + 1, sizeof *entries);
+  for (int64_t line = 0; n > 0 && line < rdna_tensor_count(&x.tensor) / n; line++) {
+    for (int64_t i = 0; i < n; i++)
+      entries[i] = entry_get(&x, place_of(&x.tensor, &x.tensor, line_at(&x.tensor, dim, line, i)), i);
+    descending_now = largest;
+    qsort(entries, (size_t)n, sizeof *entries, entry_order);
+    for (int64_t i = 0; i < k; i++) {
+      int64_t index = entries[kth < 0 ? i : kth].index, to = line_at(&values.tensor, dim, line, i);
+      int64_t from = place_of(&x.tensor, &x.tensor, line_at(&x.tensor, dim, line, index));
+      assert_same_bits(&x, from, &values, place_of(&values.tensor, &values.tensor, to));
+      int64_t got = integer_get(&indices, place_of(&indices.tensor, &indices.tensor, to));
+      if (got != index) {
+        fail_msg("%s, %lld of %lld, line %lld, %lld: index %lld, want %lld", rdna_dtype_name(dtype), (long long)k,
+                 (long long)n, (long long)line, (long long)i, (long long)got, (long long)index);
+      }
+    }
+  }
+  free(entries);
+  operand_free(&x), operand_free(&values), operand_free(&indices);
+}
+
+static void first_values(void **state) {
+  static const int64_t sizes[][3] = {{3, 1, 1},     {20, 60, 5},    {4, 200, 200},   {2, 4096, 17},   {2, 4097, 1},
+                                     {3, 5000, 64}, {1, 70000, 50}, {2, 9000, 2000}, {1, 9000, 4097}, {1, 66000, 4096}};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (int t = 0; t < TYPES; t++) {
+      bool largest = (s + (size_t)t) % 2;
+      int kind = (int)(s + (size_t)t) % 3;
+      check_first(types[t], 2, sizes[s], 1, sizes[s][2], -1, largest, false, kind);
+      check_first(types[t], 2, sizes[s], 1, 1, rdna__random_range(&random_state, 0, sizes[s][1] - 1), false, false,
+                  kind);
+    }
+  }
+  for (int round = 0; round < 40; round++) {
+    int64_t shape[RDNA_MAX_RANK];
+    int rank = random_shape(shape), dim = (int)rdna__random_below(&random_state, (uint64_t)rank);
+    int64_t k = rdna__random_range(&random_state, 0, shape[dim]);
+    check_first(types[round % TYPES], rank, shape, dim, k, -1, round % 2, true, round % 3);
+  }
+  int64_t tall[] = {6000, 3};
+  check_first(RDNA_F32, 2, tall, 0, 9, -1, true, true, 0);
+  check_first(RDNA_BF16, 2, tall, 0, 1, 3000, false, true, 0);
+}
+
+/* All values are equal, so that the places alone decide, and nothing is copied for long. */
+static void equal_values(void **state) {
+  int64_t n = 300000, k = 3000;
+  operand x = operand_make(RDNA_F32, 1, &n, NULL, 0), indices = operand_make(RDNA_I64, 1, &k, NULL, 0);
+  for (int64_t i = 0; i < n; i++) any_set(&x, i, i % 2 ? 0.0 : -0.0);
+  operand_upload(&x), operand_upload(&indices);
+  assert_ok(rdna_op_topk(stream, &x.tensor, 0, true, NULL, &indices.tensor));
+  operand_download(&indices);
+  for (int64_t i = 0; i < k; i++) assert_int_equal(integer_get(&indices, i), i);
+  operand_free(&x), operand_free(&indices);
+}
+
 static void search(void **state) {
   for (int round = 0; round < 60; round++) {
     rdna_dtype dtype = types[round % TYPES];
@@ -243,6 +314,12 @@ static void empty_and_refused(void **state) {
   rdna_tensor far = huge;
   far.data = (void *)((uintptr_t)x.tensor.data + (UINT64_C(1) << 40));
   assert_refused(rdna_op_sort(stream, &huge, 0, false, &far, NULL), RDNA_UNSUPPORTED, "2147483648", "2147483647");
+  assert_refused(rdna_op_topk(stream, &x.tensor, 0, true, NULL, &wrong.tensor), RDNA_INVALID_ARGUMENT,
+                 "size 1 must be 4", "indices");
+  assert_refused(rdna_op_topk(stream, &x.tensor, 1, true, NULL, &wrong.tensor), RDNA_INVALID_ARGUMENT, "5 values",
+                 "has 4");
+  assert_refused(rdna_op_kth_value(stream, &x.tensor, 2, 1, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "size 4",
+                 "must be 1");
   assert_refused(rdna_op_search_sorted(stream, &x.tensor, &half.tensor, false, &indices.tensor), RDNA_INVALID_ARGUMENT,
                  "f16", "f32");
   assert_refused(rdna_op_search_sorted(stream, &x.tensor, &x.tensor, false, &out.tensor), RDNA_INVALID_ARGUMENT, "out",
@@ -256,7 +333,8 @@ static void empty_and_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows),   cmocka_unit_test(long_rows),    cmocka_unit_test(dimensions_and_strides),
-      cmocka_unit_test(search), cmocka_unit_test(permutations), cmocka_unit_test(empty_and_refused)};
+      cmocka_unit_test(rows),         cmocka_unit_test(long_rows),        cmocka_unit_test(dimensions_and_strides),
+      cmocka_unit_test(first_values), cmocka_unit_test(equal_values),     cmocka_unit_test(search),
+      cmocka_unit_test(permutations), cmocka_unit_test(empty_and_refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
