@@ -66,10 +66,14 @@ static void select_units(void *context, int64_t begin, int64_t end) {
   }
 }
 
-#define SELECT(bits)                                                       \
-  void RDNA_HOST_KERNEL(select_##bits)(const void *args, rdna_grid grid) { \
-    struct work work = {*(const struct select_args *)args, bits / 8};      \
-    rdna__parallel_for(work.a.rows *work.a.parts, 2, select_units, &work); \
+#define SELECT(bits)                                                             \
+  void RDNA_HOST_KERNEL(select_begin_##bits)(const void *args, rdna_grid grid) { \
+    struct work work = {*(const struct select_args *)args, bits / 8};            \
+    rdna__parallel_for(work.a.rows *work.a.parts, 2, select_units, &work);       \
+  }                                                                              \
+  void RDNA_HOST_KERNEL(select_##bits)(const void *args, rdna_grid grid) {       \
+    struct work work = {*(const struct select_args *)args, bits / 8};            \
+    rdna__parallel_for(work.a.rows *work.a.parts, 2, select_units, &work);       \
   }
 SELECT(8)
 SELECT(16)

@@ -32,14 +32,21 @@ struct select_args {
   void *values;                /* (rows, k); (rows, 1) when |only_kth| */
   uint32_t *places;            /* likewise */
   int64_t rows;
-  uint32_t n, k, room;                /* n below 2^31 */
-  uint32_t parts;                     /* work-groups for each row */
-  uint32_t digit, digits, key_digits; /* the launch, from 0 to |digits|; of 8 bits each; those of keys among them */
-  uint32_t only_kth;                  /* take the last of the k alone */
+  uint32_t n, k, room; /* n below 2^31 */
+  uint32_t parts;      /* work-groups for each row */
+  uint32_t digit, digits,
+      key_digits;    /* the launch, 0 for select_begin, else to |digits|; of 8 bits each; those of keys */
+  uint32_t only_kth; /* take the last of the k alone */
   struct sort_order order;
 };
 
+#define RDNA_SELECT_BEGIN_KERNELS_(X)                                       \
+  X(select_begin_8, struct select_args, SELECT_THREADS, rdna__select_case)  \
+  X(select_begin_16, struct select_args, SELECT_THREADS, rdna__select_case) \
+  X(select_begin_32, struct select_args, SELECT_THREADS, rdna__select_case) \
+  X(select_begin_64, struct select_args, SELECT_THREADS, rdna__select_case)
 #define RDNA_SELECT_KERNELS(X)                                        \
+  RDNA_SELECT_BEGIN_KERNELS_(X)                                       \
   X(select_8, struct select_args, SELECT_THREADS, rdna__select_case)  \
   X(select_16, struct select_args, SELECT_THREADS, rdna__select_case) \
   X(select_32, struct select_args, SELECT_THREADS, rdna__select_case) \

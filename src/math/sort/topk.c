@@ -92,10 +92,12 @@ static rdna_status select_rows(rdna__scratch *scratch, const request *r, const v
   RDNA_TRY(rdna_fill_bytes(scratch->stream, counts, 0, count_bytes));
   RDNA_TRY(rdna_fill_bytes(scratch->stream, taken, 0, taken_bytes));
   char kernel[32];
-  snprintf(kernel, sizeof kernel, "select_%d", 8 * (int)bytes);
   int64_t groups = a.rows * a.parts;
   rdna_grid grid = {(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
-  for (a.digit = 0; a.digit <= a.digits; a.digit++) RDNA_TRY(rdna__launch_named(scratch->stream, kernel, grid, &a));
+  for (a.digit = 0; a.digit <= a.digits; a.digit++) {
+    snprintf(kernel, sizeof kernel, a.digit == 0 ? "select_begin_%d" : "select_%d", 8 * (int)bytes);
+    RDNA_TRY(rdna__launch_named(scratch->stream, kernel, grid, &a));
+  }
   return RDNA_OK;
 }
 
