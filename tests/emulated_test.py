@@ -51,6 +51,13 @@ class Emulated(unittest.TestCase):
             self.assertEqual(result.stderr, b"")  # where the checker's findings would be
             self.assertEqual(json.loads(result.stdout)["tokens"], want)
 
+    def test_steps_are_replayed(self):
+        arguments = ("run", DEMO_MODEL, "And God", "--greedy", "--ignore-end", "--max-tokens", 5, "--json")
+        for driver, said in (("hip", b"replays of a graph"), ("host", b"kernel by kernel")):
+            environment = {"RDNA_EMULATE": TARGETS[0], "RDNA_LOG": "debug"}
+            result = run(*arguments, "--driver", driver, environment=environment, timeout=300)
+            self.assertEqual(result.stderr.count(said), 1, result.stderr.decode())
+
 
 if __name__ == "__main__":
     if not EMULATOR.exists():

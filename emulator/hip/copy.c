@@ -67,7 +67,7 @@ static int submit(const struct transfer *wanted, struct emu_stream *stream, bool
     t->src = t->staged;
   }
   code = emu_stream_submit(stream, (struct emu_work){run, free, t}, NULL, NULL);
-  if (code != HIP_SUCCESS) return code;
+  if (code != HIP_SUCCESS || (!wait && emu_stream_captures(stream))) return code;
   return wait || to_pageable || (from_pageable && !stage) ? emu_stream_finish(stream) : HIP_SUCCESS;
 }
 

@@ -49,6 +49,8 @@ enum {
   HIP_HOST_NOT_REGISTERED = 713,
   HIP_LAUNCH_FAILURE = 719,
   HIP_NOT_SUPPORTED = 801,
+  HIP_CAPTURE_UNSUPPORTED = 900,
+  HIP_CAPTURE_INVALIDATED = 901,
   HIP_UNKNOWN = 999
 };
 
@@ -136,6 +138,15 @@ struct emu_device *emu_stream_device(const struct emu_stream *stream);
 // Queues the work, behind `after` if given. The context is released in any case. *out_number may be NULL.
 int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const struct emu_dependency *after,
                       uint64_t *out_number);
+// What is submitted from now on goes to the graph; NULL ends it. Returns the graph before.
+struct emu_graph;
+struct emu_graph *emu_stream_capture(struct emu_stream *stream, struct emu_graph *graph);
+bool emu_stream_captures(struct emu_stream *stream);
+// Keeps the work to be run at each launch. False: there is no memory; the work was released.
+bool emu_graph_add(struct emu_graph *graph, struct emu_work work);
+// Something was asked of a capturing stream that has no place in a graph, which is useless from then on.
+void emu_graph_spoil(struct emu_graph *graph);
+void emu_graph_release(struct emu_graph *graph);
 // Waits for everything queued so far and takes the first error of it.
 int emu_stream_finish(struct emu_stream *stream);
 int emu_device_finish(struct emu_device *device);

@@ -176,7 +176,7 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .source_context = module,
   };
   code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
-  if (code == HIP_SUCCESS && s->serialize) return emu_stream_finish(stream);
+  if (code == HIP_SUCCESS && s->serialize && !emu_stream_captures(stream)) return emu_stream_finish(stream);
   return code;
 }
 

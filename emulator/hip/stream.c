@@ -21,6 +21,7 @@ typedef struct command {
 struct emu_stream {
   struct emu_device *device;
   struct emu_stream *next;  // of the device
+  struct emu_graph *graph;  // being captured, or NULL
   unsigned flags;
   int priority, references, error;
   bool is_null, started, closing;
@@ -150,6 +151,14 @@ int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const str
                       uint64_t *out_number) {
   unsigned room = 2;
   pthread_mutex_lock(&lock);
+  if (stream->graph) {
+    bool plain = work.run && !after && !out_number;
+    if (!plain) emu_graph_spoil(stream->graph);
+    bool kept = plain && emu_graph_add(stream->graph, work);
+    pthread_mutex_unlock(&lock);
+    if (!plain && work.release) work.release(work.context);
+    return kept ? HIP_SUCCESS : plain ? HIP_OUT_OF_MEMORY : HIP_CAPTURE_UNSUPPORTED;
+  }
   for (struct emu_stream *t = stream->device->streams; t; t = t->next) room++;
   command *c = calloc(1, sizeof *c + room * sizeof *c->dependencies);
   if (!c || !start(stream)) {
@@ -200,8 +209,28 @@ int emu_stream_take_error(struct emu_stream *stream) {
   return error;
 }
 
+struct emu_graph *emu_stream_capture(struct emu_stream *stream, struct emu_graph *graph) {
+  pthread_mutex_lock(&lock);
+  struct emu_graph *before = stream->graph;
+  stream->graph = graph;
+  pthread_mutex_unlock(&lock);
+  return before;
+}
+
+bool emu_stream_captures(struct emu_stream *stream) {
+  pthread_mutex_lock(&lock);
+  bool captures = stream->graph != NULL;
+  pthread_mutex_unlock(&lock);
+  return captures;
+}
+
 int emu_stream_finish(struct emu_stream *stream) {
   pthread_mutex_lock(&lock);
+  if (stream->graph) {
+    emu_graph_spoil(stream->graph);
+    pthread_mutex_unlock(&lock);
+    return HIP_CAPTURE_UNSUPPORTED;
+  }
   uint64_t number = stream->submitted;
   int error = HIP_SUCCESS;
   if (stream->is_null) {
@@ -261,6 +290,8 @@ API int hipStreamDestroy(void *handle) {
   if (handle == NULL || handle == (void *)1 || handle == (void *)2) return emu_done(HIP_INVALID_HANDLE);
   struct emu_stream *stream = emu_stream_of(handle);
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  struct emu_graph *unfinished = emu_stream_capture(stream, NULL);
+  if (unfinished) emu_graph_release(unfinished);
   (void)emu_stream_finish(stream);
   pthread_mutex_lock(&lock);
   stream->closing = true;
@@ -283,6 +314,7 @@ API int hipStreamSynchronize(void *handle) {
 API int hipStreamQuery(void *handle) {
   struct emu_stream *stream = emu_stream_of(handle);
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  if (emu_stream_captures(stream)) return emu_done(emu_stream_finish(stream));
   pthread_mutex_lock(&lock);
   bool idle = stream->completed >= stream->submitted;
   pthread_mutex_unlock(&lock);
@@ -316,7 +348,7 @@ API int hipGetStreamDeviceId(void *handle) {
 
 API int hipStreamIsCapturing(void *handle, int *status) {
   if (!emu_stream_of(handle) || !status) return emu_done(HIP_INVALID_VALUE);
-  *status = 0;  // hipStreamCaptureStatusNone: capture cannot be begun here
+  *status = emu_stream_captures(emu_stream_of(handle));  // hipStreamCaptureStatusNone, Active
   return emu_done(HIP_SUCCESS);
 }
 

@@ -34,6 +34,24 @@ RDNA_CHECKED rdna_status rdna_stream_wait(rdna_stream *stream, rdna_event *event
 /* Runs |callback| on a thread of the driver once all earlier work is done. It must not call this library. */
 RDNA_CHECKED rdna_status rdna_stream_call(rdna_stream *stream, void (*callback)(void *), void *data);
 
+/* Work that was recorded once and is queued again with one call, which costs the host a fraction of its launches.
+ *
+ * Between begin and end, work that is put into |stream| is recorded instead of run: kernels, copies and fills with the
+ * pointers and sizes of that moment, so what they read and write must be there, and what changes from replay to replay
+ * must lie in device memory. Nothing may wait for the stream or for an event meanwhile, and everything that the work
+ * needs should have run once before, since kernels are loaded and choices are made at first use. Memory that is freed
+ * to |stream|'s pool meanwhile is the graph's until it is released.
+ *
+ * RDNA_UNSUPPORTED: the driver cannot record (the host, an old HIP or CUDA); nothing was begun. */
+typedef struct rdna_graph rdna_graph;
+RDNA_CHECKED rdna_status rdna_graph_begin(rdna_stream *stream);
+/* Ends the recording, whatever it returns. |out_graph| may be NULL to throw it away. RDNA_DEVICE_ERROR: something was
+ * queued that cannot be recorded; run the work without a graph. */
+RDNA_CHECKED rdna_status rdna_graph_end(rdna_stream *stream, rdna_graph **out_graph);
+/* Queues all of it on a stream of the same device; one replay of a graph at a time. */
+RDNA_CHECKED rdna_status rdna_graph_launch(rdna_graph *graph, rdna_stream *stream);
+RDNA_API void rdna_graph_release(rdna_graph *graph); /* waits for the device; NULL is fine */
+
 RDNA_CHECKED rdna_status rdna_event_create(rdna_device *device, bool timing, rdna_event **out_event);
 RDNA_API void rdna_event_release(rdna_event *event); /* NULL is fine */
 RDNA_CHECKED rdna_status rdna_event_record(rdna_event *event, rdna_stream *stream);

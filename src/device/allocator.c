@@ -372,6 +372,25 @@ rdna_status rdna__allocator_alloc(rdna__allocator *allocator, size_t size, rdna_
   return RDNA_OK;
 }
 
+/* A graph reads and writes the block at every replay, so that nobody else may have it. False: none is recorded on its
+ * streams. Without host memory to note it the block leaks rather than be used twice. */
+static bool keep_for_recording(rdna__block *block) {
+  rdna_graph *graph = atomic_load(&block->segment->stream->recording);
+  for (int i = 0; i < block->use_count && !graph; i++) graph = atomic_load(&block->uses[i].stream->recording);
+  if (!graph) return false;
+  for (size_t i = 0; i < graph->kept_count; i++)
+    if (graph->kept[i] == block->data) return true;
+  if (graph->kept_count == graph->kept_room) {
+    size_t room = graph->kept_room ? 2 * graph->kept_room : 16;
+    void **kept = realloc(graph->kept, room * sizeof *kept);
+    if (!kept) return true;
+    graph->kept = kept;
+    graph->kept_room = room;
+  }
+  graph->kept[graph->kept_count++] = block->data;
+  return true;
+}
+
 rdna_status rdna__allocator_free(rdna__allocator *allocator, void *data) {
   rdna_memory_stats *stats = &allocator->stats;
   pthread_mutex_lock(&allocator->lock);
@@ -380,6 +399,10 @@ rdna_status rdna__allocator_free(rdna__allocator *allocator, void *data) {
     rdna_status status = rdna__allocator_bad_pointer(allocator, data, "freed");
     pthread_mutex_unlock(&allocator->lock);
     return status;
+  }
+  if (keep_for_recording(block)) {
+    pthread_mutex_unlock(&allocator->lock);
+    return RDNA_OK;
   }
   rdna__block_table_remove(&allocator->live, block);
   stats->free_count++;

@@ -42,6 +42,15 @@ struct rdna_stream {
   _Atomic(const char *) recent[RDNA__RECENT_KERNELS];
   atomic_ullong launched;
   atomic_ullong passed; /* of launched, those known to have ended well */
+  _Atomic(rdna_graph *) recording;
+};
+
+struct rdna_graph {
+  rdna_device *device;
+  rdna__driver_graph *handle;
+  /* Freed to the stream's pool while it was recorded; under the allocator's lock then. */
+  void **kept;
+  size_t kept_count, kept_room;
 };
 
 struct rdna_event {
@@ -61,6 +70,9 @@ void rdna__device_destroy(rdna_device *device);
 /* The default stream does not hold its device, or neither would ever be released. */
 rdna_status rdna__stream_create(rdna_device *device, int priority, rdna_stream **out_stream);
 void rdna__stream_destroy(rdna_stream *stream);
+
+/* For rdna_stream_last_kernel and for failures. |name| is static. */
+void rdna__stream_remember(rdna_stream *stream, const char *name);
 
 /* Adds to a failure the kernels that were under way in |stream|; after RDNA_OK forgets them. */
 rdna_status rdna__stream_blame(rdna_stream *stream, rdna_status status);

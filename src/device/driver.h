@@ -14,6 +14,7 @@ typedef struct rdna__driver_device rdna__driver_device; /* each driver defines i
 typedef struct rdna__driver_stream rdna__driver_stream;
 typedef struct rdna__driver_event rdna__driver_event;
 typedef struct rdna__driver_module rdna__driver_module;
+typedef struct rdna__driver_graph rdna__driver_graph;
 
 typedef enum rdna__code_format {
   RDNA__CODE_HOST,  /* no image: a kernel is a C function */
@@ -90,6 +91,13 @@ typedef struct rdna__driver {
    * surface later; NULL queues none. The entry is NULL where there is no such stream. */
   rdna_status (*native_call)(rdna__driver_device *device, rdna__driver_stream *stream, const char *name,
                              rdna_status (*call)(void *native_stream, void *data), void *data);
+
+  /* Recording and replay, NULL where there is none. graph_begin is RDNA_UNSUPPORTED where the vendor's library is too
+   * old. graph_end ends the recording also when it fails. */
+  rdna_status (*graph_begin)(rdna__driver_device *device, rdna__driver_stream *stream);
+  rdna_status (*graph_end)(rdna__driver_device *device, rdna__driver_stream *stream, rdna__driver_graph **out_graph);
+  rdna_status (*graph_launch)(rdna__driver_device *device, rdna__driver_stream *stream, rdna__driver_graph *graph);
+  void (*graph_destroy)(rdna__driver_device *device, rdna__driver_graph *graph);
 } rdna__driver;
 
 extern const rdna__driver rdna__hip_driver;
@@ -109,6 +117,9 @@ rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function
  * static. */
 rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
                                      rdna_status (*call)(void *native_stream, void *data), void *data);
+
+/* Work put into |stream| is being recorded: nothing may wait for it. */
+bool rdna__stream_records(const rdna_stream *stream);
 
 /* What the layers above hang on a device. |destroy| runs before the device closes, the last slot first. The first
  * setter wins and every caller gets the winner's pointer back; a loser destroys its own. */

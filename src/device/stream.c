@@ -25,6 +25,7 @@ rdna_status rdna__stream_create(rdna_device *device, int priority, rdna_stream *
 
 void rdna__stream_destroy(rdna_stream *stream) {
   rdna_device *device = stream->device;
+  if (rdna__stream_records(stream)) (void)!rdna_graph_end(stream, NULL);
   if (device->driver->stream_synchronize(device->handle, stream->handle) != RDNA_OK)
     rdna__log(RDNA__LOG_WARNING, "stream %d of %s was released with an error that nobody waited for: %s", stream->id,
               device->label, rdna_last_error());
@@ -83,7 +84,7 @@ rdna_status rdna__stream_blame(rdna_stream *stream, rdna_status status) {
                         stream->id, stream->device->label, launched - passed, names);
 }
 
-static void remember(rdna_stream *stream, const char *name) {
+void rdna__stream_remember(rdna_stream *stream, const char *name) {
   unsigned long long launched = atomic_load(&stream->launched);
   atomic_store(&stream->recent[launched % RDNA__RECENT_KERNELS], name);
   atomic_store(&stream->launched, launched + 1);
@@ -94,7 +95,7 @@ rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function
   rdna_device *device = stream->device;
   rdna_status status = device->driver->launch(device->handle, stream->handle, function, grid, args);
   if (status != RDNA_OK) return rdna__annotate(status, "launching kernel '%s' on %s", function->name, device->label);
-  remember(stream, function->name);
+  rdna__stream_remember(stream, function->name);
   return RDNA_OK;
 }
 
@@ -105,7 +106,7 @@ rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
     return rdna__fail(RDNA_UNSUPPORTED, "%s cannot run %s: the %s driver has no stream of a vendor's", device->label,
                       name, device->driver->name);
   RDNA_TRY(device->driver->native_call(device->handle, stream->handle, name, call, data));
-  remember(stream, name);
+  rdna__stream_remember(stream, name);
   return RDNA_OK;
 }
 
@@ -116,13 +117,20 @@ const char *rdna_stream_last_kernel(rdna_stream *stream) {
 
 static rdna_status no_stream(void) { return rdna__fail(RDNA_INVALID_ARGUMENT, "a stream is needed, not NULL"); }
 
+static rdna_status records(const rdna_stream *stream, const char *what) {
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "stream %d of %s records a graph, so it cannot be %s before rdna_graph_end",
+                    stream->id, stream->device->label, what);
+}
+
 rdna_status rdna_stream_synchronize(rdna_stream *stream) {
   if (!stream) return no_stream();
+  if (rdna__stream_records(stream)) return records(stream, "waited for");
   return rdna__stream_blame(stream, stream->device->driver->stream_synchronize(stream->device->handle, stream->handle));
 }
 
 rdna_status rdna_stream_query(rdna_stream *stream) {
   if (!stream) return no_stream();
+  if (rdna__stream_records(stream)) return records(stream, "asked after");
   return rdna__stream_blame(stream, stream->device->driver->stream_query(stream->device->handle, stream->handle));
 }
 

@@ -429,7 +429,7 @@ void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna
   tuner *t = tuner_of(device);
   *out_result = (rdna__tuner_result){q->candidates[0].id, q->candidates[0].name, "rule", 0, "", 0};
   if (q->count == 1) out_result->why = "only one";
-  if (!t) return;
+  if (!t || rdna__stream_records(stream)) return; /* a recording cannot be waited for */
   pthread_mutex_lock(&t->lock);
   if (!find(t, q->operator_name, q->shape, q->shape_size, out_result)) {
     if (q->count > 1 && t->mode != OFF) {

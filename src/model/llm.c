@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "rdna/op.h"
 
@@ -91,6 +92,15 @@ rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length) 
                           .max_length = length};
 }
 
+int rdna__llm_length(const rdna_llm_session *s, int count) {
+  enum { SHORTEST = 128 };
+  int length = s->position + count;
+  if (count > 1) return length;
+  int64_t rounded = SHORTEST; /* 128, 192, 256, 384 … */
+  while (rounded < length) rounded = rounded % 3 ? rounded / 2 * 3 : rounded / 3 * 4;
+  return rounded < s->context ? (int)rounded : s->context;
+}
+
 /* The most that a pass of 1 to |batch| tokens asks for: few tokens may ask for more than many. */
 static size_t workspace_bytes(const rdna_llm_session *s) {
   const rdna_llm_info *info = &s->llm->info;
@@ -150,6 +160,7 @@ rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_option
 
 void rdna_llm_session_release(rdna_llm_session *s) {
   if (!s) return;
+  rdna_graph_release(s->recorded);
   if (s->stream) (void)!rdna_stream_synchronize(s->stream);
   if (s->staging) rdna_host_free(s->llm->device, s->staging);
   (void)!rdna_memory_free(s->llm->device, s->memory);
@@ -186,6 +197,36 @@ static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens
   return RDNA_OK;
 }
 
+/* Records the step of one token. False: it cannot be, and nothing was queued. */
+static bool record_step(rdna_llm_session *s, int length) {
+  rdna_graph_release(s->recorded);
+  s->recorded = NULL;
+  rdna_status status = rdna_graph_begin(s->stream);
+  if (status == RDNA_OK) {
+    rdna_status queued = rdna__llama_forward(s, 1, 1);
+    status = rdna_graph_end(s->stream, queued == RDNA_OK ? &s->recorded : NULL);
+    if (queued != RDNA_OK) status = queued;
+  }
+  s->never_recorded = status != RDNA_OK;
+  s->recorded_length = length;
+  if (status == RDNA_OK)
+    rdna__log(RDNA__LOG_DEBUG, "steps of one token below position %d are replays of a graph", length);
+  else
+    rdna__log(RDNA__LOG_DEBUG, "steps of one token are queued kernel by kernel: %s", rdna_last_error());
+  return status == RDNA_OK;
+}
+
+/* Decoding is hundreds of short kernels a token, and queueing them takes the host longer than the device to run them:
+ * they are recorded once and replayed. The first step of a length is run as it is, which loads its kernels. */
+static rdna_status decode(rdna_llm_session *s) {
+  int length = rdna__llm_length(s, 1);
+  bool ready = s->recorded && s->recorded_length == length;
+  if (!ready && !s->never_recorded && s->run_length == length) ready = record_step(s, length);
+  if (ready) return rdna_graph_launch(s->recorded, s->stream);
+  s->run_length = length;
+  return rdna__llama_forward(s, 1, 1);
+}
+
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
 static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
   size_t batch = (size_t)s->batch;
@@ -195,7 +236,7 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
     s->staging[2 * batch + (size_t)i] = 0;
   }
   RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * batch * sizeof(int32_t)));
-  RDNA_TRY(rdna__llama_forward(s, count, rows));
+  RDNA_TRY(count == 1 && rows == 1 ? decode(s) : rdna__llama_forward(s, count, rows));
   if (rows > 0)
     RDNA_TRY(rdna_copy_to_host(s->stream, logits, s->logits,
                                (size_t)rows * (size_t)s->llm->info.vocabulary * sizeof(float)));

@@ -63,6 +63,10 @@ struct rdna_llm_session {
   void *k_cache, *v_cache;  /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes; /* a layer's part, rounded up so that each begins aligned */
   int32_t *staging;         /* pinned, (3, batch): ids, positions, cache_base */
+  /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */
+  rdna_graph *recorded;
+  int recorded_length, run_length;
+  bool never_recorded; /* the driver cannot */
 };
 
 /* From src/model/llm_weights.c: fills the model from the file, for the llama architecture's names. */
@@ -71,6 +75,10 @@ rdna_status rdna__llm_load(rdna_llm *llm, const rdna_gguf *file, void (*progress
 
 /* The attention of |tokens| that end at position |length|. */
 rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length);
+
+/* How many positions the last of |count| tokens sees at most. For one token it is rounded up, so that many steps are
+ * the same work. */
+int rdna__llm_length(const rdna_llm_session *session, int count);
 
 /* From src/model/llm/llama.c. Runs |count| tokens, already in session->ids and ->positions, through the layers, and
  * writes the logits of the last |rows| of them into session->logits. */

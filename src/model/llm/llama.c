@@ -54,7 +54,7 @@ static rdna_status attend(const rdna_llm_session *s, int index, int count, const
   RDNA_TRY(rdna_op_rope_kv_write(s->stream, &rope, &k, &v, &positions, &k_cache, &v_cache));
 
   rdna_tensor attended = heads(s->attention, count, info->heads, info->head_dim);
-  rdna_attention attention = rdna__llm_attention(llm, count, s->position + count);
+  rdna_attention attention = rdna__llm_attention(llm, count, rdna__llm_length(s, count));
   RDNA_TRY(rdna_op_attention(s->stream, &attention, &q, &k_cache, &v_cache, &base, &positions, s->workspace,
                              s->workspace_bytes, &attended));
   attended = matrix(s->attention, count, queries);

@@ -64,6 +64,7 @@ enum {
   JIT_ERROR_LOG_BUFFER = 5,
   JIT_ERROR_LOG_BUFFER_SIZE = 6,
 
+  CAPTURE_RELAXED = 2, /* other threads, and allocations of ours, go on meanwhile */
   MAX_DEVICES = 64,
   JIT_LOG_BYTES = 1024
 };
@@ -623,6 +624,48 @@ static rdna_status cuda_native_call(rdna__driver_device *device, rdna__driver_st
   return status != RDNA_OK ? status : left;
 }
 
+/* ---- graphs: a rdna__driver_graph pointer is the executable one itself ------------------------------------- */
+
+static rdna_status cuda_graph_begin(rdna__driver_device *device, rdna__driver_stream *stream) {
+  if (cuda.cuStreamBeginCapture_v2 == NULL || cuda.cuStreamEndCapture == NULL ||
+      cuda.cuGraphInstantiateWithFlags == NULL || cuda.cuGraphLaunch == NULL || cuda.cuGraphExecDestroy == NULL ||
+      cuda.cuGraphDestroy == NULL) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s %s cannot record a graph; queue the work itself", state.library.path,
+                      state.version);
+  }
+  cuda_scope scope;
+  RDNA_TRY(enter(&scope, device, stream));
+  return leave(&scope, cuda.cuStreamBeginCapture_v2(handle_of(stream), CAPTURE_RELAXED),
+               "beginning to record a stream");
+}
+
+static rdna_status cuda_graph_end(rdna__driver_device *device, rdna__driver_stream *stream,
+                                  rdna__driver_graph **out_graph) {
+  cuda_scope scope;
+  void *graph = NULL, *executable = NULL;
+  *out_graph = NULL;
+  RDNA_TRY(enter(&scope, device, stream));
+  int code = cuda.cuStreamEndCapture(handle_of(stream), &graph);
+  if (code == 0) code = cuda.cuGraphInstantiateWithFlags(&executable, graph, 0);
+  if (graph != NULL) cuda.cuGraphDestroy(graph);
+  if (code == 0) *out_graph = executable;
+  return leave(&scope, code, "recording a stream");
+}
+
+static rdna_status cuda_graph_launch(rdna__driver_device *device, rdna__driver_stream *stream,
+                                     rdna__driver_graph *graph) {
+  cuda_scope scope;
+  RDNA_TRY(enter(&scope, device, stream));
+  return leave(&scope, cuda.cuGraphLaunch(graph, handle_of(stream)), "replaying a recorded stream");
+}
+
+static void cuda_graph_destroy(rdna__driver_device *device, rdna__driver_graph *graph) {
+  cuda_scope scope;
+  if (enter(&scope, device, NULL) == RDNA_OK) {
+    (void)leave(&scope, cuda.cuGraphExecDestroy(graph), "destroying a recorded stream");
+  }
+}
+
 const rdna__driver rdna__cuda_driver = {
     .name = "cuda",
     .code_format = RDNA__CODE_PTX,
@@ -656,4 +699,8 @@ const rdna__driver rdna__cuda_driver = {
     .module_function = cuda_module_function,
     .launch = cuda_launch,
     .native_call = cuda_native_call,
+    .graph_begin = cuda_graph_begin,
+    .graph_end = cuda_graph_end,
+    .graph_launch = cuda_graph_launch,
+    .graph_destroy = cuda_graph_destroy,
 };

@@ -223,6 +223,30 @@ static void launches_pack_their_arguments(void **state) {
 }
 
 /* Last: the fake device stays broken, like a real one. */
+static void graphs_are_recorded_and_freed(void **state) {
+  rdna__driver_device *device = open_device(1);
+  rdna__driver_stream *stream;
+  rdna__driver_graph *graph;
+  assert_int_equal(driver->stream_create(device, 0, &stream), RDNA_OK);
+  assert_int_equal(driver->graph_begin(device, stream), RDNA_OK);
+  assert_int_equal(fake->capturing, 1);
+  assert_int_equal(driver->graph_end(device, stream, &graph), RDNA_OK);
+  assert_int_equal(fake->capturing, 0);
+  assert_int_equal(fake->graphs, 1); /* the executable one */
+  assert_int_equal(driver->graph_launch(device, stream, graph), RDNA_OK);
+  assert_int_equal(fake->replays, 1);
+  driver->graph_destroy(device, graph);
+  assert_int_equal(fake->graphs, 0);
+  assert_int_equal(driver->graph_begin(device, stream), RDNA_OK);
+  fake->capture_fails = 1;
+  assert_int_equal(driver->graph_end(device, stream, &graph), RDNA_DEVICE_ERROR);
+  assert_null(graph);
+  assert_int_equal(fake->capturing, 0);
+  assert_int_equal(fake->graphs, 0);
+  driver->stream_destroy(device, stream);
+  driver->device_close(device);
+}
+
 static void late_errors_name_the_kernel(void **state) {
   rdna__driver_device *device = open_device(1);
   rdna__driver_stream *stream = NULL, *idle = NULL;
@@ -254,6 +278,7 @@ static int whole_library(void) {
       cmocka_unit_test(memory_and_copies),
       cmocka_unit_test(streams_and_events),
       cmocka_unit_test(launches_pack_their_arguments),
+      cmocka_unit_test(graphs_are_recorded_and_freed),
       cmocka_unit_test(late_errors_name_the_kernel),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);

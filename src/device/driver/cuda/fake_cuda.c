@@ -245,6 +245,45 @@ API cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
   function(data);
   return 0;
 }
+API cuStreamBeginCapture_v2(void *stream, int mode) {
+  NEED_CONTEXT;
+  if (stream == NULL || mode != 2) return 1; /* the tests want it relaxed */
+  fake_cuda.capturing++;
+  return 0;
+}
+API cuStreamEndCapture(void *stream, void **graph) {
+  NEED_CONTEXT;
+  if (fake_cuda.capturing == 0) return 1;
+  fake_cuda.capturing--;
+  *graph = NULL;
+  if (fake_cuda.capture_fails) return fake_cuda.capture_fails = 0, 901;
+  *graph = malloc(1);
+  fake_cuda.graphs++;
+  return 0;
+}
+API cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags) {
+  NEED_CONTEXT;
+  if (graph == NULL || flags != 0) return 1;
+  *executable = malloc(1);
+  fake_cuda.graphs++;
+  return 0;
+}
+API cuGraphLaunch(void *executable, void *stream) {
+  NEED_CONTEXT;
+  if (executable == NULL || stream == NULL) return 1;
+  fake_cuda.replays++;
+  return 0;
+}
+API cuGraphExecDestroy(void *executable) {
+  free(executable);
+  fake_cuda.graphs--;
+  return 0;
+}
+API cuGraphDestroy(void *graph) {
+  free(graph);
+  fake_cuda.graphs--;
+  return 0;
+}
 API cuEventCreate(void **event, unsigned flags) {
   NEED_CONTEXT;
   fake_cuda.event_flags = flags;

@@ -14,6 +14,9 @@ typedef struct fake_cuda_record {
   int stream_priority;
   int retains, releases; /* of primary contexts, all devices */
   int context_switches;
+  int capturing, replays; /* streams between begin and end; launches of graphs */
+  int graphs;             /* live, executable ones too */
+  int capture_fails;      /* 1: the next end finds something that cannot be captured */
 } fake_cuda_record;
 
 #endif

@@ -55,6 +55,7 @@ enum {
   STREAM_NON_BLOCKING = 1,
   EVENT_DISABLE_TIMING = 2,
 
+  CAPTURE_RELAXED = 2, /* other threads, and allocations of ours, go on meanwhile */
   MAX_DEVICES = 64,
   IMAGE_ALIGNMENT = 4096
 };
@@ -666,6 +667,46 @@ static rdna_status hip_native_call(rdna__driver_device *device, rdna__driver_str
   return status != RDNA_OK ? status : left;
 }
 
+/* ---- graphs: a rdna__driver_graph pointer is the executable one itself ------------------------------------- */
+
+static rdna_status hip_graph_begin(rdna__driver_device *device, rdna__driver_stream *stream) {
+  if (hip.hipStreamBeginCapture == NULL || hip.hipStreamEndCapture == NULL || hip.hipGraphInstantiate == NULL ||
+      hip.hipGraphLaunch == NULL || hip.hipGraphExecDestroy == NULL || hip.hipGraphDestroy == NULL) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s %s cannot record a graph; queue the work itself", state.library.path,
+                      state.version);
+  }
+  hip_scope scope;
+  RDNA_TRY(enter(&scope, device, stream));
+  return leave(&scope, hip.hipStreamBeginCapture(handle_of(stream), CAPTURE_RELAXED), "beginning to record a stream");
+}
+
+static rdna_status hip_graph_end(rdna__driver_device *device, rdna__driver_stream *stream,
+                                 rdna__driver_graph **out_graph) {
+  hip_scope scope;
+  void *graph = NULL, *executable = NULL;
+  *out_graph = NULL;
+  RDNA_TRY(enter(&scope, device, stream));
+  int code = hip.hipStreamEndCapture(handle_of(stream), &graph);
+  if (code == 0) code = hip.hipGraphInstantiate(&executable, graph, NULL, NULL, 0);
+  if (graph != NULL) hip.hipGraphDestroy(graph);
+  if (code == 0) *out_graph = executable;
+  return leave(&scope, code, "recording a stream");
+}
+
+static rdna_status hip_graph_launch(rdna__driver_device *device, rdna__driver_stream *stream,
+                                    rdna__driver_graph *graph) {
+  hip_scope scope;
+  RDNA_TRY(enter(&scope, device, stream));
+  return leave(&scope, hip.hipGraphLaunch(graph, handle_of(stream)), "replaying a recorded stream");
+}
+
+static void hip_graph_destroy(rdna__driver_device *device, rdna__driver_graph *graph) {
+  hip_scope scope;
+  if (enter(&scope, device, NULL) == RDNA_OK) {
+    (void)leave(&scope, hip.hipGraphExecDestroy(graph), "destroying a recorded stream");
+  }
+}
+
 const rdna__driver rdna__hip_driver = {
     .name = "hip",
     .code_format = RDNA__CODE_HSACO,
@@ -699,4 +740,8 @@ const rdna__driver rdna__hip_driver = {
     .module_function = hip_module_function,
     .launch = hip_launch,
     .native_call = hip_native_call,
+    .graph_begin = hip_graph_begin,
+    .graph_end = hip_graph_end,
+    .graph_launch = hip_graph_launch,
+    .graph_destroy = hip_graph_destroy,
 };

@@ -2,7 +2,7 @@
  * the table of pointers and once for their names, so it has no include guard.
  * Source: AMD's HIP API reference and hip_runtime_api.h 5.2.3 (Debian libamdhip64-dev); every required name is in
  * libamdhip64.so.5 to .7. hipError_t and hipDevice_t are int, every handle is a pointer. Nothing that came after
- * HIP 5.2 is required: no memory pools (hipMallocAsync), no graphs. */
+ * HIP 5.2 is required: no memory pools (hipMallocAsync). Graphs are there since 5.0, and optional. */
 RDNA__REQUIRED(int, hipGetDeviceCount, (int *out_count))
 RDNA__REQUIRED(int, hipGetDevice, (int *out_device))
 RDNA__REQUIRED(int, hipSetDevice, (int device))
@@ -34,6 +34,13 @@ RDNA__REQUIRED(int, hipStreamWaitEvent, (void *stream, void *event, unsigned fla
 RDNA__REQUIRED(int, hipStreamAddCallback,
                (void *stream, void (*callback)(void *stream, int status, void *data), void *data, unsigned flags))
 RDNA__OPTIONAL(int, hipLaunchHostFunc, (void *stream, void (*function)(void *), void *data))
+RDNA__OPTIONAL(int, hipStreamBeginCapture, (void *stream, int mode))
+RDNA__OPTIONAL(int, hipStreamEndCapture, (void *stream, void **out_graph))
+RDNA__OPTIONAL(int, hipGraphInstantiate,
+               (void **out_executable, void *graph, void **out_error_node, char *out_log, size_t log_size))
+RDNA__OPTIONAL(int, hipGraphLaunch, (void *executable, void *stream))
+RDNA__OPTIONAL(int, hipGraphExecDestroy, (void *executable))
+RDNA__OPTIONAL(int, hipGraphDestroy, (void *graph))
 RDNA__REQUIRED(int, hipEventCreateWithFlags, (void **out_event, unsigned flags))
 RDNA__REQUIRED(int, hipEventDestroy, (void *event))
 RDNA__REQUIRED(int, hipEventRecord, (void *event, void *stream))

@@ -263,6 +263,15 @@ static void launches_pack_their_arguments(void **state) {
 }
 
 /* Last: the fake device stays broken, like a real one. */
+/* The stand-ins are of runtimes without graphs; the emulator's are in the conformance suite. */
+static void no_graphs_is_said(void **state) {
+  rdna__driver_device *device;
+  assert_int_equal(driver->device_open(0, &device), RDNA_OK);
+  assert_int_equal(driver->graph_begin(device, NULL), RDNA_UNSUPPORTED);
+  assert_non_null(strstr(rdna_last_error(), "cannot record a graph"));
+  driver->device_close(device);
+}
+
 static void late_errors_name_the_kernel(void **state) {
   rdna__driver_device *device = open_device(0);
   rdna__driver_stream *stream = NULL, *idle = NULL;
@@ -292,7 +301,7 @@ static int whole_library(int known) {
       cmocka_unit_test(devices_are_described),       cmocka_unit_test(the_callers_device_comes_back),
       cmocka_unit_test(last_error_stays_others),     cmocka_unit_test(memory_and_copies),
       cmocka_unit_test(streams_and_events),          cmocka_unit_test(launches_pack_their_arguments),
-      cmocka_unit_test(late_errors_name_the_kernel),
+      cmocka_unit_test(late_errors_name_the_kernel), cmocka_unit_test(no_graphs_is_said),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }
