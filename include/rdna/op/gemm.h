@@ -2,6 +2,7 @@
 #ifndef RDNA_OP_GEMM_H
 #define RDNA_OP_GEMM_H
 
+#include "rdna/op/activation.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
@@ -11,13 +12,28 @@ extern "C" {
 
 /* c (m, n) = alpha * a (m, k) b (k, n) + beta * c + bias (n), summed in f32. All of rank 2, or of rank 3 with the same
  * first size, the batch; a stride of 0 there uses one matrix for all. A transposed operand is a view with swapped
- * shape and strides: of the last two strides of |a| and |b| one must be 1, of |c| the last. Types of (a, b, c): f32
+ * shape and strides; where none of the last two strides is 1, a copy of the operand is multiplied. The last stride of
+ * |c| is 1. Types of (a, b, c): f32
  * throughout; f32 with a |b| of f16 or bf16 and a |c| of f32; f16 or bf16 with a |c| of the same or of f32. |bias| has
  * the type of |c| and is contiguous, or is NULL. With beta 0 the old |c| is not read, so that a NaN there is gone.
  * |c| is apart from the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias. RDNA_INVALID_ARGUMENT: shapes
  * that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, a size past 31 bits. */
 RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b,
                                       float beta, const rdna_tensor *bias, const rdna_tensor *c);
+
+/* What may follow a product. All zero but alpha 1 is none of it. */
+typedef struct rdna_gemm_epilogue {
+  float alpha, beta;
+  const rdna_tensor *bias; /* (n), or with |bias_of_rows| (m), of the type of |c|, contiguous; or NULL */
+  int bias_of_rows;
+  rdna_activation activation;
+  const rdna_tensor *residual; /* of the shape and type of |c|, apart from it, the last stride 1; or NULL */
+} rdna_gemm_epilogue;
+
+/* c = activation(alpha * a b + beta * c + bias) + residual, rounded to the type of |c| once. Otherwise as rdna_op_gemm.
+ * RDNA_INVALID_ARGUMENT: no such activation, a bias or residual of another shape or type. */
+RDNA_CHECKED rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue,
+                                               const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c);
 
 #ifdef __cplusplus
 }

@@ -181,7 +181,8 @@ static bool applies(const implementation *i, rdna_dtype dtype, bool of_weight, c
   return strcmp(info->driver, "cuda") != 0 || dtype == RDNA_F32 || i->group_bytes <= info->max_group_memory;
 }
 
-/* As many parts of k as give every compute unit two tiles, with no fewer than 16 steps in each. */
+/* As many parts of k as give every compute unit two tiles, with no fewer than 16 steps in each. With no units one: the
+ * host cuts its work itself, and gives the same bits for any number of threads. */
 static int parts_for(const implementation *i, const struct conv_args *args, int units) {
   int64_t count = tiles(i, args) * args->groups, parts = (2 * units + count - 1) / count;
   int64_t most = args->k / (16 * CONV_PART_STEP);
@@ -192,6 +193,7 @@ static int parts_for(const implementation *i, const struct conv_args *args, int 
 /* How long the fullest compute unit is busy: see the same of matrix products. */
 static double cost(const implementation *i, const struct conv_args *args, int units) {
   int64_t parts = parts_for(i, args, units), count = tiles(i, args) * args->groups * parts;
+  if (units == 0) units = 1;
   return (double)((count + units - 1) / units) * i->rows * i->columns / (i->share * (double)parts);
 }
 
@@ -238,7 +240,7 @@ rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__c
     return launch_values(stream, operator, depthwise[dtype], values, 1, &args);
   }
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
-  int units = info->compute_units > 0 ? (int)info->compute_units : 1;
+  int units = info->compute_units > 0 && strcmp(info->driver, "host") != 0 ? (int)info->compute_units : 0;
   if ((uintptr_t)args.out % 16 != 0) args.flags &= ~CONV_OUT_RUNS;
   const implementation *best = choose(dtype, mode == RDNA__CONV_WEIGHT, &args, info, units);
   args.parts = parts_for(best, &args, units);

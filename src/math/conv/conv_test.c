@@ -8,7 +8,8 @@ typedef struct problem {
   int64_t size[3], window[3];
   bool channels_last;
   bool with_bias;
-  int64_t offset; /* values before all data */
+  rdna_activation activation; /* forward */
+  int64_t offset;             /* values before all data */
 } problem;
 
 enum { FORWARD, DATA, WEIGHT };
@@ -81,6 +82,12 @@ static void define(const problem *p, int mode, const operand *x, const operand *
   } while (next(2 + dims, y->tensor.shape, yd));
 }
 
+static double activated(rdna_activation activation, double v) {
+  return activation == RDNA_ACTIVATION_RELU   ? (v < 0 ? 0 : v)
+         : activation == RDNA_ACTIVATION_SILU ? v / (1 + exp(-v))
+                                              : v;
+}
+
 /* Each of |count| products rounds the sum at most once, each time by 2^-24 of the sum of magnitudes at most. */
 static void compare(const problem *p, int mode, const operand *out, const operand *bias, const double *sum,
                     const double *magnitude, const int64_t *count) {
@@ -91,7 +98,8 @@ static void compare(const problem *p, int mode, const operand *out, const operan
     int64_t i = index_of(out, digits);
     double added = bias ? operand_get(bias, digits[1]) : 0;
     double error = 0x1p-24 * ((double)(count[i] + 2) * magnitude[i] + 4 * (magnitude[i] + fabs(added)));
-    assert_close(p->dtype, operand_get(out, i), sum[i] + added, error, names[mode], i);
+    assert_close(p->dtype, operand_get(out, i),
+                 mode == FORWARD ? activated(p->activation, sum[i] + added) : sum[i] + added, error, names[mode], i);
   } while (next(out->tensor.rank, out->tensor.shape, digits));
 }
 
@@ -108,7 +116,10 @@ static void check_mode(const problem *p, int mode) {
   if (out != &w) operand_fill(&w, 1);
   operand_upload(out); /* NaN */
   const rdna_tensor *b = p->with_bias && mode != WEIGHT ? &bias.tensor : NULL;
-  if (mode == FORWARD) assert_ok(rdna_op_conv(stream, &p->conv, &x.tensor, &w.tensor, b, &y.tensor));
+  if (mode == FORWARD && p->activation)
+    assert_ok(rdna_op_conv_activate(stream, &p->conv, &x.tensor, &w.tensor, b, p->activation, &y.tensor));
+  else if (mode == FORWARD)
+    assert_ok(rdna_op_conv(stream, &p->conv, &x.tensor, &w.tensor, b, &y.tensor));
   if (mode == DATA) assert_ok(rdna_op_conv_backward_data(stream, &p->conv, &y.tensor, &w.tensor, b, &x.tensor));
   if (mode == WEIGHT) assert_ok(rdna_op_conv_backward_weight(stream, &p->conv, &y.tensor, &x.tensor, &w.tensor));
   operand_download(out);
@@ -166,7 +177,9 @@ static void windows_strides_and_padding(void **state) {
 static void many_channels(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = square(types[t], 64, 72, 7, 3);
-    p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true;
+    p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true, p.activation = RDNA_ACTIVATION_SILU;
+    check(p);
+    p.conv.stride[0] = p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_RELU;
     check(p);
     check(square(types[t], 40, 8, 12, 1));
     check(square(types[t], 8, 136, 11, 2));
@@ -192,7 +205,7 @@ static void groups_and_depthwise(void **state) {
     check(p);
     p = square(types[t], 13, 13, 8, 3), p.conv.groups = 13, p.conv.before[0] = p.conv.after[0] = 1, p.with_bias = true;
     check(p);
-    p.out = 26, p.conv.stride[1] = 2;
+    p.out = 26, p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_SILU;
     check(p);
   }
 }

@@ -5,7 +5,9 @@
 
 #include "math/check.h"
 #include "math/gemm/gemm_activation.h"
+#include "rdna/memory.h"
 #include "rdna/op/gemm.h"
+#include "rdna/op/movement.h"
 
 enum { WIDE, LARGE, NARROW, SMALL, M1, M4, M8, VARIANTS };
 
@@ -106,6 +108,61 @@ static rdna_status run_tile(const rdna__gemm_implementation *implementation, rdn
   RDNA_TRY(rdna__check_groups(operator, tiles(implementation, &problem->args), 1, &grid.x));
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
+/* As many parts of k as give every compute unit two tiles, with no fewer than 8 steps in each; 1 when they are
+ * enough. */
+static int parts_for(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  int64_t count = tiles(implementation, &problem->args) * problem->args.batch;
+  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
+  int64_t parts = 2 * units / count, most = problem->args.k / (8 * GEMM_PART_STEP);
+  if (parts > most) parts = most;
+  if (parts > RDNA__GRID_YZ_MAX / problem->args.batch) parts = RDNA__GRID_YZ_MAX / problem->args.batch;
+  return parts > 1 ? (int)parts : 1;
+}
+
+/* Quantized operands have blocks that a part might not begin with; the host cuts its work itself, and gives the same
+ * bits for any number of threads. */
+static bool parts_apply(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  return strcmp(problem->device->driver, "host") != 0 && rdna_dtype_block_values(problem->types[1]) == 1 &&
+         tile_applies(implementation, problem) && parts_for(implementation, problem) > 1;
+}
+
+/* The tiles of a part, and what writing and reading sums and another launch cost: a unit does |rate| products in the
+ * time that it takes for a byte of memory. */
+static double parts_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  const struct gemm_args *args = &problem->args;
+  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
+  int parts = parts_for(implementation, problem);
+  double rate = is_on_matrix_units(problem) ? 64 : 8, launch_bytes = 4e4;
+  double share = is_on_matrix_units(problem) ? implementation->mma_share : implementation->share;
+  int64_t count = tiles(implementation, args) * args->batch * parts;
+  double multiply =
+      (double)((count + units - 1) / units) * implementation->rows * implementation->columns / share / parts;
+  double bytes = 8.0 * parts * args->batch * args->m * args->n / (double)units + launch_bytes;
+  return multiply + bytes * rate / args->k;
+}
+
+static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
+                             const rdna__gemm_problem * problem) {
+  static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf16"};
+  rdna_device *device = rdna_stream_device(stream);
+  rdna__gemm_problem p = *problem;
+  struct gemm_args *args = &p.args;
+  args->parts = parts_for(implementation, problem);
+  int64_t steps = ((int64_t)args->k + GEMM_PART_STEP - 1) / GEMM_PART_STEP;
+  args->part_k = (int32_t)((steps + args->parts - 1) / args->parts * GEMM_PART_STEP);
+  int64_t values = (int64_t)args->m * args->n;
+  rdna_grid grid = {0, 1, (uint32_t)args->batch * (uint32_t)args->parts}, sum_grid = {0, 1, (uint32_t)args->batch};
+  RDNA_TRY(rdna__check_groups(operator, tiles(implementation, args), 1, &grid.x));
+  RDNA_TRY(rdna__check_groups(operator, values, GEMM_SUM_THREADS, &sum_grid.x));
+  void *memory;
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->batch * args->parts) * sizeof(float),
+                                   stream, operator, & memory));
+  args->sums = memory;
+  rdna_status status = rdna__launch_named(stream, kernel_of(implementation, &p), grid, args);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, sums[p.types[2]], sum_grid, args);
+  rdna_status freed = rdna_memory_free(device, memory);
+  return status == RDNA_OK ? freed : status;
+}
 static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream,
                               const char *operator, const rdna__gemm_problem * problem) {
   rdna_grid grid = {0, 1, 1};
@@ -122,6 +179,12 @@ const rdna__gemm_implementation rdna__gemm_implementations[] = {
     {"tile 128 x 128", tile_applies, tile_cost, run_tile, LARGE, 128, 128, true, 1, 0.9, GEMM_PIPE_BYTES(128, 128, 3)},
     {"tile 128 x 64", tile_applies, tile_cost, run_tile, NARROW, 128, 64, true, 0, 0.7, GEMM_PIPE_BYTES(128, 64, 4)},
     {"tile 64 x 64", tile_applies, tile_cost, run_tile, SMALL, 64, 64, false, 0.6, 0.5, GEMM_PIPE_BYTES(64, 64, 4)},
+    {"tile 128 x 128 in parts", parts_apply, parts_cost, run_parts, LARGE, 128, 128, true, 1, 0.9,
+     GEMM_PIPE_BYTES(128, 128, 3)},
+    {"tile 128 x 64 in parts", parts_apply, parts_cost, run_parts, NARROW, 128, 64, true, 0, 0.7,
+     GEMM_PIPE_BYTES(128, 64, 4)},
+    {"tile 64 x 64 in parts", parts_apply, parts_cost, run_parts, SMALL, 64, 64, false, 0.6, 0.5,
+     GEMM_PIPE_BYTES(64, 64, 4)},
 };
 const int rdna__gemm_implementation_count = sizeof rdna__gemm_implementations / sizeof rdna__gemm_implementations[0];
 
@@ -142,19 +205,25 @@ static const char *advance(const void *data, int64_t matrices, int64_t stride, r
   return (const char *)data + values / rdna_dtype_block_values(type) * (int64_t)rdna_dtype_block_bytes(type);
 }
 
-rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
-                              struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
+static rdna_status check_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3], int64_t m,
+                                int64_t n, int64_t k) {
   if (!find_product(types)) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", operator,
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
-  if (m == 0 || n == 0 || batch == 0) return RDNA_OK;
   if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: m %lld, n %lld, k %lld; each must fit in 31 bits: split it", operator,(long long) m,
                       (long long)n, (long long)k);
   }
+  return RDNA_OK;
+}
+
+rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
+                              struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
+  RDNA_TRY(check_launch(stream, operator, types, m, n, k));
+  if (m == 0 || n == 0 || batch == 0) return RDNA_OK;
   args.m = (int32_t)m, args.n = (int32_t)n, args.k = (int32_t)k;
   rdna__gemm_problem problem = {.types = {types[0], types[1], types[2]},
                                 .device = rdna_device_get_info(rdna_stream_device(stream))};
@@ -164,6 +233,7 @@ rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const r
     problem.args.a = advance(args.a, first, args.stride_a, types[0]);
     problem.args.b = advance(args.b, first, args.stride_b, types[1]);
     problem.args.c = (void *)advance(args.c, first, args.stride_c, types[2]);
+    if (args.residual) problem.args.residual = advance(args.residual, first, args.stride_residual, types[2]);
     RDNA_TRY(rdna__gemm_run(stream, operator, & problem));
   }
   return RDNA_OK;
@@ -231,12 +301,13 @@ rdna_status rdna__check_activation(const char *operator, rdna_activation activat
                     RDNA_ACTIVATION_COUNT - 1);
 }
 
-rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t n) {
+rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,
+                             const char *meaning) {
   if (!bias) return RDNA_OK;
   RDNA_TRY(rdna__check_tensor(operator, "bias", bias));
   RDNA_TRY(rdna__check_same_dtype(operator, "bias", bias, "the result", out));
   RDNA_TRY(rdna__check_rank(operator, "bias", bias, 1));
-  RDNA_TRY(rdna__check_size(operator, "bias", bias, 0, n, "the columns of the result"));
+  RDNA_TRY(rdna__check_size(operator, "bias", bias, 0, size, meaning));
   RDNA_TRY(rdna__check_contiguous(operator, "bias", bias));
   return rdna__check_apart(operator, "the result", out, "bias", bias);
 }
@@ -248,31 +319,51 @@ static rdna_status disagree(const char *argument, const rdna_tensor *tensor, con
                     rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
 }
 
-rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b, float beta,
-                         const rdna_tensor *bias, const rdna_tensor *c) {
-  rdna__matrix ma, mb, mc;
-  RDNA_TRY(rdna__check_float("gemm", "a", a));
-  RDNA_TRY(rdna__check_float("gemm", "b", b));
-  RDNA_TRY(rdna__check_float("gemm", "c", c));
+static rdna_status check_residual(const rdna_tensor *residual, const rdna_tensor *c, rdna__matrix *out_matrix) {
+  RDNA_TRY(rdna__check_float("gemm", "residual", residual));
+  RDNA_TRY(rdna__check_same_dtype("gemm", "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_same_shape("gemm", "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_dense_tail("gemm", "residual", residual, 1));
+  RDNA_TRY(rdna__check_apart("gemm", "c", c, "residual", residual));
+  return rdna__matrix_view("gemm", "residual", residual, out_matrix);
+}
+
+static bool is_spread(const rdna_tensor *t) {
+  int rank = t->rank;
+  return rank >= 2 && t->shape[rank - 1] > 1 && t->stride[rank - 1] != 1 && t->shape[rank - 2] > 1 &&
+         t->stride[rank - 2] != 1;
+}
+
+/* |operand| itself, or where no stride of its matrices is 1, a contiguous copy in |*out_scratch|. One matrix for the
+ * whole batch stays one. */
+static rdna_status gather(rdna_stream *stream, const rdna_tensor *operand, rdna_tensor *out_operand,
+                          void **out_scratch) {
+  *out_operand = *operand, *out_scratch = NULL;
+  if (!is_spread(operand)) return RDNA_OK;
+  rdna_tensor from = *operand;
+  bool one = from.rank == 3 && from.stride[0] == 0 && from.shape[0] > 0;
+  if (one) from.shape[0] = 1;
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(stream), rdna_dtype_bytes(from.dtype, rdna_tensor_count(&from)),
+                                   stream, "gemm: an operand", out_scratch));
+  rdna_tensor to = rdna_tensor_contiguous(*out_scratch, from.dtype, from.rank, from.shape);
+  RDNA_TRY(rdna_op_copy(stream, &from, &to));
+  if (one) to.shape[0] = operand->shape[0], to.stride[0] = 0;
+  *out_operand = to;
+  return RDNA_OK;
+}
+
+static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, const rdna_tensor *a,
+                            const rdna_tensor *b, const rdna_tensor *c) {
+  rdna__matrix ma, mb, mc, mr = {0};
   RDNA_TRY(rdna__matrix_view("gemm", "a", a, &ma));
   RDNA_TRY(rdna__matrix_view("gemm", "b", b, &mb));
   RDNA_TRY(rdna__matrix_view("gemm", "c", c, &mc));
-  if (a->rank != b->rank) return disagree("a", a, "b", b, "ranks");
-  if (a->rank != c->rank) return disagree("a", a, "c", c, "ranks");
-  if (ma.batch != mb.batch) return disagree("a", a, "b", b, "first sizes, the batch,");
-  if (ma.batch != mc.batch) return disagree("a", a, "c", c, "first sizes, the batch,");
-  if (ma.columns != mb.rows) return disagree("a", a, "b", b, "inner sizes, k,");
-  if (ma.rows != mc.rows) return disagree("a", a, "c", c, "rows, m,");
-  if (mb.columns != mc.columns) return disagree("b", b, "c", c, "columns, n,");
-  RDNA_TRY(rdna__check_bias("gemm", bias, c, mc.columns));
-  if (rdna_tensor_count(c) > 0) RDNA_TRY(rdna__matrix_check_written("gemm", "c", c, &mc));
-  RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
-  RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
-
+  if (e->residual) RDNA_TRY(rdna__matrix_view("gemm", "residual", e->residual, &mr));
+  bool of_rows = e->bias && e->bias_of_rows, more = of_rows || e->activation || e->residual;
   struct gemm_args args = {
       .a = a->data,
       .b = b->data,
-      .bias = bias ? bias->data : NULL,
+      .bias = e->bias ? e->bias->data : NULL,
       .c = c->data,
       .lda = ma.ld,
       .ldb = mb.ld,
@@ -280,10 +371,74 @@ rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a,
       .stride_a = ma.stride,
       .stride_b = mb.stride,
       .stride_c = mc.stride,
-      .flags = (ma.turned ? GEMM_A_TRANSPOSED : 0) | (mb.turned ? GEMM_B_TRANSPOSED : 0),
-      .alpha = alpha,
-      .beta = beta,
+      .flags = (ma.turned ? GEMM_A_TRANSPOSED : 0) | (mb.turned ? GEMM_B_TRANSPOSED : 0) |
+               (of_rows ? GEMM_BIAS_OF_ROWS : 0) | (more ? GEMM_MORE : 0),
+      .alpha = e->alpha,
+      .beta = e->beta,
+      .activation = (uint32_t)e->activation,
+      .residual = e->residual ? e->residual->data : NULL,
+      .ld_residual = mr.ld,
+      .stride_residual = mr.stride,
   };
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
   return rdna__gemm_launch(stream, "gemm", types, args, mc.rows, mc.columns, ma.columns, mc.batch);
+}
+
+static rdna_status check_rank(const char *argument, const rdna_tensor *tensor) {
+  char text[RDNA__TENSOR_TEXT];
+  if (tensor->rank == 2 || tensor->rank == 3) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: %s is %s, of rank %d; it must be 2, or 3 with a batch", argument,
+                    rdna__tensor_text(tensor, text), tensor->rank);
+}
+
+rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
+                                  const rdna_tensor *b, const rdna_tensor *c) {
+  if (!epilogue) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: the epilogue is NULL; pass one with alpha 1");
+  RDNA_TRY(rdna__check_activation("gemm", epilogue->activation));
+  const struct {
+    const char *name;
+    const rdna_tensor *tensor;
+  } all[3] = {{"a", a}, {"b", b}, {"c", c}};
+  for (int i = 0; i < 3; i++) {
+    RDNA_TRY(rdna__check_float("gemm", all[i].name, all[i].tensor));
+    RDNA_TRY(check_rank(all[i].name, all[i].tensor));
+  }
+  int rank = c->rank;
+  const int64_t *sa = &a->shape[a->rank - 2], *sb = &b->shape[b->rank - 2], *sc = &c->shape[rank - 2];
+  if (a->rank != b->rank) return disagree("a", a, "b", b, "ranks");
+  if (a->rank != c->rank) return disagree("a", a, "c", c, "ranks");
+  if (rank == 3 && a->shape[0] != b->shape[0]) return disagree("a", a, "b", b, "first sizes, the batch,");
+  if (rank == 3 && a->shape[0] != c->shape[0]) return disagree("a", a, "c", c, "first sizes, the batch,");
+  if (sa[1] != sb[0]) return disagree("a", a, "b", b, "inner sizes, k,");
+  if (sa[0] != sc[0]) return disagree("a", a, "c", c, "rows, m,");
+  if (sb[1] != sc[1]) return disagree("b", b, "c", c, "columns, n,");
+  rdna__matrix written, added;
+  RDNA_TRY(rdna__matrix_view("gemm", "c", c, &written));
+  RDNA_TRY(rdna__check_bias("gemm", epilogue->bias, c, epilogue->bias_of_rows ? sc[0] : sc[1],
+                            epilogue->bias_of_rows ? "the rows of the result" : "the columns of the result"));
+  if (rdna_tensor_count(c) > 0) RDNA_TRY(rdna__matrix_check_written("gemm", "c", c, &written));
+  if (epilogue->residual) RDNA_TRY(check_residual(epilogue->residual, c, &added));
+  RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
+  RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
+  rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
+  RDNA_TRY(check_launch(stream, "gemm", types, sc[0], sc[1], sa[1]));
+  if (rdna_tensor_count(c) == 0) return RDNA_OK;
+
+  rdna_tensor ta, tb;
+  void *scratch_a, *scratch_b = NULL;
+  rdna_status status = gather(stream, a, &ta, &scratch_a);
+  if (status == RDNA_OK) status = gather(stream, b, &tb, &scratch_b);
+  if (status == RDNA_OK) status = multiply(stream, epilogue, &ta, &tb, c);
+  void *scratch[] = {scratch_a, scratch_b};
+  for (int i = 0; i < 2; i++) {
+    rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;
+    if (status == RDNA_OK) status = freed;
+  }
+  return status;
+}
+
+rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b, float beta,
+                         const rdna_tensor *bias, const rdna_tensor *c) {
+  rdna_gemm_epilogue epilogue = {.alpha = alpha, .beta = beta, .bias = bias};
+  return rdna_op_gemm_epilogue(stream, &epilogue, a, b, c);
 }

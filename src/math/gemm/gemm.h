@@ -27,8 +27,9 @@ rdna_status rdna__matrix_check_written(const char *operator, const char * argume
 
 rdna_status rdna__check_activation(const char *operator, rdna_activation activation);
 
-/* |bias|, unless it is NULL, is a contiguous (n) of |out|'s type and apart from it. */
-rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t n);
+/* |bias|, unless it is NULL, is a contiguous (size) of |out|'s type and apart from it; |meaning| says of what. */
+rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,
+                             const char *meaning);
 
 /* What is to be multiplied: |args| is complete, with a batch that one launch can count. */
 typedef struct rdna__gemm_problem {

@@ -3,11 +3,30 @@
 
 template <typename a, typename b, typename c, int tile, int threads>
 RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
-  int64_t batch = group_id_z();
+  gemm_range range = gemm_range_of(args);
   gemm_tile<dense_operand<a>, dense_operand<b>, c, tile, threads>(
-      args, (const typename a::value *)args.a + batch * args.stride_a,
-      (const typename b::value *)args.b + batch * args.stride_b);
+      args, (const typename a::value *)args.a + gemm_first_a(args, range),
+      (const typename b::value *)args.b + gemm_first_b(args, range), range.k, range.batch);
 }
+
+/* The parts of a sum, always in the same order, and what follows. A thread has one value of C. */
+template <typename type>
+RDNA_DEVICE void gemm_sum(const struct gemm_args &args) {
+  int64_t values = (int64_t)args.m * args.n, index = (int64_t)group_id_x() * GEMM_SUM_THREADS + thread_id();
+  if (index >= values) return;
+  int64_t batch = group_id_z(), row = index / args.n, column = index % args.n;
+  const float *part = args.sums + batch * args.parts * values + index;
+  float sum = 0;
+#pragma unroll 4
+  for (int i = 0; i < args.parts; ++i) sum += part[i * values];
+  typename type::value *c = (typename type::value *)args.c + batch * args.stride_c + row * args.ldc + column;
+  type::store(c, gemm_finish1<type>(args, c, batch, (int)row, (int)column, sum));
+}
+#define GEMM_SUM_DEFINE(T) \
+  RDNA_KERNEL(GEMM_SUM_THREADS) gemm_sum_##T(struct gemm_args args) { gemm_sum<type_##T>(args); }
+GEMM_SUM_DEFINE(f32)
+GEMM_SUM_DEFINE(f16)
+GEMM_SUM_DEFINE(bf16)
 
 #define GEMM_FLOAT_DEFINE(A, B, C)                                                                  \
   RDNA_KERNEL_RESIDENT(GEMM_LARGE_THREADS, 2) gemm_##A##_##B##_##C##_large(struct gemm_args args) { \

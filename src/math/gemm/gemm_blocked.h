@@ -7,6 +7,7 @@
 #ifndef RDNA_MATH_GEMM_BLOCKED_H
 #define RDNA_MATH_GEMM_BLOCKED_H
 
+#include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_kernels.h"
 #include "math/simd.h"
 #include "rdna/tensor.h"
@@ -159,17 +160,39 @@ static __attribute__((noinline)) void gemm_micro(int count, const float *a, cons
   }
 }
 
-/* One row of a tile to C. */
-static inline void gemm_finish_row(const gemm_job *job, const float *sum, int64_t column, int count, char *c_row) {
+SIMD_INLINE int64_t gemm_batch_bytes(const gemm_job *job, int64_t stride, int64_t batch) {
+  return batch * stride * gemm_value_size(job->type_c);
+}
+
+/* What GEMM_MORE stands for: a bias of rows, the activation, the residual. */
+SIMD_INLINE float gemm_more(const gemm_job *job, int64_t batch, int64_t row, int64_t column, float v) {
   const struct gemm_args *args = job->args;
+  if (args->bias && args->flags & GEMM_BIAS_OF_ROWS) v += gemm_load(job->type_c, args->bias, row);
+  v = gemm_activate(args->activation, v);
+  if (args->residual) {
+    const char *residual = (const char *)args->residual + gemm_batch_bytes(job, args->stride_residual, batch);
+    v += gemm_load(job->type_c, residual, row * args->ld_residual + column);
+  }
+  return v;
+}
+
+/* One row of a tile to C. */
+static inline void gemm_finish_row(const gemm_job *job, const float *sum, int64_t batch, int64_t row, int64_t column,
+                                   int count, char *c_row) {
+  const struct gemm_args *args = job->args;
+  const char *bias = args->flags & GEMM_BIAS_OF_ROWS ? NULL : args->bias;
+  bool more = args->flags & GEMM_MORE;
   simd_float alpha = simd_set(args->alpha), beta = simd_set(args->beta);
   for (int j = 0; j < count; j += SIMD_WIDTH) {
     int left = count - j;
     simd_float v = alpha * simd_load(sum + j);
     if (args->beta != 0) v = simd_fma(beta, gemm_load_part(job->type_c, c_row, column + j, left), v);
-    if (args->bias) v += gemm_load_part(job->type_c, args->bias, column + j, left);
-    if (left < SIMD_WIDTH || job->type_c == RDNA_BF16) {
-      for (int i = 0; i < left && i < SIMD_WIDTH; i++) gemm_store(job->type_c, c_row, column + j + i, v[i]);
+    if (bias) v += gemm_load_part(job->type_c, bias, column + j, left);
+    if (left < SIMD_WIDTH || job->type_c == RDNA_BF16 || more) {
+      for (int i = 0; i < left && i < SIMD_WIDTH; i++) {
+        float value = more ? gemm_more(job, batch, row, column + j + i, v[i]) : v[i];
+        gemm_store(job->type_c, c_row, column + j + i, value);
+      }
     } else if (job->type_c == RDNA_F32) {
       simd_store((float *)(void *)c_row + column + j, v);
     } else {
@@ -191,22 +214,32 @@ SIMD_INLINE char *gemm_matrix_c(const gemm_job *job, int64_t batch) {
 
 static inline void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks *blocks) {
   const struct gemm_args *args = job->args;
-  int64_t batch = tile / (job->tiles_m * job->tiles_n), in_batch = tile % (job->tiles_m * job->tiles_n);
+  int64_t z = tile / (job->tiles_m * job->tiles_n), in_batch = tile % (job->tiles_m * job->tiles_n);
+  int64_t parts = args->parts > 1 ? args->parts : 1, batch = z / parts;
+  int64_t first = parts > 1 ? z % parts * args->part_k : 0, end = args->k;
+  if (parts > 1 && first + args->part_k < end) end = first + args->part_k;
   int64_t row = in_batch % job->tiles_m * job->tile_m, column = in_batch / job->tiles_m * job->tile_n;
   int rows = (int)(args->m - row < job->tile_m ? args->m - row : job->tile_m);
   int columns = (int)(args->n - column < job->tile_n ? args->n - column : job->tile_n);
   memset(blocks->c, 0, sizeof blocks->c);
-  for (int64_t p = 0; p < args->k; p += GEMM_BLOCK_K) {
-    int count = (int)(args->k - p < GEMM_BLOCK_K ? args->k - p : GEMM_BLOCK_K);
+  for (int64_t p = first; p < end; p += GEMM_BLOCK_K) {
+    int count = (int)(end - p < GEMM_BLOCK_K ? end - p : GEMM_BLOCK_K);
     gemm_pack_a(job, gemm_matrix_a(job, batch), row, rows, p, count, blocks);
     gemm_pack_b(job, gemm_matrix_b(job, batch), column, columns, p, count, blocks);
     for (int j = 0; j < columns; j += GEMM_MICRO_N)
       for (int i = 0; i < rows; i += GEMM_MICRO_M)
         gemm_micro(count, blocks->a[i], blocks->b[j / GEMM_MICRO_N][0], &blocks->c[i][j]);
   }
+  if (parts > 1) {
+    float *part = args->sums + z * args->m * args->n;
+    for (int i = 0; i < rows; i++)
+      memcpy(part + (row + i) * args->n + column, blocks->c[i], (size_t)columns * sizeof *part);
+    return;
+  }
   char *c = gemm_matrix_c(job, batch);
   for (int i = 0; i < rows; i++)
-    gemm_finish_row(job, blocks->c[i], column, columns, c + (row + i) * args->ldc * gemm_value_size(job->type_c));
+    gemm_finish_row(job, blocks->c[i], batch, row + i, column, columns,
+                    c + (row + i) * args->ldc * gemm_value_size(job->type_c));
 }
 
 static inline void gemm_tiles(void *context, int64_t begin, int64_t end) {
@@ -235,7 +268,8 @@ static inline void gemm_run(gemm_job *job) {
   const struct gemm_args *args = job->args;
   if (args->m <= 0 || args->n <= 0 || args->batch <= 0) return;
   bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;
-  if (job->dot_rows && rows_of_b && args->m <= GEMV_MAX_M) {
+  int64_t parts = args->parts > 1 ? args->parts : 1;
+  if (job->dot_rows && rows_of_b && args->m <= GEMV_MAX_M && parts == 1) {
     rdna__parallel_for((int64_t)args->batch * args->n, 16, gemm_some_rows, job);
     return;
   }
@@ -243,18 +277,26 @@ static inline void gemm_run(gemm_job *job) {
   job->tile_n = gemm_even_tile(args->n, GEMM_BLOCK_N, GEMM_MICRO_N);
   job->tiles_m = (args->m + job->tile_m - 1) / job->tile_m;
   job->tiles_n = (args->n + job->tile_n - 1) / job->tile_n;
-  rdna__parallel_for(args->batch * job->tiles_m * job->tiles_n, 1, gemm_tiles, job);
+  rdna__parallel_for(args->batch * parts * job->tiles_m * job->tiles_n, 1, gemm_tiles, job);
 }
 
 /* Row r of a group of |rows| rows of B, and column c of |columns| rows of A: those past the end repeat the last. */
 SIMD_INLINE int64_t gemm_clamp(int64_t index, int64_t count) { return index < count ? index : count - 1; }
 
-static inline void gemm_finish_dot(const gemm_job *job, char *c, int64_t row, int64_t column, float sum) {
+/* |c| is matrix |batch|'s. */
+static inline void gemm_finish_one(const gemm_job *job, char *c, int64_t batch, int64_t row, int64_t column,
+                                   float sum) {
   const struct gemm_args *args = job->args;
   float v = args->alpha * sum;
-  if (args->beta != 0) v += args->beta * gemm_load(job->type_c, c, row * args->ldc + column);
-  if (args->bias) v += gemm_load(job->type_c, args->bias, column);
+  if (args->beta != 0) v = scalar_fma(args->beta, gemm_load(job->type_c, c, row * args->ldc + column), v);
+  if (args->bias && !(args->flags & GEMM_BIAS_OF_ROWS)) v += gemm_load(job->type_c, args->bias, column);
+  if (args->flags & GEMM_MORE) v = gemm_more(job, batch, row, column, v);
   gemm_store(job->type_c, c, row * args->ldc + column, v);
+}
+static inline void gemm_finish_dot(const gemm_job *job, char *c, int64_t row, int64_t column, float sum) {
+  int64_t batch_bytes = gemm_batch_bytes(job, job->args->stride_c, 1);
+  int64_t batch = batch_bytes ? (c - (char *)job->args->c) / batch_bytes : 0;
+  gemm_finish_one(job, c, batch, row, column, sum);
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "math/case_fill.h"
+#include "math/case_values.h"
+#include "math/gemm/gemm_activation.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
 
@@ -131,7 +133,8 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
     uint32_t rows = GEMV_ROWS_PER_GROUP(product->columns);
     return (rdna_grid){m ? (n + rows - 1) / rows : 0, 1, 1};
   }
-  return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1, (uint32_t)args->batch};
+  return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1,
+                     (uint32_t)args->batch * (uint32_t)(args->parts > 1 ? args->parts : 1)};
 }
 
 /* C and the bound of its error. Each side sums k products in an order of its own: at most k roundings, each of at
@@ -139,17 +142,55 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
  * Algorithms", 3.1), then a few more for alpha, beta and the bias, and one to C's type. */
 static rdna_status add_c(const rdna__product_case *product, const struct gemm_args *args, const matrix *c, double sum,
                          rdna__random *random, rdna__kernel_case *out_case) {
+  if (args->parts > 1) {
+    int64_t values = (int64_t)args->batch * args->parts * args->m * args->n;
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, values, offsetof(struct gemm_args, sums)))
+      return out_of_memory();
+    rdna__case_tolerance(out_case, 0x1p-24 * 2 * (args->k + 2) * sum + case_smallest(RDNA_F32), 0x1p-23);
+    return RDNA_OK;
+  }
   rdna__buffer_role role = args->beta == 0 ? RDNA__OUT : RDNA__INOUT;
   int64_t count = matrix_values(c, args->batch);
   void *data = rdna__case_add(out_case, role, product->type_c, count, offsetof(struct gemm_args, c));
   if (!data) return out_of_memory();
   if (role == RDNA__INOUT) case_fill(random, product->type_c, data, count, 1);
-  double other = fabs((double)args->beta) * largest_value(product->type_c, data, count) + 8; /* 8: the bias */
+  double other =
+      fabs((double)args->beta) * largest_value(product->type_c, data, count) + 16; /* the bias, the residual */
   double scaled = fabs((double)args->alpha) * sum;
-  double absolute = 0x1p-24 * (2 * (args->k + 2) * scaled + 8 * (scaled + other));
+  double absolute = 0x1p-24 * (2 * (args->k + 2) * scaled + 16 * (scaled + other));
   rdna__case_tolerance(out_case, absolute + case_smallest(product->type_c), case_spacing(product->type_c));
   if (role == RDNA__OUT && !mark_gaps(&out_case->buffers[out_case->buffer_count - 1], args)) return out_of_memory();
   return RDNA_OK;
+}
+
+/* A bias, a residual, and an activation: which there are is in |args|. */
+static rdna_status add_more(const rdna__product_case *product, const struct gemm_args *args, rdna__random *random,
+                            rdna__kernel_case *out_case) {
+  bool of_rows = args->flags & GEMM_BIAS_OF_ROWS;
+  if (of_rows || rdna__random_below(random, 2)) {
+    int64_t count = of_rows ? args->m : args->n;
+    void *bias = rdna__case_add(out_case, RDNA__IN, product->type_c, count, offsetof(struct gemm_args, bias));
+    if (!bias) return out_of_memory();
+    case_fill(random, product->type_c, bias, count, 1);
+  }
+  if (args->ld_residual) {
+    int64_t count = args->batch * args->stride_residual;
+    void *residual = rdna__case_add(out_case, RDNA__IN, product->type_c, count, offsetof(struct gemm_args, residual));
+    if (!residual) return out_of_memory();
+    case_fill(random, product->type_c, residual, count, 1);
+  }
+  return RDNA_OK;
+}
+
+static void draw_more(rdna__random *random, struct gemm_args *args) {
+  if (rdna__random_below(random, 2)) return;
+  args->flags |= GEMM_MORE;
+  if (rdna__random_below(random, 2)) args->flags |= GEMM_BIAS_OF_ROWS;
+  args->activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
+  if (rdna__random_below(random, 2)) {
+    args->ld_residual = args->n + rdna__random_range(random, 1, 5);
+    args->stride_residual = args->m * args->ld_residual;
+  }
 }
 
 rdna_status rdna__product_case_make(const rdna__product_case *product, struct gemm_args args, rdna__random *random,
@@ -165,6 +206,7 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
   if (args.batch > 1 && rdna__random_below(random, 3) == 0) b.stride = 0; /* one B for the whole batch */
   args.lda = a.ld, args.ldb = b.ld, args.ldc = c.ld;
   args.stride_a = a.stride, args.stride_b = b.stride, args.stride_c = c.stride;
+  if (args.parts <= 1 && !quantized) draw_more(random, &args);
   static const float alphas[] = {1, 1, 0.5f, -2};
   args.alpha = alphas[rdna__random_below(random, 4)];
   memcpy(out_case->args, &args, sizeof args);
@@ -191,11 +233,7 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
     float special = rdna__random_below(random, 2) ? NAN : INFINITY;
     case_set(product->type_a, a_data, rdna__random_range(random, 0, a_count - 1), special);
   }
-  if (rdna__random_below(random, 2)) {
-    void *bias = rdna__case_add(out_case, RDNA__IN, product->type_c, args.n, offsetof(struct gemm_args, bias));
-    if (!bias) return out_of_memory();
-    case_fill(random, product->type_c, bias, args.n, 1);
-  }
+  if (args.parts <= 1) RDNA_TRY(add_more(product, &args, random, out_case));
   return add_c(product, &args, &c, sum, random, out_case);
 }
 
@@ -221,7 +259,37 @@ RDNA_CASE_MAKER(rdna__gemm_case) {
     args.flags = (uint32_t)rdna__random_below(random, 4);
     args.batch = rdna__random_below(random, 4) ? 1 : 2;
   }
+  if (rdna__random_below(random, 4) == 0) {
+    args.k += (int32_t)rdna__random_range(random, 0, 150);
+    args.part_k = GEMM_PART_STEP, args.parts = args.k / GEMM_PART_STEP + 1;
+  }
   return rdna__product_case_make(&product, args, random, out_case);
+}
+
+/* Parts of sums, each added up in the same order. */
+RDNA_CASE_MAKER(rdna__gemm_sum_case) {
+  rdna__product_case product = {.type_c = case_name_dtype(kernel->name)};
+  struct gemm_args args = {.batch = 1, .alpha = 0.5f, .beta = random_beta(random), .parts = 2};
+  args.m = n == 0 ? 3 : (int32_t)rdna__random_range(random, n == 1 ? 0 : 1, 40);
+  args.n = n == 0 ? 5 : (int32_t)rdna__random_range(random, 1, 70);
+  if (n > 2)
+    args.parts = (int32_t)rdna__random_range(random, 2, 9), args.batch = (int32_t)rdna__random_range(random, 1, 3);
+  matrix c = place(random, args.m, args.n, 1);
+  args.ldc = c.ld, args.stride_c = c.stride;
+  draw_more(random, &args);
+  memcpy(out_case->args, &args, sizeof args);
+  int64_t values = (int64_t)args.m * args.n;
+  out_case->grid = (rdna_grid){(uint32_t)((values + GEMM_SUM_THREADS - 1) / GEMM_SUM_THREADS), 1, (uint32_t)args.batch};
+  snprintf(out_case->label, sizeof out_case->label, "m %d n %d batch %d parts %d flags %u", args.m, args.n, args.batch,
+           args.parts, args.flags);
+  void *sums =
+      rdna__case_add(out_case, RDNA__IN, RDNA_F32, values * args.batch * args.parts, offsetof(struct gemm_args, sums));
+  if (!sums) return out_of_memory();
+  case_fill(random, RDNA_F32, sums, values * args.batch * args.parts, 1);
+  RDNA_TRY(add_more(&product, &args, random, out_case));
+  struct gemm_args whole = args;
+  whole.parts = 1;
+  return add_c(&product, &whole, &c, 8.0 * args.parts, random, out_case);
 }
 
 RDNA_CASE_MAKER(rdna__gemv_case) {

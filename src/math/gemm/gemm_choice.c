@@ -174,7 +174,8 @@ static rdna_status run_own(rdna_stream *stream, const char *operator, const rdna
 rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
   const char *driver = problem->device->driver;
   if (rdna__deterministic()) return run_own(stream, operator, problem, "deterministic");
-  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0)
+  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0 ||
+      problem->args.flags & GEMM_MORE)
     return run_own(stream, operator, problem, "rule");
   shape_class class = class_of(problem);
   rdna__tuner_result result;

@@ -87,3 +87,26 @@ MMA_TWINS(f16, f16, f16, F16, F16, F16)
 MMA_TWINS(f16, f16, f32, F16, F16, F32)
 MMA_TWINS(bf16, bf16, bf16, BF16, BF16, BF16)
 MMA_TWINS(bf16, bf16, f32, BF16, BF16, F32)
+
+static void sum_some_rows(void *context, int64_t begin, int64_t end) {
+  const gemm_job *job = context;
+  const struct gemm_args *args = job->args;
+  int64_t values = (int64_t)args->m * args->n;
+  for (int64_t r = begin; r < end; r++) {
+    int64_t batch = r / args->m, row = r % args->m;
+    const float *part = args->sums + batch * args->parts * values + row * args->n;
+    for (int64_t j = 0; j < args->n; j++) {
+      float sum = 0;
+      for (int i = 0; i < args->parts; i++) sum += part[i * values + j];
+      gemm_finish_one(job, gemm_matrix_c(job, batch), batch, row, j, sum);
+    }
+  }
+}
+#define SUM_TWIN(t, T)                                                                 \
+  void RDNA_HOST_KERNEL(gemm_sum_##t)(const void *args, rdna_grid grid) {              \
+    gemm_job job = {.args = args, .type_c = RDNA_##T};                                 \
+    rdna__parallel_for((int64_t)job.args->batch *job.args->m, 1, sum_some_rows, &job); \
+  }
+SUM_TWIN(f32, F32)
+SUM_TWIN(f16, F16)
+SUM_TWIN(bf16, BF16)

@@ -1,8 +1,8 @@
 /* Matrix products: argument struct and the list of kernels.
  *
- * C(m, n) = alpha * op(A) op(B) + beta * C + bias(n), row-major, accumulated in f32. With beta 0 the old C is not
- * read. Kernels are named gemm_<A>_<B>_<C>_<tile> for any shape, and gemv_<A>_<B>_<C>_m<M> for at most M rows of A
- * against a transposed B, which they read once. */
+ * C(m, n) = activation(alpha * op(A) op(B) + beta * C + bias(n)) + residual, row-major, accumulated in f32. With beta 0
+ * the old C is not read. Kernels are named gemm_<A>_<B>_<C>_<tile> for any shape, and gemv_<A>_<B>_<C>_m<M> for at most
+ * M rows of A against a transposed B, which they read once. */
 #ifndef RDNA_MATH_GEMM_KERNELS_H
 #define RDNA_MATH_GEMM_KERNELS_H
 
@@ -12,6 +12,8 @@
  * the flag at b[j * ldb + p]. */
 #define GEMM_A_TRANSPOSED 1u
 #define GEMM_B_TRANSPOSED 2u
+#define GEMM_BIAS_OF_ROWS 4u /* bias(m) instead of bias(n) */
+#define GEMM_MORE 8u         /* a bias of rows, an activation or a residual: what follows alpha, beta and bias(n) */
 
 struct gemm_args {
   const void *a;                        /* (batch, m, k) */
@@ -24,6 +26,13 @@ struct gemm_args {
   int32_t batch; /* for the host twin: the grid's z on a device */
   uint32_t flags;
   float alpha, beta;
+  uint32_t activation; /* see gemm_activation.h */
+  /* With more than one part, |part_k| values of k each, a multiple of 64, plain sums go to |sums| (batch, parts, m, n)
+   * instead of C; gemm_sum_<C> adds them up and finishes. The grid's z counts batch * parts. */
+  int32_t parts, part_k;
+  float *sums;
+  const void *residual; /* (batch, m, n) of C's type, or NULL */
+  int64_t ld_residual, stride_residual;
 };
 
 /* Tiles of C, by name: rows, columns, threads of a group. The grid is (tiles over n * tiles over m, 1, batch).
@@ -72,9 +81,14 @@ struct gemm_args {
   X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))   \
   RDNA_GEMV_KERNELS_(X, A, B, C)
 
-#define RDNA_GEMM_KERNELS(X)         \
-  RDNA_GEMM_FLOAT_(X, f32, f32, f32) \
-  RDNA_GEMM_FLOAT_(X, f32, f16, f32) \
+#define GEMM_SUM_THREADS 256 /* a value each: grid (ceil(m n / GEMM_SUM_THREADS), 1, batch) */
+#define GEMM_PART_STEP 64
+#define RDNA_GEMM_KERNELS(X)                                                \
+  X(gemm_sum_f32, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)  \
+  X(gemm_sum_f16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)  \
+  X(gemm_sum_bf16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case) \
+  RDNA_GEMM_FLOAT_(X, f32, f32, f32)                                        \
+  RDNA_GEMM_FLOAT_(X, f32, f16, f32)                                        \
   RDNA_GEMM_FLOAT_(X, f32, bf16, f32)
 #define RDNA_GEMM_MMA_KERNELS(X)      \
   RDNA_GEMM_MMA_(X, f16, f16, f16)    \

@@ -193,64 +193,95 @@ RDNA_DEVICE void mma_finish(void *lds, const mma_acc (&sum)[plan::tiles_m][plan:
 
 /* The sums of a product of matrices in any layout. */
 template <typename type, typename plan>
-RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int row0, int column0,
-                           uint16_t *lds, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
+                           int column0, uint16_t *lds, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   mma_operand<plan::tile_m, plan::threads> from_a;
   mma_operand<plan::tile_n, plan::threads> from_b;
-  from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, args.k);
-  from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, args.k);
-  mma_product<type, plan>(from_a, from_b, args.k, lds, sum);
+  from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, k);
+  from_b.init(b, args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n, k);
+  mma_product<type, plan>(from_a, from_b, k, lds, sum);
 }
 
 /* A strip of 16 rows of a wave's part of C. */
 template <typename type_c, typename plan>
-RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::value *c, bool vectors, int row,
-                                 int column, const float *stage) {
+RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::value *c, int64_t batch, bool vectors,
+                                 int row, int column, float *stage) {
 #pragma unroll 1
   for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
     int in_row = (int)octet / (plan::wave_n / 8), in_column = (int)octet % (plan::wave_n / 8) * 8;
     int at_row = row + in_row, at_column = column + in_column;
     if (at_row >= args.m || at_column >= args.n) continue;
-    mma_finish8<type_c>(args, c + at_row * args.ldc, at_column, stage + in_row * plan::stage_row + in_column, vectors);
+    float *sum = stage + in_row * plan::stage_row + in_column;
+    typename type_c::value *c_row = c + at_row * args.ldc;
+    if (args.flags & GEMM_MORE) {
+#pragma unroll 1
+      for (int j = 0; j < 8 && at_column + j < args.n; ++j)
+        sum[j] = gemm_finish1<type_c>(args, c_row + at_column + j, batch, at_row, at_column + j, sum[j]);
+      gemm_store4<type_c>(c_row, at_column, args.n, load_f32x4(sum), vectors);
+      gemm_store4<type_c>(c_row, at_column + 4, args.n, load_f32x4(sum + 4), vectors);
+    } else {
+      mma_finish8<type_c>(args, c_row, at_column, sum, vectors);
+    }
+  }
+}
+template <typename plan>
+RDNA_DEVICE void mma_store_part(const struct gemm_args &args, float *part, bool vectors, int row, int column,
+                                const float *stage) {
+#pragma unroll 1
+  for (uint32_t quad = lane_id(); quad < MMA_M * plan::wave_n / 4; quad += WAVE_SIZE) {
+    int in_row = (int)quad / (plan::wave_n / 4), in_column = (int)quad % (plan::wave_n / 4) * 4;
+    if (row + in_row >= args.m || column + in_column >= args.n) continue;
+    gemm_store4<type_f32>(part + (int64_t)(row + in_row) * args.n, column + in_column, args.n,
+                          load_f32x4(stage + in_row * plan::stage_row + in_column), vectors);
   }
 }
 
 #ifdef RDNA_NVIDIA
 template <typename type, typename plan>
-RDNA_DEVICE void pipe_any(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int row0, int column0,
-                          uint8_t *memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+RDNA_DEVICE void pipe_any(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
+                          int column0, uint8_t *memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
   uint32_t at = group_address(memory);
   if (a_along_k && b_along_k)
-    pipe_dense<type, plan, true, true>(args, a, b, row0, column0, at, sum);
+    pipe_dense<type, plan, true, true>(args, a, b, k, row0, column0, at, sum);
   else if (a_along_k)
-    pipe_dense<type, plan, true, false>(args, a, b, row0, column0, at, sum);
+    pipe_dense<type, plan, true, false>(args, a, b, k, row0, column0, at, sum);
   else if (b_along_k)
-    pipe_dense<type, plan, false, true>(args, a, b, row0, column0, at, sum);
+    pipe_dense<type, plan, false, true>(args, a, b, k, row0, column0, at, sum);
   else
-    pipe_dense<type, plan, false, false>(args, a, b, row0, column0, at, sum);
+    pipe_dense<type, plan, false, false>(args, a, b, k, row0, column0, at, sum);
 }
 #endif
 
 /* The tile of C that this group makes. |memory| has plan::bytes. With |aligned| rows of A and B lie at multiples of 16
  * bytes. */
 template <typename type, typename type_c, typename plan, bool aligned>
-RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, uint8_t *memory) {
+RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, uint8_t *memory) {
   int row0, column0;
   gemm_place<plan::tile_m, plan::tile_n>(args.m, args.n, row0, column0);
   mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
 #ifdef RDNA_NVIDIA
   if (aligned || is_16_byte_multiple((uint64_t)a | (uint64_t)b | (uint64_t)args.lda * 2 | (uint64_t)args.ldb * 2))
-    pipe_any<type, plan>(args, a, b, row0, column0, memory, sum);
+    pipe_any<type, plan>(args, a, b, k, row0, column0, memory, sum);
   else if constexpr (!aligned)
-    mma_dense<type, plan>(args, a, b, row0, column0, (uint16_t *)memory, sum);
+    mma_dense<type, plan>(args, a, b, k, row0, column0, (uint16_t *)memory, sum);
 #else
-  mma_dense<type, plan>(args, a, b, row0, column0, (uint16_t *)memory, sum);
+  mma_dense<type, plan>(args, a, b, k, row0, column0, (uint16_t *)memory, sum);
 #endif
-  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
-  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
-  mma_finish<plan>(memory, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
-    mma_store_strip<type_c, plan>(args, c, vectors, row0 + row, column0 + column, stage);
+  const struct gemm_args &now = arguments_again(args);
+  if (now.parts > 1) {
+    float *part = now.sums + (int64_t)group_id_z() * now.m * now.n;
+    bool vectors = is_16_byte_multiple((uint64_t)part | (uint64_t)now.n * 4);
+    mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
+      mma_store_part<plan>(now, part, vectors, row0 + row, column0 + column, stage);
+    });
+    return;
+  }
+  int64_t batch = group_id_z();
+  typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
+  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)now.ldc * sizeof(typename type_c::value));
+  mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
+    mma_store_strip<type_c, plan>(now, c, batch, vectors, row0 + row, column0 + column, stage);
   });
 }
 

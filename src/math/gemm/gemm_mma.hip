@@ -3,9 +3,9 @@
 
 template <typename type, typename c, typename plan, bool aligned>
 RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
-  int64_t batch = group_id_z();
-  gemm_mma<type, c, plan, aligned>(args, (const uint16_t *)args.a + batch * args.stride_a,
-                                   (const uint16_t *)args.b + batch * args.stride_b, memory);
+  gemm_range range = gemm_range_of(args);
+  gemm_mma<type, c, plan, aligned>(args, (const uint16_t *)args.a + gemm_first_a(args, range),
+                                   (const uint16_t *)args.b + gemm_first_b(args, range), range.k, memory);
 }
 
 #define GEMM_MMA_DEFINE_(A, B, C, tile, rows, columns, threads, stages, aligned) \

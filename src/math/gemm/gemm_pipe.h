@@ -154,13 +154,13 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
 
 /* The sums of a product of matrices. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k>
-RDNA_DEVICE void pipe_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int row0, int column0,
-                            uint32_t memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+RDNA_DEVICE void pipe_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
+                            int column0, uint32_t memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   pipe_operand<plan::tile_m, plan::threads, a_along_k> from_a;
   pipe_operand<plan::tile_n, plan::threads, b_along_k> from_b;
-  from_a.init(a, args.lda, row0, args.m, args.k);
-  from_b.init(b, args.ldb, column0, args.n, args.k);
-  pipe_product<type, plan, a_along_k, b_along_k>(from_a, from_b, args.k, memory, sum);
+  from_a.init(a, args.lda, row0, args.m, k);
+  from_b.init(b, args.ldb, column0, args.n, k);
+  pipe_product<type, plan, a_along_k, b_along_k>(from_a, from_b, k, memory, sum);
 }
 #endif
 

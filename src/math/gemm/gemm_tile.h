@@ -7,7 +7,9 @@
 #ifndef RDNA_MATH_GEMM_TILE_H
 #define RDNA_MATH_GEMM_TILE_H
 
+#include "kernel/arguments.h"
 #include "kernel/prelude.h"
+#include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_kernels.h"
 
 #define GEMM_TILE_K 16
@@ -140,11 +142,23 @@ RDNA_DEVICE void store_fetch(lds_tile<tile> &lds, bool along_k, const float v[8]
   }
 }
 
-/* Four neighbours of a row of C. */
+/* Four neighbours of a row, of which those before column |n| are there. */
+template <typename type>
+RDNA_DEVICE void gemm_store4(typename type::value *c, int column, int n, float4 v, bool vectors) {
+  if (vectors && column + 4 <= n) {
+    type::store4(c + column, v);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if (column + i < n) type::store(c + column + i, v[i]);
+}
+
+/* Four neighbours of a row of C, without what GEMM_MORE stands for. */
 template <typename type>
 RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value *c, int column, float4 sum,
                               bool vectors) {
-  const typename type::value *bias = (const typename type::value *)args.bias;
+  const typename type::value *bias = args.flags & GEMM_BIAS_OF_ROWS ? nullptr : (const typename type::value *)args.bias;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (column + i >= args.n) break;
@@ -153,13 +167,49 @@ RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value
     if (bias) v += type::load(bias + column + i);
     sum[i] = v;
   }
-  if (vectors && column + 4 <= args.n) {
-    type::store4(c + column, sum);
-    return;
+  gemm_store4<type>(c, column, args.n, sum, vectors);
+}
+
+/* What follows: a bias of rows, the activation, the residual. */
+template <typename type>
+RDNA_DEVICE float gemm_more(const struct gemm_args &args, int64_t batch, int row, int column, float v) {
+  typedef typename type::value value;
+  if (args.bias && args.flags & GEMM_BIAS_OF_ROWS) v += type::load((const value *)args.bias + row);
+  v = gemm_activate(args.activation, v);
+  if (args.residual) {
+    int64_t at = batch * args.stride_residual + row * args.ld_residual + column;
+    v += type::load((const value *)args.residual + at);
   }
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (column + i < args.n) type::store(c + column + i, sum[i]);
+  return v;
+}
+
+/* One value of C from its sum; |c| is where it is. */
+template <typename type>
+RDNA_DEVICE float gemm_finish1(const struct gemm_args &args, const typename type::value *c, int64_t batch, int row,
+                               int column, float v) {
+  v *= args.alpha;
+  if (args.beta != 0) v = fma_f32(args.beta, type::load(c), v);
+  if (args.bias && !(args.flags & GEMM_BIAS_OF_ROWS)) v += type::load((const typename type::value *)args.bias + column);
+  return args.flags & GEMM_MORE ? gemm_more<type>(args, batch, row, column, v) : v;
+}
+
+/* The matrix of the batch and the values of k that this group multiplies. */
+struct gemm_range {
+  int64_t batch, first;
+  int k;
+};
+RDNA_DEVICE gemm_range gemm_range_of(const struct gemm_args &args) {
+  int64_t z = group_id_z();
+  if (args.parts <= 1) return {z, 0, args.k};
+  int64_t first = z % args.parts * args.part_k, left = args.k - first;
+  return {z / args.parts, left > 0 ? first : 0, (int)(left < 0 ? 0 : left < args.part_k ? left : args.part_k)};
+}
+/* Where its operands begin, in values. */
+RDNA_DEVICE int64_t gemm_first_a(const struct gemm_args &args, const gemm_range &range) {
+  return range.batch * args.stride_a + (args.flags & GEMM_A_TRANSPOSED ? range.first * args.lda : range.first);
+}
+RDNA_DEVICE int64_t gemm_first_b(const struct gemm_args &args, const gemm_range &range) {
+  return range.batch * args.stride_b + (args.flags & GEMM_B_TRANSPOSED ? range.first : range.first * args.ldb);
 }
 
 /* Where this group's tile of C begins. Neighbouring groups share 8 rows of tiles, so that their operands are met in
@@ -229,21 +279,10 @@ RDNA_DEVICE void tile_product(
   }
 }
 
-/* One tile of C. */
-template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
-RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
-  typedef tile_plan<tile, threads> plan;
-  int row0, column0;
-  gemm_place<tile>(args.m, args.n, row0, column0);
-  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
-  operand_a from_a;
-  operand_b from_b;
-  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, args.k);
-  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, args.k);
-  float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
-  tile_product<tile, threads>(from_a, from_b, a_along_k, b_along_k, args.k, sum);
-
-  typename type_c::value *c = (typename type_c::value *)args.c + (int64_t)group_id_z() * args.stride_c;
+/* One tile of C, which is a matrix of its own. */
+template <typename type_c, int tile, int threads, typename plan>
+RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::value *c, int row0, int column0,
+                            const float (&sum)[plan::quads_m * 4][plan::quads_n * 4]) {
   bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
 #pragma unroll
   for (int i = 0; i < plan::quads_m * 4; ++i) {
@@ -255,6 +294,66 @@ RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const vo
       gemm_finish4<type_c>(args, c + row * args.ldc, column0 + plan::column(q * 4), v, vectors);
     }
   }
+}
+
+/* What tile_store left for later: this thread's own values of C again, which are f32 and so not rounded yet. */
+template <typename type_c, typename plan>
+RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::value *c, int64_t batch, int row0,
+                                 int column0) {
+  static_assert(sizeof(typename type_c::value) == 4, "an unrounded C");
+#pragma unroll 1
+  for (int i = 0; i < plan::quads_m * 4; ++i) {
+    int row = row0 + plan::row(i);
+    if (row >= args.m) break;
+#pragma unroll 1
+    for (int j = 0; j < plan::quads_n * 4; ++j) {
+      int column = column0 + plan::column(j);
+      if (column >= args.n) break;
+      typename type_c::value *at = c + row * args.ldc + column;
+      type_c::store(at, gemm_more<type_c>(args, batch, row, column, type_c::load(at)));
+    }
+  }
+}
+
+/* One tile of C, or of a part of its sums. |a| and |b| are this group's; |k| is how much of them is summed. */
+template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b, int k, int64_t batch) {
+  typedef tile_plan<tile, threads> plan;
+  int row0, column0;
+  gemm_place<tile>(args.m, args.n, row0, column0);
+  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
+  operand_a from_a;
+  operand_b from_b;
+  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, k);
+  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, k);
+  float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
+  tile_product<tile, threads>(from_a, from_b, a_along_k, b_along_k, k, sum);
+
+  const struct gemm_args &now = arguments_again(args);
+  if (now.parts > 1) {
+    float *part = now.sums + (int64_t)group_id_z() * now.m * now.n;
+    bool vectors = is_16_byte_multiple((uint64_t)part | (uint64_t)now.n * 4);
+#pragma unroll
+    for (int i = 0; i < plan::quads_m * 4; ++i) {
+      int row = row0 + plan::row(i);
+      if (row >= now.m) continue;
+#pragma unroll
+      for (int q = 0; q < plan::quads_n; ++q) {
+        float4 v = {sum[i][q * 4], sum[i][q * 4 + 1], sum[i][q * 4 + 2], sum[i][q * 4 + 3]};
+        gemm_store4<type_f32>(part + (int64_t)row * now.n, column0 + plan::column(q * 4), now.n, v, vectors);
+      }
+    }
+    return;
+  }
+  typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
+  tile_store<type_c, tile, threads, plan>(now, c, row0, column0, sum);
+  if (now.flags & GEMM_MORE) tile_store_more<type_c, plan>(now, c, batch, row0, column0);
+}
+
+/* The same without parts. */
+template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
+  gemm_tile<operand_a, operand_b, type_c, tile, threads>(args, a, b, args.k, group_id_z());
 }
 
 /* A weight of plain values for gemv_rows: 16 bytes a lane and step. |length| neighbours of a row in each of |runs|
@@ -354,10 +453,7 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
       for (uint32_t mask = 1; mask < 32; mask *= 2) v += wave_shuffle_xor_f32(v, mask);
       if (lane != 0 || c >= args.m || j >= args.n) continue;
       typename type_c::value *out = (typename type_c::value *)args.c + c * args.ldc + j;
-      v *= args.alpha;
-      if (args.beta != 0) v = fma_f32(args.beta, type_c::load(out), v);
-      if (args.bias) v += type_c::load((const typename type_c::value *)args.bias + j);
-      type_c::store(out, v);
+      type_c::store(out, gemm_finish1<type_c>(args, out, 0, c, j, v));
     }
   }
 }

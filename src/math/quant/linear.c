@@ -43,7 +43,7 @@ static rdna_status linear(rdna_stream *stream, const char *operator, const rdna_
                       "equal",
                       operator, rdna__tensor_text(weight, text), rdna__tensor_text(out, other));
   }
-  RDNA_TRY(rdna__check_bias(operator, bias, out, n));
+  RDNA_TRY(rdna__check_bias(operator, bias, out, n, "the columns of the result"));
   if (n == 0) return RDNA_OK;
   /* rows of no values count as many as the result has */
   if (k > 0 && rows != out_rows) {
