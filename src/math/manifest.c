@@ -27,6 +27,7 @@
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
+#include "math/scan/scan_index_kernels.h"
 #include "math/scan/scan_kernels.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_kernels.h"
@@ -61,6 +62,7 @@
   FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
   FAMILY(rope, RDNA_ROPE_KERNELS)                         \
   FAMILY(scan, RDNA_SCAN_KERNELS)                         \
+  FAMILY(scan_index, RDNA_SCAN_INDEX_KERNELS)             \
   FAMILY(segment, RDNA_SEGMENT_KERNELS)                   \
   FAMILY(select, RDNA_SELECT_KERNELS)                     \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
@@ -93,11 +95,13 @@
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_scan(...) INFO(scan, __VA_ARGS__)
+#define INFO_scan_index(...) INFO(scan_index, __VA_ARGS__)
 #define INFO_segment(...) INFO(segment, __VA_ARGS__)
 #define INFO_select(...) INFO(select, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 #define INFO_sort(...) INFO(sort, __VA_ARGS__)
+#define INFO_upsample(...) INFO(upsample, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case, ...)                                                           \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \
@@ -113,7 +117,6 @@ FAMILIES(DECLARE_FAMILY)
 #define INFO(family, name, args_type, threads, make_case, ...) \
   {#name, #family, sizeof(args_type), threads, make_case, 0 __VA_OPT__(+) __VA_ARGS__},
 #define INFO_FAMILY(family, list) list(INFO_##family)
-#define INFO_upsample(...) INFO(upsample, __VA_ARGS__)
 const rdna__kernel_info rdna__manifest[] = {FAMILIES(INFO_FAMILY)};
 const int rdna__manifest_count = sizeof rdna__manifest / sizeof rdna__manifest[0];
 

@@ -1,0 +1,106 @@
+#include <stdio.h>
+
+#include "math/check.h"
+#include "math/scan/scan_index_kernels.h"
+#include "math/scratch.h"
+#include "math/sort/sort_plan.h"
+#include "rdna/op/scan.h"
+
+enum {
+  MOST_GROUPS = 1 << 16,    /* groups take turns */
+  ENOUGH_GROUPS = 512,      /* what keeps a large GPU busy */
+  SEGMENT_VALUES = 1 << 13, /* shorter ones are not worth reading a row twice */
+};
+
+static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x,
+                         const rdna_tensor *values, const rdna_tensor *indices) {
+  char text[RDNA__TENSOR_TEXT];
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+  RDNA_TRY(rdna__check_tensor(name, "x", x));
+  if (rdna_dtype_block_values(x->dtype) != 1) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", name,
+                      rdna_dtype_name(x->dtype));
+  }
+  RDNA_TRY(rdna__check_tensor(name, "values", values));
+  RDNA_TRY(rdna__check_same_dtype(name, "values", values, "x", x));
+  RDNA_TRY(rdna__check_same_shape(name, "values", values, "x", x));
+  RDNA_TRY(rdna__check_tensor(name, "indices", indices));
+  RDNA_TRY(rdna__check_dtype(name, "indices", indices, RDNA_I64));
+  RDNA_TRY(rdna__check_same_shape(name, "indices", indices, "x", x));
+  if (dim < 0 || dim >= x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and x is %s; dim must be 0 to %d", name, dim,
+                      rdna__tensor_text(x, text), x->rank - 1);
+  }
+  RDNA_TRY(rdna__check_contiguous(name, "x", x));
+  RDNA_TRY(rdna__check_contiguous(name, "values", values));
+  RDNA_TRY(rdna__check_contiguous(name, "indices", indices));
+  RDNA_TRY(rdna__check_overlap(name, "values", values, "x", x));
+  RDNA_TRY(rdna__check_apart(name, "indices", indices, "x", x));
+  RDNA_TRY(rdna__check_apart(name, "indices", indices, "values", values));
+  if (x->shape[dim] > INT32_MAX) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: rows have %lld values; at most %d are offered", name,
+                      (long long)x->shape[dim], INT32_MAX);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status launch(rdna_stream *stream, size_t bytes, const struct scan_index_args *a) {
+  char kernel[32];
+  snprintf(kernel, sizeof kernel, "scan_index_%d", 8 * (int)bytes);
+  int64_t groups = a->inner == 1 ? a->outer * a->segments : (a->outer * a->inner - 1) / SCAN_INDEX_THREADS + 1;
+  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1},
+                            a);
+}
+
+/* What each segment comes to, the running extremes of that, and the rows from there on. */
+static rdna_status launch_segments(rdna__scratch *scratch, size_t bytes, const struct scan_index_args *whole) {
+  void *values, *places;
+  size_t count = (size_t)(whole->outer * whole->segments);
+  RDNA_TRY(rdna__scratch_take(scratch, 2 * count * bytes, &values));
+  RDNA_TRY(rdna__scratch_take(scratch, 2 * count * sizeof(uint32_t), &places));
+  void *running = (char *)values + count * bytes;
+  uint32_t *running_places = (uint32_t *)places + count;
+  struct scan_index_args totals = *whole, between = *whole, rest = *whole;
+  totals.total_values = values, totals.total_places = places;
+  between.x = values, between.places = places, between.values = running, between.indices = running_places;
+  between.n = between.segment = whole->segments, between.segments = 1, between.narrow = 1;
+  rest.carry_values = running, rest.carry_places = running_places;
+  RDNA_TRY(launch(scratch->stream, bytes, &totals));
+  RDNA_TRY(launch(scratch->stream, bytes, &between));
+  return launch(scratch->stream, bytes, &rest);
+}
+
+static rdna_status scan(rdna_stream *stream, const char *name, bool smallest, int dim, const rdna_tensor *x,
+                        const rdna_tensor *values, const rdna_tensor *indices) {
+  RDNA_TRY(check(name, stream, dim, x, values, indices));
+  if (rdna_tensor_count(x) == 0) return RDNA_OK;
+  size_t bytes = rdna_dtype_block_bytes(x->dtype);
+  struct scan_index_args a = {.x = x->data,
+                              .values = values->data,
+                              .indices = indices->data,
+                              .outer = 1,
+                              .inner = 1,
+                              .n = (uint32_t)x->shape[dim],
+                              .segments = 1,
+                              .order = rdna__sort_order(x->dtype, smallest)};
+  for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
+  for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
+  a.nan_last = smallest && a.order.infinity != 0;
+  a.segment = a.n;
+  int64_t segments = ENOUGH_GROUPS / a.outer;
+  if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
+  if (a.inner > 1 || segments < 2) return launch(stream, bytes, &a);
+  a.segment = (a.n - 1) / (uint32_t)segments + 1;
+  a.segments = (a.n - 1) / a.segment + 1;
+  rdna__scratch scratch = {.stream = stream, .holder = name};
+  return rdna__scratch_release(&scratch, launch_segments(&scratch, bytes, &a));
+}
+
+rdna_status rdna_op_cummax_indices(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *values,
+                                   const rdna_tensor *indices) {
+  return scan(stream, "cummax_indices", false, dim, x, values, indices);
+}
+rdna_status rdna_op_cummin_indices(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *values,
+                                   const rdna_tensor *indices) {
+  return scan(stream, "cummin_indices", true, dim, x, values, indices);
+}
