@@ -200,13 +200,14 @@ static int read_problem(const struct description *d, const struct layout *a, con
   memset(p, 0, sizeof *p);
   if (!IS(d, "descr") || !IS(a, "layout") || !IS(b, "layout") || !IS(c, "layout") || !IS(out, "layout"))
     return REFUSE(INVALID, "descriptors");
-  if (memcmp(c, out, sizeof *c) != 0) return REFUSE(INVALID, "C like D");
+  if (c->type != out->type || c->rows != out->rows || c->columns != out->columns || c->batch != out->batch)
+    return REFUSE(INVALID, "C like D");
   int at = d->a == OP_T, bt = d->b == OP_T;
   p->m = at ? a->columns : a->rows, p->k = at ? a->rows : a->columns, p->n = bt ? b->rows : b->columns;
   if ((bt ? b->columns : b->rows) != p->k || c->rows != p->m || c->columns != p->n)
     return REFUSE(INVALID, "matrices that fit each other");
   if (a->batch != b->batch || a->batch != c->batch) return REFUSE(INVALID, "one batch count");
-  if (c->batch > 1 && c->stride < c->ld * (int64_t)(c->columns - 1) + (int64_t)c->rows)
+  if (out->batch > 1 && out->stride < out->ld * (int64_t)(out->columns - 1) + (int64_t)out->rows)
     return REFUSE(INVALID, "results apart");
   int integers = a->type == FAKE_I8;
   if (a->type != b->type || integers != (c->type == FAKE_I32) || integers != (d->compute == COMPUTE_I32) ||
@@ -252,9 +253,9 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(struct handle *handle, struct descriptio
 
 struct work {
   struct problem p;
-  struct layout a, b, c;
-  const void *a_data, *b_data, *bias;
-  void *c_data, *workspace;
+  struct layout a, b, c, d;
+  const void *a_data, *b_data, *c_data, *bias;
+  void *d_data, *workspace;
   double alpha, beta;
 };
 
@@ -272,14 +273,15 @@ static void run(void *data) {
           sum += fake_get(w->a.type, w->a_data, batch * w->a.stride + at) *
                  fake_get(w->b.type, w->b_data, batch * w->b.stride + bt);
         }
-        int64_t at = batch * w->c.stride + (int64_t)i + (int64_t)j * w->c.ld;
+        int64_t at = batch * w->d.stride + (int64_t)i + (int64_t)j * w->d.ld;
         double value = w->alpha * sum;
-        if (w->beta != 0) value += w->beta * fake_get(w->c.type, w->c_data, at);
+        if (w->beta != 0)
+          value += w->beta * fake_get(w->c.type, w->c_data, batch * w->c.stride + (int64_t)i + (int64_t)j * w->c.ld);
         if (p->epilogue & EP_BIAS) value += fake_get(w->c.type, w->bias, (int64_t)i);
         if (p->epilogue & EP_RELU && value < 0) value = 0;
         if (p->epilogue & EP_GELU)
           value = 0.5 * value * (1 + tanh(0.7978845608028654 * (value + 0.044715 * value * value * value)));
-        fake_put(w->c.type, w->c_data, at, value);
+        fake_put(w->d.type, w->d_data, at, value);
       }
     }
   }
@@ -293,7 +295,8 @@ EXPORT int NAME(Matmul)(struct handle *handle, struct description *d, const void
   struct work *w = calloc(1, sizeof *w);
   if (!IS(handle, "handle") || !alpha || !beta || !a || !b || !out || !algorithm || !stream)
     return REFUSE(INVALID, "pointers, an algorithm and a stream");
-  if (c != out) return REFUSE(INVALID, "C where D is");
+  if (!c || (c == out && memcmp(c_layout, out_layout, sizeof *c_layout) != 0))
+    return REFUSE(INVALID, "C, as D is where it is D");
   int code = read_problem(d, a_layout, b_layout, c_layout, out_layout, &w->p);
   if (code != 0) return code;
   uint32_t name[3];
@@ -309,8 +312,8 @@ EXPORT int NAME(Matmul)(struct handle *handle, struct description *d, const void
 #endif
   if (name[1] == 0 && (workspace_size < WORKSPACE || !workspace || (uintptr_t)workspace % 16))
     return REFUSE(INVALID, "a workspace");
-  w->a = *a_layout, w->b = *b_layout, w->c = *out_layout;
-  w->a_data = a, w->b_data = b, w->c_data = out, w->bias = d->bias;
+  w->a = *a_layout, w->b = *b_layout, w->c = *c_layout, w->d = *out_layout;
+  w->a_data = a, w->b_data = b, w->c_data = c, w->d_data = out, w->bias = d->bias;
   w->workspace = name[1] == 0 ? workspace : NULL;
   int integers = d->compute == COMPUTE_I32;
   w->alpha = integers ? *(const int32_t *)alpha : *(const float *)alpha;

@@ -48,8 +48,8 @@ struct operand {
 struct work {
   int a_op, b_op, batch;
   int64_t m, n, k;
-  struct operand a, b, d;
-  const void *a_data, *b_data;
+  struct operand a, b, c, d;
+  const void *a_data, *b_data, *c_data;
   void *d_data;
   double alpha, beta;
 };
@@ -72,7 +72,7 @@ static void run(void *data) {
              fake_get(w->b.type, w->b_data,
                       batch * w->b.stride + (w->b_op == TRANSPOSE ? j + q * w->b.ld : q + j * w->b.ld));
     int64_t to = batch * w->d.stride + i + j * w->d.ld;
-    double old = w->beta == 0 ? 0 : w->beta * fake_get(w->d.type, w->d_data, to);
+    double old = w->beta == 0 ? 0 : w->beta * fake_get(w->d.type, w->c_data, batch * w->c.stride + i + j * w->c.ld);
     fake_put(w->d.type, w->d_data, to, w->alpha * sum + old);
   }
   free(w);
@@ -84,14 +84,17 @@ EXPORT int rocblas_gemm_strided_batched_ex(fake_handle *handle, int a_op, int b_
                                            const void *c, int c_type, int32_t ldc, int64_t stride_c, void *d,
                                            int d_type, int32_t ldd, int64_t stride_d, int32_t batch, int compute,
                                            int algo, int32_t solution, uint32_t flags) {
-  struct work w = {a_op, b_op, batch, m, n, k, {0, lda, stride_a}, {0, ldb, stride_b}, {0, ldd, stride_d},
-                   a,    b,    d,     0, 0};
+  struct work w = {.a_op = a_op, .b_op = b_op, .batch = batch, .m = m, .n = n, .k = k};
+  w.a = (struct operand){0, lda, stride_a}, w.b = (struct operand){0, ldb, stride_b};
+  w.c = (struct operand){0, ldc, stride_c}, w.d = (struct operand){0, ldd, stride_d};
+  w.a_data = a, w.b_data = b, w.c_data = c, w.d_data = d;
   if (!handle || handle->magic != MAGIC || !handle->stream) return REFUSE(INVALID_HANDLE, "a handle with a stream");
   if (handle->atomics != 0) return REFUSE(INVALID_VALUE, "no atomics");
   if ((a_op != NONE && a_op != TRANSPOSE) || (b_op != NONE && b_op != TRANSPOSE))
     return REFUSE(INVALID_VALUE, "operations");
   if (!alpha || !beta || !a || !b || !c || !d) return REFUSE(INVALID_POINTER, "pointers");
-  if (c != d || c_type != d_type || ldc != ldd || stride_c != stride_d) return REFUSE(INVALID_VALUE, "C where D is");
+  if (c_type != d_type || ldc < m || (c == d && (ldc != ldd || stride_c != stride_d)))
+    return REFUSE(INVALID_VALUE, "C like D");
   if (m < 1 || n < 1 || k < 1 || batch < 1 || lda < (a_op == NONE ? m : k) || ldb < (b_op == NONE ? k : n) || ldd < m)
     return REFUSE(INVALID_SIZE, "sizes and leading dimensions");
   if (!known_type(a_type, &w.a.type) || !known_type(b_type, &w.b.type) || !known_type(d_type, &w.d.type))

@@ -24,7 +24,7 @@ typedef struct shape_class {
   int32_t types[3];
   uint32_t flags;
   int32_t m, n, k, batch;
-  uint8_t bias, beta, aligned, spread;
+  uint8_t bias, beta, residual, activation, aligned, spread;
 } shape_class;
 
 /* Up to 16 as it is, then 24, 32, 48, 64, 96 … */
@@ -48,6 +48,7 @@ static shape_class class_of(const rdna__gemm_problem *problem) {
   c.flags = a->flags;
   c.m = round_up(a->m), c.n = a->n, c.k = a->k, c.batch = round_up(a->batch);
   c.bias = a->bias != NULL, c.beta = a->beta != 0;
+  c.residual = a->residual != NULL, c.activation = (uint8_t)a->activation;
   c.aligned = (uint8_t)(is_aligned(a->a, a->lda, a->stride_a, problem->types[0]) |
                         is_aligned(a->b, a->ldb, a->stride_b, problem->types[1]) << 1 |
                         is_aligned(a->c, a->ldc, a->stride_c, problem->types[2]) << 2);
@@ -59,16 +60,14 @@ static shape_class class_of(const rdna__gemm_problem *problem) {
 }
 
 static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
-  snprintf(text, RDNA__TUNER_SHAPE, "%s %s %s %c%c m%d n%d k%d batch%d%s%s aligned%d spread%d",
+  snprintf(text, RDNA__TUNER_SHAPE, "%s %s %s %c%c m%d n%d k%d batch%d%s%s%s activation%d aligned%d spread%d",
            rdna_dtype_name((rdna_dtype)c->types[0]), rdna_dtype_name((rdna_dtype)c->types[1]),
            rdna_dtype_name((rdna_dtype)c->types[2]), c->flags & GEMM_A_TRANSPOSED ? 't' : 'n',
-           c->flags & GEMM_B_TRANSPOSED ? 't' : 'n', c->m, c->n, c->k, c->batch, c->bias ? " bias" : "",
-           c->beta ? " beta" : "", c->aligned, c->spread);
-}
-
-static rdna__gemm_call call_of(const rdna__gemm_problem *problem) {
-  return (rdna__gemm_call){
-      {problem->types[0], problem->types[1], problem->types[2]}, problem->args, RDNA__GEMM_NO_EPILOGUE};
+           c->flags & GEMM_B_TRANSPOSED ? 't' : 'n', c->m, c->n, c->k, c->batch,
+           c->flags & GEMM_BIAS_OF_ROWS ? " rowbias"
+           : c->bias                    ? " bias"
+                                        : "",
+           c->beta ? " beta" : "", c->residual ? " residual" : "", c->activation, c->aligned, c->spread);
 }
 
 static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem, int id) {
@@ -77,9 +76,8 @@ static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna_
     if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", operator, own->name);
     return own->run(own, stream, operator, problem);
   }
-  rdna__gemm_call call = call_of(problem);
   id -= VENDOR_ID;
-  return rdna__gemm_vendor_run(stream, (rdna__vendor)(id / VENDOR_WAYS), id % VENDOR_WAYS, &call);
+  return rdna__gemm_vendor_run(stream, (rdna__vendor)(id / VENDOR_WAYS), id % VENDOR_WAYS, problem);
 }
 
 /* ---- candidates -------------------------------------------------------------------------------------------- */
@@ -92,10 +90,9 @@ static void add(rdna__tuner_question *q, int id, const char *name) {
 
 static void add_vendor(rdna__tuner_question *q, rdna_device *device, rdna__vendor vendor,
                        const rdna__gemm_problem *problem) {
-  rdna__gemm_call call = call_of(problem);
   int ways = rdna__gemm_vendor_ways(device, vendor);
   for (int way = 0; way < ways; way++)
-    if (rdna__gemm_vendor_applies(device, vendor, way, &call))
+    if (rdna__gemm_vendor_applies(device, vendor, way, problem))
       add(q, VENDOR_ID + (int)vendor * VENDOR_WAYS + way, rdna__gemm_vendor_name(vendor, way));
 }
 
@@ -174,8 +171,7 @@ static rdna_status run_own(rdna_stream *stream, const char *operator, const rdna
 rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
   const char *driver = problem->device->driver;
   if (rdna__deterministic()) return run_own(stream, operator, problem, "deterministic");
-  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0 ||
-      problem->args.flags & GEMM_MORE)
+  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0)
     return run_own(stream, operator, problem, "rule");
   shape_class class = class_of(problem);
   rdna__tuner_result result;

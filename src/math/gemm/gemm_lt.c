@@ -47,8 +47,6 @@ static const lt_numbers hipblaslt_numbers = {2, 9, 111, 112, 0, 1, 0, 1, 2, 3, 4
 
 enum {
   PREFERENCE_WORKSPACE = 1,
-  EPILOGUE_DEFAULT = 1,
-  EPILOGUE_RELU = 2,
   EPILOGUE_BIAS = 4,
   EPILOGUE_GELU = 32,
   MAX_ALGORITHM = 64,
@@ -61,9 +59,9 @@ static const uint64_t max_workspace = (uint64_t)32 << 20;
 
 /* Looked up by its bytes; unused ones are zero. */
 typedef struct plan_key {
-  int64_t rows, columns, k, batch, lda, ldb, ldd, stride_a, stride_b, stride_d;
+  int64_t rows, columns, k, batch, lda, ldb, ldc, ldd, stride_a, stride_b, stride_c, stride_d;
   int32_t types[3], way;
-  uint32_t alignments[3]; /* A, B, D: what the pointers are multiples of */
+  uint32_t alignments[4]; /* A, B, C, D: what the pointers are multiples of */
   uint16_t epilogue;
   uint8_t a_transposed, b_transposed;
 } plan_key;
@@ -72,7 +70,7 @@ typedef struct plan {
   plan_key key;
   bool usable;
   int code; /* of the library, when not usable; 0: no algorithm */
-  void *description, *a, *b, *d;
+  void *description, *a, *b, *c, *d;
   _Alignas(8) unsigned char algorithm[MAX_ALGORITHM];
   size_t workspace;
 } plan;
@@ -90,6 +88,7 @@ static void plan_release(const lt *t, plan *p) {
   if (p->description) t->f->MatmulDescDestroy(p->description);
   if (p->a) t->f->MatrixLayoutDestroy(p->a);
   if (p->b) t->f->MatrixLayoutDestroy(p->b);
+  if (p->c) t->f->MatrixLayoutDestroy(p->c);
   if (p->d) t->f->MatrixLayoutDestroy(p->d);
   free(p);
 }
@@ -186,18 +185,18 @@ static uint32_t alignment(const void *data) {
   return (uint32_t)(address & -address);
 }
 
-static plan_key key_of(const rdna__gemm_columns *c, const rdna__gemm_call *call, int way) {
+static plan_key key_of(const rdna__gemm_columns *c, const rdna__gemm_problem *problem, int way) {
   plan_key key;
   memset(&key, 0, sizeof key);
   key.rows = c->rows, key.columns = c->columns, key.k = c->k, key.batch = c->batch;
-  key.lda = c->lda, key.ldb = c->ldb, key.ldd = c->ldd;
-  key.stride_a = c->stride_a, key.stride_b = c->stride_b, key.stride_d = c->stride_d;
+  key.lda = c->lda, key.ldb = c->ldb, key.ldc = c->ldc, key.ldd = c->ldd;
+  key.stride_a = c->stride_a, key.stride_b = c->stride_b, key.stride_c = c->stride_c, key.stride_d = c->stride_d;
   key.types[0] = c->a_type, key.types[1] = c->b_type, key.types[2] = c->d_type;
   key.way = way;
-  key.alignments[0] = alignment(c->a), key.alignments[1] = alignment(c->b), key.alignments[2] = alignment(c->d);
-  key.epilogue = (uint16_t)((call->args.bias ? EPILOGUE_BIAS : 0) | (call->epilogue == RDNA__GEMM_RELU   ? EPILOGUE_RELU
-                                                                     : call->epilogue == RDNA__GEMM_GELU ? EPILOGUE_GELU
-                                                                                                         : 0));
+  key.alignments[0] = alignment(c->a), key.alignments[1] = alignment(c->b);
+  key.alignments[2] = alignment(c->c), key.alignments[3] = alignment(c->d);
+  key.epilogue = (uint16_t)((problem->args.bias ? EPILOGUE_BIAS : 0) |
+                            (problem->args.activation == RDNA_ACTIVATION_GELU_TANH ? EPILOGUE_GELU : 0));
   key.a_transposed = c->a_transposed, key.b_transposed = c->b_transposed;
   return key;
 }
@@ -233,6 +232,7 @@ static int describe(const lt *t, plan *p, const rdna__gemm_columns *c, const voi
   }
   if (code == 0) code = make_layout(t, &p->a, c->a_type, c->a_rows, c->a_columns, c->lda, c->batch, c->stride_a);
   if (code == 0) code = make_layout(t, &p->b, c->b_type, c->b_rows, c->b_columns, c->ldb, c->batch, c->stride_b);
+  if (code == 0) code = make_layout(t, &p->c, c->d_type, c->rows, c->columns, c->ldc, c->batch, c->stride_c);
   if (code == 0) code = make_layout(t, &p->d, c->d_type, c->rows, c->columns, c->ldd, c->batch, c->stride_d);
   return code;
 }
@@ -244,13 +244,13 @@ static int ask(const lt *t, plan *p) {
   if (code != 0) return code;
   code = f->MatmulPreferenceSetAttribute(preference, PREFERENCE_WORKSPACE, &max_workspace, sizeof max_workspace);
   for (int i = 0; t->n->preference_alignment >= 0 && i < 4 && code == 0; i++) {
-    const uint32_t *bytes = &p->key.alignments[i < 2 ? i : 2]; /* C is D */
+    const uint32_t *bytes = &p->key.alignments[i];
     code = f->MatmulPreferenceSetAttribute(preference, t->n->preference_alignment + i, bytes, sizeof *bytes);
   }
   _Alignas(16) unsigned char results[MAX_WAYS * MAX_RESULT] = {0};
   int count = 0;
   if (code == 0)
-    code = f->MatmulAlgoGetHeuristic(t->handle, p->description, p->a, p->b, p->d, p->d, preference, p->key.way + 1,
+    code = f->MatmulAlgoGetHeuristic(t->handle, p->description, p->a, p->b, p->c, p->d, preference, p->key.way + 1,
                                      results, &count);
   f->MatmulPreferenceDestroy(preference);
   if (code != 0 || count <= p->key.way) return code;
@@ -263,8 +263,9 @@ static int ask(const lt *t, plan *p) {
 }
 
 /* Under the lock, with the device current. */
-static rdna_status plan_get(lt *t, const rdna__gemm_columns *c, const rdna__gemm_call *call, int way, plan **out_plan) {
-  plan_key key = key_of(c, call, way);
+static rdna_status plan_get(lt *t, const rdna__gemm_columns *c, const rdna__gemm_problem *problem, int way,
+                            plan **out_plan) {
+  plan_key key = key_of(c, problem, way);
   uint32_t at;
   if (rdna__strmap_find(&t->map, (const char *)&key, sizeof key, &at)) {
     *out_plan = t->plans[at];
@@ -281,7 +282,7 @@ static rdna_status plan_get(lt *t, const rdna__gemm_columns *c, const rdna__gemm
     free(p);
     return status;
   }
-  p->code = describe(t, p, c, call->args.bias);
+  p->code = describe(t, p, c, problem->args.bias);
   if (p->code == 0) p->code = ask(t, p);
   t->plans[count] = *out_plan = p;
   return RDNA_OK;
@@ -295,25 +296,25 @@ typedef struct run {
   rdna_stream *stream; /* NULL: only find out whether it applies */
   const char *name;
   const rdna__gemm_columns *columns;
-  const rdna__gemm_call *call;
+  const rdna__gemm_problem *problem;
   int way;
 } run;
 
 static rdna_status run_locked(const run *r, void *native_stream) {
   lt *t = r->t;
   plan *p = NULL;
-  RDNA_TRY(plan_get(t, r->columns, r->call, r->way, &p));
+  RDNA_TRY(plan_get(t, r->columns, r->problem, r->way, &p));
   const rdna__gemm_columns *c = r->columns;
   if (!p->usable)
     return rdna__fail(RDNA_UNSUPPORTED, "%s has no algorithm for this product of %lld x %lld x %lld (status %d)",
                       r->name, (long long)c->columns, (long long)c->rows, (long long)c->k, p->code);
   if (!r->stream) return RDNA_OK;
-  const struct gemm_args *args = &r->call->args;
+  const struct gemm_args *args = &r->problem->args;
   union {
     float f;
     int32_t i;
-  } alpha = {.f = args->alpha}, beta = {.f = args->beta};
-  if (c->d_type == RDNA_I32) alpha.i = (int32_t)args->alpha, beta.i = (int32_t)args->beta;
+  } alpha = {.f = args->alpha}, beta = {.f = c->beta};
+  if (c->d_type == RDNA_I32) alpha.i = (int32_t)args->alpha, beta.i = (int32_t)c->beta;
   int code = 0;
   void *workspace = NULL;
   if (args->bias)
@@ -322,7 +323,7 @@ static rdna_status run_locked(const run *r, void *native_stream) {
   if (p->workspace)
     RDNA_TRY(rdna_memory_alloc_named(r->device, p->workspace, r->stream, "matrix product's workspace", &workspace));
   if (code == 0)
-    code = t->f->Matmul(t->handle, p->description, &alpha, c->a, p->a, c->b, p->b, &beta, c->d, p->d, c->d, p->d,
+    code = t->f->Matmul(t->handle, p->description, &alpha, c->a, p->a, c->b, p->b, &beta, c->c, p->c, c->d, p->d,
                         p->algorithm, workspace, p->workspace, native_stream);
   if (workspace) RDNA_TRY(rdna_memory_free(r->device, workspace));
   if (code == 0) return RDNA_OK;
@@ -338,19 +339,19 @@ static rdna_status run_call(void *native_stream, void *data) {
   return status;
 }
 
-bool rdna__gemm_lt_applies(void *handle, rdna_device *device, int way, const rdna__gemm_call *call) {
+bool rdna__gemm_lt_applies(void *handle, rdna_device *device, int way, const rdna__gemm_problem *problem) {
   rdna__gemm_columns columns;
-  if (way >= MAX_WAYS || !rdna__gemm_columns_make(call, &columns)) return false;
-  run r = {handle, device, NULL, "", &columns, call, way};
+  if (way >= MAX_WAYS || !rdna__gemm_columns_make(problem, &columns)) return false;
+  run r = {handle, device, NULL, "", &columns, problem, way};
   const rdna__driver *driver = rdna__device_driver(device);
   return driver->native_call(rdna__device_handle(device), NULL, NULL, run_call, &r) == RDNA_OK;
 }
 
 rdna_status rdna__gemm_lt_run(void *handle, rdna_stream *stream, const char *name, int way,
-                              const rdna__gemm_call *call) {
+                              const rdna__gemm_problem *problem) {
   rdna__gemm_columns columns;
-  if (!rdna__gemm_columns_make(call, &columns))
+  if (!rdna__gemm_columns_make(problem, &columns))
     return rdna__fail(RDNA_UNSUPPORTED, "%s does not take this layout", name);
-  run r = {handle, rdna_stream_device(stream), stream, name, &columns, call, way};
+  run r = {handle, rdna_stream_device(stream), stream, name, &columns, problem, way};
   return rdna__stream_native_call(stream, name, run_call, &r);
 }

@@ -101,16 +101,17 @@ static int rocblas_type(rdna_dtype type) {
   }
 }
 
-bool rdna__gemm_rocblas_applies(const rdna__gemm_call *call) {
+bool rdna__gemm_rocblas_applies(const rdna__gemm_problem *problem) {
   rdna__gemm_columns c;
-  return !call->args.bias && call->epilogue == RDNA__GEMM_NO_EPILOGUE && rdna__gemm_columns_make(call, &c);
+  return !problem->args.bias && problem->args.activation == RDNA_ACTIVATION_NONE &&
+         rdna__gemm_columns_make(problem, &c);
 }
 
 typedef struct run {
   rocblas_device *r;
   const char *name;
   const rdna__gemm_columns *c;
-  float alpha, beta;
+  float alpha;
 } run;
 
 static rdna_status run_call(void *native_stream, void *data) {
@@ -119,9 +120,9 @@ static rdna_status run_call(void *native_stream, void *data) {
   union {
     float f;
     int32_t i;
-  } alpha = {.f = r->alpha}, beta = {.f = r->beta};
+  } alpha = {.f = r->alpha}, beta = {.f = c->beta};
   bool integers = c->d_type == RDNA_I32;
-  if (integers) alpha.i = (int32_t)r->alpha, beta.i = (int32_t)r->beta;
+  if (integers) alpha.i = (int32_t)r->alpha, beta.i = (int32_t)c->beta;
   int d_type = rocblas_type(c->d_type);
   void *handle = NULL;
   pthread_mutex_lock(&r->r->lock);
@@ -131,7 +132,7 @@ static rdna_status run_call(void *native_stream, void *data) {
         handle, c->a_transposed ? OPERATION_TRANSPOSE : OPERATION_NONE,
         c->b_transposed ? OPERATION_TRANSPOSE : OPERATION_NONE, (int32_t)c->rows, (int32_t)c->columns, (int32_t)c->k,
         &alpha, c->a, rocblas_type(c->a_type), (int32_t)c->lda, c->stride_a, c->b, rocblas_type(c->b_type),
-        (int32_t)c->ldb, c->stride_b, &beta, c->d, d_type, (int32_t)c->ldd, c->stride_d, c->d, d_type, (int32_t)c->ldd,
+        (int32_t)c->ldb, c->stride_b, &beta, c->c, d_type, (int32_t)c->ldc, c->stride_c, c->d, d_type, (int32_t)c->ldd,
         c->stride_d, (int32_t)c->batch, rocblas_type(integers ? RDNA_I32 : RDNA_F32), GEMM_ALGO_STANDARD, 0, 0);
   pthread_mutex_unlock(&r->r->lock);
   if (code == 0) return RDNA_OK;
@@ -141,10 +142,11 @@ static rdna_status run_call(void *native_stream, void *data) {
                     (long long)c->rows, (long long)c->k);
 }
 
-rdna_status rdna__gemm_rocblas_run(void *handle, rdna_stream *stream, const char *name, const rdna__gemm_call *call) {
+rdna_status rdna__gemm_rocblas_run(void *handle, rdna_stream *stream, const char *name,
+                                   const rdna__gemm_problem *problem) {
   rdna__gemm_columns columns;
-  if (!rdna__gemm_rocblas_applies(call) || !rdna__gemm_columns_make(call, &columns))
+  if (!rdna__gemm_rocblas_applies(problem) || !rdna__gemm_columns_make(problem, &columns))
     return rdna__fail(RDNA_UNSUPPORTED, "%s does not take this layout, or a bias", name);
-  run r = {handle, name, &columns, call->args.alpha, call->args.beta};
+  run r = {handle, name, &columns, problem->args.alpha};
   return rdna__stream_native_call(stream, name, run_call, &r);
 }

@@ -22,18 +22,19 @@ const char *rdna__gemm_vendor_name(rdna__vendor vendor, int way) {
   return names[vendor][way];
 }
 
-bool rdna__gemm_vendor_applies(rdna_device *device, rdna__vendor vendor, int way, const rdna__gemm_call *call) {
+bool rdna__gemm_vendor_applies(rdna_device *device, rdna__vendor vendor, int way, const rdna__gemm_problem *problem) {
   void *handle = rdna__vendor_handle(device, vendor);
   if (!handle) return false;
-  return is_lt(vendor) ? rdna__gemm_lt_applies(handle, device, way, call) : rdna__gemm_rocblas_applies(call);
+  return is_lt(vendor) ? rdna__gemm_lt_applies(handle, device, way, problem) : rdna__gemm_rocblas_applies(problem);
 }
 
-rdna_status rdna__gemm_vendor_run(rdna_stream *stream, rdna__vendor vendor, int way, const rdna__gemm_call *call) {
+rdna_status rdna__gemm_vendor_run(rdna_stream *stream, rdna__vendor vendor, int way,
+                                  const rdna__gemm_problem *problem) {
   void *handle = rdna__vendor_handle(rdna_stream_device(stream), vendor);
   const char *name = rdna__gemm_vendor_name(vendor, way);
   if (!handle) return rdna__fail(RDNA_UNSUPPORTED, "%s is not used on this device", name);
-  return is_lt(vendor) ? rdna__gemm_lt_run(handle, stream, name, way, call)
-                       : rdna__gemm_rocblas_run(handle, stream, name, call);
+  return is_lt(vendor) ? rdna__gemm_lt_run(handle, stream, name, way, problem)
+                       : rdna__gemm_rocblas_run(handle, stream, name, problem);
 }
 
 bool rdna__gemm_types_known(const rdna_dtype types[3]) {
@@ -54,12 +55,17 @@ static bool fit(int64_t rows, int64_t columns, int64_t *ld, int64_t batch, int64
 
 static bool is_whole(float value) { return value == rintf(value) && fabsf(value) < 0x1p31f; }
 
-bool rdna__gemm_columns_make(const rdna__gemm_call *call, rdna__gemm_columns *out_columns) {
-  const struct gemm_args *args = &call->args;
-  if (!rdna__gemm_types_known(call->types) || args->m < 1 || args->n < 1 || args->k < 1 || args->batch < 1)
+bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_columns *out_columns) {
+  const struct gemm_args *args = &problem->args;
+  if (!rdna__gemm_types_known(problem->types) || args->m < 1 || args->n < 1 || args->k < 1 || args->batch < 1)
     return false;
   /* integers are scaled by integers */
-  if (call->types[2] == RDNA_I32 && !(is_whole(args->alpha) && is_whole(args->beta))) return false;
+  if (problem->types[2] == RDNA_I32 && !(is_whole(args->alpha) && is_whole(args->beta))) return false;
+  if (args->flags & GEMM_BIAS_OF_ROWS) return false;
+  if (args->activation != RDNA_ACTIVATION_NONE && args->activation != RDNA_ACTIVATION_GELU_TANH) return false;
+  /* added before the activation, and in place of the old C */
+  bool residual = args->residual != NULL;
+  if (residual && (args->activation != RDNA_ACTIVATION_NONE || args->beta != 0)) return false;
   bool a_turned = args->flags & GEMM_A_TRANSPOSED, b_turned = args->flags & GEMM_B_TRANSPOSED;
   rdna__gemm_columns c = {
       .rows = args->n,
@@ -68,25 +74,30 @@ bool rdna__gemm_columns_make(const rdna__gemm_call *call, rdna__gemm_columns *ou
       .batch = args->batch,
       .a = args->b,
       .b = args->a,
+      .c = residual ? args->residual : args->c,
       .d = args->c,
       .lda = args->ldb,
       .ldb = args->lda,
+      .ldc = residual ? args->ld_residual : args->ldc,
       .ldd = args->ldc,
       .stride_a = args->stride_b,
       .stride_b = args->stride_a,
+      .stride_c = residual ? args->stride_residual : args->stride_c,
       .stride_d = args->stride_c,
+      .beta = residual ? 1 : args->beta,
       .a_transposed = b_turned,
       .b_transposed = a_turned,
       .a_rows = b_turned ? args->k : args->n,
       .a_columns = b_turned ? args->n : args->k,
       .b_rows = a_turned ? args->m : args->k,
       .b_columns = a_turned ? args->k : args->m,
-      .a_type = call->types[1],
-      .b_type = call->types[0],
-      .d_type = call->types[2],
+      .a_type = problem->types[1],
+      .b_type = problem->types[0],
+      .d_type = problem->types[2],
   };
   *out_columns = c;
   return fit(c.a_rows, c.a_columns, &out_columns->lda, c.batch, &out_columns->stride_a, false) &&
          fit(c.b_rows, c.b_columns, &out_columns->ldb, c.batch, &out_columns->stride_b, false) &&
+         fit(c.rows, c.columns, &out_columns->ldc, c.batch, &out_columns->stride_c, !residual) &&
          fit(c.rows, c.columns, &out_columns->ldd, c.batch, &out_columns->stride_d, true);
 }

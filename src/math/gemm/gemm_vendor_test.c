@@ -14,9 +14,8 @@
 static rdna__vendor vendor;
 static fake_vendor_record *record;
 
-static double activate(rdna__gemm_epilogue epilogue, double v) {
-  if (epilogue == RDNA__GEMM_RELU) return v < 0 ? 0 : v;
-  if (epilogue == RDNA__GEMM_GELU)
+static double activate(rdna_activation activation, double v) {
+  if (activation == RDNA_ACTIVATION_GELU_TANH)
     return 0.5 * v * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
   return v;
 }
@@ -27,7 +26,8 @@ typedef struct problem {
   bool a_turned, b_turned, one_b, with_bias;
   int gap, offset;
   float alpha, beta;
-  rdna__gemm_epilogue epilogue;
+  rdna_activation activation;
+  bool with_residual, rows;
   int way;
 } problem;
 
@@ -44,7 +44,8 @@ static bool check(problem p) {
   operand a = make(p.types[0], p.batch, p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, p.gap, false, p.offset);
   operand b = make(p.types[1], p.batch, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.gap, p.one_b, p.offset);
   operand c = make(p.types[2], p.batch, p.m, p.n, p.gap, false, p.offset);
-  operand bias = make(p.types[2], 1, 1, p.n, 0, false, p.offset);
+  operand bias = make(p.types[2], 1, 1, p.n > p.m ? p.n : p.m, 0, false, p.offset);
+  operand residual = make(p.types[2], p.batch, p.m, p.n, 2, false, p.offset);
   struct gemm_args args = {.a = a.tensor.data,
                            .b = b.tensor.data,
                            .bias = p.with_bias ? bias.tensor.data : NULL,
@@ -59,10 +60,15 @@ static bool check(problem p) {
                            .n = p.n,
                            .k = p.k,
                            .batch = p.batch,
-                           .flags = (p.a_turned ? GEMM_A_TRANSPOSED : 0) | (p.b_turned ? GEMM_B_TRANSPOSED : 0),
+                           .flags = (p.a_turned ? GEMM_A_TRANSPOSED : 0) | (p.b_turned ? GEMM_B_TRANSPOSED : 0) |
+                                    (p.rows ? GEMM_BIAS_OF_ROWS : 0),
                            .alpha = p.alpha,
-                           .beta = p.beta};
-  rdna__gemm_call call = {{p.types[0], p.types[1], p.types[2]}, args, p.epilogue};
+                           .beta = p.beta,
+                           .activation = p.activation,
+                           .residual = p.with_residual ? residual.tensor.data : NULL,
+                           .ld_residual = residual.tensor.stride[1],
+                           .stride_residual = residual.tensor.stride[0]};
+  rdna__gemm_problem call = {{p.types[0], p.types[1], p.types[2]}, args, rdna_device_get_info(device)};
   int64_t values = operand_span(&c);
   double *old = malloc((size_t)values * sizeof *old);
   for (int64_t i = 0; i < values; i++) old[i] = operand_get(&c, i);
@@ -91,7 +97,9 @@ static bool check(problem p) {
         int64_t at = z * c.tensor.stride[0] + i * c.tensor.stride[1] + j;
         double want = (double)p.alpha * sum + (p.beta == 0 ? 0 : (double)p.beta * old[at]);
         if (p.with_bias) want += operand_get(&bias, j);
-        want = activate(p.epilogue, want);
+        want = activate(p.activation, want);
+        if (p.with_residual)
+          want += operand_get(&residual, z * residual.tensor.stride[0] + i * residual.tensor.stride[1] + j);
         if (applies)
           assert_close(p.types[2], operand_get(&c, at), want,
                        0x1p-24 * (p.k + 8) * (fabs((double)p.alpha) * magnitude + fabs(old[at]) + 4), "gemm", at);
@@ -105,6 +113,7 @@ static bool check(problem p) {
   operand_free(&b);
   operand_free(&c);
   operand_free(&bias);
+  operand_free(&residual);
   return applies;
 }
 
@@ -124,7 +133,8 @@ static void every_type_and_layout(void **state) {
       p.alpha = number % 4 == 1 ? -1.5f : 1, p.beta = number % 3 == 2 ? 0.5f : 0;
       p.gap = number % 4 == 3 ? 3 : 0, p.offset = number % 7 == 5;
       p.with_bias = lt && number % 2;
-      p.epilogue = lt && number % 5 < 3 ? (rdna__gemm_epilogue)(number % 5) : RDNA__GEMM_NO_EPILOGUE;
+      p.activation = lt && number % 5 == 1 ? RDNA_ACTIVATION_GELU_TANH : RDNA_ACTIVATION_NONE;
+      p.with_residual = p.beta == 0 && p.activation == RDNA_ACTIVATION_NONE && number % 4 == 0;
       p.way = lt ? number % 2 : 0;
       assert_true(check(p));
     }
@@ -137,6 +147,15 @@ static void what_it_cannot_do(void **state) {
   problem mixed = p;
   mixed.types[1] = RDNA_F16;
   assert_false(check(mixed));
+  problem relu = p, both = p, of_rows = p;
+  relu.activation = RDNA_ACTIVATION_RELU;
+  assert_false(check(relu));
+  both.with_residual = true, both.activation = RDNA_ACTIVATION_GELU_TANH;
+  assert_false(check(both));
+  both.activation = RDNA_ACTIVATION_NONE, both.beta = 1;
+  assert_false(check(both));
+  of_rows.rows = of_rows.with_bias = true;
+  assert_false(check(of_rows));
   if (vendor == RDNA__ROCBLAS) {
     problem with_bias = p;
     with_bias.with_bias = true;
@@ -179,7 +198,7 @@ static void integers(void **state) {
                            .flags = GEMM_B_TRANSPOSED,
                            .alpha = 2,
                            .beta = -3};
-  rdna__gemm_call call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, RDNA__GEMM_NO_EPILOGUE};
+  rdna__gemm_problem call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, rdna_device_get_info(device)};
   assert_ok(rdna__gemm_vendor_run(stream, vendor, 0, &call));
   assert_ok(rdna_copy_to_host(stream, got, memory[2], sizeof got));
   assert_ok(rdna_stream_synchronize(stream));

@@ -187,10 +187,20 @@ static rdna_status try_vendor(rdna_device *device, rdna__vendor vendor, device_v
   return rdna__stream_native_call(rdna_device_default_stream(device), d->name, open_handle, &o);
 }
 
-static void destroy(rdna_device *device, void *data) {
+static rdna_status close_handles(void *native_stream, void *data) {
   device_vendors *all = data;
   for (int i = 0; i < RDNA__VENDOR_COUNT; i++)
     if (all->vendors[i].handle) descriptions[i]->close(all->vendors[i].handle);
+  return RDNA_OK;
+}
+
+static void destroy(rdna_device *device, void *data) {
+  device_vendors *all = data;
+  const rdna__driver *driver = rdna__device_driver(device);
+  /* with the device current, as some of them free memory on it */
+  if (driver->native_call &&
+      driver->native_call(rdna__device_handle(device), NULL, NULL, close_handles, all) != RDNA_OK)
+    rdna__log(RDNA__LOG_WARNING, "vendors' libraries were not closed: %s", rdna_last_error());
   pthread_mutex_destroy(&all->lock);
   free(all);
 }
