@@ -25,6 +25,7 @@ typedef struct bench {
   size_t workspace_bytes;
   rdna_attention attention;
   rdna_convolution conv;
+  rdna_sdpa sdpa;
   const struct row *row;
   double bytes, flops; /* that one call must move and do */
   double copy_rate;    /* bytes a second */
@@ -250,6 +251,27 @@ static rdna_status run_conv_weight(bench *b) {
     "conv " NAME " weight", prepare, run_conv_weight, RDNA_BF16                                              \
   }
 
+/* As a language model trains: 4 sequences, 32 heads of 128, (batch, tokens, heads, d) in memory. */
+static rdna_status prepare_sdpa(bench *b, rdna_dtype dtype, int64_t tokens) {
+  enum { BATCH = 4, HEADS = 32, DIM = 128 };
+  for (int i = 0; i < 4; i++) {
+    RDNA_TRY(make(b, i, dtype, 4, (int64_t[]){BATCH, tokens, HEADS, DIM}));
+    b->t[i].shape[1] = HEADS, b->t[i].shape[2] = tokens;
+    b->t[i].stride[1] = DIM, b->t[i].stride[2] = HEADS * DIM;
+    b->bytes += size_of(&b->t[i]);
+  }
+  RDNA_TRY(make(b, 4, RDNA_F32, 3, (int64_t[]){BATCH, HEADS, tokens}));
+  b->sdpa = (rdna_sdpa){.scale = 0.088388348f, .causal = true};
+  b->flops = 2.0 * BATCH * HEADS * DIM * (double)tokens * (double)tokens;
+  return RDNA_OK;
+}
+static rdna_status prepare_sdpa_1024(bench *b, rdna_dtype dtype) { return prepare_sdpa(b, dtype, 1024); }
+static rdna_status prepare_sdpa_4096(bench *b, rdna_dtype dtype) { return prepare_sdpa(b, dtype, 4096); }
+static rdna_status prepare_sdpa_16384(bench *b, rdna_dtype dtype) { return prepare_sdpa(b, dtype, 16384); }
+static rdna_status run_sdpa(bench *b) {
+  return rdna_op_sdpa(b->stream, &b->sdpa, &b->t[0], &b->t[1], &b->t[2], &b->t[3], &b->t[4]);
+}
+
 static const row rows[] = {
     {"copy", prepare_one, run_copy, RDNA_F32}, /* first: the others are measured against it */
     {"add", prepare_pointwise, run_add, RDNA_F32},
@@ -294,6 +316,11 @@ static const row rows[] = {
     {"conv 64 56x56 k3", prepare_conv_64, run_conv, RDNA_F32},
     {"attention 1 x 8192", prepare_attention_decode, run_attention, RDNA_F16},
     {"attention 512 x 512", prepare_attention_prefill, run_attention, RDNA_F16},
+    {"sdpa 1024", prepare_sdpa_1024, run_sdpa, RDNA_F16},
+    {"sdpa 1024", prepare_sdpa_1024, run_sdpa, RDNA_BF16},
+    {"sdpa 4096", prepare_sdpa_4096, run_sdpa, RDNA_F16},
+    {"sdpa 4096", prepare_sdpa_4096, run_sdpa, RDNA_BF16},
+    {"sdpa 16384", prepare_sdpa_16384, run_sdpa, RDNA_F16},
 };
 
 /* ---- timing and output ---- */

@@ -100,6 +100,20 @@ RDNA_DEVICE mma_b mma_load_b(const uint16_t *tile, uint32_t row_values) {
   return b;
 }
 
+#ifdef RDNA_NVIDIA
+/* 8 columns of an operand that lies with its rows along the columns of memory: lane l passes the shared address of 8
+ * neighbours in row l of 32 rows. Element pairs (2 t, 2 t + 1), 8 further, 16 and 24 of column g go to lane 4 g + t:
+ * the order of k in which two tiles of C, packed, are an operand A. */
+RDNA_DEVICE uint4 mma_load_turned(uint32_t address) {
+  uint32_t x, y, z, w;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
+               : "r"(address)
+               : "memory");
+  return uint4{x, y, z, w};
+}
+#endif
+
 #if defined(RDNA_NVIDIA)
 #define RDNA_MMA_SYNC_(type, c0, c1, c2, c3, a0, a1, a2, a3, b0, b1) \
   asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type         \

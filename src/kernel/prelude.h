@@ -335,6 +335,25 @@ RDNA_DEVICE void store_f32x4(float *p, float4 v) { store_as<float4>(p, v); }
 RDNA_DEVICE uint4 load_u32x4(const void *p) { return load_as<uint4>(p); }
 RDNA_DEVICE void store_u32x4(void *p, uint4 v) { store_as<uint4>(p, v); }
 
+#ifdef RDNA_NVIDIA
+/* Where |p|, which is in shared memory, lies in it. */
+RDNA_DEVICE uint32_t shared_address(const void *p) {
+  return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) void *)p;
+}
+/* 16 bytes from global to shared memory, zeros unless |valid|; on their way until this thread has waited and the group
+ * met at a barrier. */
+RDNA_DEVICE void copy_to_shared_16(uint32_t to, const void *from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
+}
+/* One access, which the compiler does not split by what its parts are used for. */
+RDNA_DEVICE uint4 load_shared_16(uint32_t from) {
+  uint32_t x, y, z, w;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(from) : "memory");
+  return uint4{x, y, z, w};
+}
+RDNA_DEVICE void copy_to_shared_wait(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#endif
+
 /* Reductions over the wave; all lanes get the result. */
 #define RDNA_WAVE_REDUCE_(name, type, shuffle, combine)                      \
   RDNA_DEVICE type name(type v) {                                            \

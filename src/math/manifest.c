@@ -5,6 +5,7 @@
 
 #include "base/config.h"
 #include "math/attention/attention_kernels.h"
+#include "math/attention/flash_kernels.h"
 #include "math/cast/cast_kernels.h"
 #include "math/conv/conv_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
@@ -45,6 +46,7 @@
   FAMILY(conv_mma, RDNA_CONV_MMA_KERNELS)                 \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
+  FAMILY(flash, RDNA_FLASH_KERNELS)                       \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
   FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)                 \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
@@ -78,6 +80,7 @@
 #define INFO_conv_mma(...) INFO(conv_mma, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
+#define INFO_flash(...) INFO(flash, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_gemm_mma(...) INFO(gemm_mma, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)

@@ -1,6 +1,8 @@
-/* Attention of query tokens over a cache of keys and values. */
+/* Attention over whole sequences with its gradient, and of query tokens over a cache of keys and values. */
 #ifndef RDNA_OP_ATTENTION_H
 #define RDNA_OP_ATTENTION_H
+
+#include <stdbool.h>
 
 #include "rdna/device.h"
 #include "rdna/stream.h"
@@ -44,6 +46,59 @@ RDNA_CHECKED rdna_status rdna_op_attention(rdna_stream *stream, const rdna_atten
                                            const rdna_tensor *k_cache, const rdna_tensor *v_cache,
                                            const rdna_tensor *cache_base, const rdna_tensor *position, void *workspace,
                                            size_t workspace_size, const rdna_tensor *out);
+
+/* Where the diagonal of scores lies when there are not as many keys as queries. */
+typedef enum rdna_diagonal {
+  RDNA_DIAGONAL_TOP_LEFT = 0, /* query i stands at key i */
+  RDNA_DIAGONAL_BOTTOM_RIGHT  /* the last query stands at the last key */
+} rdna_diagonal;
+
+/* Scaled dot-product attention. Query i stands at position i + shift, shift being 0 or keys - queries by |diagonal|,
+ * and sees the keys from |left| before it to |right| behind it:
+ *
+ *     x = scale * q.k
+ *     s = (softcap > 0 ? softcap * tanh(x / softcap) : x) - slope * |i + shift - j| + mask
+ *     p = exp(s - lse),  lse = log(sum over the keys of exp(s))
+ *     out = sum over the keys of kept * p * v / (1 - dropout)
+ *
+ * (Vaswani et al. 2017; Press, Smith and Lewis 2022 for |slopes|; Gemma 2 for |softcap|). kept is drawn from Philox as
+ * documented in op/random.h: word j % 4 of block offset + (((b * heads + h) * queries + i) * ceil(keys / 4) + j / 4),
+ * as a number in [0, 1), is at least |dropout|. One call uses
+ * batch * heads * queries * ceil(keys / 4) blocks, and the backward call is given the same. */
+typedef struct rdna_sdpa {
+  float scale;
+  float softcap; /* 0 is none */
+  float dropout; /* in [0, 1) */
+  bool causal;   /* the same as a |right| of 0 */
+  bool windowed; /* |left| and |right| count */
+  rdna_diagonal diagonal;
+  int32_t left, right; /* at least 0 */
+  uint64_t seed, offset;
+  const rdna_tensor *mask;   /* NULL, or (batch or 1, heads or 1, queries or 1, keys): bool, false hides the key; or
+                                f32 or the type of q, added to the scores */
+  const rdna_tensor *slopes; /* NULL, or (heads) or (batch, heads) of f32 */
+  /* NULL, or (batch + 1) i32 in ascending order: sequence b is the rows from starts[b] to starts[b + 1] of tensors
+   * of rank 3. Both or neither. */
+  const rdna_tensor *q_starts, *k_starts;
+  int64_t max_queries, max_keys; /* of one sequence, with starts. Fewer than there are is slow, not wrong, but for
+                                    |dropout|, which numbers its draws by them */
+} rdna_sdpa;
+
+/* |q| is (batch, heads, queries, d), |k| (batch, kv_heads, keys, d), |v| (batch, kv_heads, keys, dv) and |out|
+ * (batch, heads, queries, dv); with starts, (rows, heads, d) and so on. All are f32, f16 or bf16 alike, of any strides,
+ * so that (batch, queries, heads, d) in memory is a view; the last dimension dense, every address, stride, d and dv
+ * a multiple of 16 bytes is fast, anything else is copied first. d and dv are 1 to 256; query head h reads key head
+ * h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries), contiguous; (heads, rows) with starts. A query
+ * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf. A NaN or infinity in a value that is
+ * hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| are apart from everything else.
+ *
+ * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
+ *
+ * RDNA_INVALID_ARGUMENT: shapes, types or options that disagree, overlap. RDNA_UNSUPPORTED: another type or a larger d,
+ * more than 65,535 heads or sequences, more than 2^31 - 1 - 512 rows. */
+RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
+                                      const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
+                                      const rdna_tensor *lse);
 
 #ifdef __cplusplus
 }

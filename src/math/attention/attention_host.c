@@ -5,6 +5,7 @@
 
 #include "kernel/host.h"
 #include "math/attention/attention_kernels.h"
+#include "math/attention/attention_multiply.h"
 #include "math/simd.h"
 
 enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };
@@ -36,42 +37,6 @@ static void row_to_f32(const struct block *b, const void *cache, int64_t row, in
     memcpy(out, (const float *)cache + row * stride + offset, (size_t)d * sizeof(float));
   }
   for (i = d; i < b->padded_d; i++) out[i] = 0;
-}
-
-/* out(i, j) = add + sum over e < inner of x(i, e) y(e, j) for i < rows <= 4 and j < 2 SIMD_WIDTH. x lies with any
- * strides, y and out with rows of contiguous j. */
-__attribute__((always_inline)) static inline void multiply_rows(int rows, int inner, const float *x, int x_row,
-                                                                int x_inner, const float *y, int y_row, float *out,
-                                                                int out_row, bool add) {
-  simd_float sum[4][2];
-  for (int i = 0; i < rows; i++) {
-    for (int c = 0; c < 2; c++) sum[i][c] = add ? simd_load(out + i * out_row + c * SIMD_WIDTH) : simd_set(0);
-  }
-  for (int e = 0; e < inner; e++) {
-    simd_float y0 = simd_load(y + (int64_t)e * y_row), y1 = simd_load(y + (int64_t)e * y_row + SIMD_WIDTH);
-    for (int i = 0; i < rows; i++) {
-      simd_float xs = simd_set(x[i * x_row + e * x_inner]);
-      sum[i][0] = simd_fma(xs, y0, sum[i][0]);
-      sum[i][1] = simd_fma(xs, y1, sum[i][1]);
-    }
-  }
-  for (int i = 0; i < rows; i++) {
-    for (int c = 0; c < 2; c++) simd_store(out + i * out_row + c * SIMD_WIDTH, sum[i][c]);
-  }
-}
-
-/* The same for any rows and any multiple of 2 SIMD_WIDTH columns. */
-static void multiply(int rows, int cols, int inner, const float *x, int x_row, int x_inner, const float *y, int y_row,
-                     float *out, int out_row, bool add) {
-  for (int j = 0; j < cols; j += 2 * SIMD_WIDTH) {
-    int i = 0;
-    for (; i + 4 <= rows; i += 4) {
-      multiply_rows(4, inner, x + i * x_row, x_row, x_inner, y + j, y_row, out + i * out_row + j, out_row, add);
-    }
-    for (; i < rows; i++) {
-      multiply_rows(1, inner, x + i * x_row, x_row, x_inner, y + j, y_row, out + i * out_row + j, out_row, add);
-    }
-  }
 }
 
 /* Scores of few rows as dot products, which leaves no lane idle. */

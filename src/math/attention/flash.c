@@ -1,0 +1,310 @@
+/* Attention over whole sequences. */
+#include <stdio.h>
+#include <string.h>
+
+#include "math/attention/flash_kernels.h"
+#include "math/check.h"
+#include "math/strided_plan.h"
+#include "rdna/memory.h"
+#include "rdna/op/attention.h"
+#include "rdna/op/movement.h"
+
+/* Groups take keys in tiles and look a little past a sequence's end. */
+enum { MOST_ROWS = INT32_MAX - 512, MOST_STRIDE = 1 << 24 /* values from row to row: a tile is within 2^31 bytes */ };
+
+/* One call: its arguments, and what it had copied so that kernels can read it. */
+struct call {
+  const char *name;
+  rdna_stream *stream;
+  const rdna_sdpa *options;
+  bool packed; /* sequences one after the other, rank 3 */
+  struct flash_args args;
+  rdna_dtype dtype;
+  void *scratch[8];
+  int scratch_count;
+};
+
+static int64_t in_16(rdna_dtype dtype) { return dtype == RDNA_F32 ? 4 : 8; }
+
+static rdna_status check_options(struct call *call) {
+  const rdna_sdpa *o = call->options;
+  if (!call->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", call->name);
+  if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", call->name);
+  if (!(o->dropout >= 0 && o->dropout < 1) || !(o->softcap >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: dropout is %g and softcap %g; the first must be in [0, 1), the second at least 0",
+                      call->name, (double)o->dropout, (double)o->softcap);
+  }
+  if (o->windowed && (o->left < 0 || o->right < 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: the window has %d keys to the left and %d to the right; at least 0 each", call->name,
+                      o->left, o->right);
+  }
+  if ((unsigned)o->diagonal > RDNA_DIAGONAL_BOTTOM_RIGHT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: diagonal is %d; it is 0 or 1", call->name, (int)o->diagonal);
+  }
+  if (!o->q_starts != !o->k_starts) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is NULL and the other starts are not; pass both or neither",
+                      call->name, o->q_starts ? "k_starts" : "q_starts");
+  }
+  call->packed = o->q_starts != NULL;
+  if (call->packed &&
+      (o->max_queries < 1 || o->max_keys < 1 || o->max_queries > MOST_ROWS || o->max_keys > MOST_ROWS)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: max_queries is %lld and max_keys %lld; both are from 1 to %d",
+                      call->name, (long long)o->max_queries, (long long)o->max_keys, MOST_ROWS);
+  }
+  return RDNA_OK;
+}
+
+/* Sees (batch, heads, rows, d) or (rows, heads, d) alike, as strides of batch, row, head. */
+static void strides_of(const struct call *call, const rdna_tensor *t, int64_t stride[3]) {
+  stride[0] = call->packed ? 0 : t->stride[0];
+  stride[1] = t->stride[call->packed ? 0 : 2];
+  stride[2] = t->stride[1];
+}
+
+static rdna_status check_starts(struct call *call, const char *argument, const rdna_tensor *starts, int64_t count) {
+  RDNA_TRY(rdna__check_tensor(call->name, argument, starts));
+  RDNA_TRY(rdna__check_dtype(call->name, argument, starts, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(call->name, argument, starts, 1));
+  if (count >= 0) RDNA_TRY(rdna__check_size(call->name, argument, starts, 0, count, "as many as q_starts"));
+  if (starts->shape[0] < 1) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is empty; it has one more number than there are sequences",
+                      call->name, argument);
+  }
+  return rdna__check_contiguous(call->name, argument, starts);
+}
+
+/* The type, the rank, and the sizes that must be those of q or k. */
+static rdna_status check_operand(struct call *call, const char *argument, const rdna_tensor *t, const rdna_tensor *q) {
+  RDNA_TRY(rdna__check_float(call->name, argument, t));
+  RDNA_TRY(rdna__check_same_dtype(call->name, argument, t, "q", q));
+  RDNA_TRY(rdna__check_rank(call->name, argument, t, call->packed ? 3 : 4));
+  if (!call->packed) RDNA_TRY(rdna__check_size(call->name, argument, t, 0, q->shape[0], "the batch of q"));
+  return RDNA_OK;
+}
+
+static rdna_status check_limit(struct call *call, const char *what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: there are %lld %s; from %lld to %lld are offered", call->name,
+                    (long long)value, what, (long long)least, (long long)most);
+}
+
+static rdna_status check_operands(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v) {
+  struct flash_args *a = &call->args;
+  int rows = call->packed ? 0 : 2, width = call->packed ? 2 : 3;
+  RDNA_TRY(check_operand(call, "q", q, q));
+  RDNA_TRY(check_operand(call, "k", k, q));
+  RDNA_TRY(check_operand(call, "v", v, q));
+  RDNA_TRY(rdna__check_size(call->name, "k", k, width, q->shape[width], "the head size of q"));
+  RDNA_TRY(rdna__check_size(call->name, "v", v, rows, k->shape[rows], "the keys of k"));
+  RDNA_TRY(rdna__check_size(call->name, "v", v, 1, k->shape[1], "the heads of k"));
+  int64_t heads = q->shape[1], kv_heads = k->shape[1];
+  if (kv_heads == 0 ? heads != 0 : heads % kv_heads != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: q has %lld heads and k %lld; the first must be a multiple of the second", call->name,
+                      (long long)heads, (long long)kv_heads);
+  }
+  int64_t batch = q->shape[0];
+  if (call->packed) {
+    RDNA_TRY(check_starts(call, "q_starts", call->options->q_starts, -1));
+    RDNA_TRY(check_starts(call, "k_starts", call->options->k_starts, call->options->q_starts->shape[0]));
+    batch = call->options->q_starts->shape[0] - 1;
+  }
+  RDNA_TRY(check_limit(call, "values in a head of q", q->shape[width], 1, FLASH_MAX_D));
+  RDNA_TRY(check_limit(call, "values in a head of v", v->shape[width], 1, FLASH_MAX_D));
+  RDNA_TRY(check_limit(call, "heads", heads, 0, RDNA__GRID_YZ_MAX));
+  RDNA_TRY(check_limit(call, "sequences", batch, 0, RDNA__GRID_YZ_MAX));
+  RDNA_TRY(check_limit(call, "queries", q->shape[rows], 0, MOST_ROWS));
+  RDNA_TRY(check_limit(call, "keys", k->shape[rows], 0, MOST_ROWS));
+  call->dtype = q->dtype;
+  a->batch = (int32_t)batch, a->heads = (int32_t)heads, a->kv_heads = (int32_t)kv_heads;
+  a->d = (int32_t)q->shape[width], a->dv = (int32_t)v->shape[width];
+  a->sq = (int32_t)(call->packed ? call->options->max_queries : q->shape[2]);
+  a->sk = (int32_t)(call->packed ? call->options->max_keys : k->shape[2]);
+  if (call->packed) a->q_starts = call->options->q_starts->data, a->k_starts = call->options->k_starts->data;
+  return RDNA_OK;
+}
+
+static rdna_status check_mask(struct call *call) {
+  const rdna_tensor *mask = call->options->mask;
+  struct flash_args *a = &call->args;
+  char text[RDNA__TENSOR_TEXT];
+  if (!mask) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(call->name, "mask", mask));
+  RDNA_TRY(rdna__check_rank(call->name, "mask", mask, 4));
+  if (mask->dtype != RDNA_BOOL && mask->dtype != RDNA_F32 && mask->dtype != call->dtype) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: mask is %s and q %s; bool, f32 and the type of q are offered", call->name,
+                      rdna_dtype_name(mask->dtype), rdna_dtype_name(call->dtype));
+  }
+  int64_t sizes[4] = {a->batch, a->heads, a->sq, a->sk};
+  for (int i = 0; i < 4; i++) {
+    if (mask->shape[i] != sizes[i] && (mask->shape[i] != 1 || i == 3)) {
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: mask is %s; size %d must be %lld%s", call->name,
+                        rdna__tensor_text(mask, text), i, (long long)sizes[i], i < 3 ? " or 1" : "");
+    }
+    a->mask_stride[i] = mask->shape[i] == 1 ? 0 : mask->stride[i];
+  }
+  if (call->packed) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: a mask is not offered together with starts", call->name);
+  }
+  a->mask = mask->data;
+  a->mask_type = mask->dtype == RDNA_BOOL  ? FLASH_MASK_BOOL
+                 : mask->dtype == RDNA_F32 ? FLASH_MASK_F32
+                                           : FLASH_MASK_SAME;
+  return RDNA_OK;
+}
+
+static rdna_status check_slopes(struct call *call) {
+  const rdna_tensor *slopes = call->options->slopes;
+  if (!slopes) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(call->name, "slopes", slopes));
+  RDNA_TRY(rdna__check_dtype(call->name, "slopes", slopes, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(call->name, "slopes", slopes, slopes->rank == 2 ? 2 : 1));
+  RDNA_TRY(rdna__check_size(call->name, "slopes", slopes, slopes->rank - 1, call->args.heads, "the heads of q"));
+  if (slopes->rank == 2) RDNA_TRY(rdna__check_size(call->name, "slopes", slopes, 0, call->args.batch, "the batch"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "slopes", slopes));
+  call->args.slopes = slopes->data;
+  call->args.slopes_stride = slopes->rank == 2 ? call->args.heads : 0;
+  return RDNA_OK;
+}
+
+static rdna_status check_lse(struct call *call, const rdna_tensor *lse, const rdna_tensor *q) {
+  struct flash_args *a = &call->args;
+  RDNA_TRY(rdna__check_tensor(call->name, "lse", lse));
+  RDNA_TRY(rdna__check_dtype(call->name, "lse", lse, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(call->name, "lse", lse, call->packed ? 2 : 3));
+  if (!call->packed) RDNA_TRY(rdna__check_size(call->name, "lse", lse, 0, a->batch, "the batch of q"));
+  RDNA_TRY(rdna__check_size(call->name, "lse", lse, call->packed ? 0 : 1, a->heads, "the heads of q"));
+  int64_t rows = q->shape[call->packed ? 0 : 2];
+  RDNA_TRY(rdna__check_size(call->name, "lse", lse, call->packed ? 1 : 2, rows, "the queries of q"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "lse", lse));
+  a->lse = lse->data;
+  a->lse_stride[0] = call->packed ? 0 : a->heads * rows;
+  a->lse_stride[1] = rows;
+  return RDNA_OK;
+}
+
+/* Limits and numbers of the options. */
+static void take_options(struct call *call) {
+  const rdna_sdpa *o = call->options;
+  struct flash_args *a = &call->args;
+  a->left = a->right = FLASH_UNLIMITED;
+  if (o->windowed) a->left = o->left, a->right = o->right;
+  if (o->causal) a->right = 0;
+  a->bottom_right = o->diagonal == RDNA_DIAGONAL_BOTTOM_RIGHT;
+  a->scale = o->scale, a->softcap = o->softcap, a->dropout = o->dropout;
+  a->seed = o->seed, a->offset = o->offset;
+}
+
+/* Whether kernels can read or write |t| where it is. */
+static bool fits(const rdna_tensor *t, int row_dimension) {
+  int64_t unit = in_16(t->dtype);
+  int last = t->rank - 1;
+  if (t->stride[last] != 1 && t->shape[last] != 1) return false;
+  if ((uintptr_t)t->data % 16 != 0 || t->shape[last] % unit != 0) return false;
+  for (int i = 0; i < last; i++)
+    if (t->shape[i] > 1 && t->stride[i] % unit != 0) return false;
+  int64_t row = t->stride[row_dimension];
+  return t->shape[row_dimension] <= 1 || (row >= 0 && row < MOST_STRIDE);
+}
+
+/* A dense tensor like |t| in scratch, its rows zero-padded to 16 bytes; |inside| is the part of it that is t's. */
+static rdna_status allocate_like(struct call *call, const rdna_tensor *t, rdna_tensor *out, rdna_tensor *inside) {
+  int64_t shape[RDNA_MAX_RANK], unit = in_16(t->dtype);
+  int last = t->rank - 1;
+  memcpy(shape, t->shape, sizeof shape);
+  shape[last] = (shape[last] + unit - 1) / unit * unit;
+  *out = rdna_tensor_contiguous(NULL, t->dtype, t->rank, shape);
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream), rdna_dtype_bytes(t->dtype, rdna_tensor_count(out)),
+                                   call->stream, call->name, &out->data));
+  call->scratch[call->scratch_count++] = out->data;
+  *inside = *out;
+  inside->shape[last] = t->shape[last];
+  return RDNA_OK;
+}
+
+/* |t| itself, or a copy that kernels can read. */
+static rdna_status readable(struct call *call, const rdna_tensor *t, rdna_tensor *out) {
+  rdna_tensor inside;
+  *out = *t;
+  if (fits(t, call->packed ? 0 : 2)) return RDNA_OK;
+  RDNA_TRY(allocate_like(call, t, out, &inside));
+  if (inside.shape[t->rank - 1] != out->shape[t->rank - 1])
+    RDNA_TRY(rdna_fill_bytes(call->stream, out->data, 0, rdna_dtype_bytes(t->dtype, rdna_tensor_count(out))));
+  return rdna_op_copy(call->stream, t, &inside);
+}
+
+static rdna_status release(struct call *call, rdna_status status) {
+  while (call->scratch_count > 0) {
+    rdna_status freed = rdna_memory_free(rdna_stream_device(call->stream), call->scratch[--call->scratch_count]);
+    if (status == RDNA_OK) status = freed;
+  }
+  return status;
+}
+
+static const char *const sizes_of[] = {"64", "128", "256"};
+
+/* The kernel's name for the call's type and head sizes. */
+static const char *kernel_name(const struct call *call, const char *stem, char name[64]) {
+  const struct flash_args *a = &call->args;
+  int32_t d = a->d > a->dv ? a->d : a->dv;
+  snprintf(name, 64, "%s_%s_%s", stem, rdna_dtype_name(call->dtype), sizes_of[d <= 64 ? 0 : d <= 128 ? 1 : 2]);
+  return name;
+}
+
+/* Only limits, and nothing that turns the order of scores. */
+static bool is_plain(const struct flash_args *a) {
+  return a->scale > 0 && a->softcap == 0 && a->dropout == 0 && !a->slopes && a->mask_type == FLASH_NO_MASK;
+}
+
+static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v,
+                               const rdna_tensor *out) {
+  struct flash_args *a = &call->args;
+  rdna_tensor from_q, from_k, from_v, to = *out, inside;
+  char name[64];
+  RDNA_TRY(readable(call, q, &from_q));
+  RDNA_TRY(readable(call, k, &from_k));
+  RDNA_TRY(readable(call, v, &from_v));
+  bool direct = fits(out, call->packed ? 0 : 2);
+  if (!direct) RDNA_TRY(allocate_like(call, out, &to, &inside));
+  a->q = from_q.data, a->k = from_k.data, a->v = from_v.data, a->out = to.data;
+  a->d = (int32_t)from_q.shape[from_q.rank - 1], a->dv = (int32_t)from_v.shape[from_v.rank - 1];
+  strides_of(call, &from_q, a->q_stride);
+  strides_of(call, &from_k, a->k_stride);
+  strides_of(call, &from_v, a->v_stride);
+  strides_of(call, &to, a->out_stride);
+  rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
+  RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
+  const char *stem = is_plain(a) ? "flash_forward" : "flash_forward_any";
+  RDNA_TRY(rdna__launch_named(call->stream, kernel_name(call, stem, name), grid, a));
+  return direct ? RDNA_OK : rdna_op_copy(call->stream, &inside, out);
+}
+
+rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q, const rdna_tensor *k,
+                         const rdna_tensor *v, const rdna_tensor *out, const rdna_tensor *lse) {
+  struct call call = {.name = "sdpa", .stream = stream, .options = options};
+  RDNA_TRY(check_options(&call));
+  RDNA_TRY(check_operands(&call, q, k, v));
+  RDNA_TRY(check_mask(&call));
+  RDNA_TRY(check_slopes(&call));
+  RDNA_TRY(check_operand(&call, "out", out, q));
+  int rows = call.packed ? 0 : 2, width = rows == 0 ? 2 : 3;
+  RDNA_TRY(rdna__check_size(call.name, "out", out, 1, q->shape[1], "the heads of q"));
+  RDNA_TRY(rdna__check_size(call.name, "out", out, rows, q->shape[rows], "the queries of q"));
+  RDNA_TRY(rdna__check_size(call.name, "out", out, width, v->shape[width], "the head size of v"));
+  RDNA_TRY(rdna__check_distinct(call.name, out));
+  const rdna_tensor *inputs[] = {q, k, v, options->mask, options->slopes, options->q_starts, options->k_starts};
+  static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts"};
+  for (int i = 0; i < 7; i++)
+    if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, "out", out, names[i], inputs[i]));
+  if (lse) {
+    RDNA_TRY(check_lse(&call, lse, q));
+    for (int i = 0; i < 7; i++)
+      if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, "lse", lse, names[i], inputs[i]));
+    RDNA_TRY(rdna__check_apart(call.name, "lse", lse, "out", out));
+  }
+  take_options(&call);
+  if (call.args.batch == 0 || rdna_tensor_count(out) == 0) return RDNA_OK;
+  return release(&call, run_forward(&call, q, k, v, out));
+}

@@ -1,0 +1,308 @@
+/* Attention forward, in one pass over the keys and values: each row keeps the running maximum m of its scores, the sum
+ * l of exp(s - m) and the sum of exp(s - m) * v, and all are scaled down when the maximum grows (Milakov and
+ * Gimelshein 2018; Dao 2023). Scores never leave the registers.
+ *
+ * For each query, key and head 2 (d + dv) floating-point operations, half of that where the diagonal cuts; each key and
+ * value is read once for every FLASH_ROWS queries at most. */
+#include "math/attention/flash_tile.h"
+
+template <typename type, int max_d, bool any>
+struct forward_plan {
+  typedef typename unit_of<type>::is unit;
+  static constexpr bool MATRIX = !unit::THROUGH_LDS;
+  static constexpr int M_TILES = WAVE_SIZE == 64 || (unit::ASYNC && max_d <= 128 && !any) ? 2 : 1;
+#ifdef RDNA_MFMA_
+  static constexpr int KEYS_128 = 64;
+#else
+  static constexpr int KEYS_128 = 32;
+#endif
+  static constexpr int KEYS = type::BYTES == 4 ? (max_d == 256 ? 16 : 32)
+                              : max_d == 64    ? 64
+                              : max_d == 128   ? KEYS_128
+                                               : 32;
+  /* the registers have room for the queries too */
+  static constexpr bool RESIDENT =
+      MATRIX && ((max_d <= 128 && (!any || unit::ASYNC)) || (unit::ASYNC && !any) || WAVE_SIZE == 64);
+  /* and for the next tile while this one is worked on */
+  static constexpr bool EARLY = unit::ASYNC || max_d < 128 || (type::BYTES == 2 && max_d == 128);
+  static constexpr int STAGES = unit::ASYNC && max_d <= 128 ? 2 : 1;
+  static constexpr int ROWS = FLASH_WAVES * 16 * M_TILES, N_TILES = KEYS / 16, D_TILES = max_d / 16;
+  static constexpr int STEPS = max_d / unit::K;
+  typedef plain_tile<type, max_d, KEYS> key_tile;
+  typedef typename value_tile_of<type, max_d, KEYS, unit::ASYNC>::is value_tile;
+  static constexpr int VALUE_BYTES = unit::ASYNC ? key_tile::BYTES : turned_tile<type, max_d, KEYS>::BYTES;
+  static constexpr int STAGE_BYTES = key_tile::BYTES + VALUE_BYTES;
+  typedef score_strip<type, KEYS> strip;
+  static constexpr int TILES_BYTES = STAGES * STAGE_BYTES + FLASH_WAVES * strip::BYTES;
+  static constexpr int WRITE_BYTES = FLASH_WAVES * FLASH_STAGE_BYTES;
+  static constexpr int LDS_BYTES = TILES_BYTES > WRITE_BYTES ? TILES_BYTES : WRITE_BYTES;
+  static_assert(LDS_BYTES <= 48 * 1024, "shared memory that every GPU has");
+  static_assert(FLASH_ROWS % ROWS == 0, "whole passes");
+};
+
+template <typename plan>
+struct forward_state {
+  mma_acc out[plan::M_TILES][plan::D_TILES];
+  float m[plan::M_TILES][plan::unit::STATS], l[plan::M_TILES][plan::unit::STATS];
+};
+
+/* From products to probabilities of the tile's keys first_key .. and to the new m and l. |c| turns scores to units of
+ * log 2. */
+template <typename plan>
+RDNA_DEVICE void forward_softmax(mma_acc (&scores)[plan::M_TILES][plan::N_TILES], float c, forward_state<plan> &state) {
+  typedef typename plan::unit unit;
+  float factor[plan::M_TILES][unit::STATS];
+  bool same = true;
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++) {
+    float base[unit::STATS], sum[unit::STATS];
+#pragma unroll
+    for (int r = 0; r < unit::STATS; r++) {
+      float top = state.m[m][r];
+#pragma unroll
+      for (int n = 0; n < plan::N_TILES; n++)
+#pragma unroll
+        for (int v = 0; v < MMA_VALUES; v++)
+          if (unit::stat_of(v) == r) top = __builtin_fmaxf(top, scores[m][n][v]);
+      top = flash_reduce_max(top, unit::REDUCE_FIRST, unit::REDUCE_END);
+      base[r] = top == -infinity_f32() ? 0 : top * c;
+      factor[m][r] = fast_exp2(fma_f32(state.m[m][r], c, -base[r]));
+      same = same && top == state.m[m][r];
+      state.m[m][r] = top;
+      sum[r] = 0;
+    }
+#pragma unroll
+    for (int n = 0; n < plan::N_TILES; n++)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v++) {
+        constexpr float zero = 0;
+        float p = fast_exp2(fma_f32(scores[m][n][v], c, zero - base[unit::stat_of(v)]));
+        sum[unit::stat_of(v)] += p;
+        scores[m][n][v] = p;
+      }
+#pragma unroll
+    for (int r = 0; r < unit::STATS; r++) state.l[m][r] = fma_f32(state.l[m][r], factor[m][r], sum[r]);
+  }
+  if (wave_all(same)) return; /* most tiles leave the maximum where it is */
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++)
+#pragma unroll
+    for (int d = 0; d < plan::D_TILES; d++)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v++) state.out[m][d][v] *= factor[m][unit::stat_of(v)];
+}
+
+/* The rows of one wave and what they see. */
+struct forward_wave {
+  int32_t first, last;         /* rows; none when last < first */
+  int32_t any_first, any_last; /* keys that some row sees */
+  int32_t all_first, all_last; /* keys that all rows see */
+};
+
+template <typename type, int max_d, bool any>
+RDNA_DEVICE void forward_tile(
+    const flash_place &place, const forward_wave &wave, int32_t first_key, float c, float slope,
+    mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+  typedef forward_plan<type, max_d, any> plan;
+  typedef typename plan::unit unit;
+  if constexpr (any) {
+#pragma unroll
+    for (int m = 0; m < plan::M_TILES; m++)
+#pragma unroll
+      for (int n = 0; n < plan::N_TILES; n++)
+#pragma unroll
+        for (int v = 0; v < MMA_VALUES; v++)
+          scores[m][n][v] = flash_score<type>(place, scores[m][n][v] * place.a->scale, slope,
+                                              wave.first + 16 * m + (int32_t)unit::row_of(v),
+                                              first_key + 16 * n + (int32_t)unit::key_of(v));
+  }
+  if (first_key >= wave.all_first && first_key + plan::KEYS - 1 <= wave.all_last) return;
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++) {
+    int32_t low[unit::STATS], high[unit::STATS];
+#pragma unroll
+    for (int v = 0; v < MMA_VALUES; v++) {
+      int32_t row = flash_in_turn(wave.first + 16 * m + (int32_t)unit::row_of(v));
+      low[unit::stat_of(v)] = flash_first_key(place.a, &place.s, row) - first_key;
+      high[unit::stat_of(v)] = flash_last_key(place.a, &place.s, row) - first_key;
+    }
+#pragma unroll
+    for (int n = 0; n < plan::N_TILES; n++)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v++) {
+        int32_t key = 16 * n + (int32_t)unit::key_of(v);
+        if (key < low[unit::stat_of(v)] || key > high[unit::stat_of(v)]) scores[m][n][v] = -infinity_f32();
+      }
+  }
+}
+
+/* What the probabilities of a tile are multiplied by before they meet the values: l has them whole. */
+template <typename type, int max_d, bool any>
+RDNA_DEVICE void forward_dropout(
+    const flash_place &place, const forward_wave &wave, int32_t first_key,
+    mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+  typedef forward_plan<type, max_d, any> plan;
+  typedef typename plan::unit unit;
+  if (place.a->dropout == 0) return;
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++)
+#pragma unroll
+    for (int n = 0; n < plan::N_TILES; n++)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v++)
+        scores[m][n][v] *= flash_kept(place, wave.first + 16 * m + (int32_t)unit::row_of(v),
+                                      first_key + 16 * n + (int32_t)unit::key_of(v));
+}
+
+/* ROWS queries from |first_row| on. */
+template <typename type, int max_d, bool any>
+RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char *lds) {
+  typedef forward_plan<type, max_d, any> plan;
+  typedef typename plan::unit unit;
+  const flash_args &a = *place.a;
+  const flash_sequence &s = place.s;
+  int32_t kv_head = place.head / (a.heads / a.kv_heads);
+  flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, place.head, s.sq, a.d);
+  flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
+  flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);
+  float c = any ? 1 : a.scale * FLASH_LOG2_E;
+  float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
+  char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
+
+  forward_wave wave;
+  wave.first = first_row + (int32_t)wave_id() * 16 * plan::M_TILES;
+  wave.last = wave.first + 16 * plan::M_TILES <= s.sq ? wave.first + 16 * plan::M_TILES - 1 : s.sq - 1;
+  wave.any_first = flash_first_key(&a, &s, wave.first);
+  wave.all_first = flash_first_key(&a, &s, wave.last);
+  wave.all_last = flash_last_key(&a, &s, wave.first);
+  wave.any_last = wave.last < wave.first ? -1 : flash_last_key(&a, &s, wave.last);
+
+  int32_t group_last = first_row + plan::ROWS <= s.sq ? first_row + plan::ROWS - 1 : s.sq - 1;
+  int32_t tile = flash_first_key(&a, &s, first_row) / plan::KEYS;
+  int32_t end = (flash_last_key(&a, &s, group_last) + plan::KEYS) / plan::KEYS;
+
+  wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !any> rows;
+  rows.init(q, wave.first);
+  forward_state<plan> state;
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++) {
+#pragma unroll
+    for (int d = 0; d < plan::D_TILES; d++) state.out[m][d] = mma_acc{};
+#pragma unroll
+    for (int r = 0; r < unit::STATS; r++) {
+      state.m[m][r] = -infinity_f32();
+      state.l[m][r] = 0;
+    }
+  }
+
+  typename plan::key_tile key_tile;
+  typename plan::value_tile value_tile;
+  group_barrier(); /* LDS is no more read for the rows before */
+  if (tile < end) {
+    key_tile.fetch(k.from(tile * plan::KEYS), lds);
+    if (plan::STAGES == 2) value_tile.fetch(v.from(tile * plan::KEYS), lds + plan::key_tile::BYTES);
+    key_tile.store(lds);
+  }
+  group_barrier();
+  uint32_t stage = 0;
+#pragma unroll 1
+  for (; tile < end; tile++) {
+    int32_t first_key = tile * plan::KEYS;
+    bool busy = first_key <= wave.any_last && first_key + plan::KEYS > wave.any_first;
+    char *keys = lds + stage * plan::STAGE_BYTES, *values = keys + plan::key_tile::BYTES;
+    mma_acc scores[plan::M_TILES][plan::N_TILES];
+    if constexpr (plan::STAGES == 2) {
+      stage ^= 1;
+      if (tile + 1 < end) {
+        key_tile.fetch(k.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES);
+        value_tile.fetch(v.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES + plan::key_tile::BYTES);
+      }
+    } else if constexpr (plan::EARLY) {
+      value_tile.fetch(v.from(first_key), values);
+    }
+    if (busy) {
+      flash_scores<typename plan::key_tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows, keys, scores);
+      forward_tile<type, max_d, any>(place, wave, first_key, c, slope, scores);
+    }
+    if constexpr (plan::STAGES == 1) {
+      if constexpr (!plan::EARLY) value_tile.fetch(v.from(first_key), values);
+      value_tile.store(values);
+      group_barrier();
+      if (plan::EARLY && tile + 1 < end) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+    }
+    if (busy) {
+      forward_softmax<plan>(scores, c, state);
+      if constexpr (any) forward_dropout<type, max_d, any>(place, wave, first_key, scores);
+      flash_accumulate<type, typename plan::value_tile>(scores, values, strip, state.out);
+    }
+    if (tile + 1 < end) {
+      if constexpr (!plan::EARLY) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+      key_tile.store(keys);
+    }
+    group_barrier();
+  }
+
+  char *out = (char *)a.out + (place.batch * a.out_stride[0] + (s.q_row + wave.first) * a.out_stride[1] +
+                               place.head * a.out_stride[2]) *
+                                  type::BYTES;
+  int64_t out_stride = a.out_stride[1] * type::BYTES;
+  float *staging = (float *)lds + wave_id() * (FLASH_STAGE_BYTES / 4);
+#pragma unroll
+  for (int m = 0; m < plan::M_TILES; m++) {
+    float factor[unit::STATS];
+#pragma unroll
+    for (int r = 0; r < unit::STATS; r++) {
+      float sum = flash_reduce_sum(state.l[m][r], unit::REDUCE_FIRST, unit::REDUCE_END);
+      factor[r] = sum == 0 ? 0 : 1 / sum;
+      if (!a.lse) continue;
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v++) {
+        /* one lane for each row */
+        if (unit::stat_of(v) != r || (v > 0 && unit::stat_of(v - 1) == r) || unit::key_of(v) != 0) continue;
+        int32_t row = wave.first + 16 * m + (int32_t)unit::row_of(v);
+        if (row >= s.sq) continue;
+        a.lse[place.batch * a.lse_stride[0] + place.head * a.lse_stride[1] + s.q_row + row] =
+            sum == 0 ? -infinity_f32() : (state.m[m][r] * c + fast_log2(sum)) * FLASH_LN_2;
+      }
+    }
+    flash_write<type>(state.out[m], factor, out + 16 * m * out_stride, out_stride, wave.last - wave.first + 1 - 16 * m,
+                      a.dv, staging);
+  }
+}
+
+template <typename type, int max_d, bool any>
+RDNA_DEVICE void forward(const flash_args &a, char *lds) {
+  typedef forward_plan<type, max_d, any> plan;
+  flash_place place;
+  place.a = &a;
+  place.head = (int32_t)group_id_y();
+  place.batch = (int32_t)group_id_z();
+  if (place.head >= a.heads || place.batch >= a.batch) return;
+  place.s = flash_sequence_of(&a, place.batch);
+  int32_t blocks = (place.s.sq + FLASH_ROWS - 1) / FLASH_ROWS;
+  /* late queries see the most: they start first */
+#pragma unroll 1
+  for (int32_t block = blocks - 1 - (int32_t)group_id_x(); block >= 0; block -= (int32_t)group_count_x()) {
+#pragma unroll 1
+    for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < place.s.sq; row += plan::ROWS)
+      forward_rows<type, max_d, any>(place, row, lds);
+  }
+}
+
+#define FORWARD(name, type, max_d, any)                                                                    \
+  RDNA_KERNEL(FLASH_THREADS) name(struct flash_args a) {                                                   \
+    RDNA_SHARED static __attribute__((aligned(1024))) char lds[forward_plan<type, max_d, any>::LDS_BYTES]; \
+    forward<type, max_d, any>(a, lds);                                                                     \
+  }
+#define FORWARD_SIZE(type, size)                            \
+  FORWARD(flash_forward_##type##_##size, type, size, false) \
+  FORWARD(flash_forward_any_##type##_##size, type, size, true)
+FORWARD_SIZE(f32, 64)
+FORWARD_SIZE(f32, 128)
+FORWARD_SIZE(f32, 256)
+FORWARD_SIZE(f16, 64)
+FORWARD_SIZE(f16, 128)
+FORWARD_SIZE(f16, 256)
+FORWARD_SIZE(bf16, 64)
+FORWARD_SIZE(bf16, 128)
+FORWARD_SIZE(bf16, 256)

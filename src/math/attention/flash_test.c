@@ -1,0 +1,362 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "math/attention/flash_math.h"
+#include "math/case_fill.h"
+#include "math/test_device.h"
+#include "rdna/op/attention.h"
+
+enum layout { BHSD, BSHD, UNALIGNED }; /* the last: rows of d + 3 values, from the second value on */
+
+struct setting {
+  rdna_dtype dtype;
+  int batch, heads, kv_heads, sq, sk, d, dv;
+  enum layout layout;
+  rdna_sdpa options; /* its tensors are made here */
+  rdna_dtype mask_type;
+  bool masked, slopes;
+  int mask_shape[3];                  /* 1 where it is broadcast, 0 where not */
+  const int32_t *q_starts, *k_starts; /* of |batch| sequences; sq and sk are then the rows */
+};
+
+/* Tensors as doubles: (batch, heads, rows, d), or packed with a batch of 1. */
+struct problem {
+  const struct setting *s;
+  double *q, *k, *v, *mask, *slopes, *out, *lse, *dout, *dq, *dk, *dv;
+  int outer; /* batch, or 1 when packed */
+};
+
+static int64_t count_of(const struct problem *p, int heads, int rows, int d) {
+  return (int64_t)p->outer * heads * rows * d;
+}
+
+static double *numbers(int64_t count) { return calloc((size_t)count + 1, sizeof(double)); }
+
+/* Random numbers that the type can hold. */
+static double *random_numbers(rdna__random *random, rdna_dtype dtype, int64_t count) {
+  double *out = numbers(count);
+  void *stored = malloc((size_t)count * sizeof(float) + 1);
+  case_fill(random, dtype, stored, count, 1);
+  for (int64_t i = 0; i < count; i++) out[i] = (double)case_get(dtype, stored, i);
+  free(stored);
+  return out;
+}
+
+static void make_problem(const struct setting *s, struct problem *p) {
+  rdna__random random;
+  rdna__random_seed(&random, (uint64_t)(s->sq * 1000 + s->d));
+  *p = (struct problem){.s = s, .outer = s->q_starts ? 1 : s->batch};
+  p->q = random_numbers(&random, s->dtype, count_of(p, s->heads, s->sq, s->d));
+  p->k = random_numbers(&random, s->dtype, count_of(p, s->kv_heads, s->sk, s->d));
+  p->v = random_numbers(&random, s->dtype, count_of(p, s->kv_heads, s->sk, s->dv));
+  p->dout = random_numbers(&random, s->dtype, count_of(p, s->heads, s->sq, s->dv));
+  p->out = numbers(count_of(p, s->heads, s->sq, s->dv));
+  p->lse = numbers(count_of(p, s->heads, s->sq, 1));
+  p->dq = numbers(count_of(p, s->heads, s->sq, s->d));
+  p->dk = numbers(count_of(p, s->kv_heads, s->sk, s->d));
+  p->dv = numbers(count_of(p, s->kv_heads, s->sk, s->dv));
+  if (s->masked) {
+    int64_t count = (int64_t)s->batch * s->heads * s->sq * s->sk; /* as if in full; broadcast parts are not read */
+    p->mask = random_numbers(&random, s->mask_type == RDNA_BOOL ? RDNA_F32 : s->mask_type, count);
+    for (int64_t i = 0; i < count; i++) {
+      if (s->mask_type == RDNA_BOOL)
+        p->mask[i] = p->mask[i] > -0.7;
+      else if (i % 11 == 3)
+        p->mask[i] = -INFINITY;
+    }
+  }
+  if (s->slopes) {
+    p->slopes = numbers((int64_t)s->batch * s->heads);
+    for (int i = 0; i < s->batch * s->heads; i++) p->slopes[i] = (double)(float)(0.3 / (1 + i));
+  }
+}
+
+static void free_problem(struct problem *p) {
+  free(p->q), free(p->k), free(p->v), free(p->mask), free(p->slopes), free(p->out), free(p->lse), free(p->dout);
+  free(p->dq), free(p->dk), free(p->dv);
+}
+
+static int64_t mask_cell(const struct setting *s, int b, int h, int i, int j) {
+  int64_t at = s->mask_shape[0] ? 0 : b;
+  at = at * (s->mask_shape[1] ? 1 : s->heads) + (s->mask_shape[1] ? 0 : h);
+  at = at * (s->mask_shape[2] ? 1 : s->sq) + (s->mask_shape[2] ? 0 : i);
+  return at * s->sk + j;
+}
+
+/* One query by the formula, and its share of the gradients when p->dq is wanted. */
+static void reference_row(struct problem *p, int b, int h, int i, int q_begin, int sq, int k_begin, int sk,
+                          bool gradients) {
+  const struct setting *s = p->s;
+  const rdna_sdpa *o = &s->options;
+  int kv_head = h / (s->heads / s->kv_heads), outer = s->q_starts ? 0 : b;
+  int shift = o->diagonal == RDNA_DIAGONAL_BOTTOM_RIGHT ? sk - sq : 0;
+  int64_t q_row = ((int64_t)outer * s->heads + h) * s->sq + q_begin + i;
+  int64_t k_row = ((int64_t)outer * s->kv_heads + kv_head) * s->sk + k_begin;
+  double *score = numbers(sk), *slope_of_cap = numbers(sk), *kept = numbers(sk), top = -INFINITY, sum = 0, dot = 0;
+  int64_t draw_keys = s->q_starts ? o->max_keys : s->sk, draw_queries = s->q_starts ? o->max_queries : s->sq;
+  for (int j = 0; j < sk; j++) {
+    double x = 0;
+    for (int e = 0; e < s->d; e++) x += p->q[q_row * s->d + e] * p->k[(k_row + j) * s->d + e];
+    x *= (double)o->scale;
+    slope_of_cap[j] = 1;
+    if (o->softcap != 0) {
+      double t = tanh(x / (double)o->softcap);
+      x = (double)o->softcap * t;
+      slope_of_cap[j] = 1 - t * t;
+    }
+    int at = i + shift;
+    if (s->slopes) x -= p->slopes[o->slopes->rank == 2 ? b * s->heads + h : h] * abs(at - j);
+    if (s->masked) {
+      double m = p->mask[mask_cell(s, b, h, i, j)];
+      x += s->mask_type == RDNA_BOOL ? (m != 0 ? 0 : -INFINITY) : m;
+    }
+    if (o->causal && j > at) x = -INFINITY;
+    if (o->windowed && (j < at - o->left || (j > at + o->right))) x = -INFINITY;
+    score[j] = x;
+    top = fmax(top, x);
+    kept[j] = 1;
+    if (o->dropout != 0) {
+      uint64_t row = ((uint64_t)b * (uint64_t)s->heads + (uint64_t)h) * (uint64_t)draw_queries + (uint64_t)i;
+      struct random_words w = random_block(o->seed, o->offset, row * (uint64_t)((draw_keys + 3) / 4) + (uint64_t)j / 4);
+      kept[j] = random_unit(w.word[j % 4]) >= o->dropout ? 1 / (1 - (double)o->dropout) : 0;
+    }
+  }
+  for (int j = 0; j < sk; j++) sum += top == -INFINITY ? 0 : exp(score[j] - top);
+  p->lse[q_row] = sum > 0 ? top + log(sum) : -INFINITY;
+  double *out = p->out + q_row * s->dv;
+  for (int e = 0; e < s->dv; e++) out[e] = 0;
+  for (int j = 0; j < sk; j++) {
+    score[j] = sum > 0 ? exp(score[j] - p->lse[q_row]) : 0;
+    for (int e = 0; e < s->dv; e++) out[e] += score[j] * kept[j] * p->v[(k_row + j) * s->dv + e];
+  }
+  const double *dout = p->dout + q_row * s->dv;
+  for (int e = 0; e < s->dv; e++) dot += out[e] * dout[e];
+  for (int j = 0; gradients && j < sk; j++) {
+    double dp = 0;
+    for (int e = 0; e < s->dv; e++) {
+      dp += dout[e] * p->v[(k_row + j) * s->dv + e];
+      p->dv[(k_row + j) * s->dv + e] += score[j] * kept[j] * dout[e];
+    }
+    double ds = score[j] * (dp * kept[j] - dot) * slope_of_cap[j] * (double)o->scale;
+    for (int e = 0; e < s->d; e++) {
+      p->dq[q_row * s->d + e] += ds * p->k[(k_row + j) * s->d + e];
+      p->dk[(k_row + j) * s->d + e] += ds * p->q[q_row * s->d + e];
+    }
+  }
+  free(score), free(slope_of_cap), free(kept);
+}
+
+static void reference(struct problem *p, bool gradients) {
+  const struct setting *s = p->s;
+  for (int b = 0; b < s->batch; b++) {
+    int q_begin = s->q_starts ? s->q_starts[b] : 0, sq = s->q_starts ? s->q_starts[b + 1] - q_begin : s->sq;
+    int k_begin = s->k_starts ? s->k_starts[b] : 0, sk = s->k_starts ? s->k_starts[b + 1] - k_begin : s->sk;
+    for (int h = 0; h < s->heads; h++)
+      for (int i = 0; i < sq; i++) reference_row(p, b, h, i, q_begin, sq, k_begin, sk, gradients);
+  }
+}
+
+/* A tensor on the device in the setting's layout. */
+struct placed {
+  rdna_tensor t;
+  void *memory;
+  size_t bytes;
+};
+
+static void place(const struct problem *p, const double *values, int heads, int rows, int d, struct placed *out) {
+  const struct setting *s = p->s;
+  bool packed = s->q_starts != NULL;
+  int64_t row = d, first = 0;
+  if (s->layout == UNALIGNED) row = d + 3, first = 1;
+  int64_t head_stride = s->layout == BHSD && !packed ? rows * row : row;
+  int64_t row_stride = s->layout == BHSD && !packed ? row : heads * row, batch_stride = (int64_t)heads * rows * row;
+  if (s->layout == UNALIGNED && !packed) head_stride = rows * row, row_stride = row;
+  int64_t cells = p->outer * batch_stride + first;
+  out->bytes = rdna_dtype_bytes(s->dtype, cells);
+  uint8_t *host = malloc(out->bytes + 1);
+  for (int64_t i = 0; i < cells; i++) case_set(s->dtype, host, i, NAN);
+  for (int b = 0; b < p->outer; b++)
+    for (int h = 0; h < heads; h++)
+      for (int i = 0; i < rows; i++)
+        for (int e = 0; e < d; e++)
+          if (values)
+            case_set(s->dtype, host, first + b * batch_stride + h * head_stride + i * row_stride + e,
+                     (float)values[(((int64_t)b * heads + h) * rows + i) * d + e]);
+  out->memory = test_upload(host, out->bytes);
+  free(host);
+  void *data = (char *)out->memory + rdna_dtype_bytes(s->dtype, first);
+  if (packed)
+    out->t = (rdna_tensor){data, s->dtype, 3, {rows, heads, d}, {row_stride, head_stride, 1}};
+  else
+    out->t = (rdna_tensor){data, s->dtype, 4, {p->outer, heads, rows, d}, {batch_stride, head_stride, row_stride, 1}};
+}
+
+/* Compares with |want|, and expects what is between the rows to be as it was. */
+static void compare(const struct problem *p, const char *name, const struct placed *got, const double *want, int heads,
+                    int rows, int d, double bound) {
+  const struct setting *s = p->s;
+  bool packed = s->q_starts != NULL;
+  uint8_t *host = malloc(got->bytes + 1);
+  int64_t first = s->layout == UNALIGNED, cells = (int64_t)(got->bytes / rdna_dtype_bytes(s->dtype, 1)),
+          numbers_seen = 0;
+  double worst = 0;
+  test_download(host, got->memory, got->bytes);
+  for (int64_t i = 0; i < cells; i++) numbers_seen += !isnan(case_get(s->dtype, host, i));
+  for (int b = 0; b < p->outer; b++)
+    for (int h = 0; h < heads; h++)
+      for (int i = 0; i < rows; i++)
+        for (int e = 0; e < d; e++) {
+          const int64_t *stride = got->t.stride;
+          int64_t at =
+              first + (packed ? i * stride[0] + h * stride[1] : b * stride[0] + h * stride[1] + i * stride[2]) + e;
+          double g = (double)case_get(s->dtype, host, at), w = want[(((int64_t)b * heads + h) * rows + i) * d + e];
+          double allowed = bound + fabs(w) * case_spacing(s->dtype);
+          worst = fmax(worst, fabs(g - w) / allowed);
+          if (fabs(g - w) <= allowed) continue;
+          fail_msg("%s of %s %d heads %d/%d %d x %d d %d/%d: [%d, %d, %d, %d] is %g, not %g (bound %g)", name,
+                   rdna_dtype_name(s->dtype), s->batch, s->heads, s->kv_heads, s->sq, s->sk, s->d, s->dv, b, h, i, e, g,
+                   w, allowed);
+        }
+  assert_int_equal(numbers_seen, count_of(p, heads, rows, d));
+  if (getenv("RDNA_TEST_VERBOSE")) printf("%s: %.3f of the bound\n", name, worst);
+  free(host);
+}
+
+/* Scores are of unit size (d products of unit size, times d^-1/2), a probability of the type is off by half a unit in
+ * the last place, and what it multiplies is below 6. f32: as in attention_test.c. */
+static double bound_of(const struct setting *s) {
+  double probability = (4 * sqrt(s->d) + 18) * 0x1p-24 * (s->options.dropout != 0 ? 2 : 1);
+  double rounding = s->dtype == RDNA_F32 ? 0 : case_spacing(s->dtype) / 2;
+  return 6 * (2 * probability + 2 * sqrt((double)s->sk) * 0x1p-24 + rounding) / (1 - (double)s->options.dropout);
+}
+
+struct tensors {
+  struct placed q, k, v, out;
+  rdna_tensor mask, slopes, q_starts, k_starts, lse;
+  rdna_sdpa options;
+};
+
+static void make_tensors(struct problem *p, struct tensors *t) {
+  const struct setting *s = p->s;
+  memset(t, 0, sizeof *t);
+  t->options = s->options;
+  place(p, p->q, s->heads, s->sq, s->d, &t->q);
+  place(p, p->k, s->kv_heads, s->sk, s->d, &t->k);
+  place(p, p->v, s->kv_heads, s->sk, s->dv, &t->v);
+  place(p, NULL, s->heads, s->sq, s->dv, &t->out);
+  int64_t rows = count_of(p, s->heads, s->sq, 1);
+  t->lse = rdna_tensor_contiguous(test_poisoned((size_t)rows * 4), RDNA_F32, s->q_starts ? 2 : 3,
+                                  s->q_starts ? (int64_t[]){s->heads, s->sq} : (int64_t[]){s->batch, s->heads, s->sq});
+  if (s->masked) {
+    int64_t shape[4] = {s->mask_shape[0] ? 1 : s->batch, s->mask_shape[1] ? 1 : s->heads, s->mask_shape[2] ? 1 : s->sq,
+                        s->sk};
+    int64_t count = shape[0] * shape[1] * shape[2] * shape[3];
+    uint8_t *host = malloc((size_t)count * 4 + 1);
+    for (int64_t i = 0; i < count; i++) {
+      if (s->mask_type == RDNA_BOOL)
+        host[i] = p->mask[i] != 0;
+      else
+        case_set(s->mask_type, host, i, (float)p->mask[i]);
+    }
+    t->mask = rdna_tensor_contiguous(test_upload(host, rdna_dtype_bytes(s->mask_type, count)), s->mask_type, 4, shape);
+    t->options.mask = &t->mask;
+    free(host);
+  }
+  if (s->slopes) {
+    float host[64];
+    int rank = s->options.slopes->rank, count = rank == 2 ? s->batch * s->heads : s->heads;
+    for (int i = 0; i < count; i++) host[i] = (float)p->slopes[i];
+    t->slopes = rdna_tensor_contiguous(test_upload(host, (size_t)count * 4), RDNA_F32, rank,
+                                       rank == 2 ? (int64_t[]){s->batch, s->heads} : (int64_t[]){s->heads});
+    t->options.slopes = &t->slopes;
+  }
+  if (s->q_starts) {
+    int64_t count = s->batch + 1;
+    t->q_starts = rdna_tensor_contiguous(test_upload(s->q_starts, (size_t)count * 4), RDNA_I32, 1, &count);
+    t->k_starts = rdna_tensor_contiguous(test_upload(s->k_starts, (size_t)count * 4), RDNA_I32, 1, &count);
+    t->options.q_starts = &t->q_starts, t->options.k_starts = &t->k_starts;
+  }
+}
+
+static void free_tensors(struct tensors *t) {
+  void *memory[] = {t->q.memory,  t->k.memory,    t->v.memory,      t->out.memory,   t->lse.data,
+                    t->mask.data, t->slopes.data, t->q_starts.data, t->k_starts.data};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
+    if (memory[i]) test_release(memory[i]);
+}
+
+static void check_lse(const struct problem *p, const struct tensors *t) {
+  int64_t rows = count_of(p, p->s->heads, p->s->sq, 1);
+  float *lse = malloc((size_t)rows * 4 + 1);
+  test_download(lse, t->lse.data, (size_t)rows * 4);
+  for (int64_t i = 0; i < rows; i++) {
+    double want = p->lse[i], bound = (4 * sqrt(p->s->d) + 18 + sqrt(p->s->sk)) * 0x1p-23 * fmax(1, fabs(want));
+    if (isinf(want) ? (double)lse[i] != want : !(fabs((double)lse[i] - want) <= bound))
+      fail_msg("lse %d of %d x %d is %g, not %g", (int)i, p->s->sq, p->s->sk, (double)lse[i], want);
+  }
+  free(lse);
+}
+
+static void check_forward(const struct setting *s) {
+  struct problem p;
+  struct tensors t;
+  make_problem(s, &p);
+  make_tensors(&p, &t);
+  reference(&p, false);
+  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  compare(&p, "out", &t.out, p.out, s->heads, s->sq, s->dv, bound_of(s));
+  check_lse(&p, &t);
+  free_tensors(&t);
+  free_problem(&p);
+}
+
+static const int32_t q_starts[] = {0, 5, 5, 45, 60}, k_starts[] = {0, 7, 20, 33, 73};
+static const rdna_tensor rank1 = {.rank = 1}, rank2 = {.rank = 2};
+static const struct setting settings[] = {
+    {RDNA_F16, 1, 1, 1, 16, 16, 64, 64, .options = {.scale = 0.125f}},
+    {RDNA_F16, 2, 4, 2, 130, 70, 64, 64, BSHD, .options = {.scale = 0.125f, .causal = true}},
+    {RDNA_BF16, 1, 2, 1, 70, 130, 128, 128, BSHD, .options = {.scale = 0.09f, .causal = true, .diagonal = 1}},
+    {RDNA_F32, 1, 2, 2, 67, 99, 64, 64, BHSD, .options = {.scale = 0.125f, .causal = true, .diagonal = 1}},
+    {RDNA_F32, 2, 3, 1, 33, 35, 128, 80, BSHD, .options = {.scale = 0.1f}},
+    {RDNA_F16, 1, 3, 3, 40, 150, 40, 40, BHSD, .options = {.scale = 0.16f, .windowed = true, .left = 20, .right = 5}},
+    {RDNA_F16, 1, 2, 1, 150, 40, 96, 32, BSHD,
+     .options = {.scale = 0.1f, .windowed = true, .left = 9, .causal = true, .diagonal = 1}},
+    {RDNA_BF16, 1, 2, 2, 37, 45, 256, 256, BHSD, .options = {.scale = 0.0625f, .causal = true}},
+    {RDNA_F32, 1, 2, 1, 20, 45, 256, 200, BHSD, .options = {.scale = 0.0625f}},
+    {RDNA_F16, 1, 2, 2, 19, 23, 37, 29, UNALIGNED, .options = {.scale = 0.17f}},
+    {RDNA_F32, 2, 2, 2, 19, 23, 5, 3, UNALIGNED, .options = {.scale = 0.5f, .causal = true}},
+    {RDNA_F16, 2, 2, 1, 50, 70, 64, 64, BSHD, .options = {.scale = 0.125f, .softcap = 1.5f}},
+    {RDNA_F16, 1, 4, 2, 50, 70, 64, 64, BSHD, .options = {.scale = -0.125f, .causal = true}},
+    {RDNA_BF16, 2, 2, 2, 50, 70, 128, 128, BSHD, .options = {.scale = 0.09f, .slopes = &rank2, .diagonal = 1},
+     .slopes = true},
+    {RDNA_F32, 1, 3, 3, 35, 40, 64, 64, BSHD, .options = {.scale = 0.125f, .slopes = &rank1, .causal = true},
+     .slopes = true},
+    {RDNA_F16, 2, 2, 1, 35, 75, 64, 64, BHSD, .options = {.scale = 0.125f}, .mask_type = RDNA_F16, .masked = true},
+    {RDNA_F16, 2, 2, 1, 35, 75, 128, 128, BHSD, .options = {.scale = 0.09f}, .mask_type = RDNA_F32, .masked = true,
+     .mask_shape = {0, 1, 1}},
+    {RDNA_BF16, 2, 2, 1, 35, 75, 256, 256, BSHD, .options = {.scale = 0.06f, .causal = true}, .mask_type = RDNA_BOOL,
+     .masked = true, .mask_shape = {1, 0, 0}},
+    {RDNA_F32, 2, 2, 1, 21, 9, 256, 256, BSHD, .options = {.scale = 0.06f}, .mask_type = RDNA_BOOL, .masked = true,
+     .mask_shape = {0, 1, 0}},
+    {RDNA_F16, 2, 2, 1, 35, 75, 64, 64, BSHD, .options = {.scale = 0.125f, .dropout = 0.3f, .seed = 5, .offset = 77}},
+    {RDNA_F32, 1, 2, 1, 35, 43, 128, 64, BSHD,
+     .options = {.scale = 0.1f, .dropout = 0.5f, .seed = 9, .softcap = 2, .causal = true}},
+    {RDNA_F16, 4, 2, 1, 60, 73, 64, 64, BSHD,
+     .options = {.scale = 0.125f, .causal = true, .diagonal = 1, .max_queries = 40, .max_keys = 40},
+     .q_starts = q_starts, .k_starts = k_starts},
+    {RDNA_F32, 4, 2, 2, 60, 73, 64, 64, BSHD,
+     .options = {.scale = 0.125f, .max_queries = 2, .max_keys = 1, .softcap = 3}, .q_starts = q_starts,
+     .k_starts = k_starts},
+    {RDNA_BF16, 1, 1, 1, 300, 300, 64, 64, BSHD,
+     .options = {.scale = 0.125f, .causal = true, .windowed = true, .left = 70}},
+    {RDNA_F16, 1, 1, 1, 5, 0, 64, 64, BSHD, .options = {.scale = 0.125f}},
+};
+
+static void forward(void **state) {
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_forward(&settings[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(forward)};
+  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+}
