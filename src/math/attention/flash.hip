@@ -24,7 +24,7 @@ struct forward_plan {
   static constexpr bool RESIDENT =
       MATRIX && ((max_d <= 128 && (!any || unit::ASYNC)) || (unit::ASYNC && !any) || WAVE_SIZE == 64);
   /* and for the next tile while this one is worked on */
-  static constexpr bool EARLY = unit::ASYNC || max_d < 128 || (type::BYTES == 2 && max_d == 128);
+  static constexpr bool EARLY = unit::ASYNC || (MATRIX ? max_d <= 128 : max_d == 64 && !any);
   static constexpr int STAGES = unit::ASYNC && max_d <= 128 ? 2 : 1;
   static constexpr int ROWS = FLASH_WAVES * 16 * M_TILES, N_TILES = KEYS / 16, D_TILES = max_d / 16;
   static constexpr int STEPS = max_d / unit::K;

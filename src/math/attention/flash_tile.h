@@ -52,6 +52,19 @@ RDNA_DEVICE void flash_loads_in_turn(int i) {
 #endif
 }
 
+/* |v|, at this place among others of the kind: so long computations of many values are not done all at once, in more
+ * registers than there are, nor their beginnings kept from one tile to the next. */
+template <typename value>
+RDNA_DEVICE value flash_in_turn(value v) {
+  uint32_t bits = bits_as<uint32_t>(v);
+#ifdef RDNA_NVIDIA
+  asm volatile("" : "+r"(bits));
+#else
+  asm volatile("" : "+v"(bits));
+#endif
+  return bits_as<value>(bits);
+}
+
 /* --- units: what a wave does with 16 x 16 x K values ---------------------------------------------------------- */
 
 /* By lanes, 8 abreast, as in mma.h for GPUs without matrix units. A chunk is 16 bytes of any type. */
@@ -463,6 +476,8 @@ RDNA_DEVICE void flash_accumulate(const mma_acc (&scores)[m_tiles][n_tiles], con
   constexpr int keys = 16 * n_tiles, steps = keys / unit::K;
   if constexpr (unit::THROUGH_LDS) {
     typedef score_strip<type, keys> layout;
+    strip += flash_in_turn(0u);
+    lds += flash_in_turn(0u);
 #pragma unroll
     for (int m = 0; m < m_tiles; m++) {
       wave_barrier();
@@ -545,22 +560,12 @@ struct flash_place {
   int32_t batch, head;
 };
 
-/* |v|, at this place among others of the kind: so long computations of many values are not done all at once, in more
- * registers than there are. */
-RDNA_DEVICE float flash_in_turn(float v) {
-#ifdef RDNA_NVIDIA
-  asm volatile("" : "+f"(v));
-#else
-  asm volatile("" : "+v"(v));
-#endif
-  return v;
-}
-
 /* From scale * q.k to the score in units of log 2, before limits. |slope| of its head. */
 template <typename type>
 RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32_t i, int32_t j) {
   const flash_args &a = *at.a;
   x = flash_in_turn(x);
+  i = flash_in_turn(i);
   if (a.softcap != 0) x = a.softcap * scalar_tanh(x / a.softcap);
   if (a.slopes) {
     int32_t far = i + at.s.shift - j;
@@ -581,7 +586,7 @@ RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32
 /* 1 / (1 - dropout) where the probability is kept, else 0. */
 RDNA_DEVICE float flash_kept(const flash_place &at, int32_t i, int32_t j) {
   const flash_args &a = *at.a;
-  i = bits_as<int32_t>(flash_in_turn(bits_as<float>(i)));
+  i = flash_in_turn(i);
   random_words words = flash_dropout_words(&a, at.batch, at.head, i, j / 4);
   uint32_t word = j % 4 == 0 ? words.word[0] : j % 4 == 1 ? words.word[1] : j % 4 == 2 ? words.word[2] : words.word[3];
   return flash_in_turn(random_unit(word) >= a.dropout ? 1 / (1 - a.dropout) : 0);
