@@ -85,6 +85,8 @@ struct mma_b {
   uint4 chunk[MMA_CHUNKS_B];
 };
 typedef float mma_acc __attribute__((ext_vector_type(MMA_VALUES)));
+/* mma_i8 takes the same chunks of 16 bytes as 16 signed bytes along k, for exact sums modulo 2^32. */
+typedef int32_t mma_acc_i32 __attribute__((ext_vector_type(MMA_VALUES)));
 
 /* Row r of the tile begins |row_values| * r values past |tile|, which is a multiple of 16 bytes as are the rows. */
 RDNA_DEVICE mma_a mma_load_a(const uint16_t *tile, uint32_t row_values) {
@@ -133,6 +135,21 @@ RDNA_DEVICE uint4 mma_load_turned(uint32_t address) {
   }
 RDNA_MMA_DEFINE_(mma_f16, "f16")
 RDNA_MMA_DEFINE_(mma_bf16, "bf16")
+#define RDNA_MMA_SYNC_I8_(c0, c1, c2, c3, a0, a1, a2, a3, b0, b1)       \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "                \
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+      : "+r"(c0), "+r"(c1), "+r"(c2), "+r"(c3)                          \
+      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    int c0 = c[4 * half], c1 = c[4 * half + 1], c2 = c[4 * half + 2], c3 = c[4 * half + 3];
+    const uint4 &low = a.chunk[0], &high = a.chunk[1], &column = b.chunk[half];
+    RDNA_MMA_SYNC_I8_(c0, c1, c2, c3, low.x, high.x, low.y, high.y, column.x, column.y);
+    RDNA_MMA_SYNC_I8_(c0, c1, c2, c3, low.z, high.z, low.w, high.w, column.z, column.w);
+    c[4 * half] = c0, c[4 * half + 1] = c1, c[4 * half + 2] = c2, c[4 * half + 3] = c3;
+  }
+}
 
 /* Copies from global to shared memory that run by themselves. group_address: a pointer to shared memory as the copies
  * and the loads below take it. */
@@ -184,6 +201,13 @@ RDNA_DEVICE uint4 mma_load_quarters_turned(uint32_t address) {
   }
 RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_f16, "f16")
 RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_bf16, "bf16")
+/* c(16, 16) += a(16, 32) b(32, 16), with 16 bytes in a row of a quarter. */
+RDNA_DEVICE void mma_quarters_i8(mma_acc_i32 &c, const uint4 &a, const uint4 &b) {
+  int c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];
+  RDNA_MMA_SYNC_I8_(c0, c1, c2, c3, a.x, a.y, a.z, a.w, b.x, b.y);
+  RDNA_MMA_SYNC_I8_(c4, c5, c6, c7, a.x, a.y, a.z, a.w, b.z, b.w);
+  c = mma_acc_i32{c0, c1, c2, c3, c4, c5, c6, c7};
+}
 #elif defined(__GFX11__)
 typedef short rdna_short16_ __attribute__((ext_vector_type(16)));
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
@@ -192,7 +216,18 @@ RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
 RDNA_DEVICE void mma_bf16(mma_acc &c, const mma_a &a, const mma_b &b) {
   c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(bits_as<rdna_short16_>(a), bits_as<rdna_short16_>(b), c);
 }
+RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+#pragma unroll
+  for (int i = 0; i < 2; i++)
+    c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, bits_as<int4>(a.chunk[i]), true, bits_as<int4>(b.chunk[i]), c,
+                                                   false);
+}
 #elif defined(__GFX12__)
+RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+  int4 va = bits_as<int4>(a), vb = bits_as<int4>(b);
+  c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, va.lo, true, vb.lo, c, false);
+  c = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, va.hi, true, vb.hi, c, false);
+}
 typedef short rdna_short8_ __attribute__((ext_vector_type(8)));
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
   c = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(bits_as<half8>(a), bits_as<half8>(b), c);
@@ -201,6 +236,18 @@ RDNA_DEVICE void mma_bf16(mma_acc &c, const mma_a &a, const mma_b &b) {
   c = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(bits_as<rdna_short8_>(a), bits_as<rdna_short8_>(b), c);
 }
 #elif defined(RDNA_MFMA_)
+RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+#ifdef __gfx942__
+  typedef int64_t long2 __attribute__((ext_vector_type(2)));
+  long2 va = bits_as<long2>(a), vb = bits_as<long2>(b);
+  c = __builtin_amdgcn_mfma_i32_16x16x32_i8(va.x, vb.x, c, 0, 0, 0);
+  c = __builtin_amdgcn_mfma_i32_16x16x32_i8(va.y, vb.y, c, 0, 0, 0);
+#else
+#pragma unroll
+  for (int i = 0; i < 4; i++)
+    c = __builtin_amdgcn_mfma_i32_16x16x16i8((int)a.chunk[0][i], (int)b.chunk[0][i], c, 0, 0, 0);
+#endif
+}
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
   half8 va = bits_as<half8>(a), vb = bits_as<half8>(b);
   c = __builtin_amdgcn_mfma_f32_16x16x16f16(va.lo, vb.lo, c, 0, 0, 0);
@@ -220,6 +267,12 @@ RDNA_DEVICE void mma_bf16(mma_acc &c, const mma_a &a, const mma_b &b) {
 #endif
 }
 #else
+RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+#pragma unroll
+  for (int word = 0; word < 4; word++)
+#pragma unroll
+    for (int i = 0; i < MMA_VALUES; i++) c[i] = dot4_i8((int)a.chunk[i / 2][word], (int)b.chunk[i % 2][word], c[i]);
+}
 #ifndef __gfx900__
 /* The others have dot products, or mixed multiply-adds that read halves where they lie. */
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {

@@ -10,6 +10,7 @@
 #include "math/conv/conv_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
+#include "math/gemm/gemm_i8_kernels.h"
 #include "math/gemm/gemm_kernels.h"
 #include "math/index/compact_kernels.h"
 #include "math/index/index_kernels.h"
@@ -48,6 +49,8 @@
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(flash, RDNA_FLASH_KERNELS)                       \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
+  FAMILY(gemm_f64, RDNA_GEMM_F64_KERNELS)                 \
+  FAMILY(gemm_i8, RDNA_GEMM_I8_KERNELS)                   \
   FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)                 \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
   FAMILY(indexed, RDNA_INDEXED_KERNELS)                   \
@@ -82,6 +85,8 @@
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_flash(...) INFO(flash, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
+#define INFO_gemm_f64(...) INFO(gemm_f64, __VA_ARGS__)
+#define INFO_gemm_i8(...) INFO(gemm_i8, __VA_ARGS__)
 #define INFO_gemm_mma(...) INFO(gemm_mma, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_indexed(...) INFO(indexed, __VA_ARGS__)

@@ -32,11 +32,17 @@ typedef struct product {
     }                                                                                                                 \
   }
 static const product products[] = {
-    PRODUCT(F32, F32, F32, f32, f32, f32),         PRODUCT(F32, F16, F32, f32, f16, f32),
-    PRODUCT(F32, BF16, F32, f32, bf16, f32),       MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
-    MMA_PRODUCT(F16, F16, F32, f16, f16, f32),     MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
-    MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32), PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
-    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),       PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
+    {{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "gemm_f64"}},
+    PRODUCT(F32, F32, F32, f32, f32, f32),
+    PRODUCT(F32, F16, F32, f32, f16, f32),
+    PRODUCT(F32, BF16, F32, f32, bf16, f32),
+    MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
+    MMA_PRODUCT(F16, F16, F32, f16, f16, f32),
+    MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
+    MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32),
+    PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
+    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),
+    PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
     PRODUCT(F32, Q6_K, F32, f32, q6_K, f32),
 };
 #undef PRODUCT
@@ -70,7 +76,9 @@ static bool vector_applies(const rdna__gemm_implementation *implementation, cons
          (rdna_dtype_block_values(problem->types[1]) > 1 || is_16_byte_multiple(args->b, args->ldb, problem->types[1]));
 }
 
-static bool is_on_matrix_units(const rdna__gemm_problem *problem) { return problem->types[0] != RDNA_F32; }
+static bool is_on_matrix_units(const rdna__gemm_problem *problem) {
+  return problem->types[0] == RDNA_F16 || problem->types[0] == RDNA_BF16;
+}
 
 static bool tile_applies(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
   const struct gemm_args *args = &problem->args;
@@ -122,8 +130,9 @@ static int parts_for(const rdna__gemm_implementation *implementation, const rdna
 /* Quantized operands have blocks that a part might not begin with; the host cuts its work itself, and gives the same
  * bits for any number of threads. */
 static bool parts_apply(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
-  return strcmp(problem->device->driver, "host") != 0 && rdna_dtype_block_values(problem->types[1]) == 1 &&
-         tile_applies(implementation, problem) && parts_for(implementation, problem) > 1;
+  return strcmp(problem->device->driver, "host") != 0 && problem->types[0] != RDNA_F64 &&
+         rdna_dtype_block_values(problem->types[1]) == 1 && tile_applies(implementation, problem) &&
+         parts_for(implementation, problem) > 1;
 }
 
 /* The tiles of a part, and what writing and reading sums and another launch cost: a unit does |rate| products in the
@@ -319,13 +328,35 @@ static rdna_status disagree(const char *argument, const rdna_tensor *tensor, con
                     rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
 }
 
-static rdna_status check_residual(const rdna_tensor *residual, const rdna_tensor *c, rdna__matrix *out_matrix) {
-  RDNA_TRY(rdna__check_float("gemm", "residual", residual));
-  RDNA_TRY(rdna__check_same_dtype("gemm", "residual", residual, "c", c));
-  RDNA_TRY(rdna__check_same_shape("gemm", "residual", residual, "c", c));
-  RDNA_TRY(rdna__check_dense_tail("gemm", "residual", residual, 1));
-  RDNA_TRY(rdna__check_apart("gemm", "c", c, "residual", residual));
-  return rdna__matrix_view("gemm", "residual", residual, out_matrix);
+static rdna_status check_residual(const char *operator, const rdna_tensor * residual, const rdna_tensor *c,
+                                  rdna__matrix *out_matrix) {
+  RDNA_TRY(rdna__check_float(operator, "residual", residual));
+  RDNA_TRY(rdna__check_same_dtype(operator, "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_same_shape(operator, "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_dense_tail(operator, "residual", residual, 1));
+  RDNA_TRY(rdna__check_apart(operator, "c", c, "residual", residual));
+  return rdna__matrix_view(operator, "residual", residual, out_matrix);
+}
+
+rdna_status rdna__gemm_check_epilogue(const char *operator, const rdna_gemm_epilogue * epilogue, const rdna_tensor *c,
+                                      rdna__matrix *out_residual) {
+  bool of_rows = epilogue->bias_of_rows;
+  RDNA_TRY(rdna__check_activation(operator, epilogue->activation));
+  RDNA_TRY(rdna__check_bias(operator, epilogue->bias, c, c->shape[of_rows ? c->rank - 2 : c->rank - 1],
+                            of_rows ? "the rows of the result" : "the columns of the result"));
+  *out_residual = (rdna__matrix){0};
+  return epilogue->residual ? check_residual(operator, epilogue->residual, c, out_residual) : RDNA_OK;
+}
+
+void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__matrix *residual, struct gemm_args *args) {
+  bool of_rows = epilogue->bias && epilogue->bias_of_rows;
+  args->alpha = epilogue->alpha, args->beta = epilogue->beta;
+  args->bias = epilogue->bias ? epilogue->bias->data : NULL;
+  args->activation = (uint32_t)epilogue->activation;
+  args->residual = epilogue->residual ? epilogue->residual->data : NULL;
+  args->ld_residual = residual->ld, args->stride_residual = residual->stride;
+  if (of_rows) args->flags |= GEMM_BIAS_OF_ROWS;
+  if (of_rows || epilogue->activation || epilogue->residual) args->flags |= GEMM_MORE;
 }
 
 static bool is_spread(const rdna_tensor *t) {
@@ -352,18 +383,15 @@ static rdna_status gather(rdna_stream *stream, const rdna_tensor *operand, rdna_
   return RDNA_OK;
 }
 
-static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, const rdna_tensor *a,
-                            const rdna_tensor *b, const rdna_tensor *c) {
-  rdna__matrix ma, mb, mc, mr = {0};
+static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, const rdna__matrix *residual,
+                            const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c) {
+  rdna__matrix ma, mb, mc;
   RDNA_TRY(rdna__matrix_view("gemm", "a", a, &ma));
   RDNA_TRY(rdna__matrix_view("gemm", "b", b, &mb));
   RDNA_TRY(rdna__matrix_view("gemm", "c", c, &mc));
-  if (e->residual) RDNA_TRY(rdna__matrix_view("gemm", "residual", e->residual, &mr));
-  bool of_rows = e->bias && e->bias_of_rows, more = of_rows || e->activation || e->residual;
   struct gemm_args args = {
       .a = a->data,
       .b = b->data,
-      .bias = e->bias ? e->bias->data : NULL,
       .c = c->data,
       .lda = ma.ld,
       .ldb = mb.ld,
@@ -371,15 +399,9 @@ static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, co
       .stride_a = ma.stride,
       .stride_b = mb.stride,
       .stride_c = mc.stride,
-      .flags = (ma.turned ? GEMM_A_TRANSPOSED : 0) | (mb.turned ? GEMM_B_TRANSPOSED : 0) |
-               (of_rows ? GEMM_BIAS_OF_ROWS : 0) | (more ? GEMM_MORE : 0),
-      .alpha = e->alpha,
-      .beta = e->beta,
-      .activation = (uint32_t)e->activation,
-      .residual = e->residual ? e->residual->data : NULL,
-      .ld_residual = mr.ld,
-      .stride_residual = mr.stride,
+      .flags = (ma.turned ? GEMM_A_TRANSPOSED : 0) | (mb.turned ? GEMM_B_TRANSPOSED : 0),
   };
+  rdna__gemm_set_epilogue(e, residual, &args);
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
   return rdna__gemm_launch(stream, "gemm", types, args, mc.rows, mc.columns, ma.columns, mc.batch);
 }
@@ -394,13 +416,13 @@ static rdna_status check_rank(const char *argument, const rdna_tensor *tensor) {
 rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
                                   const rdna_tensor *b, const rdna_tensor *c) {
   if (!epilogue) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: the epilogue is NULL; pass one with alpha 1");
-  RDNA_TRY(rdna__check_activation("gemm", epilogue->activation));
   const struct {
     const char *name;
     const rdna_tensor *tensor;
   } all[3] = {{"a", a}, {"b", b}, {"c", c}};
   for (int i = 0; i < 3; i++) {
-    RDNA_TRY(rdna__check_float("gemm", all[i].name, all[i].tensor));
+    RDNA_TRY(rdna__check_tensor("gemm", all[i].name, all[i].tensor));
+    if (all[i].tensor->dtype != RDNA_F64) RDNA_TRY(rdna__check_float("gemm", all[i].name, all[i].tensor));
     RDNA_TRY(check_rank(all[i].name, all[i].tensor));
   }
   int rank = c->rank;
@@ -412,12 +434,14 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   if (sa[1] != sb[0]) return disagree("a", a, "b", b, "inner sizes, k,");
   if (sa[0] != sc[0]) return disagree("a", a, "c", c, "rows, m,");
   if (sb[1] != sc[1]) return disagree("b", b, "c", c, "columns, n,");
+  if (c->dtype == RDNA_F64 && (epilogue->activation || epilogue->residual)) {
+    return rdna__fail(RDNA_UNSUPPORTED, "gemm: c is f64 with %s; only f32, f16 and bf16 have one: apply it after",
+                      epilogue->activation ? "an activation" : "a residual");
+  }
   rdna__matrix written, added;
   RDNA_TRY(rdna__matrix_view("gemm", "c", c, &written));
-  RDNA_TRY(rdna__check_bias("gemm", epilogue->bias, c, epilogue->bias_of_rows ? sc[0] : sc[1],
-                            epilogue->bias_of_rows ? "the rows of the result" : "the columns of the result"));
+  RDNA_TRY(rdna__gemm_check_epilogue("gemm", epilogue, c, &added));
   if (rdna_tensor_count(c) > 0) RDNA_TRY(rdna__matrix_check_written("gemm", "c", c, &written));
-  if (epilogue->residual) RDNA_TRY(check_residual(epilogue->residual, c, &added));
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
@@ -428,7 +452,7 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   void *scratch_a, *scratch_b = NULL;
   rdna_status status = gather(stream, a, &ta, &scratch_a);
   if (status == RDNA_OK) status = gather(stream, b, &tb, &scratch_b);
-  if (status == RDNA_OK) status = multiply(stream, epilogue, &ta, &tb, c);
+  if (status == RDNA_OK) status = multiply(stream, epilogue, &added, &ta, &tb, c);
   void *scratch[] = {scratch_a, scratch_b};
   for (int i = 0; i < 2; i++) {
     rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "math/gemm/gemm_kernels.h"
 #include "rdna/kernel.h"
-#include "rdna/op/activation.h"
+#include "rdna/op/gemm.h"
 #include "rdna/tensor.h"
 
 /* A matrix, or a batch of them, as the kernels see it. */
@@ -26,6 +26,12 @@ rdna_status rdna__matrix_check_written(const char *operator, const char * argume
                                        const rdna__matrix *matrix);
 
 rdna_status rdna__check_activation(const char *operator, rdna_activation activation);
+
+/* The activation, the bias and the residual of an epilogue into |c|; |*out_residual| is where the last lies. */
+rdna_status rdna__gemm_check_epilogue(const char *operator, const rdna_gemm_epilogue * epilogue, const rdna_tensor *c,
+                                      rdna__matrix *out_residual);
+/* All of a checked one into |args|, whose flags it adds to. */
+void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__matrix *residual, struct gemm_args *args);
 
 /* |bias|, unless it is NULL, is a contiguous (size) of |out|'s type and apart from it; |meaning| says of what. */
 rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,

@@ -81,6 +81,12 @@ struct gemm_args {
   X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))   \
   RDNA_GEMV_KERNELS_(X, A, B, C)
 
+/* gemm_f64: f64 throughout, any layout, without what GEMM_MORE stands for but a bias of rows; grid (tiles, 1, batch).
+ */
+#define GEMM_F64_TILE 64
+#define GEMM_F64_THREADS 256
+#define RDNA_GEMM_F64_KERNELS(X) X(gemm_f64, struct gemm_args, GEMM_F64_THREADS, rdna__gemm_f64_case)
+
 #define GEMM_SUM_THREADS 256 /* a value each: grid (ceil(m n / GEMM_SUM_THREADS), 1, batch) */
 #define GEMM_PART_STEP 64
 #define RDNA_GEMM_KERNELS(X)                                                \

@@ -113,11 +113,15 @@ struct mma_operand {
 
 RDNA_DEVICE void mma_of(type_f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
 RDNA_DEVICE void mma_of(type_bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
+RDNA_DEVICE void mma_of(type_i8x2, mma_acc_i32 &c, const mma_a &a, const mma_b &b) { mma_i8(c, a, b); }
+
+/* A sum as it lies among floats. */
+RDNA_DEVICE float mma_staged(float v) { return v; }
+RDNA_DEVICE float mma_staged(int32_t v) { return bits_as<float>(v); }
 
 /* One step's product of what lies in LDS, for this wave's part of the tile. */
-template <typename type, typename plan>
-RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b,
-                              mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+template <typename type, typename plan, typename acc>
+RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
 #ifdef RDNA_MMA_BY_LANES_
 #pragma unroll 1 /* as it is, the loop has hundreds of instructions */
 #else
@@ -147,9 +151,9 @@ RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::value 
 
 /* The sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and store(lds). |lds|
  * has plan::bytes. */
-template <typename type, typename plan, typename operand_a, typename operand_b>
+template <typename type, typename plan, typename operand_a, typename operand_b, typename acc>
 RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16_t *lds,
-                             mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+                             acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   uint32_t row = wave_id() / plan::waves_n * plan::wave_m, column = wave_id() % plan::waves_n * plan::wave_n;
   int steps = (k + MMA_STEP - 1) / MMA_STEP;
   if (steps > 0) from_a.fetch(0), from_b.fetch(0);
@@ -166,8 +170,8 @@ RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16
 /* Hands out this wave's sums 16 rows at a time through LDS, where neighbours of a row or column may meet in a lane:
  * finish(row, column, stage) is called by all lanes for each strip, its first place in the tile, and its floats, rows
  * of plan::stage_row. */
-template <typename plan, typename function>
-RDNA_DEVICE void mma_finish(void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
+template <typename plan, typename acc, typename function>
+RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
   group_barrier();
   float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
   int row = (int)(wave_id() / plan::waves_n) * plan::wave_m, column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
@@ -180,11 +184,11 @@ RDNA_DEVICE void mma_finish(void *lds, const mma_acc (&sum)[plan::tiles_m][plan:
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; v += 2)
         store_as<float2>(&stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)],
-                         float2{sum[i][j][v], sum[i][j][v + 1]});
+                         float2{mma_staged(sum[i][j][v]), mma_staged(sum[i][j][v + 1])});
 #else
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; ++v)
-        stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = sum[i][j][v];
+        stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = mma_staged(sum[i][j][v]);
 #endif
     wave_barrier();
     finish(row + i * MMA_M, column, stage);
@@ -192,9 +196,9 @@ RDNA_DEVICE void mma_finish(void *lds, const mma_acc (&sum)[plan::tiles_m][plan:
 }
 
 /* The sums of a product of matrices in any layout. */
-template <typename type, typename plan>
+template <typename type, typename plan, typename acc>
 RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
-                           int column0, uint16_t *lds, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+                           int column0, uint16_t *lds, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   mma_operand<plan::tile_m, plan::threads> from_a;
   mma_operand<plan::tile_n, plan::threads> from_b;
   from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, k);

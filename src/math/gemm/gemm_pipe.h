@@ -95,12 +95,16 @@ struct pipe_loads {
 
 RDNA_DEVICE void mma_quarters_of(type_f16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_f16(c, a, b); }
 RDNA_DEVICE void mma_quarters_of(type_bf16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_bf16(c, a, b); }
+RDNA_DEVICE void mma_quarters_of(type_i8x2, mma_acc_i32 &c, const uint4 &a, const uint4 &b) {
+  mma_quarters_i8(c, a, b);
+}
 
 /* The sums of a tile over all of k, for this wave's part of it. Each operand has copy(stage address), to be called
  * once a step. */
-template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b>
+template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b,
+          typename acc>
 RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint32_t memory,
-                              mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+                              acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   constexpr int stages = plan::pipe_stages, parts = PIPE_STEP / 16;
   int steps = (k + PIPE_STEP - 1) / PIPE_STEP;
   pipe_loads<plan::tile_m, plan::tiles_m, a_along_k, false> loads_a;
@@ -153,9 +157,9 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
 }
 
 /* The sums of a product of matrices. */
-template <typename type, typename plan, bool a_along_k, bool b_along_k>
+template <typename type, typename plan, bool a_along_k, bool b_along_k, typename acc>
 RDNA_DEVICE void pipe_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
-                            int column0, uint32_t memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+                            int column0, uint32_t memory, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   pipe_operand<plan::tile_m, plan::threads, a_along_k> from_a;
   pipe_operand<plan::tile_n, plan::threads, b_along_k> from_b;
   from_a.init(a, args.lda, row0, args.m, k);

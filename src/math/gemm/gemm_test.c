@@ -277,6 +277,103 @@ static void spread_operands(void **state) {
   operand_free(&c);
 }
 
+static void double_precision(void **state) {
+  static const int64_t shapes[][3] = {{1, 1, 1}, {65, 33, 40}, {70, 130, 17}, {3, 5, 0}};
+  for (int t = 0; t < 16; t++) {
+    int64_t m = shapes[t / 4][0], n = shapes[t / 4][1], k = shapes[t / 4][2];
+    bool a_turned = t & 1, b_turned = t & 2;
+    operand a = operand_make(RDNA_F64, 2, (int64_t[]){m, k}, (int64_t[]){a_turned ? 1 : k + 1, a_turned ? m : 1}, 0);
+    operand b = operand_make(RDNA_F64, 2, (int64_t[]){k, n}, (int64_t[]){b_turned ? 1 : n, b_turned ? k + 2 : 1}, 0);
+    operand c = operand_make(RDNA_F64, 2, (int64_t[]){m, n}, NULL, 0);
+    operand bias = operand_make(RDNA_F64, 1, &n, NULL, 0);
+    operand *filled[] = {&a, &b, &c, &bias};
+    for (int i = 0; i < 4; i++) {
+      for (size_t j = 0; j < filled[i]->bytes / 8; j++)
+        ((double *)filled[i]->host)[j] = rdna__random_normal(&random_state);
+      operand_upload(filled[i]);
+    }
+    double old[130 * 70];
+    memcpy(old, c.host, c.bytes);
+    assert_ok(rdna_op_gemm(stream, 0.5f, &a.tensor, &b.tensor, -2, &bias.tensor, &c.tensor));
+    operand_download(&c);
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) {
+        long double sum = 0;
+        for (int64_t p = 0; p < k; p++)
+          sum += (long double)((double *)a.host)[index_of(&a, 0, i, p)] * ((double *)b.host)[index_of(&b, 0, p, j)];
+        double want = (double)(0.5L * sum - 2 * (long double)old[i * n + j] + ((double *)bias.host)[j]);
+        assert_true(fabs(((double *)c.host)[i * n + j] - want) <= 0x1p-53 * (double)(k + 8) * (8 + 16 * (double)k));
+      }
+    for (int i = 0; i < 4; i++) operand_free(filled[i]);
+  }
+}
+
+/* Signed bytes: the sums are exact, with any strides and sizes that take copies and those that do not. */
+static void check_bytes(int64_t m, int64_t n, int64_t k, rdna_dtype type, bool b_turned, bool each, int batch) {
+  operand a = operand_make(RDNA_I8, 3, (int64_t[]){batch, m, k}, NULL, 0);
+  int64_t b_stride[3] = {0, b_turned ? 1 : n, b_turned ? k : 1}; /* one B for the batch */
+  operand b = operand_make(RDNA_I8, 3, (int64_t[]){batch, k, n}, b_stride, 0);
+  operand c = operand_make(type, 3, (int64_t[]){batch, m, n}, NULL, 0);
+  int64_t scales_a = each ? m : 1, scales_b = each ? n : 1;
+  operand scale_a = operand_make(RDNA_F32, 1, &scales_a, NULL, 0),
+          scale_b = operand_make(RDNA_F32, 1, &scales_b, NULL, 0);
+  operand bias = operand_make(type, 1, &m, NULL, 0);
+  operand_fill(&scale_a, 0.01);
+  operand_fill(&scale_b, 0.01);
+  operand *bytes[] = {&a, &b};
+  for (int i = 0; i < 2; i++) {
+    for (size_t j = 0; j < bytes[i]->bytes; j++) bytes[i]->host[j] = (uint8_t)rdna__random_bits(&random_state);
+    operand_upload(bytes[i]);
+  }
+  operand_upload(&c);
+  bool is_sum = type == RDNA_I32;
+  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias.tensor, .bias_of_rows = 1, .activation = RDNA_ACTIVATION_RELU};
+  if (!is_sum) operand_fill(&bias, 1);
+  assert_ok(rdna_op_gemm_i8(stream, is_sum ? NULL : &e, &a.tensor, is_sum ? NULL : &scale_a.tensor, &b.tensor,
+                            is_sum ? NULL : &scale_b.tensor, &c.tensor));
+  operand_download(&c);
+  for (int64_t at = 0; at < batch * m * n; at++) {
+    int64_t z = at / (m * n), i = at / n % m, j = at % n, sum = 0;
+    for (int64_t p = 0; p < k; p++)
+      sum += (int8_t)a.host[(z * m + i) * k + p] * (int8_t)b.host[p * b_stride[1] + j * b_stride[2]];
+    if (is_sum) {
+      assert_int_equal(((int32_t *)(void *)c.host)[at], sum);
+    } else {
+      double scaled = operand_get(&scale_a, each ? i : 0) * operand_get(&scale_b, each ? j : 0) * (double)sum;
+      double v = scaled + operand_get(&bias, i);
+      assert_close(type, operand_get(&c, at), v < 0 ? 0 : v, 0x1p-21 * (fabs(scaled) + 8), "gemm_i8", at);
+    }
+  }
+  operand *all[] = {&a, &b, &c, &scale_a, &scale_b, &bias};
+  for (int i = 0; i < 6; i++) operand_free(all[i]);
+}
+
+static void signed_bytes(void **state) {
+  static const rdna_dtype dtypes[] = {RDNA_I32, RDNA_F32, RDNA_F16, RDNA_BF16};
+  for (int t = 0; t < 4; t++) {
+    check_bytes(65, 70, 64, dtypes[t], true, true, 1);
+    check_bytes(3, 5, 7, dtypes[t], false, false, 2);
+    check_bytes(130, 20, 33, dtypes[t], true, false, 2);
+    check_bytes(1, 1, 1, dtypes[t], false, true, 1);
+    check_bytes(4, 9, 0, dtypes[t], false, true, 1);
+  }
+  check_bytes(140, 150, 4096, RDNA_I32, true, false, 1);
+  operand a = operand_make(RDNA_I8, 2, (int64_t[]){2, 3}, NULL, 0),
+          b = operand_make(RDNA_I8, 2, (int64_t[]){3, 4}, NULL, 0);
+  operand c = operand_make(RDNA_F32, 2, (int64_t[]){2, 4}, NULL, 0);
+  rdna_tensor short_b = b.tensor;
+  short_b.shape[0] = 2;
+  assert_refused(rdna_op_gemm_i8(stream, NULL, &a.tensor, NULL, &b.tensor, NULL, &c.tensor), RDNA_INVALID_ARGUMENT,
+                 "scale_a is NULL", "c is f32 (2, 4)");
+  assert_refused(rdna_op_gemm_i8(stream, NULL, &a.tensor, NULL, &short_b, NULL, &c.tensor), RDNA_INVALID_ARGUMENT,
+                 "b is i8 (2, 4)", "k");
+  assert_refused(rdna_op_gemm_i8(stream, NULL, &a.tensor, &a.tensor, &b.tensor, &a.tensor, &c.tensor),
+                 RDNA_INVALID_ARGUMENT, "scale_a", "f32");
+  operand_free(&a);
+  operand_free(&b);
+  operand_free(&c);
+}
+
 static void refuses(void **state) {
   float memory[64];
   int64_t two_three[] = {2, 3}, three_four[] = {3, 4}, two_four[] = {2, 4};
@@ -369,6 +466,8 @@ int main(void) {
       cmocka_unit_test(nan_stays_in_its_row),
       cmocka_unit_test(epilogues),
       cmocka_unit_test(spread_operands),
+      cmocka_unit_test(double_precision),
+      cmocka_unit_test(signed_bytes),
       cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);

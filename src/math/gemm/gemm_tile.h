@@ -74,6 +74,9 @@ struct type_bf16 : type_16_bits<type_bf16> {
   RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
 };
 
+/* Two signed bytes along k, which matrix units take in place of a 16-bit value. */
+struct type_i8x2 {};
+
 RDNA_DEVICE bool is_16_byte_multiple(uint64_t v) { return (v & 15) == 0; }
 
 /* Where this thread's fetches stand in a tile of |tile| rows by GEMM_TILE_K. */

@@ -1,0 +1,172 @@
+#include "math/gemm/gemm_i8_kernels.h"
+
+#include <string.h>
+
+#include "math/check.h"
+#include "math/gemm/gemm.h"
+#include "rdna/memory.h"
+#include "rdna/op/gemm.h"
+#include "rdna/op/movement.h"
+
+enum { ROW_MULTIPLE = 16 };
+
+/* An operand as the kernels take it: rows of k values at multiples of 16 bytes. */
+typedef struct operand {
+  const void *data;
+  int64_t ld, stride;
+  void *scratch; /* a copy with zeros at the ends of rows, or NULL */
+} operand;
+
+static rdna_status disagree(const char *argument, const rdna_tensor *tensor, const char *other_argument,
+                            const rdna_tensor *other, const char *what) {
+  char text[RDNA__TENSOR_TEXT], other_text[RDNA__TENSOR_TEXT];
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is %s and %s is %s; their %s must be equal", argument,
+                    rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
+}
+
+static bool fits(const rdna_tensor *t) {
+  int rank = t->rank;
+  int64_t ld = t->shape[rank - 2] > 1 ? t->stride[rank - 2] : 0;
+  int64_t stride = rank == 3 && t->shape[0] > 1 ? t->stride[0] : 0;
+  return (t->shape[rank - 1] <= 1 || t->stride[rank - 1] == 1) && t->shape[rank - 1] % 2 == 0 &&
+         ((uintptr_t)t->data | (uint64_t)ld | (uint64_t)stride) % ROW_MULTIPLE == 0;
+}
+
+/* |t| is (batch, rows, k). */
+static rdna_status gather(rdna_stream *stream, const rdna_tensor *t, operand *out) {
+  int rank = t->rank;
+  int64_t rows = t->shape[rank - 2], k = t->shape[rank - 1];
+  if (fits(t)) {
+    *out = (operand){t->data, t->stride[rank - 2], rank == 3 ? t->stride[0] : 0, NULL};
+    if (rows == 1) out->ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+    return RDNA_OK;
+  }
+  rdna_tensor from = *t, to = *t;
+  bool one = rank == 3 && from.stride[0] == 0;
+  if (one) from.shape[0] = 1;
+  int64_t ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE, matrices = rank == 3 ? from.shape[0] : 1;
+  size_t bytes = (size_t)(matrices * rows * ld);
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(stream), bytes, stream, "gemm_i8: an operand", &out->scratch));
+  to = rdna_tensor_contiguous(out->scratch, RDNA_I8, rank, from.shape);
+  to.stride[rank - 2] = ld;
+  if (rank == 3) to.stride[0] = rows * ld;
+  out->data = out->scratch, out->ld = ld, out->stride = one || rank == 2 ? 0 : rows * ld;
+  if (ld > k) RDNA_TRY(rdna_fill_bytes(stream, out->scratch, 0, bytes));
+  return rdna_op_copy(stream, &from, &to);
+}
+
+static rdna_status check_scale(const char *argument, const rdna_tensor *scale, int64_t size, const rdna_tensor *c,
+                               int32_t *out_each) {
+  char text[RDNA__TENSOR_TEXT];
+  if (!scale)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is NULL and c is %s; only i32 has no scales", argument,
+                      rdna__tensor_text(c, text));
+  RDNA_TRY(rdna__check_dtype("gemm_i8", argument, scale, RDNA_F32));
+  RDNA_TRY(rdna__check_rank("gemm_i8", argument, scale, 1));
+  RDNA_TRY(rdna__check_contiguous("gemm_i8", argument, scale));
+  RDNA_TRY(rdna__check_apart("gemm_i8", "c", c, argument, scale));
+  *out_each = scale->shape[0] != 1;
+  if (scale->shape[0] == 1 || scale->shape[0] == size) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is %s; it must have 1 or %lld values", argument,
+                    rdna__tensor_text(scale, text), (long long)size);
+}
+
+static rdna_status check_types(const rdna_gemm_epilogue *e, const rdna_tensor *scale_a, const rdna_tensor *scale_b,
+                               const rdna_tensor *c) {
+  char text[RDNA__TENSOR_TEXT];
+  RDNA_TRY(rdna__check_tensor("gemm_i8", "c", c));
+  if (c->dtype != RDNA_I32) return rdna__check_float("gemm_i8", "c", c);
+  if (!scale_a && !scale_b && (!e || (e->alpha == 1 && e->beta == 0 && !e->bias && !e->activation && !e->residual)))
+    return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "gemm_i8: c is %s with scales or an epilogue; into i32 there is nothing but the sum",
+                    rdna__tensor_text(c, text));
+}
+
+static rdna_status check_shapes(const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c) {
+  int rank = c->rank;
+  const struct {
+    const char *name;
+    const rdna_tensor *tensor;
+  } all[3] = {{"a", a}, {"b", b}, {"c", c}};
+  char text[RDNA__TENSOR_TEXT];
+  for (int i = 0; i < 3; i++) {
+    const rdna_tensor *t = all[i].tensor;
+    if (t->rank != 2 && t->rank != 3)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is %s; its rank must be 2, or 3 with a batch", all[i].name,
+                        rdna__tensor_text(t, text));
+    if (t->rank != rank) return disagree(all[i].name, t, "c", c, "ranks");
+    if (rank == 3 && t->shape[0] != c->shape[0]) return disagree(all[i].name, t, "c", c, "first sizes, the batch,");
+    for (int d = 0; d < rank; d++)
+      if (t->shape[d] > (d == 0 && rank == 3 ? RDNA__GRID_YZ_MAX : INT32_MAX - 1))
+        return rdna__fail(RDNA_UNSUPPORTED, "gemm_i8: %s is %s; split it", all[i].name, rdna__tensor_text(t, text));
+  }
+  if (a->shape[rank - 1] != b->shape[rank - 2]) return disagree("a", a, "b", b, "inner sizes, k,");
+  if (a->shape[rank - 2] != c->shape[rank - 2]) return disagree("a", a, "c", c, "rows, m,");
+  if (b->shape[rank - 1] != c->shape[rank - 1]) return disagree("b", b, "c", c, "columns, n,");
+  return RDNA_OK;
+}
+
+static rdna_status launch(rdna_stream *stream, const struct gemm_i8_args *args, rdna_dtype type) {
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+  int64_t m = args->of.m, n = args->of.n, large = (m + 127) / 128 * ((n + 127) / 128);
+  bool is_large = large * args->of.batch >= info->compute_units;
+  int64_t tiles = is_large ? large : (m + 63) / 64 * ((n + 63) / 64);
+  rdna_grid grid = {0, 1, (uint32_t)args->of.batch};
+  RDNA_TRY(rdna__check_groups("gemm_i8", tiles, 1, &grid.x));
+  const char *kernel = type == RDNA_I32   ? (is_large ? "gemm_i8_i32_large" : "gemm_i8_i32_small")
+                       : type == RDNA_F32 ? (is_large ? "gemm_i8_f32_large" : "gemm_i8_f32_small")
+                       : type == RDNA_F16 ? (is_large ? "gemm_i8_f16_large" : "gemm_i8_f16_small")
+                                          : (is_large ? "gemm_i8_bf16_large" : "gemm_i8_bf16_small");
+  return rdna__launch_named(stream, kernel, grid, args);
+}
+
+rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
+                            const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
+                            const rdna_tensor *c) {
+  struct gemm_i8_args args = {.of = {.alpha = 1, .flags = GEMM_B_TRANSPOSED}};
+  struct gemm_args *of = &args.of;
+  rdna__matrix written, added = {0};
+  RDNA_TRY(rdna__check_dtype("gemm_i8", "a", a, RDNA_I8));
+  RDNA_TRY(rdna__check_dtype("gemm_i8", "b", b, RDNA_I8));
+  RDNA_TRY(check_types(epilogue, scale_a, scale_b, c));
+  RDNA_TRY(check_shapes(a, b, c));
+  int rank = c->rank;
+  int64_t m = c->shape[rank - 2], n = c->shape[rank - 1], k = a->shape[rank - 1];
+  RDNA_TRY(rdna__matrix_view("gemm_i8", "c", c, &written));
+  if (rdna_tensor_count(c) > 0) RDNA_TRY(rdna__matrix_check_written("gemm_i8", "c", c, &written));
+  RDNA_TRY(rdna__check_apart("gemm_i8", "c", c, "a", a));
+  RDNA_TRY(rdna__check_apart("gemm_i8", "c", c, "b", b));
+  if (c->dtype != RDNA_I32) {
+    RDNA_TRY(check_scale("scale_a", scale_a, m, c, &args.each_a));
+    RDNA_TRY(check_scale("scale_b", scale_b, n, c, &args.each_b));
+    args.scale_a = scale_a->data, args.scale_b = scale_b->data;
+  }
+  if (epilogue) {
+    RDNA_TRY(rdna__gemm_check_epilogue("gemm_i8", epilogue, c, &added));
+    rdna__gemm_set_epilogue(epilogue, &added, of);
+  }
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: the stream is NULL; pass a stream");
+  if (rdna_tensor_count(c) == 0) return RDNA_OK;
+
+  /* B's columns are rows of k values to the kernels */
+  rdna_tensor turned = *b;
+  turned.shape[rank - 2] = n, turned.shape[rank - 1] = k;
+  turned.stride[rank - 2] = b->stride[rank - 1], turned.stride[rank - 1] = b->stride[rank - 2];
+  operand in_a = {0}, in_b = {0};
+  rdna_status status = RDNA_OK;
+  if (k > 0) status = gather(stream, a, &in_a);
+  if (k > 0 && status == RDNA_OK) status = gather(stream, &turned, &in_b);
+  of->a = in_a.data, of->lda = in_a.ld, of->stride_a = in_a.stride;
+  of->b = in_b.data, of->ldb = in_b.ld, of->stride_b = in_b.stride;
+  of->c = c->data, of->ldc = written.ld, of->stride_c = written.stride;
+  of->m = (int32_t)m, of->n = (int32_t)n, of->k = (int32_t)(k + k % 2);
+  of->batch = (int32_t)written.batch;
+  if (status == RDNA_OK) status = launch(stream, &args, c->dtype);
+  void *scratch[] = {in_a.scratch, in_b.scratch};
+  for (int i = 0; i < 2; i++) {
+    rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;
+    if (status == RDNA_OK) status = freed;
+  }
+  return status;
+}
