@@ -140,6 +140,9 @@ void rdna__null_fail(uint64_t nth, rdna_status status);
 uint64_t rdna__null_calls(void);
 /* The next launch succeeds and leaves |status| in its stream, which whoever waits for the stream gets once. */
 void rdna__null_fail_launch(rdna_status status);
+/* From the first of these calls on, events tell a time that passes by these calls alone: a slow machine changes no
+ * measurement. */
+void rdna__null_pass_time(double milliseconds);
 /* Objects that were made and not destroyed: devices, memory, host memory, streams, events. */
 uint64_t rdna__null_live(void);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/config.h"
@@ -305,7 +306,8 @@ static void load(tuner *t, rdna_device *device) {
   if (rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, take, &(loading){t, true}) != RDNA_OK)
     rdna__log(RDNA__LOG_WARNING, "the shipped tuner's results: %s", rdna_last_error());
   rdna__tuner_store_path(path);
-  if (!path[0]) return;
+  /* whoever writes nothing makes no file */
+  if (!path[0] || (!t->measures && access(path, F_OK) != 0)) return;
   rdna_status status = rdna__tuner_store_open(path, &t->store);
   if (status == RDNA_OK) status = rdna__tuner_store_read(t->store, t->gpu, t->arch, take, &(loading){t, false});
   if (status == RDNA_OK) return;

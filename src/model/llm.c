@@ -7,7 +7,12 @@
 #include "base/status.h"
 #include "rdna/op.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 512, ALIGNMENT = 256 };
+enum {
+  RECORDINGS = 3, /* that may fail in a row before there is no further one */
+  DEFAULT_CONTEXT = 4096,
+  DEFAULT_BATCH = 512,
+  ALIGNMENT = 256
+};
 
 /* ---- the model ---- */
 
@@ -207,7 +212,7 @@ static bool record_step(rdna_llm_session *s, int length) {
     status = rdna_graph_end(s->stream, queued == RDNA_OK ? &s->recorded : NULL);
     if (queued != RDNA_OK) status = queued;
   }
-  s->never_recorded = status != RDNA_OK;
+  s->failed_recordings = status == RDNA_OK ? 0 : status == RDNA_UNSUPPORTED ? RECORDINGS : s->failed_recordings + 1;
   s->recorded_length = length;
   if (status == RDNA_OK)
     rdna__log(RDNA__LOG_DEBUG, "steps of one token below position %d are replays of a graph", length);
@@ -221,7 +226,7 @@ static bool record_step(rdna_llm_session *s, int length) {
 static rdna_status decode(rdna_llm_session *s) {
   int length = rdna__llm_length(s, 1);
   bool ready = s->recorded && s->recorded_length == length;
-  if (!ready && !s->never_recorded && s->run_length == length) ready = record_step(s, length);
+  if (!ready && s->failed_recordings < RECORDINGS && s->run_length == length) ready = record_step(s, length);
   if (ready) return rdna_graph_launch(s->recorded, s->stream);
   s->run_length = length;
   return rdna__llama_forward(s, 1, 1);

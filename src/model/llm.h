@@ -66,7 +66,7 @@ struct rdna_llm_session {
   /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */
   rdna_graph *recorded;
   int recorded_length, run_length;
-  bool never_recorded; /* the driver cannot */
+  int failed_recordings; /* what another thread does to the device can spoil one */
 };
 
 /* From src/model/llm_weights.c: fills the model from the file, for the llama architecture's names. */
