@@ -7,6 +7,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "outside.h"
+
 namespace rdna_torch {
 namespace {
 
@@ -114,7 +116,10 @@ void set_device(c10::DeviceIndex index) {
 
 CurrentDevice::~CurrentDevice() { current_index = before_; }
 
-void synchronize(c10::DeviceIndex index) { check(rdna_device_synchronize(device(index))); }
+void synchronize(c10::DeviceIndex index) {
+  check(rdna_device_synchronize(device(index)));
+  check_outside(index);
+}
 
 bool in_bad_fork() noexcept { return forked; }
 

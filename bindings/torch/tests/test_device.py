@@ -267,3 +267,15 @@ def test_fork_is_refused_with_a_sentence():
                "if os.fork() == 0:\n  print(torch.rdna._is_in_bad_fork(), flush=True)\n  os._exit(0)\nos.wait()",
                RDNA_DRIVER="host", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
     assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize("use", [lambda x, i: x[i], lambda x, i: x.index_select(0, i), lambda x, i: x.gather(0, i),
+                                 lambda x, i: torch.nn.functional.embedding(i, x[:, None]),
+                                 lambda x, i: x.clone().index_add_(0, i, torch.ones(2, device="rdna"))])
+def test_an_index_that_is_out_of_range_raises_when_the_device_is_waited_for(use):
+    x = torch.arange(4.0, device="rdna")
+    use(x, torch.tensor([0, 3], device="rdna")).cpu()
+    out = use(x, torch.tensor([1, 4], device="rdna"))
+    with pytest.raises(IndexError, match="an index was out of range"):
+        out.cpu()
+    assert out[0].item() in (0, 1)  # raised once; the rest goes on

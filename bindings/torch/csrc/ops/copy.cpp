@@ -7,6 +7,7 @@
 #include "device.h"
 #include "fallback.h"
 #include "memory.h"
+#include "outside.h"
 #include "rdna/op/movement.h"
 #include "tensor.h"
 
@@ -147,10 +148,12 @@ void copy_to_host(const at::Tensor &given, const at::Tensor &dst, bool non_block
   rdna_stream *stream = stream_of(src);
   if (src.nbytes()) {
     check(rdna_copy_to_host(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
-    if (lands && non_blocking && is_pinned(dst.data_ptr()))
+    if (lands && non_blocking && is_pinned(dst.data_ptr())) {
       pinned_used(dst.data_ptr(), stream);
-    else
+    } else {
       check(rdna_stream_synchronize(stream));
+      check_outside(src.device().index());
+    }
   }
   if (!lands) dst.copy_(landed);
 }
