@@ -1,0 +1,352 @@
+#!/usr/bin/env python3
+"""Memory-bound operators beside PyTorch's on one GPU, in one run: the same data, the same events, one table.
+
+    tools/operator_bench.py LIBRDNA_SO [--driver cuda] [--only WORD] [--scale 1.0] [--json FILE]
+
+Needs PyTorch with that GPU. Each line has the median time of PyTorch's eager operator and of ours, the ratio, and the
+share of the copy bandwidth, measured in the same run, at which ours moves the bytes that the operator must move.
+Results are compared too: a fast wrong answer is shown as WRONG and makes the exit status 1."""
+import argparse
+import ctypes
+import json
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+
+BF16, F32 = torch.bfloat16, torch.float32
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3, torch.int8: 4, torch.uint8: 5,
+          torch.int16: 6, torch.int32: 7, torch.int64: 8, torch.bool: 9}
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
+                ("shape", ctypes.c_int64 * 8), ("stride", ctypes.c_int64 * 8)]
+
+
+class Scalar(ctypes.Structure):
+    _fields_ = [("real", ctypes.c_double), ("integer", ctypes.c_int64)]
+
+
+class Optim(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int)] + [(n, ctypes.c_float) for n in (
+        "learning_rate", "weight_decay", "momentum", "dampening")] + [("nesterov", ctypes.c_bool)] + [
+        (n, ctypes.c_float) for n in ("beta1", "beta2", "epsilon")] + [
+        (n, ctypes.c_bool) for n in ("decoupled", "amsgrad", "centered", "maximize")] + [("step", ctypes.c_int64)]
+
+
+class OptimItem(ctypes.Structure):
+    _fields_ = [("param", ctypes.POINTER(Tensor)), ("grad", ctypes.POINTER(Tensor)),
+                ("state", ctypes.POINTER(Tensor) * 3)]
+
+
+class CrossEntropy(ctypes.Structure):
+    _fields_ = [("reduction", ctypes.c_int), ("ignore_index", ctypes.c_int64), ("label_smoothing", ctypes.c_float),
+                ("log_probabilities", ctypes.c_bool)]
+
+
+def view(t):
+    if t is None:
+        return None
+    r = Tensor(t.data_ptr(), DTYPES[t.dtype], t.dim())
+    for i in range(t.dim()):
+        r.shape[i], r.stride[i] = t.shape[i], t.stride(i)
+    return ctypes.pointer(r)
+
+
+def real(v):
+    return Scalar(v, int(v) if math.isfinite(v) else 0)
+
+
+class Library:
+    def __init__(self, path, driver):
+        self.c = ctypes.CDLL(path)
+        self.c.rdna_last_error.restype = ctypes.c_char_p
+        self.device, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
+        self.check(self.c.rdna_device_open(driver.encode(), ctypes.byref(self.device)))
+        self.check(self.c.rdna_stream_create(self.device, 0, ctypes.byref(self.stream)))
+        self.events = []
+        for _ in range(2):
+            e = ctypes.c_void_p()
+            self.check(self.c.rdna_event_create(self.device, True, ctypes.byref(e)))
+            self.events.append(e)
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(self.c.rdna_last_error().decode())
+
+    def op(self, name, *args):
+        """A call of rdna_op_<name>(stream, args…) with everything converted beforehand."""
+        function = getattr(self.c, "rdna_op_" + name)
+        return lambda: self.check(function(self.stream, *args))
+
+    def time(self, call, calls, rounds):
+        for _ in range(3):
+            call()
+        self.check(self.c.rdna_stream_synchronize(self.stream))
+        times = []
+        for _ in range(rounds):
+            self.check(self.c.rdna_event_record(self.events[0], self.stream))
+            for _ in range(calls):
+                call()
+            self.check(self.c.rdna_event_record(self.events[1], self.stream))
+            self.check(self.c.rdna_event_synchronize(self.events[1]))
+            ms = ctypes.c_float()
+            self.check(self.c.rdna_event_elapsed(self.events[0], self.events[1], ctypes.byref(ms)))
+            times.append(ms.value / calls)
+        return sorted(times)[rounds // 2]
+
+
+def torch_time(call, calls, rounds):
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(rounds):
+        start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+        start.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / calls)
+    return sorted(times)[rounds // 2]
+
+
+def close(got, want, rtol):
+    """Largest error relative to the size of what is expected, within |rtol| of the larger of it and the mean size."""
+    total = want.numel()
+    worst = 0.0
+    g, w = got.reshape(-1), want.reshape(-1)
+    step = 1 << 26
+    for i in range(0, total, step):  # in pieces: operands are most of the card's memory already
+        a, b = g[i:i + step].double(), w[i:i + step].double()
+        scale = b.abs() + b.abs().mean() + 1e-30
+        worst = max(worst, ((a - b).abs() / scale).nan_to_num(1e9).max().item())
+    return worst <= rtol, worst
+
+
+class Bench:
+    """Each method named case_* yields (name, bytes, PyTorch's call, our call, check), where check() compares."""
+
+    def __init__(self, lib, scale):
+        self.lib, self.scale = lib, scale
+        torch.manual_seed(0)
+
+    def n(self, count, multiple=64):
+        return max(multiple, int(count * self.scale) // multiple * multiple)
+
+    def rows(self, dtype=BF16, rows=65536, cols=4096):
+        return torch.randn(self.n(rows), cols, device="cuda", dtype=dtype)
+
+    def case_silu(self):
+        x = torch.randn(self.n(1 << 28), device="cuda")
+        out = torch.empty_like(x)
+        want = F.silu(x)
+        yield ("silu f32", 8 * x.numel(), lambda: F.silu(x), self.lib.op("map", 31, view(x), real(0), real(0), view(out)),
+               lambda: close(out, want, 1e-5))
+
+    def case_gelu(self):
+        x = self.rows()
+        out = torch.empty_like(x)
+        want = F.gelu(x)
+        yield ("gelu bf16", 4 * x.numel(), lambda: F.gelu(x),
+               self.lib.op("map", 33, view(x), real(0), real(0), view(out)), lambda: close(out, want, 2e-2))
+
+    def case_binary(self):
+        x, y = self.rows(), self.rows()
+        out = torch.empty_like(x)
+        want = x + y
+        yield ("add bf16", 6 * x.numel(), lambda: x + y,
+               self.lib.op("zip", 0, view(x), view(y), real(0), real(0), view(out)), lambda: close(out, want, 1e-2))
+        t = torch.empty_like(x)
+        product = x * y
+        yield ("mul of transposed views", 6 * x.numel(), lambda: x.t() * y.t(),
+               self.lib.op("zip", 2, view(x.t()), view(y.t()), real(0), real(0), view(t.t())),
+               lambda: close(t, product, 1e-2))
+
+    def case_transpose(self):
+        x = self.rows()
+        out = torch.empty(x.shape[1], x.shape[0], device="cuda", dtype=x.dtype)
+        want = x.t().contiguous()
+        yield ("transpose copy", 4 * x.numel(), lambda: x.t().contiguous(),
+               self.lib.op("copy", view(x.t()), view(out)), lambda: close(out, want, 0))
+
+    def case_cast(self):
+        x = torch.randn(self.n(1 << 28), device="cuda")
+        out = torch.empty_like(x, dtype=BF16)
+        want = x.to(BF16)
+        yield ("cast f32 to bf16", 6 * x.numel(), lambda: x.to(BF16), self.lib.op("cast", view(x), view(out)),
+               lambda: close(out, want, 0))
+
+    def case_dropout(self):
+        x = self.rows()
+        out, mask = torch.empty_like(x), torch.empty(x.shape, device="cuda", dtype=torch.bool)
+
+        def check():
+            share = mask.float().mean().item()
+            kept = close(out, (x.float() / 0.9 * mask).to(BF16), 2e-2)
+            return kept[0] and abs(share - 0.9) < 1e-3, kept[1]
+        yield ("dropout", 5 * x.numel(), lambda: torch.native_dropout(x, 0.1, True),
+               self.lib.op("dropout", ctypes.c_uint64(1), ctypes.c_uint64(0), ctypes.c_float(0.1), view(x), view(out),
+                           view(mask)), check)
+
+    def case_reductions(self):
+        x = self.rows()
+        out, want = torch.empty(x.shape[0], device="cuda", dtype=BF16), x.sum(-1)
+        zero = ctypes.c_double(0)
+        yield ("sum rows", 2 * x.numel(), lambda: x.sum(-1),
+               self.lib.op("reduce", 0, ctypes.c_uint32(2), zero, view(x), view(out)), lambda: close(out, want, 2e-2))
+        columns, wanted = torch.empty(x.shape[1], device="cuda", dtype=BF16), x.sum(0)
+        yield ("sum columns", 2 * x.numel(), lambda: x.sum(0),
+               self.lib.op("reduce", 0, ctypes.c_uint32(1), zero, view(x), view(columns)),
+               lambda: close(columns, wanted, 2e-2))
+        index, first = torch.empty(x.shape[0], device="cuda", dtype=torch.int64), x.float().argmax(-1)
+        picked = x.gather(1, first[:, None])
+
+        def check():
+            same = (x.gather(1, index[:, None]) == picked).all().item()
+            return same, 0.0 if same else 1.0
+        yield ("argmax rows", 2 * x.numel(), lambda: x.argmax(-1),
+               self.lib.op("reduce", 6, ctypes.c_uint32(2), zero, view(x), view(index)), check)
+
+    def case_sum_all(self):
+        x = torch.randn(self.n(1 << 28), device="cuda")
+        out, want = torch.empty((), device="cuda"), x.double().sum()
+        size = x.double().abs().sum().item()
+        yield ("sum of all f32", 4 * x.numel(), lambda: x.sum(),
+               self.lib.op("reduce", 0, ctypes.c_uint32(1), ctypes.c_double(0), view(x), view(out)),
+               lambda: (abs(out.item() - want.item()) <= 1e-6 * size, abs(out.item() - want.item()) / size))
+
+    def case_cumsum(self):
+        x = self.rows()
+        out = torch.empty_like(x)
+        want = x.float().cumsum(-1).to(BF16)
+        yield ("cumsum rows", 4 * x.numel(), lambda: x.cumsum(-1), self.lib.op("cumsum", 1, view(x), view(out)),
+               lambda: close(out, want, 2e-2))
+
+    def case_softmax(self):
+        x, g = self.rows(), self.rows()
+        y, out = torch.softmax(x, -1), torch.empty_like(x)
+        one = ctypes.c_float(1)
+        yield ("softmax", 4 * x.numel(), lambda: torch.softmax(x, -1),
+               self.lib.op("softmax", view(x), one, view(out)), lambda: close(out, y, 2e-2))
+        want = torch._softmax_backward_data(g, y, -1, BF16)
+        dx = torch.empty_like(x)
+        yield ("softmax backward", 6 * x.numel(), lambda: torch._softmax_backward_data(g, y, -1, BF16),
+               self.lib.op("softmax_backward", view(g), view(y), 1, one, view(dx)), lambda: close(dx, want, 3e-2))
+
+    def case_norms(self):
+        x, g = self.rows(), self.rows()
+        w, b = (torch.randn(x.shape[1], device="cuda", dtype=BF16) for _ in range(2))
+        shape = (x.shape[1],)
+        eps = ctypes.c_float(1e-5)
+        out, want = torch.empty_like(x), F.rms_norm(x, shape, w, 1e-5)
+        yield ("RMS norm", 4 * x.numel(), lambda: F.rms_norm(x, shape, w, 1e-5),
+               self.lib.op("rms_norm", view(x), view(w), eps, view(out)), lambda: close(out, want, 3e-2))
+        wanted, mean, rstd = torch.native_layer_norm(x, shape, w, b, 1e-5)
+        out2 = torch.empty_like(x)
+        yield ("layer norm", 4 * x.numel(), lambda: F.layer_norm(x, shape, w, b),
+               self.lib.op("layer_norm", view(x), view(w), view(b), eps, view(out2)),
+               lambda: close(out2, wanted, 3e-2))
+        call = lambda: torch.ops.aten.native_layer_norm_backward(g, x, shape, mean, rstd, w, b, [True] * 3)
+        dx, dw, db = call()
+        mx, mw, mb = torch.empty_like(x), torch.empty_like(w), torch.empty_like(b)
+
+        def check():
+            parts = [close(mx, dx, 3e-2), close(mw, dw, 6e-2), close(mb, db, 6e-2)]
+            return all(p[0] for p in parts), max(p[1] for p in parts)
+        yield ("layer norm backward", 6 * x.numel(), call,
+               self.lib.op("layer_norm_backward", view(g), view(x), view(w), eps, view(mx), view(mw), view(mb)), check)
+
+    def case_cross_entropy(self):
+        x = torch.randn(self.n(8192), 50304, device="cuda", dtype=BF16).requires_grad_()
+        target = torch.randint(0, x.shape[1], (x.shape[0],), device="cuda")
+        call = lambda: torch.autograd.grad(F.cross_entropy(x, target), x)
+        want = call()[0]
+        options = CrossEntropy(1, -100, 0.0, False)
+        loss, total = torch.empty((), device="cuda", dtype=F32), torch.empty((), device="cuda", dtype=F32)
+        one = torch.ones((), device="cuda", dtype=F32)
+        lse, dx = torch.empty(x.shape[0], device="cuda", dtype=F32), torch.empty_like(x)
+        d = x.detach()
+        forward = self.lib.op("cross_entropy", ctypes.byref(options), view(d), view(target), None, view(loss),
+                              view(lse), view(total))
+        backward = self.lib.op("cross_entropy_backward", ctypes.byref(options), view(one), view(d), view(target), None,
+                               view(lse), view(total), view(dx))
+
+        def ours():
+            forward()
+            backward()
+        yield "cross-entropy fwd + bwd", 6 * x.numel(), call, ours, lambda: close(dx, want, 3e-2)
+
+    def case_adamw(self):
+        p = [torch.randn(4096, 4096, device="cuda").requires_grad_() for _ in range(max(1, int(16 * self.scale)))]
+        for q in p:
+            q.grad = torch.randn_like(q)
+        mine = [[q.detach().clone(), q.grad, torch.zeros_like(q), torch.zeros_like(q)] for q in p]
+        items = (OptimItem * len(p))()
+        for item, (param, grad, m, v) in zip(items, mine):
+            item.param, item.grad = view(param), view(grad)
+            item.state[0], item.state[1] = view(m.detach()), view(v.detach())
+        options = Optim(kind=1, learning_rate=1e-3, weight_decay=1e-2, beta1=0.9, beta2=0.999, epsilon=1e-8,
+                        decoupled=True, step=1)
+        call = self.lib.op("optim_step", ctypes.byref(options), items, len(p), None, None)
+        call()
+        self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+        fused = torch.optim.AdamW(p, fused=True)
+        fused.step()
+        result = close(mine[0][0], p[0].detach(), 1e-5)  # after one step each: later ones have their own counts
+        foreach = torch.optim.AdamW(p, foreach=True)
+        size = sum(q.numel() for q in p) * 4 * 7
+        yield "AdamW (fused)", size, lambda: fused.step(), call, lambda: result
+        yield "AdamW (foreach)", size, lambda: foreach.step(), call, lambda: result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library")
+    parser.add_argument("--driver", default="cuda")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    lib = Library(args.library, args.driver)
+    a = torch.randn(1 << 28, device="cuda")
+    b = torch.empty_like(a)
+    copy = 8 * a.numel() / torch_time(lambda: b.copy_(a), 3, 15) / 1e6
+    del a, b
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, copy {copy:.0f} GB/s, sizes x {args.scale:g}")
+    print(f"{'operator':26} {'PyTorch ms':>10} {'rdna ms':>9} {'ratio':>6} {'GB/s':>6} {'of copy':>7}  result")
+    bench, lines, failed = Bench(lib, args.scale), [], False
+    for method in [m for m in dir(bench) if m.startswith("case_")]:
+        if args.only and not any(w in method for w in args.only.split(",")):
+            continue
+        try:
+            for name, size, theirs, ours, check in getattr(bench, method)():
+                t = torch_time(theirs, 3, args.rounds)
+                r = lib.time(ours, 3, args.rounds)
+                right, worst = check()
+                failed |= not right
+                rate = size / r / 1e6
+                lines.append({"operator": name, "pytorch_ms": t, "rdna_ms": r, "ratio": t / r, "gb_s": rate,
+                              "of_copy": rate / copy, "right": right, "worst": worst})
+                print(f"{name:26} {t:10.3f} {r:9.3f} {t / r:6.2f} {rate:6.0f} {100 * rate / copy:6.0f}%  "
+                      f"{'right' if right else 'WRONG'} ({worst:.1e})", flush=True)
+        except (RuntimeError, AttributeError) as error:
+            failed = True
+            print(f"{method[5:]:26} failed: {error}", flush=True)
+        torch.cuda.empty_cache()
+    if lines:
+        mean = math.exp(sum(math.log(l["ratio"]) for l in lines) / len(lines))
+        print(f"{len(lines)} operators, geometric mean {mean:.2f}, least {min(l['ratio'] for l in lines):.2f}, "
+              f"below 80 % of copy: {', '.join(l['operator'] for l in lines if l['of_copy'] < 0.8) or 'none'}")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump({"device": torch.cuda.get_device_name(), "copy_gb_s": copy, "lines": lines}, f, indent=1)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
