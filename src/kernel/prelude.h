@@ -203,8 +203,21 @@ RDNA_DEVICE float wave_shuffle_xor_f32(float v, uint32_t mask) {
 /* Arithmetic with the hardware's own instructions. */
 RDNA_DEVICE float fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 /* A NaN in either operand gives NaN (IEEE 754-2019 maximum), unlike fmaxf; the host twin writes it the same. */
+#ifdef RDNA_NVIDIA
+RDNA_DEVICE float max_f32(float a, float b) {
+  float c;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+RDNA_DEVICE float min_f32(float a, float b) {
+  float c;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+  return c;
+}
+#else
 RDNA_DEVICE float max_f32(float a, float b) { return a > b || a != a ? a : b; }
 RDNA_DEVICE float min_f32(float a, float b) { return a < b || a != a ? a : b; }
+#endif
 RDNA_DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 RDNA_DEVICE uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 RDNA_DEVICE float abs_f32(float a) { return __builtin_fabsf(a); }
@@ -304,13 +317,25 @@ RDNA_DEVICE float2 f16x2_to_f32(uint32_t v) {
   return float2{(float)h.x, (float)h.y};
 }
 RDNA_DEVICE uint32_t f32_to_f16x2(float low, float high) {
+#ifdef RDNA_NVIDIA
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
   return bits_as<uint32_t>(half2{round_to_half(low), round_to_half(high)});
+#endif
 }
 RDNA_DEVICE float2 bf16x2_to_f32(uint32_t v) {
   return float2{bits_as<float>(v << 16), bits_as<float>(v & 0xffff0000u)};
 }
 RDNA_DEVICE uint32_t f32_to_bf16x2(float low, float high) {
+#ifdef RDNA_NVIDIA
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
   return (uint32_t)f32_to_bf16(low) | (uint32_t)f32_to_bf16(high) << 16;
+#endif
 }
 
 /* Vector access; the address must be a multiple of the vector's size. Streaming: will not be read again soon. */
@@ -329,6 +354,25 @@ RDNA_DEVICE vector load_streaming(const void *p) {
 template <typename vector>
 RDNA_DEVICE void store_streaming(void *p, vector v) {
   __builtin_nontemporal_store(v, (vector *)p);
+}
+/* The same value, which the compiler must take for another: what was computed from it before is computed again, rather
+ * than kept in registers. */
+RDNA_DEVICE float again(float v) {
+#ifdef RDNA_AMD
+  __asm__ volatile("" : "+v"(v));
+#else
+  __asm__ volatile("" : "+f"(v));
+#endif
+  return v;
+}
+RDNA_DEVICE uint4 again(uint4 v) {
+  uint32_t x = v.x, y = v.y, z = v.z, w = v.w;
+#ifdef RDNA_AMD
+  __asm__ volatile("" : "+v"(x), "+v"(y), "+v"(z), "+v"(w));
+#else
+  __asm__ volatile("" : "+r"(x), "+r"(y), "+r"(z), "+r"(w));
+#endif
+  return uint4{x, y, z, w};
 }
 RDNA_DEVICE float4 load_f32x4(const float *p) { return load_as<float4>(p); }
 RDNA_DEVICE void store_f32x4(float *p, float4 v) { store_as<float4>(p, v); }

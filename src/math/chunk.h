@@ -28,4 +28,27 @@ struct chunk {
   }
 };
 
+/* What a thread keeps of a row that it looks at more than once: 16 bytes as they lie in memory, or one value. */
+template <typename type, bool wide>
+struct piece {
+  enum { COUNT = wide ? (int)type::IN_16 : 1 };
+  uint4 bits;
+  RDNA_DEVICE piece load(const void *row, uint32_t i) { return {load_as<uint4>((const char *)row + i * type::BYTES)}; }
+  /* Unpacked anew each time, since floats would take twice the registers of 16-bit values. */
+  RDNA_DEVICE void unpack(piece &p, float *v) { type::unpack(p.bits = again(p.bits), v); }
+  RDNA_DEVICE piece pack(const float *v) { return {type::pack(v)}; }
+  RDNA_DEVICE void store(void *row, uint32_t i, const piece &p) {
+    store_as<uint4>((char *)row + i * type::BYTES, p.bits);
+  }
+};
+template <typename type>
+struct piece<type, false> {
+  enum { COUNT = 1 };
+  float value;
+  RDNA_DEVICE piece load(const void *row, uint32_t i) { return {type::load(row, i)}; }
+  RDNA_DEVICE void unpack(piece &p, float *v) { v[0] = p.value; }
+  RDNA_DEVICE piece pack(const float *v) { return {type::rounded(v[0])}; }
+  RDNA_DEVICE void store(void *row, uint32_t i, const piece &p) { type::store(row, i, p.value); }
+};
+
 #endif

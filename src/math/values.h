@@ -17,7 +17,10 @@ struct f32 {
     for (int i = 0; i < 4; i++) v[i] = bits_as<float>(bits[i]);
   }
   RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
-  RDNA_DEVICE void store_16(void *p, const float *v) { store_as<float4>(p, float4{v[0], v[1], v[2], v[3]}); }
+  RDNA_DEVICE uint4 pack(const float *v) {
+    return uint4{bits_as<uint32_t>(v[0]), bits_as<uint32_t>(v[1]), bits_as<uint32_t>(v[2]), bits_as<uint32_t>(v[3])};
+  }
+  RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
   RDNA_DEVICE float rounded(float v) { return v; } /* as it will be read back */
 };
 
@@ -34,11 +37,11 @@ struct f16 {
     }
   }
   RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
-  RDNA_DEVICE void store_16(void *p, const float *v) {
-    uint4 bits = {f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3]), f32_to_f16x2(v[4], v[5]),
-                  f32_to_f16x2(v[6], v[7])};
-    store_as<uint4>(p, bits);
+  RDNA_DEVICE uint4 pack(const float *v) {
+    return uint4{f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3]), f32_to_f16x2(v[4], v[5]),
+                 f32_to_f16x2(v[6], v[7])};
   }
+  RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
   RDNA_DEVICE float rounded(float v) { return f16_to_f32(f32_to_f16(v)); }
 };
 
@@ -55,11 +58,11 @@ struct bf16 {
     }
   }
   RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
-  RDNA_DEVICE void store_16(void *p, const float *v) {
-    uint4 bits = {f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3]), f32_to_bf16x2(v[4], v[5]),
-                  f32_to_bf16x2(v[6], v[7])};
-    store_as<uint4>(p, bits);
+  RDNA_DEVICE uint4 pack(const float *v) {
+    return uint4{f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3]), f32_to_bf16x2(v[4], v[5]),
+                 f32_to_bf16x2(v[6], v[7])};
   }
+  RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
   RDNA_DEVICE float rounded(float v) { return bf16_to_f32(f32_to_bf16(v)); }
 };
 

@@ -29,7 +29,7 @@ RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tens
 /* Gradients. |dout| and |dx| have |x|'s shape and type; |weight| is what the forward took. |dx| may be |dout| or |x|.
  * |dweight| and |dbias| are (cols), of |x|'s type or f32, or NULL when they are not wanted; every written tensor is
  * apart from the others. Sums over rows have a fixed order. Partial sums are taken from the device's memory pool for
- * the time of the call: at most 2 * 256 rows of f32. */
+ * the time of the call: at most 2 * 512 rows of f32. */
 RDNA_CHECKED rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
                                                    const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
                                                    const rdna_tensor *dweight);

@@ -2,6 +2,7 @@
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/elementwise/elementwise_kernels.h"
+#include "math/fast.h"
 #include "math/values.h"
 
 static constexpr uint32_t threads = RDNA__ELEMENTWISE_THREADS;
@@ -132,21 +133,32 @@ RDNA_DEVICE void map_row(const binary_row_args &a, function f) {
   RDNA_KERNEL(256) name##_row_##type(struct binary_row_args args) {             \
     map_row<type>(args, [](float a, float b) -> float { return expression; });  \
   }
-#define UNARY_TYPES(name, expression) \
-  UNARY(name, expression, f32) UNARY(name, expression, f16) UNARY(name, expression, bf16)
+/* The same for results of 16 bits. */
+#define UNARY_OPS_16(OP)               \
+  OP(neg, -x)                          \
+  OP(exp, fast_exp(x))                 \
+  OP(relu, x > 0 || x != x ? x : 0.0f) \
+  OP(sigmoid, fast_sigmoid(x))         \
+  OP(tanh, fast_tanh(x))               \
+  OP(silu, fast_silu(x))               \
+  OP(gelu_tanh, fast_gelu_tanh(x))     \
+  OP(gelu_erf, fast_gelu(x))
+#define UNARY_F32(name, expression) UNARY(name, expression, f32)
+#define UNARY_16(name, expression) UNARY(name, expression, f16) UNARY(name, expression, bf16)
 #define BINARY_TYPES(name, expression) \
   BINARY(name, expression, f32) BINARY(name, expression, f16) BINARY(name, expression, bf16)
-RDNA__UNARY_OPS(UNARY_TYPES)
+RDNA__UNARY_OPS(UNARY_F32)
+UNARY_OPS_16(UNARY_16)
 RDNA__BINARY_OPS(BINARY_TYPES)
 
-#define OTHERS(type)                                                                                           \
+#define OTHERS(type, silu)                                                                                     \
   RDNA_KERNEL(256) swiglu_##type(struct binary_args args) {                                                    \
-    map_same<type>(args, [](float gate, float up) -> float { return scalar_silu(gate) * up; });                \
+    map_same<type>(args, [](float gate, float up) -> float { return silu(gate) * up; });                       \
   }                                                                                                            \
   RDNA_KERNEL(256) affine_##type(struct affine_args args) {                                                    \
     float scale = args.scale, shift = args.shift;                                                              \
     map_unary<type>(args.x, args.out, args.count, [=](float x) -> float { return fma_f32(x, scale, shift); }); \
   }
-OTHERS(f32)
-OTHERS(f16)
-OTHERS(bf16)
+OTHERS(f32, scalar_silu)
+OTHERS(f16, fast_silu)
+OTHERS(bf16, fast_silu)

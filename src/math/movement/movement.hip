@@ -150,37 +150,39 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
   RDNA_SHARED uint4 tile[rows_of_tile * 8];
   int64_t at[2];
   strided_offsets(&a.shape, a.operand, 2, group_id_x(), at);
-  uint32_t tile_row = group_id_x() % a.shape.size[0];
-  uint32_t tile_column = group_id_x() / a.shape.size[0] % a.shape.size[1];
+  /* Groups that run together read 4 tiles side by side, so that pages of memory are opened for more than one line. */
+  uint32_t in_plane = group_id_x() % (a.shape.size[0] * a.shape.size[1]), band = in_plane / (a.shape.size[0] * 4);
+  uint32_t in_band = in_plane - band * a.shape.size[0] * 4, width = min_u32(4, a.shape.size[1] - band * 4);
+  uint32_t tile_row = in_band / width, tile_column = band * 4 + in_band % width;
   uint32_t row0 = tile_row * rows_of_tile, column0 = tile_column * columns_of_tile;
   const bits *in = (const bits *)a.operand[1].data + at[1];
   bits *out = (bits *)a.operand[0].data + at[0];
-  uint4 v[4];
+  constexpr uint32_t workers = RDNA__TRANSPOSE_THREADS, loads = rows_of_tile * 8 / workers;
+  uint4 v[loads];
   uint32_t k = thread_id() % 8, column = column0 + k * V;
 #pragma unroll
-  for (uint32_t j = 0; j < 4; j++) {
-    uint32_t row = row0 + j * 32 + thread_id() / 8;
+  for (uint32_t j = 0; j < loads; j++) {
+    uint32_t row = row0 + j * (workers / 8) + thread_id() / 8;
     v[j] = uint4{0, 0, 0, 0};
     if (row < a.rows && column < a.columns) {
       v[j] = load_some<bits>(in + row * a.in_stride + column, a.columns - column, a.vectors & 2);
     }
   }
 #pragma unroll
-  for (uint32_t j = 0; j < 4; j++) {
-    uint32_t row = j * 32 + thread_id() / 8;
+  for (uint32_t j = 0; j < loads; j++) {
+    uint32_t row = j * (workers / 8) + thread_id() / 8;
     tile[row * 8 + (k ^ (row / V & 7))] = v[j];
   }
   group_barrier();
   constexpr uint32_t word_values = sizeof(bits) < 4 ? 4 / sizeof(bits) : 1; /* columns that are read at once */
   constexpr uint32_t units = columns_of_tile / word_values, groups = rows_of_tile / V;
-  constexpr uint32_t together = threads / 8 < units ? threads / 8 : units; /* columns times 8 groups, 256 threads */
-  constexpr uint32_t group_lanes = threads / together;
+  constexpr uint32_t lanes = groups < 8 ? groups : 8; /* neighbours that write one column's vectors */
   struct alignas(sizeof(bits) * word_values) word {
     bits v[word_values];
   };
-  uint32_t unit = thread_id() / 8 % together, first = thread_id() % 8 + thread_id() / 8 / together * 8;
 #pragma unroll
-  for (uint32_t g = first; g < groups; g += group_lanes) {
+  for (uint32_t i = thread_id(); i < units * groups; i += workers) {
+    uint32_t unit = i / lanes % units, g = i % lanes + i / (lanes * units) * lanes;
     word w[V];
 #pragma unroll
     for (uint32_t r = 0; r < V; r++) {
@@ -208,7 +210,7 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
   RDNA_KERNEL(256) set_strided_##size(struct set_args a) { set_values<bits>(a, (bits)a.value[0]); } \
   RDNA_KERNEL(256) pad_strided_##size(struct pad_args a) { pad_values<bits>(a); }                   \
   RDNA_KERNEL(256) triangle_strided_##size(struct triangle_args a) { triangle_values<bits>(a); }    \
-  RDNA_KERNEL(256) transpose_##size(struct transpose_args a) { transpose_tile<bits>(a); }
+  RDNA_KERNEL(RDNA__TRANSPOSE_THREADS) transpose_##size(struct transpose_args a) { transpose_tile<bits>(a); }
 SIZES(MOVERS)
 RDNA_KERNEL(256) copy_strided_128(struct move_args a) { copy_values<uint4>(a); }
 RDNA_KERNEL(256) set_strided_128(struct set_args a) {

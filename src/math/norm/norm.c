@@ -62,9 +62,13 @@ static rdna_status check_out(const char *operator, const rdna_tensor * out, floa
 }
 
 static rdna_status launch_rows(rdna_stream *stream, const char *operator, const char * const kernels[TYPES][2],
-                               const rdna_tensor *out, const rdna_tensor *weight, int64_t rows, const void *args) {
+                               const rdna_tensor *out, const rdna_tensor *weight, const struct rows *rows,
+                               const void *args) {
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, rows, 1, &grid.x));
+  /* rows of a wave, or of a group where they may be long: which of the two the kernel sees from the alignment */
+  bool waves =
+      rows->cols <= NORM_WAVE_COLS || rows->cols * (int64_t)rdna_dtype_block_bytes(out->dtype) <= NORM_WAVE_BYTES;
+  RDNA_TRY(rdna__check_groups(operator, rows->rows, waves ? NORM_THREADS / 64 : 1, &grid.x));
   return rdna__launch_named(stream, kernels[out->dtype][weight && weight->dtype == RDNA_F32], grid, args);
 }
 
@@ -84,7 +88,7 @@ rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rd
                                .x_stride = rows.x_stride,
                                .out_stride = rows.out_stride,
                                .epsilon = epsilon};
-  return launch_rows(stream, "rms_norm", rms_norm_kernels, out, weight, rows.rows, &args);
+  return launch_rows(stream, "rms_norm", rms_norm_kernels, out, weight, &rows, &args);
 }
 
 rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
@@ -109,7 +113,7 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
                                    .residual_stride = rows.residual_stride,
                                    .out_stride = rows.out_stride,
                                    .epsilon = epsilon};
-  return launch_rows(stream, name, add_rms_norm_kernels, out, weight, rows.rows, &args);
+  return launch_rows(stream, name, add_rms_norm_kernels, out, weight, &rows, &args);
 }
 
 rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
@@ -129,5 +133,5 @@ rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const 
                                  .x_stride = rows.x_stride,
                                  .out_stride = rows.out_stride,
                                  .epsilon = epsilon};
-  return launch_rows(stream, "layer_norm", layer_norm_kernels, out, weight ? weight : bias, rows.rows, &args);
+  return launch_rows(stream, "layer_norm", layer_norm_kernels, out, weight ? weight : bias, &rows, &args);
 }

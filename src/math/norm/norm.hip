@@ -1,5 +1,6 @@
-/* Norms: one group a row. A row of up to 8,192 values that allows 16-byte accesses stays in registers, so that
- * memory is read once; any other row is read again from the cache. */
+/* Norms. A row of up to NORM_WAVE_BYTES belongs to a wave, which needs no barrier and has all of it in flight; a longer
+ * one to a group. Rows of up to 8,192 values that allow 16-byte accesses stay in registers, so that memory is read
+ * once; any other is read again from the cache. */
 #include "kernel/prelude.h"
 #include "math/chunk.h"
 #include "math/norm/norm_kernels.h"
@@ -55,54 +56,73 @@ RDNA_DEVICE float inverse_deviation(const norm_row &row, float sum) {
   return 1.0f / sqrt_f32(sum / (float)row.cols + row.epsilon);
 }
 
-template <typename type, typename weights, bool adds, bool centred>
+/* The threads that share a row. */
+struct wave_team {
+  enum { SIZE = WAVE_SIZE };
+  RDNA_DEVICE uint32_t rank() { return lane_id(); }
+  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
+};
+struct group_team {
+  enum { SIZE = threads };
+  RDNA_DEVICE uint32_t rank() { return thread_id(); }
+  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
+};
+
+/* |pieces| of 16 bytes a thread, or of one value. */
+template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces, typename team>
 RDNA_DEVICE void norm_kept(const norm_row &row) {
-  constexpr uint32_t size = type::IN_16, vectors = kept_values / size;
-  uint32_t cols = (uint32_t)row.cols;
-  uint4 x_bits[vectors], residual_bits[vectors];
+  typedef piece<type, wide> part;
+  constexpr uint32_t size = part::COUNT;
+  const uint32_t cols = (uint32_t)row.cols, first = team::rank() * size;
+  part kept[pieces];
+  float v[size], sum = 0, mean = 0;
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * threads + thread_id()) * size;
-    if (i < cols) {
-      x_bits[j] = load_as<uint4>((const char *)row.x + i * type::BYTES);
-      if constexpr (adds) residual_bits[j] = load_as<uint4>((const char *)row.residual + i * type::BYTES);
+  for (uint32_t j = 0; j < pieces; j++) {
+    uint32_t i = j * team::SIZE * size + first;
+    if (i < cols) kept[j] = part::load(row.x, i);
+  }
+  if constexpr (adds) {
+#pragma unroll
+    for (uint32_t j = 0; j < pieces; j++) {
+      uint32_t i = j * team::SIZE * size + first;
+      if (i >= cols) continue;
+      float r[size];
+      part residual = part::load(row.residual, i);
+      part::unpack(residual, r);
+      part::unpack(kept[j], v);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) v[k] += r[k];
+      kept[j] = part::pack(v);
+      part::store(row.residual, i, kept[j]);
     }
   }
-  float v[vectors][size], sum = 0, mean = 0;
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * threads + thread_id()) * size;
-    if (i < cols) {
-      type::unpack(x_bits[j], v[j]);
-      if constexpr (adds) {
-        float r[size];
-        type::unpack(residual_bits[j], r);
+  for (uint32_t j = 0; j < pieces; j++) {
+    if (j * team::SIZE * size + first >= cols) continue;
+    part::unpack(kept[j], v);
 #pragma unroll
-        for (uint32_t k = 0; k < size; k++) v[j][k] = type::rounded(r[k] + v[j][k]);
-        type::store_16((char *)row.residual + i * type::BYTES, v[j]);
-      }
-#pragma unroll
-      for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[j][k] : fma_f32(v[j][k], v[j][k], sum);
-    }
+    for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[k] : fma_f32(v[k], v[k], sum);
   }
-  sum = group_sum_f32<threads>(sum, row.scratch);
+  sum = team::sum(sum, row.scratch);
   if constexpr (centred) {
     mean = sum / (float)cols;
     sum = 0;
 #pragma unroll
-    for (uint32_t j = 0; j < vectors; j++) {
-      if ((j * threads + thread_id()) * size < cols) {
+    for (uint32_t j = 0; j < pieces; j++) {
+      if (j * team::SIZE * size + first >= cols) continue;
+      part::unpack(kept[j], v);
 #pragma unroll
-        for (uint32_t k = 0; k < size; k++) sum = fma_f32(v[j][k] - mean, v[j][k] - mean, sum);
-      }
+      for (uint32_t k = 0; k < size; k++) sum = fma_f32(v[k] - mean, v[k] - mean, sum);
     }
-    sum = group_sum_f32<threads>(sum, row.scratch);
+    sum = team::sum(sum, row.scratch);
   }
   float scale = inverse_deviation(row, sum);
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * threads + thread_id()) * size;
-    if (i < cols) give<type, weights, true>(row, i, v[j], mean, scale);
+  for (uint32_t j = 0; j < pieces; j++) {
+    uint32_t i = j * team::SIZE * size + first;
+    if (i >= cols) continue;
+    part::unpack(kept[j], v);
+    give<type, weights, wide>(row, i, v, mean, scale);
   }
 }
 
@@ -139,39 +159,75 @@ RDNA_DEVICE void norm_long(const norm_row &row) {
   }
 }
 
-template <typename type, typename weights, bool adds, bool centred>
-RDNA_DEVICE void norm(const norm_row &row) {
-  uint64_t bits = address_of(row.x) | address_of(row.residual) | address_of(row.weight) | address_of(row.bias) |
-                  address_of(row.out) | row.cols * type::BYTES;
-  if (!all_16(bits)) {
-    norm_long<type, weights, adds, centred, false>(row);
-  } else if (row.cols > threads * kept_values) {
-    norm_long<type, weights, adds, centred, true>(row);
-  } else {
-    norm_kept<type, weights, adds, centred>(row);
+template <typename type>
+RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
+  return p ? (char *)p + row * stride * type::BYTES : NULL;
+}
+
+struct norm_rows {
+  norm_row first;
+  int64_t rows, x_stride, residual_stride, out_stride;
+};
+
+template <typename type>
+RDNA_DEVICE norm_row at_row(const norm_rows &all, int64_t r) {
+  norm_row row = all.first;
+  row.x = row_at<type>(row.x, r, all.x_stride);
+  row.residual = row_at<type>(row.residual, r, all.residual_stride);
+  row.out = row_at<type>(row.out, r, all.out_stride);
+  return row;
+}
+
+template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces>
+RDNA_DEVICE void wave_rows(const norm_rows &all) {
+  constexpr int64_t waves = threads / WAVE_SIZE;
+  for (int64_t r = group_id_x() * waves + wave_id(); r < all.rows; r += group_count_x() * waves) {
+    norm_kept<type, weights, adds, centred, wide, pieces, wave_team>(at_row<type>(all, r));
   }
 }
 
-template <typename type>
-RDNA_DEVICE char *row_of(const void *p, int64_t stride) {
-  return (char *)p + (int64_t)group_id_x() * stride * type::BYTES;
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void norm(const norm_rows &all) {
+  constexpr int few = 4, many = NORM_WAVE_BYTES / 16 / WAVE_SIZE, single = NORM_WAVE_COLS / WAVE_SIZE;
+  constexpr int group_pieces = kept_values / type::IN_16;
+  const norm_row &first = all.first;
+  uint64_t strides = (uint64_t)all.x_stride | (uint64_t)all.residual_stride | (uint64_t)all.out_stride;
+  uint64_t bits = address_of(first.x) | address_of(first.residual) | address_of(first.weight) | address_of(first.bias) |
+                  address_of(first.out) | (first.cols | strides) * type::BYTES;
+  bool wide = all_16(bits);
+  if (wide && first.cols <= few * WAVE_SIZE * type::IN_16) {
+    return wave_rows<type, weights, adds, centred, true, few>(all);
+  }
+  if (wide && first.cols * type::BYTES <= NORM_WAVE_BYTES) {
+    return wave_rows<type, weights, adds, centred, true, many>(all);
+  }
+  if (!wide && first.cols <= NORM_WAVE_COLS) return wave_rows<type, weights, adds, centred, false, single>(all);
+  for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
+    norm_row row = at_row<type>(all, r);
+    if (!wide) {
+      norm_long<type, weights, adds, centred, false>(row);
+    } else if (row.cols > threads * kept_values) {
+      norm_long<type, weights, adds, centred, true>(row);
+    } else {
+      norm_kept<type, weights, adds, centred, true, group_pieces, group_team>(row);
+    }
+  }
 }
 
-#define NORMS(suffix, type, weights)                                                                                  \
-  RDNA_KERNEL(256) rms_norm_##suffix(struct rms_norm_args a) {                                                        \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                                \
-    norm<type, weights, false, false>({row_of<type>(a.x, a.x_stride), NULL, a.weight, NULL,                           \
-                                       row_of<type>(a.out, a.out_stride), (uint64_t)a.cols, a.epsilon, scratch});     \
-  }                                                                                                                   \
-  RDNA_KERNEL(256) add_rms_norm_##suffix(struct add_rms_norm_args a) {                                                \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                                \
-    norm<type, weights, true, false>({row_of<type>(a.x, a.x_stride), row_of<type>(a.residual, a.residual_stride),     \
-                                      a.weight, NULL, row_of<type>(a.out, a.out_stride), (uint64_t)a.cols, a.epsilon, \
-                                      scratch});                                                                      \
-  }                                                                                                                   \
-  RDNA_KERNEL(256) layer_norm_##suffix(struct layer_norm_args a) {                                                    \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                                \
-    norm<type, weights, false, true>({row_of<type>(a.x, a.x_stride), NULL, a.weight, a.bias,                          \
-                                      row_of<type>(a.out, a.out_stride), (uint64_t)a.cols, a.epsilon, scratch});      \
+#define NORMS(suffix, type, weights)                                                                 \
+  RDNA_KERNEL(256) rms_norm_##suffix(struct rms_norm_args a) {                                       \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
+    norm_row first = {a.x, NULL, a.weight, NULL, a.out, (uint64_t)a.cols, a.epsilon, scratch};       \
+    norm<type, weights, false, false>({first, a.rows, a.x_stride, 0, a.out_stride});                 \
+  }                                                                                                  \
+  RDNA_KERNEL(256) add_rms_norm_##suffix(struct add_rms_norm_args a) {                               \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
+    norm_row first = {a.x, a.residual, a.weight, NULL, a.out, (uint64_t)a.cols, a.epsilon, scratch}; \
+    norm<type, weights, true, false>({first, a.rows, a.x_stride, a.residual_stride, a.out_stride});  \
+  }                                                                                                  \
+  RDNA_KERNEL(256) layer_norm_##suffix(struct layer_norm_args a) {                                   \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
+    norm_row first = {a.x, NULL, a.weight, a.bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};     \
+    norm<type, weights, false, true>({first, a.rows, a.x_stride, 0, a.out_stride});                  \
   }
 RDNA__NORM_TYPES(NORMS)

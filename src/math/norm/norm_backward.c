@@ -7,8 +7,14 @@
 #include "rdna/op/norm.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
-/* Enough groups to fill a large GPU twice, while partial sums stay small beside what they sum. */
-enum { MOST_SLICES = 256, ROWS_OF_A_WAVE_SLICE = 8 };
+enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8 };
+
+/* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
+ * sum. */
+static int64_t most_slices(rdna_device *device) {
+  int64_t slices = 2 * (int64_t)rdna_device_get_info(device)->compute_units;
+  return slices < LEAST_SLICES ? LEAST_SLICES : slices > MOST_SLICES ? MOST_SLICES : slices;
+}
 
 /* [type of the values][weights are f32] */
 static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backward_f32"},
@@ -104,10 +110,10 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
   RDNA_TRY(check(g, epsilon, &args));
   int64_t per_slice = args.cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
   int64_t slices = (args.rows + per_slice - 1) / per_slice;
-  args.slices = slices < MOST_SLICES ? slices : MOST_SLICES;
+  rdna_device *device = rdna_stream_device(stream);
+  args.slices = slices < most_slices(device) ? slices : most_slices(device);
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;
-  rdna_device *device = rdna_stream_device(stream);
   size_t bytes = (size_t)(2 * args.slices * args.cols) * sizeof(float);
   RDNA_TRY(rdna_memory_alloc_named(device, bytes, stream, g->operator, & partial));
   args.partial = partial;

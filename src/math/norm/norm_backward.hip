@@ -1,6 +1,7 @@
-/* Gradients of layer_norm and rms_norm. A wave takes a row of up to 1,024 values, a group a longer one. A row of up to
- * 8,192 values that allows 16-byte accesses stays in registers with its slice's column sums, so that memory is read
- * once; any other row is read again from the cache, and its sums are kept in the partial results. */
+/* Gradients of layer_norm and rms_norm. A wave takes a row of up to 512 values, a group a longer one. A row of up to
+ * 4,096 values that allows 16-byte accesses stays in registers with its slice's column sums, so that memory is read
+ * once, and the next row is on its way while the sums of this one are joined; any other row is read again from the
+ * cache, and its sums are kept in the partial results. */
 #include "kernel/prelude.h"
 #include "math/chunk.h"
 #include "math/norm/norm_backward_kernels.h"
@@ -13,12 +14,34 @@ struct wave_team {
   enum { SIZE = WAVE_SIZE, COUNT = NORM_BACKWARD_THREADS / WAVE_SIZE };
   RDNA_DEVICE uint32_t rank() { return lane_id(); }
   RDNA_DEVICE uint32_t index() { return wave_id(); }
+  RDNA_DEVICE void sums(float *v, float *) {
+#pragma unroll
+    for (int i = 0; i < 3; i++) v[i] = wave_sum_f32(v[i]);
+  }
   RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
 };
 struct group_team {
   enum { SIZE = NORM_BACKWARD_THREADS, COUNT = 1 };
   RDNA_DEVICE uint32_t rank() { return thread_id(); }
   RDNA_DEVICE uint32_t index() { return 0; }
+  /* Three sums for the price of one's barriers. */
+  RDNA_DEVICE void sums(float *v, float *scratch) {
+    constexpr uint32_t waves = threads / WAVE_SIZE;
+#pragma unroll
+    for (int i = 0; i < 3; i++) v[i] = wave_sum_f32(v[i]);
+    group_barrier();
+    if (lane_id() == 0) {
+#pragma unroll
+      for (int i = 0; i < 3; i++) scratch[i * waves + wave_id()] = v[i];
+    }
+    group_barrier();
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+      v[i] = scratch[i * waves];
+#pragma unroll
+      for (uint32_t w = 1; w < waves; w++) v[i] += scratch[i * waves + w];
+    }
+  }
   RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
 };
 
@@ -42,60 +65,74 @@ RDNA_DEVICE void weighted(const norm_backward_args &a, uint64_t i, const float *
   }
 }
 
-/* Row |row| with |vectors| times 16 bytes a thread, adding to the columns' sums. */
-template <typename type, typename weights, typename team, int vectors>
-RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, float (*dweight)[type::IN_16],
-                          float (*dbias)[type::IN_16], float *scratch) {
-  constexpr uint32_t size = type::IN_16;
-  const char *from = (const char *)a.x + row * a.x_stride * type::BYTES;
+/* |vectors| times 16 bytes a thread of x and of dout. */
+template <typename type, int vectors>
+struct row_bits {
+  uint4 x[vectors], dout[vectors];
+};
+
+template <typename type, typename team, int vectors>
+RDNA_DEVICE void load_row(const norm_backward_args &a, int64_t row, row_bits<type, vectors> &bits) {
+  const char *x = (const char *)a.x + row * a.x_stride * type::BYTES;
   const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    uint32_t i = (j * team::SIZE + team::rank()) * type::IN_16;
+    if (i >= (uint32_t)a.cols) continue;
+    bits.x[j] = load_as<uint4>(x + i * type::BYTES);
+    bits.dout[j] = load_as<uint4>(dout + i * type::BYTES);
+  }
+}
+
+/* Row |row|, which is in |bits|, adding to the columns' sums; then |bits| holds row |next|, if there is one. */
+template <typename type, typename weights, typename team, int vectors>
+RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next, row_bits<type, vectors> &bits,
+                          float (*dweight)[type::IN_16], float (*dbias)[type::IN_16], float *scratch) {
+  constexpr uint32_t size = type::IN_16;
   char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
   uint32_t cols = (uint32_t)a.cols;
   float count = (float)cols;
-  uint4 x_bits[vectors], d_bits[vectors];
-#pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
-    x_bits[j] = i < cols ? load_as<uint4>(from + i * type::BYTES) : uint4{0, 0, 0, 0};
-    d_bits[j] = i < cols ? load_as<uint4>(dout + i * type::BYTES) : uint4{0, 0, 0, 0};
-  }
   row_statistics s = {0, 0, 0, 0};
+  row_bits<type, vectors> here = bits;
+  if (next < a.rows) load_row<type, team, vectors>(a, next, bits);
   float v[size], d[size], g[size];
   if (a.centred) {
     float sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
-      type::unpack(x_bits[j], v);
+      if ((j * team::SIZE + team::rank()) * size >= cols) continue;
+      type::unpack(here.x[j], v);
 #pragma unroll
       for (uint32_t k = 0; k < size; k++) sum += v[k];
     }
     s.mean = team::sum(sum, scratch) / count;
   }
-  float squares = 0, sum_g = 0, sum_gy = 0;
+  float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = (j * team::SIZE + team::rank()) * size;
     if (i >= cols) continue;
-    type::unpack(x_bits[j], v);
-    type::unpack(d_bits[j], d);
+    type::unpack(here.x[j] = again(here.x[j]), v);
+    type::unpack(here.dout[j], d);
     weighted<type, weights, size>(a, i, d, g);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
       float y = v[k] - s.mean;
-      squares = fma_f32(y, y, squares);
-      sum_gy = fma_f32(g[k], y, sum_gy);
-      sum_g += g[k];
+      sums[0] = fma_f32(y, y, sums[0]);
+      sums[1] = fma_f32(g[k], y, sums[1]);
+      sums[2] += g[k];
     }
   }
-  s.inverse = 1.0f / sqrt_f32(team::sum(squares, scratch) / count + a.epsilon);
-  s.gy = team::sum(sum_gy, scratch) * s.inverse / count;
-  if (a.centred) s.g = team::sum(sum_g, scratch) / count;
+  team::sums(sums, scratch);
+  s.inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
+  s.gy = sums[1] * s.inverse / count;
+  if (a.centred) s.g = sums[2] / count;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = (j * team::SIZE + team::rank()) * size;
     if (i >= cols) continue;
-    type::unpack(x_bits[j], v);
-    type::unpack(d_bits[j], d);
+    type::unpack(here.x[j] = again(here.x[j]), v);
+    type::unpack(here.dout[j] = again(here.dout[j]), d);
     weighted<type, weights, size>(a, i, d, g);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
@@ -119,8 +156,12 @@ RDNA_DEVICE void held_slices(const norm_backward_args &a, float *scratch, float 
   constexpr uint32_t size = type::IN_16;
   for (int64_t slice = group_id_x(); slice < a.slices; slice += group_count_x()) {
     float dweight[vectors][size] = {}, dbias[vectors][size] = {};
-    for (int64_t row = slice + team::index() * a.slices; row < a.rows; row += team::COUNT * a.slices) {
-      held_row<type, weights, team, vectors>(a, row, dweight, dbias, scratch);
+    const int64_t step = team::COUNT * a.slices;
+    int64_t row = slice + team::index() * a.slices;
+    row_bits<type, vectors> bits;
+    if (row < a.rows) load_row<type, team, vectors>(a, row, bits);
+    for (; row < a.rows; row += step) {
+      held_row<type, weights, team, vectors>(a, row, row + step, bits, dweight, dbias, scratch);
     }
     float *to = a.partial + slice * a.cols;
 #pragma unroll
@@ -218,25 +259,24 @@ RDNA_DEVICE void long_slices(const norm_backward_args &a, float *scratch) {
 
 template <typename type, typename weights>
 RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, float *columns) {
-  constexpr int vectors = 32 / type::IN_16;
+  constexpr int of_group = NORM_BACKWARD_HELD_COLS / threads / type::IN_16;
+  constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
   uint64_t bits = address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) |
                   address_of(a.partial) | (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES;
   if (!all_16(bits)) {
     long_slices<type, weights, false>(a, scratch);
   } else if (a.cols > NORM_BACKWARD_HELD_COLS) {
     long_slices<type, weights, true>(a, scratch);
-  } else if (a.cols > NORM_BACKWARD_HELD_COLS / 2) {
-    held_slices<type, weights, group_team, vectors>(a, scratch, columns);
   } else if (a.cols > NORM_BACKWARD_WAVE_COLS) {
-    held_slices<type, weights, group_team, vectors / 2>(a, scratch, columns);
+    held_slices<type, weights, group_team, of_group>(a, scratch, columns);
   } else {
-    held_slices<type, weights, wave_team, vectors>(a, scratch, columns);
+    held_slices<type, weights, wave_team, of_wave>(a, scratch, columns);
   }
 }
 
 #define NORM_BACKWARD(suffix, type, weights)                                                \
   RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_backward_##suffix(struct norm_backward_args a) {  \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                               \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                           \
     RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS]; \
     norm_backward<type, weights>(a, scratch, columns);                                      \
   }

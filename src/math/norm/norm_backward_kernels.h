@@ -10,7 +10,7 @@
  *
  * Row r belongs to slice r % slices, and a group does slices in turn, so any grid is right. Columns are summed within
  * a slice here and over the slices by column_sum, so the result depends on |slices| and the wave's width alone. */
-enum { NORM_BACKWARD_THREADS = 256, NORM_BACKWARD_WAVE_COLS = 1024, NORM_BACKWARD_HELD_COLS = 8192 };
+enum { NORM_BACKWARD_THREADS = 256, NORM_BACKWARD_WAVE_COLS = 512, NORM_BACKWARD_HELD_COLS = 4096 };
 
 struct norm_backward_args {
   const void *dout;   /* (rows, cols) */

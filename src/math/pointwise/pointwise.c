@@ -178,6 +178,26 @@ static bool is_dense(const rdna_tensor *t) {
   return true;
 }
 
+/* |tensors|, whose shapes and strides agree and fill a piece of memory in any order of dimensions, as lines: a
+ * transposed view of dense values is as good as the values. */
+static bool as_lines(const rdna_tensor *const *tensors, int count, rdna_tensor *out_lines) {
+  const rdna_tensor *out = tensors[0];
+  strided_plan plan;
+  for (int k = 1; k < count; k++) {
+    if (tensors[k]->rank != out->rank) return false;
+    for (int i = 0; i < out->rank; i++) {
+      if (tensors[k]->shape[i] != out->shape[i] || tensors[k]->stride[i] != out->stride[i]) return false;
+    }
+  }
+  rdna__plan_begin(&plan, out);
+  rdna__plan_merge(&plan);
+  if (plan.rank != 1 || plan.operand[0].stride[0] != 1) return false;
+  for (int k = 0; k < count; k++) {
+    out_lines[k] = rdna_tensor_contiguous(tensors[k]->data, tensors[k]->dtype, 1, plan.size);
+  }
+  return true;
+}
+
 static bool same_shape(const rdna_tensor *a, const rdna_tensor *b) {
   bool same = a->rank == b->rank;
   for (int i = 0; same && i < a->rank; i++) same = a->shape[i] == b->shape[i];
@@ -220,9 +240,10 @@ rdna_status rdna_op_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, 
     return rdna_op_compare(stream, RDNA_LOGICAL_NOT, x, NULL, out);
   }
   rdna_unary simple;
-  if (is_simple(x, out)) {
-    if (simple_map(op, &simple)) return rdna_op_unary(stream, simple, x, out);
-    if (op == RDNA_MAP_AFFINE) return rdna_op_affine(stream, x, (float)p.real, (float)q.real, out);
+  rdna_tensor lines[2];
+  if (x->dtype <= RDNA_BF16 && as_lines((const rdna_tensor *const[]){out, x}, 2, lines)) {
+    if (simple_map(op, &simple)) return rdna_op_unary(stream, simple, &lines[1], &lines[0]);
+    if (op == RDNA_MAP_AFFINE) return rdna_op_affine(stream, &lines[1], (float)p.real, (float)q.real, &lines[0]);
   }
   r.args.op = (uint32_t)op;
   r.args.p = p;
@@ -239,9 +260,14 @@ rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, 
   RDNA_TRY(rdna__check_tensor(r.name, "b", b));
   RDNA_TRY(check_offered(r.name, a, zip_has_float(op), zip_has_double(op), zip_has_integer(op)));
   RDNA_TRY(begin(&r, a, zip_kernels, false));
-  bool row = b->rank == 1 && a->rank > 1 && b->shape[0] == a->shape[a->rank - 1];
-  if (op <= RDNA_ZIP_DIV && is_simple(a, out) && is_dense(b) && (row || same_shape(a, b))) {
-    return rdna_op_binary(stream, (rdna_binary)(RDNA_ADD + ((int)op - RDNA_ZIP_ADD)), a, b, out);
+  rdna_binary simple = (rdna_binary)(RDNA_ADD + ((int)op - RDNA_ZIP_ADD));
+  rdna_tensor lines[3];
+  if (op <= RDNA_ZIP_DIV && a->dtype <= RDNA_BF16) {
+    bool row = b->rank == 1 && a->rank > 1 && b->shape[0] == a->shape[a->rank - 1];
+    if (row && is_simple(a, out) && is_dense(b)) return rdna_op_binary(stream, simple, a, b, out);
+    if (as_lines((const rdna_tensor *const[]){out, a, b}, 3, lines)) {
+      return rdna_op_binary(stream, simple, &lines[1], &lines[2], &lines[0]);
+    }
   }
   r.args.op = (uint32_t)op;
   r.args.p = p;

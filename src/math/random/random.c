@@ -126,7 +126,7 @@ rdna_status rdna_op_dropout(rdna_stream *stream, uint64_t seed, uint64_t offset,
                               .offset = offset,
                               .probability = probability,
                               .scale = dropout_scale(probability)};
-  return rdna__launch_named(stream, kernels[x->dtype], grid_for(args.count, 4), &args);
+  return rdna__launch_named(stream, kernels[x->dtype], grid_for(args.count, x->dtype == RDNA_F32 ? 4 : 8), &args);
 }
 
 rdna_status rdna_op_dropout_backward(rdna_stream *stream, float probability, const rdna_tensor *dout,
@@ -138,5 +138,5 @@ rdna_status rdna_op_dropout_backward(rdna_stream *stream, float probability, con
                                        .dx = dx->data,
                                        .count = rdna_tensor_count(dout),
                                        .scale = dropout_scale(probability)};
-  return rdna__launch_named(stream, kernels[dx->dtype], grid_for(args.count, 4), &args);
+  return rdna__launch_named(stream, kernels[dx->dtype], grid_for(args.count, dx->dtype == RDNA_F32 ? 4 : 8), &args);
 }

@@ -29,25 +29,6 @@ RDNA_DEVICE void store_four(void *p, int64_t i, int64_t count, const float *v) {
       if (i + k < count) type::store(p, (uint64_t)(i + k), v[k]);
   }
 }
-template <typename type>
-RDNA_DEVICE void load_four(const void *p, int64_t i, int64_t count, float *v) {
-  if (i + 4 <= count && (address_of(p) & (4 * type::BYTES - 1)) == 0) {
-    if constexpr (type::BYTES == 4) {
-      type::load_16((const char *)p + i * 4, v);
-    } else {
-      uint2 bits = load_as<uint2>((const char *)p + i * 2);
-#pragma unroll
-      for (int k = 0; k < 4; k++) {
-        uint16_t one = (uint16_t)(bits[k / 2] >> (k % 2 * 16));
-        v[k] = type::load(&one, 0);
-      }
-    }
-  } else {
-#pragma unroll
-    for (int k = 0; k < 4; k++) v[k] = i + k < count ? type::load(p, (uint64_t)(i + k)) : 0;
-  }
-}
-
 RDNA_KERNEL(RANDOM_THREADS) random_fill(struct random_fill_args a) {
   int64_t step = (int64_t)group_count_x() * threads * 4;
   for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * 4; i < a.count; i += step) {
@@ -80,48 +61,87 @@ RDNA_KERNEL(RANDOM_THREADS) random_integers(struct random_integers_args a) {
   }
 }
 
+/* Whole 16 bytes of values have a word of mask bytes each: 4 or 8 of them. */
+template <int count>
+RDNA_DEVICE void store_mask(uint8_t *p, const uint32_t *mask) {
+  if constexpr (count == 8) {
+    store_as<uint2>(p, uint2{mask[0], mask[1]});
+  } else {
+    store_as<uint32_t>(p, mask[0]);
+  }
+}
+template <int count>
+RDNA_DEVICE void load_mask(const uint8_t *p, uint32_t *mask) {
+  if constexpr (count == 8) {
+    uint2 pair = load_as<uint2>(p);
+    mask[0] = pair.x, mask[1] = pair.y;
+  } else {
+    mask[0] = load_as<uint32_t>(p);
+  }
+}
+RDNA_DEVICE uint32_t byte_of(const uint32_t *mask, int k) { return mask[k / 4] >> (8 * (k % 4)) & 0xff; }
+
+/* 5 bytes a value of 16 bits are moved and about 20 instructions spent, 15 of them on the random number. */
 template <typename type>
 RDNA_DEVICE void dropout(const dropout_args &a) {
-  int64_t step = (int64_t)group_count_x() * threads * 4;
-  for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * 4; i < a.count; i += step) {
-    float v[4];
-    uint32_t mask = 0;
-    load_four<type>(a.x, i, a.count, v);
-    random_words w = random_block(a.seed, a.offset, (uint64_t)i / 4);
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      bool kept = random_unit(w.word[k]) >= a.probability;
-      v[k] = kept ? a.scale * v[k] : 0;
-      mask |= (uint32_t)kept << (8 * k);
-    }
-    store_four<type>(a.out, i, a.count, v);
-    if (i + 4 <= a.count && (address_of(a.mask) & 3) == 0) {
-      store_as<uint32_t>(a.mask + i, mask);
+  constexpr int count = type::IN_16;
+  const int64_t step = (int64_t)group_count_x() * threads * count;
+  const bool wide = all_16(address_of(a.x) | address_of(a.out)) && (address_of(a.mask) & (count - 1)) == 0;
+  /* a unit number of 24 bits is at least the probability when its integer is */
+  const uint32_t least = (uint32_t)__builtin_ceilf(a.probability * 0x1p24f);
+  for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * count; i < a.count; i += step) {
+    bool whole = wide && i + count <= a.count;
+    float v[count];
+    if (whole) {
+      type::load_16((const char *)a.x + i * type::BYTES, v);
     } else {
 #pragma unroll
-      for (int k = 0; k < 4; k++)
-        if (i + k < a.count) a.mask[i + k] = (uint8_t)(mask >> (8 * k));
+      for (int k = 0; k < count; k++) v[k] = i + k < a.count ? type::load(a.x, (uint64_t)(i + k)) : 0;
+    }
+    uint32_t mask[count / 4] = {};
+#pragma unroll
+    for (int block = 0; block < count / 4; block++) {
+      random_words w = random_block(a.seed, a.offset, (uint64_t)i / 4 + (uint32_t)block);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        bool kept = w.word[k] >> 8 >= least;
+        v[block * 4 + k] = kept ? a.scale * v[block * 4 + k] : 0;
+        mask[block] |= (uint32_t)kept << (8 * k);
+      }
+    }
+    if (whole) {
+      type::store_16((char *)a.out + i * type::BYTES, v);
+      store_mask<count>(a.mask + i, mask);
+    } else {
+#pragma unroll
+      for (int k = 0; k < count; k++) {
+        if (i + k >= a.count) continue;
+        type::store(a.out, (uint64_t)(i + k), v[k]);
+        a.mask[i + k] = (uint8_t)byte_of(mask, k);
+      }
     }
   }
 }
 
 template <typename type>
 RDNA_DEVICE void dropout_backward(const dropout_backward_args &a) {
-  int64_t step = (int64_t)group_count_x() * threads * 4;
-  for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * 4; i < a.count; i += step) {
-    float v[4];
-    load_four<type>(a.dout, i, a.count, v);
-    uint32_t mask = 0;
-    if (i + 4 <= a.count && (address_of(a.mask) & 3) == 0) {
-      mask = load_as<uint32_t>(a.mask + i);
-    } else {
+  constexpr int count = type::IN_16;
+  const int64_t step = (int64_t)group_count_x() * threads * count;
+  const bool wide = all_16(address_of(a.dout) | address_of(a.dx)) && (address_of(a.mask) & (count - 1)) == 0;
+  for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * count; i < a.count; i += step) {
+    if (wide && i + count <= a.count) {
+      uint32_t mask[count / 4];
+      float v[count];
+      load_mask<count>(a.mask + i, mask);
+      type::load_16((const char *)a.dout + i * type::BYTES, v);
 #pragma unroll
-      for (int k = 0; k < 4; k++)
-        if (i + k < a.count) mask |= (uint32_t)a.mask[i + k] << (8 * k);
+      for (int k = 0; k < count; k++) v[k] = byte_of(mask, k) ? a.scale * v[k] : 0;
+      type::store_16((char *)a.dx + i * type::BYTES, v);
+      continue;
     }
-#pragma unroll
-    for (int k = 0; k < 4; k++) v[k] = mask >> (8 * k) & 0xff ? a.scale * v[k] : 0;
-    store_four<type>(a.dx, i, a.count, v);
+    for (int64_t k = i; k < i + count && k < a.count; k++) {
+      type::store(a.dx, (uint64_t)k, a.mask[k] ? a.scale * type::load(a.dout, (uint64_t)k) : 0);
+    }
   }
 }
 

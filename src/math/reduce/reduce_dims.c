@@ -8,8 +8,9 @@
 #include "rdna/memory.h"
 
 enum {
-  WAVE_VALUES = 2048,    /* an output with at most so many values is a wave's */
-  ENOUGH_GROUPS = 512,   /* what keeps a large GPU busy */
+  WAVE_VALUES = 4096,   /* an output with at most so many values is a wave's */
+  GROUPS_OF_A_UNIT = 4, /* that keep a compute unit busy */
+  LEAST_GROUPS = 128,
   SLICE_VALUES = 8192,   /* not worth a group's time below */
   COLUMN_SLICE = 128,    /* the same, in values of one of the outputs that lie side by side */
   COLUMN_OUTPUTS = 16,   /* side by side, from which on a wave reads them together */
@@ -177,18 +178,26 @@ static bool is_vector(const struct reduce_dims_args *a, const rdna_tensor *x, bo
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 /* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
-static int64_t choose_layout(struct plan *plan, const rdna_tensor *x) {
+static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_device *device) {
   struct reduce_dims_args *a = &plan->args;
   bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
   a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
   int64_t tile = COLUMN_TILE * (a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1);
   int64_t groups = columns ? up(a->outs, tile) : a->layout == REDUCE_WAVE ? up(a->outs, 4) : a->outs;
-  int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? ENOUGH_GROUPS / groups : 1;
+  int64_t enough = GROUPS_OF_A_UNIT * (int64_t)rdna_device_get_info(device)->compute_units;
+  if (enough < LEAST_GROUPS) enough = LEAST_GROUPS;
+  int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? enough / groups : 1;
   if (slices > a->count / least) slices = a->count / least;
   if (slices < 2 || a->layout == REDUCE_WAVE) slices = 1;
-  a->slice = slices == 1 ? a->count : up(up(a->count, slices), 64) * 64;
-  a->slices = slices == 1 ? 1 : up(a->count, a->slice);
+  /* Rows are dealt out in small pieces, so that groups do not all read at one distance from each other, which some
+   * memory channels would have to serve alone; columns in one piece each. */
+  int64_t width = a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1;
+  int64_t piece = columns ? up(up(a->count, slices), 64) * 64 : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
+  int64_t pieces = up(a->count, piece);
+  a->slice = slices == 1 ? a->count : piece;
+  a->slices = slices < pieces ? slices : pieces;
+  if (slices == 1) a->slices = 1;
   groups *= a->slices;
   return groups < MOST_GROUPS ? groups : MOST_GROUPS;
 }
@@ -271,6 +280,6 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
   }
   choose_arithmetic(&plan);
   a->x = x->data, a->out = out->data, a->out_dtype = (int32_t)out->dtype;
-  int64_t groups = choose_layout(&plan, x);
+  int64_t groups = choose_layout(&plan, x, rdna_stream_device(stream));
   return a->slices == 1 ? launch(stream, &plan, x->dtype, groups) : launch_sliced(stream, &plan, x->dtype, groups);
 }

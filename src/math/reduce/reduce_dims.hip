@@ -168,6 +168,13 @@ struct lse_of {
   }
 };
 
+/* A NaN wins. */
+RDNA_DEVICE float larger(float a, float b) { return max_f32(a, b); }
+template <typename acc>
+RDNA_DEVICE acc larger(acc a, acc b) {
+  return a > b || a != a ? a : b;
+}
+
 template <typename acc>
 struct arg_of {
   enum { PARTS = 1, KIND = REDUCE_ARG };
@@ -179,19 +186,16 @@ struct arg_of {
     bool before = o_nan != s_nan ? o_nan : !o_nan && o.v != s.v ? o.v > s.v : o.index < s.index;
     if (before) s = o;
   }
+  /* Of a vector only its best value is found and where the vector begins: which of its values that was is looked up
+   * once, at the end. */
   template <int width>
   RDNA_DEVICE void add_to(arg_of &s, acc *x, int64_t index) {
     acc best = x[0];
-    int32_t at = 0;
 #pragma unroll
-    for (int j = 1; j < width; j++) {
-      bool before = x[j] > best || (x[j] != x[j] && best == best);
-      best = before ? x[j] : best;
-      at = before ? j : at;
-    }
-    arg_of here;
-    here.v = best, here.index = index + at;
-    join(s, here);
+    for (int j = 1; j < width; j++) best = larger(best, x[j]);
+    bool before = best > s.v || (best != best && s.v == s.v) || s.index == INT64_MAX;
+    s.v = before ? best : s.v;
+    s.index = before ? index : s.index;
   }
   RDNA_DEVICE int64_t end(const arg_of &s, int32_t how, double parameter) { return s.index; }
 };
@@ -262,29 +266,60 @@ RDNA_DEVICE void load(const reduce_dims_args &a, int64_t at, acc *v) {
   map_values<state::KIND, width>(v, a.map, a.parameter);
 }
 
+/* |count| vectors of a thread from value |i| on, |step| apart, all under way before the first is looked at. */
+template <int count, typename type, typename state, int width>
+RDNA_DEVICE void add_vectors(const reduce_dims_args &a, int64_t base, int64_t i, int64_t step, state &s) {
+  uint4 bits[count];
+#pragma unroll
+  for (int j = 0; j < count; j++) bits[j] = load_as<uint4>((const char *)a.x + (base + i + j * step) * type::BYTES);
+#pragma unroll
+  for (int j = 0; j < count; j++) {
+    typename state::kept v[width];
+    type::unpack(bits[j], v);
+    map_values<state::KIND, width>(v, a.map, a.parameter);
+    state::template add_to<width>(s, v, i + j * step);
+  }
+}
+
 /* What thread |rank| of |threads| finds in its share of a slice. */
 template <typename type, typename state, int width>
 RDNA_DEVICE state share(const reduce_dims_args &a, int64_t out, int64_t slice, int64_t rank, int64_t threads) {
-  typedef typename state::kept acc;
-  int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out), begin = slice * a.slice;
-  int64_t end = begin + a.slice < a.count ? begin + a.slice : a.count;
+  typename state::kept v[width];
+  const int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out), step = threads * width;
   state s;
-  acc v[width];
-  if (width > 1 && a.reduced_rank == 1) {
-    constexpr int ahead = state::KIND == REDUCE_ARG ? 2 : 4; /* comparisons of more would not fit scalar registers */
-#pragma unroll ahead
-    for (int64_t i = begin + rank * width; i < end; i += threads * width) {
-      load<type, state, width>(a, base + i, v);
+  for (int64_t first = slice * a.slice; first < a.count; first += a.slices * a.slice) {
+    int64_t end = first + a.slice < a.count ? first + a.slice : a.count, i = first + rank * width;
+    if constexpr (width > 1) {
+      if (a.reduced_rank == 1) {
+        constexpr int whole_row = state::KIND == REDUCE_SUM ? 16 : 8; /* of a wave: 8 KB or 4 */
+        for (; i + (whole_row - 1) * step < end; i += whole_row * step) {
+          add_vectors<whole_row, type, state, width>(a, base, i, step, s);
+        }
+        for (; i + (REDUCE_DIMS_AHEAD - 1) * step < end; i += REDUCE_DIMS_AHEAD * step) {
+          add_vectors<REDUCE_DIMS_AHEAD, type, state, width>(a, base, i, step, s);
+        }
+      }
+    }
+#pragma nounroll
+    for (; i < end; i += step) {
+      load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i), v);
       state::template add_to<width>(s, v, i);
     }
-    return s;
-  }
-#pragma nounroll
-  for (int64_t i = begin + rank * width; i < end; i += threads * width) {
-    load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i), v);
-    state::template add_to<width>(s, v, i);
   }
   return s;
+}
+
+/* The argument itself, from the vector that holds it. */
+template <typename type, typename state, int width>
+RDNA_DEVICE void look_up(const reduce_dims_args &a, int64_t out, state &s) {
+  typename state::kept v[width];
+  int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out);
+  if (s.index == INT64_MAX) return;
+  load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, s.index), v);
+  int at = width - 1;
+#pragma unroll
+  for (int j = width - 2; j >= 0; j--) at = v[j] == s.v || (v[j] != v[j] && s.v != s.v) ? j : at;
+  s.index += at;
 }
 
 template <typename type, typename state, int width>
@@ -297,7 +332,9 @@ RDNA_DEVICE void rows(const reduce_dims_args &a, state *scratch) {
     int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
     state s = wave_join(share<type, state, width>(a, out, slice, rank, threads));
     if (!wave) s = group_join<REDUCE_DIMS_THREADS>(s, scratch);
-    if (rank == 0) write(a, out, slice, s);
+    if (rank != 0) continue;
+    if constexpr (state::KIND == REDUCE_ARG && width > 1) look_up<type, state, width>(a, out, s);
+    write(a, out, slice, s);
   }
 }
 
@@ -309,13 +346,32 @@ RDNA_DEVICE void columns(const reduce_dims_args &args, state *scratch) {
   int64_t tiles = (args.outs + tile - 1) / tile;
   for (int64_t unit = group_id_x(); unit < tiles * args.slices; unit += group_count_x()) {
     const reduce_dims_args &a = arguments_again(args);
-    int64_t out = unit % tiles * tile + lane_id() * width, slice = unit / tiles, begin = slice * a.slice;
-    int64_t end = begin + a.slice < a.count ? begin + a.slice : a.count;
+    int64_t out = unit % tiles * tile + lane_id() * width, slice = unit / tiles;
     state s[width];
-    if (out < a.outs) {
-      int64_t base = place(a.kept_rank, a.kept_size, a.kept_stride, out);
-#pragma unroll 2
-      for (int64_t i = begin + wave_id(); i < end; i += waves) {
+    int64_t base = out < a.outs ? place(a.kept_rank, a.kept_size, a.kept_stride, out) : 0;
+    for (int64_t first = slice * a.slice; first < a.count && out < a.outs; first += a.slices * a.slice) {
+      int64_t end = first + a.slice < a.count ? first + a.slice : a.count, i = first + wave_id();
+      constexpr int ahead = state::PARTS == 1 ? REDUCE_DIMS_AHEAD : 2;
+      if constexpr (width > 1) {
+        for (; i + (ahead - 1) * waves < end; i += ahead * waves) {
+          uint4 bits[ahead];
+#pragma unroll
+          for (int k = 0; k < ahead; k++) {
+            int64_t at = base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i + k * waves);
+            bits[k] = load_as<uint4>((const char *)a.x + at * type::BYTES);
+          }
+#pragma unroll
+          for (int k = 0; k < ahead; k++) {
+            acc v[width];
+            type::unpack(bits[k], v);
+            map_values<state::KIND, width>(v, a.map, a.parameter);
+#pragma unroll
+            for (int j = 0; j < width; j++) state::template add_to<1>(s[j], v + j, i + k * waves);
+          }
+        }
+      }
+#pragma nounroll
+      for (; i < end; i += waves) {
         acc v[width];
         load<type, state, width>(a, base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i), v);
 #pragma unroll

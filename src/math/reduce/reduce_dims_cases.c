@@ -135,6 +135,10 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
   choose_arithmetic(random, kind, dtype, &a);
   a.slice = a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
   a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;
+  if (a.slices > 1 && n % 4 == 1) { /* several pieces a slice, or none */
+    a.slice = 64 * rdna__random_range(random, 1, 3);
+    a.slices = rdna__random_range(random, 2, 5);
+  }
   a.out_dtype = (int32_t)(kind == REDUCE_ARG                             ? RDNA_I64
                           : a.end == REDUCE_IF || a.end == REDUCE_UNLESS ? RDNA_U8
                                                                          : keeper);

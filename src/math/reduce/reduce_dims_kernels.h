@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { REDUCE_DIMS_THREADS = 256, REDUCE_DIMS_RANK = 8, REDUCE_DIMS_MOST_SLICES = 512 };
+enum { REDUCE_DIMS_THREADS = 256, REDUCE_DIMS_RANK = 8, REDUCE_DIMS_AHEAD = 4 /* loads of a thread in flight */ };
 
 /* What is done to a value before it is joined. REDUCE_REVERSE turns the order around: -x, or ~x of an integer. */
 enum reduce_map {
@@ -41,7 +41,8 @@ struct reduce_dims_args {
   void *partial;
   int64_t *partial_index; /* (slices, outs), of arguments */
   int64_t outs, count;    /* values of each output */
-  int64_t slices, slice;  /* values of each slice; of 16 bytes a multiple, when vector */
+  int64_t slices,
+      slice; /* pieces of |slice| values are dealt to |slices| in turn; of 16 bytes a multiple, when vector */
   int64_t kept_size[REDUCE_DIMS_RANK], kept_stride[REDUCE_DIMS_RANK];       /* fastest first, in values */
   int64_t reduced_size[REDUCE_DIMS_RANK], reduced_stride[REDUCE_DIMS_RANK]; /* as above */
   double parameter;

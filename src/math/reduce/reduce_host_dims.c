@@ -239,9 +239,15 @@ static void reduce_along(const struct work *work, int64_t out, int64_t slice) {
   const struct reduce_dims_args *a = &work->a;
   double v[CHUNK];
   int64_t whole[CHUNK], base = place(a->kept_rank, a->kept_size, a->kept_stride, out), inner = a->reduced_size[0];
-  int64_t i = slice * a->slice, end = i + a->slice < a->count ? i + a->slice : a->count, n;
+  int64_t first = slice * a->slice, n;
   struct state s = nothing(work->kind);
-  for (; i < end; i += n) {
+  for (int64_t i = first; i < a->count; i += n) {
+    if (i == first + a->slice) { /* the pieces between are the other slices' */
+      n = (a->slices - 1) * a->slice;
+      first += a->slices * a->slice;
+      continue;
+    }
+    int64_t end = first + a->slice < a->count ? first + a->slice : a->count;
     n = a->reduced_rank == 1 ? end - i : inner - i % inner;
     if (n > end - i) n = end - i;
     if (n > CHUNK) n = CHUNK;
@@ -262,10 +268,13 @@ static void reduce_across(const struct work *work, int64_t out, int64_t n, int64
   const struct reduce_dims_args *a = &work->a;
   double v[CHUNK];
   int64_t whole[CHUNK], base = place(a->kept_rank, a->kept_size, a->kept_stride, out);
-  int64_t begin = slice * a->slice, end = begin + a->slice < a->count ? begin + a->slice : a->count;
   struct state s[CHUNK];
   for (int64_t j = 0; j < n; j++) s[j] = nothing(work->kind);
-  for (int64_t i = begin; i < end; i++) {
+  for (int64_t i = slice * a->slice; i < a->count; i++) {
+    if (i / a->slice % a->slices != slice) { /* the pieces between are the other slices' */
+      i += (a->slices - 1) * a->slice - 1;
+      continue;
+    }
     int64_t at = base + place(a->reduced_rank, a->reduced_size, a->reduced_stride, i);
     load(work->dtype, a->x, at, a->kept_stride[0], n, v, whole);
     if (is_integer(work->dtype)) {
@@ -296,7 +305,7 @@ static void reduce_outs(void *context, int64_t begin, int64_t end) {
 
 static void reduce(const void *args, enum reduce_kind kind, rdna_dtype dtype) {
   struct work work = {*(const struct reduce_dims_args *)args, kind, dtype};
-  int64_t length = work.a.slice < work.a.count ? work.a.slice : work.a.count;
+  int64_t length = work.a.slices > 0 ? work.a.count / work.a.slices : 0;
   int64_t grain = length > 0 ? 1 + (1 << 16) / length : 1 << 16;
   rdna__parallel_for(work.a.outs * work.a.slices, grain, reduce_outs, &work);
 }

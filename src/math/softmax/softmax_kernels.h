@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Rows of up to SOFTMAX_WAVE_COLS values belong to a wave, longer ones to a work-group; those of up to
- * SOFTMAX_HELD_COLS stay in registers between the passes. Groups take rows in turn, so any grid is right. */
-enum { SOFTMAX_THREADS = 256, SOFTMAX_WAVE_COLS = 1024, SOFTMAX_HELD_COLS = 8192 };
+/* Rows of up to SOFTMAX_WAVE_BYTES, or of SOFTMAX_WAVE_COLS values where they do not allow 16-byte accesses, belong to
+ * a wave, longer ones to a work-group. Groups take rows in turn, so any grid is right. */
+enum { SOFTMAX_THREADS = 256, SOFTMAX_WAVE_COLS = 512, SOFTMAX_WAVE_BYTES = 8192 };
 
 struct softmax_args {
   const void *x; /* (rows, cols) */
