@@ -267,7 +267,7 @@ RDNA_DEVICE void load(const reduce_dims_args &a, int64_t at, acc *v) {
 }
 
 /* |count| vectors of a thread from value |i| on, |step| apart, all under way before the first is looked at. */
-template <int count, typename type, typename state, int width>
+template <int count, bool plain, typename type, typename state, int width>
 RDNA_DEVICE void add_vectors(const reduce_dims_args &a, int64_t base, int64_t i, int64_t step, state &s) {
   uint4 bits[count];
 #pragma unroll
@@ -275,9 +275,15 @@ RDNA_DEVICE void add_vectors(const reduce_dims_args &a, int64_t base, int64_t i,
 #pragma unroll
   for (int j = 0; j < count; j++) {
     typename state::kept v[width];
-    type::unpack(bits[j], v);
-    map_values<state::KIND, width>(v, a.map, a.parameter);
-    state::template add_to<width>(s, v, i + j * step);
+    if constexpr (plain) { /* one after the other: unpacked all at once they would not fit the registers */
+      type::unpack(again(bits[j]), v);
+      state::template add_to<width>(s, v, i + j * step);
+      s.v = again(s.v);
+    } else {
+      type::unpack(bits[j], v);
+      map_values<state::KIND, width>(v, a.map, a.parameter);
+      state::template add_to<width>(s, v, i + j * step);
+    }
   }
 }
 
@@ -291,12 +297,17 @@ RDNA_DEVICE state share(const reduce_dims_args &a, int64_t out, int64_t slice, i
     int64_t end = first + a.slice < a.count ? first + a.slice : a.count, i = first + rank * width;
     if constexpr (width > 1) {
       if (a.reduced_rank == 1) {
-        constexpr int whole_row = state::KIND == REDUCE_SUM ? 16 : 8; /* of a wave: 8 KB or 4 */
-        for (; i + (whole_row - 1) * step < end; i += whole_row * step) {
-          add_vectors<whole_row, type, state, width>(a, base, i, step, s);
+        if constexpr (state::KIND == REDUCE_SUM &&
+                      sizeof(typename state::kept) == 4) { /* 8 KB of a wave's row at once */
+          constexpr int many = 16;
+          if (a.map == REDUCE_PLAIN) {
+            for (; i + (many - 1) * step < end; i += many * step) {
+              add_vectors<many, true, type, state, width>(a, base, i, step, s);
+            }
+          }
         }
         for (; i + (REDUCE_DIMS_AHEAD - 1) * step < end; i += REDUCE_DIMS_AHEAD * step) {
-          add_vectors<REDUCE_DIMS_AHEAD, type, state, width>(a, base, i, step, s);
+          add_vectors<REDUCE_DIMS_AHEAD, false, type, state, width>(a, base, i, step, s);
         }
       }
     }
