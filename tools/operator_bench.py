@@ -15,103 +15,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-BF16, F32 = torch.bfloat16, torch.float32
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3, torch.int8: 4, torch.uint8: 5,
-          torch.int16: 6, torch.int32: 7, torch.int64: 8, torch.bool: 9}
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
-                ("shape", ctypes.c_int64 * 8), ("stride", ctypes.c_int64 * 8)]
-
-
-class Scalar(ctypes.Structure):
-    _fields_ = [("real", ctypes.c_double), ("integer", ctypes.c_int64)]
-
-
-class Optim(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int)] + [(n, ctypes.c_float) for n in (
-        "learning_rate", "weight_decay", "momentum", "dampening")] + [("nesterov", ctypes.c_bool)] + [
-        (n, ctypes.c_float) for n in ("beta1", "beta2", "epsilon")] + [
-        (n, ctypes.c_bool) for n in ("decoupled", "amsgrad", "centered", "maximize")] + [("step", ctypes.c_int64)]
-
-
-class OptimItem(ctypes.Structure):
-    _fields_ = [("param", ctypes.POINTER(Tensor)), ("grad", ctypes.POINTER(Tensor)),
-                ("state", ctypes.POINTER(Tensor) * 3)]
-
-
-class CrossEntropy(ctypes.Structure):
-    _fields_ = [("reduction", ctypes.c_int), ("ignore_index", ctypes.c_int64), ("label_smoothing", ctypes.c_float),
-                ("log_probabilities", ctypes.c_bool)]
-
-
-def view(t):
-    if t is None:
-        return None
-    r = Tensor(t.data_ptr(), DTYPES[t.dtype], t.dim())
-    for i in range(t.dim()):
-        r.shape[i], r.stride[i] = t.shape[i], t.stride(i)
-    return ctypes.pointer(r)
-
-
-def real(v):
-    return Scalar(v, int(v) if math.isfinite(v) else 0)
-
-
-class Library:
-    def __init__(self, path, driver):
-        self.c = ctypes.CDLL(path)
-        self.c.rdna_last_error.restype = ctypes.c_char_p
-        self.device, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
-        self.check(self.c.rdna_device_open(driver.encode(), ctypes.byref(self.device)))
-        self.check(self.c.rdna_stream_create(self.device, 0, ctypes.byref(self.stream)))
-        self.events = []
-        for _ in range(2):
-            e = ctypes.c_void_p()
-            self.check(self.c.rdna_event_create(self.device, True, ctypes.byref(e)))
-            self.events.append(e)
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(self.c.rdna_last_error().decode())
-
-    def op(self, name, *args):
-        """A call of rdna_op_<name>(stream, args…) with everything converted beforehand."""
-        function = getattr(self.c, "rdna_op_" + name)
-        return lambda: self.check(function(self.stream, *args))
-
-    def time(self, call, calls, rounds):
-        for _ in range(3):
-            call()
-        self.check(self.c.rdna_stream_synchronize(self.stream))
-        times = []
-        for _ in range(rounds):
-            self.check(self.c.rdna_event_record(self.events[0], self.stream))
-            for _ in range(calls):
-                call()
-            self.check(self.c.rdna_event_record(self.events[1], self.stream))
-            self.check(self.c.rdna_event_synchronize(self.events[1]))
-            ms = ctypes.c_float()
-            self.check(self.c.rdna_event_elapsed(self.events[0], self.events[1], ctypes.byref(ms)))
-            times.append(ms.value / calls)
-        return sorted(times)[rounds // 2]
-
-
-def torch_time(call, calls, rounds):
-    for _ in range(3):
-        call()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(rounds):
-        start, end = torch.cuda.Event(True), torch.cuda.Event(True)
-        start.record()
-        for _ in range(calls):
-            call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) / calls)
-    return sorted(times)[rounds // 2]
+from rdna_ctypes import BF16, F32, CrossEntropy, Library, Optim, OptimItem, real, torch_time, view
 
 
 def close(got, want, rtol):
@@ -281,6 +185,33 @@ class Bench:
             forward()
             backward()
         yield "cross-entropy fwd + bwd", 6 * x.numel(), call, ours, lambda: close(dx, want, 3e-2)
+
+    def case_channel_norms(self):
+        x = torch.randn(self.n(64), 256, 112, 112, device="cuda")
+        out = torch.empty_like(x)
+        mean, rstd = (torch.empty(256, device="cuda") for _ in range(2))
+        eps = ctypes.c_double(1e-5)
+        want = F.batch_norm(x, None, None, training=True)
+        yield ("batch norm, training", 12 * x.numel(), lambda: F.batch_norm(x, None, None, training=True),
+               self.lib.op("batch_norm", view(x), None, None, None, None, ctypes.c_double(0.1), eps, view(out), view(mean),
+                           view(rstd)), lambda: close(out, want, 1e-4))
+        del want
+        wanted = F.group_norm(x, 32)
+        gm, gr = (torch.empty(x.shape[0], 32, device="cuda") for _ in range(2))
+        yield ("group norm", 12 * x.numel(), lambda: F.group_norm(x, 32),
+               self.lib.op("group_norm", view(x), ctypes.c_int64(32), None, None, eps, view(out),
+                           view(gm), view(gr)), lambda: close(out, wanted, 1e-4))
+
+    def case_sort(self):
+        x = torch.randn(self.n(1 << 26), device="cuda")
+        values, indices = torch.empty_like(x), torch.empty(x.shape, device="cuda", dtype=torch.int64)
+        want = x.sort()[0]
+
+        def check():
+            same = bool((values == want).all()) and bool((x[indices] == want).all())
+            return same, 0.0 if same else 1.0
+        yield ("sort", 12 * x.numel(), lambda: x.sort(),
+               self.lib.op("sort", view(x), 0, ctypes.c_bool(False), view(values), view(indices)), check)
 
     def case_adamw(self):
         p = [torch.randn(4096, 4096, device="cuda").requires_grad_() for _ in range(max(1, int(16 * self.scale)))]

@@ -1,11 +1,26 @@
-/* Device code: elementary functions for results that are rounded to 16 bits. They use the hardware's own exponential
- * and reciprocal, are right to about 2^-14 of the result, and their last bits differ from GPU to GPU. An exponential
- * below 2^-126 becomes zero. */
+/* Device code: elementary functions by the hardware's own exponential and reciprocal.
+ *
+ * close_sigmoid and close_silu are for f32, right to 2^-21 of the result. The rest is for results that are rounded to
+ * 16 bits. They use the hardware's own exponential and reciprocal, are right to about 2^-14 of the result, and their
+ * last bits differ from GPU to GPU. An exponential below 2^-126 becomes zero. */
 #ifndef RDNA_MATH_FAST_H
 #define RDNA_MATH_FAST_H
 
 #include "kernel/prelude.h"
 
+/* e^-|x| = 2^n 2^f with |f| <= 1/2, where the hardware's exponential is at its best; 2^n in two steps, so that small
+ * results lose their bits one by one. A third of the instructions of scalar_sigmoid. */
+RDNA_DEVICE float close_sigmoid(float x) {
+  float c = min_f32(abs_f32(x), 110.0f);
+  float shifted = fma_f32(c, -0x1.715476p+0f, 0x1.8p23f), n = shifted - 0x1.8p23f;
+  float f = fma_f32(c, -0x1.4ae0c0p-26f, fma_f32(c, -0x1.715476p+0f, -n));
+  int32_t whole = (int32_t)(bits_as<uint32_t>(shifted) - 0x4b400000u), half = whole >> 1;
+  float e = fast_exp2(f) * bits_as<float>((uint32_t)(half + 127) << 23);
+  float rest = bits_as<float>((uint32_t)(whole - half + 127) << 23);
+  float r = fast_rcp(fma_f32(e, rest, 1.0f));
+  return x < 0 ? r * e * rest : r;
+}
+RDNA_DEVICE float close_silu(float x) { return x * close_sigmoid(x); }
 /* e^(-|x|/2) squared, so that nothing overflows and small results lose their bits one by one. */
 RDNA_DEVICE float fast_sigmoid(float x) {
   float root = fast_exp2(abs_f32(x) * -0.7213475204f), r = fast_rcp(fma_f32(root, root, 1.0f));

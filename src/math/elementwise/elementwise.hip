@@ -133,7 +133,16 @@ RDNA_DEVICE void map_row(const binary_row_args &a, function f) {
   RDNA_KERNEL(256) name##_row_##type(struct binary_row_args args) {             \
     map_row<type>(args, [](float a, float b) -> float { return expression; });  \
   }
-/* The same for results of 16 bits. */
+/* As RDNA__UNARY_OPS, for f32 and for results of 16 bits. */
+#define UNARY_OPS_F32(OP)              \
+  OP(neg, -x)                          \
+  OP(exp, scalar_exp(x))               \
+  OP(relu, x > 0 || x != x ? x : 0.0f) \
+  OP(sigmoid, close_sigmoid(x))        \
+  OP(tanh, scalar_tanh(x))             \
+  OP(silu, close_silu(x))              \
+  OP(gelu_tanh, scalar_gelu_tanh(x))   \
+  OP(gelu_erf, scalar_gelu(x))
 #define UNARY_OPS_16(OP)               \
   OP(neg, -x)                          \
   OP(exp, fast_exp(x))                 \
@@ -147,7 +156,7 @@ RDNA_DEVICE void map_row(const binary_row_args &a, function f) {
 #define UNARY_16(name, expression) UNARY(name, expression, f16) UNARY(name, expression, bf16)
 #define BINARY_TYPES(name, expression) \
   BINARY(name, expression, f32) BINARY(name, expression, f16) BINARY(name, expression, bf16)
-RDNA__UNARY_OPS(UNARY_F32)
+UNARY_OPS_F32(UNARY_F32)
 UNARY_OPS_16(UNARY_16)
 RDNA__BINARY_OPS(BINARY_TYPES)
 

@@ -126,13 +126,17 @@ RDNA_DEVICE uint4 load_some(const bits *p, uint32_t count, bool whole) {
 template <typename bits>
 RDNA_DEVICE void store_some(bits *p, uint32_t count, bool whole, const bits *v) {
   constexpr uint32_t values = 16 / sizeof(bits);
-  if (whole && count >= values) {
-    struct alignas(16) vector {
-      bits v[values];
-    } u;
+  if (whole && count >= values) { /* put together by hand: a struct of values would be stored in pieces */
+    uint32_t words[4] = {};
 #pragma unroll
-    for (uint32_t i = 0; i < values; i++) u.v[i] = v[i];
-    *(vector *)p = u;
+    for (uint32_t i = 0; i < values; i++) {
+      if constexpr (sizeof(bits) == 8) {
+        words[2 * i] = (uint32_t)v[i], words[2 * i + 1] = (uint32_t)(v[i] >> 32);
+      } else {
+        words[i * sizeof(bits) / 4] |= (uint32_t)v[i] << (8 * sizeof(bits) * i % 32);
+      }
+    }
+    store_as<uint4>(p, uint4{words[0], words[1], words[2], words[3]});
     return;
   }
 #pragma unroll

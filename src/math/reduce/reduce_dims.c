@@ -204,8 +204,12 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_devic
 
 static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dtype dtype, int64_t groups) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
+  const struct reduce_dims_args *a = &plan->args;
+  bool plain = plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN && a->vector && a->layout != REDUCE_COLUMNS &&
+               a->reduced_rank == 1;
+  const char *special = !plain ? "" : a->layout == REDUCE_WAVE ? "wave_" : "long_";
   char kernel[32];
-  snprintf(kernel, sizeof kernel, "reduce_%s_%s", kinds[plan->kind], type_name(dtype));
+  snprintf(kernel, sizeof kernel, "reduce_%s_%s%s", kinds[plan->kind], special, type_name(dtype));
   return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)groups, 1, 1}, &plan->args);
 }
 

@@ -267,7 +267,7 @@ RDNA_DEVICE void load(const reduce_dims_args &a, int64_t at, acc *v) {
 }
 
 /* |count| vectors of a thread from value |i| on, |step| apart, all under way before the first is looked at. */
-template <int count, bool plain, typename type, typename state, int width>
+template <int count, typename type, typename state, int width>
 RDNA_DEVICE void add_vectors(const reduce_dims_args &a, int64_t base, int64_t i, int64_t step, state &s) {
   uint4 bits[count];
 #pragma unroll
@@ -275,15 +275,9 @@ RDNA_DEVICE void add_vectors(const reduce_dims_args &a, int64_t base, int64_t i,
 #pragma unroll
   for (int j = 0; j < count; j++) {
     typename state::kept v[width];
-    if constexpr (plain) { /* one after the other: unpacked all at once they would not fit the registers */
-      type::unpack(again(bits[j]), v);
-      state::template add_to<width>(s, v, i + j * step);
-      s.v = again(s.v);
-    } else {
-      type::unpack(bits[j], v);
-      map_values<state::KIND, width>(v, a.map, a.parameter);
-      state::template add_to<width>(s, v, i + j * step);
-    }
+    type::unpack(bits[j], v);
+    map_values<state::KIND, width>(v, a.map, a.parameter);
+    state::template add_to<width>(s, v, i + j * step);
   }
 }
 
@@ -297,17 +291,8 @@ RDNA_DEVICE state share(const reduce_dims_args &a, int64_t out, int64_t slice, i
     int64_t end = first + a.slice < a.count ? first + a.slice : a.count, i = first + rank * width;
     if constexpr (width > 1) {
       if (a.reduced_rank == 1) {
-        if constexpr (state::KIND == REDUCE_SUM &&
-                      sizeof(typename state::kept) == 4) { /* 8 KB of a wave's row at once */
-          constexpr int many = 16;
-          if (a.map == REDUCE_PLAIN) {
-            for (; i + (many - 1) * step < end; i += many * step) {
-              add_vectors<many, true, type, state, width>(a, base, i, step, s);
-            }
-          }
-        }
         for (; i + (REDUCE_DIMS_AHEAD - 1) * step < end; i += REDUCE_DIMS_AHEAD * step) {
-          add_vectors<REDUCE_DIMS_AHEAD, false, type, state, width>(a, base, i, step, s);
+          add_vectors<REDUCE_DIMS_AHEAD, type, state, width>(a, base, i, step, s);
         }
       }
     }
@@ -451,6 +436,86 @@ REDUCE_FOUR(u8, int64_t)
 REDUCE(reduce_lse_f32, f32, lse_of<float>)
 REDUCE(reduce_lse_f16, f16, lse_of<float>)
 REDUCE(reduce_lse_bf16, bf16, lse_of<float>)
+
+/* Plain sums along dense rows, the most frequent reduction, without a choice inside of the loop. |ahead| vectors of a
+ * thread are under way together. */
+template <int ahead, typename type>
+RDNA_DEVICE float sum_vectors(const char *p, uint32_t step, float sum) {
+  uint4 bits[ahead];
+#pragma unroll
+  for (uint32_t j = 0; j < ahead; j++) bits[j] = load_as<uint4>(p + (uint64_t)j * step);
+#pragma unroll
+  for (int j = 0; j < ahead; j++) {
+    float v[type::IN_16];
+    type::unpack(again(bits[j]), v); /* one after the other: unpacked all at once they would not fit the registers */
+#pragma unroll
+    for (int by = 1; by < type::IN_16; by *= 2)
+#pragma unroll
+      for (int k = 0; k + by < type::IN_16; k += 2 * by) v[k] += v[k + by];
+    sum = again(sum + v[0]);
+  }
+  return sum;
+}
+
+/* |most| vectors at once, then as many as are left; |bytes| in all, a multiple of 16. */
+template <int most, typename type>
+RDNA_DEVICE float sum_line(const char *p, int64_t bytes, uint32_t rank, uint32_t threads) {
+  const uint32_t step = threads * 16;
+  const char *end = p + bytes;
+  float sum = 0;
+  p += rank * 16;
+  for (; p + (most - 1) * step < end; p += most * step) sum = sum_vectors<most, type>(p, step, sum);
+  if constexpr (most > REDUCE_DIMS_AHEAD) {
+    for (; p + (REDUCE_DIMS_AHEAD - 1) * step < end; p += REDUCE_DIMS_AHEAD * step) {
+      sum = sum_vectors<REDUCE_DIMS_AHEAD, type>(p, step, sum);
+    }
+  }
+#pragma nounroll
+  for (; p < end; p += step) sum = sum_vectors<1, type>(p, step, sum);
+  return sum;
+}
+
+template <typename type>
+RDNA_DEVICE const char *line_of(const reduce_dims_args &a, int64_t out) {
+  return (const char *)a.x + place(a.kept_rank, a.kept_size, a.kept_stride, out) * type::BYTES;
+}
+
+/* A row of up to 8 KB is in flight as a whole. */
+template <typename type>
+RDNA_DEVICE void sum_rows_of_waves(const reduce_dims_args &a) {
+  constexpr int64_t waves = REDUCE_DIMS_THREADS / WAVE_SIZE;
+  for (int64_t out = group_id_x() * waves + wave_id(); out < a.outs; out += group_count_x() * waves) {
+    float sum = sum_line<16, type>(line_of<type>(a, out), a.count * type::BYTES, lane_id(), WAVE_SIZE);
+    sum = wave_sum_f32(sum);
+    if (lane_id() == 0) write(a, out, 0, sum_of<float>{sum});
+  }
+}
+
+template <typename type>
+RDNA_DEVICE void sum_long_rows(const reduce_dims_args &a, float *scratch) {
+  for (int64_t unit = group_id_x(); unit < a.outs * a.slices; unit += group_count_x()) {
+    int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
+    const char *line = line_of<type>(a, out);
+    float sum = 0;
+    for (int64_t first = slice * a.slice; first < a.count; first += a.slices * a.slice) {
+      int64_t count = first + a.slice < a.count ? a.slice : a.count - first;
+      sum += sum_line<REDUCE_DIMS_AHEAD, type>(line + first * type::BYTES, count * type::BYTES, thread_id(),
+                                               REDUCE_DIMS_THREADS);
+    }
+    sum = group_sum_f32<REDUCE_DIMS_THREADS>(sum, scratch);
+    if (thread_id() == 0) write(a, out, slice, sum_of<float>{sum});
+  }
+}
+
+#define PLAIN_SUMS(type)                                                                                             \
+  RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_sum_wave_##type(struct reduce_dims_args a) { sum_rows_of_waves<type>(a); } \
+  RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_sum_long_##type(struct reduce_dims_args a) {                               \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(REDUCE_DIMS_THREADS)];                                            \
+    sum_long_rows<type>(a, scratch);                                                                                 \
+  }
+PLAIN_SUMS(f32)
+PLAIN_SUMS(f16)
+PLAIN_SUMS(bf16)
 
 /* A wave joins the slices of an output. */
 template <typename state>

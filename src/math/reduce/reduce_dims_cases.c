@@ -88,6 +88,19 @@ static void make_shape(rdna__random *random, int n, int64_t width, struct reduce
   if (a->layout != REDUCE_COLUMNS && inner > 1) a->vector = 0;
 }
 
+/* Dense rows of whole 16 bytes, as the kernels for plain sums want them. */
+static void make_lines(rdna__random *random, int n, int64_t width, struct reduce_dims_args *a) {
+  static const int64_t counts[] = {8, 0, 4096, 8192, 5128, 24576};
+  int64_t count = n < 6 ? counts[n] : rdna__random_range(random, 0, 1000) * width;
+  *a = (struct reduce_dims_args){.vector = 1, .kept_rank = 2, .reduced_rank = 1, .layout = REDUCE_GROUP};
+  a->kept_size[0] = rdna__random_range(random, 1, 5), a->kept_size[1] = rdna__random_range(random, 1, 3);
+  a->kept_stride[0] = count + rdna__random_range(random, 0, 2) * width;
+  a->kept_stride[1] = a->kept_size[0] * a->kept_stride[0];
+  a->reduced_size[0] = count, a->reduced_stride[0] = 1;
+  a->outs = a->kept_size[0] * a->kept_size[1], a->count = count;
+  if (n % 2) a->end = REDUCE_SCALED, a->parameter = 0.75;
+}
+
 static int64_t extent(const struct reduce_dims_args *a) {
   int64_t last = 0;
   if (a->outs == 0 || a->count == 0) return 0;
@@ -133,7 +146,9 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
   make_shape(random, n, dtype == RDNA_F32 ? 4 : dtype == RDNA_F16 || dtype == RDNA_BF16 ? 8 : 1, &a);
   if (kind == REDUCE_ARG && a.layout == REDUCE_COLUMNS) a.vector = 0;
   choose_arithmetic(random, kind, dtype, &a);
-  a.slice = a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
+  bool of_wave = strstr(kernel->name, "_wave_"), of_group = strstr(kernel->name, "_long_");
+  if (of_wave || of_group) make_lines(random, n, dtype == RDNA_F32 ? 4 : 8, &a);
+  a.slice = !of_wave && a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
   a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;
   if (a.slices > 1 && n % 4 == 1) { /* several pieces a slice, or none */
     a.slice = 64 * rdna__random_range(random, 1, 3);

@@ -69,6 +69,11 @@ struct reduce_join_args {
   X(reduce_max_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_var_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
+/* What reduce_sum_<type> does where |vector|, REDUCE_PLAIN and one reduced dimension allow it: rows of a wave, of one
+ * slice; and rows of a group. */
+#define RDNA_REDUCE_DIMS_PLAIN_(X, type)                                                          \
+  X(reduce_sum_wave_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
+  X(reduce_sum_long_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
 #define RDNA_REDUCE_DIMS_INTEGER_(X, type)                                                    \
   X(reduce_sum_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_prod_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
@@ -79,6 +84,9 @@ struct reduce_join_args {
   RDNA_REDUCE_DIMS_FLOAT_(X, f16)                                                          \
   RDNA_REDUCE_DIMS_FLOAT_(X, bf16)                                                         \
   RDNA_REDUCE_DIMS_FLOAT_(X, f64)                                                          \
+  RDNA_REDUCE_DIMS_PLAIN_(X, f32)                                                          \
+  RDNA_REDUCE_DIMS_PLAIN_(X, f16)                                                          \
+  RDNA_REDUCE_DIMS_PLAIN_(X, bf16)                                                         \
   RDNA_REDUCE_DIMS_INTEGER_(X, i32)                                                        \
   RDNA_REDUCE_DIMS_INTEGER_(X, i64)                                                        \
   RDNA_REDUCE_DIMS_INTEGER_(X, u8)                                                         \
