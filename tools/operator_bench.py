@@ -15,7 +15,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, CrossEntropy, Library, Optim, OptimItem, real, torch_time, view
+from rdna_ctypes import BF16, F32, CrossEntropy, Library, Optim, OptimItem, Pool, real, torch_time, view
 
 
 def close(got, want, rtol):
@@ -201,6 +201,29 @@ class Bench:
         yield ("group norm", 12 * x.numel(), lambda: F.group_norm(x, 32),
                self.lib.op("group_norm", view(x), ctypes.c_int64(32), None, None, eps, view(out),
                            view(gm), view(gr)), lambda: close(out, wanted, 1e-4))
+
+    def case_max_pool(self):
+        x = torch.randn(self.n(64), 256, 112, 112, device="cuda")
+        pool = Pool(dims=2)
+        for i in range(2):
+            pool.window[i], pool.stride[i], pool.before[i], pool.after[i], pool.dilation[i] = 3, 2, 1, 1, 1
+        want, where = torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1])
+        out, indices = torch.empty_like(want), torch.empty_like(where)
+
+        def check():
+            same = bool((out == want).all()) and bool((indices == where).all())
+            return same, 0.0 if same else 1.0
+        yield ("max pool 3x3/2, indices", 4 * x.numel() + 12 * out.numel(),
+               lambda: torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1]),
+               self.lib.op("max_pool", ctypes.byref(pool), view(x), view(out), view(indices)), check)
+
+    def case_embedding(self):
+        table = torch.randn(50304, 4096, device="cuda", dtype=BF16)
+        ids = torch.randint(0, table.shape[0], (self.n(65536),), device="cuda")
+        out = torch.empty(ids.shape[0], 4096, device="cuda", dtype=BF16)
+        want = F.embedding(ids, table)
+        yield ("embedding", 4 * out.numel(), lambda: F.embedding(ids, table),
+               self.lib.op("embedding", view(table), view(ids), view(out), None), lambda: close(out, want, 0))
 
     def case_sort(self):
         x = torch.randn(self.n(1 << 26), device="cuda")

@@ -35,6 +35,11 @@ class CrossEntropy(ctypes.Structure):
                 ("log_probabilities", ctypes.c_bool)]
 
 
+class Pool(ctypes.Structure):
+    _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("window", "stride", "before", "after", "dilation")] + [
+        ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
+
+
 class Convolution(ctypes.Structure):
     _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("stride", "before", "after", "dilation")] + [
         ("groups", ctypes.c_int64)]
