@@ -32,6 +32,10 @@ RDNA_DEVICE void load_indices(const volume &indices, int64_t at, int32_t *v) {
   }
 }
 
+/* Windows of at most FEW positions along a dimension, as most are. */
+enum { FEW = 3 };
+RDNA_DEVICE bool few_positions(const pool_axis &axis) { return axis.window != 0 && axis.window <= FEW; }
+
 template <typename type, int width>
 RDNA_DEVICE void max_pool(const pool_args &a) {
   typedef typename computed<type>::in acc;
@@ -46,18 +50,41 @@ RDNA_DEVICE void max_pool(const pool_args &a) {
   acc best[width], v[width];
 #pragma unroll
   for (int k = 0; k < width; k++) best[k] = -infinity_f32(), best_at[k] = first;
-  for (int32_t z = wz.begin; z < wz.end; z += a.axis[0].dilation) {
-    for (int32_t y = wy.begin; y < wy.end; y += a.axis[1].dilation) {
-      int64_t row = plane + volume_offset(&a.x, z, y, 0);
-      int32_t number = (z * a.axis[1].in + y) * a.axis[2].in;
-#pragma unroll 2
-      for (int32_t x = wx.begin; x < wx.end; x += a.axis[2].dilation) {
-        load_channels<type, width>(a.x.data, row + x * a.x.stride[4], v);
+  auto look_at = [&](const acc *found, int32_t number) {
 #pragma unroll
-        for (int k = 0; k < width; k++) {
-          bool larger = v[k] > best[k] || v[k] != v[k];
-          best[k] = larger ? v[k] : best[k];
-          best_at[k] = larger ? number + x : best_at[k];
+    for (int k = 0; k < width; k++) {
+      bool larger = found[k] > best[k] || found[k] != found[k];
+      best[k] = larger ? found[k] : best[k];
+      best_at[k] = larger ? number : best_at[k];
+    }
+  };
+  if (few_positions(a.axis[1]) && few_positions(a.axis[2])) { /* a plane's loads are under way together */
+    for (int32_t z = wz.begin; z < wz.end; z += a.axis[0].dilation) {
+      acc found[FEW * FEW][width];
+#pragma unroll
+      for (int j = 0; j < FEW * FEW; j++) {
+        int32_t y = wy.begin + j / FEW * a.axis[1].dilation, x = wx.begin + j % FEW * a.axis[2].dilation;
+#pragma unroll
+        for (int k = 0; k < width; k++) found[j][k] = -infinity_f32();
+        if (y < wy.end && x < wx.end) {
+          load_channels<type, width>(a.x.data, plane + volume_offset(&a.x, z, y, x), found[j]);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < FEW * FEW; j++) { /* what is not there is -infinity, which is larger than nothing */
+        int32_t y = wy.begin + j / FEW * a.axis[1].dilation, x = wx.begin + j % FEW * a.axis[2].dilation;
+        look_at(found[j], (z * a.axis[1].in + y) * a.axis[2].in + x);
+      }
+    }
+  } else {
+    for (int32_t z = wz.begin; z < wz.end; z += a.axis[0].dilation) {
+      for (int32_t y = wy.begin; y < wy.end; y += a.axis[1].dilation) {
+        int64_t row = plane + volume_offset(&a.x, z, y, 0);
+        int32_t number = (z * a.axis[1].in + y) * a.axis[2].in;
+#pragma unroll 2
+        for (int32_t x = wx.begin; x < wx.end; x += a.axis[2].dilation) {
+          load_channels<type, width>(a.x.data, row + x * a.x.stride[4], v);
+          look_at(v, number + x);
         }
       }
     }

@@ -139,7 +139,7 @@ RDNA_DEVICE void wave_rows(const softmax_args &a) {
 
 template <typename type>
 RDNA_DEVICE void softmax(const softmax_args &a, float *scratch) {
-  constexpr int few = 4, many = 16, single = 16; /* pieces of a thread */
+  constexpr int few = 4, many = SOFTMAX_WAVE_BYTES / 16 / WAVE_SIZE, single = 16; /* pieces of a thread */
   uint64_t bytes = (uint64_t)a.cols | (uint64_t)a.x_stride | (uint64_t)a.out_stride;
   bool wide = all_16(address_of(a.x) | address_of(a.out) | bytes * type::BYTES);
   if (wide && a.cols <= few * WAVE_SIZE * type::IN_16) return wave_rows<type, true, few>(a);
