@@ -16,7 +16,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, Convolution, Library, torch_time, view
+from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, torch_time, view
 
 
 def close(got, want, rtol):
@@ -44,6 +44,32 @@ class Bench:
                 yield (f"gemm {name} {m}x{n}x{k}", 2.0 * m * n * k, lambda: torch.mm(a, b.t()),
                        self.lib.op("gemm", ctypes.c_float(1), view(a), view(b.t()), ctypes.c_float(0), None, view(c)),
                        lambda: close(c, want, rtol))
+
+    def case_attention(self):
+        for length in (1024, 4096, 16384):
+            q, k, v, g = (torch.randn(4, 32, length, 128, device="cuda", dtype=BF16) for _ in range(4))
+            out, lse = torch.empty_like(q), torch.empty(4, 32, length, device="cuda")
+            options = Sdpa(scale=128**-0.5, causal=True)
+            flops = 4.0 * 4 * 32 * length * length * 128 / 2
+            leaves = [t.requires_grad_() for t in (q, k, v)]
+            result = F.scaled_dot_product_attention(*leaves, is_causal=True)
+            want = result.detach()
+            q, k, v = (t.detach() for t in leaves)
+            yield (f"attention causal {length} fwd", flops,
+                   lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+                   self.lib.op("sdpa", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse)),
+                   lambda: close(out, want, 5e-2))
+            wants = torch.autograd.grad(result, leaves, g, retain_graph=True)
+            grads = [torch.empty_like(t) for t in (q, k, v)]
+
+            def check():
+                parts = [close(mine, theirs, 1e-1) for mine, theirs in zip(grads, wants)]
+                return all(p[0] for p in parts), max(p[1] for p in parts)
+            yield (f"attention causal {length} bwd", 2.5 * flops,
+                   lambda: torch.autograd.grad(result, leaves, g, retain_graph=True),
+                   self.lib.op("sdpa_backward", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse),
+                               view(g), *[view(t) for t in grads]), check)
+            del result, wants, leaves
 
     def case_conv(self):
         for dtype, name, rtol in ((BF16, "bf16", 5e-2), (F32, "f32", 1e-3)):

@@ -40,6 +40,14 @@ class Pool(ctypes.Structure):
         ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
 
 
+class Sdpa(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_float) for n in ("scale", "softcap", "dropout")] + [
+        ("causal", ctypes.c_bool), ("windowed", ctypes.c_bool), ("diagonal", ctypes.c_int), ("left", ctypes.c_int32),
+        ("right", ctypes.c_int32), ("seed", ctypes.c_uint64), ("offset", ctypes.c_uint64)] + [
+        (n, ctypes.c_void_p) for n in ("mask", "slopes", "q_starts", "k_starts")] + [
+        ("max_queries", ctypes.c_int64), ("max_keys", ctypes.c_int64)]
+
+
 class Convolution(ctypes.Structure):
     _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("stride", "before", "after", "dilation")] + [
         ("groups", ctypes.c_int64)]
