@@ -42,6 +42,8 @@ typedef struct rdna__gemm_problem {
   rdna_dtype types[3]; /* A, B, C; one of the products that there are kernels for */
   struct gemm_args args;
   const rdna_device_info *device;
+  /* NULL, or what takes the place of the implementations below, for other types than theirs. */
+  rdna_status (*own)(rdna_stream *stream, const struct gemm_args *args);
 } rdna__gemm_problem;
 
 /* One way to multiply. All of them that apply give the same sums in another order. */

@@ -71,6 +71,7 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
 }
 
 static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem, int id) {
+  if (id < VENDOR_ID && problem->own) return problem->own(stream, &problem->args);
   if (id < VENDOR_ID) {
     const rdna__gemm_implementation *own = &rdna__gemm_implementations[id];
     if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", operator, own->name);
@@ -101,10 +102,10 @@ static void add_vendor(rdna__tuner_question *q, rdna_device *device, rdna__vendo
 static void list_candidates(rdna__tuner_question *q, rdna_device *device, const rdna__gemm_problem *problem,
                             char libraries[RDNA__TUNER_TEXT]) {
   static const rdna__vendor vendors[] = {RDNA__CUBLASLT, RDNA__HIPBLASLT, RDNA__ROCBLAS};
-  const rdna__gemm_implementation *own = rdna__gemm_choose(problem);
-  bool library_first = strcmp(problem->device->driver, "cuda") == 0 && problem->args.m > MANY_ROWS;
+  const rdna__gemm_implementation *own = problem->own ? rdna__gemm_implementations : rdna__gemm_choose(problem);
+  bool library_first = strcmp(problem->device->driver, "cuda") == 0 && problem->args.m > MANY_ROWS && !problem->own;
   if (library_first) add_vendor(q, device, RDNA__CUBLASLT, problem);
-  add(q, (int)(own - rdna__gemm_implementations), own->name);
+  add(q, (int)(own - rdna__gemm_implementations), problem->own ? "own" : own->name);
   libraries[0] = 0;
   for (int i = 0; i < 3; i++) {
     char text[64];
@@ -113,7 +114,7 @@ static void list_candidates(rdna__tuner_question *q, rdna_device *device, const 
     size_t used = strlen(libraries);
     if (text[0]) snprintf(libraries + used, RDNA__TUNER_TEXT - used, "%s%s", used ? " + " : "", text);
   }
-  for (int i = 0; i < rdna__gemm_implementation_count; i++)
+  for (int i = 0; i < rdna__gemm_implementation_count && !problem->own; i++)
     if (rdna__gemm_implementations[i].applies(&rdna__gemm_implementations[i], problem))
       add(q, i, rdna__gemm_implementations[i].name);
 }
@@ -163,8 +164,9 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
 
 static rdna_status run_own(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem,
                            const char *why) {
-  const rdna__gemm_implementation *own = rdna__gemm_choose(problem);
-  rdna__choice_note(operator, own->name, why);
+  const rdna__gemm_implementation *own = problem->own ? NULL : rdna__gemm_choose(problem);
+  rdna__choice_note(operator, own ? own->name : "own", why);
+  if (!own) return problem->own(stream, &problem->args);
   return own->run(own, stream, operator, problem);
 }
 

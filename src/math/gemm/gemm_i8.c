@@ -121,6 +121,19 @@ static rdna_status launch(rdna_stream *stream, const struct gemm_i8_args *args, 
   return rdna__launch_named(stream, kernel, grid, args);
 }
 
+static rdna_status launch_i32(rdna_stream *stream, const struct gemm_args *of) {
+  return launch(stream, &(struct gemm_i8_args){.of = *of}, RDNA_I32);
+}
+
+/* Plain sums are what vendors' libraries have as well. */
+static rdna_status run_i32(rdna_stream *stream, const struct gemm_args *of) {
+  rdna__gemm_problem problem = {.types = {RDNA_I8, RDNA_I8, RDNA_I32},
+                                .args = *of,
+                                .device = rdna_device_get_info(rdna_stream_device(stream)),
+                                .own = launch_i32};
+  return rdna__gemm_run(stream, "gemm_i8", &problem);
+}
+
 rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
                             const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
                             const rdna_tensor *c) {
@@ -162,7 +175,7 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
   of->c = c->data, of->ldc = written.ld, of->stride_c = written.stride;
   of->m = (int32_t)m, of->n = (int32_t)n, of->k = (int32_t)(k + k % 2);
   of->batch = (int32_t)written.batch;
-  if (status == RDNA_OK) status = launch(stream, &args, c->dtype);
+  if (status == RDNA_OK) status = c->dtype == RDNA_I32 ? run_i32(stream, of) : launch(stream, &args, c->dtype);
   void *scratch[] = {in_a.scratch, in_b.scratch};
   for (int i = 0; i < 2; i++) {
     rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;

@@ -59,6 +59,9 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
   const struct gemm_args *args = &problem->args;
   if (!rdna__gemm_types_known(problem->types) || args->m < 1 || args->n < 1 || args->k < 1 || args->batch < 1)
     return false;
+  /* ours are exact modulo 2^32; of sums that may pass 31 bits the libraries do not say what becomes */
+  enum { MOST_BYTES = 131071 };
+  if (problem->types[2] == RDNA_I32 && args->k > MOST_BYTES) return false;
   /* integers are scaled by integers */
   if (problem->types[2] == RDNA_I32 && !(is_whole(args->alpha) && is_whole(args->beta))) return false;
   if (args->flags & GEMM_BIAS_OF_ROWS) return false;
