@@ -18,6 +18,9 @@ RDNA_CHECKED rdna_status rdna_op_cumsum(rdna_stream *stream, int dim, const rdna
 RDNA_CHECKED rdna_status rdna_op_cumprod(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cummin(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
+/* log(exp(x(…, 0, …)) + … + exp(x(…, i, …))), of f32, f16 or bf16. */
+RDNA_CHECKED rdna_status rdna_op_logcumsumexp(rdna_stream *stream, int dim, const rdna_tensor *x,
+                                              const rdna_tensor *out);
 
 /* The same with where each extreme is, the last of equal ones, into |indices|, i64 of x's shape. Of any type but the
  * quantized ones, at most 2^31 - 1 values along |dim|. A NaN is taken whatever came before, and nothing but a NaN after

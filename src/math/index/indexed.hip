@@ -11,7 +11,7 @@ RDNA_DEVICE void report(const index_rule &rule, bool outside) {
   if (outside && rule.outside) atomic_or_u32(rule.outside, 1);
 }
 
-/* Where the thread's values are, and the places of the indexed tensor; -1 for those that are not. */
+/* Where the thread's values are, and whether their indices are inside. */
 RDNA_DEVICE void places_of(const indexed_args &a, int64_t at[each][3], bool *inside) {
 #pragma unroll
   for (uint32_t j = 0; j < each; j++) {
@@ -23,7 +23,7 @@ RDNA_DEVICE void places_of(const indexed_args &a, int64_t at[each][3], bool *ins
     if (value_of(j) < a.shape.count) {
       int64_t index;
       inside[j] = index_read(&a.rule, a.operand[1].data, at[j][1], &index);
-      at[j][2] += index * a.rule.stride;
+      if (inside[j]) at[j][2] += index * a.rule.stride;
       report(a.rule, !inside[j]);
     }
   }
@@ -71,7 +71,7 @@ RDNA_KERNEL(INDEXED_THREADS) index_offset(struct index_offset_args a) {
       strided_offsets(&a.shape, a.operand, 3, value_of(j), at);
       bool inside = index_read(&a.rule, a.operand[1].data, at[1], &index);
       report(a.rule, !inside);
-      int64_t before = 0, offset = at[2] + index * a.rule.stride + a.bias;
+      int64_t before = 0, offset = at[2] + (inside ? index : 0) * a.rule.stride + a.bias;
       if (a.add && a.narrow) before = ((const uint32_t *)a.operand[0].data)[at[0]];
       if (a.add && !a.narrow) before = ((const int64_t *)a.operand[0].data)[at[0]];
       if (!inside || index == a.skipped || (a.add && before == a.absent)) {

@@ -361,6 +361,32 @@ static void negative_strides(void **state) {
   operand_free(&x), operand_free(&rows), operand_free(&cols), operand_free(&out);
 }
 
+/* A dimension of 2^40 places, all of them one value: indices pass 32 bits, and the ends of 64. */
+static void huge_dimension(void **state) {
+  int64_t one = 1, n = 7, size = INT64_C(1) << 40, spaced[] = {size, 3};
+  operand x = operand_make(RDNA_F32, 1, &one, NULL, 0), out = operand_make(RDNA_F32, 1, &n, NULL, 0);
+  operand at = operand_make(RDNA_I64, 1, &n, NULL, 0), rows = operand_make(RDNA_F32, 2, (int64_t[]){n, 3}, NULL, 0);
+  static const int64_t places[] = {
+      0, -1, INT64_MIN, INT64_MAX, (INT64_C(1) << 40) - 1, INT64_C(1) << 40, INT64_C(1) << 31};
+  any_set(&x, 0, 5);
+  memcpy(at.host, places, sizeof places);
+  operand_upload(&x), operand_upload(&out), operand_upload(&at), operand_upload(&rows);
+  rdna_tensor wide = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 1, &size);
+  wide.stride[0] = 0;
+  assert_ok(rdna_op_index_select(stream, &wide, 0, &at.tensor, &out.tensor, NULL));
+  operand_download(&out);
+  for (int i = 0; i < 7; i++) assert_true(real_get(&out, i) == (places[i] >= 0 && places[i] < size ? 5 : 0));
+  assert_ok(rdna_op_index(stream, &wide, (const rdna_tensor *[1]){&at.tensor}, &out.tensor, NULL));
+  operand_download(&out);
+  for (int i = 0; i < 7; i++) assert_true(real_get(&out, i) == (places[i] >= -size && places[i] < size ? 5 : 0));
+  rdna_tensor table = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 2, spaced);
+  table.stride[0] = table.stride[1] = 0;
+  assert_ok(rdna_op_embedding(stream, &table, &at.tensor, &rows.tensor, NULL));
+  operand_download(&rows);
+  for (int i = 0; i < 21; i++) assert_true(real_get(&rows, i) == (places[i / 3] >= 0 && places[i / 3] < size ? 5 : 0));
+  operand_free(&x), operand_free(&out), operand_free(&at), operand_free(&rows);
+}
+
 /* Long runs of one place, through several launches, against a sum in double, and twice the same bits. */
 static void long_runs(void **state) {
   static const int64_t sizes[][3] = {{100000, 3, 1}, {5000, 2, 40}, {3000, 700, 9}, {33, 1, 257}, {70000, 65000, 1}};
@@ -540,10 +566,10 @@ static int close_all(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(gathers),          cmocka_unit_test(scatters),
-                                     cmocka_unit_test(values_put),       cmocka_unit_test(advanced),
-                                     cmocka_unit_test(negative_strides), cmocka_unit_test(long_runs),
-                                     cmocka_unit_test(embeddings),       cmocka_unit_test(masks),
-                                     cmocka_unit_test(empty_and_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gathers),          cmocka_unit_test(scatters),         cmocka_unit_test(values_put),
+      cmocka_unit_test(advanced),         cmocka_unit_test(negative_strides), cmocka_unit_test(huge_dimension),
+      cmocka_unit_test(long_runs),        cmocka_unit_test(embeddings),       cmocka_unit_test(masks),
+      cmocka_unit_test(empty_and_refused)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

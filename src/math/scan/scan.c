@@ -89,3 +89,7 @@ rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, c
 rdna_status rdna_op_cummin(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
   return scan(stream, "cummin", "min", dim, x, out);
 }
+rdna_status rdna_op_logcumsumexp(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+  RDNA_TRY(rdna__check_float("logcumsumexp", "x", x));
+  return scan(stream, "logcumsumexp", "logsumexp", dim, x, out);
+}

@@ -1,6 +1,7 @@
 /* Running sums and their kin: each thread scans its neighbours, waves scan their threads' totals, and the group carries
  * on from tile to tile. */
 #include "kernel/prelude.h"
+#include "kernel/scalar.h"
 #include "math/scan/scan_kernels.h"
 #include "math/values.h"
 
@@ -62,6 +63,15 @@ template <typename acc>
 struct min_of {
   RDNA_DEVICE acc none() { return ends<acc>::highest(); }
   RDNA_DEVICE acc join(acc a, acc b) { return a < b || a != a ? a : b; }
+};
+
+template <typename acc>
+struct logsumexp_of { /* the larger, and what the smaller adds to it */
+  RDNA_DEVICE acc none() { return -infinity_f32(); }
+  RDNA_DEVICE acc join(acc a, acc b) {
+    float high = max_f32(a, b), low = min_f32(a, b);
+    return low == high && abs_f32(high) == infinity_f32() ? high : high + scalar_log1p(scalar_exp(low - high));
+  }
 };
 
 template <typename acc>
@@ -173,3 +183,6 @@ SCAN_TYPES(sum)
 SCAN_TYPES(prod)
 SCAN_TYPES(max)
 SCAN_TYPES(min)
+SCAN(logsumexp, f32, float)
+SCAN(logsumexp, f16, float)
+SCAN(logsumexp, bf16, float)

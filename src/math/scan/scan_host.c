@@ -5,7 +5,7 @@
 #include "math/scan/scan_kernels.h"
 #include "rdna/tensor.h"
 
-enum scan_op { SUM, PROD, MAX, MIN };
+enum scan_op { SUM, PROD, MAX, MIN, LOGSUMEXP };
 
 struct work {
   struct scan_args a;
@@ -13,12 +13,17 @@ struct work {
   rdna_dtype dtype;
 };
 
-static double none(enum scan_op op) { return op == SUM ? 0 : op == PROD ? 1 : op == MAX ? -INFINITY : INFINITY; }
+static double none(enum scan_op op) { return op == SUM ? 0 : op == PROD ? 1 : op == MIN ? INFINITY : -INFINITY; }
 static int64_t whole_none(enum scan_op op) {
   return op == SUM ? 0 : op == PROD ? 1 : op == MAX ? INT64_MIN : INT64_MAX;
 }
 
+static double join_logs(double a, double b) {
+  double high = a > b || a != a ? a : b, low = a < b || a != a ? a : b;
+  return low == high && isinf(high) ? high : high + log1p(exp(low - high));
+}
 static inline double join(enum scan_op op, double a, double b) {
+  if (op == LOGSUMEXP) return join_logs(a, b);
   return op == SUM ? a + b : op == PROD ? a * b : op == MAX ? (a > b || a != a ? a : b) : (a < b || a != a ? a : b);
 }
 static inline int64_t whole_join(enum scan_op op, int64_t a, int64_t b) {
@@ -106,3 +111,7 @@ TWINS(sum, SUM)
 TWINS(prod, PROD)
 TWINS(max, MAX)
 TWINS(min, MIN)
+
+void RDNA_HOST_KERNEL(scan_logsumexp_f32)(const void *args, rdna_grid grid) { scan(args, LOGSUMEXP, RDNA_F32); }
+void RDNA_HOST_KERNEL(scan_logsumexp_f16)(const void *args, rdna_grid grid) { scan(args, LOGSUMEXP, RDNA_F16); }
+void RDNA_HOST_KERNEL(scan_logsumexp_bf16)(const void *args, rdna_grid grid) { scan(args, LOGSUMEXP, RDNA_BF16); }

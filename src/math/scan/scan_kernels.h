@@ -26,10 +26,13 @@ struct scan_args {
   X(scan_##op##_f64, struct scan_args, SCAN_THREADS, rdna__scan_case)  \
   X(scan_##op##_i32, struct scan_args, SCAN_THREADS, rdna__scan_case)  \
   X(scan_##op##_i64, struct scan_args, SCAN_THREADS, rdna__scan_case)
-#define RDNA_SCAN_KERNELS(X) \
-  RDNA_SCAN_TYPES_(X, sum)   \
-  RDNA_SCAN_TYPES_(X, prod)  \
-  RDNA_SCAN_TYPES_(X, max)   \
-  RDNA_SCAN_TYPES_(X, min)
+#define RDNA_SCAN_KERNELS(X)                                             \
+  RDNA_SCAN_TYPES_(X, sum)                                               \
+  RDNA_SCAN_TYPES_(X, prod)                                              \
+  RDNA_SCAN_TYPES_(X, max)                                               \
+  RDNA_SCAN_TYPES_(X, min)                                               \
+  X(scan_logsumexp_f32, struct scan_args, SCAN_THREADS, rdna__scan_case) \
+  X(scan_logsumexp_f16, struct scan_args, SCAN_THREADS, rdna__scan_case) \
+  X(scan_logsumexp_bf16, struct scan_args, SCAN_THREADS, rdna__scan_case)
 
 #endif

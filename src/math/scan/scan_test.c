@@ -97,6 +97,40 @@ static void a_nan_stays(void **state) {
   }
 }
 
+/* Against sums of exponentials in double, relative to the largest; infinities where they are. */
+static void logarithms(void **state) {
+  static const int64_t sizes[][3] = {{1, 1, 1}, {3, 700, 1}, {2, 40000, 1}, {2, 90, 40}};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    for (int t = 0; t < 3; t++) {
+      int64_t n = sizes[s][1], inner = sizes[s][2];
+      operand x = operand_make(types[t], 3, sizes[s], NULL, 0), out = operand_make(types[t], 3, sizes[s], NULL, 0);
+      for (int64_t i = 0; i < sizes[s][0] * n * inner; i++)
+        set(&x, i, i % 11 == 3 || i < inner ? -INFINITY : 5 * rdna__random_normal(&random_state));
+      operand_upload(&x), operand_upload(&out);
+      assert_ok(rdna_op_logcumsumexp(stream, 1, &x.tensor, &out.tensor));
+      operand_download(&out);
+      for (int64_t column = 0; column < sizes[s][0] * inner; column++) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+          int64_t at = (column / inner * n + i) * inner + column % inner;
+          sum += exp(get(&x, at));
+          /* chains of a few dozen joins within a group and one for each tile, or for each value of a column */
+          double want = log(sum), error = (inner > 1 ? 100 : 60) * 0x1p-20;
+          assert_close(types[t], get(&out, at), want, error, "logcumsumexp", at);
+        }
+      }
+      operand_free(&x), operand_free(&out);
+    }
+  }
+  operand x = operand_make(RDNA_F32, 1, &(int64_t){4}, NULL, 0);
+  set(&x, 0, 1), set(&x, 1, INFINITY), set(&x, 2, INFINITY), set(&x, 3, NAN);
+  operand_upload(&x);
+  assert_ok(rdna_op_logcumsumexp(stream, 0, &x.tensor, &x.tensor));
+  operand_download(&x);
+  assert_true(get(&x, 0) == 1 && isinf(get(&x, 1)) && isinf(get(&x, 2)) && isnan(get(&x, 3)));
+  operand_free(&x);
+}
+
 static void refusals(void **state) {
   int64_t shape[2] = {3, 4}, gaps[2] = {5, 1};
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F32, 2, shape, NULL, 0);
@@ -122,8 +156,8 @@ static void empty(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),   cmocka_unit_test(long_rows), cmocka_unit_test(a_nan_stays),
-      cmocka_unit_test(refusals), cmocka_unit_test(empty),
+      cmocka_unit_test(shapes),     cmocka_unit_test(long_rows), cmocka_unit_test(a_nan_stays),
+      cmocka_unit_test(logarithms), cmocka_unit_test(refusals),  cmocka_unit_test(empty),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
