@@ -74,6 +74,11 @@ class Call {
     torch::jit::drop(*stack_, count_);
     return true;
   }
+  bool give_values(std::initializer_list<c10::IValue> results) {
+    torch::jit::drop(*stack_, count_);
+    for (const c10::IValue &r : results) stack_->push_back(r);
+    return true;
+  }
   bool give_value(c10::IValue value) {
     torch::jit::drop(*stack_, count_);
     stack_->push_back(std::move(value));

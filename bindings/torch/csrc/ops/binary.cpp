@@ -1,6 +1,8 @@
 // out = f(a, b), comparisons, and f(a, b, c)
 #include <ATen/ops/result_type.h>
 
+#include <cmath>
+
 #include "iterate.h"
 #include "native.h"
 #include "rdna/op/pointwise.h"
@@ -248,6 +250,20 @@ const QuestionRow questions[] = {
     {"isinf", RDNA_ISINF},
 };
 
+struct InfinityRow {
+  const char *name;
+  double value;
+};
+
+bool is_infinity(const InfinityRow &row, Call &call) {
+  auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, is_real, [&](const Iteration &it) {
+    check(rdna_op_compare_scalar(it.stream, RDNA_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
+  });
+  return out && call.give(*out);
+}
+
+const InfinityRow infinities[] = {{"isposinf.out", INFINITY}, {"isneginf.out", -INFINITY}};
+
 struct TernaryRow {
   const char *name;
   rdna_zip3 op;
@@ -281,6 +297,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, singles);
   add(m, compares, compare);
   add(m, questions, question);
+  add(m, infinities, is_infinity);
   add(m, ternaries, ternary);
 }
 

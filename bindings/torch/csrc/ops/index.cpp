@@ -147,9 +147,10 @@ std::vector<int64_t> indexed_shape(const at::Tensor &self, const std::vector<at:
 
 // Entries for librdna, which live as long as this.
 struct Entries {
+  std::vector<at::Tensor> alive;
   std::vector<rdna_tensor> tensors;
   std::vector<const rdna_tensor *> list;
-  explicit Entries(const std::vector<at::Tensor> &indices) : tensors(indices.size()) {
+  explicit Entries(const std::vector<at::Tensor> &indices) : alive(indices), tensors(indices.size()) {
     for (size_t i = 0; i < indices.size(); i++) {
       if (indices[i].defined()) tensors[i] = describe(indices[i]);
       list.push_back(indices[i].defined() ? &tensors[i] : nullptr);

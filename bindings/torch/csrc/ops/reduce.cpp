@@ -236,6 +236,31 @@ bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
 }
 const ScanRow scans[] = {{"cumsum.out", rdna_op_cumsum}, {"cumprod.out", rdna_op_cumprod}};
 
+struct ExtremeScanRow {
+  const char *name;
+  rdna_status (*op)(rdna_stream *, int, const rdna_tensor *, const rdna_tensor *, const rdna_tensor *);
+};
+
+bool extreme_scan(const ExtremeScanRow &row, Call &call) {  // self, values!, indices!, dim
+  const at::Tensor x = call.tensor(0), values = call.tensor(1), indices = call.tensor(2);
+  if (!describable(x) || values.scalar_type() != x.scalar_type() || indices.scalar_type() != at::kLong) return false;
+  const int64_t dim = wrap(call.integer(3), x.dim());
+  Output v(values, x.sizes(), x.scalar_type(), x), i(indices, x.sizes(), at::kLong, x);
+  if (x.dim() == 0) {
+    copy_values(x, v.get());
+    i.get().zero_();
+  } else if (x.numel()) {
+    const at::Tensor in = x.contiguous();
+    const rdna_tensor from = describe(in), to = describe(v.get()), at = describe(i.get());
+    check(row.op(stream_of(x), static_cast<int>(dim), &from, &to, &at));
+  }
+  v.finish();
+  i.finish();
+  return call.give_nothing();
+}
+const ExtremeScanRow extreme_scans[] = {{"_cummax_helper", rdna_op_cummax_indices},
+                                        {"_cummin_helper", rdna_op_cummin_indices}};
+
 const Single singles[] = {
     {"prod.int_out", prod_dim},        {"prod", prod},           {"linalg_vector_norm.out", norm},
     {"var.correction", var},           {"std.correction", std_}, {"var_mean.correction", var_mean},
@@ -250,6 +275,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, indexed, extreme_with_index);
   add(m, tests, test);
   add(m, scans, scan);
+  add(m, extreme_scans, extreme_scan);
   add(m, singles);
 }
 

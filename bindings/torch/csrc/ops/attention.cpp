@@ -1,0 +1,111 @@
+// Scaled dot-product attention: which calls go to librdna's kernel, and that kernel.
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/core/SymInt.h>
+
+#include <cmath>
+
+#include "generator.h"
+#include "native.h"
+#include "rdna/op/attention.h"
+
+namespace rdna_torch {
+namespace {
+
+constexpr int64_t kMostWidth = 256;  // of rdna_op_sdpa
+
+bool wants_gradient(const at::Tensor &t) { return at::GradMode::is_enabled() && t.requires_grad(); }
+
+// (batch, heads, rows, width) on rdna in a type of the kernel.
+bool fits(const at::Tensor &t, const at::Tensor &q) {
+  return t.device() == q.device() && t.device().type() == kRdna && is_float(t.scalar_type()) &&
+         t.scalar_type() == q.scalar_type() && t.dim() == 4 && t.size(0) == q.size(0) && t.size(3) >= 1 &&
+         t.size(3) <= kMostWidth && t.numel() > 0;
+}
+
+int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, const std::optional<at::Tensor> &mask,
+               double, bool, std::optional<double>, bool grouped) {
+  constexpr int64_t kMath = static_cast<int64_t>(at::SDPBackend::math);
+  if (!at::globalContext().userEnabledOverrideableSDP() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
+  if (wants_gradient(q) || wants_gradient(k) || wants_gradient(v)) return kMath;  // librdna has no gradient yet
+  if (k.size(1) != v.size(1) || k.size(2) != v.size(2) || k.size(3) != q.size(3)) return kMath;
+  if (grouped ? q.size(1) % k.size(1) != 0 : q.size(1) != k.size(1)) return kMath;
+  // no gradient is made of a mask
+  if (mask && mask->defined() && (wants_gradient(*mask) || mask->dim() > 4 || mask->dim() < 1)) return kMath;
+  return static_cast<int64_t>(at::SDPBackend::overrideable);
+}
+
+// The options that forward and backward share. The tensors that they point to live as long as this.
+struct Options {
+  rdna_sdpa of{};
+  at::Tensor mask;
+  rdna_tensor described{};
+
+  Options(const at::Tensor &q, const at::Tensor &k, const at::Tensor &bias, double dropout, bool causal,
+          const c10::IValue &scale) {
+    of.scale = static_cast<float>(scale.isNone() ? 1 / std::sqrt(static_cast<double>(q.size(3))) : scale.toDouble());
+    of.dropout = static_cast<float>(dropout);
+    of.causal = causal;
+    of.diagonal = RDNA_DIAGONAL_TOP_LEFT;
+    if (!bias.defined()) return;
+    mask = bias;
+    while (mask.dim() < 4) mask = mask.unsqueeze(0);
+    mask = mask.expand({mask.size(0), mask.size(1), mask.size(2), k.size(2)});
+    described = describe(mask);
+    of.mask = &described;
+  }
+};
+
+// The blocks of random numbers that a call draws, as librdna counts them.
+uint64_t blocks_of(const at::Tensor &q, const at::Tensor &k) {
+  return static_cast<uint64_t>(q.size(0) * q.size(1) * q.size(2)) * static_cast<uint64_t>((k.size(2) + 3) / 4);
+}
+
+// (batch, heads, rows, width) that lies as (batch, rows, heads, width), as the layers around attention want it.
+at::Tensor make_heads(int64_t batch, int64_t heads, int64_t rows, int64_t width, const at::Tensor &like) {
+  return make({batch, rows, heads, width}, like.scalar_type(), like).transpose(1, 2);
+}
+
+void check_attention(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) {
+  TORCH_CHECK(
+      fits(q, q) && fits(k, q) && fits(v, q),
+      "attention on rdna: query, key and value must be (batch, heads, rows, width) of one floating type, width 1 "
+      "to ",
+      kMostWidth, "; got ", q.sizes(), ", ", k.sizes(), " and ", v.sizes());
+}
+
+// query, key, value, attn_bias?, dropout_p, is_causal, return_debug_mask, scale?
+bool forward(Call &call) {
+  const at::Tensor q = call.tensor(0), k = call.tensor(1), v = call.tensor(2);
+  check_attention(q, k, v);
+  const double dropout = call[4].toDouble();
+  Options options(q, k, call.tensor(3), dropout, call.flag(5), call[7]);
+  Draw d{0, 0};
+  if (dropout > 0) d = draw(std::nullopt, q.device().index(), blocks_of(q, k));
+  options.of.seed = d.seed;
+  options.of.offset = d.offset;
+  const at::Tensor out = make_heads(q.size(0), q.size(1), q.size(2), v.size(3), q);
+  const at::Tensor lse = make({q.size(0), q.size(1), q.size(2)}, at::kFloat, q);
+  const rdna_tensor tq = describe(q), tk = describe(k), tv = describe(v), to = describe(out), tl = describe(lse);
+  check(rdna_op_sdpa(stream_of(q), &options.of, &tq, &tk, &tv, &to, &tl));
+  const int64_t queries = q.size(2), keys = k.size(2);
+  auto word = [](uint64_t n) {
+    return at::scalar_tensor(static_cast<int64_t>(n), at::TensorOptions().dtype(at::kLong));
+  };
+  return call.give_values({out, lse, at::Tensor(), at::Tensor(), c10::SymInt(queries), c10::SymInt(keys), word(d.seed),
+                           word(d.offset), at::Tensor()});
+}
+
+const Single singles[] = {{"_scaled_dot_product_fused_attention_overrideable", forward}};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &rdna_torch::choose)
+}
