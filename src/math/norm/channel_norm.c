@@ -17,11 +17,13 @@ enum {
   MOST_GROUPS = 1 << 20
 };
 
-#define NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
-static const char *const moments_kernels[TYPES] = NAMES("channel_partial_moments");
-static const char *const gradients_kernels[TYPES] = NAMES("channel_partial_gradients");
-static const char *const scale_kernels[TYPES] = NAMES("channel_map_scale");
-static const char *const gradient_kernels[TYPES] = NAMES("channel_map_gradient");
+/* [columns][type] */
+#define LAYOUT_NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
+#define NAMES(name) {LAYOUT_NAMES(name "_runs"), LAYOUT_NAMES(name "_columns")}
+static const char *const moments_kernels[2][TYPES] = NAMES("channel_partial_moments");
+static const char *const gradients_kernels[2][TYPES] = NAMES("channel_partial_gradients");
+static const char *const scale_kernels[2][TYPES] = NAMES("channel_map_scale");
+static const char *const gradient_kernels[2][TYPES] = NAMES("channel_map_gradient");
 
 /* A call: what it is about, then how the kernels see it. */
 struct call {
@@ -217,7 +219,8 @@ static size_t keeper_bytes(const struct call *c) { return c->x->dtype == RDNA_F6
 
 static rdna_grid grid_of(int64_t groups) { return (rdna_grid){(uint32_t)least(groups, MOST_GROUPS), 1, 1}; }
 
-static rdna_status launch_partial(const struct call *c, const char *kernel, const struct channel_partial_args *a) {
+static rdna_status launch_partial(const struct call *c, const char *const kernels[2][TYPES],
+                                  const struct channel_partial_args *a) {
   int64_t units = (int64_t)a->outer * a->slices.slices * a->cols;
   if (units > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld partial sums are more than 2^31; split the tensor",
@@ -228,11 +231,12 @@ static rdna_status launch_partial(const struct call *c, const char *kernel, cons
   } else if (a->wave) {
     units = divide_up(units, CHANNEL_THREADS / 64);
   }
-  return units > 0 ? rdna__launch_named(c->stream, kernel, grid_of(units), a) : RDNA_OK;
+  return units > 0 ? rdna__launch_named(c->stream, kernels[a->slices.len == 1][c->x->dtype], grid_of(units), a)
+                   : RDNA_OK;
 }
 
 /* Fills the sizes and strides of the work in |a| and launches. */
-static rdna_status launch_map(const struct call *c, const char *const kernels[TYPES], const struct view *v,
+static rdna_status launch_map(const struct call *c, const char *const kernels[2][TYPES], const struct view *v,
                               struct channel_map_args *a) {
   int64_t in_16 = values_in_16(c), groups;
   a->outer = v->outer, a->runs = v->runs, a->cols = v->cols, a->len = v->len, a->width = v->width;
@@ -253,7 +257,7 @@ static rdna_status launch_map(const struct call *c, const char *const kernels[TY
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld pieces of work are more than 2^31; split the tensor",
                       c->operator,(long long) groups);
   }
-  return groups > 0 ? rdna__launch_named(c->stream, kernels[c->x->dtype], grid_of(groups), a) : RDNA_OK;
+  return groups > 0 ? rdna__launch_named(c->stream, kernels[a->len == 1][c->x->dtype], grid_of(groups), a) : RDNA_OK;
 }
 
 /* ---- forward ---- */
@@ -295,7 +299,7 @@ static rdna_status launch_statistics(const struct call *c, const struct forward 
                                          .running_dtype = running ? (uint32_t)running->dtype : 0};
   int64_t outs = v.outer * (v.cols / v.width);
   if (outs == 0) return RDNA_OK;
-  RDNA_TRY(launch_partial(c, moments_kernels[c->x->dtype], &a));
+  RDNA_TRY(launch_partial(c, moments_kernels, &a));
   return rdna__launch_named(c->stream, c->x->dtype == RDNA_F64 ? "channel_moments_end_f64" : "channel_moments_end_f32",
                             grid_of(divide_up(outs, CHANNEL_END_OUTS)), &end);
 }
@@ -407,7 +411,7 @@ static rdna_status launch_sums(const struct call *c, const struct backward *b, c
       .weight_dtype = b->weight ? (uint32_t)b->weight->dtype : 0,
       .gradient_dtype = gradient ? (uint32_t)gradient->dtype : 0};
   if (groups == 0) return RDNA_OK;
-  RDNA_TRY(launch_partial(c, gradients_kernels[c->x->dtype], a));
+  RDNA_TRY(launch_partial(c, gradients_kernels, a));
   return rdna__launch_named(c->stream,
                             c->x->dtype == RDNA_F64 ? "channel_gradients_end_f64" : "channel_gradients_end_f32",
                             grid_of(groups), &end);

@@ -219,18 +219,20 @@ RDNA_DEVICE void partial_columns(const channel_partial_args &a, typename what::s
 }
 
 template <typename type, typename what>
-RDNA_DEVICE void partial(const channel_partial_args &a, typename what::state *scratch) {
-  uint64_t x = address_of(a.x), other = what::READS_DOUT ? address_of(a.dout) : x;
-  if (a.slices.len == 1) {
-    if (all_16(x | other | (uint64_t)a.cols * type::BYTES)) {
-      partial_columns<type, what, true>(a, scratch);
-    } else {
-      partial_columns<type, what, false>(a, scratch);
-    }
-  } else if (all_16(x ^ other)) {
+RDNA_DEVICE void partial_runs(const channel_partial_args &a, typename what::state *scratch) {
+  if (all_16(what::READS_DOUT ? address_of(a.x) ^ address_of(a.dout) : 0)) {
     partial_runs<type, what, true>(a, scratch);
   } else {
     partial_runs<type, what, false>(a, scratch);
+  }
+}
+template <typename type, typename what>
+RDNA_DEVICE void partial_columns(const channel_partial_args &a, typename what::state *scratch) {
+  uint64_t dout = what::READS_DOUT ? address_of(a.dout) : 0;
+  if (all_16(address_of(a.x) | dout | (uint64_t)a.cols * type::BYTES)) {
+    partial_columns<type, what, true>(a, scratch);
+  } else {
+    partial_columns<type, what, false>(a, scratch);
   }
 }
 
@@ -331,45 +333,65 @@ RDNA_DEVICE void weights_end(const channel_gradients_end_args &a, gradient_sums<
   if (a.dbias) store_any<acc>(a.dbias, col, a.gradient_dtype, s.d);
 }
 
-/* What is computed of each value, with what a column has of it. */
+/* What is computed of each value, with what a column has of it; found for |count| neighbouring columns. */
 template <typename type>
 struct scale_of {
   typedef typename computed<type>::in acc;
-  acc mean, scale, shift, least;
-  RDNA_DEVICE scale_of at(const channel_map_args &a, uint32_t outer, uint32_t col) {
-    uint32_t width = a.width;
-    uint64_t i = (uint64_t)outer * (a.cols / width) + col / width;
-    scale_of c;
-    c.mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
-    c.scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
-    c.shift = a.bias ? load_or_f32<type>(a.bias, col, a.weight_f32) : (acc)0;
-    if (a.weight) c.scale *= load_or_f32<type>(a.weight, col, a.weight_f32);
-    c.least = a.relu ? 0 : -infinity_f32();
-    return c;
+  acc mean, scale, shift;
+  template <uint32_t count>
+  RDNA_DEVICE void find(const channel_map_args &a, uint32_t outer, uint32_t col, scale_of *c) {
+    uint32_t width = a.width, first = outer * (a.cols / width);
+#pragma unroll
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t i = first + (col + k) / width;
+      c[k].mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
+      c[k].scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
+      c[k].shift = 0;
+    }
+    if (a.weight) {
+#pragma unroll
+      for (uint32_t k = 0; k < count; k++) c[k].scale *= load_or_f32<type>(a.weight, col + k, a.weight_f32);
+    }
+    if (a.bias) {
+#pragma unroll
+      for (uint32_t k = 0; k < count; k++) c[k].shift = load_or_f32<type>(a.bias, col + k, a.weight_f32);
+    }
   }
   RDNA_DEVICE acc map(const channel_map_args &a, const scale_of &c, acc x, acc other) {
-    acc y = fused(x - c.mean, c.scale, c.shift) + other;
-    return y < c.least ? c.least : y; /* a NaN stays one */
+    return fused(x - c.mean, c.scale, c.shift) + other;
+  }
+  template <int count>
+  RDNA_DEVICE void finish(const channel_map_args &a, acc *v) {
+    if (!a.relu) return;
+#pragma unroll
+    for (int k = 0; k < count; k++) v[k] = v[k] < 0 ? 0 : v[k]; /* a NaN stays one */
   }
 };
 template <typename type>
 struct gradient_of {
   typedef typename computed<type>::in acc;
   acc mean, scale, slope, shift;
-  RDNA_DEVICE gradient_of at(const channel_map_args &a, uint32_t outer, uint32_t col) {
-    uint32_t width = a.width, groups = a.cols / width;
-    uint64_t i = (uint64_t)outer * groups + col / width;
-    gradient_of c;
-    c.mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
-    c.scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
-    if (a.weight) c.scale *= load_or_f32<type>(a.weight, col, a.weight_f32);
-    c.shift = a.slope ? ((const acc *)a.slope)[i] : (acc)0;
-    c.slope = a.slope ? ((const acc *)a.slope)[a.outer * groups + i] : (acc)0;
-    return c;
+  template <uint32_t count>
+  RDNA_DEVICE void find(const channel_map_args &a, uint32_t outer, uint32_t col, gradient_of *c) {
+    uint32_t width = a.width, groups = a.cols / width, first = outer * groups;
+#pragma unroll
+    for (uint32_t k = 0; k < count; k++) {
+      uint32_t i = first + (col + k) / width;
+      c[k].mean = load_or_f32<type>(a.mean, i, a.statistic_f32);
+      c[k].scale = inverse_of<acc>(a.variance, load_or_f32<type>(a.spread, i, a.statistic_f32), a.epsilon);
+      c[k].shift = a.slope ? ((const acc *)a.slope)[i] : (acc)0;
+      c[k].slope = a.slope ? ((const acc *)a.slope)[a.outer * groups + i] : (acc)0;
+    }
+    if (a.weight) {
+#pragma unroll
+      for (uint32_t k = 0; k < count; k++) c[k].scale *= load_or_f32<type>(a.weight, col + k, a.weight_f32);
+    }
   }
   RDNA_DEVICE acc map(const channel_map_args &a, const gradient_of &c, acc dout, acc x) {
     return a.slope ? fused(dout, c.scale, fused(x - c.mean, c.slope, c.shift)) : dout * c.scale;
   }
+  template <int count>
+  RDNA_DEVICE void finish(const channel_map_args &a, acc *v) {}
 };
 
 template <typename type, typename what>
@@ -380,19 +402,33 @@ RDNA_DEVICE void map_vector(const channel_map_args &a, const what *c, bool same,
   type::unpack(second, w);
 #pragma unroll
   for (int k = 0; k < type::IN_16; k++) v[k] = what::map(a, c[same ? 0 : k], v[k], w[k]);
+  what::template finish<type::IN_16>(a, v);
   type::store_16(out, v);
 }
 
+/* Tensors from a place on. Bytes beyond it are counted in 32 bits, for which there are cheaper addresses. */
+struct map_tensors {
+  const char *first, *second;
+  char *out;
+};
+template <typename type>
+RDNA_DEVICE map_tensors map_from(const channel_map_args &a, uint64_t at) {
+  at *= type::BYTES;
+  return {(const char *)a.first + at, a.second ? (const char *)a.second + at : NULL, (char *)a.out + at};
+}
+
 template <typename type, typename what>
-RDNA_DEVICE void map_one(const channel_map_args &a, const what &c, uint64_t at) {
+RDNA_DEVICE void map_one(const channel_map_args &a, const what &c, const map_tensors &t, uint32_t i) {
   typedef typename what::acc acc;
-  acc v = type::load(a.first, at), w = a.second ? type::load(a.second, at) : (acc)0;
-  type::store(a.out, at, what::map(a, c, v, w));
+  acc v = type::load(t.first, i), w = t.second ? type::load(t.second, i) : (acc)0;
+  v = what::map(a, c, v, w);
+  what::template finish<1>(a, &v);
+  type::store(t.out, i, v);
 }
 
 /* |vectors| of them, |step| values apart. */
 template <typename type, typename what, uint32_t vectors>
-RDNA_DEVICE void map_vectors(const channel_map_args &a, const what *c, bool same, uint64_t at, uint64_t step) {
+RDNA_DEVICE void map_vectors(const channel_map_args &a, const what *c, uint64_t at, uint64_t step) {
   uint4 first[vectors], second[vectors];
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
@@ -401,38 +437,68 @@ RDNA_DEVICE void map_vectors(const channel_map_args &a, const what *c, bool same
   }
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    map_vector<type>(a, c, same, first[j], second[j], (char *)a.out + (at + j * step) * type::BYTES);
+    map_vector<type>(a, c, false, first[j], second[j], (char *)a.out + (at + j * step) * type::BYTES);
   }
 }
 
-/* Backwards, as what was read last is likeliest to be in a cache still. */
+/* As many of a thread's next vectors as there are, |step| values apart; none at |end| or beyond. */
+template <typename type>
+struct map_ahead {
+  uint4 first[ahead], second[ahead];
+  RDNA_DEVICE void load(map_ahead &m, const map_tensors &t, uint32_t i, uint32_t end, uint32_t step) {
+#pragma unroll
+    for (uint32_t j = 0; j < ahead; j++) {
+      uint32_t at = (i + j * step) * type::BYTES;
+      bool some = i + j * step < end;
+      m.first[j] = some ? load_as<uint4>(t.first + at) : uint4{0, 0, 0, 0};
+      m.second[j] = some && t.second ? load_as<uint4>(t.second + at) : uint4{0, 0, 0, 0};
+    }
+  }
+  template <typename what>
+  RDNA_DEVICE void map(const map_ahead &m, const channel_map_args &a, const what *c, const map_tensors &t, uint32_t i,
+                       uint32_t end, uint32_t step) {
+#pragma unroll
+    for (uint32_t j = 0; j < ahead; j++) {
+      uint32_t at = (i + j * step) * type::BYTES;
+      if (i + j * step < end) map_vector<type>(a, c, true, m.first[j], m.second[j], t.out + at);
+    }
+  }
+};
+
+/* Backwards, as what was read last is likeliest to be in a cache still. The values of a group are fewer than 2^27. */
 template <typename type, typename what, bool wide>
 RDNA_DEVICE void map_runs(const channel_map_args &a) {
   constexpr uint32_t size = type::IN_16;
   uint32_t cols = a.cols, runs = a.outer * a.runs * a.cols, teams = threads / a.team;
   uint32_t parts = a.parts, units = (runs + teams - 1) / teams * parts, outers = a.runs * a.cols;
-  uint32_t rank = thread_id() & (a.team - 1), team = a.team;
+  uint32_t rank = thread_id() & (a.team - 1), team = a.team, step = team * size;
   for (uint32_t unit = group_id_x(); unit < units; unit += group_count_x()) {
     uint32_t from_end = units - 1 - unit, block = parts == 1 ? from_end : from_end / parts;
     uint32_t run = block * teams + thread_id() / team;
-    if (run >= runs) continue;
-    uint64_t begin = (uint64_t)(from_end - block * parts) * (uint64_t)a.part, at = run * (uint64_t)a.len + begin;
-    if (begin >= (uint64_t)a.len) continue;
-    uint64_t count = (uint64_t)a.len - begin < (uint64_t)a.part ? (uint64_t)a.len - begin : (uint64_t)a.part;
-    what c = what::at(a, run / outers, run % cols);
+    int64_t begin = (int64_t)(from_end - block * parts) * a.part, left = a.len - begin;
+    if (run >= runs || left <= 0) continue;
+    map_tensors t = map_from<type>(a, (uint64_t)(block * teams) * (uint64_t)a.len + (uint64_t)begin);
+    uint32_t count = (uint32_t)(left < a.part ? left : a.part), from = thread_id() / team * (uint32_t)a.len;
     if constexpr (!wide) {
+      what c;
+      what::template find<1>(a, run / outers, run % cols, &c);
 #pragma nounroll
-      for (uint64_t i = rank; i < count; i += team) map_one<type>(a, c, at + i);
+      for (uint32_t i = rank; i < count; i += team) map_one<type>(a, c, t, from + i);
       continue;
     }
-    uint64_t head = values_to_16<type>(address_of(a.out) + at * type::BYTES, count), i;
-    uint64_t end = head + (count - head) / size * size;
-    for (i = head + rank * size; i + (ahead - 1) * team * size < end; i += ahead * team * size) {
-      map_vectors<type, what, ahead>(a, &c, true, at + i, team * size);
+    uint32_t head = values_to_16<type>(address_of(t.out) + from * type::BYTES, count);
+    uint32_t end = head + (count - head) / size * size, i = head + rank * size;
+    map_ahead<type> m;
+    map_ahead<type>::load(m, t, from + i, from + end, step); /* before what the column has, which waits */
+    what c;
+    what::template find<1>(a, run / outers, run % cols, &c);
+    while (i < end) {
+      map_ahead<type>::map(m, a, &c, t, from + i, from + end, step);
+      i += ahead * step;
+      map_ahead<type>::load(m, t, from + i, from + end, step);
     }
-    for (; i < end; i += team * size) map_vectors<type, what, 1>(a, &c, true, at + i, 0);
-    uint64_t loose = head + count - end;
-    for (i = rank; i < loose; i += team) map_one<type>(a, c, at + (i < head ? i : end + i - head));
+    uint32_t loose = head + count - end;
+    for (i = rank; i < loose; i += team) map_one<type>(a, c, t, from + (i < head ? i : end + i - head));
   }
 }
 
@@ -447,55 +513,62 @@ RDNA_DEVICE void map_columns(const channel_map_args &a) {
     uint32_t outer = row / blocks;
     if (col >= cols) continue;
     what c[size];
-#pragma unroll
-    for (uint32_t k = 0; k < size; k++) c[k] = what::at(a, outer, col + k);
+    what::template find<size>(a, outer, col, c);
     uint32_t part = (uint32_t)a.part, run = (row - outer * blocks) * part;
     uint32_t run_end = a.runs - run > part ? run + part : a.runs;
     uint64_t base = (uint64_t)outer * a.runs * cols + col;
     run += index;
     if constexpr (wide) {
       for (; run + (at_once - 1) * step < run_end; run += at_once * step) {
-        map_vectors<type, what, at_once>(a, c, false, base + (uint64_t)run * cols, (uint64_t)step * cols);
+        map_vectors<type, what, at_once>(a, c, base + (uint64_t)run * cols, (uint64_t)step * cols);
       }
       for (; run < run_end; run += step) {
-        map_vectors<type, what, 1>(a, c, false, base + (uint64_t)run * cols, 0);
+        map_vectors<type, what, 1>(a, c, base + (uint64_t)run * cols, 0);
       }
     } else {
 #pragma nounroll
-      for (; run < run_end; run += step) map_one<type>(a, c[0], base + (uint64_t)run * cols);
+      for (; run < run_end; run += step) {
+        map_one<type>(a, c[0], map_from<type>(a, base + (uint64_t)run * cols), 0);
+      }
     }
   }
 }
 
 template <typename type, typename what>
-RDNA_DEVICE void map(const channel_map_args &a) {
-  uint64_t out = address_of(a.out), first = address_of(a.first), second = a.second ? address_of(a.second) : out;
-  if (a.len == 1) {
-    if (all_16(out | first | second | (uint64_t)a.cols * type::BYTES)) {
-      map_columns<type, what, true>(a);
-    } else {
-      map_columns<type, what, false>(a);
-    }
-  } else if (all_16((out ^ first) | (out ^ second))) {
+RDNA_DEVICE void map_runs(const channel_map_args &a) {
+  uint64_t out = address_of(a.out), second = a.second ? address_of(a.second) : out;
+  if (all_16((out ^ address_of(a.first)) | (out ^ second))) {
     map_runs<type, what, true>(a);
   } else {
     map_runs<type, what, false>(a);
   }
 }
-
-#define CHANNEL_TYPE(type)                                                                                           \
-  RDNA_KERNEL(CHANNEL_THREADS) channel_partial_moments_##type(struct channel_partial_args a) {                       \
-    RDNA_SHARED static uint64_t scratch[threads * sizeof(moments_of<type>::state) / 8];                              \
-    partial<type, moments_of<type>>(a, (moments_of<type>::state *)scratch);                                          \
-  }                                                                                                                  \
-  RDNA_KERNEL(CHANNEL_THREADS) channel_partial_gradients_##type(struct channel_partial_args a) {                     \
-    RDNA_SHARED static uint64_t scratch[threads * sizeof(gradients_of<type>::state) / 8];                            \
-    partial<type, gradients_of<type>>(a, (gradients_of<type>::state *)scratch);                                      \
-  }                                                                                                                  \
-  RDNA_KERNEL(CHANNEL_THREADS) channel_map_scale_##type(struct channel_map_args a) { map<type, scale_of<type>>(a); } \
-  RDNA_KERNEL(CHANNEL_THREADS) channel_map_gradient_##type(struct channel_map_args a) {                              \
-    map<type, gradient_of<type>>(a);                                                                                 \
+template <typename type, typename what>
+RDNA_DEVICE void map_columns(const channel_map_args &a) {
+  if (all_16(address_of(a.out) | address_of(a.first) | address_of(a.second) | (uint64_t)a.cols * type::BYTES)) {
+    map_columns<type, what, true>(a);
+  } else {
+    map_columns<type, what, false>(a);
   }
+}
+
+#define CHANNEL_PARTIAL(name, layout, type, what)                                                          \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_partial_##name##_##layout##_##type(struct channel_partial_args a) { \
+    RDNA_SHARED static uint64_t scratch[threads * sizeof(what<type>::state) / 8];                          \
+    partial_##layout<type, what<type>>(a, (what<type>::state *)scratch);                                   \
+  }
+#define CHANNEL_MAP(name, layout, type, what)                                                      \
+  RDNA_KERNEL(CHANNEL_THREADS) channel_map_##name##_##layout##_##type(struct channel_map_args a) { \
+    map_##layout<type, what<type>>(a);                                                             \
+  }
+#define CHANNEL_LAYOUT(layout, type)                     \
+  CHANNEL_PARTIAL(moments, layout, type, moments_of)     \
+  CHANNEL_PARTIAL(gradients, layout, type, gradients_of) \
+  CHANNEL_MAP(scale, layout, type, scale_of)             \
+  CHANNEL_MAP(gradient, layout, type, gradient_of)
+#define CHANNEL_TYPE(type)   \
+  CHANNEL_LAYOUT(runs, type) \
+  CHANNEL_LAYOUT(columns, type)
 CHANNEL_TYPE(f32)
 CHANNEL_TYPE(f16)
 CHANNEL_TYPE(bf16)

@@ -17,7 +17,7 @@ static rdna_status no_memory(const rdna__kernel_case *c) {
 static rdna_dtype keeper_of(rdna_dtype dtype) { return dtype == RDNA_F64 ? RDNA_F64 : RDNA_F32; }
 
 /* Runs, then columns side by side. */
-static struct sizes pick_sizes(rdna__random *random, int n) {
+static struct sizes pick_any_sizes(rdna__random *random, int n) {
   static const struct sizes edges[] = {{1, 2, 3, 5, 1},    {1, 3, 8, 1, 1},  {2, 1, 6, 49, 3},   {1, 4, 2, 1024, 1},
                                        {2, 9, 16, 1, 4},   {0, 2, 3, 4, 1},  {1, 0, 3, 1, 1},    {1, 2, 3, 0, 1},
                                        {1, 2, 1, 9001, 1}, {1, 70, 5, 1, 5}, {1, 600, 64, 1, 1}, {3, 1, 4, 8, 2}};
@@ -33,6 +33,14 @@ static struct sizes pick_sizes(rdna__random *random, int n) {
     s.len = rdna__random_range(random, 2, n % 3 == 1 ? 70 : 4000);
     if (n % 4 == 0) s.len *= 4;
   }
+  return s;
+}
+
+/* As the kernel wants them: columns have a length of 1. */
+static struct sizes pick_sizes(rdna__random *random, const rdna__kernel_info *kernel, int n) {
+  struct sizes s = pick_any_sizes(random, n);
+  if (strstr(kernel->name, "_columns_")) s.runs *= s.len < 40 ? s.len : 40, s.len = 1;
+  if (strstr(kernel->name, "_runs_") && s.len == 1) s.len = 2 + s.runs, s.runs = 3;
   return s;
 }
 
@@ -57,7 +65,7 @@ static void describe(rdna__kernel_case *c, rdna__random *random, const struct si
 RDNA_CASE_MAKER(rdna__channel_partial_case) {
   rdna_dtype dtype = case_suffix_dtype(kernel->name);
   bool gradients = strstr(kernel->name, "gradients");
-  struct sizes s = pick_sizes(random, n);
+  struct sizes s = pick_sizes(random, kernel, n);
   struct channel_partial_args args = {.outer = (uint32_t)s.outer,
                                       .cols = (uint32_t)s.cols,
                                       .width = (uint32_t)s.width,
@@ -106,7 +114,7 @@ static bool add_partial(rdna__kernel_case *c, rdna__random *random, rdna_dtype k
 
 RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
   rdna_dtype keeper = case_suffix_dtype(kernel->name), running = n % 2 ? keeper : RDNA_F32;
-  struct sizes s = pick_sizes(random, n);
+  struct sizes s = pick_sizes(random, kernel, n);
   struct channel_moments_end_args args = {.slices = pick_slices(random, &s),
                                           .outer = (uint32_t)s.outer,
                                           .cols = (uint32_t)s.cols,
@@ -140,7 +148,7 @@ RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
 RDNA_CASE_MAKER(rdna__channel_gradients_end_case) {
   rdna_dtype keeper = case_suffix_dtype(kernel->name), other = keeper;
   if (keeper == RDNA_F32 && n % 3) other = n % 3 == 1 ? RDNA_F16 : RDNA_BF16;
-  struct sizes s = pick_sizes(random, n);
+  struct sizes s = pick_sizes(random, kernel, n);
   int64_t groups = s.cols / s.width, outs = s.outer * groups;
   struct channel_gradients_end_args args = {.slices = pick_slices(random, &s),
                                             .outer = (uint32_t)s.outer,
@@ -198,7 +206,7 @@ static void *add_filled(rdna__kernel_case *c, rdna__random *random, rdna_dtype d
 RDNA_CASE_MAKER(rdna__channel_map_case) {
   rdna_dtype dtype = case_suffix_dtype(kernel->name);
   bool gradient = strstr(kernel->name, "gradient");
-  struct sizes s = pick_sizes(random, n);
+  struct sizes s = pick_sizes(random, kernel, n);
   struct channel_map_args args = {.outer = (uint32_t)s.outer,
                                   .runs = (uint32_t)s.runs,
                                   .cols = (uint32_t)s.cols,

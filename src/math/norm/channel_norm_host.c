@@ -263,13 +263,22 @@ static void map(const void *args, rdna_dtype dtype, bool gradient) {
   rdna__parallel_for(units, 1 + 16384 / (a.len * tile + 1), gradient ? gradient_units : scale_units, &work);
 }
 
-#define CHANNEL_TWINS(type, dtype)                                                                                     \
-  void RDNA_HOST_KERNEL(channel_partial_moments_##type)(const void *args, rdna_grid grid) { partial(args, dtype, 0); } \
-  void RDNA_HOST_KERNEL(channel_partial_gradients_##type)(const void *args, rdna_grid grid) {                          \
-    partial(args, dtype, 1);                                                                                           \
-  }                                                                                                                    \
-  void RDNA_HOST_KERNEL(channel_map_scale_##type)(const void *args, rdna_grid grid) { map(args, dtype, 0); }           \
-  void RDNA_HOST_KERNEL(channel_map_gradient_##type)(const void *args, rdna_grid grid) { map(args, dtype, 1); }
+#define CHANNEL_LAYOUT_TWINS(layout, type, dtype)                                                        \
+  void RDNA_HOST_KERNEL(channel_partial_moments_##layout##_##type)(const void *args, rdna_grid grid) {   \
+    partial(args, dtype, false);                                                                         \
+  }                                                                                                      \
+  void RDNA_HOST_KERNEL(channel_partial_gradients_##layout##_##type)(const void *args, rdna_grid grid) { \
+    partial(args, dtype, true);                                                                          \
+  }                                                                                                      \
+  void RDNA_HOST_KERNEL(channel_map_scale_##layout##_##type)(const void *args, rdna_grid grid) {         \
+    map(args, dtype, false);                                                                             \
+  }                                                                                                      \
+  void RDNA_HOST_KERNEL(channel_map_gradient_##layout##_##type)(const void *args, rdna_grid grid) {      \
+    map(args, dtype, true);                                                                              \
+  }
+#define CHANNEL_TWINS(type, dtype)        \
+  CHANNEL_LAYOUT_TWINS(runs, type, dtype) \
+  CHANNEL_LAYOUT_TWINS(columns, type, dtype)
 CHANNEL_TWINS(f32, RDNA_F32)
 CHANNEL_TWINS(f16, RDNA_F16)
 CHANNEL_TWINS(bf16, RDNA_BF16)

@@ -6,7 +6,8 @@
  *     batch norm, channels last     (1, n * spatial, channels, 1)             width 1
  *     group norm, channels last     (n, spatial, channels, 1)                 width channels / groups
  *
- * The runs of a column are cut into slices. channel_partial_* reduce slices, *_end join them in a fixed order, and
+ * Kernels are _columns where len is 1 and _runs where it is not. The runs of a column are cut into slices.
+ * channel_partial_* reduce slices, *_end join them in a fixed order, and
  * channel_map_* compute what has the tensor's shape. f32, f16 and bf16 are computed in f32, f64 in f64.
  *
  * For b bytes of a tensor: forward reads 2 b and writes b, at 3 and 1 operations a value; inference reads and writes b;
@@ -110,11 +111,16 @@ struct channel_map_args {
   uint32_t statistic_f32, weight_f32; /* mean and spread, or weight and bias, are f32, not x's type */
 };
 
-#define RDNA_CHANNEL_TYPE_(X, type)                                                                             \
-  X(channel_partial_moments_##type, struct channel_partial_args, CHANNEL_THREADS, rdna__channel_partial_case)   \
-  X(channel_partial_gradients_##type, struct channel_partial_args, CHANNEL_THREADS, rdna__channel_partial_case) \
-  X(channel_map_scale_##type, struct channel_map_args, CHANNEL_THREADS, rdna__channel_map_case)                 \
-  X(channel_map_gradient_##type, struct channel_map_args, CHANNEL_THREADS, rdna__channel_map_case)
+#define RDNA_CHANNEL_LAYOUT_(X, layout, type)                                                              \
+  X(channel_partial_moments_##layout##_##type, struct channel_partial_args, CHANNEL_THREADS,               \
+    rdna__channel_partial_case)                                                                            \
+  X(channel_partial_gradients_##layout##_##type, struct channel_partial_args, CHANNEL_THREADS,             \
+    rdna__channel_partial_case)                                                                            \
+  X(channel_map_scale_##layout##_##type, struct channel_map_args, CHANNEL_THREADS, rdna__channel_map_case) \
+  X(channel_map_gradient_##layout##_##type, struct channel_map_args, CHANNEL_THREADS, rdna__channel_map_case)
+#define RDNA_CHANNEL_TYPE_(X, type)   \
+  RDNA_CHANNEL_LAYOUT_(X, runs, type) \
+  RDNA_CHANNEL_LAYOUT_(X, columns, type)
 #define RDNA_CHANNEL_END_(X, type)                                                                                \
   X(channel_moments_end_##type, struct channel_moments_end_args, CHANNEL_THREADS, rdna__channel_moments_end_case) \
   X(channel_gradients_end_##type, struct channel_gradients_end_args, CHANNEL_THREADS, rdna__channel_gradients_end_case)
