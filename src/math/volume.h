@@ -40,9 +40,9 @@ RDNA_SCALAR struct volume_place volume_place_at(const struct volume_order *order
   return p;
 }
 
-/* Where (n, c) begins; |width| channels are counted as one. */
-RDNA_SCALAR int64_t volume_plane(const struct volume *v, struct volume_place p, int32_t width) {
-  return p.n * v->stride[0] + (int64_t)p.c * width * v->stride[1];
+/* Where a channel of a sample begins. */
+RDNA_SCALAR int64_t volume_channel(const struct volume *v, int32_t n, uint32_t channel) {
+  return n * v->stride[0] + channel * v->stride[1];
 }
 RDNA_SCALAR int64_t volume_offset(const struct volume *v, int32_t z, int32_t y, int32_t x) {
   return z * v->stride[2] + y * v->stride[3] + x * v->stride[4];

@@ -27,6 +27,16 @@ static inline void *volume_case_add(rdna__kernel_case *c, rdna__buffer_role role
   return rdna__case_add(c, role, t->dtype, rdna_tensor_count(t), (uint32_t)(offset + offsetof(struct volume, data)));
 }
 
+/* Several channels of a thread, as where there are values enough. */
+static inline void volume_case_block(rdna__random *random, int64_t channels, uint32_t most,
+                                     struct volume_order *order) {
+  if (order->channels_last || channels == 0) return;
+  while (order->channels < most && rdna__random_below(random, 2)) order->channels *= 2;
+  uint32_t blocks = ((uint32_t)channels + order->channels - 1) / order->channels;
+  strided_set_size(&order->shape, 3, blocks);
+  order->shape.count = order->shape.count / (uint32_t)channels * blocks;
+}
+
 static inline struct volume volume_case_of(const rdna_tensor *t) {
   struct volume v = rdna__volume_of(t);
   v.data = NULL;

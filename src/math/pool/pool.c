@@ -144,9 +144,10 @@ static rdna_status run(const struct call *c) {
                                    .dx = rdna__volume_of(c->x),
                                    .indices = indices,
                                    .divisor = divisor,
-                                   .padding = padding};
+                                   .padding = padding,
+                                   .channels = (uint32_t)c->x->shape[1]};
     const rdna_tensor *tensors[] = {c->x, c->out, c->indices};
-    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, 1, &a.order));
+    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
     set_axes(c, a.axis);
     return rdna__volume_launch(c->stream, (c->average ? average_backward_kernels : max_backward_kernels)[c->x->dtype],
                                &a.order, &a);
@@ -155,9 +156,10 @@ static rdna_status run(const struct call *c) {
                         .out = rdna__volume_of(c->out),
                         .indices = indices,
                         .divisor = divisor,
-                        .padding = padding};
+                        .padding = padding,
+                        .channels = (uint32_t)c->x->shape[1]};
   const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
-  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, 1, &a.order));
+  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
   set_axes(c, a.axis);
   return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
 }

@@ -32,129 +32,246 @@ RDNA_DEVICE void load_indices(const volume &indices, int64_t at, int32_t *v) {
   }
 }
 
-/* Windows of at most FEW positions along a dimension, as most are. */
-enum { FEW = 3 };
-RDNA_DEVICE bool few_positions(const pool_axis &axis) { return axis.window != 0 && axis.window <= FEW; }
+/* How many positions a window has along a dimension. */
+RDNA_DEVICE int32_t tap_count(const pool_axis &a, pool_window w) {
+  int32_t reach = w.end - w.begin;
+  return reach <= 0 ? 0 : a.dilation == 1 ? reach : (reach + a.dilation - 1) / a.dilation;
+}
+
+/* Values of |rows| times |columns| positions at once, so that their loads wait together. Past the window's end the last
+ * position is loaded again. */
+template <typename type, int width, int rows, int columns>
+struct pool_patch {
+  typedef typename computed<type>::in acc;
+  uint4 bits[rows][columns];
+  acc values[rows][columns];
+  RDNA_DEVICE void load(pool_patch &p, const char *x, const int64_t *row, const int64_t *column) {
+#pragma unroll
+    for (int j = 0; j < rows; j++) {
+#pragma unroll
+      for (int k = 0; k < columns; k++) {
+        if constexpr (width == 1) {
+          p.values[j][k] = type::load(x, (uint64_t)(row[j] + column[k]));
+        } else {
+          p.bits[j][k] = load_as<uint4>(x + (row[j] + column[k]) * type::BYTES);
+        }
+      }
+    }
+  }
+  RDNA_DEVICE void get(const pool_patch &p, int j, int k, acc *v) {
+    if constexpr (width == 1) {
+      v[0] = p.values[j][k];
+    } else {
+      type::unpack(p.bits[j][k], v);
+    }
+  }
+};
+
+template <typename acc, int width>
+struct largest_of {
+  acc best[width];
+  int32_t at[width];
+  RDNA_DEVICE void begin(largest_of &s, int32_t first) {
+#pragma unroll
+    for (int k = 0; k < width; k++) s.best[k] = -infinity_f32(), s.at[k] = first;
+  }
+  /* Taking a position twice changes nothing. */
+  RDNA_DEVICE void take(largest_of &s, const acc *v, int32_t number, bool again) {
+#pragma unroll
+    for (int k = 0; k < width; k++) {
+      bool larger = v[k] > s.best[k] || v[k] != v[k];
+      s.best[k] = larger ? v[k] : s.best[k];
+      s.at[k] = larger ? number : s.at[k];
+    }
+  }
+};
+template <typename acc, int width>
+struct sum_of {
+  acc sum[width];
+  RDNA_DEVICE void begin(sum_of &s, int32_t first) {
+#pragma unroll
+    for (int k = 0; k < width; k++) s.sum[k] = 0;
+  }
+  RDNA_DEVICE void take(sum_of &s, const acc *v, int32_t number, bool again) {
+#pragma unroll
+    for (int k = 0; k < width; k++) s.sum[k] += again ? 0 : v[k];
+  }
+};
+
+struct pool_windows {
+  pool_window z, y, x;
+  int32_t nz, ny, nx; /* positions of each; all 0 if one is */
+  RDNA_DEVICE pool_windows at(const pool_args &a, volume_place p) {
+    pool_windows w = {
+        pool_window_at(&a.axis[0], p.z), pool_window_at(&a.axis[1], p.y), pool_window_at(&a.axis[2], p.x), 0, 0, 0};
+    w.nz = tap_count(a.axis[0], w.z), w.ny = tap_count(a.axis[1], w.y), w.nx = tap_count(a.axis[2], w.x);
+    if (w.ny == 0 || w.nx == 0) w.nz = 0;
+    return w;
+  }
+};
+
+/* What |state| makes of the window |w| of the plane that begins at value |plane|. */
+template <typename type, int width, int rows, int columns, typename state>
+RDNA_DEVICE void take_window(const pool_args &a, const pool_windows &w, int64_t plane, state &s) {
+  typedef typename computed<type>::in acc;
+  const char *x = (const char *)a.x.data;
+#pragma nounroll
+  for (int32_t z = 0; z < w.nz; z++) {
+    int32_t z_at = w.z.begin + z * a.axis[0].dilation;
+#pragma nounroll
+    for (int32_t y = 0; y < w.ny; y += rows) {
+#pragma nounroll
+      for (int32_t x_first = 0; x_first < w.nx; x_first += columns) {
+        int32_t y_at[rows], x_at[columns];
+        int64_t row[rows], column[columns];
+#pragma unroll
+        for (int j = 0; j < rows; j++) {
+          y_at[j] = w.y.begin + (y + j < w.ny ? y + j : w.ny - 1) * a.axis[1].dilation;
+          row[j] = plane + volume_offset(&a.x, z_at, y_at[j], 0);
+        }
+#pragma unroll
+        for (int k = 0; k < columns; k++) {
+          x_at[k] = w.x.begin + (x_first + k < w.nx ? x_first + k : w.nx - 1) * a.axis[2].dilation;
+          column[k] = x_at[k] * a.x.stride[4];
+        }
+        pool_patch<type, width, rows, columns> patch;
+        pool_patch<type, width, rows, columns>::load(patch, x, row, column);
+#pragma unroll
+        for (int j = 0; j < rows; j++) {
+#pragma unroll
+          for (int k = 0; k < columns; k++) {
+            acc v[width];
+            pool_patch<type, width, rows, columns>::get(patch, j, k, v);
+            state::take(s, v, (z_at * a.axis[1].in + y_at[j]) * a.axis[2].in + x_at[k],
+                        y + j >= w.ny || x_first + k >= w.nx);
+          }
+        }
+      }
+    }
+  }
+}
+
+/* The usual windows at once, others a few positions at a time; of vectors, rows one by one. */
+template <typename type, int width, typename state>
+RDNA_DEVICE void take_any_window(const pool_args &a, const pool_windows &w, int64_t plane, state &s) {
+  if constexpr (width > 1) {
+    if (a.axis[2].window == 3) {
+      take_window<type, width, 1, 3>(a, w, plane, s);
+    } else {
+      take_window<type, width, 1, 2>(a, w, plane, s);
+    }
+  } else if (a.axis[1].window == 3 && a.axis[2].window == 3) {
+    take_window<type, width, 3, 3>(a, w, plane, s);
+  } else if (a.axis[1].window == 2 && a.axis[2].window == 2) {
+    take_window<type, width, 2, 2>(a, w, plane, s);
+  } else {
+    take_window<type, width, 1, 4>(a, w, plane, s);
+  }
+}
 
 template <typename type, int width>
 RDNA_DEVICE void max_pool(const pool_args &a) {
-  typedef typename computed<type>::in acc;
+  typedef largest_of<typename computed<type>::in, width> state;
   uint32_t i = group_id_x() * threads + thread_id();
   if (i >= a.order.shape.count) return;
   volume_place p = volume_place_at(&a.order, i);
-  pool_window wz = pool_window_at(&a.axis[0], p.z), wy = pool_window_at(&a.axis[1], p.y);
-  pool_window wx = pool_window_at(&a.axis[2], p.x);
-  int64_t plane = volume_plane(&a.x, p, width);
-  bool some = wz.begin < wz.end && wy.begin < wy.end && wx.begin < wx.end;
-  int32_t first = some ? (wz.begin * a.axis[1].in + wy.begin) * a.axis[2].in + wx.begin : -1, best_at[width];
-  acc best[width], v[width];
-#pragma unroll
-  for (int k = 0; k < width; k++) best[k] = -infinity_f32(), best_at[k] = first;
-  auto look_at = [&](const acc *found, int32_t number) {
-#pragma unroll
-    for (int k = 0; k < width; k++) {
-      bool larger = found[k] > best[k] || found[k] != found[k];
-      best[k] = larger ? found[k] : best[k];
-      best_at[k] = larger ? number : best_at[k];
-    }
-  };
-  if (few_positions(a.axis[1]) && few_positions(a.axis[2])) { /* a plane's loads are under way together */
-    for (int32_t z = wz.begin; z < wz.end; z += a.axis[0].dilation) {
-      acc found[FEW * FEW][width];
-#pragma unroll
-      for (int j = 0; j < FEW * FEW; j++) {
-        int32_t y = wy.begin + j / FEW * a.axis[1].dilation, x = wx.begin + j % FEW * a.axis[2].dilation;
-#pragma unroll
-        for (int k = 0; k < width; k++) found[j][k] = -infinity_f32();
-        if (y < wy.end && x < wx.end) {
-          load_channels<type, width>(a.x.data, plane + volume_offset(&a.x, z, y, x), found[j]);
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < FEW * FEW; j++) { /* what is not there is -infinity, which is larger than nothing */
-        int32_t y = wy.begin + j / FEW * a.axis[1].dilation, x = wx.begin + j % FEW * a.axis[2].dilation;
-        look_at(found[j], (z * a.axis[1].in + y) * a.axis[2].in + x);
-      }
-    }
-  } else {
-    for (int32_t z = wz.begin; z < wz.end; z += a.axis[0].dilation) {
-      for (int32_t y = wy.begin; y < wy.end; y += a.axis[1].dilation) {
-        int64_t row = plane + volume_offset(&a.x, z, y, 0);
-        int32_t number = (z * a.axis[1].in + y) * a.axis[2].in;
-#pragma unroll 2
-        for (int32_t x = wx.begin; x < wx.end; x += a.axis[2].dilation) {
-          load_channels<type, width>(a.x.data, row + x * a.x.stride[4], v);
-          look_at(v, number + x);
-        }
-      }
-    }
-  }
-  store_channels<type, width>(a.out.data, volume_plane(&a.out, p, width) + volume_offset(&a.out, p.z, p.y, p.x), best);
-  if (a.indices.data) {
-    store_indices<width>(a.indices, volume_plane(&a.indices, p, width) + volume_offset(&a.indices, p.z, p.y, p.x),
-                         best_at);
-  }
+  pool_windows w = pool_windows::at(a, p);
+  int32_t first = w.nz ? (w.z.begin * a.axis[1].in + w.y.begin) * a.axis[2].in + w.x.begin : -1;
+  uint32_t c = (uint32_t)p.c * a.order.channels, end = min_u32(c + a.order.channels, a.channels);
+  int64_t from = volume_channel(&a.x, p.n, c);
+  int64_t to = volume_channel(&a.out, p.n, c) + volume_offset(&a.out, p.z, p.y, p.x);
+  int64_t number = volume_channel(&a.indices, p.n, c) + volume_offset(&a.indices, p.z, p.y, p.x);
+  do {
+    state s;
+    state::begin(s, first);
+    take_any_window<type, width>(a, w, from, s);
+    store_channels<type, width>(a.out.data, to, s.best);
+    if (a.indices.data) store_indices<width>(a.indices, number, s.at);
+    from += a.x.stride[1], to += a.out.stride[1], number += a.indices.stride[1];
+  } while (width == 1 && ++c < end);
 }
 
 template <typename type, int width>
 RDNA_DEVICE void average_pool(const pool_args &a) {
   typedef typename computed<type>::in acc;
+  typedef sum_of<acc, width> state;
   uint32_t i = group_id_x() * threads + thread_id();
   if (i >= a.order.shape.count) return;
   volume_place p = volume_place_at(&a.order, i);
-  pool_window wz = pool_window_at(&a.axis[0], p.z), wy = pool_window_at(&a.axis[1], p.y);
-  pool_window wx = pool_window_at(&a.axis[2], p.x);
-  int64_t plane = volume_plane(&a.x, p, width);
-  bool some = wz.begin < wz.end && wy.begin < wy.end && wx.begin < wx.end;
-  acc sum[width] = {}, v[width];
-  for (int32_t z = wz.begin; z < wz.end; z++) {
-    for (int32_t y = wy.begin; y < wy.end; y++) {
-      int64_t row = plane + volume_offset(&a.x, z, y, 0);
-#pragma unroll 2
-      for (int32_t x = wx.begin; x < wx.end; x++) {
-        load_channels<type, width>(a.x.data, row + x * a.x.stride[4], v);
+  pool_windows w = pool_windows::at(a, p);
+  acc divisor = (acc)(a.divisor ? a.divisor : w.nz ? pool_count(w.z, w.y, w.x, a.padding) : 1);
+  uint32_t c = (uint32_t)p.c * a.order.channels, end = min_u32(c + a.order.channels, a.channels);
+  int64_t from = volume_channel(&a.x, p.n, c);
+  int64_t to = volume_channel(&a.out, p.n, c) + volume_offset(&a.out, p.z, p.y, p.x);
+  do {
+    state s;
+    state::begin(s, 0);
+    take_any_window<type, width>(a, w, from, s);
 #pragma unroll
-        for (int k = 0; k < width; k++) sum[k] += v[k];
-      }
-    }
-  }
-  acc divisor = (acc)(a.divisor ? a.divisor : some ? pool_count(wz, wy, wx, a.padding) : 1);
-#pragma unroll
-  for (int k = 0; k < width; k++) sum[k] /= divisor;
-  store_channels<type, width>(a.out.data, volume_plane(&a.out, p, width) + volume_offset(&a.out, p.z, p.y, p.x), sum);
+    for (int k = 0; k < width; k++) s.sum[k] /= divisor;
+    store_channels<type, width>(a.out.data, to, s.sum);
+    from += a.x.stride[1], to += a.out.stride[1];
+  } while (width == 1 && ++c < end);
 }
 
 template <typename type, int width, bool largest>
 RDNA_DEVICE void pool_backward(const pool_backward_args &a) {
   typedef typename computed<type>::in acc;
+  constexpr uint32_t block = width == 1 ? POOL_BLOCK : 1;
   uint32_t i = group_id_x() * threads + thread_id();
   if (i >= a.order.shape.count) return;
   volume_place p = volume_place_at(&a.order, i);
   pool_reach rz = pool_windows_of(&a.axis[0], p.z), ry = pool_windows_of(&a.axis[1], p.y);
   pool_reach rx = pool_windows_of(&a.axis[2], p.x);
-  int64_t plane = volume_plane(&a.dout, p, width), index_plane = largest ? volume_plane(&a.indices, p, width) : 0;
+  uint32_t c = (uint32_t)p.c * a.order.channels, count = min_u32(a.order.channels, a.channels - c);
+  if (width > 1) count = 1;
+  int64_t plane = volume_channel(&a.dout, p.n, c), index_plane = largest ? volume_channel(&a.indices, p.n, c) : 0;
   int32_t number = (p.z * a.axis[1].in + p.y) * a.axis[2].in + p.x;
-  acc sum[width] = {}, v[width];
+  acc sum[block][width] = {};
+#pragma nounroll
   for (int32_t z = rz.begin; z < rz.end; z++) {
     pool_window wz = pool_window_at(&a.axis[0], z);
+#pragma nounroll
     for (int32_t y = ry.begin; y < ry.end; y++) {
       pool_window wy = pool_window_at(&a.axis[1], y);
+#pragma nounroll
       for (int32_t x = rx.begin; x < rx.end; x++) {
-        load_channels<type, width>(a.dout.data, plane + volume_offset(&a.dout, z, y, x), v);
-        if constexpr (largest) {
-          int32_t from[width];
-          load_indices<width>(a.indices, index_plane + volume_offset(&a.indices, z, y, x), from);
+        int64_t at = plane + volume_offset(&a.dout, z, y, x);
+        int64_t index_at = largest ? index_plane + volume_offset(&a.indices, z, y, x) : 0;
+        acc share = 1;
+        if (!largest)
+          share /= (acc)(a.divisor ? a.divisor : pool_count(wz, wy, pool_window_at(&a.axis[2], x), a.padding));
 #pragma unroll
-          for (int k = 0; k < width; k++) sum[k] += from[k] == number ? v[k] : 0;
-        } else {
-          acc divisor = (acc)(a.divisor ? a.divisor : pool_count(wz, wy, pool_window_at(&a.axis[2], x), a.padding));
+        for (uint32_t j = 0; j < block; j++) {
+          if (j >= count) break;
+          acc v[width];
+          load_channels<type, width>(a.dout.data, at + j * a.dout.stride[1], v);
+          if constexpr (largest) {
+            int32_t from[width];
+            load_indices<width>(a.indices, index_at + j * a.indices.stride[1], from);
 #pragma unroll
-          for (int k = 0; k < width; k++) sum[k] += v[k] / divisor;
+            for (int k = 0; k < width; k++) sum[j][k] += from[k] == number ? v[k] : 0;
+          } else {
+#pragma unroll
+            for (int k = 0; k < width; k++) sum[j][k] = fused(v[k], share, sum[j][k]);
+          }
         }
       }
     }
   }
-  store_channels<type, width>(a.dx.data, volume_plane(&a.dx, p, width) + volume_offset(&a.dx, p.z, p.y, p.x), sum);
+  int64_t to = volume_channel(&a.dx, p.n, c) + volume_offset(&a.dx, p.z, p.y, p.x);
+#pragma unroll
+  for (uint32_t j = 0; j < block; j++) {
+    if (j < count) store_channels<type, width>(a.dx.data, to + j * a.dx.stride[1], sum[j]);
+  }
+}
+template <typename type, int width>
+RDNA_DEVICE void max_pool_backward(const pool_backward_args &a) {
+  pool_backward<type, width, true>(a);
+}
+template <typename type, int width>
+RDNA_DEVICE void average_pool_backward(const pool_backward_args &a) {
+  pool_backward<type, width, false>(a);
 }
 
 #define POOL(name, args, type)                             \
@@ -165,14 +282,6 @@ RDNA_DEVICE void pool_backward(const pool_backward_args &a) {
       name<type, 1>(a);                                    \
     }                                                      \
   }
-template <typename type, int width>
-RDNA_DEVICE void max_pool_backward(const pool_backward_args &a) {
-  pool_backward<type, width, true>(a);
-}
-template <typename type, int width>
-RDNA_DEVICE void average_pool_backward(const pool_backward_args &a) {
-  pool_backward<type, width, false>(a);
-}
 #define POOL_TYPE(type)                             \
   POOL(max_pool, pool_args, type)                   \
   POOL(average_pool, pool_args, type)               \

@@ -60,6 +60,8 @@ RDNA_CASE_MAKER(rdna__pool_case) {
   rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, n % 8 == 5 ? !last : last);
   const rdna_tensor *tensors[] = {&out, &x, &indices};
   RDNA_TRY(rdna__volume_order("case", tensors, indexed ? 3 : 2, 1, &args.order));
+  args.channels = (uint32_t)s.channels;
+  volume_case_block(random, s.channels, POOL_BLOCK, &args.order);
   args.x = volume_case_of(&x), args.out = volume_case_of(&out), args.indices = volume_case_of(&indices);
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);
@@ -92,8 +94,7 @@ static void fill_indices(rdna__random *random, const struct sizes *s, const stru
           int64_t pick = count > 0 ? (int64_t)rdna__random_below(random, (uint64_t)count) : 0;
           number = number * s->in[d] + w.begin + pick * s->axis[d].dilation;
         }
-        indices[volume_plane(v, (struct volume_place){.n = n, .c = c}, 1) +
-                volume_offset(v, place[0], place[1], place[2])] = number;
+        indices[volume_channel(v, n, (uint32_t)c) + volume_offset(v, place[0], place[1], place[2])] = number;
       }
     }
   }
@@ -109,6 +110,8 @@ RDNA_CASE_MAKER(rdna__pool_backward_case) {
   rdna_tensor indices = volume_case_tensor(RDNA_I64, s.n, s.channels, s.out, last);
   const rdna_tensor *tensors[] = {&dx, &dout, &indices};
   RDNA_TRY(rdna__volume_order("case", tensors, largest ? 3 : 2, 1, &args.order));
+  args.channels = (uint32_t)s.channels;
+  volume_case_block(random, s.channels, POOL_BLOCK, &args.order);
   args.dx = volume_case_of(&dx), args.dout = volume_case_of(&dout), args.indices = volume_case_of(&indices);
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);

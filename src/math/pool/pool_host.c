@@ -15,12 +15,14 @@ INLINE struct windows windows_at(const struct pool_axis axis[3], int32_t z, int3
 }
 
 INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
-  int32_t width = (int32_t)a->order.channels;
-  for (int64_t i = begin * width; i < end * width; i++) {
-    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+  uint32_t block = a->order.channels;
+  for (int64_t i = begin * block; i < end * block; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / block));
     struct windows w = windows_at(a->axis, p.z, p.y, p.x);
-    p.c = p.c * width + (int32_t)(i % width);
-    int64_t plane = volume_plane(&a->x, p, 1), to = volume_plane(&a->out, p, 1) + volume_offset(&a->out, p.z, p.y, p.x);
+    uint32_t c = (uint32_t)p.c * block + (uint32_t)(i % block);
+    if (c >= a->channels) continue;
+    int64_t plane = volume_channel(&a->x, p.n, c),
+            to = volume_channel(&a->out, p.n, c) + volume_offset(&a->out, p.z, p.y, p.x);
     bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
     double best = -INFINITY;
     int64_t at = some ? ((int64_t)w.z.begin * a->axis[1].in + w.y.begin) * a->axis[2].in + w.x.begin : -1;
@@ -35,17 +37,19 @@ INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin
     }
     store_double(dtype, a->out.data, to, best);
     if (!a->indices.data) continue;
-    ((int64_t *)a->indices.data)[volume_plane(&a->indices, p, 1) + volume_offset(&a->indices, p.z, p.y, p.x)] = at;
+    ((int64_t *)a->indices.data)[volume_channel(&a->indices, p.n, c) + volume_offset(&a->indices, p.z, p.y, p.x)] = at;
   }
 }
 
 INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
-  int32_t width = (int32_t)a->order.channels;
-  for (int64_t i = begin * width; i < end * width; i++) {
-    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+  uint32_t block = a->order.channels;
+  for (int64_t i = begin * block; i < end * block; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / block));
     struct windows w = windows_at(a->axis, p.z, p.y, p.x);
-    p.c = p.c * width + (int32_t)(i % width);
-    int64_t plane = volume_plane(&a->x, p, 1), to = volume_plane(&a->out, p, 1) + volume_offset(&a->out, p.z, p.y, p.x);
+    uint32_t c = (uint32_t)p.c * block + (uint32_t)(i % block);
+    if (c >= a->channels) continue;
+    int64_t plane = volume_channel(&a->x, p.n, c),
+            to = volume_channel(&a->out, p.n, c) + volume_offset(&a->out, p.z, p.y, p.x);
     bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
     double sum = 0;
     for (int32_t z = w.z.begin; z < w.z.end; z++) {
@@ -64,13 +68,14 @@ INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t b
 
 INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype, bool largest, int64_t begin,
                            int64_t end) {
-  int32_t width = (int32_t)a->order.channels;
-  for (int64_t i = begin * width; i < end * width; i++) {
-    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / width));
+  uint32_t block = a->order.channels;
+  for (int64_t i = begin * block; i < end * block; i++) {
+    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / block));
     struct pool_reach rz = pool_windows_of(&a->axis[0], p.z), ry = pool_windows_of(&a->axis[1], p.y);
     struct pool_reach rx = pool_windows_of(&a->axis[2], p.x);
-    p.c = p.c * width + (int32_t)(i % width);
-    int64_t plane = volume_plane(&a->dout, p, 1), indices = largest ? volume_plane(&a->indices, p, 1) : 0;
+    uint32_t c = (uint32_t)p.c * block + (uint32_t)(i % block);
+    if (c >= a->channels) continue;
+    int64_t plane = volume_channel(&a->dout, p.n, c), indices = largest ? volume_channel(&a->indices, p.n, c) : 0;
     int64_t number = ((int64_t)p.z * a->axis[1].in + p.y) * a->axis[2].in + p.x;
     double sum = 0;
     for (int32_t z = rz.begin; z < rz.end; z++) {
@@ -87,7 +92,7 @@ INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype,
         }
       }
     }
-    store_double(dtype, a->dx.data, volume_plane(&a->dx, p, 1) + volume_offset(&a->dx, p.z, p.y, p.x), sum);
+    store_double(dtype, a->dx.data, volume_channel(&a->dx, p.n, c) + volume_offset(&a->dx, p.z, p.y, p.x), sum);
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "math/volume.h"
 
-enum { POOL_THREADS = 256 };
+enum { POOL_THREADS = 256, POOL_BLOCK = 4 /* channels of a thread, at most, if they are not a vector */ };
 
 /* Of one dimension. Sums of these are below 2^31, for adaptive pooling in * (out + 1) below 2^32. */
 struct pool_axis {
@@ -71,20 +71,20 @@ RDNA_SCALAR int64_t pool_count(struct pool_window z, struct pool_window y, struc
 struct pool_args {
   struct volume x, out;
   struct volume indices;     /* i64; of max_pool, or data NULL */
-  struct volume_order order; /* of out; one channel at a time unless vector */
+  struct volume_order order; /* of out */
   struct pool_axis axis[3];  /* z, y, x */
   int32_t divisor;           /* 0: how many values there are, with the padding's if */
-  uint32_t padding;
+  uint32_t padding, channels;
 };
 
 /* dx from dout: where the index is its own, or the share of each window. */
 struct pool_backward_args {
   struct volume dout, dx;
   struct volume indices;     /* of max_pool */
-  struct volume_order order; /* of dx, as above */
+  struct volume_order order; /* of dx */
   struct pool_axis axis[3];
   int32_t divisor;
-  uint32_t padding;
+  uint32_t padding, channels;
 };
 
 #define RDNA_POOL_TYPE_(X, type)                                                                 \

@@ -69,9 +69,9 @@ RDNA_DEVICE void resample(const upsample_args &a, volume_place p) {
   }
   find_taps<tx>(&a.axis[2], of, align, p.x, a.x.stride[4], x_at, x_weight);
   uint32_t c = (uint32_t)p.c * a.order.channels, end = min_u32(c + a.order.channels, a.channels);
-  int64_t from = p.n * a.x.stride[0] + c * a.x.stride[1];
-  int64_t to = p.n * a.out.stride[0] + c * a.out.stride[1] + volume_offset(&a.out, p.z, p.y, p.x);
-#pragma unroll(taps == 4 ? 1 : 2)
+  int64_t from = volume_channel(&a.x, p.n, c);
+  int64_t to = volume_channel(&a.out, p.n, c) + volume_offset(&a.out, p.z, p.y, p.x);
+#pragma unroll(taps == 4 ? 1 : taps == 2 ? 2 : 4)
   for (; c < end; c += width) {
     acc sum[width] = {}, v[width];
 #pragma unroll
@@ -130,7 +130,7 @@ RDNA_DEVICE void upsample_backward(const upsample_args &a) {
   upsample_reach rx = on_axis<acc>::outputs(&a.axis[2], kind, align, p.x);
   uint32_t c = (uint32_t)p.c * a.order.channels, count = min_u32(a.order.channels, a.channels - c);
   if (width > 1) count = 1;
-  int64_t plane = p.n * a.out.stride[0] + c * a.out.stride[1];
+  int64_t plane = volume_channel(&a.out, p.n, c);
   acc sum[block][width] = {};
 #pragma nounroll
   for (int32_t z = rz.begin; z < rz.end; z++) {
@@ -153,7 +153,7 @@ RDNA_DEVICE void upsample_backward(const upsample_args &a) {
       }
     }
   }
-  int64_t to = p.n * a.x.stride[0] + c * a.x.stride[1] + volume_offset(&a.x, p.z, p.y, p.x);
+  int64_t to = volume_channel(&a.x, p.n, c) + volume_offset(&a.x, p.z, p.y, p.x);
 #pragma unroll
   for (uint32_t j = 0; j < block; j++) {
     if (j < count) store_channels<type, width>(a.x.data, to + j * a.x.stride[1], sum[j]);

@@ -27,12 +27,7 @@ RDNA_CASE_MAKER(rdna__upsample_case) {
   const rdna_tensor *tensors[] = {backward ? &x : &to, backward ? &to : &x};
   args.x = volume_case_of(&x), args.out = volume_case_of(&to), args.channels = (uint32_t)channels;
   RDNA_TRY(rdna__volume_order("case", tensors, 2, 1, &args.order));
-  if (!args.order.channels_last && channels > 0) { /* as where there are values enough */
-    args.order.channels = 1u << rdna__random_below(random, 4);
-    uint32_t blocks = ((uint32_t)channels + args.order.channels - 1) / args.order.channels;
-    strided_set_size(&args.order.shape, 3, blocks);
-    args.order.shape.count = args.order.shape.count / (uint32_t)channels * blocks;
-  }
+  volume_case_block(random, channels, UPSAMPLE_BLOCK, &args.order);
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(args.order.shape.count + UPSAMPLE_THREADS - 1) / UPSAMPLE_THREADS, 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld, %d, %d, %d) to (%d, %d, %d)%s%s%s",

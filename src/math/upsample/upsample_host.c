@@ -35,7 +35,7 @@ INLINE void forward_range(const struct upsample_args *a, rdna_dtype dtype, int64
     struct taps z = taps_of(a, dtype, 0, p.z), y = taps_of(a, dtype, 1, p.y), x = taps_of(a, dtype, 2, p.x);
     uint32_t c = (uint32_t)p.c * a->order.channels, last = c + a->order.channels;
     for (; c < last && c < a->channels; c++) {
-      int64_t plane = p.n * a->x.stride[0] + c * a->x.stride[1];
+      int64_t plane = volume_channel(&a->x, p.n, c);
       double sum = 0;
       for (int j = 0; j < z.count; j++) {
         for (int k = 0; k < y.count; k++) {
@@ -46,8 +46,7 @@ INLINE void forward_range(const struct upsample_args *a, rdna_dtype dtype, int64
           sum += z.weight[j] * y.weight[k] * row;
         }
       }
-      store_double(dtype, a->out.data,
-                   p.n * a->out.stride[0] + c * a->out.stride[1] + volume_offset(&a->out, p.z, p.y, p.x), sum);
+      store_double(dtype, a->out.data, volume_channel(&a->out, p.n, c) + volume_offset(&a->out, p.z, p.y, p.x), sum);
     }
   }
 }
@@ -78,14 +77,14 @@ INLINE void backward_range(const struct upsample_args *a, rdna_dtype dtype, int6
         double zy_share = z_share * share_of(a, dtype, 1, y, p.y);
         for (int32_t x = rx.begin; x < rx.end; x++) {
           double share = zy_share * share_of(a, dtype, 2, x, p.x);
-          int64_t at = p.n * a->out.stride[0] + c * a->out.stride[1] + volume_offset(&a->out, z, y, x);
+          int64_t at = volume_channel(&a->out, p.n, c) + volume_offset(&a->out, z, y, x);
           for (uint32_t j = 0; j < count; j++) {
             sum[j] += share * load_double(dtype, a->out.data, at + j * a->out.stride[1]);
           }
         }
       }
     }
-    int64_t to = p.n * a->x.stride[0] + c * a->x.stride[1] + volume_offset(&a->x, p.z, p.y, p.x);
+    int64_t to = volume_channel(&a->x, p.n, c) + volume_offset(&a->x, p.z, p.y, p.x);
     for (uint32_t j = 0; j < count; j++) store_double(dtype, a->x.data, to + j * a->x.stride[1], sum[j]);
   }
 }
