@@ -38,7 +38,11 @@ def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidde
     tensors = []
 
     def add(name, *shape, tensor_kind=gf.TENSOR_F32, mean=0.0, deviation=1.0):
-        tensors.append((name, tensor_kind, rng.normal(mean, deviation, shape).astype(np.float32)))
+        if tensor_kind in gf.ENCODERS:
+            array = rng.normal(mean, deviation, shape).astype(np.float32)
+        else:
+            array = gf.Blocks(shape, gf.random_blocks(tensor_kind, rng, shape, deviation))
+        tensors.append((name, tensor_kind, array))
 
     def linear(name, rows, columns):
         add(name + ".weight", rows, columns, tensor_kind=kind, deviation=columns**-0.5)
@@ -78,6 +82,16 @@ class MadeModels(unittest.TestCase):
         "scales and biases": dict(kind=gf.TENSOR_F32, scales=True, biases=True),
         "part of each head rotated": dict(kind=gf.TENSOR_F32, head=24, rotated=16),
         "frequency factors": dict(kind=gf.TENSOR_F16, frequencies=True, factor=2.5),
+        "q4_1": dict(kind=gf.TENSOR_Q4_1, hidden=128),
+        "q5_0": dict(kind=gf.TENSOR_Q5_0, hidden=128, tied=True),
+        "q2_K": dict(kind=gf.TENSOR_Q2_K, width=256, hidden=256),
+        "q3_K": dict(kind=gf.TENSOR_Q3_K, width=256, hidden=512),
+        "q4_K": dict(kind=gf.TENSOR_Q4_K, width=256, hidden=256),
+        "q5_K": dict(kind=gf.TENSOR_Q5_K, width=256, hidden=512),
+        "q6_K": dict(kind=gf.TENSOR_Q6_K, width=256, hidden=256),
+        "iq4_nl": dict(kind=gf.TENSOR_IQ4_NL, hidden=128),
+        "iq4_xs": dict(kind=gf.TENSOR_IQ4_XS, width=256, hidden=256),
+        "mxfp4": dict(kind=gf.TENSOR_MXFP4, hidden=128),
         "odd sizes": dict(kind=gf.TENSOR_F32, width=60, heads=5, kv_heads=5, head=12, hidden=77, layers=3),
     }
 

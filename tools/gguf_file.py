@@ -10,6 +10,8 @@ import numpy as np
 U8, I8, U16, I16, U32, I32, F32, BOOL, TEXT, ARRAY, U64, I64, F64 = range(13)
 SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
 TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_BF16 = 0, 1, 8, 30
+TENSOR_Q4_0, TENSOR_Q4_1, TENSOR_Q5_0, TENSOR_Q5_1, TENSOR_IQ4_NL, TENSOR_MXFP4 = 2, 3, 6, 7, 20, 39
+TENSOR_Q2_K, TENSOR_Q3_K, TENSOR_Q4_K, TENSOR_Q5_K, TENSOR_Q6_K, TENSOR_IQ4_XS = 10, 11, 12, 13, 14, 23
 
 
 def encode_q8_0(matrix):
@@ -35,6 +37,100 @@ ENCODERS = {
 }
 
 
+# values and bytes of a block
+BLOCKS = {TENSOR_Q8_0: (32, 34), TENSOR_Q4_0: (32, 18), TENSOR_Q4_1: (32, 20), TENSOR_Q5_0: (32, 22),
+          TENSOR_Q5_1: (32, 24), TENSOR_IQ4_NL: (32, 18), TENSOR_MXFP4: (32, 17), TENSOR_Q2_K: (256, 84),
+          TENSOR_Q3_K: (256, 110), TENSOR_Q4_K: (256, 144), TENSOR_Q5_K: (256, 176), TENSOR_Q6_K: (256, 210),
+          TENSOR_IQ4_XS: (256, 136)}
+IQ4_TABLE = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def decode_blocks(kind, raw):
+    """|raw| (blocks, bytes) as float64 (blocks, values), by the formulas of src/math/quant/quant_kernels.h."""
+    count = len(raw)
+
+    def half(at):
+        return raw[:, at : at + 2].copy().view("<f2").astype(np.float64)
+
+    def fields(first, size, bits):
+        """Each byte's parts of |bits|, lowest first: (count, 8 / bits, size)."""
+        data = raw[:, None, first : first + size].astype(int)
+        return data >> np.arange(0, 8, bits)[None, :, None] & (1 << bits) - 1
+
+    def flat(*parts):
+        return np.concatenate([part.reshape(count, -1) for part in parts], 1)
+
+    if kind == TENSOR_Q8_0:
+        return half(0) * raw[:, 2:].view(np.int8)
+    if BLOCKS[kind][0] == 32:
+        q = fields(BLOCKS[kind][1] - 16, 16, 4).reshape(count, 32)
+        if kind in (TENSOR_Q5_0, TENSOR_Q5_1):
+            at = 2 if kind == TENSOR_Q5_0 else 4
+            q = q + 16 * np.unpackbits(raw[:, at : at + 4], axis=1, bitorder="little")
+        if kind == TENSOR_IQ4_NL:
+            return half(0) * IQ4_TABLE[q]
+        if kind == TENSOR_MXFP4:
+            return 2.0 ** (raw[:, :1].astype(int) - 127) * E2M1[q]
+        if kind in (TENSOR_Q4_1, TENSOR_Q5_1):
+            return half(0) * q + half(2)
+        return half(0) * (q - (8 if kind == TENSOR_Q4_0 else 16))
+    if kind == TENSOR_IQ4_XS:
+        scale = fields(4, 4, 4).transpose(0, 2, 1).reshape(count, 8) + 16 * fields(2, 2, 2).transpose(0, 2, 1).reshape(
+            count, 8)
+        q = np.concatenate([fields(8 + 16 * j, 16, 4).reshape(count, 32) for j in range(8)], 1)
+        return np.repeat(half(0) * (scale - 32), 32, 1) * IQ4_TABLE[q]
+    if kind in (TENSOR_Q4_K, TENSOR_Q5_K):
+        low, top = fields(4, 8, 8)[:, 0] & 63, fields(4, 8, 8)[:, 0] >> 6
+        rest = fields(12, 4, 4)
+        scale, least = flat(low[:, :4], rest[:, 0] + 16 * top[:, :4]), flat(low[:, 4:], rest[:, 1] + 16 * top[:, 4:])
+        first = 16 if kind == TENSOR_Q4_K else 48
+        q = flat(*(fields(first + 32 * g, 32, 4) for g in range(4)))
+        if kind == TENSOR_Q5_K:
+            q = q + 16 * fields(16, 32, 1).reshape(count, 256)
+        return np.repeat(half(0) * scale, 32, 1) * q - np.repeat(half(2) * least, 32, 1)
+    if kind == TENSOR_Q6_K:
+        low = flat(*(fields(64 * h, 64, 4) for h in range(2)))
+        high = flat(*(fields(128 + 32 * h, 32, 2) for h in range(2)))
+        return np.repeat(half(208) * raw[:, 192:208].view(np.int8), 16, 1) * (low + 16 * high - 32)
+    pairs = 16 if kind == TENSOR_Q2_K else 32
+    q = flat(*(fields(pairs + 32 * h, 32, 2) for h in range(2)))
+    if kind == TENSOR_Q2_K:
+        scale = fields(0, 16, 4)
+        return np.repeat(half(80) * scale[:, 0], 16, 1) * q - np.repeat(half(82) * scale[:, 1], 16, 1)
+    scale = flat(fields(96, 8, 4)) + 16 * flat(fields(104, 4, 2))
+    return np.repeat(half(108) * (scale - 32), 16, 1) * (q + 4 * fields(0, 32, 1).reshape(count, 256) - 4)
+
+
+def random_blocks(kind, rng, shape, deviation):
+    """Blocks of random codes and scales, with values of about |deviation|, and no matrix behind them."""
+    values, size = BLOCKS[kind]
+    raw = rng.integers(0, 256, (int(np.prod(shape)) // values, size), np.uint8)
+
+    def put(at, unit, sign=1.0):
+        """An f16 with which what it multiplies, |unit| on average, is about |deviation|."""
+        scale = sign * deviation / unit * rng.uniform(0.5, 1.5, len(raw))
+        raw[:, at : at + 2] = scale.astype("<f2")[:, None].view(np.uint8)
+
+    if kind == TENSOR_MXFP4:
+        raw[:, 0] = 127 + round(np.log2(deviation / 3)) + rng.integers(-1, 2, len(raw))
+    elif kind in (TENSOR_Q4_1, TENSOR_Q5_1):
+        half = 7.5 if kind == TENSOR_Q4_1 else 15.5
+        put(0, half)
+        put(2, 1, -1.0)
+    elif kind in (TENSOR_Q4_K, TENSOR_Q5_K):
+        put(0, 32 * (7.5 if kind == TENSOR_Q4_K else 15.5))
+        put(2, 32)
+    elif kind == TENSOR_Q2_K:
+        put(80, 7.5 * 1.5)
+        put(82, 7.5)
+    else:
+        put({TENSOR_Q3_K: 108, TENSOR_Q6_K: 208}.get(kind, 0),
+            {TENSOR_Q8_0: 74, TENSOR_Q4_0: 4.6, TENSOR_Q5_0: 9.2, TENSOR_Q3_K: 18 * 2.3, TENSOR_Q6_K: 74 * 18,
+             TENSOR_IQ4_NL: 65, TENSOR_IQ4_XS: 18 * 65}[kind])
+    return raw.tobytes()
+
+
 def text(value):
     data = value.encode()
     return struct.pack("<Q", len(data)) + data
@@ -48,12 +144,22 @@ def encode_value(kind, value):
     return struct.pack("<" + SCALARS[kind], value)
 
 
+class Blocks:
+    """A matrix as the bytes of its blocks."""
+
+    def __init__(self, shape, data):
+        self.shape, self.ndim, self.data = shape, len(shape), data
+
+    def tobytes(self):
+        return self.data
+
+
 def write(path, entries, tensors):
-    """|entries|: (key, kind, value), where an array's kind is (ARRAY, kind). |tensors|: (name, tensor kind, array)."""
+    """|entries|: (key, kind, value), where an array's kind is (ARRAY, kind). |tensors|: (name, tensor kind, array or Blocks)."""
     head, data = b"", []
     size = 0
     for name, kind, array in tensors:
-        raw = ENCODERS[kind](array)
+        raw = array.tobytes() if isinstance(array, Blocks) else ENCODERS[kind](array)
         head += text(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
         head += struct.pack("<IQ", kind, size)
         data.append(raw + bytes(-len(raw) % 32))
@@ -111,9 +217,10 @@ class Reader:
             data = np.frombuffer(self.bytes, "<f4" if kind == TENSOR_F32 else "<f2", count, offset)
         elif kind == TENSOR_BF16:  # the upper half of an f32
             data = (np.frombuffer(self.bytes, "<u2", count, offset).astype("<u4") << 16).view("<f4")
-        elif kind == TENSOR_Q8_0:
-            blocks = np.frombuffer(self.bytes, np.dtype([("d", "<f2"), ("q", "i1", 32)]), count // 32, offset)
-            data = blocks["d"].astype(np.float64)[:, None] * blocks["q"]
+        elif kind in BLOCKS:
+            values, size = BLOCKS[kind]
+            raw = np.frombuffer(self.bytes, np.uint8, count // values * size, offset)
+            data = decode_blocks(kind, raw.reshape(-1, size))
         else:
             raise ValueError(f"tensor type {kind} is not read here")
         return data.astype(np.float64).reshape(shape)

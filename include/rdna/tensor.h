@@ -23,10 +23,24 @@ typedef enum rdna_dtype {
   RDNA_I32,
   RDNA_I64,
   RDNA_BOOL,
-  RDNA_Q8_0, /* 32 values: f16 scale, 32 int8 */
-  RDNA_Q4_0, /* 32 values: f16 scale, 16 bytes of nibbles, offset 8 */
-  RDNA_Q4_K, /* 256 values: f16 d, f16 dmin, 12 bytes of 6-bit scales and mins, 128 bytes of nibbles */
-  RDNA_Q6_K, /* 256 values: 128 low nibbles, 64 high pairs, 16 int8 scales, f16 d */
+  RDNA_Q8_0,   /* 32 values: f16 scale, 32 int8 */
+  RDNA_Q4_0,   /* 32 values: f16 scale, 16 bytes of nibbles, offset 8 */
+  RDNA_Q4_K,   /* 256 values: f16 d, f16 dmin, 12 bytes of 6-bit scales and mins, 128 bytes of nibbles */
+  RDNA_Q6_K,   /* 256 values: 128 low nibbles, 64 high pairs, 16 int8 scales, f16 d */
+  RDNA_Q4_1,   /* 32 values: f16 scale, f16 minimum, 16 bytes of nibbles */
+  RDNA_Q5_0,   /* 32 values: f16 scale, 32 fifth bits, 16 bytes of nibbles, offset 16 */
+  RDNA_Q5_1,   /* 32 values: f16 scale, f16 minimum, 32 fifth bits, 16 bytes of nibbles */
+  RDNA_Q2_K,   /* 256 values: 16 4-bit scales and mins, 64 bytes of pairs, f16 d, f16 dmin */
+  RDNA_Q3_K,   /* 256 values: 32 bytes of third bits, 64 bytes of pairs, 12 bytes of 6-bit scales, f16 d */
+  RDNA_Q5_K,   /* 256 values: f16 d, f16 dmin, 12 bytes of 6-bit scales and mins, 32 of fifth bits, 128 of nibbles */
+  RDNA_IQ4_NL, /* 32 values: f16 scale, 16 bytes of nibbles that number a table's values */
+  RDNA_IQ4_XS, /* 256 values: f16 d, 6 bytes of 6-bit scales, 128 bytes of nibbles as in IQ4_NL */
+  RDNA_MXFP4,  /* 32 values: a power of two in a byte, 16 bytes of nibbles of e2m1 */
+  /* 8-bit floats, rdna/op/cast.h: of exponent and mantissa the bits, FN without infinities, FNUZ also without -0 */
+  RDNA_F8_E4M3FN,
+  RDNA_F8_E5M2,
+  RDNA_F8_E4M3FNUZ,
+  RDNA_F8_E5M2FNUZ,
   RDNA_DTYPE_COUNT
 } rdna_dtype;
 

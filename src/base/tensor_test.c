@@ -17,6 +17,15 @@ static void sizes_of_types(void **state) {
   assert_int_equal(rdna_dtype_bytes(RDNA_Q4_0, 32), 2 + 16);
   assert_int_equal(rdna_dtype_bytes(RDNA_Q4_K, 512), 2 * (2 + 2 + 12 + 128));
   assert_int_equal(rdna_dtype_bytes(RDNA_Q6_K, 256), 128 + 64 + 16 + 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q4_1, 64), 2 * (2 + 2 + 16));
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q5_0, 32), 2 + 4 + 16);
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q5_1, 32), 2 + 2 + 4 + 16);
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q2_K, 256), 16 + 64 + 2 + 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q3_K, 256), 32 + 64 + 12 + 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_Q5_K, 256), 2 + 2 + 12 + 32 + 128);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ4_NL, 32), 2 + 16);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ4_XS, 256), 2 + 2 + 4 + 128);
+  assert_int_equal(rdna_dtype_bytes(RDNA_MXFP4, 32), 1 + 16);
   assert_int_equal(rdna_dtype_bytes(RDNA_Q8_0, 33), 0);
   assert_int_equal(rdna_dtype_bytes(RDNA_F32, -1), 0);
   assert_int_equal(rdna_dtype_bytes(RDNA_F64, INT64_MAX), 0);

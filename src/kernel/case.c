@@ -36,6 +36,19 @@ static const dtype_traits traits[RDNA_DTYPE_COUNT] = {
     [RDNA_Q4_0] = {0xa5u, 0},
     [RDNA_Q4_K] = {0xa5u, 0},
     [RDNA_Q6_K] = {0xa5u, 0},
+    [RDNA_Q4_1] = {0xa5u, 0},
+    [RDNA_Q5_0] = {0xa5u, 0},
+    [RDNA_Q5_1] = {0xa5u, 0},
+    [RDNA_Q2_K] = {0xa5u, 0},
+    [RDNA_Q3_K] = {0xa5u, 0},
+    [RDNA_Q5_K] = {0xa5u, 0},
+    [RDNA_IQ4_NL] = {0xa5u, 0},
+    [RDNA_IQ4_XS] = {0xa5u, 0},
+    [RDNA_MXFP4] = {0xa5u, 0},
+    [RDNA_F8_E4M3FN] = {0xa5u, 0},
+    [RDNA_F8_E5M2] = {0xa5u, 0},
+    [RDNA_F8_E4M3FNUZ] = {0xa5u, 0},
+    [RDNA_F8_E5M2FNUZ] = {0xa5u, 0},
 };
 
 static size_t buffer_bytes(const rdna__case_buffer *buffer) { return rdna_dtype_bytes(buffer->dtype, buffer->count); }

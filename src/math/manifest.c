@@ -25,6 +25,7 @@
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/pool/pool_kernels.h"
 #include "math/quant/quant_kernels.h"
+#include "math/quant/quant_pack_kernels.h"
 #include "math/random/random_kernels.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_kernels.h"
@@ -62,6 +63,9 @@
   FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
   FAMILY(pool, RDNA_POOL_KERNELS)                         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                       \
+  FAMILY(quant_gemm, RDNA_QUANT_GEMM_KERNELS)             \
+  FAMILY(quant_gemv, RDNA_QUANT_GEMV_KERNELS)             \
+  FAMILY(quant_pack, RDNA_QUANT_PACK_KERNELS)             \
   FAMILY(random, RDNA_RANDOM_KERNELS)                     \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
   FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
@@ -98,6 +102,9 @@
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
 #define INFO_pool(...) INFO(pool, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
+#define INFO_quant_gemm(...) INFO(quant_gemm, __VA_ARGS__)
+#define INFO_quant_gemv(...) INFO(quant_gemv, __VA_ARGS__)
+#define INFO_quant_pack(...) INFO(quant_pack, __VA_ARGS__)
 #define INFO_random(...) INFO(random, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)

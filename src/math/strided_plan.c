@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "kernel/float8.h"
 #include "kernel/host.h"
 
 rdna_status rdna__check_broadcast(const char *operator, const char * argument, const rdna_tensor *tensor,
@@ -87,6 +88,14 @@ uint64_t rdna__scalar_bits(rdna_dtype dtype, rdna_scalar value) {
     case RDNA_F64:
       __builtin_memcpy(&bits, &value.real, sizeof bits);
       return bits;
+    case RDNA_F8_E4M3FN:
+      return float8_from_f32(RDNA_F8_E4M3FN, (float)value.real);
+    case RDNA_F8_E5M2:
+      return float8_from_f32(RDNA_F8_E5M2, (float)value.real);
+    case RDNA_F8_E4M3FNUZ:
+      return float8_from_f32(RDNA_F8_E4M3FNUZ, (float)value.real);
+    case RDNA_F8_E5M2FNUZ:
+      return float8_from_f32(RDNA_F8_E5M2FNUZ, (float)value.real);
     case RDNA_BOOL:
       return value.integer != 0;
     default:

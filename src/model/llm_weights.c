@@ -177,20 +177,10 @@ static rdna_status find_tensor(const loader *l, const char *name, int64_t rows, 
 static rdna_status load_matrix(loader *l, const char *name, int64_t rows, int64_t columns, rdna_tensor *out) {
   rdna_gguf_tensor tensor;
   RDNA_TRY(find_tensor(l, name, rows, columns, &tensor));
-  switch (tensor.dtype) {
-    case RDNA_F32:
-    case RDNA_F16:
-    case RDNA_BF16:
-    case RDNA_Q8_0:
-    case RDNA_Q4_0:
-    case RDNA_Q4_K:
-    case RDNA_Q6_K:
-      break;
-    default:
-      return rdna__fail(RDNA_UNSUPPORTED,
-                        "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16, q8_0, q4_0, "
-                        "q4_K and q6_K have",
-                        name, rdna_gguf_tensor_type_name(tensor.ggml_type));
+  if (tensor.dtype > RDNA_BF16 && rdna_dtype_block_values(tensor.dtype) == 1) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16 and the types of blocks have",
+                      name, rdna_gguf_tensor_type_name(tensor.ggml_type));
   }
   void *data = (void *)tensor.data;
   if (!l->llm->in_place) RDNA_TRY(upload(l, tensor.data, tensor.bytes, "weights", &data));

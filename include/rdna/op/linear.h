@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* out (m, n) = x (m, k) weight (n, k)^T + bias (n). Leading dimensions of |x| and |out| fold into m; their rows are
- * contiguous and lie evenly. |weight| is f32, f16, bf16, Q8_0, Q4_0, Q4_K or Q6_K with contiguous rows, quantized ones
- * without gaps between them; Q4_K lies at a multiple of 16 bytes, the other quantized types of 2. |x| and |out| are
+ * contiguous and lie evenly. |weight| is f32, f16, bf16 or a type of blocks with contiguous rows, quantized ones
+ * without gaps between them and aligned as rdna/op/quant.h says. |x| and |out| are
  * f32; with a weight of f16 or bf16 |x| may also be of its type and |out| of its type or f32. |bias| has the type of
  * |out| and is contiguous, or is NULL. Sums are in f32. For few rows the weights are read once and the rest is
  * streaming; for many, tiles of them are shared. |out| is apart from all inputs. m or n 0 is RDNA_OK; k 0 gives the

@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 /* out = x, broadcast to out's shape. Types may differ: floats become integers towards zero, limited to the type's
- * range, a NaN becoming 0; integers wrap; bool is whether it is not 0; what becomes f16 or bf16 passes through f32. */
+ * range, a NaN becoming 0; integers wrap; bool is whether it is not 0; what becomes a narrower float than f32 passes
+ * through it. */
 RDNA_CHECKED rdna_status rdna_op_copy(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
 
 /* All of |out| is |value|. A diagonal is a tensor of rank 1 with the sum of two strides. */

@@ -9,14 +9,23 @@
 extern "C" {
 #endif
 
-/* |out|, f32 or f16, = the values of |blocks|, which is Q8_0, Q4_0, Q4_K or Q6_K. The same shape, both contiguous and
- * apart; the last size is a whole number of blocks. The data of |blocks| lies at a multiple of 16 bytes for Q4_K and
- * of 2 bytes for the others, that of |out| at a multiple of 32 bytes. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes
- * that disagree, broken blocks, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment. */
+/* The types of blocks are Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4. Their data lies at a
+ * multiple of the largest power of two that divides the bytes of a block, up to 16: 16 for Q4_K and Q5_K, 8 for Q5_1
+ * and IQ4_XS, 4 for Q4_1 and Q2_K, 1 for MXFP4, 2 for the others.
+ *
+ * |out|, f32, f16 or bf16, = the values of |blocks|. The same shape, both contiguous and apart; the last size is a
+ * whole number of blocks. The data of |out| lies at a multiple of 32 bytes. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT:
+ * shapes that disagree, broken blocks, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment. */
 RDNA_CHECKED rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, const rdna_tensor *out);
 
-/* |blocks|, Q8_0, = |x|, f32, rounded: in each block of 32 the scale is max |x| / 127 and a value is the nearest
- * multiple of it, halves away from zero. Shapes and failures as above; |x| lies at a multiple of 16 bytes. */
+/* |blocks| = |x|, f32, rounded. Q8_0: in each block of 32 the scale is max |x| / 127 and a value is the nearest
+ * multiple of it, halves away from zero. Q4_0, Q5_0, Q3_K, Q6_K: the scale of a sub-block is its value of the largest
+ * magnitude by the lowest code, -8, -16, -4 or -32; Q4_1, Q5_1, Q2_K, Q4_K, Q5_K: the scale is the range of its values,
+ * with 0 in those of K, by the largest code. Scales of sub-blocks are rounded to multiples of the block's, the largest
+ * to the largest. A value then takes the nearest code for the scales as they are stored. It is the plain way: programs
+ * that search for scales with less error exist, and their files are read. Infinite values, or too large for a scale in
+ * f16, give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
+ * RDNA_UNSUPPORTED: IQ4_NL, IQ4_XS, MXFP4. */
 RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks);
 
 #ifdef __cplusplus

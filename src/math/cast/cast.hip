@@ -1,5 +1,7 @@
-/* Casts through f32, which holds every value of f16 and bf16: so a cast rounds once. */
+/* Casts through f32, which holds every value of the narrower floats: so a cast rounds once. */
 #include "kernel/prelude.h"
+
+#include "kernel/float8.h"
 #include "math/cast/cast_kernels.h"
 #include "math/values.h"
 
@@ -12,10 +14,31 @@ struct i32 {
   }
 };
 
-/* Eight values a thread and step: one 16-byte access on the 2-byte side, two on the 4-byte side. */
+template <rdna_dtype type>
+struct f8 {
+  enum { BYTES = 1, IN_16 = 16 };
+  RDNA_DEVICE float load(const void *p, uint64_t i) { return float8_to_f32(type, ((const uint8_t *)p)[i]); }
+  RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint8_t *)p)[i] = float8_from_f32(type, v); }
+  RDNA_DEVICE void unpack(uint4 bits, float *v) {
+#pragma unroll
+    for (int i = 0; i < 16; i++) v[i] = float8_to_f32(type, (uint8_t)(bits[i / 4] >> (i % 4 * 8)));
+  }
+  RDNA_DEVICE void store_16(void *p, const float *v) {
+    uint4 bits = {};
+#pragma unroll
+    for (int i = 0; i < 16; i++) bits[i / 4] |= (uint32_t)float8_from_f32(type, v[i]) << (i % 4 * 8);
+    store_as<uint4>(p, bits);
+  }
+};
+typedef f8<RDNA_F8_E4M3FN> f8_e4m3fn;
+typedef f8<RDNA_F8_E5M2> f8_e5m2;
+typedef f8<RDNA_F8_E4M3FNUZ> f8_e4m3fnuz;
+typedef f8<RDNA_F8_E5M2FNUZ> f8_e5m2fnuz;
+
+/* A thread takes 8 values in a step, or 16 where a side has 8 bits: one 16-byte access on the narrower side. */
 template <typename from, typename to>
 RDNA_DEVICE void cast_tile(const cast_args &args) {
-  constexpr uint32_t threads = RDNA__CAST_THREADS, step = 8;
+  constexpr uint32_t threads = RDNA__CAST_THREADS, step = from::BYTES == 1 || to::BYTES == 1 ? 16 : 8;
   int64_t start = (int64_t)group_id_x() * RDNA__CAST_TILE;
   int64_t left = args.count - start;
   uint32_t count = left >= RDNA__CAST_TILE ? (uint32_t)RDNA__CAST_TILE : left > 0 ? (uint32_t)left : 0;
@@ -41,11 +64,18 @@ RDNA_DEVICE void cast_tile(const cast_args &args) {
       float v[step];
 #pragma unroll
       for (uint32_t i = 0; i < loads; i++) from::unpack(bits[j][i], v + i * from::IN_16);
+      if constexpr (to::BYTES == 1) {
+#pragma unroll
+        for (uint32_t i = 0; i < step; i++) v[i] = float8_limit(v[i], args.largest);
+      }
 #pragma unroll
       for (uint32_t i = 0; i < step; i += to::IN_16) to::store_16(out + (begin + i) * to::BYTES, v + i);
     }
   }
-  for (uint32_t i = whole + thread_id(); i < count; i += threads) to::store(out, i, from::load(x, i));
+  for (uint32_t i = whole + thread_id(); i < count; i += threads) {
+    float v = from::load(x, i);
+    to::store(out, i, to::BYTES == 1 ? float8_limit(v, args.largest) : v);
+  }
 }
 
 #define CAST(from, to) \

@@ -97,6 +97,144 @@ static void casts_of_one_size_work_in_place(void **state) {
   }
 }
 
+/* What a code of an 8-bit float stands for, by the definition of its fields. */
+static double float8_value(rdna_dtype type, int code) {
+  int m = type == RDNA_F8_E4M3FN || type == RDNA_F8_E4M3FNUZ ? 3 : 2;
+  bool odd_zero = type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
+  int bias = (1 << (6 - m)) - (odd_zero ? 0 : 1), exponent = code % 128 >> m, fraction = code % (1 << m);
+  if (odd_zero && code == 128) return NAN;
+  if (type == RDNA_F8_E4M3FN && code % 128 == 127) return NAN;
+  if (type == RDNA_F8_E5M2 && exponent == 31)
+    return fraction ? (double)NAN : code < 128 ? (double)INFINITY : -(double)INFINITY;
+  double v = exponent ? ldexp((1 << m) + fraction, exponent - bias - m) : ldexp(fraction, 1 - bias - m);
+  return code < 128 ? v : -v;
+}
+
+/* The code of the nearest value, ties to the even code; the step beyond the largest counts as a value that is not
+ * there. */
+static int float8_nearest(rdna_dtype type, double v, bool saturating) {
+  bool odd_zero = type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
+  int largest = type == RDNA_F8_E4M3FN ? 126 : type == RDNA_F8_E5M2 ? 123 : 127, sign = signbit(v) ? 128 : 0;
+  if (isnan(v)) return odd_zero ? 128 : type == RDNA_F8_E5M2 ? -1 : 127 + sign; /* -1: any */
+  double size = fabs(v), top = float8_value(type, largest), step = top - float8_value(type, largest - 1);
+  bool beyond = size > top + step / 2 || (size == top + step / 2 && largest % 2 == 1);
+  if (saturating && size > top) return largest + sign;
+  if (beyond) return odd_zero ? 128 : type == RDNA_F8_E5M2 ? 124 + sign : 127 + sign;
+  int low = 0, high = largest;
+  while (low < high) { /* the last value that is not larger */
+    int middle = (low + high + 1) / 2;
+    if (float8_value(type, middle) <= size)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  if (low < largest) {
+    double down = size - float8_value(type, low), up = float8_value(type, low + 1) - size;
+    if (up < down || (up == down && low % 2 == 1)) low++;
+  }
+  return low == 0 && odd_zero ? 0 : low + sign;
+}
+
+static void assert_to_float8(operand *x, rdna_dtype to, bool saturating) {
+  operand out = operand_make(to, 1, x->tensor.shape, NULL, 0);
+  operand_upload(x);
+  operand_upload(&out);
+  assert_ok(saturating ? rdna_op_cast_saturating(stream, &x->tensor, &out.tensor)
+                       : rdna_op_cast(stream, &x->tensor, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < operand_span(x); i++) {
+    double in = operand_get(x, i);
+    int want = float8_nearest(to, in, saturating), got = out.host[i];
+    if (want == -1 ? !isnan(float8_value(to, got)) : got != want)
+      fail_msg("%s to %s of %a: got 0x%02x, want 0x%02x", rdna_dtype_name(x->tensor.dtype), rdna_dtype_name(to), in,
+               (unsigned)got, (unsigned)want);
+  }
+  operand_free(&out);
+}
+
+static void every_8_bit_float_casts(void **state) {
+  static const rdna_dtype others[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
+  const int64_t shape[] = {256 + 37};
+  for (int type = RDNA_F8_E4M3FN; type <= RDNA_F8_E5M2FNUZ; type++) {
+    operand x = operand_make((rdna_dtype)type, 1, shape, NULL, 0);
+    for (int64_t i = 0; i < shape[0]; i++) x.host[i] = (uint8_t)i;
+    operand_upload(&x);
+    for (int k = 0; k < 3; k++) {
+      operand out = operand_make(others[k], 1, shape, NULL, k);
+      operand_upload(&out);
+      assert_ok(rdna_op_cast(stream, &x.tensor, &out.tensor));
+      operand_download(&out);
+      for (int64_t i = 0; i < shape[0]; i++) {
+        double want = nearest(others[k], float8_value((rdna_dtype)type, (int)(i % 256))), got = operand_get(&out, i);
+        if (isnan(want) ? !isnan(got) : got != want || signbit(got) != signbit(want))
+          fail_msg("%s 0x%02x to %s: got %a, want %a", rdna_dtype_name((rdna_dtype)type), (unsigned)(i % 256),
+                   rdna_dtype_name(others[k]), got, want);
+      }
+      operand_free(&out);
+    }
+    operand_free(&x);
+  }
+}
+
+static void every_value_rounds_to_8_bits(void **state) {
+  const int64_t shape[] = {65536}, some[] = {50021};
+  for (int type = RDNA_F8_E4M3FN; type <= RDNA_F8_E5M2FNUZ; type++) {
+    for (int saturating = 0; saturating < 2; saturating++) {
+      for (int from = RDNA_F16; from <= RDNA_BF16; from++) {
+        operand x = operand_make((rdna_dtype)from, 1, shape, NULL, 0);
+        for (int64_t i = 0; i < 65536; i++) ((uint16_t *)(void *)x.host)[i] = (uint16_t)i;
+        assert_to_float8(&x, (rdna_dtype)type, saturating);
+        operand_free(&x);
+      }
+      operand x = operand_make(RDNA_F32, 1, some, NULL, saturating);
+      uint32_t *bits = (uint32_t *)(void *)x.host;
+      for (int64_t i = 0; i < some[0]; i++) {
+        uint32_t dropped = 20 + (uint32_t)rdna__random_below(&random_state, 3);
+        bits[i] = (uint32_t)rdna__random_bits(&random_state);
+        if (i % 2) bits[i] = (bits[i] & 0x807fffffu) | (uint32_t)rdna__random_range(&random_state, 105, 145) << 23;
+        if (i % 3) /* halves of steps, and just beside them */
+          bits[i] = (bits[i] >> dropped << dropped) + (1u << (dropped - 1)) +
+                    (uint32_t)rdna__random_below(&random_state, 3) - 1;
+      }
+      assert_to_float8(&x, (rdna_dtype)type, saturating);
+      operand_free(&x);
+    }
+  }
+}
+
+/* Pairs that have no kernel of their own go the way of rdna_op_copy. */
+static void any_pair_casts(void **state) {
+  const int64_t shape[] = {100};
+  for (int from = 0; from < RDNA_DTYPE_COUNT; from++) {
+    for (int to = 0; to < RDNA_DTYPE_COUNT; to++) {
+      if (rdna_dtype_block_values((rdna_dtype)from) > 1 || rdna_dtype_block_values((rdna_dtype)to) > 1) continue;
+      operand small = operand_make(RDNA_I32, 1, shape, NULL, 0), x = operand_make((rdna_dtype)from, 1, shape, NULL, 0);
+      operand y = operand_make((rdna_dtype)to, 1, shape, NULL, 0), back = operand_make(RDNA_I32, 1, shape, NULL, 0);
+      for (int64_t i = 0; i < shape[0]; i++)
+        operand_set(&small, i, (double)(i % 9)); /* which every type holds but bool */
+      operand_upload(&small);
+      operand_upload(&x);
+      operand_upload(&y);
+      operand_upload(&back);
+      assert_ok(rdna_op_cast(stream, &small.tensor, &x.tensor));
+      assert_ok(rdna_op_cast(stream, &x.tensor, &y.tensor));
+      assert_ok(rdna_op_cast(stream, &y.tensor, &back.tensor));
+      operand_download(&back);
+      bool truth = from == RDNA_BOOL || to == RDNA_BOOL;
+      for (int64_t i = 0; i < shape[0]; i++) {
+        double want = truth ? i % 9 != 0 : (double)(i % 9);
+        if (operand_get(&back, i) != want)
+          fail_msg("i32 to %s to %s to i32 of %d: got %g", rdna_dtype_name((rdna_dtype)from),
+                   rdna_dtype_name((rdna_dtype)to), (int)(i % 9), operand_get(&back, i));
+      }
+      operand_free(&small);
+      operand_free(&x);
+      operand_free(&y);
+      operand_free(&back);
+    }
+  }
+}
+
 static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   const int64_t shape[] = {4, 2}, other[] = {8}, none[] = {0, 2};
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F16, 2, shape, NULL, 0);
@@ -104,7 +242,8 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand_fill(&x, 1);
   operand_upload(&out);
   assert_refused(rdna_op_cast(stream, &x.tensor, &flat.tensor), RDNA_INVALID_ARGUMENT, "out is f16 (8)", "f32 (4, 2)");
-  assert_refused(rdna_op_cast(stream, &x.tensor, &wide.tensor), RDNA_UNSUPPORTED, "f32 to f64", "i32");
+  assert_refused(rdna_op_cast_saturating(stream, &x.tensor, &out.tensor), RDNA_UNSUPPORTED, "out is f16", "8-bit");
+  assert_refused(rdna_op_cast_saturating(stream, &wide.tensor, &out.tensor), RDNA_UNSUPPORTED, "x is f64", "bf16");
   assert_refused(rdna_op_cast(NULL, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT, "cast", "stream is NULL");
   rdna_tensor t = out.tensor;
   t.data = x.tensor.data;
@@ -129,6 +268,9 @@ int main(void) {
       cmocka_unit_test(every_16_bit_value_casts),
       cmocka_unit_test(f32_rounds_to_nearest_even),
       cmocka_unit_test(i32_rounds_to_nearest_even),
+      cmocka_unit_test(every_8_bit_float_casts),
+      cmocka_unit_test(every_value_rounds_to_8_bits),
+      cmocka_unit_test(any_pair_casts),
       cmocka_unit_test(casts_of_one_size_work_in_place),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
   };

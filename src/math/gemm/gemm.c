@@ -3,8 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/host.h"
 #include "math/check.h"
 #include "math/gemm/gemm_activation.h"
+#include "math/quant/quant.h"
+#include "math/quant/quant_unpack.h"
 #include "rdna/memory.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
@@ -31,19 +34,17 @@ typedef struct product {
           VECTOR_NAMES(a, b, c)                                                                                       \
     }                                                                                                                 \
   }
-static const product products[] = {
-    {{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "gemm_f64"}},
-    PRODUCT(F32, F32, F32, f32, f32, f32),
-    PRODUCT(F32, F16, F32, f32, f16, f32),
-    PRODUCT(F32, BF16, F32, f32, bf16, f32),
-    MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
-    MMA_PRODUCT(F16, F16, F32, f16, f16, f32),
-    MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
-    MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32),
-    PRODUCT(F32, Q8_0, F32, f32, q8_0, f32),
-    PRODUCT(F32, Q4_0, F32, f32, q4_0, f32),
-    PRODUCT(F32, Q4_K, F32, f32, q4_K, f32),
-    PRODUCT(F32, Q6_K, F32, f32, q6_K, f32),
+static const product products[] = {{{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "gemm_f64"}},
+                                   PRODUCT(F32, F32, F32, f32, f32, f32),
+                                   PRODUCT(F32, F16, F32, f32, f16, f32),
+                                   PRODUCT(F32, BF16, F32, f32, bf16, f32),
+                                   MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
+                                   MMA_PRODUCT(F16, F16, F32, f16, f16, f32),
+                                   MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
+                                   MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32),
+#define QUANT_PRODUCT(name, NAME) PRODUCT(F32, NAME, F32, f32, name, f32),
+                                   RDNA_QUANT_FORMATS(QUANT_PRODUCT)
+#undef QUANT_PRODUCT
 };
 #undef PRODUCT
 #undef MMA_PRODUCT
@@ -175,7 +176,10 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
 static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream,
                               const char *operator, const rdna__gemm_problem * problem) {
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, problem->args.n, GEMV_ROWS_PER_GROUP(implementation->rows), &grid.x));
+  bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
+  int64_t rows = quantized ? rdna__quant_gemv_group_rows(problem->types[1], implementation->rows)
+                           : GEMV_ROWS_PER_GROUP(implementation->rows);
+  RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
 

@@ -9,6 +9,7 @@
 #include "math/case_fill.h"
 #include "math/case_values.h"
 #include "math/gemm/gemm_activation.h"
+#include "math/quant/quant.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
 
@@ -26,9 +27,9 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
   rdna_dtype *types[3] = {&out_product->type_a, &out_product->type_b, &out_product->type_c};
   const char *at = kernel_name + 5; /* "gemm_" or "gemv_" */
   for (int i = 0; i < 3; i++) {
-    /* the quantized types have an underscore in their names */
+    /* some of the quantized types have an underscore in their names */
     const char *end = strchr(at, '_');
-    if (end && *at == 'q') end = strchr(end + 1, '_');
+    if (end && !parse_type(at, (size_t)(end - at), types[i])) end = strchr(end + 1, '_');
     if (!end || !parse_type(at, (size_t)(end - at), types[i]))
       return rdna__fail(RDNA_INTERNAL, "'%s' is not the name of a matrix product", kernel_name);
     at = end + 1;
@@ -65,9 +66,22 @@ double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, 
     if (format == RDNA_Q8_0) put_scale(random, block, 4.0 / 128);
     if (format == RDNA_Q4_0) put_scale(random, block, 4.0 / 8);
     if (format == RDNA_Q6_K) put_scale(random, block + 208, 4.0 / (128 * 32));
-    if (format == RDNA_Q4_K) {
-      put_scale(random, block, 2.0 / (63 * 15));
+    if (format == RDNA_Q5_0) put_scale(random, block, 4.0 / 16);
+    if (format == RDNA_Q3_K) put_scale(random, block + 108, 4.0 / (32 * 4));
+    if (format == RDNA_IQ4_NL) put_scale(random, block, 4.0 / 127);
+    if (format == RDNA_IQ4_XS) put_scale(random, block, 4.0 / (32 * 127));
+    if (format == RDNA_MXFP4) block[0] = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
+    if (format == RDNA_Q4_K || format == RDNA_Q5_K) {
+      put_scale(random, block, 2.0 / (63 * (format == RDNA_Q4_K ? 15 : 31)));
       put_scale(random, block + 2, 2.0 / 63);
+    }
+    if (format == RDNA_Q4_1 || format == RDNA_Q5_1) {
+      put_scale(random, block, 2.0 / (format == RDNA_Q4_1 ? 15 : 31));
+      put_scale(random, block + 2, 2.0);
+    }
+    if (format == RDNA_Q2_K) {
+      put_scale(random, block + 80, 2.0 / (15 * 3));
+      put_scale(random, block + 82, 2.0 / 15);
     }
   }
   return 4.01; /* with the rounding of the scale to f16 */
@@ -130,7 +144,9 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
   uint32_t m = (uint32_t)args->m, n = (uint32_t)args->n;
   uint32_t tile_m = (uint32_t)product->tile, tile_n = (uint32_t)product->tile_n;
   if (tile_m == 0) {
-    uint32_t rows = GEMV_ROWS_PER_GROUP(product->columns);
+    bool quantized = rdna_dtype_block_values(product->type_b) > 1;
+    uint32_t rows = quantized ? (uint32_t)rdna__quant_gemv_group_rows(product->type_b, product->columns)
+                              : GEMV_ROWS_PER_GROUP(product->columns);
     return (rdna_grid){m ? (n + rows - 1) / rows : 0, 1, 1};
   }
   return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1,

@@ -1,7 +1,10 @@
 #include "rdna/op/index.h"
 
+#include "kernel/host.h"
 #include "math/check.h"
 #include "math/index/index_kernels.h"
+#include "math/quant/quant.h"
+#include "math/quant/quant_unpack.h"
 
 static const char *const NAME = "gather_rows";
 
@@ -13,14 +16,11 @@ static const char *kernel_for(rdna_dtype dtype) {
       return "gather_rows_f16";
     case RDNA_BF16:
       return "gather_rows_bf16";
-    case RDNA_Q8_0:
-      return "gather_rows_q8_0";
-    case RDNA_Q4_0:
-      return "gather_rows_q4_0";
-    case RDNA_Q4_K:
-      return "gather_rows_q4_K";
-    case RDNA_Q6_K:
-      return "gather_rows_q6_K";
+#define BLOCKS(name, NAME) \
+  case RDNA_##NAME:        \
+    return "gather_rows_" #name;
+      RDNA_QUANT_FORMATS(BLOCKS)
+#undef BLOCKS
     default:
       return NULL;
   }
@@ -35,7 +35,7 @@ static rdna_status check_table(const rdna_tensor *table, int64_t *out_stride) {
                       "gather_rows: table is %s with rows of %lld values, %lld apart; both must be multiples of %lld",
                       rdna_dtype_name(table->dtype), (long long)cols, (long long)*out_stride, (long long)block);
   }
-  int alignment = table->dtype == RDNA_Q4_K ? 16 : block > 1 ? 2 : (int)rdna_dtype_block_bytes(table->dtype);
+  int alignment = block > 1 ? rdna__blocks_alignment(table->dtype) : (int)rdna_dtype_block_bytes(table->dtype);
   if ((uintptr_t)table->data % (uintptr_t)alignment != 0) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "gather_rows: table is %s at %p; it must be aligned to %d bytes",
                       rdna_dtype_name(table->dtype), table->data, alignment);
@@ -51,7 +51,7 @@ rdna_status rdna_op_gather_rows(rdna_stream *stream, const rdna_tensor *table, c
   const char *kernel = kernel_for(table->dtype);
   if (!kernel) {
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "gather_rows: table is %s; the types offered are f32, f16, bf16, q8_0, q4_0, q4_K and q6_K",
+                      "gather_rows: table is %s; the types offered are f32, f16, bf16 and those of blocks",
                       rdna_dtype_name(table->dtype));
   }
   RDNA_TRY(check_table(table, &args.table_stride));

@@ -6,27 +6,14 @@
 
 #include "kernel/manifest.h"
 #include "math/case_fill.h"
+#include "math/gemm/gemm_case.h"
 #include "math/index/index_kernels.h"
 
 static rdna_dtype table_dtype(const char *name) {
-  static const struct {
-    const char *text;
-    rdna_dtype dtype;
-  } types[] = {{"bf16", RDNA_BF16}, {"f16", RDNA_F16},   {"f32", RDNA_F32},  {"q8_0", RDNA_Q8_0},
-               {"q4_0", RDNA_Q4_0}, {"q4_K", RDNA_Q4_K}, {"q6_K", RDNA_Q6_K}};
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-    if (strstr(name, types[i].text)) return types[i].dtype;
+  for (int dtype = 0; dtype < RDNA_DTYPE_COUNT; dtype++) {
+    if (!strcmp(name + strlen("gather_rows_"), rdna_dtype_name((rdna_dtype)dtype))) return (rdna_dtype)dtype;
   }
   return RDNA_DTYPE_COUNT;
-}
-
-/* Any bytes are quants; only a block's f16 scales must be numbers. */
-static void fill_blocks(rdna__random *random, rdna_dtype dtype, uint8_t *blocks, int64_t count) {
-  size_t bytes = rdna_dtype_block_bytes(dtype), d_at = dtype == RDNA_Q6_K ? 208 : 0;
-  for (size_t at = 0; at < rdna_dtype_bytes(dtype, count); at += bytes) {
-    for (size_t i = 0; i < bytes; i++) blocks[at + i] = (uint8_t)rdna__random_bits(random);
-    case_fill(random, RDNA_F16, blocks + at + d_at, dtype == RDNA_Q4_K ? 2 : 1, 0.1);
-  }
 }
 
 RDNA_CASE_MAKER(rdna__gather_case) {
@@ -59,7 +46,7 @@ RDNA_CASE_MAKER(rdna__gather_case) {
   if (block == 1) {
     case_fill(random, dtype, table, count, 1);
   } else {
-    fill_blocks(random, dtype, table, count);
+    rdna__fill_blocks(random, dtype, table, count);
   }
   /* one before the first row and one past the last are among them */
   for (int64_t t = 0; t < args.tokens; t++) ids[t] = (int32_t)rdna__random_range(random, -1, args.rows);

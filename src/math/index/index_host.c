@@ -2,12 +2,10 @@
 #include "kernel/host.h"
 #include "math/floats.h"
 #include "math/index/index_kernels.h"
-#include "math/quant/quant_kernels.h"
+#include "math/quant/quant_unpack.h"
 
-void RDNA_HOST_KERNEL(dequantize_q8_0_f32)(const void *args, rdna_grid grid);
-void RDNA_HOST_KERNEL(dequantize_q4_0_f32)(const void *args, rdna_grid grid);
-void RDNA_HOST_KERNEL(dequantize_q4_K_f32)(const void *args, rdna_grid grid);
-void RDNA_HOST_KERNEL(dequantize_q6_K_f32)(const void *args, rdna_grid grid);
+#define DECLARE(F, NAME) void RDNA_HOST_KERNEL(dequantize_##F##_f32)(const void *args, rdna_grid grid);
+RDNA_QUANT_FORMATS(DECLARE)
 
 struct work {
   struct gather_args a;
@@ -49,11 +47,9 @@ FLOATS(gather_rows_f32, RDNA_F32)
 FLOATS(gather_rows_f16, RDNA_F16)
 FLOATS(gather_rows_bf16, RDNA_BF16)
 
-#define BLOCKS(name, dequantize, values, bytes)                                                                      \
-  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) {                                                    \
-    gather((struct work){*(const struct gather_args *)args, RDNA_F32, RDNA_HOST_KERNEL(dequantize), values, bytes}); \
+#define BLOCKS(F, NAME)                                                                                       \
+  void RDNA_HOST_KERNEL(gather_rows_##F)(const void *args, rdna_grid grid) {                                  \
+    gather((struct work){*(const struct gather_args *)args, RDNA_F32, RDNA_HOST_KERNEL(dequantize_##F##_f32), \
+                         quant_values(RDNA_##NAME), quant_bytes(RDNA_##NAME)});                               \
   }
-BLOCKS(gather_rows_q8_0, dequantize_q8_0_f32, 32, 34)
-BLOCKS(gather_rows_q4_0, dequantize_q4_0_f32, 32, 18)
-BLOCKS(gather_rows_q4_K, dequantize_q4_K_f32, 256, 144)
-BLOCKS(gather_rows_q6_K, dequantize_q6_K_f32, 256, 210)
+RDNA_QUANT_FORMATS(BLOCKS)

@@ -4,9 +4,11 @@
 
 #include <stdint.h>
 
+#include "math/quant/quant_kernels.h"
+
 /* out(t, :) = table(ids(t), :); an id outside [0, rows) reads nothing and makes the row NaN */
 struct gather_args {
-  const void *table;  /* (rows, cols); quantized rows are whole blocks, q4_K at a multiple of 16 bytes */
+  const void *table;  /* (rows, cols); quantized rows are whole blocks */
   const int32_t *ids; /* (tokens) */
   float *out;         /* (tokens, cols) */
   int64_t rows, cols, tokens;
@@ -16,13 +18,11 @@ struct gather_args {
  * turns. */
 enum { GATHER_THREADS = 256, GATHER_VALUES_PER_GROUP = 8 * GATHER_THREADS };
 
+#define RDNA_GATHER_BLOCKS_(X, F) X(gather_rows_##F, struct gather_args, GATHER_THREADS, rdna__gather_case)
 #define RDNA_INDEX_KERNELS(X)                                                \
   X(gather_rows_f32, struct gather_args, GATHER_THREADS, rdna__gather_case)  \
   X(gather_rows_f16, struct gather_args, GATHER_THREADS, rdna__gather_case)  \
   X(gather_rows_bf16, struct gather_args, GATHER_THREADS, rdna__gather_case) \
-  X(gather_rows_q8_0, struct gather_args, GATHER_THREADS, rdna__gather_case) \
-  X(gather_rows_q4_0, struct gather_args, GATHER_THREADS, rdna__gather_case) \
-  X(gather_rows_q4_K, struct gather_args, GATHER_THREADS, rdna__gather_case) \
-  X(gather_rows_q6_K, struct gather_args, GATHER_THREADS, rdna__gather_case)
+  RDNA_QUANT_EACH_(X, RDNA_GATHER_BLOCKS_)
 
 #endif

@@ -3,52 +3,15 @@
 #include <math.h>
 
 #include "math/case_fill.h"
+#include "math/gemm/gemm_case.h"
+#include "math/quant/blocks_test.h"
 #include "math/test_device.h"
-
-/* Value |i| of a row of blocks, from the formats' definitions one value at a time; see rdna/tensor.h. */
-static double block_value(rdna_dtype dtype, const uint8_t *row, int64_t i) {
-  uint16_t bits;
-  if (dtype == RDNA_Q8_0) {
-    const uint8_t *b = row + i / 32 * 34;
-    memcpy(&bits, b, 2);
-    return (double)f16_to_f32(bits) * (int8_t)b[2 + i % 32];
-  }
-  if (dtype == RDNA_Q4_0) {
-    const uint8_t *b = row + i / 32 * 18;
-    int nibble = i % 32 < 16 ? b[2 + i % 16] & 15 : b[2 + i % 16] >> 4;
-    memcpy(&bits, b, 2);
-    return (double)f16_to_f32(bits) * (nibble - 8);
-  }
-  if (dtype == RDNA_Q4_K) {
-    const uint8_t *b = row + i / 256 * 144, *s = b + 4;
-    int64_t in = i % 256, j = in / 32;
-    int scale = j < 4 ? s[j] & 63 : (s[j + 4] & 15) + 16 * (s[j - 4] >> 6);
-    int minimum = j < 4 ? s[j + 4] & 63 : (s[j + 4] >> 4) + 16 * (s[j] >> 6);
-    uint8_t q = b[16 + in / 64 * 32 + in % 32];
-    int nibble = j % 2 ? q >> 4 : q & 15;
-    memcpy(&bits, b, 2);
-    double d = (double)f16_to_f32(bits);
-    memcpy(&bits, b + 2, 2);
-    return d * scale * nibble - (double)f16_to_f32(bits) * minimum;
-  }
-  const uint8_t *b = row + i / 256 * 210;
-  int64_t in = i % 256, half = in / 128, r = in % 128 / 32, l = in % 32;
-  uint8_t low = b[half * 64 + r % 2 * 32 + l], high = b[128 + half * 32 + l];
-  int q = (r < 2 ? low & 15 : low >> 4) + 16 * (high >> (2 * r) & 3) - 32;
-  memcpy(&bits, b + 208, 2);
-  return (double)f16_to_f32(bits) * (int8_t)b[192 + in / 16] * q;
-}
 
 static void fill_table(rdna__random *random, rdna_dtype dtype, uint8_t *table, int64_t count) {
   if (rdna_dtype_block_values(dtype) == 1) {
     case_fill(random, dtype, table, count, 1);
-    return;
-  }
-  size_t bytes = rdna_dtype_block_bytes(dtype);
-  for (size_t i = 0; i < rdna_dtype_bytes(dtype, count); i++) table[i] = (uint8_t)rdna__random_bits(random);
-  for (size_t at = 0; at < rdna_dtype_bytes(dtype, count); at += bytes) {
-    size_t d_at = dtype == RDNA_Q6_K ? 208 : 0;
-    case_fill(random, RDNA_F16, table + at + d_at, dtype == RDNA_Q4_K ? 2 : 1, 0.1);
+  } else {
+    rdna__fill_blocks(random, dtype, table, count);
   }
 }
 
@@ -76,10 +39,11 @@ static void check(rdna_dtype dtype, int64_t rows, int64_t cols, int64_t tokens) 
         assert_true(isnan(got));
         continue;
       }
-      double want = rdna_dtype_block_values(dtype) == 1 ? (double)case_get(dtype, table, ids[t] * cols + i)
-                                                        : block_value(dtype, table + (size_t)ids[t] * row_bytes, i);
-      /* three roundings of terms of up to 63 * 15 * 0.5 in q4_K; the others have two factors of a whole number */
-      double bound = dtype == RDNA_Q4_K ? 0x1p-22 * 500 : 0x1p-22 * fabs(want);
+      double product = 0, want = rdna_dtype_block_values(dtype) == 1
+                                     ? (double)case_get(dtype, table, ids[t] * cols + i)
+                                     : test_quant_value(dtype, table + (size_t)ids[t] * row_bytes, i, &product);
+      /* the product is rounded, and what is left of it after the minimum */
+      double bound = 0x1p-23 * (product + fabs(want));
       if (!(fabs(got - want) <= (rdna_dtype_block_values(dtype) == 1 ? 0 : bound))) {
         fail_msg("%s, token %d, column %d: got %g, want %g", rdna_dtype_name(dtype), (int)t, (int)i, got, want);
       }
@@ -103,12 +67,13 @@ static void rows_of_floats(void **state) {
 }
 
 static void rows_of_blocks(void **state) {
-  for (int dtype = RDNA_Q8_0; dtype <= RDNA_Q6_K; dtype++) {
-    check((rdna_dtype)dtype, 2, 256, 6);
-    check((rdna_dtype)dtype, 9, 2304, 20);
+  for (int f = 0; f < TEST_FORMATS; f++) {
+    check(test_formats[f], 2, 256, 6);
+    check(test_formats[f], 9, 2304, 20);
   }
   check(RDNA_Q8_0, 5, 32, 7);
   check(RDNA_Q4_0, 5, 96, 7);
+  check(RDNA_MXFP4, 5, 96, 7);
 }
 
 static void empty_and_refused(void **state) {

@@ -16,7 +16,7 @@ typedef struct request {
 
 static rdna_status check_values(const char *name, const char *argument, const rdna_tensor *t) {
   RDNA_TRY(rdna__check_tensor(name, argument, t));
-  if (t->dtype <= RDNA_BOOL) return RDNA_OK;
+  if (rdna_dtype_block_values(t->dtype) == 1) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; quantized types cannot be moved value by value", name, argument,
                     rdna_dtype_name(t->dtype));
 }

@@ -3,7 +3,7 @@
 #ifndef RDNA_MATH_MOVEMENT_CONVERT_H
 #define RDNA_MATH_MOVEMENT_CONVERT_H
 
-#include "kernel/scalar.h"
+#include "kernel/float8.h"
 #include "math/movement/movement_kernels.h"
 
 /* Towards zero, within the type; a NaN gives 0. Both bounds are exact in f64. */
@@ -46,22 +46,43 @@ RDNA_SCALAR void movement_store_f32(uint32_t to, void *out, int64_t at, float v)
   if (to == RDNA_F32) ((float *)out)[at] = v;
   if (to == RDNA_F16) ((uint16_t *)out)[at] = f32_to_f16(v);
   if (to == RDNA_BF16) ((uint16_t *)out)[at] = f32_to_bf16(v);
+  if (to == RDNA_F8_E4M3FN) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E4M3FN, v);
+  if (to == RDNA_F8_E5M2) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E5M2, v);
+  if (to == RDNA_F8_E4M3FNUZ) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E4M3FNUZ, v);
+  if (to == RDNA_F8_E5M2FNUZ) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E5M2FNUZ, v);
+}
+RDNA_SCALAR bool movement_is_narrow_(uint32_t type) { return type <= RDNA_BF16 || float8_is((rdna_dtype)type); }
+RDNA_SCALAR float movement_load_f32_(uint32_t from, const void *in, int64_t i) {
+  switch (from) {
+    case RDNA_F32:
+      return ((const float *)in)[i];
+    case RDNA_F16:
+      return f16_to_f32(((const uint16_t *)in)[i]);
+    case RDNA_BF16:
+      return bf16_to_f32(((const uint16_t *)in)[i]);
+    case RDNA_F8_E4M3FN:
+      return float8_to_f32(RDNA_F8_E4M3FN, ((const uint8_t *)in)[i]);
+    case RDNA_F8_E5M2:
+      return float8_to_f32(RDNA_F8_E5M2, ((const uint8_t *)in)[i]);
+    case RDNA_F8_E4M3FNUZ:
+      return float8_to_f32(RDNA_F8_E4M3FNUZ, ((const uint8_t *)in)[i]);
+    default:
+      return float8_to_f32(RDNA_F8_E5M2FNUZ, ((const uint8_t *)in)[i]);
+  }
 }
 RDNA_SCALAR void movement_store_real(uint32_t to, void *out, int64_t at, double v) {
   if (to == RDNA_F64) {
     ((double *)out)[at] = v;
-  } else if (to < RDNA_F64) {
+  } else if (movement_is_narrow_(to)) {
     movement_store_f32(to, out, at, (float)v);
   } else {
     movement_store_integer(to, out, at, movement_real_to_integer(to, v));
   }
 }
 RDNA_SCALAR void movement_convert(uint32_t from, uint32_t to, const void *in, int64_t i, void *out, int64_t at) {
-  if (from <= RDNA_BF16) {
-    float v = from == RDNA_F32   ? ((const float *)in)[i]
-              : from == RDNA_F16 ? f16_to_f32(((const uint16_t *)in)[i])
-                                 : bf16_to_f32(((const uint16_t *)in)[i]);
-    if (to <= RDNA_BF16) return movement_store_f32(to, out, at, v);
+  if (movement_is_narrow_(from)) {
+    float v = movement_load_f32_(from, in, i);
+    if (movement_is_narrow_(to)) return movement_store_f32(to, out, at, v);
     return movement_store_real(to, out, at, (double)v);
   }
   if (from == RDNA_F64) return movement_store_real(to, out, at, ((const double *)in)[i]);
@@ -71,7 +92,7 @@ RDNA_SCALAR void movement_convert(uint32_t from, uint32_t to, const void *in, in
               : from == RDNA_I64  ? ((const int64_t *)in)[i]
               : from == RDNA_BOOL ? ((const uint8_t *)in)[i] != 0
                                   : ((const uint8_t *)in)[i];
-  if (to <= RDNA_BF16) return movement_store_f32(to, out, at, (float)v);
+  if (movement_is_narrow_(to)) return movement_store_f32(to, out, at, (float)v);
   if (to == RDNA_F64) return movement_store_real(to, out, at, (double)v);
   movement_store_integer(to, out, at, v);
 }

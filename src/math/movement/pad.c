@@ -12,7 +12,7 @@ static rdna_status check(const char *name, rdna_stream *stream, const rdna_tenso
   RDNA_TRY(rdna__check_tensor(name, "x", x));
   RDNA_TRY(rdna__check_tensor(name, "out", out));
   RDNA_TRY(rdna__check_same_dtype(name, "out", out, "x", x));
-  if (x->dtype > RDNA_BOOL) {
+  if (rdna_dtype_block_values(x->dtype) > 1) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; quantized types cannot be moved value by value", name,
                       rdna_dtype_name(x->dtype));
   }

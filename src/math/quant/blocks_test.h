@@ -15,45 +15,91 @@ static inline double test_half(const uint8_t *p) {
   return bits & 0x8000 ? -v : v;
 }
 
+/* Bit |i| of a run of bytes, and |count| bits there. */
+static inline int test_bits(const uint8_t *bytes, int i, int count) {
+  int v = 0;
+  for (int b = count - 1; b >= 0; b--) v = 2 * v + (bytes[(i + b) / 8] >> (i + b) % 8 & 1);
+  return v;
+}
+/* Value |at| of 32 whose low nibbles come first. */
+static inline int test_nibble(const uint8_t *bytes, int at) { return test_bits(bytes, at % 16 * 8 + at / 16 * 4, 4); }
+/* The 6-bit scale, or minimum, of sub-block |j| of 8: gathered from 12 bytes as 4-bit and 2-bit pieces. */
+static inline int test_sixth(const uint8_t *s, int j, int minimum) {
+  if (j < 4) return s[j + 4 * minimum] % 64;
+  return (minimum ? s[j + 4] / 16 : s[j + 4] % 16) + s[j - 4 + 4 * minimum] / 64 * 16;
+}
+
 /* Value |i| of a run of blocks. |*out_product| is the magnitude of what is rounded before a minimum is taken off. */
 static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, int64_t i, double *out_product) {
-  int64_t per_block = format == RDNA_Q8_0 || format == RDNA_Q4_0 ? 32 : 256;
-  int at = (int)(i % per_block);
-  const uint8_t *block;
-  double value, minimum = 0;
-  if (format == RDNA_Q8_0) {
-    block = blocks + i / 32 * 34;
-    value = test_half(block) * (int8_t)block[2 + at];
-  } else if (format == RDNA_Q4_0) {
-    block = blocks + i / 32 * 18;
-    int byte = block[2 + at % 16];
-    value = test_half(block) * ((at < 16 ? byte % 16 : byte / 16) - 8);
-  } else if (format == RDNA_Q4_K) {
-    block = blocks + i / 256 * 144;
-    /* 8 scales and 8 minima: six bits each, gathered from 12 bytes as 4-bit and 2-bit pieces */
-    int j = at / 32, scale, least;
-    const uint8_t *s = block + 4;
-    if (j < 4) {
-      scale = s[j] % 64;
-      least = s[4 + j] % 64;
-    } else {
-      scale = s[4 + j] % 16 + s[j - 4] / 64 * 16;
-      least = s[4 + j] / 16 + s[j] / 64 * 16;
+  static const int table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  int per_block = rdna_dtype_block_values(format), at = (int)(i % per_block), l = at % 32, half = at / 128;
+  const uint8_t *b = blocks + i / per_block * (int64_t)rdna_dtype_block_bytes(format);
+  double value = 0, minimum = 0;
+  switch (format) {
+    case RDNA_Q8_0:
+      value = test_half(b) * (int8_t)b[2 + at];
+      break;
+    case RDNA_Q4_0:
+      value = test_half(b) * (test_nibble(b + 2, at) - 8);
+      break;
+    case RDNA_Q4_1:
+      value = test_half(b) * test_nibble(b + 4, at);
+      minimum = -test_half(b + 2);
+      break;
+    case RDNA_Q5_0:
+      value = test_half(b) * (test_nibble(b + 6, at) + 16 * test_bits(b + 2, at, 1) - 16);
+      break;
+    case RDNA_Q5_1:
+      value = test_half(b) * (test_nibble(b + 8, at) + 16 * test_bits(b + 4, at, 1));
+      minimum = -test_half(b + 2);
+      break;
+    case RDNA_Q2_K:
+      value = test_half(b + 80) * (b[at / 16] % 16) * test_bits(b + 16 + half * 32 + l, at % 128 / 32 * 2, 2);
+      minimum = test_half(b + 82) * (b[at / 16] / 16);
+      break;
+    case RDNA_Q3_K: {
+      const uint8_t *s = b + 96;
+      int j = at / 16, scale = test_bits(s + j % 8, j / 8 * 4, 4) + 16 * test_bits(s + 8 + j % 4, j / 4 * 2, 2);
+      int q = test_bits(b + 32 + half * 32 + l, at % 128 / 32 * 2, 2) + 4 * test_bits(b + l, at / 32, 1);
+      value = test_half(b + 108) * (scale - 32) * (q - 4);
+      break;
     }
-    int byte = block[16 + at / 64 * 32 + at % 32];
-    value = test_half(block) * scale * (at % 64 < 32 ? byte % 16 : byte / 16);
-    minimum = test_half(block + 2) * least;
-  } else {
-    block = blocks + i / 256 * 210;
-    int half = at / 128, r = at % 128 / 32, l = at % 32;
-    int low_byte = block[half * 64 + r % 2 * 32 + l], high_byte = block[128 + half * 32 + l];
-    int low = r < 2 ? low_byte % 16 : low_byte / 16, high = high_byte >> (2 * r) & 3;
-    value = test_half(block + 208) * (int8_t)block[192 + at / 16] * (low + 16 * high - 32);
+    case RDNA_Q4_K:
+    case RDNA_Q5_K: {
+      const uint8_t *nibbles = b + (format == RDNA_Q4_K ? 16 : 48) + at / 64 * 32 + l;
+      int q = at % 64 < 32 ? *nibbles % 16 : *nibbles / 16;
+      if (format == RDNA_Q5_K) q += 16 * test_bits(b + 16 + l, at / 32, 1);
+      value = test_half(b) * test_sixth(b + 4, at / 32, 0) * q;
+      minimum = test_half(b + 2) * test_sixth(b + 4, at / 32, 1);
+      break;
+    }
+    case RDNA_Q6_K: {
+      int r = at % 128 / 32, low = test_bits(b + half * 64 + r % 2 * 32 + l, r / 2 * 4, 4);
+      int high = test_bits(b + 128 + half * 32 + l, 2 * r, 2);
+      value = test_half(b + 208) * (int8_t)b[192 + at / 16] * (low + 16 * high - 32);
+      break;
+    }
+    case RDNA_IQ4_NL:
+      value = test_half(b) * table[test_nibble(b + 2, at)];
+      break;
+    case RDNA_IQ4_XS: {
+      int j = at / 32, scale = test_bits(b + 4, j * 4, 4) + 16 * test_bits(b + 2, j * 2, 2);
+      value = test_half(b) * (scale - 32) * table[test_nibble(b + 8 + j * 16, l)];
+      break;
+    }
+    default: { /* RDNA_MXFP4 */
+      int q = test_nibble(b + 1, at);
+      value = ldexp(q < 8 ? e2m1[q] : -e2m1[q - 8], b[0] - 127);
+    }
   }
   if (out_product) *out_product = fabs(value);
   return value - minimum;
 }
 
-static const rdna_dtype test_formats[] = {RDNA_Q8_0, RDNA_Q4_0, RDNA_Q4_K, RDNA_Q6_K};
+static const rdna_dtype test_formats[] = {RDNA_Q8_0,   RDNA_Q4_0,   RDNA_Q4_K, RDNA_Q6_K, RDNA_Q4_1,
+                                          RDNA_Q5_0,   RDNA_Q5_1,   RDNA_Q2_K, RDNA_Q3_K, RDNA_Q5_K,
+                                          RDNA_IQ4_NL, RDNA_IQ4_XS, RDNA_MXFP4};
+enum { TEST_FORMATS = sizeof test_formats / sizeof test_formats[0] };
 
 #endif

@@ -1,7 +1,9 @@
 #include "math/quant/quant.h"
 
+#include "kernel/host.h"
 #include "math/check.h"
-#include "math/quant/quant_kernels.h"
+#include "math/quant/quant_pack.h"
+#include "math/quant/quant_pack_kernels.h"
 #include "rdna/op/quant.h"
 
 static rdna_status check_alignment(const char *operator, const char * argument, const rdna_tensor *tensor,
@@ -12,14 +14,17 @@ static rdna_status check_alignment(const char *operator, const char * argument, 
                     rdna__tensor_text(tensor, text), tensor->data, alignment);
 }
 
+int rdna__blocks_alignment(rdna_dtype dtype) { return quant_alignment(dtype); }
+int rdna__quant_gemv_group_rows(rdna_dtype dtype, int m) { return GEMV_THREADS / 32 * quant_gemv_rows(dtype, m == 1); }
+
 rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks) {
   char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_tensor(operator, argument, blocks));
   int64_t values = rdna_dtype_block_values(blocks->dtype);
   int64_t last = blocks->rank > 0 ? blocks->shape[blocks->rank - 1] : 1;
   if (values == 1) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; it must be q8_0, q4_0, q4_K or q6_K", operator, argument,
-                      rdna_dtype_name(blocks->dtype));
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; it must be a type of blocks, such as q8_0 or q4_K", operator,
+                      argument, rdna_dtype_name(blocks->dtype));
   }
   if (last % values != 0) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
@@ -27,7 +32,7 @@ rdna_status rdna__check_blocks(const char *operator, const char * argument, cons
                       rdna__tensor_text(blocks, text), (long long)values);
   }
   RDNA_TRY(rdna__check_contiguous(operator, argument, blocks));
-  return check_alignment(operator, argument, blocks, blocks->dtype == RDNA_Q4_K ? 16 : 2);
+  return check_alignment(operator, argument, blocks, (size_t)rdna__blocks_alignment(blocks->dtype));
 }
 
 rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks) {
@@ -47,32 +52,50 @@ static rdna_status check_pair(const char *operator, const char * blocks_argument
 }
 
 rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, const rdna_tensor *out) {
-  static const char *const kernels[][2] = {{"dequantize_q8_0_f32", "dequantize_q8_0_f16"},
-                                           {"dequantize_q4_0_f32", "dequantize_q4_0_f16"},
-                                           {"dequantize_q4_K_f32", "dequantize_q4_K_f16"},
-                                           {"dequantize_q6_K_f32", "dequantize_q6_K_f16"}};
+#define NAMES(name, NAME) \
+  [RDNA_##NAME] = {"dequantize_" #name "_f32", "dequantize_" #name "_f16", "dequantize_" #name "_bf16"},
+  static const char *const kernels[RDNA_DTYPE_COUNT][3] = {RDNA_QUANT_FORMATS(NAMES)};
+#undef NAMES
   RDNA_TRY(check_pair("dequantize", "blocks", blocks, "out", out));
-  if (out->dtype != RDNA_F32 && out->dtype != RDNA_F16) {
-    return rdna__fail(RDNA_UNSUPPORTED, "dequantize: out is %s; it must be f32 or f16", rdna_dtype_name(out->dtype));
-  }
+  RDNA_TRY(rdna__check_float("dequantize", "out", out));
   RDNA_TRY(check_alignment("dequantize", "out", out, 32));
   struct dequantize_args args = {blocks->data, out->data, rdna_tensor_count(out)};
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups("dequantize", args.count, QUANT_VALUES_PER_GROUP, &grid.x));
   if (args.count == 0) return RDNA_OK;
-  return rdna__launch_named(stream, kernels[blocks->dtype - RDNA_Q8_0][out->dtype == RDNA_F16], grid, &args);
+  return rdna__launch_named(stream, kernels[blocks->dtype][out->dtype], grid, &args);
+}
+
+static const char *quantize_kernel(rdna_dtype dtype, int64_t *out_values_per_group) {
+  switch (dtype) {
+#define PACKED(name, NAME)                                                     \
+  case RDNA_##NAME:                                                            \
+    *out_values_per_group = QUANT_PACK_VALUES(quant_part_values(RDNA_##NAME)); \
+    return "quantize_f32_" #name;
+    RDNA_QUANT_PACKED(PACKED)
+#undef PACKED
+    case RDNA_Q8_0:
+      *out_values_per_group = 32 * QUANTIZE_BLOCKS_PER_GROUP;
+      return "quantize_f32_q8_0";
+    default:
+      return NULL;
+  }
 }
 
 rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks) {
   RDNA_TRY(check_pair("quantize", "blocks", blocks, "x", x));
-  if (x->dtype != RDNA_F32 || blocks->dtype != RDNA_Q8_0) {
-    return rdna__fail(RDNA_UNSUPPORTED, "quantize: x is %s and blocks is %s; offered is f32 to q8_0",
+  int64_t values_per_group = 0;
+  const char *kernel = quantize_kernel(blocks->dtype, &values_per_group);
+  if (x->dtype != RDNA_F32 || !kernel) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "quantize: x is %s and blocks is %s; offered is f32 to q8_0, q4_0, q4_1, q5_0, q5_1 and q2_K to "
+                      "q6_K",
                       rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype));
   }
   RDNA_TRY(check_alignment("quantize", "x", x, 16));
   struct quantize_args args = {x->data, blocks->data, rdna_tensor_count(x)};
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups("quantize", args.count / 32, QUANTIZE_BLOCKS_PER_GROUP, &grid.x));
+  RDNA_TRY(rdna__check_groups("quantize", args.count, values_per_group, &grid.x));
   if (args.count == 0) return RDNA_OK;
-  return rdna__launch_named(stream, "quantize_f32_q8_0", grid, &args);
+  return rdna__launch_named(stream, kernel, grid, &args);
 }

@@ -8,6 +8,12 @@
 /* |blocks| is a quantized type, contiguous, its last size a whole number of blocks, and aligned as the kernels ask. */
 rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks);
 
+/* What its address is a multiple of. */
+int rdna__blocks_alignment(rdna_dtype dtype);
+
+/* Rows of weights to a work-group of gemv_f32_<dtype>_f32_m<M>, where |m| is M. */
+int rdna__quant_gemv_group_rows(rdna_dtype dtype, int m);
+
 /* The same memory as bytes, for comparing where tensors lie. */
 rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks);
 

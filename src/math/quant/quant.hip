@@ -1,4 +1,4 @@
-/* Block-quantized weights: dequantizing, and products that dequantize on the way into registers or LDS. */
+/* Into and out of blocks. */
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 
@@ -15,32 +15,10 @@ RDNA_DEVICE void dequantize(const struct dequantize_args &args) {
   type::store4(out + 4, float4{v[4], v[5], v[6], v[7]});
 }
 
-template <typename format, int tile, int threads>
-RDNA_DEVICE void quant_gemm(const struct gemm_args &args) {
-  int64_t batch = group_id_z();
-  gemm_tile<dense_operand<type_f32>, quant_operand<format>, type_f32, tile, threads>(
-      args, (const float *)args.a + batch * args.stride_a,
-      (const char *)args.b + batch * (args.stride_b / format::block_values) * format::block_bytes);
-}
-
-#define QUANT_DEFINE(F)                                                                                           \
+#define QUANT_DEFINE(F, NAME)                                                                                     \
   RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f32(struct dequantize_args args) { dequantize<F, type_f32>(args); } \
   RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f16(struct dequantize_args args) { dequantize<F, type_f16>(args); } \
-  RDNA_KERNEL(GEMM_LARGE_THREADS) gemm_f32_##F##_f32_large(struct gemm_args args) {                               \
-    quant_gemm<F, GEMM_LARGE_TILE, GEMM_LARGE_THREADS>(args);                                                     \
-  }                                                                                                               \
-  RDNA_KERNEL(GEMM_SMALL_THREADS) gemm_f32_##F##_f32_small(struct gemm_args args) {                               \
-    quant_gemm<F, GEMM_SMALL_TILE, GEMM_SMALL_THREADS>(args);                                                     \
-  }                                                                                                               \
-  RDNA_KERNEL(GEMV_THREADS) gemv_f32_##F##_f32_m1(struct gemm_args args) {                                        \
-    gemv_rows<type_f32, quant_weight<F>, type_f32, 1, 1>(args);                                                   \
-  }                                                                                                               \
-  RDNA_KERNEL(GEMV_THREADS) gemv_f32_##F##_f32_m4(struct gemm_args args) {                                        \
-    gemv_rows<type_f32, quant_weight<F>, type_f32, 4, 2>(args);                                                   \
-  }                                                                                                               \
-  RDNA_KERNEL(GEMV_THREADS) gemv_f32_##F##_f32_m8(struct gemm_args args) {                                        \
-    gemv_rows<type_f32, quant_weight<F>, type_f32, 8, 2>(args);                                                   \
-  }
+  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_bf16(struct dequantize_args args) { dequantize<F, type_bf16>(args); }
 RDNA_QUANT_FORMATS(QUANT_DEFINE)
 
 /* To nearest, halves away from zero; |v| is at most 127 and a bit. A NaN becomes 0. */
@@ -66,5 +44,5 @@ RDNA_KERNEL(QUANT_THREADS) quantize_f32_q8_0(struct quantize_args args) {
   uint32_t q = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) q |= ((uint32_t)round_away(x[i] * inverse) & 0xff) << (8 * i);
-  *(word_at_2 *)(out + 2 + part * 4) = q;
+  *(quant_word_at_2 *)(out + 2 + part * 4) = q;
 }

@@ -1,210 +1,136 @@
-/* Device code that takes quantized values out of their blocks; see quant_kernels.h for the layouts. For .hip files
- * only.
- *
- * Each format has two views of a row. fetch: 8 neighbouring values, for tiles and for dequantizing. weight: what a
- * lane of gemv_rows takes in one step, 16 bytes of quants, which give one or two runs of 16 values. */
+/* Device code that takes quantized values out of their blocks, 8 neighbours at a time for tiles and for dequantizing;
+ * see quant_unpack.h. For .hip files only. */
 #ifndef RDNA_MATH_QUANT_BLOCKS_H
 #define RDNA_MATH_QUANT_BLOCKS_H
 
 #include "math/gemm/gemm_tile.h"
+#include "math/quant/quant_unpack.h"
 
-/* Blocks whose size is not a multiple of 4 can start at any even address. AMD loads such words whole; for other
- * GPUs the compiler puts them together from halves. */
-typedef uint32_t word_at_2 __attribute__((aligned(2)));
-typedef uint4 quad_at_2 __attribute__((aligned(2)));
+/* 8 or 16 bytes at a multiple of |alignment|. AMD loads them whole from anywhere. NVIDIA loads from multiples of the
+ * size only: then they are cut out of the aligned words of 8 bytes that hold some of them, of which no others are
+ * touched. */
+#ifdef RDNA_AMD
+template <int alignment>
+struct loose;
+#define LOOSE(n)                                     \
+  template <>                                        \
+  struct loose<n> {                                  \
+    typedef uint2 words __attribute__((aligned(n))); \
+    typedef uint4 quad __attribute__((aligned(n)));  \
+  };
+LOOSE(1)
+LOOSE(2)
+LOOSE(4)
+LOOSE(8)
+LOOSE(16)
+#undef LOOSE
+template <int alignment>
+RDNA_DEVICE uint2 words_at(const char *p) {
+  return *(const typename loose<alignment>::words *)p;
+}
+template <int alignment>
+RDNA_DEVICE uint4 quad_at(const char *p) {
+  return *(const typename loose<alignment>::quad *)p;
+}
+#else
+RDNA_DEVICE uint32_t funnel_shift(uint32_t low, uint32_t high, uint32_t bits) {
+  return (uint32_t)(((uint64_t)high << 32 | low) >> bits);
+}
+template <int alignment>
+RDNA_DEVICE uint2 words_at(const char *p) {
+  if constexpr (alignment >= 8) {
+    return load_as<uint2>(p);
+  } else {
+    uint64_t at = (uint64_t)p;
+    uint2 a = load_as<uint2>((const void *)(at & ~7ull)), b = load_as<uint2>((const void *)((at + 7) & ~7ull));
+    bool second = at & 4;
+    uint32_t bits = (uint32_t)at % 4 * 8, w0 = second ? a.y : a.x, w1 = second ? b.x : a.y, w2 = second ? b.y : b.x;
+    return uint2{funnel_shift(w0, w1, bits), funnel_shift(w1, w2, bits)};
+  }
+}
+template <int alignment>
+RDNA_DEVICE uint4 quad_at(const char *p) {
+  if constexpr (alignment >= 16) {
+    return load_u32x4(p);
+  } else if constexpr (alignment == 8) {
+    uint2 a = load_as<uint2>(p), b = load_as<uint2>(p + 8);
+    return uint4{a.x, a.y, b.x, b.y};
+  } else {
+    uint64_t at = (uint64_t)p, first = at & ~7ull;
+    uint2 a = load_as<uint2>((const void *)first), b = load_as<uint2>((const void *)(first + 8));
+    uint2 c = load_as<uint2>((const void *)((at + 15) & ~7ull));
+    bool second = at & 4;
+    uint32_t bits = (uint32_t)at % 4 * 8;
+    uint32_t w0 = second ? a.y : a.x, w1 = second ? b.x : a.y, w2 = second ? b.y : b.x, w3 = second ? c.x : b.y,
+             w4 = second ? c.y : c.x;
+    return uint4{funnel_shift(w0, w1, bits), funnel_shift(w1, w2, bits), funnel_shift(w2, w3, bits),
+                 funnel_shift(w3, w4, bits)};
+  }
+}
+#endif
 
-RDNA_DEVICE float half_at(const char *p) { return f16_to_f32(*(const uint16_t *)p); }
-RDNA_DEVICE uint2 words_at(const char *p) { return uint2{*(const word_at_2 *)p, *(const word_at_2 *)(p + 4)}; }
-RDNA_DEVICE uint4 quad_at(const char *p) { return *(const quad_at_2 *)p; }
 RDNA_DEVICE float byte_of(uint32_t word, int i) { return (float)(word >> (8 * i) & 0xff); }
 RDNA_DEVICE float signed_byte_of(uint32_t word, int i) { return (float)(int8_t)(word >> (8 * i)); }
 
-struct q8_0 {
-  static constexpr int block_values = 32, block_bytes = 34;
-  struct fetch {
-    uint2 q;
-    float d;
-  };
-  RDNA_DEVICE fetch load8(const char *row, int chunk) {
-    const char *block = row + (int64_t)(chunk >> 2) * block_bytes;
-    return {words_at(block + 2 + (chunk & 3) * 8), half_at(block)};
-  }
-  RDNA_DEVICE void decode8(const fetch &f, float out[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = f.d * signed_byte_of(f.q[i / 4], i % 4);
-  }
+/* Bytes of a (0 to 3) and b (4 to 7) by number: the low three bits of each byte of |selector|, whose others are 0. */
+RDNA_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef RDNA_AMD
+  return __builtin_amdgcn_perm(b, a, selector);
+#else
+  uint32_t pairs = (selector | selector >> 4) & 0x00ff00ff; /* NVIDIA takes them from nibbles */
+  return __nvvm_prmt(a, b, (pairs | pairs >> 8) & 0xffff);
+#endif
+}
 
-  struct weight {
-    static constexpr int runs = 1;
-    struct raw {
-      uint4 q;
-      float d;
-    };
-    RDNA_DEVICE int chunks(int k) { return k / 16; }
-    RDNA_DEVICE int position(int chunk, int run) { return chunk * 16; }
-    RDNA_DEVICE raw load(const char *row, int chunk) {
-      const char *block = row + (int64_t)(chunk >> 1) * block_bytes;
-      return {quad_at(block + 2 + (chunk & 1) * 16), half_at(block)};
-    }
-    RDNA_DEVICE void decode(const raw &v, int run, float out[16]) {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) out[i] = v.d * signed_byte_of(v.q[i / 4], i % 4);
-    }
-  };
-};
+template <rdna_dtype F>
+struct quant_format {
+  static constexpr rdna_dtype dtype = F;
+  static constexpr int block_values = quant_values(F), block_bytes = quant_bytes(F), alignment = quant_alignment(F);
+  static constexpr bool is_signed = F == RDNA_Q8_0 || quant_has_table(F);
 
-struct q4_0 {
-  static constexpr int block_values = 32, block_bytes = 18;
-  struct fetch {
-    uint2 q; /* nibbles in the low half of each byte */
-    float d;
-  };
-  RDNA_DEVICE fetch load8(const char *row, int chunk) {
-    const char *block = row + (int64_t)(chunk >> 2) * block_bytes;
-    uint2 q = words_at(block + 2 + (chunk & 1) * 8);
-    int shift = (chunk & 2) * 2;
-    return {uint2{q.x >> shift & 0x0f0f0f0f, q.y >> shift & 0x0f0f0f0f}, half_at(block)};
+  /* A word of codes as a word of the table's bytes. */
+  RDNA_DEVICE uint32_t look_up(uint32_t codes) {
+    if constexpr (!quant_has_table(F)) return codes;
+    uint32_t in_half = codes & 0x07070707, upper = (codes >> 3 & 0x01010101) * 255;
+    uint32_t low = permute_bytes(quant_table_word(F, 0), quant_table_word(F, 1), in_half);
+    uint32_t high = permute_bytes(quant_table_word(F, 2), quant_table_word(F, 3), in_half);
+    return (low & ~upper) | (high & upper);
   }
-  RDNA_DEVICE void decode8(const fetch &f, float out[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = f.d * (byte_of(f.q[i / 4], i % 4) - 8);
-  }
-
-  struct weight {
-    static constexpr int runs = 2;
-    struct raw {
-      uint4 q;
-      float d;
-    };
-    RDNA_DEVICE int chunks(int k) { return k / 32; }
-    RDNA_DEVICE int position(int chunk, int run) { return chunk * 32 + run * 16; }
-    RDNA_DEVICE raw load(const char *row, int chunk) {
-      const char *block = row + (int64_t)chunk * block_bytes;
-      return {quad_at(block + 2), half_at(block)};
-    }
-    RDNA_DEVICE void decode(const raw &v, int run, float out[16]) {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) out[i] = v.d * (byte_of(v.q[i / 4] >> (4 * run) & 0x0f0f0f0f, i % 4) - 8);
-    }
-  };
-};
-
-struct q4_K {
-  static constexpr int block_values = 256, block_bytes = 144;
-  /* (d s, dmin m) of sub-block |j|; |head| is the block's first 16 bytes. */
-  RDNA_DEVICE float2 scale_of(uint4 head, int j) {
-    float2 d = f16x2_to_f32(head.x);
-    int shift = (j & 3) * 8;
-    uint32_t low = head.y >> shift, middle = head.z >> shift, high = head.w >> shift;
-    uint32_t s = j < 4 ? low & 63 : (high & 15) | (low >> 2 & 48);
-    uint32_t m = j < 4 ? middle & 63 : (high >> 4 & 15) | (middle >> 2 & 48);
-    return float2{d.x * (float)s, d.y * (float)m};
+  /* code - zero of byte |i|, or the table's entry */
+  RDNA_DEVICE float code_of(uint32_t word, int i) {
+    return is_signed ? signed_byte_of(word, i) : byte_of(word, i) - (float)quant_zero(F);
   }
 
   struct fetch {
-    uint2 q; /* nibbles in the low half of each byte */
-    float2 scale;
+    uint2 q; /* a code in each byte */
+    quant_scale scale;
   };
   RDNA_DEVICE fetch load8(const char *row, int chunk) {
-    const char *block = row + (int64_t)(chunk >> 5) * block_bytes;
-    int part = chunk & 31, j = part >> 2;
-    uint2 q = load_as<uint2>(block + 16 + (j >> 1) * 32 + (part & 3) * 8);
-    int shift = (j & 1) * 4;
-    return {uint2{q.x >> shift & 0x0f0f0f0f, q.y >> shift & 0x0f0f0f0f}, scale_of(load_u32x4(block), j)};
+    constexpr int per_block = block_values / 8;
+    const char *block = row + (int64_t)(chunk / per_block) * block_bytes;
+    int v = chunk % per_block * 8;
+    uint2 q = QUANT_LOW_CODES(F, words_at<(alignment < 8 ? alignment : 8)>(block + quant_low_at(F, v)), v, 0x01010101u);
+    if constexpr (quant_has_high(F))
+      q |= QUANT_HIGH_CODES(F, words_at<(alignment < 8 ? alignment : 8)>(block + quant_high_at(F, v)), v, 0x01010101u);
+    if constexpr (quant_has_fifth_bits(F)) {
+      uint32_t bits = quant_load_32(F, block + quant_fifth_bits_at(F)) >> v;
+      q |= uint2{quant_spread_bits(bits), quant_spread_bits(bits >> 4)};
+    }
+    return {q, quant_scale_of(F, quant_unfold(F, quant_head_of(F, block, v), v), v % 128)};
   }
   RDNA_DEVICE void decode8(const fetch &f, float out[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = f.scale.x * byte_of(f.q[i / 4], i % 4) - f.scale.y;
+    for (int i = 0; i < 8; ++i) {
+      out[i] = f.scale.scale * code_of(look_up(f.q[i / 4]), i % 4);
+      if constexpr (quant_has_least(F)) out[i] -= f.scale.least;
+    }
   }
-
-  struct weight {
-    static constexpr int runs = 2;
-    struct raw {
-      uint4 q;
-      float2 scale[2];
-    };
-    /* 8 chunks a block: two for each 32 bytes of nibbles */
-    RDNA_DEVICE int chunks(int k) { return k / 32; }
-    RDNA_DEVICE int position(int chunk, int run) { return (chunk >> 1) * 64 + run * 32 + (chunk & 1) * 16; }
-    RDNA_DEVICE raw load(const char *row, int chunk) {
-      const char *block = row + (int64_t)(chunk >> 3) * block_bytes;
-      int part = chunk & 7;
-      uint4 head = load_u32x4(block);
-      return {load_u32x4(block + 16 + part * 16), {scale_of(head, part & 6), scale_of(head, (part & 6) + 1)}};
-    }
-    RDNA_DEVICE void decode(const raw &v, int run, float out[16]) {
-#pragma unroll
-      for (int i = 0; i < 16; ++i)
-        out[i] = v.scale[run].x * byte_of(v.q[i / 4] >> (4 * run) & 0x0f0f0f0f, i % 4) - v.scale[run].y;
-    }
-  };
 };
+#define QUANT_NAME(name, NAME) typedef quant_format<RDNA_##NAME> name;
+RDNA_QUANT_FORMATS(QUANT_NAME)
+#undef QUANT_NAME
 
-struct q6_K {
-  static constexpr int block_values = 256, block_bytes = 210;
-  static constexpr int high_at = 128, scales_at = 192, d_at = 208;
-  RDNA_DEVICE float scale_of(const char *block, int index) {
-    return half_at(block + d_at) * (float)((const int8_t *)block)[scales_at + index];
-  }
-
-  struct fetch {
-    uint2 q; /* 6 bits in each byte */
-    float scale;
-  };
-  RDNA_DEVICE fetch load8(const char *row, int chunk) {
-    const char *block = row + (int64_t)(chunk >> 5) * block_bytes;
-    int part = chunk & 31, half_block = part >> 4, r = part >> 2 & 3, l = (part & 3) * 8;
-    uint2 low = words_at(block + half_block * 64 + (r & 1) * 32 + l);
-    uint2 high = words_at(block + high_at + half_block * 32 + l);
-    int low_shift = (r >> 1) * 4, high_shift = 2 * r;
-    uint2 q;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) q[i] = (low[i] >> low_shift & 0x0f0f0f0f) | (high[i] >> high_shift & 0x03030303) << 4;
-    return {q, scale_of(block, half_block * 8 + 2 * r + (l >> 4))};
-  }
-  RDNA_DEVICE void decode8(const fetch &f, float out[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) out[i] = f.scale * (byte_of(f.q[i / 4], i % 4) - 32);
-  }
-
-  struct weight {
-    static constexpr int runs = 2;
-    struct raw {
-      uint4 low, high; /* |high| with this chunk's pairs at bits 0 and 4 */
-      float scale[2];
-    };
-    /* 8 chunks a block: 16 bytes of low nibbles each, whose low nibbles stand 64 values before the high ones */
-    RDNA_DEVICE int chunks(int k) { return k / 32; }
-    RDNA_DEVICE int position(int chunk, int run) { return (chunk >> 2) * 128 + run * 64 + (chunk & 3) * 16; }
-    RDNA_DEVICE raw load(const char *row, int chunk) {
-      const char *block = row + (int64_t)(chunk >> 3) * block_bytes;
-      int half_block = chunk >> 2 & 1, part = chunk & 3, index = half_block * 8 + part;
-      uint4 high = quad_at(block + high_at + half_block * 32 + (part & 1) * 16);
-      int shift = (part >> 1) * 2;
-#pragma unroll
-      for (int i = 0; i < 4; ++i) high[i] >>= shift;
-      return {quad_at(block + half_block * 64 + part * 16), high, {scale_of(block, index), scale_of(block, index + 4)}};
-    }
-    RDNA_DEVICE void decode(const raw &v, int run, float out[16]) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        uint32_t q = (v.low[i] >> (4 * run) & 0x0f0f0f0f) | (v.high[i] >> (4 * run) & 0x03030303) << 4;
-#pragma unroll
-        for (int b = 0; b < 4; ++b) out[4 * i + b] = v.scale[run] * (byte_of(q, b) - 32);
-      }
-    }
-  };
-};
-
-/* The weight view with what gemv_rows asks of every weight. */
-template <typename format>
-struct quant_weight : format::weight {
-  static constexpr int length = 16;
-  RDNA_DEVICE int64_t row_bytes(int64_t ld) { return ld / format::block_values * format::block_bytes; }
-  RDNA_DEVICE float tail(const char *row, int p) { return 0; } /* rows are whole blocks */
-};
-
-/* The fetch view as an operand of gemm_tile; k is the contiguous dimension and a multiple of the block. */
+/* Rows of blocks as an operand of gemm_tile; k is the contiguous dimension and a multiple of the block. */
 template <typename format>
 struct quant_operand {
   typedef typename format::fetch raw;

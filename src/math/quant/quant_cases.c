@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "math/case_fill.h"
+#include "math/case_values.h"
 #include "math/gemm/gemm_case.h"
-#include "math/quant/quant_kernels.h"
+#include "math/quant/quant_pack.h"
+#include "math/quant/quant_pack_kernels.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a quantization case"); }
 
@@ -34,7 +35,7 @@ RDNA_CASE_MAKER(rdna__quant_gemm_case) {
 RDNA_CASE_MAKER(rdna__quant_gemv_case) {
   static const struct {
     int n, blocks;
-  } edges[] = {{5, 2}, {0, 1}, {7, 0}, {1, 1}, {9, 5}};
+  } edges[] = {{5, 2}, {0, 1}, {7, 0}, {1, 1}, {9, 5}, {21, 17}};
   rdna__product_case product;
   RDNA_TRY(rdna__product_case_parse(kernel->name, &product));
   int block = rdna_dtype_block_values(product.type_b);
@@ -44,7 +45,7 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
     args.n = edges[n].n, args.k = edges[n].blocks * block;
   } else {
     args.n = (int32_t)rdna__random_range(random, 1, 200);
-    args.k = (int32_t)rdna__random_range(random, 1, block == 32 ? 48 : 6) * block;
+    args.k = (int32_t)rdna__random_range(random, 1, block == 32 ? 150 : 19) * block;
   }
   return rdna__product_case_make(&product, args, random, out_case);
 }
@@ -52,9 +53,9 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
 /* All bits are compared: the order of roundings is part of a format. Blocks are random bytes, so scales take every
  * value, NaN and infinity among them. */
 RDNA_CASE_MAKER(rdna__dequantize_case) {
-  rdna_dtype format = RDNA_Q8_0;
-  while (strncmp(kernel->name + strlen("dequantize_"), rdna_dtype_name(format), 4) != 0) format++;
-  rdna_dtype type = strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
+  const char *name = kernel->name + strlen("dequantize_"), *type_name = strrchr(name, '_');
+  rdna_dtype format = RDNA_Q8_0, type = case_name_dtype(kernel->name);
+  while (strncmp(name, rdna_dtype_name(format), (size_t)(type_name - name)) != 0) format++;
   int64_t block = rdna_dtype_block_values(format);
   int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 40);
   struct dequantize_args args = {.count = blocks * block};
@@ -69,6 +70,43 @@ RDNA_CASE_MAKER(rdna__dequantize_case) {
   return RDNA_OK;
 }
 
+/* Blocks of zeros, of halves that decide how ties round, of values of one sign, and of numbers of every size. */
+static void fill_quantized(rdna__random *random, float *x, int64_t count, int block) {
+  for (int64_t b = 0; b < count / block; b++) {
+    uint64_t kind = rdna__random_below(random, 5);
+    double scale = kind == 0 ? 0 : rdna__random_unit(random) * (kind == 1 ? 1e-4 : 100);
+    double mean = kind == 4 ? 4 * scale * (double)rdna__random_range(random, -1, 1) : 0;
+    for (int i = 0; i < block; i++) x[b * block + i] = (float)(mean + scale * rdna__random_normal(random));
+    if (kind == 2)
+      for (int i = 0; i < block; i++)
+        x[b * block + i] = i == 0 ? 127 : (float)rdna__random_range(random, -253, 253) / 2;
+    if (kind == 0)
+      for (int i = 0; i < block; i++) x[b * block + i] = rdna__random_below(random, 2) ? -0.0f : 0.0f;
+  }
+}
+
+/* Bytes are compared: both sides do the same arithmetic. Infinities and NaN make scales that are neither. */
+RDNA_CASE_MAKER(rdna__quant_pack_case) {
+  rdna_dtype format = RDNA_Q8_0;
+  while (strcmp(kernel->name + strlen("quantize_f32_"), rdna_dtype_name(format)) != 0) format++;
+  int block = rdna_dtype_block_values(format), group = QUANT_PACK_VALUES(quant_part_values(format));
+  int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 2 * group / block);
+  struct quantize_args args = {.count = blocks * block};
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)((args.count + group - 1) / group), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
+  float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct quantize_args, x));
+  if (!x) return out_of_memory();
+  fill_quantized(random, x, args.count, block);
+  for (int64_t i = 0; n % 3 == 2 && i < args.count / 500; i++) {
+    static const float special[] = {NAN, INFINITY, -INFINITY, 1e38f, -3e38f, 1e-42f};
+    x[rdna__random_range(random, 0, args.count - 1)] = special[rdna__random_below(random, 6)];
+  }
+  if (!rdna__case_add(out_case, RDNA__OUT, format, args.count, offsetof(struct quantize_args, blocks)))
+    return out_of_memory();
+  return RDNA_OK;
+}
+
 RDNA_CASE_MAKER(rdna__quantize_case) {
   int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 100);
   struct quantize_args args = {.count = blocks * 32};
@@ -77,14 +115,7 @@ RDNA_CASE_MAKER(rdna__quantize_case) {
   snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
   float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct quantize_args, x));
   if (!x) return out_of_memory();
-  for (int64_t b = 0; b < blocks; b++) {
-    /* blocks of zeros, of halves that decide how ties round, and of numbers of every size */
-    uint64_t kind = rdna__random_below(random, 4);
-    double scale = kind == 0 ? 0 : rdna__random_unit(random) * (kind == 1 ? 1e-4 : 100);
-    for (int i = 0; i < 32; i++) x[b * 32 + i] = (float)(scale * rdna__random_normal(random));
-    if (kind == 2)
-      for (int i = 0; i < 32; i++) x[b * 32 + i] = i == 0 ? 127 : (float)rdna__random_range(random, -253, 253) / 2;
-  }
+  fill_quantized(random, x, args.count, 32);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_Q8_0, args.count, offsetof(struct quantize_args, blocks)))
     return out_of_memory();
   return RDNA_OK;

@@ -3,31 +3,25 @@
 #include "math/quant/quant_kernels.h"
 
 #include "math/gemm/gemm_blocked.h"
+#include "math/quant/quant_unpack.h"
 
-/* Values that are decoded together: neighbours of one row whose quants share bytes. */
-SIMD_INLINE int group_values(rdna_dtype format) { return format == RDNA_Q4_K ? 64 : format == RDNA_Q6_K ? 128 : 32; }
+/* Values that are decoded together: neighbours of one row whose codes share bytes. */
+SIMD_INLINE int group_values(rdna_dtype format) {
+  return format == RDNA_Q4_K || format == RDNA_Q5_K                          ? 64
+         : format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 128
+                                                                             : 32;
+}
 enum { MOST_VECTORS = 128 / SIMD_WIDTH };
-
-SIMD_INLINE int block_values(rdna_dtype format) { return format == RDNA_Q8_0 || format == RDNA_Q4_0 ? 32 : 256; }
-SIMD_INLINE int block_bytes(rdna_dtype format) {
-  return format == RDNA_Q8_0 ? 34 : format == RDNA_Q4_0 ? 18 : format == RDNA_Q4_K ? 144 : 210;
-}
-
-SIMD_INLINE float half_at(const char *p) {
-  uint16_t v;
-  memcpy(&v, p, sizeof v);
-  return f16_to_f32(v);
-}
-SIMD_INLINE uint32_t word_at(const char *p) {
-  uint32_t v;
-  memcpy(&v, p, sizeof v);
-  return v;
-}
 
 /* What a block's values are multiplied by and what is taken off them, for each sub-block. */
 typedef struct scales {
-  float scale[16], least[8];
+  float scale[16], least[16];
 } scales;
+
+/* Values that share a scale. */
+SIMD_INLINE int scale_values(rdna_dtype format) {
+  return format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 16 : 32;
+}
 
 /* The 8 bytes of a word times |d|. Through memory the bytes would have to wait for stores of another size. */
 SIMD_INLINE void scale_bytes(uint64_t bytes, float d, float *out) {
@@ -40,112 +34,90 @@ SIMD_INLINE void scale_bytes(uint64_t bytes, float d, float *out) {
 }
 
 SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) {
-  if (format == RDNA_Q4_K) {
-    uint32_t s = word_at(block + 4), m = word_at(block + 8), high = word_at(block + 12);
-    uint32_t top_s = (high & 0x0f0f0f0f) | (s >> 2 & 0x30303030),
-             top_m = (high >> 4 & 0x0f0f0f0f) | (m >> 2 & 0x30303030);
-    scale_bytes((uint64_t)top_s << 32 | (s & 0x3f3f3f3f), half_at(block), out->scale);
-    scale_bytes((uint64_t)top_m << 32 | (m & 0x3f3f3f3f), half_at(block + 2), out->least);
-  } else if (format == RDNA_Q6_K) {
-    float d = half_at(block + 208);
-    for (int i = 0; i < 16; i++) out->scale[i] = d * (float)((const int8_t *)block)[192 + i];
-  } else {
-    out->scale[0] = half_at(block);
+  if (format == RDNA_Q4_K || format == RDNA_Q5_K) { /* eight at once */
+    struct quant_head h = quant_head_of(format, block, 0), low = quant_unfold(format, h, 0);
+    struct quant_head high = quant_unfold(format, h, 128);
+    uint64_t s = (uint64_t)high.w[1] << 32 | low.w[1], m = (uint64_t)high.w[2] << 32 | low.w[2];
+    scale_bytes(s & 0x3f3f3f3f3f3f3f3f, f16_to_f32((uint16_t)h.w[0]), out->scale);
+    scale_bytes(m & 0x3f3f3f3f3f3f3f3f, f16_to_f32((uint16_t)(h.w[0] >> 16)), out->least);
+    return;
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < quant_values(format); v += scale_values(format)) {
+    struct quant_scale s = quant_scale_of(format, quant_unfold(format, quant_head_of(format, block, v), v), v % 128);
+    out->scale[v / scale_values(format)] = s.scale;
+    if (quant_has_least(format)) out->least[v / scale_values(format)] = s.least;
   }
 }
 
-/* scale * q - least for the nibbles q in the low bits of each lane; what stands above them does not matter. */
-typedef struct nibbles {
-  simd_float scale, least; /* or, where a register holds all 16 results, those */
-} nibbles;
-SIMD_INLINE nibbles make_nibbles(float scale, float least) {
+SIMD_INLINE simd_float finish_codes(rdna_dtype format, simd_int codes, float scale, float least) {
+  simd_float v = simd_set(scale) * simd_from_int(codes);
+  return quant_has_least(format) ? v - simd_set(least) : v;
+}
+
+/* Codes that are nothing but a nibble, in the low bits of each lane of |raw|; what stands above them does not matter.
+ */
+SIMD_INLINE simd_float decode_nibbles(rdna_dtype format, simd_int raw, float scale, float least) {
 #if SIMD_WIDTH == 16
-  simd_float q = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  return (nibbles){.scale = simd_set(scale) * q - simd_set(least)};
+  /* a register holds all 16 results */
+  simd_int code = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  if (quant_has_table(format)) {
+    for (int i = 0; i < 16; i++) code[i] = (int8_t)(quant_table_word(format, i / 4) >> (i % 4 * 8));
+  }
+  simd_float results = finish_codes(format, code - quant_zero(format), scale, least);
+  return (simd_float)_mm512_permutexvar_ps((__m512i)raw, (__m512)results);
 #else
-  return (nibbles){simd_set(scale), simd_set(least)};
-#endif
-}
-SIMD_INLINE simd_float decode_nibbles(nibbles n, simd_int q) {
-#if SIMD_WIDTH == 16
-  return (simd_float)_mm512_permutexvar_ps((__m512i)q, (__m512)n.scale);
+  simd_int code = (raw & 15) - quant_zero(format);
+  if (quant_has_table(format)) {
+#if SIMD_WIDTH == 8
+    const int low = (int)quant_table_word(format, 0), middle = (int)quant_table_word(format, 1),
+              high = (int)quant_table_word(format, 2), top = (int)quant_table_word(format, 3);
+    __m128i table = _mm_setr_epi32(low, middle, high, top);
+    __m256i picked = _mm256_shuffle_epi8(_mm256_set_m128i(table, table), (__m256i)code);
+    code = (simd_int)_mm256_srai_epi32(_mm256_slli_epi32(picked, 24), 24);
 #else
-  return n.scale * simd_from_int(q & 15) - n.least;
+    for (int i = 0; i < SIMD_WIDTH; i++) code[i] = (int8_t)(quant_table_word(format, code[i] / 4) >> (code[i] % 4 * 8));
+#endif
+  }
+  return finish_codes(format, code, scale, least);
 #endif
 }
 
-SIMD_INLINE void decode_q4_0(const char *block, const scales *s, simd_float *out) {
-  enum { HALF = 16 / SIMD_WIDTH };
-  /* d * (q - 8): d * q - d * 8 would round the same, but for an infinite d */
-#if SIMD_WIDTH == 16
-  simd_float q = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
-  nibbles n = {.scale = simd_set(s->scale[0]) * q};
-#endif
-#pragma GCC unroll 4
-  for (int i = 0; i < HALF; i++) {
-    simd_int pair = simd_load_u8((const uint8_t *)block + 2 + i * SIMD_WIDTH);
-#if SIMD_WIDTH == 16
-    out[i] = decode_nibbles(n, pair);
-    out[i + HALF] = decode_nibbles(n, pair >> 4);
-#else
-    out[i] = simd_set(s->scale[0]) * simd_from_int((pair & 15) - 8);
-    out[i + HALF] = simd_set(s->scale[0]) * simd_from_int((pair >> 4) - 8);
-#endif
+/* SIMD_WIDTH values of a block at value |v|. */
+SIMD_INLINE simd_float decode_vector(rdna_dtype format, const char *block, const scales *s, int v) {
+  float scale = s->scale[v / scale_values(format)];
+  float least = quant_has_least(format) ? s->least[v / scale_values(format)] : 0;
+  if (format == RDNA_Q8_0)
+    return simd_set(scale) * simd_from_int(simd_load_i8((const int8_t *)block + quant_low_at(format, v)));
+  simd_int low = simd_load_u8((const uint8_t *)block + quant_low_at(format, v));
+  if (quant_low_mask(format) == 15 && !quant_has_high(format) && !quant_has_fifth_bits(format))
+    return decode_nibbles(format, low >> quant_low_shift(format, v), scale, least);
+  simd_int codes = QUANT_LOW_CODES(format, low, v, 1);
+  if (quant_has_high(format)) {
+    simd_int high = simd_load_u8((const uint8_t *)block + quant_high_at(format, v));
+    codes |= QUANT_HIGH_CODES(format, high, v, 1);
   }
-}
-
-SIMD_INLINE void decode_q4_K(const char *block, const scales *s, int group, simd_float *out) {
-  enum { HALF = 32 / SIMD_WIDTH };
-  nibbles low = make_nibbles(s->scale[2 * group], s->least[2 * group]);
-  nibbles high = make_nibbles(s->scale[2 * group + 1], s->least[2 * group + 1]);
-#pragma GCC unroll 8
-  for (int i = 0; i < HALF; i++) {
-    simd_int pair = simd_load_u8((const uint8_t *)block + 16 + group * 32 + i * SIMD_WIDTH);
-    out[i] = decode_nibbles(low, pair);
-    out[i + HALF] = decode_nibbles(high, pair >> 4);
+  if (quant_has_fifth_bits(format)) {
+    simd_int bits = (simd_int){0} + (int)(quant_load_32(format, block + quant_fifth_bits_at(format)) >> v), bit;
+    for (int i = 0; i < SIMD_WIDTH; i++) bit[i] = 1 << i;
+    codes |= ((bits & bit) != 0) & 16;
   }
-}
-
-SIMD_INLINE void decode_q6_K(const char *block, const scales *s, int group, simd_float *out) {
-  enum { QUARTER = 32 / SIMD_WIDTH };
-  const uint8_t *low = (const uint8_t *)block + group * 64, *high = (const uint8_t *)block + 128 + group * 32;
-#pragma GCC unroll 8
-  for (int i = 0; i < QUARTER; i++) {
-    simd_int first = simd_load_u8(low + i * SIMD_WIDTH), second = simd_load_u8(low + 32 + i * SIMD_WIDTH);
-    simd_int pairs = simd_load_u8(high + i * SIMD_WIDTH);
-    const float *scale = s->scale + group * 8 + i * SIMD_WIDTH / 16;
-    out[i] = simd_set(scale[0]) * simd_from_int(((first & 15) | (pairs & 3) << 4) - 32);
-    out[i + QUARTER] = simd_set(scale[2]) * simd_from_int(((second & 15) | (pairs & 12) << 2) - 32);
-    out[i + 2 * QUARTER] = simd_set(scale[4]) * simd_from_int((first >> 4 | (pairs & 48)) - 32);
-    out[i + 3 * QUARTER] = simd_set(scale[6]) * simd_from_int((second >> 4 | (pairs & 192) >> 2) - 32);
-  }
+  return finish_codes(format, codes - quant_zero(format), scale, least);
 }
 
 SIMD_INLINE void decode_group(rdna_dtype format, const char *block, const scales *s, int group, simd_float *out) {
-  switch (format) {
-    case RDNA_Q4_0:
-      decode_q4_0(block, s, out);
-      break;
-    case RDNA_Q4_K:
-      decode_q4_K(block, s, group, out);
-      break;
-    case RDNA_Q6_K:
-      decode_q6_K(block, s, group, out);
-      break;
-    default:
-#pragma GCC unroll 8
-      for (int i = 0; i < 32 / SIMD_WIDTH; i++)
-        out[i] = simd_set(s->scale[0]) * simd_from_int(simd_load_i8((const int8_t *)block + 2 + i * SIMD_WIDTH));
-  }
+#pragma GCC unroll 32
+  for (int i = 0; i < group_values(format) / SIMD_WIDTH; i++)
+    out[i] = decode_vector(format, block, s, group * group_values(format) + i * SIMD_WIDTH);
 }
 
 /* Blocks [begin, end) to f32. */
 SIMD_INLINE void decode_blocks(rdna_dtype format, const char *blocks, int64_t begin, int64_t end, float *out) {
   for (int64_t b = begin; b < end; b++) {
-    const char *block = blocks + b * block_bytes(format);
+    const char *block = blocks + b * quant_bytes(format);
     scales s;
     read_scales(format, block, &s);
-    for (int g = 0; g < block_values(format) / group_values(format); g++) {
+    for (int g = 0; g < quant_values(format) / group_values(format); g++) {
       simd_float v[MOST_VECTORS];
       decode_group(format, block, &s, g, v);
       for (int i = 0; i < group_values(format) / SIMD_WIDTH; i++, out += SIMD_WIDTH) simd_store(out, v[i]);
@@ -154,17 +126,13 @@ SIMD_INLINE void decode_blocks(rdna_dtype format, const char *blocks, int64_t be
 }
 static void decode_any(rdna_dtype format, const char *blocks, int64_t begin, int64_t end, float *out) {
   switch (format) {
-    case RDNA_Q8_0:
-      decode_blocks(RDNA_Q8_0, blocks, begin, end, out);
-      break;
-    case RDNA_Q4_0:
-      decode_blocks(RDNA_Q4_0, blocks, begin, end, out);
-      break;
-    case RDNA_Q4_K:
-      decode_blocks(RDNA_Q4_K, blocks, begin, end, out);
-      break;
+#define DECODE(name, NAME)                               \
+  case RDNA_##NAME:                                      \
+    decode_blocks(RDNA_##NAME, blocks, begin, end, out); \
+    break;
+    RDNA_QUANT_FORMATS(DECODE)
+#undef DECODE
     default:
-      decode_blocks(RDNA_Q6_K, blocks, begin, end, out);
       break;
   }
 }
@@ -176,7 +144,7 @@ typedef struct dequantize_job {
 
 static void dequantize_some(void *context, int64_t begin, int64_t end) {
   const dequantize_job *job = context;
-  int values = block_values(job->format);
+  int values = quant_values(job->format);
   if (job->type == RDNA_F32) {
     decode_any(job->format, job->args->blocks, begin, end, (float *)job->args->out + begin * values);
     return;
@@ -185,21 +153,27 @@ static void dequantize_some(void *context, int64_t begin, int64_t end) {
     float v[256];
     decode_any(job->format, job->args->blocks, b, b + 1, v);
     uint16_t *out = (uint16_t *)job->args->out + b * values;
-    for (int i = 0; i < values; i += SIMD_WIDTH) simd_store_f16(out + i, simd_load(v + i));
+    for (int i = 0; i < values; i += SIMD_WIDTH) {
+      if (job->type == RDNA_F16) {
+        simd_store_f16(out + i, simd_load(v + i));
+      } else {
+        for (int j = 0; j < SIMD_WIDTH; j++) out[i + j] = f32_to_bf16(v[i + j]);
+      }
+    }
   }
 }
 
 static void dequantize(const void *args, rdna_dtype format, rdna_dtype type) {
   dequantize_job job = {args, format, type};
-  rdna__parallel_for(job.args->count / block_values(format), 64, dequantize_some, &job);
+  rdna__parallel_for(job.args->count / quant_values(format), 64, dequantize_some, &job);
 }
 
 SIMD_INLINE const char *row_of(const gemm_job *job, rdna_dtype format, const char *b, int64_t row) {
-  return b + row * (job->args->ldb / block_values(format)) * block_bytes(format);
+  return b + row * (job->args->ldb / quant_values(format)) * quant_bytes(format);
 }
 
 static void fetch_quant_b(const gemm_job *job, const char *b, int64_t row, int64_t p, int count, float *out) {
-  int values = block_values(job->type_b);
+  int values = quant_values(job->type_b);
   decode_any(job->type_b, row_of(job, job->type_b, b, row), p / values, (p + count) / values, out);
 }
 
@@ -226,14 +200,14 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
   for (int j = 0; j < columns; j++) x[j] = (const float *)(const void *)a + gemm_clamp(j, args->m) * args->lda;
 
   int64_t at = 0;
-  for (int64_t left = args->k / block_values(format); left > 0; left--) {
+  for (int64_t left = args->k / quant_values(format); left > 0; left--) {
     scales s[2];
 #pragma GCC unroll 2
     for (int r = 0; r < rows; r++) {
-      for (int i = 0; i < block_bytes(format); i += 64) __builtin_prefetch(w[r] + AHEAD + i);
+      for (int i = 0; i < quant_bytes(format); i += 64) __builtin_prefetch(w[r] + AHEAD + i);
       read_scales(format, w[r], &s[r]);
     }
-    for (int g = 0; g < block_values(format) / group_values(format); g++) {
+    for (int g = 0; g < quant_values(format) / group_values(format); g++) {
       simd_float v[2][MOST_VECTORS];
 #pragma GCC unroll 2
       for (int r = 0; r < rows; r++) decode_group(format, w[r], &s[r], g, v[r]);
@@ -248,7 +222,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
       }
     }
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; r++) w[r] += block_bytes(format);
+    for (int r = 0; r < rows; r++) w[r] += quant_bytes(format);
   }
   for (int r = 0; r < rows && first + r < last; r++) {
     for (int j = 0; j < columns && j < args->m; j++) {
@@ -259,7 +233,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
   }
 }
 
-#define DOT_DEFINE(F)                                                                                            \
+#define DOT_DEFINE(name, F)                                                                                      \
   static void dot_##F(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
     int m = job->args->m;                                                                                        \
     if (m == 1) {                                                                                                \
@@ -270,10 +244,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
       for (int64_t j = first; j < last; j += 2) dot_block(job, RDNA_##F, 8, 2, a, b, c, j, last);                \
     }                                                                                                            \
   }
-DOT_DEFINE(Q8_0)
-DOT_DEFINE(Q4_0)
-DOT_DEFINE(Q4_K)
-DOT_DEFINE(Q6_K)
+RDNA_QUANT_FORMATS(DOT_DEFINE)
 
 static void run_gemm(const void *args, rdna_dtype format,
                      void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {
@@ -281,28 +252,28 @@ static void run_gemm(const void *args, rdna_dtype format,
   gemm_job job = {.args = a, .type_a = RDNA_F32, .type_b = format, .type_c = RDNA_F32};
   job.fetch_b = fetch_quant_b;
   job.dot_rows = dot_rows;
-  job.batch_bytes_b = a->stride_b / block_values(format) * block_bytes(format);
+  job.batch_bytes_b = a->stride_b / quant_values(format) * quant_bytes(format);
   gemm_run(&job);
 }
 
 #define TWIN(name, F) \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run_gemm(args, RDNA_##F, dot_##F); }
-#define TWINS(f, F)                                                               \
-  void RDNA_HOST_KERNEL(dequantize_##f##_f32)(const void *args, rdna_grid grid) { \
-    dequantize(args, RDNA_##F, RDNA_F32);                                         \
-  }                                                                               \
-  void RDNA_HOST_KERNEL(dequantize_##f##_f16)(const void *args, rdna_grid grid) { \
-    dequantize(args, RDNA_##F, RDNA_F16);                                         \
-  }                                                                               \
-  TWIN(gemm_f32_##f##_f32_large, F)                                               \
-  TWIN(gemm_f32_##f##_f32_small, F)                                               \
-  TWIN(gemv_f32_##f##_f32_m1, F)                                                  \
-  TWIN(gemv_f32_##f##_f32_m4, F)                                                  \
+#define TWINS(f, F)                                                                \
+  void RDNA_HOST_KERNEL(dequantize_##f##_f32)(const void *args, rdna_grid grid) {  \
+    dequantize(args, RDNA_##F, RDNA_F32);                                          \
+  }                                                                                \
+  void RDNA_HOST_KERNEL(dequantize_##f##_f16)(const void *args, rdna_grid grid) {  \
+    dequantize(args, RDNA_##F, RDNA_F16);                                          \
+  }                                                                                \
+  void RDNA_HOST_KERNEL(dequantize_##f##_bf16)(const void *args, rdna_grid grid) { \
+    dequantize(args, RDNA_##F, RDNA_BF16);                                         \
+  }                                                                                \
+  TWIN(gemm_f32_##f##_f32_large, F)                                                \
+  TWIN(gemm_f32_##f##_f32_small, F)                                                \
+  TWIN(gemv_f32_##f##_f32_m1, F)                                                   \
+  TWIN(gemv_f32_##f##_f32_m4, F)                                                   \
   TWIN(gemv_f32_##f##_f32_m8, F)
-TWINS(q8_0, Q8_0)
-TWINS(q4_0, Q4_0)
-TWINS(q4_K, Q4_K)
-TWINS(q6_K, Q6_K)
+RDNA_QUANT_FORMATS(TWINS)
 
 /* To nearest, halves away from zero; a NaN becomes 0. */
 SIMD_INLINE int8_t round_away(float v) {

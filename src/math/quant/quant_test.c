@@ -38,8 +38,8 @@ static void check_dequantize(rdna_dtype format, rdna_dtype dtype, int64_t rows, 
 }
 
 static void dequantizes(void **state) {
-  for (int f = 0; f < 4; f++) {
-    for (int dtype = RDNA_F32; dtype <= RDNA_F16; dtype++) {
+  for (int f = 0; f < TEST_FORMATS; f++) {
+    for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
       check_dequantize(test_formats[f], (rdna_dtype)dtype, 1, 1);
       check_dequantize(test_formats[f], (rdna_dtype)dtype, 3, 7);
       check_dequantize(test_formats[f], (rdna_dtype)dtype, 5, 133);
@@ -82,6 +82,70 @@ static void quantizes(void **state) {
   operand_free(&p.bytes);
 }
 
+static const struct packing {
+  rdna_dtype format;
+  int part, top, zero;  /* values of a sub-block, the largest code, the code of 0 */
+  double scale_rounded; /* how far a sub-block's scale may be off, in proportion to the block's largest */
+} packings[] = {{RDNA_Q4_0, 32, 15, 8, 0x1p-11},          {RDNA_Q4_1, 32, 15, 0, 0x1p-11},
+                {RDNA_Q5_0, 32, 31, 16, 0x1p-11},         {RDNA_Q5_1, 32, 31, 0, 0x1p-11},
+                {RDNA_Q2_K, 16, 3, 0, 0.5 / 15 + 1e-3},   {RDNA_Q3_K, 16, 7, 4, 0.5 / 32 + 1e-3},
+                {RDNA_Q4_K, 32, 15, 0, 0.5 / 63 + 1e-3},  {RDNA_Q5_K, 32, 31, 0, 0.5 / 63 + 1e-3},
+                {RDNA_Q6_K, 16, 63, 32, 0.5 / 128 + 1e-3}};
+
+/* The scale that a sub-block should have, by the definition in rdna/op/quant.h; the size of its minimum raises
+ * |*out_least|. */
+static double wanted_scale(const struct packing *p, const operand *x, int64_t first, double *out_least) {
+  double low = rdna_dtype_block_values(p->format) == 256 ? 0 : INFINITY, high = -INFINITY, far = 0;
+  for (int i = 0; i < p->part; i++) {
+    double v = operand_get(x, first + i);
+    low = fmin(low, v);
+    high = fmax(high, v);
+    if (fabs(v) > fabs(far)) far = v;
+  }
+  *out_least = fmax(*out_least, fabs(low));
+  return p->zero ? fabs(far) / p->zero : (high - low) / p->top;
+}
+
+/* Each value comes back within half its sub-block's scale, and what rounding of scales and minima adds: a code is off
+ * by at most its number times the scale's error, and a signed format lacks the highest code of its range. */
+static void quantizes_to_the_nearest_code(void **state) {
+  for (size_t f = 0; f < sizeof packings / sizeof packings[0]; f++) {
+    const struct packing *p = &packings[f];
+    int block = rdna_dtype_block_values(p->format);
+    int64_t count = 67 * block;
+    operand x = operand_make(RDNA_F32, 1, &count, NULL, 0);
+    packed q = packed_make(p->format, 1, &count);
+    operand_fill(&x, 3);
+    for (int i = 0; i < block; i++) operand_set(&x, i, 0), operand_set(&x, block + i, -5 - 0.01 * i);
+    operand_upload(&x);
+    operand_upload(&q.bytes);
+    assert_ok(rdna_op_quantize(stream, &x.tensor, &q.tensor));
+    operand_download(&q.bytes);
+    double squares = 0, steps = 0;
+    for (int64_t b = 0; b < count; b += block) {
+      double largest = 0, least = 0;
+      for (int64_t at = b; at < b + block; at += p->part) largest = fmax(largest, wanted_scale(p, &x, at, &least));
+      for (int64_t i = b; i < b + block; i++) {
+        double scale = wanted_scale(p, &x, i / p->part * p->part, &least), rounding = largest * p->scale_rounded;
+        double got = test_quant_value(p->format, q.bytes.host, i, NULL), error = got - operand_get(&x, i);
+        double bound = (scale + rounding) * (p->zero ? 1 : 0.5) + rounding * (p->top + p->top) + 1e-6;
+        if (!p->zero) bound += least * p->scale_rounded;
+        if (!(fabs(error) <= bound))
+          fail_msg("%s [%lld]: %g came back as %g, more than %g off", rdna_dtype_name(p->format), (long long)i,
+                   operand_get(&x, i), got, bound);
+        squares += error * error;
+        steps += scale * scale;
+      }
+    }
+    /* a step's error is even over it, but for ends and rounded scales */
+    if (!(squares < 1.5 * steps / 12))
+      fail_msg("%s: mean squared error %g, of even steps %g", rdna_dtype_name(p->format), squares, steps / 12);
+    if (!(squares > 0.5 * steps / 12)) fail_msg("%s: it cannot be that near", rdna_dtype_name(p->format));
+    operand_free(&x);
+    operand_free(&q.bytes);
+  }
+}
+
 /* A value comes back within half a scale, and quantizing it again gives the same bytes. */
 static void goes_there_and_back(void **state) {
   int64_t count = 32 * 50;
@@ -115,7 +179,7 @@ static void refuses(void **state) {
   t = rdna_tensor_contiguous(values, RDNA_F32, 1, &other);
   assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_INVALID_ARGUMENT, "q4_K (256)", "f32 (512)");
   t = rdna_tensor_contiguous(values, RDNA_I32, 1, &count);
-  assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_UNSUPPORTED, "dequantize: out", "i32");
+  assert_refused(rdna_op_dequantize(stream, &blocks, &t), RDNA_UNSUPPORTED, "out is i32", "bf16");
   t = blocks;
   t.data = memory + 8;
   assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_UNSUPPORTED, "blocks is q4_K", "multiple of 16");
@@ -125,14 +189,17 @@ static void refuses(void **state) {
   t = blocks;
   t.data = NULL;
   assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_INVALID_ARGUMENT, "blocks is q4_K", "NULL");
-  assert_refused(rdna_op_dequantize(stream, &out, &out), RDNA_UNSUPPORTED, "blocks is f32", "q6_K");
-  assert_refused(rdna_op_quantize(stream, &out, &blocks), RDNA_UNSUPPORTED, "blocks is q4_K", "q8_0");
+  assert_refused(rdna_op_dequantize(stream, &out, &out), RDNA_UNSUPPORTED, "blocks is f32", "q4_K");
+  t = blocks;
+  t.dtype = RDNA_IQ4_XS;
+  assert_refused(rdna_op_quantize(stream, &out, &t), RDNA_UNSUPPORTED, "blocks is iq4_xs", "q8_0");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(dequantizes),
       cmocka_unit_test(quantizes),
+      cmocka_unit_test(quantizes_to_the_nearest_code),
       cmocka_unit_test(goes_there_and_back),
       cmocka_unit_test(refuses),
   };

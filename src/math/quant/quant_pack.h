@@ -1,0 +1,190 @@
+/* How blocks are made, for the host and for the GPU alike, which give the same bytes. See quant_unpack.h.
+ *
+ * Each sub-block of 16 or 32 values wants a scale, and where the format has one a minimum, that its values span: from
+ * the value of the largest magnitude, which the code 0 stands for, or from the smallest and the largest. The scales of
+ * the 256-value formats are whole multiples of the block's. Codes are those nearest to the values for the scales as
+ * they are stored. */
+#ifndef RDNA_MATH_QUANT_PACK_H
+#define RDNA_MATH_QUANT_PACK_H
+
+#include "math/quant/quant_unpack.h"
+
+/* name, dtype: those that are made here; Q8_0 has a kernel of its own. */
+#define RDNA_QUANT_PACKED(F) \
+  F(q4_0, Q4_0)              \
+  F(q4_1, Q4_1)              \
+  F(q5_0, Q5_0)              \
+  F(q5_1, Q5_1)              \
+  F(q2_K, Q2_K)              \
+  F(q3_K, Q3_K)              \
+  F(q4_K, Q4_K)              \
+  F(q5_K, Q5_K)              \
+  F(q6_K, Q6_K)
+
+QUANT_CONSTANT int quant_part_values(rdna_dtype format) {
+  return format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 16 : 32;
+}
+QUANT_CONSTANT int quant_top_code(rdna_dtype format) {
+  return format == RDNA_Q2_K                                                 ? 3
+         : format == RDNA_Q3_K                                               ? 7
+         : format == RDNA_Q6_K                                               ? 63
+         : format == RDNA_Q5_0 || format == RDNA_Q5_1 || format == RDNA_Q5_K ? 31
+                                                                             : 15;
+}
+/* The scales of sub-blocks: the largest, or of the signed ones the magnitude of the lowest. */
+QUANT_CONSTANT int quant_top_scale(rdna_dtype format) {
+  return format == RDNA_Q2_K ? 15 : format == RDNA_Q3_K ? 32 : format == RDNA_Q6_K ? 128 : 63;
+}
+
+/* The one of larger magnitude, the positive one of two that are equal but for their sign. A NaN loses. */
+RDNA_SCALAR float quant_farther(float a, float b) {
+  float ma = scalar_abs(a), mb = scalar_abs(b);
+  return ma > mb || (ma == mb && a > b) || b != b ? a : b;
+}
+
+/* What a sub-block wants. */
+RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
+  struct quant_scale wanted = {0, 0};
+  if (quant_zero(format) > 0) {
+    float far = 0;
+    for (int i = 0; i < quant_part_values(format); i++) far = quant_farther(far, x[i]);
+    wanted.scale = far / (float)-quant_zero(format);
+  } else {
+    bool has_sign = quant_values(format) == 32; /* the minimum; the others take off a positive multiple of dmin */
+    float low = has_sign ? __builtin_inff() : 0, high = -__builtin_inff();
+    for (int i = 0; i < quant_part_values(format); i++) {
+      low = x[i] < low ? x[i] : low;
+      high = x[i] > high ? x[i] : high;
+    }
+    if (!(low <= high)) low = has_sign ? 0 : low, high = low; /* nothing but NaN */
+    wanted.scale = (high - low) / (float)quant_top_code(format);
+    wanted.least = -low;
+  }
+  return wanted;
+}
+
+/* To even; a NaN becomes |low|. */
+RDNA_SCALAR int quant_nearest(float v, int low, int high) {
+  return v > (float)low ? (v < (float)high ? (int)__builtin_rintf(v) : high) : low;
+}
+
+/* What a block's header holds: f16 bits of d and of m or dmin, and for each sub-block whole numbers. */
+struct quant_block_scales {
+  uint16_t d, m;
+};
+/* |most| is the scale of the farthest sub-block and the largest minimum. */
+RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, struct quant_scale most) {
+  struct quant_block_scales s;
+  if (quant_values(format) == 32) {
+    s.d = f32_to_f16(most.scale + 0.0f); /* zeros are positive, whichever sub-block was asked first */
+    s.m = f32_to_f16(-most.least + 0.0f);
+  } else {
+    float top = (float)(quant_zero(format) > 0 ? -quant_top_scale(format) : quant_top_scale(format));
+    s.d = f32_to_f16(most.scale / top + 0.0f);
+    s.m = f32_to_f16(most.least / top + 0.0f);
+  }
+  return s;
+}
+struct quant_part {
+  uint8_t s, m; /* as the header holds them */
+  struct quant_scale scale;
+};
+RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_block_scales block,
+                                            struct quant_scale wanted) {
+  struct quant_part part = {0, 0, {0, 0}};
+  float d = f16_to_f32(block.d), m = f16_to_f32(block.m);
+  if (quant_values(format) == 32) {
+    part.scale.scale = d;
+    part.scale.least = -m;
+    return part;
+  }
+  int top = quant_top_scale(format);
+  if (quant_zero(format) > 0) {
+    int s = quant_nearest(d != 0 ? wanted.scale / d : 0, -top, top - 1);
+    part.s = (uint8_t)(format == RDNA_Q3_K ? s + 32 : s);
+    part.scale.scale = d * (float)s;
+  } else {
+    part.s = (uint8_t)quant_nearest(d != 0 ? wanted.scale / d : 0, 0, top);
+    part.m = (uint8_t)quant_nearest(m != 0 ? wanted.least / m : 0, 0, top);
+    part.scale.scale = d * (float)part.s;
+    part.scale.least = m * (float)part.m;
+  }
+  return part;
+}
+RDNA_SCALAR uint8_t quant_code_of(rdna_dtype format, struct quant_scale scale, float x) {
+  float inverse = scale.scale != 0 ? 1.0f / scale.scale : 0;
+  float v = quant_zero(format) > 0 ? x * inverse : (x + scale.least) * inverse;
+  return (uint8_t)(quant_nearest(v, -quant_zero(format), quant_top_code(format) - quant_zero(format)) +
+                   quant_zero(format));
+}
+
+/* |count| fields of |bits| each, taken |down| from codes that lie 32 apart. */
+RDNA_SCALAR uint32_t quant_gather_bits(const uint8_t *codes, int count, int bits, int down) {
+  uint32_t byte = 0;
+  for (int r = 0; r < count; r++) byte |= ((uint32_t)codes[32 * r] >> down & ((1u << bits) - 1)) << (bits * r);
+  return byte;
+}
+RDNA_SCALAR uint32_t quant_two_nibbles(const uint8_t *codes, int apart) {
+  return (codes[0] & 15u) | (codes[apart] & 15u) << 4;
+}
+RDNA_SCALAR uint32_t quant_byte_of(uint16_t v, int i) { return (uint32_t)v >> (8 * i) & 255; }
+
+/* Byte |i| of a block with these codes and sub-blocks. */
+RDNA_SCALAR uint8_t quant_packed_byte(rdna_dtype format, int i, struct quant_block_scales block, const uint8_t *codes,
+                                      const uint8_t *s, const uint8_t *m) {
+  uint32_t byte = 0;
+  switch (format) {
+    case RDNA_Q2_K:
+      byte = i < 16   ? s[i] | (uint32_t)m[i] << 4
+             : i < 80 ? quant_gather_bits(codes + (i - 16) / 32 * 128 + i % 16 + (i - 16) % 32 / 16 * 16, 4, 2, 0)
+             : i < 82 ? quant_byte_of(block.d, i - 80)
+                      : quant_byte_of(block.m, i - 82);
+      break;
+    case RDNA_Q3_K:
+      if (i < 32) {
+        byte = quant_gather_bits(codes + i, 8, 1, 2);
+      } else if (i < 96) {
+        byte = quant_gather_bits(codes + (i - 32) / 32 * 128 + i % 32, 4, 2, 0);
+      } else if (i < 104) {
+        byte = quant_two_nibbles(s + i - 96, 8);
+      } else if (i < 108) {
+        for (int q = 0; q < 4; q++) byte |= (uint32_t)s[i - 104 + 4 * q] >> 4 << (2 * q);
+      } else {
+        byte = quant_byte_of(block.d, i - 108);
+      }
+      break;
+    case RDNA_Q4_K:
+    case RDNA_Q5_K: {
+      int first = format == RDNA_Q4_K ? 16 : 48;
+      byte = i < 2       ? quant_byte_of(block.d, i)
+             : i < 4     ? quant_byte_of(block.m, i - 2)
+             : i < 8     ? s[i - 4] | (uint32_t)s[i] >> 4 << 6
+             : i < 12    ? m[i - 8] | (uint32_t)m[i - 4] >> 4 << 6
+             : i < 16    ? (s[i - 8] & 15u) | (m[i - 8] & 15u) << 4
+             : i < first ? quant_gather_bits(codes + i - 16, 8, 1, 4)
+                         : quant_two_nibbles(codes + (i - first) / 32 * 64 + (i - first) % 32, 32);
+      break;
+    }
+    case RDNA_Q6_K:
+      byte = i < 128   ? quant_two_nibbles(codes + i / 64 * 128 + i % 64, 64)
+             : i < 192 ? quant_gather_bits(codes + (i - 128) / 32 * 128 + i % 32, 4, 2, 4)
+             : i < 208 ? s[i - 192]
+                       : quant_byte_of(block.d, i - 208);
+      break;
+    default: {
+      int fifth = quant_fifth_bits_at(format), nibbles = quant_bytes(format) - 16;
+      if (i < 2) {
+        byte = quant_byte_of(block.d, i);
+      } else if (i >= nibbles) {
+        byte = quant_two_nibbles(codes + i - nibbles, 16);
+      } else if (quant_has_fifth_bits(format) && i >= fifth) {
+        for (int b = 0; b < 8; b++) byte |= (uint32_t)codes[(i - fifth) * 8 + b] >> 4 << b;
+      } else {
+        byte = quant_byte_of(block.m, i - 2);
+      }
+    }
+  }
+  return (uint8_t)byte;
+}
+
+#endif
