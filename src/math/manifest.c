@@ -10,6 +10,7 @@
 #include "math/conv/conv_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
+#include "math/fused/fused_kernels.h"
 #include "math/gemm/gemm_i8_kernels.h"
 #include "math/gemm/gemm_kernels.h"
 #include "math/index/compact_kernels.h"
@@ -49,6 +50,7 @@
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(flash, RDNA_FLASH_KERNELS)                       \
+  FAMILY(fused, RDNA_FUSED_KERNELS)                       \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
   FAMILY(gemm_f64, RDNA_GEMM_F64_KERNELS)                 \
   FAMILY(gemm_i8, RDNA_GEMM_I8_KERNELS)                   \
@@ -88,6 +90,7 @@
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_flash(...) INFO(flash, __VA_ARGS__)
+#define INFO_fused(...) INFO(fused, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_gemm_f64(...) INFO(gemm_f64, __VA_ARGS__)
 #define INFO_gemm_i8(...) INFO(gemm_i8, __VA_ARGS__)

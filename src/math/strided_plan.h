@@ -8,7 +8,7 @@
 #include "math/strided.h"
 #include "rdna/op/pointwise.h"
 
-enum { STRIDED_OPERANDS = 4 };
+enum { STRIDED_OPERANDS = 7 };
 
 /* Operand 0 is the output. Dimensions lie as in struct strided_shape: fastest first. */
 typedef struct strided_plan {

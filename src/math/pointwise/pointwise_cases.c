@@ -1,10 +1,10 @@
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "kernel/manifest.h"
 #include "math/case_values.h"
 #include "math/pointwise/pointwise_kernels.h"
+#include "math/strided_case.h"
 
 /* No tolerances here: the kernels and their twins compute the same bits. */
 
@@ -52,69 +52,11 @@ static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t cou
   }
 }
 
-/* A shape of random sizes; small ones at first. */
-static void pick_shape(rdna__random *random, int n, int values, struct strided_shape *shape) {
-  *shape = (struct strided_shape){.rank = (uint32_t)rdna__random_range(random, 1, n < 6 ? 3 : 8), .count = 1};
-  if (n == 1) shape->rank = 1;
-  for (uint32_t d = 0; d < shape->rank; d++) {
-    int64_t size = rdna__random_range(random, 1, shape->rank > 4 ? 5 : shape->rank > 2 ? 12 : 60);
-    if (d == 0 && n % 2) size = size * values;
-    if (n == 1) size = 4096;
-    if (shape->rank == 1 && n > 6) size = rdna__random_range(random, 1, 9000);
-    strided_set_size(shape, d, (uint32_t)size);
-    shape->count *= (uint32_t)size;
-  }
-}
-
-/* Strides of an operand: dense, with gaps, transposed, or broadcast; returns the values that it spans. */
-static int64_t pick_strides(rdna__random *random, const struct strided_shape *shape, bool output, int values,
-                            int64_t *stride) {
-  uint32_t order[STRIDED_RANK];
-  int64_t step = 1, last = 0;
-  for (uint32_t d = 0; d < shape->rank; d++) order[d] = d;
-  if (rdna__random_below(random, 3) == 0) {
-    for (uint32_t d = 0; d < shape->rank; d++) {
-      uint32_t other = (uint32_t)rdna__random_below(random, shape->rank), held = order[d];
-      order[d] = order[other];
-      order[other] = held;
-    }
-  }
-  for (uint32_t k = 0; k < shape->rank; k++) {
-    uint32_t d = order[k];
-    bool broadcast = !output && rdna__random_below(random, 5) == 0;
-    stride[d] = broadcast ? 0 : step;
-    last += (shape->size[d] - 1) * stride[d];
-    if (!broadcast) step *= shape->size[d];
-    if (k > 0 && rdna__random_below(random, 6) == 0) step += values;
-  }
-  return last + 1;
-}
-
-static bool may_be_vector(const struct strided_shape *shape, const int64_t *stride, int values) {
-  bool may = stride[0] == 1 && shape->size[0] % (uint32_t)values == 0;
-  for (uint32_t d = 1; d < shape->rank; d++) may = may && stride[d] % values == 0;
-  return may;
-}
-
-/* What lies between an output's values must stay poison. */
-static rdna_status mark_gaps(rdna__kernel_case *c, const struct pointwise_args *args, int64_t span) {
-  uint8_t *untouched = malloc((size_t)span);
-  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)span);
-  memset(untouched, 1, (size_t)span);
-  for (uint32_t i = 0; i < args->shape.count; i++) {
-    int64_t at;
-    strided_offsets(&args->shape, args->operand, 1, i, &at);
-    untouched[at] = 0;
-  }
-  c->buffers[c->buffer_count - 1].untouched = untouched;
-  return RDNA_OK;
-}
-
 RDNA_CASE_MAKER(rdna__pointwise_case) {
   kernel_traits t = traits_of(kernel->name, random);
   struct pointwise_args args = {.op = (uint32_t)rdna__random_below(random, (uint64_t)t.ops),
                                 .dtype = (uint32_t)t.dtype};
-  pick_shape(random, n, t.values, &args.shape);
+  case_pick_shape(random, n, t.values, &args.shape);
   args.p = rdna_scalar_real(2 * rdna__random_normal(random));
   args.q = rdna_scalar_real(rdna__random_normal(random) + 3);
   args.constant = rdna_scalar_real(3 * rdna__random_normal(random));
@@ -122,8 +64,8 @@ RDNA_CASE_MAKER(rdna__pointwise_case) {
   if (!t.where && t.operands == 3 && n % 4 == 2) args.constants = n % 8 == 2 ? 2 : 4;
   int64_t span[4];
   for (int k = 0; k < t.operands; k++) {
-    span[k] = pick_strides(random, &args.shape, k == 0, t.values, args.operand[k].stride);
-    if (!(args.constants >> k & 1) && may_be_vector(&args.shape, args.operand[k].stride, t.values)) {
+    span[k] = case_pick_strides(random, &args.shape, k == 0, t.values, args.operand[k].stride);
+    if (!(args.constants >> k & 1) && case_may_be_vector(&args.shape, args.operand[k].stride, t.values)) {
       args.vectors |= 1u << k;
     }
   }
@@ -142,7 +84,7 @@ RDNA_CASE_MAKER(rdna__pointwise_case) {
     if (k > 0 && dtype == RDNA_BOOL) {
       for (int64_t i = 0; i < span[k]; i++) ((uint8_t *)data)[i] &= 1;
     }
-    if (k == 0) RDNA_TRY(mark_gaps(out_case, &args, span[0]));
+    if (k == 0) RDNA_TRY(case_mark_gaps(out_case, &args.shape, args.operand, span[0]));
   }
   return RDNA_OK;
 }

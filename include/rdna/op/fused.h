@@ -1,0 +1,38 @@
+/* A chain of operations in one pass over memory. */
+#ifndef RDNA_OP_FUSED_H
+#define RDNA_OP_FUSED_H
+
+#include "rdna/op/pointwise.h"
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { RDNA_FUSED_MAX_STEPS = 8, RDNA_FUSED_MAX_INPUTS = 6 };
+
+/* value = op(value), one of rdna_map up to RDNA_MAP_HARDSIGMOID but bitwise_not, or exp, log, tanh, sigmoid, silu,
+ * gelu_tanh, gelu_erf, elu, softplus; or, |is_zip|, value = op(value, inputs[input]), one of rdna_zip that f64 has too,
+ * the operands the other way round with |input_first|. |p| and |q| as rdna_op_map and rdna_op_zip take them, in f32. */
+typedef struct rdna_fused_step {
+  int op;
+  bool is_zip, input_first;
+  int input;
+  float p, q;
+} rdna_fused_step;
+
+/* The value begins as inputs[0] and goes through the steps; |out| is what it becomes. All tensors are of one type, f32,
+ * f16 or bf16; the value is f32 throughout and is rounded once, at the end. Inputs broadcast to out's shape and have
+ * any strides; |out| may be exactly one of the inputs of its shape, or must be apart from all. Every input and |out|
+ * is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than RDNA_FUSED_MAX_STEPS, no input
+ * or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not, types or shapes that disagree,
+ * missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack, more than 4 dimensions that
+ * do not merge into fewer, strides of 2^31 values or more. */
+RDNA_CHECKED rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int step_count,
+                                       const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,216 @@
+#include "rdna/op/fused.h"
+
+#include "math/operand_test.h"
+
+static double at_step(const rdna_fused_step *step, double v, double input) {
+  double a = step->input_first ? input : v, b = step->input_first ? v : input, p = (double)step->p, q = (double)step->q;
+  if (!step->is_zip) {
+    switch (step->op) {
+      case RDNA_MAP_RELU:
+        return v > 0 ? v : 0;
+      case RDNA_MAP_NEG:
+        return -v;
+      case RDNA_MAP_SQUARE:
+        return v * v;
+      case RDNA_MAP_AFFINE:
+        return v * p + q;
+      case RDNA_MAP_CLAMP:
+        return fmin(fmax(v, p), q);
+      case RDNA_MAP_TANH:
+        return tanh(v);
+      case RDNA_MAP_SIGMOID:
+        return 1 / (1 + exp(-v));
+      case RDNA_MAP_SILU:
+        return v / (1 + exp(-v));
+      case RDNA_MAP_GELU_ERF:
+        return v * 0.5 * erfc(-v * sqrt(0.5));
+      default:
+        return exp(v);
+    }
+  }
+  switch (step->op) {
+    case RDNA_ZIP_ADD:
+      return a + b;
+    case RDNA_ZIP_SUB:
+      return a - b;
+    case RDNA_ZIP_MUL:
+      return a * b;
+    case RDNA_ZIP_MAXIMUM:
+      return fmax(a, b);
+    default:
+      return a + p * b; /* RDNA_ZIP_ADD_SCALED */
+  }
+}
+
+typedef struct shape {
+  int rank;
+  int64_t size[4];
+} shape;
+
+/* The chain against double. |broadcast|: bit d of entry k: input k has size 1 in dimension d. */
+static void check(rdna_dtype dtype, shape s, int step_count, const rdna_fused_step *steps, int input_count,
+                  const uint32_t *broadcast, bool gaps) {
+  operand input[RDNA_FUSED_MAX_INPUTS], out;
+  const rdna_tensor *tensors[RDNA_FUSED_MAX_INPUTS];
+  int64_t out_stride[4], step = 1;
+  for (int d = s.rank - 1; d >= 0; d--) out_stride[d] = step, step *= s.size[d] + (gaps ? 3 : 0);
+  out = operand_make(dtype, s.rank, s.size, out_stride, 0);
+  operand_upload(&out);
+  for (int k = 0; k < input_count; k++) {
+    int64_t size[4];
+    for (int d = 0; d < s.rank; d++) size[d] = broadcast[k] >> d & 1 ? 1 : s.size[d];
+    input[k] = operand_make(dtype, s.rank, size, NULL, 0);
+    operand_fill(&input[k], 1);
+    tensors[k] = &input[k].tensor;
+  }
+  assert_ok(rdna_op_fused(stream, steps, step_count, tensors, input_count, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
+    double in[RDNA_FUSED_MAX_INPUTS], largest = 0;
+    int64_t rest = i, at[4], place = 0;
+    for (int d = s.rank - 1; d >= 0; d--) at[d] = rest % s.size[d], rest /= s.size[d];
+    for (int d = 0; d < s.rank; d++) place += at[d] * out_stride[d];
+    for (int k = 0; k < input_count; k++) {
+      int64_t from = 0;
+      for (int d = 0; d < s.rank; d++) from += broadcast[k] >> d & 1 ? 0 : at[d] * tensors[k]->stride[d];
+      in[k] = operand_get(&input[k], from);
+    }
+    double v = in[0];
+    for (int n = 0; n < step_count; n++) {
+      v = at_step(&steps[n], v, steps[n].is_zip ? in[steps[n].input] : 0);
+      largest = fmax(largest, fabs(v));
+    }
+    /* a few roundings a step, which later steps raise by at most 16 here */
+    assert_close(dtype, operand_get(&out, place), v, 0x1p-24 * 16 * 4 * step_count * (1 + largest), "chain", i);
+  }
+  operand_free(&out);
+  for (int k = 0; k < input_count; k++) operand_free(&input[k]);
+}
+
+#define MAP(name, p_, q_) {.op = RDNA_MAP_##name, .p = p_, .q = q_}
+#define ZIP(name, input_) {.op = RDNA_ZIP_##name, .is_zip = true, .input = input_}
+#define TURNED(name, input_) {.op = RDNA_ZIP_##name, .is_zip = true, .input = input_, .input_first = true}
+
+/* bias, activation, residual; a gate; and one of as many steps and inputs as there may be */
+static void chains_compute(void **state) {
+  static const rdna_fused_step bias[] = {ZIP(ADD, 1), MAP(GELU_ERF, 0, 0), ZIP(ADD, 2)};
+  static const rdna_fused_step gate[] = {MAP(SILU, 0, 0), ZIP(MUL, 1)};
+  static const rdna_fused_step longest[] = {
+      ZIP(ADD, 1),         TURNED(SUB, 2),
+      MAP(CLAMP, -2, 1.5), {.op = RDNA_ZIP_ADD_SCALED, .is_zip = true, .input = 3, .p = 0.75f},
+      MAP(SIGMOID, 0, 0),  ZIP(MUL, 4),
+      ZIP(MAXIMUM, 5),     MAP(AFFINE, 1.25f, -0.5f)};
+  static const rdna_fused_step one[] = {MAP(NEG, 0, 0)};
+  static const shape shapes[] = {{2, {5, 16}},    {2, {7, 13}},       {1, {1}},    {1, {4099}},
+                                 {3, {3, 24, 8}}, {4, {2, 3, 5, 40}}, {2, {0, 4}}, {2, {33, 256}}};
+  for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+      uint32_t rows = (1u << (shapes[i].rank - 1)) - 1, last = 1u << (shapes[i].rank - 1); /* all but one broadcast */
+      for (int gaps = 0; gaps < 2; gaps++) {
+        check((rdna_dtype)dtype, shapes[i], 3, bias, 3, (uint32_t[]){0, rows, 0}, gaps);
+        check((rdna_dtype)dtype, shapes[i], 2, gate, 2, (uint32_t[]){0, last}, gaps);
+        check((rdna_dtype)dtype, shapes[i], 8, longest, 6, (uint32_t[]){last, rows, 0, rows | last, 0, 1}, gaps);
+        check((rdna_dtype)dtype, shapes[i], 1, one, 1, (uint32_t[]){0}, gaps);
+      }
+    }
+  }
+}
+
+/* Every operation, and both orders of those of two, give the bits of its own operator. */
+static void steps_equal_operators(void **state) {
+  const int64_t size[] = {9, 20};
+  operand x = operand_make(RDNA_F32, 2, size, NULL, 0), y = operand_make(RDNA_F32, 2, size, NULL, 0);
+  operand got = operand_make(RDNA_F32, 2, size, NULL, 0), want = operand_make(RDNA_F32, 2, size, NULL, 0);
+  operand_fill(&x, 2);
+  operand_fill(&y, 2);
+  operand_upload(&got);
+  operand_upload(&want);
+  const rdna_tensor *inputs[] = {&x.tensor, &y.tensor};
+  int compared = 0;
+  for (int kind = 0; kind < 3; kind++) {
+    for (int op = 0; op < (kind ? (int)RDNA_ZIP_COUNT : (int)RDNA_MAP_COUNT); op++) {
+      rdna_fused_step step = {.op = op, .is_zip = kind > 0, .input_first = kind == 2, .input = 1, .p = 0.5f, .q = 1.5f};
+      rdna_scalar p = rdna_scalar_real(0.5), q = rdna_scalar_real(1.5);
+      const rdna_tensor *a = kind == 2 ? inputs[1] : inputs[0], *b = kind == 2 ? inputs[0] : inputs[1];
+      rdna_status status = kind ? rdna_op_zip(stream, (rdna_zip)op, a, b, p, q, &want.tensor)
+                                : rdna_op_map(stream, (rdna_map)op, a, p, q, &want.tensor);
+      rdna_status fused = rdna_op_fused(stream, &step, 1, inputs, 2, &got.tensor);
+      if (fused == RDNA_UNSUPPORTED) continue; /* chains lack it */
+      assert_ok(fused);
+      assert_ok(status);
+      operand_download(&got);
+      operand_download(&want);
+      for (int64_t i = 0; i < operand_span(&got); i++) {
+        double g = operand_get(&got, i), w = operand_get(&want, i);
+        if (isnan(w) ? !isnan(g) : g != w)
+          fail_msg("%s %d [%d]: got %a, want %a", kind ? "zip" : "map", op, (int)i, g, w);
+      }
+      compared++;
+    }
+  }
+  assert_int_equal(compared, 26 + 2 * 19);
+  operand_free(&x);
+  operand_free(&y);
+  operand_free(&got);
+  operand_free(&want);
+}
+
+static void works_in_place(void **state) {
+  const int64_t size[] = {1000};
+  static const rdna_fused_step twice[] = {ZIP(ADD, 0), ZIP(MUL, 0)}; /* (x + x) x */
+  operand x = operand_make(RDNA_F32, 1, size, NULL, 0);
+  for (int64_t i = 0; i < 1000; i++) operand_set(&x, i, (double)(i % 40));
+  operand_upload(&x);
+  assert_ok(rdna_op_fused(stream, twice, 2, (const rdna_tensor *[]){&x.tensor}, 1, &x.tensor));
+  operand_download(&x);
+  for (int64_t i = 0; i < 1000; i++) assert_true(operand_get(&x, i) == 2.0 * (double)((i % 40) * (i % 40)));
+  operand_free(&x);
+}
+
+static void refuses(void **state) {
+  const int64_t size[] = {4, 8}, other[] = {5};
+  operand x = operand_make(RDNA_F32, 2, size, NULL, 0), out = operand_make(RDNA_F32, 2, size, NULL, 0);
+  operand odd = operand_make(RDNA_F32, 1, other, NULL, 0), half = operand_make(RDNA_F16, 2, size, NULL, 0);
+  operand_fill(&x, 1);
+  operand_upload(&out);
+  const rdna_tensor *inputs[] = {&x.tensor, &odd.tensor, &half.tensor, NULL};
+  rdna_fused_step step = ZIP(ADD, 0);
+#define CALL(steps, inputs, count) rdna_op_fused(stream, &step, steps, inputs, count, &out.tensor)
+  assert_refused(CALL(0, inputs, 1), RDNA_INVALID_ARGUMENT, "0 steps", "1 to 8");
+  assert_refused(CALL(9, inputs, 1), RDNA_INVALID_ARGUMENT, "9 steps", "1 to 8");
+  assert_refused(CALL(1, inputs, 0), RDNA_INVALID_ARGUMENT, "0 inputs", "1 to 6");
+  assert_refused(CALL(1, inputs, 2), RDNA_INVALID_ARGUMENT, "inputs[1] is f32 (5)", "f32 (4, 8)");
+  assert_refused(CALL(1, inputs + 2, 1), RDNA_INVALID_ARGUMENT, "inputs[0] is f16", "f32");
+  assert_refused(CALL(1, inputs + 3, 1), RDNA_INVALID_ARGUMENT, "inputs[0]", "NULL");
+  step.input = 1;
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "step 0 takes input 1", "0 to 0");
+  step = (rdna_fused_step){.op = 99};
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "step 0 is number 99", "rdna_map");
+  step.op = RDNA_MAP_BITWISE_NOT;
+  assert_refused(CALL(1, inputs, 1), RDNA_UNSUPPORTED, "bitwise_not", "chains");
+  step.op = RDNA_MAP_NEG;
+  rdna_tensor shifted = out.tensor;
+  shifted.data = (char *)x.tensor.data + 4;
+  assert_refused(rdna_op_fused(stream, &step, 1, inputs, 1, &shifted), RDNA_INVALID_ARGUMENT, "out", "overlap");
+  assert_refused(rdna_op_fused(NULL, &step, 1, inputs, 1, &out.tensor), RDNA_INVALID_ARGUMENT, "fused", "stream");
+  rdna_tensor integers = out.tensor;
+  integers.dtype = RDNA_I32;
+  assert_refused(rdna_op_fused(stream, &step, 1, inputs, 1, &integers), RDNA_UNSUPPORTED, "out is i32", "f32");
+#undef CALL
+  operand_download(&out);
+  for (int64_t i = 0; i < 32; i++) assert_true(operand_is_poison(&out, i));
+  operand_free(&x);
+  operand_free(&out);
+  operand_free(&odd);
+  operand_free(&half);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(chains_compute),
+      cmocka_unit_test(steps_equal_operators),
+      cmocka_unit_test(works_in_place),
+      cmocka_unit_test(refuses),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
