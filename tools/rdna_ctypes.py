@@ -1,12 +1,16 @@
-"""librdna through ctypes, on PyTorch's tensors: what the benches beside PyTorch share."""
+"""librdna through ctypes: what the benches share. PyTorch is needed by view() and torch_time() alone."""
 import ctypes
 import math
 
-import torch
+try:
+    import torch
+except ImportError:  # the counts on emulated cards do without
+    torch = None
 
-BF16, F32 = torch.bfloat16, torch.float32
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3, torch.int8: 4, torch.uint8: 5,
-          torch.int16: 6, torch.int32: 7, torch.int64: 8, torch.bool: 9}
+NAMES = ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "int32", "int64", "bool"]
+if torch:
+    BF16, F32 = torch.bfloat16, torch.float32
+    DTYPES = {getattr(torch, name): i for i, name in enumerate(NAMES)}
 
 
 class Tensor(ctypes.Structure):

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""What our kernels move and issue on emulated AMD cards, beside what they must.
+
+    tools/lean_table.py LIBRDNA_SO [--targets gfx1100,gfx1030]
+
+One operator a process, so that the emulator's counters (RDNA_EMULATE_COUNTERS) are its own. "moved" is the bytes of all
+loads and stores over the bytes that the operator must move (of a product with a vector, over the weights' bytes: the
+vector is read again for each row, from a cache that is not counted apart); "load" and "store" the bytes of a lane's
+access, 16 being the widest; "matrix" the share of vector issue cycles (WMMA 32, transcendental 4, any other 1) in the matrix unit or in dot products.
+Counts of an emulator: they are not times. Exit status 1 when a limit is broken."""
+import argparse
+import ctypes
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from rdna_ctypes import Library, NAMES, Tensor, real
+
+BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
+BLOCKS = {"q8_0": (10, 32, 34), "q4_0": (11, 32, 18), "q4_K": (12, 256, 144), "q6_K": (13, 256, 210)}
+
+
+class Card(Library):
+    """Tensors of small random numbers on the device."""
+
+    def make(self, dtype, *shape):
+        count = 1
+        for size in shape:
+            count *= size
+        if dtype in BLOCKS:
+            number, values, size = BLOCKS[dtype]
+            data = bytes(count // values * size)
+        else:
+            number = NAMES.index(dtype)
+            pattern = {"float32": b"\x00\x00\x80\x3f", "float16": b"\x00\x3c", "bfloat16": b"\x80\x3f"}.get(dtype)
+            data = pattern * count if pattern else random.Random(1).randbytes(count * BYTES[number])
+        pointer = ctypes.c_void_p()
+        self.check(self.c.rdna_memory_alloc(self.device, ctypes.c_size_t(len(data)), self.stream, ctypes.byref(pointer)))
+        self.check(self.c.rdna_copy_to_device(self.stream, pointer, data, ctypes.c_size_t(len(data))))
+        t = Tensor(pointer.value, number, len(shape))
+        stride = 1
+        for i in reversed(range(len(shape))):
+            t.shape[i], t.stride[i] = shape[i], stride
+            stride *= shape[i]
+        self.size = len(data)
+        return ctypes.pointer(t)
+
+    def transposed(self, p):
+        t = Tensor.from_buffer_copy(p.contents)
+        t.shape[0], t.shape[1] = p.contents.shape[1], p.contents.shape[0]
+        t.stride[0], t.stride[1] = p.contents.stride[1], p.contents.stride[0]
+        return ctypes.pointer(t)
+
+
+def streaming(op):
+    def run(card):
+        rows, cols = 64, 4096
+        x, out = card.make("bfloat16", rows, cols), card.make("bfloat16", rows, cols)
+        size = 2 * rows * cols
+        one, eps = ctypes.c_float(1), ctypes.c_float(1e-5)
+        if op == "silu":
+            call, needed = card.op("map", 31, x, real(0), real(0), out), 2 * size
+        elif op == "add":
+            call, needed = card.op("zip", 0, x, card.make("bfloat16", rows, cols), real(0), real(0), out), 3 * size
+        elif op == "cast":
+            f = card.make("float32", rows, cols)
+            call, needed = card.op("cast", f, out), 3 * size
+        elif op == "softmax":
+            call, needed = card.op("softmax", x, one, out), 2 * size
+        elif op == "rms_norm":
+            call, needed = card.op("rms_norm", x, None, eps, out), 2 * size
+        elif op == "layer_norm":
+            call, needed = card.op("layer_norm", x, None, None, eps, out), 2 * size
+        elif op == "sum":
+            call, needed = card.op("reduce", 0, ctypes.c_uint32(2), ctypes.c_double(0), x, card.make("bfloat16", rows)), size
+        else:
+            call, needed = card.op("copy", card.transposed(x), card.make("bfloat16", cols, rows)), 2 * size
+        return call, needed
+    return run
+
+
+def mat_vec(dtype):
+    def run(card):
+        rows, cols = 2048, 4096
+        weight = card.make(dtype, rows, cols)
+        size = card.size
+        return card.op("linear", card.make("float32", 1, cols), weight, None, card.make("float32", 1, rows)), size
+    return run
+
+
+def product(dtype):
+    def run(card):
+        a, b, c = (card.make(dtype, 256, 256) for _ in range(3))
+        return card.op("gemm", ctypes.c_float(1), a, b, ctypes.c_float(0), None, c), None
+    return run
+
+
+# name: (how, limit of bytes moved over needed or None, least bytes of a lane's load or None)
+CASES = {name: (streaming(name), 1.05, 15.5)
+         for name in ("silu", "add", "cast", "softmax", "rms_norm", "layer_norm", "sum", "transpose")}
+CASES.update({f"mat-vec {d}": (mat_vec(d), None, None) for d in ("q8_0", "q4_0", "q4_K", "q6_K", "float16")})
+CASES.update({f"product {d}": (product(d), None, None) for d in ("float16", "float32")})
+
+
+def measure(library, target, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "counters.json")
+        environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_COUNTERS=path, RDNA_VENDOR="off", RDNA_TUNE="off")
+        subprocess.run([sys.executable, __file__, library, "--one", name, path + ".needed"], env=environment, check=True)
+        with open(path, encoding="utf-8") as f:
+            kernels = json.load(f)["kernels"]
+        with open(path + ".needed", encoding="utf-8") as f:
+            needed = json.load(f)
+    return kernels, needed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("library")
+    parser.add_argument("--targets", default="gfx1100,gfx1030")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        card = Card(args.library, "hip")
+        call, needed = CASES[args.one[0]][0](card)
+        call()
+        card.check(card.c.rdna_stream_synchronize(card.stream))
+        with open(args.one[1], "w", encoding="utf-8") as f:
+            json.dump(needed, f)
+        return 0
+    failed = False
+    print(f"{'operator':18} {'target':8} {'needed':>9} {'moved':>6} {'load':>5} {'store':>5} {'matrix':>6}  kernels")
+    for name, (_, limit, lane) in CASES.items():
+        for target in args.targets.split(","):
+            kernels, needed = measure(args.library, target, name)
+            total = {key: sum(k[key] for k in kernels) for key in ("load_bytes", "store_bytes")}
+            count = {key: sum(k["instructions"][key] for k in kernels) for key in ("load", "store")}
+            cycles = {key: sum(k["issue_cycles"][key] for k in kernels) for key in kernels[0]["issue_cycles"]}
+            vector = sum(cycles[key] for key in ("valu", "valu64", "transcendental", "vopd", "dot", "wmma"))
+            wave = kernels[0]["wave_size"]
+            moved = (total["load_bytes"] + total["store_bytes"]) / needed if needed else None
+            per_load = total["load_bytes"] / max(1, count["load"]) / wave
+            per_store = total["store_bytes"] / max(1, count["store"]) / wave
+            wrong = (limit and moved > limit) or (lane and per_load < lane)
+            failed |= bool(wrong)
+            print(f"{name:18} {target:8} {needed or 0:9} {moved or 0:6.3f} {per_load:5.1f} {per_store:5.1f} "
+                  f"{100 * (cycles['wmma'] + cycles['dot']) / max(1, vector):5.1f}%  "
+                  f"{', '.join(k['name'] for k in kernels)}{'  OVER THE LIMIT' if wrong else ''}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
