@@ -26,6 +26,7 @@ typedef struct bench {
   rdna_attention attention;
   rdna_convolution conv;
   rdna_sdpa sdpa;
+  rdna_tensor gradients[3];
   const struct row *row;
   double bytes, flops; /* that one call must move and do */
   double copy_rate;    /* bytes a second */
@@ -272,6 +273,34 @@ static rdna_status run_sdpa(bench *b) {
   return rdna_op_sdpa(b->stream, &b->sdpa, &b->t[0], &b->t[1], &b->t[2], &b->t[3], &b->t[4]);
 }
 
+/* q, k, v and their gradients, with out standing in for its own gradient. */
+static rdna_status prepare_sdpa_backward(bench *b, rdna_dtype dtype, int64_t tokens) {
+  RDNA_TRY(prepare_sdpa(b, dtype, tokens));
+  for (int i = 0; i < 3; i++) {
+    rdna_tensor kept = b->t[5];
+    RDNA_TRY(make(b, 5, dtype, 4, (int64_t[]){b->t[0].shape[0], tokens, b->t[0].shape[1], b->t[0].shape[3]}));
+    b->gradients[i] = b->t[i];
+    b->gradients[i].data = b->t[5].data;
+    b->t[5] = kept;
+    b->bytes += size_of(&b->t[i]);
+  }
+  b->flops *= 2.5;
+  return rdna_op_sdpa(b->stream, &b->sdpa, &b->t[0], &b->t[1], &b->t[2], &b->t[3], &b->t[4]);
+}
+static rdna_status prepare_sdpa_backward_1024(bench *b, rdna_dtype dtype) {
+  return prepare_sdpa_backward(b, dtype, 1024);
+}
+static rdna_status prepare_sdpa_backward_4096(bench *b, rdna_dtype dtype) {
+  return prepare_sdpa_backward(b, dtype, 4096);
+}
+static rdna_status prepare_sdpa_backward_16384(bench *b, rdna_dtype dtype) {
+  return prepare_sdpa_backward(b, dtype, 16384);
+}
+static rdna_status run_sdpa_backward(bench *b) {
+  const rdna_tensor *t = b->t, *g = b->gradients;
+  return rdna_op_sdpa_backward(b->stream, &b->sdpa, &t[0], &t[1], &t[2], &t[3], &t[4], &t[3], &g[0], &g[1], &g[2]);
+}
+
 static const row rows[] = {
     {"copy", prepare_one, run_copy, RDNA_F32}, /* first: the others are measured against it */
     {"add", prepare_pointwise, run_add, RDNA_F32},
@@ -321,6 +350,10 @@ static const row rows[] = {
     {"sdpa 4096", prepare_sdpa_4096, run_sdpa, RDNA_F16},
     {"sdpa 4096", prepare_sdpa_4096, run_sdpa, RDNA_BF16},
     {"sdpa 16384", prepare_sdpa_16384, run_sdpa, RDNA_F16},
+    {"sdpa_backward 1024", prepare_sdpa_backward_1024, run_sdpa_backward, RDNA_F16},
+    {"sdpa_backward 4096", prepare_sdpa_backward_4096, run_sdpa_backward, RDNA_F16},
+    {"sdpa_backward 4096", prepare_sdpa_backward_4096, run_sdpa_backward, RDNA_BF16},
+    {"sdpa_backward 16384", prepare_sdpa_backward_16384, run_sdpa_backward, RDNA_F16},
 };
 
 /* ---- timing and output ---- */

@@ -31,7 +31,8 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  * Between the first and the last position that its tokens see in this call, a sequence's rows must hold numbers, also
  * those that no token sees: a NaN or an infinity there may reach its other tokens.
  *
- * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16;
+ * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16,
+ * or with max_queries up to 8 both bf16;
  * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. Tokens
  * and slots may lie apart (a stride that is a multiple of 4), the rest is dense. Data is aligned to 16 bytes. |out| may
  * be |q|, or is apart from everything else. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that
@@ -46,6 +47,16 @@ RDNA_CHECKED rdna_status rdna_op_attention(rdna_stream *stream, const rdna_atten
                                            const rdna_tensor *k_cache, const rdna_tensor *v_cache,
                                            const rdna_tensor *cache_base, const rdna_tensor *position, void *workspace,
                                            size_t workspace_size, const rdna_tensor *out);
+
+/* The same of a cache in blocks, (blocks, rows of a block, kv_heads, d), all rows evenly apart. Position p of token t's
+ * sequence is row p % rows of block |block_table|(|sequence|(t), p / rows); |block_table| is i32 (sequences, most
+ * blocks of one), contiguous, |sequence| i32 (tokens). A token whose sequence, or a block that it sees, does not exist
+ * gives NaN. RDNA_UNSUPPORTED too: max_queries above 8. */
+RDNA_CHECKED rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *options,
+                                                 const rdna_tensor *q, const rdna_tensor *k_cache,
+                                                 const rdna_tensor *v_cache, const rdna_tensor *block_table,
+                                                 const rdna_tensor *sequence, const rdna_tensor *position,
+                                                 void *workspace, size_t workspace_size, const rdna_tensor *out);
 
 /* Where the diagonal of scores lies when there are not as many keys as queries. */
 typedef enum rdna_diagonal {
@@ -99,6 +110,14 @@ typedef struct rdna_sdpa {
 RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
                                       const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                       const rdna_tensor *lse);
+
+/* Gradients of the same call: of |q|, |k| and |v|, like them in shape and type and of any strides; a NULL one is not
+ * made. |out|, |lse| and |options| are what rdna_op_sdpa was given and wrote, |dout| is like |out|. No gradient is made
+ * of the mask or the slopes. The bits are the same from run to run. The gradients are apart from everything else. */
+RDNA_CHECKED rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
+                                               const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
+                                               const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
+                                               const rdna_tensor *dk, const rdna_tensor *dv);
 
 #ifdef __cplusplus
 }

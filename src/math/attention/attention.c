@@ -68,11 +68,7 @@ static rdna_status check_per_token(const char *argument, const rdna_tensor *tens
 
 static rdna_status check_cache(const char *argument, const rdna_tensor *cache, const rdna_tensor *q,
                                const rdna_tensor *k_cache, int64_t *out_stride) {
-  RDNA_TRY(rdna__check_tensor(NAME, argument, cache));
-  if (cache->dtype != RDNA_F32 && cache->dtype != RDNA_F16) {
-    return rdna__fail(RDNA_UNSUPPORTED, "attention: %s is %s; the types offered are f32 and f16", argument,
-                      rdna_dtype_name(cache->dtype));
-  }
+  RDNA_TRY(rdna__check_float(NAME, argument, cache));
   RDNA_TRY(rdna__check_same_dtype(NAME, argument, cache, "k_cache", k_cache));
   RDNA_TRY(check_vectors(argument, cache, out_stride));
   RDNA_TRY(rdna__check_size(NAME, argument, cache, 2, q->shape[2], "the head size of q"));
@@ -121,12 +117,13 @@ static rdna_status launch_prefill(rdna_stream *stream, rdna_dtype dtype, const s
 }
 
 static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
-  static const char *const kernels[2][3] = {
+  static const char *const kernels[RDNA_BF16 + 1][3] = {
       {"attention_decode_f32_h1", "attention_decode_f32_h4", "attention_decode_f32_h8"},
-      {"attention_decode_f16_h1", "attention_decode_f16_h4", "attention_decode_f16_h8"}};
+      {"attention_decode_f16_h1", "attention_decode_f16_h4", "attention_decode_f16_h8"},
+      {"attention_decode_bf16_h1", "attention_decode_bf16_h4", "attention_decode_bf16_h8"}};
   int64_t group = args->heads / args->kv_heads, blocks = ceil_divide(group, heads_per_block(group)) * args->kv_heads;
   rdna_grid grid = {(uint32_t)args->splits, (uint32_t)blocks, (uint32_t)args->tokens};
-  RDNA_TRY(rdna__launch_named(stream, kernels[dtype == RDNA_F16][group == 1 ? 0 : group <= 4 ? 1 : 2], grid, args));
+  RDNA_TRY(rdna__launch_named(stream, kernels[dtype][group == 1 ? 0 : group <= 4 ? 1 : 2], grid, args));
   if (args->splits == 1) return RDNA_OK;
   struct attention_combine_args combine = {.partial = args->partial,
                                            .stats = args->stats,
@@ -140,47 +137,127 @@ static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const st
                             &combine);
 }
 
-rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
-                              const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *cache_base,
-                              const rdna_tensor *position, void *workspace, size_t workspace_size,
-                              const rdna_tensor *out) {
-  struct attention_args args = {0};
+/* What rows and blocks have in common: everything but where positions are. */
+static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
+                                const char *base_argument, const rdna_tensor *base, const rdna_tensor *position,
+                                const rdna_tensor *out, struct attention_args *args) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "attention: the stream is NULL; pass a stream");
   RDNA_TRY(check_options(options));
   RDNA_TRY(rdna__check_tensor(NAME, "q", q));
   RDNA_TRY(rdna__check_dtype(NAME, "q", q, RDNA_F32));
-  RDNA_TRY(check_vectors("q", q, &args.q_stride));
-  RDNA_TRY(check_cache("k_cache", k_cache, q, k_cache, &args.k_stride));
-  RDNA_TRY(check_cache("v_cache", v_cache, q, k_cache, &args.v_stride));
-  RDNA_TRY(check_per_token("cache_base", cache_base, q->shape[0]));
+  RDNA_TRY(check_vectors("q", q, &args->q_stride));
+  RDNA_TRY(check_per_token(base_argument, base, q->shape[0]));
   RDNA_TRY(check_per_token("position", position, q->shape[0]));
   RDNA_TRY(rdna__check_tensor(NAME, "out", out));
   RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
   RDNA_TRY(rdna__check_same_shape(NAME, "out", out, "q", q));
-  RDNA_TRY(check_vectors("out", out, &args.out_stride));
-  if (rdna_tensor_count(q) == 0) return RDNA_OK;
+  return check_vectors("out", out, &args->out_stride);
+}
+
+/* After the checks of the caches, which are (slots, kv_heads, d). */
+static rdna_status take_tokens(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
+                               const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *base,
+                               const rdna_tensor *position, const rdna_tensor *out, struct attention_args *args) {
   RDNA_TRY(check_sizes(q, k_cache));
   RDNA_TRY(rdna__check_overlap(NAME, "out", out, "q", q));
   RDNA_TRY(rdna__check_overlap(NAME, "out", out, "k_cache", k_cache));
   RDNA_TRY(rdna__check_overlap(NAME, "out", out, "v_cache", v_cache));
+  args->q = q->data, args->k = k_cache->data, args->v = v_cache->data, args->out = out->data;
+  args->cache_base = base->data, args->position = position->data;
+  args->slots = k_cache->shape[0];
+  args->tokens = (int32_t)q->shape[0], args->heads = (int32_t)q->shape[1], args->d = (int32_t)q->shape[2];
+  args->kv_heads = (int32_t)k_cache->shape[1];
+  args->window = options->window, args->scale = options->scale, args->softcap = options->softcap;
+  args->splits = choose_splits(rdna_stream_device(stream), options, args->tokens, args->heads, args->kv_heads);
+  return RDNA_OK;
+}
 
-  args.q = q->data, args.k = k_cache->data, args.v = v_cache->data, args.out = out->data;
-  args.cache_base = cache_base->data, args.position = position->data;
-  args.slots = k_cache->shape[0];
-  args.tokens = (int32_t)q->shape[0], args.heads = (int32_t)q->shape[1], args.d = (int32_t)q->shape[2];
-  args.kv_heads = (int32_t)k_cache->shape[1];
-  args.window = options->window, args.scale = options->scale, args.softcap = options->softcap;
-  args.splits = choose_splits(rdna_stream_device(stream), options, args.tokens, args.heads, args.kv_heads);
-  if (!is_decode(options, args.tokens)) return launch_prefill(stream, k_cache->dtype, &args);
-
-  size_t needed = workspace_bytes((int64_t)args.tokens * args.heads, args.splits, args.d);
+static rdna_status decode(rdna_stream *stream, rdna_dtype dtype, void *workspace, size_t workspace_size,
+                          struct attention_args *args) {
+  size_t needed = workspace_bytes((int64_t)args->tokens * args->heads, args->splits, args->d);
   if (needed > workspace_size || (needed > 0 && (!workspace || (uintptr_t)workspace % 16 != 0))) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "attention: workspace is %zu bytes at %p; %zu bytes aligned to 16 are needed, as "
                       "rdna_op_attention_workspace says",
                       workspace_size, workspace, needed);
   }
-  args.partial = workspace;
-  args.stats = args.partial ? args.partial + (int64_t)args.tokens * args.heads * args.splits * args.d : NULL;
-  return launch_decode(stream, k_cache->dtype, &args);
+  args->partial = workspace;
+  args->stats = args->partial ? args->partial + (int64_t)args->tokens * args->heads * args->splits * args->d : NULL;
+  return launch_decode(stream, dtype, args);
+}
+
+rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
+                              const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *cache_base,
+                              const rdna_tensor *position, void *workspace, size_t workspace_size,
+                              const rdna_tensor *out) {
+  struct attention_args args = {0};
+  RDNA_TRY(check_tokens(stream, options, q, "cache_base", cache_base, position, out, &args));
+  RDNA_TRY(check_cache("k_cache", k_cache, q, k_cache, &args.k_stride));
+  RDNA_TRY(check_cache("v_cache", v_cache, q, k_cache, &args.v_stride));
+  if (rdna_tensor_count(q) == 0) return RDNA_OK;
+  RDNA_TRY(take_tokens(stream, options, q, k_cache, v_cache, cache_base, position, out, &args));
+  if (is_decode(options, args.tokens)) return decode(stream, k_cache->dtype, workspace, workspace_size, &args);
+  if (k_cache->dtype == RDNA_BF16) {
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: the caches are bf16 and max_queries %d; bf16 is offered up to %d",
+                      options->max_queries, DECODE_QUERIES);
+  }
+  return launch_prefill(stream, k_cache->dtype, &args);
+}
+
+/* A cache of blocks (blocks, block_rows, kv_heads, d), whose rows lie one after the other, as (slots, kv_heads, d). */
+static rdna_status blocks_as_rows(const char *argument, const rdna_tensor *cache, rdna_tensor *out) {
+  RDNA_TRY(rdna__check_tensor(NAME, argument, cache));
+  RDNA_TRY(rdna__check_rank(NAME, argument, cache, 4));
+  int64_t rows = cache->shape[1];
+  if (cache->shape[0] > 1 && rows > 1 && cache->stride[0] != rows * cache->stride[1]) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "attention: %s has stride %lld in dimension 0 and %lld in dimension 1; rows of %lld to a block "
+                      "must be evenly apart",
+                      argument, (long long)cache->stride[0], (long long)cache->stride[1], (long long)rows);
+  }
+  if (cache->shape[0] > INT32_MAX || rows > INT32_MAX || rows < 1) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "attention: %s has %lld blocks of %lld rows; up to %d blocks of 1 to %d are offered", argument,
+                      (long long)cache->shape[0], (long long)rows, INT32_MAX, INT32_MAX);
+  }
+  int64_t row = rows > 1 ? cache->stride[1] : cache->stride[0];
+  *out = (rdna_tensor){cache->data,
+                       cache->dtype,
+                       3,
+                       {cache->shape[0] * rows, cache->shape[2], cache->shape[3]},
+                       {row, cache->stride[2], cache->stride[3]}};
+  return RDNA_OK;
+}
+
+rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
+                                    const rdna_tensor *k_cache, const rdna_tensor *v_cache,
+                                    const rdna_tensor *block_table, const rdna_tensor *sequence,
+                                    const rdna_tensor *position, void *workspace, size_t workspace_size,
+                                    const rdna_tensor *out) {
+  struct attention_args args = {0};
+  rdna_tensor k, v;
+  RDNA_TRY(check_tokens(stream, options, q, "sequence", sequence, position, out, &args));
+  RDNA_TRY(blocks_as_rows("k_cache", k_cache, &k));
+  RDNA_TRY(blocks_as_rows("v_cache", v_cache, &v));
+  RDNA_TRY(rdna__check_size(NAME, "v_cache", v_cache, 1, k_cache->shape[1], "the rows to a block of k_cache"));
+  RDNA_TRY(check_cache("k_cache", &k, q, &k, &args.k_stride));
+  RDNA_TRY(check_cache("v_cache", &v, q, &k, &args.v_stride));
+  RDNA_TRY(rdna__check_tensor(NAME, "block_table", block_table));
+  RDNA_TRY(rdna__check_dtype(NAME, "block_table", block_table, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(NAME, "block_table", block_table, 2));
+  RDNA_TRY(rdna__check_contiguous(NAME, "block_table", block_table));
+  if (rdna_tensor_count(q) == 0) return RDNA_OK;
+  RDNA_TRY(take_tokens(stream, options, q, &k, &v, sequence, position, out, &args));
+  if (!is_decode(options, args.tokens) || block_table->shape[0] > INT32_MAX) {
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "attention: max_queries is %d, with %d tokens and %lld sequences; blocks are offered for at most %d "
+        "queries of a sequence, and %d tokens",
+        options->max_queries, args.tokens, (long long)block_table->shape[0], DECODE_QUERIES, RDNA__GRID_YZ_MAX);
+  }
+  args.block_table = block_table->data ? block_table->data : sequence->data; /* an empty one is never read */
+  args.table_stride = block_table->shape[1];
+  args.sequences = (int32_t)block_table->shape[0];
+  args.block_rows = (int32_t)k_cache->shape[1];
+  return decode(stream, k.dtype, workspace, workspace_size, &args);
 }

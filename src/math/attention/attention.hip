@@ -4,6 +4,7 @@
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/attention/attention_kernels.h"
+#include "math/values.h"
 
 /* What a token may see: positions low..high of the cache rows from base on; none when high < low. */
 struct reach {
@@ -17,7 +18,10 @@ RDNA_DEVICE reach token_reach(const attention_args &a, int32_t token) {
   r.base = a.cache_base[token];
   r.high = a.position[token];
   r.low = a.window > 0 && r.high >= a.window ? r.high - a.window + 1 : 0;
-  r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a.slots);
+  if (a.block_table)
+    r.outside = r.high >= 0 && (r.base < 0 || r.base >= a.sequences || r.high / a.block_rows >= a.table_stride);
+  else
+    r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a.slots);
   if (r.outside || r.high < 0) r.high = -1;
   return r;
 }
@@ -51,10 +55,9 @@ RDNA_DEVICE void load_8(const half *row, int dim, int d, bool wide, float out[8]
   }
 }
 
-template <typename type>
+template <int bytes>
 RDNA_DEVICE bool rows_are_wide(const attention_args &a) {
-  return sizeof(type) == 2 && ((a.d | a.k_stride | a.v_stride) & 7) == 0 &&
-         (((uintptr_t)a.k | (uintptr_t)a.v) & 15) == 0;
+  return bytes == 2 && ((a.d | a.k_stride | a.v_stride) & 7) == 0 && (((uintptr_t)a.k | (uintptr_t)a.v) & 15) == 0;
 }
 
 RDNA_DEVICE float capped(float s, float softcap) { return softcap != 0 ? softcap * scalar_tanh(s / softcap) : s; }
@@ -218,7 +221,7 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
   int32_t tile = tiles - 1 - (int32_t)group_id_x(); /* late tokens see the most: they start first */
   int32_t kv_head = (int32_t)group_id_y();
   if (tile < 0 || kv_head >= a.kv_heads) return;
-  bool wide = rows_are_wide<type>(a);
+  bool wide = rows_are_wide<sizeof(type)>(a);
 
   tile_rows rows;
   int32_t token[4], head[4];
@@ -315,35 +318,82 @@ RDNA_DEVICE void decode_merge_lanes(decode_state<heads> &state, uint32_t mask) {
   }
 }
 
-/* Adds rows first..first+at_once-1 of the team; those from |end| on count for nothing, but all lanes take part in the
- * shuffles. */
+/* 8 values of the cache as they lie in memory, so that many may be on their way. */
+struct decode_raw {
+  uint4 low, high; /* high: f32 only */
+};
+template <typename type>
+RDNA_DEVICE decode_raw decode_load(const char *row, int dim, int d, bool wide) {
+  decode_raw raw = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+  if (type::BYTES == 4) {
+    if (dim < d) raw.low = load_u32x4(row + dim * 4);
+    if (dim + 4 < d) raw.high = load_u32x4(row + dim * 4 + 16);
+  } else if (wide) {
+    if (dim < d) raw.low = load_u32x4(row + dim * 2);
+  } else {
+    uint2 low = {0, 0}, high = {0, 0};
+    if (dim < d) low = load_as<uint2>(row + dim * 2);
+    if (dim + 4 < d) high = load_as<uint2>(row + dim * 2 + 8);
+    raw.low = uint4{low.x, low.y, high.x, high.y};
+  }
+  return raw;
+}
+template <typename type>
+RDNA_DEVICE void decode_unpack(const decode_raw &raw, float out[8]) {
+  type::unpack(raw.low, out);
+  if (type::BYTES == 4) type::unpack(raw.high, out + 4);
+}
+
+/* Where positions are, of one sequence and key head. */
+template <typename type>
+struct decode_cache {
+  const char *k, *v;
+  const int32_t *blocks; /* or NULL: positions are rows */
+  int32_t block_rows, block_count;
+  int64_t k_stride, v_stride; /* bytes */
+  /* The row of a position, or -1. */
+  inline __attribute__((device, always_inline)) int64_t row(int32_t position) const {
+    if (!blocks) return position;
+    int32_t block = blocks[position / block_rows];
+    return block < 0 || block >= block_count ? -1 : (int64_t)block * block_rows + position % block_rows;
+  }
+};
+
+/* Adds positions first..first+at_once-1 of the team; those from |end| on count for nothing, but all lanes take part in
+ * the shuffles. A block that does not exist makes NaN. */
 template <typename type, int heads, int at_once>
-RDNA_DEVICE void decode_rows(const attention_args &a, const type *k, const type *v, int32_t first, int32_t end, int dim,
-                             uint32_t team, bool wide, const float q[heads][8], decode_state<heads> &state) {
-  float kv[at_once][8], vv[at_once][8], s[at_once][heads];
+RDNA_DEVICE void decode_rows(const attention_args &a, const decode_cache<type> &cache, int32_t first, int32_t end,
+                             int dim, uint32_t team, bool wide, const float q[heads][8], decode_state<heads> &state) {
+  float s[at_once][heads];
+  decode_raw kv[at_once], vv[at_once];
+  int64_t row[at_once];
+#pragma unroll
+  for (int u = 0; u < at_once; u++) row[u] = first + u < end ? cache.row(first + u) : -1;
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
-#pragma unroll
-    for (int i = 0; i < 8; i++) kv[u][i] = vv[u][i] = 0;
-    if (first + u < end) {
-      load_8(k + (first + u) * a.k_stride, dim, a.d, wide, kv[u]);
-      load_8(v + (first + u) * a.v_stride, dim, a.d, wide, vv[u]);
+    kv[u] = vv[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
+    if (row[u] >= 0) {
+      kv[u] = decode_load<type>(cache.k + row[u] * cache.k_stride, dim, a.d, wide);
+      vv[u] = decode_load<type>(cache.v + row[u] * cache.v_stride, dim, a.d, wide);
     }
   }
 #pragma unroll
-  for (int u = 0; u < at_once; u++)
+  for (int u = 0; u < at_once; u++) {
+    float k[8];
+    decode_unpack<type>(kv[u], k);
 #pragma unroll
     for (int h = 0; h < heads; h++) {
       float sum = 0;
 #pragma unroll
-      for (int i = 0; i < 8; i++) sum = fma_f32(q[h][i], kv[u][i], sum);
+      for (int i = 0; i < 8; i++) sum = fma_f32(q[h][i], k[i], sum);
       sum += wave_shuffle_xor_f32(sum, 1);
       sum += wave_shuffle_xor_f32(sum, 2);
       sum += wave_shuffle_xor_f32(sum, 4);
       if (team > 8) sum += wave_shuffle_xor_f32(sum, 8);
       if (team > 16) sum += wave_shuffle_xor_f32(sum, 16);
-      s[u][h] = first + u < end ? capped(sum, a.softcap) : -infinity_f32();
+      s[u][h] = first + u >= end ? -infinity_f32() : row[u] < 0 ? __builtin_nanf("") : capped(sum, a.softcap);
     }
+  }
 #pragma unroll
   for (int h = 0; h < heads; h++) {
     float m = state.m[h];
@@ -356,11 +406,18 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const type *k, const type 
     for (int i = 0; i < 8; i++) state.o[h][i] *= rescale;
 #pragma unroll
     for (int u = 0; u < at_once; u++) {
-      float p = fast_exp(s[u][h] - m);
+      float p = s[u][h] = fast_exp(s[u][h] - m);
       state.l[h] += p;
-#pragma unroll
-      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(p, vv[u][i], state.o[h][i]);
     }
+  }
+#pragma unroll
+  for (int u = 0; u < at_once; u++) {
+    float v[8];
+    decode_unpack<type>(vv[u], v);
+#pragma unroll
+    for (int h = 0; h < heads; h++)
+#pragma unroll
+      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(s[u][h], v[i], state.o[h][i]);
   }
 }
 
@@ -417,7 +474,7 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   int32_t head = kv_head * group + block * heads;
   uint32_t team = a.d <= 64 ? 8 : a.d <= 128 ? 16 : 32, teams = ATTENTION_THREADS / team;
   int dim = (int)(thread_id() & (team - 1)) * 8;
-  bool wide = rows_are_wide<type>(a);
+  bool wide = rows_are_wide<type::BYTES>(a);
 
   float q[heads][8];
   decode_state<heads> state;
@@ -439,11 +496,17 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   int64_t seen = r.high < r.low ? 0 : (int64_t)r.high - r.low + 1;
   int64_t per_split = (seen + a.splits - 1) / a.splits;
   int64_t begin = split * per_split, end = begin + per_split < seen ? begin + per_split : seen;
-  const type *k = (const type *)a.k + (r.base + r.low) * a.k_stride + (int64_t)kv_head * a.d;
-  const type *v = (const type *)a.v + (r.base + r.low) * a.v_stride + (int64_t)kv_head * a.d;
+  int64_t first_row = a.block_table ? 0 : r.base;
+  decode_cache<type> cache = {(const char *)a.k + (first_row * a.k_stride + (int64_t)kv_head * a.d) * type::BYTES,
+                              (const char *)a.v + (first_row * a.v_stride + (int64_t)kv_head * a.d) * type::BYTES,
+                              a.block_table ? a.block_table + r.base * a.table_stride : nullptr,
+                              a.block_rows,
+                              a.block_table ? (int32_t)(a.slots / a.block_rows) : 0,
+                              a.k_stride * type::BYTES,
+                              a.v_stride * type::BYTES};
   for (int64_t row = begin; row < end; row += teams * at_once) {
-    int32_t mine = (int32_t)row + (int32_t)(thread_id() / team) * at_once;
-    decode_rows<type, heads, at_once>(a, k, v, mine, (int32_t)end, dim, team, wide, q, state);
+    int32_t mine = r.low + (int32_t)row + (int32_t)(thread_id() / team) * at_once;
+    decode_rows<type, heads, at_once>(a, cache, mine, r.low + (int32_t)end, dim, team, wide, q, state);
   }
   if (team <= 8) decode_merge_lanes(state, 8);
   if (team <= 16) decode_merge_lanes(state, 16);
@@ -458,25 +521,45 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
     RDNA_SHARED static float lds[ATTENTION_THREADS / WAVE_SIZE * (ATTENTION_MAX_D + 2)]; \
     decode<type, heads, at_once>(a, lds);                                                \
   }
-DECODE(attention_decode_f16_h1, half, 1, 4)
-DECODE(attention_decode_f16_h4, half, 4, 4)
-DECODE(attention_decode_f16_h8, half, 8, 2)
-DECODE(attention_decode_f32_h1, float, 1, 4)
-DECODE(attention_decode_f32_h4, float, 4, 4)
-DECODE(attention_decode_f32_h8, float, 8, 2)
+DECODE(attention_decode_f16_h1, f16, 1, 4)
+DECODE(attention_decode_f16_h4, f16, 4, 4)
+DECODE(attention_decode_f16_h8, f16, 8, 4)
+DECODE(attention_decode_bf16_h1, bf16, 1, 4)
+DECODE(attention_decode_bf16_h4, bf16, 4, 4)
+DECODE(attention_decode_bf16_h8, bf16, 8, 4)
+DECODE(attention_decode_f32_h1, f32, 1, 4)
+DECODE(attention_decode_f32_h4, f32, 4, 4)
+DECODE(attention_decode_f32_h8, f32, 8, 2)
 
-/* One group joins the splits of one head of one token; thread i owns value i. */
+/* One group joins the splits of one head of one token: thread i has the share of split i, and of the sums the values
+ * 4 (i % 64) .. + 3 of every fourth split, all on their way together. */
+enum { COMBINE_SPLITS = 256, COMBINE_TEAMS = ATTENTION_THREADS / 64 };
 RDNA_KERNEL(ATTENTION_THREADS) attention_combine(struct attention_combine_args a) {
+  RDNA_SHARED static float scratch[GROUP_SCRATCH(ATTENTION_THREADS)];
+  RDNA_SHARED static float shares[COMBINE_SPLITS];
+  RDNA_SHARED static __attribute__((aligned(16))) float sums[COMBINE_TEAMS][ATTENTION_MAX_D];
   int32_t head = (int32_t)group_id_x(), token = (int32_t)group_id_y(), i = (int32_t)thread_id();
-  if (head >= a.heads || token >= a.tokens || i >= a.d) return;
+  if (head >= a.heads || token >= a.tokens) return;
   int64_t row = (int64_t)token * a.heads + head;
-  const float *stats = a.stats + row * a.splits * 2, *partial = a.partial + row * a.splits * a.d + i;
-  float top = ATTENTION_LOWEST, sum = 0, value = 0;
-  for (int32_t s = 0; s < a.splits; s++) top = max_f32(top, stats[2 * s]);
-  for (int32_t s = 0; s < a.splits; s++) {
-    float share = fast_exp(stats[2 * s] - top);
-    sum = fma_f32(stats[2 * s + 1], share, sum);
-    value = fma_f32(partial[(int64_t)s * a.d], share, value);
+  const float *stats = a.stats + row * a.splits * 2, *partial = a.partial + row * a.splits * a.d;
+  float2 mine = i < a.splits ? load_as<float2>(stats + 2 * i) : float2{ATTENTION_LOWEST, 0};
+  float top = group_max_f32<ATTENTION_THREADS>(mine.x, scratch);
+  float share = fast_exp(mine.x - top);
+  shares[i] = share;
+  float sum = group_sum_f32<ATTENTION_THREADS>(mine.y * share, scratch);
+  group_barrier();
+  int32_t value = i % 64 * 4, team = i / 64;
+  float4 total = {0, 0, 0, 0};
+  if (value < a.d) {
+#pragma unroll 8
+    for (int32_t s = team; s < a.splits; s += COMBINE_TEAMS)
+      total += load_f32x4(partial + (int64_t)s * a.d + value) * shares[s];
+    store_f32x4(&sums[team][value], total);
   }
-  a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? value / sum : 0;
+  group_barrier();
+  if (i >= a.d) return;
+  float result = 0;
+#pragma unroll
+  for (int t = 0; t < COMBINE_TEAMS; t++) result += sums[t][i];
+  a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? result / sum : 0;
 }

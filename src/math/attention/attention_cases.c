@@ -156,8 +156,43 @@ RDNA_CASE_MAKER(rdna__attention_prefill_case) {
   return status;
 }
 
+/* Spreads the sequences of a layout over blocks of a cache in any order: its used rows move to where the table says,
+ * and its bases become numbers of sequences. Blocks that no sequence has stay unused; a token that was outside gets a
+ * sequence that does not exist. */
+static rdna_status make_paged(rdna__random *random, struct attention_args *args, struct layout *layout,
+                              int32_t **out_table) {
+  int32_t sequences = 0, blocks;
+  args->block_rows = (int32_t)rdna__random_range(random, 1, 20);
+  args->table_stride = (layout->longest + args->block_rows - 1) / args->block_rows + 1;
+  for (int32_t t = 0; t < args->tokens; t++) { /* every token its own sequence */
+    bool outside = layout->cache_base[t] < 0 || layout->cache_base[t] + layout->position[t] >= layout->slots;
+    layout->cache_base[t] = outside ? args->tokens : sequences++;
+  }
+  args->sequences = sequences;
+  blocks = sequences * (int32_t)args->table_stride + 1;
+  args->slots = (int64_t)blocks * args->block_rows;
+  int32_t *table = malloc(sizeof(int32_t) * (size_t)blocks);
+  free(layout->used);
+  layout->used = calloc((size_t)args->slots + 1, 1);
+  layout->slots = args->slots;
+  *out_table = table;
+  if (!table || !layout->used) return rdna__fail(RDNA_OUT_OF_MEMORY, "attention case: no memory for %d blocks", blocks);
+  for (int32_t i = 0; i < blocks; i++) {
+    int32_t other = (int32_t)rdna__random_below(random, (uint64_t)i + 1);
+    table[i] = table[other];
+    table[other] = i;
+  }
+  for (int32_t t = 0; t < args->tokens; t++) {
+    for (int32_t p = 0; p <= layout->position[t] && layout->cache_base[t] < sequences; p++) {
+      int32_t block = table[layout->cache_base[t] * args->table_stride + p / args->block_rows];
+      layout->used[(int64_t)block * args->block_rows + p % args->block_rows] = 1;
+    }
+  }
+  return RDNA_OK;
+}
+
 RDNA_CASE_MAKER(rdna__attention_decode_case) {
-  rdna_dtype dtype = strstr(kernel->name, "_f16_") ? RDNA_F16 : RDNA_F32;
+  rdna_dtype dtype = strstr(kernel->name, "_bf16_") ? RDNA_BF16 : strstr(kernel->name, "_f16_") ? RDNA_F16 : RDNA_F32;
   int32_t per_group = kernel->name[strlen(kernel->name) - 1] - '0';
   /* fewer query heads than a work-group takes, as many, and more than one work-group's */
   static const int32_t groups[][3] = {{1, 1, 2}, {4, 3, 6}, {8, 5, 11}};
@@ -169,13 +204,23 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   args.splits = n % 2 ? 1 : (int32_t)rdna__random_range(random, 2, 5);
   rdna_status status = make_layout(random, n, args.tokens, 3, n % 4 ? 90 : 400, &layout);
   args.slots = layout.slots;
+  int32_t *table = NULL;
+  if (status == RDNA_OK && n % 3 == 2 && n > 2) status = make_paged(random, &args, &layout, &table);
   memcpy(out_case->args, &args, sizeof args);
   uint32_t blocks = (uint32_t)((group + per_group - 1) / per_group);
   out_case->grid = (rdna_grid){(uint32_t)args.splits, blocks * (uint32_t)args.kv_heads, (uint32_t)args.tokens};
-  snprintf(out_case->label, sizeof out_case->label, "tokens %d heads %d/%d d %d window %d cap %g splits %d slots %lld",
-           args.tokens, args.heads, args.kv_heads, args.d, args.window, (double)args.softcap, args.splits,
-           (long long)args.slots);
+  snprintf(out_case->label, sizeof out_case->label,
+           "tokens %d heads %d/%d d %d window %d cap %g splits %d slots %lld in blocks of %d", args.tokens, args.heads,
+           args.kv_heads, args.d, args.window, (double)args.softcap, args.splits, (long long)args.slots,
+           args.block_rows);
   double error = output_error(args.d, (double)layout.longest);
+  if (status == RDNA_OK && table) {
+    int64_t count = args.sequences * args.table_stride;
+    int32_t *given = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct attention_args, block_table));
+    if (given) memcpy(given, table, sizeof(int32_t) * (size_t)count);
+    if (!given) status = no_memory(out_case);
+  }
+  free(table);
   if (status == RDNA_OK && !add_inputs(random, out_case, dtype, &args, &layout)) status = no_memory(out_case);
   if (status == RDNA_OK && args.splits == 1 && !add_output(out_case, &args, error)) status = no_memory(out_case);
   if (status == RDNA_OK && args.splits > 1) {

@@ -8,12 +8,13 @@
 #include "math/attention/attention_multiply.h"
 #include "math/simd.h"
 
+enum type { F32, F16, BF16 };
 enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };
 
 /* Query rows of one key head, each with the positions it may see in the sequence at hand. */
 struct block {
   const struct attention_args *a;
-  bool half;
+  enum type type;
   int n, padded_n, padded_d; /* rows, and rows and d rounded up to 2 SIMD_WIDTH */
   int32_t low[ROWS], high[ROWS];
   _Alignas(64) float m[ROWS], l[ROWS];
@@ -26,17 +27,29 @@ struct block {
 
 static int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
 
+/* |row| -1 is one that does not exist: NaN. */
 static void row_to_f32(const struct block *b, const void *cache, int64_t row, int64_t stride, int64_t offset,
                        float *out) {
   int d = b->a->d, i = 0;
-  if (b->half) {
-    const uint16_t *in = (const uint16_t *)cache + row * stride + offset;
-    for (; i + SIMD_WIDTH <= d; i += SIMD_WIDTH) simd_store(out + i, simd_load_f16(in + i));
-    for (; i < d; i++) out[i] = f16_to_f32(in[i]);
-  } else {
+  if (row < 0) {
+    for (; i < d; i++) out[i] = __builtin_nanf("");
+  } else if (b->type == F32) {
     memcpy(out, (const float *)cache + row * stride + offset, (size_t)d * sizeof(float));
+  } else {
+    const uint16_t *in = (const uint16_t *)cache + row * stride + offset;
+    for (; i + SIMD_WIDTH <= d; i += SIMD_WIDTH)
+      simd_store(out + i, b->type == F16 ? simd_load_f16(in + i) : simd_load_bf16(in + i));
+    for (; i < d; i++) out[i] = b->type == F16 ? f16_to_f32(in[i]) : bf16_to_f32(in[i]);
   }
   for (i = d; i < b->padded_d; i++) out[i] = 0;
+}
+
+/* The cache row of a position of the sequence that |base| is the first row or the number of. */
+static int64_t row_of(const struct attention_args *a, int64_t base, int64_t position) {
+  if (!a->block_table) return base + position;
+  int32_t block = a->block_table[base * a->table_stride + position / a->block_rows];
+  return block < 0 || block >= a->slots / a->block_rows ? -1
+                                                        : (int64_t)block * a->block_rows + position % a->block_rows;
 }
 
 /* Scores of few rows as dot products, which leaves no lane idle. */
@@ -61,8 +74,9 @@ static void add_tile(struct block *b, int64_t base, int64_t first, int count, in
   const struct attention_args *a = b->a;
   int n = b->padded_n;
   for (int j = 0; j < count; j++) {
-    row_to_f32(b, a->k, base + first + j, a->k_stride, (int64_t)kv_head * a->d, b->k + j * b->padded_d);
-    row_to_f32(b, a->v, base + first + j, a->v_stride, (int64_t)kv_head * a->d, b->v + j * b->padded_d);
+    int64_t row = row_of(a, base, first + j);
+    row_to_f32(b, a->k, row, a->k_stride, (int64_t)kv_head * a->d, b->k + j * b->padded_d);
+    row_to_f32(b, a->v, row, a->v_stride, (int64_t)kv_head * a->d, b->v + j * b->padded_d);
   }
   if (b->n <= FEW) {
     few_scores(b, count);
@@ -102,9 +116,9 @@ static void add_tile(struct block *b, int64_t base, int64_t first, int count, in
 }
 
 /* Takes |n| query rows; row r is q_rows[r]. No row may see anything yet. */
-static void block_init(struct block *b, const struct attention_args *a, bool half, int n, const float **q_rows) {
+static void block_init(struct block *b, const struct attention_args *a, enum type type, int n, const float **q_rows) {
   b->a = a;
-  b->half = half;
+  b->type = type;
   b->n = n;
   b->padded_n = round_up(n, 2 * SIMD_WIDTH);
   b->padded_d = round_up(a->d, 2 * SIMD_WIDTH);
@@ -132,14 +146,17 @@ struct reach {
 static struct reach token_reach(const struct attention_args *a, int32_t token) {
   struct reach r = {.base = a->cache_base[token], .high = a->position[token]};
   r.low = a->window > 0 && r.high >= a->window ? r.high - a->window + 1 : 0;
-  r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a->slots);
+  if (a->block_table)
+    r.outside = r.high >= 0 && (r.base < 0 || r.base >= a->sequences || r.high / a->block_rows >= a->table_stride);
+  else
+    r.outside = r.high >= 0 && (r.base < 0 || r.base + r.high >= a->slots);
   if (r.outside || r.high < 0) r.high = -1;
   return r;
 }
 
 struct work {
   struct attention_args a;
-  bool half;
+  enum type type;
 };
 
 /* --- prefill: an item is a block of rows (tokens x heads of one key head) --- */
@@ -164,7 +181,7 @@ static void prefill_block(const struct work *work, int32_t first_row, int n, int
     head[r] = kv_head * group + (first_row + r) % group;
     q_rows[r] = a->q + token[r] * a->q_stride + (int64_t)head[r] * a->d;
   }
-  block_init(&b, a, work->half, n, q_rows);
+  block_init(&b, a, work->type, n, q_rows);
   for (int r = 0, next; r < n; r = next) {
     struct reach all = token_reach(a, token[r]);
     for (int i = 0; i < n; i++) b.high[i] = -1;
@@ -193,8 +210,8 @@ static void prefill_items(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void prefill(const void *args, bool half) {
-  struct work work = {*(const struct attention_args *)args, half};
+static void prefill(const void *args, enum type type) {
+  struct work work = {*(const struct attention_args *)args, type};
   int32_t rows = work.a.tokens * (work.a.heads / work.a.kv_heads);
   rdna__parallel_for((int64_t)((rows + ROWS - 1) / ROWS) * work.a.kv_heads, 1, prefill_items, &work);
 }
@@ -235,7 +252,7 @@ static void decode_items(void *context, int64_t begin, int64_t end) {
       const float *q_rows[ROWS];
       struct block b;
       for (int r = 0; r < n; r++) q_rows[r] = a->q + token * a->q_stride + (int64_t)(head + r) * a->d;
-      block_init(&b, a, work->half, n, q_rows);
+      block_init(&b, a, work->type, n, q_rows);
       for (int r = 0; r < n; r++) {
         b.low[r] = reach.low;
         b.high[r] = reach.high;
@@ -248,23 +265,26 @@ static void decode_items(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void decode(const void *args, bool half) {
-  struct work work = {*(const struct attention_args *)args, half};
+static void decode(const void *args, enum type type) {
+  struct work work = {*(const struct attention_args *)args, type};
   rdna__parallel_for((int64_t)work.a.tokens * work.a.kv_heads * work.a.splits, 1, decode_items, &work);
 }
 
-#define TWIN(name, function, half) \
-  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { function(args, half); }
-TWIN(attention_prefill_f16_d128, prefill, true)
-TWIN(attention_prefill_f16_d256, prefill, true)
-TWIN(attention_prefill_f32_d128, prefill, false)
-TWIN(attention_prefill_f32_d256, prefill, false)
-TWIN(attention_decode_f16_h1, decode, true)
-TWIN(attention_decode_f16_h4, decode, true)
-TWIN(attention_decode_f16_h8, decode, true)
-TWIN(attention_decode_f32_h1, decode, false)
-TWIN(attention_decode_f32_h4, decode, false)
-TWIN(attention_decode_f32_h8, decode, false)
+#define TWIN(name, function, type) \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { function(args, type); }
+TWIN(attention_prefill_f16_d128, prefill, F16)
+TWIN(attention_prefill_f16_d256, prefill, F16)
+TWIN(attention_prefill_f32_d128, prefill, F32)
+TWIN(attention_prefill_f32_d256, prefill, F32)
+TWIN(attention_decode_f16_h1, decode, F16)
+TWIN(attention_decode_f16_h4, decode, F16)
+TWIN(attention_decode_f16_h8, decode, F16)
+TWIN(attention_decode_bf16_h1, decode, BF16)
+TWIN(attention_decode_bf16_h4, decode, BF16)
+TWIN(attention_decode_bf16_h8, decode, BF16)
+TWIN(attention_decode_f32_h1, decode, F32)
+TWIN(attention_decode_f32_h4, decode, F32)
+TWIN(attention_decode_f32_h8, decode, F32)
 
 static void combine_rows(void *context, int64_t begin, int64_t end) {
   const struct attention_combine_args *a = context;

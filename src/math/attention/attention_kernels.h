@@ -1,10 +1,12 @@
 /* Attention over a KV cache: argument structs and the list of kernels.
  *
  * A cache row holds kv_heads vectors of d values. Token t belongs to the sequence whose row 0 is cache row
- * cache_base[t]; it stands at position[t] of that sequence and sees the positions lo..position[t], where lo is 0 or,
- * with a window w > 0, max(0, position[t] - w + 1). Query head h reads key and value head h / (heads / kv_heads).
- * A token at a negative position is padding: zeros. A token whose rows lie outside the cache reads nothing: NaN.
- * The score is s = scale * q.k, and softcap * tanh(s / softcap) when softcap is not 0. */
+ * cache_base[t], or with a block table, to sequence cache_base[t], whose position p is row p % block_rows of block
+ * block_table[cache_base[t] * table_stride + p / block_rows]; it stands at position[t] of that sequence and sees the
+ * positions lo..position[t], where lo is 0 or, with a window w > 0, max(0, position[t] - w + 1). Query head h reads key
+ * and value head h / (heads / kv_heads). A token at a negative position is padding: zeros. A token whose rows lie
+ * outside the cache reads nothing: NaN. The score is s = scale * q.k, and softcap * tanh(s / softcap) when softcap is
+ * not 0. */
 #ifndef RDNA_MATH_ATTENTION_KERNELS_H
 #define RDNA_MATH_ATTENTION_KERNELS_H
 
@@ -28,6 +30,9 @@ struct attention_args {
   float *stats;              /* decode with splits > 1: (tokens, heads, splits, 2) maximum, sum of exponentials */
   int64_t q_stride, k_stride, v_stride, out_stride; /* values from one token or slot to the next, multiples of 4 */
   int64_t slots;
+  const int32_t *block_table; /* (sequences, table_stride) or NULL; decode only */
+  int64_t table_stride;
+  int32_t block_rows, sequences;
   int32_t tokens, heads, kv_heads, d; /* d a multiple of 4, at most 256 */
   int32_t splits, window;
   float scale, softcap;
@@ -51,6 +56,9 @@ struct attention_combine_args {
   X(attention_decode_f16_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f16_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f16_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
+  X(attention_decode_bf16_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
+  X(attention_decode_bf16_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
+  X(attention_decode_bf16_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
   X(attention_decode_f32_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f32_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f32_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \

@@ -155,6 +155,64 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
   free_data(&data);
 }
 
+/* The same cache in blocks of 5 rows, in an order of their own. */
+static void check_paged(const struct setting *s) {
+  enum { BLOCK = 5 };
+  struct data data;
+  make_data(s, &data);
+  int64_t most = data.longest / BLOCK + 1, blocks = most * s->sequence_count + 2;
+  size_t cell = rdna_dtype_bytes(s->dtype, 1), k_row = (size_t)data.k_stride * cell,
+         v_row = (size_t)data.v_stride * cell;
+  uint8_t *k = malloc((size_t)(blocks * BLOCK) * k_row), *v = malloc((size_t)(blocks * BLOCK) * v_row);
+  int32_t *table = malloc((size_t)(most * s->sequence_count) * 4), *sequence = malloc((size_t)data.tokens * 4);
+  memset(k, 0xff, (size_t)(blocks * BLOCK) * k_row);
+  memset(v, 0xff, (size_t)(blocks * BLOCK) * v_row);
+  for (int64_t i = 0; i < most * s->sequence_count; i++) table[i] = (int32_t)(most * s->sequence_count - i);
+  int64_t token = 0, slot = 3;
+  for (int i = 0; i < s->sequence_count; i++) {
+    int32_t rows = s->sequences[i].history + s->sequences[i].tokens;
+    for (int32_t r = 0; r < rows; r++, slot++) {
+      size_t to = (size_t)table[i * most + r / BLOCK] * BLOCK + (size_t)(r % BLOCK);
+      memcpy(k + to * k_row, (uint8_t *)data.k + (size_t)slot * k_row, k_row);
+      memcpy(v + to * v_row, (uint8_t *)data.v + (size_t)slot * v_row, v_row);
+    }
+    for (int32_t j = 0; j < s->sequences[i].tokens; j++) sequence[token++] = i;
+  }
+  if (s->spoiled) data.position[data.tokens - 1] = (int32_t)(most - 1) * BLOCK; /* a block of its own */
+  if (s->spoiled) table[(s->sequence_count - 1) * most + data.position[data.tokens - 1] / BLOCK] = (int32_t)blocks;
+  rdna_attention options = {.scale = (float)(1 / sqrt(s->d)),
+                            .softcap = s->softcap,
+                            .window = s->window,
+                            .max_queries = data.most_tokens,
+                            .max_length = data.longest};
+  size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
+  size_t workspace_size = rdna_op_attention_workspace(test_device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  void *memory[] = {test_upload(data.q, q_bytes),
+                    test_upload(k, (size_t)(blocks * BLOCK) * k_row),
+                    test_upload(v, (size_t)(blocks * BLOCK) * v_row),
+                    test_upload(sequence, (size_t)data.tokens * 4),
+                    test_upload(data.position, (size_t)data.tokens * 4),
+                    test_upload(table, (size_t)(most * s->sequence_count) * 4),
+                    test_poisoned(workspace_size),
+                    test_poisoned(q_bytes)};
+  rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  rdna_tensor k_cache = {
+      memory[1], s->dtype, 4, {blocks, BLOCK, s->kv_heads, s->d}, {BLOCK * data.k_stride, data.k_stride, s->d, 1}};
+  rdna_tensor v_cache = {
+      memory[2], s->dtype, 4, {blocks, BLOCK, s->kv_heads, s->d}, {BLOCK * data.v_stride, data.v_stride, s->d, 1}};
+  rdna_tensor sequences = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, &data.tokens);
+  rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
+  rdna_tensor block_table = rdna_tensor_contiguous(memory[5], RDNA_I32, 2, (int64_t[]){s->sequence_count, most});
+  rdna_tensor out = vectors(memory[7], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  assert_ok(rdna_op_attention_paged(test_stream, &options, &q, &k_cache, &v_cache, &block_table, &sequences, &position,
+                                    memory[6], workspace_size, &out));
+  test_download(data.out, memory[7], q_bytes);
+  compare(s, &data);
+  for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
+  free(k), free(v), free(table), free(sequence);
+  free_data(&data);
+}
+
 static void prompts(void **state) {
   static const struct setting settings[] = {
       {RDNA_F16, 4, 4, 64, .sequence_count = 1, .sequences = {{0, 100}}},
@@ -182,12 +240,16 @@ static void decoding(void **state) {
       {RDNA_F32, 72, 1, 12, .sequence_count = 1, .sequences = {{400, 1}}},
       {RDNA_F16, 11, 1, 64, .sequence_count = 4, .sequences = {{400, 1}, {0, 1}, {31, 1}, {256, 1}}},
       {RDNA_F16, 4, 1, 132, .sequence_count = 3, .sequences = {{40, 2}, {300, 2}, {0, 2}}, .spoiled = true},
+      {RDNA_BF16, 4, 4, 64, .sequence_count = 1, .sequences = {{30, 1}}},
+      {RDNA_BF16, 8, 2, 128, .sequence_count = 2, .sequences = {{700, 1}, {9, 3}}},
+      {RDNA_BF16, 8, 1, 20, .sequence_count = 1, .sequences = {{200, 2}}, .pad = 4},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
     check_with(&settings[i], 0, 0);
-    check_with(&settings[i], 1, 1);       /* as if short: one split */
-    check_with(&settings[i], 1 << 20, 1); /* as if long: splits with nothing to do */
-    check_with(&settings[i], 0, 100);     /* as a prompt */
+    check_with(&settings[i], 1, 1);                                       /* as if short: one split */
+    check_with(&settings[i], 1 << 20, 1);                                 /* as if long: splits with nothing to do */
+    if (settings[i].dtype != RDNA_BF16) check_with(&settings[i], 0, 100); /* as a prompt */
+    check_paged(&settings[i]);
   }
 }
 
@@ -236,8 +298,12 @@ static void refused(void **state) {
   assert_fails(RDNA_INVALID_ARGUMENT, "q has 4 heads and k_cache 3", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
   assert_fails(RDNA_INVALID_ARGUMENT, "v_cache is f16 (10, 2, 16) and k_cache is f16 (10, 3, 16)",
                TRY(&q, &bad, &k, &ids, NULL, 0, &out));
+  bad = k, bad.dtype = RDNA_F64;
+  assert_fails(RDNA_UNSUPPORTED, "k_cache is f64", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
   bad = k, bad.dtype = RDNA_BF16;
-  assert_fails(RDNA_UNSUPPORTED, "k_cache is bf16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  options.max_queries = 9;
+  assert_fails(RDNA_UNSUPPORTED, "the caches are bf16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  options.max_queries = 1;
   bad = vectors(memory, RDNA_F16, 10, 2, 20, 40);
   assert_fails(RDNA_INVALID_ARGUMENT, "size 2 must be 16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
   bad = k, bad.stride[0] = 34;
@@ -256,6 +322,19 @@ static void refused(void **state) {
   if (needed > 0) { /* a device with few compute units has no use for one */
     assert_fails(RDNA_INVALID_ARGUMENT, "workspace is", TRY(&q, &k, &k, &ids, memory, needed - 1, &out));
   }
+  rdna_tensor blocks = {memory, RDNA_F16, 4, {5, 2, 2, 16}, {64, 32, 16, 1}},
+              table = {memory, RDNA_I32, 2, {2, 3}, {3, 1}};
+#define TRY_PAGED(k, v, table) \
+  rdna_op_attention_paged(test_stream, &options, &q, k, v, table, &ids, &ids, NULL, 0, &out)
+  bad = blocks, bad.stride[0] = 96;
+  assert_fails(RDNA_UNSUPPORTED, "k_cache has stride 96", TRY_PAGED(&bad, &blocks, &table));
+  bad = blocks, bad.shape[1] = 1, bad.stride[0] = 32;
+  assert_fails(RDNA_INVALID_ARGUMENT, "v_cache is f16 (5, 1, 2, 16); size 1 must be 2",
+               TRY_PAGED(&blocks, &bad, &table));
+  bad = table, bad.stride[0] = 4;
+  assert_fails(RDNA_UNSUPPORTED, "block_table", TRY_PAGED(&blocks, &blocks, &bad));
+  options.max_queries = 9;
+  assert_fails(RDNA_UNSUPPORTED, "max_queries is 9", TRY_PAGED(&blocks, &blocks, &table));
   options.max_queries = 0;
   assert_fails(RDNA_INVALID_ARGUMENT, "max_queries 0", TRY(&q, &k, &k, &ids, NULL, 0, &out));
   assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL",

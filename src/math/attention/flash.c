@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "math/attention/flash_kernels.h"
+#include "math/attention/flash_backward_kernels.h"
 #include "math/check.h"
 #include "math/strided_plan.h"
 #include "rdna/memory.h"
@@ -20,7 +20,7 @@ struct call {
   bool packed; /* sequences one after the other, rank 3 */
   struct flash_args args;
   rdna_dtype dtype;
-  void *scratch[8];
+  void *scratch[12];
   int scratch_count;
 };
 
@@ -185,6 +185,16 @@ static rdna_status check_lse(struct call *call, const rdna_tensor *lse, const rd
   return RDNA_OK;
 }
 
+/* out, or its gradient. */
+static rdna_status check_out(struct call *call, const char *argument, const rdna_tensor *out, const rdna_tensor *q,
+                             const rdna_tensor *v) {
+  int rows = call->packed ? 0 : 2, width = call->packed ? 2 : 3;
+  RDNA_TRY(check_operand(call, argument, out, q));
+  RDNA_TRY(rdna__check_size(call->name, argument, out, 1, q->shape[1], "the heads of q"));
+  RDNA_TRY(rdna__check_size(call->name, argument, out, rows, q->shape[rows], "the queries of q"));
+  return rdna__check_size(call->name, argument, out, width, v->shape[width], "the head size of v");
+}
+
 /* Limits and numbers of the options. */
 static void take_options(struct call *call) {
   const rdna_sdpa *o = call->options;
@@ -288,11 +298,7 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
   RDNA_TRY(check_slopes(&call));
-  RDNA_TRY(check_operand(&call, "out", out, q));
-  int rows = call.packed ? 0 : 2, width = rows == 0 ? 2 : 3;
-  RDNA_TRY(rdna__check_size(call.name, "out", out, 1, q->shape[1], "the heads of q"));
-  RDNA_TRY(rdna__check_size(call.name, "out", out, rows, q->shape[rows], "the queries of q"));
-  RDNA_TRY(rdna__check_size(call.name, "out", out, width, v->shape[width], "the head size of v"));
+  RDNA_TRY(check_out(&call, "out", out, q, v));
   RDNA_TRY(rdna__check_distinct(call.name, out));
   const rdna_tensor *inputs[] = {q, k, v, options->mask, options->slopes, options->q_starts, options->k_starts};
   static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts"};
@@ -307,4 +313,124 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   take_options(&call);
   if (call.args.batch == 0 || rdna_tensor_count(out) == 0) return RDNA_OK;
   return release(&call, run_forward(&call, q, k, v, out));
+}
+
+/* A gradient that a kernel can write: |t| itself, or scratch like it, |inside| of which is copied to it later. NULL is
+ * scratch that nobody reads. */
+struct gradient {
+  const rdna_tensor *wanted;
+  rdna_tensor to, inside;
+  bool direct;
+};
+
+static rdna_status writable(struct call *call, const rdna_tensor *wanted, const rdna_tensor *like,
+                            struct gradient *out) {
+  *out = (struct gradient){.wanted = wanted};
+  out->direct = wanted && fits(wanted, call->packed ? 0 : 2);
+  if (!out->direct) return allocate_like(call, wanted ? wanted : like, &out->to, &out->inside);
+  out->to = *wanted;
+  return RDNA_OK;
+}
+static rdna_status deliver(const struct call *call, const struct gradient *g) {
+  return !g->wanted || g->direct ? RDNA_OK : rdna_op_copy(call->stream, &g->inside, g->wanted);
+}
+
+static rdna_status launch_backward(struct call *call, const char *stem, int64_t rows, int64_t heads,
+                                   const struct flash_backward_args *args) {
+  char name[64], full[64];
+  snprintf(full, sizeof full, "%s%s", stem, is_plain(&args->of) ? "" : "_any");
+  rdna_grid grid = {0, (uint32_t)heads, (uint32_t)args->of.batch};
+  RDNA_TRY(rdna__check_groups(call->name, rows, FLASH_ROWS, &grid.x));
+  if (grid.x == 0) return RDNA_OK;
+  return rdna__launch_named(call->stream, kernel_name(call, full, name), grid, args);
+}
+
+struct backward_tensors {
+  const rdna_tensor *q, *k, *v, *out, *lse, *dout, *dq, *dk, *dv;
+};
+
+static rdna_status run_backward(struct call *call, const struct backward_tensors *t) {
+  struct flash_backward_args args = {0};
+  struct flash_args *a = &call->args;
+  rdna_tensor q, k, v, out, dout;
+  struct gradient dq, dk, dv;
+  char name[64];
+  RDNA_TRY(readable(call, t->q, &q));
+  RDNA_TRY(readable(call, t->k, &k));
+  RDNA_TRY(readable(call, t->v, &v));
+  RDNA_TRY(readable(call, t->out, &out));
+  RDNA_TRY(readable(call, t->dout, &dout));
+  void *delta;
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream),
+                                   rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(t->lse)), call->stream, call->name,
+                                   &delta));
+  call->scratch[call->scratch_count++] = delta;
+  a->q = q.data, a->k = k.data, a->v = v.data, a->out = out.data;
+  a->d = (int32_t)q.shape[q.rank - 1], a->dv = (int32_t)v.shape[v.rank - 1];
+  strides_of(call, &q, a->q_stride);
+  strides_of(call, &k, a->k_stride);
+  strides_of(call, &v, a->v_stride);
+  strides_of(call, &out, a->out_stride);
+  strides_of(call, &dout, args.dout_stride);
+  struct flash_delta_args rows = {.of = *a, .dout = dout.data, .delta = delta};
+  memcpy(rows.dout_stride, args.dout_stride, sizeof rows.dout_stride);
+  rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
+  RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
+  snprintf(name, sizeof name, "flash_delta_%s", rdna_dtype_name(call->dtype));
+  if (grid.x > 0) RDNA_TRY(rdna__launch_named(call->stream, name, grid, &rows));
+
+  a->out = NULL;
+  args.of = *a, args.dout = dout.data, args.delta = delta;
+  if (t->dq) {
+    RDNA_TRY(writable(call, t->dq, t->q, &dq));
+    args.dq = dq.to.data;
+    strides_of(call, &dq.to, args.dq_stride);
+    RDNA_TRY(launch_backward(call, "flash_backward_queries", a->sq, a->heads, &args));
+    RDNA_TRY(deliver(call, &dq));
+  }
+  if (t->dk || t->dv) {
+    RDNA_TRY(writable(call, t->dk, t->k, &dk));
+    RDNA_TRY(writable(call, t->dv, t->v, &dv));
+    args.dk = dk.to.data, args.dv = dv.to.data;
+    strides_of(call, &dk.to, args.dk_stride);
+    strides_of(call, &dv.to, args.dv_stride);
+    RDNA_TRY(launch_backward(call, "flash_backward_keys", a->sk, a->kv_heads, &args));
+    RDNA_TRY(deliver(call, &dk));
+    RDNA_TRY(deliver(call, &dv));
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
+                                  const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
+                                  const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
+                                  const rdna_tensor *dk, const rdna_tensor *dv) {
+  struct call call = {.name = "sdpa_backward", .stream = stream, .options = options};
+  struct backward_tensors tensors = {q, k, v, out, lse, dout, dq, dk, dv};
+  RDNA_TRY(check_options(&call));
+  RDNA_TRY(check_operands(&call, q, k, v));
+  RDNA_TRY(check_mask(&call));
+  RDNA_TRY(check_slopes(&call));
+  RDNA_TRY(check_out(&call, "out", out, q, v));
+  RDNA_TRY(check_out(&call, "dout", dout, q, v));
+  RDNA_TRY(check_lse(&call, lse, q));
+  const rdna_tensor *inputs[] = {q,   k,   v,   options->mask, options->slopes, options->q_starts, options->k_starts,
+                                 out, lse, dout};
+  static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts", "out", "lse", "dout"};
+  const rdna_tensor *gradients[] = {dq, dk, dv}, *likes[] = {q, k, v};
+  static const char *const gradient_names[] = {"dq", "dk", "dv"}, *const like_names[] = {"q", "k", "v"};
+  for (int g = 0; g < 3; g++) {
+    if (!gradients[g]) continue;
+    RDNA_TRY(check_operand(&call, gradient_names[g], gradients[g], q));
+    RDNA_TRY(rdna__check_same_shape(call.name, gradient_names[g], gradients[g], like_names[g], likes[g]));
+    RDNA_TRY(rdna__check_distinct(call.name, gradients[g]));
+    for (int i = 0; i < 10; i++)
+      if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], names[i], inputs[i]));
+    for (int i = 0; i < g; i++)
+      if (gradients[i])
+        RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], gradient_names[i], gradients[i]));
+  }
+  take_options(&call);
+  if (call.args.batch == 0 || call.args.heads == 0) return RDNA_OK;
+  return release(&call, run_backward(&call, &tensors));
 }

@@ -106,6 +106,7 @@ RDNA_DEVICE void forward_tile(
   typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
   if constexpr (any) {
+    float slack;
 #pragma unroll
     for (int m = 0; m < plan::M_TILES; m++)
 #pragma unroll
@@ -114,7 +115,7 @@ RDNA_DEVICE void forward_tile(
         for (int v = 0; v < MMA_VALUES; v++)
           scores[m][n][v] = flash_score<type>(place, scores[m][n][v] * place.a->scale, slope,
                                               wave.first + 16 * m + (int32_t)unit::row_of(v),
-                                              first_key + 16 * n + (int32_t)unit::key_of(v));
+                                              first_key + 16 * n + (int32_t)unit::key_of(v), slack);
   }
   if (first_key >= wave.all_first && first_key + plan::KEYS - 1 <= wave.all_last) return;
 #pragma unroll

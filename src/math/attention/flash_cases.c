@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/attention/flash_kernels.h"
+#include "math/attention/flash_backward_kernels.h"
 #include "math/case_fill.h"
 
 static rdna_dtype dtype_of(const rdna__kernel_info *kernel) {
-  return strstr(kernel->name, "_bf16_") ? RDNA_BF16 : strstr(kernel->name, "_f16_") ? RDNA_F16 : RDNA_F32;
+  return strstr(kernel->name, "_bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
 }
 
 static int32_t most_d(const rdna__kernel_info *kernel) { return atoi(strrchr(kernel->name, '_') + 1); }
@@ -111,7 +111,8 @@ static bool mark_gaps(rdna__kernel_case *out_case, int64_t count, const int64_t 
   return true;
 }
 
-/* Inputs of any of the kernels. |q_rows| and |k_rows| of a batch, or of all when packed. */
+/* Inputs of any of the kernels, whose arguments begin with |a|. |q_rows| and |k_rows| of a batch, or of all when
+ * packed. */
 static bool add_inputs(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype, int n, bool any,
                        struct flash_args *a, int32_t *q_rows, int32_t *k_rows) {
   int64_t unit = dtype == RDNA_F32 ? 4 : 8;
@@ -173,5 +174,90 @@ RDNA_CASE_MAKER(rdna__flash_forward_case) {
     made = rdna__case_add(out_case, RDNA__OUT, RDNA_F32, lse, offsetof(struct flash_args, lse)) != NULL;
     if (made) rdna__case_tolerance(out_case, 2 * (4 * sqrt(a.d) + 18 + sqrt(k_rows)) * 0x1p-23, 0x1p-22);
   }
+  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+}
+
+/* The forward pass's inputs as a gradient reads them: lse such that the probabilities of a query add up to about 1. */
+static bool add_backward_inputs(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype,
+                                struct flash_backward_args *args, bool packed, int32_t q_rows) {
+  struct flash_args *a = &args->of;
+  int64_t rows = (packed ? 1 : (int64_t)a->batch) * a->heads * q_rows;
+  int64_t dout =
+      lay_out(random, packed, a->batch, a->heads, q_rows, a->dv, dtype == RDNA_F32 ? 4 : 8, args->dout_stride);
+  if (!add_values(random, out_case, dtype, dout, offsetof(struct flash_backward_args, dout))) return false;
+  float *lse = rdna__case_add(out_case, RDNA__IN, RDNA_F32, rows, offsetof(struct flash_backward_args, of.lse));
+  float *delta = rdna__case_add(out_case, RDNA__IN, RDNA_F32, rows, offsetof(struct flash_backward_args, delta));
+  for (int64_t i = 0; lse && delta && i < rows; i++) {
+    lse[i] =
+        rdna__random_below(random, 20) ? logf((float)a->sk + 1) + 0.5f + (float)rdna__random_unit(random) : -INFINITY;
+    delta[i] = (float)rdna__random_normal(random);
+  }
+  return lse && delta;
+}
+
+static bool add_gradient(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype, bool packed,
+                         int32_t batch, int32_t heads, int32_t rows, int32_t d, int64_t stride[3], size_t offset,
+                         double error) {
+  int64_t count = lay_out(random, packed, batch, heads, rows, d, dtype == RDNA_F32 ? 4 : 8, stride);
+  if (!rdna__case_add(out_case, RDNA__OUT, dtype, count, (uint32_t)offset)) return false;
+  rdna__case_tolerance(out_case, error, case_spacing(dtype));
+  return mark_gaps(out_case, count, stride, batch, rows, heads, d);
+}
+
+RDNA_CASE_MAKER(rdna__flash_backward_case) {
+  rdna_dtype dtype = dtype_of(kernel);
+  bool any = strstr(kernel->name, "_any_") != NULL, of_keys = strstr(kernel->name, "_keys_") != NULL;
+  struct flash_backward_args args = {0};
+  struct flash_args *a = &args.of;
+  int32_t q_rows, k_rows;
+  make_args(random, n, any, most_d(kernel), dtype == RDNA_F32 ? 4 : 8, a);
+  bool made = add_inputs(random, out_case, dtype, n, any, a, &q_rows, &k_rows);
+  bool packed = a->lse_stride[0] == 0 && n % 5 == 3;
+  made = made && add_backward_inputs(random, out_case, dtype, &args, packed, q_rows);
+  snprintf(out_case->label, sizeof out_case->label,
+           "%s%d heads %d/%d %dx%d d %d/%d left %d right %d %s cap %g drop %g mask %u", packed ? "packed " : "",
+           a->batch, a->heads, a->kv_heads, a->sq, a->sk, a->d, a->dv, a->left, a->right, a->bottom_right ? "br" : "tl",
+           (double)a->softcap, (double)a->dropout, a->mask_type);
+  /* Probabilities err as in the forward pass. Those of one query, and with |of_keys| of one key over all its queries,
+   * add up to |weights|; a single one may be e^4 times its mean. dp is a sum of dv products of unit size, seldom above
+   * 5 deviations. */
+  double sum = of_keys ? (double)a->heads / a->kv_heads * q_rows : k_rows, keys = k_rows + 1;
+  double weights = (3 * sum + 60) / keys / (1 - (double)a->dropout);
+  double rounded = dtype == RDNA_F32 ? 0 : case_spacing(dtype) / 2;
+  double relative = 2 * (2 * (4 * sqrt(a->d) + 18) * 0x1p-24 + 2 * sqrt(sum + 1) * 0x1p-24) + rounded;
+  double dp = (5 * sqrt(a->dv) + 5) * (any ? 1.5 : 1), scale = fabs((double)a->scale);
+  if (made && of_keys) {
+    made = add_gradient(random, out_case, dtype, packed, a->batch, a->kv_heads, k_rows, a->d, args.dk_stride,
+                        offsetof(struct flash_backward_args, dk), 3 * scale * dp * weights * relative) &&
+           add_gradient(random, out_case, dtype, packed, a->batch, a->kv_heads, k_rows, a->dv, args.dv_stride,
+                        offsetof(struct flash_backward_args, dv), 3 * weights * relative);
+  } else if (made) {
+    made = add_gradient(random, out_case, dtype, packed, a->batch, a->heads, q_rows, a->d, args.dq_stride,
+                        offsetof(struct flash_backward_args, dq), 3 * scale * dp * weights * relative);
+  }
+  memcpy(out_case->args, &args, sizeof args);
+  uint32_t blocks = (uint32_t)(((of_keys ? a->sk : a->sq) + FLASH_ROWS - 1) / FLASH_ROWS);
+  out_case->grid =
+      (rdna_grid){blocks > 0 ? blocks : 1, (uint32_t)(of_keys ? a->kv_heads : a->heads), (uint32_t)a->batch};
+  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+}
+
+RDNA_CASE_MAKER(rdna__flash_delta_case) {
+  rdna_dtype dtype = dtype_of(kernel);
+  int64_t unit = dtype == RDNA_F32 ? 4 : 8;
+  struct flash_delta_args args = {0};
+  struct flash_args *a = &args.of;
+  make_args(random, n, false, n % 2 ? 256 : 64, unit, a);
+  int64_t rows = (int64_t)a->batch * a->heads * a->sq;
+  int64_t out = lay_out(random, false, a->batch, a->heads, a->sq, a->dv, unit, a->out_stride);
+  int64_t dout = lay_out(random, false, a->batch, a->heads, a->sq, a->dv, unit, args.dout_stride);
+  a->lse_stride[0] = (int64_t)a->heads * a->sq, a->lse_stride[1] = a->sq;
+  snprintf(out_case->label, sizeof out_case->label, "%d heads %d rows %d dv %d", a->batch, a->heads, a->sq, a->dv);
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)(n % 3 + 1), (uint32_t)a->heads, (uint32_t)a->batch};
+  bool made = add_values(random, out_case, dtype, out, offsetof(struct flash_delta_args, of.out)) &&
+              add_values(random, out_case, dtype, dout, offsetof(struct flash_delta_args, dout)) &&
+              rdna__case_add(out_case, RDNA__OUT, RDNA_F32, rows, offsetof(struct flash_delta_args, delta));
+  if (made) rdna__case_tolerance(out_case, 5 * sqrt(a->dv) * sqrt(a->dv) * 0x1p-24, 0x1p-22);
   return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
 }

@@ -4,6 +4,7 @@
 
 #include "kernel/host.h"
 #include "math/attention/attention_multiply.h"
+#include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_math.h"
 
 enum { ROWS = 32, KEYS = 32, MAX_D = FLASH_MAX_D };
@@ -233,3 +234,199 @@ static void forward(const void *args, enum type type) {
 FORWARD_TYPE(f32, F32)
 FORWARD_TYPE(f16, F16)
 FORWARD_TYPE(bf16, BF16)
+
+/* --- gradients --- */
+
+struct backward {
+  struct flash_backward_args a;
+  struct work work; /* of a.of */
+};
+
+/* A block of queries and a tile of keys. */
+struct backward_block {
+  _Alignas(64) float q[ROWS * MAX_D];    /* (queries, padded d) */
+  _Alignas(64) float dout[ROWS * MAX_D]; /* (queries, padded dv) */
+  _Alignas(64) float q_turned[MAX_D * ROWS];
+  _Alignas(64) float dout_turned[MAX_D * ROWS];
+  _Alignas(64) float k[KEYS * MAX_D];
+  _Alignas(64) float v[KEYS * MAX_D];
+  _Alignas(64) float p[KEYS * ROWS]; /* (keys, ROWS), as they meet v */
+  _Alignas(64) float ds[KEYS * ROWS];
+  _Alignas(64) float slack[KEYS * ROWS];
+  _Alignas(64) float kept[KEYS * ROWS];
+  float lse[ROWS], delta[ROWS];
+};
+
+static void turn(const float *in, int queries, int d, float *out) {
+  memset(out, 0, (size_t)(d * ROWS) * sizeof(float));
+  for (int r = 0; r < queries; r++)
+    for (int i = 0; i < d; i++) out[i * ROWS + r] = in[r * round_up(d) + i];
+}
+
+static void load_queries(const struct backward *w, const struct head *h, int32_t first, int queries,
+                         struct backward_block *b) {
+  const struct flash_args *a = &w->a.of;
+  load_rows(h, a->q, a->q_stride, h->s.q_row + first, h->head, queries, a->d, b->q);
+  load_rows(h, w->a.dout, w->a.dout_stride, h->s.q_row + first, h->head, queries, a->dv, b->dout);
+  turn(b->q, queries, a->d, b->q_turned);
+  turn(b->dout, queries, a->dv, b->dout_turned);
+  for (int r = 0; r < ROWS; r++) {
+    int64_t at = h->batch * a->lse_stride[0] + h->head * a->lse_stride[1] + h->s.q_row + first + r;
+    b->lse[r] = r < queries && a->lse[at] != -__builtin_inff() ? a->lse[at] : __builtin_inff();
+    b->delta[r] = r < queries ? w->a.delta[at] : 0;
+  }
+}
+
+static void load_keys(const struct backward *w, const struct head *h, int32_t first, int keys,
+                      struct backward_block *b) {
+  const struct flash_args *a = &w->a.of;
+  load_rows(h, a->k, a->k_stride, h->s.k_row + first, h->kv_head, keys, a->d, b->k);
+  load_rows(h, a->v, a->v_stride, h->s.k_row + first, h->kv_head, keys, a->dv, b->v);
+}
+
+/* p and ds of what was loaded. */
+static void backward_scores(const struct backward *w, const struct head *h, int32_t query, int queries, int32_t key,
+                            int keys, struct backward_block *b) {
+  const struct flash_args *a = &w->a.of;
+  multiply(keys, ROWS, a->d, b->k, round_up(a->d), 1, b->q_turned, ROWS, b->p, ROWS, false);
+  multiply(keys, ROWS, a->dv, b->v, round_up(a->dv), 1, b->dout_turned, ROWS, b->ds, ROWS, false);
+  finish_scores(h, query, queries, key, keys, b->p, b->slack);
+  keep(h, query, queries, key, keys, b->kept);
+  for (int j = 0; j < keys; j++) {
+    for (int r = 0; r < ROWS; r++) {
+      int at = j * ROWS + r;
+      float p = scalar_exp(b->p[at] - b->lse[r]);
+      b->ds[at] = p * (b->ds[at] * b->kept[at] - b->delta[r]) * b->slack[at];
+      b->p[at] = p * b->kept[at];
+    }
+  }
+}
+
+static void store_scaled(enum type type, void *data, int64_t at, int d, float scale, float *values) {
+  for (int i = 0; i < d; i++) values[i] *= scale;
+  store_row(type, data, at, d, values);
+}
+
+static void backward_queries(const struct backward *w, const struct head *h, int32_t first) {
+  const struct flash_args *a = &w->a.of;
+  int queries = h->s.sq - first < ROWS ? h->s.sq - first : ROWS, padded = round_up(a->d);
+  _Alignas(64) float dq[ROWS * MAX_D];
+  int32_t begin, end;
+  struct backward_block b;
+  memset(dq, 0, (size_t)(queries * padded) * sizeof(float));
+  load_queries(w, h, first, queries, &b);
+  key_range(h, first, first + queries - 1, &begin, &end);
+  for (int32_t key = begin; key < end; key += KEYS) {
+    int keys = h->s.sk - key < KEYS ? h->s.sk - key : KEYS;
+    load_keys(w, h, key, keys, &b);
+    backward_scores(w, h, first, queries, key, keys, &b);
+    multiply(queries, padded, keys, b.ds, 1, ROWS, b.k, padded, dq, padded, true);
+  }
+  for (int r = 0; r < queries; r++)
+    store_scaled(w->work.type, w->a.dq, row_at(w->a.dq_stride, h->batch, h->s.q_row + first + r, h->head), a->d,
+                 a->scale, dq + r * padded);
+}
+
+/* A tile of keys of one key head, over all its query heads. */
+static void backward_keys(const struct backward *w, int32_t batch, int32_t kv_head, int32_t first) {
+  const struct flash_args *a = &w->a.of;
+  int32_t group = a->heads / a->kv_heads;
+  struct head h = head_of(&w->work, batch, kv_head * group);
+  int keys = h.s.sk - first < KEYS ? h.s.sk - first : KEYS, padded = round_up(a->d), padded_dv = round_up(a->dv);
+  _Alignas(64) float dk[KEYS * MAX_D], dv[KEYS * MAX_D];
+  struct backward_block b;
+  memset(dk, 0, (size_t)(keys * padded) * sizeof(float));
+  memset(dv, 0, (size_t)(keys * padded_dv) * sizeof(float));
+  load_keys(w, &h, first, keys, &b);
+  int32_t begin = flash_first_query(a, &h.s, first) / ROWS * ROWS, last = flash_last_query(a, &h.s, first + keys - 1);
+  for (int32_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+    h = head_of(&w->work, batch, head);
+    for (int32_t query = begin; query <= last; query += ROWS) {
+      int queries = h.s.sq - query < ROWS ? h.s.sq - query : ROWS;
+      load_queries(w, &h, query, queries, &b);
+      backward_scores(w, &h, query, queries, first, keys, &b);
+      multiply(keys, padded, queries, b.ds, ROWS, 1, b.q, padded, dk, padded, true);
+      multiply(keys, padded_dv, queries, b.p, ROWS, 1, b.dout, padded_dv, dv, padded_dv, true);
+    }
+  }
+  for (int j = 0; j < keys; j++) {
+    int64_t row = h.s.k_row + first + j;
+    store_scaled(w->work.type, w->a.dk, row_at(w->a.dk_stride, batch, row, kv_head), a->d, a->scale, dk + j * padded);
+    store_scaled(w->work.type, w->a.dv, row_at(w->a.dv_stride, batch, row, kv_head), a->dv, 1, dv + j * padded_dv);
+  }
+}
+
+static void queries_items(void *context, int64_t begin, int64_t end) {
+  const struct backward *w = context;
+  const struct flash_args *a = &w->a.of;
+  int64_t blocks = ((int64_t)a->sq + ROWS - 1) / ROWS;
+  for (int64_t item = begin; item < end; item++) {
+    struct head h = head_of(&w->work, (int32_t)(item / blocks / a->heads), (int32_t)(item / blocks % a->heads));
+    for (int64_t first = item % blocks * ROWS; first < h.s.sq; first += blocks * ROWS)
+      backward_queries(w, &h, (int32_t)first);
+  }
+}
+static void keys_items(void *context, int64_t begin, int64_t end) {
+  const struct backward *w = context;
+  const struct flash_args *a = &w->a.of;
+  int64_t blocks = ((int64_t)a->sk + KEYS - 1) / KEYS;
+  for (int64_t item = begin; item < end; item++) {
+    int32_t batch = (int32_t)(item / blocks / a->kv_heads);
+    struct flash_sequence s = flash_sequence_of(a, batch);
+    for (int64_t first = item % blocks * KEYS; first < s.sk; first += blocks * KEYS)
+      backward_keys(w, batch, (int32_t)(item / blocks % a->kv_heads), (int32_t)first);
+  }
+}
+
+static void backward(const void *args, enum type type, bool of_keys) {
+  struct backward w = {.a = *(const struct flash_backward_args *)args};
+  w.work = (struct work){w.a.of, type};
+  const struct flash_args *a = &w.a.of;
+  int64_t blocks = ((int64_t)(of_keys ? a->sk : a->sq) + ROWS - 1) / ROWS;
+  rdna__parallel_for(blocks * (of_keys ? a->kv_heads : a->heads) * a->batch, 1, of_keys ? keys_items : queries_items,
+                     &w);
+}
+
+struct delta {
+  struct flash_delta_args a;
+  struct work work;
+};
+
+static void delta_items(void *context, int64_t begin, int64_t end) {
+  const struct delta *w = context;
+  const struct flash_args *a = &w->a.of;
+  float x[MAX_D], y[MAX_D];
+  for (int64_t item = begin; item < end; item++) {
+    struct head h = head_of(&w->work, (int32_t)(item / a->heads), (int32_t)(item % a->heads));
+    for (int32_t i = 0; i < h.s.sq; i++) {
+      int64_t row = h.s.q_row + i;
+      load_row(w->work.type, a->out, row_at(a->out_stride, h.batch, row, h.head), a->dv, a->dv, x);
+      load_row(w->work.type, w->a.dout, row_at(w->a.dout_stride, h.batch, row, h.head), a->dv, a->dv, y);
+      float sum = 0;
+      for (int e = 0; e < a->dv; e++) sum += x[e] * y[e];
+      w->a.delta[h.batch * a->lse_stride[0] + h.head * a->lse_stride[1] + row] = sum;
+    }
+  }
+}
+
+static void delta(const void *args, enum type type) {
+  struct delta w = {.a = *(const struct flash_delta_args *)args};
+  w.work = (struct work){w.a.of, type};
+  rdna__parallel_for((int64_t)w.a.of.batch * w.a.of.heads, 1, delta_items, &w);
+}
+
+#define BACKWARD(name, type, of_keys) \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { backward(args, type, of_keys); }
+#define BACKWARD_SIZE(type, TYPE, size)                             \
+  BACKWARD(flash_backward_queries_##type##_##size, TYPE, false)     \
+  BACKWARD(flash_backward_queries_any_##type##_##size, TYPE, false) \
+  BACKWARD(flash_backward_keys_##type##_##size, TYPE, true)         \
+  BACKWARD(flash_backward_keys_any_##type##_##size, TYPE, true)
+#define BACKWARD_TYPE(type, TYPE)                                                                    \
+  void RDNA_HOST_KERNEL(flash_delta_##type)(const void *args, rdna_grid grid) { delta(args, TYPE); } \
+  BACKWARD_SIZE(type, TYPE, 64)                                                                      \
+  BACKWARD_SIZE(type, TYPE, 128)                                                                     \
+  BACKWARD_SIZE(type, TYPE, 256)
+BACKWARD_TYPE(f32, F32)
+BACKWARD_TYPE(f16, F16)
+BACKWARD_TYPE(bf16, BF16)

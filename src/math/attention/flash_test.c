@@ -199,7 +199,6 @@ static void compare(const struct problem *p, const char *name, const struct plac
   uint8_t *host = malloc(got->bytes + 1);
   int64_t first = s->layout == UNALIGNED, cells = (int64_t)(got->bytes / rdna_dtype_bytes(s->dtype, 1)),
           numbers_seen = 0;
-  double worst = 0;
   test_download(host, got->memory, got->bytes);
   for (int64_t i = 0; i < cells; i++) numbers_seen += !isnan(case_get(s->dtype, host, i));
   for (int b = 0; b < p->outer; b++)
@@ -211,14 +210,12 @@ static void compare(const struct problem *p, const char *name, const struct plac
               first + (packed ? i * stride[0] + h * stride[1] : b * stride[0] + h * stride[1] + i * stride[2]) + e;
           double g = (double)case_get(s->dtype, host, at), w = want[(((int64_t)b * heads + h) * rows + i) * d + e];
           double allowed = bound + fabs(w) * case_spacing(s->dtype);
-          worst = fmax(worst, fabs(g - w) / allowed);
           if (fabs(g - w) <= allowed) continue;
           fail_msg("%s of %s %d heads %d/%d %d x %d d %d/%d: [%d, %d, %d, %d] is %g, not %g (bound %g)", name,
                    rdna_dtype_name(s->dtype), s->batch, s->heads, s->kv_heads, s->sq, s->sk, s->d, s->dv, b, h, i, e, g,
                    w, allowed);
         }
   assert_int_equal(numbers_seen, count_of(p, heads, rows, d));
-  if (getenv("RDNA_TEST_VERBOSE")) printf("%s: %.3f of the bound\n", name, worst);
   free(host);
 }
 
@@ -310,6 +307,34 @@ static void check_forward(const struct setting *s) {
   free_problem(&p);
 }
 
+/* Probabilities and ds err as the forward pass; those of a query add up to 1, those of a key to queries / keys or so.
+ */
+static void check_backward(const struct setting *s) {
+  struct problem p;
+  struct tensors t;
+  struct placed dout, dq, dk, dv;
+  make_problem(s, &p);
+  make_tensors(&p, &t);
+  reference(&p, true);
+  place(&p, p.dout, s->heads, s->sq, s->dv, &dout);
+  place(&p, NULL, s->heads, s->sq, s->d, &dq);
+  place(&p, NULL, s->kv_heads, s->sk, s->d, &dk);
+  place(&p, NULL, s->kv_heads, s->sk, s->dv, &dv);
+  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &dq.t,
+                                  &dk.t, &dv.t));
+  double per_key = 3 + 2.0 * s->heads / s->kv_heads * s->sq / (s->sk + 1), bound = bound_of(s);
+  double ds = (5 * sqrt(s->dv) + 5) * fabs((double)s->options.scale) / (1 - (double)s->options.dropout);
+  if (s->dtype != RDNA_F32) bound += 6 * case_spacing(s->dtype) / 2; /* delta is of an output that was rounded */
+  compare(&p, "dq", &dq, p.dq, s->heads, s->sq, s->d, bound * ds);
+  compare(&p, "dk", &dk, p.dk, s->kv_heads, s->sk, s->d, bound * ds * per_key);
+  compare(&p, "dv", &dv, p.dv, s->kv_heads, s->sk, s->dv, bound * per_key);
+  void *memory[] = {dout.memory, dq.memory, dk.memory, dv.memory};
+  for (int i = 0; i < 4; i++) test_release(memory[i]);
+  free_tensors(&t);
+  free_problem(&p);
+}
+
 static const int32_t q_starts[] = {0, 5, 5, 45, 60}, k_starts[] = {0, 7, 20, 33, 73};
 static const rdna_tensor rank1 = {.rank = 1}, rank2 = {.rank = 2};
 static const struct setting settings[] = {
@@ -356,7 +381,86 @@ static void forward(void **state) {
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_forward(&settings[i]);
 }
 
+static void backward(void **state) {
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_backward(&settings[i]);
+}
+
+/* The sum of out times dout. */
+static double objective(struct problem *p) {
+  double sum = 0;
+  reference(p, false);
+  for (int64_t i = 0; i < count_of(p, p->s->heads, p->s->sq, p->s->dv); i++) sum += p->out[i] * p->dout[i];
+  return sum;
+}
+
+/* The gradients that the others are compared with are those of the formula, by its differences. */
+static void reference_differentiates(void **state) {
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+    const struct setting *s = &settings[i];
+    struct problem p;
+    struct tensors t;
+    if ((int64_t)s->batch * s->heads * s->sq * s->sk * s->d > 1000000) continue; /* many evaluations each */
+    make_problem(s, &p);
+    make_tensors(&p, &t); /* its options name the slopes */
+    reference(&p, true);
+    double *values[] = {p.q, p.k, p.v}, *gradients[] = {p.dq, p.dk, p.dv};
+    int64_t counts[] = {count_of(&p, s->heads, s->sq, s->d), count_of(&p, s->kv_heads, s->sk, s->d),
+                        count_of(&p, s->kv_heads, s->sk, s->dv)};
+    for (int part = 0; part < 3; part++) {
+      for (int64_t at = 0; at < counts[part]; at += counts[part] / 5 + 1) {
+        double kept = values[part][at], step = 1e-5;
+        values[part][at] = kept + step;
+        double above = objective(&p);
+        values[part][at] = kept - step;
+        double below = objective(&p), got = (above - below) / (2 * step);
+        values[part][at] = kept;
+        if (!(fabs(got - gradients[part][at]) <= 1e-6 * (1 + fabs(got))))
+          fail_msg("setting %d, gradient %d [%d]: %.9g, by differences %.9g", (int)i, part, (int)at,
+                   gradients[part][at], got);
+      }
+    }
+    free_tensors(&t);
+    free_problem(&p);
+  }
+}
+
+/* The same bits every time. */
+static void repeats(void **state) {
+  const struct setting s = {RDNA_F16, 2, 4, 2, 90, 110, 64, 64, .layout = BSHD, .options = {.scale = 0.125f}};
+  struct problem p;
+  struct tensors t;
+  struct placed dout, gradients[2][3];
+  make_problem(&s, &p);
+  make_tensors(&p, &t);
+  place(&p, p.dout, s.heads, s.sq, s.dv, &dout);
+  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  for (int turn = 0; turn < 2; turn++) {
+    struct placed *g = gradients[turn];
+    place(&p, NULL, s.heads, s.sq, s.d, &g[0]);
+    place(&p, NULL, s.kv_heads, s.sk, s.d, &g[1]);
+    place(&p, NULL, s.kv_heads, s.sk, s.dv, &g[2]);
+    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &g[0].t,
+                                    &g[1].t, turn == 0 ? &g[2].t : NULL));
+  }
+  for (int i = 0; i < 3; i++) {
+    void *first = malloc(gradients[0][i].bytes), *second = malloc(gradients[0][i].bytes);
+    test_download(first, gradients[0][i].memory, gradients[0][i].bytes);
+    test_download(second, gradients[1][i].memory, gradients[0][i].bytes);
+    if (i < 2)
+      assert_memory_equal(first, second, gradients[0][i].bytes);
+    else
+      assert_true(isnan(f16_to_f32(*(uint16_t *)second))); /* it was not asked for */
+    free(first), free(second);
+    test_release(gradients[0][i].memory);
+    test_release(gradients[1][i].memory);
+  }
+  test_release(dout.memory);
+  free_tensors(&t);
+  free_problem(&p);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(forward)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(reference_differentiates),
+                                     cmocka_unit_test(backward), cmocka_unit_test(repeats)};
   return cmocka_run_group_tests(tests, test_device_open, test_device_close);
 }

@@ -443,15 +443,17 @@ RDNA_DEVICE void flash_scores(const rows_of &rows, const char *lds, mma_acc (&sc
     }
   } else {
     typename unit::rows row[m_tiles], next[m_tiles];
+    rows_of from = rows;
+    from.first = flash_in_turn(from.first); /* addresses are made for these steps alone */
 #pragma unroll
     for (int m = 0; m < m_tiles; m++)
-      if (rows_of::EARLY) next[m] = rows.load(m, 0);
+      if (rows_of::EARLY) next[m] = from.load(m, 0);
 #pragma unroll 1 /* else all rows would be kept in registers */
     for (int s = 0; s < steps; s++) {
 #pragma unroll
       for (int m = 0; m < m_tiles; m++) {
-        row[m] = rows_of::EARLY ? next[m] : rows.load(m, s);
-        if (rows_of::EARLY) next[m] = rows.load(m, s + 1 < steps ? s + 1 : s);
+        row[m] = rows_of::EARLY ? next[m] : from.load(m, s);
+        if (rows_of::EARLY) next[m] = from.load(m, s + 1 < steps ? s + 1 : s);
       }
 #pragma unroll
       for (int n = 0; n < n_tiles; n++) {
@@ -560,13 +562,19 @@ struct flash_place {
   int32_t batch, head;
 };
 
-/* From scale * q.k to the score in units of log 2, before limits. |slope| of its head. */
+/* From scale * q.k to the score in units of log 2, before limits. |slope| of its head; |slack| becomes the derivative
+ * of the softcap. */
 template <typename type>
-RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32_t i, int32_t j) {
+RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32_t i, int32_t j, float &slack) {
   const flash_args &a = *at.a;
   x = flash_in_turn(x);
   i = flash_in_turn(i);
-  if (a.softcap != 0) x = a.softcap * scalar_tanh(x / a.softcap);
+  slack = 1;
+  if (a.softcap != 0) {
+    float tanh = scalar_tanh(x / a.softcap);
+    x = a.softcap * tanh;
+    slack = fma_f32(-tanh, tanh, 1);
+  }
   if (a.slopes) {
     int32_t far = i + at.s.shift - j;
     x -= slope * (float)(far < 0 ? -far : far);
