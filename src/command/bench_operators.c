@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "command/bench.h"
 #include "command/command.h"
+#include "math/gemm/gemm_case.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
@@ -39,13 +40,17 @@ typedef struct row {
   rdna_dtype dtype;
 } row;
 
-/* Random values of |dtype| that are ordinary numbers: of blocks, every byte random but for scales near 2^-6. */
+/* Random values of |dtype| that are ordinary numbers. */
 static void fill_stage(bench *b, rdna_dtype dtype) {
   for (size_t i = 0; i < STAGE_BYTES; i += 8) {
     uint64_t bits = rdna__random_bits(&b->random);
     memcpy(b->stage + i, &bits, 8);
   }
   size_t block = rdna_dtype_block_bytes(dtype);
+  if (rdna_dtype_block_values(dtype) > 1) {
+    rdna__fill_blocks(&b->random, dtype, b->stage, (int64_t)(STAGE_BYTES / block) * rdna_dtype_block_values(dtype));
+    return;
+  }
   for (size_t i = 0; i + block <= STAGE_BYTES; i += block) {
     uint8_t *at = b->stage + i;
     uint16_t half = (uint16_t)(0x2400 | (at[0] & 0xff));
@@ -58,11 +63,6 @@ static void fill_stage(bench *b, rdna_dtype dtype) {
     } else if (dtype == RDNA_BF16) {
       half = (uint16_t)((at[1] & 0x80) | 0x3e) << 8 | at[0];
       memcpy(at, &half, 2);
-    } else if (dtype == RDNA_Q6_K) {
-      memcpy(at + block - 2, &half, 2);
-    } else {
-      memcpy(at, &half, 2);
-      if (dtype == RDNA_Q4_K) memcpy(at + 2, &half, 2);
     }
   }
 }
@@ -115,6 +115,14 @@ static rdna_status run_copy(bench *b) {
 }
 static rdna_status run_add(bench *b) { return rdna_op_binary(b->stream, RDNA_ADD, &b->t[0], &b->t[1], &b->t[2]); }
 static rdna_status run_mul(bench *b) { return rdna_op_binary(b->stream, RDNA_MUL, &b->t[0], &b->t[1], &b->t[2]); }
+/* bias, activation, residual; the bias is a row of the residual */
+static rdna_status run_fused(bench *b) {
+  static const rdna_fused_step steps[] = {{.op = RDNA_ZIP_ADD, .is_zip = true, .input = 1},
+                                          {.op = RDNA_MAP_RELU},
+                                          {.op = RDNA_ZIP_ADD, .is_zip = true, .input = 2}};
+  rdna_tensor bias = rdna_tensor_contiguous(b->t[1].data, b->t[1].dtype, 1, &b->t[1].shape[1]);
+  return rdna_op_fused(b->stream, steps, 3, (const rdna_tensor *[]){&b->t[0], &bias, &b->t[1]}, 3, &b->t[2]);
+}
 static rdna_status run_swiglu(bench *b) { return rdna_op_swiglu(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
 static rdna_status run_silu(bench *b) { return rdna_op_unary(b->stream, RDNA_SILU, &b->t[0], &b->t[1]); }
 static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1.0f, &b->t[1]); }
@@ -306,6 +314,8 @@ static const row rows[] = {
     {"add", prepare_pointwise, run_add, RDNA_F32},
     {"add", prepare_pointwise, run_add, RDNA_F16},
     {"mul", prepare_pointwise, run_mul, RDNA_F32},
+    {"fused 3 steps", prepare_pointwise, run_fused, RDNA_F32},
+    {"fused 3 steps", prepare_pointwise, run_fused, RDNA_F16},
     {"swiglu", prepare_pointwise, run_swiglu, RDNA_F32},
     {"silu", prepare_one, run_silu, RDNA_F32},
     {"silu", prepare_one, run_silu, RDNA_BF16},
@@ -323,6 +333,15 @@ static const row rows[] = {
     {"linear m=1", prepare_vector, run_linear, RDNA_Q4_0},
     {"linear m=1", prepare_vector, run_linear, RDNA_Q4_K},
     {"linear m=1", prepare_vector, run_linear, RDNA_Q6_K},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_1},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_0},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_1},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q2_K},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q3_K},
+    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_K},
+    {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_NL},
+    {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_XS},
+    {"linear m=1", prepare_vector, run_linear, RDNA_MXFP4},
     {"linear m=512", prepare_matrix, run_linear, RDNA_F32},
     {"linear m=512", prepare_matrix, run_linear, RDNA_F16},
     {"linear m=512", prepare_matrix, run_linear, RDNA_BF16},

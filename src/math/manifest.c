@@ -26,6 +26,7 @@
 #include "math/optim/optim_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/pool/pool_kernels.h"
+#include "math/quant/group_kernels.h"
 #include "math/quant/quant_kernels.h"
 #include "math/quant/quant_pack_kernels.h"
 #include "math/random/random_kernels.h"
@@ -69,6 +70,7 @@
   FAMILY(quant, RDNA_QUANT_KERNELS)                       \
   FAMILY(quant_gemm, RDNA_QUANT_GEMM_KERNELS)             \
   FAMILY(quant_gemv, RDNA_QUANT_GEMV_KERNELS)             \
+  FAMILY(quant_group, RDNA_QUANT_GROUP_KERNELS)           \
   FAMILY(quant_pack, RDNA_QUANT_PACK_KERNELS)             \
   FAMILY(random, RDNA_RANDOM_KERNELS)                     \
   FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
@@ -110,6 +112,7 @@
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_quant_gemm(...) INFO(quant_gemm, __VA_ARGS__)
 #define INFO_quant_gemv(...) INFO(quant_gemv, __VA_ARGS__)
+#define INFO_quant_group(...) INFO(quant_group, __VA_ARGS__)
 #define INFO_quant_pack(...) INFO(quant_pack, __VA_ARGS__)
 #define INFO_random(...) INFO(random, __VA_ARGS__)
 #define INFO_reduce(...) INFO(reduce, __VA_ARGS__)

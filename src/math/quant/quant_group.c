@@ -1,0 +1,173 @@
+#include "math/check.h"
+#include "math/gemm/gemm.h"
+#include "math/quant/group_kernels.h"
+#include "math/quant/quant.h"
+#include "rdna/op/linear.h"
+#include "rdna/op/quant.h"
+
+typedef struct request {
+  const char *operator;
+  struct group_weights_args args;
+  bool is_u4;
+} request;
+
+static rdna_status check_multiple(const char *operator, const char * argument, const void *data, size_t multiple) {
+  if ((uintptr_t)data % multiple == 0) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s lies at %p; the address must be a multiple of %zu", operator, argument,
+                    data, multiple);
+}
+
+/* |w| as weights of rows of |k| values, whose tensor is called |meaning|. */
+static rdna_status check_weights(request *r, const rdna_groups *w, int64_t k, const char *meaning) {
+  const char *operator= r->operator;
+  char text[RDNA__TENSOR_TEXT], scales_text[RDNA__TENSOR_TEXT];
+  if (!w) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is NULL; pass weights", operator);
+  RDNA_TRY(rdna__check_tensor(operator, "codes", w->codes));
+  RDNA_TRY(rdna__check_tensor(operator, "scales", w->scales));
+  RDNA_TRY(rdna__check_rank(operator, "codes", w->codes, 2));
+  RDNA_TRY(rdna__check_rank(operator, "scales", w->scales, 2));
+  RDNA_TRY(rdna__check_dtype(operator, "scales", w->scales, RDNA_F16));
+  r->is_u4 = w->codes->dtype == RDNA_U8;
+  if (w->codes->dtype != RDNA_I8 && !r->is_u4) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: codes is %s; it must be i8, or u8 with two values in each", operator,
+                      rdna_dtype_name(w->codes->dtype));
+  }
+  int64_t n = w->codes->shape[0], groups = w->scales->shape[1];
+  if (w->codes->shape[1] != (r->is_u4 ? k / 2 : k) || k % 2 != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: codes is %s and %s has rows of %lld values; they do not fit together", operator,
+                      rdna__tensor_text(w->codes, text), meaning, (long long)k);
+  }
+  RDNA_TRY(rdna__check_size(operator, "scales", w->scales, 0, n, "the rows of codes"));
+  int shift = 5;
+  while (shift < 9 && groups << shift != k) shift++;
+  if (shift == 9 && k > 0) {
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "%s: scales is %s for rows of %lld values; each must stand for 32, 64, 128 or 256 of them", operator,
+        rdna__tensor_text(w->scales, scales_text), (long long)k);
+  }
+  RDNA_TRY(rdna__check_contiguous(operator, "codes", w->codes));
+  RDNA_TRY(rdna__check_contiguous(operator, "scales", w->scales));
+  RDNA_TRY(check_multiple(operator, "codes", w->codes->data, 16));
+  if (w->zeros) {
+    RDNA_TRY(rdna__check_tensor(operator, "zeros", w->zeros));
+    RDNA_TRY(rdna__check_dtype(operator, "zeros", w->zeros, w->codes->dtype));
+    RDNA_TRY(rdna__check_same_shape(operator, "zeros", w->zeros, "scales", w->scales));
+    RDNA_TRY(rdna__check_contiguous(operator, "zeros", w->zeros));
+  }
+  r->args = (struct group_weights_args){w->codes->data, w->scales->data, w->zeros ? w->zeros->data : NULL, n, k, shift};
+  return RDNA_OK;
+}
+
+static rdna_status check_apart(const char *operator, const char * name, const rdna_tensor *dense,
+                               const rdna_groups *w) {
+  RDNA_TRY(rdna__check_apart(operator, name, dense, "codes", w->codes));
+  RDNA_TRY(rdna__check_apart(operator, name, dense, "scales", w->scales));
+  return w->zeros ? rdna__check_apart(operator, name, dense, "zeros", w->zeros) : RDNA_OK;
+}
+
+/* The matrix that weights are made of or become. */
+static rdna_status check_dense(request *r, const char *name, const rdna_tensor *dense, const rdna_groups *w) {
+  RDNA_TRY(rdna__check_float(r->operator, name, dense));
+  RDNA_TRY(rdna__check_rank(r->operator, name, dense, 2));
+  RDNA_TRY(rdna__check_contiguous(r->operator, name, dense));
+  RDNA_TRY(check_weights(r, w, dense->shape[1], name));
+  RDNA_TRY(rdna__check_size(r->operator, name, dense, 0, r->args.n, "the rows of codes"));
+  RDNA_TRY(check_multiple(r->operator, name, dense->data, 32));
+  return check_apart(r->operator, name, dense, w);
+}
+
+rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_groups *weights, const rdna_tensor *out) {
+  static const char *const kernels[2][3] = {
+      {"dequantize_group_i8_f32", "dequantize_group_i8_f16", "dequantize_group_i8_bf16"},
+      {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
+  request r = {.operator= "dequantize_groups" };
+  RDNA_TRY(check_dense(&r, "out", out, weights));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "dequantize_groups: the stream is NULL; pass a stream");
+  struct dequantize_group_args args = {r.args, out->data};
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(r.operator, r.args.n * r.args.k, QUANT_VALUES_PER_GROUP, &grid.x));
+  return grid.x > 0 ? rdna__launch_named(stream, kernels[r.is_u4][out->dtype], grid, &args) : RDNA_OK;
+}
+
+rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights) {
+  request r = {.operator= "quantize_groups" };
+  RDNA_TRY(check_dense(&r, "x", x, weights));
+  RDNA_TRY(rdna__check_dtype(r.operator, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_apart(r.operator, "codes", weights->codes, "scales", weights->scales));
+  if (weights->zeros) {
+    RDNA_TRY(rdna__check_apart(r.operator, "codes", weights->codes, "zeros", weights->zeros));
+    RDNA_TRY(rdna__check_apart(r.operator, "scales", weights->scales, "zeros", weights->zeros));
+  }
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "quantize_groups: the stream is NULL; pass a stream");
+  struct quantize_group_args args = {r.args, x->data};
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(r.operator,(r.args.n * r.args.k) >> r.args.shift, QUANT_THREADS, &grid.x));
+  return grid.x > 0
+             ? rdna__launch_named(stream, r.is_u4 ? "quantize_group_f32_u4" : "quantize_group_f32_i8", grid, &args)
+             : RDNA_OK;
+}
+
+enum { LARGE, SMALL, M1, M4, M8, VARIANTS };
+
+static int choose(rdna_stream *stream, const struct gemm_args *p) {
+  if (p->m <= GEMV_MAX_M && ((uintptr_t)p->a | (uint64_t)p->lda * 4) % 16 == 0)
+    return p->m == 1 ? M1 : p->m <= 4 ? M4 : M8;
+  int64_t side = GEMM_LARGE_TILE, units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+  int64_t tiles = (p->m + side - 1) / side * ((p->n + side - 1) / side);
+  return tiles >= units && p->m > GEMM_SMALL_TILE && p->n > GEMM_SMALL_TILE ? LARGE : SMALL;
+}
+
+rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights,
+                                  const rdna_tensor *bias, const rdna_tensor *out) {
+  static const char *const kernels[2][VARIANTS] = {
+      {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
+      {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};
+  request r = {.operator= "linear_groups" };
+  int64_t rows, k, x_stride, out_rows, n, out_stride;
+  RDNA_TRY(rdna__check_tensor(r.operator, "x", x));
+  RDNA_TRY(rdna__check_dtype(r.operator, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_tensor(r.operator, "out", out));
+  RDNA_TRY(rdna__check_dtype(r.operator, "out", out, RDNA_F32));
+  RDNA_TRY(rdna__check_rows(r.operator, "x", x, &rows, &k, &x_stride));
+  RDNA_TRY(rdna__check_rows(r.operator, "out", out, &out_rows, &n, &out_stride));
+  RDNA_TRY(check_weights(&r, weights, k, "x"));
+  RDNA_TRY(rdna__check_size(r.operator, "codes", weights->codes, 0, n, "the last size of out"));
+  RDNA_TRY(rdna__check_bias(r.operator, bias, out, n, "the columns of the result"));
+  if (n == 0) return RDNA_OK;
+  if (k > 0 && rows != out_rows) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: x has %lld rows and out %lld; they must have as many",
+                      (long long)rows, (long long)out_rows);
+  }
+  rdna__matrix written = {.rows = out_rows, .columns = n, .batch = 1, .ld = out_stride};
+  RDNA_TRY(rdna__matrix_check_written(r.operator, "out", out, &written));
+  RDNA_TRY(rdna__check_apart(r.operator, "out", out, "x", x));
+  RDNA_TRY(check_apart(r.operator, "out", out, weights));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: the stream is NULL; pass a stream");
+  if (out_rows > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
+    return rdna__fail(RDNA_UNSUPPORTED, "linear_groups: m %lld, n %lld, k %lld; each must fit in 31 bits: split it",
+                      (long long)out_rows, (long long)n, (long long)k);
+  }
+  if (out_rows == 0) return RDNA_OK;
+  struct group_gemm_args args = {.weights = r.args};
+  args.product = (struct gemm_args){.a = x->data,
+                                    .bias = bias ? bias->data : NULL,
+                                    .c = out->data,
+                                    .lda = x_stride,
+                                    .ldb = k,
+                                    .ldc = out_stride,
+                                    .m = (int32_t)out_rows,
+                                    .n = (int32_t)n,
+                                    .k = (int32_t)k,
+                                    .batch = 1,
+                                    .flags = GEMM_B_TRANSPOSED,
+                                    .alpha = 1};
+  int variant = choose(stream, &args.product);
+  int64_t side = variant == LARGE ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  int64_t tiles = (out_rows + side - 1) / side * ((n + side - 1) / side),
+          group = GROUP_GEMV_ROWS(variant == M1 ? 1 : 4);
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(r.operator, variant >= M1 ? n : tiles, variant >= M1 ? group : 1, &grid.x));
+  return rdna__launch_named(stream, kernels[r.is_u4][variant], grid, &args);
+}

@@ -1,0 +1,107 @@
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/manifest.h"
+#include "math/case_fill.h"
+#include "math/quant/group_kernels.h"
+
+static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of groups"); }
+
+/* Adds codes, scales and perhaps zeros to the args at |offset|; returns a bound of the values' magnitudes, 4, or a
+ * negative number. */
+static double add_weights(rdna__random *random, const struct group_weights_args *w, bool is_u4, bool with_zeros,
+                          rdna__buffer_role role, size_t offset, rdna__kernel_case *out_case) {
+  int64_t count = w->n * w->k, groups = count >> w->shift;
+  uint8_t *codes = rdna__case_add(out_case, role, RDNA_U8, is_u4 ? count / 2 : count,
+                                  (uint32_t)(offset + offsetof(struct group_weights_args, codes)));
+  uint16_t *scales = rdna__case_add(out_case, role, RDNA_F16, groups,
+                                    (uint32_t)(offset + offsetof(struct group_weights_args, scales)));
+  if (!codes || !scales) return -1;
+  for (int64_t i = 0; i < (is_u4 ? count / 2 : count); i++) codes[i] = (uint8_t)rdna__random_bits(random);
+  for (int64_t i = 0; i < groups; i++)
+    scales[i] = f32_to_f16((float)(4.0 / (is_u4 ? 15 : 255) * (2 * rdna__random_unit(random) - 1)));
+  if (with_zeros) {
+    uint8_t *zeros = rdna__case_add(out_case, role, RDNA_U8, groups,
+                                    (uint32_t)(offset + offsetof(struct group_weights_args, zeros)));
+    if (!zeros) return -1;
+    for (int64_t i = 0; i < groups; i++) zeros[i] = (uint8_t)(rdna__random_bits(random) & (is_u4 ? 15 : 255));
+  }
+  return 4.01;
+}
+
+static rdna_status product_case(const char *name, bool is_u4, bool with_zeros, rdna__random *random, int n,
+                                rdna__kernel_case *out_case) {
+  const char *kind = strrchr(name, '_') + 1;
+  bool gemv = kind[0] == 'm';
+  int most = gemv ? atoi(kind + 1) : 150, tile = !strcmp(kind, "large") ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  struct group_gemm_args args = {.product = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .alpha = 1}};
+  struct gemm_args *p = &args.product;
+  args.weights.shift = (int32_t)rdna__random_range(random, 5, 8);
+  p->m = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, most);
+  p->n = n == 2 ? 0 : n == 0 ? 3 : (int32_t)rdna__random_range(random, 1, 100);
+  p->k = n == 3 ? 0 : (int32_t)rdna__random_range(random, 1, n % 3 == 2 ? 17 : 3) << args.weights.shift;
+  p->beta = rdna__random_below(random, 2) ? 1 : 0;
+  p->lda = p->k + (gemv ? 4 : 1) * rdna__random_range(random, 0, 2);
+  p->ldb = p->k, p->ldc = p->n;
+  args.weights.n = p->n, args.weights.k = p->k;
+  memcpy(out_case->args, &args, sizeof args);
+  uint32_t rows = (uint32_t)GROUP_GEMV_ROWS(most);
+  uint32_t groups =
+      gemv ? ((uint32_t)p->n + rows - 1) / rows : (uint32_t)(((p->m + tile - 1) / tile) * ((p->n + tile - 1) / tile));
+  out_case->grid = (rdna_grid){p->m ? groups : 0, 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "m %d n %d k %d group %d zeros %d beta %g", p->m, p->n, p->k,
+           1 << args.weights.shift, with_zeros, (double)p->beta);
+  float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, p->m * p->lda, offsetof(struct gemm_args, a));
+  if (!x) return out_of_memory();
+  case_fill(random, RDNA_F32, x, p->m * p->lda, 1);
+  double largest = add_weights(random, &args.weights, is_u4, with_zeros, RDNA__IN,
+                               offsetof(struct group_gemm_args, weights), out_case);
+  if (largest < 0) return out_of_memory();
+  double sum = 0;
+  for (int64_t i = 0; i < p->m; i++) {
+    double row = 0;
+    for (int64_t q = 0; q < p->k; q++) row += fabs((double)x[i * p->lda + q]);
+    if (row > sum) sum = row;
+  }
+  if (p->m > 0 && p->k > 0 && n % 4 == 3) x[rdna__random_below(random, (uint64_t)p->k)] = n % 8 == 3 ? INFINITY : NAN;
+  rdna__buffer_role role = p->beta == 0 ? RDNA__OUT : RDNA__INOUT;
+  float *c = rdna__case_add(out_case, role, RDNA_F32, (int64_t)p->m * p->n, offsetof(struct gemm_args, c));
+  if (!c) return out_of_memory();
+  if (role == RDNA__INOUT) case_fill(random, RDNA_F32, c, (int64_t)p->m * p->n, 1);
+  /* as in gemm_cases.c; a code and its zero point are summed apart, each up to twice the value */
+  rdna__case_tolerance(out_case, 0x1p-24 * (2 * (p->k + 4) * sum * 2 * largest + 64), 0x1p-23);
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__quant_group_case) {
+  bool is_u4 = strstr(kernel->name, "_u4") != NULL, with_zeros = rdna__random_below(random, 2);
+  if (!strncmp(kernel->name, "gem", 3)) return product_case(kernel->name, is_u4, with_zeros, random, n, out_case);
+  bool makes = !strncmp(kernel->name, "quantize", 8);
+  struct group_weights_args w = {.n = n == 1 ? 0 : rdna__random_range(random, 1, 40)};
+  w.shift = (int32_t)rdna__random_range(random, 5, 8);
+  w.k = rdna__random_range(random, 1, 6) << w.shift;
+  memcpy(out_case->args, &w, sizeof w);
+  int64_t count = w.n * w.k, threads = makes ? count >> w.shift : count / 8;
+  out_case->grid = (rdna_grid){(uint32_t)((threads + QUANT_THREADS - 1) / QUANT_THREADS), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "n %lld k %lld group %d zeros %d", (long long)w.n, (long long)w.k,
+           1 << w.shift, with_zeros);
+  if (makes) {
+    float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, offsetof(struct quantize_group_args, x));
+    if (!x) return out_of_memory();
+    for (int64_t i = 0; i < count; i += 32) { /* zeros, one sign, special values */
+      uint64_t kind = rdna__random_below(random, 6);
+      for (int j = 0; j < 32; j++)
+        x[i + j] = kind == 0 ? 0.0f : (float)(rdna__random_normal(random) + (kind == 1 ? 9 : 0));
+      if (kind == 2) x[i + 5] = n % 2 ? NAN : INFINITY;
+    }
+  }
+  if (add_weights(random, &w, is_u4, with_zeros, makes ? RDNA__OUT : RDNA__IN, 0, out_case) < 0) return out_of_memory();
+  if (makes) return RDNA_OK;
+  rdna_dtype type = strstr(kernel->name, "bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
+  if (!rdna__case_add(out_case, RDNA__OUT, type, count, offsetof(struct dequantize_group_args, out)))
+    return out_of_memory();
+  return RDNA_OK;
+}
