@@ -70,6 +70,7 @@ RDNA_DEVICE void partial_run(const char *x, const char *dout, uint64_t count, ui
   }
   uint64_t head = values_to_16<type>(address_of(x), count), end = head + (count - head) / size * size, i;
   acc v[ahead * size], d[ahead * size];
+#pragma nounroll
   for (i = head + rank * size; i + (ahead - 1) * team * size < end; i += ahead * team * size) {
     uint4 x_bits[ahead], d_bits[ahead];
 #pragma unroll
@@ -84,12 +85,14 @@ RDNA_DEVICE void partial_run(const char *x, const char *dout, uint64_t count, ui
     }
     what::template add<ahead * size>(s, v, d, mean);
   }
+#pragma nounroll
   for (; i < end; i += team * size) {
     type::load_16(x + i * type::BYTES, v);
     if constexpr (what::READS_DOUT) type::load_16(dout + i * type::BYTES, d);
     what::template add<size>(s, v, d, mean);
   }
   uint64_t loose = head + count - end;
+#pragma nounroll
   for (i = rank; i < loose; i += team) {
     uint64_t at = i < head ? i : end + i - head;
     v[0] = type::load(x, at);
@@ -333,6 +336,18 @@ RDNA_DEVICE void weights_end(const channel_gradients_end_args &a, gradient_sums<
   if (a.dbias) store_any<acc>(a.dbias, col, a.gradient_dtype, s.d);
 }
 
+/* |count| neighbouring values of what the columns have, of |type| or f32. */
+template <typename type, uint32_t count, typename acc>
+RDNA_DEVICE void load_row(const void *p, uint32_t i, uint32_t is_f32, acc *v) {
+  if (is_f32) {
+#pragma unroll
+    for (uint32_t k = 0; k < count; k++) v[k] = f32::load(p, i + k);
+  } else {
+#pragma unroll
+    for (uint32_t k = 0; k < count; k++) v[k] = type::load(p, i + k);
+  }
+}
+
 /* What is computed of each value, with what a column has of it; found for |count| neighbouring columns. */
 template <typename type>
 struct scale_of {
@@ -349,12 +364,16 @@ struct scale_of {
       c[k].shift = 0;
     }
     if (a.weight) {
+      acc weight[count];
+      load_row<type, count>(a.weight, col, a.weight_f32, weight);
 #pragma unroll
-      for (uint32_t k = 0; k < count; k++) c[k].scale *= load_or_f32<type>(a.weight, col + k, a.weight_f32);
+      for (uint32_t k = 0; k < count; k++) c[k].scale *= weight[k];
     }
     if (a.bias) {
+      acc bias[count];
+      load_row<type, count>(a.bias, col, a.weight_f32, bias);
 #pragma unroll
-      for (uint32_t k = 0; k < count; k++) c[k].shift = load_or_f32<type>(a.bias, col + k, a.weight_f32);
+      for (uint32_t k = 0; k < count; k++) c[k].shift = bias[k];
     }
   }
   RDNA_DEVICE acc map(const channel_map_args &a, const scale_of &c, acc x, acc other) {
@@ -383,8 +402,10 @@ struct gradient_of {
       c[k].slope = a.slope ? ((const acc *)a.slope)[a.outer * groups + i] : (acc)0;
     }
     if (a.weight) {
+      acc weight[count];
+      load_row<type, count>(a.weight, col, a.weight_f32, weight);
 #pragma unroll
-      for (uint32_t k = 0; k < count; k++) c[k].scale *= load_or_f32<type>(a.weight, col + k, a.weight_f32);
+      for (uint32_t k = 0; k < count; k++) c[k].scale *= weight[k];
     }
   }
   RDNA_DEVICE acc map(const channel_map_args &a, const gradient_of &c, acc dout, acc x) {

@@ -154,7 +154,9 @@ RDNA_DEVICE void take_window(const pool_args &a, const pool_windows &w, int64_t 
 /* The usual windows at once, others a few positions at a time; of vectors, rows one by one. */
 template <typename type, int width, typename state>
 RDNA_DEVICE void take_any_window(const pool_args &a, const pool_windows &w, int64_t plane, state &s) {
-  if constexpr (width > 1) {
+  if constexpr (width > 4) {
+    take_window<type, width, 1, 2>(a, w, plane, s); /* comparisons of more would not fit scalar registers */
+  } else if constexpr (width > 1) {
     if (a.axis[2].window == 3) {
       take_window<type, width, 1, 3>(a, w, plane, s);
     } else {
