@@ -77,6 +77,11 @@ static void *add_filled(rdna__kernel_case *out_case, rdna__random *random, rdna_
   return data;
 }
 
+/* What the operator asks before it chooses a large or narrow kernel. */
+static bool taken_by_runs(const struct conv_args *args) {
+  return args->image_shift >= 0 && args->tap.size[0] * args->tap.size[1] * args->tap.size[2] <= CONV_WINDOW_MAX;
+}
+
 /* Each side sums at most k products in an order of its own: at most k roundings, each of at most 2^-24 of the sum of
  * magnitudes, k max |image| max |other| (Higham, "Accuracy and Stability of Numerical Algorithms", 3.1); a few more for
  * the bias, and one to the type. */
@@ -85,23 +90,28 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   geometry g;
   bool narrow = strstr(kernel->name, "narrow"), weight = strstr(kernel->name, "weight");
   bool runs = (strstr(kernel->name, "large") || narrow) && dtype != RDNA_F32; /* they run with nothing else */
-  draw_geometry(random, n, strstr(kernel->name, "depthwise") != NULL, runs, &g);
-  bool last = runs || n == 3 || rdna__random_below(random, 2);
-  rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
-  rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
-  rdna__conv_mode mode = RDNA__CONV_FORWARD;
-  if (weight)
-    mode = RDNA__CONV_WEIGHT;
-  else if (!(runs && g.conv.groups > 1) && rdna__random_below(random, 2)) /* groups would part the weight's runs */
-    mode = RDNA__CONV_DATA;
-  if (runs && mode == RDNA__CONV_DATA &&
-      rdna__random_below(random, 2)) { /* channels that are summed over side by side */
-    int64_t inner = g.weight[1];
-    for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
-    w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
-  }
+  bool last;
+  rdna_tensor x, y, w;
+  rdna__conv_mode mode;
   struct conv_args args;
-  rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
+  do { /* until the kernel takes it */
+    draw_geometry(random, n, strstr(kernel->name, "depthwise") != NULL, runs, &g);
+    last = runs || n == 3 || rdna__random_below(random, 2);
+    x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
+    w = make_tensor(dtype, g.conv.dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
+    mode = RDNA__CONV_FORWARD;
+    if (weight)
+      mode = RDNA__CONV_WEIGHT;
+    else if (!(runs && g.conv.groups > 1) && rdna__random_below(random, 2)) /* groups would part the weight's runs */
+      mode = RDNA__CONV_DATA;
+    if (runs && mode == RDNA__CONV_DATA &&
+        rdna__random_below(random, 2)) { /* channels that are summed over side by side */
+      int64_t inner = g.weight[1];
+      for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
+      w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
+    }
+    rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
+  } while (runs && !weight && !taken_by_runs(&args));
   if (weight && args.k > CONV_PART_STEP && rdna__random_below(random, 2)) args.parts = 2, args.part_k = CONV_PART_STEP;
   if (weight && args.parts == 2) args.parts = (args.k + args.part_k - 1) / args.part_k;
   if (!weight && rdna__random_below(random, 2))
