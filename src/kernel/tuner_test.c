@@ -94,6 +94,14 @@ static void failing_candidates_are_dropped(void **state) {
   assert_int_equal(r.id, BROKEN);
   assert_string_equal(r.why, "rule");
 }
+/* What an earlier kernel left in the stream is for whoever waits for it. */
+static void errors_of_others_stay(void **state) {
+  rdna__driver_function function = {.name = "earlier"};
+  rdna__null_fail_launch(RDNA_DEVICE_ERROR);
+  assert_int_equal(rdna__stream_launch(stream, &function, (rdna_grid){1, 1, 1}, &function), RDNA_OK);
+  assert_string_equal(DECIDE(8, "", SLOW, QUICK).why, "measured");
+  assert_int_equal(rdna_stream_synchronize(stream), RDNA_DEVICE_ERROR);
+}
 static void one_candidate_needs_no_trial(void **state) {
   int before = trials;
   assert_string_equal(DECIDE(4, "", SLOW).why, "only one");
@@ -156,6 +164,7 @@ static int first_process(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_fastest_is_taken_and_kept),
       cmocka_unit_test(failing_candidates_are_dropped),
+      cmocka_unit_test(errors_of_others_stay),
       cmocka_unit_test(one_candidate_needs_no_trial),
       cmocka_unit_test(a_slow_start_is_for_who_asks),
       cmocka_unit_test(many_shapes),
