@@ -459,8 +459,90 @@ static void repeats(void **state) {
   free_problem(&p);
 }
 
+static void refused(void **state) {
+  enum { BYTES = 1 << 16 };
+  char *memory = test_poisoned(BYTES);
+  const int64_t shape[4] = {2, 4, 6, 16}, kv_shape[4] = {2, 2, 7, 16}, lse_shape[3] = {2, 4, 6};
+  rdna_tensor q = rdna_tensor_contiguous(memory, RDNA_F16, 4, shape), bad, bad_q;
+  rdna_tensor k = rdna_tensor_contiguous(memory + 4096, RDNA_F16, 4, kv_shape);
+  rdna_tensor out = rdna_tensor_contiguous(memory + 8192, RDNA_F16, 4, shape);
+  rdna_tensor lse = rdna_tensor_contiguous(memory + 12288, RDNA_F32, 3, lse_shape);
+  rdna_tensor dq = rdna_tensor_contiguous(memory + 16384, RDNA_F16, 4, shape);
+  rdna_sdpa options = {.scale = 0.25f}, wrong;
+#define TRY(options, q, k, v, out, lse) rdna_op_sdpa(test_stream, options, q, k, v, out, lse)
+#define TRY_OPTIONS(code, text)                                  \
+  assert_fails(code, text, TRY(&wrong, &q, &k, &k, &out, NULL)); \
+  assert_fails(code, "sdpa_backward: ",                          \
+               rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, &dq, NULL, NULL))
+  assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL", TRY(NULL, &q, &k, &k, &out, NULL));
+  assert_fails(RDNA_INVALID_ARGUMENT, "the stream is NULL", rdna_op_sdpa(NULL, &options, &q, &k, &k, &out, NULL));
+  wrong = options, wrong.dropout = 1;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "dropout is 1");
+  wrong = options, wrong.softcap = NAN;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "softcap nan");
+  wrong = options, wrong.windowed = true, wrong.left = -1;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "-1 keys to the left");
+  wrong = options, wrong.diagonal = (rdna_diagonal)2;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "diagonal is 2");
+  rdna_tensor starts = {memory, RDNA_I32, 1, {3}, {1}}, mask = {memory, RDNA_BOOL, 4, {2, 1, 6, 8}, {48, 48, 8, 1}};
+  wrong = options, wrong.q_starts = &starts;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "k_starts is NULL");
+  wrong.k_starts = &starts;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "max_queries is 0");
+  wrong.max_queries = wrong.max_keys = 5;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "rank");
+  wrong = options, wrong.mask = &mask;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "mask is bool (2, 1, 6, 8); size 3 must be 7");
+  mask.shape[3] = 7, mask.dtype = RDNA_BF16;
+  TRY_OPTIONS(RDNA_UNSUPPORTED, "mask is bf16 and q f16");
+  rdna_tensor slopes = {memory, RDNA_F32, 1, {3}, {1}};
+  wrong = options, wrong.slopes = &slopes;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "slopes is f32 (3); size 0 must be 4");
+
+  bad = k, bad.shape[1] = 3;
+  assert_fails(RDNA_INVALID_ARGUMENT, "q has 4 heads and k 3", TRY(&options, &q, &bad, &bad, &out, NULL));
+  bad = k, bad.shape[2] = 6;
+  assert_fails(RDNA_INVALID_ARGUMENT, "size 2 must be 7", TRY(&options, &q, &k, &bad, &out, NULL));
+  bad = k, bad.shape[3] = 8;
+  assert_fails(RDNA_INVALID_ARGUMENT, "size 3 must be 16", TRY(&options, &q, &bad, &k, &out, NULL));
+  bad = k, bad.dtype = RDNA_BF16;
+  assert_fails(RDNA_INVALID_ARGUMENT, "k is bf16", TRY(&options, &q, &bad, &k, &out, NULL));
+  bad = q, bad.dtype = RDNA_F64;
+  assert_fails(RDNA_UNSUPPORTED, "q is f64", TRY(&options, &bad, &k, &k, &out, NULL));
+  bad_q = q, bad_q.shape[3] = 257, bad = k, bad.shape[3] = 257;
+  assert_fails(RDNA_UNSUPPORTED, "257 values in a head", TRY(&options, &bad_q, &bad, &bad, &out, NULL));
+  bad = out, bad.shape[2] = 5;
+  assert_fails(RDNA_INVALID_ARGUMENT, "out is f16 (2, 4, 5, 16); size 2 must be 6",
+               TRY(&options, &q, &k, &k, &bad, NULL));
+  bad = out, bad.stride[1] = 0;
+  assert_fails(RDNA_INVALID_ARGUMENT, "out", TRY(&options, &q, &k, &k, &bad, NULL));
+  assert_fails(RDNA_INVALID_ARGUMENT, "out", TRY(&options, &q, &k, &k, &q, NULL));
+  bad = lse, bad.shape[2] = 7;
+  assert_fails(RDNA_INVALID_ARGUMENT, "lse is f32 (2, 4, 7)", TRY(&options, &q, &k, &k, &out, &bad));
+  bad = lse, bad.data = out.data;
+  assert_fails(RDNA_INVALID_ARGUMENT, "lse", TRY(&options, &q, &k, &k, &out, &bad));
+#define TRY_BACKWARD(lse, dout, dq, dk, dv) \
+  rdna_op_sdpa_backward(test_stream, &options, &q, &k, &k, &out, lse, dout, dq, dk, dv)
+  assert_fails(RDNA_INVALID_ARGUMENT, "lse is NULL", TRY_BACKWARD(NULL, &out, &dq, NULL, NULL));
+  bad = out, bad.shape[3] = 8;
+  assert_fails(RDNA_INVALID_ARGUMENT, "dout is", TRY_BACKWARD(&lse, &bad, &dq, NULL, NULL));
+  assert_fails(RDNA_INVALID_ARGUMENT, "dk is f16 (2, 4, 6, 16) and k is f16 (2, 2, 7, 16)",
+               TRY_BACKWARD(&lse, &out, NULL, &dq, NULL));
+  assert_fails(RDNA_INVALID_ARGUMENT, "dq", TRY_BACKWARD(&lse, &out, &q, NULL, NULL));
+  bad = k, bad.data = dq.data;
+  assert_fails(RDNA_INVALID_ARGUMENT, "dv", TRY_BACKWARD(&lse, &out, &dq, NULL, &bad));
+
+  uint16_t got[BYTES / 2];
+  test_download(got, memory, BYTES);
+  for (int i = 0; i < BYTES / 2; i++) assert_int_equal(got[i], 0xffff); /* nothing was written */
+  q.shape[0] = k.shape[0] = out.shape[0] = 0;
+  q.data = k.data = out.data = NULL;
+  assert_ok(TRY(&options, &q, &k, &k, &out, NULL));
+  test_release(memory);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(reference_differentiates),
-                                     cmocka_unit_test(backward), cmocka_unit_test(repeats)};
+                                     cmocka_unit_test(backward), cmocka_unit_test(repeats), cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, test_device_open, test_device_close);
 }
