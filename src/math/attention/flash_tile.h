@@ -414,7 +414,16 @@ struct wave_rows {
 #pragma unroll
       for (int m = 0; m < tiles; m++)
 #pragma unroll
-        for (int s = 0; s < STEPS; s++) kept[m][s] = load(m, s);
+        for (int s = 0; s < STEPS; s++) {
+          kept[m][s] = load(m, s);
+#ifdef RDNA_NVIDIA
+        /* Registers that a load of 16 bytes wrote stand in its order, of which each product would first make its own
+         * again; the result of a shuffle may stand anywhere. */
+#pragma unroll
+          for (uint32_t w = 0; w < sizeof kept[m][s] / 4; w++)
+            kept[m][s].chunk[w / 4][w % 4] = wave_shuffle_u32(kept[m][s].chunk[w / 4][w % 4], lane_id());
+#endif
+        }
     }
   }
   FLASH_MEMBER typename unit::rows load(int m, int step) const {
