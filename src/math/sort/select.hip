@@ -59,7 +59,9 @@ RDNA_DEVICE void select_begin(const select_args &a, sort_counts *counts) {
         if (at < a.n) digits[i] = (uint32_t)(type::key(a.order, x[at]) >> (type::BITS - 8));
       }
 #pragma unroll
-      for (uint32_t i = 0; i < items; i++) wave_count(mine, digits[i], first + item_at<items>(i) < a.n);
+      for (uint32_t i = 0; i < items; i++) {
+        if (first + item_at<items>(i) < a.n) atomic_add_u32(&mine[digits[i]], 1);
+      }
     }
     store_counts(a, row, counts);
   }
@@ -112,7 +114,7 @@ RDNA_DEVICE void select(const select_args &a, select_memory *lds) {
           a.places[row * room + to] = place;
         }
         if (a.digit == a.digits) continue;
-        wave_count(mine, select_digit(&a, key, place), what == SELECT_LEFT);
+        if (what == SELECT_LEFT) atomic_add_u32(&mine[select_digit(&a, key, place)], 1);
         if (!copy) continue;
         to = append_place(taken + 1, what == SELECT_LEFT);
         if (what == SELECT_LEFT && to < a.room) {

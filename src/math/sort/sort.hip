@@ -53,19 +53,24 @@ RDNA_DEVICE void sort_rank(const sort_tile_args &a, typename type::word *keys, u
 template <typename type, int items>
 struct tile_memory {
   sort_counts counts;
-  typename type::word words[items * SORT_THREADS];
+  union {
+    sort_match match; /* while digits are counted */
+    typename type::word words[items * SORT_THREADS];
+  };
 };
 
 /* Ranks of the items by their digits, which come from |digit|(i). In between a rank and its digit share a register. */
 template <int items, typename digit_of>
-RDNA_DEVICE uint32_t rank_items(sort_counts *counts, uint32_t n, digit_of digit, uint32_t *ranks) {
+RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t n, digit_of digit, uint32_t *ranks) {
+  group_barrier(); /* what was in the place of |match| has been read */
+  match_clear(match);
   counts_clear(counts);
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
     ranks[i] = 0;
     if (item_there<items>(i, n)) {
       uint32_t d = digit(i);
-      ranks[i] = wave_count(counts->of_wave[wave_id()], d, item_at<items>(i) < n) | d << 16;
+      ranks[i] = wave_count(counts->of_wave[wave_id()], match->of_wave[wave_id()], d, item_at<items>(i) < n) | d << 16;
     }
   }
   uint32_t begin = counts_begin(counts);
@@ -105,13 +110,14 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
       if (at < n && a.places) place[i] = a.places[row * n + at];
     }
     for (uint32_t shift = 0; shift < a.place_bits; shift += 8) {
-      rank_items<items>(&lds->counts, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks);
+      rank_items<items>(&lds->counts, &lds->match, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks);
       exchange<items>(lds->words, n, ranks, v);
       exchange<items>(lds->words, n, ranks, place);
     }
     for (uint32_t shift = 0; shift < a.bits; shift += 8) {
       rank_items<items>(
-          &lds->counts, n, [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks);
+          &lds->counts, &lds->match, n,
+          [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks);
       exchange<items>(lds->words, n, ranks, v);
       exchange<items>(lds->words, n, ranks, place);
     }
@@ -144,9 +150,7 @@ RDNA_DEVICE void radix_count(const radix_args &a, sort_counts *counts) {
     counts_clear(counts);
 #pragma unroll
     for (uint32_t i = 0; i < items; i++) {
-      if (item_there<items>(i, left)) {
-        wave_count(counts->of_wave[wave_id()], digits[i], item_at<items>(i) < left);
-      }
+      if (item_at<items>(i) < left) atomic_add_u32(&counts->of_wave[wave_id()][digits[i]], 1);
     }
     group_barrier();
     uint32_t total = 0;
@@ -199,7 +203,10 @@ template <typename type>
 struct scatter_memory {
   sort_counts counts;
   uint32_t base[SORT_DIGITS]; /* of a digit: where it goes in the row, less where it is in the tile */
-  typename type::word words[SORT_TILE];
+  union {
+    sort_match match;
+    typename type::word words[SORT_TILE];
+  };
 };
 
 template <typename type>
@@ -221,7 +228,8 @@ RDNA_DEVICE void radix_scatter(const radix_args &a, scatter_memory<type> *lds) {
     uint32_t total = a.totals[row * SORT_DIGITS + thread_id()];
     uint32_t before = a.counts[(row * SORT_DIGITS + thread_id()) * a.tiles + tile];
     uint32_t begin = rank_items<items>(
-        &lds->counts, left, [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks);
+        &lds->counts, &lds->match, left,
+        [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks);
     uint32_t row_begin = group_sum_before(total, lds->counts.scratch, &all);
     lds->base[thread_id()] = row_begin + before - begin;
 #pragma unroll

@@ -36,21 +36,24 @@ typedef sort_type<uint64_t> bits_64;
 
 RDNA_DEVICE wave_mask lanes_below(void) { return ((wave_mask)1 << lane_id()) - 1; }
 
-/* The lanes that have the same digit, out of those in |valid|. All lanes are active. */
-RDNA_DEVICE wave_mask wave_match(uint32_t digit, wave_mask valid) {
-#pragma unroll
-  for (uint32_t bit = 0; bit < 8; bit++) {
-    bool set = digit >> bit & 1;
-    wave_mask those = (wave_mask)wave_ballot(set);
-    valid &= set ? those : ~those;
-  }
-  return valid;
-}
+/* Masks of the lanes that have each digit, for each wave: 0 but while they are in use. */
+struct sort_match {
+  uint32_t of_wave[SORT_WAVES][SORT_DIGITS][WAVE_SIZE / 32];
+};
 
-/* Counts a digit of each lane that is |valid| in the wave's own |counts|; how many there were before, in the lanes'
- * order. All lanes are active. */
-RDNA_DEVICE uint32_t wave_count(uint32_t *counts, uint32_t digit, bool valid) {
-  wave_mask same = wave_match(digit, (wave_mask)wave_ballot(valid));
+/* Counts a digit of each lane that is |valid|, lane 0 among them, in the wave's own |counts|; how many there were
+ * before, in the lanes' order. Lanes find each other by or-ing their bits in LDS, which takes a third of the
+ * instructions of a ballot for each bit of the digit. All lanes are active. */
+RDNA_DEVICE uint32_t wave_count(uint32_t *counts, uint32_t (*match)[WAVE_SIZE / 32], uint32_t digit, bool valid) {
+  wave_mask same = (wave_mask)wave_ballot(valid);
+  if (!wave_all(!valid || digit == wave_shuffle_u32(digit, 0))) {
+    if (valid) atomic_or_u32(&match[digit][lane_id() / 32], UINT32_C(1) << lane_id() % 32);
+    wave_barrier();
+    same = 0;
+    if (valid) __builtin_memcpy(&same, match[digit], sizeof same);
+    wave_barrier();
+    if (valid) match[digit][lane_id() / 32] = 0;
+  }
   uint32_t below = mask_count(same & lanes_below()), before = 0;
   if (valid) before = counts[digit];
   wave_barrier();
@@ -89,6 +92,12 @@ RDNA_DEVICE void counts_clear(sort_counts *counts) {
 #pragma unroll
   for (uint32_t w = 0; w < SORT_WAVES; w++) counts->of_wave[w][thread_id()] = 0;
   group_barrier();
+}
+
+RDNA_DEVICE void match_clear(sort_match *match) {
+#pragma unroll
+  for (uint32_t i = 0; i < sizeof(sort_match) / sizeof(uint32_t); i += SORT_THREADS)
+    (&match->of_wave[0][0][0])[i + thread_id()] = 0;
 }
 
 /* After each wave has counted: of_wave becomes where the wave's values of a digit begin within the group. The thread's
