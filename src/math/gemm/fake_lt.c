@@ -292,16 +292,17 @@ EXPORT int NAME(Matmul)(struct handle *handle, struct description *d, const void
                         struct layout *a_layout, const void *b, struct layout *b_layout, const void *beta,
                         const void *c, struct layout *c_layout, void *out, struct layout *out_layout,
                         const void *algorithm, void *workspace, size_t workspace_size, void *stream) {
-  struct work *w = calloc(1, sizeof *w);
+  struct work w = {.bias = NULL};
   if (!IS(handle, "handle") || !alpha || !beta || !a || !b || !out || !algorithm || !stream)
     return REFUSE(INVALID, "pointers, an algorithm and a stream");
-  if (!c || (c == out && memcmp(c_layout, out_layout, sizeof *c_layout) != 0))
+  if (!c || !IS(c_layout, "layout") || !IS(out_layout, "layout") ||
+      (c == out && (c_layout->ld != out_layout->ld || c_layout->stride != out_layout->stride)))
     return REFUSE(INVALID, "C, as D is where it is D");
-  int code = read_problem(d, a_layout, b_layout, c_layout, out_layout, &w->p);
+  int code = read_problem(d, a_layout, b_layout, c_layout, out_layout, &w.p);
   if (code != 0) return code;
   uint32_t name[3];
   memcpy(name, algorithm, sizeof name);
-  if (name[0] != signature(&w->p) || name[1] >= ALGORITHMS)
+  if (name[0] != signature(&w.p) || name[1] >= ALGORITHMS)
     return REFUSE(INVALID, "an algorithm that was named for this product");
 #ifndef FAKE_HIP
   const void *pointers[] = {a, b, c, out};
@@ -312,12 +313,12 @@ EXPORT int NAME(Matmul)(struct handle *handle, struct description *d, const void
 #endif
   if (name[1] == 0 && (workspace_size < WORKSPACE || !workspace || (uintptr_t)workspace % 16))
     return REFUSE(INVALID, "a workspace");
-  w->a = *a_layout, w->b = *b_layout, w->c = *c_layout, w->d = *out_layout;
-  w->a_data = a, w->b_data = b, w->c_data = c, w->d_data = out, w->bias = d->bias;
-  w->workspace = name[1] == 0 ? workspace : NULL;
+  w.a = *a_layout, w.b = *b_layout, w.c = *c_layout, w.d = *out_layout;
+  w.a_data = a, w.b_data = b, w.c_data = c, w.d_data = out, w.bias = d->bias;
+  w.workspace = name[1] == 0 ? workspace : NULL;
   int integers = d->compute == COMPUTE_I32;
-  w->alpha = integers ? *(const int32_t *)alpha : *(const float *)alpha;
-  w->beta = integers ? *(const int32_t *)beta : *(const float *)beta;
+  w.alpha = integers ? *(const int32_t *)alpha : *(const float *)alpha;
+  w.beta = integers ? *(const int32_t *)beta : *(const float *)beta;
   fake_record.runs++;
-  return fake_queue(stream, run, w) == 0 ? 0 : REFUSE(INVALID, "a stream");
+  return fake_queue(stream, run, &w, sizeof w) == 0 ? 0 : REFUSE(INVALID, "a stream");
 }

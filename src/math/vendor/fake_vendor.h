@@ -73,12 +73,18 @@ static inline int fake_find_runtime(struct dl_phdr_info *info, size_t size, void
   return 1;
 }
 
-/* Runs |function| on the queue after all earlier work; |function| frees |data|. Not 0: the runtime refused. */
-static inline int fake_queue(void *queue, void (*function)(void *), void *data) {
+/* Runs |function| with a copy of |data| on the queue after all earlier work; |function| frees it. Not 0: the runtime
+ * refused. */
+static inline int fake_queue(void *queue, void (*function)(void *), const void *data, size_t size) {
   void *runtime = NULL;
   dl_iterate_phdr(fake_find_runtime, &runtime);
   void *launch = runtime ? dlsym(runtime, FAKE_LAUNCH) : NULL;
-  return launch ? ((int (*)(void *, void (*)(void *), void *))launch)(queue, function, data) : -1;
+  void *copy = launch ? malloc(size) : NULL;
+  if (!copy) return -1;
+  memcpy(copy, data, size);
+  int code = ((int (*)(void *, void (*)(void *), void *))launch)(queue, function, copy);
+  if (code != 0) free(copy);
+  return code;
 }
 
 #endif
