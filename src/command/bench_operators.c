@@ -75,7 +75,7 @@ static rdna_status make(bench *b, int slot, rdna_dtype dtype, int rank, const in
   RDNA_TRY(rdna_memory_alloc_named(b->device, bytes, b->stream, "bench", &data));
   b->buffers[b->buffer_count++] = data;
   b->t[slot] = rdna_tensor_contiguous(data, dtype, rank, shape);
-  if (dtype == RDNA_I32) return RDNA_OK; /* its maker fills it */
+  if (dtype == RDNA_I32 || dtype == RDNA_I64) return RDNA_OK; /* its maker fills it, or it is written */
   fill_stage(b, dtype);
   size_t block = rdna_dtype_block_bytes(dtype), whole = STAGE_BYTES / block * block;
   for (size_t done = 0; done < bytes; done += whole) {
@@ -138,6 +138,48 @@ static rdna_status prepare_norm(bench *b, rdna_dtype dtype) {
   return make(b, 2, RDNA_F32, 1, &plane[1]);
 }
 static rdna_status run_rms_norm(bench *b) { return rdna_op_rms_norm(b->stream, &b->t[0], &b->t[2], 1e-5f, &b->t[1]); }
+/* (n, channels, height, width), as in the middle of a residual network */
+static const int64_t images[] = {32, 256, 56, 56};
+static rdna_status prepare_channel_norm(bench *b, rdna_dtype dtype, int rank, const int64_t *statistics) {
+  for (int i = 0; i < 2; i++) RDNA_TRY(make(b, i, dtype, 4, images));
+  for (int i = 2; i < 4; i++) RDNA_TRY(make(b, i, RDNA_F32, rank, statistics));
+  b->bytes = 3 * size_of(&b->t[0]); /* x is read for its statistics, and again */
+  return RDNA_OK;
+}
+static rdna_status prepare_batch_norm(bench *b, rdna_dtype dtype) {
+  return prepare_channel_norm(b, dtype, 1, &images[1]);
+}
+static rdna_status run_batch_norm(bench *b) {
+  return rdna_op_batch_norm(b->stream, &b->t[0], NULL, NULL, NULL, NULL, 0, 1e-5, &b->t[1], &b->t[2], &b->t[3]);
+}
+static rdna_status prepare_group_norm(bench *b, rdna_dtype dtype) {
+  return prepare_channel_norm(b, dtype, 2, (int64_t[]){images[0], 32});
+}
+static rdna_status run_group_norm(bench *b) {
+  return rdna_op_group_norm(b->stream, &b->t[0], 32, NULL, NULL, 1e-5, &b->t[1], &b->t[2], &b->t[3]);
+}
+static rdna_status prepare_max_pool(bench *b, rdna_dtype dtype) {
+  const int64_t halves[] = {images[0], images[1], images[2] / 2, images[3] / 2};
+  RDNA_TRY(make(b, 0, dtype, 4, images));
+  RDNA_TRY(make(b, 1, dtype, 4, halves));
+  RDNA_TRY(make(b, 2, RDNA_I64, 4, halves));
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
+  return RDNA_OK;
+}
+static rdna_status run_max_pool(bench *b) {
+  const rdna_pool pool = {.dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
+  return rdna_op_max_pool(b->stream, &pool, &b->t[0], &b->t[1], &b->t[2]);
+}
+static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {
+  RDNA_TRY(make(b, 0, dtype, 4, (int64_t[]){images[0], images[1], images[2] / 2, images[3] / 2}));
+  RDNA_TRY(make(b, 1, dtype, 4, images));
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]);
+  return RDNA_OK;
+}
+static rdna_status run_upsample(bench *b) {
+  const rdna_upsample how = {.mode = RDNA_UPSAMPLE_LINEAR};
+  return rdna_op_upsample(b->stream, &how, &b->t[0], &b->t[1]);
+}
 static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {
   const int64_t heads[] = {ROWS, 32, COLS / 32};
   for (int i = 0; i < 2; i++) RDNA_TRY(make(b, i, dtype, 3, heads));
@@ -321,6 +363,11 @@ static const row rows[] = {
     {"silu", prepare_one, run_silu, RDNA_BF16},
     {"cast f32 to", prepare_cast, run_cast, RDNA_F16},
     {"rms_norm", prepare_norm, run_rms_norm, RDNA_F32},
+    {"batch_norm", prepare_batch_norm, run_batch_norm, RDNA_F32},
+    {"batch_norm", prepare_batch_norm, run_batch_norm, RDNA_F16},
+    {"group_norm", prepare_group_norm, run_group_norm, RDNA_F32},
+    {"max_pool", prepare_max_pool, run_max_pool, RDNA_F32},
+    {"upsample", prepare_upsample, run_upsample, RDNA_F32},
     {"rope", prepare_rope, run_rope, RDNA_F32},
     {"softmax", prepare_one, run_softmax, RDNA_F32},
     {"argmax", prepare_argmax, run_argmax, RDNA_F32},
