@@ -20,10 +20,11 @@ from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, torch_time, view
 
 
 def close(got, want, rtol):
-    """Largest error over the root mean square of what is expected, beyond a step of the type of either side."""
+    """Largest error over what is expected and its root mean square, beyond a step of the type of either side."""
     step = {BF16: 2.0**-7, torch.float16: 2.0**-10}.get(want.dtype, 0.0)
-    size = want.float().pow(2).mean().sqrt().item() + 1e-30
-    worst = (((got.float() - want.float()).abs() - step * want.float().abs()).clamp(min=0).max() / size).item()
+    size = want.float().abs()
+    error = ((got.float() - want.float()).abs() - step * size).clamp(min=0)
+    worst = (error / (size + size.pow(2).mean().sqrt() + 1e-30)).max().item()
     return worst <= rtol, worst
 
 
