@@ -1,12 +1,10 @@
-// Layer and RMS normalization.
+// Layer, batch and group normalization.
 #include <ATen/Functions.h>
 
 #include <limits>
 
 #include "native.h"
-#include "rdna/op/norm.h"
-#include "rdna/op/pointwise.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/channel_norm.h"
 
 namespace rdna_torch {
 namespace {
@@ -24,7 +22,7 @@ struct Rows {
 
 bool one_type(const at::Tensor &x, const at::Tensor &weight, const at::Tensor &bias) {
   const at::ScalarType t = x.scalar_type();
-  if (!is_float(t)) return false;
+  if (!is_real(t)) return false;
   auto fits = [&](const at::Tensor &p, at::ScalarType type) { return !p.defined() || p.scalar_type() == type; };
   return (fits(weight, t) && fits(bias, t)) || (fits(weight, at::kFloat) && fits(bias, at::kFloat));
 }
@@ -34,10 +32,14 @@ rdna_tensor matrix(const at::Tensor &t, const Rows &r) {
   return rdna_tensor_contiguous(t.mutable_data_ptr(), *dtype_of(t.scalar_type()), 2, shape);
 }
 
+rdna_tensor flat(const at::Tensor &t, int rank, const int64_t *shape) {
+  return rdna_tensor_contiguous(t.mutable_data_ptr(), *dtype_of(t.scalar_type()), rank, shape);
+}
+
 class Line {  // (cols), or NULL
  public:
-  Line(const at::Tensor &t, const Rows &r) : keep_(t.defined() ? t.contiguous() : t) {
-    if (t.defined()) tensor_ = rdna_tensor_contiguous(keep_.mutable_data_ptr(), *dtype_of(t.scalar_type()), 1, &r.cols);
+  Line(const at::Tensor &t, int64_t cols) : keep_(t.defined() ? t.contiguous() : t) {
+    if (t.defined()) tensor_ = flat(keep_, 1, &cols);
   }
   operator const rdna_tensor *() const { return keep_.defined() ? &tensor_ : nullptr; }
 
@@ -46,65 +48,241 @@ class Line {  // (cols), or NULL
   rdna_tensor tensor_{};
 };
 
+// The type of means and inverse deviations.
+at::ScalarType statistics(const at::Tensor &x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+class Saved {
+ public:
+  Saved(at::IntArrayRef shape, const at::Tensor &x) : tensor_(make(shape, statistics(x), x)) {}
+  rdna_tensor as(int rank, const int64_t *shape) const { return flat(tensor_, rank, shape); }
+  const at::Tensor &tensor() const { return tensor_; }
+
+ private:
+  at::Tensor tensor_;
+};
+
+// A row is a sample with one group of |cols| channels.
 bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   const at::Tensor given = call.tensor(0), weight = call.tensor(2), bias = call.tensor(3);
-  const Rows r(given, call.integers(1));
-  TORCH_CHECK(r.match, "Given normalized_shape=", call.integers(1),
+  const std::vector<int64_t> normalized = call.integers(1);
+  const Rows r(given, normalized);
+  TORCH_CHECK(r.match, "Given normalized_shape=", normalized,
               ", expected input with shape that ends with it, but got input of size ", given.sizes());
-  if (!one_type(given, weight, bias) || r.cols == 0) return false;
   const double eps = call[4].toDouble();
-  if (!(eps >= 0)) return false;
+  if (!one_type(given, weight, bias) || r.cols == 0 || !(eps >= 0)) return false;
   const at::Tensor x = given.contiguous(), y = make(x.sizes(), x.scalar_type(), x);
   std::vector<int64_t> stats(x.sizes().begin(), x.sizes().end());
-  for (size_t i = stats.size() - call.integers(1).size(); i < stats.size(); i++) stats[i] = 1;
-  const at::ScalarType type = x.scalar_type() == at::kFloat || (weight.defined() && weight.scalar_type() == at::kFloat)
-                                  ? at::kFloat
-                                  : x.scalar_type();
-  const at::Tensor mean = make(stats, type, x), rstd = make(stats, type, x);
-  if (r.rows) {
-    rdna_stream *s = stream_of(x);
-    const rdna_tensor in = matrix(x, r), out = matrix(y, r);
-    check(rdna_op_layer_norm(s, &in, Line(weight, r), Line(bias, r), static_cast<float>(eps), &out));
-    // librdna's gradient needs neither, but they are results that can be looked at
-    const rdna_tensor m = rdna_tensor_contiguous(mean.mutable_data_ptr(), *dtype_of(type), 1, &r.rows);
-    const rdna_tensor v = rdna_tensor_contiguous(rstd.mutable_data_ptr(), *dtype_of(type), 1, &r.rows);
-    check(rdna_op_reduce(s, RDNA_REDUCE_MEAN, 2, 0, &in, &m));
-    check(rdna_op_reduce(s, RDNA_REDUCE_VAR, 2, 0, &in, &v));
-    check(rdna_op_map(s, RDNA_MAP_AFFINE, &v, rdna_scalar_real(1), rdna_scalar_real(eps), &v));
-    check(rdna_op_map(s, RDNA_MAP_RSQRT, &v, {}, {}, &v));
-  }
-  return call.give({y, mean, rstd});
+  for (size_t i = stats.size() - normalized.size(); i < stats.size(); i++) stats[i] = 1;
+  const Saved mean(stats, x), inverse(stats, x);
+  const int64_t shape[2] = {r.rows, 1};
+  const rdna_tensor in = matrix(x, r), out = matrix(y, r), m = mean.as(2, shape), v = inverse.as(2, shape);
+  check(rdna_op_group_norm(stream_of(x), &in, 1, Line(weight, r.cols), Line(bias, r.cols), eps, &out, &m, &v));
+  return call.give({y, mean.tensor(), inverse.tensor()});
 }
 
-// From the formula, through pointwise operators and reductions: librdna's own gradient wants epsilon, which PyTorch
-// does not hand on. With h = (x - mean) rstd and g = grad weight: dx = rstd (g - mean(g) - h mean(g h)).
 // grad_out, input, normalized_shape, mean, rstd, weight?, bias?, output_mask
 bool layer_norm_backward(Call &call) {
-  const at::Tensor grad = call.tensor(0), x = call.tensor(1), mean = call.tensor(3), rstd = call.tensor(4),
-                   weight = call.tensor(5), bias = call.tensor(6);
+  const at::Tensor weight = call.tensor(5), bias = call.tensor(6);
+  const at::Tensor dy = call.tensor(0).contiguous(), x = call.tensor(1).contiguous();
   const Rows r(x, call.integers(2));
-  if (!r.match || !one_type(x, weight, bias) || x.numel() == 0 || grad.scalar_type() != x.scalar_type()) return false;
+  if (!r.match || !one_type(x, weight, bias) || x.numel() == 0 || dy.scalar_type() != x.scalar_type()) return false;
   const c10::List<bool> wanted = call[7].toBoolList();
-  const std::vector<int64_t> shape{r.rows, r.cols}, column{r.rows, 1};
-  const at::Tensor dy = converted(grad.reshape(shape), at::kFloat);
-  const at::Tensor m = converted(mean.reshape(column), at::kFloat), s = converted(rstd.reshape(column), at::kFloat);
-  const at::Tensor h = converted(x.reshape(shape), at::kFloat).sub(m).mul_(s);
+  const at::Tensor mean = converted(call.tensor(3), statistics(x)).contiguous(),
+                   inverse = converted(call.tensor(4), statistics(x)).contiguous();
   at::Tensor dx, dw, db;
-  if (wanted.get(0)) {
-    const at::Tensor g = weight.defined() ? dy.mul(weight.reshape({1, r.cols})) : dy;
-    const at::Tensor along = g.mul(h).mean({1}, true);
-    dx = g.sub(g.mean({1}, true)).sub_(h.mul(along)).mul_(s);
-    dx = converted(dx, x.scalar_type()).reshape(x.sizes());
+  if (wanted.get(0)) dx = make_like(x);
+  if (wanted.get(1) && weight.defined()) dw = make_like(weight);
+  if (wanted.get(2) && bias.defined()) db = make_like(bias);
+  const int64_t shape[2] = {r.rows, 1};
+  const rdna_tensor grad = matrix(dy, r), in = matrix(x, r);
+  const rdna_tensor m = flat(mean, 2, shape), v = flat(inverse, 2, shape);
+  const rdna_tensor out = dx.defined() ? matrix(dx, r) : rdna_tensor{};
+  check(rdna_op_group_norm_backward(stream_of(x), &grad, &in, 1, Line(weight, r.cols), &m, &v,
+                                    dx.defined() ? &out : nullptr, Line(dw, r.cols), Line(db, r.cols)));
+  return call.give({dx, dw, db});
+}
+
+// Batch norm of x as it lies, contiguous or channels-last. Layouts that are neither are made contiguous.
+at::Tensor laid_out(const at::Tensor &x) {
+  if (x.is_contiguous()) return x;
+  if (x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast)) return x;
+  if (x.dim() == 5 && x.is_contiguous(at::MemoryFormat::ChannelsLast3d)) return x;
+  return x.contiguous();
+}
+
+// What can be given to librdna: statistics and parameters of one type, x's or f32.
+bool parameters_fit(const at::Tensor &x, std::initializer_list<at::Tensor> parameters) {
+  at::ScalarType type = at::kFloat;
+  bool first = true;
+  for (const at::Tensor &p : parameters) {
+    if (!p.defined()) continue;
+    if (p.numel() != x.size(1) || (p.scalar_type() != x.scalar_type() && p.scalar_type() != at::kFloat)) return false;
+    if (!first && p.scalar_type() != type) return false;
+    type = p.scalar_type();
+    first = false;
   }
-  if (wanted.get(1) && weight.defined())
-    dw = converted(dy.mul(h).sum({0}), weight.scalar_type()).reshape(weight.sizes());
-  if (wanted.get(2) && bias.defined()) db = converted(dy.sum({0}), bias.scalar_type()).reshape(bias.sizes());
+  return true;
+}
+
+bool batch_norm_fits(const at::Tensor &x, const at::Tensor &weight, const at::Tensor &bias, const at::Tensor &mean,
+                     const at::Tensor &var, double eps) {
+  return x.dim() >= 2 && describable(x) && is_real(x.scalar_type()) && parameters_fit(x, {weight, bias}) &&
+         parameters_fit(x, {mean, var}) && eps >= 0;
+}
+
+at::Tensor like(const at::Tensor &x) { return at::empty_strided(x.sizes(), x.strides(), x.options()); }
+
+// A tensor that is written: itself, or a contiguous stand-in that finish() brings back.
+class Written {
+ public:
+  explicit Written(const at::Tensor &t) : given_(t), work_(t.defined() ? t.contiguous() : t) {}
+  const at::Tensor &get() const { return work_; }
+  void finish() {
+    if (given_.defined() && !given_.is_same(work_)) given_.copy_(work_);
+  }
+
+ private:
+  at::Tensor given_, work_;
+};
+
+struct BatchNorm {
+  at::Tensor x, weight, bias, mean, var;  // var: of the running statistics
+  bool training;
+  double momentum, eps;
+};
+
+bool run_batch_norm(Call &call, const BatchNorm &b) {
+  if (!batch_norm_fits(b.x, b.weight, b.bias, b.mean, b.var, b.eps)) return false;
+  const at::Tensor x = laid_out(b.x), y = like(x);
+  const int64_t channels = x.size(1);
+  const rdna_tensor in = describe(x), out = describe(y);
+  rdna_stream *stream = stream_of(x);
+  if (!b.training) {
+    if (!b.mean.defined() || !b.var.defined()) return false;
+    const at::Tensor none = make({0}, statistics(x), x);
+    if (x.numel())
+      check(rdna_op_batch_norm_inference(stream, &in, Line(b.weight, channels), Line(b.bias, channels),
+                                         Line(b.mean, channels), Line(b.var, channels), b.eps, nullptr, false, &out));
+    return call.give({y, none, none});
+  }
+  const Saved mean({channels}, x), inverse({channels}, x);
+  Written running_mean(b.mean), running_var(b.var);
+  const rdna_tensor m = mean.as(1, &channels), v = inverse.as(1, &channels);
+  check(rdna_op_batch_norm(stream, &in, Line(b.weight, channels), Line(b.bias, channels),
+                           Line(running_mean.get(), channels), Line(running_var.get(), channels), b.momentum, b.eps,
+                           &out, &m, &v));
+  running_mean.finish();
+  running_var.finish();
+  return call.give({y, mean.tensor(), inverse.tensor()});
+}
+
+// What PyTorch's schema does not mark as written, the running statistics, a fallback would lose: what librdna does not
+// take is computed here through operators that write them.
+bool batch_norm(Call &call) {  // input, weight?, bias?, running_mean?, running_var?, training, momentum, eps
+  const BatchNorm b{call.tensor(0), call.tensor(1), call.tensor(2), call.tensor(3),
+                    call.tensor(4), call.flag(5),   call[6].toDouble(), call[7].toDouble()};
+  if (run_batch_norm(call, b)) return true;
+  if (!b.training || !b.mean.defined()) return false;
+  count_fallback("aten::native_batch_norm");
+  auto cpu = [](const at::Tensor &t) { return t.defined() ? std::make_optional(t.cpu()) : std::nullopt; };
+  const auto mean = cpu(b.mean), var = cpu(b.var);
+  auto [y, m, v] = at::native_batch_norm(b.x.cpu(), cpu(b.weight), cpu(b.bias), mean, var, true, b.momentum, b.eps);
+  b.mean.copy_(*mean);
+  b.var.copy_(*var);
+  return call.give({y.to(b.x.device()), m.to(b.x.device()), v.to(b.x.device())});
+}
+bool batch_norm_no_stats(Call &call) {  // input, weight?, bias?, training, momentum, eps
+  return run_batch_norm(call, {call.tensor(0), call.tensor(1), call.tensor(2), {}, {}, call.flag(3),
+                               call[4].toDouble(), call[5].toDouble()});
+}
+
+// grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
+bool batch_norm_backward(Call &call) {
+  const at::Tensor weight = call.tensor(2), mean = call.tensor(3), var = call.tensor(4);
+  const bool train = call.flag(7);
+  const double eps = call[8].toDouble();
+  const at::Tensor x = laid_out(call.tensor(1));
+  if (!batch_norm_fits(x, weight, {}, mean, var, eps) || x.numel() == 0) return false;
+  if (call.tensor(0).scalar_type() != x.scalar_type()) return false;
+  if (!train && (!mean.defined() || !var.defined())) return false;
+  at::Tensor dy = call.tensor(0);
+  if (!dy.strides().equals(x.strides())) {
+    dy = like(x);
+    dy.copy_(call.tensor(0));
+  }
+  const c10::List<bool> wanted = call[9].toBoolList();
+  const int64_t channels = x.size(1);
+  at::Tensor dx, dw, db;
+  const at::ScalarType type = weight.defined() ? weight.scalar_type() : statistics(x);
+  if (wanted.get(0)) dx = like(x);
+  if (wanted.get(1)) dw = make({channels}, type, x);
+  if (wanted.get(2)) db = make({channels}, type, x);
+  const rdna_tensor grad = describe(dy), in = describe(x);
+  rdna_stream *stream = stream_of(x);
+  if (train)
+    check(rdna_op_batch_norm_backward(stream, &grad, &in, Line(weight, channels), Line(call.tensor(5), channels),
+                                      Line(call.tensor(6), channels), Operand(dx), Line(dw, channels),
+                                      Line(db, channels)));
+  else
+    check(rdna_op_batch_norm_inference_backward(stream, &grad, &in, Line(weight, channels), Line(mean, channels),
+                                                Line(var, channels), eps, Operand(dx), Line(dw, channels),
+                                                Line(db, channels)));
+  return call.give({dx, dw, db});
+}
+
+bool group_norm(Call &call) {  // input, weight?, bias?, N, C, HxW, group, eps
+  const at::Tensor weight = call.tensor(1), bias = call.tensor(2);
+  const int64_t n = call.integer(3), channels = call.integer(4), groups = call.integer(6);
+  const double eps = call[7].toDouble();
+  const at::Tensor x = laid_out(call.tensor(0));
+  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight, bias}) || !(eps >= 0) ||
+      x.numel() == 0)
+    return false;
+  const at::Tensor y = like(x);
+  const Saved mean({n, groups}, x), inverse({n, groups}, x);
+  const int64_t shape[2] = {n, groups};
+  const rdna_tensor in = describe(x), out = describe(y), m = mean.as(2, shape), v = inverse.as(2, shape);
+  check(rdna_op_group_norm(stream_of(x), &in, groups, Line(weight, channels), Line(bias, channels), eps, &out, &m, &v));
+  return call.give({y, mean.tensor(), inverse.tensor()});
+}
+
+// grad_out, input, mean, rstd, weight?, N, C, HxW, group, output_mask
+bool group_norm_backward(Call &call) {
+  const at::Tensor weight = call.tensor(4), x = laid_out(call.tensor(1));
+  const int64_t n = call.integer(5), channels = call.integer(6), groups = call.integer(8);
+  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight}) || x.numel() == 0 ||
+      call.tensor(0).scalar_type() != x.scalar_type())
+    return false;
+  at::Tensor dy = call.tensor(0);
+  if (!dy.strides().equals(x.strides())) {
+    dy = like(x);
+    dy.copy_(call.tensor(0));
+  }
+  const c10::List<bool> wanted = call[9].toBoolList();
+  const at::Tensor mean = converted(call.tensor(2), statistics(x)).contiguous(),
+                   inverse = converted(call.tensor(3), statistics(x)).contiguous();
+  at::Tensor dx, dw, db;
+  const at::ScalarType type = weight.defined() ? weight.scalar_type() : statistics(x);
+  if (wanted.get(0)) dx = like(x);
+  if (wanted.get(1)) dw = make({channels}, type, x);
+  if (wanted.get(2)) db = make({channels}, type, x);
+  const int64_t shape[2] = {n, groups};
+  const rdna_tensor grad = describe(dy), in = describe(x);
+  const rdna_tensor m = flat(mean, 2, shape), v = flat(inverse, 2, shape);
+  check(rdna_op_group_norm_backward(stream_of(x), &grad, &in, groups, Line(weight, channels), &m, &v, Operand(dx),
+                                    Line(dw, channels), Line(db, channels)));
   return call.give({dx, dw, db});
 }
 
 const Single singles[] = {
     {"native_layer_norm", layer_norm},
     {"native_layer_norm_backward", layer_norm_backward},
+    {"native_batch_norm", batch_norm},
+    {"_native_batch_norm_legit", batch_norm},
+    {"_native_batch_norm_legit.no_stats", batch_norm_no_stats},
+    {"native_batch_norm_backward", batch_norm_backward},
+    {"native_group_norm", group_norm},
+    {"native_group_norm_backward", group_norm_backward},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

@@ -1,0 +1,137 @@
+// Joining, turning, padding.
+#include "rdna/op/movement.h"
+
+#include <ATen/Functions.h>
+
+#include "native.h"
+
+namespace rdna_torch {
+namespace {
+
+bool cat(Call &call) {  // tensors, dim, out
+  std::vector<at::Tensor> parts;
+  const std::vector<at::Tensor> all = call.tensors(0);
+  if (all.empty()) return false;
+  at::ScalarType type = all[0].scalar_type();
+  for (const at::Tensor &t : all) type = c10::promoteTypes(type, t.scalar_type());
+  if (!has_dtype(type)) return false;
+  for (const at::Tensor &t : all) {
+    if (!describable(t) || t.device() != all[0].device()) return false;
+    if (t.dim() == 1 && t.numel() == 0) continue;  // PyTorch lets these join anything
+    parts.push_back(converted(t, type));
+  }
+  if (parts.empty()) return false;
+  const int64_t rank = parts[0].dim(), dim = wrap(call.integer(1), rank);
+  std::vector<int64_t> shape(parts[0].sizes().begin(), parts[0].sizes().end());
+  TORCH_CHECK(rank > 0, "zero-dimensional tensor (at position 0) cannot be concatenated");
+  for (size_t i = 1; i < parts.size(); i++) {
+    TORCH_CHECK(parts[i].dim() == rank, "Tensors must have same number of dimensions: got ", rank, " and ", parts[i].dim());
+    for (int64_t d = 0; d < rank; d++)
+      TORCH_CHECK(d == dim || parts[i].size(d) == shape[static_cast<size_t>(d)],
+                  "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
+                  shape[static_cast<size_t>(d)], " but got size ", parts[i].size(d), " for tensor number ", i,
+                  " in the list.");
+    shape[static_cast<size_t>(dim)] += parts[i].size(dim);
+  }
+  const at::Tensor given = call.output();
+  if (given.defined())
+    for (const at::Tensor &t : all)
+      TORCH_CHECK(!t.numel() || t.storage().data() != given.storage().data(),
+                  "unsupported operation: the input tensors cannot refer to any of the output memory locations.");
+  Output out(given, shape, type, parts[0], false);
+  std::vector<rdna_tensor> tensors;
+  for (const at::Tensor &t : parts) tensors.push_back(describe(t));
+  std::vector<const rdna_tensor *> list;
+  for (const rdna_tensor &t : tensors) list.push_back(&t);
+  if (out.get().numel()) {
+    const rdna_tensor to = describe(out.get());
+    check(rdna_op_cat(stream_of(out.get()), list.data(), static_cast<int>(list.size()), static_cast<int>(dim), &to));
+  }
+  return call.give(out.finish());
+}
+
+bool flip(Call &call) {  // self, dims
+  const at::Tensor x = call.tensor(0);
+  if (!describable(x)) return false;
+  uint32_t dims = 0;
+  for (int64_t d : call.integers(1)) {
+    const uint32_t bit = 1u << wrap(d, x.dim());
+    TORCH_CHECK(!(dims & bit), "dim ", wrap(d, x.dim()), " appears multiple times in the list of dims");
+    dims |= bit;
+  }
+  const at::Tensor y = at::empty_like(x);
+  if (x.numel()) {
+    const rdna_tensor from = describe(x), to = describe(y);
+    check(rdna_op_flip(stream_of(x), &from, x.dim() ? dims : 0, &to));
+  }
+  return call.give(y);
+}
+
+bool roll(Call &call) {  // self, shifts, dims
+  const at::Tensor x = call.tensor(0);
+  const std::vector<int64_t> shifts = call.integers(1), dims = call.integers(2);
+  if (!describable(x) || x.numel() == 0 || x.dim() == 0 || shifts.size() != dims.size() || dims.empty()) return false;
+  std::vector<int64_t> before(static_cast<size_t>(x.dim()), 0);
+  for (size_t i = 0; i < dims.size(); i++) before[static_cast<size_t>(wrap(dims[i], x.dim()))] += shifts[i];
+  for (size_t d = 0; d < before.size(); d++) {
+    const int64_t n = x.size(static_cast<int64_t>(d));
+    before[d] = (before[d] % n + n) % n;
+  }
+  const at::Tensor y = make_like(x);
+  const rdna_tensor from = describe(x), to = describe(y);
+  check(rdna_op_pad(stream_of(x), RDNA_PAD_CIRCULAR, &from, before.data(), {}, &to));
+  return call.give(y);
+}
+
+struct PadRow {
+  const char *name;
+  rdna_pad_mode mode;
+  int64_t dims;
+};
+
+bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension first, before and after), out
+  const at::Tensor x = call.tensor(0);
+  const std::vector<int64_t> padding = call.integers(1);
+  if (!describable(x) || x.numel() == 0 || x.dim() < row.dims + 1 || x.dim() > row.dims + 2 ||
+      padding.size() != static_cast<size_t>(2 * row.dims))
+    return false;
+  std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end()), before(shape.size(), 0);
+  for (int64_t i = 0; i < row.dims; i++) {
+    const size_t d = shape.size() - 1 - static_cast<size_t>(i);
+    const int64_t low = padding[static_cast<size_t>(2 * i)], high = padding[static_cast<size_t>(2 * i + 1)];
+    if (row.mode == RDNA_PAD_REFLECT && (low >= shape[d] || high >= shape[d])) return false;  // PyTorch has the words
+    before[d] = low;
+    shape[d] += low + high;
+    if (shape[d] < 1) return false;
+  }
+  Output out(call.output(), shape, x.scalar_type(), x);
+  const rdna_tensor from = describe(x), to = describe(out.get());
+  check(rdna_op_pad(stream_of(x), row.mode, &from, before.data(), {}, &to));
+  return call.give(out.finish());
+}
+
+const PadRow pads[] = {
+    {"reflection_pad1d.out", RDNA_PAD_REFLECT, 1},     {"reflection_pad2d", RDNA_PAD_REFLECT, 2},
+    {"reflection_pad2d.out", RDNA_PAD_REFLECT, 2},     {"reflection_pad3d.out", RDNA_PAD_REFLECT, 3},
+    {"replication_pad1d.out", RDNA_PAD_REPLICATE, 1},  {"replication_pad2d.out", RDNA_PAD_REPLICATE, 2},
+    {"replication_pad3d.out", RDNA_PAD_REPLICATE, 3},
+};
+
+bool eye(Call &call) {  // n, m, out
+  const at::Tensor out = call.tensor(2);
+  const int64_t n = call.integer(0), m = call.integer(1);
+  TORCH_CHECK(n >= 0 && m >= 0, "n and m must be greater or equal to 0, got ", n, " and ", m);
+  out.resize_({n, m}).zero_();
+  if (n && m) out.diagonal().fill_(1);
+  return call.give(out);
+}
+
+const Single singles[] = {{"cat.out", cat}, {"flip", flip}, {"roll", roll}, {"eye.m_out", eye}};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, pads, pad);
+  add(m, singles);
+}
+
+}  // namespace
+}  // namespace rdna_torch

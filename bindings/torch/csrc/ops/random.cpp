@@ -1,0 +1,167 @@
+// Random numbers, dropout, permutations.
+#include <cmath>
+#include <limits>
+
+#include "generator.h"
+#include "native.h"
+#include "rdna/op/random.h"
+#include "rdna/op/sort.h"
+
+namespace rdna_torch {
+namespace {
+
+constexpr uint64_t float_counters(int64_t n) { return (static_cast<uint64_t>(n) + 3) / 4; }
+constexpr uint64_t integer_counters(int64_t n) { return (static_cast<uint64_t>(n) + 1) / 2; }
+
+// Draws into |self| through |f|(seed, offset, out), by way of a contiguous tensor of |type| where it is not one.
+template <class F>
+bool fill(Call &call, const at::Tensor &self, at::ScalarType type, uint64_t counters, size_t generator, F f) {
+  if (self.numel() == 0) return call.give(self);
+  const Draw d = draw(call.generator(generator), self.device().index(), counters);
+  const bool direct = self.scalar_type() == type && self.is_contiguous();
+  const at::Tensor work = direct ? self : make(self.sizes(), type, self);
+  const rdna_tensor out = describe(work);
+  check(f(d.seed, d.offset, &out));
+  if (!direct) self.copy_(work);
+  return call.give(self);
+}
+
+bool uniform(Call &call) {  // self, from, to, generator
+  const at::Tensor self = call.tensor(0);
+  if (!is_float(self.scalar_type())) return false;
+  const double low = call[1].toDouble(), high = call[2].toDouble();
+  TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
+  return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
+    return rdna_op_random_uniform(stream_of(self), seed, offset, static_cast<float>(low), static_cast<float>(high), out);
+  });
+}
+
+bool normal(Call &call) {  // self, mean, std, generator
+  const at::Tensor self = call.tensor(0);
+  if (!is_float(self.scalar_type())) return false;
+  const double mean = call[1].toDouble(), deviation = call[2].toDouble();
+  TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
+  return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
+    return rdna_op_random_normal(stream_of(self), seed, offset, static_cast<float>(mean), static_cast<float>(deviation), out);
+  });
+}
+
+bool exponential(Call &call) {  // self, lambd, generator
+  const at::Tensor self = call.tensor(0);
+  const double rate = call[1].toDouble();
+  if (!is_float(self.scalar_type()) || !(rate > 0) || !std::isfinite(rate)) return false;
+  return fill(call, self, self.scalar_type(), float_counters(self.numel()), 2, [&](auto seed, auto offset, auto out) {
+    return rdna_op_random_exponential(stream_of(self), seed, offset, static_cast<float>(rate), out);
+  });
+}
+
+bool bernoulli(Call &call) {  // self, p, generator
+  const at::Tensor self = call.tensor(0);
+  const double p = call[1].toDouble();
+  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  if (!has_dtype(self.scalar_type())) return false;
+  const at::ScalarType type = is_float(self.scalar_type()) ? self.scalar_type() : at::kFloat;
+  return fill(call, self, type, float_counters(self.numel()), 2, [&](auto seed, auto offset, auto out) {
+    return rdna_op_random_bernoulli(stream_of(self), seed, offset, static_cast<float>(p), out);
+  });
+}
+
+// [low, high) in any type, floats included.
+bool integers(Call &call, const at::Tensor &self, int64_t low, int64_t high, size_t generator) {
+  if (!has_dtype(self.scalar_type())) return false;
+  TORCH_CHECK(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  const at::ScalarType type = self.scalar_type() == at::kInt ? at::kInt : at::kLong;
+  return fill(call, self, type, integer_counters(self.numel()), generator, [&](auto seed, auto offset, auto out) {
+    return rdna_op_random_integers(stream_of(self), seed, offset, low, high, out);
+  });
+}
+
+// One past the largest whole number below which the type has all of them; for i64 the last of them is left out.
+int64_t limit(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat: return (1 << 24) + 1;
+    case at::kHalf: return (1 << 11) + 1;
+    case at::kBFloat16: return (1 << 8) + 1;
+    case at::kDouble: return (1ll << 53) + 1;
+    case at::kChar: return 1 << 7;
+    case at::kByte: return 1 << 8;
+    case at::kShort: return 1 << 15;
+    case at::kInt: return 1ll << 31;
+    case at::kBool: return 2;
+    default: return std::numeric_limits<int64_t>::max();
+  }
+}
+
+bool random(Call &call) {  // self, generator
+  return integers(call, call.tensor(0), 0, limit(call.tensor(0).scalar_type()), 1);
+}
+bool random_to(Call &call) {  // self, to, generator
+  return integers(call, call.tensor(0), 0, call.integer(1), 2);
+}
+bool random_from(Call &call) {  // self, from, to?, generator
+  return integers(call, call.tensor(0), call.integer(1),
+                  call.none(2) ? limit(call.tensor(0).scalar_type()) : call.integer(2), 3);
+}
+
+bool permutation(Call &call) {  // n, generator, out
+  const int64_t n = call.integer(0);
+  const at::Tensor out = call.tensor(2);
+  const at::ScalarType type = out.scalar_type();
+  TORCH_CHECK(n >= 0, "n must be non-negative, got", n);
+  if (type != at::kLong && type != at::kInt) return false;
+  out.resize_({n});
+  if (n == 0) return call.give(out);
+  return fill(call, out, type, integer_counters(n), 1, [&](auto seed, auto offset, auto t) {
+    return rdna_op_random_permutation(stream_of(out), seed, offset, t);
+  });
+}
+
+bool dropout(Call &call) {  // input, p, train?
+  const at::Tensor x = call.tensor(0);
+  const double p = call[1].toDouble();
+  if (!is_float(x.scalar_type()) || !describable(x)) return false;
+  const bool train = call.none(2) || call.flag(2);
+  const at::Tensor in = x.contiguous(), y = make(x.sizes(), x.scalar_type(), x), mask = make(x.sizes(), at::kBool, x);
+  if (!train || p == 0) {
+    y.copy_(in);
+    mask.fill_(true);
+  } else if (p == 1) {
+    y.zero_();
+    mask.zero_();
+  } else if (x.numel()) {
+    const Draw d = draw(std::nullopt, x.device().index(), float_counters(x.numel()));
+    const rdna_tensor from = describe(in), to = describe(y), kept = describe(mask);
+    check(rdna_op_dropout(stream_of(x), d.seed, d.offset, static_cast<float>(p), &from, &to, &kept));
+  }
+  return call.give({y, mask});
+}
+
+bool dropout_backward(Call &call) {  // grad_output, mask, scale
+  const at::Tensor grad = call.tensor(0), mask = call.tensor(1);
+  const double scale = call[2].toDouble();
+  if (!is_float(grad.scalar_type()) || mask.scalar_type() != at::kBool || scale < 1 || !describable(grad)) return false;
+  const at::Tensor dy = grad.contiguous(), kept = mask.contiguous(), dx = make(grad.sizes(), grad.scalar_type(), grad);
+  if (grad.numel()) {
+    const rdna_tensor from = describe(dy), m = describe(kept), to = describe(dx);
+    check(rdna_op_dropout_backward(stream_of(grad), static_cast<float>(1 - 1 / scale), &from, &m, &to));
+  }
+  return call.give(dx);
+}
+
+const Single singles[] = {
+    {"uniform_", uniform},
+    {"normal_", normal},
+    {"exponential_", exponential},
+    {"bernoulli_.float", bernoulli},
+    {"random_", random},
+    {"random_.to", random_to},
+    {"random_.from", random_from},
+    {"randperm.generator_out", permutation},
+    {"native_dropout", dropout},
+    {"native_dropout_backward", dropout_backward},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch

@@ -1,0 +1,93 @@
+// Sorting, the largest and smallest values, searching in sorted rows.
+#include "rdna/op/sort.h"
+
+#include <c10/core/ScalarType.h>
+
+#include "native.h"
+
+namespace rdna_torch {
+namespace {
+
+bool sort(Call &call) {  // self, stable?, dim, descending, values!, indices!
+  const at::Tensor x = call.tensor(0), values = call.tensor(4), indices = call.tensor(5);
+  if (!describable(x) || indices.scalar_type() != at::kLong || values.scalar_type() != x.scalar_type()) return false;
+  const int64_t dim = wrap(call.integer(2), x.dim());
+  Output v(values, x.sizes(), x.scalar_type(), x, false), i(indices, x.sizes(), at::kLong, x, false);
+  if (x.dim() == 0) {
+    v.get().copy_(x);
+    i.get().zero_();
+  } else if (x.numel()) {
+    const rdna_tensor from = describe(x), to = describe(v.get()), at = describe(i.get());
+    check(rdna_op_sort(stream_of(x), &from, static_cast<int>(dim), call.flag(3), &to, &at));
+  }
+  v.finish();
+  i.finish();
+  return call.give({values, indices});
+}
+
+bool topk(Call &call) {  // self, k, dim, largest, sorted, values!, indices!
+  const at::Tensor x = call.tensor(0), values = call.tensor(5), indices = call.tensor(6);
+  const int64_t k = call.integer(1);
+  if (!describable(x) || x.dim() == 0 || x.numel() == 0 || indices.scalar_type() != at::kLong) return false;
+  const int64_t dim = wrap(call.integer(2), x.dim());
+  TORCH_CHECK(k >= 0 && k <= x.size(dim), "selected index k out of range");
+  const at::Tensor v = make_like(x), i = make(x.sizes(), at::kLong, x);
+  const rdna_tensor from = describe(x), to = describe(v), at = describe(i);
+  check(rdna_op_sort(stream_of(x), &from, static_cast<int>(dim), call.flag(3), &to, &at));
+  std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
+  shape[static_cast<size_t>(dim)] = k;
+  Output a(values, shape, x.scalar_type(), x, false), b(indices, shape, at::kLong, x, false);
+  a.get().copy_(v.narrow(dim, 0, k));
+  b.get().copy_(i.narrow(dim, 0, k));
+  a.finish();
+  b.finish();
+  return call.give({values, indices});
+}
+
+// |x| and |sorted| in one type; |right| as librdna means it.
+bool search(Call &call, const at::Tensor &sorted, const at::Tensor &x, bool right, bool narrow) {
+  if (!describable(sorted) || !describable(x) || x.device() != sorted.device()) return false;
+  const at::ScalarType type = c10::promoteTypes(sorted.scalar_type(), x.scalar_type());
+  if (sorted.dim() == 0 || x.dim() == 0) return false;
+  const at::Tensor given = call.output();
+  const at::ScalarType result = narrow ? at::kInt : at::kLong;
+  if (given.defined() && given.scalar_type() != result) return false;
+  const at::Tensor s = converted(sorted, type).contiguous(), q = converted(x, type).contiguous();
+  Output out(given, x.sizes(), result, x);
+  if (x.numel()) {
+    const rdna_tensor a = describe(s), b = describe(q), to = describe(out.get());
+    check(rdna_op_search_sorted(stream_of(x), &a, &b, right, &to));
+  }
+  return call.give(out.finish());
+}
+
+bool searchsorted(Call &call) {  // sorted_sequence, self, out_int32, right, side?, sorter?
+  if (!call[1].isTensor() || !call.none(5)) return false;
+  const bool right = call.none(4) ? call.flag(3) : call[4].toStringRef() == "right";
+  if (!call.none(4) && call.flag(3) && !right) return false;  // contradiction: PyTorch has the words
+  const at::Tensor sorted = call.tensor(0), x = call.tensor(1);
+  if (sorted.dim() != 1 && (sorted.dim() != x.dim() || !sorted.sizes().slice(0, static_cast<size_t>(x.dim()) - 1).equals(
+                                                           x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1))))
+    return false;
+  return search(call, sorted, x, right, call.flag(2));
+}
+
+bool bucketize(Call &call) {  // self, boundaries, out_int32, right
+  const at::Tensor boundaries = call.tensor(1);
+  if (!call[0].isTensor() || boundaries.dim() != 1) return false;
+  return search(call, boundaries, call.tensor(0), call.flag(3), call.flag(2));
+}
+
+const Single singles[] = {
+    {"sort.values_stable", sort},
+    {"topk.values", topk},
+    {"searchsorted.Tensor", searchsorted},
+    {"searchsorted.Tensor_out", searchsorted},
+    {"bucketize.Tensor", bucketize},
+    {"bucketize.Tensor_out", bucketize},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch
