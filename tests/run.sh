@@ -23,3 +23,6 @@ echo "== thread sanitizer: base and device, where the threads are"
 configure_and_build tsan --target base_test allocator_test conformance_test kernel_test
 TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" ctest --test-dir build/tsan --output-on-failure \
   --tests-regex '^(base|device)\.(base_test|allocator_test|conformance)|^kernel\.kernel_test'
+
+echo "== PyTorch plugin"
+tests/torch.sh "build/$preset"

@@ -52,6 +52,10 @@ at::Tensor number_tensor(const at::Scalar &s) {
 std::optional<at::Tensor> iterate(const at::Tensor &given, std::initializer_list<at::Tensor> inputs, Promote promote,
                                   const std::function<bool(at::ScalarType)> &supported,
                                   const std::function<void(const Iteration &)> &launch) {
+  // Complex and other types that librdna has not follow rules of their own: the CPU knows them.
+  if (given.defined() && !has_dtype(given.scalar_type())) return {};
+  for (const at::Tensor &t : inputs)
+    if (!has_dtype(t.scalar_type())) return {};
   at::TensorIteratorConfig config;
   // A 0-dimensional CPU tensor is a number wherever there is a tensor on the device.
   config.set_check_mem_overlap(true).allow_cpu_scalars(true);

@@ -123,7 +123,7 @@ bool likelihood(Call &call, bool spatial) {
   if (reduction == RDNA_REDUCTION_NONE)
     total.get().zero_();
   else
-    copy_values(sum.view({}), total.get());
+    copy_values(sum.select(0, 0), total.get());
   const at::Tensor a = out.finish(), b = total.finish();
   return call.give({a, b});
 }

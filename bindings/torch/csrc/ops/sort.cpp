@@ -31,16 +31,35 @@ bool topk(Call &call) {  // self, k, dim, largest, sorted, values!, indices!
   if (!describable(x) || x.dim() == 0 || x.numel() == 0 || indices.scalar_type() != at::kLong) return false;
   const int64_t dim = wrap(call.integer(2), x.dim());
   TORCH_CHECK(k >= 0 && k <= x.size(dim), "selected index k out of range");
-  const at::Tensor v = make_like(x), i = make(x.sizes(), at::kLong, x);
-  const rdna_tensor from = describe(x), to = describe(v), at = describe(i);
-  check(rdna_op_sort(stream_of(x), &from, static_cast<int>(dim), call.flag(3), &to, &at));
+  if (values.scalar_type() != x.scalar_type()) return false;
   std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end());
   shape[static_cast<size_t>(dim)] = k;
   Output a(values, shape, x.scalar_type(), x, false), b(indices, shape, at::kLong, x, false);
-  a.get().copy_(v.narrow(dim, 0, k));
-  b.get().copy_(i.narrow(dim, 0, k));
+  if (a.get().numel()) {
+    const rdna_tensor from = describe(x), to = describe(a.get()), at = describe(b.get());
+    check(rdna_op_topk(stream_of(x), &from, static_cast<int>(dim), call.flag(3), &to, &at));
+  }
   a.finish();
   b.finish();
+  return call.give({values, indices});
+}
+
+bool kth_value(Call &call) {  // self, k, dim, keepdim, values!, indices!
+  const at::Tensor x = call.tensor(0), values = call.tensor(4), indices = call.tensor(5);
+  const int64_t k = call.integer(1);
+  if (!describable(x) || x.dim() == 0 || x.numel() == 0 || indices.scalar_type() != at::kLong ||
+      values.scalar_type() != x.scalar_type())
+    return false;
+  const int64_t dim = wrap(call.integer(2), x.dim());
+  TORCH_CHECK(k >= 1 && k <= x.size(dim), "kthvalue(): selected number k out of range for dimension ", dim);
+  std::vector<int64_t> kept(x.sizes().begin(), x.sizes().end());
+  kept[static_cast<size_t>(dim)] = 1;
+  const at::Tensor v = make(kept, x.scalar_type(), x), i = make(kept, at::kLong, x);
+  const rdna_tensor from = describe(x), to = describe(v), at = describe(i);
+  check(rdna_op_kth_value(stream_of(x), &from, k, static_cast<int>(dim), &to, &at));
+  const at::Tensor a = call.flag(3) ? v : v.squeeze(dim), b = call.flag(3) ? i : i.squeeze(dim);
+  Output(values, a.sizes(), x.scalar_type(), x, false).get().copy_(a);
+  Output(indices, b.sizes(), at::kLong, x, false).get().copy_(b);
   return call.give({values, indices});
 }
 
@@ -81,6 +100,7 @@ bool bucketize(Call &call) {  // self, boundaries, out_int32, right
 const Single singles[] = {
     {"sort.values_stable", sort},
     {"topk.values", topk},
+    {"kthvalue.values", kth_value},
     {"searchsorted.Tensor", searchsorted},
     {"searchsorted.Tensor_out", searchsorted},
     {"bucketize.Tensor", bucketize},

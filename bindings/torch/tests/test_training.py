@@ -1,0 +1,138 @@
+"""Training on rdna does what training on the CPU does, and learns."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class SmallCNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.conv2 = nn.Conv2d(8, 16, 3, stride=2, padding=1)
+        self.head = nn.Linear(16 * 2 * 2, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm(self.conv1(x))), 2)
+        x = F.relu(self.conv2(x))
+        return self.head(x.flatten(1))
+
+
+class SmallTransformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(17, 32)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        self.norm = nn.LayerNorm(32)
+        self.head = nn.Linear(32, 17)
+
+    def forward(self, ids):
+        mask = nn.Transformer.generate_square_subsequent_mask(ids.shape[1], device=ids.device)
+        return self.head(self.norm(self.layer(self.embed(ids), src_mask=mask, is_causal=True))).flatten(0, 1)
+
+
+def batches(model):
+    generator = torch.Generator().manual_seed(3)
+    for _ in range(4):
+        if isinstance(model, SmallCNN):
+            yield torch.randn(6, 1, 8, 8, generator=generator), torch.randint(10, (6,), generator=generator)
+        else:
+            ids = torch.randint(17, (3, 9), generator=generator)
+            yield ids[:, :-1], ids[:, 1:].flatten()
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+    "fused sgd": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, fused=True),
+    "adamw": lambda p: torch.optim.AdamW(p, 1e-3),
+    "fused adamw": lambda p: torch.optim.AdamW(p, 1e-3, fused=True),
+    "fused adam": lambda p: torch.optim.Adam(p, 1e-3, weight_decay=1e-2, amsgrad=True, fused=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3),
+}
+
+
+def train(model, optimizer, device):
+    model = copy.deepcopy(model).to(device)
+    optimizer = OPTIMIZERS[optimizer](model.parameters())
+    losses = []
+    for x, y in batches(model):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x.to(device)), y.to(device))
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, {k: v.detach().cpu() for k, v in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("kind", [SmallCNN, SmallTransformer])
+def test_training_follows_the_cpu(kind, optimizer):
+    torch.manual_seed(0)
+    model = kind()
+    expected, weights = train(model, optimizer, "cpu")
+    torch.rdna.reset_fallback_report()
+    losses, mine = train(model, optimizer, "rdna")
+    assert torch.rdna.fallback_report() == {}
+    torch.testing.assert_close(losses, expected, rtol=2e-4, atol=2e-4)
+    for name, value in weights.items():
+        torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=1e-3 if "adam" in optimizer or optimizer == "rmsprop" else 2e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_mixed_precision(dtype):
+    torch.manual_seed(0)
+    model = SmallCNN().to("rdna")
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    scaler = torch.amp.GradScaler("rdna", init_scale=2.0**10, growth_interval=2, enabled=dtype == torch.float16)
+    first = last = None
+    x, y = next(batches(model))
+    for _ in range(8):
+        optimizer.zero_grad()
+        with torch.autocast("rdna", dtype=dtype):
+            out = model(x.to("rdna"))
+            assert out.dtype == dtype
+            loss = F.cross_entropy(out, y.to("rdna"))
+            assert loss.dtype == torch.float32
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        first, last = first or loss.item(), loss.item()
+    assert last < first
+    if dtype == torch.float16:
+        assert scaler.get_scale() == 2.0**14
+        for p in model.parameters():
+            p.grad = torch.full_like(p, float("inf"))
+        before = [p.detach().cpu() for p in model.parameters()]
+        scaler.scale(torch.zeros((), device="rdna"))
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 2.0**13
+        assert all(torch.equal(a, p.detach().cpu()) for a, p in zip(before, model.parameters()))
+
+
+def test_digits_are_learned():
+    datasets = pytest.importorskip("sklearn.datasets")
+    digits = datasets.load_digits()
+    x = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
+    y = torch.tensor(digits.target)
+    torch.manual_seed(0)
+    order = torch.randperm(len(x))
+    x, y = x[order].to("rdna"), y[order].to("rdna")
+    train_x, train_y, test_x, test_y = x[:1400], y[:1400], x[1400:], y[1400:]
+    model = SmallCNN().to("rdna")
+    optimizer = torch.optim.AdamW(model.parameters(), 5e-3, fused=True)
+    for _ in range(12):
+        for batch in torch.randperm(1400, device="rdna").split(100):
+            optimizer.zero_grad()
+            F.cross_entropy(model(train_x[batch]), train_y[batch]).backward()
+            optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        right = (model(test_x).argmax(1) == test_y).float().mean().item()
+    assert right >= 0.97, right
