@@ -2,6 +2,8 @@
 
 #include <ATen/ScalarOps.h>
 
+#include "rdna/op/movement.h"
+
 namespace rdna_torch {
 namespace {
 

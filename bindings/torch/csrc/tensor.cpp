@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
+#include "rdna/op/movement.h"
+
 namespace rdna_torch {
 
 std::optional<rdna_dtype> dtype_of(at::ScalarType type) {

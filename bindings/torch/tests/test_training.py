@@ -45,13 +45,15 @@ def batches(model):
             yield ids[:, :-1], ids[:, 1:].flatten()
 
 
+# The adaptive ones divide a gradient by its size: an epsilon above what is rounding keeps gradients that are nothing
+# else from deciding where a weight goes.
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
     "fused sgd": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, fused=True),
-    "adamw": lambda p: torch.optim.AdamW(p, 1e-3),
-    "fused adamw": lambda p: torch.optim.AdamW(p, 1e-3, fused=True),
-    "fused adam": lambda p: torch.optim.Adam(p, 1e-3, weight_decay=1e-2, amsgrad=True, fused=True),
-    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3),
+    "adamw": lambda p: torch.optim.AdamW(p, 1e-3, eps=1e-3),
+    "fused adamw": lambda p: torch.optim.AdamW(p, 1e-3, eps=1e-3, fused=True),
+    "fused adam": lambda p: torch.optim.Adam(p, 1e-3, eps=1e-3, weight_decay=1e-2, amsgrad=True, fused=True),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, eps=1e-3),
 }
 
 
@@ -80,7 +82,7 @@ def test_training_follows_the_cpu(kind, optimizer):
     assert torch.rdna.fallback_report() == {}
     torch.testing.assert_close(losses, expected, rtol=2e-4, atol=2e-4)
     for name, value in weights.items():
-        torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=1e-3 if "adam" in optimizer or optimizer == "rmsprop" else 2e-4)
+        torch.testing.assert_close(mine[name], value, rtol=1e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -125,9 +127,11 @@ def test_digits_are_learned():
     order = torch.randperm(len(x))
     x, y = x[order].to("rdna"), y[order].to("rdna")
     train_x, train_y, test_x, test_y = x[:1400], y[:1400], x[1400:], y[1400:]
-    model = SmallCNN().to("rdna")
-    optimizer = torch.optim.AdamW(model.parameters(), 5e-3, fused=True)
-    for _ in range(12):
+    model = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+                          nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Dropout(0.25), nn.Linear(512, 10)).to("rdna")
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
+    for _ in range(10):
         for batch in torch.randperm(1400, device="rdna").split(100):
             optimizer.zero_grad()
             F.cross_entropy(model(train_x[batch]), train_y[batch]).backward()

@@ -44,12 +44,9 @@ bool forward(const Row &row, Call &call) {  // self, target, …
 }
 
 const Row forwards[] = {
-    {"mse_loss.out", RDNA_LOSS_MSE, 2, -1, -1},
-    {"smooth_l1_loss.out", RDNA_LOSS_SMOOTH_L1, 2, 3, -1},
-    {"huber_loss", RDNA_LOSS_HUBER, 2, 3, -1},
-    {"huber_loss.out", RDNA_LOSS_HUBER, 2, 3, -1},
-    {"binary_cross_entropy", RDNA_LOSS_BCE, 3, -1, 2},
-    {"binary_cross_entropy.out", RDNA_LOSS_BCE, 3, -1, 2},
+    {"mse_loss.out", RDNA_LOSS_MSE, 2, -1, -1},        {"smooth_l1_loss.out", RDNA_LOSS_SMOOTH_L1, 2, 3, -1},
+    {"huber_loss", RDNA_LOSS_HUBER, 2, 3, -1},         {"huber_loss.out", RDNA_LOSS_HUBER, 2, 3, -1},
+    {"binary_cross_entropy", RDNA_LOSS_BCE, 3, -1, 2}, {"binary_cross_entropy.out", RDNA_LOSS_BCE, 3, -1, 2},
 };
 
 bool backward(const Row &row, Call &call) {  // grad_output, self, target, …
@@ -142,7 +139,8 @@ bool likelihood_backward(Call &call, bool spatial) {
   const at::Tensor dx = make_like(l.x);
   const rdna_tensor dout = describe(g), in = describe(l.x), target = describe(l.target), norm = describe(lse),
                     of = describe(total), to = describe(dx);
-  check(rdna_op_cross_entropy_backward(stream_of(x), &options, &dout, &in, &target, Operand(l.weight), &norm, &of, &to));
+  check(
+      rdna_op_cross_entropy_backward(stream_of(x), &options, &dout, &in, &target, Operand(l.weight), &norm, &of, &to));
   const at::Tensor shaped =
       spatial ? dx.view({x.size(0), x.size(2), x.size(3), x.size(1)}).permute({0, 3, 1, 2}) : dx.view(x.sizes());
   const at::Tensor given = call.output();
@@ -158,12 +156,9 @@ bool nll2d(Call &call) { return likelihood(call, true); }
 bool nll2d_backward(Call &call) { return likelihood_backward(call, true); }
 
 const Single singles[] = {
-    {"nll_loss_forward.output", nll},
-    {"nll_loss_backward.grad_input", nll_backward},
-    {"nll_loss2d_forward", nll2d},
-    {"nll_loss2d_forward.output", nll2d},
-    {"nll_loss2d_backward", nll2d_backward},
-    {"nll_loss2d_backward.grad_input", nll2d_backward},
+    {"nll_loss_forward.output", nll},        {"nll_loss_backward.grad_input", nll_backward},
+    {"nll_loss2d_forward", nll2d},           {"nll_loss2d_forward.output", nll2d},
+    {"nll_loss2d_backward", nll2d_backward}, {"nll_loss2d_backward.grad_input", nll2d_backward},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

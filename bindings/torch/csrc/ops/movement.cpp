@@ -25,7 +25,8 @@ bool cat(Call &call) {  // tensors, dim, out
   std::vector<int64_t> shape(parts[0].sizes().begin(), parts[0].sizes().end());
   TORCH_CHECK(rank > 0, "zero-dimensional tensor (at position 0) cannot be concatenated");
   for (size_t i = 1; i < parts.size(); i++) {
-    TORCH_CHECK(parts[i].dim() == rank, "Tensors must have same number of dimensions: got ", rank, " and ", parts[i].dim());
+    TORCH_CHECK(parts[i].dim() == rank, "Tensors must have same number of dimensions: got ", rank, " and ",
+                parts[i].dim());
     for (int64_t d = 0; d < rank; d++)
       TORCH_CHECK(d == dim || parts[i].size(d) == shape[static_cast<size_t>(d)],
                   "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
@@ -111,9 +112,9 @@ bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension firs
 }
 
 const PadRow pads[] = {
-    {"reflection_pad1d.out", RDNA_PAD_REFLECT, 1},     {"reflection_pad2d", RDNA_PAD_REFLECT, 2},
-    {"reflection_pad2d.out", RDNA_PAD_REFLECT, 2},     {"reflection_pad3d.out", RDNA_PAD_REFLECT, 3},
-    {"replication_pad1d.out", RDNA_PAD_REPLICATE, 1},  {"replication_pad2d.out", RDNA_PAD_REPLICATE, 2},
+    {"reflection_pad1d.out", RDNA_PAD_REFLECT, 1},    {"reflection_pad2d", RDNA_PAD_REFLECT, 2},
+    {"reflection_pad2d.out", RDNA_PAD_REFLECT, 2},    {"reflection_pad3d.out", RDNA_PAD_REFLECT, 3},
+    {"replication_pad1d.out", RDNA_PAD_REPLICATE, 1}, {"replication_pad2d.out", RDNA_PAD_REPLICATE, 2},
     {"replication_pad3d.out", RDNA_PAD_REPLICATE, 3},
 };
 

@@ -179,7 +179,7 @@ bool run_batch_norm(Call &call, const BatchNorm &b) {
 // What PyTorch's schema does not mark as written, the running statistics, a fallback would lose: what librdna does not
 // take is computed here through operators that write them.
 bool batch_norm(Call &call) {  // input, weight?, bias?, running_mean?, running_var?, training, momentum, eps
-  const BatchNorm b{call.tensor(0), call.tensor(1), call.tensor(2), call.tensor(3),
+  const BatchNorm b{call.tensor(0), call.tensor(1), call.tensor(2),     call.tensor(3),
                     call.tensor(4), call.flag(5),   call[6].toDouble(), call[7].toDouble()};
   if (run_batch_norm(call, b)) return true;
   if (!b.training || !b.mean.defined()) return false;
@@ -192,8 +192,9 @@ bool batch_norm(Call &call) {  // input, weight?, bias?, running_mean?, running_
   return call.give({y.to(b.x.device()), m.to(b.x.device()), v.to(b.x.device())});
 }
 bool batch_norm_no_stats(Call &call) {  // input, weight?, bias?, training, momentum, eps
-  return run_batch_norm(call, {call.tensor(0), call.tensor(1), call.tensor(2), {}, {}, call.flag(3),
-                               call[4].toDouble(), call[5].toDouble()});
+  return run_batch_norm(
+      call,
+      {call.tensor(0), call.tensor(1), call.tensor(2), {}, {}, call.flag(3), call[4].toDouble(), call[5].toDouble()});
 }
 
 // grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
@@ -235,8 +236,8 @@ bool group_norm(Call &call) {  // input, weight?, bias?, N, C, HxW, group, eps
   const int64_t n = call.integer(3), channels = call.integer(4), groups = call.integer(6);
   const double eps = call[7].toDouble();
   const at::Tensor x = laid_out(call.tensor(0));
-  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight, bias}) || !(eps >= 0) ||
-      x.numel() == 0)
+  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight, bias}) ||
+      !(eps >= 0) || x.numel() == 0)
     return false;
   const at::Tensor y = like(x);
   const Saved mean({n, groups}, x), inverse({n, groups}, x);

@@ -24,7 +24,9 @@ rdna_tensor line(const at::Tensor &t) {
   return rdna_tensor_contiguous(t.mutable_data_ptr(), *dtype_of(t.scalar_type()), 1, &n);
 }
 
-bool alike(const at::Tensor &a, const at::Tensor &b) { return a.sizes().equals(b.sizes()) && a.strides().equals(b.strides()); }
+bool alike(const at::Tensor &a, const at::Tensor &b) {
+  return a.sizes().equals(b.sizes()) && a.strides().equals(b.strides());
+}
 
 struct Step {
   std::vector<at::Tensor> parameters, gradients;
@@ -72,7 +74,10 @@ void launch(const Step &s, const rdna_optim &options, const std::vector<size_t> 
 // self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad,
 // maximize, grad_scale?, found_inf?
 bool adam(Call &call, bool decoupled) {
-  Step s{call.tensors(0), call.tensors(1), {call.tensors(2), call.tensors(3), call.tensors(4)}, call.tensor(13),
+  Step s{call.tensors(0),
+         call.tensors(1),
+         {call.tensors(2), call.tensors(3), call.tensors(4)},
+         call.tensor(13),
          call.tensor(14)};
   if (!fits(s)) return false;
   if (s.parameters.empty()) return call.give_nothing();

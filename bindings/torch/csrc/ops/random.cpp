@@ -32,7 +32,8 @@ bool uniform(Call &call) {  // self, from, to, generator
   const double low = call[1].toDouble(), high = call[2].toDouble();
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
-    return rdna_op_random_uniform(stream_of(self), seed, offset, static_cast<float>(low), static_cast<float>(high), out);
+    return rdna_op_random_uniform(stream_of(self), seed, offset, static_cast<float>(low), static_cast<float>(high),
+                                  out);
   });
 }
 
@@ -42,7 +43,8 @@ bool normal(Call &call) {  // self, mean, std, generator
   const double mean = call[1].toDouble(), deviation = call[2].toDouble();
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
-    return rdna_op_random_normal(stream_of(self), seed, offset, static_cast<float>(mean), static_cast<float>(deviation), out);
+    return rdna_op_random_normal(stream_of(self), seed, offset, static_cast<float>(mean), static_cast<float>(deviation),
+                                 out);
   });
 }
 
@@ -79,16 +81,26 @@ bool integers(Call &call, const at::Tensor &self, int64_t low, int64_t high, siz
 // One past the largest whole number below which the type has all of them; for i64 the last of them is left out.
 int64_t limit(at::ScalarType type) {
   switch (type) {
-    case at::kFloat: return (1 << 24) + 1;
-    case at::kHalf: return (1 << 11) + 1;
-    case at::kBFloat16: return (1 << 8) + 1;
-    case at::kDouble: return (1ll << 53) + 1;
-    case at::kChar: return 1 << 7;
-    case at::kByte: return 1 << 8;
-    case at::kShort: return 1 << 15;
-    case at::kInt: return 1ll << 31;
-    case at::kBool: return 2;
-    default: return std::numeric_limits<int64_t>::max();
+    case at::kFloat:
+      return (1 << 24) + 1;
+    case at::kHalf:
+      return (1 << 11) + 1;
+    case at::kBFloat16:
+      return (1 << 8) + 1;
+    case at::kDouble:
+      return (1ll << 53) + 1;
+    case at::kChar:
+      return 1 << 7;
+    case at::kByte:
+      return 1 << 8;
+    case at::kShort:
+      return 1 << 15;
+    case at::kInt:
+      return 1ll << 31;
+    case at::kBool:
+      return 2;
+    default:
+      return std::numeric_limits<int64_t>::max();
   }
 }
 
@@ -149,16 +161,11 @@ bool dropout_backward(Call &call) {  // grad_output, mask, scale
 }
 
 const Single singles[] = {
-    {"uniform_", uniform},
-    {"normal_", normal},
-    {"exponential_", exponential},
-    {"bernoulli_.float", bernoulli},
-    {"random_", random},
-    {"random_.to", random_to},
-    {"random_.from", random_from},
-    {"randperm.generator_out", permutation},
-    {"native_dropout", dropout},
-    {"native_dropout_backward", dropout_backward},
+    {"uniform_", uniform},         {"normal_", normal},
+    {"exponential_", exponential}, {"bernoulli_.float", bernoulli},
+    {"random_", random},           {"random_.to", random_to},
+    {"random_.from", random_from}, {"randperm.generator_out", permutation},
+    {"native_dropout", dropout},   {"native_dropout_backward", dropout_backward},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

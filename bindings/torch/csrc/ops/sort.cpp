@@ -85,8 +85,10 @@ bool searchsorted(Call &call) {  // sorted_sequence, self, out_int32, right, sid
   const bool right = call.none(4) ? call.flag(3) : call[4].toStringRef() == "right";
   if (!call.none(4) && call.flag(3) && !right) return false;  // contradiction: PyTorch has the words
   const at::Tensor sorted = call.tensor(0), x = call.tensor(1);
-  if (sorted.dim() != 1 && (sorted.dim() != x.dim() || !sorted.sizes().slice(0, static_cast<size_t>(x.dim()) - 1).equals(
-                                                           x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1))))
+  if (sorted.dim() != 1 &&
+      (sorted.dim() != x.dim() || !sorted.sizes()
+                                       .slice(0, static_cast<size_t>(x.dim()) - 1)
+                                       .equals(x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1))))
     return false;
   return search(call, sorted, x, right, call.flag(2));
 }
