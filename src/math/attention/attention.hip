@@ -359,28 +359,42 @@ struct decode_cache {
   }
 };
 
-/* Adds positions first..first+at_once-1 of the team; those from |end| on count for nothing, but all lanes take part in
- * the shuffles. A block that does not exist makes NaN. */
-template <typename type, int heads, int at_once>
-RDNA_DEVICE void decode_rows(const attention_args &a, const decode_cache<type> &cache, int32_t first, int32_t end,
-                             int dim, uint32_t team, bool wide, const float q[heads][8], decode_state<heads> &state) {
-  float s[at_once][heads];
-  decode_raw kv[at_once], vv[at_once];
+/* Positions first..first+at_once-1 of a team, on their way; those from |end| on are none. */
+template <int at_once>
+struct decode_batch {
+  decode_raw k[at_once], v[at_once];
+  bool there[at_once], exists[at_once];
+};
+template <typename type, int at_once>
+RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> &cache, int32_t first, int32_t end,
+                              int dim, bool wide, decode_batch<at_once> &batch) {
   int64_t row[at_once];
 #pragma unroll
-  for (int u = 0; u < at_once; u++) row[u] = first + u < end ? cache.row(first + u) : -1;
-#pragma unroll
   for (int u = 0; u < at_once; u++) {
-    kv[u] = vv[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
-    if (row[u] >= 0) {
-      kv[u] = decode_load<type>(cache.k + row[u] * cache.k_stride, dim, a.d, wide);
-      vv[u] = decode_load<type>(cache.v + row[u] * cache.v_stride, dim, a.d, wide);
-    }
+    batch.there[u] = first + u < end;
+    row[u] = batch.there[u] ? cache.row(first + u) : -1;
+    batch.exists[u] = row[u] >= 0;
   }
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
+    batch.k[u] = batch.v[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
+    if (batch.exists[u]) {
+      batch.k[u] = decode_load<type>(cache.k + row[u] * cache.k_stride, dim, a.d, wide);
+      batch.v[u] = decode_load<type>(cache.v + row[u] * cache.v_stride, dim, a.d, wide);
+    }
+  }
+}
+
+/* Adds a batch; positions that are none count for nothing, but all lanes take part in the shuffles. A block that does
+ * not exist makes NaN. */
+template <typename type, int heads, int at_once>
+RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once> &batch, uint32_t team,
+                             const float q[heads][8], decode_state<heads> &state) {
+  float s[at_once][heads];
+#pragma unroll
+  for (int u = 0; u < at_once; u++) {
     float k[8];
-    decode_unpack<type>(kv[u], k);
+    decode_unpack<type>(batch.k[u], k);
 #pragma unroll
     for (int h = 0; h < heads; h++) {
       float sum = 0;
@@ -391,7 +405,7 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_cache<type> &
       sum += wave_shuffle_xor_f32(sum, 4);
       if (team > 8) sum += wave_shuffle_xor_f32(sum, 8);
       if (team > 16) sum += wave_shuffle_xor_f32(sum, 16);
-      s[u][h] = first + u >= end ? -infinity_f32() : row[u] < 0 ? __builtin_nanf("") : capped(sum, a.softcap);
+      s[u][h] = !batch.there[u] ? -infinity_f32() : !batch.exists[u] ? __builtin_nanf("") : capped(sum, a.softcap);
     }
   }
 #pragma unroll
@@ -413,7 +427,7 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_cache<type> &
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     float v[8];
-    decode_unpack<type>(vv[u], v);
+    decode_unpack<type>(batch.v[u], v);
 #pragma unroll
     for (int h = 0; h < heads; h++)
 #pragma unroll
@@ -504,9 +518,15 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
                               a.block_table ? (int32_t)(a.slots / a.block_rows) : 0,
                               a.k_stride * type::BYTES,
                               a.v_stride * type::BYTES};
+  /* two batches: the next is on its way while one is added */
+  int32_t mine = r.low + (int32_t)(thread_id() / team) * at_once, last = r.low + (int32_t)end;
+  decode_batch<at_once> batch, next;
+  decode_fetch<type>(a, cache, mine + (int32_t)begin, last, dim, wide, next);
   for (int64_t row = begin; row < end; row += teams * at_once) {
-    int32_t mine = r.low + (int32_t)row + (int32_t)(thread_id() / team) * at_once;
-    decode_rows<type, heads, at_once>(a, cache, mine, r.low + (int32_t)end, dim, team, wide, q, state);
+    int64_t following = row + teams * at_once;
+    batch = next;
+    decode_fetch<type>(a, cache, following < end ? mine + (int32_t)following : last, last, dim, wide, next);
+    decode_rows<type, heads, at_once>(a, batch, team, q, state);
   }
   if (team <= 8) decode_merge_lanes(state, 8);
   if (team <= 16) decode_merge_lanes(state, 16);
@@ -523,13 +543,13 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   }
 DECODE(attention_decode_f16_h1, f16, 1, 4)
 DECODE(attention_decode_f16_h4, f16, 4, 4)
-DECODE(attention_decode_f16_h8, f16, 8, 4)
+DECODE(attention_decode_f16_h8, f16, 8, 2)
 DECODE(attention_decode_bf16_h1, bf16, 1, 4)
 DECODE(attention_decode_bf16_h4, bf16, 4, 4)
-DECODE(attention_decode_bf16_h8, bf16, 8, 4)
+DECODE(attention_decode_bf16_h8, bf16, 8, 2)
 DECODE(attention_decode_f32_h1, f32, 1, 4)
-DECODE(attention_decode_f32_h4, f32, 4, 4)
-DECODE(attention_decode_f32_h8, f32, 8, 2)
+DECODE(attention_decode_f32_h4, f32, 4, 2)
+DECODE(attention_decode_f32_h8, f32, 8, 1)
 
 /* One group joins the splits of one head of one token: thread i has the share of split i, and of the sums the values
  * 4 (i % 64) .. + 3 of every fourth split, all on their way together. */
