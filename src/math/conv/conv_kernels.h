@@ -90,7 +90,8 @@ struct conv_args {
   RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                 \
   RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, 0)               \
   RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, 0)
-#define RDNA_CONV_MMA_KERNELS(X) RDNA_CONV_MMA_(X, f16) RDNA_CONV_MMA_(X, bf16)
+#define RDNA_CONV_F16_KERNELS(X) RDNA_CONV_MMA_(X, f16)
+#define RDNA_CONV_BF16_KERNELS(X) RDNA_CONV_MMA_(X, bf16)
 
 RDNA_SCALAR void conv_digits(const struct conv_radix *radix, int32_t number, int32_t out_digits[4]) {
   uint32_t rest = (uint32_t)number;
