@@ -236,7 +236,8 @@ rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__c
   static const char *const depthwise[3] = {"conv_depthwise_f32", "conv_depthwise_f16", "conv_depthwise_bf16"};
   struct conv_args args = *given;
   if (mode != RDNA__CONV_WEIGHT && args.columns <= DEPTHWISE_COLUMNS && args.groups > 1) {
-    int64_t values = (int64_t)args.rows * args.columns * args.groups;
+    if (((uintptr_t)args.image | (uintptr_t)args.out) % 16 != 0) args.flags &= ~CONV_OCTETS;
+    int64_t values = (int64_t)args.rows * args.columns * args.groups / (args.flags & CONV_OCTETS ? 8 : 1);
     return launch_values(stream, operator, depthwise[dtype], values, 1, &args);
   }
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
