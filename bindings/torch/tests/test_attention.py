@@ -49,6 +49,41 @@ def test_results_are_those_of_float64(dtype, shape, kind, causal):
     torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shape, kind, causal", [
+    ((2, 4, 4, 7, 7, 16, 16), "none", True), ((1, 4, 2, 33, 33, 64, 64), "full", False),
+    ((2, 2, 2, 5, 9, 8, 24), "row", False), ((1, 8, 1, 17, 40, 80, 80), "bool", False)])
+def test_gradients_are_those_of_float64(dtype, shape, kind, causal):
+    torch.manual_seed(1)
+    batch, heads, kv_heads, queries, keys = shape[:5]
+    inputs_ = inputs(dtype, *shape)
+    mask = a_mask(kind, dtype, batch, heads, queries, keys)
+    pull = torch.randn(batch, heads, queries, shape[6]).to(dtype)
+
+    def gradients(place, type_):
+        leaves = [t.to(place, type_).requires_grad_() for t in inputs_]
+        there = mask if mask is None or mask.dtype == torch.bool else mask.to(type_)
+        y = F.scaled_dot_product_attention(*leaves, attn_mask=None if there is None else there.to(place),
+                                           is_causal=causal, enable_gqa=heads != kv_heads)
+        return torch.autograd.grad(y, leaves, pull.to(place, type_))
+
+    names = operators(lambda: gradients("rdna", dtype))
+    assert "aten::_scaled_dot_product_fused_attention_overrideable_backward" in names
+    for found, expected in zip(gradients("rdna", dtype), gradients("cpu", torch.float64)):
+        scale = expected.abs().max().item()
+        torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=2 * TOLERANCE[dtype] * max(1, scale))
+
+
+def test_gradients_with_dropout_see_what_was_kept():
+    """The result is linear in v: its gradient times v is the result's sum."""
+    torch.manual_seed(2)
+    q, k, v = (t.to("rdna") for t in inputs(torch.float32, 2, 2, 2, 9, 33, 16, 16))
+    v.requires_grad_()
+    y = F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+    (dv,) = torch.autograd.grad(y.sum(), v)
+    torch.testing.assert_close((dv * v).sum(), y.sum(), rtol=1e-4, atol=1e-3)
+
+
 def test_which_kernel_is_taken():
     x = torch.randn(2, 4, 8, 16, device="rdna")
     fused, math = "aten::_scaled_dot_product_fused_attention_overrideable", "aten::_scaled_dot_product_attention_math"

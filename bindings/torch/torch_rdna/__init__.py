@@ -36,6 +36,7 @@ from ._memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from ._module import keep_shared_parameters as _keep_shared_parameters
 from ._random import (
     default_generators,
     get_rng_state,
@@ -95,6 +96,7 @@ def _register():
     sys.modules["torch.rdna"] = sys.modules[__name__]
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.__dlpack_device__ = _dlpack_device
+    _keep_shared_parameters()
 
 
 _lock = threading.Lock()

@@ -30,7 +30,6 @@ int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, co
                double, bool, std::optional<double>, bool grouped) {
   constexpr int64_t kMath = static_cast<int64_t>(at::SDPBackend::math);
   if (!at::globalContext().userEnabledOverrideableSDP() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
-  if (wants_gradient(q) || wants_gradient(k) || wants_gradient(v)) return kMath;  // librdna has no gradient yet
   if (k.size(1) != v.size(1) || k.size(2) != v.size(2) || k.size(3) != q.size(3)) return kMath;
   if (grouped ? q.size(1) % k.size(1) != 0 : q.size(1) != k.size(1)) return kMath;
   // no gradient is made of a mask
@@ -99,7 +98,37 @@ bool forward(Call &call) {
                            word(d.offset), at::Tensor()});
 }
 
-const Single singles[] = {{"_scaled_dot_product_fused_attention_overrideable", forward}};
+// grad_out, query, key, value, attn_bias, grad_input_mask, out, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
+// dropout_p, is_causal, philox_seed, philox_offset, scale?
+bool backward(Call &call) {
+  const at::Tensor dout = call.tensor(0), q = call.tensor(1), k = call.tensor(2), v = call.tensor(3);
+  const at::Tensor out = call.tensor(6), lse = call.tensor(7);
+  const c10::List<bool> wanted = call[5].toBoolList();
+  TORCH_CHECK(!wanted[3], "attention on rdna: no gradient is made of the mask");
+  check_attention(q, k, v);
+  Options options(q, k, call.tensor(4), call[12].toDouble(), call.flag(13), call[16]);
+  if (options.of.dropout > 0) {
+    options.of.seed = static_cast<uint64_t>(call.tensor(14).item().toLong());
+    options.of.offset = static_cast<uint64_t>(call.tensor(15).item().toLong());
+  }
+  at::Tensor grads[3];
+  const at::Tensor *inputs[3] = {&q, &k, &v};
+  for (size_t i = 0; i < 3; i++)
+    if (wanted[i]) {
+      const at::Tensor &t = *inputs[i];
+      grads[i] = make_heads(t.size(0), t.size(1), t.size(2), t.size(3), t);
+    }
+  const rdna_tensor tq = describe(q), tk = describe(k), tv = describe(v), to = describe(out), tl = describe(lse),
+                    td = describe(dout);
+  check(rdna_op_sdpa_backward(stream_of(q), &options.of, &tq, &tk, &tv, &to, &tl, &td, Operand(grads[0]),
+                              Operand(grads[1]), Operand(grads[2])));
+  return call.give({grads[0], grads[1], grads[2], at::Tensor()});
+}
+
+const Single singles[] = {
+    {"_scaled_dot_product_fused_attention_overrideable", forward},
+    {"_scaled_dot_product_fused_attention_overrideable_backward", backward},
+};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
 

@@ -66,6 +66,7 @@ bool backward(const Row &row, Call &call) {  // grad_output, self, target, …
 }
 
 const Row backwards[] = {
+    {"mse_loss_backward", RDNA_LOSS_MSE, 3, -1, -1},
     {"mse_loss_backward.grad_input", RDNA_LOSS_MSE, 3, -1, -1},
     {"smooth_l1_loss_backward.grad_input", RDNA_LOSS_SMOOTH_L1, 3, 4, -1},
     {"huber_loss_backward.out", RDNA_LOSS_HUBER, 3, 4, -1},
