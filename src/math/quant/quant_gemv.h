@@ -231,12 +231,11 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &all) {
       if (at >= chunks || lane >= plan::lanes) continue;
       chunk now[rows];
       if constexpr (plan::ahead) {
+        int following = at + plan::lanes < chunks ? at + plan::lanes : at;
 #pragma unroll
         for (int r = 0; r < rows; ++r) now[r] = next[r];
-        if (at + plan::lanes < chunks) {
 #pragma unroll
-          for (int r = 0; r < rows; ++r) next[r] = weights::load(row[r], at + plan::lanes);
-        }
+        for (int r = 0; r < rows; ++r) next[r] = weights::load(row[r], following);
       } else {
 #pragma unroll
         for (int r = 0; r < rows; ++r) now[r] = weights::load(row[r], at);

@@ -83,6 +83,11 @@ const Row rows[] = {
     {"bitwise_and.Tensor_out", RDNA_ZIP_BITWISE_AND, kIntegers},
     {"bitwise_or.Tensor_out", RDNA_ZIP_BITWISE_OR, kIntegers},
     {"bitwise_xor.Tensor_out", RDNA_ZIP_BITWISE_XOR, kIntegers},
+    {"bitwise_left_shift.Tensor_out", RDNA_ZIP_SHIFT_LEFT, kIntegers},
+    {"bitwise_right_shift.Tensor_out", RDNA_ZIP_SHIFT_RIGHT, kIntegers},
+    {"floor_divide", RDNA_ZIP_FLOOR_DIV, kSmall},
+    {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kSmall},
+    {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kSmall},
     {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
     {"tanh_backward.grad_input", RDNA_ZIP_TANH_GRAD, kReal},
     {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kSmall},
@@ -149,6 +154,20 @@ bool div_mode(Call &call) {  // self, other, rounding_mode
   return false;
 }
 
+bool clamp(Call &call) {  // self, min?, max?
+  const at::Tensor x = call.tensor(0), low = call.tensor(1), high = call.tensor(2);
+  if (!low.defined() && !high.defined()) return false;
+  if (!low.defined()) return zip(call, x, high, RDNA_ZIP_MINIMUM, kAll, Promote::kSame);
+  if (!high.defined()) return zip(call, x, low, RDNA_ZIP_MAXIMUM, kAll, Promote::kSame);
+  for (const at::Tensor &t : {x, low, high})
+    if (t.device().type() != kRdna) return false;
+  auto out = iterate(call.output(), {x, low, high}, Promote::kSame, has_dtype, [&](const Iteration &it) {
+    check(rdna_op_zip3(it.stream, RDNA_ZIP3_CLAMP, &it.inputs[0].tensor, &it.inputs[1].tensor, &it.inputs[2].tensor, {},
+                       &it.out));
+  });
+  return out && call.give(*out);
+}
+
 bool lerp_scalar(Call &call) {  // self, end, weight
   if (call.scalar(2).isComplex()) return false;
   return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame, scalar_of(call.scalar(2)));
@@ -187,6 +206,7 @@ const Single singles[] = {
     {"pow.Tensor_Scalar_out", pow_scalar},
     {"div.out_mode", div_mode},
     {"lerp.Scalar_out", lerp_scalar},
+    {"clamp.Tensor_out", clamp},
     {"threshold_backward.grad_input", threshold_backward},
     {"gelu_backward.grad_input", gelu_backward},
     {"leaky_relu_backward.grad_input", leaky_relu_backward},

@@ -261,9 +261,26 @@ bool extreme_scan(const ExtremeScanRow &row, Call &call) {  // self, values!, in
 const ExtremeScanRow extreme_scans[] = {{"_cummax_helper", rdna_op_cummax_indices},
                                         {"_cummin_helper", rdna_op_cummin_indices}};
 
+bool log_sum(Call &call) {  // self, dim, [out]
+  const at::Tensor x = call.tensor(0);
+  if (!describable(x) || !is_float(x.scalar_type())) return false;
+  const int64_t dim = wrap(call.integer(1), x.dim());
+  Output out(call.output(), x.sizes(), x.scalar_type(), x);
+  if (x.dim() == 0) {
+    copy_values(x, out.get());
+  } else if (x.numel()) {
+    const at::Tensor in = x.contiguous();
+    const rdna_tensor from = describe(in), to = describe(out.get());
+    check(rdna_op_logcumsumexp(stream_of(x), static_cast<int>(dim), &from, &to));
+  }
+  return call.give(out.finish());
+}
+
 const Single singles[] = {
-    {"prod.int_out", prod_dim},        {"prod", prod},           {"linalg_vector_norm.out", norm},
-    {"var.correction", var},           {"std.correction", std_}, {"var_mean.correction", var_mean},
+    {"_logcumsumexp", log_sum},        {"_logcumsumexp.out", log_sum},
+    {"prod.int_out", prod_dim},        {"prod", prod},
+    {"linalg_vector_norm.out", norm},  {"var.correction", var},
+    {"std.correction", std_},          {"var_mean.correction", var_mean},
     {"std_mean.correction", std_mean},
 };
 

@@ -1,0 +1,507 @@
+// Operators that are made of others, all of which stay on the device. Formulas of one line that are not worth a kernel
+// of their own yet; f16 and bf16 are computed in f32 and rounded once.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+#include <limits>
+
+#include "native.h"
+
+namespace rdna_torch {
+namespace {
+
+// A row says what the result is, an undefined tensor where these arguments are for the CPU.
+struct Row {
+  const char *name;
+  at::Tensor (*value)(const Call &);
+};
+
+bool run(const Row &row, Call &call) {
+  const at::Tensor value = row.value(call);
+  if (!value.defined()) return false;
+  if (!call.output().defined()) return call.give(value);
+  Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
+  if (!out.get().is_same(value)) out.get().copy_(value);
+  return call.give(out.finish());
+}
+
+at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
+
+// Argument |i| on the device in f32, where the result is f32, f16 or bf16.
+at::Tensor operand(const Call &call, size_t i) {
+  const at::Tensor t = call[i].isTensor() ? call.tensor(i) : at::scalar_tensor(call.scalar(i));
+  return t.to(c10::Device(kRdna, call.device()), at::kFloat);
+}
+
+bool small(const Call &call) {
+  const at::Tensor out = call.output();
+  return is_float(out.defined() ? out.scalar_type() : call.tensor(0).scalar_type());
+}
+
+// Gradients come in the type of the input.
+at::Tensor like(const at::Tensor &value, const at::Tensor &x) { return value.to(x.scalar_type()); }
+
+at::Tensor within(const at::Tensor &x, const at::Scalar &low, const at::Scalar &high) {
+  return at::logical_and(at::ge(x, low), at::le(x, high));
+}
+
+// --- of one tensor
+
+at::Tensor asin(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0);
+  return at::atan2(x, at::sqrt((1 - x) * (1 + x)));
+}
+at::Tensor acos(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0);
+  return at::atan2(at::sqrt((1 - x) * (1 + x)), x);
+}
+at::Tensor atan(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0);
+  return at::atan2(x, at::ones({}, x.options()));
+}
+at::Tensor sinh(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), a = at::abs(x), e = at::expm1(a);
+  const at::Tensor near = 0.5 * (e + e / (e + 1)), far = at::exp(a - M_LN2);
+  return at::where(at::lt(a, 20), near, far) * at::sign(x);
+}
+at::Tensor cosh(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor a = at::abs(operand(call, 0));
+  return at::exp(a - M_LN2) + at::exp(-a - M_LN2);
+}
+at::Tensor asinh(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), a = at::abs(x), s = a * a;
+  const at::Tensor near = at::log1p(a + s / (1 + at::sqrt(s + 1))), far = at::log(a) + M_LN2;
+  return at::where(at::gt(a, 1e8), far, near) * at::sign(x);
+}
+at::Tensor acosh(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), t = x - 1;
+  return at::where(at::gt(x, 1e8), at::log(x) + M_LN2, at::log1p(t + at::sqrt(2 * t + t * t)));
+}
+at::Tensor atanh(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), a = at::abs(x);
+  return 0.5 * at::log1p(2 * a / (1 - a)) * at::sign(x);
+}
+at::Tensor frac(const Call &call) {
+  const at::Tensor x = call.tensor(0);
+  return is_real(x.scalar_type()) ? x - at::trunc(x) : at::Tensor();
+}
+at::Tensor sinc(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0) * M_PI;
+  return at::where(at::eq(x, 0), at::ones({}, x.options()), at::sin(x) / x);
+}
+at::Tensor sign_bit(const at::Tensor &x) {
+  switch (x.scalar_type()) {
+    case at::kFloat:
+      return at::lt(x.view(at::kInt), 0);
+    case at::kDouble:
+      return at::lt(x.view(at::kLong), 0);
+    case at::kHalf:
+    case at::kBFloat16:
+      return at::lt(x.view(at::kShort), 0);
+    default:
+      return has_dtype(x.scalar_type()) ? at::lt(x, 0) : at::Tensor();
+  }
+}
+at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
+at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return has_dtype(x.scalar_type()) ? x : at::Tensor();
+  const bool half = x.scalar_type() == at::kHalf, brain = x.scalar_type() == at::kBFloat16;
+  const double most = half                             ? 65504
+                      : brain                          ? 0x1.fep127
+                      : x.scalar_type() == at::kDouble ? std::numeric_limits<double>::max()
+                                                       : std::numeric_limits<float>::max();
+  auto value = [&](size_t i, double none) { return call.none(i) ? none : call[i].toDouble(); };
+  const at::Tensor finite =
+      x.masked_fill(at::isposinf(x), value(2, most)).masked_fill(at::isneginf(x), value(3, -most));
+  return finite.masked_fill(at::isnan(x), value(1, 0));
+}
+at::Tensor entr(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), some = at::where(at::gt(x, 0), -x * at::log(x), x);
+  return some.masked_fill(at::lt(x, 0), -INFINITY);
+}
+at::Tensor logit(const Call &call) {  // self, eps?
+  if (!small(call)) return {};
+  at::Tensor x = operand(call, 0);
+  if (!call.none(1)) x = at::clamp(x, call[1].toDouble(), 1 - call[1].toDouble());
+  const at::Tensor value = at::log(x / (1 - x));
+  return call.output().defined() ? value : like(value, call.tensor(0));
+}
+at::Tensor logit_backward(const Call &call) {  // grad_output, self, eps?
+  const at::Tensor x = call.tensor(1);
+  if (!is_float(x.scalar_type())) return {};
+  const bool cut = !call.none(2);
+  const double low = cut ? call[2].toDouble() : 0;
+  const at::Tensor w = wide(x), some = wide(call.tensor(0)) / (w * (1 - w));
+  return like(some.masked_fill(at::logical_not(within(w, low, 1 - low)), cut ? 0 : NAN), x);
+}
+at::Tensor softshrink(const Call &call) {  // self, lambd
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return {};
+  const at::Scalar l = call.scalar(1);
+  return at::where(at::gt(x, l), x - l, at::where(at::lt(x, -l), x + l, x * 0));
+}
+at::Tensor hardshrink(const Call &call) {  // self, lambd
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return {};
+  return x.masked_fill(within(x, -call.scalar(1), call.scalar(1)), 0);
+}
+at::Tensor shrink_backward(const Call &call) {  // grad_output, self, lambd
+  const at::Tensor x = call.tensor(1);
+  if (!is_real(x.scalar_type())) return {};
+  return call.tensor(0).masked_fill(within(x, -call.scalar(2), call.scalar(2)), 0);
+}
+at::Tensor threshold(const Call &call) {  // self, threshold, value
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return {};
+  return x.masked_fill(at::le(x, call.scalar(1)), call.scalar(2));
+}
+at::Tensor hardtanh_backward(const Call &call) {  // grad_output, self, min_val, max_val
+  const at::Tensor x = call.tensor(1);
+  if (!is_real(x.scalar_type())) return {};
+  return call.tensor(0).masked_fill(at::logical_or(at::le(x, call.scalar(2)), at::ge(x, call.scalar(3))), 0);
+}
+at::Tensor log_sigmoid_backward(const Call &call) {  // grad_output, self, buffer
+  const at::Tensor g = call.tensor(0), x = call.tensor(1);
+  if (!is_float(x.scalar_type())) return {};
+  return like(wide(g) * at::sigmoid(-wide(x)), x);
+}
+at::Tensor glu(const Call &call) {  // self, dim
+  const at::Tensor x = call.tensor(0);
+  if (!is_float(x.scalar_type())) return {};
+  const auto halves = wide(x).chunk(2, call.integer(1));
+  return like(halves[0] * at::sigmoid(halves[1]), x);
+}
+at::Tensor glu_backward(const Call &call) {  // grad_output, self, dim
+  const at::Tensor g = wide(call.tensor(0)), x = call.tensor(1);
+  if (!is_float(x.scalar_type())) return {};
+  const auto halves = wide(x).chunk(2, call.integer(2));
+  const at::Tensor s = at::sigmoid(halves[1]);
+  return like(at::cat({g * s, g * halves[0] * s * (1 - s)}, call.integer(2)), x);
+}
+at::Tensor prelu(const Call &call) {  // self, weight
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return {};
+  return at::where(at::gt(x, 0), x, x * call.tensor(1));
+}
+
+// --- of two tensors, which are broadcast
+
+at::Tensor fmax(const Call &call) {
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
+  return at::maximum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
+}
+at::Tensor fmin(const Call &call) {
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
+  return at::minimum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
+}
+at::Tensor copysign(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  return at::where(at::ne(sign_bit(a), sign_bit(b)), -a, a);
+}
+at::Tensor heaviside(const Call &call) {
+  const at::Tensor x = call.tensor(0), v = call.tensor(1);
+  if (!has_dtype(x.scalar_type()) || x.scalar_type() != v.scalar_type()) return {};
+  return at::where(at::eq(x, 0), v, at::gt(x, 0).to(x.scalar_type()));
+}
+at::Tensor hypot(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor a = at::abs(operand(call, 0)), b = at::abs(operand(call, 1));
+  const at::Tensor most = at::maximum(a, b), ratio = at::minimum(a, b) / most;
+  const at::Tensor some = most * at::sqrt(1 + ratio * ratio);
+  return at::where(at::logical_or(at::isposinf(a), at::isposinf(b)), at::full({}, INFINITY, a.options()),
+                   at::where(at::eq(most, 0), most, some));
+}
+at::Tensor logaddexp(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp(-at::abs(a - b)));
+  return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
+}
+at::Tensor logaddexp2(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp2(-at::abs(a - b))) * M_LOG2E;
+  return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
+}
+at::Tensor xlog(const Call &call, at::Tensor (*log)(const at::Tensor &)) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0), y = operand(call, 1), some = x * log(y);
+  return some.masked_fill(at::logical_and(at::eq(x, 0).expand(some.sizes()), at::logical_not(at::isnan(y))), 0);
+}
+at::Tensor xlogy(const Call &call) { return xlog(call, at::log); }
+at::Tensor xlog1py(const Call &call) { return xlog(call, at::log1p); }
+
+// --- of matrices and dimensions
+
+at::Tensor trace(const Call &call) {
+  const at::Tensor x = call.tensor(0);
+  return has_dtype(x.scalar_type()) && x.dim() == 2 ? x.diagonal().sum() : at::Tensor();
+}
+at::Tensor vdot(const Call &call) {
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  return is_real(a.scalar_type()) && a.scalar_type() == b.scalar_type() ? at::dot(a, b) : at::Tensor();
+}
+at::Tensor addbmm(const Call &call) {  // self, batch1, batch2, beta, alpha
+  const at::Tensor a = call.tensor(1), b = call.tensor(2);
+  if (!is_float(a.scalar_type()) || a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+    return {};
+  const at::Tensor rows = a.permute({1, 0, 2}).reshape({a.size(1), a.size(0) * a.size(2)});
+  return at::addmm(call.tensor(0), rows, b.reshape({b.size(0) * b.size(1), b.size(2)}), call.scalar(3), call.scalar(4));
+}
+at::Tensor cross(const Call &call) {  // self, other, dim
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  const int64_t dim = call.integer(2);
+  if (!has_dtype(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
+  return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim);
+}
+at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
+  const at::Tensor x = call.tensor(0);
+  const double p = call.none(1) ? 2 : call.scalar(1).isComplex() ? NAN : call.real(1);
+  if (!is_float(x.scalar_type()) || !(p >= 0) || x.numel() == 0) return {};
+  return at::linalg_vector_norm(x, p, call.integers(2), call.flag(3), call.output().scalar_type());
+}
+at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return {};
+  return at::sum(x.masked_fill(at::isnan(x), 0), call.integers(1), call.flag(2), call.type(3));
+}
+at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm
+  const at::Tensor x = call.tensor(0);
+  if (!is_float(x.scalar_type()) || !(call.real(1) > 0) || x.numel() == 0) return {};
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (d != wrap(call.integer(2), x.dim())) others.push_back(d);
+  const at::Tensor n = at::linalg_vector_norm(wide(x), call.real(1), others, true);
+  const at::Tensor factor =
+      at::where(at::gt(n, call.scalar(3)), call.scalar(3) / (n + 1e-7), at::ones({}, n.options()));
+  return like(wide(x) * factor, x);
+}
+at::Tensor count_nonzero(const Call &call) {  // self, dim
+  const at::Tensor x = call.tensor(0);
+  return has_dtype(x.scalar_type()) ? at::sum(at::ne(x, 0), call.integers(1)) : at::Tensor();
+}
+at::Tensor linspace(const Call &call) {  // start, end, steps, out
+  const at::Tensor out = call.output();
+  if (!is_real(out.scalar_type()) || call.scalar(0).isComplex() || call.scalar(1).isComplex()) return {};
+  const int64_t n = call.integer(2);
+  TORCH_CHECK(n >= 0, "number of steps must be non-negative");
+  const double start = call.real(0), step = n > 1 ? (call.real(1) - start) / static_cast<double>(n - 1) : 0;
+  if (n == 0) return at::empty({0}, out.options());
+  at::Tensor value = at::empty({n}, out.options());
+  // half a step past the end, so that rounding does not change the count
+  at::arange_out(value, start, start + (static_cast<double>(n) - 0.5) * (step != 0 ? step : 1), step != 0 ? step : 1);
+  if (step == 0) value.fill_(start);
+  return value;
+}
+
+// --- of windows
+
+at::Tensor unfold_backward(const Call &call) {  // grad_in, input_sizes, dim, size, step
+  const at::Tensor grad = call.tensor(0);
+  const std::vector<int64_t> sizes = call.integers(1);
+  if (!has_dtype(grad.scalar_type()) || sizes.empty()) return {};
+  const int64_t rank = static_cast<int64_t>(sizes.size()), dim = wrap(call.integer(2), rank);
+  const at::Tensor places = at::arange(sizes[static_cast<size_t>(dim)], grad.options().dtype(at::kLong));
+  const at::Tensor index = places.unfold(0, call.integer(3), call.integer(4)).reshape({-1});
+  const at::Tensor rows = grad.movedim(-1, dim + 1).flatten(dim, dim + 1);
+  return at::zeros(sizes, grad.options()).index_add_(dim, index, rows);
+}
+
+// The places in padded rows that windows look at: (window, outputs), flattened.
+at::Tensor window_places(int64_t size, int64_t window, int64_t dilation, int64_t padding, int64_t stride,
+                         const at::Tensor &on, int64_t &outputs) {
+  outputs = (size + 2 * padding - dilation * (window - 1) - 1) / stride + 1;
+  const at::TensorOptions options = on.options().dtype(at::kLong);
+  return (at::arange(window, options).mul_(dilation).unsqueeze(1) + at::arange(outputs, options).mul_(stride))
+      .flatten();
+}
+at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, stride
+  const at::Tensor x = call.tensor(0);
+  if (!has_dtype(x.scalar_type()) || x.dim() != 4 || x.numel() == 0) return {};
+  const auto window = call.integers(1), dilation = call.integers(2), padding = call.integers(3),
+             stride = call.integers(4);
+  if (window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2) return {};
+  int64_t h, w;
+  const at::Tensor rows = window_places(x.size(2), window[0], dilation[0], padding[0], stride[0], x, h);
+  const at::Tensor columns = window_places(x.size(3), window[1], dilation[1], padding[1], stride[1], x, w);
+  if (h < 1 || w < 1) return {};
+  const at::Tensor padded = at::constant_pad_nd(x, {padding[1], padding[1], padding[0], padding[0]});
+  return padded.index_select(2, rows)
+      .index_select(3, columns)
+      .view({x.size(0), x.size(1), window[0], h, window[1], w})
+      .permute({0, 1, 2, 4, 3, 5})
+      .reshape({x.size(0), x.size(1) * window[0] * window[1], h * w});
+}
+at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilation, padding, stride
+  const at::Tensor x = call.tensor(0);
+  if (!has_dtype(x.scalar_type()) || x.dim() != 3 || x.numel() == 0) return {};
+  const auto size = call.integers(1), window = call.integers(2), dilation = call.integers(3),
+             padding = call.integers(4), stride = call.integers(5);
+  if (size.size() != 2 || window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2)
+    return {};
+  int64_t h, w;
+  const at::Tensor rows = window_places(size[0], window[0], dilation[0], padding[0], stride[0], x, h);
+  const at::Tensor columns = window_places(size[1], window[1], dilation[1], padding[1], stride[1], x, w);
+  if (h < 1 || w < 1 || x.size(2) != h * w || x.size(1) % (window[0] * window[1]) != 0) return {};
+  const int64_t n = x.size(0), c = x.size(1) / (window[0] * window[1]);
+  const int64_t tall = size[0] + 2 * padding[0], broad = size[1] + 2 * padding[1];
+  const at::Tensor values = x.view({n, c, window[0], window[1], h, w})
+                                .permute({0, 1, 2, 4, 3, 5})
+                                .reshape({n, c, window[0] * h, window[1] * w});
+  const at::Tensor joined = at::zeros({n, c, window[0] * h, broad}, x.options()).index_add_(3, columns, values);
+  return at::zeros({n, c, tall, broad}, x.options())
+      .index_add_(2, rows, joined)
+      .narrow(2, padding[0], size[0])
+      .narrow(3, padding[1], size[1])
+      .contiguous();
+}
+at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
+  const at::Tensor x = call.tensor(0), indices = call.tensor(1);
+  const std::vector<int64_t> sizes = call.integers(2);
+  const int64_t dims = static_cast<int64_t>(sizes.size());
+  if (!is_real(x.scalar_type()) || x.sizes() != indices.sizes() || x.dim() < dims + 1 || x.numel() == 0) return {};
+  std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end() - dims);
+  const std::vector<int64_t> planes = [&] {
+    std::vector<int64_t> s = shape;
+    s.push_back(c10::multiply_integers(sizes));
+    return s;
+  }();
+  shape.insert(shape.end(), sizes.begin(), sizes.end());
+  return at::zeros(planes, x.options())
+      .scatter_(-1, indices.flatten(x.dim() - dims), x.flatten(x.dim() - dims))
+      .view(shape);
+}
+
+const Row rows[] = {
+    {"asin.out", asin},
+    {"acos.out", acos},
+    {"atan.out", atan},
+    {"sinh.out", sinh},
+    {"cosh.out", cosh},
+    {"asinh.out", asinh},
+    {"acosh.out", acosh},
+    {"atanh.out", atanh},
+    {"frac.out", frac},
+    {"sinc.out", sinc},
+    {"signbit.out", signbit},
+    {"nan_to_num.out", nan_to_num},
+    {"special_entr.out", entr},
+    {"logit", logit},
+    {"logit.out", logit},
+    {"logit_backward.grad_input", logit_backward},
+    {"softshrink.out", softshrink},
+    {"softshrink_backward.grad_input", shrink_backward},
+    {"hardshrink.out", hardshrink},
+    {"hardshrink_backward.grad_input", shrink_backward},
+    {"threshold.out", threshold},
+    {"hardtanh_backward", hardtanh_backward},
+    {"hardtanh_backward.grad_input", hardtanh_backward},
+    {"log_sigmoid_backward", log_sigmoid_backward},
+    {"log_sigmoid_backward.grad_input", log_sigmoid_backward},
+    {"glu.out", glu},
+    {"glu_backward", glu_backward},
+    {"glu_backward.grad_input", glu_backward},
+    {"_prelu_kernel", prelu},
+    {"fmax.out", fmax},
+    {"fmin.out", fmin},
+    {"copysign.out", copysign},
+    {"heaviside.out", heaviside},
+    {"hypot.out", hypot},
+    {"logaddexp.out", logaddexp},
+    {"logaddexp2.out", logaddexp2},
+    {"xlogy.OutTensor", xlogy},
+    {"special_xlog1py.out", xlog1py},
+    {"trace", trace},
+    {"vdot", vdot},
+    {"addbmm", addbmm},
+    {"addbmm.out", addbmm},
+    {"linalg_cross.out", cross},
+    {"norm.out", norm},
+    {"norm.dtype_out", norm},
+    {"nansum", nansum},
+    {"nansum.out", nansum},
+    {"renorm.out", renorm},
+    {"count_nonzero.dim_IntList", count_nonzero},
+    {"linspace.out", linspace},
+    {"unfold_backward", unfold_backward},
+    {"im2col", im2col},
+    {"im2col.out", im2col},
+    {"col2im", col2im},
+    {"col2im.out", col2im},
+    {"max_unpool2d", max_unpool},
+    {"max_unpool2d.out", max_unpool},
+    {"max_unpool3d", max_unpool},
+    {"max_unpool3d.out", max_unpool},
+};
+
+bool log_sigmoid(Call &call) {  // self, [output!, buffer!]; the buffer is the CPU's alone
+  const at::Tensor x = call.tensor(0);
+  if (!is_float(x.scalar_type())) return false;
+  const at::Tensor w = wide(x), value = like(at::clamp_max(w, 0) - at::log1p(at::exp(-at::abs(w))), x);
+  if (call.count() == 1) return call.give({value, at::empty({0}, x.options())});
+  const at::Tensor out = call.tensor(1), buffer = call.tensor(2);
+  out.resize_(x.sizes()).copy_(value);
+  return call.give({out, buffer});
+}
+bool prelu_backward(Call &call) {  // grad_output, self, weight
+  const at::Tensor g = call.tensor(0), x = call.tensor(1), w = call.tensor(2);
+  if (!is_real(x.scalar_type())) return false;
+  const at::Tensor above = at::gt(x, 0);
+  return call.give({at::where(above, g, g * w), (x * g).masked_fill(above, 0)});
+}
+bool equal(Call &call) {  // self, other
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (!has_dtype(a.scalar_type()) || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
+  return call.give_value(a.sizes() == b.sizes() && (a.numel() == 0 || at::eq(a, b).all().item().toBool()));
+}
+bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
+  const at::Tensor x = call.tensor(0);
+  at::Tensor low = call.tensor(3), high = call.tensor(4);
+  if (!has_dtype(x.scalar_type()) || x.numel() == 0) return false;
+  const std::vector<int64_t> dims = call.integers(1);
+  at::amin_out(low, x, dims, call.flag(2));
+  at::amax_out(high, x, dims, call.flag(2));
+  return call.give({low, high});
+}
+bool embedding_renorm(Call &call) {  // self, indices, max_norm, norm_type
+  const at::Tensor self = call.tensor(0), indices = call.tensor(1);
+  if (!is_float(self.scalar_type()) || self.dim() != 2 || indices.numel() == 0) return false;
+  const at::Tensor ids = std::get<0>(at::_unique(indices.reshape({-1})));
+  const at::Tensor chosen = self.index_select(0, ids), n = at::linalg_vector_norm(wide(chosen), call.real(3), 1, true);
+  const at::Tensor factor =
+      at::where(at::gt(n, call.scalar(2)), call.scalar(2) / (n + 1e-7), at::ones({}, n.options()));
+  self.index_copy_(0, ids, like(wide(chosen) * factor, self));
+  return call.give(self);
+}
+
+const Single singles[] = {
+    {"log_sigmoid_forward", log_sigmoid},
+    {"log_sigmoid_forward.output", log_sigmoid},
+    {"_prelu_kernel_backward", prelu_backward},
+    {"equal", equal},
+    {"aminmax.out", aminmax},
+    {"embedding_renorm_", embedding_renorm},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, rows, run);
+  add(m, singles);
+}
+
+}  // namespace
+}  // namespace rdna_torch

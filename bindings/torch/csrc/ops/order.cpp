@@ -1,0 +1,192 @@
+// What sorted values tell: the k-th, medians, different values, membership, counts.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "native.h"
+#include "rdna/op/sort.h"
+
+namespace rdna_torch {
+namespace {
+
+at::Tensor lined(const at::Tensor &t) { return t.dim() ? t : t.unsqueeze(0); }
+
+// |dim| of a shape becomes 1, or goes.
+std::vector<int64_t> without(const at::Tensor &x, int64_t dim, bool keep) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  if (shape.empty()) return shape;
+  if (keep)
+    shape[static_cast<size_t>(dim)] = 1;
+  else
+    shape.erase(shape.begin() + dim);
+  return shape;
+}
+
+bool give_two(Call &call, const at::Tensor &values, const at::Tensor &indices, const at::Tensor &v,
+              const at::Tensor &i) {
+  Output a(values, v.sizes(), v.scalar_type(), v, false), b(indices, i.sizes(), at::kLong, v, false);
+  a.get().copy_(v);
+  b.get().copy_(i);
+  a.finish();
+  b.finish();
+  return call.give({values, indices});
+}
+
+bool kth_value(Call &call) {  // self, k, dim, keepdim, values!, indices!
+  const at::Tensor x = call.tensor(0);
+  const int64_t k = call.integer(1), dim = wrap(call.integer(2), x.dim());
+  if (!describable(x) || x.numel() == 0) return false;
+  TORCH_CHECK(k >= 1 && k <= lined(x).size(dim), "kthvalue(): selected number k out of range for dimension ", dim);
+  const std::vector<int64_t> kept = without(lined(x), dim, true), shape = without(x, dim, call.flag(3));
+  const at::Tensor v = make(kept, x.scalar_type(), x), i = make(kept, at::kLong, x);
+  const rdna_tensor from = describe(lined(x)), to = describe(v), at = describe(i);
+  check(rdna_op_kth_value(stream_of(x), &from, k, static_cast<int>(dim), &to, &at));
+  return give_two(call, call.tensor(4), call.tensor(5), v.view(shape), i.view(shape));
+}
+
+// The lower median of each row along |dim|, and where it is, with size 1 there. A NaN is the median of a row that has
+// one, unless they are left out.
+std::pair<at::Tensor, at::Tensor> medians(const at::Tensor &x, int64_t dim, bool without_nan) {
+  auto [values, indices] = at::sort(x, /*stable=*/true, dim, /*descending=*/false);
+  const int64_t n = x.size(dim);
+  at::Tensor place;
+  if (at::isFloatingType(x.scalar_type())) {
+    const at::Tensor nan = at::isnan(x).sum(at::IntArrayRef{dim}, true);
+    if (without_nan)
+      place = at::clamp_min(n - 1 - nan, 0).div(2, "trunc");
+    else
+      place = at::where(at::gt(nan, 0), n - nan, at::full({}, (n - 1) / 2, nan.options()));
+  } else {
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[static_cast<size_t>(dim)] = 1;
+    place = at::full(shape, (n - 1) / 2, x.options().dtype(at::kLong));
+  }
+  return {values.gather(dim, place), indices.gather(dim, place)};
+}
+
+struct MedianRow {
+  const char *name;
+  bool without_nan;
+};
+
+bool median_of_all(const MedianRow &row, Call &call) {  // self
+  const at::Tensor x = call.tensor(0);
+  if (!describable(x) || x.scalar_type() == at::kBool || x.numel() == 0) return false;
+  return call.give(medians(x.reshape({-1}), 0, row.without_nan).first.reshape({}));
+}
+const MedianRow medians_of_all[] = {{"median", false}, {"nanmedian", true}};
+
+bool median(const MedianRow &row, Call &call) {  // self, dim, keepdim, values!, indices!
+  const at::Tensor x = call.tensor(0);
+  if (!describable(x) || x.scalar_type() == at::kBool || x.numel() == 0) return false;
+  const int64_t dim = wrap(call.integer(1), x.dim());
+  const auto [v, i] = medians(lined(x), dim, row.without_nan);
+  const std::vector<int64_t> shape = without(x, dim, call.flag(2));
+  return give_two(call, call.tensor(3), call.tensor(4), v.reshape(shape), i.reshape(shape));
+}
+const MedianRow medians_along[] = {{"median.dim_values", false}, {"nanmedian.dim_values", true}};
+
+// The first of each run of equal neighbours in |row|, of rank 1, and what unique() says of it. Undefined where not
+// asked.
+struct Runs {
+  at::Tensor values, places, counts;
+};
+Runs runs_of(const at::Tensor &row, bool places, bool counts) {
+  const int64_t n = row.size(0);
+  const at::Tensor first = at::ones({n}, row.options().dtype(at::kBool));
+  if (n > 1) first.narrow(0, 1, n - 1).copy_(at::ne(row.narrow(0, 1, n - 1), row.narrow(0, 0, n - 1)));
+  const at::Tensor begins = at::nonzero(first).select(1, 0);
+  Runs r;
+  r.values = row.index_select(0, begins);
+  if (places) r.places = first.cumsum(0, at::kLong) - 1;
+  if (counts) {
+    const at::Tensor ends = at::full({1}, n, begins.options());
+    r.counts = at::cat({begins, ends}).narrow(0, 1, begins.size(0)) - begins;
+  }
+  return r;
+}
+
+bool different(Call &call, bool inverse, bool counts, bool three) {
+  const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
+  if (!describable(x) || x.numel() == 0) return false;
+  const auto [sorted, order] = at::sort(x.reshape({-1}), /*stable=*/true, 0, /*descending=*/false);
+  const Runs r = runs_of(sorted, inverse, counts);
+  const at::Tensor back = inverse ? at::empty_like(order).scatter_(0, order, r.places).view(x.sizes()) : none;
+  if (!three) return call.give({r.values, back});
+  return call.give({r.values, back, counts ? r.counts : none});
+}
+bool unique(Call &call) { return different(call, call.flag(2), false, false); }         // self, sorted, inverse
+bool unique2(Call &call) { return different(call, call.flag(2), call.flag(3), true); }  // …, counts
+
+bool unique_consecutive(Call &call) {  // self, return_inverse, return_counts, dim?
+  const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
+  if (!describable(x) || x.numel() == 0 || (!call.none(3) && x.dim() != 1)) return false;
+  const Runs r = runs_of(x.reshape({-1}), call.flag(1), call.flag(2));
+  return call.give({r.values, call.flag(1) ? r.places.view(x.sizes()) : none, call.flag(2) ? r.counts : none});
+}
+
+bool is_in(Call &call) {  // elements, test_elements, assume_unique, invert, out
+  at::Tensor x = call.tensor(0), among = call.tensor(1);
+  const at::ScalarType type = at::result_type(x, among);
+  if (!has_dtype(type) || !describable(x) || !describable(among) || x.device() != among.device()) return false;
+  Output out(call.output(), x.sizes(), at::kBool, x, false);
+  if (x.numel() == 0) return call.give(out.finish());
+  if (among.numel() == 0) {
+    out.get().fill_(call.flag(3));
+    return call.give(out.finish());
+  }
+  x = converted(x, type).contiguous();
+  among = std::get<0>(at::sort(converted(among, type).reshape({-1})));
+  const at::Tensor place = at::clamp_max(at::searchsorted(among, x), among.size(0) - 1);
+  const at::Tensor found = at::eq(at::take(among, place), x);
+  out.get().copy_(call.flag(3) ? at::logical_not(found) : found);
+  return call.give(out.finish());
+}
+
+bool bincount(Call &call) {  // self, weights?, minlength
+  const at::Tensor x = call.tensor(0), weights = call.tensor(1);
+  const int64_t least = call.integer(2);
+  if (!is_integer(x.scalar_type()) || x.scalar_type() == at::kBool || x.dim() != 1 || x.numel() == 0) return false;
+  if (weights.defined() && (weights.sizes() != x.sizes() || !has_dtype(weights.scalar_type()))) return false;
+  TORCH_CHECK(least >= 0, "minlength should be >= 0");
+  TORCH_CHECK(x.scalar_type() == at::kByte || x.min().item().toLong() >= 0,
+              "bincount only supports 1-d non-negative integral inputs.");
+  const int64_t size = std::max(least, x.max().item().toLong() + 1);
+  const at::ScalarType type = !weights.defined()                    ? at::kLong
+                              : weights.scalar_type() == at::kFloat ? at::kFloat
+                                                                    : at::kDouble;
+  const at::Tensor each =
+      weights.defined() ? weights.to(type) : at::ones({}, x.options().dtype(type)).expand(x.sizes());
+  return call.give(at::zeros({size}, x.options().dtype(type)).index_add_(0, x.to(at::kLong), each));
+}
+
+bool repeat_interleave(Call &call) {  // repeats, output_size?
+  const at::Tensor repeats = call.tensor(0);
+  if (repeats.dim() != 1 || (repeats.scalar_type() != at::kLong && repeats.scalar_type() != at::kInt)) return false;
+  if (repeats.numel() == 0) return call.give(at::empty_like(repeats));
+  TORCH_CHECK(repeats.min().item().toLong() >= 0, "repeats can not be negative");
+  const at::Tensor ends = repeats.cumsum(0, at::kLong);
+  const int64_t size = call.none(1) ? ends.select(0, -1).item().toLong() : call.integer(1);
+  const at::Tensor places = at::arange(size, ends.options());
+  return call.give(at::searchsorted(ends, places, false, true).to(repeats.scalar_type()));
+}
+
+const Single singles[] = {
+    {"kthvalue.values", kth_value},
+    {"_unique", unique},
+    {"_unique2", unique2},
+    {"unique_consecutive", unique_consecutive},
+    {"isin.Tensor_Tensor_out", is_in},
+    {"bincount", bincount},
+    {"repeat_interleave.Tensor", repeat_interleave},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  add(m, medians_of_all, median_of_all);
+  add(m, medians_along, median);
+  add(m, singles);
+}
+
+}  // namespace
+}  // namespace rdna_torch
