@@ -48,7 +48,8 @@
   FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)         \
   FAMILY(compact, RDNA_COMPACT_KERNELS)                   \
   FAMILY(conv, RDNA_CONV_KERNELS)                         \
-  FAMILY(conv_mma, RDNA_CONV_MMA_KERNELS)                 \
+  FAMILY(conv_f16, RDNA_CONV_F16_KERNELS)                 \
+  FAMILY(conv_bf16, RDNA_CONV_BF16_KERNELS)               \
   FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(flash, RDNA_FLASH_KERNELS)                       \
@@ -57,7 +58,8 @@
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
   FAMILY(gemm_f64, RDNA_GEMM_F64_KERNELS)                 \
   FAMILY(gemm_i8, RDNA_GEMM_I8_KERNELS)                   \
-  FAMILY(gemm_mma, RDNA_GEMM_MMA_KERNELS)                 \
+  FAMILY(gemm_f16, RDNA_GEMM_F16_KERNELS)                 \
+  FAMILY(gemm_bf16, RDNA_GEMM_BF16_KERNELS)               \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
   FAMILY(indexed, RDNA_INDEXED_KERNELS)                   \
   FAMILY(loss, RDNA_LOSS_KERNELS)                         \
@@ -90,7 +92,8 @@
 #define INFO_channel_norm(...) INFO(channel_norm, __VA_ARGS__)
 #define INFO_compact(...) INFO(compact, __VA_ARGS__)
 #define INFO_conv(...) INFO(conv, __VA_ARGS__)
-#define INFO_conv_mma(...) INFO(conv_mma, __VA_ARGS__)
+#define INFO_conv_f16(...) INFO(conv_f16, __VA_ARGS__)
+#define INFO_conv_bf16(...) INFO(conv_bf16, __VA_ARGS__)
 #define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_flash(...) INFO(flash, __VA_ARGS__)
@@ -99,7 +102,8 @@
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_gemm_f64(...) INFO(gemm_f64, __VA_ARGS__)
 #define INFO_gemm_i8(...) INFO(gemm_i8, __VA_ARGS__)
-#define INFO_gemm_mma(...) INFO(gemm_mma, __VA_ARGS__)
+#define INFO_gemm_f16(...) INFO(gemm_f16, __VA_ARGS__)
+#define INFO_gemm_bf16(...) INFO(gemm_bf16, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_indexed(...) INFO(indexed, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)

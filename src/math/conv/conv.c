@@ -236,7 +236,8 @@ rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__c
   static const char *const depthwise[3] = {"conv_depthwise_f32", "conv_depthwise_f16", "conv_depthwise_bf16"};
   struct conv_args args = *given;
   if (mode != RDNA__CONV_WEIGHT && args.columns <= DEPTHWISE_COLUMNS && args.groups > 1) {
-    int64_t values = (int64_t)args.rows * args.columns * args.groups;
+    if (((uintptr_t)args.image | (uintptr_t)args.out) % 16 != 0) args.flags &= ~CONV_OCTETS;
+    int64_t values = (int64_t)args.rows * args.columns * args.groups / (args.flags & CONV_OCTETS ? 8 : 1);
     return launch_values(stream, operator, depthwise[dtype], values, 1, &args);
   }
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
@@ -254,6 +255,51 @@ rdna_status rdna__conv_launch(rdna_stream *stream, const char *operator, rdna__c
                         : rdna__launch_named(stream, kernel, grid, &args);
 }
 
+/* Positions, all dimensions but the channels, lie evenly, |*out_step| values apart, and channels side by side. */
+static bool is_matrix(const rdna_tensor *t, int64_t *out_step) {
+  int64_t next = -1;
+  if (t->shape[1] > 1 && t->stride[1] != 1) return false;
+  *out_step = t->shape[1];
+  for (int d = t->rank - 1; d >= 0; d--) {
+    if (d == 1 || t->shape[d] == 1) continue;
+    if (next >= 0 && t->stride[d] != next) return false;
+    if (next < 0) *out_step = t->stride[d];
+    next = t->stride[d] * t->shape[d];
+  }
+  return true;
+}
+
+/* A window of one place that stops everywhere once is a plain product of positions by channels. */
+static bool is_product(const operands *o, const rdna_convolution *conv, int64_t *out_x_step, int64_t *out_y_step) {
+  for (int d = 0; d < conv->dims; d++)
+    if (o->weight->shape[2 + d] != 1 || conv->stride[d] != 1 || conv->before[d] != 0 || conv->after[d] != 0)
+      return false;
+  const rdna_tensor *w = o->weight;
+  return conv->groups == 1 && (w->shape[1] == 1 || w->stride[1] == 1) && is_matrix(o->x, out_x_step) &&
+         is_matrix(o->y, out_y_step);
+}
+
+static rdna_status run_product(rdna_stream *stream, const operands *o, rdna__conv_mode mode, int64_t x_step,
+                               int64_t y_step, const rdna_tensor *bias, rdna_activation activation) {
+  bool forward = mode == RDNA__CONV_FORWARD;
+  const rdna_tensor *from = forward ? o->x : o->y, *to = forward ? o->y : o->x;
+  struct gemm_args args = {
+      .a = from->data,
+      .b = o->weight->data,
+      .bias = bias ? bias->data : NULL,
+      .c = to->data,
+      .lda = forward ? x_step : y_step,
+      .ldb = o->weight->stride[0],
+      .ldc = forward ? y_step : x_step,
+      .flags = (forward ? GEMM_B_TRANSPOSED : 0) | (activation ? GEMM_MORE : 0),
+      .alpha = 1,
+      .activation = (uint32_t)activation,
+  };
+  rdna_dtype types[3] = {from->dtype, from->dtype, from->dtype};
+  int64_t positions = rdna_tensor_count(to) / to->shape[1];
+  return rdna__gemm_launch(stream, o->operator, types, args, positions, to->shape[1], from->shape[1], 1);
+}
+
 static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convolution *conv, rdna__conv_mode mode,
                        const rdna_tensor *bias, rdna_activation activation) {
   const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? o->y : mode == RDNA__CONV_DATA ? o->x : o->weight;
@@ -261,6 +307,9 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   RDNA_TRY(check_bias(o, bias, mode == RDNA__CONV_FORWARD ? "y" : "x", out));
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", o->operator);
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  int64_t x_step, y_step;
+  if (mode != RDNA__CONV_WEIGHT && is_product(o, conv, &x_step, &y_step))
+    return run_product(stream, o, mode, x_step, y_step, bias, activation);
   int64_t positions = 1, places = 1, taps = 1;
   const rdna_tensor *over = mode == RDNA__CONV_DATA ? o->x : o->y;
   for (int d = 0; d < conv->dims + 2; d++) {

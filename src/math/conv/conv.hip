@@ -80,10 +80,46 @@ RDNA_DEVICE void conv_activate_tile(const struct conv_args &args) {
   }
 }
 
+/* Eight neighbouring channels of a position a thread, where each is a group of its own. */
+template <typename type>
+RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
+  typedef typename type::value value;
+  int64_t index = (int64_t)group_id_x() * CONV_DEPTHWISE_THREADS + thread_id();
+  int octets = args.groups / 8;
+  if (index >= (int64_t)octets * args.rows) return;
+  int group = (int)(index % octets) * 8, position = (int)(index / octets);
+  const value *image = (const value *)args.image + group;
+  const value *other = (const value *)args.other + (int64_t)group * args.other_group;
+  conv_place place = conv_position(&args, position);
+  float sum[8] = {};
+  for (int p = 0; p < args.k; ++p) {
+    int at = conv_offset(&args, place, conv_tap(&args, p));
+    if (at < 0) continue;
+    float v[8];
+    type::decode8(type::load_raw8(image + at), v);
+    const value *weight = other + conv_digits_offset(&args.tap, p, args.other_k);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i] = fma_f32(v[i], type::load(weight + (int64_t)i * args.other_group), sum[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sum[i] += bias_of_column<type, true>(args, group + i, 0);
+  if (args.activation) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sum[i] = gemm_activate(args.activation, sum[i]);
+  }
+  value *out = (value *)args.out + group + out_of_row<true>(args, position);
+  type::store4(out, float4{sum[0], sum[1], sum[2], sum[3]});
+  type::store4(out + 4, float4{sum[4], sum[5], sum[6], sum[7]});
+}
+
 /* One value of the result a thread: for groups so small that a tile would be empty. */
 template <typename type>
 RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   typedef typename type::value value;
+  if (args.flags & CONV_OCTETS) {
+    conv_depthwise_octets<type>(args);
+    return;
+  }
   int64_t index = (int64_t)group_id_x() * CONV_DEPTHWISE_THREADS + thread_id();
   int channels = args.columns * args.groups;
   if (index >= (int64_t)channels * args.rows) return;

@@ -79,6 +79,9 @@ static uint32_t layout_flags(rdna__conv_mode mode, struct conv_args *a, int32_t 
   int32_t other_rows = mode == RDNA__CONV_WEIGHT ? a->rows : a->columns;
   if (a->other_row == 1 && other_rows % 8 == 0 && all_multiples(a->other_k, 4, in_16) && a->other_group % in_16 == 0)
     flags |= CONV_OTHER_ROWS;
+  if (mode != RDNA__CONV_WEIGHT && a->columns == 1 && a->groups % 8 == 0 && a->image_group == 1 && a->out_group == 1 &&
+      all_multiples(a->image_stride, 4, in_16) && all_multiples(a->out_digits, 4, in_16))
+    flags |= CONV_OCTETS;
   bool out_runs = all_multiples(a->out_digits, 3, in_16) && a->out_group % in_16 == 0;
   if (mode == RDNA__CONV_WEIGHT)
     out_runs = out_runs && !(a->flags & CONV_CHANNEL_FIRST) && channels % 8 == 0 && a->out_digits[3] == 1 &&

@@ -31,6 +31,8 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
   int64_t each_out = rdna__random_range(random, 1, depthwise ? 3 : 70);
   if (rdna__random_below(random, 2)) each_in = 8 * rdna__random_range(random, 1, 5);
   if (runs) each_in = 8 * rdna__random_range(random, 1, 5), each_out = 8 * rdna__random_range(random, 1, 20);
+  if (depthwise && rdna__random_below(random, 2))
+    each_in = each_out = 1, c.groups = 8 * rdna__random_range(random, 1, 4);
   if (n == 3) each_in = 64, each_out = 136, c.groups = 1;
   out->x[0] = out->y[0] = n == 4 ? 0 : rdna__random_range(random, 1, 3);
   for (int d = 0; d < c.dims; d++) {
@@ -53,7 +55,8 @@ static rdna_grid case_grid(const char *kernel_name, const struct conv_args *a) {
   uint32_t rows = (uint32_t)a->rows, columns = (uint32_t)a->columns, groups = (uint32_t)a->groups;
   if (strstr(kernel_name, "depthwise")) {
     uint32_t threads = CONV_DEPTHWISE_THREADS;
-    return (rdna_grid){(rows * columns * groups + threads - 1) / threads, 1, 1};
+    uint32_t values = rows * columns * groups / (a->flags & CONV_OCTETS ? 8 : 1);
+    return (rdna_grid){(values + threads - 1) / threads, 1, 1};
   }
   bool large = strstr(kernel_name, "large"), narrow = strstr(kernel_name, "narrow"),
        weight = strstr(kernel_name, "weight");

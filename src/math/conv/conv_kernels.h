@@ -23,6 +23,7 @@
 #define CONV_OTHER_RUNS 16u   /* and at multiples of 16 bytes for p = 8i, with a step of 1 */
 #define CONV_OTHER_ROWS 32u   /* rows of |other| are neighbours in memory, rows 8i at multiples of 16 bytes */
 #define CONV_OUT_RUNS 64u     /* columns 8i to 8i + 7 of |out| are neighbours, at multiples of 16 bytes */
+#define CONV_OCTETS 128u      /* groups 8i to 8i + 7 of one column each are neighbours in image and out, so aligned */
 
 /* A number of four digits, the last the fastest. n / size is n * magic >> shift for n < 2^31 (Granlund and Montgomery,
  * "Division by invariant integers using multiplication", 1994). */
@@ -58,9 +59,9 @@ struct conv_args {
  * or CONV_OTHER_ROWS, all data at multiples of 16 bytes, and a k (conv_image) or columns (conv_weight) that are
  * multiples of 8; conv_image a window of at most 32 taps, |divide|s that are 1 or 2^image_shift, and sizes for which
  * 2^image_shift times an offset fits in 31 bits. The grid is (tiles, 1, groups * parts). For the depthwise kernel,
- * which is conv_image for few channels a group, threads take one value of the result each: (values /
- * CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_weight_sum: (values of a group / CONV_DEPTHWISE_THREADS, 1,
- * groups). */
+ * which is conv_image for few channels a group, threads take one value of the result each, or with CONV_OCTETS eight:
+ * (values / CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_weight_sum: (values of a group / CONV_DEPTHWISE_THREADS,
+ * 1, groups). */
 #define CONV_SMALL_TILE 64
 #define CONV_LARGE_TILE 128
 #define CONV_FLOAT_SMALL_THREADS 128
@@ -90,7 +91,8 @@ struct conv_args {
   RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                 \
   RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, 0)               \
   RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, 0)
-#define RDNA_CONV_MMA_KERNELS(X) RDNA_CONV_MMA_(X, f16) RDNA_CONV_MMA_(X, bf16)
+#define RDNA_CONV_F16_KERNELS(X) RDNA_CONV_MMA_(X, f16)
+#define RDNA_CONV_BF16_KERNELS(X) RDNA_CONV_MMA_(X, bf16)
 
 RDNA_SCALAR void conv_digits(const struct conv_radix *radix, int32_t number, int32_t out_digits[4]) {
   uint32_t rest = (uint32_t)number;

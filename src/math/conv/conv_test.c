@@ -207,6 +207,8 @@ static void groups_and_depthwise(void **state) {
     check(p);
     p.out = 26, p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_SILU;
     check(p);
+    p = square(types[t], 24, 24, 9, 3), p.conv.groups = 24, p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true;
+    check(p);
   }
 }
 

@@ -116,8 +116,9 @@ static void chains_compute(void **state) {
   }
 }
 
-/* Every operation, and both orders of those of two, give the bits of its own operator. */
-static void steps_equal_operators(void **state) {
+/* Every operation, and both orders of those of two, agree with its own operator, which a device may compute by faster
+ * functions. */
+static void steps_agree_with_operators(void **state) {
   const int64_t size[] = {9, 20};
   operand x = operand_make(RDNA_F32, 2, size, NULL, 0), y = operand_make(RDNA_F32, 2, size, NULL, 0);
   operand got = operand_make(RDNA_F32, 2, size, NULL, 0), want = operand_make(RDNA_F32, 2, size, NULL, 0);
@@ -141,9 +142,8 @@ static void steps_equal_operators(void **state) {
       operand_download(&got);
       operand_download(&want);
       for (int64_t i = 0; i < operand_span(&got); i++) {
-        double g = operand_get(&got, i), w = operand_get(&want, i);
-        if (isnan(w) ? !isnan(g) : g != w)
-          fail_msg("%s %d [%d]: got %a, want %a", kind ? "zip" : "map", op, (int)i, g, w);
+        double w = operand_get(&want, i);
+        assert_close(RDNA_F32, operand_get(&got, i), w, 0x1p-20 * (1 + fabs(w)), kind ? "zip" : "map", op);
       }
       compared++;
     }
@@ -208,7 +208,7 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chains_compute),
-      cmocka_unit_test(steps_equal_operators),
+      cmocka_unit_test(steps_agree_with_operators),
       cmocka_unit_test(works_in_place),
       cmocka_unit_test(refuses),
   };

@@ -233,10 +233,28 @@ static rdna_status check_launch(rdna_stream *stream, const char *operator, const
   return RDNA_OK;
 }
 
+/* A product with one column is the transposed one's with one row, which reads the matrix once. */
+static bool is_one_column(const struct gemm_args *args, const rdna_dtype types[3], int64_t m, int64_t n,
+                          int64_t batch) {
+  return n == 1 && m > 1 && batch == 1 && types[0] == types[1] && !(args->flags & GEMM_A_TRANSPOSED) &&
+         (args->ldb == 1 || args->flags & GEMM_B_TRANSPOSED) && args->ldc == 1 &&
+         (!args->residual || args->ld_residual == 1);
+}
+static struct gemm_args swap_operands(struct gemm_args args, int64_t m) {
+  bool of_rows = args.bias && !(args.flags & GEMM_BIAS_OF_ROWS);
+  const void *matrix = args.a;
+  args.a = args.b, args.b = matrix;
+  args.ldb = args.lda, args.lda = 0, args.ldc = args.ld_residual = m;
+  bool more = of_rows || args.activation || args.residual;
+  args.flags = GEMM_B_TRANSPOSED | (of_rows ? GEMM_BIAS_OF_ROWS : 0) | (more ? GEMM_MORE : 0);
+  return args;
+}
+
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
   RDNA_TRY(check_launch(stream, operator, types, m, n, k));
   if (m == 0 || n == 0 || batch == 0) return RDNA_OK;
+  if (is_one_column(&args, types, m, n, batch)) args = swap_operands(args, m), n = m, m = 1;
   args.m = (int32_t)m, args.n = (int32_t)n, args.k = (int32_t)k;
   rdna__gemm_problem problem = {.types = {types[0], types[1], types[2]},
                                 .device = rdna_device_get_info(rdna_stream_device(stream))};

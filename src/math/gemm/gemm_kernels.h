@@ -60,11 +60,6 @@ struct gemm_args {
   T(f32, f32, f32)               \
   T(f32, f16, f32)               \
   T(f32, bf16, f32)
-#define RDNA_GEMM_MMA_TYPES(T) \
-  T(f16, f16, f16)             \
-  T(f16, f16, f32)             \
-  T(bf16, bf16, bf16)          \
-  T(bf16, bf16, f32)
 
 #define RDNA_GEMV_KERNELS_(X, A, B, C)                                          \
   X(gemv_##A##_##B##_##C##_m1, struct gemm_args, GEMV_THREADS, rdna__gemv_case) \
@@ -96,9 +91,10 @@ struct gemm_args {
   RDNA_GEMM_FLOAT_(X, f32, f32, f32)                                        \
   RDNA_GEMM_FLOAT_(X, f32, f16, f32)                                        \
   RDNA_GEMM_FLOAT_(X, f32, bf16, f32)
-#define RDNA_GEMM_MMA_KERNELS(X)      \
-  RDNA_GEMM_MMA_(X, f16, f16, f16)    \
-  RDNA_GEMM_MMA_(X, f16, f16, f32)    \
+#define RDNA_GEMM_F16_KERNELS(X)   \
+  RDNA_GEMM_MMA_(X, f16, f16, f16) \
+  RDNA_GEMM_MMA_(X, f16, f16, f32)
+#define RDNA_GEMM_BF16_KERNELS(X)     \
   RDNA_GEMM_MMA_(X, bf16, bf16, bf16) \
   RDNA_GEMM_MMA_(X, bf16, bf16, f32)
 

@@ -173,26 +173,36 @@ RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16
 template <typename plan, typename acc, typename function>
 RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
   group_barrier();
-  float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
   int row = (int)(wave_id() / plan::waves_n) * plan::wave_m, column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
+#ifdef RDNA_NVIDIA
+  /* All strips fit, so that what follows them is there once. */
+  static_assert(plan::bytes >= plan::threads / WAVE_SIZE * plan::wave_m * plan::stage_row * 4, "the wave's part fits");
+  float *stage = (float *)lds + wave_id() * (plan::wave_m * plan::stage_row);
+#pragma unroll
+  for (int i = 0; i < plan::tiles_m; ++i)
+#pragma unroll
+    for (int j = 0; j < plan::tiles_n; ++j)
+#pragma unroll
+      for (int v = 0; v < MMA_VALUES; v += 2)
+        store_as<float2>(&stage[(i * MMA_M + mma_row(v)) * plan::stage_row + j * MMA_N + mma_column(v)],
+                         float2{mma_staged(sum[i][j][v]), mma_staged(sum[i][j][v + 1])});
+  wave_barrier();
+#pragma unroll 1
+  for (int i = 0; i < plan::tiles_m; ++i) finish(row + i * MMA_M, column, stage + i * MMA_M * plan::stage_row);
+#else
+  float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
 #pragma unroll
   for (int i = 0; i < plan::tiles_m; ++i) {
     wave_barrier();
 #pragma unroll
     for (int j = 0; j < plan::tiles_n; ++j)
-#ifdef RDNA_NVIDIA
-#pragma unroll
-      for (int v = 0; v < MMA_VALUES; v += 2)
-        store_as<float2>(&stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)],
-                         float2{mma_staged(sum[i][j][v]), mma_staged(sum[i][j][v + 1])});
-#else
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; ++v)
         stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = mma_staged(sum[i][j][v]);
-#endif
     wave_barrier();
     finish(row + i * MMA_M, column, stage);
   }
+#endif
 }
 
 /* The sums of a product of matrices in any layout. */

@@ -124,6 +124,17 @@ static void few_rows(void **state) {
   }
 }
 
+static void one_column(void **state) {
+  for (int t = 0; t < TYPES; t++) {
+    problem p = {.a = types[t][0], .b = types[t][1], .c = types[t][2], .m = 45, .n = 1, .k = 264, .alpha = 0.5f};
+    check(p);
+    p.with_bias = true, p.beta = 2;
+    check(p);
+    p.b_turned = true, p.k = 33;
+    check(p);
+  }
+}
+
 static void batches(void **state) {
   problem p = {.m = 17, .n = 21, .k = 19, .batch = 3, .alpha = 1, .gap_c = 2};
   check(p);
@@ -244,6 +255,7 @@ static void epilogues(void **state) {
       check_epilogue(dtypes[t], 5, 71, 9, (rdna_activation)activation, activation % 2, activation % 3 != 1);
       check_epilogue(dtypes[t], 1, 16, 64, (rdna_activation)activation, !(activation % 2), activation % 3 != 2);
     }
+  check_epilogue(RDNA_BF16, 40, 1, 24, RDNA_ACTIVATION_RELU, true, true);
   check_epilogue(RDNA_BF16, 130, 260, 40, RDNA_ACTIVATION_GELU_ERF, true, true);
   check_epilogue(RDNA_F16, 70, 72, 2048, RDNA_ACTIVATION_SILU, false, true); /* in parts, where there are units */
   check_epilogue(RDNA_F32, 33, 20, 4100, RDNA_ACTIVATION_RELU, true, false);
@@ -460,6 +472,7 @@ int main(void) {
       cmocka_unit_test(all_types_and_layouts),
       cmocka_unit_test(larger_than_any_block),
       cmocka_unit_test(few_rows),
+      cmocka_unit_test(one_column),
       cmocka_unit_test(batches),
       cmocka_unit_test(many_matrices),
       cmocka_unit_test(nothing_to_sum),

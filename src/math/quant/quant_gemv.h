@@ -231,11 +231,12 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &all) {
       if (at >= chunks || lane >= plan::lanes) continue;
       chunk now[rows];
       if constexpr (plan::ahead) {
-        int following = at + plan::lanes < chunks ? at + plan::lanes : at;
 #pragma unroll
         for (int r = 0; r < rows; ++r) now[r] = next[r];
+        if (at + plan::lanes < chunks) {
 #pragma unroll
-        for (int r = 0; r < rows; ++r) next[r] = weights::load(row[r], following);
+          for (int r = 0; r < rows; ++r) next[r] = weights::load(row[r], at + plan::lanes);
+        }
       } else {
 #pragma unroll
         for (int r = 0; r < rows; ++r) now[r] = weights::load(row[r], at);

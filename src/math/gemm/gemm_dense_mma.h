@@ -1,4 +1,8 @@
-/* Dense matrix products of 16-bit types. */
+/* Dense matrix products of one 16-bit type; each type is a code object of its own, since drivers translate whole ones.
+ */
+#ifndef RDNA_MATH_GEMM_DENSE_MMA_H
+#define RDNA_MATH_GEMM_DENSE_MMA_H
+
 #include "math/gemm/gemm_mma.h"
 
 template <typename type, typename c, typename plan, bool aligned>
@@ -19,7 +23,6 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
   GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true) \
   GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true) \
   GEMM_MMA_DEFINE_(A, B, C, small, 64, 64, 128, 4, false)
-RDNA_GEMM_MMA_TYPES(GEMM_MMA_DEFINE)
 
 #define GEMV_DEFINE(A, B, C)                                                   \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m1(struct gemm_args args) { \
@@ -31,4 +34,5 @@ RDNA_GEMM_MMA_TYPES(GEMM_MMA_DEFINE)
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m8(struct gemm_args args) { \
     gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 8, 2>(args);         \
   }
-RDNA_GEMM_MMA_TYPES(GEMV_DEFINE)
+
+#endif

@@ -1,4 +1,7 @@
-/* Implicit products for convolution on matrix units, in 16-bit types. */
+/* Implicit products for convolution on matrix units, in one 16-bit type: a code object for each. */
+#ifndef RDNA_MATH_CONV_MMA_H
+#define RDNA_MATH_CONV_MMA_H
+
 #include "math/conv/conv_pipe.h"
 
 /* A source as an operand of mma_product. With |only_runs| it has no registers for anything else. */
@@ -212,5 +215,5 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
   CONV_MMA_DEFINE_(conv_weight_small, T, false, 64, 64, 3, false)  \
   CONV_MMA_DEFINE_(conv_weight_large, T, false, 128, 128, 3, true) \
   CONV_MMA_DEFINE_(conv_weight_narrow, T, false, 64, 128, 4, true)
-CONV_MMA_DEFINE(f16)
-CONV_MMA_DEFINE(bf16)
+
+#endif

@@ -1,0 +1,4 @@
+/* Convolution of f16 on matrix units. */
+#include "math/conv/conv_mma.h"
+
+CONV_MMA_DEFINE(f16)
