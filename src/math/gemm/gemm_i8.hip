@@ -6,6 +6,32 @@ struct type_i32 {
   typedef int32_t value;
 };
 
+#if defined(__gfx900__) || defined(__gfx1010__)
+/* Without a dot product of bytes they are unpacked, one word at a time. What the words hold is hidden from the
+ * compiler, or it would unpack whole operands once for many tiles and want several times their registers. */
+struct type_bytes {};
+RDNA_DEVICE void mma_of(type_bytes, mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
+#pragma unroll
+  for (int word = 0; word < 4; ++word) {
+    uint32_t row[MMA_CHUNKS_A], column[MMA_CHUNKS_B];
+#pragma unroll
+    for (int i = 0; i < MMA_CHUNKS_A; ++i) {
+      row[i] = a.chunk[i][word];
+      asm volatile("" : "+v"(row[i]));
+    }
+#pragma unroll
+    for (int i = 0; i < MMA_CHUNKS_B; ++i) {
+      column[i] = b.chunk[i][word];
+      asm volatile("" : "+v"(column[i]));
+    }
+#pragma unroll
+    for (int i = 0; i < MMA_VALUES; ++i) c[i] = dot4_i8((int)row[i / 2], (int)column[i % 2], c[i]);
+  }
+}
+#else
+typedef type_i8x2 type_bytes;
+#endif
+
 /* The sum as it lies in the stage to the value of C. */
 template <typename type_c>
 RDNA_DEVICE void i8_store(const struct gemm_i8_args &args, typename type_c::value *c, int64_t batch, int row,
@@ -31,13 +57,13 @@ RDNA_DEVICE void gemm_i8(const struct gemm_i8_args &args, uint8_t *memory) {
   pipe_operand<plan::tile_n, plan::threads, true> from_b;
   from_a.init(a, args.of.lda / 2, row0, args.of.m, args.of.k / 2);
   from_b.init(b, args.of.ldb / 2, column0, args.of.n, args.of.k / 2);
-  pipe_product<type_i8x2, plan, true, true>(from_a, from_b, args.of.k / 2, group_address(memory), sum);
+  pipe_product<type_bytes, plan, true, true>(from_a, from_b, args.of.k / 2, group_address(memory), sum);
 #else
   mma_operand<plan::tile_m, plan::threads> from_a;
   mma_operand<plan::tile_n, plan::threads> from_b;
   from_a.init(a, args.of.lda / 2, true, row0, args.of.m, args.of.k / 2);
   from_b.init(b, args.of.ldb / 2, true, column0, args.of.n, args.of.k / 2);
-  mma_product<type_i8x2, plan>(from_a, from_b, args.of.k / 2, (uint16_t *)memory, sum);
+  mma_product<type_bytes, plan>(from_a, from_b, args.of.k / 2, (uint16_t *)memory, sum);
 #endif
   const struct gemm_i8_args &now = arguments_again(args);
   int64_t batch = group_id_z();
