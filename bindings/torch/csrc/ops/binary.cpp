@@ -74,9 +74,9 @@ const Row rows[] = {
     {"minimum.out", RDNA_ZIP_MINIMUM, kAll},
     {"clamp_min.Tensor_out", RDNA_ZIP_MAXIMUM, kAll},
     {"clamp_max.Tensor_out", RDNA_ZIP_MINIMUM, kAll},
-    {"fmod.Tensor_out", RDNA_ZIP_FMOD, kSmall},
-    {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kSmall},
-    {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kSmall},
+    {"fmod.Tensor_out", RDNA_ZIP_FMOD, kIntegersAndSmall},
+    {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kIntegersAndSmall},
+    {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kIntegersAndSmall},
     {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kIntegersAndSmall},
     {"pow.Scalar_out", RDNA_ZIP_POW, kIntegersAndSmall},
     {"atan2.out", RDNA_ZIP_ATAN2, kSmall, Promote::kFloat},
@@ -85,9 +85,9 @@ const Row rows[] = {
     {"bitwise_xor.Tensor_out", RDNA_ZIP_BITWISE_XOR, kIntegers},
     {"bitwise_left_shift.Tensor_out", RDNA_ZIP_SHIFT_LEFT, kIntegers},
     {"bitwise_right_shift.Tensor_out", RDNA_ZIP_SHIFT_RIGHT, kIntegers},
-    {"floor_divide", RDNA_ZIP_FLOOR_DIV, kSmall},
-    {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kSmall},
-    {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kSmall},
+    {"floor_divide", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
+    {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
+    {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
     {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
     {"tanh_backward.grad_input", RDNA_ZIP_TANH_GRAD, kReal},
     {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kSmall},
@@ -147,11 +147,20 @@ bool pow_scalar(Call &call) {  // self, exponent
   return map(RDNA_MAP_POW, kSmall, rdna_scalar_real(v));
 }
 
+// An integer divided by zero gives 0, where the CPU raises and other GPUs give anything.
 bool div_mode(Call &call) {  // self, other, rounding_mode
-  if (call.none(2)) return zip(call, operand(call, 0), operand(call, 1), RDNA_ZIP_DIV, kReal, Promote::kFloat);
-  if (call[2].toStringRef() == "floor")
-    return zip(call, operand(call, 0), operand(call, 1), RDNA_ZIP_FLOOR_DIV, kSmall, Promote::kSame);
-  return false;
+  const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  if (both_numbers(a, b)) return false;
+  if (call.none(2)) return zip(call, a, b, RDNA_ZIP_DIV, kReal, Promote::kFloat);
+  if (call[2].toStringRef() == "floor") return zip(call, a, b, RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall, Promote::kSame);
+  if (call[2].toStringRef() != "trunc") return false;
+  auto out = iterate(
+      call.output(), {a, b}, Promote::kSame, [](at::ScalarType t) { return takes(kNumbers, t); },
+      [&](const Iteration &it) {
+        launch_zip(it, RDNA_ZIP_DIV, {}, {});
+        if (at::isFloatingType(it.type)) check(rdna_op_map(it.stream, RDNA_MAP_TRUNC, &it.out, {}, {}, &it.out));
+      });
+  return out && call.give(*out);
 }
 
 bool clamp(Call &call) {  // self, min?, max?

@@ -331,7 +331,8 @@ at::Tensor window_places(int64_t size, int64_t window, int64_t dilation, int64_t
       .flatten();
 }
 at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, stride
-  const at::Tensor x = call.tensor(0);
+  const bool batch = call.tensor(0).dim() == 4;
+  const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
   if (!has_dtype(x.scalar_type()) || x.dim() != 4 || x.numel() == 0) return {};
   const auto window = call.integers(1), dilation = call.integers(2), padding = call.integers(3),
              stride = call.integers(4);
@@ -341,14 +342,16 @@ at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, 
   const at::Tensor columns = window_places(x.size(3), window[1], dilation[1], padding[1], stride[1], x, w);
   if (h < 1 || w < 1) return {};
   const at::Tensor padded = at::constant_pad_nd(x, {padding[1], padding[1], padding[0], padding[0]});
-  return padded.index_select(2, rows)
-      .index_select(3, columns)
-      .view({x.size(0), x.size(1), window[0], h, window[1], w})
-      .permute({0, 1, 2, 4, 3, 5})
-      .reshape({x.size(0), x.size(1) * window[0] * window[1], h * w});
+  const at::Tensor out = padded.index_select(2, rows)
+                             .index_select(3, columns)
+                             .view({x.size(0), x.size(1), window[0], h, window[1], w})
+                             .permute({0, 1, 2, 4, 3, 5})
+                             .reshape({x.size(0), x.size(1) * window[0] * window[1], h * w});
+  return batch ? out : out.squeeze(0);
 }
 at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilation, padding, stride
-  const at::Tensor x = call.tensor(0);
+  const bool batch = call.tensor(0).dim() == 3;
+  const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
   if (!has_dtype(x.scalar_type()) || x.dim() != 3 || x.numel() == 0) return {};
   const auto size = call.integers(1), window = call.integers(2), dilation = call.integers(3),
              padding = call.integers(4), stride = call.integers(5);
@@ -364,11 +367,12 @@ at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilati
                                 .permute({0, 1, 2, 4, 3, 5})
                                 .reshape({n, c, window[0] * h, window[1] * w});
   const at::Tensor joined = at::zeros({n, c, window[0] * h, broad}, x.options()).index_add_(3, columns, values);
-  return at::zeros({n, c, tall, broad}, x.options())
-      .index_add_(2, rows, joined)
-      .narrow(2, padding[0], size[0])
-      .narrow(3, padding[1], size[1])
-      .contiguous();
+  const at::Tensor out = at::zeros({n, c, tall, broad}, x.options())
+                             .index_add_(2, rows, joined)
+                             .narrow(2, padding[0], size[0])
+                             .narrow(3, padding[1], size[1])
+                             .contiguous();
+  return batch ? out : out.squeeze(0);
 }
 at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
   const at::Tensor x = call.tensor(0), indices = call.tensor(1);

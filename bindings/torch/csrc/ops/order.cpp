@@ -1,11 +1,10 @@
-// What sorted values tell: the k-th, medians, different values, membership, counts.
+// What sorted values tell: medians, different values, membership, counts.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
 
 #include "native.h"
-#include "rdna/op/sort.h"
 
 namespace rdna_torch {
 namespace {
@@ -31,18 +30,6 @@ bool give_two(Call &call, const at::Tensor &values, const at::Tensor &indices, c
   a.finish();
   b.finish();
   return call.give({values, indices});
-}
-
-bool kth_value(Call &call) {  // self, k, dim, keepdim, values!, indices!
-  const at::Tensor x = call.tensor(0);
-  const int64_t k = call.integer(1), dim = wrap(call.integer(2), x.dim());
-  if (!describable(x) || x.numel() == 0) return false;
-  TORCH_CHECK(k >= 1 && k <= lined(x).size(dim), "kthvalue(): selected number k out of range for dimension ", dim);
-  const std::vector<int64_t> kept = without(lined(x), dim, true), shape = without(x, dim, call.flag(3));
-  const at::Tensor v = make(kept, x.scalar_type(), x), i = make(kept, at::kLong, x);
-  const rdna_tensor from = describe(lined(x)), to = describe(v), at = describe(i);
-  check(rdna_op_kth_value(stream_of(x), &from, k, static_cast<int>(dim), &to, &at));
-  return give_two(call, call.tensor(4), call.tensor(5), v.view(shape), i.view(shape));
 }
 
 // The lower median of each row along |dim|, and where it is, with size 1 there. A NaN is the median of a row that has
@@ -173,7 +160,6 @@ bool repeat_interleave(Call &call) {  // repeats, output_size?
 }
 
 const Single singles[] = {
-    {"kthvalue.values", kth_value},
     {"_unique", unique},
     {"_unique2", unique2},
     {"unique_consecutive", unique_consecutive},
