@@ -42,6 +42,19 @@ SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) 
     scale_bytes(m & 0x3f3f3f3f3f3f3f3f, f16_to_f32((uint16_t)(h.w[0] >> 16)), out->least);
     return;
   }
+  if (format == RDNA_Q6_K || format == RDNA_Q2_K) { /* sixteen at once: a byte for each, in order */
+    struct quant_head h = quant_head_of(format, block, 0);
+    float d = f16_to_f32((uint16_t)h.w[0]), dmin = f16_to_f32((uint16_t)(h.w[0] >> 16));
+    for (int i = 0; i < 16; i++) {
+      if (format == RDNA_Q6_K) {
+        out->scale[i] = d * (float)((const int8_t *)block)[192 + i];
+      } else {
+        out->scale[i] = d * (float)(((const uint8_t *)block)[i] & 15);
+        out->least[i] = dmin * (float)(((const uint8_t *)block)[i] >> 4);
+      }
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int v = 0; v < quant_values(format); v += scale_values(format)) {
     struct quant_scale s = quant_scale_of(format, quant_unfold(format, quant_head_of(format, block, v), v), v % 128);
