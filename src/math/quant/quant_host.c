@@ -220,6 +220,8 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
       for (int i = 0; i < quant_bytes(format); i += 64) __builtin_prefetch(w[r] + AHEAD + i);
       read_scales(format, w[r], &s[r]);
     }
+/* so that places and shifts are constants */
+#pragma GCC unroll 4
     for (int g = 0; g < quant_values(format) / group_values(format); g++) {
       simd_float v[2][MOST_VECTORS];
 #pragma GCC unroll 2
