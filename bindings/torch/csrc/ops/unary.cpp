@@ -61,8 +61,6 @@ const Row rows[] = {
     {"hardtanh", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
     {"hardtanh_", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
     {"hardtanh.out", RDNA_MAP_CLAMP, kAll, S, argument(1), argument(2)},
-    {"clamp_min.out", RDNA_MAP_CLAMP, kReal, S, argument(1), number(INFINITY)},
-    {"clamp_max.out", RDNA_MAP_CLAMP, kReal, S, number(-INFINITY), argument(1)},
     {"hardswish", RDNA_MAP_HARDSWISH, kReal, S},
     {"hardswish_", RDNA_MAP_HARDSWISH, kReal, S},
     {"hardswish.out", RDNA_MAP_HARDSWISH, kReal, S},
@@ -123,9 +121,19 @@ bool clamp(Call &call) {  // self, min, max
   return map(call, RDNA_MAP_CLAMP, kAll, S, low, high);
 }
 
+bool clamp_one(Call &call, bool low) {  // self, min or max
+  const at::ScalarType type = call.tensor(0).scalar_type();
+  const at::Scalar v = call.scalar(1);
+  if (type == at::kBool || v.isComplex() || (is_integer(type) && v.isFloatingPoint())) return false;
+  if (v.isFloatingPoint() && std::isnan(v.toDouble())) return false;
+  return map(call, RDNA_MAP_CLAMP, kAll, S, low ? scalar_of(v) : rdna_scalar{-INFINITY, INT64_MIN},
+             low ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(v));
+}
+bool clamp_min(Call &call) { return clamp_one(call, true); }
+bool clamp_max(Call &call) { return clamp_one(call, false); }
+
 const Single singles[] = {
-    {"gelu.out", gelu},
-    {"elu.out", elu},
+    {"clamp_min.out", clamp_min}, {"clamp_max.out", clamp_max}, {"gelu.out", gelu}, {"elu.out", elu},
     {"clamp.out", clamp},
 };
 

@@ -1,0 +1,121 @@
+// Random numbers whose distribution tensors give, and those that are made from uniform and normal ones.
+#include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
+#include <cmath>
+
+#include "native.h"
+
+namespace rdna_torch {
+namespace {
+
+at::Tensor uniform(at::IntArrayRef shape, const at::Tensor &like, std::optional<at::Generator> generator) {
+  return at::empty(shape, like.options().dtype(at::kFloat)).uniform_(0, 1, std::move(generator));
+}
+
+// Without replacement, and for one sample: the largest of p / e with e exponential, which is an index with
+// probability p (the order of such clocks is that of drawing without putting back). With it: where a uniform number
+// lies among the running sums.
+bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [out]
+  const at::Tensor p = call.tensor(0);
+  const int64_t count = call.integer(1);
+  const bool replacement = call.flag(2);
+  if (!is_float(p.scalar_type()) || p.dim() < 1 || p.dim() > 2 || p.numel() == 0 || p.size(-1) >= 1 << 24) return false;
+  TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
+  TORCH_CHECK(replacement || count <= p.size(-1),
+              "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  const at::Tensor w = p.to(at::kFloat), total = w.sum(at::IntArrayRef{-1}, true);
+  const at::Tensor fine =
+      at::logical_and(at::ge(w, 0).all(), at::logical_and(at::gt(total, 0), at::isfinite(total)).all());
+  TORCH_CHECK(fine.item().toBool(), "probability tensor contains either `inf`, `nan` or element < 0, or sums to 0");
+  at::Tensor chosen;
+  if (replacement && count > 1) {
+    std::vector<int64_t> shape = w.sizes().vec();
+    shape.back() = count;
+    const at::Tensor sums = w.cumsum(-1), at_most = sums.narrow(-1, sums.size(-1) - 1, 1);
+    // 1 - u is above 0 and at most 1: the first sum that reaches it belongs to a probability that is not 0
+    chosen = at::searchsorted(sums, ((1 - uniform(shape, w, call.generator(3))) * at_most).contiguous());
+    chosen = at::clamp_max(chosen, w.size(-1) - 1);
+  } else {
+    const at::Tensor clocks = at::empty_like(w).exponential_(1, call.generator(3));
+    const at::Tensor key = (w / clocks).masked_fill(at::eq(w, 0), -1);  // a clock of 0 is no choice either
+    chosen = count == 1 ? key.argmax(-1, true) : std::get<1>(key.topk(count, -1));
+  }
+  Output out(call.output(), chosen.sizes(), at::kLong, p, false);
+  out.get().copy_(chosen);
+  return call.give(out.finish());
+}
+
+bool bernoulli_by(Call &call) {  // self, p, generator
+  const at::Tensor self = call.tensor(0), p = call.tensor(1);
+  if (!has_dtype(self.scalar_type()) || !is_real(p.scalar_type())) return false;
+  self.copy_(at::lt(uniform(self.sizes(), self, call.generator(2)), p.to(self.device(), at::kFloat)));
+  return call.give(self);
+}
+
+bool bernoulli(Call &call) {  // self, generator, out
+  const at::Tensor p = call.tensor(0);
+  if (!is_real(p.scalar_type())) return false;
+  Output out(call.output(), p.sizes(), p.scalar_type(), p, false);
+  out.get().copy_(at::lt(uniform(p.sizes(), p, call.generator(1)), p.to(at::kFloat)));
+  return call.give(out.finish());
+}
+
+bool normal(Call &call) {  // mean, std, generator, [out]; each a tensor or a number
+  const bool mean = call[0].isTensor(), deviation = call[1].isTensor();
+  const at::Tensor like = mean ? call.tensor(0) : call.tensor(1);
+  if (!is_float(like.scalar_type()) || like.device().type() != kRdna) return false;
+  const double least = !deviation                    ? call[1].toDouble()
+                       : call.tensor(1).numel() == 0 ? 0
+                                                     : call.tensor(1).min().item().toDouble();
+  TORCH_CHECK(least >= 0, "normal expects all elements of std >= 0.0, but found ", least);
+  const std::vector<int64_t> shape =
+      mean && deviation ? at::infer_size(call.tensor(0).sizes(), call.tensor(1).sizes()) : like.sizes().vec();
+  at::Tensor value = at::empty(shape, like.options()).normal_(0, 1, call.generator(2));
+  value = deviation ? value * call.tensor(1) : value * call[1].toDouble();
+  value = mean ? value + call.tensor(0) : value + call[0].toDouble();
+  Output out(call.output(), value.sizes(), like.scalar_type(), like, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
+bool log_normal(Call &call) {  // self, mean, std, generator
+  const at::Tensor self = call.tensor(0);
+  if (!is_float(self.scalar_type())) return false;
+  self.normal_(call[1].toDouble(), call[2].toDouble(), call.generator(3)).exp_();
+  return call.give(self);
+}
+
+bool cauchy(Call &call) {  // self, median, sigma, generator
+  const at::Tensor self = call.tensor(0);
+  if (!is_float(self.scalar_type())) return false;
+  const at::Tensor u = uniform(self.sizes(), self, call.generator(3));
+  self.copy_(at::tan((u - 0.5) * M_PI) * call[2].toDouble() + call[1].toDouble());
+  return call.give(self);
+}
+
+bool geometric(Call &call) {  // self, p, generator
+  const at::Tensor self = call.tensor(0);
+  const double p = call[1].toDouble();
+  TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  if (!has_dtype(self.scalar_type())) return false;
+  const at::Tensor u = uniform(self.sizes(), self, call.generator(2));  // in [0, 1)
+  self.copy_(at::clamp_min(at::ceil(at::log1p(-u) / std::log1p(-p)), 1));
+  return call.give(self);
+}
+
+const Single singles[] = {
+    {"multinomial", multinomial},        {"multinomial.out", multinomial},
+    {"bernoulli_.Tensor", bernoulli_by}, {"bernoulli.out", bernoulli},
+    {"normal.Tensor_float", normal},     {"normal.Tensor_float_out", normal},
+    {"normal.float_Tensor", normal},     {"normal.float_Tensor_out", normal},
+    {"normal.Tensor_Tensor", normal},    {"normal.Tensor_Tensor_out", normal},
+    {"log_normal_", log_normal},         {"cauchy_", cauchy},
+    {"geometric_", geometric},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch
