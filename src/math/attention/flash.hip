@@ -101,8 +101,9 @@ struct forward_wave {
 
 template <typename type, int max_d, bool any>
 RDNA_DEVICE void forward_tile(
-    const flash_place &place, const forward_wave &wave, int32_t first_key, float c, float slope,
+    const flash_place &at, const forward_wave &wave, int32_t first_key, float c, float slope,
     mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+  flash_place place = flash_place_again(at);
   typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
   if constexpr (any) {
@@ -140,8 +141,9 @@ RDNA_DEVICE void forward_tile(
 /* What the probabilities of a tile are multiplied by before they meet the values: l has them whole. */
 template <typename type, int max_d, bool any>
 RDNA_DEVICE void forward_dropout(
-    const flash_place &place, const forward_wave &wave, int32_t first_key,
+    const flash_place &at, const forward_wave &wave, int32_t first_key,
     mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+  flash_place place = flash_place_again(at);
   typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
   if (place.a->dropout == 0) return;
@@ -160,7 +162,7 @@ template <typename type, int max_d, bool any>
 RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char *lds) {
   typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
-  const flash_args &a = *place.a;
+  const flash_args &a = arguments_again(*place.a);
   const flash_sequence &s = place.s;
   int32_t kv_head = place.head / (a.heads / a.kv_heads);
   flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, place.head, s.sq, a.d);
@@ -243,10 +245,11 @@ RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char 
     group_barrier();
   }
 
-  char *out = (char *)a.out + (place.batch * a.out_stride[0] + (s.q_row + wave.first) * a.out_stride[1] +
-                               place.head * a.out_stride[2]) *
-                                  type::BYTES;
-  int64_t out_stride = a.out_stride[1] * type::BYTES;
+  const flash_args &now = arguments_again(a);
+  char *out = (char *)now.out + (place.batch * now.out_stride[0] + (s.q_row + wave.first) * now.out_stride[1] +
+                                 place.head * now.out_stride[2]) *
+                                    type::BYTES;
+  int64_t out_stride = now.out_stride[1] * type::BYTES;
   float *staging = (float *)lds + wave_id() * (FLASH_STAGE_BYTES / 4);
 #pragma unroll
   for (int m = 0; m < plan::M_TILES; m++) {
@@ -255,19 +258,19 @@ RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char 
     for (int r = 0; r < unit::STATS; r++) {
       float sum = flash_reduce_sum(state.l[m][r], unit::REDUCE_FIRST, unit::REDUCE_END);
       factor[r] = sum == 0 ? 0 : 1 / sum;
-      if (!a.lse) continue;
+      if (!now.lse) continue;
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; v++) {
         /* one lane for each row */
         if (unit::stat_of(v) != r || (v > 0 && unit::stat_of(v - 1) == r) || unit::key_of(v) != 0) continue;
         int32_t row = wave.first + 16 * m + (int32_t)unit::row_of(v);
         if (row >= s.sq) continue;
-        a.lse[place.batch * a.lse_stride[0] + place.head * a.lse_stride[1] + s.q_row + row] =
+        now.lse[place.batch * now.lse_stride[0] + place.head * now.lse_stride[1] + s.q_row + row] =
             sum == 0 ? -infinity_f32() : (state.m[m][r] * c + fast_log2(sum)) * FLASH_LN_2;
       }
     }
     flash_write<type>(state.out[m], factor, out + 16 * m * out_stride, out_stride, wave.last - wave.first + 1 - 16 * m,
-                      a.dv, staging);
+                      now.dv, staging);
   }
 }
 

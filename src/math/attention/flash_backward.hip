@@ -114,7 +114,7 @@ struct backward_numbers {
 template <typename type>
 RDNA_DEVICE void backward_score(const flash_place &place, float slope, int32_t i, int32_t j, float base, float delta,
                                 float &x, float &dp) {
-  const flash_args &a = *place.a;
+  const flash_args &a = arguments_again(*place.a);
   float slack, score = flash_score<type>(place, x * a.scale, slope, i, j, slack), p = fast_exp2(score - base);
   if (flash_hidden(place, i, j)) p = 0;
   float kept = a.dropout != 0 ? flash_kept(place, i, j) : 1;
@@ -144,11 +144,11 @@ RDNA_DEVICE void backward_write(const mma_acc (&sum)[plan::M_TILES][d_tiles], fl
 
 /* ROWS rows from |first_row| on: what sums up ds (dq or dk), p (dv), or both. */
 template <typename type, int max_d, bool any, bool of_keys, bool first, bool second>
-RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &place, int32_t kv_head, int32_t first_row,
+RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &place, int32_t kv_head, int32_t first_row,
                                char *lds) {
   typedef backward_plan<type, max_d, any, of_keys> plan;
   typedef typename plan::unit unit;
-  const flash_args &a = args.of;
+  const flash_args &a = arguments_again(all).of;
   const flash_sequence &s = place.s;
   int32_t group = a.heads / a.kv_heads;
   float c = a.scale * FLASH_LOG2_E;
@@ -175,13 +175,25 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
 #pragma unroll 1
   for (int32_t head = of_keys ? kv_head * group : place.head; head < (of_keys ? (kv_head + 1) * group : place.head + 1);
        head++) {
+    const flash_backward_args &args = arguments_again(all);
+    const flash_args &a = args.of;
     flash_place here = place;
     here.head = head;
     float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + head] : 0;
     flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, head, s.sq, a.d);
     flash_rows dout = flash_rows_of<type>(args.dout, args.dout_stride, place.batch, s.q_row, head, s.sq, a.dv);
     int64_t number = place.batch * a.lse_stride[0] + head * a.lse_stride[1] + s.q_row;
-    const flash_rows &tiles1 = of_keys ? q : k, &tiles2 = of_keys ? dout : v;
+    /* what tiles are taken from, made anew for each */
+    auto tiles1 = [&]() __attribute__((device, always_inline)) {
+      const flash_args &now = arguments_again(all).of;
+      return of_keys ? flash_rows_of<type>(now.q, now.q_stride, place.batch, s.q_row, head, s.sq, now.d)
+                     : flash_rows_of<type>(now.k, now.k_stride, place.batch, s.k_row, kv_head, s.sk, now.d);
+    };
+    auto tiles2 = [&]() __attribute__((device, always_inline)) {
+      const flash_backward_args &now = arguments_again(all);
+      return of_keys ? flash_rows_of<type>(now.dout, now.dout_stride, place.batch, s.q_row, head, s.sq, now.of.dv)
+                     : flash_rows_of<type>(now.of.v, now.of.v_stride, place.batch, s.k_row, kv_head, s.sk, now.of.dv);
+    };
     if constexpr (!of_keys) {
       rows1.init(q, wave_first);
       rows2.init(dout, wave_first);
@@ -202,8 +214,8 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
     if constexpr (plan::STAGES == 2) {
       group_barrier();
       if (from <= to) {
-        tile1.fetch(tiles1.from(from), lds);
-        tile2.fetch(tiles2.from(from), lds + plan::ONE_BYTES);
+        tile1.fetch(tiles1().from(from), lds);
+        tile2.fetch(tiles2().from(from), lds + plan::ONE_BYTES);
         if (of_keys) {
           numbers.fetch(a.lse + number, args.delta + number, from, s.sq, plan::TILE);
           numbers.store((float *)(lds + plan::NUMBERS), plan::TILE);
@@ -216,23 +228,25 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
     for (int32_t at = from; at <= to; at += plan::TILE) {
       char *in1 = lds + stage * plan::STAGE_BYTES, *in2 = in1 + plan::ONE_BYTES;
       float *in_numbers = (float *)(lds + plan::NUMBERS) + stage * 2 * plan::TILE;
+      const flash_backward_args &now = arguments_again(all);
+      const flash_args &limits = now.of;
       if constexpr (plan::STAGES == 2) {
         stage ^= 1;
         if (at + plan::TILE <= to) {
-          tile1.fetch(tiles1.from(at + plan::TILE), lds + stage * plan::STAGE_BYTES);
-          tile2.fetch(tiles2.from(at + plan::TILE), lds + stage * plan::STAGE_BYTES + plan::ONE_BYTES);
-          if (of_keys) numbers.fetch(a.lse + number, args.delta + number, at + plan::TILE, s.sq, plan::TILE);
+          tile1.fetch(tiles1().from(at + plan::TILE), lds + stage * plan::STAGE_BYTES);
+          tile2.fetch(tiles2().from(at + plan::TILE), lds + stage * plan::STAGE_BYTES + plan::ONE_BYTES);
+          if (of_keys) numbers.fetch(now.of.lse + number, now.delta + number, at + plan::TILE, s.sq, plan::TILE);
         }
       } else {
         group_barrier(); /* the tile before is no more read */
-        tile1.fetch(tiles1.from(at), in1);
-        if constexpr (plan::TOGETHER) tile2.fetch(tiles2.from(at), in2);
+        tile1.fetch(tiles1().from(at), in1);
+        if constexpr (plan::TOGETHER) tile2.fetch(tiles2().from(at), in2);
         if (of_keys) {
-          numbers.fetch(a.lse + number, args.delta + number, at, s.sq, plan::TILE);
+          numbers.fetch(now.of.lse + number, now.delta + number, at, s.sq, plan::TILE);
           numbers.store(in_numbers, plan::TILE);
         }
         tile1.store(in1);
-        if constexpr (!plan::TOGETHER) tile2.fetch(tiles2.from(at), in2);
+        if constexpr (!plan::TOGETHER) tile2.fetch(tiles2().from(at), in2);
         tile2.store(in2);
         group_barrier();
       }
@@ -240,12 +254,13 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
       /* keys minus diagonal from the least to the most in this wave's part of the tile */
       int32_t least = of_keys ? wave_first - (at + plan::TILE - 1) - s.shift : at - wave_last - s.shift;
       int32_t most = of_keys ? wave_last - at - s.shift : at + plan::TILE - 1 - wave_first - s.shift;
-      bool busy = wave_first <= wave_last && most >= -a.left && least <= a.right;
-      bool whole = least >= -a.left && most <= a.right && (of_keys || at + plan::TILE <= s.sk);
+      bool busy = wave_first <= wave_last && most >= -limits.left && least <= limits.right;
+      bool whole = least >= -limits.left && most <= limits.right && (of_keys || at + plan::TILE <= s.sk);
       mma_acc scores[plan::M_TILES][plan::N_TILES], dps[plan::M_TILES][plan::N_TILES];
       if (busy) {
         flash_scores<typename plan::tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows1, in1, scores);
         flash_scores<typename plan::tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows2, in2, dps);
+        flash_place there = flash_place_again(here);
         if (!any && !whole) {
 #pragma unroll
           for (int m = 0; m < plan::M_TILES; m++)
@@ -255,7 +270,8 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
               for (int i = 0; i < MMA_VALUES; i++) {
                 int32_t row = flash_in_turn(wave_first + 16 * m + (int32_t)unit::row_of(i));
                 int32_t other = at + 16 * n + (int32_t)unit::key_of(i);
-                if (flash_hidden(here, of_keys ? other : row, of_keys ? row : other)) scores[m][n][i] = -infinity_f32();
+                if (flash_hidden(there, of_keys ? other : row, of_keys ? row : other))
+                  scores[m][n][i] = -infinity_f32();
               }
         }
 #pragma unroll
@@ -270,7 +286,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
               float from_delta = of_keys ? in_numbers[plan::TILE + in_tile] : delta[m][unit::stat_of(i)];
               if constexpr (any) {
                 int32_t row = flash_in_turn(wave_first + 16 * m + (int32_t)unit::row_of(i)), other = at + in_tile;
-                backward_score<type>(here, slope, of_keys ? other : row, of_keys ? row : other, from_base, from_delta,
+                backward_score<type>(there, slope, of_keys ? other : row, of_keys ? row : other, from_base, from_delta,
                                      x, dp);
               } else {
                 x = fast_exp2(fma_f32(x, c, -from_base));
@@ -284,11 +300,11 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
         typename plan::turned turned;
         group_barrier();
         if (second) {
-          turned.fetch(tiles2.from(at), in2);
+          turned.fetch(tiles2().from(at), in2);
           turned.store(in2);
         }
         if (first) {
-          turned.fetch(tiles1.from(at), in1);
+          turned.fetch(tiles1().from(at), in1);
           turned.store(in1);
         }
         group_barrier();
@@ -307,18 +323,19 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &args, flash_place &pla
     }
   }
 
+  const flash_backward_args &args = arguments_again(all);
   group_barrier(); /* tiles are no more read where sums are staged */
   int32_t count = wave_last - wave_first + 1;
   int64_t row = (of_keys ? s.k_row : s.q_row) + wave_first;
   if constexpr (of_keys && first)
-    backward_write<type, plan>(sums.first_sum, a.scale, args.dk, args.dk_stride, place.batch, row, kv_head, count, a.d,
-                               lds);
+    backward_write<type, plan>(sums.first_sum, args.of.scale, args.dk, args.dk_stride, place.batch, row, kv_head, count,
+                               args.of.d, lds);
   if constexpr (!of_keys)
-    backward_write<type, plan>(sums.first_sum, a.scale, args.dq, args.dq_stride, place.batch, row, place.head, count,
-                               a.d, lds);
+    backward_write<type, plan>(sums.first_sum, args.of.scale, args.dq, args.dq_stride, place.batch, row, place.head,
+                               count, args.of.d, lds);
   if constexpr (of_keys && second)
-    backward_write<type, plan>(sums.second_sum, 1, args.dv, args.dv_stride, place.batch, row, kv_head, count, a.dv,
-                               lds);
+    backward_write<type, plan>(sums.second_sum, 1, args.dv, args.dv_stride, place.batch, row, kv_head, count,
+                               args.of.dv, lds);
   group_barrier();
 }
 

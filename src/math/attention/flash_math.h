@@ -11,7 +11,7 @@
 
 /* One sequence and one head of it. */
 struct flash_sequence {
-  int64_t q_row, k_row; /* first rows */
+  int32_t q_row, k_row; /* first rows */
   int32_t sq, sk, shift;
 };
 

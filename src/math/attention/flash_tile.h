@@ -10,6 +10,7 @@
 #ifndef RDNA_MATH_FLASH_TILE_H
 #define RDNA_MATH_FLASH_TILE_H
 
+#include "kernel/arguments.h"
 #include "kernel/mma.h"
 #include "math/attention/flash_math.h"
 #include "math/values.h"
@@ -189,16 +190,15 @@ struct unit_of<f32> {
 /* |count| vectors of d values, |stride| bytes apart. */
 struct flash_rows {
   const char *base;
-  int64_t stride;
-  int32_t count, d;
-  FLASH_MEMBER flash_rows from(int32_t row) const { return {base + row * stride, stride, count - row, d}; }
+  int32_t stride, count, d;
+  FLASH_MEMBER flash_rows from(int32_t row) const { return {base + (int64_t)row * stride, stride, count - row, d}; }
 };
 
 template <typename type>
 RDNA_DEVICE flash_rows flash_rows_of(const void *base, const int64_t stride[3], int64_t batch, int64_t row,
                                      int64_t head, int32_t count, int32_t d) {
   return {(const char *)base + (batch * stride[0] + row * stride[1] + head * stride[2]) * type::BYTES,
-          stride[1] * type::BYTES, count, d};
+          (int32_t)stride[1] * type::BYTES, count, d};
 }
 
 /* thread_id, from which nothing is computed ahead of a loop: addresses are cheap, registers are not. */
@@ -393,7 +393,7 @@ RDNA_DEVICE typename unit_of<type>::is::rows flash_load_rows(const flash_rows &f
     int32_t row = first + (int32_t)unit::row_of_chunk(i), at = k + (int32_t)unit::chunk_of_k(i) * type::IN_16;
     row = row < from.count ? row : from.count - 1;
     f.chunk[i] = uint4{0, 0, 0, 0};
-    if (at < from.d) f.chunk[i] = load_u32x4(from.base + row * from.stride + at * type::BYTES);
+    if (at < from.d) f.chunk[i] = load_u32x4(from.base + (int64_t)row * from.stride + at * type::BYTES);
   }
   return f;
 }
@@ -570,12 +570,18 @@ struct flash_place {
   flash_sequence s;
   int32_t batch, head;
 };
+/* The same with arguments that are read when they are wanted: there are not scalar registers for all of them. */
+RDNA_DEVICE flash_place flash_place_again(const flash_place &at) {
+  flash_place now = at;
+  now.a = &arguments_again(*at.a);
+  return now;
+}
 
 /* From scale * q.k to the score in units of log 2, before limits. |slope| of its head; |slack| becomes the derivative
  * of the softcap. */
 template <typename type>
 RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32_t i, int32_t j, float &slack) {
-  const flash_args &a = *at.a;
+  const flash_args &a = arguments_again(*at.a);
   x = flash_in_turn(x);
   i = flash_in_turn(i);
   slack = 1;
@@ -589,12 +595,13 @@ RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32
     x -= slope * (float)(far < 0 ? -far : far);
   }
   if (a.mask_type != FLASH_NO_MASK && i < at.s.sq && j < at.s.sk && i >= 0 && j >= 0) {
+    const flash_args &m = arguments_again(a);
     int64_t cell =
-        at.batch * a.mask_stride[0] + at.head * a.mask_stride[1] + i * a.mask_stride[2] + j * a.mask_stride[3];
-    if (a.mask_type == FLASH_MASK_BOOL) {
-      if (!((const uint8_t *)a.mask)[cell]) x = -infinity_f32();
+        at.batch * m.mask_stride[0] + at.head * m.mask_stride[1] + i * m.mask_stride[2] + j * m.mask_stride[3];
+    if (m.mask_type == FLASH_MASK_BOOL) {
+      if (!((const uint8_t *)m.mask)[cell]) x = -infinity_f32();
     } else {
-      x += a.mask_type == FLASH_MASK_F32 ? ((const float *)a.mask)[cell] : type::load(a.mask, (uint64_t)cell);
+      x += m.mask_type == FLASH_MASK_F32 ? ((const float *)m.mask)[cell] : type::load(m.mask, (uint64_t)cell);
     }
   }
   return flash_in_turn(x * FLASH_LOG2_E);
@@ -602,7 +609,7 @@ RDNA_DEVICE float flash_score(const flash_place &at, float x, float slope, int32
 
 /* 1 / (1 - dropout) where the probability is kept, else 0. */
 RDNA_DEVICE float flash_kept(const flash_place &at, int32_t i, int32_t j) {
-  const flash_args &a = *at.a;
+  const flash_args &a = arguments_again(*at.a);
   i = flash_in_turn(i);
   random_words words = flash_dropout_words(&a, at.batch, at.head, i, j / 4);
   uint32_t word = j % 4 == 0 ? words.word[0] : j % 4 == 1 ? words.word[1] : j % 4 == 2 ? words.word[2] : words.word[3];
