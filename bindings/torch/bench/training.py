@@ -5,16 +5,17 @@
 
 ResNet-50 (torchvision) with a batch of 64 at 224 x 224, GPT-2 small (transformers) with 8 x 1,024 tokens. Both sides
 start from the same weights and see the same data; losses are printed beside each other, and what fell back to the CPU.
-Ratio: PyTorch's time over ours, so that more is better."""
+Each side has a process of its own, since PyTorch's autograd knows one accelerator at a time. Ratio: PyTorch's time over
+ours, so that more is better."""
 import argparse
-import copy
 import json
+import os
+import subprocess
+import sys
 import time
 
 import torch
 import torch.nn.functional as F
-
-import torch_rdna  # noqa: F401  registers the device
 
 BF16 = torch.bfloat16
 
@@ -38,7 +39,7 @@ def measure(device, step, steps, warm):
 
 
 def resnet(device, dtype, base, x, y):
-    model = copy.deepcopy(base).to(device)
+    model = base.to(device)
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     x, y = x.to(device), y.to(device)
 
@@ -53,7 +54,7 @@ def resnet(device, dtype, base, x, y):
 
 
 def gpt2(device, dtype, base, ids, _):
-    model = copy.deepcopy(base).to(device)
+    model = base.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
     ids = ids.to(device)
 
@@ -79,54 +80,74 @@ def latency(device):
     return (time.perf_counter() - began) / 10000 * 1e6
 
 
-def cases(only):
+def resnet_data():
+    import torchvision
+    return resnet, torchvision.models.resnet50(), (torch.randn(64, 3, 224, 224), torch.randint(0, 1000, (64,)))
+
+
+def gpt2_data():
+    import transformers
+    config = transformers.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    return gpt2, transformers.GPT2LMHeadModel(config), (torch.randint(0, 50257, (8, 1024)), None)
+
+
+CASES = {"ResNet-50 b64 f32": (resnet_data, torch.float32), "ResNet-50 b64 bf16": (resnet_data, BF16),
+         "GPT-2 small 8x1024 bf16": (gpt2_data, BF16)}
+
+
+def one(device, name, steps):
+    """What a process of its own measures, as JSON on standard output."""
+    if device == "rdna":
+        import torch_rdna  # noqa: F401  registers the device
+    torch.backends.cudnn.allow_tf32 = False  # f32 is f32 on both sides
     torch.manual_seed(0)
-    if "resnet" in only:
-        import torchvision
-        base = torchvision.models.resnet50()
-        data = torch.randn(64, 3, 224, 224), torch.randint(0, 1000, (64,))
-        yield "ResNet-50 b64 f32", resnet, torch.float32, base, data
-        yield "ResNet-50 b64 bf16", resnet, BF16, base, data
-    if "gpt2" in only:
-        import transformers
-        base = transformers.GPT2LMHeadModel(transformers.GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
-        yield "GPT-2 small 8x1024 bf16", gpt2, BF16, base, (torch.randint(0, 50257, (8, 1024)), None)
+    if name == "small":
+        return {"us": latency(device)}
+    prepare, dtype = CASES[name]
+    make, base, data = prepare()
+    ms, peak, losses = measure(device, make(device, dtype, base, *data), steps, 3)
+    return {"ms": ms, "peak_gib": peak, "losses": losses,
+            "fallbacks": torch.rdna.fallback_report() if device == "rdna" else {}}
+
+
+def run(device, name, steps):
+    command = [sys.executable, __file__, "--one", device, name, "--steps", str(steps)]
+    environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        return {"error": result.stderr.strip().splitlines()[-1][:400] if result.stderr.strip() else "no word"}
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="small,resnet,gpt2")
+    parser.add_argument("--only", default="small,ResNet,GPT")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--json")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(*args.one, args.steps)))
+        return
     lines = []
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, rdna on {torch.rdna.get_device_name(0)}")
-    torch.backends.cudnn.allow_tf32 = False  # f32 is f32 on both sides
-    if "small" in args.only:
-        theirs, ours = latency("cuda"), latency("rdna")
-        lines.append({"case": "add of 16 values, launch to launch", "cuda_us": theirs, "rdna_us": ours})
-        print(f"add of 16 values, launch to launch: CUDA {theirs:.2f} us, rdna {ours:.2f} us, {ours / theirs:.2f} times as long")
-    for name, make, dtype, base, data in cases(args.only.split(",")):
-        line = {"case": name}
-        try:
-            for device in ("cuda", "rdna"):
-                if device == "rdna":
-                    torch.rdna.reset_fallback_report()
-                ms, peak, losses = measure(device, make(device, dtype, base, *data), args.steps, 3)
-                line[device] = {"ms": ms, "peak_gib": peak, "losses": losses}
-                torch.cuda.empty_cache()
-            line["ratio"] = line["cuda"]["ms"] / line["rdna"]["ms"]
-            line["fallbacks"] = torch.rdna.fallback_report()
-            print(f"{name:24} CUDA {line['cuda']['ms']:8.1f} ms {line['cuda']['peak_gib']:6.2f} GiB   rdna "
-                  f"{line['rdna']['ms']:8.1f} ms {line['rdna']['peak_gib']:6.2f} GiB   ratio {line['ratio']:.2f}")
-            print("    losses CUDA", " ".join(f"{loss:.4f}" for loss in line["cuda"]["losses"][:8]))
-            print("    losses rdna", " ".join(f"{loss:.4f}" for loss in line["rdna"]["losses"][:8]))
-            print("    fell back:", line["fallbacks"] or "nothing", flush=True)
-        except (RuntimeError, NotImplementedError) as error:
-            line["error"] = str(error)
-            print(f"{name:24} failed: {str(error)[:400]}", flush=True)
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    for name in ["small", *CASES]:
+        if not any(word in name for word in args.only.split(",")):
+            continue
+        line = {"case": name, **{device: run(device, name, args.steps) for device in ("cuda", "rdna")}}
         lines.append(line)
-        torch.rdna.empty_cache()
+        cuda, rdna = line["cuda"], line["rdna"]
+        if "error" in cuda or "error" in rdna:
+            print(f"{name:24} failed: CUDA {cuda.get('error', 'ran')}; rdna {rdna.get('error', 'ran')}", flush=True)
+        elif name == "small":
+            print(f"add of 16 values, launch to launch: CUDA {cuda['us']:.2f} us, rdna {rdna['us']:.2f} us, "
+                  f"{rdna['us'] / cuda['us']:.2f} times as long", flush=True)
+        else:
+            print(f"{name:24} CUDA {cuda['ms']:8.1f} ms {cuda['peak_gib']:6.2f} GiB   rdna {rdna['ms']:8.1f} ms "
+                  f"{rdna['peak_gib']:6.2f} GiB   ratio {cuda['ms'] / rdna['ms']:.2f}")
+            for device in ("cuda", "rdna"):
+                print(f"    losses {device}", " ".join(f"{loss:.4f}" for loss in line[device]["losses"][:8]))
+            print("    fell back:", rdna["fallbacks"] or "nothing", flush=True)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(lines, f, indent=1)
