@@ -43,6 +43,7 @@ struct preference {
   char magic[8];
   uint64_t workspace;
   uint32_t alignments[4];
+  bool exact_parts; /* cuBLASLt: sums of parts are not joined in 16 bits */
 };
 struct result {
   unsigned char algorithm[ALGORITHM];
@@ -179,6 +180,10 @@ EXPORT int NAME(MatmulPreferenceSetAttribute)(struct preference *p, int attribut
     return 0;
   }
 #ifndef FAKE_HIP
+  if (attribute == 3 && size == 4 && *(const uint32_t *)value == 2) { /* sums of parts in the type of computation */
+    p->exact_parts = true;
+    return 0;
+  }
   uint32_t bytes = size == 4 ? *(const uint32_t *)value : 0;
   if (attribute >= 5 && attribute <= 8 && bytes && (bytes & (bytes - 1)) == 0) {
     p->alignments[attribute - 5] = bytes;
@@ -237,6 +242,9 @@ EXPORT int NAME(MatmulAlgoGetHeuristic)(struct handle *handle, struct descriptio
   fake_record.questions++;
   *count = 0;
   if (!IS(handle, "handle") || !IS(p, "prefer") || wanted < 1) return REFUSE(INVALID, "a question");
+#ifndef FAKE_HIP
+  if (!p->exact_parts) return REFUSE(INVALID, "a preference for sums in the type of computation");
+#endif
   int code = read_problem(d, a, b, c, out, &problem);
   if (code != 0) return code;
   if (problem.k == 13) return UNSUPPORTED;

@@ -40,10 +40,11 @@ typedef struct lt_numbers {
   int description_a, description_b, description_epilogue, description_bias;
   int description_bias_type; /* -1: D's, unasked */
   int preference_alignment;  /* of A, and of B, C, D after it; -1: there is none */
+  int preference_reduction;  /* how parts of a sum may be joined; -1: there is none */
   size_t algorithm_bytes;
 } lt_numbers;
-static const lt_numbers cublaslt_numbers = {68, 72, 0, 1, 5, 6, 3, 4, 7, 8, -1, 5, 64};
-static const lt_numbers hipblaslt_numbers = {2, 9, 111, 112, 0, 1, 0, 1, 2, 3, 4, -1, 24};
+static const lt_numbers cublaslt_numbers = {68, 72, 0, 1, 5, 6, 3, 4, 7, 8, -1, 5, 3, 64};
+static const lt_numbers hipblaslt_numbers = {2, 9, 111, 112, 0, 1, 0, 1, 2, 3, 4, -1, -1, 24};
 
 enum {
   PREFERENCE_WORKSPACE = 1,
@@ -56,6 +57,8 @@ enum {
   MAX_ALIGNMENT = 256
 };
 static const uint64_t max_workspace = (uint64_t)32 << 20;
+/* Parts of a sum are joined in the type that it is computed in; the library would also join them in 16 bits. */
+static const uint32_t reduction_in_compute_type = 2;
 
 /* Looked up by its bytes; unused ones are zero. */
 typedef struct plan_key {
@@ -246,6 +249,10 @@ static int ask(const lt *t, plan *p) {
   for (int i = 0; t->n->preference_alignment >= 0 && i < 4 && code == 0; i++) {
     const uint32_t *bytes = &p->key.alignments[i];
     code = f->MatmulPreferenceSetAttribute(preference, t->n->preference_alignment + i, bytes, sizeof *bytes);
+  }
+  if (t->n->preference_reduction >= 0 && code == 0) {
+    code = f->MatmulPreferenceSetAttribute(preference, t->n->preference_reduction, &reduction_in_compute_type,
+                                           sizeof reduction_in_compute_type);
   }
   _Alignas(16) unsigned char results[MAX_WAYS * MAX_RESULT] = {0};
   int count = 0;
