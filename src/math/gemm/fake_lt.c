@@ -2,6 +2,7 @@
  * table that calls it, so that a slip in one of the two shows. It has two algorithms for every product, but none where
  * k is 13, and wants a workspace for the first. */
 #include <math.h>
+#include <stdbool.h>
 
 #ifndef FAKE_HIP
 #define FAKE_CUDA
