@@ -43,7 +43,10 @@ static void check_code_object(const char *notes, const rdna__kernel_info *kernel
   const char *begin = notes, *end;
   for (;;) {
     begin = strstr(begin, "\n  - ");
-    if (!begin) fail_msg("%s has no kernel %s", target, kernel->name);
+    if (!begin) {
+      fail_msg("%s has no kernel %s", target, kernel->name);
+      return;
+    }
     end = strstr(begin + 1, "\n  - ");
     if (!end) end = begin + strlen(begin);
     const char *name = strstr(begin, ".symbol:");

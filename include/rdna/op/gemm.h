@@ -14,10 +14,11 @@ extern "C" {
  * first size, the batch; a stride of 0 there uses one matrix for all. A transposed operand is a view with swapped
  * shape and strides; where none of the last two strides is 1, a copy of the operand is multiplied. The last stride of
  * |c| is 1. Types of (a, b, c): f32
- * throughout; f64 throughout, and summed in it; f32 with a |b| of f16 or bf16 and a |c| of f32; f16 or bf16 with a |c| of the same or of f32. |bias| has
- * the type of |c| and is contiguous, or is NULL. With beta 0 the old |c| is not read, so that a NaN there is gone.
- * |c| is apart from the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias. RDNA_INVALID_ARGUMENT: shapes
- * that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, a size past 31 bits. */
+ * throughout; f64 throughout, and summed in it; f32 with a |b| of f16 or bf16 and a |c| of f32; f16 or bf16 with a |c|
+ * of the same or of f32. |bias| has the type of |c| and is contiguous, or is NULL. With beta 0 the old |c| is not read,
+ * so that a NaN there is gone. |c| is apart from the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias.
+ * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, a size
+ * past 31 bits. */
 RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b,
                                       float beta, const rdna_tensor *bias, const rdna_tensor *c);
 
@@ -35,10 +36,10 @@ typedef struct rdna_gemm_epilogue {
 RDNA_CHECKED rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue,
                                                const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c);
 
-/* Products of signed bytes: c (m, n) = a (m, k) b (k, n), both i8, of any strides, of rank 2 or 3 as above. Into i32 the
- * sum, exact modulo 2^32: |scale_a|, |scale_b| and |epilogue| are NULL then. Into f32, f16 or bf16 the |epilogue|, or
- * NULL for none, of scale_a scale_b sum: f32 scales of 1 value or one for each row (column) of |c|. Operands whose rows
- * along k lie at multiples of 16 bytes, with an even k, are read where they lie, others copied first.
+/* Products of signed bytes: c (m, n) = a (m, k) b (k, n), both i8, of any strides, of rank 2 or 3 as above. Into i32
+ * the sum, exact modulo 2^32: |scale_a|, |scale_b| and |epilogue| are NULL then. Into f32, f16 or bf16 the |epilogue|,
+ * or NULL for none, of scale_a scale_b sum: f32 scales of 1 value or one for each row (column) of |c|. Operands whose
+ * rows along k lie at multiples of 16 bytes, with an even k, are read where they lie, others copied first.
  * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data or scales, overlap. RDNA_UNSUPPORTED: another type, a size
  * past 31 bits or a batch past 65,535. */
 RDNA_CHECKED rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,

@@ -23,12 +23,12 @@ RDNA_CHECKED rdna_status rdna_op_sort(rdna_stream *stream, const rdna_tensor *x,
                                       const rdna_tensor *values, const rdna_tensor *indices);
 
 /* The k largest values along |dim|, in descending order, or the k smallest in ascending order, and where they were: the
- * first k that rdna_op_sort gives. k is size |dim| of |values| and of |indices|, whose other sizes are x's; one of the two
- * may be NULL. Rows of more than 4096 values are not sorted for a k of up to 4096: they are read about twice. */
+ * first k that rdna_op_sort gives. k is size |dim| of |values| and of |indices|, whose other sizes are x's; one of the
+ * two may be NULL. Rows of more than 4096 values are not sorted for a k of up to 4096: they are read about twice. */
 RDNA_CHECKED rdna_status rdna_op_topk(rdna_stream *stream, const rdna_tensor *x, int dim, bool largest,
                                       const rdna_tensor *values, const rdna_tensor *indices);
-/* The |k|th smallest value along |dim|, counted from 1, and where it was: as rdna_op_sort puts it. |values| and |indices|
- * have size 1 there; one of them may be NULL. */
+/* The |k|th smallest value along |dim|, counted from 1, and where it was: as rdna_op_sort puts it. |values| and
+ * |indices| have size 1 there; one of them may be NULL. */
 RDNA_CHECKED rdna_status rdna_op_kth_value(rdna_stream *stream, const rdna_tensor *x, int64_t k, int dim,
                                            const rdna_tensor *values, const rdna_tensor *indices);
 
