@@ -131,9 +131,9 @@ QUANT_CONSTANT int quant_high_up(rdna_dtype format) { return format == RDNA_Q3_K
 /* Codes from bytes, for words of four or vectors of words (|every| 0x01010101), and for lanes with a byte each
  * (|every| 1). */
 #define QUANT_LOW_CODES(format, low, v, every) \
-  (((low) >> quant_low_shift(format, v)) & (quant_low_mask(format) * (every)))
+  (((low) >> quant_low_shift(format, v)) & (int32_t)(quant_low_mask(format) * (every)))
 #define QUANT_HIGH_CODES(format, high, v, every) \
-  ((((high) >> quant_high_shift(format, v)) & (quant_high_mask(format) * (every))) << quant_high_up(format))
+  ((((high) >> quant_high_shift(format, v)) & (int32_t)(quant_high_mask(format) * (every))) << quant_high_up(format))
 /* Four bits to bit 4 of four bytes. */
 RDNA_SCALAR uint32_t quant_spread_bits(uint32_t four) { return ((four & 15) * 0x00204081u & 0x01010101u) << 4; }
 
