@@ -115,7 +115,7 @@ static double float8_value(rdna_dtype type, int code) {
 static int float8_nearest(rdna_dtype type, double v, bool saturating) {
   bool odd_zero = type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
   int largest = type == RDNA_F8_E4M3FN ? 126 : type == RDNA_F8_E5M2 ? 123 : 127, sign = signbit(v) ? 128 : 0;
-  if (isnan(v)) return odd_zero ? 128 : type == RDNA_F8_E5M2 ? -1 : 127 + sign; /* -1: any */
+  if (isnan(v)) return odd_zero ? 128 : -1; /* -1: any NaN; hardware's conversions drop its sign */
   double size = fabs(v), top = float8_value(type, largest), step = top - float8_value(type, largest - 1);
   bool beyond = size > top + step / 2 || (size == top + step / 2 && largest % 2 == 1);
   if (saturating && size > top) return largest + sign;
