@@ -4,7 +4,7 @@
     apt-get install bible-kjv bible-kjv-text
     pip install torch==2.13.0 numpy
     bible -f 'Genesis1:1-Revelation22:21' > kjv.txt
-    python3 train.py kjv.txt rdna-demo-q8_0.gguf [--device cuda] [--steps 6000]
+    python3 train.py kjv.txt rdna-demo-q8_0.gguf [--device rdna] [--steps 6000]
 
 The text is the King James Bible, one verse a line, as Debian's bible-kjv prints it. A byte-level BPE vocabulary is
 learned from it (the scheme of GPT-2), then a Llama of about 7 million parameters; the checkpoint with the lowest loss
@@ -176,6 +176,8 @@ class Llama(nn.Module):
 
 
 def train(tokens, held_out, options):
+    if options.device.startswith("rdna") and not hasattr(torch, "rdna"):
+        import torch_rdna  # noqa: F401  the plugin from a build folder; an installed one is there by itself
     device = torch.device(options.device)
     torch.manual_seed(options.seed)
     model = Llama(options.dropout).to(device)
@@ -185,7 +187,7 @@ def train(tokens, held_out, options):
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
                                   lr=options.rate, betas=(0.9, 0.95))
     tokens, held_out = (torch.tensor(t, device=device) for t in (tokens, held_out))
-    span, batch = 256, 64
+    span, batch = 256, options.batch
     rows = torch.arange(span + 1, device=device)
     tests = held_out[: (len(held_out) - 1) // span * span + 1].unfold(0, span + 1, span)
     best, best_state, started = math.inf, None, time.time()
@@ -251,6 +253,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--batch", type=int, default=64, help="sequences of 256 tokens in a step")
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--dropout", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=1)

@@ -10,7 +10,7 @@ namespace rdna_torch {
 namespace {
 
 void free_on(c10::DeviceIndex index, void *data) {
-  if (!data) return;
+  if (!data || in_bad_fork()) return;
   rdna_status status = rdna_memory_free(device(index), data);
   if (status != RDNA_OK) TORCH_WARN(rdna_last_error());
 }

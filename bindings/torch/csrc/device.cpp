@@ -23,7 +23,7 @@ struct Open {
 
 std::array<Open, kMaxDevices> opened;
 std::mutex open_mutex;
-std::atomic<bool> forked{false};
+std::atomic<bool> forked{false};  // this is a child of a process whose driver was running
 thread_local c10::DeviceIndex current_index = 0;
 thread_local std::array<c10::StreamId, kMaxDevices> current_streams{};  // 0 is the default stream
 
@@ -32,6 +32,11 @@ struct Default {
   int count = 0;
   std::string reason;  // why |count| is 0
 };
+
+void watch_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+}
 
 const Default &default_driver() {
   static const Default found = [] {
@@ -44,6 +49,7 @@ const Default &default_driver() {
     }
     d.driver = info.name;
     const bool gpu = d.driver == "hip" || d.driver == "cuda";
+    if (gpu) watch_forks();  // counting devices has started the vendor's driver
     if (!gpu && !asked) {
       d.reason =
           "no GPU was found; RDNA_DRIVER=host computes on the processor, RDNA_EMULATE=gfx1100 on an emulated card";
@@ -89,14 +95,13 @@ c10::DeviceIndex device_count() noexcept {
 std::string unavailable() { return default_driver().reason; }
 
 rdna_device *device(c10::DeviceIndex index) {
+  check_fork();
   index = valid(index);
   Open &slot = opened[static_cast<size_t>(index)];
   if (rdna_device *device = slot.device.load(std::memory_order_acquire)) return device;
-  TORCH_CHECK(!forked, "rdna cannot be used again in a forked process: start workers with the 'spawn' method");
   std::lock_guard<std::mutex> lock(open_mutex);
   if (rdna_device *device = slot.device.load(std::memory_order_acquire)) return device;
-  static std::once_flag watch;
-  std::call_once(watch, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+  watch_forks();
   rdna_device *device = nullptr;
   check(rdna_device_open((default_driver().driver + ":" + std::to_string(index)).c_str(), &device));
   slot.device.store(device, std::memory_order_release);
@@ -105,7 +110,7 @@ rdna_device *device(c10::DeviceIndex index) {
 
 bool device_is_open(c10::DeviceIndex index) noexcept {
   if (index < 0) index = current_index;
-  return index < kMaxDevices && opened[static_cast<size_t>(index)].device.load() != nullptr;
+  return !forked && index < kMaxDevices && opened[static_cast<size_t>(index)].device.load() != nullptr;
 }
 
 c10::DeviceIndex current_device() noexcept { return current_index; }
@@ -122,6 +127,13 @@ void synchronize(c10::DeviceIndex index) {
 }
 
 bool in_bad_fork() noexcept { return forked; }
+
+void check_fork() {
+  TORCH_CHECK(
+      !forked,
+      "rdna was used before this process was forked, and its driver does not work in the child: use rdna in the "
+      "parent alone, or start processes with multiprocessing's 'spawn'");
+}
 
 // A stream's id is 0 for the default one, and 1 + its place among those of both priorities otherwise.
 c10::Stream default_stream(c10::DeviceIndex index) {

@@ -42,8 +42,10 @@ rdna_stream *raw_current_stream(c10::DeviceIndex index);
 // The stream that work on |tensor| goes to.
 inline rdna_stream *stream_of(const at::Tensor &tensor) { return raw_current_stream(tensor.device().index()); }
 
-// In a child of fork(): the driver's threads and contexts did not come along.
+// In a child of fork(): the driver's threads and contexts did not come along. Memory that the child inherited is the
+// parent's: freeing it does nothing. All else raises what check_fork() raises.
 bool in_bad_fork() noexcept;
+void check_fork();
 
 // Sets the current device for a scope.
 class CurrentDevice {

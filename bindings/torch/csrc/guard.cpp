@@ -63,18 +63,22 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   }
   bool queryEvent(void *event) const override {
     if (!event) return true;
+    check_fork();
     const rdna_status status = rdna_event_query(as_event(event));
     if (status != RDNA_NOT_READY) check(status);
     return status == RDNA_OK;
   }
   void synchronizeEvent(void *event) const override {
-    if (event) check(rdna_event_synchronize(as_event(event)));
+    if (!event) return;
+    check_fork();
+    check(rdna_event_synchronize(as_event(event)));
   }
   void destroyEvent(void *event, const c10::DeviceIndex) const noexcept override {
-    rdna_event_release(as_event(event));
+    if (!in_bad_fork()) rdna_event_release(as_event(event));
   }
   double elapsedTime(void *start, void *end, const c10::DeviceIndex) const override {
     TORCH_CHECK(start && end, "both events must be recorded before the time between them can be asked for");
+    check_fork();
     float ms = 0;
     check(rdna_event_elapsed(as_event(start), as_event(end), &ms));
     return ms;

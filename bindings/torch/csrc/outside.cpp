@@ -22,6 +22,7 @@ std::array<std::atomic<uint32_t *>, kDevices> marks{};
 uint32_t *outside(const at::Tensor &t, const char *name) {
   const size_t index = static_cast<size_t>(t.device().index());
   TORCH_INTERNAL_ASSERT(index < kDevices);
+  check_fork();
   std::lock_guard<std::mutex> lock(mutex);
   uint32_t *words = marks[index].load();
   if (!words) {

@@ -50,7 +50,7 @@ void collect() {
 }
 
 void free_pinned(void *data) {
-  if (!data) return;
+  if (!data || in_bad_fork()) return;
   std::lock_guard<std::mutex> lock(mutex);
   waiting.push_back(reinterpret_cast<uintptr_t>(data));
 }
@@ -84,6 +84,7 @@ PinnedAllocator allocator;
 c10::Allocator *pinned_allocator() { return &allocator; }
 
 bool is_pinned(const void *data) {
+  if (in_bad_fork()) return false;  // and the lock may have been held when the process forked
   std::lock_guard<std::mutex> lock(mutex);
   return find(data) != blocks.end();
 }
@@ -101,6 +102,7 @@ void pinned_used(const void *data, rdna_stream *stream) {
 }
 
 void pinned_empty_cache() {
+  if (in_bad_fork()) return;
   std::lock_guard<std::mutex> lock(mutex);
   collect();
   for (const auto &entry : idle) {

@@ -79,17 +79,17 @@ def rotate(x):
 
 
 class GPT2(nn.Module):
-    def __init__(self, vocabulary=61, width=32, length=16):
+    def __init__(self, vocabulary=61, width=32, length=16, heads=4, layers=2):
         super().__init__()
         self.token, self.place = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
         self.drop = nn.Dropout(0.0)
         self.blocks = nn.ModuleList(nn.ModuleDict({
-            "norm1": nn.LayerNorm(width), "attention": SelfAttention(width, 4), "norm2": nn.LayerNorm(width),
+            "norm1": nn.LayerNorm(width), "attention": SelfAttention(width, heads), "norm2": nn.LayerNorm(width),
             "mlp": nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width)),
-        }) for _ in range(2))
+        }) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.token.weight
-        nn.init.normal_(self.token.weight, std=0.1)
+        nn.init.normal_(self.token.weight, std=(0.32 / width) ** 0.5)
 
     def forward(self, ids):
         x = self.drop(self.token(ids) + self.place(torch.arange(ids.shape[1], device=ids.device)))
