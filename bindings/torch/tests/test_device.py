@@ -11,7 +11,7 @@ import torch
 
 
 def run(code, **environment):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("RDNA_")}
+    env = {k: v for k, v in os.environ.items() if not k.startswith("RDNA_") or k == "RDNA_KERNEL_PATH"}
     env.update(environment)
     return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
 
