@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "outside.h"
+#include "rdna/tune.h"
 
 namespace rdna_torch {
 namespace {
@@ -133,6 +134,18 @@ void check_fork() {
       !forked,
       "rdna was used before this process was forked, and its driver does not work in the child: use rdna in the "
       "parent alone, or start processes with multiprocessing's 'spawn'");
+}
+
+std::atomic<bool> deterministic_asked{false};
+
+void set_deterministic(bool asked) {
+  static std::mutex mutex;
+  static bool before = false;  // what librdna did until PyTorch asked
+  std::lock_guard<std::mutex> lock(mutex);
+  if (deterministic_asked == asked) return;
+  if (asked) before = rdna_deterministic_get();
+  rdna_deterministic_set(asked || before);
+  deterministic_asked = asked;
 }
 
 // A stream's id is 0 for the default one, and 1 + its place among those of both priorities otherwise.

@@ -1,10 +1,12 @@
 // Devices, current device and streams as PyTorch names them, over librdna's handles.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
+#include <atomic>
 #include <string>
 
 #include "rdna/device.h"
@@ -46,6 +48,15 @@ inline rdna_stream *stream_of(const at::Tensor &tensor) { return raw_current_str
 // parent's: freeing it does nothing. All else raises what check_fork() raises.
 bool in_bad_fork() noexcept;
 void check_fork();
+
+// librdna is deterministic where torch.use_deterministic_algorithms asks for it, and as RDNA_DETERMINISTIC says
+// otherwise. PyTorch tells nobody of a change, so kernels begin with this.
+extern std::atomic<bool> deterministic_asked;  // PyTorch's last answer that was followed
+void set_deterministic(bool asked);
+inline void follow_deterministic() {
+  const bool asked = at::globalContext().deterministicAlgorithms();
+  if (asked != deterministic_asked.load(std::memory_order_relaxed)) set_deterministic(asked);
+}
 
 // Sets the current device for a scope.
 class CurrentDevice {

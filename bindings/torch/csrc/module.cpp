@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "memory.h"
 #include "rdna/memory.h"
+#include "rdna/tune.h"
 
 namespace py = pybind11;
 
@@ -113,6 +114,12 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     check(rdna_memory_set_fraction(device(static_cast<c10::DeviceIndex>(index)), fraction));
   });
   m.def("empty_cache", &empty_cache);
+
+  m.def("last_choice", [](const std::string &name) {
+    rdna_choice choice{};
+    check(rdna_choice_last(name.c_str(), &choice));
+    return std::make_pair(std::string(choice.implementation), std::string(choice.why));
+  });
 
   m.def("default_generator", [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
 

@@ -106,6 +106,7 @@ class Native final : public c10::OperatorKernel {
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
     Call call(op, stack);
     CurrentDevice here(call.device());
+    follow_deterministic();
     if (!run_(row_, call)) fall_back(op, stack);
   }
 

@@ -6,6 +6,7 @@ import threading
 import torch
 
 from . import _C  # registers the device type with PyTorch
+from ._compile import compile_report, reset_compile_report
 from ._device import (
     DeviceProperties,
     _DeviceGuard,
@@ -18,6 +19,7 @@ from ._device import (
     get_device_name,
     get_device_properties,
     is_available,
+    last_choice,
     set_device,
     synchronize,
 )

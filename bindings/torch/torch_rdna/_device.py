@@ -130,3 +130,8 @@ def get_device_capability(device=None):
 def get_arch_list():
     """The architectures of the devices that are there, without opening them."""
     return sorted({get_device_properties(i).arch for i in range(_C.device_count())})
+
+
+def last_choice(operator):
+    """(implementation, why) of this thread's last call of an operator that has several: "gemm", "linear", "conv"."""
+    return _C.last_choice(operator)

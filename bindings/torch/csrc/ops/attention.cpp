@@ -2,10 +2,12 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/transformers/attention.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/SymInt.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "generator.h"
@@ -19,19 +21,19 @@ constexpr int64_t kMostWidth = 256;  // of rdna_op_sdpa
 
 bool wants_gradient(const at::Tensor &t) { return at::GradMode::is_enabled() && t.requires_grad(); }
 
-// (batch, heads, rows, width) on rdna in a type of the kernel.
+// (batch, heads, rows, width) on rdna in a type of the kernel. Sizes may be symbols: compiled graphs ask too.
 bool fits(const at::Tensor &t, const at::Tensor &q) {
   return t.device() == q.device() && t.device().type() == kRdna && is_float(t.scalar_type()) &&
-         t.scalar_type() == q.scalar_type() && t.dim() == 4 && t.size(0) == q.size(0) && t.size(3) >= 1 &&
-         t.size(3) <= kMostWidth && t.numel() > 0;
+         t.scalar_type() == q.scalar_type() && t.dim() == 4 && t.sym_size(0) == q.sym_size(0) && t.sym_size(3) >= 1 &&
+         t.sym_size(3) <= kMostWidth && t.sym_numel() > 0;
 }
 
 int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, const std::optional<at::Tensor> &mask,
                double, bool, std::optional<double>, bool grouped) {
   constexpr int64_t kMath = static_cast<int64_t>(at::SDPBackend::math);
   if (!at::globalContext().userEnabledOverrideableSDP() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
-  if (k.size(1) != v.size(1) || k.size(2) != v.size(2) || k.size(3) != q.size(3)) return kMath;
-  if (grouped ? q.size(1) % k.size(1) != 0 : q.size(1) != k.size(1)) return kMath;
+  if (k.sym_size(1) != v.sym_size(1) || k.sym_size(2) != v.sym_size(2) || k.sym_size(3) != q.sym_size(3)) return kMath;
+  if (grouped ? q.sym_size(1) % k.sym_size(1) != 0 : q.sym_size(1) != k.sym_size(1)) return kMath;
   // no gradient is made of a mask
   if (mask && mask->defined() && (wants_gradient(*mask) || mask->dim() > 4 || mask->dim() < 1)) return kMath;
   return static_cast<int64_t>(at::SDPBackend::overrideable);
@@ -63,9 +65,18 @@ uint64_t blocks_of(const at::Tensor &q, const at::Tensor &k) {
   return static_cast<uint64_t>(q.size(0) * q.size(1) * q.size(2)) * static_cast<uint64_t>((k.size(2) + 3) / 4);
 }
 
-// (batch, heads, rows, width) that lies as (batch, rows, heads, width), as the layers around attention want it.
-at::Tensor make_heads(int64_t batch, int64_t heads, int64_t rows, int64_t width, const at::Tensor &like) {
-  return make({batch, rows, heads, width}, like.scalar_type(), like).transpose(1, 2);
+// (batch, heads, rows, |width|) whose dimensions lie in memory in the order of those of |like|: what compiled graphs
+// expect, and what the layers around attention want, which see heads through a transposition.
+at::Tensor make_heads(const at::Tensor &like, int64_t width) {
+  std::array<int64_t, 4> order{0, 1, 2, 3}, shape{like.size(0), like.size(1), like.size(2), width}, stride{};
+  std::stable_sort(order.begin(), order.begin() + 3,
+                   [&](int64_t a, int64_t b) { return like.stride(a) > like.stride(b); });
+  int64_t next = 1;
+  for (size_t i = 4; i-- > 0;) {
+    stride[static_cast<size_t>(order[i])] = next;
+    next *= shape[static_cast<size_t>(order[i])];
+  }
+  return at::empty_strided(shape, stride, like.options());
 }
 
 void check_attention(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v) {
@@ -86,7 +97,7 @@ bool forward(Call &call) {
   if (dropout > 0) d = draw(std::nullopt, q.device().index(), blocks_of(q, k));
   options.of.seed = d.seed;
   options.of.offset = d.offset;
-  const at::Tensor out = make_heads(q.size(0), q.size(1), q.size(2), v.size(3), q);
+  const at::Tensor out = make_heads(q, v.size(3));
   const at::Tensor lse = make({q.size(0), q.size(1), q.size(2)}, at::kFloat, q);
   const rdna_tensor tq = describe(q), tk = describe(k), tv = describe(v), to = describe(out), tl = describe(lse);
   check(rdna_op_sdpa(stream_of(q), &options.of, &tq, &tk, &tv, &to, &tl));
@@ -114,10 +125,7 @@ bool backward(Call &call) {
   at::Tensor grads[3];
   const at::Tensor *inputs[3] = {&q, &k, &v};
   for (size_t i = 0; i < 3; i++)
-    if (wanted[i]) {
-      const at::Tensor &t = *inputs[i];
-      grads[i] = make_heads(t.size(0), t.size(1), t.size(2), t.size(3), t);
-    }
+    if (wanted[i]) grads[i] = make_heads(*inputs[i], inputs[i]->size(3));
   const rdna_tensor tq = describe(q), tk = describe(k), tv = describe(v), to = describe(out), tl = describe(lse),
                     td = describe(dout);
   check(rdna_op_sdpa_backward(stream_of(q), &options.of, &tq, &tk, &tv, &to, &tl, &td, Operand(grads[0]),

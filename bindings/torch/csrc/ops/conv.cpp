@@ -94,21 +94,33 @@ bool backward_on_cpu(Call &call) {
 }
 
 // torch's layer makes the checks that need words of its own before it comes here. A non-batched input has got its
-// batch.
-bool forward(Call &call) {  // input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups
+// batch. Without a |y| the values are not for librdna.
+at::Tensor convolve(Call &call, rdna_activation activation) {
   const at::Tensor x = call.tensor(0), w = call.tensor(1), b = call.tensor(2);
   const int64_t spatial = x.dim() - 2;
-  if (spatial < 1 || spatial > 3 || !same_type({x, w, b})) return forward_on_cpu(call);
+  if (spatial < 1 || spatial > 3 || !same_type({x, w, b})) return {};
   const Geometry g(call, 3, spatial);
-  if (!g.expressible()) return forward_on_cpu(call);
+  if (!g.expressible() || (g.transposed && activation != RDNA_ACTIVATION_NONE)) return {};
   const std::vector<int64_t> shape = g.output(x, w);
   for (int64_t n : shape)
     TORCH_CHECK(n >= 0, "Given input size per channel: ", x.sizes().slice(2), ". Calculated output size is negative");
   const at::Tensor y = result(shape, x);
   const at::Tensor bias = b.defined() ? b.contiguous() : b;
   const rdna_tensor in = describe(x), weight = describe(w), out = describe(y);
-  check(g.transposed ? rdna_op_conv_backward_data(stream_of(x), &g.conv, &in, &weight, Operand(bias), &out)
-                     : rdna_op_conv(stream_of(x), &g.conv, &in, &weight, Operand(bias), &out));
+  rdna_stream *stream = stream_of(x);
+  check(g.transposed ? rdna_op_conv_backward_data(stream, &g.conv, &in, &weight, Operand(bias), &out)
+                     : rdna_op_conv_activate(stream, &g.conv, &in, &weight, Operand(bias), activation, &out));
+  return y;
+}
+
+bool forward(Call &call) {  // input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups
+  const at::Tensor y = convolve(call, RDNA_ACTIVATION_NONE);
+  return y.defined() ? call.give(y) : forward_on_cpu(call);
+}
+
+bool activated(Call &call) {  // the same, activation
+  const at::Tensor y = convolve(call, static_cast<rdna_activation>(call.integer(9)));
+  TORCH_CHECK(y.defined(), "rdna::convolution takes 1 to 3 spatial dimensions, one floating type and no transposition");
   return call.give(y);
 }
 
@@ -149,7 +161,10 @@ const Single singles[] = {
     {"convolution_backward_overrideable", backward},
 };
 
+const Single fused[] = {{"convolution", activated}};
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+TORCH_LIBRARY_IMPL(rdna, PrivateUse1, m) { add(m, fused); }
 
 }  // namespace
 }  // namespace rdna_torch

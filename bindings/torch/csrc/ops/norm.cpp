@@ -197,6 +197,39 @@ bool batch_norm_no_stats(Call &call) {  // input, weight?, bias?, training, mome
       {call.tensor(0), call.tensor(1), call.tensor(2), {}, {}, call.flag(3), call[4].toDouble(), call[5].toDouble()});
 }
 
+// Of compiled graphs, in which nothing is written: the new running statistics are results.
+bool batch_norm_functional(Call &call) {  // input, weight?, bias?, running_mean, running_var, training, momentum, eps
+  const at::Tensor mean = call.tensor(3).clone(), var = call.tensor(4).clone();
+  auto [y, m, v] = at::native_batch_norm(call.tensor(0), call.tensor(1), call.tensor(2), mean, var, call.flag(5),
+                                         call[6].toDouble(), call[7].toDouble());
+  return call.give({y, m, v, mean, var});
+}
+
+// By running statistics, with what often follows.
+bool batch_norm_fused(Call &call) {  // input, weight?, bias?, mean, variance, epsilon, residual?, relu
+  const at::Tensor x = laid_out(call.tensor(0)), weight = call.tensor(1), bias = call.tensor(2), mean = call.tensor(3),
+                   var = call.tensor(4);
+  at::Tensor residual = call.tensor(6);
+  const double eps = call.real(5);
+  TORCH_CHECK(batch_norm_fits(x, weight, bias, mean, var, eps) && mean.defined() && var.defined(),
+              "rdna::batch_norm takes floating values and as many parameters as channels");
+  const at::Tensor y = like(x);
+  if (residual.defined() && !residual.strides().equals(x.strides())) {
+    TORCH_CHECK(residual.sizes() == x.sizes(), "the residual of rdna::batch_norm has shape ", residual.sizes(),
+                ", its input ", x.sizes());
+    const at::Tensor laid = like(x);
+    laid.copy_(residual);
+    residual = laid;
+  }
+  const int64_t channels = x.size(1);
+  const rdna_tensor in = describe(x), out = describe(y);
+  if (x.numel())
+    check(rdna_op_batch_norm_inference(stream_of(x), &in, Line(weight, channels), Line(bias, channels),
+                                       Line(mean, channels), Line(var, channels), eps, Operand(residual), call.flag(7),
+                                       &out));
+  return call.give(y);
+}
+
 // grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
 bool batch_norm_backward(Call &call) {
   const at::Tensor weight = call.tensor(2), mean = call.tensor(3), var = call.tensor(4);
@@ -281,12 +314,16 @@ const Single singles[] = {
     {"native_batch_norm", batch_norm},
     {"_native_batch_norm_legit", batch_norm},
     {"_native_batch_norm_legit.no_stats", batch_norm_no_stats},
+    {"_native_batch_norm_legit_functional", batch_norm_functional},
     {"native_batch_norm_backward", batch_norm_backward},
     {"native_group_norm", group_norm},
     {"native_group_norm_backward", group_norm_backward},
 };
 
+const Single fused[] = {{"batch_norm", batch_norm_fused}};
+
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+TORCH_LIBRARY_IMPL(rdna, PrivateUse1, m) { add(m, fused); }
 
 }  // namespace
 }  // namespace rdna_torch

@@ -2,6 +2,8 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
+#include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
 #include "device.h"
@@ -23,18 +25,26 @@ void check_options(std::optional<c10::Layout> layout, std::optional<bool> pin_me
   TORCH_CHECK(!pin_memory || !*pin_memory, "only tensors on the CPU can be pinned");
 }
 
+bool fills() {
+  return at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory();
+}
+
+// NaN, or the largest integer, where PyTorch is told to be deterministic in this too.
+at::Tensor filled(at::Tensor t) { return fills() ? at::native::fill_empty_deterministic_(t) : t; }
+
 at::Tensor empty(c10::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<c10::Layout> layout,
                  std::optional<c10::Device> d, std::optional<bool> pin, std::optional<c10::MemoryFormat> format) {
   check_options(layout, pin);
   CurrentDevice here(place(d));
-  return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(type), format);
+  return filled(at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(type), format));
 }
 
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<at::ScalarType> type,
                          std::optional<c10::Layout> layout, std::optional<c10::Device> d, std::optional<bool> pin) {
   check_options(layout, pin);
   CurrentDevice here(place(d));
-  return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(type));
+  return filled(
+      at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(type)));
 }
 
 // Gives the storage room for what sizes, strides and offset of |t| reach.
@@ -48,6 +58,7 @@ void reach(at::TensorImpl *t) {
 
 const at::Tensor &resize_(const at::Tensor &self, c10::IntArrayRef size, std::optional<c10::MemoryFormat> format) {
   at::TensorImpl *t = self.unsafeGetTensorImpl();
+  const int64_t before = static_cast<int64_t>(t->unsafe_storage().nbytes());
   for (int64_t n : size) TORCH_CHECK(n >= 0, "a size cannot be negative: ", size);
   if (!self.sizes().equals(size)) {
     t->set_sizes_contiguous(size);
@@ -57,6 +68,7 @@ const at::Tensor &resize_(const at::Tensor &self, c10::IntArrayRef size, std::op
     TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "resize_ needs a memory format of its own, not 'preserve'");
     t->empty_tensor_restride(*format);
   }
+  if (fills()) at::native::fill_resize_deterministic_(self, before);
   return self;
 }
 

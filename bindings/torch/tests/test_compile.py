@@ -1,0 +1,383 @@
+"""torch.compile(backend="rdna"): the same values as without it, in fewer operators."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch._dynamo.config.cache_size_limit = 64
+TYPES = [torch.float32, torch.float16, torch.bfloat16]
+TOLERANCE = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+@pytest.fixture(autouse=True)
+def afresh():
+    torch._dynamo.reset()
+    torch.rdna.reset_compile_report()
+    torch.manual_seed(0)
+
+
+def compiled(f, **options):
+    return torch.compile(f, backend="rdna", **options)
+
+
+def close(mine, expected, dtype):
+    torch.testing.assert_close(mine.cpu().float(), expected.float(), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+def fused():
+    return torch.rdna.compile_report()["fused"]
+
+
+def test_the_backend_has_a_name():
+    assert "rdna" in torch._dynamo.list_backends(exclude_tags=None)
+
+
+# Each operator that chains know, followed by another so that there is a chain. The CPU in f64 says what is right.
+OPERATORS = {
+    "abs": lambda x, y: x.abs(), "neg": lambda x, y: -x, "square": lambda x, y: x.square(), "ceil": lambda x, y: x.ceil(),
+    "floor": lambda x, y: x.floor(), "round": lambda x, y: x.round(), "trunc": lambda x, y: x.trunc(),
+    "sqrt": lambda x, y: y.sqrt(), "rsqrt": lambda x, y: y.rsqrt(), "reciprocal": lambda x, y: y.reciprocal(),
+    "relu": lambda x, y: x.relu(), "hardswish": lambda x, y: F.hardswish(x * 3), "hardsigmoid": lambda x, y: F.hardsigmoid(x * 3),
+    "exp": lambda x, y: x.exp(), "log": lambda x, y: y.log(), "tanh": lambda x, y: x.tanh(), "sigmoid": lambda x, y: x.sigmoid(),
+    "silu": lambda x, y: F.silu(x), "gelu": lambda x, y: F.gelu(x), "gelu tanh": lambda x, y: F.gelu(x, approximate="tanh"),
+    "sign": lambda x, y: x.sign(), "sgn": lambda x, y: x.sgn(),
+    "leaky_relu": lambda x, y: F.leaky_relu(x, 0.2), "elu": lambda x, y: F.elu(x, 0.7), "selu": lambda x, y: F.selu(x),
+    "softplus": lambda x, y: F.softplus(x, 2, 1), "hardtanh": lambda x, y: F.hardtanh(x, -0.5, 0.75),
+    "clamp": lambda x, y: x.clamp(-0.5, 0.25), "clamp_min": lambda x, y: x.clamp(min=0.1), "clamp_max": lambda x, y: x.clamp(max=0.1),
+    "add": lambda x, y: x + y, "add scaled": lambda x, y: torch.add(x, y, alpha=0.5), "add number": lambda x, y: x + 3,
+    "sub": lambda x, y: x - y, "sub scaled": lambda x, y: torch.sub(x, y, alpha=-2), "sub number": lambda x, y: x - 0.5,
+    "rsub": lambda x, y: 2 - x, "rsub tensor": lambda x, y: torch.rsub(x, y, alpha=3), "mul": lambda x, y: x * y,
+    "mul self": lambda x, y: x * x, "mul number": lambda x, y: x * 0.3, "div": lambda x, y: x / y,
+    "div number": lambda x, y: x / 3, "number div": lambda x, y: 3 / y, "pow 2": lambda x, y: x**2, "pow 3": lambda x, y: x**3,
+    "pow -1": lambda x, y: y**-1, "pow .5": lambda x, y: y**0.5, "pow -.5": lambda x, y: y**-0.5,
+    "maximum": lambda x, y: torch.maximum(x, y), "minimum": lambda x, y: torch.minimum(y, x),
+    "lerp": lambda x, y: torch.lerp(x, y, 0.3), "addcmul": lambda x, y: torch.addcmul(x, y, x, value=0.5),
+    "addcdiv": lambda x, y: torch.addcdiv(x, x, y, value=2),
+    "threshold_backward": lambda x, y: torch.ops.aten.threshold_backward(y, x, 0),
+    "leaky_relu_backward": lambda x, y: torch.ops.aten.leaky_relu_backward(y, x, 0.2, False),
+    "sigmoid_backward": lambda x, y: torch.ops.aten.sigmoid_backward(x, y),
+    "tanh_backward": lambda x, y: torch.ops.aten.tanh_backward(x, y),
+    "hardswish_backward": lambda x, y: torch.ops.aten.hardswish_backward(y, x * 3),
+    "hardsigmoid_backward": lambda x, y: torch.ops.aten.hardsigmoid_backward(y, x * 3),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_each_operator_in_a_chain(name):
+    f = lambda pairs: [(OPERATORS[name](x, y) + 0.25) * y for x, y in pairs]  # noqa: E731
+    pairs = [(torch.randn(7, 33).to(dtype), (torch.rand(33) + 0.5).to(dtype)) for dtype in TYPES]
+    mine = compiled(f)([(x.to("rdna"), y.to("rdna")) for x, y in pairs])
+    for out, expected, dtype in zip(mine, f([(x.double(), y.double()) for x, y in pairs]), TYPES):
+        close(out, expected, dtype)
+    assert torch.rdna.compile_report()["operators_after"] == 3
+
+
+def test_the_other_operand_first():
+    """The chain runs through the second operand."""
+    f = lambda x, y: (y - x.exp().neg(), y / (x.square() + 1), torch.add(y, x.relu() * 2, alpha=3),  # noqa: E731
+                      torch.lerp(y, x.abs() + 1, 0.2), torch.addcdiv(y, y, x.square() + 1, value=2))
+    x, y = torch.randn(5, 17), torch.randn(5, 17)
+    for mine, expected in zip(compiled(f)(x.to("rdna"), y.to("rdna")), f(x.double(), y.double())):
+        close(mine, expected, torch.float32)
+    assert torch.rdna.compile_report()["operators_after"] == 5
+
+
+def test_long_chains_are_cut_and_shared_values_are_kept():
+    def f(x, y):
+        for i in range(21):
+            x = x + y if i % 2 else x * 0.9
+        shared = x.tanh()
+        return (shared * 2).exp(), shared
+
+    x, y = torch.randn(4, 100), torch.randn(100)
+    for mine, expected in zip(compiled(f)(x.to("rdna"), y.to("rdna")), f(x.double(), y.double())):
+        close(mine, expected, torch.float32)
+    report = torch.rdna.compile_report()
+    assert report["operators_before"] == 24 and report["operators_after"] == 4, report
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.t(), lambda x: x[::2, 1:], lambda x: x[:, :1].expand(6, 8), lambda x: x.reshape(2, 3, 8).transpose(0, 1),
+    lambda x: x.reshape(1, 3, 4, 4).contiguous(memory_format=torch.channels_last), lambda x: x[:0], lambda x: x[1, 2],
+    lambda x: x.reshape(2, 3, 2, 4).permute(3, 1, 0, 2), lambda x: x.reshape(2, 3, 2, 2, 2).permute(4, 0, 2, 3, 1)])
+def test_layouts_are_what_they_are_without_it(view):
+    f = lambda x: (x * 2 + 1).relu()  # noqa: E731
+    x = view(torch.randn(6, 8).to("rdna"))
+    mine, expected = compiled(f)(x), f(x)
+    assert mine.shape == expected.shape and torch.allclose(mine.cpu(), expected.cpu())
+    if x.numel() and view(torch.empty(6, 8)).is_contiguous() is False and 0 not in x.stride():
+        assert [s for s, n in zip(mine.stride(), mine.shape) if n > 1] == [s for s, n in zip(expected.stride(), x.shape) if n > 1]
+    assert fused() == {"mul + add + relu": 1}
+
+
+def test_more_dimensions_than_a_chain_counts():
+    x = torch.randn(2, 3, 2, 3, 2, 3).permute(5, 3, 1, 0, 2, 4)
+    y = torch.randn(3, 1, 2, 1, 2)
+    f = lambda x, y: ((x * y - 1).exp() + y).sigmoid()  # noqa: E731
+    close(compiled(f)(x.to("rdna"), y.to("rdna")), f(x.double(), y.double()), torch.float32)
+    assert torch.rdna.compile_report()["operators_after"] == 1
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("activation", [None, F.relu, torch.sigmoid, torch.tanh, F.silu, F.gelu,
+                                        lambda x: F.gelu(x, approximate="tanh")])
+@pytest.mark.parametrize("residual", [False, True])
+def test_products_with_what_follows(activation, residual, dtype):
+    weight, bias = torch.randn(24, 40).to(dtype) / 6, torch.randn(24).to(dtype)
+    x, rest = torch.randn(2, 5, 40).to(dtype), torch.randn(2, 5, 24).to(dtype)
+
+    def f(x, weight, bias, rest):
+        y = F.linear(x, weight, bias)
+        y = activation(y) if activation else y
+        return y + rest if residual else y
+
+    with torch.no_grad():
+        mine = compiled(f)(*(t.to("rdna") for t in (x, weight, bias, rest)))
+    close(mine, f(x.double(), weight.double(), bias.double(), rest.double()), dtype)
+    assert torch.rdna.compile_report()["operators_after"] == 1
+
+
+def test_products_without_a_bias_get_one():
+    f = lambda x, w, b: (x @ w + b).relu()  # noqa: E731
+    x, w, b = torch.randn(9, 20), torch.randn(20, 12), torch.randn(12)
+    close(compiled(f)(x.to("rdna"), w.to("rdna"), b.to("rdna")), f(x.double(), w.double(), b.double()), torch.float32)
+    assert fused() == {"mm + add + relu": 1}
+
+
+@pytest.mark.parametrize("activation", [F.relu, torch.sigmoid, torch.tanh, F.silu, F.gelu])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_convolutions_with_what_follows(dims, activation):
+    conv = [F.conv1d, F.conv2d, F.conv3d][dims - 1]
+    x, w, b = torch.randn(2, 4, *[9] * dims), torch.randn(6, 2, *[3] * dims) / 3, torch.randn(6)
+    f = lambda x, w, b: activation(conv(x, w, b, stride=2, padding=1, groups=2))  # noqa: E731
+    close(compiled(f)(x.to("rdna"), w.to("rdna"), b.to("rdna")), f(x.double(), w.double(), b.double()), torch.float32)
+    assert torch.rdna.compile_report()["operators_after"] == 1
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_batch_norm_of_inference(dtype):
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.BatchNorm2d(8).to(dtype)
+            self.norm.running_mean.normal_()
+            self.norm.running_var.uniform_(0.5, 2)
+            nn.init.normal_(self.norm.weight)
+
+        def forward(self, x, rest):
+            return F.relu(self.norm(x)), F.relu(self.norm(x) + rest), rest + self.norm(x)
+
+    block, x, rest = Block().eval(), torch.randn(3, 8, 5, 6).to(dtype), torch.randn(3, 8, 5, 6).to(dtype)
+    for form in (torch.contiguous_format, torch.channels_last):
+        torch._dynamo.reset()
+        with torch.no_grad():
+            expected = copy.deepcopy(block).double()(x.double(), rest.double())
+            mine = compiled(copy.deepcopy(block).to("rdna"))(x.to("rdna").contiguous(memory_format=form), rest.to("rdna").contiguous(memory_format=form))
+        for a, b in zip(mine, expected):
+            close(a, b, dtype)
+    assert torch.rdna.compile_report()["operators_after"] == 6
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_rms_norm_that_is_written_out(dtype):
+    def wide(x, w):
+        h = x.to(torch.float32)
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return w * h.to(x.dtype)
+
+    def plain(x, w):
+        return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w
+
+    x, w = torch.randn(3, 5, 64).to(dtype) * 3, torch.randn(64).to(dtype)
+    with torch.no_grad():
+        for f in (wide, plain):
+            close(compiled(f)(x.to("rdna"), w.to("rdna")), plain(x.double(), w.double()), dtype)
+    assert torch.rdna.compile_report()["operators_after"] == 2
+    # gradients need what lies between: chains alone
+    x, w = x.float().to("rdna").requires_grad_(), w.float().to("rdna").requires_grad_()
+    mine = torch.autograd.grad(compiled(plain)(x, w).square().sum(), (x, w))
+    for a, b in zip(mine, torch.autograd.grad(plain(x, w).square().sum(), (x, w))):
+        torch.testing.assert_close(a.cpu(), b.cpu(), rtol=1e-4, atol=1e-3)
+
+
+class Small(nn.Module):
+    """A convolutional network with batch norm and a residual."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.conv2, self.norm2 = nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.head = nn.Linear(8, 7)
+
+    def forward(self, x):
+        x = F.relu(self.norm1(self.conv1(x)))
+        x = F.relu(self.norm2(self.conv2(x)) + x)
+        return self.head(x.mean((2, 3)))
+
+
+class Layer(nn.Module):
+    """A transformer's layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.up, self.down = nn.Linear(32, 64), nn.Linear(64, 32)
+
+    def forward(self, x):
+        b, n, _ = x.shape
+        q, k, v = (t.view(b, n, 4, 8).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(a.transpose(1, 2).reshape(b, n, 32))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+MODELS = {"cnn": (Small, (4, 3, 8, 8)), "transformer": (Layer, (3, 6, 32)),
+          "encoder": (lambda: nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True, norm_first=True), (3, 6, 32))}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_follows_eager(name):
+    make, shape = MODELS[name]
+    model = make().to("rdna")
+    ours = copy.deepcopy(model)
+    step = compiled(ours)
+    a, b = (torch.optim.SGD(m.parameters(), 0.05, momentum=0.9) for m in (model, ours))
+    torch.rdna.reset_fallback_report()
+    for i in range(3):
+        x = torch.randn(shape, device="rdna")
+        losses = []
+        for m, optimizer in ((model, a), (step, b)):
+            optimizer.zero_grad()
+            loss = m(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    for (key, p), q in zip(model.state_dict().items(), ours.state_dict().values()):
+        torch.testing.assert_close(q.cpu(), p.cpu(), rtol=1e-3, atol=1e-4, msg=key)
+    assert torch.rdna.fallback_report() == {}
+    report = torch.rdna.compile_report()
+    assert report["graphs"] == 2 and report["operators_after"] < report["operators_before"], report
+
+
+@pytest.mark.parametrize("name", ["cnn", "transformer"])
+def test_inference_in_mixed_precision(name):
+    make, shape = MODELS[name]
+    model, x = make().to("rdna").eval(), torch.randn(shape, device="rdna")
+    with torch.no_grad(), torch.autocast("rdna", dtype=torch.bfloat16):
+        expected, mine = model(x), compiled(model)(x)
+    assert mine.dtype == expected.dtype
+    torch.testing.assert_close(mine.float().cpu(), expected.float().cpu(), rtol=5e-2, atol=5e-2)
+
+
+def test_a_layer_of_inference_in_few_operators():
+    model, x = Layer().to("rdna"), torch.randn(2, 6, 32, device="rdna")
+    with torch.no_grad():
+        mine, expected = compiled(model)(x), model(x)
+    torch.testing.assert_close(mine.cpu(), expected.cpu(), rtol=1e-5, atol=1e-5)
+    # norm, product, attention, product + residual, norm, product + gelu, product + residual
+    report = torch.rdna.compile_report()
+    assert (report["operators_before"], report["operators_after"]) == (10, 7), report
+    assert report["fused"] == {"addmm + view + add": 2, "addmm + view + gelu": 1}
+
+
+def test_shapes_that_change():
+    model = Layer().to("rdna")
+    f = compiled(model, dynamic=True)
+    for b, n in ((2, 6), (3, 9), (5, 4), (2, 17)):
+        x = torch.randn(b, n, 32, device="rdna", requires_grad=True)
+        mine, = torch.autograd.grad(f(x).square().sum(), x)
+        expected, = torch.autograd.grad(model(x).square().sum(), x)
+        torch.testing.assert_close(mine.cpu(), expected.cpu(), rtol=1e-4, atol=1e-4)
+    assert torch.rdna.compile_report()["graphs"] == 2  # one forward, one backward for all of them
+    torch._dynamo.reset()
+    torch.rdna.reset_compile_report()
+    f = compiled(lambda x: (x * 2 + 1).relu())  # static first, then symbolic
+    for n in (3, 5, 8, 13):
+        x = torch.randn(n, 4, device="rdna")
+        assert torch.equal(f(x).cpu(), (x * 2 + 1).relu().cpu())
+    assert torch.rdna.compile_report()["graphs"] == 2
+
+
+def test_graphs_that_break():
+    def f(x):
+        y = (x * 2 + 1).relu()
+        torch.rdna.synchronize()
+        if y.sum().item() > 0:
+            y = (y - 1).exp() * x
+        torch._dynamo.graph_break()
+        return (y + x).tanh()
+
+    for x in (torch.randn(5, 6), -torch.rand(5, 6) - 3):
+        close(compiled(f)(x.to("rdna")), f(x.double()), torch.float32)
+    assert {"mul + add + relu", "sub + exp + mul", "add + tanh"} <= set(fused())
+
+
+def test_what_is_written_in_place():
+    def f(x, state):
+        state.mul_(0.5).add_(x)
+        y = state.exp() + 1
+        x.add_(y)
+        return y * 2
+
+    x, state = torch.randn(3, 4), torch.randn(3, 4)
+    mine = [x.to("rdna"), state.to("rdna")]
+    out = compiled(f)(*mine)
+    expected = f(x, state)
+    for a, b in zip((out, *mine), (expected, x, state)):
+        close(a, b, torch.float32)
+
+
+def test_views_of_inputs_and_random_numbers():
+    f = lambda x: (x.t(), F.dropout(x, 0.5), (x.view(-1) * 2 + 1).view(4, 3))  # noqa: E731
+    x = torch.ones(3, 4, device="rdna")
+    t, dropped, y = compiled(f)(x)
+    assert t.data_ptr() == x.data_ptr() and set(dropped.cpu().flatten().tolist()) <= {0.0, 2.0}
+    assert torch.equal(y.cpu(), torch.full((4, 3), 3.0))
+
+
+def test_what_the_backend_cannot_do_stays_right():
+    """Integers, f64, complex numbers and the CPU run as they would without it."""
+    f = lambda x, n: ((x * 2 + 1).abs(), (n * 3 - 1).abs(), x.cpu() * 2 + 1)  # noqa: E731
+    x, n = torch.randn(4, dtype=torch.float64), torch.arange(4)
+    for mine, expected in zip(compiled(f)(x.to("rdna"), n.to("rdna")), f(x, n)):
+        assert torch.equal(mine.cpu(), expected)
+    assert fused() == {}
+
+
+def test_fused_operators_refuse_what_is_wrong():
+    x = torch.ones(3, device="rdna")
+    for arguments, words in ((([x], [0, 0, 0], [0.0, 0.0], []), "4 integers"), (([x], [99, 0, 0, 0], [0.0, 0.0], []), "number 99"),
+                             (([x], [0, 1, 3, 0], [0.0, 0.0], []), "input 3"), (([], [0, 0, 0, 0], [0.0, 0.0], []), "no tensor"),
+                             (([x, torch.ones(4, device="rdna")], [0, 1, 1, 0], [0.0, 0.0], []), "match|broadcast|size"),
+                             (([x], [0, 0, 0, 0], [0.0, 0.0], [0, 0]), "order"),
+                             (([x], [0, 0, 0, 0] * 9, [0.0, 0.0] * 9, []), "9 steps")):
+        with pytest.raises((RuntimeError, NotImplementedError), match=words):
+            torch.ops.rdna.fused(*arguments)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch.ops.rdna.addmm(None, torch.ones(2, 3, device="rdna"), torch.ones(2, 3, device="rdna"), 0, None)
+    with pytest.raises(RuntimeError, match="activation"):
+        torch.ops.rdna.addmm(None, torch.ones(2, 3, device="rdna"), torch.ones(3, 3, device="rdna"), 99, None)
+    with pytest.raises(RuntimeError, match="rdna::convolution takes"):
+        torch.ops.rdna.convolution(torch.ones(1, 1, 3, device="rdna"), torch.ones(1, 1, 3, device="rdna"), None, [1], [0], [1],
+                                   True, [0], 1, 1)
+
+
+def test_shapes_of_rdnas_operators():
+    """A graph traced through them has the shapes and strides that they give."""
+    x = torch.randn(2, 3, 4, 4, device="rdna")
+    assert math.isclose(torch.ops.rdna.fused([x], [0, 0, 0, 0], [0.0, 0.0], []).sum().item(), x.abs().sum().item(), rel_tol=1e-5)
+    for call in (lambda x: torch.ops.rdna.fused([x, x[:, :1]], [0, 1, 1, 0], [0.0, 0.0], [0, 2, 3, 1]),
+                 lambda x: torch.ops.rdna.addmm(None, x[0, 0], x[0, 1], 1, x[0, 2]),
+                 lambda x: torch.ops.rdna.convolution(x, x[:, :, :2, :2].contiguous(), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, 1),
+                 lambda x: torch.ops.rdna.rms_norm(x, None, 1e-5),
+                 lambda x: torch.ops.rdna.batch_norm(x, None, None, x[0, :, 0, 0], x[0, :, 0, 1].abs(), 1e-5, x, True)):
+        with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            fake = call(mode.from_tensor(x))
+        real = call(x)
+        assert real.shape == fake.shape and real.stride() == fake.stride()

@@ -1,0 +1,678 @@
+"""torch.compile(backend="rdna"): graphs that Dynamo and AOTAutograd made, run operator by operator, after librdna's
+fused operators took the places of what they fuse:
+
+    chains of pointwise operators          one pass over memory             rdna::fused
+    product, bias, activation, residual    the product's epilogue           rdna::addmm
+    convolution, bias, activation          the convolution's epilogue       rdna::convolution
+    batch norm of inference, residual, relu   one pass                      rdna::batch_norm
+    RMS norm written out                   one operator                     rdna::rms_norm
+
+The rest stays as it is. Values inside of a chain are f32 and are rounded once, at the end, where PyTorch's own operators
+round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at INFO, says
+it as it happens."""
+
+import logging
+import math
+import operator
+import os
+from collections import Counter
+
+import torch
+from torch.fx.graph import CodeGen
+
+aten = torch.ops.aten
+log = logging.getLogger("torch_rdna.compile")
+
+# rdna/op/fused.h
+MAX_STEPS, MAX_INPUTS = 8, 6
+_MAPS = ("abs neg sign square affine clamp bitwise_not ceil floor round trunc sqrt rsqrt reciprocal relu leaky_relu "
+         "hardswish hardsigmoid exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf sigmoid silu gelu_tanh gelu_erf "
+         "elu softplus").split()
+_ZIPS = ("add sub mul div add_scaled maximum minimum squared_diff floor_div fmod remainder pow bitwise_and bitwise_or "
+         "bitwise_xor shift_left shift_right lerp relu_grad leaky_relu_grad clamp_grad hardswish_grad hardsigmoid_grad "
+         "sigmoid_grad tanh_grad sqrt_grad rsqrt_grad reciprocal_grad").split()
+MAP = {name: i for i, name in enumerate(_MAPS)}
+ZIP = {name: i for i, name in enumerate(_ZIPS)}
+# rdna/op/activation.h
+ACTIVATION = {"relu": 1, "sigmoid": 2, "tanh": 3, "silu": 4, "gelu_tanh": 5, "gelu_erf": 6}
+
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+_report = Counter()
+_fused = Counter()
+
+
+def compile_report():
+    """What torch.compile(backend="rdna") did since the start or the last reset: how many graphs, their operators before
+    and after, and {"gelu + mul": times} for what became one operator."""
+    return {
+        "graphs": _report["graphs"],
+        "operators_before": _report["before"],
+        "operators_after": _report["after"],
+        "fused": dict(sorted(_fused.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def reset_compile_report():
+    _report.clear()
+    _fused.clear()
+
+
+# ---- shapes of rdna's operators, for graphs that are traced through them
+
+
+def _register_shapes():
+    def dense(shape, order, like):
+        if not order:
+            return like.new_empty(shape)
+        stride, step = [0] * len(shape), 1
+        for d in reversed(order):
+            stride[d] = step
+            step = step * shape[d]
+        return like.new_empty_strided(shape, stride)
+
+    def fused(inputs, steps, numbers, order):
+        shape = torch.broadcast_shapes(*(t.shape for t in inputs))
+        return dense(shape, order, inputs[0])
+
+    def addmm(bias, a, b, activation, residual):
+        return a.new_empty((a.shape[0], b.shape[1]))
+
+    def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, activation):
+        return aten.convolution.default(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+    def batch_norm(input, weight, bias, mean, variance, epsilon, residual, relu):
+        return torch.empty_like(input)
+
+    def rms_norm(x, weight, epsilon):
+        return x.new_empty(x.shape)
+
+    for f in (fused, addmm, convolution, batch_norm, rms_norm):
+        torch.library.register_fake(f"rdna::{f.__name__}", f)
+
+
+_register_shapes()
+
+
+# ---- one operator as steps of a chain
+
+
+class _Step:
+    """value = op(value), or with |other|, a node, op(value, other) or op(other, value)."""
+
+    def __init__(self, op, p=0.0, q=0.0, other=None, first=False):
+        self.op, self.p, self.q, self.other, self.first = op, float(p), float(q), other, first
+
+
+def _number(v):
+    return isinstance(v, (int, float)) and not isinstance(v, bool)
+
+
+def _affine(p, q):
+    return _Step("affine", p, q)
+
+
+def _times(s):
+    return _affine(s, -0.0)  # a product of -0 stays one
+
+
+def _zip_either(op, a, b):
+    """Alternatives for op(a, b): the chain runs through a, or through b."""
+    if a is b:
+        return [(a, [_Step(op, other=a)])]
+    return [(a, [_Step(op, other=b)]), (b, [_Step(op, other=a, first=True)])]
+
+
+def _sum(a, b, alpha):
+    if not _number(alpha):
+        return []
+    if _number(b):
+        return [(a, [_affine(1, alpha * b)])]
+    if _number(a):
+        return [(b, [_affine(alpha, a)])]
+    if alpha == 1:
+        return _zip_either("add", a, b)
+    if alpha == -1:
+        return _zip_either("sub", a, b)
+    return [(a, [_Step("add_scaled", alpha, other=b)]), (b, [_Step("add_scaled", alpha, other=a, first=True)])]
+
+
+def _product(a, b):
+    if a is b:
+        return [(a, [_Step("square")])]
+    if _number(b):
+        return [(a, [_times(b)])]
+    if _number(a):
+        return [(b, [_times(a)])]
+    return _zip_either("mul", a, b)
+
+
+def _quotient(a, b):
+    if _number(b):
+        return [(a, [_times(1 / b)])] if b else []
+    if _number(a):
+        return [(b, [_Step("reciprocal"), _times(a)])]
+    return _zip_either("div", a, b)
+
+
+def _power(x, e):
+    names = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+    if not _number(e) or (e != 3 and e not in names):
+        return []
+    return [(x, [_Step("square"), _Step("mul", other=x)])] if e == 3 else [(x, [_Step(names[e])])]
+
+
+def _clamp(x, low=None, high=None):
+    low, high = (-math.inf if low is None else low), (math.inf if high is None else high)
+    if not (_number(low) and _number(high)) or math.isnan(low) or math.isnan(high):
+        return []
+    return [(x, [_Step("clamp", low, high)])]
+
+
+def _numbers(*values):
+    return all(_number(v) for v in values)
+
+
+def _gelu_name(approximate):
+    return "gelu_tanh" if approximate == "tanh" else "gelu_erf"
+
+
+def _map(name):
+    return lambda x: [(x, [_Step(name)])]
+
+
+def _gradient(op):
+    return lambda grad, other: _zip_either(op, grad, other)
+
+
+_STEPS = {
+    "aten::add.Tensor": lambda a, b, alpha=1: _sum(a, b, alpha),
+    "aten::add.Scalar": lambda a, b, alpha=1: _sum(a, b, alpha),
+    "aten::sub.Tensor": lambda a, b, alpha=1: _sum(a, b, -alpha) if _number(alpha) else [],
+    "aten::sub.Scalar": lambda a, b, alpha=1: _sum(a, b, -alpha) if _number(alpha) else [],
+    "aten::rsub.Tensor": lambda a, b, alpha=1: _sum(b, a, -alpha) if _number(alpha) else [],
+    "aten::rsub.Scalar": lambda a, b, alpha=1: _sum(b, a, -alpha) if _numbers(b, alpha) else [],
+    "aten::mul.Tensor": _product,
+    "aten::mul.Scalar": _product,
+    "aten::div.Tensor": _quotient,
+    "aten::div.Scalar": _quotient,
+    "aten::pow.Tensor_Scalar": _power,
+    "aten::maximum": lambda a, b: _zip_either("maximum", a, b),
+    "aten::minimum": lambda a, b: _zip_either("minimum", a, b),
+    "aten::clamp": _clamp,
+    "aten::clamp_min": lambda x, low: _clamp(x, low),
+    "aten::clamp_max": lambda x, high: _clamp(x, None, high),
+    "aten::hardtanh": lambda x, low=-1, high=1: _clamp(x, low, high),
+    "aten::gelu": lambda x, approximate="none": [(x, [_Step(_gelu_name(approximate))])],
+    "aten::leaky_relu": lambda x, slope=0.01: [(x, [_Step("leaky_relu", slope)])] if _number(slope) else [],
+    "aten::elu": lambda x, alpha=1, scale=1, input_scale=1: (
+        [(x, [_Step("elu", alpha * scale, scale)])] if _numbers(alpha, scale) and input_scale == 1 else []
+    ),
+    "aten::softplus": lambda x, beta=1, threshold=20: (
+        [(x, [_Step("softplus", beta, threshold)])] if _numbers(beta, threshold) else []
+    ),
+    "aten::threshold_backward": lambda grad, x, threshold: _zip_either("relu_grad", grad, x) if threshold == 0 else [],
+    "aten::leaky_relu_backward": lambda grad, x, slope, is_result: (
+        [(grad, [_Step("leaky_relu_grad", slope, other=x)])] if _number(slope) and not is_result else []
+    ),
+    "aten::sigmoid_backward": _gradient("sigmoid_grad"),
+    "aten::tanh_backward": _gradient("tanh_grad"),
+    "aten::hardswish_backward": _gradient("hardswish_grad"),
+    "aten::hardsigmoid_backward": _gradient("hardsigmoid_grad"),
+    "aten::lerp.Scalar": lambda a, b, w: (
+        [(a, [_Step("lerp", w, other=b)]), (b, [_Step("lerp", w, other=a, first=True)])] if _number(w) else []
+    ),
+    "aten::addcmul": lambda x, a, b, value=1: _addc("mul", x, a, b, value),
+    "aten::addcdiv": lambda x, a, b, value=1: _addc("div", x, a, b, value),
+    **{f"aten::{name}": _map(name) for name in
+       "abs neg square ceil floor round trunc sqrt rsqrt reciprocal relu hardswish hardsigmoid exp log tanh sigmoid silu"
+       .split()},
+    "aten::sign": _map("sign"),
+    "aten::sgn": _map("sign"),
+}
+
+
+def _addc(op, x, a, b, value):
+    if not _number(value):
+        return []
+    last = _Step("add_scaled", value, other=x, first=True)
+    return [(value_node, [_Step(op, other=other, first=first), last])
+            for value_node, other, first in ((a, b, False), (b, a, True))]
+
+
+# ---- the graph
+
+
+def _name(node):
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return ""
+    name = target.name()
+    return name[: -len(".default")] if name.endswith(".default") else name
+
+
+def _short(node):
+    return _name(node).split("::")[-1].split(".")[0]
+
+
+def _value(node):
+    return node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+
+
+def _on_device(value):
+    return isinstance(value, torch.Tensor) and value.device.type == "rdna" and value.layout == torch.strided
+
+
+def _floats(*nodes):
+    """All are tensors of one floating type on rdna."""
+    values = [_value(n) for n in nodes]
+    return all(_on_device(v) and v.dtype in _FLOATS and v.dtype == values[0].dtype for v in values)
+
+
+def _only_user(node):
+    return next(iter(node.users)) if len(node.users) == 1 else None
+
+
+def _arguments(node):
+    """The arguments in the schema's order, without defaults."""
+    schema = node.target._schema.arguments
+    values = list(node.args)
+    for a in schema[len(values):]:
+        if a.name in node.kwargs:
+            values.append(node.kwargs[a.name])
+        elif a.has_default_value():
+            values.append(a.default_value)
+    return values
+
+
+def _steps(node):
+    """Alternatives (value node, steps) for a pointwise operator on rdna, none for any other."""
+    describe = _STEPS.get(_name(node))
+    if describe is None or not _floats(node) or _value(node).dim() > 8:
+        return []
+    arguments = _arguments(node)
+    tensors = [a for a in arguments if isinstance(a, torch.fx.Node)]
+    if not tensors or not _floats(node, *tensors):
+        return []
+    return [(v, s) for v, s in describe(*arguments) if isinstance(v, torch.fx.Node)]
+
+
+def _hint(n):
+    return n if isinstance(n, int) else n.node.hint
+
+
+def _layout(value):
+    """Sizes and strides as numbers, for symbolic ones those that were traced with: asking for more would make guards of
+    them. None where they are not known before the graph runs."""
+    sizes, strides = [_hint(n) for n in value.shape], [_hint(n) for n in value.stride()]
+    return None if None in sizes or None in strides else (sizes, strides)
+
+
+def _order(value):
+    """The dimensions of a dense tensor as they lie in memory, the slowest first; [] for the usual order, None for a
+    tensor with gaps or overlaps."""
+    layout = _layout(value)
+    if layout is None:
+        return None
+    sizes, strides = layout
+    usual = list(range(value.dim()))
+    real = [d for d in usual if sizes[d] != 1]  # the others may have any stride
+    order = sorted(real, key=lambda d: -strides[d])
+    step = 1
+    for d in reversed(order):
+        if strides[d] != step:
+            return None
+        step *= sizes[d]
+    return [] if order == real else [d for d in usual if sizes[d] == 1] + order
+
+
+def _contiguous(value):
+    return _order(value) == []
+
+
+def _shape_equal(a, b):
+    return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape, b.shape))
+
+
+class _Rewriter:
+    def __init__(self, gm):
+        self.gm, self.graph = gm, gm.graph
+        # What is written in place, at the end of some graphs, may be read by what comes before: nothing moves past it.
+        self.movable = set()
+        for node in self.graph.nodes:
+            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) \
+                    and node.target._schema.is_mutable:
+                break
+            self.movable.add(node)
+
+    def put(self, last, target, arguments, value):
+        """A call after |last|, whose place it will take."""
+        with self.graph.inserting_after(last):
+            node = self.graph.call_function(target, tuple(arguments))
+        node.meta["val"] = value
+        for key in ("stack_trace", "nn_module_stack", "original_aten", "seq_nr"):
+            if key in last.meta:
+                node.meta[key] = last.meta[key]
+        self.movable.add(node)
+        return node
+
+    def replace(self, last, new, removed):
+        last.replace_all_uses_with(new, delete_user_cb=lambda user: user is not new)
+        for node in sorted(removed, key=lambda n: self.place[n], reverse=True):
+            self.graph.erase_node(node)
+            self.movable.discard(node)
+        what = " + ".join(_short(n) for n in sorted(removed, key=lambda n: self.place[n]) if _short(n))
+        _fused[what] += 1
+        log.info("fused %s into %s", what, new.target)
+
+    def number(self):
+        self.place = {node: i for i, node in enumerate(self.graph.nodes)}
+
+    # -- what says nothing
+
+    def drop_detach(self):
+        for node in list(self.graph.nodes):
+            if _name(node) in ("aten::detach", "aten::alias") and not any(u.op == "output" for u in node.users):
+                node.replace_all_uses_with(node.args[0])
+                self.graph.erase_node(node)
+
+    # -- norms
+
+    def rms_norm(self, rsqrt):
+        if _name(rsqrt) != "aten::rsqrt":
+            return False
+        plus, = rsqrt.args
+        if _name(plus) not in ("aten::add.Tensor", "aten::add.Scalar") or not _number(plus.args[1]):
+            return False
+        epsilon, mean = plus.args[1], plus.args[0]
+        if _name(mean) != "aten::mean.dim" or len(mean.args) < 3 or not mean.args[2]:
+            return False
+        square = mean.args[0]
+        value = _value(square)
+        if value is None or list(mean.args[1]) not in ([-1], [value.dim() - 1]):
+            return False
+        if _name(square) == "aten::pow.Tensor_Scalar" and square.args[1] == 2:
+            x = square.args[0]
+        elif _name(square) == "aten::mul.Tensor" and square.args[0] is square.args[1]:
+            x = square.args[0]
+        else:
+            return False
+        last = _only_user(rsqrt)
+        if last is None or _name(last) != "aten::mul.Tensor" or set(last.args) != {x, rsqrt}:
+            return False
+        if any(len(n.users) != 1 for n in (plus, mean, square)) or not _floats(x, last):
+            return False
+        removed, source = [square, mean, plus, rsqrt, last], x
+        if _name(x) == "aten::_to_copy" and set(x.users) == {square, last} and _value(x).dtype == torch.float32 \
+                and _floats(x.args[0]):
+            removed.append(x)
+            source = x.args[0]
+        after = _only_user(last)
+        if after is not None and _name(after) == "aten::_to_copy" and _value(after).dtype == _value(source).dtype \
+                and _on_device(_value(after)):
+            removed.append(after)
+            last = after
+        weight = None
+        after = _only_user(last)
+        if after is not None and _name(after) == "aten::mul.Tensor" and _value(after).dtype == _value(source).dtype:
+            other = after.args[1] if after.args[0] is last else after.args[0]
+            v = _value(other)
+            if isinstance(other, torch.fx.Node) and other is not last and _floats(other) and v.dim() == 1 \
+                    and v.shape[0] == _value(source).shape[-1] and v.dtype in (_value(source).dtype, torch.float32):
+                weight = other
+                removed.append(after)
+                last = after
+        if _value(last).dtype != _value(source).dtype or not _contiguous(_value(last)) \
+                or not self.movable.issuperset(removed):
+            return False
+        new = self.put(last, torch.ops.rdna.rms_norm.default, (source, weight, float(epsilon)), _value(last))
+        self.replace(last, new, removed)
+        return True
+
+    def batch_norm(self, norm):
+        if _name(norm) != "aten::_native_batch_norm_legit_no_training":
+            return False
+        y = _only_user(norm)
+        if y is None or y.target is not operator.getitem or y.args[1] != 0:
+            return False
+        if norm.kwargs or len(norm.args) != 7:
+            return False
+        x, weight, bias, mean, variance, _, epsilon = norm.args
+        if not _floats(x, y):
+            return False
+        removed, last, residual, relu = [norm, y], y, None, False
+        user = _only_user(last)
+        if user is not None and _name(user) == "aten::add.Tensor" and not user.kwargs and len(user.args) == 2:
+            other = user.args[1] if user.args[0] is last else user.args[0]
+            if other is not last and isinstance(other, torch.fx.Node) and _floats(other, last) \
+                    and _shape_equal(_value(other), _value(last)):
+                residual, last = other, user
+                removed.append(user)
+                user = _only_user(last)
+        if user is not None and _name(user) == "aten::relu":
+            relu, last = True, user
+            removed.append(user)
+        # a pass that fused nothing would not be one
+        if len(removed) == 2 or _order(_value(last)) != _order(_value(y)) or not self.movable.issuperset(removed):
+            return False
+        new = self.put(last, torch.ops.rdna.batch_norm.default,
+                       (x, weight, bias, mean, variance, epsilon, residual, relu), _value(last))
+        self.replace(last, new, removed)
+        return True
+
+    # -- products and convolutions
+
+    def activation(self, node):
+        """Its number in rdna_activation, or None."""
+        name = _name(node) if node is not None else ""
+        if name == "aten::gelu":
+            return ACTIVATION[_gelu_name(_arguments(node)[1])]
+        return ACTIVATION.get(name[len("aten::"):]) if name.startswith("aten::") else None
+
+    def product(self, node):
+        if _name(node) == "aten::addmm":
+            bias, a, b = node.args
+            if node.kwargs or _value(bias) is None or _value(bias).dim() != 1 or \
+                    _value(bias).shape[0] != _value(node).shape[1] or not _floats(bias, a, b):
+                return False
+        elif _name(node) == "aten::mm":
+            bias, (a, b) = None, node.args
+            if not _floats(node, a, b):
+                return False
+        else:
+            return False
+        columns = _value(node).shape[1]
+        removed, last, view, act, residual = [node], node, None, 0, None
+        while True:
+            user = _only_user(last)
+            if user is None or not self.movable.issuperset((user,)):
+                break
+            name = _name(user)
+            if name in ("aten::view", "aten::_unsafe_view", "aten::reshape") and view is None and last is node:
+                if _value(user).dim() < 1 or _value(user).shape[-1] != columns:
+                    break
+                view = user
+            elif name == "aten::add.Tensor" and not user.kwargs and len(user.args) == 2:
+                other = user.args[1] if user.args[0] is last else user.args[0]
+                if not isinstance(other, torch.fx.Node) or other is last or not _floats(other, last) or \
+                        _value(user).dim() != _value(last).dim():
+                    break
+                if bias is None and not act and _value(other).dim() == 1 and _value(other).shape[0] == columns:
+                    bias = other
+                elif _shape_equal(_value(other), _value(last)):
+                    removed.append(user)
+                    last, residual = user, other
+                    break
+                else:
+                    break
+            elif not act and self.activation(user):
+                act = self.activation(user)
+            else:
+                break
+            removed.append(user)
+            last = user
+        if last is view or last is node:
+            return False
+        if not _contiguous(_value(last)):
+            return False
+        new = self.put(last, torch.ops.rdna.addmm.default, (bias, a, b, act, residual), _value(node))
+        result = new
+        if view is not None:
+            with self.graph.inserting_after(new):
+                result = self.graph.call_function(torch.ops.aten.reshape.default, (new, view.args[1]))
+            result.meta["val"] = _value(last)
+            self.movable.add(result)
+        self.replace(last, result, removed)
+        return True
+
+    def convolution(self, node):
+        if _name(node) != "aten::convolution":
+            return False
+        user = _only_user(node)
+        act = self.activation(user)
+        if not act or node.kwargs or node.args[6] or _value(node).dim() not in (3, 4, 5):
+            return False
+        tensors = [t for t in node.args[:3] if t is not None]
+        if not _floats(node, user, *tensors) or not self.movable.issuperset((node, user)):
+            return False
+        new = self.put(user, torch.ops.rdna.convolution.default, (*node.args, act), _value(user))
+        self.replace(user, new, [node, user])
+        return True
+
+    # -- chains
+
+    def chain(self, first):
+        best = None
+        for value, steps in _steps(first):
+            found = self.follow(first, value, steps)
+            if found and (best is None or len(found[0]) > len(best[0])):
+                best = found
+        if best is None or len(best[0]) < 2:
+            return False
+        nodes, inputs, steps = best
+        last = nodes[-1]
+        order = _order(_value(last))
+        if order is None:
+            return False
+        words, numbers = [], []
+        for s in steps:
+            zipped = s.other is not None
+            words += [ZIP[s.op] if zipped else MAP[s.op], int(zipped), inputs.index(s.other) if zipped else 0, int(s.first)]
+            numbers += [s.p, s.q]
+        new = self.put(last, torch.ops.rdna.fused.default, (inputs, words, numbers, order), _value(last))
+        self.replace(last, new, nodes)
+        return True
+
+    def follow(self, first, value, steps):
+        """The longest chain that begins with |first|: its nodes, its inputs and steps."""
+        nodes, inputs, chain = [], [value], []
+        node = first
+        while True:
+            others = [s.other for s in steps if s.other is not None]
+            wanted = inputs + [o for o in dict.fromkeys(others) if o not in inputs]
+            if len(chain) + len(steps) > MAX_STEPS or len(wanted) > MAX_INPUTS or node not in self.movable:
+                break
+            nodes, inputs, chain = nodes + [node], wanted, chain + steps
+            user = _only_user(node)
+            if user is None or user not in self.movable:
+                break
+            for v, s in _steps(user):
+                if v is node and all(x.other is not node for x in s):
+                    steps = s
+                    break
+            else:
+                break
+            node = user
+        return (nodes, inputs, chain) if nodes else None
+
+    # -- memory
+
+    def views(self):
+        """A view of a tensor that lies otherwise than was thought becomes a copy, instead of an error."""
+        for node in self.graph.nodes:
+            if _name(node) in ("aten::view", "aten::_unsafe_view") and _on_device(_value(node)):
+                node.target = torch.ops.aten.reshape.default
+            elif _name(node) == "aten::as_strided" and node.args[0].op != "placeholder":
+                source = node.args[0]
+                with self.graph.inserting_before(node):
+                    laid = self.graph.call_function(_as_traced, (source, list(_value(source).stride())))
+                laid.meta["val"] = _value(source)
+                node.replace_input_with(source, laid)
+
+    def run(self):
+        self.drop_detach()
+        for rule in (self.rms_norm, self.batch_norm, self.convolution, self.product, self.chain):
+            self.number()
+            for node in list(self.graph.nodes):
+                if node in self.place and node.op == "call_function" and node in self.movable and not node._erased:
+                    rule(node)
+        self.views()
+        self.graph.eliminate_dead_code()
+
+
+def _as_traced(t, stride):
+    if list(t.stride()) == stride:
+        return t
+    out = torch.empty_strided(t.shape, stride, dtype=t.dtype, device=t.device)
+    return out.copy_(t)
+
+
+class _Boxed(CodeGen):
+    """forward(self, values): takes the list empty, so that each value dies with its last use."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation, *args, **kwargs):
+        names = [v.split(":")[0].split("=")[0].strip() for v in free_vars]
+        names = [n for n in names if n != "self"]
+        text = f"def forward(self, values){maybe_return_annotation}:"
+        if names:
+            text += f"\n    {', '.join(names)}, = values"
+        return text + "\n    values.clear()"
+
+
+_LOOKS = {"view", "_unsafe_view", "reshape", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze", "select",
+          "slice", "split", "detach", "alias", "as_strided", "unbind", "chunk"}
+
+
+def _count(graph):
+    """Operators that compute: views are none."""
+    return sum(1 for n in graph.nodes if _name(n) and _short(n) not in _LOOKS)
+
+
+def _compile_graph(gm, example_inputs, kind="graph"):
+    before = _count(gm.graph)
+    _Rewriter(gm).run()
+    gm.graph.lint()
+    after = _count(gm.graph)
+    _report["graphs"] += 1
+    _report["before"] += before
+    _report["after"] += after
+    log.info("%s: %d operators became %d", kind, before, after)
+    log.debug("%s", gm.graph)
+    gm.graph.set_codegen(_Boxed())
+    gm.recompile()
+    forward = gm.forward
+
+    def run(values):
+        return forward(values)
+
+    run._boxed_call = True
+    return run
+
+
+def _set_log():
+    if os.environ.get("RDNA_COMPILE_LOG", "0") not in ("", "0") and not log.handlers:
+        log.addHandler(logging.StreamHandler())
+        log.setLevel(logging.INFO)
+
+
+def backend(gm, example_inputs):
+    """The backend itself, as torch.compile calls it."""
+    from torch._dynamo.backends.common import aot_autograd
+
+    _set_log()
+    compiler = aot_autograd(
+        fw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "forward"),
+        bw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "backward"),
+        inference_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "inference"),
+    )
+    return compiler(gm, example_inputs)
