@@ -185,7 +185,7 @@ def train(tokens, held_out, options):
     matrices = [p for p in model.parameters() if p.dim() == 2]
     vectors = [p for p in model.parameters() if p.dim() == 1]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
-                                  lr=options.rate, betas=(0.9, 0.95))
+                                  lr=options.rate, betas=(0.9, 0.95), fused=True)
     tokens, held_out = (torch.tensor(t, device=device) for t in (tokens, held_out))
     span, batch = 256, options.batch
     rows = torch.arange(span + 1, device=device)

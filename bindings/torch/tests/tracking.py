@@ -11,6 +11,7 @@ FLOOR units in the last place of the loss, at each step. The same holds for the 
 relative to the way that they have gone. Exit status 1 beyond that, when the loss does not fall, and when an operator fell
 back to the CPU. Each run has a process of its own, since PyTorch's autograd knows one accelerator at a time."""
 import argparse
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -25,8 +26,8 @@ from torch import nn
 
 TYPES = {"float64": torch.float64, "float32": torch.float32, "amp-bf16": torch.bfloat16, "amp-f16": torch.float16}
 FACTOR = 4
-# The loss is a mean of float32 values: a few roundings of that type. In mixed precision what it is computed from has
-# the narrow type's rounding, once.
+# The loss is a mean of float32 values: a few roundings of that type. In mixed precision each of these values is rounded to
+# the narrow type once, since PyTorch's cross entropy asks for a log_softmax of its input's type.
 FLOOR = {"float32": 8 * torch.finfo(torch.float32).eps, "amp-bf16": torch.finfo(torch.bfloat16).eps / 2,
          "amp-f16": torch.finfo(torch.float16).eps / 2}
 
@@ -48,7 +49,12 @@ class ResNet50(nn.Module):
 
 
 def resnet50(batch):
-    return ResNet50(), [(torch.randn(batch, 3, 224, 224), torch.randint(1000, (batch,))) for _ in range(2)]
+    model = ResNet50()
+    # With branches that begin at full strength the first steps of so small a batch multiply a rounding error by a
+    # thousand each, and float32 and float64 part at once; begun small, as recipes for this net do, they stay comparable.
+    for block in model.blocks:
+        nn.init.constant_(block.body[-1].weight, 0.1)
+    return model, [(torch.randn(batch, 3, 224, 224), torch.randint(1000, (batch,))) for _ in range(2)]
 
 
 def gpt(batch):
@@ -56,7 +62,7 @@ def gpt(batch):
             [(torch.randint(8192, (batch, 128)),) for _ in range(2)])
 
 
-OPTIMIZERS = {"resnet50": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-4),
+OPTIMIZERS = {"resnet50": lambda p: torch.optim.SGD(p, lr=1e-3, momentum=0.9, weight_decay=1e-4),
               "gpt": lambda p: torch.optim.AdamW(p, lr=1e-4, fused=True)}
 MODELS = {"resnet50": resnet50, "gpt": gpt}
 
@@ -94,6 +100,8 @@ def train(model_name, device, dtype, steps, batch, path):
 
 def run(folder, *arguments):
     path = str(pathlib.Path(folder) / "-".join(arguments))
+    if os.path.exists(path) and "rdna" not in arguments:
+        return torch.load(path)
     environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0" if arguments[1] == "cuda" else "1")
     subprocess.run([sys.executable, __file__, "--one", *arguments, path], env=environment, check=True)
     return torch.load(path)
@@ -132,6 +140,7 @@ def main():
     parser.add_argument("--reference", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--keep", help="a folder: the references' runs are left there, and not run again if they are")
     parser.add_argument("--one", nargs=6, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
@@ -139,7 +148,9 @@ def main():
         train(name, device, dtype, int(steps), int(batch), path)
         return 0
     wrong, sizes = [], (str(args.steps), str(args.batch))
-    with tempfile.TemporaryDirectory() as folder:
+    if args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+    with contextlib.nullcontext(args.keep) if args.keep else tempfile.TemporaryDirectory() as folder:
         for name in args.model.split(","):
             double = run(folder, name, args.reference, "float64", *sizes)
             for dtype in args.dtype.split(","):
