@@ -26,7 +26,7 @@ typedef struct rdna_choice {
 RDNA_CHECKED rdna_status rdna_choice_last(const char *operator_name, rdna_choice *out_choice);
 
 typedef struct rdna_vendor_info {
-  const char *name;    /* as in RDNA_VENDOR: "cublaslt", "rocblas", "hipblaslt", "miopen" */
+  const char *name;    /* as in RDNA_VENDOR: "cublaslt", "rocblas", "hipblaslt", "miopen"; and "nccl", "rccl" */
   const char *driver;  /* the driver whose devices it serves */
   rdna_status status;  /* RDNA_OK, or why it is not used on this device */
   const char *message; /* one sentence: what was loaded, or what is missing and what to do */
@@ -34,7 +34,7 @@ typedef struct rdna_vendor_info {
   const char *version; /* as the library says, or "" */
 } rdna_vendor_info;
 
-/* Vendors' libraries that know more ways to run an operator. None is needed. */
+/* Vendors' libraries that know more ways to run an operator, none of which is needed, and those of rdna/comm.h. */
 RDNA_API int rdna_vendor_count(void);
 /* Loads library |vendor| for |device| unless that was tried before. |out_info| borrows strings that live as long as
  * the device. RDNA_INVALID_ARGUMENT: no device, or |vendor| out of range; a library that is missing is RDNA_OK with the

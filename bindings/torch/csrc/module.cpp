@@ -10,6 +10,7 @@
 #include "generator.h"
 #include "hooks.h"
 #include "memory.h"
+#include "process_group.h"
 #include "rdna/memory.h"
 #include "rdna/tune.h"
 
@@ -122,6 +123,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
 
   m.def("default_generator", [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
+
+  define_process_group(m);
 
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", &reset_fallback_counts);

@@ -23,6 +23,7 @@ from ._device import (
     set_device,
     synchronize,
 )
+from ._distributed import register as _register_distributed
 from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
 from ._memory import (
     OutOfMemoryError,
@@ -98,6 +99,7 @@ def _register():
     sys.modules["torch.rdna"] = sys.modules[__name__]
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.__dlpack_device__ = _dlpack_device
+    _register_distributed()
     _keep_shared_parameters()
 
 

@@ -13,10 +13,8 @@
 #include "device/driver.h"
 
 static const rdna__vendor_description *const descriptions[RDNA__VENDOR_COUNT] = {
-    [RDNA__CUBLASLT] = &rdna__cublaslt,
-    [RDNA__ROCBLAS] = &rdna__rocblas,
-    [RDNA__HIPBLASLT] = &rdna__hipblaslt,
-    [RDNA__MIOPEN] = &rdna__miopen,
+    [RDNA__CUBLASLT] = &rdna__cublaslt, [RDNA__ROCBLAS] = &rdna__rocblas, [RDNA__HIPBLASLT] = &rdna__hipblaslt,
+    [RDNA__MIOPEN] = &rdna__miopen,     [RDNA__NCCL] = &rdna__nccl,       [RDNA__RCCL] = &rdna__rccl,
 };
 
 /* A file of the process. Under the lock. */
@@ -41,7 +39,9 @@ typedef struct device_vendors {
 } device_vendors;
 
 /* Is |name| in the list of RDNA_VENDOR? */
-static bool is_allowed(const char *name) {
+static bool is_allowed(const rdna__vendor_description *d) {
+  if (d->alone) return true;
+  const char *name = d->name;
   const char *list = rdna__config_text(RDNA__CONFIG_VENDOR);
   if (strcmp(list, "auto") == 0) return true;
   size_t length = strlen(name);
@@ -60,7 +60,8 @@ static const char *unknown_word(char word[64]) {
     at += strspn(at, ", ");
     snprintf(word, 64, "%.*s", (int)strcspn(at, ", "), at);
     bool known = word[0] == 0;
-    for (int i = 0; i < RDNA__VENDOR_COUNT; i++) known = known || strcmp(word, descriptions[i]->name) == 0;
+    for (int i = 0; i < RDNA__VENDOR_COUNT; i++)
+      known = known || (!descriptions[i]->alone && strcmp(word, descriptions[i]->name) == 0);
     if (!known) return word;
   }
   return NULL;
@@ -115,10 +116,10 @@ static void open_library(rdna__vendor vendor, bool emulated) {
                         "%s is not looked for on an emulated card, but in the folder that RDNA_VENDOR_PATH names",
                         d->files[0]);
   else if (!opened)
-    status = rdna__fail(RDNA_UNAVAILABLE,
-                        "%s was not found (%s); it is not needed, but may be faster: install it, or name its folder in "
-                        "RDNA_VENDOR_PATH",
-                        d->files[0], library->failure[0] ? library->failure : "no such file");
+    status =
+        rdna__fail(RDNA_UNAVAILABLE, "%s was not found (%s); %s: install it, or name its folder in RDNA_VENDOR_PATH",
+                   d->files[0], library->failure[0] ? library->failure : "no such file",
+                   d->alone ? "work among several devices needs it" : "it is not needed, but may be faster");
   else if (missing)
     status =
         rdna__fail(RDNA_UNSUPPORTED, "%s has no function %s, so it is older than what we call", library->path, missing);
@@ -169,12 +170,12 @@ static rdna_status try_vendor(rdna_device *device, rdna__vendor vendor, device_v
   if (strcmp(info->driver, d->driver) != 0)
     return rdna__fail(RDNA_UNSUPPORTED, "it serves devices of the %s driver, and this is one of %s", d->driver,
                       info->driver);
-  if (unknown_word(word))
+  if (!d->alone && unknown_word(word))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "RDNA_VENDOR is '%s', and '%s' is no library; it must be auto, off or some of cublaslt, rocblas, "
                       "hipblaslt, miopen",
                       rdna__config_text(RDNA__CONFIG_VENDOR), word);
-  if (!is_allowed(d->name))
+  if (!is_allowed(d))
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_VENDOR is '%s', which leaves it out",
                       rdna__config_text(RDNA__CONFIG_VENDOR));
   pthread_mutex_lock(&libraries_lock);

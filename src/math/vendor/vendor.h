@@ -1,5 +1,6 @@
 /* Vendors' libraries of operators, found at run time and used where they are faster: cuBLASLt, rocBLAS, hipBLASLt,
- * MIOpen. None is needed. Each brings a description of itself and the file beside its operator calls it. */
+ * MIOpen; and NCCL and RCCL, which rdna/comm.h is made of. None is needed. Each brings a description of itself and the
+ * file beside its operator calls it. */
 #ifndef RDNA_MATH_VENDOR_H
 #define RDNA_MATH_VENDOR_H
 
@@ -12,6 +13,8 @@ typedef enum rdna__vendor {
   RDNA__ROCBLAS,
   RDNA__HIPBLASLT,
   RDNA__MIOPEN,
+  RDNA__NCCL,
+  RDNA__RCCL,
   RDNA__VENDOR_COUNT
 } rdna__vendor;
 
@@ -23,6 +26,7 @@ typedef struct rdna__vendor_description {
   /* A folder beside the library, or the one that the environment names, whose files name the targets that it has
    * kernels for; NULL when it compiles or carries what it needs. Without such a file it aborts the process. */
   const char *kernels, *kernels_environment;
+  bool alone; /* nothing of ours does what it does, so RDNA_VENDOR does not leave it out */
   const rdna__symbol *symbols;
   size_t symbol_count;
   void *table; /* filled once for the process */
@@ -31,7 +35,8 @@ typedef struct rdna__vendor_description {
   void (*close)(void *handle);
 } rdna__vendor_description;
 
-extern const rdna__vendor_description rdna__cublaslt, rdna__hipblaslt, rdna__rocblas, rdna__miopen;
+extern const rdna__vendor_description rdna__cublaslt, rdna__hipblaslt, rdna__rocblas, rdna__miopen, rdna__nccl,
+    rdna__rccl;
 
 /* What the library's |open| made for |device|, on first use. NULL: it is not used there, as rdna_vendor_get_info
  * explains. The thread's last error is left alone. */
