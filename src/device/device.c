@@ -11,6 +11,7 @@ rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_devi
   device->driver = driver;
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->staging_lock, NULL);
+  pthread_mutex_init(&device->profile.lock, NULL);
   rdna_status status = driver->describe(index, &device->info);
   if (status == RDNA_OK) status = driver->device_open(index, &device->handle);
   if (status == RDNA_OK) {
@@ -33,6 +34,7 @@ void rdna__device_destroy(rdna_device *device) {
     if (driver->device_synchronize(device->handle) != RDNA_OK)
       rdna__log(RDNA__LOG_WARNING, "closing %s with an error that nobody waited for: %s", device->label,
                 rdna_last_error());
+    rdna__profile_forget(device);
     for (int slot = RDNA__SLOT_COUNT - 1; slot >= 0; slot--) {
       void *data = atomic_load(&device->slots[slot].data);
       if (data) device->slots[slot].destroy(device, data);
@@ -45,6 +47,7 @@ void rdna__device_destroy(rdna_device *device) {
     driver->device_close(device->handle);
   }
   pthread_mutex_destroy(&device->staging_lock);
+  pthread_mutex_destroy(&device->profile.lock);
   pthread_mutex_destroy(&device->lock);
   free(device);
 }

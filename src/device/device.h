@@ -7,6 +7,7 @@
 
 #include "device/allocator.h"
 #include "device/driver.h"
+#include "device/profile.h"
 #include "rdna/stream.h"
 
 enum { RDNA__RECENT_KERNELS = 4 };
@@ -28,7 +29,8 @@ struct rdna_device {
     void (*destroy)(rdna_device *, void *);
   } slots[RDNA__SLOT_COUNT];
   pthread_mutex_t staging_lock; /* one staged peer copy at a time */
-  void *staging;                /* pinned, made at the first staged copy */
+  rdna__profile profile;
+  void *staging; /* pinned, made at the first staged copy */
 };
 
 struct rdna_stream {

@@ -92,7 +92,15 @@ static rdna_status copy(rdna_stream *stream, rdna__copy_kind kind, void *dst, co
   if (!dst || !src)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a copy of %zu bytes %s %s NULL was asked for", size, dst ? "from" : "to",
                       stream->device->label);
-  return stream->device->driver->copy(stream->device->handle, stream->handle, kind, dst, src, size);
+  static const struct {
+    rdna_profile_kind kind;
+    const char *name;
+  } kinds[] = {[RDNA__COPY_TO_DEVICE] = {RDNA_PROFILE_COPY_TO_DEVICE, "copy to device"},
+               [RDNA__COPY_TO_HOST] = {RDNA_PROFILE_COPY_TO_HOST, "copy to host"},
+               [RDNA__COPY_ON_DEVICE] = {RDNA_PROFILE_COPY_ON_DEVICE, "copy on device"}};
+  rdna__profile_entry *entry = rdna__profile_begin(stream, kinds[kind].kind, kinds[kind].name, size);
+  return rdna__profile_end(stream, entry,
+                           stream->device->driver->copy(stream->device->handle, stream->handle, kind, dst, src, size));
 }
 
 rdna_status rdna_copy_to_device(rdna_stream *stream, void *device_dst, const void *host_src, size_t size) {
@@ -115,7 +123,9 @@ rdna_status rdna_fill_bytes(rdna_stream *stream, void *device_dst, uint8_t value
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "a fill needs a stream, not NULL");
   if (size == 0) return RDNA_OK;
   if (!device_dst) return rdna__fail(RDNA_INVALID_ARGUMENT, "a fill of %zu bytes at NULL was asked for", size);
-  return stream->device->driver->fill(stream->device->handle, stream->handle, device_dst, value, size);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_FILL, "fill", size);
+  return rdna__profile_end(
+      stream, entry, stream->device->driver->fill(stream->device->handle, stream->handle, device_dst, value, size));
 }
 
 /* Through the staging buffer, half by half: while one half is on its way to |dst|, the other is filled. Returns
@@ -150,13 +160,16 @@ rdna_status rdna_copy_peer(rdna_stream *stream, void *dst, rdna_device *src_devi
   if (size == 0) return RDNA_OK;
   if (!dst || !src) return rdna__fail(RDNA_INVALID_ARGUMENT, "a peer copy of %zu bytes with NULL was asked for", size);
   bool direct = false;
+  rdna_status status = RDNA_OK;
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_COPY_PEER, "copy from peer", size);
   if (src_device->driver == dst_device->driver)
-    RDNA_TRY(
-        dst_device->driver->copy_peer(dst_device->handle, stream->handle, dst, src_device->handle, src, size, &direct));
-  if (direct) return RDNA_OK;
+    status =
+        dst_device->driver->copy_peer(dst_device->handle, stream->handle, dst, src_device->handle, src, size, &direct);
+  if (status != RDNA_OK || direct) return rdna__profile_end(stream, entry, status);
   pthread_mutex_lock(&src_device->staging_lock);
-  rdna_status status = copy_staged(stream, dst, src_device, src, size);
+  status = copy_staged(stream, dst, src_device, src, size);
   pthread_mutex_unlock(&src_device->staging_lock);
+  status = rdna__profile_end(stream, entry, status);
   if (status == RDNA_OK) return RDNA_OK;
   return rdna__annotate(status, "copying %zu bytes from %s to %s through host memory", size, src_device->label,
                         dst_device->label);

@@ -11,6 +11,7 @@
 #include "hooks.h"
 #include "memory.h"
 #include "process_group.h"
+#include "profiler.h"
 #include "rdna/memory.h"
 #include "rdna/tune.h"
 
@@ -79,6 +80,7 @@ void empty_cache() {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   register_hooks();
+  register_profiler();
   m.def("device_count", [] { return static_cast<int>(device_count()); });
   m.def("unavailable", &unavailable);
   m.def("init", [](int index) { device(static_cast<c10::DeviceIndex>(index)); });
