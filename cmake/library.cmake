@@ -28,6 +28,8 @@ add_executable(generate examples/generate.c)
 target_link_libraries(generate PRIVATE rdna_shared)
 add_test(NAME library.generate COMMAND generate ${CMAKE_SOURCE_DIR}/examples/demo-model/rdna-demo-q8_0.gguf "And God said" 16)
 # What it exports are the public names.
-add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)
+if(NOT RDNA_COVERAGE) # gcov adds names of its own
+  add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)
+endif()
 # Each public header stands alone, in C and in C++.
 add_test(NAME library.headers COMMAND ${CMAKE_SOURCE_DIR}/tests/headers.sh ${CMAKE_C_COMPILER})
