@@ -4,90 +4,141 @@
 #include "math/fused/fused_ops.h"
 #include "math/values.h"
 
-/* Number |i| of an array among the arguments. NVIDIA's cannot be indexed without a copy in the stack. */
-template <typename type>
-RDNA_DEVICE type argument_at(const type (&values)[RDNA_FUSED_MAX_STEPS], uint32_t i) {
-#ifdef RDNA_AMD
-  return values[i];
-#else
-  type v = values[0];
-#pragma unroll
-  for (uint32_t k = 1; k < RDNA_FUSED_MAX_STEPS; k++) v = i == k ? values[k] : v;
-  return v;
-#endif
-}
+struct fused_step {
+  uint32_t word;
+  float p, q;
+};
 
-/* |count| neighbours of an operand from value |i| on: a vector of |type|, or one value. */
+#ifdef RDNA_AMD
+#define STEP_OF(kernel)                                               \
+  struct step_of_##kernel {                                           \
+    RDNA_DEVICE fused_step at(const fused_args &a, uint32_t i) {      \
+      return fused_step{wave_uniform_u32(a.step[i]), a.p[i], a.q[i]}; \
+    }                                                                 \
+  }
+#else
+/* The compiler would copy arguments that are indexed to the stack, where ptxas reads them in place. */
+#define STEP_OF(kernel)                                                                                               \
+  struct step_of_##kernel {                                                                                           \
+    RDNA_DEVICE uint32_t argument(uint32_t offset) {                                                                  \
+      uint32_t v;                                                                                                     \
+      asm("{ .reg .b64 at;\n\tmov.b64 at, " #kernel "_param_0;\n\tadd.u64 at, at, %1;\n\tld.param.u32 %0, [at];\n\t}" \
+          : "=r"(v)                                                                                                   \
+          : "l"((uint64_t)offset));                                                                                   \
+      return v;                                                                                                       \
+    }                                                                                                                 \
+    RDNA_DEVICE fused_step at(const fused_args &, uint32_t i) {                                                       \
+      return fused_step{argument(offsetof(fused_args, step) + i * 4),                                                 \
+                        bits_as<float>(argument(offsetof(fused_args, p) + i * 4)),                                    \
+                        bits_as<float>(argument(offsetof(fused_args, q) + i * 4))};                                   \
+    }                                                                                                                 \
+  }
+#endif
+
+/* |count| neighbours of an operand from |place| on, or one value, as they lie in memory: what is converted waits for
+ * its load. */
 template <typename type, int count>
-RDNA_DEVICE void load_input(const fused_args &args, int k, uint32_t i, float *v) {
+RDNA_DEVICE uint4 load_input(const fused_args &args, int k, const fused_place &place) {
+  typedef typename type::stored stored;
   const fused_args &a = arguments_again(args);
   const fused_operand &from = a.operand[k];
-  const char *at = (const char *)from.data + fused_offset(&a.shape, &from, i) * type::BYTES;
-  if (count > 1 && (a.vectors >> k & 1)) return type::load_16(at, v);
-  v[0] = type::load(at, 0);
+  const stored *at = (const stored *)from.data + fused_offset(&from, &place);
+  if (count > 1 && (a.vectors >> k & 1)) return load_as<uint4>(at);
   int64_t step = from.stride[0];
+  uint4 bits = {};
 #pragma unroll
-  for (int j = 1; j < count; j++) v[j] = step == 0 ? v[0] : type::load(at + j * step * type::BYTES, 0);
+  for (int j = 0; j < count; j++) {
+    stored v = step == 0 ? at[0] : at[j * step];
+    if constexpr (sizeof v == 4) {
+      bits[j] = bits_as<uint32_t>(v);
+    } else {
+      bits[j / 2] |= (uint32_t)v << 16 * (j % 2);
+    }
+  }
+  return bits;
 }
 
-/* What the steps make of |count| values from |i| on, which all are there. */
 template <typename type, int count>
+RDNA_DEVICE void unpack_input(uint4 bits, float *v) {
+  if constexpr (count == 1) {
+    float all[type::IN_16];
+    type::unpack(bits, all);
+    v[0] = all[0];
+  } else {
+    type::unpack(bits, v);
+  }
+}
+
+/* Keeps what stands under a branch there: selecting among all inputs costs more than jumping over the others. */
+RDNA_DEVICE void under_branch(void) { asm volatile(""); }
+
+/* What the steps make of |count| values from |i| on, which all are there. */
+template <typename type, int count, typename steps>
 RDNA_DEVICE void fused_values(const fused_args &a, uint32_t i) {
-  float v[RDNA_FUSED_MAX_INPUTS][count] = {}, value[count];
+  uint4 inputs[RDNA_FUSED_MAX_INPUTS];
+  float value[count];
+  fused_place place = fused_place_of(&a.shape, i);
 #pragma unroll
   for (int k = 0; k < RDNA_FUSED_MAX_INPUTS; k++) {
-    if ((uint32_t)k >= a.inputs) break;
-    load_input<type, count>(a, k + 1, i, v[k]);
+    inputs[k] = uint4{};
+    if ((uint32_t)k < a.inputs) inputs[k] = load_input<type, count>(a, k + 1, place);
   }
-#pragma unroll
-  for (int j = 0; j < count; j++) value[j] = v[0][j];
+  unpack_input<type, count>(inputs[0], value);
 #pragma unroll 1
   for (uint32_t s = 0; s < a.steps; s++) {
-    const fused_args &now = arguments_again(a);
-    uint32_t word = wave_uniform_u32(argument_at(now.step, s)), op = word & FUSED_OP_MASK;
-    float p = argument_at(now.p, s), q = argument_at(now.q, s);
-    if (!(word & FUSED_IS_ZIP)) {
-      fused_map(op, value, count, p, q);
+    fused_step step = steps::at(arguments_again(a), s);
+    uint32_t op = step.word & FUSED_OP_MASK, input = step.word >> FUSED_INPUT_SHIFT;
+    if (!(step.word & FUSED_IS_ZIP)) {
+      fused_map(op, value, count, step.p, step.q);
       continue;
     }
-    float other[count];
-    uint32_t input = word >> FUSED_INPUT_SHIFT;
-    bool turned = word & FUSED_INPUT_FIRST;
+    uint4 picked = inputs[0];
 #pragma unroll
-    for (int j = 0; j < count; j++) {
-      float picked = v[0][j], before = value[j];
-#pragma unroll
-      for (uint32_t k = 1; k < RDNA_FUSED_MAX_INPUTS; k++) picked = input == k ? v[k][j] : picked;
-      value[j] = turned ? picked : before;
-      other[j] = turned ? before : picked;
+    for (uint32_t k = 1; k < RDNA_FUSED_MAX_INPUTS; k++) {
+      if (input != k) continue;
+      under_branch();
+      picked = inputs[k];
     }
-    fused_zip(op, value, other, count, p, q);
+    float other[count];
+    unpack_input<type, count>(picked, other);
+    if (step.word & FUSED_INPUT_FIRST) {
+      under_branch();
+#pragma unroll
+      for (int j = 0; j < count; j++) {
+        float before = value[j];
+        value[j] = other[j], other[j] = before;
+      }
+    }
+    fused_zip(op, value, other, count, step.p, step.q);
   }
 
   const fused_args &now = arguments_again(a);
   const fused_operand &to = now.operand[0];
-  char *at = (char *)to.data + fused_offset(&now.shape, &to, i) * type::BYTES;
+  char *at = (char *)to.data + fused_offset(&to, &place) * type::BYTES;
   if (count > 1 && (now.vectors & 1)) return type::store_16(at, value);
 #pragma unroll
   for (int j = 0; j < count; j++) type::store(at + j * (int64_t)to.stride[0] * type::BYTES, 0, value[j]);
 }
 
-template <typename type>
+template <typename type, typename steps>
 RDNA_DEVICE void fused(const fused_args &a) {
   constexpr int count = type::IN_16;
   uint32_t start = group_id_x() * RDNA__FUSED_THREADS * count;
   if (a.together) {
     uint32_t i = start + thread_id() * count;
-    if (i < a.shape.count) fused_values<type, count>(a, i);
+    if (i < a.shape.count) fused_values<type, count, steps>(a, i);
     return;
   }
 #pragma unroll 1
   for (uint32_t j = 0; j < count; j++) {
     uint32_t i = start + j * RDNA__FUSED_THREADS + thread_id();
-    if (i < a.shape.count) fused_values<type, 1>(a, i);
+    if (i < a.shape.count) fused_values<type, 1, steps>(a, i);
   }
 }
 
-RDNA_KERNEL(256) fused_f32(struct fused_args a) { fused<f32>(a); }
-RDNA_KERNEL(256) fused_f16(struct fused_args a) { fused<f16>(a); }
-RDNA_KERNEL(256) fused_bf16(struct fused_args a) { fused<bf16>(a); }
+#define FUSED(name, type) \
+  STEP_OF(name);          \
+  RDNA_KERNEL(RDNA__FUSED_THREADS) name(struct fused_args a) { fused<type, step_of_##name>(a); }
+FUSED(fused_f32, f32)
+FUSED(fused_f16, f16)
+FUSED(fused_bf16, bf16)

@@ -47,26 +47,27 @@ static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUS
   }
 }
 
-#define FUSED(type)                                                                                          \
-  static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {                              \
-    const struct fused_args *a = context;                                                                    \
-    float v[RDNA_FUSED_MAX_INPUTS][RUN], value[RUN];                                                         \
-    for (int64_t n; begin < end; begin += n) {                                                               \
-      int64_t left = a->shape.size[0] - (uint32_t)begin % a->shape.size[0];                                  \
-      n = run_length(left < end - begin ? left : end - begin);                                               \
-      for (uint32_t k = 0; k < a->inputs; k++) {                                                             \
-        const struct fused_operand *from = &a->operand[k + 1];                                               \
-        gather_##type(from->data, fused_offset(&a->shape, from, (uint32_t)begin), from->stride[0], n, v[k]); \
-      }                                                                                                      \
-      memcpy(value, v[0], (size_t)n * sizeof *value);                                                        \
-      run_steps(a, value, v, (int)n);                                                                        \
-      const struct fused_operand *to = &a->operand[0];                                                       \
-      scatter_##type(to->data, fused_offset(&a->shape, to, (uint32_t)begin), to->stride[0], n, value);       \
-    }                                                                                                        \
-  }                                                                                                          \
-  void RDNA_HOST_KERNEL(fused_##type)(const void *args, rdna_grid grid) {                                    \
-    struct fused_args a = *(const struct fused_args *)args;                                                  \
-    rdna__parallel_for(a.shape.count, GRAIN, fused_##type##_piece, &a);                                      \
+#define FUSED(type)                                                                      \
+  static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {          \
+    const struct fused_args *a = context;                                                \
+    float v[RDNA_FUSED_MAX_INPUTS][RUN], value[RUN];                                     \
+    for (int64_t n; begin < end; begin += n) {                                           \
+      int64_t left = a->shape.size[0] - (uint32_t)begin % a->shape.size[0];              \
+      n = run_length(left < end - begin ? left : end - begin);                           \
+      struct fused_place place = fused_place_of(&a->shape, (uint32_t)begin);             \
+      for (uint32_t k = 0; k < a->inputs; k++) {                                         \
+        const struct fused_operand *from = &a->operand[k + 1];                           \
+        gather_##type(from->data, fused_offset(from, &place), from->stride[0], n, v[k]); \
+      }                                                                                  \
+      memcpy(value, v[0], (size_t)n * sizeof *value);                                    \
+      run_steps(a, value, v, (int)n);                                                    \
+      const struct fused_operand *to = &a->operand[0];                                   \
+      scatter_##type(to->data, fused_offset(to, &place), to->stride[0], n, value);       \
+    }                                                                                    \
+  }                                                                                      \
+  void RDNA_HOST_KERNEL(fused_##type)(const void *args, rdna_grid grid) {                \
+    struct fused_args a = *(const struct fused_args *)args;                              \
+    rdna__parallel_for(a.shape.count, GRAIN, fused_##type##_piece, &a);                  \
   }
 FUSED(f32)
 FUSED(f16)

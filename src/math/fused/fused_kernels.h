@@ -1,9 +1,8 @@
 /* Chains of operations value by value, interpreted a vector at a time: one kernel for each type.
  *
  * Bytes: each input once, where it is not broadcast, and the output; FLOPs: those of the steps. A step costs a thread
- * about 30 instructions to be read and dispatched, the same in all lanes, and one for each value to pick its operand,
- * beside the operation's own; a thread has 4 values of f32 or 8 of 16 bits, all of whose bytes are under way before
- * the first step. */
+ * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; a thread has 4
+ * values of f32 or 8 of 16 bits, all of whose bytes are under way before the first step. */
 #ifndef RDNA_MATH_FUSED_KERNELS_H
 #define RDNA_MATH_FUSED_KERNELS_H
 
@@ -43,16 +42,26 @@ struct fused_args {
   X(fused_f16, struct fused_args, 256, rdna__fused_case) \
   X(fused_bf16, struct fused_args, 256, rdna__fused_case)
 
-/* Where value |i| of an operand is, in values from its pointer. */
-RDNA_SCALAR int64_t fused_offset(const struct fused_shape *shape, const struct fused_operand *operand, uint32_t i) {
-  int64_t offset = 0;
+/* Where value |i| is along each dimension; 0 along those that there are not. */
+struct fused_place {
+  uint32_t at[FUSED_RANK];
+};
+RDNA_SCALAR struct fused_place fused_place_of(const struct fused_shape *shape, uint32_t i) {
+  struct fused_place place = {{0}};
   STRIDED_UNROLL
   for (uint32_t d = 0; d < FUSED_RANK; d++) {
     if (d >= shape->rank) break;
     uint32_t quotient = (uint32_t)(((uint64_t)shape->magic[d] * i) >> shape->shift[d]);
-    offset += (int64_t)(i - quotient * shape->size[d]) * operand->stride[d];
+    place.at[d] = i - quotient * shape->size[d];
     i = quotient;
   }
+  return place;
+}
+/* In values from the operand's pointer. */
+RDNA_SCALAR int64_t fused_offset(const struct fused_operand *operand, const struct fused_place *place) {
+  int64_t offset = 0;
+  STRIDED_UNROLL
+  for (uint32_t d = 0; d < FUSED_RANK; d++) offset += (int64_t)place->at[d] * operand->stride[d];
   return offset;
 }
 
