@@ -84,11 +84,16 @@ static rdna_status check(const struct gradients *g, float epsilon, struct norm_b
   return check_written_apart(g);
 }
 
-static rdna_status sum_columns(rdna_stream *stream, const float *partial, int64_t slices, const rdna_tensor *out) {
-  if (!out) return RDNA_OK;
-  struct column_sum_args args = {
-      .partial = partial, .out = out->data, .rows = slices, .cols = out->shape[0], .dtype = (uint32_t)out->dtype};
-  rdna_grid grid = {0, 1, 1};
+static rdna_status sum_columns(rdna_stream *stream, const struct gradients *g, const struct norm_backward_args *of) {
+  const rdna_tensor *out[] = {g->dweight, g->dbias};
+  struct column_sum_args args = {.partial = of->partial, .rows = of->slices, .cols = of->cols};
+  rdna_grid grid = {0, 0, 1};
+  for (uint32_t m = 0; m < 2; m++) {
+    if (!out[m]) continue;
+    args.out[m] = out[m]->data, args.dtype[m] = (uint32_t)out[m]->dtype;
+    grid.y = m + 1;
+  }
+  if (grid.y == 0) return RDNA_OK;
   RDNA_TRY(rdna__check_groups("column_sum", args.cols, COLUMN_SUM_COLS, &grid.x));
   return rdna__launch_named(stream, "column_sum", grid, &args);
 }
@@ -99,8 +104,7 @@ static rdna_status launch(rdna_stream *stream, const struct gradients *g, const 
     RDNA_TRY(
         rdna__launch_named(stream, kernels[g->x->dtype][weight_f32], (rdna_grid){(uint32_t)args->slices, 1, 1}, args));
   }
-  RDNA_TRY(sum_columns(stream, args->partial, args->slices, g->dweight));
-  return sum_columns(stream, args->partial + args->slices * args->cols, args->slices, g->dbias);
+  return sum_columns(stream, g, args);
 }
 
 static rdna_status backward(rdna_stream *stream, const struct gradients *g, float epsilon, bool centred) {

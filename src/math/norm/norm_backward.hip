@@ -92,56 +92,58 @@ RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next
   char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
   uint32_t cols = (uint32_t)a.cols;
   float count = (float)cols;
-  row_statistics s = {0, 0, 0, 0};
-  row_bits<type, vectors> here = bits;
+  float mean = 0, y[vectors][size], g[vectors][size]; /* y: x less the mean */
+  uint4 dout[vectors];
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    type::unpack(bits.x[j], y[j]);
+    dout[j] = bits.dout[j];
+  }
   if (next < a.rows) load_row<type, team, vectors>(a, next, bits);
-  float v[size], d[size], g[size];
   if (a.centred) {
     float sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
       if ((j * team::SIZE + team::rank()) * size >= cols) continue;
-      type::unpack(here.x[j], v);
 #pragma unroll
-      for (uint32_t k = 0; k < size; k++) sum += v[k];
+      for (uint32_t k = 0; k < size; k++) sum += y[j][k];
     }
-    s.mean = team::sum(sum, scratch) / count;
+    mean = team::sum(sum, scratch) / count;
   }
   float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = (j * team::SIZE + team::rank()) * size;
     if (i >= cols) continue;
-    type::unpack(here.x[j] = again(here.x[j]), v);
-    type::unpack(here.dout[j], d);
-    weighted<type, weights, size>(a, i, d, g);
+    float d[size];
+    type::unpack(dout[j], d);
+    weighted<type, weights, size>(a, i, d, g[j]);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
-      float y = v[k] - s.mean;
-      sums[0] = fma_f32(y, y, sums[0]);
-      sums[1] = fma_f32(g[k], y, sums[1]);
-      sums[2] += g[k];
+      y[j][k] -= mean;
+      sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
+      sums[1] = fma_f32(g[j][k], y[j][k], sums[1]);
+      sums[2] += g[j][k];
     }
   }
   team::sums(sums, scratch);
-  s.inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
-  s.gy = sums[1] * s.inverse / count;
-  if (a.centred) s.g = sums[2] / count;
+  float inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
+  /* dx = inverse g + of_y y / deviation + level */
+  float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     uint32_t i = (j * team::SIZE + team::rank()) * size;
     if (i >= cols) continue;
-    type::unpack(here.x[j] = again(here.x[j]), v);
-    type::unpack(here.dout[j] = again(here.dout[j]), d);
-    weighted<type, weights, size>(a, i, d, g);
+    float d[size];
+    type::unpack(dout[j] = again(dout[j]), d);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
-      float y = (v[k] - s.mean) * s.inverse;
-      dweight[j][k] = fma_f32(d[k], y, dweight[j][k]);
+      float normal = y[j][k] * inverse;
+      dweight[j][k] = fma_f32(d[k], normal, dweight[j][k]);
       dbias[j][k] += d[k];
-      g[k] = slope(s, g[k], y);
+      d[k] = fma_f32(normal, of_y, fma_f32(g[j][k], inverse, level));
     }
-    type::store_16(dx + i * type::BYTES, g);
+    type::store_16(dx + i * type::BYTES, d);
   }
 }
 
@@ -285,22 +287,27 @@ RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 RDNA_KERNEL(COLUMN_SUM_THREADS) column_sum(struct column_sum_args a) {
   constexpr uint32_t cols = COLUMN_SUM_COLS, ways = COLUMN_SUM_THREADS / COLUMN_SUM_COLS;
   RDNA_SHARED static float sums[COLUMN_SUM_THREADS];
+  bool second = group_id_y() > 0;
+  const float *partial = a.partial + (second ? a.rows * a.cols : 0);
+  void *out = second ? a.out[1] : a.out[0];
+  uint32_t dtype = second ? a.dtype[1] : a.dtype[0];
+  if (!out) return;
   uint32_t way = thread_id() / cols;
   int64_t col = (int64_t)group_id_x() * cols + thread_id() % cols;
   float sum = 0;
   if (col < a.cols) {
 #pragma unroll 8
-    for (int64_t row = way; row < a.rows; row += ways) sum += a.partial[row * a.cols + col];
+    for (int64_t row = way; row < a.rows; row += ways) sum += partial[row * a.cols + col];
   }
   sums[thread_id()] = sum;
   group_barrier();
   if (way != 0 || col >= a.cols) return;
   for (uint32_t i = 1; i < ways; i++) sum += sums[i * cols + thread_id()];
-  if (a.dtype == dtype_f16) {
-    f16::store(a.out, (uint64_t)col, sum);
-  } else if (a.dtype == dtype_bf16) {
-    bf16::store(a.out, (uint64_t)col, sum);
+  if (dtype == dtype_f16) {
+    f16::store(out, (uint64_t)col, sum);
+  } else if (dtype == dtype_bf16) {
+    bf16::store(out, (uint64_t)col, sum);
   } else {
-    f32::store(a.out, (uint64_t)col, sum);
+    f32::store(out, (uint64_t)col, sum);
   }
 }

@@ -132,27 +132,34 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
 
 RDNA_CASE_MAKER(rdna__column_sum_case) {
   static const int64_t edges[][2] = {{3, 5}, {0, 7}, {1, 32}, {256, 33}, {9, 0}, {17, 1}};
-  struct column_sum_args args = {.dtype = (uint32_t)(n % 3)};
+  struct column_sum_args args = {.dtype = {(uint32_t)(n % 3), (uint32_t)(n / 3 % 3)}};
   args.rows = n < 6 ? edges[n][0] : rdna__random_range(random, 1, 300);
   args.cols = n < 6 ? edges[n][1] : rdna__random_range(random, 1, 700);
   memcpy(out_case->args, &args, sizeof args);
-  out_case->grid = (rdna_grid){(uint32_t)((args.cols + COLUMN_SUM_COLS - 1) / COLUMN_SUM_COLS), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) to %s", (long long)args.rows, (long long)args.cols,
-           rdna_dtype_name((rdna_dtype)args.dtype));
-  int64_t count = args.rows * args.cols;
+  out_case->grid =
+      (rdna_grid){(uint32_t)((args.cols + COLUMN_SUM_COLS - 1) / COLUMN_SUM_COLS), (uint32_t)(1 + n % 2), 1};
+  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) to %s, %s", (long long)args.rows,
+           (long long)args.cols, rdna_dtype_name((rdna_dtype)args.dtype[0]),
+           n % 2 == 0   ? "none"
+           : n % 8 == 7 ? "the second alone"
+                        : rdna_dtype_name((rdna_dtype)args.dtype[1]));
+  int64_t count = (n % 2 ? 2 : 1) * args.rows * args.cols;
   float *partial = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, offsetof(struct column_sum_args, partial));
   if (!partial) return no_memory(out_case);
   case_fill(random, RDNA_F32, partial, count, 1);
   double top = 0;
-  for (int64_t c = 0; c < args.cols; c++) {
+  for (int64_t i = 0; i < args.cols * (n % 2 ? 2 : 1); i++) {
     double magnitude = 0;
-    for (int64_t r = 0; r < args.rows; r++) magnitude += fabs((double)partial[r * args.cols + c]);
+    const float *from = partial + i / args.cols * args.rows * args.cols + i % args.cols;
+    for (int64_t r = 0; r < args.rows; r++) magnitude += fabs((double)from[r * args.cols]);
     top = fmax(top, magnitude);
   }
   if (n % 5 == 4 && count > 0) partial[count / 2] = NAN;
-  if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)args.dtype, args.cols, offsetof(struct column_sum_args, out)))
-    return no_memory(out_case);
-  rdna__case_tolerance(out_case, (double)(args.rows + 8) * 0x1p-24 * top + case_smallest((rdna_dtype)args.dtype),
-                       case_spacing((rdna_dtype)args.dtype));
+  for (int m = n % 8 == 7; m <= n % 2; m++) {
+    rdna_dtype dtype = (rdna_dtype)args.dtype[m];
+    uint32_t out = (uint32_t)(offsetof(struct column_sum_args, out) + (size_t)m * sizeof args.out[0]);
+    if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.cols, out)) return no_memory(out_case);
+    rdna__case_tolerance(out_case, (double)(args.rows + 8) * 0x1p-24 * top + case_smallest(dtype), case_spacing(dtype));
+  }
   return RDNA_OK;
 }

@@ -24,13 +24,14 @@ struct norm_backward_args {
   uint32_t centred; /* 1: layer_norm, 0: rms_norm */
 };
 
-/* out[c] = sum over r of partial[r][c]. 32 columns a group. */
+/* out[m][c] = sum over r of partial[m][r][c], where m is the group's y; nothing for an |out| that is NULL. 32 columns a
+ * group. */
 enum { COLUMN_SUM_THREADS = 256, COLUMN_SUM_COLS = 32 };
 struct column_sum_args {
-  const float *partial; /* (rows, cols) */
-  void *out;            /* (cols) */
+  const float *partial; /* (2, rows, cols) */
+  void *out[2];         /* (cols) */
   int64_t rows, cols;
-  uint32_t dtype; /* of out: an rdna_dtype, f32, f16 or bf16 */
+  uint32_t dtype[2]; /* of out: an rdna_dtype, f32, f16 or bf16 */
 };
 
 /* suffix of the name, type of the values, type of the weights */

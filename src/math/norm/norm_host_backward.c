@@ -115,21 +115,31 @@ static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 
+struct column_work {
+  struct column_sum_args a;
+  int part;
+};
+
 static void column_sums(void *context, int64_t begin, int64_t end) {
-  const struct column_sum_args *a = context;
+  const struct column_work *work = context;
+  const struct column_sum_args *a = &work->a;
+  const float *partial = a->partial + work->part * a->rows * a->cols;
+  rdna_dtype dtype = (rdna_dtype)a->dtype[work->part];
   float sums[RUN];
   for (int64_t n, at = begin; at < end; at += n) {
     n = run_length(end - at);
     for (int64_t i = 0; i < n; i++) sums[i] = 0;
     for (int64_t row = 0; row < a->rows; row++) {
-      const float *from = a->partial + row * a->cols + at;
+      const float *from = partial + row * a->cols + at;
       for (int64_t i = 0; i < n; i++) sums[i] += from[i];
     }
-    floats_store((rdna_dtype)a->dtype, (char *)a->out + at * floats_bytes((rdna_dtype)a->dtype), n, sums);
+    floats_store(dtype, (char *)a->out[work->part] + at * floats_bytes(dtype), n, sums);
   }
 }
 
 void RDNA_HOST_KERNEL(column_sum)(const void *args, rdna_grid grid) {
-  struct column_sum_args a = *(const struct column_sum_args *)args;
-  rdna__parallel_for(a.cols, RUN, column_sums, &a);
+  struct column_work work = {.a = *(const struct column_sum_args *)args};
+  for (; work.part < (int)grid.y; work.part++) {
+    if (work.a.out[work.part]) rdna__parallel_for(work.a.cols, RUN, column_sums, &work);
+  }
 }
