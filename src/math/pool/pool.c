@@ -1,6 +1,7 @@
 #include "rdna/op/pool.h"
 
 #include "math/pool/pool_kernels.h"
+#include "math/rows_along.h"
 #include "math/strided_plan.h"
 #include "math/volume_plan.h"
 #include "rdna/op/reduce_dims.h"
@@ -134,6 +135,40 @@ static void set_axes(const struct call *c, struct pool_axis axis[3]) {
   }
 }
 
+static bool at_multiple(const rdna_tensor *t, uintptr_t bytes) { return (uintptr_t)t->data % bytes == 0; }
+
+/* Whether max_pool_strip does this; see struct pool_strip_args. */
+static bool is_strips(const struct call *c, const struct pool_axis axis[3]) {
+  const struct pool_axis *y = &axis[1], *x = &axis[2];
+  int64_t count = rdna_tensor_count(c->out);
+  return !c->average && !c->backward && c->pool && c->x->dtype != RDNA_F64 && axis[0].in == 1 && axis[0].out == 1 &&
+         count > 0 && count <= INT32_MAX && (x->window == 3 || x->window == 2) && x->before == x->window - 2 &&
+         y->window == x->window && x->stride == 2 && y->stride == 2 && x->dilation == 1 && y->dilation == 1 &&
+         x->in == 2 * x->out && x->in % (c->x->dtype == RDNA_F32 ? 4 : 8) == 0 && y->before < y->window &&
+         2 * (y->out - 1) - y->before < y->in && rdna__is_contiguous(c->x) && rdna__is_contiguous(c->out) &&
+         at_multiple(c->x, 16) && at_multiple(c->out, 8) &&
+         (!c->indices || (rdna__is_contiguous(c->indices) && at_multiple(c->indices, 16)));
+}
+
+static rdna_status run_strips(const struct call *c, const struct pool_axis axis[3]) {
+  static const char *const kernels[] = {"max_pool_strip_f32", "max_pool_strip_f16", "max_pool_strip_bf16"};
+  struct pool_strip_args a = {.x = c->x->data,
+                              .out = c->out->data,
+                              .indices = c->indices ? c->indices->data : NULL,
+                              .in_h = axis[1].in,
+                              .in_w = axis[2].in,
+                              .window = axis[1].window,
+                              .before = axis[1].before};
+  int64_t strips = axis[2].in / (c->x->dtype == RDNA_F32 ? 4 : 8), planes = c->x->shape[0] * c->x->shape[1];
+  strided_set_size(&a.shape, 0, (uint32_t)strips);
+  strided_set_size(&a.shape, 1, (uint32_t)axis[1].out);
+  strided_set_size(&a.shape, 2, (uint32_t)planes);
+  a.shape.rank = 3, a.shape.count = (uint32_t)(strips * axis[1].out * planes);
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(c->operator, a.shape.count, POOL_THREADS, &grid.x));
+  return rdna__launch_named(c->stream, kernels[c->x->dtype], grid, &a);
+}
+
 static rdna_status run(const struct call *c) {
   RDNA_TRY(check(c));
   struct volume indices = c->indices ? rdna__volume_of(c->indices) : (struct volume){0};
@@ -158,9 +193,10 @@ static rdna_status run(const struct call *c) {
                         .divisor = divisor,
                         .padding = padding,
                         .channels = (uint32_t)c->x->shape[1]};
+  set_axes(c, a.axis);
+  if (is_strips(c, a.axis)) return run_strips(c, a.axis);
   const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
   RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
-  set_axes(c, a.axis);
   return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
 }
 

@@ -276,6 +276,80 @@ RDNA_DEVICE void average_pool_backward(const pool_backward_args &a) {
   pool_backward<type, width, false>(a);
 }
 
+/* |count| values of 8 bytes together. */
+template <typename type, int count>
+RDNA_DEVICE void store_8(void *p, const float *v) {
+  float all[type::IN_16];
+#pragma unroll
+  for (int k = 0; k < type::IN_16; k++) all[k] = v[k % count];
+  uint4 bits = type::pack(all);
+  store_as<uint2>(p, uint2{bits.x, bits.y});
+}
+
+template <typename type, int window>
+RDNA_DEVICE void max_pool_strip(const pool_strip_args &a, uint32_t i) {
+  constexpr int windows = type::IN_16 / 2;
+  int32_t digit[3];
+#pragma unroll
+  for (int d = 0; d < 3; d++) {
+    uint32_t quotient = (uint32_t)(((uint64_t)a.shape.magic[d] * i) >> a.shape.shift[d]);
+    digit[d] = (int32_t)(i - quotient * a.shape.size[d]);
+    i = quotient;
+  }
+  int32_t first = digit[0] * type::IN_16, side = first > 0 ? first - 1 : 0;
+  const char *plane = (const char *)a.x + (int64_t)digit[2] * a.in_h * a.in_w * type::BYTES;
+  uint4 bits[window];
+  typename type::stored beside[window];
+  int32_t row[window]; /* number of its first value; rows and columns outside are their neighbours, taken twice */
+#pragma unroll
+  for (int j = 0; j < window; j++) {
+    int32_t y = 2 * digit[1] - a.before + j;
+    row[j] = (y < 0 ? 0 : y < a.in_h ? y : a.in_h - 1) * a.in_w;
+    bits[j] = load_as<uint4>(plane + (row[j] + first) * (int64_t)type::BYTES);
+    if (window == 3) beside[j] = ((const typename type::stored *)plane)[row[j] + side];
+  }
+  largest_of<float, 1> s[windows];
+#pragma unroll
+  for (int j = 0; j < window; j++) {
+    float v[type::IN_16], before = 0;
+    type::unpack(bits[j], v);
+    if (window == 3) before = type::load(&beside[j], 0);
+#pragma unroll
+    for (int k = 0; k < windows; k++) {
+      const float *left = k == 0 ? &before : &v[2 * k - 1];
+      int32_t left_at = row[j] + (k == 0 ? side : first + 2 * k - 1), at = row[j] + first + 2 * k;
+      if (j == 0) {
+        s[k].best[0] = window == 3 ? *left : v[2 * k], s[k].at[0] = window == 3 ? left_at : at;
+      } else if (window == 3) {
+        largest_of<float, 1>::take(s[k], left, left_at, false);
+      }
+      if (j > 0 || window == 3) largest_of<float, 1>::take(s[k], &v[2 * k], at, false);
+      largest_of<float, 1>::take(s[k], &v[2 * k + 1], at + 1, false);
+    }
+  }
+  float best[windows];
+  int32_t at[windows];
+#pragma unroll
+  for (int k = 0; k < windows; k++) best[k] = s[k].best[0], at[k] = s[k].at[0];
+  int64_t to = ((int64_t)digit[2] * a.shape.size[1] + digit[1]) * (a.in_w / 2) + first / 2;
+  store_8<type, windows>((char *)a.out + to * type::BYTES, best);
+  if (a.indices) store_indices<windows>(volume{a.indices, {}}, to, at);
+}
+
+#define POOL_STRIP(type)                                                      \
+  RDNA_KERNEL(POOL_THREADS) max_pool_strip_##type(struct pool_strip_args a) { \
+    uint32_t i = group_id_x() * threads + thread_id();                        \
+    if (i >= a.shape.count) return;                                           \
+    if (a.window == 3) {                                                      \
+      max_pool_strip<type, 3>(a, i);                                          \
+    } else {                                                                  \
+      max_pool_strip<type, 2>(a, i);                                          \
+    }                                                                         \
+  }
+POOL_STRIP(f32)
+POOL_STRIP(f16)
+POOL_STRIP(bf16)
+
 #define POOL(name, args, type)                             \
   RDNA_KERNEL(POOL_THREADS) name##_##type(struct args a) { \
     if (a.order.vector) {                                  \

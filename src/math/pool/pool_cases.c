@@ -50,6 +50,15 @@ static rdna_status finish(rdna__kernel_case *c, const struct sizes *s, const str
 
 static rdna_status no_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of pooling"); }
 
+/* Equals, infinities and, for |nan|, those. */
+static void add_special(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, bool nan) {
+  static const double special[] = {1, 1, 1, INFINITY, -INFINITY, NAN};
+  for (int64_t i = 0; i < count / 8; i++) {
+    store_double(dtype, data, (int64_t)rdna__random_below(random, (uint64_t)count),
+                 special[rdna__random_below(random, nan ? 6 : 5)]);
+  }
+}
+
 RDNA_CASE_MAKER(rdna__pool_case) {
   rdna_dtype dtype = case_suffix_dtype(kernel->name);
   bool largest = strstr(kernel->name, "max"), last = n % 2, indexed = largest && n % 5 != 4;
@@ -69,16 +78,39 @@ RDNA_CASE_MAKER(rdna__pool_case) {
   if (!data) return no_memory();
   int64_t count = rdna_tensor_count(&x);
   case_fill_doubles(random, dtype, data, count, 0);
-  for (int64_t i = 0; i < count / 8 && largest; i++) { /* equals, infinities and NaN */
-    static const double special[] = {1, 1, 1, INFINITY, -INFINITY, NAN};
-    store_double(dtype, data, (int64_t)rdna__random_below(random, (uint64_t)count),
-                 special[rdna__random_below(random, n % 3 ? 5 : 6)]);
-  }
+  if (largest) add_special(random, dtype, data, count, n % 3 == 0);
   if (!volume_case_add(out_case, RDNA__OUT, &out, offsetof(struct pool_args, out))) return no_memory();
   if (!largest) rdna__case_tolerance(out_case, 256 * case_unit(dtype) * case_top(dtype, data, count), case_step(dtype));
   if (indexed && !volume_case_add(out_case, RDNA__OUT, &indices, offsetof(struct pool_args, indices)))
     return no_memory();
   return finish(out_case, &s, &args.order);
+}
+
+RDNA_CASE_MAKER(rdna__pool_strip_case) {
+  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  int32_t in_16 = dtype == RDNA_F32 ? 4 : 8, strips = (int32_t)rdna__random_range(random, 1, n % 4 ? 5 : 70);
+  uint32_t planes = n == 1 ? 0 : (uint32_t)rdna__random_range(random, 1, 5);
+  struct pool_strip_args args = {.window = n % 2 ? 2 : 3, .in_w = strips * in_16};
+  args.in_h = (int32_t)rdna__random_range(random, 1, 11);
+  args.before = (int32_t)rdna__random_range(random, 0, args.window - 1);
+  int32_t most = (args.in_h + args.before + 1) / 2, out_h = (int32_t)rdna__random_range(random, 1, most);
+  strided_set_size(&args.shape, 0, (uint32_t)strips);
+  strided_set_size(&args.shape, 1, (uint32_t)out_h);
+  strided_set_size(&args.shape, 2, planes > 0 ? planes : 1);
+  args.shape.rank = 3, args.shape.count = (uint32_t)(strips * out_h) * planes;
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(args.shape.count + POOL_THREADS - 1) / POOL_THREADS, 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "(%u, %d, %d) by %d, %d before", planes, args.in_h, args.in_w,
+           args.window, args.before);
+  int64_t in = (int64_t)planes * args.in_h * args.in_w, out = (int64_t)planes * out_h * (args.in_w / 2);
+  void *data = rdna__case_add(out_case, RDNA__IN, dtype, in, offsetof(struct pool_strip_args, x));
+  if (!data) return no_memory();
+  case_fill_doubles(random, dtype, data, in, 0);
+  add_special(random, dtype, data, in, n % 3 == 0);
+  bool there = rdna__case_add(out_case, RDNA__OUT, dtype, out, offsetof(struct pool_strip_args, out));
+  if (there && n % 5 != 4)
+    there = rdna__case_add(out_case, RDNA__OUT, RDNA_I64, out, offsetof(struct pool_strip_args, indices));
+  return there ? RDNA_OK : no_memory();
 }
 
 /* Any position in each window. */

@@ -96,6 +96,23 @@ INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype,
   }
 }
 
+/* The same as a pooling of any kind, a plane in a number. */
+INLINE void strips(const struct pool_strip_args *strip, rdna_dtype dtype, int64_t begin, int64_t end) {
+  int32_t out_h = (int32_t)strip->shape.size[1], out_w = strip->in_w / 2, x_before = strip->window == 3;
+  int64_t in = (int64_t)strip->in_h * strip->in_w, out = (int64_t)out_h * out_w;
+  struct pool_args a = {.x = {(void *)(uintptr_t)strip->x, {0, in, 0, strip->in_w, 1}},
+                        .out = {strip->out, {0, out, 0, out_w, 1}},
+                        .indices = {strip->indices, {0, out, 0, out_w, 1}},
+                        .axis = {{.in = 1, .out = 1, .window = 1, .stride = 1, .dilation = 1},
+                                 {strip->in_h, out_h, strip->window, 2, strip->before, strip->window, 1},
+                                 {strip->in_w, out_w, strip->window, 2, x_before, 0, 1}},
+                        .channels = strip->shape.size[2],
+                        .order = {.channels = 1}};
+  const uint32_t size[] = {(uint32_t)out_w, (uint32_t)out_h, 1, strip->shape.size[2], 1};
+  for (uint32_t d = 0; d < 5; d++) strided_set_size(&a.order.shape, d, size[d]);
+  max_range(&a, dtype, begin * out_w, end * out_w);
+}
+
 /* |each| is one of the above with its constants. */
 #define POOL_TWIN(name, args_type, type, each)                                   \
   static void name##_##type##_range(void *context, int64_t begin, int64_t end) { \
@@ -111,6 +128,16 @@ INLINE void backward_range(const struct pool_backward_args *a, rdna_dtype dtype,
   POOL_TWIN(average_pool, pool_args, type, average_range(a, dtype, begin, end))                      \
   POOL_TWIN(max_pool_backward, pool_backward_args, type, backward_range(a, dtype, true, begin, end)) \
   POOL_TWIN(average_pool_backward, pool_backward_args, type, backward_range(a, dtype, false, begin, end))
+#define STRIP_TWIN(type, dtype)                                                                                       \
+  static void strip_##type##_range(void *context, int64_t begin, int64_t end) { strips(context, dtype, begin, end); } \
+  void RDNA_HOST_KERNEL(max_pool_strip_##type)(const void *args, rdna_grid grid) {                                    \
+    struct pool_strip_args a = *(const struct pool_strip_args *)args;                                                 \
+    int64_t rows = (int64_t)a.shape.size[1] * a.shape.size[2];                                                        \
+    if (a.shape.count > 0) rdna__parallel_for(rows, 4, strip_##type##_range, &a);                                     \
+  }
+STRIP_TWIN(f32, RDNA_F32)
+STRIP_TWIN(f16, RDNA_F16)
+STRIP_TWIN(bf16, RDNA_BF16)
 POOL_TWINS(f32, RDNA_F32)
 POOL_TWINS(f16, RDNA_F16)
 POOL_TWINS(bf16, RDNA_BF16)

@@ -87,15 +87,30 @@ struct pool_backward_args {
   uint32_t padding, channels;
 };
 
+/* As max_pool, of contiguous planes in two dimensions, windows of 3 (or 2) by 3 (2) that are 2 apart, along x after a
+ * padding of 1 (0). A thread loads 16 bytes of each row of its windows, which are half as many as these have values:
+ * in_w is twice the windows' number along x and a multiple of 16 bytes. Each window holds a position. */
+struct pool_strip_args {
+  const void *x;              /* (planes, in_h, in_w), at a multiple of 16 bytes */
+  void *out;                  /* (planes, out_h, in_w / 2), at a multiple of 8 bytes */
+  int64_t *indices;           /* as out, at a multiple of 16 bytes; or NULL */
+  struct strided_shape shape; /* of rank 3: strips of a row, out_h, planes */
+  int32_t in_h, in_w;
+  int32_t window, before; /* before: along y */
+};
+
 #define RDNA_POOL_TYPE_(X, type)                                                                 \
   X(max_pool_##type, struct pool_args, POOL_THREADS, rdna__pool_case)                            \
   X(average_pool_##type, struct pool_args, POOL_THREADS, rdna__pool_case)                        \
   X(max_pool_backward_##type, struct pool_backward_args, POOL_THREADS, rdna__pool_backward_case) \
   X(average_pool_backward_##type, struct pool_backward_args, POOL_THREADS, rdna__pool_backward_case)
-#define RDNA_POOL_KERNELS(X) \
-  RDNA_POOL_TYPE_(X, f32)    \
-  RDNA_POOL_TYPE_(X, f16)    \
-  RDNA_POOL_TYPE_(X, bf16)   \
+#define RDNA_POOL_KERNELS(X)                                                          \
+  X(max_pool_strip_f32, struct pool_strip_args, POOL_THREADS, rdna__pool_strip_case)  \
+  X(max_pool_strip_f16, struct pool_strip_args, POOL_THREADS, rdna__pool_strip_case)  \
+  X(max_pool_strip_bf16, struct pool_strip_args, POOL_THREADS, rdna__pool_strip_case) \
+  RDNA_POOL_TYPE_(X, f32)                                                             \
+  RDNA_POOL_TYPE_(X, f16)                                                             \
+  RDNA_POOL_TYPE_(X, bf16)                                                            \
   RDNA_POOL_TYPE_(X, f64)
 
 #endif

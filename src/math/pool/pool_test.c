@@ -240,6 +240,24 @@ static void usual_sizes(void **state) {
   }
 }
 
+/* Contiguous rows of whole vectors, windows 2 apart; the last of each three has nothing of the kind. */
+static void strips(void **state) {
+  for (int k = 0; k < 36; k++) {
+    struct problem p = {.dtype = types[k % 3], .n = 2, .channels = 3, .layout = k % 7 == 6 ? GAPS : CONTIGUOUS};
+    int64_t window = k % 2 ? 2 : 3;
+    p.pool = (rdna_pool){.dims = 2, .dilation = {1, 1}, .stride = {2, 2}, .window = {window, window}};
+    p.in[0] = rdna__random_range(&random_state, window, 9), p.in[1] = 8 * rdna__random_range(&random_state, 1, 4);
+    p.pool.before[1] = window - 2, p.pool.before[0] = rdna__random_range(&random_state, 0, window - 1);
+    p.pool.after[0] = rdna__random_range(&random_state, 0, 1), p.pool.ceil = k % 5 == 0;
+    if (k % 9 == 8) p.pool.stride[k / 9 % 2] = 3;
+    if (k % 9 == 7) p.pool.before[1] = 0;
+    for (int d = 0; d < 2; d++) p.out[d] = rdna_pool_size(&p.pool, d, p.in[d]);
+    grid x = make_x(&p, k % 2);
+    check_max(&p, &x);
+    grid_free(&x);
+  }
+}
+
 /* Counted by hand. */
 static void sizes(void **state) {
   rdna_pool p = {1, {2}, {2}, {0}, {0}, {1}, false, false, 0};
@@ -306,6 +324,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(formulas),
       cmocka_unit_test(usual_sizes),
+      cmocka_unit_test(strips),
       cmocka_unit_test(sizes),
       cmocka_unit_test(window_of_nothing_but_padding),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
