@@ -7,7 +7,7 @@
 #include "math/sort/sort_plan.h"
 #include "rdna/op/random.h"
 
-enum { MOST_GROUPS = 1 << 16 }; /* groups take turns */
+enum { MOST_GROUPS = 1 << 16, ENOUGH_PARTS = 4096 }; /* groups take turns */
 
 struct sort_order rdna__sort_order(rdna_dtype dtype, bool descending) {
   int bits = 8 * (int)rdna_dtype_block_bytes(dtype);
@@ -52,34 +52,49 @@ static rdna_status sort_short_rows(rdna_stream *stream, const rdna__sort_rows *s
   return launch(stream, "sort_rank", sort->value_bytes, (a.rows - 1) / (SORT_THREADS / width) + 1, &a);
 }
 
+static rdna_status count_digits(rdna_stream *stream, const rdna__sort_rows *sort, uint32_t digits, uint32_t *counts) {
+  struct radix_count_args a = {.x = sort->x,
+                               .counts = counts,
+                               .rows = sort->rows,
+                               .n = (uint32_t)sort->n,
+                               .digits = digits,
+                               .part = SORT_TILE,
+                               .order = sort->order};
+  while ((a.n - 1) / a.part >= ENOUGH_PARTS / sort->rows + 1) a.part *= 2;
+  a.parts = (a.n - 1) / a.part + 1;
+  return launch(stream, "radix_count", sort->value_bytes, a.rows * a.parts, &a);
+}
+
 /* Passes take turns between two places; the last writes the output, which serves as the second. */
 static rdna_status sort_long_rows(rdna__scratch *scratch, const rdna__sort_rows *sort) {
   int64_t count = sort->rows * sort->n;
-  int passes = (int)(sort->bits + 7) / 8;
+  uint32_t passes = (sort->bits + 7) / 8;
   size_t value_bytes = (size_t)count * (size_t)sort->value_bytes;
-  struct radix_args a = {.x = sort->x, .rows = sort->rows, .n = (uint32_t)sort->n, .order = sort->order};
-  a.tiles = (a.n - 1) / SORT_TILE + 1;
-  void *counts, *totals, *values[2] = {NULL, sort->values}, *places[2] = {NULL, sort->indices};
-  RDNA_TRY(rdna__scratch_take(scratch, (size_t)(a.rows * a.tiles) * SORT_DIGITS * sizeof(uint32_t), &counts));
-  RDNA_TRY(rdna__scratch_take(scratch, (size_t)a.rows * SORT_DIGITS * sizeof(uint32_t), &totals));
-  a.counts = counts, a.totals = totals;
+  struct radix_sweep_args a = {.x = sort->x, .rows = sort->rows, .n = (uint32_t)sort->n, .order = sort->order};
+  a.tiles = (a.n - 1) / SORT_SWEEP_TILE + 1;
+  /* of each pass: counts, states and a ticket */
+  int64_t of_digit = a.rows * SORT_DIGITS, of_states = of_digit * a.tiles;
+  size_t words = (size_t)passes * (size_t)(of_digit + of_states + 1);
+  void *zeros, *values[2] = {NULL, sort->values}, *places[2] = {NULL, sort->indices};
+  RDNA_TRY(rdna__scratch_take(scratch, words * sizeof(uint32_t), &zeros));
   if (passes > 1) RDNA_TRY(rdna__scratch_take(scratch, value_bytes, &values[0]));
   if (passes > 2 && !values[1]) RDNA_TRY(rdna__scratch_take(scratch, value_bytes, &values[1]));
   if (passes > 1 && sort->indices) {
     RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * sizeof(uint32_t), &places[0]));
   }
   rdna_stream *stream = scratch->stream;
-  for (int pass = 0; pass < passes; pass++) {
+  uint32_t *counts = zeros, *states = counts + passes * of_digit, *tickets = states + passes * of_states;
+  RDNA_TRY(rdna_fill_bytes(stream, zeros, 0, words * sizeof(uint32_t)));
+  RDNA_TRY(count_digits(stream, sort, passes, counts));
+  for (uint32_t pass = 0; pass < passes; pass++) {
     bool last = pass + 1 == passes;
-    int to = (passes - pass) % 2;
-    a.shift = 8 * (uint32_t)pass;
+    uint32_t to = (passes - pass) % 2;
+    a.shift = 8 * pass;
+    a.counts = counts + pass * of_digit, a.states = states + pass * of_states, a.ticket = tickets + pass;
     a.values = last ? sort->values : values[to];
     a.indices = last ? sort->indices : places[to];
     a.narrow = last ? sort->narrow : true;
-    RDNA_TRY(launch(stream, "radix_count", sort->value_bytes, a.rows * a.tiles, &a));
-    RDNA_TRY(rdna__launch_named(stream, "radix_scan",
-                                grid_of(a.tiles <= SORT_SCAN_SERIAL ? a.rows : a.rows * SORT_DIGITS), &a));
-    RDNA_TRY(launch(stream, "radix_scatter", sort->value_bytes, a.rows * a.tiles, &a));
+    RDNA_TRY(launch(stream, "radix_sweep", sort->value_bytes, a.rows * a.tiles, &a));
     a.x = a.values, a.places = a.indices;
   }
   return RDNA_OK;

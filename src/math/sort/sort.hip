@@ -1,8 +1,9 @@
 /* Sorting rows and searching in them.
  *
  * sort_rank: n comparisons a value out of LDS. sort_small and sort_tile read and write each value once; a pass over 8
- * bits costs about 40 instructions for a wave's width of values. radix_count reads a value in each pass; radix_scatter
- * reads and writes a value with its 4-byte place, through LDS, so that values of one digit leave as runs. */
+ * bits costs about 40 instructions for a wave's width of values. radix_count reads a value once for all passes;
+ * radix_sweep reads and writes a value with its 4-byte place, through LDS, so that values of one digit leave as runs:
+ * of b bytes a value and p passes, all of them b + p (2 b + 8) and 4 for the wide index, less 4 for the first place. */
 #include "kernel/prelude.h"
 #include "math/sort/sort_group.h"
 #include "math/sort/sort_kernels.h"
@@ -61,7 +62,8 @@ struct tile_memory {
 
 /* Ranks of the items by their digits, which come from |digit|(i). In between a rank and its digit share a register. */
 template <int items, typename digit_of>
-RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t n, digit_of digit, uint32_t *ranks) {
+RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t n, digit_of digit, uint32_t *ranks,
+                                uint32_t *out_total) {
   group_barrier(); /* what was in the place of |match| has been read */
   match_clear(match);
   counts_clear(counts);
@@ -73,7 +75,7 @@ RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t
       ranks[i] = wave_count(counts->of_wave[wave_id()], match->of_wave[wave_id()], d, item_at<items>(i) < n) | d << 16;
     }
   }
-  uint32_t begin = counts_begin(counts);
+  uint32_t begin = counts_begin(counts, out_total);
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) ranks[i] = (ranks[i] & 0xffff) + counts->of_wave[wave_id()][ranks[i] >> 16];
   return begin;
@@ -100,7 +102,7 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
   uint32_t n = a.n;
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
     word v[items];
-    uint32_t place[items], ranks[items];
+    uint32_t place[items], ranks[items], total;
 #pragma unroll
     for (uint32_t i = 0; i < items; i++) {
       uint32_t at = item_at<items>(i);
@@ -110,14 +112,15 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
       if (at < n && a.places) place[i] = a.places[row * n + at];
     }
     for (uint32_t shift = 0; shift < a.place_bits; shift += 8) {
-      rank_items<items>(&lds->counts, &lds->match, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks);
+      rank_items<items>(
+          &lds->counts, &lds->match, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks, &total);
       exchange<items>(lds->words, n, ranks, v);
       exchange<items>(lds->words, n, ranks, place);
     }
     for (uint32_t shift = 0; shift < a.bits; shift += 8) {
       rank_items<items>(
           &lds->counts, &lds->match, n,
-          [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks);
+          [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks, &total);
       exchange<items>(lds->words, n, ranks, v);
       exchange<items>(lds->words, n, ranks, place);
     }
@@ -134,90 +137,112 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
 }
 
 template <typename type>
-RDNA_DEVICE void radix_count(const radix_args &a, sort_counts *counts) {
+RDNA_DEVICE void radix_count(const radix_count_args &a, uint32_t (*counts)[SORT_DIGITS]) {
   typedef typename type::stored stored;
-  constexpr int items = SORT_TILE / SORT_THREADS;
-  for (int64_t unit = group_id_x(); unit < a.rows * a.tiles; unit += group_count_x()) {
-    int64_t row = unit / a.tiles;
-    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_TILE;
-    const stored *x = (const stored *)a.x + row * a.n + (int64_t)tile * SORT_TILE;
-    uint32_t digits[items];
+  constexpr uint32_t items = 8, most = type::BITS / 8;
+  for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
+    int64_t row = unit / a.parts;
+    uint32_t begin = (uint32_t)(unit - row * a.parts) * a.part, end = min_u32(a.n - begin, a.part) + begin;
+    const stored *x = (const stored *)a.x + row * a.n;
 #pragma unroll
-    for (uint32_t i = 0; i < items; i++) {
-      digits[i] = 0;
-      if (item_at<items>(i) < left) digits[i] = (uint32_t)(type::key(a.order, x[item_at<items>(i)]) >> a.shift) & 0xff;
-    }
-    counts_clear(counts);
+    for (uint32_t d = 0; d < most; d++) counts[d][thread_id()] = 0;
+    group_barrier();
+#pragma unroll 1
+    for (uint32_t first = begin + thread_id(); first < end; first += items * SORT_THREADS) {
+      stored v[items];
 #pragma unroll
-    for (uint32_t i = 0; i < items; i++) {
-      if (item_at<items>(i) < left) atomic_add_u32(&counts->of_wave[wave_id()][digits[i]], 1);
+      for (uint32_t i = 0; i < items; i++) {
+        v[i] = 0;
+        if (first + i * SORT_THREADS < end) v[i] = x[first + i * SORT_THREADS];
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < items; i++) {
+        if (first + i * SORT_THREADS >= end) continue;
+        typename type::word key = type::key(a.order, v[i]);
+#pragma unroll
+        for (uint32_t d = 0; d < most; d++) {
+          if (d < a.digits) atomic_add_u32(&counts[d][(uint32_t)(key >> 8 * d) & 0xff], 1);
+        }
+      }
     }
     group_barrier();
-    uint32_t total = 0;
-#pragma unroll
-    for (uint32_t w = 0; w < SORT_WAVES; w++) total += counts->of_wave[w][thread_id()];
-    a.counts[(row * SORT_DIGITS + thread_id()) * a.tiles + tile] = total;
+    for (uint32_t d = 0; d < a.digits; d++) {
+      uint32_t count = counts[d][thread_id()];
+      if (count > 0) atomic_add_u32(&a.counts[(d * a.rows + row) * SORT_DIGITS + thread_id()], count);
+    }
     group_barrier();
   }
 }
 
-/* A thread for each digit of a row when there are few tiles, a group otherwise. */
-RDNA_DEVICE void radix_scan_all(const radix_args &a, uint32_t *scratch) {
-  if (a.tiles <= SORT_SCAN_SERIAL) {
-    for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      uint32_t *counts = a.counts + (row * SORT_DIGITS + thread_id()) * a.tiles, before = 0;
-#pragma unroll 4
-      for (uint32_t tile = 0; tile < a.tiles; tile++) {
-        uint32_t count = counts[tile];
-        counts[tile] = before;
-        before += count;
-      }
-      a.totals[row * SORT_DIGITS + thread_id()] = before;
-    }
-    return;
-  }
-  constexpr uint32_t items = 8;
-  for (int64_t unit = group_id_x(); unit < a.rows * SORT_DIGITS; unit += group_count_x()) {
-    uint32_t *counts = a.counts + unit * a.tiles, carry = 0;
-    for (uint32_t first = 0; first < a.tiles; first += items * SORT_THREADS) {
-      uint32_t at = first + thread_id() * items, v[items], sum = 0, all;
+/* Words that other groups read and write meanwhile. */
+RDNA_DEVICE uint32_t load_shared_word(const uint32_t *p) {
+#ifdef RDNA_AMD
+  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  uint32_t v;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p));
+  return v;
+#endif
+}
+RDNA_DEVICE void store_shared_word(uint32_t *p, uint32_t v) {
+#ifdef RDNA_AMD
+  __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v));
+#endif
+}
+
+/* Of this thread's digit, of which the tile has |total|: where the tile's go. |state| is the tile's, |row_begin| where
+ * the row's go. */
+RDNA_DEVICE uint32_t look_back(uint32_t *state, uint32_t tile, uint32_t total, uint32_t row_begin) {
+  constexpr uint32_t window = 4; /* tiles whose words are on their way at once */
+  uint32_t before = 0;
+  if (tile == 0) {
+    before = row_begin;
+  } else {
+    store_shared_word(state, total + 1);
+    const uint32_t *at = state - SORT_DIGITS;
+    bool found = false;
+    while (!found) {
+      uint32_t words[window];
 #pragma unroll
-      for (uint32_t i = 0; i < items; i++) {
-        v[i] = at + i < a.tiles ? counts[at + i] : 0;
-        sum += v[i];
-      }
-      uint32_t before = carry + group_sum_before(sum, scratch, &all);
+      for (uint32_t k = 0; k < window; k++) words[k] = k < tile ? load_shared_word(at - k * SORT_DIGITS) : 0;
 #pragma unroll
-      for (uint32_t i = 0; i < items; i++) {
-        if (at + i < a.tiles) counts[at + i] = before;
-        before += v[i];
+      for (uint32_t k = 0; k < window; k++) {
+        if (found || words[k] == 0) break;
+        found = words[k] & SWEEP_UPTO;
+        before += found ? words[k] & ~SWEEP_UPTO : words[k] - 1;
+        at -= SORT_DIGITS, tile--;
       }
-      carry += all;
-      group_barrier();
     }
-    if (thread_id() == 0) a.totals[unit] = carry;
   }
+  store_shared_word(state, SWEEP_UPTO | (before + total));
+  return before;
 }
 
 template <typename type>
-struct scatter_memory {
+struct sweep_memory {
   sort_counts counts;
   uint32_t base[SORT_DIGITS]; /* of a digit: where it goes in the row, less where it is in the tile */
+  uint32_t ticket;
   union {
     sort_match match;
-    typename type::word words[SORT_TILE];
+    typename type::word words[SORT_SWEEP_TILE];
   };
 };
 
 template <typename type>
-RDNA_DEVICE void radix_scatter(const radix_args &a, scatter_memory<type> *lds) {
+RDNA_DEVICE void radix_sweep(const radix_sweep_args &a, sweep_memory<type> *lds) {
   typedef typename type::stored stored;
   typedef typename type::word word;
-  constexpr int items = SORT_TILE / SORT_THREADS;
-  for (int64_t unit = group_id_x(); unit < a.rows * a.tiles; unit += group_count_x()) {
-    int64_t row = unit / a.tiles;
-    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_TILE, all;
-    int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_TILE;
+  constexpr int items = SORT_SWEEP_TILE / SORT_THREADS;
+  int64_t units = a.rows * a.tiles;
+  for (int64_t turn = group_id_x(); turn < units; turn += group_count_x()) {
+    if (thread_id() == 0) lds->ticket = atomic_add_u32(a.ticket, 1);
+    group_barrier();
+    int64_t unit = wave_uniform_u32(lds->ticket), row = unit / a.tiles;
+    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_SWEEP_TILE, total, all;
+    int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_SWEEP_TILE;
     word v[items];
     uint32_t ranks[items], to[items];
 #pragma unroll
@@ -225,17 +250,16 @@ RDNA_DEVICE void radix_scatter(const radix_args &a, scatter_memory<type> *lds) {
       v[i] = 0;
       if (item_at<items>(i) < left) v[i] = ((const stored *)a.x)[tile_at + item_at<items>(i)];
     }
-    uint32_t total = a.totals[row * SORT_DIGITS + thread_id()];
-    uint32_t before = a.counts[(row * SORT_DIGITS + thread_id()) * a.tiles + tile];
     uint32_t begin = rank_items<items>(
         &lds->counts, &lds->match, left,
-        [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks);
-    uint32_t row_begin = group_sum_before(total, lds->counts.scratch, &all);
-    lds->base[thread_id()] = row_begin + before - begin;
+        [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks, &total);
 #pragma unroll
     for (uint32_t i = 0; i < items; i++) {
       if (item_at<items>(i) < left) lds->words[ranks[i]] = v[i];
     }
+    uint32_t row_begin = 0;
+    if (tile == 0) row_begin = group_sum_before(a.counts[row * SORT_DIGITS + thread_id()], lds->counts.scratch, &all);
+    lds->base[thread_id()] = look_back(a.states + unit * SORT_DIGITS + thread_id(), tile, total, row_begin) - begin;
     group_barrier();
 #pragma unroll
     for (uint32_t i = 0; i < items; i++) {
@@ -252,7 +276,7 @@ RDNA_DEVICE void radix_scatter(const radix_args &a, scatter_memory<type> *lds) {
 #pragma unroll
       for (uint32_t i = 0; i < items; i++) {
         uint32_t at = item_at<items>(i);
-        if (at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_TILE + at;
+        if (at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_SWEEP_TILE + at;
       }
       group_barrier();
 #pragma unroll
@@ -305,22 +329,17 @@ RDNA_DEVICE void search(const search_args &a) {
     RDNA_SHARED static tile_memory<bits_##bits, SORT_TILE / SORT_THREADS> lds;       \
     sort_tile(a, &lds);                                                              \
   }                                                                                  \
-  RDNA_KERNEL(SORT_THREADS) radix_count_##bits(struct radix_args a) {                \
-    RDNA_SHARED static sort_counts counts;                                           \
-    radix_count<bits_##bits>(a, &counts);                                            \
+  RDNA_KERNEL(SORT_THREADS) radix_count_##bits(struct radix_count_args a) {          \
+    RDNA_SHARED static uint32_t counts[bits / 8][SORT_DIGITS];                       \
+    radix_count<bits_##bits>(a, counts);                                             \
   }                                                                                  \
   RDNA_KERNEL_RESIDENT(SORT_THREADS, sizeof(bits_##bits::word) > 4 ? 3 : 4)          \
-  radix_scatter_##bits(struct radix_args a) {                                        \
-    RDNA_SHARED static scatter_memory<bits_##bits> lds;                              \
-    radix_scatter(a, &lds);                                                          \
+  radix_sweep_##bits(struct radix_sweep_args a) {                                    \
+    RDNA_SHARED static sweep_memory<bits_##bits> lds;                                \
+    radix_sweep(a, &lds);                                                            \
   }                                                                                  \
   RDNA_KERNEL(SORT_THREADS) search_##bits(struct search_args a) { search<bits_##bits>(a); }
 SORT(8)
 SORT(16)
 SORT(32)
 SORT(64)
-
-RDNA_KERNEL(SORT_THREADS) radix_scan(struct radix_args a) {
-  RDNA_SHARED static uint32_t scratch[SORT_WAVES];
-  radix_scan_all(a, scratch);
-}

@@ -52,16 +52,38 @@ RDNA_CASE_MAKER(rdna__sort_tile_case) {
   return RDNA_OK;
 }
 
-RDNA_CASE_MAKER(rdna__radix_case) {
-  struct radix_args a = {.order = {0}};
-  bool scan = !strcmp(kernel->name, "radix_scan"), scatter = strstr(kernel->name, "scatter");
-  rdna_dtype dtype = scan ? RDNA_F32 : sort_case_dtype(kernel->name, n, &a.order);
+RDNA_CASE_MAKER(rdna__radix_count_case) {
+  struct radix_count_args a = {.order = {0}};
+  rdna_dtype dtype = sort_case_dtype(kernel->name, n, &a.order);
   a.rows = rdna__random_range(random, 0, 3);
-  a.n = (uint32_t)rdna__random_range(random, 1, 3 * SORT_TILE);
+  a.n = (uint32_t)rdna__random_range(random, 1, 5 * SORT_TILE);
   if (n == 0) a.rows = 1, a.n = 5;
   if (n == 1) a.rows = 2, a.n = 2 * SORT_TILE;
-  a.tiles = (a.n - 1) / SORT_TILE + 1;
-  if (scan && n % 2) a.tiles = (uint32_t)rdna__random_range(random, 1, n % 4 == 1 ? 3000 : 40);
+  a.part = SORT_TILE * (1 + (uint32_t)n % 3);
+  a.parts = (a.n - 1) / a.part + 1;
+  a.digits = (uint32_t)rdna__random_range(random, 1, (int64_t)rdna_dtype_block_bytes(dtype));
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 5), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %u, %u parts, %s, %u digits", (long long)a.rows, a.n,
+           a.parts, rdna_dtype_name(dtype), a.digits);
+  int64_t count = a.rows * a.n, digits = a.digits * a.rows * SORT_DIGITS;
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct radix_count_args, x));
+  if (!x) return no_memory(out_case);
+  sort_case_fill(random, dtype, x, count);
+  uint32_t *counts = rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, digits, offsetof(struct radix_count_args, counts));
+  if (!counts) return no_memory(out_case);
+  for (int64_t i = 0; i < digits; i++) counts[i] = (uint32_t)(i * n);
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__radix_sweep_case) {
+  struct radix_sweep_args a = {.order = {0}};
+  rdna_dtype dtype = sort_case_dtype(kernel->name, n, &a.order);
+  a.rows = rdna__random_range(random, 0, 3);
+  a.n = (uint32_t)rdna__random_range(random, 1, (n % 8 == 7 ? 12 : 3) * SORT_SWEEP_TILE);
+  if (n == 0) a.rows = 1, a.n = 5;
+  if (n == 1) a.rows = 2, a.n = 2 * SORT_SWEEP_TILE;
+  a.tiles = (a.n - 1) / SORT_SWEEP_TILE + 1;
   a.shift = 8 * (uint32_t)rdna__random_below(random, rdna_dtype_block_bytes(dtype));
   a.narrow = n % 3 != 2;
   memcpy(out_case->args, &a, sizeof a);
@@ -69,36 +91,30 @@ RDNA_CASE_MAKER(rdna__radix_case) {
   snprintf(out_case->label, sizeof out_case->label, "%lld x %u, %u tiles, %s, shift %u", (long long)a.rows, a.n,
            a.tiles, rdna_dtype_name(dtype), a.shift);
   int64_t count = a.rows * a.n, of_tiles = a.rows * SORT_DIGITS * a.tiles, digits = a.rows * SORT_DIGITS;
-  uint32_t *counts = rdna__case_add(out_case,
-                                    scatter ? RDNA__IN
-                                    : scan  ? RDNA__INOUT
-                                            : RDNA__OUT,
-                                    RDNA_I32, of_tiles, offsetof(struct radix_args, counts));
-  if (!counts) return no_memory(out_case);
-  if (scan) {
-    for (int64_t i = 0; i < of_tiles; i++) counts[i] = (uint32_t)rdna__random_below(random, SORT_TILE);
-    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_I32, digits, offsetof(struct radix_args, totals)))
-      return no_memory(out_case);
-    return RDNA_OK;
-  }
-  void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct radix_args, x));
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct radix_sweep_args, x));
   if (!x) return no_memory(out_case);
   sort_case_fill(random, dtype, x, count);
-  if (!scatter) return RDNA_OK;
-  uint32_t *totals = rdna__case_add(out_case, RDNA__IN, RDNA_I32, digits, offsetof(struct radix_args, totals));
-  bool there = totals && rdna__case_add(out_case, RDNA__OUT, a.narrow ? RDNA_I32 : RDNA_I64, count,
-                                        offsetof(struct radix_args, indices));
+  uint32_t *counts = rdna__case_add(out_case, RDNA__IN, RDNA_I32, digits, offsetof(struct radix_sweep_args, counts));
+  uint32_t *states =
+      counts ? rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, of_tiles, offsetof(struct radix_sweep_args, states))
+             : NULL;
+  uint32_t *ticket =
+      states ? rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 1, offsetof(struct radix_sweep_args, ticket)) : NULL;
+  bool there = ticket && rdna__case_add(out_case, RDNA__OUT, a.narrow ? RDNA_I32 : RDNA_I64, count,
+                                        offsetof(struct radix_sweep_args, indices));
   if (there && n % 4 != 3)
-    there = rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct radix_args, values));
-  uint32_t *places = there ? totals : NULL;
-  if (there && n % 2) places = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct radix_args, places));
+    there = rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct radix_sweep_args, values));
+  uint32_t *places = there ? counts : NULL;
+  if (there && n % 2)
+    places = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct radix_sweep_args, places));
   if (!places) return no_memory(out_case);
   for (int64_t i = 0; n % 2 && i < count; i++) places[i] = (uint32_t)rdna__random_bits(random);
+  for (int64_t i = 0; i < digits; i++) counts[i] = 0;
+  for (int64_t i = 0; i < of_tiles; i++) states[i] = 0;
+  *ticket = 0;
   for (int64_t i = 0; i < count; i++) {
     uint64_t key = sort_key_64(&a.order, sort_case_bits(dtype, x, i));
-    int64_t digit = i / a.n * SORT_DIGITS + (int64_t)(key >> a.shift & 0xff);
-    for (uint32_t tile = (uint32_t)(i % a.n) / SORT_TILE + 1; tile < a.tiles; tile++) counts[digit * a.tiles + tile]++;
-    totals[digit]++;
+    counts[i / a.n * SORT_DIGITS + (int64_t)(key >> a.shift & 0xff)]++;
   }
   return RDNA_OK;
 }

@@ -101,8 +101,8 @@ RDNA_DEVICE void match_clear(sort_match *match) {
 }
 
 /* After each wave has counted: of_wave becomes where the wave's values of a digit begin within the group. The thread's
- * own digit is its number; returns where that begins. Ends with a barrier. */
-RDNA_DEVICE uint32_t counts_begin(sort_counts *counts) {
+ * own digit is its number; returns where that begins, and how many there are. Ends with a barrier. */
+RDNA_DEVICE uint32_t counts_begin(sort_counts *counts, uint32_t *out_total) {
   group_barrier();
   uint32_t mine[SORT_WAVES], total = 0, all;
 #pragma unroll
@@ -110,6 +110,7 @@ RDNA_DEVICE uint32_t counts_begin(sort_counts *counts) {
     mine[w] = total;
     total += counts->of_wave[w][thread_id()];
   }
+  *out_total = total;
   uint32_t begin = group_sum_before(total, counts->scratch, &all);
 #pragma unroll
   for (uint32_t w = 0; w < SORT_WAVES; w++) counts->of_wave[w][thread_id()] = begin + mine[w];

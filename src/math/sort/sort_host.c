@@ -99,64 +99,99 @@ static void sort_rows(void *context, int64_t begin, int64_t end) {
   }
 }
 
-struct radix_work {
-  struct radix_args a;
+struct count_work {
+  struct radix_count_args a;
+  int bytes;
+};
+
+static void count_parts(void *context, int64_t begin, int64_t end) {
+  const struct count_work *work = context;
+  const struct radix_count_args *a = &work->a;
+  for (int64_t unit = begin; unit < end; unit++) {
+    int64_t row = unit / a->parts, first = unit % a->parts * a->part;
+    int64_t last = first + a->part < a->n ? first + a->part : a->n;
+    uint32_t count[8][SORT_DIGITS] = {{0}};
+    for (int64_t i = first; i < last; i++) {
+      uint64_t key = sort_key_64(&a->order, load(a->x, work->bytes, row * a->n + i));
+      for (uint32_t digit = 0; digit < a->digits; digit++) count[digit][key >> 8 * digit & 0xff]++;
+    }
+    for (uint32_t digit = 0; digit < a->digits; digit++) {
+      for (int d = 0; d < SORT_DIGITS; d++)
+        __atomic_fetch_add(&a->counts[(digit * a->rows + row) * SORT_DIGITS + d], count[digit][d], __ATOMIC_RELAXED);
+    }
+  }
+}
+
+struct sweep_work {
+  struct radix_sweep_args a;
   int bytes;
 };
 
 /* This tile's values: the first and how many. */
-static uint32_t tile_of(const struct radix_args *a, int64_t unit, int64_t *out_row, uint32_t *out_tile) {
+static uint32_t tile_of(const struct radix_sweep_args *a, int64_t unit, int64_t *out_row, uint32_t *out_tile) {
   *out_row = unit / a->tiles;
   *out_tile = (uint32_t)(unit % a->tiles);
-  uint32_t left = a->n - *out_tile * SORT_TILE;
-  return left < SORT_TILE ? left : SORT_TILE;
+  uint32_t left = a->n - *out_tile * SORT_SWEEP_TILE;
+  return left < SORT_SWEEP_TILE ? left : SORT_SWEEP_TILE;
 }
 
 static void count_tiles(void *context, int64_t begin, int64_t end) {
-  const struct radix_work *work = context;
-  const struct radix_args *a = &work->a;
+  const struct sweep_work *work = context;
+  const struct radix_sweep_args *a = &work->a;
   for (int64_t unit = begin; unit < end; unit++) {
     int64_t row;
-    uint32_t tile, here = tile_of(a, unit, &row, &tile), count[SORT_DIGITS] = {0};
+    uint32_t tile, here = tile_of(a, unit, &row, &tile), *count = a->states + unit * SORT_DIGITS;
+    for (int d = 0; d < SORT_DIGITS; d++) count[d] = 0;
     for (uint32_t i = 0; i < here; i++) {
-      uint64_t v = load(a->x, work->bytes, row * a->n + (int64_t)tile * SORT_TILE + i);
+      uint64_t v = load(a->x, work->bytes, row * a->n + (int64_t)tile * SORT_SWEEP_TILE + i);
       count[sort_key_64(&a->order, v) >> a->shift & 0xff]++;
     }
-    for (int d = 0; d < SORT_DIGITS; d++) a->counts[(row * SORT_DIGITS + d) * a->tiles + tile] = count[d];
   }
 }
 
-static void scan_digits(void *context, int64_t begin, int64_t end) {
-  const struct radix_args *a = context;
-  for (int64_t unit = begin; unit < end; unit++) {
-    uint32_t *counts = a->counts + unit * a->tiles, sum = 0;
-    for (uint32_t tile = 0; tile < a->tiles; tile++) {
-      uint32_t count = counts[tile];
-      counts[tile] = sum;
-      sum += count;
+/* Counts become where the next tile's go. */
+static void scan_tiles(void *context, int64_t begin, int64_t end) {
+  const struct radix_sweep_args *a = &((const struct sweep_work *)context)->a;
+  for (int64_t row = begin; row < end; row++) {
+    uint32_t upto[SORT_DIGITS], sum = 0;
+    for (int d = 0; d < SORT_DIGITS; d++) {
+      upto[d] = sum;
+      sum += a->counts[row * SORT_DIGITS + d];
     }
-    a->totals[unit] = sum;
+    for (uint32_t tile = 0; tile < a->tiles; tile++) {
+      uint32_t *states = a->states + (row * a->tiles + tile) * SORT_DIGITS;
+      for (int d = 0; d < SORT_DIGITS; d++) states[d] = SWEEP_UPTO | (upto[d] += states[d]);
+    }
   }
 }
 
 static void scatter_tiles(void *context, int64_t begin, int64_t end) {
-  const struct radix_work *work = context;
-  const struct radix_args *a = &work->a;
+  const struct sweep_work *work = context;
+  const struct radix_sweep_args *a = &work->a;
   for (int64_t unit = begin; unit < end; unit++) {
     int64_t row;
     uint32_t tile, here = tile_of(a, unit, &row, &tile), next[SORT_DIGITS], sum = 0;
     for (int d = 0; d < SORT_DIGITS; d++) {
-      next[d] = sum + a->counts[(row * SORT_DIGITS + d) * a->tiles + tile];
-      sum += a->totals[row * SORT_DIGITS + d];
+      next[d] = tile > 0 ? a->states[(unit - 1) * SORT_DIGITS + d] & ~SWEEP_UPTO : sum;
+      sum += a->counts[row * SORT_DIGITS + d];
     }
     for (uint32_t i = 0; i < here; i++) {
-      uint32_t at = tile * SORT_TILE + i;
+      uint32_t at = tile * SORT_SWEEP_TILE + i;
       uint64_t v = load(a->x, work->bytes, row * a->n + at);
       int64_t to = row * a->n + next[sort_key_64(&a->order, v) >> a->shift & 0xff]++;
       if (a->values) store(a->values, work->bytes, to, v);
       if (a->indices) store_index(a->indices, a->narrow, to, a->places ? a->places[row * a->n + at] : at);
     }
   }
+}
+
+static void sweep(const struct radix_sweep_args *a, int bytes) {
+  struct sweep_work work = {*a, bytes};
+  int64_t units = a->rows * a->tiles;
+  rdna__parallel_for(units, 2, count_tiles, &work);
+  rdna__parallel_for(a->rows, 1, scan_tiles, &work);
+  rdna__parallel_for(units, 2, scatter_tiles, &work);
+  *a->ticket += (uint32_t)units;
 }
 
 struct search_work {
@@ -197,13 +232,10 @@ static void tile_kernel(const struct sort_tile_args *a, int bytes) {
   void RDNA_HOST_KERNEL(sort_small_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); } \
   void RDNA_HOST_KERNEL(sort_tile_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); }  \
   void RDNA_HOST_KERNEL(radix_count_##bits)(const void *args, rdna_grid grid) {                               \
-    struct radix_work work = {*(const struct radix_args *)args, bits / 8};                                    \
-    rdna__parallel_for(work.a.rows *work.a.tiles, 2, count_tiles, &work);                                     \
+    struct count_work work = {*(const struct radix_count_args *)args, bits / 8};                              \
+    rdna__parallel_for(work.a.rows *work.a.parts, 2, count_parts, &work);                                     \
   }                                                                                                           \
-  void RDNA_HOST_KERNEL(radix_scatter_##bits)(const void *args, rdna_grid grid) {                             \
-    struct radix_work work = {*(const struct radix_args *)args, bits / 8};                                    \
-    rdna__parallel_for(work.a.rows *work.a.tiles, 2, scatter_tiles, &work);                                   \
-  }                                                                                                           \
+  void RDNA_HOST_KERNEL(radix_sweep_##bits)(const void *args, rdna_grid grid) { sweep(args, bits / 8); }      \
   void RDNA_HOST_KERNEL(search_##bits)(const void *args, rdna_grid grid) {                                    \
     struct search_work work = {*(const struct search_args *)args, bits / 8};                                  \
     rdna__parallel_for(work.a.rows *work.a.count, 1024, search_values, &work);                                \
@@ -212,8 +244,3 @@ SORT(8)
 SORT(16)
 SORT(32)
 SORT(64)
-
-void RDNA_HOST_KERNEL(radix_scan)(const void *args, rdna_grid grid) {
-  struct radix_args a = *(const struct radix_args *)args;
-  rdna__parallel_for(a.rows * SORT_DIGITS, 64, scan_digits, &a);
-}

@@ -13,7 +13,7 @@ enum {
   SORT_RANK_MOST = 64, /* values in a row of sort_rank */
   SORT_SMALL_MOST = 4 * SORT_THREADS,
   SORT_TILE = 16 * SORT_THREADS,
-  SORT_SCAN_SERIAL = 32 /* up to here a thread adds a digit's tiles alone */
+  SORT_SWEEP_TILE = SORT_TILE
 };
 
 /* Rows of at most SORT_RANK_MOST, SORT_SMALL_MOST or SORT_TILE values. A value comes with its place: |places|, or where
@@ -31,17 +31,32 @@ struct sort_tile_args {
   struct sort_order order;
 };
 
-/* One pass over 8 bits of rows of any length, in three kernels: each tile of SORT_TILE values counts its digits, counts
- * are added up, each tile moves its values to their places. */
-struct radix_args {
+/* Rows of any length, by 8 bits a pass from the lowest: radix_count counts all digits of all values at once, adding to
+ * what is there; each radix_sweep moves the values by one digit, tile by tile. */
+struct radix_count_args {
+  const void *x;    /* (rows, n) */
+  uint32_t *counts; /* (digits, rows, SORT_DIGITS) */
+  int64_t rows;
+  uint32_t n, digits;
+  uint32_t part, parts; /* values of a row that a group counts at a time, a multiple of SORT_TILE; how many those are */
+  struct sort_order order;
+};
+
+/* A tile learns from those before it where its values of a digit go (Merrill and Garland, "Single-pass parallel prefix
+ * scan with decoupled look-back", 2016): |states| has for each a word that is 0 at first, then 1 + how many of the
+ * digit the tile has, then SWEEP_UPTO + where the next tile's go. Tiles are taken by |ticket|, so that those before are
+ * done or under way. */
+#define SWEEP_UPTO UINT32_C(0x80000000)
+struct radix_sweep_args {
   const void *x;          /* (rows, n) */
   const uint32_t *places; /* (rows, n), or NULL for 0, 1, … */
-  uint32_t *counts;       /* (rows, SORT_DIGITS, tiles); afterwards how many of the digit came in tiles before */
-  uint32_t *totals;       /* (rows, SORT_DIGITS): of each digit */
+  const uint32_t *counts; /* (rows, SORT_DIGITS): of this digit */
+  uint32_t *states;       /* (rows, tiles, SORT_DIGITS) */
+  uint32_t *ticket;       /* 0 at first, then how many tiles there are */
   void *values;           /* (rows, n) or NULL */
   void *indices;          /* (rows, n) of places: i64, or u32 when |narrow|; or NULL */
   int64_t rows;
-  uint32_t n, tiles; /* n below 2^31 */
+  uint32_t n, tiles; /* n below 2^31; tiles of SORT_SWEEP_TILE values in a row */
   uint32_t shift;    /* of the digit */
   uint32_t narrow;
   struct sort_order order;
@@ -63,13 +78,12 @@ struct search_args {
   X(name##_16, args, SORT_THREADS, maker)      \
   X(name##_32, args, SORT_THREADS, maker)      \
   X(name##_64, args, SORT_THREADS, maker)
-#define RDNA_SORT_KERNELS(X)                                                   \
-  RDNA_SORT_SIZES_(X, sort_rank, struct sort_tile_args, rdna__sort_tile_case)  \
-  RDNA_SORT_SIZES_(X, sort_small, struct sort_tile_args, rdna__sort_tile_case) \
-  RDNA_SORT_SIZES_(X, sort_tile, struct sort_tile_args, rdna__sort_tile_case)  \
-  RDNA_SORT_SIZES_(X, radix_count, struct radix_args, rdna__radix_case)        \
-  RDNA_SORT_SIZES_(X, radix_scatter, struct radix_args, rdna__radix_case)      \
-  X(radix_scan, struct radix_args, SORT_THREADS, rdna__radix_case)             \
+#define RDNA_SORT_KERNELS(X)                                                        \
+  RDNA_SORT_SIZES_(X, sort_rank, struct sort_tile_args, rdna__sort_tile_case)       \
+  RDNA_SORT_SIZES_(X, sort_small, struct sort_tile_args, rdna__sort_tile_case)      \
+  RDNA_SORT_SIZES_(X, sort_tile, struct sort_tile_args, rdna__sort_tile_case)       \
+  RDNA_SORT_SIZES_(X, radix_count, struct radix_count_args, rdna__radix_count_case) \
+  RDNA_SORT_SIZES_(X, radix_sweep, struct radix_sweep_args, rdna__radix_sweep_case) \
   RDNA_SORT_SIZES_(X, search, struct search_args, rdna__search_case)
 
 #endif
