@@ -61,7 +61,7 @@ struct tile_memory {
 };
 
 /* Ranks of the items by their digits, which come from |digit|(i). In between a rank and its digit share a register. */
-template <int items, typename digit_of>
+template <int items, bool full, typename digit_of>
 RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t n, digit_of digit, uint32_t *ranks,
                                 uint32_t *out_total) {
   group_barrier(); /* what was in the place of |match| has been read */
@@ -70,9 +70,10 @@ RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
     ranks[i] = 0;
-    if (item_there<items>(i, n)) {
+    if (full || item_there<items>(i, n)) {
       uint32_t d = digit(i);
-      ranks[i] = wave_count(counts->of_wave[wave_id()], match->of_wave[wave_id()], d, item_at<items>(i) < n) | d << 16;
+      bool valid = full || item_at<items>(i) < n;
+      ranks[i] = wave_count(counts->of_wave[wave_id()], match->of_wave[wave_id()], d, valid) | d << 16;
     }
   }
   uint32_t begin = counts_begin(counts, out_total);
@@ -112,13 +113,13 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
       if (at < n && a.places) place[i] = a.places[row * n + at];
     }
     for (uint32_t shift = 0; shift < a.place_bits; shift += 8) {
-      rank_items<items>(
+      rank_items<items, false>(
           &lds->counts, &lds->match, n, [&](uint32_t i) { return place[i] >> shift & 0xff; }, ranks, &total);
       exchange<items>(lds->words, n, ranks, v);
       exchange<items>(lds->words, n, ranks, place);
     }
     for (uint32_t shift = 0; shift < a.bits; shift += 8) {
-      rank_items<items>(
+      rank_items<items, false>(
           &lds->counts, &lds->match, n,
           [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> shift) & 0xff; }, ranks, &total);
       exchange<items>(lds->words, n, ranks, v);
@@ -231,59 +232,71 @@ struct sweep_memory {
   };
 };
 
-template <typename type>
-RDNA_DEVICE void radix_sweep(const radix_sweep_args &a, sweep_memory<type> *lds) {
+/* Tile |tile| of row |row|, which has |left| values from there on; |full|: a whole tile. */
+template <bool full, typename type>
+RDNA_DEVICE void sweep_tile(const radix_sweep_args &a, sweep_memory<type> *lds, int64_t row, uint32_t tile,
+                            uint32_t left) {
   typedef typename type::stored stored;
   typedef typename type::word word;
   constexpr int items = SORT_SWEEP_TILE / SORT_THREADS;
+  int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_SWEEP_TILE;
+  uint32_t ranks[items], to[items], total, all;
+  word v[items];
+  if (full) left = SORT_SWEEP_TILE;
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    v[i] = 0;
+    if (full || item_at<items>(i) < left) v[i] = ((const stored *)a.x)[tile_at + item_at<items>(i)];
+  }
+  uint32_t begin = rank_items<items, full>(
+      &lds->counts, &lds->match, left,
+      [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks, &total);
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    if (full || item_at<items>(i) < left) lds->words[ranks[i]] = v[i];
+  }
+  uint32_t row_begin = 0;
+  if (tile == 0) row_begin = group_sum_before(a.counts[row * SORT_DIGITS + thread_id()], lds->counts.scratch, &all);
+  uint32_t *state = a.states + (row * a.tiles + tile) * SORT_DIGITS + thread_id();
+  lds->base[thread_id()] = look_back(state, tile, total, row_begin) - begin;
+  group_barrier();
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    uint32_t at = i * SORT_THREADS + thread_id();
+    to[i] = 0;
+    if (full || at < left) {
+      word key = lds->words[at];
+      to[i] = at + lds->base[(uint32_t)(type::key(a.order, key) >> a.shift) & 0xff];
+      if (a.values) ((stored *)a.values)[row_at + to[i]] = (stored)key;
+    }
+  }
+  if (!a.indices) return;
+  group_barrier();
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    uint32_t at = item_at<items>(i);
+    if (full || at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_SWEEP_TILE + at;
+  }
+  group_barrier();
+#pragma unroll
+  for (uint32_t i = 0; i < items; i++) {
+    uint32_t at = i * SORT_THREADS + thread_id();
+    if (full || at < left) store_index(a.indices, a.narrow, row_at + to[i], (uint32_t)lds->words[at]);
+  }
+}
+
+template <typename type>
+RDNA_DEVICE void radix_sweep(const radix_sweep_args &a, sweep_memory<type> *lds) {
   int64_t units = a.rows * a.tiles;
   for (int64_t turn = group_id_x(); turn < units; turn += group_count_x()) {
     if (thread_id() == 0) lds->ticket = atomic_add_u32(a.ticket, 1);
     group_barrier();
-    int64_t unit = wave_uniform_u32(lds->ticket), row = unit / a.tiles;
-    uint32_t tile = (uint32_t)(unit - row * a.tiles), left = a.n - tile * SORT_SWEEP_TILE, total, all;
-    int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_SWEEP_TILE;
-    word v[items];
-    uint32_t ranks[items], to[items];
-#pragma unroll
-    for (uint32_t i = 0; i < items; i++) {
-      v[i] = 0;
-      if (item_at<items>(i) < left) v[i] = ((const stored *)a.x)[tile_at + item_at<items>(i)];
-    }
-    uint32_t begin = rank_items<items>(
-        &lds->counts, &lds->match, left,
-        [&](uint32_t i) { return (uint32_t)(type::key(a.order, v[i]) >> a.shift) & 0xff; }, ranks, &total);
-#pragma unroll
-    for (uint32_t i = 0; i < items; i++) {
-      if (item_at<items>(i) < left) lds->words[ranks[i]] = v[i];
-    }
-    uint32_t row_begin = 0;
-    if (tile == 0) row_begin = group_sum_before(a.counts[row * SORT_DIGITS + thread_id()], lds->counts.scratch, &all);
-    lds->base[thread_id()] = look_back(a.states + unit * SORT_DIGITS + thread_id(), tile, total, row_begin) - begin;
-    group_barrier();
-#pragma unroll
-    for (uint32_t i = 0; i < items; i++) {
-      uint32_t at = i * SORT_THREADS + thread_id();
-      to[i] = 0;
-      if (at < left) {
-        word key = lds->words[at];
-        to[i] = at + lds->base[(uint32_t)(type::key(a.order, key) >> a.shift) & 0xff];
-        if (a.values) ((stored *)a.values)[row_at + to[i]] = (stored)key;
-      }
-    }
-    if (a.indices) {
-      group_barrier();
-#pragma unroll
-      for (uint32_t i = 0; i < items; i++) {
-        uint32_t at = item_at<items>(i);
-        if (at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_SWEEP_TILE + at;
-      }
-      group_barrier();
-#pragma unroll
-      for (uint32_t i = 0; i < items; i++) {
-        uint32_t at = i * SORT_THREADS + thread_id();
-        if (at < left) store_index(a.indices, a.narrow, row_at + to[i], (uint32_t)lds->words[at]);
-      }
+    uint32_t unit = wave_uniform_u32(lds->ticket), row = unit / a.tiles, tile = unit - row * a.tiles;
+    uint32_t left = a.n - tile * SORT_SWEEP_TILE;
+    if (left >= SORT_SWEEP_TILE) {
+      sweep_tile<true>(a, lds, row, tile, left);
+    } else {
+      sweep_tile<false>(a, lds, row, tile, left);
     }
     group_barrier();
   }

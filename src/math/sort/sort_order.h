@@ -14,17 +14,16 @@ struct sort_order {
   uint64_t invert;   /* all bits where keys descend, or 0 */
 };
 
-#define SORT_KEY_(name, type)                                   \
-  RDNA_SCALAR type name(const struct sort_order *o, type raw) { \
-    type sign = (type)o->sign, infinity = (type)o->infinity;    \
-    if (infinity) {                                             \
-      type size = raw & ~sign, ones = (type)o->ones;            \
-      type key = raw & sign ? raw ^ ones : raw | sign;          \
-      raw = size > infinity ? ones : size == 0 ? sign : key;    \
-    } else {                                                    \
-      raw ^= sign;                                              \
-    }                                                           \
-    return raw ^ (type)o->invert;                               \
+/* Without branches; what depends on the order alone is computed once by whoever has a loop of them. */
+#define SORT_KEY_(name, type)                                                    \
+  RDNA_SCALAR type name(const struct sort_order *o, type raw) {                  \
+    type sign = (type)o->sign, invert = (type)o->invert;                         \
+    type most = o->infinity ? (type)o->infinity : (type) ~(type)0;               \
+    type negative = (o->infinity ? (type)o->ones : sign) ^ invert;               \
+    type least = (o->infinity ? sign : 0) ^ invert; /* of -0, or of the least */ \
+    type key = raw ^ (raw & sign ? negative : sign ^ invert);                    \
+    key = raw == sign ? least : key;                                             \
+    return (raw & ~sign) > most ? (type)o->ones ^ invert : key;                  \
   }
 SORT_KEY_(sort_key_32, uint32_t) /* of values of at most 32 bits, the rest of which are 0 */
 SORT_KEY_(sort_key_64, uint64_t)
