@@ -23,7 +23,12 @@ RDNA_SCALAR float f16_to_f32(uint16_t v) {
 #if defined(__FLT16_MAX__) && defined(__F16C__)
   _Float16 h;
   __builtin_memcpy(&h, &v, sizeof h);
+#if !defined(__clang__) && defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
+  /* gcc 12 would make one conversion of this and a following one to double, and of that a call into its library. */
+  return __builtin_assoc_barrier((float)h);
+#else
   return (float)h;
+#endif
 #else
   uint32_t magnitude = v & 0x7fffu, sign = (uint32_t)(v & 0x8000u) << 16;
   /* Shifted into a float's place the exponent is 112 too small; multiplying also mends subnormals. */

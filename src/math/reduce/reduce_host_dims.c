@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernel/host.h"
+#include "math/floats.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "rdna/tensor.h"
 
@@ -29,7 +30,7 @@ static int64_t place(int32_t rank, const int64_t *size, const int64_t *stride, i
 
 static bool is_integer(rdna_dtype dtype) { return dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U8; }
 
-/* |n| values, |stride| apart. */
+/* |n| values, at most CHUNK, |stride| apart. */
 static void load(rdna_dtype dtype, const void *x, int64_t at, int64_t stride, int64_t n, double *v, int64_t *whole) {
 #define EACH(to, type, value)             \
   {                                       \
@@ -39,6 +40,12 @@ static void load(rdna_dtype dtype, const void *x, int64_t at, int64_t stride, in
       to[i] = value;                      \
     }                                     \
     return;                               \
+  }
+  if (dtype == RDNA_F16 && stride == 1) { /* gcc does not vectorise the conversion by itself */
+    float part[CHUNK];
+    floats_load(dtype, (const uint16_t *)x + at, n, part);
+    for (int64_t i = 0; i < n; i++) v[i] = (double)part[i];
+    return;
   }
   switch (dtype) {
     case RDNA_F32:
