@@ -4,7 +4,7 @@
  * bits costs about 40 instructions for a wave's width of values. radix_count reads a value once for all passes;
  * radix_sweep reads and writes a value with its 4-byte place, through LDS, so that values of one digit leave as runs:
  * of b bytes a value and p passes, all of them b + p (2 b + 8) and 4 for the wide index, less 4 for the first place. */
-#include "kernel/prelude.h"
+#include "kernel/arguments.h"
 #include "math/sort/sort_group.h"
 #include "math/sort/sort_kernels.h"
 
@@ -234,11 +234,12 @@ struct sweep_memory {
 
 /* Tile |tile| of row |row|, which has |left| values from there on; |full|: a whole tile. */
 template <bool full, typename type>
-RDNA_DEVICE void sweep_tile(const radix_sweep_args &a, sweep_memory<type> *lds, int64_t row, uint32_t tile,
+RDNA_DEVICE void sweep_tile(const radix_sweep_args &args, sweep_memory<type> *lds, int64_t row, uint32_t tile,
                             uint32_t left) {
   typedef typename type::stored stored;
   typedef typename type::word word;
   constexpr int items = SORT_SWEEP_TILE / SORT_THREADS;
+  const radix_sweep_args &a = arguments_again(args);
   int64_t row_at = row * a.n, tile_at = row_at + (int64_t)tile * SORT_SWEEP_TILE;
   uint32_t ranks[items], to[items], total, all;
   word v[items];
@@ -260,28 +261,29 @@ RDNA_DEVICE void sweep_tile(const radix_sweep_args &a, sweep_memory<type> *lds, 
   uint32_t *state = a.states + (row * a.tiles + tile) * SORT_DIGITS + thread_id();
   lds->base[thread_id()] = look_back(state, tile, total, row_begin) - begin;
   group_barrier();
+  const radix_sweep_args &now = arguments_again(args);
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
     uint32_t at = i * SORT_THREADS + thread_id();
     to[i] = 0;
     if (full || at < left) {
       word key = lds->words[at];
-      to[i] = at + lds->base[(uint32_t)(type::key(a.order, key) >> a.shift) & 0xff];
-      if (a.values) ((stored *)a.values)[row_at + to[i]] = (stored)key;
+      to[i] = at + lds->base[(uint32_t)(type::key(now.order, key) >> now.shift) & 0xff];
+      if (now.values) ((stored *)now.values)[row_at + to[i]] = (stored)key;
     }
   }
-  if (!a.indices) return;
+  if (!now.indices) return;
   group_barrier();
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
     uint32_t at = item_at<items>(i);
-    if (full || at < left) lds->words[ranks[i]] = a.places ? a.places[tile_at + at] : tile * SORT_SWEEP_TILE + at;
+    if (full || at < left) lds->words[ranks[i]] = now.places ? now.places[tile_at + at] : tile * SORT_SWEEP_TILE + at;
   }
   group_barrier();
 #pragma unroll
   for (uint32_t i = 0; i < items; i++) {
     uint32_t at = i * SORT_THREADS + thread_id();
-    if (full || at < left) store_index(a.indices, a.narrow, row_at + to[i], (uint32_t)lds->words[at]);
+    if (full || at < left) store_index(now.indices, now.narrow, row_at + to[i], (uint32_t)lds->words[at]);
   }
 }
 
