@@ -45,6 +45,11 @@ static rdna_status sort_short_rows(rdna_stream *stream, const rdna__sort_rows *s
                              .narrow = sort->narrow,
                              .order = sort->order};
   if (a.n > SORT_RANK_MOST) {
+    uint32_t of_wave = sort->value_bytes > 4 ? SORT_WAVE_MOST : SORT_LONG_WAVE_MOST;
+    if (a.n <= of_wave && !a.places) {
+      const char *name = a.n <= SORT_WAVE_MOST ? "sort_wave" : "sort_long_wave";
+      return launch(stream, name, sort->value_bytes, (a.rows - 1) / SORT_LEAST_WAVES + 1, &a);
+    }
     return launch(stream, a.n <= SORT_SMALL_MOST ? "sort_small" : "sort_tile", sort->value_bytes, a.rows, &a);
   }
   uint32_t width = 1;

@@ -1,6 +1,7 @@
 /* Sorting rows and searching in them.
  *
- * sort_rank: n comparisons a value out of LDS. sort_small and sort_tile read and write each value once; a pass over 8
+ * sort_rank: n comparisons a value out of LDS. sort_wave and sort_long_wave: 28 and 45 exchanges a value, 15 of them
+ * with other lanes (21 where a wave has 64). sort_small and sort_tile read and write each value once; a pass over 8
  * bits costs about 40 instructions for a wave's width of values. radix_count reads a value once for all passes;
  * radix_sweep reads and writes a value with its 4-byte place, through LDS, so that values of one digit leave as runs:
  * of b bytes a value and p passes, all of them b + p (2 b + 8) and 4 for the wide index, less 4 for the first place. */
@@ -48,6 +49,124 @@ RDNA_DEVICE void sort_rank(const sort_tile_args &a, typename type::word *keys, u
       if (a.indices) store_index(a.indices, a.narrow, row * a.kept + rank, place);
     }
     group_barrier();
+  }
+}
+
+/* What sort_wave orders: a key with where it stood. Greater than all that there are: padding. */
+template <typename type, bool small = (type::BITS <= 16), bool large = (type::BITS > 32)>
+struct entry { /* of 32 bits */
+  uint64_t all;
+  RDNA_DEVICE entry make(uint32_t key, uint32_t at) { return entry{(uint64_t)key << 32 | at}; }
+  RDNA_DEVICE entry padding(uint32_t at) { return make(~0u, at); }
+  RDNA_DEVICE uint32_t at(entry e) { return (uint32_t)e.all; }
+  RDNA_DEVICE bool greater(entry a, entry b) { return a.all > b.all; }
+  RDNA_DEVICE entry pick(bool first, entry a, entry b) { return entry{first ? a.all : b.all}; }
+  RDNA_DEVICE entry shuffle(entry e, uint32_t mask) {
+    return make(wave_shuffle_xor_u32((uint32_t)(e.all >> 32), mask), wave_shuffle_xor_u32((uint32_t)e.all, mask));
+  }
+};
+template <typename type>
+struct entry<type, true, false> {
+  uint32_t all;
+  RDNA_DEVICE entry make(uint32_t key, uint32_t at) { return entry{key << 16 | at}; }
+  RDNA_DEVICE entry padding(uint32_t at) { return make(0xffff, at); }
+  RDNA_DEVICE uint32_t at(entry e) { return e.all & 0xffff; }
+  RDNA_DEVICE bool greater(entry a, entry b) { return a.all > b.all; }
+  RDNA_DEVICE entry pick(bool first, entry a, entry b) { return entry{first ? a.all : b.all}; }
+  RDNA_DEVICE entry shuffle(entry e, uint32_t mask) { return entry{wave_shuffle_xor_u32(e.all, mask)}; }
+};
+template <typename type>
+struct entry<type, false, true> {
+  uint64_t key;
+  uint32_t place;
+  RDNA_DEVICE entry make(uint64_t key, uint32_t at) { return entry{key, at}; }
+  RDNA_DEVICE entry padding(uint32_t at) { return make(~UINT64_C(0), at); }
+  RDNA_DEVICE uint32_t at(entry e) { return e.place; }
+  RDNA_DEVICE entry pick(bool first, entry a, entry b) {
+    return entry{first ? a.key : b.key, first ? a.place : b.place};
+  }
+  RDNA_DEVICE bool greater(entry a, entry b) { return a.key > b.key || (a.key == b.key && a.place > b.place); }
+  RDNA_DEVICE entry shuffle(entry e, uint32_t mask) {
+    uint32_t high = wave_shuffle_xor_u32((uint32_t)(e.key >> 32), mask),
+             low = wave_shuffle_xor_u32((uint32_t)e.key, mask);
+    return entry{(uint64_t)high << 32 | low, wave_shuffle_xor_u32(e.place, mask)};
+  }
+};
+
+/* Each of a wave's entries, |items| in a row for each lane, and the one whose number differs from its own by |mask|:
+ * the lesser goes to the lesser number. */
+template <uint32_t mask, int items, typename item>
+RDNA_DEVICE void compare_exchange(item *v) {
+  constexpr uint32_t within = mask & (items - 1), lanes = mask / items;
+  item other[items];
+  if constexpr (lanes == 0) {
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      if ((i ^ within) < i || within == 0) continue;
+      bool turn = item::greater(v[i], v[i ^ within]);
+      item low = item::pick(turn, v[i ^ within], v[i]), high = item::pick(turn, v[i], v[i ^ within]);
+      v[i] = low, v[i ^ within] = high;
+    }
+  } else {
+    bool lower = !(lane_id() >> (31 - __builtin_clz(lanes)) & 1); /* the highest bit tells */
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) other[i] = item::shuffle(v[i ^ within], lanes);
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      v[i] = item::pick(item::greater(v[i], other[i]) == lower, other[i], v[i]);
+    }
+  }
+}
+/* Sorted runs of |size| entries, of halves that are (Batcher, "Sorting networks and their applications", 1968): each
+ * with its mirror image in the run, then with those half as far away, and so on. */
+template <uint32_t step, int items, typename item>
+RDNA_DEVICE void merge_halves(item *v) {
+  if constexpr (step > 0) {
+    compare_exchange<step, items>(v);
+    merge_halves<step / 2, items>(v);
+  }
+}
+template <uint32_t size, int items, typename item>
+RDNA_DEVICE void sort_runs(item *v) {
+  if constexpr (size > 1) {
+    sort_runs<size / 2, items>(v);
+    compare_exchange<size - 1, items>(v);
+    merge_halves<size / 4, items>(v);
+  }
+}
+
+/* A wave for each row of at most |most| values, which come without places. */
+template <typename type, int most>
+RDNA_DEVICE void sort_wave(const sort_tile_args &a, uint16_t (*sorted)[most]) {
+  typedef typename type::stored stored;
+  typedef entry<type> item;
+  constexpr int items = most / WAVE_SIZE;
+  uint16_t *mine = sorted[wave_id()];
+  for (int64_t row = (int64_t)group_id_x() * SORT_WAVES + wave_id(); row < a.rows;
+       row += (int64_t)group_count_x() * SORT_WAVES) {
+    const stored *x = (const stored *)a.x + row * a.n;
+    item v[items];
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      uint32_t at = i * WAVE_SIZE + lane_id();
+      stored raw = 0;
+      if (at < a.n) raw = x[at];
+      v[i] = item::make(type::key(a.order, raw), at);
+      if (at >= a.n) v[i] = item::padding(at);
+    }
+    sort_runs<most, items>(v);
+    wave_barrier(); /* the row before has been read */
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) mine[lane_id() * items + i] = (uint16_t)item::at(v[i]);
+    wave_barrier();
+#pragma unroll
+    for (uint32_t i = 0; i < items; i++) {
+      uint32_t at = i * WAVE_SIZE + lane_id() - a.first;
+      if (i * WAVE_SIZE + lane_id() >= a.n || at >= a.kept) continue;
+      uint32_t place = mine[at + a.first];
+      if (a.values) ((stored *)a.values)[row * a.kept + at] = x[place];
+      if (a.indices) store_index(a.indices, a.narrow, row * a.kept + at, place);
+    }
   }
 }
 
@@ -336,6 +455,10 @@ RDNA_DEVICE void search(const search_args &a) {
     RDNA_SHARED static uint32_t places[SORT_THREADS];                                \
     sort_rank<bits_##bits>(a, keys, places);                                         \
   }                                                                                  \
+  RDNA_KERNEL(SORT_THREADS) sort_wave_##bits(struct sort_tile_args a) {              \
+    RDNA_SHARED static uint16_t sorted[SORT_WAVES][SORT_WAVE_MOST];                  \
+    sort_wave<bits_##bits>(a, sorted);                                               \
+  }                                                                                  \
   RDNA_KERNEL(SORT_THREADS) sort_small_##bits(struct sort_tile_args a) {             \
     RDNA_SHARED static tile_memory<bits_##bits, SORT_SMALL_MOST / SORT_THREADS> lds; \
     sort_tile(a, &lds);                                                              \
@@ -358,3 +481,12 @@ SORT(8)
 SORT(16)
 SORT(32)
 SORT(64)
+
+#define SORT_LONG_WAVE(bits)                                                 \
+  RDNA_KERNEL(SORT_THREADS) sort_long_wave_##bits(struct sort_tile_args a) { \
+    RDNA_SHARED static uint16_t sorted[SORT_WAVES][SORT_LONG_WAVE_MOST];     \
+    sort_wave<bits_##bits>(a, sorted);                                       \
+  }
+SORT_LONG_WAVE(8)
+SORT_LONG_WAVE(16)
+SORT_LONG_WAVE(32)

@@ -14,9 +14,13 @@ static rdna_status no_memory(const rdna__kernel_case *c) {
 RDNA_CASE_MAKER(rdna__sort_tile_case) {
   struct sort_tile_args a = {.order = {0}};
   rdna_dtype dtype = sort_case_dtype(kernel->name, n, &a.order);
-  bool rank = strstr(kernel->name, "rank"), small = strstr(kernel->name, "small");
-  int most = rank ? SORT_RANK_MOST : small ? SORT_SMALL_MOST : SORT_TILE;
-  a.rows = rdna__random_range(random, 0, rank ? 200 : 4);
+  bool rank = strstr(kernel->name, "rank"), wave = strstr(kernel->name, "wave");
+  int most = rank                            ? SORT_RANK_MOST
+             : strstr(kernel->name, "long")  ? SORT_LONG_WAVE_MOST
+             : wave                          ? SORT_WAVE_MOST
+             : strstr(kernel->name, "small") ? SORT_SMALL_MOST
+                                             : SORT_TILE;
+  a.rows = rdna__random_range(random, 0, rank ? 200 : wave ? 20 : 4);
   a.n = (uint32_t)rdna__random_range(random, 1, most);
   if (n == 0) a.rows = 3, a.n = 1;
   if (n == 1) a.rows = 2, a.n = (uint32_t)most;
@@ -28,7 +32,7 @@ RDNA_CASE_MAKER(rdna__sort_tile_case) {
   }
   a.bits = (uint32_t)(8 * rdna_dtype_block_bytes(dtype));
   a.narrow = n % 2;
-  bool places_given = n % 4 == 3;
+  bool places_given = n % 4 == 3 && !wave;
   a.place_bits = places_given ? 24 : 0;
   memcpy(out_case->args, &a, sizeof a);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};

@@ -229,6 +229,7 @@ static void tile_kernel(const struct sort_tile_args *a, int bytes) {
 
 #define SORT(bits)                                                                                            \
   void RDNA_HOST_KERNEL(sort_rank_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); }  \
+  void RDNA_HOST_KERNEL(sort_wave_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); }  \
   void RDNA_HOST_KERNEL(sort_small_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); } \
   void RDNA_HOST_KERNEL(sort_tile_##bits)(const void *args, rdna_grid grid) { tile_kernel(args, bits / 8); }  \
   void RDNA_HOST_KERNEL(radix_count_##bits)(const void *args, rdna_grid grid) {                               \
@@ -244,3 +245,6 @@ SORT(8)
 SORT(16)
 SORT(32)
 SORT(64)
+void RDNA_HOST_KERNEL(sort_long_wave_8)(const void *args, rdna_grid grid) { tile_kernel(args, 1); }
+void RDNA_HOST_KERNEL(sort_long_wave_16)(const void *args, rdna_grid grid) { tile_kernel(args, 2); }
+void RDNA_HOST_KERNEL(sort_long_wave_32)(const void *args, rdna_grid grid) { tile_kernel(args, 4); }

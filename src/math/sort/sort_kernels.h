@@ -11,14 +11,17 @@ enum {
   SORT_THREADS = 256,
   SORT_DIGITS = 256,   /* 8 bits a pass */
   SORT_RANK_MOST = 64, /* values in a row of sort_rank */
+  SORT_LEAST_WAVES = SORT_THREADS / 64,
+  SORT_WAVE_MOST = 128,      /* of sort_wave, and sort_long_wave; those rows have no places */
+  SORT_LONG_WAVE_MOST = 512, /* of at most 32 bits: those of 64 need too many registers */
   SORT_SMALL_MOST = 4 * SORT_THREADS,
   SORT_TILE = 16 * SORT_THREADS,
   SORT_SWEEP_TILE = SORT_TILE
 };
 
-/* Rows of at most SORT_RANK_MOST, SORT_SMALL_MOST or SORT_TILE values. A value comes with its place: |places|, or where
- * it stands in its row. Equal keys stand in the order of their places; with place_bits 0 those ascend in each row. Of a
- * sorted row the values from |first| on are written, |kept| of them. */
+/* Rows of at most SORT_RANK_MOST, SORT_WAVE_MOST and so on, or SORT_TILE values. A value comes with its place:
+ * |places|, or where it stands in its row. Equal keys stand in the order of their places; with place_bits 0 those
+ * ascend in each row. Of a sorted row the values from |first| on are written, |kept| of them. */
 struct sort_tile_args {
   const void *x;          /* (rows, n) */
   const uint32_t *places; /* (rows, n) or NULL */
@@ -80,6 +83,10 @@ struct search_args {
   X(name##_64, args, SORT_THREADS, maker)
 #define RDNA_SORT_KERNELS(X)                                                        \
   RDNA_SORT_SIZES_(X, sort_rank, struct sort_tile_args, rdna__sort_tile_case)       \
+  RDNA_SORT_SIZES_(X, sort_wave, struct sort_tile_args, rdna__sort_tile_case)       \
+  X(sort_long_wave_8, struct sort_tile_args, SORT_THREADS, rdna__sort_tile_case)    \
+  X(sort_long_wave_16, struct sort_tile_args, SORT_THREADS, rdna__sort_tile_case)   \
+  X(sort_long_wave_32, struct sort_tile_args, SORT_THREADS, rdna__sort_tile_case)   \
   RDNA_SORT_SIZES_(X, sort_small, struct sort_tile_args, rdna__sort_tile_case)      \
   RDNA_SORT_SIZES_(X, sort_tile, struct sort_tile_args, rdna__sort_tile_case)       \
   RDNA_SORT_SIZES_(X, radix_count, struct radix_count_args, rdna__radix_count_case) \
