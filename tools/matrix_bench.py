@@ -19,6 +19,17 @@ import torch.nn.functional as F
 from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, torch_time, view
 
 
+# ResNet-50's convolutions: channels, size of the image, channels of the result, window, stride, how many there are.
+RESNET_50 = ((3, 224, 64, 7, 2, 1),
+             (64, 56, 64, 1, 1, 1), (64, 56, 64, 3, 1, 3), (64, 56, 256, 1, 1, 4), (256, 56, 64, 1, 1, 2),
+             (256, 56, 128, 1, 1, 1), (128, 56, 128, 3, 2, 1), (128, 28, 512, 1, 1, 4), (256, 56, 512, 1, 2, 1),
+             (512, 28, 128, 1, 1, 3), (128, 28, 128, 3, 1, 3),
+             (512, 28, 256, 1, 1, 1), (256, 28, 256, 3, 2, 1), (256, 14, 1024, 1, 1, 6), (512, 28, 1024, 1, 2, 1),
+             (1024, 14, 256, 1, 1, 5), (256, 14, 256, 3, 1, 5),
+             (1024, 14, 512, 1, 1, 1), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 3), (1024, 14, 2048, 1, 2, 1),
+             (2048, 7, 512, 1, 1, 2), (512, 7, 512, 3, 1, 2))
+
+
 def close(got, want, rtol):
     """Largest error over what is expected and its root mean square, beyond a step of the type of either side."""
     step = {BF16: 2.0**-7, torch.float16: 2.0**-10}.get(want.dtype, 0.0)
@@ -29,7 +40,8 @@ def close(got, want, rtol):
 
 
 class Bench:
-    """Each method named case_* yields (name, FLOPs, PyTorch's call, our call, check)."""
+    """Each method named case_* yields (name, FLOPs, PyTorch's call, our call, check) and, of convolutions, how many
+    of them a batch of 64 through ResNet-50 has."""
 
     def __init__(self, lib):
         self.lib = lib
@@ -74,29 +86,31 @@ class Bench:
             del result, wants, leaves
 
     def case_conv(self):
-        for dtype, name, rtol in ((BF16, "bf16", 5e-2), (F32, "f32", 1e-3)):
-            for c, h, k in ((64, 56, 3), (128, 28, 3), (256, 14, 3), (512, 7, 3), (256, 56, 1)):
-                nhwc = {"memory_format": torch.channels_last}
-                x = torch.randn(64, c, h, h, device="cuda", dtype=dtype).contiguous(**nhwc)
-                w = torch.randn(c, c, k, k, device="cuda", dtype=dtype).contiguous(**nhwc)
-                y = torch.empty_like(x)
-                conv = Convolution.square(k)
-                flops = 2.0 * 64 * h * h * c * c * k * k
-                want = F.conv2d(x, w, padding=k // 2)
-                yield (f"conv {name} {c}ch {h}x{h} k{k} fwd", flops, lambda: F.conv2d(x, w, padding=k // 2),
+        for dtype, name, rtol, last in ((BF16, "bf16 last", 5e-2, True), (BF16, "bf16 first", 5e-2, False),
+                                        (F32, "f32 first", 1e-3, False)):
+            form = torch.channels_last if last else torch.contiguous_format
+            make = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype).contiguous(memory_format=form)
+            for c, h, out, k, stride, count in RESNET_50:
+                x, w = make(64, c, h, h), make(out, c, k, k) * (c * k * k) ** -0.5
+                conv = Convolution.square(k, stride)
+                want = F.conv2d(x, w, padding=k // 2, stride=stride)
+                y, dx, dw = torch.empty_like(want), torch.empty_like(x), torch.empty_like(w)
+                flops = 2.0 * want.numel() * c * k * k
+                shape = f"conv {name} {c}-{out} {h} k{k}s{stride}"
+                yield (shape + " fwd", flops, lambda: F.conv2d(x, w, padding=k // 2, stride=stride),
                        self.lib.op("conv", ctypes.byref(conv), view(x), view(w), None, view(y)),
-                       lambda: close(y, want, rtol))
-                g = torch.randn_like(x)
-                call = lambda mask: torch.ops.aten.convolution_backward(g, x, w, None, [1, 1], [k // 2] * 2, [1, 1],
-                                                                        False, [0, 0], 1, mask)
-                dx, dw = torch.empty_like(x), torch.empty_like(w)
+                       lambda: close(y, want, rtol), count)
+                g = torch.randn_like(want)
+                call = lambda mask: torch.ops.aten.convolution_backward(g, x, w, None, [stride] * 2, [k // 2] * 2,
+                                                                        [1, 1], False, [0, 0], 1, mask)
                 want_x, want_w = call([True, True, False])[:2]
-                yield (f"conv {name} {c}ch {h}x{h} k{k} dx", flops, lambda: call([True, False, False]),
-                       self.lib.op("conv_backward_data", ctypes.byref(conv), view(g), view(w), None, view(dx)),
-                       lambda: close(dx, want_x, rtol))
-                yield (f"conv {name} {c}ch {h}x{h} k{k} dw", flops, lambda: call([False, True, False]),
+                if c > 3:  # nobody asks for a picture's gradient
+                    yield (shape + " dx", flops, lambda: call([True, False, False]),
+                           self.lib.op("conv_backward_data", ctypes.byref(conv), view(g), view(w), None, view(dx)),
+                           lambda: close(dx, want_x, rtol), count)
+                yield (shape + " dw", flops, lambda: call([False, True, False]),
                        self.lib.op("conv_backward_weight", ctypes.byref(conv), view(g), view(x), view(dw)),
-                       lambda: close(dw, want_w, 4 * rtol))
+                       lambda: close(dw, want_w, 4 * rtol), count)
 
 
 def main():
@@ -114,14 +128,16 @@ def main():
         if args.only and not any(w in method for w in args.only.split(",")):
             continue
         try:
-            for name, flops, theirs, ours, check in getattr(bench, method)():
+            for name, flops, theirs, ours, check, *count in getattr(bench, method)():
                 rounds = 5
                 t = torch_time(theirs, 3, rounds)
                 r = lib.time(ours, 3, rounds)
                 right, worst = check()
                 failed |= not right
                 lines.append({"operator": name, "pytorch_ms": t, "rdna_ms": r, "ratio": t / r,
-                              "tflop_s": flops / r / 1e9, "right": right, "worst": worst})
+                              "tflop_s": flops / r / 1e9, "right": right, "worst": worst,
+                              **({"count": count[0], "kind": " ".join(name.split()[:3] + name.split()[-1:])}
+                                 if count else {})})
                 print(f"{name:34} {t:10.3f} {flops / t / 1e9:8.1f} {r:9.3f} {flops / r / 1e9:8.1f} {t / r:6.2f}  "
                       f"{'right' if right else 'WRONG'} ({worst:.1e})", flush=True)
         except (RuntimeError, AttributeError) as error:
@@ -131,6 +147,11 @@ def main():
     if lines:
         mean = math.exp(sum(math.log(l["ratio"]) for l in lines) / len(lines))
         print(f"{len(lines)} lines, geometric mean of the ratios {mean:.2f}, least {min(l['ratio'] for l in lines):.2f}")
+    for kind in dict.fromkeys(l["kind"] for l in lines if "count" in l):
+        of = [l for l in lines if l.get("kind") == kind]
+        theirs, ours = (sum(l["count"] * l[side] for l in of) for side in ("pytorch_ms", "rdna_ms"))
+        print(f"ResNet-50, {kind:20} {theirs:8.3f} ms of PyTorch's, {ours:8.3f} ms of ours, ratio {theirs / ours:.2f}, "
+              f"least {min(l['ratio'] for l in of):.2f}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump({"device": torch.cuda.get_device_name(), "lines": lines}, f, indent=1)

@@ -1,43 +1,55 @@
 /* Implicit products for convolution in f32, and depthwise ones: operands are gathered on their way into LDS. */
 #include "math/conv/conv_sources.h"
 
-/* A source as an operand of tile_product: one row and 8 values of k a thread. */
-template <typename type, typename source>
+/* A source as an operand of tile_product: of a row 8 values along k a thread, or of a k 8 rows; with |only_across|
+ * always those. */
+template <typename type, typename source, int tile, bool only_across>
 struct tile_operand {
   typedef typename type::raw8 raw;
   source from;
   typename source::row row;
   int p;
   GEMM_MEMBER tile_operand(const source &s, int first_row, int first_p)
-      : from(s), row(s.make_row(s.args, first_row + (int)thread_id() / 2)), p(first_p + (int)thread_id() % 2 * 8) {}
+      : from(s),
+        row(s.make_row(s.args, first_row + fetch_row<tile>(along_k()))),
+        p(first_p + fetch_p<tile>(along_k())) {}
+  GEMM_MEMBER bool along_k(void) const { return !only_across && !from.across; }
   GEMM_MEMBER raw fetch(void) {
-    raw v = from.runs ? from.load_run(from.args, row, p) : from.load_each(row, p);
+    raw v = {};
+    if (!along_k()) {
+      int at = from.offset(from.args, row, p);
+      if (at >= 0) v = type::load_raw8(from.base + at);
+    } else {
+      v = from.runs ? from.load_run(from.args, row, p) : from.load_each(row, p);
+    }
     p += GEMM_TILE_K;
     return v;
   }
   RDNA_DEVICE void decode(const raw &v, float out[8]) { type::decode8(v, out); }
 };
 
-template <typename type, bool is_image, int tile, int threads>
+template <typename type, bool is_image, int tile, int threads, bool only_across>
 RDNA_DEVICE void conv_tile(const struct conv_args &args) {
   typedef tile_plan<tile, threads> plan;
   typedef image_source<type, is_image> image;
   typedef other_source<type, is_image> other;
-  conv_range range = conv_range_of<is_image>(args);
+  conv_range range = conv_range_of(args);
   int row0, column0;
   gemm_place<tile>(args.rows, args.columns, row0, column0);
   image from_image(args, range);
   other from_other(args, range);
   float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
-  tile_operand<type, image> image_operand(from_image, is_image ? row0 : column0, range.first);
-  tile_operand<type, other> other_operand(from_other, is_image ? column0 : row0, range.first);
+  tile_operand<type, image, tile, only_across> image_operand(from_image, is_image ? row0 : column0, range.first);
+  tile_operand<type, other, tile, only_across> other_operand(from_other, is_image ? column0 : row0, range.first);
+  bool image_along = image_operand.along_k(), other_along = other_operand.along_k();
+  int k = range.end - range.first;
   if constexpr (is_image)
-    tile_product<tile, threads>(image_operand, other_operand, true, true, range.end - range.first, sum);
+    tile_product<tile, threads>(image_operand, other_operand, image_along, other_along, k, sum);
   else
-    tile_product<tile, threads>(other_operand, image_operand, true, true, range.end - range.first, sum);
+    tile_product<tile, threads>(other_operand, image_operand, other_along, image_along, k, sum);
 
   const struct conv_args &now = arguments_again(args);
-  bool whole = is_image || now.parts <= 1;
+  bool whole = now.parts <= 1;
   typename type::value *out = (typename type::value *)now.out + (int64_t)range.group * now.out_group;
 #pragma unroll
   for (int j = 0; j < plan::quads_n * 4; ++j) {
@@ -61,7 +73,7 @@ RDNA_DEVICE void conv_tile(const struct conv_args &args) {
 template <typename type, int tile, int threads>
 RDNA_DEVICE void conv_activate_tile(const struct conv_args &args) {
   typedef tile_plan<tile, threads> plan;
-  if (args.activation == 0) return;
+  if (args.activation == 0 || args.parts > 1) return;
   int row0, column0;
   gemm_place<tile>(args.rows, args.columns, row0, column0);
   typename type::value *out = (typename type::value *)args.out + (int64_t)group_id_z() * args.out_group;
@@ -143,7 +155,7 @@ RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
 }
 
 /* The parts of a sum, always in the same order. A thread has one value of the result. */
-template <typename type>
+template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum(const struct conv_args &args) {
   int64_t values = (int64_t)args.rows * args.columns;
   int64_t index = (int64_t)group_id_x() * CONV_DEPTHWISE_THREADS + thread_id();
@@ -154,24 +166,29 @@ RDNA_DEVICE void conv_sum(const struct conv_args &args) {
 #pragma unroll 4
   for (int i = 0; i < args.parts; ++i) sum += part[i * values];
   typename type::value *out = (typename type::value *)args.out + (int64_t)group * args.out_group;
-  type::store(out + out_of_row<false>(args, row) + out_of_column<false>(args, column), sum);
+  if (is_image) sum = gemm_activate(args.activation, sum + bias_of_column<type, true>(args, group, column));
+  type::store(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column), sum);
 }
 
 RDNA_KERNEL(CONV_FLOAT_SMALL_THREADS) conv_image_small_f32(struct conv_args args) {
-  conv_tile<type_f32, true, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS>(args);
+  conv_tile<type_f32, true, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
   conv_activate_tile<type_f32, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS>(args);
 }
 RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_image_large_f32(struct conv_args args) {
-  conv_tile<type_f32, true, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS>(args);
+  conv_tile<type_f32, true, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, false>(args);
   conv_activate_tile<type_f32, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS>(args);
 }
 RDNA_KERNEL(CONV_FLOAT_SMALL_THREADS) conv_weight_small_f32(struct conv_args args) {
-  conv_tile<type_f32, false, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS>(args);
+  conv_tile<type_f32, false, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
+}
+RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_weight_large_f32(struct conv_args args) {
+  conv_tile<type_f32, false, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, true>(args);
 }
 
 #define CONV_VALUES_DEFINE(T)                                                                                       \
   RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_depthwise_##T(struct conv_args args) { conv_depthwise<type_##T>(args); } \
-  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<type_##T>(args); }
+  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_image_sum_##T(struct conv_args args) { conv_sum<type_##T, true>(args); } \
+  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<type_##T, false>(args); }
 CONV_VALUES_DEFINE(f32)
 CONV_VALUES_DEFINE(f16)
 CONV_VALUES_DEFINE(bf16)

@@ -67,8 +67,6 @@ static uint32_t layout_flags(rdna__conv_mode mode, struct conv_args *a, int32_t 
                              const int32_t k_size[4]) {
   int32_t in_16 = 16 / value_bytes;
   uint32_t flags = 0;
-  for (int d = 0; d < 3; d++)
-    if (a->divide[d] != 1) flags |= CONV_DIVIDES;
   bool runs = !(a->flags & CONV_CHANNEL_FIRST) && channels % 8 == 0 && a->image_stride[4] == 1 &&
               all_multiples(a->image_stride, 4, in_16) && a->image_group % in_16 == 0;
   if (runs) flags |= CONV_IMAGE_RUNS;
@@ -91,23 +89,6 @@ static uint32_t layout_flags(rdna__conv_mode mode, struct conv_args *a, int32_t 
   return out_runs ? flags | CONV_OUT_RUNS : flags;
 }
 
-/* The power of two by which all that is along more than one place is divided; -1: there is none, or offsets that are
- * as many times as far do not fit. */
-static int32_t image_shift(const struct conv_args *a, const volume *image) {
-  int32_t shift = -1;
-  int64_t extent = 0;
-  for (int d = 0; d < 5; d++) extent += (int64_t)(image->size[d] > 1 ? image->size[d] - 1 : 0) * image->stride[d];
-  for (int d = 0; d < 3; d++) {
-    int32_t log2 = 0;
-    if (a->image_stride[1 + d] == 0) continue;
-    while (log2 < 30 && 1 << log2 < a->divide[d]) log2++;
-    if (1 << log2 != a->divide[d] || (shift >= 0 && shift != log2)) return -1;
-    shift = log2;
-  }
-  if (shift < 0) shift = 0;
-  return extent << shift <= INT32_MAX ? shift : -1;
-}
-
 void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, const rdna_tensor *x,
                           const rdna_tensor *weight, const rdna_tensor *y, struct conv_args *out_args) {
   struct conv_args a = {.groups = (int32_t)conv->groups};
@@ -126,8 +107,7 @@ void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, co
     int32_t stride = from < 0 ? 1 : (int32_t)conv->stride[from], before = from < 0 ? 0 : (int32_t)conv->before[from];
     int32_t dilation = from < 0 ? 1 : (int32_t)conv->dilation[from];
     bool data = mode == RDNA__CONV_DATA;
-    a.step[d] = data ? 1 : stride, a.begin[d] = data ? -before : before;
-    a.dilation[d] = data ? -dilation : dilation, a.divide[d] = data ? stride : 1;
+    a.step[d] = stride, a.begin[d] = data ? -before : before, a.dilation[d] = data ? -dilation : dilation;
   }
 
   int32_t channels = mode == RDNA__CONV_DATA ? out_channels : in_channels, tap_size[4], tap_stride[4];
@@ -154,7 +134,7 @@ void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, co
   a.out_group = weight_mode ? group_w : mode == RDNA__CONV_DATA ? group_x : group_y;
   a.flags |=
       layout_flags(mode, &a, channels, (int32_t)rdna_dtype_block_bytes(x->dtype), weight_mode ? place_size : tap_size);
-  a.image_shift = image_shift(&a, image);
+  if (!weight_mode && is_even(place_size, place_stride, &a.out_step)) a.flags |= CONV_OUT_EVEN;
   a.parts = 1;
   *out_args = a;
 }

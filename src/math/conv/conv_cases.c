@@ -51,6 +51,16 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
   out->conv = c;
 }
 
+/* A gradient of the image as the operator asks for it, in one phase: without strides, which leaves more of y. */
+static void make_phase(rdna__random *random, geometry *g, rdna_dtype dtype, bool last, rdna_tensor *out_y) {
+  for (int d = 0; d < g->conv.dims; d++) {
+    int64_t room = g->conv.before[d] + g->x[2 + d] + g->conv.after[d] - g->conv.dilation[d] * (g->weight[2 + d] - 1);
+    if (g->conv.stride[d] > 1) g->conv.before[d] -= rdna__random_range(random, 0, 3);
+    g->conv.stride[d] = 1, g->y[2 + d] = room;
+  }
+  *out_y = make_tensor(dtype, g->conv.dims, g->y, last);
+}
+
 static rdna_grid case_grid(const char *kernel_name, const struct conv_args *a) {
   uint32_t rows = (uint32_t)a->rows, columns = (uint32_t)a->columns, groups = (uint32_t)a->groups;
   if (strstr(kernel_name, "depthwise")) {
@@ -82,7 +92,7 @@ static void *add_filled(rdna__kernel_case *out_case, rdna__random *random, rdna_
 
 /* What the operator asks before it chooses a large or narrow kernel. */
 static bool taken_by_runs(const struct conv_args *args) {
-  return args->image_shift >= 0 && args->tap.size[0] * args->tap.size[1] * args->tap.size[2] <= CONV_WINDOW_MAX;
+  return args->tap.size[0] * args->tap.size[1] * args->tap.size[2] <= CONV_WINDOW_MAX;
 }
 
 /* Each side sums at most k products in an order of its own: at most k roundings, each of at most 2^-24 of the sum of
@@ -92,7 +102,8 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
   geometry g;
   bool narrow = strstr(kernel->name, "narrow"), weight = strstr(kernel->name, "weight");
-  bool runs = (strstr(kernel->name, "large") || narrow) && dtype != RDNA_F32; /* they run with nothing else */
+  bool runs =
+      (strstr(kernel->name, "large") || narrow) && (weight || dtype != RDNA_F32); /* they run with nothing else */
   bool last;
   rdna_tensor x, y, w;
   rdna__conv_mode mode;
@@ -113,10 +124,13 @@ RDNA_CASE_MAKER(rdna__conv_case) {
       for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
       w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
     }
+    if (mode == RDNA__CONV_DATA) make_phase(random, &g, dtype, last, &y);
     rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
   } while (runs && !weight && !taken_by_runs(&args));
-  if (weight && args.k > CONV_PART_STEP && rdna__random_below(random, 2)) args.parts = 2, args.part_k = CONV_PART_STEP;
-  if (weight && args.parts == 2) args.parts = (args.k + args.part_k - 1) / args.part_k;
+  if (!strstr(kernel->name, "depthwise") && args.k > CONV_PART_STEP && rdna__random_below(random, 2)) {
+    args.part_k = CONV_PART_STEP;
+    args.parts = (args.k + args.part_k - 1) / args.part_k;
+  }
   if (!weight && rdna__random_below(random, 2))
     args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
   memcpy(out_case->args, &args, sizeof args);
@@ -147,26 +161,34 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   return RDNA_OK;
 }
 
-/* Adding up the parts of a weight's gradient, each in the same order. */
+/* Adding up the parts of a sum, each in the same order. */
 RDNA_CASE_MAKER(rdna__conv_sum_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
   geometry g;
+  bool weight = strstr(kernel->name, "weight");
   draw_geometry(random, n == 4 ? 5 : n, false, false, &g);
   bool last = rdna__random_below(random, 2);
   rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
   rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, last);
   struct conv_args args;
-  rdna__conv_args_make(RDNA__CONV_WEIGHT, &g.conv, &x, &w, &y, &args);
+  rdna__conv_args_make(weight ? RDNA__CONV_WEIGHT : RDNA__CONV_FORWARD, &g.conv, &x, &w, &y, &args);
   args.parts = (int32_t)rdna__random_range(random, 2, 9), args.part_k = CONV_PART_STEP;
+  if (!weight) args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_SIGMOID + 1);
   memcpy(out_case->args, &args, sizeof args);
   int64_t values = (int64_t)args.rows * args.columns;
   uint32_t groups = (uint32_t)((values + CONV_DEPTHWISE_THREADS - 1) / CONV_DEPTHWISE_THREADS);
   out_case->grid = (rdna_grid){groups, 1, (uint32_t)args.groups};
   snprintf(out_case->label, sizeof out_case->label, "groups %d parts %d rows %d columns %d", args.groups, args.parts,
            args.rows, args.columns);
-  double most;
+  double most, most_bias = 0;
+  const rdna_tensor *out = weight ? &w : &y;
   bool made = add_filled(out_case, random, RDNA_F32, values * args.groups * args.parts,
                          offsetof(struct conv_args, sums), &most) != NULL;
-  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(&w), offsetof(struct conv_args, out));
-  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (made && !weight && rdna__random_below(random, 2))
+    made = add_filled(out_case, random, dtype, out->shape[1], offsetof(struct conv_args, bias), &most_bias) != NULL;
+  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
+  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (args.activation) /* a few ulp of the activation; no more than a step of the type */
+    rdna__case_tolerance(out_case, 0x1p-21 * (args.parts * most + most_bias), case_spacing(dtype));
+  return RDNA_OK;
 }

@@ -55,40 +55,33 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
            c->y_stride[1] == 1 ? " ylast" : "");
 }
 
-static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
-                          const struct conv_args *args, int id) {
-  return id == MIOPEN ? rdna__conv_miopen_run(stream, call)
-                      : rdna__conv_launch(stream, operator, call->mode, call->x->dtype, args);
+static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__conv_call * call, int id) {
+  return id == MIOPEN ? rdna__conv_miopen_run(stream, call) : rdna__conv_own(stream, operator, call);
 }
 
 typedef struct trial {
   rdna_stream *stream;
   rdna__conv_call call;
-  struct conv_args args;
   rdna_tensor out; /* as the real one, over scratch */
   size_t bytes;
 } trial;
 
 static rdna_status run_trial(void *context, int id) {
   trial *t = context;
-  if (!t->out.data) {
+  if (!t->out.data)
     RDNA_TRY(
         rdna_memory_alloc_named(rdna_stream_device(t->stream), t->bytes, t->stream, "tuner's results", &t->out.data));
-    t->args.out = t->out.data;
-  }
-  return run_id(t->stream, "conv", &t->call, &t->args, id);
+  return run_id(t->stream, "conv", &t->call, id);
 }
 
-static void decide(rdna_stream *stream, const rdna__conv_call *call, const struct conv_args *args,
-                   const shape_class *class, rdna__tuner_result *out_result) {
+static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape_class *class,
+                   rdna__tuner_result *out_result) {
   rdna_device *device = rdna_stream_device(stream);
   char text[RDNA__TUNER_SHAPE], libraries[64];
   describe(class, text);
   rdna__vendor_text(device, RDNA__MIOPEN, libraries);
-  const rdna_tensor *out = call->mode == RDNA__CONV_FORWARD ? call->y
-                           : call->mode == RDNA__CONV_DATA  ? call->x
-                                                            : call->weight;
-  trial t = {stream, *call, *args, *out, 0};
+  const rdna_tensor *out = rdna__conv_out(call);
+  trial t = {stream, *call, *out, 0};
   int64_t last = 0;
   for (int d = 0; d < out->rank; d++) last += (out->shape[d] - 1) * out->stride[d];
   t.bytes = (size_t)(last + 1) * rdna_dtype_block_bytes(out->dtype);
@@ -107,20 +100,19 @@ static void decide(rdna_stream *stream, const rdna__conv_call *call, const struc
   if (t.out.data && rdna_memory_free(device, t.out.data) != RDNA_OK) out_result->why = "rule";
 }
 
-rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
-                           const struct conv_args *args) {
+rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
   rdna_device *device = rdna_stream_device(stream);
   rdna__tuner_result result = {OWN, "own", "only one", 0, "", 0};
   if (rdna__deterministic()) {
     result.why = "deterministic";
-  } else if (!call->bias && args->activation == 0 && rdna__vendor_handle(device, RDNA__MIOPEN)) {
+  } else if (!call->bias && call->activation == RDNA_ACTIVATION_NONE && rdna__vendor_handle(device, RDNA__MIOPEN)) {
     shape_class class = class_of(call);
-    if (!rdna__tuner_find(device, "conv", &class, sizeof class, &result)) decide(stream, call, args, &class, &result);
+    if (!rdna__tuner_find(device, "conv", &class, sizeof class, &result)) decide(stream, call, &class, &result);
   }
-  rdna_status status = run_id(stream, operator, call, args, result.id);
+  rdna_status status = run_id(stream, operator, call, result.id);
   if (status == RDNA_UNSUPPORTED && result.id == MIOPEN) {
     result.implementation = "own", result.why = "rule";
-    status = run_id(stream, operator, call, args, OWN);
+    status = run_id(stream, operator, call, OWN);
   }
   rdna__choice_note(operator, result.implementation, result.why);
   return status;

@@ -122,7 +122,7 @@ static void run(const void *args, rdna_dtype dtype, bool is_image) {
   const struct conv_args *a = args;
   if (a->rows <= 0 || a->columns <= 0 || a->groups <= 0) return;
   conv_job job = {.args = a, .dtype = dtype, .is_image = is_image, .parts = 1, .part_k = a->k};
-  if (!is_image && a->parts > 1) job.parts = a->parts, job.part_k = a->part_k;
+  if (a->parts > 1) job.parts = a->parts, job.part_k = a->part_k;
   job.tile_m = (int)gemm_even_tile(a->rows, GEMM_BLOCK_M, GEMM_MICRO_M);
   job.tile_n = (int)gemm_even_tile(a->columns, GEMM_BLOCK_N, GEMM_MICRO_N);
   job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
@@ -133,6 +133,7 @@ static void run(const void *args, rdna_dtype dtype, bool is_image) {
 typedef struct sum_job {
   const struct conv_args *args;
   rdna_dtype dtype;
+  bool is_image;
 } sum_job;
 
 static void sum_rows(void *context, int64_t begin, int64_t end) {
@@ -142,33 +143,41 @@ static void sum_rows(void *context, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; r++) {
     int64_t group = r / a->rows, row = r % a->rows;
     const float *part = a->sums + group * a->parts * values + row * a->columns;
-    char *out = (char *)a->out + (group * a->out_group + row * a->out_channel) * gemm_value_size(job->dtype);
+    int64_t at_row =
+        job->is_image ? conv_digits_offset(&a->position, (int32_t)row, a->out_digits) : row * a->out_channel;
+    char *out = (char *)a->out + (group * a->out_group + at_row) * gemm_value_size(job->dtype);
     for (int column = 0; column < a->columns; column++) {
       float sum = 0;
       for (int i = 0; i < a->parts; i++) sum += part[i * values + column];
-      gemm_store(job->dtype, out, conv_digits_offset(&a->tap, column, a->out_digits), sum);
+      if (job->is_image) {
+        float bias = a->bias ? gemm_load(job->dtype, a->bias, group * a->columns + column) : 0;
+        gemm_store(job->dtype, out, column * a->out_channel, gemm_activate(a->activation, sum + bias));
+      } else {
+        gemm_store(job->dtype, out, conv_digits_offset(&a->tap, column, a->out_digits), sum);
+      }
     }
   }
 }
 
-static void run_sum(const void *args, rdna_dtype dtype) {
-  sum_job job = {args, dtype};
+static void run_sum(const void *args, rdna_dtype dtype, bool is_image) {
+  sum_job job = {args, dtype, is_image};
   rdna__parallel_for((int64_t)job.args->groups * job.args->rows, 1, sum_rows, &job);
 }
 
 /* The grid says how a device cuts the work; here the arguments alone do. */
 #define TWIN(name, T, is_image) \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run(args, RDNA_##T, is_image); }
-#define TWINS(t, T)                     \
-  TWIN(conv_image_small_##t, T, true)   \
-  TWIN(conv_image_large_##t, T, true)   \
-  TWIN(conv_weight_small_##t, T, false) \
-  TWIN(conv_depthwise_##t, T, true)     \
-  void RDNA_HOST_KERNEL(conv_weight_sum_##t)(const void *args, rdna_grid grid) { run_sum(args, RDNA_##T); }
-#define MMA_TWINS(t, T)                 \
-  TWINS(t, T)                           \
-  TWIN(conv_image_narrow_##t, T, true)  \
-  TWIN(conv_weight_large_##t, T, false) \
+#define TWINS(t, T)                                                                                              \
+  TWIN(conv_image_small_##t, T, true)                                                                            \
+  TWIN(conv_image_large_##t, T, true)                                                                            \
+  TWIN(conv_weight_small_##t, T, false)                                                                          \
+  TWIN(conv_depthwise_##t, T, true)                                                                              \
+  TWIN(conv_weight_large_##t, T, false)                                                                          \
+  void RDNA_HOST_KERNEL(conv_image_sum_##t)(const void *args, rdna_grid grid) { run_sum(args, RDNA_##T, true); } \
+  void RDNA_HOST_KERNEL(conv_weight_sum_##t)(const void *args, rdna_grid grid) { run_sum(args, RDNA_##T, false); }
+#define MMA_TWINS(t, T)                \
+  TWINS(t, T)                          \
+  TWIN(conv_image_narrow_##t, T, true) \
   TWIN(conv_weight_narrow_##t, T, false)
 TWINS(f32, F32)
 MMA_TWINS(f16, F16)

@@ -17,7 +17,7 @@
 #include "math/gemm/gemm_kernels.h"
 
 #define CONV_CHANNEL_FIRST 1u /* of the digits of a tap; else it is the last */
-#define CONV_DIVIDES 2u       /* some |divide| is not 1 */
+#define CONV_OUT_EVEN 2u      /* position p of |out| lies p * out_step after the first; conv_image only */
 #define CONV_IMAGE_RUNS 4u    /* taps 8i to 8i + 7 are neighbours in memory, at multiples of 16 bytes from the first */
 #define CONV_OTHER_EVEN 8u    /* value p of a row of |other| lies p * other_step after the first */
 #define CONV_OTHER_RUNS 16u   /* and at multiples of 16 bytes for p = 8i, with a step of 1 */
@@ -39,29 +39,25 @@ struct conv_args {
   struct conv_radix position, tap;
   int32_t image_stride[5]; /* n, z, y, x, channel; strides are in elements */
   int32_t image_size[3];
-  /* A value is at (position * step - begin + tap * dilation) / divide, in each dimension; none if that is no integer.
-   */
-  int32_t step[3], begin[3], dilation[3], divide[3];
+  int32_t step[3], begin[3], dilation[3];    /* a value is at position * step - begin + tap * dilation */
   int32_t other_row, other_k[4], other_step; /* from channel to channel; by the digits of what is summed over */
-  int32_t out_channel, out_digits[4];
+  int32_t out_channel, out_digits[4], out_step;
   int32_t image_group, other_group, out_group; /* from one group of channels to the next */
   int32_t rows, columns, k, groups;
   uint32_t flags;
   uint32_t activation; /* of the sum with the bias, see gemm_activation.h; conv_image only */
-  int32_t image_shift; /* every |divide| that is not 1 is 2^image_shift */
-  /* conv_weight: with more than one part, |part_k| values of k each, a multiple of 64, sums go to |sums| (groups,
-   * parts, rows, columns) instead of |out|, and conv_weight_sum adds them up. */
+  /* With more than one part, |part_k| values of k each, a multiple of 64, sums go to |sums| (groups, parts, rows,
+   * columns) instead of |out|, and conv_image_sum or conv_weight_sum adds them up. */
   int32_t parts, part_k;
   float *sums;
 };
 
-/* Tiles of the result. The large and narrow kernels of 16-bit types want CONV_IMAGE_RUNS, CONV_OTHER_RUNS (conv_image)
- * or CONV_OTHER_ROWS, all data at multiples of 16 bytes, and a k (conv_image) or columns (conv_weight) that are
- * multiples of 8; conv_image a window of at most 32 taps, |divide|s that are 1 or 2^image_shift, and sizes for which
- * 2^image_shift times an offset fits in 31 bits. The grid is (tiles, 1, groups * parts). For the depthwise kernel,
- * which is conv_image for few channels a group, threads take one value of the result each, or with CONV_OCTETS eight:
- * (values / CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_weight_sum: (values of a group / CONV_DEPTHWISE_THREADS,
- * 1, groups). */
+/* Tiles of the result. The large and narrow kernels, but conv_image_large_f32, want CONV_IMAGE_RUNS, CONV_OTHER_RUNS
+ * (conv_image) or CONV_OTHER_ROWS, all data at multiples of 16 bytes, and a k (conv_image) or columns (conv_weight)
+ * that are multiples of 8; conv_image a window of at most 32 taps. The grid is (tiles, 1, groups * parts). For the
+ * depthwise kernel, which is conv_image for few channels a group, threads take one value of the result each, or with
+ * CONV_OCTETS eight: (values / CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_image_sum and conv_weight_sum:
+ * (values of a group / CONV_DEPTHWISE_THREADS, 1, groups). */
 #define CONV_SMALL_TILE 64
 #define CONV_LARGE_TILE 128
 #define CONV_FLOAT_SMALL_THREADS 128
@@ -70,27 +66,32 @@ struct conv_args {
 #define CONV_DEPTHWISE_THREADS 256
 #define CONV_PART_STEP 64
 #define CONV_WINDOW_MAX 32
-#define CONV_IMAGE_TABLE 1024 /* bytes of shared memory for the rows of a tile on NVIDIA's GPUs */
+/* Bytes of shared memory on NVIDIA's GPUs: for the rows of a tile; for the positions of the steps that are under way,
+ * 16 for each of GEMM_PIPE_STEP. */
+#define CONV_IMAGE_TABLE 1024
+#define CONV_WEIGHT_TABLE(stages) (2 * ((stages) - 1) * GEMM_PIPE_STEP * 16)
 
-#define RDNA_CONV_VALUES_(X, T)                                                    \
-  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case) \
+#define RDNA_CONV_VALUES_(X, T)                                                        \
+  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case)     \
+  X(conv_image_sum_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_sum_case) \
   X(conv_weight_sum_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_sum_case)
 #define RDNA_CONV_KERNELS(X)                                                            \
   X(conv_image_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case)  \
   X(conv_image_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case)  \
   X(conv_weight_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case) \
+  X(conv_weight_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case) \
   RDNA_CONV_VALUES_(X, f32)                                                             \
   RDNA_CONV_VALUES_(X, f16)                                                             \
   RDNA_CONV_VALUES_(X, bf16)
 #define RDNA_CONV_MMA_OF_(X, name, rows, columns, stages, more) \
   X(name, struct conv_args, CONV_MMA_THREADS, rdna__conv_case, GEMM_PIPE_BYTES(rows, columns, stages) + (more))
-#define RDNA_CONV_MMA_(X, T)                                                \
-  RDNA_CONV_MMA_OF_(X, conv_image_small_##T, 64, 64, 3, 0)                  \
-  RDNA_CONV_MMA_OF_(X, conv_image_large_##T, 128, 128, 3, CONV_IMAGE_TABLE) \
-  RDNA_CONV_MMA_OF_(X, conv_image_narrow_##T, 128, 64, 4, CONV_IMAGE_TABLE) \
-  RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                 \
-  RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, 0)               \
-  RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, 0)
+#define RDNA_CONV_MMA_(X, T)                                                     \
+  RDNA_CONV_MMA_OF_(X, conv_image_small_##T, 64, 64, 3, 0)                       \
+  RDNA_CONV_MMA_OF_(X, conv_image_large_##T, 128, 128, 3, CONV_IMAGE_TABLE)      \
+  RDNA_CONV_MMA_OF_(X, conv_image_narrow_##T, 128, 64, 4, CONV_IMAGE_TABLE)      \
+  RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                      \
+  RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, CONV_WEIGHT_TABLE(3)) \
+  RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, CONV_WEIGHT_TABLE(4))
 #define RDNA_CONV_F16_KERNELS(X) RDNA_CONV_MMA_(X, f16)
 #define RDNA_CONV_BF16_KERNELS(X) RDNA_CONV_MMA_(X, bf16)
 
@@ -135,12 +136,6 @@ RDNA_SCALAR struct conv_place conv_tap(const struct conv_args *a, int32_t tap) {
 /* Where the value lies in the image, or -1: outside, where it is zero. */
 RDNA_SCALAR int32_t conv_offset(const struct conv_args *a, struct conv_place position, struct conv_place tap) {
   int32_t z = position.z + tap.z, y = position.y + tap.y, x = position.x + tap.x;
-  if (a->flags & CONV_DIVIDES) {
-    if (z < 0 || y < 0 || x < 0) return -1;
-    int32_t qz = z / a->divide[0], qy = y / a->divide[1], qx = x / a->divide[2];
-    if (qz * a->divide[0] != z || qy * a->divide[1] != y || qx * a->divide[2] != x) return -1;
-    z = qz, y = qy, x = qx;
-  }
   if ((uint32_t)z >= (uint32_t)a->image_size[0] || (uint32_t)y >= (uint32_t)a->image_size[1] ||
       (uint32_t)x >= (uint32_t)a->image_size[2])
     return -1;

@@ -90,18 +90,18 @@ template <typename type, typename plan>
 RDNA_DEVICE void conv_runs_image(const struct conv_args &args, const conv_range &range, int row0, int column0,
                                  uint16_t *lds, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   typedef image_source<type, true> image;
-  mma_source<image, plan::tile_m, plan::threads, true> from_image(image(args, range), row0, 0);
+  mma_source<image, plan::tile_m, plan::threads, true> from_image(image(args, range), row0, range.first);
   if (args.flags & CONV_OTHER_RUNS) {
     typedef other_source<type, true> other;
-    mma_source<other, plan::tile_n, plan::threads, true> weights(other(args, range), column0, 0);
-    mma_product<type, plan>(from_image, weights, args.k, lds, sum);
+    mma_source<other, plan::tile_n, plan::threads, true> weights(other(args, range), column0, range.first);
+    mma_product<type, plan>(from_image, weights, range.end - range.first, lds, sum);
   } else {
     typedef other_rows<true> source;
     int first = column0 + (int)thread_id() % (plan::tile_n / 8) * 8;
     mma_rows<source, plan::tile_n, plan::threads> weights(
-        source(args, range, first), (const uint16_t *)args.other + (int64_t)range.group * args.other_group, 0, column0,
-        args.columns);
-    mma_product<type, plan>(from_image, weights, args.k, lds, sum);
+        source(args, range, first), (const uint16_t *)args.other + (int64_t)range.group * args.other_group, range.first,
+        column0, args.columns);
+    mma_product<type, plan>(from_image, weights, range.end - range.first, lds, sum);
   }
 }
 template <typename type, typename plan>
@@ -127,8 +127,18 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
                                   float *stage) {
   typedef typename type::value value;
   value *out = (value *)args.out + (int64_t)range.group * args.out_group;
-  if (!is_image && args.parts > 1) {
+  if (args.parts > 1) {
     float *part = conv_part(args, range);
+    if (args.columns % 4 == 0) { /* sums begin at multiples of 16 bytes */
+#pragma unroll 1
+      for (int i = (int)lane_id(); i < MMA_M * plan::wave_n / 4; i += WAVE_SIZE) {
+        int in_row = i / (plan::wave_n / 4), in_column = i % (plan::wave_n / 4) * 4;
+        if (row + in_row < args.rows && column + in_column < args.columns)
+          store_f32x4(part + (int64_t)(row + in_row) * args.columns + column + in_column,
+                      load_f32x4(stage + in_row * plan::stage_row + in_column));
+      }
+      return;
+    }
 #pragma unroll 1
     for (int i = (int)lane_id(); i < MMA_M * plan::wave_n; i += WAVE_SIZE) {
       int at_row = row + i / plan::wave_n, at_column = column + i % plan::wave_n;
@@ -171,7 +181,7 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
 
 template <typename type, bool is_image, typename plan, bool only_runs>
 RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
-  conv_range range = conv_range_of<is_image>(args);
+  conv_range range = conv_range_of(args);
   int row0, column0;
   gemm_place<plan::tile_m, plan::tile_n>(args.rows, args.columns, row0, column0);
   mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
@@ -192,21 +202,20 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
   }
   const struct conv_args &now = arguments_again(args);
   mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
-    conv_store_strip<type, is_image, plan, only_runs>(now, conv_range_of<is_image>(now), row0 + row, column0 + column,
-                                                      stage);
+    conv_store_strip<type, is_image, plan, only_runs>(now, conv_range_of(now), row0 + row, column0 + column, stage);
   });
 }
 
 #ifdef RDNA_NVIDIA
-#define CONV_TABLE_BYTES CONV_IMAGE_TABLE
+#define CONV_TABLE_BYTES(is_image, stages) ((is_image) ? CONV_IMAGE_TABLE : CONV_WEIGHT_TABLE(stages))
 #else
-#define CONV_TABLE_BYTES 0
+#define CONV_TABLE_BYTES(is_image, stages) 0
 #endif
-#define CONV_MMA_DEFINE_(name, T, is_image, rows, columns, stages, only_runs)               \
-  RDNA_KERNEL(CONV_MMA_THREADS) name##_##T(struct conv_args args) {                         \
-    typedef mma_plan<rows, columns, CONV_MMA_THREADS, stages> plan;                         \
-    GROUP_MEMORY(memory, plan::bytes + ((is_image) && (only_runs) ? CONV_TABLE_BYTES : 0)); \
-    conv_mma<type_##T, is_image, plan, only_runs>(args, memory);                            \
+#define CONV_MMA_DEFINE_(name, T, is_image, rows, columns, stages, only_runs)                   \
+  RDNA_KERNEL(CONV_MMA_THREADS) name##_##T(struct conv_args args) {                             \
+    typedef mma_plan<rows, columns, CONV_MMA_THREADS, stages> plan;                             \
+    GROUP_MEMORY(memory, plan::bytes + ((only_runs) ? CONV_TABLE_BYTES(is_image, stages) : 0)); \
+    conv_mma<type_##T, is_image, plan, only_runs>(args, memory);                                \
   }
 #define CONV_MMA_DEFINE(T)                                         \
   CONV_MMA_DEFINE_(conv_image_small, T, true, 64, 64, 3, false)    \

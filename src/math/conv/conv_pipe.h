@@ -1,14 +1,20 @@
 /* Device code: the operands of a convolution's product as NVIDIA's asynchronous copies gather them. For .hip files
- * only; see math/gemm/gemm_pipe.h. */
+ * only; see math/gemm/gemm_pipe.h. Where values lie is counted on from step to step rather than found anew: a thread
+ * has few instructions for each copy beside those of the product. */
 #ifndef RDNA_MATH_CONV_PIPE_H
 #define RDNA_MATH_CONV_PIPE_H
 
 #include "math/conv/conv_sources.h"
 
 #ifdef RDNA_NVIDIA
+template <typename value>
+RDNA_DEVICE void store_group(uint32_t address, value v) {
+  *(__attribute__((address_space(3))) value *)(uintptr_t)address = v;
+}
+
 /* The image by positions, with 8 channels of a tap in a chunk. Where the first value of a row's window lies, and which
  * taps are inside the image, is kept in shared memory for all rows of the tile: with a bit for each tap of the window,
- * of which there are at most 32. Where the image is spread out, the sum of both is 2^image_shift times as far. */
+ * of which there are at most 32. */
 template <int tile, int threads>
 struct pipe_image {
   static constexpr int rows_a_pass = threads / 8, passes = tile / rows_a_pass;
@@ -16,13 +22,18 @@ struct pipe_image {
   const struct conv_args &args;
   const uint16_t *base;
   uint32_t to, table; /* this thread's first row */
-  int p, end;
+  int left;           /* of k, from this thread's place on */
+  int tap, z, y, x, channel, after;
 
   GEMM_MEMBER pipe_image(const struct conv_args &a, const conv_range &range, int first_row, uint8_t *rows) : args(a) {
     base = (const uint16_t *)a.image + (int64_t)range.group * a.image_group;
-    int chunk = (int)thread_id() % 8, row = (int)thread_id() / 8;
+    int chunk = (int)thread_id() % 8, row = (int)thread_id() / 8, d[4];
     to = (uint32_t)(row * 8 + (chunk ^ (row & 7))) * 16;
-    p = range.first + chunk * 8, end = range.end;
+    left = range.end - range.first - chunk * 8;
+    conv_digits(&a.tap, range.first + chunk * 8, d);
+    z = d[0], y = d[1], x = d[2], channel = d[3];
+    tap = (z * (int)a.tap.size[1] + y) * (int)a.tap.size[2] + x;
+    place();
 #pragma unroll 1
     for (int i = (int)thread_id(); i < tile; i += threads) {
       int2 entry = {0, 0};
@@ -32,97 +43,179 @@ struct pipe_image {
     table = group_address(rows) + (uint32_t)row * 8;
     group_barrier();
   }
+  GEMM_MEMBER void place(void) {
+    after = z * args.dilation[0] * args.image_stride[1] + y * args.dilation[1] * args.image_stride[2] +
+            x * args.dilation[2] * args.image_stride[3];
+  }
   GEMM_MEMBER int2 make_entry(conv_place place) const {
-    int before = place.z * args.image_stride[1] + place.y * args.image_stride[2] + place.x * args.image_stride[3];
-    int taps = (int)(args.tap.size[0] * args.tap.size[1] * args.tap.size[2]);
-    uint32_t inside = 0;
+    int first = place.z * args.image_stride[1] + place.y * args.image_stride[2] + place.x * args.image_stride[3];
+    uint32_t inside = 0, bit = 1;
 #pragma unroll 1
-    for (int t = 0; t < taps; ++t) {
-      conv_place at = conv_tap(&args, t * (int)args.tap.size[3]);
-      inside |= (conv_offset(&args, place, at) >= 0 ? 1u : 0u) << t;
-    }
-    return {place.offset * (1 << args.image_shift) + before, (int)inside};
+    for (int tz = 0; tz < (int)args.tap.size[0]; ++tz)
+#pragma unroll 1
+      for (int ty = 0; ty < (int)args.tap.size[1]; ++ty) {
+        bool in_line = (uint32_t)(place.z + tz * args.dilation[0]) < (uint32_t)args.image_size[0] &&
+                       (uint32_t)(place.y + ty * args.dilation[1]) < (uint32_t)args.image_size[1];
+        int at = place.x;
+#pragma unroll 1
+        for (int tx = 0; tx < (int)args.tap.size[2]; ++tx) {
+          if (in_line && (uint32_t)at < (uint32_t)args.image_size[2]) inside |= bit;
+          at += args.dilation[2], bit <<= 1;
+        }
+      }
+    return {place.offset + first, (int)inside};
   }
   GEMM_MEMBER void copy(uint32_t stage) {
-    int d[4];
-    conv_digits(&args.tap, p, d);
-    int tap = (d[0] * (int)args.tap.size[1] + d[1]) * (int)args.tap.size[2] + d[2];
-    int after = d[0] * args.dilation[0] * args.image_stride[1] + d[1] * args.dilation[1] * args.image_stride[2] +
-                d[2] * args.dilation[2] * args.image_stride[3];
-    bool in_k = p < end;
+    const uint16_t *from = base + after + channel;
+    uint32_t bit = left > 0 ? 1u << (tap & 31) : 0;
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
       int2 entry = load_group<int2>(table + i * rows_a_pass * 8);
-      bool inside = in_k && ((uint32_t)entry.y >> (tap & 31) & 1);
-      int at = inside ? ((entry.x + after) >> args.image_shift) + d[3] : 0;
-      async_copy16(stage + to + i * rows_a_pass * 8 * 16, base + at, inside ? 16 : 0);
+      bool inside = (uint32_t)entry.y & bit;
+      async_copy16(stage + to + i * rows_a_pass * 8 * 16, inside ? from + entry.x : base, inside ? 16 : 0);
     }
-    p += PIPE_STEP;
+    left -= PIPE_STEP, channel += PIPE_STEP;
+    if (channel < (int)args.tap.size[3]) return;
+    do {
+      channel -= (int)args.tap.size[3], ++tap;
+      if (++x == (int)args.tap.size[2]) {
+        x = 0;
+        if (++y == (int)args.tap.size[1]) y = 0, ++z;
+      }
+    } while (channel >= (int)args.tap.size[3]);
+    place();
   }
 };
 
-/* An operand that lies across k. |rows|.offset(p) tells where; |limit| is the number of rows of the operand. */
-template <int tile, int threads, typename source>
-struct pipe_rows {
+/* The image by taps, 8 channels of one in a chunk, and positions down. Where a window begins is worked out for all
+ * positions of a step by one thread each, |stages| - 1 steps before they are copied: there is a barrier between. */
+template <int tile, int threads, int stages>
+struct pipe_windows {
   static constexpr int row_chunks = tile / 8, rows_a_pass = threads / row_chunks, passes = PIPE_STEP / rows_a_pass;
+  static constexpr int ahead = stages - 1, slots = 2 * ahead;
+  static constexpr uint32_t slot_bytes = PIPE_STEP * 16;
   static_assert(rows_a_pass % 8 == 0, "the permutation is the same in every pass");
-  source rows;
+  static_assert(CONV_WEIGHT_TABLE(stages) == slots * slot_bytes, "the table fits");
+  const struct conv_args &args;
   const uint16_t *base;
-  uint32_t to, in_chunk;
-  int p;
-  GEMM_MEMBER pipe_rows(const source &from, const void *matrix, int first_p, int first_row, int limit)
-      : rows(from), base((const uint16_t *)matrix) {
+  uint32_t to, table, in_chunk;
+  uint32_t slot; /* whose positions are copied next */
+  conv_place tap;
+  int position, end; /* of those that are worked out next */
+
+  GEMM_MEMBER pipe_windows(const struct conv_args &a, const conv_range &range, int first_column, uint8_t *memory)
+      : args(a), slot(0), end(range.end) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
+    int column = first_column + chunk * 8;
+    base = (const uint16_t *)a.image + (int64_t)range.group * a.image_group;
     to = (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
-    in_chunk = bytes_of_8(limit - first_row - chunk * 8);
-    p = first_p + row;
+    in_chunk = column < a.columns ? 16 : 0;
+    tap = conv_tap(&a, column < a.columns ? column : 0);
+    table = group_address(memory);
+    position = range.first + (int)thread_id();
+#pragma unroll 1
+    for (int i = 0; i < ahead; ++i) work_out(i);
+    group_barrier();
+  }
+  GEMM_MEMBER void work_out(uint32_t to_slot) {
+    if (thread_id() < PIPE_STEP) {
+      int4 entry = {0, -(1 << 30), 0, 0}; /* outside, with any tap */
+      if (position < end) {
+        conv_place p = conv_position(&args, position);
+        int first = p.z * args.image_stride[1] + p.y * args.image_stride[2] + p.x * args.image_stride[3];
+        entry = int4{p.offset + first, p.z, p.y, p.x};
+      }
+      store_group(table + to_slot * slot_bytes + thread_id() * 16, entry);
+    }
+    position += PIPE_STEP;
   }
   GEMM_MEMBER void copy(uint32_t stage) {
+    int after = tap.offset + tap.z * args.image_stride[1] + tap.y * args.image_stride[2] + tap.x * args.image_stride[3];
+    const uint16_t *from = base + after;
+    uint32_t at = table + slot * slot_bytes + thread_id() / row_chunks * 16;
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
-      int at = rows.offset(p + i * rows_a_pass);
-      async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, base + (at >= 0 ? at : 0), at >= 0 ? in_chunk : 0);
+      int4 entry = load_group<int4>(at + i * rows_a_pass * 16);
+      bool inside = (uint32_t)(entry.y + tap.z) < (uint32_t)args.image_size[0] &&
+                    (uint32_t)(entry.z + tap.y) < (uint32_t)args.image_size[1] &&
+                    (uint32_t)(entry.w + tap.x) < (uint32_t)args.image_size[2];
+      async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, inside ? from + entry.x : base,
+                   inside ? in_chunk : 0);
+    }
+    uint32_t later = slot + ahead;
+    work_out(later >= slots ? later - slots : later);
+    slot = slot + 1 == slots ? 0 : slot + 1;
+  }
+};
+
+/* The other operand where it lies across k. */
+template <int tile, int threads, bool k_is_tap>
+struct pipe_others {
+  static constexpr int row_chunks = tile / 8, rows_a_pass = threads / row_chunks, passes = PIPE_STEP / rows_a_pass;
+  static_assert(rows_a_pass % 8 == 0, "the permutation is the same in every pass");
+  const struct conv_args &args;
+  const uint16_t *base;
+  uint32_t to, in_chunk;
+  int p, end;
+  int step; /* from one k to the next within a step, or -1: there is none */
+  GEMM_MEMBER pipe_others(const struct conv_args &a, const conv_range &range, int first_row, int limit)
+      : args(a), end(range.end) {
+    int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
+    base = (const uint16_t *)a.other + (int64_t)range.group * a.other_group + first_row + chunk * 8;
+    to = (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
+    in_chunk = bytes_of_8(limit - first_row - chunk * 8);
+    p = range.first + row;
+    const struct conv_radix &radix = k_is_tap ? a.tap : a.position;
+    step = a.flags & CONV_OTHER_EVEN ? a.other_step : radix.size[3] % PIPE_STEP == 0 ? a.other_k[3] : -1;
+  }
+  GEMM_MEMBER int offset(int k) const {
+    return args.flags & CONV_OTHER_EVEN ? k * args.other_step
+                                        : conv_digits_offset(k_is_tap ? &args.tap : &args.position, k, args.other_k);
+  }
+  GEMM_MEMBER void copy(uint32_t stage) {
+    if (step >= 0) {
+      const uint16_t *from = base + offset(p);
+#pragma unroll
+      for (int i = 0; i < passes; ++i) {
+        bool inside = p + i * rows_a_pass < end;
+        async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, inside ? from : base, inside ? in_chunk : 0);
+        from += rows_a_pass * step;
+      }
+    } else {
+#pragma unroll 2
+      for (int i = 0; i < passes; ++i) {
+        bool inside = p + i * rows_a_pass < end;
+        int at = inside ? offset(p + i * rows_a_pass) : 0;
+        async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, base + at, inside ? in_chunk : 0);
+      }
     }
     p += PIPE_STEP;
   }
 };
-
-/* The first of the 8 rows of an operand across k that this thread copies. */
-template <int tile>
-RDNA_DEVICE int pipe_rows_first(int first_row) {
-  return first_row + (int)thread_id() % (tile / 8) * 8;
-}
 
 template <typename type, typename plan>
 RDNA_DEVICE void conv_pipe_image(const struct conv_args &args, const conv_range &range, int row0, int column0,
                                  uint8_t *memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   constexpr int threads = plan::threads, tile_n = plan::tile_n;
-  const uint16_t *other = (const uint16_t *)args.other + (int64_t)range.group * args.other_group;
   uint32_t at = group_address(memory);
+  int k = range.end - range.first;
   pipe_image<plan::tile_m, threads> image(args, range, row0, memory + plan::bytes);
   if (args.flags & CONV_OTHER_RUNS) {
+    const uint16_t *other = (const uint16_t *)args.other + (int64_t)range.group * args.other_group;
     pipe_operand<tile_n, threads, true> weights;
-    weights.init(other, args.other_row, column0, args.columns, args.k);
-    pipe_product<type, plan, true, true>(image, weights, args.k, at, sum);
+    weights.init(other + range.first, args.other_row, column0, args.columns, k);
+    pipe_product<type, plan, true, true>(image, weights, k, at, sum);
   } else {
-    typedef other_rows<true> source;
-    pipe_rows<tile_n, threads, source> weights(source(args, range, pipe_rows_first<tile_n>(column0)), other,
-                                               range.first, column0, args.columns);
-    pipe_product<type, plan, true, false>(image, weights, args.k, at, sum);
+    pipe_others<tile_n, threads, true> weights(args, range, column0, args.columns);
+    pipe_product<type, plan, true, false>(image, weights, k, at, sum);
   }
 }
 
 template <typename type, typename plan>
 RDNA_DEVICE void conv_pipe_weight(const struct conv_args &args, const conv_range &range, int row0, int column0,
                                   uint8_t *memory, mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
-  constexpr int threads = plan::threads, tile_m = plan::tile_m, tile_n = plan::tile_n;
-  typedef other_rows<false> channels;
-  pipe_rows<tile_m, threads, channels> other(channels(args, range, pipe_rows_first<tile_m>(row0)),
-                                             (const uint16_t *)args.other + (int64_t)range.group * args.other_group,
-                                             range.first, row0, args.rows);
-  pipe_rows<tile_n, threads, image_rows> image(image_rows(args, range, pipe_rows_first<tile_n>(column0)),
-                                               (const uint16_t *)args.image + (int64_t)range.group * args.image_group,
-                                               range.first, column0, args.columns);
+  pipe_others<plan::tile_m, plan::threads, false> other(args, range, row0, args.rows);
+  pipe_windows<plan::tile_n, plan::threads, plan::pipe_stages> image(args, range, column0, memory + plan::bytes);
   pipe_product<type, plan, false, false>(other, image, range.end - range.first, group_address(memory), sum);
 }
 #endif

@@ -10,10 +10,9 @@
 struct conv_range {
   int first, end, group, part;
 };
-template <bool is_image>
 RDNA_DEVICE conv_range conv_range_of(const struct conv_args &args) {
   int z = (int)group_id_z();
-  if (is_image || args.parts <= 1) return {0, args.k, z, 0};
+  if (args.parts <= 1) return {0, args.k, z, 0};
   int part = z % args.parts, first = part * args.part_k;
   int end = first + args.part_k < args.k ? first + args.part_k : args.k;
   return {first < args.k ? first : args.k, end, z / args.parts, part};
@@ -34,11 +33,12 @@ struct image_source {
   const struct conv_args &args;
   const value *base;
   int end;
-  bool runs;
+  bool runs, across; /* along k; or rows 8i to 8i + 7 are neighbours, so that 8 of them are fetched for one k */
 
   GEMM_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.image + (int64_t)range.group * a.image_group;
-    runs = rows_are_positions && (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
+    bool aligned = (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
+    runs = rows_are_positions && aligned, across = !rows_are_positions && aligned;
   }
   GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
     int limit = rows_are_positions ? a.rows : a.columns, safe = at < limit ? at : 0;
@@ -79,12 +79,18 @@ struct other_source {
   const struct conv_args &args;
   const value *base;
   int end;
-  bool runs, even;
+  bool runs, across, even;
 
   GEMM_MEMBER other_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.other + (int64_t)range.group * a.other_group;
     even = a.flags & CONV_OTHER_EVEN;
-    runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && is_16_byte_multiple((uint64_t)base);
+    bool aligned = is_16_byte_multiple((uint64_t)base);
+    runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && aligned;
+    across = !runs && (a.flags & CONV_OTHER_ROWS) && aligned;
+  }
+  GEMM_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
+    if (r < 0 || p >= end) return -1;
+    return r + (even ? p * a.other_step : conv_digits_offset(k_is_tap ? &a.tap : &a.position, p, a.other_k));
   }
   GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
     int limit = k_is_tap ? a.columns : a.rows;
@@ -101,9 +107,7 @@ struct other_source {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       if (p + i >= end) break;
-      int at = even ? (p + i) * args.other_step
-                    : conv_digits_offset(k_is_tap ? &args.tap : &args.position, p + i, args.other_k);
-      type::set_raw8(v, i, base[r + at]);
+      type::set_raw8(v, i, base[offset(args, r, p + i)]);
     }
     return v;
   }
@@ -139,7 +143,9 @@ struct image_rows {
 /* Where the result lies, and what is added to it. */
 template <bool rows_are_positions>
 RDNA_DEVICE int out_of_row(const struct conv_args &args, int row) {
-  return rows_are_positions ? conv_digits_offset(&args.position, row, args.out_digits) : row * args.out_channel;
+  if (!rows_are_positions) return row * args.out_channel;
+  if (args.flags & CONV_OUT_EVEN) return row * args.out_step;
+  return conv_digits_offset(&args.position, row, args.out_digits);
 }
 template <bool rows_are_positions>
 RDNA_DEVICE int out_of_column(const struct conv_args &args, int column) {

@@ -182,7 +182,30 @@ static void many_channels(void **state) {
     p.conv.stride[0] = p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_RELU;
     check(p);
     check(square(types[t], 40, 8, 12, 1));
+    p = square(types[t], 24, 40, 15, 1), p.with_bias = true, p.activation = RDNA_ACTIVATION_SILU; /* products */
+    check(p);
     check(square(types[t], 8, 136, 11, 2));
+  }
+}
+
+/* Large enough that GPUs copy tensors into another layout: few channels, a row of the window as one run; many, in each
+ * mode with and without a stride, and windows that some phases of it do not meet. */
+static void copies_in_another_layout(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = square(types[t], 3, 16, 31, 7);
+    p.conv.stride[0] = p.conv.stride[1] = 2, p.with_bias = true;
+    for (int d = 0; d < 2; d++) p.conv.before[d] = p.conv.after[d] = 3;
+    check(p);
+    p = square(types[t], 1, 40, 41, 5), p.conv.before[1] = 2, p.conv.dilation[0] = 2;
+    check(p);
+    p = square(types[t], 72, 64, 15, 3), p.conv.stride[0] = 2, p.conv.stride[1] = 3;
+    check(p);
+    p = square(types[t], 64, 136, 15, 1), p.conv.stride[0] = p.conv.stride[1] = 2;
+    check(p);
+    p.with_bias = true, p.n = 1;
+    check(p);
+    p = square(types[t], 32, 64, 24, 1), p.conv.groups = 2;
+    check(p);
   }
 }
 
@@ -283,6 +306,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(windows_strides_and_padding),
       cmocka_unit_test(many_channels),
+      cmocka_unit_test(copies_in_another_layout),
       cmocka_unit_test(one_and_three_dimensions),
       cmocka_unit_test(groups_and_depthwise),
       cmocka_unit_test(nothing_to_do),

@@ -1,0 +1,178 @@
+/* Convolutions by our kernels, with tensors in the layout that those read fastest: channels last, 16 bytes of them at
+ * multiples of 16 bytes. A copy reads and writes a tensor once; without it every value is fetched alone, once for each
+ * tap and tile.
+ *
+ * An image of few channels, a picture, is laid out so that a row of the window is one run of channels: its values are
+ * C', a power of two, channels apart and the window's row is padded to kx' places, so that the image has C' kx'
+ * channels at every position, those of neighbours overlapping, and its window is one place wide. */
+#include <string.h>
+
+#include "math/check.h"
+#include "math/conv/conv.h"
+#include "math/scratch.h"
+#include "rdna/op/movement.h"
+
+enum {
+  LEAST_PRODUCTS = 1 << 20, /* below, copies take longer than they save */
+  FEW_CHANNELS = 4
+};
+
+/* Tensors of a call in other layouts. */
+typedef struct copies {
+  rdna__scratch scratch;
+  rdna__conv_call call;
+  rdna_convolution conv;
+  rdna_tensor x, weight, y;
+} copies;
+
+static int64_t in_16_bytes(rdna_dtype dtype) { return 16 / (int64_t)rdna_dtype_block_bytes(dtype); }
+
+/* Channels side by side, and all else at multiples of 16 bytes. */
+static bool is_channels_last(const rdna_tensor *t) {
+  if ((uintptr_t)t->data % 16 != 0 || (t->shape[1] > 1 && t->stride[1] != 1)) return false;
+  for (int d = 0; d < t->rank; d++)
+    if (d != 1 && t->shape[d] > 1 && t->stride[d] % in_16_bytes(t->dtype) != 0) return false;
+  return true;
+}
+
+/* A weight that moreover has no gaps, so that all taps of a channel are one run. */
+static bool is_dense_weight(const rdna_tensor *t) {
+  int64_t next = t->shape[1];
+  if (!is_channels_last(t)) return false;
+  for (int d = t->rank - 1; d > 1; next *= t->shape[d--])
+    if (t->shape[d] > 1 && t->stride[d] != next) return false;
+  return true;
+}
+
+static void set_channels_last(rdna_tensor *t) {
+  int64_t next = t->shape[1];
+  t->stride[1] = 1;
+  for (int d = t->rank - 1; d > 1; next *= t->shape[d--]) t->stride[d] = next;
+  t->stride[0] = next;
+}
+
+/* |t| becomes one of the same shape with channels last in scratch memory, a copy if |filled|. */
+static rdna_status turn(copies *c, rdna_tensor *t, bool filled) {
+  rdna_tensor old = *t;
+  set_channels_last(t);
+  RDNA_TRY(rdna__scratch_take(&c->scratch, (size_t)rdna_tensor_count(t) * rdna_dtype_block_bytes(t->dtype), &t->data));
+  return filled ? rdna_op_copy(c->scratch.stream, &old, t) : RDNA_OK;
+}
+
+static int64_t products(const rdna__conv_call *call) {
+  int64_t values = rdna_tensor_count(call->y);
+  return values ? values * (rdna_tensor_count(call->weight) / call->weight->shape[0]) : 0;
+}
+
+/* Whether all that the kernels ask for can be had by copies. */
+static bool can_turn(const rdna__conv_call *call) {
+  return call->weight->shape[1] % 8 == 0 && call->weight->shape[0] / call->conv->groups % 8 == 0;
+}
+
+static rdna_status run_turned(copies *c, const char *operator) {
+  rdna__conv_call *call = &c->call;
+  bool of_weight = call->mode == RDNA__CONV_WEIGHT, forward = call->mode == RDNA__CONV_FORWARD;
+  const rdna_tensor *out = rdna__conv_out(call);
+  call->x = &c->x, call->weight = &c->weight, call->y = &c->y, call->conv = &c->conv;
+  if (!is_channels_last(&c->x)) RDNA_TRY(turn(c, &c->x, call->mode != RDNA__CONV_DATA));
+  if (!is_channels_last(&c->y)) RDNA_TRY(turn(c, &c->y, !forward));
+  /* A gradient of the weight is small and may be written in any layout, unless a product is to write it. */
+  if (!of_weight && !(forward ? is_dense_weight(&c->weight) : is_channels_last(&c->weight)))
+    RDNA_TRY(turn(c, &c->weight, true));
+  RDNA_TRY(rdna__conv_is_product(call) ? rdna__conv_product(c->scratch.stream, operator, call)
+                                       : rdna__conv_direct(c->scratch.stream, operator, call));
+  const rdna_tensor *made = rdna__conv_out(call);
+  return made->data == out->data ? RDNA_OK : rdna_op_copy(c->scratch.stream, made, out);
+}
+
+/* ---- few channels -------------------------------------------------------------------------------------------- */
+
+/* Channels of a value and places of the window's row, when it is laid out as one run. */
+typedef struct folding {
+  int64_t channels, window, row; /* values of a row of the image */
+} folding;
+
+static bool can_fold(const rdna__conv_call *call, folding *out) {
+  const rdna_convolution *conv = call->conv;
+  int last = conv->dims - 1;
+  const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
+  int64_t run = in_16_bytes(x->dtype), stride = conv->stride[last], channels = 1;
+  if (call->mode == RDNA__CONV_DATA || conv->groups != 1 || w->shape[1] > FEW_CHANNELS || w->shape[0] % 8 != 0 ||
+      conv->dilation[last] != 1)
+    return false;
+  while (channels < w->shape[1] || channels * stride % run != 0) channels *= 2;
+  int64_t places = channels < 8 ? 8 / channels : 1, window = (w->shape[2 + last] + places - 1) / places * places;
+  int64_t reach = (y->shape[2 + last] - 1) * stride + window, width = conv->before[last] + x->shape[2 + last];
+  if (width < reach) width = reach;
+  width = (width + places - 1) / places * places;
+  *out = (folding){channels, window, width * channels};
+  int64_t lines = x->shape[0] * out->row;
+  for (int d = 0; d < last; d++) lines *= x->shape[2 + d];
+  return lines <= INT32_MAX && channels <= 8;
+}
+
+static rdna_status fold_image(copies *c, const folding *f) {
+  rdna_stream *stream = c->scratch.stream;
+  rdna_tensor to = c->x;
+  int last = c->conv.dims - 1, rank = to.rank;
+  int64_t count = f->row * to.shape[0], next = f->row, bytes = (int64_t)rdna_dtype_block_bytes(to.dtype);
+  for (int d = 0; d < last; d++) count *= to.shape[2 + d];
+  void *data;
+  RDNA_TRY(rdna__scratch_take(&c->scratch, (size_t)(count * bytes), &data));
+  rdna_tensor all = rdna_tensor_contiguous(data, to.dtype, 1, &count);
+  RDNA_TRY(rdna_op_fill(stream, (rdna_scalar){0, 0}, &all));
+  to.stride[1] = 1, to.stride[rank - 1] = f->channels;
+  for (int d = rank - 2; d > 1; next *= to.shape[d--]) to.stride[d] = next;
+  to.stride[0] = next;
+  to.data = (char *)data + c->conv.before[last] * f->channels * bytes;
+  RDNA_TRY(rdna_op_copy(stream, &c->x, &to));
+  to.data = data;
+  to.shape[1] = f->channels * f->window, to.shape[rank - 1] = c->y.shape[rank - 1];
+  to.stride[rank - 1] = f->channels * c->conv.stride[last];
+  c->x = to;
+  return RDNA_OK;
+}
+
+/* The weight that goes with it; |out_part| is where its values are. */
+static rdna_status fold_weight(copies *c, const folding *f, rdna_tensor *out_part) {
+  rdna_tensor to = c->weight;
+  int rank = to.rank;
+  to.shape[1] = f->channels * f->window, to.shape[rank - 1] = 1;
+  set_channels_last(&to);
+  RDNA_TRY(
+      rdna__scratch_take(&c->scratch, (size_t)rdna_tensor_count(&to) * rdna_dtype_block_bytes(to.dtype), &to.data));
+  *out_part = to;
+  out_part->shape[1] = c->weight.shape[1], out_part->shape[rank - 1] = c->weight.shape[rank - 1];
+  out_part->stride[rank - 1] = f->channels;
+  c->weight = to;
+  return RDNA_OK;
+}
+
+static rdna_status run_folded(copies *c, const char *operator, const folding * f) {
+  rdna_stream *stream = c->scratch.stream;
+  int last = c->conv.dims - 1;
+  bool forward = c->call.mode == RDNA__CONV_FORWARD;
+  rdna_tensor weight = c->weight, part;
+  RDNA_TRY(fold_image(c, f));
+  RDNA_TRY(fold_weight(c, f, &part));
+  if (forward) RDNA_TRY(rdna_op_fill(stream, (rdna_scalar){0, 0}, &c->weight));
+  if (forward) RDNA_TRY(rdna_op_copy(stream, &weight, &part));
+  c->conv.stride[last] = 1, c->conv.before[last] = 0, c->conv.after[last] = 0;
+  c->call.x = &c->x, c->call.weight = &c->weight, c->call.conv = &c->conv;
+  copies inner = *c; /* y's layout is left to it */
+  inner.scratch.count = 0;
+  rdna_status status = rdna__scratch_release(&inner.scratch, run_turned(&inner, operator));
+  if (status != RDNA_OK || forward) return status;
+  return rdna_op_copy(stream, &part, &weight);
+}
+
+rdna_status rdna__conv_own(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+  const char *driver = rdna_device_get_info(rdna_stream_device(stream))->driver;
+  folding fold = {0};
+  bool turns = can_turn(call), folds = !turns && can_fold(call, &fold);
+  if (strcmp(driver, "host") == 0 || products(call) < LEAST_PRODUCTS || (!turns && !folds))
+    return rdna__conv_direct(stream, operator, call);
+  copies c = {.scratch = {.stream = stream, .holder = operator}, .call = *call, .conv = *call->conv};
+  c.x = *call->x, c.weight = *call->weight, c.y = *call->y;
+  return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, operator, & fold) : run_turned(&c, operator));
+}
