@@ -304,14 +304,10 @@ static void refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(windows_strides_and_padding),
-      cmocka_unit_test(many_channels),
-      cmocka_unit_test(copies_in_another_layout),
-      cmocka_unit_test(one_and_three_dimensions),
-      cmocka_unit_test(groups_and_depthwise),
-      cmocka_unit_test(nothing_to_do),
-      cmocka_unit_test(nan_stays_in_its_window),
-      cmocka_unit_test(refuses),
+      cmocka_unit_test(windows_strides_and_padding), cmocka_unit_test(many_channels),
+      cmocka_unit_test(copies_in_another_layout),    cmocka_unit_test(one_and_three_dimensions),
+      cmocka_unit_test(groups_and_depthwise),        cmocka_unit_test(nothing_to_do),
+      cmocka_unit_test(nan_stays_in_its_window),     cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

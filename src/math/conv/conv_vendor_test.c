@@ -45,7 +45,8 @@ static bool check(problem p) {
     operand *out = &t[mode == RDNA__CONV_FORWARD ? 2 : mode == RDNA__CONV_DATA ? 0 : 1];
     int64_t span = operand_span(out);
     const rdna_tensor *b = p.with_bias && mode == RDNA__CONV_FORWARD ? &bias.tensor : NULL;
-    rdna__conv_call call = {(rdna__conv_mode)mode, &conv, &t[0].tensor, &t[1].tensor, &t[2].tensor, b};
+    rdna__conv_call call = {(rdna__conv_mode)mode, &conv, &t[0].tensor,        &t[1].tensor,
+                            &t[2].tensor,          b,     RDNA_ACTIVATION_NONE};
     bool takes_it = rdna__conv_miopen_applies(device, &call);
     if (mode == RDNA__CONV_FORWARD) applies = takes_it;
     double *old = malloc((size_t)span * sizeof *old), *own = malloc((size_t)span * sizeof *own);
