@@ -64,9 +64,10 @@ static int64_t products(const rdna__conv_call *call) {
   return values ? values * (rdna_tensor_count(call->weight) / call->weight->shape[0]) : 0;
 }
 
-/* Whether all that the kernels ask for can be had by copies. */
+/* Whether all that the kernels ask for can be had by copies: whole runs of 8 channels. */
 static bool can_turn(const rdna__conv_call *call) {
-  return call->weight->shape[1] % 8 == 0 && call->weight->shape[0] / call->conv->groups % 8 == 0;
+  bool in = call->weight->shape[1] % 8 == 0, out = call->weight->shape[0] / call->conv->groups % 8 == 0;
+  return in && (out || call->mode == RDNA__CONV_FORWARD);
 }
 
 static rdna_status run_turned(copies *c, const char *operator) {
@@ -97,8 +98,8 @@ static bool can_fold(const rdna__conv_call *call, folding *out) {
   int last = conv->dims - 1;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
   int64_t run = in_16_bytes(x->dtype), stride = conv->stride[last], channels = 1;
-  if (call->mode == RDNA__CONV_DATA || conv->groups != 1 || w->shape[1] > FEW_CHANNELS || w->shape[0] % 8 != 0 ||
-      conv->dilation[last] != 1)
+  if (call->mode == RDNA__CONV_DATA || conv->groups != 1 || w->shape[1] > FEW_CHANNELS || conv->dilation[last] != 1 ||
+      (call->mode == RDNA__CONV_WEIGHT && w->shape[0] % 8 != 0))
     return false;
   while (channels < w->shape[1] || channels * stride % run != 0) channels *= 2;
   int64_t places = channels < 8 ? 8 / channels : 1, window = (w->shape[2 + last] + places - 1) / places * places;

@@ -198,6 +198,7 @@ static void copies_in_another_layout(void **state) {
     check(p);
     p = square(types[t], 1, 40, 41, 5), p.conv.before[1] = 2, p.conv.dilation[0] = 2;
     check(p);
+    check(square(types[t], 32, 21, 18, 3));
     p = square(types[t], 72, 64, 15, 3), p.conv.stride[0] = 2, p.conv.stride[1] = 3;
     check(p);
     p = square(types[t], 64, 136, 15, 1), p.conv.stride[0] = p.conv.stride[1] = 2;
