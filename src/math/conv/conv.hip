@@ -154,17 +154,14 @@ RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   type::store(out + out_of_row<true>(args, position), gemm_activate(args.activation, sum));
 }
 
-/* The parts of a sum, always in the same order. A thread has one value of the result. */
+/* The parts of a sum, and what follows. */
 template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum(const struct conv_args &args) {
-  int64_t values = (int64_t)args.rows * args.columns;
-  int64_t index = (int64_t)group_id_x() * CONV_DEPTHWISE_THREADS + thread_id();
-  if (index >= values) return;
-  int group = (int)group_id_z(), row = (int)(index / args.columns), column = (int)(index % args.columns);
-  const float *part = args.sums + (int64_t)group * args.parts * values + index;
-  float sum = 0;
-#pragma unroll 4
-  for (int i = 0; i < args.parts; ++i) sum += part[i * values];
+  int64_t values = (int64_t)args.rows * args.columns, index;
+  int group = (int)group_id_z();
+  float sum;
+  if (!sum_parts(args.sums + (int64_t)group * args.parts * values, values, args.parts, index, sum)) return;
+  int row = (int)(index / args.columns), column = (int)(index % args.columns);
   typename type::value *out = (typename type::value *)args.out + (int64_t)group * args.out_group;
   if (is_image) sum = gemm_activate(args.activation, sum + bias_of_column<type, true>(args, group, column));
   type::store(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column), sum);
@@ -187,8 +184,8 @@ RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_weight_large_f32(struct c
 
 #define CONV_VALUES_DEFINE(T)                                                                                       \
   RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_depthwise_##T(struct conv_args args) { conv_depthwise<type_##T>(args); } \
-  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_image_sum_##T(struct conv_args args) { conv_sum<type_##T, true>(args); } \
-  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<type_##T, false>(args); }
+  RDNA_KERNEL(GEMM_SUM_THREADS) conv_image_sum_##T(struct conv_args args) { conv_sum<type_##T, true>(args); }       \
+  RDNA_KERNEL(GEMM_SUM_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<type_##T, false>(args); }
 CONV_VALUES_DEFINE(f32)
 CONV_VALUES_DEFINE(f16)
 CONV_VALUES_DEFINE(bf16)

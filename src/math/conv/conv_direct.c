@@ -96,9 +96,9 @@ static choice choose(rdna_dtype dtype, bool of_weight, const struct conv_args *a
 }
 
 static rdna_status launch_values(rdna_stream *stream, const char *operator, const char * name, int64_t values,
-                                 int groups, const struct conv_args *args) {
+                                 int a_group, int groups, const struct conv_args *args) {
   rdna_grid grid = {0, 1, (uint32_t)groups};
-  RDNA_TRY(rdna__check_groups(operator, values, CONV_DEPTHWISE_THREADS, &grid.x));
+  RDNA_TRY(rdna__check_groups(operator, values, a_group, &grid.x));
   return rdna__launch_named(stream, name, grid, args);
 }
 
@@ -115,7 +115,8 @@ static rdna_status launch_parts(rdna_stream *stream, const char *operator, const
   args->sums = sums;
   rdna_status status = rdna__launch_named(stream, of->kernels[dtype], grid, args);
   if (status == RDNA_OK)
-    status = launch_values(stream, operator, names[of->of_weight][dtype], values, args->groups, args);
+    status = launch_values(stream, operator, names[of->of_weight][dtype], values, GEMM_SUM_VALUES(args->parts),
+                           args->groups, args);
   rdna_status freed = rdna_memory_free(device, sums);
   return status == RDNA_OK ? freed : status;
 }
@@ -126,7 +127,7 @@ static rdna_status launch(rdna_stream *stream, const char *operator, rdna__conv_
   if (mode != RDNA__CONV_WEIGHT && args->columns <= DEPTHWISE_COLUMNS && args->groups > 1) {
     if (((uintptr_t)args->image | (uintptr_t)args->out) % 16 != 0) args->flags &= ~CONV_OCTETS;
     int64_t values = (int64_t)args->rows * args->columns * args->groups / (args->flags & CONV_OCTETS ? 8 : 1);
-    return launch_values(stream, operator, depthwise[dtype], values, 1, args);
+    return launch_values(stream, operator, depthwise[dtype], values, CONV_DEPTHWISE_THREADS, 1, args);
   }
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   int units = info->compute_units > 0 && strcmp(info->driver, "host") != 0 ? (int)info->compute_units : 0;

@@ -71,10 +71,10 @@ struct conv_args {
 #define CONV_IMAGE_TABLE 1024
 #define CONV_WEIGHT_TABLE(stages) (2 * ((stages) - 1) * GEMM_PIPE_STEP * 16)
 
-#define RDNA_CONV_VALUES_(X, T)                                                        \
-  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case)     \
-  X(conv_image_sum_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_sum_case) \
-  X(conv_weight_sum_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_sum_case)
+#define RDNA_CONV_VALUES_(X, T)                                                    \
+  X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case) \
+  X(conv_image_sum_##T, struct conv_args, GEMM_SUM_THREADS, rdna__conv_sum_case)   \
+  X(conv_weight_sum_##T, struct conv_args, GEMM_SUM_THREADS, rdna__conv_sum_case)
 #define RDNA_CONV_KERNELS(X)                                                            \
   X(conv_image_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case)  \
   X(conv_image_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case)  \

@@ -163,7 +163,7 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   int64_t values = (int64_t)args->m * args->n;
   rdna_grid grid = {0, 1, (uint32_t)args->batch * (uint32_t)args->parts}, sum_grid = {0, 1, (uint32_t)args->batch};
   RDNA_TRY(rdna__check_groups(operator, tiles(implementation, args), 1, &grid.x));
-  RDNA_TRY(rdna__check_groups(operator, values, GEMM_SUM_THREADS, &sum_grid.x));
+  RDNA_TRY(rdna__check_groups(operator, values, GEMM_SUM_VALUES(args->parts), &sum_grid.x));
   void *memory;
   RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->batch * args->parts) * sizeof(float),
                                    stream, operator, & memory));

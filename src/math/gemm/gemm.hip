@@ -9,16 +9,13 @@ RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
       (const typename b::value *)args.b + gemm_first_b(args, range), range.k, range.batch);
 }
 
-/* The parts of a sum, always in the same order, and what follows. A thread has one value of C. */
+/* The parts of a sum, and what follows. */
 template <typename type>
 RDNA_DEVICE void gemm_sum(const struct gemm_args &args) {
-  int64_t values = (int64_t)args.m * args.n, index = (int64_t)group_id_x() * GEMM_SUM_THREADS + thread_id();
-  if (index >= values) return;
-  int64_t batch = group_id_z(), row = index / args.n, column = index % args.n;
-  const float *part = args.sums + batch * args.parts * values + index;
-  float sum = 0;
-#pragma unroll 4
-  for (int i = 0; i < args.parts; ++i) sum += part[i * values];
+  int64_t values = (int64_t)args.m * args.n, batch = group_id_z(), index;
+  float sum;
+  if (!sum_parts(args.sums + batch * args.parts * values, values, args.parts, index, sum)) return;
+  int64_t row = index / args.n, column = index % args.n;
   typename type::value *c = (typename type::value *)args.c + batch * args.stride_c + row * args.ldc + column;
   type::store(c, gemm_finish1<type>(args, c, batch, (int)row, (int)column, sum));
 }

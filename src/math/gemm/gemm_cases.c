@@ -289,13 +289,14 @@ RDNA_CASE_MAKER(rdna__gemm_sum_case) {
   args.m = n == 0 ? 3 : (int32_t)rdna__random_range(random, n == 1 ? 0 : 1, 40);
   args.n = n == 0 ? 5 : (int32_t)rdna__random_range(random, 1, 70);
   if (n > 2)
-    args.parts = (int32_t)rdna__random_range(random, 2, 9), args.batch = (int32_t)rdna__random_range(random, 1, 3);
+    args.parts = (int32_t)rdna__random_range(random, 2, 40), args.batch = (int32_t)rdna__random_range(random, 1, 3);
   matrix c = place(random, args.m, args.n, 1);
   args.ldc = c.ld, args.stride_c = c.stride;
   draw_more(random, &args);
   memcpy(out_case->args, &args, sizeof args);
   int64_t values = (int64_t)args.m * args.n;
-  out_case->grid = (rdna_grid){(uint32_t)((values + GEMM_SUM_THREADS - 1) / GEMM_SUM_THREADS), 1, (uint32_t)args.batch};
+  int64_t each = GEMM_SUM_VALUES(args.parts);
+  out_case->grid = (rdna_grid){(uint32_t)((values + each - 1) / each), 1, (uint32_t)args.batch};
   snprintf(out_case->label, sizeof out_case->label, "m %d n %d batch %d parts %d flags %u", args.m, args.n, args.batch,
            args.parts, args.flags);
   void *sums =

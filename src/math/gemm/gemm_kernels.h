@@ -82,7 +82,12 @@ struct gemm_args {
 #define GEMM_F64_THREADS 256
 #define RDNA_GEMM_F64_KERNELS(X) X(gemm_f64, struct gemm_args, GEMM_F64_THREADS, rdna__gemm_f64_case)
 
-#define GEMM_SUM_THREADS 256 /* a value each: grid (ceil(m n / GEMM_SUM_THREADS), 1, batch) */
+/* A thread adds up the parts of a value, or where there are many 8 threads do: grid (ceil(m n /
+ * GEMM_SUM_VALUES(parts)), 1, batch). */
+#define GEMM_SUM_THREADS 256
+#define GEMM_SUM_SLICES 8
+#define GEMM_SUM_MANY(parts) ((parts) >= 2 * GEMM_SUM_SLICES)
+#define GEMM_SUM_VALUES(parts) (GEMM_SUM_MANY(parts) ? GEMM_SUM_THREADS / GEMM_SUM_SLICES : GEMM_SUM_THREADS)
 #define GEMM_PART_STEP 64
 #define RDNA_GEMM_KERNELS(X)                                                \
   X(gemm_sum_f32, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)  \

@@ -226,6 +226,31 @@ RDNA_DEVICE void gemm_place(int m, int n, int &row0, int &column0) {
   column0 = (int)(in_band / band_rows) * tile_n;
 }
 
+/* Adds up the parts of values of a matrix of |values|, the first of which lie at |sums|, always in the same order;
+ * threads of which it returns true have the sum of number |out_index|. */
+RDNA_DEVICE bool sum_parts(const float *sums, int64_t values, int parts, int64_t &out_index, float &out_sum) {
+  RDNA_SHARED float shared[GEMM_SUM_THREADS];
+  bool many = GEMM_SUM_MANY(parts);
+  uint32_t across = (uint32_t)GEMM_SUM_VALUES(parts), column = thread_id() % across, slice = thread_id() / across;
+  int slices = many ? GEMM_SUM_SLICES : 1;
+  int64_t index = (int64_t)group_id_x() * across + column;
+  float sum = 0;
+  if (index < values) {
+    const float *part = sums + index;
+#pragma unroll 4
+    for (int i = (int)slice; i < parts; i += slices) sum += part[i * values];
+  }
+  if (many) {
+    shared[thread_id()] = sum;
+    group_barrier();
+#pragma unroll
+    for (uint32_t i = 1; i < GEMM_SUM_SLICES; ++i)
+      if (slice == 0) sum += shared[i * across + column];
+  }
+  out_index = index, out_sum = sum;
+  return index < values && slice == 0;
+}
+
 /* How the sums of a tile are shared out: a thread has every |down|th quad of rows and every |across|th of columns. 32
  * threads stand 4 by 8, so that together they read few different quads. */
 template <int tile, int threads>
