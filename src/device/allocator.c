@@ -183,8 +183,10 @@ static void reap(rdna__allocator *allocator) {
 static rdna__block *borrow(rdna__allocator *allocator, rdna_stream *stream, size_t size) {
   rdna_device *device = allocator->device;
   rdna__block *best = NULL;
+  /* what is recorded cannot wait for what is not, nor the other way round */
+  if (rdna__stream_records(stream)) return NULL;
   for (rdna__pool *pool = allocator->pools; pool; pool = pool->next) {
-    if (pool->stream == stream) continue;
+    if (pool->stream == stream || rdna__stream_records(pool->stream)) continue;
     rdna__block *block = find(pool, size);
     if (block && (!best || block->size < best->size)) best = block;
   }

@@ -835,6 +835,20 @@ static void test_a_graph_replays(void **state) {
     rdna_graph_release(graph);
     rdna_memory_get_stats(device, &after);
     assert_int_equal(before.blocks - after.blocks, 2);
+    /* a stream without memory of its own, which while it records cannot wait for the stream that has some to spare */
+    rdna_stream *bare = new_stream(device);
+    OK(rdna_memory_free(device, alloc(device, 3 * MIB, stream)));
+    OK(rdna_graph_begin(bare));
+    void *spare = alloc(device, 3 * MIB, bare);
+    OK(rdna_fill_bytes(bare, spare, 5, MIB));
+    OK(rdna_graph_end(bare, &graph));
+    OK(rdna_graph_launch(graph, bare));
+    OK(rdna_copy_to_host(bare, got, spare, 1));
+    OK(rdna_stream_synchronize(bare));
+    assert_int_equal(got[0], 5);
+    rdna_graph_release(graph);
+    OK(rdna_memory_free(device, spare));
+    rdna_stream_release(bare);
     /* begun and left */
     OK(rdna_graph_begin(stream));
     OK(rdna_fill_bytes(stream, a, 1, MIB));

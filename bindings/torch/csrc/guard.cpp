@@ -47,6 +47,16 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(const c10::DeviceIndex index) const { synchronize(index); }  // newer than torch 2.6
   void *getStreamNativeHandle(const c10::Stream s) const { return raw_stream(s); }    // newer than torch 2.13
 
+#if __has_include(<c10/core/DeviceCapability.h>)  // newer than torch 2.9
+  // Of what tensors can be: all types but the quantized ones.
+  c10::DeviceCapability getDeviceCapability(c10::Device) const {
+    c10::DeviceCapability all;
+    auto &types = all.capability_data.supported_scalar_types;
+    types.has_QInt8 = types.has_QUInt8 = types.has_QInt32 = types.has_QUInt4x2 = types.has_QUInt2x4 = 0;
+    return all;
+  }
+#endif
+
   void record(void **event, const c10::Stream &s, const c10::DeviceIndex index,
               const c10::EventFlag flag) const override {
     TORCH_CHECK(index == -1 || index == s.device_index(), "an event of rdna:", static_cast<int>(index),

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "device.h"
+#include "dlpack.h"
 #include "fallback.h"
 #include "generator.h"
 #include "hooks.h"
@@ -127,6 +128,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("default_generator", [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
 
   define_process_group(m);
+  m.def("adopt_dlpack", &adopt_dlpack);
 
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", &reset_fallback_counts);

@@ -1,7 +1,9 @@
 // Page-locked host memory. A block that took part in queued copies waits, after it is freed, for an event on each
 // stream that used it; then it is handed out again for requests of its size class.
+#include <ATen/core/CachingHostAllocator.h>
 #include <c10/util/llvmMathExtras.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -55,7 +57,21 @@ void free_pinned(void *data) {
   waiting.push_back(reinterpret_cast<uintptr_t>(data));
 }
 
-struct PinnedAllocator final : c10::Allocator {
+int64_t peak_bytes = 0, peak_blocks = 0;  // held from the driver, since the last reset
+
+int64_t held_bytes() {  // The lock is held.
+  int64_t sum = 0;
+  for (const auto &[address, block] : blocks) sum += static_cast<int64_t>(block.size);
+  return sum;
+}
+
+#if RDNA_TORCH_HOST_ALLOCATOR
+using Base = at::HostAllocator;
+#else
+using Base = c10::Allocator;
+#endif
+
+struct PinnedAllocator final : Base {
   c10::DataPtr allocate(size_t size) override {
     if (size == 0) return {nullptr, nullptr, &free_pinned, c10::Device(c10::DeviceType::CPU)};
     const size_t rounded = size < 512 ? 512 : static_cast<size_t>(c10::llvm::PowerOf2Ceil(size));
@@ -70,14 +86,55 @@ struct PinnedAllocator final : c10::Allocator {
     } else {
       check(rdna_host_alloc(owner, rounded, &data));
       blocks[reinterpret_cast<uintptr_t>(data)] = Block{rounded, owner, {}};
+      peak_bytes = std::max(peak_bytes, held_bytes());
+      peak_blocks = std::max(peak_blocks, static_cast<int64_t>(blocks.size()));
     }
     return {data, data, &free_pinned, c10::Device(c10::DeviceType::CPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_pinned; }
   void copy_data(void *dst, const void *src, std::size_t count) const override { default_copy_data(dst, src, count); }
+
+#if RDNA_TORCH_HOST_ALLOCATOR
+  bool record_event(void *data, void *, c10::Stream stream) override {
+    if (!is_pinned(data)) return false;
+    pinned_used(data, raw_stream(stream));
+    return true;
+  }
+  void empty_cache() override { pinned_empty_cache(); }
+  at::HostStats get_stats() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    int64_t unused = 0;
+    for (const auto &entry : idle) unused += static_cast<int64_t>(entry.first.second);
+    for (uintptr_t address : waiting) unused += static_cast<int64_t>(blocks.at(address).size);
+    at::HostStats s;
+    fill(s, held_bytes(), unused, static_cast<int64_t>(blocks.size()),
+         static_cast<int64_t>(idle.size() + waiting.size()));
+    return s;
+  }
+  void reset_accumulated_stats() override {}  // none is kept
+  void reset_peak_stats() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    peak_bytes = held_bytes();
+    peak_blocks = static_cast<int64_t>(blocks.size());
+  }
+
+ private:
+  // The names of what is counted changed from release to release.
+  template <class S>
+  static void fill(S &s, int64_t bytes, int64_t unused_bytes, int64_t count, int64_t unused) {
+    if constexpr (requires { s.allocated_bytes.current; })
+      s.allocated_bytes.current = bytes, s.allocated_bytes.peak = peak_bytes;
+    if constexpr (requires { s.allocations.current; }) s.allocations.current = count, s.allocations.peak = peak_blocks;
+    if constexpr (requires { s.active_bytes.current; }) s.active_bytes.current = bytes - unused_bytes;
+    if constexpr (requires { s.active_requests.current; }) s.active_requests.current = count - unused;
+  }
+#endif
 };
 
 PinnedAllocator allocator;
+#if RDNA_TORCH_HOST_ALLOCATOR
+REGISTER_HOST_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator)
+#endif
 
 }  // namespace
 

@@ -81,8 +81,16 @@ def is_bf16_supported(including_emulation=True):
 
 
 def from_dlpack(source):
-    """A tensor on rdna over the memory of |source|, an object with __dlpack__ whose memory rdna can use."""
-    return torch.from_dlpack(source)
+    """A tensor on rdna with the values of |source|, an object with __dlpack__: over the same memory where that is rdna's
+    or, on CUDA's or ROCm's GPUs, of a device that rdna uses in this process; a copy of memory of the host."""
+    kind, _ = source.__dlpack_device__()
+    if kind in (2, 10):  # kDLCUDA, kDLROCM
+        capsule = source.__dlpack__()
+        _C.adopt_dlpack(capsule)
+        synchronize()  # whatever stream the other library wrote it in
+        return torch.utils.dlpack.from_dlpack(capsule)
+    found = torch.from_dlpack(source)
+    return found if found.device.type == "rdna" else found.to("rdna")
 
 
 def _dlpack_device(self, original=torch.Tensor.__dlpack_device__):
