@@ -146,15 +146,18 @@ def test_streams_and_events():
     torch.testing.assert_close(z.cpu(), x.cpu() @ x.cpu(), rtol=1e-4, atol=1e-4)
     side.synchronize()
     assert side.query()
-    with torch.Stream("rdna"):
-        pass
+    if hasattr(torch.Stream, "__enter__"):  # torch 2.7 brought it
+        with torch.Stream("rdna"):
+            pass
 
 
 def test_memory_is_counted():
     torch.rdna.empty_cache()
     before = torch.rdna.memory_allocated()
     x = torch.empty(1 << 20, dtype=torch.uint8, device="rdna")
-    assert torch.rdna.memory_allocated() == before + (1 << 20) == torch.accelerator.memory_allocated()
+    assert torch.rdna.memory_allocated() == before + (1 << 20)
+    if hasattr(torch.accelerator, "memory_allocated"):  # torch 2.9 brought it
+        assert torch.accelerator.memory_allocated() == before + (1 << 20)
     assert torch.rdna.memory_reserved() >= torch.rdna.memory_allocated()
     del x
     assert torch.rdna.memory_allocated() == before

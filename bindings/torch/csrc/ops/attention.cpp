@@ -5,6 +5,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/SymInt.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
@@ -28,10 +29,20 @@ bool fits(const at::Tensor &t, const at::Tensor &q) {
          t.sym_size(3) <= kMostWidth && t.sym_numel() > 0;
 }
 
+// What torch.nn.attention.sdpa_kernel says of a kernel like ours.
+bool fused_allowed() {
+  const at::Context &context = at::globalContext();
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 7
+  // That of torch 2.6 does not know ours: it is meant where all fused ones are.
+  if (!context.userEnabledFlashSDP() && !context.userEnabledMemEfficientSDP()) return false;
+#endif
+  return context.userEnabledOverrideableSDP();
+}
+
 int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, const std::optional<at::Tensor> &mask,
                double, bool, std::optional<double>, bool grouped) {
   constexpr int64_t kMath = static_cast<int64_t>(at::SDPBackend::math);
-  if (!at::globalContext().userEnabledOverrideableSDP() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
+  if (!fused_allowed() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
   if (k.sym_size(1) != v.sym_size(1) || k.sym_size(2) != v.sym_size(2) || k.sym_size(3) != q.sym_size(3)) return kMath;
   if (grouped ? q.sym_size(1) % k.sym_size(1) != 0 : q.sym_size(1) != k.sym_size(1)) return kMath;
   // no gradient is made of a mask

@@ -134,7 +134,10 @@ at::Tensor entr(const Call &call) {
 at::Tensor logit(const Call &call) {  // self, eps?
   if (!small(call)) return {};
   at::Tensor x = operand(call, 0);
-  if (!call.none(1)) x = at::clamp(x, call[1].toDouble(), 1 - call[1].toDouble());
+  if (!call.none(1)) {  // below |low| it is |low|, also where that is above |high|
+    const double low = call[1].toDouble(), high = 1 - low;
+    x = low <= high ? at::clamp(x, low, high) : at::where(at::lt(x, low), low, at::clamp_max(x, high));
+  }
   const at::Tensor value = at::log(x / (1 - x));
   return call.output().defined() ? value : like(value, call.tensor(0));
 }
