@@ -45,6 +45,7 @@ enum {
   HIP_LAUNCH_OUT_OF_RESOURCES = 701,
   HIP_PEER_ALREADY_ENABLED = 704,
   HIP_PEER_NOT_ENABLED = 705,
+  HIP_CONTEXT_IS_DESTROYED = 709,
   HIP_HOST_ALREADY_REGISTERED = 712,
   HIP_HOST_NOT_REGISTERED = 713,
   HIP_LAUNCH_FAILURE = 719,
@@ -83,14 +84,17 @@ struct emu_state {
   struct emu_device devices[EMU_MAX_DEVICES];
   bool check, serialize;
   unsigned host_threads;
+  unsigned long long lose_at;  // the launch that finds the cards gone; 0: none
 };
 
 // Made at the first call; NULL when there is no device, with a sentence on stderr.
 struct emu_state *emu_state(void);
 struct emu_device *emu_device(int index);  // NULL: no such device
 struct emu_device *emu_current(void);      // NULL: no device at all
-// Records the code for hipGetLastError and returns it.
+// Records the code for hipGetLastError and returns it; of calls that succeed once the cards are gone, that they are.
 int emu_done(int code);
+// Counts a launch. False: the cards are gone, and nothing runs.
+bool emu_is_there(void);
 __attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr
 // Keeps the first line in `text` and prints none; NULL: prints again.
 void emu_say_into(char *text, size_t room);

@@ -158,6 +158,10 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     return code;
   }
   fill_hidden(kernarg, function->source, launch);
+  if (!emu_is_there()) {
+    release(job);
+    return HIP_CONTEXT_IS_DESTROYED;
+  }
   struct emu_state *s = emu_state();
   job->function = function;
   job->dispatch = (struct emu_dispatch){

@@ -86,6 +86,7 @@ static void start(void) {
     return;
   }
   state.check = is_set("RDNA_EMULATE_CHECK");
+  state.lose_at = strtoull(getenv("RDNA_EMULATE_LOSE") ? getenv("RDNA_EMULATE_LOSE") : "0", NULL, 10);
   state.serialize = is_set("AMD_SERIALIZE_KERNEL") || is_set("HIP_LAUNCH_BLOCKING");
   for (char *name; (name = strsep(&rest, ",")) != NULL;) {
     const struct emu_card *card = card_of(name);
@@ -123,7 +124,17 @@ struct emu_device *emu_device(int index) {
 struct emu_device *emu_current(void) { return emu_device(current); }
 
 // HIP 5 and 6 answer with the last call's code, HIP 7 with the last one that was an error.
+static atomic_ullong launches;
+static atomic_bool lost;
+
+bool emu_is_there(void) {
+  struct emu_state *s = emu_state();
+  if (s && s->lose_at && atomic_fetch_add(&launches, 1) + 1 >= s->lose_at) atomic_store(&lost, true);
+  return !atomic_load(&lost);
+}
+
 int emu_done(int code) {
+  if (code == HIP_SUCCESS && atomic_load(&lost)) code = HIP_CONTEXT_IS_DESTROYED;
   if (emu_hip_major < 7 || (code != HIP_SUCCESS && code != HIP_NOT_READY)) last_error = code;
   return code;
 }

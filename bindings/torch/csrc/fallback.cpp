@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "generator.h"
+#include "one_device.h"
 
 namespace rdna_torch {
 namespace {
@@ -118,6 +119,7 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const std::string name = full_name(op.operator_name());
   TORCH_CHECK_NOT_IMPLEMENTED(!returns_view(schema), name,
                               " returns a view, which a copy on the CPU cannot be; it has no rdna kernel yet");
+  one_device(op, *stack);
   count_fallback(name);
 
   const size_t count = schema.arguments().size();

@@ -69,6 +69,8 @@ const at::Generator &default_generator(c10::DeviceIndex index) {
 }
 
 at::Generator new_generator(c10::DeviceIndex index) {
+  TORCH_CHECK(index < device_count(), "a generator of rdna:", static_cast<int>(index), " was asked for; there are ",
+              static_cast<int>(device_count()), " devices. ", unavailable());
   return at::make_generator<GeneratorImpl>(index < 0 ? current_device() : index);
 }
 

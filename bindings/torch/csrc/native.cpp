@@ -2,20 +2,11 @@
 
 #include <ATen/native/Resize.h>
 
+#include "one_device.h"
+
 namespace rdna_torch {
 
-c10::DeviceIndex Call::device() const {
-  for (size_t i = 0; i < count_; i++) {
-    const c10::IValue &v = (*this)[i];
-    if (v.isTensor() && v.toTensor().defined() && v.toTensor().device().type() == kRdna)
-      return v.toTensor().device().index();
-    if (v.isTensorList())
-      for (const at::Tensor &t : v.toTensorVector())
-        if (t.defined() && t.device().type() == kRdna) return t.device().index();
-    if (v.isDevice() && v.toDevice().type() == kRdna) return v.toDevice().index();
-  }
-  return -1;
-}
+c10::DeviceIndex Call::device() const { return one_device(op_, *stack_); }
 
 Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like,
                bool contiguous)

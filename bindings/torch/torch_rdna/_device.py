@@ -12,14 +12,23 @@ def _index(device=None, optional=True):
     if device is None and optional:
         return _C.current_device()
     if isinstance(device, int):
-        return device if device >= 0 else _C.current_device()
+        return _there(device) if device >= 0 else _C.current_device()
     if isinstance(device, str):
         device = torch.device(device)
     if not isinstance(device, torch.device):
         device = getattr(device, "device", device)
     if not isinstance(device, torch.device) or device.type not in ("rdna", "privateuseone"):
         raise ValueError(f"expected a device of rdna, got {device!r}")
-    return _C.current_device() if device.index is None else device.index
+    return _C.current_device() if device.index is None else _there(device.index)
+
+
+def _there(index):
+    """The number itself, of a device that is there; without any device, what needs one says why there is none."""
+    count = _C.device_count()
+    if index >= count > 0:
+        there = "is one, rdna:0" if count == 1 else f"are rdna:0 to rdna:{count - 1}"
+        raise RuntimeError(f"device rdna:{index} was asked for; there {there}")
+    return index
 
 
 def is_available():
