@@ -260,6 +260,11 @@ int emu_stream_finish(struct emu_stream *stream) {
 int emu_device_finish(struct emu_device *device) {
   int error = HIP_SUCCESS;
   pthread_mutex_lock(&lock);
+  for (struct emu_stream *t = device->streams; t; t = t->next)
+    if (t->graph) {  // which is not spoilt by that
+      pthread_mutex_unlock(&lock);
+      return HIP_CAPTURE_UNSUPPORTED;
+    }
   for (struct emu_stream *t = device->streams; t;) {
     if (t->completed < t->submitted) {
       pthread_cond_wait(&progress, &lock);

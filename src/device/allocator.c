@@ -213,9 +213,10 @@ static void unlink_segment(rdna__allocator *allocator, rdna__segment *segment) {
 
 /* Returns wholly free segments to the driver, oldest first, until at most |goal| bytes are reserved. Lets go of
  * the lock: the segments are out of their pools before the device is waited for, so that nothing that is
- * queued meanwhile can use them. */
+ * queued meanwhile can use them. While a stream records, the device cannot be waited for, and they stay. */
 static rdna_status trim(rdna__allocator *allocator, uint64_t goal) {
   rdna_device *device = allocator->device;
+  if (atomic_load(&device->recordings) > 0) return RDNA_OK;
   rdna__block *taken = NULL;
   uint64_t left = allocator->stats.reserved;
   for (rdna__segment *segment = allocator->oldest; segment && left > goal; segment = segment->next) {
@@ -314,7 +315,7 @@ static rdna_status grow(rdna__allocator *allocator, rdna_stream *stream, size_t 
     RDNA_TRY(trim(allocator, goal > least ? goal - least : 0));
   }
   rdna_status status = add_segment(allocator, stream, kind, wanted, least, out_block);
-  if (status != RDNA_OUT_OF_MEMORY) return status;
+  if (status != RDNA_OUT_OF_MEMORY || atomic_load(&allocator->device->recordings) > 0) return status;
 
   stats->retries++;
   pthread_mutex_unlock(&allocator->lock);

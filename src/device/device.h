@@ -20,6 +20,7 @@ struct rdna_device {
   int references;    /* under the registry's lock */
   rdna_device *next; /* open devices, under the registry's lock */
   rdna_stream *default_stream;
+  atomic_int recordings; /* streams that record: nothing waits for the whole device meanwhile */
   rdna__allocator *allocator;
   pthread_mutex_t lock; /* streams, next_stream_id, the slots for writing */
   rdna_stream *streams;

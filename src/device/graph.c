@@ -25,6 +25,7 @@ rdna_status rdna_graph_begin(rdna_stream *stream) {
   }
   graph->device = rdna_device_retain(device);
   atomic_store(&stream->recording, graph);
+  atomic_fetch_add(&device->recordings, 1);
   return RDNA_OK;
 }
 
@@ -37,6 +38,7 @@ rdna_status rdna_graph_end(rdna_stream *stream, rdna_graph **out_graph) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "stream %d of %s records no graph; begin one first", stream->id,
                       device->label);
   rdna_status status = device->driver->graph_end(device->handle, stream->handle, &graph->handle);
+  atomic_fetch_sub(&device->recordings, 1);
   if (status == RDNA_OK && out_graph)
     *out_graph = graph;
   else

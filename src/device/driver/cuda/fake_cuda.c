@@ -154,7 +154,7 @@ API cuCtxSetCurrent(fake_context *context) {
 }
 API cuCtxSynchronize(void) {
   NEED_CONTEXT;
-  return 0;
+  return fake_cuda.capturing ? 900 : 0;
 }
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   NEED_CONTEXT;
