@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 @pytest.fixture(autouse=True)
 def nothing_is_lost():
-    gc.collect()
     torch.rdna.synchronize()
     before = torch.rdna.memory_allocated()
     yield
-    gc.collect()
-    assert torch.rdna.memory_allocated() == before
+    if torch.rdna.memory_allocated() > before:
+        gc.collect()  # the exception's frames
+    assert torch.rdna.memory_allocated() <= before
     assert (torch.ones(3, device="rdna") + 1).sum().item() == 6
 
 

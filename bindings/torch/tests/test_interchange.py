@@ -96,13 +96,6 @@ def test_memory_of_other_libraries():
         torch.rdna._C.adopt_dlpack(torch.ones(2).__dlpack__())
 
 
-def test_memory_of_rocm_on_an_emulated_card():
-    done = run(IMPORT + f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
-               "from test_interchange import test_memory_of_other_libraries as test; test(); print('right')",
-               RDNA_DRIVER="hip", RDNA_EMULATE="gfx1100", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
-    assert done.stdout == "right\n", done.stderr
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs PyTorch with CUDA")
 def test_memory_of_pytorchs_cuda():
     x = torch.arange(8.0, device="cuda") * 2
@@ -125,8 +118,7 @@ def test_numpy():
     assert torch.as_tensor(np.ones(3, dtype=np.float32), device="rdna").is_rdna
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("method,persistent", [("fork", False), ("spawn", True)])
 def test_loaders_pin_memory(method, persistent):
     torch.ones(1, device="rdna")  # the device is in use when the workers start
     values = torch.randn(64, 5)
@@ -252,9 +244,12 @@ def test_the_accelerators_pinned_memory():
         there.pin_memory()
 
 
-GRAPH = """
-import torch
-if not hasattr(torch, 'rdna'): import torch_rdna
+GRAPH = IMPORT + """
+from test_interchange import test_memory_of_other_libraries
+test_memory_of_other_libraries()
+if not hasattr(torch.accelerator, 'Graph'):
+    print('right')
+    sys.exit()
 x, w = torch.randn(8, 16, device='rdna'), torch.randn(16, 16, device='rdna')
 f = lambda: ((x @ w).relu() + 1).sum(0)
 f()
@@ -277,11 +272,10 @@ print('right')
 """
 
 
-@pytest.mark.skipif(not hasattr(torch.accelerator, "Graph"), reason="newer PyTorch")
-def test_graphs():
-    graph = torch.accelerator.Graph()
-    if torch.rdna.get_device_properties().driver == "host":
+def test_graphs_and_memory_of_rocm_on_an_emulated_card():
+    if hasattr(torch.accelerator, "Graph") and torch.rdna.get_device_properties().driver == "host":
         with pytest.raises(NotImplementedError, match="record"):
-            graph.capture_begin()
-    done = run(GRAPH, RDNA_DRIVER="hip", RDNA_EMULATE="gfx1100", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+            torch.accelerator.Graph().capture_begin()
+    done = run(f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n" + GRAPH, RDNA_DRIVER="hip",
+               RDNA_EMULATE="gfx1100", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
     assert done.stdout == "right\n", done.stderr
