@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from rdna_ctypes import Library, NAMES, Tensor, real
+from rdna_ctypes import FusedStep, Library, NAMES, Tensor, real
 
 BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
 BLOCKS = {"q8_0": (10, 32, 34), "q4_0": (11, 32, 18), "q4_K": (12, 256, 144), "q6_K": (13, 256, 210)}
@@ -76,6 +76,10 @@ def streaming(op):
             call, needed = card.op("layer_norm", x, None, None, eps, out), 2 * size
         elif op == "sum":
             call, needed = card.op("reduce", 0, ctypes.c_uint32(2), ctypes.c_double(0), x, card.make("bfloat16", rows)), size
+        elif op == "fused":  # a bias, an activation, a residual
+            steps = (FusedStep * 3)(FusedStep(0, True, False, 1), FusedStep(14), FusedStep(0, True, False, 2))
+            inputs = (ctypes.POINTER(Tensor) * 3)(x, card.make("bfloat16", cols), card.make("bfloat16", rows, cols))
+            call, needed = card.op("fused", steps, 3, inputs, 3, out), 3 * size
         else:
             call, needed = card.op("copy", card.transposed(x), card.make("bfloat16", cols, rows)), 2 * size
         return call, needed
@@ -101,6 +105,7 @@ def product(dtype):
 # name: (how, limit of bytes moved over needed or None, least bytes of a lane's load or None)
 CASES = {name: (streaming(name), 1.05, 15.5)
          for name in ("silu", "add", "cast", "softmax", "rms_norm", "layer_norm", "sum", "transpose")}
+CASES["fused"] = (streaming("fused"), 1.4, 15.5)  # the bias comes from a cache
 CASES.update({f"mat-vec {d}": (mat_vec(d), None, None) for d in ("q8_0", "q4_0", "q4_K", "q6_K", "float16")})
 CASES.update({f"product {d}": (product(d), None, None) for d in ("float16", "float32")})
 

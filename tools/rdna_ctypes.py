@@ -39,6 +39,11 @@ class CrossEntropy(ctypes.Structure):
                 ("log_probabilities", ctypes.c_bool)]
 
 
+class FusedStep(ctypes.Structure):
+    _fields_ = [("op", ctypes.c_int), ("is_zip", ctypes.c_bool), ("input_first", ctypes.c_bool), ("input", ctypes.c_int),
+                ("p", ctypes.c_float), ("q", ctypes.c_float)]
+
+
 class Pool(ctypes.Structure):
     _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("window", "stride", "before", "after", "dilation")] + [
         ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
