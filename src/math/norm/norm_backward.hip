@@ -1,8 +1,8 @@
 /* Gradients of layer_norm and rms_norm. A wave takes a row of up to 512 values, a group a longer one. A row of up to
- * 4,096 values that allows 16-byte accesses stays in registers with its slice's column sums, so that memory is read
- * once, and the next row is on its way while the sums of this one are joined; any other row is read again from the
- * cache, and its sums are kept in the partial results. */
-#include "kernel/prelude.h"
+ * 4,096 values stays in registers with its slice's column sums, so that memory is read once, and the next row is on its
+ * way while the sums of this one are joined; a longer row is read again from the cache, and its sums are kept in the
+ * partial results. */
+#include "kernel/arguments.h"
 #include "math/chunk.h"
 #include "math/norm/norm_backward_kernels.h"
 
@@ -65,30 +65,86 @@ RDNA_DEVICE void weighted(const norm_backward_args &a, uint64_t i, const float *
   }
 }
 
-/* |vectors| times 16 bytes a thread of x and of dout. */
+/* What a thread holds of a row: |vectors| times 16 bytes of x and of dout. If |wide|, those lie so in memory; otherwise
+ * its values are a team apart from each other, so that a team's accesses are neighbours whatever the alignment. */
+template <typename type, typename team, bool wide>
+struct held {
+  enum : uint32_t { SIZE = type::IN_16 };
+  RDNA_DEVICE uint32_t column(uint32_t j, uint32_t k) {
+    return wide ? (j * team::SIZE + team::rank()) * SIZE + k : (j * SIZE + k) * team::SIZE + team::rank();
+  }
+  /* If |wide|, what is true of a vector's first value is true of all. */
+  RDNA_DEVICE bool lacks(uint32_t j, uint32_t k, uint32_t cols) {
+    return (wide ? k == 0 : true) && column(j, k) >= cols;
+  }
+  RDNA_DEVICE uint4 load(const void *row, uint32_t j, uint32_t cols) {
+    if constexpr (wide) {
+      return load_as<uint4>((const char *)row + column(j, 0) * type::BYTES);
+    } else {
+      const typename type::stored *from = (const typename type::stored *)row;
+      uint4 bits = {};
+#pragma unroll
+      for (uint32_t k = 0; k < SIZE; k++) {
+        if (column(j, k) >= cols) continue;
+        if constexpr (type::BYTES == 4) {
+          bits[k] = bits_as<uint32_t>(from[column(j, k)]);
+        } else {
+          bits[k / 2] |= (uint32_t)from[column(j, k)] << 16 * (k % 2);
+        }
+      }
+      return bits;
+    }
+  }
+  template <typename to>
+  RDNA_DEVICE void load_as_floats(const void *row, uint32_t j, uint32_t cols, float *v) {
+    if constexpr (wide) {
+      chunk<type, true>::template load<to>(row, column(j, 0), v);
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < SIZE; k++) {
+        v[k] = 0;
+        if (column(j, k) < cols) v[k] = to::load(row, column(j, k));
+      }
+    }
+  }
+  template <typename to>
+  RDNA_DEVICE void store(void *row, uint32_t j, uint32_t cols, const float *v) {
+    if constexpr (wide) {
+#pragma unroll
+      for (uint32_t k = 0; k < SIZE; k += to::IN_16) to::store_16((char *)row + column(j, k) * to::BYTES, v + k);
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < SIZE; k++) {
+        if (column(j, k) < cols) to::store(row, column(j, k), v[k]);
+      }
+    }
+  }
+};
+
 template <typename type, int vectors>
 struct row_bits {
   uint4 x[vectors], dout[vectors];
 };
 
-template <typename type, typename team, int vectors>
+template <typename type, typename place, int vectors>
 RDNA_DEVICE void load_row(const norm_backward_args &a, int64_t row, row_bits<type, vectors> &bits) {
   const char *x = (const char *)a.x + row * a.x_stride * type::BYTES;
   const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * type::IN_16;
-    if (i >= (uint32_t)a.cols) continue;
-    bits.x[j] = load_as<uint4>(x + i * type::BYTES);
-    bits.dout[j] = load_as<uint4>(dout + i * type::BYTES);
+    if (place::column(j, 0) >= (uint32_t)a.cols) continue;
+    bits.x[j] = place::load(x, j, (uint32_t)a.cols);
+    bits.dout[j] = place::load(dout, j, (uint32_t)a.cols);
   }
 }
 
 /* Row |row|, which is in |bits|, adding to the columns' sums; then |bits| holds row |next|, if there is one. */
-template <typename type, typename weights, typename team, int vectors>
-RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next, row_bits<type, vectors> &bits,
+template <typename type, typename weights, typename team, int vectors, bool wide>
+RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t next, row_bits<type, vectors> &bits,
                           float (*dweight)[type::IN_16], float (*dbias)[type::IN_16], float *scratch) {
+  typedef held<type, team, wide> place;
   constexpr uint32_t size = type::IN_16;
+  const norm_backward_args &a = arguments_again(args);
   char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
   uint32_t cols = (uint32_t)a.cols;
   float count = (float)cols;
@@ -99,27 +155,34 @@ RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next
     type::unpack(bits.x[j], y[j]);
     dout[j] = bits.dout[j];
   }
-  if (next < a.rows) load_row<type, team, vectors>(a, next, bits);
+  if (next < a.rows) load_row<type, place, vectors>(a, next, bits);
   if (a.centred) {
     float sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
-      if ((j * team::SIZE + team::rank()) * size >= cols) continue;
+      if (place::column(j, 0) >= cols) continue;
 #pragma unroll
-      for (uint32_t k = 0; k < size; k++) sum += y[j][k];
+      for (uint32_t k = 0; k < size; k++) {
+        if (!place::lacks(j, k, cols)) sum += y[j][k];
+      }
     }
     mean = team::sum(sum, scratch) / count;
   }
-  float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
+  cols = (uint32_t)arguments_again(args).cols; /* which columns there are is found again, not kept */
+  float sums[3] = {0, 0, 0};                   /* of y^2, g y and g */
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
-    if (i >= cols) continue;
-    float d[size];
-    type::unpack(dout[j], d);
-    weighted<type, weights, size>(a, i, d, g[j]);
+    if (place::column(j, 0) >= cols) continue;
+    type::unpack(dout[j], g[j]);
+    if (a.weight) {
+      float w[size];
+      place::template load_as_floats<weights>(a.weight, j, cols, w);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) g[j][k] *= w[k];
+    }
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
+      if (place::lacks(j, k, cols)) continue;
       y[j][k] -= mean;
       sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
       sums[1] = fma_f32(g[j][k], y[j][k], sums[1]);
@@ -128,12 +191,12 @@ RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next
   }
   team::sums(sums, scratch);
   float inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
+  cols = (uint32_t)arguments_again(args).cols;
   /* dx = inverse g + of_y y / deviation + level */
   float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
-    if (i >= cols) continue;
+    if (place::column(j, 0) >= cols) continue;
     float d[size];
     type::unpack(dout[j] = again(dout[j]), d);
 #pragma unroll
@@ -143,27 +206,23 @@ RDNA_DEVICE void held_row(const norm_backward_args &a, int64_t row, int64_t next
       dbias[j][k] += d[k];
       d[k] = fma_f32(normal, of_y, fma_f32(g[j][k], inverse, level));
     }
-    type::store_16(dx + i * type::BYTES, d);
+    place::template store<type>(dx, j, cols, d);
   }
 }
 
-template <uint32_t size>
-RDNA_DEVICE void store_f32s(float *p, const float *v) {
-#pragma unroll
-  for (uint32_t k = 0; k < size; k += 4) store_as<float4>(p + k, float4{v[k], v[k + 1], v[k + 2], v[k + 3]});
-}
-
-template <typename type, typename weights, typename team, int vectors>
-RDNA_DEVICE void held_slices(const norm_backward_args &a, float *scratch, float *columns) {
+template <typename type, typename weights, typename team, int vectors, bool wide>
+RDNA_DEVICE void held_slices(const norm_backward_args &args, float *scratch, float *columns) {
+  typedef held<type, team, wide> place;
   constexpr uint32_t size = type::IN_16;
-  for (int64_t slice = group_id_x(); slice < a.slices; slice += group_count_x()) {
+  for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
+    const norm_backward_args &a = arguments_again(args);
     float dweight[vectors][size] = {}, dbias[vectors][size] = {};
     const int64_t step = team::COUNT * a.slices;
     int64_t row = slice + team::index() * a.slices;
     row_bits<type, vectors> bits;
-    if (row < a.rows) load_row<type, team, vectors>(a, row, bits);
+    if (row < a.rows) load_row<type, place, vectors>(a, row, bits);
     for (; row < a.rows; row += step) {
-      held_row<type, weights, team, vectors>(a, row, row + step, bits, dweight, dbias, scratch);
+      held_row<type, weights, team, vectors, wide>(a, row, row + step, bits, dweight, dbias, scratch);
     }
     float *to = a.partial + slice * a.cols;
 #pragma unroll
@@ -173,19 +232,17 @@ RDNA_DEVICE void held_slices(const norm_backward_args &a, float *scratch, float 
            turn++) { /* waves add up in order, so that the sum is always the same */
         if (team::COUNT > 1) group_barrier();
         if (turn != team::index()) continue;
+        const uint32_t cols = (uint32_t)arguments_again(args).cols;
 #pragma unroll
         for (uint32_t j = 0; j < vectors; j++) {
-          uint32_t i = (j * team::SIZE + team::rank()) * size;
-          if (i >= (uint32_t)a.cols) continue;
+          if (place::column(j, 0) >= cols) continue;
           if (turn > 0) {
+            float before[size];
+            place::template load_as_floats<f32>(columns, j, cols, before);
 #pragma unroll
-            for (uint32_t k = 0; k < size; k++) sums[j][k] += columns[i + k];
+            for (uint32_t k = 0; k < size; k++) sums[j][k] += before[k];
           }
-          if (turn + 1 < team::COUNT) {
-            store_f32s<size>(columns + i, sums[j]);
-          } else {
-            store_f32s<size>(to + i, sums[j]);
-          }
+          place::template store<f32>(turn + 1 < team::COUNT ? columns : to, j, cols, sums[j]);
         }
       }
       if (team::COUNT > 1) group_barrier();
@@ -265,14 +322,23 @@ RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, floa
   constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
   uint64_t bits = address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) |
                   address_of(a.partial) | (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES;
-  if (!all_16(bits)) {
-    long_slices<type, weights, false>(a, scratch);
-  } else if (a.cols > NORM_BACKWARD_HELD_COLS) {
-    long_slices<type, weights, true>(a, scratch);
+  bool wide = all_16(bits);
+  if (a.cols > NORM_BACKWARD_HELD_COLS) {
+    if (wide) {
+      long_slices<type, weights, true>(a, scratch);
+    } else {
+      long_slices<type, weights, false>(a, scratch);
+    }
   } else if (a.cols > NORM_BACKWARD_WAVE_COLS) {
-    held_slices<type, weights, group_team, of_group>(a, scratch, columns);
+    if (wide) {
+      held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
+    } else {
+      held_slices<type, weights, group_team, of_group, false>(a, scratch, columns);
+    }
+  } else if (wide) {
+    held_slices<type, weights, wave_team, of_wave, true>(a, scratch, columns);
   } else {
-    held_slices<type, weights, wave_team, of_wave>(a, scratch, columns);
+    held_slices<type, weights, wave_team, of_wave, false>(a, scratch, columns);
   }
 }
 
