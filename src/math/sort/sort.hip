@@ -192,7 +192,7 @@ RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t
     if (full || item_there<items>(i, n)) {
       uint32_t d = digit(i);
       bool valid = full || item_at<items>(i) < n;
-      ranks[i] = wave_count(counts->of_wave[wave_id()], match->of_wave[wave_id()], d, valid) | d << 16;
+      ranks[i] = wave_count(counts->of_wave[wave_id()], match, d, valid) | d << 16;
     }
   }
   uint32_t begin = counts_begin(counts, out_total);
@@ -463,7 +463,8 @@ RDNA_DEVICE void search(const search_args &a) {
     RDNA_SHARED static tile_memory<bits_##bits, SORT_SMALL_MOST / SORT_THREADS> lds; \
     sort_tile(a, &lds);                                                              \
   }                                                                                  \
-  RDNA_KERNEL(SORT_THREADS) sort_tile_##bits(struct sort_tile_args a) {              \
+  RDNA_KERNEL_RESIDENT(SORT_THREADS, sizeof(bits_##bits::word) > 4 ? 2 : 3)          \
+  sort_tile_##bits(struct sort_tile_args a) {                                        \
     RDNA_SHARED static tile_memory<bits_##bits, SORT_TILE / SORT_THREADS> lds;       \
     sort_tile(a, &lds);                                                              \
   }                                                                                  \
@@ -471,7 +472,7 @@ RDNA_DEVICE void search(const search_args &a) {
     RDNA_SHARED static uint32_t counts[bits / 8][SORT_DIGITS];                       \
     radix_count<bits_##bits>(a, counts);                                             \
   }                                                                                  \
-  RDNA_KERNEL_RESIDENT(SORT_THREADS, sizeof(bits_##bits::word) > 4 ? 3 : 4)          \
+  RDNA_KERNEL_RESIDENT(SORT_THREADS, sizeof(bits_##bits::word) > 4 ? 2 : 3)          \
   radix_sweep_##bits(struct radix_sweep_args a) {                                    \
     RDNA_SHARED static sweep_memory<bits_##bits> lds;                                \
     radix_sweep(a, &lds);                                                            \

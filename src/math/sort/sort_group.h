@@ -36,24 +36,46 @@ typedef sort_type<uint64_t> bits_64;
 
 RDNA_DEVICE wave_mask lanes_below(void) { return ((wave_mask)1 << lane_id()) - 1; }
 
+/* How lanes find those with the same digit; all lanes are active. |match| belongs to the group. */
+#ifdef RDNA_NVIDIA
+struct sort_match {};
+RDNA_DEVICE void match_clear(sort_match *match) {}
+/* Of the lanes that are |valid|; of the others, if this is not. */
+RDNA_DEVICE wave_mask wave_match(sort_match *match, uint32_t digit, bool valid) {
+  wave_mask same;
+  asm volatile("match.any.sync.b32 %0, %1, 0xffffffff;" : "=r"(same) : "r"(valid ? digit : SORT_DIGITS));
+  return same;
+}
+#else
 /* Masks of the lanes that have each digit, for each wave: 0 but while they are in use. */
 struct sort_match {
   uint32_t of_wave[SORT_WAVES][SORT_DIGITS][WAVE_SIZE / 32];
 };
+RDNA_DEVICE void match_clear(sort_match *match) {
+#pragma unroll
+  for (uint32_t i = 0; i < sizeof(sort_match) / sizeof(uint32_t); i += SORT_THREADS)
+    (&match->of_wave[0][0][0])[i + thread_id()] = 0;
+}
+/* Of the lanes that are |valid|, lane 0 among them; any if this is not. By or-ing bits in LDS, which takes a third of
+ * the instructions of a ballot for each bit of the digit. */
+RDNA_DEVICE wave_mask wave_match(sort_match *match, uint32_t digit, bool valid) {
+  uint32_t *of_digit = match->of_wave[wave_id()][digit];
+  wave_mask same = (wave_mask)wave_ballot(valid);
+  if (wave_all(!valid || digit == wave_shuffle_u32(digit, 0))) return same;
+  if (valid) atomic_or_u32(&of_digit[lane_id() / 32], UINT32_C(1) << lane_id() % 32);
+  wave_barrier();
+  same = 0;
+  if (valid) __builtin_memcpy(&same, of_digit, sizeof same);
+  wave_barrier();
+  if (valid) of_digit[lane_id() / 32] = 0;
+  return same;
+}
+#endif
 
 /* Counts a digit of each lane that is |valid|, lane 0 among them, in the wave's own |counts|; how many there were
- * before, in the lanes' order. Lanes find each other by or-ing their bits in LDS, which takes a third of the
- * instructions of a ballot for each bit of the digit. All lanes are active. */
-RDNA_DEVICE uint32_t wave_count(uint32_t *counts, uint32_t (*match)[WAVE_SIZE / 32], uint32_t digit, bool valid) {
-  wave_mask same = (wave_mask)wave_ballot(valid);
-  if (!wave_all(!valid || digit == wave_shuffle_u32(digit, 0))) {
-    if (valid) atomic_or_u32(&match[digit][lane_id() / 32], UINT32_C(1) << lane_id() % 32);
-    wave_barrier();
-    same = 0;
-    if (valid) __builtin_memcpy(&same, match[digit], sizeof same);
-    wave_barrier();
-    if (valid) match[digit][lane_id() / 32] = 0;
-  }
+ * before, in the lanes' order. */
+RDNA_DEVICE uint32_t wave_count(uint32_t *counts, sort_match *match, uint32_t digit, bool valid) {
+  wave_mask same = wave_match(match, digit, valid);
   uint32_t below = mask_count(same & lanes_below()), before = 0;
   if (valid) before = counts[digit];
   wave_barrier();
@@ -92,12 +114,6 @@ RDNA_DEVICE void counts_clear(sort_counts *counts) {
 #pragma unroll
   for (uint32_t w = 0; w < SORT_WAVES; w++) counts->of_wave[w][thread_id()] = 0;
   group_barrier();
-}
-
-RDNA_DEVICE void match_clear(sort_match *match) {
-#pragma unroll
-  for (uint32_t i = 0; i < sizeof(sort_match) / sizeof(uint32_t); i += SORT_THREADS)
-    (&match->of_wave[0][0][0])[i + thread_id()] = 0;
 }
 
 /* After each wave has counted: of_wave becomes where the wave's values of a digit begin within the group. The thread's
