@@ -110,7 +110,8 @@ static void check_sort(rdna_dtype dtype, int rank, const int64_t *shape, int dim
 /* Each kernel and its edges. */
 static void rows(void **state) {
   static const int64_t sizes[][2] = {{1, 1},    {300, 1},  {5, 2},    {70, 7},   {9, 32},   {9, 33},
-                                     {5, 64},   {3, 65},   {2, 1000}, {2, 1024}, {2, 1025}, {1, 4095},
+                                     {5, 64},   {3, 65},   {70, 127}, {2, 128},  {9, 129},  {30, 200},
+                                     {3, 512},  {3, 513},  {2, 1000}, {2, 1024}, {2, 1025}, {1, 4095},
                                      {2, 4096}, {2, 4097}, {1, 8192}, {3, 9001}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     for (int t = 0; t < TYPES; t++) {
