@@ -9,6 +9,10 @@ endif()
 
 set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1150 gfx1200 gfx1201 sm_80)
 
+# Families that have another way on GPUs of compute capability 9.0 alone: the NVIDIA pack holds them twice, the second
+# time as <family>.sm_90a, which the loader prefers there.
+set(RDNA_SM_90A_FAMILIES gemm_bf16 gemm_f16)
+
 # -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
 # loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.
 set(RDNA_KERNEL_FLAGS -std=c++17 -O3 -ffreestanding -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra
@@ -19,9 +23,14 @@ function(rdna_kernel_flags target out_flags)
     set(${out_flags} -x hip -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output --offload-arch=${target}
         -munsafe-fp-atomics -mcode-object-version=4 -c PARENT_SCOPE)
   else()
-    # PTX 7.8 is the oldest that the builtins need; the driver translates it for any later GPU.
+    # PTX 7.8 is the oldest that the builtins need, 8.0 the oldest with sm_90a; the driver translates it for any later
+    # GPU, sm_90a's for no other.
+    set(ptx +ptx78)
+    if(target STREQUAL "sm_90a")
+      set(ptx +ptx80)
+    endif()
     set(${out_flags} -x cuda -nocudainc -nocudalib --cuda-path=/nonexistent --cuda-device-only --cuda-gpu-arch=${target}
-        -Xclang -target-feature -Xclang +ptx78 -S PARENT_SCOPE)
+        -Xclang -target-feature -Xclang ${ptx} -S PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -52,22 +61,30 @@ function(rdna_kernels)
 
   set(packs)
   foreach(target ${K_TARGETS})
-    rdna_kernel_flags(${target} target_flags)
-    set(extension hsaco)
-    if(target MATCHES "^sm_")
-      set(extension ptx)
-    endif()
     set(images)
     foreach(source ${sources})
       get_filename_component(family ${source} NAME_WE)
       if(NOT K_FAMILIES OR family IN_LIST K_FAMILIES)
         file(RELATIVE_PATH source_name ${CMAKE_SOURCE_DIR}/src ${source})
-        set(image ${folder}/${target}/${family}.${extension})
-        add_custom_command(OUTPUT ${image}
-          COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${RDNA_CLANG} ${target_flags} ${RDNA_KERNEL_FLAGS} -I${root}
-                  -I${CMAKE_SOURCE_DIR}/include -MD -MF ${image}.d -MT ${image} ${root}/${source_name} -o ${image}
-          DEPENDS ${source} DEPFILE ${image}.d COMMENT "Kernels ${family} for ${target}" VERBATIM)
-        list(APPEND images ${image})
+        set(names ${target}:${family}.hsaco)
+        if(target MATCHES "^sm_")
+          set(names ${target}:${family}.ptx)
+          if(family IN_LIST RDNA_SM_90A_FAMILIES)
+            list(APPEND names sm_90a:${family}.sm_90a.ptx)
+          endif()
+        endif()
+        foreach(name ${names})
+          string(REPLACE ":" ";" name ${name})
+          list(GET name 0 architecture)
+          list(GET name 1 file)
+          rdna_kernel_flags(${architecture} flags)
+          set(image ${folder}/${target}/${file})
+          add_custom_command(OUTPUT ${image}
+            COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${RDNA_CLANG} ${flags} ${RDNA_KERNEL_FLAGS} -I${root}
+                    -I${CMAKE_SOURCE_DIR}/include -MD -MF ${image}.d -MT ${image} ${root}/${source_name} -o ${image}
+            DEPENDS ${source} DEPFILE ${image}.d COMMENT "Kernels ${family} for ${architecture}" VERBATIM)
+          list(APPEND images ${image})
+        endforeach()
       endif()
     endforeach()
     file(MAKE_DIRECTORY ${folder}/${target})

@@ -59,6 +59,18 @@ static rdna_status kernels_of(rdna_device *device, device_kernels **out_kernels)
   return RDNA_OK;
 }
 
+/* The driver may be older than what the special image needs: then the plain one does the same. */
+static rdna_status load_image(device_kernels *kernels, rdna_device *device, const char *family, bool special,
+                              rdna__driver_module **out_module) {
+  void *image;
+  size_t size;
+  RDNA_TRY(rdna__loader_image(kernels->loader, family, special, &image, &size));
+  const rdna__driver *driver = rdna__device_driver(device);
+  rdna_status status = driver->module_load(rdna__device_handle(device), image, size, family, out_module);
+  free(image);
+  return status;
+}
+
 static rdna_status load_family(device_kernels *kernels, rdna_device *device, const char *family,
                                rdna__driver_module **out_module) {
   for (int i = 0; i < kernels->module_count; i++) {
@@ -69,11 +81,8 @@ static rdna_status load_family(device_kernels *kernels, rdna_device *device, con
   const rdna__driver *driver = rdna__device_driver(device);
   const rdna_device_info *info = rdna_device_get_info(device);
   if (!kernels->loader) RDNA_TRY(rdna__loader_open(info->arch, driver->code_format, &kernels->loader));
-  void *image;
-  size_t size;
-  RDNA_TRY(rdna__loader_image(kernels->loader, family, &image, &size));
-  rdna_status status = driver->module_load(rdna__device_handle(device), image, size, family, out_module);
-  free(image);
+  rdna_status status = load_image(kernels, device, family, true, out_module);
+  if (status != RDNA_OK) status = load_image(kernels, device, family, false, out_module);
   if (status == RDNA_OK) kernels->modules[kernels->module_count++] = (family_module){family, *out_module};
   return rdna__annotate(status, "loading kernels '%s' from %s", family,
                         rdna__pack_path(rdna__loader_pack(kernels->loader)));

@@ -216,10 +216,15 @@ void rdna__loader_close(rdna__loader *loader) {
 const rdna__pack *rdna__loader_pack(const rdna__loader *loader) { return loader->pack; }
 bool rdna__loader_retargets(const rdna__loader *loader) { return loader->retargets; }
 
-rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, void **out_image, size_t *out_size) {
+rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, bool special, void **out_image,
+                               size_t *out_size) {
   *out_image = NULL;
   *out_size = 0;
-  const rdna__pack_entry *entry = rdna__pack_find(loader->pack, family);
+  char name[128];
+  snprintf(name, sizeof name, "%.80s.%sa", family, loader->arch);
+  const rdna__pack_entry *entry = rdna__pack_find(loader->pack, special ? name : family);
+  if (!entry && special)
+    return rdna__fail(RDNA_NOT_FOUND, "kernel pack %s has no family '%s'", rdna__pack_path(loader->pack), name);
   if (!entry)
     return rdna__fail(RDNA_UNSUPPORTED, "kernel pack %s has no family '%s': it is of another build of this library",
                       rdna__pack_path(loader->pack), family);

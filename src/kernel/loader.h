@@ -3,7 +3,7 @@
  * A pack serves its own target and the members of its family that run the same instructions (LLVM's "User Guide for
  * AMDGPU Backend", generic processors). For a relative the loader rewrites the machine in the ELF header and the
  * target's name in the metadata, since HIP compares both with the card. A PTX pack serves its own compute
- * capability and every later one. */
+ * capability and every later one; a family in it may have a second image, <family>.sm_90a, for one capability alone. */
 #ifndef RDNA_KERNEL_LOADER_H
 #define RDNA_KERNEL_LOADER_H
 
@@ -21,8 +21,10 @@ void rdna__loader_close(rdna__loader *loader); /* NULL is fine */
 const rdna__pack *rdna__loader_pack(const rdna__loader *loader);
 /* True when the pack was built for another member of the family. */
 bool rdna__loader_retargets(const rdna__loader *loader);
-/* |family|'s code, ready for the driver's module_load; from any thread. Free it with free(). */
-rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, void **out_image, size_t *out_size);
+/* |family|'s code, ready for the driver's module_load; from any thread. Free it with free(). With |special| that for
+ * the device's capability alone: RDNA_NOT_FOUND when there is none. */
+rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, bool special, void **out_image,
+                               size_t *out_size);
 
 /* Visits every pack file on the search path, first places first; a name that an earlier place has is not visited
  * again. Stops at the first status that is not RDNA_OK and returns it. */

@@ -85,14 +85,14 @@ static void test_image(void **state) {
   uint8_t *exact, *relative;
   size_t size, relative_size;
   assert_int_equal(rdna__loader_open("gfx1100", RDNA__CODE_HSACO, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "mixture", (void **)&exact, &size), RDNA_OK);
+  assert_int_equal(rdna__loader_image(loader, "mixture", false, (void **)&exact, &size), RDNA_OK);
   void *none;
-  assert_int_equal(rdna__loader_image(loader, "gemm", &none, &relative_size), RDNA_UNSUPPORTED);
+  assert_int_equal(rdna__loader_image(loader, "gemm", false, &none, &relative_size), RDNA_UNSUPPORTED);
   assert_null(none);
   assert_non_null(strstr(rdna_last_error(), "another build"));
   rdna__loader_close(loader);
   assert_int_equal(rdna__loader_open("gfx1102", RDNA__CODE_HSACO, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "mixture", (void **)&relative, &relative_size), RDNA_OK);
+  assert_int_equal(rdna__loader_image(loader, "mixture", false, (void **)&relative, &relative_size), RDNA_OK);
   rdna__loader_close(loader);
   assert_int_equal(size, relative_size);
   int changed = 0; /* the machine in the header, one digit of the name */
@@ -105,9 +105,10 @@ static void test_image(void **state) {
 
 static void test_ptx(void **state) {
   shell(
-      "mkdir -p %s/kernels && printf '.version 7.8\\n.target sm_80\\n' >%s/fill.ptx && %s %s/kernels/sm_80.rdnapack "
-      "sm_80 3 %s/fill.ptx",
-      folder, folder, TEST_BUILDER, folder, folder);
+      "cd %s && mkdir -p kernels && printf '.version 7.8\\n.target sm_80\\n' >fill.ptx && "
+      "printf '.version 8.0\\n.target sm_90a\\n' >fill.sm_90a.ptx && %s kernels/sm_80.rdnapack sm_80 3 fill.ptx "
+      "fill.sm_90a.ptx",
+      folder, TEST_BUILDER);
   expect_target("sm_80", RDNA__CODE_PTX, "sm_80", false);
   expect_target("sm_90", RDNA__CODE_PTX, "sm_80", false);
   expect_target("sm_120", RDNA__CODE_PTX, "sm_80", false);
@@ -116,10 +117,16 @@ static void test_ptx(void **state) {
   void *image;
   size_t size;
   assert_int_equal(rdna__loader_open("sm_90", RDNA__CODE_PTX, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "fill", &image, &size), RDNA_OK);
+  assert_int_equal(rdna__loader_image(loader, "fill", false, &image, &size), RDNA_OK);
   assert_string_equal(image, ".version 7.8\n.target sm_80\n");
   assert_int_equal(size, strlen(image) + 1);
   free(image);
+  assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_OK);
+  assert_string_equal(image, ".version 8.0\n.target sm_90a\n");
+  free(image);
+  rdna__loader_close(loader);
+  assert_int_equal(rdna__loader_open("sm_100", RDNA__CODE_PTX, &loader), RDNA_OK);
+  assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_NOT_FOUND);
   rdna__loader_close(loader);
 }
 
@@ -144,7 +151,7 @@ static void test_lying_pack(void **state) {
   void *image;
   size_t size;
   assert_int_equal(rdna__loader_open("gfx1032", RDNA__CODE_HSACO, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "mixture", &image, &size), RDNA_BAD_DATA);
+  assert_int_equal(rdna__loader_image(loader, "mixture", false, &image, &size), RDNA_BAD_DATA);
   assert_null(image);
   rdna__loader_close(loader);
 }

@@ -96,6 +96,30 @@ static void check_ptx(const char *ptx, const rdna__kernel_info *kernel, const ch
   assert_int_equal(number_after(begin, end, ".maxntid "), kernel->group_threads);
 }
 
+/* Images for one capability alone. */
+static void check_special(const rdna__pack *pack) {
+  static const char suffix[] = ".sm_90a";
+  for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
+    const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
+    const char *dot = strchr(entry->name, '.');
+    if (!dot) continue;
+    assert_string_equal(dot, suffix);
+    void *image;
+    size_t size;
+    assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
+    assert_non_null(strstr(image, ".target sm_90a"));
+    int kernels = 0;
+    for (int k = 0; k < rdna__manifest_count; k++) {
+      const char *family = rdna__manifest[k].family;
+      if (strlen(family) != (size_t)(dot - entry->name) || strncmp(family, entry->name, strlen(family))) continue;
+      check_ptx(image, &rdna__manifest[k], entry->name);
+      kernels++;
+    }
+    assert_true(kernels > 0);
+    free(image);
+  }
+}
+
 static rdna_status check_pack(void *context, const char *path, const char *target) {
   rdna__pack *pack;
   assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
@@ -127,6 +151,7 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
   }
   free(image);
   free(notes);
+  check_special(pack);
   rdna__pack_close(pack);
   packs++;
   return RDNA_OK;

@@ -7,7 +7,6 @@
 #ifndef RDNA_MATH_GEMM_MMA_H
 #define RDNA_MATH_GEMM_MMA_H
 
-#include "kernel/mma.h"
 #include "math/gemm/gemm_pipe.h"
 
 enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
@@ -16,7 +15,11 @@ enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
 template <int tile_m_, int tile_n_, int threads_, int pipe_stages_>
 struct mma_plan {
   static constexpr int tile_m = tile_m_, tile_n = tile_n_, threads = threads_;
+#ifdef RDNA_WGMMA
+  static constexpr int waves_n = 1, waves_m = threads / WAVE_SIZE / waves_n;
+#else
   static constexpr int waves_n = threads > 128 ? 4 : 2, waves_m = threads / WAVE_SIZE / waves_n;
+#endif
   static constexpr int wave_m = tile_m / waves_m, wave_n = tile_n / waves_n;
   static constexpr int tiles_m = wave_m / MMA_M, tiles_n = wave_n / MMA_N;
   static constexpr int operand_a = tile_m * MMA_ROW, step = (tile_m + tile_n) * MMA_ROW; /* values */
@@ -28,6 +31,14 @@ struct mma_plan {
   static constexpr int bytes = 2 * step * 2;
 #endif
   static constexpr int stage_row = wave_n + 4; /* floats */
+  /* the first row of this wave's 16-row strip |i| in the tile */
+  RDNA_DEVICE int strip_row(int i) {
+#ifdef RDNA_WGMMA
+    return (int)(wave_id() / 4 * tiles_m * 64 + wave_id() % 4 * 16) + i * 64;
+#else
+    return (int)(wave_id() / waves_n) * wave_m + i * MMA_M;
+#endif
+  }
   static_assert(bytes >= threads / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
 };
 
@@ -173,7 +184,7 @@ RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16
 template <typename plan, typename acc, typename function>
 RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
   group_barrier();
-  int row = (int)(wave_id() / plan::waves_n) * plan::wave_m, column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
+  int column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
 #ifdef RDNA_NVIDIA
   /* All strips fit, so that what follows them is there once. */
   static_assert(plan::bytes >= plan::threads / WAVE_SIZE * plan::wave_m * plan::stage_row * 4, "the wave's part fits");
@@ -188,7 +199,7 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
                          float2{mma_staged(sum[i][j][v]), mma_staged(sum[i][j][v + 1])});
   wave_barrier();
 #pragma unroll 1
-  for (int i = 0; i < plan::tiles_m; ++i) finish(row + i * MMA_M, column, stage + i * MMA_M * plan::stage_row);
+  for (int i = 0; i < plan::tiles_m; ++i) finish(plan::strip_row(i), column, stage + i * MMA_M * plan::stage_row);
 #else
   float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
 #pragma unroll
@@ -200,7 +211,7 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
       for (int v = 0; v < MMA_VALUES; ++v)
         stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = mma_staged(sum[i][j][v]);
     wave_barrier();
-    finish(row + i * MMA_M, column, stage);
+    finish(plan::strip_row(i), column, stage);
   }
 #endif
 }
@@ -209,6 +220,9 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
 template <typename type, typename plan, typename acc>
 RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, const uint16_t *b, int k, int row0,
                            int column0, uint16_t *lds, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+#ifdef RDNA_WGMMA
+  static_assert(plan::tiles_m == 1, "the rows of a wave are neighbours");
+#endif
   mma_operand<plan::tile_m, plan::threads> from_a;
   mma_operand<plan::tile_n, plan::threads> from_b;
   from_a.init(a, args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m, k);

@@ -7,12 +7,15 @@
  * PIPE_STEP values along k, or PIPE_STEP rows of a tile's values. The 16-byte chunks of a row are permuted by
  * exclusive or with the row's number, so that the 8 rows which one load meets lie in different banks.
  *
+ * On GPUs of compute capability 9.0 the products are asynchronous too: see the second pipe_product. An operand across k
+ * then lies in blocks of 64 of a tile's values, as kernel/wgmma.h wants it.
+ *
  * Work: 2 m n k operations. Read: each operand once for every tile across it, (m n k) (1/tile_m + 1/tile_n) values,
  * most of it from the L2 cache. */
 #ifndef RDNA_MATH_GEMM_PIPE_H
 #define RDNA_MATH_GEMM_PIPE_H
 
-#include "kernel/mma.h"
+#include "kernel/wgmma.h"
 #include "math/gemm/gemm_tile.h"
 
 #ifdef RDNA_NVIDIA
@@ -20,6 +23,25 @@ enum { PIPE_STEP = GEMM_PIPE_STEP };
 
 RDNA_DEVICE uint32_t bytes_of_8(int values) { /* of the next 8 16-bit values, those that are there */
   return values >= 8 ? 16 : values > 0 ? (uint32_t)values * 2 : 0;
+}
+
+/* Where chunk |chunk| of row |row| lies, of rows of |row_chunks| chunks as they are in memory, and from there how far
+ * |rows| rows, a multiple of 8, reach. */
+template <int row_chunks>
+RDNA_DEVICE uint32_t pipe_place(int row, int chunk) {
+#ifdef RDNA_WGMMA
+  return (uint32_t)((chunk / 8 * PIPE_STEP + row) * 8 + (chunk % 8 ^ (row & 7))) * 16;
+#else
+  return (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
+#endif
+}
+template <int row_chunks>
+constexpr int pipe_rows_bytes(int rows) {
+#ifdef RDNA_WGMMA
+  return rows * 8 * 16;
+#else
+  return rows * row_chunks * 16;
+#endif
 }
 
 /* A matrix's part of a tile, copied by |threads| threads. */
@@ -37,7 +59,7 @@ struct pipe_operand {
 
   GEMM_MEMBER void init(const void *matrix, int64_t ld, int first_row, int rows, int k) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
-    to = (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
+    to = pipe_place<row_chunks>(row, chunk);
     pass_bytes = rows_a_pass * ld * 2;
     if constexpr (along_k) {
       at = (const char *)matrix + ((first_row + row) * ld + chunk * 8) * 2;
@@ -60,7 +82,7 @@ struct pipe_operand {
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
       uint32_t bytes = along_k ? (rows_in >> i & 1 ? in_k : 0) : (i * rows_a_pass < k_left ? in_chunk : 0);
-      async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, from, bytes);
+      async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), from, bytes);
       from += pass_bytes;
     }
     at += step_bytes;
@@ -68,6 +90,7 @@ struct pipe_operand {
   }
 };
 
+#ifndef RDNA_WGMMA
 /* Loads of a wave's part, |tiles| times 16 rows of the operand, from a stage. The order of quarters is the one in which
  * an instruction takes the rows of A or the columns of B. */
 template <int tile, int tiles, bool along_k, bool is_b>
@@ -155,6 +178,72 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
   }
   async_wait<0>();
 }
+
+#else
+RDNA_DEVICE uint64_t pipe_matrix(bool along_k, uint32_t at) {
+  return along_k ? wgmma_along_k(at) : wgmma_across_k(at, PIPE_STEP * 128);
+}
+template <bool a_across, bool b_across, int tiles>
+RDNA_DEVICE void wgmma_of(type_f16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
+  wgmma_f16<a_across, b_across>(c, a, b);
+}
+template <bool a_across, bool b_across, int tiles>
+RDNA_DEVICE void wgmma_of(type_bf16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
+  wgmma_bf16<a_across, b_across>(c, a, b);
+}
+
+/* The same with products that read their operands from shared memory by themselves: those of a step run while the group
+ * waits for the step before, and for the copies of the step after. */
+template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b>
+RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint32_t memory,
+                              mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  constexpr int stages = plan::pipe_stages, parts = PIPE_STEP / 16;
+  int steps = (k + PIPE_STEP - 1) / PIPE_STEP;
+#pragma unroll
+  for (int i = 0; i < stages - 1; ++i) {
+    if (i < steps) {
+      from_a.copy(memory + i * plan::pipe_stage);
+      from_b.copy(memory + i * plan::pipe_stage + plan::pipe_operand_a);
+    }
+    async_commit();
+  }
+  async_wait<stages - 2>();
+  wgmma_publish();
+  group_barrier();
+  /* the same in all lanes, which the compiler is to know */
+  uint32_t rows = wave_shuffle_u32(wave_id() / 4 * (64 * plan::tiles_m * 128), 0);
+  uint32_t read = memory, write = memory + (stages - 1) * plan::pipe_stage,
+           end = memory + plan::pipe_stages * plan::pipe_stage;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    wgmma_begin();
+#pragma unroll
+    for (int part = 0; part < parts; ++part)
+#pragma unroll
+      for (int i = 0; i < plan::tiles_m; ++i)
+        wgmma_of<!a_along_k, !b_along_k>(
+            type(), sum[i], pipe_matrix(a_along_k, read + rows + i * 64 * 128 + part * (a_along_k ? 32 : 16 * 128)),
+            pipe_matrix(b_along_k, read + plan::pipe_operand_a + part * (b_along_k ? 32 : 16 * 128)));
+    wgmma_commit();
+    wgmma_wait<1>();
+    async_wait<stages - 3>();
+    wgmma_publish();
+    group_barrier();
+    /* into the stage of the step before, which all have multiplied */
+    if (step + stages - 1 < steps) {
+      from_a.copy(write);
+      from_b.copy(write + plan::pipe_operand_a);
+    }
+    async_commit();
+    read = read + plan::pipe_stage == end ? memory : read + plan::pipe_stage;
+    write = write + plan::pipe_stage == end ? memory : write + plan::pipe_stage;
+  }
+  wgmma_wait<0>();
+#pragma unroll
+  for (int i = 0; i < plan::tiles_m; ++i) wgmma_hold(sum[i]);
+  async_wait<0>();
+}
+#endif
 
 /* The sums of a product of matrices. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k, typename acc>

@@ -1,0 +1,131 @@
+/* NVIDIA's asynchronous products of compute capability 9.0 alone: a group of 4 waves, 128 threads, multiplies tiles of
+ * 64 rows of A by up to 256 columns of B that lie in shared memory, while it does something else.
+ *
+ * An operand lies in shared memory at a multiple of 1,024 bytes. Along k: rows of 128 bytes, 64 values of k. Across k:
+ * blocks of 64 rows or columns of the product, |block| bytes apart; a block has a line of 128 bytes for each k. In both
+ * the 16-byte chunk c of line r stands at place c ^ (r & 7). Of the sums a thread has those that mma.h gives it, for 16
+ * columns in each mma_acc: wave w of the four has rows 16 w to 16 w + 15.
+ *
+ * Source: NVIDIA's PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". */
+#ifndef RDNA_KERNEL_WGMMA_H
+#define RDNA_KERNEL_WGMMA_H
+
+#include "kernel/mma.h"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define RDNA_WGMMA 1
+
+/* |bytes| of group memory as GROUP_MEMORY has, at a multiple of 1,024. */
+#define WGMMA_MEMORY(name, bytes)                                               \
+  extern RDNA_SHARED __attribute__((aligned(1024))) uint4 rdna_wgmma_memory_[]; \
+  uint8_t *const name = (uint8_t *)rdna_wgmma_memory_
+
+/* What this thread wrote to shared memory, or has waited for, is seen by products that start after the next barrier. */
+RDNA_DEVICE void wgmma_publish(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* Before the first product that follows other uses of the registers of its sums or of an operand. */
+RDNA_DEVICE void wgmma_begin(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+/* Ends a batch of products; waiting is for all batches but the |pending| last. */
+RDNA_DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int pending>
+RDNA_DEVICE void wgmma_wait(void) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+/* Keeps |c| where products may be adding to it: what reads it stays behind this. */
+template <int tiles>
+RDNA_DEVICE void wgmma_hold(mma_acc (&c)[tiles]) {
+#pragma unroll
+  for (int i = 0; i < tiles; i++)
+#pragma unroll
+    for (int v = 0; v < MMA_VALUES; v++) {
+      float one = c[i][v];
+      asm volatile("" : "+f"(one)::"memory");
+      c[i][v] = one;
+    }
+}
+
+/* An operand at shared address |at|. Along k the next 16 values are 32 bytes further, across k 16 lines. */
+RDNA_DEVICE uint64_t wgmma_along_k(uint32_t at) {
+  return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 | (at & 0x3ffff) >> 4;
+}
+RDNA_DEVICE uint64_t wgmma_across_k(uint32_t at, uint32_t block) {
+  return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(block >> 4) << 16 | (at & 0x3ffff) >> 4;
+}
+
+#define RDNA_WGMMA_32_                                                     \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define RDNA_WGMMA_64_                                                               \
+  RDNA_WGMMA_32_                                                                     \
+  ", "                                                                               \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define RDNA_WGMMA_128_                                                                          \
+  RDNA_WGMMA_64_                                                                                 \
+  ", "                                                                                           \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define RDNA_WGMMA_F8_(i)                                                                                     \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define RDNA_WGMMA_F32_(i) RDNA_WGMMA_F8_(i), RDNA_WGMMA_F8_(i + 8), RDNA_WGMMA_F8_(i + 16), RDNA_WGMMA_F8_(i + 24)
+#define RDNA_WGMMA_F64_ RDNA_WGMMA_F32_(0), RDNA_WGMMA_F32_(32)
+#define RDNA_WGMMA_F128_ RDNA_WGMMA_F64_, RDNA_WGMMA_F32_(64), RDNA_WGMMA_F32_(96)
+
+/* |tail| names what follows the sums; the always true predicate adds to them. */
+#define RDNA_WGMMA_TEXT_(n, type, sums, tail) \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"  \
+  "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" sums "}, " tail ";\n}"
+#define RDNA_WGMMA_SHARED_(n, type, sums, list, a, b, ta, tb)                            \
+  asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "%" a ", %" b ", p, 1, 1, %" ta ", %" tb) \
+               : list                                                                    \
+               : "l"(desc_a), "l"(desc_b), "n"((int)a_across), "n"((int)b_across))
+#define RDNA_WGMMA_OWN_(n, type, sums, list, a0, a1, a2, a3, b, tb)                                           \
+  asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" tb) \
+               : list                                                                                         \
+               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(desc_b), "n"((int)b_across))
+
+template <int tiles>
+RDNA_DEVICE void wgmma_unpack(const mma_acc (&c)[tiles], float (&d)[8 * tiles]) {
+#pragma unroll
+  for (int i = 0; i < 8 * tiles; i++) d[i] = c[i / 8][i % 8];
+}
+template <int tiles>
+RDNA_DEVICE void wgmma_pack(mma_acc (&c)[tiles], const float (&d)[8 * tiles]) {
+#pragma unroll
+  for (int i = 0; i < 8 * tiles; i++) c[i / 8][i % 8] = d[i];
+}
+
+/* Starts c(64, 16 |tiles|) += a(64, 16) b(16, 16 |tiles|), both in shared memory. _own: with a in registers, as
+ * mma_load_quarters gives it for this wave's 16 rows. */
+#define RDNA_WGMMA_DEFINE_(name, type)                                                                     \
+  template <bool a_across, bool b_across, int tiles>                                                       \
+  RDNA_DEVICE void wgmma_##name(mma_acc(&c)[tiles], uint64_t desc_a, uint64_t desc_b) {                    \
+    static_assert(tiles == 4 || tiles == 8 || tiles == 16, "64, 128 or 256 columns");                      \
+    float d[8 * tiles];                                                                                    \
+    wgmma_unpack(c, d);                                                                                    \
+    if constexpr (tiles == 4)                                                                              \
+      RDNA_WGMMA_SHARED_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_F32_(0), "32", "33", "34", "35");          \
+    else if constexpr (tiles == 8)                                                                         \
+      RDNA_WGMMA_SHARED_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67");            \
+    else                                                                                                   \
+      RDNA_WGMMA_SHARED_("256", type, RDNA_WGMMA_128_, RDNA_WGMMA_F128_, "128", "129", "130", "131");      \
+    wgmma_pack(c, d);                                                                                      \
+  }                                                                                                        \
+  template <bool b_across, int tiles>                                                                      \
+  RDNA_DEVICE void wgmma_own_##name(mma_acc(&c)[tiles], uint4 a, uint64_t desc_b) {                        \
+    static_assert(tiles == 4 || tiles == 8, "64 or 128 columns");                                          \
+    float d[8 * tiles];                                                                                    \
+    wgmma_unpack(c, d);                                                                                    \
+    if constexpr (tiles == 4)                                                                              \
+      RDNA_WGMMA_OWN_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_F32_(0), "32", "33", "34", "35", "36", "37"); \
+    else                                                                                                   \
+      RDNA_WGMMA_OWN_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67", "68", "69");   \
+    wgmma_pack(c, d);                                                                                      \
+  }
+RDNA_WGMMA_DEFINE_(f16, "f16")
+RDNA_WGMMA_DEFINE_(bf16, "bf16")
+#endif
+
+#endif
