@@ -11,7 +11,7 @@ set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 
 
 # Families that have another way on GPUs of compute capability 9.0 alone: the NVIDIA pack holds them twice, the second
 # time as <family>.sm_90a, which the loader prefers there.
-set(RDNA_SM_90A_FAMILIES gemm_bf16 gemm_f16)
+set(RDNA_SM_90A_FAMILIES conv_bf16 conv_f16 flash flash_backward gemm_bf16 gemm_f16)
 
 # -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
 # loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.

@@ -19,6 +19,7 @@ struct rdna_kernel {
 typedef struct family_module {
   const char *family;
   rdna__driver_module *module;
+  bool special; /* for the device's compute capability alone */
 } family_module;
 
 typedef struct device_kernels {
@@ -72,18 +73,26 @@ static rdna_status load_image(device_kernels *kernels, rdna_device *device, cons
 }
 
 static rdna_status load_family(device_kernels *kernels, rdna_device *device, const char *family,
-                               rdna__driver_module **out_module) {
+                               const family_module **out_module) {
   for (int i = 0; i < kernels->module_count; i++) {
     if (strcmp(kernels->modules[i].family, family)) continue;
-    *out_module = kernels->modules[i].module;
+    *out_module = &kernels->modules[i];
     return RDNA_OK;
   }
   const rdna__driver *driver = rdna__device_driver(device);
   const rdna_device_info *info = rdna_device_get_info(device);
   if (!kernels->loader) RDNA_TRY(rdna__loader_open(info->arch, driver->code_format, &kernels->loader));
-  rdna_status status = load_image(kernels, device, family, true, out_module);
-  if (status != RDNA_OK) status = load_image(kernels, device, family, false, out_module);
-  if (status == RDNA_OK) kernels->modules[kernels->module_count++] = (family_module){family, *out_module};
+  family_module *made = &kernels->modules[kernels->module_count];
+  *made = (family_module){.family = family, .special = true};
+  rdna_status status = load_image(kernels, device, family, true, &made->module);
+  if (status != RDNA_OK) {
+    made->special = false;
+    status = load_image(kernels, device, family, false, &made->module);
+  }
+  if (status == RDNA_OK) {
+    kernels->module_count++;
+    *out_module = made;
+  }
   return rdna__annotate(status, "loading kernels '%s' from %s", family,
                         rdna__pack_path(rdna__loader_pack(kernels->loader)));
 }
@@ -97,14 +106,17 @@ static rdna_status prepare(device_kernels *kernels, rdna_device *device, int ind
   kernel->device = device;
   kernel->function =
       (rdna__driver_function){.name = info->name, .group_threads = info->group_threads, .args_size = info->args_size};
-  if (driver->code_format == RDNA__CODE_PTX) kernel->function.dynamic_group_memory = info->cuda_group_memory;
   if (driver->code_format == RDNA__CODE_HOST) {
     kernel->function.host_function = rdna__host_twin(index);
   } else {
-    rdna__driver_module *module;
+    const family_module *module = NULL;
     RDNA_TRY(load_family(kernels, device, info->family, &module));
+    if (driver->code_format == RDNA__CODE_PTX) {
+      const uint32_t *bytes = info->cuda_group_memory;
+      kernel->function.dynamic_group_memory = module->special && bytes[1] ? bytes[1] : bytes[0];
+    }
     rdna_status status =
-        driver->module_function(rdna__device_handle(device), module, info->name, &kernel->function.handle);
+        driver->module_function(rdna__device_handle(device), module->module, info->name, &kernel->function.handle);
     RDNA_TRY(
         rdna__annotate(status, "kernel '%s' of %s", info->name, rdna__pack_path(rdna__loader_pack(kernels->loader))));
   }

@@ -52,7 +52,9 @@ typedef struct rdna__kernel_info {
    * NaN and infinities where they have meaning, empty extents. Buffers made with rdna__case_add. */
   rdna_status (*make_case)(const struct rdna__kernel_info *kernel, rdna__random *random, int n,
                            rdna__kernel_case *out_case);
-  uint32_t cuda_group_memory; /* bytes of shared memory that the NVIDIA kernel asks for at launch; see GROUP_MEMORY */
+  /* Bytes of shared memory that the NVIDIA kernel asks for at launch, see GROUP_MEMORY, and those of its form for one
+   * compute capability alone, 0 for the same. */
+  uint32_t cuda_group_memory[2];
 } rdna__kernel_info;
 
 /* The whole manifest, sorted by family. Whoever is linked below this layer provides it: src/math/manifest.c, or a

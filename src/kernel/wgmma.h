@@ -44,12 +44,12 @@ RDNA_DEVICE void wgmma_hold(mma_acc (&c)[tiles]) {
 }
 
 /* An operand at shared address |at|. Along k the next 16 values are 32 bytes further, across k 16 lines. */
-RDNA_DEVICE uint64_t wgmma_along_k(uint32_t at) {
-  return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 16 | (at & 0x3ffff) >> 4;
+RDNA_DEVICE uint64_t wgmma_operand(uint32_t at, uint32_t block) {
+  constexpr uint32_t high = 1u << 30 | 1024 >> 4; /* lines are exchanged as said; 8 of them are so far apart */
+  return (uint64_t)high << 32 | ((block >> 4) << 16 | (at >> 4));
 }
-RDNA_DEVICE uint64_t wgmma_across_k(uint32_t at, uint32_t block) {
-  return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(block >> 4) << 16 | (at & 0x3ffff) >> 4;
-}
+RDNA_DEVICE uint64_t wgmma_along_k(uint32_t at) { return wgmma_operand(at, 16); }
+RDNA_DEVICE uint64_t wgmma_across_k(uint32_t at, uint32_t block) { return wgmma_operand(at, block); }
 
 #define RDNA_WGMMA_32_                                                     \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
@@ -66,25 +66,37 @@ RDNA_DEVICE uint64_t wgmma_across_k(uint32_t at, uint32_t block) {
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define RDNA_WGMMA_F8_(i)                                                                                     \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-      "+f"(d[i + 7])
-#define RDNA_WGMMA_F32_(i) RDNA_WGMMA_F8_(i), RDNA_WGMMA_F8_(i + 8), RDNA_WGMMA_F8_(i + 16), RDNA_WGMMA_F8_(i + 24)
-#define RDNA_WGMMA_F64_ RDNA_WGMMA_F32_(0), RDNA_WGMMA_F32_(32)
-#define RDNA_WGMMA_F128_ RDNA_WGMMA_F64_, RDNA_WGMMA_F32_(64), RDNA_WGMMA_F32_(96)
+#define RDNA_WGMMA_F8_(f, i) \
+  f(d[i]), f(d[i + 1]), f(d[i + 2]), f(d[i + 3]), f(d[i + 4]), f(d[i + 5]), f(d[i + 6]), f(d[i + 7])
+#define RDNA_WGMMA_F32_(f, i) \
+  RDNA_WGMMA_F8_(f, i), RDNA_WGMMA_F8_(f, i + 8), RDNA_WGMMA_F8_(f, i + 16), RDNA_WGMMA_F8_(f, i + 24)
+#define RDNA_WGMMA_LIST_32_(f) RDNA_WGMMA_F32_(f, 0)
+#define RDNA_WGMMA_F64_(f) RDNA_WGMMA_F32_(f, 0), RDNA_WGMMA_F32_(f, 32)
+#define RDNA_WGMMA_F128_(f) RDNA_WGMMA_F64_(f), RDNA_WGMMA_F32_(f, 64), RDNA_WGMMA_F32_(f, 96)
 
-/* |tail| names what follows the sums; the always true predicate adds to them. */
-#define RDNA_WGMMA_TEXT_(n, type, sums, tail) \
-  "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"  \
+/* |tail| names what follows the sums, |adds| is whether to add to them: then they are operands too. */
+#define RDNA_WGMMA_TEXT_(n, type, sums, tail, adds) \
+  "{\n.reg .pred p;\nsetp.ne.b32 p, " adds          \
+  ", 0;\n"                                          \
   "wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type "." type " {" sums "}, " tail ";\n}"
-#define RDNA_WGMMA_SHARED_(n, type, sums, list, a, b, ta, tb)                            \
-  asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "%" a ", %" b ", p, 1, 1, %" ta ", %" tb) \
-               : list                                                                    \
-               : "l"(desc_a), "l"(desc_b), "n"((int)a_across), "n"((int)b_across))
-#define RDNA_WGMMA_OWN_(n, type, sums, list, a0, a1, a2, a3, b, tb)                                           \
-  asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" tb) \
-               : list                                                                                         \
-               : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(desc_b), "n"((int)b_across))
+#define RDNA_WGMMA_SHARED_(n, type, sums, list, a, b, ta, tb)                                   \
+  if constexpr (adds)                                                                           \
+    asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "%" a ", %" b ", p, 1, 1, %" ta ", %" tb, "1") \
+                 : list("+f")                                                                   \
+                 : "l"(desc_a), "l"(desc_b), "n"((int)a_across), "n"((int)b_across));           \
+  else                                                                                          \
+    asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "%" a ", %" b ", p, 1, 1, %" ta ", %" tb, "0") \
+                 : list("=f")                                                                   \
+                 : "l"(desc_a), "l"(desc_b), "n"((int)a_across), "n"((int)b_across))
+#define RDNA_WGMMA_OWN_(n, type, sums, list, a0, a1, a2, a3, b, tb)                                                  \
+  if constexpr (adds)                                                                                                \
+    asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" tb, "1") \
+                 : list("+f")                                                                                        \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(desc_b), "n"((int)b_across));                         \
+  else                                                                                                               \
+    asm volatile(RDNA_WGMMA_TEXT_(n, type, sums, "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" b ", p, 1, 1, %" tb, "0") \
+                 : list("=f")                                                                                        \
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(desc_b), "n"((int)b_across))
 
 template <int tiles>
 RDNA_DEVICE void wgmma_unpack(const mma_acc (&c)[tiles], float (&d)[8 * tiles]) {
@@ -97,32 +109,34 @@ RDNA_DEVICE void wgmma_pack(mma_acc (&c)[tiles], const float (&d)[8 * tiles]) {
   for (int i = 0; i < 8 * tiles; i++) c[i / 8][i % 8] = d[i];
 }
 
-/* Starts c(64, 16 |tiles|) += a(64, 16) b(16, 16 |tiles|), both in shared memory. _own: with a in registers, as
- * mma_load_quarters gives it for this wave's 16 rows. */
-#define RDNA_WGMMA_DEFINE_(name, type)                                                                     \
-  template <bool a_across, bool b_across, int tiles>                                                       \
-  RDNA_DEVICE void wgmma_##name(mma_acc(&c)[tiles], uint64_t desc_a, uint64_t desc_b) {                    \
-    static_assert(tiles == 4 || tiles == 8 || tiles == 16, "64, 128 or 256 columns");                      \
-    float d[8 * tiles];                                                                                    \
-    wgmma_unpack(c, d);                                                                                    \
-    if constexpr (tiles == 4)                                                                              \
-      RDNA_WGMMA_SHARED_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_F32_(0), "32", "33", "34", "35");          \
-    else if constexpr (tiles == 8)                                                                         \
-      RDNA_WGMMA_SHARED_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67");            \
-    else                                                                                                   \
-      RDNA_WGMMA_SHARED_("256", type, RDNA_WGMMA_128_, RDNA_WGMMA_F128_, "128", "129", "130", "131");      \
-    wgmma_pack(c, d);                                                                                      \
-  }                                                                                                        \
-  template <bool b_across, int tiles>                                                                      \
-  RDNA_DEVICE void wgmma_own_##name(mma_acc(&c)[tiles], uint4 a, uint64_t desc_b) {                        \
-    static_assert(tiles == 4 || tiles == 8, "64 or 128 columns");                                          \
-    float d[8 * tiles];                                                                                    \
-    wgmma_unpack(c, d);                                                                                    \
-    if constexpr (tiles == 4)                                                                              \
-      RDNA_WGMMA_OWN_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_F32_(0), "32", "33", "34", "35", "36", "37"); \
-    else                                                                                                   \
-      RDNA_WGMMA_OWN_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67", "68", "69");   \
-    wgmma_pack(c, d);                                                                                      \
+/* Starts c(64, 16 |tiles|) += a(64, 16) b(16, 16 |tiles|), both in shared memory, or without |adds| c = a b. _own: with
+ * a in registers, as mma_load_quarters gives it for this wave's 16 rows. */
+#define RDNA_WGMMA_DEFINE_(name, type)                                                                      \
+  template <bool a_across, bool b_across, bool adds, int tiles>                                             \
+  RDNA_DEVICE void wgmma_##name(mma_acc(&c)[tiles], uint64_t desc_a, uint64_t desc_b) {                     \
+    static_assert(tiles == 4 || tiles == 8 || tiles == 16, "64, 128 or 256 columns");                       \
+    float d[8 * tiles];                                                                                     \
+    if constexpr (adds) wgmma_unpack(c, d);                                                                 \
+    if constexpr (tiles == 4) {                                                                             \
+      RDNA_WGMMA_SHARED_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_LIST_32_, "32", "33", "34", "35");          \
+    } else if constexpr (tiles == 8) {                                                                      \
+      RDNA_WGMMA_SHARED_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67");             \
+    } else {                                                                                                \
+      RDNA_WGMMA_SHARED_("256", type, RDNA_WGMMA_128_, RDNA_WGMMA_F128_, "128", "129", "130", "131");       \
+    }                                                                                                       \
+    wgmma_pack(c, d);                                                                                       \
+  }                                                                                                         \
+  template <bool b_across, bool adds, int tiles>                                                            \
+  RDNA_DEVICE void wgmma_own_##name(mma_acc(&c)[tiles], uint4 a, uint64_t desc_b) {                         \
+    static_assert(tiles == 4 || tiles == 8, "64 or 128 columns");                                           \
+    float d[8 * tiles];                                                                                     \
+    if constexpr (adds) wgmma_unpack(c, d);                                                                 \
+    if constexpr (tiles == 4) {                                                                             \
+      RDNA_WGMMA_OWN_("64", type, RDNA_WGMMA_32_, RDNA_WGMMA_LIST_32_, "32", "33", "34", "35", "36", "37"); \
+    } else {                                                                                                \
+      RDNA_WGMMA_OWN_("128", type, RDNA_WGMMA_64_, RDNA_WGMMA_F64_, "64", "65", "66", "67", "68", "69");    \
+    }                                                                                                       \
+    wgmma_pack(c, d);                                                                                       \
   }
 RDNA_WGMMA_DEFINE_(f16, "f16")
 RDNA_WGMMA_DEFINE_(bf16, "bf16")

@@ -141,9 +141,9 @@
 #define DECLARE_FAMILY(family, list) list(DECLARE)
 FAMILIES(DECLARE_FAMILY)
 
-/* A list's optional fifth entry is the shared memory that the NVIDIA kernel asks for at launch. */
+/* A list's optional fifth and sixth entries are the shared memory that the NVIDIA kernel asks for at launch. */
 #define INFO(family, name, args_type, threads, make_case, ...) \
-  {#name, #family, sizeof(args_type), threads, make_case, 0 __VA_OPT__(+) __VA_ARGS__},
+  {#name, #family, sizeof(args_type), threads, make_case, {0 __VA_OPT__(+) __VA_ARGS__}},
 #define INFO_FAMILY(family, list) list(INFO_##family)
 const rdna__kernel_info rdna__manifest[] = {FAMILIES(INFO_FAMILY)};
 const int rdna__manifest_count = sizeof rdna__manifest / sizeof rdna__manifest[0];

@@ -9,7 +9,7 @@
 template <typename type, int max_d, bool any>
 struct forward_plan {
   typedef typename unit_of<type>::is unit;
-  static constexpr bool MATRIX = !unit::THROUGH_LDS;
+  static constexpr bool MATRIX = !unit::THROUGH_LDS, ANY = any;
   static constexpr int M_TILES = WAVE_SIZE == 64 || (unit::ASYNC && max_d <= 128 && !any) ? 2 : 1;
 #ifdef RDNA_MFMA_
   static constexpr int KEYS_128 = 64;
@@ -99,14 +99,23 @@ struct forward_wave {
   int32_t all_first, all_last; /* keys that all rows see */
 };
 
-template <typename type, int max_d, bool any>
-RDNA_DEVICE void forward_tile(
-    const flash_place &at, const forward_wave &wave, int32_t first_key, float c, float slope,
-    mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+RDNA_DEVICE forward_wave forward_wave_of(const flash_args &a, const flash_sequence &s, int32_t first, int32_t rows) {
+  forward_wave wave;
+  wave.first = first;
+  wave.last = first + rows <= s.sq ? first + rows - 1 : s.sq - 1;
+  wave.any_first = flash_first_key(&a, &s, wave.first);
+  wave.all_first = flash_first_key(&a, &s, wave.last);
+  wave.all_last = flash_last_key(&a, &s, wave.first);
+  wave.any_last = wave.last < wave.first ? -1 : flash_last_key(&a, &s, wave.last);
+  return wave;
+}
+
+template <typename type, typename plan>
+RDNA_DEVICE void forward_tile(const flash_place &at, const forward_wave &wave, int32_t first_key, float slope,
+                              mma_acc (&scores)[plan::M_TILES][plan::N_TILES]) {
   flash_place place = flash_place_again(at);
-  typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
-  if constexpr (any) {
+  if constexpr (plan::ANY) {
     float slack;
 #pragma unroll
     for (int m = 0; m < plan::M_TILES; m++)
@@ -157,96 +166,13 @@ RDNA_DEVICE void forward_dropout(
                                       first_key + 16 * n + (int32_t)unit::key_of(v));
 }
 
-/* ROWS queries from |first_row| on. */
-template <typename type, int max_d, bool any>
-RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char *lds) {
-  typedef forward_plan<type, max_d, any> plan;
+/* What a wave's rows came to: out and lse. |c| as above. */
+template <typename type, typename plan>
+RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wave, float c,
+                               const forward_state<plan> &state, char *lds) {
   typedef typename plan::unit unit;
-  const flash_args &a = arguments_again(*place.a);
-  const flash_sequence &s = place.s;
-  int32_t kv_head = place.head / (a.heads / a.kv_heads);
-  flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, place.head, s.sq, a.d);
-  flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
-  flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);
-  float c = any ? 1 : a.scale * FLASH_LOG2_E;
-  float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
-  char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
-
-  forward_wave wave;
-  wave.first = first_row + (int32_t)wave_id() * 16 * plan::M_TILES;
-  wave.last = wave.first + 16 * plan::M_TILES <= s.sq ? wave.first + 16 * plan::M_TILES - 1 : s.sq - 1;
-  wave.any_first = flash_first_key(&a, &s, wave.first);
-  wave.all_first = flash_first_key(&a, &s, wave.last);
-  wave.all_last = flash_last_key(&a, &s, wave.first);
-  wave.any_last = wave.last < wave.first ? -1 : flash_last_key(&a, &s, wave.last);
-
-  int32_t group_last = first_row + plan::ROWS <= s.sq ? first_row + plan::ROWS - 1 : s.sq - 1;
-  int32_t tile = flash_first_key(&a, &s, first_row) / plan::KEYS;
-  int32_t end = (flash_last_key(&a, &s, group_last) + plan::KEYS) / plan::KEYS;
-
-  wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !any> rows;
-  rows.init(q, wave.first);
-  forward_state<plan> state;
-#pragma unroll
-  for (int m = 0; m < plan::M_TILES; m++) {
-#pragma unroll
-    for (int d = 0; d < plan::D_TILES; d++) state.out[m][d] = mma_acc{};
-#pragma unroll
-    for (int r = 0; r < unit::STATS; r++) {
-      state.m[m][r] = -infinity_f32();
-      state.l[m][r] = 0;
-    }
-  }
-
-  typename plan::key_tile key_tile;
-  typename plan::value_tile value_tile;
-  group_barrier(); /* LDS is no more read for the rows before */
-  if (tile < end) {
-    key_tile.fetch(k.from(tile * plan::KEYS), lds);
-    if (plan::STAGES == 2) value_tile.fetch(v.from(tile * plan::KEYS), lds + plan::key_tile::BYTES);
-    key_tile.store(lds);
-  }
-  group_barrier();
-  uint32_t stage = 0;
-#pragma unroll 1
-  for (; tile < end; tile++) {
-    int32_t first_key = tile * plan::KEYS;
-    bool busy = first_key <= wave.any_last && first_key + plan::KEYS > wave.any_first;
-    char *keys = lds + stage * plan::STAGE_BYTES, *values = keys + plan::key_tile::BYTES;
-    mma_acc scores[plan::M_TILES][plan::N_TILES];
-    if constexpr (plan::STAGES == 2) {
-      stage ^= 1;
-      if (tile + 1 < end) {
-        key_tile.fetch(k.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES);
-        value_tile.fetch(v.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES + plan::key_tile::BYTES);
-      }
-    } else if constexpr (plan::EARLY) {
-      value_tile.fetch(v.from(first_key), values);
-    }
-    if (busy) {
-      flash_scores<typename plan::key_tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows, keys, scores);
-      forward_tile<type, max_d, any>(place, wave, first_key, c, slope, scores);
-    }
-    if constexpr (plan::STAGES == 1) {
-      if constexpr (!plan::EARLY) value_tile.fetch(v.from(first_key), values);
-      value_tile.store(values);
-      group_barrier();
-      if (plan::EARLY && tile + 1 < end) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
-    }
-    if (busy) {
-      forward_softmax<plan>(scores, c, state);
-      if constexpr (any) forward_dropout<type, max_d, any>(place, wave, first_key, scores);
-      flash_accumulate<type, typename plan::value_tile>(scores, values, strip, state.out);
-    }
-    if (tile + 1 < end) {
-      if constexpr (!plan::EARLY) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
-      key_tile.store(keys);
-    }
-    group_barrier();
-  }
-
-  const flash_args &now = arguments_again(a);
-  char *out = (char *)now.out + (place.batch * now.out_stride[0] + (s.q_row + wave.first) * now.out_stride[1] +
+  const flash_args &now = arguments_again(*place.a);
+  char *out = (char *)now.out + (place.batch * now.out_stride[0] + (place.s.q_row + wave.first) * now.out_stride[1] +
                                  place.head * now.out_stride[2]) *
                                     type::BYTES;
   int64_t out_stride = now.out_stride[1] * type::BYTES;
@@ -264,8 +190,8 @@ RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char 
         /* one lane for each row */
         if (unit::stat_of(v) != r || (v > 0 && unit::stat_of(v - 1) == r) || unit::key_of(v) != 0) continue;
         int32_t row = wave.first + 16 * m + (int32_t)unit::row_of(v);
-        if (row >= s.sq) continue;
-        now.lse[place.batch * now.lse_stride[0] + place.head * now.lse_stride[1] + s.q_row + row] =
+        if (row >= place.s.sq) continue;
+        now.lse[place.batch * now.lse_stride[0] + place.head * now.lse_stride[1] + place.s.q_row + row] =
             sum == 0 ? -infinity_f32() : (state.m[m][r] * c + fast_log2(sum)) * FLASH_LN_2;
       }
     }
@@ -274,9 +200,100 @@ RDNA_DEVICE void forward_rows(const flash_place &place, int32_t first_row, char 
   }
 }
 
+/* ROWS queries from |first_row| on. */
 template <typename type, int max_d, bool any>
+struct forward_rows {
+  static constexpr int ROWS = forward_plan<type, max_d, any>::ROWS;
+  RDNA_DEVICE void run(const flash_place &place, int32_t first_row, char *lds) {
+    typedef forward_plan<type, max_d, any> plan;
+    typedef typename plan::unit unit;
+    const flash_args &a = arguments_again(*place.a);
+    const flash_sequence &s = place.s;
+    int32_t kv_head = place.head / (a.heads / a.kv_heads);
+    flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, place.head, s.sq, a.d);
+    flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
+    flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);
+    float c = any ? 1 : a.scale * FLASH_LOG2_E;
+    float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
+    char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
+
+    forward_wave wave = forward_wave_of(a, s, first_row + (int32_t)wave_id() * 16 * plan::M_TILES, 16 * plan::M_TILES);
+    int32_t group_last = first_row + plan::ROWS <= s.sq ? first_row + plan::ROWS - 1 : s.sq - 1;
+    int32_t tile = flash_first_key(&a, &s, first_row) / plan::KEYS;
+    int32_t end = (flash_last_key(&a, &s, group_last) + plan::KEYS) / plan::KEYS;
+
+    wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !any> rows;
+    rows.init(q, wave.first);
+    forward_state<plan> state;
+#pragma unroll
+    for (int m = 0; m < plan::M_TILES; m++) {
+#pragma unroll
+      for (int d = 0; d < plan::D_TILES; d++) state.out[m][d] = mma_acc{};
+#pragma unroll
+      for (int r = 0; r < unit::STATS; r++) {
+        state.m[m][r] = -infinity_f32();
+        state.l[m][r] = 0;
+      }
+    }
+
+    typename plan::key_tile key_tile;
+    typename plan::value_tile value_tile;
+    group_barrier(); /* LDS is no more read for the rows before */
+    if (tile < end) {
+      key_tile.fetch(k.from(tile * plan::KEYS), lds);
+      if (plan::STAGES == 2) value_tile.fetch(v.from(tile * plan::KEYS), lds + plan::key_tile::BYTES);
+      key_tile.store(lds);
+    }
+    group_barrier();
+    uint32_t stage = 0;
+#pragma unroll 1
+    for (; tile < end; tile++) {
+      int32_t first_key = tile * plan::KEYS;
+      bool busy = first_key <= wave.any_last && first_key + plan::KEYS > wave.any_first;
+      char *keys = lds + stage * plan::STAGE_BYTES, *values = keys + plan::key_tile::BYTES;
+      mma_acc scores[plan::M_TILES][plan::N_TILES];
+      if constexpr (plan::STAGES == 2) {
+        stage ^= 1;
+        if (tile + 1 < end) {
+          key_tile.fetch(k.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES);
+          value_tile.fetch(v.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES + plan::key_tile::BYTES);
+        }
+      } else if constexpr (plan::EARLY) {
+        value_tile.fetch(v.from(first_key), values);
+      }
+      if (busy) {
+        flash_scores<typename plan::key_tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows, keys, scores);
+        forward_tile<type, plan>(place, wave, first_key, slope, scores);
+      }
+      if constexpr (plan::STAGES == 1) {
+        if constexpr (!plan::EARLY) value_tile.fetch(v.from(first_key), values);
+        value_tile.store(values);
+        group_barrier();
+        if (plan::EARLY && tile + 1 < end) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+      }
+      if (busy) {
+        forward_softmax<plan>(scores, c, state);
+        if constexpr (any) forward_dropout<type, max_d, any>(place, wave, first_key, scores);
+        flash_accumulate<type, typename plan::value_tile>(scores, values, strip, state.out);
+      }
+      if (tile + 1 < end) {
+        if constexpr (!plan::EARLY) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+        key_tile.store(keys);
+      }
+      group_barrier();
+    }
+
+    forward_store<type, plan>(place, wave, c, state, lds);
+  }
+};
+
+#ifdef RDNA_WGMMA
+#include "math/attention/flash_forward_wgmma.h"
+#endif
+
+/* |rows|.run(place, first row) does ROWS queries. */
+template <typename rows_of>
 RDNA_DEVICE void forward(const flash_args &a, char *lds) {
-  typedef forward_plan<type, max_d, any> plan;
   flash_place place;
   place.a = &a;
   place.head = (int32_t)group_id_y();
@@ -288,25 +305,39 @@ RDNA_DEVICE void forward(const flash_args &a, char *lds) {
 #pragma unroll 1
   for (int32_t block = blocks - 1 - (int32_t)group_id_x(); block >= 0; block -= (int32_t)group_count_x()) {
 #pragma unroll 1
-    for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < place.s.sq; row += plan::ROWS)
-      forward_rows<type, max_d, any>(place, row, lds);
+    for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < place.s.sq; row += rows_of::ROWS)
+      rows_of::run(place, row, lds);
   }
 }
 
 #define FORWARD(name, type, max_d, any)                                                                    \
   RDNA_KERNEL(FLASH_THREADS) name(struct flash_args a) {                                                   \
     RDNA_SHARED static __attribute__((aligned(1024))) char lds[forward_plan<type, max_d, any>::LDS_BYTES]; \
-    forward<type, max_d, any>(a, lds);                                                                     \
+    forward<forward_rows<type, max_d, any>>(a, lds);                                                       \
   }
-#define FORWARD_SIZE(type, size)                            \
-  FORWARD(flash_forward_##type##_##size, type, size, false) \
-  FORWARD(flash_forward_any_##type##_##size, type, size, true)
-FORWARD_SIZE(f32, 64)
-FORWARD_SIZE(f32, 128)
-FORWARD_SIZE(f32, 256)
-FORWARD_SIZE(f16, 64)
-FORWARD_SIZE(f16, 128)
-FORWARD_SIZE(f16, 256)
-FORWARD_SIZE(bf16, 64)
-FORWARD_SIZE(bf16, 128)
-FORWARD_SIZE(bf16, 256)
+#ifdef RDNA_WGMMA
+#define FORWARD_MATRIX(name, type, max_d)                            \
+  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_args a) { \
+    WGMMA_MEMORY(lds, FLASH_FORWARD_BYTES(max_d));                   \
+    forward<wgmma_rows<type, max_d>>(a, (char *)lds);                \
+  }
+#else
+#define FORWARD_MATRIX(name, type, max_d) FORWARD(name, type, max_d, false)
+#endif
+#define FORWARD_ANY(type)                                  \
+  FORWARD(flash_forward_any_##type##_64, type, 64, true)   \
+  FORWARD(flash_forward_any_##type##_128, type, 128, true) \
+  FORWARD(flash_forward_any_##type##_256, type, 256, true)
+#define FORWARD_16_BITS(type)                           \
+  FORWARD_MATRIX(flash_forward_##type##_64, type, 64)   \
+  FORWARD_MATRIX(flash_forward_##type##_128, type, 128) \
+  FORWARD(flash_forward_##type##_256, type, 256, false)
+
+FORWARD_ANY(f32)
+FORWARD_ANY(f16)
+FORWARD_ANY(bf16)
+FORWARD(flash_forward_f32_64, f32, 64, false)
+FORWARD(flash_forward_f32_128, f32, 128, false)
+FORWARD(flash_forward_f32_256, f32, 256, false)
+FORWARD_16_BITS(f16)
+FORWARD_16_BITS(bf16)

@@ -339,7 +339,12 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   group_barrier();
 }
 
-template <typename type, int max_d, bool any, bool of_keys>
+#ifdef RDNA_WGMMA
+#include "math/attention/flash_backward_wgmma.h"
+#endif
+
+/* |async|: by products that run by themselves. */
+template <typename type, int max_d, bool any, bool of_keys, bool async>
 RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
   typedef backward_plan<type, max_d, any, of_keys> plan;
   flash_place place;
@@ -357,6 +362,13 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
     int32_t block = of_keys ? turn : blocks - 1 - turn;
 #pragma unroll 1
     for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < rows; row += plan::ROWS) {
+#ifdef RDNA_WGMMA
+      if constexpr (async) {
+        static_assert(plan::ROWS == 64, "as many as it takes at a time");
+        wgmma_backward_rows<type, max_d, of_keys>(a, place, kv_head, row, lds);
+        continue;
+      }
+#endif
       if constexpr (plan::SPLIT) {
         backward_rows<type, max_d, any, of_keys, true, false>(a, place, kv_head, row, lds);
         backward_rows<type, max_d, any, of_keys, false, true>(a, place, kv_head, row, lds);
@@ -370,19 +382,40 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
 #define BACKWARD(name, type, max_d, any, of_keys)                                                                    \
   RDNA_KERNEL(FLASH_THREADS) name(struct flash_backward_args a) {                                                    \
     RDNA_SHARED static __attribute__((aligned(1024))) char lds[backward_plan<type, max_d, any, of_keys>::LDS_BYTES]; \
-    backward<type, max_d, any, of_keys>(a, lds);                                                                     \
+    backward<type, max_d, any, of_keys, false>(a, lds);                                                              \
   }
-#define BACKWARD_SIZE(type, size)                                               \
-  BACKWARD(flash_backward_queries_##type##_##size, type, size, false, false)    \
+#ifdef RDNA_WGMMA
+#define BACKWARD_MATRIX(name, type, max_d, of_keys)                           \
+  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_backward_args a) { \
+    WGMMA_MEMORY(lds, FLASH_BACKWARD_BYTES(max_d));                           \
+    backward<type, max_d, false, of_keys, true>(a, (char *)lds);              \
+  }
+#else
+#define BACKWARD_MATRIX(name, type, max_d, of_keys) BACKWARD(name, type, max_d, false, of_keys)
+#endif
+#define BACKWARD_BOTH(type, size)                                            \
+  BACKWARD(flash_backward_queries_##type##_##size, type, size, false, false) \
+  BACKWARD(flash_backward_keys_##type##_##size, type, size, false, true)
+#define BACKWARD_BOTH_MATRIX(type, size)                                     \
+  BACKWARD_MATRIX(flash_backward_queries_##type##_##size, type, size, false) \
+  BACKWARD_MATRIX(flash_backward_keys_##type##_##size, type, size, true)
+#define BACKWARD_ANY(type, size)                                                \
   BACKWARD(flash_backward_queries_any_##type##_##size, type, size, true, false) \
-  BACKWARD(flash_backward_keys_##type##_##size, type, size, false, true)        \
   BACKWARD(flash_backward_keys_any_##type##_##size, type, size, true, true)
-BACKWARD_SIZE(f32, 64)
-BACKWARD_SIZE(f32, 128)
-BACKWARD_SIZE(f32, 256)
-BACKWARD_SIZE(f16, 64)
-BACKWARD_SIZE(f16, 128)
-BACKWARD_SIZE(f16, 256)
-BACKWARD_SIZE(bf16, 64)
-BACKWARD_SIZE(bf16, 128)
-BACKWARD_SIZE(bf16, 256)
+#define BACKWARD_TYPE_ANY(type) \
+  BACKWARD_ANY(type, 64)        \
+  BACKWARD_ANY(type, 128)       \
+  BACKWARD_ANY(type, 256)
+#define BACKWARD_16_BITS(type)    \
+  BACKWARD_BOTH_MATRIX(type, 64)  \
+  BACKWARD_BOTH_MATRIX(type, 128) \
+  BACKWARD_BOTH(type, 256)
+
+BACKWARD_TYPE_ANY(f32)
+BACKWARD_TYPE_ANY(f16)
+BACKWARD_TYPE_ANY(bf16)
+BACKWARD_BOTH(f32, 64)
+BACKWARD_BOTH(f32, 128)
+BACKWARD_BOTH(f32, 256)
+BACKWARD_16_BITS(f16)
+BACKWARD_16_BITS(bf16)

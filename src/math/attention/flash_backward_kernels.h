@@ -31,23 +31,35 @@ struct flash_delta_args {
   int64_t dout_stride[3];
 };
 
+/* Shared memory of the form for compute capability 9.0: 64 rows and two tiles of 64, of two operands each, and lse and
+ * delta of the tiles. */
+#define FLASH_BACKWARD_BYTES(max_d) (6 * 64 * (max_d) * 2 + 2 * 2 * 64 * 4)
+
 /* delta: grid (blocks of FLASH_ROWS queries, heads, batch). queries: the same. keys: (blocks of FLASH_ROWS keys,
  * kv_heads, batch). "any" as for forward. */
-#define RDNA__FLASH_BACKWARD_SIZE(X, type, size)                                                                      \
-  X(flash_backward_queries_##type##_##size, struct flash_backward_args, FLASH_THREADS, rdna__flash_backward_case)     \
-  X(flash_backward_queries_any_##type##_##size, struct flash_backward_args, FLASH_THREADS, rdna__flash_backward_case) \
-  X(flash_backward_keys_##type##_##size, struct flash_backward_args, FLASH_THREADS, rdna__flash_backward_case)        \
-  X(flash_backward_keys_any_##type##_##size, struct flash_backward_args, FLASH_THREADS, rdna__flash_backward_case)
-
-#define RDNA__FLASH_BACKWARD_TYPE(X, type)                                              \
+#define RDNA__FLASH_BACKWARD_KERNEL(X, type, size, ...)                                \
+  X(flash_backward_queries_##type##_##size, struct flash_backward_args, FLASH_THREADS, \
+    rdna__flash_backward_case __VA_OPT__(, ) __VA_ARGS__)                              \
+  X(flash_backward_keys_##type##_##size, struct flash_backward_args, FLASH_THREADS,    \
+    rdna__flash_backward_case __VA_OPT__(, ) __VA_ARGS__)
+#define RDNA__FLASH_BACKWARD_ANY(X, type)                                               \
   X(flash_delta_##type, struct flash_delta_args, FLASH_THREADS, rdna__flash_delta_case) \
-  RDNA__FLASH_BACKWARD_SIZE(X, type, 64)                                                \
-  RDNA__FLASH_BACKWARD_SIZE(X, type, 128)                                               \
-  RDNA__FLASH_BACKWARD_SIZE(X, type, 256)
+  RDNA__FLASH_BACKWARD_KERNEL(X, any_##type, 64)                                        \
+  RDNA__FLASH_BACKWARD_KERNEL(X, any_##type, 128)                                       \
+  RDNA__FLASH_BACKWARD_KERNEL(X, any_##type, 256)
+#define RDNA__FLASH_BACKWARD_16_BITS(X, type)                             \
+  RDNA__FLASH_BACKWARD_KERNEL(X, type, 64, 0, FLASH_BACKWARD_BYTES(64))   \
+  RDNA__FLASH_BACKWARD_KERNEL(X, type, 128, 0, FLASH_BACKWARD_BYTES(128)) \
+  RDNA__FLASH_BACKWARD_KERNEL(X, type, 256)
 
-#define RDNA_FLASH_BACKWARD_KERNELS(X) \
-  RDNA__FLASH_BACKWARD_TYPE(X, f32)    \
-  RDNA__FLASH_BACKWARD_TYPE(X, f16)    \
-  RDNA__FLASH_BACKWARD_TYPE(X, bf16)
+#define RDNA_FLASH_BACKWARD_KERNELS(X)     \
+  RDNA__FLASH_BACKWARD_ANY(X, f32)         \
+  RDNA__FLASH_BACKWARD_ANY(X, f16)         \
+  RDNA__FLASH_BACKWARD_ANY(X, bf16)        \
+  RDNA__FLASH_BACKWARD_KERNEL(X, f32, 64)  \
+  RDNA__FLASH_BACKWARD_KERNEL(X, f32, 128) \
+  RDNA__FLASH_BACKWARD_KERNEL(X, f32, 256) \
+  RDNA__FLASH_BACKWARD_16_BITS(X, f16)     \
+  RDNA__FLASH_BACKWARD_16_BITS(X, bf16)
 
 #endif

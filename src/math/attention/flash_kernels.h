@@ -45,20 +45,32 @@ struct flash_args {
   float scale, softcap, dropout;
 };
 
+/* Shared memory of the form for compute capability 9.0: queries and two tiles each of 64 keys and values. */
+#define FLASH_FORWARD_BYTES(max_d) ((FLASH_ROWS + 4 * 64) * (max_d) * 2)
+
 /* forward: grid (blocks of FLASH_ROWS queries, heads, batch). "any" kernels take every option; the others only
  * limits, and a scale above 0. */
-#define RDNA__FLASH_SIZE(X, type, size)                                                        \
-  X(flash_forward_##type##_##size, struct flash_args, FLASH_THREADS, rdna__flash_forward_case) \
-  X(flash_forward_any_##type##_##size, struct flash_args, FLASH_THREADS, rdna__flash_forward_case)
+#define RDNA__FLASH_KERNEL(X, type, size, ...)                       \
+  X(flash_forward_##type##_##size, struct flash_args, FLASH_THREADS, \
+    rdna__flash_forward_case __VA_OPT__(, ) __VA_ARGS__)
 
-#define RDNA__FLASH_TYPE(X, type) \
-  RDNA__FLASH_SIZE(X, type, 64)   \
-  RDNA__FLASH_SIZE(X, type, 128)  \
-  RDNA__FLASH_SIZE(X, type, 256)
+#define RDNA__FLASH_ANY(X, type)         \
+  RDNA__FLASH_KERNEL(X, any_##type, 64)  \
+  RDNA__FLASH_KERNEL(X, any_##type, 128) \
+  RDNA__FLASH_KERNEL(X, any_##type, 256)
+#define RDNA__FLASH_16_BITS(X, type)                            \
+  RDNA__FLASH_KERNEL(X, type, 64, 0, FLASH_FORWARD_BYTES(64))   \
+  RDNA__FLASH_KERNEL(X, type, 128, 0, FLASH_FORWARD_BYTES(128)) \
+  RDNA__FLASH_KERNEL(X, type, 256)
 
-#define RDNA_FLASH_KERNELS(X) \
-  RDNA__FLASH_TYPE(X, f32)    \
-  RDNA__FLASH_TYPE(X, f16)    \
-  RDNA__FLASH_TYPE(X, bf16)
+#define RDNA_FLASH_KERNELS(X)     \
+  RDNA__FLASH_ANY(X, f32)         \
+  RDNA__FLASH_ANY(X, f16)         \
+  RDNA__FLASH_ANY(X, bf16)        \
+  RDNA__FLASH_KERNEL(X, f32, 64)  \
+  RDNA__FLASH_KERNEL(X, f32, 128) \
+  RDNA__FLASH_KERNEL(X, f32, 256) \
+  RDNA__FLASH_16_BITS(X, f16)     \
+  RDNA__FLASH_16_BITS(X, bf16)
 
 #endif

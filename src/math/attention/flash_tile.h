@@ -11,7 +11,7 @@
 #define RDNA_MATH_FLASH_TILE_H
 
 #include "kernel/arguments.h"
-#include "kernel/mma.h"
+#include "kernel/wgmma.h"
 #include "math/attention/flash_math.h"
 #include "math/values.h"
 

@@ -211,11 +211,11 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
 #else
 #define CONV_TABLE_BYTES(is_image, stages) 0
 #endif
-#define CONV_MMA_DEFINE_(name, T, is_image, rows, columns, stages, only_runs)                   \
-  RDNA_KERNEL(CONV_MMA_THREADS) name##_##T(struct conv_args args) {                             \
-    typedef mma_plan<rows, columns, CONV_MMA_THREADS, stages> plan;                             \
-    GROUP_MEMORY(memory, plan::bytes + ((only_runs) ? CONV_TABLE_BYTES(is_image, stages) : 0)); \
-    conv_mma<type_##T, is_image, plan, only_runs>(args, memory);                                \
+#define CONV_MMA_DEFINE_(name, T, is_image, rows, columns, stages, only_runs)                  \
+  RDNA_KERNEL(CONV_MMA_THREADS) name##_##T(struct conv_args args) {                            \
+    typedef mma_plan<rows, columns, CONV_MMA_THREADS, stages> plan;                            \
+    PIPE_MEMORY(memory, plan::bytes + ((only_runs) ? CONV_TABLE_BYTES(is_image, stages) : 0)); \
+    conv_mma<type_##T, is_image, plan, only_runs>(args, memory);                               \
   }
 #define CONV_MMA_DEFINE(T)                                         \
   CONV_MMA_DEFINE_(conv_image_small, T, true, 64, 64, 3, false)    \

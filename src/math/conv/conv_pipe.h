@@ -108,7 +108,7 @@ struct pipe_windows {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
     int column = first_column + chunk * 8;
     base = (const uint16_t *)a.image + (int64_t)range.group * a.image_group;
-    to = (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
+    to = pipe_place<row_chunks>(row, chunk);
     in_chunk = column < a.columns ? 16 : 0;
     tap = conv_tap(&a, column < a.columns ? column : 0);
     table = group_address(memory);
@@ -139,7 +139,7 @@ struct pipe_windows {
       bool inside = (uint32_t)(entry.y + tap.z) < (uint32_t)args.image_size[0] &&
                     (uint32_t)(entry.z + tap.y) < (uint32_t)args.image_size[1] &&
                     (uint32_t)(entry.w + tap.x) < (uint32_t)args.image_size[2];
-      async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, inside ? from + entry.x : base,
+      async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), inside ? from + entry.x : base,
                    inside ? in_chunk : 0);
     }
     uint32_t later = slot + ahead;
@@ -162,7 +162,7 @@ struct pipe_others {
       : args(a), end(range.end) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
     base = (const uint16_t *)a.other + (int64_t)range.group * a.other_group + first_row + chunk * 8;
-    to = (uint32_t)(row * row_chunks + (chunk ^ (row & 7))) * 16;
+    to = pipe_place<row_chunks>(row, chunk);
     in_chunk = bytes_of_8(limit - first_row - chunk * 8);
     p = range.first + row;
     const struct conv_radix &radix = k_is_tap ? a.tap : a.position;
@@ -178,7 +178,8 @@ struct pipe_others {
 #pragma unroll
       for (int i = 0; i < passes; ++i) {
         bool inside = p + i * rows_a_pass < end;
-        async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, inside ? from : base, inside ? in_chunk : 0);
+        async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), inside ? from : base,
+                     inside ? in_chunk : 0);
         from += rows_a_pass * step;
       }
     } else {
@@ -186,7 +187,7 @@ struct pipe_others {
       for (int i = 0; i < passes; ++i) {
         bool inside = p + i * rows_a_pass < end;
         int at = inside ? offset(p + i * rows_a_pass) : 0;
-        async_copy16(stage + to + i * rows_a_pass * row_chunks * 16, base + at, inside ? in_chunk : 0);
+        async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), base + at, inside ? in_chunk : 0);
       }
     }
     p += PIPE_STEP;

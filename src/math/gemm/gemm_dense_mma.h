@@ -12,15 +12,10 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
                                    (const uint16_t *)args.b + gemm_first_b(args, range), range.k, memory);
 }
 
-#ifdef RDNA_WGMMA
-#define GEMM_MMA_MEMORY(name, bytes) WGMMA_MEMORY(name, bytes)
-#else
-#define GEMM_MMA_MEMORY(name, bytes) GROUP_MEMORY(name, bytes)
-#endif
 #define GEMM_MMA_DEFINE_(A, B, C, tile, rows, columns, threads, stages, aligned) \
   RDNA_KERNEL(threads) gemm_##A##_##B##_##C##_##tile(struct gemm_args args) {    \
     typedef mma_plan<rows, columns, threads, stages> plan;                       \
-    GEMM_MMA_MEMORY(memory, plan::bytes);                                        \
+    PIPE_MEMORY(memory, plan::bytes);                                            \
     gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
   }
 #define GEMM_MMA_DEFINE(A, B, C)                           \

@@ -30,7 +30,13 @@ struct mma_plan {
 #else
   static constexpr int bytes = 2 * step * 2;
 #endif
-  static constexpr int stage_row = wave_n + 4; /* floats */
+  /* floats; rows that are written together meet different banks, two floats a lane on NVIDIA's GPUs and one elsewhere
+   */
+#ifdef RDNA_NVIDIA
+  static constexpr int stage_row = wave_n + 8;
+#else
+  static constexpr int stage_row = wave_n + 4;
+#endif
   /* the first row of this wave's 16-row strip |i| in the tile */
   RDNA_DEVICE int strip_row(int i) {
 #ifdef RDNA_WGMMA

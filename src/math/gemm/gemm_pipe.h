@@ -18,6 +18,12 @@
 #include "kernel/wgmma.h"
 #include "math/gemm/gemm_tile.h"
 
+#ifdef RDNA_WGMMA
+#define PIPE_MEMORY(name, bytes) WGMMA_MEMORY(name, bytes)
+#else
+#define PIPE_MEMORY(name, bytes) GROUP_MEMORY(name, bytes)
+#endif
+
 #ifdef RDNA_NVIDIA
 enum { PIPE_STEP = GEMM_PIPE_STEP };
 
@@ -185,11 +191,11 @@ RDNA_DEVICE uint64_t pipe_matrix(bool along_k, uint32_t at) {
 }
 template <bool a_across, bool b_across, int tiles>
 RDNA_DEVICE void wgmma_of(type_f16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
-  wgmma_f16<a_across, b_across>(c, a, b);
+  wgmma_f16<a_across, b_across, true>(c, a, b);
 }
 template <bool a_across, bool b_across, int tiles>
 RDNA_DEVICE void wgmma_of(type_bf16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
-  wgmma_bf16<a_across, b_across>(c, a, b);
+  wgmma_bf16<a_across, b_across, true>(c, a, b);
 }
 
 /* The same with products that read their operands from shared memory by themselves: those of a step run while the group
