@@ -5,7 +5,8 @@
 
 Needs PyTorch with that GPU. RDNA_VENDOR=off keeps to our own kernels; RDNA_VENDOR=cublaslt allows that library. Each
 line has both times, the rates, and the ratio PyTorch's time over ours. Results are compared; a wrong one makes the
-exit status 1."""
+exit status 1. "unfused" is attention by our own products, a mask that is added, and softmax, beside our attention in one
+kernel: time, and the most memory that either holds, operands and results included."""
 import argparse
 import ctypes
 import json
@@ -16,7 +17,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, torch_time, view
+from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, real, torch_time, view
 
 
 # ResNet-50's convolutions: channels, size of the image, channels of the result, window, stride, how many there are.
@@ -37,6 +38,12 @@ def close(got, want, rtol):
     error = ((got.float() - want.float()).abs() - step * size).clamp(min=0)
     worst = (error / (size + size.pow(2).mean().sqrt() + 1e-30)).max().item()
     return worst <= rtol, worst
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_uint64) for n in (
+        "allocated", "requested", "reserved", "peak_allocated", "peak_reserved", "blocks", "alloc_count", "free_count",
+        "segment_count", "driver_allocs", "driver_frees", "retries", "ooms")] + [("fragmentation", ctypes.c_double)]
 
 
 class Bench:
@@ -84,6 +91,50 @@ class Bench:
                    self.lib.op("sdpa_backward", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse),
                                view(g), *[view(t) for t in grads]), check)
             del result, wants, leaves
+
+    def peak(self, call):
+        """The most that our pool holds while |call| runs."""
+        stats = Stats()
+        self.lib.c.rdna_memory_reset_peaks(self.lib.device)
+        call()
+        self.lib.c.rdna_memory_get_stats(self.lib.device, ctypes.byref(stats))
+        return stats.peak_allocated
+
+    def unfused(self, length=4096, batch=4, heads=32, d=128):
+        """Prints and returns a line: causal attention in one kernel beside products, mask and softmax."""
+        q, k, v = (torch.randn(batch, heads, length, d, device="cuda", dtype=BF16) for _ in range(3))
+        mask = torch.full((length, length), -math.inf, device="cuda", dtype=BF16).triu(1)
+        one, two = torch.empty_like(q), torch.empty_like(q)
+        options = Sdpa(scale=d**-0.5, causal=True)
+        flash = self.lib.op("sdpa", ctypes.byref(options), view(q), view(k), view(v), view(one), None)
+        flat = [t.reshape(batch * heads, length, d) for t in (q, k, v, two)]
+        every = mask.expand(batch * heads, length, length)
+        torch.cuda.synchronize()
+
+        def by_steps():
+            memory = ctypes.c_void_p()
+            self.lib.check(self.lib.c.rdna_memory_alloc(self.lib.device, ctypes.c_size_t(2 * every.numel()),
+                                                        self.lib.stream, ctypes.byref(memory)))
+            scores = view(every)
+            scores.contents.data, scores.contents.stride[0] = memory.value, length * length
+            for name, *args in (
+                    ("gemm", ctypes.c_float(d**-0.5), view(flat[0]), view(flat[1].transpose(1, 2)), ctypes.c_float(0), None,
+                     scores),
+                    ("zip", 0, scores, view(every), real(0), real(0), scores),
+                    ("softmax", scores, ctypes.c_float(1), scores),
+                    ("gemm", ctypes.c_float(1), scores, view(flat[2]), ctypes.c_float(0), None, view(flat[3]))):
+                self.lib.op(name, *args)()
+            self.lib.check(self.lib.c.rdna_memory_free(self.lib.device, memory))
+
+        fused_ms, unfused_ms = self.lib.time(flash, 3, 5), self.lib.time(by_steps, 1, 3)
+        operands = 2 * 4 * q.numel()
+        fused_bytes, unfused_bytes = operands + self.peak(flash), operands + 2 * mask.numel() + self.peak(by_steps)
+        self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+        right, worst = close(one, two, 5e-2)
+        print(f"attention {length} against unfused: {fused_ms:.3f} and {unfused_ms:.3f} ms, {unfused_ms / fused_ms:.2f} times as "
+              f"fast; {fused_bytes >> 20} and {unfused_bytes >> 20} MiB; {'right' if right else 'WRONG'} ({worst:.1e})", flush=True)
+        return {"operator": f"attention {length} against unfused", "unfused_ms": unfused_ms, "rdna_ms": fused_ms,
+                "unfused_bytes": unfused_bytes, "rdna_bytes": fused_bytes, "right": right, "worst": worst}
 
     def case_conv(self):
         for dtype, name, rtol, last in ((BF16, "bf16 last", 5e-2, True), (BF16, "bf16 first", 5e-2, False),
@@ -144,6 +195,10 @@ def main():
             failed = True
             print(f"{method[5:]:34} failed: {error}", flush=True)
         torch.cuda.empty_cache()
+    against = []
+    if not args.only or any(w in "unfused" for w in args.only.split(",")):
+        against.append(bench.unfused())
+        failed |= not against[0]["right"]
     if lines:
         mean = math.exp(sum(math.log(l["ratio"]) for l in lines) / len(lines))
         print(f"{len(lines)} lines, geometric mean of the ratios {mean:.2f}, least {min(l['ratio'] for l in lines):.2f}")
@@ -154,7 +209,7 @@ def main():
               f"least {min(l['ratio'] for l in of):.2f}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
-            json.dump({"device": torch.cuda.get_device_name(), "lines": lines}, f, indent=1)
+            json.dump({"device": torch.cuda.get_device_name(), "lines": lines + against}, f, indent=1)
     return 1 if failed else 0
 
 

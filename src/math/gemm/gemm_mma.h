@@ -37,14 +37,14 @@ struct mma_plan {
 #else
   static constexpr int stage_row = wave_n + 4;
 #endif
-  /* the first row of this wave's 16-row strip |i| in the tile */
-  RDNA_DEVICE int strip_row(int i) {
+  /* where this wave's strips of 16 rows begin in the tile, and how far apart */
 #ifdef RDNA_WGMMA
-    return (int)(wave_id() / 4 * tiles_m * 64 + wave_id() % 4 * 16) + i * 64;
+  static constexpr int strip = 64;
+  RDNA_DEVICE int first_row(void) { return (int)(wave_id() / 4 * tiles_m * 64 + wave_id() % 4 * 16); }
 #else
-    return (int)(wave_id() / waves_n) * wave_m + i * MMA_M;
+  static constexpr int strip = MMA_M;
+  RDNA_DEVICE int first_row(void) { return (int)(wave_id() / waves_n) * wave_m; }
 #endif
-  }
   static_assert(bytes >= threads / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
 };
 
@@ -190,7 +190,7 @@ RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16
 template <typename plan, typename acc, typename function>
 RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::tiles_n], function finish) {
   group_barrier();
-  int column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
+  int row = plan::first_row(), column = (int)(wave_id() % plan::waves_n) * plan::wave_n;
 #ifdef RDNA_NVIDIA
   /* All strips fit, so that what follows them is there once. */
   static_assert(plan::bytes >= plan::threads / WAVE_SIZE * plan::wave_m * plan::stage_row * 4, "the wave's part fits");
@@ -205,7 +205,7 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
                          float2{mma_staged(sum[i][j][v]), mma_staged(sum[i][j][v + 1])});
   wave_barrier();
 #pragma unroll 1
-  for (int i = 0; i < plan::tiles_m; ++i) finish(plan::strip_row(i), column, stage + i * MMA_M * plan::stage_row);
+  for (int i = 0; i < plan::tiles_m; ++i) finish(row + i * plan::strip, column, stage + i * MMA_M * plan::stage_row);
 #else
   float *stage = (float *)lds + wave_id() * (MMA_M * plan::stage_row);
 #pragma unroll
@@ -217,10 +217,48 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
       for (int v = 0; v < MMA_VALUES; ++v)
         stage[mma_row(v) * plan::stage_row + j * MMA_N + mma_column(v)] = mma_staged(sum[i][j][v]);
     wave_barrier();
-    finish(plan::strip_row(i), column, stage);
+    finish(row + i * plan::strip, column, stage);
   }
 #endif
 }
+
+#ifdef RDNA_NVIDIA
+/* This wave's part of a C of 16 bits, if alpha and a bias of columns are all there is, and rows are whole chunks of 16
+ * bytes: the values pass through LDS as they will be in memory. */
+template <typename type_c, typename plan>
+RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::value *c, int row0, int column0,
+                                 void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  constexpr int pitch = plan::wave_n / 2 + 4, in_row = plan::wave_n / 8; /* words; chunks */
+  group_barrier();
+  row0 += plan::first_row(), column0 += (int)(wave_id() % plan::waves_n) * plan::wave_n;
+  uint32_t *stage = (uint32_t *)lds + wave_id() * (plan::wave_m * pitch);
+#pragma unroll
+  for (int j = 0; j < plan::tiles_n; ++j)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int column = j * MMA_N + (int)mma_column(4 * half);
+      float2 bias = {0, 0};
+      if (args.bias && column0 + column < args.n)
+        bias = type_c::decode2(load_as<uint32_t>((const typename type_c::value *)args.bias + column0 + column));
+#pragma unroll
+      for (int i = 0; i < plan::tiles_m; ++i)
+#pragma unroll
+        for (int v = 4 * half; v < 4 * half + 4; v += 2) {
+          float low = args.alpha * sum[i][j][v], high = args.alpha * sum[i][j][v + 1];
+          if (args.bias) low += bias.x, high += bias.y;
+          stage[(i * MMA_M + mma_row(v)) * pitch + column / 2] = type_c::encode2(low, high);
+        }
+    }
+  wave_barrier();
+#pragma unroll 4
+  for (int chunk = (int)lane_id(); chunk < plan::wave_m * in_row; chunk += WAVE_SIZE) {
+    int row = chunk / in_row, at_row = row0 + row / MMA_M * plan::strip + row % MMA_M;
+    int at_column = column0 + chunk % in_row * 8;
+    if (at_row < args.m && at_column < args.n)
+      store_u32x4(c + at_row * args.ldc + at_column, load_u32x4(stage + row * pitch + chunk % in_row * 4));
+  }
+}
+#endif
 
 /* The sums of a product of matrices in any layout. */
 template <typename type, typename plan, typename acc>
@@ -314,6 +352,13 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const
   int64_t batch = group_id_z();
   typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
   bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)now.ldc * sizeof(typename type_c::value));
+#ifdef RDNA_NVIDIA
+  if constexpr (sizeof(typename type_c::value) == 2) {
+    bool is_plain =
+        !(now.flags & GEMM_MORE) && now.beta == 0 && vectors && now.n % 8 == 0 && ((uint64_t)now.bias & 3) == 0;
+    if (is_plain) return mma_store_plain<type_c, plan>(now, c, row0, column0, memory, sum);
+  }
+#endif
   mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
     mma_store_strip<type_c, plan>(now, c, batch, vectors, row0 + row, column0 + column, stage);
   });
