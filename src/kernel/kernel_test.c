@@ -29,8 +29,8 @@ static void subtract(const void *args, rdna_grid grid) {
   *a->out -= a->add;
 }
 
-const rdna__kernel_info rdna__manifest[] = {{"count_groups", "test", sizeof(struct count_args), 64, NULL, 0},
-                                            {"subtract", "test", sizeof(struct count_args), 64, NULL, 0}};
+const rdna__kernel_info rdna__manifest[] = {{"count_groups", "test", sizeof(struct count_args), 64, NULL, {0}},
+                                            {"subtract", "test", sizeof(struct count_args), 64, NULL, {0}}};
 const int rdna__manifest_count = 2;
 rdna__host_kernel rdna__host_twin(int index) { return index ? subtract : count_groups; }
 const char *rdna__host_isa(void) { return "baseline"; }

@@ -99,13 +99,26 @@ static int64_t tiles(const rdna__gemm_implementation *implementation, const stru
   return down * ((args->n + implementation->columns - 1) / implementation->columns);
 }
 
-/* How long a compute unit is busy: with as many tiles as the fullest of them has, larger ones being faster for their
- * size since they read each operand less often. */
+static double share_of(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  return is_on_matrix_units(problem) ? implementation->mma_share : implementation->share;
+}
+
+static int64_t units_of(const rdna__gemm_problem *problem) {
+  return problem->device->compute_units > 0 ? problem->device->compute_units : 1;
+}
+
+/* How long a compute unit is busy, if a tile takes 1: with as many as the fullest of them has. NVIDIA's have two tiles
+ * of f32 at a time, and one alone takes more than half as long as two. */
+static double rounds(const rdna__gemm_problem *problem, int64_t count) {
+  int64_t most = (count + units_of(problem) - 1) / units_of(problem);
+  bool pairs = strcmp(problem->device->driver, "cuda") == 0 && !is_on_matrix_units(problem);
+  return (double)most + (pairs && most % 2 ? 0.4 : 0);
+}
+
+/* Larger tiles are faster for their size since they read each operand less often. */
 static double tile_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
-  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
-  int64_t count = tiles(implementation, &problem->args) * problem->args.batch;
-  double share = is_on_matrix_units(problem) ? implementation->mma_share : implementation->share;
-  return (double)((count + units - 1) / units) * implementation->rows * implementation->columns / share;
+  double count = rounds(problem, tiles(implementation, &problem->args) * problem->args.batch);
+  return count * implementation->rows * implementation->columns / share_of(implementation, problem);
 }
 static double vector_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
   return implementation->rows * 1e-3; /* the least that fits */
@@ -117,15 +130,32 @@ static rdna_status run_tile(const rdna__gemm_implementation *implementation, rdn
   RDNA_TRY(rdna__check_groups(operator, tiles(implementation, &problem->args), 1, &grid.x));
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
-/* As many parts of k as give every compute unit two tiles, with no fewer than 8 steps in each; 1 when they are
- * enough. */
+
+/* The tiles of that many parts of k, and what writing and reading sums and another launch cost: a unit does |rate|
+ * products in the time that it takes for a byte of memory. */
+static double cost_in_parts(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem,
+                            int parts) {
+  const struct gemm_args *args = &problem->args;
+  double rate = is_on_matrix_units(problem) ? 64 : 8, launch_bytes = 4e4;
+  double count = rounds(problem, tiles(implementation, args) * args->batch * parts);
+  double multiply = count * implementation->rows * implementation->columns / share_of(implementation, problem) / parts;
+  double bytes = 8.0 * parts * args->batch * args->m * args->n / (double)units_of(problem) + launch_bytes;
+  return multiply + bytes * rate / args->k;
+}
+
+/* As many parts of k as give every compute unit two tiles, or a few that fill the units better; none with fewer than 8
+ * steps. 1: there is no such number. */
 static int parts_for(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
+  enum { FEW = 4 };
   int64_t count = tiles(implementation, &problem->args) * problem->args.batch;
-  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
-  int64_t parts = 2 * units / count, most = problem->args.k / (8 * GEMM_PART_STEP);
-  if (parts > most) parts = most;
-  if (parts > RDNA__GRID_YZ_MAX / problem->args.batch) parts = RDNA__GRID_YZ_MAX / problem->args.batch;
-  return parts > 1 ? (int)parts : 1;
+  int64_t most = problem->args.k / (8 * GEMM_PART_STEP), two = 2 * units_of(problem) / count;
+  if (most > RDNA__GRID_YZ_MAX / problem->args.batch) most = RDNA__GRID_YZ_MAX / problem->args.batch;
+  if (most < 2) return 1;
+  if (two >= 2) return (int)(two < most ? two : most);
+  int best = 2;
+  for (int parts = 3; parts <= FEW && parts <= most; parts++)
+    if (cost_in_parts(implementation, problem, parts) < cost_in_parts(implementation, problem, best)) best = parts;
+  return best;
 }
 
 /* Quantized operands have blocks that a part might not begin with; the host cuts its work itself, and gives the same
@@ -136,19 +166,8 @@ static bool parts_apply(const rdna__gemm_implementation *implementation, const r
          parts_for(implementation, problem) > 1;
 }
 
-/* The tiles of a part, and what writing and reading sums and another launch cost: a unit does |rate| products in the
- * time that it takes for a byte of memory. */
 static double parts_cost(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
-  const struct gemm_args *args = &problem->args;
-  int64_t units = problem->device->compute_units > 0 ? problem->device->compute_units : 1;
-  int parts = parts_for(implementation, problem);
-  double rate = is_on_matrix_units(problem) ? 64 : 8, launch_bytes = 4e4;
-  double share = is_on_matrix_units(problem) ? implementation->mma_share : implementation->share;
-  int64_t count = tiles(implementation, args) * args->batch * parts;
-  double multiply =
-      (double)((count + units - 1) / units) * implementation->rows * implementation->columns / share / parts;
-  double bytes = 8.0 * parts * args->batch * args->m * args->n / (double)units + launch_bytes;
-  return multiply + bytes * rate / args->k;
+  return cost_in_parts(implementation, problem, parts_for(implementation, problem));
 }
 
 static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
@@ -188,7 +207,8 @@ const rdna__gemm_implementation rdna__gemm_implementations[] = {
     {"rows 1", vector_applies, vector_cost, run_vector, M1, 1, 0, false, 0, 0, 0},
     {"rows 4", vector_applies, vector_cost, run_vector, M4, 4, 0, false, 0, 0, 0},
     {"rows 8", vector_applies, vector_cost, run_vector, M8, 8, 0, false, 0, 0, 0},
-    {"tile 128 x 256", tile_applies, tile_cost, run_tile, WIDE, 128, 256, true, 0, 1, GEMM_PIPE_BYTES(128, 256, 3)},
+    {"tile 128 x 256", tile_applies, tile_cost, run_tile, WIDE, 128, 256, true, 0, 1,
+     GEMM_PIPE_BYTES(128, 256, GEMM_WIDE_STAGES)},
     {"tile 128 x 128", tile_applies, tile_cost, run_tile, LARGE, 128, 128, true, 1, 0.9, GEMM_PIPE_BYTES(128, 128, 3)},
     {"tile 128 x 64", tile_applies, tile_cost, run_tile, NARROW, 128, 64, true, 0, 0.7, GEMM_PIPE_BYTES(128, 64, 4)},
     {"tile 64 x 64", tile_applies, tile_cost, run_tile, SMALL, 64, 64, false, 0.6, 0.5, GEMM_PIPE_BYTES(64, 64, 4)},

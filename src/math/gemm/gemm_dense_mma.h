@@ -12,16 +12,22 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
                                    (const uint16_t *)args.b + gemm_first_b(args, range), range.k, memory);
 }
 
+#ifdef RDNA_WGMMA
+#ifndef S3
+#undef GEMM_WIDE_STAGES
+#define GEMM_WIDE_STAGES GEMM_WIDE_STAGES_WGMMA
+#endif
+#endif
 #define GEMM_MMA_DEFINE_(A, B, C, tile, rows, columns, threads, stages, aligned) \
   RDNA_KERNEL(threads) gemm_##A##_##B##_##C##_##tile(struct gemm_args args) {    \
     typedef mma_plan<rows, columns, threads, stages> plan;                       \
     PIPE_MEMORY(memory, plan::bytes);                                            \
     gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
   }
-#define GEMM_MMA_DEFINE(A, B, C)                           \
-  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, 3, true)  \
-  GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true) \
-  GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true) \
+#define GEMM_MMA_DEFINE(A, B, C)                                         \
+  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, GEMM_WIDE_STAGES, true) \
+  GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true)               \
+  GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true)               \
   GEMM_MMA_DEFINE_(A, B, C, small, 64, 64, 128, 4, false)
 
 #define GEMV_DEFINE(A, B, C)                                                   \

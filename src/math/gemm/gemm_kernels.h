@@ -47,6 +47,8 @@ struct gemm_args {
  * 16 bytes. On NVIDIA's GPUs operands pass through 3 or 4 steps of GEMM_PIPE_STEP values of k in shared memory. */
 #define GEMM_MMA_THREADS 128
 #define GEMM_PIPE_STEP 64
+#define GEMM_WIDE_STAGES 3
+#define GEMM_WIDE_STAGES_WGMMA 4 /* on GPUs of compute capability 9.0, which have the room */
 #define GEMM_PIPE_BYTES(rows, columns, stages) (((rows) + (columns)) * GEMM_PIPE_STEP * 2 * (stages))
 
 /* Rows of B (columns of C) that one group of a gemv handles: 4 sets of 32 lanes, each with 1 row for M = 1 and 2
@@ -69,11 +71,12 @@ struct gemm_args {
   X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__gemm_case) \
   X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__gemm_case) \
   RDNA_GEMV_KERNELS_(X, A, B, C)
-#define RDNA_GEMM_MMA_(X, A, B, C)                                                                                   \
-  X(gemm_##A##_##B##_##C##_wide, struct gemm_args, 256, rdna__gemm_case, GEMM_PIPE_BYTES(128, 256, 3))               \
-  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 128, 3)) \
-  X(gemm_##A##_##B##_##C##_narrow, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 64, 4)) \
-  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))   \
+#define RDNA_GEMM_MMA_(X, A, B, C)                                                                                    \
+  X(gemm_##A##_##B##_##C##_wide, struct gemm_args, 256, rdna__gemm_case, GEMM_PIPE_BYTES(128, 256, GEMM_WIDE_STAGES), \
+    GEMM_PIPE_BYTES(128, 256, GEMM_WIDE_STAGES_WGMMA))                                                                \
+  X(gemm_##A##_##B##_##C##_large, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 128, 3))  \
+  X(gemm_##A##_##B##_##C##_narrow, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(128, 64, 4))  \
+  X(gemm_##A##_##B##_##C##_small, struct gemm_args, GEMM_MMA_THREADS, rdna__gemm_case, GEMM_PIPE_BYTES(64, 64, 4))    \
   RDNA_GEMV_KERNELS_(X, A, B, C)
 
 /* gemm_f64: f64 throughout, any layout, without what GEMM_MORE stands for but a bias of rows; grid (tiles, 1, batch).
