@@ -2,16 +2,20 @@
  * tested end to end on the emulated GPU. */
 #include "rdna/kernel.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "device/driver.h"
+#include "device/driver/cuda/fake_cuda.h"
 #include "kernel/manifest.h"
 #include "rdna/memory.h"
 
@@ -29,8 +33,8 @@ static void subtract(const void *args, rdna_grid grid) {
   *a->out -= a->add;
 }
 
-const rdna__kernel_info rdna__manifest[] = {{"count_groups", "test", sizeof(struct count_args), 64, NULL, {0}},
-                                            {"subtract", "test", sizeof(struct count_args), 64, NULL, {0}}};
+const rdna__kernel_info rdna__manifest[] = {{"count_groups", "test", sizeof(struct count_args), 64, NULL, {1000, 2000}},
+                                            {"subtract", "other", sizeof(struct count_args), 64, NULL, {1000, 2000}}};
 const int rdna__manifest_count = 2;
 rdna__host_kernel rdna__host_twin(int index) { return index ? subtract : count_groups; }
 const char *rdna__host_isa(void) { return "baseline"; }
@@ -137,12 +141,46 @@ static void test_threads(void **state) {
   }
 }
 
+/* Packs with an image for compute capability 9.0 alone, which the driver refuses for one of the families. */
+static void test_special_image(void **state) {
+  char command[1024];
+  snprintf(
+      command, sizeof command,
+      "cd %s && for f in test test.sm_90a other; do echo .version >$f.ptx; done && echo nonsense >other.sm_90a.ptx "
+      "&& %s sm_80.rdnapack sm_80 3 *.ptx",
+      getenv("RDNA_KERNEL_PATH"), TEST_BUILDER);
+  assert_int_equal(system(command), 0);
+  static const struct {
+    const char *device, *kernel;
+    unsigned group_memory;
+  } launches[] = {{"cuda:0", "count_groups", 1000}, {"cuda:1", "count_groups", 2000}, {"cuda:1", "subtract", 1000}};
+  for (int i = 0; i < 3; i++) {
+    rdna_device *device;
+    const rdna_kernel *kernel;
+    struct count_args args = {NULL, 1};
+    assert_int_equal(rdna_device_open(launches[i].device, &device), RDNA_OK);
+    assert_int_equal(rdna_kernel_get(device, launches[i].kernel, &kernel), RDNA_OK);
+    assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
+    const fake_cuda_record *record = dlsym(dlopen(TEST_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD), "fake_cuda");
+    assert_string_equal(record->kernel, launches[i].kernel);
+    assert_int_equal(record->shared_bytes, launches[i].group_memory);
+    rdna_device_release(device);
+  }
+}
+
+static int remove_folder(void **state) {
+  char command[256];
+  snprintf(command, sizeof command, "rm -rf %s", getenv("RDNA_KERNEL_PATH"));
+  return system(command);
+}
+
 int main(void) {
+  char folder[] = "/tmp/rdna-kernel-XXXXXX";
+  setenv("RDNA_CUDA_LIBRARY", TEST_FAKE_CUDA, 1);
+  setenv("RDNA_KERNEL_PATH", mkdtemp(folder), 1);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_get),
-      cmocka_unit_test(test_launch),
-      cmocka_unit_test(test_failing_launch),
-      cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_get),     cmocka_unit_test(test_launch),        cmocka_unit_test(test_failing_launch),
+      cmocka_unit_test(test_threads), cmocka_unit_test(test_special_image),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, remove_folder);
 }
