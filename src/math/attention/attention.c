@@ -20,13 +20,17 @@ static bool is_decode(const rdna_attention *options, int64_t tokens) {
   return options->max_queries <= DECODE_QUERIES && tokens <= RDNA__GRID_YZ_MAX;
 }
 
-/* Enough groups to fill the device, none with too little to do. */
+/* Enough groups to fill the device, none with too little to do. An NVIDIA multiprocessor has one group of 8 heads at a
+ * time, or two of fewer: more would wait for these. */
 static int32_t choose_splits(const rdna_device *device, const rdna_attention *options, int64_t tokens, int64_t heads,
                              int64_t kv_heads) {
   if (!is_decode(options, tokens) || tokens <= 0 || heads <= 0 || kv_heads <= 0) return 1;
   int64_t group = heads / kv_heads, blocks = kv_heads * ceil_divide(group, heads_per_block(group)) * tokens;
   int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
-  int64_t wanted = ceil_divide((int64_t)rdna_device_get_info(device)->compute_units * GROUPS_PER_UNIT, blocks);
+  const rdna_device_info *info = rdna_device_get_info(device);
+  int64_t units = info->compute_units, at_once = heads_per_block(group) == 8 ? 1 : 2;
+  int64_t wanted =
+      strcmp(info->driver, "cuda") == 0 ? units * at_once / blocks : ceil_divide(units * GROUPS_PER_UNIT, blocks);
   int64_t useful = length / SPLIT_POSITIONS;
   int64_t splits = wanted < useful ? wanted : useful;
   return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : (int32_t)splits;

@@ -536,20 +536,26 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   decode_finish<heads>(a, token, head, split, r.outside, dim, state, lds);
 }
 
-#define DECODE(name, type, heads, at_once)                                               \
-  RDNA_KERNEL(ATTENTION_THREADS) name(struct attention_args a) {                         \
+/* Two groups share an NVIDIA multiprocessor where their registers, which bound what is on its way, suffice. */
+#ifdef RDNA_NVIDIA
+#define DECODE_AT_ONCE(amd, nvidia) nvidia
+#else
+#define DECODE_AT_ONCE(amd, nvidia) amd
+#endif
+#define DECODE(name, type, heads, at_once, groups)                                       \
+  RDNA_KERNEL_RESIDENT(ATTENTION_THREADS, groups) name(struct attention_args a) {        \
     RDNA_SHARED static float lds[ATTENTION_THREADS / WAVE_SIZE * (ATTENTION_MAX_D + 2)]; \
     decode<type, heads, at_once>(a, lds);                                                \
   }
-DECODE(attention_decode_f16_h1, f16, 1, 4)
-DECODE(attention_decode_f16_h4, f16, 4, 4)
-DECODE(attention_decode_f16_h8, f16, 8, 2)
-DECODE(attention_decode_bf16_h1, bf16, 1, 4)
-DECODE(attention_decode_bf16_h4, bf16, 4, 4)
-DECODE(attention_decode_bf16_h8, bf16, 8, 2)
-DECODE(attention_decode_f32_h1, f32, 1, 4)
-DECODE(attention_decode_f32_h4, f32, 4, 2)
-DECODE(attention_decode_f32_h8, f32, 8, 1)
+DECODE(attention_decode_f16_h1, f16, 1, DECODE_AT_ONCE(4, 3), 2)
+DECODE(attention_decode_f16_h4, f16, 4, DECODE_AT_ONCE(4, 2), 2)
+DECODE(attention_decode_f16_h8, f16, 8, 2, 1)
+DECODE(attention_decode_bf16_h1, bf16, 1, DECODE_AT_ONCE(4, 3), 2)
+DECODE(attention_decode_bf16_h4, bf16, 4, DECODE_AT_ONCE(4, 2), 2)
+DECODE(attention_decode_bf16_h8, bf16, 8, 2, 1)
+DECODE(attention_decode_f32_h1, f32, 1, DECODE_AT_ONCE(4, 2), 2)
+DECODE(attention_decode_f32_h4, f32, 4, DECODE_AT_ONCE(2, 1), 2)
+DECODE(attention_decode_f32_h8, f32, 8, 1, 1)
 
 /* One group joins the splits of one head of one token: thread i has the share of split i, and of the sums the values
  * 4 (i % 64) .. + 3 of every fourth split, all on their way together. */

@@ -108,15 +108,13 @@ struct wgmma_rows {
       wgmma_begin();
       wgmma_start_sum<type, max_d>(block[0].state.out[0], block[0].p, values + odd);
       wgmma_start_sum<type, max_d>(block[1].state.out[0], block[1].p, values + odd);
-#ifdef V2
       wgmma_commit();
-      wgmma_wait<0>();
+      wgmma_wait<0>(); /* both together would want more registers than there are */
       block[0].hold();
       block[1].hold();
       wgmma_begin();
-#endif
-      wgmma_start_scores<type, max_d, ROWS>(block[0].scores[0], queries,
-                                            keys + other); /* after the last tile of anything: nothing uses them */
+      /* after the last tile of anything: nothing uses them */
+      wgmma_start_scores<type, max_d, ROWS>(block[0].scores[0], queries, keys + other);
       wgmma_start_scores<type, max_d, ROWS>(block[1].scores[0], queries + 64 * 128, keys + other);
       wgmma_commit();
       odd = other;

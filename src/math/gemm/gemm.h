@@ -57,8 +57,10 @@ struct rdna__gemm_implementation {
                      const rdna__gemm_problem * problem);
   int variant, rows, columns; /* of kernel; its tile, or the most rows of A */
   bool aligned;               /* with 16-bit types, rows of A and B must lie at multiples of 16 bytes */
-  double share, mma_share;    /* of the rate that a device reaches on a large product, in f32 and on matrix units */
-  uint32_t group_bytes;       /* of shared memory for 16-bit types on NVIDIA's GPUs */
+  /* of the rate that a device reaches on a large product: in f32, on matrix units, and on those of compute capability
+   * 9.0, which run by themselves */
+  double share, mma_share, wgmma_share;
+  uint32_t group_bytes; /* of shared memory for 16-bit types on NVIDIA's GPUs */
 };
 extern const rdna__gemm_implementation rdna__gemm_implementations[];
 extern const int rdna__gemm_implementation_count;

@@ -13,10 +13,9 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
 }
 
 #ifdef RDNA_WGMMA
-#ifndef S3
-#undef GEMM_WIDE_STAGES
-#define GEMM_WIDE_STAGES GEMM_WIDE_STAGES_WGMMA
-#endif
+enum { GEMM_WIDE = GEMM_WIDE_STAGES_WGMMA };
+#else
+enum { GEMM_WIDE = GEMM_WIDE_STAGES };
 #endif
 #define GEMM_MMA_DEFINE_(A, B, C, tile, rows, columns, threads, stages, aligned) \
   RDNA_KERNEL(threads) gemm_##A##_##B##_##C##_##tile(struct gemm_args args) {    \
@@ -24,10 +23,10 @@ RDNA_DEVICE void gemm_dense_mma(const struct gemm_args &args, uint8_t *memory) {
     PIPE_MEMORY(memory, plan::bytes);                                            \
     gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
   }
-#define GEMM_MMA_DEFINE(A, B, C)                                         \
-  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, GEMM_WIDE_STAGES, true) \
-  GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true)               \
-  GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true)               \
+#define GEMM_MMA_DEFINE(A, B, C)                                  \
+  GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, GEMM_WIDE, true) \
+  GEMM_MMA_DEFINE_(A, B, C, large, 128, 128, 128, 3, true)        \
+  GEMM_MMA_DEFINE_(A, B, C, narrow, 128, 64, 128, 4, true)        \
   GEMM_MMA_DEFINE_(A, B, C, small, 64, 64, 128, 4, false)
 
 #define GEMV_DEFINE(A, B, C)                                                   \
