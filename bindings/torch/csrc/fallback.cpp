@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -218,5 +219,16 @@ void boxed(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack
 }  // namespace
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
+
+// Operators without a derivative, as torch.distributed's and our own, go through autograd on such a device only in
+// releases later than torch 2.6; there it is ours to let them.
+std::unique_ptr<torch::Library> let_through() {
+  constexpr auto kKey = c10::DispatchKey::AutogradPrivateUse1;
+  if (c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kKey)) return nullptr;
+  auto library = std::make_unique<torch::Library>(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  library->fallback(torch::CppFunction::makeFallthrough());
+  return library;
+}
+const std::unique_ptr<torch::Library> autograd = let_through();
 
 }  // namespace rdna_torch

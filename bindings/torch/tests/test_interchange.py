@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import gc
+import inspect
 import io
 import os
 import pickle
@@ -16,6 +17,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 def some():
     return torch.arange(6.0, device="rdna").reshape(2, 3)
+
+
+DLPACK1 = "max_version" in inspect.signature(torch.Tensor.__dlpack__).parameters  # newer than torch 2.6
+# torch 2.6 means CUDA's pinned memory unless it is told; later releases ask the accelerator and deprecate this word
+PINNED_FOR = {"pin_memory_device": "rdna"} if torch.__version__ < (2, 7) else {}
 
 
 class Foreign:
@@ -40,7 +46,8 @@ class Foreign:
 def test_dlpack_both_ways(view):
     x = view(some())
     for y in (torch.from_dlpack(x), torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x)), torch.rdna.from_dlpack(x)):
-        assert y.device == x.device and y.shape == x.shape and y.stride() == x.stride()
+        assert y.device == x.device and y.shape == x.shape
+        assert y.stride() == x.stride() or x.numel() == 0 and not DLPACK1
         assert x.numel() == 0 or y.data_ptr() == x.data_ptr()
         assert torch.equal(y.cpu(), x.cpu())
 
@@ -57,6 +64,8 @@ def test_dlpack_devices_and_streams():
     assert x.__dlpack_device__() == (12, 0) and torch.ones(1).__dlpack_device__() == (1, 0)  # kDLExtDev, kDLCPU
     for stream in (None, -1, 1, 2):  # no stream of a vendor's orders anything here
         assert torch.from_dlpack(x.__dlpack__(stream=stream)).data_ptr() == x.data_ptr()
+    if not DLPACK1:
+        return
     assert "versioned" in repr(x.__dlpack__(max_version=(1, 0)))
     assert torch.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     assert torch.from_dlpack(x, device="cpu").device.type == "cpu" and torch.from_dlpack(torch.ones(3), device="rdna").is_rdna
@@ -109,7 +118,8 @@ def test_memory_of_pytorchs_cuda():
 def test_numpy():
     x = some()
     assert np.array_equal(x.numpy(force=True), np.arange(6.0).reshape(2, 3))
-    assert np.array_equal(np.from_dlpack(torch.from_dlpack(x, device="cpu")), np.arange(6.0).reshape(2, 3))
+    if DLPACK1:
+        assert np.array_equal(np.from_dlpack(torch.from_dlpack(x, device="cpu")), np.arange(6.0).reshape(2, 3))
     for convert in (x.numpy, lambda: np.asarray(x)):
         with pytest.raises(TypeError, match="Use Tensor.cpu"):
             convert()
@@ -123,7 +133,7 @@ def test_loaders_pin_memory(method, persistent):
     torch.ones(1, device="rdna")  # the device is in use when the workers start
     values = torch.randn(64, 5)
     loader = DataLoader(TensorDataset(values, torch.arange(64)), batch_size=16, num_workers=2, pin_memory=True,
-                        multiprocessing_context=method, persistent_workers=persistent)
+                        multiprocessing_context=method, persistent_workers=persistent, **PINNED_FOR)
     for _ in range(1 + persistent):
         total, seen = torch.zeros(5, device="rdna"), []
         for x, i in loader:

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from test_device import IMPORT, run
+from test_interchange import PINNED_FOR
 from test_models import GPT2
 from test_training import SmallCNN, batches
 from torch import nn
@@ -102,10 +103,6 @@ def test_memory_that_another_stream_uses_is_not_handed_out_again():
         torch.full((1 << 18,), -1.0, device="rdna")  # would take the place of x, were it free for this stream
         side.synchronize()
         torch.testing.assert_close(z.cpu(), torch.full((1 << 18,), float(i)).sin() + float(i))
-
-
-# torch 2.6 means CUDA's pinned memory unless it is told; later releases ask the accelerator and deprecate this word
-PINNED_FOR = {"pin_memory_device": "rdna"} if torch.__version__ < (2, 7) else {}
 
 
 class Samples(Dataset):

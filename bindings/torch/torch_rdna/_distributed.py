@@ -25,3 +25,4 @@ def register():
     for name, make in (("rdna", _make), ("rccl", _make), ("rdna_gloo", _make_staged)):
         if name not in backend.backend_list:
             backend.register_backend(name, make, devices=["rdna"])
+    backend.default_device_backend_map["rdna"] = "rdna"  # not the last that was registered

@@ -139,11 +139,6 @@ TORCH_LIBRARY(rdna, m) {
   m.def("rms_norm(Tensor x, Tensor? weight, float epsilon) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(rdna, PrivateUse1, m) { add(m, singles); }
-// Compiled graphs call them below autograd; torch 2.6 lets no operator through it on such a device by itself.
-TORCH_LIBRARY_IMPL(rdna, AutogradPrivateUse1, m) {
-  for (const char *name : {"fused", "addmm", "convolution", "batch_norm", "rms_norm"})
-    m.impl(name, torch::CppFunction::makeFallthrough());
-}
 
 }  // namespace
 }  // namespace rdna_torch
