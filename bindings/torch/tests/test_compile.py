@@ -275,6 +275,38 @@ def test_inference_in_mixed_precision(name):
     torch.testing.assert_close(mine.float().cpu(), expected.float().cpu(), rtol=5e-2, atol=5e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_running_statistics_are_updated_where_they_are(dtype):
+    model = Small().to("rdna", dtype)
+    ours = copy.deepcopy(model)
+    f = compiled(ours)
+    x = [torch.randn(4, 3, 8, 8, device="rdna", dtype=dtype) for _ in range(4)]
+    for m in (model, f):
+        (m(x[0]) + m(x[1])).float().square().sum().backward()  # two passes forward, then both back
+        with torch.no_grad():
+            m(x[2])
+        m(x[3]).float().sum().backward()
+    for (name, a), b in zip(model.state_dict().items(), ours.state_dict().values()):
+        torch.testing.assert_close(b.cpu(), a.cpu(), msg=name)
+    for (name, a), b in zip(model.named_parameters(), ours.parameters()):
+        scale = a.grad.abs().max().item()
+        torch.testing.assert_close(b.grad.cpu() / scale, a.grad.cpu() / scale, rtol=0, atol=TOLERANCE[dtype] * 2, msg=name)
+    report = torch.rdna.compile_report()
+    assert report["operators_after"] < report["operators_before"]
+
+
+def test_one_norm_for_two_inputs():
+    """Its running statistics are read and written twice."""
+    norm = nn.BatchNorm1d(6).to("rdna")
+    ours = copy.deepcopy(norm)
+    x, y = torch.randn(5, 6, device="rdna"), torch.randn(5, 6, device="rdna")
+    f = lambda norm: lambda x, y: (norm(x) + norm(y), norm.running_mean * 1)  # noqa: E731
+    for a, b in zip(compiled(f(ours))(x, y), f(norm)(x, y)):
+        torch.testing.assert_close(a.cpu(), b.cpu())
+    for a, b in zip(ours.state_dict().values(), norm.state_dict().values()):
+        torch.testing.assert_close(a.cpu(), b.cpu())
+
+
 def test_a_layer_of_inference_in_few_operators():
     model, x = Layer().to("rdna"), torch.randn(2, 6, 32, device="rdna")
     with torch.no_grad():
@@ -351,6 +383,16 @@ def test_what_the_backend_cannot_do_stays_right():
     for mine, expected in zip(compiled(f)(x.to("rdna"), n.to("rdna")), f(x, n)):
         assert torch.equal(mine.cpu(), expected)
     assert fused() == {}
+
+
+def test_modes_and_options_that_there_are_not():
+    x = torch.ones(3, device="rdna")
+    for options in ({"mode": "reduce-overhead"}, {"options": {"max_autotune": True}}):
+        torch._dynamo.reset()
+        with pytest.raises(Exception, match="has one mode and no options"):
+            compiled(lambda x: x * 2 + 1, **options)(x)
+    torch._dynamo.reset()
+    assert compiled(lambda x: x * 2 + 1, mode="default")(x).tolist() == [3, 3, 3]
 
 
 def test_fused_operators_refuse_what_is_wrong():

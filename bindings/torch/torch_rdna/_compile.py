@@ -334,16 +334,66 @@ def _shape_equal(a, b):
     return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape, b.shape))
 
 
+def _writes(node):
+    return isinstance(node.target, torch._ops.OpOverload) and node.op == "call_function" and node.target._schema.is_mutable
+
+
 class _Rewriter:
     def __init__(self, gm):
         self.gm, self.graph = gm, gm.graph
-        # What is written in place, at the end of some graphs, may be read by what comes before: nothing moves past it.
+        self.in_place = set()
+
+    def find_movable(self):
+        """What is written in place, at the end of some graphs, may be read by what comes before: nothing moves past it.
+        What this pass itself made so is known to be read by nobody else."""
         self.movable = set()
         for node in self.graph.nodes:
-            if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) \
-                    and node.target._schema.is_mutable:
+            if _writes(node) and node not in self.in_place:
                 break
             self.movable.add(node)
+
+    # -- state, which graphs compute anew and copy home at their end
+
+    def write_in_place(self):
+        """Running statistics and counters are updated where they are: a copy out and a copy home less for each."""
+        nodes = list(self.graph.nodes)
+        place = {node: i for i, node in enumerate(nodes)}
+
+        def free(state, reader):
+            """|state| is an input of the graph that nobody reads after |reader|, and that is written at the end."""
+            if not isinstance(state, torch.fx.Node) or state.op != "placeholder":
+                return False
+            later = [u for u in state.users if place.get(u, -1) > place[reader]]
+            return len(later) == 1 and _name(later[0]) == "aten::copy_" and later[0].args[0] is state
+
+        for node in nodes:
+            if _name(node) == "aten::_native_batch_norm_legit_functional" and not node.kwargs and node.args[5] is True:
+                mean, variance = node.args[3:5]
+                results = {u.args[1]: u for u in node.users if u.target is operator.getitem}
+                if len(results) != len(node.users) or not (free(mean, node) and free(variance, node)) or mean is variance:
+                    continue
+                # what is kept for the backward pass must not change with the next forward
+                if any(u.op == "output" for i in (3, 4) if i in results for u in results[i].users):
+                    continue
+                node.target = torch.ops.aten._native_batch_norm_legit.default
+                self.in_place.add(node)
+                for i, state in ((3, mean), (4, variance)):
+                    if i in results:
+                        # readers between here and the copy home now read the state itself
+                        results[i].replace_all_uses_with(state)
+                        self.graph.erase_node(results[i])
+            elif _name(node) == "aten::copy_" and node.args[0] is node.args[1] and not node.users:
+                self.graph.erase_node(node)
+            elif _name(node) == "aten::copy_" and not node.users:
+                state, new = node.args[:2]
+                if _name(new) == "aten::_to_copy" and new.args[0] is state and len(new.users) == 1 and \
+                        _value(new).dtype == _value(state).dtype and _value(new).device == _value(state).device:
+                    self.graph.erase_node(node)  # statistics that were thought to be of a wider type
+                    self.graph.erase_node(new)
+                elif _name(new) == "aten::add.Tensor" and not new.kwargs and new.args[0] is state and len(new.users) == 1 and \
+                        _number(new.args[1]) and _value(new).dtype == _value(state).dtype and _on_device(_value(state)):
+                    node.target, node.args = torch.ops.aten.add_.Tensor, (state, new.args[1])
+                    self.graph.erase_node(new)
 
     def put(self, last, target, arguments, value):
         """A call after |last|, whose place it will take."""
@@ -601,13 +651,14 @@ class _Rewriter:
 
     def run(self):
         self.drop_detach()
+        self.write_in_place()
+        self.find_movable()
         for rule in (self.rms_norm, self.batch_norm, self.convolution, self.product, self.chain):
             self.number()
             for node in list(self.graph.nodes):
                 if node in self.place and node.op == "call_function" and node in self.movable and not node._erased:
                     rule(node)
         self.views()
-        self.graph.eliminate_dead_code()
 
 
 def _as_traced(t, stride):
@@ -659,14 +710,27 @@ def _compile_graph(gm, example_inputs, kind="graph"):
     return run
 
 
+def _partition(joint, inputs, **options):
+    """The gradient of batch norm in training does not look at running statistics: they need not be kept for it."""
+    from torch._functorch.partitioners import default_partition
+
+    for node in joint.graph.nodes:
+        if _name(node) == "aten::native_batch_norm_backward" and len(node.args) > 7 and node.args[7] is True:
+            node.args = (*node.args[:3], None, None, *node.args[5:])
+    joint.recompile()
+    return default_partition(joint, inputs, **options)
+
+
 def _set_log():
     if os.environ.get("RDNA_COMPILE_LOG", "0") not in ("", "0") and not log.handlers:
         log.addHandler(logging.StreamHandler())
         log.setLevel(logging.INFO)
 
 
-def backend(gm, example_inputs):
+def backend(gm, example_inputs, *, mode=None, options=None):
     """The backend itself, as torch.compile calls it."""
+    if mode not in (None, "default") or options:
+        raise ValueError(f"torch.compile(backend='rdna') has one mode and no options, got mode={mode!r}, options={options!r}")
     from torch._dynamo.backends.common import aot_autograd
 
     _set_log()
@@ -674,5 +738,7 @@ def backend(gm, example_inputs):
         fw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "forward"),
         bw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "backward"),
         inference_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "inference"),
+        partition_fn=_partition,
+        keep_inference_input_mutations=True,
     )
     return compiler(gm, example_inputs)
