@@ -86,7 +86,7 @@ static rdna_status make_case(const rdna__kernel_info *kernel, rdna__random *rand
   return RDNA_OK;
 }
 
-#define INFO(kernel) {kernel, "test", sizeof(struct scale_args), 64, make_case, 0}
+#define INFO(kernel) {kernel, "test", sizeof(struct scale_args), 64, make_case, {0, 0}}
 const rdna__kernel_info rdna__manifest[] = {INFO("right"),         INFO("inexact"),        INFO("past_end"),
                                             INFO("before_start"),  INFO("reads_past_end"), INFO("forgets_last"),
                                             INFO("changes_input"), INFO("loses_nan"),      INFO("other_nan")};
