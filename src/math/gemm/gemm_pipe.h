@@ -96,6 +96,21 @@ struct pipe_operand {
   }
 };
 
+/* Starts the copies of the first steps, as many as there are stages but one, and waits for the first's. Each operand
+ * has copy(stage address), to be called once a step. */
+template <typename plan, typename operand_a, typename operand_b>
+RDNA_DEVICE void pipe_start(operand_a &from_a, operand_b &from_b, int steps, uint32_t memory) {
+#pragma unroll
+  for (int i = 0; i < plan::pipe_stages - 1; ++i) {
+    if (i < steps) {
+      from_a.copy(memory + i * plan::pipe_stage);
+      from_b.copy(memory + i * plan::pipe_stage + plan::pipe_operand_a);
+    }
+    async_commit();
+  }
+  async_wait<plan::pipe_stages - 2>();
+}
+
 #ifndef RDNA_WGMMA
 /* Loads of a wave's part, |tiles| times 16 rows of the operand, from a stage. The order of quarters is the one in which
  * an instruction takes the rows of A or the columns of B. */
@@ -128,8 +143,7 @@ RDNA_DEVICE void mma_quarters_of(type_i8x2, mma_acc_i32 &c, const uint4 &a, cons
   mma_quarters_i8(c, a, b);
 }
 
-/* The sums of a tile over all of k, for this wave's part of it. Each operand has copy(stage address), to be called
- * once a step. */
+/* The sums of a tile over all of k, for this wave's part of it. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b,
           typename acc>
 RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint32_t memory,
@@ -140,15 +154,7 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
   pipe_loads<plan::tile_n, plan::tiles_n, b_along_k, true> loads_b;
   loads_a.init(wave_id() / plan::waves_n * plan::wave_m);
   loads_b.init(wave_id() % plan::waves_n * plan::wave_n);
-#pragma unroll
-  for (int i = 0; i < stages - 1; ++i) {
-    if (i < steps) {
-      from_a.copy(memory + i * plan::pipe_stage);
-      from_b.copy(memory + i * plan::pipe_stage + plan::pipe_operand_a);
-    }
-    async_commit();
-  }
-  async_wait<stages - 2>();
+  pipe_start<plan>(from_a, from_b, steps, memory);
   group_barrier();
   uint4 a[2][plan::tiles_m], b[2][plan::tiles_n];
   uint32_t read = memory, write = memory + (stages - 1) * plan::pipe_stage,
@@ -205,15 +211,7 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
                               mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   constexpr int stages = plan::pipe_stages, parts = PIPE_STEP / 16;
   int steps = (k + PIPE_STEP - 1) / PIPE_STEP;
-#pragma unroll
-  for (int i = 0; i < stages - 1; ++i) {
-    if (i < steps) {
-      from_a.copy(memory + i * plan::pipe_stage);
-      from_b.copy(memory + i * plan::pipe_stage + plan::pipe_operand_a);
-    }
-    async_commit();
-  }
-  async_wait<stages - 2>();
+  pipe_start<plan>(from_a, from_b, steps, memory);
   wgmma_publish();
   group_barrier();
   /* the same in all lanes, which the compiler is to know */
