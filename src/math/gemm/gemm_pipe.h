@@ -205,7 +205,7 @@ RDNA_DEVICE void wgmma_of(type_bf16, mma_acc (&c)[tiles], uint64_t a, uint64_t b
 }
 
 /* The same with products that read their operands from shared memory by themselves: those of a step run while the group
- * waits for the step before, and for the copies of the step after. */
+ * waits for those of the step before, starts copies in their place, and waits for the step after to arrive. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b>
 RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint32_t memory,
                               mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
@@ -230,8 +230,6 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
             pipe_matrix(b_along_k, read + plan::pipe_operand_a + part * (b_along_k ? 32 : 16 * 128)));
     wgmma_commit();
     wgmma_wait<1>();
-    async_wait<stages - 3>();
-    wgmma_publish();
     group_barrier();
     /* into the stage of the step before, which all have multiplied */
     if (step + stages - 1 < steps) {
@@ -239,6 +237,9 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
       from_b.copy(write + plan::pipe_operand_a);
     }
     async_commit();
+    async_wait<stages - 2>();
+    wgmma_publish();
+    group_barrier(); /* the next step has arrived */
     read = read + plan::pipe_stage == end ? memory : read + plan::pipe_stage;
     write = write + plan::pipe_stage == end ? memory : write + plan::pipe_stage;
   }
