@@ -154,17 +154,91 @@ RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   type::store(out + out_of_row<true>(args, position), gemm_activate(args.activation, sum));
 }
 
+/* What follows the sum of parts. */
+template <typename type, bool is_image>
+RDNA_DEVICE float conv_finish(const struct conv_args &args, int group, int column, float sum) {
+  return is_image ? gemm_activate(args.activation, sum + bias_of_column<type, true>(args, group, column)) : sum;
+}
+
+/* The parts of 4 neighbours in a row, always in the same order. */
+template <typename type, bool is_image>
+RDNA_DEVICE void conv_sum_quad(const struct conv_args &args, int group) {
+  typedef typename type::value value;
+  int64_t values = (int64_t)args.rows * args.columns;
+  uint32_t index = (group_id_x() * GEMM_SUM_THREADS + thread_id()) * 4;
+  if (index >= values) return;
+  int row = (int)(index / (uint32_t)args.columns), column = (int)(index % (uint32_t)args.columns);
+  const float *part = args.sums + (int64_t)group * args.parts * values + index;
+  float4 sum = load_f32x4(part);
+#pragma unroll 4
+  for (int i = 1; i < args.parts; ++i) sum += load_f32x4(part + i * values);
+  value *out = (value *)args.out + (int64_t)group * args.out_group + out_of_row<is_image>(args, row);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sum[i] = conv_finish<type, is_image>(args, group, column + i, sum[i]);
+  if (args.flags & CONV_OUT_RUNS) {
+    type::store4(out + out_of_column<is_image>(args, column), sum);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 4; ++i) type::store(out + out_of_column<is_image>(args, column + i), sum[i]);
+}
+
 /* The parts of a sum, and what follows. */
 template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum(const struct conv_args &args) {
   int64_t values = (int64_t)args.rows * args.columns, index;
   int group = (int)group_id_z();
   float sum;
+  if (CONV_SUM_QUADS(args.parts, args.columns)) {
+    conv_sum_quad<type, is_image>(args, group);
+    return;
+  }
   if (!sum_parts(args.sums + (int64_t)group * args.parts * values, values, args.parts, index, sum)) return;
   int row = (int)(index / args.columns), column = (int)(index % args.columns);
   typename type::value *out = (typename type::value *)args.out + (int64_t)group * args.out_group;
-  if (is_image) sum = gemm_activate(args.activation, sum + bias_of_column<type, true>(args, group, column));
-  type::store(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column), sum);
+  type::store(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column),
+              conv_finish<type, is_image>(args, group, column, sum));
+}
+
+/* 16 bytes of channels of a position a thread, against runs of 16 bytes of the planes. In shared memory the runs of as
+ * many channels as 16 bytes hold are an odd number of 16 bytes, so that those of neighbours lie in different banks. */
+template <typename value, bool to_last>
+RDNA_DEVICE void conv_turn(const struct conv_turn_args &args) {
+  constexpr int in_16 = 16 / sizeof(value);
+  struct alignas(16) vector {
+    value v[in_16];
+  };
+  RDNA_SHARED vector memory[CONV_TURN_BYTES / 16];
+  int first = (int)group_id_x() * args.block, plane = args.plane, pitch = plane | 1;
+  int channels = args.channels - first < args.block ? args.channels - first : args.block, runs = channels / in_16;
+  int64_t image = (int64_t)group_id_y() * args.channels * plane, planes = image + (int64_t)first * plane;
+  const value *in = (const value *)args.in + (to_last ? planes : image + first);
+  value *out = (value *)args.out + (to_last ? image + first : planes);
+  int count = runs * plane;
+  if (to_last) {
+    for (int i = (int)thread_id(); i < count; i += CONV_TURN_THREADS)
+      memory[i / plane * pitch + i % plane] = load_as<vector>(in + (int64_t)i * in_16);
+    group_barrier();
+  }
+  for (int i = (int)thread_id(); i < count; i += CONV_TURN_THREADS) {
+    int run = i % runs, position = i / runs;
+    int64_t at = (int64_t)position * args.channels + run * in_16;
+    value *line = (value *)&memory[run * pitch] + position;
+    vector turned;
+    if (!to_last) turned = load_as<vector>(in + at);
+#pragma unroll
+    for (int j = 0; j < in_16; ++j) {
+      if (to_last)
+        turned.v[j] = line[j * plane];
+      else
+        line[j * plane] = turned.v[j];
+    }
+    if (to_last) store_as<vector>(out + at, turned);
+  }
+  if (to_last) return;
+  group_barrier();
+  for (int i = (int)thread_id(); i < count; i += CONV_TURN_THREADS)
+    store_as<vector>(out + (int64_t)i * in_16, memory[i / plane * pitch + i % plane]);
 }
 
 RDNA_KERNEL(CONV_FLOAT_SMALL_THREADS) conv_image_small_f32(struct conv_args args) {
@@ -189,3 +263,9 @@ RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_weight_large_f32(struct c
 CONV_VALUES_DEFINE(f32)
 CONV_VALUES_DEFINE(f16)
 CONV_VALUES_DEFINE(bf16)
+
+#define CONV_TURN_DEFINE(bits, value)                                                                              \
+  RDNA_KERNEL(CONV_TURN_THREADS) conv_to_last_##bits(struct conv_turn_args args) { conv_turn<value, true>(args); } \
+  RDNA_KERNEL(CONV_TURN_THREADS) conv_to_first_##bits(struct conv_turn_args args) { conv_turn<value, false>(args); }
+CONV_TURN_DEFINE(16, uint16_t)
+CONV_TURN_DEFINE(32, uint32_t)

@@ -126,7 +126,7 @@ RDNA_CASE_MAKER(rdna__conv_case) {
     }
     if (mode == RDNA__CONV_DATA) make_phase(random, &g, dtype, last, &y);
     rdna__conv_args_make(mode, &g.conv, &x, &w, &y, &args);
-  } while (runs && !weight && !taken_by_runs(&args));
+  } while (runs && !taken_by_runs(&args));
   if (!strstr(kernel->name, "depthwise") && args.k > CONV_PART_STEP && rdna__random_below(random, 2)) {
     args.part_k = CONV_PART_STEP;
     args.parts = (args.k + args.part_k - 1) / args.part_k;
@@ -176,7 +176,8 @@ RDNA_CASE_MAKER(rdna__conv_sum_case) {
   if (!weight) args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_SIGMOID + 1);
   memcpy(out_case->args, &args, sizeof args);
   int64_t values = (int64_t)args.rows * args.columns;
-  uint32_t groups = (uint32_t)((values + GEMM_SUM_VALUES(args.parts) - 1) / GEMM_SUM_VALUES(args.parts));
+  uint32_t groups =
+      (uint32_t)((values + CONV_SUM_VALUES(args.parts, args.columns) - 1) / CONV_SUM_VALUES(args.parts, args.columns));
   out_case->grid = (rdna_grid){groups, 1, (uint32_t)args.groups};
   snprintf(out_case->label, sizeof out_case->label, "groups %d parts %d rows %d columns %d", args.groups, args.parts,
            args.rows, args.columns);
@@ -193,4 +194,24 @@ RDNA_CASE_MAKER(rdna__conv_sum_case) {
                        0x1p-24 * (2 * args.parts + 16) * (args.parts * most + most_bias) + case_smallest(dtype),
                        case_spacing(dtype));
   return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__conv_turn_case) {
+  bool wide = strstr(kernel->name, "32");
+  rdna_dtype dtype = wide ? RDNA_F32 : RDNA_F16;
+  int32_t in_16 = wide ? 4 : 8, most = CONV_TURN_BYTES / 16;
+  struct conv_turn_args args = {.images = (int32_t)rdna__random_range(random, n == 1 ? 0 : 1, 3)};
+  args.plane = n == 2 ? most - 1 : n == 3 ? 49 : (int32_t)rdna__random_range(random, 1, 200);
+  args.channels = in_16 * (int32_t)rdna__random_range(random, 1, n == 2 ? 3 : 40);
+  int32_t runs = most / (args.plane | 1);
+  args.block = in_16 * (runs > 1 ? (int32_t)rdna__random_range(random, 1, runs) : 1);
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)((args.channels + args.block - 1) / args.block), (uint32_t)args.images, 1};
+  snprintf(out_case->label, sizeof out_case->label, "images %d channels %d plane %d block %d", args.images,
+           args.channels, args.plane, args.block);
+  int64_t count = (int64_t)args.images * args.channels * args.plane;
+  double most_in;
+  bool made = add_filled(out_case, random, dtype, count, offsetof(struct conv_turn_args, in), &most_in) != NULL;
+  made = made && rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct conv_turn_args, out));
+  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
 }

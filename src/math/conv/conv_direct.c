@@ -18,21 +18,24 @@ typedef struct implementation {
   bool of_weight;         /* the gradient of the weight, else the image's side */
   bool only_runs;         /* see conv_kernels.h */
   int rows, columns;      /* of a tile */
+  int resident;           /* groups that a compute unit has at once */
   double share;           /* of the best one's rate, on a large problem */
+  double alone;           /* how little a unit loses with a single group: 0 nothing but what the others would do */
   uint32_t group_bytes;   /* of shared memory on NVIDIA's GPUs */
 } implementation;
 
+/* The shares are an H200's. */
 #define NAMES(name) {"conv_" #name "_f32", "conv_" #name "_f16", "conv_" #name "_bf16"}
 #define MMA_NAMES(name) {NULL, "conv_" #name "_f16", "conv_" #name "_bf16"}
 static const implementation implementations[] = {
-    {MMA_NAMES(image_large), false, true, 128, 128, 1, GEMM_PIPE_BYTES(128, 128, 3) + CONV_IMAGE_TABLE},
-    {MMA_NAMES(image_narrow), false, true, 128, 64, 0.8, GEMM_PIPE_BYTES(128, 64, 4) + CONV_IMAGE_TABLE},
-    {{"conv_image_large_f32", NULL, NULL}, false, false, 128, 128, 1, 0},
-    {NAMES(image_small), false, false, 64, 64, 0.4, GEMM_PIPE_BYTES(64, 64, 3)},
-    {MMA_NAMES(weight_large), true, true, 128, 128, 1, GEMM_PIPE_BYTES(128, 128, 3) + CONV_WEIGHT_TABLE(3)},
-    {MMA_NAMES(weight_narrow), true, true, 64, 128, 0.8, GEMM_PIPE_BYTES(64, 128, 4) + CONV_WEIGHT_TABLE(4)},
-    {{"conv_weight_large_f32", NULL, NULL}, true, true, 128, 128, 1, 0},
-    {NAMES(weight_small), true, false, 64, 64, 0.4, GEMM_PIPE_BYTES(64, 64, 3)},
+    {MMA_NAMES(image_large), false, true, 128, 128, 2, 1, 0.2, GEMM_PIPE_BYTES(128, 128, 3) + CONV_IMAGE_TABLE},
+    {MMA_NAMES(image_narrow), false, true, 128, 64, 3, 0.83, 0.2, GEMM_PIPE_BYTES(128, 64, 3) + CONV_IMAGE_TABLE},
+    {{"conv_image_large_f32", NULL, NULL}, false, false, 128, 128, 2, 1, 0.2, 0},
+    {NAMES(image_small), false, false, 64, 64, 4, 0.4, 0.2, GEMM_PIPE_BYTES(64, 64, 3)},
+    {MMA_NAMES(weight_large), true, true, 128, 128, 2, 0.85, 0.4, GEMM_PIPE_BYTES(128, 128, 3) + CONV_WEIGHT_TABLE(3)},
+    {MMA_NAMES(weight_narrow), true, true, 64, 128, 3, 0.65, 0.4, GEMM_PIPE_BYTES(64, 128, 3) + CONV_WEIGHT_TABLE(3)},
+    {{"conv_weight_large_f32", NULL, NULL}, true, true, 128, 128, 2, 1, 0.2, 0},
+    {NAMES(weight_small), true, false, 64, 64, 4, 0.4, 0.2, GEMM_PIPE_BYTES(64, 64, 3)},
 };
 #undef NAMES
 #undef MMA_NAMES
@@ -44,9 +47,9 @@ static int64_t tiles(const implementation *i, const struct conv_args *args) {
 /* What the kernels ask for that take nothing but runs. */
 static bool is_all_runs(const struct conv_args *args, bool of_weight) {
   if (!(args->flags & CONV_IMAGE_RUNS) || ((uintptr_t)args->image | (uintptr_t)args->other) % 16 != 0) return false;
-  if (of_weight) return args->flags & CONV_OTHER_ROWS;
   uint32_t window = args->tap.size[0] * args->tap.size[1] * args->tap.size[2];
-  return args->flags & (CONV_OTHER_RUNS | CONV_OTHER_ROWS) && window <= CONV_WINDOW_MAX;
+  if (window > CONV_WINDOW_MAX) return false;
+  return args->flags & (of_weight ? CONV_OTHER_ROWS : CONV_OTHER_RUNS | CONV_OTHER_ROWS);
 }
 
 static bool applies(const implementation *i, rdna_dtype dtype, bool of_weight, const struct conv_args *args,
@@ -57,15 +60,22 @@ static bool applies(const implementation *i, rdna_dtype dtype, bool of_weight, c
 }
 
 /* How long the fullest compute unit is busy, in its cycles; |units| is 0 on the host, which cuts its work itself, and
- * gives the same bits for any number of threads. A tile's beginning and end take as long as some values of k; a unit
- * with one tile alone waits more for memory; sums of parts are written and read, and another kernel is launched. */
+ * gives the same bits for any number of threads. Groups that begin together end together, and their units are given new
+ * ones before others are: all units work as long as full ones, unless all groups are there at once. A tile's beginning
+ * and end take as long as some values of k; sums of parts are written and read, and another kernel is launched. */
 static double cost(const implementation *i, rdna_dtype dtype, const struct conv_args *args, int units, int parts) {
   int64_t count = tiles(i, args) * args->groups * parts;
-  double rate = i->share * (dtype == RDNA_F32 ? 100 : 1200), ends = dtype == RDNA_F32 ? 32 : 192, launch = 5000;
+  bool is_float = dtype == RDNA_F32;
+  double share = is_float && i->share < 1 ? 0.77 : i->share, rate = share * (is_float ? 92 : 826);
+  double ends = is_float ? 32 : 220, launch = 15000, tiles_long;
   if (units == 0) units = 1;
-  double waves = (double)((count + units - 1) / units), alone = count <= units ? 1.4 : 1;
-  double multiply = waves * alone * i->rows * i->columns * ((double)args->k / parts + ends) / rate;
-  double sums = 8.0 * args->rows * args->columns * args->groups * parts / units / 16;
+  int64_t slots = (int64_t)units * i->resident, most = (count + units - 1) / units;
+  if (count > slots)
+    tiles_long = (double)((count + slots - 1) / slots * i->resident);
+  else
+    tiles_long = i->alone * i->resident + (1 - i->alone) * (double)most;
+  double multiply = tiles_long * i->rows * i->columns * ((double)args->k / parts + ends) / rate;
+  double sums = (8.0 * parts + 8) * args->rows * args->columns * args->groups / units / 16;
   return multiply + (parts > 1 ? sums + launch : 0);
 }
 
@@ -75,7 +85,7 @@ typedef struct choice {
   double cost;
 } choice;
 
-/* With as many parts of k as fill all units once or a few times. */
+/* With as many parts of k as give all units one group, or a few. */
 static choice choose(rdna_dtype dtype, bool of_weight, const struct conv_args *args, const rdna_device_info *info,
                      int units) {
   choice best = {NULL, 1, 0};
@@ -84,7 +94,7 @@ static choice choose(rdna_dtype dtype, bool of_weight, const struct conv_args *a
   for (size_t i = 0; i < sizeof implementations / sizeof *implementations; i++) {
     const implementation *one = &implementations[i];
     if (!applies(one, dtype, of_weight, args, info)) continue;
-    for (int waves = 0; waves <= 4; waves++) {
+    for (int waves = 0; waves <= 8; waves++) {
       int64_t parts = waves ? (int64_t)waves * units / (tiles(one, args) * args->groups) : 1;
       if (waves && parts > most) parts = most;
       if (waves && parts < 2) continue;

@@ -164,6 +164,35 @@ static void run_sum(const void *args, rdna_dtype dtype, bool is_image) {
   rdna__parallel_for((int64_t)job.args->groups * job.args->rows, 1, sum_rows, &job);
 }
 
+typedef struct turn_job {
+  const struct conv_turn_args *args;
+  size_t bytes; /* of a value: 2 or 4 */
+  bool to_last;
+} turn_job;
+
+static void turn_images(void *context, int64_t begin, int64_t end) {
+  const turn_job *job = context;
+  const struct conv_turn_args *a = job->args;
+  int64_t values = (int64_t)a->channels * a->plane, rows = job->to_last ? a->channels : a->plane;
+  int64_t columns = job->to_last ? a->plane : a->channels;
+  for (int64_t image = begin; image < end; image++) {
+    const char *in = (const char *)a->in + image * values * (int64_t)job->bytes;
+    char *out = (char *)a->out + image * values * (int64_t)job->bytes;
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < columns; c++)
+        memcpy(out + (c * rows + r) * (int64_t)job->bytes, in + (r * columns + c) * (int64_t)job->bytes, job->bytes);
+  }
+}
+
+static void run_turn(const void *args, size_t bytes, bool to_last) {
+  turn_job job = {args, bytes, to_last};
+  rdna__parallel_for(job.args->images, 1, turn_images, &job);
+}
+void RDNA_HOST_KERNEL(conv_to_last_16)(const void *args, rdna_grid grid) { run_turn(args, 2, true); }
+void RDNA_HOST_KERNEL(conv_to_last_32)(const void *args, rdna_grid grid) { run_turn(args, 4, true); }
+void RDNA_HOST_KERNEL(conv_to_first_16)(const void *args, rdna_grid grid) { run_turn(args, 2, false); }
+void RDNA_HOST_KERNEL(conv_to_first_32)(const void *args, rdna_grid grid) { run_turn(args, 4, false); }
+
 /* The grid says how a device cuts the work; here the arguments alone do. */
 #define TWIN(name, T, is_image) \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run(args, RDNA_##T, is_image); }

@@ -52,11 +52,23 @@ struct conv_args {
   float *sums;
 };
 
+/* (images, channels, plane) to (images, plane, channels), or back, where a plane is not a multiple of 16 bytes, so that
+ * its lines cannot be moved as such. A group moves |block| channels of an image, a multiple of those in 16 bytes, which
+ * in the first layout are one run of whole 16 bytes, through shared memory: it holds block / (those in 16 bytes) times
+ * (plane | 1) times 16 bytes. The grid is (ceil(channels / block), images, 1). */
+struct conv_turn_args {
+  const void *in;
+  void *out;
+  int32_t images, channels, plane, block; /* channels of a group; those of the last may be fewer */
+};
+#define CONV_TURN_THREADS 256
+#define CONV_TURN_BYTES 25216 /* 64 channels of 14 x 14, or 256 of 7 x 7, in 16 bits */
+
 /* Tiles of the result. The large and narrow kernels, but conv_image_large_f32, want CONV_IMAGE_RUNS, CONV_OTHER_RUNS
  * (conv_image) or CONV_OTHER_ROWS, all data at multiples of 16 bytes, and a k (conv_image) or columns (conv_weight)
- * that are multiples of 8; conv_image a window of at most 32 taps. The grid is (tiles, 1, groups * parts). For the
- * depthwise kernel, which is conv_image for few channels a group, threads take one value of the result each, or with
- * CONV_OCTETS eight: (values / CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_image_sum and conv_weight_sum:
+ * that are multiples of 8; those of 16-bit types a window of at most 32 taps. The grid is (tiles, 1, groups * parts).
+ * For the depthwise kernel, which is conv_image for few channels a group, threads take one value of the result each, or
+ * with CONV_OCTETS eight: (values / CONV_DEPTHWISE_THREADS, 1, 1); so do those of conv_image_sum and conv_weight_sum:
  * (values of a group / CONV_DEPTHWISE_THREADS, 1, groups). */
 #define CONV_SMALL_TILE 64
 #define CONV_LARGE_TILE 128
@@ -65,16 +77,22 @@ struct conv_args {
 #define CONV_MMA_THREADS 128
 #define CONV_DEPTHWISE_THREADS 256
 #define CONV_PART_STEP 64
+/* Of the sum of a few parts a thread makes 4 neighbouring columns; otherwise it is done as gemm_sum does it. */
+#define CONV_SUM_QUADS(parts, columns) (!GEMM_SUM_MANY(parts) && (columns) % 4 == 0)
+#define CONV_SUM_VALUES(parts, columns) (CONV_SUM_QUADS(parts, columns) ? 4 * GEMM_SUM_THREADS : GEMM_SUM_VALUES(parts))
 #define CONV_WINDOW_MAX 32
-/* Bytes of shared memory on NVIDIA's GPUs: for the rows of a tile; for the positions of the steps that are under way,
- * 16 for each of GEMM_PIPE_STEP. */
+/* Bytes of shared memory on NVIDIA's GPUs, 8 for each window: of a tile's rows; of the positions of the steps that are
+ * under way. */
 #define CONV_IMAGE_TABLE 1024
-#define CONV_WEIGHT_TABLE(stages) (2 * ((stages) - 1) * GEMM_PIPE_STEP * 16)
+#define CONV_WEIGHT_TABLE(stages) (2 * ((stages) - 1) * GEMM_PIPE_STEP * 8)
 
 #define RDNA_CONV_VALUES_(X, T)                                                    \
   X(conv_depthwise_##T, struct conv_args, CONV_DEPTHWISE_THREADS, rdna__conv_case) \
   X(conv_image_sum_##T, struct conv_args, GEMM_SUM_THREADS, rdna__conv_sum_case)   \
   X(conv_weight_sum_##T, struct conv_args, GEMM_SUM_THREADS, rdna__conv_sum_case)
+#define RDNA_CONV_TURNS_(X, bits)                                                        \
+  X(conv_to_last_##bits, struct conv_turn_args, CONV_TURN_THREADS, rdna__conv_turn_case) \
+  X(conv_to_first_##bits, struct conv_turn_args, CONV_TURN_THREADS, rdna__conv_turn_case)
 #define RDNA_CONV_KERNELS(X)                                                            \
   X(conv_image_small_f32, struct conv_args, CONV_FLOAT_SMALL_THREADS, rdna__conv_case)  \
   X(conv_image_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case)  \
@@ -82,16 +100,18 @@ struct conv_args {
   X(conv_weight_large_f32, struct conv_args, CONV_FLOAT_LARGE_THREADS, rdna__conv_case) \
   RDNA_CONV_VALUES_(X, f32)                                                             \
   RDNA_CONV_VALUES_(X, f16)                                                             \
-  RDNA_CONV_VALUES_(X, bf16)
+  RDNA_CONV_VALUES_(X, bf16)                                                            \
+  RDNA_CONV_TURNS_(X, 16)                                                               \
+  RDNA_CONV_TURNS_(X, 32)
 #define RDNA_CONV_MMA_OF_(X, name, rows, columns, stages, more) \
   X(name, struct conv_args, CONV_MMA_THREADS, rdna__conv_case, GEMM_PIPE_BYTES(rows, columns, stages) + (more))
 #define RDNA_CONV_MMA_(X, T)                                                     \
   RDNA_CONV_MMA_OF_(X, conv_image_small_##T, 64, 64, 3, 0)                       \
   RDNA_CONV_MMA_OF_(X, conv_image_large_##T, 128, 128, 3, CONV_IMAGE_TABLE)      \
-  RDNA_CONV_MMA_OF_(X, conv_image_narrow_##T, 128, 64, 4, CONV_IMAGE_TABLE)      \
+  RDNA_CONV_MMA_OF_(X, conv_image_narrow_##T, 128, 64, 3, CONV_IMAGE_TABLE)      \
   RDNA_CONV_MMA_OF_(X, conv_weight_small_##T, 64, 64, 3, 0)                      \
   RDNA_CONV_MMA_OF_(X, conv_weight_large_##T, 128, 128, 3, CONV_WEIGHT_TABLE(3)) \
-  RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 4, CONV_WEIGHT_TABLE(4))
+  RDNA_CONV_MMA_OF_(X, conv_weight_narrow_##T, 64, 128, 3, CONV_WEIGHT_TABLE(3))
 #define RDNA_CONV_F16_KERNELS(X) RDNA_CONV_MMA_(X, f16)
 #define RDNA_CONV_BF16_KERNELS(X) RDNA_CONV_MMA_(X, bf16)
 

@@ -148,13 +148,12 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
     return;
   }
   if (only_runs && args.flags & CONV_OUT_RUNS) {
-#pragma unroll 1
-    for (int i = (int)lane_id(); i < MMA_M * plan::wave_n / 8; i += WAVE_SIZE) {
-      int in_row = i / (plan::wave_n / 8), in_column = i % (plan::wave_n / 8) * 8;
-      int at_row = row + in_row, at_column = column + in_column;
-      if (at_row >= args.rows || at_column >= args.columns) continue;
-      float *from = stage + in_row * plan::stage_row + in_column;
-      if (is_image && (args.bias || args.activation)) {
+    constexpr int in_row = plan::wave_n / 8;
+    auto store = [&](int i, bool finish) __attribute__((device, always_inline)) {
+      int at_row = row + i / in_row, at_column = column + i % in_row * 8;
+      if (at_row >= args.rows || at_column >= args.columns) return;
+      float *from = stage + i / in_row * plan::stage_row + i % in_row * 8;
+      if (finish) {
 #pragma unroll 1
         for (int j = 0; j < 8; ++j)
           from[j] =
@@ -164,6 +163,13 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
       value *to = out + out_of_row<is_image>(args, at_row) + out_of_column<is_image>(args, at_column);
       store_u32x4(to, uint4{type::encode2(low.x, low.y), type::encode2(low.z, low.w), type::encode2(high.x, high.y),
                             type::encode2(high.z, high.w)});
+    };
+    if (is_image && (args.bias || args.activation)) {
+#pragma unroll 1
+      for (int i = (int)lane_id(); i < MMA_M * in_row; i += WAVE_SIZE) store(i, true);
+    } else {
+#pragma unroll 4
+      for (int i = (int)lane_id(); i < MMA_M * in_row; i += WAVE_SIZE) store(i, false);
     }
     return;
   }
@@ -220,9 +226,9 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
 #define CONV_MMA_DEFINE(T)                                         \
   CONV_MMA_DEFINE_(conv_image_small, T, true, 64, 64, 3, false)    \
   CONV_MMA_DEFINE_(conv_image_large, T, true, 128, 128, 3, true)   \
-  CONV_MMA_DEFINE_(conv_image_narrow, T, true, 128, 64, 4, true)   \
+  CONV_MMA_DEFINE_(conv_image_narrow, T, true, 128, 64, 3, true)   \
   CONV_MMA_DEFINE_(conv_weight_small, T, false, 64, 64, 3, false)  \
   CONV_MMA_DEFINE_(conv_weight_large, T, false, 128, 128, 3, true) \
-  CONV_MMA_DEFINE_(conv_weight_narrow, T, false, 64, 128, 4, true)
+  CONV_MMA_DEFINE_(conv_weight_narrow, T, false, 64, 128, 3, true)
 
 #endif

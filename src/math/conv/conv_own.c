@@ -51,12 +51,39 @@ static void set_channels_last(rdna_tensor *t) {
   t->stride[0] = next;
 }
 
+/* All of the values of an image's channel side by side, and channels and images after each other. */
+static bool is_channels_first(const rdna_tensor *t) {
+  int64_t next = 1;
+  for (int d = t->rank - 1; d >= 0; next *= t->shape[d--])
+    if (t->shape[d] > 1 && t->stride[d] != next) return false;
+  return (uintptr_t)t->data % 16 == 0;
+}
+
+/* Between channels first and dense channels last, the layout of which |to_last| says that it is |out|'s. Lines of whole
+ * 16 bytes are left to the general copy. */
+static rdna_status copy_turned(rdna_stream *stream, const char *operator, const rdna_tensor * in,
+                               const rdna_tensor *out, bool to_last) {
+  static const char *const names[2][2] = {{"conv_to_first_16", "conv_to_first_32"},
+                                          {"conv_to_last_16", "conv_to_last_32"}};
+  int64_t plane = 1, run = in_16_bytes(in->dtype), channels = in->shape[1];
+  for (int d = 2; d < in->rank; d++) plane *= in->shape[d];
+  int64_t runs = CONV_TURN_BYTES / 16 / (plane | 1);
+  if (plane % run == 0 || channels % run != 0 || runs == 0 || in->shape[0] > RDNA__GRID_YZ_MAX ||
+      !is_channels_first(to_last ? in : out) || (uintptr_t)(to_last ? out : in)->data % 16 != 0)
+    return rdna_op_copy(stream, in, out);
+  struct conv_turn_args args = {.in = in->data, .out = out->data, .images = (int32_t)in->shape[0]};
+  args.channels = (int32_t)channels, args.plane = (int32_t)plane, args.block = (int32_t)(runs * run);
+  rdna_grid grid = {0, (uint32_t)in->shape[0], 1};
+  RDNA_TRY(rdna__check_groups(operator, channels, args.block, &grid.x));
+  return rdna__launch_named(stream, names[to_last][run == 4], grid, &args);
+}
+
 /* |t| becomes one of the same shape with channels last in scratch memory, a copy if |filled|. */
-static rdna_status turn(copies *c, rdna_tensor *t, bool filled) {
+static rdna_status turn(copies *c, const char *operator, rdna_tensor * t, bool filled) {
   rdna_tensor old = *t;
   set_channels_last(t);
   RDNA_TRY(rdna__scratch_take(&c->scratch, (size_t)rdna_tensor_count(t) * rdna_dtype_block_bytes(t->dtype), &t->data));
-  return filled ? rdna_op_copy(c->scratch.stream, &old, t) : RDNA_OK;
+  return filled ? copy_turned(c->scratch.stream, operator, & old, t, true) : RDNA_OK;
 }
 
 static int64_t products(const rdna__conv_call *call) {
@@ -75,15 +102,15 @@ static rdna_status run_turned(copies *c, const char *operator) {
   bool of_weight = call->mode == RDNA__CONV_WEIGHT, forward = call->mode == RDNA__CONV_FORWARD;
   const rdna_tensor *out = rdna__conv_out(call);
   call->x = &c->x, call->weight = &c->weight, call->y = &c->y, call->conv = &c->conv;
-  if (!is_channels_last(&c->x)) RDNA_TRY(turn(c, &c->x, call->mode != RDNA__CONV_DATA));
-  if (!is_channels_last(&c->y)) RDNA_TRY(turn(c, &c->y, !forward));
+  if (!is_channels_last(&c->x)) RDNA_TRY(turn(c, operator, & c->x, call->mode != RDNA__CONV_DATA));
+  if (!is_channels_last(&c->y)) RDNA_TRY(turn(c, operator, & c->y, !forward));
   /* A gradient of the weight is small and may be written in any layout, unless a product is to write it. */
   if (!of_weight && !(forward ? is_dense_weight(&c->weight) : is_channels_last(&c->weight)))
-    RDNA_TRY(turn(c, &c->weight, true));
+    RDNA_TRY(turn(c, operator, & c->weight, true));
   RDNA_TRY(rdna__conv_is_product(call) ? rdna__conv_product(c->scratch.stream, operator, call)
                                        : rdna__conv_direct(c->scratch.stream, operator, call));
   const rdna_tensor *made = rdna__conv_out(call);
-  return made->data == out->data ? RDNA_OK : rdna_op_copy(c->scratch.stream, made, out);
+  return made->data == out->data ? RDNA_OK : copy_turned(c->scratch.stream, operator, made, out, false);
 }
 
 /* ---- few channels -------------------------------------------------------------------------------------------- */

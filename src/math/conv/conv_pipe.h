@@ -12,9 +12,26 @@ RDNA_DEVICE void store_group(uint32_t address, value v) {
   *(__attribute__((address_space(3))) value *)(uintptr_t)address = v;
 }
 
-/* The image by positions, with 8 channels of a tap in a chunk. Where the first value of a row's window lies, and which
- * taps are inside the image, is kept in shared memory for all rows of the tile: with a bit for each tap of the window,
- * of which there are at most 32. */
+/* Where the first value of a position's window lies, and which of its taps are inside the image: a bit for each, of
+ * which there are at most 32. */
+RDNA_DEVICE int2 pipe_window(const struct conv_args &args, conv_place at) {
+  int first = at.z * args.image_stride[1] + at.y * args.image_stride[2] + at.x * args.image_stride[3];
+  int across = (int)args.tap.size[2], down = (int)args.tap.size[1];
+  uint32_t line = 0, plane = 0, inside = 0;
+#pragma unroll 1
+  for (int i = 0; i < across; ++i, at.x += args.dilation[2])
+    line |= ((uint32_t)at.x < (uint32_t)args.image_size[2] ? 1u : 0u) << i;
+#pragma unroll 1
+  for (int i = 0; i < down; ++i, at.y += args.dilation[1])
+    if ((uint32_t)at.y < (uint32_t)args.image_size[1]) plane |= line << (i * across);
+#pragma unroll 1
+  for (int i = 0; i < (int)args.tap.size[0]; ++i, at.z += args.dilation[0])
+    if ((uint32_t)at.z < (uint32_t)args.image_size[0]) inside |= plane << (i * across * down);
+  return {at.offset + first, (int)inside};
+}
+
+/* The image by positions, with 8 channels of a tap in a chunk. The windows of all rows of the tile are kept in shared
+ * memory. */
 template <int tile, int threads>
 struct pipe_image {
   static constexpr int rows_a_pass = threads / 8, passes = tile / rows_a_pass;
@@ -37,7 +54,7 @@ struct pipe_image {
 #pragma unroll 1
     for (int i = (int)thread_id(); i < tile; i += threads) {
       int2 entry = {0, 0};
-      if (first_row + i < a.rows) entry = make_entry(conv_position(&a, first_row + i));
+      if (first_row + i < a.rows) entry = pipe_window(a, conv_position(&a, first_row + i));
       ((int2 *)rows)[i] = entry;
     }
     table = group_address(rows) + (uint32_t)row * 8;
@@ -46,24 +63,6 @@ struct pipe_image {
   GEMM_MEMBER void place(void) {
     after = z * args.dilation[0] * args.image_stride[1] + y * args.dilation[1] * args.image_stride[2] +
             x * args.dilation[2] * args.image_stride[3];
-  }
-  GEMM_MEMBER int2 make_entry(conv_place place) const {
-    int first = place.z * args.image_stride[1] + place.y * args.image_stride[2] + place.x * args.image_stride[3];
-    uint32_t inside = 0, bit = 1;
-#pragma unroll 1
-    for (int tz = 0; tz < (int)args.tap.size[0]; ++tz)
-#pragma unroll 1
-      for (int ty = 0; ty < (int)args.tap.size[1]; ++ty) {
-        bool in_line = (uint32_t)(place.z + tz * args.dilation[0]) < (uint32_t)args.image_size[0] &&
-                       (uint32_t)(place.y + ty * args.dilation[1]) < (uint32_t)args.image_size[1];
-        int at = place.x;
-#pragma unroll 1
-        for (int tx = 0; tx < (int)args.tap.size[2]; ++tx) {
-          if (in_line && (uint32_t)at < (uint32_t)args.image_size[2]) inside |= bit;
-          at += args.dilation[2], bit <<= 1;
-        }
-      }
-    return {place.offset + first, (int)inside};
   }
   GEMM_MEMBER void copy(uint32_t stage) {
     const uint16_t *from = base + after + channel;
@@ -87,60 +86,64 @@ struct pipe_image {
   }
 };
 
-/* The image by taps, 8 channels of one in a chunk, and positions down. Where a window begins is worked out for all
- * positions of a step by one thread each, |stages| - 1 steps before they are copied: there is a barrier between. */
+/* The image by taps, 8 channels of one in a chunk, and positions down. The windows of a step's positions are worked out
+ * by one thread each, |stages| - 1 steps before they are copied: there is a barrier between. */
 template <int tile, int threads, int stages>
 struct pipe_windows {
   static constexpr int row_chunks = tile / 8, rows_a_pass = threads / row_chunks, passes = PIPE_STEP / rows_a_pass;
   static constexpr int ahead = stages - 1, slots = 2 * ahead;
-  static constexpr uint32_t slot_bytes = PIPE_STEP * 16;
+  static constexpr uint32_t slot_bytes = PIPE_STEP * 8;
   static_assert(rows_a_pass % 8 == 0, "the permutation is the same in every pass");
   static_assert(CONV_WEIGHT_TABLE(stages) == slots * slot_bytes, "the table fits");
   const struct conv_args &args;
-  const uint16_t *base;
-  uint32_t to, table, in_chunk;
-  uint32_t slot; /* whose positions are copied next */
-  conv_place tap;
-  int position, end; /* of those that are worked out next */
+  const uint16_t *from; /* the image, at this thread's tap */
+  uint32_t to, table, bit;
+  uint32_t slot;        /* whose windows are copied next */
+  int left, n, z, y, x; /* positions from the one on that is worked out next, and its digits */
+  int step_n, step_z, step_y, step_x;
 
   GEMM_MEMBER pipe_windows(const struct conv_args &a, const conv_range &range, int first_column, uint8_t *memory)
-      : args(a), slot(0), end(range.end) {
-    int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
+      : args(a), slot(0) {
+    int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks, d[4];
     int column = first_column + chunk * 8;
-    base = (const uint16_t *)a.image + (int64_t)range.group * a.image_group;
+    bool there = column < a.columns;
+    conv_digits(&a.tap, there ? column : 0, d);
+    bit = there ? 1u << ((d[0] * (int)a.tap.size[1] + d[1]) * (int)a.tap.size[2] + d[2]) : 0;
+    from = (const uint16_t *)a.image + (int64_t)range.group * a.image_group + d[3] +
+           d[0] * a.dilation[0] * a.image_stride[1] + d[1] * a.dilation[1] * a.image_stride[2] +
+           d[2] * a.dilation[2] * a.image_stride[3];
     to = pipe_place<row_chunks>(row, chunk);
-    in_chunk = column < a.columns ? 16 : 0;
-    tap = conv_tap(&a, column < a.columns ? column : 0);
     table = group_address(memory);
-    position = range.first + (int)thread_id();
+    conv_digits(&a.position, range.first + (int)thread_id(), d);
+    left = range.end - range.first - (int)thread_id(), n = d[0], z = d[1], y = d[2], x = d[3];
+    conv_digits(&a.position, PIPE_STEP, d);
+    step_n = d[0], step_z = d[1], step_y = d[2], step_x = d[3];
 #pragma unroll 1
     for (int i = 0; i < ahead; ++i) work_out(i);
     group_barrier();
   }
   GEMM_MEMBER void work_out(uint32_t to_slot) {
     if (thread_id() < PIPE_STEP) {
-      int4 entry = {0, -(1 << 30), 0, 0}; /* outside, with any tap */
-      if (position < end) {
-        conv_place p = conv_position(&args, position);
-        int first = p.z * args.image_stride[1] + p.y * args.image_stride[2] + p.x * args.image_stride[3];
-        entry = int4{p.offset + first, p.z, p.y, p.x};
-      }
-      store_group(table + to_slot * slot_bytes + thread_id() * 16, entry);
+      int2 entry = {0, 0};
+      if (left > 0)
+        entry = pipe_window(args, {n * args.image_stride[0], z * args.step[0] - args.begin[0],
+                                   y * args.step[1] - args.begin[1], x * args.step[2] - args.begin[2]});
+      store_group(table + to_slot * slot_bytes + thread_id() * 8, entry);
     }
-    position += PIPE_STEP;
+    left -= PIPE_STEP;
+    n += step_n, z += step_z, y += step_y, x += step_x;
+    if (x >= (int)args.position.size[3]) x -= (int)args.position.size[3], ++y;
+    if (y >= (int)args.position.size[2]) y -= (int)args.position.size[2], ++z;
+    if (z >= (int)args.position.size[1]) z -= (int)args.position.size[1], ++n;
   }
   GEMM_MEMBER void copy(uint32_t stage) {
-    int after = tap.offset + tap.z * args.image_stride[1] + tap.y * args.image_stride[2] + tap.x * args.image_stride[3];
-    const uint16_t *from = base + after;
-    uint32_t at = table + slot * slot_bytes + thread_id() / row_chunks * 16;
+    uint32_t at = table + slot * slot_bytes + thread_id() / row_chunks * 8;
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
-      int4 entry = load_group<int4>(at + i * rows_a_pass * 16);
-      bool inside = (uint32_t)(entry.y + tap.z) < (uint32_t)args.image_size[0] &&
-                    (uint32_t)(entry.z + tap.y) < (uint32_t)args.image_size[1] &&
-                    (uint32_t)(entry.w + tap.x) < (uint32_t)args.image_size[2];
-      async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), inside ? from + entry.x : base,
-                   inside ? in_chunk : 0);
+      int2 entry = load_group<int2>(at + i * rows_a_pass * 8);
+      bool inside = (uint32_t)entry.y & bit;
+      async_copy16(stage + to + pipe_rows_bytes<row_chunks>(i * rows_a_pass), inside ? from + entry.x : from,
+                   inside ? 16 : 0);
     }
     uint32_t later = slot + ahead;
     work_out(later >= slots ? later - slots : later);

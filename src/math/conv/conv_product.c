@@ -148,7 +148,7 @@ static rdna_status run_weight_sums(rdna_stream *stream, const char *operator, co
   rdna__conv_args_make(RDNA__CONV_WEIGHT, call->conv, x, w, call->y, &sum);
   sum.parts = (int32_t)x->shape[0], sum.sums = sums;
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, rdna_tensor_count(w), GEMM_SUM_VALUES(sum.parts), &grid.x));
+  RDNA_TRY(rdna__check_groups(operator, rdna_tensor_count(w), CONV_SUM_VALUES(sum.parts, sum.columns), &grid.x));
   return rdna__launch_named(stream, names[x->dtype], grid, &sum);
 }
 
