@@ -9,6 +9,7 @@
 #include "math/attention/flash_kernels.h"
 #include "math/cast/cast_kernels.h"
 #include "math/conv/conv_kernels.h"
+#include "math/conv/winograd_kernels.h"
 #include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
 #include "math/fused/fused_kernels.h"
@@ -85,7 +86,8 @@
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
   FAMILY(sort, RDNA_SORT_KERNELS)                         \
-  FAMILY(upsample, RDNA_UPSAMPLE_KERNELS)
+  FAMILY(upsample, RDNA_UPSAMPLE_KERNELS)                 \
+  FAMILY(winograd, RDNA_WINOGRAD_KERNELS)
 
 #define INFO_attention(...) INFO(attention, __VA_ARGS__)
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
@@ -130,6 +132,7 @@
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 #define INFO_sort(...) INFO(sort, __VA_ARGS__)
 #define INFO_upsample(...) INFO(upsample, __VA_ARGS__)
+#define INFO_winograd(...) INFO(winograd, __VA_ARGS__)
 
 #define DECLARE(name, args_type, threads, make_case, ...)                                                           \
   void rdna__host_baseline_##name(const void *args, rdna_grid grid);                                                \

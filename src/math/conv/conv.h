@@ -37,4 +37,8 @@ rdna_status rdna__conv_direct(rdna_stream *stream, const char *operator, const r
 bool rdna__conv_is_product(const rdna__conv_call *call);
 rdna_status rdna__conv_product(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
 
+/* Whether Winograd's way is the faster one on a GPU, and that. */
+bool rdna__conv_winograd_applies(const rdna__conv_call *call);
+rdna_status rdna__conv_winograd(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+
 #endif

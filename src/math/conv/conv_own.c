@@ -200,6 +200,7 @@ rdna_status rdna__conv_own(rdna_stream *stream, const char *operator, const rdna
   bool turns = can_turn(call), folds = !turns && can_fold(call, &fold);
   if (strcmp(driver, "host") == 0 || products(call) < LEAST_PRODUCTS || (!turns && !folds))
     return rdna__conv_direct(stream, operator, call);
+  if (rdna__conv_winograd_applies(call)) return rdna__conv_winograd(stream, operator, call);
   copies c = {.scratch = {.stream = stream, .holder = operator}, .call = *call, .conv = *call->conv};
   c.x = *call->x, c.weight = *call->weight, c.y = *call->y;
   return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, operator, & fold) : run_turned(&c, operator));
