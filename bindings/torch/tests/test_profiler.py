@@ -103,6 +103,8 @@ def test_again_and_by_schedule():
     assert steps == [2]
 
 
+@pytest.mark.skipif(tuple(int(n) for n in torch.__version__.split(".")[:2]) < (2, 7),
+                    reason="torch 2.6 shows no such times where the device has a name of its own")
 def test_the_older_profiler_times_operators():
     a = torch.randn(500, 500, device="rdna")
     with torch.autograd.profiler.profile(use_device="rdna") as p:

@@ -40,6 +40,7 @@ from ._memory import (
     set_per_process_memory_fraction,
 )
 from ._module import keep_shared_parameters as _keep_shared_parameters
+from ._profiler import register as _register_profiler
 from ._random import (
     default_generators,
     get_rng_state,
@@ -108,6 +109,7 @@ def _register():
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.__dlpack_device__ = _dlpack_device
     _register_distributed()
+    _register_profiler()
     _keep_shared_parameters()
 
 
