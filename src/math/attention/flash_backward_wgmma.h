@@ -1,6 +1,6 @@
 /* Gradients of attention by NVIDIA's asynchronous products: included by flash_backward.hip. A group has 64 rows, keys
- * or queries; while it makes probabilities of a tile's scores, the next tile comes to shared memory, and the tile after
- * that multiplies while the group waits for the sums. */
+ * or queries. While it makes probabilities of a tile's scores the next tile comes to shared memory, whose scores are
+ * then multiplied behind this tile's sums; the tile after it takes this one's place. */
 #ifndef RDNA_MATH_FLASH_BACKWARD_WGMMA_H
 #define RDNA_MATH_FLASH_BACKWARD_WGMMA_H
 

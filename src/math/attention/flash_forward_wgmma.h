@@ -1,5 +1,5 @@
 /* Attention forward by NVIDIA's asynchronous products: included by flash.hip, whose state and softmax it shares. A
- * group has two blocks of 64 queries. */
+ * group has two blocks of 64 queries, which read each tile of keys and values together. */
 #ifndef RDNA_MATH_FLASH_FORWARD_WGMMA_H
 #define RDNA_MATH_FLASH_FORWARD_WGMMA_H
 
