@@ -6,16 +6,13 @@
 #include "math/gemm/gemm.h"
 #include "math/scratch.h"
 
-enum {
-  LEAST_CHANNELS = 64,   /* fewer, and moving values takes longer than their products */
-  MOST_BYTES = 128 << 20 /* of what lies between the steps */
-};
+enum { MOST_BYTES = 128 << 20 /* of what lies between the steps */ };
 
-bool rdna__conv_winograd_applies(const rdna__conv_call *call) {
+bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels) {
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
   if (call->mode == RDNA__CONV_WEIGHT || conv->dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
-  if (w->shape[0] < LEAST_CHANNELS || w->shape[1] < LEAST_CHANNELS) return false;
+  if (w->shape[0] < least_channels || w->shape[1] < least_channels) return false;
   for (int d = 0; d < 2; d++)
     if (w->shape[2 + d] != 3 || conv->stride[d] != 1 || conv->dilation[d] != 1) return false;
   return x->stride[3] == 1 && y->stride[3] == 1;
