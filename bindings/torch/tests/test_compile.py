@@ -307,6 +307,24 @@ def test_one_norm_for_two_inputs():
         torch.testing.assert_close(a.cpu(), b.cpu())
 
 
+def test_statistics_that_are_read_before_and_after_they_are_written():
+    norm = nn.BatchNorm1d(6).to("rdna")
+    ours = copy.deepcopy(norm)
+    x = torch.randn(5, 6, device="rdna")
+
+    def f(norm):
+        def g(x):
+            before = norm.running_mean * 2
+            y = norm(x)
+            return y, (before + y.detach()[0] * 0).exp(), norm.running_mean * 3 + 1
+        return g
+
+    for a, b in zip(compiled(f(ours))(x), f(norm)(x)):
+        torch.testing.assert_close(a.cpu(), b.cpu())
+    for a, b in zip(ours.state_dict().values(), norm.state_dict().values()):
+        torch.testing.assert_close(a.cpu(), b.cpu())
+
+
 def test_a_layer_of_inference_in_few_operators():
     model, x = Layer().to("rdna"), torch.randn(2, 6, 32, device="rdna")
     with torch.no_grad():

@@ -82,8 +82,8 @@ def is_bf16_supported(including_emulation=True):
 
 
 def from_dlpack(source):
-    """A tensor on rdna with the values of |source|, an object with __dlpack__: over the same memory where that is rdna's
-    or, on CUDA's or ROCm's GPUs, of a device that rdna uses in this process; a copy of memory of the host."""
+    """A tensor on rdna with the values of |source|, an object with __dlpack__: over the same memory where that is
+    rdna's or, on CUDA's or ROCm's GPUs, of a device that rdna uses in this process; a copy of memory of the host."""
     kind, _ = source.__dlpack_device__()
     if kind in (2, 10):  # kDLCUDA, kDLROCM
         capsule = source.__dlpack__()

@@ -7,9 +7,9 @@ fused operators took the places of what they fuse:
     batch norm of inference, residual, relu   one pass                      rdna::batch_norm
     RMS norm written out                   one operator                     rdna::rms_norm
 
-The rest stays as it is. Values inside of a chain are f32 and are rounded once, at the end, where PyTorch's own operators
-round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at INFO, says
-it as it happens."""
+The rest stays as it is. Values inside of a chain are f32 and are rounded once, at the end, where PyTorch's own
+operators round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at
+INFO, says it as it happens."""
 
 import logging
 import math
@@ -26,8 +26,8 @@ log = logging.getLogger("torch_rdna.compile")
 # rdna/op/fused.h
 MAX_STEPS, MAX_INPUTS = 8, 6
 _MAPS = ("abs neg sign square affine clamp bitwise_not ceil floor round trunc sqrt rsqrt reciprocal relu leaky_relu "
-         "hardswish hardsigmoid exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf sigmoid silu gelu_tanh gelu_erf "
-         "elu softplus").split()
+         "hardswish hardsigmoid exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf sigmoid silu gelu_tanh "
+         "gelu_erf elu softplus").split()
 _ZIPS = ("add sub mul div add_scaled maximum minimum squared_diff floor_div fmod remainder pow bitwise_and bitwise_or "
          "bitwise_xor shift_left shift_right lerp relu_grad leaky_relu_grad clamp_grad hardswish_grad hardsigmoid_grad "
          "sigmoid_grad tanh_grad sqrt_grad rsqrt_grad reciprocal_grad").split()
@@ -79,7 +79,8 @@ def _register_shapes():
         return a.new_empty((a.shape[0], b.shape[1]))
 
     def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, activation):
-        return aten.convolution.default(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+        return aten.convolution.default(input, weight, bias, stride, padding, dilation, transposed, output_padding,
+                                        groups)
 
     def batch_norm(input, weight, bias, mean, variance, epsilon, residual, relu):
         return torch.empty_like(input)
@@ -335,22 +336,26 @@ def _shape_equal(a, b):
 
 
 def _writes(node):
-    return isinstance(node.target, torch._ops.OpOverload) and node.op == "call_function" and node.target._schema.is_mutable
+    target = node.target
+    return node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
 
 
 class _Rewriter:
     def __init__(self, gm):
         self.gm, self.graph = gm, gm.graph
-        self.in_place = set()
+        self.in_place, self.states = set(), set()
 
     def find_movable(self):
-        """What is written in place, at the end of some graphs, may be read by what comes before: nothing moves past it.
-        What this pass itself made so is known to be read by nobody else."""
+        """What is written in place, at the end of some graphs, may be read by what comes before: nothing moves past it,
+        and readers of what this pass itself made so do not move at all."""
         self.movable = set()
         for node in self.graph.nodes:
             if _writes(node) and node not in self.in_place:
                 break
-            self.movable.add(node)
+            if self.states.isdisjoint(node.all_input_nodes):
+                self.movable.add(node)
+            elif _short(node) in _LOOKS:
+                self.states.add(node)
 
     # -- state, which graphs compute anew and copy home at their end
 
@@ -370,13 +375,16 @@ class _Rewriter:
             if _name(node) == "aten::_native_batch_norm_legit_functional" and not node.kwargs and node.args[5] is True:
                 mean, variance = node.args[3:5]
                 results = {u.args[1]: u for u in node.users if u.target is operator.getitem}
-                if len(results) != len(node.users) or not (free(mean, node) and free(variance, node)) or mean is variance:
+                if len(results) != len(node.users) or mean is variance:
+                    continue
+                if not (free(mean, node) and free(variance, node)):
                     continue
                 # what is kept for the backward pass must not change with the next forward
                 if any(u.op == "output" for i in (3, 4) if i in results for u in results[i].users):
                     continue
                 node.target = torch.ops.aten._native_batch_norm_legit.default
                 self.in_place.add(node)
+                self.states |= {mean, variance}
                 for i, state in ((3, mean), (4, variance)):
                     if i in results:
                         # readers between here and the copy home now read the state itself
@@ -607,7 +615,8 @@ class _Rewriter:
         words, numbers = [], []
         for s in steps:
             zipped = s.other is not None
-            words += [ZIP[s.op] if zipped else MAP[s.op], int(zipped), inputs.index(s.other) if zipped else 0, int(s.first)]
+            operation = ZIP[s.op] if zipped else MAP[s.op]
+            words += [operation, int(zipped), inputs.index(s.other) if zipped else 0, int(s.first)]
             numbers += [s.p, s.q]
         new = self.put(last, torch.ops.rdna.fused.default, (inputs, words, numbers, order), _value(last))
         self.replace(last, new, nodes)
@@ -730,7 +739,9 @@ def _set_log():
 def backend(gm, example_inputs, *, mode=None, options=None):
     """The backend itself, as torch.compile calls it."""
     if mode not in (None, "default") or options:
-        raise ValueError(f"torch.compile(backend='rdna') has one mode and no options, got mode={mode!r}, options={options!r}")
+        raise ValueError(
+            f"torch.compile(backend='rdna') has one mode and no options, got mode={mode!r}, options={options!r}"
+        )
     from torch._dynamo.backends.common import aot_autograd
 
     _set_log()
