@@ -191,6 +191,16 @@ rdna_status rdna__check_rows(const char *operator, const char * argument, const 
   return RDNA_OK;
 }
 
+uint32_t rdna__groups_of_waves(rdna_stream *stream, int64_t rows, int64_t row_bytes, int threads) {
+  enum { SHORT_BYTES = 1024, GROUPS_OF_A_UNIT = 16, MOST_GROUPS = 1 << 24 };
+  if (!stream) return 1; /* which the launch refuses */
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+  int64_t waves = threads / (info->wave_size == 32 ? 32 : 64), groups = (rows + waves - 1) / waves;
+  int64_t most = row_bytes <= SHORT_BYTES ? GROUPS_OF_A_UNIT * (int64_t)info->compute_units : MOST_GROUPS;
+  if (most < GROUPS_OF_A_UNIT) most = GROUPS_OF_A_UNIT;
+  return (uint32_t)(groups < most ? groups : most);
+}
+
 rdna_status rdna__check_groups(const char *operator, int64_t count, int64_t per_group, uint32_t *out_groups) {
   int64_t groups = count / per_group + (count % per_group != 0);
   if (groups > RDNA__GRID_X_MAX) {

@@ -51,6 +51,10 @@ rdna_status rdna__check_overlap(const char *operator, const char * out_argument,
 rdna_status rdna__check_rows(const char *operator, const char * argument, const rdna_tensor *tensor, int64_t *out_rows,
                              int64_t *out_cols, int64_t *out_stride);
 
+/* Groups of |threads| for rows of which each is a wave's, and which groups take in turn. Of short rows a group has
+ * several, as launching it costs more than a few of them. */
+uint32_t rdna__groups_of_waves(rdna_stream *stream, int64_t rows, int64_t row_bytes, int threads);
+
 /* Groups that cover |count| with |per_group| each; RDNA_UNSUPPORTED when a GPU cannot count them. */
 rdna_status rdna__check_groups(const char *operator, int64_t count, int64_t per_group, uint32_t *out_groups);
 

@@ -88,7 +88,7 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
     if (rdna__plan_vector(part, k, r->values)) args.vectors |= 1u << k;
   }
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups("fused", args.shape.count, r->values * RDNA__FUSED_THREADS, &grid.x));
+  RDNA_TRY(rdna__check_groups("fused", args.shape.count, FUSED_VECTORS * r->values * RDNA__FUSED_THREADS, &grid.x));
   return rdna__launch_named(r->stream, r->kernel, grid, &args);
 }
 

@@ -72,67 +72,94 @@ RDNA_DEVICE void unpack_input(uint4 bits, float *v) {
 /* Keeps what stands under a branch there: selecting among all inputs costs more than jumping over the others. */
 RDNA_DEVICE void under_branch(void) { asm volatile(""); }
 
-/* What the steps make of |count| values from |i| on, which all are there. */
-template <typename type, int count, typename steps>
-RDNA_DEVICE void fused_values(const fused_args &a, uint32_t i) {
-  uint4 inputs[RDNA_FUSED_MAX_INPUTS];
-  float value[count];
-  fused_place place = fused_place_of(&a.shape, i);
+/* What the steps make of |vectors| times |count| values from |first| on, |apart| from each other. There are at most
+ * |most| inputs. */
+template <typename type, int count, int vectors, int most, typename steps>
+RDNA_DEVICE void fused_values(const fused_args &a, uint32_t first, uint32_t apart) {
+  uint4 inputs[most][vectors];
+  float value[vectors][count];
+  fused_place place[vectors];
 #pragma unroll
-  for (int k = 0; k < RDNA_FUSED_MAX_INPUTS; k++) {
-    inputs[k] = uint4{};
-    if ((uint32_t)k < a.inputs) inputs[k] = load_input<type, count>(a, k + 1, place);
+  for (uint32_t v = 0; v < vectors; v++) place[v] = fused_place_of(&a.shape, first + v * apart);
+#pragma unroll
+  for (int k = 0; k < most; k++) {
+#pragma unroll
+    for (uint32_t v = 0; v < vectors; v++) inputs[k][v] = uint4{};
+    if ((uint32_t)k >= a.inputs) continue;
+#pragma unroll
+    for (uint32_t v = 0; v < vectors; v++) {
+      if (first + v * apart < a.shape.count) inputs[k][v] = load_input<type, count>(a, k + 1, place[v]);
+    }
   }
-  unpack_input<type, count>(inputs[0], value);
+#pragma unroll
+  for (int v = 0; v < vectors; v++) unpack_input<type, count>(inputs[0][v], value[v]);
 #pragma unroll 1
   for (uint32_t s = 0; s < a.steps; s++) {
     fused_step step = steps::at(arguments_again(a), s);
     uint32_t op = step.word & FUSED_OP_MASK, input = step.word >> FUSED_INPUT_SHIFT;
     if (!(step.word & FUSED_IS_ZIP)) {
-      fused_map(op, value, count, step.p, step.q);
+      fused_map(op, value[0], vectors * count, step.p, step.q);
       continue;
     }
-    uint4 picked = inputs[0];
+    float other[vectors][count];
+    uint4 picked[vectors];
 #pragma unroll
-    for (uint32_t k = 1; k < RDNA_FUSED_MAX_INPUTS; k++) {
+    for (int v = 0; v < vectors; v++) picked[v] = inputs[0][v];
+#pragma unroll
+    for (uint32_t k = 1; k < most; k++) {
       if (input != k) continue;
       under_branch();
-      picked = inputs[k];
+#pragma unroll
+      for (int v = 0; v < vectors; v++) picked[v] = inputs[k][v];
     }
-    float other[count];
-    unpack_input<type, count>(picked, other);
+#pragma unroll
+    for (int v = 0; v < vectors; v++) unpack_input<type, count>(picked[v], other[v]);
     if (step.word & FUSED_INPUT_FIRST) {
       under_branch();
 #pragma unroll
-      for (int j = 0; j < count; j++) {
-        float before = value[j];
-        value[j] = other[j], other[j] = before;
+      for (int v = 0; v < vectors; v++) {
+#pragma unroll
+        for (int j = 0; j < count; j++) {
+          float before = value[v][j];
+          value[v][j] = other[v][j], other[v][j] = before;
+        }
       }
     }
-    fused_zip(op, value, other, count, step.p, step.q);
+    fused_zip(op, value[0], other[0], vectors * count, step.p, step.q);
   }
 
   const fused_args &now = arguments_again(a);
   const fused_operand &to = now.operand[0];
-  char *at = (char *)to.data + fused_offset(&to, &place) * type::BYTES;
-  if (count > 1 && (now.vectors & 1)) return type::store_16(at, value);
 #pragma unroll
-  for (int j = 0; j < count; j++) type::store(at + j * (int64_t)to.stride[0] * type::BYTES, 0, value[j]);
+  for (uint32_t v = 0; v < vectors; v++) {
+    if (first + v * apart >= now.shape.count) break;
+    char *at = (char *)to.data + fused_offset(&to, &place[v]) * type::BYTES;
+    if (count > 1 && (now.vectors & 1)) {
+      type::store_16(at, value[v]);
+      continue;
+    }
+#pragma unroll
+    for (int j = 0; j < count; j++) type::store(at + j * (int64_t)to.stride[0] * type::BYTES, 0, value[v][j]);
+  }
 }
 
 template <typename type, typename steps>
 RDNA_DEVICE void fused(const fused_args &a) {
-  constexpr int count = type::IN_16;
-  uint32_t start = group_id_x() * RDNA__FUSED_THREADS * count;
-  if (a.together) {
-    uint32_t i = start + thread_id() * count;
-    if (i < a.shape.count) fused_values<type, count, steps>(a, i);
-    return;
-  }
+  constexpr uint32_t count = type::IN_16, width = RDNA__FUSED_THREADS * count;
+  uint32_t start = group_id_x() * FUSED_VECTORS * width, first = start + thread_id() * count;
+  if (!a.together) {
 #pragma unroll 1
-  for (uint32_t j = 0; j < count; j++) {
-    uint32_t i = start + j * RDNA__FUSED_THREADS + thread_id();
-    if (i < a.shape.count) fused_values<type, 1, steps>(a, i);
+    for (uint32_t j = 0; j < FUSED_VECTORS * count; j++) {
+      uint32_t i = start + j * RDNA__FUSED_THREADS + thread_id();
+      if (i < a.shape.count) fused_values<type, 1, 1, RDNA_FUSED_MAX_INPUTS, steps>(a, i, 0);
+    }
+  } else if (a.inputs <= FUSED_FEW) {
+    if (first < a.shape.count) fused_values<type, count, FUSED_VECTORS, FUSED_FEW, steps>(a, first, width);
+  } else {
+#pragma unroll 1
+    for (uint32_t v = 0; v < FUSED_VECTORS; v++, first += width) {
+      if (first < a.shape.count) fused_values<type, count, 1, RDNA_FUSED_MAX_INPUTS, steps>(a, first, 0);
+    }
   }
 }
 

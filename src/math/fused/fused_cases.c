@@ -55,7 +55,7 @@ RDNA_CASE_MAKER(rdna__fused_case) {
     for (uint32_t d = 0; d < args.shape.rank; d++) args.operand[k].stride[d] = (int32_t)stride[k][d];
   }
   memcpy(out_case->args, &args, sizeof args);
-  uint32_t group = (uint32_t)values * RDNA__FUSED_THREADS;
+  uint32_t group = FUSED_VECTORS * (uint32_t)values * RDNA__FUSED_THREADS;
   out_case->grid = (rdna_grid){(args.shape.count + group - 1) / group, 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "steps %u inputs %u rank %u count %u, first step %x", args.steps,
            args.inputs, args.shape.rank, args.shape.count, args.step[0]);

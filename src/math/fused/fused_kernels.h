@@ -1,8 +1,9 @@
 /* Chains of operations value by value, interpreted a vector at a time: one kernel for each type.
  *
  * Bytes: each input once, where it is not broadcast, and the output; FLOPs: those of the steps. A step costs a thread
- * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; a thread has 4
- * values of f32 or 8 of 16 bits, all of whose bytes are under way before the first step. */
+ * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; a thread has
+ * FUSED_VECTORS times 16 bytes, at once with up to FUSED_FEW inputs and in turn with more, all of whose bytes are under
+ * way before the first step. */
 #ifndef RDNA_MATH_FUSED_KERNELS_H
 #define RDNA_MATH_FUSED_KERNELS_H
 
@@ -11,7 +12,13 @@
 #include "math/strided.h"
 #include "rdna/op/fused.h"
 
-enum { RDNA__FUSED_THREADS = 256, FUSED_OPERANDS = RDNA_FUSED_MAX_INPUTS + 1, FUSED_RANK = 4 };
+enum {
+  RDNA__FUSED_THREADS = 256,
+  FUSED_VECTORS = 2 /* of a thread */,
+  FUSED_FEW = 3 /* inputs, held twice */,
+  FUSED_OPERANDS = RDNA_FUSED_MAX_INPUTS + 1,
+  FUSED_RANK = 4
+};
 
 /* A step in a word. */
 enum { FUSED_OP_MASK = 0xff, FUSED_IS_ZIP = 0x100, FUSED_INPUT_FIRST = 0x200, FUSED_INPUT_SHIFT = 12 };
@@ -35,8 +42,8 @@ struct fused_args {
   uint32_t vectors, together;
 };
 
-/* name, argument struct, threads of a group, maker of random cases; a group takes RDNA__FUSED_THREADS times as many
- * values as 16 bytes hold */
+/* name, argument struct, threads of a group, maker of random cases; a group takes RDNA__FUSED_THREADS times
+ * FUSED_VECTORS times as many values as 16 bytes hold */
 #define RDNA_FUSED_KERNELS(X)                            \
   X(fused_f32, struct fused_args, 256, rdna__fused_case) \
   X(fused_f16, struct fused_args, 256, rdna__fused_case) \

@@ -66,9 +66,11 @@ static rdna_status launch_rows(rdna_stream *stream, const char *operator, const 
                                const void *args) {
   rdna_grid grid = {0, 1, 1};
   /* rows of a wave, or of a group where they may be long: which of the two the kernel sees from the alignment */
-  bool waves =
-      rows->cols <= NORM_WAVE_COLS || rows->cols * (int64_t)rdna_dtype_block_bytes(out->dtype) <= NORM_WAVE_BYTES;
-  RDNA_TRY(rdna__check_groups(operator, rows->rows, waves ? NORM_THREADS / 64 : 1, &grid.x));
+  int64_t row_bytes = rows->cols * (int64_t)rdna_dtype_block_bytes(out->dtype);
+  RDNA_TRY(rdna__check_groups(operator, rows->rows, 1, &grid.x));
+  if (rows->cols <= NORM_WAVE_COLS || row_bytes <= NORM_SHORT_BYTES ||
+      (row_bytes <= NORM_WAVE_BYTES && rows->rows >= NORM_MANY_ROWS))
+    grid.x = rdna__groups_of_waves(stream, rows->rows, row_bytes, NORM_THREADS);
   return rdna__launch_named(stream, kernels[out->dtype][weight && weight->dtype == RDNA_F32], grid, args);
 }
 

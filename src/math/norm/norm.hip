@@ -198,7 +198,7 @@ RDNA_DEVICE void norm(const norm_rows &all) {
   if (wide && first.cols <= few * WAVE_SIZE * type::IN_16) {
     return wave_rows<type, weights, adds, centred, true, few>(all);
   }
-  if (wide && first.cols * type::BYTES <= NORM_WAVE_BYTES) {
+  if (wide && first.cols * type::BYTES <= NORM_WAVE_BYTES && all.rows >= NORM_MANY_ROWS) {
     return wave_rows<type, weights, adds, centred, true, many>(all);
   }
   if (!wide && first.cols <= NORM_WAVE_COLS) return wave_rows<type, weights, adds, centred, false, single>(all);

@@ -1,11 +1,18 @@
-/* Norms of rows. Rows of up to NORM_WAVE_BYTES, or of NORM_WAVE_COLS values where they do not allow 16-byte accesses,
- * belong to a wave, longer ones to a work-group of 256. Groups take rows in turn, so any grid is right. */
+/* Norms of rows. Rows of up to NORM_SHORT_BYTES, of up to NORM_WAVE_BYTES where there are NORM_MANY_ROWS of them, or of
+ * NORM_WAVE_COLS values where they do not allow 16-byte accesses, belong to a wave, longer ones to a work-group of 256.
+ * Groups take rows in turn, so any grid is right. */
 #ifndef RDNA_MATH_NORM_KERNELS_H
 #define RDNA_MATH_NORM_KERNELS_H
 
 #include <stdint.h>
 
-enum { NORM_THREADS = 256, NORM_WAVE_COLS = 512, NORM_WAVE_BYTES = 8192 };
+enum {
+  NORM_THREADS = 256,
+  NORM_WAVE_COLS = 512,
+  NORM_SHORT_BYTES = 2048,
+  NORM_WAVE_BYTES = 8192,
+  NORM_MANY_ROWS = 16384
+};
 
 /* out = x / sqrt(mean(x^2) + epsilon) * weight */
 struct rms_norm_args {

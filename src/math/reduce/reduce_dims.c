@@ -175,16 +175,27 @@ static bool is_vector(const struct reduce_dims_args *a, const rdna_tensor *x, bo
   return true;
 }
 
+/* Whether each output's values lie side by side and are plainly added: what reduce_sum_wave and _long do. */
+static bool is_plain(const struct plan *plan, rdna_dtype dtype) {
+  const struct reduce_dims_args *a = &plan->args;
+  return plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN && is_float(dtype) && dtype != RDNA_F64 &&
+         a->reduced_rank == 1 && a->reduced_stride[0] == 1;
+}
+
 static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 /* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
-static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_device *device) {
+static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_stream *stream) {
+  rdna_device *device = rdna_stream_device(stream);
   struct reduce_dims_args *a = &plan->args;
   bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
   a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
   int64_t tile = COLUMN_TILE * (a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1);
-  int64_t groups = columns ? up(a->outs, tile) : a->layout == REDUCE_WAVE ? up(a->outs, 4) : a->outs;
+  int64_t row_bytes = a->count * (int64_t)rdna_dtype_block_bytes(x->dtype);
+  int64_t groups = columns                    ? up(a->outs, tile)
+                   : a->layout == REDUCE_WAVE ? rdna__groups_of_waves(stream, a->outs, row_bytes, REDUCE_DIMS_THREADS)
+                                              : a->outs;
   int64_t enough = GROUPS_OF_A_UNIT * (int64_t)rdna_device_get_info(device)->compute_units;
   if (enough < LEAST_GROUPS) enough = LEAST_GROUPS;
   int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? enough / groups : 1;
@@ -192,7 +203,7 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_devic
   if (slices < 2 || a->layout == REDUCE_WAVE) slices = 1;
   /* Rows are dealt out in small pieces, so that groups do not all read at one distance from each other, which some
    * memory channels would have to serve alone; columns in one piece each. */
-  int64_t width = a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1;
+  int64_t width = a->vector || is_plain(plan, x->dtype) ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1;
   int64_t piece = columns ? up(up(a->count, slices), 64) * 64 : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
   int64_t pieces = up(a->count, piece);
   a->slice = slices == 1 ? a->count : piece;
@@ -205,8 +216,7 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_devic
 static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dtype dtype, int64_t groups) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
   const struct reduce_dims_args *a = &plan->args;
-  bool plain = plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN && a->vector && a->layout != REDUCE_COLUMNS &&
-               a->reduced_rank == 1;
+  bool plain = is_plain(plan, dtype) && a->layout != REDUCE_COLUMNS;
   const char *special = !plain ? "" : a->layout == REDUCE_WAVE ? "wave_" : "long_";
   char kernel[32];
   snprintf(kernel, sizeof kernel, "reduce_%s_%s%s", kinds[plan->kind], special, type_name(dtype));
@@ -284,6 +294,6 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
   }
   choose_arithmetic(&plan);
   a->x = x->data, a->out = out->data, a->out_dtype = (int32_t)out->dtype;
-  int64_t groups = choose_layout(&plan, x, rdna_stream_device(stream));
+  int64_t groups = choose_layout(&plan, x, stream);
   return a->slices == 1 ? launch(stream, &plan, x->dtype, groups) : launch_sliced(stream, &plan, x->dtype, groups);
 }

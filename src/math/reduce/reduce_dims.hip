@@ -457,13 +457,19 @@ RDNA_DEVICE float sum_vectors(const char *p, uint32_t step, float sum) {
   return sum;
 }
 
-/* |most| vectors at once, then as many as are left; |bytes| in all, a multiple of 16. */
+/* |bytes| in all: what lies before a multiple of 16 bytes and what is left at the end, then |most| vectors at once,
+ * then as many as are left. */
 template <int most, typename type>
 RDNA_DEVICE float sum_line(const char *p, int64_t bytes, uint32_t rank, uint32_t threads) {
   const uint32_t step = threads * 16;
-  const char *end = p + bytes;
+  int64_t before = (int64_t)(-address_of(p) & 15);
+  if (before > bytes) before = bytes;
+  int64_t after = (bytes - before) & 15;
+  const char *end = p + (bytes - after);
   float sum = 0;
-  p += rank * 16;
+  if (rank * type::BYTES < before) sum = type::load(p, rank);
+  if (rank * type::BYTES < after) sum += type::load(end, rank);
+  p += before + rank * 16;
   for (; p + (most - 1) * step < end; p += most * step) sum = sum_vectors<most, type>(p, step, sum);
   if constexpr (most > REDUCE_DIMS_AHEAD) {
     for (; p + (REDUCE_DIMS_AHEAD - 1) * step < end; p += REDUCE_DIMS_AHEAD * step) {

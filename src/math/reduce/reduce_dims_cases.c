@@ -88,11 +88,14 @@ static void make_shape(rdna__random *random, int n, int64_t width, struct reduce
   if (a->layout != REDUCE_COLUMNS && inner > 1) a->vector = 0;
 }
 
-/* Dense rows of whole 16 bytes, as the kernels for plain sums want them. */
+/* Dense rows, as the kernels for plain sums want them: every other case of whole 16 bytes. */
 static void make_lines(rdna__random *random, int n, int64_t width, struct reduce_dims_args *a) {
   static const int64_t counts[] = {8, 0, 4096, 8192, 5128, 24576};
-  int64_t count = n < 6 ? counts[n] : rdna__random_range(random, 0, 1000) * width;
-  *a = (struct reduce_dims_args){.vector = 1, .kept_rank = 2, .reduced_rank = 1, .layout = REDUCE_GROUP};
+  if (n % 2 && n > 6) width = 1;
+  int64_t count = n < 6    ? counts[n]
+                  : n == 7 ? rdna__random_range(random, 0, 40)
+                           : rdna__random_range(random, 0, 1000) * width + (width == 1 ? 5000 : 0);
+  *a = (struct reduce_dims_args){.vector = width > 1, .kept_rank = 2, .reduced_rank = 1, .layout = REDUCE_GROUP};
   a->kept_size[0] = rdna__random_range(random, 1, 5), a->kept_size[1] = rdna__random_range(random, 1, 3);
   a->kept_stride[0] = count + rdna__random_range(random, 0, 2) * width;
   a->kept_stride[1] = a->kept_size[0] * a->kept_stride[0];

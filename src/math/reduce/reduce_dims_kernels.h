@@ -69,8 +69,8 @@ struct reduce_join_args {
   X(reduce_max_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_var_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
-/* What reduce_sum_<type> does where |vector|, REDUCE_PLAIN and one reduced dimension allow it: rows of a wave, of one
- * slice; and rows of a group. */
+/* What reduce_sum_<type> does where REDUCE_PLAIN and one dense reduced dimension allow it, at any alignment, on which
+ * the order of additions depends too: rows of a wave, of one slice; and rows of a group. */
 #define RDNA_REDUCE_DIMS_PLAIN_(X, type)                                                          \
   X(reduce_sum_wave_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
   X(reduce_sum_long_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)

@@ -19,9 +19,10 @@ static rdna_status softmax(const char *operator, rdna_stream * stream, const rdn
   args.x = x->data;
   args.out = out->data;
   /* Rows of a wave, or of a group where they may be long: which of the two the kernel sees from the alignment. */
-  bool waves =
-      args.cols <= SOFTMAX_WAVE_COLS || args.cols * (int64_t)rdna_dtype_block_bytes(x->dtype) <= SOFTMAX_WAVE_BYTES;
-  RDNA_TRY(rdna__check_groups(operator, args.rows, waves ? SOFTMAX_THREADS / 64 : 1, &groups));
+  int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(x->dtype);
+  bool waves = args.cols <= SOFTMAX_WAVE_COLS || row_bytes <= SOFTMAX_WAVE_BYTES;
+  RDNA_TRY(rdna__check_groups(operator, args.rows, 1, &groups));
+  if (waves) groups = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_THREADS);
   const char *kernel = x->dtype == RDNA_F32 ? "softmax_f32" : x->dtype == RDNA_F16 ? "softmax_f16" : "softmax_bf16";
   return rdna__launch_named(stream, kernel, (rdna_grid){groups, 1, 1}, &args);
 }

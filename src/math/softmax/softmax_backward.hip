@@ -100,10 +100,48 @@ RDNA_DEVICE row_data row_of(const softmax_backward_args &a, int64_t row) {
           a.log != 0};
 }
 
+/* |lanes| of a wave for each row of at most 16 bytes a lane, |at_once| rows for each of those, whose loads wait
+ * together. */
+template <typename type, uint32_t lanes, uint32_t at_once>
+RDNA_DEVICE void short_rows(const softmax_backward_args &a) {
+  constexpr uint32_t width = type::IN_16, teams = threads / lanes;
+  const uint32_t col = lane_id() % lanes * width;
+  for (int64_t first = (int64_t)group_id_x() * teams * at_once; first < a.rows;
+       first += (int64_t)group_count_x() * teams * at_once) {
+    uint4 d_bits[at_once], y_bits[at_once];
+    row_data row[at_once];
+    bool there[at_once];
+#pragma unroll
+    for (uint32_t r = 0; r < at_once; r++) {
+      int64_t number = first + r * teams + thread_id() / lanes;
+      row[r] = row_of<type>(a, number);
+      there[r] = number < a.rows && col < (uint32_t)a.cols;
+      d_bits[r] = y_bits[r] = uint4{};
+      if (!there[r]) continue;
+      d_bits[r] = load_as<uint4>((const char *)row[r].dout + col * type::BYTES);
+      y_bits[r] = load_as<uint4>((const char *)row[r].out + col * type::BYTES);
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < at_once; r++) {
+      float d[width], y[width], sum = 0;
+      type::unpack(d_bits[r], d);
+      type::unpack(y_bits[r], y);
+#pragma unroll
+      for (uint32_t k = 0; k < width; k++) sum += term(d[k], y[k], a.log); /* 0 of what is not there */
+#pragma unroll
+      for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+#pragma unroll
+      for (uint32_t k = 0; k < width; k++) d[k] = slope(d[k], y[k], sum, a.scale, a.log);
+      if (there[r]) type::store_16((char *)row[r].dx + col * type::BYTES, d);
+    }
+  }
+}
+
 template <typename type>
 RDNA_DEVICE void softmax_backward(const softmax_backward_args &a, float *scratch) {
   uint64_t sizes = (uint64_t)(a.cols | a.dout_stride | a.out_stride | a.dx_stride) * type::BYTES;
   bool wide = all_16(address_of(a.dout) | address_of(a.out) | address_of(a.dx) | sizes);
+  if (wide && a.cols <= 16 * type::IN_16) return short_rows<type, 16, 2>(a);
   if (a.cols <= SOFTMAX_BACKWARD_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {

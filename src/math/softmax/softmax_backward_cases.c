@@ -35,8 +35,8 @@ static void *add_slopes(rdna__kernel_case *c, rdna_dtype dtype, int64_t count, i
 }
 
 RDNA_CASE_MAKER(rdna__softmax_backward_case) {
-  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},    {5, 1024}, {3, 1025}, {2, 1032},
-                                     {2, 4096}, {2, 4104}, {1, 9001}, {9, 64},   {20, 33}};
+  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},  {5, 1024}, {3, 1025},  {2, 1032}, {2, 4096},
+                                     {2, 4104}, {1, 9001}, {9, 64}, {20, 33},  {150, 128}, {70, 96},  {300, 16}};
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
   rdna_dtype dtype = case_name_dtype(kernel->name);
   struct softmax_backward_args args = {.scale = n % 3 ? 1.0f : -0.37f, .log = (uint32_t)(n / 2 & 1)};

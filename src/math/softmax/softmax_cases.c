@@ -46,8 +46,9 @@ static void spoil_row(rdna__random *random, rdna_dtype dtype, void *x, int64_t b
 
 RDNA_CASE_MAKER(rdna__softmax_case) {
   /* about the borders between the ways to hold a row */
-  static const int64_t edges[][2] = {{2, 5},     {0, 7},  {3, 1},    {5, 1024}, {3, 1025}, {2, 8192},  {2, 8193},
-                                     {1, 20000}, {9, 64}, {4, 4104}, {9, 4096}, {3, 2048}, {2, 32768}, {1, 32776}};
+  static const int64_t edges[][2] = {{2, 5},     {0, 7},     {3, 1},     {5, 1024}, {3, 1025}, {2, 8192},
+                                     {2, 8193},  {1, 20000}, {9, 64},    {4, 4104}, {9, 4096}, {3, 2048},
+                                     {2, 32768}, {1, 32776}, {150, 128}, {70, 96},  {300, 16}};
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
   rdna_dtype dtype = strstr(kernel->name, "bf16") ? RDNA_BF16 : strstr(kernel->name, "f16") ? RDNA_F16 : RDNA_F32;
   struct softmax_args args = {.scale = n % 3 ? 1.0f : -0.37f, .log = (uint32_t)(n / 2 & 1)};

@@ -78,8 +78,10 @@ static rdna_status backward_rows(const char *operator, rdna_stream * stream, con
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
                       rdna__tensor_text(dx, text), (long long)args.dx_stride, (long long)args.cols);
   }
-  int64_t rows_of_group = args.cols <= SOFTMAX_BACKWARD_WAVE_COLS ? SOFTMAX_BACKWARD_THREADS / 64 : 1;
-  RDNA_TRY(rdna__check_groups(operator, args.rows, rows_of_group, &grid.x));
+  int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(dx->dtype);
+  RDNA_TRY(rdna__check_groups(operator, args.rows, 1, &grid.x));
+  if (args.cols <= SOFTMAX_BACKWARD_WAVE_COLS)
+    grid.x = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_BACKWARD_THREADS);
   return rdna__launch_named(stream, backward_kernels[dx->dtype], grid, &args);
 }
 
