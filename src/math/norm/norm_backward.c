@@ -20,6 +20,9 @@ static int64_t most_slices(rdna_device *device) {
 static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backward_f32"},
                                               {"norm_backward_f16", "norm_backward_f16_wf32"},
                                               {"norm_backward_bf16", "norm_backward_bf16_wf32"}};
+static const char *const long_kernels[TYPES][2] = {{"norm_backward_long_f32", "norm_backward_long_f32"},
+                                                   {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
+                                                   {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
 
 struct gradients {
   const char *operator;
@@ -101,8 +104,8 @@ static rdna_status sum_columns(rdna_stream *stream, const struct gradients *g, c
 static rdna_status launch(rdna_stream *stream, const struct gradients *g, const struct norm_backward_args *args) {
   bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
   if (args->slices > 0) {
-    RDNA_TRY(
-        rdna__launch_named(stream, kernels[g->x->dtype][weight_f32], (rdna_grid){(uint32_t)args->slices, 1, 1}, args));
+    const char *const(*of)[2] = args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels : kernels;
+    RDNA_TRY(rdna__launch_named(stream, of[g->x->dtype][weight_f32], (rdna_grid){(uint32_t)args->slices, 1, 1}, args));
   }
   return sum_columns(stream, g, args);
 }

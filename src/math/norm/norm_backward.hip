@@ -1,7 +1,7 @@
 /* Gradients of layer_norm and rms_norm. A wave takes a row of up to 512 values, a group a longer one. A row of up to
- * 4,096 values stays in registers with its slice's column sums, so that memory is read once, and the next row is on its
- * way while the sums of this one are joined; a longer row is read again from the cache, and its sums are kept in the
- * partial results. */
+ * 4,096 values, or of 8,192 of 16 bits, stays in registers with its slice's column sums, so that memory is read once,
+ * and the next row is on its way while the sums of this one are joined; a longer row is read again from the cache, and
+ * its sums are kept in the partial results. */
 #include "kernel/arguments.h"
 #include "math/chunk.h"
 #include "math/norm/norm_backward_kernels.h"
@@ -316,20 +316,19 @@ RDNA_DEVICE void long_slices(const norm_backward_args &a, float *scratch) {
   }
 }
 
+/* Whether all accesses to rows and to what belongs to their columns may be of 16 bytes. */
+template <typename type>
+RDNA_DEVICE bool is_wide(const norm_backward_args &a) {
+  return all_16(address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) | address_of(a.partial) |
+                (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES);
+}
+
 template <typename type, typename weights>
 RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, float *columns) {
   constexpr int of_group = NORM_BACKWARD_HELD_COLS / threads / type::IN_16;
   constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
-  uint64_t bits = address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) |
-                  address_of(a.partial) | (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES;
-  bool wide = all_16(bits);
-  if (a.cols > NORM_BACKWARD_HELD_COLS) {
-    if (wide) {
-      long_slices<type, weights, true>(a, scratch);
-    } else {
-      long_slices<type, weights, false>(a, scratch);
-    }
-  } else if (a.cols > NORM_BACKWARD_WAVE_COLS) {
+  bool wide = is_wide<type>(a);
+  if (a.cols > NORM_BACKWARD_WAVE_COLS) {
     if (wide) {
       held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
     } else {
@@ -342,11 +341,33 @@ RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, floa
   }
 }
 
-#define NORM_BACKWARD(suffix, type, weights)                                                \
-  RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_backward_##suffix(struct norm_backward_args a) {  \
-    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                           \
-    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS]; \
-    norm_backward<type, weights>(a, scratch, columns);                                      \
+/* Twice as long a row of 16-bit values takes all registers of a thread, and a kernel of its own. */
+template <typename type, typename weights>
+RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch) {
+  bool wide = is_wide<type>(a);
+  if constexpr (type::BYTES == 2) {
+    constexpr int vectors = NORM_BACKWARD_LONG_COLS / threads / type::IN_16;
+    if (wide && a.cols <= NORM_BACKWARD_LONG_COLS) {
+      return held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
+    }
+  }
+  if (wide) {
+    long_slices<type, weights, true>(a, scratch);
+  } else {
+    long_slices<type, weights, false>(a, scratch);
+  }
+}
+
+#define NORM_BACKWARD(suffix, type, weights)                                                    \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, type::BYTES == 2 ? 2 : 1)                         \
+  norm_backward_##suffix(struct norm_backward_args a) {                                         \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                               \
+    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS];     \
+    norm_backward<type, weights>(a, scratch, columns);                                          \
+  }                                                                                             \
+  RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_backward_long_##suffix(struct norm_backward_args a) { \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                               \
+    norm_backward_long<type, weights>(a, scratch);                                              \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 

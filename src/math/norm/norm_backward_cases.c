@@ -60,7 +60,8 @@ static struct bound worst_bound(const struct data *d) {
   return worst;
 }
 
-static struct norm_backward_args pick_shape(rdna__random *random, int n) {
+/* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. */
+static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long) {
   static const int64_t edges[][2] = {{2, 5},    {3, 8},    {0, 7},     {5, 1024}, {3, 1032}, {9, 4096},
                                      {3, 4104}, {2, 8192}, {2, 8200},  {2, 8191}, {3, 1},    {40, 64},
                                      {4, 0},    {1, 9001}, {70, 1000}, {3, 30000}};
@@ -68,7 +69,12 @@ static struct norm_backward_args pick_shape(rdna__random *random, int n) {
   struct norm_backward_args a = {.epsilon = 1e-5f, .centred = n % 3 != 1};
   a.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 60);
   a.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 4) ? 500 : 9000);
+  if (is_long && a.cols <= NORM_BACKWARD_HELD_COLS) {
+    a.cols += NORM_BACKWARD_HELD_COLS;
+    a.rows = a.rows > 5 ? 5 : a.rows;
+  }
   if (n >= edge_count && n % 2) a.cols = a.cols / 8 * 8 + 8;
+  if (!is_long && a.cols > NORM_BACKWARD_HELD_COLS) a.cols = NORM_BACKWARD_HELD_COLS - (a.cols & 1);
   a.slices = rdna__random_range(random, 1, 5);
   int64_t gap = n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3;
   a.x_stride = a.cols + gap, a.dout_stride = a.cols, a.dx_stride = a.cols + 2 * gap;
@@ -91,7 +97,7 @@ static rdna_status guard_gaps(rdna__kernel_case *c, int64_t rows, int64_t cols, 
 static int64_t span(int64_t rows, int64_t cols, int64_t stride) { return rows > 0 ? (rows - 1) * stride + cols : 0; }
 
 RDNA_CASE_MAKER(rdna__norm_backward_case) {
-  struct norm_backward_args args = pick_shape(random, n);
+  struct norm_backward_args args = pick_shape(random, n, strstr(kernel->name, "_long"));
   rdna_dtype dtype = strstr(kernel->name, "_bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;

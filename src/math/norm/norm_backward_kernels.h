@@ -10,7 +10,12 @@
  *
  * Row r belongs to slice r % slices, and a group does slices in turn, so any grid is right. Columns are summed within
  * a slice here and over the slices by column_sum, so the result depends on |slices| and the wave's width alone. */
-enum { NORM_BACKWARD_THREADS = 256, NORM_BACKWARD_WAVE_COLS = 512, NORM_BACKWARD_HELD_COLS = 4096 };
+enum {
+  NORM_BACKWARD_THREADS = 256,
+  NORM_BACKWARD_WAVE_COLS = 512,
+  NORM_BACKWARD_HELD_COLS = 4096,
+  NORM_BACKWARD_LONG_COLS = 8192
+};
 
 struct norm_backward_args {
   const void *dout;   /* (rows, cols) */
@@ -42,13 +47,19 @@ struct column_sum_args {
   TYPE(f16_wf32, f16, f32)              \
   TYPE(bf16_wf32, bf16, f32)
 
-/* name, argument struct, threads of a group, maker of random cases */
-#define RDNA_NORM_BACKWARD_KERNELS(X)                                                                    \
-  X(norm_backward_f32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
-  X(norm_backward_f16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
-  X(norm_backward_bf16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)      \
-  X(norm_backward_f16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)  \
-  X(norm_backward_bf16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
+/* name, argument struct, threads of a group, maker of random cases; rows of more than NORM_BACKWARD_HELD_COLS values
+ * are for norm_backward_long */
+#define RDNA_NORM_BACKWARD_KERNELS(X)                                                                         \
+  X(norm_backward_f32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)            \
+  X(norm_backward_f16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)            \
+  X(norm_backward_bf16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)           \
+  X(norm_backward_f16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
+  X(norm_backward_bf16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)      \
+  X(norm_backward_long_f32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
+  X(norm_backward_long_f16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
+  X(norm_backward_long_bf16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)      \
+  X(norm_backward_long_f16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)  \
+  X(norm_backward_long_bf16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
   X(column_sum, struct column_sum_args, COLUMN_SUM_THREADS, rdna__column_sum_case)
 
 #endif

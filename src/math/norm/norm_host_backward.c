@@ -109,9 +109,12 @@ static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype
 #define DTYPE_f32 RDNA_F32
 #define DTYPE_f16 RDNA_F16
 #define DTYPE_bf16 RDNA_BF16
-#define NORM_BACKWARD(suffix, type, weights)                                        \
-  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) { \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                  \
+#define NORM_BACKWARD(suffix, type, weights)                                             \
+  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) {      \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                       \
+  }                                                                                      \
+  void RDNA_HOST_KERNEL(norm_backward_long_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                       \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 
