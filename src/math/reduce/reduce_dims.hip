@@ -365,6 +365,17 @@ RDNA_DEVICE void columns(const reduce_dims_args &args, state *scratch) {
             for (int j = 0; j < width; j++) state::template add_to<1>(s[j], v + j, i + k * waves);
           }
         }
+      } else {
+        for (; i + (ahead - 1) * waves < end; i += ahead * waves) {
+          acc v[ahead];
+#pragma unroll
+          for (int k = 0; k < ahead; k++) {
+            int64_t at = base + place(a.reduced_rank, a.reduced_size, a.reduced_stride, i + k * waves);
+            load<type, state, 1>(a, at, v + k);
+          }
+#pragma unroll
+          for (int k = 0; k < ahead; k++) state::template add_to<1>(s[0], v + k, i + k * waves);
+        }
       }
 #pragma nounroll
       for (; i < end; i += waves) {
