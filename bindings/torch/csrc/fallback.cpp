@@ -1,6 +1,11 @@
 #include "fallback.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/SparseCsrTensorUtils.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/record_function.h>
 #include <torch/library.h>
 
 #include <cstdlib>
@@ -57,29 +62,79 @@ c10::Device target_device(const std::vector<c10::IValue> &arguments) {
   return c10::Device(kRdna, current_device());
 }
 
-// A copy on the CPU with the same shape and, where every place has one value, the same strides.
-at::Tensor to_cpu(const at::Tensor &t) {
-  if (!t.defined() || t.device().type() != kRdna) return t;
-  at::Tensor out = t.is_non_overlapping_and_dense()
-                       ? at::empty_strided(t.sizes(), t.strides(), t.options().device(at::kCPU))
-                       : at::empty(t.sizes(), t.options().device(at::kCPU));
-  out.copy_(t);
-  return out;
+int64_t reach(const at::Tensor &t) {
+  return static_cast<int64_t>(at::detail::computeStorageNbytes(t.sizes(), t.strides(), 1));
 }
+
+// An empty tensor with |t|'s shape and, unless that leaves more room between values than they take, its strides.
+at::Tensor same_layout(const at::Tensor &t, c10::Device device) {
+  const bool apart = at::has_internal_overlap(t) == at::MemOverlap::Yes || reach(t) > 2 * t.numel();
+  return apart ? at::empty(t.sizes(), t.options().device(device))
+               : at::empty_strided(t.sizes(), t.strides(), t.options().device(device));
+}
+
+// A copy on |device| with the same shape and strides; of a sparse tensor, its parts.
+at::Tensor copy_on(c10::Device device, const at::Tensor &t) {
+  if (t.is_sparse())
+    return at::_sparse_coo_tensor_unsafe(t._indices().to(device), t._values().to(device), t.sizes(),
+                                         t.options().device(device), t.is_coalesced());
+  if (at::sparse_csr::is_sparse_compressed(t)) {
+    const at::SparseCsrTensorImpl *parts = at::sparse_csr::get_sparse_csr_impl(t);
+    return at::_sparse_compressed_tensor_unsafe(parts->compressed_indices().to(device),
+                                                parts->plain_indices().to(device), parts->values().to(device),
+                                                t.sizes(), t.options().device(device));
+  }
+  return same_layout(t, device).copy_(t);
+}
+
+at::Tensor to_cpu(const at::Tensor &t) { return t.defined() && t.device().type() == kRdna ? copy_on(at::kCPU, t) : t; }
 
 at::Tensor to_device(const at::Tensor &t, c10::Device device) {
-  if (!t.defined() || t.device().type() == kRdna) return t;
-  if (t.layout() != at::kStrided) return t.to(device);
-  at::Tensor out = t.is_non_overlapping_and_dense()
-                       ? at::empty_strided(t.sizes(), t.strides(), t.options().device(device))
-                       : at::empty(t.sizes(), t.options().device(device));
-  return out.copy_(t);
+  return t.defined() && t.device().type() != kRdna ? copy_on(device, t) : t;
 }
 
-// Brings what the CPU wrote back into the tensor that was given.
+// Brings what the CPU wrote back into the tensor that was given, and its layout where the CPU chose a new one.
 void write_back(const at::Tensor &given, const at::Tensor &result) {
-  if (!given.sizes().equals(result.sizes())) given.resize_(result.sizes());
+  if (result.is_sparse()) {
+    auto *parts = static_cast<at::SparseTensorImpl *>(given.unsafeGetTensorImpl());
+    parts->raw_resize_(result.sparse_dim(), result.dense_dim(), result.sizes());
+    parts->set_indices_and_values_unsafe(result._indices().to(given.device()), result._values().to(given.device()));
+    parts->set_coalesced(result.is_coalesced());
+    return;
+  }
+  if (at::sparse_csr::is_sparse_compressed(result)) {
+    const at::SparseCsrTensorImpl *from = at::sparse_csr::get_sparse_csr_impl(result);
+    at::sparse_csr::get_sparse_csr_impl(given)->set_member_tensors(from->compressed_indices().to(given.device()),
+                                                                   from->plain_indices().to(given.device()),
+                                                                   from->values().to(given.device()), result.sizes());
+    return;
+  }
+  if (!given.sizes().equals(result.sizes()) && at::has_internal_overlap(result) != at::MemOverlap::Yes) {
+    given.resize_({reach(result)});
+    given.as_strided_(result.sizes(), result.strides());
+  }
   given.copy_(result);
+}
+
+// The CPU's key for these arguments: that of the layout that the dispatcher would take.
+c10::DispatchKey cpu_key(const torch::jit::Stack &arguments) {
+  c10::DispatchKey key = c10::DispatchKey::CPU;
+  auto look = [&](const at::Tensor &t) {
+    if (!t.defined()) return;
+    if (at::sparse_csr::is_sparse_compressed(t))
+      key = c10::DispatchKey::SparseCsrCPU;
+    else if (t.is_sparse() && key == c10::DispatchKey::CPU)
+      key = c10::DispatchKey::SparseCPU;
+  };
+  for (const c10::IValue &value : arguments) {
+    if (value.isTensor()) look(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor &t : value.toTensorVector()) look(t);
+    if (value.isOptionalTensorList())
+      for (const c10::IValue &item : value.toListRef())
+        if (item.isTensor()) look(item.toTensor());
+  }
+  return key;
 }
 
 // One argument's tensors before and after they went to the CPU.
@@ -106,6 +161,8 @@ c10::IValue results_to_device(const c10::IValue &value, c10::Device device) {
 }  // namespace
 
 void count_fallback(const std::string &name) {
+  // the mark by which PyTorch's profiler shows a fallback of any device: its parent is the operator
+  RECORD_FUNCTION("aten::_to_cpu", c10::ArrayRef<const c10::IValue>{});
   const Mode now = mode();
   TORCH_CHECK_NOT_IMPLEMENTED(now != Mode::kError, name,
                               " has no rdna kernel for these arguments, and RDNA_FALLBACK=error forbids running it on "
@@ -172,7 +229,12 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
     }
   }
 
-  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &inner);
+  const c10::DispatchKey key = cpu_key(inner);
+  if (key != c10::DispatchKey::CPU)  // kernels on sparse tensors ask whether a gradient will want more results
+    for (const Moved &m : moved)
+      for (size_t k = 0; k < m.given.size(); k++)
+        if (m.given[k].requires_grad() && !m.given[k].is_same(m.used[k])) m.used[k].set_requires_grad(true);
+  op.redispatchBoxed(c10::DispatchKeySet(key), &inner);
 
   for (size_t i = 0; i < count; i++) {
     const c10::AliasInfo *alias = schema.arguments()[i].alias_info();

@@ -1,5 +1,6 @@
 #include "native.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
 #include "one_device.h"
@@ -15,6 +16,8 @@ Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType ty
     TORCH_CHECK(given_.device() == like.device(), "Expected all tensors to be on the same device, but found ",
                 given_.device(), " and ", like.device());
     at::native::resize_output(given_, shape);
+    at::assert_no_internal_overlap(given_);
+    at::assert_no_partial_overlap(given_, like);
     TORCH_CHECK(c10::canCast(type, given_.scalar_type()), "result type ", type,
                 " can't be cast to the desired output type ", given_.scalar_type());
     if (given_.scalar_type() == type && (!contiguous || given_.is_contiguous())) {

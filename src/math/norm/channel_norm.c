@@ -417,7 +417,8 @@ static rdna_status launch_sums(const struct call *c, const struct backward *b, c
                             grid_of(groups), &end);
 }
 
-static rdna_status launch_dx(const struct call *c, const struct backward *b, const struct view *v, const void *slope) {
+static rdna_status launch_slopes(const struct call *c, const struct backward *b, const struct view *v,
+                                 const void *slope) {
   struct channel_map_args map = {.first = b->dout->data,
                                  .second = slope ? c->x->data : NULL,
                                  .out = b->dx->data,
@@ -432,6 +433,25 @@ static rdna_status launch_dx(const struct call *c, const struct backward *b, con
   return launch_map(c, gradient_kernels, v, &map);
 }
 
+static bool of_one(const struct backward *b, const struct view *v) {
+  return !b->constant && v->width * v->runs * v->len == 1;
+}
+
+/* A group of one value has no gradient, whereas the terms of the formula would only cancel up to rounding, of values
+ * times the inverse deviation. x - mean is that 0, or not a number where x is none. */
+static rdna_status launch_nothing(const struct call *c, const struct backward *b, const struct view *v) {
+  struct channel_map_args map = {.first = c->x->data,
+                                 .out = b->dx->data,
+                                 .mean = b->mean->data,
+                                 .spread = b->spread->data,
+                                 .statistic_f32 = b->mean->dtype == RDNA_F32};
+  return launch_map(c, scale_kernels, v, &map);
+}
+
+static rdna_status launch_dx(const struct call *c, const struct backward *b, const struct view *v, const void *slope) {
+  return of_one(b, v) ? launch_nothing(c, b, v) : launch_slopes(c, b, v, slope);
+}
+
 static rdna_status backward(struct call *c, const struct backward *b) {
   RDNA_TRY(check_epsilon(c, b->epsilon));
   RDNA_TRY(check_like_x(c, "dout", b->dout));
@@ -444,7 +464,7 @@ static rdna_status backward(struct call *c, const struct backward *b) {
       {"dout", b->dout}, {"x", c->x}, {"weight", b->weight}, {"mean", b->mean}, {"spread", b->spread}};
   RDNA_TRY(check_apart(c, written, 3, read, 5, 2));
   struct view v = view_of(c, false);
-  bool slopes = b->dx && !b->constant;
+  bool slopes = b->dx && !b->constant && !of_one(b, &v);
   if (!slopes && !b->dweight && !b->dbias) return b->dx ? launch_dx(c, b, &v, NULL) : RDNA_OK;
   struct channel_partial_args a = cut(c, &v);
   size_t slope_values = slopes ? (size_t)(2 * v.outer * (v.cols / v.width)) : 0;

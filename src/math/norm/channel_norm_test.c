@@ -372,6 +372,37 @@ static void gradients_match_differences(void **state) {
   }
 }
 
+/* Of a group of one value: 0 whatever its weight and gradient are, and the rest of the gradients beside it. */
+static void no_gradient_of_one_value(void **state) {
+  for (int last = 0; last < 2; last++) {
+    struct problem p = {.dtype = RDNA_F32,
+                        .weight_dtype = RDNA_F32,
+                        .n = 5,
+                        .channels = 3,
+                        .groups = 3,
+                        .last = last,
+                        .weighted = true};
+    struct layout l = layout_of(&p);
+    int64_t shape[] = {5, 3};
+    operand x = make(&p, &l, 1), dout = make(&p, &l, 0), weight = make_row(RDNA_F32, 1, &p.channels, 1);
+    operand out = make(&p, &l, 0), dx = make(&p, &l, 0), dbias = make_row(RDNA_F32, 1, &p.channels, 0);
+    operand mean = operand_make(RDNA_F32, 2, shape, NULL, 0), inverse = operand_make(RDNA_F32, 2, shape, NULL, 0);
+    operand *all[] = {&dx, &dbias, &x, &dout, &weight, &out, &mean, &inverse};
+    assert_ok(rdna_op_group_norm(stream, &x.tensor, 3, &weight.tensor, NULL, 1e-5, &out.tensor, &mean.tensor,
+                                 &inverse.tensor));
+    assert_ok(rdna_op_group_norm_backward(stream, &dout.tensor, &x.tensor, 3, &weight.tensor, &mean.tensor,
+                                          &inverse.tensor, &dx.tensor, NULL, &dbias.tensor));
+    for (int k = 0; k < 2; k++) operand_download(all[k]);
+    for (int64_t i = 0; i < 15; i++) assert_true(operand_get(&dx, i) == 0);
+    for (int64_t c = 0; c < 3; c++) {
+      double sum = 0;
+      for (int64_t n = 0; n < 5; n++) sum += operand_get(&dout, n * 3 + c);
+      assert_close(RDNA_F32, operand_get(&dbias, c), sum, 1e-6, "dbias", c);
+    }
+    for (int k = 0; k < 8; k++) operand_free(all[k]);
+  }
+}
+
 /* Far from zero, where sums of squares would keep no digit of the variance. */
 static void variance_far_from_zero(void **state) {
   for (int last = 0; last < 2; last++) {
@@ -458,6 +489,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(formulas),
       cmocka_unit_test(gradients_match_differences),
+      cmocka_unit_test(no_gradient_of_one_value),
       cmocka_unit_test(variance_far_from_zero),
       cmocka_unit_test(nan_stays_in_its_channel),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),

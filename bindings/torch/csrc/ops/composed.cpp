@@ -1,5 +1,6 @@
 // Operators that are made of others, all of which stay on the device. Formulas of one line that are not worth a kernel
 // of their own yet; f16 and bf16 are computed in f32 and rounded once.
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -111,6 +112,58 @@ at::Tensor sign_bit(const at::Tensor &x) {
     default:
       return has_dtype(x.scalar_type()) ? at::lt(x, 0) : at::Tensor();
   }
+}
+at::Tensor angle(const Call &call) {
+  if (!small(call)) return {};
+  const at::Tensor x = operand(call, 0);
+  return like(at::where(at::isnan(x), x, at::lt(x, 0).to(at::kFloat) * M_PI), call.tensor(0));
+}
+at::Tensor round_decimals(const Call &call) {  // self, decimals, out
+  if (!small(call)) return {};
+  const int64_t decimals = call.integer(1);
+  const at::Tensor x = operand(call, 0);
+  const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  return decimals < 0 ? at::round(x / scale) * scale : at::round(x * scale) / scale;
+}
+at::Tensor channel_shuffle(const Call &call) {  // self, groups
+  const at::Tensor x = call.tensor(0);
+  const int64_t groups = call.integer(1);
+  if (!has_dtype(x.scalar_type()) || x.dim() < 3 || groups < 1 || x.size(1) % groups || x.numel() == 0) return {};
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[1] /= groups;
+  shape.insert(shape.begin() + 1, groups);
+  return x.reshape(shape).transpose(1, 2).reshape(x.sizes()).contiguous(x.suggest_memory_format());
+}
+// Distances between rows: (…, n, m) of (…, n, k) and (…, m, k).
+at::Tensor cdist(const Call &call) {  // x1, x2, p, compute_mode?
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  const double p = call[2].toDouble();
+  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type() || a.dim() < 2 || b.dim() < 2 ||
+      a.size(-1) != b.size(-1))
+    return {};
+  if (a.numel() == 0 || b.numel() == 0) {  // no rows, or rows of nothing, whose distance is 0
+    std::vector<int64_t> shape = at::infer_size(a.sizes().slice(0, a.dim() - 2), b.sizes().slice(0, b.dim() - 2));
+    shape.push_back(a.size(-2));
+    shape.push_back(b.size(-2));
+    return at::zeros(shape, a.options());
+  }
+  return at::linalg_vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1);
+}
+// d |a - b|_p / da = sign(a - b) (|a - b| / distance)^(p - 1); for p below 2 of no distance, and for the largest
+// difference, as PyTorch has it: 0 where the distance is 0.
+at::Tensor cdist_backward(const Call &call) {  // grad, x1, x2, p, cdist
+  const at::Tensor grad = call.tensor(0), a = call.tensor(1), b = call.tensor(2),
+                   distance = call.tensor(4).unsqueeze(-1);
+  const double p = call[3].toDouble();
+  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
+  if (a.numel() == 0 || b.numel() == 0) return at::zeros(a.sizes(), a.options());
+  const at::Tensor apart = a.unsqueeze(-2) - b.unsqueeze(-3);
+  if (p == 0) return at::zeros_like(a);
+  const at::Tensor share = std::isinf(p) ? at::eq(at::abs(apart), distance).to(a.scalar_type())
+                           : p == 1      ? at::ones_like(apart)
+                                         : at::pow(at::abs(apart) / distance, p - 1);
+  const at::Tensor slope = (at::sign(apart) * share).masked_fill(at::eq(distance, 0), 0);
+  return at::sum(grad.unsqueeze(-1) * slope, {-2}).contiguous();
 }
 at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
 at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
@@ -275,8 +328,10 @@ at::Tensor cross(const Call &call) {  // self, other, dim
 at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
   const at::Tensor x = call.tensor(0);
   const double p = call.none(1) ? 2 : call.scalar(1).isComplex() ? NAN : call.real(1);
-  if (!is_float(x.scalar_type()) || !(p >= 0) || x.numel() == 0) return {};
-  return at::linalg_vector_norm(x, p, call.integers(2), call.flag(3), call.output().scalar_type());
+  const at::ScalarType type = call.output().scalar_type();
+  if (!is_float(x.scalar_type()) || std::isnan(p) || x.numel() == 0) return {};
+  if (type == x.scalar_type()) return at::linalg_vector_norm(x, p, call.integers(2), call.flag(3));
+  return p >= 0 ? at::linalg_vector_norm(x, p, call.integers(2), call.flag(3), type) : at::Tensor();
 }
 at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
   const at::Tensor x = call.tensor(0);
@@ -336,7 +391,7 @@ at::Tensor window_places(int64_t size, int64_t window, int64_t dilation, int64_t
 at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, stride
   const bool batch = call.tensor(0).dim() == 4;
   const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
-  if (!has_dtype(x.scalar_type()) || x.dim() != 4 || x.numel() == 0) return {};
+  if (!has_dtype(x.scalar_type()) || x.dim() != 4 || c10::multiply_integers(x.sizes().slice(1)) == 0) return {};
   const auto window = call.integers(1), dilation = call.integers(2), padding = call.integers(3),
              stride = call.integers(4);
   if (window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2) return {};
@@ -389,9 +444,10 @@ at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
     return s;
   }();
   shape.insert(shape.end(), sizes.begin(), sizes.end());
-  return at::zeros(planes, x.options())
-      .scatter_(-1, indices.flatten(x.dim() - dims), x.flatten(x.dim() - dims))
-      .view(shape);
+  const at::Tensor out = at::zeros(planes, x.options())
+                             .scatter_(-1, indices.flatten(x.dim() - dims), x.flatten(x.dim() - dims))
+                             .view(shape);
+  return dims == 2 ? out.contiguous(x.suggest_memory_format()) : out;
 }
 
 const Row rows[] = {
@@ -406,6 +462,12 @@ const Row rows[] = {
     {"frac.out", frac},
     {"sinc.out", sinc},
     {"signbit.out", signbit},
+    {"angle", angle},
+    {"angle.out", angle},
+    {"round.decimals_out", round_decimals},
+    {"channel_shuffle", channel_shuffle},
+    {"_cdist_forward", cdist},
+    {"_cdist_backward", cdist_backward},
     {"nan_to_num.out", nan_to_num},
     {"special_entr.out", entr},
     {"logit", logit},
@@ -481,9 +543,62 @@ bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
   at::Tensor low = call.tensor(3), high = call.tensor(4);
   if (!has_dtype(x.scalar_type()) || x.numel() == 0) return false;
   const std::vector<int64_t> dims = call.integers(1);
+  for (const at::Tensor &t : {low, high})
+    TORCH_CHECK(t.scalar_type() == x.scalar_type(), "Expected out tensor to have dtype ", x.scalar_type(), ", but got ",
+                t.scalar_type(), " instead");
   at::amin_out(low, x, dims, call.flag(2));
   at::amax_out(high, x, dims, call.flag(2));
   return call.give({low, high});
+}
+// A complex number by its parts.
+bool complex_of(Call &call, const at::Tensor &real, const at::Tensor &imaginary) {
+  const at::Tensor out = call.tensor(2);
+  const std::vector<int64_t> shape = at::infer_size(real.sizes(), imaginary.sizes());
+  at::Tensor value = at::empty(shape, out.options());
+  const at::Tensor parts = at::view_as_real(value);
+  parts.select(-1, 0).copy_(real);
+  parts.select(-1, 1).copy_(imaginary);
+  Output target(out, shape, out.scalar_type(), value, false);
+  target.get().copy_(value);
+  return call.give(target.finish());
+}
+bool parts_fit(Call &call) {
+  const at::ScalarType type = call.tensor(0).scalar_type();
+  return is_real(type) && call.tensor(1).scalar_type() == type &&
+         call.tensor(2).scalar_type() == c10::toComplexType(type) && call.tensor(0).device() == call.tensor(1).device();
+}
+bool complex(Call &call) {  // real, imag, out
+  return parts_fit(call) && complex_of(call, call.tensor(0), call.tensor(1));
+}
+bool polar(Call &call) {  // abs, angle, out
+  const at::Tensor r = call.tensor(0), a = call.tensor(1);
+  return parts_fit(call) && is_float(r.scalar_type()) && complex_of(call, r * at::cos(a), r * at::sin(a));
+}
+bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [out]
+  const at::Tensor x = call.tensor(0), noise = call.tensor(1);
+  const double low = call.real(2), high = call.real(3);
+  if (!is_float(x.scalar_type()) || noise.scalar_type() != x.scalar_type()) return false;
+  at::Tensor value;
+  if (call.flag(4)) {
+    const at::Tensor slope = at::empty(x.sizes(), x.options()).uniform_(low, high, call.generator(5));
+    noise.resize_(x.sizes()).copy_(at::where(at::le(x, 0), slope, at::ones({}, x.options())));
+    value = x * noise;
+  } else {
+    value = at::leaky_relu(x, (low + high) / 2);
+  }
+  if (!call.output().defined()) return call.give(value);
+  Output out(call.output(), x.sizes(), x.scalar_type(), value, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+// PyTorch's own refuses devices that it does not know.
+bool mode(Call &call) {  // self, dim, keepdim, values!, indices!
+  const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
+  auto [v, i] = at::mode(x, call.integer(1), call.flag(2));
+  Output a(values, v.sizes(), v.scalar_type(), v, false), b(indices, i.sizes(), at::kLong, i, false);
+  a.get().copy_(v);
+  b.get().copy_(i);
+  return call.give({a.finish(), b.finish()});
 }
 bool embedding_renorm(Call &call) {  // self, indices, max_norm, norm_type
   const at::Tensor self = call.tensor(0), indices = call.tensor(1);
@@ -503,6 +618,12 @@ const Single singles[] = {
     {"equal", equal},
     {"aminmax.out", aminmax},
     {"embedding_renorm_", embedding_renorm},
+    {"mode.values", mode},
+    {"complex.out", complex},
+    {"polar.out", polar},
+    {"rrelu_with_noise", rrelu},
+    {"rrelu_with_noise.out", rrelu},
+    {"rrelu_with_noise_", rrelu},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {

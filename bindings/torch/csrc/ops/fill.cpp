@@ -1,6 +1,7 @@
 // One value everywhere, ranges, triangles, masks, choices.
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <cmath>
 
@@ -24,6 +25,11 @@ bool set_all(const at::Tensor &self, const at::Scalar &value) {
                                                               : static_cast<int64_t>(value.toDouble()));
     check(rdna_op_fill(stream_of(self), v, &out));
     return true;
+  }
+  if (self.is_complex() && !self.is_conj()) {
+    const at::Tensor parts = at::view_as_real(self);
+    const c10::complex<double> v = value.toComplexDouble();
+    return set_all(parts.select(-1, 0), v.real()) && set_all(parts.select(-1, 1), v.imag());
   }
   const bool zero = value.isComplex() ? value.toComplexDouble() == c10::complex<double>(0) : value.toDouble() == 0;
   if (!zero || !self.is_non_overlapping_and_dense()) return false;
@@ -49,12 +55,13 @@ bool arange(Call &call) {  // start, end, step, out
   if (!has_dtype(type) || type == at::kBool || start.isComplex()) return false;
   const bool real = at::isFloatingType(type);
   TORCH_CHECK(step.toDouble() != 0, "step must be nonzero");
+  TORCH_CHECK_VALUE(real || step.toLong() != 0, "step must be nonzero");  // in the result's type
   TORCH_CHECK(std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()), "unsupported range: ", start.toDouble(),
               " -> ", end.toDouble());
   TORCH_CHECK((step.toDouble() > 0) == (end.toDouble() >= start.toDouble()) || end.toDouble() == start.toDouble(),
               "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (!real && !start.isFloatingPoint() && !end.isFloatingPoint() && !step.isFloatingPoint()) {
+  if (type == at::kLong) {  // bounds and step are whole numbers first; of other types, the result's size is theirs
     const int64_t sign = step.toLong() > 0 ? 1 : -1;
     count = static_cast<double>((end.toLong() - start.toLong() + step.toLong() - sign) / step.toLong());
   } else {

@@ -1,6 +1,7 @@
 // Values at places that indices say, and values that go there.
 #include <ATen/Context.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 
@@ -42,6 +43,11 @@ void check_here(const at::Tensor &t, const at::Tensor &self, const char *name, c
               " is on ", t.device(), " and self is on ", self.device());
 }
 
+void check_type(const at::Tensor &given, at::ScalarType type) {
+  TORCH_CHECK(!given.defined() || given.scalar_type() == type, "Expected out tensor to have dtype ", type, ", but got ",
+              given.defined() ? given.scalar_type() : type, " instead");
+}
+
 // |t| apart from what is about to be written.
 at::Tensor apart(const at::Tensor &t, const at::Tensor &written) {
   return t.numel() && t.storage().data() == written.storage().data() ? t.clone() : t;
@@ -57,6 +63,7 @@ bool gather(Call &call) {  // self, dim, index, sparse_grad, out
   const int64_t dim = wrap(call.integer(1), self.dim());
   if (!x.defined() || !are_indices(index)) return false;
   check_here(index, self, "gather", "index");
+  check_type(call.output(), self.scalar_type());
   Output out(call.output(), index.sizes(), self.scalar_type(), self, false);
   if (index.numel() == 0) return call.give(out.finish());
   TORCH_CHECK(lined(index).dim() == lined(x).dim(),
@@ -78,6 +85,7 @@ bool index_select(Call &call) {  // self, dim, index, [out]
   else
     TORCH_CHECK(index.numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.numel(),
                 " value(s)");
+  if (call.output().defined()) at::assert_no_internal_overlap(call.output());
   Output out(call.output(), shape, self.scalar_type(), self, false);
   if (out.get().numel() == 0) return call.give(out.finish());
   const rdna_tensor from = describe(lined(x)), at = describe(lined(index)), to = describe(lined(movable(out.get())));
@@ -418,7 +426,20 @@ bool nonzero(Call &call) {  // self, [out]
   const at::Tensor self = call.tensor(0);
   if (!describable(self)) return false;
   const int64_t count = self.numel() ? count_of(self) : 0;
-  Output out(call.output(), {count, self.dim()}, at::kLong, self, false);
+  const at::Tensor given = call.output();
+  if (!given.defined() || given.numel() != count * self.dim()) {
+    at::Tensor places = make({count, self.dim()}, at::kLong, self);
+    if (places.numel()) {
+      const rdna_tensor from = describe(self), to = describe(places);
+      check(rdna_op_nonzero(stream_of(self), &from, &to));
+    }
+    // each dimension's coordinates lie together, as PyTorch has them on every device and compiled graphs expect
+    if (self.dim() > 1) places = places.t().contiguous().t();
+    if (!given.defined()) return call.give(places);
+    Output out(given, places.sizes(), at::kLong, self, false);
+    return call.give(out.get().as_strided_(places.sizes(), places.strides()).copy_(places));
+  }
+  Output out(given, {count, self.dim()}, at::kLong, self);
   if (out.get().numel()) {
     const rdna_tensor from = describe(self), to = describe(out.get());
     check(rdna_op_nonzero(stream_of(self), &from, &to));
@@ -430,7 +451,7 @@ bool nonzero_static(Call &call) {  // self, size, fill_value, [out]
   const at::Tensor self = call.tensor(0);
   if (!describable(self)) return false;
   TORCH_CHECK(call.integer(1) >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  Output out(call.output(), {call.integer(1), self.dim()}, at::kLong, self, false);
+  Output out(call.output(), {call.integer(1), self.dim()}, at::kLong, self);
   out.get().fill_(call.integer(2));
   if (out.get().numel() && self.numel()) {
     const rdna_tensor from = describe(self), to = describe(out.get());
@@ -446,7 +467,7 @@ bool masked_select(Call &call) {  // self, mask, [out]
   if (shape.size() > RDNA_MAX_RANK) return false;
   const at::Tensor wide = mask.expand(shape);
   const int64_t count = wide.numel() ? count_of(wide) : 0;
-  Output out(call.output(), {count}, self.scalar_type(), self, false);
+  Output out(call.output(), {count}, self.scalar_type(), self);
   if (count) {
     const rdna_tensor from = describe(x.expand(shape)), chosen = describe(wide), to = describe(movable(out.get()));
     check(rdna_op_masked_select(stream_of(self), &from, &chosen, &to));

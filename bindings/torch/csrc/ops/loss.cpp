@@ -34,6 +34,7 @@ bool forward(const Row &row, Call &call) {  // self, target, …
   const at::Tensor x = call.tensor(0), t = call.tensor(1),
                    w = row.weight < 0 ? at::Tensor() : call.tensor(static_cast<size_t>(row.weight));
   const double beta = beta_of(row, call);
+  TORCH_CHECK(row.loss != RDNA_LOSS_HUBER || beta > 0, "huber_loss does not support non-positive values for delta.");
   if (!fits(x, t, w) || !(beta >= 0)) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(static_cast<size_t>(row.reduction)));
   const at::Tensor a = x.contiguous(), b = t.contiguous(), c = w.defined() ? w.contiguous() : w;

@@ -2,6 +2,7 @@
 #include "rdna/op/movement.h"
 
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 
 #include "native.h"
 
@@ -20,7 +21,10 @@ bool cat(Call &call) {  // tensors, dim, out
     if (t.dim() == 1 && t.numel() == 0) continue;  // PyTorch lets these join anything
     parts.push_back(converted(t, type));
   }
-  if (parts.empty()) return false;
+  if (parts.empty()) {
+    Output out(call.output(), {0}, type, all[0], false);
+    return call.give(out.finish());
+  }
   const int64_t rank = parts[0].dim(), dim = wrap(call.integer(1), rank);
   std::vector<int64_t> shape(parts[0].sizes().begin(), parts[0].sizes().end());
   TORCH_CHECK(rank > 0, "zero-dimensional tensor (at position 0) cannot be concatenated");
@@ -36,10 +40,15 @@ bool cat(Call &call) {  // tensors, dim, out
   }
   const at::Tensor given = call.output();
   if (given.defined())
-    for (const at::Tensor &t : all)
-      TORCH_CHECK(!t.numel() || t.storage().data() != given.storage().data(),
-                  "unsupported operation: the input tensors cannot refer to any of the output memory locations.");
+    for (const at::Tensor &t : all) at::assert_no_overlap(given, t);
+  const bool grows = given.defined() && !given.sizes().equals(shape);
   Output out(given, shape, type, parts[0], false);
+  if (grows) {  // lies as the parts do, where all lie alike
+    const at::MemoryFormat format = all[0].suggest_memory_format();
+    bool alike = true;
+    for (const at::Tensor &t : all) alike = alike && t.suggest_memory_format() == format;
+    if (alike && out.get().dim() == all[0].dim()) out.get().unsafeGetTensorImpl()->empty_tensor_restride(format);
+  }
   std::vector<rdna_tensor> tensors;
   for (const at::Tensor &t : parts) tensors.push_back(describe(t));
   std::vector<const rdna_tensor *> list;
@@ -71,7 +80,11 @@ bool flip(Call &call) {  // self, dims
 bool roll(Call &call) {  // self, shifts, dims
   const at::Tensor x = call.tensor(0);
   const std::vector<int64_t> shifts = call.integers(1), dims = call.integers(2);
-  if (!describable(x) || x.numel() == 0 || x.dim() == 0 || shifts.size() != dims.size() || dims.empty()) return false;
+  if (!describable(x)) return false;
+  if (dims.empty() && shifts.size() == 1) return call.give(x.flatten().roll(shifts[0], 0).view(x.sizes()));
+  if (shifts.size() != dims.size() || dims.empty()) return false;
+  if (x.numel() == 0) return call.give(x.clone());
+  if (x.dim() == 0) return false;
   std::vector<int64_t> before(static_cast<size_t>(x.dim()), 0);
   for (size_t i = 0; i < dims.size(); i++) before[static_cast<size_t>(wrap(dims[i], x.dim()))] += shifts[i];
   for (size_t d = 0; d < before.size(); d++) {
@@ -93,7 +106,7 @@ struct PadRow {
 bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension first, before and after), out
   const at::Tensor x = call.tensor(0);
   const std::vector<int64_t> padding = call.integers(1);
-  if (!describable(x) || x.numel() == 0 || x.dim() < row.dims + 1 || x.dim() > row.dims + 2 ||
+  if (!describable(x) || x.dim() < row.dims + 1 || x.dim() > row.dims + 2 ||
       padding.size() != static_cast<size_t>(2 * row.dims))
     return false;
   std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end()), before(shape.size(), 0);
@@ -105,7 +118,10 @@ bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension firs
     shape[d] += low + high;
     if (shape[d] < 1) return false;
   }
+  // a batch may be empty, nothing else
+  if (x.numel() == 0 && (x.dim() != row.dims + 2 || c10::multiply_integers(x.sizes().slice(1)) == 0)) return false;
   Output out(call.output(), shape, x.scalar_type(), x);
+  if (x.numel() == 0) return call.give(out.finish());
   const rdna_tensor from = describe(x), to = describe(out.get());
   check(rdna_op_pad(stream_of(x), row.mode, &from, before.data(), {}, &to));
   return call.give(out.finish());

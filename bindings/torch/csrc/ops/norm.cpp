@@ -68,6 +68,10 @@ bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   const Rows r(given, normalized);
   TORCH_CHECK(r.match, "Given normalized_shape=", normalized,
               ", expected input with shape that ends with it, but got input of size ", given.sizes());
+  for (const auto &[name, p] : {std::pair("weight", weight), std::pair("bias", bias)})
+    TORCH_CHECK(!p.defined() || p.sizes().equals(normalized), "Expected ", name,
+                " to be of same shape as normalized_shape, but got ", name, " of shape ", p.sizes(),
+                " and normalized_shape = ", normalized);
   const double eps = call[4].toDouble();
   if (!one_type(given, weight, bias) || r.cols == 0 || !(eps >= 0)) return false;
   const at::Tensor x = given.contiguous(), y = make(x.sizes(), x.scalar_type(), x);
@@ -228,6 +232,37 @@ bool batch_norm_fused(Call &call) {  // input, weight?, bias?, mean, variance, e
                                        Line(mean, channels), Line(var, channels), eps, Operand(residual), call.flag(7),
                                        &out));
   return call.give(y);
+
+// Results into given tensors; a fallback would lose the running statistics here too.
+bool batch_norm_out(
+    Call &call) {  // input, weight?, bias?, running_mean?, running_var?, training, momentum, eps, 3 outs
+  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
+  auto [y, mean, inverse] = at::native_batch_norm(call.tensor(0), optional(1), optional(2), optional(3), optional(4),
+                                                  call.flag(5), call[6].toDouble(), call[7].toDouble());
+  const at::Tensor results[] = {y, mean, inverse};
+  for (size_t i = 0; i < 3; i++)
+    Output(call.tensor(8 + i), results[i].sizes(), results[i].scalar_type(), call.tensor(0), false)
+        .get()
+        .copy_(results[i]);
+  return call.give({call.tensor(8), call.tensor(9), call.tensor(10)});
+}
+
+// The operators that exported graphs have: with one more result, which is for libraries that keep something.
+bool batch_norm_with_update(Call &call) {  // input, weight?, bias?, running_mean!, running_var!, momentum, eps
+  const at::Tensor x = call.tensor(0);
+  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
+  auto [y, mean, inverse] = at::native_batch_norm(x, optional(1), optional(2), optional(3), optional(4), true,
+                                                  call[5].toDouble(), call[6].toDouble());
+  return call.give({y, mean, inverse, make({0}, at::kByte, x)});
+}
+// grad_out, input, weight, running_mean?, running_var?, save_mean?, save_var?, update, eps, output_mask, reserve
+bool batch_norm_backward_of_update(Call &call) {
+  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
+  const c10::List<bool> wanted = call[9].toBoolList();
+  auto [dx, dw, db] =
+      at::native_batch_norm_backward(call.tensor(0), call.tensor(1), optional(2), optional(3), optional(4), optional(5),
+                                     optional(6), call.flag(7), call[8].toDouble(), {wanted[0], wanted[1], wanted[2]});
+  return call.give({dx, dw, db});
 }
 
 // grad_out, input, weight?, running_mean?, running_var?, save_mean?, save_invstd?, train, eps, output_mask
@@ -277,7 +312,12 @@ bool group_norm(Call &call) {  // input, weight?, bias?, N, C, HxW, group, eps
   const int64_t shape[2] = {n, groups};
   const rdna_tensor in = describe(x), out = describe(y), m = mean.as(2, shape), v = inverse.as(2, shape);
   check(rdna_op_group_norm(stream_of(x), &in, groups, Line(weight, channels), Line(bias, channels), eps, &out, &m, &v));
-  return call.give({y, mean.tensor(), inverse.tensor()});
+  // Unlike the others', group norm's statistics have the type of x on every device, or of the parameters where it is
+  // another.
+  const at::ScalarType type = weight.defined() ? weight.scalar_type()
+                              : bias.defined() ? bias.scalar_type()
+                                               : x.scalar_type();
+  return call.give({y, converted(mean.tensor(), type), converted(inverse.tensor(), type)});
 }
 
 // grad_out, input, mean, rstd, weight?, N, C, HxW, group, output_mask
@@ -312,10 +352,14 @@ const Single singles[] = {
     {"native_layer_norm", layer_norm},
     {"native_layer_norm_backward", layer_norm_backward},
     {"native_batch_norm", batch_norm},
+    {"native_batch_norm.out", batch_norm_out},
+    {"_native_batch_norm_legit.out", batch_norm_out},
     {"_native_batch_norm_legit", batch_norm},
     {"_native_batch_norm_legit.no_stats", batch_norm_no_stats},
     {"_native_batch_norm_legit_functional", batch_norm_functional},
     {"native_batch_norm_backward", batch_norm_backward},
+    {"_batch_norm_with_update", batch_norm_with_update},
+    {"batch_norm_backward", batch_norm_backward_of_update},
     {"native_group_norm", group_norm},
     {"native_group_norm_backward", group_norm_backward},
 };

@@ -11,7 +11,10 @@ namespace {
 at::Tensor batched(const at::Tensor &t, int dims) { return t.dim() == dims + 1 ? t.unsqueeze(0) : t; }
 
 bool takes(const at::Tensor &x, int dims) {
-  return is_real(x.scalar_type()) && (x.dim() == dims + 1 || x.dim() == dims + 2);
+  if (!is_real(x.scalar_type()) || (x.dim() != dims + 1 && x.dim() != dims + 2)) return false;
+  for (int64_t d = x.dim() - dims - 1; d < x.dim(); d++)
+    if (x.size(d) == 0) return false;  // the CPU says whether that is allowed
+  return true;
 }
 
 // One number for all dimensions, or one for each; |none| where there is none.
@@ -39,6 +42,12 @@ rdna_pool max_pool(const Call &call, size_t first, int dims) {  // …, dilation
   rdna_pool p = describe_pool(call, first, dims);
   spread(call.integers(first + 3), dims, ones, p.dilation);
   p.ceil = call.flag(first + 4);
+  for (int d = 0; d < dims; d++) {
+    const int64_t reach = (p.window[d] - 1) * p.dilation[d] + 1;
+    TORCH_CHECK(p.before[d] >= 0 && p.before[d] <= reach / 2,
+                "pad should be at most half of effective kernel size, but got pad=", p.before[d],
+                ", kernel_size=", p.window[d], " and dilation=", p.dilation[d]);
+  }
   return p;
 }
 

@@ -1,4 +1,6 @@
 // Random numbers, dropout, permutations.
+#include <ATen/Functions.h>
+
 #include <cmath>
 #include <limits>
 
@@ -151,7 +153,8 @@ bool dropout(Call &call) {  // input, p, train?
 bool dropout_backward(Call &call) {  // grad_output, mask, scale
   const at::Tensor grad = call.tensor(0), mask = call.tensor(1);
   const double scale = call[2].toDouble();
-  if (!is_float(grad.scalar_type()) || mask.scalar_type() != at::kBool || scale < 1 || !describable(grad)) return false;
+  if (!is_float(grad.scalar_type()) || mask.scalar_type() != at::kBool || !describable(grad)) return false;
+  if (scale < 1) return call.give(at::mul(at::mul(grad, mask), scale));  // 0 where everything was dropped
   const at::Tensor dy = grad.contiguous(), kept = mask.contiguous(), dx = make(grad.sizes(), grad.scalar_type(), grad);
   if (grad.numel()) {
     const rdna_tensor from = describe(dy), m = describe(kept), to = describe(dx);

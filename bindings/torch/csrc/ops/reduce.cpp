@@ -181,6 +181,15 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
   const at::Tensor given = call.tensor(5);
   const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
+  if (!(p >= 0) && p < 0 && is_float(x.scalar_type()) && is_float(given.scalar_type()) && x.numel() && call.none(4)) {
+    const at::Tensor a = at::abs(x.to(at::kFloat));
+    const std::vector<int64_t> dims = call.integers(2);
+    const at::Tensor n =
+        std::isinf(p) ? at::amin(a, dims, call.flag(3)) : at::pow(at::sum(at::pow(a, p), dims, call.flag(3)), 1 / p);
+    Output out(given, n.sizes(), x.scalar_type(), x, false);
+    out.get().copy_(n);
+    return call.give(out.finish());
+  }
   if (!(p >= 0) || !is_float(x.scalar_type()) || !is_float(given.scalar_type()) || x.numel() == 0) return false;
   const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
   if (!is_float(type)) return false;
@@ -192,19 +201,25 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
 // self, dim?, correction?, keepdim
 bool spread(Call &call, rdna_reduction op) {
   const at::Tensor x = call.tensor(0);
-  if (!is_real(x.scalar_type()) || x.numel() == 0) return false;
-  return reduce(call, op, x, axes_of(call.integers(1), x.dim()), call.flag(3), x.scalar_type(),
-                call.none(2) ? 1 : call.real(2));
+  if (!is_real(x.scalar_type())) return false;
+  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  if (x.numel() == 0) {  // of nothing: not a number
+    Output out(call.output(), reduced_shape(x, axes, call.flag(3)), x.scalar_type(), x, false);
+    out.get().fill_(NAN);
+    return call.give(out.finish());
+  }
+  return reduce(call, op, x, axes, call.flag(3), x.scalar_type(), call.none(2) ? 1 : call.real(2));
 }
 bool var(Call &call) { return spread(call, RDNA_REDUCE_VAR); }
 bool std_(Call &call) { return spread(call, RDNA_REDUCE_STD); }
 
 bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction?, keepdim
   const at::Tensor x = call.tensor(0);
-  if (!is_real(x.scalar_type()) || x.numel() == 0 || !describable(x)) return false;
+  if (!is_real(x.scalar_type()) || !describable(x)) return false;
   const uint32_t axes = axes_of(call.integers(1), x.dim());
   const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(3));
   const at::Tensor v = make(shape, x.scalar_type(), x), m = make(shape, x.scalar_type(), x);
+  if (x.numel() == 0) return call.give({v.fill_(NAN), m.fill_(NAN)});
   const rdna_tensor from = describe(x), a = describe(v), b = describe(m);
   check(rdna_op_reduce(stream_of(x), op, axes, call.none(2) ? 1 : call.real(2), &from, &a));
   check(rdna_op_reduce(stream_of(x), RDNA_REDUCE_MEAN, axes, 0, &from, &b));
@@ -227,7 +242,7 @@ bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
   if (x.numel() == 0) return call.give(out.finish());
   const at::Tensor in = converted(x, type).contiguous();
   if (x.dim() == 0) {
-    copy_values(in, out.get());
+    out.get().copy_(in);
     return call.give(out.finish());
   }
   const rdna_tensor from = describe(in), to = describe(out.get());
@@ -247,7 +262,7 @@ bool extreme_scan(const ExtremeScanRow &row, Call &call) {  // self, values!, in
   const int64_t dim = wrap(call.integer(3), x.dim());
   Output v(values, x.sizes(), x.scalar_type(), x), i(indices, x.sizes(), at::kLong, x);
   if (x.dim() == 0) {
-    copy_values(x, v.get());
+    v.get().copy_(x);
     i.get().zero_();
   } else if (x.numel()) {
     const at::Tensor in = x.contiguous();
@@ -267,7 +282,7 @@ bool log_sum(Call &call) {  // self, dim, [out]
   const int64_t dim = wrap(call.integer(1), x.dim());
   Output out(call.output(), x.sizes(), x.scalar_type(), x);
   if (x.dim() == 0) {
-    copy_values(x, out.get());
+    out.get().copy_(x);
   } else if (x.numel()) {
     const at::Tensor in = x.contiguous();
     const rdna_tensor from = describe(in), to = describe(out.get());

@@ -83,6 +83,7 @@ bool normal(Call &call) {  // mean, std, generator, [out]; each a tensor or a nu
 bool log_normal(Call &call) {  // self, mean, std, generator
   const at::Tensor self = call.tensor(0);
   if (!is_float(self.scalar_type())) return false;
+  TORCH_CHECK(call[2].toDouble() > 0, "log_normal_ expects std > 0.0, but found std=", call[2].toDouble());
   self.normal_(call[1].toDouble(), call[2].toDouble(), call.generator(3)).exp_();
   return call.give(self);
 }
@@ -90,6 +91,7 @@ bool log_normal(Call &call) {  // self, mean, std, generator
 bool cauchy(Call &call) {  // self, median, sigma, generator
   const at::Tensor self = call.tensor(0);
   if (!is_float(self.scalar_type())) return false;
+  TORCH_CHECK(call[2].toDouble() > 0, "cauchy_ expects sigma > 0.0, but found sigma=", call[2].toDouble());
   const at::Tensor u = uniform(self.sizes(), self, call.generator(3));
   self.copy_(at::tan((u - 0.5) * M_PI) * call[2].toDouble() + call[1].toDouble());
   return call.give(self);

@@ -101,6 +101,7 @@ bool run_rounding(const Row &row, Call &call) {
 
 bool gelu(Call &call) {  // self, approximate
   const bool tanh = call[1].toStringRef() == "tanh";
+  TORCH_CHECK(tanh || call[1].toStringRef() == "none", "approximate argument must be either none or tanh.");
   return map(call, tanh ? RDNA_MAP_GELU_TANH : RDNA_MAP_GELU_ERF, kSmall, S, {}, {});
 }
 

@@ -1,0 +1,64 @@
+// Sparse tensors: indices and values are tensors on rdna; operators on them run on the CPU, on copies. Here is what
+// makes one, takes it apart and copies it; all else falls back.
+#include <ATen/NativeFunctions.h>
+#include <torch/library.h>
+
+#include <string>
+
+#include "fallback.h"
+
+namespace rdna_torch {
+namespace {
+
+void boxed(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) { fall_back(op, stack); }
+
+// A backend's fallback is not asked where an operator has a kernel for any device, and those for structured operators
+// make dense results. What the CPU has a kernel of its own for on sparse tensors is registered by name.
+void add_fallbacks(torch::Library &m, c10::DispatchKey cpu, c10::DispatchKey own) {
+  c10::Dispatcher &dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName &name : dispatcher.getAllOpNames()) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op || !op->hasKernelForDispatchKey(cpu) || op->hasKernelForDispatchKey(own) || name.name.rfind("aten::", 0))
+      continue;
+    const std::string overload = name.overload_name.empty() ? "" : "." + name.overload_name;
+    m.impl((name.name + overload).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed>());
+  }
+}
+
+TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
+TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(at::native::empty_sparse));
+  m.impl("_sparse_coo_tensor_with_dims", TORCH_FN(at::native::new_with_dims_sparse));
+  m.impl("_sparse_coo_tensor_with_dims_and_tensors", TORCH_FN(at::native::new_with_dims_and_tensor_sparse_symint));
+  m.impl("sparse_dim", TORCH_FN(at::native::sparse_dim_sparse));
+  m.impl("dense_dim", TORCH_FN(at::native::dense_dim_sparse));
+  m.impl("_nnz", TORCH_FN(at::native::_nnz_sparse));
+  m.impl("is_coalesced", TORCH_FN(at::native::is_coalesced_sparse));
+  m.impl("_coalesced_", TORCH_FN(at::native::_coalesced_sparse_));
+  m.impl("_indices", TORCH_FN(at::native::_indices_sparse));
+  m.impl("_values", TORCH_FN(at::native::_values_sparse));
+  m.impl("indices", TORCH_FN(at::native::indices_sparse));
+  m.impl("values", TORCH_FN(at::native::values_sparse));
+  m.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
+  m.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
+  add_fallbacks(m, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse1);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
+  m.impl("empty.memory_format", TORCH_FN(at::native::empty_sparse_compressed));
+  m.impl("sparse_dim", TORCH_FN(at::native::sparse_dim_sparse_csr));
+  m.impl("dense_dim", TORCH_FN(at::native::dense_dim_sparse_csr));
+  m.impl("_nnz", TORCH_FN(at::native::_nnz_sparse_csr));
+  m.impl("crow_indices", TORCH_FN(at::native::crow_indices_sparse_csr));
+  m.impl("col_indices", TORCH_FN(at::native::col_indices_sparse_csr));
+  m.impl("ccol_indices", TORCH_FN(at::native::ccol_indices_sparse_csr));
+  m.impl("row_indices", TORCH_FN(at::native::row_indices_sparse_csr));
+  m.impl("values", TORCH_FN(at::native::values_sparse_csr));
+  m.impl("copy_", TORCH_FN(at::native::copy_sparse_compressed_));
+  add_fallbacks(m, c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrPrivateUse1);
+}
+
+}  // namespace
+}  // namespace rdna_torch
