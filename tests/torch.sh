@@ -14,6 +14,9 @@ cmake -S bindings/torch -B build/torch -G Ninja -DRDNA_DIR="$PWD/$build/lib" -DP
 cmake --build build/torch
 export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host
 "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests
-# a fixed share of PyTorch's own samples; all of them: bindings/torch/tests/opinfo.py without --share
+# a fixed share of PyTorch's own samples; all of them, of all types: bindings/torch/tests/opinfo.py --all
 "$python" bindings/torch/tests/opinfo.py --share 3/10
 "$python" bindings/torch/tests/opinfo.py --share 7/20 --grad
+"$python" bindings/torch/tests/opinfo.py --share 4/20 --kind out
+"$python" bindings/torch/tests/opinfo.py --share 9/20 --kind inplace
+"$python" bindings/torch/tests/opinfo.py --share 2/5 --kind errors

@@ -232,6 +232,7 @@ bool batch_norm_fused(Call &call) {  // input, weight?, bias?, mean, variance, e
                                        Line(mean, channels), Line(var, channels), eps, Operand(residual), call.flag(7),
                                        &out));
   return call.give(y);
+}
 
 // Results into given tensors; a fallback would lose the running statistics here too.
 bool batch_norm_out(
