@@ -18,4 +18,15 @@ RDNA_DEVICE const type &arguments_again(const type &args) {
 #endif
 }
 
+/* The same where waves have 64 lanes, whose masks take two scalar registers each: for kernels that fit in the
+ * registers elsewhere. */
+template <typename type>
+RDNA_DEVICE const type &arguments_again_wide(const type &args) {
+#if WAVE_SIZE == 64
+  return arguments_again(args);
+#else
+  return args;
+#endif
+}
+
 #endif

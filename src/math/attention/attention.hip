@@ -1,7 +1,7 @@
 /* Attention over a KV cache, in one pass over the keys and values: each row of scores keeps its running maximum m,
  * the sum l of exp(s - m) and the sum o of exp(s - m) * v, and all three are scaled down when the maximum grows
  * (Milakov and Gimelshein 2018; Dao et al. 2022). */
-#include "kernel/prelude.h"
+#include "kernel/arguments.h"
 #include "kernel/scalar.h"
 #include "math/attention/attention_kernels.h"
 #include "math/values.h"
@@ -195,8 +195,9 @@ RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t cou
 }
 
 template <int max_d>
-RDNA_DEVICE void write_rows(const attention_args &a, const tile_rows &rows, const int32_t token[4],
+RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, const int32_t token[4],
                             const int32_t head[4], const float o[4][max_d / 64][4]) {
+  const attention_args &a = arguments_again_wide(args);
   int tx = (int)thread_id() & 15;
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -249,9 +250,10 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
   int32_t last_row = tile * TILE + TILE < row_count ? tile * TILE + TILE - 1 : row_count - 1;
   int32_t begin = tile * TILE / group, end = last_row / group + 1, next;
   for (; begin < end; begin = next) {
-    reach all = token_reach(a, begin);
-    for (next = begin + 1; next < end && a.cache_base[next] == all.base; next++) {
-      reach r = token_reach(a, next);
+    const attention_args &now = arguments_again_wide(a);
+    reach all = token_reach(now, begin);
+    for (next = begin + 1; next < end && now.cache_base[next] == all.base; next++) {
+      reach r = token_reach(now, next);
       if (r.high < 0) continue;
       all.low = all.high < 0 || r.low < all.low ? r.low : all.low;
       all.high = r.high > all.high ? r.high : all.high;
@@ -261,25 +263,25 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
       rows.low[i] = 0;
       rows.high[i] = -1;
       if (token[i] >= begin && token[i] < next) {
-        reach r = token_reach(a, token[i]);
+        reach r = token_reach(now, token[i]);
         rows.low[i] = r.low;
         rows.high[i] = r.high;
       }
     }
     for (int32_t first = all.low; first <= all.high; first += TILE) {
-      const type *k = (const type *)a.k + (all.base + first) * a.k_stride + (int64_t)kv_head * a.d;
-      const type *v = (const type *)a.v + (all.base + first) * a.v_stride + (int64_t)kv_head * a.d;
+      const type *k = (const type *)now.k + (all.base + first) * now.k_stride + (int64_t)kv_head * now.d;
+      const type *v = (const type *)now.v + (all.base + first) * now.v_stride + (int64_t)kv_head * now.d;
       int32_t count = all.high - first + 1;
       float s[4][4], rescale[4];
-      tile_scores<type>(a, rows, k, count, wide, lds, s);
-      tile_softmax(a, rows, first, s, rescale);
+      tile_scores<type>(now, rows, k, count, wide, lds, s);
+      tile_softmax(now, rows, first, s, rescale);
 #pragma unroll
       for (int i = 0; i < 4; i++)
 #pragma unroll
         for (int c = 0; c < max_d / 64; c++)
 #pragma unroll
           for (int g = 0; g < 4; g++) o[i][c][g] *= rescale[i];
-      tile_values<type, max_d>(a, v, count, wide, lds, s, o);
+      tile_values<type, max_d>(now, v, count, wide, lds, s, o);
     }
   }
   write_rows<max_d>(a, rows, token, head, o);
@@ -349,13 +351,12 @@ template <typename type>
 struct decode_cache {
   const char *k, *v;
   const int32_t *blocks; /* or NULL: positions are rows */
-  int32_t block_rows, block_count;
-  int64_t k_stride, v_stride; /* bytes */
+  int32_t block_count;
   /* The row of a position, or -1. */
-  inline __attribute__((device, always_inline)) int64_t row(int32_t position) const {
+  inline __attribute__((device, always_inline)) int64_t row(const attention_args &a, int32_t position) const {
     if (!blocks) return position;
-    int32_t block = blocks[position / block_rows];
-    return block < 0 || block >= block_count ? -1 : (int64_t)block * block_rows + position % block_rows;
+    int32_t block = blocks[position / a.block_rows];
+    return block < 0 || block >= block_count ? -1 : (int64_t)block * a.block_rows + position % a.block_rows;
   }
 };
 
@@ -372,15 +373,15 @@ RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> 
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     batch.there[u] = first + u < end;
-    row[u] = batch.there[u] ? cache.row(first + u) : -1;
+    row[u] = batch.there[u] ? cache.row(a, first + u) : -1;
     batch.exists[u] = row[u] >= 0;
   }
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     batch.k[u] = batch.v[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
     if (batch.exists[u]) {
-      batch.k[u] = decode_load<type>(cache.k + row[u] * cache.k_stride, dim, a.d, wide);
-      batch.v[u] = decode_load<type>(cache.v + row[u] * cache.v_stride, dim, a.d, wide);
+      batch.k[u] = decode_load<type>(cache.k + row[u] * (a.k_stride * type::BYTES), dim, a.d, wide);
+      batch.v[u] = decode_load<type>(cache.v + row[u] * (a.v_stride * type::BYTES), dim, a.d, wide);
     }
   }
 }
@@ -437,8 +438,9 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once
 
 /* Waves meet in LDS, one head at a time, and thread i writes value i. */
 template <int heads>
-RDNA_DEVICE void decode_finish(const attention_args &a, int32_t token, int32_t head, int32_t split, bool outside,
+RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_t head, int32_t split, bool outside,
                                int dim, const decode_state<heads> &state, float *lds) {
+  const attention_args &a = arguments_again_wide(args);
   constexpr int waves = ATTENTION_THREADS / WAVE_SIZE;
   float *o = lds /* (waves, 256) */, *m = lds + waves * ATTENTION_MAX_D, *l = m + waves;
   int32_t last_head = (head / (a.heads / a.kv_heads) + 1) * (a.heads / a.kv_heads);
@@ -514,19 +516,17 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   decode_cache<type> cache = {(const char *)a.k + (first_row * a.k_stride + (int64_t)kv_head * a.d) * type::BYTES,
                               (const char *)a.v + (first_row * a.v_stride + (int64_t)kv_head * a.d) * type::BYTES,
                               a.block_table ? a.block_table + r.base * a.table_stride : nullptr,
-                              a.block_rows,
-                              a.block_table ? (int32_t)(a.slots / a.block_rows) : 0,
-                              a.k_stride * type::BYTES,
-                              a.v_stride * type::BYTES};
+                              a.block_table ? (int32_t)(a.slots / a.block_rows) : 0};
   /* two batches: the next is on its way while one is added */
   int32_t mine = r.low + (int32_t)(thread_id() / team) * at_once, last = r.low + (int32_t)end;
   decode_batch<at_once> batch, next;
   decode_fetch<type>(a, cache, mine + (int32_t)begin, last, dim, wide, next);
   for (int64_t row = begin; row < end; row += teams * at_once) {
+    const attention_args &now = arguments_again_wide(a);
     int64_t following = row + teams * at_once;
     batch = next;
-    decode_fetch<type>(a, cache, following < end ? mine + (int32_t)following : last, last, dim, wide, next);
-    decode_rows<type, heads, at_once>(a, batch, team, q, state);
+    decode_fetch<type>(now, cache, following < end ? mine + (int32_t)following : last, last, dim, wide, next);
+    decode_rows<type, heads, at_once>(now, batch, team, q, state);
   }
   if (team <= 8) decode_merge_lanes(state, 8);
   if (team <= 16) decode_merge_lanes(state, 16);

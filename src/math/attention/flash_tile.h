@@ -576,6 +576,13 @@ RDNA_DEVICE flash_place flash_place_again(const flash_place &at) {
   now.a = &arguments_again(*at.a);
   return now;
 }
+/* The same for good; nor is what follows from the batch and the head kept where registers are fewest. */
+RDNA_DEVICE void flash_place_renew(flash_place &at) {
+  at.a = &arguments_again(*at.a);
+#if WAVE_SIZE == 64
+  asm volatile("" : "+s"(at.batch), "+s"(at.head));
+#endif
+}
 
 /* From scale * q.k to the score in units of log 2, before limits. |slope| of its head; |slack| becomes the derivative
  * of the softcap. */

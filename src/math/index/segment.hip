@@ -1,5 +1,6 @@
 /* Rows that go to one place: each row is read once, in the order of the places, with its key and its number; the
  * parts of long runs are a sixteenth of that. A wave's threads take neighbouring columns where there are that many. */
+#include "kernel/arguments.h"
 #include "math/index/segment_walk.h"
 #include "math/values.h"
 
@@ -24,7 +25,7 @@ PLAIN_FUNCTIONS(i64, int64_t, int64_t)
   RDNA_KERNEL(SEGMENT_THREADS) segment_##name(struct segment_args a) {                                        \
     int64_t units = (int64_t)a.chunks * a.outer * a.inner, step = (int64_t)group_count_x() * SEGMENT_THREADS; \
     for (int64_t unit = (int64_t)group_id_x() * SEGMENT_THREADS + thread_id(); unit < units; unit += step)    \
-      walk_##name##_walk(&a, unit);                                                                           \
+      walk_##name##_walk(&arguments_again_wide(a), unit);                                                     \
   }
 SEGMENT(f32, float)
 SEGMENT(f16, float)

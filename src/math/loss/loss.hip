@@ -1,5 +1,5 @@
 /* Losses and their gradients. */
-#include "kernel/prelude.h"
+#include "kernel/arguments.h"
 #include "math/chunk.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
@@ -245,11 +245,11 @@ RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, fl
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_backward_row<type, wave_team>(a, row, wide, scratch);
+      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, wide, scratch);
     }
   } else {
     for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      cross_entropy_backward_row<type, group_team>(a, row, wide, scratch);
+      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, wide, scratch);
     }
   }
 }

@@ -1,6 +1,7 @@
 /* Batch and group norm; see channel_norm_kernels.h. Where a column's values lie in runs, a wave or a group takes a
  * slice of one; where they do not (channels last), threads side by side take 16 bytes of columns each, and those in
  * rows above each other are joined at the end. 64 bytes a thread are on their way at once. */
+#include "kernel/arguments.h"
 #include "math/doubles.h"
 #include "math/join.h"
 #include "math/norm/channel_norm_kernels.h"
@@ -125,19 +126,20 @@ RDNA_DEVICE void partial_runs(const channel_partial_args &a, typename what::stat
   uint32_t rank = a.wave ? lane_id() : thread_id(), workers = a.wave ? WAVE_SIZE : threads;
   uint32_t teams = workers / a.team, member = rank & (a.team - 1), index = rank / a.team;
   for (uint32_t unit = group_id_x() * at_once + own; unit < units; unit += group_count_x() * at_once) {
+    const channel_partial_args &now = arguments_again_wide(a);
     uint32_t block = unit / cols, col = unit - block * cols, outer = slices == 1 ? block : block / slices;
-    channel_slice slice = channel_slice_at(&a.slices, block - outer * slices);
-    typename what::acc mean = mean_at<type, what>(a, outer, col);
+    channel_slice slice = channel_slice_at(&now.slices, block - outer * slices);
+    typename what::acc mean = mean_at<type, what>(now, outer, col);
     typename what::state s;
     for (uint32_t run = slice.run + index; run < slice.run_end && slice.begin < slice.end; run += teams) {
       uint64_t at =
-          (((uint64_t)outer * a.slices.runs + run) * cols + col) * (uint64_t)a.slices.len + (uint64_t)slice.begin;
-      partial_run<type, what, wide>((const char *)a.x + at * type::BYTES, (const char *)a.dout + at * type::BYTES,
+          (((uint64_t)outer * now.slices.runs + run) * cols + col) * (uint64_t)now.slices.len + (uint64_t)slice.begin;
+      partial_run<type, what, wide>((const char *)now.x + at * type::BYTES, (const char *)now.dout + at * type::BYTES,
                                     (uint64_t)(slice.end - slice.begin), member, a.team, mean, s);
     }
     s = wave_join(s);
     if (!a.wave) s = group_join<threads>(s, scratch);
-    if (rank == 0) write_partial<what>(a, unit, s);
+    if (rank == 0) write_partial<what>(now, unit, s);
   }
 }
 

@@ -1,4 +1,5 @@
 /* Pooling; see pool_kernels.h. */
+#include "kernel/arguments.h"
 #include "math/channels.h"
 #include "math/pool/pool_kernels.h"
 
@@ -79,8 +80,11 @@ struct largest_of {
   RDNA_DEVICE void take(largest_of &s, const acc *v, int32_t number, bool again) {
 #pragma unroll
     for (int k = 0; k < width; k++) {
-      bool larger = v[k] > s.best[k] || v[k] != v[k];
-      s.best[k] = larger ? v[k] : s.best[k];
+      acc value = v[k];
+      /* one after the other, or their masks, of two registers each, would not fit */
+      if constexpr (width > 4 && WAVE_SIZE == 64) value = ::again(value);
+      bool larger = value > s.best[k] || value != value;
+      s.best[k] = larger ? value : s.best[k];
       s.at[k] = larger ? number : s.at[k];
     }
   }
@@ -187,9 +191,10 @@ RDNA_DEVICE void max_pool(const pool_args &a) {
     state s;
     state::begin(s, first);
     take_any_window<type, width>(a, w, from, s);
-    store_channels<type, width>(a.out.data, to, s.best);
-    if (a.indices.data) store_indices<width>(a.indices, number, s.at);
-    from += a.x.stride[1], to += a.out.stride[1], number += a.indices.stride[1];
+    const pool_args &now = arguments_again_wide(a);
+    store_channels<type, width>(now.out.data, to, s.best);
+    if (now.indices.data) store_indices<width>(now.indices, number, s.at);
+    from += now.x.stride[1], to += now.out.stride[1], number += now.indices.stride[1];
   } while (width == 1 && ++c < end);
 }
 

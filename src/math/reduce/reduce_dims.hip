@@ -319,12 +319,13 @@ RDNA_DEVICE void look_up(const reduce_dims_args &a, int64_t out, state &s) {
 }
 
 template <typename type, typename state, int width>
-RDNA_DEVICE void rows(const reduce_dims_args &a, state *scratch) {
-  bool wave = a.layout == REDUCE_WAVE;
-  int64_t units = a.outs * a.slices, at_once = wave ? REDUCE_DIMS_THREADS / WAVE_SIZE : 1;
+RDNA_DEVICE void rows(const reduce_dims_args &args, state *scratch) {
+  bool wave = args.layout == REDUCE_WAVE;
+  int64_t units = args.outs * args.slices, at_once = wave ? REDUCE_DIMS_THREADS / WAVE_SIZE : 1;
   uint32_t rank = wave ? lane_id() : thread_id(), threads = wave ? WAVE_SIZE : REDUCE_DIMS_THREADS;
   for (int64_t unit = group_id_x() * at_once + (wave ? wave_id() : 0); unit < units;
        unit += group_count_x() * at_once) {
+    const reduce_dims_args &a = arguments_again_wide(args);
     int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
     state s = wave_join(share<type, state, width>(a, out, slice, rank, threads));
     if (!wave) s = group_join<REDUCE_DIMS_THREADS>(s, scratch);

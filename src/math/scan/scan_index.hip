@@ -1,5 +1,6 @@
 /* Running extremes with their places: x is read once, or twice where rows are cut; a value and 8 bytes are written for
  * each. Threads scan four neighbours, waves their threads' results, and the group carries on from tile to tile. */
+#include "kernel/arguments.h"
 #include "math/scan/scan_index_kernels.h"
 #include "math/sort/sort_group.h"
 
@@ -21,7 +22,8 @@ RDNA_DEVICE uint64_t shuffle(uint64_t v, uint32_t lane) {
 template <typename word>
 RDNA_DEVICE best<word> join(const scan_index_args &a, best<word> first, best<word> later) {
   bool takes = first.place == NOWHERE || (later.place != NOWHERE && rank_of(a, later.raw) >= rank_of(a, first.raw));
-  return takes ? later : first;
+  /* part by part: a choice of structs is a choice of addresses to clang 19, which then keeps both in memory */
+  return {takes ? later.raw : first.raw, takes ? later.place : first.place};
 }
 
 template <typename type>
@@ -35,9 +37,10 @@ RDNA_DEVICE void store(const scan_index_args &a, int64_t at, best<typename type:
 }
 
 template <typename type>
-RDNA_DEVICE void scan_segment(const scan_index_args &a, int64_t row, uint32_t segment,
+RDNA_DEVICE void scan_segment(const scan_index_args &args, int64_t row, uint32_t segment,
                               best<typename type::word> *scratch) {
   typedef typename type::word word;
+  const scan_index_args &a = arguments_again_wide(args);
   const typename type::stored *x = (const typename type::stored *)a.x + row * a.n;
   uint32_t begin = segment * a.segment, end = begin + a.segment < a.n ? begin + a.segment : a.n;
   best<word> carry = {0, NOWHERE};

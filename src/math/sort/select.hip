@@ -1,5 +1,6 @@
 /* The first k values of each row: x is read, 4 bytes a value and thread at a time, as often as it takes until the rest
  * fits in |room|, commonly twice; nearly nothing is written. */
+#include "kernel/arguments.h"
 #include "math/sort/select_kernels.h"
 #include "math/sort/sort_group.h"
 
@@ -68,10 +69,11 @@ RDNA_DEVICE void select_begin(const select_args &a, sort_counts *counts) {
 }
 
 template <typename type>
-RDNA_DEVICE void select(const select_args &a, select_memory *lds) {
+RDNA_DEVICE void select(const select_args &args, select_memory *lds) {
   typedef typename type::stored stored;
   typedef typename type::word word;
-  for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
+  for (int64_t unit = group_id_x(); unit < args.rows * args.parts; unit += group_count_x()) {
+    const select_args &a = arguments_again_wide(args);
     int64_t row = unit / a.parts;
     uint32_t part = (uint32_t)(unit - row * a.parts), prior_left;
     select_state s = find_state(a, row, lds, &prior_left);

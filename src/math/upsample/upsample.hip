@@ -1,4 +1,5 @@
 /* Resampling; see upsample_kernels.h. What depends on the position alone is found once for all channels of a thread. */
+#include "kernel/arguments.h"
 #include "math/channels.h"
 #include "math/upsample/upsample_kernels.h"
 
@@ -134,19 +135,20 @@ RDNA_DEVICE void upsample_backward(const upsample_args &a) {
   acc sum[block][width] = {};
 #pragma nounroll
   for (int32_t z = rz.begin; z < rz.end; z++) {
-    acc z_weight = on_axis<acc>::share(&a.axis[0], z_kind, align, z, p.z);
+    const upsample_args &now = arguments_again_wide(a);
+    acc z_weight = on_axis<acc>::share(&now.axis[0], z_kind, align, z, p.z);
 #pragma nounroll
     for (int32_t y = ry.begin; y < ry.end; y++) {
-      acc zy_weight = z_weight * on_axis<acc>::share(&a.axis[1], y_kind, align, y, p.y);
+      acc zy_weight = z_weight * on_axis<acc>::share(&now.axis[1], y_kind, align, y, p.y);
 #pragma nounroll
       for (int32_t x = rx.begin; x < rx.end; x++) {
-        acc weight = zy_weight * on_axis<acc>::share(&a.axis[2], kind, align, x, p.x);
-        int64_t at = plane + volume_offset(&a.out, z, y, x);
+        acc weight = zy_weight * on_axis<acc>::share(&now.axis[2], kind, align, x, p.x);
+        int64_t at = plane + volume_offset(&now.out, z, y, x);
 #pragma unroll
         for (uint32_t j = 0; j < block; j++) {
           if (j >= count) break;
           acc v[width];
-          load_channels<type, width>(a.out.data, at + j * a.out.stride[1], v);
+          load_channels<type, width>(now.out.data, at + j * now.out.stride[1], v);
 #pragma unroll
           for (int k = 0; k < width; k++) sum[j][k] = fused(v[k], weight, sum[j][k]);
         }
