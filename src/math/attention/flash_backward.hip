@@ -47,7 +47,9 @@ template <typename type, int max_d, bool any, bool of_keys>
 struct backward_plan {
   typedef typename unit_of<type>::is unit;
   static constexpr bool MATRIX = !unit::THROUGH_LDS;
-  static constexpr int M_TILES = WAVE_SIZE == 64 ? 2 : 1, ROWS = FLASH_WAVES * 16 * M_TILES;
+  /* as in forward_plan */
+  static constexpr bool FEW = any && of_keys && !MATRIX && type::BYTES == 2 && max_d == 64;
+  static constexpr int M_TILES = WAVE_SIZE == 64 && !FEW ? 2 : 1, ROWS = FLASH_WAVES * 16 * M_TILES;
 #if defined(RDNA_NVIDIA) || defined(RDNA_MFMA_)
   static constexpr int TILE_256 = 32; /* what one instruction sums over */
 #else
