@@ -208,8 +208,7 @@ static rdna_status prepare_gather(bench *b, rdna_dtype dtype) {
 }
 static rdna_status run_gather(bench *b) { return rdna_op_gather_rows(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
 
-static rdna_status prepare_linear(bench *b, rdna_dtype dtype, int64_t m) {
-  const int64_t n = 14336, k = 4096;
+static rdna_status prepare_linear(bench *b, rdna_dtype dtype, int64_t m, int64_t n, int64_t k) {
   RDNA_TRY(make(b, 0, RDNA_F32, 2, (int64_t[]){m, k}));
   RDNA_TRY(make(b, 1, dtype, 2, (int64_t[]){n, k}));
   RDNA_TRY(make(b, 2, RDNA_F32, 2, (int64_t[]){m, n}));
@@ -217,8 +216,10 @@ static rdna_status prepare_linear(bench *b, rdna_dtype dtype, int64_t m) {
   b->flops = 2.0 * (double)m * (double)n * (double)k;
   return RDNA_OK;
 }
-static rdna_status prepare_vector(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1); }
-static rdna_status prepare_matrix(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 512); }
+static rdna_status prepare_vector(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1, 14336, 4096); }
+static rdna_status prepare_matrix(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 512, 14336, 4096); }
+static rdna_status prepare_square(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1, 4096, 4096); }
+static rdna_status prepare_down(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1, 4096, 14336); }
 static rdna_status run_linear(bench *b) { return rdna_op_linear(b->stream, &b->t[0], &b->t[1], NULL, &b->t[2]); }
 
 static rdna_status prepare_attention(bench *b, rdna_dtype dtype, int tokens, int length) {
@@ -389,11 +390,19 @@ static const row rows[] = {
     {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_NL},
     {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_XS},
     {"linear m=1", prepare_vector, run_linear, RDNA_MXFP4},
+    {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q8_0},
+    {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q4_0},
+    {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q4_K},
+    {"linear m=1 4096x14336", prepare_down, run_linear, RDNA_Q8_0},
+    {"linear m=1 4096x14336", prepare_down, run_linear, RDNA_Q4_0},
+    {"linear m=1 4096x14336", prepare_down, run_linear, RDNA_Q4_K},
     {"linear m=512", prepare_matrix, run_linear, RDNA_F32},
     {"linear m=512", prepare_matrix, run_linear, RDNA_F16},
     {"linear m=512", prepare_matrix, run_linear, RDNA_BF16},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q8_0},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_0},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_K},
+    {"linear m=512", prepare_matrix, run_linear, RDNA_Q6_K},
     {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_BF16},
     {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_BF16},
     {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_BF16},

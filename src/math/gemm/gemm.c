@@ -7,6 +7,7 @@
 #include "math/check.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/quant/quant.h"
+#include "math/quant/quant_kernels.h"
 #include "math/quant/quant_unpack.h"
 #include "rdna/memory.h"
 #include "rdna/op/gemm.h"
@@ -197,9 +198,9 @@ static rdna_status run_vector(const rdna__gemm_implementation *implementation, r
                               const char *operator, const rdna__gemm_problem * problem) {
   rdna_grid grid = {0, 1, 1};
   bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
-  int64_t rows = quantized ? rdna__quant_gemv_group_rows(problem->types[1], implementation->rows)
-                           : GEMV_ROWS_PER_GROUP(implementation->rows);
+  int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
   RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));
+  if (quantized) grid.x = rdna__quant_gemv_groups(stream, grid.x);
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
 

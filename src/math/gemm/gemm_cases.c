@@ -10,6 +10,7 @@
 #include "math/case_values.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/quant/quant.h"
+#include "math/quant/quant_kernels.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
 
@@ -145,9 +146,10 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
   uint32_t tile_m = (uint32_t)product->tile, tile_n = (uint32_t)product->tile_n;
   if (tile_m == 0) {
     bool quantized = rdna_dtype_block_values(product->type_b) > 1;
-    uint32_t rows = quantized ? (uint32_t)rdna__quant_gemv_group_rows(product->type_b, product->columns)
-                              : GEMV_ROWS_PER_GROUP(product->columns);
-    return (rdna_grid){m ? (n + rows - 1) / rows : 0, 1, 1};
+    uint32_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(product->columns);
+    uint32_t groups = (n + rows - 1) / rows;
+    if (quantized && groups > 3) groups = 3; /* each takes several turns */
+    return (rdna_grid){m ? groups : 0, 1, 1};
   }
   return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1,
                      (uint32_t)args->batch * (uint32_t)(args->parts > 1 ? args->parts : 1)};

@@ -45,10 +45,9 @@ struct group_gemm_args {
   X(quantize_group_f32_##F, struct quantize_group_args, QUANT_THREADS, rdna__quant_group_case)        \
   X(gemm_group_##F##_large, struct group_gemm_args, GEMM_LARGE_THREADS, rdna__quant_group_case)       \
   X(gemm_group_##F##_small, struct group_gemm_args, GEMM_SMALL_THREADS, rdna__quant_group_case)       \
-  X(gemv_group_##F##_m1, struct group_gemm_args, GEMV_THREADS, rdna__quant_group_case)                \
-  X(gemv_group_##F##_m4, struct group_gemm_args, GEMV_THREADS, rdna__quant_group_case)                \
-  X(gemv_group_##F##_m8, struct group_gemm_args, GEMV_THREADS, rdna__quant_group_case)
+  X(gemv_group_##F##_m1, struct group_gemm_args, QUANT_GEMV_THREADS, rdna__quant_group_case)          \
+  X(gemv_group_##F##_m4, struct group_gemm_args, QUANT_GEMV_THREADS, rdna__quant_group_case)          \
+  X(gemv_group_##F##_m8, struct group_gemm_args, QUANT_GEMV_THREADS, rdna__quant_group_case)
 #define RDNA_QUANT_GROUP_KERNELS(X) RDNA_QUANT_GROUP_OF_(X, i8) RDNA_QUANT_GROUP_OF_(X, u4)
-#define GROUP_GEMV_ROWS(M) (GEMV_THREADS / 32 * ((M) == 1 ? 4 : 2))
 
 #endif

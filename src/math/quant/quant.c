@@ -15,7 +15,12 @@ static rdna_status check_alignment(const char *operator, const char * argument, 
 }
 
 int rdna__blocks_alignment(rdna_dtype dtype) { return quant_alignment(dtype); }
-int rdna__quant_gemv_group_rows(rdna_dtype dtype, int m) { return GEMV_THREADS / 32 * quant_gemv_rows(dtype, m == 1); }
+
+uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups) {
+  enum { RESIDENT = 2 }; /* groups on a multiprocessor or compute unit */
+  uint32_t room = RESIDENT * (uint32_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+  return groups < room ? groups : room;
+}
 
 rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks) {
   char text[RDNA__TENSOR_TEXT];

@@ -3,6 +3,7 @@
 #define RDNA_MATH_QUANT_H
 
 #include "base/status.h"
+#include "rdna/stream.h"
 #include "rdna/tensor.h"
 
 /* |blocks| is a quantized type, contiguous, its last size a whole number of blocks, and aligned as the kernels ask. */
@@ -11,8 +12,9 @@ rdna_status rdna__check_blocks(const char *operator, const char * argument, cons
 /* What its address is a multiple of. */
 int rdna__blocks_alignment(rdna_dtype dtype);
 
-/* Rows of weights to a work-group of gemv_f32_<dtype>_f32_m<M>, where |m| is M. */
-int rdna__quant_gemv_group_rows(rdna_dtype dtype, int m);
+/* How many of |groups| work-groups of such a kernel to launch: they take the others' rows too, with an A that is in
+ * place already. */
+uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups);
 
 /* The same memory as bytes, for comparing where tensors lie. */
 rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks);

@@ -34,15 +34,18 @@ RDNA_DEVICE uint4 quad_at(const char *p) {
 }
 #else
 RDNA_DEVICE uint32_t funnel_shift(uint32_t low, uint32_t high, uint32_t bits) {
-  return (uint32_t)(((uint64_t)high << 32 | low) >> bits);
+  uint32_t v;
+  asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(low), "r"(high), "r"(bits));
+  return v;
 }
+RDNA_DEVICE uint2 load_global(uint64_t at) { return *(const __attribute__((address_space(1))) uint2 *)at; }
 template <int alignment>
 RDNA_DEVICE uint2 words_at(const char *p) {
   if constexpr (alignment >= 8) {
     return load_as<uint2>(p);
   } else {
     uint64_t at = (uint64_t)p;
-    uint2 a = load_as<uint2>((const void *)(at & ~7ull)), b = load_as<uint2>((const void *)((at + 7) & ~7ull));
+    uint2 a = load_global(at & ~7ull), b = load_global((at + 7) & ~7ull);
     bool second = at & 4;
     uint32_t bits = (uint32_t)at % 4 * 8, w0 = second ? a.y : a.x, w1 = second ? b.x : a.y, w2 = second ? b.y : b.x;
     return uint2{funnel_shift(w0, w1, bits), funnel_shift(w1, w2, bits)};
@@ -57,8 +60,7 @@ RDNA_DEVICE uint4 quad_at(const char *p) {
     return uint4{a.x, a.y, b.x, b.y};
   } else {
     uint64_t at = (uint64_t)p, first = at & ~7ull;
-    uint2 a = load_as<uint2>((const void *)first), b = load_as<uint2>((const void *)(first + 8));
-    uint2 c = load_as<uint2>((const void *)((at + 15) & ~7ull));
+    uint2 a = load_global(first), b = load_global(first + 8), c = load_global((at + 15) & ~7ull);
     bool second = at & 4;
     uint32_t bits = (uint32_t)at % 4 * 8;
     uint32_t w0 = second ? a.y : a.x, w1 = second ? b.x : a.y, w2 = second ? b.y : b.x, w3 = second ? c.x : b.y,

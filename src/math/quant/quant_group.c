@@ -165,9 +165,10 @@ rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, con
                                     .alpha = 1};
   int variant = choose(stream, &args.product);
   int64_t side = variant == LARGE ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
-  int64_t tiles = (out_rows + side - 1) / side * ((n + side - 1) / side),
-          group = GROUP_GEMV_ROWS(variant == M1 ? 1 : 4);
+  int64_t tiles = (out_rows + side - 1) / side * ((n + side - 1) / side);
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(r.operator, variant >= M1 ? n : tiles, variant >= M1 ? group : 1, &grid.x));
+  RDNA_TRY(
+      rdna__check_groups(r.operator, variant >= M1 ? n : tiles, variant >= M1 ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));
+  if (variant >= M1) grid.x = rdna__quant_gemv_groups(stream, grid.x);
   return rdna__launch_named(stream, kernels[r.is_u4][variant], grid, &args);
 }

@@ -110,11 +110,10 @@ RDNA_DEVICE void group_gemm(const struct group_gemm_args &args) {
 template <bool is_u4>
 struct grouped_weights {
   struct chunk {
-    static constexpr int span = 32, runs = 2, values = 32, parts = 1, step = 16;
+    static constexpr int span = 32, runs = 2, values = 32, parts = 1, step = 16, in_block = 1;
     uint4 low[is_u4 ? 1 : 2];
-    uint32_t scale;
-    int zero;
-    RDNA_DEVICE int first_value(int chunk) { return 0; }
+    uint32_t scale; /* the zero point above it */
+    RDNA_DEVICE int first_value(uint32_t chunk) { return 0; }
     GEMM_MEMBER void settle(int first) {}
     GEMM_MEMBER uint32_t codes(int run, int word) const {
       return is_u4 ? low[0][word] >> (run * 4) & 0x0f0f0f0f : low[is_u4 ? 0 : run][word];
@@ -123,26 +122,26 @@ struct grouped_weights {
   typedef struct group_gemm_args args;
   typedef group_row<is_u4> row;
   static constexpr bool has_least = true, is_signed = !is_u4;
-  static constexpr int zero = 0;
-  static constexpr int rows(bool one_row_of_a) { return one_row_of_a ? 4 : 2; }
+  static constexpr int zero = 0, bits = is_u4 ? 4 : 8;
   RDNA_DEVICE const struct gemm_args &product(const args &a) { return a.product; }
   RDNA_DEVICE row row_of(const args &a, int j) { return row::of(a.weights, j); }
-  RDNA_DEVICE chunk load(const row &from, int index) {
+  RDNA_DEVICE chunk load(const row &from, uint32_t index) {
     chunk c;
-    int group = index * 32 >> from.shift;
-    if constexpr (is_u4) {
-      c.low[0] = load_u32x4(from.codes + (int64_t)index * 16);
-    } else {
-      c.low[0] = load_u32x4(from.codes + (int64_t)index * 32),
-      c.low[1] = load_u32x4(from.codes + (int64_t)index * 32 + 16);
-    }
-    c.scale = from.scales[group];
-    c.zero = from.zero_at(group);
+    const char *codes = in_global_memory(from.codes) + (uint64_t)index * (is_u4 ? 16 : 32);
+    int group = (int)(index * 32 >> from.shift);
+#pragma unroll
+    for (int i = 0; i < (is_u4 ? 1 : 2); ++i) c.low[i] = load_u32x4(codes + i * 16);
+    if ((index & ((1 << (from.shift - 5)) - 1)) == 0)
+      c.scale = from.scales[group] | (uint32_t)from.zero_at(group) << 16;
     return c;
+  }
+  /* The lane of a group's first chunk has read its scale. */
+  RDNA_DEVICE void share(chunk &c, const row &from, uint32_t index) {
+    c.scale = wave_shuffle_u32(c.scale, lane_id() - (uint32_t)(index & ((1 << (from.shift - 5)) - 1)));
   }
   RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) {
     float scale = f16_to_f32((uint16_t)c.scale);
-    return {scale, scale * (float)c.zero};
+    return {scale, scale * (float)((int32_t)c.scale >> 16)};
   }
   RDNA_DEVICE uint32_t look_up(uint32_t codes) { return codes; }
 };
@@ -164,13 +163,13 @@ struct grouped_weights {
   RDNA_KERNEL(GEMM_SMALL_THREADS) gemm_group_##F##_small(struct group_gemm_args args) {                               \
     group_gemm<is_u4, GEMM_SMALL_TILE, GEMM_SMALL_THREADS>(args);                                                     \
   }                                                                                                                   \
-  RDNA_KERNEL(GEMV_THREADS) gemv_group_##F##_m1(struct group_gemm_args args) {                                        \
+  RDNA_KERNEL(QUANT_GEMV_THREADS) gemv_group_##F##_m1(struct group_gemm_args args) {                                  \
     quant_gemv<grouped_weights<is_u4>, 1>(args);                                                                      \
   }                                                                                                                   \
-  RDNA_KERNEL(GEMV_THREADS) gemv_group_##F##_m4(struct group_gemm_args args) {                                        \
+  RDNA_KERNEL(QUANT_GEMV_THREADS) gemv_group_##F##_m4(struct group_gemm_args args) {                                  \
     quant_gemv<grouped_weights<is_u4>, 4>(args);                                                                      \
   }                                                                                                                   \
-  RDNA_KERNEL(GEMV_THREADS) gemv_group_##F##_m8(struct group_gemm_args args) {                                        \
+  RDNA_KERNEL(QUANT_GEMV_THREADS) gemv_group_##F##_m8(struct group_gemm_args args) {                                  \
     quant_gemv<grouped_weights<is_u4>, 8>(args);                                                                      \
   }
 GROUP_DEFINE(i8, false)

@@ -57,10 +57,14 @@ struct quantize_args {
  * of zeros has d = 0. 8 threads share a block; grid x: ceil(count / 32 / QUANTIZE_BLOCKS_PER_GROUP). */
 #define QUANTIZE_BLOCKS_PER_GROUP 32
 
+/* Rows of B that 32 lanes of a gemv make at once, and a work-group. */
+#define QUANT_GEMV_THREADS 256
+#define QUANT_GEMV_ROWS 2
+#define QUANT_GEMV_GROUP_ROWS (QUANT_GEMV_THREADS / 32 * QUANT_GEMV_ROWS)
 /* Products with a transposed quantized B use struct gemm_args with A and C in f32, k a multiple of the block, and
  * ldb in values. gemm_f32_<format>_f32_<tile> takes any m; gemv_f32_<format>_f32_m<M> takes m <= M, an A whose rows
- * are multiples of 16 bytes, and no batch; grid x: ceil(n / (GEMV_THREADS / 32 * quant_gemv_rows)). B is aligned as
- * quant_alignment says. */
+ * are multiples of 16 bytes, and no batch; grid x: ceil(n / QUANT_GEMV_GROUP_ROWS), or fewer groups, which take
+ * turns. B is aligned as quant_alignment says. */
 #define RDNA_QUANT_DEQUANTIZE_OF_(X, F)                                                 \
   X(dequantize_##F##_f32, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \
   X(dequantize_##F##_f16, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \
@@ -68,10 +72,10 @@ struct quantize_args {
 #define RDNA_QUANT_GEMM_OF_(X, F)                                                          \
   X(gemm_f32_##F##_f32_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__quant_gemm_case) \
   X(gemm_f32_##F##_f32_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__quant_gemm_case)
-#define RDNA_QUANT_GEMV_OF_(X, F)                                                 \
-  X(gemv_f32_##F##_f32_m1, struct gemm_args, GEMV_THREADS, rdna__quant_gemv_case) \
-  X(gemv_f32_##F##_f32_m4, struct gemm_args, GEMV_THREADS, rdna__quant_gemv_case) \
-  X(gemv_f32_##F##_f32_m8, struct gemm_args, GEMV_THREADS, rdna__quant_gemv_case)
+#define RDNA_QUANT_GEMV_OF_(X, F)                                                       \
+  X(gemv_f32_##F##_f32_m1, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case) \
+  X(gemv_f32_##F##_f32_m4, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case) \
+  X(gemv_f32_##F##_f32_m8, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case)
 
 #define RDNA_QUANT_EACH_(X, OF) \
   OF(X, q8_0)                   \

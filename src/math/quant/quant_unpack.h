@@ -87,12 +87,6 @@ QUANT_CONSTANT bool quant_has_high(rdna_dtype format) {
   return format == RDNA_Q3_K || format == RDNA_Q5_K || format == RDNA_Q6_K;
 }
 
-/* Rows of weights that 32 lanes of a product with few rows of activations make at once: as many as their bytes of two
- * steps leave room for in the registers. */
-QUANT_CONSTANT int quant_gemv_rows(rdna_dtype format, bool one_row_of_a) {
-  return one_row_of_a && format != RDNA_Q2_K && format != RDNA_Q3_K && format != RDNA_Q6_K ? 4 : 2;
-}
-
 /* Value |v| of a block: byte, shift and mask of its low bits. */
 QUANT_CONSTANT int quant_low_at(rdna_dtype format, int v) {
   return format == RDNA_Q8_0                            ? 2 + v
@@ -117,6 +111,15 @@ QUANT_CONSTANT int quant_low_shift(rdna_dtype format, int v) {
 }
 QUANT_CONSTANT uint32_t quant_low_mask(rdna_dtype format) {
   return format == RDNA_Q8_0 ? 0xff : format == RDNA_Q2_K || format == RDNA_Q3_K ? 3 : 15;
+}
+/* Bits of a code. */
+QUANT_CONSTANT int quant_bits(rdna_dtype format) {
+  return format == RDNA_Q8_0                                                 ? 8
+         : format == RDNA_Q6_K                                               ? 6
+         : format == RDNA_Q5_0 || format == RDNA_Q5_1 || format == RDNA_Q5_K ? 5
+         : format == RDNA_Q3_K                                               ? 3
+         : format == RDNA_Q2_K                                               ? 2
+                                                                             : 4;
 }
 /* The same of the bits above them, for formats that have_high, and where they go in the code. */
 QUANT_CONSTANT int quant_high_at(rdna_dtype format, int v) {
@@ -166,6 +169,13 @@ RDNA_SCALAR uint32_t quant_load_32(rdna_dtype format, const char *p) {
 }
 #endif
 
+/* How many of them quant_head_of reads. */
+QUANT_CONSTANT int quant_head_words(rdna_dtype format) {
+  return format == RDNA_Q3_K || format == RDNA_Q4_K || format == RDNA_Q5_K ? 4
+         : format == RDNA_Q2_K || format == RDNA_Q6_K                      ? 3
+         : format == RDNA_IQ4_XS                                           ? 2
+                                                                           : 1;
+}
 RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block, int v) {
   struct quant_head h = {{0, 0, 0, 0}};
   switch (format) {
