@@ -10,7 +10,9 @@ template <typename type, int max_d, bool any>
 struct forward_plan {
   typedef typename unit_of<type>::is unit;
   static constexpr bool MATRIX = !unit::THROUGH_LDS, ANY = any;
-  static constexpr int M_TILES = WAVE_SIZE == 64 || (unit::ASYNC && max_d <= 128 && !any) ? 2 : 1;
+  /* with every option 64 keys at once leave no registers for more on waves of 64 lanes without matrix units */
+  static constexpr bool FEW = any && !MATRIX && type::BYTES == 2 && max_d == 64;
+  static constexpr int M_TILES = (WAVE_SIZE == 64 && !FEW) || (unit::ASYNC && max_d <= 128 && !any) ? 2 : 1;
 #ifdef RDNA_MFMA_
   static constexpr int KEYS_128 = 64;
 #else
@@ -22,7 +24,7 @@ struct forward_plan {
                                                : 32;
   /* the registers have room for the queries too */
   static constexpr bool RESIDENT =
-      MATRIX && ((max_d <= 128 && (!any || unit::ASYNC)) || (unit::ASYNC && !any) || WAVE_SIZE == 64);
+      MATRIX && ((max_d <= 128 && (!any || unit::ASYNC)) || (unit::ASYNC && !any) || (WAVE_SIZE == 64 && max_d <= 128));
   /* and for the next tile while this one is worked on */
   static constexpr bool EARLY = unit::ASYNC || (MATRIX ? max_d <= 128 : max_d == 64 && !any);
   static constexpr int STAGES = unit::ASYNC && max_d <= 128 ? 2 : 1;
@@ -188,7 +190,8 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; v++) {
         /* one lane for each row */
-        if (unit::stat_of(v) != r || (v > 0 && unit::stat_of(v - 1) == r) || unit::key_of(v) != 0) continue;
+        if (unit::stat_of(v) != r || (v > 0 && unit::stat_of(v - 1) == r) || flash_in_turn(unit::key_of(v)) != 0)
+          continue;
         int32_t row = wave.first + 16 * m + (int32_t)unit::row_of(v);
         if (row >= place.s.sq) continue;
         now.lse[place.batch * now.lse_stride[0] + place.head * now.lse_stride[1] + place.s.q_row + row] =
@@ -204,15 +207,26 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
 template <typename type, int max_d, bool any>
 struct forward_rows {
   static constexpr int ROWS = forward_plan<type, max_d, any>::ROWS;
-  RDNA_DEVICE void run(const flash_place &place, int32_t first_row, char *lds) {
+  RDNA_DEVICE void run(flash_place &place, int32_t first_row, char *lds) {
     typedef forward_plan<type, max_d, any> plan;
     typedef typename plan::unit unit;
-    const flash_args &a = arguments_again(*place.a);
+    flash_place_renew(place);
+    const flash_args &a = *place.a;
     const flash_sequence &s = place.s;
     int32_t kv_head = place.head / (a.heads / a.kv_heads);
-    flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, place.head, s.sq, a.d);
-    flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
-    flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);
+    /* made anew for each tile where scalar registers are short */
+    auto queries = [&]() __attribute__((device, always_inline)) {
+      const flash_args &now = arguments_again_wide(a);
+      return flash_rows_of<type>(now.q, now.q_stride, place.batch, s.q_row, place.head, s.sq, now.d);
+    };
+    auto keys_from = [&](int32_t first) __attribute__((device, always_inline)) {
+      const flash_args &now = arguments_again_wide(a);
+      return flash_rows_of<type>(now.k, now.k_stride, place.batch, s.k_row, kv_head, s.sk, now.d).from(first);
+    };
+    auto values_from = [&](int32_t first) __attribute__((device, always_inline)) {
+      const flash_args &now = arguments_again_wide(a);
+      return flash_rows_of<type>(now.v, now.v_stride, place.batch, s.k_row, kv_head, s.sk, now.dv).from(first);
+    };
     float c = any ? 1 : a.scale * FLASH_LOG2_E;
     float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
     char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
@@ -223,7 +237,7 @@ struct forward_rows {
     int32_t end = (flash_last_key(&a, &s, group_last) + plan::KEYS) / plan::KEYS;
 
     wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !any> rows;
-    rows.init(q, wave.first);
+    rows.init(queries(), wave.first);
     forward_state<plan> state;
 #pragma unroll
     for (int m = 0; m < plan::M_TILES; m++) {
@@ -240,8 +254,8 @@ struct forward_rows {
     typename plan::value_tile value_tile;
     group_barrier(); /* LDS is no more read for the rows before */
     if (tile < end) {
-      key_tile.fetch(k.from(tile * plan::KEYS), lds);
-      if (plan::STAGES == 2) value_tile.fetch(v.from(tile * plan::KEYS), lds + plan::key_tile::BYTES);
+      key_tile.fetch(keys_from(tile * plan::KEYS), lds);
+      if (plan::STAGES == 2) value_tile.fetch(values_from(tile * plan::KEYS), lds + plan::key_tile::BYTES);
       key_tile.store(lds);
     }
     group_barrier();
@@ -255,21 +269,23 @@ struct forward_rows {
       if constexpr (plan::STAGES == 2) {
         stage ^= 1;
         if (tile + 1 < end) {
-          key_tile.fetch(k.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES);
-          value_tile.fetch(v.from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES + plan::key_tile::BYTES);
+          key_tile.fetch(keys_from(first_key + plan::KEYS), lds + stage * plan::STAGE_BYTES);
+          value_tile.fetch(values_from(first_key + plan::KEYS),
+                           lds + stage * plan::STAGE_BYTES + plan::key_tile::BYTES);
         }
       } else if constexpr (plan::EARLY) {
-        value_tile.fetch(v.from(first_key), values);
+        value_tile.fetch(values_from(first_key), values);
       }
       if (busy) {
+        if constexpr (!plan::RESIDENT) rows.init(queries(), wave.first);
         flash_scores<typename plan::key_tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows, keys, scores);
         forward_tile<type, plan>(place, wave, first_key, slope, scores);
       }
       if constexpr (plan::STAGES == 1) {
-        if constexpr (!plan::EARLY) value_tile.fetch(v.from(first_key), values);
+        if constexpr (!plan::EARLY) value_tile.fetch(values_from(first_key), values);
         value_tile.store(values);
         group_barrier();
-        if (plan::EARLY && tile + 1 < end) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+        if (plan::EARLY && tile + 1 < end) key_tile.fetch(keys_from(first_key + plan::KEYS), keys);
       }
       if (busy) {
         forward_softmax<plan>(scores, c, state);
@@ -277,12 +293,13 @@ struct forward_rows {
         flash_accumulate<type, typename plan::value_tile>(scores, values, strip, state.out);
       }
       if (tile + 1 < end) {
-        if constexpr (!plan::EARLY) key_tile.fetch(k.from(first_key + plan::KEYS), keys);
+        if constexpr (!plan::EARLY) key_tile.fetch(keys_from(first_key + plan::KEYS), keys);
         key_tile.store(keys);
       }
       group_barrier();
     }
 
+    flash_place_renew(place);
     forward_store<type, plan>(place, wave, c, state, lds);
   }
 };
@@ -302,11 +319,13 @@ RDNA_DEVICE void forward(const flash_args &a, char *lds) {
   place.s = flash_sequence_of(&a, place.batch);
   int32_t blocks = (place.s.sq + FLASH_ROWS - 1) / FLASH_ROWS;
   /* late queries see the most: they start first */
+  int32_t step = (int32_t)group_count_x() * FLASH_ROWS;
 #pragma unroll 1
-  for (int32_t block = blocks - 1 - (int32_t)group_id_x(); block >= 0; block -= (int32_t)group_count_x()) {
-#pragma unroll 1
-    for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < place.s.sq; row += rows_of::ROWS)
-      rows_of::run(place, row, lds);
+  for (int32_t row = (blocks - 1 - (int32_t)group_id_x()) * FLASH_ROWS; row >= 0;) {
+    rows_of::run(place, row, lds);
+    row += rows_of::ROWS;
+    if (row % FLASH_ROWS != 0 && row < place.s.sq) continue;
+    row = (row - 1) / FLASH_ROWS * FLASH_ROWS - step;
   }
 }
 

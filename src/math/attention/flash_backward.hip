@@ -150,13 +150,21 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
                                char *lds) {
   typedef backward_plan<type, max_d, any, of_keys> plan;
   typedef typename plan::unit unit;
+  flash_place_renew(place);
   const flash_args &a = arguments_again(all).of;
   const flash_sequence &s = place.s;
   int32_t group = a.heads / a.kv_heads;
   float c = a.scale * FLASH_LOG2_E;
   int32_t row_count = of_keys ? s.sk : s.sq;
-  flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
-  flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);
+  /* made anew for each tile where scalar registers are short */
+  auto keys = [&]() __attribute__((device, always_inline)) {
+    const flash_args &now = arguments_again_wide(all).of;
+    return flash_rows_of<type>(now.k, now.k_stride, place.batch, s.k_row, kv_head, s.sk, now.d);
+  };
+  auto values = [&]() __attribute__((device, always_inline)) {
+    const flash_args &now = arguments_again_wide(all).of;
+    return flash_rows_of<type>(now.v, now.v_stride, place.batch, s.k_row, kv_head, s.sk, now.dv);
+  };
   char *strip = lds + plan::STRIPS + wave_id() * plan::strip::BYTES;
   int32_t wave_first = first_row + (int32_t)wave_id() * 16 * plan::M_TILES;
   int32_t wave_last =
@@ -169,8 +177,8 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, false> rows1, rows2;
   float base[plan::M_TILES][unit::STATS], delta[plan::M_TILES][unit::STATS];
   if constexpr (of_keys) {
-    rows1.init(k, wave_first);
-    rows2.init(v, wave_first);
+    rows1.init(keys(), wave_first);
+    rows2.init(values(), wave_first);
   }
   backward_sums<plan, first, second> sums = {};
 
@@ -260,7 +268,9 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
       bool whole = least >= -limits.left && most <= limits.right && (of_keys || at + plan::TILE <= s.sk);
       mma_acc scores[plan::M_TILES][plan::N_TILES], dps[plan::M_TILES][plan::N_TILES];
       if (busy) {
+        if constexpr (of_keys && !plan::RESIDENT) rows1.init(keys(), wave_first);
         flash_scores<typename plan::tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows1, in1, scores);
+        if constexpr (of_keys && !plan::RESIDENT) rows2.init(values(), wave_first);
         flash_scores<typename plan::tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows2, in2, dps);
         flash_place there = flash_place_again(here);
         if (!any && !whole) {
@@ -326,6 +336,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   }
 
   const flash_backward_args &args = arguments_again(all);
+  flash_place_renew(place);
   group_barrier(); /* tiles are no more read where sums are staged */
   int32_t count = wave_last - wave_first + 1;
   int64_t row = (of_keys ? s.k_row : s.q_row) + wave_first;
@@ -359,25 +370,25 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
   int32_t rows = of_keys ? place.s.sk : place.s.sq, kv_head = of_keys ? head : head / group;
   int32_t blocks = (rows + FLASH_ROWS - 1) / FLASH_ROWS;
   /* early keys and late queries have the most to do: they start first */
+  int32_t block = of_keys ? (int32_t)group_id_x() : blocks - 1 - (int32_t)group_id_x();
+  int32_t step = (of_keys ? 1 : -1) * (int32_t)group_count_x() * FLASH_ROWS;
 #pragma unroll 1
-  for (int32_t turn = (int32_t)group_id_x(); turn < blocks; turn += (int32_t)group_count_x()) {
-    int32_t block = of_keys ? turn : blocks - 1 - turn;
-#pragma unroll 1
-    for (int32_t row = block * FLASH_ROWS; row < (block + 1) * FLASH_ROWS && row < rows; row += plan::ROWS) {
+  for (int32_t row = block * FLASH_ROWS; row >= 0 && row < rows;) {
 #ifdef RDNA_WGMMA
-      if constexpr (async) {
-        static_assert(plan::ROWS == 64, "as many as it takes at a time");
-        wgmma_backward_rows<type, max_d, of_keys>(a, place, kv_head, row, lds);
-        continue;
-      }
+    if constexpr (async) {
+      static_assert(plan::ROWS == 64, "as many as it takes at a time");
+      wgmma_backward_rows<type, max_d, of_keys>(a, place, kv_head, row, lds);
+    } else
 #endif
-      if constexpr (plan::SPLIT) {
-        backward_rows<type, max_d, any, of_keys, true, false>(a, place, kv_head, row, lds);
-        backward_rows<type, max_d, any, of_keys, false, true>(a, place, kv_head, row, lds);
-      } else {
-        backward_rows<type, max_d, any, of_keys, true, of_keys>(a, place, kv_head, row, lds);
-      }
+        if constexpr (plan::SPLIT) {
+      backward_rows<type, max_d, any, of_keys, true, false>(a, place, kv_head, row, lds);
+      backward_rows<type, max_d, any, of_keys, false, true>(a, place, kv_head, row, lds);
+    } else {
+      backward_rows<type, max_d, any, of_keys, true, of_keys>(a, place, kv_head, row, lds);
     }
+    row += plan::ROWS;
+    if (row % FLASH_ROWS != 0 && row < rows) continue;
+    row = (row - 1) / FLASH_ROWS * FLASH_ROWS + step;
   }
 }
 

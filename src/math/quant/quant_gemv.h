@@ -366,23 +366,25 @@ struct gemv_cursor {
 };
 
 template <typename weights, int columns>
-RDNA_DEVICE void quant_gemv(const typename weights::args &all) {
-  const struct gemm_args &args = weights::product(all);
+RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   typedef gemv_plan<weights, columns> plan;
   typedef typename weights::chunk chunk;
   constexpr int rows = plan::rows, depth = plan::depth;
   RDNA_SHARED __attribute__((aligned(16))) float4 tile[columns][plan::pieces * plan::row];
   int lane = (int)thread_id() % 32, set_in_group = (int)(thread_id() / 32);
-  int chunks = args.k / chunk::values, groups = (args.n + plan::sets * rows - 1) / (plan::sets * rows);
+  int chunks = weights::product(every).k / chunk::values;
+  int groups = (weights::product(every).n + plan::sets * rows - 1) / (plan::sets * rows);
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
-  cursor.move_to(all, (int)group_id_x() * plan::sets + set_in_group);
+  cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group);
   chunk next[depth][rows];
 #pragma unroll
-  for (int i = 0; i < plan::ahead; ++i) cursor.fetch(all, next[i]);
+  for (int i = 0; i < plan::ahead; ++i) cursor.fetch(every, next[i]);
 
 #pragma unroll 1
   for (int group = (int)group_id_x(); group < groups; group += (int)group_count_x()) {
+    const typename weights::args &all = arguments_again_wide(every);
+    const struct gemm_args &args = weights::product(all);
     float sum[rows][columns] = {};
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
       /* an A that fits is there for good */
@@ -440,6 +442,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &all) {
       }
     }
 
+    const struct gemm_args &now = weights::product(arguments_again_wide(every));
     /* a lane for each result */
     float mine = 0;
 #pragma unroll
@@ -450,9 +453,9 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &all) {
       mine = lane == i ? v : mine;
     }
     int c = lane % columns, j = (group * plan::sets + set_in_group) * rows + lane / columns;
-    if (lane >= rows * columns || c >= args.m || j >= args.n) continue;
-    float *out = (float *)args.c + c * args.ldc + j;
-    *out = gemm_finish1<type_f32>(args, out, 0, c, j, mine);
+    if (lane >= rows * columns || c >= now.m || j >= now.n) continue;
+    float *out = (float *)now.c + c * now.ldc + j;
+    *out = gemm_finish1<type_f32>(now, out, 0, c, j, mine);
   }
 }
 
