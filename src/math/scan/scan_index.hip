@@ -40,7 +40,7 @@ template <typename type>
 RDNA_DEVICE void scan_segment(const scan_index_args &args, int64_t row, uint32_t segment,
                               best<typename type::word> *scratch) {
   typedef typename type::word word;
-  const scan_index_args &a = arguments_again_wide(args);
+  const scan_index_args &a = arguments_again(args);
   const typename type::stored *x = (const typename type::stored *)a.x + row * a.n;
   uint32_t begin = segment * a.segment, end = begin + a.segment < a.n ? begin + a.segment : a.n;
   best<word> carry = {0, NOWHERE};
