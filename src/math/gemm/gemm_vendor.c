@@ -69,6 +69,9 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
   /* added before the activation, and in place of the old C */
   bool residual = args->residual != NULL;
   if (residual && (args->activation != RDNA_ACTIVATION_NONE || args->beta != 0)) return false;
+  /* cuBLASLt rounds sums with an old C to 16 bits before it adds the bias */
+  bool is_16_bits = problem->types[2] == RDNA_F16 || problem->types[2] == RDNA_BF16;
+  if (is_16_bits && args->bias && (residual || args->beta != 0)) return false;
   bool a_turned = args->flags & GEMM_A_TRANSPOSED, b_turned = args->flags & GEMM_B_TRANSPOSED;
   rdna__gemm_columns c = {
       .rows = args->n,
