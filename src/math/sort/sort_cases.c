@@ -84,14 +84,13 @@ RDNA_CASE_MAKER(rdna__radix_sweep_case) {
   struct radix_sweep_args a = {.order = {0}};
   rdna_dtype dtype = sort_case_dtype(kernel->name, n, &a.order);
   a.rows = rdna__random_range(random, 0, 3);
-  a.n = (uint32_t)rdna__random_range(random, 1, (n % 8 == 7 ? 12 : 3) * SORT_SWEEP_TILE);
-  if (n == 0) a.rows = 1, a.n = 5;
+  a.n = (uint32_t)rdna__random_range(random, SORT_SWEEP_TILE + 1, (n % 8 == 7 ? 12 : 3) * SORT_SWEEP_TILE);
   if (n == 1) a.rows = 2, a.n = 2 * SORT_SWEEP_TILE;
   a.tiles = (a.n - 1) / SORT_SWEEP_TILE + 1;
   a.shift = 8 * (uint32_t)rdna__random_below(random, rdna_dtype_block_bytes(dtype));
   a.narrow = n % 3 != 2;
   memcpy(out_case->args, &a, sizeof a);
-  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 5), 1, 1};
+  out_case->grid = (rdna_grid){(uint32_t)(a.rows * a.tiles), 1, 1}; /* as the operator has it: a tile a group */
   snprintf(out_case->label, sizeof out_case->label, "%lld x %u, %u tiles, %s, shift %u", (long long)a.rows, a.n,
            a.tiles, rdna_dtype_name(dtype), a.shift);
   int64_t count = a.rows * a.n, of_tiles = a.rows * SORT_DIGITS * a.tiles, digits = a.rows * SORT_DIGITS;
