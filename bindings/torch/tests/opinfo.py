@@ -345,7 +345,7 @@ class Rules:
 
     def near_float64(self, expected, actual, run):
         """Whether |actual| is as near to float64's result as |expected|, or as an input's last place explains."""
-        if not self.allows("float64") or not self.dtype.is_floating_point or self.dtype == torch.float64:
+        if not self.allows("float64") or self.dtype not in TOLERANCE:
             return False
 
         def last_place(t):
@@ -353,9 +353,9 @@ class Rules:
 
         def result(changed):
             def wider(t):
-                if not t.is_floating_point():
+                if not t.is_floating_point() and not t.is_complex():
                     return t.detach().clone()
-                w = t.detach().double()
+                w = t.detach().to(torch.complex128 if t.is_complex() else torch.float64)
                 return (last_place(w) if changed else w).requires_grad_(t.requires_grad)
 
             parts = [mapped(p, wider, "cpu") for p in (self.sample.input, self.sample.args, self.sample.kwargs)]
@@ -364,14 +364,14 @@ class Rules:
 
         truth, others = result(False), [result(True) for _ in range(8)]
         for i, (t, e, a) in enumerate(zip(truth, tensors(expected), tensors(actual))):
-            t, e, a = t.detach().double(), e.detach().double(), a.detach().cpu().double()
+            t, e, a = t.detach(), e.detach().to(t.dtype), a.detach().cpu().to(t.dtype)
             if not torch.equal(t.isfinite(), a.isfinite()):
                 return False
 
             def far(other):
                 return (other - t).nan_to_num().abs().max().item() if t.numel() else 0.0
 
-            reach = max([far(e)] + [far(o[i].detach().double()) for o in others])
+            reach = max([far(e)] + [far(o[i].detach()) for o in others])
             tolerance = TOLERANCE[self.dtype]["atol"] * max(1.0, t.nan_to_num().abs().max().item() if t.numel() else 1.0)
             if far(a) > max(2 * reach, tolerance):
                 return False
