@@ -51,7 +51,8 @@ RDNA_DEVICE void match_clear(sort_match *match) {
 RDNA_DEVICE wave_mask wave_match(sort_match *match, uint32_t digit, bool valid) {
   uint32_t *of_digit = match->of_wave[wave_id()][digit];
   wave_mask same = (wave_mask)wave_ballot(valid);
-  if (wave_all(!valid || digit == wave_shuffle_u32(digit, 0))) return same;
+  uint32_t first = wave_shuffle_u32(digit, 0); /* of all lanes: not behind the test of |valid| */
+  if (wave_all(!valid || digit == first)) return same;
   if (valid) atomic_or_u32(&of_digit[lane_id() / 32], UINT32_C(1) << lane_id() % 32);
   wave_barrier();
   same = 0;
