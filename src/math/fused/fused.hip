@@ -151,14 +151,16 @@ RDNA_DEVICE void fused(const fused_args &a) {
 #pragma unroll 1
     for (uint32_t j = 0; j < FUSED_VECTORS * count; j++) {
       uint32_t i = start + j * RDNA__FUSED_THREADS + thread_id();
-      if (i < a.shape.count) fused_values<type, 1, 1, RDNA_FUSED_MAX_INPUTS, steps>(a, i, 0);
+      if (i < a.shape.count) fused_values<type, 1, 1, RDNA_FUSED_MAX_INPUTS, steps>(arguments_again_wide(a), i, 0);
     }
   } else if (a.inputs <= FUSED_FEW) {
-    if (first < a.shape.count) fused_values<type, count, FUSED_VECTORS, FUSED_FEW, steps>(a, first, width);
+    if (first < a.shape.count)
+      fused_values<type, count, FUSED_VECTORS, FUSED_FEW, steps>(arguments_again_wide(a), first, width);
   } else {
 #pragma unroll 1
     for (uint32_t v = 0; v < FUSED_VECTORS; v++, first += width) {
-      if (first < a.shape.count) fused_values<type, count, 1, RDNA_FUSED_MAX_INPUTS, steps>(a, first, 0);
+      if (first < a.shape.count)
+        fused_values<type, count, 1, RDNA_FUSED_MAX_INPUTS, steps>(arguments_again_wide(a), first, 0);
     }
   }
 }
