@@ -142,12 +142,7 @@ struct gemv_plan {
   static constexpr int row = lanes + 1; /* quads of a piece, and one so that stores spread over the banks too */
   static constexpr int rows = QUANT_GEMV_ROWS;
   static constexpr int sets = QUANT_GEMV_THREADS / 32;
-  /* steps whose chunks are under way, which is where the registers go */
-#ifdef RDNA_NVIDIA
-  static constexpr int ahead = columns == 1 && chunk::values == 32 ? 2 : columns <= 4, depth = ahead > 0 ? ahead : 1;
-#else
-  static constexpr int ahead = columns <= 4, depth = ahead > 0 ? ahead : 1;
-#endif
+  static constexpr bool ahead = columns <= 4; /* the next step's chunks are under way */
 
   /* Where the quad at value |v| of a tile lies. */
   RDNA_DEVICE int slot(int v) {
@@ -369,7 +364,7 @@ template <typename weights, int columns>
 RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   typedef gemv_plan<weights, columns> plan;
   typedef typename weights::chunk chunk;
-  constexpr int rows = plan::rows, depth = plan::depth;
+  constexpr int rows = plan::rows;
   RDNA_SHARED __attribute__((aligned(16))) float4 tile[columns][plan::pieces * plan::row];
   int lane = (int)thread_id() % 32, set_in_group = (int)(thread_id() / 32);
   int chunks = weights::product(every).k / chunk::values;
@@ -377,9 +372,8 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
   cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group);
-  chunk next[depth][rows];
-#pragma unroll
-  for (int i = 0; i < plan::ahead; ++i) cursor.fetch(every, next[i]);
+  chunk next[rows];
+  if constexpr (plan::ahead) cursor.fetch(every, next);
 
 #pragma unroll 1
   for (int group = (int)group_id_x(); group < groups; group += (int)group_count_x()) {
@@ -407,14 +401,10 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
         bool there = at < chunks && lane < plan::lanes;
         chunk now[rows];
         if (there) {
-          if constexpr (plan::ahead == 0) cursor.fetch(all, next[0]);
+          if constexpr (!plan::ahead) cursor.fetch(all, next);
 #pragma unroll
-          for (int r = 0; r < rows; ++r) {
-            now[r] = next[0][r];
-#pragma unroll
-            for (int i = 0; i + 1 < depth; ++i) next[i][r] = next[i + 1][r];
-          }
-          if constexpr (plan::ahead > 0) cursor.fetch(all, next[depth - 1]);
+          for (int r = 0; r < rows; ++r) now[r] = next[r];
+          if constexpr (plan::ahead) cursor.fetch(all, next);
         }
 #pragma unroll
         for (int r = 0; r < rows; ++r) weights::share(now[r], cursor.row[r], (uint32_t)at);
