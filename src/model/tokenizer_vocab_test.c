@@ -170,7 +170,7 @@ static void test_special_tokens(void **state) {
 
 static double now(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t); /* a busy machine adds nothing to it */
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
