@@ -379,6 +379,19 @@ class Rules:
         return True
 
 
+def with_leaves(sample):
+    """|sample| without leaves that are views of something, for which autograd gives no gradient."""
+    known = {}
+
+    def leaf(t):
+        if t._base is not None and t.is_leaf and id(t) not in known:
+            known[id(t)] = t.detach().requires_grad_(t.requires_grad)
+        return known.get(id(t), t)
+
+    parts = [mapped(p, leaf) for p in (sample.input, sample.args, sample.kwargs)]
+    return type(sample)(parts[0], args=parts[1], kwargs=parts[2])
+
+
 def gradients(sample, result, change=None):
     """Of the sum of all floating results (absolute, where complex), for each input that wants one; |change| changes
     what comes into the gradient."""
@@ -519,6 +532,7 @@ def run(op, dtype, kind):
 
     with Witness() as witness:
         for sample in op.sample_inputs("cpu", dtype, requires_grad=grad):
+            sample = with_leaves(sample) if grad else sample
             try:
                 inputs = Inputs(op, sample)
             except Exception as error:
