@@ -63,7 +63,7 @@ RULES = {
     "ties": {"argsort", "kthvalue", "sort", "topk"},
     # The type of saved means and inverse deviations of 16-bit inputs is the input's on the CPU and float32 on other
     # devices, as the function for PyTorch's meta device says. Values are compared in the CPU's type.
-    "type": {"_native_batch_norm_legit", "native_batch_norm", "native_layer_norm"},
+    "type": {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm", "native_layer_norm"},
     # Strides that the CPU's kernel chooses otherwise than PyTorch's functions for meta tensors: ours are the latter's,
     # which is what compiled graphs expect.
     "strides": set(),
