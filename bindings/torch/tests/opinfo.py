@@ -478,6 +478,16 @@ def into_given(op, sample):
     return [small, call(apart), plain]
 
 
+def own_strides_ignored(results):
+    """Whether the CPU itself wrote something else into tensors that are not contiguous than it returns without out=;
+    then that is put right in |results|."""
+    wrong = False
+    for given, right in zip(tensors(results[1]), tensors(results[2])):
+        wrong = wrong or not torch.equal(given.nan_to_num(), right.nan_to_num())
+        given.copy_(right)
+    return wrong
+
+
 def run_errors(op):
     """As run(), of the samples of wrong arguments."""
     samples, used = 0, collections.Counter()
@@ -544,9 +554,6 @@ def run(op, dtype, kind):
                 random = not torch.equal(before, torch.get_rng_state())
             except Exception:
                 continue
-            if kind == "out" and not random and not undefined:  # some of the CPU's own ignore strides of out=
-                for given, right in zip(tensors(expected[1]), tensors(expected[2])):
-                    given.copy_(right)
             samples += 1
             # a sample that names no device anywhere makes its result on the default device
             names = list(tensors([sample.input, sample.args, sample.kwargs])) or "device" in sample.kwargs
@@ -572,7 +579,9 @@ def run(op, dtype, kind):
                     if error.kind != "values":
                         raise
                     pairs = zip(expected, actual) if kind == "out" else [(expected, actual)]
-                    if all(rule.ties(e, a) for e, a in pairs):
+                    if kind == "out" and own_strides_ignored(expected):
+                        compare(expected, actual, "result", False, rule)
+                    elif all(rule.ties(e, a) for e, a in pairs):
                         if grad:
                             rule.ties_gradient(expected_grad[0], actual_grad[0])
                     elif not rule.near_float64((expected, expected_grad), (actual, actual_grad), evaluate):
