@@ -109,14 +109,18 @@ EXPORT int ncclCommInitRank(comm **out, int size, ncclUniqueId id, int rank) {
   if (strncmp(id.internal, "/rdna-fake-nccl-", 16) != 0) return REFUSE(INVALID_ARGUMENT, "an id of ncclGetUniqueId");
   int file = shm_open(id.internal, O_RDWR | O_CREAT, 0600);
   if (file < 0 || ftruncate(file, sizeof(board)) != 0) return REFUSE(SYSTEM_ERROR, "shared memory");
-  comm *c = calloc(1, sizeof *c);
-  c->shared = mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  board *shared = mmap(NULL, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
-  if (c->shared == MAP_FAILED) return REFUSE(SYSTEM_ERROR, "shared memory");
-  c->magic = MAGIC, c->rank = rank, c->size = size;
+  if (shared == MAP_FAILED) return REFUSE(SYSTEM_ERROR, "shared memory");
+  comm *c = calloc(1, sizeof *c);
+  c->shared = shared, c->magic = MAGIC, c->rank = rank, c->size = size;
   snprintf(c->name, sizeof c->name, "%s", id.internal);
   atomic_fetch_add(&c->shared->joined, 1);
-  if (!meet(c)) return REFUSE(REMOTE_ERROR, "all ranks within a minute");
+  if (!meet(c)) {
+    munmap(shared, sizeof(board));
+    free(c);
+    return REFUSE(REMOTE_ERROR, "all ranks within a minute");
+  }
   if (rank == 0) shm_unlink(c->name); /* everyone has it */
   fake_record.handles++;
   *out = c;
