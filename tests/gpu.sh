@@ -44,7 +44,7 @@ target=sm_80 # the newest NVIDIA cards run it too
 [ "$driver" = hip ] && target=$("$build/bin/rdna" info --json |
   python3 -c 'import json, sys; print(next(d["arch"] for d in json.load(sys.stdin)["devices"] if d["driver"] == "hip"))')
 pack=$("$build/bin/rdna" kernels --target "$target") || exit 1
-for family in $(awk 'NR > 1 {print $1}' <<<"$pack"); do
+for family in $(awk '/^  / {sub(/\..*/, "", $1); print $1}' <<<"$pack" | sort -u); do
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
 for suite in elementwise pointwise fused cast movement norm norm_backward channel_norm rope softmax softmax_dim index indexed \
