@@ -96,7 +96,7 @@ class Bench:
             yield (f"attention causal {length} bwd", 2.5 * flops,
                    lambda: torch.autograd.grad(result, leaves, g, retain_graph=True),
                    self.lib.op("sdpa_backward", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse),
-                               view(g), *[view(t) for t in grads]), check)
+                               view(g), *[view(t) for t in grads], None), check)
             del result, wants, leaves
 
     def peak(self, call):

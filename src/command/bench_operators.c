@@ -349,7 +349,8 @@ static rdna_status prepare_sdpa_backward_16384(bench *b, rdna_dtype dtype) {
 }
 static rdna_status run_sdpa_backward(bench *b) {
   const rdna_tensor *t = b->t, *g = b->gradients;
-  return rdna_op_sdpa_backward(b->stream, &b->sdpa, &t[0], &t[1], &t[2], &t[3], &t[4], &t[3], &g[0], &g[1], &g[2]);
+  return rdna_op_sdpa_backward(b->stream, &b->sdpa, &t[0], &t[1], &t[2], &t[3], &t[4], &t[3], &g[0], &g[1], &g[2],
+                               NULL);
 }
 
 static const row rows[] = {

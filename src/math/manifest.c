@@ -7,6 +7,7 @@
 #include "math/attention/attention_kernels.h"
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_kernels.h"
+#include "math/attention/flash_mask_kernels.h"
 #include "math/cast/cast_kernels.h"
 #include "math/conv/conv_kernels.h"
 #include "math/conv/winograd_kernels.h"
@@ -55,6 +56,7 @@
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(flash, RDNA_FLASH_KERNELS)                       \
   FAMILY(flash_backward, RDNA_FLASH_BACKWARD_KERNELS)     \
+  FAMILY(flash_mask, RDNA_FLASH_MASK_KERNELS)             \
   FAMILY(fused, RDNA_FUSED_KERNELS)                       \
   FAMILY(gemm, RDNA_GEMM_KERNELS)                         \
   FAMILY(gemm_f64, RDNA_GEMM_F64_KERNELS)                 \
@@ -100,6 +102,7 @@
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_flash(...) INFO(flash, __VA_ARGS__)
 #define INFO_flash_backward(...) INFO(flash_backward, __VA_ARGS__)
+#define INFO_flash_mask(...) INFO(flash_mask, __VA_ARGS__)
 #define INFO_fused(...) INFO(fused, __VA_ARGS__)
 #define INFO_gemm(...) INFO(gemm, __VA_ARGS__)
 #define INFO_gemm_f64(...) INFO(gemm_f64, __VA_ARGS__)

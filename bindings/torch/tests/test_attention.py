@@ -74,6 +74,32 @@ def test_gradients_are_those_of_float64(dtype, shape, kind, causal):
         torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=2 * TOLERANCE[dtype] * max(1, scale))
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("mask_shape", [(2, 4, 33, 70), (4, 33, 70), (1, 4, 33, 70), (33, 70), (2, 1, 1, 70), (70,),
+                                        (2, 1, 33, 1), (1,)])
+def test_the_gradient_of_a_mask_is_that_of_float64(dtype, mask_shape):
+    torch.manual_seed(3)
+    inputs_ = inputs(dtype, 2, 4, 4, 33, 70, 24, 16)
+    mask = torch.randn(mask_shape).to(dtype)
+    if mask.shape[-1] > 1:
+        mask[..., ::5] = -torch.inf
+    pull = torch.randn(2, 4, 33, 16).to(dtype)
+
+    def gradient(place, type_):
+        q, k, v = (t.to(place, type_) for t in inputs_)
+        leaf = mask.to(place, type_).requires_grad_()
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=leaf)
+        return torch.autograd.grad(y, leaf, pull.to(place, type_))[0]
+
+    names = operators(lambda: gradient("rdna", dtype))
+    assert "aten::_scaled_dot_product_fused_attention_overrideable_backward" in names
+    found, expected = gradient("rdna", dtype), gradient("cpu", torch.float64)
+    assert found.shape == mask.shape and found.dtype == dtype
+    # as many roundings of size tolerance / 4 or so as there are queries that share a value
+    shared = 2 * 4 * 33 * 70 / mask.numel()
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=TOLERANCE[dtype] * max(1, shared**0.5))
+
+
 def test_gradients_with_dropout_see_what_was_kept():
     """The result is linear in v: its gradient times v is the result's sum."""
     torch.manual_seed(2)
@@ -93,7 +119,7 @@ def test_which_kernel_is_taken():
     wide = torch.randn(1, 1, 4, 300, device="rdna")
     assert math in operators(lambda: F.scaled_dot_product_attention(wide, wide, wide))
     mask = torch.zeros(8, 8, device="rdna", requires_grad=True)
-    assert math in operators(lambda: F.scaled_dot_product_attention(x, x, x, attn_mask=mask))
+    assert fused in operators(lambda: F.scaled_dot_product_attention(x, x, x, attn_mask=mask))
 
 
 def test_dropout_keeps_the_mean_and_follows_the_seed():

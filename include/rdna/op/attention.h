@@ -111,13 +111,16 @@ RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *opti
                                       const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                       const rdna_tensor *lse);
 
-/* Gradients of the same call: of |q|, |k| and |v|, like them in shape and type and of any strides; a NULL one is not
- * made. |out|, |lse| and |options| are what rdna_op_sdpa was given and wrote, |dout| is like |out|. No gradient is made
- * of the mask or the slopes. The bits are the same from run to run. The gradients are apart from everything else. */
+/* Gradients of the same call: of |q|, |k|, |v| and a mask that is added, like them in shape and type and of any
+ * strides; a NULL one is not made. |out|, |lse| and |options| are what rdna_op_sdpa was given and wrote, |dout| is like
+ * |out|. Where a size of the mask is 1, its gradient is the sum over what the mask is the same for, in f32. No gradient
+ * is made of the slopes. The bits are the same from run to run. The gradients are apart from everything else.
+ *
+ * RDNA_INVALID_ARGUMENT: as above, and |dmask| without a mask or with one of bool. */
 RDNA_CHECKED rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
                                                const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                                const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
-                                               const rdna_tensor *dk, const rdna_tensor *dv);
+                                               const rdna_tensor *dk, const rdna_tensor *dv, const rdna_tensor *dmask);
 
 #ifdef __cplusplus
 }

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "math/attention/flash_backward_kernels.h"
+#include "math/attention/flash_mask_kernels.h"
 #include "math/check.h"
 #include "math/strided_plan.h"
 #include "rdna/memory.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/movement.h"
+#include "rdna/op/reduce_dims.h"
 
 /* Groups take keys in tiles and look a little past a sequence's end. */
 enum { MOST_ROWS = INT32_MAX - 512, MOST_STRIDE = 1 << 24 /* values from row to row: a tile is within 2^31 bytes */ };
@@ -20,7 +22,7 @@ struct call {
   bool packed; /* sequences one after the other, rank 3 */
   struct flash_args args;
   rdna_dtype dtype;
-  void *scratch[12];
+  void *scratch[16];
   int scratch_count;
 };
 
@@ -346,8 +348,57 @@ static rdna_status launch_backward(struct call *call, const char *stem, int64_t 
 }
 
 struct backward_tensors {
-  const rdna_tensor *q, *k, *v, *out, *lse, *dout, *dq, *dk, *dv;
+  const rdna_tensor *q, *k, *v, *out, *lse, *dout, *dq, *dk, *dv, *dmask;
 };
+
+/* Parts into which the sum of one value is cut, so that a GPU has enough to do: from the shape alone, as bits follow.
+ */
+static uint32_t mask_parts(int64_t groups, int64_t terms) {
+  enum { ENOUGH = 512, MOST = 64 };
+  int64_t parts = (ENOUGH + groups - 1) / groups;
+  if (parts > terms) parts = terms;
+  return parts < 1 ? 1 : parts > MOST ? MOST : (uint32_t)parts;
+}
+
+static rdna_status run_mask(struct call *call, const struct flash_backward_args *of, const rdna_tensor *dmask) {
+  struct flash_mask_args args = {.of = of->of,
+                                 .dout = of->dout,
+                                 .delta = of->delta,
+                                 .dmask = dmask->data,
+                                 .mask_batch = (int32_t)dmask->shape[0],
+                                 .mask_heads = (int32_t)dmask->shape[1],
+                                 .mask_queries = (int32_t)dmask->shape[2],
+                                 .parts = 1,
+                                 .is_f32 = dmask->dtype == RDNA_F32};
+  char name[64];
+  rdna_grid grid = {0, 1, 1};
+  memcpy(args.dout_stride, of->dout_stride, sizeof args.dout_stride);
+  for (int i = 0; i < 4; i++) args.dmask_stride[i + 1] = dmask->stride[i];
+  if (rdna_tensor_count(dmask) == 0) return RDNA_OK;
+  int64_t tiles = (dmask->shape[3] + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE *
+                  ((dmask->shape[2] + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE) * dmask->shape[1] * dmask->shape[0];
+  args.parts = mask_parts(tiles, flash_mask_terms(&args));
+  RDNA_TRY(rdna__check_groups(call->name, tiles * args.parts, 1, &grid.x));
+  snprintf(name, sizeof name, "flash_mask_%s", rdna_dtype_name(call->dtype));
+  if (args.parts == 1) return rdna__launch_named(call->stream, name, grid, &args);
+
+  const int64_t shape[5] = {args.parts, dmask->shape[0], dmask->shape[1], dmask->shape[2], dmask->shape[3]};
+  rdna_tensor parts = rdna_tensor_contiguous(NULL, RDNA_F32, 5, shape);
+  rdna_tensor sum = rdna_tensor_contiguous(NULL, RDNA_F32, 4, shape + 1);
+  size_t sum_bytes = rdna_dtype_bytes(sum.dtype, rdna_tensor_count(&sum));
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream),
+                                   rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&parts)), call->stream, call->name,
+                                   &parts.data));
+  call->scratch[call->scratch_count++] = parts.data;
+  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream), sum_bytes, call->stream, call->name, &sum.data));
+  call->scratch[call->scratch_count++] = sum.data;
+  args.dmask = parts.data;
+  args.is_f32 = true;
+  memcpy(args.dmask_stride, parts.stride, sizeof args.dmask_stride);
+  RDNA_TRY(rdna__launch_named(call->stream, name, grid, &args));
+  RDNA_TRY(rdna_op_reduce(call->stream, RDNA_REDUCE_SUM, 1, 0, &parts, &sum));
+  return rdna_op_copy(call->stream, &sum, dmask);
+}
 
 static rdna_status run_backward(struct call *call, const struct backward_tensors *t) {
   struct flash_backward_args args = {0};
@@ -398,15 +449,28 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
     RDNA_TRY(deliver(call, &dk));
     RDNA_TRY(deliver(call, &dv));
   }
-  return RDNA_OK;
+  return t->dmask ? run_mask(call, &args, t->dmask) : RDNA_OK;
+}
+
+/* It has the mask's sizes and a type that a mask may have. */
+static rdna_status check_dmask(struct call *call, const rdna_tensor *dmask) {
+  const rdna_tensor *mask = call->options->mask;
+  if (!mask || mask->dtype == RDNA_BOOL) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dmask is there and mask is %s; a mask that is added has a gradient",
+                      call->name, mask ? "bool" : "NULL");
+  }
+  RDNA_TRY(rdna__check_tensor(call->name, "dmask", dmask));
+  RDNA_TRY(rdna__check_same_dtype(call->name, "dmask", dmask, "mask", mask));
+  RDNA_TRY(rdna__check_same_shape(call->name, "dmask", dmask, "mask", mask));
+  return rdna__check_distinct(call->name, dmask);
 }
 
 rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,
                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                   const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
-                                  const rdna_tensor *dk, const rdna_tensor *dv) {
+                                  const rdna_tensor *dk, const rdna_tensor *dv, const rdna_tensor *dmask) {
   struct call call = {.name = "sdpa_backward", .stream = stream, .options = options};
-  struct backward_tensors tensors = {q, k, v, out, lse, dout, dq, dk, dv};
+  struct backward_tensors tensors = {q, k, v, out, lse, dout, dq, dk, dv, dmask};
   RDNA_TRY(check_options(&call));
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
@@ -417,13 +481,17 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
   const rdna_tensor *inputs[] = {q,   k,   v,   options->mask, options->slopes, options->q_starts, options->k_starts,
                                  out, lse, dout};
   static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts", "out", "lse", "dout"};
-  const rdna_tensor *gradients[] = {dq, dk, dv}, *likes[] = {q, k, v};
-  static const char *const gradient_names[] = {"dq", "dk", "dv"}, *const like_names[] = {"q", "k", "v"};
-  for (int g = 0; g < 3; g++) {
+  const rdna_tensor *gradients[] = {dq, dk, dv, dmask}, *likes[] = {q, k, v};
+  static const char *const gradient_names[] = {"dq", "dk", "dv", "dmask"}, *const like_names[] = {"q", "k", "v"};
+  for (int g = 0; g < 4; g++) {
     if (!gradients[g]) continue;
-    RDNA_TRY(check_operand(&call, gradient_names[g], gradients[g], q));
-    RDNA_TRY(rdna__check_same_shape(call.name, gradient_names[g], gradients[g], like_names[g], likes[g]));
-    RDNA_TRY(rdna__check_distinct(call.name, gradients[g]));
+    if (g == 3) {
+      RDNA_TRY(check_dmask(&call, dmask));
+    } else {
+      RDNA_TRY(check_operand(&call, gradient_names[g], gradients[g], q));
+      RDNA_TRY(rdna__check_same_shape(call.name, gradient_names[g], gradients[g], like_names[g], likes[g]));
+      RDNA_TRY(rdna__check_distinct(call.name, gradients[g]));
+    }
     for (int i = 0; i < 10; i++)
       if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], names[i], inputs[i]));
     for (int i = 0; i < g; i++)
@@ -431,6 +499,7 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
         RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], gradient_names[i], gradients[i]));
   }
   take_options(&call);
-  if (call.args.batch == 0 || call.args.heads == 0) return RDNA_OK;
+  if (call.args.batch == 0 || call.args.heads == 0)
+    return dmask ? rdna_op_fill(stream, (rdna_scalar){0}, dmask) : RDNA_OK; /* the sum of nothing */
   return release(&call, run_backward(&call, &tensors));
 }

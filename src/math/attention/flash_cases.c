@@ -6,6 +6,7 @@
 
 #include "kernel/manifest.h"
 #include "math/attention/flash_backward_kernels.h"
+#include "math/attention/flash_mask_kernels.h"
 #include "math/case_fill.h"
 
 static rdna_dtype dtype_of(const rdna__kernel_info *kernel) {
@@ -260,4 +261,51 @@ RDNA_CASE_MAKER(rdna__flash_delta_case) {
               rdna__case_add(out_case, RDNA__OUT, RDNA_F32, rows, offsetof(struct flash_delta_args, delta));
   if (made) rdna__case_tolerance(out_case, 5 * sqrt(a->dv) * sqrt(a->dv) * 0x1p-24, 0x1p-22);
   return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+}
+
+/* Values that the gradient has are sums over what the mask has size 1 for. */
+RDNA_CASE_MAKER(rdna__flash_mask_case) {
+  rdna_dtype dtype = dtype_of(kernel);
+  struct flash_backward_args inputs = {0};
+  struct flash_args *a = &inputs.of;
+  int32_t q_rows, k_rows, numbered = n % 5 == 3 ? n + 1 : n; /* never packed */
+  make_args(random, numbered, true, n % 2 ? 64 : 128, dtype == RDNA_F32 ? 4 : 8, a);
+  a->mask_type = n % 3 == 0 ? FLASH_MASK_BOOL : n % 3 == 1 ? FLASH_MASK_F32 : FLASH_MASK_SAME;
+  bool made = add_inputs(random, out_case, dtype, numbered, true, a, &q_rows, &k_rows) &&
+              add_backward_inputs(random, out_case, dtype, &inputs, false, q_rows);
+  struct flash_mask_args args = {.of = *a, .parts = 1, .is_f32 = (uint32_t)(n % 2)};
+  memcpy(args.dout_stride, inputs.dout_stride, sizeof args.dout_stride);
+  args.mask_batch = rdna__random_below(random, 2) ? 1 : a->batch;
+  args.mask_heads = rdna__random_below(random, 2) ? 1 : a->heads;
+  args.mask_queries = rdna__random_below(random, 2) ? 1 : a->sq;
+  uint32_t terms = flash_mask_terms(&args);
+  if (terms > 1) args.parts = (uint32_t)rdna__random_range(random, 1, terms);
+  args.dmask_stride[4] = 1 + (int64_t)rdna__random_below(random, 2);
+  args.dmask_stride[3] = args.dmask_stride[4] * a->sk;
+  args.dmask_stride[2] = args.dmask_stride[3] * args.mask_queries;
+  args.dmask_stride[1] = args.dmask_stride[2] * args.mask_heads;
+  args.dmask_stride[0] = args.dmask_stride[1] * args.mask_batch;
+  int64_t count = args.dmask_stride[0] * args.parts;
+  rdna_dtype out = args.is_f32 ? RDNA_F32 : dtype;
+  snprintf(out_case->label, sizeof out_case->label, "%d heads %d/%d %dx%d d %d/%d cap %g drop %g of %dx%dx%d in %u",
+           a->batch, a->heads, a->kv_heads, a->sq, a->sk, a->d, a->dv, (double)a->softcap, (double)a->dropout,
+           args.mask_batch, args.mask_heads, args.mask_queries, args.parts);
+  memcpy(out_case->args, &args, sizeof args);
+  uint32_t key_tiles = (uint32_t)((a->sk + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE);
+  uint32_t query_tiles = args.mask_queries == 1 ? 1 : (uint32_t)((a->sq + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE);
+  uint32_t groups = key_tiles * query_tiles * (uint32_t)(args.mask_heads * args.mask_batch) * args.parts;
+  out_case->grid = (rdna_grid){groups, 1, 1};
+  made = made && rdna__case_add(out_case, RDNA__OUT, out, count, offsetof(struct flash_mask_args, dmask));
+  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  /* As for the other gradients, of |sum| terms at most. */
+  double sum = (double)terms * (args.mask_queries == 1 ? FLASH_MASK_TILE : 1), keys = k_rows + 1;
+  double relative = 2 * (2 * (4 * sqrt(a->d) + 18) * 0x1p-24 + 2 * sqrt(sum + 1) * 0x1p-24);
+  double dp = (5 * sqrt(a->dv) + 5) * 1.5, weights = (3 * sum + 60) / keys / (1 - (double)a->dropout);
+  rdna__case_tolerance(out_case, 3 * dp * weights * relative, case_spacing(out));
+  if (args.dmask_stride[4] == 1) return RDNA_OK;
+  uint8_t *untouched = malloc((size_t)count + 1);
+  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  for (int64_t i = 0; i < count; i++) untouched[i] = i % 2 != 0;
+  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
+  return RDNA_OK;
 }

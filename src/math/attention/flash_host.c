@@ -5,6 +5,7 @@
 #include "kernel/host.h"
 #include "math/attention/attention_multiply.h"
 #include "math/attention/flash_backward_kernels.h"
+#include "math/attention/flash_mask_kernels.h"
 #include "math/attention/flash_math.h"
 
 enum { ROWS = 32, KEYS = 32, MAX_D = FLASH_MAX_D };
@@ -284,9 +285,9 @@ static void load_keys(const struct backward *w, const struct head *h, int32_t fi
   load_rows(h, a->v, a->v_stride, h->s.k_row + first, h->kv_head, keys, a->dv, b->v);
 }
 
-/* p and ds of what was loaded. */
+/* p and ds of what was loaded; ds by scale * q.k, or if |of_mask| by the score. */
 static void backward_scores(const struct backward *w, const struct head *h, int32_t query, int queries, int32_t key,
-                            int keys, struct backward_block *b) {
+                            int keys, bool of_mask, struct backward_block *b) {
   const struct flash_args *a = &w->a.of;
   multiply(keys, ROWS, a->d, b->k, round_up(a->d), 1, b->q_turned, ROWS, b->p, ROWS, false);
   multiply(keys, ROWS, a->dv, b->v, round_up(a->dv), 1, b->dout_turned, ROWS, b->ds, ROWS, false);
@@ -296,7 +297,7 @@ static void backward_scores(const struct backward *w, const struct head *h, int3
     for (int r = 0; r < ROWS; r++) {
       int at = j * ROWS + r;
       float p = scalar_exp(b->p[at] - b->lse[r]);
-      b->ds[at] = p * (b->ds[at] * b->kept[at] - b->delta[r]) * b->slack[at];
+      b->ds[at] = p * (b->ds[at] * b->kept[at] - b->delta[r]) * (of_mask ? 1 : b->slack[at]);
       b->p[at] = p * b->kept[at];
     }
   }
@@ -319,7 +320,7 @@ static void backward_queries(const struct backward *w, const struct head *h, int
   for (int32_t key = begin; key < end; key += KEYS) {
     int keys = h->s.sk - key < KEYS ? h->s.sk - key : KEYS;
     load_keys(w, h, key, keys, &b);
-    backward_scores(w, h, first, queries, key, keys, &b);
+    backward_scores(w, h, first, queries, key, keys, false, &b);
     multiply(queries, padded, keys, b.ds, 1, ROWS, b.k, padded, dq, padded, true);
   }
   for (int r = 0; r < queries; r++)
@@ -344,7 +345,7 @@ static void backward_keys(const struct backward *w, int32_t batch, int32_t kv_he
     for (int32_t query = begin; query <= last; query += ROWS) {
       int queries = h.s.sq - query < ROWS ? h.s.sq - query : ROWS;
       load_queries(w, &h, query, queries, &b);
-      backward_scores(w, &h, query, queries, first, keys, &b);
+      backward_scores(w, &h, query, queries, first, keys, false, &b);
       multiply(keys, padded, queries, b.ds, ROWS, 1, b.q, padded, dk, padded, true);
       multiply(keys, padded_dv, queries, b.p, ROWS, 1, b.dout, padded_dv, dv, padded_dv, true);
     }
@@ -430,3 +431,85 @@ static void delta(const void *args, enum type type) {
 BACKWARD_TYPE(f32, F32)
 BACKWARD_TYPE(f16, F16)
 BACKWARD_TYPE(bf16, BF16)
+
+/* --- gradient of the mask --- */
+
+struct of_mask {
+  struct flash_mask_args a;
+  struct backward backward; /* the same as its kernels see it */
+};
+
+/* Adds one block of queries' share to |sum|, (KEYS, ROWS). */
+static void mask_add(const struct of_mask *w, int32_t batch, int32_t head, int32_t first, int32_t key, int keys,
+                     float *sum) {
+  const struct flash_args *a = &w->a.of;
+  struct head h = head_of(&w->backward.work, batch, head);
+  struct backward_block b;
+  int queries = a->sq - first < ROWS ? a->sq - first : ROWS;
+  load_queries(&w->backward, &h, first, queries, &b);
+  load_keys(&w->backward, &h, key, keys, &b);
+  backward_scores(&w->backward, &h, first, queries, key, keys, true, &b);
+  for (int j = 0; j < keys; j++)
+    for (int r = 0; r < queries; r++) sum[j * ROWS + r] += b.ds[j * ROWS + r];
+}
+
+/* One part's share of the mask's block of queries (of all of them where it has one) and tile of keys. */
+static void mask_block(const struct of_mask *w, uint32_t part, int32_t batch, int32_t head, int32_t block,
+                       int32_t key) {
+  const struct flash_mask_args *a = &w->a;
+  int32_t tiles = (a->of.sq + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE;
+  bool one_query = a->mask_queries == 1;
+  uint64_t terms = flash_mask_terms(a);
+  int keys = a->of.sk - key < KEYS ? a->of.sk - key : KEYS;
+  _Alignas(64) float sum[KEYS * ROWS] = {0};
+  for (uint32_t term = (uint32_t)(terms * part / a->parts); term < (uint32_t)(terms * (part + 1) / a->parts); term++) {
+    uint32_t rest = term;
+    int32_t of_head = head, of_batch = batch, begin = block * ROWS, end = begin + 1;
+    if (one_query) {
+      begin = (int32_t)rest % tiles * FLASH_MASK_TILE;
+      end = a->of.sq - begin < FLASH_MASK_TILE ? a->of.sq : begin + FLASH_MASK_TILE;
+      rest /= (uint32_t)tiles;
+    }
+    if (a->mask_heads == 1) of_head = (int32_t)rest % a->of.heads, rest /= (uint32_t)a->of.heads;
+    if (a->mask_batch == 1) of_batch = (int32_t)rest;
+    for (int32_t first = begin; first < end; first += ROWS) mask_add(w, of_batch, of_head, first, key, keys, sum);
+  }
+  int64_t at = part * a->dmask_stride[0] + batch * a->dmask_stride[1] + head * a->dmask_stride[2];
+  int queries = a->of.sq - block * ROWS < ROWS ? a->of.sq - block * ROWS : ROWS;
+  if (one_query) {
+    for (int j = 0; j < keys; j++)
+      for (int r = 1; r < ROWS; r++) sum[j * ROWS] += sum[j * ROWS + r];
+    queries = 1;
+  }
+  for (int j = 0; j < keys; j++)
+    for (int r = 0; r < queries; r++)
+      store_row(a->is_f32 ? F32 : w->backward.work.type, a->dmask,
+                at + (block * ROWS + r) * a->dmask_stride[3] + (key + j) * a->dmask_stride[4], 1, sum + j * ROWS + r);
+}
+
+static void mask_items(void *context, int64_t begin, int64_t end) {
+  const struct of_mask *w = context;
+  const struct flash_mask_args *a = &w->a;
+  int64_t key_tiles = ((int64_t)a->of.sk + KEYS - 1) / KEYS;
+  int64_t blocks = a->mask_queries == 1 ? 1 : ((int64_t)a->of.sq + ROWS - 1) / ROWS;
+  for (int64_t item = begin; item < end; item++) {
+    int64_t block = item / key_tiles, head = block / blocks, batch = head / a->mask_heads;
+    mask_block(w, (uint32_t)(batch / a->mask_batch), (int32_t)(batch % a->mask_batch), (int32_t)(head % a->mask_heads),
+               (int32_t)(block % blocks), (int32_t)(item % key_tiles) * KEYS);
+  }
+}
+
+static void mask_gradient(const void *args, enum type type) {
+  struct of_mask w = {.a = *(const struct flash_mask_args *)args};
+  const struct flash_mask_args *a = &w.a;
+  w.backward.work = (struct work){a->of, type};
+  w.backward.a = (struct flash_backward_args){.of = a->of, .dout = a->dout, .delta = a->delta};
+  memcpy(w.backward.a.dout_stride, a->dout_stride, sizeof a->dout_stride);
+  int64_t blocks = a->mask_queries == 1 ? 1 : ((int64_t)a->of.sq + ROWS - 1) / ROWS;
+  rdna__parallel_for(((int64_t)a->of.sk + KEYS - 1) / KEYS * blocks * a->mask_heads * a->mask_batch * a->parts, 1,
+                     mask_items, &w);
+}
+
+void RDNA_HOST_KERNEL(flash_mask_f32)(const void *args, rdna_grid grid) { mask_gradient(args, F32); }
+void RDNA_HOST_KERNEL(flash_mask_f16)(const void *args, rdna_grid grid) { mask_gradient(args, F16); }
+void RDNA_HOST_KERNEL(flash_mask_bf16)(const void *args, rdna_grid grid) { mask_gradient(args, BF16); }

@@ -22,7 +22,7 @@ struct setting {
 /* Tensors as doubles: (batch, heads, rows, d), or packed with a batch of 1. */
 struct problem {
   const struct setting *s;
-  double *q, *k, *v, *mask, *slopes, *out, *lse, *dout, *dq, *dk, *dv;
+  double *q, *k, *v, *mask, *slopes, *out, *lse, *dout, *dq, *dk, *dv, *dmask;
   int outer; /* batch, or 1 when packed */
 };
 
@@ -57,6 +57,7 @@ static void make_problem(const struct setting *s, struct problem *p) {
   p->dv = numbers(count_of(p, s->kv_heads, s->sk, s->dv));
   if (s->masked) {
     int64_t count = (int64_t)s->batch * s->heads * s->sq * s->sk; /* as if in full; broadcast parts are not read */
+    p->dmask = numbers(count);
     p->mask = random_numbers(&random, s->mask_type == RDNA_BOOL ? RDNA_F32 : s->mask_type, count);
     for (int64_t i = 0; i < count; i++) {
       if (s->mask_type == RDNA_BOOL)
@@ -73,7 +74,7 @@ static void make_problem(const struct setting *s, struct problem *p) {
 
 static void free_problem(struct problem *p) {
   free(p->q), free(p->k), free(p->v), free(p->mask), free(p->slopes), free(p->out), free(p->lse), free(p->dout);
-  free(p->dq), free(p->dk), free(p->dv);
+  free(p->dq), free(p->dk), free(p->dv), free(p->dmask);
 }
 
 static int64_t mask_cell(const struct setting *s, int b, int h, int i, int j) {
@@ -137,7 +138,8 @@ static void reference_row(struct problem *p, int b, int h, int i, int q_begin, i
       dp += dout[e] * p->v[(k_row + j) * s->dv + e];
       p->dv[(k_row + j) * s->dv + e] += score[j] * kept[j] * dout[e];
     }
-    double ds = score[j] * (dp * kept[j] - dot) * slope_of_cap[j] * (double)o->scale;
+    double dscore = score[j] * (dp * kept[j] - dot), ds = dscore * slope_of_cap[j] * (double)o->scale;
+    if (s->masked) p->dmask[mask_cell(s, b, h, i, j)] += dscore;
     for (int e = 0; e < s->d; e++) {
       p->dq[q_row * s->d + e] += ds * p->k[(k_row + j) * s->d + e];
       p->dk[(k_row + j) * s->d + e] += ds * p->q[q_row * s->d + e];
@@ -189,6 +191,22 @@ static void place(const struct problem *p, const double *values, int heads, int 
     out->t = (rdna_tensor){data, s->dtype, 3, {rows, heads, d}, {row_stride, head_stride, 1}};
   else
     out->t = (rdna_tensor){data, s->dtype, 4, {p->outer, heads, rows, d}, {batch_stride, head_stride, row_stride, 1}};
+}
+
+/* Sums of ds, dense: as many to a value as the mask is the same for. */
+static void compare_dmask(const struct problem *p, const rdna_tensor *got, double bound) {
+  const struct setting *s = p->s;
+  int64_t count = rdna_tensor_count(got);
+  uint8_t *host = malloc(rdna_dtype_bytes(got->dtype, count) + 1);
+  test_download(host, got->data, rdna_dtype_bytes(got->dtype, count));
+  for (int64_t i = 0; i < count; i++) {
+    double g = (double)case_get(got->dtype, host, i), w = p->dmask[i];
+    double allowed = bound + fabs(w) * case_spacing(got->dtype);
+    if (!(fabs(g - w) <= allowed))
+      fail_msg("dmask of %s %d heads %d/%d %d x %d d %d/%d: [%d] is %g, not %g (bound %g)", rdna_dtype_name(s->dtype),
+               s->batch, s->heads, s->kv_heads, s->sq, s->sk, s->d, s->dv, (int)i, g, w, allowed);
+  }
+  free(host);
 }
 
 /* Compares with |want|, and expects what is between the rows to be as it was. */
@@ -320,15 +338,25 @@ static void check_backward(const struct setting *s) {
   place(&p, NULL, s->heads, s->sq, s->d, &dq);
   place(&p, NULL, s->kv_heads, s->sk, s->d, &dk);
   place(&p, NULL, s->kv_heads, s->sk, s->dv, &dv);
+  bool added = s->masked && s->mask_type != RDNA_BOOL;
+  rdna_tensor dmask = t.mask;
+  if (added) dmask.data = test_poisoned(rdna_dtype_bytes(dmask.dtype, rdna_tensor_count(&dmask)));
   assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
   assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &dq.t,
-                                  &dk.t, &dv.t));
+                                  &dk.t, &dv.t, added ? &dmask : NULL));
   double per_key = 3 + 2.0 * s->heads / s->kv_heads * s->sq / (s->sk + 1), bound = bound_of(s);
   double ds = (5 * sqrt(s->dv) + 5) * fabs((double)s->options.scale) / (1 - (double)s->options.dropout);
   if (s->dtype != RDNA_F32) bound += 6 * case_spacing(s->dtype) / 2; /* delta is of an output that was rounded */
   compare(&p, "dq", &dq, p.dq, s->heads, s->sq, s->d, bound * ds);
   compare(&p, "dk", &dk, p.dk, s->kv_heads, s->sk, s->d, bound * ds * per_key);
   compare(&p, "dv", &dv, p.dv, s->kv_heads, s->sk, s->dv, bound * per_key);
+  if (added) {
+    double same = 1, sizes[3] = {s->batch, s->heads, s->sq};
+    for (int i = 0; i < 3; i++) same *= s->mask_shape[i] ? sizes[i] : 1;
+    /* probabilities of |same| scores of which each query has sk add up to about same / sk */
+    compare_dmask(&p, &dmask, bound * ds / fabs((double)s->options.scale) * (3 * same + 60) / s->sk);
+    test_release(dmask.data);
+  }
   void *memory[] = {dout.memory, dq.memory, dk.memory, dv.memory};
   for (int i = 0; i < 4; i++) test_release(memory[i]);
   free_tensors(&t);
@@ -359,6 +387,12 @@ static const struct setting settings[] = {
     {RDNA_F16, 2, 2, 1, 35, 75, 64, 64, BHSD, .options = {.scale = 0.125f}, .mask_type = RDNA_F16, .masked = true},
     {RDNA_F16, 2, 2, 1, 35, 75, 128, 128, BHSD, .options = {.scale = 0.09f}, .mask_type = RDNA_F32, .masked = true,
      .mask_shape = {0, 1, 1}},
+    {RDNA_BF16, 2, 4, 2, 69, 131, 40, 24, UNALIGNED, .options = {.scale = 0.15f, .softcap = 2, .dropout = 0.25f},
+     .mask_type = RDNA_BF16, .masked = true, .mask_shape = {1, 0, 1}},
+    {RDNA_F32, 2, 2, 1, 70, 9, 64, 64, BSHD, .options = {.scale = 0.125f, .slopes = &rank1, .causal = true},
+     .mask_type = RDNA_F32, .masked = true, .slopes = true, .mask_shape = {1, 1, 1}},
+    {RDNA_F32, 3, 2, 2, 66, 70, 12, 8, BHSD, .options = {.scale = -0.3f, .windowed = true, .left = 20, .right = 3},
+     .mask_type = RDNA_F32, .masked = true, .mask_shape = {1, 1, 0}},
     {RDNA_BF16, 2, 2, 1, 35, 75, 256, 256, BSHD, .options = {.scale = 0.06f, .causal = true}, .mask_type = RDNA_BOOL,
      .masked = true, .mask_shape = {1, 0, 0}},
     {RDNA_F32, 2, 2, 1, 21, 9, 256, 256, BSHD, .options = {.scale = 0.06f}, .mask_type = RDNA_BOOL, .masked = true,
@@ -403,10 +437,11 @@ static void reference_differentiates(void **state) {
     make_problem(s, &p);
     make_tensors(&p, &t); /* its options name the slopes */
     reference(&p, true);
-    double *values[] = {p.q, p.k, p.v}, *gradients[] = {p.dq, p.dk, p.dv};
+    double *values[] = {p.q, p.k, p.v, p.mask}, *gradients[] = {p.dq, p.dk, p.dv, p.dmask};
     int64_t counts[] = {count_of(&p, s->heads, s->sq, s->d), count_of(&p, s->kv_heads, s->sk, s->d),
-                        count_of(&p, s->kv_heads, s->sk, s->dv)};
-    for (int part = 0; part < 3; part++) {
+                        count_of(&p, s->kv_heads, s->sk, s->dv),
+                        s->masked && s->mask_type != RDNA_BOOL ? rdna_tensor_count(&t.mask) : 0};
+    for (int part = 0; part < 4; part++) {
       for (int64_t at = 0; at < counts[part]; at += counts[part] / 5 + 1) {
         double kept = values[part][at], step = 1e-5;
         values[part][at] = kept + step;
@@ -422,6 +457,51 @@ static void reference_differentiates(void **state) {
     free_tensors(&t);
     free_problem(&p);
   }
+}
+
+/* Sums of several parts, of any strides, and the same bits every time. */
+static void dmask_of_parts(void **state) {
+  const struct setting s = {RDNA_F16,
+                            3,
+                            4,
+                            2,
+                            150,
+                            40,
+                            16,
+                            16,
+                            .options = {.scale = 0.25f},
+                            .mask_type = RDNA_F32,
+                            .masked = true,
+                            .mask_shape = {1, 1, 1}};
+  enum { CELLS = 2 * 40 };
+  struct problem p;
+  struct tensors t;
+  struct placed dout;
+  float got[2][CELLS];
+  make_problem(&s, &p);
+  make_tensors(&p, &t);
+  reference(&p, true);
+  place(&p, p.dout, s.heads, s.sq, s.dv, &dout);
+  rdna_tensor dmask = t.mask;
+  dmask.stride[3] = 2;
+  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  for (int turn = 0; turn < 2; turn++) {
+    dmask.data = test_poisoned(sizeof got[0]);
+    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, NULL,
+                                    NULL, NULL, &dmask));
+    test_download(got[turn], dmask.data, sizeof got[0]);
+    test_release(dmask.data);
+  }
+  assert_memory_equal(got[0], got[1], sizeof got[0]);
+  for (int i = 0; i < CELLS; i++) {
+    if (i % 2)
+      assert_true(isnan((double)got[0][i]));
+    else if (!(fabs((double)got[0][i] - p.dmask[i / 2]) <= 45 * 6 * 0x1p-11))
+      fail_msg("dmask [%d] is %g, not %g", i / 2, (double)got[0][i], p.dmask[i / 2]);
+  }
+  test_release(dout.memory);
+  free_tensors(&t);
+  free_problem(&p);
 }
 
 /* The same bits every time. */
@@ -440,7 +520,7 @@ static void repeats(void **state) {
     place(&p, NULL, s.kv_heads, s.sk, s.d, &g[1]);
     place(&p, NULL, s.kv_heads, s.sk, s.dv, &g[2]);
     assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &g[0].t,
-                                    &g[1].t, turn == 0 ? &g[2].t : NULL));
+                                    &g[1].t, turn == 0 ? &g[2].t : NULL, NULL));
   }
   for (int i = 0; i < 3; i++) {
     void *first = malloc(gradients[0][i].bytes), *second = malloc(gradients[0][i].bytes);
@@ -473,7 +553,7 @@ static void refused(void **state) {
 #define TRY_OPTIONS(code, text)                                  \
   assert_fails(code, text, TRY(&wrong, &q, &k, &k, &out, NULL)); \
   assert_fails(code, "sdpa_backward: ",                          \
-               rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, &dq, NULL, NULL))
+               rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, &dq, NULL, NULL, NULL))
   assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL", TRY(NULL, &q, &k, &k, &out, NULL));
   assert_fails(RDNA_INVALID_ARGUMENT, "the stream is NULL", rdna_op_sdpa(NULL, &options, &q, &k, &k, &out, NULL));
   wrong = options, wrong.dropout = 1;
@@ -522,7 +602,7 @@ static void refused(void **state) {
   bad = lse, bad.data = out.data;
   assert_fails(RDNA_INVALID_ARGUMENT, "lse", TRY(&options, &q, &k, &k, &out, &bad));
 #define TRY_BACKWARD(lse, dout, dq, dk, dv) \
-  rdna_op_sdpa_backward(test_stream, &options, &q, &k, &k, &out, lse, dout, dq, dk, dv)
+  rdna_op_sdpa_backward(test_stream, &options, &q, &k, &k, &out, lse, dout, dq, dk, dv, NULL)
   assert_fails(RDNA_INVALID_ARGUMENT, "lse is NULL", TRY_BACKWARD(NULL, &out, &dq, NULL, NULL));
   bad = out, bad.shape[3] = 8;
   assert_fails(RDNA_INVALID_ARGUMENT, "dout is", TRY_BACKWARD(&lse, &bad, &dq, NULL, NULL));
@@ -532,17 +612,39 @@ static void refused(void **state) {
   bad = k, bad.data = dq.data;
   assert_fails(RDNA_INVALID_ARGUMENT, "dv", TRY_BACKWARD(&lse, &out, &dq, NULL, &bad));
 
+#define TRY_DMASK(dmask) \
+  rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, NULL, NULL, NULL, dmask)
+  rdna_tensor dmask = {memory + 20480, RDNA_F16, 4, {2, 1, 6, 7}, {42, 42, 7, 1}};
+  wrong = options, mask.dtype = RDNA_BOOL;
+  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is there and mask is NULL", TRY_DMASK(&dmask));
+  wrong.mask = &mask;
+  assert_fails(RDNA_INVALID_ARGUMENT, "mask is bool", TRY_DMASK(&dmask));
+  mask.dtype = RDNA_F32;
+  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is f16 and mask is f32", TRY_DMASK(&dmask));
+  mask.dtype = RDNA_F16, bad = dmask, bad.shape[0] = 1;
+  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is f16 (1, 1, 6, 7)", TRY_DMASK(&bad));
+  bad = dmask, bad.stride[2] = 0;
+  assert_fails(RDNA_INVALID_ARGUMENT, "share memory", TRY_DMASK(&bad));
+  assert_fails(RDNA_INVALID_ARGUMENT, "dmask", TRY_DMASK(&mask));
+
   uint16_t got[BYTES / 2];
   test_download(got, memory, BYTES);
   for (int i = 0; i < BYTES / 2; i++) assert_int_equal(got[i], 0xffff); /* nothing was written */
   q.shape[0] = k.shape[0] = out.shape[0] = 0;
   q.data = k.data = out.data = NULL;
   assert_ok(TRY(&options, &q, &k, &k, &out, NULL));
+  mask.shape[0] = dmask.shape[0] = 1;
+  lse.shape[0] = 0;
+  assert_ok(TRY_DMASK(&dmask)); /* the sum of nothing */
+  uint16_t sums[42];
+  test_download(sums, dmask.data, sizeof sums);
+  for (int i = 0; i < 42; i++) assert_int_equal(sums[i], 0);
   test_release(memory);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(forward), cmocka_unit_test(reference_differentiates),
-                                     cmocka_unit_test(backward), cmocka_unit_test(repeats), cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(forward),  cmocka_unit_test(reference_differentiates),
+                                     cmocka_unit_test(backward), cmocka_unit_test(dmask_of_parts),
+                                     cmocka_unit_test(repeats),  cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, test_device_open, test_device_close);
 }

@@ -1,6 +1,6 @@
 // Scaled dot-product attention: which calls go to librdna's kernel, and that kernel.
 #include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -19,8 +19,6 @@ namespace rdna_torch {
 namespace {
 
 constexpr int64_t kMostWidth = 256;  // of rdna_op_sdpa
-
-bool wants_gradient(const at::Tensor &t) { return at::GradMode::is_enabled() && t.requires_grad(); }
 
 // (batch, heads, rows, width) on rdna in a type of the kernel. Sizes may be symbols: compiled graphs ask too.
 bool fits(const at::Tensor &t, const at::Tensor &q) {
@@ -45,8 +43,7 @@ int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, co
   if (!fused_allowed() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
   if (k.sym_size(1) != v.sym_size(1) || k.sym_size(2) != v.sym_size(2) || k.sym_size(3) != q.sym_size(3)) return kMath;
   if (grouped ? q.sym_size(1) % k.sym_size(1) != 0 : q.sym_size(1) != k.sym_size(1)) return kMath;
-  // no gradient is made of a mask
-  if (mask && mask->defined() && (wants_gradient(*mask) || mask->dim() > 4 || mask->dim() < 1)) return kMath;
+  if (mask && mask->defined() && (mask->dim() > 4 || mask->dim() < 1)) return kMath;
   return static_cast<int64_t>(at::SDPBackend::overrideable);
 }
 
@@ -126,22 +123,24 @@ bool backward(Call &call) {
   const at::Tensor dout = call.tensor(0), q = call.tensor(1), k = call.tensor(2), v = call.tensor(3);
   const at::Tensor out = call.tensor(6), lse = call.tensor(7);
   const c10::List<bool> wanted = call[5].toBoolList();
-  TORCH_CHECK(!wanted[3], "attention on rdna: no gradient is made of the mask");
   check_attention(q, k, v);
   Options options(q, k, call.tensor(4), call[12].toDouble(), call.flag(13), call[16]);
   if (options.of.dropout > 0) {
     options.of.seed = static_cast<uint64_t>(call.tensor(14).item().toLong());
     options.of.offset = static_cast<uint64_t>(call.tensor(15).item().toLong());
   }
-  at::Tensor grads[3];
+  at::Tensor grads[3], of_mask;
   const at::Tensor *inputs[3] = {&q, &k, &v};
   for (size_t i = 0; i < 3; i++)
     if (wanted[i]) grads[i] = make_heads(*inputs[i], inputs[i]->size(3));
+  if (wanted[3] && options.mask.defined()) of_mask = make(options.mask.sizes(), options.mask.scalar_type(), q);
   const rdna_tensor tq = describe(q), tk = describe(k), tv = describe(v), to = describe(out), tl = describe(lse),
                     td = describe(dout);
   check(rdna_op_sdpa_backward(stream_of(q), &options.of, &tq, &tk, &tv, &to, &tl, &td, Operand(grads[0]),
-                              Operand(grads[1]), Operand(grads[2])));
-  return call.give({grads[0], grads[1], grads[2], at::Tensor()});
+                              Operand(grads[1]), Operand(grads[2]), Operand(of_mask)));
+  // as it was given: with fewer dimensions, or one value for all keys
+  if (of_mask.defined()) of_mask = at::sum_to(of_mask, call.tensor(4).sizes());
+  return call.give({grads[0], grads[1], grads[2], of_mask});
 }
 
 const Single singles[] = {
