@@ -37,9 +37,8 @@ rdna_status rdna__conv_direct(rdna_stream *stream, const char *operator, const r
 bool rdna__conv_is_product(const rdna__conv_call *call);
 rdna_status rdna__conv_product(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
 
-/* Whether Winograd's way is possible and the faster one on a GPU, which it is from some number of channels on, and
- * that.
- */
+/* Whether Winograd's way is possible and the faster one on a GPU, which it is from some number of channels on, for the
+ * gradient of the weight also of tiles of 2 x 2 positions; and that. */
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels);
 rdna_status rdna__conv_winograd(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
 

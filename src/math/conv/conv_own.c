@@ -16,9 +16,13 @@ enum {
   LEAST_PRODUCTS = 1 << 20, /* below, copies take longer than they save */
   FEW_CHANNELS = 4,
   /* The least channels for which Winograd's way saves more in products than it costs in bytes: measured on an H200,
-   * which has 16 operations in the time of a byte; AMD's cards have about four times as many. */
+   * which has 16 operations in the time of a byte; AMD's cards have about four times as many. Of the weight's gradient
+   * it is by count: 40 operations less for 144 bytes of each of in and out channels, and 164 bytes for each pair of
+   * them, so that the tiles are to be as many too. */
   WINOGRAD_CUDA = 64,
-  WINOGRAD_HIP = 128
+  WINOGRAD_HIP = 128,
+  WINOGRAD_WEIGHT_CUDA = 128,
+  WINOGRAD_WEIGHT_HIP = 512
 };
 
 /* Tensors of a call in other layouts. */
@@ -204,9 +208,10 @@ rdna_status rdna__conv_own(rdna_stream *stream, const char *operator, const rdna
   bool turns = can_turn(call), folds = !turns && can_fold(call, &fold);
   if (strcmp(driver, "host") == 0 || products(call) < LEAST_PRODUCTS || (!turns && !folds))
     return rdna__conv_direct(stream, operator, call);
-  bool cuda = strcmp(driver, "cuda") == 0;
-  if (rdna__conv_winograd_applies(call, cuda ? WINOGRAD_CUDA : WINOGRAD_HIP))
-    return rdna__conv_winograd(stream, operator, call);
+  bool cuda = strcmp(driver, "cuda") == 0, of_weight = call->mode == RDNA__CONV_WEIGHT;
+  int64_t least =
+      cuda ? (of_weight ? WINOGRAD_WEIGHT_CUDA : WINOGRAD_CUDA) : (of_weight ? WINOGRAD_WEIGHT_HIP : WINOGRAD_HIP);
+  if (rdna__conv_winograd_applies(call, least)) return rdna__conv_winograd(stream, operator, call);
   copies c = {.scratch = {.stream = stream, .holder = operator}, .call = *call, .conv = *call->conv};
   c.x = *call->x, c.weight = *call->weight, c.y = *call->y;
   return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, operator, & fold) : run_turned(&c, operator));

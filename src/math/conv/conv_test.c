@@ -1,4 +1,5 @@
 #include "rdna/op/conv.h"
+#include "math/conv/conv.h"
 #include "math/operand_test.h"
 
 typedef struct problem {
@@ -221,6 +222,62 @@ static void windows_of_three(void **state) {
   }
 }
 
+/* Winograd's way to the gradient of the weight, of a size for which no rule would take it. Of small whole numbers every
+ * step is exact: quarters of them, whose sums stay below 2^22. */
+static void check_exactly(int64_t n, int64_t in, int64_t out, const int64_t size[2], const int64_t before[2],
+                          const int64_t after[2], bool turned) {
+  rdna_convolution conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  int64_t y_size[2];
+  for (int d = 0; d < 2; d++) {
+    conv.before[d] = before[d], conv.after[d] = after[d];
+    y_size[d] = size[d] + before[d] + after[d] - 2;
+  }
+  int64_t rows = size[0], columns = size[1], lines = y_size[0], width = y_size[1];
+  operand x = operand_make(RDNA_F32, 4, (int64_t[]){n, in, rows, columns}, NULL, 0);
+  operand y = operand_make(RDNA_F32, 4, (int64_t[]){n, out, lines, width}, NULL, 0);
+  operand w = operand_make(RDNA_F32, 4, (int64_t[]){out, in, 3, 3},
+                           turned ? (int64_t[]){1, out, 3 * in * out, in * out} : NULL, 0);
+  operand *filled[] = {&x, &y};
+  for (int i = 0; i < 2; i++) {
+    for (int64_t j = 0; j < operand_span(filled[i]); j++)
+      operand_set(filled[i], j, (double)rdna__random_range(&random_state, -2, 2));
+    operand_upload(filled[i]);
+  }
+  operand_upload(&w); /* NaN */
+  rdna__conv_call call = {
+      .mode = RDNA__CONV_WEIGHT, .conv = &conv, .x = &x.tensor, .weight = &w.tensor, .y = &y.tensor};
+  assert_true(rdna__conv_winograd_applies(&call, 1));
+  assert_ok(rdna__conv_winograd(stream, "conv_backward_weight", &call));
+  operand_download(&w);
+  const float *xs = (const float *)x.host, *ys = (const float *)y.host;
+  for (int64_t i = 0; i < out * in * 9; i++) {
+    int64_t row = i / (9 * in), column = i / 9 % in, tap_y = i / 3 % 3 - before[0], tap_x = i % 3 - before[1];
+    float sum = 0;
+    for (int64_t j = 0; j < n * lines; j++) {
+      int64_t at = j % lines + tap_y;
+      if (at < 0 || at >= rows) continue;
+      const float *of_x = xs + ((j / lines * in + column) * rows + at) * columns;
+      const float *of_y = ys + ((j / lines * out + row) * lines + j % lines) * width;
+      for (int64_t q = 0; q < width; q++)
+        if (q + tap_x >= 0 && q + tap_x < columns) sum += of_x[q + tap_x] * of_y[q];
+    }
+    int64_t place[2] = {i / 3 % 3, i % 3};
+    assert_true(operand_get(&w, at(&w, row, column, place)) == (double)sum);
+  }
+  operand_free(&x);
+  operand_free(&y);
+  operand_free(&w);
+}
+
+static void gradient_of_windows_of_three(void **state) {
+  for (int i = 0; i < 8; i++)
+    check_exactly(1 + i % 3, 5 + 3 * i, 9 - i, (int64_t[]){3 + i, 9 - i}, (int64_t[]){i % 4, (i + 1) % 3},
+                  (int64_t[]){(i + 2) % 4, i % 2}, i % 2);
+  if (rdna_device_get_info(device)->emulated) return; /* half a million tiles */
+  /* more than the images that are taken at once */
+  check_exactly(3, 1, 1, (int64_t[]){1460, 1459}, (int64_t[]){1, 1}, (int64_t[]){1, 1}, false);
+}
+
 static void one_and_three_dimensions(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = {.dtype = types[t], .n = 3, .in = 6, .out = 4, .size = {17}, .window = {5}, .with_bias = true};
@@ -316,15 +373,11 @@ static void refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(windows_strides_and_padding),
-      cmocka_unit_test(many_channels),
-      cmocka_unit_test(copies_in_another_layout),
-      cmocka_unit_test(windows_of_three),
-      cmocka_unit_test(one_and_three_dimensions),
-      cmocka_unit_test(groups_and_depthwise),
-      cmocka_unit_test(nothing_to_do),
-      cmocka_unit_test(nan_stays_in_its_window),
-      cmocka_unit_test(refuses),
+      cmocka_unit_test(windows_strides_and_padding),  cmocka_unit_test(many_channels),
+      cmocka_unit_test(copies_in_another_layout),     cmocka_unit_test(windows_of_three),
+      cmocka_unit_test(gradient_of_windows_of_three), cmocka_unit_test(one_and_three_dimensions),
+      cmocka_unit_test(groups_and_depthwise),         cmocka_unit_test(nothing_to_do),
+      cmocka_unit_test(nan_stays_in_its_window),      cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -8,13 +8,25 @@
 
 enum { MOST_BYTES = 128 << 20 /* of what lies between the steps */ };
 
+/* Of an image of |to|. */
+static int64_t tiles_of(const rdna_tensor *to) { return (to->shape[2] + 1) / 2 * ((to->shape[3] + 1) / 2); }
+
+/* As many as do not take too much memory, with |channels| of what lies between the steps. */
+static int64_t images_at_once(const rdna_tensor *to, int64_t channels) {
+  int64_t images = MOST_BYTES / (16 * (int64_t)sizeof(float) * tiles_of(to) * channels);
+  return images < 1 ? 1 : images > to->shape[0] ? to->shape[0] : images;
+}
+
+static int64_t line_of(int64_t tiles) { return (tiles + 3) / 4 * 4; } /* at multiples of 16 bytes */
+
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels) {
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
-  if (call->mode == RDNA__CONV_WEIGHT || conv->dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
+  if (conv->dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
   if (w->shape[0] < least_channels || w->shape[1] < least_channels) return false;
   for (int d = 0; d < 2; d++)
     if (w->shape[2 + d] != 3 || conv->stride[d] != 1 || conv->dilation[d] != 1) return false;
+  if (call->mode == RDNA__CONV_WEIGHT && tiles_of(y) * y->shape[0] < least_channels) return false;
   return x->stride[3] == 1 && y->stride[3] == 1;
 }
 
@@ -66,11 +78,7 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   }
   s.image.tiles_y = s.result.tiles_y = (s.result.size[0] + 1) / 2;
   s.image.tiles_x = s.result.tiles_x = (s.result.size[1] + 1) / 2;
-  int64_t tiles = (int64_t)s.image.tiles_y * s.image.tiles_x, each = 16 * (int64_t)sizeof(float) * tiles;
-  int64_t images = MOST_BYTES / (each * (rows + columns));
-  if (images < 1) images = 1;
-  if (images > from->shape[0]) images = from->shape[0];
-  int64_t ld = (images * tiles + 3) / 4 * 4; /* lines at multiples of 16 bytes */
+  int64_t images = images_at_once(to, rows + columns), ld = line_of(images * tiles_of(to));
   s.image.ld = s.result.ld = ld;
   void *weights, *image, *sums;
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)columns * 16 * sizeof(float), &weights));
@@ -85,7 +93,44 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   return RDNA_OK;
 }
 
+/* The gradient of the weight: sums of images after each other are added to those before. */
+static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *call) {
+  static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
+  const char *operator= scratch->holder;
+  const rdna_tensor *x = call->x, *y = call->y, *w = call->weight;
+  int32_t rows = (int32_t)w->shape[0], columns = (int32_t)w->shape[1];
+  struct winograd_args image = {.in = x->data, .channels = columns}, gradient = {.in = y->data, .channels = rows};
+  struct winograd_args window = {.out = w->data, .channels = rows, .count = columns, .ld = columns};
+  set_strides(&image, x), set_strides(&gradient, y), set_strides(&window, w);
+  for (int d = 0; d < 2; d++) {
+    image.before[d] = (int32_t)call->conv->before[d];
+    image.size[d] = (int32_t)x->shape[2 + d], gradient.size[d] = (int32_t)y->shape[2 + d];
+  }
+  image.tiles_y = gradient.tiles_y = (gradient.size[0] + 1) / 2;
+  image.tiles_x = gradient.tiles_x = (gradient.size[1] + 1) / 2;
+  int64_t images = images_at_once(y, rows + columns), ld = line_of(images * tiles_of(y));
+  image.ld = gradient.ld = ld;
+  void *data[3];
+  int64_t values[3] = {columns * ld, rows * ld, (int64_t)rows * columns};
+  for (int i = 0; i < 3; i++) RDNA_TRY(rdna__scratch_take(scratch, (size_t)values[i] * 16 * sizeof(float), &data[i]));
+  image.out = data[0], gradient.out = data[1], window.in = data[2];
+  struct gemm_args product = {.a = data[1], .b = data[0], .c = data[2], .lda = ld, .ldb = ld, .ldc = columns};
+  product.stride_b = values[0], product.stride_a = values[1], product.stride_c = values[2];
+  product.flags = GEMM_B_TRANSPOSED, product.alpha = 1;
+  for (int64_t first = 0; first < x->shape[0]; first += images) {
+    int64_t left = x->shape[0] - first, count = (left < images ? left : images) * tiles_of(y);
+    image.count = gradient.count = (int32_t)count;
+    image.in = (const float *)x->data + first * image.stride[0];
+    gradient.in = (const float *)y->data + first * gradient.stride[0];
+    RDNA_TRY(launch(scratch->stream, operator, "winograd_image", &image));
+    RDNA_TRY(launch(scratch->stream, operator, "winograd_gradient", &gradient));
+    product.beta = first > 0 ? 1 : 0;
+    RDNA_TRY(rdna__gemm_launch(scratch->stream, operator, types, product, rows, columns, count, 16));
+  }
+  return launch(scratch->stream, operator, "winograd_window", &window);
+}
+
 rdna_status rdna__conv_winograd(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
   rdna__scratch scratch = {.stream = stream, .holder = operator};
-  return rdna__scratch_release(&scratch, run(&scratch, call));
+  return rdna__scratch_release(&scratch, (call->mode == RDNA__CONV_WEIGHT ? run_weight : run)(&scratch, call));
 }

@@ -10,3 +10,5 @@
 WINOGRAD_DEFINE(winograd_weight, winograd_one_weight)
 WINOGRAD_DEFINE(winograd_image, winograd_one_image)
 WINOGRAD_DEFINE(winograd_result, winograd_one_result)
+WINOGRAD_DEFINE(winograd_gradient, winograd_one_gradient)
+WINOGRAD_DEFINE(winograd_window, winograd_one_window)

@@ -10,7 +10,8 @@
 
 /* Sums of nine or sixteen values: the same operations on each side, but for the activation's last bits. */
 RDNA_CASE_MAKER(rdna__winograd_case) {
-  bool weight = strstr(kernel->name, "weight"), result = strstr(kernel->name, "result");
+  bool result = strstr(kernel->name, "result"), window = strstr(kernel->name, "window");
+  bool weight = window || strstr(kernel->name, "weight"), sums = result || window;
   struct winograd_args a = {.channels = (int32_t)rdna__random_range(random, 1, 9)};
   int32_t images = (int32_t)rdna__random_range(random, n == 1 ? 0 : 1, 3);
   bool last = rdna__random_below(random, 2);
@@ -34,15 +35,15 @@ RDNA_CASE_MAKER(rdna__winograd_case) {
            a.size[0], a.size[1], last);
   int64_t values = first * second * plane, transformed = 16 * a.channels * a.ld;
   float *in =
-      rdna__case_add(out_case, RDNA__IN, RDNA_F32, result ? transformed : values, offsetof(struct winograd_args, in));
+      rdna__case_add(out_case, RDNA__IN, RDNA_F32, sums ? transformed : values, offsetof(struct winograd_args, in));
   if (!in) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
-  case_fill(random, RDNA_F32, in, result ? transformed : values, 1);
+  case_fill(random, RDNA_F32, in, sums ? transformed : values, 1);
   if (result && rdna__random_below(random, 2)) {
     float *bias = rdna__case_add(out_case, RDNA__IN, RDNA_F32, a.channels, offsetof(struct winograd_args, bias));
     if (!bias) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
     case_fill(random, RDNA_F32, bias, a.channels, 1);
   }
-  int64_t written = result ? values : transformed; /* but for the ends of lines of |ld| */
+  int64_t written = sums ? values : transformed; /* but for the ends of lines of |ld| */
   float *out = rdna__case_add(out_case, RDNA__INOUT, RDNA_F32, written, offsetof(struct winograd_args, out));
   if (!out) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
   case_fill(random, RDNA_F32, out, written, 1);

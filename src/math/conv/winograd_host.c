@@ -15,3 +15,5 @@
 TWIN(winograd_weight, winograd_one_weight)
 TWIN(winograd_image, winograd_one_image)
 TWIN(winograd_result, winograd_one_result)
+TWIN(winograd_gradient, winograd_one_gradient)
+TWIN(winograd_window, winograd_one_window)
