@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Products, convolutions and attention beside PyTorch's on one GPU, in one run: the same data, the same events.
+"""Products, convolutions and attention beside PyTorch's on one GPU, in one run: the same data, the same events, and
+both in turn, since what the clock is depends on what was done before.
 
     tools/matrix_bench.py LIBRDNA_SO [--driver cuda] [--only WORD] [--json FILE]
 
@@ -171,6 +172,18 @@ class Bench:
                        lambda: close(dw, want_w, 4 * rtol), count)
 
 
+def both_times(lib, theirs, ours, calls=3, rounds=5):
+    """Medians of rounds that alternate, and of which each side begins every other one."""
+    torch_time(theirs, 1, 1)
+    lib.time(ours, 1, 1)
+    sides = (lambda: torch_time(theirs, calls, 1, 1), lambda: lib.time(ours, calls, 1, 1))
+    times = ([], [])
+    for i in range(rounds):
+        for side in (0, 1) if i % 2 == 0 else (1, 0):
+            times[side].append(sides[side]())
+    return tuple(sorted(side)[rounds // 2] for side in times)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
@@ -187,9 +200,7 @@ def main():
             continue
         try:
             for name, flops, theirs, ours, check, *count in getattr(bench, method)():
-                rounds = 5
-                t = torch_time(theirs, 3, rounds)
-                r = lib.time(ours, 3, rounds)
+                t, r = both_times(lib, theirs, ours)
                 right, worst = check()
                 failed |= not right
                 lines.append({"operator": name, "pytorch_ms": t, "rdna_ms": r, "ratio": t / r,

@@ -105,8 +105,9 @@ class Library:
         function = getattr(self.c, "rdna_op_" + name)
         return lambda: self.check(function(self.stream, *args))
 
-    def time(self, call, calls, rounds):
-        for _ in range(3):
+    def time(self, call, calls, rounds, before=3):
+        """Milliseconds of one of |calls| in a row, the median of |rounds|, after |before| calls that are not timed."""
+        for _ in range(before):
             call()
         self.check(self.c.rdna_stream_synchronize(self.stream))
         times = []
@@ -122,8 +123,8 @@ class Library:
         return sorted(times)[rounds // 2]
 
 
-def torch_time(call, calls, rounds):
-    for _ in range(3):
+def torch_time(call, calls, rounds, before=3):
+    for _ in range(before):
         call()
     torch.cuda.synchronize()
     times = []
