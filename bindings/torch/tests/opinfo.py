@@ -6,7 +6,8 @@
 Kinds are forward; grad; inplace, the variant that writes its input; out, results into given tensors; errors, PyTorch's
 samples of wrong arguments, which must raise what the CPU raises.
 
-Each OpInfo runs in a process of its own, which may crash or hang without harm to the others. An OpInfo is
+OpInfos run in --jobs processes, one after another in each; one that crashes, hangs or finds something is replaced, without
+harm to the others. On a GPU each process has its own context. An OpInfo is
   native     right, and nothing fell back to the CPU        fallback   right, with operators on the CPU
   mismatch   a result differs                               error      raised, where the CPU did not
   crash      the process died                               timeout    longer than --limit seconds
@@ -28,6 +29,8 @@ import bisect
 import collections
 import contextlib
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import signal
@@ -625,41 +628,123 @@ def accumulate_alike():
     Options._resolve_auto_acc_dtype = staticmethod(lambda dtype, device: resolve(dtype, torch.device("cpu")))
 
 
+def operators(pattern):
+    """The OpInfos whose name |pattern| is found in, by name."""
+    # PyTorch's test library asks which devices are there: the samples are the CPU's, also where PyTorch has CUDA.
+    asked = [(torch.cuda, "is_available", False), (torch.cuda, "device_count", 0)]
+    kept = [getattr(module, name) for module, name, _ in asked]
+    for module, name, answer in asked:
+        setattr(module, name, lambda answer=answer: answer)
+    from torch.testing._internal import common_methods_invocations
+
+    for (module, name, _), function in zip(asked, kept):
+        setattr(module, name, function)
+    # it would give random operators a seed of its own and put the generators back: the same result for every seed
+    common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    return {op.formatted_name: op for op in common_methods_invocations.op_db if re.search(pattern, op.formatted_name)}
+
+
+def resident():
+    """Bytes of memory that this process holds."""
+    with open("/proc/self/statm") as text:
+        return int(text.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def serve(connection, limit, share):
+    """A worker: answers run()'s (name, dtype, kind) until there are no more, or what went wrong might reach the next;
+    |share|: of the device's memory, at most."""
+    signal.alarm(max(limit, 300))
+    torch.set_num_threads(1)
+    torch.rdna.set_per_process_memory_fraction(share)
+    known = operators("")
+    accumulate_alike()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    signal.alarm(0)
+    fit = True
+    while fit:
+        connection.send("ready")
+        task = connection.recv()
+        if task is None:
+            return
+        name, dtype, kind = task
+        start = time.time()
+        signal.alarm(limit)
+        try:
+            answer = run(known[name], getattr(torch, dtype), kind)
+        except BaseException as error:
+            answer = ("error", f"{type(error).__name__}: {str(error)[:200]}", {}, [])
+        signal.alarm(0)
+        connection.send((*answer, round(time.time() - start, 2)))
+        fit = answer[0] in ("native", "fallback", "none") and resident() < MEMORY
+
+
+MEMORY = 4 << 30  # bytes; a worker that holds more is replaced
+
+
 class Pool:
-    """Forked children, |jobs| at a time, each for one OpInfo."""
+    """|jobs| workers, each an interpreter of its own that never saw another's device, since what a driver knows does not
+    survive a fork. A worker does one OpInfo after another, and another takes its place when it died."""
 
     def __init__(self, jobs, limit):
-        self.jobs, self.limit, self.running = jobs, limit, {}
+        self.jobs, self.limit = jobs, limit
+        self.workers = {}  # of the pipe to it: (the process, its key or None)
+        self.context = multiprocessing.get_context("spawn")
 
-    def start(self, key, work):
-        read, write = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            signal.alarm(self.limit)
-            torch.set_num_threads(1)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            try:
-                answer = work()
-            except BaseException as error:
-                answer = ("error", f"{type(error).__name__}: {str(error)[:200]}", {}, [])
-            with os.fdopen(write, "w") as out:
-                json.dump(answer, out)
-            os._exit(0)
-        os.close(write)
-        self.running[pid] = (key, read)
+    def fill(self, most):
+        """Starts what is missing of |jobs| workers, or of |most|."""
+        while len(self.workers) < min(self.jobs, most):
+            ours, theirs = self.context.Pipe()
+            process = self.context.Process(target=serve, args=(theirs, self.limit, 0.8 / self.jobs), daemon=True)
+            process.start()
+            theirs.close()
+            self.workers[ours] = (process, None)
 
-    def collect(self):
-        """Waits for one child and returns (key, answer)."""
-        pid, status = os.wait()
-        key, read = self.running.pop(pid)
-        with os.fdopen(read) as text:
-            data = text.read()
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            kind = "timeout" if number == signal.SIGALRM else "crash"
-            return key, (kind, signal.Signals(number).name, {}, [])
-        return key, tuple(json.loads(data)) if data else ("crash", f"exit {status}", {}, [])
+    def run(self, tasks):
+        """Yields (name, answer) of the |tasks|, (name, dtype, kind), as they are done."""
+        left, failed = collections.deque(tasks), 0
+        self.fill(len(left))
+        idle = [pipe for pipe, (_, key) in self.workers.items() if key == "ready"]
+        waiting = len(left)
+        while waiting:
+            while left and idle:
+                pipe, task = idle.pop(), left.popleft()
+                self.workers[pipe] = (self.workers[pipe][0], task[0])
+                pipe.send(task)
+            for pipe in multiprocessing.connection.wait([p for p in self.workers if p not in idle]):
+                process, name = self.workers[pipe]
+                try:
+                    said = pipe.recv()
+                except EOFError:
+                    pipe.close()
+                    del self.workers[pipe]
+                    process.join()
+                    if name is None:  # before its first OpInfo, or after one that it thought better to be the last
+                        failed += process.exitcode != 0
+                        if failed == self.jobs:
+                            raise RuntimeError(f"no worker can be started: exit code {process.exitcode}") from None
+                    else:
+                        waiting -= 1
+                        yield name, ended(process.exitcode)
+                    self.fill(waiting)
+                    continue
+                if said == "ready":
+                    idle.append(pipe)
+                    self.workers[pipe] = (process, "ready")
+                else:
+                    self.workers[pipe] = (process, None)
+                    waiting -= 1
+                    yield name, said
+
+    def close(self):
+        for process, _ in self.workers.values():
+            process.terminate()
+
+
+def ended(code):
+    """The answer for a worker that gave none."""
+    if code >= 0:
+        return "crash", f"exit {code}", {}, [], 0
+    return "timeout" if -code == signal.SIGALRM else "crash", signal.Signals(-code).name, {}, [], 0
 
 
 def read_gaps(path, section):
@@ -680,20 +765,14 @@ def read_gaps(path, section):
 OUTCOMES = ("native", "fallback", "mismatch", "error", "crash", "timeout", "none")
 
 
-def run_section(dtype, kind, chosen, options):
+def run_section(pool, dtype, kind, chosen, options):
     """(name, results, number of those that are not as gaps.txt says)"""
     start = time.time()
-    pool, results, queue = Pool(options.jobs, options.limit), {}, list(reversed(chosen))
-    while queue or pool.running:
-        while queue and len(pool.running) < options.jobs:
-            op = queue.pop()
-            pool.start(op.formatted_name, lambda: run(op, getattr(torch, dtype), kind))
-        key, answer = pool.collect()
-        results[key] = answer
+    results = dict(pool.run([(name, dtype, kind) for name in chosen]))
     section = dtype if kind == "forward" else kind if kind == "errors" else f"{dtype}/{kind}"
     gaps = {} if options.no_gaps else read_gaps(options.gaps, section)
     wrong = 0
-    for name, (outcome, words, _, _) in sorted(results.items()):
+    for name, (outcome, words, *_) in sorted(results.items()):
         if outcome in ("mismatch", "error", "crash", "timeout"):
             if name in gaps and gaps[name][0] == outcome:
                 continue
@@ -728,35 +807,24 @@ def main():
     parser.add_argument("--gaps", default=os.path.join(HERE, "gaps.txt"))
     parser.add_argument("--no-gaps", action="store_true", help="report alone; fail on nothing")
     options = parser.parse_args()
-    # PyTorch's test library asks which devices are there; that starts a GPU's driver, which no child could use then.
-    # Where PyTorch has CUDA this is not enough: something else starts it, and each OpInfo ends with an error.
-    asked = [(torch.rdna, "is_available", True), (torch.cuda, "is_available", False), (torch.cuda, "device_count", 0)]
-    kept = [getattr(module, name) for module, name, _ in asked]
-    for module, name, answer in asked:
-        setattr(module, name, lambda answer=answer: answer)
-    from torch.testing._internal import common_methods_invocations
-
-    for (module, name, _), function in zip(asked, kept):
-        setattr(module, name, function)
-    # it would give random operators a seed of its own and put the generators back: the same result for every seed
-    common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
-    op_db = common_methods_invocations.op_db
-    accumulate_alike()
+    pool = Pool(options.jobs, options.limit)
+    if not options.only:
+        pool.fill(options.jobs)  # they begin while the names are found here
     k, n = map(int, options.share.split("/"))
-    chosen = sorted((op for op in op_db if re.search(options.only, op.formatted_name)), key=lambda o: o.formatted_name)
-    chosen = chosen[k - 1 :: n]
+    chosen = sorted(operators(options.only))[k - 1 :: n]
     sections = [(options.dtype, options.kind)]
     if options.all:
         sections = [(d, "forward") for d in DTYPES] + [(d, "grad") for d in GRAD_DTYPES]
         sections += [("float32", kind) for kind in ("inplace", "out", "errors")]
     answers, wrong = {}, 0
     for dtype, kind in sections:
-        section, results, bad = run_section(dtype, kind, chosen, options)
+        section, results, bad = run_section(pool, dtype, kind, chosen, options)
         answers[section] = results
         wrong += bad
         if options.json:
             with open(options.json, "w") as out:
                 json.dump(answers, out, indent=1)
+    pool.close()
     if options.all:
         print(f"{'':16}" + "".join(f"{outcome:>10}" for outcome in OUTCOMES))
         for section, results in answers.items():
