@@ -28,6 +28,7 @@ from gguf_file import ARRAY, BOOL, F32, I32, TENSOR_F32, TENSOR_Q8_0, TEXT, U32 
 
 VOCABULARY = 2048
 WIDTH, LAYERS, HEADS, KV_HEADS, HIDDEN, CONTEXT = 256, 8, 4, 2, 768, 512
+HEAD = WIDTH // HEADS
 ROPE_BASE, NORM_EPSILON = 10000.0, 1e-5
 END = "<|endoftext|>"
 # GPT-2's pattern for ASCII text: contractions, words, numbers, the rest, white space
@@ -116,38 +117,50 @@ class Tokenizer:
 
 
 def rotate(x, cos, sin):
-    """RoPE over neighbouring pairs, the layout of llama GGUF files.  x (batch, heads, time, head)"""
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+    """RoPE over neighbouring pairs, the layout of llama GGUF files.  x (batch, time, heads, head); |cos| and |sin|
+    (time, 1, head) hold each angle twice, the first of two sines negated"""
+    other = x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
+    return x * cos + other * sin
 
 
 class Block(nn.Module):
+    """Products of one input are one product; PARTS says what its rows are in the file."""
+
     def __init__(self, dropout):
         super().__init__()
-        head = WIDTH // HEADS
         self.attn_norm, self.ffn_norm = nn.RMSNorm(WIDTH, NORM_EPSILON), nn.RMSNorm(WIDTH, NORM_EPSILON)
-        self.attn_q = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.attn_k = nn.Linear(WIDTH, KV_HEADS * head, bias=False)
-        self.attn_v = nn.Linear(WIDTH, KV_HEADS * head, bias=False)
+        self.attn_qkv = nn.Linear(WIDTH, (HEADS + 2 * KV_HEADS) * HEAD, bias=False)
         self.attn_output = nn.Linear(WIDTH, WIDTH, bias=False)
-        self.ffn_gate = nn.Linear(WIDTH, HIDDEN, bias=False)
-        self.ffn_up = nn.Linear(WIDTH, HIDDEN, bias=False)
+        self.ffn_gate_up = nn.Linear(WIDTH, 2 * HIDDEN, bias=False)
         self.ffn_down = nn.Linear(HIDDEN, WIDTH, bias=False)
         self.dropout = dropout
 
     def forward(self, x, cos, sin):
-        batch, time_, _ = x.shape
-        h = self.attn_norm(x)
-        q = self.attn_q(h).view(batch, time_, HEADS, -1).transpose(1, 2)
-        k = self.attn_k(h).view(batch, time_, KV_HEADS, -1).transpose(1, 2)
-        v = self.attn_v(h).view(batch, time_, KV_HEADS, -1).transpose(1, 2)
-        q, k = rotate(q, cos, sin).to(v.dtype), rotate(k, cos, sin).to(v.dtype)
-        k, v = (t.repeat_interleave(HEADS // KV_HEADS, 1) for t in (k, v))
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        h = self.attn_qkv(self.attn_norm(x)).unflatten(-1, (-1, HEAD))
+        qk, v = h.split((HEADS + KV_HEADS, KV_HEADS), 2)
+        q, k = rotate(qk, cos, sin).to(v.dtype).split((HEADS, KV_HEADS), 2)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        dropout = self.dropout if self.training else 0.0
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout, enable_gqa=True)
         x = x + F.dropout(self.attn_output(a.transpose(1, 2).flatten(2)), self.dropout, self.training)
-        h = self.ffn_norm(x)
-        h = self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))
-        return x + F.dropout(h, self.dropout, self.training)
+        gate, up = self.ffn_gate_up(self.ffn_norm(x)).chunk(2, -1)
+        return x + F.dropout(self.ffn_down(F.silu(gate) * up), self.dropout, self.training)
+
+
+PARTS = {"attn_qkv": {"attn_q": HEADS * HEAD, "attn_k": KV_HEADS * HEAD, "attn_v": KV_HEADS * HEAD},
+         "ffn_gate_up": {"ffn_gate": HIDDEN, "ffn_up": HIDDEN}}
+
+
+def parts_of(name, array):
+    """The (name, array) of the file that a parameter of the model holds."""
+    for joined, parts in PARTS.items():
+        if joined in name:
+            start = 0
+            for part, rows in parts.items():
+                yield name.replace(joined, part), array[start : start + rows]
+                start += rows
+            return
+    yield name, array
 
 
 class Llama(nn.Module):
@@ -158,10 +171,10 @@ class Llama(nn.Module):
         self.output_norm = nn.RMSNorm(WIDTH, NORM_EPSILON)
         self.output = nn.Linear(WIDTH, VOCABULARY, bias=False)
         self.dropout = dropout
-        head = WIDTH // HEADS
-        angles = torch.arange(CONTEXT)[:, None] * ROPE_BASE ** (-torch.arange(0, head, 2) / head)
-        self.register_buffer("cos", angles.cos(), persistent=False)
-        self.register_buffer("sin", angles.sin(), persistent=False)
+        angles = torch.arange(CONTEXT)[:, None, None] * ROPE_BASE ** (-torch.arange(0, HEAD, 2) / HEAD)
+        sines = torch.stack((-angles.sin(), angles.sin()), -1).flatten(-2)
+        self.register_buffer("cos", angles.cos().repeat_interleave(2, -1), persistent=False)
+        self.register_buffer("sin", sines, persistent=False)
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
                 scale = 0.02 / math.sqrt(2 * LAYERS) if name.endswith(("attn_output.weight", "ffn_down.weight")) else 0.02
@@ -213,7 +226,8 @@ def train(tokens, held_out, options):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
     print(f"best held-out loss {best:.4f}")
-    return {name: tensor.float().cpu().numpy() for name, tensor in best_state.items()}
+    arrays = {name: tensor.float().cpu().numpy() for name, tensor in best_state.items()}
+    return {part: values for name, array in arrays.items() for part, values in parts_of(name, array)}
 
 
 def write_gguf(path, weights, tokenizer):

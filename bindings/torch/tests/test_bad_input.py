@@ -5,7 +5,7 @@ import os
 
 import pytest
 import torch
-from test_device import IMPORT, run
+from test_device import IMPORT, emulated, run
 from torch.nn import functional as F
 
 
@@ -174,7 +174,7 @@ def child(code, **environment):
 def test_a_card_that_is_lost_in_the_middle():
     lines = child("for i in range(5): attempt(f'step {i}', step)\nattempt('wait', torch.rdna.synchronize)\n"
                   "attempt('read', lambda: x.cpu())\nattempt('make', lambda: torch.empty(1 << 24, device='rdna'))\n",
-                  RDNA_DRIVER="hip", RDNA_EMULATE="gfx1100", RDNA_EMULATE_LOSE="40")
+                  **emulated(RDNA_EMULATE_LOSE="40"))
     assert lines[0] == "step 0 worked" and "step 4 worked" not in lines
     for name in ("step 4", "wait", "read", "make"):
         line = next(line for line in lines if line.startswith(name))
@@ -196,7 +196,7 @@ del wild, capsule
 
 
 def test_a_kernel_that_reads_where_nothing_is():
-    lines = child(WILD, RDNA_DRIVER="hip", RDNA_EMULATE="gfx1100")
+    lines = child(WILD, **emulated())
     wait = next(line for line in lines if line.startswith("wait"))
     assert "RuntimeError" in wait and "illegal memory access" in wait and "kernel(s) since" in wait, wait
     assert "again worked" in lines

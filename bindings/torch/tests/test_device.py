@@ -1,5 +1,6 @@
 """The device itself: what torch.rdna says, streams, events, memory, random numbers, saving, falling back."""
 
+import functools
 import io
 import os
 import subprocess
@@ -17,6 +18,20 @@ def run(code, **environment):
 
 
 IMPORT = "import torch\nif not hasattr(torch, 'rdna'): import torch_rdna\n"
+
+
+@functools.cache
+def emulator_is_missing(target):
+    done = run(IMPORT + "print(torch.rdna.device_count(), torch.rdna._C.unavailable())", RDNA_DRIVER="hip",
+               RDNA_EMULATE=target, PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    return done.stdout if done.stdout.startswith("0 ") and "librdna_emulator.so" in done.stdout else ""
+
+
+def emulated(target="gfx1100", **more):
+    """The environment of a child that computes on an emulated card. Skips where librdna has no emulator beside it."""
+    if missing := emulator_is_missing(target):
+        pytest.skip(missing)
+    return {"RDNA_DRIVER": "hip", "RDNA_EMULATE": target, **more}
 
 
 def test_the_device_has_a_name_and_a_number():

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from test_device import IMPORT, run
+from test_device import IMPORT, emulated, run
 
 HERE = pathlib.Path(__file__).parent
 
@@ -34,7 +34,7 @@ def test_rccl_on_emulated_cards(tmp_path):
     fakes = library.parent.parent / "fakes" / "hip_math"
     if not (fakes / "librccl.so.1").exists():
         pytest.skip("the stand-in of RCCL is in a build folder of librdna")
-    card = {"RDNA_DRIVER": "hip", "RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1", "RDNA_VENDOR_PATH": str(fakes)}
+    card = emulated(RDNA_EMULATE_CHECK="1", RDNA_VENDOR_PATH=str(fakes))
     for error in ranks("rdna", tmp_path, "ddp", "late", **card):
         assert "rdna emulator" not in error and "the same call" not in error, error
 
@@ -44,8 +44,8 @@ def test_without_rccl_it_says_so():
              "print(dist.Backend.default_device_backend_map['rdna'])\n"
              "dist.init_process_group('rdna', init_method='file://' + tempfile.mktemp(), rank=0, world_size=1)\n"
              "try: dist.all_reduce(torch.ones(3, device='rdna'))\nexcept Exception as error: print(type(error).__name__, error)\n")
-    for words, environment in (("librccl.so.1 is not looked for on an emulated card", {"RDNA_DRIVER": "hip", "RDNA_EMULATE": "gfx1100"}),
-                               ("NotImplementedError comm: no library of collective operations serves devices of the host driver",
-                                {"RDNA_DRIVER": "host"})):
-        done = run(start, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **environment)
+    for words, environment in (("NotImplementedError comm: no library of collective operations serves devices of the host driver",
+                                lambda: {"RDNA_DRIVER": "host"}),
+                               ("librccl.so.1 is not looked for on an emulated card", emulated)):
+        done = run(start, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **environment())
         assert done.stdout.startswith("rdna\n") and words in done.stdout, done.stdout + done.stderr

@@ -11,7 +11,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from test_device import IMPORT, run
+from test_device import IMPORT, emulated, run
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -286,6 +286,6 @@ def test_graphs_and_memory_of_rocm_on_an_emulated_card():
     if hasattr(torch.accelerator, "Graph") and torch.rdna.get_device_properties().driver == "host":
         with pytest.raises(NotImplementedError, match="record"):
             torch.accelerator.Graph().capture_begin()
-    done = run(f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n" + GRAPH, RDNA_DRIVER="hip",
-               RDNA_EMULATE="gfx1100", PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    done = run(f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n" + GRAPH,
+               **emulated(PYTHONPATH=os.environ.get("PYTHONPATH", "")))
     assert done.stdout == "right\n", done.stderr
