@@ -5,11 +5,13 @@
 
 #include "kernel/prelude.h"
 
+/* Of each |lanes| of a wave, a power of two; all of the wave when it is more. */
 template <typename state>
-RDNA_DEVICE state wave_join(state s) {
+RDNA_DEVICE state wave_join(state s, uint32_t lanes = WAVE_SIZE) {
   constexpr int words = sizeof(state) / 4;
 #pragma unroll
   for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+    if (mask >= lanes) break;
     uint32_t bits[words];
     state other;
     __builtin_memcpy(bits, &s, sizeof s);

@@ -53,12 +53,27 @@ static void copy_operands(const strided_plan *part, struct strided_operand *out)
   }
 }
 
+/* Whether dense rows are read, of 16 bytes at least, each with one index. */
+static bool are_rows(const request *r, const strided_plan *part) {
+  int64_t size = part->size[0], bytes = part->operand[2].bytes;
+  return !r->put && part->rank == 2 && bytes > 1 && size * bytes >= 16 && r->args.rule.stride >= size &&
+         part->operand[0].stride[0] == 1 && part->operand[0].stride[1] == size && part->operand[1].stride[0] == 0 &&
+         part->operand[2].stride[0] == 1 && part->operand[2].stride[1] == 0 &&
+         (uintptr_t)part->operand[0].data % (uintptr_t)bytes == 0 &&
+         (uintptr_t)part->operand[2].data % (uintptr_t)bytes == 0;
+}
+
 static rdna_status launch_move(const strided_plan *part, void *context) {
   request *r = context;
   char kernel[32];
   rdna_grid grid = {0, 1, 1};
   rdna__plan_shape(part, &r->args.shape);
   copy_operands(part, r->args.operand);
+  if (are_rows(r, part)) {
+    snprintf(kernel, sizeof kernel, "index_rows_%d", 8 * (int)part->operand[2].bytes);
+    grid.x = (uint32_t)index_rows_groups(&r->args, part->operand[2].bytes);
+    return rdna__launch_named(r->indexed->stream, kernel, grid, &r->args);
+  }
   snprintf(kernel, sizeof kernel, "indexed_%s_%d", r->put ? "put" : "get", 8 * (int)part->operand[2].bytes);
   RDNA_TRY(rdna__check_groups(r->indexed->name, r->args.shape.count, INDEXED_TILE, &grid.x));
   return rdna__launch_named(r->indexed->stream, kernel, grid, &r->args);

@@ -94,6 +94,38 @@ RDNA_CASE_MAKER(rdna__indexed_case) {
   return RDNA_OK;
 }
 
+/* Rows of a table, which are apart by more than themselves in some of the cases. */
+RDNA_CASE_MAKER(rdna__index_rows_case) {
+  struct indexed_args a = {.shape.rank = 2};
+  int bits = atoi(strrchr(kernel->name, '_') + 1), wider = bits == 128 ? 2 : 1;
+  rdna_dtype dtype = bits == 16 ? RDNA_I16 : bits == 32 ? RDNA_I32 : RDNA_I64;
+  uint32_t least = 128 / (uint32_t)bits;
+  uint32_t size = (uint32_t)rdna__random_range(random, least, n % 2 ? 3 * least : 700);
+  uint32_t rows = (uint32_t)rdna__random_range(random, 1, n % 2 ? 200 : 20);
+  if (n == 0) size = least, rows = 1;
+  strided_set_size(&a.shape, 0, size), strided_set_size(&a.shape, 1, rows);
+  a.shape.count = size * rows;
+  a.rule.size = rdna__random_range(random, 1, 30);
+  a.rule.stride = size + (int64_t)rdna__random_below(random, 3);
+  a.rule.wide = n / 2 % 2, a.rule.wrap = n / 3 % 2;
+  a.operand[0].stride[0] = 1, a.operand[0].stride[1] = size;
+  a.operand[1].stride[1] = a.operand[2].stride[0] = 1;
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)index_rows_groups(&a, bits / 8), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%u x %u of %lld", rows, size, (long long)a.rule.size);
+  int64_t count = a.shape.count, indexed = (a.rule.size - 1) * a.rule.stride + size;
+  void *at = rdna__case_add(out_case, RDNA__IN, a.rule.wide ? RDNA_I64 : RDNA_I32, rows,
+                            offsetof(struct indexed_args, operand[1].data));
+  void *values =
+      rdna__case_add(out_case, RDNA__OUT, dtype, count * wider, offsetof(struct indexed_args, operand[0].data));
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, indexed * wider, offsetof(struct indexed_args, operand[2].data));
+  if (!values || !at || !x || !add_outside(out_case, n, offsetof(struct indexed_args, rule.outside)))
+    return no_memory(out_case);
+  fill_indices(random, a.rule.wide, at, rows, a.rule.size, false);
+  fill_bytes(random, x, (size_t)(indexed * bits / 8));
+  return RDNA_OK;
+}
+
 RDNA_CASE_MAKER(rdna__index_offset_case) {
   struct index_offset_args a = {.absent = -1, .skipped = n % 5 == 4 ? 1 : -1};
   random_shape(random, n, &a.shape);

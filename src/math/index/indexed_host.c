@@ -56,6 +56,15 @@ MOVERS(32, uint32_t)
 MOVERS(64, uint64_t)
 MOVERS(128, bits128)
 
+#define ROWS(size)                                                             \
+  void RDNA_HOST_KERNEL(index_rows_##size)(const void *args, rdna_grid grid) { \
+    RDNA_HOST_KERNEL(indexed_get_##size)(args, grid);                          \
+  }
+ROWS(16)
+ROWS(32)
+ROWS(64)
+ROWS(128)
+
 static void offset_piece(void *context, int64_t begin, int64_t end) {
   const struct index_offset_args *a = context;
   for (int64_t i = begin; i < end; i++) {

@@ -8,7 +8,7 @@
 
 #include "math/strided.h"
 
-enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024 };
+enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024, INDEX_ROWS_EACH = 2 /* 16 bytes of a thread */ };
 
 /* How indices are read. */
 struct index_rule {
@@ -28,6 +28,13 @@ struct indexed_args {
   uint64_t value[2]; /* the bits, repeated to 16 bytes, where |fill| */
   uint32_t fill;
 };
+
+/* index_rows: as get, where values are dense, (rows, |shape.size[0]|) of at least 16 bytes, with one index a row and a
+ * stride of rule from one indexed row to the next, which is not less than a row. Groups: index_rows_groups. */
+RDNA_SCALAR int64_t index_rows_groups(const struct indexed_args *a, int64_t bytes) {
+  int64_t skew = (int64_t)((uintptr_t)a->operand[0].data & 15), each = 16 * INDEX_ROWS_EACH * INDEXED_THREADS;
+  return (a->shape.count * bytes + skew + each - 1) / each;
+}
 
 /* offsets = base + index * stride, plus what was there where |add|; |absent| for an index that is outside or is
  * |skipped|, and where |absent| was. base is the sum of coordinates times the strides of operand 2. */
@@ -53,9 +60,13 @@ RDNA_SCALAR bool index_read(const struct index_rule *rule, const void *indices, 
   X(name##_32, struct indexed_args, INDEXED_THREADS, rdna__indexed_case) \
   X(name##_64, struct indexed_args, INDEXED_THREADS, rdna__indexed_case) \
   X(name##_128, struct indexed_args, INDEXED_THREADS, rdna__indexed_case)
-#define RDNA_INDEXED_KERNELS(X)       \
-  RDNA_INDEXED_SIZES_(X, indexed_get) \
-  RDNA_INDEXED_SIZES_(X, indexed_put) \
+#define RDNA_INDEXED_KERNELS(X)                                                  \
+  RDNA_INDEXED_SIZES_(X, indexed_get)                                            \
+  RDNA_INDEXED_SIZES_(X, indexed_put)                                            \
+  X(index_rows_16, struct indexed_args, INDEXED_THREADS, rdna__index_rows_case)  \
+  X(index_rows_32, struct indexed_args, INDEXED_THREADS, rdna__index_rows_case)  \
+  X(index_rows_64, struct indexed_args, INDEXED_THREADS, rdna__index_rows_case)  \
+  X(index_rows_128, struct indexed_args, INDEXED_THREADS, rdna__index_rows_case) \
   X(index_offset, struct index_offset_args, INDEXED_THREADS, rdna__index_offset_case)
 
 #endif

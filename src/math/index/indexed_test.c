@@ -468,6 +468,42 @@ static void embeddings(void **state) {
   }
 }
 
+/* Rows that begin at no multiple of 16 bytes, into memory that does not either, against a copy of bytes. */
+static void unaligned_rows(void **state) {
+  static const rdna_dtype dtypes[] = {RDNA_BF16, RDNA_F32, RDNA_I64, RDNA_U8, RDNA_I16};
+  enum { ROWS = 13, IDS = 300 };
+  for (int round = 0; round < 40; round++) {
+    rdna_dtype dtype = dtypes[round % 5];
+    size_t each = rdna_dtype_block_bytes(dtype);
+    int64_t cols = round < 5 ? 333 : rdna__random_range(&random_state, 1, 90), ids_count = IDS;
+    int64_t skip = rdna__random_range(&random_state, 0, 9), all = ROWS * cols + 9, out_all = IDS * cols + 9;
+    operand table = operand_make(dtype, 1, &all, NULL, 0), out = operand_make(dtype, 1, &out_all, NULL, 0);
+    operand ids = operand_make(RDNA_I64, 1, &ids_count, NULL, 0);
+    for (size_t i = 0; i < table.bytes; i++) ((uint8_t *)table.host)[i] = (uint8_t)rdna__random_bits(&random_state);
+    for (int i = 0; i < IDS; i++)
+      ((int64_t *)ids.host)[i] = rdna__random_range(&random_state, i == 7 ? -2 : 0, ROWS - 1);
+    memset(out.host, 0x5a, out.bytes);
+    operand_upload(&table), operand_upload(&ids), operand_upload(&out);
+    int64_t table_shape[] = {ROWS, cols}, out_shape[] = {IDS, cols};
+    char *to = (char *)out.tensor.data + (size_t)skip * each;
+    rdna_tensor rows =
+        rdna_tensor_contiguous((char *)table.tensor.data + (size_t)(skip % 4) * each, dtype, 2, table_shape);
+    rdna_tensor result = rdna_tensor_contiguous(to, dtype, 2, out_shape);
+    assert_ok(rdna_op_embedding(stream, &rows, &ids.tensor, &result, NULL));
+    operand_download(&out);
+    const uint8_t *got = out.host, *from = (const uint8_t *)table.host + (size_t)(skip % 4) * each;
+    size_t row = (size_t)cols * each, before = (size_t)skip * each;
+    for (size_t i = 0; i < before; i++) assert_int_equal(got[i], 0x5a);
+    for (size_t i = 0; i < IDS; i++) {
+      int64_t id = ((int64_t *)ids.host)[i];
+      for (size_t j = 0; j < row; j++)
+        assert_int_equal(got[before + i * row + j], id < 0 ? 0 : from[(size_t)id * row + j]);
+    }
+    for (size_t i = before + IDS * row; i < out.bytes; i++) assert_int_equal(got[i], 0x5a);
+    operand_free(&table), operand_free(&out), operand_free(&ids);
+  }
+}
+
 static void masks(void **state) {
   for (int round = 0; round < 60; round++) {
     rdna_dtype dtype = types[round % TYPES];
@@ -587,9 +623,9 @@ static int close_all(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gathers),          cmocka_unit_test(scatters),         cmocka_unit_test(values_put),
-      cmocka_unit_test(advanced),         cmocka_unit_test(negative_strides), cmocka_unit_test(huge_dimension),
-      cmocka_unit_test(long_runs),        cmocka_unit_test(embeddings),       cmocka_unit_test(masks),
-      cmocka_unit_test(empty_and_refused)};
+      cmocka_unit_test(gathers),   cmocka_unit_test(scatters),         cmocka_unit_test(values_put),
+      cmocka_unit_test(advanced),  cmocka_unit_test(negative_strides), cmocka_unit_test(huge_dimension),
+      cmocka_unit_test(long_runs), cmocka_unit_test(embeddings),       cmocka_unit_test(unaligned_rows),
+      cmocka_unit_test(masks),     cmocka_unit_test(empty_and_refused)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

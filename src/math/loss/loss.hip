@@ -104,52 +104,87 @@ RDNA_DEVICE int64_t target_of(const void *target, int64_t row, uint32_t is_i64) 
 }
 RDNA_DEVICE float not_a_number() { return __builtin_nanf(""); }
 
-/* log of the sum of exp of a row, in one pass; with smoothing, the sums of w and of w x too. */
-template <typename type, typename team, bool wide>
-RDNA_DEVICE float log_sum_exp(const cross_entropy_args &a, const void *x, float *scratch, float *out_w, float *out_wx) {
-  typedef chunk<type, wide> part;
-  constexpr int size = part::COUNT;
-  float top = -infinity_f32(), sum = 0, w_sum = 0, wx_sum = 0;
-  bool smooth = a.smoothing != 0;
-#pragma unroll 2
-  for (uint64_t i = team::rank() * size; i < (uint64_t)a.cols; i += team::SIZE * size) {
-    float v[size];
-    part::template load<type>(x, i, v);
-    if (smooth) {
+/* A row at any alignment: single values up to a multiple of 16 bytes, |vectors| of them, and what is left. */
+template <typename type>
+struct row_parts {
+  uint64_t before, vectors, last, after; /* |last| begins what is left */
+  RDNA_DEVICE row_parts of(const void *row, uint64_t cols) {
+    uint64_t before = (-address_of(row) & 15) / type::BYTES;
+    if (before > cols) before = cols;
+    uint64_t vectors = (cols - before) / type::IN_16, last = before + vectors * type::IN_16;
+    return {before, vectors, last, cols - last};
+  }
+  /* Single value |k|, of before + after. */
+  RDNA_DEVICE uint64_t single(const row_parts &p, uint64_t k) { return k < p.before ? k : p.last + (k - p.before); }
+};
+
+/* Exponentials below |top|, and the sums of w and of w x. */
+struct exp_sums {
+  float top, sum, w, wx;
+  template <int size>
+  RDNA_DEVICE void add(exp_sums &s, const cross_entropy_args &a, uint64_t i, const float *v) {
+    if (a.smoothing != 0) {
 #pragma unroll
       for (int k = 0; k < size; k++) {
         float w = a.weight ? a.weight[i + k] : 1;
-        w_sum += w;
-        wx_sum = fma_f32(w, v[k], wx_sum);
+        s.w += w;
+        s.wx = fma_f32(w, v[k], s.wx);
       }
     }
-    float grown = top;
+    float grown = s.top;
 #pragma unroll
     for (int k = 0; k < size; k++) grown = max_f32(grown, v[k]);
-    if (grown == -infinity_f32()) continue; /* no difference of maxima yet */
-    sum *= sum != 0 ? fast_exp(top - grown) : 1;
+    if (grown == -infinity_f32()) return; /* no difference of maxima yet */
+    s.sum *= s.sum != 0 ? fast_exp(s.top - grown) : 1;
 #pragma unroll
-    for (int k = 0; k < size; k++) sum += fast_exp(v[k] - grown);
-    top = grown;
+    for (int k = 0; k < size; k++) s.sum += fast_exp(v[k] - grown);
+    s.top = grown;
   }
-  float row_top = team::max(top, scratch);
-  sum = team::sum(sum != 0 ? sum * fast_exp(top - row_top) : 0, scratch);
-  if (smooth) {
-    *out_w = team::sum(w_sum, scratch);
-    *out_wx = team::sum(wx_sum, scratch);
+};
+
+/* log of the sum of exp of a row, in one pass; with smoothing, the sums of w and of w x too. */
+template <typename type, typename team>
+RDNA_DEVICE float log_sum_exp(const cross_entropy_args &a, const void *x, float *scratch, float *out_w, float *out_wx) {
+  constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
+  const row_parts<type> parts = row_parts<type>::of(x, (uint64_t)a.cols);
+  exp_sums s = {-infinity_f32(), 0, 0, 0};
+#pragma nounroll
+  for (uint64_t k = team::rank(); k < parts.before + parts.after; k += team::SIZE) {
+    uint64_t i = row_parts<type>::single(parts, k);
+    float v = type::load(x, i);
+    exp_sums::add<1>(s, a, i, &v);
+  }
+#pragma nounroll
+  for (uint64_t i = parts.before + team::rank() * size; i < parts.last; i += LOSS_AHEAD * step) {
+    uint4 bits[LOSS_AHEAD];
+#pragma unroll
+    for (int j = 0; j < LOSS_AHEAD; j++) {
+      bits[j] = uint4{0, 0, 0, 0};
+      if (i + j * step < parts.last) bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
+    }
+#pragma unroll
+    for (int j = 0; j < LOSS_AHEAD; j++) {
+      if (i + j * step >= parts.last) break;
+      float v[size];
+      type::unpack(again(bits[j]), v);
+      exp_sums::add<(int)size>(s, a, i + j * step, v);
+    }
+  }
+  float row_top = team::max(s.top, scratch);
+  float sum = team::sum(s.sum != 0 ? s.sum * fast_exp(s.top - row_top) : 0, scratch);
+  if (a.smoothing != 0) {
+    *out_w = team::sum(s.w, scratch);
+    *out_wx = team::sum(s.wx, scratch);
   }
   return row_top + scalar_log(sum);
 }
 
 template <typename type, typename team>
-RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, bool wide, float *scratch) {
+RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, float *scratch) {
   const void *x = (const char *)a.x + row * a.x_stride * type::BYTES;
   int64_t y = target_of(a.target, row, a.target_i64);
   float lse = 0, w = 0, wx = 0, loss = 0, row_weight = 0;
-  if (!a.nll) {
-    lse = wide ? log_sum_exp<type, team, true>(a, x, scratch, &w, &wx)
-               : log_sum_exp<type, team, false>(a, x, scratch, &w, &wx);
-  }
+  if (!a.nll) lse = log_sum_exp<type, team>(a, x, scratch, &w, &wx);
   if (team::rank() != 0) return;
   if (y != a.ignore && (uint64_t)y < (uint64_t)a.cols) {
     row_weight = a.weight ? a.weight[y] : 1;
@@ -165,15 +200,14 @@ RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, boo
 
 template <typename type>
 RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
-  bool wide = all_16(address_of(a.x) | (uint64_t)(a.cols | a.x_stride) * type::BYTES);
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_row<type, wave_team>(a, row, wide, scratch);
+      cross_entropy_row<type, wave_team>(a, row, scratch);
     }
   } else {
     for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      cross_entropy_row<type, group_team>(a, row, wide, scratch);
+      cross_entropy_row<type, group_team>(a, row, scratch);
     }
   }
 }
@@ -184,34 +218,56 @@ struct row_slope {
   int64_t y;
 };
 
-template <typename type, typename team, bool wide>
+/* |v| becomes the slopes of values |i| onwards. */
+template <int size>
+RDNA_DEVICE void slopes(const cross_entropy_backward_args &a, const row_slope &s, uint64_t i, float *v) {
+#pragma unroll
+  for (int k = 0; k < size; k++) v[k] = s.factor != 0 ? s.factor * fast_exp(v[k] - s.lse) : 0;
+  if (s.even != 0) {
+#pragma unroll
+    for (int k = 0; k < size; k++) v[k] -= s.even * (a.weight ? a.weight[i + k] : 1);
+  }
+  uint64_t own = (uint64_t)s.y - i;
+#pragma unroll
+  for (int k = 0; k < size; k++) v[k] -= own == (uint64_t)k ? s.own : 0;
+}
+
+template <typename type, typename team>
 RDNA_DEVICE void slope_row(const cross_entropy_backward_args &a, const row_slope &s, const void *x, void *dx) {
-  typedef chunk<type, wide> part;
-  constexpr int size = part::COUNT;
-  for (uint64_t i = team::rank() * size; i < (uint64_t)a.cols; i += team::SIZE * size) {
-    float v[size];
-    if (s.factor != 0) {
-      part::template load<type>(x, i, v);
+  constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
+  row_parts<type> parts = {(uint64_t)a.cols, 0, (uint64_t)a.cols, 0}; /* all of it by single values */
+  if (all_16(address_of(x) ^ address_of(dx))) parts = row_parts<type>::of(x, (uint64_t)a.cols);
+#pragma nounroll
+  for (uint64_t k = team::rank(); k < parts.before + parts.after; k += team::SIZE) {
+    uint64_t i = row_parts<type>::single(parts, k);
+    float v = 0;
+    if (s.factor != 0) v = type::load(x, i);
+    slopes<1>(a, s, i, &v);
+    type::store(dx, i, v);
+  }
+#pragma nounroll
+  for (uint64_t i = parts.before + team::rank() * size; i < parts.last;) {
+    uint4 bits[LOSS_AHEAD];
 #pragma unroll
-      for (int k = 0; k < size; k++) v[k] = s.factor * fast_exp(v[k] - s.lse);
-    } else {
-#pragma unroll
-      for (int k = 0; k < size; k++) v[k] = 0;
+    for (int j = 0; j < LOSS_AHEAD; j++) {
+      bits[j] = uint4{0, 0, 0, 0};
+      if (i + j * step < parts.last && s.factor != 0)
+        bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
     }
-    if (s.even != 0) {
+#pragma nounroll
+    for (int j = 0; j < LOSS_AHEAD && i < parts.last; j++, i += step) {
+      float v[size];
+      type::unpack(bits[0], v);
+      slopes<(int)size>(a, s, i, v);
+      type::store_16((char *)dx + i * type::BYTES, v);
 #pragma unroll
-      for (int k = 0; k < size; k++) v[k] -= s.even * (a.weight ? a.weight[i + k] : 1);
+      for (int k = 1; k < LOSS_AHEAD; k++) bits[k - 1] = bits[k];
     }
-    uint64_t own = (uint64_t)s.y - i;
-#pragma unroll
-    for (int k = 0; k < size; k++) v[k] -= own == (uint64_t)k ? s.own : 0;
-    part::store(dx, i, v);
   }
 }
 
 template <typename type, typename team>
-RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a, int64_t row, bool wide,
-                                            float *scratch) {
+RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a, int64_t row, float *scratch) {
   const void *x = (const char *)a.x + row * a.x_stride * type::BYTES;
   void *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
   int64_t y = target_of(a.target, row, a.target_i64);
@@ -232,24 +288,19 @@ RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a
     s.factor = a.nll ? 0 : s.own + s.even * w_sum;
     if (!known) s.factor = s.even = not_a_number();
   }
-  if (wide) {
-    slope_row<type, team, true>(a, s, x, dx);
-  } else {
-    slope_row<type, team, false>(a, s, x, dx);
-  }
+  slope_row<type, team>(a, s, x, dx);
 }
 
 template <typename type>
 RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, float *scratch) {
-  bool wide = all_16(address_of(a.x) | address_of(a.dx) | (uint64_t)(a.cols | a.x_stride | a.dx_stride) * type::BYTES);
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, wide, scratch);
+      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, scratch);
     }
   } else {
     for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, wide, scratch);
+      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, scratch);
     }
   }
 }

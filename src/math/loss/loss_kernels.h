@@ -4,7 +4,12 @@
 
 #include <stdint.h>
 
-enum { LOSS_THREADS = 256, LOSS_BLOCK = 2048, LOSS_SUM_THREADS = 1024 };
+enum {
+  LOSS_THREADS = 256,
+  LOSS_BLOCK = 2048,
+  LOSS_SUM_THREADS = 1024,
+  LOSS_AHEAD = 4 /* loads of a thread in flight */
+};
 
 /* The loss of each value and its prediction. Blocks of LOSS_BLOCK values belong to slices in turn, and groups do slices
  * in turn, so any grid is right and the order of additions depends on |slices| and the wave's width alone. */

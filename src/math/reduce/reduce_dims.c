@@ -15,7 +15,8 @@ enum {
   COLUMN_SLICE = 128,    /* the same, in values of one of the outputs that lie side by side */
   COLUMN_OUTPUTS = 16,   /* side by side, from which on a wave reads them together */
   MOST_GROUPS = 1 << 16, /* groups take turns */
-  COLUMN_TILE = 32       /* outputs of a group, at least */
+  COLUMN_TILE = 32,      /* outputs of a group, at least */
+  SUM_LANES = 32         /* of reduce_sum_columns: threads side by side */
 };
 
 static const char *const names[RDNA_REDUCE_COUNT] = {
@@ -27,6 +28,7 @@ struct plan {
   rdna_reduction reduction;
   double parameter;
   enum reduce_kind kind;
+  const char *special; /* of the kernel's name */
   struct reduce_dims_args args;
 };
 
@@ -175,36 +177,69 @@ static bool is_vector(const struct reduce_dims_args *a, const rdna_tensor *x, bo
   return true;
 }
 
-/* Whether each output's values lie side by side and are plainly added: what reduce_sum_wave and _long do. */
-static bool is_plain(const struct plan *plan, rdna_dtype dtype) {
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+
+static bool is_small_float(rdna_dtype dtype) { return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16; }
+
+/* Dense rows have kernels of their own, at any alignment. */
+static bool has_lines(const struct plan *plan, const rdna_tensor *x) {
   const struct reduce_dims_args *a = &plan->args;
-  return plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN && is_float(dtype) && dtype != RDNA_F64 &&
-         a->reduced_rank == 1 && a->reduced_stride[0] == 1;
+  return is_small_float(x->dtype) && a->reduced_rank == 1 && a->reduced_stride[0] == 1 && plan->kind != REDUCE_PROD &&
+         a->map != REDUCE_POWER && (uintptr_t)x->data % rdna_dtype_block_bytes(x->dtype) == 0;
 }
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+/* So have plain sums of columns. */
+static bool has_columns(const struct plan *plan, const rdna_tensor *x) {
+  const struct reduce_dims_args *a = &plan->args;
+  return is_small_float(x->dtype) && a->reduced_rank == 1 && a->reduced_stride[0] >= COLUMN_OUTPUTS &&
+         plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN &&
+         (uintptr_t)x->data % rdna_dtype_block_bytes(x->dtype) == 0;
+}
+
+/* Lanes for a row of |vectors|: few enough that each has several loads to wait for at once. */
+static int32_t choose_team(int64_t vectors, int64_t wave) {
+  enum { LEAST = 4 };
+  int32_t team = 1;
+  while (team < wave && (team < LEAST ? team < vectors : team * REDUCE_DIMS_AHEAD < vectors)) team *= 2;
+  return team;
+}
 
 /* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
 static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_stream *stream) {
-  rdna_device *device = rdna_stream_device(stream);
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   struct reduce_dims_args *a = &plan->args;
+  const int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype), units = (int64_t)info->compute_units;
   bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
+  bool sums = columns && has_columns(plan, x), lines = !columns && has_lines(plan, x);
   a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
-  int64_t tile = COLUMN_TILE * (a->vector ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1);
-  int64_t row_bytes = a->count * (int64_t)rdna_dtype_block_bytes(x->dtype);
-  int64_t groups = columns                    ? up(a->outs, tile)
-                   : a->layout == REDUCE_WAVE ? rdna__groups_of_waves(stream, a->outs, row_bytes, REDUCE_DIMS_THREADS)
-                                              : a->outs;
-  int64_t enough = GROUPS_OF_A_UNIT * (int64_t)rdna_device_get_info(device)->compute_units;
-  if (enough < LEAST_GROUPS) enough = LEAST_GROUPS;
+  const int64_t in_16 = 16 / bytes, width = lines || a->vector ? in_16 : 1;
+  int64_t enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
+  int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
+  if (sums && a->vector && alone >= enough / 2) {
+    a->layout = REDUCE_ALONE, groups = alone;
+  } else if (sums && !a->vector) {
+    groups = up(a->kept_size[0], (SUM_LANES - 1) * in_16) * (a->outs / a->kept_size[0]);
+  } else if (columns) {
+    groups = up(a->outs, COLUMN_TILE * width);
+  } else if (a->layout == REDUCE_WAVE) {
+    int64_t wave = info->wave_size == 64 ? 64 : 32;
+    a->team = lines ? choose_team(up(a->count, in_16), wave) : (int32_t)wave;
+    groups = rdna__groups_of_waves(stream, up(a->outs, wave / a->team), a->count * bytes * (wave / a->team),
+                                   REDUCE_DIMS_THREADS);
+  }
+  plan->special = a->layout == REDUCE_ALONE                            ? "alone_"
+                  : sums && !a->vector                                 ? "columns_"
+                  : !lines                                             ? ""
+                  : plan->kind != REDUCE_SUM || a->map != REDUCE_PLAIN ? "line_"
+                  : a->layout == REDUCE_WAVE                           ? "wave_"
+                                                                       : "long_";
   int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? enough / groups : 1;
   if (slices > a->count / least) slices = a->count / least;
-  if (slices < 2 || a->layout == REDUCE_WAVE) slices = 1;
+  if (slices < 2 || a->layout == REDUCE_WAVE || a->layout == REDUCE_ALONE) slices = 1;
   /* Rows are dealt out in small pieces, so that groups do not all read at one distance from each other, which some
    * memory channels would have to serve alone; columns in one piece each. */
-  int64_t width = a->vector || is_plain(plan, x->dtype) ? 16 / (int64_t)rdna_dtype_block_bytes(x->dtype) : 1;
-  int64_t piece = columns ? up(up(a->count, slices), 64) * 64 : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
+  int64_t piece = columns ? up(up(a->count, slices), 16) * 16 : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
   int64_t pieces = up(a->count, piece);
   a->slice = slices == 1 ? a->count : piece;
   a->slices = slices < pieces ? slices : pieces;
@@ -215,11 +250,8 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
 
 static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dtype dtype, int64_t groups) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
-  const struct reduce_dims_args *a = &plan->args;
-  bool plain = is_plain(plan, dtype) && a->layout != REDUCE_COLUMNS;
-  const char *special = !plain ? "" : a->layout == REDUCE_WAVE ? "wave_" : "long_";
   char kernel[32];
-  snprintf(kernel, sizeof kernel, "reduce_%s_%s%s", kinds[plan->kind], special, type_name(dtype));
+  snprintf(kernel, sizeof kernel, "reduce_%s_%s%s", kinds[plan->kind], plan->special, type_name(dtype));
   return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)groups, 1, 1}, &plan->args);
 }
 
@@ -238,7 +270,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
   a->partial = (char *)memory + values * sizeof(int64_t);
   struct reduce_join_args join = {a->partial,   a->partial_index,    a->out,          a->outs, a->slices,
                                   a->parameter, (int32_t)plan->kind, (int32_t)keeper, a->end,  a->out_dtype};
-  int64_t join_groups = up(a->outs, REDUCE_DIMS_THREADS / 64);
+  int64_t join_groups = a->slices > REDUCE_JOIN_WAVE_SLICES ? a->outs : up(a->outs, REDUCE_DIMS_THREADS / 64);
   rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
   rdna_status status = launch(stream, plan, dtype, groups);
   if (status == RDNA_OK) status = rdna__launch_named(stream, "reduce_join", grid, &join);
@@ -272,7 +304,7 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
     return rdna__fail(RDNA_INVALID_ARGUMENT, "reduce: reduction is number %d; there are 0 to %d", (int)reduction,
                       RDNA_REDUCE_COUNT - 1);
   }
-  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], {0}};
+  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", {0}};
   struct reduce_dims_args *a = &plan.args;
   if (reduction == RDNA_REDUCE_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
   RDNA_TRY(check(stream, &plan, axes, x, out));

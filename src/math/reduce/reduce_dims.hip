@@ -449,13 +449,119 @@ REDUCE(reduce_lse_f32, f32, lse_of<float>)
 REDUCE(reduce_lse_f16, f16, lse_of<float>)
 REDUCE(reduce_lse_bf16, bf16, lse_of<float>)
 
+/* Dense rows of any alignment, for kinds that are asked for often. */
+/* |count| vectors of a thread from |p| on, |step| bytes apart, as far as they begin before |end|: all under way before
+ * the first is looked at. The first value of each is number |i|, |i| + |apart|, ... */
+template <int count, typename type, typename state, int width>
+RDNA_DEVICE void add_vectors(const reduce_dims_args &a, const char *p, const char *end, uint32_t step, int64_t i,
+                             uint32_t apart, state &s) {
+  uint4 bits[count];
+#pragma unroll
+  for (uint32_t j = 0; j < count; j++) {
+    bits[j] = uint4{0, 0, 0, 0};
+    if (p + j * step < end) bits[j] = load_as<uint4>(p + j * step);
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < count; j++) {
+    if (p + j * step >= end) break;
+    typename state::kept v[width];
+    type::unpack(again(bits[j]), v);
+    map_values<state::KIND, width>(v, a.map, a.parameter);
+    state::template add_to<width>(s, v, i + j * apart);
+  }
+}
+
+/* Values [first, end) of a dense row at any alignment: single values up to a multiple of 16 bytes, vectors, and what
+ * is left. */
+template <typename type, typename state, int width>
+RDNA_DEVICE void add_line(const reduce_dims_args &a, int64_t base, int64_t first, int64_t end, uint32_t rank,
+                          uint32_t threads, state &s) {
+  const char *p = (const char *)a.x + (base + first) * type::BYTES;
+  int64_t count = end - first, before = (int64_t)((-address_of(p) & 15) / type::BYTES);
+  if (before > count) before = count;
+  uint32_t after = (uint32_t)(count - before) % width;
+  const char *last = p + (count - after) * type::BYTES;
+  int64_t i = first + before + rank * width;
+#pragma nounroll
+  for (p += (before + rank * width) * type::BYTES; p < last; p += REDUCE_DIMS_AHEAD * threads * 16) {
+    add_vectors<REDUCE_DIMS_AHEAD, type, state, width>(a, p, last, threads * 16, i, threads * width, s);
+    i += REDUCE_DIMS_AHEAD * threads * width;
+  }
+  /* Of equal arguments the lower wins in a join, whichever is seen first. */
+#pragma nounroll
+  for (uint32_t k = rank; k < (uint32_t)before + after; k += threads) {
+    int64_t at = k < before ? first + k : end - after + (k - before);
+    typename state::kept v[1];
+    state one;
+    load<type, state, 1>(a, base + at, v);
+    state::template add_to<1>(one, v, at);
+    state::join(s, one);
+  }
+}
+
+/* The argument itself, from the vector that holds it: what does not begin at 16 bytes was a single value. */
+template <typename type, typename state, int width>
+RDNA_DEVICE void look_up_line(const reduce_dims_args &a, int64_t base, state &s) {
+  typename state::kept v[width];
+  if (s.index == INT64_MAX || s.index + width > a.count) return;
+  if (!all_16(address_of(a.x) + (uint64_t)(base + s.index) * type::BYTES)) return;
+  load<type, state, width>(a, base + s.index, v);
+  int lane = width - 1;
+#pragma unroll
+  for (int j = width - 2; j >= 0; j--) lane = v[j] == s.v || (v[j] != v[j] && s.v != s.v) ? j : lane;
+  s.index += lane;
+}
+
+/* |a.team| lanes of a wave, or a group, for each output. */
+template <typename type, typename state>
+RDNA_DEVICE void lines(const reduce_dims_args &args, void *scratch) {
+  constexpr int width = type::IN_16;
+  const bool group = args.layout == REDUCE_GROUP;
+  const uint32_t threads = group ? REDUCE_DIMS_THREADS : (uint32_t)args.team, rank = thread_id() & (threads - 1);
+  const int64_t units = args.outs * args.slices, at_once = REDUCE_DIMS_THREADS / threads;
+  for (int64_t first = group_id_x() * at_once; first < units; first += group_count_x() * at_once) {
+    const reduce_dims_args &a = arguments_again_wide(args);
+    int64_t unit = first + thread_id() / threads;
+    int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
+    int64_t base = unit < units ? place(a.kept_rank, a.kept_size, a.kept_stride, out) : 0;
+    state s;
+#pragma nounroll
+    for (int64_t i = slice * a.slice; i < a.count && unit < units; i += a.slices * a.slice) {
+      add_line<type, state, width>(a, base, i, i + a.slice < a.count ? i + a.slice : a.count, rank, threads, s);
+    }
+    s = wave_join(s, threads);
+    if (group) s = group_join<REDUCE_DIMS_THREADS>(s, (state *)scratch);
+    if (rank != 0 || unit >= units) continue;
+    if constexpr (state::KIND == REDUCE_ARG) look_up_line<type, state, width>(a, base, s);
+    write(a, out, slice, s);
+  }
+}
+
+#define LINES(name, type, state)                                                              \
+  RDNA_KERNEL_RESIDENT(REDUCE_DIMS_THREADS, 4) name(struct reduce_dims_args a) {              \
+    RDNA_SHARED static uint64_t scratch[REDUCE_DIMS_THREADS / WAVE_SIZE * sizeof(state) / 4]; \
+    lines<type, state>(a, scratch);                                                           \
+  }
+#define LINES_OF(type)                               \
+  LINES(reduce_sum_line_##type, type, sum_of<float>) \
+  LINES(reduce_max_line_##type, type, max_of<float>) \
+  LINES(reduce_var_line_##type, type, var_of<float>) \
+  LINES(reduce_lse_line_##type, type, lse_of<float>) \
+  LINES(reduce_arg_line_##type, type, arg_of<float>)
+LINES_OF(f32)
+LINES_OF(f16)
+LINES_OF(bf16)
+
 /* Plain sums along dense rows, the most frequent reduction, without a choice inside of the loop. |ahead| vectors of a
- * thread are under way together. */
-template <int ahead, typename type>
-RDNA_DEVICE float sum_vectors(const char *p, uint32_t step, float sum) {
+ * thread are under way together; |all| of them lie before |end|, or as many as do. */
+template <int ahead, bool all, typename type>
+RDNA_DEVICE float sum_vectors(const char *p, const char *end, uint32_t step, float sum) {
   uint4 bits[ahead];
 #pragma unroll
-  for (uint32_t j = 0; j < ahead; j++) bits[j] = load_as<uint4>(p + (uint64_t)j * step);
+  for (uint32_t j = 0; j < ahead; j++) {
+    bits[j] = uint4{0, 0, 0, 0};
+    if (all || p + (uint64_t)j * step < end) bits[j] = load_as<uint4>(p + (uint64_t)j * step);
+  }
 #pragma unroll
   for (int j = 0; j < ahead; j++) {
     float v[type::IN_16];
@@ -470,8 +576,8 @@ RDNA_DEVICE float sum_vectors(const char *p, uint32_t step, float sum) {
 }
 
 /* |bytes| in all: what lies before a multiple of 16 bytes and what is left at the end, then |most| vectors at once,
- * then as many as are left. */
-template <int most, typename type>
+ * then up to |rest|. */
+template <int most, int rest, typename type>
 RDNA_DEVICE float sum_line(const char *p, int64_t bytes, uint32_t rank, uint32_t threads) {
   const uint32_t step = threads * 16;
   int64_t before = (int64_t)(-address_of(p) & 15);
@@ -481,15 +587,15 @@ RDNA_DEVICE float sum_line(const char *p, int64_t bytes, uint32_t rank, uint32_t
   float sum = 0;
   if (rank * type::BYTES < before) sum = type::load(p, rank);
   if (rank * type::BYTES < after) sum += type::load(end, rank);
-  p += before + rank * 16;
-  for (; p + (most - 1) * step < end; p += most * step) sum = sum_vectors<most, type>(p, step, sum);
-  if constexpr (most > REDUCE_DIMS_AHEAD) {
-    for (; p + (REDUCE_DIMS_AHEAD - 1) * step < end; p += REDUCE_DIMS_AHEAD * step) {
-      sum = sum_vectors<REDUCE_DIMS_AHEAD, type>(p, step, sum);
-    }
-  }
 #pragma nounroll
-  for (; p < end; p += step) sum = sum_vectors<1, type>(p, step, sum);
+  for (uint32_t k = rank + threads; k < type::IN_16; k += threads) { /* where threads are fewer than single values */
+    if (k * type::BYTES < before) sum += type::load(p, k);
+    if (k * type::BYTES < after) sum += type::load(end, k);
+  }
+  p += before + rank * 16;
+  for (; p + (most - 1) * step < end; p += most * step) sum = sum_vectors<most, true, type>(p, end, step, sum);
+#pragma nounroll
+  for (; p < end; p += rest * step) sum = sum_vectors<rest, false, type>(p, end, step, sum);
   return sum;
 }
 
@@ -498,14 +604,22 @@ RDNA_DEVICE const char *line_of(const reduce_dims_args &a, int64_t out) {
   return (const char *)a.x + place(a.kept_rank, a.kept_size, a.kept_stride, out) * type::BYTES;
 }
 
-/* A row of up to 8 KB is in flight as a whole. */
+/* A row of up to 8 KB is in flight as a whole; a short one is a part of the wave's. */
 template <typename type>
 RDNA_DEVICE void sum_rows_of_waves(const reduce_dims_args &a) {
-  constexpr int64_t waves = REDUCE_DIMS_THREADS / WAVE_SIZE;
-  for (int64_t out = group_id_x() * waves + wave_id(); out < a.outs; out += group_count_x() * waves) {
-    float sum = sum_line<16, type>(line_of<type>(a, out), a.count * type::BYTES, lane_id(), WAVE_SIZE);
-    sum = wave_sum_f32(sum);
-    if (lane_id() == 0) write(a, out, 0, sum_of<float>{sum});
+  const uint32_t team = (uint32_t)a.team, rank = thread_id() & (team - 1);
+  const int64_t at_once = REDUCE_DIMS_THREADS / team, bytes = a.count * type::BYTES;
+  for (int64_t first = group_id_x() * at_once; first < a.outs; first += group_count_x() * at_once) {
+    int64_t out = first + thread_id() / team;
+    sum_of<float> s;
+    if (team == WAVE_SIZE) {
+      if (out < a.outs) s.v = sum_line<16, 8, type>(line_of<type>(a, out), bytes, rank, team);
+      s.v = wave_sum_f32(s.v);
+    } else {
+      if (out < a.outs) s.v = sum_line<4, 4, type>(line_of<type>(a, out), bytes, rank, team);
+      s = wave_join(s, team);
+    }
+    if (rank == 0 && out < a.outs) write(a, out, 0, s);
   }
 }
 
@@ -517,11 +631,142 @@ RDNA_DEVICE void sum_long_rows(const reduce_dims_args &a, float *scratch) {
     float sum = 0;
     for (int64_t first = slice * a.slice; first < a.count; first += a.slices * a.slice) {
       int64_t count = first + a.slice < a.count ? a.slice : a.count - first;
-      sum += sum_line<REDUCE_DIMS_AHEAD, type>(line + first * type::BYTES, count * type::BYTES, thread_id(),
-                                               REDUCE_DIMS_THREADS);
+      sum += sum_line<REDUCE_DIMS_AHEAD, REDUCE_DIMS_AHEAD, type>(line + first * type::BYTES, count * type::BYTES,
+                                                                  thread_id(), REDUCE_DIMS_THREADS);
     }
     sum = group_sum_f32<REDUCE_DIMS_THREADS>(sum, scratch);
     if (thread_id() == 0) write(a, out, slice, sum_of<float>{sum});
+  }
+}
+
+/* Plain sums of outputs side by side, whose rows may begin anywhere. Rows whose numbers are equal modulo 8 begin at the
+ * same distance from a multiple of 16 bytes, so each 32 threads take one such class and add whole aligned vectors; only
+ * their sums are moved to their columns, through LDS. A vector at an edge holds values of other rows, or, of the first
+ * and of the last row, of other memory, which is not read. */
+template <typename type>
+RDNA_DEVICE void sum_columns(const reduce_dims_args &args, float *scratch) {
+  constexpr int width = type::IN_16, lanes = 32, line = lanes * width, ahead = REDUCE_DIMS_AHEAD;
+  constexpr uint32_t classes = REDUCE_DIMS_THREADS / lanes;
+  constexpr int64_t tile = line - width;
+  const int64_t tiles = (args.kept_size[0] + tile - 1) / tile, whole = tiles * (args.outs / args.kept_size[0]);
+  const uint32_t my_class = thread_id() / lanes, lane = thread_id() % lanes;
+  for (int64_t unit = group_id_x(); unit < whole * args.slices; unit += group_count_x()) {
+    const reduce_dims_args &a = arguments_again_wide(args);
+    const int64_t inner = a.kept_size[0], row_bytes = a.reduced_stride[0] * type::BYTES;
+    int64_t slice = unit / whole, left = unit - slice * whole, outer = left / tiles;
+    int64_t column = (left - outer * tiles) * tile;
+    int64_t base = place(a.kept_rank - 1, a.kept_size + 1, a.kept_stride + 1, outer);
+    const char *p = (const char *)a.x + (base + column) * type::BYTES;
+    int64_t mine = column + lane * width - (int64_t)((address_of(p) + my_class * row_bytes & 15) / type::BYTES);
+    const bool edge = mine < 0 || mine + width > inner;
+    const char *q = (const char *)a.x + (base + mine) * type::BYTES;
+    float s[width];
+#pragma unroll
+    for (int j = 0; j < width; j++) s[j] = 0;
+    for (int64_t first = slice * a.slice; first < a.count && mine < inner; first += a.slices * a.slice) {
+      int64_t end = first + a.slice < a.count ? first + a.slice : a.count, i = first + my_class;
+      if (edge && i == 0) i += classes;
+      if (edge && end == a.count) end--;
+      const char *row = q + i * row_bytes;
+#pragma nounroll
+      for (; i < end; i += ahead * classes) {
+        uint4 bits[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; k++) {
+          bits[k] = uint4{0, 0, 0, 0};
+          if (i + k * classes < end) bits[k] = load_as<uint4>(row);
+          row += classes * row_bytes;
+        }
+#pragma unroll
+        for (int k = 0; k < ahead; k++) {
+          float v[width];
+          type::unpack(again(bits[k]), v);
+#pragma unroll
+          for (int j = 0; j < width; j++) s[j] += v[j];
+        }
+      }
+    }
+    if (edge && mine < inner) {
+#pragma nounroll
+      for (int64_t row = 0; row < a.count; row = row + 1 < a.count ? a.count - 1 : a.count) {
+        if (row % classes != my_class || row / a.slice % a.slices != slice) continue;
+#pragma unroll
+        for (int j = 0; j < width; j++)
+          if (mine + j >= 0 && mine + j < inner) s[j] += type::load(q + row * row_bytes, j);
+      }
+    }
+    group_barrier();
+#pragma unroll
+    for (int j = 0; j < width; j++) scratch[my_class * line + lane * width + j] = s[j];
+    group_barrier();
+    if (thread_id() < tile && column + thread_id() < inner) {
+      sum_of<float> sum;
+#pragma unroll
+      for (uint32_t c = 0; c < classes; c++)
+        sum.v += scratch[c * line + thread_id() + (address_of(p) + c * row_bytes & 15) / type::BYTES];
+      write(a, outer * inner + column + thread_id(), slice, sum);
+    }
+  }
+}
+
+template <typename type>
+struct dtype_of;
+template <>
+struct dtype_of<f32> {
+  enum { DTYPE = RDNA_F32 };
+};
+template <>
+struct dtype_of<f16> {
+  enum { DTYPE = RDNA_F16 };
+};
+template <>
+struct dtype_of<bf16> {
+  enum { DTYPE = RDNA_BF16 };
+};
+
+/* Plain sums of outputs side by side, a vector of them to a thread, which takes all of their values: for short columns
+ * that are many. */
+template <typename type>
+RDNA_DEVICE void sum_alone(const reduce_dims_args &a) {
+  constexpr int width = type::IN_16, ahead = 8;
+  constexpr int64_t tile = REDUCE_DIMS_THREADS * width;
+  const int64_t row_bytes = a.reduced_stride[0] * type::BYTES;
+  for (int64_t out = group_id_x() * tile + thread_id() * width; out < a.outs; out += group_count_x() * tile) {
+    const char *p = line_of<type>(a, out);
+    float s[width];
+#pragma unroll
+    for (int j = 0; j < width; j++) s[j] = 0;
+#pragma nounroll
+    for (int64_t i = 0; i < a.count; i += ahead) {
+      uint4 bits[ahead];
+#pragma unroll
+      for (int k = 0; k < ahead; k++) {
+        bits[k] = uint4{0, 0, 0, 0};
+        if (i + k < a.count) bits[k] = load_as<uint4>(p);
+        p += row_bytes;
+      }
+#pragma unroll
+      for (int k = 0; k < ahead; k++) {
+        float v[width];
+        type::unpack(again(bits[k]), v);
+#pragma unroll
+        for (int j = 0; j < width; j++) s[j] += v[j];
+      }
+    }
+    if (a.out_dtype == dtype_of<type>::DTYPE && all_16(address_of(a.out))) {
+      if (a.end == REDUCE_SCALED) {
+#pragma unroll
+        for (int j = 0; j < width; j++) s[j] *= (float)a.parameter;
+      }
+      type::store_16((char *)a.out + out * type::BYTES, s);
+      continue;
+    }
+#pragma nounroll
+    for (int j = 0; j < width; j++) {
+      write(a, out + j, 0, sum_of<float>{s[0]});
+#pragma unroll
+      for (int k = 1; k < width; k++) s[k - 1] = s[k];
+    }
   }
 }
 
@@ -530,19 +775,28 @@ RDNA_DEVICE void sum_long_rows(const reduce_dims_args &a, float *scratch) {
   RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_sum_long_##type(struct reduce_dims_args a) {                               \
     RDNA_SHARED static float scratch[GROUP_SCRATCH(REDUCE_DIMS_THREADS)];                                            \
     sum_long_rows<type>(a, scratch);                                                                                 \
-  }
+  }                                                                                                                  \
+  RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_sum_columns_##type(struct reduce_dims_args a) {                            \
+    RDNA_SHARED static float scratch[REDUCE_DIMS_THREADS * type::IN_16];                                             \
+    sum_columns<type>(a, scratch);                                                                                   \
+  }                                                                                                                  \
+  RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_sum_alone_##type(struct reduce_dims_args a) { sum_alone<type>(a); }
 PLAIN_SUMS(f32)
 PLAIN_SUMS(f16)
 PLAIN_SUMS(bf16)
 
-/* A wave joins the slices of an output. */
+/* A wave joins the slices of an output, or a group, where they are many. */
 template <typename state>
-RDNA_DEVICE void join_slices(const reduce_join_args &a) {
+RDNA_DEVICE void join_slices(const reduce_join_args &a, void *scratch) {
   typedef typename state::kept acc;
-  constexpr int64_t waves = REDUCE_DIMS_THREADS / WAVE_SIZE;
-  for (int64_t out = group_id_x() * waves + wave_id(); out < a.outs; out += group_count_x() * waves) {
+  const bool group = a.slices > REDUCE_JOIN_WAVE_SLICES;
+  const uint32_t team = group ? REDUCE_DIMS_THREADS : WAVE_SIZE, rank = thread_id() & (team - 1);
+  const int64_t at_once = REDUCE_DIMS_THREADS / team;
+  for (int64_t first = group_id_x() * at_once; first < a.outs; first += group_count_x() * at_once) {
+    int64_t out = first + thread_id() / team;
     state s;
-    for (int64_t slice = lane_id(); slice < a.slices; slice += WAVE_SIZE) {
+#pragma nounroll
+    for (int64_t slice = rank; slice < a.slices && out < a.outs; slice += team) {
       state o;
       acc *parts = (acc *)&o;
 #pragma unroll
@@ -551,36 +805,38 @@ RDNA_DEVICE void join_slices(const reduce_join_args &a) {
       state::join(s, o);
     }
     s = wave_join(s);
-    if (lane_id() == 0) store(a.out, out, a.out_dtype, state::end(s, a.end, a.parameter));
+    if (group) s = group_join<REDUCE_DIMS_THREADS>(s, (state *)scratch);
+    if (rank == 0 && out < a.outs) store(a.out, out, a.out_dtype, state::end(s, a.end, a.parameter));
   }
 }
 
 template <typename acc>
-RDNA_DEVICE void join_kind(const reduce_join_args &a) {
+RDNA_DEVICE void join_kind(const reduce_join_args &a, void *scratch) {
   switch (a.kind) {
     case REDUCE_SUM:
-      return join_slices<sum_of<acc>>(a);
+      return join_slices<sum_of<acc>>(a, scratch);
     case REDUCE_PROD:
-      return join_slices<prod_of<acc>>(a);
+      return join_slices<prod_of<acc>>(a, scratch);
     case REDUCE_MAX:
-      return join_slices<max_of<acc>>(a);
+      return join_slices<max_of<acc>>(a, scratch);
     case REDUCE_ARG:
-      return join_slices<arg_of<acc>>(a);
+      return join_slices<arg_of<acc>>(a, scratch);
     case REDUCE_VAR:
-      if constexpr (acc(0.5) != 0) join_slices<var_of<acc>>(a);
+      if constexpr (acc(0.5) != 0) join_slices<var_of<acc>>(a, scratch);
       return;
     default:
-      if constexpr (sizeof(acc) == 4) join_slices<lse_of<acc>>(a);
+      if constexpr (sizeof(acc) == 4) join_slices<lse_of<acc>>(a, scratch);
   }
 }
 
 RDNA_KERNEL(REDUCE_DIMS_THREADS) reduce_join(struct reduce_join_args a) {
+  RDNA_SHARED static uint64_t scratch[REDUCE_DIMS_THREADS / WAVE_SIZE * sizeof(moments<double>) / 8];
   switch (a.keeper) {
     case RDNA_F32:
-      return join_kind<float>(a);
+      return join_kind<float>(a, scratch);
     case RDNA_F64:
-      return join_kind<double>(a);
+      return join_kind<double>(a, scratch);
     default:
-      return join_kind<int64_t>(a);
+      return join_kind<int64_t>(a, scratch);
   }
 }

@@ -48,6 +48,8 @@ static void fill(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype, 
   }
 }
 
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
+
 /* What the kernel's order of additions may lose: values are about 2, chains at most the whole sum. */
 static double tolerance(const struct reduce_dims_args *a, enum reduce_kind kind, rdna_dtype dtype) {
   double unit = dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24, count = (double)a->count;
@@ -88,20 +90,39 @@ static void make_shape(rdna__random *random, int n, int64_t width, struct reduce
   if (a->layout != REDUCE_COLUMNS && inner > 1) a->vector = 0;
 }
 
-/* Dense rows, as the kernels for plain sums want them: every other case of whole 16 bytes. */
-static void make_lines(rdna__random *random, int n, int64_t width, struct reduce_dims_args *a) {
-  static const int64_t counts[] = {8, 0, 4096, 8192, 5128, 24576};
+/* Dense rows that begin anywhere, every other case of whole 16 bytes: of a group, or of lanes of a wave. */
+static void make_lines(rdna__random *random, int n, int64_t width, bool of_wave, struct reduce_dims_args *a) {
+  static const int64_t counts[] = {8, 1, 4096, 8192, 5128, 24576};
   if (n % 2 && n > 6) width = 1;
   int64_t count = n < 6    ? counts[n]
-                  : n == 7 ? rdna__random_range(random, 0, 40)
-                           : rdna__random_range(random, 0, 1000) * width + (width == 1 ? 5000 : 0);
-  *a = (struct reduce_dims_args){.vector = width > 1, .kept_rank = 2, .reduced_rank = 1, .layout = REDUCE_GROUP};
-  a->kept_size[0] = rdna__random_range(random, 1, 5), a->kept_size[1] = rdna__random_range(random, 1, 3);
+                  : n == 7 ? rdna__random_range(random, 1, 40)
+                           : rdna__random_range(random, 1, 1000) * width + (width == 1 && n % 3 ? 5000 : 0);
+  *a = (struct reduce_dims_args){.kept_rank = 2, .reduced_rank = 1, .layout = of_wave ? REDUCE_WAVE : REDUCE_GROUP};
+  a->team = 1 << rdna__random_range(random, n == 8 ? 5 : 0, 5);
+  a->kept_size[0] = rdna__random_range(random, 1, of_wave ? 40 : 5);
+  a->kept_size[1] = rdna__random_range(random, 1, 3);
+  if (of_wave && count > 1000) a->kept_size[0] = 3;
   a->kept_stride[0] = count + rdna__random_range(random, 0, 2) * width;
   a->kept_stride[1] = a->kept_size[0] * a->kept_stride[0];
   a->reduced_size[0] = count, a->reduced_stride[0] = 1;
   a->outs = a->kept_size[0] * a->kept_size[1], a->count = count;
-  if (n % 2) a->end = REDUCE_SCALED, a->parameter = 0.75;
+}
+
+/* Columns of plain sums: side by side at any alignment, or alone of whole vectors. */
+static void make_sums(rdna__random *random, int n, int64_t width, bool alone, struct reduce_dims_args *a) {
+  static const int64_t edges[][2] = {{16, 1}, {17, 2}, {257, 9}, {248, 8}, {1000, 300}, {31, 17}, {519, 0}};
+  bool known = n < (int)(sizeof edges / sizeof *edges);
+  int64_t inner = known ? edges[n][0] : rdna__random_range(random, 16, 700);
+  int64_t count = known ? edges[n][1] : rdna__random_range(random, 1, 600);
+  int64_t by = alone || n % 3 == 0 ? width : 1;
+  if (alone) inner = up(inner, width) * (n == 8 ? 5 : 1), count = n % 2 ? count : count % 40;
+  *a = (struct reduce_dims_args){.kept_rank = 2, .reduced_rank = 1, .vector = alone};
+  a->layout = alone ? REDUCE_ALONE : REDUCE_COLUMNS;
+  a->kept_size[0] = inner, a->kept_stride[0] = 1;
+  a->kept_size[1] = rdna__random_range(random, 1, 3);
+  a->reduced_size[0] = count, a->reduced_stride[0] = inner + rdna__random_range(random, 0, 3) * by;
+  a->kept_stride[1] = a->reduced_stride[0] * (count > 0 ? count : 1);
+  a->outs = inner * a->kept_size[1], a->count = count;
 }
 
 static int64_t extent(const struct reduce_dims_args *a) {
@@ -148,10 +169,23 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
   struct reduce_dims_args a = {0};
   make_shape(random, n, dtype == RDNA_F32 ? 4 : dtype == RDNA_F16 || dtype == RDNA_BF16 ? 8 : 1, &a);
   if (kind == REDUCE_ARG && a.layout == REDUCE_COLUMNS) a.vector = 0;
-  choose_arithmetic(random, kind, dtype, &a);
-  bool of_wave = strstr(kernel->name, "_wave_"), of_group = strstr(kernel->name, "_long_");
-  if (of_wave || of_group) make_lines(random, n, dtype == RDNA_F32 ? 4 : 8, &a);
-  a.slice = !of_wave && a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
+  bool line = strstr(kernel->name, "_line_"), alone = strstr(kernel->name, "_alone_");
+  bool plain = alone || strstr(kernel->name, "_wave_") || strstr(kernel->name, "_long_");
+  bool of_wave = strstr(kernel->name, "_wave_") || (line && n % 3 == 1), columns = strstr(kernel->name, "_columns_");
+  int64_t width = dtype == RDNA_F32 ? 4 : 8;
+  if (alone || columns) {
+    make_sums(random, n, width, alone, &a);
+  } else if (plain || line) {
+    make_lines(random, n, width, of_wave, &a);
+  }
+  if (plain || columns) {
+    if (n % 2) a.end = REDUCE_SCALED, a.parameter = 0.75;
+  } else {
+    a.vector = a.vector || line; /* powers are not among what lines offer */
+    choose_arithmetic(random, kind, dtype, &a);
+    a.vector = a.vector && !line;
+  }
+  a.slice = !of_wave && !alone && a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
   a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;
   if (a.slices > 1 && n % 4 == 1) { /* several pieces a slice, or none */
     a.slice = 64 * rdna__random_range(random, 1, 3);

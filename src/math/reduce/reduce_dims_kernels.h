@@ -31,8 +31,9 @@ enum reduce_end {
   REDUCE_VARIANCE, /* sum of squares over count - parameter, which is not below 0 */
   REDUCE_DEVIATION /* its square root */
 };
-/* Who works on an output: a wave, a group, or a wave's width of outputs side by side to a group. */
-enum reduce_layout { REDUCE_WAVE, REDUCE_GROUP, REDUCE_COLUMNS };
+/* Who works on an output: a wave, or lanes of it; a group; a group on several outputs side by side; a thread on a
+ * vector of them. */
+enum reduce_layout { REDUCE_WAVE, REDUCE_GROUP, REDUCE_COLUMNS, REDUCE_ALONE };
 
 struct reduce_dims_args {
   const void *x;
@@ -50,9 +51,12 @@ struct reduce_dims_args {
   int32_t map, end, layout, out_dtype;
   int32_t vector; /* 16 bytes along the fastest dimension are one aligned access, for f32, f16 and bf16; not arguments
                      in columns */
+  int32_t team;   /* of REDUCE_WAVE in line and wave: lanes of an output, a power of two, at most a wave */
 };
 
-/* Joins the slices. |kind| as in enum reduce_kind, |keeper| the type of partial. */
+/* Joins the slices: a wave an output, a group one where they are more than REDUCE_JOIN_WAVE_SLICES. |kind| as in enum
+ * reduce_kind, |keeper| the type of partial. */
+enum { REDUCE_JOIN_WAVE_SLICES = 64 };
 enum reduce_kind { REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_VAR, REDUCE_LSE, REDUCE_ARG };
 struct reduce_join_args {
   const void *partial; /* (parts, slices, outs) */
@@ -69,11 +73,21 @@ struct reduce_join_args {
   X(reduce_max_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_var_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
-/* What reduce_sum_<type> does where REDUCE_PLAIN and one dense reduced dimension allow it, at any alignment, on which
- * the order of additions depends too: rows of a wave, of one slice; and rows of a group. */
-#define RDNA_REDUCE_DIMS_PLAIN_(X, type)                                                          \
-  X(reduce_sum_wave_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
-  X(reduce_sum_long_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
+/* For often asked kinds of f32, f16 and bf16, at any alignment, on which the order of additions depends too.
+ * line: what reduce_<kind>_<type> does, where one dense dimension is reduced. The others where REDUCE_PLAIN too: wave
+ * and long: as line, for lanes of a wave, with one slice, and a group. columns: one reduced dimension, of a stride of
+ * at least 16, across a dense kept one; slices of a multiple of 8. alone: |vector|, one reduced dimension, one slice.
+ */
+#define RDNA_REDUCE_DIMS_SPECIAL_(X, type)                                                           \
+  X(reduce_sum_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_max_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_var_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_lse_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_arg_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_sum_wave_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_sum_long_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
+  X(reduce_sum_columns_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
+  X(reduce_sum_alone_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
 #define RDNA_REDUCE_DIMS_INTEGER_(X, type)                                                    \
   X(reduce_sum_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_prod_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case) \
@@ -84,9 +98,9 @@ struct reduce_join_args {
   RDNA_REDUCE_DIMS_FLOAT_(X, f16)                                                          \
   RDNA_REDUCE_DIMS_FLOAT_(X, bf16)                                                         \
   RDNA_REDUCE_DIMS_FLOAT_(X, f64)                                                          \
-  RDNA_REDUCE_DIMS_PLAIN_(X, f32)                                                          \
-  RDNA_REDUCE_DIMS_PLAIN_(X, f16)                                                          \
-  RDNA_REDUCE_DIMS_PLAIN_(X, bf16)                                                         \
+  RDNA_REDUCE_DIMS_SPECIAL_(X, f32)                                                        \
+  RDNA_REDUCE_DIMS_SPECIAL_(X, f16)                                                        \
+  RDNA_REDUCE_DIMS_SPECIAL_(X, bf16)                                                       \
   RDNA_REDUCE_DIMS_INTEGER_(X, i32)                                                        \
   RDNA_REDUCE_DIMS_INTEGER_(X, i64)                                                        \
   RDNA_REDUCE_DIMS_INTEGER_(X, u8)                                                         \

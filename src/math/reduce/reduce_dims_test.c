@@ -210,6 +210,10 @@ static const struct shape shapes[] = {
     {2, {2, 4096}, 2, 0},
     {0, {0}, 0, 0},
     {3, {2, 9000, 40}, 3, 0},
+    {2, {300, 257}, 1, 0},
+    {3, {3, 301, 41}, 2, 2},
+    {2, {67, 21}, 2, 2},
+    {2, {4, 5003}, 2, 2},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const rdna_dtype floats[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
@@ -224,6 +228,16 @@ static void sums(void **state) {
       check(&shapes[i], RDNA_REDUCE_SUM, 0, wholes[t], RDNA_I64, i % 2, wholes[t] == RDNA_BOOL ? 0 : 3,
             t == 3 ? 1 : 90);
     }
+  }
+}
+
+/* So many outputs side by side that a thread takes some alone. */
+static void short_columns(void **state) {
+  static const struct shape wide[] = {{2, {3, 131072}, 1, 0}, {2, {9, 131072 + 64}, 1, 0}, {3, {2, 2, 131072}, 1, 0}};
+  for (int i = 0; i < 3; i++) {
+    check(&wide[i], RDNA_REDUCE_SUM, 0, RDNA_BF16, RDNA_BF16, false, -1, 1.5);
+    check(&wide[i], RDNA_REDUCE_MEAN, 0, RDNA_F16, i ? RDNA_F32 : RDNA_F16, false, -1, 1.5);
+    check(&wide[i], RDNA_REDUCE_SUM, 0, RDNA_F32, RDNA_F32, false, -1, 1.5);
   }
 }
 
@@ -365,6 +379,7 @@ static void refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums),
+      cmocka_unit_test(short_columns),
       cmocka_unit_test(products),
       cmocka_unit_test(extremes),
       cmocka_unit_test(norms),

@@ -300,7 +300,7 @@ static void reduce_outs(void *context, int64_t begin, int64_t end) {
   for (int64_t unit = begin, n; unit < end; unit += n) {
     int64_t slice = unit / a->outs, out = unit % a->outs, inner = a->kept_size[0];
     n = 1;
-    if (a->layout != REDUCE_COLUMNS) {
+    if (a->layout != REDUCE_COLUMNS && a->layout != REDUCE_ALONE) {
       reduce_along(work, out, slice);
       continue;
     }
@@ -331,12 +331,19 @@ FOUR(f64, RDNA_F64)
 FOUR(i32, RDNA_I32)
 FOUR(i64, RDNA_I64)
 FOUR(u8, RDNA_U8)
-TWIN(reduce_sum_wave_f32, REDUCE_SUM, RDNA_F32)
-TWIN(reduce_sum_wave_f16, REDUCE_SUM, RDNA_F16)
-TWIN(reduce_sum_wave_bf16, REDUCE_SUM, RDNA_BF16)
-TWIN(reduce_sum_long_f32, REDUCE_SUM, RDNA_F32)
-TWIN(reduce_sum_long_f16, REDUCE_SUM, RDNA_F16)
-TWIN(reduce_sum_long_bf16, REDUCE_SUM, RDNA_BF16)
+#define SPECIAL(type, dtype)                         \
+  TWIN(reduce_sum_line_##type, REDUCE_SUM, dtype)    \
+  TWIN(reduce_max_line_##type, REDUCE_MAX, dtype)    \
+  TWIN(reduce_var_line_##type, REDUCE_VAR, dtype)    \
+  TWIN(reduce_lse_line_##type, REDUCE_LSE, dtype)    \
+  TWIN(reduce_arg_line_##type, REDUCE_ARG, dtype)    \
+  TWIN(reduce_sum_wave_##type, REDUCE_SUM, dtype)    \
+  TWIN(reduce_sum_long_##type, REDUCE_SUM, dtype)    \
+  TWIN(reduce_sum_columns_##type, REDUCE_SUM, dtype) \
+  TWIN(reduce_sum_alone_##type, REDUCE_SUM, dtype)
+SPECIAL(f32, RDNA_F32)
+SPECIAL(f16, RDNA_F16)
+SPECIAL(bf16, RDNA_BF16)
 TWIN(reduce_var_f32, REDUCE_VAR, RDNA_F32)
 TWIN(reduce_var_f16, REDUCE_VAR, RDNA_F16)
 TWIN(reduce_var_bf16, REDUCE_VAR, RDNA_BF16)
