@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/config.h"
 
@@ -216,15 +217,27 @@ void rdna__loader_close(rdna__loader *loader) {
 const rdna__pack *rdna__loader_pack(const rdna__loader *loader) { return loader->pack; }
 bool rdna__loader_retargets(const rdna__loader *loader) { return loader->retargets; }
 
+/* NULL: the pack has none. */
+static const rdna__pack_entry *find_image(const rdna__loader *loader, const char *family, bool special) {
+  char name[128];
+  snprintf(name, sizeof name, "%.80s.%sa", family, loader->arch);
+  return rdna__pack_find(loader->pack, special ? name : family);
+}
+
+uint64_t rdna__loader_hash(const rdna__loader *loader, const char *family) {
+  const rdna__pack_entry *entries[] = {find_image(loader, family, false), find_image(loader, family, true)};
+  uint64_t hashes[] = {entries[0] ? entries[0]->raw_hash : 0, entries[1] ? entries[1]->raw_hash : 0};
+  return entries[0] || entries[1] ? XXH3_64bits(hashes, sizeof hashes) : 0;
+}
+
 rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, bool special, void **out_image,
                                size_t *out_size) {
   *out_image = NULL;
   *out_size = 0;
-  char name[128];
-  snprintf(name, sizeof name, "%.80s.%sa", family, loader->arch);
-  const rdna__pack_entry *entry = rdna__pack_find(loader->pack, special ? name : family);
+  const rdna__pack_entry *entry = find_image(loader, family, special);
   if (!entry && special)
-    return rdna__fail(RDNA_NOT_FOUND, "kernel pack %s has no family '%s'", rdna__pack_path(loader->pack), name);
+    return rdna__fail(RDNA_NOT_FOUND, "kernel pack %s has no family '%s' for %s alone", rdna__pack_path(loader->pack),
+                      family, loader->arch);
   if (!entry)
     return rdna__fail(RDNA_UNSUPPORTED, "kernel pack %s has no family '%s': it is of another build of this library",
                       rdna__pack_path(loader->pack), family);

@@ -26,6 +26,10 @@ bool rdna__loader_retargets(const rdna__loader *loader);
 rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, bool special, void **out_image,
                                size_t *out_size);
 
+/* A hash of the images that |family| has for the device, its special one among them; another for other code. 0: the
+ * pack has none. */
+uint64_t rdna__loader_hash(const rdna__loader *loader, const char *family);
+
 /* Visits every pack file on the search path, first places first; a name that an earlier place has is not visited
  * again. Stops at the first status that is not RDNA_OK and returns it. */
 rdna_status rdna__loader_visit(rdna_status (*visit)(void *context, const char *path, const char *target),

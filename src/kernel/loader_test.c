@@ -124,9 +124,14 @@ static void test_ptx(void **state) {
   assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_OK);
   assert_string_equal(image, ".version 8.0\n.target sm_90a\n");
   free(image);
+  uint64_t hash = rdna__loader_hash(loader, "fill");
+  assert_true(hash != 0);
+  assert_true(rdna__loader_hash(loader, "gemm") == 0);
   rdna__loader_close(loader);
   assert_int_equal(rdna__loader_open("sm_100", RDNA__CODE_PTX, &loader), RDNA_OK);
   assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_NOT_FOUND);
+  uint64_t plain = rdna__loader_hash(loader, "fill");
+  assert_true(plain != 0 && plain != hash); /* the special image is not this device's */
   rdna__loader_close(loader);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,6 +32,9 @@ static rdna_status check_entry(const rdna__pack *pack, const rdna__pack_entry *e
   if (entry->offset > pack->size || entry->compressed_size > pack->size - entry->offset)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s lies outside the file, which was cut short", pack->path,
                       entry->name);
+  if (entry->base > pack->header.entry_count || (entry->base && pack->entries[entry->base - 1].base))
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s is based on entry %u, which cannot be a base", pack->path,
+                      entry->name, entry->base);
   return RDNA_OK;
 }
 
@@ -110,7 +114,6 @@ void rdna__pack_close(rdna__pack *pack) {
 const char *rdna__pack_path(const rdna__pack *pack) { return pack->path; }
 const char *rdna__pack_target(const rdna__pack *pack) { return pack->header.target; }
 uint64_t rdna__pack_size(const rdna__pack *pack) { return pack->size; }
-uint64_t rdna__pack_hash(const rdna__pack *pack) { return pack->header.table_hash; }
 int rdna__pack_entry_count(const rdna__pack *pack) { return (int)pack->header.entry_count; }
 
 const rdna__pack_entry *rdna__pack_entry_at(const rdna__pack *pack, int index) {
@@ -123,10 +126,20 @@ const rdna__pack_entry *rdna__pack_find(const rdna__pack *pack, const char *fami
   return NULL;
 }
 
-rdna_status rdna__pack_extract(const rdna__pack *pack, const rdna__pack_entry *entry, void **out_image,
-                               size_t *out_size) {
+/* |size| bytes that the frame makes of the base's; false with a sentence's end. */
+static bool decompress(void *image, size_t size, const uint8_t *frame, size_t frame_size, const void *base,
+                       size_t base_size, const char **out_why) {
+  ZSTD_DCtx *context = ZSTD_createDCtx();
+  size_t got = context ? ZSTD_DCtx_refPrefix(context, base, base_size) : 0;
+  if (context && !ZSTD_isError(got)) got = ZSTD_decompressDCtx(context, image, size, frame, frame_size);
+  ZSTD_freeDCtx(context);
+  *out_why = !context ? "no memory" : ZSTD_isError(got) ? ZSTD_getErrorName(got) : "its size differs";
+  return context && got == size;
+}
+
+static rdna_status extract(const rdna__pack *pack, const rdna__pack_entry *entry, const void *base, size_t base_size,
+                           void **out_image) {
   *out_image = NULL;
-  *out_size = 0;
   size_t size = (size_t)entry->raw_size;
   const uint8_t *frame = pack->data + entry->offset;
   /* The frame's own size is compared first, so that a lie in the table does not cost the allocation. */
@@ -135,17 +148,28 @@ rdna_status rdna__pack_extract(const rdna__pack *pack, const rdna__pack_entry *e
                       entry->name, size);
   void *image = malloc(size);
   if (!image) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for %zu bytes of kernels %s", size, entry->name);
-  size_t got = ZSTD_decompress(image, size, frame, (size_t)entry->compressed_size);
-  if (ZSTD_isError(got) || got != size || XXH3_64bits(image, size) != entry->raw_hash) {
+  const char *why;
+  bool good = decompress(image, size, frame, (size_t)entry->compressed_size, base, base_size, &why);
+  if (good && XXH3_64bits(image, size) != entry->raw_hash) good = false, why = "its hash differs";
+  if (good && entry->format == RDNA__PACK_PTX && ((const char *)image)[size - 1] != 0)
+    good = false, why = "the PTX has no end";
+  if (!good) {
     free(image);
-    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s is damaged: %s", pack->path, entry->name,
-                      ZSTD_isError(got) ? ZSTD_getErrorName(got) : "its hash differs");
-  }
-  if (entry->format == RDNA__PACK_PTX && ((const char *)image)[size - 1] != 0) {
-    free(image);
-    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: the PTX of %s has no end", pack->path, entry->name);
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s is damaged: %s", pack->path, entry->name, why);
   }
   *out_image = image;
-  *out_size = size;
   return RDNA_OK;
+}
+
+rdna_status rdna__pack_extract(const rdna__pack *pack, const rdna__pack_entry *entry, void **out_image,
+                               size_t *out_size) {
+  const rdna__pack_entry *base = entry->base ? &pack->entries[entry->base - 1] : NULL;
+  void *base_image = NULL;
+  *out_image = NULL;
+  *out_size = 0;
+  if (base) RDNA_TRY(extract(pack, base, NULL, 0, &base_image));
+  rdna_status status = extract(pack, entry, base_image, base ? (size_t)base->raw_size : 0, out_image);
+  free(base_image);
+  if (status == RDNA_OK) *out_size = (size_t)entry->raw_size;
+  return status;
 }

@@ -4,6 +4,9 @@
  *     table    one rdna__pack_entry a family
  *     images   zstd frames
  *
+ * Families that are nearly each other (one type's products and another's, an image and that for a later capability)
+ * are compressed one against the other: a frame may have another entry's raw bytes as its prefix.
+ *
  * Little-endian. A reader trusts nothing: every offset and size is checked against the file before it is used. */
 #ifndef RDNA_KERNEL_PACK_H
 #define RDNA_KERNEL_PACK_H
@@ -15,7 +18,7 @@
 
 #define RDNA__PACK_MAGIC "RDNAPACK"
 #define RDNA__PACK_SUFFIX ".rdnapack"
-enum { RDNA__PACK_VERSION = 1, RDNA__PACK_MAX_ENTRIES = 4096 };
+enum { RDNA__PACK_VERSION = 2, RDNA__PACK_MAX_ENTRIES = 4096 };
 /* Larger images are refused, so that a hostile pack cannot ask for all memory. */
 #define RDNA__PACK_MAX_IMAGE ((uint64_t)256 << 20)
 
@@ -32,7 +35,7 @@ typedef struct rdna__pack_header {
 typedef struct rdna__pack_entry {
   char name[48];            /* family; NUL-terminated */
   uint32_t format;          /* rdna__pack_format */
-  uint32_t reserved;        /* 0 */
+  uint32_t base;            /* 1 + index of the entry whose raw bytes are the prefix, which has no base itself; or 0 */
   uint64_t offset;          /* of the zstd frame in the file */
   uint64_t compressed_size; /* bytes */
   uint64_t raw_size;        /* bytes; PTX counts its NUL */
@@ -51,7 +54,6 @@ void rdna__pack_close(rdna__pack *pack); /* NULL is fine */
 const char *rdna__pack_path(const rdna__pack *pack);
 const char *rdna__pack_target(const rdna__pack *pack);
 uint64_t rdna__pack_size(const rdna__pack *pack); /* bytes of the file */
-uint64_t rdna__pack_hash(const rdna__pack *pack); /* another for whatever differs in any image */
 int rdna__pack_entry_count(const rdna__pack *pack);
 /* Borrowed from the pack; NULL past the last. */
 const rdna__pack_entry *rdna__pack_entry_at(const rdna__pack *pack, int index);

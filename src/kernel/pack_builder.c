@@ -1,6 +1,7 @@
 /* pack_builder OUT TARGET LEVEL IMAGE…  writes the pack OUT; an image's family is its file's stem, its format is told
- * by its suffix (.hsaco or .ptx). */
+ * by its suffix (.hsaco or .ptx). An image of which a quarter occurs in another is compressed against that one. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +10,16 @@
 
 #include "kernel/pack.h"
 
+enum { WINDOW = 16, ONE_IN = 32, COMMON = 4 };
+
 typedef struct image {
   rdna__pack_entry entry;
-  void *compressed;
+  const char *path;
+  void *raw, *compressed;
+  /* Hashes of every window of the raw bytes, of which one in ONE_IN is kept, by its value: two images keep the same.
+   * In ascending order, each once. */
+  uint64_t *windows;
+  size_t window_count;
 } image;
 
 static void die(const char *path, const char *what) {
@@ -32,7 +40,7 @@ static void *read_file(const char *path, size_t *out_size) {
   return data;
 }
 
-static void load_image(const char *path, int level, image *out_image) {
+static void load_image(const char *path, image *out_image) {
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
   rdna__pack_entry *entry = &out_image->entry;
   if (!dot || (size_t)(dot - name) >= sizeof entry->name) die(path, "family names are 1 to 47 characters and a suffix");
@@ -45,18 +53,104 @@ static void load_image(const char *path, int level, image *out_image) {
     die(path, "is neither .hsaco nor .ptx");
 
   size_t size;
-  void *raw = read_file(path, &size);
+  out_image->path = path;
+  out_image->raw = read_file(path, &size);
   if (entry->format == RDNA__PACK_PTX) size++;
   if (size == 0 || size > RDNA__PACK_MAX_IMAGE) die(path, "is empty or too large for a pack");
-  size_t bound = ZSTD_compressBound(size);
-  out_image->compressed = malloc(bound);
-  if (!out_image->compressed) die(path, "cannot be held in memory");
-  size_t compressed = ZSTD_compress(out_image->compressed, bound, raw, size, level);
-  if (ZSTD_isError(compressed)) die(path, ZSTD_getErrorName(compressed));
   entry->raw_size = size;
-  entry->raw_hash = XXH3_64bits(raw, size);
-  entry->compressed_size = compressed;
-  free(raw);
+  entry->raw_hash = XXH3_64bits(out_image->raw, size);
+}
+
+/* ---- which image is nearly another --------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static void find_windows(image *of) {
+  size_t size = (size_t)of->entry.raw_size, room = 0, count = 0;
+  for (size_t at = 0; at + WINDOW <= size; at++) {
+    uint64_t hash = XXH3_64bits((const char *)of->raw + at, WINDOW);
+    if (hash % ONE_IN) continue;
+    if (of->window_count == room) {
+      room = room ? 2 * room : 1024;
+      of->windows = realloc(of->windows, room * sizeof *of->windows);
+      if (!of->windows) die(of->path, "cannot be held in memory");
+    }
+    of->windows[of->window_count++] = hash;
+  }
+  if (of->window_count) qsort(of->windows, of->window_count, sizeof *of->windows, by_value);
+  for (size_t i = 0; i < of->window_count; i++)
+    if (!count || of->windows[i] != of->windows[count - 1]) of->windows[count++] = of->windows[i];
+  of->window_count = count;
+}
+
+static size_t common_windows(const image *a, const image *b) {
+  size_t common = 0;
+  for (size_t i = 0, j = 0; i < a->window_count && j < b->window_count;) {
+    if (a->windows[i] == b->windows[j])
+      common++, i++, j++;
+    else if (a->windows[i] < b->windows[j])
+      i++;
+    else
+      j++;
+  }
+  return common;
+}
+
+typedef struct likeness {
+  size_t common;
+  int image, base;
+} likeness;
+
+static int most_first(const void *a, const void *b) {
+  const likeness *x = a, *y = b;
+  if (x->common != y->common) return x->common < y->common ? 1 : -1;
+  return x->image != y->image ? x->image - y->image : x->base - y->base;
+}
+
+/* The pairs with most in common first; an image that has a base is none itself, so that reading is one step. */
+static void choose_bases(image *images, int count) {
+  likeness *pairs = malloc(((size_t)count * (size_t)count + 1) * sizeof *pairs);
+  bool *is_base = calloc((size_t)count + 1, sizeof *is_base);
+  if (!pairs || !is_base) die("choosing bases", "out of memory");
+  size_t pair_count = 0;
+  for (int i = 0; i < count; i++) {
+    for (int j = 0; j < i; j++) {
+      size_t common = common_windows(&images[i], &images[j]);
+      if (common && common >= images[i].window_count / COMMON) pairs[pair_count++] = (likeness){common, i, j};
+      if (common && common >= images[j].window_count / COMMON) pairs[pair_count++] = (likeness){common, j, i};
+    }
+  }
+  qsort(pairs, pair_count, sizeof *pairs, most_first);
+  for (size_t p = 0; p < pair_count; p++) {
+    image *of = &images[pairs[p].image], *base = &images[pairs[p].base];
+    if (of->entry.base || is_base[pairs[p].image] || base->entry.base) continue;
+    of->entry.base = (uint32_t)pairs[p].base + 1;
+    is_base[pairs[p].base] = true;
+  }
+  free(pairs);
+  free(is_base);
+}
+
+static void compress_image(image *of, const image *base, int level) {
+  size_t size = (size_t)of->entry.raw_size, bound = ZSTD_compressBound(size);
+  ZSTD_CCtx *context = ZSTD_createCCtx();
+  of->compressed = malloc(bound);
+  if (!context || !of->compressed) die(of->path, "cannot be held in memory");
+  size_t result = ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+  if (base) {
+    size_t both = size + (size_t)base->entry.raw_size;
+    int window = 10; /* the smallest there is; 27 the largest that every reader takes */
+    while (window < 27 && (size_t)1 << window < both) window++;
+    if (!ZSTD_isError(result)) result = ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window);
+    if (!ZSTD_isError(result)) result = ZSTD_CCtx_refPrefix(context, base->raw, (size_t)base->entry.raw_size);
+  }
+  if (!ZSTD_isError(result)) result = ZSTD_compress2(context, of->compressed, bound, of->raw, size);
+  if (ZSTD_isError(result)) die(of->path, ZSTD_getErrorName(result));
+  of->entry.compressed_size = result;
+  ZSTD_freeCCtx(context);
 }
 
 static void write_pack(const char *path, const char *target, const image *images, int count) {
@@ -94,9 +188,21 @@ int main(int argc, char **argv) {
   int count = argc - 4, level = atoi(argv[3]);
   image *images = calloc((size_t)count + 1, sizeof *images);
   if (!images) die(argv[1], "out of memory");
-  for (int i = 0; i < count; i++) load_image(argv[4 + i], level, &images[i]);
+  for (int i = 0; i < count; i++) {
+    load_image(argv[4 + i], &images[i]);
+    find_windows(&images[i]);
+  }
+  choose_bases(images, count);
+  for (int i = 0; i < count; i++) {
+    uint32_t base = images[i].entry.base;
+    compress_image(&images[i], base ? &images[base - 1] : NULL, level);
+  }
   write_pack(argv[1], argv[2], images, count);
-  for (int i = 0; i < count; i++) free(images[i].compressed);
+  for (int i = 0; i < count; i++) {
+    free(images[i].raw);
+    free(images[i].windows);
+    free(images[i].compressed);
+  }
   free(images);
   return 0;
 }

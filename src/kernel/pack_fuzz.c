@@ -1,4 +1,4 @@
-/* Any bytes: open, find, extract. The table's hash is mended first, or nothing would get past it. */
+/* Any bytes: open, find, extract. The table's hash and bases are mended first, or nothing would get past them. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -18,7 +18,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     header.version = RDNA__PACK_VERSION;
     header.entry_count %= 8;
     size_t table = header.entry_count * sizeof(rdna__pack_entry);
-    if (table <= size - sizeof header) header.table_hash = XXH3_64bits(copy + sizeof header, table);
+    if (table <= size - sizeof header) {
+      for (uint32_t i = 0; i < header.entry_count; i++) {
+        rdna__pack_entry *entry = (rdna__pack_entry *)(copy + sizeof header) + i;
+        entry->base %= header.entry_count + 1;
+      }
+      header.table_hash = XXH3_64bits(copy + sizeof header, table);
+    }
     memcpy(copy, &header, sizeof header);
   }
   rdna__pack *pack;

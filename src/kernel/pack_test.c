@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@ typedef struct built {
 
 static const char code[] = "\177ELF pretends to be a code object, a code object, a code object, a code object";
 static const char ptx[] = ".version 7.8\n.target sm_80\n";
+static const char twin[] = "\177ELF pretends to be a code object, a code object, a code abject, a code object, twice";
+static const void *const raw[3] = {code, ptx, twin};
+static const size_t raw_size[3] = {sizeof code, sizeof ptx, sizeof twin};
 
 static void rehash(built *b) {
   b->header->table_hash = XXH3_64bits(b->entries, b->header->entry_count * sizeof *b->entries);
@@ -31,20 +35,23 @@ static void build(built *b) {
   b->header = (rdna__pack_header *)b->bytes;
   b->entries = (rdna__pack_entry *)(b->bytes + sizeof *b->header);
   memcpy(b->header->magic, "RDNAPACK", 8);
-  b->header->version = 1;
-  b->header->entry_count = 2;
+  b->header->version = 2;
+  b->header->entry_count = 3;
   strcpy(b->header->target, "gfx1100");
-  const void *raw[2] = {code, ptx};
-  size_t raw_size[2] = {sizeof code, sizeof ptx};
-  b->size = sizeof *b->header + 2 * sizeof *b->entries;
-  for (int i = 0; i < 2; i++) {
+  b->size = sizeof *b->header + 3 * sizeof *b->entries;
+  for (int i = 0; i < 3; i++) {
     rdna__pack_entry *e = &b->entries[i];
-    strcpy(e->name, i ? "gemm" : "fill");
-    e->format = i ? RDNA__PACK_PTX : RDNA__PACK_HSACO;
+    strcpy(e->name, i == 2 ? "fill_twin" : i ? "gemm" : "fill");
+    e->format = i == 1 ? RDNA__PACK_PTX : RDNA__PACK_HSACO;
+    e->base = i == 2 ? 1 : 0;
     e->offset = b->size;
     e->raw_size = raw_size[i];
     e->raw_hash = XXH3_64bits(raw[i], raw_size[i]);
-    e->compressed_size = ZSTD_compress(b->bytes + b->size, sizeof b->bytes - b->size, raw[i], raw_size[i], 3);
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, 3);
+    if (e->base) ZSTD_CCtx_refPrefix(context, code, sizeof code);
+    e->compressed_size = ZSTD_compress2(context, b->bytes + b->size, sizeof b->bytes - b->size, raw[i], raw_size[i]);
+    ZSTD_freeCCtx(context);
     b->size += e->compressed_size;
   }
   rehash(b);
@@ -61,10 +68,10 @@ static void test_whole(void **state) {
   rdna__pack *pack;
   assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
   assert_string_equal(rdna__pack_target(pack), "gfx1100");
-  assert_int_equal(rdna__pack_entry_count(pack), 2);
+  assert_int_equal(rdna__pack_entry_count(pack), 3);
   assert_int_equal(rdna__pack_size(pack), b.size);
   assert_null(rdna__pack_find(pack, "conv"));
-  assert_null(rdna__pack_entry_at(pack, 2));
+  assert_null(rdna__pack_entry_at(pack, 3));
   assert_null(rdna__pack_entry_at(pack, -1));
   void *image;
   size_t size;
@@ -74,6 +81,10 @@ static void test_whole(void **state) {
   free(image);
   assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "gemm"), &image, &size), RDNA_OK);
   assert_string_equal(image, ptx);
+  free(image);
+  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "fill_twin"), &image, &size), RDNA_OK);
+  assert_int_equal(size, sizeof twin);
+  assert_memory_equal(image, twin, size);
   free(image);
   rdna__pack_close(pack);
   unlink(path);
@@ -93,8 +104,8 @@ static rdna_status read_all(const uint8_t *bytes, size_t size) {
     size_t image_size;
     status = rdna__pack_extract(pack, rdna__pack_entry_at(pack, i), &image, &image_size);
     if (status == RDNA_OK) {
-      assert_int_equal(image_size, i ? sizeof ptx : sizeof code);
-      assert_memory_equal(image, i ? ptx : code, image_size);
+      assert_int_equal(image_size, raw_size[i]);
+      assert_memory_equal(image, raw[i], image_size);
     }
     free(image);
   }
@@ -114,7 +125,7 @@ static void test_truncated(void **state) {
 static void test_every_flipped_bit(void **state) {
   built b;
   build(&b);
-  size_t unnoticed = 0, table = sizeof *b.header + 2 * sizeof *b.entries;
+  size_t unnoticed = 0, table = sizeof *b.header + 3 * sizeof *b.entries;
   for (size_t bit = 0; bit < b.size * 8; bit++) {
     b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     rdna_status status = read_all(b.bytes, b.size);
@@ -151,6 +162,14 @@ static void test_hostile(void **state) {
   expect_bad(&b);
   b.entries[1].format = 3;
   expect_bad(&b);
+  b.entries[2].base = 4; /* past the last */
+  expect_bad(&b);
+  b.entries[2].base = 3; /* itself */
+  expect_bad(&b);
+  b.entries[1].base = 3; /* what has a base is none */
+  expect_bad(&b);
+  b.entries[2].base = 2; /* another than it was made with: zstd, or the hash, tells */
+  expect_bad(&b);
   b.entries[0].name[0] = 0;
   expect_bad(&b);
   memset(b.entries[0].name, 'x', sizeof b.entries[0].name);
@@ -160,16 +179,69 @@ static void test_hostile(void **state) {
   b.header->entry_count = 5000;
   assert_int_equal(read_all(b.bytes, b.size), RDNA_BAD_DATA);
   build(&b);
-  b.header->version = 2;
+  b.header->version = 1;
   expect_bad(&b);
+}
+
+static uint32_t random_word(uint32_t *state) {
+  *state = *state * 1664525u + 1013904223u;
+  return *state >> 16;
+}
+
+static void write_image(const char *folder, const char *name, const uint8_t *bytes, size_t size) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s.hsaco", folder, name);
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  assert_int_equal(fclose(file), 0);
+}
+
+/* Of images that do not compress alone, those that are nearly another take up next to nothing, and come back whole. */
+static void test_builder(void **state) {
+  enum { SIZE = 100000 };
+  static const char *const names[] = {"alone", "half", "first", "second", "third"};
+  static uint8_t images[5][SIZE];
+  uint32_t random = 7;
+  for (int i = 0; i < SIZE; i++)
+    for (int n = 0; n < 3; n++) images[n][i] = (uint8_t)(random_word(&random) >> 8);
+  memcpy(images[1], images[2], SIZE / 2);
+  memcpy(images[3], images[2], SIZE);
+  memcpy(images[4], images[2], SIZE);
+  for (int i = 0; i < 50; i++) images[3][random_word(&random) % SIZE]++, images[4][random_word(&random) % SIZE]++;
+  char folder[] = "/tmp/rdna-pack-XXXXXX", command[1024], path[256];
+  assert_non_null(mkdtemp(folder));
+  int length = snprintf(command, sizeof command, "%s %s/pack gfx1100 3", TEST_BUILDER, folder);
+  for (int i = 0; i < 5; i++) {
+    write_image(folder, names[i], images[i], SIZE);
+    length += snprintf(command + length, sizeof command - (size_t)length, " %s/%s.hsaco", folder, names[i]);
+  }
+  assert_int_equal(system(command), 0);
+  snprintf(path, sizeof path, "%s/pack", folder);
+  rdna__pack *pack;
+  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  for (int i = 0; i < 5; i++) {
+    const rdna__pack_entry *entry = rdna__pack_find(pack, names[i]);
+    void *image;
+    size_t size;
+    assert_non_null(entry);
+    assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
+    assert_int_equal(size, SIZE);
+    assert_memory_equal(image, images[i], SIZE);
+    free(image);
+  }
+  assert_int_equal(rdna__pack_find(pack, "alone")->base, 0);
+  assert_true(rdna__pack_find(pack, "half")->base > 0);
+  assert_true(rdna__pack_size(pack) < SIZE * 26 / 10);
+  rdna__pack_close(pack);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whole),
-      cmocka_unit_test(test_truncated),
-      cmocka_unit_test(test_every_flipped_bit),
-      cmocka_unit_test(test_hostile),
+      cmocka_unit_test(test_whole),   cmocka_unit_test(test_truncated), cmocka_unit_test(test_every_flipped_bit),
+      cmocka_unit_test(test_hostile), cmocka_unit_test(test_builder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

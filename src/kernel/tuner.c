@@ -46,7 +46,7 @@ typedef struct table {
 /* What the database or the shipped results say of a class of shapes. */
 typedef struct known {
   struct known *next;
-  char *text; /* operator, shape, libraries, each after the other with a newline between */
+  char *text; /* operator, shape, libraries, hash of code, each after the other with a newline between */
   char implementation[NAMES], after[NAMES];
   double ms, next_ms;
   bool shipped;
@@ -60,7 +60,8 @@ typedef struct tuner {
   bool loaded;
   known *known;
   rdna__tuner_store *store; /* NULL: there is none, or it is broken */
-  char gpu[128], arch[32], driver[48], pack[24];
+  char gpu[128], arch[32], driver[48];
+  rdna__loader *loader; /* NULL: there are no kernels to compare */
 } tuner;
 
 static _Atomic(uint64_t) spent_ns;
@@ -183,6 +184,7 @@ static void destroy(rdna_device *device, void *data) {
     t->known = next;
   }
   rdna__tuner_store_close(t->store);
+  rdna__loader_close(t->loader);
   pthread_mutex_destroy(&t->lock);
   free(t);
 }
@@ -196,7 +198,9 @@ static void copy_field(char *to, size_t size, const char *from) {
     if (*c == ',' || *c == '\n' || *c == '\r') *c = ' ';
 }
 
-static void identify(tuner *t, const rdna_device_info *info) {
+static void identify(tuner *t, rdna_device *device) {
+  const rdna_device_info *info = rdna_device_get_info(device);
+  rdna__code_format format = rdna__device_driver(device)->code_format;
   copy_field(t->gpu, sizeof t->gpu, info->name);
   copy_field(t->arch, sizeof t->arch, info->arch);
   for (int i = 0; i < rdna_driver_count(); i++) {
@@ -206,18 +210,23 @@ static void identify(tuner *t, const rdna_device_info *info) {
     snprintf(text, sizeof text, "%s %.32s", driver.name, driver.version);
     copy_field(t->driver, sizeof t->driver, text);
   }
+  if (format != RDNA__CODE_HOST && rdna__loader_open(info->arch, format, &t->loader) != RDNA_OK) t->loader = NULL;
 }
 
 /* Whatever compiles to other code is another implementation. */
-static void identify_pack(tuner *t, rdna_device *device) {
-  rdna__loader *loader;
-  const rdna__driver *driver = rdna__device_driver(device);
-  snprintf(t->pack, sizeof t->pack, "none");
-  if (driver->code_format == RDNA__CODE_HOST ||
-      rdna__loader_open(rdna_device_get_info(device)->arch, driver->code_format, &loader) != RDNA_OK)
-    return;
-  snprintf(t->pack, sizeof t->pack, "%016llx", (unsigned long long)rdna__pack_hash(rdna__loader_pack(loader)));
-  rdna__loader_close(loader);
+static void code_text(const tuner *t, const char *families, char text[RDNA__TUNER_CODE]) {
+  uint64_t hash = 0;
+  snprintf(text, RDNA__TUNER_CODE, "none");
+  if (!t->loader) return;
+  for (const char *at = families; *at;) {
+    char family[64];
+    size_t length = strcspn(at, " ");
+    snprintf(family, sizeof family, "%.*s", (int)length, at);
+    uint64_t both[] = {hash, rdna__loader_hash(t->loader, family)};
+    hash = XXH3_64bits(both, sizeof both);
+    at += length + strspn(at + length, " ");
+  }
+  snprintf(text, RDNA__TUNER_CODE, "%016llx", (unsigned long long)hash);
 }
 
 static tuner *tuner_of(rdna_device *device) {
@@ -239,7 +248,7 @@ static tuner *tuner_of(rdna_device *device) {
                                           : AUTO;
   const rdna_device_info *info = rdna_device_get_info(device);
   t->measures = t->mode >= AUTO && !info->emulated; /* an emulator's time says nothing about a card */
-  identify(t, info);
+  identify(t, device);
   tuner *winner = rdna__device_set_slot(device, RDNA__SLOT_TUNER, t, destroy);
   if (winner != t) destroy(device, t);
   return winner;
@@ -267,10 +276,13 @@ void rdna__tuner_device_text(rdna_device *device, char text[RDNA__TUNER_TEXT]) {
   tuner *t = tuner_of(device);
   text[0] = 0;
   if (!t) return;
-  pthread_mutex_lock(&t->lock);
-  if (!t->pack[0]) identify_pack(t, device);
-  pthread_mutex_unlock(&t->lock);
-  snprintf(text, RDNA__TUNER_TEXT, "%s,%s,%s,%s", t->gpu, t->arch, t->driver, t->pack);
+  snprintf(text, RDNA__TUNER_TEXT, "%s,%s,%s", t->gpu, t->arch, t->driver);
+}
+
+void rdna__tuner_code_text(rdna_device *device, const char *families, char text[RDNA__TUNER_CODE]) {
+  const tuner *t = tuner_of(device);
+  text[0] = 0;
+  if (t) code_text(t, families, text);
 }
 
 /* ---- what is stored ---------------------------------------------------------------------------------------- */
@@ -284,10 +296,9 @@ static void take(void *context, const rdna__tuner_row *row) {
   const loading *l = context;
   tuner *t = l->t;
   if (strcmp(row->gpu, t->gpu) != 0 || strcmp(row->arch, t->arch) != 0) return;
-  if (!l->shipped && (strcmp(row->driver, t->driver) != 0 || strcmp(row->pack, t->pack) != 0)) return;
+  if (!l->shipped && strcmp(row->driver, t->driver) != 0) return;
   known *k = calloc(1, sizeof *k);
-  /* shipped results hold for any version of the libraries */
-  if (!k || asprintf(&k->text, "%s\n%s\n%s", row->operator_name, row->shape, l->shipped ? "" : row->libraries) < 0) {
+  if (!k || asprintf(&k->text, "%s\n%s\n%s\n%s", row->operator_name, row->shape, row->libraries, row->pack) < 0) {
     free(k);
     return;
   }
@@ -299,10 +310,9 @@ static void take(void *context, const rdna__tuner_row *row) {
 }
 
 /* Under the lock. The user's results are put before the shipped ones, so that they are found first. */
-static void load(tuner *t, rdna_device *device) {
+static void load(tuner *t) {
   char path[4096];
   t->loaded = true;
-  if (!t->pack[0]) identify_pack(t, device);
   if (rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, take, &(loading){t, true}) != RDNA_OK)
     rdna__log(RDNA__LOG_WARNING, "the shipped tuner's results: %s", rdna_last_error());
   rdna__tuner_store_path(path);
@@ -322,12 +332,11 @@ static const rdna__tuner_candidate *candidate_named(const rdna__tuner_question *
   return NULL;
 }
 
-static bool look_up(tuner *t, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
-  char text[512], shipped_text[512];
-  snprintf(text, sizeof text, "%s\n%s\n%s", q->operator_name, q->shape_text, q->libraries);
-  snprintf(shipped_text, sizeof shipped_text, "%s\n%s\n", q->operator_name, q->shape_text);
+static bool look_up(tuner *t, const rdna__tuner_question *q, const char *code, rdna__tuner_result *out_result) {
+  char text[512];
+  snprintf(text, sizeof text, "%s\n%s\n%s\n%s", q->operator_name, q->shape_text, q->libraries, code);
   for (known *k = t->known; k; k = k->next) {
-    if (strcmp(k->text, k->shipped ? shipped_text : text) != 0) continue;
+    if (strcmp(k->text, text) != 0) continue;
     const rdna__tuner_candidate *c = candidate_named(q, k->implementation);
     if (!c) continue;
     *out_result = (rdna__tuner_result){c->id, c->name, k->shipped ? "shipped" : "stored", k->ms, k->after, k->next_ms};
@@ -336,9 +345,9 @@ static bool look_up(tuner *t, const rdna__tuner_question *q, rdna__tuner_result 
   return false;
 }
 
-static void store(tuner *t, const rdna__tuner_question *q, const rdna__tuner_result *r) {
-  rdna__tuner_row row = {t->gpu,       t->arch,           t->driver, t->pack, q->operator_name, q->shape_text,
-                         q->libraries, r->implementation, r->next,   r->ms,   r->next_ms};
+static void store(tuner *t, const rdna__tuner_question *q, const char *code, const rdna__tuner_result *r) {
+  rdna__tuner_row row = {t->gpu,       t->arch,           t->driver, code,  q->operator_name, q->shape_text,
+                         q->libraries, r->implementation, r->next,   r->ms, r->next_ms};
   if (!t->store || rdna__tuner_store_write(t->store, &row) == RDNA_OK) return;
   rdna__log(RDNA__LOG_INFO, "%s", rdna_last_error()); /* busy, full: the next process measures again */
 }
@@ -435,8 +444,11 @@ void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna
   pthread_mutex_lock(&t->lock);
   if (!find(t, q->operator_name, q->shape, q->shape_size, out_result)) {
     if (q->count > 1 && t->mode != OFF) {
-      if (!t->loaded) load(t, device);
-      if (!look_up(t, q, out_result) && t->measures && measure_now(t, stream, q, out_result)) store(t, q, out_result);
+      char code[RDNA__TUNER_CODE];
+      code_text(t, q->families, code);
+      if (!t->loaded) load(t);
+      if (!look_up(t, q, code, out_result) && t->measures && measure_now(t, stream, q, out_result))
+        store(t, q, code, out_result);
     }
     remember(t, q, out_result);
   }

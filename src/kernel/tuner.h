@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "rdna/stream.h"
 
-enum { RDNA__TUNER_CANDIDATES = 32, RDNA__TUNER_SHAPE = 192, RDNA__TUNER_TEXT = 192 };
+enum { RDNA__TUNER_CANDIDATES = 32, RDNA__TUNER_SHAPE = 192, RDNA__TUNER_TEXT = 192, RDNA__TUNER_CODE = 24 };
 
 typedef struct rdna__tuner_candidate {
   int id;           /* the caller's; what a decision is */
@@ -27,6 +27,7 @@ typedef struct rdna__tuner_question {
   const void *shape;         /* the class of shapes, compared by its bytes */
   size_t shape_size;
   const char *shape_text; /* the same for people and the database: unique within the operator, without commas */
+  const char *families;   /* of code objects, with spaces between, whose kernels the caller's own candidates run */
   const char *libraries;  /* vendors' libraries among the candidates with their versions, or "" */
   int count;
   rdna__tuner_candidate candidates[RDNA__TUNER_CANDIDATES]; /* the first is the rule's */
@@ -65,8 +66,9 @@ void rdna__choice_note(const char *operator_name, const char *implementation, co
 /* Seconds that this process spent on measurements that nobody asked for. */
 double rdna__tuner_spent(void);
 
-/* "NVIDIA H200,sm_90,cuda 13.0,1f2e…": GPU, target, driver's version, hash of the kernel pack; whatever one of them
- * changes is measured anew. */
+/* "NVIDIA H200,sm_90,cuda 13.0": GPU, target, driver's version; whatever one of them changes is measured anew. */
 void rdna__tuner_device_text(rdna_device *device, char text[RDNA__TUNER_TEXT]);
+/* 16 hexadecimal digits of the code of |families|, which compared another is measured anew; "none" without a pack. */
+void rdna__tuner_code_text(rdna_device *device, const char *families, char text[RDNA__TUNER_CODE]);
 
 #endif

@@ -9,7 +9,8 @@ typedef struct rdna__tuner_store rdna__tuner_store;
 
 /* One measurement. Strings are borrowed during the call that gives them. */
 typedef struct rdna__tuner_row {
-  const char *gpu, *arch, *driver, *pack; /* whose time it is; the last two are "" in shipped results */
+  const char *gpu, *arch, *driver; /* whose time it is */
+  const char *pack;                /* hash of those code objects in the pack whose kernels were compared */
   const char *operator_name, *shape, *libraries;
   const char *implementation, *next;
   double ms, next_ms;

@@ -51,6 +51,7 @@ static rdna__tuner_result decide(int shape, const char *libraries, int count, co
                             .shape = &shape,
                             .shape_size = sizeof shape,
                             .shape_text = text,
+                            .families = "",
                             .libraries = libraries,
                             .count = count,
                             .trial = trial};
@@ -132,6 +133,7 @@ static void *ask(void *context) {
                               .shape = &shape,
                               .shape_size = sizeof shape,
                               .shape_text = "x",
+                              .families = "",
                               .libraries = "",
                               .count = 1,
                               .candidates = {{shape % 3, names[shape % 3], false}}};
@@ -226,6 +228,7 @@ static void long_runs_are_not_begun(void **state) {
                             .shape = "x",
                             .shape_size = 1,
                             .shape_text = "x",
+                            .families = "",
                             .libraries = "",
                             .count = 2,
                             .candidates = {{SLOW, "slow", false}, {QUICK, "quick", false}},

@@ -91,6 +91,7 @@ static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape
                             .shape = class,
                             .shape_size = sizeof *class,
                             .shape_text = text,
+                            .families = RDNA__CONV_FAMILIES,
                             .libraries = libraries,
                             .count = 2,
                             .candidates = {{OWN, "own", false}, {MIOPEN, "miopen", true}},

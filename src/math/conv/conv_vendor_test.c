@@ -155,15 +155,17 @@ static void convolve(const char *want, const char *why) {
 
 /* Ours, until the database says that MIOpen is faster. */
 static void the_database_is_heard(void **state) {
-  char shape[RDNA__TUNER_SHAPE] = "", text[RDNA__TUNER_TEXT], *rest = text, *fields[4], libraries[64];
+  char shape[RDNA__TUNER_SHAPE] = "", text[RDNA__TUNER_TEXT], *rest = text, *fields[3], libraries[64];
+  char code[RDNA__TUNER_CODE];
   close_device(state); /* forgets */
   open_device(state);
   convolve("own", "rule");
   rdna__tuner_visit(device, see, shape);
   rdna__tuner_device_text(device, text);
-  for (int i = 0; i < 4; i++) fields[i] = strsep(&rest, ",");
+  for (int i = 0; i < 3; i++) fields[i] = strsep(&rest, ",");
+  rdna__tuner_code_text(device, RDNA__CONV_FAMILIES, code);
   rdna__vendor_text(device, RDNA__MIOPEN, libraries);
-  rdna__tuner_row row = {fields[0], fields[1], fields[2], fields[3], "conv", shape, libraries, "miopen", "own", 1, 2};
+  rdna__tuner_row row = {fields[0], fields[1], fields[2], code, "conv", shape, libraries, "miopen", "own", 1, 2};
   rdna__tuner_store *store;
   assert_ok(rdna__tuner_store_open(getenv("RDNA_TUNE_FILE"), &store));
   assert_ok(rdna__tuner_store_write(store, &row));

@@ -146,11 +146,12 @@ RDNA_DEVICE void fused_values(const fused_args &a, uint32_t first, uint32_t apar
 template <typename type, typename steps>
 RDNA_DEVICE void fused(const fused_args &a) {
   constexpr uint32_t count = type::IN_16, width = RDNA__FUSED_THREADS * count;
-  uint32_t start = group_id_x() * FUSED_VECTORS * width, first = start + thread_id() * count;
+  /* the thread's place is in both, or the group's would stay in a scalar register, of which the steps need all */
+  uint32_t start = group_id_x() * FUSED_VECTORS * width + thread_id(), first = start + thread_id() * (count - 1);
   if (!a.together) {
 #pragma unroll 1
     for (uint32_t j = 0; j < FUSED_VECTORS * count; j++) {
-      uint32_t i = start + j * RDNA__FUSED_THREADS + thread_id();
+      uint32_t i = start + j * RDNA__FUSED_THREADS;
       if (i < a.shape.count) fused_values<type, 1, 1, RDNA_FUSED_MAX_INPUTS, steps>(arguments_again_wide(a), i, 0);
     }
   } else if (a.inputs <= FUSED_FEW) {

@@ -1,9 +1,11 @@
 #include "math/gemm/gemm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel/host.h"
+#include "kernel/manifest.h"
 #include "math/check.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/quant/quant.h"
@@ -172,9 +174,11 @@ static double parts_cost(const rdna__gemm_implementation *implementation, const 
   return cost_in_parts(implementation, problem, parts_for(implementation, problem));
 }
 
+/* By the type of C. */
+static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf16"};
+
 static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
                              const rdna__gemm_problem * problem) {
-  static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf16"};
   rdna_device *device = rdna_stream_device(stream);
   rdna__gemm_problem p = *problem;
   struct gemm_args *args = &p.args;
@@ -236,6 +240,23 @@ const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *pro
     if (!best || cost < least) best = implementation, least = cost;
   }
   return best;
+}
+
+static void add_family(const char *kernel, char text[RDNA__TUNER_TEXT]) {
+  int index = kernel ? rdna__manifest_find(kernel) : -1;
+  if (index < 0) return;
+  const char *family = rdna__manifest[index].family;
+  size_t length = strlen(family), used = strlen(text);
+  for (const char *at = strstr(text, family); at; at = strstr(at + 1, family))
+    if ((at == text || at[-1] == ' ') && (at[length] == ' ' || !at[length])) return;
+  snprintf(text + used, RDNA__TUNER_TEXT - used, "%s%s", used ? " " : "", family);
+}
+
+void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNER_TEXT]) {
+  const product *p = problem->own ? NULL : find_product(problem->types);
+  snprintf(text, RDNA__TUNER_TEXT, "%s", problem->own ? problem->own_families : "");
+  for (int variant = 0; p && variant < VARIANTS; variant++) add_family(p->kernels[variant], text);
+  if (p && problem->types[2] <= RDNA_BF16) add_family(sums[problem->types[2]], text);
 }
 
 static const char *advance(const void *data, int64_t matrices, int64_t stride, rdna_dtype type) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
+#include "kernel/tuner.h"
 #include "math/gemm/gemm_kernels.h"
 #include "rdna/kernel.h"
 #include "rdna/op/gemm.h"
@@ -44,6 +45,7 @@ typedef struct rdna__gemm_problem {
   const rdna_device_info *device;
   /* NULL, or what takes the place of the implementations below, for other types than theirs. */
   rdna_status (*own)(rdna_stream *stream, const struct gemm_args *args);
+  const char *own_families; /* of its kernels, for the tuner */
 } rdna__gemm_problem;
 
 /* One way to multiply. All of them that apply give the same sums in another order. */
@@ -64,6 +66,9 @@ struct rdna__gemm_implementation {
 };
 extern const rdna__gemm_implementation rdna__gemm_implementations[];
 extern const int rdna__gemm_implementation_count;
+
+/* The families of the kernels that they run for the problem, with spaces between. */
+void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNER_TEXT]);
 
 /* Runs the one that was measured to be the fastest, a vendor's among them, or the one of the least cost; see
  * rdna/tune.h. */

@@ -136,9 +136,10 @@ static rdna_status run_trial(void *context, int id) {
 static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const shape_class *class,
                    rdna__tuner_result *out_result) {
   rdna_device *device = rdna_stream_device(stream);
-  char text[RDNA__TUNER_SHAPE], libraries[RDNA__TUNER_TEXT];
+  char text[RDNA__TUNER_SHAPE], libraries[RDNA__TUNER_TEXT], families[RDNA__TUNER_TEXT];
   const struct gemm_args *args = &problem->args;
   describe(class, text);
+  rdna__gemm_families(problem, families);
   trial t = {stream, *problem, 0};
   int64_t span = llabs(args->stride_c) * (args->batch - 1) + llabs(args->ldc) * (args->m - 1) + args->n;
   t.bytes = (size_t)span * rdna_dtype_block_bytes(problem->types[2]);
@@ -149,6 +150,7 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
       .shape = class,
       .shape_size = sizeof *class,
       .shape_text = text,
+      .families = families,
       .libraries = libraries,
       /* 64 a cycle of 1 GHz is slow for any unit of a GPU */
       .seconds = flops / (64e9 * (problem->device->compute_units > 0 ? problem->device->compute_units : 1)),

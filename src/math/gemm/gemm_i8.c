@@ -130,7 +130,8 @@ static rdna_status run_i32(rdna_stream *stream, const struct gemm_args *of) {
   rdna__gemm_problem problem = {.types = {RDNA_I8, RDNA_I8, RDNA_I32},
                                 .args = *of,
                                 .device = rdna_device_get_info(rdna_stream_device(stream)),
-                                .own = launch_i32};
+                                .own = launch_i32,
+                                .own_families = "gemm_i8"};
   return rdna__gemm_run(stream, "gemm_i8", &problem);
 }
 

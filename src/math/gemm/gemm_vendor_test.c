@@ -68,7 +68,7 @@ static bool check(problem p) {
                            .residual = p.with_residual ? residual.tensor.data : NULL,
                            .ld_residual = residual.tensor.stride[1],
                            .stride_residual = residual.tensor.stride[0]};
-  rdna__gemm_problem call = {{p.types[0], p.types[1], p.types[2]}, args, rdna_device_get_info(device), NULL};
+  rdna__gemm_problem call = {{p.types[0], p.types[1], p.types[2]}, args, rdna_device_get_info(device), NULL, NULL};
   int64_t values = operand_span(&c);
   double *old = malloc((size_t)values * sizeof *old);
   for (int64_t i = 0; i < values; i++) old[i] = operand_get(&c, i);
@@ -199,7 +199,7 @@ static void integers(void **state) {
                            .flags = GEMM_B_TRANSPOSED,
                            .alpha = 2,
                            .beta = -3};
-  rdna__gemm_problem call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, rdna_device_get_info(device), NULL};
+  rdna__gemm_problem call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, rdna_device_get_info(device), NULL, NULL};
   assert_ok(rdna__gemm_vendor_run(stream, vendor, 0, &call));
   assert_ok(rdna_copy_to_host(stream, got, memory[2], sizeof got));
   assert_ok(rdna_stream_synchronize(stream));
@@ -444,18 +444,22 @@ static int choice_on_cuda(void) {
 /* On AMD ours are first; what the database says wins; an emulated card is never measured. */
 static void the_database_is_heard(void **state) {
   seen s = {"", 0};
-  char text[RDNA__TUNER_TEXT], *rest = text, *fields[4];
+  char text[RDNA__TUNER_TEXT], *rest = text, *fields[3], code[RDNA__TUNER_CODE], other[RDNA__TUNER_CODE];
   multiply(20, "tile 64 x 64", "rule", true);
   rdna__tuner_visit(device, see, &s);
   assert_int_equal(s.count, 1);
   rdna__tuner_device_text(device, text);
-  for (int i = 0; i < 4; i++) fields[i] = strsep(&rest, ",");
+  for (int i = 0; i < 3; i++) fields[i] = strsep(&rest, ",");
   assert_non_null(strstr(fields[0], "emulated"));
   assert_string_equal(fields[1], "gfx1100");
   char libraries[64];
   rdna__vendor_text(device, RDNA__HIPBLASLT, libraries);
-  rdna__tuner_row row = {fields[0], fields[1],   fields[2],      fields[3], "gemm", s.shape,
-                         libraries, "hipblaslt", "tile 64 x 64", 1,         2};
+  rdna__tuner_code_text(device, "gemm_f16 gemm", code);
+  rdna__tuner_code_text(device, "gemm_bf16 gemm", other);
+  assert_int_equal(strlen(code), 16);
+  assert_string_not_equal(code, other);
+  rdna__tuner_row row = {fields[0], fields[1],   fields[2],      code, "gemm", s.shape,
+                         libraries, "hipblaslt", "tile 64 x 64", 1,    2};
   rdna__tuner_store *store;
   assert_ok(rdna__tuner_store_open(getenv("RDNA_TUNE_FILE"), &store));
   assert_ok(rdna__tuner_store_write(store, &row));
