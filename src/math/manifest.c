@@ -26,6 +26,7 @@
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
 #include "math/optim/optim_kernels.h"
+#include "math/pointwise/pointwise_f64_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/pool/pool_kernels.h"
 #include "math/quant/group_kernels.h"
@@ -71,6 +72,7 @@
   FAMILY(norm_backward, RDNA_NORM_BACKWARD_KERNELS)       \
   FAMILY(optim, RDNA_OPTIM_KERNELS)                       \
   FAMILY(pointwise, RDNA_POINTWISE_KERNELS)               \
+  FAMILY(pointwise_f64, RDNA_POINTWISE_F64_KERNELS)       \
   FAMILY(pool, RDNA_POOL_KERNELS)                         \
   FAMILY(quant, RDNA_QUANT_KERNELS)                       \
   FAMILY(quant_gemm, RDNA_QUANT_GEMM_KERNELS)             \
@@ -117,6 +119,7 @@
 #define INFO_norm_backward(...) INFO(norm_backward, __VA_ARGS__)
 #define INFO_optim(...) INFO(optim, __VA_ARGS__)
 #define INFO_pointwise(...) INFO(pointwise, __VA_ARGS__)
+#define INFO_pointwise_f64(...) INFO(pointwise_f64, __VA_ARGS__)
 #define INFO_pool(...) INFO(pool, __VA_ARGS__)
 #define INFO_quant(...) INFO(quant, __VA_ARGS__)
 #define INFO_quant_gemm(...) INFO(quant_gemm, __VA_ARGS__)

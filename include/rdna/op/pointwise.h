@@ -6,8 +6,8 @@
  *
  * f16 and bf16 compute in f32 and round once; f32 in f32; f64 in f64; i8, u8, i16, i32, i64 and bool in 64 bits,
  * cut to the type (bool: whether it is not 0). Integer division by zero gives 0, its remainder the dividend. What an
- * operation is not offered for is RDNA_UNSUPPORTED; f64 has no elementary functions. RDNA_INVALID_ARGUMENT: types or
- * shapes that disagree, missing data, partial overlap. Empty tensors are RDNA_OK. */
+ * operation is not offered for is RDNA_UNSUPPORTED. RDNA_INVALID_ARGUMENT: types or shapes that disagree, missing data,
+ * partial overlap. Empty tensors are RDNA_OK. */
 #ifndef RDNA_OP_POINTWISE_H
 #define RDNA_OP_POINTWISE_H
 
@@ -36,7 +36,8 @@ static inline rdna_scalar rdna_scalar_integer(int64_t v) {
   return s;
 }
 
-/* out = f(x), with up to two parameters p and q. R: floats and f64. I: integers and bool. The rest: f32, f16, bf16. */
+/* out = f(x), with up to two parameters p and q. R: f32, f16, bf16 and f64, of which elementary functions are off
+ * by 1.5 units in the last place at most. I: integers and bool. */
 typedef enum rdna_map {
   RDNA_MAP_ABS = 0,     /* R I */
   RDNA_MAP_NEG,         /* R I */
@@ -56,26 +57,26 @@ typedef enum rdna_map {
   RDNA_MAP_LEAKY_RELU,  /* R; slope p below 0 */
   RDNA_MAP_HARDSWISH,   /* R; x min(max(x + 3, 0), 6) / 6 */
   RDNA_MAP_HARDSIGMOID, /* R; min(max(x + 3, 0), 6) / 6 */
-  RDNA_MAP_EXP,
-  RDNA_MAP_EXP2,
-  RDNA_MAP_EXPM1,
-  RDNA_MAP_LOG,
-  RDNA_MAP_LOG2,
-  RDNA_MAP_LOG10,
-  RDNA_MAP_LOG1P,
-  RDNA_MAP_SIN,
-  RDNA_MAP_COS,
-  RDNA_MAP_TAN,
-  RDNA_MAP_TANH,
-  RDNA_MAP_ERF,
-  RDNA_MAP_SIGMOID,
-  RDNA_MAP_SILU,
-  RDNA_MAP_GELU_TANH,
-  RDNA_MAP_GELU_ERF,
-  RDNA_MAP_ELU,      /* p (exp(x) - 1) below 0, q x above: selu with its two constants */
-  RDNA_MAP_SOFTPLUS, /* log(1 + exp(p x)) / p, or x where p x > q */
-  RDNA_MAP_MISH,     /* x tanh(softplus(x)) */
-  RDNA_MAP_POW,      /* x^p */
+  RDNA_MAP_EXP,         /* R */
+  RDNA_MAP_EXP2,        /* R */
+  RDNA_MAP_EXPM1,       /* R */
+  RDNA_MAP_LOG,         /* R */
+  RDNA_MAP_LOG2,        /* R */
+  RDNA_MAP_LOG10,       /* R */
+  RDNA_MAP_LOG1P,       /* R */
+  RDNA_MAP_SIN,         /* R */
+  RDNA_MAP_COS,         /* R */
+  RDNA_MAP_TAN,         /* R */
+  RDNA_MAP_TANH,        /* R */
+  RDNA_MAP_ERF,         /* R */
+  RDNA_MAP_SIGMOID,     /* R */
+  RDNA_MAP_SILU,        /* R */
+  RDNA_MAP_GELU_TANH,   /* R */
+  RDNA_MAP_GELU_ERF,    /* R */
+  RDNA_MAP_ELU,         /* R; p (exp(x) - 1) below 0, q x above: selu with its two constants */
+  RDNA_MAP_SOFTPLUS,    /* R; log(1 + exp(p x)) / p, or x where p x > q */
+  RDNA_MAP_MISH,        /* R; x tanh(softplus(x)) */
+  RDNA_MAP_POW,         /* R; x^p */
   RDNA_MAP_COUNT
 } rdna_map;
 
@@ -90,10 +91,10 @@ typedef enum rdna_zip {
   RDNA_ZIP_MAXIMUM,          /* R I; a NaN wins */
   RDNA_ZIP_MINIMUM,          /* R I; a NaN wins */
   RDNA_ZIP_SQUARED_DIFF,     /* R I; (a - b)^2 */
-  RDNA_ZIP_FLOOR_DIV,        /* I and f32, f16, bf16 */
-  RDNA_ZIP_FMOD,             /* I and f32, f16, bf16; the sign of a */
-  RDNA_ZIP_REMAINDER,        /* I and f32, f16, bf16; the sign of b */
-  RDNA_ZIP_POW,              /* I and f32, f16, bf16; integers with b < 0: 0 unless a is 1 or -1 */
+  RDNA_ZIP_FLOOR_DIV,        /* R I */
+  RDNA_ZIP_FMOD,             /* R I; the sign of a */
+  RDNA_ZIP_REMAINDER,        /* R I; the sign of b */
+  RDNA_ZIP_POW,              /* R I; integers with b < 0: 0 unless a is 1 or -1 */
   RDNA_ZIP_BITWISE_AND,      /* I */
   RDNA_ZIP_BITWISE_OR,       /* I */
   RDNA_ZIP_BITWISE_XOR,      /* I */
@@ -110,12 +111,12 @@ typedef enum rdna_zip {
   RDNA_ZIP_SQRT_GRAD,        /* R; y */
   RDNA_ZIP_RSQRT_GRAD,       /* R; y */
   RDNA_ZIP_RECIPROCAL_GRAD,  /* R; y */
-  RDNA_ZIP_ATAN2,
-  RDNA_ZIP_SILU_GRAD,      /* x */
-  RDNA_ZIP_GELU_TANH_GRAD, /* x */
-  RDNA_ZIP_GELU_ERF_GRAD,  /* x */
-  RDNA_ZIP_ELU_GRAD,       /* x; p and q as in RDNA_MAP_ELU */
-  RDNA_ZIP_SOFTPLUS_GRAD,  /* x; p and q as in RDNA_MAP_SOFTPLUS */
+  RDNA_ZIP_ATAN2,            /* R */
+  RDNA_ZIP_SILU_GRAD,        /* R; x */
+  RDNA_ZIP_GELU_TANH_GRAD,   /* R; x */
+  RDNA_ZIP_GELU_ERF_GRAD,    /* R; x */
+  RDNA_ZIP_ELU_GRAD,         /* R; x; p and q as in RDNA_MAP_ELU */
+  RDNA_ZIP_SOFTPLUS_GRAD,    /* R; x; p and q as in RDNA_MAP_SOFTPLUS */
   RDNA_ZIP_COUNT
 } rdna_zip;
 

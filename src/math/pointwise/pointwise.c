@@ -1,6 +1,5 @@
-#include "math/pointwise/pointwise_ops.h"
-
-#include "math/pointwise/pointwise_kernels.h"
+#include "math/pointwise/pointwise_elementary.h"
+#include "math/pointwise/pointwise_f64_kernels.h"
 #include "math/strided_plan.h"
 #include "rdna/op/elementwise.h"
 
@@ -78,14 +77,19 @@ const char *rdna_compare_name(rdna_compare op) { return (unsigned)op < RDNA_COMP
     }                             \
   }
 HAS(map_has_float, MAP_CASE, POINTWISE_MAP_F32)
-HAS(map_has_double, MAP_CASE, POINTWISE_MAP_F64)
+HAS(map_has_real, MAP_CASE, POINTWISE_MAP_F64)
+HAS(map_is_elementary, MAP_CASE, POINTWISE_MAP_ELEMENTARY)
 HAS(map_has_integer, MAP_CASE, POINTWISE_MAP_I64)
 HAS(zip_has_float, ZIP_CASE, POINTWISE_ZIP_F32)
-HAS(zip_has_double, ZIP_CASE, POINTWISE_ZIP_F64)
+HAS(zip_has_real, ZIP_CASE, POINTWISE_ZIP_F64)
+HAS(zip_is_elementary, ZIP_CASE, POINTWISE_ZIP_ELEMENTARY)
 HAS(zip_has_integer, ZIP_CASE, POINTWISE_ZIP_I64)
 HAS(zip3_has_float, ZIP3_CASE, POINTWISE_ZIP3_F32)
 HAS(zip3_has_double, ZIP3_CASE, POINTWISE_ZIP3_F64)
 HAS(zip3_has_integer, ZIP3_CASE, POINTWISE_ZIP3_I64)
+
+static bool map_has_double(unsigned op) { return map_has_real(op) || map_is_elementary(op); }
+static bool zip_has_double(unsigned op) { return zip_has_real(op) || zip_is_elementary(op); }
 
 typedef struct request {
   const char *name, *kernel;
@@ -169,6 +173,13 @@ static rdna_status begin(request *r, const rdna_tensor *x, const char *const *ke
   return RDNA_OK;
 }
 
+/* Elementary operations on f64 have kernels of their own. */
+static void begin_elementary(request *r, const rdna_tensor *x, bool elementary, const char *kernel) {
+  if (x->dtype != RDNA_F64 || !elementary) return;
+  r->kernel = kernel;
+  r->values = 1;
+}
+
 static bool is_dense(const rdna_tensor *t) {
   int64_t want = 1;
   for (int i = t->rank - 1; i >= 0; i--) {
@@ -236,6 +247,7 @@ rdna_status rdna_op_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, 
   RDNA_TRY(rdna__check_tensor(r.name, "x", x));
   RDNA_TRY(check_offered(r.name, x, map_has_float(op), map_has_double(op), map_has_integer(op)));
   RDNA_TRY(begin(&r, x, map_kernels, false));
+  begin_elementary(&r, x, map_is_elementary(op), "map_elementary_f64");
   if (op == RDNA_MAP_BITWISE_NOT && x->dtype == RDNA_BOOL) {
     return rdna_op_compare(stream, RDNA_LOGICAL_NOT, x, NULL, out);
   }
@@ -260,6 +272,7 @@ rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, 
   RDNA_TRY(rdna__check_tensor(r.name, "b", b));
   RDNA_TRY(check_offered(r.name, a, zip_has_float(op), zip_has_double(op), zip_has_integer(op)));
   RDNA_TRY(begin(&r, a, zip_kernels, false));
+  begin_elementary(&r, a, zip_is_elementary(op), "zip_elementary_f64");
   rdna_binary simple = (rdna_binary)(RDNA_ADD + ((int)op - RDNA_ZIP_ADD));
   rdna_tensor lines[3];
   if (op <= RDNA_ZIP_DIV && a->dtype <= RDNA_BF16) {
@@ -283,6 +296,7 @@ rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, const rdna_tens
   RDNA_TRY(rdna__check_tensor(r.name, "x", x));
   RDNA_TRY(check_offered(r.name, x, zip_has_float(op), zip_has_double(op), zip_has_integer(op)));
   RDNA_TRY(begin(&r, x, zip_kernels, false));
+  begin_elementary(&r, x, zip_is_elementary(op), "zip_elementary_f64");
   r.args.op = (uint32_t)op;
   r.args.p = p;
   r.args.q = q;

@@ -3,7 +3,7 @@
 
 #include "kernel/manifest.h"
 #include "math/case_values.h"
-#include "math/pointwise/pointwise_kernels.h"
+#include "math/pointwise/pointwise_f64_kernels.h"
 #include "math/strided_case.h"
 
 /* No tolerances here: the kernels and their twins compute the same bits. */
@@ -11,7 +11,7 @@
 typedef struct kernel_traits {
   int operands, ops, values; /* |values| in a vector */
   rdna_dtype dtype;
-  bool compare, where;
+  bool compare, where, elementary;
 } kernel_traits;
 
 static kernel_traits traits_of(const char *name, rdna__random *random) {
@@ -30,7 +30,17 @@ static kernel_traits traits_of(const char *name, rdna__random *random) {
   if (!strcmp(type, "16")) t.dtype = RDNA_I16, t.values = 8;
   if (!strcmp(type, "32")) t.dtype = RDNA_I32;
   if (!strcmp(type, "64")) t.dtype = RDNA_I64;
+  if (strstr(name, "_elementary_")) t.values = 1, t.elementary = true;
   return t;
+}
+
+static uint32_t pick_op(rdna__random *random, const kernel_traits *t) {
+  static const rdna_zip zips[] = {
+      RDNA_ZIP_FLOOR_DIV, RDNA_ZIP_FMOD,           RDNA_ZIP_REMAINDER,     RDNA_ZIP_POW,      RDNA_ZIP_ATAN2,
+      RDNA_ZIP_SILU_GRAD, RDNA_ZIP_GELU_TANH_GRAD, RDNA_ZIP_GELU_ERF_GRAD, RDNA_ZIP_ELU_GRAD, RDNA_ZIP_SOFTPLUS_GRAD};
+  if (!t->elementary) return (uint32_t)rdna__random_below(random, (uint64_t)t->ops);
+  if (t->operands == 2) return (uint32_t)rdna__random_range(random, RDNA_MAP_EXP, RDNA_MAP_COUNT - 1);
+  return (uint32_t)zips[rdna__random_below(random, sizeof zips / sizeof *zips)];
 }
 
 static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
@@ -39,9 +49,12 @@ static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t cou
     case_fill_hard(random, dtype, data, count);
   } else if (dtype == RDNA_F64) {
     static const double special[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 0x1p-1074, 0x1p1023};
+    double *values = data;
     for (int64_t i = 0; i < count; i++) {
-      ((double *)data)[i] =
-          rdna__random_below(random, 8) ? 4 * rdna__random_normal(random) : special[rdna__random_below(random, 7)];
+      uint64_t kind = rdna__random_below(random, 16), bits = rdna__random_bits(random);
+      values[i] = (kind == 2 ? 200 : 4) * rdna__random_normal(random);
+      if (kind == 0) values[i] = special[rdna__random_below(random, 7)];
+      if (kind == 1) memcpy(&values[i], &bits, sizeof bits);
     }
   } else {
     for (int64_t i = 0; i < count; i++) { /* small numbers and any bits */
@@ -54,8 +67,7 @@ static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t cou
 
 RDNA_CASE_MAKER(rdna__pointwise_case) {
   kernel_traits t = traits_of(kernel->name, random);
-  struct pointwise_args args = {.op = (uint32_t)rdna__random_below(random, (uint64_t)t.ops),
-                                .dtype = (uint32_t)t.dtype};
+  struct pointwise_args args = {.op = pick_op(random, &t), .dtype = (uint32_t)t.dtype};
   case_pick_shape(random, n, t.values, &args.shape);
   args.p = rdna_scalar_real(2 * rdna__random_normal(random));
   args.q = rdna_scalar_real(rdna__random_normal(random) + 3);

@@ -1,7 +1,7 @@
 /* Strided operations: runs along the fastest dimension are gathered into buffers of the type they are computed in,
  * which stay in the first-level cache. */
-#include "math/pointwise/pointwise_kernels.h"
-#include "math/pointwise/pointwise_ops.h"
+#include "math/pointwise/pointwise_elementary.h"
+#include "math/pointwise/pointwise_f64_kernels.h"
 #include "math/values_host.h"
 
 enum { GRAIN = 8192 }; /* values that a thread takes at least */
@@ -119,18 +119,19 @@ static int64_t next_run(const struct pointwise_args *a, int operands, int64_t be
   return run_length(left < end - begin ? left : end - begin);
 }
 
-#define PIECE(kind, type, operands, body)                                          \
-  static void kind##_##type##_piece(void *context, int64_t begin, int64_t end) {   \
-    const struct pointwise_args *a = context;                                      \
-    for (int64_t n; begin < end; begin += n) {                                     \
-      int64_t at[4];                                                               \
-      n = next_run(a, operands, begin, end, at);                                   \
-      body                                                                         \
-    }                                                                              \
-  }                                                                                \
-  void RDNA_HOST_KERNEL(kind##_strided_##type)(const void *args, rdna_grid grid) { \
-    struct pointwise_args a = *(const struct pointwise_args *)args;                \
-    rdna__parallel_for(a.shape.count, GRAIN, kind##_##type##_piece, &a);           \
+#define PIECE(kind, type, operands, body) PIECE_OF(kind##_strided_##type, operands, body)
+#define PIECE_OF(name, operands, body)                                  \
+  static void name##_piece(void *context, int64_t begin, int64_t end) { \
+    const struct pointwise_args *a = context;                           \
+    for (int64_t n; begin < end; begin += n) {                          \
+      int64_t at[4];                                                    \
+      n = next_run(a, operands, begin, end, at);                        \
+      body                                                              \
+    }                                                                   \
+  }                                                                     \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) {       \
+    struct pointwise_args a = *(const struct pointwise_args *)args;     \
+    rdna__parallel_for(a.shape.count, GRAIN, name##_piece, &a);         \
   }
 
 #define KINDS(type, C, value, computed)                                                                             \
@@ -156,6 +157,11 @@ KINDS(f16, F, float, f32)
 KINDS(bf16, F, float, f32)
 KINDS(f64, D, double, f64)
 KINDS(int, I, int64_t, i64)
+
+PIECE_OF(map_elementary_f64, 2, double v[RUN]; load_f64(a, 1, at, n, v);
+         pointwise_map_elementary(a->op, v, (int)n, a->p.real, a->q.real); save_f64(a, at, n, v);)
+PIECE_OF(zip_elementary_f64, 3, double v[RUN]; double w[RUN]; load_f64(a, 1, at, n, v); load_f64(a, 2, at, n, w);
+         pointwise_zip_elementary(a->op, v, w, (int)n, a->p.real, a->q.real); save_f64(a, at, n, v);)
 
 #define WHERE(bits, type)                                                                                   \
   PIECE(where, bits, 4, {                                                                                   \
