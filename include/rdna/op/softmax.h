@@ -20,7 +20,8 @@ RDNA_CHECKED rdna_status rdna_op_log_softmax(rdna_stream *stream, const rdna_ten
                                              const rdna_tensor *out);
 
 /* The same along |dimension|, which counts from the end when it is negative. Along any but the last, tensors are
- * contiguous: RDNA_UNSUPPORTED otherwise. */
+ * contiguous: RDNA_UNSUPPORTED otherwise. f64 too, computed in it, of any strides, in several passes; so are its
+ * gradients. */
 RDNA_CHECKED rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
                                                const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension,

@@ -1,6 +1,8 @@
 /* Gradients of softmax and log-softmax, and both of them along any dimension. */
 #include "math/check.h"
 #include "math/softmax/softmax_backward_kernels.h"
+#include "math/softmax/softmax_f64.h"
+#include "math/strided_plan.h"
 #include "rdna/op/softmax.h"
 
 enum { TYPES = RDNA_BF16 + 1 };
@@ -10,10 +12,15 @@ static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f
 static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
                                                         "softmax_dim_backward_bf16"};
 
+static rdna_status check_real(const char *operator, const char * argument, const rdna_tensor *tensor) {
+  if (tensor && tensor->dtype == RDNA_F64) return rdna__check_tensor(operator, argument, tensor);
+  return rdna__check_float(operator, argument, tensor);
+}
+
 /* |argument| is like |first|, and |out|, which is written, is one of them or apart. */
 static rdna_status check_like(const char *operator, const char * argument, const rdna_tensor *tensor,
                               const char *first_argument, const rdna_tensor *first) {
-  RDNA_TRY(rdna__check_float(operator, argument, tensor));
+  RDNA_TRY(check_real(operator, argument, tensor));
   RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, first_argument, first));
   RDNA_TRY(rdna__check_same_shape(operator, argument, tensor, first_argument, first));
   return rdna__check_overlap(operator, argument, tensor, first_argument, first);
@@ -47,9 +54,13 @@ static rdna_status launch_dim(rdna_stream *stream, const char *operator, const c
 static rdna_status along(const char *operator, rdna_stream * stream, const rdna_tensor *x, int dimension, float scale,
                          bool log, const rdna_tensor *out) {
   int64_t sizes[3];
-  RDNA_TRY(rdna__check_float(operator, "x", x));
+  RDNA_TRY(check_real(operator, "x", x));
   RDNA_TRY(check_like(operator, "out", out, "x", x));
   RDNA_TRY(split_at(operator, x, &dimension, sizes));
+  if (x->dtype == RDNA_F64) {
+    RDNA_TRY(rdna__check_distinct(operator, out));
+    return rdna__softmax_f64(operator, stream, x, dimension, (double)scale, log, out);
+  }
   if (dimension == x->rank - 1) {
     return log ? rdna_op_log_softmax(stream, x, scale, out) : rdna_op_softmax(stream, x, scale, out);
   }
@@ -88,11 +99,15 @@ static rdna_status backward_rows(const char *operator, rdna_stream * stream, con
 static rdna_status backward(const char *operator, rdna_stream * stream, const rdna_tensor *dout, const rdna_tensor *out,
                             int dimension, float scale, bool log, const rdna_tensor *dx) {
   int64_t sizes[3];
-  RDNA_TRY(rdna__check_float(operator, "dout", dout));
+  RDNA_TRY(check_real(operator, "dout", dout));
   RDNA_TRY(check_like(operator, "dx", dx, "dout", dout));
-  RDNA_TRY(rdna__check_float(operator, "out", out));
+  RDNA_TRY(check_real(operator, "out", out));
   RDNA_TRY(check_like(operator, "dx", dx, "out", out));
   RDNA_TRY(split_at(operator, dout, &dimension, sizes));
+  if (dx->dtype == RDNA_F64) {
+    RDNA_TRY(rdna__check_distinct(operator, dx));
+    return rdna__softmax_f64_backward(operator, stream, dout, out, dimension, (double)scale, log, dx);
+  }
   if (dimension == dout->rank - 1) return backward_rows(operator, stream, dout, out, scale, log, dx);
   RDNA_TRY(rdna__check_contiguous(operator, "dout", dout));
   RDNA_TRY(rdna__check_contiguous(operator, "out", out));

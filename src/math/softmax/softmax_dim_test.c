@@ -1,4 +1,4 @@
-#include "math/operand_test.h"
+#include "math/strided_test.h"
 #include "rdna/op/softmax.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
@@ -105,12 +105,75 @@ static void any_dimension_matches_double(void **state) {
   }
 }
 
+/* f64, of any strides, in place and not. */
+static void check_f64(struct problem p, int dimension) {
+  const int64_t shape[] = {p.outer, p.cols, p.inner};
+  int64_t count = p.outer * p.cols * p.inner;
+  operand x = strided_make(RDNA_F64, 3, shape, false), dout = strided_make(RDNA_F64, 3, shape, false);
+  operand out = strided_make(RDNA_F64, 3, shape, false), dx = strided_make(RDNA_F64, 3, shape, false);
+  any_fill(&x, 2), any_fill(&dout, 1);
+  operand_upload(&out), operand_upload(&dx);
+  double *vx = doubles(&p), *vd = doubles(&p), *vy = doubles(&p);
+  for (int64_t i = 0; i < count; i++) {
+    vx[i] = real_get(&x, place_of(&x.tensor, &x.tensor, i));
+    vd[i] = real_get(&dout, place_of(&dout.tensor, &dout.tensor, i));
+  }
+  operand *y = p.in_place ? &x : &out, *d = p.in_place ? &dout : &dx;
+  assert_ok(p.log ? rdna_op_log_softmax_along(stream, &x.tensor, dimension, p.scale, &y->tensor)
+                  : rdna_op_softmax_along(stream, &x.tensor, dimension, p.scale, &y->tensor));
+  assert_ok(p.log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &y->tensor, dimension, p.scale, &d->tensor)
+                  : rdna_op_softmax_backward(stream, &dout.tensor, &y->tensor, dimension, p.scale, &d->tensor));
+  operand_download(y), operand_download(d);
+  forward(&p, vx, vy);
+  double unit = ((double)p.cols + 40) * 0x1p-52;
+  for (int64_t o = 0; o < p.outer; o++) {
+    for (int64_t i = 0; i < p.inner; i++) {
+      double sum = 0, reach = 0;
+      for (int64_t c = 0; c < p.cols; c++) {
+        double term = vd[at(&p, o, c, i)] * (p.log ? 1 : vy[at(&p, o, c, i)]);
+        sum += term, reach += fabs(term);
+      }
+      for (int64_t c = 0; c < p.cols; c++) {
+        int64_t k = at(&p, o, c, i);
+        double got = real_get(y, place_of(&y->tensor, &y->tensor, k));
+        if (!(fabs(got - vy[k]) <= unit * fmax(fabs(vy[k]), p.log)))
+          fail_msg("out [%lld] is %.17g, not %.17g", (long long)k, got, vy[k]);
+        double factor = p.log ? exp(vy[k]) : vy[k], scale = (double)p.scale;
+        double want = scale * (p.log ? vd[k] - factor * sum : factor * (vd[k] - sum));
+        got = real_get(d, place_of(&d->tensor, &d->tensor, k));
+        if (!(fabs(got - want) <= unit * fabs(scale) * (fabs(vd[k]) + reach) * fmax(factor, p.log)))
+          fail_msg("dx [%lld] is %.17g, not %.17g", (long long)k, got, want);
+      }
+    }
+  }
+  if (!p.in_place) assert_gaps_whole(y), assert_gaps_whole(d);
+  free(vx), free(vd), free(vy);
+  operand *all[] = {&x, &out, &dout, &dx};
+  for (int k = 0; k < 4; k++) operand_free(all[k]);
+}
+
+static void doubles_match(void **state) {
+  for (int n = 0; n < 40; n++) {
+    struct problem p = {.dtype = RDNA_F64,
+                        .outer = rdna__random_range(&random_state, 1, 5),
+                        .cols = n == 0   ? 1
+                                : n == 1 ? 3000
+                                         : rdna__random_range(&random_state, 1, 40),
+                        .inner = n % 3 == 0 ? 1 : rdna__random_range(&random_state, 1, 30),
+                        .scale = n % 4 ? 1 : -0.5f,
+                        .log = n % 2,
+                        .in_place = n % 5 == 2};
+    check_f64(p, n % 7 == 0 ? -2 : 1);
+  }
+}
+
 static void wrong_arguments_are_refused(void **state) {
   const int64_t shape[] = {4, 6}, other[] = {6, 4};
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
   operand a = operand_make(RDNA_F32, 2, shape, NULL, 0), b = operand_make(RDNA_F32, 2, shape, NULL, 0);
   operand c = operand_make(RDNA_F32, 2, other, NULL, 0), h = operand_make(RDNA_F16, 2, shape, NULL, 0);
   operand dx = operand_make(RDNA_F32, 2, shape, NULL, 0);
+  operand w = operand_make(RDNA_F64, 2, shape, NULL, 0);
   operand_upload(&dx);
   const rdna_tensor *A = &a.tensor, *B = &b.tensor, *DX = &dx.tensor;
   assert_refused(rdna_op_softmax_along(stream, A, 2, 1, DX), bad, "dimension is 2", "-2 to 1");
@@ -128,14 +191,19 @@ static void wrong_arguments_are_refused(void **state) {
   v = dx.tensor;
   v.data = (char *)a.tensor.data + 4;
   assert_refused(rdna_op_softmax_backward(stream, A, B, 1, 1, &v), bad, "dx", "overlap");
+  assert_refused(rdna_op_softmax_along(stream, &w.tensor, 0, 1, DX), bad, "out is f32", "x is f64");
+  assert_refused(rdna_op_softmax_along(NULL, &w.tensor, 0, 1, &w.tensor), bad, "stream", "NULL");
+  v = w.tensor;
+  v.stride[0] = 0;
+  assert_refused(rdna_op_log_softmax_backward(stream, &w.tensor, &w.tensor, 0, 1, &v), bad, "dx", "");
   operand_download(&dx);
   for (int64_t k = 0; k < 24; k++) assert_true(operand_is_poison(&dx, k));
-  operand *all[] = {&a, &b, &c, &h, &dx};
-  for (int k = 0; k < 5; k++) operand_free(all[k]);
+  operand *all[] = {&a, &b, &c, &h, &dx, &w};
+  for (int k = 0; k < 6; k++) operand_free(all[k]);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(any_dimension_matches_double),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(any_dimension_matches_double), cmocka_unit_test(doubles_match),
                                      cmocka_unit_test(wrong_arguments_are_refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
