@@ -7,7 +7,8 @@ if(POLICY CMP0116)
   cmake_policy(SET CMP0116 NEW)
 endif()
 
-set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1150 gfx1200 gfx1201 sm_80)
+# gfx1201 runs gfx1200's pack: their code differs in nothing but the name that it bears.
+set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1150 gfx1200 sm_80)
 
 # Families that have another way on GPUs of compute capability 9.0 alone: the NVIDIA pack holds them twice, the second
 # time as <family>.sm_90a, which the loader prefers there.

@@ -68,7 +68,7 @@ class Tune(unittest.TestCase):
             images = []
             for family in ("fill", "gemm", "gemm_bf16", "gemm_f16"):
                 images.append(self.folder / f"{family}.ptx")
-                images[-1].write_bytes((code / f"{family}.sm_80.ptx").read_bytes() + b"\n" * (family in changed))
+                images[-1].write_bytes((code / f"{family}.sm_80.ptx").read_bytes() + b".const .b8 changed;\n" * (family in changed))
             subprocess.run([BUILD / "bin/rdna_pack_builder", packs / "sm_80.rdnapack", "sm_80", "1", *images], check=True)
 
         def choice():

@@ -7,10 +7,12 @@ One operator a process, so that the emulator's counters (RDNA_EMULATE_COUNTERS) 
 loads and stores over the bytes that the operator must move. Of a product of quantized weights with a vector these are
 the weights'; each work-group reads the vector once more, from a cache, which is shown apart, in vectors. "load" and
 "store" are the bytes of a lane's access, 16 being the widest; "matrix" the share of vector issue cycles (WMMA 32,
-transcendental 4, any other 1) in the matrix unit or in dot products.
+transcendental 4, any other 1) in the matrix unit or in dot products. "loop of" is what a longer sum, or more keys, add
+to the counts: the inner loop alone.
 Counts of an emulator: they are not times. Exit status 1 when a limit is broken."""
 import argparse
 import ctypes
+import functools
 import json
 import os
 import random
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from rdna_ctypes import FusedStep, Library, NAMES, Tensor, real
+from rdna_ctypes import FusedStep, Library, NAMES, Sdpa, Tensor, real
 
 BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
 # number of the type, values and bytes of a block
@@ -123,6 +125,21 @@ def product(dtype):
     return run
 
 
+def layer(rows, size):
+    def run(card):  # a layer's: x (rows, size) times the transposed weight (rows, size)
+        x, weight, out = (card.make("float16", *shape) for shape in ((rows, size), (rows, size), (rows, rows)))
+        return card.op("gemm", ctypes.c_float(1), x, card.transposed(weight), ctypes.c_float(0), None, out), None
+    return run
+
+
+def attention(d, keys):
+    def run(card):
+        q, k, v, out = (card.make("float16", 1, 1, rows, d) for rows in (128, keys, keys, 128))
+        card.kept = Sdpa(scale=d ** -0.5)
+        return card.op("sdpa", ctypes.byref(card.kept), q, k, v, out, None), None
+    return run
+
+
 # name: (how, limit of bytes moved over needed or None, least bytes of a lane's load or None)
 CASES = {name: (streaming(name), 1.05, 15.5)
          for name in ("silu", "add", "cast", "softmax", "rms_norm", "layer_norm", "sum", "transpose")}
@@ -133,6 +150,37 @@ CASES.update({"mat-vec int8 of 128": (mat_vec_groups("int8", 128, False), 1.03, 
               "mat-vec int4 of 32": (mat_vec_groups("uint8", 32, True), 1.03, None),
               "mat-vec float16": (mat_vec("float16"), None, None)})
 CASES.update({f"product {d}": (product(d), None, None) for d in ("float16", "float32")})
+# name: (how of one of two sizes, the sizes, least share of the matrix unit on gfx1100 in percent)
+LOOPS = {f"loop of layer {rows}": (functools.partial(layer, rows), (256, 512), 82) for rows in (256, 1536)}
+LOOPS.update({f"loop of attention {d}": (functools.partial(attention, d), (512, 1024), 62) for d in (64, 128, 256)})
+for loop, (how_of, sizes, _) in LOOPS.items():
+    CASES.update({f"{loop} {size}": (how_of(size), None, None) for size in sizes})
+
+
+def matrix_share(cycles):
+    vector = sum(cycles[key] for key in ("valu", "valu64", "transcendental", "vopd", "dot", "wmma"))
+    return 100 * (cycles["wmma"] + cycles["dot"]) / max(1, vector)
+
+
+def cycles_of(kernels):
+    return {key: sum(k["issue_cycles"][key] for k in kernels) for key in kernels[0]["issue_cycles"]}
+
+
+def show_loops(library, targets):
+    failed = False
+    print(f"\n{'inner loop, float16':22} {'target':8} {'matrix':>6} {'least':>5}  kernels")
+    for name, (_, sizes, least) in LOOPS.items():
+        for target in targets:
+            short, long = (measure(library, target, f"{name} {size}")[0] for size in sizes)
+            if [k["name"] for k in short] != [k["name"] for k in long]:
+                raise RuntimeError(f"{name}: the two sizes run different kernels")
+            before, after = cycles_of(short), cycles_of(long)
+            share = matrix_share({key: after[key] - before[key] for key in after})
+            wrong = target == "gfx1100" and share < least
+            failed |= wrong
+            print(f"{name:22} {target:8} {share:5.1f}% {f'{least}%' if target == 'gfx1100' else '':>5}  "
+                  f"{', '.join(k['name'] for k in long)}{'  BELOW THE LIMIT' if wrong else ''}", flush=True)
+    return failed
 
 
 def measure(library, target, name):
@@ -164,13 +212,11 @@ def main():
     failed = False
     print(f"{'operator':20} {'target':8} {'needed':>9} {'moved':>6} {'vectors':>7} {'load':>5} {'store':>5} {'matrix':>6}  kernels")
     for name, (_, limit, lane) in CASES.items():
-        for target in args.targets.split(","):
+        for target in args.targets.split(",") if not name.startswith("loop of") else ():
             kernels, needed, again = measure(args.library, target, name)
             vectors = sum(k["groups"] for k in kernels) if again else 0
             total = {key: sum(k[key] for k in kernels) for key in ("load_bytes", "store_bytes")}
             count = {key: sum(k["instructions"][key] for k in kernels) for key in ("load", "store")}
-            cycles = {key: sum(k["issue_cycles"][key] for k in kernels) for key in kernels[0]["issue_cycles"]}
-            vector = sum(cycles[key] for key in ("valu", "valu64", "transcendental", "vopd", "dot", "wmma"))
             wave = kernels[0]["wave_size"]
             moved = (total["load_bytes"] + total["store_bytes"] - vectors * again) / needed if needed else None
             per_load = total["load_bytes"] / max(1, count["load"]) / wave
@@ -178,8 +224,9 @@ def main():
             wrong = (limit and moved > limit) or (lane and per_load < lane)
             failed |= bool(wrong)
             print(f"{name:20} {target:8} {needed or 0:9} {moved or 0:6.3f} {vectors:7} {per_load:5.1f} {per_store:5.1f} "
-                  f"{100 * (cycles['wmma'] + cycles['dot']) / max(1, vector):5.1f}%  "
+                  f"{matrix_share(cycles_of(kernels)):5.1f}%  "
                   f"{', '.join(k['name'] for k in kernels)}{'  OVER THE LIMIT' if wrong else ''}", flush=True)
+    failed |= show_loops(args.library, args.targets.split(","))
     return 1 if failed else 0
 
 

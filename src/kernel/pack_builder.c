@@ -31,13 +31,42 @@ static void *read_file(const char *path, size_t *out_size) {
   FILE *file = fopen(path, "rb");
   if (!file || fseek(file, 0, SEEK_END)) die(path, strerror(errno));
   long size = ftell(file);
-  char *data = size < 0 ? NULL : calloc(1, (size_t)size + 1); /* one NUL more, for PTX */
+  char *data = size < 0 ? NULL : calloc(1, (size_t)size + 2); /* PTX has an end of its last line and a NUL more */
   if (!data) die(path, "cannot be held in memory");
   rewind(file);
   if (fread(data, 1, (size_t)size, file) != (size_t)size) die(path, "cannot be read to its end");
   fclose(file);
   *out_size = (size_t)size;
   return data;
+}
+
+/* PTX without remarks, indents, rows of blanks and empty lines, which say nothing; a line with a string stays as it is,
+ * and so does what is no text: the driver takes assembled code in place of PTX. Returns the new size. */
+static size_t shorten_ptx(char *text, size_t size) {
+  size_t kept = 0;
+  if (memchr(text, 0, size)) return size;
+  for (char *line = text, *end = text + size, *next; line < end; line = next) {
+    next = memchr(line, '\n', (size_t)(end - line));
+    next = next ? next + 1 : end;
+    size_t length = (size_t)(next - line), start = kept;
+    if (memchr(line, '"', length)) {
+      memmove(text + kept, line, length);
+      kept += length;
+      continue;
+    }
+    char *remark = memmem(line, length, "//", 2), *stop = remark ? remark : next;
+    for (char *c = line; c < stop; c++) {
+      bool blank = *c == ' ' || *c == '\t' || *c == '\n';
+      if (!blank)
+        text[kept++] = *c;
+      else if (kept > start && text[kept - 1] != ' ')
+        text[kept++] = ' ';
+    }
+    if (kept > start && text[kept - 1] == ' ') kept--;
+    if (kept > start) text[kept++] = '\n';
+  }
+  text[kept] = 0;
+  return kept;
 }
 
 static void load_image(const char *path, image *out_image) {
@@ -55,7 +84,7 @@ static void load_image(const char *path, image *out_image) {
   size_t size;
   out_image->path = path;
   out_image->raw = read_file(path, &size);
-  if (entry->format == RDNA__PACK_PTX) size++;
+  if (entry->format == RDNA__PACK_PTX) size = shorten_ptx(out_image->raw, size) + 1;
   if (size == 0 || size > RDNA__PACK_MAX_IMAGE) die(path, "is empty or too large for a pack");
   entry->raw_size = size;
   entry->raw_hash = XXH3_64bits(out_image->raw, size);

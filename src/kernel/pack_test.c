@@ -238,10 +238,48 @@ static void test_builder(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+/* PTX loses what says nothing; assembled code under its name loses nothing. */
+static void test_builder_shortens_ptx(void **state) {
+  static const char text[] =
+      "//\n// Generated\n\n.version 7.8\n\t// .globl\tfill // @fill\n.visible .entry fill(\n"
+      "\t.param .b8  fill_param_0[8]\t// 8\n)\n{\n\tmov.b64 \t%rd1, fill_param_0;   \n"
+      "\t.pragma \"a  // b\";\n}";
+  static const char shorter[] =
+      ".version 7.8\n.visible .entry fill(\n.param .b8 fill_param_0[8]\n)\n{\nmov.b64 %rd1, fill_param_0;\n"
+      "\t.pragma \"a  // b\";\n}\n";
+  static const char assembled[] = "\177ELF // \0  \t\n\n // code";
+  char folder[] = "/tmp/rdna-pack-XXXXXX", command[512], path[256];
+  assert_non_null(mkdtemp(folder));
+  for (int i = 0; i < 2; i++) {
+    snprintf(path, sizeof path, "%s/%s.ptx", folder, i ? "assembled" : "text");
+    FILE *file = fopen(path, "wb");
+    size_t length = i ? sizeof assembled - 1 : strlen(text);
+    assert_int_equal(fwrite(i ? assembled : text, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+  }
+  snprintf(command, sizeof command, "cd %s && %s pack sm_80 3 text.ptx assembled.ptx", folder, TEST_BUILDER);
+  assert_int_equal(system(command), 0);
+  snprintf(path, sizeof path, "%s/pack", folder);
+  rdna__pack *pack;
+  void *image;
+  size_t size;
+  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "text"), &image, &size), RDNA_OK);
+  assert_string_equal(image, shorter);
+  assert_int_equal(size, sizeof shorter);
+  free(image);
+  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "assembled"), &image, &size), RDNA_OK);
+  assert_int_equal(size, sizeof assembled);
+  assert_memory_equal(image, assembled, size);
+  free(image);
+  rdna__pack_close(pack);
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  assert_int_equal(system(command), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_whole),   cmocka_unit_test(test_truncated), cmocka_unit_test(test_every_flipped_bit),
-      cmocka_unit_test(test_hostile), cmocka_unit_test(test_builder),
-  };
+      cmocka_unit_test(test_hostile), cmocka_unit_test(test_builder),   cmocka_unit_test(test_builder_shortens_ptx)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
