@@ -631,15 +631,10 @@ def accumulate_alike():
 
 def operators(pattern):
     """The OpInfos whose name |pattern| is found in, by name."""
-    # PyTorch's test library asks which devices are there: the samples are the CPU's, also where PyTorch has CUDA.
-    asked = [(torch.cuda, "is_available", False), (torch.cuda, "device_count", 0)]
-    kept = [getattr(module, name) for module, name, _ in asked]
-    for module, name, answer in asked:
-        setattr(module, name, lambda answer=answer: answer)
+    # The samples are the CPU's: where PyTorch has CUDA too, some would be of that, when the library is imported and later.
+    torch.cuda.is_available, torch.cuda.device_count = lambda: False, lambda: 0
     from torch.testing._internal import common_methods_invocations
 
-    for (module, name, _), function in zip(asked, kept):
-        setattr(module, name, function)
     # it would give random operators a seed of its own and put the generators back: the same result for every seed
     common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
     return {op.formatted_name: op for op in common_methods_invocations.op_db if re.search(pattern, op.formatted_name)}
