@@ -88,22 +88,52 @@ RDNA_KERNEL(INDEXED_THREADS) index_offset(struct index_offset_args a) {
   }
 }
 
-/* 16 bytes from |p| on, out of the one or two aligned pieces that they lie in; |bits| are whole. */
-template <typename bits>
-RDNA_DEVICE uint4 shifted(uint4 low, uint4 high, uint32_t shift) {
-  uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-  for (int i = 0; i < 6; i++) w[i] = shift & 8 ? w[i + 2] : w[i];
-#pragma unroll
-  for (int i = 0; i < 5; i++) w[i] = shift & 4 ? w[i + 1] : w[i];
-  if constexpr (sizeof(bits) < 4) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (shift * 8 & 31));
+/* 16 bytes at any place that values of |unit| bytes have: those from |shift| on of the one or two aligned pieces that
+ * they lie in. */
+template <uint32_t unit>
+struct unaligned_16 {
+  uint4 low, high;
+  /* Nothing of what lies outside of [begin, end) is read; whether nothing would be. */
+  RDNA_DEVICE bool load(unaligned_16 &v, const char *p, const char *begin, const char *end) {
+    uint32_t shift = (uint32_t)(uintptr_t)p & 15;
+    const char *from = p - shift;
+    v.low = v.high = uint4{0, 0, 0, 0};
+    if (!p) return true;
+    if (unit < 16 && (from < begin || from + (shift ? 32 : 16) > end)) return false;
+    v.low = load_as<uint4>(from);
+    if (unit < 16 && shift) v.high = load_as<uint4>(from + 16);
+    return true;
   }
-  return uint4{w[0], w[1], w[2], w[3]};
+  RDNA_DEVICE uint4 value(const unaligned_16 &v, const char *p) {
+    if constexpr (unit == 16) return v.low;
+    const uint32_t shift = (uint32_t)(uintptr_t)p & 15;
+    uint32_t w[8] = {v.low.x, v.low.y, v.low.z, v.low.w, v.high.x, v.high.y, v.high.z, v.high.w};
+#pragma unroll
+    for (int i = 0; i < 6; i++) w[i] = shift & 8 ? w[i + 2] : w[i];
+#pragma unroll
+    for (int i = 0; i < 5; i++) w[i] = shift & 4 ? w[i + 1] : w[i];
+    if constexpr (unit < 4) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (shift * 8 & 31));
+    }
+    return uint4{w[0], w[1], w[2], w[3]};
+  }
+};
+
+/* The first |bytes| bytes of |a|, and the others of |b|. */
+RDNA_DEVICE uint4 joined(uint4 a, uint4 b, int32_t bytes) {
+  uint4 v;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int32_t left = bytes - 4 * i;
+    uint32_t mask = left >= 4 ? ~0u : left <= 0 ? 0 : (1u << (left * 8)) - 1;
+    v[i] = (a[i] & mask) | (b[i] & ~mask);
+  }
+  return v;
 }
 
-/* Dense rows of values, which are written as they lie, 16 aligned bytes at a time, from rows at any alignment. */
+/* Dense rows of values, which are written as they lie, 16 aligned bytes at a time, from rows at any alignment. Each 16
+ * bytes are of one row or of two. */
 template <typename bits>
 RDNA_DEVICE void get_rows(const indexed_args &a) {
   constexpr uint32_t unit = sizeof(bits), per = 16 / unit, tile = INDEX_ROWS_EACH * INDEXED_THREADS;
@@ -112,65 +142,61 @@ RDNA_DEVICE void get_rows(const indexed_args &a) {
   char *const out = (char *)a.operand[0].data;
   const char *const table = (const char *)a.operand[2].data;
   const char *const end = table + (uint64_t)(a.rule.size - 1) * row_bytes + (uint64_t)size * unit;
-  const int32_t skew = unit < 16 ? (int32_t)(((uint64_t)(uintptr_t)out & 15) / unit) : 0;
+  const int32_t skew = unit < 16 ? (int32_t)(((uint32_t)(uintptr_t)out & 15) / unit) : 0;
   const int32_t start = (int32_t)((group_id_x() * tile + thread_id()) * per) - skew;
-  const char *from[INDEX_ROWS_EACH];
-  bool whole[INDEX_ROWS_EACH];
-  uint4 low[INDEX_ROWS_EACH], high[INDEX_ROWS_EACH];
   auto row_of = [&]
       __attribute__((device)) (uint32_t i) { return (uint32_t)(((uint64_t)a.shape.magic[0] * i) >> a.shape.shift[0]); };
-  auto find = [&] __attribute__((device)) (uint32_t row, const char **out_from) {
+  auto find = [&] __attribute__((device)) (uint32_t row) {
     int64_t index;
     bool inside = index_read(&a.rule, a.operand[1].data, row * a.operand[1].stride[1], &index);
     report(a.rule, !inside);
-    *out_from = inside ? table + (uint64_t)index * row_bytes : nullptr;
+    return inside ? table + (uint64_t)index * row_bytes : nullptr;
   };
+  const char *first[INDEX_ROWS_EACH], *second[INDEX_ROWS_EACH]; /* where the values would begin in each of the rows */
+  int32_t own[INDEX_ROWS_EACH];                                 /* values of the first row */
+  uint32_t whole = 0;                                           /* bit j: both rows can be read so */
 #pragma unroll
   for (uint32_t j = 0; j < INDEX_ROWS_EACH; j++) {
     int32_t i = start + (int32_t)(j * INDEXED_THREADS * per);
-    uint32_t row = row_of(i < 0 ? 0 : (uint32_t)i), col = (uint32_t)i - row * size;
-    whole[j] = i >= 0 && (uint32_t)i + per <= count && col + per <= size;
-    from[j] = nullptr;
-    if (whole[j]) find(row, &from[j]);
-    if (from[j]) from[j] += (uint64_t)col * unit;
+    first[j] = second[j] = nullptr, own[j] = per;
+    if (i < 0 || (uint32_t)i + per > count) continue;
+    whole |= 1u << j;
+    uint32_t row = row_of((uint32_t)i), col = (uint32_t)i - row * size;
+    if (size - col < per) own[j] = (int32_t)(size - col);
+    first[j] = find(row);
+    if (first[j]) first[j] += (uint64_t)col * unit;
+    if (unit < 16 && own[j] < (int32_t)per) {
+      second[j] = find(row + 1);
+      if (second[j]) second[j] -= own[j] * (int32_t)unit;
+    }
   }
+  unaligned_16<unit> a_bits[INDEX_ROWS_EACH], b_bits[INDEX_ROWS_EACH];
 #pragma unroll
   for (uint32_t j = 0; j < INDEX_ROWS_EACH; j++) {
-    uint32_t shift = unit < 16 ? (uint32_t)(uintptr_t)from[j] & 15 : 0;
-    const char *p = from[j] - shift;
-    low[j] = high[j] = uint4{0, 0, 0, 0};
-    if (from[j] && unit < 16 && (p < table || p + (shift ? 32 : 16) > end)) whole[j] = false;
-    if (from[j] && whole[j]) {
-      low[j] = load_as<uint4>(p);
-      if (shift) high[j] = load_as<uint4>(p + 16);
-    }
+    bool can = unaligned_16<unit>::load(a_bits[j], first[j], table, end);
+    if (unit < 16) can = unaligned_16<unit>::load(b_bits[j], second[j], table, end) && can;
+    if (!can) whole &= ~(1u << j);
   }
 #pragma unroll
   for (uint32_t j = 0; j < INDEX_ROWS_EACH; j++) {
     int64_t i = start + (int32_t)(j * INDEXED_THREADS * per);
-    uint32_t shift = unit < 16 ? (uint32_t)(uintptr_t)from[j] & 15 : 0;
-    if (whole[j]) store_as<uint4>(out + i * unit, unit < 16 ? shifted<bits>(low[j], high[j], shift) : low[j]);
+    if (!(whole >> j & 1)) continue;
+    uint4 v = unaligned_16<unit>::value(a_bits[j], first[j]);
+    if (unit < 16 && own[j] < (int32_t)per) {
+      v = joined(v, unaligned_16<unit>::value(b_bits[j], second[j]), own[j] * (int32_t)unit);
+    }
+    store_as<uint4>(out + i * unit, v);
   }
-  if constexpr (unit < 16) { /* at the ends, and where two rows meet */
+  if constexpr (unit < 16) { /* at the ends of values, and of the table */
 #pragma nounroll
     for (uint32_t j = 0; j < INDEX_ROWS_EACH; j++) {
+      if (whole >> j & 1) continue;
       int32_t i = start + (int32_t)(j * INDEXED_THREADS * per);
-      bits v[per];
-      bool done = whole[0];
-#pragma unroll
-      for (uint32_t k = 1; k < INDEX_ROWS_EACH; k++) done = j == k ? whole[k] : done;
-      if (done) continue;
-#pragma unroll
-      for (int32_t k = 0; k < (int32_t)per; k++) {
-        if (i + k < 0 || (uint32_t)(i + k) >= count) continue;
-        uint32_t row = row_of((uint32_t)(i + k));
-        const char *p;
-        find(row, &p);
-        v[k] = p ? ((const bits *)p)[(uint32_t)(i + k) - row * size] : (bits)0;
-      }
-#pragma unroll
-      for (int32_t k = 0; k < (int32_t)per; k++) {
-        if (i + k >= 0 && (uint32_t)(i + k) < count) ((bits *)out)[i + k] = v[k];
+#pragma nounroll
+      for (int32_t k = i < 0 ? 0 : i; k < i + (int32_t)per && (uint32_t)k < count; k++) {
+        uint32_t row = row_of((uint32_t)k);
+        const char *p = find(row);
+        ((bits *)out)[k] = p ? ((const bits *)p)[(uint32_t)k - row * size] : (bits)0;
       }
     }
   }

@@ -337,10 +337,19 @@ LOSS(bf16)
 
 RDNA_KERNEL(LOSS_SUM_THREADS) loss_sum(struct loss_sum_args a) {
   RDNA_SHARED static float scratch[GROUP_SCRATCH(LOSS_SUM_THREADS)];
+  constexpr int ahead = 8;
   float sum = 0, weight = 0;
-  for (int64_t i = thread_id(); i < a.count; i += LOSS_SUM_THREADS) {
-    sum += a.values[i];
-    if (a.weights) weight += a.weights[i];
+#pragma nounroll
+  for (int64_t i = thread_id(); i < a.count; i += ahead * LOSS_SUM_THREADS) {
+    float v[ahead], w[ahead];
+#pragma unroll
+    for (int j = 0; j < ahead; j++) {
+      int64_t at = i + j * LOSS_SUM_THREADS;
+      v[j] = at < a.count ? a.values[at] : 0;
+      w[j] = at < a.count && a.weights ? a.weights[at] : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < ahead; j++) sum += v[j], weight += w[j];
   }
   sum = group_sum_f32<LOSS_SUM_THREADS>(sum, scratch);
   weight = group_sum_f32<LOSS_SUM_THREADS>(weight, scratch);

@@ -181,11 +181,12 @@ static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static bool is_small_float(rdna_dtype dtype) { return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16; }
 
-/* Dense rows have kernels of their own, at any alignment. */
+/* Dense rows have kernels of their own, at any alignment, with maps of signs and squares. */
 static bool has_lines(const struct plan *plan, const rdna_tensor *x) {
   const struct reduce_dims_args *a = &plan->args;
+  bool mapped = a->map == REDUCE_POWER || a->map == REDUCE_NONZERO || a->map == REDUCE_ZERO;
   return is_small_float(x->dtype) && a->reduced_rank == 1 && a->reduced_stride[0] == 1 && plan->kind != REDUCE_PROD &&
-         a->map != REDUCE_POWER && (uintptr_t)x->data % rdna_dtype_block_bytes(x->dtype) == 0;
+         !mapped && (uintptr_t)x->data % rdna_dtype_block_bytes(x->dtype) == 0;
 }
 
 /* So have plain sums of columns. */

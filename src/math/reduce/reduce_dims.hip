@@ -113,6 +113,19 @@ struct prod_of {
   RDNA_DEVICE acc end(const prod_of &s, int32_t how, double parameter) { return s.v; }
 };
 
+/* A NaN wins. */
+RDNA_DEVICE float larger(float a, float b) {
+#ifdef RDNA_NVIDIA
+  return __nvvm_fmax_nan_f(a, b);
+#else
+  return max_f32(a, b);
+#endif
+}
+template <typename acc>
+RDNA_DEVICE acc larger(acc a, acc b) {
+  return a > b || a != a ? a : b;
+}
+
 template <typename acc>
 struct max_of {
   enum { PARTS = 1, KIND = REDUCE_MAX };
@@ -121,9 +134,9 @@ struct max_of {
   template <int width>
   RDNA_DEVICE void add_to(max_of &s, acc *x, int64_t) {
 #pragma unroll
-    for (int j = 0; j < width; j++) s.v = s.v > x[j] || s.v != s.v ? s.v : x[j];
+    for (int j = 0; j < width; j++) s.v = larger(s.v, x[j]);
   }
-  RDNA_DEVICE void join(max_of &s, const max_of &o) { s.v = s.v > o.v || s.v != s.v ? s.v : o.v; }
+  RDNA_DEVICE void join(max_of &s, const max_of &o) { s.v = larger(s.v, o.v); }
   RDNA_DEVICE acc end(const max_of &s, int32_t how, double parameter) { return ended(s.v, how, parameter); }
 };
 
@@ -167,13 +180,6 @@ struct lse_of {
     return s.sum == 0 || s.top == -infinity_f32() ? s.top : s.top + scalar_log(s.sum);
   }
 };
-
-/* A NaN wins. */
-RDNA_DEVICE float larger(float a, float b) { return max_f32(a, b); }
-template <typename acc>
-RDNA_DEVICE acc larger(acc a, acc b) {
-  return a > b || a != a ? a : b;
-}
 
 template <typename acc>
 struct arg_of {
@@ -450,104 +456,159 @@ REDUCE(reduce_lse_f16, f16, lse_of<float>)
 REDUCE(reduce_lse_bf16, bf16, lse_of<float>)
 
 /* Dense rows of any alignment, for kinds that are asked for often. */
-/* |count| vectors of a thread from |p| on, |step| bytes apart, as far as they begin before |end|: all under way before
- * the first is looked at. The first value of each is number |i|, |i| + |apart|, ... */
-template <int count, typename type, typename state, int width>
-RDNA_DEVICE void add_vectors(const reduce_dims_args &a, const char *p, const char *end, uint32_t step, int64_t i,
-                             uint32_t apart, state &s) {
+/* The maps that lines offer: of signs, by bits, and squares. Floats of which |sign| has the sign bits. */
+RDNA_DEVICE uint32_t mapped(uint32_t bits, uint32_t sign, int32_t map) {
+  uint32_t keep = map == REDUCE_ABS || map == REDUCE_ABS_REVERSE ? ~sign : ~0u;
+  uint32_t flip = map == REDUCE_REVERSE || map == REDUCE_ABS_REVERSE ? sign : 0;
+  return (bits & keep) ^ flip;
+}
+template <typename type>
+RDNA_DEVICE uint4 mapped(uint4 bits, int32_t map) {
+  constexpr uint32_t sign = type::BYTES == 4 ? 0x80000000 : 0x80008000;
+  return uint4{mapped(bits.x, sign, map), mapped(bits.y, sign, map), mapped(bits.z, sign, map),
+               mapped(bits.w, sign, map)};
+}
+
+/* What a thread keeps of the vectors of a line. */
+template <typename type, typename state>
+struct line_of_vectors {
+  state s;
+  RDNA_DEVICE void add(line_of_vectors &l, const reduce_dims_args &a, uint4 bits, uint32_t) {
+    typename state::kept v[type::IN_16];
+    type::unpack(state::KIND == REDUCE_VAR || state::KIND == REDUCE_LSE ? bits : mapped<type>(bits, a.map), v);
+    if constexpr (state::KIND == REDUCE_SUM) {
+      bool square = a.map == REDUCE_SQUARE;
+#pragma unroll
+      for (int j = 0; j < type::IN_16; j++) v[j] *= square ? v[j] : 1;
+    }
+    state::template add_to<type::IN_16>(l.s, v, 0);
+  }
+  RDNA_DEVICE void join_to(state &s, const line_of_vectors &l, const reduce_dims_args &, int64_t, uint32_t) {
+    state::join(s, l.s);
+  }
+};
+
+/* Of arguments: the vector itself with the best value of all, and its number among the thread's. Which of its values
+ * that was is found once. */
+template <typename type>
+struct line_of_vectors<type, arg_of<float>> {
+  enum { NONE = 0xffffffff };
+  uint4 held = {0, 0, 0, 0};
+  float best = limits<float>::lowest();
+  uint32_t number = NONE;
+  RDNA_DEVICE void add(line_of_vectors &l, const reduce_dims_args &a, uint4 bits, uint32_t number) {
+    float v[type::IN_16];
+    bits = mapped<type>(bits, a.map);
+    type::unpack(bits, v);
+#pragma unroll
+    for (int by = 1; by < type::IN_16; by *= 2)
+#pragma unroll
+      for (int k = 0; k + by < type::IN_16; k += 2 * by) v[k] = larger(v[k], v[k + by]);
+    bool before = v[0] > l.best || (v[0] != v[0] && l.best == l.best) || l.number == NONE;
+    l.best = before ? v[0] : l.best;
+    l.number = before ? number : l.number;
+#pragma unroll
+    for (int k = 0; k < 4; k++) l.held[k] = before ? bits[k] : l.held[k];
+  }
+  RDNA_DEVICE void join_to(arg_of<float> &s, const line_of_vectors &l, const reduce_dims_args &a, int64_t first,
+                           uint32_t apart) {
+    float v[type::IN_16];
+    if (l.number == NONE) return;
+    type::unpack(l.held, v);
+    int lane = type::IN_16 - 1;
+#pragma unroll
+    for (int j = type::IN_16 - 2; j >= 0; j--) lane = v[j] == l.best || (v[j] != v[j] && l.best != l.best) ? j : lane;
+    arg_of<float> found = {l.best, first + (int64_t)l.number * apart + lane};
+    arg_of<float>::join(s, found);
+  }
+};
+
+/* |count| vectors of a thread from |p| on, |step| bytes apart, all under way before the first is looked at; all of them
+ * lie before |end|, or as many as do. The first one is number |number|. */
+template <int count, bool all, typename type, typename state>
+RDNA_DEVICE void add_vectors(const reduce_dims_args &a, const char *p, const char *end, uint32_t step, uint32_t number,
+                             line_of_vectors<type, state> &line) {
   uint4 bits[count];
 #pragma unroll
   for (uint32_t j = 0; j < count; j++) {
     bits[j] = uint4{0, 0, 0, 0};
-    if (p + j * step < end) bits[j] = load_as<uint4>(p + j * step);
+    if (all || p + j * step < end) bits[j] = load_as<uint4>(p + j * step);
   }
 #pragma unroll
   for (uint32_t j = 0; j < count; j++) {
-    if (p + j * step >= end) break;
-    typename state::kept v[width];
-    type::unpack(again(bits[j]), v);
-    map_values<state::KIND, width>(v, a.map, a.parameter);
-    state::template add_to<width>(s, v, i + j * apart);
+    if (!all && p + j * step >= end) break;
+    line_of_vectors<type, state>::add(line, a, again(bits[j]), number + j);
   }
 }
 
 /* Values [first, end) of a dense row at any alignment: single values up to a multiple of 16 bytes, vectors, and what
  * is left. */
-template <typename type, typename state, int width>
+template <typename type, typename state>
 RDNA_DEVICE void add_line(const reduce_dims_args &a, int64_t base, int64_t first, int64_t end, uint32_t rank,
                           uint32_t threads, state &s) {
+  constexpr uint32_t width = type::IN_16, ahead = REDUCE_DIMS_AHEAD;
   const char *p = (const char *)a.x + (base + first) * type::BYTES;
   int64_t count = end - first, before = (int64_t)((-address_of(p) & 15) / type::BYTES);
   if (before > count) before = count;
-  uint32_t after = (uint32_t)(count - before) % width;
+  const uint32_t after = (uint32_t)(count - before) % width, step = threads * 16;
   const char *last = p + (count - after) * type::BYTES;
-  int64_t i = first + before + rank * width;
+  line_of_vectors<type, state> line;
+  uint32_t number = 0;
 #pragma nounroll
-  for (p += (before + rank * width) * type::BYTES; p < last; p += REDUCE_DIMS_AHEAD * threads * 16) {
-    add_vectors<REDUCE_DIMS_AHEAD, type, state, width>(a, p, last, threads * 16, i, threads * width, s);
-    i += REDUCE_DIMS_AHEAD * threads * width;
+  for (p += (before + rank * width) * type::BYTES; p + (ahead - 1) * step < last; p += ahead * step) {
+    add_vectors<ahead, true, type, state>(a, p, last, step, number, line);
+    number += ahead;
   }
+  if (p < last) add_vectors<ahead, false, type, state>(a, p, last, step, number, line);
+  line_of_vectors<type, state>::join_to(s, line, a, first + before + rank * width, threads * width);
   /* Of equal arguments the lower wins in a join, whichever is seen first. */
 #pragma nounroll
   for (uint32_t k = rank; k < (uint32_t)before + after; k += threads) {
     int64_t at = k < before ? first + k : end - after + (k - before);
-    typename state::kept v[1];
+    float v = type::load(a.x, (uint64_t)(base + at));
     state one;
-    load<type, state, 1>(a, base + at, v);
-    state::template add_to<1>(one, v, at);
+    if constexpr (state::KIND != REDUCE_VAR && state::KIND != REDUCE_LSE)
+      v = bits_as<float>(mapped(bits_as<uint32_t>(v), 0x80000000, a.map));
+    if (state::KIND == REDUCE_SUM && a.map == REDUCE_SQUARE) v *= v;
+    state::template add_to<1>(one, &v, at);
     state::join(s, one);
   }
-}
-
-/* The argument itself, from the vector that holds it: what does not begin at 16 bytes was a single value. */
-template <typename type, typename state, int width>
-RDNA_DEVICE void look_up_line(const reduce_dims_args &a, int64_t base, state &s) {
-  typename state::kept v[width];
-  if (s.index == INT64_MAX || s.index + width > a.count) return;
-  if (!all_16(address_of(a.x) + (uint64_t)(base + s.index) * type::BYTES)) return;
-  load<type, state, width>(a, base + s.index, v);
-  int lane = width - 1;
-#pragma unroll
-  for (int j = width - 2; j >= 0; j--) lane = v[j] == s.v || (v[j] != v[j] && s.v != s.v) ? j : lane;
-  s.index += lane;
 }
 
 /* |a.team| lanes of a wave, or a group, for each output. */
 template <typename type, typename state>
 RDNA_DEVICE void lines(const reduce_dims_args &args, void *scratch) {
-  constexpr int width = type::IN_16;
   const bool group = args.layout == REDUCE_GROUP;
   const uint32_t threads = group ? REDUCE_DIMS_THREADS : (uint32_t)args.team, rank = thread_id() & (threads - 1);
   const int64_t units = args.outs * args.slices, at_once = REDUCE_DIMS_THREADS / threads;
   for (int64_t first = group_id_x() * at_once; first < units; first += group_count_x() * at_once) {
     const reduce_dims_args &a = arguments_again_wide(args);
     int64_t unit = first + thread_id() / threads;
-    int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
+    int64_t slice = a.slices == 1 ? 0 : (uint32_t)unit / (uint32_t)a.outs, out = unit - slice * a.outs;
     int64_t base = unit < units ? place(a.kept_rank, a.kept_size, a.kept_stride, out) : 0;
     state s;
 #pragma nounroll
     for (int64_t i = slice * a.slice; i < a.count && unit < units; i += a.slices * a.slice) {
-      add_line<type, state, width>(a, base, i, i + a.slice < a.count ? i + a.slice : a.count, rank, threads, s);
+      add_line<type, state>(a, base, i, i + a.slice < a.count ? i + a.slice : a.count, rank, threads, s);
     }
     s = wave_join(s, threads);
     if (group) s = group_join<REDUCE_DIMS_THREADS>(s, (state *)scratch);
     if (rank != 0 || unit >= units) continue;
-    if constexpr (state::KIND == REDUCE_ARG) look_up_line<type, state, width>(a, base, s);
     write(a, out, slice, s);
   }
 }
 
-#define LINES(name, type, state)                                                              \
-  RDNA_KERNEL_RESIDENT(REDUCE_DIMS_THREADS, 4) name(struct reduce_dims_args a) {              \
+#define LINES(name, resident, type, state)                                                    \
+  RDNA_KERNEL_RESIDENT(REDUCE_DIMS_THREADS, resident) name(struct reduce_dims_args a) {       \
     RDNA_SHARED static uint64_t scratch[REDUCE_DIMS_THREADS / WAVE_SIZE * sizeof(state) / 4]; \
     lines<type, state>(a, scratch);                                                           \
   }
-#define LINES_OF(type)                               \
-  LINES(reduce_sum_line_##type, type, sum_of<float>) \
-  LINES(reduce_max_line_##type, type, max_of<float>) \
-  LINES(reduce_var_line_##type, type, var_of<float>) \
-  LINES(reduce_lse_line_##type, type, lse_of<float>) \
-  LINES(reduce_arg_line_##type, type, arg_of<float>)
+#define LINES_OF(type)                                  \
+  LINES(reduce_sum_line_##type, 5, type, sum_of<float>) \
+  LINES(reduce_max_line_##type, 5, type, max_of<float>) \
+  LINES(reduce_var_line_##type, 4, type, var_of<float>) \
+  LINES(reduce_lse_line_##type, 4, type, lse_of<float>) \
+  LINES(reduce_arg_line_##type, 4, type, arg_of<float>)
 LINES_OF(f32)
 LINES_OF(f16)
 LINES_OF(bf16)
@@ -626,7 +687,7 @@ RDNA_DEVICE void sum_rows_of_waves(const reduce_dims_args &a) {
 template <typename type>
 RDNA_DEVICE void sum_long_rows(const reduce_dims_args &a, float *scratch) {
   for (int64_t unit = group_id_x(); unit < a.outs * a.slices; unit += group_count_x()) {
-    int64_t slice = a.slices == 1 ? 0 : unit / a.outs, out = unit - slice * a.outs;
+    int64_t slice = a.slices == 1 ? 0 : (uint32_t)unit / (uint32_t)a.outs, out = unit - slice * a.outs;
     const char *line = line_of<type>(a, out);
     float sum = 0;
     for (int64_t first = slice * a.slice; first < a.count; first += a.slices * a.slice) {

@@ -181,9 +181,8 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
   if (plain || columns) {
     if (n % 2) a.end = REDUCE_SCALED, a.parameter = 0.75;
   } else {
-    a.vector = a.vector || line; /* powers are not among what lines offer */
-    choose_arithmetic(random, kind, dtype, &a);
-    a.vector = a.vector && !line;
+    do choose_arithmetic(random, kind, dtype, &a);
+    while (line && (a.map == REDUCE_POWER || a.map == REDUCE_NONZERO || a.map == REDUCE_ZERO));
   }
   a.slice = !of_wave && !alone && a.count > 128 && n % 2 ? (a.count / 3 + 63) / 64 * 64 : a.count;
   a.slices = a.slice == a.count ? 1 : (a.count + a.slice - 1) / a.slice;

@@ -74,9 +74,10 @@ struct reduce_join_args {
   X(reduce_arg_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)  \
   X(reduce_var_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)
 /* For often asked kinds of f32, f16 and bf16, at any alignment, on which the order of additions depends too.
- * line: what reduce_<kind>_<type> does, where one dense dimension is reduced. The others where REDUCE_PLAIN too: wave
- * and long: as line, for lanes of a wave, with one slice, and a group. columns: one reduced dimension, of a stride of
- * at least 16, across a dense kept one; slices of a multiple of 8. alone: |vector|, one reduced dimension, one slice.
+ * line: what reduce_<kind>_<type> does, where one dense dimension is reduced, but of powers and counts. The others
+ * where REDUCE_PLAIN too: wave and long: as line, for lanes of a wave, with one slice, and a group. columns: one
+ * reduced dimension, of a stride of at least 16, across a dense kept one; slices of a multiple of 8. alone: |vector|,
+ * one reduced dimension, one slice.
  */
 #define RDNA_REDUCE_DIMS_SPECIAL_(X, type)                                                           \
   X(reduce_sum_line_##type, struct reduce_dims_args, REDUCE_DIMS_THREADS, rdna__reduce_dims_case)    \
