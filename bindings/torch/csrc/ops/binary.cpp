@@ -10,7 +10,7 @@
 namespace rdna_torch {
 namespace {
 
-enum Types { kAll, kNumbers, kReal, kIntegersAndSmall, kIntegers, kSmall };
+enum Types { kAll, kNumbers, kReal, kIntegers };
 
 bool takes(Types types, at::ScalarType t) {
   switch (types) {
@@ -20,12 +20,8 @@ bool takes(Types types, at::ScalarType t) {
       return has_dtype(t) && t != at::kBool;
     case kReal:
       return is_real(t);
-    case kIntegersAndSmall:
-      return is_float(t) || (is_integer(t) && t != at::kBool);
     case kIntegers:
       return is_integer(t);
-    case kSmall:
-      return is_float(t);
   }
   return false;
 }
@@ -74,23 +70,23 @@ const Row rows[] = {
     {"minimum.out", RDNA_ZIP_MINIMUM, kAll},
     {"clamp_min.Tensor_out", RDNA_ZIP_MAXIMUM, kAll},
     {"clamp_max.Tensor_out", RDNA_ZIP_MINIMUM, kAll},
-    {"fmod.Tensor_out", RDNA_ZIP_FMOD, kIntegersAndSmall},
-    {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kIntegersAndSmall},
-    {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kIntegersAndSmall},
-    {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kIntegersAndSmall},
-    {"pow.Scalar_out", RDNA_ZIP_POW, kIntegersAndSmall},
-    {"atan2.out", RDNA_ZIP_ATAN2, kSmall, Promote::kFloat},
+    {"fmod.Tensor_out", RDNA_ZIP_FMOD, kNumbers},
+    {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kNumbers},
+    {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kNumbers},
+    {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kNumbers},
+    {"pow.Scalar_out", RDNA_ZIP_POW, kNumbers},
+    {"atan2.out", RDNA_ZIP_ATAN2, kReal, Promote::kFloat},
     {"bitwise_and.Tensor_out", RDNA_ZIP_BITWISE_AND, kIntegers},
     {"bitwise_or.Tensor_out", RDNA_ZIP_BITWISE_OR, kIntegers},
     {"bitwise_xor.Tensor_out", RDNA_ZIP_BITWISE_XOR, kIntegers},
     {"bitwise_left_shift.Tensor_out", RDNA_ZIP_SHIFT_LEFT, kIntegers},
     {"bitwise_right_shift.Tensor_out", RDNA_ZIP_SHIFT_RIGHT, kIntegers},
-    {"floor_divide", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
-    {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
-    {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall},
+    {"floor_divide", RDNA_ZIP_FLOOR_DIV, kNumbers},
+    {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kNumbers},
+    {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
     {"tanh_backward.grad_input", RDNA_ZIP_TANH_GRAD, kReal},
-    {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kSmall},
+    {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kReal},
     {"hardswish_backward", RDNA_ZIP_HARDSWISH_GRAD, kReal},
     {"hardsigmoid_backward.grad_input", RDNA_ZIP_HARDSIGMOID_GRAD, kReal},
 };
@@ -135,7 +131,7 @@ bool pow_scalar(Call &call) {  // self, exponent
   const at::ScalarType type = at::result_type(x, e);
   if (is_integer(type)) {
     TORCH_CHECK(v >= 0, "Integers to negative integer powers are not allowed.");
-    return zip(call, x, number_tensor(e), RDNA_ZIP_POW, kIntegersAndSmall, Promote::kSame);
+    return zip(call, x, number_tensor(e), RDNA_ZIP_POW, kNumbers, Promote::kSame);
   }
   auto map = [&](rdna_map op, Types types, rdna_scalar p) {
     auto out = iterate(
@@ -147,7 +143,7 @@ bool pow_scalar(Call &call) {  // self, exponent
   if (v == 0.5) return map(RDNA_MAP_SQRT, kReal, {});
   if (v == -0.5) return map(RDNA_MAP_RSQRT, kReal, {});
   if (v == -1) return map(RDNA_MAP_RECIPROCAL, kReal, {});
-  return map(RDNA_MAP_POW, kSmall, rdna_scalar_real(v));
+  return map(RDNA_MAP_POW, kReal, rdna_scalar_real(v));
 }
 
 // An integer divided by zero gives 0, where the CPU raises and other GPUs give anything.
@@ -155,7 +151,7 @@ bool div_mode(Call &call) {  // self, other, rounding_mode
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   if (both_numbers(a, b)) return false;
   if (call.none(2)) return zip(call, a, b, RDNA_ZIP_DIV, kReal, Promote::kFloat);
-  if (call[2].toStringRef() == "floor") return zip(call, a, b, RDNA_ZIP_FLOOR_DIV, kIntegersAndSmall, Promote::kSame);
+  if (call[2].toStringRef() == "floor") return zip(call, a, b, RDNA_ZIP_FLOOR_DIV, kNumbers, Promote::kSame);
   if (call[2].toStringRef() != "trunc") return false;
   auto out = iterate(
       call.output(), {a, b}, Promote::kSame, [](at::ScalarType t) { return takes(kNumbers, t); },
@@ -192,7 +188,7 @@ bool threshold_backward(Call &call) {  // grad_output, self, threshold
 }
 bool gelu_backward(Call &call) {  // grad_output, self, approximate
   const bool tanh = call[2].toStringRef() == "tanh";
-  return zip(call, call.tensor(0), call.tensor(1), tanh ? RDNA_ZIP_GELU_TANH_GRAD : RDNA_ZIP_GELU_ERF_GRAD, kSmall,
+  return zip(call, call.tensor(0), call.tensor(1), tanh ? RDNA_ZIP_GELU_TANH_GRAD : RDNA_ZIP_GELU_ERF_GRAD, kReal,
              Promote::kSame);
 }
 bool leaky_relu_backward(Call &call) {  // grad_output, self, negative_slope, self_is_result
@@ -200,13 +196,13 @@ bool leaky_relu_backward(Call &call) {  // grad_output, self, negative_slope, se
              scalar_of(call.scalar(2)));
 }
 bool softplus_backward(Call &call) {  // grad_output, self, beta, threshold
-  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_SOFTPLUS_GRAD, kSmall, Promote::kSame,
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_SOFTPLUS_GRAD, kReal, Promote::kSame,
              scalar_of(call.scalar(2)), scalar_of(call.scalar(3)));
 }
 bool elu_backward(Call &call) {  // grad_output, alpha, scale, input_scale, is_result, self_or_result
   if (call.flag(4) || call.real(3) != 1) return false;
   const double scale = call.real(2);
-  return zip(call, call.tensor(0), call.tensor(5), RDNA_ZIP_ELU_GRAD, kSmall, Promote::kSame,
+  return zip(call, call.tensor(0), call.tensor(5), RDNA_ZIP_ELU_GRAD, kReal, Promote::kSame,
              rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
 }
 

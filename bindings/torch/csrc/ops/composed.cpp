@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/result_type.h>
 
 #include <cmath>
 #include <limits>
@@ -29,15 +30,26 @@ bool run(const Row &row, Call &call) {
 
 at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
 
-// Argument |i| on the device in f32, where the result is f32, f16 or bf16.
-at::Tensor operand(const Call &call, size_t i) {
-  const at::Tensor t = call[i].isTensor() ? call.tensor(i) : at::scalar_tensor(call.scalar(i));
-  return t.to(c10::Device(kRdna, call.device()), at::kFloat);
+// Whether the first one or two arguments, as many as are tensors, promote to f64.
+bool is_wide(const Call &call) {
+  const size_t inputs = call.count() - (call.output().defined() ? 1 : 0);
+  if (inputs > 1 && call[0].isTensor() && call[1].isTensor())
+    return at::result_type(call.tensor(0), call.tensor(1)) == at::kDouble;
+  return call.tensor(call[0].isTensor() ? 0 : 1).scalar_type() == at::kDouble;
 }
 
-bool small(const Call &call) {
+// Argument |i| on the device in what the result is computed in: f64, or f32 where that is f32, f16 or bf16.
+at::Tensor operand(const Call &call, size_t i) {
+  const at::Tensor t = call[i].isTensor()           ? call.tensor(i)
+                       : call.scalar(i).isComplex() ? at::scalar_tensor(call.scalar(i))
+                                                    : at::scalar_tensor(call.scalar(i), at::kDouble);
+  return t.to(c10::Device(kRdna, call.device()), is_wide(call) ? at::kDouble : at::kFloat);
+}
+
+bool fits(const Call &call) {
   const at::Tensor out = call.output();
-  return is_float(out.defined() ? out.scalar_type() : call.tensor(0).scalar_type());
+  const at::ScalarType type = out.defined() ? out.scalar_type() : call.tensor(0).scalar_type();
+  return is_float(type) || (type == at::kDouble && is_wide(call));
 }
 
 // Gradients come in the type of the input.
@@ -50,44 +62,44 @@ at::Tensor within(const at::Tensor &x, const at::Scalar &low, const at::Scalar &
 // --- of one tensor
 
 at::Tensor asin(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
   return at::atan2(x, at::sqrt((1 - x) * (1 + x)));
 }
 at::Tensor acos(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
   return at::atan2(at::sqrt((1 - x) * (1 + x)), x);
 }
 at::Tensor atan(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
   return at::atan2(x, at::ones({}, x.options()));
 }
 at::Tensor sinh(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x), e = at::expm1(a);
-  const at::Tensor near = 0.5 * (e + e / (e + 1)), far = at::exp(a - M_LN2);
+  const at::Tensor near = 0.5 * (e + e / (e + 1)), root = at::exp(0.5 * a), far = 0.5 * root * root;
   return at::where(at::lt(a, 20), near, far) * at::sign(x);
 }
 at::Tensor cosh(const Call &call) {
-  if (!small(call)) return {};
-  const at::Tensor a = at::abs(operand(call, 0));
-  return at::exp(a - M_LN2) + at::exp(-a - M_LN2);
+  if (!fits(call)) return {};
+  const at::Tensor root = at::exp(0.5 * at::abs(operand(call, 0)));  // exp itself overflows earlier
+  return 0.5 * root * root + 0.5 / root / root;
 }
 at::Tensor asinh(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x), s = a * a;
   const at::Tensor near = at::log1p(a + s / (1 + at::sqrt(s + 1))), far = at::log(a) + M_LN2;
   return at::where(at::gt(a, 1e8), far, near) * at::sign(x);
 }
 at::Tensor acosh(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), t = x - 1;
   return at::where(at::gt(x, 1e8), at::log(x) + M_LN2, at::log1p(t + at::sqrt(2 * t + t * t)));
 }
 at::Tensor atanh(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x);
   return 0.5 * at::log1p(2 * a / (1 - a)) * at::sign(x);
 }
@@ -96,7 +108,7 @@ at::Tensor frac(const Call &call) {
   return is_real(x.scalar_type()) ? x - at::trunc(x) : at::Tensor();
 }
 at::Tensor sinc(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0) * M_PI;
   return at::where(at::eq(x, 0), at::ones({}, x.options()), at::sin(x) / x);
 }
@@ -114,12 +126,12 @@ at::Tensor sign_bit(const at::Tensor &x) {
   }
 }
 at::Tensor angle(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
-  return like(at::where(at::isnan(x), x, at::lt(x, 0).to(at::kFloat) * M_PI), call.tensor(0));
+  return like(at::where(at::isnan(x), x, at::lt(x, 0).to(x.scalar_type()) * M_PI), call.tensor(0));
 }
 at::Tensor round_decimals(const Call &call) {  // self, decimals, out
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const int64_t decimals = call.integer(1);
   const at::Tensor x = operand(call, 0);
   const double scale = std::pow(10.0, static_cast<double>(std::abs(decimals)));
@@ -180,12 +192,12 @@ at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
   return finite.masked_fill(at::isnan(x), value(1, 0));
 }
 at::Tensor entr(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), some = at::where(at::gt(x, 0), -x * at::log(x), x);
   return some.masked_fill(at::lt(x, 0), -INFINITY);
 }
 at::Tensor logit(const Call &call) {  // self, eps?
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   at::Tensor x = operand(call, 0);
   if (!call.none(1)) {  // below |low| it is |low|, also where that is above |high|
     const double low = call[1].toDouble(), high = 1 - low;
@@ -196,7 +208,7 @@ at::Tensor logit(const Call &call) {  // self, eps?
 }
 at::Tensor logit_backward(const Call &call) {  // grad_output, self, eps?
   const at::Tensor x = call.tensor(1);
-  if (!is_float(x.scalar_type())) return {};
+  if (!is_real(x.scalar_type())) return {};
   const bool cut = !call.none(2);
   const double low = cut ? call[2].toDouble() : 0;
   const at::Tensor w = wide(x), some = wide(call.tensor(0)) / (w * (1 - w));
@@ -230,18 +242,18 @@ at::Tensor hardtanh_backward(const Call &call) {  // grad_output, self, min_val,
 }
 at::Tensor log_sigmoid_backward(const Call &call) {  // grad_output, self, buffer
   const at::Tensor g = call.tensor(0), x = call.tensor(1);
-  if (!is_float(x.scalar_type())) return {};
+  if (!is_real(x.scalar_type())) return {};
   return like(wide(g) * at::sigmoid(-wide(x)), x);
 }
 at::Tensor glu(const Call &call) {  // self, dim
   const at::Tensor x = call.tensor(0);
-  if (!is_float(x.scalar_type())) return {};
+  if (!is_real(x.scalar_type())) return {};
   const auto halves = wide(x).chunk(2, call.integer(1));
   return like(halves[0] * at::sigmoid(halves[1]), x);
 }
 at::Tensor glu_backward(const Call &call) {  // grad_output, self, dim
   const at::Tensor g = wide(call.tensor(0)), x = call.tensor(1);
-  if (!is_float(x.scalar_type())) return {};
+  if (!is_real(x.scalar_type())) return {};
   const auto halves = wide(x).chunk(2, call.integer(2));
   const at::Tensor s = at::sigmoid(halves[1]);
   return like(at::cat({g * s, g * halves[0] * s * (1 - s)}, call.integer(2)), x);
@@ -265,7 +277,7 @@ at::Tensor fmin(const Call &call) {
   return at::minimum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
 }
 at::Tensor copysign(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   return at::where(at::ne(sign_bit(a), sign_bit(b)), -a, a);
 }
@@ -275,7 +287,7 @@ at::Tensor heaviside(const Call &call) {
   return at::where(at::eq(x, 0), v, at::gt(x, 0).to(x.scalar_type()));
 }
 at::Tensor hypot(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor a = at::abs(operand(call, 0)), b = at::abs(operand(call, 1));
   const at::Tensor most = at::maximum(a, b), ratio = at::minimum(a, b) / most;
   const at::Tensor some = most * at::sqrt(1 + ratio * ratio);
@@ -283,19 +295,19 @@ at::Tensor hypot(const Call &call) {
                    at::where(at::eq(most, 0), most, some));
 }
 at::Tensor logaddexp(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp(-at::abs(a - b)));
   return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
 }
 at::Tensor logaddexp2(const Call &call) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp2(-at::abs(a - b))) * M_LOG2E;
   return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
 }
 at::Tensor xlog(const Call &call, at::Tensor (*log)(const at::Tensor &)) {
-  if (!small(call)) return {};
+  if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), y = operand(call, 1), some = x * log(y);
   return some.masked_fill(at::logical_and(at::eq(x, 0).expand(some.sizes()), at::logical_not(at::isnan(y))), 0);
 }
@@ -314,7 +326,7 @@ at::Tensor vdot(const Call &call) {
 }
 at::Tensor addbmm(const Call &call) {  // self, batch1, batch2, beta, alpha
   const at::Tensor a = call.tensor(1), b = call.tensor(2);
-  if (!is_float(a.scalar_type()) || a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+  if (!is_real(a.scalar_type()) || a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
     return {};
   const at::Tensor rows = a.permute({1, 0, 2}).reshape({a.size(1), a.size(0) * a.size(2)});
   return at::addmm(call.tensor(0), rows, b.reshape({b.size(0) * b.size(1), b.size(2)}), call.scalar(3), call.scalar(4));
@@ -329,7 +341,7 @@ at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
   const at::Tensor x = call.tensor(0);
   const double p = call.none(1) ? 2 : call.scalar(1).isComplex() ? NAN : call.real(1);
   const at::ScalarType type = call.output().scalar_type();
-  if (!is_float(x.scalar_type()) || std::isnan(p) || x.numel() == 0) return {};
+  if (!is_real(x.scalar_type()) || std::isnan(p) || x.numel() == 0) return {};
   if (type == x.scalar_type()) return at::linalg_vector_norm(x, p, call.integers(2), call.flag(3));
   return p >= 0 ? at::linalg_vector_norm(x, p, call.integers(2), call.flag(3), type) : at::Tensor();
 }
@@ -340,7 +352,7 @@ at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
 }
 at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm
   const at::Tensor x = call.tensor(0);
-  if (!is_float(x.scalar_type()) || !(call.real(1) > 0) || x.numel() == 0) return {};
+  if (!is_real(x.scalar_type()) || !(call.real(1) > 0) || x.numel() == 0) return {};
   std::vector<int64_t> others;
   for (int64_t d = 0; d < x.dim(); d++)
     if (d != wrap(call.integer(2), x.dim())) others.push_back(d);
@@ -520,7 +532,7 @@ const Row rows[] = {
 
 bool log_sigmoid(Call &call) {  // self, [output!, buffer!]; the buffer is the CPU's alone
   const at::Tensor x = call.tensor(0);
-  if (!is_float(x.scalar_type())) return false;
+  if (!is_real(x.scalar_type())) return false;
   const at::Tensor w = wide(x), value = like(at::clamp_max(w, 0) - at::log1p(at::exp(-at::abs(w))), x);
   if (call.count() == 1) return call.give({value, at::empty({0}, x.options())});
   const at::Tensor out = call.tensor(1), buffer = call.tensor(2);
@@ -572,12 +584,12 @@ bool complex(Call &call) {  // real, imag, out
 }
 bool polar(Call &call) {  // abs, angle, out
   const at::Tensor r = call.tensor(0), a = call.tensor(1);
-  return parts_fit(call) && is_float(r.scalar_type()) && complex_of(call, r * at::cos(a), r * at::sin(a));
+  return parts_fit(call) && complex_of(call, r * at::cos(a), r * at::sin(a));
 }
 bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [out]
   const at::Tensor x = call.tensor(0), noise = call.tensor(1);
   const double low = call.real(2), high = call.real(3);
-  if (!is_float(x.scalar_type()) || noise.scalar_type() != x.scalar_type()) return false;
+  if (!is_real(x.scalar_type()) || noise.scalar_type() != x.scalar_type()) return false;
   at::Tensor value;
   if (call.flag(4)) {
     const at::Tensor slope = at::empty(x.sizes(), x.options()).uniform_(low, high, call.generator(5));
@@ -602,7 +614,7 @@ bool mode(Call &call) {  // self, dim, keepdim, values!, indices!
 }
 bool embedding_renorm(Call &call) {  // self, indices, max_norm, norm_type
   const at::Tensor self = call.tensor(0), indices = call.tensor(1);
-  if (!is_float(self.scalar_type()) || self.dim() != 2 || indices.numel() == 0) return false;
+  if (!is_real(self.scalar_type()) || self.dim() != 2 || indices.numel() == 0) return false;
   const at::Tensor ids = std::get<0>(at::_unique(indices.reshape({-1})));
   const at::Tensor chosen = self.index_select(0, ids), n = at::linalg_vector_norm(wide(chosen), call.real(3), 1, true);
   const at::Tensor factor =

@@ -1,5 +1,6 @@
 // Random numbers, dropout, permutations.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <cmath>
 #include <limits>
@@ -28,11 +29,24 @@ bool fill(Call &call, const at::Tensor &self, at::ScalarType type, uint64_t coun
   return call.give(self);
 }
 
+// [0, 1) in f64, in steps of 2^-53: what distributions of doubles are made of.
+at::Tensor wide_uniform(const Call &call, const at::Tensor &like, size_t generator) {
+  const at::Tensor bits = make(like.sizes(), at::kLong, like);
+  const Draw d = draw(call.generator(generator), like.device().index(), integer_counters(like.numel()));
+  const rdna_tensor out = describe(bits);
+  check(rdna_op_random_integers(stream_of(like), d.seed, d.offset, 0, int64_t{1} << 53, &out));
+  return bits.to(at::kDouble) * 0x1p-53;
+}
+
 bool uniform(Call &call) {  // self, from, to, generator
   const at::Tensor self = call.tensor(0);
-  if (!is_float(self.scalar_type())) return false;
+  if (!is_real(self.scalar_type())) return false;
   const double low = call[1].toDouble(), high = call[2].toDouble();
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
+  if (self.scalar_type() == at::kDouble) {
+    if (self.numel()) self.copy_(wide_uniform(call, self, 3) * (high - low) + low);
+    return call.give(self);
+  }
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
     return rdna_op_random_uniform(stream_of(self), seed, offset, static_cast<float>(low), static_cast<float>(high),
                                   out);
@@ -41,9 +55,16 @@ bool uniform(Call &call) {  // self, from, to, generator
 
 bool normal(Call &call) {  // self, mean, std, generator
   const at::Tensor self = call.tensor(0);
-  if (!is_float(self.scalar_type())) return false;
+  if (!is_real(self.scalar_type())) return false;
   const double mean = call[1].toDouble(), deviation = call[2].toDouble();
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
+  if (self.scalar_type() ==
+      at::kDouble) {  // Box and Muller, "A note on the generation of random normal deviates", 1958
+    if (self.numel() == 0) return call.give(self);
+    const at::Tensor radius = at::sqrt(-2 * at::log1p(-wide_uniform(call, self, 3)));
+    self.copy_(radius * at::cos(wide_uniform(call, self, 3) * (2 * M_PI)) * deviation + mean);
+    return call.give(self);
+  }
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
     return rdna_op_random_normal(stream_of(self), seed, offset, static_cast<float>(mean), static_cast<float>(deviation),
                                  out);
@@ -53,7 +74,11 @@ bool normal(Call &call) {  // self, mean, std, generator
 bool exponential(Call &call) {  // self, lambd, generator
   const at::Tensor self = call.tensor(0);
   const double rate = call[1].toDouble();
-  if (!is_float(self.scalar_type()) || !(rate > 0) || !std::isfinite(rate)) return false;
+  if (!is_real(self.scalar_type()) || !(rate > 0) || !std::isfinite(rate)) return false;
+  if (self.scalar_type() == at::kDouble) {
+    if (self.numel()) self.copy_(at::log1p(-wide_uniform(call, self, 2)) / -rate);
+    return call.give(self);
+  }
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 2, [&](auto seed, auto offset, auto out) {
     return rdna_op_random_exponential(stream_of(self), seed, offset, static_cast<float>(rate), out);
   });
@@ -133,7 +158,7 @@ bool permutation(Call &call) {  // n, generator, out
 bool dropout(Call &call) {  // input, p, train?
   const at::Tensor x = call.tensor(0);
   const double p = call[1].toDouble();
-  if (!is_float(x.scalar_type()) || !describable(x)) return false;
+  if (!is_real(x.scalar_type()) || !describable(x)) return false;
   const bool train = call.none(2) || call.flag(2);
   const at::Tensor in = x.contiguous(), y = make(x.sizes(), x.scalar_type(), x), mask = make(x.sizes(), at::kBool, x);
   if (!train || p == 0) {
@@ -142,6 +167,9 @@ bool dropout(Call &call) {  // input, p, train?
   } else if (p == 1) {
     y.zero_();
     mask.zero_();
+  } else if (x.scalar_type() == at::kDouble) {
+    mask.bernoulli_(1 - p);
+    y.copy_(in * mask / (1 - p));
   } else if (x.numel()) {
     const Draw d = draw(std::nullopt, x.device().index(), float_counters(x.numel()));
     const rdna_tensor from = describe(in), to = describe(y), kept = describe(mask);
@@ -153,8 +181,9 @@ bool dropout(Call &call) {  // input, p, train?
 bool dropout_backward(Call &call) {  // grad_output, mask, scale
   const at::Tensor grad = call.tensor(0), mask = call.tensor(1);
   const double scale = call[2].toDouble();
-  if (!is_float(grad.scalar_type()) || mask.scalar_type() != at::kBool || !describable(grad)) return false;
-  if (scale < 1) return call.give(at::mul(at::mul(grad, mask), scale));  // 0 where everything was dropped
+  if (!is_real(grad.scalar_type()) || mask.scalar_type() != at::kBool || !describable(grad)) return false;
+  if (scale < 1 || grad.scalar_type() == at::kDouble)
+    return call.give(at::mul(at::mul(grad, mask), scale));  // 0 where everything was dropped
   const at::Tensor dy = grad.contiguous(), kept = mask.contiguous(), dx = make(grad.sizes(), grad.scalar_type(), grad);
   if (grad.numel()) {
     const rdna_tensor from = describe(dy), m = describe(kept), to = describe(dx);

@@ -15,7 +15,7 @@ at::Tensor with(const at::Tensor &gates, const at::Tensor &bias) { return bias.d
 
 bool lstm(Call &call) {  // input_gates, hidden_gates, cx, input_bias?, hidden_bias?
   const at::Tensor c = call.tensor(2);
-  if (!is_float(c.scalar_type())) return false;
+  if (!is_real(c.scalar_type())) return false;
   const at::Tensor gates = with(call.tensor(0), call.tensor(3)) + with(call.tensor(1), call.tensor(4));
   const auto g = gates.chunk(4, 1);  // in, forget, cell, out
   const at::Tensor in = at::sigmoid(g[0]), forget = at::sigmoid(g[1]), cell = at::tanh(g[2]), out = at::sigmoid(g[3]);
@@ -26,7 +26,7 @@ bool lstm(Call &call) {  // input_gates, hidden_gates, cx, input_bias?, hidden_b
 bool lstm_backward(Call &call) {  // grad_hy?, grad_cy?, cx, cy, workspace, has_bias
   const at::Tensor dh = call.tensor(0), dc = call.tensor(1), c = call.tensor(2);
   if (!dh.defined() && !dc.defined()) return call.give({at::Tensor(), at::Tensor(), at::Tensor()});
-  if (!is_float(c.scalar_type())) return false;
+  if (!is_real(c.scalar_type())) return false;
   const at::Tensor t = at::tanh(call.tensor(3));
   const auto g = call.tensor(4).chunk(4, 1);
   const at::Tensor in = g[0], forget = g[1], cell = g[2], out = g[3];
@@ -41,7 +41,7 @@ bool lstm_backward(Call &call) {  // grad_hy?, grad_cy?, cx, cy, workspace, has_
 
 bool gru(Call &call) {  // input_gates, hidden_gates, hx, input_bias?, hidden_bias?
   const at::Tensor h = call.tensor(2);
-  if (!is_float(h.scalar_type())) return false;
+  if (!is_real(h.scalar_type())) return false;
   const at::Tensor from_input = with(call.tensor(0), call.tensor(3)),
                    from_hidden = with(call.tensor(1), call.tensor(4));
   const auto a = from_input.chunk(3, 1), b = from_hidden.chunk(3, 1);  // reset, update, new
@@ -52,7 +52,7 @@ bool gru(Call &call) {  // input_gates, hidden_gates, hx, input_bias?, hidden_bi
 
 bool gru_backward(Call &call) {  // grad_hy, workspace, has_bias
   const at::Tensor d = call.tensor(0);
-  if (!is_float(d.scalar_type())) return false;
+  if (!is_real(d.scalar_type())) return false;
   const auto w = call.tensor(1).chunk(5, 1);
   const at::Tensor reset = w[0], update = w[1], fresh = w[2], h = w[3], hidden = w[4];
   const at::Tensor d_new = d * (1 - update) * (1 - fresh * fresh), d_update = d * (h - fresh) * update * (1 - update);

@@ -10,8 +10,12 @@
 namespace rdna_torch {
 namespace {
 
-at::Tensor uniform(at::IntArrayRef shape, const at::Tensor &like, std::optional<at::Generator> generator) {
-  return at::empty(shape, like.options().dtype(at::kFloat)).uniform_(0, 1, std::move(generator));
+// What numbers beside |t| are drawn in.
+at::ScalarType wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
+at::Tensor uniform(at::IntArrayRef shape, const at::Tensor &on, at::ScalarType type,
+                   std::optional<at::Generator> generator) {
+  return at::empty(shape, on.options().dtype(type)).uniform_(0, 1, std::move(generator));
 }
 
 // Without replacement, and for one sample: the largest of p / e with e exponential, which is an index with
@@ -21,11 +25,11 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
   const at::Tensor p = call.tensor(0);
   const int64_t count = call.integer(1);
   const bool replacement = call.flag(2);
-  if (!is_float(p.scalar_type()) || p.dim() < 1 || p.dim() > 2 || p.numel() == 0 || p.size(-1) >= 1 << 24) return false;
+  if (!is_real(p.scalar_type()) || p.dim() < 1 || p.dim() > 2 || p.numel() == 0 || p.size(-1) >= 1 << 24) return false;
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
   TORCH_CHECK(replacement || count <= p.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  const at::Tensor w = p.to(at::kFloat), total = w.sum(at::IntArrayRef{-1}, true);
+  const at::Tensor w = p.to(wide(p)), total = w.sum(at::IntArrayRef{-1}, true);
   const at::Tensor fine =
       at::logical_and(at::ge(w, 0).all(), at::logical_and(at::gt(total, 0), at::isfinite(total)).all());
   TORCH_CHECK(fine.item().toBool(), "probability tensor contains either `inf`, `nan` or element < 0, or sums to 0");
@@ -35,7 +39,8 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
     shape.back() = count;
     const at::Tensor sums = w.cumsum(-1), at_most = sums.narrow(-1, sums.size(-1) - 1, 1);
     // 1 - u is above 0 and at most 1: the first sum that reaches it belongs to a probability that is not 0
-    chosen = at::searchsorted(sums, ((1 - uniform(shape, w, call.generator(3))) * at_most).contiguous());
+    chosen =
+        at::searchsorted(sums, ((1 - uniform(shape, w, w.scalar_type(), call.generator(3))) * at_most).contiguous());
     chosen = at::clamp_max(chosen, w.size(-1) - 1);
   } else {
     const at::Tensor clocks = at::empty_like(w).exponential_(1, call.generator(3));
@@ -50,7 +55,7 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
 bool bernoulli_by(Call &call) {  // self, p, generator
   const at::Tensor self = call.tensor(0), p = call.tensor(1);
   if (!has_dtype(self.scalar_type()) || !is_real(p.scalar_type())) return false;
-  self.copy_(at::lt(uniform(self.sizes(), self, call.generator(2)), p.to(self.device(), at::kFloat)));
+  self.copy_(at::lt(uniform(self.sizes(), self, wide(p), call.generator(2)), p.to(self.device(), wide(p))));
   return call.give(self);
 }
 
@@ -58,14 +63,14 @@ bool bernoulli(Call &call) {  // self, generator, out
   const at::Tensor p = call.tensor(0);
   if (!is_real(p.scalar_type())) return false;
   Output out(call.output(), p.sizes(), p.scalar_type(), p, false);
-  out.get().copy_(at::lt(uniform(p.sizes(), p, call.generator(1)), p.to(at::kFloat)));
+  out.get().copy_(at::lt(uniform(p.sizes(), p, wide(p), call.generator(1)), p.to(wide(p))));
   return call.give(out.finish());
 }
 
 bool normal(Call &call) {  // mean, std, generator, [out]; each a tensor or a number
   const bool mean = call[0].isTensor(), deviation = call[1].isTensor();
   const at::Tensor like = mean ? call.tensor(0) : call.tensor(1);
-  if (!is_float(like.scalar_type()) || like.device().type() != kRdna) return false;
+  if (!is_real(like.scalar_type()) || like.device().type() != kRdna) return false;
   const double least = !deviation                    ? call[1].toDouble()
                        : call.tensor(1).numel() == 0 ? 0
                                                      : call.tensor(1).min().item().toDouble();
@@ -82,7 +87,7 @@ bool normal(Call &call) {  // mean, std, generator, [out]; each a tensor or a nu
 
 bool log_normal(Call &call) {  // self, mean, std, generator
   const at::Tensor self = call.tensor(0);
-  if (!is_float(self.scalar_type())) return false;
+  if (!is_real(self.scalar_type())) return false;
   TORCH_CHECK(call[2].toDouble() > 0, "log_normal_ expects std > 0.0, but found std=", call[2].toDouble());
   self.normal_(call[1].toDouble(), call[2].toDouble(), call.generator(3)).exp_();
   return call.give(self);
@@ -90,9 +95,9 @@ bool log_normal(Call &call) {  // self, mean, std, generator
 
 bool cauchy(Call &call) {  // self, median, sigma, generator
   const at::Tensor self = call.tensor(0);
-  if (!is_float(self.scalar_type())) return false;
+  if (!is_real(self.scalar_type())) return false;
   TORCH_CHECK(call[2].toDouble() > 0, "cauchy_ expects sigma > 0.0, but found sigma=", call[2].toDouble());
-  const at::Tensor u = uniform(self.sizes(), self, call.generator(3));
+  const at::Tensor u = uniform(self.sizes(), self, wide(self), call.generator(3));
   self.copy_(at::tan((u - 0.5) * M_PI) * call[2].toDouble() + call[1].toDouble());
   return call.give(self);
 }
@@ -102,7 +107,7 @@ bool geometric(Call &call) {  // self, p, generator
   const double p = call[1].toDouble();
   TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
   if (!has_dtype(self.scalar_type())) return false;
-  const at::Tensor u = uniform(self.sizes(), self, call.generator(2));  // in [0, 1)
+  const at::Tensor u = uniform(self.sizes(), self, wide(self), call.generator(2));  // in [0, 1)
   self.copy_(at::clamp_min(at::ceil(at::log1p(-u) / std::log1p(-p)), 1));
   return call.give(self);
 }

@@ -13,7 +13,7 @@ struct Row {
 bool forward(const Row &row, Call &call) {  // self, dim, half_to_float, out
   at::Tensor x = call.tensor(0);
   const at::ScalarType type = call.flag(2) ? at::kFloat : x.scalar_type();
-  if (!describable(x) || !is_float(x.scalar_type())) return false;
+  if (!describable(x) || !is_real(x.scalar_type())) return false;
   const int64_t dim = wrap(call.integer(1), x.dim());
   Output out(call.output(), x.sizes(), type, x);
   if (x.numel() == 0) return call.give(out.finish());
@@ -28,7 +28,7 @@ const Row forwards[] = {{"_softmax.out", false}, {"_log_softmax.out", true}};
 
 bool backward(const Row &row, Call &call) {  // grad_output, output, dim, input_dtype, grad_input
   const at::Tensor grad = call.tensor(0), y = call.tensor(1);
-  if (!describable(y) || !is_float(y.scalar_type()) || grad.scalar_type() != y.scalar_type()) return false;
+  if (!describable(y) || !is_real(y.scalar_type()) || grad.scalar_type() != y.scalar_type()) return false;
   const at::ScalarType wanted = (*call.type(3));
   const int64_t dim = wrap(call.integer(2), y.dim());
   const at::Tensor given = call.output();

@@ -8,11 +8,9 @@
 namespace rdna_torch {
 namespace {
 
-enum Types { kAll, kReal, kSmall };  // as in rdna/op/pointwise.h: R and I, R alone, f32 f16 bf16
+enum Types { kAll, kReal };  // as in rdna/op/pointwise.h: R and I, R alone
 
-bool takes(Types types, at::ScalarType t) {
-  return types == kAll ? has_dtype(t) : types == kReal ? is_real(t) : is_float(t);
-}
+bool takes(Types types, at::ScalarType t) { return types == kAll ? has_dtype(t) : is_real(t); }
 
 // A parameter: a number, or the argument with that place.
 struct Parameter {
@@ -65,25 +63,25 @@ const Row rows[] = {
     {"hardswish_", RDNA_MAP_HARDSWISH, kReal, S},
     {"hardswish.out", RDNA_MAP_HARDSWISH, kReal, S},
     {"hardsigmoid.out", RDNA_MAP_HARDSIGMOID, kReal, S},
-    {"silu.out", RDNA_MAP_SILU, kSmall, S},
-    {"mish.out", RDNA_MAP_MISH, kSmall, S},
-    {"softplus.out", RDNA_MAP_SOFTPLUS, kSmall, S, argument(1), argument(2)},
+    {"silu.out", RDNA_MAP_SILU, kReal, S},
+    {"mish.out", RDNA_MAP_MISH, kReal, S},
+    {"softplus.out", RDNA_MAP_SOFTPLUS, kReal, S, argument(1), argument(2)},
     {"sqrt.out", RDNA_MAP_SQRT, kReal, F},
     {"rsqrt.out", RDNA_MAP_RSQRT, kReal, F},
     {"reciprocal.out", RDNA_MAP_RECIPROCAL, kReal, F},
-    {"exp.out", RDNA_MAP_EXP, kSmall, F},
-    {"exp2.out", RDNA_MAP_EXP2, kSmall, F},
-    {"expm1.out", RDNA_MAP_EXPM1, kSmall, F},
-    {"log.out", RDNA_MAP_LOG, kSmall, F},
-    {"log2.out", RDNA_MAP_LOG2, kSmall, F},
-    {"log10.out", RDNA_MAP_LOG10, kSmall, F},
-    {"log1p.out", RDNA_MAP_LOG1P, kSmall, F},
-    {"sin.out", RDNA_MAP_SIN, kSmall, F},
-    {"cos.out", RDNA_MAP_COS, kSmall, F},
-    {"tan.out", RDNA_MAP_TAN, kSmall, F},
-    {"tanh.out", RDNA_MAP_TANH, kSmall, F},
-    {"erf.out", RDNA_MAP_ERF, kSmall, F},
-    {"sigmoid.out", RDNA_MAP_SIGMOID, kSmall, F},
+    {"exp.out", RDNA_MAP_EXP, kReal, F},
+    {"exp2.out", RDNA_MAP_EXP2, kReal, F},
+    {"expm1.out", RDNA_MAP_EXPM1, kReal, F},
+    {"log.out", RDNA_MAP_LOG, kReal, F},
+    {"log2.out", RDNA_MAP_LOG2, kReal, F},
+    {"log10.out", RDNA_MAP_LOG10, kReal, F},
+    {"log1p.out", RDNA_MAP_LOG1P, kReal, F},
+    {"sin.out", RDNA_MAP_SIN, kReal, F},
+    {"cos.out", RDNA_MAP_COS, kReal, F},
+    {"tan.out", RDNA_MAP_TAN, kReal, F},
+    {"tanh.out", RDNA_MAP_TANH, kReal, F},
+    {"erf.out", RDNA_MAP_ERF, kReal, F},
+    {"sigmoid.out", RDNA_MAP_SIGMOID, kReal, F},
 };
 
 // Rounding leaves integers as they are.
@@ -102,13 +100,13 @@ bool run_rounding(const Row &row, Call &call) {
 bool gelu(Call &call) {  // self, approximate
   const bool tanh = call[1].toStringRef() == "tanh";
   TORCH_CHECK(tanh || call[1].toStringRef() == "none", "approximate argument must be either none or tanh.");
-  return map(call, tanh ? RDNA_MAP_GELU_TANH : RDNA_MAP_GELU_ERF, kSmall, S, {}, {});
+  return map(call, tanh ? RDNA_MAP_GELU_TANH : RDNA_MAP_GELU_ERF, kReal, S, {}, {});
 }
 
 bool elu(Call &call) {  // self, alpha, scale, input_scale
   if (call.real(3) != 1) return false;
   const double scale = call.real(2);
-  return map(call, RDNA_MAP_ELU, kSmall, S, rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
+  return map(call, RDNA_MAP_ELU, kReal, S, rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
 }
 
 bool clamp(Call &call) {  // self, min, max
