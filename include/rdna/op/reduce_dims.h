@@ -22,7 +22,7 @@ typedef enum rdna_reduction {
   RDNA_REDUCE_ALL,  /* whether none is 0 */
   RDNA_REDUCE_VAR,  /* floats; sum of squared distances from the mean over max(count - |parameter|, 0) */
   RDNA_REDUCE_STD,  /* its square root */
-  RDNA_REDUCE_LOGSUMEXP, /* floats but f64; -infinity of nothing */
+  RDNA_REDUCE_LOGSUMEXP, /* floats; -infinity of nothing */
   RDNA_REDUCE_COUNT
 } rdna_reduction;
 
@@ -31,7 +31,8 @@ typedef enum rdna_reduction {
  * size 1 in their place, is contiguous and apart from |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64 for
  * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax, bool or u8 for any and all.
  *
- * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, and not offered for f64.
+ * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, for f64 as in f64; that
+ * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.
  * The result does not depend on timing, only on shape, strides and device. |parameter| is read by norm, var and std.
  * RDNA_INVALID_ARGUMENT: shapes, types or axes that disagree, missing data, overlap, no value where there is no answer.
  * RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */

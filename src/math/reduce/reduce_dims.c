@@ -5,6 +5,7 @@
 
 #include "math/check.h"
 #include "math/reduce/reduce_dims_kernels.h"
+#include "math/reduce/reduce_f64.h"
 #include "rdna/memory.h"
 
 enum {
@@ -36,6 +37,13 @@ static bool is_float(rdna_dtype dtype) {
   return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16 || dtype == RDNA_F64;
 }
 
+/* Of f64 there is no kernel. */
+static bool is_composed(const struct plan *plan, rdna_dtype dtype) {
+  double p = plan->parameter;
+  bool power = plan->reduction == RDNA_REDUCE_NORM && p != 0 && p != 1 && p != 2 && !isinf(p);
+  return dtype == RDNA_F64 && (plan->kind == REDUCE_LSE || power);
+}
+
 /* The kernel's types: a bool is a u8. */
 static const char *type_name(rdna_dtype dtype) { return dtype == RDNA_BOOL ? "u8" : rdna_dtype_name(dtype); }
 
@@ -44,13 +52,7 @@ static rdna_status check_x(const struct plan *plan, const rdna_tensor *x) {
   bool integer = x->dtype == RDNA_I32 || x->dtype == RDNA_I64 || x->dtype == RDNA_U8 || x->dtype == RDNA_BOOL;
   bool floats_only = plan->reduction == RDNA_REDUCE_MEAN || plan->reduction == RDNA_REDUCE_NORM ||
                      plan->kind == REDUCE_VAR || plan->kind == REDUCE_LSE;
-  bool offered = is_float(x->dtype) || (integer && !floats_only);
-  double p = plan->parameter;
-  if (x->dtype == RDNA_F64) {
-    offered =
-        plan->kind != REDUCE_LSE && !(plan->reduction == RDNA_REDUCE_NORM && p != 0 && p != 1 && p != 2 && !isinf(p));
-  }
-  if (!offered) {
+  if (!is_float(x->dtype) && !(integer && !floats_only)) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s, for which there is no kernel; cast it to f32", plan->name,
                       rdna_dtype_name(x->dtype));
   }
@@ -313,6 +315,7 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
   fold(x, axes, true, &a->reduced_rank, a->reduced_size, a->reduced_stride);
   a->outs = product(a->kept_rank, a->kept_size), a->count = product(a->reduced_rank, a->reduced_size);
   if (a->outs == 0) return RDNA_OK;
+  if (is_composed(&plan, x->dtype)) return rdna__reduce_f64(plan.name, stream, reduction, axes, parameter, x, out);
   bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCE_MIN || reduction == RDNA_REDUCE_MAX;
   if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCE_ANY &&
       reduction != RDNA_REDUCE_ALL) {

@@ -181,21 +181,20 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
   const at::Tensor given = call.tensor(5);
   const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
-  const bool wide = x.scalar_type() == at::kDouble && p != 0 && p != 1 && p != 2 && !std::isinf(p);
-  if ((p < 0 || wide) && is_real(x.scalar_type()) && is_real(given.scalar_type()) && x.numel() && call.none(4)) {
-    const at::Tensor a = at::abs(x.scalar_type() == at::kDouble ? x : x.to(at::kFloat));
+  const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
+  if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type()) || !x.numel())
+    return false;
+  const at::ScalarType computed = type == at::kDouble || x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  if (p < 0) {
+    const at::Tensor a = at::abs(x.to(computed));
     const std::vector<int64_t> dims = call.integers(2);
     const at::Tensor n =
         std::isinf(p) ? at::amin(a, dims, call.flag(3)) : at::pow(at::sum(at::pow(a, p), dims, call.flag(3)), 1 / p);
-    Output out(given, n.sizes(), x.scalar_type(), x, false);
+    Output out(given, n.sizes(), type, x, false);
     out.get().copy_(n);
     return call.give(out.finish());
   }
-  if (!(p >= 0) || !is_real(x.scalar_type()) || !is_real(given.scalar_type()) || x.numel() == 0) return false;
-  const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
-  if (!is_real(type) || (wide && type == at::kDouble)) return false;
-  if (type == at::kDouble || x.scalar_type() == at::kDouble || (type != at::kFloat && type != x.scalar_type()))
-    x = converted(x, type);
+  if (computed == at::kDouble || (type != at::kFloat && type != x.scalar_type())) x = converted(x, type);
   const uint32_t axes = axes_of(call.integers(2), x.dim());
   return reduce(call, RDNA_REDUCE_NORM, x, axes, call.flag(3), type, p);
 }

@@ -1,0 +1,55 @@
+#include "math/reduce/reduce_f64.h"
+
+#include <math.h>
+
+#include "math/scratch.h"
+#include "rdna/op/movement.h"
+#include "rdna/op/pointwise.h"
+
+static const rdna_scalar zero = {0, 0};
+
+static rdna_status take(rdna__scratch *scratch, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
+  *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
+  return rdna__scratch_take(scratch, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data);
+}
+
+/* log(sum of exp(x - top)) + top; a top that is infinite is left out. |out| has 1 for the reduced sizes. */
+static rdna_status log_sum(rdna__scratch *scratch, uint32_t axes, const rdna_tensor *x, const rdna_tensor *terms,
+                           const rdna_tensor *out) {
+  rdna_stream *stream = scratch->stream;
+  rdna_tensor top, infinite;
+  RDNA_TRY(take(scratch, RDNA_F64, out->rank, out->shape, &top));
+  RDNA_TRY(take(scratch, RDNA_BOOL, out->rank, out->shape, &infinite));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCE_MAX, axes, 0, x, &top));
+  RDNA_TRY(rdna_op_compare(stream, RDNA_ISINF, &top, NULL, &infinite));
+  RDNA_TRY(rdna_op_masked_fill(stream, &infinite, zero, &top, &top));
+  RDNA_TRY(rdna_op_zip(stream, RDNA_ZIP_SUB, x, &top, zero, zero, terms));
+  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_EXP, terms, zero, zero, terms));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCE_SUM, axes, 0, terms, out));
+  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_LOG, out, zero, zero, out));
+  return rdna_op_zip(stream, RDNA_ZIP_ADD, out, &top, zero, zero, out);
+}
+
+static rdna_status norm(rdna__scratch *scratch, uint32_t axes, double p, const rdna_tensor *x, const rdna_tensor *terms,
+                        const rdna_tensor *out) {
+  rdna_stream *stream = scratch->stream;
+  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_ABS, x, zero, zero, terms));
+  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_POW, terms, rdna_scalar_real(p), zero, terms));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCE_SUM, axes, 0, terms, out));
+  return rdna_op_map(stream, RDNA_MAP_POW, out, rdna_scalar_real(1 / p), zero, out);
+}
+
+rdna_status rdna__reduce_f64(const char *operator, rdna_stream * stream, rdna_reduction reduction, uint32_t axes,
+                             double parameter, const rdna_tensor *x, const rdna_tensor *out) {
+  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  bool is_log = reduction == RDNA_REDUCE_LOGSUMEXP;
+  int64_t shape[RDNA_MAX_RANK];
+  rdna_tensor terms;
+  if (rdna_tensor_count(x) == 0) return rdna_op_fill(stream, rdna_scalar_real(is_log ? -(double)INFINITY : 0), out);
+  for (int i = 0; i < x->rank; i++) shape[i] = axes >> i & 1 ? 1 : x->shape[i];
+  rdna_tensor kept = rdna_tensor_contiguous(out->data, RDNA_F64, x->rank, shape); /* |out| is contiguous */
+  RDNA_TRY(take(&scratch, RDNA_F64, x->rank, x->shape, &terms));
+  rdna_status status =
+      is_log ? log_sum(&scratch, axes, x, &terms, &kept) : norm(&scratch, axes, parameter, x, &terms, &kept);
+  return rdna__scratch_release(&scratch, status);
+}
