@@ -22,7 +22,7 @@ enum { LAYOUT_BATCH = 5, LAYOUT_STRIDE = 6 };
 enum { TRANSA = 3, TRANSB = 4, EPILOGUE = 7, BIAS = 8, BIAS_TYPE = 26 };
 enum { INVALID = 7, UNSUPPORTED = 15 };
 #endif
-enum { EP_DEFAULT = 1, EP_RELU = 2, EP_BIAS = 4, EP_GELU = 32, WORKSPACE = 4096, ALGORITHMS = 2 };
+enum { EP_DEFAULT = 1, EP_RELU = 2, EP_BIAS = 4, WORKSPACE = 4096, ALGORITHMS = 2 };
 
 struct handle {
   char magic[8];
@@ -121,8 +121,7 @@ EXPORT int NAME(MatmulDescSetAttribute)(struct description *d, int attribute, co
     }
     case EPILOGUE:
       d->epilogue = *(const unsigned *)value;
-      if (d->epilogue != EP_RELU && d->epilogue != EP_BIAS && d->epilogue != (EP_RELU | EP_BIAS) &&
-          d->epilogue != EP_GELU && d->epilogue != (EP_GELU | EP_BIAS))
+      if (d->epilogue != EP_RELU && d->epilogue != EP_BIAS && d->epilogue != (EP_RELU | EP_BIAS))
         return REFUSE(INVALID, "an epilogue");
       return 0;
     case BIAS:
@@ -288,8 +287,6 @@ static void run(void *data) {
           value += w->beta * fake_get(w->c.type, w->c_data, batch * w->c.stride + (int64_t)i + (int64_t)j * w->c.ld);
         if (p->epilogue & EP_BIAS) value += fake_get(w->c.type, w->bias, (int64_t)i);
         if (p->epilogue & EP_RELU && value < 0) value = 0;
-        if (p->epilogue & EP_GELU)
-          value = 0.5 * value * (1 + tanh(0.7978845608028654 * (value + 0.044715 * value * value * value)));
         fake_put(w->d.type, w->d_data, at, value);
       }
     }

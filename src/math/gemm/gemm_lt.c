@@ -49,7 +49,6 @@ static const lt_numbers hipblaslt_numbers = {2, 9, 111, 112, 0, 1, 0, 1, 2, 3, 4
 enum {
   PREFERENCE_WORKSPACE = 1,
   EPILOGUE_BIAS = 4,
-  EPILOGUE_GELU = 32,
   MAX_ALGORITHM = 64,
   /* after the algorithm: size_t workspace, int status, float waves, int reserved[4] */
   MAX_RESULT = MAX_ALGORITHM + 32,
@@ -198,8 +197,7 @@ static plan_key key_of(const rdna__gemm_columns *c, const rdna__gemm_problem *pr
   key.way = way;
   key.alignments[0] = alignment(c->a), key.alignments[1] = alignment(c->b);
   key.alignments[2] = alignment(c->c), key.alignments[3] = alignment(c->d);
-  key.epilogue = (uint16_t)((problem->args.bias ? EPILOGUE_BIAS : 0) |
-                            (problem->args.activation == RDNA_ACTIVATION_GELU_TANH ? EPILOGUE_GELU : 0));
+  key.epilogue = problem->args.bias ? EPILOGUE_BIAS : 0;
   key.a_transposed = c->a_transposed, key.b_transposed = c->b_transposed;
   return key;
 }

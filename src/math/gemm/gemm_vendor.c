@@ -55,6 +55,14 @@ static bool fit(int64_t rows, int64_t columns, int64_t *ld, int64_t batch, int64
 
 static bool is_whole(float value) { return value == rintf(value) && fabsf(value) < 0x1p31f; }
 
+/* Everything at multiples of 16 bytes, for types of 2. */
+static bool in_16s(const struct gemm_args *args) {
+  uint64_t places = (uintptr_t)args->a | (uintptr_t)args->b | (uintptr_t)args->c | (uintptr_t)args->bias;
+  int64_t steps = args->lda | args->ldb | args->ldc | args->n;
+  if (args->batch > 1) steps |= args->stride_a | args->stride_b | args->stride_c;
+  return places % 16 == 0 && steps % 8 == 0;
+}
+
 bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_columns *out_columns) {
   const struct gemm_args *args = &problem->args;
   if (!rdna__gemm_types_known(problem->types) || args->m < 1 || args->n < 1 || args->k < 1 || args->batch < 1)
@@ -65,13 +73,13 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
   /* integers are scaled by integers */
   if (problem->types[2] == RDNA_I32 && !(is_whole(args->alpha) && is_whole(args->beta))) return false;
   if (args->flags & GEMM_BIAS_OF_ROWS) return false;
-  if (args->activation != RDNA_ACTIVATION_NONE && args->activation != RDNA_ACTIVATION_GELU_TANH) return false;
-  /* added before the activation, and in place of the old C */
-  bool residual = args->residual != NULL;
-  if (residual && (args->activation != RDNA_ACTIVATION_NONE || args->beta != 0)) return false;
-  /* cuBLASLt rounds sums with an old C to 16 bits before it adds the bias */
+  if (args->activation != RDNA_ACTIVATION_NONE) return false;
+  bool residual = args->residual != NULL; /* added in place of the old C */
+  if (residual && args->beta != 0) return false;
+  /* cuBLASLt rounds sums to 16 bits before it adds the bias, where there is an old C, or where it adds the bias in a
+   * kernel of its own: so it was found with data that is not aligned */
   bool is_16_bits = problem->types[2] == RDNA_F16 || problem->types[2] == RDNA_BF16;
-  if (is_16_bits && args->bias && (residual || args->beta != 0)) return false;
+  if (is_16_bits && args->bias && (residual || args->beta != 0 || !in_16s(args))) return false;
   bool a_turned = args->flags & GEMM_A_TRANSPOSED, b_turned = args->flags & GEMM_B_TRANSPOSED;
   rdna__gemm_columns c = {
       .rows = args->n,
