@@ -21,10 +21,10 @@
 #include "rdna/tune.h"
 
 /* Candidates are times that the null device's clock is told to pass. */
-enum { QUICK, MIDDLE, SLOW, BROKEN, ENDLESS };
-static const double times_ms[] = {0.2, 3, 12, 0, 50};
+enum { QUICK, MIDDLE, SLOW, BROKEN, ENDLESS, NEARLY, LITTLE };
+static const double times_ms[] = {0.2, 3, 12, 0, 50, 2.97, 2.9};
 static bool sleeps; /* for as long as well */
-static const char *const names[] = {"quick", "middle", "slow", "broken", "endless"};
+static const char *const names[] = {"quick", "middle", "slow", "broken", "endless", "nearly", "little"};
 static int trials, warnings;
 static char warning[1024];
 static char folder[] = "/tmp/rdna-tuner-XXXXXX", file[64];
@@ -88,6 +88,12 @@ static void the_fastest_is_taken_and_kept(void **state) {
   int before = trials;
   assert_int_equal(DECIDE(1, "lib 1", SLOW, MIDDLE, QUICK).id, QUICK);
   assert_int_equal(trials, before);
+}
+static void noise_changes_no_order(void **state) {
+  rdna__tuner_result r = DECIDE(9, "", MIDDLE, NEARLY, SLOW);
+  assert_int_equal(r.id, MIDDLE);
+  assert_string_equal(r.next, "nearly");
+  assert_int_equal(DECIDE(10, "", MIDDLE, LITTLE).id, LITTLE);
 }
 static void failing_candidates_are_dropped(void **state) {
   assert_int_equal(DECIDE(2, "", BROKEN, SLOW, MIDDLE).id, MIDDLE);
@@ -165,6 +171,7 @@ static void who_asks_is_told_what_ran(void **state) {
 static int first_process(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_fastest_is_taken_and_kept),
+      cmocka_unit_test(noise_changes_no_order),
       cmocka_unit_test(failing_candidates_are_dropped),
       cmocka_unit_test(errors_of_others_stay),
       cmocka_unit_test(one_candidate_needs_no_trial),
