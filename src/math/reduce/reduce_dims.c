@@ -30,6 +30,7 @@ struct plan {
   double parameter;
   enum reduce_kind kind;
   const char *special; /* of the kernel's name */
+  int64_t folded;      /* rows of x that the kernel sees as one, whose parts the join brings together */
   struct reduce_dims_args args;
 };
 
@@ -207,17 +208,35 @@ static int32_t choose_team(int64_t vectors, int64_t wave) {
   return team;
 }
 
+/* Few columns of many rows as more columns of fewer rows, where these fill the lanes of a wave better. */
+static void fold_rows(struct plan *plan, int64_t in_16, int64_t most_groups) {
+  struct reduce_dims_args *a = &plan->args;
+  const int64_t cols = a->kept_size[0], tile = COLUMN_TILE * in_16;
+  int64_t best = up(cols, tile) * tile;
+  if (a->kept_rank != 1 || a->reduced_rank != 1 || a->reduced_stride[0] != cols || plan->kind == REDUCE_ARG) return;
+  for (int64_t by = 2; by <= 8; by *= 2) {
+    int64_t lanes = up(by * cols, tile) * tile / by; /* that a row takes, in values */
+    /* slices there must be, since they are what is joined */
+    bool several = a->count / by >= 2 * COLUMN_SLICE && up(by * cols, COLUMN_TILE) <= most_groups / 2;
+    if (a->count % by == 0 && several && lanes * 5 / 4 < best) best = lanes, plan->folded = by;
+  }
+  a->kept_size[0] *= plan->folded, a->outs *= plan->folded;
+  a->reduced_stride[0] *= plan->folded, a->reduced_size[0] /= plan->folded, a->count /= plan->folded;
+}
+
 /* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
 static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_stream *stream) {
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   struct reduce_dims_args *a = &plan->args;
   const int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype), units = (int64_t)info->compute_units;
   bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
+  const int64_t in_16 = 16 / bytes,
+                enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
+  if (columns) fold_rows(plan, is_small_float(x->dtype) ? in_16 : 1, enough);
   bool sums = columns && has_columns(plan, x), lines = !columns && has_lines(plan, x);
   a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
-  const int64_t in_16 = 16 / bytes, width = lines || a->vector ? in_16 : 1;
-  int64_t enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
+  const int64_t width = lines || a->vector ? in_16 : 1;
   int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
   if (sums && a->vector && alone >= enough / 2) {
     a->layout = REDUCE_ALONE, groups = alone;
@@ -271,9 +290,17 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
   RDNA_TRY(rdna_memory_alloc_named(device, bytes, stream, plan->name, &memory));
   a->partial_index = memory;
   a->partial = (char *)memory + values * sizeof(int64_t);
-  struct reduce_join_args join = {a->partial,   a->partial_index,    a->out,          a->outs, a->slices,
-                                  a->parameter, (int32_t)plan->kind, (int32_t)keeper, a->end,  a->out_dtype};
-  int64_t join_groups = a->slices > REDUCE_JOIN_WAVE_SLICES ? a->outs : up(a->outs, REDUCE_DIMS_THREADS / 64);
+  struct reduce_join_args join = {.partial = a->partial,
+                                  .partial_index = a->partial_index,
+                                  .out = a->out,
+                                  .outs = a->outs / plan->folded,
+                                  .slices = a->slices * plan->folded,
+                                  .parameter = a->parameter,
+                                  .kind = (int32_t)plan->kind,
+                                  .keeper = (int32_t)keeper,
+                                  .end = a->end,
+                                  .out_dtype = a->out_dtype};
+  int64_t join_groups = join.slices > REDUCE_JOIN_WAVE_SLICES ? join.outs : up(join.outs, REDUCE_DIMS_THREADS / 64);
   rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
   rdna_status status = launch(stream, plan, dtype, groups);
   if (status == RDNA_OK) status = rdna__launch_named(stream, "reduce_join", grid, &join);
@@ -307,7 +334,7 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
     return rdna__fail(RDNA_INVALID_ARGUMENT, "reduce: reduction is number %d; there are 0 to %d", (int)reduction,
                       RDNA_REDUCE_COUNT - 1);
   }
-  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", {0}};
+  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", 1, {0}};
   struct reduce_dims_args *a = &plan.args;
   if (reduction == RDNA_REDUCE_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
   RDNA_TRY(check(stream, &plan, axes, x, out));
