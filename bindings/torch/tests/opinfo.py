@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch's own operator samples (OpInfo), each on rdna and on the CPU, compared.
 
-    RDNA_DRIVER=host python opinfo.py [--kind KIND] [--dtype float32] [--all] [--only REGEX] [--share K/N] [--json FILE]
+    RDNA_DRIVER=host python opinfo.py [--kind KIND,…] [--dtype float32] [--all] [--only REGEX] [--share K/N] [--json FILE]
 
 Kinds are forward; grad; inplace, the variant that writes its input; out, results into given tensors; errors, PyTorch's
 samples of wrong arguments, which must raise what the CPU raises.
@@ -761,6 +761,7 @@ def read_gaps(path, section):
     return gaps
 
 
+KINDS = ("forward", "grad", "inplace", "out", "errors")
 OUTCOMES = ("native", "fallback", "mismatch", "error", "crash", "timeout", "none")
 
 
@@ -799,7 +800,7 @@ def run_section(pool, dtype, kind, chosen, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--kind", default="forward", choices=("forward", "grad", "inplace", "out", "errors"))
+    parser.add_argument("--kind", default="forward", help="one or more of " + ",".join(KINDS))
     parser.add_argument("--grad", action="store_const", dest="kind", const="grad", help="--kind grad")
     parser.add_argument("--all", action="store_true", help="every type and kind, and one table")
     parser.add_argument("--only", default="")
@@ -815,7 +816,9 @@ def main():
         pool.fill(options.jobs)  # they begin while the names are found here
     k, n = map(int, options.share.split("/"))
     chosen = sorted(operators(options.only))[k - 1 :: n]
-    sections = [(options.dtype, options.kind)]
+    sections = [(options.dtype, kind) for kind in options.kind.split(",")]
+    if unknown := {kind for _, kind in sections} - set(KINDS):
+        parser.error(f"--kind {','.join(unknown)}: choose from {', '.join(KINDS)}")
     if options.all:
         sections = [(d, "forward") for d in DTYPES] + [(d, "grad") for d in GRAD_DTYPES]
         sections += [("float32", kind) for kind in ("inplace", "out", "errors")]
