@@ -4,6 +4,26 @@
 
 #include "math/values.h"
 
+/* A size, which the compiler must take for another where waves have 64 lanes: what was compared with it before is
+ * compared again, rather than kept as masks. */
+RDNA_DEVICE uint32_t again_uniform(uint32_t v) {
+#if WAVE_SIZE == 64
+  asm volatile("" : "+s"(v));
+#endif
+  return v;
+}
+
+/* One value, with the hardware's own rounding to 16 bits. */
+template <typename type>
+RDNA_DEVICE typename type::stored stored_of(float v) {
+  float values[type::IN_16] = {v};
+  if constexpr (type::BYTES == 4) {
+    return v;
+  } else {
+    return (uint16_t)type::pack(values).x;
+  }
+}
+
 /* Values |i| onwards: 16 bytes of |type|, or one. */
 template <typename type, bool wide>
 struct chunk {
@@ -23,7 +43,7 @@ struct chunk {
     if constexpr (wide) {
       type::store_16((char *)row + i * type::BYTES, v);
     } else {
-      type::store(row, i, v[0]);
+      ((typename type::stored *)row)[i] = stored_of<type>(v[0]);
     }
   }
 };
@@ -41,14 +61,15 @@ struct piece {
     store_as<uint4>((char *)row + i * type::BYTES, p.bits);
   }
 };
+/* Unpacked no sooner than it is needed, since a load below a condition that is unpacked there is waited for there. */
 template <typename type>
 struct piece<type, false> {
   enum { COUNT = 1 };
-  float value;
-  RDNA_DEVICE piece load(const void *row, uint32_t i) { return {type::load(row, i)}; }
-  RDNA_DEVICE void unpack(piece &p, float *v) { v[0] = p.value; }
-  RDNA_DEVICE piece pack(const float *v) { return {type::rounded(v[0])}; }
-  RDNA_DEVICE void store(void *row, uint32_t i, const piece &p) { type::store(row, i, p.value); }
+  typename type::stored value;
+  RDNA_DEVICE piece load(const void *row, uint32_t i) { return {((const typename type::stored *)row)[i]}; }
+  RDNA_DEVICE void unpack(piece &p, float *v) { v[0] = type::load(&p.value, 0); }
+  RDNA_DEVICE piece pack(const float *v) { return {stored_of<type>(v[0])}; }
+  RDNA_DEVICE void store(void *row, uint32_t i, const piece &p) { ((typename type::stored *)row)[i] = p.value; }
 };
 
 #endif

@@ -1,13 +1,70 @@
 #include "rdna/op/softmax.h"
 
 #include "math/check.h"
+#include "math/scratch.h"
 #include "math/softmax/softmax_kernels.h"
+
+enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
+enum {
+  MANY_ROWS = 1024,   /* from where rows that fit a wave's registers are a wave's */
+  ROWS_OF_A_UNIT = 4, /* no more for each compute unit, and long rows are cut */
+};
+static const char *const kernels[TYPES] = {"softmax_f32", "softmax_f16", "softmax_bf16"};
+static const char *const held_kernels[TYPES] = {"softmax_held_f32", "softmax_held_f16", "softmax_held_bf16"};
+static const char *const part_kernels[TYPES] = {"softmax_part_f32", "softmax_part_f16", "softmax_part_bf16"};
+static const char *const finish_kernels[TYPES] = {"softmax_finish_f32", "softmax_finish_f16", "softmax_finish_bf16"};
+
+/* Long rows in parts. */
+static rdna_status launch_parts(const char *operator, rdna_stream * stream, const struct softmax_args *args,
+                                rdna_dtype dtype) {
+  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  struct softmax_part_args part = {
+      .x = args->x, .rows = args->rows, .cols = args->cols, .x_stride = args->x_stride, .scale = args->scale};
+  int64_t vectors = args->cols / (16 / (int64_t)rdna_dtype_block_bytes(dtype));
+  int64_t steps = vectors / SOFTMAX_PART_VECTORS + 1, steps_of_a_part = (steps - 1) / SOFTMAX_MOST_PARTS + 1;
+  part.parts = (steps - 1) / steps_of_a_part + 1;
+  part.part_vectors = steps_of_a_part * SOFTMAX_PART_VECTORS;
+  rdna_grid grid = {0, 1, 1};
+  void *states;
+  RDNA_TRY(rdna__check_groups(operator, part.rows * part.parts, 1, &grid.x));
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(part.rows * part.parts) * 2 * sizeof(float), &states));
+  part.states = states;
+  struct softmax_finish_args finish = {.x = args->x,
+                                       .states = states,
+                                       .out = args->out,
+                                       .rows = args->rows,
+                                       .cols = args->cols,
+                                       .x_stride = args->x_stride,
+                                       .out_stride = args->out_stride,
+                                       .parts = part.parts,
+                                       .part_vectors = part.part_vectors,
+                                       .scale = args->scale,
+                                       .log = args->log};
+  rdna_status status = rdna__launch_named(stream, part_kernels[dtype], grid, &part);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernels[dtype], grid, &finish);
+  return rdna__scratch_release(&scratch, status);
+}
+
+static rdna_status launch(const char *operator, rdna_stream * stream, struct softmax_args *args, rdna_dtype dtype) {
+  rdna_grid grid = {0, 1, 1};
+  int64_t row_bytes = args->cols * (int64_t)rdna_dtype_block_bytes(dtype);
+  if (row_bytes > SOFTMAX_HELD_BYTES) {
+    int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+    if (args->rows <= ROWS_OF_A_UNIT * units) return launch_parts(operator, stream, args, dtype);
+  }
+  bool is_short = row_bytes <= SOFTMAX_SHORT_BYTES;
+  args->waves = is_short || (row_bytes <= SOFTMAX_WAVE_BYTES && args->rows >= MANY_ROWS);
+  bool held = args->waves ? !is_short : row_bytes > SOFTMAX_GROUP_BYTES && row_bytes <= SOFTMAX_HELD_BYTES;
+  RDNA_TRY(rdna__check_groups(operator, args->rows, 1, &grid.x));
+  if (args->waves) grid.x = rdna__groups_of_waves(stream, args->rows, row_bytes, SOFTMAX_THREADS);
+  return rdna__launch_named(stream, held ? held_kernels[dtype] : kernels[dtype], grid, args);
+}
 
 static rdna_status softmax(const char *operator, rdna_stream * stream, const rdna_tensor *x, float scale, bool log,
                            const rdna_tensor *out) {
   struct softmax_args args = {.scale = scale, .log = log};
   int64_t out_rows, out_cols;
-  uint32_t groups;
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
   RDNA_TRY(rdna__check_float(operator, "x", x));
   RDNA_TRY(rdna__check_float(operator, "out", out));
   RDNA_TRY(rdna__check_same_dtype(operator, "out", out, "x", x));
@@ -18,13 +75,7 @@ static rdna_status softmax(const char *operator, rdna_stream * stream, const rdn
   if (args.rows == 0) return RDNA_OK;
   args.x = x->data;
   args.out = out->data;
-  /* Rows of a wave, or of a group where they may be long: which of the two the kernel sees from the alignment. */
-  int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(x->dtype);
-  bool waves = args.cols <= SOFTMAX_WAVE_COLS || row_bytes <= SOFTMAX_WAVE_BYTES;
-  RDNA_TRY(rdna__check_groups(operator, args.rows, 1, &groups));
-  if (waves) groups = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_THREADS);
-  const char *kernel = x->dtype == RDNA_F32 ? "softmax_f32" : x->dtype == RDNA_F16 ? "softmax_f16" : "softmax_bf16";
-  return rdna__launch_named(stream, kernel, (rdna_grid){groups, 1, 1}, &args);
+  return launch(operator, stream, &args, x->dtype);
 }
 
 rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, float scale, const rdna_tensor *out) {

@@ -2,6 +2,7 @@
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/chunk.h"
+#include "math/edges.h"
 #include "math/fast.h"
 #include "math/softmax/softmax_kernels.h"
 
@@ -19,24 +20,6 @@ struct group_team {
   RDNA_DEVICE float max(float v, float *scratch) { return group_max_f32<SOFTMAX_THREADS>(v, scratch); }
 };
 
-/* |width| values, either 16 bytes at once or one. */
-template <typename type, int width>
-RDNA_DEVICE void load_values(const void *row, uint64_t col, float *v) {
-  if constexpr (width == 1) {
-    v[0] = type::load(row, col);
-  } else {
-    type::load_16((const typename type::stored *)row + col, v);
-  }
-}
-template <typename type, int width>
-RDNA_DEVICE void store_values(void *row, uint64_t col, const float *v) {
-  if constexpr (width == 1) {
-    type::store(row, col, v[0]);
-  } else {
-    type::store_16((typename type::stored *)row + col, v);
-  }
-}
-
 /* Results of 16 bits hide the error of the hardware's exponential. */
 template <typename type>
 RDNA_DEVICE float exp_of(float v) {
@@ -49,98 +32,186 @@ RDNA_DEVICE float finish(float v, float top, float last, bool log) {
   return log ? v - top - last : exp_of<type>(v - top) * last;
 }
 
-/* A row that fits the team's registers, |pieces| a thread: exponentials are computed twice, since keeping them would
- * take twice the registers, and with that half of the loads in flight. */
-template <typename type, bool wide, int pieces, typename team>
-RDNA_DEVICE void held_row(const softmax_args &a, const void *x, void *out, float *scratch) {
-  typedef piece<type, wide> part;
-  constexpr uint32_t width = part::COUNT;
-  const uint32_t cols = (uint32_t)a.cols, first = team::rank() * width;
+/* A row of x or of out: single values before and after its vectors unless it is aligned. */
+template <typename type>
+RDNA_DEVICE row_edges edges_of(const char *row, uint64_t cols) {
+  return row_edges_of(address_of(row), cols, type::IN_16);
+}
+template <typename type>
+RDNA_DEVICE void store_vector(char *to, const float *v, bool alike) {
+  if (alike) return type::store_16(to, v);
+#pragma unroll
+  for (uint32_t k = 0; k < type::IN_16; k++) type::store(to, k, v[k]);
+}
+/* Whether what is a vector's place in |x| is one in |out|. */
+RDNA_DEVICE bool is_alike(const char *x, const char *out) { return all_16(address_of(x) ^ address_of(out)); }
+
+/* A row that fits the team's registers, |pieces| vectors a thread: exponentials are computed twice, since keeping them
+ * would take twice the registers, and with that half of the loads in flight. */
+template <typename type, bool edged, int pieces, typename team>
+RDNA_DEVICE void held_row(const softmax_args &a, const char *x, char *out, float *scratch) {
+  typedef piece<type, true> part;
+  constexpr uint32_t width = type::IN_16;
+  const uint32_t first = team::rank() * width, cols = (uint32_t)a.cols;
+  const bool alike = !edged || is_alike(x, out);
+  row_edges e = {0, cols / width, 0};
+  if (edged) e = edges_of<type>(x, cols);
+  const uint32_t single = edged ? (uint32_t)row_edges_single(&e, cols, team::rank(), width) : cols;
+  uint32_t end = (uint32_t)e.vectors * width;
+  const char *body = x + e.head * type::BYTES;
   part held[pieces];
-  float v[width], top = -infinity_f32(), sum = 0;
+  float v[width], alone = -infinity_f32(), sum = 0;
 #pragma unroll
   for (uint32_t i = 0; i < pieces; i++) {
     uint32_t col = i * team::SIZE * width + first;
-    if (col < cols) held[i] = part::load(x, col);
+    if (col < end) held[i] = part::load(body, col);
   }
+  if (edged && single < cols) alone = type::load(x, single) * a.scale;
+  float top = alone;
+  end = again_uniform(end);
 #pragma unroll
   for (uint32_t i = 0; i < pieces; i++) {
-    if (i * team::SIZE * width + first >= cols) continue;
+    if (i * team::SIZE * width + first >= end) continue;
     part::unpack(held[i], v);
 #pragma unroll
     for (uint32_t j = 0; j < width; j++) top = max_f32(top, v[j] * a.scale);
   }
   top = team::max(top, scratch);
+  end = again_uniform(end);
+  if (edged && single < cols) sum = exp_of<type>(alone - top);
 #pragma unroll
   for (uint32_t i = 0; i < pieces; i++) {
-    if (i * team::SIZE * width + first >= cols) continue;
+    if (i * team::SIZE * width + first >= end) continue;
     part::unpack(held[i], v);
 #pragma unroll
     for (uint32_t j = 0; j < width; j++) sum += exp_of<type>(v[j] * a.scale - top);
   }
   sum = team::sum(sum, scratch);
+  end = again_uniform(end);
   float last = a.log ? scalar_log(sum) : 1 / sum;
+  if (edged && single < cols) type::store(out, single, finish<type>(alone, top, last, a.log));
+  out += e.head * type::BYTES;
 #pragma unroll
   for (uint32_t i = 0; i < pieces; i++) {
     uint32_t col = i * team::SIZE * width + first;
-    if (col >= cols) continue;
+    if (col >= end) continue;
     part::unpack(held[i], v);
 #pragma unroll
     for (uint32_t j = 0; j < width; j++) v[j] = finish<type>(v[j] * a.scale, top, last, a.log);
-    store_values<type, width>(out, col, v);
+    store_vector<type>(out + col * type::BYTES, v, alike);
   }
 }
 
-/* A longer row: one pass keeps a maximum and a sum a thread, the second writes. Without 16-byte accesses a thread takes
- * four values at once, a group's width apart. */
-template <typename type, int width>
-RDNA_DEVICE void long_row(const softmax_args &a, const void *x, void *out, float *scratch) {
-  constexpr int count = width == 1 ? 4 : width;
-  constexpr uint64_t apart = width == 1 ? SOFTMAX_THREADS : 1, step = SOFTMAX_THREADS * count;
-  const uint64_t cols = (uint64_t)a.cols, begin = (uint64_t)thread_id() * width;
-  float top = -infinity_f32(), sum = 0;
-  for (uint64_t col = begin; col < cols; col += step) {
-    float v[count], grown = top;
-    if constexpr (width == 1) {
+/* The maximum of some values, and the sum of what they are as exponentials beside it; 0 where all are -inf. */
+struct running {
+  float top, sum;
+};
+template <typename type>
+RDNA_DEVICE float rescaled(const running &s, float top) {
+  return s.sum != 0 ? s.sum * exp_of<type>(s.top - top) : 0;
+}
+
+/* Of a longer row a group has so many vectors at once, |at_once| a thread. */
+static constexpr uint32_t at_once = SOFTMAX_PART_VECTORS / SOFTMAX_THREADS;
+
+template <typename type>
+struct stretch {
+  piece<type, true> held[at_once];
+  RDNA_DEVICE uint32_t vector(uint32_t i) { return i * SOFTMAX_THREADS + thread_id(); }
+  /* How many vectors there are of |first| to |end|. */
+  RDNA_DEVICE uint32_t count(uint64_t first, uint64_t end) {
+    return again_uniform(end - first < SOFTMAX_PART_VECTORS ? (uint32_t)(end - first) : SOFTMAX_PART_VECTORS);
+  }
+  RDNA_DEVICE void load(stretch &s, const char *body, uint64_t first, uint64_t end) {
+    if (first >= end) return;
+    const uint32_t left = count(first, end);
 #pragma unroll
-      for (int j = 0; j < count; j++) v[j] = type::load(x, col + j * apart < cols ? col + j * apart : col);
-    } else {
-      load_values<type, width>(x, col, v);
+    for (uint32_t i = 0; i < at_once; i++) {
+      if (vector(i) < left) s.held[i].bits = load_as<uint4>(body + first * 16 + vector(i) * 16);
     }
+  }
+  RDNA_DEVICE void add(stretch &s, running &r, uint64_t first, uint64_t end, float scale) {
+    float v[type::IN_16], grown = r.top;
+    uint32_t left = count(first, end);
 #pragma unroll
-    for (int j = 0; j < count; j++) {
-      v[j] = width == 1 && col + j * apart >= cols ? -infinity_f32() : v[j] * a.scale;
-      grown = max_f32(grown, v[j]);
+    for (uint32_t i = 0; i < at_once; i++) {
+      if (vector(i) >= left) continue;
+      piece<type, true>::unpack(s.held[i], v);
+#pragma unroll
+      for (uint32_t j = 0; j < type::IN_16; j++) grown = max_f32(grown, v[j] * scale);
     }
     /* a row that begins with -inf has no difference of maxima yet, and nothing to rescale */
-    if (grown == -infinity_f32()) continue;
-    sum *= sum != 0 ? exp_of<type>(top - grown) : 1;
+    if (grown == -infinity_f32()) return;
+    r.sum = rescaled<type>(r, grown);
+    r.top = grown;
+    left = again_uniform(left);
 #pragma unroll
-    for (int j = 0; j < count; j++) sum += exp_of<type>(v[j] - grown);
-    top = grown;
-  }
-  float row_top = group_max_f32<SOFTMAX_THREADS>(top, scratch);
-  sum = group_sum_f32<SOFTMAX_THREADS>(sum != 0 ? sum * exp_of<type>(top - row_top) : 0, scratch);
-  float last = a.log ? scalar_log(sum) : 1 / sum;
-  for (uint64_t col = begin; col < cols; col += step) {
-    float v[count];
-    if constexpr (width == 1) {
+    for (uint32_t i = 0; i < at_once; i++) {
+      if (vector(i) >= left) continue;
+      piece<type, true>::unpack(s.held[i], v);
 #pragma unroll
-      for (int j = 0; j < count; j++) v[j] = type::load(x, col + j * apart < cols ? col + j * apart : col);
-    } else {
-      load_values<type, width>(x, col, v);
-    }
-#pragma unroll
-    for (int j = 0; j < count; j++) v[j] = finish<type>(v[j] * a.scale, row_top, last, a.log);
-    if constexpr (width == 1) {
-#pragma unroll
-      for (int j = 0; j < count; j++) {
-        if (col + j * apart < cols) type::store(out, col + j * apart, v[j]);
-      }
-    } else {
-      store_values<type, width>(out, col, v);
+      for (uint32_t j = 0; j < type::IN_16; j++) r.sum += exp_of<type>(v[j] * scale - grown);
     }
   }
+  RDNA_DEVICE void write(stretch &s, char *body, uint64_t first, uint64_t end, float scale, const running &row,
+                         bool log, bool alike) {
+    float v[type::IN_16];
+    const uint32_t left = count(first, end);
+#pragma unroll
+    for (uint32_t i = 0; i < at_once; i++) {
+      if (vector(i) >= left) continue;
+      piece<type, true>::unpack(s.held[i], v);
+#pragma unroll
+      for (uint32_t j = 0; j < type::IN_16; j++) v[j] = finish<type>(v[j] * scale, row.top, row.sum, log);
+      store_vector<type>(body + first * 16 + vector(i) * 16, v, alike);
+    }
+  }
+};
+
+/* Vectors |begin| to |end| of a row, and its single values if |edges|, for the whole group. */
+template <typename type>
+RDNA_DEVICE running group_running(const char *x, uint64_t cols, float scale, const row_edges &e, uint64_t begin,
+                                  uint64_t end, bool edges, float *scratch) {
+  running r = {-infinity_f32(), 0};
+  stretch<type> s;
+  const char *body = x + e.head * type::BYTES;
+  uint64_t single = row_edges_single(&e, cols, thread_id(), type::IN_16);
+  if (edges && single < cols) {
+    r.top = type::load(x, single) * scale;
+    r.sum = r.top == -infinity_f32() ? 0 : 1;
+  }
+  for (uint64_t first = begin; first < end; first += SOFTMAX_PART_VECTORS) {
+    stretch<type>::load(s, body, first, end);
+    stretch<type>::add(s, r, first, end, scale);
+  }
+  float top = group_max_f32<SOFTMAX_THREADS>(r.top, scratch);
+  return {top, group_sum_f32<SOFTMAX_THREADS>(rescaled<type>(r, top), scratch)};
+}
+
+/* Writes vectors |begin| to |end|, the first of which are in |s|, and single values. |row| has what finish takes. */
+template <typename type>
+RDNA_DEVICE void group_write(stretch<type> &s, const char *x, char *out, uint64_t cols, float scale, bool log,
+                             const row_edges &e, uint64_t begin, uint64_t end, bool edges, const running &row) {
+  const char *body = x + e.head * type::BYTES;
+  const bool alike = is_alike(x, out);
+  uint64_t single = row_edges_single(&e, cols, thread_id(), type::IN_16);
+  if (edges && single < cols)
+    type::store(out, single, finish<type>(type::load(x, single) * scale, row.top, row.sum, log));
+  for (uint64_t first = begin; first < end; first += SOFTMAX_PART_VECTORS) {
+    if (first > begin) stretch<type>::load(s, body, first, end);
+    stretch<type>::write(s, out + e.head * type::BYTES, first, end, scale, row, log, alike);
+  }
+}
+
+/* A longer row: one pass keeps a maximum and a sum a thread, the second writes. */
+template <typename type>
+RDNA_DEVICE void long_row(const softmax_args &a, const char *x, char *out, float *scratch) {
+  const row_edges e = edges_of<type>(x, (uint64_t)a.cols);
+  running row = group_running<type>(x, (uint64_t)a.cols, a.scale, e, 0, e.vectors, true, scratch);
+  row.sum = a.log ? scalar_log(row.sum) : 1 / row.sum;
+  stretch<type> s;
+  stretch<type>::load(s, x + e.head * type::BYTES, 0, e.vectors);
+  group_write<type>(s, x, out, (uint64_t)a.cols, a.scale, a.log, e, 0, e.vectors, true, row);
 }
 
 template <typename type>
@@ -148,12 +219,19 @@ RDNA_DEVICE const char *row_at(const void *data, int64_t row, int64_t stride) {
   return (const char *)data + row * stride * type::BYTES;
 }
 
-template <typename type, bool wide, int pieces>
+template <typename type, bool edged, int pieces>
 RDNA_DEVICE void wave_rows(const softmax_args &a) {
   constexpr int64_t waves = SOFTMAX_THREADS / WAVE_SIZE;
   for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-    held_row<type, wide, pieces, wave_team>(a, row_at<type>(a.x, row, a.x_stride),
-                                            (char *)row_at<type>(a.out, row, a.out_stride), NULL);
+    held_row<type, edged, pieces, wave_team>(a, row_at<type>(a.x, row, a.x_stride),
+                                             (char *)row_at<type>(a.out, row, a.out_stride), NULL);
+  }
+}
+template <typename type, bool edged, int pieces>
+RDNA_DEVICE void group_rows(const softmax_args &a, float *scratch) {
+  for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
+    held_row<type, edged, pieces, group_team>(a, row_at<type>(a.x, row, a.x_stride),
+                                              (char *)row_at<type>(a.out, row, a.out_stride), scratch);
   }
 }
 
@@ -200,34 +278,99 @@ RDNA_DEVICE void short_rows(const softmax_args &a) {
   }
 }
 
+RDNA_DEVICE bool is_aligned(const softmax_args &a, uint32_t value_bytes) {
+  uint64_t sizes = (uint64_t)a.cols | (uint64_t)a.x_stride | (uint64_t)a.out_stride;
+  return all_16(address_of(a.x) | address_of(a.out) | sizes * value_bytes);
+}
+
 template <typename type>
 RDNA_DEVICE void softmax(const softmax_args &a, float *scratch) {
-  constexpr int few = 4, many = SOFTMAX_WAVE_BYTES / 16 / WAVE_SIZE, single = 16; /* pieces of a thread */
-  uint64_t bytes = (uint64_t)a.cols | (uint64_t)a.x_stride | (uint64_t)a.out_stride;
-  bool wide = all_16(address_of(a.x) | address_of(a.out) | bytes * type::BYTES);
-  if (wide && a.cols <= 4 * type::IN_16) return short_rows<type, 4, 4>(a);
-  if (wide && a.cols <= 16 * type::IN_16) return short_rows<type, 16, 4>(a);
-  if (wide && a.cols <= few * WAVE_SIZE * type::IN_16) return wave_rows<type, true, few>(a);
-  if (wide && a.cols * type::BYTES <= SOFTMAX_WAVE_BYTES) return wave_rows<type, true, many>(a);
-  if (!wide && a.cols <= SOFTMAX_WAVE_COLS) return wave_rows<type, false, single>(a);
+  constexpr int few = 4; /* vectors of a thread */
+  const bool aligned = is_aligned(a, type::BYTES);
+  if (aligned && a.cols <= 4 * type::IN_16) return short_rows<type, 4, 4>(a);
+  if (aligned && a.cols <= 16 * type::IN_16) return short_rows<type, 16, 4>(a);
+  if (a.waves) {
+    if (aligned) return wave_rows<type, false, few>(a);
+    return wave_rows<type, true, few>(a);
+  }
+  if ((uint64_t)a.cols * type::BYTES <= few * SOFTMAX_THREADS * 16) {
+    if (aligned) return group_rows<type, false, few>(a, scratch);
+    return group_rows<type, true, few>(a, scratch);
+  }
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    const void *from = row_at<type>(a.x, row, a.x_stride);
-    void *to = (char *)row_at<type>(a.out, row, a.out_stride);
-    if (!wide) {
-      long_row<type, 1>(a, from, to, scratch);
-    } else if (a.cols <= many * SOFTMAX_THREADS * type::IN_16) {
-      held_row<type, true, many, group_team>(a, from, to, scratch);
-    } else {
-      long_row<type, type::IN_16>(a, from, to, scratch);
-    }
+    long_row<type>(a, row_at<type>(a.x, row, a.x_stride), (char *)row_at<type>(a.out, row, a.out_stride), scratch);
   }
 }
 
-#define SOFTMAX(name, type)                                           \
-  RDNA_KERNEL(SOFTMAX_THREADS) name(struct softmax_args a) {          \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(SOFTMAX_THREADS)]; \
-    softmax<type>(a, scratch);                                        \
+/* A kernel of its own, since these take so many registers that few groups run at once. */
+template <typename type>
+RDNA_DEVICE void softmax_held(const softmax_args &a, float *scratch) {
+  constexpr int of_wave = SOFTMAX_WAVE_BYTES / 16 / WAVE_SIZE, of_group = SOFTMAX_HELD_BYTES / 16 / SOFTMAX_THREADS;
+  const bool aligned = is_aligned(a, type::BYTES);
+  if (a.waves) {
+    if (aligned) return wave_rows<type, false, of_wave>(a);
+    return wave_rows<type, true, of_wave>(a);
   }
-SOFTMAX(softmax_f32, f32)
-SOFTMAX(softmax_f16, f16)
-SOFTMAX(softmax_bf16, bf16)
+  if (aligned) return group_rows<type, false, of_group>(a, scratch);
+  group_rows<type, true, of_group>(a, scratch);
+}
+
+template <typename type>
+RDNA_DEVICE void softmax_part(const softmax_part_args &a, float *scratch) {
+  for (int64_t item = group_id_x(); item < a.rows * a.parts; item += group_count_x()) {
+    int64_t row = item / a.parts, part = item - row * a.parts;
+    const char *x = row_at<type>(a.x, row, a.x_stride);
+    row_edges e = edges_of<type>(x, (uint64_t)a.cols);
+    uint64_t begin = (uint64_t)(part * a.part_vectors), end = begin + (uint64_t)a.part_vectors;
+    end = end < e.vectors ? end : e.vectors;
+    running r = group_running<type>(x, (uint64_t)a.cols, a.scale, e, begin, end, part == 0, scratch);
+    if (thread_id() == 0) store_as<float2>(a.states + 2 * item, float2{r.top, r.sum});
+  }
+}
+
+/* The last parts first, since those were read last and may still be in the cache. */
+template <typename type>
+RDNA_DEVICE void softmax_finish(const softmax_finish_args &a, float *scratch) {
+  for (int64_t item = a.rows * a.parts - 1 - group_id_x(); item >= 0; item -= group_count_x()) {
+    int64_t row = item / a.parts, part = item - row * a.parts;
+    const char *x = row_at<type>(a.x, row, a.x_stride);
+    char *out = (char *)row_at<type>(a.out, row, a.out_stride);
+    row_edges e = edges_of<type>(x, (uint64_t)a.cols);
+    uint64_t begin = (uint64_t)(part * a.part_vectors), end = begin + (uint64_t)a.part_vectors;
+    end = end < e.vectors ? end : e.vectors;
+    stretch<type> s;
+    stretch<type>::load(s, x + e.head * type::BYTES, begin, end);
+    const float *states = a.states + 2 * row * a.parts;
+    running all = {-infinity_f32(), 0};
+    for (uint32_t p = thread_id(); p < (uint32_t)a.parts; p += SOFTMAX_THREADS)
+      all.top = max_f32(all.top, states[2 * p]);
+    all.top = group_max_f32<SOFTMAX_THREADS>(all.top, scratch);
+    for (uint32_t p = thread_id(); p < (uint32_t)a.parts; p += SOFTMAX_THREADS) {
+      all.sum += rescaled<type>({states[2 * p], states[2 * p + 1]}, all.top);
+    }
+    all.sum = group_sum_f32<SOFTMAX_THREADS>(all.sum, scratch);
+    all.sum = a.log ? scalar_log(all.sum) : 1 / all.sum;
+    group_write<type>(s, x, out, (uint64_t)a.cols, a.scale, a.log, e, begin, end, part == 0, all);
+  }
+}
+
+#define SOFTMAX(type)                                                                \
+  RDNA_KERNEL_RESIDENT(SOFTMAX_THREADS, 4) softmax_##type(struct softmax_args a) {   \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(SOFTMAX_THREADS)];                \
+    softmax<type>(a, scratch);                                                       \
+  }                                                                                  \
+  RDNA_KERNEL(SOFTMAX_THREADS) softmax_held_##type(struct softmax_args a) {          \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(SOFTMAX_THREADS)];                \
+    softmax_held<type>(a, scratch);                                                  \
+  }                                                                                  \
+  RDNA_KERNEL(SOFTMAX_THREADS) softmax_part_##type(struct softmax_part_args a) {     \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(SOFTMAX_THREADS)];                \
+    softmax_part<type>(a, scratch);                                                  \
+  }                                                                                  \
+  RDNA_KERNEL(SOFTMAX_THREADS) softmax_finish_##type(struct softmax_finish_args a) { \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(SOFTMAX_THREADS)];                \
+    softmax_finish<type>(a, scratch);                                                \
+  }
+SOFTMAX(f32)
+SOFTMAX(f16)
+SOFTMAX(bf16)

@@ -31,67 +31,113 @@ struct row_data {
   bool log;
 };
 
-/* A row that fits the team's registers: read once. */
-template <typename type, typename team, int vectors>
+/* A row that fits the team's registers, |pieces| of 16 bytes a thread or of one value: read once. */
+template <typename type, typename team, bool wide, int pieces>
 RDNA_DEVICE void held_row(const row_data &r, float *scratch) {
-  constexpr uint32_t size = type::IN_16;
-  uint32_t cols = (uint32_t)r.cols;
-  uint4 d_bits[vectors], y_bits[vectors];
+  typedef piece<type, wide> part;
+  constexpr uint32_t size = part::COUNT;
+  const uint32_t cols = (uint32_t)r.cols, first = team::rank() * size;
+  part d_held[pieces], y_held[pieces];
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
-    if (i < cols) {
-      d_bits[j] = load_as<uint4>((const char *)r.dout + i * type::BYTES);
-      y_bits[j] = load_as<uint4>((const char *)r.out + i * type::BYTES);
-    }
+  for (uint32_t j = 0; j < pieces; j++) {
+    uint32_t i = j * team::SIZE * size + first;
+    if (i < cols) d_held[j] = part::load(r.dout, i), y_held[j] = part::load(r.out, i);
   }
   float d[size], y[size], sum = 0;
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
-    if (i >= cols) continue;
-    type::unpack(d_bits[j], d);
-    type::unpack(y_bits[j], y);
+  for (uint32_t j = 0; j < pieces; j++) {
+    if (j * team::SIZE * size + first >= cols) continue;
+    part::unpack(d_held[j], d);
+    part::unpack(y_held[j], y);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) sum += term(d[k], y[k], r.log);
   }
   sum = team::sum(sum, scratch);
 #pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    uint32_t i = (j * team::SIZE + team::rank()) * size;
+  for (uint32_t j = 0; j < pieces; j++) {
+    uint32_t i = j * team::SIZE * size + first;
     if (i >= cols) continue;
-    type::unpack(d_bits[j], d);
-    type::unpack(y_bits[j], y);
+    part::unpack(d_held[j], d);
+    part::unpack(y_held[j], y);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) d[k] = slope(d[k], y[k], sum, r.scale, r.log);
-    type::store_16((char *)r.dx + i * type::BYTES, d);
+    chunk<type, wide>::store(r.dx, i, d);
   }
 }
 
-template <typename type, typename team, bool wide>
-RDNA_DEVICE void long_row(const row_data &r, float *scratch) {
-  typedef chunk<type, wide> part;
-  constexpr int size = part::COUNT;
-  const uint64_t first = team::rank() * size, step = team::SIZE * size;
-  float d[size], y[size], sum = 0;
-  for (uint64_t i = first; i < r.cols; i += step) {
-    part::template load<type>(r.dout, i, d);
-    part::template load<type>(r.out, i, y);
-#pragma unroll
-    for (int k = 0; k < size; k++) sum += term(d[k], y[k], r.log);
+/* Of a longer row a group has so much at once, |at_once| pieces a thread. */
+template <typename type, bool wide>
+struct stretch {
+  typedef piece<type, wide> part;
+  static constexpr uint32_t at_once = wide ? 4 : 8;
+  static constexpr uint64_t STEP = at_once * threads * part::COUNT;
+  part d[at_once], y[at_once];
+  RDNA_DEVICE uint32_t column(uint32_t j) { return (j * threads + thread_id()) * part::COUNT; }
+  /* How many columns there are of |first| to |end|. */
+  RDNA_DEVICE uint32_t count(uint64_t first, uint64_t end) {
+    return again_uniform(end - first < STEP ? (uint32_t)(end - first) : (uint32_t)STEP);
   }
-  sum = team::sum(sum, scratch);
-  for (uint64_t i = first; i < r.cols; i += step) {
-    part::template load<type>(r.dout, i, d);
-    part::template load<type>(r.out, i, y);
+  RDNA_DEVICE void load(stretch &s, const row_data &r, uint64_t first, uint64_t end) {
+    if (first >= end) return;
+    const uint32_t left = count(first, end);
+    const char *dout = (const char *)r.dout + first * type::BYTES, *out = (const char *)r.out + first * type::BYTES;
 #pragma unroll
-    for (int k = 0; k < size; k++) d[k] = slope(d[k], y[k], sum, r.scale, r.log);
-    part::store(r.dx, i, d);
+    for (uint32_t j = 0; j < at_once; j++) {
+      if (column(j) >= left) continue;
+      s.d[j] = part::load(dout, column(j)), s.y[j] = part::load(out, column(j));
+    }
+  }
+  RDNA_DEVICE float sum(stretch &s, const row_data &r, uint64_t first, uint64_t end) {
+    float d[part::COUNT], y[part::COUNT], sum = 0;
+    const uint32_t left = count(first, end);
+#pragma unroll
+    for (uint32_t j = 0; j < at_once; j++) {
+      if (column(j) >= left) continue;
+      part::unpack(s.d[j], d);
+      part::unpack(s.y[j], y);
+#pragma unroll
+      for (uint32_t k = 0; k < part::COUNT; k++) sum += term(d[k], y[k], r.log);
+    }
+    return sum;
+  }
+  RDNA_DEVICE void write(stretch &s, const row_data &r, float sum, uint64_t first, uint64_t end) {
+    float d[part::COUNT], y[part::COUNT];
+    const uint32_t left = count(first, end);
+#pragma unroll
+    for (uint32_t j = 0; j < at_once; j++) {
+      if (column(j) >= left) continue;
+      part::unpack(s.d[j], d);
+      part::unpack(s.y[j], y);
+#pragma unroll
+      for (uint32_t k = 0; k < part::COUNT; k++) d[k] = slope(d[k], y[k], sum, r.scale, r.log);
+      chunk<type, wide>::store(r.dx, first + column(j), d);
+    }
+  }
+};
+
+/* The sum over columns |begin| to |end|, for the whole group. */
+template <typename type, bool wide>
+RDNA_DEVICE float group_sum(const row_data &r, uint64_t begin, uint64_t end, float *scratch) {
+  stretch<type, wide> s;
+  float sum = 0;
+  for (uint64_t first = begin; first < end; first += stretch<type, wide>::STEP) {
+    stretch<type, wide>::load(s, r, first, end);
+    sum += stretch<type, wide>::sum(s, r, first, end);
+  }
+  return group_sum_f32<threads>(sum, scratch);
+}
+
+/* Writes columns |begin| to |end|, the first of which are in |s|. */
+template <typename type, bool wide>
+RDNA_DEVICE void group_write(stretch<type, wide> &s, const row_data &r, float sum, uint64_t begin, uint64_t end) {
+  for (uint64_t first = begin; first < end; first += stretch<type, wide>::STEP) {
+    if (first > begin) stretch<type, wide>::load(s, r, first, end);
+    stretch<type, wide>::write(s, r, sum, first, end);
   }
 }
 
-template <typename type>
-RDNA_DEVICE row_data row_of(const softmax_backward_args &a, int64_t row) {
+template <typename type, typename args>
+RDNA_DEVICE row_data row_of(const args &a, int64_t row) {
   return {(const char *)a.dout + row * a.dout_stride * type::BYTES,
           (const char *)a.out + row * a.out_stride * type::BYTES,
           (char *)a.dx + row * a.dx_stride * type::BYTES,
@@ -137,30 +183,74 @@ RDNA_DEVICE void short_rows(const softmax_backward_args &a) {
   }
 }
 
+template <typename type, bool wide, int pieces>
+RDNA_DEVICE void wave_rows(const softmax_backward_args &a, float *scratch) {
+  constexpr int64_t waves = threads / WAVE_SIZE;
+  for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
+    held_row<type, wave_team, wide, pieces>(row_of<type>(a, row), scratch);
+  }
+}
+template <typename type, bool wide, int pieces>
+RDNA_DEVICE void group_rows(const softmax_backward_args &a, float *scratch) {
+  for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
+    held_row<type, group_team, wide, pieces>(row_of<type>(a, row), scratch);
+  }
+}
+
+template <typename type, typename args>
+RDNA_DEVICE bool is_wide(const args &a) {
+  uint64_t sizes = (uint64_t)(a.cols | a.dout_stride | a.out_stride | a.dx_stride) * type::BYTES;
+  return all_16(address_of(a.dout) | address_of(a.out) | address_of(a.dx) | sizes);
+}
+
 template <typename type>
 RDNA_DEVICE void softmax_backward(const softmax_backward_args &a, float *scratch) {
-  uint64_t sizes = (uint64_t)(a.cols | a.dout_stride | a.out_stride | a.dx_stride) * type::BYTES;
-  bool wide = all_16(address_of(a.dout) | address_of(a.out) | address_of(a.dx) | sizes);
-  if (wide && a.cols <= 16 * type::IN_16) return short_rows<type, 16, 2>(a);
-  if (a.cols <= SOFTMAX_BACKWARD_WAVE_COLS) {
-    constexpr int64_t waves = threads / WAVE_SIZE;
-    for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      if (wide) {
-        held_row<type, wave_team, SOFTMAX_BACKWARD_WAVE_COLS / 32 / type::IN_16>(row_of<type>(a, row), scratch);
-      } else {
-        long_row<type, wave_team, false>(row_of<type>(a, row), scratch);
-      }
-    }
-    return;
+  constexpr int64_t wave_cols = SOFTMAX_BACKWARD_WAVE_COLS, held_cols = SOFTMAX_BACKWARD_HELD_COLS;
+  constexpr int singles = held_cols / threads;
+  if (is_wide<type>(a)) {
+    if (a.cols <= 16 * type::IN_16) return short_rows<type, 16, 2>(a);
+    if (a.cols <= wave_cols) return wave_rows<type, true, wave_cols / 32 / type::IN_16>(a, scratch);
+    return group_rows<type, true, held_cols / threads / type::IN_16>(a, scratch);
   }
+  if (a.cols <= singles * WAVE_SIZE) return wave_rows<type, false, singles>(a, scratch);
+  group_rows<type, false, singles>(a, scratch);
+}
+
+template <typename type, bool wide>
+RDNA_DEVICE void softmax_backward_long(const softmax_backward_args &a, float *scratch) {
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    if (!wide) {
-      long_row<type, group_team, false>(row_of<type>(a, row), scratch);
-    } else if (a.cols > SOFTMAX_BACKWARD_HELD_COLS) {
-      long_row<type, group_team, true>(row_of<type>(a, row), scratch);
-    } else {
-      held_row<type, group_team, SOFTMAX_BACKWARD_HELD_COLS / threads / type::IN_16>(row_of<type>(a, row), scratch);
-    }
+    row_data r = row_of<type>(a, row);
+    stretch<type, wide> s;
+    float sum = group_sum<type, wide>(r, 0, r.cols, scratch);
+    stretch<type, wide>::load(s, r, 0, r.cols);
+    group_write<type, wide>(s, r, sum, 0, r.cols);
+  }
+}
+
+template <typename type, bool wide>
+RDNA_DEVICE void softmax_backward_part(const softmax_backward_part_args &a, float *scratch) {
+  for (int64_t item = group_id_x(); item < a.rows * a.parts; item += group_count_x()) {
+    int64_t row = item / a.parts, part = item - row * a.parts;
+    row_data r = row_of<type>(a, row);
+    uint64_t begin = (uint64_t)(part * a.part_cols), end = begin + (uint64_t)a.part_cols;
+    float sum = group_sum<type, wide>(r, begin, end < r.cols ? end : r.cols, scratch);
+    if (thread_id() == 0) a.sums[item] = sum;
+  }
+}
+
+/* The last parts first, since those were read last and may still be in the cache. */
+template <typename type, bool wide>
+RDNA_DEVICE void softmax_backward_finish(const softmax_backward_part_args &a, float *scratch) {
+  for (int64_t item = a.rows * a.parts - 1 - group_id_x(); item >= 0; item -= group_count_x()) {
+    int64_t row = item / a.parts, part = item - row * a.parts;
+    row_data r = row_of<type>(a, row);
+    uint64_t begin = (uint64_t)(part * a.part_cols), end = begin + (uint64_t)a.part_cols;
+    end = end < r.cols ? end : r.cols;
+    stretch<type, wide> s;
+    stretch<type, wide>::load(s, r, begin, end);
+    float sum = 0;
+    for (uint32_t p = thread_id(); p < (uint32_t)a.parts; p += threads) sum += a.sums[row * a.parts + p];
+    group_write<type, wide>(s, r, group_sum_f32<threads>(sum, scratch), begin, end);
   }
 }
 
@@ -230,11 +320,24 @@ RDNA_DEVICE void softmax_dim_backward(const softmax_dim_backward_args &a) {
   }
 }
 
+#define SOFTMAX_BOTH(name, resident, args, type)                                          \
+  RDNA_KERNEL_RESIDENT(SOFTMAX_BACKWARD_THREADS, resident) name##_##type(struct args a) { \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                             \
+    if (is_wide<type>(a)) {                                                               \
+      name<type, true>(a, scratch);                                                       \
+    } else {                                                                              \
+      name<type, false>(a, scratch);                                                      \
+    }                                                                                     \
+  }
 #define SOFTMAX(type)                                                                                          \
-  RDNA_KERNEL(SOFTMAX_BACKWARD_THREADS) softmax_backward_##type(struct softmax_backward_args a) {              \
+  RDNA_KERNEL_RESIDENT(SOFTMAX_BACKWARD_THREADS, type::BYTES == 2 ? 4 : 2)                                     \
+  softmax_backward_##type(struct softmax_backward_args a) {                                                    \
     RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                  \
     softmax_backward<type>(a, scratch);                                                                        \
   }                                                                                                            \
+  SOFTMAX_BOTH(softmax_backward_long, 2, softmax_backward_args, type)                                          \
+  SOFTMAX_BOTH(softmax_backward_part, 3, softmax_backward_part_args, type)                                     \
+  SOFTMAX_BOTH(softmax_backward_finish, 3, softmax_backward_part_args, type)                                   \
   RDNA_KERNEL(SOFTMAX_BACKWARD_THREADS) softmax_dim_##type(struct softmax_dim_args a) {                        \
     if (all_16(address_of(a.x) | address_of(a.out) | (uint64_t)a.inner * type::BYTES)) {                       \
       softmax_dim<type, true>(a);                                                                              \

@@ -34,14 +34,14 @@ static void *add_slopes(rdna__kernel_case *c, rdna_dtype dtype, int64_t count, i
   return dx;
 }
 
-RDNA_CASE_MAKER(rdna__softmax_backward_case) {
-  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},  {5, 1024}, {3, 1025},  {2, 1032}, {2, 4096},
-                                     {2, 4104}, {1, 9001}, {9, 64}, {20, 33},  {150, 128}, {70, 96},  {300, 16}};
-  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *random, int n, const int64_t (*edges)[2],
+                             int edge_count, int64_t least, int64_t most, rdna__kernel_case *out_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
   struct softmax_backward_args args = {.scale = n % 3 ? 1.0f : -0.37f, .log = (uint32_t)(n / 2 & 1)};
   args.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 40);
-  args.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 3) ? 600 : 9000);
+  args.cols = n < edge_count
+                  ? edges[n][1]
+                  : rdna__random_range(random, least, rdna__random_below(random, 3) ? least + 600 : most - 7);
   int64_t pad = n < edge_count ? 0 : rdna__random_range(random, 0, 1);
   if (n >= edge_count && n % 2) args.cols = (args.cols + 7) / 8 * 8, pad *= 8;
   args.dout_stride = args.cols + pad, args.out_stride = args.cols, args.dx_stride = args.cols + 2 * pad;
@@ -65,6 +65,62 @@ RDNA_CASE_MAKER(rdna__softmax_backward_case) {
   out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
   return RDNA_OK;
 }
+
+RDNA_CASE_MAKER(rdna__softmax_backward_case) {
+  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},  {5, 1024}, {3, 1025},  {2, 1032}, {2, 4096},
+                                     {2, 4090}, {3, 3001}, {9, 64}, {20, 33},  {150, 128}, {70, 96},  {300, 16}};
+  return make_rows(kernel, random, n, edges, (int)(sizeof edges / sizeof edges[0]), 1, SOFTMAX_BACKWARD_HELD_COLS,
+                   out_case);
+}
+RDNA_CASE_MAKER(rdna__softmax_backward_long_case) {
+  static const int64_t edges[][2] = {{2, 4104}, {0, 5000}, {1, 9001}, {3, 16400}};
+  return make_rows(kernel, random, n, edges, (int)(sizeof edges / sizeof edges[0]), SOFTMAX_BACKWARD_HELD_COLS + 1,
+                   20000, out_case);
+}
+
+static rdna_status make_parts(const rdna__kernel_info *kernel, rdna__random *random, int n, bool finishes,
+                              rdna__kernel_case *out_case) {
+  static const int64_t edges[] = {3, 8192, 8200, 16384, 1, 17000};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
+  struct softmax_backward_part_args args = {.scale = n % 3 ? 1.0f : -0.37f, .log = (uint32_t)(n / 2 & 1)};
+  args.rows = rdna__random_range(random, n != 4, n == 4 ? 0 : 3);
+  args.cols = n < edge_count ? edges[n] : rdna__random_range(random, 1, 40000);
+  if (n >= edge_count && n % 2) args.cols = (args.cols + 7) / 8 * 8;
+  args.part_cols = (1 + n % 2) * SOFTMAX_BACKWARD_PART_COLS;
+  args.parts = (args.cols - 1) / args.part_cols + 1;
+  int64_t pad = n < edge_count ? 0 : 8 * rdna__random_range(random, 0, 1);
+  args.dout_stride = args.cols + pad, args.out_stride = args.cols, args.dx_stride = args.cols + 2 * pad;
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld pad %lld, %lld parts, log %u, grid %u",
+           (long long)args.rows, (long long)args.cols, (long long)pad, (long long)args.parts, args.log,
+           out_case->grid.x);
+  int64_t d_count = args.rows * args.dout_stride, count = args.rows * args.cols, dx_count = args.rows * args.dx_stride;
+  void *dout = rdna__case_add(out_case, RDNA__IN, dtype, d_count, offsetof(struct softmax_backward_part_args, dout));
+  void *out = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_backward_part_args, out));
+  if (!dout || !out) return no_memory(out_case);
+  case_fill(random, dtype, dout, d_count, 1);
+  fill_outputs(random, dtype, out, count, args.cols, args.log);
+  float *sums = rdna__case_add(out_case, finishes ? RDNA__IN : RDNA__OUT, RDNA_F32, args.rows * args.parts,
+                               offsetof(struct softmax_backward_part_args, sums));
+  if (!sums) return no_memory(out_case);
+  double top = args.log ? 8 : 16 / (double)(args.cols + 1);
+  rdna__case_tolerance(out_case, sum_bound(args.part_cols, top), 0);
+  for (int64_t i = 0; finishes && i < args.rows * args.parts; i++) sums[i] = (float)rdna__random_normal(random);
+  if (!finishes) return RDNA_OK;
+  if (n % 5 == 4 && count > 0) case_set(dtype, out, count / 2, NAN);
+  if (!add_slopes(out_case, dtype, dx_count, args.cols, args.scale, args.log,
+                  offsetof(struct softmax_backward_part_args, dx)))
+    return no_memory(out_case);
+  uint8_t *untouched = malloc((size_t)dx_count + 1);
+  if (!untouched) return no_memory(out_case);
+  for (int64_t i = 0; i < dx_count; i++) untouched[i] = i % args.dx_stride >= args.cols;
+  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
+  return RDNA_OK;
+}
+RDNA_CASE_MAKER(rdna__softmax_backward_part_case) { return make_parts(kernel, random, n, false, out_case); }
+RDNA_CASE_MAKER(rdna__softmax_backward_finish_case) { return make_parts(kernel, random, n, true, out_case); }
 
 struct shape {
   int64_t outer, cols, inner;

@@ -4,9 +4,18 @@
 
 #include <stdint.h>
 
-/* Rows of up to SOFTMAX_BACKWARD_WAVE_COLS values belong to a wave, longer ones to a work-group. Groups take rows in
- * turn, so any grid is right. */
-enum { SOFTMAX_BACKWARD_THREADS = 256, SOFTMAX_BACKWARD_WAVE_COLS = 1024, SOFTMAX_BACKWARD_HELD_COLS = 4096 };
+/* Rows of up to SOFTMAX_BACKWARD_WAVE_COLS values, or of half as many that do not allow 16-byte accesses, belong to a
+ * wave, longer ones to a work-group; of more than SOFTMAX_BACKWARD_HELD_COLS, to one of softmax_backward_long. Groups
+ * take rows in turn, so any grid is right. Where there are too few rows for
+ * all of a GPU, the parts of a long one go to groups of their own: softmax_backward_part, then
+ * softmax_backward_finish. */
+enum {
+  SOFTMAX_BACKWARD_THREADS = 256,
+  SOFTMAX_BACKWARD_WAVE_COLS = 1024,
+  SOFTMAX_BACKWARD_HELD_COLS = 4096,
+  SOFTMAX_BACKWARD_PART_COLS = 8192, /* parts are multiples of it */
+  SOFTMAX_BACKWARD_MOST_PARTS = 1024 /* of a row: every group of softmax_backward_finish reads all their sums */
+};
 
 /* With y = out:  dx = scale * y * (dout - sum(dout * y)), or for the logarithm scale * (dout - exp(y) * sum(dout)) */
 struct softmax_backward_args {
@@ -15,6 +24,20 @@ struct softmax_backward_args {
   void *dx;         /* (rows, cols); may be dout or out */
   int64_t rows, cols;
   int64_t dout_stride, out_stride, dx_stride; /* values from row to row */
+  float scale;
+  uint32_t log; /* 0 or 1 */
+};
+
+/* Part p of a row is its columns from p * part_cols on. softmax_backward_part writes sum(dout * y), or sum(dout), of
+ * each; softmax_backward_finish reads them and writes dx. Groups take parts in turn, so any grid is right. */
+struct softmax_backward_part_args {
+  const void *dout; /* (rows, cols) */
+  const void *out;  /* (rows, cols) */
+  void *dx;         /* (rows, cols); may be dout or out; not used by softmax_backward_part but for its alignment */
+  float *sums;      /* (rows, parts) */
+  int64_t rows, cols;
+  int64_t dout_stride, out_stride, dx_stride;
+  int64_t parts, part_cols;
   float scale;
   uint32_t log; /* 0 or 1 */
 };
@@ -39,6 +62,12 @@ struct softmax_dim_backward_args {
 
 #define RDNA__SOFTMAX_BACKWARD_TYPE(X, type)                                                                      \
   X(softmax_backward_##type, struct softmax_backward_args, SOFTMAX_BACKWARD_THREADS, rdna__softmax_backward_case) \
+  X(softmax_backward_long_##type, struct softmax_backward_args, SOFTMAX_BACKWARD_THREADS,                         \
+    rdna__softmax_backward_long_case)                                                                             \
+  X(softmax_backward_part_##type, struct softmax_backward_part_args, SOFTMAX_BACKWARD_THREADS,                    \
+    rdna__softmax_backward_part_case)                                                                             \
+  X(softmax_backward_finish_##type, struct softmax_backward_part_args, SOFTMAX_BACKWARD_THREADS,                  \
+    rdna__softmax_backward_finish_case)                                                                           \
   X(softmax_dim_##type, struct softmax_dim_args, SOFTMAX_BACKWARD_THREADS, rdna__softmax_dim_case)                \
   X(softmax_dim_backward_##type, struct softmax_dim_backward_args, SOFTMAX_BACKWARD_THREADS,                      \
     rdna__softmax_dim_backward_case)

@@ -1,13 +1,20 @@
 /* Gradients of softmax and log-softmax, and both of them along any dimension. */
 #include "math/check.h"
+#include "math/scratch.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_f64.h"
 #include "math/strided_plan.h"
 #include "rdna/op/softmax.h"
 
-enum { TYPES = RDNA_BF16 + 1 };
+enum { TYPES = RDNA_BF16 + 1, ROWS_OF_A_UNIT = 4 /* no more for each compute unit, and long rows are cut */ };
 static const char *const backward_kernels[TYPES] = {"softmax_backward_f32", "softmax_backward_f16",
                                                     "softmax_backward_bf16"};
+static const char *const long_kernels[TYPES] = {"softmax_backward_long_f32", "softmax_backward_long_f16",
+                                                "softmax_backward_long_bf16"};
+static const char *const part_kernels[TYPES] = {"softmax_backward_part_f32", "softmax_backward_part_f16",
+                                                "softmax_backward_part_bf16"};
+static const char *const finish_kernels[TYPES] = {"softmax_backward_finish_f32", "softmax_backward_finish_f16",
+                                                  "softmax_backward_finish_bf16"};
 static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f16", "softmax_dim_bf16"};
 static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
                                                         "softmax_dim_backward_bf16"};
@@ -76,11 +83,40 @@ static rdna_status along(const char *operator, rdna_stream * stream, const rdna_
   return launch_dim(stream, operator, dim_kernels[x->dtype], sizes[0] * sizes[2], &args);
 }
 
+/* Long rows in parts. */
+static rdna_status backward_parts(const char *operator, rdna_stream * stream, const struct softmax_backward_args *of,
+                                  rdna_dtype dtype) {
+  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  int64_t steps = (of->cols - 1) / SOFTMAX_BACKWARD_PART_COLS + 1;
+  int64_t steps_of_a_part = (steps - 1) / SOFTMAX_BACKWARD_MOST_PARTS + 1;
+  struct softmax_backward_part_args args = {.dout = of->dout,
+                                            .out = of->out,
+                                            .dx = of->dx,
+                                            .rows = of->rows,
+                                            .cols = of->cols,
+                                            .dout_stride = of->dout_stride,
+                                            .out_stride = of->out_stride,
+                                            .dx_stride = of->dx_stride,
+                                            .parts = (steps - 1) / steps_of_a_part + 1,
+                                            .part_cols = steps_of_a_part * SOFTMAX_BACKWARD_PART_COLS,
+                                            .scale = of->scale,
+                                            .log = of->log};
+  rdna_grid grid = {0, 1, 1};
+  void *sums;
+  RDNA_TRY(rdna__check_groups(operator, args.rows * args.parts, 1, &grid.x));
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(args.rows * args.parts) * sizeof(float), &sums));
+  args.sums = sums;
+  rdna_status status = rdna__launch_named(stream, part_kernels[dtype], grid, &args);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernels[dtype], grid, &args);
+  return rdna__scratch_release(&scratch, status);
+}
+
 static rdna_status backward_rows(const char *operator, rdna_stream * stream, const rdna_tensor *dout,
                                  const rdna_tensor *out, float scale, bool log, const rdna_tensor *dx) {
   struct softmax_backward_args args = {
       .dout = dout->data, .out = out->data, .dx = dx->data, .scale = scale, .log = log};
   rdna_grid grid = {0, 1, 1};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
   RDNA_TRY(rdna__check_rows(operator, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
   RDNA_TRY(rdna__check_rows(operator, "out", out, &args.rows, &args.cols, &args.out_stride));
   RDNA_TRY(rdna__check_rows(operator, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
@@ -89,11 +125,15 @@ static rdna_status backward_rows(const char *operator, rdna_stream * stream, con
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
                       rdna__tensor_text(dx, text), (long long)args.dx_stride, (long long)args.cols);
   }
+  if (args.cols > 2 * SOFTMAX_BACKWARD_PART_COLS &&
+      args.rows <= ROWS_OF_A_UNIT * (int64_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units)
+    return backward_parts(operator, stream, &args, dx->dtype);
   int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(dx->dtype);
   RDNA_TRY(rdna__check_groups(operator, args.rows, 1, &grid.x));
   if (args.cols <= SOFTMAX_BACKWARD_WAVE_COLS)
     grid.x = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_BACKWARD_THREADS);
-  return rdna__launch_named(stream, backward_kernels[dx->dtype], grid, &args);
+  const char *const *of = args.cols > SOFTMAX_BACKWARD_HELD_COLS ? long_kernels : backward_kernels;
+  return rdna__launch_named(stream, of[dx->dtype], grid, &args);
 }
 
 static rdna_status backward(const char *operator, rdna_stream * stream, const rdna_tensor *dout, const rdna_tensor *out,

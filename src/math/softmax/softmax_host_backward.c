@@ -33,29 +33,45 @@ static void slopes(float *d, const float *y, int64_t count, float sum, float sca
 
 static int64_t chunk_length(int64_t left) { return left < CHUNK ? left : CHUNK; }
 
+static struct softmax_backward_args row_at(const struct softmax_backward_args *a, int64_t bytes, int64_t row) {
+  struct softmax_backward_args r = *a;
+  r.dout = (const char *)a->dout + row * a->dout_stride * bytes;
+  r.out = (const char *)a->out + row * a->out_stride * bytes;
+  r.dx = (char *)a->dx + row * a->dx_stride * bytes;
+  return r;
+}
+
+/* Of columns |begin| to |end| of a row. */
+static double run_sum(const struct softmax_backward_args *r, rdna_dtype dtype, int64_t begin, int64_t end) {
+  int64_t bytes = floats_bytes(dtype);
+  float d[CHUNK], y[CHUNK];
+  double sum = 0;
+  for (int64_t n, at = begin; at < end; at += n) {
+    n = chunk_length(end - at);
+    floats_load(dtype, (const char *)r->dout + at * bytes, n, d);
+    floats_load(dtype, (const char *)r->out + at * bytes, n, y);
+    sum += (double)term_sum(d, y, n, r->log);
+  }
+  return sum;
+}
+static void write_run(const struct softmax_backward_args *r, rdna_dtype dtype, int64_t begin, int64_t end, float sum) {
+  int64_t bytes = floats_bytes(dtype);
+  float d[CHUNK], y[CHUNK];
+  for (int64_t n, at = begin; at < end; at += n) {
+    n = chunk_length(end - at);
+    floats_load(dtype, (const char *)r->dout + at * bytes, n, d);
+    floats_load(dtype, (const char *)r->out + at * bytes, n, y);
+    slopes(d, y, n, sum, r->scale, r->log);
+    floats_store(dtype, (char *)r->dx + at * bytes, n, d);
+  }
+}
+
 static void backward_rows(void *context, int64_t begin, int64_t end) {
   const struct work *w = context;
   const struct softmax_backward_args *a = w->args;
-  int64_t bytes = floats_bytes(w->dtype);
-  float d[CHUNK], y[CHUNK];
   for (int64_t row = begin; row < end; row++) {
-    const char *dout = (const char *)a->dout + row * a->dout_stride * bytes;
-    const char *out = (const char *)a->out + row * a->out_stride * bytes;
-    char *dx = (char *)a->dx + row * a->dx_stride * bytes;
-    double sum = 0;
-    for (int64_t n, at = 0; at < a->cols; at += n) {
-      n = chunk_length(a->cols - at);
-      floats_load(w->dtype, dout + at * bytes, n, d);
-      floats_load(w->dtype, out + at * bytes, n, y);
-      sum += (double)term_sum(d, y, n, a->log);
-    }
-    for (int64_t n, at = 0; at < a->cols; at += n) {
-      n = chunk_length(a->cols - at);
-      floats_load(w->dtype, dout + at * bytes, n, d);
-      floats_load(w->dtype, out + at * bytes, n, y);
-      slopes(d, y, n, (float)sum, a->scale, a->log);
-      floats_store(w->dtype, dx + at * bytes, n, d);
-    }
+    struct softmax_backward_args r = row_at(a, floats_bytes(w->dtype), row);
+    write_run(&r, w->dtype, 0, a->cols, (float)run_sum(&r, w->dtype, 0, a->cols));
   }
 }
 
@@ -63,6 +79,58 @@ static void backward(const void *args, rdna_dtype dtype) {
   const struct softmax_backward_args *a = args;
   struct work work = {args, dtype, 0};
   rdna__parallel_for(a->rows, 1 + (1 << 14) / (a->cols + 1), backward_rows, &work);
+}
+
+static struct softmax_backward_args rows_of(const struct softmax_backward_part_args *a) {
+  return (struct softmax_backward_args){.dout = a->dout,
+                                        .out = a->out,
+                                        .dx = a->dx,
+                                        .rows = a->rows,
+                                        .cols = a->cols,
+                                        .dout_stride = a->dout_stride,
+                                        .out_stride = a->out_stride,
+                                        .dx_stride = a->dx_stride,
+                                        .scale = a->scale,
+                                        .log = a->log};
+}
+static int64_t part_end(const struct softmax_backward_part_args *a, int64_t part) {
+  int64_t end = (part + 1) * a->part_cols;
+  return end < a->cols ? end : a->cols;
+}
+
+static void part_sums(void *context, int64_t begin, int64_t end) {
+  const struct work *w = context;
+  const struct softmax_backward_part_args *a = w->args;
+  struct softmax_backward_args rows = rows_of(a);
+  for (int64_t item = begin; item < end; item++) {
+    int64_t part = item % a->parts;
+    struct softmax_backward_args r = row_at(&rows, floats_bytes(w->dtype), item / a->parts);
+    a->sums[item] = (float)run_sum(&r, w->dtype, part * a->part_cols, part_end(a, part));
+  }
+}
+
+static void finish_parts(void *context, int64_t begin, int64_t end) {
+  const struct work *w = context;
+  const struct softmax_backward_part_args *a = w->args;
+  struct softmax_backward_args rows = rows_of(a);
+  for (int64_t item = begin; item < end; item++) {
+    int64_t part = item % a->parts, row = item / a->parts;
+    struct softmax_backward_args r = row_at(&rows, floats_bytes(w->dtype), row);
+    double sum = 0;
+    for (int64_t i = 0; i < a->parts; i++) sum += (double)a->sums[row * a->parts + i];
+    write_run(&r, w->dtype, part * a->part_cols, part_end(a, part), (float)sum);
+  }
+}
+
+static void backward_part(const void *args, rdna_dtype dtype) {
+  const struct softmax_backward_part_args *a = args;
+  struct work work = {args, dtype, 0};
+  rdna__parallel_for(a->rows * a->parts, 1, part_sums, &work);
+}
+static void backward_finish(const void *args, rdna_dtype dtype) {
+  const struct softmax_backward_part_args *a = args;
+  struct work work = {args, dtype, 0};
+  rdna__parallel_for(a->rows * a->parts, 1, finish_parts, &work);
 }
 
 /* One block: CHUNK neighbours of inner, all the way along cols. */
@@ -144,9 +212,16 @@ static void dim_backward(const void *args, rdna_dtype dtype) {
   rdna__parallel_for(a->outer * work.blocks, 1, dim_backward_blocks, &work);
 }
 
-#define TWINS(suffix, dtype)                                                                                    \
-  void RDNA_HOST_KERNEL(softmax_backward_##suffix)(const void *args, rdna_grid grid) { backward(args, dtype); } \
-  void RDNA_HOST_KERNEL(softmax_dim_##suffix)(const void *args, rdna_grid grid) { dim(args, dtype); }           \
+#define TWINS(suffix, dtype)                                                                                         \
+  void RDNA_HOST_KERNEL(softmax_backward_##suffix)(const void *args, rdna_grid grid) { backward(args, dtype); }      \
+  void RDNA_HOST_KERNEL(softmax_backward_long_##suffix)(const void *args, rdna_grid grid) { backward(args, dtype); } \
+  void RDNA_HOST_KERNEL(softmax_backward_part_##suffix)(const void *args, rdna_grid grid) {                          \
+    backward_part(args, dtype);                                                                                      \
+  }                                                                                                                  \
+  void RDNA_HOST_KERNEL(softmax_backward_finish_##suffix)(const void *args, rdna_grid grid) {                        \
+    backward_finish(args, dtype);                                                                                    \
+  }                                                                                                                  \
+  void RDNA_HOST_KERNEL(softmax_dim_##suffix)(const void *args, rdna_grid grid) { dim(args, dtype); }                \
   void RDNA_HOST_KERNEL(softmax_dim_backward_##suffix)(const void *args, rdna_grid grid) { dim_backward(args, dtype); }
 TWINS(f32, RDNA_F32)
 TWINS(f16, RDNA_F16)

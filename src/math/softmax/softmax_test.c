@@ -61,7 +61,7 @@ static void check(rdna_dtype dtype, int64_t rows, int64_t cols, float scale, boo
 }
 
 static void rows_of_any_length(void **state) {
-  static const int64_t lengths[] = {1, 2, 31, 64, 65, 1000, 1024, 1025, 4096, 4097, 8192, 8195, 50000};
+  static const int64_t lengths[] = {1, 2, 31, 64, 65, 1000, 1024, 1025, 4096, 4097, 8192, 8195, 3001, 50000, 100003};
   for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
     for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
       check((rdna_dtype)dtype, 6, lengths[i], 1, false, false);
