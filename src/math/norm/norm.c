@@ -7,12 +7,18 @@
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
 
+enum { MANY_ROWS = 16384 }; /* from where rows that fit a wave's registers are a wave's */
+
 /* [type of the values][weights are f32] */
 #define NORM_NAMES(name) \
   {{#name "_f32", #name "_f32"}, {#name "_f16", #name "_f16_wf32"}, {#name "_bf16", #name "_bf16_wf32"}}
-static const char *const rms_norm_kernels[TYPES][2] = NORM_NAMES(rms_norm);
-static const char *const add_rms_norm_kernels[TYPES][2] = NORM_NAMES(add_rms_norm);
-static const char *const layer_norm_kernels[TYPES][2] = NORM_NAMES(layer_norm);
+struct kernels {
+  const char *of_rows[TYPES][2], *of_waves[TYPES][2];
+  int64_t groups_of_unit; /* that run at once, where registers suffice */
+};
+static const struct kernels rms_norm_kernels = {NORM_NAMES(rms_norm), NORM_NAMES(rms_norm_waves), 4};
+static const struct kernels add_rms_norm_kernels = {NORM_NAMES(add_rms_norm), NORM_NAMES(add_rms_norm_waves), 3};
+static const struct kernels layer_norm_kernels = {NORM_NAMES(layer_norm), NORM_NAMES(layer_norm_waves), 3};
 
 struct rows {
   int64_t rows, cols;
@@ -61,24 +67,35 @@ static rdna_status check_out(const char *operator, const rdna_tensor * out, floa
   return RDNA_OK;
 }
 
-static rdna_status launch_rows(rdna_stream *stream, const char *operator, const char * const kernels[TYPES][2],
+/* |addresses| is the bitwise or of all pointers that belong to the rows. */
+static rdna_status launch_rows(rdna_stream *stream, const char *operator, const struct kernels * kernels,
                                const rdna_tensor *out, const rdna_tensor *weight, const struct rows *rows,
-                               const void *args) {
+                               uintptr_t addresses, const void *args) {
   rdna_grid grid = {0, 1, 1};
-  /* rows of a wave, or of a group where they may be long: which of the two the kernel sees from the alignment */
-  int64_t row_bytes = rows->cols * (int64_t)rdna_dtype_block_bytes(out->dtype);
+  int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype), row_bytes = rows->cols * value;
+  uint64_t sizes = (uint64_t)(rows->cols | rows->x_stride | rows->residual_stride | rows->out_stride);
+  bool aligned = ((addresses | sizes * (uint64_t)value) & 15) == 0, is_short = row_bytes <= NORM_SHORT_BYTES;
+  bool waves = aligned && !is_short && row_bytes <= NORM_WAVE_BYTES && rows->rows >= MANY_ROWS;
   RDNA_TRY(rdna__check_groups(operator, rows->rows, 1, &grid.x));
-  if (rows->cols <= NORM_WAVE_COLS || row_bytes <= NORM_SHORT_BYTES ||
-      (row_bytes <= NORM_WAVE_BYTES && rows->rows >= NORM_MANY_ROWS))
+  if (waves || rows->cols <= NORM_WAVE_COLS || is_short)
     grid.x = rdna__groups_of_waves(stream, rows->rows, row_bytes, NORM_THREADS);
-  return rdna__launch_named(stream, kernels[out->dtype][weight && weight->dtype == RDNA_F32], grid, args);
+  if (aligned && !waves && !is_short && row_bytes <= NORM_AHEAD_BYTES && stream) {
+    /* no more than run at once, as each has the next of its rows on its way */
+    int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+    int64_t most = (out->dtype == RDNA_F32 ? 3 : kernels->groups_of_unit) * (units > 0 ? units : 1);
+    if (rows->rows > most) grid.x = (uint32_t)most;
+  }
+  bool weight_f32 = weight && weight->dtype == RDNA_F32;
+  const char *kernel = (waves ? kernels->of_waves : kernels->of_rows)[out->dtype][weight_f32];
+  return rdna__launch_named(stream, kernel, grid, args);
 }
 
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
+static uintptr_t address_of(const rdna_tensor *tensor) { return (uintptr_t)data_of(tensor); }
 
 rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, float epsilon,
                              const rdna_tensor *out) {
-  struct rows rows;
+  struct rows rows = {0};
   RDNA_TRY(check_out("rms_norm", out, epsilon, &rows));
   RDNA_TRY(check_input("rms_norm", "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_weight("rms_norm", "weight", weight, out, rows.cols));
@@ -90,13 +107,14 @@ rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rd
                                .x_stride = rows.x_stride,
                                .out_stride = rows.out_stride,
                                .epsilon = epsilon};
-  return launch_rows(stream, "rms_norm", rms_norm_kernels, out, weight, &rows, &args);
+  uintptr_t addresses = address_of(x) | address_of(weight) | address_of(out);
+  return launch_rows(stream, "rms_norm", &rms_norm_kernels, out, weight, &rows, addresses, &args);
 }
 
 rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
                                  const rdna_tensor *weight, float epsilon, const rdna_tensor *out) {
   static const char name[] = "add_rms_norm";
-  struct rows rows;
+  struct rows rows = {0};
   RDNA_TRY(check_out(name, out, epsilon, &rows));
   RDNA_TRY(check_input(name, "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_input(name, "residual", residual, &rows.residual_stride, out, &rows));
@@ -115,12 +133,13 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
                                    .residual_stride = rows.residual_stride,
                                    .out_stride = rows.out_stride,
                                    .epsilon = epsilon};
-  return launch_rows(stream, name, add_rms_norm_kernels, out, weight, &rows, &args);
+  uintptr_t addresses = address_of(x) | address_of(residual) | address_of(weight) | address_of(out);
+  return launch_rows(stream, name, &add_rms_norm_kernels, out, weight, &rows, addresses, &args);
 }
 
 rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                                const rdna_tensor *bias, float epsilon, const rdna_tensor *out) {
-  struct rows rows;
+  struct rows rows = {0};
   RDNA_TRY(check_out("layer_norm", out, epsilon, &rows));
   RDNA_TRY(check_input("layer_norm", "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_weight("layer_norm", "weight", weight, out, rows.cols));
@@ -135,5 +154,6 @@ rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const 
                                  .x_stride = rows.x_stride,
                                  .out_stride = rows.out_stride,
                                  .epsilon = epsilon};
-  return launch_rows(stream, "layer_norm", layer_norm_kernels, out, weight ? weight : bias, &rows, &args);
+  uintptr_t addresses = address_of(x) | address_of(weight) | address_of(bias) | address_of(out);
+  return launch_rows(stream, "layer_norm", &layer_norm_kernels, out, weight ? weight : bias, &rows, addresses, &args);
 }

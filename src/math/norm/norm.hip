@@ -1,12 +1,13 @@
-/* Norms. A row of up to NORM_WAVE_BYTES belongs to a wave, which needs no barrier and has all of it in flight; a longer
- * one to a group. Rows of up to 8,192 values that allow 16-byte accesses stay in registers, so that memory is read
- * once; any other is read again from the cache. */
+/* Norms. Rows of at most 256 bytes share a wave, other short ones have one each, as have rows of up to NORM_WAVE_BYTES
+ * where they are many: no barrier, and all of it in flight. A longer one belongs to a group. Rows of up to 8,192 values
+ * that allow 16-byte accesses, or of 4,096 that do not, stay in registers, so that memory is read once; any other is
+ * read again from the cache. */
 #include "kernel/prelude.h"
 #include "math/chunk.h"
 #include "math/norm/norm_kernels.h"
 
 static constexpr uint32_t threads = 256;
-static constexpr uint32_t kept_values = 32; /* a thread */
+static constexpr uint32_t kept_values = 32, kept_singles = 16; /* a thread; where rows do not allow 16 bytes */
 
 struct norm_row {
   const void *x;      /* (cols) */
@@ -52,6 +53,54 @@ RDNA_DEVICE void give(const norm_row &row, uint64_t i, const float *v, float mea
   part::store(row.out, i, y);
 }
 
+/* Weights or biases of a piece as they lie in memory. */
+template <typename type, typename weights, bool wide>
+struct factors {
+  enum { COUNT = wide ? (int)type::IN_16 : 1, LOADS = wide ? (int)type::IN_16 / (int)weights::IN_16 : 1 };
+  uint4 bits[LOADS];
+  typename weights::stored single;
+  RDNA_DEVICE void load(factors &f, const void *p, uint64_t i) {
+    if constexpr (wide) {
+#pragma unroll
+      for (int k = 0; k < LOADS; k++) f.bits[k] = load_as<uint4>((const char *)p + i * weights::BYTES + k * 16);
+    } else {
+      f.single = ((const typename weights::stored *)p)[i];
+    }
+  }
+  RDNA_DEVICE void unpack(const factors &f, float *v) {
+    if constexpr (wide) {
+#pragma unroll
+      for (int k = 0; k < LOADS; k++) weights::unpack(f.bits[k], v + k * weights::IN_16);
+    } else {
+      v[0] = weights::load(&f.single, 0);
+    }
+  }
+};
+template <typename type, typename weights, bool wide>
+struct line {
+  factors<type, weights, wide> weight, bias;
+  RDNA_DEVICE void load(line &l, const norm_row &row, uint64_t i) {
+    if (row.weight) factors<type, weights, wide>::load(l.weight, row.weight, i);
+    if (row.bias) factors<type, weights, wide>::load(l.bias, row.bias, i);
+  }
+  RDNA_DEVICE void apply(const line &l, const norm_row &row, float *v, float mean, float scale) {
+    constexpr int count = factors<type, weights, wide>::COUNT;
+    float w[count];
+#pragma unroll
+    for (int k = 0; k < count; k++) v[k] = (v[k] - mean) * scale;
+    if (row.weight) {
+      factors<type, weights, wide>::unpack(l.weight, w);
+#pragma unroll
+      for (int k = 0; k < count; k++) v[k] *= w[k];
+    }
+    if (row.bias) {
+      factors<type, weights, wide>::unpack(l.bias, w);
+#pragma unroll
+      for (int k = 0; k < count; k++) v[k] += w[k];
+    }
+  }
+};
+
 RDNA_DEVICE float inverse_deviation(const norm_row &row, float sum) {
   return 1.0f / sqrt_f32(sum / (float)row.cols + row.epsilon);
 }
@@ -73,7 +122,14 @@ template <typename type, typename weights, bool adds, bool centred, bool wide, i
 RDNA_DEVICE void norm_kept(const norm_row &row) {
   typedef piece<type, wide> part;
   constexpr uint32_t size = part::COUNT;
-  const uint32_t cols = (uint32_t)row.cols, first = team::rank() * size;
+  const uint32_t first = team::rank() * size;
+  uint32_t cols = (uint32_t)row.cols; /* which columns there are is found again, not kept */
+  /* Weights are loaded some pieces at a time, as none can be once results are stored; the first, where registers
+   * allow, before the sums. */
+  constexpr bool batched = !wide || pieces < 16;
+  constexpr uint32_t batch = !wide ? 4 : weights::BYTES == 4 ? 1 : 2;
+  constexpr bool ahead = batched && pieces < 16;
+  line<type, weights, wide> lines[batch];
   part kept[pieces];
   float v[size], sum = 0, mean = 0;
 #pragma unroll
@@ -81,7 +137,15 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
     uint32_t i = j * team::SIZE * size + first;
     if (i < cols) kept[j] = part::load(row.x, i);
   }
+  if constexpr (ahead) {
+#pragma unroll
+    for (uint32_t j = 0; j < batch; j++) {
+      uint32_t i = j * team::SIZE * size + first;
+      if (i < cols) line<type, weights, wide>::load(lines[j], row, i);
+    }
+  }
   if constexpr (adds) {
+    cols = again_uniform(cols);
 #pragma unroll
     for (uint32_t j = 0; j < pieces; j++) {
       uint32_t i = j * team::SIZE * size + first;
@@ -96,6 +160,7 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
       part::store(row.residual, i, kept[j]);
     }
   }
+  cols = again_uniform(cols);
 #pragma unroll
   for (uint32_t j = 0; j < pieces; j++) {
     if (j * team::SIZE * size + first >= cols) continue;
@@ -107,6 +172,7 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
   if constexpr (centred) {
     mean = sum / (float)cols;
     sum = 0;
+    cols = again_uniform(cols);
 #pragma unroll
     for (uint32_t j = 0; j < pieces; j++) {
       if (j * team::SIZE * size + first >= cols) continue;
@@ -117,12 +183,36 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
     sum = team::sum(sum, row.scratch);
   }
   float scale = inverse_deviation(row, sum);
+  cols = again_uniform(cols);
+  if constexpr (!batched) {
 #pragma unroll
-  for (uint32_t j = 0; j < pieces; j++) {
-    uint32_t i = j * team::SIZE * size + first;
-    if (i >= cols) continue;
-    part::unpack(kept[j], v);
-    give<type, weights, wide>(row, i, v, mean, scale);
+    for (uint32_t j = 0; j < pieces; j++) {
+      uint32_t i = j * team::SIZE * size + first;
+      if (i >= cols) continue;
+      part::unpack(kept[j], v);
+      give<type, weights, wide>(row, i, v, mean, scale);
+    }
+    return;
+  }
+#pragma unroll
+  for (uint32_t b = 0; b < pieces; b += batch) {
+    cols = again_uniform(cols);
+    if (!ahead || b > 0) {
+#pragma unroll
+      for (uint32_t j = 0; j < batch; j++) {
+        uint32_t i = (b + j) * team::SIZE * size + first;
+        if (i < cols) line<type, weights, wide>::load(lines[j], row, i);
+      }
+    }
+    cols = again_uniform(cols);
+#pragma unroll
+    for (uint32_t j = 0; j < batch; j++) {
+      uint32_t i = (b + j) * team::SIZE * size + first;
+      if (i >= cols) continue;
+      part::unpack(kept[b + j], v);
+      line<type, weights, wide>::apply(lines[j], row, v, mean, scale);
+      chunk<type, wide>::store(row.out, i, v);
+    }
   }
 }
 
@@ -186,48 +276,197 @@ RDNA_DEVICE void wave_rows(const norm_rows &all) {
   }
 }
 
-template <typename type, typename weights, bool adds, bool centred>
-RDNA_DEVICE void norm(const norm_rows &all) {
-  constexpr int few = 4, many = NORM_WAVE_BYTES / 16 / WAVE_SIZE, single = NORM_WAVE_COLS / WAVE_SIZE;
-  constexpr int group_pieces = kept_values / type::IN_16;
-  const norm_row &first = all.first;
-  uint64_t strides = (uint64_t)all.x_stride | (uint64_t)all.residual_stride | (uint64_t)all.out_stride;
-  uint64_t bits = address_of(first.x) | address_of(first.residual) | address_of(first.weight) | address_of(first.bias) |
-                  address_of(first.out) | (first.cols | strides) * type::BYTES;
-  bool wide = all_16(bits);
-  if (wide && first.cols <= few * WAVE_SIZE * type::IN_16) {
-    return wave_rows<type, weights, adds, centred, true, few>(all);
-  }
-  if (wide && first.cols * type::BYTES <= NORM_WAVE_BYTES && all.rows >= NORM_MANY_ROWS) {
-    return wave_rows<type, weights, adds, centred, true, many>(all);
-  }
-  if (!wide && first.cols <= NORM_WAVE_COLS) return wave_rows<type, weights, adds, centred, false, single>(all);
-  for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
-    norm_row row = at_row<type>(all, r);
-    if (!wide) {
-      norm_long<type, weights, adds, centred, false>(row);
-    } else if (row.cols > threads * kept_values) {
-      norm_long<type, weights, adds, centred, true>(row);
-    } else {
-      norm_kept<type, weights, adds, centred, true, group_pieces, group_team>(row);
+/* |lanes| of a wave for each row of at most 16 bytes a lane, |at_once| rows for each of those, whose loads wait
+ * together. */
+template <typename type, typename weights, bool adds, bool centred, uint32_t lanes, uint32_t at_once>
+RDNA_DEVICE void short_rows(const norm_rows &all) {
+  constexpr uint32_t size = type::IN_16, teams = threads / lanes;
+  const uint32_t col = lane_id() % lanes * size, cols = (uint32_t)all.first.cols;
+  line<type, weights, true> l;
+  if (col < cols) line<type, weights, true>::load(l, all.first, col);
+  for (int64_t begin = (int64_t)group_id_x() * teams * at_once; begin < all.rows;
+       begin += (int64_t)group_count_x() * teams * at_once) {
+    uint4 x[at_once], residual[at_once];
+#pragma unroll
+    for (uint32_t r = 0; r < at_once; r++) {
+      int64_t number = begin + r * teams + thread_id() / lanes;
+      x[r] = residual[r] = uint4{};
+      if (number >= all.rows || col >= cols) continue;
+      norm_row row = at_row<type>(all, number);
+      x[r] = load_as<uint4>((const char *)row.x + col * type::BYTES);
+      if constexpr (adds) residual[r] = load_as<uint4>((const char *)row.residual + col * type::BYTES);
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < at_once; r++) {
+      int64_t number = begin + r * teams + thread_id() / lanes;
+      bool there = number < all.rows && col < again_uniform(cols);
+      norm_row row = at_row<type>(all, number);
+      float v[size], sum = 0, mean = 0;
+      type::unpack(x[r], v);
+      if constexpr (adds) {
+        float more[size];
+        type::unpack(residual[r], more);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] = type::rounded(v[k] + more[k]);
+        if (there) type::store_16((char *)row.residual + col * type::BYTES, v);
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[k] : fma_f32(v[k], v[k], sum);
+#pragma unroll
+      for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+      if constexpr (centred) {
+        mean = sum / (float)all.first.cols;
+        sum = 0;
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          if (there) sum = fma_f32(v[k] - mean, v[k] - mean, sum);
+        }
+#pragma unroll
+        for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+      }
+      float scale = inverse_deviation(row, sum);
+      line<type, weights, true>::apply(l, row, v, mean, scale);
+      if (there) type::store_16((char *)row.out + col * type::BYTES, v);
     }
   }
 }
 
-#define NORMS(suffix, type, weights)                                                                 \
-  RDNA_KERNEL(256) rms_norm_##suffix(struct rms_norm_args a) {                                       \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
-    norm_row first = {a.x, NULL, a.weight, NULL, a.out, (uint64_t)a.cols, a.epsilon, scratch};       \
-    norm<type, weights, false, false>({first, a.rows, a.x_stride, 0, a.out_stride});                 \
-  }                                                                                                  \
-  RDNA_KERNEL(256) add_rms_norm_##suffix(struct add_rms_norm_args a) {                               \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
-    norm_row first = {a.x, a.residual, a.weight, NULL, a.out, (uint64_t)a.cols, a.epsilon, scratch}; \
-    norm<type, weights, true, false>({first, a.rows, a.x_stride, a.residual_stride, a.out_stride});  \
-  }                                                                                                  \
-  RDNA_KERNEL(256) layer_norm_##suffix(struct layer_norm_args a) {                                   \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                               \
-    norm_row first = {a.x, NULL, a.weight, a.bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};     \
-    norm<type, weights, false, true>({first, a.rows, a.x_stride, 0, a.out_stride});                  \
+/* Rows of up to NORM_AHEAD_BYTES for groups that have several in turn: the next row is on its way while this one is
+ * summed up, and weights stay in registers. */
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void rows_ahead(const norm_rows &all) {
+  typedef line<type, weights, true> factors_line;
+  constexpr uint32_t size = type::IN_16, pieces = NORM_AHEAD_BYTES / 16 / threads;
+  const uint32_t first = thread_id() * size;
+  uint32_t cols = (uint32_t)all.first.cols;
+  factors_line lines[pieces];
+  uint4 x[pieces], residual[pieces];
+  auto column = [&](uint32_t j) { return j * threads * size + first; };
+  auto load = [&](int64_t r) {
+    norm_row row = at_row<type>(all, r);
+#pragma unroll
+    for (uint32_t j = 0; j < pieces; j++) {
+      if (column(j) >= cols) continue;
+      x[j] = load_as<uint4>((const char *)row.x + column(j) * type::BYTES);
+      if (adds) residual[j] = load_as<uint4>((const char *)row.residual + column(j) * type::BYTES);
+    }
+  };
+  int64_t r = group_id_x();
+  if (r < all.rows) load(r);
+#pragma unroll
+  for (uint32_t j = 0; j < pieces; j++) {
+    if (column(j) < cols) factors_line::load(lines[j], all.first, column(j));
   }
+  for (; r < all.rows; r += group_count_x()) {
+    norm_row row = at_row<type>(all, r);
+    uint4 kept[pieces];
+    float v[size], sum = 0, mean = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < pieces; j++) {
+      kept[j] = x[j];
+      if constexpr (adds) {
+        if (column(j) >= cols) continue;
+        float more[size];
+        type::unpack(x[j], v);
+        type::unpack(residual[j], more);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] += more[k];
+        kept[j] = type::pack(v);
+        store_as<uint4>((char *)row.residual + column(j) * type::BYTES, kept[j]);
+      }
+    }
+    if (r + group_count_x() < all.rows) load(r + group_count_x());
+#pragma unroll
+    for (uint32_t j = 0; j < pieces; j++) {
+      if (column(j) >= cols) continue;
+      type::unpack(kept[j], v);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[k] : fma_f32(v[k], v[k], sum);
+    }
+    sum = group_sum_f32<threads>(sum, row.scratch);
+    cols = again_uniform(cols);
+    if constexpr (centred) {
+      mean = sum / (float)cols;
+      sum = 0;
+#pragma unroll
+      for (uint32_t j = 0; j < pieces; j++) {
+        if (column(j) >= cols) continue;
+        type::unpack(kept[j] = again(kept[j]), v);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) sum = fma_f32(v[k] - mean, v[k] - mean, sum);
+      }
+      sum = group_sum_f32<threads>(sum, row.scratch);
+      cols = again_uniform(cols);
+    }
+    float scale = inverse_deviation(row, sum);
+#pragma unroll
+    for (uint32_t j = 0; j < pieces; j++) {
+      if (column(j) >= cols) continue;
+      type::unpack(kept[j] = again(kept[j]), v);
+      factors_line::apply(lines[j], row, v, mean, scale);
+      type::store_16((char *)row.out + column(j) * type::BYTES, v);
+    }
+  }
+}
+
+template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces>
+RDNA_DEVICE void group_rows(const norm_rows &all) {
+  for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
+    norm_kept<type, weights, adds, centred, wide, pieces, group_team>(at_row<type>(all, r));
+  }
+}
+
+template <typename type>
+RDNA_DEVICE bool is_wide(const norm_rows &all) {
+  const norm_row &first = all.first;
+  uint64_t strides = (uint64_t)all.x_stride | (uint64_t)all.residual_stride | (uint64_t)all.out_stride;
+  return all_16(address_of(first.x) | address_of(first.residual) | address_of(first.weight) | address_of(first.bias) |
+                address_of(first.out) | (first.cols | strides) * type::BYTES);
+}
+
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void norm(const norm_rows &all) {
+  constexpr int few = 4, single = NORM_WAVE_COLS / WAVE_SIZE;
+  const uint64_t cols = all.first.cols;
+  const bool wide = is_wide<type>(all);
+  if (wide && cols <= 4 * type::IN_16) return short_rows<type, weights, adds, centred, 4, centred ? 4 : 2>(all);
+  if (wide && cols <= 16 * type::IN_16) return short_rows<type, weights, adds, centred, 16, centred ? 4 : 2>(all);
+  if (wide && cols <= few * WAVE_SIZE * type::IN_16) return wave_rows<type, weights, adds, centred, true, few>(all);
+  if (wide && cols * type::BYTES <= NORM_AHEAD_BYTES) return rows_ahead<type, weights, adds, centred>(all);
+  if (!wide && cols <= NORM_WAVE_COLS) return wave_rows<type, weights, adds, centred, false, single>(all);
+  if (wide && cols <= threads * kept_values) {
+    return group_rows<type, weights, adds, centred, true, kept_values / type::IN_16>(all);
+  }
+  if (!wide && cols <= threads * kept_singles) {
+    return group_rows<type, weights, adds, centred, false, kept_singles>(all);
+  }
+  for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
+    if (wide) {
+      norm_long<type, weights, adds, centred, true>(at_row<type>(all, r));
+    } else {
+      norm_long<type, weights, adds, centred, false>(at_row<type>(all, r));
+    }
+  }
+}
+
+/* A kernel of its own, since these rows take so many registers that few groups run at once. */
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void norm_waves(const norm_rows &all) {
+  wave_rows<type, weights, adds, centred, true, NORM_WAVE_BYTES / 16 / WAVE_SIZE>(all);
+}
+
+#define NORM(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)           \
+  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_##suffix(struct args a) { \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                    \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};        \
+    norm<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride});       \
+  }                                                                                                       \
+  RDNA_KERNEL_RESIDENT(256, 2) name##_waves_##suffix(struct args a) {                                     \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, NULL};           \
+    norm_waves<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride}); \
+  }
+#define NORMS(suffix, type, weights)                                                                             \
+  NORM(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0)                              \
+  NORM(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride) \
+  NORM(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0)
 RDNA__NORM_TYPES(NORMS)

@@ -15,9 +15,23 @@ struct shape {
   int64_t stride[3];
 };
 
-static struct shape pick_shape(rdna__random *random, int n) {
-  static const int64_t edges[][2] = {{2, 5},    {0, 7},    {3, 1},    {3, 4096}, {2, 8192}, {2, 8200},
-                                     {2, 8191}, {1, 9001}, {7, 2048}, {4, 0},    {1, 30000}};
+/* Rows that allow 16-byte accesses and fit a wave, for the kernels that want that. */
+static struct shape pick_wave_shape(rdna__random *random, int n, rdna_dtype dtype) {
+  static const int64_t edges[][2] = {{2, 8}, {0, 16}, {19, 2048}, {3, 1032}, {9, 512}, {40, 128}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  int64_t most = NORM_WAVE_BYTES / (int64_t)rdna_dtype_block_bytes(dtype) / 8;
+  struct shape s;
+  s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 30);
+  s.cols = n < edge_count ? edges[n][1] : 8 * rdna__random_range(random, 1, most);
+  for (int i = 0; i < 3; i++) s.stride[i] = s.cols + 8 * rdna__random_range(random, 0, n % 3);
+  return s;
+}
+
+static struct shape pick_shape(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna_dtype dtype) {
+  static const int64_t edges[][2] = {{2, 5},     {0, 7},    {3, 1},    {3, 4096}, {2, 8192},
+                                     {2, 8200},  {2, 8191}, {1, 9001}, {7, 2048}, {4, 0},
+                                     {1, 30000}, {150, 96}, {70, 32},  {3, 4095}, {5, 1001}};
+  if (strstr(kernel->name, "_waves")) return pick_wave_shape(random, n, dtype);
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
   struct shape s;
   s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 12);
@@ -108,7 +122,7 @@ static void describe(rdna__kernel_case *c, const struct shape *s, bool weighted)
 
 RDNA_CASE_MAKER(rdna__rms_norm_case) {
   rdna_dtype dtype = value_dtype(kernel->name);
-  struct shape s = pick_shape(random, n);
+  struct shape s = pick_shape(kernel, random, n, dtype);
   struct rms_norm_args args = {
       .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
   bool weighted = n % 7 != 6;
@@ -129,7 +143,7 @@ RDNA_CASE_MAKER(rdna__rms_norm_case) {
 
 RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
   rdna_dtype dtype = value_dtype(kernel->name);
-  struct shape s = pick_shape(random, n);
+  struct shape s = pick_shape(kernel, random, n, dtype);
   struct add_rms_norm_args args = {.rows = s.rows,
                                    .cols = s.cols,
                                    .x_stride = s.stride[0],
@@ -184,7 +198,7 @@ static double layer_error(rdna_dtype dtype, const void *x, const struct shape *s
 
 RDNA_CASE_MAKER(rdna__layer_norm_case) {
   rdna_dtype dtype = value_dtype(kernel->name);
-  struct shape s = pick_shape(random, n);
+  struct shape s = pick_shape(kernel, random, n, dtype);
   struct layer_norm_args args = {
       .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
   float *weight = NULL, *bias = NULL;

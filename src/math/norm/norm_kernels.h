@@ -1,6 +1,7 @@
-/* Norms of rows. Rows of up to NORM_SHORT_BYTES, of up to NORM_WAVE_BYTES where there are NORM_MANY_ROWS of them, or of
- * NORM_WAVE_COLS values where they do not allow 16-byte accesses, belong to a wave, longer ones to a work-group of 256.
- * Groups take rows in turn, so any grid is right. */
+/* Norms of rows. Groups take rows in turn, so any grid is right. Rows of up to NORM_SHORT_BYTES, or of NORM_WAVE_COLS
+ * values where they do not allow 16-byte accesses, belong to a wave or to some of its lanes, longer ones to a
+ * work-group of 256. Kernels named _waves are for many rows of up to NORM_WAVE_BYTES that allow 16-byte accesses, a
+ * wave each. */
 #ifndef RDNA_MATH_NORM_KERNELS_H
 #define RDNA_MATH_NORM_KERNELS_H
 
@@ -10,8 +11,8 @@ enum {
   NORM_THREADS = 256,
   NORM_WAVE_COLS = 512,
   NORM_SHORT_BYTES = 2048,
-  NORM_WAVE_BYTES = 8192,
-  NORM_MANY_ROWS = 16384
+  NORM_AHEAD_BYTES = 8192,
+  NORM_WAVE_BYTES = 8192
 };
 
 /* out = x / sqrt(mean(x^2) + epsilon) * weight */
@@ -54,10 +55,13 @@ struct layer_norm_args {
   TYPE(f16_wf32, f16, f32)     \
   TYPE(bf16_wf32, bf16, f32)
 
-#define RDNA__NORM_TYPE_KERNELS(X, suffix)                                         \
-  X(rms_norm_##suffix, struct rms_norm_args, 256, rdna__rms_norm_case)             \
-  X(add_rms_norm_##suffix, struct add_rms_norm_args, 256, rdna__add_rms_norm_case) \
-  X(layer_norm_##suffix, struct layer_norm_args, 256, rdna__layer_norm_case)
+#define RDNA__NORM_TYPE_KERNELS(X, suffix)                                               \
+  X(rms_norm_##suffix, struct rms_norm_args, 256, rdna__rms_norm_case)                   \
+  X(rms_norm_waves_##suffix, struct rms_norm_args, 256, rdna__rms_norm_case)             \
+  X(add_rms_norm_##suffix, struct add_rms_norm_args, 256, rdna__add_rms_norm_case)       \
+  X(add_rms_norm_waves_##suffix, struct add_rms_norm_args, 256, rdna__add_rms_norm_case) \
+  X(layer_norm_##suffix, struct layer_norm_args, 256, rdna__layer_norm_case)             \
+  X(layer_norm_waves_##suffix, struct layer_norm_args, 256, rdna__layer_norm_case)
 
 /* name, argument struct, threads of a group, maker of random cases */
 #define RDNA_NORM_KERNELS(X)           \

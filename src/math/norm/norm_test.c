@@ -106,7 +106,7 @@ static void check(const struct problem *p) {
 }
 
 static void norms_match_double(void **state) {
-  static const int64_t widths[] = {1, 8, 2048, 4096, 8192, 8200, 8191, 100000};
+  static const int64_t widths[] = {1, 8, 2048, 4096, 8192, 8200, 8191, 100000, 3001, 96};
   for (int norm = RMS; norm <= LAYER; norm++) {
     for (int t = 0; t < 3; t++) {
       for (int n = 0; n < 24; n++) {
@@ -116,10 +116,10 @@ static void norms_match_double(void **state) {
                             .weight_dtype = n % 2 ? RDNA_F32 : float_types[t],
                             .outer = rdna__random_range(&random_state, 1, 3),
                             .inner = rdna__random_range(&random_state, 1, 4),
-                            .cols = n < 8        ? widths[n]
+                            .cols = n < 10       ? widths[n]
                                     : n % 4 == 1 ? width / 8 * 8 + 8
                                                  : width,
-                            .gap = n < 8        ? 0
+                            .gap = n < 10       ? 0
                                    : n % 3 == 1 ? 8
                                                 : n % 3,
                             .offset = n % 6 == 5,
