@@ -3,11 +3,11 @@
 
 #include "math/check.h"
 #include "math/norm/norm_backward_kernels.h"
-#include "rdna/memory.h"
+#include "math/scratch.h"
 #include "rdna/op/norm.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
-enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8 };
+enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8, ROWS_OF_A_COLUMN_SLICE = 8 };
 
 /* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
  * sum. */
@@ -20,9 +20,15 @@ static int64_t most_slices(rdna_device *device) {
 static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backward_f32"},
                                               {"norm_backward_f16", "norm_backward_f16_wf32"},
                                               {"norm_backward_bf16", "norm_backward_bf16_wf32"}};
-static const char *const long_kernels[TYPES][2] = {{"norm_backward_long_f32", "norm_backward_long_f32"},
+static const char *const long_kernels[TYPES][2] = {{NULL, NULL}, /* norm_parts and the rest */
                                                    {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
                                                    {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
+static const char *const parts_kernels[TYPES][2] = {{"norm_parts_f32", "norm_parts_f32"},
+                                                    {"norm_parts_f16", "norm_parts_f16_wf32"},
+                                                    {"norm_parts_bf16", "norm_parts_bf16_wf32"}};
+static const char *const columns_kernels[TYPES][2] = {{"norm_columns_f32", "norm_columns_f32"},
+                                                      {"norm_columns_f16", "norm_columns_f16_wf32"},
+                                                      {"norm_columns_bf16", "norm_columns_bf16_wf32"}};
 
 struct gradients {
   const char *operator;
@@ -101,32 +107,104 @@ static rdna_status sum_columns(rdna_stream *stream, const struct gradients *g, c
   return rdna__launch_named(stream, "column_sum", grid, &args);
 }
 
-static rdna_status launch(rdna_stream *stream, const struct gradients *g, const struct norm_backward_args *args) {
+/* Whether all accesses to rows and to weights may be of 16 bytes. */
+static bool is_aligned(const struct norm_backward_args *a, int64_t value) {
+  uintptr_t addresses = (uintptr_t)a->dout | (uintptr_t)a->x | (uintptr_t)a->weight | (uintptr_t)a->dx;
+  uint64_t sizes = (uint64_t)(a->cols | a->dout_stride | a->x_stride | a->dx_stride) * (uint64_t)value;
+  return ((addresses | sizes) & 15) == 0;
+}
+
+static rdna_status take_partial(rdna__scratch *scratch, struct norm_backward_args *args) {
+  void *partial;
+  size_t bytes = (size_t)(2 * args->slices * args->cols) * sizeof(float);
+  RDNA_TRY(rdna__scratch_take(scratch, bytes, &partial));
+  args->partial = partial;
+  return RDNA_OK;
+}
+
+/* Rows that registers hold. */
+static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *args) {
   bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
+  int64_t per_slice = args->cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
+  int64_t slices = (args->rows + per_slice - 1) / per_slice, most = most_slices(rdna_stream_device(scratch->stream));
+  args->slices = slices < most ? slices : most;
+  RDNA_TRY(take_partial(scratch, args));
   if (args->slices > 0) {
     const char *const(*of)[2] = args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels : kernels;
-    RDNA_TRY(rdna__launch_named(stream, of[g->x->dtype][weight_f32], (rdna_grid){(uint32_t)args->slices, 1, 1}, args));
+    rdna_grid grid = {(uint32_t)args->slices, 1, 1};
+    RDNA_TRY(rdna__launch_named(scratch->stream, of[g->x->dtype][weight_f32], grid, args));
   }
-  return sum_columns(stream, g, args);
+  return sum_columns(scratch->stream, g, args);
+}
+
+static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *of,
+                                bool aligned) {
+  bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
+  int64_t value = (int64_t)rdna_dtype_block_bytes(g->x->dtype);
+  int64_t slab_cols = NORM_BACKWARD_THREADS * (aligned ? 16 / value : NORM_BACKWARD_SINGLES);
+  int64_t slabs = (of->cols + slab_cols - 1) / slab_cols, most = 2 * most_slices(rdna_stream_device(scratch->stream));
+  int64_t slices = (of->rows + ROWS_OF_A_COLUMN_SLICE - 1) / ROWS_OF_A_COLUMN_SLICE;
+  if (slices > most / slabs) slices = most > slabs ? most / slabs : 1;
+  of->slices = slices;
+  RDNA_TRY(take_partial(scratch, of));
+  struct norm_parts_args parts = {.dout = of->dout,
+                                  .x = of->x,
+                                  .weight = of->weight,
+                                  .rows = of->rows,
+                                  .cols = of->cols,
+                                  .parts = (of->cols + NORM_BACKWARD_PART_COLS - 1) / NORM_BACKWARD_PART_COLS,
+                                  .dout_stride = of->dout_stride,
+                                  .x_stride = of->x_stride,
+                                  .centred = of->centred};
+  int64_t count = of->rows * parts.parts;
+  void *sums, *statistics;
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(g->operator, count, 1, &grid.x));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * 4 * sizeof(float), &sums));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)of->rows * 4 * sizeof(float), &statistics));
+  parts.mean = sums, parts.squares = parts.mean + count, parts.gy = parts.squares + count, parts.g = parts.gy + count;
+  struct norm_join_args join = {.mean = parts.mean,
+                                .squares = parts.squares,
+                                .gy = parts.gy,
+                                .g = parts.g,
+                                .statistics = statistics,
+                                .rows = of->rows,
+                                .cols = of->cols,
+                                .parts = parts.parts,
+                                .epsilon = of->epsilon,
+                                .centred = of->centred};
+  struct norm_columns_args columns = {.dout = of->dout,
+                                      .x = of->x,
+                                      .weight = of->weight,
+                                      .statistics = statistics,
+                                      .dx = of->dx,
+                                      .partial = of->partial,
+                                      .rows = of->rows,
+                                      .cols = of->cols,
+                                      .slices = of->slices,
+                                      .dout_stride = of->dout_stride,
+                                      .x_stride = of->x_stride,
+                                      .dx_stride = of->dx_stride};
+  RDNA_TRY(rdna__launch_named(scratch->stream, parts_kernels[g->x->dtype][weight_f32], grid, &parts));
+  grid.x = rdna__groups_of_waves(scratch->stream, of->rows, 0, NORM_BACKWARD_THREADS);
+  RDNA_TRY(rdna__launch_named(scratch->stream, "norm_join", grid, &join));
+  RDNA_TRY(rdna__check_groups(g->operator, slabs * of->slices, 1, &grid.x));
+  RDNA_TRY(rdna__launch_named(scratch->stream, columns_kernels[g->x->dtype][weight_f32], grid, &columns));
+  return sum_columns(scratch->stream, g, of);
 }
 
 static rdna_status backward(rdna_stream *stream, const struct gradients *g, float epsilon, bool centred) {
   struct norm_backward_args args = {.epsilon = epsilon, .centred = centred};
-  void *partial = NULL;
+  rdna__scratch scratch = {.stream = stream, .holder = g->operator};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", g->operator);
   RDNA_TRY(check(g, epsilon, &args));
-  int64_t per_slice = args.cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
-  int64_t slices = (args.rows + per_slice - 1) / per_slice;
-  rdna_device *device = rdna_stream_device(stream);
-  args.slices = slices < most_slices(device) ? slices : most_slices(device);
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;
-  size_t bytes = (size_t)(2 * args.slices * args.cols) * sizeof(float);
-  RDNA_TRY(rdna_memory_alloc_named(device, bytes, stream, g->operator, & partial));
-  args.partial = partial;
-  rdna_status status = launch(stream, g, &args);
-  rdna_status freed = rdna_memory_free(device, partial);
-  return status != RDNA_OK ? status : freed;
+  bool aligned = is_aligned(&args, (int64_t)rdna_dtype_block_bytes(g->x->dtype));
+  int64_t held = g->x->dtype == RDNA_F32 ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_LONG_COLS;
+  bool fits = args.cols <= NORM_BACKWARD_WAVE_COLS || (aligned && args.cols <= held);
+  return rdna__scratch_release(
+      &scratch, fits || args.rows == 0 ? launch_rows(&scratch, g, &args) : launch_parts(&scratch, g, &args, aligned));
 }
 
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,

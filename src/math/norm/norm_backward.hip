@@ -1,9 +1,11 @@
 /* Gradients of layer_norm and rms_norm. A wave takes a row of up to 512 values, a group a longer one. A row of up to
  * 4,096 values, or of 8,192 of 16 bits, stays in registers with its slice's column sums, so that memory is read once,
- * and the next row is on its way while the sums of this one are joined; a longer row is read again from the cache, and
- * its sums are kept in the partial results. */
+ * and the next row is on its way while the sums of this one are joined. Of a longer row, or one of more than 512 values
+ * that does not allow 16-byte accesses, groups sum up the parts, and once the parts are joined others go down the
+ * columns: memory is read twice. */
 #include "kernel/arguments.h"
 #include "math/chunk.h"
+#include "math/join.h"
 #include "math/norm/norm_backward_kernels.h"
 
 static constexpr uint32_t threads = NORM_BACKWARD_THREADS;
@@ -45,26 +47,6 @@ struct group_team {
   RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
 };
 
-struct row_statistics {
-  float mean, inverse; /* of x: mean and 1 / deviation */
-  float g, gy;         /* means of g and of g * y */
-};
-
-/* dx of one value. */
-RDNA_DEVICE float slope(const row_statistics &s, float g, float y) { return s.inverse * (g - s.g - y * s.gy); }
-
-template <typename type, typename weights, int count>
-RDNA_DEVICE void weighted(const norm_backward_args &a, uint64_t i, const float *dout, float *g) {
-  if (a.weight) {
-    chunk<type, (count > 1)>::template load<weights>(a.weight, i, g);
-#pragma unroll
-    for (int k = 0; k < count; k++) g[k] *= dout[k];
-  } else {
-#pragma unroll
-    for (int k = 0; k < count; k++) g[k] = dout[k];
-  }
-}
-
 /* What a thread holds of a row: |vectors| times 16 bytes of x and of dout. If |wide|, those lie so in memory; otherwise
  * its values are a team apart from each other, so that a team's accesses are neighbours whatever the alignment. */
 template <typename type, typename team, bool wide>
@@ -77,19 +59,33 @@ struct held {
   RDNA_DEVICE bool lacks(uint32_t j, uint32_t k, uint32_t cols) {
     return (wide ? k == 0 : true) && column(j, k) >= cols;
   }
-  RDNA_DEVICE uint4 load(const void *row, uint32_t j, uint32_t cols) {
+  /* As it lies in memory: packing single values waits for them, which is for when all loads are under way. */
+  struct raw {
+    uint4 bits;
+    typename type::stored value[wide ? 1 : SIZE];
+  };
+  RDNA_DEVICE void load(raw &r, const void *row, uint32_t j, uint32_t cols) {
     if constexpr (wide) {
-      return load_as<uint4>((const char *)row + column(j, 0) * type::BYTES);
+      r.bits = load_as<uint4>((const char *)row + column(j, 0) * type::BYTES);
     } else {
-      const typename type::stored *from = (const typename type::stored *)row;
+#pragma unroll
+      for (uint32_t k = 0; k < SIZE; k++) {
+        r.value[k] = 0;
+        if (column(j, k) < cols) r.value[k] = ((const typename type::stored *)row)[column(j, k)];
+      }
+    }
+  }
+  RDNA_DEVICE uint4 packed(const raw &r) {
+    if constexpr (wide) {
+      return r.bits;
+    } else {
       uint4 bits = {};
 #pragma unroll
       for (uint32_t k = 0; k < SIZE; k++) {
-        if (column(j, k) >= cols) continue;
         if constexpr (type::BYTES == 4) {
-          bits[k] = bits_as<uint32_t>(from[column(j, k)]);
+          bits[k] = bits_as<uint32_t>(r.value[k]);
         } else {
-          bits[k / 2] |= (uint32_t)from[column(j, k)] << 16 * (k % 2);
+          bits[k / 2] |= (uint32_t)r.value[k] << 16 * (k % 2);
         }
       }
       return bits;
@@ -115,7 +111,7 @@ struct held {
     } else {
 #pragma unroll
       for (uint32_t k = 0; k < SIZE; k++) {
-        if (column(j, k) < cols) to::store(row, column(j, k), v[k]);
+        if (column(j, k) < cols) ((typename to::stored *)row)[column(j, k)] = stored_of<to>(v[k]);
       }
     }
   }
@@ -133,8 +129,11 @@ RDNA_DEVICE void load_row(const norm_backward_args &a, int64_t row, row_bits<typ
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (place::column(j, 0) >= (uint32_t)a.cols) continue;
-    bits.x[j] = place::load(x, j, (uint32_t)a.cols);
-    bits.dout[j] = place::load(dout, j, (uint32_t)a.cols);
+    typename place::raw x_raw, dout_raw;
+    place::load(x_raw, x, j, (uint32_t)a.cols);
+    place::load(dout_raw, dout, j, (uint32_t)a.cols);
+    bits.x[j] = place::packed(x_raw);
+    bits.dout[j] = place::packed(dout_raw);
   }
 }
 
@@ -251,71 +250,6 @@ RDNA_DEVICE void held_slices(const norm_backward_args &args, float *scratch, flo
   }
 }
 
-/* Each thread meets the same columns in every row, so the partial sums that it reads are its own. */
-template <typename type, typename weights, bool wide>
-RDNA_DEVICE void long_row(const norm_backward_args &a, int64_t row, float *dweight, float *dbias, bool first,
-                          float *scratch) {
-  typedef chunk<type, wide> part;
-  constexpr int size = part::COUNT;
-  const uint64_t begin = thread_id() * size, step = threads * size, cols = (uint64_t)a.cols;
-  const char *from = (const char *)a.x + row * a.x_stride * type::BYTES;
-  const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
-  char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
-  row_statistics s = {0, 0, 0, 0};
-  float v[size], d[size], g[size], count = (float)cols;
-  if (a.centred) {
-    float sum = 0;
-    for (uint64_t i = begin; i < cols; i += step) {
-      part::template load<type>(from, i, v);
-#pragma unroll
-      for (int k = 0; k < size; k++) sum += v[k];
-    }
-    s.mean = group_sum_f32<threads>(sum, scratch) / count;
-  }
-  float squares = 0, sum_g = 0, sum_gy = 0;
-  for (uint64_t i = begin; i < cols; i += step) {
-    part::template load<type>(from, i, v);
-    part::template load<type>(dout, i, d);
-    weighted<type, weights, size>(a, i, d, g);
-#pragma unroll
-    for (int k = 0; k < size; k++) {
-      float y = v[k] - s.mean;
-      squares = fma_f32(y, y, squares);
-      sum_gy = fma_f32(g[k], y, sum_gy);
-      sum_g += g[k];
-    }
-  }
-  s.inverse = 1.0f / sqrt_f32(group_sum_f32<threads>(squares, scratch) / count + a.epsilon);
-  s.gy = group_sum_f32<threads>(sum_gy, scratch) * s.inverse / count;
-  if (a.centred) s.g = group_sum_f32<threads>(sum_g, scratch) / count;
-  for (uint64_t i = begin; i < cols; i += step) {
-    part::template load<type>(from, i, v);
-    part::template load<type>(dout, i, d);
-    weighted<type, weights, size>(a, i, d, g);
-#pragma unroll
-    for (int k = 0; k < size; k++) {
-      float y = (v[k] - s.mean) * s.inverse;
-      dweight[i + k] = fma_f32(d[k], y, first ? 0 : dweight[i + k]);
-      dbias[i + k] = first ? d[k] : dbias[i + k] + d[k];
-      g[k] = slope(s, g[k], y);
-    }
-    part::store(dx, i, g);
-  }
-}
-
-template <typename type, typename weights, bool wide>
-RDNA_DEVICE void long_slices(const norm_backward_args &a, float *scratch) {
-  for (int64_t slice = group_id_x(); slice < a.slices; slice += group_count_x()) {
-    float *dweight = a.partial + slice * a.cols, *dbias = dweight + a.slices * a.cols;
-    for (int64_t row = slice; row < a.rows; row += a.slices) {
-      long_row<type, weights, wide>(a, row, dweight, dbias, row == slice, scratch);
-    }
-    if (slice >= a.rows) {
-      for (uint64_t i = thread_id(); i < (uint64_t)a.cols; i += threads) dweight[i] = dbias[i] = 0;
-    }
-  }
-}
-
 /* Whether all accesses to rows and to what belongs to their columns may be of 16 bytes. */
 template <typename type>
 RDNA_DEVICE bool is_wide(const norm_backward_args &a) {
@@ -327,14 +261,9 @@ template <typename type, typename weights>
 RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, float *columns) {
   constexpr int of_group = NORM_BACKWARD_HELD_COLS / threads / type::IN_16;
   constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
-  bool wide = is_wide<type>(a);
   if (a.cols > NORM_BACKWARD_WAVE_COLS) {
-    if (wide) {
-      held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
-    } else {
-      held_slices<type, weights, group_team, of_group, false>(a, scratch, columns);
-    }
-  } else if (wide) {
+    held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
+  } else if (is_wide<type>(a)) {
     held_slices<type, weights, wave_team, of_wave, true>(a, scratch, columns);
   } else {
     held_slices<type, weights, wave_team, of_wave, false>(a, scratch, columns);
@@ -344,32 +273,230 @@ RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, floa
 /* Twice as long a row of 16-bit values takes all registers of a thread, and a kernel of its own. */
 template <typename type, typename weights>
 RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch) {
-  bool wide = is_wide<type>(a);
-  if constexpr (type::BYTES == 2) {
-    constexpr int vectors = NORM_BACKWARD_LONG_COLS / threads / type::IN_16;
-    if (wide && a.cols <= NORM_BACKWARD_LONG_COLS) {
-      return held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
+  constexpr int vectors = NORM_BACKWARD_LONG_COLS / threads / type::IN_16;
+  held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
+}
+
+template <typename type, typename weights, bool wide>
+RDNA_DEVICE void norm_parts(const norm_parts_args &a, float *scratch) {
+  typedef held<type, group_team, wide> place;
+  constexpr uint32_t size = type::IN_16, vectors = NORM_BACKWARD_PART_COLS / threads / size;
+  for (int64_t item = group_id_x(); item < a.rows * a.parts; item += group_count_x()) {
+    int64_t row = item / a.parts, begin = (item - row * a.parts) * NORM_BACKWARD_PART_COLS;
+    const uint32_t cols =
+        a.cols - begin < NORM_BACKWARD_PART_COLS ? (uint32_t)(a.cols - begin) : NORM_BACKWARD_PART_COLS;
+    const char *x = (const char *)a.x + (row * a.x_stride + begin) * type::BYTES;
+    const char *dout = (const char *)a.dout + (row * a.dout_stride + begin) * type::BYTES;
+    const char *weight = a.weight ? (const char *)a.weight + begin * weights::BYTES : NULL;
+    typename place::raw x_bits[vectors], d_bits[vectors];
+    float y[vectors][size], g[size], mean = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      if (place::column(j, 0) >= cols) continue;
+      place::load(x_bits[j], x, j, cols);
+      place::load(d_bits[j], dout, j, cols);
     }
-  }
-  if (wide) {
-    long_slices<type, weights, true>(a, scratch);
-  } else {
-    long_slices<type, weights, false>(a, scratch);
+    float sum = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      if (place::column(j, 0) >= cols) continue;
+      type::unpack(place::packed(x_bits[j]), y[j]);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) {
+        if (!place::lacks(j, k, cols)) sum += y[j][k];
+      }
+    }
+    if (a.centred) mean = group_team::sum(sum, scratch) / (float)cols;
+    float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      if (place::column(j, 0) >= cols) continue;
+      type::unpack(place::packed(d_bits[j]), g);
+      if (weight) {
+        float w[size];
+        place::template load_as_floats<weights>(weight, j, cols, w);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) g[k] *= w[k];
+      }
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) {
+        if (place::lacks(j, k, cols)) continue;
+        y[j][k] -= mean;
+        sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
+        sums[1] = fma_f32(g[k], y[j][k], sums[1]);
+        sums[2] += g[k];
+      }
+    }
+    group_team::sums(sums, scratch);
+    if (thread_id() == 0) {
+      a.mean[item] = mean;
+      a.squares[item] = sums[0];
+      a.gy[item] = sums[1];
+      a.g[item] = sums[2];
+    }
   }
 }
 
-#define NORM_BACKWARD(suffix, type, weights)                                                    \
-  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, type::BYTES == 2 ? 2 : 1)                         \
-  norm_backward_##suffix(struct norm_backward_args a) {                                         \
-    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                               \
-    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS];     \
-    norm_backward<type, weights>(a, scratch, columns);                                          \
-  }                                                                                             \
+/* What is known of some of a row's values: y is x less their mean. */
+struct row_sums {
+  float mean, squares, gy, g, n;
+  RDNA_DEVICE void join(row_sums &s, const row_sums &o) {
+    if (o.n == 0) return;
+    if (s.n == 0) {
+      s = o;
+      return;
+    }
+    float n = s.n + o.n, apart = o.mean - s.mean, share = o.n / n;
+    s.squares += o.squares + apart * apart * s.n * share;
+    s.gy += o.gy + apart * (o.g * (1 - share) - s.g * share);
+    s.mean += apart * share;
+    s.g += o.g;
+    s.n = n;
+  }
+};
+
+/* Columns that a thread has of every row: 16 bytes, or some that lie a group apart. */
+template <typename type, bool wide>
+struct column_set {
+  enum : uint32_t { COUNT = wide ? (uint32_t)type::IN_16 : NORM_BACKWARD_SINGLES, APART = wide ? 1 : threads };
+  uint4 bits;
+  typename type::stored value[wide ? 1 : COUNT];
+  RDNA_DEVICE void load(column_set &s, const char *row, int64_t col, int64_t cols) {
+    if constexpr (wide) {
+      s.bits = load_as<uint4>(row + col * type::BYTES);
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < COUNT; k++) {
+        s.value[k] = 0;
+        if (col + k * APART < cols) s.value[k] = ((const typename type::stored *)row)[col + k * APART];
+      }
+    }
+  }
+  RDNA_DEVICE void unpack(const column_set &s, float *v) {
+    if constexpr (wide) {
+      type::unpack(s.bits, v);
+    } else {
+#pragma unroll
+      for (uint32_t k = 0; k < COUNT; k++) v[k] = type::load(&s.value[k], 0);
+    }
+  }
+  template <typename to>
+  RDNA_DEVICE void store(char *row, int64_t col, int64_t cols, const float *v) {
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k += wide ? (uint32_t)to::IN_16 : 1) {
+      if constexpr (wide) {
+        to::store_16(row + (col + k) * to::BYTES, v + k);
+      } else if (col + k * APART < cols) {
+        ((typename to::stored *)row)[col + k * APART] = stored_of<to>(v[k]);
+      }
+    }
+  }
+};
+
+/* Some rows at once, whose loads wait together. */
+template <typename type, typename weights, bool wide>
+RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
+  typedef column_set<type, wide> set;
+  constexpr uint32_t size = set::COUNT, at_once = 4;
+  constexpr int64_t slab_cols = threads * size;
+  const int64_t slabs = (args.cols + slab_cols - 1) / slab_cols;
+  for (int64_t item = group_id_x(); item < slabs * args.slices; item += group_count_x()) {
+    const norm_columns_args &a = arguments_again(args);
+    const int64_t slice = item / slabs, col = (item - slice * slabs) * slab_cols + thread_id() * (wide ? size : 1);
+    if (col >= a.cols) continue;
+    float w[size], dweight[size] = {}, dbias[size] = {};
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) {
+      int64_t at = col + k * set::APART;
+      w[k] = a.weight && at < a.cols ? weights::load(a.weight, (uint64_t)at) : 1;
+    }
+    const int64_t rows = a.rows, slices = a.slices;
+    for (int64_t first = slice; first < rows; first += at_once * slices) {
+      set x[at_once], dout[at_once];
+      float4 row[at_once]; /* as norm_columns_args has it */
+      const norm_columns_args &from = arguments_again(args);
+#pragma unroll
+      for (uint32_t r = 0; r < at_once; r++) {
+        int64_t number = first + r * slices;
+        if (number >= rows) continue;
+        set::load(x[r], (const char *)from.x + number * from.x_stride * type::BYTES, col, from.cols);
+        set::load(dout[r], (const char *)from.dout + number * from.dout_stride * type::BYTES, col, from.cols);
+        row[r] = load_as<float4>(from.statistics + 4 * number);
+      }
+#pragma unroll
+      for (uint32_t r = 0; r < at_once; r++) {
+        const norm_columns_args &to = arguments_again(args);
+        int64_t number = first + r * slices;
+        if (number >= rows) continue;
+        float v[size], d[size];
+        set::unpack(x[r], v);
+        set::unpack(dout[r], d);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          float normal = (v[k] - row[r].x) * row[r].y;
+          dweight[k] = fma_f32(d[k], normal, dweight[k]);
+          dbias[k] += d[k];
+          v[k] = fma_f32(normal, row[r].w, fma_f32(d[k] * w[k], row[r].y, row[r].z));
+        }
+        set::template store<type>((char *)to.dx + number * to.dx_stride * type::BYTES, col, to.cols, v);
+      }
+    }
+    float *to = a.partial + slice * a.cols;
+    set::template store<f32>((char *)to, col, a.cols, dweight);
+    set::template store<f32>((char *)(to + a.slices * a.cols), col, a.cols, dbias);
+  }
+}
+
+#define NORM_BACKWARD(suffix, type, weights)                                                         \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, type::BYTES == 2 ? 2 : 1)                              \
+  norm_backward_##suffix(struct norm_backward_args a) {                                              \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
+    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS];          \
+    norm_backward<type, weights>(a, scratch, columns);                                               \
+  }                                                                                                  \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 3)                                                     \
+  norm_parts_##suffix(struct norm_parts_args a) {                                                    \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
+    if (all_16(address_of(a.x) | address_of(a.dout) | address_of(a.weight) |                         \
+               (uint64_t)(a.cols | a.x_stride | a.dout_stride) * type::BYTES)) {                     \
+      norm_parts<type, weights, true>(a, scratch);                                                   \
+    } else {                                                                                         \
+      norm_parts<type, weights, false>(a, scratch);                                                  \
+    }                                                                                                \
+  }                                                                                                  \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_columns_##suffix(struct norm_columns_args a) { \
+    if (all_16(address_of(a.x) | address_of(a.dout) | address_of(a.dx) | address_of(a.partial) |     \
+               (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES)) {       \
+      norm_columns<type, weights, true>(a);                                                          \
+    } else {                                                                                         \
+      norm_columns<type, weights, false>(a);                                                         \
+    }                                                                                                \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+
+#define NORM_BACKWARD_LONG(suffix, type, weights)                                               \
   RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_backward_long_##suffix(struct norm_backward_args a) { \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                               \
     norm_backward_long<type, weights>(a, scratch);                                              \
   }
-RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_LONG)
+
+RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_join(struct norm_join_args a) {
+  constexpr int64_t waves = threads / WAVE_SIZE;
+  for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
+    row_sums s = {};
+    for (int64_t part = lane_id(); part < a.parts; part += WAVE_SIZE) {
+      int64_t i = row * a.parts + part, left = a.cols - part * NORM_BACKWARD_PART_COLS;
+      float n = left < NORM_BACKWARD_PART_COLS ? (float)left : NORM_BACKWARD_PART_COLS;
+      row_sums::join(s, {a.mean[i], a.squares[i], a.gy[i], a.g[i], n});
+    }
+    s = wave_join(s);
+    if (lane_id() != 0) continue;
+    float n = (float)a.cols, inverse = 1.0f / sqrt_f32(s.squares / n + a.epsilon);
+    float level = a.centred ? -(s.g / n) * inverse : 0, of_y = -(s.gy * inverse / n) * inverse;
+    store_as<float4>(a.statistics + 4 * row, float4{s.mean, inverse, level, of_y});
+  }
+}
 
 RDNA_KERNEL(COLUMN_SUM_THREADS) column_sum(struct column_sum_args a) {
   constexpr uint32_t cols = COLUMN_SUM_COLS, ways = COLUMN_SUM_THREADS / COLUMN_SUM_COLS;

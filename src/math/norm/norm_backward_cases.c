@@ -62,21 +62,21 @@ static struct bound worst_bound(const struct data *d) {
 
 /* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. */
 static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long) {
-  static const int64_t edges[][2] = {{2, 5},    {3, 8},    {0, 7},     {5, 1024}, {3, 1032}, {9, 4096},
-                                     {3, 4104}, {2, 8192}, {2, 8200},  {2, 8191}, {3, 1},    {40, 64},
-                                     {4, 0},    {1, 9001}, {70, 1000}, {3, 30000}};
+  static const int64_t edges[][2] = {{2, 5},   {3, 8},   {0, 7}, {5, 1024}, {3, 1032}, {9, 4096},
+                                     {9, 511}, {2, 512}, {3, 1}, {40, 64},  {4, 0},    {70, 1000}};
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
   struct norm_backward_args a = {.epsilon = 1e-5f, .centred = n % 3 != 1};
   a.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 60);
-  a.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 4) ? 500 : 9000);
-  if (is_long && a.cols <= NORM_BACKWARD_HELD_COLS) {
-    a.cols += NORM_BACKWARD_HELD_COLS;
+  a.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 4) ? 500 : 4000);
+  if (is_long) {
+    a.cols = NORM_BACKWARD_LONG_COLS - (n % 2 ? a.cols : 0);
     a.rows = a.rows > 5 ? 5 : a.rows;
   }
   if (n >= edge_count && n % 2) a.cols = a.cols / 8 * 8 + 8;
-  if (!is_long && a.cols > NORM_BACKWARD_HELD_COLS) a.cols = NORM_BACKWARD_HELD_COLS - (a.cols & 1);
+  bool vectors = a.cols > NORM_BACKWARD_WAVE_COLS;
+  if (vectors) a.cols = (a.cols + 7) / 8 * 8;
   a.slices = rdna__random_range(random, 1, 5);
-  int64_t gap = n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3;
+  int64_t gap = n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3 * (vectors ? 8 : 1);
   a.x_stride = a.cols + gap, a.dout_stride = a.cols, a.dx_stride = a.cols + 2 * gap;
   return a;
 }
@@ -96,9 +96,13 @@ static rdna_status guard_gaps(rdna__kernel_case *c, int64_t rows, int64_t cols, 
 
 static int64_t span(int64_t rows, int64_t cols, int64_t stride) { return rows > 0 ? (rows - 1) * stride + cols : 0; }
 
+static rdna_dtype value_dtype(const char *name) {
+  return strstr(name, "_bf16") ? RDNA_BF16 : strstr(name, "_f16") ? RDNA_F16 : RDNA_F32;
+}
+
 RDNA_CASE_MAKER(rdna__norm_backward_case) {
   struct norm_backward_args args = pick_shape(random, n, strstr(kernel->name, "_long"));
-  rdna_dtype dtype = strstr(kernel->name, "_bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
+  rdna_dtype dtype = value_dtype(kernel->name);
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;
   memcpy(out_case->args, &args, sizeof args);
@@ -133,6 +137,155 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
     return no_memory(out_case);
   double chain = (double)(args.rows / args.slices + 8);
   rdna__case_tolerance(out_case, chain * (bound.dweight + 8 * chain * 0x1p-23), 0x1p-22);
+  return RDNA_OK;
+}
+
+/* Rows that the other kernels do not take, and small ones. */
+static struct norm_backward_args pick_long_shape(rdna__random *random, int n) {
+  static const int64_t edges[][2] = {{2, 5}, {3, 4096}, {0, 7}, {7, 3001}, {3, 8200}, {2, 4097}, {9, 1024}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  struct norm_backward_args a = {.epsilon = 1e-5f, .centred = n % 3 != 1};
+  a.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 20);
+  a.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, 9000);
+  if (n >= edge_count && n % 2) a.cols = a.cols / 8 * 8 + 8;
+  a.slices = rdna__random_range(random, 1, 5);
+  int64_t gap = n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3;
+  a.x_stride = a.cols + gap, a.dout_stride = a.cols, a.dx_stride = a.cols + 2 * gap;
+  return a;
+}
+
+static void describe(rdna__kernel_case *c, rdna__random *random, const struct norm_backward_args *a) {
+  c->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 6), 1, 1};
+  snprintf(c->label, sizeof c->label, "(%lld, %lld) %lld slices, grid %u%s", (long long)a->rows, (long long)a->cols,
+           (long long)a->slices, c->grid.x, a->centred ? " centred" : "");
+}
+
+/* x, dout and, but for some |n|, a weight. */
+static bool add_inputs(rdna__kernel_case *c, rdna__random *random, int n, struct data *d, size_t x_offset,
+                       size_t dout_offset, size_t weight_offset) {
+  const struct norm_backward_args *a = d->a;
+  int64_t x_count = span(a->rows, a->cols, a->x_stride), count = span(a->rows, a->cols, a->dout_stride);
+  void *dout = rdna__case_add(c, RDNA__IN, d->dtype, count, (uint32_t)dout_offset);
+  void *x = rdna__case_add(c, RDNA__IN, d->dtype, x_count, (uint32_t)x_offset);
+  void *weight = NULL;
+  if (!dout || !x) return false;
+  case_fill(random, d->dtype, dout, count, 1);
+  for (int64_t i = 0; i < x_count; i++) case_set(d->dtype, x, i, (float)(rdna__random_normal(random) + n % 4));
+  d->x = x, d->dout = dout;
+  if (n % 7 == 6) return true;
+  d->weight = weight = rdna__case_add(c, RDNA__IN, d->weight_dtype, a->cols, (uint32_t)weight_offset);
+  if (!weight) return false;
+  for (int64_t i = 0; i < a->cols; i++) {
+    case_set(d->weight_dtype, weight, i, (float)(1 + 0.5 * rdna__random_normal(random)));
+  }
+  return true;
+}
+
+RDNA_CASE_MAKER(rdna__norm_parts_case) {
+  struct norm_backward_args shape = pick_long_shape(random, n);
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct data d = {.a = &shape, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
+  struct norm_parts_args args = {.rows = shape.rows,
+                                 .cols = shape.cols,
+                                 .parts = (shape.cols + NORM_BACKWARD_PART_COLS - 1) / NORM_BACKWARD_PART_COLS,
+                                 .dout_stride = shape.dout_stride,
+                                 .x_stride = shape.x_stride,
+                                 .centred = shape.centred};
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, random, &shape);
+  if (!add_inputs(out_case, random, n, &d, offsetof(struct norm_parts_args, x), offsetof(struct norm_parts_args, dout),
+                  offsetof(struct norm_parts_args, weight)))
+    return no_memory(out_case);
+  /* the largest sums of magnitudes of a part: |x|, y^2, |g y| and |g| */
+  double top[4] = {0}, error = sum_error(NORM_BACKWARD_PART_COLS);
+  for (int64_t row = 0; row < args.rows; row++) {
+    for (int64_t part = 0; part < args.parts; part++) {
+      double sums[4] = {0}, mean = 0, n_here = 0;
+      int64_t end = (part + 1) * NORM_BACKWARD_PART_COLS < args.cols ? (part + 1) * NORM_BACKWARD_PART_COLS : args.cols;
+      for (int64_t i = part * NORM_BACKWARD_PART_COLS; i < end; i++, n_here++)
+        mean += (double)case_get(dtype, d.x, row * args.x_stride + i);
+      mean = args.centred ? mean / n_here : 0;
+      for (int64_t i = part * NORM_BACKWARD_PART_COLS; i < end; i++) {
+        double x = (double)case_get(dtype, d.x, row * args.x_stride + i), y = x - mean;
+        double g = (double)case_get(dtype, d.dout, row * args.dout_stride + i);
+        g *= d.weight ? (double)case_get(d.weight_dtype, d.weight, i) : 1;
+        sums[0] += fabs(x) / n_here, sums[1] += y * y + fabs(y), sums[2] += fabs(g * y) + fabs(g), sums[3] += fabs(g);
+      }
+      for (int i = 0; i < 4; i++) top[i] = fmax(top[i], sums[i]);
+    }
+  }
+  if (n % 5 == 3 && args.rows > 0) case_set(dtype, (void *)d.x, args.cols / 2, n % 2 ? NAN : INFINITY);
+  static const size_t offsets[] = {offsetof(struct norm_parts_args, mean), offsetof(struct norm_parts_args, squares),
+                                   offsetof(struct norm_parts_args, gy), offsetof(struct norm_parts_args, g)};
+  for (int i = 0; i < 4; i++) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, args.rows * args.parts, (uint32_t)offsets[i]))
+      return no_memory(out_case);
+    rdna__case_tolerance(out_case, error * top[i] * (1 + error * top[0]), 0);
+  }
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__norm_join_case) {
+  struct norm_join_args args = {.epsilon = 1e-5f, .centred = n % 3 != 1};
+  args.rows = n == 1 ? 0 : rdna__random_range(random, 1, 30);
+  args.cols = n == 2 ? NORM_BACKWARD_PART_COLS : rdna__random_range(random, 1, n % 4 ? 30000 : 600000);
+  args.parts = (args.cols + NORM_BACKWARD_PART_COLS - 1) / NORM_BACKWARD_PART_COLS;
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld rows of %lld in %lld parts%s", (long long)args.rows,
+           (long long)args.cols, (long long)args.parts, args.centred ? " centred" : "");
+  static const size_t offsets[] = {offsetof(struct norm_join_args, mean), offsetof(struct norm_join_args, squares),
+                                   offsetof(struct norm_join_args, gy), offsetof(struct norm_join_args, g)};
+  int64_t count = args.rows * args.parts;
+  for (int k = 0; k < 4; k++) {
+    float *v = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, (uint32_t)offsets[k]);
+    if (!v) return no_memory(out_case);
+    for (int64_t i = 0; i < count; i++) {
+      int64_t left = args.cols - i % args.parts * NORM_BACKWARD_PART_COLS;
+      double size = (double)(left < NORM_BACKWARD_PART_COLS ? left : NORM_BACKWARD_PART_COLS);
+      double normal = rdna__random_normal(random);
+      v[i] = (float)(k == 0 ? (args.centred ? normal : 0) : k == 1 ? size * (1 + normal * normal) : size * normal);
+    }
+    if (n % 5 == 4 && count > 0) v[count / 2] = NAN;
+  }
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 4 * args.rows, offsetof(struct norm_join_args, statistics)))
+    return no_memory(out_case);
+  /* all of about one; chains of a lane's parts and of the lanes, each step of a few roundings of values below 8 */
+  rdna__case_tolerance(out_case, 64 * ((double)args.parts / 32 + 8) * 0x1p-24, 0x1p-20);
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__norm_columns_case) {
+  struct norm_backward_args shape = pick_long_shape(random, n);
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct data d = {.a = &shape, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
+  struct norm_columns_args args = {.rows = shape.rows,
+                                   .cols = shape.cols,
+                                   .slices = shape.slices,
+                                   .dout_stride = shape.dout_stride,
+                                   .x_stride = shape.x_stride,
+                                   .dx_stride = shape.dx_stride};
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, random, &shape);
+  if (!add_inputs(out_case, random, n, &d, offsetof(struct norm_columns_args, x),
+                  offsetof(struct norm_columns_args, dout), offsetof(struct norm_columns_args, weight)))
+    return no_memory(out_case);
+  float *statistics =
+      rdna__case_add(out_case, RDNA__IN, RDNA_F32, 4 * args.rows, offsetof(struct norm_columns_args, statistics));
+  if (!statistics) return no_memory(out_case);
+  case_fill(random, RDNA_F32, statistics, 4 * args.rows, 1);
+  if (n % 5 == 4 && args.rows > 0) statistics[args.rows / 2 * 4 + 1] = NAN;
+  if (!rdna__case_add(out_case, RDNA__OUT, dtype, span(args.rows, args.cols, args.dx_stride),
+                      offsetof(struct norm_columns_args, dx)))
+    return no_memory(out_case);
+  /* terms are below 6 * 4 * (6 + 3 + 4), and differ by a few roundings */
+  rdna__case_tolerance(out_case, 4 * 0x1p-24 * 512 + case_smallest(dtype), case_spacing(dtype));
+  RDNA_TRY(guard_gaps(out_case, args.rows, args.cols, args.dx_stride));
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.slices * args.cols,
+                      offsetof(struct norm_columns_args, partial)))
+    return no_memory(out_case);
+  double chain = (double)(args.rows / args.slices + 4);
+  rdna__case_tolerance(out_case, chain * chain * 0x1p-24 * 128, 0);
   return RDNA_OK;
 }
 

@@ -9,12 +9,18 @@
  * Mean and deviation are found again from x, which is read anyway.
  *
  * Row r belongs to slice r % slices, and a group does slices in turn, so any grid is right. Columns are summed within
- * a slice here and over the slices by column_sum, so the result depends on |slices| and the wave's width alone. */
+ * a slice here and over the slices by column_sum, so the result depends on |slices| and the wave's width alone.
+ *
+ * norm_backward is for rows of up to NORM_BACKWARD_WAVE_COLS values, or of up to NORM_BACKWARD_HELD_COLS where all
+ * pointers and strides are multiples of 16 bytes, norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS
+ * 16-bit values. For any other, norm_parts, norm_join and norm_columns. */
 enum {
   NORM_BACKWARD_THREADS = 256,
   NORM_BACKWARD_WAVE_COLS = 512,
   NORM_BACKWARD_HELD_COLS = 4096,
-  NORM_BACKWARD_LONG_COLS = 8192
+  NORM_BACKWARD_LONG_COLS = 8192,
+  NORM_BACKWARD_PART_COLS = 4096,
+  NORM_BACKWARD_SINGLES = 4 /* columns of a thread of norm_columns where it has no 16-byte accesses */
 };
 
 struct norm_backward_args {
@@ -29,6 +35,37 @@ struct norm_backward_args {
   uint32_t centred; /* 1: layer_norm, 0: rms_norm */
 };
 
+/* Of columns p * NORM_BACKWARD_PART_COLS on, for each row and part p, with y = x - mean: the mean (0 unless centred),
+ * and the sums of y^2, g y and g. Groups take parts in turn. */
+struct norm_parts_args {
+  const void *dout;               /* (rows, cols) */
+  const void *x;                  /* (rows, cols) */
+  const void *weight;             /* (cols), or NULL for ones */
+  float *mean, *squares, *gy, *g; /* (rows, parts) */
+  int64_t rows, cols, parts;
+  int64_t dout_stride, x_stride;
+  uint32_t centred;
+};
+/* What dx takes of each row. Waves take rows in turn. */
+struct norm_join_args {
+  const float *mean, *squares, *gy, *g; /* (rows, parts) */
+  float *statistics; /* (rows, 4): mean, i = 1 / deviation, -mean(g) i or 0 unless centred, -mean(g * y) i */
+  int64_t rows, cols, parts;
+  float epsilon;
+  uint32_t centred;
+};
+/* dx and the slices' column sums; groups take slabs of columns in turn. */
+struct norm_columns_args {
+  const void *dout;        /* (rows, cols) */
+  const void *x;           /* (rows, cols) */
+  const void *weight;      /* (cols), or NULL for ones */
+  const float *statistics; /* (rows, 4) */
+  void *dx;                /* (rows, cols); may be dout or x */
+  float *partial;          /* (2, slices, cols): sums of dout * y, then of dout */
+  int64_t rows, cols, slices;
+  int64_t dout_stride, x_stride, dx_stride;
+};
+
 /* out[m][c] = sum over r of partial[m][r][c], where m is the group's y; nothing for an |out| that is NULL. 32 columns a
  * group. */
 enum { COLUMN_SUM_THREADS = 256, COLUMN_SUM_COLS = 32 };
@@ -40,26 +77,34 @@ struct column_sum_args {
 };
 
 /* suffix of the name, type of the values, type of the weights */
+#define RDNA__NORM_BACKWARD_TYPES_16(TYPE) \
+  TYPE(f16, f16, f16)                      \
+  TYPE(bf16, bf16, bf16)                   \
+  TYPE(f16_wf32, f16, f32)                 \
+  TYPE(bf16_wf32, bf16, f32)
 #define RDNA__NORM_BACKWARD_TYPES(TYPE) \
   TYPE(f32, f32, f32)                   \
-  TYPE(f16, f16, f16)                   \
-  TYPE(bf16, bf16, bf16)                \
-  TYPE(f16_wf32, f16, f32)              \
-  TYPE(bf16_wf32, bf16, f32)
+  RDNA__NORM_BACKWARD_TYPES_16(TYPE)
 
-/* name, argument struct, threads of a group, maker of random cases; rows of more than NORM_BACKWARD_HELD_COLS values
- * are for norm_backward_long */
-#define RDNA_NORM_BACKWARD_KERNELS(X)                                                                         \
-  X(norm_backward_f32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)            \
-  X(norm_backward_f16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)            \
-  X(norm_backward_bf16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)           \
-  X(norm_backward_f16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
-  X(norm_backward_bf16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)      \
-  X(norm_backward_long_f32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
-  X(norm_backward_long_f16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
-  X(norm_backward_long_bf16, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)      \
-  X(norm_backward_long_f16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)  \
-  X(norm_backward_long_bf16_wf32, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
+#define RDNA__NORM_BACKWARD_TYPE(X, suffix)                                                             \
+  X(norm_backward_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
+  X(norm_parts_##suffix, struct norm_parts_args, NORM_BACKWARD_THREADS, rdna__norm_parts_case)          \
+  X(norm_columns_##suffix, struct norm_columns_args, NORM_BACKWARD_THREADS, rdna__norm_columns_case)
+#define RDNA__NORM_BACKWARD_LONG(X, suffix) \
+  X(norm_backward_long_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)
+
+/* name, argument struct, threads of a group, maker of random cases */
+#define RDNA_NORM_BACKWARD_KERNELS(X)                                              \
+  RDNA__NORM_BACKWARD_TYPE(X, f32)                                                 \
+  RDNA__NORM_BACKWARD_TYPE(X, f16)                                                 \
+  RDNA__NORM_BACKWARD_TYPE(X, bf16)                                                \
+  RDNA__NORM_BACKWARD_TYPE(X, f16_wf32)                                            \
+  RDNA__NORM_BACKWARD_TYPE(X, bf16_wf32)                                           \
+  RDNA__NORM_BACKWARD_LONG(X, f16)                                                 \
+  RDNA__NORM_BACKWARD_LONG(X, bf16)                                                \
+  RDNA__NORM_BACKWARD_LONG(X, f16_wf32)                                            \
+  RDNA__NORM_BACKWARD_LONG(X, bf16_wf32)                                           \
+  X(norm_join, struct norm_join_args, NORM_BACKWARD_THREADS, rdna__norm_join_case) \
   X(column_sum, struct column_sum_args, COLUMN_SUM_THREADS, rdna__column_sum_case)
 
 #endif

@@ -94,19 +94,21 @@ static void check(const struct problem *p) {
 }
 
 static void gradients_match_double(void **state) {
-  static const int64_t shapes[][2] = {{1, 1},    {5, 8},    {600, 64}, {3, 1024},  {4, 1032}, {3, 4096},
-                                      {2, 8192}, {3, 8200}, {2, 8191}, {2, 20000}, {0, 9}};
+  enum { SHAPES = 13 };
+  static const int64_t shapes[SHAPES][2] = {{1, 1},    {5, 8},    {600, 64}, {3, 1024}, {4, 1032},
+                                            {3, 4096}, {2, 8192}, {3, 8200}, {2, 8191}, {2, 20000},
+                                            {0, 9},    {50, 701}, {9, 3001}};
   for (int centred = 0; centred < 2; centred++) {
     for (int t = 0; t < 3; t++) {
-      for (int n = 0; n < 20; n++) {
+      for (int n = 0; n < SHAPES + 9; n++) {
         int64_t cols = rdna__random_range(&random_state, 1, 600);
         struct problem p = {.dtype = float_types[t],
                             .weight_dtype = n % 2 ? RDNA_F32 : float_types[t],
-                            .rows = n < 11 ? shapes[n][0] : rdna__random_range(&random_state, 1, 300),
-                            .cols = n < 11  ? shapes[n][1]
-                                    : n % 3 ? cols
-                                            : cols / 8 * 8 + 8,
-                            .gap = n < 11       ? 0
+                            .rows = n < SHAPES ? shapes[n][0] : rdna__random_range(&random_state, 1, 300),
+                            .cols = n < SHAPES ? shapes[n][1]
+                                    : n % 3    ? cols
+                                               : cols / 8 * 8 + 8,
+                            .gap = n < SHAPES   ? 0
                                    : n % 3 == 1 ? 8
                                                 : n % 3,
                             .offset = n % 6 == 5,

@@ -109,14 +109,130 @@ static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype
 #define DTYPE_f32 RDNA_F32
 #define DTYPE_f16 RDNA_F16
 #define DTYPE_bf16 RDNA_BF16
-#define NORM_BACKWARD(suffix, type, weights)                                             \
-  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) {      \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                       \
-  }                                                                                      \
+/* Rows of |args|, whose fields are those of norm_backward_args. */
+#define WORK_OF(args, dtype, weight_dtype)                                                                       \
+  {{.dout = (args)->dout, .x = (args)->x, .weight = (args)->weight, .rows = (args)->rows, .cols = (args)->cols}, \
+   dtype,                                                                                                        \
+   weight_dtype}
+
+struct parts_work {
+  struct work of;
+  const struct norm_parts_args *a;
+};
+static void norm_part(const struct parts_work *w, int64_t item) {
+  const struct norm_parts_args *a = w->a;
+  int64_t row = item / a->parts, begin = item % a->parts * NORM_BACKWARD_PART_COLS;
+  int64_t end = begin + NORM_BACKWARD_PART_COLS < a->cols ? begin + NORM_BACKWARD_PART_COLS : a->cols;
+  int64_t bytes = floats_bytes(w->of.dtype);
+  const char *x = (const char *)a->x + row * a->x_stride * bytes;
+  const char *dout = (const char *)a->dout + row * a->dout_stride * bytes;
+  struct run run;
+  double sum = 0, squares = 0, sum_g = 0, sum_gy = 0;
+  for (int64_t n, at = begin; a->centred && at < end; at += n) {
+    n = run_length(end - at);
+    floats_load(w->of.dtype, x + at * bytes, n, run.x);
+    sum += run_sum(run.x, n);
+  }
+  float mean = (float)(sum / (double)(end - begin));
+  for (int64_t n, at = begin; at < end; at += n) {
+    n = run_length(end - at);
+    load_run(&w->of, x, dout, at, n, &run);
+    for (int64_t i = 0; i < n; i++) run.x[i] -= mean, run.weight[i] *= run.dout[i];
+    squares += run_dot(run.x, run.x, n);
+    sum_gy += run_dot(run.x, run.weight, n);
+    sum_g += run_sum(run.weight, n);
+  }
+  a->mean[item] = mean, a->squares[item] = (float)squares;
+  a->gy[item] = (float)sum_gy, a->g[item] = (float)sum_g;
+}
+static void norm_part_items(void *context, int64_t begin, int64_t end) {
+  for (int64_t item = begin; item < end; item++) norm_part(context, item);
+}
+static void norm_parts(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype) {
+  const struct norm_parts_args *a = args;
+  struct parts_work work = {WORK_OF(a, dtype, weight_dtype), a};
+  rdna__parallel_for(a->rows * a->parts, 1, norm_part_items, &work);
+}
+
+static void join_rows(void *context, int64_t begin, int64_t end) {
+  const struct norm_join_args *a = context;
+  for (int64_t row = begin; row < end; row++) {
+    double n = (double)a->cols, mean = 0, squares = 0, gy = 0, g = 0;
+    for (int64_t part = 0; part < a->parts; part++) {
+      int64_t left = a->cols - part * NORM_BACKWARD_PART_COLS;
+      double share = (double)(left < NORM_BACKWARD_PART_COLS ? left : NORM_BACKWARD_PART_COLS) / n;
+      mean += (double)a->mean[row * a->parts + part] * share;
+    }
+    for (int64_t part = 0; part < a->parts; part++) {
+      int64_t i = row * a->parts + part, left = a->cols - part * NORM_BACKWARD_PART_COLS;
+      double count = (double)(left < NORM_BACKWARD_PART_COLS ? left : NORM_BACKWARD_PART_COLS);
+      double apart = (double)a->mean[i] - mean;
+      squares += (double)a->squares[i] + count * apart * apart;
+      gy += (double)a->gy[i] + apart * (double)a->g[i];
+      g += (double)a->g[i];
+    }
+    float inverse = 1.0f / sqrtf((float)(squares / n) + a->epsilon), *to = a->statistics + 4 * row;
+    to[0] = (float)mean, to[1] = inverse;
+    to[2] = a->centred ? -(float)(g / n) * inverse : 0;
+    to[3] = -((float)(gy / n) * inverse) * inverse;
+  }
+}
+void RDNA_HOST_KERNEL(norm_join)(const void *args, rdna_grid grid) {
+  struct norm_join_args a = *(const struct norm_join_args *)args;
+  rdna__parallel_for(a.rows, 64, join_rows, &a);
+}
+
+/* A slice of a run of columns. */
+struct columns_work {
+  struct work of;
+  const struct norm_columns_args *a;
+  int64_t runs;
+};
+static void norm_column_run(const struct columns_work *w, int64_t slice, int64_t at) {
+  const struct norm_columns_args *a = w->a;
+  int64_t bytes = floats_bytes(w->of.dtype), n = run_length(a->cols - at);
+  float *dweight = a->partial + slice * a->cols + at, *dbias = dweight + a->slices * a->cols;
+  struct run run;
+  for (int64_t i = 0; i < n; i++) dweight[i] = dbias[i] = 0;
+  for (int64_t row = slice; row < a->rows; row += a->slices) {
+    const float *s = a->statistics + 4 * row;
+    load_run(&w->of, (const char *)a->x + row * a->x_stride * bytes,
+             (const char *)a->dout + row * a->dout_stride * bytes, at, n, &run);
+    for (int64_t i = 0; i < n; i++) {
+      float normal = (run.x[i] - s[0]) * s[1];
+      dweight[i] += run.dout[i] * normal;
+      dbias[i] += run.dout[i];
+      run.x[i] = normal * s[3] + (run.dout[i] * run.weight[i] * s[1] + s[2]);
+    }
+    floats_store(w->of.dtype, (char *)a->dx + (row * a->dx_stride + at) * bytes, n, run.x);
+  }
+}
+static void norm_column_items(void *context, int64_t begin, int64_t end) {
+  const struct columns_work *w = context;
+  for (int64_t item = begin; item < end; item++) norm_column_run(w, item / w->runs, item % w->runs * RUN);
+}
+static void norm_columns(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype) {
+  const struct norm_columns_args *a = args;
+  struct columns_work work = {WORK_OF(a, dtype, weight_dtype), a, (a->cols + RUN - 1) / RUN};
+  rdna__parallel_for(a->slices * work.runs, 1, norm_column_items, &work);
+}
+
+#define NORM_BACKWARD(suffix, type, weights)                                        \
+  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                  \
+  }                                                                                 \
+  void RDNA_HOST_KERNEL(norm_parts_##suffix)(const void *args, rdna_grid grid) {    \
+    norm_parts(args, DTYPE_##type, DTYPE_##weights);                                \
+  }                                                                                 \
+  void RDNA_HOST_KERNEL(norm_columns_##suffix)(const void *args, rdna_grid grid) {  \
+    norm_columns(args, DTYPE_##type, DTYPE_##weights);                              \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+#define NORM_BACKWARD_LONG(suffix, type, weights)                                        \
   void RDNA_HOST_KERNEL(norm_backward_long_##suffix)(const void *args, rdna_grid grid) { \
     backward(args, DTYPE_##type, DTYPE_##weights);                                       \
   }
-RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_LONG)
 
 struct column_work {
   struct column_sum_args a;
