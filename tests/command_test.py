@@ -100,6 +100,24 @@ class Others(unittest.TestCase):
                         self.assertIn(b".visible .entry", data)
             self.assertEqual(len(names), sum(len(pack["code_objects"]) for pack in report))
 
+    def test_kernels_of_a_gpu_without_a_pack_of_its_own(self):
+        targets = {pack["target"] for pack in json.loads(output("kernels", "--json"))}
+        if "gfx1030" not in targets or "gfx1031" in targets:
+            self.skipTest("needs a pack for gfx1030, and none for gfx1031 which runs it")
+        with tempfile.TemporaryDirectory() as folder:
+            text = output("kernels", "--target", "gfx1031", "--extract", folder).decode()
+            self.assertIn("gfx1031 has no pack of its own and runs these", text)
+            for path in pathlib.Path(folder).iterdir():
+                self.assertTrue(path.name.endswith(".gfx1031.hsaco"), path)
+                data = path.read_bytes()
+                self.assertEqual(data[48], 0x37)  # EF_AMDGPU_MACH_AMDGCN_GFX1031
+                self.assertIn(b"gfx1031", data)
+                self.assertNotIn(b"gfx1030", data)
+            self.assertTrue(any(pathlib.Path(folder).iterdir()))
+        result = run("kernels", "--target", "gfx803")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"there is no pack for 'gfx803'", result.stderr)
+
     def test_tokenize(self):
         text = "In the beginning God created the heaven and the earth.\n"
         ids = output("tokenize", DEMO_MODEL, stdin=text.encode()).split()

@@ -11,20 +11,29 @@
 #include "kernel/pack.h"
 
 typedef struct listing {
-  const char *target;  /* "" is every one */
+  const char *target;  /* a GPU; "" is every pack */
+  char pack[32];       /* whose pack serves it best, its own or a relative's */
+  int fitness;         /* of that one; 0: none */
   const char *extract; /* folder, or "" */
   json_t *json;        /* NULL prints a table */
   int packs;
   uint64_t bytes;
 } listing;
 
-static rdna_status extract(const rdna__pack *pack, const rdna__pack_entry *entry, const char *folder) {
+/* A relative's code object gets the name of the GPU that was asked for, as when it is loaded there. */
+static rdna_status extract(const listing *list, const rdna__pack *pack, const rdna__pack_entry *entry) {
   char path[4096];
-  snprintf(path, sizeof path, "%s/%s.%s.%s", folder, entry->name, rdna__pack_target(pack),
-           entry->format == RDNA__PACK_HSACO ? "hsaco" : "ptx");
+  bool object = entry->format == RDNA__PACK_HSACO;
+  const char *own = rdna__pack_target(pack), *target = list->target[0] && object ? list->target : own;
+  snprintf(path, sizeof path, "%s/%s.%s.%s", list->extract, entry->name, target, object ? "hsaco" : "ptx");
   void *image;
   size_t size;
   RDNA_TRY(rdna__pack_extract(pack, entry, &image, &size));
+  rdna_status renamed = strcmp(target, own) ? rdna__retarget(image, size, own, target) : RDNA_OK;
+  if (renamed != RDNA_OK) {
+    free(image);
+    return renamed;
+  }
   FILE *file = fopen(path, "wb");
   /* PTX in a pack ends with a NUL, which a text file does not */
   size_t wanted = entry->format == RDNA__PACK_PTX && size > 0 ? size - 1 : size;
@@ -42,7 +51,7 @@ static rdna_status list_pack(listing *list, const rdna__pack *pack) {
   for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
     const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
     raw += entry->raw_size;
-    if (list->extract[0]) RDNA_TRY(extract(pack, entry, list->extract));
+    if (list->extract[0]) RDNA_TRY(extract(list, pack, entry));
     if (entries)
       json_array_append_new(
           entries, json_pack("{s:s, s:I, s:I}", "name", entry->name, "bytes", (json_int_t)entry->raw_size, "compressed",
@@ -59,6 +68,8 @@ static rdna_status list_pack(listing *list, const rdna__pack *pack) {
   printf("%-9s %3d code objects  %9s", rdna__pack_target(pack), rdna__pack_entry_count(pack),
          format_bytes((double)raw, text));
   printf(", compressed %9s  %s\n", format_bytes((double)rdna__pack_size(pack), text), rdna__pack_path(pack));
+  if (list->target[0] && strcmp(list->target, rdna__pack_target(pack)))
+    printf("  %s has no pack of its own and runs these\n", list->target);
   if (list->target[0])
     for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
       const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
@@ -67,9 +78,18 @@ static rdna_status list_pack(listing *list, const rdna__pack *pack) {
   return RDNA_OK;
 }
 
+static rdna_status weigh(void *context, const char *path, const char *target) {
+  listing *list = context;
+  int fitness = rdna__target_fitness(target, list->target);
+  if (fitness <= list->fitness) return RDNA_OK;
+  list->fitness = fitness;
+  snprintf(list->pack, sizeof list->pack, "%s", target);
+  return RDNA_OK;
+}
+
 static rdna_status visit(void *context, const char *path, const char *target) {
   listing *list = context;
-  if (list->target[0] && strcmp(list->target, target) != 0) return RDNA_OK;
+  if (list->target[0] && strcmp(list->pack, target) != 0) return RDNA_OK;
   rdna__pack *pack;
   RDNA_TRY(rdna__pack_open(path, &pack));
   rdna_status status = list_pack(list, pack);
@@ -81,8 +101,8 @@ int command_kernels(int argc, char **argv) {
   listing list = {.target = "", .extract = ""};
   bool json = false;
   const option_row options[] = {
-      {"--target", OPTION_TEXT, &list.target, "GPU", "only this target's pack, such as gfx1100, with its contents", 0,
-       0},
+      {"--target", OPTION_TEXT, &list.target, "GPU",
+       "only the pack that this GPU runs, such as gfx1100, with its contents", 0, 0},
       {"--extract", OPTION_TEXT, &list.extract, "DIR", "write each code object as NAME.TARGET.hsaco or .ptx", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0},
   };
@@ -95,7 +115,8 @@ int command_kernels(int argc, char **argv) {
     return fail_with_status();
   }
   if (json) list.json = json_array();
-  rdna_status status = rdna__loader_visit(visit, &list);
+  rdna_status status = list.target[0] ? rdna__loader_visit(weigh, &list) : RDNA_OK;
+  if (status == RDNA_OK) status = rdna__loader_visit(visit, &list);
   if (status == RDNA_OK && list.packs == 0)
     status = list.target[0] ? rdna__fail(RDNA_NOT_FOUND,
                                          "there is no pack for '%s'; rdna kernels lists those that "
