@@ -88,6 +88,11 @@ RDNA_KERNEL(INDEXED_THREADS) index_offset(struct index_offset_args a) {
   }
 }
 
+/* The 32 bits from bit |by|, below 32, on of |low| and |high|. */
+RDNA_DEVICE uint32_t funnel(uint32_t low, uint32_t high, uint32_t by) {
+  return (uint32_t)(((uint64_t)high << 32 | low) >> by);
+}
+
 /* 16 bytes at any place that values of |unit| bytes have: those from |shift| on of the one or two aligned pieces that
  * they lie in. */
 template <uint32_t unit>
@@ -107,16 +112,14 @@ struct unaligned_16 {
   RDNA_DEVICE uint4 value(const unaligned_16 &v, const char *p) {
     if constexpr (unit == 16) return v.low;
     const uint32_t shift = (uint32_t)(uintptr_t)p & 15;
-    uint32_t w[8] = {v.low.x, v.low.y, v.low.z, v.low.w, v.high.x, v.high.y, v.high.z, v.high.w};
-#pragma unroll
-    for (int i = 0; i < 6; i++) w[i] = shift & 8 ? w[i + 2] : w[i];
-#pragma unroll
-    for (int i = 0; i < 5; i++) w[i] = shift & 4 ? w[i + 1] : w[i];
-    if constexpr (unit < 4) {
-#pragma unroll
-      for (int i = 0; i < 4; i++) w[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> (shift * 8 & 31));
-    }
-    return uint4{w[0], w[1], w[2], w[3]};
+    const bool by_8 = shift & 8, by_4 = shift & 4;
+    /* by name: of an array, choices would become addresses of local memory */
+    uint32_t a0 = by_8 ? v.low.z : v.low.x, a1 = by_8 ? v.low.w : v.low.y, a2 = by_8 ? v.high.x : v.low.z;
+    uint32_t a3 = by_8 ? v.high.y : v.low.w, a4 = by_8 ? v.high.z : v.high.x, a5 = by_8 ? v.high.w : v.high.y;
+    uint32_t b0 = by_4 ? a1 : a0, b1 = by_4 ? a2 : a1, b2 = by_4 ? a3 : a2, b3 = by_4 ? a4 : a3, b4 = by_4 ? a5 : a4;
+    if constexpr (unit >= 4) return uint4{b0, b1, b2, b3};
+    const uint32_t bits = shift * 8 & 31;
+    return uint4{funnel(b0, b1, bits), funnel(b1, b2, bits), funnel(b2, b3, bits), funnel(b3, b4, bits)};
   }
 };
 

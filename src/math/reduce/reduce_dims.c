@@ -237,6 +237,7 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
   a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
   a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
   const int64_t width = lines || a->vector ? in_16 : 1;
+  const int64_t wave = info->wave_size == 64 ? 64 : 32;
   int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
   if (sums && a->vector && alone >= enough / 2) {
     a->layout = REDUCE_ALONE, groups = alone;
@@ -245,17 +246,20 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
   } else if (columns) {
     groups = up(a->outs, COLUMN_TILE * width);
   } else if (a->layout == REDUCE_WAVE) {
-    int64_t wave = info->wave_size == 64 ? 64 : 32;
     a->team = lines ? choose_team(up(a->count, in_16), wave) : (int32_t)wave;
     groups = rdna__groups_of_waves(stream, up(a->outs, wave / a->team), a->count * bytes * (wave / a->team),
                                    REDUCE_DIMS_THREADS);
   }
-  plan->special = a->layout == REDUCE_ALONE                            ? "alone_"
-                  : sums && !a->vector                                 ? "columns_"
-                  : !lines                                             ? ""
-                  : plan->kind != REDUCE_SUM || a->map != REDUCE_PLAIN ? "line_"
-                  : a->layout == REDUCE_WAVE                           ? "wave_"
-                                                                       : "long_";
+  bool plain = plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN,
+       short_rows = a->layout == REDUCE_WAVE && a->team < wave;
+  /* long aligned rows are nothing special, but as plain sums */
+  if (lines && a->vector && !plain && !short_rows) lines = false;
+  plan->special = a->layout == REDUCE_ALONE  ? "alone_"
+                  : sums && !a->vector       ? "columns_"
+                  : !lines                   ? ""
+                  : !plain                   ? "line_"
+                  : a->layout == REDUCE_WAVE ? "wave_"
+                                             : "long_";
   int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? enough / groups : 1;
   if (slices > a->count / least) slices = a->count / least;
   if (slices < 2 || a->layout == REDUCE_WAVE || a->layout == REDUCE_ALONE) slices = 1;

@@ -523,20 +523,20 @@ struct line_of_vectors<type, arg_of<float>> {
   }
 };
 
-/* |count| vectors of a thread from |p| on, |step| bytes apart, all under way before the first is looked at; all of them
- * lie before |end|, or as many as do. The first one is number |number|. */
-template <int count, bool all, typename type, typename state>
+/* |count| vectors of a thread from |p| on, |step| bytes apart, as far as they begin before |end|, all under way before
+ * the first is looked at: it is number |number|. */
+template <int count, typename type, typename state>
 RDNA_DEVICE void add_vectors(const reduce_dims_args &a, const char *p, const char *end, uint32_t step, uint32_t number,
                              line_of_vectors<type, state> &line) {
   uint4 bits[count];
 #pragma unroll
   for (uint32_t j = 0; j < count; j++) {
     bits[j] = uint4{0, 0, 0, 0};
-    if (all || p + j * step < end) bits[j] = load_as<uint4>(p + j * step);
+    if (p + j * step < end) bits[j] = load_as<uint4>(p + j * step);
   }
 #pragma unroll
   for (uint32_t j = 0; j < count; j++) {
-    if (!all && p + j * step >= end) break;
+    if (p + j * step >= end) break;
     line_of_vectors<type, state>::add(line, a, again(bits[j]), number + j);
   }
 }
@@ -555,11 +555,10 @@ RDNA_DEVICE void add_line(const reduce_dims_args &a, int64_t base, int64_t first
   line_of_vectors<type, state> line;
   uint32_t number = 0;
 #pragma nounroll
-  for (p += (before + rank * width) * type::BYTES; p + (ahead - 1) * step < last; p += ahead * step) {
-    add_vectors<ahead, true, type, state>(a, p, last, step, number, line);
+  for (p += (before + rank * width) * type::BYTES; p < last; p += ahead * step) {
+    add_vectors<ahead, type, state>(a, p, last, step, number, line);
     number += ahead;
   }
-  if (p < last) add_vectors<ahead, false, type, state>(a, p, last, step, number, line);
   line_of_vectors<type, state>::join_to(s, line, a, first + before + rank * width, threads * width);
   /* Of equal arguments the lower wins in a join, whichever is seen first. */
 #pragma nounroll
@@ -604,8 +603,8 @@ RDNA_DEVICE void lines(const reduce_dims_args &args, void *scratch) {
     lines<type, state>(a, scratch);                                                           \
   }
 #define LINES_OF(type)                                  \
-  LINES(reduce_sum_line_##type, 5, type, sum_of<float>) \
-  LINES(reduce_max_line_##type, 5, type, max_of<float>) \
+  LINES(reduce_sum_line_##type, 4, type, sum_of<float>) \
+  LINES(reduce_max_line_##type, 4, type, max_of<float>) \
   LINES(reduce_var_line_##type, 4, type, var_of<float>) \
   LINES(reduce_lse_line_##type, 4, type, lse_of<float>) \
   LINES(reduce_arg_line_##type, 4, type, arg_of<float>)
