@@ -1,10 +1,11 @@
 /* Dense matrix products with an operand in f32. */
-#include "math/gemm/gemm_tile.h"
+#include "math/gemm/gemm_broad.h"
 
 template <typename a, typename b, typename c, int tile, int threads>
 RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
   gemm_range range = gemm_range_of(args);
-  gemm_tile<dense_operand<a>, dense_operand<b>, c, tile, threads>(
+  constexpr int tile_k = tile_plan<tile, threads>::tile_k;
+  gemm_tile<dense_operand<a, tile_k>, dense_operand<b, tile_k>, c, tile, threads>(
       args, (const typename a::value *)args.a + gemm_first_a(args, range),
       (const typename b::value *)args.b + gemm_first_b(args, range), range.k, range.batch);
 }
@@ -33,6 +34,23 @@ GEMM_SUM_DEFINE(bf16)
     gemm_dense<type_##A, type_##B, type_##C, GEMM_SMALL_TILE, GEMM_SMALL_THREADS>(args);            \
   }
 RDNA_GEMM_FLOAT_TYPES(GEMM_FLOAT_DEFINE)
+RDNA_KERNEL_RESIDENT(GEMM_BROAD_THREADS, 2) gemm_f32_f32_f32_broad(struct gemm_args args) {
+#ifdef RDNA_NVIDIA
+  gemm_range range = gemm_range_of(args);
+  int row0, column0;
+  gemm_place<BROAD_TILE>(args.m, args.n, row0, column0);
+  broad_operand a, b;
+  a.init((const float *)args.a + gemm_first_a(args, range), args.lda, !(args.flags & GEMM_A_TRANSPOSED), row0, args.m,
+         range.k);
+  b.init((const float *)args.b + gemm_first_b(args, range), args.ldb, args.flags & GEMM_B_TRANSPOSED, column0, args.n,
+         range.k);
+  float sum[broad_plan::quads_m * 4][broad_plan::quads_n * 4] = {};
+  broad_product(a, b, range.k, sum);
+  gemm_tile_finish<type_f32, BROAD_TILE, BROAD_THREADS>(args, range.batch, row0, column0, sum);
+#else
+  gemm_dense<type_f32, type_f32, type_f32, GEMM_LARGE_TILE, GEMM_BROAD_THREADS>(args);
+#endif
+}
 
 #define GEMV_DEFINE(A, B, C)                                                   \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m1(struct gemm_args args) { \

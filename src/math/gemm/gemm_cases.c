@@ -41,6 +41,7 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
     int rows, columns;
   } tiles[] = {{"wide", 128, 256},
                {"large", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
+               {"broad", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
                {"narrow", 128, 64},
                {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE}};
   out_product->tile = out_product->tile_n = 0;

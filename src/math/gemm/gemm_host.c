@@ -81,6 +81,7 @@ static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dty
   TWIN(gemv_##a##_##b##_##c##_m4, A, B, C)    \
   TWIN(gemv_##a##_##b##_##c##_m8, A, B, C)
 TWINS(f32, f32, f32, F32, F32, F32)
+TWIN(gemm_f32_f32_f32_broad, F32, F32, F32)
 TWINS(f32, f16, f32, F32, F16, F32)
 TWINS(f32, bf16, f32, F32, BF16, F32)
 MMA_TWINS(f16, f16, f16, F16, F16, F16)

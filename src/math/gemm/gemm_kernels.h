@@ -40,6 +40,7 @@ struct gemm_args {
  * With an operand in f32: */
 #define GEMM_LARGE_TILE 128
 #define GEMM_LARGE_THREADS 256
+#define GEMM_BROAD_THREADS 128 /* of a large tile again: 16 x 8 values a thread, for which it reads less of LDS */
 #define GEMM_SMALL_TILE 64
 #define GEMM_SMALL_THREADS 128
 /* Two operands of the same 16-bit type, on matrix units: wide 128 x 256 by 256 threads; large 128 x 128, narrow 128 x
@@ -92,12 +93,13 @@ struct gemm_args {
 #define GEMM_SUM_MANY(parts) ((parts) >= 2 * GEMM_SUM_SLICES)
 #define GEMM_SUM_VALUES(parts) (GEMM_SUM_MANY(parts) ? GEMM_SUM_THREADS / GEMM_SUM_SLICES : GEMM_SUM_THREADS)
 #define GEMM_PART_STEP 64
-#define RDNA_GEMM_KERNELS(X)                                                \
-  X(gemm_sum_f32, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)  \
-  X(gemm_sum_f16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)  \
-  X(gemm_sum_bf16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case) \
-  RDNA_GEMM_FLOAT_(X, f32, f32, f32)                                        \
-  RDNA_GEMM_FLOAT_(X, f32, f16, f32)                                        \
+#define RDNA_GEMM_KERNELS(X)                                                       \
+  X(gemm_sum_f32, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)         \
+  X(gemm_sum_f16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)         \
+  X(gemm_sum_bf16, struct gemm_args, GEMM_SUM_THREADS, rdna__gemm_sum_case)        \
+  RDNA_GEMM_FLOAT_(X, f32, f32, f32)                                               \
+  X(gemm_f32_f32_f32_broad, struct gemm_args, GEMM_BROAD_THREADS, rdna__gemm_case) \
+  RDNA_GEMM_FLOAT_(X, f32, f16, f32)                                               \
   RDNA_GEMM_FLOAT_(X, f32, bf16, f32)
 #define RDNA_GEMM_F16_KERNELS(X)   \
   RDNA_GEMM_MMA_(X, f16, f16, f16) \

@@ -12,7 +12,7 @@
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_kernels.h"
 
-#define GEMM_TILE_K 16
+#define GEMM_TILE_K 16 /* see tile_plan, which may have less */
 
 /* RDNA_DEVICE is static; this is for member functions that have an object. */
 #define GEMM_MEMBER inline __attribute__((device, always_inline))
@@ -79,18 +79,18 @@ struct type_i8x2 {};
 
 RDNA_DEVICE bool is_16_byte_multiple(uint64_t v) { return (v & 15) == 0; }
 
-/* Where this thread's fetches stand in a tile of |tile| rows by GEMM_TILE_K. */
-template <int tile>
+/* Where this thread's fetches stand in a tile of |tile| rows by |tile_k|. */
+template <int tile, int tile_k = GEMM_TILE_K>
 RDNA_DEVICE int fetch_row(bool along_k) {
-  return (int)(along_k ? thread_id() / 2 : thread_id() % (tile / 8) * 8);
+  return (int)(along_k ? thread_id() / (tile_k / 8) : thread_id() % (tile / 8) * 8);
 }
-template <int tile>
+template <int tile, int tile_k = GEMM_TILE_K>
 RDNA_DEVICE int fetch_p(bool along_k) {
-  return (int)(along_k ? thread_id() % 2 * 8 : thread_id() / (tile / 8));
+  return (int)(along_k ? thread_id() % (tile_k / 8) * 8 : thread_id() / (tile / 8));
 }
 
 /* An operand of plain values, any of the two layouts. */
-template <typename type>
+template <typename type, int tile_k = GEMM_TILE_K>
 struct dense_operand {
   typedef typename type::raw8 raw;
   const typename type::value *at;
@@ -102,11 +102,11 @@ struct dense_operand {
   GEMM_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
     along_k = is_along_k;
     k = size_k;
-    p = fetch_p<tile>(along_k);
-    int row = first_row + fetch_row<tile>(along_k);
+    p = fetch_p<tile, tile_k>(along_k);
+    int row = first_row + fetch_row<tile, tile_k>(along_k);
     rows_left = rows - row;
     at = (const typename type::value *)base + (along_k ? row * ld + p : p * ld + row);
-    step = along_k ? GEMM_TILE_K : GEMM_TILE_K * ld;
+    step = along_k ? tile_k : tile_k * ld;
     vectors = is_16_byte_multiple((uint64_t)base | (uint64_t)ld * sizeof(typename type::value));
   }
   /* The next fetch; what lies outside the matrix is zero. */
@@ -121,21 +121,21 @@ struct dense_operand {
         if (i < valid) type::set_raw8(v, i, at[i]);
     }
     at += step;
-    p += GEMM_TILE_K;
+    p += tile_k;
     return v;
   }
   RDNA_DEVICE void decode(const raw &v, float out[8]) { type::decode8(v, out); }
 };
 
 /* Rows of a tile in LDS are 4 floats apart from the next power of two, to spread columns over the banks. */
-template <int tile>
+template <int tile, int tile_k>
 struct lds_tile {
-  float value[GEMM_TILE_K][tile + 4];
+  float value[tile_k][tile + 4];
 };
 
-template <int tile>
-RDNA_DEVICE void store_fetch(lds_tile<tile> &lds, bool along_k, const float v[8]) {
-  int row = fetch_row<tile>(along_k), p = fetch_p<tile>(along_k);
+template <int tile, int tile_k>
+RDNA_DEVICE void store_fetch(lds_tile<tile, tile_k> &lds, bool along_k, const float v[8]) {
+  int row = fetch_row<tile, tile_k>(along_k), p = fetch_p<tile, tile_k>(along_k);
   if (along_k) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) lds.value[p + i][row] = v[i];
@@ -257,7 +257,8 @@ template <int tile, int threads>
 struct tile_plan {
   static constexpr int across = 16, down = threads / across;
   static constexpr int quads_m = tile / (4 * down), quads_n = tile / (4 * across);
-  static_assert(tile * GEMM_TILE_K == threads * 8, "one fetch of each operand a thread");
+  static constexpr int tile_k = threads * 8 / tile; /* one fetch of each operand a thread */
+  static_assert(tile_k % 8 == 0 && tile * tile_k == threads * 8, "whole fetches");
   RDNA_DEVICE int row(int i) {
     int place = (int)(thread_id() / 64 * 4 + thread_id() / 8 % 4);
     return (i / 4 * down + place) * 4 + i % 4;
@@ -274,17 +275,18 @@ RDNA_DEVICE void tile_product(
     operand_a &from_a, operand_b &from_b, bool a_along_k, bool b_along_k, int k,
     float (&sum)[tile_plan<tile, threads>::quads_m * 4][tile_plan<tile, threads>::quads_n * 4]) {
   typedef tile_plan<tile, threads> plan;
-  RDNA_SHARED __attribute__((aligned(16))) lds_tile<tile> lds_a[2], lds_b[2];
-  int steps = (k + GEMM_TILE_K - 1) / GEMM_TILE_K;
+  constexpr int tile_k = plan::tile_k;
+  RDNA_SHARED __attribute__((aligned(16))) lds_tile<tile, tile_k> lds_a[2], lds_b[2];
+  int steps = (k + tile_k - 1) / tile_k;
   typename operand_a::raw raw_a = from_a.fetch();
   typename operand_b::raw raw_b = from_b.fetch();
   for (int step = 0; step < steps; ++step) {
-    lds_tile<tile> &tile_a = lds_a[step & 1], &tile_b = lds_b[step & 1];
+    lds_tile<tile, tile_k> &tile_a = lds_a[step & 1], &tile_b = lds_b[step & 1];
     float decoded[8];
     operand_a::decode(raw_a, decoded);
-    store_fetch<tile>(tile_a, a_along_k, decoded);
+    store_fetch<tile, tile_k>(tile_a, a_along_k, decoded);
     operand_b::decode(raw_b, decoded);
-    store_fetch<tile>(tile_b, b_along_k, decoded);
+    store_fetch<tile, tile_k>(tile_b, b_along_k, decoded);
     /* One barrier a step is enough: a tile is written again only after the next step's barrier, which every
      * thread reaches after it has read this tile. */
     group_barrier();
@@ -293,7 +295,7 @@ RDNA_DEVICE void tile_product(
       raw_b = from_b.fetch();
     }
 #pragma unroll
-    for (int p = 0; p < GEMM_TILE_K; ++p) {
+    for (int p = 0; p < tile_k; ++p) {
       float4 va[plan::quads_m], vb[plan::quads_n];
 #pragma unroll
       for (int q = 0; q < plan::quads_m; ++q) va[q] = load_f32x4(&tile_a.value[p][plan::row(q * 4)]);
@@ -343,20 +345,12 @@ RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::
   }
 }
 
-/* One tile of C, or of a part of its sums. |a| and |b| are this group's; |k| is how much of them is summed. */
-template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
-RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b, int k, int64_t batch) {
+/* What follows the sums of a tile of C, or of a part of them. */
+template <typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile_finish(
+    const struct gemm_args &args, int64_t batch, int row0, int column0,
+    const float (&sum)[tile_plan<tile, threads>::quads_m * 4][tile_plan<tile, threads>::quads_n * 4]) {
   typedef tile_plan<tile, threads> plan;
-  int row0, column0;
-  gemm_place<tile>(args.m, args.n, row0, column0);
-  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
-  operand_a from_a;
-  operand_b from_b;
-  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, k);
-  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, k);
-  float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
-  tile_product<tile, threads>(from_a, from_b, a_along_k, b_along_k, k, sum);
-
   const struct gemm_args &now = arguments_again(args);
   if (now.parts > 1) {
     float *part = now.sums + (int64_t)group_id_z() * now.m * now.n;
@@ -376,6 +370,22 @@ RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const vo
   typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
   tile_store<type_c, tile, threads, plan>(now, c, row0, column0, sum);
   if (now.flags & GEMM_MORE) tile_store_more<type_c, plan>(now, c, batch, row0, column0);
+}
+
+/* One tile of C, or of a part of its sums. |a| and |b| are this group's; |k| is how much of them is summed. */
+template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
+RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b, int k, int64_t batch) {
+  typedef tile_plan<tile, threads> plan;
+  int row0, column0;
+  gemm_place<tile>(args.m, args.n, row0, column0);
+  bool a_along_k = !(args.flags & GEMM_A_TRANSPOSED), b_along_k = args.flags & GEMM_B_TRANSPOSED;
+  operand_a from_a;
+  operand_b from_b;
+  from_a.template init<tile>(a, args.lda, a_along_k, row0, args.m, k);
+  from_b.template init<tile>(b, args.ldb, b_along_k, column0, args.n, k);
+  float sum[plan::quads_m * 4][plan::quads_n * 4] = {};
+  tile_product<tile, threads>(from_a, from_b, a_along_k, b_along_k, k, sum);
+  gemm_tile_finish<type_c, tile, threads>(args, batch, row0, column0, sum);
 }
 
 /* The same without parts. */
