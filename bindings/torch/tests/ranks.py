@@ -1,5 +1,4 @@
-"""What each rank of test_distributed.py does: python ranks.py BACKEND RANK SIZE STORE. gpu/ddp.sh runs it through
-torchrun, where it reads its rank from the environment."""
+"""What each rank of test_distributed.py does: python ranks.py BACKEND RANK SIZE STORE. bench/collectives.py does it on GPUs."""
 
 import copy
 import os

@@ -87,6 +87,27 @@ def test_losses(name, reduction):
     same(b, a, 64)
 
 
+CONVOLUTIONS = [(1, dict(stride=2, padding=1)), (2, dict(padding=(2, 1), dilation=2, groups=2)), (2, dict(stride=3)),
+                (3, dict(padding=1)), (1, dict(transposed=True, stride=3, output_padding=2)),
+                (2, dict(transposed=True, stride=2, padding=1, output_padding=1, groups=2)),
+                (3, dict(transposed=True, dilation=2))]
+
+
+@pytest.mark.parametrize("dims, options", CONVOLUTIONS)
+def test_convolutions_and_their_gradients(dims, options):
+    options = dict(options)
+    transposed, groups = options.pop("transposed", False), options.get("groups", 1)
+    f = getattr(F, f"conv{'_transpose' if transposed else ''}{dims}d")
+    parts = (doubles(2, 4, *(11, 9, 8)[:dims]), doubles(4, 6 // groups if transposed else 4 // groups, *(3, 2, 3)[:dims])
+             if transposed else doubles(6, 4 // groups, *(3, 2, 3)[:dims]), doubles(6))
+    leaves, ours = ([t.to(place).requires_grad_() for t in parts] for place in ("cpu", "rdna"))
+    expected, found = f(*leaves, **options), f(*ours, **options)
+    same(found.detach(), expected.detach(), 64)
+    pull = torch.randn_like(expected)
+    for b, a in zip(torch.autograd.grad(found, ours, pull.to("rdna")), torch.autograd.grad(expected, leaves, pull)):
+        same(b, a, 256)
+
+
 def test_random_numbers_have_all_their_bits():
     n = 200000
     u = torch.empty(n, dtype=torch.float64, device="rdna").uniform_(2, 5).cpu()

@@ -12,6 +12,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 pytestmark = pytest.mark.skipif(ProfilerActivity.PrivateUse1 not in torch.profiler.supported_activities(),
                                 reason="this PyTorch's profiler takes nothing from devices like this one (2.6)")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
+PRODUCTS = ("gemm", "cublaslt", "hipblaslt", "rocblas")  # a vendor's library may do them
 
 
 def on_device(p):
@@ -33,7 +34,7 @@ def test_kernels_have_times_and_belong_to_operators():
         torch.rdna.synchronize()
     seen = on_device(p)
     names = [e.name for e in seen]
-    assert sum(n.startswith("gemm") for n in names) == 3 and names[-1] == "copy to host" and len(names) == 6, names
+    assert sum(n.startswith(PRODUCTS) for n in names) == 3 and names[-1] == "copy to host" and len(names) == 6, names
     # one stream: each begins when the one before has ended, and all of it is what events around it measured
     for before, after in zip(seen, seen[1:]):
         assert after.time_range.start >= before.time_range.end - 1
@@ -43,10 +44,11 @@ def test_kernels_have_times_and_belong_to_operators():
     assert len(products) == 3
     for e in products:
         kernel, = e.kernels
-        assert kernel.name.startswith("gemm") and kernel.duration > 0
+        assert kernel.name.startswith(PRODUCTS) and kernel.duration > 0
     table = {e.key: e for e in p.key_averages()}
     assert table["aten::mm"].self_device_time_total == pytest.approx(sum(e.kernels[0].duration for e in products))
-    assert table["aten::mm"].self_device_time_total > 0.3 * total  # 2 700^3 operations each
+    computing = sum(e.time_range.elapsed_us() for e in seen if not e.name.startswith("copy"))
+    assert table["aten::mm"].self_device_time_total > 0.3 * computing  # 2 700^3 operations each
     assert "Self RDNA" in p.key_averages().table(sort_by="self_device_time_total")
 
 

@@ -1,5 +1,6 @@
 // Convolutions and transposed convolutions, forward and backward.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <array>
 #include <optional>
@@ -56,11 +57,84 @@ struct Geometry {
   }
 };
 
+// In f64, for which librdna has no convolution: a product for each place of the window, over all outputs at once.
+class Wide {
+ public:
+  Wide(const rdna_convolution &conv, const at::Tensor &w, at::IntArrayRef outputs) : conv_(conv), w_(w) {
+    for (int i = 0; i < conv.dims; i++) {
+      outputs_.push_back(outputs[static_cast<size_t>(2 + i)]);
+      places_ *= w.size(2 + i);
+    }
+  }
+
+  void forward(const at::Tensor &x, const at::Tensor &y) const {
+    const at::Tensor in = padded(x);
+    at::Tensor sum = at::zeros(grouped_shape(y), y.options());
+    for (int64_t k = 0; k < places_; k++) sum += at::matmul(weight(k), grouped(window(in, k)));
+    y.copy_(sum.view(y.sizes()));
+  }
+  void data(const at::Tensor &dy, const at::Tensor &dx) const {
+    const at::Tensor grad = grouped(dy), all = at::zeros(padded_shape(dx), dx.options());
+    for (int64_t k = 0; k < places_; k++) {
+      const at::Tensor part = window(all, k);
+      part.add_(at::matmul(weight(k).transpose(1, 2), grad).view(part.sizes()));
+    }
+    dx.copy_(inside(all, dx));
+  }
+  void of_weight(const at::Tensor &dy, const at::Tensor &x, const at::Tensor &dw) const {
+    const at::Tensor grad = grouped(dy), in = padded(x);
+    at::Tensor all = at::empty({places_, w_.size(0), w_.size(1)}, dw.options());
+    for (int64_t k = 0; k < places_; k++)
+      all[k].copy_(at::matmul(grad, grouped(window(in, k)).transpose(2, 3)).sum(0).view({w_.size(0), w_.size(1)}));
+    dw.copy_(all.permute({1, 2, 0}).reshape(dw.sizes()));
+  }
+
+ private:
+  const rdna_convolution &conv_;
+  const at::Tensor &w_;  // (channels out, channels in of a group, window…)
+  std::vector<int64_t> outputs_;
+  int64_t places_ = 1;
+
+  // (n, groups, channels of one, values)
+  std::vector<int64_t> grouped_shape(const at::Tensor &t) const {
+    return {t.size(0), conv_.groups, t.size(1) / conv_.groups, c10::multiply_integers(outputs_)};
+  }
+  at::Tensor grouped(const at::Tensor &t) const { return t.reshape(grouped_shape(t)); }
+  // (groups, channels out of one, channels in)
+  at::Tensor weight(int64_t k) const {
+    return w_.reshape({w_.size(0), w_.size(1), places_})
+        .select(2, k)
+        .reshape({conv_.groups, w_.size(0) / conv_.groups, w_.size(1)});
+  }
+  std::vector<int64_t> padded_shape(const at::Tensor &t) const {
+    std::vector<int64_t> shape = t.sizes().vec();
+    for (size_t i = 0; i < outputs_.size(); i++) shape[2 + i] += conv_.before[i] + conv_.after[i];
+    return shape;
+  }
+  at::Tensor inside(at::Tensor all, const at::Tensor &t) const {
+    for (int i = 0; i < conv_.dims; i++) all = all.narrow(2 + i, conv_.before[i], t.size(2 + i));
+    return all;
+  }
+  at::Tensor padded(const at::Tensor &t) const {
+    const at::Tensor all = at::zeros(padded_shape(t), t.options());
+    inside(all, t).copy_(t);
+    return all;
+  }
+  // What place |k| of the window sees, a value for each output.
+  at::Tensor window(at::Tensor t, int64_t k) const {
+    for (int i = conv_.dims; i-- > 0; k /= w_.size(2 + i)) {
+      const int64_t first = k % w_.size(2 + i) * conv_.dilation[i];
+      t = t.slice(2 + i, first, first + (outputs_[static_cast<size_t>(i)] - 1) * conv_.stride[i] + 1, conv_.stride[i]);
+    }
+    return t;
+  }
+};
+
 bool same_type(std::initializer_list<at::Tensor> tensors) {
   const at::ScalarType type = tensors.begin()->scalar_type();
   for (const at::Tensor &t : tensors)
     if (t.defined() && (t.scalar_type() != type || t.device() != tensors.begin()->device())) return false;
-  return is_float(type);
+  return is_real(type);
 }
 
 // A result that lies as |like| does: channels-last stays channels-last.
@@ -100,11 +174,25 @@ at::Tensor convolve(Call &call, rdna_activation activation) {
   const int64_t spatial = x.dim() - 2;
   if (spatial < 1 || spatial > 3 || !same_type({x, w, b})) return {};
   const Geometry g(call, 3, spatial);
-  if (!g.expressible() || (g.transposed && activation != RDNA_ACTIVATION_NONE)) return {};
+  const bool wide = x.scalar_type() == at::kDouble;
+  if (!g.expressible() || ((g.transposed || wide) && activation != RDNA_ACTIVATION_NONE)) return {};
   const std::vector<int64_t> shape = g.output(x, w);
   for (int64_t n : shape)
     TORCH_CHECK(n >= 0, "Given input size per channel: ", x.sizes().slice(2), ". Calculated output size is negative");
   const at::Tensor y = result(shape, x);
+  if (wide) {
+    if (y.numel() == 0) return y;
+    if (g.transposed)
+      Wide(g.conv, w, x.sizes()).data(x, y);
+    else
+      Wide(g.conv, w, shape).forward(x, y);
+    if (b.defined()) {
+      std::vector<int64_t> across(static_cast<size_t>(spatial) + 1, 1);
+      across[0] = b.numel();
+      y.add_(b.reshape(across));
+    }
+    return y;
+  }
   const at::Tensor bias = b.defined() ? b.contiguous() : b;
   const rdna_tensor in = describe(x), weight = describe(w), out = describe(y);
   rdna_stream *stream = stream_of(x);
@@ -133,6 +221,26 @@ bool backward(Call &call) {
   if (!g.expressible()) return backward_on_cpu(call);
   const c10::List<bool> wanted = call[9].toBoolList();
   at::Tensor dx, dw, db;
+  if (x.scalar_type() == at::kDouble) {
+    if (dy.numel() == 0 || x.numel() == 0) return backward_on_cpu(call);
+    const Wide of(g.conv, w, g.transposed ? x.sizes() : dy.sizes());
+    if (wanted.get(0)) {
+      dx = result(x.sizes(), x);
+      if (g.transposed)
+        of.forward(dy, dx);
+      else
+        of.data(dy, dx);
+    }
+    if (wanted.get(1)) {
+      dw = result(w.sizes(), w);
+      if (g.transposed)
+        of.of_weight(x, dy, dw);
+      else
+        of.of_weight(dy, x, dw);
+    }
+    if (wanted.get(2)) db = dy.transpose(0, 1).reshape({dy.size(1), -1}).sum(1);
+    return call.give({dx, dw, db});
+  }
   const rdna_tensor grad = describe(dy), in = describe(x), weight = describe(w);
   rdna_stream *stream = stream_of(x);
   if (wanted.get(0)) {
