@@ -12,6 +12,9 @@ from torch.profiler import ProfilerActivity, profile, schedule
 pytestmark = pytest.mark.skipif(ProfilerActivity.PrivateUse1 not in torch.profiler.supported_activities(),
                                 reason="this PyTorch's profiler takes nothing from devices like this one (2.6)")
 BOTH = [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]
+DRIVER = torch.rdna.get_device_properties().driver
+alone = pytest.mark.skipif(DRIVER == "cuda" and torch.backends.cuda.is_built(),
+                           reason="PyTorch's CUDA is there and shows what runs on the GPU a second time")
 PRODUCTS = ("gemm", "cublaslt", "hipblaslt", "rocblas")  # a vendor's library may do them
 
 
@@ -19,6 +22,7 @@ def on_device(p):
     return [e for e in p.events() if e.device_type == torch.autograd.DeviceType.PrivateUse1]
 
 
+@alone
 def test_kernels_have_times_and_belong_to_operators():
     a = torch.randn(700, 700, device="rdna")
     a @ a  # its kernel is loaded
@@ -66,6 +70,7 @@ def test_the_backward_pass_and_other_streams():
     assert len(on_device(p)) >= 6
 
 
+@alone
 def test_a_trace_for_chrome(tmp_path):
     with profile(activities=BOTH) as p:
         x = torch.randn(100).to("rdna")
@@ -90,6 +95,7 @@ def test_the_processor_alone_is_not_the_device():
     assert on_device(p) == [] and any(e.name == "aten::add" for e in p.events())
 
 
+@alone
 def test_again_and_by_schedule():
     x = torch.randn(1000, device="rdna")
     for _ in range(3):
@@ -123,6 +129,7 @@ def launches(f):
     return len(on_device(p))
 
 
+@alone
 def test_compiled_models_launch_less():
     class Block(nn.Module):
         def __init__(self):
