@@ -114,10 +114,11 @@ static rdna_status set_rows_tolerance(rdna__kernel_case *c, rdna_dtype dtype, in
   return RDNA_OK;
 }
 
-static void describe(rdna__kernel_case *c, const struct shape *s, bool weighted) {
-  c->grid = (rdna_grid){(uint32_t)s->rows, 1, 1};
-  snprintf(c->label, sizeof c->label, "(%lld, %lld) strides %lld %lld %lld%s", (long long)s->rows, (long long)s->cols,
-           (long long)s->stride[0], (long long)s->stride[1], (long long)s->stride[2], weighted ? "" : " no weight");
+static void describe(rdna__kernel_case *c, rdna__random *random, const struct shape *s, bool weighted) {
+  c->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, s->rows > 1 ? s->rows : 1), 1, 1};
+  snprintf(c->label, sizeof c->label, "(%lld, %lld) strides %lld %lld %lld grid %u%s", (long long)s->rows,
+           (long long)s->cols, (long long)s->stride[0], (long long)s->stride[1], (long long)s->stride[2], c->grid.x,
+           weighted ? "" : " no weight");
 }
 
 RDNA_CASE_MAKER(rdna__rms_norm_case) {
@@ -128,7 +129,7 @@ RDNA_CASE_MAKER(rdna__rms_norm_case) {
   bool weighted = n % 7 != 6;
   float *copy = NULL;
   memcpy(out_case->args, &args, sizeof args);
-  describe(out_case, &s, weighted);
+  describe(out_case, random, &s, weighted);
   bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct rms_norm_args, x), 0);
   if (weighted) {
     fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
@@ -153,7 +154,7 @@ RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
   bool weighted = n % 7 != 6;
   float *copy = NULL;
   memcpy(out_case->args, &args, sizeof args);
-  describe(out_case, &s, weighted);
+  describe(out_case, random, &s, weighted);
   bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct add_rms_norm_args, x), 0);
   /* the sum is exact in both, so no tolerance */
   fits = fits && add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct add_rms_norm_args, residual), 0);
@@ -203,7 +204,7 @@ RDNA_CASE_MAKER(rdna__layer_norm_case) {
       .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
   float *weight = NULL, *bias = NULL;
   memcpy(out_case->args, &args, sizeof args);
-  describe(out_case, &s, n % 7 != 6);
+  describe(out_case, random, &s, n % 7 != 6);
   void *x = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct layer_norm_args, x), n % 4 * 2.0);
   bool fits = x != NULL;
   if (n % 7 != 6) {
