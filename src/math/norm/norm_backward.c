@@ -23,6 +23,10 @@ static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backwa
 static const char *const long_kernels[TYPES][2] = {{NULL, NULL}, /* norm_parts and the rest */
                                                    {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
                                                    {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
+static const char *const shifted_kernels[TYPES][2] = {
+    {NULL, NULL},
+    {"norm_backward_shifted_f16", "norm_backward_shifted_f16_wf32"},
+    {"norm_backward_shifted_bf16", "norm_backward_shifted_bf16_wf32"}};
 static const char *const parts_kernels[TYPES][2] = {{"norm_parts_f32", "norm_parts_f32"},
                                                     {"norm_parts_f16", "norm_parts_f16_wf32"},
                                                     {"norm_parts_bf16", "norm_parts_bf16_wf32"}};
@@ -123,14 +127,18 @@ static rdna_status take_partial(rdna__scratch *scratch, struct norm_backward_arg
 }
 
 /* Rows that registers hold. */
-static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *args) {
+static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *args,
+                               bool aligned) {
   bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
   int64_t per_slice = args->cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
   int64_t slices = (args->rows + per_slice - 1) / per_slice, most = most_slices(rdna_stream_device(scratch->stream));
   args->slices = slices < most ? slices : most;
   RDNA_TRY(take_partial(scratch, args));
   if (args->slices > 0) {
-    const char *const(*of)[2] = args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels : kernels;
+    bool shifted = !aligned && args->cols > NORM_BACKWARD_WAVE_COLS;
+    const char *const(*of)[2] = shifted                                ? shifted_kernels
+                                : args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels
+                                                                       : kernels;
     rdna_grid grid = {(uint32_t)args->slices, 1, 1};
     RDNA_TRY(rdna__launch_named(scratch->stream, of[g->x->dtype][weight_f32], grid, args));
   }
@@ -201,10 +209,12 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;
   bool aligned = is_aligned(&args, (int64_t)rdna_dtype_block_bytes(g->x->dtype));
-  int64_t held = g->x->dtype == RDNA_F32 ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_LONG_COLS;
-  bool fits = args.cols <= NORM_BACKWARD_WAVE_COLS || (aligned && args.cols <= held);
+  /* of rows that are not aligned, those of 16 bits are shifted */
+  int64_t held = aligned ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
+  if (g->x->dtype != RDNA_F32) held = aligned ? NORM_BACKWARD_LONG_COLS : NORM_BACKWARD_HELD_COLS;
+  bool fits = args.cols <= held || args.rows == 0;
   return rdna__scratch_release(
-      &scratch, fits || args.rows == 0 ? launch_rows(&scratch, g, &args) : launch_parts(&scratch, g, &args, aligned));
+      &scratch, fits ? launch_rows(&scratch, g, &args, aligned) : launch_parts(&scratch, g, &args, aligned));
 }
 
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,

@@ -60,8 +60,8 @@ static struct bound worst_bound(const struct data *d) {
   return worst;
 }
 
-/* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. */
-static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long) {
+/* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. |shifted|: at any alignment. */
+static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long, bool shifted) {
   static const int64_t edges[][2] = {{2, 5},   {3, 8},   {0, 7}, {5, 1024}, {3, 1032}, {9, 4096},
                                      {9, 511}, {2, 512}, {3, 1}, {40, 64},  {4, 0},    {70, 1000}};
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
@@ -73,7 +73,8 @@ static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is
     a.rows = a.rows > 5 ? 5 : a.rows;
   }
   if (n >= edge_count && n % 2) a.cols = a.cols / 8 * 8 + 8;
-  bool vectors = a.cols > NORM_BACKWARD_WAVE_COLS;
+  if (shifted && n % 2 == 0 && a.cols > 9) a.cols -= 1 + n % 9;
+  bool vectors = a.cols > NORM_BACKWARD_WAVE_COLS && !shifted;
   if (vectors) a.cols = (a.cols + 7) / 8 * 8;
   a.slices = rdna__random_range(random, 1, 5);
   int64_t gap = n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3 * (vectors ? 8 : 1);
@@ -101,7 +102,8 @@ static rdna_dtype value_dtype(const char *name) {
 }
 
 RDNA_CASE_MAKER(rdna__norm_backward_case) {
-  struct norm_backward_args args = pick_shape(random, n, strstr(kernel->name, "_long"));
+  struct norm_backward_args args =
+      pick_shape(random, n, strstr(kernel->name, "_long"), strstr(kernel->name, "_shifted"));
   rdna_dtype dtype = value_dtype(kernel->name);
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;

@@ -13,7 +13,8 @@
  *
  * norm_backward is for rows of up to NORM_BACKWARD_WAVE_COLS values, or of up to NORM_BACKWARD_HELD_COLS where all
  * pointers and strides are multiples of 16 bytes, norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS
- * 16-bit values. For any other, norm_parts, norm_join and norm_columns. */
+ * 16-bit values, norm_backward_shifted for 1 to NORM_BACKWARD_HELD_COLS 16-bit values at any alignment. For any other,
+ * norm_parts, norm_join and norm_columns. */
 enum {
   NORM_BACKWARD_THREADS = 256,
   NORM_BACKWARD_WAVE_COLS = 512,
@@ -90,7 +91,8 @@ struct column_sum_args {
   X(norm_backward_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
   X(norm_parts_##suffix, struct norm_parts_args, NORM_BACKWARD_THREADS, rdna__norm_parts_case)          \
   X(norm_columns_##suffix, struct norm_columns_args, NORM_BACKWARD_THREADS, rdna__norm_columns_case)
-#define RDNA__NORM_BACKWARD_LONG(X, suffix) \
+#define RDNA__NORM_BACKWARD_16(X, suffix)                                                                       \
+  X(norm_backward_shifted_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
   X(norm_backward_long_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)
 
 /* name, argument struct, threads of a group, maker of random cases */
@@ -100,10 +102,10 @@ struct column_sum_args {
   RDNA__NORM_BACKWARD_TYPE(X, bf16)                                                \
   RDNA__NORM_BACKWARD_TYPE(X, f16_wf32)                                            \
   RDNA__NORM_BACKWARD_TYPE(X, bf16_wf32)                                           \
-  RDNA__NORM_BACKWARD_LONG(X, f16)                                                 \
-  RDNA__NORM_BACKWARD_LONG(X, bf16)                                                \
-  RDNA__NORM_BACKWARD_LONG(X, f16_wf32)                                            \
-  RDNA__NORM_BACKWARD_LONG(X, bf16_wf32)                                           \
+  RDNA__NORM_BACKWARD_16(X, f16)                                                   \
+  RDNA__NORM_BACKWARD_16(X, bf16)                                                  \
+  RDNA__NORM_BACKWARD_16(X, f16_wf32)                                              \
+  RDNA__NORM_BACKWARD_16(X, bf16_wf32)                                             \
   X(norm_join, struct norm_join_args, NORM_BACKWARD_THREADS, rdna__norm_join_case) \
   X(column_sum, struct column_sum_args, COLUMN_SUM_THREADS, rdna__column_sum_case)
 

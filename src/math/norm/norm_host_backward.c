@@ -228,11 +228,14 @@ static void norm_columns(const void *args, rdna_dtype dtype, rdna_dtype weight_d
     norm_columns(args, DTYPE_##type, DTYPE_##weights);                              \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
-#define NORM_BACKWARD_LONG(suffix, type, weights)                                        \
-  void RDNA_HOST_KERNEL(norm_backward_long_##suffix)(const void *args, rdna_grid grid) { \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                       \
+#define NORM_BACKWARD_16(suffix, type, weights)                                             \
+  void RDNA_HOST_KERNEL(norm_backward_long_##suffix)(const void *args, rdna_grid grid) {    \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                          \
+  }                                                                                         \
+  void RDNA_HOST_KERNEL(norm_backward_shifted_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights);                                          \
   }
-RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_LONG)
+RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_16)
 
 struct column_work {
   struct column_sum_args a;
