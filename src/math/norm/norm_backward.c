@@ -167,7 +167,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   int64_t count = of->rows * parts.parts;
   void *sums, *statistics;
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(g->operator, count, 1, &grid.x));
+  grid.x = (uint32_t)(count < RDNA__GRID_X_MAX ? count : RDNA__GRID_X_MAX); /* they take parts in turn */
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * 4 * sizeof(float), &sums));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)of->rows * 4 * sizeof(float), &statistics));
   parts.mean = sums, parts.squares = parts.mean + count, parts.gy = parts.squares + count, parts.g = parts.gy + count;

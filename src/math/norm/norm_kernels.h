@@ -1,7 +1,8 @@
 /* Norms of rows. Groups take rows in turn, so any grid is right. Rows of up to NORM_SHORT_BYTES, or of NORM_WAVE_COLS
  * values where they do not allow 16-byte accesses, belong to a wave or to some of its lanes, longer ones to a
- * work-group of 256. Kernels named _waves are for many rows of up to NORM_WAVE_BYTES that allow 16-byte accesses, a
- * wave each. */
+ * work-group of 256; of up to NORM_AHEAD_BYTES, it loads its next row while it has this one, so that its grid should be
+ * no more than runs at once. Kernels named _waves are for many rows of up to NORM_WAVE_BYTES that allow 16-byte
+ * accesses, a wave each. */
 #ifndef RDNA_MATH_NORM_KERNELS_H
 #define RDNA_MATH_NORM_KERNELS_H
 
