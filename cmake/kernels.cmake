@@ -10,6 +10,9 @@ endif()
 # gfx1201 runs gfx1200's pack: their code differs in nothing but the name that it bears.
 set(RDNA_ALL_TARGETS gfx900 gfx906 gfx908 gfx90a gfx942 gfx1010 gfx1030 gfx1100 gfx1150 gfx1200 sm_80)
 
+# Of related targets, in a build of all, one pack is based on the other's images: <target>:<base>.
+set(RDNA_PACK_BASES gfx1010:gfx1030 gfx1150:gfx1100 gfx1200:gfx1100 gfx906:gfx900 gfx908:gfx900 gfx942:gfx90a)
+
 # Families that have another way on GPUs of compute capability 9.0 alone: the NVIDIA pack holds them twice, the second
 # time as <family>.sm_90a, which the loader prefers there.
 set(RDNA_SM_90A_FAMILIES conv_bf16 conv_f16 flash flash_backward gemm_bf16 gemm_f16)
@@ -52,9 +55,11 @@ function(rdna_kernels)
     file(REMOVE ${folder})
   endif()
   set(level 9)
+  set(bases)
   if(K_TARGETS STREQUAL "all")
     set(K_TARGETS ${RDNA_ALL_TARGETS})
     set(level 19)
+    set(bases ${RDNA_PACK_BASES})
   endif()
   find_program(RDNA_CLANG NAMES clang-19 clang REQUIRED)
   get_property(root GLOBAL PROPERTY RDNA_LAYER_ROOT_math)
@@ -90,8 +95,15 @@ function(rdna_kernels)
     endforeach()
     file(MAKE_DIRECTORY ${folder}/${target})
     set(pack ${folder}/${target}.rdnapack)
-    add_custom_command(OUTPUT ${pack} COMMAND rdna_pack_builder ${pack} ${target} ${level} ${images}
-      DEPENDS rdna_pack_builder ${images} COMMENT "Packing kernels for ${target}" VERBATIM)
+    set(base ${bases})
+    list(FILTER base INCLUDE REGEX "^${target}:")
+    list(TRANSFORM base REPLACE ".*:(.*)" "${folder}/\\1.rdnapack")
+    set(based_on)
+    if(base)
+      set(based_on --base ${base})
+    endif()
+    add_custom_command(OUTPUT ${pack} COMMAND rdna_pack_builder ${pack} ${target} ${level} ${based_on} ${images}
+      DEPENDS rdna_pack_builder ${images} ${base} COMMENT "Packing kernels for ${target}" VERBATIM)
     add_custom_target(kernels_${target} DEPENDS ${pack})
     list(APPEND packs ${pack})
   endforeach()

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@ struct rdna__pack {
   size_t size;
   void *mapping; /* NULL when the caller owns the memory */
   char *path;
+  rdna__pack *base; /* NULL: there is none */
   rdna__pack_header header;
   rdna__pack_entry *entries; /* a copy: the file may change under the mapping */
 };
@@ -32,7 +34,8 @@ static rdna_status check_entry(const rdna__pack *pack, const rdna__pack_entry *e
   if (entry->offset > pack->size || entry->compressed_size > pack->size - entry->offset)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s lies outside the file, which was cut short", pack->path,
                       entry->name);
-  if (entry->base > pack->header.entry_count || (entry->base && pack->entries[entry->base - 1].base))
+  bool elsewhere = entry->base == RDNA__PACK_ELSEWHERE && pack->header.base[0];
+  if (!elsewhere && (entry->base > pack->header.entry_count || (entry->base && pack->entries[entry->base - 1].base)))
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s is based on entry %u, which cannot be a base", pack->path,
                       entry->name, entry->base);
   return RDNA_OK;
@@ -50,8 +53,9 @@ static rdna_status read_table(rdna__pack *pack) {
   size_t count = pack->header.entry_count, bytes = count * sizeof *pack->entries;
   if (count > RDNA__PACK_MAX_ENTRIES || bytes > pack->size - sizeof pack->header)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its table of %zu families is cut short", pack->path, count);
-  if (!memchr(pack->header.target, 0, sizeof pack->header.target))
-    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its target has no end", pack->path);
+  if (!memchr(pack->header.target, 0, sizeof pack->header.target) ||
+      !memchr(pack->header.base, 0, sizeof pack->header.base))
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its target, or that of its base, has no end", pack->path);
   pack->entries = malloc(bytes ? bytes : 1);
   if (!pack->entries) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for the table of kernel pack %s", pack->path);
   memcpy(pack->entries, pack->data + sizeof pack->header, bytes);
@@ -61,7 +65,31 @@ static rdna_status read_table(rdna__pack *pack) {
   return RDNA_OK;
 }
 
-static rdna_status open_bytes(const void *data, size_t size, void *mapping, const char *path, rdna__pack **out_pack) {
+static rdna_status open_file(const char *path, bool is_base, rdna__pack **out_pack);
+
+static rdna_status open_base(rdna__pack *pack, bool is_base) {
+  const char *target = pack->header.base, *slash = strrchr(pack->path, '/');
+  char path[4096];
+  if (!target[0]) return RDNA_OK;
+  if (is_base || !pack->mapping || strchr(target, '/'))
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s is based on that for '%s', which it cannot be", pack->path,
+                      target);
+  int folder = slash ? (int)(slash - pack->path) + 1 : 0;
+  if (snprintf(path, sizeof path, "%.*s%s" RDNA__PACK_SUFFIX, folder, pack->path, target) >= (int)sizeof path)
+    return rdna__fail(RDNA_BAD_DATA, "the path of kernel pack %s is too long", pack->path);
+  rdna_status status = open_file(path, true, &pack->base);
+  if (status == RDNA_NOT_FOUND)
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s needs %s" RDNA__PACK_SUFFIX " of the same build beside it",
+                      pack->path, target);
+  if (status != RDNA_OK) return status;
+  if (pack->base->header.table_hash != pack->header.base_hash || strcmp(pack->base->header.target, target) != 0)
+    return rdna__fail(RDNA_BAD_DATA, "kernel packs %s and %s are of different builds: use packs of the same build",
+                      pack->path, path);
+  return RDNA_OK;
+}
+
+static rdna_status open_bytes(const void *data, size_t size, void *mapping, const char *path, bool is_base,
+                              rdna__pack **out_pack) {
   rdna__pack *pack = calloc(1, sizeof *pack);
   char *path_copy = strdup(path);
   if (!pack || !path_copy) {
@@ -72,6 +100,7 @@ static rdna_status open_bytes(const void *data, size_t size, void *mapping, cons
   }
   *pack = (rdna__pack){.data = data, .size = size, .mapping = mapping, .path = path_copy};
   rdna_status status = read_table(pack);
+  if (status == RDNA_OK) status = open_base(pack, is_base);
   if (status != RDNA_OK) {
     rdna__pack_close(pack);
     return status;
@@ -82,10 +111,12 @@ static rdna_status open_bytes(const void *data, size_t size, void *mapping, cons
 
 rdna_status rdna__pack_open_memory(const void *data, size_t size, const char *name, rdna__pack **out_pack) {
   *out_pack = NULL;
-  return open_bytes(data, size, NULL, name, out_pack);
+  return open_bytes(data, size, NULL, name, false, out_pack);
 }
 
-rdna_status rdna__pack_open(const char *path, rdna__pack **out_pack) {
+rdna_status rdna__pack_open(const char *path, rdna__pack **out_pack) { return open_file(path, false, out_pack); }
+
+static rdna_status open_file(const char *path, bool is_base, rdna__pack **out_pack) {
   *out_pack = NULL;
   int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0)
@@ -100,11 +131,12 @@ rdna_status rdna__pack_open(const char *path, rdna__pack **out_pack) {
   int error = errno;
   close(file);
   if (mapping == MAP_FAILED) return rdna__fail(RDNA_IO_ERROR, "kernel pack %s: %s", path, strerror(error));
-  return open_bytes(mapping, (size_t)info.st_size, mapping, path, out_pack);
+  return open_bytes(mapping, (size_t)info.st_size, mapping, path, is_base, out_pack);
 }
 
 void rdna__pack_close(rdna__pack *pack) {
   if (!pack) return;
+  rdna__pack_close(pack->base);
   if (pack->mapping) munmap(pack->mapping, pack->size);
   free(pack->entries);
   free(pack->path);
@@ -163,13 +195,23 @@ static rdna_status extract(const rdna__pack *pack, const rdna__pack_entry *entry
 
 rdna_status rdna__pack_extract(const rdna__pack *pack, const rdna__pack_entry *entry, void **out_image,
                                size_t *out_size) {
-  const rdna__pack_entry *base = entry->base ? &pack->entries[entry->base - 1] : NULL;
-  void *base_image = NULL;
+  void *base = NULL;
+  size_t base_size = 0;
   *out_image = NULL;
   *out_size = 0;
-  if (base) RDNA_TRY(extract(pack, base, NULL, 0, &base_image));
-  rdna_status status = extract(pack, entry, base_image, base ? (size_t)base->raw_size : 0, out_image);
-  free(base_image);
+  if (entry->base == RDNA__PACK_ELSEWHERE) {
+    const rdna__pack_entry *other = rdna__pack_find(pack->base, entry->name);
+    if (!other)
+      return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s has no base in %s", pack->path, entry->name,
+                        pack->base->path);
+    RDNA_TRY(rdna__pack_extract(pack->base, other, &base, &base_size));
+  } else if (entry->base) {
+    const rdna__pack_entry *other = &pack->entries[entry->base - 1];
+    RDNA_TRY(extract(pack, other, NULL, 0, &base));
+    base_size = (size_t)other->raw_size;
+  }
+  rdna_status status = extract(pack, entry, base, base_size, out_image);
+  free(base);
   if (status == RDNA_OK) *out_size = (size_t)entry->raw_size;
   return status;
 }

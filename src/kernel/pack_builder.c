@@ -1,10 +1,13 @@
-/* pack_builder OUT TARGET LEVEL IMAGE…  writes the pack OUT; an image's family is its file's stem, its format is told
- * by its suffix (.hsaco or .ptx). An image of which a quarter occurs in another is compressed against that one. */
+/* pack_builder OUT TARGET LEVEL [--base PACK] IMAGE…  writes the pack OUT; an image's family is its file's stem, its
+ * format is told by its suffix (.hsaco or .ptx). An image of which a quarter occurs in another is compressed against
+ * that one, or against the family's in PACK, which will lie beside OUT: for a pack x/gfx1100.rdnapack the image is
+ * x/gfx1100/FILE. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -14,6 +17,7 @@ enum { WINDOW = 16, ONE_IN = 32, COMMON = 4 };
 
 typedef struct image {
   rdna__pack_entry entry;
+  struct image *elsewhere; /* the base pack's of the same name, or NULL */
   const char *path;
   void *raw, *compressed;
   /* Hashes of every window of the raw bytes, of which one in ONE_IN is kept, by its value: two images keep the same.
@@ -139,6 +143,34 @@ static int most_first(const void *a, const void *b) {
   return x->image != y->image ? x->image - y->image : x->base - y->base;
 }
 
+/* Each image's base is the family's for the base pack's target where that is near enough. */
+static void find_elsewhere(const char *pack, rdna__pack_header *header, image *images, int count) {
+  const char *slash = strrchr(pack, '/');
+  rdna__pack_header base;
+  FILE *file = fopen(pack, "rb");
+  if (!file || fread(&base, sizeof base, 1, file) != 1 || memcmp(base.magic, RDNA__PACK_MAGIC, sizeof base.magic) ||
+      base.version != RDNA__PACK_VERSION || base.base[0])
+    die(pack, "is no pack of this version without a base");
+  fclose(file);
+  memcpy(header->base, base.target, sizeof header->base);
+  header->base_hash = base.table_hash;
+  for (int i = 0; i < count; i++) {
+    const char *name = strrchr(images[i].path, '/');
+    char path[4096];
+    int length = snprintf(path, sizeof path, "%.*s%s/%s", slash ? (int)(slash - pack) + 1 : 0, pack, base.target,
+                          name ? name + 1 : images[i].path);
+    if (length >= (int)sizeof path) die(pack, "its path is too long");
+    if (access(path, R_OK)) continue;
+    image *other = calloc(1, sizeof *other);
+    if (!other) die(path, "cannot be held in memory");
+    load_image(path, other);
+    find_windows(other);
+    images[i].elsewhere = other;
+    size_t common = common_windows(&images[i], other);
+    if (common && common >= images[i].window_count / COMMON) images[i].entry.base = RDNA__PACK_ELSEWHERE;
+  }
+}
+
 /* The pairs with most in common first; an image that has a base is none itself, so that reading is one step. */
 static void choose_bases(image *images, int count) {
   likeness *pairs = malloc(((size_t)count * (size_t)count + 1) * sizeof *pairs);
@@ -182,7 +214,7 @@ static void compress_image(image *of, const image *base, int level) {
   ZSTD_freeCCtx(context);
 }
 
-static void write_pack(const char *path, const char *target, const image *images, int count) {
+static void write_pack(const char *path, rdna__pack_header header, const image *images, int count) {
   rdna__pack_entry *table = calloc((size_t)count + 1, sizeof *table);
   if (!table) die(path, "out of memory");
   uint64_t offset = sizeof(rdna__pack_header) + (uint64_t)count * sizeof *table;
@@ -191,9 +223,6 @@ static void write_pack(const char *path, const char *target, const image *images
     table[i].offset = offset;
     offset += table[i].compressed_size;
   }
-  rdna__pack_header header = {.version = RDNA__PACK_VERSION, .entry_count = (uint32_t)count};
-  memcpy(header.magic, RDNA__PACK_MAGIC, sizeof header.magic);
-  strcpy(header.target, target);
   header.table_hash = XXH3_64bits(table, (size_t)count * sizeof *table);
 
   char temporary[4096];
@@ -208,29 +237,41 @@ static void write_pack(const char *path, const char *target, const image *images
   free(table);
 }
 
+static void free_image(image *of) {
+  free(of->raw);
+  free(of->windows);
+  free(of->compressed);
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4 || argc - 4 > RDNA__PACK_MAX_ENTRIES) {
-    fprintf(stderr, "usage: pack_builder OUT TARGET LEVEL IMAGE...\n");
+  int first = argc > 5 && !strcmp(argv[4], "--base") ? 6 : 4;
+  if (argc < 4 || argc - first > RDNA__PACK_MAX_ENTRIES) {
+    fprintf(stderr, "usage: pack_builder OUT TARGET LEVEL [--base PACK] IMAGE...\n");
     return 2;
   }
-  if (strlen(argv[2]) >= sizeof((rdna__pack_header *)0)->target) die(argv[2], "target name is too long");
-  int count = argc - 4, level = atoi(argv[3]);
+  int count = argc - first, level = atoi(argv[3]);
+  rdna__pack_header header = {.version = RDNA__PACK_VERSION, .entry_count = (uint32_t)count};
+  memcpy(header.magic, RDNA__PACK_MAGIC, sizeof header.magic);
+  if (strlen(argv[2]) >= sizeof header.target) die(argv[2], "target name is too long");
+  strcpy(header.target, argv[2]);
   image *images = calloc((size_t)count + 1, sizeof *images);
   if (!images) die(argv[1], "out of memory");
   for (int i = 0; i < count; i++) {
-    load_image(argv[4 + i], &images[i]);
+    load_image(argv[first + i], &images[i]);
     find_windows(&images[i]);
   }
+  if (first == 6) find_elsewhere(argv[5], &header, images, count);
   choose_bases(images, count);
   for (int i = 0; i < count; i++) {
     uint32_t base = images[i].entry.base;
-    compress_image(&images[i], base ? &images[base - 1] : NULL, level);
+    const image *of = base == RDNA__PACK_ELSEWHERE ? images[i].elsewhere : base ? &images[base - 1] : NULL;
+    compress_image(&images[i], of, level);
   }
-  write_pack(argv[1], argv[2], images, count);
+  write_pack(argv[1], header, images, count);
   for (int i = 0; i < count; i++) {
-    free(images[i].raw);
-    free(images[i].windows);
-    free(images[i].compressed);
+    if (images[i].elsewhere) free_image(images[i].elsewhere);
+    free(images[i].elsewhere);
+    free_image(&images[i]);
   }
   free(images);
   return 0;

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(header.magic, RDNA__PACK_MAGIC, 8);
     header.version = RDNA__PACK_VERSION;
     header.entry_count %= 8;
+    header.base[0] &= 1; /* mostly none, which memory cannot have */
     size_t table = header.entry_count * sizeof(rdna__pack_entry);
     if (table <= size - sizeof header) {
       for (uint32_t i = 0; i < header.entry_count; i++) {

@@ -35,7 +35,7 @@ static void build(built *b) {
   b->header = (rdna__pack_header *)b->bytes;
   b->entries = (rdna__pack_entry *)(b->bytes + sizeof *b->header);
   memcpy(b->header->magic, "RDNAPACK", 8);
-  b->header->version = 2;
+  b->header->version = 3;
   b->header->entry_count = 3;
   strcpy(b->header->target, "gfx1100");
   b->size = sizeof *b->header + 3 * sizeof *b->entries;
@@ -133,11 +133,13 @@ static void test_every_flipped_bit(void **state) {
       unnoticed++;
     else
       assert_int_equal(status, RDNA_BAD_DATA);
-    /* magic, version, count, hash and table are covered to the last bit; the target's name only by its end */
-    if (bit / 8 < 16 || (bit / 8 >= 48 && bit / 8 < table)) assert_int_equal(status, RDNA_BAD_DATA);
+    /* magic, version, count, hash and table are covered to the last bit; names of targets only by their end */
+    size_t at = bit / 8;
+    if (at < 16 || (at >= 48 && at < 56) || (at >= sizeof *b.header && at < table))
+      assert_int_equal(status, RDNA_BAD_DATA);
     b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
   }
-  assert_true(unnoticed < 32 * 8 + 40);
+  assert_true(unnoticed < (32 + 40) * 8 + 40);
 }
 
 static void expect_bad(built *b) {
@@ -170,6 +172,12 @@ static void test_hostile(void **state) {
   expect_bad(&b);
   b.entries[2].base = 2; /* another than it was made with: zstd, or the hash, tells */
   expect_bad(&b);
+  b.entries[2].base = RDNA__PACK_ELSEWHERE; /* there is no base pack */
+  expect_bad(&b);
+  strcpy(b.header->base, "gfx1100"); /* nor one beside memory */
+  expect_bad(&b);
+  memset(b.header->base, 'g', sizeof b.header->base);
+  expect_bad(&b);
   b.entries[0].name[0] = 0;
   expect_bad(&b);
   memset(b.entries[0].name, 'x', sizeof b.entries[0].name);
@@ -179,7 +187,7 @@ static void test_hostile(void **state) {
   b.header->entry_count = 5000;
   assert_int_equal(read_all(b.bytes, b.size), RDNA_BAD_DATA);
   build(&b);
-  b.header->version = 1;
+  b.header->version = 2;
   expect_bad(&b);
 }
 
@@ -238,6 +246,73 @@ static void test_builder(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+__attribute__((format(printf, 1, 2))) static void shell(const char *format, ...) {
+  char command[2048];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(command, sizeof command, format, list);
+  va_end(list);
+  if (system(command) != 0) fail_msg("failed: %s", command);
+}
+
+static void expect_refused(const char *path, const char *sentence) {
+  rdna__pack *pack;
+  assert_int_equal(rdna__pack_open(path, &pack), RDNA_BAD_DATA);
+  assert_null(pack);
+  if (!strstr(rdna_last_error(), sentence)) fail_msg("%s", rdna_last_error());
+}
+
+/* A related target's pack takes up little beside its base, and needs that very one. */
+static void test_base_pack(void **state) {
+  enum { SIZE = 50000 };
+  static uint8_t images[3][SIZE]; /* two families for the base, one of them changed for the other */
+  uint32_t random = 11;
+  for (int i = 0; i < SIZE; i++)
+    for (int n = 0; n < 2; n++) images[n][i] = (uint8_t)(random_word(&random) >> 8);
+  memcpy(images[2], images[0], SIZE);
+  for (int i = 0; i < 20; i++) images[2][random_word(&random) % SIZE]++;
+  char folder[] = "/tmp/rdna-pack-XXXXXX", sub[64], path[64];
+  assert_non_null(mkdtemp(folder));
+  shell("mkdir %s/gfx1100 %s/gfx1150", folder, folder);
+  snprintf(sub, sizeof sub, "%s/gfx1100", folder);
+  write_image(sub, "conv", images[0], SIZE);
+  write_image(sub, "gemm", images[1], SIZE);
+  snprintf(sub, sizeof sub, "%s/gfx1150", folder);
+  write_image(sub, "conv", images[2], SIZE);
+  write_image(sub, "norm", images[1], SIZE); /* the base has no such family */
+  shell("cd %s && %s gfx1100.rdnapack gfx1100 3 gfx1100/*", folder, TEST_BUILDER);
+  shell("cd %s && %s gfx1150.rdnapack gfx1150 3 --base gfx1100.rdnapack gfx1150/*", folder, TEST_BUILDER);
+  snprintf(path, sizeof path, "%s/gfx1150.rdnapack", folder);
+  for (int run = 0; run < 2; run++) { /* by an absolute path, and by none */
+    rdna__pack *pack;
+    char here[4096];
+    assert_non_null(getcwd(here, sizeof here));
+    if (run == 1) assert_int_equal(chdir(folder), 0);
+    assert_int_equal(rdna__pack_open(run ? "gfx1150.rdnapack" : path, &pack), RDNA_OK);
+    assert_true(rdna__pack_size(pack) < SIZE * 11 / 10);
+    for (int i = 0; i < 2; i++) {
+      void *image;
+      size_t size;
+      assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, i ? "norm" : "conv"), &image, &size), RDNA_OK);
+      assert_int_equal(size, SIZE);
+      assert_memory_equal(image, images[2 - i], SIZE);
+      free(image);
+    }
+    rdna__pack_close(pack);
+    assert_int_equal(chdir(here), 0);
+  }
+  shell("cd %s && ! %s x.rdnapack gfx1151 3 --base gfx1150.rdnapack gfx1150/* 2>/dev/null", folder, TEST_BUILDER);
+  shell("cd %s && mv gfx1100.rdnapack kept && cp gfx1150.rdnapack gfx1100.rdnapack", folder);
+  expect_refused(path, "which it cannot be"); /* a base with a base */
+  shell("cd %s && %s gfx1100.rdnapack gfx1100 3 gfx1150/*", folder, TEST_BUILDER);
+  expect_refused(path, "different builds");
+  shell("cd %s && rm gfx1100.rdnapack", folder);
+  expect_refused(path, "needs gfx1100.rdnapack of the same build beside it");
+  shell("cd %s && head -c 150 kept >gfx1100.rdnapack", folder);
+  expect_refused(path, "gfx1100.rdnapack: its table of 2 families is cut short");
+  shell("rm -r %s", folder);
+}
+
 /* PTX loses what says nothing; assembled code under its name loses nothing. */
 static void test_builder_shortens_ptx(void **state) {
   static const char text[] =
@@ -279,7 +354,8 @@ static void test_builder_shortens_ptx(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_whole),   cmocka_unit_test(test_truncated), cmocka_unit_test(test_every_flipped_bit),
-      cmocka_unit_test(test_hostile), cmocka_unit_test(test_builder),   cmocka_unit_test(test_builder_shortens_ptx)};
+      cmocka_unit_test(test_whole),    cmocka_unit_test(test_truncated), cmocka_unit_test(test_every_flipped_bit),
+      cmocka_unit_test(test_hostile),  cmocka_unit_test(test_builder),   cmocka_unit_test(test_builder_shortens_ptx),
+      cmocka_unit_test(test_base_pack)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
