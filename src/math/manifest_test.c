@@ -1,6 +1,6 @@
 /* Every pack that this build made against the manifest: each kernel is there under its name, takes an argument struct
  * of the size that the host fills, and has the work-group that the manifest promises; no code object spills registers.
- * The code objects are read by LLVM's tool, the PTX as text. */
+ * The code objects are read by LLVM's tool, the PTX as text. Packs for all targets are small enough together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,10 @@
 #include "kernel/loader.h"
 #include "kernel/manifest.h"
 
+/* What is shipped, and the most that it may take up. */
+enum { ALL_TARGETS = RDNA_TARGET_COUNT, MOST_BYTES = 25 * 1000 * 1000 };
 static int packs;
+static uint64_t bytes;
 
 /* The number after |key| in the text before |end|, or -1. */
 static long number_after(const char *text, const char *end, const char *key) {
@@ -152,6 +155,7 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
   free(image);
   free(notes);
   check_special(pack);
+  bytes += rdna__pack_size(pack);
   rdna__pack_close(pack);
   packs++;
   return RDNA_OK;
@@ -160,6 +164,8 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
 static void test_packs(void **state) {
   assert_int_equal(rdna__loader_visit(check_pack, NULL), RDNA_OK);
   assert_true(packs > 0);
+  if (packs == ALL_TARGETS && bytes > MOST_BYTES)
+    fail_msg("%d packs take up %llu bytes together", packs, (unsigned long long)bytes);
 }
 
 static void test_names(void **state) {
