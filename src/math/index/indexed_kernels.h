@@ -8,7 +8,8 @@
 
 #include "math/strided.h"
 
-enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024, INDEX_ROWS_EACH = 2 /* 16 bytes of a thread */ };
+enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024 };
+enum { INDEX_ROWS_WIDE = 2, INDEX_ROWS_NARROW = 8 }; /* values of a thread in index_rows: of 16 bytes, of fewer */
 
 /* How indices are read. */
 struct index_rule {
@@ -32,8 +33,8 @@ struct indexed_args {
 /* index_rows: as get, where values are dense, (rows, |shape.size[0]|) of at least 16 bytes, with one index a row and a
  * stride of rule from one indexed row to the next, which is not less than a row. Groups: index_rows_groups. */
 RDNA_SCALAR int64_t index_rows_groups(const struct indexed_args *a, int64_t bytes) {
-  int64_t skew = (int64_t)((uintptr_t)a->operand[0].data & 15), each = 16 * INDEX_ROWS_EACH * INDEXED_THREADS;
-  return (a->shape.count * bytes + skew + each - 1) / each;
+  int64_t each = (int64_t)(bytes == 16 ? INDEX_ROWS_WIDE : INDEX_ROWS_NARROW) * INDEXED_THREADS;
+  return (a->shape.count + each - 1) / each;
 }
 
 /* offsets = base + index * stride, plus what was there where |add|; |absent| for an index that is outside or is
