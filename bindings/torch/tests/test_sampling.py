@@ -30,6 +30,8 @@ def test_multinomial_refuses_what_are_no_probabilities():
             torch.multinomial(torch.tensor(weights, device="rdna"), 1)
     with pytest.raises(RuntimeError, match="without replacement"):
         torch.multinomial(torch.ones(2, device="rdna"), 3)
+    with pytest.raises(RuntimeError, match="expects Long tensor out, got: Double"):
+        torch.multinomial(torch.ones(2, device="rdna").double(), 1, out=torch.empty(1, device="rdna").double())
 
 
 def test_bernoulli_and_normal_by_tensors():
