@@ -42,7 +42,6 @@ os.environ.setdefault("RDNA_DRIVER", "host")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 import torch  # noqa: E402
-from torch._C._profiler import _ExperimentalConfig  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 
@@ -418,11 +417,7 @@ class Witness:
     LEAST = 64  # bytes; numbers and sizes that Python or the host asked for are smaller
 
     def __init__(self):
-        self.profile = profile(
-            activities=[ProfilerActivity.CPU],
-            profile_memory=True,
-            experimental_config=_ExperimentalConfig(capture_overload_names=True),
-        )
+        self.profile = profile(activities=[ProfilerActivity.CPU], profile_memory=True)
 
     def __enter__(self):
         self.profile.__enter__()
