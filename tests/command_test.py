@@ -101,9 +101,8 @@ class Others(unittest.TestCase):
             self.assertEqual(len(names), sum(len(pack["code_objects"]) for pack in report))
 
     def test_kernels_of_a_gpu_without_a_pack_of_its_own(self):
-        targets = {pack["target"] for pack in json.loads(output("kernels", "--json"))}
-        if "gfx1030" not in targets or "gfx1031" in targets:
-            self.skipTest("needs a pack for gfx1030, and none for gfx1031 which runs it")
+        if "gfx1030" not in {pack["target"] for pack in json.loads(output("kernels", "--json"))}:
+            self.skipTest("this build's RDNA_TARGETS leave gfx1030 out, whose pack gfx1031 runs")
         with tempfile.TemporaryDirectory() as folder:
             text = output("kernels", "--target", "gfx1031", "--extract", folder).decode()
             self.assertIn("gfx1031 has no pack of its own and runs these", text)
