@@ -191,14 +191,27 @@ rdna_status rdna__check_rows(const char *operator, const char * argument, const 
   return RDNA_OK;
 }
 
+rdna_status rdna__check_written_rows(const char *operator, const char * argument, const rdna_tensor *tensor,
+                                     int64_t rows, int64_t cols, int64_t stride) {
+  char text[RDNA__TENSOR_TEXT];
+  if (rows > 1 && stride > -cols && stride < cols) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with rows %lld apart; rows of %lld would overlap", operator,
+                      argument, rdna__tensor_text(tensor, text), (long long)stride, (long long)cols);
+  }
+  return RDNA_OK;
+}
+
+uint32_t rdna__groups_in_turn(int64_t groups) {
+  return (uint32_t)(groups < RDNA__GRID_X_MAX ? groups : RDNA__GRID_X_MAX);
+}
+
 uint32_t rdna__groups_of_waves(rdna_stream *stream, int64_t rows, int64_t row_bytes, int threads) {
-  enum { SHORT_BYTES = 1024, GROUPS_OF_A_UNIT = 16, MOST_GROUPS = 1 << 24 };
-  if (!stream) return 1; /* which the launch refuses */
+  enum { SHORT_BYTES = 1024, GROUPS_OF_A_UNIT = 16 };
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   int64_t waves = threads / (info->wave_size == 32 ? 32 : 64), groups = (rows + waves - 1) / waves;
-  int64_t most = row_bytes <= SHORT_BYTES ? GROUPS_OF_A_UNIT * (int64_t)info->compute_units : MOST_GROUPS;
+  int64_t most = row_bytes <= SHORT_BYTES ? GROUPS_OF_A_UNIT * (int64_t)info->compute_units : groups;
   if (most < GROUPS_OF_A_UNIT) most = GROUPS_OF_A_UNIT;
-  return (uint32_t)(groups < most ? groups : most);
+  return rdna__groups_in_turn(groups < most ? groups : most);
 }
 
 rdna_status rdna__check_groups(const char *operator, int64_t count, int64_t per_group, uint32_t *out_groups) {

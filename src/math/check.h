@@ -51,6 +51,12 @@ rdna_status rdna__check_overlap(const char *operator, const char * out_argument,
 rdna_status rdna__check_rows(const char *operator, const char * argument, const rdna_tensor *tensor, int64_t *out_rows,
                              int64_t *out_cols, int64_t *out_stride);
 
+/* Rows as rdna__check_rows gives them, which are written, do not run into each other. */
+rdna_status rdna__check_written_rows(const char *operator, const char * argument, const rdna_tensor *tensor,
+                                     int64_t rows, int64_t cols, int64_t stride);
+
+/* Of |groups| that take turns, where fewer do as well: as many as a launch has. */
+uint32_t rdna__groups_in_turn(int64_t groups);
 /* Groups of |threads| for rows of which each is a wave's, and which groups take in turn. Of short rows a group has
  * several, as launching it costs more than a few of them. */
 uint32_t rdna__groups_of_waves(rdna_stream *stream, int64_t rows, int64_t row_bytes, int threads);

@@ -33,7 +33,8 @@ typedef enum rdna_reduction {
  *
  * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, for f64 as in f64; that
  * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.
- * The result does not depend on timing, only on shape, strides and device. |parameter| is read by norm, var and std.
+ * The result does not depend on timing, only on shape, strides, device and |x|'s address modulo 16. |parameter| is read
+ * by norm, var and std.
  * RDNA_INVALID_ARGUMENT: shapes, types or axes that disagree, missing data, overlap, no value where there is no answer.
  * RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
 RDNA_CHECKED rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32_t axes, double parameter,

@@ -12,7 +12,8 @@ extern "C" {
 /* out = softmax(scale * x) of each row, in f32, f16 or bf16; computed in f32. Rows of any length; their values lie
  * densely and rows lie evenly. A row that holds a NaN or an infinity of the scaled sign +, or nothing but -inf, gives
  * NaN. |out| has |x|'s shape and type and may be |x|, or must be apart from it. RDNA_INVALID_ARGUMENT: shapes or types
- * that disagree, missing data, partial overlap. RDNA_UNSUPPORTED: another type, or uneven rows. */
+ * that disagree, missing data, partial overlap, rows of |out| in each other. RDNA_UNSUPPORTED: another type, or uneven
+ * rows. */
 RDNA_CHECKED rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, float scale,
                                          const rdna_tensor *out);
 /* The logarithm of the above, without its loss of small probabilities. */

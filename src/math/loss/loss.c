@@ -263,7 +263,6 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
                                            const rdna_tensor *weight, const rdna_tensor *lse, const rdna_tensor *total,
                                            const rdna_tensor *dx) {
   static const char operator[] = "cross_entropy_backward";
-  char text[RDNA__TENSOR_TEXT];
   struct rows rows;
   int64_t unused_rows, cols, dx_stride;
   RDNA_TRY(check_stream(operator, stream));
@@ -277,10 +276,7 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
   RDNA_TRY(rdna__check_same_dtype(operator, "dx", dx, "x", x));
   RDNA_TRY(rdna__check_same_shape(operator, "dx", dx, "x", x));
   RDNA_TRY(rdna__check_rows(operator, "dx", dx, &unused_rows, &cols, &dx_stride));
-  if (rows.rows > 1 && dx_stride > -cols && dx_stride < cols) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
-                      rdna__tensor_text(dx, text), (long long)dx_stride, (long long)cols);
-  }
+  RDNA_TRY(rdna__check_written_rows(operator, "dx", dx, rows.rows, cols, dx_stride));
   RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "x", x));
   const rdna_tensor *in[] = {dout, target, lse, total, weight};
   static const char *const names[] = {"dout", "target", "lse", "total", "weight"};

@@ -25,17 +25,6 @@ struct rows {
   int64_t x_stride, residual_stride, out_stride;
 };
 
-/* Rows that are written may not run into each other. */
-static rdna_status check_written_rows(const char *operator, const char * argument, const rdna_tensor *tensor,
-                                      int64_t rows, int64_t cols, int64_t stride) {
-  char text[RDNA__TENSOR_TEXT];
-  if (rows > 1 && stride > -cols && stride < cols) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with rows %lld apart; rows of %lld would overlap", operator,
-                      argument, rdna__tensor_text(tensor, text), (long long)stride, (long long)cols);
-  }
-  return RDNA_OK;
-}
-
 static rdna_status check_input(const char *operator, const char * argument, const rdna_tensor *in, int64_t *out_stride,
                                const rdna_tensor *out, struct rows *rows) {
   RDNA_TRY(rdna__check_float(operator, argument, in));
@@ -59,7 +48,7 @@ static rdna_status check_weight(const char *operator, const char * argument, con
 static rdna_status check_out(const char *operator, const rdna_tensor * out, float epsilon, struct rows *rows) {
   RDNA_TRY(rdna__check_float(operator, "out", out));
   RDNA_TRY(rdna__check_rows(operator, "out", out, &rows->rows, &rows->cols, &rows->out_stride));
-  RDNA_TRY(check_written_rows(operator, "out", out, rows->rows, rows->cols, rows->out_stride));
+  RDNA_TRY(rdna__check_written_rows(operator, "out", out, rows->rows, rows->cols, rows->out_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "%s: epsilon is %g; it must be finite and not negative", operator,(double) epsilon);
@@ -71,15 +60,15 @@ static rdna_status check_out(const char *operator, const rdna_tensor * out, floa
 static rdna_status launch_rows(rdna_stream *stream, const char *operator, const struct kernels * kernels,
                                const rdna_tensor *out, const rdna_tensor *weight, const struct rows *rows,
                                uintptr_t addresses, const void *args) {
-  rdna_grid grid = {0, 1, 1};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  rdna_grid grid = {rdna__groups_in_turn(rows->rows), 1, 1};
   int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype), row_bytes = rows->cols * value;
   uint64_t sizes = (uint64_t)(rows->cols | rows->x_stride | rows->residual_stride | rows->out_stride);
   bool aligned = ((addresses | sizes * (uint64_t)value) & 15) == 0, is_short = row_bytes <= NORM_SHORT_BYTES;
   bool waves = aligned && !is_short && row_bytes <= NORM_WAVE_BYTES && rows->rows >= MANY_ROWS;
-  RDNA_TRY(rdna__check_groups(operator, rows->rows, 1, &grid.x));
   if (waves || rows->cols <= NORM_WAVE_COLS || is_short)
     grid.x = rdna__groups_of_waves(stream, rows->rows, row_bytes, NORM_THREADS);
-  if (aligned && !waves && !is_short && row_bytes <= NORM_AHEAD_BYTES && stream) {
+  if (aligned && !waves && !is_short && row_bytes <= NORM_AHEAD_BYTES) {
     /* no more than run at once, as each has the next of its rows on its way */
     int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
     int64_t most = (out->dtype == RDNA_F32 ? 3 : kernels->groups_of_unit) * (units > 0 ? units : 1);
@@ -118,7 +107,7 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
   RDNA_TRY(check_out(name, out, epsilon, &rows));
   RDNA_TRY(check_input(name, "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_input(name, "residual", residual, &rows.residual_stride, out, &rows));
-  RDNA_TRY(check_written_rows(name, "residual", residual, rows.rows, rows.cols, rows.residual_stride));
+  RDNA_TRY(rdna__check_written_rows(name, "residual", residual, rows.rows, rows.cols, rows.residual_stride));
   RDNA_TRY(check_weight(name, "weight", weight, out, rows.cols));
   RDNA_TRY(rdna__check_apart(name, "residual", residual, "x", x));
   RDNA_TRY(rdna__check_apart(name, "residual", residual, "out", out));

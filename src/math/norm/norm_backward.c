@@ -78,7 +78,6 @@ static rdna_status check_written_apart(const struct gradients *g) {
 }
 
 static rdna_status check(const struct gradients *g, float epsilon, struct norm_backward_args *args) {
-  char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_float(g->operator, "x", g->x));
   RDNA_TRY(rdna__check_rows(g->operator, "x", g->x, &args->rows, &args->cols, &args->x_stride));
   RDNA_TRY(check_rows_like_x(g, "dout", g->dout, &args->dout_stride));
@@ -86,10 +85,7 @@ static rdna_status check(const struct gradients *g, float epsilon, struct norm_b
   RDNA_TRY(check_row(g, "weight", g->weight, args->cols));
   RDNA_TRY(check_row(g, "dweight", g->dweight, args->cols));
   RDNA_TRY(check_row(g, "dbias", g->dbias, args->cols));
-  if (args->rows > 1 && args->dx_stride > -args->cols && args->dx_stride < args->cols) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap",
-                      g->operator, rdna__tensor_text(g->dx, text), (long long)args->dx_stride, (long long)args->cols);
-  }
+  RDNA_TRY(rdna__check_written_rows(g->operator, "dx", g->dx, args->rows, args->cols, args->dx_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative",
                       g->operator,(double) epsilon);
@@ -166,8 +162,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                   .centred = of->centred};
   int64_t count = of->rows * parts.parts;
   void *sums, *statistics;
-  rdna_grid grid = {0, 1, 1};
-  grid.x = (uint32_t)(count < RDNA__GRID_X_MAX ? count : RDNA__GRID_X_MAX); /* they take parts in turn */
+  rdna_grid grid = {rdna__groups_in_turn(count), 1, 1};
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * 4 * sizeof(float), &sums));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)of->rows * 4 * sizeof(float), &statistics));
   parts.mean = sums, parts.squares = parts.mean + count, parts.gy = parts.squares + count, parts.g = parts.gy + count;
@@ -196,7 +191,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   RDNA_TRY(rdna__launch_named(scratch->stream, parts_kernels[g->x->dtype][weight_f32], grid, &parts));
   grid.x = rdna__groups_of_waves(scratch->stream, of->rows, 0, NORM_BACKWARD_THREADS);
   RDNA_TRY(rdna__launch_named(scratch->stream, "norm_join", grid, &join));
-  RDNA_TRY(rdna__check_groups(g->operator, slabs * of->slices, 1, &grid.x));
+  grid.x = rdna__groups_in_turn(slabs * of->slices);
   RDNA_TRY(rdna__launch_named(scratch->stream, columns_kernels[g->x->dtype][weight_f32], grid, &columns));
   return sum_columns(scratch->stream, g, of);
 }

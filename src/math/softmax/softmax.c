@@ -24,9 +24,8 @@ static rdna_status launch_parts(const char *operator, rdna_stream * stream, cons
   int64_t steps = vectors / SOFTMAX_PART_VECTORS + 1, steps_of_a_part = (steps - 1) / SOFTMAX_MOST_PARTS + 1;
   part.parts = (steps - 1) / steps_of_a_part + 1;
   part.part_vectors = steps_of_a_part * SOFTMAX_PART_VECTORS;
-  rdna_grid grid = {0, 1, 1};
+  rdna_grid grid = {rdna__groups_in_turn(part.rows * part.parts), 1, 1};
   void *states;
-  RDNA_TRY(rdna__check_groups(operator, part.rows * part.parts, 1, &grid.x));
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(part.rows * part.parts) * 2 * sizeof(float), &states));
   part.states = states;
   struct softmax_finish_args finish = {.x = args->x,
@@ -55,8 +54,8 @@ static rdna_status launch(const char *operator, rdna_stream * stream, struct sof
   bool is_short = row_bytes <= SOFTMAX_SHORT_BYTES;
   args->waves = is_short || (row_bytes <= SOFTMAX_WAVE_BYTES && args->rows >= MANY_ROWS);
   bool held = args->waves ? !is_short : row_bytes > SOFTMAX_GROUP_BYTES && row_bytes <= SOFTMAX_HELD_BYTES;
-  RDNA_TRY(rdna__check_groups(operator, args->rows, 1, &grid.x));
-  if (args->waves) grid.x = rdna__groups_of_waves(stream, args->rows, row_bytes, SOFTMAX_THREADS);
+  grid.x = args->waves ? rdna__groups_of_waves(stream, args->rows, row_bytes, SOFTMAX_THREADS)
+                       : rdna__groups_in_turn(args->rows);
   return rdna__launch_named(stream, held ? held_kernels[dtype] : kernels[dtype], grid, args);
 }
 
@@ -71,6 +70,7 @@ static rdna_status softmax(const char *operator, rdna_stream * stream, const rdn
   RDNA_TRY(rdna__check_same_shape(operator, "out", out, "x", x));
   RDNA_TRY(rdna__check_rows(operator, "x", x, &args.rows, &args.cols, &args.x_stride));
   RDNA_TRY(rdna__check_rows(operator, "out", out, &out_rows, &out_cols, &args.out_stride));
+  RDNA_TRY(rdna__check_written_rows(operator, "out", out, out_rows, out_cols, args.out_stride));
   RDNA_TRY(rdna__check_overlap(operator, "out", out, "x", x));
   if (args.rows == 0) return RDNA_OK;
   args.x = x->data;

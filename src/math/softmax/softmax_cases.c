@@ -123,7 +123,7 @@ RDNA_CASE_MAKER(rdna__softmax_held_case) {
   return make_rows(kernel, random, n, &args, fits(kernel, args.cols, SOFTMAX_WAVE_BYTES), out_case);
 }
 
-/* Rows of up to |most| parts. */
+/* Of rows of one part, of exactly a part's vectors, and of several; multiples of 8 where n is odd. */
 static int64_t part_cols(rdna__random *random, int n, rdna_dtype dtype, int64_t *part_vectors) {
   *part_vectors = n % 5 == 4 ? 2 * SOFTMAX_PART_VECTORS : SOFTMAX_PART_VECTORS;
   int64_t in_16 = 16 / (int64_t)rdna_dtype_block_bytes(dtype);

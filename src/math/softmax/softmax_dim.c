@@ -51,11 +51,9 @@ static rdna_status split_at(const char *operator, const rdna_tensor * x, int *di
 }
 
 /* A thread has at least one value across inner. */
-static rdna_status launch_dim(rdna_stream *stream, const char *operator, const char * kernel, int64_t across,
-                              const void *args) {
-  rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, across, SOFTMAX_BACKWARD_THREADS, &grid.x));
-  return rdna__launch_named(stream, kernel, grid, args);
+static rdna_status launch_dim(rdna_stream *stream, const char *kernel, int64_t across, const void *args) {
+  int64_t groups = across / SOFTMAX_BACKWARD_THREADS + (across % SOFTMAX_BACKWARD_THREADS != 0);
+  return rdna__launch_named(stream, kernel, (rdna_grid){rdna__groups_in_turn(groups), 1, 1}, args);
 }
 
 static rdna_status along(const char *operator, rdna_stream * stream, const rdna_tensor *x, int dimension, float scale,
@@ -80,7 +78,7 @@ static rdna_status along(const char *operator, rdna_stream * stream, const rdna_
                                   .inner = sizes[2],
                                   .scale = scale,
                                   .log = log};
-  return launch_dim(stream, operator, dim_kernels[x->dtype], sizes[0] * sizes[2], &args);
+  return launch_dim(stream, dim_kernels[x->dtype], sizes[0] * sizes[2], &args);
 }
 
 /* Long rows in parts. */
@@ -101,9 +99,8 @@ static rdna_status backward_parts(const char *operator, rdna_stream * stream, co
                                             .part_cols = steps_of_a_part * SOFTMAX_BACKWARD_PART_COLS,
                                             .scale = of->scale,
                                             .log = of->log};
-  rdna_grid grid = {0, 1, 1};
+  rdna_grid grid = {rdna__groups_in_turn(args.rows * args.parts), 1, 1};
   void *sums;
-  RDNA_TRY(rdna__check_groups(operator, args.rows * args.parts, 1, &grid.x));
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(args.rows * args.parts) * sizeof(float), &sums));
   args.sums = sums;
   rdna_status status = rdna__launch_named(stream, part_kernels[dtype], grid, &args);
@@ -115,21 +112,16 @@ static rdna_status backward_rows(const char *operator, rdna_stream * stream, con
                                  const rdna_tensor *out, float scale, bool log, const rdna_tensor *dx) {
   struct softmax_backward_args args = {
       .dout = dout->data, .out = out->data, .dx = dx->data, .scale = scale, .log = log};
-  rdna_grid grid = {0, 1, 1};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
   RDNA_TRY(rdna__check_rows(operator, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
   RDNA_TRY(rdna__check_rows(operator, "out", out, &args.rows, &args.cols, &args.out_stride));
   RDNA_TRY(rdna__check_rows(operator, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
-  if (args.rows > 1 && args.dx_stride > -args.cols && args.dx_stride < args.cols) {
-    char text[RDNA__TENSOR_TEXT];
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dx is %s with rows %lld apart; rows of %lld would overlap", operator,
-                      rdna__tensor_text(dx, text), (long long)args.dx_stride, (long long)args.cols);
-  }
+  RDNA_TRY(rdna__check_written_rows(operator, "dx", dx, args.rows, args.cols, args.dx_stride));
   if (args.cols > 2 * SOFTMAX_BACKWARD_PART_COLS &&
       args.rows <= ROWS_OF_A_UNIT * (int64_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units)
     return backward_parts(operator, stream, &args, dx->dtype);
   int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(dx->dtype);
-  RDNA_TRY(rdna__check_groups(operator, args.rows, 1, &grid.x));
+  rdna_grid grid = {rdna__groups_in_turn(args.rows), 1, 1};
   if (args.cols <= SOFTMAX_BACKWARD_WAVE_COLS)
     grid.x = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_BACKWARD_THREADS);
   const char *const *of = args.cols > SOFTMAX_BACKWARD_HELD_COLS ? long_kernels : backward_kernels;
@@ -160,7 +152,7 @@ static rdna_status backward(const char *operator, rdna_stream * stream, const rd
                                            .inner = sizes[2],
                                            .scale = scale,
                                            .log = log};
-  return launch_dim(stream, operator, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
+  return launch_dim(stream, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
 }
 
 rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,

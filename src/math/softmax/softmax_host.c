@@ -109,8 +109,7 @@ struct part_work {
 struct part {
   const char *x;
   char *out;
-  int64_t row, head, begin, end, cols; /* values 0 to head, begin to end, and from |cols - tail| on */
-  int64_t tail;
+  int64_t row, head, begin, end, tail; /* values 0 to head, begin to end, and the last |tail| of the row */
 };
 
 static struct part part_at(const struct part_work *w, int64_t item) {
