@@ -66,6 +66,47 @@ static void copy_permutes(void **state) {
   }
 }
 
+/* Each copy reads all over what the one before it wrote, with nothing in between that would wait for it. */
+static void copies_in_a_row_see_each_other(void **state) {
+  enum { ROWS = 257, COLS = 259, COUNT = ROWS * COLS, ROUNDS = 30 };
+  int64_t shape[] = {COLS, ROWS}, across[] = {1, COLS};
+  operand a = operand_make(RDNA_F32, 2, shape, NULL, 0), b = operand_make(RDNA_F32, 2, shape, NULL, 0);
+  random_bytes(&a);
+  operand_upload(&b);
+  size_t bytes = COUNT * sizeof(float);
+  float *want = malloc(bytes), *before = malloc(bytes);
+  memcpy(want, a.host, bytes);
+  rdna_stream *row;
+  rdna_graph *graph = NULL;
+  assert_ok(rdna_stream_synchronize(stream)); /* which brought the values */
+  assert_ok(rdna_stream_create(device, 0, &row));
+  rdna_status status = rdna_graph_begin(row);
+  if (status != RDNA_UNSUPPORTED) assert_ok(status);
+  rdna_tensor views[] = {a.tensor, b.tensor};
+  for (int k = 0; k < 2; k++) memcpy(views[k].stride, across, sizeof across); /* (ROWS, COLS), transposed */
+  for (int k = 0; k < 2 * ROUNDS; k++) {
+    assert_ok(rdna_op_copy(row, &views[k % 2], k % 2 == 0 ? &b.tensor : &a.tensor));
+  }
+  bool recorded = status == RDNA_OK;
+  if (recorded) {
+    assert_ok(rdna_graph_end(row, &graph));
+    for (int replay = 0; replay < 3; replay++) assert_ok(rdna_graph_launch(graph, row));
+  }
+  assert_ok(rdna_stream_synchronize(row));
+  for (int k = 0; k < 2 * ROUNDS * (recorded ? 3 : 1); k++) {
+    memcpy(before, want, bytes);
+    for (int i = 0; i < COUNT; i++) want[i] = before[i % ROWS * COLS + i / ROWS];
+  }
+  operand_download(&a);
+  assert_memory_equal(a.host, want, bytes);
+  rdna_graph_release(graph);
+  rdna_stream_release(row);
+  free(want);
+  free(before);
+  operand_free(&a);
+  operand_free(&b);
+}
+
 /* |v|, a number of type |from|, as |to|: what the header promises. */
 static double converted(rdna_dtype to, double v) {
   static const double above[RDNA_BOOL] = {
@@ -381,6 +422,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copy_moves_every_value),
       cmocka_unit_test(copy_permutes),
+      cmocka_unit_test(copies_in_a_row_see_each_other),
       cmocka_unit_test(copy_converts),
       cmocka_unit_test(integers_wrap),
       cmocka_unit_test(fill_sets_every_value),

@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "device/driver.h"
+#include "device/driver/cuda/overlap.h"
 #include "device/driver/library.h"
 
 /* Numbers from cuda.h 12.9; they are part of the ABI and never change. */
@@ -63,11 +64,29 @@ enum {
   HOST_ALLOC_PORTABLE = 1,
   JIT_ERROR_LOG_BUFFER = 5,
   JIT_ERROR_LOG_BUFFER_SIZE = 6,
+  LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
-  CAPTURE_RELAXED = 2, /* other threads, and allocations of ours, go on meanwhile */
+  OVERLAP_VERSION = 12030, /* of the driver: the first that records such launches into graphs */
+  CAPTURE_RELAXED = 2,     /* other threads, and allocations of ours, go on meanwhile */
   MAX_DEVICES = 64,
   JIT_LOG_BYTES = 1024
 };
+
+/* CUlaunchAttribute and CUlaunchConfig */
+typedef struct launch_attribute {
+  int id;
+  char padding[4];
+  union {
+    char bytes[64];
+    int number;
+  } value;
+} launch_attribute;
+typedef struct launch_config {
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void *stream;
+  launch_attribute *attributes;
+  unsigned attribute_count;
+} launch_config;
 
 #define LAUNCH_BUFFER_POINTER ((void *)1)
 #define LAUNCH_BUFFER_SIZE ((void *)2)
@@ -101,10 +120,24 @@ struct rdna__driver_stream {
   _Atomic(const char *) last_kernel;
 };
 
+/* A function lives as long as its module. */
+typedef struct cuda_function {
+  void *handle;  /* CUfunction */
+  bool overlaps; /* its launch may begin before the kernel queued before it has ended */
+  struct cuda_function *next;
+} cuda_function;
+
+struct rdna__driver_module {
+  void *handle; /* CUmodule */
+  bool overlaps;
+  _Atomic(cuda_function *) functions;
+};
+
 /* Written by the probe, once, before any other entry runs. */
 static struct {
   rdna__library library;
   char version[16];
+  bool overlaps; /* the driver can overlap launches; whether the device can is another question */
   char message[2048];
   int count;
   rdna_device_info devices[MAX_DEVICES]; /* by our index: discrete first */
@@ -301,6 +334,7 @@ static void cuda_probe(rdna_driver_info *out_info) {
   if (status == RDNA_OK && cuda.cuDriverGetVersion(&version) == 0) {
     /* 1000 * major + 10 * minor */
     snprintf(state.version, sizeof state.version, "%d.%d", version / 1000, version % 1000 / 10);
+    state.overlaps = version >= OVERLAP_VERSION && cuda.cuLaunchKernelEx != NULL && cuda.cuModuleGetGlobal_v2 != NULL;
   }
   if (status == RDNA_OK) status = probe_devices();
   if (status == RDNA_OK) {
@@ -549,7 +583,14 @@ static rdna_status cuda_event_elapsed(rdna__driver_device *device, rdna__driver_
   return leave(&scope, cuda.cuEventElapsedTime(out_ms, start, end), "measuring the time between two events");
 }
 
-/* ---- kernels: a rdna__driver_module pointer is the CUmodule itself ---------------------------------------- */
+/* ---- kernels ---------------------------------------------------------------------------------------------- */
+
+/* The image for this device: the text that kernels of it may overlap with, *out_text, where they can. */
+static rdna_status overlapping_image(rdna__driver_device *device, const void *image, char **out_text) {
+  *out_text = NULL;
+  bool can = state.overlaps && attribute(device->ordinal, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) >= 9;
+  return can ? rdna__ptx_with_waits(image, out_text) : RDNA_OK;
+}
 
 static rdna_status cuda_module_load(rdna__driver_device *device, const void *image, size_t size, const char *name,
                                     rdna__driver_module **out_module) {
@@ -557,37 +598,94 @@ static rdna_status cuda_module_load(rdna__driver_device *device, const void *ima
   if (size == 0 || ((const char *)image)[size - 1] != '\0') {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the PTX image '%s' of %zu bytes does not end in a NUL", name, size);
   }
+  rdna__driver_module *module = calloc(1, sizeof *module);
+  if (module == NULL) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for the module '%s'", name);
+  char *text = NULL;
   char log[JIT_LOG_BYTES] = "";
   int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  void *module = NULL;
   cuda_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  int code = cuda.cuModuleLoadDataEx(&module, image, 2, options, values);
-  log[sizeof log - 1] = '\0';
-  *out_module = module;
-  return leave(&scope, code, "compiling the PTX '%s' for %s%s%.700s", name, device->info.arch,
-               log[0] == '\0' ? "" : ": ", log);
+  rdna_status status = overlapping_image(device, image, &text);
+  if (status == RDNA_OK) status = enter(&scope, device, NULL);
+  if (status == RDNA_OK) {
+    int code = cuda.cuModuleLoadDataEx(&module->handle, text != NULL ? text : image, 2, options, values);
+    log[sizeof log - 1] = '\0';
+    if (code == 0 && state.overlaps) {
+      uint64_t variable = 0;
+      module->overlaps = cuda.cuModuleGetGlobal_v2(&variable, &size, module->handle, RDNA__OVERLAP_MARK) == 0;
+    }
+    status = leave(&scope, code, "compiling the PTX '%s' for %s%s%.700s", name, device->info.arch,
+                   log[0] == '\0' ? "" : ": ", log);
+  }
+  free(text);
+  if (status == RDNA_OK) {
+    *out_module = module;
+  } else {
+    free(module);
+  }
+  return status;
 }
 
 static void cuda_module_unload(rdna__driver_device *device, rdna__driver_module *module) {
   cuda_scope scope;
   if (enter(&scope, device, NULL) == RDNA_OK) {
-    (void)leave(&scope, cuda.cuModuleUnload(module), "unloading a module");
+    (void)leave(&scope, cuda.cuModuleUnload(module->handle), "unloading a module");
   }
+  for (cuda_function *function = atomic_load(&module->functions), *next; function != NULL; function = next) {
+    next = function->next;
+    free(function);
+  }
+  free(module);
 }
 
 static rdna_status cuda_module_function(rdna__driver_device *device, rdna__driver_module *module, const char *name,
                                         void **out_handle) {
   cuda_scope scope;
   *out_handle = NULL;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, cuda.cuModuleGetFunction(out_handle, module, name), "looking for the kernel '%s'", name);
+  cuda_function *function = calloc(1, sizeof *function);
+  if (function == NULL) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for the kernel '%s'", name);
+  rdna_status status = enter(&scope, device, NULL);
+  if (status == RDNA_OK) {
+    int code = cuda.cuModuleGetFunction(&function->handle, module->handle, name);
+    status = leave(&scope, code, "looking for the kernel '%s'", name);
+  }
+  if (status != RDNA_OK) {
+    free(function);
+    return status;
+  }
+  function->overlaps = module->overlaps;
+  function->next = atomic_load(&module->functions);
+  while (!atomic_compare_exchange_weak(&module->functions, &function->next, function)) continue;
+  *out_handle = function;
+  return RDNA_OK;
+}
+
+static int launch(const cuda_function *kernel, const rdna__driver_function *function, rdna_grid grid, void *stream,
+                  void **extra) {
+  if (!kernel->overlaps) {
+    return cuda.cuLaunchKernel(kernel->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
+                               function->dynamic_group_memory, stream, NULL, extra);
+  }
+  launch_attribute attribute = {.id = LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.number = 1};
+  launch_config config = {
+      .grid_x = grid.x,
+      .grid_y = grid.y,
+      .grid_z = grid.z,
+      .block_x = function->group_threads,
+      .block_y = 1,
+      .block_z = 1,
+      .shared_bytes = function->dynamic_group_memory,
+      .stream = stream,
+      .attributes = &attribute,
+      .attribute_count = 1,
+  };
+  return cuda.cuLaunchKernelEx(&config, kernel->handle, NULL, extra);
 }
 
 static rdna_status cuda_launch(rdna__driver_device *device, rdna__driver_stream *stream,
                                const rdna__driver_function *function, rdna_grid grid, const void *args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return RDNA_OK;
+  const cuda_function *kernel = function->handle;
   size_t size = function->args_size;
   void *extra[] = {LAUNCH_BUFFER_POINTER, (void *)(uintptr_t)args, LAUNCH_BUFFER_SIZE, &size, LAUNCH_END};
   cuda_scope scope;
@@ -596,13 +694,10 @@ static rdna_status cuda_launch(rdna__driver_device *device, rdna__driver_stream 
   /* Static and dynamic shared memory above 48 KiB together must be asked for beforehand, and only the driver knows
    * the static part. */
   if (function->dynamic_group_memory > 0) {
-    code = cuda.cuFuncSetAttribute(function->handle, FUNCTION_MAX_DYNAMIC_SHARED_BYTES,
-                                   (int)function->dynamic_group_memory);
+    code =
+        cuda.cuFuncSetAttribute(kernel->handle, FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)function->dynamic_group_memory);
   }
-  if (code == 0) {
-    code = cuda.cuLaunchKernel(function->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
-                               function->dynamic_group_memory, handle_of(stream), NULL, extra);
-  }
+  if (code == 0) code = launch(kernel, function, grid, handle_of(stream), extra);
   if (code == 0) {
     atomic_store_explicit(&device->last_kernel, function->name, memory_order_relaxed);
     if (stream != NULL) atomic_store_explicit(&stream->last_kernel, function->name, memory_order_relaxed);

@@ -56,3 +56,6 @@ RDNA__REQUIRED(int, cuFuncSetAttribute, (void *function, int attribute, int valu
 RDNA__REQUIRED(int, cuLaunchKernel,
                (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                 unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))
+RDNA__OPTIONAL(int, cuModuleGetGlobal_v2, (uint64_t *out_pointer, size_t *out_size, void *module, const char *name))
+RDNA__OPTIONAL(int, cuLaunchKernelEx,
+               (const struct launch_config *config, void *function, void **parameters, void **extra))

@@ -222,7 +222,47 @@ static void launches_pack_their_arguments(void **state) {
   driver->device_close(device);
 }
 
-/* Last: the fake device stays broken, like a real one. */
+/* Whether a launch of |ptx| on device |index| may begin before the end of the kernel before it. */
+static bool overlaps(int index, const char *ptx) {
+  rdna__driver_device *device = open_device(index);
+  rdna__driver_module *module = NULL;
+  assert_int_equal(driver->module_load(device, ptx, strlen(ptx) + 1, "norm", &module), RDNA_OK);
+  rdna__driver_function functions[2] = {{.name = "a", .group_threads = 64, .args_size = 4},
+                                        {.name = "b", .group_threads = 32, .args_size = 4}};
+  bool overlapped[2];
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(driver->module_function(device, module, functions[i].name, &functions[i].handle), RDNA_OK);
+    assert_int_equal(driver->launch(device, NULL, &functions[i], (rdna_grid){7, 5, 6}, "abc"), RDNA_OK);
+    assert_string_equal(fake->kernel, functions[i].name);
+    assert_memory_equal(fake->grid, ((unsigned[]){7, 5, 6}), sizeof fake->grid);
+    assert_memory_equal(fake->block, ((unsigned[]){functions[i].group_threads, 1, 1}), sizeof fake->block);
+    assert_memory_equal(fake->args, "abc", 4);
+    overlapped[i] = fake->overlapped != 0;
+  }
+  assert_int_equal(overlapped[0], overlapped[1]);
+  driver->module_unload(device, module);
+  driver->device_close(device);
+  return overlapped[0];
+}
+
+static void launches_overlap_where_kernels_wait(void **state) {
+  static const char ptx[] = ".version 7.8\n.target sm_80\n.entry a(.param .u64 p)\n{\n ret;\n}\n";
+  assert_true(overlaps(1, ptx));
+  assert_string_equal(fake->image,
+                      ".version 7.8\n.target sm_90\n.entry a(.param .u64 p)\n{\n\tgriddepcontrol.wait;\n ret;\n}\n"
+                      "\n.visible .global .align 4 .u32 rdna_kernels_wait = 1;\n");
+  assert_false(overlaps(0, ptx)); /* compute capability 8.0 */
+  assert_string_equal(fake->image, ptx);
+  assert_false(overlaps(1, ".version 7.7\n.target sm_80\n.entry a()\n{\n ret;\n}\n"));
+  setenv("FAKE_CUDA_VERSION", "12020", 1); /* which cannot record them */
+  probe(RDNA_FAKE_CUDA);
+  assert_false(overlaps(1, ptx));
+  assert_string_equal(fake->image, ptx);
+  unsetenv("FAKE_CUDA_VERSION");
+  probe(RDNA_FAKE_CUDA);
+  assert_true(overlaps(1, ptx));
+}
+
 static void graphs_are_recorded_and_freed(void **state) {
   rdna__driver_device *device = open_device(1);
   rdna__driver_stream *stream;
@@ -247,6 +287,7 @@ static void graphs_are_recorded_and_freed(void **state) {
   driver->device_close(device);
 }
 
+/* Last: the fake device stays broken, like a real one. */
 static void late_errors_name_the_kernel(void **state) {
   rdna__driver_device *device = open_device(1);
   rdna__driver_stream *stream = NULL, *idle = NULL;
@@ -265,7 +306,7 @@ static void late_errors_name_the_kernel(void **state) {
   assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'none'"));
   assert_int_equal(driver->device_synchronize(device), RDNA_DEVICE_ERROR);
   assert_non_null(strstr(rdna_last_error(), "last kernel queued on this device was 'crash_f32'"));
-  free(module);
+  driver->module_unload(device, module);
   driver->stream_destroy(device, stream);
   driver->stream_destroy(device, idle);
   driver->device_close(device);
@@ -278,6 +319,7 @@ static int whole_library(void) {
       cmocka_unit_test(memory_and_copies),
       cmocka_unit_test(streams_and_events),
       cmocka_unit_test(launches_pack_their_arguments),
+      cmocka_unit_test(launches_overlap_where_kernels_wait),
       cmocka_unit_test(graphs_are_recorded_and_freed),
       cmocka_unit_test(late_errors_name_the_kernel),
   };

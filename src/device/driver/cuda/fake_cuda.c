@@ -1,7 +1,7 @@
 /* A libcuda for tests: three devices whose memory is the host's and whose streams finish at once. It insists on what
  * the real one insists on: initialization first, and the right context current. Declared here from NVIDIA's driver
  * API reference, separately from the driver's own table, so that a slip in one of the two shows.
- * FAKE_CUDA_NO_LAUNCH leaves cuLaunchKernel out. */
+ * FAKE_CUDA_NO_LAUNCH leaves cuLaunchKernel out; the environment's FAKE_CUDA_VERSION replaces the driver's version. */
 #include "device/driver/cuda/fake_cuda.h"
 
 #include <stdint.h>
@@ -51,7 +51,8 @@ API cuInit(unsigned flags) {
   return flags == 0 ? 0 : 1;
 }
 API cuDriverGetVersion(int *version) {
-  *version = 12090;
+  const char *chosen = getenv("FAKE_CUDA_VERSION");
+  *version = chosen == NULL ? 12090 : atoi(chosen);
   return 0;
 }
 API cuGetErrorName(int code, const char **name) {
@@ -322,12 +323,21 @@ API cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *op
     }
     return 218;
   }
-  *module = malloc(1);
+  strncpy(fake_cuda.image, image, sizeof fake_cuda.image - 1);
+  *module = calloc(1, 1);
+  *(char *)*module = strstr(image, ".visible .global .align 4 .u32 rdna_kernels_wait = 1;") != NULL;
   return 0;
 }
 API cuModuleUnload(void *module) {
-  NEED_CONTEXT;
   free(module);
+  NEED_CONTEXT;
+  return 0;
+}
+API cuModuleGetGlobal_v2(deviceptr *pointer, size_t *size, void *module, const char *name) {
+  NEED_CONTEXT;
+  if (*(char *)module == 0 || strcmp(name, "rdna_kernels_wait") != 0) return 500;
+  *pointer = 4096;
+  *size = 4;
   return 0;
 }
 API cuModuleGetFunction(fake_function **function, void *module, const char *name) {
@@ -357,7 +367,24 @@ API cuLaunchKernel(fake_function *function, unsigned grid_x, unsigned grid_y, un
   fake_cuda.args_size = *(size_t *)extra[3];
   memcpy(fake_cuda.args, extra[1], fake_cuda.args_size);
   fake_cuda.launch_context = current;
+  fake_cuda.overlapped = 0;
   if (strcmp(function->name, "crash_f32") == 0) sticky = 700;
   return 0;
+}
+typedef struct fake_config {
+  unsigned grid[3], block[3], shared_bytes;
+  void *stream;
+  const struct {
+    int id, padding, value[16];
+  } *attributes;
+  unsigned attribute_count;
+} fake_config;
+API cuLaunchKernelEx(const fake_config *config, fake_function *function, void **parameters, void **extra) {
+  if (config->attribute_count != 1 || config->attributes[0].id != 6 || config->attributes[0].value[0] != 1) return 1;
+  int code =
+      cuLaunchKernel(function, config->grid[0], config->grid[1], config->grid[2], config->block[0], config->block[1],
+                     config->block[2], config->shared_bytes, config->stream, parameters, extra);
+  fake_cuda.overlapped = 1;
+  return code;
 }
 #endif

@@ -16,6 +16,8 @@ typedef struct fake_cuda_record {
   int context_switches;
   int capturing, replays; /* streams between begin and end; launches of graphs */
   int graphs;             /* live, executable ones too */
+  char image[4096];       /* the last one loaded, as far as it fits */
+  int overlapped;         /* the last launch was allowed to begin before the end of the one before */
   int capture_fails;      /* 1: the next end finds something that cannot be captured */
 } fake_cuda_record;
 
