@@ -409,7 +409,7 @@ static bool measure_all(measuring *m, rdna__tuner_result *out_result) {
       continue;
     }
     if (!first || seconds < best * (1 - margin)) {
-      next = best, second = first;
+      if (!second || best < next) next = best, second = first; /* the second may be faster than the first, a little */
       best = seconds, first = c;
     } else if (!second || seconds < next) {
       next = seconds, second = c;
@@ -425,20 +425,17 @@ static bool measure_now(tuner *t, rdna_stream *stream, const rdna__tuner_questio
   double begun = now(), left = unasked_seconds - rdna__tuner_spent();
   if (t->mode != FULL && left <= 0) return false;
   measuring m = {t, stream, q, NULL, NULL, t->mode == FULL ? begun + 1e9 : begun + left};
-  char last_error[2048]; /* the caller's, which trials are not to change */
-  snprintf(last_error, sizeof last_error, "%s", rdna_last_error());
   rdna_device *device = rdna_stream_device(stream);
   /* the stream itself is not waited for: that would take an error away from whoever waits for it next */
   bool done = rdna_event_create(device, true, &m.start) == RDNA_OK &&
               rdna_event_create(device, true, &m.end) == RDNA_OK && measure_all(&m, out_result);
   rdna_event_release(m.start);
   rdna_event_release(m.end);
-  rdna__set_last_error(last_error);
   if (t->mode != FULL) atomic_fetch_add(&spent_ns, (uint64_t)((now() - begun) * 1e9));
   return done;
 }
 
-void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
+static void decide(rdna_stream *stream, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
   rdna_device *device = rdna_stream_device(stream);
   tuner *t = tuner_of(device);
   *out_result = (rdna__tuner_result){q->candidates[0].id, q->candidates[0].name, "rule", 0, "", 0};
@@ -456,4 +453,11 @@ void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna
     remember(t, q, out_result);
   }
   pthread_mutex_unlock(&t->lock);
+}
+
+void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna__tuner_result *out_result) {
+  char last_error[2048]; /* the caller's, which packs, the database and trials are not to change */
+  snprintf(last_error, sizeof last_error, "%s", rdna_last_error());
+  decide(stream, q, out_result);
+  rdna__set_last_error(last_error);
 }

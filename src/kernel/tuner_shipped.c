@@ -1,5 +1,6 @@
 #include "kernel/tuner_shipped.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,6 +8,16 @@
 #include <string.h>
 
 enum { FIELDS = 11, LINE = 1024 };
+
+/* Numbers have a point, whatever the locale of the program: the thread's until |c_leave|, with the one before. */
+static locale_t c_enter(locale_t *out_c) {
+  *out_c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+  return uselocale(*out_c);
+}
+static void c_leave(locale_t c, locale_t before) {
+  uselocale(before);
+  if (c) freelocale(c);
+}
 
 /* Milliseconds: a plain number, not negative. */
 static bool read_ms(const char *field, double *out_ms) {
@@ -18,14 +29,18 @@ static bool read_ms(const char *field, double *out_ms) {
 
 static bool read_line(char *line, rdna__tuner_row *out_row) {
   char *fields[FIELDS];
+  locale_t c, before;
   for (int i = 0; i < FIELDS; i++) {
     fields[i] = line ? strsep(&line, ",") : NULL;
     if (!fields[i]) return false;
   }
   *out_row = (rdna__tuner_row){fields[0], fields[1], fields[2], fields[3], fields[4], fields[5],
                                fields[6], fields[7], fields[9], 0,         0};
-  return !line && fields[0][0] && fields[4][0] && fields[5][0] && fields[7][0] && read_ms(fields[8], &out_row->ms) &&
-         read_ms(fields[10], &out_row->next_ms);
+  if (line || !fields[0][0] || !fields[4][0] || !fields[5][0] || !fields[7][0]) return false;
+  before = c_enter(&c);
+  bool good = read_ms(fields[8], &out_row->ms) && read_ms(fields[10], &out_row->next_ms);
+  c_leave(c, before);
+  return good;
 }
 
 rdna_status rdna__tuner_text_read(const char *text, size_t size,
@@ -69,9 +84,11 @@ rdna_status rdna__tuner_text_write(const rdna__tuner_row *row, char line[1024]) 
     if (strpbrk(fields[i], ",\r\n"))
       return rdna__fail(RDNA_INVALID_ARGUMENT, "'%s' has a comma or a line's end, which the format cannot hold",
                         fields[i]);
+  locale_t c, before = c_enter(&c);
   int length =
       snprintf(line, LINE, "%s,%s,%s,%s,%s,%s,%s,%s,%.6g,%s,%.6g", row->gpu, row->arch, row->driver, row->pack,
                row->operator_name, row->shape, row->libraries, row->implementation, row->ms, row->next, row->next_ms);
+  c_leave(c, before);
   if (length >= LINE || row->gpu[0] == '#')
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a measurement of '%s' is too long for a line, or starts with #",
                       row->gpu);
