@@ -10,7 +10,7 @@ DEMO_MODEL := examples/demo-model/rdna-demo-q8_0.gguf
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
-.PHONY: help setup build demo test test-sanitizers format lint dist fuzz clean
+.PHONY: help setup build demo test format lint dist fuzz clean
 
 setup:
 	@packaging/setup.sh

@@ -43,8 +43,8 @@ job "greedy text equal to the host's" same_text
 target=sm_80 # the newest NVIDIA cards run it too
 [ "$driver" = hip ] && target=$("$build/bin/rdna" info --json |
   python3 -c 'import json, sys; print(next(d["arch"] for d in json.load(sys.stdin)["devices"] if d["driver"] == "hip"))')
-pack=$("$build/bin/rdna" kernels --target "$target") || exit 1
-for family in $(awk '/^  / {sub(/\..*/, "", $1); print $1}' <<<"$pack" | sort -u); do
+pack=$("$build/bin/rdna" kernels --target "$target" --json) || exit 1
+for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split(".")[0] for p in json.load(sys.stdin) for c in p["code_objects"]}))' <<<"$pack"); do
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
 for suite in elementwise pointwise fused cast movement norm norm_backward channel_norm rope softmax softmax_dim index indexed \

@@ -17,7 +17,7 @@ RDNA_API void rdna_deterministic_set(bool deterministic);
 RDNA_API bool rdna_deterministic_get(void);
 
 typedef struct rdna_choice {
-  const char *implementation; /* "gemm_f16_f16_f16_large", "cublaslt"; static */
+  const char *implementation; /* "tile 128 x 64", "cublaslt"; static */
   const char *why;            /* "rule", "stored", "shipped", "measured", "deterministic" or "only one"; static */
 } rdna_choice;
 

@@ -51,7 +51,11 @@ static rdna_status list_pack(listing *list, const rdna__pack *pack) {
   for (int i = 0; i < rdna__pack_entry_count(pack); i++) {
     const rdna__pack_entry *entry = rdna__pack_entry_at(pack, i);
     raw += entry->raw_size;
-    if (list->extract[0]) RDNA_TRY(extract(list, pack, entry));
+    rdna_status status = list->extract[0] ? extract(list, pack, entry) : RDNA_OK;
+    if (status != RDNA_OK) {
+      json_decref(entries);
+      return status;
+    }
     if (entries)
       json_array_append_new(
           entries, json_pack("{s:s, s:I, s:I}", "name", entry->name, "bytes", (json_int_t)entry->raw_size, "compressed",

@@ -22,9 +22,13 @@ struct rdna__pack {
   rdna__pack_entry *entries; /* a copy: the file may change under the mapping */
 };
 
+/* Files are named after families and targets. */
+static bool is_name(const char *text, size_t size) { return memchr(text, 0, size) && !strchr(text, '/'); }
+
 static rdna_status check_entry(const rdna__pack *pack, const rdna__pack_entry *entry, int index) {
-  if (!memchr(entry->name, 0, sizeof entry->name) || !entry->name[0])
-    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: entry %d has no name", pack->path, index);
+  if (!is_name(entry->name, sizeof entry->name) || !entry->name[0])
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: entry %d's name is empty, has no end, or has a '/'", pack->path,
+                      index);
   if (entry->format != RDNA__PACK_HSACO && entry->format != RDNA__PACK_PTX)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: %s has the unknown format %u", pack->path, entry->name,
                       entry->format);
@@ -53,9 +57,10 @@ static rdna_status read_table(rdna__pack *pack) {
   size_t count = pack->header.entry_count, bytes = count * sizeof *pack->entries;
   if (count > RDNA__PACK_MAX_ENTRIES || bytes > pack->size - sizeof pack->header)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its table of %zu families is cut short", pack->path, count);
-  if (!memchr(pack->header.target, 0, sizeof pack->header.target) ||
-      !memchr(pack->header.base, 0, sizeof pack->header.base))
-    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its target, or that of its base, has no end", pack->path);
+  if (!is_name(pack->header.target, sizeof pack->header.target) ||
+      !is_name(pack->header.base, sizeof pack->header.base))
+    return rdna__fail(RDNA_BAD_DATA, "kernel pack %s: its target, or that of its base, has no end, or a '/'",
+                      pack->path);
   pack->entries = malloc(bytes ? bytes : 1);
   if (!pack->entries) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for the table of kernel pack %s", pack->path);
   memcpy(pack->entries, pack->data + sizeof pack->header, bytes);
@@ -71,7 +76,7 @@ static rdna_status open_base(rdna__pack *pack, bool is_base) {
   const char *target = pack->header.base, *slash = strrchr(pack->path, '/');
   char path[4096];
   if (!target[0]) return RDNA_OK;
-  if (is_base || !pack->mapping || strchr(target, '/'))
+  if (is_base || !pack->mapping)
     return rdna__fail(RDNA_BAD_DATA, "kernel pack %s is based on that for '%s', which it cannot be", pack->path,
                       target);
   int folder = slash ? (int)(slash - pack->path) + 1 : 0;

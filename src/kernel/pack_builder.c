@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
@@ -146,29 +145,36 @@ static int most_first(const void *a, const void *b) {
 /* Each image's base is the family's for the base pack's target where that is near enough. */
 static void find_elsewhere(const char *pack, rdna__pack_header *header, image *images, int count) {
   const char *slash = strrchr(pack, '/');
-  rdna__pack_header base;
-  FILE *file = fopen(pack, "rb");
-  if (!file || fread(&base, sizeof base, 1, file) != 1 || memcmp(base.magic, RDNA__PACK_MAGIC, sizeof base.magic) ||
-      base.version != RDNA__PACK_VERSION || base.base[0])
+  rdna__pack_header base = {.version = 0};
+  size_t size;
+  char *bytes = read_file(pack, &size);
+  if (size >= sizeof base) memcpy(&base, bytes, sizeof base);
+  if (memcmp(base.magic, RDNA__PACK_MAGIC, sizeof base.magic) || base.version != RDNA__PACK_VERSION || base.base[0] ||
+      base.entry_count > (size - sizeof base) / sizeof(rdna__pack_entry))
     die(pack, "is no pack of this version without a base");
-  fclose(file);
+  const rdna__pack_entry *table = (const rdna__pack_entry *)(bytes + sizeof base), *end = table + base.entry_count;
   memcpy(header->base, base.target, sizeof header->base);
   header->base_hash = base.table_hash;
   for (int i = 0; i < count; i++) {
     const char *name = strrchr(images[i].path, '/');
-    char path[4096];
+    char path[4096], why[4096];
+    const rdna__pack_entry *entry = table;
+    while (entry < end && strncmp(entry->name, images[i].entry.name, sizeof entry->name)) entry++;
+    if (entry == end) continue;
     int length = snprintf(path, sizeof path, "%.*s%s/%s", slash ? (int)(slash - pack) + 1 : 0, pack, base.target,
                           name ? name + 1 : images[i].path);
     if (length >= (int)sizeof path) die(pack, "its path is too long");
-    if (access(path, R_OK)) continue;
     image *other = calloc(1, sizeof *other);
     if (!other) die(path, "cannot be held in memory");
     load_image(path, other);
+    snprintf(why, sizeof why, "is not the image that %s holds", pack);
+    if (other->entry.raw_hash != entry->raw_hash) die(path, why);
     find_windows(other);
     images[i].elsewhere = other;
     size_t common = common_windows(&images[i], other);
     if (common && common >= images[i].window_count / COMMON) images[i].entry.base = RDNA__PACK_ELSEWHERE;
   }
+  free(bytes);
 }
 
 /* The pairs with most in common first; an image that has a base is none itself, so that reading is one step. */

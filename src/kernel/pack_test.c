@@ -180,6 +180,10 @@ static void test_hostile(void **state) {
   expect_bad(&b);
   b.entries[0].name[0] = 0;
   expect_bad(&b);
+  strcpy(b.entries[0].name, "../fill"); /* files are named after families and targets */
+  expect_bad(&b);
+  strcpy(b.header->target, "gfx/../1100");
+  expect_bad(&b);
   memset(b.entries[0].name, 'x', sizeof b.entries[0].name);
   expect_bad(&b);
   memset(b.header->target, 'g', sizeof b.header->target);
@@ -262,6 +266,15 @@ static void expect_refused(const char *path, const char *sentence) {
   if (!strstr(rdna_last_error(), sentence)) fail_msg("%s", rdna_last_error());
 }
 
+static void expect_no_base(const char *folder, const char *family) {
+  char path[64];
+  rdna__pack *pack;
+  snprintf(path, sizeof path, "%s/x.rdnapack", folder);
+  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_int_equal(rdna__pack_find(pack, family)->base, 0);
+  rdna__pack_close(pack);
+}
+
 /* A related target's pack takes up little beside its base, and needs that very one. */
 static void test_base_pack(void **state) {
   enum { SIZE = 50000 };
@@ -302,6 +315,13 @@ static void test_base_pack(void **state) {
     assert_int_equal(chdir(here), 0);
   }
   shell("cd %s && ! %s x.rdnapack gfx1151 3 --base gfx1150.rdnapack gfx1150/* 2>/dev/null", folder, TEST_BUILDER);
+  /* images beside the base pack that it was not made of */
+  shell("cd %s && cp gfx1150/norm.hsaco gfx1100 && %s x.rdnapack gfx1150 3 --base gfx1100.rdnapack gfx1150/*", folder,
+        TEST_BUILDER);
+  expect_no_base(folder, "norm");
+  shell("cd %s && cp gfx1150/conv.hsaco gfx1100 && ! %s x.rdnapack gfx1150 3 --base gfx1100.rdnapack gfx1150/* 2>error",
+        folder, TEST_BUILDER);
+  shell("grep -q 'gfx1100/conv.hsaco: is not the image that gfx1100.rdnapack holds' %s/error", folder);
   shell("cd %s && mv gfx1100.rdnapack kept && cp gfx1150.rdnapack gfx1100.rdnapack", folder);
   expect_refused(path, "which it cannot be"); /* a base with a base */
   shell("cd %s && %s gfx1100.rdnapack gfx1100 3 gfx1150/*", folder, TEST_BUILDER);

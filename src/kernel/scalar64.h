@@ -68,7 +68,8 @@ RDNA_SCALAR struct scalar64_pair scalar64_pair_of_(double h, double l) {
 
 /* --- exponentials --- */
 
-/* y * 2^n for |y| in [2^-10, 2^10) and n in [-1180, 1030]: in two steps, so that a subnormal result rounds once. */
+/* y * 2^n for n in [-2044, 2046]: in two steps, so that a subnormal result rounds once where |y| is in [2^-10, 2^10)
+ * and n at least -1180. */
 RDNA_SCALAR double scalar64_scale_(double y, int32_t n) {
   int32_t half = n >> 1;
   return y * scalar64_from_bits((uint64_t)(half + 1023) << 52) * scalar64_from_bits((uint64_t)(n - half + 1023) << 52);
