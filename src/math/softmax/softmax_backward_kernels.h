@@ -6,14 +6,13 @@
 
 /* Rows of up to SOFTMAX_BACKWARD_WAVE_COLS values, or of half as many that do not allow 16-byte accesses, belong to a
  * wave, longer ones to a work-group; of more than SOFTMAX_BACKWARD_HELD_COLS, to one of softmax_backward_long. Groups
- * take rows in turn, so any grid is right. Where there are too few rows for
- * all of a GPU, the parts of a long one go to groups of their own: softmax_backward_part, then
- * softmax_backward_finish. */
+ * take rows in turn, so any grid is right. Where there are too few rows for all of a GPU, the parts of a long one go to
+ * groups of their own: softmax_backward_part, then softmax_backward_finish. */
 enum {
   SOFTMAX_BACKWARD_THREADS = 256,
   SOFTMAX_BACKWARD_WAVE_COLS = 1024,
   SOFTMAX_BACKWARD_HELD_COLS = 4096,
-  SOFTMAX_BACKWARD_PART_COLS = 8192, /* parts are multiples of it */
+  SOFTMAX_BACKWARD_PART_COLS = 8192, /* operators' parts are multiples of it */
   SOFTMAX_BACKWARD_MOST_PARTS = 1024 /* of a row: every group of softmax_backward_finish reads all their sums */
 };
 
@@ -28,8 +27,9 @@ struct softmax_backward_args {
   uint32_t log; /* 0 or 1 */
 };
 
-/* Part p of a row is its columns from p * part_cols on. softmax_backward_part writes sum(dout * y), or sum(dout), of
- * each; softmax_backward_finish reads them and writes dx. Groups take parts in turn, so any grid is right. */
+/* Part p of a row is its columns from p * part_cols on, a multiple of 8. softmax_backward_part writes sum(dout * y), or
+ * sum(dout), of each; softmax_backward_finish reads them and writes dx. Groups take parts in turn, so any grid is
+ * right. */
 struct softmax_backward_part_args {
   const void *dout; /* (rows, cols) */
   const void *out;  /* (rows, cols) */

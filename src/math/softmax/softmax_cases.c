@@ -123,12 +123,17 @@ RDNA_CASE_MAKER(rdna__softmax_held_case) {
   return make_rows(kernel, random, n, &args, fits(kernel, args.cols, SOFTMAX_WAVE_BYTES), out_case);
 }
 
-/* Of rows of one part, of exactly a part's vectors, and of several; multiples of 8 where n is odd. */
+/* Of rows of one part, of exactly a part's vectors, of several, and of more parts than a group has threads; multiples
+ * of 8 where n is odd. */
 static int64_t part_cols(rdna__random *random, int n, rdna_dtype dtype, int64_t *part_vectors) {
   *part_vectors = n % 5 == 4 ? 2 * SOFTMAX_PART_VECTORS : SOFTMAX_PART_VECTORS;
   int64_t in_16 = 16 / (int64_t)rdna_dtype_block_bytes(dtype);
   if (n == 0) return 3;
   if (n == 2) return *part_vectors * in_16;
+  if (n == 3) {
+    *part_vectors = 1;
+    return in_16 * 2 * rdna__random_range(random, SOFTMAX_THREADS / 2, SOFTMAX_THREADS);
+  }
   return rdna__random_range(random, 1, n % 3 ? 20000 : 3 * *part_vectors * in_16) / (n % 2 ? 8 : 1) * (n % 2 ? 8 : 1);
 }
 static int64_t parts_of(rdna_dtype dtype, int64_t cols, int64_t part_vectors) {

@@ -15,7 +15,7 @@ enum {
   SOFTMAX_WAVE_BYTES = 8192,
   SOFTMAX_GROUP_BYTES = 16384, /* what a group's threads hold in few registers */
   SOFTMAX_HELD_BYTES = 65536,  /* in many */
-  SOFTMAX_PART_VECTORS = 1024, /* of 16 bytes; parts are multiples of it */
+  SOFTMAX_PART_VECTORS = 1024, /* of 16 bytes, that a group has at once; operators' parts are multiples of it */
   SOFTMAX_MOST_PARTS = 512     /* of a row: every group of softmax_finish reads all their states */
 };
 
