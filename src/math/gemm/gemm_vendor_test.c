@@ -18,28 +18,32 @@ typedef struct problem {
   rdna_dtype types[3];
   int m, n, k, batch;
   bool a_turned, b_turned, one_b, with_bias;
-  int gap, offset;
+  int gap, offset, between; /* values after rows, before everything, and after each matrix of a batch */
+  unsigned in;              /* A 1, B 2, C 4 and the bias 8 where these three are; 0: everywhere */
   float alpha, beta;
   rdna_activation activation;
   bool with_residual, rows;
   int way;
 } problem;
 
-static operand make(rdna_dtype dtype, int batch, int runs, int length, int gap, bool shared, int offset) {
-  int64_t shape[3] = {batch, runs, length};
-  int64_t stride[3] = {shared ? 0 : (int64_t)runs * (length + gap), length + gap, 1};
-  operand o = operand_make(dtype, 3, shape, stride, offset);
+static operand make(const problem *p, unsigned bit, rdna_dtype dtype, int runs, int length, bool shared) {
+  bool in = p->in == 0 || p->in & bit;
+  int64_t shape[3] = {bit == 8 ? 1 : p->batch, runs, length}, row = length + (in && bit != 8 ? p->gap : 0);
+  int64_t stride[3] = {shared ? 0 : runs * row + (in ? p->between : 0), row, 1};
+  operand o = operand_make(dtype, 3, shape, stride, in ? p->offset : 0);
   operand_fill(&o, 1);
   return o;
 }
 
 /* Runs it and compares, or finds that it does not apply and that running it says so. Returns whether it applied. */
 static bool check(problem p) {
-  operand a = make(p.types[0], p.batch, p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, p.gap, false, p.offset);
-  operand b = make(p.types[1], p.batch, p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.gap, p.one_b, p.offset);
-  operand c = make(p.types[2], p.batch, p.m, p.n, p.gap, false, p.offset);
-  operand bias = make(p.types[2], 1, 1, p.n > p.m ? p.n : p.m, 0, false, p.offset);
-  operand residual = make(p.types[2], p.batch, p.m, p.n, 2, false, p.offset);
+  operand a = make(&p, 1, p.types[0], p.a_turned ? p.k : p.m, p.a_turned ? p.m : p.k, false);
+  operand b = make(&p, 2, p.types[1], p.b_turned ? p.n : p.k, p.b_turned ? p.k : p.n, p.one_b);
+  operand c = make(&p, 4, p.types[2], p.m, p.n, false);
+  operand bias = make(&p, 8, p.types[2], 1, p.n > p.m ? p.n : p.m, false);
+  problem beside = p;
+  beside.gap = 2, beside.in = 0;
+  operand residual = make(&beside, 16, p.types[2], p.m, p.n, false);
   struct gemm_args args = {.a = a.tensor.data,
                            .b = b.tensor.data,
                            .bias = p.with_bias ? bias.tensor.data : NULL,
@@ -144,13 +148,22 @@ static void biases_in_16_bits(void **state) {
     for (int layout = 0; layout < 4; layout++) {
       p.a_turned = layout & 1, p.b_turned = layout & 2, p.m = p.a_turned ? 16 : 11;
       assert_true(check(p));
-      problem apart = p, later = p, odd = p, old = p, residual = p;
-      apart.gap = 8;
+      problem apart = p, old = p, residual = p;
+      apart.gap = apart.between = 8;
       assert_true(check(apart));
-      apart.gap = 4, later.offset = 1, odd.n = 20, old.beta = 1, residual.with_residual = true;
-      assert_false(check(apart));
-      assert_false(check(later));
+      for (unsigned in = 1; in < 16; in *= 2) {
+        problem rows = p, later = p, matrices = p;
+        rows.gap = 4, later.offset = 1, matrices.between = 4, rows.in = later.in = matrices.in = in;
+        assert_false(check(later));
+        assert_int_equal(check(rows), in == 8);
+        assert_int_equal(check(matrices), in == 8);
+        matrices.batch = 1; /* there is nothing between */
+        assert_true(check(matrices));
+      }
+      problem odd = p; /* of C the rows are at multiples of 16 bytes all the same, and of B */
+      odd.n = 20, odd.gap = 4, odd.in = p.b_turned ? 4 : 6;
       assert_false(check(odd));
+      old.beta = 1, residual.with_residual = true;
       assert_false(check(old));
       assert_false(check(residual));
     }
