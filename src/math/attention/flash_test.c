@@ -389,6 +389,8 @@ static const struct setting settings[] = {
      .mask_shape = {0, 1, 1}},
     {RDNA_BF16, 2, 4, 2, 69, 131, 40, 24, UNALIGNED, .options = {.scale = 0.15f, .softcap = 2, .dropout = 0.25f},
      .mask_type = RDNA_BF16, .masked = true, .mask_shape = {1, 0, 1}},
+    {RDNA_F32, 2, 2, 1, 21, 34, 16, 12, BHSD, .options = {.scale = 0.5f, .softcap = 1.5f, .dropout = 0.25f},
+     .mask_type = RDNA_F32, .masked = true},
     {RDNA_F32, 2, 2, 1, 70, 9, 64, 64, BSHD, .options = {.scale = 0.125f, .slopes = &rank1, .causal = true},
      .mask_type = RDNA_F32, .masked = true, .slopes = true, .mask_shape = {1, 1, 1}},
     {RDNA_F32, 3, 2, 2, 66, 70, 12, 8, BHSD, .options = {.scale = -0.3f, .windowed = true, .left = 20, .right = 3},
