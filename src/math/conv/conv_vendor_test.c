@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "kernel/manifest.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_store.h"
 #include "math/conv/conv_miopen.h"
@@ -178,6 +179,24 @@ static void the_database_is_heard(void **state) {
   rdna_deterministic_set(false);
 }
 
+/* What the tuner's hash covers: code objects that there are, and all of the convolutions' own. */
+static void families_are_all_there(void **state) {
+  char text[] = RDNA__CONV_FAMILIES, *rest = text, *name;
+  int listed = 0, own = 0;
+  while ((name = strsep(&rest, " "))) {
+    bool known = false;
+    for (int i = 0; i < rdna__manifest_count; i++) known |= !strcmp(rdna__manifest[i].family, name);
+    if (!known) fail_msg("there is no family '%s'", name);
+    listed += !strncmp(name, "conv", 4) || !strcmp(name, "winograd");
+  }
+  for (int i = 0; i < rdna__manifest_count; i++) { /* kernels of a family follow each other */
+    const char *family = rdna__manifest[i].family;
+    if (i > 0 && !strcmp(family, rdna__manifest[i - 1].family)) continue;
+    own += !strncmp(family, "conv", 4) || !strcmp(family, "winograd");
+  }
+  assert_int_equal(listed, own);
+}
+
 static int open_vendor(void **state) {
   open_device(state);
   rdna_vendor_info info;
@@ -206,10 +225,9 @@ int main(void) {
   setenv("RDNA_VENDOR_PATH", RDNA_FAKES "/hip_math", 1);
   setenv("RDNA_VENDOR", "miopen", 1);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(modes_types_and_layouts),
-      cmocka_unit_test(what_it_cannot_do),
-      cmocka_unit_test(a_shape_is_asked_about_once),
-      cmocka_unit_test(the_database_is_heard),
+      cmocka_unit_test(modes_types_and_layouts),     cmocka_unit_test(what_it_cannot_do),
+      cmocka_unit_test(a_shape_is_asked_about_once), cmocka_unit_test(the_database_is_heard),
+      cmocka_unit_test(families_are_all_there),
   };
   int failed = cmocka_run_group_tests(tests, open_vendor, close_vendor);
   unlink(file);
