@@ -393,6 +393,9 @@ static const struct setting settings[] = {
      .mask_type = RDNA_F32, .masked = true},
     {RDNA_F32, 2, 2, 1, 70, 9, 64, 64, BSHD, .options = {.scale = 0.125f, .slopes = &rank1, .causal = true},
      .mask_type = RDNA_F32, .masked = true, .slopes = true, .mask_shape = {1, 1, 1}},
+    /* of the tiles of 64 beside the diagonal one score is seen */
+    {RDNA_F32, 1, 1, 1, 130, 130, 8, 8, BHSD, .options = {.scale = 0.3f, .windowed = true, .left = 1, .right = 1},
+     .mask_type = RDNA_F32, .masked = true},
     {RDNA_F32, 3, 2, 2, 66, 70, 12, 8, BHSD, .options = {.scale = -0.3f, .windowed = true, .left = 20, .right = 3},
      .mask_type = RDNA_F32, .masked = true, .mask_shape = {1, 1, 0}},
     {RDNA_BF16, 2, 2, 1, 35, 75, 256, 256, BSHD, .options = {.scale = 0.06f, .causal = true}, .mask_type = RDNA_BOOL,
