@@ -25,7 +25,11 @@ typedef struct rdna_convolution {
  * size + after - dilation * (window - 1) - 1) / stride + 1, rounded down. |bias| is contiguous and of the same type, or
  * NULL. What is written is apart from the rest. Without a value to write each is RDNA_OK; a sum of nothing is 0 or the
  * bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data, overlap. RDNA_UNSUPPORTED:
- * another type, a negative stride, a size past 31 bits. */
+ * another type, a negative stride, a size past 31 bits.
+ *
+ * Windows of 3 x 3 in f32 are multiplied by Winograd's way on a GPU where channels are many: a NaN or an infinity then
+ * reaches all values of a tile of 2 x 2 that meets it, all nine of a window's gradient, and an infinity may become NaN.
+ */
 
 /* y = x * weight + bias (out channels). */
 RDNA_CHECKED rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,

@@ -278,6 +278,20 @@ static void gradient_of_windows_of_three(void **state) {
   check_exactly(3, 1, 1, (int64_t[]){1460, 1459}, (int64_t[]){1, 1}, (int64_t[]){1, 1}, false);
 }
 
+/* A grid has a line of groups for each channel. */
+static void more_channels_than_a_grid_has_lines(void **state) {
+  rdna_convolution conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  static const rdna__conv_mode modes[] = {RDNA__CONV_FORWARD, RDNA__CONV_DATA, RDNA__CONV_WEIGHT};
+  for (int i = 0; i < 12; i++) {
+    int64_t out = i & 1 ? 65536 : 65535, in = i & 2 ? 65536 : 65535;
+    rdna_tensor x = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (int64_t[]){1, in, 4, 4});
+    rdna_tensor w = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (int64_t[]){out, in, 3, 3});
+    rdna_tensor y = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (int64_t[]){1, out, 2, 2});
+    rdna__conv_call call = {.mode = modes[i / 4], .conv = &conv, .x = &x, .weight = &w, .y = &y};
+    assert_int_equal(rdna__conv_winograd_applies(&call, 1), i % 4 == 0);
+  }
+}
+
 static void one_and_three_dimensions(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = {.dtype = types[t], .n = 3, .in = 6, .out = 4, .size = {17}, .window = {5}, .with_bias = true};
@@ -373,11 +387,17 @@ static void refuses(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(windows_strides_and_padding),  cmocka_unit_test(many_channels),
-      cmocka_unit_test(copies_in_another_layout),     cmocka_unit_test(windows_of_three),
-      cmocka_unit_test(gradient_of_windows_of_three), cmocka_unit_test(one_and_three_dimensions),
-      cmocka_unit_test(groups_and_depthwise),         cmocka_unit_test(nothing_to_do),
-      cmocka_unit_test(nan_stays_in_its_window),      cmocka_unit_test(refuses),
+      cmocka_unit_test(windows_strides_and_padding),
+      cmocka_unit_test(many_channels),
+      cmocka_unit_test(copies_in_another_layout),
+      cmocka_unit_test(windows_of_three),
+      cmocka_unit_test(gradient_of_windows_of_three),
+      cmocka_unit_test(more_channels_than_a_grid_has_lines),
+      cmocka_unit_test(one_and_three_dimensions),
+      cmocka_unit_test(groups_and_depthwise),
+      cmocka_unit_test(nothing_to_do),
+      cmocka_unit_test(nan_stays_in_its_window),
+      cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

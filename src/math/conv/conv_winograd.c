@@ -23,7 +23,8 @@ bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_chan
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
   if (conv->dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
-  if (w->shape[0] < least_channels || w->shape[1] < least_channels) return false;
+  for (int d = 0; d < 2; d++) /* channels are lines of a grid */
+    if (w->shape[d] < least_channels || w->shape[d] > RDNA__GRID_YZ_MAX) return false;
   for (int d = 0; d < 2; d++)
     if (w->shape[2 + d] != 3 || conv->stride[d] != 1 || conv->dilation[d] != 1) return false;
   if (call->mode == RDNA__CONV_WEIGHT && tiles_of(y) * y->shape[0] < least_channels) return false;
