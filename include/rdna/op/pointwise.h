@@ -37,7 +37,7 @@ static inline rdna_scalar rdna_scalar_integer(int64_t v) {
 }
 
 /* out = f(x), with up to two parameters p and q. R: f32, f16, bf16 and f64, of which elementary functions are off
- * by 1.5 units in the last place at most. I: integers and bool. */
+ * by 1.5 units in the last place at most, softplus by |p x| more where p x is rounded. I: integers and bool. */
 typedef enum rdna_map {
   RDNA_MAP_ABS = 0,     /* R I */
   RDNA_MAP_NEG,         /* R I */

@@ -7,8 +7,8 @@
 
 /* An output of the operator, which is in |dtype|, against the definition in double. The operator's sum of positive
  * terms is off by at most 2^-24 for each addition in a chain of at most 300 and one more for each 256 columns. */
-static void compare_row(rdna_dtype dtype, const void *x, const void *out, int64_t begin, int64_t cols, float scale,
-                        bool is_log) {
+static void compare_row(rdna_dtype dtype, const void *x, int64_t begin, const void *out, int64_t out_begin,
+                        int64_t cols, float scale, bool is_log) {
   double top = -INFINITY, sum = 0, error = (300 + (double)cols / 256) * 0x1p-24;
   bool is_nan = false;
   for (int64_t i = 0; i < cols; i++) {
@@ -19,7 +19,7 @@ static void compare_row(rdna_dtype dtype, const void *x, const void *out, int64_
   if (top == -INFINITY) is_nan = true;
   for (int64_t i = 0; i < cols; i++) sum += exp((double)(case_get(dtype, x, begin + i) * scale) - top);
   for (int64_t i = 0; i < cols; i++) {
-    double v = (double)(case_get(dtype, x, begin + i) * scale), got = (double)case_get(dtype, out, begin + i);
+    double v = (double)(case_get(dtype, x, begin + i) * scale), got = (double)case_get(dtype, out, out_begin + i);
     double want = is_log ? v - top - log(sum) : exp(v - top) / sum;
     if (is_nan) {
       assert_true(isnan(got));
@@ -53,7 +53,7 @@ static void check(rdna_dtype dtype, int64_t rows, int64_t cols, float scale, boo
   assert_ok(is_log ? rdna_op_log_softmax(test_stream, &tx, scale, &tout)
                    : rdna_op_softmax(test_stream, &tx, scale, &tout));
   test_download(out, device_out, bytes);
-  for (int64_t row = 0; row < rows; row++) compare_row(dtype, x, out, row * cols, cols, scale, is_log);
+  for (int64_t row = 0; row < rows; row++) compare_row(dtype, x, row * cols, out, row * cols, cols, scale, is_log);
   test_release(device_x);
   if (!in_place) test_release(device_out);
   free(x);
@@ -72,23 +72,31 @@ static void rows_of_any_length(void **state) {
   check(RDNA_F32, 300, 20, -2, false, true);
 }
 
+/* Rows of |out| at the multiples of 16 bytes that those of |x| have, or at others. */
 static void strided_rows(void **state) {
-  enum { ROWS = 3, COLS = 37, PITCH = 48 };
-  float x[ROWS * PITCH], out[ROWS * PITCH];
-  rdna__random random;
-  rdna__random_seed(&random, 5);
-  case_fill(&random, RDNA_F32, x, ROWS * PITCH, 1);
-  void *device_x = test_upload(x, sizeof x), *device_out = test_poisoned(sizeof out);
-  rdna_tensor tx = {device_x, RDNA_F32, 2, {ROWS, COLS}, {PITCH, 1}};
-  rdna_tensor tout = {device_out, RDNA_F32, 2, {ROWS, COLS}, {PITCH, 1}};
-  assert_ok(rdna_op_softmax(test_stream, &tx, 1, &tout));
-  test_download(out, device_out, sizeof out);
-  for (int row = 0; row < ROWS; row++) {
-    compare_row(RDNA_F32, x, out, row * PITCH, COLS, 1, false);
-    for (int i = COLS; i < PITCH; i++) assert_true(isnan(out[row * PITCH + i]));
+  enum { ROWS = 5, PITCH = 3000, VALUES = ROWS * (PITCH + 3) };
+  static const int64_t lengths[] = {37, 600, 2999};
+  for (int n = 0; n < 18; n++) {
+    rdna_dtype dtype = (rdna_dtype)(n % 3);
+    int64_t cols = lengths[n / 3 % 3], pitch = PITCH + (n < 9 ? 0 : 3), values = ROWS * pitch;
+    float x[VALUES], out[VALUES];
+    size_t bytes = rdna_dtype_bytes(dtype, VALUES);
+    rdna__random random;
+    rdna__random_seed(&random, (uint64_t)n);
+    case_fill(&random, dtype, x, VALUES, 1);
+    void *device_x = test_upload(x, bytes), *device_out = test_poisoned(bytes);
+    rdna_tensor tx = {device_x, dtype, 2, {ROWS, cols}, {PITCH, 1}};
+    rdna_tensor tout = {device_out, dtype, 2, {ROWS, cols}, {pitch, 1}};
+    assert_ok(rdna_op_softmax(test_stream, &tx, 1, &tout));
+    test_download(out, device_out, bytes);
+    for (int row = 0; row < ROWS; row++) {
+      compare_row(dtype, x, row * PITCH, out, row * pitch, cols, 1, false);
+      for (int64_t i = row * pitch + cols; i < values && i < (row + 1) * pitch; i++)
+        assert_true(isnan(case_get(dtype, out, i)));
+    }
+    test_release(device_x);
+    test_release(device_out);
   }
-  test_release(device_x);
-  test_release(device_out);
 }
 
 static void empty_and_refused(void **state) {
