@@ -1,6 +1,7 @@
 /* Losses and their gradients. */
 #include "kernel/arguments.h"
 #include "math/chunk.h"
+#include "math/edges.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
 
@@ -104,19 +105,10 @@ RDNA_DEVICE int64_t target_of(const void *target, int64_t row, uint32_t is_i64) 
 }
 RDNA_DEVICE float not_a_number() { return __builtin_nanf(""); }
 
-/* A row at any alignment: single values up to a multiple of 16 bytes, |vectors| of them, and what is left. */
-template <typename type>
-struct row_parts {
-  uint64_t before, vectors, last, after; /* |last| begins what is left */
-  RDNA_DEVICE row_parts of(const void *row, uint64_t cols) {
-    uint64_t before = (-address_of(row) & 15) / type::BYTES;
-    if (before > cols) before = cols;
-    uint64_t vectors = (cols - before) / type::IN_16, last = before + vectors * type::IN_16;
-    return {before, vectors, last, cols - last};
-  }
-  /* Single value |k|, of before + after. */
-  RDNA_DEVICE uint64_t single(const row_parts &p, uint64_t k) { return k < p.before ? k : p.last + (k - p.before); }
-};
+/* Single value |k| of those before and after a row's vectors. */
+RDNA_DEVICE uint64_t single_at(const row_edges &e, uint64_t cols, uint64_t k) {
+  return k < e.head ? k : cols - e.tail + (k - e.head);
+}
 
 /* Exponentials below |top|, and the sums of w and of w x. */
 struct exp_sums {
@@ -146,25 +138,27 @@ struct exp_sums {
 template <typename type, typename team>
 RDNA_DEVICE float log_sum_exp(const cross_entropy_args &a, const void *x, float *scratch, float *out_w, float *out_wx) {
   constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
-  const row_parts<type> parts = row_parts<type>::of(x, (uint64_t)a.cols);
+  const uint64_t cols = (uint64_t)a.cols;
+  const row_edges e = row_edges_of(address_of(x), cols, type::IN_16);
+  const uint64_t last = cols - e.tail; /* begins what is left */
   exp_sums s = {-infinity_f32(), 0, 0, 0};
 #pragma nounroll
-  for (uint64_t k = team::rank(); k < parts.before + parts.after; k += team::SIZE) {
-    uint64_t i = row_parts<type>::single(parts, k);
+  for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
+    uint64_t i = single_at(e, cols, k);
     float v = type::load(x, i);
     exp_sums::add<1>(s, a, i, &v);
   }
 #pragma nounroll
-  for (uint64_t i = parts.before + team::rank() * size; i < parts.last; i += LOSS_AHEAD * step) {
+  for (uint64_t i = e.head + team::rank() * size; i < last; i += LOSS_AHEAD * step) {
     uint4 bits[LOSS_AHEAD];
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
       bits[j] = uint4{0, 0, 0, 0};
-      if (i + j * step < parts.last) bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
+      if (i + j * step < last) bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
     }
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
-      if (i + j * step >= parts.last) break;
+      if (i + j * step >= last) break;
       float v[size];
       type::unpack(again(bits[j]), v);
       exp_sums::add<(int)size>(s, a, i + j * step, v);
@@ -235,27 +229,29 @@ RDNA_DEVICE void slopes(const cross_entropy_backward_args &a, const row_slope &s
 template <typename type, typename team>
 RDNA_DEVICE void slope_row(const cross_entropy_backward_args &a, const row_slope &s, const void *x, void *dx) {
   constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
-  row_parts<type> parts = {(uint64_t)a.cols, 0, (uint64_t)a.cols, 0}; /* all of it by single values */
-  if (all_16(address_of(x) ^ address_of(dx))) parts = row_parts<type>::of(x, (uint64_t)a.cols);
+  const uint64_t cols = (uint64_t)a.cols;
+  row_edges e = {cols, 0, 0}; /* all of it by single values */
+  if (all_16(address_of(x) ^ address_of(dx))) e = row_edges_of(address_of(x), cols, type::IN_16);
+  const uint64_t last = cols - e.tail;
 #pragma nounroll
-  for (uint64_t k = team::rank(); k < parts.before + parts.after; k += team::SIZE) {
-    uint64_t i = row_parts<type>::single(parts, k);
+  for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
+    uint64_t i = single_at(e, cols, k);
     float v = 0;
     if (s.factor != 0) v = type::load(x, i);
     slopes<1>(a, s, i, &v);
     type::store(dx, i, v);
   }
 #pragma nounroll
-  for (uint64_t i = parts.before + team::rank() * size; i < parts.last;) {
+  for (uint64_t i = e.head + team::rank() * size; i < last;) {
     uint4 bits[LOSS_AHEAD];
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
       bits[j] = uint4{0, 0, 0, 0};
-      if (i + j * step < parts.last && s.factor != 0)
+      if (i + j * step < last && s.factor != 0)
         bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
     }
 #pragma nounroll
-    for (int j = 0; j < LOSS_AHEAD && i < parts.last; j++, i += step) {
+    for (int j = 0; j < LOSS_AHEAD && i < last; j++, i += step) {
       float v[size];
       type::unpack(bits[0], v);
       slopes<(int)size>(a, s, i, v);
