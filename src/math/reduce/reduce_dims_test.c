@@ -318,6 +318,26 @@ static void special_values_of_f64(void **state) {
   operand_free(&x), operand_free(&out), operand_free(&none);
 }
 
+/* An infinite value has no distance from the mean, wherever it stands. */
+static void variance_of_infinite_values(void **state) {
+  enum { ROWS = 6, COLS = 70 };
+  static const int places[ROWS] = {0, 1, 35, 64, COLS - 1, -1};
+  const int64_t shape[] = {ROWS, COLS}, out_shape[] = {ROWS};
+  for (int t = 0; t < 4; t++) {
+    operand x = operand_make(floats[t], 2, shape, NULL, 0), out = operand_make(floats[t], 1, out_shape, NULL, 0);
+    for (int i = 0; i < ROWS * COLS; i++) {
+      set(floats[t], x.host, i, i % COLS == places[i / COLS] ? (double)INFINITY * (i % 2 ? 1 : -1) : i % 3);
+    }
+    operand_upload(&x), operand_upload(&out);
+    for (rdna_reduction what = RDNA_REDUCE_VAR; what <= RDNA_REDUCE_STD; what++) {
+      assert_ok(rdna_op_reduce(stream, what, 2, 1, &x.tensor, &out.tensor));
+      operand_download(&out);
+      for (int i = 0; i < ROWS; i++) assert_true(!!isnan(get(floats[t], out.host, i)) == (places[i] >= 0));
+    }
+    operand_free(&x), operand_free(&out);
+  }
+}
+
 /* Cancellation: the variance of 1000 +- 1 is off by at most what the mean's own rounding brings in. */
 static void variance_far_from_zero(void **state) {
   enum { N = 100000 };
@@ -414,6 +434,7 @@ int main(void) {
       cmocka_unit_test(norms),
       cmocka_unit_test(variances),
       cmocka_unit_test(special_values_of_f64),
+      cmocka_unit_test(variance_of_infinite_values),
       cmocka_unit_test(variance_far_from_zero),
       cmocka_unit_test(nan_wins_and_first_of_equals),
       cmocka_unit_test(nothing_to_reduce),

@@ -163,6 +163,7 @@ static void add(const struct work *work, struct state *s, const double *v, const
       one.whole = whole[i];
     } else {
       one.a = v[i];
+      if (work->kind == REDUCE_VAR) one.b = v[i] - v[i]; /* from itself: 0, or not a number where v is infinite */
     }
     join(work->kind, integer, s, &one);
   }
