@@ -83,10 +83,12 @@ RDNA_SCALAR float pw32_remainder(float x, float y) {
   float r = pw32_fmod(x, y);
   return r == 0 ? scalar_copysign(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
-/* floor(x / y) as if the quotient were exact. */
+/* floor(x / y) as if the quotient were exact, below 2^24: x - r is n y for an integer n, which may need more bits. */
 RDNA_SCALAR float pw32_floor_div(float x, float y) {
   if (y == 0) return x / y;
-  float r = pw32_fmod(x, y), q = __builtin_rintf((x - r) / y);
+  float r = pw32_fmod(x, y), product = x - r, lost = x - product - r, q = __builtin_rintf(product / y);
+  float left = scalar_fma(-q, y, product) + lost; /* (n - q) y */
+  if (__builtin_fabsf(left) > 0.5f * __builtin_fabsf(y)) q += (left < 0) == (y < 0) ? 1 : -1;
   float floored = r != 0 && (r < 0) != (y < 0) ? q - 1 : q;
   return floored == 0 ? scalar_copysign(0, x / y) : floored;
 }

@@ -31,10 +31,12 @@ RDNA_SCALAR double pw64_remainder(double x, double y) {
   double r = pw64_fmod(x, y);
   return r == 0 ? scalar64_copysign(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
-/* floor(x / y) as if the quotient were exact. */
+/* floor(x / y) as if the quotient were exact, below 2^53: x - r is n y for an integer n, which may need more bits. */
 RDNA_SCALAR double pw64_floor_div(double x, double y) {
   if (y == 0) return x / y;
-  double r = pw64_fmod(x, y), q = __builtin_rint((x - r) / y);
+  double r = pw64_fmod(x, y), product = x - r, lost = x - product - r, q = __builtin_rint(product / y);
+  double left = scalar64_fma(-q, y, product) + lost; /* (n - q) y */
+  if (scalar64_abs(left) > 0.5 * scalar64_abs(y)) q += (left < 0) == (y < 0) ? 1 : -1;
   double floored = r != 0 && (r < 0) != (y < 0) ? q - 1 : q;
   return floored == 0 ? scalar64_copysign(0, x / y) : floored;
 }

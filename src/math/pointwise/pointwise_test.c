@@ -584,6 +584,42 @@ static void works_in_place_and_backwards(void **state) {
   operand_free(&y);
 }
 
+/* Quotients as large as the type's integers go, of integers, whose floor int64_t has. */
+static void large_quotients_are_exact(void **state) {
+  enum { N = 3000 };
+  int64_t shape = N, want[N];
+  for (int wide = 0; wide < 2; wide++) {
+    int bits = wide ? 53 : 24;
+    rdna_dtype dtype = wide ? RDNA_F64 : RDNA_F32;
+    operand a = operand_make(dtype, 1, &shape, NULL, 0), b = operand_make(dtype, 1, &shape, NULL, 0);
+    operand out = operand_make(dtype, 1, &shape, NULL, 0);
+    for (int64_t i = 0; i < N; i++) {
+      int shift = (int)rdna__random_below(&random_state, 8);
+      int64_t x = ((int64_t)1 << (bits - 1)) + (int64_t)rdna__random_below(&random_state, (uint64_t)1 << (bits - 1));
+      int64_t y = ((int64_t)1 << shift) + (int64_t)rdna__random_below(&random_state, (uint64_t)1 << shift);
+      x = rdna__random_below(&random_state, 2) ? x << shift
+                                               : -(x << shift); /* its quotient has |bits| bits or one less */
+      want[i] = x / y - (x % y < 0);
+      if (i % 3 == 0) want[i] = -x / y - (-x % y < 0), y = -y;
+      operand_set(&a, i, (double)x);
+      operand_set(&b, i, (double)y);
+    }
+    operand_upload(&a);
+    operand_upload(&b);
+    operand_upload(&out);
+    rdna_scalar none = rdna_scalar_real(0);
+    assert_ok(rdna_op_zip(stream, RDNA_ZIP_FLOOR_DIV, &a.tensor, &b.tensor, none, none, &out.tensor));
+    operand_download(&out);
+    for (int64_t i = 0; i < N; i++)
+      if (operand_get(&out, i) != (double)want[i])
+        fail_msg("%s: floor(%.0f / %.0f) is %.0f, not %lld", rdna_dtype_name(dtype), operand_get(&a, i),
+                 operand_get(&b, i), operand_get(&out, i), (long long)want[i]);
+    operand_free(&a);
+    operand_free(&b);
+    operand_free(&out);
+  }
+}
+
 static void large_tensors_are_cut(void **state) {
   const int64_t count = (INT64_C(1) << 27) + 1001, shape[] = {count}, one[] = {1};
   operand x = operand_make(RDNA_U8, 1, one, NULL, 0), out = operand_make(RDNA_U8, 1, shape, NULL, 0);
@@ -672,6 +708,7 @@ int main(void) {
       cmocka_unit_test(comparisons_match_their_definitions),
       cmocka_unit_test(where_chooses),
       cmocka_unit_test(works_in_place_and_backwards),
+      cmocka_unit_test(large_quotients_are_exact),
       cmocka_unit_test(large_tensors_are_cut),
       cmocka_unit_test(empty_tensors_are_no_work),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
