@@ -15,11 +15,11 @@ Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType ty
   if (given_.defined()) {
     TORCH_CHECK(given_.device() == like.device(), "Expected all tensors to be on the same device, but found ",
                 given_.device(), " and ", like.device());
+    TORCH_CHECK(c10::canCast(type, given_.scalar_type()), "result type ", type,
+                " can't be cast to the desired output type ", given_.scalar_type());
     at::native::resize_output(given_, shape);
     at::assert_no_internal_overlap(given_);
     at::assert_no_partial_overlap(given_, like);
-    TORCH_CHECK(c10::canCast(type, given_.scalar_type()), "result type ", type,
-                " can't be cast to the desired output type ", given_.scalar_type());
     if (given_.scalar_type() == type && (!contiguous || given_.is_contiguous())) {
       work_ = given_;
       return;

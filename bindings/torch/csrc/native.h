@@ -33,6 +33,7 @@ class Call {
     const c10::IValue &v = (*this)[i];
     return v.isTensor() ? v.toTensor() : at::Tensor();
   }
+  std::optional<at::Tensor> optional(size_t i) const { return none(i) ? std::nullopt : std::make_optional(tensor(i)); }
   std::vector<at::Tensor> tensors(size_t i) const { return (*this)[i].toTensorVector(); }
   at::Scalar scalar(size_t i) const { return (*this)[i].toScalar(); }
   double real(size_t i) const { return scalar(i).toDouble(); }

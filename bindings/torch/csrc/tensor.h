@@ -44,6 +44,8 @@ inline at::Tensor make_like(const at::Tensor &like) { return make(like.sizes(), 
 
 // out = x, converted and broadcast, on the device; both are rdna tensors with types that librdna has.
 void copy_values(const at::Tensor &x, const at::Tensor &out);
+// |t| apart from what is about to be written: a copy where they share memory.
+at::Tensor apart(const at::Tensor &t, const at::Tensor &written);
 // x with its values as |type|, contiguous or not.
 at::Tensor converted(const at::Tensor &x, at::ScalarType type);
 

@@ -114,11 +114,8 @@ bool add_scaled(Call &call) { return scaled(call, 1); }
 bool sub_scaled(Call &call) { return scaled(call, -1); }
 
 bool rsub(Call &call) {  // self, other, alpha: other - alpha * self
-  if (call.scalar(2).isFloatingPoint() ? call.real(2) != 1 : call.scalar(2).toLong() != 1) {
-    if (!call[1].isTensor()) return false;
-    return call.give(at::sub(call.tensor(1), call.tensor(0), call.scalar(2)));
-  }
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
+  if (!call.scalar(2).equal(1)) return call.give(at::sub(b, a, call.scalar(2)));
   if (a.scalar_type() == at::kBool || b.scalar_type() == at::kBool) return false;
   return zip(call, b, a, RDNA_ZIP_SUB, kAll, Promote::kSame);
 }

@@ -2,6 +2,7 @@
 // of their own yet; f16 and bf16 are computed in f32 and rounded once.
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/result_type.h>
 
@@ -24,6 +25,8 @@ bool run(const Row &row, Call &call) {
   if (!value.defined()) return false;
   if (!call.output().defined()) return call.give(value);
   Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
+  for (size_t i = 0; i + 1 < call.count(); i++)
+    if (call[i].isTensor()) at::assert_no_partial_overlap(call.output(), call.tensor(i));
   if (!out.get().is_same(value)) out.get().copy_(value);
   return call.give(out.finish());
 }
@@ -80,7 +83,7 @@ at::Tensor sinh(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x), e = at::expm1(a);
   const at::Tensor near = 0.5 * (e + e / (e + 1)), root = at::exp(0.5 * a), far = 0.5 * root * root;
-  return at::where(at::lt(a, 20), near, far) * at::sign(x);
+  return at::copysign(at::where(at::lt(a, 20), near, far), x);
 }
 at::Tensor cosh(const Call &call) {
   if (!fits(call)) return {};
@@ -91,17 +94,18 @@ at::Tensor asinh(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x), s = a * a;
   const at::Tensor near = at::log1p(a + s / (1 + at::sqrt(s + 1))), far = at::log(a) + M_LN2;
-  return at::where(at::gt(a, 1e8), far, near) * at::sign(x);
+  return at::copysign(at::where(at::gt(a, 1e8), far, near), x);
 }
 at::Tensor acosh(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), t = x - 1;
-  return at::where(at::gt(x, 1e8), at::log(x) + M_LN2, at::log1p(t + at::sqrt(2 * t + t * t)));
+  // one root of t (t + 2) would be a number below -1 too
+  return at::where(at::gt(x, 1e8), at::log(x) + M_LN2, at::log1p(t + at::sqrt(t) * at::sqrt(t + 2)));
 }
 at::Tensor atanh(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x);
-  return 0.5 * at::log1p(2 * a / (1 - a)) * at::sign(x);
+  return at::copysign(0.5 * at::log1p(2 * a / (1 - a)), x);
 }
 at::Tensor frac(const Call &call) {
   const at::Tensor x = call.tensor(0);
@@ -128,7 +132,8 @@ at::Tensor sign_bit(const at::Tensor &x) {
 at::Tensor angle(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
-  return like(at::where(at::isnan(x), x, at::lt(x, 0).to(x.scalar_type()) * M_PI), call.tensor(0));
+  const at::Tensor value = at::where(at::isnan(x), x, at::lt(x, 0).to(x.scalar_type()) * M_PI);
+  return call.output().defined() ? value : like(value, call.tensor(0));
 }
 at::Tensor round_decimals(const Call &call) {  // self, decimals, out
   if (!fits(call)) return {};
@@ -150,6 +155,7 @@ at::Tensor channel_shuffle(const Call &call) {  // self, groups
 at::Tensor cdist(const Call &call) {  // x1, x2, p, compute_mode?
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
   const double p = call[2].toDouble();
+  TORCH_CHECK(p >= 0, "cdist only supports non-negative p values");
   if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type() || a.dim() < 2 || b.dim() < 2 ||
       a.size(-1) != b.size(-1))
     return {};
@@ -161,8 +167,8 @@ at::Tensor cdist(const Call &call) {  // x1, x2, p, compute_mode?
   }
   return at::linalg_vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1);
 }
-// d |a - b|_p / da = sign(a - b) (|a - b| / distance)^(p - 1); for p below 2 of no distance, and for the largest
-// difference, as PyTorch has it: 0 where the distance is 0.
+// d |a - b|_p / da = sign(a - b) (|a - b| / distance)^(p - 1), and 0 where that has no value, as PyTorch has it: where
+// the distance is 0, and for p below 1 where two values are equal.
 at::Tensor cdist_backward(const Call &call) {  // grad, x1, x2, p, cdist
   const at::Tensor grad = call.tensor(0), a = call.tensor(1), b = call.tensor(2),
                    distance = call.tensor(4).unsqueeze(-1);
@@ -174,7 +180,8 @@ at::Tensor cdist_backward(const Call &call) {  // grad, x1, x2, p, cdist
   const at::Tensor share = std::isinf(p) ? at::eq(at::abs(apart), distance).to(a.scalar_type())
                            : p == 1      ? at::ones_like(apart)
                                          : at::pow(at::abs(apart) / distance, p - 1);
-  const at::Tensor slope = (at::sign(apart) * share).masked_fill(at::eq(distance, 0), 0);
+  const at::Tensor none = at::logical_or(at::eq(distance, 0), at::eq(apart, 0));
+  const at::Tensor slope = (at::sign(apart) * share).masked_fill(none, 0);
   return at::sum(grad.unsqueeze(-1) * slope, {-2}).contiguous();
 }
 at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
@@ -375,7 +382,10 @@ at::Tensor linspace(const Call &call) {  // start, end, steps, out
   at::Tensor value = at::empty({n}, out.options());
   // half a step past the end, so that rounding does not change the count
   at::arange_out(value, start, start + (static_cast<double>(n) - 0.5) * (step != 0 ? step : 1), step != 0 ? step : 1);
-  if (step == 0) value.fill_(start);
+  if (step == 0)
+    value.fill_(start);
+  else
+    value[n - 1].fill_(call.scalar(1));  // which start and all steps together may miss by a rounding
   return value;
 }
 
@@ -390,6 +400,15 @@ at::Tensor unfold_backward(const Call &call) {  // grad_in, input_sizes, dim, si
   const at::Tensor index = places.unfold(0, call.integer(3), call.integer(4)).reshape({-1});
   const at::Tensor rows = grad.movedim(-1, dim + 1).flatten(dim, dim + 1);
   return at::zeros(sizes, grad.options()).index_add_(dim, index, rows);
+}
+
+void check_windows(at::IntArrayRef window, at::IntArrayRef dilation, at::IntArrayRef padding, at::IntArrayRef stride) {
+  for (size_t i = 0; i < 2; i++) {
+    TORCH_CHECK(window[i] > 0, "kernel size should be greater than zero, but got ", window);
+    TORCH_CHECK(dilation[i] > 0, "dilation should be greater than zero, but got ", dilation);
+    TORCH_CHECK(padding[i] >= 0, "padding should be non-negative, but got ", padding);
+    TORCH_CHECK(stride[i] > 0, "stride should be greater than zero, but got ", stride);
+  }
 }
 
 // The places in padded rows that windows look at: (window, outputs), flattened.
@@ -407,6 +426,7 @@ at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, 
   const auto window = call.integers(1), dilation = call.integers(2), padding = call.integers(3),
              stride = call.integers(4);
   if (window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2) return {};
+  check_windows(window, dilation, padding, stride);
   int64_t h, w;
   const at::Tensor rows = window_places(x.size(2), window[0], dilation[0], padding[0], stride[0], x, h);
   const at::Tensor columns = window_places(x.size(3), window[1], dilation[1], padding[1], stride[1], x, w);
@@ -427,6 +447,7 @@ at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilati
              padding = call.integers(4), stride = call.integers(5);
   if (size.size() != 2 || window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2)
     return {};
+  check_windows(window, dilation, padding, stride);
   int64_t h, w;
   const at::Tensor rows = window_places(size[0], window[0], dilation[0], padding[0], stride[0], x, h);
   const at::Tensor columns = window_places(size[1], window[1], dilation[1], padding[1], stride[1], x, w);
@@ -448,6 +469,8 @@ at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
   const at::Tensor x = call.tensor(0), indices = call.tensor(1);
   const std::vector<int64_t> sizes = call.integers(2);
   const int64_t dims = static_cast<int64_t>(sizes.size());
+  TORCH_CHECK(indices.scalar_type() == at::kLong,
+              "elements in indices should be type int64 but got: ", indices.scalar_type());
   if (!is_real(x.scalar_type()) || x.sizes() != indices.sizes() || x.dim() < dims + 1 || x.numel() == 0) return {};
   std::vector<int64_t> shape(x.sizes().begin(), x.sizes().end() - dims);
   const std::vector<int64_t> planes = [&] {
@@ -606,6 +629,9 @@ bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [o
 // PyTorch's own refuses devices that it does not know.
 bool mode(Call &call) {  // self, dim, keepdim, values!, indices!
   const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
+  TORCH_CHECK(values.scalar_type() == x.scalar_type() && indices.scalar_type() == at::kLong,
+              "mode: expected outputs of types ", x.scalar_type(), " and Long, but got ", values.scalar_type(), " and ",
+              indices.scalar_type());
   auto [v, i] = at::mode(x, call.integer(1), call.flag(2));
   Output a(values, v.sizes(), v.scalar_type(), v, false), b(indices, i.sizes(), at::kLong, i, false);
   a.get().copy_(v);

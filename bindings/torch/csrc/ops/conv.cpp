@@ -62,6 +62,8 @@ class Wide {
  public:
   Wide(const rdna_convolution &conv, const at::Tensor &w, at::IntArrayRef outputs) : conv_(conv), w_(w) {
     for (int i = 0; i < conv.dims; i++) {
+      TORCH_CHECK(w.size(2 + i) > 0, "kernel size should be greater than zero, but got ", w.sizes().slice(2));
+      TORCH_CHECK(conv.dilation[i] > 0, "dilation should be greater than zero, but got ", conv.dilation[i]);
       outputs_.push_back(outputs[static_cast<size_t>(2 + i)]);
       places_ *= w.size(2 + i);
     }

@@ -55,7 +55,7 @@ bool arange(Call &call) {  // start, end, step, out
   if (!has_dtype(type) || type == at::kBool || start.isComplex()) return false;
   const bool real = at::isFloatingType(type);
   TORCH_CHECK(step.toDouble() != 0, "step must be nonzero");
-  TORCH_CHECK_VALUE(real || step.toLong() != 0, "step must be nonzero");  // in the result's type
+  TORCH_CHECK_VALUE(type != at::kLong || step.toLong() != 0, "step must be nonzero");  // as the whole number that it is
   TORCH_CHECK(std::isfinite(start.toDouble()) && std::isfinite(end.toDouble()), "unsupported range: ", start.toDouble(),
               " -> ", end.toDouble());
   TORCH_CHECK((step.toDouble() > 0) == (end.toDouble() >= start.toDouble()) || end.toDouble() == start.toDouble(),

@@ -48,11 +48,6 @@ void check_type(const at::Tensor &given, at::ScalarType type) {
               given.defined() ? given.scalar_type() : type, " instead");
 }
 
-// |t| apart from what is about to be written.
-at::Tensor apart(const at::Tensor &t, const at::Tensor &written) {
-  return t.numel() && t.storage().data() == written.storage().data() ? t.clone() : t;
-}
-
 // The one that stays where several values go to one place is any, unless PyTorch is told to be deterministic.
 rdna_scatter assign() {
   return at::globalContext().deterministicAlgorithms() ? RDNA_SCATTER_LAST : RDNA_SCATTER_ASSIGN;
@@ -425,8 +420,10 @@ int64_t count_of(const at::Tensor &x) {
 bool nonzero(Call &call) {  // self, [out]
   const at::Tensor self = call.tensor(0);
   if (!describable(self)) return false;
-  const int64_t count = self.numel() ? count_of(self) : 0;
   const at::Tensor given = call.output();
+  check_type(given, at::kLong);
+  if (given.defined()) at::assert_no_overlap(given, self);
+  const int64_t count = self.numel() ? count_of(self) : 0;
   if (!given.defined() || given.numel() != count * self.dim()) {
     at::Tensor places = make({count, self.dim()}, at::kLong, self);
     if (places.numel()) {
@@ -465,6 +462,9 @@ bool masked_select(Call &call) {  // self, mask, [out]
   if (!x.defined() || mask.scalar_type() != at::kBool || mask.device() != self.device()) return false;
   const std::vector<int64_t> shape = at::infer_size(self.sizes(), mask.sizes());
   if (shape.size() > RDNA_MAX_RANK) return false;
+  check_type(call.output(), self.scalar_type());
+  if (call.output().defined())
+    for (const at::Tensor &t : {self, mask}) at::assert_no_overlap(call.output(), t);
   const at::Tensor wide = mask.expand(shape);
   const int64_t count = wide.numel() ? count_of(wide) : 0;
   Output out(call.output(), {count}, self.scalar_type(), self);

@@ -141,11 +141,11 @@ struct Likelihood {
     return true;
   }
 
-  // For f64: each row's class as an index, any where it is ignored, and its weight, then 0.
-  std::pair<at::Tensor, at::Tensor> rows(int64_t ignored) const {
+  // For f64: whether each row is ignored, its class as an index, any where it is, and its weight, then 0.
+  std::tuple<at::Tensor, at::Tensor, at::Tensor> rows(int64_t ignored) const {
     const at::Tensor out = at::eq(target, ignored), index = target.to(at::kLong).masked_fill(out, 0);
     const at::Tensor w = weight.defined() ? weight.index_select(0, index) : at::ones(index.sizes(), x.options());
-    return {index.unsqueeze(1), w.masked_fill(out, 0)};
+    return {out, index.unsqueeze(1), w.masked_fill(out, 0)};
   }
 };
 
@@ -161,9 +161,9 @@ bool likelihood(Call &call, bool spatial) {
   Output out(given, reduction == RDNA_REDUCTION_NONE ? labels.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
   Output total(given_total, {}, x.scalar_type(), x);
   if (x.scalar_type() == at::kDouble) {
-    const auto [index, w] = l.rows(call.integer(4));
+    const auto [ignored, index, w] = l.rows(call.integer(4));
     const at::Tensor all = w.sum();
-    const at::Tensor each = (-l.x.gather(1, index).squeeze(1) * w).masked_fill(at::eq(w, 0), 0);
+    const at::Tensor each = (-l.x.gather(1, index).squeeze(1) * w).masked_fill(ignored, 0);
     const at::Tensor value = reduction == RDNA_REDUCTION_NONE   ? each.view(labels.sizes())
                              : reduction == RDNA_REDUCTION_MEAN ? each.sum() / all
                                                                 : each.sum();
@@ -198,10 +198,10 @@ bool likelihood_backward(Call &call, bool spatial) {
   const at::Tensor g = reduction == RDNA_REDUCTION_NONE ? grad.contiguous().view({-1}) : grad.reshape({});
   const at::Tensor dx = make_like(l.x);
   if (x.scalar_type() == at::kDouble) {
-    const auto [index, w] = l.rows(call.integer(5));
+    const auto [ignored, index, w] = l.rows(call.integer(5));
     at::Tensor slope = -w * g;
     if (reduction == RDNA_REDUCTION_MEAN) slope = slope / call.tensor(6);
-    dx.zero_().scatter_(1, index, slope.masked_fill(at::eq(w, 0), 0).unsqueeze(1));
+    dx.zero_().scatter_(1, index, slope.masked_fill(ignored, 0).unsqueeze(1));
   } else {
     const at::Tensor total = converted(call.tensor(6), at::kFloat).reshape({1});
     const at::Tensor lse = make({l.x.size(0)}, at::kFloat, x);  // of no use to logarithms

@@ -17,18 +17,17 @@ void product(double alpha, const at::Tensor &a, const at::Tensor &b, double beta
              const at::Tensor &c) {
   if (c.numel() == 0) return;
   const at::Tensor left = readable(a), right = readable(b);
-  if (static_cast<float>(alpha) != alpha || static_cast<float>(beta) != beta) {  // librdna's factors are f32
-    if (c.scalar_type() == at::kDouble) {
-      const at::Tensor plain = make_like(c);
-      product(1, a, b, 0, {}, plain);
-      if (beta == 0)
-        c.zero_();
-      else
-        c.mul_(beta);
-      c.add_(plain, alpha);
-      if (bias.defined()) c.add_(bias);
-      return;
-    }
+  const bool narrow = static_cast<float>(alpha) == alpha && static_cast<float>(beta) == beta;
+  if (!narrow && c.scalar_type() == at::kDouble) {  // librdna's factors are f32
+    const at::Tensor plain = make_like(c);
+    product(1, a, b, 0, {}, plain);
+    if (beta == 0)
+      c.zero_();
+    else
+      c.mul_(beta);
+    c.add_(plain, alpha);
+    if (bias.defined()) c.add_(bias);
+    return;
   }
   const rdna_tensor x = describe(left), y = describe(right), z = describe(c);
   check(rdna_op_gemm(stream_of(c), static_cast<float>(alpha), &x, &y, static_cast<float>(beta), Operand(bias), &z));

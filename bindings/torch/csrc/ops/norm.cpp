@@ -237,32 +237,31 @@ bool batch_norm_fused(Call &call) {  // input, weight?, bias?, mean, variance, e
 // Results into given tensors; a fallback would lose the running statistics here too.
 bool batch_norm_out(
     Call &call) {  // input, weight?, bias?, running_mean?, running_var?, training, momentum, eps, 3 outs
-  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
-  auto [y, mean, inverse] = at::native_batch_norm(call.tensor(0), optional(1), optional(2), optional(3), optional(4),
-                                                  call.flag(5), call[6].toDouble(), call[7].toDouble());
+  auto [y, mean, inverse] =
+      at::native_batch_norm(call.tensor(0), call.optional(1), call.optional(2), call.optional(3), call.optional(4),
+                            call.flag(5), call[6].toDouble(), call[7].toDouble());
   const at::Tensor results[] = {y, mean, inverse};
-  for (size_t i = 0; i < 3; i++)
-    Output(call.tensor(8 + i), results[i].sizes(), results[i].scalar_type(), call.tensor(0), false)
-        .get()
-        .copy_(results[i]);
+  for (size_t i = 0; i < 3; i++) {
+    Output out(call.tensor(8 + i), results[i].sizes(), results[i].scalar_type(), call.tensor(0), false);
+    out.get().copy_(results[i]);
+    out.finish();
+  }
   return call.give({call.tensor(8), call.tensor(9), call.tensor(10)});
 }
 
 // The operators that exported graphs have: with one more result, which is for libraries that keep something.
 bool batch_norm_with_update(Call &call) {  // input, weight?, bias?, running_mean!, running_var!, momentum, eps
   const at::Tensor x = call.tensor(0);
-  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
-  auto [y, mean, inverse] = at::native_batch_norm(x, optional(1), optional(2), optional(3), optional(4), true,
-                                                  call[5].toDouble(), call[6].toDouble());
+  auto [y, mean, inverse] = at::native_batch_norm(x, call.optional(1), call.optional(2), call.optional(3),
+                                                  call.optional(4), true, call[5].toDouble(), call[6].toDouble());
   return call.give({y, mean, inverse, make({0}, at::kByte, x)});
 }
 // grad_out, input, weight, running_mean?, running_var?, save_mean?, save_var?, update, eps, output_mask, reserve
 bool batch_norm_backward_of_update(Call &call) {
-  auto optional = [&](size_t i) { return call.none(i) ? std::nullopt : std::make_optional(call.tensor(i)); };
   const c10::List<bool> wanted = call[9].toBoolList();
-  auto [dx, dw, db] =
-      at::native_batch_norm_backward(call.tensor(0), call.tensor(1), optional(2), optional(3), optional(4), optional(5),
-                                     optional(6), call.flag(7), call[8].toDouble(), {wanted[0], wanted[1], wanted[2]});
+  auto [dx, dw, db] = at::native_batch_norm_backward(call.tensor(0), call.tensor(1), call.optional(2), call.optional(3),
+                                                     call.optional(4), call.optional(5), call.optional(6), call.flag(7),
+                                                     call[8].toDouble(), {wanted[0], wanted[1], wanted[2]});
   return call.give({dx, dw, db});
 }
 

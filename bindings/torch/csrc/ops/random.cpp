@@ -44,6 +44,8 @@ bool uniform(Call &call) {  // self, from, to, generator
   const double low = call[1].toDouble(), high = call[2].toDouble();
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);
   if (self.scalar_type() == at::kDouble) {
+    TORCH_CHECK(std::isfinite(high - low), "uniform_ expects to-from to be a finite double, but found to=", high,
+                " and from=", low);
     if (self.numel()) self.copy_(wide_uniform(call, self, 3) * (high - low) + low);
     return call.give(self);
   }
@@ -58,9 +60,9 @@ bool normal(Call &call) {  // self, mean, std, generator
   if (!is_real(self.scalar_type())) return false;
   const double mean = call[1].toDouble(), deviation = call[2].toDouble();
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);
-  if (self.scalar_type() ==
-      at::kDouble) {  // Box and Muller, "A note on the generation of random normal deviates", 1958
+  if (self.scalar_type() == at::kDouble) {
     if (self.numel() == 0) return call.give(self);
+    // Box and Muller, "A note on the generation of random normal deviates", 1958
     const at::Tensor radius = at::sqrt(-2 * at::log1p(-wide_uniform(call, self, 3)));
     self.copy_(radius * at::cos(wide_uniform(call, self, 3) * (2 * M_PI)) * deviation + mean);
     return call.give(self);

@@ -11,7 +11,7 @@ namespace rdna_torch {
 namespace {
 
 bool sort(Call &call) {  // self, stable?, dim, descending, values!, indices!
-  const at::Tensor x = call.tensor(0), values = call.tensor(4), indices = call.tensor(5);
+  const at::Tensor values = call.tensor(4), indices = call.tensor(5), x = apart(call.tensor(0), values);
   if (!describable(x) || indices.scalar_type() != at::kLong || values.scalar_type() != x.scalar_type()) return false;
   const int64_t dim = wrap(call.integer(2), x.dim());
   Output v(values, x.sizes(), x.scalar_type(), x, false), i(indices, x.sizes(), at::kLong, x, false);
@@ -35,9 +35,10 @@ bool only(Call &call, const at::Tensor &x, const at::Tensor &values, const at::T
 }
 
 bool topk(Call &call) {  // self, k, dim, largest, sorted, values!, indices!
-  const at::Tensor x = call.tensor(0), values = call.tensor(5), indices = call.tensor(6);
+  const at::Tensor values = call.tensor(5), indices = call.tensor(6), x = apart(call.tensor(0), values);
   const int64_t k = call.integer(1);
-  if (x.dim() == 0 && k == 1 && describable(x) && values.scalar_type() == x.scalar_type()) {
+  if (x.dim() == 0 && k == 1 && describable(x) && values.scalar_type() == x.scalar_type() &&
+      indices.scalar_type() == at::kLong) {
     wrap(call.integer(2), 0);
     return only(call, x, values, indices);
   }
@@ -60,7 +61,8 @@ bool topk(Call &call) {  // self, k, dim, largest, sorted, values!, indices!
 bool kth_value(Call &call) {  // self, k, dim, keepdim, values!, indices!
   const at::Tensor x = call.tensor(0), values = call.tensor(4), indices = call.tensor(5);
   const int64_t k = call.integer(1);
-  if (x.dim() == 0 && k == 1 && describable(x) && values.scalar_type() == x.scalar_type()) {
+  if (x.dim() == 0 && k == 1 && describable(x) && values.scalar_type() == x.scalar_type() &&
+      indices.scalar_type() == at::kLong) {
     wrap(call.integer(2), 0);
     return only(call, x, values, indices);
   }
