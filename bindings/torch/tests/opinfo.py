@@ -67,13 +67,11 @@ RULES = {
     # The type of saved means and inverse deviations of 16-bit inputs is the input's on the CPU and float32 on other
     # devices, as the function for PyTorch's meta device says. Values are compared in the CPU's type.
     "type": {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm", "native_layer_norm"},
-    # Strides that the CPU's kernel chooses otherwise than PyTorch's functions for meta tensors: ours are the latter's,
-    # which is what compiled graphs expect.
-    "strides": set(),
     # Ill-conditioned: ours is right where it is as near to the CPU's result in float64 as the CPU's own, or as
     # the result of inputs changed in their last place.
     "float64": {
         "cov",
+        "logit",  # in 16 bits the CPU rounds x / (1 - x) before its logarithm
         "native_layer_norm",
         "nn_functional_instance_norm",
         "nn_functional_nll_loss",
@@ -175,14 +173,12 @@ class Inputs:
 
 
 class Differs(AssertionError):
-    """|kind| of what differs: values, type, strides."""
-
-    def __init__(self, kind, words):
-        super().__init__(words)
-        self.kind = kind
+    """Values are not the CPU's, though all else is so far: RULES may say that they are right."""
 
 
 TOLERANCE = {
+    torch.float64: {"rtol": 4e-14, "atol": 4e-14},  # as many units as float32's: what was computed in that is found
+    torch.complex128: {"rtol": 4e-14, "atol": 4e-14},
     torch.float32: {"rtol": 2e-5, "atol": 2e-5},
     torch.complex64: {"rtol": 2e-5, "atol": 2e-5},
     torch.float16: {"rtol": 2e-3, "atol": 1e-3},
@@ -190,17 +186,19 @@ TOLERANCE = {
 }
 
 
-def close(expected, actual, path):
+def close(expected, actual, path, pointwise=False):
     """Raises where values, on the CPU, differ by more than the type explains."""
     tolerance = dict(TOLERANCE.get(expected.dtype, {}))
-    if tolerance and expected.numel():  # sums cancel: what is small is as exact as what is large beside it
+    if pointwise:  # what is computed in float32 and rounded is as exact near 0
+        tolerance = {"rtol": tolerance["rtol"], "atol": min(tolerance["atol"], 2e-6)} if tolerance else {}
+    elif tolerance and expected.numel():  # sums cancel: what is small is as exact as what is large beside it
         finite = expected[torch.isfinite(expected)]
         if finite.numel():
             tolerance["atol"] *= max(1.0, finite.abs().max().item())
     try:
         torch.testing.assert_close(actual, expected, equal_nan=True, check_stride=False, check_dtype=False, **tolerance)
     except AssertionError as error:
-        raise Differs("values", f"{path}: {error}") from None
+        raise Differs(f"{path}: {error}") from None
 
 
 def significant_strides(t):
@@ -215,18 +213,17 @@ def compare_tensor(expected, actual, path, random, rules):
     assert expected.shape == actual.shape, f"{path}: shape {tuple(actual.shape)}, not {tuple(expected.shape)}"
     assert expected.requires_grad == actual.requires_grad, f"{path}: requires_grad is {actual.requires_grad}"
     expected, actual = expected.detach(), actual.detach()
-    if expected.dtype != actual.dtype:
-        if not rules.type(path, actual):
-            raise Differs("type", f"{path}: {actual.dtype}, not {expected.dtype}")
+    right = expected.dtype == actual.dtype or rules.type(path, actual)
+    assert right, f"{path}: {actual.dtype}, not {expected.dtype}"
     if expected.layout != torch.strided:
         if not random:
             close(expected.to_dense(), actual.cpu().to_dense(), path)
         return
-    if rules.strided and significant_strides(expected) != significant_strides(actual):
-        if not rules.strides(path, actual):
-            raise Differs("strides", f"{path}: strides {actual.stride()}, not {expected.stride()}")
+    right = not rules.strided or significant_strides(expected) == significant_strides(actual)
+    assert right, f"{path}: strides {actual.stride()}, not {expected.stride()}"
     if not random:
-        close(expected.resolve_conj().resolve_neg(), actual.cpu().to(expected.dtype), path)
+        pointwise = rules.pointwise and path.startswith("result")
+        close(expected.resolve_conj().resolve_neg(), actual.cpu().to(expected.dtype), path, pointwise)
 
 
 def compare(expected, actual, path, random, rules):
@@ -263,6 +260,11 @@ def compare_views(results, inputs, ours, our_inputs):
                 assert there == here, f"result {i}, a view: offset and strides {here}, not {there}"
 
 
+def equal(a, b):
+    """Whether two tensors on the CPU have the same values, NaN where NaN is."""
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
 def same_bits(a, b):
     return all(
         torch.equal(memory_of(x.cpu().contiguous()), memory_of(y.cpu().contiguous()))
@@ -277,6 +279,7 @@ class Rules:
     def __init__(self, op, sample, ours, dtype):
         self.op, self.sample, self.ours, self.dtype = op, sample, ours, dtype
         self.used, self.strided, self.meta_results = set(), True, None
+        self.pointwise = type(op).__name__ in ("UnaryUfuncInfo", "BinaryUfuncInfo")
 
     def allows(self, rule):
         return self.op.formatted_name in RULES[rule] | ELSEWHERE.get(rule, set())
@@ -304,14 +307,6 @@ class Rules:
         self.used.add("type")
         return True
 
-    def strides(self, path, actual):
-        if not self.allows("strides") or self.meta(path) is None:
-            return False
-        if significant_strides(self.meta(path)) != significant_strides(actual):
-            return False
-        self.used.add("strides")
-        return True
-
     def ties(self, expected, actual):
         """Whether |actual| is another choice of equal values than |expected|."""
         if not self.allows("ties") or self.sample.kwargs.get("stable"):
@@ -321,7 +316,7 @@ class Rules:
             values, at, mine = None, expected, actual.detach().cpu()
         else:
             values, at, mine = expected[0].detach(), expected[1], actual[1].cpu()
-            if not torch.equal(values.nan_to_num(), actual[0].detach().cpu().nan_to_num()):
+            if not equal(values, actual[0].detach().cpu()):
                 return False
         name, args, kwargs = self.op.name, self.sample.args, self.sample.kwargs
         first = 0 if name in ("sort", "argsort", "msort") else 1  # others have k before it
@@ -334,7 +329,7 @@ class Rules:
             at, mine = at.unsqueeze(dim), mine.unsqueeze(dim)
         if mine.numel() and not (0 <= mine.min() and mine.max() < x.size(dim)):
             return False
-        if not torch.equal(x.gather(dim, at).nan_to_num(), x.gather(dim, mine).nan_to_num()):
+        if not equal(x.gather(dim, at), x.gather(dim, mine)):
             return False
         in_order = mine.sort(dim).values
         if at.size(dim) > 1 and (in_order.diff(dim=dim) == 0).any():
@@ -371,7 +366,8 @@ class Rules:
         truth, others = result(False), [result(True) for _ in range(8)]
         for i, (t, e, a) in enumerate(zip(truth, tensors(expected), tensors(actual))):
             t, e, a = t.detach(), e.detach().to(t.dtype), a.detach().cpu().to(t.dtype)
-            if not torch.equal(t.isfinite(), a.isfinite()):
+            finite = t.isfinite() & a.isfinite()
+            if not equal(t.where(~finite, 0), a.where(~finite, 0)):
                 return False
 
             def far(other):
@@ -485,7 +481,7 @@ def own_strides_ignored(results):
     then that is put right in |results|."""
     wrong = False
     for given, right in zip(tensors(results[1]), tensors(results[2])):
-        wrong = wrong or not torch.equal(given.nan_to_num(), right.nan_to_num())
+        wrong = wrong or not equal(given, right)
         given.copy_(right)
     return wrong
 
@@ -577,9 +573,7 @@ def run(op, dtype, kind):
                     rule.strided = False
                     if grad:
                         compare(expected_grad, actual_grad, "gradient", random or undefined, rule)
-                except Differs as error:
-                    if error.kind != "values":
-                        raise
+                except Differs:
                     pairs = zip(expected, actual) if kind == "out" else [(expected, actual)]
                     if kind == "out" and own_strides_ignored(expected):
                         compare(expected, actual, "result", False, rule)
