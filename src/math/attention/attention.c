@@ -10,7 +10,7 @@ static const char *const NAME = "attention";
 /* Up to this many tokens of a sequence, each reads the cache by itself; from there on they share tiles. */
 enum { DECODE_QUERIES = 8 };
 /* A split is worth its share of the combining when it has this many positions. */
-enum { SPLIT_POSITIONS = 128, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
+enum { SPLIT_POSITIONS = 64, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
 
 static int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 

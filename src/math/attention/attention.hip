@@ -436,46 +436,70 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once
   }
 }
 
-/* Waves meet in LDS, one head at a time, and thread i writes value i. */
+/* Waves meet in LDS, as many heads at a time as have room there, and a thread makes a value of the result. */
+template <int heads>
+struct decode_room {
+  static constexpr int waves = ATTENTION_THREADS / WAVE_SIZE;
+  static constexpr int sums = waves * ATTENTION_MAX_D *
+                              (heads > 4   ? 4
+                               : heads > 1 ? 2
+                                           : 1),
+                       floats = sums + 2 * waves * heads;
+};
 template <int heads>
 RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_t head, int32_t split, bool outside,
                                int dim, const decode_state<heads> &state, float *lds) {
   const attention_args &a = arguments_again_wide(args);
-  constexpr int waves = ATTENTION_THREADS / WAVE_SIZE;
-  float *o = lds /* (waves, 256) */, *m = lds + waves * ATTENTION_MAX_D, *l = m + waves;
+  constexpr int waves = decode_room<heads>::waves;
+  /* (waves, at_once, d), then (waves, heads) twice */
+  float *o = lds, *m = lds + decode_room<heads>::sums, *l = m + waves * heads;
   int32_t last_head = (head / (a.heads / a.kv_heads) + 1) * (a.heads / a.kv_heads);
-  int tid = (int)thread_id();
+  int count = head + heads < last_head ? heads : last_head - head, at_once = decode_room<heads>::sums / (waves * a.d);
+  if (lane_id() == 0) {
 #pragma unroll
-  for (int h = 0; h < heads; h++) {
-    if (head + h >= last_head) break;
-    group_barrier();
+    for (int h = 0; h < heads; h++) {
+      m[wave_id() * heads + h] = state.m[h];
+      l[wave_id() * heads + h] = state.l[h];
+    }
+  }
+#pragma unroll 1
+  for (int first = 0; first < count; first += at_once) {
+    int values = (count - first < at_once ? count - first : at_once) * a.d;
+    if (first > 0) group_barrier();
     if ((int)lane_id() * 8 == dim && dim < a.d) {
 #pragma unroll
-      for (int i = 0; i < 8; i++) o[wave_id() * ATTENTION_MAX_D + dim + i] = state.o[h][i];
-    }
-    if (lane_id() == 0) {
-      m[wave_id()] = state.m[h];
-      l[wave_id()] = state.l[h];
+      for (int h = 0; h < heads; h++) {
+        if (h < first || h >= first + at_once) continue;
+        float *to = o + (wave_id() * at_once + h - first) * a.d + dim;
+        store_f32x4(to, float4{state.o[h][0], state.o[h][1], state.o[h][2], state.o[h][3]});
+        if (dim + 4 < a.d) store_f32x4(to + 4, float4{state.o[h][4], state.o[h][5], state.o[h][6], state.o[h][7]});
+      }
     }
     group_barrier();
-    float top = m[0], sum = 0, value = 0;
+#pragma unroll 1
+    for (int i = (int)thread_id(); i < values; i += ATTENTION_THREADS) {
+      const attention_args &a = arguments_again_wide(args);
+      int h = i / a.d, of_head = i - h * a.d;
+      float top = m[first + h], sum = 0, value = 0;
 #pragma unroll
-    for (int w = 1; w < waves; w++) top = max_f32(top, m[w]);
+      for (int w = 1; w < waves; w++) top = max_f32(top, m[w * heads + first + h]);
 #pragma unroll
-    for (int w = 0; w < waves; w++) {
-      float share = fast_exp(m[w] - top);
-      sum = fma_f32(l[w], share, sum);
-      if (tid < a.d) value = fma_f32(o[w * ATTENTION_MAX_D + tid], share, value);
-    }
-    if (outside) top = sum = value = __builtin_nanf("");
-    if (a.splits == 1) {
-      if (tid < a.d) a.out[token * a.out_stride + (int64_t)(head + h) * a.d + tid] = sum != 0 ? value / sum : 0;
-    } else {
-      int64_t cell = ((int64_t)token * a.heads + head + h) * a.splits + split;
-      if (tid < a.d) a.partial[cell * a.d + tid] = value;
-      if (tid == 0) {
-        a.stats[2 * cell] = top;
-        a.stats[2 * cell + 1] = sum;
+      for (int w = 0; w < waves; w++) {
+        float share = fast_exp(m[w * heads + first + h] - top);
+        sum = fma_f32(l[w * heads + first + h], share, sum);
+        value = fma_f32(o[(w * at_once + h) * a.d + of_head], share, value);
+      }
+      if (outside) top = sum = value = __builtin_nanf("");
+      int64_t of_token = (int64_t)(head + first + h);
+      if (a.splits == 1) {
+        a.out[token * a.out_stride + of_token * a.d + of_head] = sum != 0 ? value / sum : 0;
+      } else {
+        int64_t cell = ((int64_t)token * a.heads + of_token) * a.splits + split;
+        a.partial[cell * a.d + of_head] = value;
+        if (of_head == 0) {
+          a.stats[2 * cell] = top;
+          a.stats[2 * cell + 1] = sum;
+        }
       }
     }
   }
@@ -542,10 +566,10 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
 #else
 #define DECODE_AT_ONCE(amd, nvidia) amd
 #endif
-#define DECODE(name, type, heads, at_once, groups)                                       \
-  RDNA_KERNEL_RESIDENT(ATTENTION_THREADS, groups) name(struct attention_args a) {        \
-    RDNA_SHARED static float lds[ATTENTION_THREADS / WAVE_SIZE * (ATTENTION_MAX_D + 2)]; \
-    decode<type, heads, at_once>(a, lds);                                                \
+#define DECODE(name, type, heads, at_once, groups)                                         \
+  RDNA_KERNEL_RESIDENT(ATTENTION_THREADS, groups) name(struct attention_args a) {          \
+    RDNA_SHARED static __attribute__((aligned(16))) float lds[decode_room<heads>::floats]; \
+    decode<type, heads, at_once>(a, lds);                                                  \
   }
 DECODE(attention_decode_f16_h1, f16, 1, DECODE_AT_ONCE(4, 3), 2)
 DECODE(attention_decode_f16_h4, f16, 4, DECODE_AT_ONCE(4, 2), 2)
@@ -557,35 +581,71 @@ DECODE(attention_decode_f32_h1, f32, 1, DECODE_AT_ONCE(4, 2), 2)
 DECODE(attention_decode_f32_h4, f32, 4, DECODE_AT_ONCE(2, 1), 2)
 DECODE(attention_decode_f32_h8, f32, 8, 1, 1)
 
-/* One group joins the splits of one head of one token: thread i has the share of split i, and of the sums the values
- * 4 (i % 64) .. + 3 of every fourth split, all on their way together. */
-enum { COMBINE_SPLITS = 256, COMBINE_TEAMS = ATTENTION_THREADS / 64 };
+/* One group joins the splits of one head of one token. Each of its waves finds the share of every split for itself,
+ * and adds up every so many of the sums, the first of which are on their way meanwhile. */
+enum { COMBINE_SPLITS = 256, COMBINE_WAVES = ATTENTION_THREADS / WAVE_SIZE, COMBINE_AT_ONCE = 4 };
+enum { COMBINE_COLUMNS = ATTENTION_MAX_D / (4 * WAVE_SIZE), COMBINE_OWN = COMBINE_SPLITS / WAVE_SIZE };
+struct combine_batch {
+  float4 v[COMBINE_AT_ONCE][COMBINE_COLUMNS];
+};
+/* Splits |first| + j * waves of the sums |partial|, for four values a lane. */
+RDNA_DEVICE combine_batch combine_fetch(const float *partial, int32_t first, int32_t splits, int32_t d) {
+  combine_batch batch;
+#pragma unroll
+  for (int j = 0; j < COMBINE_AT_ONCE; j++)
+#pragma unroll
+    for (int c = 0; c < COMBINE_COLUMNS; c++) {
+      int32_t split = first + j * COMBINE_WAVES, value = (c * WAVE_SIZE + (int32_t)lane_id()) * 4;
+      batch.v[j][c] = float4{0, 0, 0, 0};
+      if (split < splits && value < d) batch.v[j][c] = load_f32x4(partial + (int64_t)split * d + value);
+    }
+  return batch;
+}
 RDNA_KERNEL(ATTENTION_THREADS) attention_combine(struct attention_combine_args a) {
-  RDNA_SHARED static float scratch[GROUP_SCRATCH(ATTENTION_THREADS)];
-  RDNA_SHARED static float shares[COMBINE_SPLITS];
-  RDNA_SHARED static __attribute__((aligned(16))) float sums[COMBINE_TEAMS][ATTENTION_MAX_D];
-  int32_t head = (int32_t)group_id_x(), token = (int32_t)group_id_y(), i = (int32_t)thread_id();
+  RDNA_SHARED static __attribute__((aligned(16))) float sums[COMBINE_WAVES][ATTENTION_MAX_D];
+  int32_t head = (int32_t)group_id_x(), token = (int32_t)group_id_y(), lane = (int32_t)lane_id();
+  int32_t wave = (int32_t)wave_id(), i = (int32_t)thread_id();
   if (head >= a.heads || token >= a.tokens) return;
   int64_t row = (int64_t)token * a.heads + head;
   const float *stats = a.stats + row * a.splits * 2, *partial = a.partial + row * a.splits * a.d;
-  float2 mine = i < a.splits ? load_as<float2>(stats + 2 * i) : float2{ATTENTION_LOWEST, 0};
-  float top = group_max_f32<ATTENTION_THREADS>(mine.x, scratch);
-  float share = fast_exp(mine.x - top);
-  shares[i] = share;
-  float sum = group_sum_f32<ATTENTION_THREADS>(mine.y * share, scratch);
-  group_barrier();
-  int32_t value = i % 64 * 4, team = i / 64;
-  float4 total = {0, 0, 0, 0};
-  if (value < a.d) {
-#pragma unroll 8
-    for (int32_t s = team; s < a.splits; s += COMBINE_TEAMS)
-      total += load_f32x4(partial + (int64_t)s * a.d + value) * shares[s];
-    store_f32x4(&sums[team][value], total);
+  combine_batch batch = combine_fetch(partial, wave, a.splits, a.d);
+  float2 mine[COMBINE_OWN];
+  float top = ATTENTION_LOWEST, sum = 0;
+#pragma unroll
+  for (int k = 0; k < COMBINE_OWN; k++) {
+    int32_t split = k * WAVE_SIZE + lane;
+    mine[k] = split < a.splits ? load_as<float2>(stats + 2 * split) : float2{ATTENTION_LOWEST, 0};
+    top = max_f32(top, mine[k].x);
   }
+  top = wave_max_f32(top);
+#pragma unroll
+  for (int k = 0; k < COMBINE_OWN; k++) {
+    mine[k].x = fast_exp(mine[k].x - top);
+    sum = fma_f32(mine[k].y, mine[k].x, sum);
+  }
+  sum = wave_sum_f32(sum);
+  float4 total[COMBINE_COLUMNS] = {};
+#pragma unroll
+  for (int k = 0; k < COMBINE_OWN; k++) {
+#pragma unroll 1
+    for (int lanes = 0; lanes < WAVE_SIZE && k * WAVE_SIZE + lanes < a.splits;
+         lanes += COMBINE_WAVES * COMBINE_AT_ONCE) {
+      int first = k * WAVE_SIZE + lanes;
+      if (first > 0) batch = combine_fetch(partial, first + wave, a.splits, a.d);
+#pragma unroll
+      for (int j = 0; j < COMBINE_AT_ONCE; j++) {
+        float share = wave_shuffle_f32(mine[k].x, (uint32_t)(lanes + j * COMBINE_WAVES + wave));
+#pragma unroll
+        for (int c = 0; c < COMBINE_COLUMNS; c++) total[c] += batch.v[j][c] * share;
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < COMBINE_COLUMNS; c++) store_f32x4(&sums[wave][(c * WAVE_SIZE + lane) * 4], total[c]);
   group_barrier();
   if (i >= a.d) return;
   float result = 0;
 #pragma unroll
-  for (int t = 0; t < COMBINE_TEAMS; t++) result += sums[t][i];
+  for (int w = 0; w < COMBINE_WAVES; w++) result += sums[w][i];
   a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? result / sum : 0;
 }
