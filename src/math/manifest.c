@@ -16,6 +16,7 @@
 #include "math/fused/fused_kernels.h"
 #include "math/gemm/gemm_i8_kernels.h"
 #include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_split_kernels.h"
 #include "math/index/compact_kernels.h"
 #include "math/index/index_kernels.h"
 #include "math/index/indexed_kernels.h"
@@ -64,6 +65,7 @@
   FAMILY(gemm_i8, RDNA_GEMM_I8_KERNELS)                   \
   FAMILY(gemm_f16, RDNA_GEMM_F16_KERNELS)                 \
   FAMILY(gemm_bf16, RDNA_GEMM_BF16_KERNELS)               \
+  FAMILY(gemv_split, RDNA_GEMV_SPLIT_KERNELS)             \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
   FAMILY(indexed, RDNA_INDEXED_KERNELS)                   \
   FAMILY(loss, RDNA_LOSS_KERNELS)                         \
@@ -111,6 +113,7 @@
 #define INFO_gemm_i8(...) INFO(gemm_i8, __VA_ARGS__)
 #define INFO_gemm_f16(...) INFO(gemm_f16, __VA_ARGS__)
 #define INFO_gemm_bf16(...) INFO(gemm_bf16, __VA_ARGS__)
+#define INFO_gemv_split(...) INFO(gemv_split, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_indexed(...) INFO(indexed, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)

@@ -8,6 +8,7 @@
 #include "kernel/manifest.h"
 #include "math/check.h"
 #include "math/gemm/gemm_activation.h"
+#include "math/gemm/gemv_split_kernels.h"
 #include "math/quant/quant.h"
 #include "math/quant/quant_kernels.h"
 #include "math/quant/quant_unpack.h"
@@ -206,10 +207,29 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   rdna_status freed = rdna_memory_free(device, memory);
   return status == RDNA_OK ? freed : status;
 }
+/* Of a vector in f32 with few rows of dense weights: as many sets of lanes to a row as fill the device, which holds
+ * FULL of them a compute unit with enough bytes under way. */
+static int shares_of(const rdna__gemm_problem *problem) {
+  enum { FULL = 16, MOST = GEMV_SPLIT_THREADS / 32 };
+  int64_t rows = ((int64_t)problem->args.n + GEMV_SPLIT_ROWS - 1) / GEMV_SPLIT_ROWS;
+  int shares = 1;
+  while (shares < MOST && rows * shares < FULL * units_of(problem)) shares *= 2;
+  return shares;
+}
+static rdna_status run_split(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
+  static const char *const kernels[] = {"gemv_split_f32", "gemv_split_f16", "gemv_split_bf16"};
+  struct gemv_split_args args = {problem->args, shares_of(problem)};
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(operator, args.product.n, GEMV_SPLIT_GROUP_ROWS(args.shares), &grid.x));
+  return rdna__launch_named(stream, kernels[problem->types[1]], grid, &args);
+}
 static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream,
                               const char *operator, const rdna__gemm_problem * problem) {
   rdna_grid grid = {0, 1, 1};
   bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
+  bool is_f32 = problem->types[0] == RDNA_F32, is_gpu = strcmp(problem->device->driver, "host") != 0;
+  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu && shares_of(problem) > 1)
+    return run_split(stream, operator, problem);
   int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
   RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));
   if (quantized) grid.x = rdna__quant_gemv_groups(stream, grid.x);

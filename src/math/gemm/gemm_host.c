@@ -65,7 +65,7 @@ static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dty
   gemm_run(&job);
 }
 
-/* The grid says how a device cuts the work; here the arguments alone do. */
+/* The grid says how a device cuts the work; here the arguments alone do, which begin with those of a product. */
 #define TWIN(name, A, B, C)                                       \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { \
     run(args, RDNA_##A, RDNA_##B, RDNA_##C, dot_##A##_##B);       \
@@ -84,6 +84,9 @@ TWINS(f32, f32, f32, F32, F32, F32)
 TWIN(gemm_f32_f32_f32_broad, F32, F32, F32)
 TWINS(f32, f16, f32, F32, F16, F32)
 TWINS(f32, bf16, f32, F32, BF16, F32)
+TWIN(gemv_split_f32, F32, F32, F32)
+TWIN(gemv_split_f16, F32, F16, F32)
+TWIN(gemv_split_bf16, F32, BF16, F32)
 MMA_TWINS(f16, f16, f16, F16, F16, F16)
 MMA_TWINS(f16, f16, f32, F16, F16, F32)
 MMA_TWINS(bf16, bf16, bf16, BF16, BF16, BF16)

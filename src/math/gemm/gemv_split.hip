@@ -1,0 +1,72 @@
+/* A vector times the transpose of B. A set of 32 lanes has |shares| - 1 neighbours that take the other parts of the
+ * same 4 rows; a step of a lane is 16 bytes of each row in two places, 128 bytes under way, which are read once. For
+ * each value of B 2 FLOPs, and about 2.5 instructions. */
+#include "math/gemm/gemv_split_kernels.h"
+
+#include "math/gemm/gemm_tile.h"
+
+template <typename type>
+RDNA_DEVICE void gemv_split(const struct gemv_split_args &split) {
+  typedef dense_weight<type> weight;
+  constexpr int rows = GEMV_SPLIT_ROWS, sets = GEMV_SPLIT_THREADS / 32, at_once = 2, length = weight::length;
+  RDNA_SHARED static float sums[sets][rows];
+  const struct gemm_args &args = split.product;
+  int lane = (int)thread_id() % 32, set = (int)thread_id() / 32, shares = split.shares, share = set % shares;
+  int first = ((int)group_id_x() * (sets / shares) + set / shares) * rows;
+  const char *row[rows];
+  const float *x = (const float *)args.a;
+  float sum[rows] = {};
+#pragma unroll
+  for (int r = 0; r < rows; ++r)
+    row[r] = (const char *)args.b + (first + r < args.n ? first + r : args.n - 1) * weight::row_bytes(args.ldb);
+
+  int chunks = weight::chunks(args.k), step = shares * 32;
+#pragma unroll 1
+  for (int at = share * 32 + lane; at < chunks; at += step * at_once) {
+    bool more = at + step < chunks;
+    int chunk[at_once] = {at, more ? at + step : at};
+    typename weight::raw raw[at_once][rows];
+#pragma unroll
+    for (int u = 0; u < at_once; ++u)
+#pragma unroll
+      for (int r = 0; r < rows; ++r) raw[u][r] = weight::load(row[r], chunk[u]);
+#pragma unroll
+    for (int u = 0; u < at_once; ++u) {
+      if (u > 0 && !more) break;
+      float v[length];
+      load_run<type_f32, length>(x + chunk[u] * length, v);
+#pragma unroll
+      for (int r = 0; r < rows; ++r) {
+        float w[length];
+        weight::decode(raw[u][r], 0, w);
+#pragma unroll
+        for (int i = 0; i < length; ++i) sum[r] = fma_f32(w[i], v[i], sum[r]);
+      }
+    }
+  }
+  int rest = chunks * length + lane;
+  if (share == 0 && rest < args.k) {
+#pragma unroll
+    for (int r = 0; r < rows; ++r) sum[r] = fma_f32(weight::tail(row[r], rest), x[rest], sum[r]);
+  }
+
+#pragma unroll
+  for (int r = 0; r < rows; ++r) {
+#pragma unroll
+    for (uint32_t mask = 1; mask < 32; mask *= 2) sum[r] += wave_shuffle_xor_f32(sum[r], mask);
+    if (lane == r) sums[set][r] = sum[r];
+  }
+  group_barrier();
+  int j = first + lane;
+  if (share != 0 || lane >= rows || j >= args.n) return;
+  float all = 0;
+  for (int s = 0; s < shares; ++s) all += sums[set + s][lane];
+  float *out = (float *)args.c + j;
+  *out = gemm_finish1<type_f32>(args, out, 0, 0, j, all);
+}
+
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f32(struct gemv_split_args args) { gemv_split<type_f32>(args); }
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f16(struct gemv_split_args args) { gemv_split<type_f16>(args); }
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_bf16(struct gemv_split_args args) {
+  gemv_split<type_bf16>(args);
+}

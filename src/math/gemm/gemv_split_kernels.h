@@ -1,0 +1,23 @@
+/* Products of a matrix with a vector where a device has room for more waves than the matrix has rows: several of them
+ * share a row, and more of its bytes are under way. */
+#ifndef RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
+#define RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
+
+#include "math/gemm/gemm_kernels.h"
+
+/* As gemv_f32_<B>_f32_m1; |shares| sets of 32 lanes, 1, 2, 4 or 8, have a part of k each. Grid x: ceil(n /
+ * GEMV_SPLIT_GROUP_ROWS(shares)). */
+struct gemv_split_args {
+  struct gemm_args product;
+  int32_t shares;
+};
+#define GEMV_SPLIT_THREADS 256
+#define GEMV_SPLIT_ROWS 4 /* of B for a set of lanes */
+#define GEMV_SPLIT_GROUP_ROWS(shares) (GEMV_SPLIT_THREADS / 32 / (shares) * GEMV_SPLIT_ROWS)
+
+#define RDNA_GEMV_SPLIT_KERNELS(X)                                                     \
+  X(gemv_split_f32, struct gemv_split_args, GEMV_SPLIT_THREADS, rdna__gemv_split_case) \
+  X(gemv_split_f16, struct gemv_split_args, GEMV_SPLIT_THREADS, rdna__gemv_split_case) \
+  X(gemv_split_bf16, struct gemv_split_args, GEMV_SPLIT_THREADS, rdna__gemv_split_case)
+
+#endif
