@@ -35,9 +35,10 @@ static rdna_status measure(rdna_llm *llm, int prompt, int decode, rates *out) {
   for (int i = 0; status == RDNA_OK && i < prompt + decode; i++)
     tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
 
-  /* once to load code and touch the weights, then for the clock */
+  /* once to load code, touch the weights and, with a second token, record a token's kernels; then for the clock */
   if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);
-  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens + prompt, 1, logits);
+  for (int i = 0; status == RDNA_OK && i < 2 && i < decode; i++)
+    status = rdna_llm_session_eval(session, tokens + prompt + i, 1, logits);
   if (status == RDNA_OK) status = rdna_llm_session_rewind(session, 0);
   double start = seconds();
   if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);

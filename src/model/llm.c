@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/status.h"
@@ -72,13 +73,10 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   size_t queries = (size_t)info->heads * (size_t)info->head_dim, keys = (size_t)info->kv_heads * (size_t)info->head_dim;
   s->x = cut(c, tokens * (size_t)info->width * value);
   s->h = cut(c, tokens * (size_t)info->width * value);
-  s->q = cut(c, tokens * queries * value);
-  s->k = cut(c, tokens * keys * value);
-  s->v = cut(c, tokens * keys * value);
+  s->qkv = cut(c, tokens * (queries + 2 * keys) * value);
   s->attention = cut(c, tokens * queries * value);
   s->projected = cut(c, tokens * (size_t)info->width * value);
-  s->gate = cut(c, tokens * (size_t)info->hidden * value);
-  s->up = cut(c, tokens * (size_t)info->hidden * value);
+  s->gate_up = cut(c, (2 * tokens * (size_t)info->hidden + 3) * value);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)info->vocabulary * value);
   s->ids = cut(c, 3 * tokens * sizeof(int32_t));
   if (s->ids) {
@@ -130,6 +128,7 @@ static rdna_status allocate(rdna_llm_session *s) {
   RDNA_TRY(rdna_memory_alloc_named(device, c.used, s->stream, "session", &s->memory));
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
+  RDNA_TRY(rdna_host_alloc(device, (size_t)info->vocabulary * sizeof(float), (void **)&s->last_logits));
   return rdna_host_alloc(device, 3 * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
 }
 
@@ -168,6 +167,7 @@ void rdna_llm_session_release(rdna_llm_session *s) {
   rdna_graph_release(s->recorded);
   if (s->stream) (void)!rdna_stream_synchronize(s->stream);
   if (s->staging) rdna_host_free(s->llm->device, s->staging);
+  if (s->last_logits) rdna_host_free(s->llm->device, s->last_logits);
   (void)!rdna_memory_free(s->llm->device, s->memory);
   rdna_stream_release(s->stream);
   rdna_llm_release(s->llm);
@@ -242,10 +242,11 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
   }
   RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * batch * sizeof(int32_t)));
   RDNA_TRY(count == 1 && rows == 1 ? decode(s) : rdna__llama_forward(s, count, rows));
-  if (rows > 0)
-    RDNA_TRY(rdna_copy_to_host(s->stream, logits, s->logits,
-                               (size_t)rows * (size_t)s->llm->info.vocabulary * sizeof(float)));
+  size_t row_bytes = (size_t)s->llm->info.vocabulary * sizeof(float);
+  float *arrives = rows == 1 ? s->last_logits : logits;
+  if (rows > 0) RDNA_TRY(rdna_copy_to_host(s->stream, arrives, s->logits, (size_t)rows * row_bytes));
   RDNA_TRY(rdna_stream_synchronize(s->stream)); /* the staging buffer is free again */
+  if (rows == 1) memcpy(logits, arrives, row_bytes);
   s->position += count;
   return RDNA_OK;
 }

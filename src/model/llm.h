@@ -22,6 +22,9 @@ typedef struct rdna__llm_layer {
   rdna_tensor attention_norm, ffn_norm; /* (width), f32 */
   rdna__llm_matrix q, k, v, output;
   rdna__llm_matrix gate, up, down;
+  /* q, k and v, and gate and up, as the one matrix that they are where they lie one after the other, for fewer kernels
+   * a token; weight.data NULL where they do not */
+  rdna__llm_matrix qkv, gate_up;
 } rdna__llm_layer;
 
 typedef struct rdna__llm_config {
@@ -53,8 +56,9 @@ struct rdna_llm_session {
   int context, batch, position;
   rdna_dtype kv_dtype;
   void *memory; /* one allocation that holds all below */
-  /* activations of up to |batch| tokens, all f32:  (batch, …) */
-  void *x, *h, *q, *k, *v, *attention, *projected, *gate, *up;
+  /* activations of up to |batch| tokens, all f32:  (batch, …); qkv and gate_up hold the parts of a pass's tokens one
+   * after the other */
+  void *x, *h, *qkv, *attention, *projected, *gate_up;
   void *logits; /* (logit_rows, vocabulary) */
   int logit_rows;
   void *ids, *positions, *cache_base; /* (batch), i32 */
@@ -63,6 +67,7 @@ struct rdna_llm_session {
   void *k_cache, *v_cache;  /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes; /* a layer's part, rounded up so that each begins aligned */
   int32_t *staging;         /* pinned, (3, batch): ids, positions, cache_base */
+  float *last_logits;       /* pinned, (vocabulary): what a copy to memory that is not would wait for */
   /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */
   rdna_graph *recorded;
   int recorded_length, run_length;

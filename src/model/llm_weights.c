@@ -16,6 +16,7 @@ typedef struct loader {
   void (*progress)(void *data, double share);
   void *progress_data;
   uint64_t bytes_total;
+  char *next_weight, *next_bias; /* where the next matrix and bias go, or NULL: memory of their own */
 } loader;
 
 enum { LARGEST_COUNT = 1 << 24, LARGEST_LAYERS = 4096 };
@@ -140,16 +141,24 @@ static rdna_status keep(rdna_llm *llm, void *data) {
   return RDNA_OK;
 }
 
-/* Copies |bytes| of host memory into device memory that the model owns. */
-static rdna_status upload(loader *l, const void *bytes, size_t size, const char *holder, void **out_data) {
+/* Device memory that the model owns. */
+static rdna_status allocate(loader *l, size_t size, void **out_data) {
   rdna_llm *llm = l->llm;
-  RDNA_TRY(rdna_memory_alloc_named(llm->device, size, NULL, holder, out_data));
+  RDNA_TRY(rdna_memory_alloc_named(llm->device, size, NULL, "weights", out_data));
   rdna_status status = keep(llm, *out_data);
-  if (status != RDNA_OK) {
-    (void)!rdna_memory_free(llm->device, *out_data);
-    return status;
+  if (status != RDNA_OK) (void)!rdna_memory_free(llm->device, *out_data);
+  return status;
+}
+
+/* Copies |bytes| of host memory to |*place|, which moves on, or into memory of their own. */
+static rdna_status upload(loader *l, const void *bytes, size_t size, char **place, void **out_data) {
+  if (place && *place) {
+    *out_data = *place;
+    *place += size;
+  } else {
+    RDNA_TRY(allocate(l, size, out_data));
   }
-  return rdna_copy_to_device(rdna_device_default_stream(llm->device), *out_data, bytes, size);
+  return rdna_copy_to_device(rdna_device_default_stream(l->llm->device), *out_data, bytes, size);
 }
 
 static void count_bytes(loader *l, uint64_t bytes, int64_t values) {
@@ -183,7 +192,7 @@ static rdna_status load_matrix(loader *l, const char *name, int64_t rows, int64_
                       name, rdna_gguf_tensor_type_name(tensor.ggml_type));
   }
   void *data = (void *)tensor.data;
-  if (!l->llm->in_place) RDNA_TRY(upload(l, tensor.data, tensor.bytes, "weights", &data));
+  if (!l->llm->in_place) RDNA_TRY(upload(l, tensor.data, tensor.bytes, &l->next_weight, &data));
   *out = rdna_tensor_contiguous(data, tensor.dtype, 2, tensor.shape);
   count_bytes(l, tensor.bytes, rows * columns);
   return RDNA_OK;
@@ -218,11 +227,11 @@ static rdna_status read_vector(loader *l, const char *name, int64_t count, float
   return RDNA_OK;
 }
 
-static rdna_status load_vector(loader *l, const char *name, int64_t count, rdna_tensor *out) {
+static rdna_status load_vector(loader *l, const char *name, int64_t count, char **place, rdna_tensor *out) {
   float *values;
   void *data;
   RDNA_TRY(read_vector(l, name, count, &values));
-  rdna_status status = upload(l, values, (size_t)count * sizeof *values, "weights", &data);
+  rdna_status status = upload(l, values, (size_t)count * sizeof *values, place, &data);
   free(values);
   RDNA_TRY(status);
   *out = rdna_tensor_contiguous(data, RDNA_F32, 1, &count);
@@ -236,7 +245,7 @@ static rdna_status load_linear(loader *l, const char *prefix, int64_t rows, int6
   snprintf(name, sizeof name, "%s.weight", prefix);
   RDNA_TRY(load_matrix(l, name, rows, columns, &out->weight));
   snprintf(name, sizeof name, "%s.bias", prefix);
-  if (rdna_gguf_has_tensor(l->file, name)) RDNA_TRY(load_vector(l, name, rows, &out->bias));
+  if (rdna_gguf_has_tensor(l->file, name)) RDNA_TRY(load_vector(l, name, rows, &l->next_bias, &out->bias));
   out->scale = 1;
   snprintf(name, sizeof name, "%s.scale", prefix);
   if (rdna_gguf_has_tensor(l->file, name)) {
@@ -248,15 +257,59 @@ static rdna_status load_linear(loader *l, const char *prefix, int64_t rows, int6
   return RDNA_OK;
 }
 
+/* A matrix of a layer and what it is called there. */
+typedef struct part {
+  const char *name;
+  rdna__llm_matrix *matrix;
+  int64_t rows, columns;
+  bool scale_after_bias; /* as llama.cpp applies it */
+} part;
+
+/* The weights of |parts| and their biases in one piece each, as |out|, if they are of one type, all with a bias or
+ * none, none with a scale, and are not used in place. */
+static rdna_status load_parts(loader *l, int index, const part *parts, int count, rdna__llm_matrix *out) {
+  rdna_gguf_tensor tensor;
+  char name[96];
+  rdna_dtype dtype = RDNA_F32;
+  size_t bytes = 0;
+  int64_t rows = 0;
+  int biases = 0;
+  bool together = out && !l->llm->in_place;
+  for (int i = 0; together && i < count; i++) {
+    snprintf(name, sizeof name, "blk.%d.%s.weight", index, parts[i].name);
+    RDNA_TRY(find_tensor(l, name, parts[i].rows, parts[i].columns, &tensor));
+    together = i == 0 || tensor.dtype == dtype;
+    dtype = tensor.dtype;
+    bytes += tensor.bytes;
+    rows += parts[i].rows;
+    snprintf(name, sizeof name, "blk.%d.%s.bias", index, parts[i].name);
+    biases += rdna_gguf_has_tensor(l->file, name);
+    snprintf(name, sizeof name, "blk.%d.%s.scale", index, parts[i].name);
+    together = together && !rdna_gguf_has_tensor(l->file, name);
+  }
+  together = together && (biases == 0 || biases == count);
+  void *weights = NULL, *bias = NULL;
+  if (together) RDNA_TRY(allocate(l, bytes, &weights));
+  if (together && biases) RDNA_TRY(allocate(l, (size_t)rows * sizeof(float), &bias));
+  l->next_weight = weights;
+  l->next_bias = bias;
+  for (int i = 0; i < count; i++) {
+    snprintf(name, sizeof name, "blk.%d.%s", index, parts[i].name);
+    parts[i].matrix->scale_after_bias = parts[i].scale_after_bias;
+    RDNA_TRY(load_linear(l, name, parts[i].rows, parts[i].columns, parts[i].matrix));
+  }
+  l->next_weight = l->next_bias = NULL;
+  if (!together) return RDNA_OK;
+  out->weight = rdna_tensor_contiguous(weights, dtype, 2, (int64_t[]){rows, parts[0].columns});
+  if (bias) out->bias = rdna_tensor_contiguous(bias, RDNA_F32, 1, &rows);
+  out->scale = 1;
+  return RDNA_OK;
+}
+
 static rdna_status load_layer(loader *l, int index, rdna__llm_layer *layer) {
   const rdna_llm_info *info = &l->llm->info;
   int64_t queries = (int64_t)info->heads * info->head_dim, keys = (int64_t)info->kv_heads * info->head_dim;
-  const struct {
-    const char *name;
-    rdna__llm_matrix *matrix;
-    int64_t rows, columns;
-    bool scale_after_bias; /* as llama.cpp applies it */
-  } matrices[] = {
+  const part parts[] = {
       {"attn_q", &layer->q, queries, info->width, false},
       {"attn_k", &layer->k, keys, info->width, false},
       {"attn_v", &layer->v, keys, info->width, false},
@@ -265,16 +318,15 @@ static rdna_status load_layer(loader *l, int index, rdna__llm_layer *layer) {
       {"ffn_up", &layer->up, info->hidden, info->width, true},
       {"ffn_down", &layer->down, info->width, info->hidden, true},
   };
+  RDNA_TRY(load_parts(l, index, &parts[0], 3, &layer->qkv));
+  RDNA_TRY(load_parts(l, index, &parts[3], 1, NULL));
+  RDNA_TRY(load_parts(l, index, &parts[4], 2, &layer->gate_up));
+  RDNA_TRY(load_parts(l, index, &parts[6], 1, NULL));
   char prefix[64];
-  for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
-    snprintf(prefix, sizeof prefix, "blk.%d.%s", index, matrices[i].name);
-    matrices[i].matrix->scale_after_bias = matrices[i].scale_after_bias;
-    RDNA_TRY(load_linear(l, prefix, matrices[i].rows, matrices[i].columns, matrices[i].matrix));
-  }
   snprintf(prefix, sizeof prefix, "blk.%d.attn_norm.weight", index);
-  RDNA_TRY(load_vector(l, prefix, info->width, &layer->attention_norm));
+  RDNA_TRY(load_vector(l, prefix, info->width, NULL, &layer->attention_norm));
   snprintf(prefix, sizeof prefix, "blk.%d.ffn_norm.weight", index);
-  return load_vector(l, prefix, info->width, &layer->ffn_norm);
+  return load_vector(l, prefix, info->width, NULL, &layer->ffn_norm);
 }
 
 /* base^(-2i/n), divided by the linear factor and by the file's own factor for each pair (Llama 3's scaling). */
@@ -296,7 +348,7 @@ static rdna_status make_frequencies(loader *l) {
                           factors ? (double)factors[i] : 0.0);
   }
   void *data = NULL;
-  if (status == RDNA_OK) status = upload(l, frequencies, (size_t)count * sizeof *frequencies, "weights", &data);
+  if (status == RDNA_OK) status = upload(l, frequencies, (size_t)count * sizeof *frequencies, NULL, &data);
   free(frequencies);
   free(factors);
   if (status == RDNA_OK) l->llm->inv_freq = rdna_tensor_contiguous(data, RDNA_F32, 1, &count);
@@ -332,7 +384,7 @@ rdna_status rdna__llm_load(rdna_llm *llm, const rdna_gguf *file, void (*progress
   RDNA_TRY(load_matrix(&l, "token_embd.weight", info->vocabulary, info->width, &llm->embedding));
   uint64_t embedding_bytes = info->weight_bytes;
   for (int i = 0; i < info->layers; i++) RDNA_TRY(load_layer(&l, i, &llm->layers[i]));
-  RDNA_TRY(load_vector(&l, "output_norm.weight", info->width, &llm->output_norm));
+  RDNA_TRY(load_vector(&l, "output_norm.weight", info->width, NULL, &llm->output_norm));
   info->bytes_per_token = info->weight_bytes - embedding_bytes + embedding_bytes / (uint64_t)info->vocabulary;
   if (rdna_gguf_has_tensor(file, "output.weight")) {
     uint64_t before = info->weight_bytes;

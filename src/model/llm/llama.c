@@ -38,14 +38,20 @@ static rdna_status attend(const rdna_llm_session *s, int index, int count, const
   const rdna_llm_info *info = &llm->info;
   const rdna__llm_layer *layer = &llm->layers[index];
   int64_t queries = (int64_t)info->heads * info->head_dim, keys = (int64_t)info->kv_heads * info->head_dim;
-  rdna_tensor q = matrix(s->q, count, queries), k = matrix(s->k, count, keys), v = matrix(s->v, count, keys);
-  RDNA_TRY(apply(s, &layer->q, h, &q));
-  RDNA_TRY(apply(s, &layer->k, h, &k));
-  RDNA_TRY(apply(s, &layer->v, h, &v));
+  float *k_data = (float *)s->qkv + count * queries, *v_data = k_data + count * keys;
+  rdna_tensor q = matrix(s->qkv, count, queries), k = matrix(k_data, count, keys), v = matrix(v_data, count, keys);
+  if (count == 1 && layer->qkv.weight.data) {
+    rdna_tensor all = matrix(s->qkv, 1, queries + 2 * keys);
+    RDNA_TRY(apply(s, &layer->qkv, h, &all));
+  } else {
+    RDNA_TRY(apply(s, &layer->q, h, &q));
+    RDNA_TRY(apply(s, &layer->k, h, &k));
+    RDNA_TRY(apply(s, &layer->v, h, &v));
+  }
 
-  q = heads(s->q, count, info->heads, info->head_dim);
-  k = heads(s->k, count, info->kv_heads, info->head_dim);
-  v = heads(s->v, count, info->kv_heads, info->head_dim);
+  q = heads(s->qkv, count, info->heads, info->head_dim);
+  k = heads(k_data, count, info->kv_heads, info->head_dim);
+  v = heads(v_data, count, info->kv_heads, info->head_dim);
   rdna_tensor k_cache = cache_of(s, s->k_cache, index), v_cache = cache_of(s, s->v_cache, index);
   rdna_tensor positions = integers(s->positions, count), base = integers(s->cache_base, count);
   rdna_rope rope = {RDNA_ROPE_INTERLEAVED, &positions, &llm->inv_freq, 1.0f};
@@ -63,9 +69,16 @@ static rdna_status attend(const rdna_llm_session *s, int index, int count, const
 
 static rdna_status feed_forward(const rdna_llm_session *s, const rdna__llm_layer *layer, int count,
                                 const rdna_tensor *h, const rdna_tensor *projected) {
-  rdna_tensor gate = matrix(s->gate, count, s->llm->info.hidden), up = matrix(s->up, count, s->llm->info.hidden);
-  RDNA_TRY(apply(s, &layer->gate, h, &gate));
-  RDNA_TRY(apply(s, &layer->up, h, &up));
+  int64_t hidden = s->llm->info.hidden, after_gate = (count * hidden + 3) / 4 * 4;
+  rdna_tensor gate = matrix(s->gate_up, count, hidden);
+  rdna_tensor up = matrix((float *)s->gate_up + after_gate, count, hidden);
+  if (count == 1 && after_gate == hidden && layer->gate_up.weight.data) {
+    rdna_tensor both = matrix(s->gate_up, 1, 2 * hidden);
+    RDNA_TRY(apply(s, &layer->gate_up, h, &both));
+  } else {
+    RDNA_TRY(apply(s, &layer->gate, h, &gate));
+    RDNA_TRY(apply(s, &layer->up, h, &up));
+  }
   RDNA_TRY(rdna_op_swiglu(s->stream, &gate, &up, &gate));
   return apply(s, &layer->down, &gate, projected);
 }
