@@ -62,7 +62,6 @@ RDNA_DEVICE void map_values(acc *v, int32_t map, double parameter) {
     if (map == REDUCE_ABS) EACH(v[j] < 0 ? -v[j] : v[j]);
     if (map == REDUCE_NONZERO) EACH(v[j] != 0);
     if (map == REDUCE_ZERO) EACH(v[j] == 0);
-    if (map == REDUCE_ABS_REVERSE) EACH(v[j] < 0 ? v[j] : -v[j]);
   }
   if constexpr (kind == REDUCE_MAX || kind == REDUCE_ARG) EACH(reverse(v[j]));
 #undef EACH
@@ -458,9 +457,7 @@ REDUCE(reduce_lse_bf16, bf16, lse_of<float>)
 /* Dense rows of any alignment, for kinds that are asked for often. */
 /* The maps that lines offer: of signs, by bits, and squares. Floats of which |sign| has the sign bits. */
 RDNA_DEVICE uint32_t mapped(uint32_t bits, uint32_t sign, int32_t map) {
-  uint32_t keep = map == REDUCE_ABS || map == REDUCE_ABS_REVERSE ? ~sign : ~0u;
-  uint32_t flip = map == REDUCE_REVERSE || map == REDUCE_ABS_REVERSE ? sign : 0;
-  return (bits & keep) ^ flip;
+  return map == REDUCE_ABS ? bits & ~sign : map == REDUCE_REVERSE ? bits ^ sign : bits;
 }
 template <typename type>
 RDNA_DEVICE uint4 mapped(uint4 bits, int32_t map) {

@@ -31,15 +31,19 @@ static enum reduce_kind name_kind(const char *name) {
 
 static bool is_integer(rdna_dtype dtype) { return dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U8; }
 
+/* For some |n| nothing but the least or the greatest value that there is. */
 static void fill(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype, int n, void *x, int64_t count) {
+  bool limits = n % 8 == 2 && (kind == REDUCE_MAX || kind == REDUCE_ARG), least = rdna__random_below(random, 2);
   for (int64_t i = 0; i < count; i++) {
     int64_t whole = rdna__random_range(random, dtype == RDNA_U8 ? 0 : -9, 9);
+    if (limits && dtype == RDNA_I64) whole = least ? INT64_MIN : INT64_MAX;
     /* products of such stay in range and are exact; other values have few ties or many */
     double v = kind == REDUCE_PROD  ? (rdna__random_below(random, 16) ? 1.0 : -1.0)
                : kind == REDUCE_ARG ? (double)whole
                                     : 2 * rdna__random_normal(random) + 1;
     bool special = n % 4 == 3 && (kind == REDUCE_MAX || kind == REDUCE_ARG) && rdna__random_below(random, 400) == 0;
     if (special) v = whole % 3 == 0 ? NAN : whole % 3 == 1 ? INFINITY : -INFINITY;
+    if (limits) v = (double)(least ? -INFINITY : INFINITY);
     if (dtype == RDNA_F64) ((double *)x)[i] = v;
     if (dtype == RDNA_I32) ((int32_t *)x)[i] = (int32_t)whole;
     if (dtype == RDNA_I64) ((int64_t *)x)[i] = whole;

@@ -16,8 +16,7 @@ enum reduce_map {
   REDUCE_POWER, /* |x|^parameter */
   REDUCE_NONZERO,
   REDUCE_ZERO,
-  REDUCE_REVERSE,
-  REDUCE_ABS_REVERSE
+  REDUCE_REVERSE
 };
 /* What is done to the joined value. */
 enum reduce_end {

@@ -369,6 +369,25 @@ static void nan_wins_and_first_of_equals(void **state) {
   }
 }
 
+/* Of nothing but one value, be it the least that there is, the first. */
+static void first_of_infinite_values(void **state) {
+  static const int64_t lengths[] = {1, 5, 21, 700, 5003};
+  for (int n = 0; n < 20; n++) {
+    rdna_dtype dtype = floats[n % 4];
+    int64_t shape[] = {3, lengths[n / 4]}, out_shape[] = {3};
+    operand x = operand_make(dtype, 2, shape, NULL, 0), out = operand_make(RDNA_I64, 1, out_shape, NULL, 0);
+    for (int64_t i = 0; i < 3 * shape[1]; i++) set(dtype, x.host, i, i / shape[1] == 1 ? -INFINITY : INFINITY);
+    operand_upload(&x);
+    for (rdna_reduction what = RDNA_REDUCE_ARGMIN; what <= RDNA_REDUCE_ARGMAX; what++) {
+      operand_upload(&out);
+      assert_ok(rdna_op_reduce(stream, what, 2, 0, &x.tensor, &out.tensor));
+      operand_download(&out);
+      for (int i = 0; i < 3; i++) assert_int_equal(((int64_t *)out.host)[i], 0);
+    }
+    operand_free(&x), operand_free(&out);
+  }
+}
+
 static void nothing_to_reduce(void **state) {
   static const struct {
     rdna_reduction what;
@@ -437,6 +456,7 @@ int main(void) {
       cmocka_unit_test(variance_of_infinite_values),
       cmocka_unit_test(variance_far_from_zero),
       cmocka_unit_test(nan_wins_and_first_of_equals),
+      cmocka_unit_test(first_of_infinite_values),
       cmocka_unit_test(nothing_to_reduce),
       cmocka_unit_test(refusals),
   };

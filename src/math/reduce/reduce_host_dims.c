@@ -87,9 +87,6 @@ static void map_values(const struct reduce_dims_args *a, int64_t n, double *v) {
       case REDUCE_REVERSE:
         v[i] = -v[i];
         break;
-      case REDUCE_ABS_REVERSE:
-        v[i] = -fabs(v[i]);
-        break;
       default:
         return;
     }
