@@ -91,12 +91,15 @@ static bool lines_are_aligned(const strided_plan *part, int k, int skip, int64_t
 }
 
 static rdna_status launch_transpose(const strided_plan *part, int dimension, request *r) {
-  static const char *const kernels[] = SIZED("transpose");
+  static const char *const kernels[] = SIZED("transpose"), *const ragged[] = SIZED("transpose_ragged");
   struct transpose_args args = {.rows = (uint32_t)part->size[0], .columns = (uint32_t)part->size[dimension]};
   uint32_t tile_columns = RDNA__TRANSPOSE_BYTES / (uint32_t)part->operand[0].bytes, rank = 2;
   args.in_stride = part->operand[1].stride[0];
   args.out_stride = part->operand[0].stride[dimension];
-  strided_set_size(&args.shape, 0, (args.rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
+  bool in_aligned = lines_are_aligned(part, 1, dimension, args.in_stride);
+  bool out_aligned = lines_are_aligned(part, 0, dimension, args.out_stride);
+  uint32_t tile_rows = args.rows + (out_aligned ? 0 : 16 / (uint32_t)part->operand[0].bytes - 1);
+  strided_set_size(&args.shape, 0, (tile_rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
   strided_set_size(&args.shape, 1, (args.columns + tile_columns - 1) / tile_columns);
   args.shape.count = args.shape.size[0] * args.shape.size[1];
   for (int d = 1; d < part->rank; d++) {
@@ -107,9 +110,7 @@ static rdna_status launch_transpose(const strided_plan *part, int dimension, req
   }
   args.shape.rank = rank;
   for (int k = 0; k < 2; k++) args.operand[k].data = part->operand[k].data;
-  if (lines_are_aligned(part, 0, dimension, args.out_stride)) args.vectors |= 1;
-  if (lines_are_aligned(part, 1, dimension, args.in_stride)) args.vectors |= 2;
-  r->kernel = sized(kernels, part->operand[0].bytes);
+  r->kernel = sized(in_aligned && out_aligned ? kernels : ragged, part->operand[0].bytes);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r->name, args.shape.count, 1, &grid.x));
   return rdna__launch_named(r->stream, r->kernel, grid, &args);

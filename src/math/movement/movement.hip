@@ -110,9 +110,9 @@ RDNA_DEVICE void triangle_values(const triangle_args &a) {
 
 /* 16 bytes from |p|, of which the first |count| values are there. */
 template <typename bits>
-RDNA_DEVICE uint4 load_some(const bits *p, uint32_t count, bool whole) {
+RDNA_DEVICE uint4 load_some(const bits *p, uint32_t count) {
   constexpr uint32_t values = 16 / sizeof(bits);
-  if (whole && count >= values) return load_as<uint4>(p);
+  if (count >= values) return load_as<uint4>(p);
   union {
     uint4 bits_16;
     bits v[values];
@@ -123,26 +123,39 @@ RDNA_DEVICE uint4 load_some(const bits *p, uint32_t count, bool whole) {
   }
   return u.bits_16;
 }
+/* 16 bytes put together by hand: a struct of values would be stored in pieces. */
 template <typename bits>
-RDNA_DEVICE void store_some(bits *p, uint32_t count, bool whole, const bits *v) {
-  constexpr uint32_t values = 16 / sizeof(bits);
-  if (whole && count >= values) { /* put together by hand: a struct of values would be stored in pieces */
-    uint32_t words[4] = {};
+RDNA_DEVICE void store_line(bits *p, const bits *v) {
+  uint32_t words[4] = {};
 #pragma unroll
-    for (uint32_t i = 0; i < values; i++) {
-      if constexpr (sizeof(bits) == 8) {
-        words[2 * i] = (uint32_t)v[i], words[2 * i + 1] = (uint32_t)(v[i] >> 32);
-      } else {
-        words[i * sizeof(bits) / 4] |= (uint32_t)v[i] << (8 * sizeof(bits) * i % 32);
-      }
+  for (uint32_t i = 0; i < 16 / sizeof(bits); i++) {
+    if constexpr (sizeof(bits) == 8) {
+      words[2 * i] = (uint32_t)v[i], words[2 * i + 1] = (uint32_t)(v[i] >> 32);
+    } else {
+      words[i * sizeof(bits) / 4] |= (uint32_t)v[i] << (8 * sizeof(bits) * i % 32);
     }
-    store_as<uint4>(p, uint4{words[0], words[1], words[2], words[3]});
+  }
+  store_as<uint4>(p, uint4{words[0], words[1], words[2], words[3]});
+}
+/* The values of a line from number |from| to |to|, of a vector's. */
+template <typename bits>
+RDNA_DEVICE void store_some(bits *p, int32_t from, int32_t to, const bits *v) {
+  constexpr int32_t values = 16 / sizeof(bits);
+  if (from <= 0 && to >= values) {
+    store_line(p, v);
     return;
   }
 #pragma unroll
-  for (uint32_t i = 0; i < values; i++) {
-    if (i < count) p[i] = v[i];
+  for (int32_t i = 0; i < values; i++) {
+    if (i >= from && i < to) p[i] = v[i];
   }
+}
+
+/* Groups that run together read 4 tiles side by side, so that pages of memory are opened for more than one line. */
+RDNA_DEVICE uint2 tile_of(const transpose_args &a) { /* its row and column */
+  uint32_t in_plane = group_id_x() % (a.shape.size[0] * a.shape.size[1]), band = in_plane / (a.shape.size[0] * 4);
+  uint32_t in_band = in_plane - band * a.shape.size[0] * 4, width = min_u32(4, a.shape.size[1] - band * 4);
+  return uint2{in_band / width, band * 4 + in_band % width};
 }
 
 /* Rows of the tile lie in shared memory as they were read, but for the order of the 16-byte vectors in a row: vector k
@@ -154,11 +167,8 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
   RDNA_SHARED uint4 tile[rows_of_tile * 8];
   int64_t at[2];
   strided_offsets(&a.shape, a.operand, 2, group_id_x(), at);
-  /* Groups that run together read 4 tiles side by side, so that pages of memory are opened for more than one line. */
-  uint32_t in_plane = group_id_x() % (a.shape.size[0] * a.shape.size[1]), band = in_plane / (a.shape.size[0] * 4);
-  uint32_t in_band = in_plane - band * a.shape.size[0] * 4, width = min_u32(4, a.shape.size[1] - band * 4);
-  uint32_t tile_row = in_band / width, tile_column = band * 4 + in_band % width;
-  uint32_t row0 = tile_row * rows_of_tile, column0 = tile_column * columns_of_tile;
+  uint2 at_tile = tile_of(a);
+  uint32_t row0 = at_tile.x * rows_of_tile, column0 = at_tile.y * columns_of_tile;
   const bits *in = (const bits *)a.operand[1].data + at[1];
   bits *out = (bits *)a.operand[0].data + at[0];
   constexpr uint32_t workers = RDNA__TRANSPOSE_THREADS, loads = rows_of_tile * 8 / workers;
@@ -169,7 +179,7 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
     uint32_t row = row0 + j * (workers / 8) + thread_id() / 8;
     v[j] = uint4{0, 0, 0, 0};
     if (row < a.rows && column < a.columns) {
-      v[j] = load_some<bits>(in + row * a.in_stride + column, a.columns - column, a.vectors & 2);
+      v[j] = load_some<bits>(in + row * a.in_stride + column, a.columns - column);
     }
   }
 #pragma unroll
@@ -202,19 +212,114 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
 #pragma unroll
       for (uint32_t r = 0; r < V; r++) line[r] = w[r].v[c];
       if (to < a.columns && row < a.rows) {
-        store_some<bits>(out + to * a.out_stride + row, a.rows - row, a.vectors & 1, line);
+        store_some<bits>(out + to * a.out_stride + row, 0, (int32_t)(a.rows - row), line);
       }
     }
   }
 }
 
+/* The same where lines begin anywhere. Whole vectors are read, those that rows of the input lie in, and whole ones are
+ * written, those that a line of the output lies in: of line c, those from row0 - o on, o being the number of values by
+ * which the line begins beyond a multiple of 16 bytes; so a tile has V - 1 rows before row0 too, a tenth of what it
+ * reads where V is 8, and most of it from the cache. Rows lie in shared memory as their vectors do, 36 words each. Rows
+ * that are V apart begin at the same place in a vector, as do lines V apart: every V rows are followed by so many words
+ * that the next lie one bank further, and lanes that write a line's vectors meet |lanes| banks side by side, those of
+ * the next line, |lanes| words along, the banks after them. */
+template <typename bits>
+RDNA_DEVICE void transpose_ragged_tile(const transpose_args &a) {
+  constexpr uint32_t V = 16 / sizeof(bits), columns_of_tile = 8 * V, rows_of_tile = RDNA__TRANSPOSE_ROWS;
+  constexpr uint32_t groups = rows_of_tile / V, rows = rows_of_tile + V - 1, vectors = 9; /* of a row */
+  constexpr uint32_t pitch = 4 * vectors, skew = (1 - V * pitch) % 32;                    /* words */
+  constexpr uint32_t workers = RDNA__TRANSPOSE_THREADS, loads = (rows * vectors + workers - 1) / workers;
+  RDNA_SHARED uint32_t tile[rows * pitch + rows / V * skew];
+  int64_t at[2];
+  strided_offsets(&a.shape, a.operand, 2, group_id_x(), at);
+  const bits *in = (const bits *)a.operand[1].data + at[1];
+  bits *out = (bits *)a.operand[0].data + at[0];
+  uint2 at_tile = tile_of(a);
+  const int32_t row0 = (int32_t)(at_tile.x * rows_of_tile), column0 = (int32_t)(at_tile.y * columns_of_tile);
+  /* by how many values the tile's first row, and line 0, begin beyond a multiple of 16 bytes */
+  const uint32_t in_at = (uint32_t)(address_of(in) / sizeof(bits)) + (uint32_t)column0 +
+                         (uint32_t)(row0 - (int32_t)V + 1) * (uint32_t)a.in_stride;
+  const uint32_t out_at = (uint32_t)(address_of(out) / sizeof(bits));
+  const int64_t last = (a.rows - 1) * a.in_stride; /* what lies between the first row and the last may be read */
+  const int64_t low = last < 0 ? last : 0, high = (last < 0 ? 0 : last) + a.columns;
+  uint4 v[loads];
+#pragma unroll
+  for (uint32_t j = 0; j < loads; j++) {
+    uint32_t i = j * workers + thread_id(), k = i % vectors, line = i / vectors;
+    int32_t row = row0 - (int32_t)V + 1 + (int32_t)line;
+    int32_t column = column0 + (int32_t)(k * V) - (int32_t)(in_at + line * (uint32_t)a.in_stride & (V - 1));
+    v[j] = uint4{0, 0, 0, 0};
+    if (line < rows && row >= 0 && row < (int32_t)a.rows && column < (int32_t)a.columns &&
+        column < column0 + (int32_t)columns_of_tile) {
+      int64_t from = row * a.in_stride + column;
+      if (from >= low && from + V <= high) {
+        v[j] = load_as<uint4>(in + from);
+      } else { /* at the first row's begin or the last one's end */
+#pragma nounroll
+        for (int32_t c = (int32_t)V - 1; c >= 0; c--) {
+          bits one = column + c >= 0 && column + c < (int32_t)a.columns ? in[from + c] : (bits)0;
+          if constexpr (sizeof(bits) == 8) {
+            v[j] = uint4{(uint32_t)one, (uint32_t)(one >> 32), v[j].x, v[j].y};
+          } else if constexpr (sizeof(bits) == 4) {
+            v[j] = uint4{one, v[j].x, v[j].y, v[j].z};
+          } else {
+            constexpr uint32_t up = 8 * sizeof(bits), down = 32 - up;
+            v[j] = uint4{v[j].x << up | one, v[j].y << up | v[j].x >> down, v[j].z << up | v[j].y >> down,
+                         v[j].w << up | v[j].z >> down};
+          }
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < loads; j++) {
+    uint32_t i = j * workers + thread_id(), line = i / vectors, turn = i / 8 & 3;
+    if (line < rows) { /* word by word, and eight neighbours at a time begin with the next word: no bank meets two */
+      uint32_t *to = tile + i * 4 + line / V * skew;
+      uint4 w = turn & 1 ? uint4{v[j].y, v[j].z, v[j].w, v[j].x} : v[j];
+      w = turn & 2 ? uint4{w.z, w.w, w.x, w.y} : w;
+#pragma unroll
+      for (uint32_t k = 0; k < 4; k++) to[(k + turn) & 3] = w[k];
+    }
+  }
+  group_barrier();
+  constexpr uint32_t lanes = groups < 8 ? groups : 8; /* neighbours that write one line's vectors */
+  constexpr uint32_t side_by_side = 32 / lanes, apart = columns_of_tile / side_by_side;
+#pragma unroll 2
+  for (uint32_t i = thread_id(); i < columns_of_tile * groups; i += workers) {
+    uint32_t g = i % lanes + i / (lanes * columns_of_tile) * lanes, q = i / lanes % columns_of_tile;
+    uint32_t column = q % side_by_side * apart + q / side_by_side, to = (uint32_t)column0 + column;
+    uint32_t before = out_at + to * (uint32_t)a.out_stride & (V - 1), line = g * V + V - 1 - before;
+    int32_t row = row0 + (int32_t)(g * V - before);
+    bits w[V];
+#pragma unroll
+    for (uint32_t r = 0; r < V; r++) {
+      uint32_t y = line + r, x = column + (in_at + y * (uint32_t)a.in_stride & (V - 1));
+      const char *p = (const char *)(tile + y * pitch + y / V * skew) + x * sizeof(bits);
+      if constexpr (sizeof(bits) == 8) {
+        w[r] = ((const uint32_t *)p)[0] | (uint64_t)((const uint32_t *)p)[1] << 32;
+      } else {
+        w[r] = *(const bits *)p;
+      }
+    }
+    if (to < a.columns && row < (int32_t)a.rows) {
+      store_some<bits>(out + (int64_t)to * a.out_stride + row, -row, (int32_t)a.rows - row, w);
+    }
+  }
+}
+
 #define SIZES(KERNEL) KERNEL(8, uint8_t) KERNEL(16, uint16_t) KERNEL(32, uint32_t) KERNEL(64, uint64_t)
-#define MOVERS(size, bits)                                                                          \
-  RDNA_KERNEL(256) copy_strided_##size(struct move_args a) { copy_values<bits>(a); }                \
-  RDNA_KERNEL(256) set_strided_##size(struct set_args a) { set_values<bits>(a, (bits)a.value[0]); } \
-  RDNA_KERNEL(256) pad_strided_##size(struct pad_args a) { pad_values<bits>(a); }                   \
-  RDNA_KERNEL(256) triangle_strided_##size(struct triangle_args a) { triangle_values<bits>(a); }    \
-  RDNA_KERNEL(RDNA__TRANSPOSE_THREADS) transpose_##size(struct transpose_args a) { transpose_tile<bits>(a); }
+#define MOVERS(size, bits)                                                                                    \
+  RDNA_KERNEL(256) copy_strided_##size(struct move_args a) { copy_values<bits>(a); }                          \
+  RDNA_KERNEL(256) set_strided_##size(struct set_args a) { set_values<bits>(a, (bits)a.value[0]); }           \
+  RDNA_KERNEL(256) pad_strided_##size(struct pad_args a) { pad_values<bits>(a); }                             \
+  RDNA_KERNEL(256) triangle_strided_##size(struct triangle_args a) { triangle_values<bits>(a); }              \
+  RDNA_KERNEL(RDNA__TRANSPOSE_THREADS) transpose_##size(struct transpose_args a) { transpose_tile<bits>(a); } \
+  RDNA_KERNEL(RDNA__TRANSPOSE_THREADS) transpose_ragged_##size(struct transpose_args a) {                     \
+    transpose_ragged_tile<bits>(a);                                                                           \
+  }
 SIZES(MOVERS)
 RDNA_KERNEL(256) copy_strided_128(struct move_args a) { copy_values<uint4>(a); }
 RDNA_KERNEL(256) set_strided_128(struct set_args a) {

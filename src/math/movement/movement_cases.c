@@ -1,6 +1,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernel/manifest.h"
 #include "math/case_values.h"
@@ -176,22 +177,22 @@ RDNA_CASE_MAKER(rdna__transpose_case) {
                                 .columns = (uint32_t)rdna__random_range(random, 1, 300)};
   if (n < 6) args.rows = edges[n][0], args.columns = edges[n][1];
   uint32_t batch = (uint32_t)rdna__random_range(random, 1, 3), tile_columns = (uint32_t)(128 / bytes);
-  bool aligned = n % 2 == 0;
-  args.in_stride = args.columns + (aligned ? (V - args.columns % V) % V : rdna__random_range(random, 0, 5));
-  args.out_stride = args.rows + (aligned ? (V - args.rows % V) % V : rdna__random_range(random, 0, 5));
+  bool ragged = strstr(kernel->name, "ragged") != NULL, in_aligned = !ragged || n % 3 == 1;
+  bool out_aligned = !ragged || n % 3 == 2;
+  args.in_stride = args.columns + (in_aligned ? (V - args.columns % V) % V : rdna__random_range(random, 0, 5));
+  args.out_stride = args.rows + (out_aligned ? (V - args.rows % V) % V : rdna__random_range(random, 0, 5));
   args.shape.rank = 3;
-  strided_set_size(&args.shape, 0, (args.rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
+  uint32_t tile_rows = args.rows + (out_aligned ? 0 : (uint32_t)V - 1);
+  strided_set_size(&args.shape, 0, (tile_rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
   strided_set_size(&args.shape, 1, (args.columns + tile_columns - 1) / tile_columns);
   strided_set_size(&args.shape, 2, batch);
   args.shape.count = args.shape.size[0] * args.shape.size[1] * batch;
   args.operand[0].stride[2] = args.out_stride * args.columns;
   args.operand[1].stride[2] = args.in_stride * args.rows;
-  if (args.out_stride % V == 0 && args.operand[0].stride[2] % V == 0) args.vectors |= 1;
-  if (args.in_stride % V == 0 && args.operand[1].stride[2] % V == 0) args.vectors |= 2;
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){args.shape.count, 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "%u of (%u, %u) strides %lld %lld vectors %u", batch, args.rows,
-           args.columns, (long long)args.in_stride, (long long)args.out_stride, args.vectors);
+  snprintf(out_case->label, sizeof out_case->label, "%u of (%u, %u) strides %lld %lld", batch, args.rows, args.columns,
+           (long long)args.in_stride, (long long)args.out_stride);
   struct strided_shape values = {.rank = 3, .count = args.rows * args.columns * batch};
   struct strided_operand places = {.stride = {1, args.out_stride, args.operand[0].stride[2]}};
   strided_set_size(&values, 0, args.rows);

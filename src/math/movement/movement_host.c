@@ -125,31 +125,34 @@ void RDNA_HOST_KERNEL(arange)(const void *args, rdna_grid grid) {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* One tile of the grid at a time. */
-#define TRANSPOSE(wide, bits)                                                       \
-  static void transpose_##wide##_piece(void *context, int64_t begin, int64_t end) { \
-    const struct transpose_args *a = context;                                       \
-    int64_t tile_columns = RDNA__TRANSPOSE_BYTES / (int64_t)sizeof(bits);           \
-    for (int64_t tile = begin; tile < end; tile++) {                                \
-      int64_t at[2], row0 = tile % a->shape.size[0] * RDNA__TRANSPOSE_ROWS;         \
-      int64_t column0 = tile / a->shape.size[0] % a->shape.size[1] * tile_columns;  \
-      int64_t rows = smaller(row0 + RDNA__TRANSPOSE_ROWS, a->rows);                 \
-      int64_t columns = smaller(column0 + tile_columns, a->columns);                \
-      strided_offsets(&a->shape, a->operand, 2, (uint32_t)tile, at);                \
-      const bits *in = (const bits *)a->operand[1].data + at[1];                    \
-      bits *out = (bits *)a->operand[0].data + at[0];                               \
-      for (int64_t block = row0; block < rows; block += BLOCK) {                    \
-        int64_t block_end = smaller(block + BLOCK, rows);                           \
-        for (int64_t column = column0; column < columns; column++) {                \
-          for (int64_t row = block; row < block_end; row++) {                       \
-            out[column * a->out_stride + row] = in[row * a->in_stride + column];    \
-          }                                                                         \
-        }                                                                           \
-      }                                                                             \
-    }                                                                               \
-  }                                                                                 \
-  void RDNA_HOST_KERNEL(transpose_##wide)(const void *args, rdna_grid grid) {       \
-    struct transpose_args a = *(const struct transpose_args *)args;                 \
-    rdna__parallel_for(a.shape.count, 2, transpose_##wide##_piece, &a);             \
+#define TRANSPOSE(wide, bits)                                                        \
+  static void transpose_##wide##_piece(void *context, int64_t begin, int64_t end) {  \
+    const struct transpose_args *a = context;                                        \
+    int64_t tile_columns = RDNA__TRANSPOSE_BYTES / (int64_t)sizeof(bits);            \
+    for (int64_t tile = begin; tile < end; tile++) {                                 \
+      int64_t at[2], row0 = tile % a->shape.size[0] * RDNA__TRANSPOSE_ROWS;          \
+      int64_t column0 = tile / a->shape.size[0] % a->shape.size[1] * tile_columns;   \
+      int64_t rows = smaller(row0 + RDNA__TRANSPOSE_ROWS, a->rows);                  \
+      int64_t columns = smaller(column0 + tile_columns, a->columns);                 \
+      strided_offsets(&a->shape, a->operand, 2, (uint32_t)tile, at);                 \
+      const bits *in = (const bits *)a->operand[1].data + at[1];                     \
+      bits *out = (bits *)a->operand[0].data + at[0];                                \
+      for (int64_t block = row0; block < rows; block += BLOCK) {                     \
+        int64_t block_end = smaller(block + BLOCK, rows);                            \
+        for (int64_t column = column0; column < columns; column++) {                 \
+          for (int64_t row = block; row < block_end; row++) {                        \
+            out[column * a->out_stride + row] = in[row * a->in_stride + column];     \
+          }                                                                          \
+        }                                                                            \
+      }                                                                              \
+    }                                                                                \
+  }                                                                                  \
+  void RDNA_HOST_KERNEL(transpose_##wide)(const void *args, rdna_grid grid) {        \
+    struct transpose_args a = *(const struct transpose_args *)args;                  \
+    rdna__parallel_for(a.shape.count, 2, transpose_##wide##_piece, &a);              \
+  }                                                                                  \
+  void RDNA_HOST_KERNEL(transpose_ragged_##wide)(const void *args, rdna_grid grid) { \
+    RDNA_HOST_KERNEL(transpose_##wide)(args, grid);                                  \
   }
 PAD_AND_TRIANGLE(8, uint8_t)
 PAD_AND_TRIANGLE(16, uint16_t)

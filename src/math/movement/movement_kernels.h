@@ -52,13 +52,15 @@ struct triangle_args {
 };
 
 /* out[column * out_stride + row] = in[row * in_stride + column], for each of the other dimensions. |shape| counts
- * tiles: dimension 0 along rows, 1 along columns, then the others, in which operands have strides. */
+ * tiles: dimension 0 along rows, 1 along columns, then the others, in which operands have strides. Each value is read
+ * once and written once. transpose_* wants all lines of both at multiples of 16 bytes; for transpose_ragged_* they
+ * begin anywhere, and where out's do not begin there, tiles along rows are as many as for 16 bytes less a value more of
+ * them. */
 struct transpose_args {
   struct strided_operand operand[2]; /* out, in */
   struct strided_shape shape;
   uint32_t rows, columns;
   int64_t in_stride, out_stride;
-  uint32_t vectors; /* bit 0: out, bit 1: in: 16 bytes at a multiple of 16 are together */
 };
 
 #define RDNA__MOVEMENT_THREAD_SIZES(X, name, args, threads, maker) \
@@ -69,15 +71,16 @@ struct transpose_args {
 #define RDNA__MOVEMENT_SIZES(X, name, args, maker) RDNA__MOVEMENT_THREAD_SIZES(X, name, args, 256, maker)
 
 /* name, argument struct, threads of a group, maker of random cases */
-#define RDNA_MOVEMENT_KERNELS(X)                                                       \
-  RDNA__MOVEMENT_SIZES(X, copy_strided, struct move_args, rdna__move_case)             \
-  X(copy_strided_128, struct move_args, 256, rdna__move_case)                          \
-  X(convert_strided, struct move_args, 256, rdna__convert_case)                        \
-  RDNA__MOVEMENT_SIZES(X, set_strided, struct set_args, rdna__set_case)                \
-  X(set_strided_128, struct set_args, 256, rdna__set_case)                             \
-  X(arange, struct set_args, 256, rdna__set_case)                                      \
-  RDNA__MOVEMENT_SIZES(X, pad_strided, struct pad_args, rdna__pad_case)                \
-  RDNA__MOVEMENT_SIZES(X, triangle_strided, struct triangle_args, rdna__triangle_case) \
-  RDNA__MOVEMENT_THREAD_SIZES(X, transpose, struct transpose_args, RDNA__TRANSPOSE_THREADS, rdna__transpose_case)
+#define RDNA_MOVEMENT_KERNELS(X)                                                                                  \
+  RDNA__MOVEMENT_SIZES(X, copy_strided, struct move_args, rdna__move_case)                                        \
+  X(copy_strided_128, struct move_args, 256, rdna__move_case)                                                     \
+  X(convert_strided, struct move_args, 256, rdna__convert_case)                                                   \
+  RDNA__MOVEMENT_SIZES(X, set_strided, struct set_args, rdna__set_case)                                           \
+  X(set_strided_128, struct set_args, 256, rdna__set_case)                                                        \
+  X(arange, struct set_args, 256, rdna__set_case)                                                                 \
+  RDNA__MOVEMENT_SIZES(X, pad_strided, struct pad_args, rdna__pad_case)                                           \
+  RDNA__MOVEMENT_SIZES(X, triangle_strided, struct triangle_args, rdna__triangle_case)                            \
+  RDNA__MOVEMENT_THREAD_SIZES(X, transpose, struct transpose_args, RDNA__TRANSPOSE_THREADS, rdna__transpose_case) \
+  RDNA__MOVEMENT_THREAD_SIZES(X, transpose_ragged, struct transpose_args, RDNA__TRANSPOSE_THREADS, rdna__transpose_case)
 
 #endif

@@ -7,10 +7,11 @@
 #include "rdna/memory.h"
 
 enum {
-  MOST_GROUPS = 1 << 16,    /* groups take turns */
-  ENOUGH_GROUPS = 512,      /* what keeps a large GPU busy */
-  SEGMENT_VALUES = 1 << 14, /* shorter ones are not worth reading a row twice */
-  MOST_SEGMENTS = 4096
+  MOST_COLUMN_GROUPS = 1 << 16, /* groups take turns */
+  RUN_VALUES = 2048,            /* of short rows that a wave takes together */
+  FEW_WAVES = 1024,             /* of rows, which leave a large GPU waiting for memory: better to read them twice */
+  ENOUGH_WAVES = 4096,          /* and the most segments: every wave reads the totals of those before its own */
+  SEGMENT_VALUES = 1 << 12      /* shorter ones are not worth that */
 };
 
 static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
@@ -37,12 +38,17 @@ static rdna_status check(const char *name, rdna_stream *stream, int dim, const r
 static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype, const struct scan_args *a) {
   char kernel[32];
   snprintf(kernel, sizeof kernel, "scan_%s_%s", op, rdna_dtype_name(dtype));
-  int64_t groups = a->inner == 1 ? a->outer * a->segments : (a->outer * a->inner - 1) / SCAN_THREADS + 1;
-  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1},
-                            a);
+  rdna_grid grid = {1, 1, 1};
+  if (a->inner == 1) {
+    grid.x = rdna__groups_of_waves(stream, a->units, INT64_MAX, SCAN_THREADS);
+  } else {
+    int64_t groups = (a->outer * a->inner - 1) / SCAN_THREADS + 1;
+    grid.x = (uint32_t)(groups < MOST_COLUMN_GROUPS ? groups : MOST_COLUMN_GROUPS);
+  }
+  return rdna__launch_named(stream, kernel, grid, a);
 }
 
-/* What each segment comes to, the running totals of that, and the rows from there on. */
+/* What each segment comes to, and the rows from there on. */
 static rdna_status launch_segments(rdna_stream *stream, const char *name, const char *op, rdna_dtype dtype,
                                    const struct scan_args *whole) {
   rdna_device *device = rdna_stream_device(stream);
@@ -51,11 +57,8 @@ static rdna_status launch_segments(rdna_stream *stream, const char *name, const 
   RDNA_TRY(
       rdna_memory_alloc_named(device, rdna_dtype_bytes(kept, whole->outer * whole->segments), stream, name, &memory));
   struct scan_args totals = *whole, rest = *whole;
-  struct scan_args between = {.x = memory, .out = memory, .outer = whole->outer, .n = whole->segments, .inner = 1};
-  between.segments = 1, between.segment = between.n;
   totals.totals = memory, rest.carry = memory;
   rdna_status status = launch(stream, op, dtype, &totals);
-  if (status == RDNA_OK) status = launch(stream, op, kept, &between);
   if (status == RDNA_OK) status = launch(stream, op, dtype, &rest);
   rdna_status freed = rdna_memory_free(device, memory);
   return status != RDNA_OK ? status : freed;
@@ -68,12 +71,16 @@ static rdna_status scan(rdna_stream *stream, const char *name, const char *op, i
   struct scan_args a = {.x = x->data, .out = out->data, .outer = 1, .n = x->shape[dim], .inner = 1, .segments = 1};
   for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
   for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
-  a.segment = a.n;
-  int64_t segments = ENOUGH_GROUPS / a.outer;
+  a.segment = a.n, a.rows = a.n <= RUN_VALUES / 2 ? (uint32_t)(RUN_VALUES / a.n) : 1;
+  int64_t segments = a.outer < FEW_WAVES ? ENOUGH_WAVES / a.outer : 1, units = (a.outer + a.rows - 1) / a.rows;
   if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
-  if (a.inner > 1 || segments < 2) return launch(stream, op, x->dtype, &a);
+  if (a.inner > 1 || segments < 2) {
+    if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, units, 1, &a.units));
+    return launch(stream, op, x->dtype, &a);
+  }
   a.segment = ((a.n + segments - 1) / segments + 7) / 8 * 8;
-  a.segments = (a.n + a.segment - 1) / a.segment;
+  a.segments = (uint32_t)((a.n + a.segment - 1) / a.segment);
+  a.units = (uint32_t)a.outer * a.segments;
   return launch_segments(stream, name, op, x->dtype, &a);
 }
 

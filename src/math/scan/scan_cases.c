@@ -40,20 +40,25 @@ static void fill(rdna__random *random, const char *name, rdna_dtype dtype, int n
 
 RDNA_CASE_MAKER(rdna__scan_case) {
   static const int64_t edges[][3] = {{2, 5, 1},    {0, 3, 1},    {3, 1, 1},   {2, 0, 1},  {2, 1024, 1},
-                                     {1, 2048, 1}, {1, 4097, 1}, {2, 7, 300}, {1, 9, 33}, {5, 2049, 1}};
+                                     {1, 2048, 1}, {1, 4097, 1}, {2, 7, 300}, {1, 9, 33}, {5, 2049, 1},
+                                     {40, 1, 1},   {50, 3, 1},   {33, 37, 1}};
+  enum { EDGES = sizeof edges / sizeof *edges };
   rdna_dtype dtype = name_dtype(kernel->name);
   rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_I64 : RDNA_F32;
   struct scan_args a = {
       .outer = rdna__random_range(random, 1, 5), .n = rdna__random_range(random, 1, 9000), .inner = 1};
-  if (n < (int)(sizeof edges / sizeof *edges)) a.outer = edges[n][0], a.n = edges[n][1], a.inner = edges[n][2];
-  if (n >= 10 && n % 4 == 0) a.n = a.n / 50 + 1, a.inner = rdna__random_range(random, 2, 70);
+  if (n < EDGES) a.outer = edges[n][0], a.n = edges[n][1], a.inner = edges[n][2];
+  if (n >= EDGES && n % 4 == 0) a.n = a.n / 50 + 1, a.inner = rdna__random_range(random, 2, 70);
+  if (n >= EDGES && n % 4 == 1) a.n = a.n / 60 + 1, a.outer = rdna__random_range(random, 1, 90);
   int mode = a.inner > 1 || a.n < 100 ? 0 : n % 3; /* whole rows, totals of segments, from carries on */
   a.segment = mode ? (a.n / 3 + 7) / 8 * 8 : a.n;
-  a.segments = mode ? (a.n + a.segment - 1) / a.segment : 1;
+  a.segments = mode ? (uint32_t)((a.n + a.segment - 1) / a.segment) : 1;
+  a.rows = mode == 0 && n % 2 ? (uint32_t)rdna__random_range(random, 1, 9) : 1;
+  a.units = a.n > 0 ? (uint32_t)((a.outer + a.rows - 1) / a.rows) * a.segments : 0;
   memcpy(out_case->args, &a, sizeof a);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 5), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld x %lld mode %d grid %u", (long long)a.outer,
-           (long long)a.n, (long long)a.inner, mode, out_case->grid.x);
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld x %lld mode %d rows %u grid %u", (long long)a.outer,
+           (long long)a.n, (long long)a.inner, mode, a.rows, out_case->grid.x);
   int64_t count = a.outer * a.n * a.inner, parts = a.outer * a.segments;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct scan_args, x)), *carry = x;
   bool there = x && (mode == 1 || rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct scan_args, out)));

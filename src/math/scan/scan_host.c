@@ -70,9 +70,12 @@ static void scan_units(void *context, int64_t begin, int64_t end) {
     int64_t at = column / a->inner * a->n * a->inner + column % a->inner + first * a->inner;
     int64_t n = a->n - first < a->segment ? a->n - first : a->segment, whole = whole_none(work->op);
     double kept = none(work->op);
-    if (a->carry && segment > 0) {
-      if (integer) whole = ((const int64_t *)a->carry)[unit - 1];
-      if (!integer) kept = f64 ? ((const double *)a->carry)[unit - 1] : (double)((const float *)a->carry)[unit - 1];
+    for (int64_t before = unit - segment; a->carry && before < unit; before++) {
+      if (integer) whole = whole_join(work->op, whole, ((const int64_t *)a->carry)[before]);
+      if (!integer) {
+        kept =
+            join(work->op, kept, f64 ? ((const double *)a->carry)[before] : (double)((const float *)a->carry)[before]);
+      }
     }
 #define RUN(name, type, kept) \
   kept = name(work->op, (const type *)a->x + at, a->totals ? NULL : (type *)a->out + at, n, a->inner, kept)
@@ -96,7 +99,7 @@ static void scan_units(void *context, int64_t begin, int64_t end) {
 
 static void scan(const void *args, enum scan_op op, rdna_dtype dtype) {
   struct work work = {*(const struct scan_args *)args, op, dtype};
-  if (work.a.n == 0) return;
+  if (work.a.n == 0) return; /* several rows are each as one alone */
   rdna__parallel_for(work.a.outer * work.a.inner * work.a.segments, 1 + (1 << 14) / work.a.n, scan_units, &work);
 }
 

@@ -1,22 +1,28 @@
-/* Running sums, products and extremes along a dimension. The order of operations depends on the shape and the wave's
- * width alone. */
+/* Running sums, products and extremes along a dimension. The order of operations depends on the shape, the wave's width
+ * and where in 16 bytes rows begin alone. */
 #ifndef RDNA_MATH_SCAN_KERNELS_H
 #define RDNA_MATH_SCAN_KERNELS_H
 
 #include <stdint.h>
 
-enum { SCAN_THREADS = 256 };
+enum {
+  SCAN_THREADS = 256,
+  SCAN_AHEAD = 3 /* vectors of a lane in flight */
+};
 
 /* out(o, i, k) = x(o, 0, k) op … op x(o, i, k). Kept in f32, f64 for f64, i64 for integers, which go around.
- * inner 1: a group takes a segment of a row. With |totals| it writes only what the segment comes to; with |carry| it
- * begins with carry(o, segment - 1). A thread takes a column otherwise, and segments is 1. */
+ * inner 1: a wave takes |rows| rows, or, when |rows| is 1, a segment of one. With |totals| it writes only what the
+ * segment comes to; with |carry| it begins with carry(o, 0) op … op carry(o, segment - 1). Groups take units in turn,
+ * so any grid is right. A thread takes a column otherwise, and segments is 1. */
 struct scan_args {
   const void *x;     /* (outer, n, inner) */
-  void *out;         /* (outer, n, inner) */
-  void *totals;      /* (outer, segments) of what is kept, or NULL */
-  const void *carry; /* (outer, segments), inclusive, or NULL */
+  void *out;         /* (outer, n, inner); may be x */
+  void *totals;      /* (outer, segments) of what is kept, or NULL; with |rows| 1 */
+  const void *carry; /* (outer, segments), the totals, or NULL; with |rows| 1 */
   int64_t outer, n, inner;
-  int64_t segments, segment; /* values of each but the last, a multiple of 8 */
+  int64_t segment;         /* values of each but the last; below 2^30, as are the values of |rows| rows */
+  uint32_t segments, rows; /* of a row; of a wave */
+  uint32_t units;          /* for inner 1: outer / rows, rounded up, times segments; 0 if n is 0 */
 };
 
 #define RDNA_SCAN_TYPES_(X, op)                                        \

@@ -25,9 +25,10 @@ static void set(operand *o, int64_t i, double v) {
 }
 
 /* Along the middle of (outer, n, inner), against a running double. */
-static void check(int op, rdna_dtype dtype, int64_t outer, int64_t n, int64_t inner, bool in_place, int64_t offset) {
+static void check(int op, rdna_dtype dtype, int64_t outer, int64_t n, int64_t inner, bool in_place, int64_t offset,
+                  int64_t out_offset) {
   int64_t shape[3] = {outer, n, inner}, count = outer * n * inner;
-  operand x = operand_make(dtype, 3, shape, NULL, offset), out = operand_make(dtype, 3, shape, NULL, offset);
+  operand x = operand_make(dtype, 3, shape, NULL, offset), out = operand_make(dtype, 3, shape, NULL, out_offset);
   double *v = malloc((size_t)count * sizeof *v + 1);
   assert_non_null(v);
   bool whole = dtype == RDNA_I32 || dtype == RDNA_I64;
@@ -64,12 +65,13 @@ static void check(int op, rdna_dtype dtype, int64_t outer, int64_t n, int64_t in
 }
 
 static void shapes(void **state) {
-  static const int64_t sizes[][3] = {{1, 1, 1},  {3, 7, 1},    {2, 1024, 1}, {5, 1025, 1}, {2, 4096, 1},
-                                     {3, 9, 40}, {2, 300, 65}, {700, 3, 1},  {1, 33, 1000}};
+  static const int64_t sizes[][3] = {{1, 1, 1},   {3, 7, 1},    {2, 1024, 1}, {5, 1025, 1},  {2, 4096, 1},
+                                     {3, 9, 40},  {2, 300, 65}, {700, 3, 1},  {1, 33, 1000}, {2500, 1, 1},
+                                     {99, 96, 1}, {37, 777, 1}, {5, 3001, 1}};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     for (int t = 0; t < 6; t++) {
       for (int op = SUM; op <= MIN; op++)
-        check(op, types[t], sizes[i][0], sizes[i][1], sizes[i][2], (i + t) % 2, t % 2);
+        check(op, types[t], sizes[i][0], sizes[i][1], sizes[i][2], (i + t) % 2, t % 3, (t + (int)i) % 4);
     }
   }
 }
@@ -78,8 +80,8 @@ static void shapes(void **state) {
 static void long_rows(void **state) {
   for (int t = 0; t < 6; t++) {
     for (int op = SUM; op <= MIN; op++) {
-      check(op, types[t], 2, 40001, 1, t % 2, 0);
-      if (t == 0) check(op, types[t], 1, 300000, 1, true, 0);
+      check(op, types[t], 2, 40001, 1, t % 2, 0, 0);
+      if (t == 0) check(op, types[t], 1, 300000, 1, true, 0, 0);
     }
   }
 }
