@@ -13,6 +13,10 @@ static const char *const value_backward_kernels[TYPES] = {"loss_values_backward_
 static const char *const entropy_kernels[TYPES] = {"cross_entropy_f32", "cross_entropy_f16", "cross_entropy_bf16"};
 static const char *const entropy_backward_kernels[TYPES] = {"cross_entropy_backward_f32", "cross_entropy_backward_f16",
                                                             "cross_entropy_backward_bf16"};
+static const char *const entropy_short_kernels[TYPES] = {"cross_entropy_short_f32", "cross_entropy_short_f16",
+                                                         "cross_entropy_short_bf16"};
+static const char *const entropy_backward_short_kernels[TYPES] = {
+    "cross_entropy_backward_short_f32", "cross_entropy_backward_short_f16", "cross_entropy_backward_short_bf16"};
 
 static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
 
@@ -191,26 +195,72 @@ static rdna_status check_losses(const char *operator, const char * argument, con
   return rdna__check_contiguous(operator, argument, tensor);
 }
 
-static rdna_grid entropy_grid(int64_t rows, int64_t cols) {
-  int64_t waves = LOSS_THREADS / 64; /* at least */
-  return (rdna_grid){at_most(cols <= LOSS_WAVE_COLS ? (rows + waves - 1) / waves : rows, MOST_GROUPS), 1, 1};
+/* How many parts of at least LOSS_PART_VECTORS rows are cut into, to keep a large GPU busy. */
+static uint32_t parts_of(int64_t rows, int64_t cols, int64_t bytes) {
+  enum { ENOUGH_GROUPS = 512, FEW_ROWS = 256 };
+  int64_t most = cols * bytes / 16 / LOSS_PART_VECTORS, parts = rows > 0 && rows < FEW_ROWS ? ENOUGH_GROUPS / rows : 1;
+  parts = parts < most ? parts : most;
+  return parts > 1 && cols > LOSS_WAVE_COLS ? (uint32_t)parts : 1;
+}
+static uint32_t part_vectors_of(uint32_t parts, int64_t cols, int64_t bytes) {
+  return (uint32_t)((cols * bytes / 16 / parts / LOSS_PART_VECTORS + 1) * LOSS_PART_VECTORS);
 }
 
-static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction,
-                                  const struct cross_entropy_args *args, rdna_dtype dtype, const rdna_tensor *out,
-                                  const rdna_tensor *total) {
-  RDNA_TRY(rdna__launch_named(stream, entropy_kernels[dtype], entropy_grid(args->rows, args->cols), args));
+static rdna_grid entropy_grid(rdna_stream *stream, int64_t rows, int64_t cols, uint32_t parts) {
+  if (parts == 1 && cols <= LOSS_WAVE_COLS) {
+    return (rdna_grid){rdna__groups_of_waves(stream, rows, INT64_MAX, LOSS_THREADS), 1, 1};
+  }
+  return (rdna_grid){at_most(rows * parts, MOST_GROUPS), 1, 1};
+}
+
+static bool is_short(bool nll, float smoothing, int64_t cols, int64_t bytes) {
+  return !nll && smoothing == 0 && cols <= LOSS_SHORT_COLS(bytes);
+}
+
+static rdna_status launch_rows(rdna_stream *stream, struct cross_entropy_args *args, rdna_dtype dtype) {
+  const char *kernel = entropy_kernels[dtype];
+  if (args->parts == 1) {
+    return rdna__launch_named(stream, kernel, entropy_grid(stream, args->rows, args->cols, 1), args);
+  }
+  rdna_device *device = rdna_stream_device(stream);
+  void *states = NULL;
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)args->rows * args->parts * 4 * sizeof(float), stream,
+                                   "cross_entropy: parts of rows", &states));
+  args->states = states;
+  rdna_status status =
+      rdna__launch_named(stream, kernel, entropy_grid(stream, args->rows, args->cols, args->parts), args);
+  args->states = NULL, args->of_parts = states;
+  rdna_grid grid = {rdna__groups_of_waves(stream, args->rows, INT64_MAX, LOSS_THREADS), 1, 1};
+  if (status == RDNA_OK) status = rdna__launch_named(stream, kernel, grid, args);
+  rdna_status freed = rdna_memory_free(device, states);
+  return status != RDNA_OK ? status : freed;
+}
+
+static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
+                                  rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
   bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
+  int64_t bytes = (int64_t)rdna_dtype_block_bytes(dtype), blocks = (args->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  struct loss_sum_args sum = {.values = args->loss, .count = args->rows, .scale = 1, .dtype = (uint32_t)out->dtype};
+  struct loss_sum_args weights = {
+      .values = args->row_weight, .out = total->data, .count = args->rows, .scale = 1, .dtype = RDNA_F32};
+  if (is_short(args->nll, args->smoothing, args->cols, bytes)) {
+    if (!none) { /* the rows' own places have more than enough room */
+      args->partial = args->loss;
+      sum.count = weights.count = blocks;
+      weights.values = args->loss + blocks;
+    }
+    rdna_grid grid = {at_most(blocks, MOST_GROUPS), 1, 1};
+    RDNA_TRY(rdna__launch_named(stream, entropy_short_kernels[dtype], grid, args));
+  } else {
+    RDNA_TRY(launch_rows(stream, args, dtype));
+  }
   if (none && out->dtype != RDNA_F32) {
     struct loss_store_args store = {
         .values = args->loss, .out = out->data, .count = args->rows, .dtype = (uint32_t)out->dtype};
     rdna_grid grid = {at_most((args->rows + LOSS_THREADS - 1) / LOSS_THREADS, MOST_GROUPS), 1, 1};
     RDNA_TRY(rdna__launch_named(stream, "loss_store", grid, &store));
   }
-  struct loss_sum_args sum = {.values = args->loss, .count = args->rows, .scale = 1, .dtype = (uint32_t)out->dtype};
-  struct loss_sum_args weights = {
-      .values = args->row_weight, .out = total->data, .count = args->rows, .scale = 1, .dtype = RDNA_F32};
-  if (mean) sum.weights = args->row_weight, sum.total = total->data;
+  if (mean) sum.weights = weights.values, sum.total = total->data;
   sum.out = out->data;
   if (!none) RDNA_TRY(rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum));
   return mean ? RDNA_OK : rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &weights);
@@ -253,6 +303,9 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
                                     .smoothing = options->label_smoothing,
                                     .nll = options->log_probabilities,
                                     .target_i64 = target->dtype == RDNA_I64};
+  int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
+  args.parts = args.nll ? 1 : parts_of(rows.rows, rows.cols, bytes);
+  args.part_vectors = part_vectors_of(args.parts, rows.cols, bytes);
   rdna_status status = launch_entropy(stream, options->reduction, &args, x->dtype, out, total);
   rdna_status freed = rdna_memory_free(device, memory);
   return status != RDNA_OK ? status : freed;
@@ -298,5 +351,14 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
                                              .target_i64 = target->dtype == RDNA_I64,
                                              .one = options->reduction != RDNA_REDUCTION_NONE,
                                              .dout_f32 = dout->dtype == RDNA_F32};
-  return rdna__launch_named(stream, entropy_backward_kernels[x->dtype], entropy_grid(rows.rows, rows.cols), &args);
+  int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
+  if (dx->data != x->data && is_short(args.nll, args.smoothing, rows.cols, bytes)) {
+    rdna_grid grid = {at_most((rows.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS, MOST_GROUPS), 1, 1};
+    return rdna__launch_named(stream, entropy_backward_short_kernels[x->dtype], grid, &args);
+  }
+  /* every part sums all the weights of the classes */
+  args.parts = weight && args.smoothing != 0 ? 1 : parts_of(rows.rows, rows.cols, bytes);
+  args.part_vectors = part_vectors_of(args.parts, rows.cols, bytes);
+  rdna_grid grid = entropy_grid(stream, rows.rows, rows.cols, args.parts);
+  return rdna__launch_named(stream, entropy_backward_kernels[x->dtype], grid, &args);
 }

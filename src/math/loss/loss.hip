@@ -134,67 +134,118 @@ struct exp_sums {
   }
 };
 
-/* log of the sum of exp of a row, in one pass; with smoothing, the sums of w and of w x too. */
+/* Of vectors |begin| to |end| of a row, and of its single values if |singles|, in one pass. The same in all of the
+ * team. */
 template <typename type, typename team>
-RDNA_DEVICE float log_sum_exp(const cross_entropy_args &a, const void *x, float *scratch, float *out_w, float *out_wx) {
+RDNA_DEVICE exp_sums sums_of_row(const cross_entropy_args &a, const void *x, const row_edges &e, uint64_t begin,
+                                 uint64_t end, bool singles, float *scratch) {
   constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
-  const uint64_t cols = (uint64_t)a.cols;
-  const row_edges e = row_edges_of(address_of(x), cols, type::IN_16);
-  const uint64_t last = cols - e.tail; /* begins what is left */
+  const uint64_t stop = e.head + end * size;
   exp_sums s = {-infinity_f32(), 0, 0, 0};
+  if (singles) {
 #pragma nounroll
-  for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
-    uint64_t i = single_at(e, cols, k);
-    float v = type::load(x, i);
-    exp_sums::add<1>(s, a, i, &v);
+    for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
+      uint64_t i = single_at(e, (uint64_t)a.cols, k);
+      float v = type::load(x, i);
+      exp_sums::add<1>(s, a, i, &v);
+    }
   }
 #pragma nounroll
-  for (uint64_t i = e.head + team::rank() * size; i < last; i += LOSS_AHEAD * step) {
+  for (uint64_t i = e.head + (begin + team::rank()) * size; i < stop; i += LOSS_AHEAD * step) {
     uint4 bits[LOSS_AHEAD];
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
       bits[j] = uint4{0, 0, 0, 0};
-      if (i + j * step < last) bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
+      if (i + j * step < stop) bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
     }
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
-      if (i + j * step >= last) break;
+      if (i + j * step >= stop) break;
       float v[size];
       type::unpack(again(bits[j]), v);
       exp_sums::add<(int)size>(s, a, i + j * step, v);
     }
   }
-  float row_top = team::max(s.top, scratch);
-  float sum = team::sum(s.sum != 0 ? s.sum * fast_exp(s.top - row_top) : 0, scratch);
+  float top = team::max(s.top, scratch);
+  s.sum = team::sum(s.sum != 0 ? s.sum * fast_exp(s.top - top) : 0, scratch);
+  s.top = top;
   if (a.smoothing != 0) {
-    *out_w = team::sum(s.w, scratch);
-    *out_wx = team::sum(s.wx, scratch);
+    s.w = team::sum(s.w, scratch);
+    s.wx = team::sum(s.wx, scratch);
   }
-  return row_top + scalar_log(sum);
+  return s;
+}
+
+/* What a row's parts come to together, for all of the wave. */
+RDNA_DEVICE exp_sums sums_of_parts(const cross_entropy_args &a, int64_t row) {
+  const float *states = a.of_parts + row * a.parts * 4;
+  exp_sums s = {-infinity_f32(), 0, 0, 0};
+  for (uint32_t p = lane_id(); p < a.parts; p += WAVE_SIZE) s.top = max_f32(s.top, states[4 * p]);
+  s.top = wave_max_f32(s.top);
+  for (uint32_t p = lane_id(); p < a.parts; p += WAVE_SIZE) {
+    float4 one = load_f32x4(states + 4 * p);
+    if (one.y != 0) s.sum += one.y * fast_exp(one.x - s.top);
+    s.w += one.z;
+    s.wx += one.w;
+  }
+  s.sum = wave_sum_f32(s.sum);
+  s.w = wave_sum_f32(s.w);
+  s.wx = wave_sum_f32(s.wx);
+  return s;
+}
+
+struct row_loss {
+  float loss, weight;
+};
+
+/* |own| is the value of x at the target if that is a class. */
+RDNA_DEVICE row_loss loss_of_row(const cross_entropy_args &a, int64_t y, float own, float lse, float w, float wx) {
+  if (y == a.ignore) return {0, 0};
+  if ((uint64_t)y >= (uint64_t)a.cols) return {not_a_number(), not_a_number()};
+  float weight = a.weight ? a.weight[y] : 1;
+  float loss = weight * (lse - own);
+  if (a.smoothing != 0) loss = (1 - a.smoothing) * loss + a.smoothing / (float)a.cols * (w * lse - wx);
+  return {loss, weight};
+}
+
+template <typename type>
+RDNA_DEVICE const char *row_of(const void *data, int64_t row, int64_t stride) {
+  return (const char *)data + row * stride * type::BYTES;
 }
 
 template <typename type, typename team>
 RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, float *scratch) {
-  const void *x = (const char *)a.x + row * a.x_stride * type::BYTES;
+  const char *x = row_of<type>(a.x, row, a.x_stride);
   int64_t y = target_of(a.target, row, a.target_i64);
-  float lse = 0, w = 0, wx = 0, loss = 0, row_weight = 0;
-  if (!a.nll) lse = log_sum_exp<type, team>(a, x, scratch, &w, &wx);
-  if (team::rank() != 0) return;
-  if (y != a.ignore && (uint64_t)y < (uint64_t)a.cols) {
-    row_weight = a.weight ? a.weight[y] : 1;
-    float own = row_weight * (lse - type::load(x, (uint64_t)y));
-    loss = a.smoothing != 0 ? (1 - a.smoothing) * own + a.smoothing / (float)a.cols * (w * lse - wx) : own;
-  } else if (y != a.ignore) {
-    loss = row_weight = not_a_number();
+  exp_sums s = {0, 1, 0, 0};
+  if (a.of_parts) {
+    s = sums_of_parts(a, row);
+  } else if (!a.nll) {
+    const row_edges e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
+    s = sums_of_row<type, team>(a, x, e, 0, e.vectors, true, scratch);
   }
-  a.loss[row] = loss;
+  if (team::rank() != 0) return;
+  float lse = a.nll ? 0 : s.top + scalar_log(s.sum);
+  float own = (uint64_t)y < (uint64_t)a.cols ? type::load(x, (uint64_t)y) : 0;
+  row_loss l = loss_of_row(a, y, own, lse, s.w, s.wx);
+  a.loss[row] = l.loss;
   a.lse[row] = lse;
-  a.row_weight[row] = row_weight;
+  a.row_weight[row] = l.weight;
 }
 
 template <typename type>
 RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
-  if (a.cols <= LOSS_WAVE_COLS) {
+  if (a.states) {
+    for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
+      int64_t row = unit / a.parts, part = unit - row * a.parts;
+      const char *x = row_of<type>(a.x, row, a.x_stride);
+      const row_edges e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
+      uint64_t begin = (uint64_t)part * a.part_vectors, end = begin + a.part_vectors;
+      end = end < e.vectors ? end : e.vectors;
+      exp_sums s = sums_of_row<type, group_team>(a, x, e, begin, end, part == 0, scratch);
+      if (thread_id() == 0) store_f32x4(a.states + 4 * unit, float4{s.top, s.sum, s.w, s.wx});
+    }
+  } else if (a.cols <= LOSS_WAVE_COLS || a.of_parts) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
       cross_entropy_row<type, wave_team>(a, row, scratch);
@@ -203,6 +254,105 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
     for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
       cross_entropy_row<type, group_team>(a, row, scratch);
     }
+  }
+}
+
+/* Short rows: LOSS_SHORT_LANES neighbours have a row, whose vectors they see wherever it begins in them, |vectors|
+ * each, and |at_once| rows, whose loads wait together. Neighbouring rows' values that lie in a row's first and last
+ * vector are read with them. */
+template <typename type>
+struct short_row {
+  enum { WIDTH = type::IN_16, LANES = LOSS_SHORT_LANES };
+  RDNA_DEVICE int32_t shift(const char *x) { return (int32_t)(address_of(x) & 15) / (int32_t)type::BYTES; }
+  /* The column of the first value of this lane's vector |k|. */
+  RDNA_DEVICE int32_t column(int32_t shift, int k) {
+    return (int32_t)(thread_id() % LANES + (uint32_t)k * LANES) * WIDTH - shift;
+  }
+  RDNA_DEVICE uint4 load(const char *x, int32_t at, int32_t cols, int64_t low, int64_t high) {
+    if (at >= cols) return uint4{0, 0, 0, 0};
+    if (at >= low && at + WIDTH <= high) return load_as<uint4>(x + (int64_t)at * type::BYTES);
+    typename type::stored one[WIDTH] = {}; /* at the first row's begin or the last one's end */
+#pragma unroll
+    for (int j = 0; j < WIDTH; j++) {
+      if (at + j >= 0 && at + j < cols) one[j] = ((const typename type::stored *)x)[at + j];
+    }
+    uint4 bits;
+    __builtin_memcpy(&bits, one, 16);
+    return bits;
+  }
+};
+
+template <typename type, int vectors, int at_once>
+RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &a, float *scratch) {
+  typedef short_row<type> part;
+  constexpr uint32_t lanes = LOSS_SHORT_LANES, teams = threads / lanes;
+  constexpr int width = type::IN_16;
+  const int32_t cols = (int32_t)a.cols;
+  const int64_t blocks = (a.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  for (int64_t block = group_id_x(); block < blocks; block += group_count_x()) {
+    float loss = 0, weight = 0;
+#pragma nounroll
+    for (uint32_t round = 0; round < LOSS_SHORT_ROWS; round += teams * at_once) {
+      uint4 bits[at_once][vectors];
+      int64_t row[at_once], y[at_once];
+      int32_t shift[at_once];
+      float own[at_once];
+#pragma unroll
+      for (int r = 0; r < at_once; r++) {
+        row[r] = block * LOSS_SHORT_ROWS + round + r * teams + thread_id() / lanes;
+        int64_t there = row[r] < a.rows ? row[r] : a.rows - 1;
+        const char *x = row_of<type>(a.x, there, a.x_stride);
+        shift[r] = part::shift(x);
+        y[r] = target_of(a.target, there, a.target_i64);
+        int64_t low = -there * a.x_stride, high = low + (a.rows - 1) * a.x_stride + a.cols;
+#pragma unroll
+        for (int k = 0; k < vectors; k++) bits[r][k] = part::load(x, part::column(shift[r], k), cols, low, high);
+      }
+#pragma unroll
+      for (int r = 0; r < at_once; r++) {
+        own[r] = 0;
+        if (row[r] < a.rows && (uint64_t)y[r] < (uint64_t)a.cols)
+          own[r] = type::load(row_of<type>(a.x, row[r], a.x_stride), (uint64_t)y[r]);
+      }
+#pragma unroll
+      for (int r = 0; r < at_once; r++) {
+        float v[width], top = -infinity_f32(), sum = 0;
+#pragma unroll
+        for (int k = 0; k < vectors; k++) {
+          if (k * (int)lanes * width >= cols + width) break;
+          int32_t at = part::column(shift[r], k);
+          type::unpack(bits[r][k], v);
+#pragma unroll
+          for (int j = 0; j < width; j++) top = max_f32(top, at + j >= 0 && at + j < cols ? v[j] : -infinity_f32());
+        }
+#pragma unroll
+        for (uint32_t mask = 1; mask < lanes; mask *= 2) top = max_f32(top, wave_shuffle_xor_f32(top, mask));
+        const float base = top == -infinity_f32() ? 0 : top;
+#pragma unroll
+        for (int k = 0; k < vectors; k++) {
+          if (k * (int)lanes * width >= cols + width) break;
+          int32_t at = part::column(shift[r], k);
+          type::unpack(again(bits[r][k]), v);
+#pragma unroll
+          for (int j = 0; j < width; j++) sum += at + j >= 0 && at + j < cols ? fast_exp(v[j] - base) : 0;
+        }
+#pragma unroll
+        for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+        if (thread_id() % lanes != 0 || row[r] >= a.rows) continue;
+        const float lse = top + scalar_log(sum);
+        row_loss l = loss_of_row(a, y[r], own[r], lse, 0, 0);
+        a.lse[row[r]] = lse;
+        if (a.partial) {
+          loss += l.loss, weight += l.weight;
+        } else {
+          a.loss[row[r]] = l.loss, a.row_weight[row[r]] = l.weight;
+        }
+      }
+    }
+    if (!a.partial) continue;
+    loss = group_sum_f32<threads>(loss, scratch);
+    weight = group_sum_f32<threads>(weight, scratch);
+    if (thread_id() == 0) a.partial[block] = loss, a.partial[blocks + block] = weight;
   }
 }
 
@@ -227,31 +377,38 @@ RDNA_DEVICE void slopes(const cross_entropy_backward_args &a, const row_slope &s
 }
 
 template <typename type, typename team>
-RDNA_DEVICE void slope_row(const cross_entropy_backward_args &a, const row_slope &s, const void *x, void *dx) {
+RDNA_DEVICE void slope_row(const cross_entropy_backward_args &a, const row_slope &s, const void *x, void *dx,
+                           int64_t part) {
   constexpr uint64_t size = type::IN_16, step = team::SIZE * size;
-  const uint64_t cols = (uint64_t)a.cols;
-  row_edges e = {cols, 0, 0}; /* all of it by single values */
-  if (all_16(address_of(x) ^ address_of(dx))) e = row_edges_of(address_of(x), cols, type::IN_16);
-  const uint64_t last = cols - e.tail;
+  row_edges e = {(uint64_t)a.cols, 0, 0}; /* all of it by single values */
+  if (all_16(address_of(x) ^ address_of(dx))) e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
+  uint64_t begin = 0, end = e.vectors;
+  if (a.parts > 1) {
+    begin = (uint64_t)part * a.part_vectors;
+    if (begin + a.part_vectors < end) end = begin + a.part_vectors;
+  }
+  const uint64_t stop = e.head + end * size;
+  if (part == 0) {
 #pragma nounroll
-  for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
-    uint64_t i = single_at(e, cols, k);
-    float v = 0;
-    if (s.factor != 0) v = type::load(x, i);
-    slopes<1>(a, s, i, &v);
-    type::store(dx, i, v);
+    for (uint64_t k = team::rank(); k < e.head + e.tail; k += team::SIZE) {
+      uint64_t i = single_at(e, (uint64_t)a.cols, k);
+      float v = 0;
+      if (s.factor != 0) v = type::load(x, i);
+      slopes<1>(a, s, i, &v);
+      type::store(dx, i, v);
+    }
   }
 #pragma nounroll
-  for (uint64_t i = e.head + team::rank() * size; i < last;) {
+  for (uint64_t i = e.head + (begin + team::rank()) * size; i < stop;) {
     uint4 bits[LOSS_AHEAD];
 #pragma unroll
     for (int j = 0; j < LOSS_AHEAD; j++) {
       bits[j] = uint4{0, 0, 0, 0};
-      if (i + j * step < last && s.factor != 0)
+      if (i + j * step < stop && s.factor != 0)
         bits[j] = load_as<uint4>((const char *)x + (i + j * step) * type::BYTES);
     }
 #pragma nounroll
-    for (int j = 0; j < LOSS_AHEAD && i < last; j++, i += step) {
+    for (int j = 0; j < LOSS_AHEAD && i < stop; j++, i += step) {
       float v[size];
       type::unpack(bits[0], v);
       slopes<(int)size>(a, s, i, v);
@@ -262,17 +419,24 @@ RDNA_DEVICE void slope_row(const cross_entropy_backward_args &a, const row_slope
   }
 }
 
+/* The gradient of a row's loss, over what the rows' weights sum to. */
+template <typename type>
+RDNA_DEVICE float slope_of_loss(const cross_entropy_backward_args &a, int64_t row) {
+  uint64_t at = a.one ? 0 : (uint64_t)row;
+  float g = a.dout_f32 ? f32::load(a.dout, at) : type::load(a.dout, at);
+  return a.total ? g / *a.total : g;
+}
+
 template <typename type, typename team>
-RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a, int64_t row, float *scratch) {
-  const void *x = (const char *)a.x + row * a.x_stride * type::BYTES;
-  void *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
+RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a, int64_t row, int64_t part,
+                                            float *scratch) {
+  const void *x = row_of<type>(a.x, row, a.x_stride);
+  void *dx = (char *)row_of<type>(a.dx, row, a.dx_stride);
   int64_t y = target_of(a.target, row, a.target_i64);
   bool known = (uint64_t)y < (uint64_t)a.cols;
   row_slope s = {a.lse[row], 0, 0, 0, y};
   if (y != a.ignore) {
-    uint64_t at = a.one ? 0 : (uint64_t)row;
-    float g = a.dout_f32 ? f32::load(a.dout, at) : type::load(a.dout, at);
-    if (a.total) g /= *a.total;
+    float g = slope_of_loss<type>(a, row);
     float w = a.weight && known ? a.weight[y] : 1, w_sum = (float)a.cols;
     if (a.smoothing != 0 && a.weight) {
       w_sum = 0;
@@ -284,7 +448,7 @@ RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a
     s.factor = a.nll ? 0 : s.own + s.even * w_sum;
     if (!known) s.factor = s.even = not_a_number();
   }
-  slope_row<type, team>(a, s, x, dx);
+  slope_row<type, team>(a, s, x, dx, part);
 }
 
 template <typename type>
@@ -292,40 +456,109 @@ RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, fl
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, scratch);
+      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, 0, scratch);
     }
   } else {
-    for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, scratch);
+    for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
+      int64_t row = unit / a.parts;
+      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, unit - row * a.parts, scratch);
     }
   }
 }
 
-#define LOSS(type)                                                                                                \
-  RDNA_KERNEL(LOSS_THREADS) loss_values_##type(struct loss_values_args a) {                                       \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                     \
-    if (all_16(address_of(a.x) | address_of(a.target) | address_of(a.weight) | address_of(a.out) |                \
-               (uint64_t)a.count * type::BYTES)) {                                                                \
-      loss_values<type, true>(a, scratch);                                                                        \
-    } else {                                                                                                      \
-      loss_values<type, false>(a, scratch);                                                                       \
-    }                                                                                                             \
-  }                                                                                                               \
-  RDNA_KERNEL(LOSS_THREADS) loss_values_backward_##type(struct loss_values_backward_args a) {                     \
-    if (all_16((a.one ? 0 : address_of(a.dout)) | address_of(a.x) | address_of(a.target) | address_of(a.weight) | \
-               address_of(a.dx) | (uint64_t)a.count * type::BYTES)) {                                             \
-      loss_values_backward<type, true>(a);                                                                        \
-    } else {                                                                                                      \
-      loss_values_backward<type, false>(a);                                                                       \
-    }                                                                                                             \
-  }                                                                                                               \
-  RDNA_KERNEL(LOSS_THREADS) cross_entropy_##type(struct cross_entropy_args a) {                                   \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                     \
-    cross_entropy<type>(a, scratch);                                                                              \
-  }                                                                                                               \
-  RDNA_KERNEL(LOSS_THREADS) cross_entropy_backward_##type(struct cross_entropy_backward_args a) {                 \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                     \
-    cross_entropy_backward<type>(a, scratch);                                                                     \
+template <typename type, int vectors, int at_once>
+RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args &a) {
+  typedef short_row<type> part;
+  constexpr uint32_t lanes = LOSS_SHORT_LANES, teams = threads / lanes;
+  constexpr int width = type::IN_16;
+  const int32_t cols = (int32_t)a.cols;
+  const bool alike = all_16((address_of(a.x) ^ address_of(a.dx)) | (uint64_t)(a.x_stride - a.dx_stride) * type::BYTES);
+#pragma nounroll
+  for (int64_t first = (int64_t)group_id_x() * teams * at_once; first < a.rows;
+       first += (int64_t)group_count_x() * teams * at_once) {
+    uint4 bits[at_once][vectors];
+    row_slope s[at_once];
+    int32_t shift[at_once];
+#pragma unroll
+    for (int r = 0; r < at_once; r++) {
+      int64_t row = first + r * teams + thread_id() / lanes, there = row < a.rows ? row : a.rows - 1;
+      const char *x = row_of<type>(a.x, there, a.x_stride);
+      shift[r] = part::shift(x);
+      s[r] = {a.lse[there], 0, 0, 0, target_of(a.target, there, a.target_i64)};
+      int64_t low = -there * a.x_stride, high = low + (a.rows - 1) * a.x_stride + a.cols;
+#pragma unroll
+      for (int k = 0; k < vectors; k++) bits[r][k] = part::load(x, part::column(shift[r], k), cols, low, high);
+    }
+#pragma unroll
+    for (int r = 0; r < at_once; r++) {
+      int64_t row = first + r * teams + thread_id() / lanes;
+      if (row >= a.rows) continue;
+      if (s[r].y != a.ignore) {
+        bool known = (uint64_t)s[r].y < (uint64_t)a.cols;
+        s[r].own = slope_of_loss<type>(a, row) * (a.weight && known ? a.weight[s[r].y] : 1);
+        s[r].factor = known ? s[r].own : not_a_number();
+      }
+      char *dx = (char *)row_of<type>(a.dx, row, a.dx_stride);
+#pragma unroll
+      for (int k = 0; k < vectors; k++) {
+        int32_t at = part::column(shift[r], k);
+        if (at >= cols) break;
+        float v[width];
+        type::unpack(bits[r][k], v);
+        slopes<width>(a, s[r], (uint64_t)(int64_t)at, v);
+        if (alike && at >= 0 && at + width <= cols) {
+          type::store_16(dx + (int64_t)at * type::BYTES, v);
+          continue;
+        }
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+          if (at + j >= 0 && at + j < cols) ((typename type::stored *)dx)[at + j] = stored_of<type>(v[j]);
+        }
+      }
+    }
+  }
+}
+
+#define LOSS(type)                                                                                                  \
+  RDNA_KERNEL(LOSS_THREADS) loss_values_##type(struct loss_values_args a) {                                         \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
+    if (all_16(address_of(a.x) | address_of(a.target) | address_of(a.weight) | address_of(a.out) |                  \
+               (uint64_t)a.count * type::BYTES)) {                                                                  \
+      loss_values<type, true>(a, scratch);                                                                          \
+    } else {                                                                                                        \
+      loss_values<type, false>(a, scratch);                                                                         \
+    }                                                                                                               \
+  }                                                                                                                 \
+  RDNA_KERNEL(LOSS_THREADS) loss_values_backward_##type(struct loss_values_backward_args a) {                       \
+    if (all_16((a.one ? 0 : address_of(a.dout)) | address_of(a.x) | address_of(a.target) | address_of(a.weight) |   \
+               address_of(a.dx) | (uint64_t)a.count * type::BYTES)) {                                               \
+      loss_values_backward<type, true>(a);                                                                          \
+    } else {                                                                                                        \
+      loss_values_backward<type, false>(a);                                                                         \
+    }                                                                                                               \
+  }                                                                                                                 \
+  RDNA_KERNEL(LOSS_THREADS) cross_entropy_##type(struct cross_entropy_args a) {                                     \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
+    cross_entropy<type>(a, scratch);                                                                                \
+  }                                                                                                                 \
+  RDNA_KERNEL(LOSS_THREADS) cross_entropy_backward_##type(struct cross_entropy_backward_args a) {                   \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
+    cross_entropy_backward<type>(a, scratch);                                                                       \
+  }                                                                                                                 \
+  RDNA_KERNEL_RESIDENT(LOSS_THREADS, 4) cross_entropy_short_##type(struct cross_entropy_args a) {                   \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
+    if (a.cols <= LOSS_SHORT_VECTOR_COLS(type::BYTES)) {                                                            \
+      cross_entropy_short<type, 1, 2>(a, scratch);                                                                  \
+    } else {                                                                                                        \
+      cross_entropy_short<type, LOSS_SHORT_VECTORS, 1>(a, scratch);                                                 \
+    }                                                                                                               \
+  }                                                                                                                 \
+  RDNA_KERNEL_RESIDENT(LOSS_THREADS, 4) cross_entropy_backward_short_##type(struct cross_entropy_backward_args a) { \
+    if (a.cols <= LOSS_SHORT_VECTOR_COLS(type::BYTES)) {                                                            \
+      cross_entropy_backward_short<type, 1, 2>(a);                                                                  \
+    } else {                                                                                                        \
+      cross_entropy_backward_short<type, LOSS_SHORT_VECTORS, 1>(a);                                                 \
+    }                                                                                                               \
   }
 LOSS(f32)
 LOSS(f16)

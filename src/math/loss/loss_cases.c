@@ -153,7 +153,7 @@ struct rows {
   int64_t rows, cols, stride;
   bool weighted;
 };
-static struct rows pick_rows(rdna__random *random, int n) {
+static struct rows pick_rows(rdna__random *random, int n, int64_t most_cols) {
   static const int64_t edges[][2] = {{3, 5},    {0, 7},    {2, 1},     {3, 1024}, {2, 1025},
                                      {2, 1032}, {2, 9001}, {1, 50264}, {30, 64},  {5, 2}};
   const int edge_count = (int)(sizeof edges / sizeof edges[0]);
@@ -161,8 +161,17 @@ static struct rows pick_rows(rdna__random *random, int n) {
   r.cols = rdna__random_range(random, 1, rdna__random_below(random, 3) ? 500 : 9000);
   if (n % 2) r.cols = r.cols / 8 * 8 + 8;
   if (n < edge_count) r.rows = edges[n][0], r.cols = edges[n][1];
+  if (r.cols > most_cols) { /* for kernels of short rows */
+    r.rows = rdna__random_range(random, 1, 150);
+    r.cols = n % 2 ? rdna__random_range(random, 1, most_cols) : most_cols - n % 3;
+  }
   r.stride = r.cols + (n < edge_count ? 0 : n % 3 == 1 ? 8 : n % 3);
   return r;
+}
+
+static int64_t most_cols(const rdna__kernel_info *kernel, rdna_dtype dtype) {
+  if (!strstr(kernel->name, "short")) return INT64_MAX;
+  return rdna_dtype_block_bytes(dtype) == 4 ? LOSS_SHORT_COLS(4) : LOSS_SHORT_COLS(2);
 }
 
 /* Targets in every class, some ignored, in some cases one that is no class. */
@@ -192,15 +201,28 @@ static double exp_error(int64_t cols) { return (200 + (double)cols / 128) * 0x1p
 
 RDNA_CASE_MAKER(rdna__cross_entropy_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
-  struct rows r = pick_rows(random, n);
-  struct cross_entropy_args args = {
-      .rows = r.rows, .cols = r.cols, .x_stride = r.stride, .ignore = -100, .nll = n % 7 == 6, .target_i64 = n % 2};
-  args.smoothing = n % 3 == 2 && !args.nll ? 0.1f : 0;
+  int64_t most = most_cols(kernel, dtype);
+  bool is_short = most < INT64_MAX, reduced = is_short && n % 2;
+  struct rows r = pick_rows(random, n, most);
+  struct cross_entropy_args args = {.rows = r.rows,
+                                    .cols = r.cols,
+                                    .x_stride = r.stride,
+                                    .ignore = -100,
+                                    .nll = n % 7 == 6 && !is_short,
+                                    .target_i64 = n % 2,
+                                    .parts = 1};
+  args.smoothing = n % 3 == 2 && !args.nll && !is_short ? 0.1f : 0;
+  /* whole rows, what their parts come to, the losses of those */
+  int mode = is_short || args.nll || r.cols <= LOSS_WAVE_COLS ? 0 : n % 3;
+  if (mode) {
+    args.parts = (uint32_t)rdna__random_range(random, 2, 5);
+    args.part_vectors = (uint32_t)(r.cols * (int64_t)rdna_dtype_block_bytes(dtype) / 16 / args.parts + 1);
+  }
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s grid %u", (long long)r.rows,
-           (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "", r.weighted ? " weighted" : "",
-           out_case->grid.x);
+  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s parts %u mode %d grid %u",
+           (long long)r.rows, (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "",
+           r.weighted ? " weighted" : "", args.parts, mode, out_case->grid.x);
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, offsetof(struct cross_entropy_args, x));
   if (!x || !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_args, target)))
     return no_memory(out_case);
@@ -212,12 +234,33 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
   if (r.weighted && !add_class_weights(out_case, random, &r, offsetof(struct cross_entropy_args, weight)))
     return no_memory(out_case);
   double error = exp_error(r.cols) + 0x1p-20;
-  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, loss)))
-    return no_memory(out_case);
-  rdna__case_tolerance(out_case, 40 * error, 0x1p-20);
+  int64_t states = r.rows * args.parts * 4, blocks = (r.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  if (mode == 1) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, states, offsetof(struct cross_entropy_args, states)))
+      return no_memory(out_case);
+    rdna__case_tolerance(out_case, 8 * (double)r.cols * 0x1p-20, 8 * error);
+    return RDNA_OK;
+  }
+  if (mode == 2) {
+    float *of_parts =
+        rdna__case_add(out_case, RDNA__IN, RDNA_F32, states, offsetof(struct cross_entropy_args, of_parts));
+    for (int64_t i = 0; of_parts && i < states; i++) of_parts[i] = 3 * (float)rdna__random_unit(random);
+    for (int64_t i = 0; of_parts && n % 2 && i < states; i += 16) of_parts[i] = -INFINITY, of_parts[i + 1] = 0;
+    if (!of_parts) return no_memory(out_case);
+  }
+  if (reduced) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * blocks, offsetof(struct cross_entropy_args, partial)))
+      return no_memory(out_case);
+    rdna__case_tolerance(out_case, 40 * LOSS_SHORT_ROWS * error, 0x1p-18);
+  } else {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, loss)))
+      return no_memory(out_case);
+    rdna__case_tolerance(out_case, 40 * error, 0x1p-20);
+  }
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, lse)))
     return no_memory(out_case);
   rdna__case_tolerance(out_case, error, 0x1p-21);
+  if (reduced) return RDNA_OK;
   return rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, row_weight))
              ? RDNA_OK
              : no_memory(out_case);
@@ -225,21 +268,28 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
 
 RDNA_CASE_MAKER(rdna__cross_entropy_backward_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
-  struct rows r = pick_rows(random, n);
+  int64_t most = most_cols(kernel, dtype);
+  bool is_short = most < INT64_MAX;
+  struct rows r = pick_rows(random, n, most);
   struct cross_entropy_backward_args args = {.rows = r.rows,
                                              .cols = r.cols,
                                              .x_stride = r.stride,
                                              .dx_stride = r.cols,
                                              .ignore = -100,
-                                             .nll = n % 7 == 6,
+                                             .nll = n % 7 == 6 && !is_short,
                                              .target_i64 = n % 2,
-                                             .one = n % 3 != 1};
-  args.smoothing = n % 3 == 2 && !args.nll ? 0.1f : 0;
+                                             .one = n % 3 != 1,
+                                             .parts = 1};
+  args.smoothing = n % 3 == 2 && !args.nll && !is_short ? 0.1f : 0;
+  if (r.cols > LOSS_WAVE_COLS && n % 4) {
+    args.parts = (uint32_t)rdna__random_range(random, 2, 5);
+    args.part_vectors = (uint32_t)(r.cols * (int64_t)rdna_dtype_block_bytes(dtype) / 16 / args.parts + 1);
+  }
   args.dout_f32 = dtype == RDNA_F32 || n % 2;
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s grid %u", (long long)r.rows,
-           (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "", r.weighted ? " weighted" : "",
+  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s parts %u grid %u", (long long)r.rows,
+           (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "", r.weighted ? " weighted" : "", args.parts,
            out_case->grid.x);
   rdna_dtype dout_dtype = args.dout_f32 ? RDNA_F32 : dtype;
   int64_t douts = args.one ? 1 : r.rows;

@@ -1,5 +1,6 @@
 /* Losses and their gradients on the host. */
 #include "kernel/host.h"
+#include "math/edges.h"
 #include "math/floats.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
@@ -96,26 +97,60 @@ static int64_t target_of(const void *target, int64_t row, uint32_t is_i64) {
 
 static int64_t chunk_length(int64_t left) { return left < CHUNK ? left : CHUNK; }
 
-static float log_sum_exp(const struct cross_entropy_args *a, rdna_dtype dtype, const char *x, double *w, double *wx) {
-  float v[CHUNK], top = -__builtin_inff();
-  double sum = 0;
-  *w = *wx = 0;
-  for (int64_t n, at = 0; at < a->cols; at += n) {
-    n = chunk_length(a->cols - at);
+struct sums {
+  float top;
+  double sum, w, wx; /* of exp(x - top), w and w x */
+};
+
+/* Values |from| to |to| of a row. */
+static void add_values(const struct cross_entropy_args *a, rdna_dtype dtype, const char *x, int64_t from, int64_t to,
+                       struct sums *s) {
+  float v[CHUNK];
+  for (int64_t n, at = from; at < to; at += n) {
+    n = chunk_length(to - at);
     floats_load(dtype, x + at * floats_bytes(dtype), n, v);
     for (int64_t i = 0; a->smoothing != 0 && i < n; i++) {
       float weight = a->weight ? a->weight[at + i] : 1;
-      *w += (double)weight, *wx += (double)weight * (double)v[i];
+      s->w += (double)weight, s->wx += (double)weight * (double)v[i];
     }
-    float grown = top;
+    float grown = s->top;
     for (int64_t i = 0; i < n; i++) grown = max_f32(grown, v[i]);
     if (grown == -__builtin_inff()) continue;
-    if (sum != 0) sum *= (double)scalar_exp(top - grown);
+    if (s->sum != 0) s->sum *= (double)scalar_exp(s->top - grown);
     for (int64_t i = 0; i < n; i++) v[i] = scalar_exp(v[i] - grown);
-    sum += (double)run_sum(v, n);
-    top = grown;
+    s->sum += (double)run_sum(v, n);
+    s->top = grown;
   }
-  return top + scalar_log((float)sum);
+}
+
+static void entropy_parts(void *context, int64_t begin, int64_t end) {
+  const struct work *work = context;
+  const struct cross_entropy_args *a = work->args;
+  int64_t bytes = floats_bytes(work->dtype), in_16 = 16 / bytes;
+  for (int64_t unit = begin; unit < end; unit++) {
+    const char *x = (const char *)a->x + unit / a->parts * a->x_stride * bytes;
+    int64_t part = unit % a->parts;
+    struct row_edges e = row_edges_of((uint64_t)(uintptr_t)x, (uint64_t)a->cols, (uint32_t)in_16);
+    int64_t head = (int64_t)e.head, last = a->cols - (int64_t)e.tail, from = head + part * a->part_vectors * in_16;
+    int64_t to = from + a->part_vectors * in_16;
+    struct sums s = {.top = -__builtin_inff()};
+    if (part == 0) add_values(a, work->dtype, x, 0, head, &s), add_values(a, work->dtype, x, last, a->cols, &s);
+    if (from < last) add_values(a, work->dtype, x, from, to < last ? to : last, &s);
+    float *state = a->states + 4 * unit;
+    state[0] = s.top, state[1] = (float)s.sum, state[2] = (float)s.w, state[3] = (float)s.wx;
+  }
+}
+
+static struct sums sums_of_parts(const struct cross_entropy_args *a, int64_t row) {
+  const float *states = a->of_parts + 4 * row * a->parts;
+  struct sums s = {.top = -__builtin_inff()};
+  for (uint32_t p = 0; p < a->parts; p++) s.top = max_f32(s.top, states[4 * p]);
+  for (uint32_t p = 0; p < a->parts; p++) {
+    const float *one = states + 4 * p;
+    if (one[1] != 0) s.sum += (double)(one[1] * scalar_exp(one[0] - s.top));
+    s.w += (double)one[2], s.wx += (double)one[3];
+  }
+  return s;
 }
 
 static void entropy_rows(void *context, int64_t begin, int64_t end) {
@@ -125,21 +160,38 @@ static void entropy_rows(void *context, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; row++) {
     const char *x = (const char *)a->x + row * a->x_stride * bytes;
     int64_t y = target_of(a->target, row, a->target_i64);
-    double w = 0, wx = 0;
-    float loss = 0, row_weight = 0, lse = a->nll ? 0 : log_sum_exp(a, work->dtype, x, &w, &wx);
+    struct sums s = {.top = -__builtin_inff()};
+    if (a->of_parts) {
+      s = sums_of_parts(a, row);
+    } else if (!a->nll) {
+      add_values(a, work->dtype, x, 0, a->cols, &s);
+    }
+    float loss = 0, row_weight = 0, lse = a->nll ? 0 : s.top + scalar_log((float)s.sum);
     if (y != a->ignore && y >= 0 && y < a->cols) {
       row_weight = a->weight ? a->weight[y] : 1;
       loss = row_weight * (lse - load_one(work->dtype, 0, x, y));
       if (a->smoothing != 0) {
-        loss = (1 - a->smoothing) * loss + a->smoothing / (float)a->cols * (float)(w * (double)lse - wx);
+        loss = (1 - a->smoothing) * loss + a->smoothing / (float)a->cols * (float)(s.w * (double)lse - s.wx);
       }
     } else if (y != a->ignore) {
       loss = row_weight = __builtin_nanf("");
     }
-    a->loss[row] = loss;
     a->lse[row] = lse;
-    a->row_weight[row] = row_weight;
+    if (!a->partial) {
+      a->loss[row] = loss, a->row_weight[row] = row_weight;
+      continue;
+    }
+    int64_t block = row / LOSS_SHORT_ROWS, blocks = (a->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+    bool first = row % LOSS_SHORT_ROWS == 0; /* blocks are each one piece of work's */
+    a->partial[block] = (first ? 0 : a->partial[block]) + loss;
+    a->partial[blocks + block] = (first ? 0 : a->partial[blocks + block]) + row_weight;
   }
+}
+
+static void entropy_blocks(void *context, int64_t begin, int64_t end) {
+  const struct cross_entropy_args *a = ((const struct work *)context)->args;
+  int64_t last = end * LOSS_SHORT_ROWS < a->rows ? end * LOSS_SHORT_ROWS : a->rows;
+  entropy_rows(context, begin * LOSS_SHORT_ROWS, last);
 }
 
 static int64_t row_grain(int64_t cols) { return 1 + (1 << 14) / (cols + 1); }
@@ -147,7 +199,14 @@ static int64_t row_grain(int64_t cols) { return 1 + (1 << 14) / (cols + 1); }
 static void cross_entropy(const void *args, rdna_dtype dtype) {
   struct work work = {args, dtype};
   const struct cross_entropy_args *a = args;
-  rdna__parallel_for(a->rows, row_grain(a->cols), entropy_rows, &work);
+  if (a->states) {
+    rdna__parallel_for(a->rows * a->parts, row_grain(a->cols / a->parts), entropy_parts, &work);
+  } else if (a->partial) {
+    rdna__parallel_for((a->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS, row_grain(a->cols * LOSS_SHORT_ROWS),
+                       entropy_blocks, &work);
+  } else {
+    rdna__parallel_for(a->rows, row_grain(a->cols), entropy_rows, &work);
+  }
 }
 
 struct row_slope {
@@ -209,6 +268,12 @@ static void cross_entropy_backward(const void *args, rdna_dtype dtype) {
   }                                                                                                               \
   void RDNA_HOST_KERNEL(cross_entropy_##suffix)(const void *args, rdna_grid grid) { cross_entropy(args, dtype); } \
   void RDNA_HOST_KERNEL(cross_entropy_backward_##suffix)(const void *args, rdna_grid grid) {                      \
+    cross_entropy_backward(args, dtype);                                                                          \
+  }                                                                                                               \
+  void RDNA_HOST_KERNEL(cross_entropy_short_##suffix)(const void *args, rdna_grid grid) {                         \
+    cross_entropy(args, dtype);                                                                                   \
+  }                                                                                                               \
+  void RDNA_HOST_KERNEL(cross_entropy_backward_short_##suffix)(const void *args, rdna_grid grid) {                \
     cross_entropy_backward(args, dtype);                                                                          \
   }
 TWINS(f32, RDNA_F32)

@@ -51,8 +51,18 @@ struct loss_sum_args {
 /* Of each row, with y its target, w the weights of the classes and s the smoothing:
  *     loss = (1 - s) w[y] (lse - x[y]) + s / cols * sum of w[c] (lse - x[c]),  lse = log(sum of exp(x[c]))
  * or, for |nll|, -w[y] x[y]. A row whose target is |ignore| has loss and weight 0; one whose target is no class, NaN.
- * Rows of up to LOSS_WAVE_COLS values belong to a wave, longer ones to a group; any grid is right. */
-enum { LOSS_WAVE_COLS = 1024 };
+ * Rows of up to LOSS_WAVE_COLS values belong to a wave, longer ones to a group; any grid is right.
+ *
+ * Where there are too few rows for all of a GPU, a group takes a part of one: |part_vectors| of its vectors of 16
+ * bytes, as row_edges_of sees x, or fewer; part 0 has the single values before and after them too. With |states| only
+ * what parts come to is written; with |of_parts| a wave makes a row's loss of those. */
+enum { LOSS_WAVE_COLS = 1024, LOSS_PART_VECTORS = LOSS_THREADS * LOSS_AHEAD };
+/* cross_entropy_short_* and cross_entropy_backward_short_*, without |nll|, smoothing and parts, for rows of at most
+ * LOSS_SHORT_COLS(bytes of a value) values: LOSS_SHORT_LANES lanes have a row, or those of a block of LOSS_SHORT_ROWS
+ * rows in turn. dx is not x. */
+enum { LOSS_SHORT_LANES = 16, LOSS_SHORT_VECTORS = 4, LOSS_SHORT_ROWS = 64 };
+#define LOSS_SHORT_VECTOR_COLS(bytes) (16 / (bytes) * LOSS_SHORT_LANES - 16 / (bytes) + 1)
+#define LOSS_SHORT_COLS(bytes) (16 / (bytes) * LOSS_SHORT_LANES * LOSS_SHORT_VECTORS - 16 / (bytes) + 1)
 struct cross_entropy_args {
   const void *x;       /* (rows, cols) */
   const void *target;  /* (rows) of i32 or i64 */
@@ -60,9 +70,15 @@ struct cross_entropy_args {
   float *loss;         /* (rows) */
   float *lse;          /* (rows); 0 for |nll| */
   float *row_weight;   /* (rows): w[y] */
+  float *partial; /* (2, blocks): sums of the losses and of the weights of a block's rows, for cross_entropy_short_*
+                   * instead of the rows' own; or NULL */
+  float *states;  /* (rows, parts, 4): maximum of x, the sum of exp(x - maximum), 0 where all are -inf, and with
+                   * smoothing the sums of w and of w x; or NULL */
+  const float *of_parts; /* states, or NULL */
   int64_t rows, cols, x_stride, ignore;
   float smoothing;
   uint32_t nll, target_i64; /* 0 or 1 */
+  uint32_t parts, part_vectors;
 };
 
 /* dx = dout / total * ((w[y] (1 - s) + s / cols * sum of w) exp(x - lse) - (1 - s) w[y] [c = y] - s / cols * w[c]) */
@@ -77,6 +93,7 @@ struct cross_entropy_backward_args {
   int64_t rows, cols, x_stride, dx_stride, ignore;
   float smoothing;
   uint32_t nll, target_i64, one, dout_f32;
+  uint32_t parts, part_vectors; /* 1 part of rows of up to LOSS_WAVE_COLS */
 };
 
 /* out[i] = values[i] in another type. */
@@ -91,7 +108,11 @@ struct loss_store_args {
   X(loss_values_##type, struct loss_values_args, LOSS_THREADS, rdna__loss_values_case)                            \
   X(loss_values_backward_##type, struct loss_values_backward_args, LOSS_THREADS, rdna__loss_values_backward_case) \
   X(cross_entropy_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                      \
-  X(cross_entropy_backward_##type, struct cross_entropy_backward_args, LOSS_THREADS, rdna__cross_entropy_backward_case)
+  X(cross_entropy_backward_##type, struct cross_entropy_backward_args, LOSS_THREADS,                              \
+    rdna__cross_entropy_backward_case)                                                                            \
+  X(cross_entropy_short_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                \
+  X(cross_entropy_backward_short_##type, struct cross_entropy_backward_args, LOSS_THREADS,                        \
+    rdna__cross_entropy_backward_case)
 
 #define RDNA_LOSS_KERNELS(X)                                               \
   RDNA__LOSS_TYPE(X, f32)                                                  \
