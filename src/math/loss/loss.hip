@@ -283,13 +283,13 @@ struct short_row {
 };
 
 template <typename type, int vectors, int at_once>
-RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &a, float *scratch) {
+RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &args, float *scratch) {
   typedef short_row<type> part;
   constexpr uint32_t lanes = LOSS_SHORT_LANES, teams = threads / lanes;
   constexpr int width = type::IN_16;
-  const int32_t cols = (int32_t)a.cols;
-  const int64_t blocks = (a.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  const int64_t blocks = (args.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
   for (int64_t block = group_id_x(); block < blocks; block += group_count_x()) {
+    const cross_entropy_args &a = arguments_again_wide(args);
     float loss = 0, weight = 0;
 #pragma nounroll
     for (uint32_t round = 0; round < LOSS_SHORT_ROWS; round += teams * at_once) {
@@ -297,6 +297,7 @@ RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &a, float *scratch
       int64_t row[at_once], y[at_once];
       int32_t shift[at_once];
       float own[at_once];
+      int32_t cols = (int32_t)a.cols;
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
         row[r] = block * LOSS_SHORT_ROWS + round + r * teams + thread_id() / lanes;
@@ -319,6 +320,7 @@ RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &a, float *scratch
         float v[width], top = -infinity_f32(), sum = 0;
 #pragma unroll
         for (int k = 0; k < vectors; k++) {
+          cols = (int32_t)again_uniform((uint32_t)cols);
           if (k * (int)lanes * width >= cols + width) break;
           int32_t at = part::column(shift[r], k);
           type::unpack(bits[r][k], v);
@@ -330,6 +332,7 @@ RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &a, float *scratch
         const float base = top == -infinity_f32() ? 0 : top;
 #pragma unroll
         for (int k = 0; k < vectors; k++) {
+          cols = (int32_t)again_uniform((uint32_t)cols);
           if (k * (int)lanes * width >= cols + width) break;
           int32_t at = part::column(shift[r], k);
           type::unpack(again(bits[r][k]), v);

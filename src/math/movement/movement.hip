@@ -1,4 +1,7 @@
-/* Moving values. A transposition goes through shared memory so that both sides are read and written in whole lines. */
+/* Moving values. A transposition goes through shared memory so that both sides are read and written in whole lines: a
+ * value's bytes are read once and written once, and an H200 should come within a fifth of its copy rate, or a third
+ * where lines begin anywhere: for each 16 bytes those read 8 values of 2 bytes from shared memory one by one, three
+ * times what the banks have to do for aligned lines, and a quarter more vectors come from the cache. */
 #include "kernel/prelude.h"
 #include "math/movement/movement_convert.h"
 #include "math/movement/movement_kernels.h"

@@ -9,9 +9,13 @@
 enum {
   MOST_COLUMN_GROUPS = 1 << 16, /* groups take turns */
   RUN_VALUES = 2048,            /* of short rows that a wave takes together */
-  FEW_WAVES = 1024,             /* of rows, which leave a large GPU waiting for memory: better to read them twice */
-  ENOUGH_WAVES = 4096,          /* and the most segments: every wave reads the totals of those before its own */
-  SEGMENT_VALUES = 1 << 12      /* shorter ones are not worth that */
+  ENOUGH_ROWS = 2048,           /* for a wave each; of fewer, but enough, long rows a group has one each */
+  ENOUGH_GROUPS = 256,
+  GROUP_VALUES = 4096,
+  LONG_VALUES = 1 << 15, /* of fewer rows yet, so long ones are better read twice */
+  ENOUGH_SEGMENTS = 1 << 14,
+  SEGMENT_VALUES = 2048,
+  MOST_SEGMENTS = 4096 /* of a row: every wave reads the totals of those before its own */
 };
 
 static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
@@ -40,7 +44,7 @@ static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype,
   snprintf(kernel, sizeof kernel, "scan_%s_%s", op, rdna_dtype_name(dtype));
   rdna_grid grid = {1, 1, 1};
   if (a->inner == 1) {
-    grid.x = rdna__groups_of_waves(stream, a->units, INT64_MAX, SCAN_THREADS);
+    grid.x = a->groups ? a->units : rdna__groups_of_waves(stream, a->units, INT64_MAX, SCAN_THREADS);
   } else {
     int64_t groups = (a->outer * a->inner - 1) / SCAN_THREADS + 1;
     grid.x = (uint32_t)(groups < MOST_COLUMN_GROUPS ? groups : MOST_COLUMN_GROUPS);
@@ -72,12 +76,15 @@ static rdna_status scan(rdna_stream *stream, const char *name, const char *op, i
   for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
   for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
   a.segment = a.n, a.rows = a.n <= RUN_VALUES / 2 ? (uint32_t)(RUN_VALUES / a.n) : 1;
-  int64_t segments = a.outer < FEW_WAVES ? ENOUGH_WAVES / a.outer : 1, units = (a.outer + a.rows - 1) / a.rows;
-  if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
-  if (a.inner > 1 || segments < 2) {
-    if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, units, 1, &a.units));
+  bool few = a.inner == 1 && a.outer < ENOUGH_ROWS && a.n >= GROUP_VALUES;
+  if (!few || a.outer >= ENOUGH_GROUPS || a.n < LONG_VALUES) {
+    a.groups = few;
+    if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, (a.outer + a.rows - 1) / a.rows, 1, &a.units));
     return launch(stream, op, x->dtype, &a);
   }
+  int64_t segments = ENOUGH_SEGMENTS / a.outer;
+  if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
+  if (segments > MOST_SEGMENTS) segments = MOST_SEGMENTS;
   a.segment = ((a.n + segments - 1) / segments + 7) / 8 * 8;
   a.segments = (uint32_t)((a.n + a.segment - 1) / a.segment);
   a.units = (uint32_t)a.outer * a.segments;

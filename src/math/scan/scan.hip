@@ -1,11 +1,12 @@
 /* Running sums and their kin. Each value is read once and written once; where rows are cut into segments a pass before
  * reads them once more, for what each segment comes to.
  *
- * Along rows a wave takes a run of values that lie together: several short rows, a row, or a segment of a long one. It
- * sees them as whole vectors of 16 bytes, wherever rows begin in them: a lane scans its vector's values, the wave its
-X No group waits for
- * another wave. About 60 instructions a vector and lane of bf16 sums, 100 where rows begin inside: an H200 has time for
- * 220 while it copies one. */
+ * Along rows a wave takes a run of values that lie together: several short rows, a row, or a segment of a long one;
+ * where rows are many but not enough for that, the waves of a group share one. A run is seen as whole vectors of 16
+ * bytes, wherever rows begin in them: a lane scans its vector's values and the wave its lanes' results, while the next
+ * SCAN_AHEAD vectors of the lane are on their way. About 75 instructions a vector and lane for sums of bf16, 110 where
+ * rows begin inside: an H200 has time for 220 while it copies one, so memory is the bound: 80 % of the copy rate for
+ * large rows, half of it for few long ones, whose bytes are read twice. */
 #include "kernel/arguments.h"
 #include "kernel/scalar.h"
 #include "math/scan/scan_kernels.h"
@@ -170,20 +171,28 @@ RDNA_DEVICE uint32_t heads_of(uint32_t column, uint32_t n) {
   return heads;
 }
 
+/* Who has a run: a wave alone, which may have several rows, or a group, whose waves take blocks in turn. */
+enum team { SEVERAL_ROWS, ONE_ROW, GROUPS_ROW };
+
 /* A lane's sum of what follows the last head in its vector joins those of the lanes below it as far as its row reaches
- * back; |last| is the number in its row of the vector's last value. */
-template <typename type, typename op, typename acc, bool several>
-RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry) {
-  constexpr int32_t width = type::IN_16, block = WAVE_SIZE * width, ahead = SCAN_AHEAD;
+ * back; |last| is the number in its row of the vector's last value. |scratch|: GROUPS_ROW's. */
+template <typename type, typename op, typename acc, team whose>
+RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scratch) {
+  constexpr bool several = whose == SEVERAL_ROWS, shared = whose == GROUPS_ROW;
+  constexpr int32_t width = type::IN_16, ahead = SCAN_AHEAD, waves = shared ? SCAN_THREADS / WAVE_SIZE : 1;
+  constexpr int32_t block = waves * WAVE_SIZE * width;
   const uint32_t n = r.rows_of, step_columns = several ? block % n : 0;
-  int32_t at = (int32_t)lane_id() * width - shift;
+  int32_t at = (int32_t)(shared ? thread_id() : lane_id()) * width - shift;
   uint32_t column = 0;
   if (several) column = at < 0 ? (n - (uint32_t)-at % n) % n : (uint32_t)at % n;
   uint4 bits[ahead];
 #pragma unroll
   for (int u = 0; u < ahead; u++) bits[u] = load_vector<type>(r, at + u * block);
+  int32_t flip = waves; /* a tile's totals lie beside the last one's, which others may still read */
 #pragma nounroll
-  for (int32_t base = -shift; base < r.count; base += block, at += block) {
+  for (int32_t base = -shift; base < r.count; base += block, at += block, scratch += shared ? flip : 0, flip = -flip) {
+    /* which steps a lane takes part in is found anew each time, rather than kept as masks */
+    const uint32_t lane = bits_as<uint32_t>(again(bits_as<float>(lane_id())));
     uint4 now = bits[0];
 #pragma unroll
     for (int u = 1; u < ahead; u++) bits[u - 1] = bits[u];
@@ -200,13 +209,27 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry) {
     }
 #pragma unroll
     for (uint32_t step = 1; step < WAVE_SIZE; step *= 2) {
-      acc below = shuffle(mine, (lane_id() - step) & (WAVE_SIZE - 1));
-      if (lane_id() >= step && (!several || last >= step * width)) mine = op::join(below, mine);
+      acc below = shuffle(mine, (lane - step) & (WAVE_SIZE - 1));
+      if (lane >= step && (!several || last >= step * width)) mine = op::join(below, mine);
     }
-    if (!several || last >= (lane_id() + 1) * width) mine = op::join(carry, mine);
-    acc kept = shuffle(mine, (lane_id() - 1) & (WAVE_SIZE - 1));
-    if (lane_id() == 0) kept = carry;
-    carry = shuffle(mine, WAVE_SIZE - 1);
+    acc kept;
+    if (shared) {
+      acc below = shuffle(mine, (lane - 1) & (WAVE_SIZE - 1));
+      if (lane == WAVE_SIZE - 1) scratch[wave_id()] = mine;
+      group_barrier();
+      kept = carry;
+#pragma unroll
+      for (uint32_t w = 0; w < waves; w++) {
+        if (w == wave_id()) kept = carry;
+        carry = op::join(carry, scratch[w]);
+      }
+      if (lane > 0) kept = op::join(kept, below);
+    } else {
+      if (!several || last >= (lane + 1) * width) mine = op::join(carry, mine);
+      kept = shuffle(mine, (lane - 1) & (WAVE_SIZE - 1));
+      if (lane == 0) kept = carry;
+      carry = shuffle(mine, WAVE_SIZE - 1);
+    }
     values_of<type, op>(now, there, v);
 #pragma unroll
     for (int j = 0; j < width; j++) {
@@ -250,7 +273,7 @@ RDNA_DEVICE acc total_of_run(const run<type> &r, int32_t shift) {
 }
 
 template <typename type, typename op, typename acc>
-RDNA_DEVICE void scan_unit(const scan_args &args, uint32_t unit) {
+RDNA_DEVICE void scan_unit(const scan_args &args, uint32_t unit, acc *scratch) {
   const scan_args &a = arguments_again_wide(args);
   int64_t row = (int64_t)(unit / a.segments) * a.rows, segment = unit % a.segments,
           first = row * a.n + segment * a.segment;
@@ -275,7 +298,11 @@ RDNA_DEVICE void scan_unit(const scan_args &args, uint32_t unit) {
     return;
   }
   if (a.rows > 1) {
-    scan_run<type, op, acc, true>(r, shift, op::none());
+    scan_run<type, op, acc, SEVERAL_ROWS>(r, shift, op::none(), scratch);
+    return;
+  }
+  if (a.groups) {
+    scan_run<type, op, acc, GROUPS_ROW>(r, shift, op::none(), scratch);
     return;
   }
   acc carry = op::none();
@@ -285,15 +312,17 @@ RDNA_DEVICE void scan_unit(const scan_args &args, uint32_t unit) {
     for (int64_t i = lane_id(); i < segment; i += WAVE_SIZE) carry = op::join(carry, before[i]);
     carry = wave_total<op>(carry);
   }
-  scan_run<type, op, acc, false>(r, shift, carry);
+  scan_run<type, op, acc, ONE_ROW>(r, shift, carry, scratch);
 }
 
 template <typename type, typename op, typename acc>
-RDNA_DEVICE void scan_any(const scan_args &a) {
+RDNA_DEVICE void scan_any(const scan_args &a, acc *scratch) {
   if (a.inner == 1) {
-    constexpr uint32_t waves = SCAN_THREADS / WAVE_SIZE;
-    for (uint32_t unit = group_id_x() * waves + wave_id(); unit < a.units; unit += group_count_x() * waves) {
-      scan_unit<type, op, acc>(a, unit);
+    const uint32_t teams = a.groups ? 1 : SCAN_THREADS / WAVE_SIZE, team = a.groups ? 0 : wave_id();
+    for (uint32_t unit = group_id_x() * teams + team; unit < a.units; unit += group_count_x() * teams) {
+      /* from carries on the last ones first, since those were read last and may still be in the cache */
+      scan_unit<type, op, acc>(a, a.carry ? a.units - 1 - unit : unit, scratch);
+      if (a.groups) group_barrier();
     }
     return;
   }
@@ -313,7 +342,8 @@ RDNA_DEVICE void scan_any(const scan_args &a) {
 /* |groups| at once on a multiprocessor of NVIDIA's */
 #define SCAN(op, type, acc, groups)                                                   \
   RDNA_KERNEL_RESIDENT(SCAN_THREADS, groups) scan_##op##_##type(struct scan_args a) { \
-    scan_any<type, op##_of<acc>, acc>(a);                                             \
+    RDNA_SHARED static acc scratch[2 * GROUP_SCRATCH(SCAN_THREADS)];                  \
+    scan_any<type, op##_of<acc>, acc>(a, scratch);                                    \
   }
 #define SCAN_TYPES(op)      \
   SCAN(op, f32, float, 4)   \

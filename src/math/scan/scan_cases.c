@@ -54,11 +54,12 @@ RDNA_CASE_MAKER(rdna__scan_case) {
   a.segment = mode ? (a.n / 3 + 7) / 8 * 8 : a.n;
   a.segments = mode ? (uint32_t)((a.n + a.segment - 1) / a.segment) : 1;
   a.rows = mode == 0 && n % 2 ? (uint32_t)rdna__random_range(random, 1, 9) : 1;
+  a.groups = mode == 0 && a.rows == 1 && a.inner == 1 && n % 4 > 1;
   a.units = a.n > 0 ? (uint32_t)((a.outer + a.rows - 1) / a.rows) * a.segments : 0;
   memcpy(out_case->args, &a, sizeof a);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 5), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld x %lld mode %d rows %u grid %u", (long long)a.outer,
-           (long long)a.n, (long long)a.inner, mode, a.rows, out_case->grid.x);
+  snprintf(out_case->label, sizeof out_case->label, "%lld x %lld x %lld mode %d rows %u groups %u grid %u",
+           (long long)a.outer, (long long)a.n, (long long)a.inner, mode, a.rows, a.groups, out_case->grid.x);
   int64_t count = a.outer * a.n * a.inner, parts = a.outer * a.segments;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct scan_args, x)), *carry = x;
   bool there = x && (mode == 1 || rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct scan_args, out)));

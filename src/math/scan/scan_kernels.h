@@ -11,9 +11,9 @@ enum {
 };
 
 /* out(o, i, k) = x(o, 0, k) op … op x(o, i, k). Kept in f32, f64 for f64, i64 for integers, which go around.
- * inner 1: a wave takes |rows| rows, or, when |rows| is 1, a segment of one. With |totals| it writes only what the
- * segment comes to; with |carry| it begins with carry(o, 0) op … op carry(o, segment - 1). Groups take units in turn,
- * so any grid is right. A thread takes a column otherwise, and segments is 1. */
+ * inner 1: a wave takes |rows| rows, or, when |rows| is 1, a segment of one, or with |groups| a group takes a row. With
+ * |totals| it writes only what the segment comes to; with |carry| it begins with carry(o, 0) op … op carry(o, segment -
+ * 1). Groups take units in turn, so any grid is right. A thread takes a column otherwise, and segments is 1. */
 struct scan_args {
   const void *x;     /* (outer, n, inner) */
   void *out;         /* (outer, n, inner); may be x */
@@ -22,6 +22,7 @@ struct scan_args {
   int64_t outer, n, inner;
   int64_t segment;         /* values of each but the last; below 2^30, as are the values of |rows| rows */
   uint32_t segments, rows; /* of a row; of a wave */
+  uint32_t groups;         /* 0 or 1, with |rows| and |segments| 1, without |totals| and |carry| */
   uint32_t units;          /* for inner 1: outer / rows, rounded up, times segments; 0 if n is 0 */
 };
 

@@ -81,6 +81,7 @@ static void long_rows(void **state) {
   for (int t = 0; t < 6; t++) {
     for (int op = SUM; op <= MIN; op++) {
       check(op, types[t], 2, 40001, 1, t % 2, 0, 0);
+      check(op, types[t], 3, 9001, 1, t % 2, t % 2, op % 2);
       if (t == 0) check(op, types[t], 1, 300000, 1, true, 0, 0);
     }
   }
