@@ -225,11 +225,13 @@ static void check_entropy(const struct entropy *p) {
 }
 
 static void cross_entropy_matches_its_definition(void **state) {
-  static const int64_t shapes[][2] = {{1, 1}, {7, 10}, {5, 1000}, {3, 1024}, {3, 1032}, {2, 5001}, {2, 50264}, {90, 3}};
-  for (int n = 0; n < 48; n++) {
+  static const int64_t shapes[][2] = {{1, 1},     {7, 10}, {5, 1000}, {3, 1024}, {3, 1032}, {2, 5001},
+                                      {2, 50264}, {90, 3}, {70, 100}, {66, 301}, {65, 57}};
+  enum { SHAPES = sizeof shapes / sizeof *shapes };
+  for (int n = 0; n < 6 * SHAPES; n++) {
     struct entropy p = {.dtype = float_types[n % 3],
-                        .rows = shapes[n % 8][0],
-                        .cols = shapes[n % 8][1],
+                        .rows = shapes[n % SHAPES][0],
+                        .cols = shapes[n % SHAPES][1],
                         .gap = n / 8 % 3 * 4,
                         .weighted = n / 2 % 2,
                         .i32 = n / 4 % 2};
