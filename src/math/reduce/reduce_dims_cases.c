@@ -31,7 +31,7 @@ static enum reduce_kind name_kind(const char *name) {
 
 static bool is_integer(rdna_dtype dtype) { return dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U8; }
 
-/* For some |n| nothing but the least or the greatest value that there is. */
+/* For some |n| nothing but the least or the greatest value that there is, for others many or a few that are none. */
 static void fill(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype, int n, void *x, int64_t count) {
   bool limits = n % 8 == 2 && (kind == REDUCE_MAX || kind == REDUCE_ARG), least = rdna__random_below(random, 2);
   for (int64_t i = 0; i < count; i++) {
@@ -41,7 +41,8 @@ static void fill(rdna__random *random, enum reduce_kind kind, rdna_dtype dtype, 
     double v = kind == REDUCE_PROD  ? (rdna__random_below(random, 16) ? 1.0 : -1.0)
                : kind == REDUCE_ARG ? (double)whole
                                     : 2 * rdna__random_normal(random) + 1;
-    bool special = n % 4 == 3 && (kind == REDUCE_MAX || kind == REDUCE_ARG) && rdna__random_below(random, 400) == 0;
+    bool special = n % 4 == 3 && (kind == REDUCE_MAX || kind == REDUCE_ARG) &&
+                   rdna__random_below(random, n % 8 == 3 ? 8 : 400) == 0;
     if (special) v = whole % 3 == 0 ? NAN : whole % 3 == 1 ? INFINITY : -INFINITY;
     if (limits) v = (double)(least ? -INFINITY : INFINITY);
     if (dtype == RDNA_F64) ((double *)x)[i] = v;
