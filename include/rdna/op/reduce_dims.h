@@ -29,7 +29,8 @@ typedef enum rdna_reduction {
 /* Reduces the dimensions of |x| whose bits are set in |axes| (bit 0 is the first; none: each value by itself). |x| is
  * f32, f16, bf16, f64, i32, i64, u8 or bool, with any strides. |out| has |x|'s shape without those dimensions, or with
  * size 1 in their place, is contiguous and apart from |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64 for
- * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax, bool or u8 for any and all.
+ * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax (i32 of up to 2^31 values),
+ * bool or u8 for any and all.
  *
  * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, for f64 as in f64; that
  * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.

@@ -354,6 +354,11 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s; each result needs at least 1 value and has 0", plan.name,
                       rdna__tensor_text(x, text));
   }
+  if (plan.kind == REDUCE_ARG && out->dtype == RDNA_I32 && a->count - 1 > INT32_MAX) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: out is i32, which counts to %d, and a result is one of %lld places; make out i64", plan.name,
+                      INT32_MAX, (long long)a->count);
+  }
   if ((a->kept_rank > 1 && a->outs > INT32_MAX) || (a->reduced_rank > 1 && a->count > INT32_MAX)) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: %lld results of %lld values that do not lie evenly; at most %d are offered", plan.name,

@@ -436,6 +436,10 @@ static void refusals(void **state) {
                  "nan");
   assert_refused(rdna_op_reduce(stream, (rdna_reduction)99, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "99", "12");
   assert_refused(rdna_op_reduce(NULL, RDNA_REDUCE_SUM, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "stream", "NULL");
+  rdna_tensor many = {x.tensor.data, RDNA_F32, 2, {3, (INT64_C(1) << 31) + 1}, {1, 0}}, places = *to;
+  places.dtype = RDNA_I32;
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_ARGMIN, 2, 0, &many, &places), RDNA_INVALID_ARGUMENT, "2147483647",
+                 "2147483649");
   rdna_tensor inside = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 1, &three);
   assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_SUM, 2, 0, &x.tensor, &inside), RDNA_INVALID_ARGUMENT, "out",
                  "overlap");
