@@ -32,7 +32,7 @@ typedef struct rdna__pack_header {
   char magic[8];
   uint32_t version;
   uint32_t entry_count;
-  char target[32];     /* "gfx1100", "sm_80"; NUL-terminated */
+  char target[32];     /* "gfx1100", "sm_80"; NUL-terminated, without a slash, as all names are */
   uint64_t table_hash; /* XXH3 of the entries */
   char base[32];       /* "", or the target of the pack in the same folder that is the base, and has none itself */
   uint64_t base_hash;  /* that one's |table_hash| */
