@@ -1,5 +1,6 @@
 /* Convolutions of 3 x 3 without strides in f32 by Winograd's way: see winograd_kernels.h. Images are taken a few at a
- * time, so that what lies between the steps is found in the caches and takes little memory. */
+ * time, large ones in strips of lines of tiles, so that what lies between the steps is found in the caches and takes
+ * little memory. */
 #include "math/check.h"
 #include "math/conv/conv.h"
 #include "math/conv/winograd_kernels.h"
@@ -8,13 +9,45 @@
 
 enum { MOST_BYTES = 128 << 20 /* of what lies between the steps */ };
 
-/* Of an image of |to|. */
-static int64_t tiles_of(const rdna_tensor *to) { return (to->shape[2] + 1) / 2 * ((to->shape[3] + 1) / 2); }
+/* Of an image of |to|: lines of tiles, and tiles. */
+static int64_t lines_of(const rdna_tensor *to) { return (to->shape[2] + 1) / 2; }
+static int64_t tiles_of(const rdna_tensor *to) { return lines_of(to) * ((to->shape[3] + 1) / 2); }
 
-/* As many as do not take too much memory, with |channels| of what lies between the steps. */
-static int64_t images_at_once(const rdna_tensor *to, int64_t channels) {
-  int64_t images = MOST_BYTES / (16 * (int64_t)sizeof(float) * tiles_of(to) * channels);
-  return images < 1 ? 1 : images > to->shape[0] ? to->shape[0] : images;
+/* What is done at once: whole images, or a strip of one. */
+typedef struct piece {
+  int64_t image, images, line, lines; /* the first and how many; lines of tiles */
+} piece;
+
+/* The first piece, as large as does not take too much memory with |channels| of what lies between the steps. */
+static piece first_piece(const rdna_tensor *to, int64_t channels) {
+  int64_t line = 16 * (int64_t)sizeof(float) * channels * tiles_of(to) / lines_of(to), most = MOST_BYTES / line;
+  int64_t images = most / lines_of(to);
+  if (images > 0) return (piece){0, images < to->shape[0] ? images : to->shape[0], 0, lines_of(to)};
+  return (piece){0, 1, 0, most > 0 ? most : 1};
+}
+/* The piece of |first|'s size, but for ends, after |p|; its |images| are 0 after the last. */
+static piece next_piece(const rdna_tensor *to, const piece *first, piece p) {
+  p.line += p.lines;
+  if (p.line == lines_of(to)) p.line = 0, p.image += p.images;
+  int64_t images = to->shape[0] - p.image, lines = lines_of(to) - p.line;
+  p.images = images < first->images ? images : first->images;
+  p.lines = lines < first->lines ? lines : first->lines;
+  return p;
+}
+
+/* |of| the image for a piece: its lines stay all there, and zeros before them are fewer. */
+static struct winograd_args image_for(const piece *p, struct winograd_args of) {
+  of.in += p->image * of.stride[0];
+  of.before[0] -= (int32_t)(2 * p->line);
+  of.tiles_y = (int32_t)p->lines, of.count = (int32_t)(p->images * p->lines * of.tiles_x);
+  return of;
+}
+/* |of| the result or the gradient, whose values begin with the piece's; how far on they lie, in |out_at|. */
+static struct winograd_args values_for(const piece *p, struct winograd_args of, int64_t *out_at) {
+  *out_at = p->image * of.stride[0] + 2 * p->line * of.stride[2];
+  of.size[0] -= (int32_t)(2 * p->line);
+  of.tiles_y = (int32_t)p->lines, of.count = (int32_t)(p->images * p->lines * of.tiles_x);
+  return of;
 }
 
 static int64_t line_of(int64_t tiles) { return (tiles + 3) / 4 * 4; } /* at multiples of 16 bytes */
@@ -42,17 +75,16 @@ static rdna_status launch(rdna_stream *stream, const char *operator, const char 
   return rdna__launch_named(stream, name, grid, args);
 }
 
-/* Some images of |from| and |to|, of which arguments are complete but for their data and number. */
+/* Arguments that are complete but for the piece. */
 typedef struct steps {
   struct winograd_args weight, image, result;
 } steps;
 
-static rdna_status run_images(rdna_stream *stream, const char *operator, const steps * s, int64_t first,
-                              int64_t images) {
+static rdna_status run_piece(rdna_stream *stream, const char *operator, const steps * s, const piece *p) {
   static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
-  struct winograd_args image = s->image, result = s->result;
-  image.count = result.count = (int32_t)(images * image.tiles_y * image.tiles_x);
-  image.in += first * image.stride[0], result.out += first * result.stride[0];
+  int64_t at;
+  struct winograd_args image = image_for(p, s->image), result = values_for(p, s->result, &at);
+  result.out += at;
   RDNA_TRY(launch(stream, operator, "winograd_image", &image));
   struct gemm_args product = {
       .a = s->weight.out, .b = image.out, .c = (void *)result.in, .lda = s->weight.ld, .ldb = image.ld, .alpha = 1};
@@ -77,9 +109,9 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
     s.image.before[d] = (int32_t)(forward ? call->conv->before[d] : 2 - call->conv->before[d]);
     s.image.size[d] = (int32_t)from->shape[2 + d], s.result.size[d] = (int32_t)to->shape[2 + d];
   }
-  s.image.tiles_y = s.result.tiles_y = (s.result.size[0] + 1) / 2;
   s.image.tiles_x = s.result.tiles_x = (s.result.size[1] + 1) / 2;
-  int64_t images = images_at_once(to, rows + columns), ld = line_of(images * tiles_of(to));
+  piece first = first_piece(to, rows + columns);
+  int64_t ld = line_of(first.images * first.lines * s.image.tiles_x);
   s.image.ld = s.result.ld = ld;
   void *weights, *image, *sums;
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)columns * 16 * sizeof(float), &weights));
@@ -87,14 +119,12 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)ld * 16 * sizeof(float), &sums));
   s.weight.out = weights, s.image.out = image, s.result.in = sums;
   RDNA_TRY(launch(scratch->stream, operator, "winograd_weight", &s.weight));
-  for (int64_t first = 0; first < from->shape[0]; first += images) {
-    int64_t left = from->shape[0] - first;
-    RDNA_TRY(run_images(scratch->stream, operator, & s, first, left < images ? left : images));
-  }
+  for (piece p = first; p.images > 0; p = next_piece(to, &first, p))
+    RDNA_TRY(run_piece(scratch->stream, operator, & s, &p));
   return RDNA_OK;
 }
 
-/* The gradient of the weight: sums of images after each other are added to those before. */
+/* The gradient of the weight: sums of pieces after each other are added to those before. */
 static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *call) {
   static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
   const char *operator= scratch->holder;
@@ -107,9 +137,9 @@ static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *cal
     image.before[d] = (int32_t)call->conv->before[d];
     image.size[d] = (int32_t)x->shape[2 + d], gradient.size[d] = (int32_t)y->shape[2 + d];
   }
-  image.tiles_y = gradient.tiles_y = (gradient.size[0] + 1) / 2;
   image.tiles_x = gradient.tiles_x = (gradient.size[1] + 1) / 2;
-  int64_t images = images_at_once(y, rows + columns), ld = line_of(images * tiles_of(y));
+  piece first = first_piece(y, rows + columns);
+  int64_t ld = line_of(first.images * first.lines * image.tiles_x), at;
   image.ld = gradient.ld = ld;
   void *data[3];
   int64_t values[3] = {columns * ld, rows * ld, (int64_t)rows * columns};
@@ -118,15 +148,13 @@ static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *cal
   struct gemm_args product = {.a = data[1], .b = data[0], .c = data[2], .lda = ld, .ldb = ld, .ldc = columns};
   product.stride_b = values[0], product.stride_a = values[1], product.stride_c = values[2];
   product.flags = GEMM_B_TRANSPOSED, product.alpha = 1;
-  for (int64_t first = 0; first < x->shape[0]; first += images) {
-    int64_t left = x->shape[0] - first, count = (left < images ? left : images) * tiles_of(y);
-    image.count = gradient.count = (int32_t)count;
-    image.in = (const float *)x->data + first * image.stride[0];
-    gradient.in = (const float *)y->data + first * gradient.stride[0];
-    RDNA_TRY(launch(scratch->stream, operator, "winograd_image", &image));
-    RDNA_TRY(launch(scratch->stream, operator, "winograd_gradient", &gradient));
-    product.beta = first > 0 ? 1 : 0;
-    RDNA_TRY(rdna__gemm_launch(scratch->stream, operator, types, product, rows, columns, count, 16));
+  for (piece p = first; p.images > 0; p = next_piece(y, &first, p)) {
+    struct winograd_args some_image = image_for(&p, image), some_gradient = values_for(&p, gradient, &at);
+    some_gradient.in += at;
+    RDNA_TRY(launch(scratch->stream, operator, "winograd_image", &some_image));
+    RDNA_TRY(launch(scratch->stream, operator, "winograd_gradient", &some_gradient));
+    product.beta = p.image > 0 || p.line > 0 ? 1 : 0;
+    RDNA_TRY(rdna__gemm_launch(scratch->stream, operator, types, product, rows, columns, some_image.count, 16));
   }
   return launch(scratch->stream, operator, "winograd_window", &window);
 }
