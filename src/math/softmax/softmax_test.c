@@ -70,6 +70,7 @@ static void rows_of_any_length(void **state) {
   }
   check(RDNA_F32, 1, 2200000, 1, false, true); /* more parts than a group has threads, of several steps each */
   check(RDNA_F32, 300, 20, -2, false, true);
+  check(RDNA_BF16, 1025, 1100, 1, true, false); /* so many rows that each is a wave's */
 }
 
 /* Rows of |out| at the multiples of 16 bytes that those of |x| have, or at others. */
