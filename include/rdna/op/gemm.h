@@ -17,8 +17,8 @@ extern "C" {
  * throughout; f64 throughout, and summed in it; f32 with a |b| of f16 or bf16 and a |c| of f32; f16 or bf16 with a |c|
  * of the same or of f32. |bias| has the type of |c| and is contiguous, or is NULL. With beta 0 the old |c| is not read,
  * so that a NaN there is gone. |c| is apart from the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias.
- * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, a size
- * past 31 bits. */
+ * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, an m, n
+ * or k above 2^31 - 2^16. */
 RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b,
                                       float beta, const rdna_tensor *bias, const rdna_tensor *c);
 
@@ -41,7 +41,7 @@ RDNA_CHECKED rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_g
  * or NULL for none, of scale_a scale_b sum: f32 scales of 1 value or one for each row (column) of |c|. Operands whose
  * rows along k lie at multiples of 16 bytes, with an even k, are read where they lie, others copied first.
  * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data or scales, overlap. RDNA_UNSUPPORTED: another type, a size
- * past 31 bits or a batch past 65,535. */
+ * above 2^31 - 2^16 or a batch above 65,535. */
 RDNA_CHECKED rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
                                          const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
                                          const rdna_tensor *c);

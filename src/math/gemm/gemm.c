@@ -302,10 +302,10 @@ static rdna_status check_launch(rdna_stream *stream, const char *operator, const
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
-  if (m > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
+  if (m > RDNA__GEMM_SIZE_MAX || n > RDNA__GEMM_SIZE_MAX || k > RDNA__GEMM_SIZE_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "%s: m %lld, n %lld, k %lld; each must fit in 31 bits: split it", operator,(long long) m,
-                      (long long)n, (long long)k);
+                      "%s: m %lld, n %lld, k %lld; each may be at most %d: split it", operator,(long long) m,
+                      (long long)n, (long long)k, RDNA__GEMM_SIZE_MAX);
   }
   return RDNA_OK;
 }

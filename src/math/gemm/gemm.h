@@ -38,6 +38,9 @@ void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__mat
 rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,
                              const char *meaning);
 
+/* The most of m, n and k: kernels count in 31 bits, and tiles and steps end a little past the size. */
+enum { RDNA__GEMM_SIZE_MAX = INT32_MAX - 65535 };
+
 /* What is to be multiplied: |args| is complete, with a batch that one launch can count. */
 typedef struct rdna__gemm_problem {
   rdna_dtype types[3]; /* A, B, C; one of the products that there are kernels for */

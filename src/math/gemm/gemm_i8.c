@@ -98,7 +98,7 @@ static rdna_status check_shapes(const rdna_tensor *a, const rdna_tensor *b, cons
     if (t->rank != rank) return disagree(all[i].name, t, "c", c, "ranks");
     if (rank == 3 && t->shape[0] != c->shape[0]) return disagree(all[i].name, t, "c", c, "first sizes, the batch,");
     for (int d = 0; d < rank; d++)
-      if (t->shape[d] > (d == 0 && rank == 3 ? RDNA__GRID_YZ_MAX : INT32_MAX - 1))
+      if (t->shape[d] > (d == 0 && rank == 3 ? RDNA__GRID_YZ_MAX : RDNA__GEMM_SIZE_MAX))
         return rdna__fail(RDNA_UNSUPPORTED, "gemm_i8: %s is %s; split it", all[i].name, rdna__tensor_text(t, text));
   }
   if (a->shape[rank - 1] != b->shape[rank - 2]) return disagree("a", a, "b", b, "inner sizes, k,");

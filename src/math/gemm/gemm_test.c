@@ -463,6 +463,14 @@ static void refuses(void **state) {
     REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2)", "rank 1");
   }
   {
+    CASE; /* a row of nothing, of which kernels could not count k in steps */
+    ta.shape[0] = tc.shape[0] = 0;
+    ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65535;
+    assert_ok(rdna_op_gemm(stream, 1, &ta, &tb, 0, NULL, &tc));
+    ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65534;
+    REFUSED(RDNA_UNSUPPORTED, "k 2147418113", "at most 2147418112");
+  }
+  {
     CASE;
     ta.dtype = RDNA_F16;
     REFUSED(RDNA_UNSUPPORTED, "f16 times f32", "into f32");
