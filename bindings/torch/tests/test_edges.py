@@ -46,6 +46,22 @@ def test_gradients_of_distances_where_values_are_equal(p):
     same(*both(gradient, a, b))
 
 
+def test_distances_of_many_rows_take_little_memory():
+    a, b = torch.randn(1200, 48), torch.randn(1, 1000, 48)  # 2^26 differences or so, 220 MiB
+
+    def gradient(a, b):
+        a = a.clone().requires_grad_()
+        distances = torch.cdist(a, b, p=1)
+        return torch.cat((distances.detach()[0], torch.autograd.grad(distances.square().sum(), a)[0]), 1)
+
+    inside = a.to("rdna"), b.to("rdna")
+    torch.rdna.reset_peak_memory_stats()
+    ours = gradient(*inside)
+    assert torch.rdna.max_memory_allocated() < 400 << 20, torch.rdna.max_memory_allocated()
+    theirs = gradient(a.double(), b.double())
+    torch.testing.assert_close(ours.cpu().double(), theirs, rtol=1e-5, atol=theirs.abs().max().item() * 1e-6)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_linspace_ends_where_it_is_told(dtype):
     for n in (2, 3, 50, 99, 1000):

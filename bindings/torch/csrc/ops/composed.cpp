@@ -6,6 +6,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/result_type.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -151,6 +152,17 @@ at::Tensor channel_shuffle(const Call &call) {  // self, groups
   shape.insert(shape.begin() + 1, groups);
   return x.reshape(shape).transpose(1, 2).reshape(x.sizes()).contiguous(x.suggest_memory_format());
 }
+// Distances are made of all differences of two rows, (…, n, m, k) values: |f| of as many rows of |a| at a time as make
+// some 2^24 of them. It gets those rows and which they are.
+template <class F>
+void by_rows(const at::Tensor &a, const at::Tensor &b, int64_t batches, F f) {
+  const int64_t most =
+      std::max<int64_t>(1, (int64_t{1} << 24) / std::max<int64_t>(1, batches * b.size(-2) * b.size(-1)));
+  for (int64_t i = 0; i < a.size(-2); i += most) {
+    const int64_t n = std::min(most, a.size(-2) - i);
+    f(a.narrow(-2, i, n), i, n);
+  }
+}
 // Distances between rows: (…, n, m) of (…, n, k) and (…, m, k).
 at::Tensor cdist(const Call &call) {  // x1, x2, p, compute_mode?
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
@@ -159,30 +171,38 @@ at::Tensor cdist(const Call &call) {  // x1, x2, p, compute_mode?
   if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type() || a.dim() < 2 || b.dim() < 2 ||
       a.size(-1) != b.size(-1))
     return {};
-  if (a.numel() == 0 || b.numel() == 0) {  // no rows, or rows of nothing, whose distance is 0
-    std::vector<int64_t> shape = at::infer_size(a.sizes().slice(0, a.dim() - 2), b.sizes().slice(0, b.dim() - 2));
-    shape.push_back(a.size(-2));
-    shape.push_back(b.size(-2));
-    return at::zeros(shape, a.options());
-  }
-  return at::linalg_vector_norm(a.unsqueeze(-2) - b.unsqueeze(-3), p, -1);
+  std::vector<int64_t> shape = at::infer_size(a.sizes().slice(0, a.dim() - 2), b.sizes().slice(0, b.dim() - 2));
+  const int64_t batches = c10::multiply_integers(shape);
+  shape.push_back(a.size(-2));
+  shape.push_back(b.size(-2));
+  if (a.numel() == 0 || b.numel() == 0) return at::zeros(shape, a.options());  // of rows of nothing: 0
+  const at::Tensor out = at::empty(shape, a.options());
+  by_rows(a, b, batches, [&](const at::Tensor &rows, int64_t i, int64_t n) {
+    out.narrow(-2, i, n).copy_(at::linalg_vector_norm(rows.unsqueeze(-2) - b.unsqueeze(-3), p, -1));
+  });
+  return out;
 }
 // d |a - b|_p / da = sign(a - b) (|a - b| / distance)^(p - 1), and 0 where that has no value, as PyTorch has it: where
 // the distance is 0, and for p below 1 where two values are equal.
 at::Tensor cdist_backward(const Call &call) {  // grad, x1, x2, p, cdist
-  const at::Tensor grad = call.tensor(0), a = call.tensor(1), b = call.tensor(2),
-                   distance = call.tensor(4).unsqueeze(-1);
+  const at::Tensor grad = call.tensor(0), a = call.tensor(1), b = call.tensor(2), distances = call.tensor(4);
   const double p = call[3].toDouble();
   if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
-  if (a.numel() == 0 || b.numel() == 0) return at::zeros(a.sizes(), a.options());
-  const at::Tensor apart = a.unsqueeze(-2) - b.unsqueeze(-3);
-  if (p == 0) return at::zeros_like(a);
-  const at::Tensor share = std::isinf(p) ? at::eq(at::abs(apart), distance).to(a.scalar_type())
-                           : p == 1      ? at::ones_like(apart)
-                                         : at::pow(at::abs(apart) / distance, p - 1);
-  const at::Tensor none = at::logical_or(at::eq(distance, 0), at::eq(apart, 0));
-  const at::Tensor slope = (at::sign(apart) * share).masked_fill(none, 0);
-  return at::sum(grad.unsqueeze(-1) * slope, {-2}).contiguous();
+  if (a.numel() == 0 || b.numel() == 0 || p == 0) return at::zeros(a.sizes(), a.options());
+  std::vector<int64_t> shape = distances.sizes().vec();
+  const int64_t batches = c10::multiply_integers(at::IntArrayRef(shape).slice(0, shape.size() - 2));
+  shape.back() = a.size(-1);
+  const at::Tensor out = at::empty(shape, a.options());
+  by_rows(a, b, batches, [&](const at::Tensor &rows, int64_t i, int64_t n) {
+    const at::Tensor apart = rows.unsqueeze(-2) - b.unsqueeze(-3), distance = distances.narrow(-2, i, n).unsqueeze(-1);
+    const at::Tensor share = std::isinf(p) ? at::eq(at::abs(apart), distance).to(a.scalar_type())
+                             : p == 1      ? at::ones_like(apart)
+                                           : at::pow(at::abs(apart) / distance, p - 1);
+    const at::Tensor none = at::logical_or(at::eq(distance, 0), at::eq(apart, 0));
+    const at::Tensor slope = (at::sign(apart) * share).masked_fill(none, 0);
+    out.narrow(-2, i, n).copy_(at::sum(grad.narrow(-2, i, n).unsqueeze(-1) * slope, {-2}));
+  });
+  return out;
 }
 at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
 at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
