@@ -48,6 +48,14 @@ def close_rows(got, want, rtol):
     return worst <= rtol, worst
 
 
+def first_of_dmask(q, k, v, dout, mask, rows=64):
+    """The gradient of a mask's first rows by the formula in f32: PyTorch rounds each sequence's and head's share."""
+    q, k, v, dout, mask = (t.float() for t in (q[:, :, :rows], k, v, dout[:, :, :rows], mask[:, :, :rows]))
+    p = torch.softmax(q @ k.transpose(2, 3) * q.shape[-1]**-0.5 + mask, -1)
+    dp = dout @ v.transpose(2, 3)
+    return (p * (dp - (p * dp).sum(-1, keepdim=True))).sum_to_size(mask.shape)
+
+
 class Stats(ctypes.Structure):
     _fields_ = [(n, ctypes.c_uint64) for n in (
         "allocated", "requested", "reserved", "peak_allocated", "peak_reserved", "blocks", "alloc_count", "free_count",
@@ -99,6 +107,43 @@ class Bench:
                    self.lib.op("sdpa_backward", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse),
                                view(g), *[view(t) for t in grads], None), check)
             del result, wants, leaves
+
+    def case_masked_attention(self):
+        """A mask that is added: one for all sequences and heads, or each its own; forward, gradients, and with the mask's."""
+        for length, batch, d, alone in ((1024, 16, 64, False), (1024, 16, 128, False), (4096, 4, 64, False),
+                                        (4096, 4, 128, False), (1024, 16, 128, True), (4096, 4, 128, True)):
+            heads = 8
+            q, k, v, g = (torch.randn(batch, heads, length, d, device="cuda", dtype=BF16) for _ in range(4))
+            mask = torch.randn(batch if alone else 1, heads if alone else 1, length, length, device="cuda", dtype=BF16)
+            out, lse = torch.empty_like(q), torch.empty(batch, heads, length, device="cuda")
+            described = view(mask)
+            options = Sdpa(scale=d**-0.5, mask=ctypes.cast(described, ctypes.c_void_p))
+            flops, name = 4.0 * batch * heads * length * length * d, f"attention mask{'s' if alone else ''} {length}x{d}"
+            leaves = [t.requires_grad_() for t in (q, k, v)]
+            result = F.scaled_dot_product_attention(*leaves, attn_mask=mask)
+            want = result.detach()
+            q, k, v = (t.detach() for t in leaves)
+            yield (name + " fwd", flops, lambda: F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
+                   self.lib.op("sdpa", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse)),
+                   lambda: close(out, want, 5e-2))
+            for of_mask in (False, True):
+                if of_mask:
+                    leaves.append(mask.requires_grad_())
+                    result = F.scaled_dot_product_attention(*leaves[:3], attn_mask=mask)
+                wants = list(torch.autograd.grad(result, leaves, g, retain_graph=True))
+                if of_mask:
+                    wants[3] = first_of_dmask(q, k, v, g, mask.detach())
+                grads = [torch.empty_like(t) for t in leaves] + [None] * (not of_mask)
+
+                def check():
+                    pairs = [(mine[..., :theirs.shape[-2], :], theirs) for mine, theirs in zip(grads, wants)]
+                    parts = [close_rows(mine, theirs, 5e-2) for mine, theirs in pairs]
+                    return all(p[0] for p in parts), max(p[1] for p in parts)
+                yield (name + (" bwd+mask" if of_mask else " bwd"), 2.5 * flops,
+                       lambda: torch.autograd.grad(result, leaves, g, retain_graph=True),
+                       self.lib.op("sdpa_backward", ctypes.byref(options), view(q), view(k), view(v), view(out), view(lse),
+                                   view(g), *[view(t) for t in grads]), check)
+            del result, wants, leaves, mask, grads
 
     def peak(self, call):
         """The most that our pool holds while |call| runs."""

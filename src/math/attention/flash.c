@@ -257,17 +257,31 @@ static rdna_status release(struct call *call, rdna_status status) {
 
 static const char *const sizes_of[] = {"64", "128", "256"};
 
-/* The kernel's name for the call's type and head sizes. */
-static const char *kernel_name(const struct call *call, const char *stem, char name[64]) {
+/* Whether kernels take the options that know limits and a mask, no more. */
+static bool is_masked(const struct call *call) {
   const struct flash_args *a = &call->args;
-  int32_t d = a->d > a->dv ? a->d : a->dv;
-  snprintf(name, 64, "%s_%s_%s", stem, rdna_dtype_name(call->dtype), sizes_of[d <= 64 ? 0 : d <= 128 ? 1 : 2]);
-  return name;
+  return a->mask_type != FLASH_NO_MASK && a->softcap == 0 && a->dropout == 0 && !a->slopes && call->dtype != RDNA_F32 &&
+         a->d <= 128 && a->dv <= 128;
 }
 
 /* Only limits, and nothing that turns the order of scores. */
 static bool is_plain(const struct flash_args *a) {
   return a->scale > 0 && a->softcap == 0 && a->dropout == 0 && !a->slopes && a->mask_type == FLASH_NO_MASK;
+}
+
+/* The kernel's name for the call's options, type and head sizes. */
+static const char *kernel_name(const struct call *call, const char *stem, char name[64]) {
+  const struct flash_args *a = &call->args;
+  int32_t d = a->d > a->dv ? a->d : a->dv;
+  snprintf(name, 64, "%s%s_%s_%s", stem,
+           is_plain(a)       ? ""
+           : is_masked(call) ? "_masked"
+                             : "_any",
+           rdna_dtype_name(call->dtype),
+           sizes_of[d <= 64    ? 0
+                    : d <= 128 ? 1
+                               : 2]);
+  return name;
 }
 
 static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v,
@@ -288,8 +302,7 @@ static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rd
   strides_of(call, &to, a->out_stride);
   rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
   RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
-  const char *stem = is_plain(a) ? "flash_forward" : "flash_forward_any";
-  RDNA_TRY(rdna__launch_named(call->stream, kernel_name(call, stem, name), grid, a));
+  RDNA_TRY(rdna__launch_named(call->stream, kernel_name(call, "flash_forward", name), grid, a));
   return direct ? RDNA_OK : rdna_op_copy(call->stream, &inside, out);
 }
 
@@ -339,12 +352,11 @@ static rdna_status deliver(const struct call *call, const struct gradient *g) {
 
 static rdna_status launch_backward(struct call *call, const char *stem, int64_t rows, int64_t heads,
                                    const struct flash_backward_args *args) {
-  char name[64], full[64];
-  snprintf(full, sizeof full, "%s%s", stem, is_plain(&args->of) ? "" : "_any");
+  char name[64];
   rdna_grid grid = {0, (uint32_t)heads, (uint32_t)args->of.batch};
   RDNA_TRY(rdna__check_groups(call->name, rows, FLASH_ROWS, &grid.x));
   if (grid.x == 0) return RDNA_OK;
-  return rdna__launch_named(call->stream, kernel_name(call, full, name), grid, args);
+  return rdna__launch_named(call->stream, kernel_name(call, stem, name), grid, args);
 }
 
 struct backward_tensors {
@@ -379,7 +391,10 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
                   ((dmask->shape[2] + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE) * dmask->shape[1] * dmask->shape[0];
   args.parts = mask_parts(tiles, flash_mask_terms(&args));
   RDNA_TRY(rdna__check_groups(call->name, tiles * args.parts, 1, &grid.x));
-  snprintf(name, sizeof name, "flash_mask_%s", rdna_dtype_name(call->dtype));
+  if (is_masked(call) && (args.mask_queries > 1 || args.of.sq == 1))
+    kernel_name(call, "flash_mask", name);
+  else
+    snprintf(name, sizeof name, "flash_mask_%s", rdna_dtype_name(call->dtype));
   if (args.parts == 1) return rdna__launch_named(call->stream, name, grid, &args);
 
   const int64_t shape[5] = {args.parts, dmask->shape[0], dmask->shape[1], dmask->shape[2], dmask->shape[3]};
@@ -432,7 +447,14 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
 
   a->out = NULL;
   args.of = *a, args.dout = dout.data, args.delta = delta;
-  if (t->dq) {
+  /* with one score to each of its values the kernel of queries has it at hand */
+  bool scores_alone = t->dmask && is_masked(call) && t->dmask->shape[0] == a->batch && t->dmask->shape[1] == a->heads &&
+                      t->dmask->shape[2] == a->sq;
+  if (t->dq || scores_alone) {
+    if (scores_alone) {
+      args.dmask = t->dmask->data;
+      memcpy(args.dmask_stride, t->dmask->stride, sizeof args.dmask_stride);
+    }
     RDNA_TRY(writable(call, t->dq, t->q, &dq));
     args.dq = dq.to.data;
     strides_of(call, &dq.to, args.dq_stride);
@@ -449,7 +471,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
     RDNA_TRY(deliver(call, &dk));
     RDNA_TRY(deliver(call, &dv));
   }
-  return t->dmask ? run_mask(call, &args, t->dmask) : RDNA_OK;
+  return t->dmask && !scores_alone ? run_mask(call, &args, t->dmask) : RDNA_OK;
 }
 
 /* It has the mask's sizes and a type that a mask may have. */

@@ -6,10 +6,11 @@
  * value is read once for every FLASH_ROWS queries at most. */
 #include "math/attention/flash_tile.h"
 
-template <typename type, int max_d, bool any>
+template <typename type, int max_d, flash_kind kind>
 struct forward_plan {
   typedef typename unit_of<type>::is unit;
-  static constexpr bool MATRIX = !unit::THROUGH_LDS, ANY = any;
+  static constexpr flash_kind KIND = kind;
+  static constexpr bool MATRIX = !unit::THROUGH_LDS, any = kind != FLASH_PLAIN;
   /* with every option 64 keys at once leave no registers for more on waves of 64 lanes without matrix units */
   static constexpr bool FEW = any && !MATRIX && type::BYTES == 2 && max_d == 64;
   static constexpr int M_TILES = (WAVE_SIZE == 64 && !FEW) || (unit::ASYNC && max_d <= 128 && !any) ? 2 : 1;
@@ -117,7 +118,14 @@ RDNA_DEVICE void forward_tile(const flash_place &at, const forward_wave &wave, i
                               mma_acc (&scores)[plan::M_TILES][plan::N_TILES]) {
   flash_place place = flash_place_again(at);
   typedef typename plan::unit unit;
-  if constexpr (plan::ANY) {
+  if constexpr (plan::KIND == FLASH_MASKED) {
+#pragma unroll
+    for (int m = 0; m < plan::M_TILES; m++)
+#pragma unroll
+      for (int n = 0; n < plan::N_TILES; n++)
+        flash_mask_add<type, false>(place, wave.first + 16 * m, first_key + 16 * n, scores[m][n]);
+  }
+  if constexpr (plan::KIND == FLASH_ANY) {
     float slack;
 #pragma unroll
     for (int m = 0; m < plan::M_TILES; m++)
@@ -150,12 +158,10 @@ RDNA_DEVICE void forward_tile(const flash_place &at, const forward_wave &wave, i
 }
 
 /* What the probabilities of a tile are multiplied by before they meet the values: l has them whole. */
-template <typename type, int max_d, bool any>
-RDNA_DEVICE void forward_dropout(
-    const flash_place &at, const forward_wave &wave, int32_t first_key,
-    mma_acc (&scores)[forward_plan<type, max_d, any>::M_TILES][forward_plan<type, max_d, any>::N_TILES]) {
+template <typename plan>
+RDNA_DEVICE void forward_dropout(const flash_place &at, const forward_wave &wave, int32_t first_key,
+                                 mma_acc (&scores)[plan::M_TILES][plan::N_TILES]) {
   flash_place place = flash_place_again(at);
-  typedef forward_plan<type, max_d, any> plan;
   typedef typename plan::unit unit;
   if (place.a->dropout == 0) return;
 #pragma unroll
@@ -204,11 +210,11 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
 }
 
 /* ROWS queries from |first_row| on. */
-template <typename type, int max_d, bool any>
+template <typename type, int max_d, flash_kind kind>
 struct forward_rows {
-  static constexpr int ROWS = forward_plan<type, max_d, any>::ROWS;
+  static constexpr int ROWS = forward_plan<type, max_d, kind>::ROWS;
   RDNA_DEVICE void run(flash_place &place, int32_t first_row, char *lds) {
-    typedef forward_plan<type, max_d, any> plan;
+    typedef forward_plan<type, max_d, kind> plan;
     typedef typename plan::unit unit;
     flash_place_renew(place);
     const flash_args &a = *place.a;
@@ -227,7 +233,7 @@ struct forward_rows {
       const flash_args &now = arguments_again_wide(a);
       return flash_rows_of<type>(now.v, now.v_stride, place.batch, s.k_row, kv_head, s.sk, now.dv).from(first);
     };
-    float c = any ? 1 : a.scale * FLASH_LOG2_E;
+    float c = kind == FLASH_ANY ? 1 : kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
     float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
     char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
 
@@ -236,7 +242,7 @@ struct forward_rows {
     int32_t tile = flash_first_key(&a, &s, first_row) / plan::KEYS;
     int32_t end = (flash_last_key(&a, &s, group_last) + plan::KEYS) / plan::KEYS;
 
-    wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !any> rows;
+    wave_rows<type, max_d, plan::M_TILES, plan::RESIDENT, plan::MATRIX || !plan::any> rows;
     rows.init(queries(), wave.first);
     forward_state<plan> state;
 #pragma unroll
@@ -289,7 +295,7 @@ struct forward_rows {
       }
       if (busy) {
         forward_softmax<plan>(scores, c, state);
-        if constexpr (any) forward_dropout<type, max_d, any>(place, wave, first_key, scores);
+        if constexpr (kind == FLASH_ANY) forward_dropout<plan>(place, wave, first_key, scores);
         flash_accumulate<type, typename plan::value_tile>(scores, values, strip, state.out);
       }
       if (tile + 1 < end) {
@@ -329,34 +335,36 @@ RDNA_DEVICE void forward(const flash_args &a, char *lds) {
   }
 }
 
-#define FORWARD(name, type, max_d, any)                                                                    \
-  RDNA_KERNEL(FLASH_THREADS) name(struct flash_args a) {                                                   \
-    RDNA_SHARED static __attribute__((aligned(1024))) char lds[forward_plan<type, max_d, any>::LDS_BYTES]; \
-    forward<forward_rows<type, max_d, any>>(a, lds);                                                       \
+#define FORWARD(name, type, max_d, kind)                                                                    \
+  RDNA_KERNEL(FLASH_THREADS) name(struct flash_args a) {                                                    \
+    RDNA_SHARED static __attribute__((aligned(1024))) char lds[forward_plan<type, max_d, kind>::LDS_BYTES]; \
+    forward<forward_rows<type, max_d, kind>>(a, lds);                                                       \
   }
 #ifdef RDNA_WGMMA
-#define FORWARD_MATRIX(name, type, max_d)                            \
-  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_args a) { \
-    WGMMA_MEMORY(lds, FLASH_FORWARD_BYTES(max_d));                   \
-    forward<wgmma_rows<type, max_d>>(a, (char *)lds);                \
+#define FORWARD_MATRIX(name, type, max_d, kind)                                                               \
+  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_args a) {                                          \
+    WGMMA_MEMORY(lds, kind == FLASH_MASKED ? FLASH_FORWARD_MASKED_BYTES(max_d) : FLASH_FORWARD_BYTES(max_d)); \
+    forward<wgmma_rows<type, max_d, kind>>(a, (char *)lds);                                                   \
   }
 #else
-#define FORWARD_MATRIX(name, type, max_d) FORWARD(name, type, max_d, false)
+#define FORWARD_MATRIX(name, type, max_d, kind) FORWARD(name, type, max_d, kind)
 #endif
-#define FORWARD_ANY(type)                                  \
-  FORWARD(flash_forward_any_##type##_64, type, 64, true)   \
-  FORWARD(flash_forward_any_##type##_128, type, 128, true) \
-  FORWARD(flash_forward_any_##type##_256, type, 256, true)
-#define FORWARD_16_BITS(type)                           \
-  FORWARD_MATRIX(flash_forward_##type##_64, type, 64)   \
-  FORWARD_MATRIX(flash_forward_##type##_128, type, 128) \
-  FORWARD(flash_forward_##type##_256, type, 256, false)
+#define FORWARD_ANY(type)                                       \
+  FORWARD(flash_forward_any_##type##_64, type, 64, FLASH_ANY)   \
+  FORWARD(flash_forward_any_##type##_128, type, 128, FLASH_ANY) \
+  FORWARD(flash_forward_any_##type##_256, type, 256, FLASH_ANY)
+#define FORWARD_16_BITS(type)                                              \
+  FORWARD_MATRIX(flash_forward_##type##_64, type, 64, FLASH_PLAIN)         \
+  FORWARD_MATRIX(flash_forward_##type##_128, type, 128, FLASH_PLAIN)       \
+  FORWARD(flash_forward_##type##_256, type, 256, FLASH_PLAIN)              \
+  FORWARD_MATRIX(flash_forward_masked_##type##_64, type, 64, FLASH_MASKED) \
+  FORWARD_MATRIX(flash_forward_masked_##type##_128, type, 128, FLASH_MASKED)
 
 FORWARD_ANY(f32)
 FORWARD_ANY(f16)
 FORWARD_ANY(bf16)
-FORWARD(flash_forward_f32_64, f32, 64, false)
-FORWARD(flash_forward_f32_128, f32, 128, false)
-FORWARD(flash_forward_f32_256, f32, 256, false)
+FORWARD(flash_forward_f32_64, f32, 64, FLASH_PLAIN)
+FORWARD(flash_forward_f32_128, f32, 128, FLASH_PLAIN)
+FORWARD(flash_forward_f32_256, f32, 256, FLASH_PLAIN)
 FORWARD_16_BITS(f16)
 FORWARD_16_BITS(bf16)

@@ -43,10 +43,10 @@ RDNA_KERNEL(FLASH_THREADS) flash_delta_bf16(struct flash_delta_args a) { delta_r
 
 /* |of_keys|: rows are keys and tiles queries. The first vectors are q and k, of d values, the second v and dout, of
  * dv: rows meet the tile's. */
-template <typename type, int max_d, bool any, bool of_keys>
+template <typename type, int max_d, flash_kind kind, bool of_keys>
 struct backward_plan {
   typedef typename unit_of<type>::is unit;
-  static constexpr bool MATRIX = !unit::THROUGH_LDS;
+  static constexpr bool MATRIX = !unit::THROUGH_LDS, any = kind != FLASH_PLAIN;
   /* as in forward_plan */
   static constexpr bool FEW = any && of_keys && !MATRIX && type::BYTES == 2 && max_d == 64;
   static constexpr int M_TILES = WAVE_SIZE == 64 && !FEW ? 2 : 1, ROWS = FLASH_WAVES * 16 * M_TILES;
@@ -82,15 +82,6 @@ struct backward_plan {
   static_assert(LDS_BYTES <= 48 * 1024, "shared memory that every GPU has");
 };
 
-/* Whether query i, which is there, does not see key j. */
-RDNA_DEVICE bool flash_hidden(const flash_place &place, int32_t i, int32_t j) {
-  int32_t far = j - i - place.s.shift;
-  return far < -place.a->left || far > place.a->right || j >= place.s.sk;
-}
-
-/* From lse in units of log 2: a query that sees nothing has probabilities of 0. */
-RDNA_DEVICE float backward_base(float lse) { return lse == -infinity_f32() ? infinity_f32() : lse * FLASH_LOG2_E; }
-
 /* lse and delta of a tile of queries, one a thread, on their way to LDS. */
 struct backward_numbers {
   float base, delta;
@@ -124,6 +115,43 @@ RDNA_DEVICE void backward_score(const flash_place &place, float slope, int32_t i
   dp = flash_in_turn(p * fma_f32(dp, kept, -delta) * slack);
 }
 
+/* ds at dmask's value |at| of its head. */
+template <typename type>
+RDNA_DEVICE void flash_dmask_store(const flash_backward_args &all, const flash_place &place, int64_t at, float ds) {
+  const flash_backward_args &args = arguments_again(all);
+  at += flash_again(place.batch) * args.dmask_stride[0] + flash_again(place.head) * args.dmask_stride[1];
+  if (args.of.mask_type == FLASH_MASK_F32)
+    f32::store(args.dmask, (uint64_t)at, ds);
+  else
+    type::store(args.dmask, (uint64_t)at, ds);
+}
+/* 16 x 16 of them, from the given query and key on, those that are there. */
+template <typename type>
+RDNA_DEVICE void flash_dmask_store_tile(const flash_backward_args &all, const flash_place &at, int32_t first_query,
+                                        int32_t first_key, const mma_acc &ds) {
+  typedef typename unit_of<type>::is unit;
+#pragma unroll
+  for (int v = 0; v < MMA_VALUES; v++) {
+    const flash_backward_args &args = arguments_again(all);
+    int32_t i = flash_in_turn(first_query + (int32_t)unit::row_of(v)), j = first_key + (int32_t)unit::key_of(v);
+    if (i < args.of.sq && j < args.of.sk) /* there are no starts with a mask */
+      flash_dmask_store<type>(all, at, i * args.dmask_stride[2] + j * args.dmask_stride[3], ds[v]);
+  }
+}
+/* Zeros for queries |first| to |last| and the keys that are in none of the tiles |from| .. |to|: nobody sees them. */
+template <typename type>
+RDNA_DEVICE void flash_dmask_clear(const flash_backward_args &all, const flash_place &place, int32_t first,
+                                   int32_t last, int32_t from, int32_t to, int32_t tile) {
+  int32_t end = from <= to ? from + ((to - from) / tile + 1) * tile : from;
+  int32_t outside = from + (end < place.s.sk ? place.s.sk - end : 0);
+#pragma unroll 1
+  for (int32_t i = first; i <= last; i++)
+#pragma unroll 1
+    for (int32_t at = (int32_t)thread_id(); at < outside; at += FLASH_THREADS)
+      flash_dmask_store<type>(all, place,
+                              i * all.dmask_stride[2] + (at < from ? at : at - from + end) * all.dmask_stride[3], 0);
+}
+
 template <typename plan, bool first, bool second>
 struct backward_sums {
   mma_acc first_sum[first ? plan::M_TILES : 1][first ? plan::D_TILES : 1];
@@ -145,16 +173,17 @@ RDNA_DEVICE void backward_write(const mma_acc (&sum)[plan::M_TILES][d_tiles], fl
 }
 
 /* ROWS rows from |first_row| on: what sums up ds (dq or dk), p (dv), or both. */
-template <typename type, int max_d, bool any, bool of_keys, bool first, bool second>
+template <typename type, int max_d, flash_kind kind, bool of_keys, bool first, bool second>
 RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &place, int32_t kv_head, int32_t first_row,
                                char *lds) {
-  typedef backward_plan<type, max_d, any, of_keys> plan;
+  typedef backward_plan<type, max_d, kind, of_keys> plan;
+  constexpr bool gives_dmask = kind == FLASH_MASKED && !of_keys;
   typedef typename plan::unit unit;
   flash_place_renew(place);
   const flash_args &a = arguments_again(all).of;
   const flash_sequence &s = place.s;
   int32_t group = a.heads / a.kv_heads;
-  float c = a.scale * FLASH_LOG2_E;
+  float c = kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
   int32_t row_count = of_keys ? s.sk : s.sq;
   /* made anew for each tile where scalar registers are short */
   auto keys = [&]() __attribute__((device, always_inline)) {
@@ -265,6 +294,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
       int32_t least = of_keys ? wave_first - (at + plan::TILE - 1) - s.shift : at - wave_last - s.shift;
       int32_t most = of_keys ? wave_last - at - s.shift : at + plan::TILE - 1 - wave_first - s.shift;
       bool busy = wave_first <= wave_last && most >= -limits.left && least <= limits.right;
+      if (gives_dmask && now.dmask) busy = wave_first <= wave_last; /* it has zeros there */
       bool whole = least >= -limits.left && most <= limits.right && (of_keys || at + plan::TILE <= s.sk);
       mma_acc scores[plan::M_TILES][plan::N_TILES], dps[plan::M_TILES][plan::N_TILES];
       if (busy) {
@@ -273,7 +303,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
         if constexpr (of_keys && !plan::RESIDENT) rows2.init(values(), wave_first);
         flash_scores<typename plan::tile, plan::M_TILES, plan::N_TILES, plan::STEPS>(rows2, in2, dps);
         flash_place there = flash_place_again(here);
-        if (!any && !whole) {
+        if (kind == FLASH_PLAIN && !whole) {
 #pragma unroll
           for (int m = 0; m < plan::M_TILES; m++)
 #pragma unroll
@@ -289,24 +319,41 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
 #pragma unroll
         for (int m = 0; m < plan::M_TILES; m++)
 #pragma unroll
-          for (int n = 0; n < plan::N_TILES; n++)
+          for (int n = 0; n < plan::N_TILES; n++) {
+            if constexpr (kind == FLASH_MASKED)
+              flash_mask_add<type, of_keys>(there, of_keys ? at + 16 * n : wave_first + 16 * m,
+                                            of_keys ? wave_first + 16 * m : at + 16 * n, scores[m][n]);
 #pragma unroll
             for (int i = 0; i < MMA_VALUES; i++) {
               int32_t in_tile = 16 * n + (int32_t)unit::key_of(i);
               float x = scores[m][n][i], dp = dps[m][n][i];
               float from_base = of_keys ? in_numbers[in_tile] : base[m][unit::stat_of(i)];
               float from_delta = of_keys ? in_numbers[plan::TILE + in_tile] : delta[m][unit::stat_of(i)];
-              if constexpr (any) {
+              if constexpr (kind == FLASH_ANY) {
                 int32_t row = flash_in_turn(wave_first + 16 * m + (int32_t)unit::row_of(i)), other = at + in_tile;
                 backward_score<type>(there, slope, of_keys ? other : row, of_keys ? row : other, from_base, from_delta,
                                      x, dp);
               } else {
+                if constexpr (kind == FLASH_MASKED) {
+                  int32_t row = flash_in_turn(wave_first + 16 * m + (int32_t)unit::row_of(i)), other = at + in_tile;
+                  if (flash_hidden(there, of_keys ? other : row, of_keys ? row : other)) x = -infinity_f32();
+                }
                 x = fast_exp2(fma_f32(x, c, -from_base));
                 dp = x * (dp - from_delta);
               }
               scores[m][n][i] = x;
-              dps[m][n][i] = dp;
+              dps[m][n][i] = kind == FLASH_MASKED ? flash_in_turn(dp) : dp;
             }
+          }
+        if constexpr (gives_dmask) {
+          if (arguments_again(all).dmask) {
+#pragma unroll
+            for (int m = 0; m < plan::M_TILES; m++)
+#pragma unroll
+              for (int n = 0; n < plan::N_TILES; n++)
+                flash_dmask_store_tile<type>(all, there, wave_first + 16 * m, at + 16 * n, dps[m][n]);
+          }
+        }
       }
       if constexpr (!unit::ASYNC) { /* the other form of the tiles takes their place */
         typename plan::turned turned;
@@ -337,6 +384,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
 
   const flash_backward_args &args = arguments_again(all);
   flash_place_renew(place);
+  if (gives_dmask && args.dmask) flash_dmask_clear<type>(all, place, first_row, group_last, from, to, plan::TILE);
   group_barrier(); /* tiles are no more read where sums are staged */
   int32_t count = wave_last - wave_first + 1;
   int64_t row = (of_keys ? s.k_row : s.q_row) + wave_first;
@@ -357,9 +405,9 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
 #endif
 
 /* |async|: by products that run by themselves. */
-template <typename type, int max_d, bool any, bool of_keys, bool async>
+template <typename type, int max_d, flash_kind kind, bool of_keys, bool async>
 RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
-  typedef backward_plan<type, max_d, any, of_keys> plan;
+  typedef backward_plan<type, max_d, kind, of_keys> plan;
   flash_place place;
   place.a = &a.of;
   place.batch = (int32_t)group_id_z();
@@ -377,14 +425,14 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
 #ifdef RDNA_WGMMA
     if constexpr (async) {
       static_assert(plan::ROWS == 64, "as many as it takes at a time");
-      wgmma_backward_rows<type, max_d, of_keys>(a, place, kv_head, row, lds);
+      wgmma_backward_rows<type, max_d, kind, of_keys>(a, place, kv_head, row, lds);
     } else
 #endif
         if constexpr (plan::SPLIT) {
-      backward_rows<type, max_d, any, of_keys, true, false>(a, place, kv_head, row, lds);
-      backward_rows<type, max_d, any, of_keys, false, true>(a, place, kv_head, row, lds);
+      backward_rows<type, max_d, kind, of_keys, true, false>(a, place, kv_head, row, lds);
+      backward_rows<type, max_d, kind, of_keys, false, true>(a, place, kv_head, row, lds);
     } else {
-      backward_rows<type, max_d, any, of_keys, true, of_keys>(a, place, kv_head, row, lds);
+      backward_rows<type, max_d, kind, of_keys, true, of_keys>(a, place, kv_head, row, lds);
     }
     row += plan::ROWS;
     if (row % FLASH_ROWS != 0 && row < rows) continue;
@@ -392,29 +440,31 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
   }
 }
 
-#define BACKWARD(name, type, max_d, any, of_keys)                                                                    \
-  RDNA_KERNEL(FLASH_THREADS) name(struct flash_backward_args a) {                                                    \
-    RDNA_SHARED static __attribute__((aligned(1024))) char lds[backward_plan<type, max_d, any, of_keys>::LDS_BYTES]; \
-    backward<type, max_d, any, of_keys, false>(a, lds);                                                              \
+#define BACKWARD(name, type, max_d, kind, of_keys)                                                                    \
+  RDNA_KERNEL(FLASH_THREADS) name(struct flash_backward_args a) {                                                     \
+    RDNA_SHARED static __attribute__((aligned(1024))) char lds[backward_plan<type, max_d, kind, of_keys>::LDS_BYTES]; \
+    backward<type, max_d, kind, of_keys, false>(a, lds);                                                              \
   }
 #ifdef RDNA_WGMMA
-#define BACKWARD_MATRIX(name, type, max_d, of_keys)                           \
-  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_backward_args a) { \
-    WGMMA_MEMORY(lds, FLASH_BACKWARD_BYTES(max_d));                           \
-    backward<type, max_d, false, of_keys, true>(a, (char *)lds);              \
+#define BACKWARD_MATRIX(name, type, max_d, kind, of_keys)                                                       \
+  RDNA_KERNEL_RESIDENT(FLASH_THREADS, 2) name(struct flash_backward_args a) {                                   \
+    WGMMA_MEMORY(lds, kind == FLASH_MASKED ? FLASH_BACKWARD_MASKED_BYTES(max_d) : FLASH_BACKWARD_BYTES(max_d)); \
+    backward<type, max_d, kind, of_keys, true>(a, (char *)lds);                                                 \
   }
 #else
-#define BACKWARD_MATRIX(name, type, max_d, of_keys) BACKWARD(name, type, max_d, false, of_keys)
+#define BACKWARD_MATRIX(name, type, max_d, kind, of_keys) BACKWARD(name, type, max_d, kind, of_keys)
 #endif
-#define BACKWARD_BOTH(type, size)                                            \
-  BACKWARD(flash_backward_queries_##type##_##size, type, size, false, false) \
-  BACKWARD(flash_backward_keys_##type##_##size, type, size, false, true)
-#define BACKWARD_BOTH_MATRIX(type, size)                                     \
-  BACKWARD_MATRIX(flash_backward_queries_##type##_##size, type, size, false) \
-  BACKWARD_MATRIX(flash_backward_keys_##type##_##size, type, size, true)
-#define BACKWARD_ANY(type, size)                                                \
-  BACKWARD(flash_backward_queries_any_##type##_##size, type, size, true, false) \
-  BACKWARD(flash_backward_keys_any_##type##_##size, type, size, true, true)
+#define BACKWARD_BOTH(type, size)                                                  \
+  BACKWARD(flash_backward_queries_##type##_##size, type, size, FLASH_PLAIN, false) \
+  BACKWARD(flash_backward_keys_##type##_##size, type, size, FLASH_PLAIN, true)
+#define BACKWARD_BOTH_MATRIX(type, size)                                                          \
+  BACKWARD_MATRIX(flash_backward_queries_##type##_##size, type, size, FLASH_PLAIN, false)         \
+  BACKWARD_MATRIX(flash_backward_keys_##type##_##size, type, size, FLASH_PLAIN, true)             \
+  BACKWARD_MATRIX(flash_backward_queries_masked_##type##_##size, type, size, FLASH_MASKED, false) \
+  BACKWARD_MATRIX(flash_backward_keys_masked_##type##_##size, type, size, FLASH_MASKED, true)
+#define BACKWARD_ANY(type, size)                                                     \
+  BACKWARD(flash_backward_queries_any_##type##_##size, type, size, FLASH_ANY, false) \
+  BACKWARD(flash_backward_keys_any_##type##_##size, type, size, FLASH_ANY, true)
 #define BACKWARD_TYPE_ANY(type) \
   BACKWARD_ANY(type, 64)        \
   BACKWARD_ANY(type, 128)       \

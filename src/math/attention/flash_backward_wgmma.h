@@ -11,9 +11,12 @@ struct wgmma_backward_plan {
   typedef matrix_unit<type> unit;
   static constexpr int M_TILES = 1, D_TILES = max_d / 16, ROWS = 64, TILE = 64, N_TILES = TILE / 16;
   typedef wgmma_tile<type, max_d, TILE> tile;
-  /* both rows, then for each of two stages both tiles, then the stages' lse and delta */
-  static constexpr int STAGES = 2 * tile::BYTES, NUMBERS = 6 * tile::BYTES, BYTES = NUMBERS + 2 * 2 * TILE * 4;
-  static_assert(BYTES == FLASH_BACKWARD_BYTES(max_d), "what the launch asks for");
+  /* both rows, then for each of two stages both tiles, then the stages' lse and delta, then the waves' masks */
+  static constexpr int STAGES = 2 * tile::BYTES, NUMBERS = 6 * tile::BYTES, MASKS = NUMBERS + 2 * 2 * TILE * 4;
+  static constexpr int MASK_BYTES = 16 * TILE * 2;
+  static_assert(MASKS == FLASH_BACKWARD_BYTES(max_d) &&
+                    MASKS + FLASH_WAVES * MASK_BYTES == FLASH_BACKWARD_MASKED_BYTES(max_d),
+                "what the launch asks for");
 };
 
 /* From scores and dps to the probabilities and ds. */
@@ -55,8 +58,40 @@ RDNA_DEVICE void wgmma_gradients(const flash_place &place, int32_t wave_first, i
     }
 }
 
+/* ds of a wave's 16 queries from |first_query| on and 64 keys, as dmask has it, through |lds| of this wave. |packed| is
+ * ds in the type of q. */
+template <typename type>
+RDNA_DEVICE void wgmma_store_dmask(const flash_backward_args &all, const flash_place &place, int32_t first_query,
+                                   int32_t first_key, const mma_acc (&ds)[4], const wgmma_operand_of &packed,
+                                   char *lds) {
+  typedef wgmma_mask<type, false> layout;
+  const int64_t *stride = all.dmask_stride;
+  bool wide = all.of.mask_type == FLASH_MASK_SAME && stride[3] == 1 && first_key + 64 <= place.s.sk &&
+              all_16(address_of(all.dmask) | (uint64_t)(stride[0] | stride[1] | stride[2]) * 2);
+  if (!wide) {
+#pragma unroll
+    for (int n = 0; n < 4; n++) flash_dmask_store_tile<type>(all, place, first_query, first_key + 16 * n, ds[n]);
+    return;
+  }
+  uint32_t lane = flash_thread() % WAVE_SIZE;
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      *(uint32_t *)(lds + layout::at(lane / 4 + i % 2 * 8, 2 * n + i / 2) + lane % 4 * 4) = packed.part[n][i];
+  wave_barrier();
+  char *to = (char *)all.dmask + (place.batch * stride[0] + place.head * stride[1] + first_key) * 2 + lane % 8 * 16;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    uint32_t row = lane / 8 + 4 * i;
+    int32_t query = first_query + (int32_t)row;
+    if (query < place.s.sq) store_u32x4(to + query * stride[2] * 2, load_u32x4(lds + layout::at(row, lane % 8)));
+  }
+  wave_barrier();
+}
+
 /* 64 rows from |first_row| on: dq, or dk and dv. */
-template <typename type, int max_d, bool of_keys>
+template <typename type, int max_d, flash_kind kind, bool of_keys>
 RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash_place &place, int32_t kv_head,
                                      int32_t first_row, char *lds) {
   typedef wgmma_backward_plan<type, max_d> plan;
@@ -65,7 +100,7 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
   const flash_args &a = all.of;
   const flash_sequence &s = place.s;
   int32_t group = a.heads / a.kv_heads, row_count = of_keys ? s.sk : s.sq;
-  float c = a.scale * FLASH_LOG2_E;
+  float c = kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
   int32_t wave_first = first_row + (int32_t)wave_id() * 16;
   int32_t wave_last = wave_first + 16 <= row_count ? wave_first + 15 : row_count - 1;
   int32_t group_last = first_row + plan::ROWS <= row_count ? first_row + plan::ROWS - 1 : row_count - 1;
@@ -73,6 +108,9 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
   int32_t to = of_keys ? flash_last_query(&a, &s, group_last) : flash_last_key(&a, &s, group_last);
   from = from / plan::TILE * plan::TILE;
   uint32_t rows1 = shared_address(lds), rows2 = rows1 + tile::BYTES, stages = rows1 + plan::STAGES;
+  typedef wgmma_mask<type, of_keys> mask;
+  static_assert(mask::BYTES == plan::MASK_BYTES, "what the plan has");
+  uint32_t in_mask = rows1 + plan::MASKS + wave_id() * mask::BYTES;
 
   mma_acc sum1[plan::D_TILES], sum2[of_keys ? plan::D_TILES : 1], scores[4], dps[4];
 #pragma unroll
@@ -103,6 +141,12 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
         delta[r] = deltas[row];
       }
     }
+    flash_place here = place;
+    here.head = head;
+    auto fetch_mask = [&](int32_t at) __attribute__((device, always_inline)) {
+      int32_t row = flash_in_turn(first_row) + (int32_t)wave_id() * 16;
+      mask::fetch(here, of_keys ? at : row, of_keys ? row : at, in_mask);
+    };
     backward_numbers numbers;
     float *in_numbers = (float *)(lds + plan::NUMBERS);
     group_barrier(); /* shared memory is no more read for what was before */
@@ -110,6 +154,7 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
     tile::fetch((of_keys ? v : dout).from(first_row), rows2);
     tile::fetch(tiles1.from(from), stages);
     tile::fetch(tiles2.from(from), stages + tile::BYTES);
+    if constexpr (kind == FLASH_MASKED) fetch_mask(from);
     async_commit();
     if constexpr (of_keys) {
       numbers.fetch(lse, deltas, from, s.sq, plan::TILE);
@@ -140,16 +185,28 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
       wgmma_wait<0>();
       wgmma_hold(scores);
       wgmma_hold(dps);
+      if constexpr (kind == FLASH_MASKED) {
+        async_wait<1>(); /* all but the next tile */
+        mask::add(here, of_keys ? at : wave_first, of_keys ? wave_first : at, in_mask, scores);
+      }
       wgmma_gradients<type, max_d, of_keys>(place, wave_first, at, whole, c, in_numbers + odd * 2 * plan::TILE, base,
                                             delta, scores, dps);
       wgmma_operand_of ds = wgmma_pack_scores<type>(dps), p;
+      if constexpr (kind == FLASH_MASKED && !of_keys) {
+        if (all.dmask)
+          wgmma_store_dmask<type>(all, place, wave_first, at, dps, ds, lds + plan::MASKS + wave_id() * mask::BYTES);
+      }
       if constexpr (of_keys) p = wgmma_pack_scores<type>(scores);
       wgmma_begin();
       if constexpr (of_keys) wgmma_start_sum<type, max_d>(sum2, p, now + tile::BYTES);
       wgmma_start_sum<type, max_d>(sum1, ds, now);
       wgmma_commit();
+      if constexpr (kind == FLASH_MASKED) {
+        if (at + plan::TILE <= to) fetch_mask(at + plan::TILE);
+        async_commit();
+      }
       if constexpr (of_keys) numbers.store(in_numbers + (odd ^ 1) * 2 * plan::TILE, plan::TILE);
-      async_wait<0>();
+      async_wait<kind == FLASH_MASKED>(); /* not for the mask */
       wgmma_publish();
       group_barrier(); /* the next tile is there */
       wgmma_begin();
@@ -174,6 +231,9 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
     async_wait<0>();
   }
 
+  if constexpr (kind == FLASH_MASKED && !of_keys) {
+    if (all.dmask) flash_dmask_clear<type>(all, place, first_row, group_last, from, to, plan::TILE);
+  }
   group_barrier(); /* tiles are no more read where sums are staged */
   int32_t count = wave_last - wave_first + 1;
   int64_t row = (of_keys ? s.k_row : s.q_row) + wave_first;

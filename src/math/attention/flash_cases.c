@@ -49,9 +49,25 @@ static void make_args(rdna__random *random, int n, bool any, int32_t d, int64_t 
   a->mask_type = (uint32_t)(n % 4);
 }
 
+/* The case's number, or another that is not packed. */
+static int unpacked(int n) { return n % 5 == 3 ? n + 1 : n; }
+
+static bool is_masked(const rdna__kernel_info *kernel) { return strstr(kernel->name, "_masked_") != NULL; }
+
+/* What the kernel takes in case |n|: of all options those that it knows. */
+static void make_options(const rdna__kernel_info *kernel, rdna__random *random, int n, int64_t unit,
+                         struct flash_args *a) {
+  make_args(random, n, strstr(kernel->name, "_any_") != NULL, most_d(kernel), unit, a);
+  if (!is_masked(kernel)) return;
+  a->mask_type = (uint32_t)(n % 3 == 0 ? FLASH_MASK_SAME : n % 3 == 1 ? FLASH_MASK_F32 : FLASH_MASK_BOOL);
+  if (n % 4 == 1) a->scale = -a->scale;
+}
+
 static bool add_mask(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype, struct flash_args *a) {
   rdna_dtype type = a->mask_type == FLASH_MASK_BOOL ? RDNA_BOOL : a->mask_type == FLASH_MASK_F32 ? RDNA_F32 : dtype;
-  int64_t sizes[4] = {a->batch, a->heads, a->sq, a->sk}, count = 1;
+  /* rows of whole 16 bytes are read another way */
+  int64_t row = rdna__random_below(random, 2) ? (a->sk + 15) / 16 * 16 : a->sk;
+  int64_t sizes[4] = {a->batch, a->heads, a->sq, row}, count = 1;
   for (int i = 3; i >= 0; i--) {
     bool broadcast = i < 3 && rdna__random_below(random, 2);
     a->mask_stride[i] = broadcast ? 0 : count;
@@ -155,7 +171,8 @@ RDNA_CASE_MAKER(rdna__flash_forward_case) {
   bool any = strstr(kernel->name, "_any_") != NULL;
   struct flash_args a = {0};
   int32_t q_rows, k_rows;
-  make_args(random, n, any, most_d(kernel), unit, &a);
+  if (is_masked(kernel)) n = unpacked(n);
+  make_options(kernel, random, n, unit, &a);
   bool made = add_inputs(random, out_case, dtype, n, any, &a, &q_rows, &k_rows);
   int64_t out = lay_out(random, a.lse_stride[0] == 0, a.batch, a.heads, q_rows, a.dv, unit, a.out_stride);
   snprintf(out_case->label, sizeof out_case->label,
@@ -205,13 +222,32 @@ static bool add_gradient(rdna__random *random, rdna__kernel_case *out_case, rdna
   return mark_gaps(out_case, count, stride, batch, rows, heads, d);
 }
 
+/* A value for each query and key, rows of whole 16 bytes or not. */
+static bool add_dmask(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype,
+                      struct flash_backward_args *args, double error) {
+  const struct flash_args *a = &args->of;
+  int64_t row = rdna__random_below(random, 2) ? (a->sk + 7) / 8 * 8 : a->sk;
+  int64_t rows = (int64_t)a->batch * a->heads * a->sq;
+  args->dmask_stride[3] = 1, args->dmask_stride[2] = row;
+  args->dmask_stride[1] = a->sq * row, args->dmask_stride[0] = a->heads * a->sq * row;
+  if (!rdna__case_add(out_case, RDNA__OUT, dtype, rows * row, offsetof(struct flash_backward_args, dmask)))
+    return false;
+  rdna__case_tolerance(out_case, error, case_spacing(dtype));
+  uint8_t *untouched = malloc((size_t)(rows * row) + 1);
+  if (!untouched) return false;
+  for (int64_t i = 0; i < rows * row; i++) untouched[i] = i % row >= a->sk;
+  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
+  return true;
+}
+
 RDNA_CASE_MAKER(rdna__flash_backward_case) {
   rdna_dtype dtype = dtype_of(kernel);
   bool any = strstr(kernel->name, "_any_") != NULL, of_keys = strstr(kernel->name, "_keys_") != NULL;
   struct flash_backward_args args = {0};
   struct flash_args *a = &args.of;
   int32_t q_rows, k_rows;
-  make_args(random, n, any, most_d(kernel), dtype == RDNA_F32 ? 4 : 8, a);
+  if (is_masked(kernel)) n = unpacked(n);
+  make_options(kernel, random, n, dtype == RDNA_F32 ? 4 : 8, a);
   bool made = add_inputs(random, out_case, dtype, n, any, a, &q_rows, &k_rows);
   bool packed = a->lse_stride[0] == 0 && n % 5 == 3;
   made = made && add_backward_inputs(random, out_case, dtype, &args, packed, q_rows);
@@ -235,6 +271,11 @@ RDNA_CASE_MAKER(rdna__flash_backward_case) {
   } else if (made) {
     made = add_gradient(random, out_case, dtype, packed, a->batch, a->heads, q_rows, a->d, args.dq_stride,
                         offsetof(struct flash_backward_args, dq), 3 * scale * dp * weights * relative);
+    if (made && is_masked(kernel) && n % 2 == 0) {
+      relative -= rounded; /* the product's */
+      made = add_dmask(random, out_case, a->mask_type == FLASH_MASK_F32 ? RDNA_F32 : dtype, &args,
+                       3 * dp * 63 / keys * relative);
+    }
   }
   memcpy(out_case->args, &args, sizeof args);
   uint32_t blocks = (uint32_t)(((of_keys ? a->sk : a->sq) + FLASH_ROWS - 1) / FLASH_ROWS);
@@ -268,16 +309,24 @@ RDNA_CASE_MAKER(rdna__flash_mask_case) {
   rdna_dtype dtype = dtype_of(kernel);
   struct flash_backward_args inputs = {0};
   struct flash_args *a = &inputs.of;
-  int32_t q_rows, k_rows, numbered = n % 5 == 3 ? n + 1 : n; /* never packed */
-  make_args(random, numbered, true, n % 2 ? 64 : 128, dtype == RDNA_F32 ? 4 : 8, a);
+  int32_t q_rows, k_rows, numbered = unpacked(n);
+  if (is_masked(kernel))
+    make_options(kernel, random, numbered, 8, a);
+  else
+    make_args(random, numbered, true, n % 2 ? 64 : 128, dtype == RDNA_F32 ? 4 : 8, a);
   a->mask_type = n % 3 == 0 ? FLASH_MASK_BOOL : n % 3 == 1 ? FLASH_MASK_F32 : FLASH_MASK_SAME;
-  bool made = add_inputs(random, out_case, dtype, numbered, true, a, &q_rows, &k_rows) &&
+  bool made = add_inputs(random, out_case, dtype, numbered, !is_masked(kernel), a, &q_rows, &k_rows) &&
               add_backward_inputs(random, out_case, dtype, &inputs, false, q_rows);
   struct flash_mask_args args = {.of = *a, .parts = 1, .is_f32 = (uint32_t)(n % 2)};
   memcpy(args.dout_stride, inputs.dout_stride, sizeof args.dout_stride);
   args.mask_batch = rdna__random_below(random, 2) ? 1 : a->batch;
   args.mask_heads = rdna__random_below(random, 2) ? 1 : a->heads;
-  args.mask_queries = rdna__random_below(random, 2) ? 1 : a->sq;
+  args.mask_queries = !is_masked(kernel) && rdna__random_below(random, 2) ? 1 : a->sq;
+  if (is_masked(kernel)) { /* it has one value for all of a sum's terms */
+    if (args.mask_batch == 1) a->mask_stride[0] = 0;
+    if (args.mask_heads == 1) a->mask_stride[1] = 0;
+    args.of = *a;
+  }
   uint32_t terms = flash_mask_terms(&args);
   if (terms > 1) args.parts = (uint32_t)rdna__random_range(random, 1, terms);
   args.dmask_stride[4] = 1 + (int64_t)rdna__random_below(random, 2);

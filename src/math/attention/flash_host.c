@@ -232,9 +232,14 @@ static void forward(const void *args, enum type type) {
   FORWARD(flash_forward_any_##type##_64, TYPE)  \
   FORWARD(flash_forward_any_##type##_128, TYPE) \
   FORWARD(flash_forward_any_##type##_256, TYPE)
+#define FORWARD_MASKED(type, TYPE)                \
+  FORWARD(flash_forward_masked_##type##_64, TYPE) \
+  FORWARD(flash_forward_masked_##type##_128, TYPE)
 FORWARD_TYPE(f32, F32)
 FORWARD_TYPE(f16, F16)
 FORWARD_TYPE(bf16, BF16)
+FORWARD_MASKED(f16, F16)
+FORWARD_MASKED(bf16, BF16)
 
 /* --- gradients --- */
 
@@ -308,6 +313,19 @@ static void store_scaled(enum type type, void *data, int64_t at, int d, float sc
   store_row(type, data, at, d, values);
 }
 
+/* ds of a block of queries and the keys |first_key| .. + |keys| - 1, or without |ds| zeros. */
+static void store_dmask(const struct backward *w, const struct head *h, int32_t first, int queries, int32_t first_key,
+                        int32_t keys, const float *ds) {
+  const int64_t *stride = w->a.dmask_stride;
+  enum type type = w->a.of.mask_type == FLASH_MASK_F32 ? F32 : w->work.type;
+  int64_t at = h->batch * stride[0] + h->head * stride[1];
+  const float zero = 0;
+  for (int r = 0; r < queries; r++)
+    for (int32_t j = 0; j < keys; j++)
+      store_row(type, w->a.dmask, at + (first + r) * stride[2] + (first_key + j) * stride[3], 1,
+                ds ? ds + j * ROWS + r : &zero);
+}
+
 static void backward_queries(const struct backward *w, const struct head *h, int32_t first) {
   const struct flash_args *a = &w->a.of;
   int queries = h->s.sq - first < ROWS ? h->s.sq - first : ROWS, padded = round_up(a->d);
@@ -317,10 +335,12 @@ static void backward_queries(const struct backward *w, const struct head *h, int
   memset(dq, 0, (size_t)(queries * padded) * sizeof(float));
   load_queries(w, h, first, queries, &b);
   key_range(h, first, first + queries - 1, &begin, &end);
+  if (w->a.dmask) store_dmask(w, h, first, queries, 0, h->s.sk, NULL);
   for (int32_t key = begin; key < end; key += KEYS) {
     int keys = h->s.sk - key < KEYS ? h->s.sk - key : KEYS;
     load_keys(w, h, key, keys, &b);
     backward_scores(w, h, first, queries, key, keys, false, &b);
+    if (w->a.dmask) store_dmask(w, h, first, queries, key, keys, b.ds);
     multiply(queries, padded, keys, b.ds, 1, ROWS, b.k, padded, dq, padded, true);
   }
   for (int r = 0; r < queries; r++)
@@ -428,9 +448,16 @@ static void delta(const void *args, enum type type) {
   BACKWARD_SIZE(type, TYPE, 64)                                                                      \
   BACKWARD_SIZE(type, TYPE, 128)                                                                     \
   BACKWARD_SIZE(type, TYPE, 256)
+#define BACKWARD_MASKED(type, TYPE, size)                              \
+  BACKWARD(flash_backward_queries_masked_##type##_##size, TYPE, false) \
+  BACKWARD(flash_backward_keys_masked_##type##_##size, TYPE, true)
 BACKWARD_TYPE(f32, F32)
 BACKWARD_TYPE(f16, F16)
 BACKWARD_TYPE(bf16, BF16)
+BACKWARD_MASKED(f16, F16, 64)
+BACKWARD_MASKED(f16, F16, 128)
+BACKWARD_MASKED(bf16, BF16, 64)
+BACKWARD_MASKED(bf16, BF16, 128)
 
 /* --- gradient of the mask --- */
 
@@ -513,3 +540,7 @@ static void mask_gradient(const void *args, enum type type) {
 void RDNA_HOST_KERNEL(flash_mask_f32)(const void *args, rdna_grid grid) { mask_gradient(args, F32); }
 void RDNA_HOST_KERNEL(flash_mask_f16)(const void *args, rdna_grid grid) { mask_gradient(args, F16); }
 void RDNA_HOST_KERNEL(flash_mask_bf16)(const void *args, rdna_grid grid) { mask_gradient(args, BF16); }
+void RDNA_HOST_KERNEL(flash_mask_masked_f16_64)(const void *args, rdna_grid grid) { mask_gradient(args, F16); }
+void RDNA_HOST_KERNEL(flash_mask_masked_f16_128)(const void *args, rdna_grid grid) { mask_gradient(args, F16); }
+void RDNA_HOST_KERNEL(flash_mask_masked_bf16_64)(const void *args, rdna_grid grid) { mask_gradient(args, BF16); }
+void RDNA_HOST_KERNEL(flash_mask_masked_bf16_128)(const void *args, rdna_grid grid) { mask_gradient(args, BF16); }

@@ -45,11 +45,13 @@ struct flash_args {
   float scale, softcap, dropout;
 };
 
-/* Shared memory of the form for compute capability 9.0: queries and two tiles each of 64 keys and values. */
+/* Shared memory of the form for compute capability 9.0: queries and two tiles each of 64 keys and values; with a mask
+ * its part for these queries and 64 keys too. */
 #define FLASH_FORWARD_BYTES(max_d) ((FLASH_ROWS + 4 * 64) * (max_d) * 2)
+#define FLASH_FORWARD_MASKED_BYTES(max_d) (FLASH_FORWARD_BYTES(max_d) + FLASH_ROWS * 64 * 2)
 
-/* forward: grid (blocks of FLASH_ROWS queries, heads, batch). "any" kernels take every option; the others only
- * limits, and a scale above 0. */
+/* forward: grid (blocks of FLASH_ROWS queries, heads, batch). "any" kernels take every option; "masked" ones limits, a
+ * mask that is there and any scale; the others only limits, and a scale above 0. */
 #define RDNA__FLASH_KERNEL(X, type, size, ...)                       \
   X(flash_forward_##type##_##size, struct flash_args, FLASH_THREADS, \
     rdna__flash_forward_case __VA_OPT__(, ) __VA_ARGS__)
@@ -58,10 +60,12 @@ struct flash_args {
   RDNA__FLASH_KERNEL(X, any_##type, 64)  \
   RDNA__FLASH_KERNEL(X, any_##type, 128) \
   RDNA__FLASH_KERNEL(X, any_##type, 256)
-#define RDNA__FLASH_16_BITS(X, type)                            \
-  RDNA__FLASH_KERNEL(X, type, 64, 0, FLASH_FORWARD_BYTES(64))   \
-  RDNA__FLASH_KERNEL(X, type, 128, 0, FLASH_FORWARD_BYTES(128)) \
-  RDNA__FLASH_KERNEL(X, type, 256)
+#define RDNA__FLASH_16_BITS(X, type)                                          \
+  RDNA__FLASH_KERNEL(X, type, 64, 0, FLASH_FORWARD_BYTES(64))                 \
+  RDNA__FLASH_KERNEL(X, type, 128, 0, FLASH_FORWARD_BYTES(128))               \
+  RDNA__FLASH_KERNEL(X, type, 256)                                            \
+  RDNA__FLASH_KERNEL(X, masked_##type, 64, 0, FLASH_FORWARD_MASKED_BYTES(64)) \
+  RDNA__FLASH_KERNEL(X, masked_##type, 128, 0, FLASH_FORWARD_MASKED_BYTES(128))
 
 #define RDNA_FLASH_KERNELS(X)     \
   RDNA__FLASH_ANY(X, f32)         \

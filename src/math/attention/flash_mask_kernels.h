@@ -11,9 +11,11 @@
 #include "kernel/scalar.h"
 #include "math/attention/flash_kernels.h"
 
-/* threads of a group; queries and keys of its tile */
+/* threads of a group by lanes; queries and keys of its tile */
 #define FLASH_MASK_THREADS 256
 #define FLASH_MASK_TILE 64
+/* Shared memory of the form for compute capability 9.0: 64 rows of each operand. */
+#define FLASH_MASK_BYTES(max_d) (4 * FLASH_MASK_TILE * (max_d) * 2)
 
 /* Everything of the forward pass, lse read instead of written and out NULL; no starts. */
 struct flash_mask_args {
@@ -35,10 +37,19 @@ RDNA_SCALAR uint32_t flash_mask_terms(const struct flash_mask_args *a) {
   return terms;
 }
 
+/* "masked" kernels know limits and a mask with a value for each query; the others every option. */
+#define RDNA__FLASH_MASK_MASKED(X, type, size)                                                          \
+  X(flash_mask_masked_##type##_##size, struct flash_mask_args, FLASH_THREADS, rdna__flash_mask_case, 0, \
+    FLASH_MASK_BYTES(size))
+
 /* grid: (tiles of keys * tiles of the mask's queries * its heads * its batch * parts) */
-#define RDNA_FLASH_MASK_KERNELS(X)                                                     \
-  X(flash_mask_f32, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case) \
-  X(flash_mask_f16, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case) \
-  X(flash_mask_bf16, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case)
+#define RDNA_FLASH_MASK_KERNELS(X)                                                      \
+  X(flash_mask_f32, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case)  \
+  X(flash_mask_f16, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case)  \
+  X(flash_mask_bf16, struct flash_mask_args, FLASH_MASK_THREADS, rdna__flash_mask_case) \
+  RDNA__FLASH_MASK_MASKED(X, f16, 64)                                                   \
+  RDNA__FLASH_MASK_MASKED(X, f16, 128)                                                  \
+  RDNA__FLASH_MASK_MASKED(X, bf16, 64)                                                  \
+  RDNA__FLASH_MASK_MASKED(X, bf16, 128)
 
 #endif

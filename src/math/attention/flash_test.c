@@ -6,7 +6,8 @@
 #include "math/test_device.h"
 #include "rdna/op/attention.h"
 
-enum layout { BHSD, BSHD, UNALIGNED }; /* the last: rows of d + 3 values, from the second value on */
+enum layout { BHSD, BSHD, UNALIGNED };    /* the last: rows of d + 3 values, from the second value on */
+enum mask_layout { DENSE, ROOM, TURNED }; /* rows of whole 16 values; queries along memory */
 
 struct setting {
   rdna_dtype dtype;
@@ -15,7 +16,8 @@ struct setting {
   rdna_sdpa options; /* its tensors are made here */
   rdna_dtype mask_type;
   bool masked, slopes;
-  int mask_shape[3];                  /* 1 where it is broadcast, 0 where not */
+  int mask_shape[3]; /* 1 where it is broadcast, 0 where not */
+  enum mask_layout mask_layout;
   const int32_t *q_starts, *k_starts; /* of |batch| sequences; sq and sk are then the rows */
 };
 
@@ -193,14 +195,29 @@ static void place(const struct problem *p, const double *values, int heads, int 
     out->t = (rdna_tensor){data, s->dtype, 4, {p->outer, heads, rows, d}, {batch_stride, head_stride, row_stride, 1}};
 }
 
-/* Sums of ds, dense: as many to a value as the mask is the same for. */
+/* Where value |i| of a mask lies. */
+static int64_t mask_place(const rdna_tensor *t, int64_t i) {
+  int64_t at = 0;
+  for (int k = 3; k >= 0; k--) at += i % t->shape[k] * t->stride[k], i /= t->shape[k];
+  return at;
+}
+/* Values from the first to the last, with what is between. */
+static int64_t mask_extent(const rdna_tensor *t) {
+  int64_t count = 1;
+  for (int k = 0; k < 4; k++) count += (t->shape[k] - 1) * t->stride[k];
+  return count;
+}
+
+/* Sums of ds: as many to a value as the mask is the same for. */
 static void compare_dmask(const struct problem *p, const rdna_tensor *got, double bound) {
   const struct setting *s = p->s;
-  int64_t count = rdna_tensor_count(got);
-  uint8_t *host = malloc(rdna_dtype_bytes(got->dtype, count) + 1);
-  test_download(host, got->data, rdna_dtype_bytes(got->dtype, count));
+  int64_t count = rdna_tensor_count(got), extent = mask_extent(got), written = 0;
+  uint8_t *host = malloc(rdna_dtype_bytes(got->dtype, extent) + 1);
+  test_download(host, got->data, rdna_dtype_bytes(got->dtype, extent));
+  for (int64_t i = 0; i < extent; i++) written += !isnan(case_get(got->dtype, host, i));
+  assert_int_equal(written, count); /* what is between is as it was */
   for (int64_t i = 0; i < count; i++) {
-    double g = (double)case_get(got->dtype, host, i), w = p->dmask[i];
+    double g = (double)case_get(got->dtype, host, mask_place(got, i)), w = p->dmask[i];
     double allowed = bound + fabs(w) * case_spacing(got->dtype);
     if (!(fabs(g - w) <= allowed))
       fail_msg("dmask of %s %d heads %d/%d %d x %d d %d/%d: [%d] is %g, not %g (bound %g)", rdna_dtype_name(s->dtype),
@@ -265,15 +282,22 @@ static void make_tensors(struct problem *p, struct tensors *t) {
   if (s->masked) {
     int64_t shape[4] = {s->mask_shape[0] ? 1 : s->batch, s->mask_shape[1] ? 1 : s->heads, s->mask_shape[2] ? 1 : s->sq,
                         s->sk};
-    int64_t count = shape[0] * shape[1] * shape[2] * shape[3];
-    uint8_t *host = malloc((size_t)count * 4 + 1);
+    t->mask = rdna_tensor_contiguous(NULL, s->mask_type, 4, shape);
+    if (s->mask_layout == ROOM) {
+      t->mask.stride[2] = (s->sk + 15) / 16 * 16;
+      for (int k = 1; k >= 0; k--) t->mask.stride[k] = t->mask.stride[k + 1] * shape[k + 1];
+    }
+    if (s->mask_layout == TURNED) t->mask.stride[2] = 1, t->mask.stride[3] = shape[2];
+    int64_t count = rdna_tensor_count(&t->mask), extent = mask_extent(&t->mask);
+    uint8_t *host = malloc((size_t)extent * 4 + 1);
+    memset(host, 0xff, (size_t)extent * 4);
     for (int64_t i = 0; i < count; i++) {
       if (s->mask_type == RDNA_BOOL)
-        host[i] = p->mask[i] != 0;
+        host[mask_place(&t->mask, i)] = p->mask[i] != 0;
       else
-        case_set(s->mask_type, host, i, (float)p->mask[i]);
+        case_set(s->mask_type, host, mask_place(&t->mask, i), (float)p->mask[i]);
     }
-    t->mask = rdna_tensor_contiguous(test_upload(host, rdna_dtype_bytes(s->mask_type, count)), s->mask_type, 4, shape);
+    t->mask.data = test_upload(host, rdna_dtype_bytes(s->mask_type, extent));
     t->options.mask = &t->mask;
     free(host);
   }
@@ -340,7 +364,7 @@ static void check_backward(const struct setting *s) {
   place(&p, NULL, s->kv_heads, s->sk, s->dv, &dv);
   bool added = s->masked && s->mask_type != RDNA_BOOL;
   rdna_tensor dmask = t.mask;
-  if (added) dmask.data = test_poisoned(rdna_dtype_bytes(dmask.dtype, rdna_tensor_count(&dmask)));
+  if (added) dmask.data = test_poisoned(rdna_dtype_bytes(dmask.dtype, mask_extent(&dmask)));
   assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
   assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &dq.t,
                                   &dk.t, &dv.t, added ? &dmask : NULL));
@@ -398,6 +422,21 @@ static const struct setting settings[] = {
      .mask_type = RDNA_F32, .masked = true},
     {RDNA_F32, 3, 2, 2, 66, 70, 12, 8, BHSD, .options = {.scale = -0.3f, .windowed = true, .left = 20, .right = 3},
      .mask_type = RDNA_F32, .masked = true, .mask_shape = {1, 1, 0}},
+    {RDNA_BF16, 2, 4, 2, 150, 136, 64, 64, BSHD, .options = {.scale = 0.125f, .causal = true}, .mask_type = RDNA_BF16,
+     .masked = true},
+    {RDNA_F16, 1, 2, 1, 140, 205, 128, 96, BSHD, .options = {.scale = 0.09f, .windowed = true, .left = 50, .right = 20},
+     .mask_type = RDNA_F16, .masked = true, .mask_layout = ROOM},
+    {RDNA_BF16, 3, 2, 1, 140, 160, 128, 128, BHSD, .options = {.scale = -0.09f, .causal = true, .diagonal = 1},
+     .mask_type = RDNA_BF16, .masked = true, .mask_shape = {1, 1, 0}},
+    {RDNA_F16, 2, 4, 2, 150, 77, 64, 48, BSHD, .options = {.scale = 0.125f, .windowed = true, .left = 9, .right = 9},
+     .mask_type = RDNA_F16, .masked = true, .mask_shape = {0, 1, 0}, .mask_layout = ROOM},
+    {RDNA_F16, 2, 4, 2, 70, 77, 64, 48, BSHD, .options = {.scale = 0.125f}, .mask_type = RDNA_F32, .masked = true,
+     .mask_layout = TURNED},
+    {RDNA_BF16, 2, 4, 4, 70, 130, 128, 128, BSHD, .options = {.scale = 0.09f}, .mask_type = RDNA_BF16, .masked = true,
+     .mask_shape = {1, 0, 0}, .mask_layout = TURNED},
+    {RDNA_F16, 2, 2, 2, 100, 128, 64, 64, BSHD, .options = {.scale = 0.125f}, .mask_type = RDNA_BOOL, .masked = true,
+     .mask_shape = {0, 1, 1}},
+    {RDNA_F16, 1, 3, 1, 64, 0, 64, 64, BSHD, .options = {.scale = 0.125f}, .mask_type = RDNA_F16, .masked = true},
     {RDNA_BF16, 2, 2, 1, 35, 75, 256, 256, BSHD, .options = {.scale = 0.06f, .causal = true}, .mask_type = RDNA_BOOL,
      .masked = true, .mask_shape = {1, 0, 0}},
     {RDNA_F32, 2, 2, 1, 21, 9, 256, 256, BSHD, .options = {.scale = 0.06f}, .mask_type = RDNA_BOOL, .masked = true,
@@ -509,16 +548,32 @@ static void dmask_of_parts(void **state) {
   free_problem(&p);
 }
 
-/* The same bits every time. */
-static void repeats(void **state) {
-  const struct setting s = {RDNA_F16, 2, 4, 2, 90, 110, 64, 64, .layout = BSHD, .options = {.scale = 0.125f}};
+/* The same bits every time, and whatever else is asked for. */
+static void check_repeats(const struct setting *of) {
+  const struct setting s = *of;
   struct problem p;
   struct tensors t;
   struct placed dout, gradients[2][3];
   make_problem(&s, &p);
   make_tensors(&p, &t);
   place(&p, p.dout, s.heads, s.sq, s.dv, &dout);
+  rdna_tensor dmask = t.mask;
+  size_t dmask_bytes = s.masked ? rdna_dtype_bytes(s.mask_type, rdna_tensor_count(&dmask)) : 0;
+  uint8_t *dmasks = malloc(3 * dmask_bytes + 1);
   assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  for (int turn = 0; s.masked && turn < 3; turn++) {
+    struct placed unused;
+    place(&p, NULL, s.heads, s.sq, s.d, &unused);
+    dmask.data = test_poisoned(dmask_bytes);
+    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t,
+                                    turn == 0 ? &unused.t : NULL, NULL, NULL, &dmask));
+    test_download(dmasks + (size_t)turn * dmask_bytes, dmask.data, dmask_bytes);
+    test_release(dmask.data);
+    test_release(unused.memory);
+  }
+  assert_memory_equal(dmasks, dmasks + dmask_bytes, dmask_bytes);
+  assert_memory_equal(dmasks, dmasks + 2 * dmask_bytes, dmask_bytes);
+  free(dmasks);
   for (int turn = 0; turn < 2; turn++) {
     struct placed *g = gradients[turn];
     place(&p, NULL, s.heads, s.sq, s.d, &g[0]);
@@ -542,6 +597,15 @@ static void repeats(void **state) {
   test_release(dout.memory);
   free_tensors(&t);
   free_problem(&p);
+}
+
+static void repeats(void **state) {
+  struct setting s = {RDNA_F16, 2, 4, 2, 90, 112, 64, 64, .layout = BSHD, .options = {.scale = 0.125f}};
+  check_repeats(&s);
+  s.masked = true, s.mask_type = RDNA_F16;
+  check_repeats(&s);
+  s.mask_shape[0] = 1;
+  check_repeats(&s);
 }
 
 static void refused(void **state) {

@@ -42,6 +42,9 @@ RDNA_DEVICE uint32_t flash_pack(bf16, float low, float high) {
 #endif
 }
 
+RDNA_DEVICE float2 flash_unpack(f16, uint32_t pair) { return f16x2_to_f32(pair); }
+RDNA_DEVICE float2 flash_unpack(bf16, uint32_t pair) { return bf16x2_to_f32(pair); }
+
 RDNA_DEVICE void flash_mma(f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
 RDNA_DEVICE void flash_mma(bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
 
@@ -64,6 +67,16 @@ RDNA_DEVICE value flash_in_turn(value v) {
   asm volatile("" : "+v"(bits));
 #endif
   return bits_as<value>(bits);
+}
+
+/* The same for what all lanes have, so that what follows from it is not kept. */
+RDNA_DEVICE int32_t flash_again(int32_t v) {
+#ifdef RDNA_NVIDIA
+  asm volatile("" : "+r"(v));
+#else
+  asm volatile("" : "+s"(v));
+#endif
+  return v;
 }
 
 /* --- units: what a wave does with 16 x 16 x K values ---------------------------------------------------------- */
@@ -584,6 +597,44 @@ RDNA_DEVICE void flash_place_renew(flash_place &at) {
 #endif
 }
 
+/* What of the options a kernel knows: limits; limits and a mask that is there; all. */
+enum flash_kind { FLASH_PLAIN, FLASH_MASKED, FLASH_ANY };
+
+/* c, 16 x 16 products of queries and keys from the given ones on, to scale * c + mask, |together| at a time. Places
+ * past the end take the last one's. |of_keys|: rows are keys. */
+template <typename type, bool of_keys, int together = MMA_VALUES>
+RDNA_DEVICE void flash_mask_add(const flash_place &at, int32_t first_query, int32_t first_key, mma_acc &c) {
+  typedef typename unit_of<type>::is unit;
+#pragma unroll
+  for (int first = 0; first < MMA_VALUES; first += together) {
+    const flash_args &a = arguments_again(*at.a);
+    int64_t head = flash_again(at.batch) * a.mask_stride[0] + flash_again(at.head) * a.mask_stride[1];
+    int64_t cell[together];
+    float value[together];
+#pragma unroll
+    for (int e = 0; e < together; e++) {
+      int32_t row = (int32_t)unit::row_of(first + e), key = (int32_t)unit::key_of(first + e);
+      int32_t i = flash_in_turn(first_query) + (of_keys ? key : row),
+              j = flash_in_turn(first_key) + (of_keys ? row : key);
+      i = i < a.sq ? i : a.sq - 1; /* there are no starts with a mask */
+      j = j < a.sk ? j : a.sk - 1;
+      cell[e] = head + i * a.mask_stride[2] + j * a.mask_stride[3];
+    }
+    if (a.mask_type == FLASH_MASK_BOOL) {
+#pragma unroll
+      for (int e = 0; e < together; e++) value[e] = ((const uint8_t *)a.mask)[cell[e]] ? 0 : -infinity_f32();
+    } else if (a.mask_type == FLASH_MASK_F32) {
+#pragma unroll
+      for (int e = 0; e < together; e++) value[e] = ((const float *)a.mask)[cell[e]];
+    } else {
+#pragma unroll
+      for (int e = 0; e < together; e++) value[e] = type::load(a.mask, (uint64_t)cell[e]);
+    }
+#pragma unroll
+    for (int e = 0; e < together; e++) c[first + e] = flash_in_turn(fma_f32(c[first + e], a.scale, value[e]));
+  }
+}
+
 /* From scale * q.k to the score in units of log 2, before limits. |slope| of its head; |slack| becomes the derivative
  * of the softcap. */
 template <typename type>
@@ -622,6 +673,15 @@ RDNA_DEVICE float flash_kept(const flash_place &at, int32_t i, int32_t j) {
   uint32_t word = j % 4 == 0 ? words.word[0] : j % 4 == 1 ? words.word[1] : j % 4 == 2 ? words.word[2] : words.word[3];
   return flash_in_turn(random_unit(word) >= a.dropout ? 1 / (1 - a.dropout) : 0);
 }
+
+/* Whether query i, which is there, does not see key j. */
+RDNA_DEVICE bool flash_hidden(const flash_place &place, int32_t i, int32_t j) {
+  int32_t far = j - i - place.s.shift;
+  return far < -place.a->left || far > place.a->right || j >= place.s.sk;
+}
+
+/* From lse in units of log 2: a query that sees nothing has probabilities of 0. */
+RDNA_DEVICE float backward_base(float lse) { return lse == -infinity_f32() ? infinity_f32() : lse * FLASH_LOG2_E; }
 
 RDNA_DEVICE float flash_reduce_max(float v, int first, int end) {
 #pragma unroll

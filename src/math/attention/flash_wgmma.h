@@ -30,6 +30,66 @@ struct wgmma_tile {
   RDNA_DEVICE uint64_t across(uint32_t tile, int k) { return wgmma_across_k(tile + k * 128, HALF); }
 };
 
+/* What a wave's 16 rows want of a mask for a tile of 64, in shared memory that no other wave uses: of 16 queries 64
+ * keys, or |of_keys|, of 64 queries 16 keys. Masks of 16 bits are copied; others are read where they are. */
+template <typename type, bool of_keys>
+struct wgmma_mask {
+  static constexpr int QUERIES = of_keys ? 64 : 16, IN_ROW = of_keys ? 2 : 8, PITCH = IN_ROW * 16,
+                       BYTES = QUERIES * PITCH;
+  /* 8 rows' chunks of one place, which are read together, are in different banks */
+  RDNA_DEVICE uint32_t at(uint32_t row, uint32_t chunk) {
+    return row * PITCH + (chunk ^ (of_keys ? row / 4 % 2 : row % 8)) * 16;
+  }
+  RDNA_DEVICE bool copied(const flash_args &a) {
+    return a.mask_type == FLASH_MASK_SAME && a.mask_stride[3] == 1 &&
+           all_16(address_of(a.mask) | (uint64_t)(a.mask_stride[0] | a.mask_stride[1] | a.mask_stride[2]) * 2);
+  }
+  /* Starts the copies. Places past the end are the last query's, or zero. */
+  RDNA_DEVICE void fetch(const flash_place &place, int32_t first_query, int32_t first_key, uint32_t to) {
+    const flash_args &a = *place.a;
+    if (!copied(a)) return;
+    uint32_t lane = flash_in_turn(lane_id()), row = lane / IN_ROW, chunk = lane % IN_ROW;
+    int32_t key = first_key + (int32_t)chunk * 8, left = (place.s.sk - key) * 2;
+    uint32_t bytes = left <= 0 ? 0 : left < 16 ? (uint32_t)left : 16;
+    const char *from = (const char *)a.mask;
+    if (left > 0)
+      from += (flash_again(place.batch) * a.mask_stride[0] + flash_again(place.head) * a.mask_stride[1] + key) * 2;
+#pragma unroll
+    for (int i = 0; i < QUERIES * IN_ROW / WAVE_SIZE; i++) {
+      uint32_t mine = row + i * (WAVE_SIZE / IN_ROW);
+      int32_t query = first_query + (int32_t)mine;
+      query = query < place.s.sq ? query : place.s.sq - 1;
+      async_copy16(to + at(mine, chunk), from + query * a.mask_stride[2] * 2, bytes);
+    }
+  }
+  /* Scores, products, to scale * scores + mask: once this thread has waited for its copies. */
+  RDNA_DEVICE void add(const flash_place &place, int32_t first_query, int32_t first_key, uint32_t from,
+                       mma_acc (&scores)[4]) {
+    const flash_args &a = *place.a;
+    if (!copied(a)) {
+#pragma unroll
+      for (int n = 0; n < 4; n++)
+        flash_mask_add<type, of_keys, of_keys ? 8 : 4>(place, first_query + (of_keys ? 16 * n : 0),
+                                                       first_key + (of_keys ? 0 : 16 * n), scores[n]);
+      return;
+    }
+    wave_barrier();
+    uint32_t lane = flash_in_turn(lane_id()), row = lane % 8, quarter = lane / 8;
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+      uint4 v = of_keys ? mma_load_quarters_turned(from + at(16 * n + row + quarter / 2 * 8, quarter % 2))
+                        : mma_load_quarters(from + at(row + quarter % 2 * 8, 2 * n + quarter / 2));
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        float2 pair = flash_unpack(type(), v[i]);
+        scores[n][2 * i] = fma_f32(scores[n][2 * i], a.scale, pair.x);
+        scores[n][2 * i + 1] = fma_f32(scores[n][2 * i + 1], a.scale, pair.y);
+      }
+    }
+    wave_barrier();
+  }
+};
+
 template <bool adds, int tiles>
 RDNA_DEVICE void wgmma_scores(f16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
   wgmma_f16<false, false, adds>(c, a, b);
