@@ -141,6 +141,7 @@ def test_windows_that_cannot_be(what):
 
 def test_numbers_that_cannot_be():
     a = torch.rand(3, 2, device="rdna")
+    refused(RuntimeError, "searchsorted", lambda: torch.searchsorted(a[0, 0], 1.5))
     refused(RuntimeError, "non-negative p", lambda: torch.cdist(a, a, p=-1))
     refused(RuntimeError, "to-from", lambda: torch.empty(5, dtype=torch.float64, device="rdna").uniform_(-1.7e308, 1.7e308))
     x, w = (torch.rand(shape, dtype=torch.float64, device="rdna") for shape in ((1, 2, 4, 4), (2, 2, 2, 2)))

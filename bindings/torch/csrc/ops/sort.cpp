@@ -116,10 +116,10 @@ bool searchsorted(Call &call) {  // sorted_sequence, self, out_int32, right, sid
     if (sorter.scalar_type() != at::kLong || !sorter.sizes().equals(sorted.sizes()) || sorted.dim() == 0) return false;
     sorted = sorted.gather(-1, sorter);
   }
-  if (sorted.dim() != 1 &&
-      (sorted.dim() != x.dim() || !sorted.sizes()
-                                       .slice(0, static_cast<size_t>(x.dim()) - 1)
-                                       .equals(x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1))))
+  if (sorted.dim() != 1 && (sorted.dim() == 0 || sorted.dim() != x.dim() ||
+                            !sorted.sizes()
+                                 .slice(0, static_cast<size_t>(x.dim()) - 1)
+                                 .equals(x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1))))
     return false;
   return search(call, sorted, x, right, call.flag(2));
 }
