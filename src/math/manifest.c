@@ -24,6 +24,7 @@
 #include "math/loss/loss_kernels.h"
 #include "math/movement/movement_kernels.h"
 #include "math/norm/channel_norm_kernels.h"
+#include "math/norm/long_norm_kernels.h"
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
 #include "math/optim/optim_kernels.h"
@@ -68,6 +69,7 @@
   FAMILY(gemv_split, RDNA_GEMV_SPLIT_KERNELS)             \
   FAMILY(index, RDNA_INDEX_KERNELS)                       \
   FAMILY(indexed, RDNA_INDEXED_KERNELS)                   \
+  FAMILY(long_norm, RDNA_LONG_NORM_KERNELS)               \
   FAMILY(loss, RDNA_LOSS_KERNELS)                         \
   FAMILY(movement, RDNA_MOVEMENT_KERNELS)                 \
   FAMILY(norm, RDNA_NORM_KERNELS)                         \
@@ -89,6 +91,7 @@
   FAMILY(scan_index, RDNA_SCAN_INDEX_KERNELS)             \
   FAMILY(segment, RDNA_SEGMENT_KERNELS)                   \
   FAMILY(select, RDNA_SELECT_KERNELS)                     \
+  FAMILY(shifted_norm, RDNA_SHIFTED_NORM_KERNELS)         \
   FAMILY(softmax, RDNA_SOFTMAX_KERNELS)                   \
   FAMILY(softmax_backward, RDNA_SOFTMAX_BACKWARD_KERNELS) \
   FAMILY(sort, RDNA_SORT_KERNELS)                         \
@@ -116,6 +119,7 @@
 #define INFO_gemv_split(...) INFO(gemv_split, __VA_ARGS__)
 #define INFO_index(...) INFO(index, __VA_ARGS__)
 #define INFO_indexed(...) INFO(indexed, __VA_ARGS__)
+#define INFO_long_norm(...) INFO(long_norm, __VA_ARGS__)
 #define INFO_loss(...) INFO(loss, __VA_ARGS__)
 #define INFO_movement(...) INFO(movement, __VA_ARGS__)
 #define INFO_norm(...) INFO(norm, __VA_ARGS__)
@@ -137,6 +141,7 @@
 #define INFO_scan_index(...) INFO(scan_index, __VA_ARGS__)
 #define INFO_segment(...) INFO(segment, __VA_ARGS__)
 #define INFO_select(...) INFO(select, __VA_ARGS__)
+#define INFO_shifted_norm(...) INFO(shifted_norm, __VA_ARGS__)
 #define INFO_softmax(...) INFO(softmax, __VA_ARGS__)
 #define INFO_softmax_backward(...) INFO(softmax_backward, __VA_ARGS__)
 #define INFO_sort(...) INFO(sort, __VA_ARGS__)

@@ -1,13 +1,13 @@
-/* Norms. Rows of at most 256 bytes share a wave, other short ones have one each, as have rows of up to NORM_WAVE_BYTES
- * where they are many: no barrier, and all of it in flight. A longer one belongs to a group. Rows of up to 8,192 values
- * that allow 16-byte accesses, or of 4,096 that do not, stay in registers, so that memory is read once; any other is
- * read again from the cache. */
+/* Norms. Rows of at most NORM_LANES_BYTES share a wave, other short ones have one each, as have rows of up to
+ * NORM_WAVE_BYTES where they are many: no barrier, and all of it in flight. A longer one belongs to a group. Rows of up
+ * to NORM_KEPT_COLS values stay in registers, so that memory is read once, 4 bytes a 16-bit value in all; any other is
+ * read again from the cache. shifted_norm.hip and long_norm.hip have the rows that are not taken here. */
 #include "kernel/prelude.h"
 #include "math/chunk.h"
 #include "math/norm/norm_kernels.h"
 
 static constexpr uint32_t threads = 256;
-static constexpr uint32_t kept_values = 32, kept_singles = 16; /* a thread; where rows do not allow 16 bytes */
+static constexpr uint32_t kept_values = NORM_KEPT_COLS / threads; /* a thread */
 
 struct norm_row {
   const void *x;      /* (cols) */
@@ -21,9 +21,9 @@ struct norm_row {
 };
 
 /* Reads x; where |adds|, adds it to the residual and gives that back as the next step will read it. */
-template <typename type, bool wide, bool adds>
+template <typename type, bool adds>
 RDNA_DEVICE void take(const norm_row &row, uint64_t i, float *v) {
-  typedef chunk<type, wide> part;
+  typedef chunk<type, true> part;
   part::template load<type>(row.x, i, v);
   if constexpr (adds) {
     float r[part::COUNT];
@@ -34,9 +34,9 @@ RDNA_DEVICE void take(const norm_row &row, uint64_t i, float *v) {
   }
 }
 
-template <typename type, typename weights, bool wide>
+template <typename type, typename weights>
 RDNA_DEVICE void give(const norm_row &row, uint64_t i, const float *v, float mean, float scale) {
-  typedef chunk<type, wide> part;
+  typedef chunk<type, true> part;
   float w[part::COUNT], y[part::COUNT];
 #pragma unroll
   for (int k = 0; k < part::COUNT; k++) y[k] = (v[k] - mean) * scale;
@@ -190,7 +190,7 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
       uint32_t i = j * team::SIZE * size + first;
       if (i >= cols) continue;
       part::unpack(kept[j], v);
-      give<type, weights, wide>(row, i, v, mean, scale);
+      give<type, weights>(row, i, v, mean, scale);
     }
     return;
   }
@@ -217,15 +217,15 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
 }
 
 /* Each thread meets the same values in every pass, so the residual that it wrote is what it reads. */
-template <typename type, typename weights, bool adds, bool centred, bool wide>
+template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void norm_long(const norm_row &row) {
-  typedef chunk<type, wide> part;
+  typedef chunk<type, true> part;
   const uint64_t first = thread_id() * part::COUNT, step = threads * part::COUNT;
   const void *again = adds ? row.residual : row.x;
   float sum = 0, mean = 0;
   for (uint64_t i = first; i < row.cols; i += step) {
     float v[part::COUNT];
-    take<type, wide, adds>(row, i, v);
+    take<type, adds>(row, i, v);
 #pragma unroll
     for (int k = 0; k < part::COUNT; k++) sum = centred ? sum + v[k] : fma_f32(v[k], v[k], sum);
   }
@@ -245,7 +245,7 @@ RDNA_DEVICE void norm_long(const norm_row &row) {
   for (uint64_t i = first; i < row.cols; i += step) {
     float v[part::COUNT];
     part::template load<type>(again, i, v);
-    give<type, weights, wide>(row, i, v, mean, scale);
+    give<type, weights>(row, i, v, mean, scale);
   }
 }
 
@@ -276,59 +276,113 @@ RDNA_DEVICE void wave_rows(const norm_rows &all) {
   }
 }
 
-/* |lanes| of a wave for each row of at most 16 bytes a lane, |at_once| rows for each of those, whose loads wait
- * together. */
-template <typename type, typename weights, bool adds, bool centred, uint32_t lanes, uint32_t at_once>
-RDNA_DEVICE void short_rows(const norm_rows &all) {
-  constexpr uint32_t size = type::IN_16, teams = threads / lanes;
-  const uint32_t col = lane_id() % lanes * size, cols = (uint32_t)all.first.cols;
-  line<type, weights, true> l;
-  if (col < cols) line<type, weights, true>::load(l, all.first, col);
-  for (int64_t begin = (int64_t)group_id_x() * teams * at_once; begin < all.rows;
-       begin += (int64_t)group_count_x() * teams * at_once) {
-    uint4 x[at_once], residual[at_once];
+/* |lanes| of a wave, a power of two, for each row of up to |vectors| times 16 bytes a lane; groups have the next rows
+ * on their way. Weights lie in group memory. */
+template <typename type, typename weights, bool adds, bool centred, uint32_t vectors>
+RDNA_DEVICE void short_rows(const norm_rows &all, uint32_t lanes, typename weights::stored *weight,
+                            typename weights::stored *bias) {
+  constexpr uint32_t size = type::IN_16;
+  const uint32_t teams = threads / lanes, rank = lane_id() & (lanes - 1);
+  const int64_t step = (int64_t)group_count_x() * teams;
+  uint32_t cols = (uint32_t)all.first.cols;
+  auto column = [&](uint32_t j) { return (j * lanes + rank) * size; };
+  auto sum_up = [&](float v) {
 #pragma unroll
-    for (uint32_t r = 0; r < at_once; r++) {
-      int64_t number = begin + r * teams + thread_id() / lanes;
-      x[r] = residual[r] = uint4{};
-      if (number >= all.rows || col >= cols) continue;
-      norm_row row = at_row<type>(all, number);
-      x[r] = load_as<uint4>((const char *)row.x + col * type::BYTES);
-      if constexpr (adds) residual[r] = load_as<uint4>((const char *)row.residual + col * type::BYTES);
+    for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+      if (mask < lanes) v += wave_shuffle_xor_f32(v, mask);
     }
+    return v;
+  };
+  for (uint32_t i = thread_id(); i < cols; i += threads) {
+    if (all.first.weight) weight[i] = ((const typename weights::stored *)all.first.weight)[i];
+    if (all.first.bias) bias[i] = ((const typename weights::stored *)all.first.bias)[i];
+  }
+  group_barrier();
+  uint4 x[vectors], residual[vectors];
+  auto load = [&](int64_t number) {
+    norm_row row = at_row<type>(all, number);
 #pragma unroll
-    for (uint32_t r = 0; r < at_once; r++) {
-      int64_t number = begin + r * teams + thread_id() / lanes;
-      bool there = number < all.rows && col < again_uniform(cols);
-      norm_row row = at_row<type>(all, number);
-      float v[size], sum = 0, mean = 0;
-      type::unpack(x[r], v);
+    for (uint32_t j = 0; j < vectors; j++) {
+      x[j] = uint4{}; /* what is absent is 0 */
+      if (adds) residual[j] = uint4{};
+      if (number >= all.rows || column(j) >= cols) continue;
+      x[j] = load_as<uint4>((const char *)row.x + column(j) * type::BYTES);
+      if (adds) residual[j] = load_as<uint4>((const char *)row.residual + column(j) * type::BYTES);
+    }
+  };
+  int64_t number = (int64_t)group_id_x() * teams + thread_id() / lanes;
+  load(number);
+  for (int64_t begin = (int64_t)group_id_x() * teams; begin < all.rows; begin += step, number += step) {
+    const bool there = number < all.rows;
+    norm_row row = at_row<type>(all, number);
+    uint4 kept[vectors];
+    float v[size], sum = 0, mean = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      kept[j] = x[j];
       if constexpr (adds) {
         float more[size];
-        type::unpack(residual[r], more);
+        type::unpack(x[j], v);
+        type::unpack(residual[j], more);
 #pragma unroll
-        for (uint32_t k = 0; k < size; k++) v[k] = type::rounded(v[k] + more[k]);
-        if (there) type::store_16((char *)row.residual + col * type::BYTES, v);
+        for (uint32_t k = 0; k < size; k++) v[k] += more[k];
+        kept[j] = type::pack(v);
+        if (there && column(j) < cols) store_as<uint4>((char *)row.residual + column(j) * type::BYTES, kept[j]);
       }
+    }
+    load(number + step);
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      type::unpack(kept[j], v);
 #pragma unroll
       for (uint32_t k = 0; k < size; k++) sum = centred ? sum + v[k] : fma_f32(v[k], v[k], sum);
+    }
+    sum = sum_up(sum);
+    cols = again_uniform(cols);
+    if constexpr (centred) {
+      mean = sum / (float)cols;
+      sum = 0;
 #pragma unroll
-      for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
-      if constexpr (centred) {
-        mean = sum / (float)all.first.cols;
-        sum = 0;
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (column(j) >= cols) continue;
+        type::unpack(kept[j] = again(kept[j]), v);
 #pragma unroll
-        for (uint32_t k = 0; k < size; k++) {
-          if (there) sum = fma_f32(v[k] - mean, v[k] - mean, sum);
-        }
-#pragma unroll
-        for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
+        for (uint32_t k = 0; k < size; k++) sum = fma_f32(v[k] - mean, v[k] - mean, sum);
       }
-      float scale = inverse_deviation(row, sum);
-      line<type, weights, true>::apply(l, row, v, mean, scale);
-      if (there) type::store_16((char *)row.out + col * type::BYTES, v);
+      sum = sum_up(sum);
+      cols = again_uniform(cols);
+    }
+    float scale = inverse_deviation(row, sum);
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      if (!there || column(j) >= cols) continue;
+      float factor[size];
+      type::unpack(kept[j] = again(kept[j]), v);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) v[k] = (v[k] - mean) * scale;
+      if (row.weight) {
+        chunk<type, true>::template load<weights>(weight, column(j), factor);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] *= factor[k];
+      }
+      if (row.bias) {
+        chunk<type, true>::template load<weights>(bias, column(j), factor);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] += factor[k];
+      }
+      type::store_16((char *)row.out + column(j) * type::BYTES, v);
     }
   }
+}
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void short_rows(const norm_rows &all, uint4 *factors) {
+  constexpr uint32_t most = NORM_LANES_BYTES / type::BYTES;
+  typename weights::stored *weight = (typename weights::stored *)factors, *bias = weight + most;
+  const uint32_t vectors = (uint32_t)all.first.cols / type::IN_16;
+  uint32_t lanes = 1;
+  while (vectors > 3 * lanes) lanes *= 2;
+  if (vectors <= 2 * lanes) return short_rows<type, weights, adds, centred, 2>(all, lanes, weight, bias);
+  short_rows<type, weights, adds, centred, 3>(all, lanes, weight, bias);
 }
 
 /* Rows of up to NORM_AHEAD_BYTES for groups that have several in turn: the next row is on its way while this one is
@@ -409,10 +463,10 @@ RDNA_DEVICE void rows_ahead(const norm_rows &all) {
   }
 }
 
-template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces>
+template <typename type, typename weights, bool adds, bool centred, int pieces>
 RDNA_DEVICE void group_rows(const norm_rows &all) {
   for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
-    norm_kept<type, weights, adds, centred, wide, pieces, group_team>(at_row<type>(all, r));
+    norm_kept<type, weights, adds, centred, true, pieces, group_team>(at_row<type>(all, r));
   }
 }
 
@@ -425,27 +479,16 @@ RDNA_DEVICE bool is_wide(const norm_rows &all) {
 }
 
 template <typename type, typename weights, bool adds, bool centred>
-RDNA_DEVICE void norm(const norm_rows &all) {
+RDNA_DEVICE void norm(const norm_rows &all, uint4 *factors) {
   constexpr int few = 4, single = NORM_WAVE_COLS / WAVE_SIZE;
   const uint64_t cols = all.first.cols;
-  const bool wide = is_wide<type>(all);
-  if (wide && cols <= 4 * type::IN_16) return short_rows<type, weights, adds, centred, 4, centred ? 4 : 2>(all);
-  if (wide && cols <= 16 * type::IN_16) return short_rows<type, weights, adds, centred, 16, centred ? 4 : 2>(all);
-  if (wide && cols <= few * WAVE_SIZE * type::IN_16) return wave_rows<type, weights, adds, centred, true, few>(all);
-  if (wide && cols * type::BYTES <= NORM_AHEAD_BYTES) return rows_ahead<type, weights, adds, centred>(all);
-  if (!wide && cols <= NORM_WAVE_COLS) return wave_rows<type, weights, adds, centred, false, single>(all);
-  if (wide && cols <= threads * kept_values) {
-    return group_rows<type, weights, adds, centred, true, kept_values / type::IN_16>(all);
-  }
-  if (!wide && cols <= threads * kept_singles) {
-    return group_rows<type, weights, adds, centred, false, kept_singles>(all);
-  }
+  if (!is_wide<type>(all)) return wave_rows<type, weights, adds, centred, false, single>(all);
+  if (cols * type::BYTES <= NORM_LANES_BYTES) return short_rows<type, weights, adds, centred>(all, factors);
+  if (cols <= few * WAVE_SIZE * type::IN_16) return wave_rows<type, weights, adds, centred, true, few>(all);
+  if (cols * type::BYTES <= NORM_AHEAD_BYTES) return rows_ahead<type, weights, adds, centred>(all);
+  if (cols <= NORM_KEPT_COLS) return group_rows<type, weights, adds, centred, kept_values / type::IN_16>(all);
   for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
-    if (wide) {
-      norm_long<type, weights, adds, centred, true>(at_row<type>(all, r));
-    } else {
-      norm_long<type, weights, adds, centred, false>(at_row<type>(all, r));
-    }
+    norm_long<type, weights, adds, centred>(at_row<type>(all, r));
   }
 }
 
@@ -455,15 +498,16 @@ RDNA_DEVICE void norm_waves(const norm_rows &all) {
   wave_rows<type, weights, adds, centred, true, NORM_WAVE_BYTES / 16 / WAVE_SIZE>(all);
 }
 
-#define NORM(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)           \
-  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_##suffix(struct args a) { \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                    \
-    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};        \
-    norm<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride});       \
-  }                                                                                                       \
-  RDNA_KERNEL_RESIDENT(256, 2) name##_waves_##suffix(struct args a) {                                     \
-    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, NULL};           \
-    norm_waves<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride}); \
+#define NORM(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)              \
+  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_##suffix(struct args a) {    \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                       \
+    RDNA_SHARED uint4 factors[2 * NORM_LANES_BYTES / type::BYTES * weights::BYTES / 16];                     \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};           \
+    norm<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride}, factors); \
+  }                                                                                                          \
+  RDNA_KERNEL_RESIDENT(256, 2) name##_waves_##suffix(struct args a) {                                        \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, NULL};              \
+    norm_waves<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride});    \
   }
 #define NORMS(suffix, type, weights)                                                                             \
   NORM(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0)                              \

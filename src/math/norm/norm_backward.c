@@ -8,6 +8,7 @@
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
 enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8, ROWS_OF_A_COLUMN_SLICE = 8 };
+enum { PARTS_OF_A_UNIT = 2 }; /* groups of norm_parts that run at once */
 
 /* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
  * sum. */
@@ -20,6 +21,9 @@ static int64_t most_slices(rdna_device *device) {
 static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backward_f32"},
                                               {"norm_backward_f16", "norm_backward_f16_wf32"},
                                               {"norm_backward_bf16", "norm_backward_bf16_wf32"}};
+static const char *const short_kernels[TYPES][2] = {{"norm_backward_short_f32", "norm_backward_short_f32"},
+                                                    {"norm_backward_short_f16", "norm_backward_short_f16_wf32"},
+                                                    {"norm_backward_short_bf16", "norm_backward_short_bf16_wf32"}};
 static const char *const long_kernels[TYPES][2] = {{NULL, NULL}, /* norm_parts and the rest */
                                                    {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
                                                    {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
@@ -131,8 +135,9 @@ static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g
   args->slices = slices < most ? slices : most;
   RDNA_TRY(take_partial(scratch, args));
   if (args->slices > 0) {
-    bool shifted = !aligned && args->cols > NORM_BACKWARD_WAVE_COLS;
-    const char *const(*of)[2] = shifted                                ? shifted_kernels
+    bool is_short = args->cols <= NORM_BACKWARD_WAVE_COLS;
+    const char *const(*of)[2] = is_short && aligned                    ? short_kernels
+                                : !is_short && !aligned                ? shifted_kernels
                                 : args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels
                                                                        : kernels;
     rdna_grid grid = {(uint32_t)args->slices, 1, 1};
@@ -150,7 +155,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   int64_t slices = (of->rows + ROWS_OF_A_COLUMN_SLICE - 1) / ROWS_OF_A_COLUMN_SLICE;
   if (slices > most / slabs) slices = most > slabs ? most / slabs : 1;
   of->slices = slices;
-  RDNA_TRY(take_partial(scratch, of));
+  if (slices > 1) RDNA_TRY(take_partial(scratch, of));
   struct norm_parts_args parts = {.dout = of->dout,
                                   .x = of->x,
                                   .weight = of->weight,
@@ -162,7 +167,10 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                   .centred = of->centred};
   int64_t count = of->rows * parts.parts;
   void *sums, *statistics;
-  rdna_grid grid = {rdna__groups_in_turn(count), 1, 1};
+  rdna_grid grid = {0, 1, 1};
+  int64_t units = rdna_device_get_info(rdna_stream_device(scratch->stream))->compute_units;
+  int64_t at_once = PARTS_OF_A_UNIT * (units > 0 ? units : 1);
+  grid.x = (uint32_t)(count < at_once ? count : at_once);
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * 4 * sizeof(float), &sums));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)of->rows * 4 * sizeof(float), &statistics));
   parts.mean = sums, parts.squares = parts.mean + count, parts.gy = parts.squares + count, parts.g = parts.gy + count;
@@ -189,11 +197,20 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                       .x_stride = of->x_stride,
                                       .dx_stride = of->dx_stride};
   RDNA_TRY(rdna__launch_named(scratch->stream, parts_kernels[g->x->dtype][weight_f32], grid, &parts));
-  grid.x = rdna__groups_of_waves(scratch->stream, of->rows, 0, NORM_BACKWARD_THREADS);
+  grid.x = rdna__groups_in_turn(of->rows);
+  if (parts.parts <= NORM_JOIN_WAVE_PARTS) {
+    grid.x = rdna__groups_of_waves(scratch->stream, of->rows, 0, NORM_BACKWARD_THREADS);
+  }
   RDNA_TRY(rdna__launch_named(scratch->stream, "norm_join", grid, &join));
+  const rdna_tensor *of_columns[] = {g->dweight, g->dbias};
+  for (int m = 0; slices == 1 && m < 2; m++) {
+    if (!of_columns[m]) continue;
+    columns.sums[m] = of_columns[m]->data;
+    columns.sums_f32[m] = of_columns[m]->dtype == RDNA_F32;
+  }
   grid.x = rdna__groups_in_turn(slabs * of->slices);
   RDNA_TRY(rdna__launch_named(scratch->stream, columns_kernels[g->x->dtype][weight_f32], grid, &columns));
-  return sum_columns(scratch->stream, g, of);
+  return slices > 1 ? sum_columns(scratch->stream, g, of) : RDNA_OK;
 }
 
 static rdna_status backward(rdna_stream *stream, const struct gradients *g, float epsilon, bool centred) {

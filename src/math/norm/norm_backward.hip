@@ -8,6 +8,7 @@
 #include "math/edges.h"
 #include "math/join.h"
 #include "math/norm/norm_backward_kernels.h"
+#include "math/norm/shift.h"
 
 static constexpr uint32_t threads = NORM_BACKWARD_THREADS;
 static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
@@ -251,23 +252,162 @@ RDNA_DEVICE void held_slices(const norm_backward_args &args, float *scratch, flo
   }
 }
 
-/* Whether all accesses to rows and to what belongs to their columns may be of 16 bytes. */
-template <typename type>
-RDNA_DEVICE bool is_wide(const norm_backward_args &a) {
-  return all_16(address_of(a.x) | address_of(a.dout) | address_of(a.weight) | address_of(a.dx) | address_of(a.partial) |
-                (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES);
-}
-
 template <typename type, typename weights>
 RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, float *columns) {
   constexpr int of_group = NORM_BACKWARD_HELD_COLS / threads / type::IN_16;
   constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
   if (a.cols > NORM_BACKWARD_WAVE_COLS) {
     held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
-  } else if (is_wide<type>(a)) {
-    held_slices<type, weights, wave_team, of_wave, true>(a, scratch, columns);
   } else {
     held_slices<type, weights, wave_team, of_wave, false>(a, scratch, columns);
+  }
+}
+
+/* |lanes| of a wave, a power of two, for each row of up to |vectors| times 16 bytes a lane. */
+template <typename type, uint32_t vectors>
+struct short_row {
+  enum : uint32_t { SIZE = type::IN_16 };
+  uint4 x[vectors], dout[vectors];
+  RDNA_DEVICE uint32_t column(uint32_t j, uint32_t lanes) { return (j * lanes + (lane_id() & (lanes - 1))) * SIZE; }
+  RDNA_DEVICE void load(short_row &r, const norm_backward_args &a, int64_t row, int64_t end, uint32_t lanes) {
+    const char *x = (const char *)a.x + row * a.x_stride * type::BYTES;
+    const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+#pragma unroll
+    for (uint32_t j = 0; j < vectors; j++) {
+      const uint32_t col = column(j, lanes);
+      r.x[j] = r.dout[j] = uint4{};
+      if (row >= end || col >= (uint32_t)a.cols) continue;
+      r.x[j] = load_as<uint4>(x + col * type::BYTES);
+      r.dout[j] = load_as<uint4>(dout + col * type::BYTES);
+    }
+  }
+};
+
+template <int count>
+RDNA_DEVICE void sum_lanes(float *v, uint32_t lanes) {
+#pragma unroll
+  for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+    if (mask >= lanes) return;
+#pragma unroll
+    for (int i = 0; i < count; i++) v[i] += wave_shuffle_xor_f32(v[i], mask);
+  }
+}
+
+/* Rows that are several to a wave. |weight| and, for each wave, |columns|: NORM_BACKWARD_WAVE_COLS. */
+template <typename type, typename weights, uint32_t vectors>
+RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, typename weights::stored *weight,
+                              float *columns) {
+  typedef short_row<type, vectors> row_of;
+  constexpr uint32_t size = row_of::SIZE, waves = threads / WAVE_SIZE;
+  const uint32_t teams = threads / lanes, team = thread_id() / lanes;
+  for (uint32_t i = thread_id(); i < (uint32_t)args.cols; i += threads) {
+    weight[i] = args.weight ? ((const typename weights::stored *)args.weight)[i] : stored_of<weights>(1);
+  }
+  group_barrier();
+  for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
+    float dweight[vectors][size] = {}, dbias[vectors][size] = {};
+    const norm_backward_args &all = arguments_again_wide(args);
+    const int64_t first = all.rows * slice / all.slices, end = all.rows * (slice + 1) / all.slices;
+    row_of next;
+    row_of::load(next, all, first + team, end, lanes);
+    for (int64_t begin = first; begin < end; begin += teams) {
+      const norm_backward_args &a = arguments_again_wide(args);
+      const int64_t row = begin + team;
+      const float share = 1.0f / (float)a.cols;
+      row_of now = next;
+      row_of::load(next, a, row + teams, end, lanes);
+      uint32_t cols = (uint32_t)a.cols;
+      float v[size], d[size], w[size], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
+      if (a.centred) {
+#pragma unroll
+        for (uint32_t j = 0; j < vectors; j++) { /* what is absent is 0 */
+          type::unpack(now.x[j], v);
+#pragma unroll
+          for (uint32_t k = 0; k < size; k++) mean += v[k];
+        }
+        sum_lanes<1>(&mean, lanes);
+        mean *= share;
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (row_of::column(j, lanes) >= cols) continue;
+        type::unpack(now.x[j] = again(now.x[j]), v);
+        type::unpack(now.dout[j], d);
+        chunk<type, true>::template load<weights>(weight, row_of::column(j, lanes), w);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          const float y = v[k] - mean, g = d[k] * w[k];
+          sums[0] = fma_f32(y, y, sums[0]);
+          sums[1] = fma_f32(g, y, sums[1]);
+          sums[2] += g;
+        }
+      }
+      sum_lanes<3>(sums, lanes);
+      const float inverse = row < end ? 1.0f / sqrt_f32(sums[0] * share + a.epsilon) : 0;
+      const float of_y = -(sums[1] * share * inverse) * inverse, level = a.centred ? -(sums[2] * share) * inverse : 0;
+      char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
+      cols = again_uniform(cols);
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        const uint32_t col = row_of::column(j, lanes);
+        if (col >= cols) continue;
+        type::unpack(now.x[j] = again(now.x[j]), v);
+        type::unpack(now.dout[j] = again(now.dout[j]), d);
+        chunk<type, true>::template load<weights>(weight, row_of::column(j, lanes), w);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          const float normal = (v[k] - mean) * inverse;
+          dweight[j][k] = fma_f32(d[k], normal, dweight[j][k]);
+          dbias[j][k] += d[k];
+          v[k] = fma_f32(normal, of_y, fma_f32(d[k] * w[k], inverse, level));
+        }
+        if (row < end) type::store_16(dx + col * type::BYTES, v);
+      }
+    }
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+      group_barrier(); /* what was there was read */
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        const uint32_t col = row_of::column(j, lanes);
+        float sums[size];
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          sums[k] = which ? dbias[j][k] : dweight[j][k];
+#pragma unroll
+          for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
+            if (mask >= lanes) sums[k] += wave_shuffle_xor_f32(sums[k], mask);
+          }
+        }
+        if (lane_id() >= lanes || col >= (uint32_t)args.cols) continue;
+#pragma unroll
+        for (uint32_t k = 0; k < size; k += f32::IN_16) {
+          f32::store_16(columns + wave_id() * NORM_BACKWARD_WAVE_COLS + col + k, sums + k);
+        }
+      }
+      group_barrier();
+      float *to = args.partial + (which * args.slices + slice) * args.cols;
+      for (uint32_t col = thread_id(); col < (uint32_t)args.cols; col += threads) {
+        float sum = columns[col];
+#pragma unroll
+        for (uint32_t wave = 1; wave < waves; wave++) sum += columns[wave * NORM_BACKWARD_WAVE_COLS + col];
+        to[col] = sum;
+      }
+    }
+  }
+}
+
+template <typename type, typename weights>
+RDNA_DEVICE void norm_backward_short(const norm_backward_args &a, typename weights::stored *weight, float *columns) {
+  const uint32_t vectors = (uint32_t)a.cols / type::IN_16;
+  uint32_t lanes = 1;
+  while (lanes < 32 && vectors > 3 * lanes) lanes *= 2;
+  if (vectors <= 2 * lanes) {
+    short_slices<type, weights, 2>(a, lanes, weight, columns);
+  } else if (type::BYTES == 2 || vectors <= 3 * lanes) {
+    short_slices<type, weights, 3>(a, lanes, weight, columns);
+  } else {
+    short_slices<type, weights, NORM_BACKWARD_WAVE_COLS / 32 / type::IN_16>(a, lanes, weight, columns);
   }
 }
 
@@ -297,7 +437,7 @@ struct shifted_row {
   }
   /* Where column 0 of |row| lies in group memory, in values. */
   RDNA_DEVICE uint32_t origin(const char *row) { return (uint32_t)(address_of(row) & 15) / type::BYTES; }
-  /* Into group memory, vectors at multiples of 16 bytes as they are in |row|. */
+  /* Into group memory, vectors at multiples of 16 bytes as they are in |row|, with zeros behind it. */
   RDNA_DEVICE void put(const shifted_row &r, const char *row, uint32_t cols, uint4 *to) {
     row_edges e = row_edges_of(address_of(row), cols, SIZE);
     uint32_t first = origin(row) ? 1 : 0, single = (uint32_t)row_edges_single(&e, cols, thread_id(), SIZE);
@@ -307,39 +447,33 @@ struct shifted_row {
       if (i < (uint32_t)e.vectors) to[first + i] = r.vector[j];
     }
     if (single < cols) ((typename type::stored *)to)[origin(row) + single] = r.single;
+    if (thread_id() < SIZE) ((typename type::stored *)to)[origin(row) + cols + thread_id()] = 0;
   }
 };
 
-/* For columns k * threads + thread_id() of a row, four in a row without a branch. */
-template <typename each>
-RDNA_DEVICE void for_columns(uint32_t cols, const each &at) {
-#pragma unroll
-  for (uint32_t first = 0; first < NORM_BACKWARD_HELD_COLS / threads; first += 4) {
-    if (first * threads >= cols) return;
-#pragma unroll
-    for (uint32_t k = first; k < first + 4; k++) at(k);
-  }
-}
+/* Group memory for a row: at any place in its first vector, a vector of zeros behind it, and one to shift from. */
+enum : uint32_t { SHIFTED_VECTORS = NORM_BACKWARD_HELD_COLS / 8 + 3 };
 
-/* A thread has columns that lie a group apart. Group memory has something for absent ones too, which counts for
- * nothing; what is read is opaque, or the compiler would move the access below a condition and wait for it there. */
+/* As held_slices, but that rows go through group memory on both their ways, where they are shifted into place. */
 template <typename type, typename weights>
-RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, uint4 *x_shared, uint4 *dout_shared,
-                                typename weights::stored *w_shared) {
+RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, uint4 *x_shared, uint4 *dout_shared) {
   typedef shifted_row<type> row_of;
-  constexpr uint32_t values = NORM_BACKWARD_HELD_COLS / threads;
+  constexpr uint32_t size = row_of::SIZE, vectors = row_of::VECTORS, loads = size / (uint32_t)weights::IN_16;
   typedef typename type::stored stored;
-  const typename weights::stored *w_values = w_shared + thread_id();
-  auto column = [](uint32_t k) { return k * threads + thread_id(); };
-  for (uint32_t i = thread_id(); i < NORM_BACKWARD_HELD_COLS; i += threads) {
-    w_shared[i] = stored_of<weights>(1);
-    if (args.weight && i < (uint32_t)args.cols) w_shared[i] = ((const typename weights::stored *)args.weight)[i];
-  }
-  for (uint32_t i = thread_id(); i < NORM_BACKWARD_HELD_COLS / type::IN_16 + 1; i += threads) {
-    x_shared[i] = dout_shared[i] = uint4{};
+  auto column = [](uint32_t j) { return (j * threads + thread_id()) * size; };
+  uint4 weight[vectors][loads];
+#pragma unroll
+  for (uint32_t j = 0; j < vectors; j++) {
+    float w[size];
+#pragma unroll
+    for (uint32_t k = 0; k < size; k++) {
+      w[k] = column(j) + k < (uint32_t)args.cols ? (args.weight ? weights::load(args.weight, column(j) + k) : 1) : 0;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < loads; k++) weight[j][k] = weights::pack(w + k * weights::IN_16);
   }
   for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
-    float dweight[values] = {}, dbias[values] = {};
+    float dweight[vectors][size] = {}, dbias[vectors][size] = {};
     row_of x_row, dout_row;
     auto load = [&](int64_t row) {
       const norm_backward_args &a = arguments_again(args);
@@ -357,87 +491,172 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
       row_of::put(x_row, x_from, cols, x_shared);
       row_of::put(dout_row, dout_from, cols, dout_shared);
       group_barrier();
-      float y[values], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
-      const stored *x_values = (const stored *)x_shared + row_of::origin(x_from) + thread_id();
-      const stored *dout_values = (const stored *)dout_shared + row_of::origin(dout_from) + thread_id();
-      for_columns(cols, [&](uint32_t k) { y[k] = again(type::load(x_values, k * threads)); });
+      float y[vectors][size], g[size], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
+      uint4 dout[vectors];
+      const uint32_t x_at = wave_uniform_u32(row_of::origin(x_from)),
+                     dout_at = wave_uniform_u32(row_of::origin(dout_from));
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (column(j) >= cols) continue;
+        type::unpack(load_shifted<type>(x_shared, x_at, j * threads + thread_id()), y[j]);
+        dout[j] = load_shifted<type>(dout_shared, dout_at, j * threads + thread_id());
+      }
       if (row + args.slices < args.rows) load(row + args.slices);
       if (a.centred) {
         float sum = 0;
-        for_columns(cols, [&](uint32_t k) { sum += column(k) < cols ? y[k] : 0; });
+        cols = again_uniform(cols);
+#pragma unroll
+        for (uint32_t j = 0; j < vectors; j++) {
+          if (column(j) >= cols) continue;
+#pragma unroll
+          for (uint32_t k = 0; k < size; k++) sum += y[j][k];
+        }
         mean = group_team::sum(sum, scratch) / count;
       }
       cols = again_uniform(cols);
-      for_columns(cols, [&](uint32_t k) {
-        const bool there = column(k) < cols;
-        float g = again(type::load(dout_values, k * threads) * weights::load(w_values, k * threads));
-        g = there ? g : 0;
-        y[k] = there ? y[k] - mean : 0;
-        sums[0] = fma_f32(y[k], y[k], sums[0]);
-        sums[1] = fma_f32(g, y[k], sums[1]);
-        sums[2] += g;
-      });
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (column(j) >= cols) continue;
+        float w[size];
+        type::unpack(dout[j], g);
+#pragma unroll
+        for (uint32_t k = 0; k < loads; k++)
+          weights::unpack(weight[j][k] = again(weight[j][k]), w + k * weights::IN_16);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          g[k] *= w[k];
+          y[j][k] = column(j) + k < cols ? y[j][k] - mean : 0;
+          sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
+          sums[1] = fma_f32(g[k], y[j][k], sums[1]);
+          sums[2] += g[k];
+        }
+      }
       group_team::sums(sums, scratch);
-      const norm_backward_args &last = arguments_again(args);
-      stored *dx = (stored *)((char *)last.dx + row * last.dx_stride * type::BYTES);
-      float inverse = 1.0f / sqrt_f32(sums[0] / count + last.epsilon);
-      float of_y = -(sums[1] * inverse / count) * inverse, level = last.centred ? -(sums[2] / count) * inverse : 0;
+      float inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
+      float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
       cols = again_uniform(cols);
-      for_columns(cols, [&](uint32_t k) {
-        const float d = type::load(dout_values, k * threads), w = again(weights::load(w_values, k * threads));
-        const float normal = y[k] * inverse;
-        dweight[k] = fma_f32(d, normal, dweight[k]);
-        dbias[k] += d;
-        float v = fma_f32(normal, of_y, fma_f32(d * w, inverse, level));
-        if (column(k) < cols) dx[column(k)] = stored_of<type>(v);
-      });
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (column(j) >= cols) continue;
+        float d[size], w[size];
+        type::unpack(dout[j] = again(dout[j]), d);
+#pragma unroll
+        for (uint32_t k = 0; k < loads; k++)
+          weights::unpack(weight[j][k] = again(weight[j][k]), w + k * weights::IN_16);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) {
+          const float normal = y[j][k] * inverse;
+          dweight[j][k] = fma_f32(d[k], normal, dweight[j][k]);
+          dbias[j][k] += d[k];
+          d[k] = fma_f32(normal, of_y, fma_f32(d[k] * w[k], inverse, level));
+        }
+        x_shared[j * threads + thread_id()] = type::pack(d);
+      }
+      group_barrier();
+      const norm_backward_args &last = arguments_again(args);
+      char *dx = (char *)last.dx + row * last.dx_stride * type::BYTES;
+      const row_edges e = row_edges_of(address_of(dx), cols, size);
+      const uint32_t head = wave_uniform_u32((uint32_t)e.head);
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        const uint32_t i = j * threads + thread_id();
+        if (i < (uint32_t)e.vectors) {
+          store_as<uint4>(dx + head * type::BYTES + i * 16, load_shifted<type>(x_shared, head, i));
+        }
+      }
+      const uint32_t single = (uint32_t)row_edges_single(&e, cols, thread_id(), size);
+      if (single < cols) ((stored *)dx)[single] = ((const stored *)x_shared)[single];
     }
     float *to = args.partial + slice * args.cols, *to_bias = to + args.slices * args.cols;
 #pragma unroll
-    for (uint32_t k = 0; k < values; k++) {
-      if (column(k) < (uint32_t)args.cols) to[column(k)] = dweight[k], to_bias[column(k)] = dbias[k];
+    for (uint32_t j = 0; j < vectors; j++) {
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) {
+        if (column(j) + k < (uint32_t)args.cols)
+          to[column(j) + k] = dweight[j][k], to_bias[column(j) + k] = dbias[j][k];
+      }
     }
   }
 }
 
-template <typename type, typename weights, bool wide>
-RDNA_DEVICE void norm_parts(const norm_parts_args &a, float *scratch) {
-  typedef held<type, group_team, wide> place;
-  constexpr uint32_t size = type::IN_16, vectors = NORM_BACKWARD_PART_COLS / threads / size;
-  for (int64_t item = group_id_x(); item < a.rows * a.parts; item += group_count_x()) {
-    int64_t row = item / a.parts, begin = (item - row * a.parts) * NORM_BACKWARD_PART_COLS;
+/* A part's x and dout, as a group holds them. */
+template <typename type, typename place>
+struct part_bits {
+  enum : uint32_t { VECTORS = NORM_BACKWARD_PART_COLS / threads / type::IN_16 };
+  typename place::raw x[VECTORS], dout[VECTORS];
+  RDNA_DEVICE void load(part_bits &p, const norm_parts_args &a, int64_t row, int64_t part) {
+    const int64_t begin = part * NORM_BACKWARD_PART_COLS;
     const uint32_t cols =
         a.cols - begin < NORM_BACKWARD_PART_COLS ? (uint32_t)(a.cols - begin) : NORM_BACKWARD_PART_COLS;
     const char *x = (const char *)a.x + (row * a.x_stride + begin) * type::BYTES;
     const char *dout = (const char *)a.dout + (row * a.dout_stride + begin) * type::BYTES;
-    const char *weight = a.weight ? (const char *)a.weight + begin * weights::BYTES : NULL;
-    typename place::raw x_bits[vectors], d_bits[vectors];
-    float y[vectors][size], g[size], mean = 0;
 #pragma unroll
-    for (uint32_t j = 0; j < vectors; j++) {
+    for (uint32_t j = 0; j < VECTORS; j++) {
       if (place::column(j, 0) >= cols) continue;
-      place::load(x_bits[j], x, j, cols);
-      place::load(d_bits[j], dout, j, cols);
+      place::load(p.x[j], x, j, cols);
+      place::load(p.dout[j], dout, j, cols);
     }
-    float sum = 0;
+  }
+};
+
+/* A group has the same columns of several rows in turn, so that it reads their weights once; the next part is on its
+ * way meanwhile. */
+template <typename type, typename weights, bool wide>
+RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
+  typedef held<type, group_team, wide> place;
+  typedef part_bits<type, place> part_of;
+  constexpr uint32_t size = type::IN_16, vectors = part_of::VECTORS, loads = size / (uint32_t)weights::IN_16;
+  const int64_t items = args.rows * args.parts, end = items * (group_id_x() + 1) / group_count_x();
+  int64_t item = items * group_id_x() / group_count_x(), weights_at = -1;
+  if (item >= end) return;
+  int64_t part = item / args.rows, row = item - part * args.rows;
+  uint4 weight[vectors][loads];
+  part_of next;
+  for (part_of::load(next, args, row, part); item < end; item++) {
+    const norm_parts_args &a = arguments_again_wide(args);
+    const int64_t begin = part * NORM_BACKWARD_PART_COLS, to = row * a.parts + part;
+    const int64_t left = a.cols - begin;
+    uint32_t cols = wave_uniform_u32(left < NORM_BACKWARD_PART_COLS ? (uint32_t)left : NORM_BACKWARD_PART_COLS);
+    const char *weight_from = a.weight ? (const char *)a.weight + begin * weights::BYTES : NULL;
+    if (wide && weight_from && weights_at != part) {
+      weights_at = part;
+#pragma unroll
+      for (uint32_t j = 0; j < vectors; j++) {
+        if (place::column(j, 0) >= cols) continue;
+#pragma unroll
+        for (uint32_t k = 0; k < loads; k++) {
+          weight[j][k] = load_as<uint4>(weight_from + place::column(j, 0) * weights::BYTES + k * 16);
+        }
+      }
+    }
+    part_of now = next;
+    if (++row == a.rows) row = 0, part++;
+    if (item + 1 < end) part_of::load(next, a, row, part);
+    float y[vectors][size], g[size], mean = 0, sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
       if (place::column(j, 0) >= cols) continue;
-      type::unpack(place::packed(x_bits[j]), y[j]);
+      type::unpack(place::packed(now.x[j]), y[j]);
 #pragma unroll
       for (uint32_t k = 0; k < size; k++) {
         if (!place::lacks(j, k, cols)) sum += y[j][k];
       }
     }
     if (a.centred) mean = group_team::sum(sum, scratch) / (float)cols;
+    cols = again_uniform(cols);
     float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
       if (place::column(j, 0) >= cols) continue;
-      type::unpack(place::packed(d_bits[j]), g);
-      if (weight) {
+      type::unpack(place::packed(now.dout[j]), g);
+      if (weight_from) {
         float w[size];
-        place::template load_as_floats<weights>(weight, j, cols, w);
+        if constexpr (wide) {
+#pragma unroll
+          for (uint32_t k = 0; k < loads; k++) weights::unpack(weight[j][k], w + k * weights::IN_16);
+        } else {
+          place::template load_as_floats<weights>(weight_from, j, cols, w);
+        }
 #pragma unroll
         for (uint32_t k = 0; k < size; k++) g[k] *= w[k];
       }
@@ -452,10 +671,10 @@ RDNA_DEVICE void norm_parts(const norm_parts_args &a, float *scratch) {
     }
     group_team::sums(sums, scratch);
     if (thread_id() == 0) {
-      a.mean[item] = mean;
-      a.squares[item] = sums[0];
-      a.gy[item] = sums[1];
-      a.g[item] = sums[2];
+      a.mean[to] = mean;
+      a.squares[to] = sums[0];
+      a.gy[to] = sums[1];
+      a.g[to] = sums[2];
     }
   }
 }
@@ -564,9 +783,18 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
         set::template store<type>((char *)to.dx + number * to.dx_stride * type::BYTES, col, to.cols, v);
       }
     }
-    float *to = a.partial + slice * a.cols;
-    set::template store<f32>((char *)to, col, a.cols, dweight);
-    set::template store<f32>((char *)(to + a.slices * a.cols), col, a.cols, dbias);
+    const norm_columns_args &to = arguments_again(args);
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+      const float *of = which ? dbias : dweight;
+      if (to.partial) {
+        set::template store<f32>((char *)(to.partial + (which * to.slices + slice) * to.cols), col, to.cols, of);
+      } else if (to.sums[which] && to.sums_f32[which]) {
+        set::template store<f32>((char *)to.sums[which], col, to.cols, of);
+      } else if (to.sums[which]) {
+        set::template store<type>((char *)to.sums[which], col, to.cols, of);
+      }
+    }
   }
 }
 
@@ -577,7 +805,7 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
     RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS];          \
     norm_backward<type, weights>(a, scratch, columns);                                               \
   }                                                                                                  \
-  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 3)                                                     \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2)                                                     \
   norm_parts_##suffix(struct norm_parts_args a) {                                                    \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
     if (all_16(address_of(a.x) | address_of(a.dout) | address_of(a.weight) |                         \
@@ -589,6 +817,7 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
   }                                                                                                  \
   RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_columns_##suffix(struct norm_columns_args a) { \
     if (all_16(address_of(a.x) | address_of(a.dout) | address_of(a.dx) | address_of(a.partial) |     \
+               address_of(a.sums[0]) | address_of(a.sums[1]) |                                       \
                (uint64_t)(a.cols | a.x_stride | a.dout_stride | a.dx_stride) * type::BYTES)) {       \
       norm_columns<type, weights, true>(a);                                                          \
     } else {                                                                                         \
@@ -597,13 +826,19 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 
+#define NORM_BACKWARD_SHORT(suffix, type, weights)                                                                   \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_backward_short_##suffix(struct norm_backward_args a) {         \
+    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS * GROUP_SCRATCH(threads)]; \
+    RDNA_SHARED static __attribute__((aligned(16))) weights::stored weight[NORM_BACKWARD_WAVE_COLS];                 \
+    norm_backward_short<type, weights>(a, weight, columns);                                                          \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD_SHORT)
+
 #define NORM_BACKWARD_SHIFTED(suffix, type, weights)                                                           \
   RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_backward_shifted_##suffix(struct norm_backward_args a) { \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                              \
-    RDNA_SHARED static __attribute__((aligned(16))) uint4 x[NORM_BACKWARD_HELD_COLS / type::IN_16 + 1];        \
-    RDNA_SHARED static __attribute__((aligned(16))) uint4 dout[NORM_BACKWARD_HELD_COLS / type::IN_16 + 1];     \
-    RDNA_SHARED static weights::stored w[NORM_BACKWARD_HELD_COLS];                                             \
-    shifted_slices<type, weights>(a, scratch, x, dout, w);                                                     \
+    RDNA_SHARED static uint4 x[SHIFTED_VECTORS], dout[SHIFTED_VECTORS];                                        \
+    shifted_slices<type, weights>(a, scratch, x, dout);                                                        \
   }
 RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_SHIFTED)
 
@@ -614,20 +849,35 @@ RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_SHIFTED)
   }
 RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_LONG)
 
+/* Parts |first|, |first| + |step| and so on of a row. */
+RDNA_DEVICE row_sums sums_of(const norm_join_args &a, int64_t row, uint32_t first, uint32_t step) {
+  row_sums s = {};
+  for (int64_t part = first; part < a.parts; part += step) {
+    int64_t i = row * a.parts + part, left = a.cols - part * NORM_BACKWARD_PART_COLS;
+    float n = left < NORM_BACKWARD_PART_COLS ? (float)left : NORM_BACKWARD_PART_COLS;
+    row_sums::join(s, {a.mean[i], a.squares[i], a.gy[i], a.g[i], n});
+  }
+  return wave_join(s);
+}
+RDNA_DEVICE void store_statistics(const norm_join_args &a, int64_t row, const row_sums &s) {
+  float n = (float)a.cols, inverse = 1.0f / sqrt_f32(s.squares / n + a.epsilon);
+  float level = a.centred ? -(s.g / n) * inverse : 0, of_y = -(s.gy * inverse / n) * inverse;
+  store_as<float4>(a.statistics + 4 * row, float4{s.mean, inverse, level, of_y});
+}
+
 RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_join(struct norm_join_args a) {
   constexpr int64_t waves = threads / WAVE_SIZE;
-  for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-    row_sums s = {};
-    for (int64_t part = lane_id(); part < a.parts; part += WAVE_SIZE) {
-      int64_t i = row * a.parts + part, left = a.cols - part * NORM_BACKWARD_PART_COLS;
-      float n = left < NORM_BACKWARD_PART_COLS ? (float)left : NORM_BACKWARD_PART_COLS;
-      row_sums::join(s, {a.mean[i], a.squares[i], a.gy[i], a.g[i], n});
+  RDNA_SHARED static row_sums scratch[waves];
+  if (a.parts > NORM_JOIN_WAVE_PARTS) {
+    for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
+      row_sums s = group_join<threads>(sums_of(a, row, thread_id(), threads), scratch);
+      if (thread_id() == 0) store_statistics(a, row, s);
     }
-    s = wave_join(s);
-    if (lane_id() != 0) continue;
-    float n = (float)a.cols, inverse = 1.0f / sqrt_f32(s.squares / n + a.epsilon);
-    float level = a.centred ? -(s.g / n) * inverse : 0, of_y = -(s.gy * inverse / n) * inverse;
-    store_as<float4>(a.statistics + 4 * row, float4{s.mean, inverse, level, of_y});
+    return;
+  }
+  for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
+    row_sums s = sums_of(a, row, lane_id(), WAVE_SIZE);
+    if (lane_id() == 0) store_statistics(a, row, s);
   }
 }
 

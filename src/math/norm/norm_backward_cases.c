@@ -60,6 +60,18 @@ static struct bound worst_bound(const struct data *d) {
   return worst;
 }
 
+/* Many short rows, at multiples of 16 bytes. */
+static struct norm_backward_args pick_short_shape(rdna__random *random, int n) {
+  static const int64_t edges[][2] = {{2, 8}, {300, 96}, {0, 16}, {9, 512}, {130, 24}, {5, 384}, {40, 64}, {3, 448}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  struct norm_backward_args a = {.epsilon = 1e-5f, .centred = n % 3 != 1};
+  a.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 200);
+  a.cols = n < edge_count ? edges[n][1] : 8 * rdna__random_range(random, 1, n % 2 ? 64 : 16);
+  a.slices = rdna__random_range(random, 1, 5);
+  a.x_stride = a.cols + 8 * (n % 3), a.dout_stride = a.cols, a.dx_stride = a.cols + 8 * (n % 2);
+  return a;
+}
+
 /* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. |shifted|: at any alignment. */
 static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long, bool shifted) {
   static const int64_t edges[][2] = {{2, 5},   {3, 8},   {0, 7}, {5, 1024}, {3, 1032}, {9, 4096},
@@ -104,6 +116,7 @@ static rdna_dtype value_dtype(const char *name) {
 RDNA_CASE_MAKER(rdna__norm_backward_case) {
   struct norm_backward_args args =
       pick_shape(random, n, strstr(kernel->name, "_long"), strstr(kernel->name, "_shifted"));
+  if (strstr(kernel->name, "_short")) args = pick_short_shape(random, n);
   rdna_dtype dtype = value_dtype(kernel->name);
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;
@@ -267,6 +280,8 @@ RDNA_CASE_MAKER(rdna__norm_columns_case) {
                                    .dout_stride = shape.dout_stride,
                                    .x_stride = shape.x_stride,
                                    .dx_stride = shape.dx_stride};
+  const bool direct = n % 2;
+  if (direct) args.slices = shape.slices = 1, args.sums_f32[0] = n % 4 == 1, args.sums_f32[1] = n % 3 == 1;
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &shape);
   if (!add_inputs(out_case, random, n, &d, offsetof(struct norm_columns_args, x),
@@ -283,11 +298,20 @@ RDNA_CASE_MAKER(rdna__norm_columns_case) {
   /* terms are below 6 * 4 * (6 + 3 + 4), and differ by a few roundings */
   rdna__case_tolerance(out_case, 4 * 0x1p-24 * 512 + case_smallest(dtype), case_spacing(dtype));
   RDNA_TRY(guard_gaps(out_case, args.rows, args.cols, args.dx_stride));
-  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.slices * args.cols,
-                      offsetof(struct norm_columns_args, partial)))
-    return no_memory(out_case);
-  double chain = (double)(args.rows / args.slices + 4);
-  rdna__case_tolerance(out_case, chain * chain * 0x1p-24 * 128, 0);
+  double chain = (double)(args.rows / args.slices + 4), error = chain * chain * 0x1p-24 * 128;
+  if (!direct) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.slices * args.cols,
+                        offsetof(struct norm_columns_args, partial)))
+      return no_memory(out_case);
+    rdna__case_tolerance(out_case, error, 0);
+    return RDNA_OK;
+  }
+  for (uint32_t m = n % 8 == 7; m < 2; m++) {
+    const rdna_dtype of = args.sums_f32[m] ? RDNA_F32 : dtype;
+    const uint32_t offset = (uint32_t)(offsetof(struct norm_columns_args, sums) + m * sizeof args.sums[0]);
+    if (!rdna__case_add(out_case, RDNA__OUT, of, args.cols, offset)) return no_memory(out_case);
+    rdna__case_tolerance(out_case, error + case_smallest(of), case_spacing(of));
+  }
   return RDNA_OK;
 }
 

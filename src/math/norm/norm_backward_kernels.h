@@ -8,19 +8,21 @@
  *     dx = (g - mean(g) - y * mean(g * y)) / deviation, without mean(g) for rms_norm.
  * Mean and deviation are found again from x, which is read anyway.
  *
- * Row r belongs to slice r % slices, and a group does slices in turn, so any grid is right. Columns are summed within
- * a slice here and over the slices by column_sum, so the result depends on |slices| and the wave's width alone.
+ * Row r belongs to slice r % slices, of norm_backward_short slice s has rows s * rows / slices on, and a group does
+ * slices in turn, so any grid is right. Columns are summed within a slice here and over the slices by column_sum, so
+ * the result depends on |slices| and the wave's width alone.
  *
  * norm_backward is for rows of up to NORM_BACKWARD_WAVE_COLS values, or of up to NORM_BACKWARD_HELD_COLS where all
- * pointers and strides are multiples of 16 bytes, norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS
- * 16-bit values, norm_backward_shifted for 1 to NORM_BACKWARD_HELD_COLS 16-bit values at any alignment. For any other,
- * norm_parts, norm_join and norm_columns. */
+ * pointers and strides are multiples of 16 bytes, norm_backward_short for such rows of up to NORM_BACKWARD_WAVE_COLS,
+ * norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS 16-bit values, norm_backward_shifted for 1 to
+ * NORM_BACKWARD_HELD_COLS 16-bit values at any alignment. For any other, norm_parts, norm_join and norm_columns. */
 enum {
   NORM_BACKWARD_THREADS = 256,
   NORM_BACKWARD_WAVE_COLS = 512,
   NORM_BACKWARD_HELD_COLS = 4096,
   NORM_BACKWARD_LONG_COLS = 8192,
   NORM_BACKWARD_PART_COLS = 4096,
+  NORM_JOIN_WAVE_PARTS = 64,
   NORM_BACKWARD_SINGLES = 4 /* columns of a thread of norm_columns where it has no 16-byte accesses */
 };
 
@@ -37,7 +39,8 @@ struct norm_backward_args {
 };
 
 /* Of columns p * NORM_BACKWARD_PART_COLS on, for each row and part p, with y = x - mean: the mean (0 unless centred),
- * and the sums of y^2, g y and g. Groups take parts in turn. */
+ * and the sums of y^2, g y and g. A group has a run of neighbours, whose order is rows first, then parts; its grid
+ * should be no more than runs at once, as it has the next on its way. */
 struct norm_parts_args {
   const void *dout;               /* (rows, cols) */
   const void *x;                  /* (rows, cols) */
@@ -47,7 +50,7 @@ struct norm_parts_args {
   int64_t dout_stride, x_stride;
   uint32_t centred;
 };
-/* What dx takes of each row. Waves take rows in turn. */
+/* What dx takes of each row. Waves take rows in turn, or groups where a row has more than NORM_JOIN_WAVE_PARTS. */
 struct norm_join_args {
   const float *mean, *squares, *gy, *g; /* (rows, parts) */
   float *statistics; /* (rows, 4): mean, i = 1 / deviation, -mean(g) i or 0 unless centred, -mean(g * y) i */
@@ -62,9 +65,11 @@ struct norm_columns_args {
   const void *weight;      /* (cols), or NULL for ones */
   const float *statistics; /* (rows, 4) */
   void *dx;                /* (rows, cols); may be dout or x */
-  float *partial;          /* (2, slices, cols): sums of dout * y, then of dout */
+  float *partial;          /* (2, slices, cols): sums of dout * y, then of dout; or NULL where there is one slice */
+  void *sums[2];           /* (cols): where |partial| is NULL, the same, each unless it is NULL */
   int64_t rows, cols, slices;
   int64_t dout_stride, x_stride, dx_stride;
+  uint32_t sums_f32[2]; /* 0: of x's type, 1: f32 */
 };
 
 /* out[m][c] = sum over r of partial[m][r][c], where m is the group's y; nothing for an |out| that is NULL. 32 columns a
@@ -87,9 +92,10 @@ struct column_sum_args {
   TYPE(f32, f32, f32)                   \
   RDNA__NORM_BACKWARD_TYPES_16(TYPE)
 
-#define RDNA__NORM_BACKWARD_TYPE(X, suffix)                                                             \
-  X(norm_backward_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
-  X(norm_parts_##suffix, struct norm_parts_args, NORM_BACKWARD_THREADS, rdna__norm_parts_case)          \
+#define RDNA__NORM_BACKWARD_TYPE(X, suffix)                                                                   \
+  X(norm_backward_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
+  X(norm_backward_short_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
+  X(norm_parts_##suffix, struct norm_parts_args, NORM_BACKWARD_THREADS, rdna__norm_parts_case)                \
   X(norm_columns_##suffix, struct norm_columns_args, NORM_BACKWARD_THREADS, rdna__norm_columns_case)
 #define RDNA__NORM_BACKWARD_16(X, suffix)                                                                       \
   X(norm_backward_shifted_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \

@@ -4,6 +4,7 @@
 
 #include "kernel/manifest.h"
 #include "math/case_values.h"
+#include "math/norm/long_norm_kernels.h"
 #include "math/norm/norm_kernels.h"
 
 /* What decides how far two sums may differ: a chain of at most 128 additions in a run of the host's, 32 in a GPU's
@@ -37,9 +38,15 @@ static struct shape pick_shape(const rdna__kernel_info *kernel, rdna__random *ra
   s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 12);
   s.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 3) ? 500 : 9000);
   if (n >= edge_count && n % 2) s.cols = s.cols / 8 * 8 + 8;
+  const bool shifted = strstr(kernel->name, "_shifted"), wide = !shifted && s.cols > NORM_WAVE_COLS;
+  if (wide) s.cols = (s.cols + 7) / 8 * 8;
+  if (shifted) {
+    const int64_t most = NORM_SHIFTED_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
+    s.cols = s.cols > most ? most - n % 10 : s.cols;
+  }
   for (int i = 0; i < 3; i++) {
     s.stride[i] = s.cols;
-    if (n >= edge_count && n % 3) s.stride[i] += n % 3 == 1 ? 8 : rdna__random_range(random, 0, 3);
+    if (n >= edge_count && n % 3) s.stride[i] += n % 3 == 1 ? 8 : rdna__random_range(random, 0, 3) * (wide ? 8 : 1);
   }
   return s;
 }
@@ -224,4 +231,112 @@ RDNA_CASE_MAKER(rdna__layer_norm_case) {
   free(weight);
   free(bias);
   return status;
+}
+
+/* Rows in parts of one step or of two, some of which are short. */
+static struct shape pick_parts(rdna__random *random, int n, rdna_dtype dtype, int64_t *out_part_cols,
+                               int64_t *out_parts) {
+  const int64_t step = LONG_NORM_STEP_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
+  const int64_t edges[][2] = {{2, 5}, {0, 7}, {3, 2 * step}, {1, step + 8}, {5, 1001}, {2, 3 * step + 1}, {1, 1}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  struct shape s;
+  s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 4);
+  s.cols =
+      n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 3) ? 3000 : 3 * step);
+  if (n >= edge_count && n % 2) s.cols = s.cols / 8 * 8 + 8;
+  for (int i = 0; i < 3; i++) {
+    s.stride[i] = s.cols;
+    if (n >= edge_count && n % 3) s.stride[i] += n % 3 == 1 ? 8 : rdna__random_range(random, 0, 9);
+  }
+  *out_part_cols = (1 + n % 2) * step;
+  *out_parts = (s.cols - 1) / *out_part_cols + 1;
+  return s;
+}
+
+RDNA_CASE_MAKER(rdna__long_norm_part_case) {
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct long_norm_part_args args = {.centred = n % 3 != 1};
+  struct shape s = pick_parts(random, n, dtype, &args.part_cols, &args.parts);
+  const bool adds = n % 4 == 2;
+  args.rows = s.rows, args.cols = s.cols, args.x_stride = s.stride[0], args.residual_stride = s.stride[1];
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, random, &s, true);
+  void *x = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct long_norm_part_args, x), n % 4 * 2.0);
+  void *r = NULL;
+  if (adds) {
+    /* the sum is exact in both, so no tolerance */
+    r = add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct long_norm_part_args, residual), 0);
+  }
+  if (!x || (adds && !r)) return no_memory(&s);
+  double top[2] = {0}; /* the largest magnitudes of a part: of the mean of |x|, and of squares */
+  for (int64_t item = 0; item < s.rows * args.parts; item++) {
+    int64_t row = item / args.parts, begin = item % args.parts * args.part_cols;
+    int64_t end = begin + args.part_cols < s.cols ? begin + args.part_cols : s.cols;
+    double sum = 0, squares = 0, magnitude = 0, count = (double)(end - begin);
+    for (int pass = 0; pass < 2; pass++) {
+      for (int64_t i = begin; i < end; i++) {
+        double v = (double)case_get(dtype, x, row * s.stride[0] + i);
+        if (adds) v += (double)case_get(dtype, r, row * s.stride[1] + i);
+        double y = v - (args.centred ? sum / count : 0);
+        if (pass == 0) magnitude += fabs(v);
+        if (pass == 1) squares += y * y + fabs(y);
+      }
+      for (int64_t i = begin; pass == 0 && i < end; i++) {
+        sum += (double)case_get(dtype, x, row * s.stride[0] + i);
+        if (adds) sum += (double)case_get(dtype, r, row * s.stride[1] + i);
+      }
+    }
+    if (isfinite(squares)) top[0] = fmax(top[0], magnitude / count), top[1] = fmax(top[1], squares);
+  }
+  double error = sum_error(args.part_cols);
+  static const size_t offsets[] = {offsetof(struct long_norm_part_args, mean),
+                                   offsetof(struct long_norm_part_args, squares)};
+  for (int i = 0; i < 2; i++) {
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, s.rows * args.parts, (uint32_t)offsets[i])) return no_memory(&s);
+    rdna__case_tolerance(out_case, error * top[i] * (1 + error * top[0]), 0);
+  }
+  return RDNA_OK;
+}
+
+RDNA_CASE_MAKER(rdna__long_norm_finish_case) {
+  rdna_dtype dtype = value_dtype(kernel->name);
+  struct long_norm_finish_args args = {.epsilon = 1e-5f};
+  struct shape s = pick_parts(random, n, dtype, &args.part_cols, &args.parts);
+  const bool weighted = n % 7 != 6, biased = n % 5 != 4, centred = n % 3 != 1;
+  float *copy[2] = {NULL, NULL};
+  args.rows = s.rows, args.cols = s.cols, args.x_stride = s.stride[0], args.out_stride = s.stride[2];
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, random, &s, weighted);
+  void *x = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct long_norm_finish_args, x), 0);
+  bool fits = x != NULL;
+  if (weighted) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct long_norm_finish_args, weight), &copy[0]);
+  }
+  if (biased) {
+    fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
+                              offsetof(struct long_norm_finish_args, bias), &copy[1]);
+  }
+  double top_weight = largest(copy[0], s.cols, 1), top_bias = largest(copy[1], s.cols, 0);
+  free(copy[0]);
+  free(copy[1]);
+  float *mean =
+      rdna__case_add(out_case, RDNA__IN, RDNA_F32, s.rows * args.parts, offsetof(struct long_norm_finish_args, mean));
+  float *squares = rdna__case_add(out_case, RDNA__IN, RDNA_F32, s.rows * args.parts,
+                                  offsetof(struct long_norm_finish_args, squares));
+  if (!fits || !mean || !squares) return no_memory(&s);
+  for (int64_t i = 0; i < s.rows * args.parts; i++) { /* about as of normal numbers */
+    int64_t left = s.cols - i % args.parts * args.part_cols, size = left < args.part_cols ? left : args.part_cols;
+    mean[i] = centred ? (float)rdna__random_normal(random) : 0;
+    squares[i] = (float)((double)size * (0.5 + rdna__random_unit(random)));
+  }
+  if (n % 5 == 3 && s.rows > 0) squares[s.rows / 2 * args.parts] = NAN;
+  if (!add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct long_norm_finish_args, out), 0))
+    return no_memory(&s);
+  /* Deviations are above 0.7, values below 6 and means below 5: a few roundings of 11 / 0.7, and of the bias. */
+  double error = (2 * (double)args.parts + 16) * 0x1p-24;
+  rdna__case_tolerance(out_case, 16 * error * top_weight + 0x1p-22 * top_bias + case_smallest(dtype),
+                       case_spacing(dtype));
+  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  return RDNA_OK;
 }

@@ -86,58 +86,67 @@ SIMD_INLINE float run_square_sum(const float *v, int64_t n, float mean) {
     }                                                                                                             \
   }
 
-#define NORMS(suffix, type, weights)                                                     \
-  WRITE_ROW(suffix, type, weights)                                                       \
-  static void rms_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {      \
-    const struct rms_norm_args *a = context;                                             \
-    for (int64_t r = begin; r < end; r++) {                                              \
-      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;            \
-      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                  \
-      float scale = row_scale_##type(x, a->cols, 0, a->epsilon);                         \
-      write_row_##suffix(x, a->weight, NULL, out, a->cols, 0, scale);                    \
-    }                                                                                    \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(rms_norm_##suffix)(const void *args, rdna_grid grid) {           \
-    struct rms_norm_args a = *(const struct rms_norm_args *)args;                        \
-    rdna__parallel_for(a.rows, row_grain(a.cols), rms_norm_##suffix##_rows, &a);         \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(rms_norm_waves_##suffix)(const void *args, rdna_grid grid) {     \
-    RDNA_HOST_KERNEL(rms_norm_##suffix)(args, grid);                                     \
-  }                                                                                      \
-  static void add_rms_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {  \
-    const struct add_rms_norm_args *a = context;                                         \
-    for (int64_t r = begin; r < end; r++) {                                              \
-      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;            \
-      STORED_##type *residual = (STORED_##type *)a->residual + r * a->residual_stride;   \
-      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                  \
-      add_row_##type(x, residual, a->cols);                                              \
-      float scale = row_scale_##type(residual, a->cols, 0, a->epsilon);                  \
-      write_row_##suffix(residual, a->weight, NULL, out, a->cols, 0, scale);             \
-    }                                                                                    \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(add_rms_norm_##suffix)(const void *args, rdna_grid grid) {       \
-    struct add_rms_norm_args a = *(const struct add_rms_norm_args *)args;                \
-    rdna__parallel_for(a.rows, row_grain(a.cols), add_rms_norm_##suffix##_rows, &a);     \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(add_rms_norm_waves_##suffix)(const void *args, rdna_grid grid) { \
-    RDNA_HOST_KERNEL(add_rms_norm_##suffix)(args, grid);                                 \
-  }                                                                                      \
-  static void layer_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {    \
-    const struct layer_norm_args *a = context;                                           \
-    for (int64_t r = begin; r < end; r++) {                                              \
-      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;            \
-      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                  \
-      float mean = row_mean_##type(x, a->cols);                                          \
-      float scale = row_scale_##type(x, a->cols, mean, a->epsilon);                      \
-      write_row_##suffix(x, a->weight, a->bias, out, a->cols, mean, scale);              \
-    }                                                                                    \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(layer_norm_##suffix)(const void *args, rdna_grid grid) {         \
-    struct layer_norm_args a = *(const struct layer_norm_args *)args;                    \
-    rdna__parallel_for(a.rows, row_grain(a.cols), layer_norm_##suffix##_rows, &a);       \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(layer_norm_waves_##suffix)(const void *args, rdna_grid grid) {   \
-    RDNA_HOST_KERNEL(layer_norm_##suffix)(args, grid);                                   \
+#define NORMS(suffix, type, weights)                                                       \
+  WRITE_ROW(suffix, type, weights)                                                         \
+  static void rms_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {        \
+    const struct rms_norm_args *a = context;                                               \
+    for (int64_t r = begin; r < end; r++) {                                                \
+      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;              \
+      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                    \
+      float scale = row_scale_##type(x, a->cols, 0, a->epsilon);                           \
+      write_row_##suffix(x, a->weight, NULL, out, a->cols, 0, scale);                      \
+    }                                                                                      \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(rms_norm_##suffix)(const void *args, rdna_grid grid) {             \
+    struct rms_norm_args a = *(const struct rms_norm_args *)args;                          \
+    rdna__parallel_for(a.rows, row_grain(a.cols), rms_norm_##suffix##_rows, &a);           \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(rms_norm_shifted_##suffix)(const void *args, rdna_grid grid) {     \
+    RDNA_HOST_KERNEL(rms_norm_##suffix)(args, grid);                                       \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(rms_norm_waves_##suffix)(const void *args, rdna_grid grid) {       \
+    RDNA_HOST_KERNEL(rms_norm_##suffix)(args, grid);                                       \
+  }                                                                                        \
+  static void add_rms_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {    \
+    const struct add_rms_norm_args *a = context;                                           \
+    for (int64_t r = begin; r < end; r++) {                                                \
+      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;              \
+      STORED_##type *residual = (STORED_##type *)a->residual + r * a->residual_stride;     \
+      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                    \
+      add_row_##type(x, residual, a->cols);                                                \
+      float scale = row_scale_##type(residual, a->cols, 0, a->epsilon);                    \
+      write_row_##suffix(residual, a->weight, NULL, out, a->cols, 0, scale);               \
+    }                                                                                      \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(add_rms_norm_##suffix)(const void *args, rdna_grid grid) {         \
+    struct add_rms_norm_args a = *(const struct add_rms_norm_args *)args;                  \
+    rdna__parallel_for(a.rows, row_grain(a.cols), add_rms_norm_##suffix##_rows, &a);       \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(add_rms_norm_shifted_##suffix)(const void *args, rdna_grid grid) { \
+    RDNA_HOST_KERNEL(add_rms_norm_##suffix)(args, grid);                                   \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(add_rms_norm_waves_##suffix)(const void *args, rdna_grid grid) {   \
+    RDNA_HOST_KERNEL(add_rms_norm_##suffix)(args, grid);                                   \
+  }                                                                                        \
+  static void layer_norm_##suffix##_rows(void *context, int64_t begin, int64_t end) {      \
+    const struct layer_norm_args *a = context;                                             \
+    for (int64_t r = begin; r < end; r++) {                                                \
+      const STORED_##type *x = (const STORED_##type *)a->x + r * a->x_stride;              \
+      STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                    \
+      float mean = row_mean_##type(x, a->cols);                                            \
+      float scale = row_scale_##type(x, a->cols, mean, a->epsilon);                        \
+      write_row_##suffix(x, a->weight, a->bias, out, a->cols, mean, scale);                \
+    }                                                                                      \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(layer_norm_##suffix)(const void *args, rdna_grid grid) {           \
+    struct layer_norm_args a = *(const struct layer_norm_args *)args;                      \
+    rdna__parallel_for(a.rows, row_grain(a.cols), layer_norm_##suffix##_rows, &a);         \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(layer_norm_shifted_##suffix)(const void *args, rdna_grid grid) {   \
+    RDNA_HOST_KERNEL(layer_norm_##suffix)(args, grid);                                     \
+  }                                                                                        \
+  void RDNA_HOST_KERNEL(layer_norm_waves_##suffix)(const void *args, rdna_grid grid) {     \
+    RDNA_HOST_KERNEL(layer_norm_##suffix)(args, grid);                                     \
   }
 
 ROW_FUNCTIONS(f32)

@@ -8,6 +8,7 @@ enum { RUN = 512 };
 struct work {
   struct norm_backward_args a;
   rdna_dtype dtype, weight_dtype;
+  bool neighbours; /* a slice's rows */
 };
 
 struct run {
@@ -97,12 +98,14 @@ static void backward_slices(void *context, int64_t begin, int64_t end) {
   for (int64_t slice = begin; slice < end; slice++) {
     float *dweight = a->partial + slice * a->cols, *dbias = dweight + a->slices * a->cols;
     for (int64_t i = 0; i < a->cols; i++) dweight[i] = dbias[i] = 0;
-    for (int64_t row = slice; row < a->rows; row += a->slices) backward_row(w, row, dweight, dbias);
+    int64_t row = w->neighbours ? a->rows * slice / a->slices : slice, step = w->neighbours ? 1 : a->slices;
+    int64_t last = w->neighbours ? a->rows * (slice + 1) / a->slices : a->rows;
+    for (; row < last; row += step) backward_row(w, row, dweight, dbias);
   }
 }
 
-static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype) {
-  struct work work = {*(const struct norm_backward_args *)args, dtype, weight_dtype};
+static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype, bool neighbours) {
+  struct work work = {*(const struct norm_backward_args *)args, dtype, weight_dtype, neighbours};
   rdna__parallel_for(work.a.slices, 1, backward_slices, &work);
 }
 
@@ -113,7 +116,8 @@ static void backward(const void *args, rdna_dtype dtype, rdna_dtype weight_dtype
 #define WORK_OF(args, dtype, weight_dtype)                                                                       \
   {{.dout = (args)->dout, .x = (args)->x, .weight = (args)->weight, .rows = (args)->rows, .cols = (args)->cols}, \
    dtype,                                                                                                        \
-   weight_dtype}
+   weight_dtype,                                                                                                 \
+   false}
 
 struct parts_work {
   struct work of;
@@ -191,9 +195,8 @@ struct columns_work {
 static void norm_column_run(const struct columns_work *w, int64_t slice, int64_t at) {
   const struct norm_columns_args *a = w->a;
   int64_t bytes = floats_bytes(w->of.dtype), n = run_length(a->cols - at);
-  float *dweight = a->partial + slice * a->cols + at, *dbias = dweight + a->slices * a->cols;
+  float dweight[RUN] = {0}, dbias[RUN] = {0};
   struct run run;
-  for (int64_t i = 0; i < n; i++) dweight[i] = dbias[i] = 0;
   for (int64_t row = slice; row < a->rows; row += a->slices) {
     const float *s = a->statistics + 4 * row;
     load_run(&w->of, (const char *)a->x + row * a->x_stride * bytes,
@@ -206,6 +209,15 @@ static void norm_column_run(const struct columns_work *w, int64_t slice, int64_t
     }
     floats_store(w->of.dtype, (char *)a->dx + (row * a->dx_stride + at) * bytes, n, run.x);
   }
+  for (int which = 0; which < 2; which++) {
+    const float *sums = which ? dbias : dweight;
+    rdna_dtype dtype = a->sums_f32[which] ? RDNA_F32 : w->of.dtype;
+    if (a->partial) {
+      memcpy(a->partial + (which * a->slices + slice) * a->cols + at, sums, (size_t)n * sizeof *sums);
+    } else if (a->sums[which]) {
+      floats_store(dtype, (char *)a->sums[which] + at * floats_bytes(dtype), n, sums);
+    }
+  }
 }
 static void norm_column_items(void *context, int64_t begin, int64_t end) {
   const struct columns_work *w = context;
@@ -217,23 +229,26 @@ static void norm_columns(const void *args, rdna_dtype dtype, rdna_dtype weight_d
   rdna__parallel_for(a->slices * work.runs, 1, norm_column_items, &work);
 }
 
-#define NORM_BACKWARD(suffix, type, weights)                                        \
-  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) { \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                  \
-  }                                                                                 \
-  void RDNA_HOST_KERNEL(norm_parts_##suffix)(const void *args, rdna_grid grid) {    \
-    norm_parts(args, DTYPE_##type, DTYPE_##weights);                                \
-  }                                                                                 \
-  void RDNA_HOST_KERNEL(norm_columns_##suffix)(const void *args, rdna_grid grid) {  \
-    norm_columns(args, DTYPE_##type, DTYPE_##weights);                              \
+#define NORM_BACKWARD(suffix, type, weights)                                              \
+  void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) {       \
+    backward(args, DTYPE_##type, DTYPE_##weights, false);                                 \
+  }                                                                                       \
+  void RDNA_HOST_KERNEL(norm_backward_short_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights, true);                                  \
+  }                                                                                       \
+  void RDNA_HOST_KERNEL(norm_parts_##suffix)(const void *args, rdna_grid grid) {          \
+    norm_parts(args, DTYPE_##type, DTYPE_##weights);                                      \
+  }                                                                                       \
+  void RDNA_HOST_KERNEL(norm_columns_##suffix)(const void *args, rdna_grid grid) {        \
+    norm_columns(args, DTYPE_##type, DTYPE_##weights);                                    \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
 #define NORM_BACKWARD_16(suffix, type, weights)                                             \
   void RDNA_HOST_KERNEL(norm_backward_long_##suffix)(const void *args, rdna_grid grid) {    \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                          \
+    backward(args, DTYPE_##type, DTYPE_##weights, false);                                   \
   }                                                                                         \
   void RDNA_HOST_KERNEL(norm_backward_shifted_##suffix)(const void *args, rdna_grid grid) { \
-    backward(args, DTYPE_##type, DTYPE_##weights);                                          \
+    backward(args, DTYPE_##type, DTYPE_##weights, false);                                   \
   }
 RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_16)
 

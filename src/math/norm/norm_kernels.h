@@ -1,8 +1,9 @@
-/* Norms of rows. Groups take rows in turn, so any grid is right. Rows of up to NORM_SHORT_BYTES, or of NORM_WAVE_COLS
- * values where they do not allow 16-byte accesses, belong to a wave or to some of its lanes, longer ones to a
- * work-group of 256; of up to NORM_AHEAD_BYTES, it loads its next row while it has this one, so that its grid should be
- * no more than runs at once. Kernels named _waves are for many rows of up to NORM_WAVE_BYTES that allow 16-byte
- * accesses, a wave each. */
+/* Norms of rows. Groups take rows in turn, so any grid is right. Rows belong to a wave or to some of its lanes up to
+ * NORM_SHORT_BYTES, and so do those that do not allow 16-byte accesses, which are of up to NORM_WAVE_COLS values;
+ * longer ones belong to a work-group of 256. Where several rows share a wave, and up to NORM_AHEAD_BYTES, it loads its
+ * next rows while it has these, so that its grid should be no more than runs at once. Kernels named _waves are for many
+ * rows of up to NORM_WAVE_BYTES that allow 16-byte accesses, a wave each; those named _shifted are for rows of up to
+ * NORM_SHIFTED_BYTES at any alignment, a group each, which has its next row on its way too. */
 #ifndef RDNA_MATH_NORM_KERNELS_H
 #define RDNA_MATH_NORM_KERNELS_H
 
@@ -11,9 +12,12 @@
 enum {
   NORM_THREADS = 256,
   NORM_WAVE_COLS = 512,
+  NORM_LANES_BYTES = 1536, /* three vectors of 16 bytes for each of 32 lanes, or fewer lanes */
   NORM_SHORT_BYTES = 2048,
   NORM_AHEAD_BYTES = 8192,
-  NORM_WAVE_BYTES = 8192
+  NORM_WAVE_BYTES = 8192,
+  NORM_SHIFTED_BYTES = 8192,
+  NORM_KEPT_COLS = 8192 /* values of a row that a group's registers hold */
 };
 
 /* out = x / sqrt(mean(x^2) + epsilon) * weight */
@@ -71,5 +75,16 @@ struct layer_norm_args {
   RDNA__NORM_TYPE_KERNELS(X, bf16)     \
   RDNA__NORM_TYPE_KERNELS(X, f16_wf32) \
   RDNA__NORM_TYPE_KERNELS(X, bf16_wf32)
+
+#define RDNA__SHIFTED_NORM(X, suffix)                                                      \
+  X(rms_norm_shifted_##suffix, struct rms_norm_args, 256, rdna__rms_norm_case)             \
+  X(add_rms_norm_shifted_##suffix, struct add_rms_norm_args, 256, rdna__add_rms_norm_case) \
+  X(layer_norm_shifted_##suffix, struct layer_norm_args, 256, rdna__layer_norm_case)
+#define RDNA_SHIFTED_NORM_KERNELS(X) \
+  RDNA__SHIFTED_NORM(X, f32)         \
+  RDNA__SHIFTED_NORM(X, f16)         \
+  RDNA__SHIFTED_NORM(X, bf16)        \
+  RDNA__SHIFTED_NORM(X, f16_wf32)    \
+  RDNA__SHIFTED_NORM(X, bf16_wf32)
 
 #endif

@@ -1,0 +1,112 @@
+/* Norms of rows that do not allow 16-byte accesses throughout: vectors between single values, held in registers, the
+ * next row on its way meanwhile. Weights lie in group memory, whence two neighbours of 16 bytes are shifted into place.
+ * Memory is read once: 4 bytes a 16-bit value. */
+#include "math/norm/norm_kernels.h"
+#include "math/norm/shift.h"
+#include "math/norm/span.h"
+
+static constexpr uint32_t threads = SPAN_THREADS;
+
+/* What belongs to vector |i| after |head| values. */
+template <typename type, typename weights>
+RDNA_DEVICE void load_factors(const uint4 *from, uint32_t head, uint32_t i, float *v) {
+  constexpr uint32_t loads = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16;
+#pragma unroll
+  for (uint32_t k = 0; k < loads; k++) {
+    weights::unpack(load_shifted<weights>(from, head, i * loads + k), v + k * weights::IN_16);
+  }
+}
+
+struct shifted_rows {
+  const void *x;      /* (rows, cols) */
+  void *residual;     /* (rows, cols), where x is added to it first */
+  const void *weight; /* (cols) or NULL */
+  const void *bias;   /* (cols) or NULL */
+  void *out;          /* (rows, cols) */
+  int64_t rows, cols;
+  int64_t x_stride, residual_stride, out_stride;
+  float epsilon;
+};
+
+template <typename type>
+RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
+  return (char *)p + row * stride * type::BYTES;
+}
+
+/* |weight|, |bias|: NORM_SHIFTED_BYTES of type's values as weights' and 16 bytes more. */
+template <typename type, typename weights, bool adds, bool centred>
+RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias, float *scratch) {
+  constexpr uint32_t size = type::IN_16, count = NORM_SHIFTED_BYTES / 16 / threads;
+  typedef held<type, count> row_of;
+  typedef typename weights::stored factor;
+  const uint32_t cols = (uint32_t)a.cols;
+  row_of next;
+  span next_span;
+  auto load = [&](int64_t r) {
+    const char *x = row_at<type>(a.x, r, a.x_stride);
+    const char *first = adds ? row_at<type>(a.residual, r, a.residual_stride) : x;
+    next_span = span_of<type>(first, cols);
+    row_of::load(next, x, next_span, !adds || all_16(address_of(x) ^ address_of(first)));
+  };
+  if (group_id_x() < a.rows) load(group_id_x());
+  for (uint32_t i = thread_id(); i < cols; i += threads) {
+    if (a.weight) ((factor *)weight)[i] = ((const factor *)a.weight)[i];
+    if (a.bias) ((factor *)bias)[i] = ((const factor *)a.bias)[i];
+  }
+  group_barrier();
+  for (int64_t r = group_id_x(); r < a.rows; r += group_count_x()) {
+    row_of now = next;
+    const span s = next_span;
+    if (r + group_count_x() < a.rows) load(r + group_count_x());
+    if (adds) add_residual(now, row_at<type>(a.residual, r, a.residual_stride), s);
+    const moments<float> m = moments_of(now, s, centred, scratch);
+    const float scale = 1.0f / sqrt_f32(m.squares / m.n + a.epsilon);
+    char *out = row_at<type>(a.out, r, a.out_stride), *body = out + s.head * type::BYTES;
+    const bool alike = all_16(address_of(body));
+#pragma unroll
+    for (uint32_t j = 0; j < count; j++) {
+      const uint32_t i = j * threads + thread_id();
+      if (i >= s.vectors) continue;
+      float v[size], w[size];
+      type::unpack(now.vector[j] = again(now.vector[j]), v);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) v[k] = (v[k] - m.mean) * scale;
+      if (a.weight) {
+        load_factors<type, weights>(weight, s.head, i, w);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] *= w[k];
+      }
+      if (a.bias) {
+        load_factors<type, weights>(bias, s.head, i, w);
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) v[k] += w[k];
+      }
+      if (alike) {
+        type::store_16(body + i * 16, v);
+      } else {
+#pragma unroll
+        for (uint32_t k = 0; k < size; k++) ((typename type::stored *)body)[i * size + k] = stored_of<type>(v[k]);
+      }
+    }
+    if (s.single >= cols) continue;
+    float v = (type::load(&now.single, 0) - m.mean) * scale;
+    if (a.weight) v *= weights::load(weight, s.single);
+    if (a.bias) v += weights::load(bias, s.single);
+    ((typename type::stored *)out)[s.single] = stored_of<type>(v);
+  }
+}
+
+#define SHIFTED(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)                    \
+  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_shifted_##suffix(struct args a) {     \
+    constexpr uint32_t vectors = NORM_SHIFTED_BYTES / type::BYTES * weights::BYTES / 16 + 1;                          \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                         \
+    RDNA_SHARED static uint4 factors[centred ? 2 : 1][vectors];                                                       \
+    shifted_norm<type, weights, adds, centred>(                                                                       \
+        {a.x, residual, a.weight, bias, a.out, a.rows, a.cols, a.x_stride, residual_stride, a.out_stride, a.epsilon}, \
+        factors[0], factors[centred ? 1 : 0], scratch);                                                               \
+  }
+#define NORMS(suffix, type, weights)                                                                                \
+  SHIFTED(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0)                              \
+  SHIFTED(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride) \
+  SHIFTED(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0)
+RDNA__NORM_TYPES(NORMS)
