@@ -8,7 +8,6 @@
 #include "math/edges.h"
 #include "math/join.h"
 #include "math/norm/norm_backward_kernels.h"
-#include "math/norm/shift.h"
 
 static constexpr uint32_t threads = NORM_BACKWARD_THREADS;
 static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
@@ -267,18 +266,15 @@ RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, floa
 template <typename type, uint32_t vectors>
 struct short_row {
   enum : uint32_t { SIZE = type::IN_16 };
-  uint4 x[vectors], dout[vectors];
+  uint4 bits[vectors];
   RDNA_DEVICE uint32_t column(uint32_t j, uint32_t lanes) { return (j * lanes + (lane_id() & (lanes - 1))) * SIZE; }
-  RDNA_DEVICE void load(short_row &r, const norm_backward_args &a, int64_t row, int64_t end, uint32_t lanes) {
-    const char *x = (const char *)a.x + row * a.x_stride * type::BYTES;
-    const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+  RDNA_DEVICE void load(short_row &r, const void *p, int64_t row, int64_t stride, int64_t end, uint32_t cols,
+                        uint32_t lanes) {
+    const char *from = (const char *)p + row * stride * type::BYTES;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
-      const uint32_t col = column(j, lanes);
-      r.x[j] = r.dout[j] = uint4{};
-      if (row >= end || col >= (uint32_t)a.cols) continue;
-      r.x[j] = load_as<uint4>(x + col * type::BYTES);
-      r.dout[j] = load_as<uint4>(dout + col * type::BYTES);
+      r.bits[j] = uint4{}; /* what is absent is 0 */
+      if (row < end && column(j, lanes) < cols) r.bits[j] = load_as<uint4>(from + column(j, lanes) * type::BYTES);
     }
   }
 };
@@ -308,20 +304,21 @@ RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, ty
     float dweight[vectors][size] = {}, dbias[vectors][size] = {};
     const norm_backward_args &all = arguments_again_wide(args);
     const int64_t first = all.rows * slice / all.slices, end = all.rows * (slice + 1) / all.slices;
-    row_of next;
-    row_of::load(next, all, first + team, end, lanes);
+    row_of next; /* x alone: with dout, registers would not do */
+    row_of::load(next, all.x, first + team, all.x_stride, end, (uint32_t)all.cols, lanes);
     for (int64_t begin = first; begin < end; begin += teams) {
       const norm_backward_args &a = arguments_again_wide(args);
       const int64_t row = begin + team;
       const float share = 1.0f / (float)a.cols;
-      row_of now = next;
-      row_of::load(next, a, row + teams, end, lanes);
       uint32_t cols = (uint32_t)a.cols;
+      row_of x = next, dout;
+      row_of::load(dout, a.dout, row, a.dout_stride, end, cols, lanes);
+      row_of::load(next, a.x, row + teams, a.x_stride, end, cols, lanes);
       float v[size], d[size], w[size], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
       if (a.centred) {
 #pragma unroll
-        for (uint32_t j = 0; j < vectors; j++) { /* what is absent is 0 */
-          type::unpack(now.x[j], v);
+        for (uint32_t j = 0; j < vectors; j++) {
+          type::unpack(x.bits[j], v);
 #pragma unroll
           for (uint32_t k = 0; k < size; k++) mean += v[k];
         }
@@ -331,8 +328,8 @@ RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, ty
 #pragma unroll
       for (uint32_t j = 0; j < vectors; j++) {
         if (row_of::column(j, lanes) >= cols) continue;
-        type::unpack(now.x[j] = again(now.x[j]), v);
-        type::unpack(now.dout[j], d);
+        type::unpack(x.bits[j] = again(x.bits[j]), v);
+        type::unpack(dout.bits[j], d);
         chunk<type, true>::template load<weights>(weight, row_of::column(j, lanes), w);
 #pragma unroll
         for (uint32_t k = 0; k < size; k++) {
@@ -351,8 +348,8 @@ RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, ty
       for (uint32_t j = 0; j < vectors; j++) {
         const uint32_t col = row_of::column(j, lanes);
         if (col >= cols) continue;
-        type::unpack(now.x[j] = again(now.x[j]), v);
-        type::unpack(now.dout[j] = again(now.dout[j]), d);
+        type::unpack(x.bits[j] = again(x.bits[j]), v);
+        type::unpack(dout.bits[j] = again(dout.bits[j]), d);
         chunk<type, true>::template load<weights>(weight, row_of::column(j, lanes), w);
 #pragma unroll
         for (uint32_t k = 0; k < size; k++) {
@@ -437,7 +434,7 @@ struct shifted_row {
   }
   /* Where column 0 of |row| lies in group memory, in values. */
   RDNA_DEVICE uint32_t origin(const char *row) { return (uint32_t)(address_of(row) & 15) / type::BYTES; }
-  /* Into group memory, vectors at multiples of 16 bytes as they are in |row|, with zeros behind it. */
+  /* Into group memory, vectors at multiples of 16 bytes as they are in |row|. */
   RDNA_DEVICE void put(const shifted_row &r, const char *row, uint32_t cols, uint4 *to) {
     row_edges e = row_edges_of(address_of(row), cols, SIZE);
     uint32_t first = origin(row) ? 1 : 0, single = (uint32_t)row_edges_single(&e, cols, thread_id(), SIZE);
@@ -447,33 +444,39 @@ struct shifted_row {
       if (i < (uint32_t)e.vectors) to[first + i] = r.vector[j];
     }
     if (single < cols) ((typename type::stored *)to)[origin(row) + single] = r.single;
-    if (thread_id() < SIZE) ((typename type::stored *)to)[origin(row) + cols + thread_id()] = 0;
   }
 };
 
-/* Group memory for a row: at any place in its first vector, a vector of zeros behind it, and one to shift from. */
-enum : uint32_t { SHIFTED_VECTORS = NORM_BACKWARD_HELD_COLS / 8 + 3 };
+/* For columns k * threads + thread_id() of a row, four in a row without a branch. */
+template <typename each>
+RDNA_DEVICE void for_columns(uint32_t cols, const each &at) {
+#pragma unroll
+  for (uint32_t first = 0; first < NORM_BACKWARD_HELD_COLS / threads; first += 4) {
+    if (first * threads >= cols) return;
+#pragma unroll
+    for (uint32_t k = first; k < first + 4; k++) at(k);
+  }
+}
 
-/* As held_slices, but that rows go through group memory on both their ways, where they are shifted into place. */
+/* A thread has columns that lie a group apart. Group memory has something for absent ones too, which counts for
+ * nothing; what is read is opaque, or the compiler would move the access below a condition and wait for it there. */
 template <typename type, typename weights>
-RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, uint4 *x_shared, uint4 *dout_shared) {
+RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, uint4 *x_shared, uint4 *dout_shared,
+                                typename weights::stored *w_shared) {
   typedef shifted_row<type> row_of;
-  constexpr uint32_t size = row_of::SIZE, vectors = row_of::VECTORS, loads = size / (uint32_t)weights::IN_16;
+  constexpr uint32_t values = NORM_BACKWARD_HELD_COLS / threads;
   typedef typename type::stored stored;
-  auto column = [](uint32_t j) { return (j * threads + thread_id()) * size; };
-  uint4 weight[vectors][loads];
-#pragma unroll
-  for (uint32_t j = 0; j < vectors; j++) {
-    float w[size];
-#pragma unroll
-    for (uint32_t k = 0; k < size; k++) {
-      w[k] = column(j) + k < (uint32_t)args.cols ? (args.weight ? weights::load(args.weight, column(j) + k) : 1) : 0;
-    }
-#pragma unroll
-    for (uint32_t k = 0; k < loads; k++) weight[j][k] = weights::pack(w + k * weights::IN_16);
+  const typename weights::stored *w_values = w_shared + thread_id();
+  auto column = [](uint32_t k) { return k * threads + thread_id(); };
+  for (uint32_t i = thread_id(); i < NORM_BACKWARD_HELD_COLS; i += threads) {
+    w_shared[i] = stored_of<weights>(1);
+    if (args.weight && i < (uint32_t)args.cols) w_shared[i] = ((const typename weights::stored *)args.weight)[i];
+  }
+  for (uint32_t i = thread_id(); i < NORM_BACKWARD_HELD_COLS / type::IN_16 + 1; i += threads) {
+    x_shared[i] = dout_shared[i] = uint4{};
   }
   for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
-    float dweight[vectors][size] = {}, dbias[vectors][size] = {};
+    float dweight[values] = {}, dbias[values] = {};
     row_of x_row, dout_row;
     auto load = [&](int64_t row) {
       const norm_backward_args &a = arguments_again(args);
@@ -491,90 +494,45 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
       row_of::put(x_row, x_from, cols, x_shared);
       row_of::put(dout_row, dout_from, cols, dout_shared);
       group_barrier();
-      float y[vectors][size], g[size], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
-      uint4 dout[vectors];
-      const uint32_t x_at = wave_uniform_u32(row_of::origin(x_from)),
-                     dout_at = wave_uniform_u32(row_of::origin(dout_from));
-#pragma unroll
-      for (uint32_t j = 0; j < vectors; j++) {
-        if (column(j) >= cols) continue;
-        type::unpack(load_shifted<type>(x_shared, x_at, j * threads + thread_id()), y[j]);
-        dout[j] = load_shifted<type>(dout_shared, dout_at, j * threads + thread_id());
-      }
+      float y[values], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
+      const stored *x_values = (const stored *)x_shared + row_of::origin(x_from) + thread_id();
+      const stored *dout_values = (const stored *)dout_shared + row_of::origin(dout_from) + thread_id();
+      for_columns(cols, [&](uint32_t k) { y[k] = again(type::load(x_values, k * threads)); });
       if (row + args.slices < args.rows) load(row + args.slices);
       if (a.centred) {
         float sum = 0;
-        cols = again_uniform(cols);
-#pragma unroll
-        for (uint32_t j = 0; j < vectors; j++) {
-          if (column(j) >= cols) continue;
-#pragma unroll
-          for (uint32_t k = 0; k < size; k++) sum += y[j][k];
-        }
+        for_columns(cols, [&](uint32_t k) { sum += column(k) < cols ? y[k] : 0; });
         mean = group_team::sum(sum, scratch) / count;
       }
       cols = again_uniform(cols);
-#pragma unroll
-      for (uint32_t j = 0; j < vectors; j++) {
-        if (column(j) >= cols) continue;
-        float w[size];
-        type::unpack(dout[j], g);
-#pragma unroll
-        for (uint32_t k = 0; k < loads; k++)
-          weights::unpack(weight[j][k] = again(weight[j][k]), w + k * weights::IN_16);
-#pragma unroll
-        for (uint32_t k = 0; k < size; k++) {
-          g[k] *= w[k];
-          y[j][k] = column(j) + k < cols ? y[j][k] - mean : 0;
-          sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
-          sums[1] = fma_f32(g[k], y[j][k], sums[1]);
-          sums[2] += g[k];
-        }
-      }
+      for_columns(cols, [&](uint32_t k) {
+        const bool there = column(k) < cols;
+        float g = again(type::load(dout_values, k * threads) * weights::load(w_values, k * threads));
+        g = there ? g : 0;
+        y[k] = there ? y[k] - mean : 0;
+        sums[0] = fma_f32(y[k], y[k], sums[0]);
+        sums[1] = fma_f32(g, y[k], sums[1]);
+        sums[2] += g;
+      });
       group_team::sums(sums, scratch);
-      float inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
-      float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
-      cols = again_uniform(cols);
-#pragma unroll
-      for (uint32_t j = 0; j < vectors; j++) {
-        if (column(j) >= cols) continue;
-        float d[size], w[size];
-        type::unpack(dout[j] = again(dout[j]), d);
-#pragma unroll
-        for (uint32_t k = 0; k < loads; k++)
-          weights::unpack(weight[j][k] = again(weight[j][k]), w + k * weights::IN_16);
-#pragma unroll
-        for (uint32_t k = 0; k < size; k++) {
-          const float normal = y[j][k] * inverse;
-          dweight[j][k] = fma_f32(d[k], normal, dweight[j][k]);
-          dbias[j][k] += d[k];
-          d[k] = fma_f32(normal, of_y, fma_f32(d[k] * w[k], inverse, level));
-        }
-        x_shared[j * threads + thread_id()] = type::pack(d);
-      }
-      group_barrier();
       const norm_backward_args &last = arguments_again(args);
-      char *dx = (char *)last.dx + row * last.dx_stride * type::BYTES;
-      const row_edges e = row_edges_of(address_of(dx), cols, size);
-      const uint32_t head = wave_uniform_u32((uint32_t)e.head);
-#pragma unroll
-      for (uint32_t j = 0; j < vectors; j++) {
-        const uint32_t i = j * threads + thread_id();
-        if (i < (uint32_t)e.vectors) {
-          store_as<uint4>(dx + head * type::BYTES + i * 16, load_shifted<type>(x_shared, head, i));
-        }
-      }
-      const uint32_t single = (uint32_t)row_edges_single(&e, cols, thread_id(), size);
-      if (single < cols) ((stored *)dx)[single] = ((const stored *)x_shared)[single];
+      stored *dx = (stored *)((char *)last.dx + row * last.dx_stride * type::BYTES);
+      float inverse = 1.0f / sqrt_f32(sums[0] / count + last.epsilon);
+      float of_y = -(sums[1] * inverse / count) * inverse, level = last.centred ? -(sums[2] / count) * inverse : 0;
+      cols = again_uniform(cols);
+      for_columns(cols, [&](uint32_t k) {
+        const float d = type::load(dout_values, k * threads), w = again(weights::load(w_values, k * threads));
+        const float normal = y[k] * inverse;
+        dweight[k] = fma_f32(d, normal, dweight[k]);
+        dbias[k] += d;
+        float v = fma_f32(normal, of_y, fma_f32(d * w, inverse, level));
+        if (column(k) < cols) dx[column(k)] = stored_of<type>(v);
+      });
     }
     float *to = args.partial + slice * args.cols, *to_bias = to + args.slices * args.cols;
 #pragma unroll
-    for (uint32_t j = 0; j < vectors; j++) {
-#pragma unroll
-      for (uint32_t k = 0; k < size; k++) {
-        if (column(j) + k < (uint32_t)args.cols)
-          to[column(j) + k] = dweight[j][k], to_bias[column(j) + k] = dbias[j][k];
-      }
+    for (uint32_t k = 0; k < values; k++) {
+      if (column(k) < (uint32_t)args.cols) to[column(k)] = dweight[k], to_bias[column(k)] = dbias[k];
     }
   }
 }
@@ -837,8 +795,10 @@ RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD_SHORT)
 #define NORM_BACKWARD_SHIFTED(suffix, type, weights)                                                           \
   RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_backward_shifted_##suffix(struct norm_backward_args a) { \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                              \
-    RDNA_SHARED static uint4 x[SHIFTED_VECTORS], dout[SHIFTED_VECTORS];                                        \
-    shifted_slices<type, weights>(a, scratch, x, dout);                                                        \
+    RDNA_SHARED static __attribute__((aligned(16))) uint4 x[NORM_BACKWARD_HELD_COLS / type::IN_16 + 1];        \
+    RDNA_SHARED static __attribute__((aligned(16))) uint4 dout[NORM_BACKWARD_HELD_COLS / type::IN_16 + 1];     \
+    RDNA_SHARED static weights::stored w[NORM_BACKWARD_HELD_COLS];                                             \
+    shifted_slices<type, weights>(a, scratch, x, dout, w);                                                     \
   }
 RDNA__NORM_BACKWARD_TYPES_16(NORM_BACKWARD_SHIFTED)
 
