@@ -128,9 +128,11 @@ RDNA_SCALAR float pw_exp2_wide_(double y) {
   __builtin_memcpy(&scale, &scale_bits, sizeof scale);
   return (float)(sum * scale);
 }
-/* The cases of IEEE 754-2019, 9.2.1. */
+/* The cases of IEEE 754-2019, 9.2.1. Cubes, which gelu's polynomial has, are products: right to a unit in the last
+ * place, for a hundredth of the work. */
 RDNA_SCALAR float pw32_pow(float x, float y) {
   const float inf = __builtin_inff();
+  if (y == 3) return x * x * x;
   float a = scalar_abs(x);
   if (y == 0 || x == 1) return 1;
   if (x != x || y != y) return __builtin_nanf("");

@@ -216,6 +216,23 @@ static void map_matches_double(void **state) {
   }
 }
 
+/* Which have a way of their own. */
+static void cubes_match_double(void **state) {
+  const int64_t shape[] = {999};
+  for (int t = 0; t < 4; t++) {
+    operand x = operand_make(real_types[t], 1, shape, NULL, t % 2),
+            out = operand_make(real_types[t], 1, shape, NULL, 0);
+    any_fill(&x, 3);
+    spice(&x);
+    operand_upload(&out);
+    assert_ok(rdna_op_map(stream, RDNA_MAP_POW, &x.tensor, rdna_scalar_real(3), rdna_scalar_real(0), &out.tensor));
+    operand_download(&out);
+    for (int64_t i = 0; i < shape[0]; i++) assert_real(&out, i, pow(real_get(&x, i), 3), 0, "cube");
+    operand_free(&x);
+    operand_free(&out);
+  }
+}
+
 static void check_zip(rdna_dtype dtype, rdna_zip op, int n) {
   int64_t shape[RDNA_MAX_RANK];
   int rank = random_shape(shape);
@@ -701,6 +718,7 @@ static void operations_have_names(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(map_matches_double),
+      cmocka_unit_test(cubes_match_double),
       cmocka_unit_test(zip_matches_double),
       cmocka_unit_test(special_values_of_two_arguments),
       cmocka_unit_test(integers_match_their_definitions),
