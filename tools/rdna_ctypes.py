@@ -31,7 +31,7 @@ class Optim(ctypes.Structure):
 
 class OptimItem(ctypes.Structure):
     _fields_ = [("param", ctypes.POINTER(Tensor)), ("grad", ctypes.POINTER(Tensor)),
-                ("state", ctypes.POINTER(Tensor) * 3)]
+                ("state", ctypes.POINTER(Tensor) * 3), ("step", ctypes.POINTER(Tensor))]
 
 
 class CrossEntropy(ctypes.Structure):

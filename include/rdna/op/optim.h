@@ -28,7 +28,7 @@ typedef struct rdna_optim {
   bool decoupled;         /* Adam: weight decay apart from the gradient (AdamW; Loshchilov and Hutter, 2019) */
   bool amsgrad, centered; /* Adam; RMSprop */
   bool maximize;
-  int64_t step; /* from 1; SGD's first step fills its momentum */
+  int64_t step; /* from 1; SGD's first step fills its momentum. Of no use to Adam whose items have steps of their own */
 } rdna_optim;
 
 /* States by use. SGD: momentum. Adam: mean, square, largest square (amsgrad). RMSprop: square, mean (centered),
@@ -36,6 +36,7 @@ typedef struct rdna_optim {
 typedef struct rdna_optim_item {
   const rdna_tensor *param, *grad;
   const rdna_tensor *state[3];
+  const rdna_tensor *step; /* Adam: the number of this step, a single f32 on the device; or NULL in all items */
 } rdna_optim_item;
 
 /* One step for |count| items. |grad_scale| and |found_inf| are single f32 on the device, or NULL: gradients are divided

@@ -111,6 +111,10 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
   static const char *const names[] = {"state 0", "state 1", "state 2"};
   struct optim_tensor *entry;
   RDNA_TRY(list_add_grad(list, "grad", item->grad, &entry));
+  if (item->step) {
+    RDNA_TRY(check_one(list->operator, "step", item->step));
+    entry->step = (int64_t)(intptr_t)item->step->data;
+  }
   const rdna_tensor *written[] = {item->param, item->state[0], item->state[1], item->state[2]};
   for (int k = -1; k < OPTIM_STATES; k++) {
     const rdna_tensor *t = written[k + 1];
@@ -121,6 +125,7 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
     RDNA_TRY(rdna__check_same_shape(list->operator, name, t, "grad", item->grad));
     RDNA_TRY(rdna__check_contiguous(list->operator, name, t));
     RDNA_TRY(rdna__check_apart(list->operator, name, t, "grad", item->grad));
+    if (item->step) RDNA_TRY(rdna__check_apart(list->operator, name, t, "step", item->step));
     for (int j = -1; j < k; j++) {
       if (j < 0 || used >> j & 1) RDNA_TRY(rdna__check_apart(list->operator, name, t, "another of it", written[j + 1]));
     }
@@ -131,7 +136,17 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
 
 static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim_item *items, int count,
                         struct optim_step_args *args) {
-  for (int i = 0; i < count; i++) RDNA_TRY(add_item(list, &items[i], args->states_used));
+  for (int i = 0; i < count; i++) {
+    if ((items[i].step != NULL) != (items[0].step != NULL) || (items[i].step != NULL && o->kind != RDNA_OPTIM_ADAM)) {
+      return rdna__fail(
+          RDNA_INVALID_ARGUMENT,
+          "%s: item %d has %s step of its own and kind is %d; Adam's items have one each or none has, and "
+          "others have none",
+          list->operator, i, items[i].step ? "a" : "no", (int)o->kind);
+    }
+    RDNA_TRY(add_item(list, &items[i], args->states_used));
+  }
+  args->counted = count > 0 && items[0].step != NULL;
   RDNA_TRY(list_upload(list));
   args->of = list->of;
   static const char *const kernels[] = {"optim_sgd", "optim_adam", "optim_rmsprop"};
@@ -163,7 +178,9 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
       .beta2 = o->beta2,
       .epsilon = o->epsilon,
       .step_size = (float)((double)o->learning_rate / (1 - pow((double)o->beta1, (double)o->step))),
-      .root_correct = (float)sqrt(1 - pow((double)o->beta2, (double)o->step))};
+      .root_correct = (float)sqrt(1 - pow((double)o->beta2, (double)o->step)),
+      .log_beta1 = (float)log((double)o->beta1),
+      .log_beta2 = (float)log((double)o->beta2)};
   rdna_status status = list_open(&list, operator, stream, count);
   if (status == RDNA_OK) status = step(&list, o, items, count, &args);
   return list_close(&list, status);

@@ -98,18 +98,19 @@ RDNA_DEVICE void store_grads(char *p, uint32_t dtype, uint32_t i, uint32_t n, bo
 RDNA_DEVICE uint32_t of_four(uint32_t i, uint32_t count) { return min_u32(count - i, 4); }
 
 /* A type that names one of optim_math.h's functions. */
-#define RULE(name)                                                                  \
-  struct name##_rule {                                                              \
-    RDNA_DEVICE float value(const optim_step_args *a, float p, float g, float *s) { \
-      return optim_##name##_value(a, p, g, s);                                      \
-    }                                                                               \
+#define RULE(name, counted)                                                                          \
+  struct name##_rule {                                                                               \
+    static constexpr bool counts = counted;                                                          \
+    RDNA_DEVICE float value(const optim_step_args *a, optim_step step, float p, float g, float *s) { \
+      return optim_##name##_value(a, step, p, g, s);                                                 \
+    }                                                                                                \
   };
-RULE(sgd)
-RULE(adam)
-RULE(rmsprop)
+RULE(sgd, false)
+RULE(adam, true)
+RULE(rmsprop, false)
 
 template <typename rule>
-RDNA_DEVICE void optim_step(const optim_step_args &a) {
+RDNA_DEVICE void take_step(const optim_step_args &a) {
   if (a.found_inf && *a.found_inf != 0) return;
   float scale = a.grad_scale ? *a.grad_scale : 1;
   for (int64_t chunk = group_id_x(); chunk < a.of.chunks; chunk += group_count_x()) {
@@ -122,6 +123,8 @@ RDNA_DEVICE void optim_step(const optim_step_args &a) {
       state[k] = place(a.states, c.tensor.state[k] + c.begin * 4);
       if (a.states_used >> k & 1) bits |= (uint32_t)address_of(state[k]);
     }
+    optim_step step = {a.step_size, a.root_correct};
+    if (rule::counts && a.counted) step = optim_step_at(&a, *(const float *)place(a.steps, c.tensor.step));
     for (uint32_t i = thread_id() * 4; i < c.count; i += threads * 4) {
       uint32_t n = of_four(i, c.count);
       bool wide = n == 4 && all_16(bits);
@@ -136,7 +139,7 @@ RDNA_DEVICE void optim_step(const optim_step_args &a) {
       for (int j = 0; j < 4; j++) {
         float own[OPTIM_STATES] = {s[0][j], s[1][j], s[2][j]};
         g[j] = a.grad_scale ? g[j] / scale : g[j];
-        p[j] = rule::value(&a, p[j], a.maximize ? -g[j] : g[j], own);
+        p[j] = rule::value(&a, step, p[j], a.maximize ? -g[j] : g[j], own);
         s[0][j] = own[0], s[1][j] = own[1], s[2][j] = own[2];
       }
       store_four(param, i, n, wide, p);
@@ -148,9 +151,9 @@ RDNA_DEVICE void optim_step(const optim_step_args &a) {
   }
 }
 
-RDNA_KERNEL(OPTIM_THREADS) optim_sgd(struct optim_step_args a) { optim_step<sgd_rule>(a); }
-RDNA_KERNEL(OPTIM_THREADS) optim_adam(struct optim_step_args a) { optim_step<adam_rule>(a); }
-RDNA_KERNEL(OPTIM_THREADS) optim_rmsprop(struct optim_step_args a) { optim_step<rmsprop_rule>(a); }
+RDNA_KERNEL(OPTIM_THREADS) optim_sgd(struct optim_step_args a) { take_step<sgd_rule>(a); }
+RDNA_KERNEL(OPTIM_THREADS) optim_adam(struct optim_step_args a) { take_step<adam_rule>(a); }
+RDNA_KERNEL(OPTIM_THREADS) optim_rmsprop(struct optim_step_args a) { take_step<rmsprop_rule>(a); }
 
 RDNA_KERNEL(OPTIM_THREADS) grad_squares(struct grad_squares_args a) {
   RDNA_SHARED static float scratch[GROUP_SCRATCH(OPTIM_THREADS)];

@@ -38,6 +38,7 @@ static void make_plan(rdna__random *random, int n, struct plan *p) {
     p->values += t->count + (n % 2 ? 0 : rdna__random_range(random, 0, 3));
   }
   for (int64_t i = 0; i < p->of.tensors; i++) {
+    p->table[i].step = i * 4;
     for (int k = 0; k < OPTIM_STATES; k++) p->table[i].state[k] = p->table[i].param + k * p->values * 4;
   }
   if (p->single) p->of.only = p->table[0];
@@ -87,7 +88,10 @@ RDNA_CASE_MAKER(rdna__optim_step_case) {
                                  .beta2 = 0.999f,
                                  .epsilon = 1e-8f,
                                  .step_size = 0.03f,
-                                 .root_correct = 0.06f};
+                                 .root_correct = 0.06f,
+                                 .counted = is_adam && n % 6 > 2,
+                                 .log_beta1 = -0.10536f,
+                                 .log_beta2 = n % 2 ? -INFINITY : -0.0010005f}; /* of 0 */
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &p, kernel->name);
   if (!add_table(out_case, &p, offsetof(struct optim_step_args, of))) return no_memory(out_case);
@@ -99,7 +103,9 @@ RDNA_CASE_MAKER(rdna__optim_step_case) {
   float *states =
       rdna__case_add(out_case, RDNA__INOUT, RDNA_F32, p.values * 3, offsetof(struct optim_step_args, states));
   rdna__case_tolerance(out_case, 0x1p-126, 0);
-  if (!grads || !params || !states) return no_memory(out_case);
+  float *steps = rdna__case_add(out_case, RDNA__IN, RDNA_F32, MOST_TENSORS, offsetof(struct optim_step_args, steps));
+  if (!grads || !params || !states || !steps) return no_memory(out_case);
+  for (int i = 0; i < MOST_TENSORS; i++) steps[i] = (float)rdna__random_range(random, 0, i < 3 ? 5 : 100000);
   case_fill(random, dtype, grads, p.values, 1);
   case_fill(random, RDNA_F32, params, p.values, 1);
   for (int64_t i = 0; i < 3 * p.values; i++) states[i] = 1 + (float)rdna__random_unit(random);

@@ -23,7 +23,7 @@ static char *at(const void *base, int64_t offset, int64_t bytes) {
   return (char *)((uintptr_t)base + (uintptr_t)offset + (uintptr_t)bytes);  // NOLINT(performance-no-int-to-ptr)
 }
 
-typedef float (*rule)(const struct optim_step_args *a, float p, float g, float *s);
+typedef float (*rule)(const struct optim_step_args *a, struct optim_step step, float p, float g, float *s);
 
 /* |value| is a constant where this is called, so that it is inlined. */
 SIMD_INLINE void step_chunks(const struct optim_step_args *a, int64_t begin, int64_t end, rule value) {
@@ -36,13 +36,15 @@ SIMD_INLINE void step_chunks(const struct optim_step_args *a, int64_t begin, int
       state[k] = (float *)(void *)at(a->states, c.tensor->state[k], c.begin * 4);
     }
     floats_load(dtype, at(a->grads, c.tensor->grad, c.begin * floats_bytes(dtype)), c.count, grads);
+    struct optim_step step = {a->step_size, a->root_correct};
+    if (a->counted) step = optim_step_at(a, *(const float *)(const void *)at(a->steps, c.tensor->step, 0));
     for (int64_t i = 0; i < c.count; i++) {
       float s[OPTIM_STATES] = {0};
       for (int k = 0; k < OPTIM_STATES; k++) {
         if (a->states_used >> k & 1) s[k] = state[k][i];
       }
       float g = a->grad_scale ? grads[i] / scale : grads[i];
-      p[i] = value(a, p[i], a->maximize ? -g : g, s);
+      p[i] = value(a, step, p[i], a->maximize ? -g : g, s);
       for (int k = 0; k < OPTIM_STATES; k++) {
         if (a->states_used >> k & 1) state[k][i] = s[k];
       }

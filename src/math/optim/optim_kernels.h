@@ -10,6 +10,7 @@ enum { OPTIM_THREADS = 256, OPTIM_CHUNK = 8192, OPTIM_STATES = 3, GRAD_NORM_THRE
 struct optim_tensor {
   int64_t param, grad;         /* param f32, (count); grad of grad_dtype, (count) */
   int64_t state[OPTIM_STATES]; /* f32, (count) */
+  int64_t step;                /* f32, (1) */
   int64_t count;
   int64_t first_chunk; /* chunks of OPTIM_CHUNK values in all tensors before this one */
 };
@@ -25,16 +26,18 @@ struct optim_tensors {
  * |states| say which there are. Groups take chunks in turn, so any grid is right. */
 struct optim_step_args {
   void *params, *states; /* bases, or NULL */
-  const void *grads;
+  const void *grads, *steps;
   const float *grad_scale; /* (1): gradients are divided by it; or NULL */
   const float *found_inf;  /* (1): nothing is done unless it is 0; or NULL */
   struct optim_tensors of;
   uint32_t states_used;
   uint32_t nesterov, decoupled, first, maximize; /* 0 or 1 */
+  uint32_t counted;                              /* 1: adam's tensors have steps of their own */
   float rate, decay, momentum, dampening;
   float beta1, beta2, epsilon;
-  float step_size;    /* adam: rate / (1 - beta1^step) */
-  float root_correct; /* adam: sqrt(1 - beta2^step) */
+  float step_size;            /* adam: rate / (1 - beta1^step) */
+  float root_correct;         /* adam: sqrt(1 - beta2^step) */
+  float log_beta1, log_beta2; /* adam: natural; where tensors are counted, instead of the two */
 };
 
 /* partial[chunk] = sum of the squares of a chunk */

@@ -5,7 +5,20 @@
 #include "kernel/scalar.h"
 #include "math/optim/optim_kernels.h"
 
-RDNA_SCALAR float optim_sgd_value(const struct optim_step_args *a, float p, float g, float *s) {
+/* What is of a tensor's step: Adam's two corrections. */
+struct optim_step {
+  float size, root;
+};
+
+/* 1 - beta^step by expm1, as the difference would cancel. */
+RDNA_SCALAR struct optim_step optim_step_at(const struct optim_step_args *a, float step) {
+  float count = step < 1 ? 1 : step;
+  struct optim_step s = {a->rate / -scalar_expm1(count * a->log_beta1),
+                         scalar_sqrt(-scalar_expm1(count * a->log_beta2))};
+  return s;
+}
+
+RDNA_SCALAR float optim_sgd_value(const struct optim_step_args *a, struct optim_step step, float p, float g, float *s) {
   g = scalar_fma(a->decay, p, g);
   if (a->states_used) {
     s[0] = a->first ? g : a->momentum * s[0] + (1.0f - a->dampening) * g;
@@ -14,7 +27,8 @@ RDNA_SCALAR float optim_sgd_value(const struct optim_step_args *a, float p, floa
   return scalar_fma(-a->rate, g, p);
 }
 
-RDNA_SCALAR float optim_adam_value(const struct optim_step_args *a, float p, float g, float *s) {
+RDNA_SCALAR float optim_adam_value(const struct optim_step_args *a, struct optim_step step, float p, float g,
+                                   float *s) {
   if (a->decoupled) {
     p -= a->rate * a->decay * p;
   } else {
@@ -24,10 +38,11 @@ RDNA_SCALAR float optim_adam_value(const struct optim_step_args *a, float p, flo
   s[1] = scalar_fma(1.0f - a->beta2, g * g, a->beta2 * s[1]);
   float square = s[1];
   if (a->states_used & 4) square = s[2] = scalar_max(s[2], s[1]);
-  return p - a->step_size * s[0] / (scalar_sqrt(square) / a->root_correct + a->epsilon);
+  return p - step.size * s[0] / (scalar_sqrt(square) / step.root + a->epsilon);
 }
 
-RDNA_SCALAR float optim_rmsprop_value(const struct optim_step_args *a, float p, float g, float *s) {
+RDNA_SCALAR float optim_rmsprop_value(const struct optim_step_args *a, struct optim_step step, float p, float g,
+                                      float *s) {
   g = scalar_fma(a->decay, p, g);
   s[0] = scalar_fma(1.0f - a->beta1, g * g, a->beta1 * s[0]);
   float square = s[0];

@@ -70,23 +70,29 @@ static operand one_value(double v) {
   return o;
 }
 
-/* Three steps, with new gradients each, beside the definition. */
-static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t offset, double scale) {
+/* Three steps, with new gradients each, beside the definition. |counted|: each tensor has a step of its own. */
+static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t offset, double scale, bool counted) {
   struct tensors t;
   make_tensors(&t, count, dtype, offset);
-  operand divisor = one_value(scale), inf = one_value(0);
+  operand divisor = one_value(scale), inf = one_value(0), steps[TENSORS];
   double *want[TENSORS];
   for (int i = 0; i < count; i++) {
+    steps[i] = one_value(0);
+    if (counted) t.items[i].step = &steps[i].tensor;
     want[i] = calloc((size_t)operand_span(&t.param[i]) * 4, sizeof(double));
     for (int64_t j = 0; j < operand_span(&t.param[i]); j++) want[i][4 * j] = operand_get(&t.param[i], j);
   }
-  for (o.step = 1; o.step <= 3; o.step++) {
+  for (int64_t step = 1; step <= 3; step++) {
     for (int i = 0; i < count; i++) {
+      o.step = counted ? step + i * i * 1000 : step;
+      operand_set(&steps[i], 0, (double)o.step);
+      operand_upload(&steps[i]);
       operand_fill(&t.grad[i], 2);
       for (int64_t j = 0; j < operand_span(&t.param[i]); j++) {
         want[i][4 * j] = define(&o, want[i][4 * j], operand_get(&t.grad[i], j) / scale, &want[i][4 * j + 1]);
       }
     }
+    o.step = counted ? 77 : step;
     assert_ok(rdna_op_optim_step(stream, &o, t.items, count, scale == 1 ? NULL : &divisor.tensor, &inf.tensor));
   }
   for (int i = 0; i < count; i++) {
@@ -97,6 +103,7 @@ static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t o
       assert_close(RDNA_F32, operand_get(&t.param[i], j), want[i][4 * j], bound + steep, "param", j);
     }
     free(want[i]);
+    operand_free(&steps[i]);
   }
   free_tensors(&t);
   operand_free(&divisor), operand_free(&inf);
@@ -119,7 +126,8 @@ static void steps_match_the_published_rules(void **state) {
   all[11].centered = true, all[11].momentum = 0.9f;
   for (int n = 0; n < 12; n++) {
     for (int d = 0; d < 3; d++) {
-      check_optimizer(all[n], float_types[d], 1 + (n + d) % TENSORS, n % 3 == 2, d == 1 ? 8 : 1);
+      check_optimizer(all[n], float_types[d], 1 + (n + d) % TENSORS, n % 3 == 2, d == 1 ? 8 : 1, false);
+      if (n / 4 == 1) check_optimizer(all[n], float_types[d], TENSORS - d, n % 3 == 2, 1, true);
     }
   }
 }
@@ -201,6 +209,14 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_optim_step(stream, &o, t.items, 2, t.items[0].param, NULL), bad, "grad_scale is f32 (5)",
                  "one value");
   assert_refused(rdna_op_optim_step(NULL, &o, t.items, 2, NULL, NULL), bad, "stream", "NULL");
+  rdna_optim_item counted[] = {t.items[0], t.items[1]};
+  counted[1].step = &one.tensor;
+  assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "item 1 has a step", "kind is 1");
+  counted[0].step = t.items[0].grad;
+  assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "step is f32 (5)", "one value");
+  counted[0].step = &one.tensor, o.kind = RDNA_OPTIM_SGD;
+  assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "item 0 has a step", "kind is 0");
+  o.kind = RDNA_OPTIM_ADAM;
   o.step = 0;
   assert_refused(rdna_op_optim_step(stream, &o, t.items, 2, NULL, NULL), bad, "step is 0", "from 1");
   o.step = 1, o.beta1 = 1;

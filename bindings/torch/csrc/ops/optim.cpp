@@ -3,8 +3,6 @@
 
 #include <ATen/Functions.h>
 
-#include <map>
-
 #include "native.h"
 
 namespace rdna_torch {
@@ -32,6 +30,7 @@ struct Step {
   std::vector<at::Tensor> parameters, gradients;
   std::vector<at::Tensor> states[3];
   at::Tensor scale, found;
+  std::vector<at::Tensor> steps;  // Adam's counts of steps, on the device
 };
 
 bool fits(const Step &s) {
@@ -48,21 +47,23 @@ bool fits(const Step &s) {
   return true;
 }
 
-// One launch for the parameters numbered in |which|.
-void launch(const Step &s, const rdna_optim &options, const std::vector<size_t> &which) {
+// One launch for all parameters that are not empty.
+void launch(const Step &s, const rdna_optim &options) {
   std::vector<rdna_tensor> tensors;
-  tensors.reserve(which.size() * 5);
+  tensors.reserve(s.parameters.size() * 6);
   std::vector<rdna_optim_item> items;
   auto hold = [&](const at::Tensor &t) {
     tensors.push_back(line(t));
     return &tensors.back();
   };
-  for (size_t i : which) {
+  for (size_t i = 0; i < s.parameters.size(); i++) {
+    if (s.parameters[i].numel() == 0) continue;
     rdna_optim_item item{};
     item.param = hold(s.parameters[i]);
     item.grad = hold(s.gradients[i]);
     for (int k = 0; k < 3; k++)
       if (!s.states[k].empty()) item.state[k] = hold(s.states[k][i]);
+    if (!s.steps.empty()) item.step = hold(s.steps[i]);
     items.push_back(item);
   }
   const at::Tensor scale = s.scale.defined() ? s.scale.reshape({1}) : s.scale,
@@ -74,12 +75,11 @@ void launch(const Step &s, const rdna_optim &options, const std::vector<size_t> 
 // self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad,
 // maximize, grad_scale?, found_inf?
 bool adam(Call &call, bool decoupled) {
-  Step s{call.tensors(0),
-         call.tensors(1),
-         {call.tensors(2), call.tensors(3), call.tensors(4)},
-         call.tensor(13),
-         call.tensor(14)};
+  Step s{call.tensors(0), call.tensors(1), {call.tensors(2), call.tensors(3), call.tensors(4)},
+         call.tensor(13), call.tensor(14), call.tensors(5)};
   if (!fits(s)) return false;
+  for (const at::Tensor &t : s.steps)
+    if (t.device() != s.parameters[0].device() || t.scalar_type() != at::kFloat || t.numel() != 1) return false;
   if (s.parameters.empty()) return call.give_nothing();
   rdna_optim o{};
   o.kind = RDNA_OPTIM_ADAM;
@@ -92,17 +92,8 @@ bool adam(Call &call, bool decoupled) {
   o.maximize = call.flag(12);
   o.decoupled = decoupled;
   if (!o.amsgrad) s.states[2].clear();
-  // Steps are counted on the device; one copy brings them all.
-  std::vector<at::Tensor> steps;
-  for (const at::Tensor &t : call.tensors(5)) steps.push_back(t.reshape({1}));
-  const at::Tensor counted = at::cat(steps).to(at::kCPU, at::kFloat);
-  std::map<int64_t, std::vector<size_t>> by_step;
-  for (size_t i = 0; i < s.parameters.size(); i++)
-    if (s.parameters[i].numel()) by_step[static_cast<int64_t>(counted.const_data_ptr<float>()[i])].push_back(i);
-  for (const auto &[step, which] : by_step) {
-    o.step = step < 1 ? 1 : step;
-    launch(s, o, which);
-  }
+  o.step = 1;
+  launch(s, o);
   return call.give_nothing();
 }
 bool adam_coupled(Call &call) { return adam(call, false); }
@@ -111,7 +102,7 @@ bool adam_decoupled(Call &call) { return adam(call, true); }
 // self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
 // grad_scale?, found_inf?
 bool sgd(Call &call) {
-  Step s{call.tensors(0), call.tensors(1), {call.tensors(2), {}, {}}, call.tensor(10), call.tensor(11)};
+  Step s{call.tensors(0), call.tensors(1), {call.tensors(2), {}, {}}, call.tensor(10), call.tensor(11), {}};
   if (!fits(s)) return false;
   if (s.parameters.empty()) return call.give_nothing();
   rdna_optim o{};
@@ -124,10 +115,7 @@ bool sgd(Call &call) {
   o.maximize = call.flag(8);
   o.step = call.flag(9) ? 1 : 2;
   if (o.momentum == 0) s.states[0].clear();
-  std::vector<size_t> which;
-  for (size_t i = 0; i < s.parameters.size(); i++)
-    if (s.parameters[i].numel()) which.push_back(i);
-  if (!which.empty()) launch(s, o, which);
+  launch(s, o);
   return call.give_nothing();
 }
 
