@@ -88,6 +88,12 @@ def test_rsub_of_complex_numbers_and_of_numbers():
     assert not torch.rdna.fallback_report()
 
 
+def test_a_sixth_of_float64():
+    x = torch.tensor([0.3, -1], dtype=torch.float64, device="rdna").requires_grad_()
+    gradient, = torch.autograd.grad(F.hardsigmoid(x).sum(), x)
+    assert torch.equal(gradient.cpu(), torch.full((2,), 1 / 6, dtype=torch.float64))
+
+
 def test_ranges_of_whole_numbers_with_a_step_below_one():
     for dtype in (torch.int32, torch.int16, torch.uint8):
         same(*both(lambda out: torch.arange(0, 3, 0.5, out=out), torch.empty(0, dtype=dtype)))
