@@ -70,7 +70,7 @@ OPERATOR(layer_norm) {
 OPERATOR(layer_norm_backward) {
   rdna_tensor dout = MATRIX(0), x = MATRIX(1), w = VECTOR(2, COLUMNS), dx = MATRIX(4), dw = VECTOR(5, COLUMNS);
   rdna_tensor db = VECTOR(6, COLUMNS);
-  return rdna_op_layer_norm_backward(test_stream, &dout, &x, &w, 1e-5f, &dx, &dw, &db);
+  return rdna_op_layer_norm_backward(test_stream, &dout, &x, &w, 1e-5f, NULL, NULL, &dx, &dw, &db);
 }
 OPERATOR(batch_norm) {
   rdna_tensor x = IMAGES(0), w = VECTOR(1, 30), b = VECTOR(2, 30), out = IMAGES(4), mean = VECTOR(5, 30);

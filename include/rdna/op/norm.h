@@ -33,8 +33,11 @@ RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tens
 RDNA_CHECKED rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
                                                    const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
                                                    const rdna_tensor *dweight);
+/* |mean| and |inverse|, (rows) of f32, are what the forward found: mean(x) and 1 / sqrt(variance(x) + epsilon). Both
+ * may be NULL: then they are found again, which is what |epsilon| is for. */
 RDNA_CHECKED rdna_status rdna_op_layer_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                                     const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
+                                                     const rdna_tensor *weight, float epsilon, const rdna_tensor *mean,
+                                                     const rdna_tensor *inverse, const rdna_tensor *dx,
                                                      const rdna_tensor *dweight, const rdna_tensor *dbias);
 
 #ifdef __cplusplus

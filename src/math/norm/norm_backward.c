@@ -40,7 +40,7 @@ static const char *const columns_kernels[TYPES][2] = {{"norm_columns_f32", "norm
 
 struct gradients {
   const char *operator;
-  const rdna_tensor *dout, *x, *weight, *dx, *dweight, *dbias;
+  const rdna_tensor *dout, *x, *weight, *mean, *inverse, *dx, *dweight, *dbias;
 };
 
 static rdna_status check_rows_like_x(const struct gradients *g, const char *argument, const rdna_tensor *tensor,
@@ -62,12 +62,33 @@ static rdna_status check_row(const struct gradients *g, const char *argument, co
   return RDNA_OK;
 }
 
+/* The forward's statistics, if they are given. */
+static rdna_status check_statistics(const struct gradients *g, int64_t rows) {
+  static const char *const names[] = {"mean", "inverse"};
+  const rdna_tensor *given[] = {g->mean, g->inverse};
+  if (!g->mean != !g->inverse) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: mean is %s and inverse %s; give both or neither", g->operator,
+                      g->mean ? "given" : "NULL", g->inverse ? "given" : "NULL");
+  }
+  for (int i = 0; g->mean && i < 2; i++) {
+    RDNA_TRY(rdna__check_tensor(g->operator, names[i], given[i]));
+    RDNA_TRY(rdna__check_dtype(g->operator, names[i], given[i], RDNA_F32));
+    RDNA_TRY(rdna__check_rank(g->operator, names[i], given[i], 1));
+    RDNA_TRY(rdna__check_size(g->operator, names[i], given[i], 0, rows, "the number of rows"));
+    RDNA_TRY(rdna__check_contiguous(g->operator, names[i], given[i]));
+  }
+  return RDNA_OK;
+}
+
 /* What is written may not be what is read, except dx on dout or x value by value. */
 static rdna_status check_written_apart(const struct gradients *g) {
-  const rdna_tensor *written[] = {g->dx, g->dweight, g->dbias}, *read[] = {g->dout, g->x, g->weight};
-  static const char *const written_names[] = {"dx", "dweight", "dbias"}, *const read_names[] = {"dout", "x", "weight"};
-  for (int i = 0; i < 3; i++) {
-    for (int j = 0; written[i] && j < 3; j++) {
+  enum { WRITTEN = 3, READ = 5 };
+  const rdna_tensor *written[WRITTEN] = {g->dx, g->dweight, g->dbias};
+  const rdna_tensor *read[READ] = {g->dout, g->x, g->weight, g->mean, g->inverse};
+  static const char *const written_names[] = {"dx", "dweight", "dbias"};
+  static const char *const read_names[] = {"dout", "x", "weight", "mean", "inverse"};
+  for (int i = 0; i < WRITTEN; i++) {
+    for (int j = 0; written[i] && j < READ; j++) {
       if (!read[j]) continue;
       RDNA_TRY(i == 0 && j < 2 ? rdna__check_overlap(g->operator, written_names[i], written[i], read_names[j], read[j])
                                : rdna__check_apart(g->operator, written_names[i], written[i], read_names[j], read[j]));
@@ -89,6 +110,7 @@ static rdna_status check(const struct gradients *g, float epsilon, struct norm_b
   RDNA_TRY(check_row(g, "weight", g->weight, args->cols));
   RDNA_TRY(check_row(g, "dweight", g->dweight, args->cols));
   RDNA_TRY(check_row(g, "dbias", g->dbias, args->cols));
+  RDNA_TRY(check_statistics(g, args->rows));
   RDNA_TRY(rdna__check_written_rows(g->operator, "dx", g->dx, args->rows, args->cols, args->dx_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative",
@@ -178,6 +200,8 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                 .squares = parts.squares,
                                 .gy = parts.gy,
                                 .g = parts.g,
+                                .given_mean = of->mean,
+                                .given_inverse = of->inverse,
                                 .statistics = statistics,
                                 .rows = of->rows,
                                 .cols = of->cols,
@@ -220,6 +244,8 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
   RDNA_TRY(check(g, epsilon, &args));
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;
+  args.mean = g->mean ? g->mean->data : NULL;
+  args.inverse = g->inverse ? g->inverse->data : NULL;
   bool aligned = is_aligned(&args, (int64_t)rdna_dtype_block_bytes(g->x->dtype));
   /* of rows that are not aligned, those of 16 bits are shifted */
   int64_t held = aligned ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
@@ -232,13 +258,14 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
                                       const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
                                       const rdna_tensor *dweight) {
-  struct gradients g = {"rms_norm_backward", dout, x, weight, dx, dweight, NULL};
+  struct gradients g = {"rms_norm_backward", dout, x, weight, NULL, NULL, dx, dweight, NULL};
   return backward(stream, &g, epsilon, false);
 }
 
 rdna_status rdna_op_layer_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                        const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
-                                        const rdna_tensor *dweight, const rdna_tensor *dbias) {
-  struct gradients g = {"layer_norm_backward", dout, x, weight, dx, dweight, dbias};
+                                        const rdna_tensor *weight, float epsilon, const rdna_tensor *mean,
+                                        const rdna_tensor *inverse, const rdna_tensor *dx, const rdna_tensor *dweight,
+                                        const rdna_tensor *dbias) {
+  struct gradients g = {"layer_norm_backward", dout, x, weight, mean, inverse, dx, dweight, dbias};
   return backward(stream, &g, epsilon, true);
 }

@@ -118,6 +118,10 @@ struct held {
   }
 };
 
+RDNA_DEVICE float inverse_of(const norm_backward_args &a, int64_t row, float variance) {
+  return a.inverse ? a.inverse[row] : 1.0f / sqrt_f32(variance + a.epsilon);
+}
+
 template <typename type, int vectors>
 struct row_bits {
   uint4 x[vectors], dout[vectors];
@@ -156,7 +160,9 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
     dout[j] = bits.dout[j];
   }
   if (next < a.rows) load_row<type, place, vectors>(a, next, bits);
-  if (a.centred) {
+  if (a.mean) {
+    mean = a.mean[row];
+  } else if (a.centred) {
     float sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
@@ -190,7 +196,7 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
     }
   }
   team::sums(sums, scratch);
-  float inverse = 1.0f / sqrt_f32(sums[0] / count + a.epsilon);
+  float inverse = inverse_of(a, row, sums[0] / count);
   cols = (uint32_t)arguments_again(args).cols;
   /* dx = inverse g + of_y y / deviation + level */
   float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
@@ -315,7 +321,9 @@ RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, ty
       row_of::load(dout, a.dout, row, a.dout_stride, end, cols, lanes);
       row_of::load(next, a.x, row + teams, a.x_stride, end, cols, lanes);
       float v[size], d[size], w[size], mean = 0, sums[3] = {0, 0, 0}; /* of y^2, g y and g */
-      if (a.centred) {
+      if (a.mean) {
+        mean = row < end ? a.mean[row] : 0;
+      } else if (a.centred) {
 #pragma unroll
         for (uint32_t j = 0; j < vectors; j++) {
           type::unpack(x.bits[j], v);
@@ -340,7 +348,7 @@ RDNA_DEVICE void short_slices(const norm_backward_args &args, uint32_t lanes, ty
         }
       }
       sum_lanes<3>(sums, lanes);
-      const float inverse = row < end ? 1.0f / sqrt_f32(sums[0] * share + a.epsilon) : 0;
+      const float inverse = row < end ? inverse_of(a, row, sums[0] * share) : 0;
       const float of_y = -(sums[1] * share * inverse) * inverse, level = a.centred ? -(sums[2] * share) * inverse : 0;
       char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
       cols = again_uniform(cols);
@@ -499,7 +507,9 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
       const stored *dout_values = (const stored *)dout_shared + row_of::origin(dout_from) + thread_id();
       for_columns(cols, [&](uint32_t k) { y[k] = again(type::load(x_values, k * threads)); });
       if (row + args.slices < args.rows) load(row + args.slices);
-      if (a.centred) {
+      if (a.mean) {
+        mean = a.mean[row];
+      } else if (a.centred) {
         float sum = 0;
         for_columns(cols, [&](uint32_t k) { sum += column(k) < cols ? y[k] : 0; });
         mean = group_team::sum(sum, scratch) / count;
@@ -517,7 +527,7 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
       group_team::sums(sums, scratch);
       const norm_backward_args &last = arguments_again(args);
       stored *dx = (stored *)((char *)last.dx + row * last.dx_stride * type::BYTES);
-      float inverse = 1.0f / sqrt_f32(sums[0] / count + last.epsilon);
+      float inverse = inverse_of(last, row, sums[0] / count);
       float of_y = -(sums[1] * inverse / count) * inverse, level = last.centred ? -(sums[2] / count) * inverse : 0;
       cols = again_uniform(cols);
       for_columns(cols, [&](uint32_t k) {
@@ -820,9 +830,15 @@ RDNA_DEVICE row_sums sums_of(const norm_join_args &a, int64_t row, uint32_t firs
   return wave_join(s);
 }
 RDNA_DEVICE void store_statistics(const norm_join_args &a, int64_t row, const row_sums &s) {
-  float n = (float)a.cols, inverse = 1.0f / sqrt_f32(s.squares / n + a.epsilon);
-  float level = a.centred ? -(s.g / n) * inverse : 0, of_y = -(s.gy * inverse / n) * inverse;
-  store_as<float4>(a.statistics + 4 * row, float4{s.mean, inverse, level, of_y});
+  float n = (float)a.cols, mean = s.mean, gy = s.gy, inverse;
+  if (a.given_mean) {
+    mean = a.given_mean[row], inverse = a.given_inverse[row];
+    gy = fma_f32(s.mean - mean, s.g, gy);
+  } else {
+    inverse = 1.0f / sqrt_f32(s.squares / n + a.epsilon);
+  }
+  float level = a.centred ? -(s.g / n) * inverse : 0, of_y = -(gy * inverse / n) * inverse;
+  store_as<float4>(a.statistics + 4 * row, float4{mean, inverse, level, of_y});
 }
 
 RDNA_KERNEL(NORM_BACKWARD_THREADS) norm_join(struct norm_join_args a) {

@@ -113,6 +113,25 @@ static rdna_dtype value_dtype(const char *name) {
   return strstr(name, "_bf16") ? RDNA_BF16 : strstr(name, "_f16") ? RDNA_F16 : RDNA_F32;
 }
 
+/* The rows' own, which are then not found again. */
+static bool add_statistics(rdna__kernel_case *c, const struct data *d) {
+  const struct norm_backward_args *a = d->a;
+  float *mean = rdna__case_add(c, RDNA__IN, RDNA_F32, a->rows, offsetof(struct norm_backward_args, mean));
+  float *inverse = rdna__case_add(c, RDNA__IN, RDNA_F32, a->rows, offsetof(struct norm_backward_args, inverse));
+  if (!mean || !inverse) return false;
+  for (int64_t row = 0; row < a->rows; row++) {
+    double n = (double)a->cols, sum = 0, squares = 0;
+    for (int64_t i = 0; i < a->cols; i++) sum += (double)case_get(d->dtype, d->x, row * a->x_stride + i);
+    for (int64_t i = 0; i < a->cols; i++) {
+      double apart = (double)case_get(d->dtype, d->x, row * a->x_stride + i) - sum / n;
+      squares += apart * apart;
+    }
+    mean[row] = (float)(sum / n);
+    inverse[row] = (float)(1 / sqrt(squares / n + (double)a->epsilon));
+  }
+  return true;
+}
+
 RDNA_CASE_MAKER(rdna__norm_backward_case) {
   struct norm_backward_args args =
       pick_shape(random, n, strstr(kernel->name, "_long"), strstr(kernel->name, "_shifted"));
@@ -141,6 +160,7 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
   }
   d.x = x, d.dout = dout, d.weight = weight;
   struct bound bound = worst_bound(&d);
+  if (args.centred && n % 2 && !add_statistics(out_case, &d)) return no_memory(out_case);
   if (n % 5 == 3 && x_count > 0) case_set(dtype, x, x_count / 2, n % 2 ? NAN : INFINITY);
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, span(args.rows, args.cols, args.dx_stride),
                       offsetof(struct norm_backward_args, dx)))
@@ -262,6 +282,13 @@ RDNA_CASE_MAKER(rdna__norm_join_case) {
       v[i] = (float)(k == 0 ? (args.centred ? normal : 0) : k == 1 ? size * (1 + normal * normal) : size * normal);
     }
     if (n % 5 == 4 && count > 0) v[count / 2] = NAN;
+  }
+  for (int k = 0; args.centred && n % 2 && k < 2; k++) { /* a given mean, about that of the parts, and inverse */
+    float *given = rdna__case_add(
+        out_case, RDNA__IN, RDNA_F32, args.rows,
+        k ? offsetof(struct norm_join_args, given_inverse) : offsetof(struct norm_join_args, given_mean));
+    if (!given) return no_memory(out_case);
+    for (int64_t i = 0; i < args.rows; i++) given[i] = (float)(k + 0.5 * rdna__random_unit(random));
   }
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 4 * args.rows, offsetof(struct norm_join_args, statistics)))
     return no_memory(out_case);

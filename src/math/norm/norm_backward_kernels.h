@@ -6,7 +6,7 @@
 
 /* With y = (x - mean) / deviation, where the mean is 0 for rms_norm, and g = dout * weight:
  *     dx = (g - mean(g) - y * mean(g * y)) / deviation, without mean(g) for rms_norm.
- * Mean and deviation are found again from x, which is read anyway.
+ * Mean and deviation are found again from x, which is read anyway, unless they are given.
  *
  * Row r belongs to slice r % slices, of norm_backward_short slice s has rows s * rows / slices on, and a group does
  * slices in turn, so any grid is right. Columns are summed within a slice here and over the slices by column_sum, so
@@ -32,6 +32,8 @@ struct norm_backward_args {
   const void *weight; /* (cols), or NULL for ones */
   void *dx;           /* (rows, cols), rows dx_stride apart; may be dout or x */
   float *partial;     /* (2, slices, cols): sums of dout * y, then of dout */
+  const float *mean;  /* (rows), and 1 / deviation likewise; or both NULL */
+  const float *inverse;
   int64_t rows, cols, slices;
   int64_t dout_stride, x_stride, dx_stride;
   float epsilon;
@@ -52,7 +54,8 @@ struct norm_parts_args {
 };
 /* What dx takes of each row. Waves take rows in turn, or groups where a row has more than NORM_JOIN_WAVE_PARTS. */
 struct norm_join_args {
-  const float *mean, *squares, *gy, *g; /* (rows, parts) */
+  const float *mean, *squares, *gy, *g;    /* (rows, parts) */
+  const float *given_mean, *given_inverse; /* (rows), or both NULL */
   float *statistics; /* (rows, 4): mean, i = 1 / deviation, -mean(g) i or 0 unless centred, -mean(g * y) i */
   int64_t rows, cols, parts;
   float epsilon;

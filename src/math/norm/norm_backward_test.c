@@ -7,11 +7,11 @@ static const float epsilon = 1e-5f;
 struct problem {
   rdna_dtype dtype, weight_dtype;
   int64_t rows, cols, gap, offset;
-  bool centred, weighted, in_place;
+  bool centred, weighted, in_place, given; /* given: layer norm's mean and 1 / deviation, not epsilon */
 };
 
 struct operands {
-  operand dout, x, weight, dx, dweight, dbias;
+  operand dout, x, weight, dx, dweight, dbias, mean, inverse;
 };
 
 static double sum_error(int64_t n) { return ((double)n / 4 + 64) * 0x1p-24; }
@@ -47,7 +47,8 @@ static void run(const struct problem *p, const struct operands *o) {
   const rdna_tensor *weight = p->weighted ? &o->weight.tensor : NULL;
   const rdna_tensor *dx = p->in_place ? &o->dout.tensor : &o->dx.tensor;
   if (p->centred) {
-    assert_ok(rdna_op_layer_norm_backward(stream, &o->dout.tensor, &o->x.tensor, weight, epsilon, dx,
+    assert_ok(rdna_op_layer_norm_backward(stream, &o->dout.tensor, &o->x.tensor, weight, p->given ? 0 : epsilon,
+                                          p->given ? &o->mean.tensor : NULL, p->given ? &o->inverse.tensor : NULL, dx,
                                           &o->dweight.tensor, &o->dbias.tensor));
   } else {
     assert_ok(
@@ -62,12 +63,21 @@ static void check(const struct problem *p) {
                        .dx = operand_make(p->dtype, 2, shape, stride, p->offset),
                        .weight = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset),
                        .dweight = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset),
-                       .dbias = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset)};
+                       .dbias = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset),
+                       .mean = operand_make(RDNA_F32, 1, &p->rows, NULL, p->offset),
+                       .inverse = operand_make(RDNA_F32, 1, &p->rows, NULL, p->offset)};
   operand_fill(&o.dout, 1);
   operand_fill(&o.weight, 1);
   for (int64_t i = 0; i < operand_span(&o.x); i++) operand_set(&o.x, i, 0.5 + rdna__random_normal(&random_state));
-  operand *written[] = {&o.x, &o.dx, &o.dweight, &o.dbias};
-  for (int k = 0; k < 4; k++) operand_upload(written[k]);
+  for (int64_t r = 0; r < p->rows; r++) {
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < p->cols; i++) mean += operand_get(&o.x, r * pitch + i) / (double)p->cols;
+    for (int64_t i = 0; i < p->cols; i++) squares += pow(operand_get(&o.x, r * pitch + i) - mean, 2);
+    operand_set(&o.mean, r, mean);
+    operand_set(&o.inverse, r, 1 / sqrt(squares / (double)p->cols + (double)epsilon));
+  }
+  operand *written[] = {&o.x, &o.dx, &o.dweight, &o.dbias, &o.mean, &o.inverse};
+  for (int k = 0; k < 6; k++) operand_upload(written[k]);
   size_t bytes = (size_t)(p->rows * pitch + 1) * sizeof(double);
   double *x = malloc(bytes), *dout = malloc(bytes), *sums = calloc((size_t)(3 * p->cols + 1), sizeof(double));
   for (int64_t i = 0; i < operand_span(&o.x); i++) x[i] = operand_get(&o.x, i), dout[i] = operand_get(&o.dout, i);
@@ -89,8 +99,8 @@ static void check(const struct problem *p) {
   free(x);
   free(dout);
   free(sums);
-  operand *all[] = {&o.dout, &o.x, &o.weight, &o.dx, &o.dweight, &o.dbias};
-  for (int k = 0; k < 6; k++) operand_free(all[k]);
+  operand *all[] = {&o.dout, &o.x, &o.weight, &o.dx, &o.dweight, &o.dbias, &o.mean, &o.inverse};
+  for (int k = 0; k < 8; k++) operand_free(all[k]);
 }
 
 static void gradients_match_double(void **state) {
@@ -114,7 +124,8 @@ static void gradients_match_double(void **state) {
                             .offset = n % 6 == 5,
                             .centred = centred,
                             .weighted = n % 7 != 6,
-                            .in_place = n % 4 == 1};
+                            .in_place = n % 4 == 1,
+                            .given = centred && n % 3 != 2};
         check(&p);
       }
     }
@@ -146,7 +157,7 @@ static void gradients_match_differences(void **state) {
       for (int i = 0; i < COLS && k < 3; i++) v[k][i] = operand_get(&o[k], i);
     }
     const rdna_tensor *t[] = {&o[0].tensor, &o[1].tensor, &o[2].tensor, &o[3].tensor, &o[4].tensor, &o[5].tensor};
-    assert_ok(centred ? rdna_op_layer_norm_backward(stream, t[0], t[1], t[2], epsilon, t[3], t[4], t[5])
+    assert_ok(centred ? rdna_op_layer_norm_backward(stream, t[0], t[1], t[2], epsilon, NULL, NULL, t[3], t[4], t[5])
                       : rdna_op_rms_norm_backward(stream, t[0], t[1], t[2], epsilon, t[3], t[4]));
     for (int k = 3; k < 6; k++) operand_download(&o[k]);
     for (int k = 1; k < (centred ? 4 : 3); k++) {
@@ -195,16 +206,25 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rms_norm_backward(stream, &h.tensor, X, W, epsilon, DX, NULL), bad, "dout is f16", "x is f32");
   assert_refused(rdna_op_rms_norm_backward(stream, D, X, &w4.tensor, epsilon, DX, NULL), bad, "weight is f32 (4)",
                  "be 6");
-  assert_refused(rdna_op_layer_norm_backward(stream, D, X, NULL, epsilon, DX, W, W), bad, "dbias", "apart");
-  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, epsilon, DX, W, NULL), bad, "dweight", "weight");
-  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, -1, DX, NULL, NULL), bad, "epsilon", "-1");
-  assert_refused(rdna_op_layer_norm_backward(stream, D, NULL, W, epsilon, DX, NULL, NULL), bad, "x is NULL", "tensor");
-  assert_refused(rdna_op_layer_norm_backward(NULL, D, X, W, epsilon, DX, NULL, NULL), bad, "layer_norm_backward",
-                 "stream is NULL");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, NULL, epsilon, NULL, NULL, DX, W, W), bad, "dbias", "apart");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, epsilon, NULL, NULL, DX, W, NULL), bad, "dweight",
+                 "weight");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, -1, NULL, NULL, DX, NULL, NULL), bad, "epsilon", "-1");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, NULL, W, epsilon, NULL, NULL, DX, NULL, NULL), bad, "x is NULL",
+                 "tensor");
+  assert_refused(rdna_op_layer_norm_backward(NULL, D, X, W, epsilon, NULL, NULL, DX, NULL, NULL), bad,
+                 "layer_norm_backward", "stream is NULL");
+  const rdna_tensor *W4 = &w4.tensor;
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, 0, W4, NULL, DX, NULL, NULL), bad, "mean is given",
+                 "inverse NULL");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, 0, W4, W, DX, NULL, NULL), bad, "inverse is f32 (6)",
+                 "be 4");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, NULL, 0, W4, W4, DX, &x.tensor, NULL), bad, "dweight",
+                 "f32 (4, 6)");
   rdna_tensor v = dx.tensor;
   v.stride[0] = 5;
-  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, epsilon, &v, NULL, NULL), bad, "dx is f32 (4, 6)",
-                 "5 apart");
+  assert_refused(rdna_op_layer_norm_backward(stream, D, X, W, epsilon, NULL, NULL, &v, NULL, NULL), bad,
+                 "dx is f32 (4, 6)", "5 apart");
   operand_download(&dx);
   operand_download(&w);
   for (int64_t k = 0; k < 24; k++) assert_true(operand_is_poison(&dx, k));

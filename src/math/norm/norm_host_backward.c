@@ -62,12 +62,12 @@ static void backward_row(const struct work *w, int64_t row, float *dweight, floa
   char *dx = (char *)a->dx + row * a->dx_stride * bytes;
   struct run run;
   double sum = 0, squares = 0, sum_g = 0, sum_gy = 0;
-  for (int64_t n, at = 0; a->centred && at < cols; at += n) {
+  for (int64_t n, at = 0; a->centred && !a->mean && at < cols; at += n) {
     n = run_length(cols - at);
     floats_load(w->dtype, x + at * bytes, n, run.x);
     sum += run_sum(run.x, n);
   }
-  float mean = (float)(sum / (double)cols);
+  float mean = a->mean ? a->mean[row] : (float)(sum / (double)cols);
   for (int64_t n, at = 0; at < cols; at += n) {
     n = run_length(cols - at);
     load_run(w, x, dout, at, n, &run);
@@ -76,7 +76,7 @@ static void backward_row(const struct work *w, int64_t row, float *dweight, floa
     sum_gy += run_dot(run.x, run.weight, n);
     sum_g += run_sum(run.weight, n);
   }
-  float inverse = 1.0f / sqrtf((float)(squares / (double)cols) + a->epsilon);
+  float inverse = a->inverse ? a->inverse[row] : 1.0f / sqrtf((float)(squares / (double)cols) + a->epsilon);
   float mean_g = a->centred ? (float)(sum_g / (double)cols) : 0;
   float mean_gy = (float)(sum_gy / (double)cols) * inverse;
   for (int64_t n, at = 0; at < cols; at += n) {
@@ -176,6 +176,10 @@ static void join_rows(void *context, int64_t begin, int64_t end) {
       g += (double)a->g[i];
     }
     float inverse = 1.0f / sqrtf((float)(squares / n) + a->epsilon), *to = a->statistics + 4 * row;
+    if (a->given_mean) {
+      gy += (mean - (double)a->given_mean[row]) * g;
+      mean = (double)a->given_mean[row], inverse = a->given_inverse[row];
+    }
     to[0] = (float)mean, to[1] = inverse;
     to[2] = a->centred ? -(float)(g / n) * inverse : 0;
     to[3] = -((float)(gy / n) * inverse) * inverse;

@@ -5,6 +5,7 @@
 
 #include "native.h"
 #include "rdna/op/channel_norm.h"
+#include "rdna/op/norm.h"
 
 namespace rdna_torch {
 namespace {
@@ -99,6 +100,12 @@ bool layer_norm_backward(Call &call) {
   if (wanted.get(2) && bias.defined()) db = make_like(bias);
   const int64_t shape[2] = {r.rows, 1};
   const rdna_tensor grad = matrix(dy, r), in = matrix(x, r);
+  if (dx.defined() && is_float(x.scalar_type())) {  // one pass over the rows
+    const rdna_tensor out = matrix(dx, r), m = flat(mean, 1, shape), v = flat(inverse, 1, shape);
+    check(rdna_op_layer_norm_backward(stream_of(x), &grad, &in, Line(weight, r.cols), 0, &m, &v, &out, Line(dw, r.cols),
+                                      Line(db, r.cols)));
+    return call.give({dx, dw, db});
+  }
   const rdna_tensor m = flat(mean, 2, shape), v = flat(inverse, 2, shape);
   const rdna_tensor out = dx.defined() ? matrix(dx, r) : rdna_tensor{};
   check(rdna_op_group_norm_backward(stream_of(x), &grad, &in, 1, Line(weight, r.cols), &m, &v,
