@@ -214,7 +214,7 @@ static rdna_grid entropy_grid(rdna_stream *stream, int64_t rows, int64_t cols, u
 }
 
 static bool is_short(bool nll, float smoothing, int64_t cols, int64_t bytes) {
-  return !nll && smoothing == 0 && cols <= LOSS_SHORT_COLS(bytes);
+  return !nll && smoothing == 0 && cols <= LOSS_SHORT_MOST(bytes);
 }
 
 static rdna_status launch_rows(rdna_stream *stream, struct cross_entropy_args *args, rdna_dtype dtype) {

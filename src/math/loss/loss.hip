@@ -4,6 +4,7 @@
 #include "math/edges.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
+#include "math/partial.h"
 
 static constexpr int threads = LOSS_THREADS;
 static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
@@ -257,99 +258,92 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
   }
 }
 
-/* Short rows: LOSS_SHORT_LANES neighbours have a row, whose vectors they see wherever it begins in them, |vectors|
- * each, and |at_once| rows, whose loads wait together. Neighbouring rows' values that lie in a row's first and last
- * vector are read with them. */
-template <typename type>
-struct short_row {
-  enum { WIDTH = type::IN_16, LANES = LOSS_SHORT_LANES };
-  RDNA_DEVICE int32_t shift(const char *x) { return (int32_t)(address_of(x) & 15) / (int32_t)type::BYTES; }
-  /* The column of the first value of this lane's vector |k|. */
-  RDNA_DEVICE int32_t column(int32_t shift, int k) {
-    return (int32_t)(thread_id() % LANES + (uint32_t)k * LANES) * WIDTH - shift;
+/* Short rows: |lanes| neighbours have |at_once| rows, whose loads wait together, and |vectors| vectors each of a row,
+ * which they see wherever it begins in them. Neighbouring rows' values that lie in a row's first and last vector are
+ * read with them. What there is one of for each row, the first |at_once| of the lanes find for one row each. */
+template <typename type, uint32_t lanes>
+struct short_rows {
+  enum { WIDTH = type::IN_16, TEAMS = threads / lanes };
+  RDNA_DEVICE uint32_t rank() { return thread_id() % lanes; }
+  /* The column of the first value of this lane's vector |k| of the row at |x|. */
+  RDNA_DEVICE int32_t column(const char *x, int k) {
+    return (int32_t)((rank() + (uint32_t)k * lanes) * WIDTH) - (int32_t)(address_of(x) & 15) / (int32_t)type::BYTES;
   }
-  RDNA_DEVICE uint4 load(const char *x, int32_t at, int32_t cols, int64_t low, int64_t high) {
-    if (at >= cols) return uint4{0, 0, 0, 0};
-    if (at >= low && at + WIDTH <= high) return load_as<uint4>(x + (int64_t)at * type::BYTES);
-    typename type::stored one[WIDTH] = {}; /* at the first row's begin or the last one's end */
+  RDNA_DEVICE bool has(int32_t at, int j, int32_t cols) { return (uint32_t)(at + j) < (uint32_t)cols; }
+  /* The same column, for which comparisons are made again rather than kept. */
+  RDNA_DEVICE int32_t anew(int32_t at) { return bits_as<int32_t>(again(bits_as<float>(at))); }
+  /* Values from column |at| on, -inf beyond the row. */
+  RDNA_DEVICE void values(uint4 bits, int32_t at, int32_t cols, float *v) {
+    type::unpack(bits, v);
 #pragma unroll
-    for (int j = 0; j < WIDTH; j++) {
-      if (at + j >= 0 && at + j < cols) one[j] = ((const typename type::stored *)x)[at + j];
-    }
-    uint4 bits;
-    __builtin_memcpy(&bits, one, 16);
-    return bits;
+    for (int j = 0; j < WIDTH; j++) v[j] = has(at, j, cols) ? v[j] : -infinity_f32();
+  }
+  template <typename args>
+  RDNA_DEVICE uint4 load(const args &a, int64_t row, const char *x, int32_t at) {
+    const int32_t cols = (int32_t)a.cols;
+    if (at >= cols) return uint4{0, 0, 0, 0};
+    int64_t low = -row * a.x_stride, high = low + (a.rows - 1) * a.x_stride + cols;
+    if (at >= low && at + WIDTH <= high) return load_as<uint4>(x + (int64_t)at * type::BYTES);
+    return load_partial((const typename type::stored *)x + at, -at,
+                        cols - at); /* at the first row's or last one's end */
   }
 };
 
-template <typename type, int vectors, int at_once>
+template <typename type, uint32_t lanes, int vectors, int at_once>
 RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &args, float *scratch) {
-  typedef short_row<type> part;
-  constexpr uint32_t lanes = LOSS_SHORT_LANES, teams = threads / lanes;
+  typedef short_rows<type, lanes> part;
   constexpr int width = type::IN_16;
   const int64_t blocks = (args.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
   for (int64_t block = group_id_x(); block < blocks; block += group_count_x()) {
     const cross_entropy_args &a = arguments_again_wide(args);
     float loss = 0, weight = 0;
 #pragma nounroll
-    for (uint32_t round = 0; round < LOSS_SHORT_ROWS; round += teams * at_once) {
+    for (uint32_t round = thread_id() / lanes * at_once; round < LOSS_SHORT_ROWS; round += part::TEAMS * at_once) {
+      const int64_t first = block * LOSS_SHORT_ROWS + round, mine = first + part::rank();
+      const bool there = part::rank() < at_once && mine < a.rows;
       uint4 bits[at_once][vectors];
-      int64_t row[at_once], y[at_once];
-      int32_t shift[at_once];
-      float own[at_once];
-      int32_t cols = (int32_t)a.cols;
+      int64_t y = there ? target_of(a.target, mine, a.target_i64) : -1;
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
-        row[r] = block * LOSS_SHORT_ROWS + round + r * teams + thread_id() / lanes;
-        int64_t there = row[r] < a.rows ? row[r] : a.rows - 1;
-        const char *x = row_of<type>(a.x, there, a.x_stride);
-        shift[r] = part::shift(x);
-        y[r] = target_of(a.target, there, a.target_i64);
-        int64_t low = -there * a.x_stride, high = low + (a.rows - 1) * a.x_stride + a.cols;
+        int64_t row = first + r < a.rows ? first + r : a.rows - 1;
+        const char *x = row_of<type>(a.x, row, a.x_stride);
 #pragma unroll
-        for (int k = 0; k < vectors; k++) bits[r][k] = part::load(x, part::column(shift[r], k), cols, low, high);
+        for (int k = 0; k < vectors; k++) bits[r][k] = part::load(a, row, x, part::column(x, k));
       }
+      float own = 0, own_top = 0, own_sum = 0;
+      if (there && (uint64_t)y < (uint64_t)a.cols) own = type::load(row_of<type>(a.x, mine, a.x_stride), (uint64_t)y);
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
-        own[r] = 0;
-        if (row[r] < a.rows && (uint64_t)y[r] < (uint64_t)a.cols)
-          own[r] = type::load(row_of<type>(a.x, row[r], a.x_stride), (uint64_t)y[r]);
-      }
-#pragma unroll
-      for (int r = 0; r < at_once; r++) {
+        const char *x = row_of<type>(a.x, first + r, a.x_stride);
+        const int32_t cols = (int32_t)again_uniform((uint32_t)a.cols);
         float v[width], top = -infinity_f32(), sum = 0;
 #pragma unroll
         for (int k = 0; k < vectors; k++) {
-          cols = (int32_t)again_uniform((uint32_t)cols);
-          if (k * (int)lanes * width >= cols + width) break;
-          int32_t at = part::column(shift[r], k);
-          type::unpack(bits[r][k], v);
+          part::values(bits[r][k], part::column(x, k), cols, v);
 #pragma unroll
-          for (int j = 0; j < width; j++) top = max_f32(top, at + j >= 0 && at + j < cols ? v[j] : -infinity_f32());
+          for (int j = 0; j < width; j++) top = max_f32(top, v[j]);
         }
 #pragma unroll
         for (uint32_t mask = 1; mask < lanes; mask *= 2) top = max_f32(top, wave_shuffle_xor_f32(top, mask));
         const float base = top == -infinity_f32() ? 0 : top;
 #pragma unroll
         for (int k = 0; k < vectors; k++) {
-          cols = (int32_t)again_uniform((uint32_t)cols);
-          if (k * (int)lanes * width >= cols + width) break;
-          int32_t at = part::column(shift[r], k);
-          type::unpack(again(bits[r][k]), v);
+          if (vectors > 1) part::values(again(bits[r][k]), part::anew(part::column(x, k)), cols, v);
 #pragma unroll
-          for (int j = 0; j < width; j++) sum += at + j >= 0 && at + j < cols ? fast_exp(v[j] - base) : 0;
+          for (int j = 0; j < width; j++) sum += fast_exp(v[j] - base);
         }
 #pragma unroll
         for (uint32_t mask = 1; mask < lanes; mask *= 2) sum += wave_shuffle_xor_f32(sum, mask);
-        if (thread_id() % lanes != 0 || row[r] >= a.rows) continue;
-        const float lse = top + scalar_log(sum);
-        row_loss l = loss_of_row(a, y[r], own[r], lse, 0, 0);
-        a.lse[row[r]] = lse;
-        if (a.partial) {
-          loss += l.loss, weight += l.weight;
-        } else {
-          a.loss[row[r]] = l.loss, a.row_weight[row[r]] = l.weight;
-        }
+        if (part::rank() == (uint32_t)r) own_top = top, own_sum = sum;
+      }
+      if (!there) continue;
+      const float lse = own_top + scalar_log(own_sum);
+      row_loss l = loss_of_row(a, y, own, lse, 0, 0);
+      a.lse[mine] = lse;
+      if (a.partial) {
+        loss += l.loss, weight += l.weight;
+      } else {
+        a.loss[mine] = l.loss, a.row_weight[mine] = l.weight;
       }
     }
     if (!a.partial) continue;
@@ -469,53 +463,64 @@ RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, fl
   }
 }
 
-template <typename type, int vectors, int at_once>
-RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args &a) {
-  typedef short_row<type> part;
-  constexpr uint32_t lanes = LOSS_SHORT_LANES, teams = threads / lanes;
+template <typename type, uint32_t lanes, int vectors, int at_once>
+RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args &args) {
+  typedef short_rows<type, lanes> part;
   constexpr int width = type::IN_16;
-  const int32_t cols = (int32_t)a.cols;
-  const bool alike = all_16((address_of(a.x) ^ address_of(a.dx)) | (uint64_t)(a.x_stride - a.dx_stride) * type::BYTES);
+  constexpr uint32_t rows = part::TEAMS * at_once; /* of a group at once */
 #pragma nounroll
-  for (int64_t first = (int64_t)group_id_x() * teams * at_once; first < a.rows;
-       first += (int64_t)group_count_x() * teams * at_once) {
+  for (int64_t block = (int64_t)group_id_x() * rows; block < args.rows; block += (int64_t)group_count_x() * rows) {
+    const cross_entropy_backward_args &a = arguments_again_wide(args);
+    const bool alike =
+        all_16((address_of(a.x) ^ address_of(a.dx)) | (uint64_t)(a.x_stride - a.dx_stride) * type::BYTES);
+    const int64_t first = block + thread_id() / lanes * at_once, mine = first + part::rank();
     uint4 bits[at_once][vectors];
-    row_slope s[at_once];
-    int32_t shift[at_once];
-#pragma unroll
-    for (int r = 0; r < at_once; r++) {
-      int64_t row = first + r * teams + thread_id() / lanes, there = row < a.rows ? row : a.rows - 1;
-      const char *x = row_of<type>(a.x, there, a.x_stride);
-      shift[r] = part::shift(x);
-      s[r] = {a.lse[there], 0, 0, 0, target_of(a.target, there, a.target_i64)};
-      int64_t low = -there * a.x_stride, high = low + (a.rows - 1) * a.x_stride + a.cols;
-#pragma unroll
-      for (int k = 0; k < vectors; k++) bits[r][k] = part::load(x, part::column(shift[r], k), cols, low, high);
+    float lse = 0, own = 0, factor = 0;
+    int32_t place = -1; /* of the target, if it is a class */
+    if (part::rank() < at_once && mine < a.rows) {
+      int64_t y = target_of(a.target, mine, a.target_i64);
+      lse = a.lse[mine];
+      bool known = (uint64_t)y < (uint64_t)a.cols;
+      if (known) place = (int32_t)y;
+      if (y != a.ignore) {
+        own = slope_of_loss<type>(a, mine) * (a.weight && known ? a.weight[y] : 1);
+        factor = known ? own : not_a_number();
+      }
     }
 #pragma unroll
     for (int r = 0; r < at_once; r++) {
-      int64_t row = first + r * teams + thread_id() / lanes;
-      if (row >= a.rows) continue;
-      if (s[r].y != a.ignore) {
-        bool known = (uint64_t)s[r].y < (uint64_t)a.cols;
-        s[r].own = slope_of_loss<type>(a, row) * (a.weight && known ? a.weight[s[r].y] : 1);
-        s[r].factor = known ? s[r].own : not_a_number();
-      }
-      char *dx = (char *)row_of<type>(a.dx, row, a.dx_stride);
+      int64_t row = first + r < a.rows ? first + r : a.rows - 1;
+      const char *x = row_of<type>(a.x, row, a.x_stride);
+#pragma unroll
+      for (int k = 0; k < vectors; k++) bits[r][k] = part::load(a, row, x, part::column(x, k));
+    }
+#pragma unroll
+    for (int r = 0; r < at_once; r++) {
+      const uint32_t from = lane_id() - part::rank() + r;
+      row_slope s = {wave_shuffle_f32(lse, from), wave_shuffle_f32(factor, from), 0, wave_shuffle_f32(own, from), 0};
+      const int32_t y = (int32_t)wave_shuffle_u32((uint32_t)place, from),
+                    cols = (int32_t)again_uniform((uint32_t)a.cols);
+      if (first + r >= a.rows) continue;
+      const char *x = row_of<type>(a.x, first + r, a.x_stride);
+      char *dx = (char *)row_of<type>(a.dx, first + r, a.dx_stride);
 #pragma unroll
       for (int k = 0; k < vectors; k++) {
-        int32_t at = part::column(shift[r], k);
+        const int32_t at = part::column(x, k);
         if (at >= cols) break;
         float v[width];
         type::unpack(bits[r][k], v);
-        slopes<width>(a, s[r], (uint64_t)(int64_t)at, v);
+#pragma unroll
+        for (int j = 0; j < width; j++) {
+          v[j] = s.factor != 0 ? s.factor * fast_exp(v[j] - s.lse) : 0;
+          v[j] -= y - at == j ? s.own : 0;
+        }
         if (alike && at >= 0 && at + width <= cols) {
           type::store_16(dx + (int64_t)at * type::BYTES, v);
           continue;
         }
 #pragma unroll
         for (int j = 0; j < width; j++) {
-          if (at + j >= 0 && at + j < cols) ((typename type::stored *)dx)[at + j] = stored_of<type>(v[j]);
+          if (part::has(at, j, cols)) ((typename type::stored *)dx)[at + j] = stored_of<type>(v[j]);
         }
       }
     }
@@ -550,17 +555,25 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
   }                                                                                                                 \
   RDNA_KERNEL_RESIDENT(LOSS_THREADS, 4) cross_entropy_short_##type(struct cross_entropy_args a) {                   \
     RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
-    if (a.cols <= LOSS_SHORT_VECTOR_COLS(type::BYTES)) {                                                            \
-      cross_entropy_short<type, 1, 2>(a, scratch);                                                                  \
+    if (a.cols <= LOSS_SHORT_COLS(4, 1, type::BYTES)) {                                                             \
+      cross_entropy_short<type, 4, 1, 1>(a, scratch);                                                               \
+    } else if (a.cols <= LOSS_SHORT_COLS(16, 1, type::BYTES)) {                                                     \
+      cross_entropy_short<type, 16, 1, 4>(a, scratch);                                                              \
+    } else if (a.cols <= LOSS_SHORT_COLS(16, 2, type::BYTES)) {                                                     \
+      cross_entropy_short<type, 16, 2, 2>(a, scratch);                                                              \
     } else {                                                                                                        \
-      cross_entropy_short<type, LOSS_SHORT_VECTORS, 1>(a, scratch);                                                 \
+      cross_entropy_short<type, 16, 4, 1>(a, scratch);                                                              \
     }                                                                                                               \
   }                                                                                                                 \
   RDNA_KERNEL_RESIDENT(LOSS_THREADS, 4) cross_entropy_backward_short_##type(struct cross_entropy_backward_args a) { \
-    if (a.cols <= LOSS_SHORT_VECTOR_COLS(type::BYTES)) {                                                            \
-      cross_entropy_backward_short<type, 1, 2>(a);                                                                  \
+    if (a.cols <= LOSS_SHORT_COLS(4, 1, type::BYTES)) {                                                             \
+      cross_entropy_backward_short<type, 4, 1, 1>(a);                                                               \
+    } else if (a.cols <= LOSS_SHORT_COLS(16, 1, type::BYTES)) {                                                     \
+      cross_entropy_backward_short<type, 16, 1, 4>(a);                                                              \
+    } else if (a.cols <= LOSS_SHORT_COLS(16, 2, type::BYTES)) {                                                     \
+      cross_entropy_backward_short<type, 16, 2, 2>(a);                                                              \
     } else {                                                                                                        \
-      cross_entropy_backward_short<type, LOSS_SHORT_VECTORS, 1>(a);                                                 \
+      cross_entropy_backward_short<type, 16, 4, 1>(a);                                                              \
     }                                                                                                               \
   }
 LOSS(f32)

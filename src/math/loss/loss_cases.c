@@ -171,7 +171,7 @@ static struct rows pick_rows(rdna__random *random, int n, int64_t most_cols) {
 
 static int64_t most_cols(const rdna__kernel_info *kernel, rdna_dtype dtype) {
   if (!strstr(kernel->name, "short")) return INT64_MAX;
-  return rdna_dtype_block_bytes(dtype) == 4 ? LOSS_SHORT_COLS(4) : LOSS_SHORT_COLS(2);
+  return LOSS_SHORT_MOST(rdna_dtype_block_bytes(dtype));
 }
 
 /* Targets in every class, some ignored, in some cases one that is no class. */

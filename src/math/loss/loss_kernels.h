@@ -58,11 +58,11 @@ struct loss_sum_args {
  * what parts come to is written; with |of_parts| a wave makes a row's loss of those. */
 enum { LOSS_WAVE_COLS = 1024, LOSS_PART_VECTORS = LOSS_THREADS * LOSS_AHEAD };
 /* cross_entropy_short_* and cross_entropy_backward_short_*, without |nll|, smoothing and parts, for rows of at most
- * LOSS_SHORT_COLS(bytes of a value) values: LOSS_SHORT_LANES lanes have a row, or those of a block of LOSS_SHORT_ROWS
- * rows in turn. dx is not x. */
-enum { LOSS_SHORT_LANES = 16, LOSS_SHORT_VECTORS = 4, LOSS_SHORT_ROWS = 64 };
-#define LOSS_SHORT_VECTOR_COLS(bytes) (16 / (bytes) * LOSS_SHORT_LANES - 16 / (bytes) + 1)
-#define LOSS_SHORT_COLS(bytes) (16 / (bytes) * LOSS_SHORT_LANES * LOSS_SHORT_VECTORS - 16 / (bytes) + 1)
+ * LOSS_SHORT_MOST(bytes of a value) values, which several lanes share: as many as lie anywhere in |vectors| vectors of
+ * 16 bytes for each of |lanes|. A group takes blocks of LOSS_SHORT_ROWS rows in turn. dx is not x. */
+enum { LOSS_SHORT_ROWS = 64 };
+#define LOSS_SHORT_COLS(lanes, vectors, bytes) (((lanes) * (vectors) - 1) * 16 / (int)(bytes) + 1)
+#define LOSS_SHORT_MOST(bytes) LOSS_SHORT_COLS(16, 4, bytes)
 struct cross_entropy_args {
   const void *x;       /* (rows, cols) */
   const void *target;  /* (rows) of i32 or i64 */

@@ -5,6 +5,7 @@
 #include "kernel/prelude.h"
 #include "math/movement/movement_convert.h"
 #include "math/movement/movement_kernels.h"
+#include "math/partial.h"
 #include "math/values.h"
 
 static constexpr uint32_t threads = RDNA__MOVEMENT_THREADS;
@@ -260,19 +261,7 @@ RDNA_DEVICE void transpose_ragged_tile(const transpose_args &a) {
       if (from >= low && from + V <= high) {
         v[j] = load_as<uint4>(in + from);
       } else { /* at the first row's begin or the last one's end */
-#pragma nounroll
-        for (int32_t c = (int32_t)V - 1; c >= 0; c--) {
-          bits one = column + c >= 0 && column + c < (int32_t)a.columns ? in[from + c] : (bits)0;
-          if constexpr (sizeof(bits) == 8) {
-            v[j] = uint4{(uint32_t)one, (uint32_t)(one >> 32), v[j].x, v[j].y};
-          } else if constexpr (sizeof(bits) == 4) {
-            v[j] = uint4{one, v[j].x, v[j].y, v[j].z};
-          } else {
-            constexpr uint32_t up = 8 * sizeof(bits), down = 32 - up;
-            v[j] = uint4{v[j].x << up | one, v[j].y << up | v[j].x >> down, v[j].z << up | v[j].y >> down,
-                         v[j].w << up | v[j].z >> down};
-          }
-        }
+        v[j] = load_partial(in + from, -column, (int32_t)a.columns - column);
       }
     }
   }

@@ -9,6 +9,7 @@
  * large rows, half of it for few long ones, whose bytes are read twice. */
 #include "kernel/arguments.h"
 #include "kernel/scalar.h"
+#include "math/partial.h"
 #include "math/scan/scan_kernels.h"
 #include "math/values.h"
 
@@ -112,23 +113,8 @@ template <typename type>
 RDNA_DEVICE uint4 load_vector(const run<type> &r, int32_t at) {
   constexpr int width = type::IN_16;
   if (at >= r.low && at + width <= r.high) return load_as<uint4>(r.x + (int64_t)at * type::BYTES);
-  uint4 bits = {0, 0, 0, 0};
-  if (at >= r.count) return bits;
-#pragma nounroll
-  for (int j = width - 1; j >= 0; j--) {
-    typename type::stored one = {};
-    if (at + j >= 0 && at + j < r.count) one = ((const typename type::stored *)r.x)[at + j];
-    if constexpr (type::BYTES == 8) {
-      uint2 two = bits_as<uint2>(one);
-      bits = uint4{two.x, two.y, bits.x, bits.y};
-    } else if constexpr (type::BYTES == 4) {
-      bits = uint4{bits_as<uint32_t>(one), bits.x, bits.y, bits.z};
-    } else {
-      bits = uint4{bits.x << 16 | one, bits.y << 16 | bits.x >> 16, bits.z << 16 | bits.y >> 16,
-                   bits.w << 16 | bits.z >> 16};
-    }
-  }
-  return bits;
+  if (at >= r.count) return uint4{0, 0, 0, 0};
+  return load_partial((const typename type::stored *)r.x + at, -at, r.count - at);
 }
 
 /* The vector's values, with what changes nothing for those that are not the run's. */
