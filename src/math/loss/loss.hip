@@ -315,7 +315,7 @@ RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &args, float *scra
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
         const char *x = row_of<type>(a.x, first + r, a.x_stride);
-        const int32_t cols = (int32_t)again_uniform((uint32_t)a.cols);
+        const int32_t cols = (int32_t)a.cols;
         float v[width], top = -infinity_f32(), sum = 0;
 #pragma unroll
         for (int k = 0; k < vectors; k++) {
@@ -498,8 +498,7 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
     for (int r = 0; r < at_once; r++) {
       const uint32_t from = lane_id() - part::rank() + r;
       row_slope s = {wave_shuffle_f32(lse, from), wave_shuffle_f32(factor, from), 0, wave_shuffle_f32(own, from), 0};
-      const int32_t y = (int32_t)wave_shuffle_u32((uint32_t)place, from),
-                    cols = (int32_t)again_uniform((uint32_t)a.cols);
+      const int32_t y = (int32_t)wave_shuffle_u32((uint32_t)place, from), cols = (int32_t)a.cols;
       if (first + r >= a.rows) continue;
       const char *x = row_of<type>(a.x, first + r, a.x_stride);
       char *dx = (char *)row_of<type>(a.dx, first + r, a.dx_stride);

@@ -2,6 +2,7 @@
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/chunk.h"
+#include "math/edges.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
 static constexpr int threads = SOFTMAX_BACKWARD_THREADS;
@@ -31,37 +32,58 @@ struct row_data {
   bool log;
 };
 
-/* A row that fits the team's registers, |pieces| of 16 bytes a thread or of one value: read once. */
-template <typename type, typename team, bool wide, int pieces>
+/* A row that fits the team's registers, |pieces| of 16 bytes a thread or of one value: read once. |edged|: one that
+ * begins anywhere, in all three alike, with single values before and after its vectors, at most one a thread. */
+template <typename type, typename team, bool wide, bool edged, int pieces>
 RDNA_DEVICE void held_row(const row_data &r, float *scratch) {
   typedef piece<type, wide> part;
   constexpr uint32_t size = part::COUNT;
   const uint32_t cols = (uint32_t)r.cols, first = team::rank() * size;
+  uint32_t body = cols, head = 0, single = cols;
+  if (edged) {
+    const row_edges e = row_edges_of(address_of(r.dout), cols, type::IN_16);
+    body = (uint32_t)e.vectors * size, head = (uint32_t)e.head;
+    single = (uint32_t)row_edges_single(&e, cols, team::rank(), type::IN_16);
+  }
+  const char *dout = (const char *)r.dout + head * type::BYTES, *out = (const char *)r.out + head * type::BYTES;
   part d_held[pieces], y_held[pieces];
+  piece<type, false> d_single = {}, y_single = {};
 #pragma unroll
   for (uint32_t j = 0; j < pieces; j++) {
     uint32_t i = j * team::SIZE * size + first;
-    if (i < cols) d_held[j] = part::load(r.dout, i), y_held[j] = part::load(r.out, i);
+    if (i < body) d_held[j] = part::load(dout, i), y_held[j] = part::load(out, i);
+  }
+  if (edged && single < cols) {
+    d_single = piece<type, false>::load(r.dout, single), y_single = piece<type, false>::load(r.out, single);
   }
   float d[size], y[size], sum = 0;
 #pragma unroll
   for (uint32_t j = 0; j < pieces; j++) {
-    if (j * team::SIZE * size + first >= cols) continue;
+    if (j * team::SIZE * size + first >= body) continue;
     part::unpack(d_held[j], d);
     part::unpack(y_held[j], y);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) sum += term(d[k], y[k], r.log);
   }
+  if (edged) {
+    piece<type, false>::unpack(d_single, d);
+    piece<type, false>::unpack(y_single, y);
+    sum += term(d[0], y[0], r.log); /* 0 of what is not there */
+  }
   sum = team::sum(sum, scratch);
+  if (edged && single < cols) {
+    d[0] = slope(d[0], y[0], sum, r.scale, r.log);
+    chunk<type, false>::store(r.dx, single, d);
+  }
 #pragma unroll
   for (uint32_t j = 0; j < pieces; j++) {
     uint32_t i = j * team::SIZE * size + first;
-    if (i >= cols) continue;
+    if (i >= body) continue;
     part::unpack(d_held[j], d);
     part::unpack(y_held[j], y);
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) d[k] = slope(d[k], y[k], sum, r.scale, r.log);
-    chunk<type, wide>::store(r.dx, i, d);
+    chunk<type, wide>::store((char *)r.dx + head * type::BYTES, i, d);
   }
 }
 
@@ -183,17 +205,17 @@ RDNA_DEVICE void short_rows(const softmax_backward_args &a) {
   }
 }
 
-template <typename type, bool wide, int pieces>
+template <typename type, bool wide, bool edged, int pieces>
 RDNA_DEVICE void wave_rows(const softmax_backward_args &a, float *scratch) {
   constexpr int64_t waves = threads / WAVE_SIZE;
   for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-    held_row<type, wave_team, wide, pieces>(row_of<type>(a, row), scratch);
+    held_row<type, wave_team, wide, edged, pieces>(row_of<type>(a, row), scratch);
   }
 }
-template <typename type, bool wide, int pieces>
+template <typename type, bool wide, bool edged, int pieces>
 RDNA_DEVICE void group_rows(const softmax_backward_args &a, float *scratch) {
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    held_row<type, group_team, wide, pieces>(row_of<type>(a, row), scratch);
+    held_row<type, group_team, wide, edged, pieces>(row_of<type>(a, row), scratch);
   }
 }
 
@@ -202,18 +224,30 @@ RDNA_DEVICE bool is_wide(const args &a) {
   uint64_t sizes = (uint64_t)(a.cols | a.dout_stride | a.out_stride | a.dx_stride) * type::BYTES;
   return all_16(address_of(a.dout) | address_of(a.out) | address_of(a.dx) | sizes);
 }
+/* Each row begins at the same place of 16 bytes in all three. */
+template <typename type, typename args>
+RDNA_DEVICE bool is_alike(const args &a) {
+  uint64_t apart = (uint64_t)(a.dout_stride - a.out_stride) | (uint64_t)(a.dout_stride - a.dx_stride);
+  uint64_t at = address_of(a.dout);
+  return all_16((at ^ address_of(a.out)) | (at ^ address_of(a.dx)) | apart * type::BYTES);
+}
 
 template <typename type>
 RDNA_DEVICE void softmax_backward(const softmax_backward_args &a, float *scratch) {
   constexpr int64_t wave_cols = SOFTMAX_BACKWARD_WAVE_COLS, held_cols = SOFTMAX_BACKWARD_HELD_COLS;
-  constexpr int singles = held_cols / threads;
+  constexpr int singles = held_cols / threads, of_wave = wave_cols / 32 / type::IN_16;
+  constexpr int of_group = held_cols / threads / type::IN_16;
   if (is_wide<type>(a)) {
     if (a.cols <= 16 * type::IN_16) return short_rows<type, 16, 2>(a);
-    if (a.cols <= wave_cols) return wave_rows<type, true, wave_cols / 32 / type::IN_16>(a, scratch);
-    return group_rows<type, true, held_cols / threads / type::IN_16>(a, scratch);
+    if (a.cols <= wave_cols) return wave_rows<type, true, false, of_wave>(a, scratch);
+    return group_rows<type, true, false, of_group>(a, scratch);
   }
-  if (a.cols <= singles * WAVE_SIZE) return wave_rows<type, false, singles>(a, scratch);
-  group_rows<type, false, singles>(a, scratch);
+  if (is_alike<type>(a)) {
+    if (a.cols <= singles * WAVE_SIZE) return wave_rows<type, true, true, singles / type::IN_16>(a, scratch);
+    return group_rows<type, true, true, of_group>(a, scratch);
+  }
+  if (a.cols <= singles * WAVE_SIZE) return wave_rows<type, false, false, singles>(a, scratch);
+  group_rows<type, false, false, singles>(a, scratch);
 }
 
 template <typename type, bool wide>
