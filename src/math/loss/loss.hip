@@ -448,15 +448,16 @@ RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a
   slope_row<type, team>(a, s, x, dx, part);
 }
 
+/* The last rows first, since the loss has just read them and they may still be in the cache. */
 template <typename type>
 RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, float *scratch) {
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), row, 0, scratch);
+      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), a.rows - 1 - row, 0, scratch);
     }
   } else {
-    for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
+    for (int64_t unit = a.rows * a.parts - 1 - group_id_x(); unit >= 0; unit -= group_count_x()) {
       int64_t row = unit / a.parts;
       cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, unit - row * a.parts, scratch);
     }
