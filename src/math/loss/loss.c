@@ -13,6 +13,8 @@ static const char *const value_backward_kernels[TYPES] = {"loss_values_backward_
 static const char *const entropy_kernels[TYPES] = {"cross_entropy_f32", "cross_entropy_f16", "cross_entropy_bf16"};
 static const char *const entropy_backward_kernels[TYPES] = {"cross_entropy_backward_f32", "cross_entropy_backward_f16",
                                                             "cross_entropy_backward_bf16"};
+static const char *const entropy_finish_kernels[TYPES] = {"cross_entropy_finish_f32", "cross_entropy_finish_f16",
+                                                          "cross_entropy_finish_bf16"};
 static const char *const entropy_short_kernels[TYPES] = {"cross_entropy_short_f32", "cross_entropy_short_f16",
                                                          "cross_entropy_short_bf16"};
 static const char *const entropy_backward_short_kernels[TYPES] = {
@@ -217,42 +219,55 @@ static bool is_short(bool nll, float smoothing, int64_t cols, int64_t bytes) {
   return !nll && smoothing == 0 && cols <= LOSS_SHORT_MOST(bytes);
 }
 
-static rdna_status launch_rows(rdna_stream *stream, struct cross_entropy_args *args, rdna_dtype dtype) {
-  const char *kernel = entropy_kernels[dtype];
-  if (args->parts == 1) {
-    return rdna__launch_named(stream, kernel, entropy_grid(stream, args->rows, args->cols, 1), args);
-  }
+/* Writes |out|, unless the reduction is none, and |total| too. */
+static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
+                                rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
   rdna_device *device = rdna_stream_device(stream);
   void *states = NULL;
   RDNA_TRY(rdna_memory_alloc_named(device, (size_t)args->rows * args->parts * 4 * sizeof(float), stream,
                                    "cross_entropy: parts of rows", &states));
   args->states = states;
-  rdna_status status =
-      rdna__launch_named(stream, kernel, entropy_grid(stream, args->rows, args->cols, args->parts), args);
-  args->states = NULL, args->of_parts = states;
-  rdna_grid grid = {rdna__groups_of_waves(stream, args->rows, INT64_MAX, LOSS_THREADS), 1, 1};
-  if (status == RDNA_OK) status = rdna__launch_named(stream, kernel, grid, args);
+  struct cross_entropy_finish_args finish = {.rows = *args,
+                                             .out = reduction == RDNA_REDUCTION_NONE ? NULL : out->data,
+                                             .total = total->data,
+                                             .dtype = (uint32_t)out->dtype,
+                                             .mean = reduction == RDNA_REDUCTION_MEAN};
+  rdna_grid grid = entropy_grid(stream, args->rows, args->cols, args->parts), one = {1, 1, 1};
+  rdna_status status = rdna__launch_named(stream, entropy_kernels[dtype], grid, args);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, entropy_finish_kernels[dtype], one, &finish);
   rdna_status freed = rdna_memory_free(device, states);
   return status != RDNA_OK ? status : freed;
 }
 
+static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reduction, const float *losses,
+                               const float *row_weights, int64_t count, const rdna_tensor *out,
+                               const rdna_tensor *total) {
+  bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
+  rdna_grid one = {1, 1, 1};
+  struct loss_sum_args sum = {.values = losses, .count = count, .scale = 1, .dtype = (uint32_t)out->dtype};
+  struct loss_sum_args weights = {
+      .values = row_weights, .out = total->data, .count = count, .scale = 1, .dtype = RDNA_F32};
+  if (mean) sum.weights = row_weights, sum.total = total->data;
+  sum.out = out->data;
+  if (!none) RDNA_TRY(rdna__launch_named(stream, "loss_sum", one, &sum));
+  return mean ? RDNA_OK : rdna__launch_named(stream, "loss_sum", one, &weights);
+}
+
 static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                   rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
-  bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
-  int64_t bytes = (int64_t)rdna_dtype_block_bytes(dtype), blocks = (args->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
-  struct loss_sum_args sum = {.values = args->loss, .count = args->rows, .scale = 1, .dtype = (uint32_t)out->dtype};
-  struct loss_sum_args weights = {
-      .values = args->row_weight, .out = total->data, .count = args->rows, .scale = 1, .dtype = RDNA_F32};
-  if (is_short(args->nll, args->smoothing, args->cols, bytes)) {
-    if (!none) { /* the rows' own places have more than enough room */
-      args->partial = args->loss;
-      sum.count = weights.count = blocks;
-      weights.values = args->loss + blocks;
-    }
+  bool none = reduction == RDNA_REDUCTION_NONE;
+  int64_t blocks = (args->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  if (is_short(args->nll, args->smoothing, args->cols, (int64_t)rdna_dtype_block_bytes(dtype))) {
+    args->partial = none ? NULL : args->loss; /* the rows' own places have more than enough room */
     rdna_grid grid = {at_most(blocks, MOST_GROUPS), 1, 1};
     RDNA_TRY(rdna__launch_named(stream, entropy_short_kernels[dtype], grid, args));
+    if (!none) return launch_sums(stream, reduction, args->loss, args->loss + blocks, blocks, out, total);
+  } else if (args->parts > 1) {
+    RDNA_TRY(launch_parts(stream, reduction, args, dtype, out, total));
+    if (!none) return RDNA_OK;
   } else {
-    RDNA_TRY(launch_rows(stream, args, dtype));
+    rdna_grid grid = entropy_grid(stream, args->rows, args->cols, 1);
+    RDNA_TRY(rdna__launch_named(stream, entropy_kernels[dtype], grid, args));
   }
   if (none && out->dtype != RDNA_F32) {
     struct loss_store_args store = {
@@ -260,10 +275,8 @@ static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduc
     rdna_grid grid = {at_most((args->rows + LOSS_THREADS - 1) / LOSS_THREADS, MOST_GROUPS), 1, 1};
     RDNA_TRY(rdna__launch_named(stream, "loss_store", grid, &store));
   }
-  if (mean) sum.weights = weights.values, sum.total = total->data;
-  sum.out = out->data;
-  if (!none) RDNA_TRY(rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum));
-  return mean ? RDNA_OK : rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &weights);
+  if (args->parts > 1) return RDNA_OK;
+  return launch_sums(stream, reduction, args->loss, args->row_weight, args->rows, out, total);
 }
 
 rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy *options, const rdna_tensor *x,

@@ -177,24 +177,6 @@ RDNA_DEVICE exp_sums sums_of_row(const cross_entropy_args &a, const void *x, con
   return s;
 }
 
-/* What a row's parts come to together, for all of the wave. */
-RDNA_DEVICE exp_sums sums_of_parts(const cross_entropy_args &a, int64_t row) {
-  const float *states = a.of_parts + row * a.parts * 4;
-  exp_sums s = {-infinity_f32(), 0, 0, 0};
-  for (uint32_t p = lane_id(); p < a.parts; p += WAVE_SIZE) s.top = max_f32(s.top, states[4 * p]);
-  s.top = wave_max_f32(s.top);
-  for (uint32_t p = lane_id(); p < a.parts; p += WAVE_SIZE) {
-    float4 one = load_f32x4(states + 4 * p);
-    if (one.y != 0) s.sum += one.y * fast_exp(one.x - s.top);
-    s.w += one.z;
-    s.wx += one.w;
-  }
-  s.sum = wave_sum_f32(s.sum);
-  s.w = wave_sum_f32(s.w);
-  s.wx = wave_sum_f32(s.wx);
-  return s;
-}
-
 struct row_loss {
   float loss, weight;
 };
@@ -219,9 +201,7 @@ RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, flo
   const char *x = row_of<type>(a.x, row, a.x_stride);
   int64_t y = target_of(a.target, row, a.target_i64);
   exp_sums s = {0, 1, 0, 0};
-  if (a.of_parts) {
-    s = sums_of_parts(a, row);
-  } else if (!a.nll) {
+  if (!a.nll) {
     const row_edges e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
     s = sums_of_row<type, team>(a, x, e, 0, e.vectors, true, scratch);
   }
@@ -246,7 +226,7 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
       exp_sums s = sums_of_row<type, group_team>(a, x, e, begin, end, part == 0, scratch);
       if (thread_id() == 0) store_f32x4(a.states + 4 * unit, float4{s.top, s.sum, s.w, s.wx});
     }
-  } else if (a.cols <= LOSS_WAVE_COLS || a.of_parts) {
+  } else if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
       cross_entropy_row<type, wave_team>(a, row, scratch);
@@ -256,6 +236,46 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
       cross_entropy_row<type, group_team>(a, row, scratch);
     }
   }
+}
+
+/* The losses of rows from what their parts come to, and the sums of those. Neighbouring lanes share a row, as many as
+ * there are threads for. */
+template <typename type>
+RDNA_DEVICE void cross_entropy_finish(const cross_entropy_finish_args &all, float *scratch) {
+  const cross_entropy_args &a = all.rows;
+  uint32_t lanes = 32;
+  while (lanes > 1 && lanes * a.rows > LOSS_SUM_THREADS) lanes /= 2;
+  float loss = 0, weight = 0;
+  for (int64_t first = 0; first < a.rows; first += LOSS_SUM_THREADS / lanes) {
+    const int64_t row = first + thread_id() / lanes;
+    const uint32_t rank = thread_id() % lanes, parts = row < a.rows ? a.parts : 0;
+    const float *states = a.states + row * a.parts * 4;
+    exp_sums s = {-infinity_f32(), 0, 0, 0};
+    for (uint32_t p = rank; p < parts; p += lanes) s.top = max_f32(s.top, states[4 * p]);
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) s.top = max_f32(s.top, wave_shuffle_f32(s.top, lane_id() ^ mask));
+    for (uint32_t p = rank; p < parts; p += lanes) {
+      float4 one = load_f32x4(states + 4 * p);
+      if (one.y != 0) s.sum += one.y * fast_exp(one.x - s.top);
+      s.w += one.z, s.wx += one.w;
+    }
+    for (uint32_t mask = 1; mask < lanes; mask *= 2) {
+      s.sum += wave_shuffle_f32(s.sum, lane_id() ^ mask);
+      s.w += wave_shuffle_f32(s.w, lane_id() ^ mask);
+      s.wx += wave_shuffle_f32(s.wx, lane_id() ^ mask);
+    }
+    if (rank != 0 || row >= a.rows) continue;
+    int64_t y = target_of(a.target, row, a.target_i64);
+    float own = 0, lse = s.top + scalar_log(s.sum);
+    if ((uint64_t)y < (uint64_t)a.cols) own = type::load(row_of<type>(a.x, row, a.x_stride), (uint64_t)y);
+    row_loss l = loss_of_row(a, y, own, lse, s.w, s.wx);
+    a.loss[row] = l.loss, a.lse[row] = lse;
+    loss += l.loss, weight += l.weight;
+  }
+  loss = group_sum_f32<LOSS_SUM_THREADS>(loss, scratch);
+  weight = group_sum_f32<LOSS_SUM_THREADS>(weight, scratch);
+  if (thread_id() != 0 || group_id_x() != 0) return;
+  if (all.out) store_as_dtype(all.dtype, all.out, 0, all.mean ? loss / weight : loss);
+  *all.total = weight;
 }
 
 /* Short rows: |lanes| neighbours have |at_once| rows, whose loads wait together, and |vectors| vectors each of a row,
@@ -552,6 +572,10 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
   RDNA_KERNEL(LOSS_THREADS) cross_entropy_backward_##type(struct cross_entropy_backward_args a) {                   \
     RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \
     cross_entropy_backward<type>(a, scratch);                                                                       \
+  }                                                                                                                 \
+  RDNA_KERNEL(LOSS_SUM_THREADS) cross_entropy_finish_##type(struct cross_entropy_finish_args a) {                   \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(LOSS_SUM_THREADS)];                                              \
+    cross_entropy_finish<type>(a, scratch);                                                                         \
   }                                                                                                                 \
   RDNA_KERNEL_RESIDENT(LOSS_THREADS, 4) cross_entropy_short_##type(struct cross_entropy_args a) {                   \
     RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                       \

@@ -212,17 +212,16 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
                                     .target_i64 = n % 2,
                                     .parts = 1};
   args.smoothing = n % 3 == 2 && !args.nll && !is_short ? 0.1f : 0;
-  /* whole rows, what their parts come to, the losses of those */
-  int mode = is_short || args.nll || r.cols <= LOSS_WAVE_COLS ? 0 : n % 3;
-  if (mode) {
+  bool in_parts = !is_short && !args.nll && r.cols > LOSS_WAVE_COLS && n % 2;
+  if (in_parts) {
     args.parts = (uint32_t)rdna__random_range(random, 2, 5);
     args.part_vectors = (uint32_t)(r.cols * (int64_t)rdna_dtype_block_bytes(dtype) / 16 / args.parts + 1);
   }
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s parts %u mode %d grid %u",
-           (long long)r.rows, (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "",
-           r.weighted ? " weighted" : "", args.parts, mode, out_case->grid.x);
+  snprintf(out_case->label, sizeof out_case->label, "(%lld, %lld) smoothing %g%s%s parts %u grid %u", (long long)r.rows,
+           (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "", r.weighted ? " weighted" : "", args.parts,
+           out_case->grid.x);
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, offsetof(struct cross_entropy_args, x));
   if (!x || !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_args, target)))
     return no_memory(out_case);
@@ -235,18 +234,11 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
     return no_memory(out_case);
   double error = exp_error(r.cols) + 0x1p-20;
   int64_t states = r.rows * args.parts * 4, blocks = (r.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
-  if (mode == 1) {
+  if (in_parts) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, states, offsetof(struct cross_entropy_args, states)))
       return no_memory(out_case);
     rdna__case_tolerance(out_case, 8 * (double)r.cols * 0x1p-20, 8 * error);
     return RDNA_OK;
-  }
-  if (mode == 2) {
-    float *of_parts =
-        rdna__case_add(out_case, RDNA__IN, RDNA_F32, states, offsetof(struct cross_entropy_args, of_parts));
-    for (int64_t i = 0; of_parts && i < states; i++) of_parts[i] = 3 * (float)rdna__random_unit(random);
-    for (int64_t i = 0; of_parts && n % 2 && i < states; i += 16) of_parts[i] = -INFINITY, of_parts[i + 1] = 0;
-    if (!of_parts) return no_memory(out_case);
   }
   if (reduced) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * blocks, offsetof(struct cross_entropy_args, partial)))
@@ -264,6 +256,48 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
   return rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, row_weight))
              ? RDNA_OK
              : no_memory(out_case);
+}
+
+RDNA_CASE_MAKER(rdna__cross_entropy_finish_case) {
+  static const int64_t edges[][2] = {{3, 2}, {0, 4}, {1, 40}, {40, 13}, {1030, 2}};
+  rdna_dtype dtype = case_name_dtype(kernel->name);
+  struct rows r = {rdna__random_range(random, 1, 300), rdna__random_range(random, 1, 50), 0, n % 4 == 2};
+  struct cross_entropy_finish_args args = {.dtype = (uint32_t)(n % 3), .mean = n % 2};
+  int64_t parts = rdna__random_range(random, 1, 70);
+  if (n < (int)(sizeof edges / sizeof *edges)) r.rows = edges[n][0], parts = edges[n][1];
+  r.stride = r.cols + n % 3;
+  args.rows = (struct cross_entropy_args){.rows = r.rows,
+                                          .cols = r.cols,
+                                          .x_stride = r.stride,
+                                          .ignore = -100,
+                                          .smoothing = n % 3 == 2 ? 0.1f : 0,
+                                          .target_i64 = n % 2,
+                                          .parts = (uint32_t)parts};
+  memcpy(out_case->args, &args, sizeof args);
+  out_case->grid = (rdna_grid){1, 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld rows of %lld parts, smoothing %g%s mean %u",
+           (long long)r.rows, (long long)parts, (double)args.rows.smoothing, r.weighted ? " weighted" : "", args.mean);
+#define AT(member) offsetof(struct cross_entropy_finish_args, member)
+  void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, AT(rows.x));
+  if (!x || !add_targets(out_case, random, n, &r, args.rows.target_i64, AT(rows.target))) return no_memory(out_case);
+  case_fill(random, dtype, x, r.rows * r.stride, 3);
+  if (r.weighted && !add_class_weights(out_case, random, &r, AT(rows.weight))) return no_memory(out_case);
+  float *states = rdna__case_add(out_case, RDNA__IN, RDNA_F32, r.rows * parts * 4, AT(rows.states));
+  if (!states) return no_memory(out_case);
+  for (int64_t i = 0; i < r.rows * parts * 4; i++) states[i] = 3 * (float)rdna__random_unit(random);
+  for (int64_t i = 0; n % 2 && i < r.rows * parts * 4; i += 16) states[i] = -INFINITY, states[i + 1] = 0;
+  double error = 200 * 0x1p-24 * (args.rows.smoothing != 0 ? (double)(10 * parts) : 1), all = error * (double)r.rows;
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.loss))) return no_memory(out_case);
+  rdna__case_tolerance(out_case, 40 * error, 0x1p-20);
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.lse))) return no_memory(out_case);
+  rdna__case_tolerance(out_case, error, 0x1p-21);
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, AT(total))) return no_memory(out_case);
+  rdna__case_tolerance(out_case, all, 0);
+  if (n % 4 == 3) return RDNA_OK;
+  if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)args.dtype, 1, AT(out))) return no_memory(out_case);
+  rdna__case_tolerance(out_case, 80 * all, case_spacing((rdna_dtype)args.dtype));
+#undef AT
+  return RDNA_OK;
 }
 
 RDNA_CASE_MAKER(rdna__cross_entropy_backward_case) {

@@ -142,7 +142,7 @@ static void entropy_parts(void *context, int64_t begin, int64_t end) {
 }
 
 static struct sums sums_of_parts(const struct cross_entropy_args *a, int64_t row) {
-  const float *states = a->of_parts + 4 * row * a->parts;
+  const float *states = a->states + 4 * row * a->parts;
   struct sums s = {.top = -__builtin_inff()};
   for (uint32_t p = 0; p < a->parts; p++) s.top = max_f32(s.top, states[4 * p]);
   for (uint32_t p = 0; p < a->parts; p++) {
@@ -153,38 +153,44 @@ static struct sums sums_of_parts(const struct cross_entropy_args *a, int64_t row
   return s;
 }
 
+struct row_loss {
+  float lse, loss, weight;
+};
+
+static struct row_loss loss_of_row(const struct cross_entropy_args *a, rdna_dtype dtype, int64_t row,
+                                   const struct sums *s) {
+  const char *x = (const char *)a->x + row * a->x_stride * floats_bytes(dtype);
+  int64_t y = target_of(a->target, row, a->target_i64);
+  struct row_loss l = {a->nll ? 0 : s->top + scalar_log((float)s->sum), 0, 0};
+  if (y != a->ignore && y >= 0 && y < a->cols) {
+    l.weight = a->weight ? a->weight[y] : 1;
+    l.loss = l.weight * (l.lse - load_one(dtype, 0, x, y));
+    if (a->smoothing != 0) {
+      l.loss = (1 - a->smoothing) * l.loss + a->smoothing / (float)a->cols * (float)(s->w * (double)l.lse - s->wx);
+    }
+  } else if (y != a->ignore) {
+    l.loss = l.weight = __builtin_nanf("");
+  }
+  return l;
+}
+
 static void entropy_rows(void *context, int64_t begin, int64_t end) {
   const struct work *work = context;
   const struct cross_entropy_args *a = work->args;
-  int64_t bytes = floats_bytes(work->dtype);
   for (int64_t row = begin; row < end; row++) {
-    const char *x = (const char *)a->x + row * a->x_stride * bytes;
-    int64_t y = target_of(a->target, row, a->target_i64);
     struct sums s = {.top = -__builtin_inff()};
-    if (a->of_parts) {
-      s = sums_of_parts(a, row);
-    } else if (!a->nll) {
-      add_values(a, work->dtype, x, 0, a->cols, &s);
-    }
-    float loss = 0, row_weight = 0, lse = a->nll ? 0 : s.top + scalar_log((float)s.sum);
-    if (y != a->ignore && y >= 0 && y < a->cols) {
-      row_weight = a->weight ? a->weight[y] : 1;
-      loss = row_weight * (lse - load_one(work->dtype, 0, x, y));
-      if (a->smoothing != 0) {
-        loss = (1 - a->smoothing) * loss + a->smoothing / (float)a->cols * (float)(s.w * (double)lse - s.wx);
-      }
-    } else if (y != a->ignore) {
-      loss = row_weight = __builtin_nanf("");
-    }
-    a->lse[row] = lse;
+    const char *x = (const char *)a->x + row * a->x_stride * floats_bytes(work->dtype);
+    if (!a->nll) add_values(a, work->dtype, x, 0, a->cols, &s);
+    struct row_loss l = loss_of_row(a, work->dtype, row, &s);
+    a->lse[row] = l.lse;
     if (!a->partial) {
-      a->loss[row] = loss, a->row_weight[row] = row_weight;
+      a->loss[row] = l.loss, a->row_weight[row] = l.weight;
       continue;
     }
     int64_t block = row / LOSS_SHORT_ROWS, blocks = (a->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
     bool first = row % LOSS_SHORT_ROWS == 0; /* blocks are each one piece of work's */
-    a->partial[block] = (first ? 0 : a->partial[block]) + loss;
-    a->partial[blocks + block] = (first ? 0 : a->partial[blocks + block]) + row_weight;
+    a->partial[block] = (first ? 0 : a->partial[block]) + l.loss;
+    a->partial[blocks + block] = (first ? 0 : a->partial[blocks + block]) + l.weight;
   }
 }
 
@@ -207,6 +213,21 @@ static void cross_entropy(const void *args, rdna_dtype dtype) {
   } else {
     rdna__parallel_for(a->rows, row_grain(a->cols), entropy_rows, &work);
   }
+}
+
+static void cross_entropy_finish(const void *args, rdna_dtype dtype) {
+  const struct cross_entropy_finish_args *all = args;
+  const struct cross_entropy_args *a = &all->rows;
+  double loss = 0, weight = 0;
+  for (int64_t row = 0; row < a->rows; row++) {
+    struct sums s = sums_of_parts(a, row);
+    struct row_loss l = loss_of_row(a, dtype, row, &s);
+    a->loss[row] = l.loss, a->lse[row] = l.lse;
+    loss += (double)l.loss, weight += (double)l.weight;
+  }
+  float out = all->mean ? (float)loss / (float)weight : (float)loss;
+  if (all->out) floats_store((rdna_dtype)all->dtype, all->out, 1, &out);
+  *all->total = (float)weight;
 }
 
 struct row_slope {
@@ -269,6 +290,9 @@ static void cross_entropy_backward(const void *args, rdna_dtype dtype) {
   void RDNA_HOST_KERNEL(cross_entropy_##suffix)(const void *args, rdna_grid grid) { cross_entropy(args, dtype); } \
   void RDNA_HOST_KERNEL(cross_entropy_backward_##suffix)(const void *args, rdna_grid grid) {                      \
     cross_entropy_backward(args, dtype);                                                                          \
+  }                                                                                                               \
+  void RDNA_HOST_KERNEL(cross_entropy_finish_##suffix)(const void *args, rdna_grid grid) {                        \
+    cross_entropy_finish(args, dtype);                                                                            \
   }                                                                                                               \
   void RDNA_HOST_KERNEL(cross_entropy_short_##suffix)(const void *args, rdna_grid grid) {                         \
     cross_entropy(args, dtype);                                                                                   \

@@ -55,7 +55,7 @@ struct loss_sum_args {
  *
  * Where there are too few rows for all of a GPU, a group takes a part of one: |part_vectors| of its vectors of 16
  * bytes, as row_edges_of sees x, or fewer; part 0 has the single values before and after them too. With |states| only
- * what parts come to is written; with |of_parts| a wave makes a row's loss of those. */
+ * what parts come to is written; cross_entropy_finish_* makes the rows' losses of those. */
 enum { LOSS_WAVE_COLS = 1024, LOSS_PART_VECTORS = LOSS_THREADS * LOSS_AHEAD };
 /* cross_entropy_short_* and cross_entropy_backward_short_*, without |nll|, smoothing and parts, for rows of at most
  * LOSS_SHORT_MOST(bytes of a value) values, which several lanes share: as many as lie anywhere in |vectors| vectors of
@@ -74,11 +74,19 @@ struct cross_entropy_args {
                    * instead of the rows' own; or NULL */
   float *states;  /* (rows, parts, 4): maximum of x, the sum of exp(x - maximum), 0 where all are -inf, and with
                    * smoothing the sums of w and of w x; or NULL */
-  const float *of_parts; /* states, or NULL */
   int64_t rows, cols, x_stride, ignore;
   float smoothing;
   uint32_t nll, target_i64; /* 0 or 1 */
   uint32_t parts, part_vectors;
+};
+
+/* One group. */
+struct cross_entropy_finish_args {
+  struct cross_entropy_args rows; /* with |states|, which are read; without |row_weight| */
+  void *out;      /* (1): the sum of the losses, or with |mean| that over the sum of the weights; or NULL */
+  float *total;   /* (1): the sum of the rows' weights */
+  uint32_t dtype; /* of out */
+  uint32_t mean;  /* 0 or 1 */
 };
 
 /* dx = dout / total * ((w[y] (1 - s) + s / cols * sum of w) exp(x - lse) - (1 - s) w[y] [c = y] - s / cols * w[c]) */
@@ -104,14 +112,15 @@ struct loss_store_args {
   uint32_t dtype;
 };
 
-#define RDNA__LOSS_TYPE(X, type)                                                                                  \
-  X(loss_values_##type, struct loss_values_args, LOSS_THREADS, rdna__loss_values_case)                            \
-  X(loss_values_backward_##type, struct loss_values_backward_args, LOSS_THREADS, rdna__loss_values_backward_case) \
-  X(cross_entropy_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                      \
-  X(cross_entropy_backward_##type, struct cross_entropy_backward_args, LOSS_THREADS,                              \
-    rdna__cross_entropy_backward_case)                                                                            \
-  X(cross_entropy_short_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                \
-  X(cross_entropy_backward_short_##type, struct cross_entropy_backward_args, LOSS_THREADS,                        \
+#define RDNA__LOSS_TYPE(X, type)                                                                                      \
+  X(loss_values_##type, struct loss_values_args, LOSS_THREADS, rdna__loss_values_case)                                \
+  X(loss_values_backward_##type, struct loss_values_backward_args, LOSS_THREADS, rdna__loss_values_backward_case)     \
+  X(cross_entropy_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                          \
+  X(cross_entropy_backward_##type, struct cross_entropy_backward_args, LOSS_THREADS,                                  \
+    rdna__cross_entropy_backward_case)                                                                                \
+  X(cross_entropy_finish_##type, struct cross_entropy_finish_args, LOSS_SUM_THREADS, rdna__cross_entropy_finish_case) \
+  X(cross_entropy_short_##type, struct cross_entropy_args, LOSS_THREADS, rdna__cross_entropy_case)                    \
+  X(cross_entropy_backward_short_##type, struct cross_entropy_backward_args, LOSS_THREADS,                            \
     rdna__cross_entropy_backward_case)
 
 #define RDNA_LOSS_KERNELS(X)                                               \
