@@ -1,4 +1,8 @@
-/* Losses and their gradients. */
+/* Losses and their gradients. Cross-entropy reads the logits once for the loss; its gradient reads them again and is
+ * written: 6 bytes a value of bf16, and an exponential in either pass, about 60 instructions for a lane's 16 bytes
+ * where an H200 has time for 110 while it reads them. Large inputs should go at the copy rate; of small ones, the three
+ * or four launches take as long as their bytes. Rows shorter than a wave's 16 bytes a lane would leave most lanes idle:
+ * those are shared by 4 or 16 lanes. Of few long rows most multiprocessors would see none: those go in parts. */
 #include "kernel/arguments.h"
 #include "math/chunk.h"
 #include "math/edges.h"
