@@ -30,7 +30,7 @@ static void more_rows_than_groups(void **state) {
     assert_ok(rdna_op_log_softmax_backward(on, &x, &x, 1, 1, &y));
     assert_ok(rdna_op_rms_norm(on, &x, NULL, 1e-5f, &y));
     assert_ok(rdna_op_layer_norm(on, &x, NULL, NULL, 1e-5f, &y));
-    assert_ok(rdna_op_layer_norm_backward(on, &x, &x, NULL, 1e-5f, &y, NULL, NULL));
+    assert_ok(rdna_op_layer_norm_backward(on, &x, &x, NULL, 1e-5f, NULL, NULL, &y, NULL, NULL));
   }
   /* a thread a value here */
   rdna_tensor y = rdna_tensor_contiguous(memory, RDNA_F16, 3, (int64_t[]){MANY, 1, 256});
