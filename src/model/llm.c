@@ -202,13 +202,22 @@ static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens
   return RDNA_OK;
 }
 
+/* What the staging buffer holds goes to the device, and the logits of the last |rows| tokens to |logits|. */
+static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *logits) {
+  RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * (size_t)s->batch * sizeof(int32_t)));
+  RDNA_TRY(rdna__llama_forward(s, count, rows));
+  if (rows == 0) return RDNA_OK;
+  return rdna_copy_to_host(s->stream, logits, s->logits,
+                           (size_t)rows * (size_t)s->llm->info.vocabulary * sizeof(float));
+}
+
 /* Records the step of one token. False: it cannot be, and nothing was queued. */
 static bool record_step(rdna_llm_session *s, int length) {
   rdna_graph_release(s->recorded);
   s->recorded = NULL;
   rdna_status status = rdna_graph_begin(s->stream);
   if (status == RDNA_OK) {
-    rdna_status queued = rdna__llama_forward(s, 1, 1);
+    rdna_status queued = queue_pass(s, 1, 1, s->last_logits);
     status = rdna_graph_end(s->stream, queued == RDNA_OK ? &s->recorded : NULL);
     if (queued != RDNA_OK) status = queued;
   }
@@ -229,7 +238,7 @@ static rdna_status decode(rdna_llm_session *s) {
   if (!ready && s->failed_recordings < RECORDINGS && s->run_length == length) ready = record_step(s, length);
   if (ready) return rdna_graph_launch(s->recorded, s->stream);
   s->run_length = length;
-  return rdna__llama_forward(s, 1, 1);
+  return queue_pass(s, 1, 1, s->last_logits);
 }
 
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
@@ -240,13 +249,9 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
     s->staging[batch + (size_t)i] = s->position + i;
     s->staging[2 * batch + (size_t)i] = 0;
   }
-  RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * batch * sizeof(int32_t)));
-  RDNA_TRY(count == 1 && rows == 1 ? decode(s) : rdna__llama_forward(s, count, rows));
-  size_t row_bytes = (size_t)s->llm->info.vocabulary * sizeof(float);
-  float *arrives = rows == 1 ? s->last_logits : logits;
-  if (rows > 0) RDNA_TRY(rdna_copy_to_host(s->stream, arrives, s->logits, (size_t)rows * row_bytes));
+  RDNA_TRY(count == 1 && rows == 1 ? decode(s) : queue_pass(s, count, rows, rows == 1 ? s->last_logits : logits));
   RDNA_TRY(rdna_stream_synchronize(s->stream)); /* the staging buffer is free again */
-  if (rows == 1) memcpy(logits, arrives, row_bytes);
+  if (rows == 1) memcpy(logits, s->last_logits, (size_t)s->llm->info.vocabulary * sizeof *logits);
   s->position += count;
   return RDNA_OK;
 }
