@@ -40,6 +40,11 @@ RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope
 RDNA_CHECKED rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
                                                const rdna_tensor *v, const rdna_tensor *cache_row,
                                                const rdna_tensor *k_cache, const rdna_tensor *v_cache);
+/* The same, and |q| (tokens, heads of its own, k_dim), f32, rotated in place: all that a step of decoding turns. */
+RDNA_CHECKED rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
+                                                const rdna_tensor *k, const rdna_tensor *v,
+                                                const rdna_tensor *cache_row, const rdna_tensor *k_cache,
+                                                const rdna_tensor *v_cache);
 
 #ifdef __cplusplus
 }

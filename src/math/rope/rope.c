@@ -100,7 +100,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
   return rdna__launch_named(stream, x->dtype == RDNA_F32 ? "rope_f32" : "rope_f16", grid, &args);
 }
 
-static const char write_name[] = "rope_kv_write";
+static const char write_name[] = "rope_kv_write", turn_name[] = "rope_qkv_write";
 
 /* |in| (tokens, heads, dim) f32 and its |cache| (slots, heads, dim). */
 static rdna_status check_cached(const char *argument, const rdna_tensor *in, const char *cache_argument,
@@ -117,9 +117,10 @@ static rdna_status check_cached(const char *argument, const rdna_tensor *in, con
   return check_written_heads(write_name, cache_argument, cache);
 }
 
-rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
-                                  const rdna_tensor *v, const rdna_tensor *cache_row, const rdna_tensor *k_cache,
-                                  const rdna_tensor *v_cache) {
+/* The arguments, but for q. */
+static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, const rdna_tensor *v,
+                               const rdna_tensor *cache_row, const rdna_tensor *k_cache, const rdna_tensor *v_cache,
+                               struct rope_kv_write_args *out_args) {
   RDNA_TRY(check_cached("k", k, "k_cache", k_cache));
   RDNA_TRY(check_cached("v", v, "v_cache", v_cache));
   RDNA_TRY(rdna__check_size(write_name, "v", v, 0, k->shape[0], "the number of tokens"));
@@ -138,31 +139,71 @@ rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, co
     RDNA_TRY(rdna__check_apart(write_name, "k_cache", k_cache, names[i], inputs[i]));
     RDNA_TRY(rdna__check_apart(write_name, "v_cache", v_cache, names[i], inputs[i]));
   }
-  struct rope_kv_write_args args = {.k = k->data,
-                                    .v = v->data,
-                                    .k_cache = k_cache->data,
-                                    .v_cache = v_cache->data,
-                                    .positions = rope->positions->data,
-                                    .cache_row = cache_row->data,
-                                    .inv_freq = rope->inv_freq->data,
-                                    .k_token_stride = k->stride[0],
-                                    .k_head_stride = k->stride[1],
-                                    .v_token_stride = v->stride[0],
-                                    .v_head_stride = v->stride[1],
-                                    .k_slot_stride = k_cache->stride[0],
-                                    .k_cache_head_stride = k_cache->stride[1],
-                                    .v_slot_stride = v_cache->stride[0],
-                                    .v_cache_head_stride = v_cache->stride[1],
-                                    .slots = k_cache->shape[0],
-                                    .tokens = (int32_t)k->shape[0],
-                                    .heads = (int32_t)k->shape[1],
-                                    .k_dim = (int32_t)k->shape[2],
-                                    .v_dim = (int32_t)v->shape[2],
-                                    .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
-                                    .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
-                                    .scale = rope->scale};
+  *out_args = (struct rope_kv_write_args){.k = k->data,
+                                          .v = v->data,
+                                          .k_cache = k_cache->data,
+                                          .v_cache = v_cache->data,
+                                          .positions = rope->positions->data,
+                                          .cache_row = cache_row->data,
+                                          .inv_freq = rope->inv_freq->data,
+                                          .k_token_stride = k->stride[0],
+                                          .k_head_stride = k->stride[1],
+                                          .v_token_stride = v->stride[0],
+                                          .v_head_stride = v->stride[1],
+                                          .k_slot_stride = k_cache->stride[0],
+                                          .k_cache_head_stride = k_cache->stride[1],
+                                          .v_slot_stride = v_cache->stride[0],
+                                          .v_cache_head_stride = v_cache->stride[1],
+                                          .slots = k_cache->shape[0],
+                                          .tokens = (int32_t)k->shape[0],
+                                          .heads = (int32_t)k->shape[1],
+                                          .k_dim = (int32_t)k->shape[2],
+                                          .v_dim = (int32_t)v->shape[2],
+                                          .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
+                                          .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
+                                          .scale = rope->scale};
+  return RDNA_OK;
+}
+
+static rdna_status launch_write(rdna_stream *stream, rdna_dtype dtype, rdna_grid grid,
+                                const struct rope_kv_write_args *args) {
+  return rdna__launch_named(stream, dtype == RDNA_F32 ? "rope_kv_write_f32" : "rope_kv_write_f16", grid, args);
+}
+
+rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
+                                  const rdna_tensor *v, const rdna_tensor *cache_row, const rdna_tensor *k_cache,
+                                  const rdna_tensor *v_cache) {
+  struct rope_kv_write_args args;
   rdna_grid grid;
+  RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
   RDNA_TRY(make_grid(write_name, k->shape[0], k->shape[1], &grid));
-  return rdna__launch_named(stream, k_cache->dtype == RDNA_F32 ? "rope_kv_write_f32" : "rope_kv_write_f16", grid,
-                            &args);
+  return launch_write(stream, k_cache->dtype, grid, &args);
+}
+
+rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
+                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *cache_row,
+                                   const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
+  struct rope_kv_write_args args;
+  rdna_grid grid, of_q;
+  RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
+  RDNA_TRY(check_heads(turn_name, "q", q));
+  RDNA_TRY(rdna__check_dtype(turn_name, "q", q, RDNA_F32));
+  RDNA_TRY(rdna__check_size(turn_name, "q", q, 0, k->shape[0], "the number of tokens"));
+  RDNA_TRY(rdna__check_size(turn_name, "q", q, 2, k->shape[2], "the length of a head of k"));
+  RDNA_TRY(check_written_heads(turn_name, "q", q));
+  const rdna_tensor *others[] = {k, v, cache_row, rope->positions, rope->inv_freq, k_cache, v_cache};
+  static const char *const names[] = {"k", "v", "cache_row", "positions", "inv_freq", "k_cache", "v_cache"};
+  for (int i = 0; i < 7; i++) RDNA_TRY(rdna__check_apart(turn_name, "q", q, names[i], others[i]));
+  RDNA_TRY(make_grid(turn_name, k->shape[0], k->shape[1], &grid));
+  RDNA_TRY(make_grid(turn_name, q->shape[0], q->shape[1], &of_q));
+  args.q = q->data;
+  args.q_heads = (int32_t)q->shape[1];
+  args.q_token_stride = q->stride[0], args.q_head_stride = q->stride[1];
+  args.q_parts = q->data ? (int32_t)of_q.y : 0;
+  if (grid.y + of_q.y > RDNA__GRID_YZ_MAX) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: q has %lld heads and k %lld; fewer are offered", turn_name,
+                      (long long)q->shape[1], (long long)k->shape[1]);
+  }
+  grid.y += (uint32_t)args.q_parts;
+  return launch_write(stream, k_cache->dtype, grid, &args);
 }

@@ -14,10 +14,10 @@ struct heads {
   uint32_t count;
 };
 
-/* This part's share of |heads|. */
-RDNA_DEVICE uint32_t part_size(uint32_t heads, uint32_t *first) {
-  uint32_t share = (heads + group_count_y() - 1) / group_count_y();
-  *first = min_u32(group_id_y() * share, heads);
+/* The share of |heads| of one of |parts|. */
+RDNA_DEVICE uint32_t part_size(uint32_t heads, uint32_t part, uint32_t parts, uint32_t *first) {
+  uint32_t share = (heads + parts - 1) / parts;
+  *first = min_u32(part * share, heads);
   return min_u32(share, heads - *first);
 }
 
@@ -143,7 +143,7 @@ RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const 
   RDNA_KERNEL(256) rope_##type(struct rope_args a) {                                                                   \
     RDNA_SHARED float2 angles[table_pairs];                                                                            \
     int64_t token = group_id_x();                                                                                      \
-    uint32_t first, count = part_size((uint32_t)a.heads, &first);                                                      \
+    uint32_t first, count = part_size((uint32_t)a.heads, group_id_y(), group_count_y(), &first);                       \
     heads h = part_of<type, type>(a.x, token * a.x_token_stride, a.x_head_stride, a.out, token * a.out_token_stride,   \
                                   a.out_head_stride, first, count);                                                    \
     turn_heads<type, type>(h, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
@@ -152,19 +152,27 @@ RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const 
 ROPE(f32)
 ROPE(f16)
 
-#define ROPE_KV_WRITE(type)                                                                                           \
-  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                \
-    RDNA_SHARED float2 angles[table_pairs];                                                                           \
-    int64_t token = group_id_x(), row = a.cache_row[token];                                                           \
-    if (row < 0 || row >= a.slots) return;                                                                            \
-    uint32_t first, count = part_size((uint32_t)a.heads, &first);                                                     \
-    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,    \
-                                 a.k_cache_head_stride, first, count);                                                \
-    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,    \
-                                 a.v_cache_head_stride, first, count);                                                \
-    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
-    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                   \
-    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                   \
+#define ROPE_KV_WRITE(type)                                                                                            \
+  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                 \
+    RDNA_SHARED float2 angles[table_pairs];                                                                            \
+    int64_t token = group_id_x(), row = a.cache_row[token];                                                            \
+    uint32_t of_q = (uint32_t)a.q_parts, part = group_id_y(), first;                                                   \
+    if (part < of_q) {                                                                                                 \
+      uint32_t count = part_size((uint32_t)a.q_heads, part, of_q, &first);                                             \
+      heads q = part_of<f32, f32>(a.q, token * a.q_token_stride, a.q_head_stride, a.q, token * a.q_token_stride,       \
+                                  a.q_head_stride, first, count);                                                      \
+      turn_heads<f32, f32>(q, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
+      return;                                                                                                          \
+    }                                                                                                                  \
+    if (row < 0 || row >= a.slots) return;                                                                             \
+    uint32_t count = part_size((uint32_t)a.heads, part - of_q, group_count_y() - of_q, &first);                        \
+    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,     \
+                                 a.k_cache_head_stride, first, count);                                                 \
+    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,     \
+                                 a.v_cache_head_stride, first, count);                                                 \
+    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);  \
+    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                    \
+    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                    \
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)

@@ -68,6 +68,13 @@ static bool add_values(rdna__kernel_case *c, rdna__random *random, rdna_dtype dt
   return true;
 }
 
+/* What is turned in place. */
+static bool add_turned(rdna__kernel_case *c, rdna__random *random, int64_t count, size_t offset) {
+  void *data = rdna__case_add(c, RDNA__INOUT, RDNA_F32, count, (uint32_t)offset);
+  if (data) case_fill(random, RDNA_F32, data, count, 1);
+  return data != NULL;
+}
+
 /* Positions from the first to some millions, where the angle's reduction is long; frequencies as Llama's. */
 static bool add_angles(rdna__kernel_case *c, rdna__random *random, int n, const struct shape *s, size_t positions,
                        size_t inv_freq) {
@@ -151,11 +158,19 @@ RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
                                     .n_rot = s.n_rot,
                                     .interleaved = n / 2 % 2,
                                     .scale = n % 5 == 4 ? 1.25f : 1.0f};
+  struct layout q = {0};
+  if (n % 2 == 1) {
+    args.q_heads = (int32_t)rdna__random_range(random, 1, 9);
+    args.q_parts = (int32_t)rdna__random_range(random, 1, args.q_heads + 1);
+    q = pick_layout(random, n, s.tokens, args.q_heads, s.head_dim);
+    args.q_token_stride = q.row_stride, args.q_head_stride = q.head_stride;
+  }
   memcpy(out_case->args, &args, sizeof args);
-  out_case->grid = (rdna_grid){(uint32_t)s.tokens, (uint32_t)rdna__random_range(random, 1, s.heads + 1), 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u", s.tokens,
-           s.heads, s.head_dim, v_dim, s.n_rot, args.interleaved ? "interleaved" : "halves", (long long)slots,
-           out_case->grid.y);
+  uint32_t parts = (uint32_t)(args.q_parts + rdna__random_range(random, 1, s.heads + 1));
+  out_case->grid = (rdna_grid){(uint32_t)s.tokens, parts, 1};
+  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u, %d of q",
+           s.tokens, s.heads, s.head_dim, v_dim, s.n_rot, args.interleaved ? "interleaved" : "halves", (long long)slots,
+           parts, args.q_parts);
   int32_t *rows =
       rdna__case_add(out_case, RDNA__IN, RDNA_I32, s.tokens, offsetof(struct rope_kv_write_args, cache_row));
   if (!rows) return no_memory(&s);
@@ -164,6 +179,7 @@ RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
               add_values(out_case, random, RDNA_F32, v.count, offsetof(struct rope_kv_write_args, v)) &&
               add_angles(out_case, random, n, &s, offsetof(struct rope_kv_write_args, positions),
                          offsetof(struct rope_kv_write_args, inv_freq)) &&
+              (!args.q_parts || add_turned(out_case, random, q.count, offsetof(struct rope_kv_write_args, q))) &&
               add_output(out_case, dtype, &k_cache, s.tokens, rows, slots, s.heads, s.head_dim,
                          offsetof(struct rope_kv_write_args, k_cache)) &&
               add_output(out_case, dtype, &v_cache, s.tokens, rows, slots, s.heads, v_dim,

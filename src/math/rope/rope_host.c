@@ -98,6 +98,11 @@ ROPE(f16)
     const struct rope_kv_write_args *a = context;                                                                \
     for (int64_t token = begin; token < end; token++) {                                                          \
       int64_t row = a->cache_row[token];                                                                         \
+      if (a->q) {                                                                                                \
+        float *q = a->q + token * a->q_token_stride;                                                             \
+        turn_heads_f32_f32(q, a->q_head_stride, q, a->q_head_stride, a->q_heads, a->inv_freq, a->n_rot,          \
+                           a->interleaved, a->positions[token], a->scale);                                       \
+      }                                                                                                          \
       if (row < 0 || row >= a->slots) continue;                                                                  \
       const float *k = a->k + token * a->k_token_stride, *v = a->v + token * a->v_token_stride;                  \
       STORED_##type *k_out = (STORED_##type *)a->k_cache + row * a->k_slot_stride;                               \

@@ -18,7 +18,8 @@ struct rope_args {
   float scale; /* on sine and cosine */
 };
 
-/* Rotated k and plain v, f32, into row cache_row[token] of the caches; rows outside [0, slots) are skipped. */
+/* Rotated k and plain v, f32, into row cache_row[token] of the caches; rows outside [0, slots) are skipped. Where q is
+ * not NULL, the first |q_parts| parts of a token turn its q_heads in place. */
 struct rope_kv_write_args {
   const float *k;           /* (tokens, heads, k_dim) */
   const float *v;           /* (tokens, heads, v_dim) */
@@ -35,6 +36,9 @@ struct rope_kv_write_args {
   int32_t tokens, heads, k_dim, v_dim, n_rot;
   int32_t interleaved;
   float scale;
+  int32_t q_heads, q_parts;
+  float *q; /* (tokens, q_heads, k_dim) or NULL */
+  int64_t q_token_stride, q_head_stride;
 };
 
 /* name, argument struct, threads of a group, maker of random cases */

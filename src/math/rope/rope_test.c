@@ -137,6 +137,7 @@ static void check_cache(const operand *in, const double *before, const operand *
   free(written);
 }
 
+/* Every other time with q, which has heads of its own, up to 9 times those of k. */
 static void kv_write_matches_double(void **state) {
   for (int n = 0; n < 60; n++) {
     struct sizes s = pick_sizes(n % 20);
@@ -152,6 +153,9 @@ static void kv_write_matches_double(void **state) {
             rows = operand_make(RDNA_I32, 1, &s.tokens, NULL, 0);
     operand inv_freq = operand_make(RDNA_F32, 1, &s.pairs, NULL, 0),
             no_freq = operand_make(RDNA_F32, 1, &none, NULL, 0);
+    int64_t q_heads = s.heads * (n % 9 + 1);
+    operand q = make_heads(RDNA_F32, s.tokens, q_heads, s.dim, gap, n % 7 == 4);
+    operand_fill(&q, 1);
     operand_fill(&k, 1);
     operand_fill(&v, 1);
     operand_upload(&k_cache);
@@ -161,20 +165,27 @@ static void kv_write_matches_double(void **state) {
       operand_set(&rows, t, t % 5 == 3 ? -1 : t % 5 == 4 ? (double)slots : (double)(slots - 1 - t));
     }
     operand_upload(&rows);
-    double *k_before = values_of(&k), *v_before = values_of(&v);
+    double *k_before = values_of(&k), *v_before = values_of(&v), *q_before = values_of(&q);
     rdna_rope rope = {n % 2 ? RDNA_ROPE_HALVES : RDNA_ROPE_INTERLEAVED, &positions.tensor, &inv_freq.tensor,
                       n % 6 == 5 ? 1.3f : 1.0f};
     rdna_rope plain = {rope.layout, &positions.tensor, &no_freq.tensor, 1};
-    assert_ok(
-        rdna_op_rope_kv_write(stream, &rope, &k.tensor, &v.tensor, &rows.tensor, &k_cache.tensor, &v_cache.tensor));
+    assert_ok(n % 2 ? rdna_op_rope_qkv_write(stream, &rope, &q.tensor, &k.tensor, &v.tensor, &rows.tensor,
+                                             &k_cache.tensor, &v_cache.tensor)
+                    : rdna_op_rope_kv_write(stream, &rope, &k.tensor, &v.tensor, &rows.tensor, &k_cache.tensor,
+                                            &v_cache.tensor));
+    if (n % 2) operand_download(&q);
+    for (int64_t t = 0; n % 2 && t < s.tokens; t++) {
+      for (int64_t h = 0; h < q_heads; h++) check_head(&q, q_before, t, h, &q, t, &rope, &positions, &inv_freq);
+    }
     operand_download(&k_cache);
     operand_download(&v_cache);
     check_cache(&k, k_before, &k_cache, &rows, &rope, &positions, &inv_freq);
     check_cache(&v, v_before, &v_cache, &rows, &plain, &positions, &no_freq);
     free(k_before);
     free(v_before);
-    operand *all[] = {&k, &v, &k_cache, &v_cache, &positions, &rows, &inv_freq, &no_freq};
-    for (int i = 0; i < 8; i++) operand_free(all[i]);
+    free(q_before);
+    operand *all[] = {&q, &k, &v, &k_cache, &v_cache, &positions, &rows, &inv_freq, &no_freq};
+    for (int i = 0; i < 9; i++) operand_free(all[i]);
   }
 }
 
@@ -239,6 +250,12 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rope_kv_write(stream, &rope, &h.tensor, X, R, C, C), bad, "k is f16", "f32");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, &b.tensor, C), RDNA_UNSUPPORTED, "k_cache is bf16",
                  "f16");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, C), bad, "q at", "overlap");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, C), bad, "q is f16", "f32");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, O, X, X, R, &narrow.tensor, C), bad, "k_cache is f16 (6, 2, 8)",
+                 "be 3");
+  t = out.tensor, t.stride[1] = 7;
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &t, X, X, R, C, C), bad, "strides 24 and 7", "overlap");
   operand_download(&out);
   operand_download(&cache);
   for (int64_t i = 0; i < operand_span(&out); i++) assert_true(operand_is_poison(&out, i));
