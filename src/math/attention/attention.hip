@@ -305,19 +305,70 @@ struct decode_state {
   float m[heads], l[heads], o[heads][8];
 };
 
-template <int heads>
-RDNA_DEVICE void decode_merge_lanes(decode_state<heads> &state, uint32_t mask) {
-#pragma unroll
-  for (int h = 0; h < heads; h++) {
-    float m = wave_shuffle_xor_f32(state.m[h], mask);
-    float top = max_f32(state.m[h], m), mine = fast_exp(state.m[h] - top), theirs = fast_exp(m - top);
-    state.l[h] = fma_f32(state.l[h], mine, wave_shuffle_xor_f32(state.l[h], mask) * theirs);
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      state.o[h][i] = fma_f32(state.o[h][i], mine, wave_shuffle_xor_f32(state.o[h][i], mask) * theirs);
-    }
-    state.m[h] = top;
+/* Scores of several heads and positions are shared out to the lanes of a team while they are added up, so that an
+ * exponential is worked out once: of |n| scores of a round, numbered by position and then by head, this lane has the
+ * one whose number is the lower bits of its own in reverse, as has every lane with the same bits. A lane thus stays
+ * with one head, whose running maximum, the same in all teams of the wave, and sum it keeps. */
+template <int heads, int at_once>
+struct decode_shares {
+  static constexpr int scores = heads * at_once, n = scores < 8 ? scores : 8, rounds = scores / n;
+  static_assert(scores % n == 0 && n % heads == 0 && (n == 4 || n == 8), "whole rounds");
+  float m, l;
+
+  RDNA_DEVICE uint32_t turned(uint32_t bits) {
+    return n == 8 ? (bits & 1) << 2 | (bits & 2) | (bits >> 2 & 1) : (bits & 1) << 1 | (bits >> 1 & 1);
   }
+  /* Of score |number| of a round, from a lane of this team that has it. */
+  RDNA_DEVICE float from(float v, uint32_t number) {
+    return wave_shuffle_f32(v, (lane_id() & ~(uint32_t)(n - 1)) | turned(number));
+  }
+  /* Lanes with the bit |mask| add up and keep the upper half of the scores, the others the lower one. */
+  template <int half>
+  RDNA_DEVICE void halve(float (&v)[n], uint32_t mask) {
+    bool upper = lane_id() & mask;
+#pragma unroll
+    for (int i = 0; i < half; i++) {
+      float low = v[i], high = v[i + half];
+      v[i] = (upper ? high : low) + wave_shuffle_xor_f32(upper ? low : high, mask);
+    }
+  }
+  RDNA_DEVICE float add_up(const float *part, uint32_t team) {
+    float v[n];
+#pragma unroll
+    for (int i = 0; i < n; i++) v[i] = part[i];
+    if constexpr (n == 8) {
+      halve<4>(v, 1);
+      halve<2>(v, 2);
+      halve<1>(v, 4);
+    } else {
+      halve<2>(v, 1);
+      halve<1>(v, 2);
+    }
+    if (n == 4) v[0] += wave_shuffle_xor_f32(v[0], 4);
+    if (team > 8) v[0] += wave_shuffle_xor_f32(v[0], 8);
+    if (team > 16) v[0] += wave_shuffle_xor_f32(v[0], 16);
+    return v[0];
+  }
+};
+
+/* The sum over the teams of a wave. */
+RDNA_DEVICE float over_teams(float v, uint32_t team) {
+  if (team <= 8) v += wave_shuffle_xor_f32(v, 8);
+  if (team <= 16) v += wave_shuffle_xor_f32(v, 16);
+#if WAVE_SIZE == 64
+  v += wave_shuffle_xor_f32(v, 32);
+#endif
+  return v;
+}
+
+RDNA_DEVICE void decode_merge_lanes(decode_state<1> &state, uint32_t mask) {
+  float m = wave_shuffle_xor_f32(state.m[0], mask);
+  float top = max_f32(state.m[0], m), mine = fast_exp(state.m[0] - top), theirs = fast_exp(m - top);
+  state.l[0] = fma_f32(state.l[0], mine, wave_shuffle_xor_f32(state.l[0], mask) * theirs);
+#pragma unroll
+  for (int i = 0; i < 8; i++)
+    state.o[0][i] = fma_f32(state.o[0][i], mine, wave_shuffle_xor_f32(state.o[0][i], mask) * theirs);
+  state.m[0] = top;
 }
 
 /* 8 values of the cache as they lie in memory, so that many may be on their way. */
@@ -386,12 +437,47 @@ RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> 
   }
 }
 
-/* Adds a batch; positions that are none count for nothing, but all lanes take part in the shuffles. A block that does
- * not exist makes NaN. */
+/* Adds a batch of one head; positions that are none count for nothing, but all lanes take part in the shuffles. A
+ * block that does not exist makes NaN. */
+template <typename type, int at_once>
+RDNA_DEVICE void decode_row(const attention_args &a, const decode_batch<at_once> &batch, uint32_t team,
+                            const float q[8], decode_state<1> &state) {
+  float s[at_once], m = state.m[0];
+#pragma unroll
+  for (int u = 0; u < at_once; u++) {
+    float k[8], sum = 0;
+    decode_unpack<type>(batch.k[u], k);
+#pragma unroll
+    for (int i = 0; i < 8; i++) sum = fma_f32(q[i], k[i], sum);
+    sum += wave_shuffle_xor_f32(sum, 1);
+    sum += wave_shuffle_xor_f32(sum, 2);
+    sum += wave_shuffle_xor_f32(sum, 4);
+    if (team > 8) sum += wave_shuffle_xor_f32(sum, 8);
+    if (team > 16) sum += wave_shuffle_xor_f32(sum, 16);
+    s[u] = !batch.there[u] ? -infinity_f32() : !batch.exists[u] ? __builtin_nanf("") : capped(sum, a.softcap);
+    m = max_f32(m, s[u]);
+  }
+  float rescale = fast_exp(state.m[0] - m);
+  state.m[0] = m;
+  state.l[0] *= rescale;
+#pragma unroll
+  for (int i = 0; i < 8; i++) state.o[0][i] *= rescale;
+#pragma unroll
+  for (int u = 0; u < at_once; u++) {
+    float v[8], p = fast_exp(s[u] - m);
+    state.l[0] += p;
+    decode_unpack<type>(batch.v[u], v);
+#pragma unroll
+    for (int i = 0; i < 8; i++) state.o[0][i] = fma_f32(p, v[i], state.o[0][i]);
+  }
+}
+
+/* The same of several heads. */
 template <typename type, int heads, int at_once>
 RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once> &batch, uint32_t team,
-                             const float q[heads][8], decode_state<heads> &state) {
-  float s[at_once][heads];
+                             const float q[heads][8], decode_shares<heads, at_once> &own, decode_state<heads> &state) {
+  typedef decode_shares<heads, at_once> shares;
+  float part[shares::scores], mine[shares::rounds];
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     float k[8];
@@ -401,38 +487,54 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once
       float sum = 0;
 #pragma unroll
       for (int i = 0; i < 8; i++) sum = fma_f32(q[h][i], k[i], sum);
-      sum += wave_shuffle_xor_f32(sum, 1);
-      sum += wave_shuffle_xor_f32(sum, 2);
-      sum += wave_shuffle_xor_f32(sum, 4);
-      if (team > 8) sum += wave_shuffle_xor_f32(sum, 8);
-      if (team > 16) sum += wave_shuffle_xor_f32(sum, 16);
-      s[u][h] = !batch.there[u] ? -infinity_f32() : !batch.exists[u] ? __builtin_nanf("") : capped(sum, a.softcap);
+      part[u * heads + h] = sum;
+    }
+  }
+  bool second = shares::n > heads && (lane_id() & 1); /* this lane's score is of the round's second position */
+  float m = own.m;
+#pragma unroll
+  for (int r = 0; r < shares::rounds; r++) {
+    constexpr int next = shares::n > heads ? 1 : 0;
+    int u = r * shares::n / heads;
+    float s = shares::add_up(part + r * shares::n, team);
+    bool there = second ? batch.there[u + next] : batch.there[u];
+    bool exists = second ? batch.exists[u + next] : batch.exists[u];
+    mine[r] = !there ? -infinity_f32() : !exists ? __builtin_nanf("") : capped(s, a.softcap);
+    m = max_f32(m, mine[r]);
+  }
+  if (shares::n > heads) m = max_f32(m, wave_shuffle_xor_f32(m, 1));
+  if (team <= 8) m = max_f32(m, wave_shuffle_xor_f32(m, 8));
+  if (team <= 16) m = max_f32(m, wave_shuffle_xor_f32(m, 16));
+#if WAVE_SIZE == 64
+  m = max_f32(m, wave_shuffle_xor_f32(m, 32));
+#endif
+  if (wave_any(m != own.m)) {
+    float rescale = fast_exp(own.m - m);
+    own.m = m;
+    own.l *= rescale;
+#pragma unroll
+    for (int h = 0; h < heads; h++) {
+      float of_head = shares::from(rescale, (uint32_t)h);
+#pragma unroll
+      for (int i = 0; i < 8; i++) state.o[h][i] *= of_head;
     }
   }
 #pragma unroll
-  for (int h = 0; h < heads; h++) {
-    float m = state.m[h];
-#pragma unroll
-    for (int u = 0; u < at_once; u++) m = max_f32(m, s[u][h]);
-    float rescale = fast_exp(state.m[h] - m);
-    state.m[h] = m;
-    state.l[h] *= rescale;
-#pragma unroll
-    for (int i = 0; i < 8; i++) state.o[h][i] *= rescale;
-#pragma unroll
-    for (int u = 0; u < at_once; u++) {
-      float p = s[u][h] = fast_exp(s[u][h] - m);
-      state.l[h] += p;
-    }
+  for (int r = 0; r < shares::rounds; r++) {
+    mine[r] = fast_exp(mine[r] - m);
+    own.l += mine[r];
   }
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     float v[8];
     decode_unpack<type>(batch.v[u], v);
 #pragma unroll
-    for (int h = 0; h < heads; h++)
+    for (int h = 0; h < heads; h++) {
+      int number = u * heads + h;
+      float p = shares::from(mine[number / shares::n], (uint32_t)(number % shares::n));
 #pragma unroll
-      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(s[u][h], v[i], state.o[h][i]);
+      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(p, v[i], state.o[h][i]);
+    }
   }
 }
 
@@ -544,19 +646,36 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   /* two batches: the next is on its way while one is added */
   int32_t mine = r.low + (int32_t)(thread_id() / team) * at_once, last = r.low + (int32_t)end;
   decode_batch<at_once> batch, next;
+  decode_shares<heads == 1 ? 8 : heads, heads == 1 ? 1 : at_once> own = {ATTENTION_LOWEST, 0};
   decode_fetch<type>(a, cache, mine + (int32_t)begin, last, dim, wide, next);
   for (int64_t row = begin; row < end; row += teams * at_once) {
     const attention_args &now = arguments_again_wide(a);
     int64_t following = row + teams * at_once;
     batch = next;
     decode_fetch<type>(now, cache, following < end ? mine + (int32_t)following : last, last, dim, wide, next);
-    decode_rows<type, heads, at_once>(now, batch, team, q, state);
+    if constexpr (heads == 1)
+      decode_row<type, at_once>(now, batch, team, q[0], state);
+    else
+      decode_rows<type, heads, at_once>(now, batch, team, q, own, state);
   }
-  if (team <= 8) decode_merge_lanes(state, 8);
-  if (team <= 16) decode_merge_lanes(state, 16);
+  if constexpr (heads == 1) {
+    if (team <= 8) decode_merge_lanes(state, 8);
+    if (team <= 16) decode_merge_lanes(state, 16);
 #if WAVE_SIZE == 64
-  decode_merge_lanes(state, 32);
+    decode_merge_lanes(state, 32);
 #endif
+  } else {
+    typedef decode_shares<heads, at_once> shares;
+    if (shares::n > heads) own.l += wave_shuffle_xor_f32(own.l, 1);
+    own.l = over_teams(own.l, team);
+#pragma unroll
+    for (int h = 0; h < heads; h++) {
+      state.m[h] = shares::from(own.m, (uint32_t)h);
+      state.l[h] = shares::from(own.l, (uint32_t)h);
+#pragma unroll
+      for (int i = 0; i < 8; i++) state.o[h][i] = over_teams(state.o[h][i], team);
+    }
+  }
   decode_finish<heads>(a, token, head, split, r.outside, dim, state, lds);
 }
 
