@@ -207,8 +207,8 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   rdna_status freed = rdna_memory_free(device, memory);
   return status == RDNA_OK ? freed : status;
 }
-/* Of a vector in f32 with few rows of dense weights: as many sets of lanes to a row as fill the device, which holds
- * FULL of them a compute unit with enough bytes under way. */
+/* Of a vector in f32 and dense weights: as many sets of lanes to a row as fill the device, which holds FULL of them a
+ * compute unit with enough bytes under way. */
 static int shares_of(const rdna__gemm_problem *problem) {
   enum { FULL = 16, MOST = GEMV_SPLIT_THREADS / 32 };
   int64_t rows = ((int64_t)problem->args.n + GEMV_SPLIT_ROWS - 1) / GEMV_SPLIT_ROWS;
@@ -228,7 +228,7 @@ static rdna_status run_vector(const rdna__gemm_implementation *implementation, r
   rdna_grid grid = {0, 1, 1};
   bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
   bool is_f32 = problem->types[0] == RDNA_F32, is_gpu = strcmp(problem->device->driver, "host") != 0;
-  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu && shares_of(problem) > 1)
+  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu)
     return run_split(stream, operator, problem);
   int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
   RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));

@@ -97,12 +97,20 @@ static void long_and_short_rows(void **state) {
   for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
     int64_t block = rdna_dtype_block_values(weights[w]);
     check((layer){.weight = weights[w], .m = 1, .n = 5, .k = 256 * 19});
+    check((layer){.weight = weights[w], .m = 1, .n = 3, .k = 256 * 41, .add = true});
     check((layer){.weight = weights[w], .m = 3, .n = 6, .k = block});
     check((layer){.weight = weights[w], .m = 20, .n = 3, .k = block, .x_gap = 3});
     check((layer){.weight = weights[w], .m = 2, .n = 3, .k = 0, .with_bias = true});
     check((layer){.weight = weights[w], .m = 0, .n = 3, .k = block});
     check((layer){.weight = weights[w], .m = 2, .n = 0, .k = block});
   }
+}
+
+/* Work-groups take turns where the device has fewer than the rows ask for. */
+static void many_rows(void **state) {
+  check((layer){.weight = RDNA_Q6_K, .m = 1, .n = 4300, .k = 256});
+  check((layer){.weight = RDNA_Q8_0, .m = 1, .n = 4230, .k = 96});
+  check((layer){.weight = RDNA_F16, .m = 1, .n = 4230, .k = 96});
 }
 
 static void activations_of_16_bits(void **state) {
@@ -222,6 +230,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_weight_and_row_count),
       cmocka_unit_test(long_and_short_rows),
+      cmocka_unit_test(many_rows),
       cmocka_unit_test(activations_of_16_bits),
       cmocka_unit_test(any_rank),
       cmocka_unit_test(refuses),
