@@ -14,6 +14,7 @@ enum { PARTS_OF_A_UNIT = 2 }; /* groups of norm_parts that run at once */
  * sum. */
 static int64_t most_slices(rdna_device *device) {
   int64_t slices = 2 * (int64_t)rdna_device_get_info(device)->compute_units;
+  slices = slices / 8 * 8; /* so that rows of a slice are a multiple of 16 bytes apart */
   return slices < LEAST_SLICES ? LEAST_SLICES : slices > MOST_SLICES ? MOST_SLICES : slices;
 }
 
@@ -24,6 +25,9 @@ static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backwa
 static const char *const short_kernels[TYPES][2] = {{"norm_backward_short_f32", "norm_backward_short_f32"},
                                                     {"norm_backward_short_f16", "norm_backward_short_f16_wf32"},
                                                     {"norm_backward_short_bf16", "norm_backward_short_bf16_wf32"}};
+static const char *const edged_kernels[TYPES][2] = {{"norm_backward_edged_f32", "norm_backward_edged_f32"},
+                                                    {"norm_backward_edged_f16", "norm_backward_edged_f16_wf32"},
+                                                    {"norm_backward_edged_bf16", "norm_backward_edged_bf16_wf32"}};
 static const char *const long_kernels[TYPES][2] = {{NULL, NULL}, /* norm_parts and the rest */
                                                    {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
                                                    {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
@@ -148,17 +152,29 @@ static rdna_status take_partial(rdna__scratch *scratch, struct norm_backward_arg
   return RDNA_OK;
 }
 
+/* Whether in x, dout and dx the rows of a slice are equally far from 16 bytes. */
+static bool edges_agree(const struct norm_backward_args *a, int64_t value) {
+  uintptr_t apart = ((uintptr_t)a->x ^ (uintptr_t)a->dout) | ((uintptr_t)a->x ^ (uintptr_t)a->dx);
+  uint64_t strides = (uint64_t)((a->x_stride - a->dout_stride) | (a->x_stride - a->dx_stride));
+  uint64_t step = a->rows > a->slices ? (uint64_t)(a->slices * a->x_stride) : 0;
+  return (((strides | step) * (uint64_t)value | apart) & 15) == 0;
+}
+
+static void choose_slices(rdna_stream *stream, struct norm_backward_args *args) {
+  int64_t per_slice = args->cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
+  int64_t slices = (args->rows + per_slice - 1) / per_slice, most = most_slices(rdna_stream_device(stream));
+  args->slices = slices < most ? slices : most;
+}
+
 /* Rows that registers hold. */
 static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *args,
-                               bool aligned) {
+                               bool aligned, bool edged) {
   bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
-  int64_t per_slice = args->cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
-  int64_t slices = (args->rows + per_slice - 1) / per_slice, most = most_slices(rdna_stream_device(scratch->stream));
-  args->slices = slices < most ? slices : most;
   RDNA_TRY(take_partial(scratch, args));
   if (args->slices > 0) {
     bool is_short = args->cols <= NORM_BACKWARD_WAVE_COLS;
     const char *const(*of)[2] = is_short && aligned                    ? short_kernels
+                                : edged                                ? edged_kernels
                                 : !is_short && !aligned                ? shifted_kernels
                                 : args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels
                                                                        : kernels;
@@ -246,13 +262,16 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
   args.weight = g->weight ? g->weight->data : NULL;
   args.mean = g->mean ? g->mean->data : NULL;
   args.inverse = g->inverse ? g->inverse->data : NULL;
-  bool aligned = is_aligned(&args, (int64_t)rdna_dtype_block_bytes(g->x->dtype));
-  /* of rows that are not aligned, those of 16 bits are shifted */
-  int64_t held = aligned ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
+  choose_slices(stream, &args);
+  int64_t value = (int64_t)rdna_dtype_block_bytes(g->x->dtype);
+  bool aligned = is_aligned(&args, value);
+  bool edged = !aligned && args.cols > NORM_BACKWARD_WAVE_COLS && edges_agree(&args, value);
+  /* of rows that are not aligned otherwise, those of 16 bits are shifted */
+  int64_t held = aligned || edged ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
   if (g->x->dtype != RDNA_F32) held = aligned ? NORM_BACKWARD_LONG_COLS : NORM_BACKWARD_HELD_COLS;
   bool fits = args.cols <= held || args.rows == 0;
   return rdna__scratch_release(
-      &scratch, fits ? launch_rows(&scratch, g, &args, aligned) : launch_parts(&scratch, g, &args, aligned));
+      &scratch, fits ? launch_rows(&scratch, g, &args, aligned, edged) : launch_parts(&scratch, g, &args, aligned));
 }
 
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,

@@ -127,31 +127,55 @@ struct row_bits {
   uint4 x[vectors], dout[vectors];
 };
 
-template <typename type, typename place, int vectors>
-RDNA_DEVICE void load_row(const norm_backward_args &a, int64_t row, row_bits<type, vectors> &bits) {
+/* Where vectors of 16 bytes begin and end in a row at any alignment, and the single value before or after them that a
+ * thread has. Weights are in group memory, from the first vector's on. */
+template <typename type>
+struct row_edge {
+  uint32_t head, cols; /* values before the vectors, and in them */
+  uint32_t single;     /* the column, or NONE */
+  enum : uint32_t { NONE = 0xffffffff };
+  typename type::stored x, dout;
+  float weight, dweight, dbias; /* of the single value */
+  const void *weights;
+};
+
+template <typename type, typename place, int vectors, bool edged>
+RDNA_DEVICE void load_row(const norm_backward_args &a, int64_t row, row_bits<type, vectors> &bits,
+                          row_edge<type> &edge) {
+  typedef typename type::stored stored;
   const char *x = (const char *)a.x + row * a.x_stride * type::BYTES;
   const char *dout = (const char *)a.dout + row * a.dout_stride * type::BYTES;
+  const uint32_t cols = edged ? edge.cols : (uint32_t)a.cols;
+  if (edged && edge.single != edge.NONE) {
+    edge.x = ((const stored *)x)[edge.single], edge.dout = ((const stored *)dout)[edge.single];
+  }
+  if (edged) x += edge.head * type::BYTES, dout += edge.head * type::BYTES;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
-    if (place::column(j, 0) >= (uint32_t)a.cols) continue;
+    if (place::column(j, 0) >= cols) continue;
     typename place::raw x_raw, dout_raw;
-    place::load(x_raw, x, j, (uint32_t)a.cols);
-    place::load(dout_raw, dout, j, (uint32_t)a.cols);
+    place::load(x_raw, x, j, cols);
+    place::load(dout_raw, dout, j, cols);
     bits.x[j] = place::packed(x_raw);
     bits.dout[j] = place::packed(dout_raw);
   }
 }
 
 /* Row |row|, which is in |bits|, adding to the columns' sums; then |bits| holds row |next|, if there is one. */
-template <typename type, typename weights, typename team, int vectors, bool wide>
+template <typename type, typename weights, typename team, int vectors, bool wide, bool edged>
 RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t next, row_bits<type, vectors> &bits,
-                          float (*dweight)[type::IN_16], float (*dbias)[type::IN_16], float *scratch) {
+                          float (*dweight)[type::IN_16], float (*dbias)[type::IN_16], row_edge<type> &edge,
+                          float *scratch) {
   typedef held<type, team, wide> place;
   constexpr uint32_t size = type::IN_16;
   const norm_backward_args &a = arguments_again(args);
   char *dx = (char *)a.dx + row * a.dx_stride * type::BYTES;
-  uint32_t cols = (uint32_t)a.cols;
-  float count = (float)cols;
+  auto cols_again = [&] { return edged ? again_uniform(edge.cols) : (uint32_t)arguments_again(args).cols; };
+  uint32_t cols = edged ? edge.cols : (uint32_t)a.cols;
+  const float count = (float)a.cols;
+  const bool alone = edged && edge.single != edge.NONE;
+  float y_alone = 0, g_alone = 0, d_alone = 0;
+  if (alone) y_alone = type::load(&edge.x, 0), d_alone = type::load(&edge.dout, 0), g_alone = d_alone * edge.weight;
   float mean = 0, y[vectors][size], g[vectors][size]; /* y: x less the mean */
   uint4 dout[vectors];
 #pragma unroll
@@ -159,11 +183,11 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
     type::unpack(bits.x[j], y[j]);
     dout[j] = bits.dout[j];
   }
-  if (next < a.rows) load_row<type, place, vectors>(a, next, bits);
+  if (next < a.rows) load_row<type, place, vectors, edged>(a, next, bits, edge);
   if (a.mean) {
     mean = a.mean[row];
   } else if (a.centred) {
-    float sum = 0;
+    float sum = y_alone;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
       if (place::column(j, 0) >= cols) continue;
@@ -174,15 +198,16 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
     }
     mean = team::sum(sum, scratch) / count;
   }
-  cols = (uint32_t)arguments_again(args).cols; /* which columns there are is found again, not kept */
-  float sums[3] = {0, 0, 0};                   /* of y^2, g y and g */
+  cols = cols_again(); /* which columns there are is found again, not kept */
+  y_alone = alone ? y_alone - mean : 0;
+  float sums[3] = {y_alone * y_alone, g_alone * y_alone, g_alone}; /* of y^2, g y and g */
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (place::column(j, 0) >= cols) continue;
     type::unpack(dout[j], g[j]);
-    if (a.weight) {
+    if (edged || a.weight) {
       float w[size];
-      place::template load_as_floats<weights>(a.weight, j, cols, w);
+      place::template load_as_floats<weights>(edged ? edge.weights : a.weight, j, cols, w);
 #pragma unroll
       for (uint32_t k = 0; k < size; k++) g[j][k] *= w[k];
     }
@@ -197,9 +222,17 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
   }
   team::sums(sums, scratch);
   float inverse = inverse_of(a, row, sums[0] / count);
-  cols = (uint32_t)arguments_again(args).cols;
+  cols = cols_again();
   /* dx = inverse g + of_y y / deviation + level */
   float of_y = -(sums[1] * inverse / count) * inverse, level = a.centred ? -(sums[2] / count) * inverse : 0;
+  if (alone) {
+    const float normal = y_alone * inverse;
+    edge.dweight = fma_f32(d_alone, normal, edge.dweight);
+    edge.dbias += d_alone;
+    ((typename type::stored *)dx)[edge.single] =
+        stored_of<type>(fma_f32(normal, of_y, fma_f32(g_alone, inverse, level)));
+  }
+  if (edged) dx += edge.head * type::BYTES;
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (place::column(j, 0) >= cols) continue;
@@ -226,9 +259,10 @@ RDNA_DEVICE void held_slices(const norm_backward_args &args, float *scratch, flo
     const int64_t step = team::COUNT * a.slices;
     int64_t row = slice + team::index() * a.slices;
     row_bits<type, vectors> bits;
-    if (row < a.rows) load_row<type, place, vectors>(a, row, bits);
+    row_edge<type> edge; /* none */
+    if (row < a.rows) load_row<type, place, vectors, false>(a, row, bits, edge);
     for (; row < a.rows; row += step) {
-      held_row<type, weights, team, vectors, wide>(a, row, row + step, bits, dweight, dbias, scratch);
+      held_row<type, weights, team, vectors, wide, false>(a, row, row + step, bits, dweight, dbias, edge, scratch);
     }
     float *to = a.partial + slice * a.cols;
 #pragma unroll
@@ -421,6 +455,48 @@ template <typename type, typename weights>
 RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch) {
   constexpr int vectors = NORM_BACKWARD_LONG_COLS / threads / type::IN_16;
   held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
+}
+
+/* Rows at any alignment, the same for x, dout and dx in all rows of a slice. |weight|: NORM_BACKWARD_HELD_COLS. */
+template <typename type, typename weights>
+RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, typename weights::stored *weight) {
+  typedef held<type, group_team, true> place;
+  constexpr uint32_t size = type::IN_16;
+  constexpr int vectors = NORM_BACKWARD_HELD_COLS / threads / size;
+  for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
+    const norm_backward_args &a = arguments_again(args);
+    float dweight[vectors][size] = {}, dbias[vectors][size] = {};
+    const row_edges e =
+        row_edges_of(address_of(a.x) + (uint64_t)(slice * a.x_stride * type::BYTES), (uint64_t)a.cols, size);
+    const uint32_t single = (uint32_t)row_edges_single(&e, (uint64_t)a.cols, thread_id(), size);
+    row_edge<type> edge;
+    edge.head = wave_uniform_u32((uint32_t)e.head), edge.cols = wave_uniform_u32((uint32_t)e.vectors * size);
+    edge.single = single < (uint32_t)a.cols ? single : edge.NONE;
+    edge.weight = 1, edge.dweight = edge.dbias = 0, edge.weights = weight;
+    if (a.weight && edge.single != edge.NONE) edge.weight = weights::load(a.weight, edge.single);
+    group_barrier(); /* the last slice's were read */
+    for (uint32_t i = thread_id(); i < edge.cols; i += threads) {
+      weight[i] = a.weight ? ((const typename weights::stored *)a.weight)[edge.head + i] : stored_of<weights>(1);
+    }
+    group_barrier();
+    row_bits<type, vectors> bits;
+    if (slice < a.rows) load_row<type, place, vectors, true>(a, slice, bits, edge);
+    for (int64_t row = slice; row < args.rows; row += args.slices) {
+      held_row<type, weights, group_team, vectors, true, true>(a, row, row + args.slices, bits, dweight, dbias, edge,
+                                                               scratch);
+    }
+    float *to = args.partial + slice * args.cols, *to_bias = to + args.slices * args.cols;
+    if (edge.single != edge.NONE) to[edge.single] = edge.dweight, to_bias[edge.single] = edge.dbias;
+    to += edge.head, to_bias += edge.head;
+#pragma unroll
+    for (uint32_t j = 0; j < (uint32_t)vectors; j++) {
+      if (place::column(j, 0) >= edge.cols) continue;
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) {
+        to[place::column(j, k)] = dweight[j][k], to_bias[place::column(j, k)] = dbias[j][k];
+      }
+    }
+  }
 }
 
 /* A row at any alignment as a group has it in registers: vectors, and a single value before or after them. */
@@ -793,6 +869,15 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
     }                                                                                                \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
+
+#define NORM_BACKWARD_EDGED(suffix, type, weights)                                                   \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, type::BYTES == 2 ? 2 : 1)                              \
+  norm_backward_edged_##suffix(struct norm_backward_args a) {                                        \
+    RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
+    RDNA_SHARED static __attribute__((aligned(16))) weights::stored weight[NORM_BACKWARD_HELD_COLS]; \
+    edged_slices<type, weights>(a, scratch, weight);                                                 \
+  }
+RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD_EDGED)
 
 #define NORM_BACKWARD_SHORT(suffix, type, weights)                                                                   \
   RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2) norm_backward_short_##suffix(struct norm_backward_args a) {         \

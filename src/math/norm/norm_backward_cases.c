@@ -72,6 +72,18 @@ static struct norm_backward_args pick_short_shape(rdna__random *random, int n) {
   return a;
 }
 
+/* Rows that begin anywhere, a slice's at one distance from 16 bytes. */
+static struct norm_backward_args pick_edged_shape(rdna__random *random, int n) {
+  static const int64_t edges[][2] = {{2, 5}, {20, 3001}, {0, 7}, {9, 4096}, {33, 1}, {3, 4095}, {17, 1000}, {5, 9}};
+  const int edge_count = (int)(sizeof edges / sizeof edges[0]);
+  struct norm_backward_args a = {.epsilon = 1e-5f, .centred = n % 3 != 1};
+  a.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 60);
+  a.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 4) ? 500 : 4096);
+  a.slices = n % 4 == 3 ? a.rows + rdna__random_range(random, 0, 2) : 8 * rdna__random_range(random, 1, 2);
+  a.x_stride = a.cols + 8 * (n % 3), a.dout_stride = a.cols + 8 * (n % 2), a.dx_stride = a.cols + 8;
+  return a;
+}
+
 /* |is_long|: rows of more than NORM_BACKWARD_HELD_COLS values, else no longer ones. |shifted|: at any alignment. */
 static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is_long, bool shifted) {
   static const int64_t edges[][2] = {{2, 5},   {3, 8},   {0, 7}, {5, 1024}, {3, 1032}, {9, 4096},
@@ -136,6 +148,7 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
   struct norm_backward_args args =
       pick_shape(random, n, strstr(kernel->name, "_long"), strstr(kernel->name, "_shifted"));
   if (strstr(kernel->name, "_short")) args = pick_short_shape(random, n);
+  if (strstr(kernel->name, "_edged")) args = pick_edged_shape(random, n);
   rdna_dtype dtype = value_dtype(kernel->name);
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;

@@ -14,8 +14,10 @@
  *
  * norm_backward is for rows of up to NORM_BACKWARD_WAVE_COLS values, or of up to NORM_BACKWARD_HELD_COLS where all
  * pointers and strides are multiples of 16 bytes, norm_backward_short for such rows of up to NORM_BACKWARD_WAVE_COLS,
- * norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS 16-bit values, norm_backward_shifted for 1 to
- * NORM_BACKWARD_HELD_COLS 16-bit values at any alignment. For any other, norm_parts, norm_join and norm_columns. */
+ * norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS 16-bit values. Rows of 1 to NORM_BACKWARD_HELD_COLS
+ * are norm_backward_edged's where all rows of a slice in x, dout and dx are equally far from 16 bytes, and otherwise,
+ * if of 16-bit values, norm_backward_shifted's. For any other, norm_parts, norm_join and norm_columns.
+ */
 enum {
   NORM_BACKWARD_THREADS = 256,
   NORM_BACKWARD_WAVE_COLS = 512,
@@ -97,6 +99,7 @@ struct column_sum_args {
 
 #define RDNA__NORM_BACKWARD_TYPE(X, suffix)                                                                   \
   X(norm_backward_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case)       \
+  X(norm_backward_edged_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
   X(norm_backward_short_##suffix, struct norm_backward_args, NORM_BACKWARD_THREADS, rdna__norm_backward_case) \
   X(norm_parts_##suffix, struct norm_parts_args, NORM_BACKWARD_THREADS, rdna__norm_parts_case)                \
   X(norm_columns_##suffix, struct norm_columns_args, NORM_BACKWARD_THREADS, rdna__norm_columns_case)

@@ -237,6 +237,9 @@ static void norm_columns(const void *args, rdna_dtype dtype, rdna_dtype weight_d
   void RDNA_HOST_KERNEL(norm_backward_##suffix)(const void *args, rdna_grid grid) {       \
     backward(args, DTYPE_##type, DTYPE_##weights, false);                                 \
   }                                                                                       \
+  void RDNA_HOST_KERNEL(norm_backward_edged_##suffix)(const void *args, rdna_grid grid) { \
+    backward(args, DTYPE_##type, DTYPE_##weights, false);                                 \
+  }                                                                                       \
   void RDNA_HOST_KERNEL(norm_backward_short_##suffix)(const void *args, rdna_grid grid) { \
     backward(args, DTYPE_##type, DTYPE_##weights, true);                                  \
   }                                                                                       \
