@@ -246,7 +246,7 @@ static rdna_status launch_map(const struct call *c, const char *const kernels[2]
     a->part = CHANNEL_THREADS / a->team * COLUMN_ROWS;
     groups = v->outer * divide_up(v->runs, a->part) * divide_up(divide_up(v->cols, in_16), a->team);
   } else {
-    a->team = team_of(divide_up(v->len, in_16), CHANNEL_THREADS);
+    a->team = team_of(divide_up(v->len, in_16 * CHANNEL_AHEAD), CHANNEL_THREADS);
     if (v->len > 2 * MAP_VALUES) {
       a->part = divide_up(divide_up(v->len, divide_up(v->len, MAP_VALUES)), 64) * 64;
       a->parts = divide_up(v->len, a->part);

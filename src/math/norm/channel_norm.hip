@@ -7,7 +7,7 @@
 #include "math/norm/channel_norm_kernels.h"
 
 static constexpr uint32_t threads = CHANNEL_THREADS;
-static constexpr uint32_t ahead = 4; /* loads of a thread on their way */
+static constexpr uint32_t ahead = CHANNEL_AHEAD;
 
 template <typename acc>
 struct gradient_sums {

@@ -21,6 +21,7 @@
 
 enum {
   CHANNEL_THREADS = 256,
+  CHANNEL_AHEAD = 4,    /* loads of a thread on their way */
   CHANNEL_END_OUTS = 8, /* outputs of a group that joins slices */
   CHANNEL_END_WAYS = CHANNEL_THREADS / CHANNEL_END_OUTS
 };

@@ -146,6 +146,7 @@ static rdna_status launch_rows(rdna_stream *stream, const char *operator, const 
     /* no more than run at once, as each has the next of its rows on its way */
     int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
     int64_t most = (out->dtype == RDNA_F32 ? 3 : kernels->groups_of_unit) * (units > 0 ? units : 1);
+    if (shifted && most >= 8) most = most / 8 * 8; /* so that all rows of a group begin equally far from 16 bytes */
     if (grid.x > most) grid.x = (uint32_t)most;
   }
   bool weight_f32 = weight && weight->dtype == RDNA_F32;

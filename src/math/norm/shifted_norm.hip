@@ -1,21 +1,33 @@
 /* Norms of rows that do not allow 16-byte accesses throughout: vectors between single values, held in registers, the
- * next row on its way meanwhile. Weights lie in group memory, whence two neighbours of 16 bytes are shifted into place.
- * Memory is read once: 4 bytes a 16-bit value. */
+ * next row on its way meanwhile. Weights lie in group memory, whence two neighbours of 16 bytes are shifted into place;
+ * a grid of a multiple of 8 groups gives each group rows that begin alike, if they are all equally far apart. Memory is
+ * read once: 4 bytes a 16-bit value in all, at 3/4 of a copy's speed. */
 #include "math/norm/norm_kernels.h"
 #include "math/norm/shift.h"
 #include "math/norm/span.h"
 
 static constexpr uint32_t threads = SPAN_THREADS;
 
-/* What belongs to vector |i| after |head| values. */
-template <typename type, typename weights>
-RDNA_DEVICE void load_factors(const uint4 *from, uint32_t head, uint32_t i, float *v) {
-  constexpr uint32_t loads = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16;
+/* What belongs to the vectors of a row that begins after |head| values: shifted into place once for all rows that begin
+ * alike. */
+template <typename type, typename weights, uint32_t count>
+struct factors {
+  enum : uint32_t { LOADS = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16 };
+  uint4 bits[count][LOADS];
+  RDNA_DEVICE void load(factors &f, const uint4 *from, const span &s) {
 #pragma unroll
-  for (uint32_t k = 0; k < loads; k++) {
-    weights::unpack(load_shifted<weights>(from, head, i * loads + k), v + k * weights::IN_16);
+    for (uint32_t j = 0; j < count; j++) {
+      const uint32_t i = j * threads + thread_id();
+      if (i >= s.vectors) continue;
+#pragma unroll
+      for (uint32_t k = 0; k < LOADS; k++) f.bits[j][k] = load_shifted<weights>(from, s.head, i * LOADS + k);
+    }
   }
-}
+  RDNA_DEVICE void unpack(const factors &f, uint32_t j, float *v) {
+#pragma unroll
+    for (uint32_t k = 0; k < LOADS; k++) weights::unpack(f.bits[j][k], v + k * weights::IN_16);
+  }
+};
 
 struct shifted_rows {
   const void *x;      /* (rows, cols) */
@@ -41,6 +53,9 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
   typedef typename weights::stored factor;
   const uint32_t cols = (uint32_t)a.cols;
   row_of next;
+  typedef factors<type, weights, count> factors_of;
+  factors_of weight_here, bias_here;
+  uint32_t head = 0xffffffff; /* theirs */
   span next_span;
   auto load = [&](int64_t r) {
     const char *x = row_at<type>(a.x, r, a.x_stride);
@@ -58,6 +73,11 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
     row_of now = next;
     const span s = next_span;
     if (r + group_count_x() < a.rows) load(r + group_count_x());
+    if (head != s.head) {
+      head = s.head;
+      if (a.weight) factors_of::load(weight_here, weight, s);
+      if (a.bias) factors_of::load(bias_here, bias, s);
+    }
     if (adds) add_residual(now, row_at<type>(a.residual, r, a.residual_stride), s);
     const moments<float> m = moments_of(now, s, centred, scratch);
     const float scale = 1.0f / sqrt_f32(m.squares / m.n + a.epsilon);
@@ -72,12 +92,12 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
 #pragma unroll
       for (uint32_t k = 0; k < size; k++) v[k] = (v[k] - m.mean) * scale;
       if (a.weight) {
-        load_factors<type, weights>(weight, s.head, i, w);
+        factors_of::unpack(weight_here, j, w);
 #pragma unroll
         for (uint32_t k = 0; k < size; k++) v[k] *= w[k];
       }
       if (a.bias) {
-        load_factors<type, weights>(bias, s.head, i, w);
+        factors_of::unpack(bias_here, j, w);
 #pragma unroll
         for (uint32_t k = 0; k < size; k++) v[k] += w[k];
       }
