@@ -206,7 +206,7 @@ static struct channel_partial_args cut(const struct call *c, const struct view *
   if (s.slices == 0) s.slices = 1, s.slice_runs = 1; /* of nothing: one slice without values */
   if (v->len != 1) {
     a.wave = s.slice_runs * s.part <= WAVE_VALUES;
-    a.team = team_of(divide_up(s.part, in_16), a.wave ? 32 : CHANNEL_THREADS);
+    a.team = team_of(divide_up(s.part, in_16 * CHANNEL_AHEAD), a.wave ? 32 : CHANNEL_THREADS);
   }
   a.slices = s;
   return a;

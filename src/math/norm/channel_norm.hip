@@ -86,10 +86,18 @@ RDNA_DEVICE void partial_run(const char *x, const char *dout, uint64_t count, ui
     }
     what::template add<ahead * size>(s, v, d, mean);
   }
-#pragma nounroll
-  for (; i < end; i += team * size) {
-    type::load_16(x + i * type::BYTES, v);
-    if constexpr (what::READS_DOUT) type::load_16(dout + i * type::BYTES, d);
+  uint4 x_rest[ahead - 1], d_rest[ahead - 1];
+#pragma unroll
+  for (uint32_t j = 0; j < ahead - 1; j++) {
+    if (i + j * team * size >= end) continue;
+    x_rest[j] = vector_at<type>(x, i + j * team * size);
+    if constexpr (what::READS_DOUT) d_rest[j] = vector_at<type>(dout, i + j * team * size);
+  }
+#pragma unroll
+  for (uint32_t j = 0; j < ahead - 1; j++) {
+    if (i + j * team * size >= end) continue;
+    type::unpack(x_rest[j], v);
+    if constexpr (what::READS_DOUT) type::unpack(d_rest[j], d);
     what::template add<size>(s, v, d, mean);
   }
   uint64_t loose = head + count - end;
