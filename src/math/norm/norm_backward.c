@@ -8,7 +8,7 @@
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
 enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8, ROWS_OF_A_COLUMN_SLICE = 8 };
-enum { PARTS_OF_A_UNIT = 2 }; /* groups of norm_parts that run at once */
+static const int64_t parts_of_a_unit[TYPES] = {2, 3, 3}; /* groups of norm_parts that run at once */
 
 /* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
  * sum. */
@@ -207,7 +207,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   void *sums, *statistics;
   rdna_grid grid = {0, 1, 1};
   int64_t units = rdna_device_get_info(rdna_stream_device(scratch->stream))->compute_units;
-  int64_t at_once = PARTS_OF_A_UNIT * (units > 0 ? units : 1);
+  int64_t at_once = parts_of_a_unit[g->x->dtype] * (units > 0 ? units : 1);
   grid.x = (uint32_t)(count < at_once ? count : at_once);
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)count * 4 * sizeof(float), &sums));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)of->rows * 4 * sizeof(float), &statistics));

@@ -1,8 +1,10 @@
-/* Gradients of layer_norm and rms_norm. A wave takes a row of up to 512 values, a group a longer one. A row of up to
- * 4,096 values, or of 8,192 of 16 bits, stays in registers with its slice's column sums, so that memory is read once,
- * and the next row is on its way while the sums of this one are joined; rows of 16-bit values at other alignments go
- * through group memory on their way, where they are shifted into place. Of any other row groups sum up the parts, and
- * once the parts are joined others go down the columns: memory is read twice. */
+/* Gradients of layer_norm and rms_norm. Short rows are several to a wave or a wave's, a group takes a longer one. A row
+ * of up to 4,096 values, or of 8,192 of 16 bits, stays in registers with its slice's column sums, so that memory is
+ * read once, 6 bytes a 16-bit value in all, and the next row is on its way while the sums of this one are joined. Rows
+ * that do not allow 16-byte accesses do so with vectors between single values where all rows of a slice begin equally
+ * far from 16 bytes; other ones of 16-bit values go through group memory on their way, where they are shifted into
+ * place. Of any other row groups sum up the parts, and once the parts are joined others go down the columns: memory is
+ * read twice, 10 bytes a 16-bit value, 3/5 of a copy's speed at most. */
 #include "kernel/arguments.h"
 #include "math/chunk.h"
 #include "math/edges.h"
@@ -656,7 +658,8 @@ RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
   int64_t part = item / args.rows, row = item - part * args.rows;
   uint4 weight[vectors][loads];
   part_of next;
-  for (part_of::load(next, args, row, part); item < end; item++) {
+  if (wide) part_of::load(next, args, row, part); /* single values take too many registers for that */
+  for (; item < end; item++) {
     const norm_parts_args &a = arguments_again_wide(args);
     const int64_t begin = part * NORM_BACKWARD_PART_COLS, to = row * a.parts + part;
     const int64_t left = a.cols - begin;
@@ -674,8 +677,9 @@ RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
       }
     }
     part_of now = next;
+    if (!wide) part_of::load(now, a, row, part);
     if (++row == a.rows) row = 0, part++;
-    if (item + 1 < end) part_of::load(next, a, row, part);
+    if (wide && item + 1 < end) part_of::load(next, a, row, part);
     float y[vectors][size], g[size], mean = 0, sum = 0;
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
@@ -779,7 +783,8 @@ struct column_set {
   }
 };
 
-/* Some rows at once, whose loads wait together. */
+/* Some rows at once, whose loads wait together; backwards, as norm_parts read the last ones last, which may be in the
+ * cache still. */
 template <typename type, typename weights, bool wide>
 RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
   typedef column_set<type, wide> set;
@@ -803,8 +808,8 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
       const norm_columns_args &from = arguments_again(args);
 #pragma unroll
       for (uint32_t r = 0; r < at_once; r++) {
-        int64_t number = first + r * slices;
-        if (number >= rows) continue;
+        int64_t number = rows - 1 - (first + r * slices);
+        if (number < 0) continue;
         set::load(x[r], (const char *)from.x + number * from.x_stride * type::BYTES, col, from.cols);
         set::load(dout[r], (const char *)from.dout + number * from.dout_stride * type::BYTES, col, from.cols);
         row[r] = load_as<float4>(from.statistics + 4 * number);
@@ -812,8 +817,8 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
 #pragma unroll
       for (uint32_t r = 0; r < at_once; r++) {
         const norm_columns_args &to = arguments_again(args);
-        int64_t number = first + r * slices;
-        if (number >= rows) continue;
+        int64_t number = rows - 1 - (first + r * slices);
+        if (number < 0) continue;
         float v[size], d[size];
         set::unpack(x[r], v);
         set::unpack(dout[r], d);
@@ -849,7 +854,7 @@ RDNA_DEVICE void norm_columns(const norm_columns_args &args) {
     RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_WAVE_COLS];          \
     norm_backward<type, weights>(a, scratch, columns);                                               \
   }                                                                                                  \
-  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, 2)                                                     \
+  RDNA_KERNEL_RESIDENT(NORM_BACKWARD_THREADS, type::BYTES == 2 ? 3 : 2)                              \
   norm_parts_##suffix(struct norm_parts_args a) {                                                    \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
     if (all_16(address_of(a.x) | address_of(a.dout) | address_of(a.weight) |                         \

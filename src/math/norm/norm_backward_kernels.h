@@ -63,7 +63,8 @@ struct norm_join_args {
   float epsilon;
   uint32_t centred;
 };
-/* dx and the slices' column sums; groups take slabs of columns in turn. */
+/* dx and the slices' column sums; groups take slabs of columns in turn. Row rows - 1 - r belongs to slice r % slices.
+ */
 struct norm_columns_args {
   const void *dout;        /* (rows, cols) */
   const void *x;           /* (rows, cols) */

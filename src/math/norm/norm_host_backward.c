@@ -201,7 +201,7 @@ static void norm_column_run(const struct columns_work *w, int64_t slice, int64_t
   int64_t bytes = floats_bytes(w->of.dtype), n = run_length(a->cols - at);
   float dweight[RUN] = {0}, dbias[RUN] = {0};
   struct run run;
-  for (int64_t row = slice; row < a->rows; row += a->slices) {
+  for (int64_t row = a->rows - 1 - slice; row >= 0; row -= a->slices) {
     const float *s = a->statistics + 4 * row;
     load_run(&w->of, (const char *)a->x + row * a->x_stride * bytes,
              (const char *)a->dout + row * a->dout_stride * bytes, at, n, &run);
