@@ -178,7 +178,8 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
   const bool alone = edged && edge.single != edge.NONE;
   float y_alone = 0, g_alone = 0, d_alone = 0;
   if (alone) y_alone = type::load(&edge.x, 0), d_alone = type::load(&edge.dout, 0), g_alone = d_alone * edge.weight;
-  float mean = 0, y[vectors][size], g[vectors][size]; /* y: x less the mean */
+  /* y: x less the mean; of weights in group memory, g is found again rather than kept */
+  float mean = 0, y[vectors][size], kept[edged ? 1 : vectors][size];
   uint4 dout[vectors];
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
@@ -206,20 +207,21 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (place::column(j, 0) >= cols) continue;
-    type::unpack(dout[j], g[j]);
+    float *const g = kept[edged ? 0 : j];
+    type::unpack(dout[j], g);
     if (edged || a.weight) {
       float w[size];
       place::template load_as_floats<weights>(edged ? edge.weights : a.weight, j, cols, w);
 #pragma unroll
-      for (uint32_t k = 0; k < size; k++) g[j][k] *= w[k];
+      for (uint32_t k = 0; k < size; k++) g[k] *= w[k];
     }
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
       if (place::lacks(j, k, cols)) continue;
       y[j][k] -= mean;
       sums[0] = fma_f32(y[j][k], y[j][k], sums[0]);
-      sums[1] = fma_f32(g[j][k], y[j][k], sums[1]);
-      sums[2] += g[j][k];
+      sums[1] = fma_f32(g[k], y[j][k], sums[1]);
+      sums[2] += g[k];
     }
   }
   team::sums(sums, scratch);
@@ -238,14 +240,19 @@ RDNA_DEVICE void held_row(const norm_backward_args &args, int64_t row, int64_t n
 #pragma unroll
   for (uint32_t j = 0; j < vectors; j++) {
     if (place::column(j, 0) >= cols) continue;
-    float d[size];
+    float d[size], *const g = kept[edged ? 0 : j];
     type::unpack(dout[j] = again(dout[j]), d);
+    if (edged) {
+      place::template load_as_floats<weights>(edge.weights, j, cols, g);
+#pragma unroll
+      for (uint32_t k = 0; k < size; k++) g[k] *= d[k];
+    }
 #pragma unroll
     for (uint32_t k = 0; k < size; k++) {
       float normal = y[j][k] * inverse;
       dweight[j][k] = fma_f32(d[k], normal, dweight[j][k]);
       dbias[j][k] += d[k];
-      d[k] = fma_f32(normal, of_y, fma_f32(g[j][k], inverse, level));
+      d[k] = fma_f32(normal, of_y, fma_f32(g[k], inverse, level));
     }
     place::template store<type>(dx, j, cols, d);
   }
