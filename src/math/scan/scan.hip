@@ -160,8 +160,8 @@ RDNA_DEVICE uint32_t heads_of(uint32_t column, uint32_t n) {
 /* Who has a run: a wave alone, which may have several rows, or a group, whose waves take blocks in turn. */
 enum team { SEVERAL_ROWS, ONE_ROW, GROUPS_ROW };
 
-/* A lane's sum of what follows the last head in its vector joins those of the lanes below it as far as its row reaches
- * back; |last| is the number in its row of the vector's last value. |scratch|: GROUPS_ROW's. */
+/* A lane's sum of what follows the last head in its vector joins those of the lanes below it as far |back| as its row
+ * reaches; |last| is the number in its row of the vector's last value. |scratch|: GROUPS_ROW's. */
 template <typename type, typename op, typename acc, team whose>
 RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scratch) {
   constexpr bool several = whose == SEVERAL_ROWS, shared = whose == GROUPS_ROW;
@@ -177,14 +177,16 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scr
   int32_t flip = waves; /* a tile's totals lie beside the last one's, which others may still read */
 #pragma nounroll
   for (int32_t base = -shift; base < r.count; base += block, at += block, scratch += shared ? flip : 0, flip = -flip) {
-    /* which steps a lane takes part in is found anew each time, rather than kept as masks */
-    const uint32_t lane = bits_as<uint32_t>(again(bits_as<float>(lane_id())));
+    uint32_t lane = lane_id();
+    /* there its comparisons are made anew each time, rather than kept as masks of two scalar registers */
+    if (WAVE_SIZE == 64) lane = bits_as<uint32_t>(again(bits_as<float>(lane)));
     uint4 now = bits[0];
 #pragma unroll
     for (int u = 1; u < ahead; u++) bits[u - 1] = bits[u];
     bits[ahead - 1] = load_vector<type>(r, at + ahead * block);
     const uint32_t there = inside(r, at), heads = several ? heads_of<width>(column, n) : 0;
     const uint32_t last = heads ? width - 32 + (uint32_t)__builtin_clz(heads) : column + width - 1;
+    const uint32_t back = several ? last / width : WAVE_SIZE, reach = min_u32(lane, back); /* lanes */
     acc v[width];
     values_of<type, op>(now, there, v);
     acc mine = v[0];
@@ -196,7 +198,7 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scr
 #pragma unroll
     for (uint32_t step = 1; step < WAVE_SIZE; step *= 2) {
       acc below = shuffle(mine, (lane - step) & (WAVE_SIZE - 1));
-      if (lane >= step && (!several || last >= step * width)) mine = op::join(below, mine);
+      if (reach >= step) mine = op::join(below, mine);
     }
     acc kept;
     if (shared) {
@@ -211,7 +213,7 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scr
       }
       if (lane > 0) kept = op::join(kept, below);
     } else {
-      if (!several || last >= (lane + 1) * width) mine = op::join(carry, mine);
+      if (back > lane) mine = op::join(carry, mine);
       kept = shuffle(mine, (lane - 1) & (WAVE_SIZE - 1));
       if (lane == 0) kept = carry;
       carry = shuffle(mine, WAVE_SIZE - 1);
