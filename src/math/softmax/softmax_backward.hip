@@ -1,4 +1,6 @@
-/* Gradients of softmax and log-softmax, and both of them along any dimension. */
+/* Gradients of softmax and log-softmax, and both of them along any dimension. A row that fits registers is read once,
+ * in whole vectors wherever it begins if it does so alike in all three: 6 bytes a value of bf16, about 4 instructions,
+ * so an H200 should come near its copy rate, less what a launch takes. Longer rows are read twice. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/chunk.h"
