@@ -178,8 +178,9 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scr
 #pragma nounroll
   for (int32_t base = -shift; base < r.count; base += block, at += block, scratch += shared ? flip : 0, flip = -flip) {
     uint32_t lane = lane_id();
-    /* there its comparisons are made anew each time, rather than kept as masks of two scalar registers */
-    if (WAVE_SIZE == 64) lane = bits_as<uint32_t>(again(bits_as<float>(lane)));
+#ifdef RDNA_AMD /* comparisons made anew each time, rather than kept as masks in scalar registers */
+    lane = bits_as<uint32_t>(again(bits_as<float>(lane)));
+#endif
     uint4 now = bits[0];
 #pragma unroll
     for (int u = 1; u < ahead; u++) bits[u - 1] = bits[u];
