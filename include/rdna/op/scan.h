@@ -12,8 +12,8 @@ extern "C" {
 /* out(…, i, …) is what x(…, 0, …) to x(…, i, …) come to along dimension |dim|. |x| and |out| are contiguous, of one
  * shape and one type of f32, f16, bf16, f64, i32 and i64, and the same or apart. Floats are added in f32 and rounded
  * once, f64 in f64, integers in 64 bits and cut to the type. A NaN stays for the rest of its row. The result does not
- * depend on timing, only on shape and device. RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing
- * data, partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
+ * depend on timing, only on shape, device and where in 16 bytes |x| begins. RDNA_INVALID_ARGUMENT: shapes, types or
+ * |dim| that disagree, missing data, partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
 RDNA_CHECKED rdna_status rdna_op_cumsum(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cumprod(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
