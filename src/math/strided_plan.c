@@ -166,20 +166,34 @@ bool rdna__plan_vector(const strided_plan *plan, int k, int64_t values) {
   return true;
 }
 
-rdna_status rdna__plan_each(const strided_plan *plan, rdna_status (*launch)(const strided_plan *part, void *context),
-                            void *context) {
-  if (rdna__plan_count(plan) <= STRIDED_MAX_COUNT) return launch(plan, context);
-  /* Halves of the slowest dimension that is more than one; a multiple of 16 where a row itself is cut. */
-  int d = plan->rank - 1;
-  while (plan->size[d] == 1) d--;
+rdna_status rdna__plan_halves(const strided_plan *plan, int d,
+                              rdna_status (*launch)(const strided_plan *part, void *context), void *context) {
   int64_t half = plan->size[d] / 2;
   if (half > 16) half = half / 16 * 16;
   strided_plan part = *plan;
   part.size[d] = half;
-  RDNA_TRY(rdna__plan_each(&part, launch, context));
+  RDNA_TRY(launch(&part, context));
   part.size[d] = plan->size[d] - half;
   for (int k = 0; k < plan->operands; k++) {
     if (part.operand[k].data) part.operand[k].data += half * plan->operand[k].stride[d] * plan->operand[k].bytes;
   }
-  return rdna__plan_each(&part, launch, context);
+  return launch(&part, context);
+}
+
+typedef struct each_part {
+  rdna_status (*launch)(const strided_plan *part, void *context);
+  void *context;
+} each_part;
+
+static rdna_status launch_each(const strided_plan *part, void *context) {
+  const each_part *each = context;
+  return rdna__plan_each(part, each->launch, each->context);
+}
+
+rdna_status rdna__plan_each(const strided_plan *plan, rdna_status (*launch)(const strided_plan *part, void *context),
+                            void *context) {
+  if (rdna__plan_count(plan) <= STRIDED_MAX_COUNT) return launch(plan, context);
+  int d = plan->rank - 1; /* the slowest dimension that is more than one */
+  while (plan->size[d] == 1) d--;
+  return rdna__plan_halves(plan, d, launch_each, &(each_part){launch, context});
 }

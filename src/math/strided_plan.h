@@ -46,5 +46,10 @@ bool rdna__plan_vector(const strided_plan *plan, int k, int64_t values);
 /* Calls |launch| with the plan, or with parts of it that have at most STRIDED_MAX_COUNT values each. */
 rdna_status rdna__plan_each(const strided_plan *plan, rdna_status (*launch)(const strided_plan *part, void *context),
                             void *context);
+/* Calls |launch| with each half of dimension |d|, whose size is more than 1; the first a multiple of 16 where it can
+ * be.
+ */
+rdna_status rdna__plan_halves(const strided_plan *plan, int d,
+                              rdna_status (*launch)(const strided_plan *part, void *context), void *context);
 
 #endif

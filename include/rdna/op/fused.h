@@ -23,12 +23,16 @@ typedef struct rdna_fused_step {
 } rdna_fused_step;
 
 /* The value begins as inputs[0] and goes through the steps; |out| is what it becomes. All tensors are of one type, f32,
- * f16 or bf16; the value is f32 throughout and is rounded once, at the end. Inputs broadcast to out's shape and have
- * any strides; |out| may be exactly one of the inputs of its shape, or must be apart from all. Every input and |out|
- * is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than RDNA_FUSED_MAX_STEPS, no input
- * or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not, types or shapes that disagree,
- * missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack, more than 4 dimensions that
- * do not merge into fewer, strides of 2^31 values or more. */
+ * f16 or bf16; the value is f32 throughout and is rounded once, at the end. On GPUs exp, tanh, sigmoid, silu and the
+ * two gelu are right to 2^-20 of their results, but for gelus of less than -2, which are to 2^-20 in all, or to 2^-14
+ * where the type has 16 bits; every other operation gives the same bits on every device. A chain of at most 3 inputs is
+ * fastest if all its operations are those six or abs, neg, square, affine, clamp, relu, leaky_relu, add, sub, mul,
+ * add_scaled, maximum and minimum, the operands in order. Inputs broadcast to out's shape and have any strides; |out|
+ * may be exactly one of the inputs of its shape, or must be apart from all. Every input and |out| is read or written
+ * once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than RDNA_FUSED_MAX_STEPS, no input or more than
+ * RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not, types or shapes that disagree, missing data,
+ * overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack, more than 4 dimensions that do not merge into
+ * fewer, strides of 2^31 values or more. */
 RDNA_CHECKED rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int step_count,
                                        const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out);
 

@@ -1,22 +1,23 @@
 #include "rdna/op/fused.h"
 
-#include "math/fused/fused_kernels.h"
-#include "math/fused/fused_ops.h"
+#include <stdlib.h>
+
+#include "math/fused/fused_layout.h"
 #include "math/strided_plan.h"
 
 /* Whether a chain may have an operation. */
-#define MAP_CASE(op, expression) case RDNA_MAP_##op:
-#define ZIP_CASE(op, expression) case RDNA_ZIP_##op:
 static bool has_map(int op) {
   switch (op) {
-    FUSED_MAPS(MAP_CASE) return true;
+    FUSED_MAPS_SAME(FUSED_MAP_CASE_)
+    FUSED_MAPS_NEAR(FUSED_MAP_CASE_, scalar)
+    return true;
     default:
       return false;
   }
 }
 static bool has_zip(int op) {
   switch (op) {
-    FUSED_ZIPS(ZIP_CASE) return true;
+    FUSED_ZIPS(FUSED_ZIP_CASE_) return true;
     default:
       return false;
   }
@@ -25,8 +26,7 @@ static bool has_zip(int op) {
 typedef struct request {
   rdna_stream *stream;
   struct fused_args args;
-  const char *kernel;
-  int64_t values; /* in a vector */
+  rdna_dtype dtype;
 } request;
 
 static rdna_status encode(const rdna_fused_step *step, int number, int inputs, uint32_t *out_word) {
@@ -46,8 +46,9 @@ static rdna_status encode(const rdna_fused_step *step, int number, int inputs, u
     return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: step %d takes input %d; there are 0 to %d", number, step->input,
                       inputs - 1);
   }
+  bool commutes = step->op == RDNA_ZIP_ADD || step->op == RDNA_ZIP_MUL;
   *out_word = (uint32_t)step->op | (step->is_zip ? FUSED_IS_ZIP | (uint32_t)step->input << FUSED_INPUT_SHIFT : 0) |
-              (step->is_zip && step->input_first ? FUSED_INPUT_FIRST : 0);
+              (step->is_zip && step->input_first && !commutes ? FUSED_INPUT_FIRST : 0);
   return RDNA_OK;
 }
 
@@ -56,49 +57,70 @@ static rdna_status check_count(const char *what, int count, int most) {
   return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: there are %d %s; it takes 1 to %d", count, what, most);
 }
 
-static rdna_status launch_part(const strided_plan *part, void *context) {
-  request *r = context;
-  struct fused_args args = r->args;
-  struct strided_shape shape;
-  if (part->rank > FUSED_RANK) {
+static rdna_status check_plan(const strided_plan *plan) {
+  if (plan->rank > FUSED_RANK) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "fused: the tensors have %d dimensions that do not merge; it takes %d: make them "
                       "contiguous",
-                      part->rank, FUSED_RANK);
+                      plan->rank, FUSED_RANK);
   }
-  rdna__plan_shape(part, &shape);
-  args.shape.rank = shape.rank;
-  args.shape.count = shape.count;
-  for (uint32_t d = 0; d < shape.rank; d++) {
-    args.shape.size[d] = shape.size[d];
-    args.shape.magic[d] = shape.magic[d];
-    args.shape.shift[d] = shape.shift[d];
-  }
-  args.together = part->size[0] % r->values == 0;
-  for (int k = 0; k < part->operands; k++) {
-    args.operand[k].data = part->operand[k].data;
-    for (int d = 0; d < part->rank; d++) {
-      int64_t stride = part->operand[k].stride[d];
+  for (int k = 0; k < plan->operands; k++) {
+    for (int d = 0; d < plan->rank; d++) {
+      int64_t stride = plan->operand[k].stride[d];
       if (stride != (int32_t)stride) {
         return rdna__fail(RDNA_UNSUPPORTED, "fused: operand %d has a stride of %lld values; it must fit in 31 bits", k,
                           (long long)stride);
       }
-      args.operand[k].stride[d] = (int32_t)stride;
     }
-    if (rdna__plan_vector(part, k, r->values)) args.vectors |= 1u << k;
   }
+  return RDNA_OK;
+}
+
+static rdna_status launch_part(const strided_plan *part, void *context) {
+  static const char *const kernels[][2] = {
+      {"fused_any_f32", "fused_f32"}, {"fused_any_f16", "fused_f16"}, {"fused_any_bf16", "fused_bf16"}};
+  request *r = context;
+  struct fused_args args = r->args;
+  fused_extent extent = {.rank = (uint32_t)part->rank};
+  for (int d = 0; d < part->rank; d++) extent.size[d] = part->size[d];
+  for (int k = 0; k < part->operands; k++) {
+    for (int d = 0; d < part->rank; d++) extent.stride[k][d] = part->operand[k].stride[d];
+    if ((uintptr_t)part->operand[k].data % 16 == 0) extent.aligned |= 1u << k;
+    args.operand[k].data = part->operand[k].data;
+  }
+  bool few = fused_lay_out(&args, &extent, r->dtype == RDNA_F32 ? 4 : 8);
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups("fused", args.shape.count, FUSED_VECTORS * r->values * RDNA__FUSED_THREADS, &grid.x));
-  return rdna__launch_named(r->stream, r->kernel, grid, &args);
+  RDNA_TRY(rdna__check_groups("fused", args.shape.count, RDNA__FUSED_THREADS, &grid.x));
+  return rdna__launch_named(r->stream, kernels[r->dtype][few], grid, &args);
+}
+
+/* The dimension along which an operand's values are 2^31 or more apart, or -1: of those the one that adds most. */
+static int too_far(const strided_plan *plan) {
+  for (int k = 0; k < plan->operands; k++) {
+    int64_t reach = 0, most = 0;
+    int which = -1;
+    for (int d = 0; d < plan->rank; d++) {
+      int64_t along = llabs(plan->operand[k].stride[d]) * (plan->size[d] - 1);
+      reach += along;
+      if (along > most) most = along, which = d;
+    }
+    if (reach > INT32_MAX) return which;
+  }
+  return -1;
+}
+
+/* Parts in which no operand's values are too far apart. */
+static rdna_status launch_near(const strided_plan *part, void *context) {
+  int d = too_far(part);
+  return d < 0 ? launch_part(part, context) : rdna__plan_halves(part, d, launch_near, context);
 }
 
 rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int step_count,
                           const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out) {
-  static const char *const kernels[] = {"fused_f32", "fused_f16", "fused_bf16"};
   RDNA_TRY(check_count("steps", step_count, RDNA_FUSED_MAX_STEPS));
   RDNA_TRY(check_count("inputs", input_count, RDNA_FUSED_MAX_INPUTS));
   RDNA_TRY(rdna__check_float("fused", "out", out));
-  request r = {.stream = stream, .kernel = kernels[out->dtype], .values = out->dtype == RDNA_F32 ? 4 : 8};
+  request r = {.stream = stream, .dtype = out->dtype};
   r.args.steps = (uint32_t)step_count;
   r.args.inputs = (uint32_t)input_count;
   for (int i = 0; i < step_count; i++) {
@@ -121,5 +143,6 @@ rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int
   rdna__plan_begin(&plan, out);
   for (int k = 0; k < input_count; k++) rdna__plan_add(&plan, inputs[k]);
   rdna__plan_merge(&plan);
-  return rdna__plan_each(&plan, launch_part, &r);
+  RDNA_TRY(check_plan(&plan));
+  return rdna__plan_each(&plan, launch_near, &r);
 }

@@ -1,5 +1,6 @@
 /* Chains of operations; the interpreter's registers are the value and the inputs of each of a thread's places. */
 #include "kernel/arguments.h"
+#include "math/fast.h"
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
 #include "math/values.h"
@@ -35,140 +36,277 @@ struct fused_step {
   }
 #endif
 
-/* |count| neighbours of an operand from |place| on, or one value, as they lie in memory: what is converted waits for
- * its load. */
-template <typename type, int count>
-RDNA_DEVICE uint4 load_input(const fused_args &args, int k, const fused_place &place) {
-  typedef typename type::stored stored;
-  const fused_args &a = arguments_again(args);
-  const fused_operand &from = a.operand[k];
-  const stored *at = (const stored *)from.data + fused_offset(&from, &place);
-  if (count > 1 && (a.vectors >> k & 1)) return load_as<uint4>(at);
-  int64_t step = from.stride[0];
-  uint4 bits = {};
-#pragma unroll
-  for (int j = 0; j < count; j++) {
-    stored v = step == 0 ? at[0] : at[j * step];
-    if constexpr (sizeof v == 4) {
-      bits[j] = bits_as<uint32_t>(v);
-    } else {
-      bits[j / 2] |= (uint32_t)v << 16 * (j % 2);
-    }
-  }
-  return bits;
-}
-
-template <typename type, int count>
-RDNA_DEVICE void unpack_input(uint4 bits, float *v) {
-  if constexpr (count == 1) {
-    float all[type::IN_16];
-    type::unpack(bits, all);
-    v[0] = all[0];
-  } else {
-    type::unpack(bits, v);
-  }
-}
-
-/* Keeps what stands under a branch there: selecting among all inputs costs more than jumping over the others. */
+/* Keeps what stands under a branch there: jumping over it costs less than selecting. */
 RDNA_DEVICE void under_branch(void) { asm volatile(""); }
 
-/* What the steps make of |vectors| times |count| values from |first| on, |apart| from each other. There are at most
- * |most| inputs. */
-template <typename type, int count, int vectors, int most, typename steps>
-RDNA_DEVICE void fused_values(const fused_args &a, uint32_t first, uint32_t apart) {
-  uint4 inputs[most][vectors];
-  float value[vectors][count];
-  fused_place place[vectors];
-#pragma unroll
-  for (uint32_t v = 0; v < vectors; v++) place[v] = fused_place_of(&a.shape, first + v * apart);
-#pragma unroll
-  for (int k = 0; k < most; k++) {
-#pragma unroll
-    for (uint32_t v = 0; v < vectors; v++) inputs[k][v] = uint4{};
-    if ((uint32_t)k >= a.inputs) continue;
-#pragma unroll
-    for (uint32_t v = 0; v < vectors; v++) {
-      if (first + v * apart < a.shape.count) inputs[k][v] = load_input<type, count>(a, k + 1, place[v]);
-    }
+/* Over |n| values, whether |op| is quick; those of f32, and those of 16-bit values. */
+#define QUICK_MAP(name, f)                                                           \
+  RDNA_DEVICE bool name(uint32_t op, float *__restrict v, int n, float p, float q) { \
+    typedef float pw_value;                                                          \
+    switch (op) {                                                                    \
+      FUSED_QUICK_MAPS(POINTWISE_MAP_CASE_)                                          \
+      FUSED_MAPS_NEAR(POINTWISE_MAP_CASE_, f)                                        \
+      default:                                                                       \
+        return false;                                                                \
+    }                                                                                \
+    return true;                                                                     \
   }
+QUICK_MAP(close_map, close)
+QUICK_MAP(fast_map, fast)
+/* The others. */
+RDNA_DEVICE void other_map(uint32_t op, float *__restrict v, int n, float p, float q) {
+  typedef float pw_value;
+  switch (op) { FUSED_MAPS_SAME(POINTWISE_MAP_CASE_) default : __builtin_unreachable(); }
+}
+RDNA_DEVICE void other_zip(uint32_t op, float *__restrict v, const float *__restrict w, int n, float p, float q) {
+  typedef float pw_value;
+  switch (op) { FUSED_ZIPS(POINTWISE_ZIP_CASE_) default : __builtin_unreachable(); }
+}
+
+template <typename type>
+RDNA_DEVICE void set_value(uint4 &bits, int j, typename type::stored v) {
+  if constexpr (type::BYTES == 4) {
+    bits[j] = bits_as<uint32_t>(v);
+  } else {
+    bits[j / 2] |= (uint32_t)v << 16 * (j % 2);
+  }
+}
+
+/* A unit of an input as it lies in memory: what is converted waits for its load. It is a vector, of which |tail| says
+ * how many values there are if not all, or one value for all. */
+template <typename type>
+RDNA_DEVICE uint4 load_wide(const void *data, int32_t offset, bool vector, uint32_t tail) {
+  const typename type::stored *from = (const typename type::stored *)data + offset;
+  uint4 bits = {};
+  if (vector) {
+    if (tail == 0) return load_as<uint4>(from);
+    under_branch();
 #pragma unroll
-  for (int v = 0; v < vectors; v++) unpack_input<type, count>(inputs[0][v], value[v]);
+    for (int j = 0; j < type::IN_16; j++) {
+      if ((uint32_t)j < tail) set_value<type>(bits, j, from[j]);
+    }
+    return bits;
+  }
+  typename type::stored value = from[0];
+#pragma unroll
+  for (int j = 0; j < type::IN_16; j++) set_value<type>(bits, j, value);
+  return bits;
+}
+template <typename type>
+RDNA_DEVICE void store_wide(void *data, int32_t offset, uint32_t tail, const float *v) {
+  char *to = (char *)data + (int64_t)offset * type::BYTES;
+  if (tail == 0) {
+    type::store_16(to, v);
+    return;
+  }
+  under_branch();
+#pragma unroll
+  for (int j = 0; j < type::IN_16; j++) {
+    if ((uint32_t)j < tail) type::store(to, j, v[j]);
+  }
+}
+
+/* A vector, of which ptxas must think that it is another: it keeps the results of operations that branch apart from
+ * what they read, and would move the values at every step, even at one that does not branch. No step's |word| has
+ * bit 31. */
+template <typename type>
+RDNA_DEVICE void copy_vector(float *v, uint32_t word) {
+#ifdef RDNA_NVIDIA
+#pragma unroll
+  for (int j = 0; j < type::IN_16; j++) v[j] = bits_as<float>(bits_as<uint32_t>(v[j]) | word >> 31);
+#endif
+}
+
+/* Input |k| of |inputs|, which is not before |from|. */
+template <int most, int from>
+RDNA_DEVICE uint4 pick_input(const uint4 inputs[most][1], uint32_t k) {
+  if constexpr (from + 1 < most) {
+    if (k != from) return pick_input<most, from + 1>(inputs, k);
+  }
+  return again(inputs[from][0]);
+}
+
+/* Operation |op| with input |k|, which is not before |from|: whether it is quick. */
+#define QUICK_ZIP(op_, expression)                              \
+  case RDNA_ZIP_##op_: {                                        \
+    _Pragma("unroll") for (int i = 0; i < vectors; i++) {       \
+      float w[type::IN_16], *v = value + i * type::IN_16;       \
+      type::unpack(again(inputs[from][i]), w);                  \
+      _Pragma("unroll") for (int j = 0; j < type::IN_16; j++) { \
+        float a = v[j], b = w[j];                               \
+        v[j] = expression;                                      \
+      }                                                         \
+    }                                                           \
+    return true;                                                \
+  }
+template <typename type, int vectors, int most, int from>
+RDNA_DEVICE bool quick_zip(const uint4 inputs[most][vectors], uint32_t k, uint32_t op, float *__restrict value,
+                           float p) {
+  if constexpr (from + 1 < most) {
+    if (k != from) return quick_zip<type, vectors, most, from + 1>(inputs, k, op, value, p);
+  }
+  switch (op) {
+    FUSED_QUICK_ZIPS(QUICK_ZIP)
+    default:
+      return false;
+  }
+}
+
+/* What the steps make of |vectors| vectors of at most |most| inputs, of which the first is the value to begin with. A
+ * single vector goes through any step, several through quick ones. */
+template <typename type, typename steps, int vectors, int most>
+RDNA_DEVICE void run_steps(const fused_args &a, const uint4 inputs[most][vectors], float *value) {
+  constexpr int values = vectors * type::IN_16;
+#pragma unroll
+  for (int v = 0; v < vectors; v++) type::unpack(inputs[0][v], value + v * type::IN_16);
 #pragma unroll 1
   for (uint32_t s = 0; s < a.steps; s++) {
     fused_step step = steps::at(arguments_again(a), s);
     uint32_t op = step.word & FUSED_OP_MASK, input = step.word >> FUSED_INPUT_SHIFT;
+    bool first = step.word & FUSED_INPUT_FIRST;
     if (!(step.word & FUSED_IS_ZIP)) {
-      fused_map(op, value[0], vectors * count, step.p, step.q);
-      continue;
-    }
-    float other[vectors][count];
-    uint4 picked[vectors];
+      bool done =
+          type::BYTES == 4 ? close_map(op, value, values, step.p, step.q) : fast_map(op, value, values, step.p, step.q);
+      if constexpr (vectors == 1) {
+        if (done) continue;
+        copy_vector<type>(value, step.word);
+        other_map(op, value, values, step.p, step.q);
+      }
+    } else {
+      bool done = (vectors > 1 || !first) && quick_zip<type, vectors, most, 0>(inputs, input, op, value, step.p);
+      if constexpr (vectors == 1) {
+        if (done) continue;
+        float other[values];
+        type::unpack(pick_input<most, 0>(inputs, input), other);
+        copy_vector<type>(value, step.word);
+        if (first) {
+          under_branch();
 #pragma unroll
-    for (int v = 0; v < vectors; v++) picked[v] = inputs[0][v];
-#pragma unroll
-    for (uint32_t k = 1; k < most; k++) {
-      if (input != k) continue;
-      under_branch();
-#pragma unroll
-      for (int v = 0; v < vectors; v++) picked[v] = inputs[k][v];
-    }
-#pragma unroll
-    for (int v = 0; v < vectors; v++) unpack_input<type, count>(picked[v], other[v]);
-    if (step.word & FUSED_INPUT_FIRST) {
-      under_branch();
-#pragma unroll
-      for (int v = 0; v < vectors; v++) {
-#pragma unroll
-        for (int j = 0; j < count; j++) {
-          float before = value[v][j];
-          value[v][j] = other[v][j], other[v][j] = before;
+          for (int j = 0; j < values; j++) {
+            float before = value[j];
+            value[j] = other[j], other[j] = before;
+          }
         }
+        other_zip(op, value, other, values, step.p, step.q);
       }
     }
-    fused_zip(op, value[0], other[0], vectors * count, step.p, step.q);
   }
+}
 
-  const fused_args &now = arguments_again(a);
-  const fused_operand &to = now.operand[0];
+/* FUSED_ROWS vectors of one column; rows that there are not are read where the last is. */
+template <typename type, bool plain>
+RDNA_DEVICE void load_rows(const fused_args &a, const int32_t at[FUSED_ROWS][FUSED_FEW + 1],
+                           const uint32_t tail[FUSED_ROWS], uint4 inputs[FUSED_FEW][FUSED_ROWS]) {
 #pragma unroll
-  for (uint32_t v = 0; v < vectors; v++) {
-    if (first + v * apart >= now.shape.count) break;
-    char *at = (char *)to.data + fused_offset(&to, &place[v]) * type::BYTES;
-    if (count > 1 && (now.vectors & 1)) {
-      type::store_16(at, value[v]);
+  for (int k = 0; k < FUSED_FEW; k++) {
+    if ((uint32_t)k >= a.inputs) break;
+    const void *data = a.operand[k + 1].data;
+#pragma unroll
+    for (int v = 0; v < FUSED_ROWS; v++) {
+      inputs[k][v] = plain ? load_as<uint4>((const char *)data + (int64_t)at[v][k + 1] * type::BYTES)
+                           : load_wide<type>(data, at[v][k + 1], a.vectors >> (k + 1) & 1, tail[v]);
+    }
+  }
+}
+template <typename type, typename steps>
+RDNA_DEVICE void fused_few(const fused_args &a) {
+  uint32_t i = group_id_x() * RDNA__FUSED_THREADS + thread_id(), column, row;
+  if (i >= a.shape.count) return;
+  int32_t at[FUSED_ROWS][FUSED_FEW + 1];
+  fused_begin(&a, FUSED_FEW + 1, i, &column, &row, at[0]);
+  uint32_t unit = row * a.shape.size[0] + column, tail[FUSED_ROWS], rows = 1;
+  if (unit >= a.units) return;
+  tail[0] = unit + 1 == a.units ? a.tail : 0;
+#pragma unroll
+  for (int v = 1; v < FUSED_ROWS; v++) {
+    unit += a.shape.size[0];
+    bool is = unit < a.units;
+    if (is) rows = v + 1;
+    tail[v] = unit + 1 == a.units ? a.tail : is ? 0 : tail[v - 1];
+#pragma unroll
+    for (int k = 0; k <= FUSED_FEW; k++) at[v][k] = at[v - 1][k] + (is ? a.operand[k].stride[1] : 0);
+  }
+  uint4 inputs[FUSED_FEW][FUSED_ROWS];
+  bool plain = a.vectors == (2u << a.inputs) - 1 && a.tail == 0;
+  if (plain) {
+    load_rows<type, true>(a, at, tail, inputs);
+  } else {
+    load_rows<type, false>(a, at, tail, inputs);
+  }
+  float value[FUSED_ROWS * type::IN_16];
+  run_steps<type, steps, FUSED_ROWS, FUSED_FEW>(a, inputs, value);
+  void *to = arguments_again(a).operand[0].data;
+#pragma unroll
+  for (int v = 0; v < FUSED_ROWS; v++) {
+    if ((uint32_t)v < rows) store_wide<type>(to, at[v][0], plain ? 0 : tail[v], value + v * type::IN_16);
+  }
+}
+
+/* A vector, or a value of each of as many rows as it holds. */
+template <typename type>
+RDNA_DEVICE void load_any(const fused_args &a, uint32_t i, uint4 inputs[RDNA_FUSED_MAX_INPUTS][1]) {
+  constexpr int most = RDNA_FUSED_MAX_INPUTS;
+  typedef typename type::stored stored;
+  uint32_t column, row;
+  int32_t at[most + 1];
+  fused_begin(&a, most + 1, i, &column, &row, at);
+  uint32_t unit = row * a.shape.size[0] + column, tail = unit + 1 == a.units ? a.tail : 0;
+#pragma unroll
+  for (int k = 0; k < most; k++) {
+    const fused_args &b = arguments_again(a);
+    if ((uint32_t)k >= b.inputs) break;
+    const stored *from = (const stored *)b.operand[k + 1].data;
+    if (b.wide) {
+      if (unit < b.units) inputs[k][0] = load_wide<type>(from, at[k + 1], b.vectors >> (k + 1) & 1, tail);
       continue;
     }
+    from += at[k + 1];
 #pragma unroll
-    for (int j = 0; j < count; j++) type::store(at + j * (int64_t)to.stride[0] * type::BYTES, 0, value[v][j]);
+    for (int j = 0; j < type::IN_16; j++) {
+      if (unit + j * b.shape.size[0] < b.units) set_value<type>(inputs[k][0], j, from[0]);
+      from += b.operand[k + 1].stride[1];
+    }
   }
 }
-
+template <typename type>
+RDNA_DEVICE void store_any(const fused_args &a, uint32_t i, const float *value) {
+  uint32_t column, row;
+  int32_t at[1];
+  fused_begin(&a, 1, i, &column, &row, at);
+  uint32_t unit = row * a.shape.size[0] + column;
+  if (a.wide) {
+    if (unit < a.units) store_wide<type>(a.operand[0].data, at[0], unit + 1 == a.units ? a.tail : 0, value);
+    return;
+  }
+  char *to = (char *)a.operand[0].data + (int64_t)at[0] * type::BYTES;
+#pragma unroll
+  for (int j = 0; j < type::IN_16; j++) {
+    if (unit + j * a.shape.size[0] >= a.units) break;
+    type::store(to, 0, value[j]);
+    to += (int64_t)a.operand[0].stride[1] * type::BYTES;
+  }
+}
+/* Where the values are is found again for the output: the registers are few. */
 template <typename type, typename steps>
-RDNA_DEVICE void fused(const fused_args &a) {
-  constexpr uint32_t count = type::IN_16, width = RDNA__FUSED_THREADS * count;
-  /* the thread's place is in both, or the group's would stay in a scalar register, of which the steps need all */
-  uint32_t start = group_id_x() * FUSED_VECTORS * width + thread_id(), first = start + thread_id() * (count - 1);
-  if (!a.together) {
-#pragma unroll 1
-    for (uint32_t j = 0; j < FUSED_VECTORS * count; j++) {
-      uint32_t i = start + j * RDNA__FUSED_THREADS;
-      if (i < a.shape.count) fused_values<type, 1, 1, RDNA_FUSED_MAX_INPUTS, steps>(arguments_again_wide(a), i, 0);
-    }
-  } else if (a.inputs <= FUSED_FEW) {
-    if (first < a.shape.count)
-      fused_values<type, count, FUSED_VECTORS, FUSED_FEW, steps>(arguments_again_wide(a), first, width);
-  } else {
-#pragma unroll 1
-    for (uint32_t v = 0; v < FUSED_VECTORS; v++, first += width) {
-      if (first < a.shape.count)
-        fused_values<type, count, 1, RDNA_FUSED_MAX_INPUTS, steps>(arguments_again_wide(a), first, 0);
-    }
-  }
+RDNA_DEVICE void fused_any(const fused_args &a) {
+  uint32_t i = group_id_x() * RDNA__FUSED_THREADS + thread_id();
+  if (i >= a.shape.count) return;
+  uint4 inputs[RDNA_FUSED_MAX_INPUTS][1] = {};
+  float value[type::IN_16];
+  load_any<type>(a, i, inputs);
+  run_steps<type, steps, 1, RDNA_FUSED_MAX_INPUTS>(arguments_again(a), inputs, value);
+  store_any<type>(arguments_again(a), group_id_x() * RDNA__FUSED_THREADS + thread_id(), value);
 }
 
-#define FUSED(name, type) \
-  STEP_OF(name);          \
-  RDNA_KERNEL(RDNA__FUSED_THREADS) name(struct fused_args a) { fused<type, step_of_##name>(a); }
-FUSED(fused_f32, f32)
-FUSED(fused_f16, f16)
-FUSED(fused_bf16, bf16)
+#define FUSED(type)                                                                    \
+  STEP_OF(fused_##type);                                                               \
+  STEP_OF(fused_any_##type);                                                           \
+  RDNA_KERNEL_RESIDENT(RDNA__FUSED_THREADS, 4) fused_##type(struct fused_args a) {     \
+    fused_few<type, step_of_fused_##type>(a);                                          \
+  }                                                                                    \
+  RDNA_KERNEL_RESIDENT(RDNA__FUSED_THREADS, 4) fused_any_##type(struct fused_args a) { \
+    fused_any<type, step_of_fused_any_##type>(a);                                      \
+  }
+FUSED(f32)
+FUSED(f16)
+FUSED(bf16)

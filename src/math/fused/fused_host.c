@@ -29,12 +29,27 @@ ACCESS(f32)
 ACCESS(f16)
 ACCESS(bf16)
 
+/* Results replace v. */
+static void map(uint32_t op, float *restrict v, int n, float p, float q) {
+  typedef float pw_value;
+  switch (op) {
+    FUSED_MAPS_SAME(POINTWISE_MAP_CASE_)
+    FUSED_MAPS_NEAR(POINTWISE_MAP_CASE_, scalar)
+    default:
+      break;
+  }
+}
+static void zip(uint32_t op, float *restrict v, const float *restrict w, int n, float p, float q) {
+  typedef float pw_value;
+  switch (op) { FUSED_ZIPS(POINTWISE_ZIP_CASE_) default : break; }
+}
+
 static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUSED_MAX_INPUTS][RUN], int n) {
   float other[RUN];
   for (uint32_t s = 0; s < a->steps; s++) {
     uint32_t word = a->step[s], op = word & FUSED_OP_MASK;
     if (!(word & FUSED_IS_ZIP)) {
-      fused_map(op, value, n, a->p[s], a->q[s]);
+      map(op, value, n, a->p[s], a->q[s]);
       continue;
     }
     const float *input = v[word >> FUSED_INPUT_SHIFT];
@@ -43,31 +58,56 @@ static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUS
       memcpy(value, input, (size_t)n * sizeof *value);
       input = other;
     }
-    fused_zip(op, value, input, n, a->p[s], a->q[s]);
+    zip(op, value, input, n, a->p[s], a->q[s]);
   }
 }
 
-#define FUSED(type)                                                                      \
-  static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {          \
-    const struct fused_args *a = context;                                                \
-    float v[RDNA_FUSED_MAX_INPUTS][RUN], value[RUN];                                     \
-    for (int64_t n; begin < end; begin += n) {                                           \
-      int64_t left = a->shape.size[0] - (uint32_t)begin % a->shape.size[0];              \
-      n = run_length(left < end - begin ? left : end - begin);                           \
-      struct fused_place place = fused_place_of(&a->shape, (uint32_t)begin);             \
-      for (uint32_t k = 0; k < a->inputs; k++) {                                         \
-        const struct fused_operand *from = &a->operand[k + 1];                           \
-        gather_##type(from->data, fused_offset(from, &place), from->stride[0], n, v[k]); \
-      }                                                                                  \
-      memcpy(value, v[0], (size_t)n * sizeof *value);                                    \
-      run_steps(a, value, v, (int)n);                                                    \
-      const struct fused_operand *to = &a->operand[0];                                   \
-      scatter_##type(to->data, fused_offset(to, &place), to->stride[0], n, value);       \
-    }                                                                                    \
-  }                                                                                      \
-  void RDNA_HOST_KERNEL(fused_##type)(const void *args, rdna_grid grid) {                \
-    struct fused_args a = *(const struct fused_args *)args;                              \
-    rdna__parallel_for(a.shape.count, GRAIN, fused_##type##_piece, &a);                  \
+enum { IN_16_f32 = 4, IN_16_f16 = 8, IN_16_bf16 = 8 };
+
+/* Where unit |i| of all is in each operand. */
+static void find(const struct fused_args *a, int64_t i, int64_t *at) {
+  int64_t unit = i % a->units, rest = i / a->units;
+  for (uint32_t k = 0; k <= a->inputs; k++) {
+    const struct fused_operand *o = &a->operand[k];
+    at[k] = unit % a->shape.size[0] * o->stride[0] + unit / a->shape.size[0] * o->stride[1];
+  }
+  for (uint32_t d = 2; d < a->shape.rank; d++) {
+    for (uint32_t k = 0; k <= a->inputs; k++) at[k] += rest % a->shape.size[d] * a->operand[k].stride[d];
+    rest /= a->shape.size[d];
+  }
+}
+
+/* Unit |begin| onwards of all, of which every row but the last has as many as there are columns. */
+#define FUSED(type)                                                                             \
+  static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {                 \
+    const struct fused_args *a = context;                                                       \
+    int64_t columns = a->shape.size[0], width = a->wide ? IN_16_##type : 1;                     \
+    float v[RDNA_FUSED_MAX_INPUTS][RUN], value[RUN];                                            \
+    for (int64_t n; begin < end; begin += n) {                                                  \
+      int64_t unit = begin % a->units, left = columns - unit % columns, at[FUSED_OPERANDS];     \
+      if (left > a->units - unit) left = a->units - unit;                                       \
+      if (left > end - begin) left = end - begin;                                               \
+      n = left < RUN / width ? left : RUN / width;                                              \
+      int64_t count = n * width;                                                                \
+      if (a->tail && unit + n == a->units) count -= width - a->tail;                            \
+      find(a, begin, at);                                                                       \
+      for (uint32_t k = 0; k < a->inputs; k++) {                                                \
+        const struct fused_operand *from = &a->operand[k + 1];                                  \
+        gather_##type(from->data, at[k + 1], from->stride[0] / width, count, v[k]);             \
+      }                                                                                         \
+      memcpy(value, v[0], (size_t)count * sizeof *value);                                       \
+      run_steps(a, value, v, (int)count);                                                       \
+      scatter_##type(a->operand[0].data, at[0], a->operand[0].stride[0] / width, count, value); \
+    }                                                                                           \
+  }                                                                                             \
+  void RDNA_HOST_KERNEL(fused_##type)(const void *args, rdna_grid grid) {                       \
+    struct fused_args a = *(const struct fused_args *)args;                                     \
+    int64_t units = a.units;                                                                    \
+    for (uint32_t d = 2; d < a.shape.rank; d++) units *= a.shape.size[d];                       \
+    rdna__parallel_for(units, GRAIN / (a.wide ? IN_16_##type : 1), fused_##type##_piece, &a);   \
+  }                                                                                             \
+  void RDNA_HOST_KERNEL(fused_any_##type)(const void *args, rdna_grid grid) {                   \
+    RDNA_HOST_KERNEL(fused_##type)(args, grid);                                                 \
   }
 FUSED(f32)
 FUSED(f16)

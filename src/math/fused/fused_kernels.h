@@ -1,12 +1,12 @@
-/* Chains of operations value by value, interpreted a vector at a time: one kernel for each type.
+/* Chains of operations value by value, interpreted some vectors at a time: two kernels for each type.
  *
  * Bytes: each input once, where it is not broadcast, and the output; FLOPs: those of the steps. A step costs a thread
- * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; a thread has
- * FUSED_VECTORS times 16 bytes, at once with up to FUSED_FEW inputs and in turn with more, all of whose bytes are under
- * way before the first step. */
+ * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; where its values
+ * are costs about 40 and a few more for each row. */
 #ifndef RDNA_MATH_FUSED_KERNELS_H
 #define RDNA_MATH_FUSED_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "math/strided.h"
@@ -14,8 +14,8 @@
 
 enum {
   RDNA__FUSED_THREADS = 256,
-  FUSED_VECTORS = 2 /* of a thread */,
-  FUSED_FEW = 3 /* inputs, held twice */,
+  FUSED_ROWS = 2 /* vectors of a thread with few inputs */,
+  FUSED_FEW = 3 /* inputs, of which a thread holds as many vectors */,
   FUSED_OPERANDS = RDNA_FUSED_MAX_INPUTS + 1,
   FUSED_RANK = 4
 };
@@ -23,53 +23,62 @@ enum {
 /* A step in a word. */
 enum { FUSED_OP_MASK = 0xff, FUSED_IS_ZIP = 0x100, FUSED_INPUT_FIRST = 0x200, FUSED_INPUT_SHIFT = 12 };
 
+/* A unit is a vector of 16 bytes, or one value. A thread takes the units of one column of some neighbouring rows. */
 struct fused_operand {
   void *data;
-  int32_t stride[FUSED_RANK]; /* in values */
+  int32_t
+      stride[FUSED_RANK]; /* from unit to unit, from row to row and so on, in values; all are within 2^31 of |data| */
 };
-/* As in struct strided_shape, of fewer dimensions, which with those of all operands fill the scalar registers. */
+/* Of the grid's threads: as in struct strided_shape, of fewer dimensions, which with the strides of all operands fill
+ * the scalar registers. */
 struct fused_shape {
-  uint32_t rank, count, size[FUSED_RANK], magic[FUSED_RANK], shift[FUSED_RANK];
+  uint32_t rank, count, size[FUSED_RANK], magic[FUSED_RANK], shift[FUSED_RANK]; /* rank 2 to 4 */
 };
 struct fused_args {
   struct fused_operand operand[FUSED_OPERANDS]; /* out, then the inputs */
-  struct fused_shape shape;
+  struct fused_shape shape;                     /* the columns, the blocks of rows, the dimensions above */
   uint32_t step[RDNA_FUSED_MAX_STEPS];
   float p[RDNA_FUSED_MAX_STEPS], q[RDNA_FUSED_MAX_STEPS];
   uint32_t steps, inputs;
-  /* Bit k of |vectors|: operand k is accessed in whole vectors. Without |together|, which says that the fastest size is
-   * a multiple of them, a thread takes its values one by one, RDNA__FUSED_THREADS apart. */
-  uint32_t vectors, together;
+  uint32_t rows;    /* of a block */
+  uint32_t units;   /* of all rows: the last row may have fewer than the others */
+  uint32_t tail;    /* values of the last unit, if it is no whole vector; else 0 */
+  uint32_t wide;    /* whether units are vectors */
+  uint32_t vectors; /* bit k: then operand k is one; or all of the unit's values are one value */
 };
 
-/* name, argument struct, threads of a group, maker of random cases; a group takes RDNA__FUSED_THREADS times
- * FUSED_VECTORS times as many values as 16 bytes hold */
-#define RDNA_FUSED_KERNELS(X)                            \
-  X(fused_f32, struct fused_args, 256, rdna__fused_case) \
-  X(fused_f16, struct fused_args, 256, rdna__fused_case) \
-  X(fused_bf16, struct fused_args, 256, rdna__fused_case)
+/* name, argument struct, threads of a group, maker of random cases. The first take vectors of at most FUSED_FEW inputs,
+ * FUSED_ROWS rows a block; the others take anything: a vector, or as many rows of values as a vector holds. */
+#define RDNA_FUSED_KERNELS(X)                                \
+  X(fused_f32, struct fused_args, 256, rdna__fused_case)     \
+  X(fused_f16, struct fused_args, 256, rdna__fused_case)     \
+  X(fused_bf16, struct fused_args, 256, rdna__fused_case)    \
+  X(fused_any_f32, struct fused_args, 256, rdna__fused_case) \
+  X(fused_any_f16, struct fused_args, 256, rdna__fused_case) \
+  X(fused_any_bf16, struct fused_args, 256, rdna__fused_case)
 
-/* Where value |i| is along each dimension; 0 along those that there are not. */
-struct fused_place {
-  uint32_t at[FUSED_RANK];
-};
-RDNA_SCALAR struct fused_place fused_place_of(const struct fused_shape *shape, uint32_t i) {
-  struct fused_place place = {{0}};
+/* Where thread |i| begins: its column, its first row, and the offsets of the first |count| operands. */
+RDNA_SCALAR void fused_begin(const struct fused_args *a, int count, uint32_t i, uint32_t *out_column, uint32_t *out_row,
+                             int32_t *out_offsets) {
+  uint32_t rest = (uint32_t)(((uint64_t)a->shape.magic[0] * i) >> a->shape.shift[0]);
+  uint32_t column = i - rest * a->shape.size[0], at = rest;
+  *out_column = column;
   STRIDED_UNROLL
-  for (uint32_t d = 0; d < FUSED_RANK; d++) {
-    if (d >= shape->rank) break;
-    uint32_t quotient = (uint32_t)(((uint64_t)shape->magic[d] * i) >> shape->shift[d]);
-    place.at[d] = i - quotient * shape->size[d];
-    i = quotient;
+  for (uint32_t d = 1; d < FUSED_RANK; d++) {
+    bool last = d + 1 == FUSED_RANK || d + 1 >= a->shape.rank;
+    at = rest;
+    if (!last) {
+      rest = (uint32_t)(((uint64_t)a->shape.magic[d] * rest) >> a->shape.shift[d]);
+      at -= rest * a->shape.size[d];
+    }
+    if (d == 1) *out_row = at = at * a->rows;
+    STRIDED_UNROLL
+    for (int k = 0; k < count; k++) {
+      uint32_t before = d == 1 ? column * (uint32_t)a->operand[k].stride[0] : (uint32_t)out_offsets[k];
+      out_offsets[k] = (int32_t)(before + at * (uint32_t)a->operand[k].stride[d]);
+    }
+    if (last) break;
   }
-  return place;
-}
-/* In values from the operand's pointer. */
-RDNA_SCALAR int64_t fused_offset(const struct fused_operand *operand, const struct fused_place *place) {
-  int64_t offset = 0;
-  STRIDED_UNROLL
-  for (uint32_t d = 0; d < FUSED_RANK; d++) offset += (int64_t)place->at[d] * operand->stride[d];
-  return offset;
 }
 
 #endif

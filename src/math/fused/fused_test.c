@@ -47,19 +47,24 @@ typedef struct shape {
   int64_t size[4];
 } shape;
 
+/* How the output and the inputs lie: dense; the output with gaps, and so not in whole vectors; all a value off 16
+ * bytes.
+ */
+enum { DENSE, GAPS, SHIFTED, PLACEMENTS };
+
 /* The chain against double. |broadcast|: bit d of entry k: input k has size 1 in dimension d. */
 static void check(rdna_dtype dtype, shape s, int step_count, const rdna_fused_step *steps, int input_count,
-                  const uint32_t *broadcast, bool gaps) {
+                  const uint32_t *broadcast, int placement) {
   operand input[RDNA_FUSED_MAX_INPUTS], out;
   const rdna_tensor *tensors[RDNA_FUSED_MAX_INPUTS];
   int64_t out_stride[4], step = 1;
-  for (int d = s.rank - 1; d >= 0; d--) out_stride[d] = step, step *= s.size[d] + (gaps ? 3 : 0);
-  out = operand_make(dtype, s.rank, s.size, out_stride, 0);
+  for (int d = s.rank - 1; d >= 0; d--) out_stride[d] = step, step *= s.size[d] + (placement == GAPS ? 3 : 0);
+  out = operand_make(dtype, s.rank, s.size, out_stride, placement == SHIFTED);
   operand_upload(&out);
   for (int k = 0; k < input_count; k++) {
     int64_t size[4];
     for (int d = 0; d < s.rank; d++) size[d] = broadcast[k] >> d & 1 ? 1 : s.size[d];
-    input[k] = operand_make(dtype, s.rank, size, NULL, 0);
+    input[k] = operand_make(dtype, s.rank, size, NULL, placement == SHIFTED);
     operand_fill(&input[k], 1);
     tensors[k] = &input[k].tensor;
   }
@@ -106,11 +111,11 @@ static void chains_compute(void **state) {
   for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
       uint32_t rows = (1u << (shapes[i].rank - 1)) - 1, last = 1u << (shapes[i].rank - 1); /* all but one broadcast */
-      for (int gaps = 0; gaps < 2; gaps++) {
-        check((rdna_dtype)dtype, shapes[i], 3, bias, 3, (uint32_t[]){0, rows, 0}, gaps);
-        check((rdna_dtype)dtype, shapes[i], 2, gate, 2, (uint32_t[]){0, last}, gaps);
-        check((rdna_dtype)dtype, shapes[i], 8, longest, 6, (uint32_t[]){last, rows, 0, rows | last, 0, 1}, gaps);
-        check((rdna_dtype)dtype, shapes[i], 1, one, 1, (uint32_t[]){0}, gaps);
+      for (int placement = 0; placement < PLACEMENTS; placement++) {
+        check((rdna_dtype)dtype, shapes[i], 3, bias, 3, (uint32_t[]){0, rows, 0}, placement);
+        check((rdna_dtype)dtype, shapes[i], 2, gate, 2, (uint32_t[]){0, last}, placement);
+        check((rdna_dtype)dtype, shapes[i], 8, longest, 6, (uint32_t[]){last, rows, 0, rows | last, 0, 1}, placement);
+        check((rdna_dtype)dtype, shapes[i], 1, one, 1, (uint32_t[]){0}, placement);
       }
     }
   }
@@ -153,6 +158,30 @@ static void steps_agree_with_operators(void **state) {
   operand_free(&y);
   operand_free(&got);
   operand_free(&want);
+}
+
+/* Rows that lie more than 2^31 values apart are computed in parts. Of the memory between, which no page is spent on,
+ * only the host has enough. */
+static void takes_rows_far_apart(void **state) {
+  enum { ROWS = 3, COLUMNS = 8 };
+  const char *name = getenv("RDNA_TEST_DEVICE");
+  const size_t apart = (1u << 30) + 8;
+  uint16_t *far = !name || !strcmp(name, "host") ? calloc(2 * apart + COLUMNS, sizeof *far) : NULL;
+  if (!far) return;
+  const int64_t size[] = {ROWS, COLUMNS};
+  rdna_tensor x = rdna_tensor_contiguous(far, RDNA_BF16, 2, size);
+  x.stride[0] = (int64_t)apart;
+  operand out = operand_make(RDNA_BF16, 2, size, NULL, 0);
+  operand_upload(&out);
+  for (size_t r = 0; r < ROWS; r++)
+    for (size_t c = 0; c < COLUMNS; c++) far[r * apart + c] = f32_to_bf16((float)(10 * r + c));
+  static const rdna_fused_step twice[] = {ZIP(ADD, 0)};
+  assert_ok(rdna_op_fused(stream, twice, 1, (const rdna_tensor *[]){&x}, 1, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+    assert_true(operand_get(&out, i) == 2.0 * (double)(10 * (i / COLUMNS) + i % COLUMNS));
+  operand_free(&out);
+  free(far);
 }
 
 static void works_in_place(void **state) {
@@ -209,6 +238,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(chains_compute),
       cmocka_unit_test(steps_agree_with_operators),
+      cmocka_unit_test(takes_rows_far_apart),
       cmocka_unit_test(works_in_place),
       cmocka_unit_test(refuses),
   };
