@@ -27,6 +27,20 @@ RDNA_SCALAR double scalar64_fma(double a, double b, double c) { return __builtin
 RDNA_SCALAR double scalar64_abs(double x) { return __builtin_fabs(x); }
 RDNA_SCALAR double scalar64_copysign(double magnitude, double sign) { return __builtin_copysign(magnitude, sign); }
 
+/* 1 / x, to little more than half a unit in its last place, for |x| in [2^-1000, 2^1000]: a division takes twice as
+ * long on GPUs, which test for its edges in a branch. The exponent is turned round and the mantissa with it, which is
+ * right to 0.051; that is made smaller three times, to its third, third and second power. */
+RDNA_SCALAR double scalar64_inverse_(double x) {
+  double y = scalar64_from_bits(0x7fde600000000000u - scalar64_bits(x)), e = scalar64_fma(-x, y, 1);
+  y = scalar64_fma(y, scalar64_fma(e, e, e), y);
+  e = scalar64_fma(-x, y, 1);
+  y = scalar64_fma(y, scalar64_fma(e, e, e), y);
+  return scalar64_fma(y, scalar64_fma(-x, y, 1), y);
+}
+
+/* Below, what ?: chooses from has been computed: in a branch of its own it would not run beside other values of the
+ * same thread. */
+
 /* --- sums of two doubles --- */
 
 struct scalar64_pair {
@@ -56,7 +70,7 @@ RDNA_SCALAR struct scalar64_pair scalar64_times_(struct scalar64_pair a, struct 
   return p;
 }
 RDNA_SCALAR struct scalar64_pair scalar64_over_(struct scalar64_pair a, struct scalar64_pair b) {
-  double inverse = 1 / b.h;
+  double inverse = scalar64_inverse_(b.h);
   struct scalar64_pair q = {a.h * inverse, 0};
   q.l = (scalar64_fma(-q.h, b.h, a.h) + scalar64_fma(-q.h, b.l, a.l)) * inverse;
   return q;
@@ -75,19 +89,22 @@ RDNA_SCALAR double scalar64_scale_(double y, int32_t n) {
   return y * scalar64_from_bits((uint64_t)(half + 1023) << 52) * scalar64_from_bits((uint64_t)(n - half + 1023) << 52);
 }
 
-/* exp(r) - 1 = r + r^2 P(r) for |r| <= ln 2 / 2. */
-RDNA_SCALAR struct scalar64_pair scalar64_exp_tail_(struct scalar64_pair r) {
+/* P(r) of exp(r) - 1 = r + r^2 P(r) for |r| <= ln 2 / 2. */
+RDNA_SCALAR double scalar64_exp_rest_(double r) {
   double p = 0x1.1f9db82ef6390p-29;
-  p = scalar64_fma(p, r.h, 0x1.af6cccb26fc9ap-26);
-  p = scalar64_fma(p, r.h, 0x1.27e4bf57deaffp-22);
-  p = scalar64_fma(p, r.h, 0x1.71ddef93ed58cp-19);
-  p = scalar64_fma(p, r.h, 0x1.a01a01b440d38p-16);
-  p = scalar64_fma(p, r.h, 0x1.a01a01b3bb0eep-13);
-  p = scalar64_fma(p, r.h, 0x1.6c16c16c135d8p-10);
-  p = scalar64_fma(p, r.h, 0x1.111111110ebb3p-7);
-  p = scalar64_fma(p, r.h, 0x1.555555555555ep-5);
-  p = scalar64_fma(p, r.h, 0x1.555555555555cp-3);
-  p = scalar64_fma(p, r.h, 0.5);
+  p = scalar64_fma(p, r, 0x1.af6cccb26fc9ap-26);
+  p = scalar64_fma(p, r, 0x1.27e4bf57deaffp-22);
+  p = scalar64_fma(p, r, 0x1.71ddef93ed58cp-19);
+  p = scalar64_fma(p, r, 0x1.a01a01b440d38p-16);
+  p = scalar64_fma(p, r, 0x1.a01a01b3bb0eep-13);
+  p = scalar64_fma(p, r, 0x1.6c16c16c135d8p-10);
+  p = scalar64_fma(p, r, 0x1.111111110ebb3p-7);
+  p = scalar64_fma(p, r, 0x1.555555555555ep-5);
+  p = scalar64_fma(p, r, 0x1.555555555555cp-3);
+  return scalar64_fma(p, r, 0.5);
+}
+RDNA_SCALAR struct scalar64_pair scalar64_exp_tail_(struct scalar64_pair r) {
+  double p = scalar64_exp_rest_(r.h);
   struct scalar64_pair tail = scalar64_sum_ordered_(r.h, p * (r.h * r.h));
   tail.l += scalar64_fma(r.l, tail.h, r.l);
   return tail;
@@ -133,43 +150,60 @@ RDNA_SCALAR double scalar64_exp2(double x) {
   return x != x ? x : y;
 }
 
-/* exp(x) - 1 for x in [-40, 700]. */
-RDNA_SCALAR struct scalar64_pair scalar64_expm1_pair_(double x) {
-  int32_t n;
-  struct scalar64_pair tail = scalar64_exp_parts_(scalar64_pair_of_(x, 0), &n);
-  double power = scalar64_from_bits((uint64_t)(n + 1023) << 52);
-  struct scalar64_pair less = scalar64_sum_(power, -1), y = scalar64_sum_(less.h, power * tail.h);
-  y.l += scalar64_fma(power, tail.l, less.l);
-  return y;
-}
 RDNA_SCALAR double scalar64_expm1(double x) {
-  struct scalar64_pair y = scalar64_expm1_pair_(scalar64_limited_(x, -40, 700));
-  double result = x > 700 ? scalar64_exp_pair_(scalar64_pair_of_(x, 0)) : y.h + y.l;
-  return x != x || x == 0 ? x : result;
+  int32_t n;
+  struct scalar64_pair tail = scalar64_exp_parts_(scalar64_pair_of_(scalar64_limited_(x, -40, 710), 0), &n);
+  double power = scalar64_from_bits((uint64_t)(n + 1022) << 52); /* 2^n / 2, as 2^1024 is infinite */
+  struct scalar64_pair less = scalar64_sum_(power, -0.5), y = scalar64_sum_(less.h, power * tail.h);
+  double result = 2 * (y.h + (y.l + scalar64_fma(power, tail.l, less.l)));
+  return x != x || scalar64_abs(x) < 0x1p-60 ? x : result;
 }
 
+/* exp(x) = power + power * the result for x in [-700, 700], to half a unit in the last place more than rounding. */
+RDNA_SCALAR double scalar64_exp_near_(double x, double *out_power) {
+  double shifted = scalar64_fma(x, 0x1.71547652b82fep+0, 0x1.8p52), n = shifted - 0x1.8p52;
+  double r = scalar64_fma(n, -0x1.ef35793c76730p-45, scalar64_fma(n, -0x1.62e42fefa3800p-1, x));
+  *out_power = scalar64_from_bits((scalar64_bits(shifted) + 1023) << 52);
+  return scalar64_fma(scalar64_exp_rest_(r), r * r, r);
+}
+/* x + x^3 T(x^2) for |x| <= 0.65; 1 - 2 / (exp(2 |x|) + 1) above, which is 1 from 20 on. */
 RDNA_SCALAR double scalar64_tanh(double x) {
-  struct scalar64_pair y = scalar64_expm1_pair_(scalar64_limited_(2 * scalar64_abs(x), 0, 40));
-  struct scalar64_pair below = scalar64_sum_(y.h, 2);
-  below.l += y.l;
-  struct scalar64_pair q = scalar64_over_(y, below);
-  return x != x ? x : scalar64_copysign(q.h + q.l, x);
+  double a = scalar64_abs(x), z = x * x, p = 0x1.7bcb37a488056p-18;
+  p = scalar64_fma(p, z, -0x1.ebb3e5aae0363p-16);
+  p = scalar64_fma(p, z, 0x1.7c5614b4f2b00p-14);
+  p = scalar64_fma(p, z, -0x1.efff34b979a58p-13);
+  p = scalar64_fma(p, z, 0x1.34f2aab337926p-11);
+  p = scalar64_fma(p, z, -0x1.7d9944c9194cbp-10);
+  p = scalar64_fma(p, z, 0x1.d6d31ff34a6cfp-9);
+  p = scalar64_fma(p, z, -0x1.226e31590e517p-7);
+  p = scalar64_fma(p, z, 0x1.664f48652a9f3p-6);
+  p = scalar64_fma(p, z, -0x1.ba1ba1b99deafp-5);
+  p = scalar64_fma(p, z, 0x1.11111111108f5p-3);
+  p = scalar64_fma(p, z, -0x1.5555555555550p-2);
+  double power, part = scalar64_exp_near_(2 * (a < 20 ? a : 20), &power);
+  double large = scalar64_fma(-2, scalar64_inverse_(scalar64_fma(power, part, power) + 1), 1);
+  double small = scalar64_fma(p * z, a, a), y = scalar64_copysign(a < 0.65 ? small : large, x);
+  return x != x ? x : y;
 }
 
-/* 1 / (1 + exp(-x)) = 2^n * the result, for x in [-800, 800]. */
+/* 1 / (1 + exp(-x)) = 2^n * the result, for x in [-800, 800]: with e = exp(-|x|), 1 / (1 + e) or e / (1 + e). */
 RDNA_SCALAR struct scalar64_pair scalar64_sigmoid_pair_(struct scalar64_pair x, int32_t *out_n) {
   int32_t n;
   bool positive = x.h > 0;
   struct scalar64_pair e = scalar64_exp_unscaled_(positive ? scalar64_pair_of_(-x.h, -x.l) : x, &n);
-  struct scalar64_pair below = scalar64_sum_ordered_(1, scalar64_scale_(e.h, n));
-  below.l += scalar64_scale_(e.l, n);
+  double power = scalar64_from_bits((uint64_t)((n < -200 ? -200 : n) + 1023) << 52); /* of what is added to 1 */
+  double h = power * e.h, below = 1 + h, lost = scalar64_fma(power, e.l, 1 - below + h), r = scalar64_inverse_(below);
+  double less = scalar64_fma(-lost, r, scalar64_fma(-below, r, 1)) * r;
+  struct scalar64_pair y = scalar64_product_(e.h, r);
+  y.l += scalar64_fma(e.l, r, e.h * less);
   *out_n = positive ? 0 : n;
-  return scalar64_over_(positive ? scalar64_pair_of_(1, 0) : e, below);
+  return positive ? scalar64_pair_of_(r, less) : y;
 }
 RDNA_SCALAR double scalar64_sigmoid(double x) {
   int32_t n;
   struct scalar64_pair y = scalar64_sigmoid_pair_(scalar64_pair_of_(scalar64_limited_(x, -800, 800), 0), &n);
-  return x != x ? x : scalar64_scale_(y.h + y.l, n);
+  double result = scalar64_scale_(y.h + y.l, n);
+  return x != x ? x : result;
 }
 /* x * f * 2^n for f > 0; 0 below -800. */
 RDNA_SCALAR double scalar64_gate_(double x, struct scalar64_pair f, int32_t n) {
@@ -216,26 +250,32 @@ RDNA_SCALAR double scalar64_mish(double x) {
 
 /* --- logarithms --- */
 
-/* x = 2^e m with m in [sqrt(1/2), sqrt(2)), for a positive finite x; gives log(m) = 2 atanh(s) with s = (m - 1) / (m +
- * 1), as 2 s (1 + z (1/3 + z Q(z))) with z = s^2, to about 2^-64 of itself. */
-RDNA_SCALAR struct scalar64_pair scalar64_log_parts_(double x, double *out_e) {
+/* x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), for a positive finite x; gives f. */
+RDNA_SCALAR double scalar64_log_reduce_(double x, double *out_e) {
   bool subnormal = x < 0x1p-1022;
   uint64_t bits = scalar64_bits(subnormal ? x * 0x1p54 : x);
   int32_t e = (int32_t)((int64_t)(bits - 0x3fe6a09e667f3bcdu) >> 52);
   *out_e = (double)(subnormal ? e - 54 : e);
-  double f = scalar64_from_bits(bits - ((uint64_t)(int64_t)e << 52)) - 1;
+  return scalar64_from_bits(bits - ((uint64_t)(int64_t)e << 52)) - 1;
+}
+/* Q(z) of 2 atanh(s) = 2 s (1 + z (1/3 + z Q(z))) with z = s^2 */
+RDNA_SCALAR double scalar64_log_rest_(double z) {
+  double q = 0x1.e039c40bcc6e0p-5;
+  q = scalar64_fma(q, z, 0x1.df7b9e38d150dp-5);
+  q = scalar64_fma(q, z, 0x1.1118cdef60706p-4);
+  q = scalar64_fma(q, z, 0x1.3b1395b312af8p-4);
+  q = scalar64_fma(q, z, 0x1.745d177ae7ca4p-4);
+  q = scalar64_fma(q, z, 0x1.c71c71c6ea3a7p-4);
+  q = scalar64_fma(q, z, 0x1.2492492492523p-3);
+  return scalar64_fma(q, z, 0x1.999999999999ap-3);
+}
+/* log(1 + f) = 2 atanh(s) with s = f / (2 + f), to about 2^-64 of itself. */
+RDNA_SCALAR struct scalar64_pair scalar64_log_parts_(double x, double *out_e) {
+  double f = scalar64_log_reduce_(x, out_e);
   struct scalar64_pair s = scalar64_over_(scalar64_pair_of_(f, 0), scalar64_sum_ordered_(2, f));
   struct scalar64_pair z = scalar64_product_(s.h, s.h);
   z.l = scalar64_fma(2 * s.h, s.l, z.l);
-  double q = 0x1.e039c40bcc6e0p-5;
-  q = scalar64_fma(q, z.h, 0x1.df7b9e38d150dp-5);
-  q = scalar64_fma(q, z.h, 0x1.1118cdef60706p-4);
-  q = scalar64_fma(q, z.h, 0x1.3b1395b312af8p-4);
-  q = scalar64_fma(q, z.h, 0x1.745d177ae7ca4p-4);
-  q = scalar64_fma(q, z.h, 0x1.c71c71c6ea3a7p-4);
-  q = scalar64_fma(q, z.h, 0x1.2492492492523p-3);
-  q = scalar64_fma(q, z.h, 0x1.999999999999ap-3);
-  struct scalar64_pair u = scalar64_sum_ordered_(0x1.5555555555555p-2, z.h * q);
+  struct scalar64_pair u = scalar64_sum_ordered_(0x1.5555555555555p-2, z.h * scalar64_log_rest_(z.h));
   u.l += 0x1.5555555555555p-56;
   s.h *= 2, s.l *= 2;
   struct scalar64_pair more = scalar64_times_(s, scalar64_times_(z, u));
@@ -256,30 +296,49 @@ RDNA_SCALAR double scalar64_log_edges_(double x, double y) {
   y = x == 0 ? -__builtin_inf() : y;
   return x >= 0 ? y : __builtin_nan("");
 }
-RDNA_SCALAR double scalar64_log(double x) {
-  struct scalar64_pair y = scalar64_log_pair_(x);
-  return scalar64_log_edges_(x, y.h + y.l);
+/* log(x) = e ln 2 + f - the result, for a positive finite x, where f is exact and the result less than 0.09: as s f is
+ * f^2 / 2 - s f^2 / 2, log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + 2 z (1/3 + z Q(z)))) (K. C. Ng's form, in FreeBSD's
+ * e_log.c). */
+RDNA_SCALAR double scalar64_log_bend_(double x, double *out_e, double *out_f) {
+  double f = scalar64_log_reduce_(x, out_e), s = f * scalar64_inverse_(2 + f), z = s * s, half = 0.5 * f * f;
+  double sum = scalar64_fma(2 * z, scalar64_fma(z, scalar64_log_rest_(z), 0x1.5555555555555p-2), half);
+  *out_f = f;
+  return scalar64_fma(-s, sum, half);
 }
+/* log(x) + more, which is less than a unit in the last place of x. */
+RDNA_SCALAR double scalar64_log_near_(double x, double more) {
+  double e, f, bend = scalar64_log_bend_(x, &e, &f);
+  return scalar64_fma(e, 0x1.62e42fefa3800p-1, f - (bend - scalar64_fma(e, 0x1.ef35793c76730p-45, more)));
+}
+RDNA_SCALAR double scalar64_log(double x) { return scalar64_log_edges_(x, scalar64_log_near_(x, 0)); }
 RDNA_SCALAR double scalar64_log2(double x) {
-  double e;
-  struct scalar64_pair m = scalar64_log_parts_(x, &e);
-  struct scalar64_pair part = scalar64_times_(m, scalar64_pair_of_(0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56));
-  struct scalar64_pair y = scalar64_sum_ordered_(e, part.h);
-  return scalar64_log_edges_(x, y.h + (y.l + part.l));
+  double e, f, bend = scalar64_log_bend_(x, &e, &f);
+  struct scalar64_pair part = scalar64_product_(f, 0x1.71547652b82fep+0), y = scalar64_sum_ordered_(e, part.h);
+  double low = scalar64_fma(bend, -0x1.71547652b82fep+0, scalar64_fma(f, 0x1.777d0ffda0d24p-56, part.l));
+  return scalar64_log_edges_(x, y.h + (y.l + low));
 }
 RDNA_SCALAR double scalar64_log10(double x) {
-  struct scalar64_pair y = scalar64_log_pair_(x);
-  y = scalar64_times_(y, scalar64_pair_of_(0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57));
-  return scalar64_log_edges_(x, y.h + y.l);
+  double e, f, bend = scalar64_log_bend_(x, &e, &f);
+  struct scalar64_pair part = scalar64_product_(f, 0x1.bcb7b1526e50ep-2);
+  struct scalar64_pair y = scalar64_sum_ordered_(e * 0x1.34413509f7800p-2, part.h);
+  double low = scalar64_fma(bend, -0x1.bcb7b1526e50ep-2, scalar64_fma(f, 0x1.95355baaafad3p-57, part.l));
+  return scalar64_log_edges_(x, y.h + (y.l + scalar64_fma(e, 0x1.fef311f12b358p-46, low)));
 }
 RDNA_SCALAR double scalar64_log1p(double x) {
-  struct scalar64_pair u = scalar64_sum_(1, x), y = scalar64_log_pair_(u.h);
-  double result = scalar64_log_edges_(u.h, y.h + (y.l + (u.h > 0 ? u.l / u.h : 0)));
+  struct scalar64_pair u = scalar64_sum_(1, x);
+  double more = u.l * scalar64_inverse_(u.h), y = scalar64_log_near_(u.h, u.h > 0 && u.h < 0x1p60 ? more : 0);
+  double result = scalar64_log_edges_(u.h, y);
   return x == 0 || x == __builtin_inf() ? x : result;
 }
 /* log(1 + exp(x)) */
 RDNA_SCALAR double scalar64_softplus(double x) {
-  return (x > 0 ? x : x == x ? 0 : x) + scalar64_log1p(scalar64_exp(-scalar64_abs(x)));
+  int32_t n;
+  double a = scalar64_abs(x);
+  struct scalar64_pair e = scalar64_exp_unscaled_(scalar64_pair_of_(a < 800 ? -a : -800, 0), &n);
+  struct scalar64_pair u = scalar64_sum_ordered_(1, scalar64_scale_(e.h, n));
+  u.l += scalar64_scale_(e.l, n);
+  double y = scalar64_log_near_(u.h, u.l * scalar64_inverse_(u.h)), positive = x > 0 ? x : 0, result = positive + y;
+  return x != x ? x : result;
 }
 
 /* The cases of IEEE 754-2019, 9.2.1; cubes, to a unit in the last place, are products. */
@@ -381,15 +440,24 @@ RDNA_SCALAR struct scalar64_pair scalar64_cos_quarter_(struct scalar64_pair r) {
   struct scalar64_pair y = scalar64_sum_ordered_(1, -0.5 * z);
   return scalar64_sum_ordered_(y.h, y.l + scalar64_fma(p * z, z, -scalar64_fma(r.h, r.l, 0.5 * lost)));
 }
+/* The same for |x| <= 2^30, in three parts of pi/2 (Cody and Waite): n times the first differs from x by a multiple of
+ * 2^-53 that is less than 1, and so exactly. */
+RDNA_SCALAR struct scalar64_pair scalar64_reduce_small_angle_(double x, uint32_t *out_quadrant) {
+  double shifted = scalar64_fma(x, 0x1.45f306dc9c883p-1, 0x1.8p52), n = shifted - 0x1.8p52;
+  *out_quadrant = (uint32_t)scalar64_bits(shifted);
+  struct scalar64_pair second = scalar64_product_(n, 0x1.1a62633145c07p-54);
+  struct scalar64_pair r = scalar64_sum_(scalar64_fma(n, -0x1.921fb54442d18p+0, x), -second.h);
+  r.l = scalar64_fma(n, 0x1.f1976b7ed8fbcp-110, r.l - second.l);
+  return r;
+}
 /* But for signs, which are those of the quadrant. */
 RDNA_SCALAR void scalar64_sincos_pair_(double x, struct scalar64_pair *out_sin, struct scalar64_pair *out_cos,
                                        uint32_t *out_quadrant) {
-  uint32_t quadrant = 0;
-  struct scalar64_pair r = {x, 0};
-  if (!(scalar64_abs(x) < __builtin_inf())) {
-    r.h = x - x;
-  } else if (scalar64_abs(x) > 0x1.921fb54442d18p-1) {
-    r = scalar64_reduce_angle_(x, &quadrant);
+  uint32_t quadrant;
+  struct scalar64_pair r = scalar64_reduce_small_angle_(x, &quadrant);
+  if (!(scalar64_abs(x) <= 0x1p30)) {
+    r = scalar64_pair_of_(x - x, 0);
+    if (r.h == 0) r = scalar64_reduce_angle_(x, &quadrant);
   }
   struct scalar64_pair s = scalar64_sin_quarter_(r), c = scalar64_cos_quarter_(r);
   *out_sin = quadrant & 1 ? c : s;
@@ -490,7 +558,7 @@ RDNA_SCALAR double scalar64_erf_small_(double x) {
  * 1981). */
 RDNA_SCALAR struct scalar64_pair scalar64_erfc_large_(struct scalar64_pair x, struct scalar64_pair square,
                                                       int32_t *out_n) {
-  double t = (x.h - 3.5) / (x.h + 3.5), p = 0x1.b9ab13cb378acp-31;
+  double t = (x.h - 3.5) * scalar64_inverse_(x.h + 3.5), p = 0x1.b9ab13cb378acp-31;
   p = scalar64_fma(p, t, 0x1.57fce86db2e1cp-27);
   p = scalar64_fma(p, t, -0x1.1260ef286919ep-29);
   p = scalar64_fma(p, t, -0x1.8a98bd1baf77ep-24);
@@ -519,12 +587,36 @@ RDNA_SCALAR struct scalar64_pair scalar64_erfc_large_(struct scalar64_pair x, st
   below.l += 2 * x.l;
   return scalar64_over_(scalar64_times_(e, factor), below);
 }
+/* 1 - exp(log(erfc(a))), the logarithm as a polynomial in a - 0.84, for a in [0.84, 5.95], from where it is 1: erfc is
+ * less than a quarter there, and needs less than its own precision. */
+RDNA_SCALAR double scalar64_erf_large_(double a) {
+  double t = a - 0.84, p = 0x1.b3d8b1e014efbp-40;
+  p = scalar64_fma(p, t, -0x1.8c1c664ab0805p-35);
+  p = scalar64_fma(p, t, 0x1.4d9f6de7a91ecp-31);
+  p = scalar64_fma(p, t, -0x1.5928af9e0fc7bp-28);
+  p = scalar64_fma(p, t, 0x1.e6e4e4c6d537cp-26);
+  p = scalar64_fma(p, t, -0x1.e29b58f726d35p-24);
+  p = scalar64_fma(p, t, 0x1.3a696a6f6893cp-22);
+  p = scalar64_fma(p, t, -0x1.1975ed33b48a2p-22);
+  p = scalar64_fma(p, t, -0x1.051d0afd98e5bp-19);
+  p = scalar64_fma(p, t, 0x1.af0b131a10c9cp-17);
+  p = scalar64_fma(p, t, -0x1.6b4120270f6e8p-15);
+  p = scalar64_fma(p, t, 0x1.292bf6c45ea0fp-14);
+  p = scalar64_fma(p, t, 0x1.83b210dc5cad3p-13);
+  p = scalar64_fma(p, t, -0x1.1e5506604566ep-9);
+  p = scalar64_fma(p, t, 0x1.7f74a09d99b2ep-7);
+  p = scalar64_fma(p, t, -0x1.8d6022adae3cep-5);
+  p = scalar64_fma(p, t, -0x1.a4a00887ed61fp-1);
+  p = scalar64_fma(p, t, -0x1.2faf435ae6f4fp+1);
+  p = scalar64_fma(p, t, -0x1.72e3108f0ac19p+0);
+  double power, part = scalar64_exp_near_(p, &power);
+  return scalar64_fma(-power, part, 1 - power);
+}
 RDNA_SCALAR double scalar64_erf(double x) {
-  int32_t n;
-  double a = scalar64_limited_(scalar64_abs(x), 0.4, 7);
-  struct scalar64_pair beyond = scalar64_erfc_large_(scalar64_pair_of_(a, 0), scalar64_product_(a, a), &n);
-  double large = scalar64_copysign(1 - scalar64_scale_(beyond.h + beyond.l, n), x);
-  return scalar64_abs(x) < 0.84 ? scalar64_erf_small_(x) : x != x ? x : large;
+  double a = scalar64_abs(x), large = scalar64_erf_large_(a < 5.95 ? a : 5.95);
+  double small = scalar64_erf_small_(x), signed_large = scalar64_copysign(large, x);
+  double y = a < 0.84 ? small : signed_large;
+  return x != x ? x : y;
 }
 /* 2 Phi(x), Phi the normal distribution's, is 2^n * the result; for x above -40. */
 RDNA_SCALAR struct scalar64_pair scalar64_twice_phi_(double x, int32_t *out_n) {
@@ -536,9 +628,10 @@ RDNA_SCALAR struct scalar64_pair scalar64_twice_phi_(double x, int32_t *out_n) {
   int32_t n;
   struct scalar64_pair large = scalar64_erfc_large_(away, square, &n);
   struct scalar64_pair small = scalar64_sum_ordered_(1, scalar64_erf_small_(scalar64_limited_(a, -0.85, 0.85)));
-  double beyond = scalar64_scale_(large.h + large.l, n);
+  struct scalar64_pair rest = scalar64_sum_ordered_(2, -scalar64_scale_(large.h + large.l, n));
+  struct scalar64_pair other = a < 0.84 ? small : rest;
   *out_n = a < -0.4 ? n : 0;
-  return a < -0.4 ? large : a < 0.84 ? small : scalar64_sum_ordered_(2, -beyond);
+  return a < -0.4 ? large : other;
 }
 /* x Phi(x) (Hendrycks and Gimpel, 2016). */
 RDNA_SCALAR double scalar64_gelu(double x) {

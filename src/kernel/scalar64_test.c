@@ -37,18 +37,18 @@ static long double mish_long(long double x) { /* of exp(x), as log1p and tanh wo
   X(exp, expl(x), 0.8, 40, 0)                                                                                     \
   X(exp2, exp2l(x), 0.8, 60, 0)                                                                                   \
   X(expm1, expm1l(x), 0.9, 3, 0)                                                                                  \
-  X(log, logl(x), 0.6, 2, 0)                                                                                      \
-  X(log2, log2l(x), 0.6, 2, 0)                                                                                    \
-  X(log10, log10l(x), 0.6, 2, 0)                                                                                  \
-  X(log1p, log1pl(x), 0.8, 2, 0)                                                                                  \
+  X(log, logl(x), 1, 2, 0)                                                                                        \
+  X(log2, log2l(x), 1.2, 2, 0)                                                                                    \
+  X(log10, log10l(x), 1, 2, 0)                                                                                    \
+  X(log1p, log1pl(x), 1, 2, 0)                                                                                    \
   X(sin, sinl(x), 0.8, 20, 0)                                                                                     \
   X(cos, cosl(x), 0.8, 20, 0)                                                                                     \
   X(tan, tanl(x), 1, 20, 0)                                                                                       \
-  X(tanh, tanhl(x), 0.8, 3, 0)                                                                                    \
-  X(erf, erfl(x), 0.8, 2, 0)                                                                                      \
+  X(tanh, tanhl(x), 1.3, 3, 0)                                                                                    \
+  X(erf, erfl(x), 1.1, 2, 0)                                                                                      \
   X(sigmoid, sigmoid_long(x), 0.8, 10, 0)                                                                         \
   X(silu, x == 0 ? x : x * sigmoid_long(x), 0.8, 10, 0)                                                           \
-  X(softplus, x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)), 1.6, 10, 0)                                         \
+  X(softplus, x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)), 1.2, 10, 0)                                         \
   X(mish, mish_long(x), 1, 10, 0)                                                                                 \
   X(gelu, 0.5L * x * erfcl(-x * root_half), 1.5, 3, x < 0 ? x * x : 0)                                            \
   X(gelu_tanh, x *sigmoid_long(2 * 0.79788456080286535587989L * (x + (long double)0.044715 * x * x * x)), 0.8, 3, \

@@ -98,7 +98,8 @@ typedef struct request {
   const rdna_tensor *input[3]; /* NULL: the constant */
   const char *argument[3];
   int inputs;
-  int64_t values; /* in a vector */
+  int64_t values; /* in a vector, or of a thread */
+  bool elementary;
   struct pointwise_args args;
   strided_plan plan;
 } request;
@@ -125,12 +126,13 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
   request *r = context;
   struct pointwise_args args = r->args;
   rdna__plan_shape(part, &args.shape);
-  args.together = part->size[0] % r->values == 0;
+  args.together = r->elementary ? part->rank == 1 : part->size[0] % r->values == 0;
   for (int k = 0, planned = 0; k <= r->inputs; k++) {
     if (args.constants >> k & 1) continue;
     args.operand[k].data = part->operand[planned].data;
     for (int d = 0; d < part->rank; d++) args.operand[k].stride[d] = part->operand[planned].stride[d];
-    if (rdna__plan_vector(part, planned, r->values)) args.vectors |= 1u << k;
+    if (!r->elementary && rdna__plan_vector(part, planned, r->values)) args.vectors |= 1u << k;
+    if (r->elementary && part->operand[planned].stride[0] != 1) args.together = 0;
     planned++;
   }
   rdna_grid grid = {0, 1, 1};
@@ -177,7 +179,8 @@ static rdna_status begin(request *r, const rdna_tensor *x, const char *const *ke
 static void begin_elementary(request *r, const rdna_tensor *x, bool elementary, const char *kernel) {
   if (x->dtype != RDNA_F64 || !elementary) return;
   r->kernel = kernel;
-  r->values = 1;
+  r->elementary = true;
+  r->values = RDNA__ELEMENTARY_VALUES;
 }
 
 static bool is_dense(const rdna_tensor *t) {

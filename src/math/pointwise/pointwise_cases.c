@@ -30,7 +30,7 @@ static kernel_traits traits_of(const char *name, rdna__random *random) {
   if (!strcmp(type, "16")) t.dtype = RDNA_I16, t.values = 8;
   if (!strcmp(type, "32")) t.dtype = RDNA_I32;
   if (!strcmp(type, "64")) t.dtype = RDNA_I64;
-  if (strstr(name, "_elementary_")) t.values = 1, t.elementary = true;
+  t.elementary = strstr(name, "_elementary_") != NULL;
   return t;
 }
 
@@ -72,12 +72,14 @@ RDNA_CASE_MAKER(rdna__pointwise_case) {
   args.p = rdna_scalar_real(2 * rdna__random_normal(random));
   args.q = rdna_scalar_real(rdna__random_normal(random) + 3);
   args.constant = rdna_scalar_real(3 * rdna__random_normal(random));
-  args.together = args.shape.size[0] % (uint32_t)t.values == 0;
+  args.together = t.elementary ? args.shape.rank == 1 : args.shape.size[0] % (uint32_t)t.values == 0;
   if (!t.where && t.operands == 3 && n % 4 == 2) args.constants = n % 8 == 2 ? 2 : 4;
   int64_t span[4];
   for (int k = 0; k < t.operands; k++) {
     span[k] = case_pick_strides(random, &args.shape, k == 0, t.values, args.operand[k].stride);
-    if (!(args.constants >> k & 1) && case_may_be_vector(&args.shape, args.operand[k].stride, t.values)) {
+    if (t.elementary && !(args.constants >> k & 1) && args.operand[k].stride[0] != 1) args.together = 0;
+    if (!t.elementary && !(args.constants >> k & 1) &&
+        case_may_be_vector(&args.shape, args.operand[k].stride, t.values)) {
       args.vectors |= 1u << k;
     }
   }

@@ -1,28 +1,66 @@
-/* Elementary operations on f64, of which every GPU but the largest does few at once: memory waits for them. */
-#include "kernel/prelude.h"
+/* Elementary operations on f64. Most are 35 to 80 operations in f64, of which the largest GPUs do one for every 4 bytes
+ * of a copy and the others far fewer: what is left to memory is that enough of a thread's bytes are under way at once,
+ * and to the rest that it costs few instructions. */
+#include "kernel/arguments.h"
 #include "math/pointwise/pointwise_elementary.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
 
-RDNA_DEVICE double operand_at(const pointwise_args &a, int k, int64_t at) {
-  return a.constants >> k & 1 ? a.constant.real : ((const double *)a.operand[k].data)[at];
+static constexpr uint32_t threads = RDNA__POINTWISE_THREADS, values = RDNA__ELEMENTARY_VALUES;
+
+/* Where value |i| of |count| operands from |first| on is; |together|: at i. */
+template <int count>
+RDNA_DEVICE void places_of(const pointwise_args &a, int first, uint32_t i, int64_t *at) {
+  if (a.together) {
+#pragma unroll
+    for (int k = 0; k < count; k++) at[k] = i;
+  } else {
+    strided_offsets(&a.shape, a.operand + first, count, i, at);
+  }
 }
 
-RDNA_KERNEL(RDNA__POINTWISE_THREADS) map_elementary_f64(struct pointwise_args a) {
-  uint32_t i = group_id_x() * RDNA__POINTWISE_THREADS + thread_id();
-  if (i >= a.shape.count) return;
-  int64_t at[2];
-  strided_offsets(&a.shape, a.operand, 2, i, at);
-  double v = operand_at(a, 1, at[1]);
-  pointwise_map_elementary(a.op, &v, 1, a.p.real, a.q.real);
-  ((double *)a.operand[0].data)[at[0]] = v;
+/* Values that there are not are 1: no operation is slow there. */
+template <int inputs>
+RDNA_DEVICE void load_values(const pointwise_args &args, uint32_t start, double v[inputs][values]) {
+#pragma unroll
+  for (uint32_t j = 0; j < values; j++) {
+    const pointwise_args &a = arguments_again(args);
+    uint32_t i = start + j * threads;
+    int64_t at[inputs];
+#pragma unroll
+    for (int k = 0; k < inputs; k++) v[k][j] = 1;
+    if (i >= a.shape.count) continue;
+    places_of<inputs>(a, 1, i, at);
+#pragma unroll
+    for (int k = 0; k < inputs; k++) {
+      v[k][j] = a.constants >> (k + 1) & 1 ? a.constant.real : ((const double *)a.operand[k + 1].data)[at[k]];
+    }
+  }
+}
+RDNA_DEVICE void store_values(const pointwise_args &a, uint32_t start, const double *v) {
+#pragma unroll
+  for (uint32_t j = 0; j < values; j++) {
+    uint32_t i = start + j * threads;
+    int64_t at[1];
+    if (i >= a.shape.count) break;
+    places_of<1>(a, 0, i, at);
+    ((double *)a.operand[0].data)[at[0]] = v[j];
+  }
 }
 
-RDNA_KERNEL(RDNA__POINTWISE_THREADS) zip_elementary_f64(struct pointwise_args a) {
-  uint32_t i = group_id_x() * RDNA__POINTWISE_THREADS + thread_id();
-  if (i >= a.shape.count) return;
-  int64_t at[3];
-  strided_offsets(&a.shape, a.operand, 3, i, at);
-  double v = operand_at(a, 1, at[1]), w = operand_at(a, 2, at[2]);
-  pointwise_zip_elementary(a.op, &v, &w, 1, a.p.real, a.q.real);
-  ((double *)a.operand[0].data)[at[0]] = v;
+RDNA_KERNEL_RESIDENT(RDNA__POINTWISE_THREADS, 4) map_elementary_f64(struct pointwise_args a) {
+  uint32_t start = group_id_x() * threads * values + thread_id();
+  double v[1][values];
+  load_values<1>(a, start, v);
+  const pointwise_args &now = arguments_again(a);
+  pointwise_map_elementary(now.op, v[0], values, now.p.real, now.q.real);
+  store_values(arguments_again(a), start, v[0]);
+}
+
+RDNA_KERNEL_RESIDENT(RDNA__POINTWISE_THREADS, 3) zip_elementary_f64(struct pointwise_args a) {
+  uint32_t start = group_id_x() * threads * values + thread_id();
+  double v[2][values];
+  load_values<2>(a, start, v);
+  const pointwise_args &now = arguments_again(a);
+  pointwise_zip_elementary(now.op, v[0], v[1], values, now.p.real, now.q.real);
+  store_values(arguments_again(a), start, v[0]);
 }
