@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Memory-bound operators beside PyTorch's on one GPU, in one run: the same data, the same events, one table.
 
-    tools/operator_bench.py LIBRDNA_SO [--driver cuda] [--only WORD] [--sizes SET,…] [--scale 1.0] [--json FILE]
+    tools/operator_bench.py LIBRDNA_SO [--driver cuda] [--only WORD] [--sizes SET,…] [--scale 1.0] [--extra] [--json FILE]
 
-The sets of sizes are below: the default is large, the others are smaller or of awkward shapes. Needs PyTorch with that GPU. Each line has the median time of PyTorch's eager operator and of ours, the ratio, and the
+With --extra it takes other operators: chains in one pass, beside PyTorch's operators one by one, and f64, whose chains
+and functions wait for arithmetic too. The sets of sizes are below: the default is large, the others are smaller or of awkward shapes. Needs PyTorch with that GPU. Each line has the median time of PyTorch's eager operator and of ours, the ratio, and the
 share of the copy bandwidth, measured in the same run, at which ours moves the bytes that the operator must move.
 Results are compared too: a fast wrong answer is shown as WRONG and makes the exit status 1."""
 import argparse
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, CrossEntropy, Library, Optim, OptimItem, Pool, real, torch_time, view
+from rdna_ctypes import BF16, F32, CrossEntropy, FusedStep, Library, Optim, OptimItem, Pool, Tensor, real, torch_time, view
 
 
 def close(got, want, rtol):
@@ -59,7 +60,8 @@ SIZES = {
 
 
 class Bench:
-    """Each method named case_* yields (name, bytes, PyTorch's call, our call, check), where check() compares."""
+    """Each method named case_* (extra_* with --extra) yields (name, bytes, PyTorch's call, our call, check), where
+    check() compares."""
 
     def __init__(self, lib, sizes, scale):
         self.lib, self.scale, self.sizes = lib, scale, SIZES[sizes]
@@ -294,12 +296,53 @@ class Bench:
         yield "AdamW (fused)", size, lambda: fused.step(), call, lambda: result
         yield "AdamW (foreach)", size, lambda: foreach.step(), call, lambda: result
 
+    def chain(self, steps, inputs, out):
+        """The call of a chain; a step is (operation, p, q), or (operation, number of the input) of two operands."""
+        words = (FusedStep * len(steps))(*(FusedStep(s[0], False, False, 0, s[1], s[2]) if len(s) == 3 else
+                                           FusedStep(s[0], True, False, s[1], 0, 0) for s in steps))
+        views = (ctypes.POINTER(Tensor) * len(inputs))(*(view(t) for t in inputs))
+        return self.lib.op("fused", words, len(steps), views, len(inputs), view(out))
+
+    def extra_chains(self):
+        add, mul, affine, silu, gelu_tanh, gelu = 0, 2, 4, 31, 32, 33
+        for dtype, name, near in ((BF16, "bf16", 5e-2), (F32, "f32", 1e-5)):
+            x, y = self.rows(dtype), self.rows(dtype)
+            bias, out = torch.randn(x.shape[1], device="cuda", dtype=dtype), torch.empty_like(x)
+            for label, steps, inputs, call in (
+                    ("bias gelu residual", [(add, 1), (gelu, 0, 0), (add, 2)], [x, bias, y],
+                     lambda: F.gelu(x + bias) + y),
+                    ("silu gate", [(silu, 0, 0), (mul, 1)], [x, y], lambda: F.silu(x) * y),
+                    ("bias gelu gate affine", [(add, 1), (gelu_tanh, 0, 0), (mul, 2), (affine, 0.5, 0.25)], [x, bias, y],
+                     lambda: F.gelu(x + bias, approximate="tanh") * y * 0.5 + 0.25)):
+                want = call()
+                yield (f"{label} {name}", (len([t for t in inputs if t is not bias]) + 1) * x.nbytes, call,
+                       self.chain(steps, inputs, out), lambda: close(out, want, near))
+
+    def extra_f64(self):
+        x = self.of((self.sizes.flat // 4,), torch.float64)
+        y, size = torch.randn_like(x), x.abs()
+        out = torch.empty_like(x)
+        for name, number, call, a in (
+                ("sqrt", 11, torch.sqrt, size), ("exp", 18, torch.exp, x), ("expm1", 20, torch.expm1, x),
+                ("log", 21, torch.log, size), ("log2", 22, torch.log2, size), ("log1p", 24, torch.log1p, size),
+                ("sin", 25, torch.sin, x), ("tan", 27, torch.tan, x), ("tanh", 28, torch.tanh, x),
+                ("erf", 29, torch.erf, x), ("sigmoid", 30, torch.sigmoid, x), ("silu", 31, F.silu, x),
+                ("gelu", 33, F.gelu, x)):
+            want = call(a)
+            yield (f"{name} f64", 16 * x.numel(), lambda: call(a),
+                   self.lib.op("map", number, view(a), real(0), real(0), view(out)), lambda: close(out, want, 1e-13))
+        for name, number, call in (("add", 0, torch.add), ("mul", 2, torch.mul), ("pow", 11, torch.pow)):
+            want = call(size, y)
+            yield (f"{name} f64", 24 * x.numel(), lambda: call(size, y),
+                   self.lib.op("zip", number, view(size), view(y), real(0), real(0), view(out)),
+                   lambda: close(out, want, 1e-13))
+
 
 def run_set(lib, sizes, args, copy, lines):
     """Prints the table of a set of sizes and adds to |lines|; whether anything failed."""
     print(f"{sizes + ' sizes':26} {'PyTorch ms':>10} {'rdna ms':>9} {'ratio':>6} {'GB/s':>6} {'of copy':>7}  result")
     bench, first, failed = Bench(lib, sizes, args.scale), len(lines), False
-    for method in [m for m in dir(bench) if m.startswith("case_")]:
+    for method in [m for m in dir(bench) if m.startswith("extra_" if args.extra else "case_")]:
         if args.only and not any(w in method for w in args.only.split(",")):
             continue
         try:
@@ -316,7 +359,7 @@ def run_set(lib, sizes, args, copy, lines):
                       f"{'right' if right else 'WRONG'} ({worst:.1e})", flush=True)
         except (RuntimeError, AttributeError) as error:
             failed = True
-            print(f"{method[5:]:26} failed: {error}", flush=True)
+            print(f"{method.split('_', 1)[1]:26} failed: {error}", flush=True)
         torch.cuda.empty_cache()
     here = lines[first:]
     if here:
@@ -333,6 +376,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--extra", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--sizes", default="large", help="of " + ", ".join(SIZES) + "; several with commas")
     args = parser.parse_args()
