@@ -15,7 +15,7 @@ set(RDNA_PACK_BASES gfx1010:gfx1030 gfx1150:gfx1100 gfx1200:gfx1100 gfx906:gfx90
 
 # Families that have another way on GPUs of compute capability 9.0 alone: the NVIDIA pack holds them twice, the second
 # time as <family>.sm_90a, which the loader prefers there.
-set(RDNA_SM_90A_FAMILIES conv_bf16 conv_f16 flash flash_backward flash_mask gemm_bf16 gemm_f16)
+set(RDNA_SM_90A_FAMILIES conv_bf16 conv_f16 flash flash_backward flash_mask gemm_bf16 gemm_f16 quant_gemv)
 
 # -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
 # loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.

@@ -1,9 +1,24 @@
 /* Products of blocks of every format with few rows of activations. */
 #include "math/quant/quant_gemv.h"
 
+#include "math/quant/quant_gemv_mma.h"
+
+/* For one row of activations; |shared| bytes, where there are any on GPUs of compute capability 9.0. */
+template <typename format, int shared>
+RDNA_DEVICE void quant_gemv_1(const struct gemm_args &args) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (shared > 0)
+    quant_gemv_tiled<format>(args);
+  else
+    quant_gemv<block_weights<format>, 1>(args);
+#else
+  quant_gemv<block_weights<format>, 1>(args);
+#endif
+}
+
 #define QUANT_GEMV(F, NAME)                                                                  \
   RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) gemv_f32_##F##_f32_m1(struct gemm_args args) { \
-    quant_gemv<block_weights<F>, 1>(args);                                                   \
+    quant_gemv_1<F, QUANT_GEMV_SHARED_##F>(args);                                            \
   }                                                                                          \
   RDNA_KERNEL(QUANT_GEMV_THREADS) gemv_f32_##F##_f32_m4(struct gemm_args args) {             \
     quant_gemv<block_weights<F>, 4>(args);                                                   \

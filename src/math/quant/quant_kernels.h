@@ -61,6 +61,22 @@ struct quantize_args {
 #define QUANT_GEMV_THREADS 256
 #define QUANT_GEMV_ROWS 2
 #define QUANT_GEMV_GROUP_ROWS (QUANT_GEMV_THREADS / 32 * QUANT_GEMV_ROWS)
+/* On GPUs of compute capability 9.0 the m1 of some formats asks for shared memory, of which two groups find room: those
+ * that quant_gemv_mma.h was faster for on an H200, with weights that are in no cache. */
+#define QUANT_GEMV_SHARED (112 * 1024)
+#define QUANT_GEMV_SHARED_q8_0 QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_q4_0 QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_q4_K QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_q6_K QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_q4_1 0
+#define QUANT_GEMV_SHARED_q5_0 0
+#define QUANT_GEMV_SHARED_q5_1 0
+#define QUANT_GEMV_SHARED_q2_K 0
+#define QUANT_GEMV_SHARED_q3_K QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_q5_K QUANT_GEMV_SHARED
+#define QUANT_GEMV_SHARED_iq4_nl 0
+#define QUANT_GEMV_SHARED_iq4_xs 0
+#define QUANT_GEMV_SHARED_mxfp4 0
 /* Products with a transposed quantized B use struct gemm_args with A and C in f32, k a multiple of the block, and
  * ldb in values. gemm_f32_<format>_f32_<tile> takes any m; gemv_f32_<format>_f32_m<M> takes m <= M, an A whose rows
  * are multiples of 16 bytes, and no batch; grid x: ceil(n / QUANT_GEMV_GROUP_ROWS), or fewer groups, which take
@@ -72,9 +88,9 @@ struct quantize_args {
 #define RDNA_QUANT_GEMM_OF_(X, F)                                                          \
   X(gemm_f32_##F##_f32_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__quant_gemm_case) \
   X(gemm_f32_##F##_f32_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__quant_gemm_case)
-#define RDNA_QUANT_GEMV_OF_(X, F)                                                       \
-  X(gemv_f32_##F##_f32_m1, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case) \
-  X(gemv_f32_##F##_f32_m4, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case) \
+#define RDNA_QUANT_GEMV_OF_(X, F)                                                                                 \
+  X(gemv_f32_##F##_f32_m1, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case, 0, QUANT_GEMV_SHARED_##F) \
+  X(gemv_f32_##F##_f32_m4, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case)                           \
   X(gemv_f32_##F##_f32_m8, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case)
 
 #define RDNA_QUANT_EACH_(X, OF) \
