@@ -81,7 +81,7 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
       {"fused_any_f32", "fused_f32"}, {"fused_any_f16", "fused_f16"}, {"fused_any_bf16", "fused_bf16"}};
   request *r = context;
   struct fused_args args = r->args;
-  fused_extent extent = {.rank = (uint32_t)part->rank};
+  fused_extent extent = {.rank = (uint32_t)part->rank, .size = {1, 1, 1, 1}};
   for (int d = 0; d < part->rank; d++) extent.size[d] = part->size[d];
   for (int k = 0; k < part->operands; k++) {
     for (int d = 0; d < part->rank; d++) extent.stride[k][d] = part->operand[k].stride[d];

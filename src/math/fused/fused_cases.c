@@ -67,7 +67,7 @@ RDNA_CASE_MAKER(rdna__fused_case) {
   fused_extent extent;
   do { /* until it is for this kernel */
     case_pick_shape(random, n, values, &shape);
-    extent = (fused_extent){.rank = shape.rank, .aligned = ~0u};
+    extent = (fused_extent){.rank = shape.rank, .aligned = ~0u, .size = {1, 1, 1, 1}};
     for (uint32_t d = 0; d < shape.rank && d < FUSED_RANK; d++) extent.size[d] = shape.size[d];
     for (uint32_t k = 0; k <= args.inputs; k++) {
       span[k] = case_pick_strides(random, &shape, k == 0, values, stride[k]);

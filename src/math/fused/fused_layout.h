@@ -63,7 +63,7 @@ static inline bool fused_lay_out(struct fused_args *a, const fused_extent *e, in
   struct strided_shape shape = {.rank = e->rank < 2 ? 2 : e->rank};
   strided_set_size(&shape, 0, (uint32_t)columns);
   strided_set_size(&shape, 1, (uint32_t)((rows + a->rows - 1) / a->rows));
-  for (uint32_t d = 2; d < e->rank; d++) strided_set_size(&shape, d, (uint32_t)e->size[d]);
+  for (uint32_t d = 2; d < e->rank && d < FUSED_RANK; d++) strided_set_size(&shape, d, (uint32_t)e->size[d]);
   a->shape.rank = shape.rank;
   a->shape.count = 1;
   for (uint32_t d = 0; d < shape.rank; d++) {
