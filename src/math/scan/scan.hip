@@ -53,27 +53,32 @@ struct ends<int64_t> {
 
 template <typename acc>
 struct sum_of {
+  enum { CARRIES_AT_ONCE = 4 };
   RDNA_DEVICE acc none() { return 0; }
   RDNA_DEVICE acc join(acc a, acc b) { return a + b; }
 };
 template <typename acc>
 struct prod_of {
+  enum { CARRIES_AT_ONCE = 4 };
   RDNA_DEVICE acc none() { return 1; }
   RDNA_DEVICE acc join(acc a, acc b) { return a * b; }
 };
 template <typename acc>
 struct max_of {
+  enum { CARRIES_AT_ONCE = 4 };
   RDNA_DEVICE acc none() { return ends<acc>::lowest(); }
   RDNA_DEVICE acc join(acc a, acc b) { return a > b || a != a ? a : b; }
 };
 template <typename acc>
 struct min_of {
+  enum { CARRIES_AT_ONCE = 4 };
   RDNA_DEVICE acc none() { return ends<acc>::highest(); }
   RDNA_DEVICE acc join(acc a, acc b) { return a < b || a != a ? a : b; }
 };
 
 template <typename acc>
-struct logsumexp_of { /* the larger, and what the smaller adds to it */
+struct logsumexp_of {           /* the larger, and what the smaller adds to it */
+  enum { CARRIES_AT_ONCE = 1 }; /* more take more scalar registers than gfx900 has */
   RDNA_DEVICE acc none() { return -infinity_f32(); }
   RDNA_DEVICE acc join(acc a, acc b) {
     float high = max_f32(a, b), low = min_f32(a, b);
@@ -297,7 +302,7 @@ RDNA_DEVICE void scan_unit(const scan_args &args, uint32_t unit, acc *scratch) {
   acc carry = op::none();
   if (a.carry && segment > 0) {
     const acc *before = (const acc *)a.carry + unit - segment;
-#pragma unroll 4
+#pragma unroll(op::CARRIES_AT_ONCE)
     for (int64_t i = lane_id(); i < segment; i += WAVE_SIZE) carry = op::join(carry, before[i]);
     carry = wave_total<op>(carry);
   }
