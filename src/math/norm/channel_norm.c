@@ -10,10 +10,12 @@ enum {
   /* Slices are to give every GPU a few groups for each place it has, and to have enough values to be worth a join. */
   RUN_UNITS = 8192,
   COLUMN_UNITS = 1024,
+  FEW_UNITS = 512, /* where there are fewer, slices are short */
   LEAST_SLICE = 4096,
-  WAVE_VALUES = 1024, /* a slice of fewer is a wave's */
-  COLUMN_ROWS = 16,   /* of a thread, at least */
-  MAP_VALUES = 16384, /* of a group, at most where runs are cut */
+  SLICE_VALUES = 16384, /* so that joining a group's threads costs little beside them */
+  WAVE_VALUES = 1024,   /* a slice of fewer is a wave's */
+  COLUMN_ROWS = 16,     /* of a thread, at least */
+  MAP_VALUES = 16384,   /* of a group, at most where runs are cut */
   MOST_GROUPS = 1 << 20
 };
 
@@ -193,7 +195,9 @@ static struct channel_partial_args cut(const struct call *c, const struct view *
     slices = least(divide_up(COLUMN_UNITS, tiles > 0 ? tiles : 1),
                    divide_up(v->runs, CHANNEL_THREADS / a.team * COLUMN_ROWS));
   } else {
-    slices = least(divide_up(RUN_UNITS, columns > 0 ? columns : 1), divide_up(values, LEAST_SLICE));
+    int64_t few = least(divide_up(FEW_UNITS, columns > 0 ? columns : 1), divide_up(values, LEAST_SLICE));
+    slices = least(divide_up(RUN_UNITS, columns > 0 ? columns : 1), divide_up(values, SLICE_VALUES));
+    if (slices < few) slices = few;
   }
   if (slices > 1 && slices <= v->runs) {
     s.slice_runs = divide_up(v->runs, slices);
