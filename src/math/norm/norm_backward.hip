@@ -466,9 +466,11 @@ RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch)
   held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
 }
 
-/* Rows at any alignment, the same for x, dout and dx in all rows of a slice. |weight|: NORM_BACKWARD_HELD_COLS. */
+/* Rows at any alignment, the same for x, dout and dx in all rows of a slice. |weight|, |columns|:
+ * NORM_BACKWARD_HELD_COLS. */
 template <typename type, typename weights>
-RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, typename weights::stored *weight) {
+RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, typename weights::stored *weight,
+                              float *columns) {
   typedef held<type, group_team, true> place;
   constexpr uint32_t size = type::IN_16;
   constexpr int vectors = NORM_BACKWARD_HELD_COLS / threads / size;
@@ -496,14 +498,17 @@ RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, ty
     }
     float *to = args.partial + slice * args.cols, *to_bias = to + args.slices * args.cols;
     if (edge.single != edge.NONE) to[edge.single] = edge.dweight, to_bias[edge.single] = edge.dbias;
-    to += edge.head, to_bias += edge.head;
 #pragma unroll
-    for (uint32_t j = 0; j < (uint32_t)vectors; j++) {
-      if (place::column(j, 0) >= edge.cols) continue;
+    for (int which = 0; which < 2; which++) { /* by way of group memory, so that neighbours write neighbours */
+      float *from_head = (which ? to_bias : to) + edge.head;
+      group_barrier();
 #pragma unroll
-      for (uint32_t k = 0; k < size; k++) {
-        to[place::column(j, k)] = dweight[j][k], to_bias[place::column(j, k)] = dbias[j][k];
+      for (uint32_t j = 0; j < (uint32_t)vectors; j++) {
+        if (place::column(j, 0) >= edge.cols) continue;
+        place::template store<f32>(columns, j, edge.cols, which ? dbias[j] : dweight[j]);
       }
+      group_barrier();
+      for (uint32_t i = thread_id(); i < edge.cols; i += threads) from_head[i] = columns[i];
     }
   }
 }
@@ -887,7 +892,8 @@ RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD)
   norm_backward_edged_##suffix(struct norm_backward_args a) {                                        \
     RDNA_SHARED static float scratch[3 * GROUP_SCRATCH(threads)];                                    \
     RDNA_SHARED static __attribute__((aligned(16))) weights::stored weight[NORM_BACKWARD_HELD_COLS]; \
-    edged_slices<type, weights>(a, scratch, weight);                                                 \
+    RDNA_SHARED static __attribute__((aligned(16))) float columns[NORM_BACKWARD_HELD_COLS];          \
+    edged_slices<type, weights>(a, scratch, weight, columns);                                        \
   }
 RDNA__NORM_BACKWARD_TYPES(NORM_BACKWARD_EDGED)
 
