@@ -366,7 +366,7 @@ struct backward_tensors {
 /* Parts into which the sum of one value is cut, so that a GPU has enough to do: from the shape alone, as bits follow.
  */
 static uint32_t mask_parts(int64_t groups, int64_t terms) {
-  enum { ENOUGH = 512, MOST = 64 };
+  enum { ENOUGH = 256, MOST = 64 };
   int64_t parts = (ENOUGH + groups - 1) / groups;
   if (parts > terms) parts = terms;
   return parts < 1 ? 1 : parts > MOST ? MOST : (uint32_t)parts;
