@@ -613,10 +613,9 @@ RDNA_SCALAR double scalar64_erf_large_(double a) {
   return scalar64_fma(-power, part, 1 - power);
 }
 RDNA_SCALAR double scalar64_erf(double x) {
-  double a = scalar64_abs(x), large = scalar64_erf_large_(a < 5.95 ? a : 5.95);
-  double small = scalar64_erf_small_(x), signed_large = scalar64_copysign(large, x);
-  double y = a < 0.84 ? small : signed_large;
-  return x != x ? x : y;
+  double a = scalar64_abs(x), small = scalar64_erf_small_(a);
+  double large = scalar64_erf_large_(a > 5.95 ? 5.95 : a); /* of a NaN, a NaN */
+  return scalar64_copysign(a < 0.84 ? small : large, x);
 }
 /* 2 Phi(x), Phi the normal distribution's, is 2^n * the result; for x above -40. */
 RDNA_SCALAR struct scalar64_pair scalar64_twice_phi_(double x, int32_t *out_n) {

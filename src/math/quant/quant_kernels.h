@@ -62,7 +62,8 @@ struct quantize_args {
 #define QUANT_GEMV_ROWS 2
 #define QUANT_GEMV_GROUP_ROWS (QUANT_GEMV_THREADS / 32 * QUANT_GEMV_ROWS)
 /* On GPUs of compute capability 9.0 the m1 of some formats asks for shared memory, of which two groups find room: those
- * that quant_gemv_mma.h was faster for on an H200, with weights that are in no cache. */
+ * that quant_gemv_mma.h was faster for on an H200, q8_0, q4_0 and q4_K with weights that are in no cache, q6_K, q5_K
+ * and q3_K with one matrix again and again. */
 #define QUANT_GEMV_SHARED (112 * 1024)
 #define QUANT_GEMV_SHARED_q8_0 QUANT_GEMV_SHARED
 #define QUANT_GEMV_SHARED_q4_0 QUANT_GEMV_SHARED

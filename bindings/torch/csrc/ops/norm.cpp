@@ -100,7 +100,8 @@ bool layer_norm_backward(Call &call) {
   if (wanted.get(2) && bias.defined()) db = make_like(bias);
   const int64_t shape[2] = {r.rows, 1};
   const rdna_tensor grad = matrix(dy, r), in = matrix(x, r);
-  if (dx.defined() && is_float(x.scalar_type())) {  // one pass over the rows
+  // One pass over the rows; of one value the other way gives the exact 0, where this one rounds.
+  if (dx.defined() && is_float(x.scalar_type()) && r.cols > 1) {
     const rdna_tensor out = matrix(dx, r), m = flat(mean, 1, shape), v = flat(inverse, 1, shape);
     check(rdna_op_layer_norm_backward(stream_of(x), &grad, &in, Line(weight, r.cols), 0, &m, &v, &out, Line(dw, r.cols),
                                       Line(db, r.cols)));
