@@ -221,4 +221,4 @@ PART(bf16)
       long_norm_finish<type, weights, false>(a, known);                                                  \
     }                                                                                                    \
   }
-RDNA__LONG_NORM_TYPES(FINISH)
+RDNA__NORM_TYPES(FINISH)

@@ -125,4 +125,4 @@ PART(bf16)
   void RDNA_HOST_KERNEL(long_norm_finish_##suffix)(const void *args, rdna_grid grid) { \
     long_norm_finish(args, DTYPE_##type, DTYPE_##weights);                             \
   }
-RDNA__LONG_NORM_TYPES(FINISH)
+RDNA__NORM_TYPES(FINISH)

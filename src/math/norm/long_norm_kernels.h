@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "math/norm/norm_kernels.h"
+
 /* Part p of a row has columns p * part_cols on. A group has a run of neighbours, whose order is rows first, then parts,
  * so any grid is right; as it has the next on its way, its grid should be no more than runs at once. */
 enum {
@@ -33,14 +35,6 @@ struct long_norm_finish_args {
   int64_t x_stride, out_stride;
   float epsilon;
 };
-
-/* suffix of the name, type of the values, type of the weights */
-#define RDNA__LONG_NORM_TYPES(TYPE) \
-  TYPE(f32, f32, f32)               \
-  TYPE(f16, f16, f16)               \
-  TYPE(bf16, bf16, bf16)            \
-  TYPE(f16_wf32, f16, f32)          \
-  TYPE(bf16_wf32, bf16, f32)
 
 #define RDNA__LONG_NORM_FINISH(X, suffix) \
   X(long_norm_finish_##suffix, struct long_norm_finish_args, LONG_NORM_THREADS, rdna__long_norm_finish_case)

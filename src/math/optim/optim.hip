@@ -1,4 +1,5 @@
 /* Optimizer steps and gradient scaling over one tensor or many. */
+#include "kernel/arguments.h"
 #include "kernel/prelude.h"
 #include "math/optim/optim_kernels.h"
 #include "math/optim/optim_math.h"
@@ -110,10 +111,11 @@ RULE(adam, true)
 RULE(rmsprop, false)
 
 template <typename rule>
-RDNA_DEVICE void take_step(const optim_step_args &a) {
-  if (a.found_inf && *a.found_inf != 0) return;
-  float scale = a.grad_scale ? *a.grad_scale : 1;
-  for (int64_t chunk = group_id_x(); chunk < a.of.chunks; chunk += group_count_x()) {
+RDNA_DEVICE void take_step(const optim_step_args &args) {
+  if (args.found_inf && *args.found_inf != 0) return;
+  float scale = args.grad_scale ? *args.grad_scale : 1;
+  for (int64_t chunk = group_id_x(); chunk < args.of.chunks; chunk += group_count_x()) {
+    const optim_step_args &a = arguments_again_wide(args);
     chunk_place c = find_chunk(a.of, chunk);
     char *param = place(a.params, c.tensor.param + c.begin * 4), *state[OPTIM_STATES];
     const char *grad = place(a.grads, c.tensor.grad + c.begin * grad_bytes(a.of.grad_dtype));
