@@ -228,8 +228,7 @@ static rdna_status run_vector(const rdna__gemm_implementation *implementation, r
   rdna_grid grid = {0, 1, 1};
   bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
   bool is_f32 = problem->types[0] == RDNA_F32, is_gpu = strcmp(problem->device->driver, "host") != 0;
-  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu)
-    return run_split(stream, operator, problem);
+  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu) return run_split(stream, operator, problem);
   int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
   RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));
   if (quantized) grid.x = rdna__quant_gemv_groups(stream, grid.x);
