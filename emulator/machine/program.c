@@ -5,6 +5,7 @@
 // be data, and no cost for code that never runs.
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -215,9 +216,10 @@ void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
       emu__wave_trap(wave, at, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to decode it.");
       return;
     }
-    filled.run = emu__step_decode;
-    // the fields first, `run` last: another thread that sees it sees them
-    *step = filled;
+    // The fields first, `run` last: another thread that sees it sees them. All but `run` are copied, since others read
+    // that one meanwhile.
+    const size_t fields = offsetof(struct emu_step, lanes);
+    memcpy((char *)step + fields, (char *)&filled + fields, sizeof(filled) - fields);
     __atomic_store_n(&step->run, run, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&program->lock);

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""Plants mistakes, one at a time, in a copy of the sources, and sees whether the tests find them.
+
+    tools/mutate.py [--count 60] [--seed TEXT] [--area AREA,…] [--only ID,…] [--list] [--json FILE]
+
+A mistake is a pattern of PATTERNS at one place: a comparison that takes its end in or not, a barrier that is gone, a
+wait, a check, a bound off by one, a constant, a grid half as large, another type. Which places are taken follows from
+the seed and the text of the line, so that a sample stays the same while other lines change. Of each area of AREAS comes
+its share.
+
+Each mistake is built in build/mutate and tried by the commands of its area, quickest first, until one fails: they are
+commands that `make test` runs, or parts of them. A mistake that does not compile is replaced by the next. The table
+says what found it; those that nothing found are shown as they read. tools/mutants.txt lists the known survivors, each
+with its reason: "equivalent", where the program does the same (another order, a heuristic of speed), or what is not
+tested and why. Equivalent ones are left out of the rate. The exit status is 1 where fewer than 95 % are found, or where a
+listed survivor is found after all.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COPY = os.path.join(ROOT, "build", "mutate")
+KNOWN = os.path.join(ROOT, "tools", "mutants.txt")
+GPU = "RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1"
+CASES = 8  # of a kernel, as many as CI has
+
+# name: expression, replacement; one mutant for each match. None where no line of that file can have it.
+PATTERNS = {
+    "comparison": [(r"(?<=[\w)\]]) < (?=[\w(*-])", " <= "), (r" <= ", " < "), (r"(?<=[\w)\]]) > (?=[\w(*-])", " >= "),
+                   (r" >= ", " > ")],
+    "equality": [(r" == (?!NULL)", " != "), (r" != (?!NULL)", " == ")],
+    "logic": [(r" && ", " || "), (r" \|\| ", " && ")],
+    "bound": [(r"(?<=\w) - 1(?=[;,)\]])", ""), (r"(?<=\w) \+ 1(?=[;,)\]])", ""), (r"\bmin\(", "max("), (r"\bmax\(", "min(")],
+    "sign": [(r"(?<=[\w)\]]) \+ (?=[a-z(])", " - "), (r"(?<=[\w)\]]) - (?=[a-z(])", " + ")],
+    "shift": [(r"<< (\d+)\b", lambda m: f"<< {int(m[1]) + 1}"), (r">> (\d+)\b", lambda m: f">> {int(m[1]) + 1}")],
+    "constant": [(r"(?<=[=*/+(,] )(\d+\.\d+f?)\b(?!f)", lambda m: f"(1.01f * {m[1]})" if float(m[1].rstrip("f")) else "0.01f"),
+                 (r"& 0x([0-9a-f]+)\b", lambda m: f"& 0x{int(m[1], 16) >> 1:x}")],
+    "barrier": [(r"^\s*(group_barrier|wave_barrier|group_barrier_global)\(\);$", "")],
+    "wait": [(r"^\s*RDNA_TRY\((\w*(?:wait|synchronize)\w*\(.*\))\);$", ""),
+             (r"^\s*\w*(?:_wait|_synchronize|StreamWaitEvent|_join)\w*\([^;]*\);$", "")],
+    "grid": [(r"(?<=, )([\w ()*]+)(?=, &grid\.x\)\))", lambda m: f"2 * ({m[1]})"),
+             (r"\(rdna_grid\)\{((?:\([^{}]*?\))?[^{},]+),", lambda m: "(rdna_grid){" + f"(({m[1]}) + 1) / 2,")],
+    "dtype": [(r"\bRDNA_F16\b", "RDNA_BF16"), (r"\bRDNA_BF16\b", "RDNA_F16"), (r"\bRDNA_I32\b", "RDNA_U8")],
+    "check": [(r"^\s*RDNA_TRY\(rdna__check_\w+\(.*\)\);$", ""), (r"^\s*if \(.*\) return rdna__fail\(.*\);$", "")],
+    "statement": [(r"^\s*[\w.>\[\]-]+ (?:[-+|&^*]|<<|>>)?= [^;{}]*;$", ""), (r"^\s*[\w.>\[\]-]+(?:\+\+|--);$", "")],
+}
+PYTHON_PATTERNS = {
+    "comparison": PATTERNS["comparison"],
+    "equality": PATTERNS["equality"],
+    "logic": [(r" and ", " or "), (r" or ", " and "), (r"\bnot ", "")],
+    "bound": PATTERNS["bound"][:2],
+    "constant": [(r"\bTrue\b", "False"), (r"\bFalse\b", "True")],
+}
+
+# Code that no machine of CI executes: other vendors' and other generations' branches.
+ELSEWHERE = re.compile(r"RDNA_NVIDIA|__NVPTX__|__CUDA|WGMMA|MFMA|gfx9|gfx10[1]|gfx12|GFX9|GFX12|WAVE_SIZE == 64|FAKE_|__APPLE__|_WIN32|SIMD_WIDTH [=>]+ [48]")
+
+
+def run_in(path, *commands):
+    return lambda file: list(commands) if re.match(path, file) else None
+
+
+def suites_of(file):
+    """Commands for a file of src/math: the folder's suites on the host, then on an emulated card, and its kernels' cases."""
+    folder = os.path.dirname(file)
+    here = os.listdir(os.path.join(ROOT, folder))
+    tests = sorted(f[:-2] for f in here if f.endswith("_test.c") and "vendor" not in f and f != "comm_test.c")
+    families = sorted(f[:-4] for f in here if f.endswith(".hip"))
+    own = os.path.splitext(os.path.basename(file))[0]
+    families.sort(key=lambda f: (not own.startswith(f), f))  # the file's own first
+    host = [f"bin/{t}" for t in tests]
+    if "vendor" in file or re.search(r"_lt|rocblas|miopen", file):
+        return [f"bin/{f[:-2]}" for f in here if f.endswith("vendor_test.c")] or ["bin/gemm_vendor_test"]
+    if "/comm/" in file:
+        return ["bin/comm_test"]
+    cases = [f"{GPU} bin/cases_test hip {CASES} {f}" for f in families]
+    card = [f"{GPU} bin/{t}" for t in tests]
+    device = file.endswith(".hip") or re.search(r"_(tile|mma|pipe|pack|kernels|math|group|order|gemv|unpack|layout|walk|plan)\.h$", file)
+    return (cases + card + host) if device else (host + card + cases)
+
+
+PYTEST = "RDNA_DRIVER=host PYTHONPATH=torch {python} -m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
+# (area, share of the sample, files, commands of a file). Commands run in the build folder.
+AREAS = [
+    ("kernels", 24, r"src/math/\w+/\w+(\.hip|_math\.h|_tile\.h|_mma\.h|_kernels\.h|_pack\.h|_order\.h|_gemv\.h)$", suites_of),
+    ("twins", 10, r"src/math/\w+/\w+_host(_\w+)?\.c$", suites_of),
+    ("operators", 20, r"src/math/\w+/\w+\.c$", suites_of),
+    ("plans", 4, r"src/math/(strided_plan|volume_plan|check)\.c$",
+     lambda f: [f"bin/{t}_test" for t in "check movement pointwise reduce_dims pool fused upsample".split()]),
+    ("kernel layer", 8, r"src/kernel/\w+\.(c|h)$",
+     lambda f: [f"bin/{t}_test" for t in "kernel pack loader retarget tuner tuner_shipped case host scalar scalar64 cast".split()]),
+    ("device", 12, r"src/device/(\w+|driver/(host|hip|vendor)/\w+)\.c$",
+     lambda f: [f"bin/{t}_test" for t in "allocator registry topology doctor profile host_queue overlap hip cuda faults".split()]
+     + ["bin/conformance_test host", "bin/conformance_test null", "RDNA_EMULATE=gfx1100,gfx1030 bin/conformance_test hip"]),
+    ("base", 4, r"src/base/\w+\.c$", lambda f: ["bin/base_test", "bin/strmap_test", "bin/tensor_test", "bin/deterministic_test"]),
+    ("model", 12, r"src/model/(llm/)?\w+\.c$",
+     lambda f: ["bin/gguf_test", "bin/sampler_test", "bin/tokenizer_test", "bin/tokenizer_vocab_test", "bin/llm_test",
+                "RDNA_PROGRAM=$PWD/bin/rdna python3 {root}/tests/logits_test.py"]),
+    ("emulator machine", 20, r"emulator/machine/\w+\.c$",
+     lambda f: ["ctest -Q -R '^emulator.(semantics|opcodes|matrix|kernels|dispatch|random|hardware.*|planted.*)$'"]),
+    ("emulator decoder", 6, r"emulator/isa/\w+\.c$",
+     lambda f: ["ctest -Q -R '^emulator.(isa_test|semantics|isa_llvm_.*|isa_corpus_.*)$'"]),
+    ("emulator runtime", 10, r"emulator/(hip|object)/\w+\.c$",
+     lambda f: ["ctest -Q -R '^emulator.(object_test|emulated_hip_test|hipcc_.*|rocrand_test|conformance)$'"]),
+    ("command", 4, r"src/command/\w+\.c$",
+     lambda f: [f"RDNA_PROGRAM=$PWD/bin/rdna python3 {{root}}/tests/{t}_test.py" for t in ("command", "emulate", "tune")]),
+    ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.cpp$", lambda f: [PYTEST]),
+    ("plugin, Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: [PYTEST]),
+]
+NOT_A_SOURCE = re.compile(r"_(test|bench|fuzz|cases|builder)\.c$|/(fake_\w+|case\w*|main)\.[ch]$|_test\.h$|isa_(samples|llvm|objects|corpus)|wgmma|process_group")
+
+
+class Mutant:
+    def __init__(self, area, file, number, pattern, line, changed):
+        self.area, self.file, self.number, self.pattern = area, file, number, pattern
+        self.line, self.changed = line, changed
+        self.id = ""
+
+    def show(self):
+        return f"{self.id}  {self.file}:{self.number}  {self.pattern}\n    - {self.line.strip()}\n    + {self.changed.strip() or '(gone)'}"
+
+
+def lines_that_run(text, python):
+    """(number, line) of the lines that can hold a mistake: code that CI's machines execute, in functions."""
+    elsewhere, comment = [], False
+    for number, line in enumerate(text.split("\n"), 1):
+        stripped = line.strip()
+        if python:
+            if stripped and not stripped.startswith(("#", '"', "'", "import ", "from ", "raise ", "def ", "class ")):
+                yield number, line
+            continue
+        if re.match(r"#\s*if", stripped):
+            elsewhere.append(bool(ELSEWHERE.search(stripped)))
+            continue
+        if re.match(r"#\s*el(if|se)", stripped) and elsewhere:
+            elsewhere[-1] = not elsewhere[-1] if stripped.startswith("#else") else bool(ELSEWHERE.search(stripped))
+            continue
+        if re.match(r"#\s*endif", stripped) and elsewhere:
+            elsewhere.pop()
+            continue
+        starts, comment_before = stripped.startswith("/*"), comment
+        if "/*" in line and "*/" not in line.split("/*")[-1]:
+            comment = True
+        if "*/" in line:
+            comment = False
+        if comment_before or starts or not stripped or any(elsewhere):
+            continue
+        if stripped.startswith(("#", "//", "assert", "static_assert", "_Static_assert", "__builtin_", '"')) or "#define" in line:
+            continue
+        if line[:1] not in " \t" or re.search(r"rdna__log|snprintf|printf\(|pragma|RDNA_LIKELY", line):
+            continue  # declarations, and what only words a message
+        yield number, line.split(" //")[0].split(" /*")[0]
+
+
+def mutants_of(area, file):
+    python = file.endswith(".py")
+    with open(os.path.join(ROOT, file), encoding="utf-8") as f:
+        text = f.read()
+    seen = {}
+    for number, line in lines_that_run(text, python):
+        for pattern, changes in (PYTHON_PATTERNS if python else PATTERNS).items():
+            for expression, replacement in changes:
+                for m in re.finditer(expression, line):
+                    if line[: m.start()].count('"') % 2:
+                        continue  # inside a string
+                    new = replacement(m) if callable(replacement) else replacement
+                    changed = line[: m.start()] + new + line[m.end() :]
+                    mutant = Mutant(area, file, number, pattern, line, changed)
+                    key = (file, line.strip(), changed.strip())
+                    seen[key] = seen.get(key, 0) + 1
+                    digest = hashlib.sha256("\0".join((*key, str(seen[key]))).encode()).hexdigest()
+                    mutant.id = digest[:8]
+                    yield mutant
+
+
+def sample(count, seed, areas):
+    """For each area its share, in the order in which they are tried: spare ones follow."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    total = sum(share for name, share, _, _ in AREAS)
+    chosen = []
+    taken = set()
+    for name, share, path, commands in AREAS:
+        files = [f for f in tracked if re.match(path, f) and not NOT_A_SOURCE.search(f) and f not in taken]
+        taken.update(files)
+        if areas and name not in areas:
+            continue
+        found = [m for f in files for m in mutants_of(name, f)]
+        # Frequent patterns do not crowd out rare ones: the sample takes the patterns in turns.
+        order = {}
+        for m in sorted(found, key=lambda m: hashlib.sha256((seed + m.id).encode()).hexdigest()):
+            order.setdefault(m.pattern, []).append(m)
+        turns = [m for _, _, m in sorted(((i, hashlib.sha256((seed + name + p).encode()).hexdigest(), m)
+                                          for p, ms in order.items() for i, m in enumerate(ms)), key=lambda t: t[:2])]
+        want = max(1, round(count * share / total)) if not areas else max(1, count // len(areas))
+        chosen.append((name, want, turns, commands))
+    return chosen
+
+
+def shell(command, folder, limit, log):
+    with open(log, "ab") as f:
+        f.write(f"\n$ {command}\n".encode())
+        f.flush()
+        process = subprocess.Popen(["bash", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=f, stderr=f, start_new_session=True)
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return None
+
+
+class Copy:
+    """The sources of HEAD and of the working tree's changes, built once, then once for each mistake."""
+
+    def __init__(self):
+        self.tree, self.build, self.log = os.path.join(COPY, "tree"), os.path.join(COPY, "build"), os.path.join(COPY, "log")
+        self.python = None
+        self.times = {}
+        os.makedirs(self.tree, exist_ok=True)
+        files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
+        listed = [f for f in files.decode().split("\0") if f and os.path.exists(os.path.join(ROOT, f))]
+        for f in listed:  # only what differs, so that nothing is built again without need
+            source, target = os.path.join(ROOT, f), os.path.join(self.tree, f)
+            with open(source, "rb") as a:
+                new = a.read()
+            if os.path.exists(target):
+                with open(target, "rb") as b:
+                    if b.read() == new:
+                        continue
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy(source, target)
+        shared = os.path.join(os.path.dirname(ROOT), "shared")
+        link = os.path.join(COPY, "shared")
+        if os.path.isdir(shared) and not os.path.exists(link):
+            os.symlink(shared, link)
+
+    def make(self, plugin):
+        configure = f"cmake -S {self.tree} -B {self.build} -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRDNA_WERROR=OFF '-DRDNA_TARGETS=gfx1030;gfx1100'"
+        if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build .", self.build, 3600, self.log) != 0:
+            sys.exit(f"mutate: the unchanged sources do not build; see {self.log}")
+        if plugin:
+            self.python = subprocess.run([os.path.join(ROOT, "packaging/torch-venv.sh")], capture_output=True, text=True, check=True).stdout.strip()
+            configure = (f"cmake -S {self.tree}/bindings/torch -B {self.build}/torch -G Ninja -DCMAKE_BUILD_TYPE=Release "
+                         f"-DRDNA_DIR={self.build}/lib -DPython3_EXECUTABLE={self.python}")
+            if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build torch", self.build, 7200, self.log) != 0:
+                sys.exit(f"mutate: the unchanged plugin does not build; see {self.log}")
+
+    def wanted(self, commands):
+        """What must be built for |commands|: the programs that they name; all, where ctest finds them."""
+        if any("pytest" in c for c in commands):
+            return "cmake --build . --target rdna_shared kernels && cmake --build torch"
+        targets = set()
+        for c in commands:
+            targets.update(re.findall(r"bin/(\w+)", c))
+            if "ctest" in c:
+                targets.add("all")
+            if "hip" in c:
+                targets.update(("rdna_emulator", "kernels_gfx1100"))
+        if "llm_test" in targets and not os.path.exists(os.path.join(self.tree, "src/model/llm_test.c")):
+            targets.discard("llm_test")
+        return "cmake --build . --target " + " ".join(sorted(targets))
+
+    def command(self, c):
+        return c.format(root=self.tree, python=self.python) if "{" in c else c
+
+    def baseline(self, c):
+        """The unchanged sources pass, in how many seconds."""
+        if c not in self.times:
+            began = time.time()
+            if shell(self.command(c), self.build, 1800, self.log) not in (0, 77):
+                sys.exit(f"mutate: the unchanged sources fail: {c}; see {self.log}")
+            self.times[c] = time.time() - began
+        return self.times[c]
+
+    def write(self, file, text):
+        with open(os.path.join(self.tree, file), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def try_one(self, mutant, commands):
+        """What found it, "" where nothing did, None where it does not compile."""
+        with open(os.path.join(ROOT, mutant.file), encoding="utf-8") as f:
+            text = f.read()
+        lines = text.split("\n")
+        lines[mutant.number - 1] = lines[mutant.number - 1].replace(mutant.line, mutant.changed, 1)
+        self.write(mutant.file, "\n".join(lines))
+        try:
+            with open(self.log, "ab") as f:
+                f.write(f"\n==== {mutant.show()}\n".encode())
+            if shell(self.wanted(commands), self.build, 900, self.log) != 0:
+                return None
+            for c in sorted(commands, key=lambda c: self.times[c]):
+                code = shell(self.command(c), self.build, 30 + 5 * self.times[c], self.log)
+                if code not in (0, 77):
+                    return c if code is not None else c + " (did not end)"
+            return ""
+        finally:
+            self.write(mutant.file, text)
+
+
+def known():
+    """id: reason of the listed survivors."""
+    listed = {}
+    if os.path.exists(KNOWN):
+        with open(KNOWN, encoding="utf-8") as f:
+            for line in f:
+                if line.strip() and not line.startswith(("#", " ")):
+                    key, reason = line.split(None, 1)
+                    listed[key] = reason.strip()
+    return listed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", default="rdna")
+    parser.add_argument("--area", default="", help="names of AREAS, with commas")
+    parser.add_argument("--only", default="", help="ids, with commas")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many of each area's share first: the next sample")
+    parser.add_argument("--list", action="store_true", help="show the sample, plant nothing")
+    parser.add_argument("--json", help="write what was found to FILE")
+    args = parser.parse_args()
+    areas = [a for a in args.area.split(",") if a]
+    for a in areas:
+        if a not in {name for name, *_ in AREAS}:
+            parser.error(f"--area {a}: there is {', '.join(name for name, *_ in AREAS)}")
+    only = set(filter(None, args.only.split(",")))
+    chosen = sample(args.count, args.seed, areas)
+    if only:
+        chosen = [(n, len(w), w, c) for n, _, turns, c in chosen if (w := [m for m in turns if m.id in only])]
+    if args.list:
+        for name, want, turns, _ in chosen:
+            print(f"== {name}: {want} of {len(turns)}")
+            for m in turns[args.skip : args.skip + want]:
+                print(m.show())
+        return 0
+    listed = known()
+    copy = Copy()
+    print("building the unchanged sources …", flush=True)
+    copy.make(any(name.startswith("plugin") for name, *_ in chosen))
+    rows, began = [], time.time()
+    for name, want, turns, commands_of in chosen:
+        done, at = 0, args.skip
+        while done < want and at < len(turns):
+            mutant = turns[at]
+            at += 1
+            commands = [c for c in commands_of(mutant.file) if not re.search(r"bin/llm_test", c) or os.path.exists(os.path.join(copy.tree, "src/model/llm_test.c"))]
+            if not all(c in copy.times for c in commands):
+                shell(copy.wanted(commands), copy.build, 1800, copy.log)
+                for c in commands:
+                    copy.baseline(c)
+            found = copy.try_one(mutant, commands)
+            if found is None:
+                continue
+            done += 1
+            reason = listed.get(mutant.id, "")
+            result = "found" if found else "equivalent" if reason.startswith("equivalent") else "SURVIVED"
+            rows.append({"id": mutant.id, "area": name, "file": mutant.file, "line": mutant.number, "pattern": mutant.pattern,
+                         "was": mutant.line.strip(), "is": mutant.changed.strip(), "result": result, "by": found, "reason": reason})
+            print(f"{len(rows):4d}  {result:10s}  {name:17s} {mutant.pattern:11s} {mutant.file}:{mutant.number}  {found or reason}", flush=True)
+    if copy.times:  # leave the copy as the sources are
+        shell("cmake --build .", copy.build, 1800, copy.log)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(rows, f, indent=1)
+    stale = [r for r in rows if r["result"] == "found" and r["reason"]]
+    print()
+    for r in rows:
+        if r["result"] == "SURVIVED":
+            print(f"{r['id']}  {r['file']}:{r['line']}  {r['pattern']}{'  ' + r['reason'] if r['reason'] else ''}\n    - {r['was']}\n    + {r['is'] or '(gone)'}")
+    for r in stale:
+        print(f"{r['id']} is listed in tools/mutants.txt, but {r['by']} finds it: take it out")
+    counted = [r for r in rows if r["result"] != "equivalent"]
+    caught = sum(r["result"] == "found" for r in counted)
+    print(f"\n{'area':18s} planted  found")
+    for name, *_ in AREAS:
+        here = [r for r in counted if r["area"] == name]
+        if here:
+            print(f"{name:18s} {len(here):7d} {sum(r['result'] == 'found' for r in here):6d}")
+    print(f"{caught} of {len(counted)} found ({100 * caught / max(1, len(counted)):.0f} %), {len(rows) - len(counted)} equivalent ones left out, "
+          f"{(time.time() - began) / 60:.0f} min")
+    return 1 if stale or caught < 0.95 * len(counted) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
