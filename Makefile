@@ -10,7 +10,7 @@ DEMO_MODEL := examples/demo-model/rdna-demo-q8_0.gguf
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
-.PHONY: help setup build demo test format lint dist fuzz clean
+.PHONY: help setup build demo test format lint dist fuzz mutate nightly clean
 
 setup:
 	@packaging/setup.sh
@@ -36,6 +36,14 @@ dist:
 # make fuzz   run each libFuzzer target for FUZZ_SECONDS (600)
 fuzz: build
 	@tests/fuzz.sh $(or $(FUZZ_SECONDS),600)
+
+# make mutate   plant 60 mistakes in a copy, one at a time, and see that the tests find them
+mutate: setup
+	@tools/mutate.py --count 60
+
+# make nightly   hours: what is too long for make test
+nightly: build
+	@tests/nightly.sh
 
 # make format   lay out every C, HIP and C++ file
 format: setup

@@ -12,17 +12,24 @@ configure_and_build() { # preset, targets…
 echo "== all suites, $preset"
 ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)"
 
-# Without those that compare with LLVM's tools or run under valgrind: they look at results, at length.
+# Without those that compare with LLVM's tools or run under valgrind: they look at results, at length. Of the suites of
+# operators on emulated cards the quick ones.
 echo "== address and undefined-behaviour sanitizers"
 configure_and_build asan
 ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|retarget_test|emulator.kernels|emulated_test|rocrand'
+  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|emulator.kernels|emulated_test|rocrand|emulator.opcodes|emulator.gfx1030|emulator.gfx1100.(attention|channel_norm|conv|deterministic|flash|gemm|linear|movement|pointwise|reduce_dims|sort)_test'
 
-echo "== thread sanitizer: base and device, where the threads are"
-configure_and_build tsan --target base_test allocator_test conformance_test kernel_test
-TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" ctest --test-dir build/tsan --output-on-failure \
-  --tests-regex '^(base|device)\.(base_test|allocator_test|conformance)|^kernel\.kernel_test'
+echo "== thread sanitizer: where threads are"
+configure_and_build tsan --target base_test allocator_test conformance_test host_queue_test profile_test faults_test \
+  kernel_test tuner_test cases_test rdna_emulator
+export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0"
+ctest --test-dir build/tsan --output-on-failure \
+  --tests-regex '^(base|device)\.(base_test|allocator_test|conformance|host_queue_test|profile_test|faults_test)|^kernel\.(kernel|tuner)_test'
+build/tsan/bin/cases_test host 1 | tail -1
+for check in 0 1; do # a launch by several threads of the emulator
+  RDNA_EMULATE=gfx1100 RDNA_EMULATE_THREADS=4 RDNA_EMULATE_CHECK=$check build/tsan/bin/cases_test hip 2 compact | tail -1
+done
 
 echo "== PyTorch plugin"
 tests/torch.sh "build/$preset"

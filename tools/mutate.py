@@ -221,7 +221,8 @@ class Copy:
     """The sources of HEAD and of the working tree's changes, built once, then once for each mistake."""
 
     def __init__(self):
-        self.tree, self.build, self.log = os.path.join(COPY, "tree"), os.path.join(COPY, "build"), os.path.join(COPY, "log")
+        self.tree, self.log = os.path.join(COPY, "tree"), os.path.join(COPY, "log")
+        self.build = os.path.join(self.tree, "build", "release")  # where ccache knows its files
         self.python = None
         self.times = {}
         os.makedirs(self.tree, exist_ok=True)
@@ -243,7 +244,7 @@ class Copy:
             os.symlink(shared, link)
 
     def make(self, plugin):
-        configure = f"cmake -S {self.tree} -B {self.build} -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DRDNA_WERROR=OFF '-DRDNA_TARGETS=gfx1030;gfx1100'"
+        configure = f"cmake -S {self.tree} -B {self.build} -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo '-DRDNA_TARGETS=gfx1030;gfx1100'"
         if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build .", self.build, 3600, self.log) != 0:
             sys.exit(f"mutate: the unchanged sources do not build; see {self.log}")
         if plugin:

@@ -1,0 +1,55 @@
+#!/bin/bash
+# What is too long for `make test`, from a finished build of the release preset: tests/nightly.sh [NAME…]
+# Prints a table last, and fails where a row does. Names are those of the rows; none means all.
+set -u
+cd "$(dirname "$0")/.."
+build=$PWD/build/release
+only=("$@")
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+failed=0
+row() { # name, command…
+  local name=$1 began=$SECONDS result=passed
+  shift
+  [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || return 0
+  echo "== $name"
+  if ! "$@" >"$logs/$name.log" 2>&1; then
+    result=FAILED failed=1
+    tail -40 "$logs/$name.log"
+  fi
+  printf '%-20s %-7s %5d s  %s\n' "$name" "$result" $((SECONDS - began)) "$(tail -1 "$logs/$name.log" | cut -c1-90)" >>"$logs/table"
+}
+decoder() { # random words against LLVM's disassembler
+  local target wave
+  for target in gfx1100 gfx1030; do
+    for wave in 32 64; do "$build/bin/isa_llvm_test" $target --wave $wave --count 1000000 || return 1; done
+  done
+}
+cases() { # every kernel, and the suites of operators that `make test` leaves out on gfx1030
+  local target suite
+  for target in gfx1100 gfx1030; do
+    RDNA_EMULATE=$target RDNA_EMULATE_CHECK=1 "$build/bin/cases_test" hip 16 "" $((16#$(git rev-parse --short=7 HEAD))) || return 1
+  done
+  for suite in conv deterministic reduce_dims pointwise channel_norm sort; do
+    RDNA_EMULATE=gfx1030 RDNA_EMULATE_CHECK=1 RDNA_TEST_DEVICE=hip "$build/bin/${suite}_test" || return 1
+  done
+}
+opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradients on an emulated card
+  local python
+  python=$(packaging/torch-venv.sh) || return 1
+  export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1
+  RDNA_DRIVER=host "$python" bindings/torch/tests/opinfo.py --all || return 1
+  RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 "$python" bindings/torch/tests/opinfo.py --kind forward,grad
+}
+every_target() { # no kernel spills on any GPU
+  cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
+}
+row mutants tools/mutate.py --count 200
+row decoder decoder
+row cases cases
+row opinfo opinfo
+row every_target every_target
+row fuzz tests/fuzz.sh 120
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo every_target fuzz" >&2; exit 2; }
+cat "$logs/table"
+exit $failed
