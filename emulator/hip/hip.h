@@ -55,8 +55,11 @@ enum {
   HIP_UNKNOWN = 999
 };
 
-// 5, 6 or 7: which HIP this library answers as; by its soname. Version numbers and a few structs follow it.
-extern const int emu_hip_major;
+// What differs between HIP 5, 6 and 7, for version.c. HIP 5 and 6 answer hipGetLastError with the last call's code, HIP
+// 7 with the last one that was an error; kinds of memory were renumbered in HIP 6.
+int emu_last_error(int major, bool take);
+int emu_pointer_attributes(int major, void *out, const void *pointer);
+int emu_pointer_attribute(int major, void *out, int attribute, void *pointer);
 
 // ---- state
 
@@ -92,7 +95,7 @@ struct emu_state *emu_state(void);
 struct emu_device *emu_device(int index);  // NULL: no such device
 struct emu_device *emu_current(void);      // NULL: no device at all
 // Records the code for hipGetLastError and returns it; of calls that succeed once the cards are gone, that they are.
-int emu_done(int code);
+API int emu_done(int code);
 // Counts a launch. False: the cards are gone, and nothing runs.
 bool emu_is_there(void);
 __attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr

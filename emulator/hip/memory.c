@@ -382,18 +382,19 @@ struct pointer_attributes {
   unsigned flags;
 };
 
-API int hipPointerGetAttributes(struct pointer_attributes *out, const void *pointer) {
+API int emu_pointer_attributes(int major, void *to, const void *pointer) {
+  struct pointer_attributes *out = to;
   static const int old_types[] = {1, 0, 0, 0}, new_types[] = {2, 1, 3, 1};
   struct emu_block block;
   if (!out || !pointer) return emu_done(HIP_INVALID_VALUE);
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) {
-    if (emu_hip_major < 6) return emu_done(HIP_INVALID_VALUE);
+    if (major < 6) return emu_done(HIP_INVALID_VALUE);
     *out = (struct pointer_attributes){.device = -2, .host_pointer = NULL};
     return emu_done(HIP_SUCCESS);
   }
   bool device_only = block.kind == EMU_BLOCK_DEVICE;
   *out = (struct pointer_attributes){
-      .type = (emu_hip_major < 6 ? old_types : new_types)[block.kind],
+      .type = (major < 6 ? old_types : new_types)[block.kind],
       .device = block.device->index,
       .device_pointer = (void *)pointer,
       .host_pointer = device_only ? NULL : (void *)pointer,
@@ -404,7 +405,7 @@ API int hipPointerGetAttributes(struct pointer_attributes *out, const void *poin
 }
 
 // The CUDA-like queries that Triton makes; numbers of hipPointer_attribute.
-API int hipPointerGetAttribute(void *out, int attribute, void *pointer) {
+API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer) {
   enum { CONTEXT = 1, TYPE, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE };
   struct emu_block block;
   if (!out) return emu_done(HIP_INVALID_VALUE);
@@ -417,7 +418,7 @@ API int hipPointerGetAttribute(void *out, int attribute, void *pointer) {
       break;
     case TYPE:
       value = block.kind == EMU_BLOCK_DEVICE ? 2 : block.kind == EMU_BLOCK_MANAGED ? 3 : 1;
-      if (emu_hip_major < 6) value = block.kind == EMU_BLOCK_DEVICE;
+      if (major < 6) value = block.kind == EMU_BLOCK_DEVICE;
       bytes = 4;
       break;
     case DEVICE_POINTER:

@@ -22,7 +22,7 @@ static const struct emu_card cards[] = {
 static struct emu_state state;
 static struct emu_state *ready;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static _Thread_local int current, last_error;
+static _Thread_local int current, last_code, last_error;
 
 static struct {
   pthread_mutex_t lock;
@@ -123,7 +123,6 @@ struct emu_device *emu_device(int index) {
 
 struct emu_device *emu_current(void) { return emu_device(current); }
 
-// HIP 5 and 6 answer with the last call's code, HIP 7 with the last one that was an error.
 static atomic_ullong launches;
 static atomic_bool lost;
 
@@ -135,30 +134,21 @@ bool emu_is_there(void) {
 
 int emu_done(int code) {
   if (code == HIP_SUCCESS && atomic_load(&lost)) code = HIP_CONTEXT_IS_DESTROYED;
-  if (emu_hip_major < 7 || (code != HIP_SUCCESS && code != HIP_NOT_READY)) last_error = code;
+  if (code != HIP_SUCCESS && code != HIP_NOT_READY) last_error = code;
+  last_code = code;
   return code;
 }
 
-API int hipGetLastError(void) {
-  int code = last_error;
-  last_error = HIP_SUCCESS;
+API int emu_last_error(int major, bool take) {
+  int code = major < 7 ? last_code : last_error;
+  if (take) last_code = last_error = HIP_SUCCESS;
   return code;
 }
-API int hipExtGetLastError(void) { return hipGetLastError(); }
-API int hipPeekAtLastError(void) { return last_error; }
 
 API int hipInit(unsigned flags) {
   if (flags != 0) return emu_done(HIP_INVALID_VALUE);
   return emu_done(emu_state() ? HIP_SUCCESS : HIP_NO_DEVICE);
 }
-
-API int hipDriverGetVersion(int *version) {
-  if (!version) return emu_done(HIP_INVALID_VALUE);
-  // HIP_VERSION is major * 10^7 + minor * 10^5 + patch
-  *version = emu_hip_major * 10000000 + (emu_hip_major == 5 ? 2 : 0) * 100000;
-  return emu_done(HIP_SUCCESS);
-}
-API int hipRuntimeGetVersion(int *version) { return hipDriverGetVersion(version); }
 
 API int hipGetDeviceCount(int *count) {
   if (!count) return emu_done(HIP_INVALID_VALUE);
