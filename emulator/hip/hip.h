@@ -216,6 +216,11 @@ int emu_launch_extra(void **extra, const void **packed, size_t *bytes);
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);
 unsigned emu_report_failures(void);        // launches so far that did not run to their end
 unsigned emu_report_count_findings(void);  // of the checker so far
+// Errors of work that wait for a call to return them, one more or one less.
+void emu_report_untold(int count);
+// At exit findings and failures are summed up, and change a status of 0; unless the caller tells of them itself.
+void emu_report_watch_exit(bool check);
+void emu_report_is_told(void);
 // Whether somebody asked for counters; then each launch adds to its kernel's row.
 bool emu_report_counting(void);
 void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target);

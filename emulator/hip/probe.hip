@@ -33,5 +33,9 @@ __attribute__((global)) void three_last(unsigned *a, unsigned *b, unsigned *out,
 }
 
 __attribute__((global)) void past_the_end(int *out, int n) { out[n] = 1; }
+// What it does depends on what it reads.
+__attribute__((global)) void chooses(const int *in, int *out) {
+  if (in[0] == 1) out[0] = 1;
+}
 __attribute__((global)) void trap(void) { __builtin_trap(); }
 }

@@ -149,7 +149,7 @@ API void __hipUnregisterFatBinary(struct fat_binary *binary) {
   pthread_mutex_unlock(&table.lock);
   for (int i = 0; i < EMU_MAX_DEVICES; i++) {
     if (!binary->modules[i]) continue;
-    (void)emu_device_finish(binary->modules[i]->device);
+    if (emu_device_finish(binary->modules[i]->device) != HIP_SUCCESS) emu_report_untold(1);
     emu_module_unload(binary->modules[i]);
   }
   free(binary);

@@ -1,15 +1,17 @@
-// What launches tell people: the checker's findings and failures on stderr, counters at exit.
+// What launches tell people: the checker's findings and failures on stderr, counters at exit, and the exit status.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hip/hip.h"
 
 enum { PRINTED_MAX = 200 };
 
 static atomic_uint failures, findings;
+static atomic_int untold;
 unsigned emu_report_failures(void) { return failures; }
 unsigned emu_report_count_findings(void) { return findings; }
 
@@ -33,6 +35,61 @@ void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_r
   if (status == EMU_OK || status == EMU_CHECK) return;
   failures++;
   emu_say("%s", failure->text);
+}
+
+// ---- the exit status
+//
+// A program that looks at no result of HIP ends with 0 whatever its kernels did, where a card's runtime would have
+// ended it. The status is known to a handler that runs early, the last findings to the library's destructor, which runs
+// after those of all that use the library; so the one leaves it for the other.
+
+enum { STATUS_DEFAULT = 66, NO_STATUS = -1 };
+
+static struct {
+  int program;  // what the program ends with
+  int wanted;   // RDNA_EMULATE_EXITCODE; NO_STATUS: not set
+  bool check, told;
+} ending = {.program = NO_STATUS, .wanted = NO_STATUS};
+
+void emu_report_untold(int count) { atomic_fetch_add(&untold, count); }
+void emu_report_is_told(void) { ending.told = true; }
+
+static void note_status(int status, void *unused) { ending.program = status & 0xff; }
+
+void emu_report_watch_exit(bool check) {
+  const char *text = getenv("RDNA_EMULATE_EXITCODE");
+  ending.check = check;
+  if (text && text[0]) {
+    char *end;
+    long status = strtol(text, &end, 10);
+    if (*end == '\0' && status >= 0 && status <= 255) {
+      ending.wanted = (int)status;
+    } else {
+      emu_say("RDNA_EMULATE_EXITCODE='%s' is not a number from 0 to 255; it is ignored", text);
+    }
+  }
+  (void)on_exit(note_status, NULL);
+}
+
+__attribute__((destructor)) static void end_process(void) {
+  unsigned found = atomic_load(&findings), failed = atomic_load(&failures);
+  if (ending.told || (found == 0 && failed == 0)) return;
+  // without the checker, and unasked, only what no call has returned
+  bool grave = ending.check || ending.wanted != NO_STATUS || atomic_load(&untold) > 0;
+  int status = ending.wanted == NO_STATUS ? STATUS_DEFAULT : ending.wanted;
+  bool change = grave && ending.program == 0 && status != 0;
+  if (!change && !ending.check) return;
+  char text[200];
+  int at = snprintf(text, sizeof text, "the checker has %u finding%s", found, found == 1 ? "" : "s");
+  if (!ending.check) at = 0;
+  if (failed)
+    at += snprintf(text + at, sizeof text - (size_t)at, "%s%u launch%s failed", at ? ", " : "", failed,
+                   failed == 1 ? "" : "es");
+  if (change) snprintf(text + at, sizeof text - (size_t)at, "; the program ends with status %d in place of 0", status);
+  emu_say("%s", text);
+  if (!change) return;
+  fflush(NULL);
+  _exit(status);
 }
 
 // ---- counters

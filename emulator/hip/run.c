@@ -289,6 +289,7 @@ API int emu_run_file(const char *path, const char *kernel, const unsigned grid[3
   struct run run = {.path = path, .kernel = kernel, .count = count, .message = message, .room = room};
   char said[1024] = "";
   message[0] = '\0';
+  emu_report_is_told();
   run.arguments = calloc((size_t)count + 1, sizeof *run.arguments);
   if (!run.arguments) return refuse(&run, "no host memory for the arguments"), 1;
   emu_say_into(said, sizeof said);

@@ -108,6 +108,7 @@ static void start(void) {
     }
     if (state.check) emu_memory_watch(device->memory);
   }
+  emu_report_watch_exit(state.check);
   ready = &state;
 }
 

@@ -54,6 +54,14 @@ void emu_stream_release(struct emu_stream *stream) {
   pthread_mutex_unlock(&lock);
 }
 
+// The first error since the last call. The lock is held.
+static int take(struct emu_stream *stream) {
+  int error = stream->error;
+  if (error != HIP_SUCCESS) emu_report_untold(-1);
+  stream->error = HIP_SUCCESS;
+  return error;
+}
+
 static void *serve(void *context) {
   struct emu_stream *stream = context;
   pthread_mutex_lock(&lock);
@@ -69,7 +77,10 @@ static void *serve(void *context) {
     int error = c->work.run ? c->work.run(c->work.context) : HIP_SUCCESS;
     if (c->work.release) c->work.release(c->work.context);
     pthread_mutex_lock(&lock);
-    if (error != HIP_SUCCESS && stream->error == HIP_SUCCESS) stream->error = error;
+    if (error != HIP_SUCCESS && stream->error == HIP_SUCCESS) {
+      stream->error = error;
+      emu_report_untold(1);
+    }
     stream->completed = c->number;
     stream->head = c->next;
     if (!stream->head) stream->tail = NULL;
@@ -203,8 +214,7 @@ bool emu_stream_reached(struct emu_stream *stream, uint64_t number) {
 
 int emu_stream_take_error(struct emu_stream *stream) {
   pthread_mutex_lock(&lock);
-  int error = stream->error;
-  stream->error = HIP_SUCCESS;
+  int error = take(stream);
   pthread_mutex_unlock(&lock);
   return error;
 }
@@ -243,16 +253,10 @@ int emu_stream_finish(struct emu_stream *stream) {
       }
     }
     for (struct emu_stream *t = stream->device->streams; t; t = t->next)
-      if (blocks(t) && t->error != HIP_SUCCESS && error == HIP_SUCCESS) {
-        error = t->error;
-        t->error = HIP_SUCCESS;
-      }
+      if (blocks(t) && error == HIP_SUCCESS) error = take(t);
   }
   while (stream->completed < number) pthread_cond_wait(&progress, &lock);
-  if (error == HIP_SUCCESS) {
-    error = stream->error;
-    stream->error = HIP_SUCCESS;
-  }
+  if (error == HIP_SUCCESS) error = take(stream);
   pthread_mutex_unlock(&lock);
   return error;
 }
@@ -274,8 +278,8 @@ int emu_device_finish(struct emu_device *device) {
     }
   }
   for (struct emu_stream *t = device->streams; t; t = t->next) {
-    if (error == HIP_SUCCESS) error = t->error;
-    t->error = HIP_SUCCESS;
+    int own = take(t);
+    if (error == HIP_SUCCESS) error = own;
   }
   pthread_mutex_unlock(&lock);
   return error;
@@ -297,7 +301,7 @@ API int hipStreamDestroy(void *handle) {
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
   struct emu_graph *unfinished = emu_stream_capture(stream, NULL);
   if (unfinished) emu_graph_release(unfinished);
-  (void)emu_stream_finish(stream);
+  if (emu_stream_finish(stream) != HIP_SUCCESS) emu_report_untold(1);
   pthread_mutex_lock(&lock);
   stream->closing = true;
   for (struct emu_stream **t = &stream->device->streams; *t; t = &(*t)->next)

@@ -1,0 +1,144 @@
+// How a process ends whose kernels did something wrong: the test starts itself once for each case.
+//   exit_test FOLDER     the folder holds what CMake builds from hip/probe.hip
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+int hipMalloc(void **, size_t);
+int hipFree(void *);
+int hipModuleLoad(void **, const char *);
+int hipModuleGetFunction(void **, void *, const char *);
+int hipModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                          void **);
+int hipStreamCreate(void **);
+int hipStreamDestroy(void *);
+int hipDeviceSynchronize(void);
+
+static const char *program, *folder;
+
+// ---- the process that ends
+
+static void *probe(const char *name) {
+  char path[PATH_MAX];
+  void *module = NULL, *f = NULL;
+  snprintf(path, sizeof path, "%s/probe_gfx1100.hsaco", folder);
+  if (hipModuleLoad(&module, path) != 0 || hipModuleGetFunction(&f, module, name) != 0) exit(99);
+  return f;
+}
+
+static void say_goodbye(void) { puts("goodbye"); }
+
+// `work` is a letter each: w a wild access, u a value that nobody wrote, t a trap; S waits and drops the result, D
+// destroys the stream.
+static int child(const char *work, int status) {
+  void *out = NULL, *stream = NULL, *fresh = NULL;
+  int n = 64;
+  atexit(say_goodbye);
+  if (hipMalloc(&out, 256) != 0 || hipMalloc(&fresh, 256) != 0 || hipStreamCreate(&stream) != 0) return 98;
+  for (; *work; work++) {
+    void *wild[] = {&out, &n}, *unwritten[] = {&fresh, &out};
+    if (*work == 'w') (void)hipModuleLaunchKernel(probe("past_the_end"), 1, 1, 1, 1, 1, 1, 0, stream, wild, NULL);
+    if (*work == 't') (void)hipModuleLaunchKernel(probe("trap"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+    if (*work == 'u') (void)hipModuleLaunchKernel(probe("chooses"), 1, 1, 1, 1, 1, 1, 0, stream, unwritten, NULL);
+    if (*work == 'S') (void)hipDeviceSynchronize();
+    if (*work == 'D') (void)hipStreamDestroy(stream);
+  }
+  return status;
+}
+
+// ---- the test
+
+static char said[4096], printed[256];
+
+static size_t read_all(int from, char *text, size_t room) {
+  size_t at = 0;
+  for (ssize_t n; (n = read(from, text + at, room - 1 - at)) > 0;) at += (size_t)n;
+  text[at] = '\0';
+  close(from);
+  return at;
+}
+
+static int run(const char *work, const char *status, const char *check, const char *code) {
+  int out[2], err[2], result = 0;
+  assert_int_equal(pipe(out), 0);
+  assert_int_equal(pipe(err), 0);
+  pid_t pid = fork();
+  if (pid == 0) {
+    dup2(out[1], 1);
+    dup2(err[1], 2);
+    close(out[0]);
+    close(out[1]);
+    close(err[0]);
+    close(err[1]);
+    setenv("RDNA_EMULATE", "gfx1100", 1);
+    setenv("RDNA_EMULATE_CHECK", check, 1);
+    if (code) setenv("RDNA_EMULATE_EXITCODE", code, 1);
+    execl(program, program, folder, work, status, NULL);
+    _exit(97);
+  }
+  close(out[1]);
+  close(err[1]);
+  read_all(err[0], said, sizeof said);
+  read_all(out[0], printed, sizeof printed);
+  assert_int_equal(waitpid(pid, &result, 0), pid);
+  assert_true(WIFEXITED(result));
+  assert_string_equal(printed, "goodbye\n");  // nothing that the program had to say is lost
+  return WEXITSTATUS(result);
+}
+
+static const char *last_line(void) {
+  size_t length = strlen(said);
+  if (length && said[length - 1] == '\n') said[length - 1] = '\0';
+  char *at = strrchr(said, '\n');
+  return at ? at + 1 : said;
+}
+
+static void test_with_the_checker(void **state) {
+  assert_int_equal(run("S", "0", "1", NULL), 0);
+  assert_string_equal(said, "");
+  assert_int_equal(run("uS", "0", "1", NULL), 66);
+  assert_string_equal(last_line(),
+                      "rdna emulator: the checker has 1 finding; the program ends with status 66 in place of 0");
+  assert_int_equal(run("uwS", "0", "1", NULL), 66);
+  assert_string_equal(last_line(),
+                      "rdna emulator: the checker has 1 finding, 1 launch failed; the program ends with "
+                      "status 66 in place of 0");
+  assert_int_equal(run("uS", "3", "1", NULL), 3);  // it says itself that something is wrong
+  assert_string_equal(last_line(), "rdna emulator: the checker has 1 finding");
+  assert_int_equal(run("uS", "0", "1", "9"), 9);
+  assert_int_equal(run("uS", "0", "1", "0"), 0);
+  assert_string_equal(last_line(), "rdna emulator: the checker has 1 finding");
+}
+
+static void test_without_the_checker(void **state) {
+  assert_int_equal(run("uS", "0", "0", NULL), 0);
+  assert_string_equal(said, "");
+  assert_int_equal(run("wS", "0", "0", NULL), 0);  // a call returned it
+  assert_int_equal(run("wSwS", "0", "0", "9"), 9);
+  assert_string_equal(last_line(), "rdna emulator: 2 launches failed; the program ends with status 9 in place of 0");
+  assert_int_equal(run("tSwD", "0", "0", NULL), 66);  // none returned the second
+  assert_int_equal(run("wD", "0", "0", "0"), 0);
+  assert_int_equal(run("wD", "4", "0", NULL), 4);
+  assert_int_equal(run("S", "0", "0", "256"), 0);
+  assert_non_null(strstr(said, "RDNA_EMULATE_EXITCODE='256' is not a number from 0 to 255"));
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) return 2;
+  program = argv[0];
+  folder = argv[1];
+  if (argc == 4) return child(argv[2], atoi(argv[3]));
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_with_the_checker),
+                                     cmocka_unit_test(test_without_the_checker)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
