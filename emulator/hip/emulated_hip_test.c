@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -246,6 +247,85 @@ static void test_faults(void **state) {
   (void)hipGetLastError();
 }
 
+// ---- what is said
+
+static int said_from, old_error;
+static void listen(void) {
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  old_error = dup(2);
+  dup2(ends[1], 2);
+  close(ends[1]);
+  said_from = ends[0];
+}
+static const char *heard(void) {
+  static char text[4096];
+  size_t at = 0;
+  dup2(old_error, 2);
+  close(old_error);
+  for (ssize_t n; (n = read(said_from, text + at, sizeof text - 1 - at)) > 0;) at += (size_t)n;
+  close(said_from);
+  text[at] = '\0';
+  return text;
+}
+
+static const char *wild_store(void *f, void *out, int n) {
+  void *parameters[] = {&out, &n};
+  listen();
+  int launched = hipModuleLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), code = hipDeviceSynchronize();
+  const char *text = heard();
+  assert_true(launched == 0 && code == 700);
+  return text;
+}
+
+// A wild address is named after what it was or nearly is.
+static void test_names_of_addresses(void **state) {
+  void *module = load(0, "probe_gfx1100.hsaco"), *f = function(module, "past_the_end");
+  assert_non_null(strstr(wild_store(f, NULL, 6), "writes 4 bytes at 0x18: that is a null pointer + 24."));
+  assert_non_null(strstr(wild_store(f, NULL, -1), "at 0xfffffffffffffffc: that is a null pointer - 4."));
+  assert_non_null(strstr(wild_store(f, (void *)0x1234567890, 0), ": there is no allocation near it."));
+  uint8_t *p = alloc(256), *later = NULL, byte = 0;
+  assert_int_equal(hipFree(p), 0);
+  for (int i = 0; i < 10; i++) {  // its address is not the next one's
+    later = alloc(256);
+    assert_ptr_not_equal(later, p);
+    assert_int_equal(hipFree(later), 0);
+  }
+  assert_non_null(strstr(wild_store(f, p, 4), ", byte 16 of hipMalloc #"));
+  assert_non_null(strstr(wild_store(f, p, 4), ", which had 256 bytes and has been freed."));
+  listen();
+  int copied = hipMemcpy(&byte, p, 1, TO_HOST), set = hipMemset(p, 0, 1), freed = hipFree(p);
+  const char *text = heard();
+  assert_true(copied == 1 && set == 1 && freed == 1);
+  assert_non_null(strstr(text, "hipMemcpy of 1 bytes at"));
+  assert_non_null(strstr(text, "in an allocation that had 256 bytes and has been freed"));
+  assert_int_equal(hipModuleUnload(module), 0);
+  (void)hipGetLastError();
+}
+
+// Addresses of freed memory are kept back only while there are others.
+static void test_freed_addresses_run_out(void **state) {
+  enum { BLOCK = 300 << 20, ROOM = 400 << 20 };
+  struct rlimit old, tight;
+  size_t pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%zu", &pages), 1);
+  fclose(file);
+  assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
+  tight = old;
+  tight.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + ROOM;
+  assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+  int codes[3] = {0};
+  for (int i = 0; i < 3; i++) {
+    void *p = NULL;
+    codes[i] = hipMalloc(&p, BLOCK);
+    (void)hipFree(p);
+  }
+  assert_int_equal(setrlimit(RLIMIT_AS, &old), 0);
+  assert_true(codes[0] == 0 && codes[1] == 0 && codes[2] == 0);
+}
+
 static void test_memory(void **state) {
   assert_int_equal(hipSetDevice(0), 0);
   size_t before = 0, after = 0, total = 0;
@@ -346,18 +426,11 @@ static void test_names(void **state) {
   assert_int_equal(hipGetProcAddress("hipNoSuch", &found, 600, 0, &status), 500);
   assert_int_equal(status, 1);
   // what is missing says so by its name, once
-  char text[256] = "";
-  int ends[2], old = dup(2);
-  assert_int_equal(pipe(ends), 0);
-  dup2(ends[1], 2);
+  listen();
   int first = hipGraphCreate(), second = hipGraphCreate();
-  dup2(old, 2);
-  close(old);
-  close(ends[1]);
-  ssize_t n = read(ends[0], text, sizeof text - 1);
-  close(ends[0]);
-  assert_true(first == 801 && second == 801 && n > 0);
-  char *said = strstr(text, "hipGraphCreate is not in the emulator");
+  const char *text = heard();
+  assert_true(first == 801 && second == 801);
+  const char *said = strstr(text, "hipGraphCreate is not in the emulator");
   assert_non_null(said);
   assert_null(strstr(said + 1, "hipGraphCreate"));
   (void)hipGetLastError();
@@ -375,6 +448,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_three_last),
       cmocka_unit_test(test_faults),
       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_names_of_addresses),
+      cmocka_unit_test(test_freed_addresses_run_out),
       cmocka_unit_test(test_streams_are_asynchronous),
       cmocka_unit_test(test_the_null_stream),
       cmocka_unit_test(test_names),

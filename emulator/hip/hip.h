@@ -117,8 +117,8 @@ struct emu_block {
 int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t bytes, unsigned flags,
                      const char *name, void **out);
 int emu_block_release(void *pointer);
-enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP };
-// What is at the address. HOST: not ours. GAP: behind the end of *out.
+enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP, EMU_PLACE_FREED };
+// What is at the address. HOST: not ours. GAP: behind the end of *out. FREED: it was *out's.
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out);
 // HIP_INVALID_VALUE when the range starts in one of our blocks and leaves it.
 int emu_block_check(const void *pointer, size_t bytes, const char *what);

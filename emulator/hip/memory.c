@@ -7,14 +7,55 @@
 
 #include "hip/hip.h"
 
-enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20 };
+enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20, QUARANTINE = 1024 };
 
 static struct {
   pthread_mutex_t lock;
   struct emu_block *blocks;  // ascending
   size_t count, room;
   unsigned made[4];  // by kind, for names
+  // The last blocks that were freed, a ring. Their pages are given back at once, their addresses only when they leave
+  // it, so that a stale pointer does not meet the next block.
+  struct emu_block quarantine[QUARANTINE];
+  unsigned quarantine_next;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void retire(const struct emu_block *block) {
+  struct emu_block *slot = &table.quarantine[table.quarantine_next++ % QUARANTINE];
+  struct emu_block old = *slot;
+  bool kept = mprotect((void *)block->base, block->mapped, PROT_NONE) == 0 &&
+              madvise((void *)block->base, block->mapped, MADV_DONTNEED) == 0;
+  *slot = kept ? *block : (struct emu_block){0};
+  if (!kept) munmap((void *)block->base, block->mapped);
+  if (old.mapped) munmap((void *)old.base, old.mapped);
+}
+
+static void empty_quarantine(void) {
+  pthread_mutex_lock(&table.lock);
+  for (int i = 0; i < QUARANTINE; i++) {
+    struct emu_block *old = &table.quarantine[i];
+    if (old->mapped) munmap((void *)old->base, old->mapped);
+    *old = (struct emu_block){0};
+  }
+  pthread_mutex_unlock(&table.lock);
+}
+
+static const struct emu_block *freed_at(uint64_t address) {
+  for (int i = 0; i < QUARANTINE; i++) {
+    const struct emu_block *old = &table.quarantine[i];
+    if (old->mapped && address - old->base < old->mapped) return old;
+  }
+  return NULL;
+}
+
+static void *map(size_t bytes) {
+  enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+  void *data = mmap(NULL, bytes, ACCESS, KIND, -1, 0);
+  if (data != MAP_FAILED) return data;
+  empty_quarantine();
+  data = mmap(NULL, bytes, ACCESS, KIND, -1, 0);
+  return data == MAP_FAILED ? NULL : data;
+}
 
 // The first block whose base is above the address.
 static size_t above(uint64_t address) {
@@ -61,8 +102,14 @@ static bool show(const struct emu_block *block, const char *name) {
 
 static void hide(const struct emu_block *block) {
   struct emu_state *s = emu_state();
-  for (int i = 0; i < s->device_count; i++)
-    if (sees(&s->devices[i], block)) (void)emu_memory_remove(s->devices[i].memory, block->base);
+  for (int i = 0; i < s->device_count; i++) {
+    if (!sees(&s->devices[i], block)) continue;
+    if (block->mapped) {
+      (void)emu_memory_free(s->devices[i].memory, block->base);
+    } else {
+      (void)emu_memory_remove(s->devices[i].memory, block->base);
+    }
+  }
 }
 
 static void name_block(const struct emu_block *block, const char *given, char name[48]) {
@@ -103,8 +150,8 @@ int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t
   if (bytes > SIZE_MAX / 2) return HIP_OUT_OF_MEMORY;
   size_t mapped = (bytes + GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES + GAP_BYTES;
   if (kind == EMU_BLOCK_DEVICE && bytes > device->total) return HIP_OUT_OF_MEMORY;
-  void *data = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return HIP_OUT_OF_MEMORY;
+  void *data = map(mapped);
+  if (!data) return HIP_OUT_OF_MEMORY;
   // a card hands out what the last program left; zeros would hide that
   if (kind == EMU_BLOCK_DEVICE && !name) memset(data, POISON, bytes < POISON_BYTES ? bytes : POISON_BYTES);
   struct emu_block block = {(uint64_t)data, bytes, kind, flags, device, mapped};
@@ -128,6 +175,7 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
     hide(out);
     memmove(&table.blocks[at], &table.blocks[at + 1], (--table.count - at) * sizeof *table.blocks);
     if (out->kind == EMU_BLOCK_DEVICE) out->device->used -= out->bytes;
+    if (out->mapped) retire(out);
   }
   pthread_mutex_unlock(&table.lock);
   return found;
@@ -135,9 +183,7 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
 
 int emu_block_release(void *pointer) {
   struct emu_block block;
-  if (!leave(pointer, false, &block)) return HIP_INVALID_VALUE;
-  munmap((void *)block.base, block.mapped);
-  return HIP_SUCCESS;
+  return leave(pointer, false, &block) ? HIP_SUCCESS : HIP_INVALID_VALUE;
 }
 
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out) {
@@ -154,6 +200,11 @@ enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out) 
     }
     if (place != EMU_PLACE_HOST) *out = *block;
   }
+  const struct emu_block *freed = place == EMU_PLACE_HOST ? freed_at(address) : NULL;
+  if (freed) {
+    place = EMU_PLACE_FREED;
+    *out = *freed;
+  }
   pthread_mutex_unlock(&table.lock);
   return place;
 }
@@ -165,6 +216,11 @@ int emu_block_check(const void *pointer, size_t bytes, const char *what) {
   enum emu_block_place place = emu_block_find(pointer, &block);
   if (place == EMU_PLACE_HOST) return HIP_SUCCESS;
   if (place == EMU_PLACE_BLOCK && bytes <= block.bytes - ((uint64_t)pointer - block.base)) return HIP_SUCCESS;
+  if (place == EMU_PLACE_FREED) {
+    emu_say("%s of %zu bytes at %p, in an allocation that had %llu bytes and has been freed", what, bytes, pointer,
+            (unsigned long long)block.bytes);
+    return HIP_INVALID_VALUE;
+  }
   emu_say("%s of %zu bytes at %p runs over the end of an allocation of %llu bytes at 0x%llx", what, bytes, pointer,
           (unsigned long long)block.bytes, (unsigned long long)block.base);
   return HIP_INVALID_VALUE;

@@ -58,7 +58,7 @@ static bool show_segments(struct emu_module *module, unsigned *shown) {
 
 static void hide_segments(struct emu_module *module, unsigned shown) {
   for (unsigned i = 0; i < shown; i++)
-    (void)emu_memory_remove(module->device->memory, loaded_at(module, module->object.segments[i].address));
+    (void)emu_memory_free(module->device->memory, loaded_at(module, module->object.segments[i].address));
 }
 
 static int place_segments(struct emu_module *module) {

@@ -38,6 +38,8 @@ void emu_memory_watch(struct emu_memory *memory);
 // written. false: no memory, or it overlaps a live allocation.
 bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized);
 bool emu_memory_remove(struct emu_memory *memory, uint64_t base);  // false: no allocation starts there
+// The same, and an access to it is reported as one to memory that was freed. The last thousand are kept.
+bool emu_memory_free(struct emu_memory *memory, uint64_t base);
 // The host wrote these bytes (copies, memset): they count as initialized.
 void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t bytes);
 

@@ -1,10 +1,11 @@
 // The table of live allocations, sorted by address.
 #include "machine/checker_state.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { FREED = 1024 };
 
 struct emu_memory {
   pthread_rwlock_t lock;
@@ -13,6 +14,8 @@ struct emu_memory {
   struct emu_shadow **shadow;  // beside the table; entries are NULL until the checker needs them
   bool watched;
   size_t count, room;
+  struct emu_allocation freed[FREED];  // a ring of the last ones; those without bytes are none
+  unsigned freed_next;
 };
 
 struct emu_memory *emu_memory_create(void) {
@@ -66,6 +69,14 @@ static bool grow(struct emu_memory *memory) {
   return true;
 }
 
+// What lies there now is no longer what was freed.
+static void forget_freed(struct emu_memory *memory, uint64_t base, uint64_t bytes) {
+  for (unsigned i = 0; i < FREED; i++) {
+    struct emu_allocation *f = &memory->freed[i];
+    if (f->bytes && f->base < base + bytes && base < f->base + f->bytes) f->bytes = 0;
+  }
+}
+
 static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized) {
   size_t at = position(memory, base);
   bool overlaps = (at && memory->table[at - 1].base + memory->table[at - 1].bytes > base) ||
@@ -81,6 +92,7 @@ static bool insert(struct emu_memory *memory, uint64_t base, uint64_t bytes, con
   *new = (struct emu_allocation){.base = base, .bytes = bytes};
   snprintf(new->name, sizeof(new->name), "%s", name ? name : "an allocation");
   memory->count++;
+  forget_freed(memory, base, bytes);
   return true;
 }
 
@@ -91,11 +103,12 @@ bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, co
   return ok;
 }
 
-bool emu_memory_remove(struct emu_memory *memory, uint64_t base) {
+static bool remove_it(struct emu_memory *memory, uint64_t base, bool freed) {
   pthread_rwlock_wrlock(&memory->lock);
   size_t at = position(memory, base);
   bool found = at && memory->table[at - 1].base == base;
   if (found) {
+    if (freed) memory->freed[memory->freed_next++ % FREED] = memory->table[at - 1];
     emu__shadow_release(memory->shadow[at - 1]);
     memmove(memory->table + at - 1, memory->table + at, (memory->count - at) * sizeof(*memory->table));
     memmove(memory->shadow + at - 1, memory->shadow + at, (memory->count - at) * sizeof(*memory->shadow));
@@ -105,6 +118,9 @@ bool emu_memory_remove(struct emu_memory *memory, uint64_t base) {
   pthread_rwlock_unlock(&memory->lock);
   return found;
 }
+
+bool emu_memory_remove(struct emu_memory *memory, uint64_t base) { return remove_it(memory, base, false); }
+bool emu_memory_free(struct emu_memory *memory, uint64_t base) { return remove_it(memory, base, true); }
 
 void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t bytes) {
   if (!memory->watched) return;
@@ -142,6 +158,27 @@ bool emu_memory_find(struct emu_memory *memory, uint64_t address, struct emu_all
   return at && address - out->base < out->bytes;
 }
 
+bool emu__memory_next(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
+  pthread_rwlock_rdlock(&memory->lock);
+  size_t at = position(memory, address);
+  bool found = at < memory->count;
+  if (found) *out = memory->table[at];
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
+bool emu__memory_freed(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
+  bool found = false;
+  pthread_rwlock_rdlock(&memory->lock);
+  for (unsigned i = 1; i <= FREED && !found; i++) {
+    const struct emu_allocation *f = &memory->freed[(memory->freed_next - i) % FREED];
+    found = f->bytes && address - f->base < f->bytes;
+    if (found) *out = *f;
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
 void emu_memory_each(struct emu_memory *memory, bool (*visit)(void *context, const struct emu_allocation *allocation),
                      void *context) {
   pthread_rwlock_rdlock(&memory->lock);
@@ -162,15 +199,6 @@ static bool in_launch(const struct emu_run *run, uint64_t address, unsigned byte
   return in_range(address, bytes, d->kernarg, d->kernarg_bytes) || in_range(address, bytes, run->packet, 64) ||
          in_range(address, bytes, (uint64_t)(uintptr_t)emu__program_code(run->program),
                   emu__program_bytes(run->program));
-}
-
-static bool next_above(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
-  pthread_rwlock_rdlock(&memory->lock);
-  size_t at = position(memory, address);
-  bool found = at < memory->count;
-  if (found) *out = memory->table[at];
-  pthread_rwlock_unlock(&memory->lock);
-  return found;
 }
 
 // The allocations that a wave used last answer without the table's lock. An allocation that is gone changes the epoch.
@@ -209,26 +237,7 @@ bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, i
     return true;
   }
   if (in_launch(wave->group->run, address, bytes, write)) return true;
-  const char *what = write ? "writes" : "reads";
-  struct emu_allocation next;
-  uint64_t past = address - found.base;
-  if (found.bytes && past < found.bytes) {
-    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ", byte %" PRIu64 " of %s, which has only %" PRIu64 " bytes.", what,
-                   bytes, address, past, found.name, found.bytes);
-  } else if (next_above(memory, address, &next) && (!found.bytes || next.base - address < past - found.bytes)) {
-    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes before %s, which has %" PRIu64 " bytes.", what,
-                   bytes, address, next.base - address, next.name, next.bytes);
-  } else if (found.bytes) {
-    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ", %" PRIu64 " bytes past the end of %s, which has %" PRIu64
-                   " bytes.",
-                   what, bytes, address, past - found.bytes, found.name, found.bytes);
-  } else {
-    emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address,
-                   "It %s %u bytes at 0x%" PRIx64 ": there is no allocation at all.", what, bytes, address);
-  }
+  emu__memory_outside(wave, step, lane, address, bytes, write);
   return false;
 }
 

@@ -16,5 +16,11 @@ bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const
 // The same for one address; lane -1 is the scalar unit.
 bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
                            unsigned bytes, bool write);
+// The first allocation above the address; the last one that was freed there. false: none.
+bool emu__memory_next(struct emu_memory *memory, uint64_t address, struct emu_allocation *out);
+bool emu__memory_freed(struct emu_memory *memory, uint64_t address, struct emu_allocation *out);
+// Traps: says where the address is in relation to what the wave might have meant.
+void emu__memory_outside(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, unsigned bytes,
+                         bool write);
 
 #endif
