@@ -26,7 +26,6 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
       if (dirty || plan->always) emu__check_cross(wave, step);
       break;
     case EMU_PLAN_SHUFFLE:
-      if (emu__sets_meet(&plan->reads, &c->dirty)) emu__check_addresses(wave, step);
       if (dirty) emu__check_shuffle(wave, step);
       break;
     case EMU_PLAN_WMMA:

@@ -346,6 +346,13 @@ void emu__check_addresses(struct emu_wave *wave, const struct emu_step *step) {
   }
 }
 
+// What a load has read past the end of its allocation nobody wrote.
+static uint32_t scalar_dword(const struct access *a, uint64_t at, int there) {
+  if (there >= 4) return global_dword(a, -1, at, 4);
+  if (there <= 0) return UINT32_MAX;
+  return global_dword(a, -1, at, (unsigned)there) | UINT32_MAX << (8 * there);
+}
+
 void emu__check_smem(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   bool buffer = inst->op >= EMU_S_BUFFER_LOAD_B32 && inst->op <= EMU_S_BUFFER_LOAD_B512;
@@ -358,8 +365,9 @@ void emu__check_smem(struct emu_wave *wave, const struct emu_step *step) {
   if (inst->src[1].kind) address += emu__scalar_read(wave, &inst->src[1]);
   address &= ~UINT64_C(3);
   bool known = !lost && !buffer && inst->op >= EMU_S_LOAD_B32 && inst->op <= EMU_S_LOAD_B512;
+  unsigned there = known ? emu__memory_scalar(wave, address, inst->dst.dwords * 4u) : 0;
   for (unsigned k = 0; k < inst->dst.dwords; k++) {
-    uint32_t u = known ? global_dword(&a, -1, address + 4 * k, 4) : 0;
+    uint32_t u = there ? scalar_dword(&a, address + 4 * k, (int)there - (int)(4 * k)) : 0;
     if (u)
       wave->checker->has_origin = true, wave->checker->origin = address + 4 * k,
       wave->checker->origin_pc = step->offset;

@@ -28,7 +28,19 @@ static uint8_t bits_rule(unsigned op) {
     case EMU_V_SUBREV_NC_U32:
     case EMU_V_ADD3_U32:
     case EMU_V_MUL_LO_U32:
+    case EMU_V_ADD_CO_U32:
+    case EMU_V_SUB_CO_U32:
+    case EMU_V_SUBREV_CO_U32:
+    case EMU_V_ADD_NC_U16:
+    case EMU_V_SUB_NC_U16:
+    case EMU_V_MUL_LO_U16:
+    case EMU_V_MAD_U16:
       return EMU_RULE_LEFT;
+    case EMU_V_MUL_U32_U24:
+    case EMU_V_MUL_I32_I24:
+    case EMU_V_MAD_U32_U24:
+    case EMU_V_MAD_I32_I24:
+      return EMU_RULE_LEFT_24;
     case EMU_V_LSHLREV_B32:
     case EMU_V_LSHRREV_B32:
     case EMU_V_ASHRREV_I32:
@@ -105,6 +117,7 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
       break;
   }
   if (packed) return EMU_RULE_HALVES;
+  if (inst->clamp) return EMU_RULE_ANY;  // a result that saturates depends on all bits
   uint8_t rule = bits_rule(op);
   if (plain || rule == EMU_RULE_XOR || rule == EMU_RULE_LEFT) return rule;
   // of another lane or a part of a register only the undefined bits are at hand, not the values
@@ -128,28 +141,29 @@ static void scalar_rule(struct emu_plan *plan, unsigned op) {
   enum emu_rule rule = EMU_RULE_ANY;
   enum emu_scc scc = EMU_SCC_ANY;
   switch (op) {
-  BOTH(S_MOV) : BOTH(S_BREV) : case EMU_S_CTZ_I32_B32:
-  case EMU_S_CTZ_I32_B64:
-  case EMU_S_CLZ_I32_U32:
-  case EMU_S_CLZ_I32_U64:
-  case EMU_S_CLS_I32:
-  case EMU_S_CLS_I32_I64:
-  case EMU_S_SEXT_I32_I8:
+    BOTH(S_MOV) : rule = EMU_RULE_MOVE, scc = EMU_SCC_KEPT;
+    break;
+  BOTH(S_BREV) : case EMU_S_SEXT_I32_I8:
   case EMU_S_SEXT_I32_I16:
-  case EMU_S_FF0_I32_B32:
-  case EMU_S_FF0_I32_B64:
   case EMU_S_BITREPLICATE_B64_B32:
-  case EMU_S_MUL_HI_U32:
-  case EMU_S_MUL_HI_I32:
-  BOTH(S_BFM) : case EMU_S_PACK_LL_B32_B16:
+  case EMU_S_PACK_LL_B32_B16:
   case EMU_S_PACK_LH_B32_B16:
   case EMU_S_PACK_HH_B32_B16:
   case EMU_S_PACK_HL_B32_B16:
-    rule = op == EMU_S_MOV_B32 || op == EMU_S_MOV_B64                   ? EMU_RULE_MOVE
-           : op >= EMU_S_PACK_LL_B32_B16 && op <= EMU_S_PACK_HL_B32_B16 ? EMU_RULE_PACK
-                                                                        : EMU_RULE_ANY;
-    scc = EMU_SCC_KEPT;
+    rule = EMU_RULE_PLACED, scc = EMU_SCC_KEPT;
     break;
+    case EMU_S_CTZ_I32_B32:
+    case EMU_S_CTZ_I32_B64:
+    case EMU_S_CLZ_I32_U32:
+    case EMU_S_CLZ_I32_U64:
+    case EMU_S_CLS_I32:
+    case EMU_S_CLS_I32_I64:
+    case EMU_S_FF0_I32_B32:
+    case EMU_S_FF0_I32_B64:
+    case EMU_S_MUL_HI_U32:
+    case EMU_S_MUL_HI_I32:
+      BOTH(S_BFM) : scc = EMU_SCC_KEPT;
+      break;
     case EMU_S_MUL_I32:
     case EMU_S_MULK_I32:
       rule = EMU_RULE_LEFT, scc = EMU_SCC_KEPT;
@@ -182,13 +196,11 @@ static void scalar_rule(struct emu_plan *plan, unsigned op) {
       break;
     BOTH(S_LSHL) : BOTH(S_LSHR) : case EMU_S_ASHR_I32:
     case EMU_S_ASHR_I64:
-      rule = EMU_RULE_SHIFT, scc = EMU_SCC_NONZERO;
-      break;
     case EMU_S_BFE_U32:
     case EMU_S_BFE_I32:
     case EMU_S_BFE_U64:
     case EMU_S_BFE_I64:
-      rule = EMU_RULE_BFE, scc = EMU_SCC_NONZERO;
+      rule = EMU_RULE_PLACED, scc = EMU_SCC_NONZERO;
       break;
       BOTH(S_BITSET0) : BOTH(S_BITSET1) : rule = EMU_RULE_BITSET, scc = EMU_SCC_KEPT;
       break;
@@ -202,6 +214,12 @@ static void scalar_rule(struct emu_plan *plan, unsigned op) {
     case EMU_S_SUBB_U32:
     case EMU_S_ADDK_I32:
       rule = EMU_RULE_LEFT;
+      break;
+    case EMU_S_LSHL1_ADD_U32:
+    case EMU_S_LSHL2_ADD_U32:
+    case EMU_S_LSHL3_ADD_U32:
+    case EMU_S_LSHL4_ADD_U32:
+      rule = EMU_RULE_SHIFT_LEFT;
       break;
       BOTH(S_MOVRELS) : rule = EMU_RULE_RELATIVE_FROM, scc = EMU_SCC_KEPT;
       break;

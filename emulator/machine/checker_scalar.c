@@ -67,42 +67,88 @@ struct scalars {
   unsigned dwords;
 };
 
-static uint64_t shifted(const struct emu_inst *inst, const struct scalars *s) {
-  if (s->ub) return s->all;
-  unsigned by = (unsigned)s->b & (s->dwords == 2 ? 63 : 31);
-  switch (inst->op) {
-    case EMU_S_LSHL_B32:
-    case EMU_S_LSHL_B64:
-      return s->ua << by & s->all;
-    case EMU_S_LSHR_B32:
-    case EMU_S_LSHR_B64:
-      return s->ua >> by;
-    case EMU_S_ASHR_I32:
-      return (uint32_t)((int32_t)s->ua >> by);
-    default:
-      return (uint64_t)((int64_t)s->ua >> by);
-  }
+static uint64_t extended(uint64_t bits, unsigned width) {
+  return (uint64_t)((int64_t)(bits << (64 - width)) >> (64 - width));
 }
 
-static uint64_t field(const struct scalars *s, bool is_signed) {
-  if (s->ub) return s->all;
+static uint64_t field(const struct scalars *s, uint64_t a, bool is_signed) {
   unsigned bits = s->dwords * 32, offset = (unsigned)s->b & (bits - 1), width = (unsigned)(s->b >> 16) & 127;
   if (!width) return 0;
   if (width > bits - offset) width = bits - offset;
-  uint64_t v = s->ua << (64 - offset - width);
-  return (is_signed ? (uint64_t)((int64_t)v >> (64 - width)) : v >> (64 - width)) & s->all;
+  uint64_t v = a >> offset;
+  return (is_signed ? extended(v, width) : v & UINT64_MAX >> (64 - width)) & s->all;
 }
 
-static uint64_t packed(const struct emu_inst *inst, uint64_t a, uint64_t b) {
+// The bits of the distance, or of the field's offset and width, that the instruction looks at.
+static uint64_t distance_bits(const struct emu_inst *inst, const struct scalars *s) {
   switch (inst->op) {
+    case EMU_S_BFE_U32:
+    case EMU_S_BFE_I32:
+    case EMU_S_BFE_U64:
+    case EMU_S_BFE_I64:
+      return 127 << 16 | (s->dwords * 32 - 1);
+      BOTH_OF(S_LSHL)
+      BOTH_OF(S_LSHR)
+    case EMU_S_ASHR_I32:
+    case EMU_S_ASHR_I64:
+      return s->dwords * 32 - 1;
+    default:
+      return 0;
+  }
+}
+
+// Where the bits of `a` (and `b`, which is otherwise a distance) go.
+static uint64_t placed(const struct emu_inst *inst, const struct scalars *s, uint64_t a, uint64_t b) {
+  unsigned by = (unsigned)s->b & (s->dwords * 32 - 1);
+  uint64_t r = 0;
+  switch (inst->op) {
+    BOTH_OF(S_LSHL) return a << by & s->all;
+    BOTH_OF(S_LSHR) return a >> by;
+    case EMU_S_ASHR_I32:
+      return (uint32_t)((int32_t)a >> by);
+    case EMU_S_ASHR_I64:
+      return (uint64_t)((int64_t)a >> by);
+    case EMU_S_BFE_U32:
+    case EMU_S_BFE_U64:
+      return field(s, a, false);
+    case EMU_S_BFE_I32:
+    case EMU_S_BFE_I64:
+      return field(s, a, true);
+    case EMU_S_SEXT_I32_I8:
+      return (uint32_t)extended(a, 8);
+    case EMU_S_SEXT_I32_I16:
+      return (uint32_t)extended(a, 16);
     case EMU_S_PACK_LL_B32_B16:
       return (a & 0xffff) | (b & 0xffff) << 16;
     case EMU_S_PACK_LH_B32_B16:
       return (a & 0xffff) | (b & 0xffff0000);
     case EMU_S_PACK_HL_B32_B16:
       return (a >> 16 & 0xffff) | (b & 0xffff) << 16;
-    default:
+    case EMU_S_PACK_HH_B32_B16:
       return (a >> 16 & 0xffff) | (b & 0xffff0000);
+    case EMU_S_BITREPLICATE_B64_B32:
+      for (unsigned i = 0; i < 32; i++) r |= (a >> i & 1) * 3 << 2 * i;
+      return r;
+    default:  // S_BREV
+      for (unsigned i = 0; i < s->dwords * 32; i++) r |= (a >> i & 1) << (s->dwords * 32 - 1 - i);
+      return r;
+  }
+}
+
+// What the defined bits of the result of an instruction with SCC as "not zero" come to.
+static uint64_t value(const struct emu_inst *inst, const struct scalars *s) {
+  switch (inst->op) {
+    BOTH_OF(S_AND) return s->a & s->b;
+    BOTH_OF(S_OR) return s->a | s->b;
+    BOTH_OF(S_XOR) return s->a ^ s->b;
+    BOTH_OF(S_NAND) return ~(s->a & s->b);
+    BOTH_OF(S_NOR) return ~(s->a | s->b);
+    BOTH_OF(S_XNOR) return ~(s->a ^ s->b);
+    BOTH_OF(S_NOT) return ~s->a;
+    BOTH_OF(S_AND_NOT1) return s->a & ~s->b;
+    BOTH_OF(S_OR_NOT1) return s->a | ~s->b;
+    default:
+      return placed(inst, s, s->a, s->b);
   }
 }
 
@@ -122,18 +168,18 @@ static uint64_t result(struct emu_wave *wave, const struct emu_inst *inst, unsig
       return bitwise(rule, s->a, s->b, s->ua, s->ub);
     case EMU_RULE_LEFT:
       return leftwards(any | (c->scc && (inst->op == EMU_S_ADDC_U32 || inst->op == EMU_S_SUBB_U32))) & s->all;
-    case EMU_RULE_SHIFT:
-      return shifted(inst, s);
-    case EMU_RULE_BFE:
-      return field(s, inst->op == EMU_S_BFE_I32 || inst->op == EMU_S_BFE_I64);
-    case EMU_RULE_PACK:
-      return packed(inst, s->ua, s->ub);
+    case EMU_RULE_SHIFT_LEFT:
+      return leftwards(s->ua << (inst->op - EMU_S_LSHL1_ADD_U32 + 1) | s->ub) & s->all;
+    case EMU_RULE_PLACED:
+      return s->ub & distance_bits(inst, s) ? s->all : placed(inst, s, s->ua, s->ub);
     case EMU_RULE_SELECT:
       return c->scc ? any | (s->a ^ s->b) : wave->scc ? s->ua : s->ub;
     case EMU_RULE_CMOVE:
       return c->scc ? s->all : wave->scc ? s->ua : emu__scalar_undefined(wave, &inst->dst);
     case EMU_RULE_BITSET:
-      return s->ua ? s->all : emu__scalar_undefined(wave, &inst->dst) & ~(UINT64_C(1) << (s->a & (s->dwords * 32 - 1)));
+      return s->ua & (s->dwords * 32 - 1)
+                 ? s->all
+                 : emu__scalar_undefined(wave, &inst->dst) & ~(UINT64_C(1) << (s->a & (s->dwords * 32 - 1)));
     default:
       return any ? s->all : 0;
   }
@@ -165,21 +211,13 @@ void emu__check_scalar(struct emu_wave *wave, const struct emu_step *step, const
   uint64_t bits = 0;
   if (plan->rule == EMU_RULE_BITCMP) {
     unsigned wide = inst->src[0].dwords > 1 ? 63 : 31;
-    bits = s.ub ? 1 : s.ua >> (s.b & wide) & 1;
+    bits = s.ub & wide ? 1 : s.ua >> (s.b & wide) & 1;
   } else {
     bits = result(wave, inst, plan->rule, &s);
   }
   // SCC is "not zero", which one defined bit that is set settles; which bits are set is known where none is undefined
   if (plan->scc != EMU_SCC_KEPT) {
-    bool settled = false;
-    if (plan->scc == EMU_SCC_NONZERO && bits) {
-      uint64_t v = plan->rule == EMU_RULE_AND        ? s.a & s.b
-                   : plan->rule == EMU_RULE_OR       ? s.a | s.b
-                   : plan->rule == EMU_RULE_AND_NOT1 ? s.a & ~s.b
-                   : plan->rule == EMU_RULE_OR_NOT1  ? s.a | ~s.b
-                                                     : 0;
-      settled = v & ~bits & s.all;
-    }
+    bool settled = plan->scc == EMU_SCC_NONZERO && bits && value(inst, &s) & ~bits & s.all;
     set_scc(c, bits && !settled);
   }
   if (inst->dst.kind == EMU_OPERAND_SCALAR) emu__scalar_set_undefined(wave, step, inst->dst.reg, s.dwords, bits);

@@ -39,8 +39,9 @@ enum emu_rule {
   EMU_RULE_OR_NOT1,
   EMU_RULE_AND_NOT0,
   EMU_RULE_OR_NOT0,
-  EMU_RULE_LEFT,   // sums: an undefined bit spoils itself and those above it
-  EMU_RULE_SHIFT,  // bits move by a defined distance: the operation itself, done on the shadow, says where to
+  EMU_RULE_LEFT,     // sums: an undefined bit spoils itself and those above it
+  EMU_RULE_LEFT_24,  // of products whose factors are the low 24 bits
+  EMU_RULE_SHIFT,    // bits move by a defined distance: the operation itself, done on the shadow, says where to
   EMU_RULE_SELECT,
   EMU_RULE_BFI,
   EMU_RULE_PERM,
@@ -54,7 +55,7 @@ enum emu_rule {
   EMU_RULE_BYTE,    // one byte of the source
   EMU_RULE_COMPARE,
   // scalar
-  EMU_RULE_BFE,
+  EMU_RULE_PLACED,  // each bit of the result is one bit of a source, as the instruction and defined distances say
   EMU_RULE_CMOVE,
   EMU_RULE_BITSET,
   EMU_RULE_BITCMP,

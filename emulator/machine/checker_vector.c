@@ -109,11 +109,29 @@ static uint32_t any_lanes(const struct shadow *s, unsigned sources) {
   return any;
 }
 
+// The bits of a distance, or of a field's place and width, that the operation looks at.
+static uint32_t distance_bits(unsigned op) {
+  switch (op) {
+    case EMU_V_LSHLREV_B16:
+    case EMU_V_LSHRREV_B16:
+    case EMU_V_ASHRREV_I16:
+      return 15;
+    case EMU_V_LSHLREV_B64:
+    case EMU_V_LSHRREV_B64:
+    case EMU_V_ASHRREV_I64:
+      return 63;
+    case EMU_V_ALIGNBYTE_B32:
+      return 3;
+    default:
+      return 31;
+  }
+}
+
 // The operation itself on the shadow of source `data` (or of two), with the other sources as they are.
 static void run_on_shadow(struct shadow *s, unsigned data, unsigned more) {
   uint32_t in[3][2 * EMU_HALF] __attribute__((aligned(64))), out[8 * EMU_HALF] __attribute__((aligned(64)));
   struct emu_half_wave x = {.d = out, .exec = s->exec, .mode = s->wave->mode, .half = s->half, .inst = s->step->inst};
-  uint32_t lost = 0;
+  uint32_t lost = 0, matters = distance_bits(s->op);
   for (unsigned i = 0; i < s->step->nsrc; i++) {
     bool shadow = i == data || i == more;
     for (unsigned k = 0; k < 2; k++) {
@@ -123,7 +141,7 @@ static void run_on_shadow(struct shadow *s, unsigned data, unsigned more) {
         fetch(s, operand_at(s, i), k, false, in[i] + k * EMU_HALF);
       }
     }
-    if (!shadow) EMU_EACH lost |= (uint32_t)(s->u[i][0][l] != 0) << l;
+    if (!shadow) EMU_EACH lost |= (uint32_t)((s->u[i][0][l] & matters) != 0) << l;
     x.s[i] = in[i];
   }
   s->step->lanes(&x);
@@ -164,9 +182,10 @@ static void permute_bytes(struct shadow *s, uint32_t *u) {
       unsigned byte = select[l] >> (8 * k) & 255;
       uint32_t v = byte < 8 ? (uint32_t)(both >> (8 * byte)) & 255 : 0;
       if (byte >= 8 && byte < 12) v = both >> (16 * (byte - 8) + 15) & 1 ? 255 : 0;
+      if (s->u[2][0][l] >> (8 * k) & 255) v = 255;
       r |= v << (8 * k);
     }
-    u[l] = s->u[2][0][l] ? UINT32_MAX : r;
+    u[l] = r;
   }
 }
 
@@ -220,6 +239,12 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
     case EMU_RULE_LEFT:
       EMU_EACH u[l] = leftwards(s->u[0][0][l] | s->u[1][0][l] | (n > 2 ? s->u[2][0][l] : 0));
       break;
+    case EMU_RULE_LEFT_24:
+      EMU_EACH {
+        uint32_t factors = (s->u[0][0][l] | s->u[1][0][l]) & 0xffffff;
+        u[l] = leftwards(factors | (n > 2 ? s->u[2][0][l] : 0));
+      }
+      break;
     case EMU_RULE_AND:
     case EMU_RULE_OR:
     case EMU_RULE_AND_OR:
@@ -249,7 +274,7 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
       EMU_EACH {
         unsigned d = distance[l] & 31;
         uint32_t sum = adds_first ? leftwards(s->u[0][0][l] | other[l]) << d : leftwards(s->u[0][0][l] << d | other[l]);
-        u[l] = by[l] ? UINT32_MAX : sum;
+        u[l] = by[l] & 31 ? UINT32_MAX : sum;
       }
       break;
     }
@@ -446,16 +471,19 @@ void emu__check_cross(struct emu_wave *wave, const struct emu_step *step) {
   }
 }
 
-// Through LDS, without touching it. The lane indices are addresses of a kind: they must be defined.
+// Through LDS, without touching it. Nothing faults: a lane that is chosen by an undefined index gives an undefined
+// value, and one that is sent to such a lane may be anywhere.
 void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   uint64_t exec = emu__wave_exec(wave);
   uint32_t u[64] = {0}, imm = (uint32_t)inst->imm;
   bool swizzles = inst->op == EMU_DS_SWIZZLE_B32;
   const uint32_t *data = emu__undefined(wave, inst->src[swizzles ? 0 : 1].reg, 0);
-  const uint32_t *index = emu__vector(wave, inst->src[0].reg, 0);
+  const uint32_t *index = emu__vector(wave, inst->src[0].reg, 0), *lost = emu__undefined(wave, inst->src[0].reg, 0);
+  bool astray = false;
   for (unsigned l = 0; l < wave->lanes; l++) {
     if (!(exec >> l & 1)) continue;
+    bool unknown = !swizzles && lost[l] & 31 << 2;
     unsigned lane = l & 31, from;
     if (!swizzles) {
       from = (index[l] + imm) / 4 & 31;
@@ -470,10 +498,12 @@ void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
     from |= l & 32;
     if (inst->op == EMU_DS_PERMUTE_B32) {
       u[from] = data[l];
+      astray = astray || unknown;
     } else {
-      u[l] = exec >> from & 1 ? data[from] : 0;
+      u[l] = unknown ? UINT32_MAX : exec >> from & 1 ? data[from] : 0;
     }
   }
+  if (astray) memset(u, 0xff, sizeof(u));
   copy_lanes(wave, inst->dst.reg, u, exec);
 }
 

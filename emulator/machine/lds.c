@@ -2,7 +2,8 @@
 #include "machine/access.h"
 #include "machine/checker.h"
 
-// The lanes' bytes at `addresses + offset`. A lane whose bytes run past the group's LDS reads zero and writes nothing.
+// The lanes' bytes at `address + offset`, a sum of 32 bits: compilers write an array that is read backwards with
+// negative addresses. A lane whose bytes run past the group's LDS reads zero and writes nothing.
 static void places(struct emu_wave *w, const struct emu_step *step, uint32_t offset, unsigned bytes,
                    struct emu_places *p) {
   const struct emu_group *group = w->group;
@@ -13,7 +14,7 @@ static void places(struct emu_wave *w, const struct emu_step *step, uint32_t off
   p->space = EMU_SPACE_SHARED;
   const uint32_t *from = emu__vector(w, o->reg, 0);
   for (unsigned l = 0; l < w->lanes; l++) {
-    uint64_t address = (uint64_t)from[l] + offset;
+    uint64_t address = from[l] + offset;
     p->at[l] = (uint64_t)(uintptr_t)group->lds + address;
     p->outside |= (uint64_t)(address + bytes > group->lds_bytes) << l;
   }

@@ -241,6 +241,29 @@ bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, i
   return false;
 }
 
+// The end of what a launch may read at the address without its being in the table; the address itself: nothing.
+static uint64_t end_in_launch(const struct emu_run *run, uint64_t address) {
+  const struct emu_dispatch *d = run->dispatch;
+  uint64_t code = (uint64_t)(uintptr_t)emu__program_code(run->program), code_bytes = emu__program_bytes(run->program);
+  if (in_range(address, 1, d->kernarg, d->kernarg_bytes)) return d->kernarg + d->kernarg_bytes;
+  if (in_range(address, 1, run->packet, 64)) return run->packet + 64;
+  return in_range(address, 1, code, code_bytes) ? code + code_bytes : address;
+}
+
+unsigned emu__memory_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes) {
+  struct emu_memory *memory = wave->group->run->dispatch->memory;
+  if (!memory || is_recent(wave, memory, address, address, bytes)) return bytes;
+  struct emu_allocation found;
+  bool listed = emu_memory_find(memory, address, &found);
+  uint64_t end = listed ? found.base + found.bytes : end_in_launch(wave->group->run, address);
+  if (end - address >= bytes) {
+    if (listed) remember(wave, found.base, end);
+    return bytes;
+  }
+  uint64_t reach = ((end - 1) | (bytes - 1)) + 1;
+  return end > address && address + bytes <= reach ? (unsigned)(end - address) : 0;
+}
+
 bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const uint64_t *address, uint64_t mask,
                        unsigned bytes, bool write) {
   const struct emu_memory *memory = wave->group->run->dispatch->memory;

@@ -23,4 +23,9 @@ bool emu__memory_freed(struct emu_memory *memory, uint64_t address, struct emu_a
 void emu__memory_outside(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, unsigned bytes,
                          bool write);
 
+// How many of the bytes that a scalar load names are there; 0: it may not be done. Compilers read more than they were
+// asked to where that cannot fault, 12 aligned bytes with a load of 16 for example: a load that starts in an allocation
+// may go past its end within the aligned 4, 8, 16, 32 or 64 bytes of its own size.
+unsigned emu__memory_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes);
+
 #endif

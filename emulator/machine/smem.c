@@ -7,9 +7,14 @@ static void load(struct emu_wave *w, const struct emu_step *step) {
   uint64_t address = emu__scalar_read64(w, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
   if (inst->src[1].kind) address += emu__scalar_read(w, &inst->src[1]);
   address &= ~UINT64_C(3);
-  if (!emu__memory_check_one(w, step, -1, address, dwords * 4, false)) return;
+  unsigned there = emu__memory_scalar(w, address, dwords * 4);
+  if (!there) {
+    if (!emu__memory_check_one(w, step, -1, address, dwords * 4, false)) return;
+    there = dwords * 4;
+  }
   uint32_t value[16];
-  memcpy(value, (const void *)(uintptr_t)address, dwords * 4);
+  if (there < dwords * 4) memset(value, 0xcd, sizeof(value));
+  memcpy(value, (const void *)(uintptr_t)address, there);
   if (inst->dst.reg != EMU_NULL) memcpy(&w->s[inst->dst.reg], value, dwords * 4);
 }
 

@@ -45,6 +45,16 @@ KERNEL(lds_overflow) {
   EACH(lds)[LANE + EITHER(1, 0)] = in[LANE];  // FINDS lds_overflow
 }
 
+// Eight bytes, of which the first four are inside.
+KERNEL(lds_straddles_end) {
+  __shared__ float lds[EITHER(63, 64)];
+  if (LANE < EITHER(63, 64)) EACH(lds)[LANE] = in[LANE];
+  long long v;
+  int at = 8 * LANE;
+  barrier();
+  if (LANE < 32) asm volatile("ds_read_b64 %0, %1\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at));  // FINDS lds_straddles_end
+}
+
 typedef float float4 __attribute__((ext_vector_type(4)));
 KERNEL(lds_misaligned) {
   __shared__ float lds[64 * 4 + 4];
@@ -68,6 +78,12 @@ KERNEL(memory_never_written) {
   out[LANE] = v * 2.0f;  // FINDS memory_never_written
 }
 
+// The host has written 7 bytes of it.
+KERNEL(odd_bytes) {
+  const unsigned char *bytes = (const unsigned char *)tmp;
+  if (LANE < EITHER(8, 7)) out[LANE] = (float)bytes[LANE];  // FINDS odd_bytes
+}
+
 #define UNDEFINED(x) asm volatile(EITHER("v_mov_b32 %0, v77", "v_mov_b32 %0, 1.0") : "=v"(x) : : "v77")
 KERNEL(undefined_branch) {
   float x;
@@ -87,6 +103,40 @@ KERNEL(undefined_store) {
   UNDEFINED(x);
   x = LANE < 8 ? x * 3.0f : 2.0f;
   out[LANE] = x;  // FINDS undefined_store
+}
+
+// What lanes exchange is data.
+KERNEL(undefined_swizzled) {
+  int x;
+  UNDEFINED(x);
+  out[LANE] = (float)__builtin_amdgcn_ds_swizzle(x, 0x041f);  // FINDS undefined_swizzled
+}
+
+KERNEL(undefined_permuted) {
+  int x;
+  UNDEFINED(x);
+  out[LANE] = (float)__builtin_amdgcn_ds_bpermute(x & 124, LANE);  // FINDS undefined_permuted
+}
+
+KERNEL(undefined_sent) {
+  int x;
+  UNDEFINED(x);
+  out[LANE] = (float)__builtin_amdgcn_ds_permute(LANE == 3 ? x & 124 : 4 * LANE, LANE);  // FINDS undefined_sent
+}
+
+// The lower half of a register is defined, and one bit more is used.
+#define HALF "v_add_nc_u16 v77, 3, 4\n v_readfirstlane_b32 s77, v77\n"
+KERNEL(undefined_half) {
+  int v;
+  asm volatile(HALF EITHER("s_bfe_u32 %0, s77, 0x80009", "s_bfe_u32 %0, s77, 0x80008") : "=s"(v) : : "v77", "s77", "scc");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_half
+}
+
+KERNEL(undefined_sign) {
+  int v;
+  asm volatile(HALF "s_lshr_b32 s77, s77, 1\n" EITHER("s_sext_i32_i16 %0, s77", "s_sext_i32_i8 %0, s77")
+               : "=s"(v) : : "v77", "s77", "scc");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_sign
 }
 
 KERNEL(undefined_scalar) {
@@ -159,6 +209,18 @@ KERNEL(equal_store_read) {
   if (LANE < 32) v = EACH(lds)[LANE];
   EITHER((void)0, barrier());
   if (LANE >= 32) EACH(lds)[LANE - 32] = 5.0f;  // FINDS equal_store_read
+  out[LANE] = v;
+}
+
+// The second wave reads too, and then the first one, whose read is on record, writes.
+KERNEL(store_after_reads) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = 5.0f;
+  barrier();
+  float v = EACH(lds)[0];
+  __builtin_amdgcn_s_sleep(1);  // the other wave's turn
+  EITHER((void)0, barrier());
+  if (LANE == 0) EACH(lds)[0] = 6.0f;  // FINDS store_after_reads
   out[LANE] = v;
 }
 
@@ -334,6 +396,55 @@ KERNEL(right_equal_stores) {
   *(volatile SHARED float4 *)(SHARED float4 *)(wide + (LANE & 31)) = (float4){1.0f, 2.0f, 3.0f, 4.0f};
   barrier();
   tmp[LANE] = EACH(lds)[LANE & 31];
+}
+
+// Compilers address an array that is read backwards with a negative register and an offset; the sum has 32 bits.
+KERNEL(right_backwards) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = in[LANE];
+  barrier();
+  float v;
+  long long pair;
+  int at = -4 * LANE;
+  asm volatile("ds_read_b32 %0, %1 offset:252\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at), "v"(EACH(lds)));
+  if (LANE < 63)
+    asm volatile("ds_read2_b32 %0, %1 offset0:62 offset1:63\n s_waitcnt lgkmcnt(0)" : "=&v"(pair) : "v"(at));
+  out[LANE] = v;
+}
+
+// The lower half of a register is all that anybody has written, and all that is used.
+KERNEL(right_scalar_halves) {
+  int a, b, c, d, sum;
+  asm volatile(HALF "s_sext_i32_i16 %0, s77\n s_sub_i32 s78, s77, 1\n s_sext_i32_i8 s78, s78\n s_add_u32 %0, %0, s78\n"
+               "s_mul_i32 s78, s77, 19\n s_and_b32 s78, s78, 0xffff\n s_add_u32 %0, %0, s78\n"
+               "s_pack_ll_b32_b16 s78, s77, s77\n s_add_u32 %0, %0, s78\n s_bfe_u32 s78, s77, 0x80008\n"
+               "s_add_u32 %0, %0, s78\n s_brev_b32 s78, s77\n s_lshr_b32 s78, s78, 16\n s_add_u32 %0, %0, s78\n"
+               "s_lshl_b32 s78, 1, s77\n s_add_u32 %0, %0, s78\n s_lshl2_add_u32 s78, s77, 1\n"
+               "s_bfe_i32 s78, s78, 0x100000\n s_add_u32 %0, %0, s78" : "=&s"(sum) : : "v77", "s77", "s78", "scc");
+  if (sum == 7) __builtin_amdgcn_s_sleep(1);
+  asm volatile(HALF "v_lshlrev_b32 %0, v77, %2\n v_lshl_or_b32 %1, %2, v77, 1" : "=&v"(a), "=&v"(b)
+               : "v"(LANE) : "v77", "s77");
+  asm volatile(HALF "v_lshlrev_b32 v77, 8, v77\n v_mul_u32_u24 %0, v77, 5\n v_mad_i32_i24 %1, v77, 5, 1"
+               : "=&v"(c), "=&v"(d) : : "v77", "s77");
+  out[LANE] = (float)(a + b + c + d);
+}
+
+// SCC says "not zero", which a bit that is defined and set settles.
+KERNEL(right_not_zero) {
+  int v;
+  asm volatile(HALF "s_xor_b32 s78, s77, 1\n s_cselect_b32 %0, 1, 2\n s_lshl_b32 s78, s77, 3\n s_cselect_b32 s78, 4, 8\n"
+               "s_add_u32 %0, %0, s78" : "=s"(v) : : "v77", "s77", "s78", "scc");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);
+}
+
+// Lanes exchange what is selected away afterwards, and choose at random whose value they do not use.
+KERNEL(right_exchange) {
+  int x;
+  asm volatile("v_mov_b32 %0, v77" : "=v"(x) : : "v77");
+  if (LANE < 16) x = LANE;
+  int a = __builtin_amdgcn_ds_swizzle(x, 0x041f), b = __builtin_amdgcn_ds_bpermute(4 * (LANE ^ 1), x);
+  int c = __builtin_amdgcn_ds_bpermute(4 * x, LANE), d = __builtin_amdgcn_ds_permute(4 * (LANE ^ 1), x);
+  if (LANE < 16) out[LANE] = (float)(a + b + c + d);
 }
 
 // Undefined values that never matter: selected away, masked away, moved about.
