@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from emulator import MEMORY, Emulator, Kernel, compile_hip, places
+from emulator import MEMORY, Emulator, Kernel, assemble, compile_hip, places
 
 SOURCE = """
 typedef unsigned u32;
@@ -96,6 +96,14 @@ KERNEL banks(u32 *out, u32 stride) {
   room[TX * stride] = TX;
   out[TX] = room[TX * stride];
 }
+#define SCALAR_LOAD(n)                                                                                             \\
+  KERNEL load_##n(const u32 *in, u32 *out, u32 at, u32 used) {                                                     \\
+    typedef u32 vector __attribute__((ext_vector_type(n)));                                                        \\
+    vector v;                                                                                                      \\
+    asm volatile("s_load_dwordx" #n " %0, %1, 0x0\\n s_waitcnt lgkmcnt(0)" : "=&s"(v) : "s"(in + at));             \\
+    for (u32 i = 0; i < n; i++) if (i < used) out[i] = v[i];                                                       \\
+  }
+SCALAR_LOAD(2) SCALAR_LOAD(4) SCALAR_LOAD(8) SCALAR_LOAD(16)
 KERNEL trap(u32 *out) { if (out[TX] == 7) __builtin_trap(); }
 KERNEL ends_early(u32 *out) {
   if (TX < 32) return;
@@ -184,6 +192,68 @@ def test_failures(t):
     t.expect("register past the allocation", r.status == 1 and "v200" in r.text and "allocates 8" in r.text, r.text)
 
 
+def test_widened_loads(t):
+    """Compilers read 12 bytes with a load of 16 where it cannot leave the page."""
+    for width, dwords, at in ((2, 1, 0), (4, 3, 0), (4, 5, 2), (8, 7, 0), (8, 11, 8), (16, 9, 0), (16, 13, 0)):
+        data = np.random.default_rng(width + dwords).integers(0, 1 << 32, dwords, dtype=np.uint32)
+        for check in (False, True):
+            r = t.launch(f"load_{width}", [data, zeros(16)], [at, dwords - at], 1, 1, check=check)
+            text = f"{dwords} dwords, {width} of them from {at}, checker {check}"
+            t.expect(text, r.status == 0 and r.buffers[1][:dwords - at].tolist() == data[at:].tolist(),
+                     r.text or r.reports or r.buffers[1])
+        r = t.launch(f"load_{width}", [data, zeros(16)], [at, dwords - at + 1], 1, 1, check=True)
+        t.expect("what is past the end is used", [x[0] for x in r.reports] == ["uninitialized"], r.reports)
+        r = t.launch(f"load_{width}", [data, zeros(16)], [at, dwords - at + 1], 1, 1)
+        t.expect("a pattern is past the end", r.status == 0 and r.buffers[1][dwords - at] == 0xcdcdcdcd, r.buffers[1])
+    for width, dwords, at in ((4, 3, 3), (4, 3, 2), (8, 7, 4), (16, 3, 64), (16, 12, 8)):
+        for check in (False, True):
+            r = t.launch(f"load_{width}", [zeros(dwords), zeros(16)], [at, 0], 1, 1, check=check)
+            t.expect(f"{width} dwords from {at} of {dwords}", r.status == 2 and "buffer 0" in r.text, r.text or r.status)
+
+
+def test_lds_addresses(t):
+    """Register plus offset has 32 bits: with less in the register and more in the offset nothing changes."""
+    rng = np.random.default_rng(5)
+    unit = {"b32": 4, "b64": 8}
+    forms = [f"ds_read_{kind} v[8:11], v0" for kind in ("b128",)]
+    forms += [f"ds_read_{kind} v8, v0" for kind in ("u8", "i8", "u16", "i16", "b32", "u16_d16", "u16_d16_hi")]
+    forms += ["ds_read_b64 v[8:9], v0", "ds_read_b96 v[8:10], v0", "ds_write_b8 v0, v1", "ds_write_b16 v0, v1",
+              "ds_write_b32 v0, v1", "ds_write_b64 v0, v[2:3]", "ds_write_b128 v0, v[2:5]", "ds_add_u32 v0, v1",
+              "ds_add_rtn_u32 v8, v0, v1", "ds_cmpst_rtn_b32 v8, v0, v1, v2", "ds_max_rtn_u64 v[8:9], v0, v[2:3]",
+              "ds_wrxchg_rtn_b32 v8, v0, v1", "ds_min_rtn_f32 v8, v0, v1"]
+    pairs = []
+    for far in ("", "st64"):
+        for kind, d in (("b32", ("v1", "v2", "v[8:9]")), ("b64", ("v[2:3]", "v[4:5]", "v[8:11]"))):
+            scale = unit[kind] * (64 if far else 1)
+            pairs += [(f"ds_read2{far}_{kind} {d[2]}, v0", scale), (f"ds_write2{far}_{kind} v0, {d[0]}, {d[1]}", scale),
+                      (f"ds_wrxchg2{far}_rtn_{kind} {d[2]}, v0, {d[0]}, {d[1]}", scale)]
+    cases = [(f + " offset:4096", f, 4096) for f in forms]
+    cases += [(f"{f} offset0:4 offset1:5", f"{f} offset1:1", 4 * scale) for f, scale in pairs]
+    if t.target == "gfx1030":
+        rename = str
+    else:
+        def rename(line):
+            return (line.replace("ds_cmpst", "ds_cmpstore").replace("ds_wrxchg", "ds_storexchg")
+                    .replace("storexchg2", "storexchg_2addr").replace("2addrst64", "2addr_stride64"))
+    lines = [rename(line) for case in cases for line in case[:2]]
+    code = assemble(t.target, lines)
+    vectors = rng.integers(0, 1 << 32, (16, 32), dtype=np.uint32)
+    lds = rng.integers(0, 256, 8192, dtype=np.uint8).tobytes()
+    scalars = np.zeros(128, np.uint32)
+    scalars[126] = 0xfffffffe
+    wait = assemble(t.target, ["s_waitcnt lgkmcnt(0)"])[0]
+    for i, (text, _, offset) in enumerate(cases):
+        at = 16 * np.arange(32, dtype=np.int64)
+        ends = []
+        for address, word in ((at - offset + 64, code[2 * i]), (at + 64, code[2 * i + 1])):
+            vectors[0] = (address % (1 << 32)).astype(np.uint32)
+            ends.append(t.emulator.step(t.target, word + wait, scalars, vectors, lds=lds))
+        same = np.array_equal(ends[0].v[1:], ends[1].v[1:]) and ends[0].lds == ends[1].lds
+        t.expect(f"{text}, negative address", ends[0].status == 0 and same, ends[0].text)
+        changed = ends[0].lds != lds or not np.array_equal(ends[0].v[8:], vectors[8:])
+        t.expect(f"{text} does something", changed)
+
+
 def test_counters(t):
     counters = [t.launch("tree", [zeros(256 * 40), zeros(40)], [], 40, 256, host_threads=n, counters=True).counters
                 for n in (1, 2, 7)]
@@ -204,7 +274,7 @@ def main():
     emulator, failures, checked = Emulator(sys.argv[1] if len(sys.argv) > 1 else None), [], 0
     for target in ("gfx1100", "gfx1030"):
         t = Tester(emulator, target, compile_hip(SOURCE, target))
-        for test in (test_ids, test_progress, test_failures, test_counters):
+        for test in (test_ids, test_progress, test_failures, test_widened_loads, test_lds_addresses, test_counters):
             test(t)
         failures += t.failures
         checked += t.checked
