@@ -208,6 +208,62 @@ static void test_narrow(void **state) {
   check_distribution(one, 1, plain, NULL);
 }
 
+/* Exactly the first |kept| ids come, and each of them does. */
+static void check_kept(const float *logits, int count, rdna_sampling s, int kept) {
+  enum { DRAWS = 400 };
+  int seen[MOST] = {0}, different = 0;
+  rdna_sampler *sampler = create(s);
+  for (int d = 0; d < DRAWS; d++) {
+    int32_t id = -1;
+    assert_int_equal(rdna_sampler_sample(sampler, logits, (size_t)count, &id), RDNA_OK);
+    assert_in_range(id, 0, count - 1);
+    different += seen[id]++ == 0;
+    if (id >= kept)
+      fail_msg("top_k %d, top_p %a, min_p %a of %d: token %d came, %d are kept", (int)s.top_k, (double)s.top_p,
+               (double)s.min_p, count, (int)id, kept);
+  }
+  if (different != kept)
+    fail_msg("top_k %d, top_p %a, min_p %a of %d: %d tokens came, %d are kept", (int)s.top_k, (double)s.top_p,
+             (double)s.min_p, count, different, kept);
+  rdna_sampler_release(sampler);
+}
+
+/* Equal logits make shares that are exact, and sums of them that are p itself: the fewest that reach p are kept. */
+static void test_exact_edges(void **state) {
+  static const float level[8] = {0}, rising[] = {1, 1, 1, 1, 0, 0, 0, 0};
+  rdna_sampling plain = rdna_sampling_defaults();
+  plain.temperature = 100;
+  for (int n = 1; n < 8; n++) {
+    rdna_sampling s = plain;
+    s.top_p = (float)n / 8;
+    check_kept(level, 8, s, n);
+    s.top_p = nextafterf((float)n / 8, 1);
+    check_kept(level, 8, s, n + 1);
+    s.top_p = nextafterf((float)n / 8, 0);
+    check_kept(level, 8, s, n);
+    s.top_p = 1;
+    s.top_k = n; /* of equals the first, whichever side of a step they lie on */
+    check_kept(level, 8, s, n);
+    check_kept(rising, 8, s, n);
+    s.top_p = 0.5f; /* of what top_k has left */
+    check_kept(level, 8, s, (n + 1) / 2);
+  }
+  rdna_sampling s = plain;
+  for (int k = 7; k <= 9; k++) s.top_k = k, check_kept(level, 8, s, k < 8 ? k : 8);
+  s = plain;
+  s.min_p = 1;
+  check_kept(level, 8, s, 8);
+  check_kept(rising, 8, s, 4);
+  /* half as likely is log(2) below: the float next above it is kept, the nearest, which is below, is not */
+  float half[] = {0, nextafterf((float)-log(2), 0), (float)-log(2)};
+  assert_true((double)half[2] < -log(2) && (double)half[1] > -log(2));
+  s.min_p = 0.5f;
+  check_kept(half, 3, s, 2);
+  s.min_p = 0; /* keeps even what is next to impossible: only -inf never comes */
+  const float ruled_out[] = {0, 0, -INFINITY};
+  check_kept(ruled_out, 3, s, 2);
+}
+
 static void test_seeds(void **state) {
   enum { COUNT = 1000, DRAWS = 64 };
   float logits[COUNT];
@@ -314,9 +370,9 @@ static void test_selection(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_distributions), cmocka_unit_test(test_penalty),   cmocka_unit_test(test_window),
-      cmocka_unit_test(test_narrow),        cmocka_unit_test(test_seeds),     cmocka_unit_test(test_bad_logits),
-      cmocka_unit_test(test_bad_numbers),   cmocka_unit_test(test_selection),
+      cmocka_unit_test(test_distributions), cmocka_unit_test(test_penalty),     cmocka_unit_test(test_window),
+      cmocka_unit_test(test_narrow),        cmocka_unit_test(test_exact_edges), cmocka_unit_test(test_seeds),
+      cmocka_unit_test(test_bad_logits),    cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_selection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,67 @@ static void certain_probabilities_stay_finite(void **state) {
   operand_free(&x), operand_free(&t), operand_free(&out);
 }
 
+/* Where a definition changes or a logarithm ends: the loss and its slope there, exact in every type. */
+static void losses_at_their_edges(void **state) {
+  static const struct {
+    rdna_loss loss;
+    double beta, x, t, want, slope;
+  } edges[] = {
+      {RDNA_LOSS_SMOOTH_L1, 0, 1.5, 1.5, 0, 0},
+      {RDNA_LOSS_SMOOTH_L1, 0, 0, 0, 0, 0},
+      {RDNA_LOSS_SMOOTH_L1, 0, 1.5, 2, 0.5, -1},
+      {RDNA_LOSS_SMOOTH_L1, 0, -3, -5, 2, 1},
+      {RDNA_LOSS_SMOOTH_L1, 0.5, 2, 1.5, 0.25, 1},
+      {RDNA_LOSS_SMOOTH_L1, 0.5, 1.5, 2, 0.25, -1},
+      {RDNA_LOSS_SMOOTH_L1, 0.5, 1.25, 1, 0.0625, 0.5},
+      {RDNA_LOSS_SMOOTH_L1, 0.5, 3, 1, 1.75, 1},
+      {RDNA_LOSS_HUBER, 0, 1.5, 1.5, 0, 0},
+      {RDNA_LOSS_HUBER, 0, 4, 1.5, 0, 0},
+      {RDNA_LOSS_HUBER, 2, 3, 1, 2, 2},
+      {RDNA_LOSS_HUBER, 2, 1, 3, 2, -2},
+      {RDNA_LOSS_HUBER, 2, 2, 1, 0.5, 1},
+      {RDNA_LOSS_HUBER, 2, 8, 1, 12, 2},
+      {RDNA_LOSS_L1, 0, 1.5, 1.5, 0, 0},
+      {RDNA_LOSS_MSE, 0, 1.5, 1.5, 0, 0},
+      {RDNA_LOSS_BCE, 0, 0, 0, 0, 0},
+      {RDNA_LOSS_BCE, 0, 1, 1, 0, 0},
+      {RDNA_LOSS_BCE, 0, 0, 1, 100, -1e12},
+      {RDNA_LOSS_BCE, 0, 1, 0, 100, 1e12},
+      {RDNA_LOSS_BCE, 0, 0, 0.5, 50, -5e11},
+      {RDNA_LOSS_BCE, 0, 1, 0.5, 50, 5e11},
+      {RDNA_LOSS_BCE_LOGITS, 0, 128, 0, 128, 1},
+      {RDNA_LOSS_BCE_LOGITS, 0, 128, 1, 0, 0},
+      {RDNA_LOSS_BCE_LOGITS, 0, -128, 1, 128, -1},
+      {RDNA_LOSS_BCE_LOGITS, 0, -128, 0, 0, 0},
+      {RDNA_LOSS_KL, 0, -4, 0, 0, 0},
+      {RDNA_LOSS_KL, 0, -4, 1, 4, -1},
+      {RDNA_LOSS_KL_LOG, 0, -4, 0, 4, -1},
+      {RDNA_LOSS_KL_LOG, 0, 3, -512, 0, 0},
+  };
+  enum { EDGES = sizeof edges / sizeof *edges };
+  const int64_t one = 1;
+  for (int n = 0; n < 3 * EDGES; n++) {
+    const int e = n / 3;
+    rdna_dtype dtype = float_types[n % 3];
+    operand x = operand_make(dtype, 1, &one, NULL, 0), t = operand_make(dtype, 1, &one, NULL, 0);
+    operand out = operand_make(dtype, 1, &one, NULL, 0), dout = operand_make(dtype, 1, &one, NULL, 0);
+    operand dx = operand_make(dtype, 1, &one, NULL, 0);
+    operand_set(&x, 0, edges[e].x), operand_set(&t, 0, edges[e].t), operand_set(&dout, 0, 1);
+    operand *all[] = {&x, &t, &dout, &out, &dx};
+    for (int k = 0; k < 5; k++) operand_upload(all[k]);
+    assert_ok(rdna_op_loss(stream, edges[e].loss, (float)edges[e].beta, RDNA_REDUCTION_NONE, &x.tensor, &t.tensor, NULL,
+                           &out.tensor));
+    assert_ok(rdna_op_loss_backward(stream, edges[e].loss, (float)edges[e].beta, RDNA_REDUCTION_NONE, &dout.tensor,
+                                    &x.tensor, &t.tensor, NULL, &dx.tensor));
+    operand_download(&out), operand_download(&dx);
+    double error = fabs(edges[e].slope) * 0x1p-22;
+    /* the smallest numbers that exp makes of such arguments are no more than these */
+    assert_close(dtype, operand_get(&out, 0), edges[e].want, 0x1p-120, loss_names[edges[e].loss], e);
+    assert_close(dtype, operand_get(&dx, 0), edges[e].slope, error + 0x1p-120, loss_names[edges[e].loss], e);
+    for (int k = 0; k < 5; k++) operand_free(all[k]);
+  }
+}
+
 struct entropy {
   rdna_dtype dtype;
   int64_t rows, cols, gap;
@@ -304,6 +365,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(losses_match_their_definitions),
       cmocka_unit_test(certain_probabilities_stay_finite),
+      cmocka_unit_test(losses_at_their_edges),
       cmocka_unit_test(cross_entropy_matches_its_definition),
       cmocka_unit_test(a_target_that_is_no_class_makes_nan),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
