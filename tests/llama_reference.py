@@ -43,7 +43,11 @@ def logits(model, tokens):
         return np.concatenate((turned, x[..., rotated:]), -1)
 
     count = len(tokens)
-    mask = np.where(np.tri(count, dtype=bool), 0, -np.inf)
+    seen = np.tri(count, dtype=bool)
+    window = key("attention.sliding_window", 0)
+    if window:  # a token sees that many, itself included
+        seen &= ~np.tri(count, k=-window, dtype=bool)
+    mask = np.where(seen, 0, -np.inf)
     x = weights["token_embd.weight"][tokens]
     for i in range(key("block_count")):
         at = f"blk.{i}."

@@ -23,7 +23,8 @@ def logits_of(path, tokens, *options, device=None):
 
 
 def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidden=96, layers=2, vocabulary=67,
-                rotated=None, biases=False, scales=False, tied=False, frequencies=False, factor=None):
+                rotated=None, biases=False, scales=False, tied=False, frequencies=False, factor=None,
+                window=None):
     head = head or width // heads
     entries = [("general.architecture", gf.TEXT, "llama"), ("llama.context_length", gf.U32, 64),
                ("llama.embedding_length", gf.U32, width), ("llama.block_count", gf.U32, layers),
@@ -35,6 +36,8 @@ def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidde
         entries.append(("llama.rope.dimension_count", gf.U32, rotated))
     if factor:
         entries += [("llama.rope.scaling.type", gf.TEXT, "linear"), ("llama.rope.scaling.factor", gf.F32, factor)]
+    if window:
+        entries.append(("llama.attention.sliding_window", gf.U32, window))
     tensors = []
 
     def add(name, *shape, tensor_kind=gf.TENSOR_F32, mean=0.0, deviation=1.0):
@@ -92,6 +95,9 @@ class MadeModels(unittest.TestCase):
         "iq4_nl": dict(kind=gf.TENSOR_IQ4_NL, hidden=128),
         "iq4_xs": dict(kind=gf.TENSOR_IQ4_XS, width=256, hidden=256),
         "mxfp4": dict(kind=gf.TENSOR_MXFP4, hidden=128),
+        "a window": dict(kind=gf.TENSOR_F32, window=9),
+        "a window of one token": dict(kind=gf.TENSOR_F32, window=1, kv_heads=4),
+        "a window as wide as the text": dict(kind=gf.TENSOR_F16, window=40),
         "odd sizes": dict(kind=gf.TENSOR_F32, width=60, heads=5, kv_heads=5, head=12, hidden=77, layers=3),
     }
 
