@@ -201,6 +201,28 @@ static void test_a_released_streams_memory_is_the_default_streams(void **state) 
   rdna_device_release(device);
 }
 
+/* A freed block waits for a stream whose mark could not be made; the stream goes, and with it the use: nobody asks the
+ * driver about it any more, and the block is free. */
+static void test_a_waiting_block_forgets_a_released_stream(void **state) {
+  rdna_device *device = open_device("null");
+  rdna_stream *users[2];
+  void *data = alloc(device, 5 * MIB, NULL);
+  for (int i = 0; i < 2; i++) {
+    OK(rdna_stream_create(device, 0, &users[i]));
+    OK(rdna_memory_record_stream(device, data, users[i]));
+  }
+  rdna__null_fail(1, RDNA_OUT_OF_MEMORY); /* the first user's mark */
+  OK(rdna_memory_free(device, data));
+  assert_true(rdna__null_calls() > 1);
+  for (int i = 0; i < 2; i++) rdna_stream_release(users[i]);
+  rdna__null_fail(0, RDNA_OK);
+  void *again = alloc(device, 5 * MIB, NULL);
+  assert_ptr_equal(again, data);
+  assert_int_equal(rdna__null_calls(), 0);
+  OK(rdna_memory_free(device, again));
+  rdna_device_release(device);
+}
+
 static void test_neighbours_join_again(void **state) {
   rdna_device *device = open_device("null");
   uint8_t *data[4];
@@ -238,6 +260,7 @@ int main(void) {
       cmocka_unit_test(test_a_whole_segment_changes_hands_in_order),
       cmocka_unit_test(test_part_of_a_segment_is_lent_in_order),
       cmocka_unit_test(test_a_released_streams_memory_is_the_default_streams),
+      cmocka_unit_test(test_a_waiting_block_forgets_a_released_stream),
       cmocka_unit_test(test_neighbours_join_again),
       cmocka_unit_test(test_sizes_are_rounded_to_512_bytes),
   };

@@ -143,6 +143,8 @@ void rdna__null_fail_launch(rdna_status status);
 /* From the first of these calls on, events tell a time that passes by these calls alone: a slow machine changes no
  * measurement. */
 void rdna__null_pass_time(double milliseconds);
+/* From here on copies to a device read their source only when their stream is waited for, as a slow card's do. */
+void rdna__null_hold_copies(bool held);
 /* Objects that were made and not destroyed: devices, memory, host memory, streams, events. */
 uint64_t rdna__null_live(void);
 

@@ -204,6 +204,47 @@ static int second_process(void) {
   return cmocka_run_group_tests(tests, open_null, close_null);
 }
 
+/* A stored result is for its own card, driver, code, libraries, operator and shape. */
+static void what_was_measured_elsewhere_is_not_taken(void **state) {
+  char text[RDNA__TUNER_TEXT], code[RDNA__TUNER_CODE];
+  rdna__tuner_device_text(device, text);
+  rdna__tuner_code_text(device, "", code);
+  const char *gpu = strtok(text, ","), *arch = strtok(NULL, ","), *driver = strtok(NULL, ",");
+  assert_non_null(driver);
+  char newer[RDNA__TUNER_TEXT];
+  snprintf(newer, sizeof newer, "%s.1", driver);
+  const rdna__tuner_row own = {gpu, arch, driver, code, "nap", "n0", "lib 1", "slow", "quick", 1, 2};
+  rdna__tuner_row rows[] = {own, own, own, own, own, own, own};
+  rows[1].gpu = "another card";
+  rows[2].arch = "another arch";
+  rows[3].driver = newer;
+  rows[4].pack = "0123456789abcdef";
+  rows[5].operator_name = "sleep";
+  rows[6].libraries = "lib 2";
+  enum { ROWS = sizeof rows / sizeof *rows };
+  rdna__tuner_store *rival;
+  assert_int_equal(rdna__tuner_store_open(getenv("RDNA_TUNE_FILE"), &rival), RDNA_OK);
+  for (int i = 0; i < ROWS; i++) {
+    char shape[8];
+    snprintf(shape, sizeof shape, "n%d", i);
+    rows[i].shape = shape;
+    assert_int_equal(rdna__tuner_store_write(rival, &rows[i]), RDNA_OK);
+  }
+  rdna__tuner_store_close(rival);
+  for (int i = 0; i <= ROWS; i++) { /* of the last shape nobody stored anything */
+    rdna__tuner_result r = DECIDE(i, "lib 1", SLOW, QUICK);
+    if (strcmp(r.why, i == 0 ? "stored" : "measured") != 0 || r.id != (i == 0 ? SLOW : QUICK))
+      fail_msg("row %d: %s, %s", i, r.implementation, r.why);
+  }
+}
+static int other_places(void) {
+  char path[96];
+  snprintf(path, sizeof path, "%s.others", file);
+  setenv("RDNA_TUNE_FILE", path, 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_measured_elsewhere_is_not_taken)};
+  return cmocka_run_group_tests(tests, open_null, close_null);
+}
+
 static void nothing_is_asked(void **state) {
   assert_string_equal(DECIDE(1, "lib 1", SLOW, QUICK).why, "rule");
   assert_int_equal(trials, 0);
@@ -420,6 +461,7 @@ int main(void) {
   const flavour flavours[] = {
       {"first process", first_process},
       {"second process", second_process},
+      {"other places", other_places},
       {"off", turned_off},
       {"budget", budget},
       {"long runs", long_runs},

@@ -26,8 +26,16 @@ struct rdna__driver_device {
   uint64_t used;
 };
 
+typedef struct held_copy {
+  struct held_copy *next;
+  void *dst;
+  const void *src;
+  size_t size;
+} held_copy;
+
 struct rdna__driver_stream {
   atomic_int error; /* what a launch left for whoever waits */
+  held_copy *held;  /* oldest first; of one thread at a time */
 };
 
 struct rdna__driver_event {
@@ -36,6 +44,7 @@ struct rdna__driver_event {
 
 static atomic_ullong calls, fail_at;
 static atomic_int fail_status, launch_status;
+static atomic_bool copies_are_held;
 static atomic_ullong live;
 static _Atomic int64_t told_time = -1; /* ns; -1: the clock's */
 
@@ -51,6 +60,7 @@ void rdna__null_pass_time(double milliseconds) {
   int64_t now = atomic_load(&told_time);
   atomic_store(&told_time, (now < 0 ? 0 : now) + (int64_t)(milliseconds * 1e6));
 }
+void rdna__null_hold_copies(bool held) { atomic_store(&copies_are_held, held); }
 uint64_t rdna__null_live(void) { return atomic_load(&live); }
 
 /* The first thing in every entry that can fail. */
@@ -207,8 +217,25 @@ static rdna_status host_free(rdna__driver_device *device, void *data) {
 static rdna_status copy(rdna__driver_device *device, rdna__driver_stream *stream, rdna__copy_kind kind, void *dst,
                         const void *src, size_t size) {
   RDNA_TRY(pass("copy"));
-  memcpy(dst, src, size);
+  if (kind != RDNA__COPY_TO_DEVICE || !atomic_load(&copies_are_held)) {
+    memcpy(dst, src, size);
+    return RDNA_OK;
+  }
+  held_copy *one = make(sizeof *one), **link = &stream->held;
+  if (!one) return no_host_memory();
+  *one = (held_copy){.dst = dst, .src = src, .size = size};
+  while (*link) link = &(*link)->next;
+  *link = one;
   return RDNA_OK;
+}
+
+static void let_go(rdna__driver_stream *stream) {
+  for (held_copy *one = stream->held, *next; one; one = next) {
+    next = one->next;
+    memcpy(one->dst, one->src, one->size);
+    unmake(one);
+  }
+  stream->held = NULL;
 }
 
 static rdna_status fill(rdna__driver_device *device, rdna__driver_stream *stream, void *dst, uint8_t value,
@@ -232,7 +259,10 @@ static rdna_status stream_create(rdna__driver_device *device, int priority, rdna
   return *out_stream ? RDNA_OK : no_host_memory();
 }
 
-static void stream_destroy(rdna__driver_device *device, rdna__driver_stream *stream) { unmake(stream); }
+static void stream_destroy(rdna__driver_device *device, rdna__driver_stream *stream) {
+  let_go(stream);
+  unmake(stream);
+}
 
 static rdna_status surface(rdna__driver_stream *stream) {
   rdna_status status = (rdna_status)atomic_exchange(&stream->error, RDNA_OK);
@@ -241,6 +271,7 @@ static rdna_status surface(rdna__driver_stream *stream) {
 
 static rdna_status stream_synchronize(rdna__driver_device *device, rdna__driver_stream *stream) {
   RDNA_TRY(pass("stream_synchronize"));
+  let_go(stream);
   return surface(stream);
 }
 
