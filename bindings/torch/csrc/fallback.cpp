@@ -84,7 +84,7 @@ at::Tensor copy_on(c10::Device device, const at::Tensor &t) {
                                                 parts->plain_indices().to(device), parts->values().to(device),
                                                 t.sizes(), t.options().device(device));
   }
-  return same_layout(t, device).copy_(t);
+  return same_layout(t, device).copy_(t, /*non_blocking=*/true);  // in the order of the stream, as every operator
 }
 
 at::Tensor to_cpu(const at::Tensor &t) { return t.defined() && t.device().type() == kRdna ? copy_on(at::kCPU, t) : t; }

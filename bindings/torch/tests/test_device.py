@@ -213,6 +213,40 @@ def test_pinned_memory():
     assert torch.equal(back, x)
 
 
+def keep_busy(bytes=1 << 26):
+    """Copies that the current stream needs some time for; other streams go on."""
+    a, b = torch.zeros(bytes, dtype=torch.uint8, device="rdna"), torch.zeros(bytes, dtype=torch.uint8, device="rdna")
+    for _ in range(4):
+        b.copy_(a)
+
+
+@pytest.mark.parametrize("source", [lambda: torch.tensor(3.0), lambda: torch.randn(1000), lambda: torch.randn(50000),
+                                    lambda: torch.randn(1000).pin_memory(), lambda: torch.randn(1000).double(),
+                                    lambda: torch.randn(10, 100).t()], ids=["scalar", "short", "long", "pinned", "converted", "turned"])
+def test_a_blocking_copy_has_arrived_for_every_stream(source):
+    value, side = source(), torch.rdna.Stream()
+    there = torch.full(value.shape, float("nan"), device="rdna")
+    torch.rdna.synchronize()
+    keep_busy()
+    there.copy_(value)
+    with torch.rdna.stream(side):
+        found = (there * 1).cpu()
+    assert torch.equal(found, value.float())
+
+
+def test_pinned_memory_is_not_handed_out_while_a_queued_copy_uses_it():
+    x = torch.ones(50000, device="rdna")
+    for _ in range(3):
+        source, target = torch.full((50000,), 2.0).pin_memory(), torch.zeros(50000).pin_memory()
+        keep_busy()
+        there = source.to("rdna", non_blocking=True)
+        target.copy_(x, non_blocking=True)
+        del source, target
+        new = [torch.full((50000,), -1.0).pin_memory() for _ in range(2)]
+        torch.rdna.synchronize()
+        assert (there == 2).all() and all((n == -1).all() for n in new)
+
+
 def test_saving_and_loading():
     x = torch.randn(3, 4)
     file = io.BytesIO()

@@ -46,12 +46,14 @@ typedef struct rdna_cross_entropy {
   int64_t ignore_index;   /* rows with this target count for nothing; PyTorch's default is -100 */
   float label_smoothing;  /* in [0, 1] */
   bool log_probabilities; /* |x| holds logarithms of probabilities: the negative log-likelihood, without smoothing */
+  uint32_t *outside; /* a word of device memory that becomes 1 when a target is no class and not ignored; or NULL */
 } rdna_cross_entropy;
 
 /* |x| is (rows, cols) of logits, rows evenly apart; |target| (rows) of i32 or i64; |weight| (cols) of f32, one for each
- * class, or NULL. A target that is neither a class nor |ignore_index| makes its loss NaN. |lse| is (rows) of f32 and
- * |total| one f32: what the gradient needs again. The mean is over the sum of the rows' weights, |total|. Logits are
- * read once here and once for the gradient. */
+ * class, or NULL. A target that is neither a class nor |ignore_index| makes its loss and gradient NaN: targets are on
+ * the device, where a call cannot look at them before it returns. |lse| is (rows) of f32 and |total| one f32: what the
+ * gradient needs again. The mean is over the sum of the rows' weights, |total|. Logits are read once here and once for
+ * the gradient. */
 RDNA_CHECKED rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy *options,
                                                const rdna_tensor *x, const rdna_tensor *target,
                                                const rdna_tensor *weight, const rdna_tensor *out,

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* In f32, f16 or bf16, from 24 bits each. Uniform in [low, high); |high| itself comes only from rounding. */
+/* In f32, f16 or bf16, from 24 bits each. Uniform in [low, high), both as |out|'s type has them. */
 RDNA_CHECKED rdna_status rdna_op_random_uniform(rdna_stream *stream, uint64_t seed, uint64_t offset, float low,
                                                 float high, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_random_normal(rdna_stream *stream, uint64_t seed, uint64_t offset, float mean,
@@ -22,7 +22,7 @@ RDNA_CHECKED rdna_status rdna_op_random_normal(rdna_stream *stream, uint64_t see
 /* 1 with |probability|, else 0. */
 RDNA_CHECKED rdna_status rdna_op_random_bernoulli(rdna_stream *stream, uint64_t seed, uint64_t offset,
                                                   float probability, const rdna_tensor *out);
-/* Density rate * exp(-rate * x). */
+/* Density rate * exp(-rate * x), above 0. */
 RDNA_CHECKED rdna_status rdna_op_random_exponential(rdna_stream *stream, uint64_t seed, uint64_t offset, float rate,
                                                     const rdna_tensor *out);
 /* In i32 or i64, uniform in [low, high), with all of it in the type. */

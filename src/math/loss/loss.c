@@ -313,6 +313,7 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
                                     .cols = rows.cols,
                                     .x_stride = rows.x_stride,
                                     .ignore = options->ignore_index,
+                                    .outside = options->outside,
                                     .smoothing = options->label_smoothing,
                                     .nll = options->log_probabilities,
                                     .target_i64 = target->dtype == RDNA_I64};
@@ -359,6 +360,7 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
                                              .x_stride = rows.x_stride,
                                              .dx_stride = dx_stride,
                                              .ignore = options->ignore_index,
+                                             .outside = options->outside,
                                              .smoothing = options->label_smoothing,
                                              .nll = options->log_probabilities,
                                              .target_i64 = target->dtype == RDNA_I64,

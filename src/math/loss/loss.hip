@@ -109,6 +109,11 @@ RDNA_DEVICE int64_t target_of(const void *target, int64_t row, uint32_t is_i64) 
   return is_i64 ? ((const int64_t *)target)[row] : (int64_t)((const int32_t *)target)[row];
 }
 RDNA_DEVICE float not_a_number() { return __builtin_nanf(""); }
+/* What becomes of a row whose target is no class. */
+RDNA_DEVICE float no_class(uint32_t *outside) {
+  if (outside) atomic_or_u32(outside, 1);
+  return not_a_number();
+}
 
 /* Single value |k| of those before and after a row's vectors. */
 RDNA_DEVICE uint64_t single_at(const row_edges &e, uint64_t cols, uint64_t k) {
@@ -188,7 +193,10 @@ struct row_loss {
 /* |own| is the value of x at the target if that is a class. */
 RDNA_DEVICE row_loss loss_of_row(const cross_entropy_args &a, int64_t y, float own, float lse, float w, float wx) {
   if (y == a.ignore) return {0, 0};
-  if ((uint64_t)y >= (uint64_t)a.cols) return {not_a_number(), not_a_number()};
+  if ((uint64_t)y >= (uint64_t)a.cols) {
+    const float nan = no_class(a.outside);
+    return {nan, nan};
+  }
   float weight = a.weight ? a.weight[y] : 1;
   float loss = weight * (lse - own);
   if (a.smoothing != 0) loss = (1 - a.smoothing) * loss + a.smoothing / (float)a.cols * (w * lse - wx);
@@ -467,7 +475,7 @@ RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a
     s.even = g * a.smoothing / (float)a.cols;
     s.own = g * (1 - a.smoothing) * w;
     s.factor = a.nll ? 0 : s.own + s.even * w_sum;
-    if (!known) s.factor = s.even = not_a_number();
+    if (!known) s.factor = s.even = no_class(a.outside);
   }
   slope_row<type, team>(a, s, x, dx, part);
 }
@@ -509,7 +517,7 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
       if (known) place = (int32_t)y;
       if (y != a.ignore) {
         own = slope_of_loss<type>(a, mine) * (a.weight && known ? a.weight[y] : 1);
-        factor = known ? own : not_a_number();
+        factor = known ? own : no_class(a.outside);
       }
     }
 #pragma unroll

@@ -190,6 +190,11 @@ static bool add_targets(rdna__kernel_case *c, rdna__random *random, int n, const
   return target != NULL;
 }
 
+/* The word that says whether a target was no class, in most cases. */
+static bool add_outside(rdna__kernel_case *c, int n, size_t offset) {
+  return n % 4 == 0 || rdna__case_add(c, RDNA__INOUT, RDNA_I32, 1, (uint32_t)offset);
+}
+
 static bool add_class_weights(rdna__kernel_case *c, rdna__random *random, const struct rows *r, size_t offset) {
   float *w = rdna__case_add(c, RDNA__IN, RDNA_F32, r->cols, (uint32_t)offset);
   for (int64_t i = 0; w && i < r->cols; i++) w[i] = 0.5f + (float)rdna__random_unit(random);
@@ -223,7 +228,8 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
            (long long)r.cols, (double)args.smoothing, args.nll ? " nll" : "", r.weighted ? " weighted" : "", args.parts,
            out_case->grid.x);
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, offsetof(struct cross_entropy_args, x));
-  if (!x || !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_args, target)))
+  if (!x || !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_args, target)) ||
+      !add_outside(out_case, n, offsetof(struct cross_entropy_args, outside)))
     return no_memory(out_case);
   case_fill(random, dtype, x, r.rows * r.stride, 3);
   if (n % 5 == 4 && r.rows > 2) {
@@ -279,7 +285,9 @@ RDNA_CASE_MAKER(rdna__cross_entropy_finish_case) {
            (long long)r.rows, (long long)parts, (double)args.rows.smoothing, r.weighted ? " weighted" : "", args.mean);
 #define AT(member) offsetof(struct cross_entropy_finish_args, member)
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, AT(rows.x));
-  if (!x || !add_targets(out_case, random, n, &r, args.rows.target_i64, AT(rows.target))) return no_memory(out_case);
+  if (!x || !add_targets(out_case, random, n, &r, args.rows.target_i64, AT(rows.target)) ||
+      !add_outside(out_case, n, AT(rows.outside)))
+    return no_memory(out_case);
   case_fill(random, dtype, x, r.rows * r.stride, 3);
   if (r.weighted && !add_class_weights(out_case, random, &r, AT(rows.weight))) return no_memory(out_case);
   float *states = rdna__case_add(out_case, RDNA__IN, RDNA_F32, r.rows * parts * 4, AT(rows.states));
@@ -331,7 +339,8 @@ RDNA_CASE_MAKER(rdna__cross_entropy_backward_case) {
   void *x =
       rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, offsetof(struct cross_entropy_backward_args, x));
   if (!d || !x ||
-      !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_backward_args, target)))
+      !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_backward_args, target)) ||
+      !add_outside(out_case, n, offsetof(struct cross_entropy_backward_args, outside)))
     return no_memory(out_case);
   for (int64_t i = 0; i < douts; i++) case_set(dout_dtype, d, i, (float)(0.5 + rdna__random_unit(random)));
   case_fill(random, dtype, x, r.rows * r.stride, 2);

@@ -157,6 +157,12 @@ struct row_loss {
   float lse, loss, weight;
 };
 
+/* What becomes of a row whose target is no class. */
+static float no_class(uint32_t *outside) {
+  if (outside) __atomic_fetch_or(outside, 1, __ATOMIC_RELAXED);
+  return __builtin_nanf("");
+}
+
 static struct row_loss loss_of_row(const struct cross_entropy_args *a, rdna_dtype dtype, int64_t row,
                                    const struct sums *s) {
   const char *x = (const char *)a->x + row * a->x_stride * floats_bytes(dtype);
@@ -169,7 +175,7 @@ static struct row_loss loss_of_row(const struct cross_entropy_args *a, rdna_dtyp
       l.loss = (1 - a->smoothing) * l.loss + a->smoothing / (float)a->cols * (float)(s->w * (double)l.lse - s->wx);
     }
   } else if (y != a->ignore) {
-    l.loss = l.weight = __builtin_nanf("");
+    l.loss = l.weight = no_class(a->outside);
   }
   return l;
 }
@@ -269,7 +275,7 @@ static void entropy_backward_rows(void *context, int64_t begin, int64_t end) {
       s.even = g * a->smoothing / (float)a->cols;
       s.own = g * (1 - a->smoothing) * (a->weight && known ? a->weight[y] : 1);
       s.factor = a->nll ? 0 : s.own + s.even * (float)all_weights;
-      if (!known) s.factor = s.even = __builtin_nanf("");
+      if (!known) s.factor = s.even = no_class(a->outside);
     }
     slope_row(a, work->dtype, &s, (const char *)a->x + row * a->x_stride * bytes,
               (char *)a->dx + row * a->dx_stride * bytes);

@@ -75,6 +75,7 @@ struct cross_entropy_args {
   float *states;  /* (rows, parts, 4): maximum of x, the sum of exp(x - maximum), 0 where all are -inf, and with
                    * smoothing the sums of w and of w x; or NULL */
   int64_t rows, cols, x_stride, ignore;
+  uint32_t *outside; /* becomes 1 when a row's loss is made of a target that is no class, or NULL */
   float smoothing;
   uint32_t nll, target_i64; /* 0 or 1 */
   uint32_t parts, part_vectors;
@@ -99,6 +100,7 @@ struct cross_entropy_backward_args {
   const float *total;  /* (1): the sum of the rows' weights, or NULL for 1 */
   void *dx;            /* (rows, cols); may be x */
   int64_t rows, cols, x_stride, dx_stride, ignore;
+  uint32_t *outside; /* becomes 1 when a target is no class, or NULL */
   float smoothing;
   uint32_t nll, target_i64, one, dout_f32;
   uint32_t parts, part_vectors; /* 1 part of rows of up to LOSS_WAVE_COLS */

@@ -305,6 +305,47 @@ static void cross_entropy_matches_its_definition(void **state) {
   }
 }
 
+static uint32_t taken(uint32_t *outside) {
+  uint32_t word;
+  assert_ok(rdna_copy_to_host(stream, &word, outside, sizeof word));
+  assert_ok(rdna_fill_bytes(stream, outside, 0, sizeof *outside));
+  assert_ok(rdna_stream_synchronize(stream));
+  return word;
+}
+
+/* Of every kernel: logits and logarithms, rows that are short, a wave's, a group's and in parts. */
+static void a_target_that_is_no_class_is_reported(void **state) {
+  static const int64_t shapes[][2] = {{3, 5}, {66, 100}, {3, 1000}, {3, 5001}, {2, 50264}};
+  uint32_t *outside;
+  assert_ok(rdna_memory_alloc(device, sizeof *outside, stream, (void **)&outside));
+  assert_ok(rdna_fill_bytes(stream, outside, 0, sizeof *outside));
+  for (int n = 0; n < 2 * 3 * 5; n++) {
+    struct entropy p = {
+        .dtype = float_types[n % 3], .rows = shapes[n / 6][0], .cols = shapes[n / 6][1], .i32 = n % 4 > 1};
+    p.options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)(n / 2 % 3),
+                                     .ignore_index = n % 5 == 1 ? p.cols + 7 : -100,
+                                     .log_probabilities = n % 2,
+                                     .outside = outside};
+    struct entropy_operands o;
+    make_entropy(&p, &o);
+    const int64_t targets[] = {p.options.ignore_index, 0, p.cols - 1, -1, p.cols, p.cols + 1};
+    for (int k = 0; k < 6; k++) {
+      operand_set(&o.target, p.rows - 1, (double)targets[k]);
+      operand_upload(&o.target);
+      assert_ok(rdna_op_cross_entropy(stream, &p.options, &o.x.tensor, &o.target.tensor, NULL, &o.out.tensor,
+                                      &o.lse.tensor, &o.total.tensor));
+      assert_int_equal(taken(outside), k > 2);
+      assert_ok(rdna_op_cross_entropy_backward(stream, &p.options, &o.dout.tensor, &o.x.tensor, &o.target.tensor, NULL,
+                                               &o.lse.tensor, &o.total.tensor, &o.dx.tensor));
+      assert_int_equal(taken(outside), k > 2);
+    }
+    free(o.logits);
+    operand *all[] = {&o.x, &o.target, &o.weight, &o.out, &o.lse, &o.total, &o.dout, &o.dx};
+    for (int k = 0; k < 8; k++) operand_free(all[k]);
+  }
+  assert_ok(rdna_memory_free(device, outside));
+}
+
 static void a_target_that_is_no_class_makes_nan(void **state) {
   const int64_t shape[] = {3, 5}, one = 1;
   const rdna_cross_entropy options = {.ignore_index = -100};
@@ -367,6 +408,7 @@ int main(void) {
       cmocka_unit_test(certain_probabilities_stay_finite),
       cmocka_unit_test(losses_at_their_edges),
       cmocka_unit_test(cross_entropy_matches_its_definition),
+      cmocka_unit_test(a_target_that_is_no_class_is_reported),
       cmocka_unit_test(a_target_that_is_no_class_makes_nan),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
   };

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "kernel/host.h"
 #include "math/check.h"
 #include "math/random/random_kernels.h"
 
@@ -12,14 +13,33 @@ static rdna_grid grid_for(int64_t count, int64_t values_of_thread) {
   return (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
 }
 
+/* |v| as |dtype| has it. */
+static float rounded(rdna_dtype dtype, float v) {
+  return dtype == RDNA_F16 ? f16_to_f32(f32_to_f16(v)) : dtype == RDNA_BF16 ? bf16_to_f32(f32_to_bf16(v)) : v;
+}
+
+/* The largest value below |v|, which |dtype| has. */
+static float before(rdna_dtype dtype, float v) {
+  if (dtype == RDNA_F32) return nextafterf(v, -INFINITY);
+  uint16_t bits = dtype == RDNA_F16 ? f32_to_f16(v) : f32_to_bf16(v);
+  bits = v > 0 ? bits - 1 : v < 0 ? bits + 1 : 0x8001;
+  return dtype == RDNA_F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
 static rdna_status fill(const char *operator, rdna_stream * stream, const rdna_tensor *out,
                         struct random_fill_args args) {
   RDNA_TRY(rdna__check_float(operator, "out", out));
   RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  if (args.kind == RANDOM_UNIFORM) {
+    const float low = rounded(out->dtype, args.a), high = rounded(out->dtype, args.b);
+    args.a = low, args.b = high - low;
+    args.bound = low < high ? before(out->dtype, high) : high;
+  }
+  if (args.kind == RANDOM_EXPONENTIAL) args.bound = out->dtype == RDNA_F16 ? 0x1p-24f : 0x1p-126f;
   if (!isfinite(args.a) || !isfinite(args.b)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: parameters come to %g and %g; they must be finite", operator,(double) args.a,
-                      (double)args.b);
+                      "%s: parameters come to %g and %g in %s; they must be finite", operator,(double) args.a,
+                      (double)args.b, rdna_dtype_name(out->dtype));
   }
   args.out = out->data;
   args.count = rdna_tensor_count(out);
@@ -33,9 +53,8 @@ rdna_status rdna_op_random_uniform(rdna_stream *stream, uint64_t seed, uint64_t 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "random_uniform: low is %g and high is %g; low must not be above",
                       (double)low, (double)high);
   }
-  return fill(
-      "random_uniform", stream, out,
-      (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_UNIFORM, .a = low, .b = high - low});
+  return fill("random_uniform", stream, out,
+              (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_UNIFORM, .a = low, .b = high});
 }
 
 rdna_status rdna_op_random_normal(rdna_stream *stream, uint64_t seed, uint64_t offset, float mean, float deviation,

@@ -27,7 +27,8 @@ RDNA_CASE_MAKER(rdna__random_fill_case) {
                                   .kind = (uint32_t)(n % 4),
                                   .dtype = (uint32_t)(n / 4 % 3),
                                   .a = 0.25f,
-                                  .b = 2.5f};
+                                  .b = 2.5f,
+                                  .bound = n % 4 == RANDOM_UNIFORM ? 2.5f : 0.0625f};
   RDNA_TRY(finish(out_case, random, args.count, &args, sizeof args));
   rdna_dtype dtype = (rdna_dtype)args.dtype;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct random_fill_args, out)))

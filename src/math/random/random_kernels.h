@@ -15,6 +15,7 @@ struct random_fill_args {
   uint64_t seed, offset;
   uint32_t kind, dtype; /* a random_kind; an rdna_dtype: f32, f16 or bf16 */
   float a, b;           /* low and high - low; mean and deviation; probability; 1 / rate */
+  float bound;          /* uniform: the largest value of |dtype| below high;  exponential: its smallest above 0 */
 };
 
 struct random_integers_args {

@@ -42,6 +42,8 @@ RDNA_SCALAR void random_normals(uint32_t a, uint32_t b, float *out) {
   out[1] = radius * sine;
 }
 
+/* Rounding to 16 bits leaves a value that |dtype| has where it is, and keeps the others on their side of it: so what is
+ * held by |bound| here is below high, or above 0, as it is stored too. */
 RDNA_SCALAR void random_values(const struct random_fill_args *args, uint64_t block, float *out) {
   struct random_words w = random_block(args->seed, args->offset, block);
   if (args->kind == RANDOM_NORMAL) {
@@ -52,9 +54,10 @@ RDNA_SCALAR void random_values(const struct random_fill_args *args, uint64_t blo
   }
   for (int k = 0; k < 4; k++) {
     float u = random_unit(w.word[k]);
-    if (args->kind == RANDOM_UNIFORM) out[k] = scalar_fma(args->b, u, args->a);
+    if (args->kind == RANDOM_UNIFORM) out[k] = scalar_min(scalar_fma(args->b, u, args->a), args->bound);
     if (args->kind == RANDOM_BERNOULLI) out[k] = u < args->a ? 1.0f : 0.0f;
-    if (args->kind == RANDOM_EXPONENTIAL) out[k] = -args->a * scalar_log(random_unit_above(w.word[k]));
+    if (args->kind == RANDOM_EXPONENTIAL)
+      out[k] = scalar_max(-args->a * scalar_log(random_unit_above(w.word[k])), args->bound);
   }
 }
 

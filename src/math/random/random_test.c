@@ -69,7 +69,7 @@ static void distributions_have_their_moments(void **state) {
   assert_ok(rdna_op_random_uniform(stream, 1, 5, -1, 3, &o.tensor));
   operand_download(&o);
   check_moments(&o, 1, 16.0 / 12, 0, 1.8);
-  for (int64_t i = 0; i < count; i++) assert_true(operand_get(&o, i) >= -1 && operand_get(&o, i) <= 3);
+  for (int64_t i = 0; i < count; i++) assert_true(operand_get(&o, i) >= -1 && operand_get(&o, i) < 3);
   assert_ok(rdna_op_random_normal(stream, 2, 5, 4, 0.5f, &o.tensor));
   operand_download(&o);
   check_moments(&o, 4, 0.25, 0, 3);
@@ -81,6 +81,53 @@ static void distributions_have_their_moments(void **state) {
   check_moments(&o, 0.3, 0.21, 0.4 / sqrt(0.21), (1 - 3 * 0.21) / 0.21);
   for (int64_t i = 0; i < count; i++) assert_true(operand_get(&o, i) == 0 || operand_get(&o, i) == 1);
   operand_free(&o);
+}
+
+/* The first value from this seed and counter is made of 24 ones: the largest of 2^24 uniform numbers. */
+enum { SEED_OF_ONES = 1, COUNTER_OF_ONES = 8418514 };
+
+static void uniform_is_below_its_end(void **state) {
+  static const float ranges[][2] = {{0, 1}, {-1, 3}, {1, 2}, {-1, 0}, {0.3f, 0.7f}, {-0.7f, -0.3f}, {0, 1e-6f}, {5, 5}};
+  const int64_t count = 20000;
+  assert_int_equal(random_block(SEED_OF_ONES, COUNTER_OF_ONES, 0).word[0] >> 8, 0xffffff);
+  for (int t = 0; t < 3; t++) {
+    operand o = operand_make(float_types[t], 1, &count, NULL, 1),
+            ends = operand_make(float_types[t], 1, &count, NULL, 0);
+    operand_upload(&o);
+    for (size_t n = 0; n < sizeof ranges / sizeof *ranges; n++) {
+      assert_ok(rdna_op_random_uniform(stream, SEED_OF_ONES, COUNTER_OF_ONES, ranges[n][0], ranges[n][1], &o.tensor));
+      operand_download(&o);
+      operand_set(&ends, 0, (double)ranges[n][0]), operand_set(&ends, 1, (double)ranges[n][1]);
+      const double low = operand_get(&ends, 0), high = operand_get(&ends, 1);
+      double most = low;
+      for (int64_t i = 0; i < count; i++) {
+        struct random_words w = random_block(SEED_OF_ONES, COUNTER_OF_ONES, (uint64_t)i / 4);
+        const double v = operand_get(&o, i), exact = low + (high - low) * (w.word[i % 4] >> 8) * 0x1p-24;
+        assert_true(v >= low && (v < high || low == high));
+        /* rounded to f32 and then to its type, or the last value before |high| */
+        const double step = fmax(fabs(low), fabs(high)) * (t == 0 ? 0x1p-22 : t == 1 ? 0x1p-10 : 0x1p-7);
+        assert_true(fabs(v - exact) <= fmax(step, t == 1 ? 0x1p-24 : 0));
+        most = fmax(most, v);
+      }
+      assert_true(most == operand_get(&o, 0)); /* of the ones */
+    }
+    operand_free(&o), operand_free(&ends);
+  }
+}
+
+static void exponential_is_above_zero(void **state) {
+  static const float rates[] = {1, 1000, 0.5f, 1e30f};
+  const int64_t count = 20000;
+  for (int t = 0; t < 3; t++) {
+    operand o = operand_make(float_types[t], 1, &count, NULL, 1);
+    operand_upload(&o);
+    for (int n = 0; n < 4; n++) {
+      assert_ok(rdna_op_random_exponential(stream, SEED_OF_ONES, COUNTER_OF_ONES, rates[n], &o.tensor));
+      operand_download(&o);
+      for (int64_t i = 0; i < count; i++) assert_true(operand_get(&o, i) > 0 && isfinite(operand_get(&o, i)));
+    }
+    operand_free(&o);
+  }
 }
 
 static void integers_fill_their_range_evenly(void **state) {
@@ -150,6 +197,8 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_ok(rdna_op_random_uniform(stream, 0, 0, 0, 1, &empty));
   assert_refused(rdna_op_random_uniform(stream, 0, 0, 2, 1, X), bad, "low is 2", "high is 1");
   assert_refused(rdna_op_random_uniform(stream, 0, 0, 0, INFINITY, X), bad, "random_uniform", "finite");
+  rdna_tensor half = rdna_tensor_contiguous(x.tensor.data, RDNA_F16, 1, &count);
+  assert_refused(rdna_op_random_uniform(stream, 0, 0, 0, 70000, &half), bad, "in f16", "finite");
   assert_refused(rdna_op_random_uniform(stream, 0, 0, 0, 1, I), RDNA_UNSUPPORTED, "out is i32", "bf16");
   assert_refused(rdna_op_random_uniform(NULL, 0, 0, 0, 1, X), bad, "stream", "NULL");
   assert_refused(rdna_op_random_normal(stream, 0, 0, 0, -1, X), bad, "deviation is -1", "negative");
@@ -173,6 +222,8 @@ int main(void) {
       cmocka_unit_test(uniform_is_the_top_of_the_known_words),
       cmocka_unit_test(values_depend_on_their_place_alone),
       cmocka_unit_test(distributions_have_their_moments),
+      cmocka_unit_test(uniform_is_below_its_end),
+      cmocka_unit_test(exponential_is_above_zero),
       cmocka_unit_test(integers_fill_their_range_evenly),
       cmocka_unit_test(dropout_keeps_and_scales),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),

@@ -128,16 +128,14 @@ void copy_to_device(const at::Tensor &given, const at::Tensor &dst, bool non_blo
       lands ? dst
             : at::empty_strided(src.sizes(), src.strides(), src.options().device(dst.device()).pinned_memory(false));
   rdna_stream *stream = stream_of(dst);
-  if (src.nbytes()) {
-    check(rdna_copy_to_device(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
-    if (is_pinned(src.data_ptr())) {
-      if (non_blocking)
-        pinned_used(src.data_ptr(), stream);
-      else
-        check(rdna_stream_synchronize(stream));
-    }
-  }
+  if (src.nbytes() == 0) return;
+  check(rdna_copy_to_device(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
+  if (non_blocking && is_pinned(src.data_ptr())) pinned_used(src.data_ptr(), stream);
   if (!lands) copy_on_device(landed, dst);
+  if (non_blocking) return;
+  // Pageable memory was read, but may not have arrived, and other streams may use |dst| from now on.
+  check(rdna_stream_synchronize(stream));
+  check_outside(dst.device().index());
 }
 
 void copy_to_host(const at::Tensor &given, const at::Tensor &dst, bool non_blocking) {

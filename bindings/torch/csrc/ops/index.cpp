@@ -99,7 +99,7 @@ std::optional<std::vector<at::Tensor>> places(const at::Tensor &self, const c10:
       continue;
     }
     at::Tensor t = item.toTensor();
-    if (t.device() != self.device()) t = t.to(self.device());
+    if (t.device() != self.device()) t = t.to(self.options().dtype(t.dtype()), /*non_blocking=*/true);
     any = true;
     if (t.scalar_type() == at::kBool || t.scalar_type() == at::kByte) {
       if (t.dim() == 0) return {};
@@ -232,7 +232,7 @@ bool index_put(Call &call) {  // self, indices, values, accumulate, unsafe
   if (values.device() != self.device()) {
     TORCH_CHECK(values.numel() == 1 && values.device().is_cpu(), "expected values on ", self.device(), ", got ",
                 values.device());
-    values = values.to(self.device());
+    values = values.to(self.options().dtype(values.dtype()), /*non_blocking=*/true);
   }
   for (at::Tensor &t : *indices)
     if (t.defined()) t = apart(t, self);
