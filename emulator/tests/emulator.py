@@ -24,9 +24,9 @@ def tool(name):
     raise RuntimeError(f"{name} of LLVM 19 is not installed")
 
 
-def assemble(target, lines, wave=32):
+def assemble(target, lines, wave=32, attributes=""):
     """The bytes of each line, by llvm-mc; one process for all of them."""
-    size = f"+wavefrontsize{wave}"
+    size = f"+wavefrontsize{wave}" + ("," + attributes if attributes else "")
     text = subprocess.run([tool("llvm-mc"), "-triple=amdgcn-amd-amdhsa", f"-mcpu={target}", f"-mattr={size}",
                            "-show-encoding"], input="\n".join(lines), capture_output=True, text=True)
     if text.returncode:
@@ -35,6 +35,13 @@ def assemble(target, lines, wave=32):
     if len(found) != len(lines):
         raise RuntimeError(f"{len(found)} encodings for {len(lines)} lines")
     return [bytes(int(b, 16) for b in e.split(",")) for e in found]
+
+
+def assemble_groups(target, texts, wave=32, attributes=""):
+    """The same for texts of several lines each: the bytes of each text."""
+    lines = [t.split("\n") for t in texts]
+    codes = iter(assemble(target, [line for group in lines for line in group], wave, attributes))
+    return [b"".join(next(codes) for _ in group) for group in lines]
 
 
 class Result:

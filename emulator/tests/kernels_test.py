@@ -15,7 +15,7 @@ from subprocess import run
 import numpy as np
 
 from emulator import MEMORY, Emulator, Kernel, compile_hip, places, tool
-from semantics_test import F16, F32, F64, add, convert, first_nan, fma, multiply, order, pick, to_integer, whole
+from floats import F16, F32, F64, add, convert, first_nan, fma, multiply, order, pick, to_integer, whole
 
 VARIANTS = {"O1": ["-O1"], "Os": ["-Os"], "O3": ["-O3"], "O3 wave64": ["-O3", "-mwavefrontsize64", "-DWAVE64"]}
 INTEGERS = {"i8": (8, True), "u8": (8, False), "i16": (16, True), "u16": (16, False), "i32": (32, True), "u32": (32, False),

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from emulator import EXEC, Emulator, assemble
-from semantics_test import F16, F32, M32, multiply, signed
+from floats import F16, F32, M32, multiply, signed
 
 # V_DOT2_F32_F16 and V_DOT2_F32_BF16 on a Radeon PRO W7900: (a, b, c, result). Facts recorded by the rocjitsu project,
 # ROCm/rocm-systems, emulation/rocjitsu/tests/fixtures/float_dot/gfx1100_cases.h.

@@ -1,0 +1,138 @@
+"""The opcodes of isa/ops_*.def, one Row each, and the harness of the checks that opcodes_test.py makes for them."""
+import os
+import random
+import re
+
+import numpy as np
+
+from emulator import EXEC, IMAGE, M0, MEMORY, NULL, VCC, assemble_groups
+from floats import F16, F32, F64, M32, M64, SPECIAL, signed
+
+DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16}
+FORMATS = {"F16": F16, "F32": F32, "F64": F64}
+
+
+def bits_of(kind):
+    return 16 if kind in ("B16", "I16", "U16", "F16", "BF16") else 32 * DWORDS.get(kind, 1)
+
+
+class Row:
+    """An opcode: the types of its operands, what its encoding admits, its format and mnemonic on each target."""
+
+    def __init__(self, name, types, flags, targets):
+        self.name, self.flags = name, set(flags.split(" | "))
+        self.dst, *self.src = [t.strip() for t in types.split(",")]
+        self.src = [t for t in self.src if t != "_"]
+        self.on = {}
+        for target, text in zip(("gfx1030", "gfx1100"), targets):
+            found = re.match(r'[IA]S\((\w+), \w+(?:, "(\w+)")?\)', text)
+            if found:
+                self.on[target] = (found[1], found[2] or name.lower())
+
+
+def rows():
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "isa")
+    found = []
+    for name in ("ops_scalar.def", "ops_vector.def", "ops_memory.def"):
+        with open(os.path.join(folder, name)) as f:
+            text = re.sub(r"//.*", "", f.read())
+        one = r"(NO|IS\([^)]*\)|AS\([^)]*\))"
+        found += [Row(m[1], m[2], m[3], (m[4], m[5])) for m in
+                  re.finditer(rf"OP\((\w+), T\(([^)]*)\), ([^,]*),\s*{one},\s*{one}\)", text)]
+        if text.count("OP(") != sum(text.count(f"OP({r.name},") for r in found):
+            raise RuntimeError(f"{name} has a row that is not understood")
+    return found
+
+
+class Case:
+    def __init__(self, op, text, check, real16):
+        self.op, self.text, self.check, self.real16 = op, text, check, real16
+
+
+class Tester:
+    """The checks of one target and wave size: collected first, then assembled together, then run."""
+
+    def __init__(self, emulator, target, wave, seed):
+        self.emulator, self.target, self.wave = emulator, target, wave
+        self.new = target != "gfx1030"
+        self.rng = random.Random(seed)
+        self.noise = np.random.default_rng(self.rng.getrandbits(64))
+        self.cases, self.failures, self.done, self.checked, self.now = [], [], set(), 0, None
+
+    def add(self, op, text, check, real16=False):
+        """text: one or more lines; check(code) runs them and calls expect."""
+        self.cases.append(Case(op, text, check, real16))
+
+    def run_all(self):
+        for real16 in (False, True):  # LLVM 19 names halves of registers only when asked to
+            cases = [c for c in self.cases if c.real16 == real16]
+            attributes = "+real-true16" if real16 else ""
+            codes = assemble_groups(self.target, [c.text for c in cases], self.wave, attributes) if cases else []
+            for case, code in zip(cases, codes):
+                self.now = case
+                case.check(code)
+        self.cases = []
+
+    def expect(self, condition, detail=""):
+        self.checked += 1
+        self.done.add(self.now.op)
+        if not condition:
+            self.failures.append(f"{self.target} wave{self.wave} {self.now.op}: {self.now.text!r}: {detail}")
+
+    def words(self, *shape):
+        return self.noise.integers(0, 1 << 32, shape, dtype=np.uint32)
+
+    def scalars(self):
+        s = [int(x) for x in self.words(128)]
+        s[NULL] = 0
+        return s
+
+    def lanes_on(self):
+        """A mask with holes, rarely all or one lane."""
+        how = self.rng.random()
+        if how < 0.1:
+            return (1 << self.wave) - 1
+        if how < 0.2:
+            return 1 << self.rng.randrange(self.wave)
+        return self.rng.getrandbits(self.wave) | 1 << self.rng.randrange(self.wave)
+
+    def step(self, code, s, v=None, **more):
+        v = np.zeros((4, self.wave), np.uint32) if v is None else v
+        return self.emulator.step(self.target, code, s, v, **more)
+
+
+# What sources hold: edges of their type, ordinary numbers, noise.
+EDGES = {
+    "I32": SPECIAL["u"] + SPECIAL["i"], "U32": SPECIAL["u"] + [33, 63, 64, 0x80000001], "B32": SPECIAL["u"],
+    "B64": SPECIAL["l"], "I64": SPECIAL["l"], "U64": SPECIAL["l"],
+    "B16": [0, 1, 15, 16, 17, 0x7fff, 0x8000, 0xffff], "F16": SPECIAL["h"], "F32": SPECIAL["f"], "F64": SPECIAL["d"]}
+EDGES["I16"] = EDGES["U16"] = EDGES["B16"]
+
+
+def sample(rng, kind, ordinary=False):
+    """The bits of one value. ordinary: floats whose sums and products are neither denormal nor infinite."""
+    how = rng.random()
+    if kind in FORMATS:
+        f = FORMATS[kind]
+        if how < 0.35 and not ordinary:
+            return rng.choice(EDGES[kind])
+        if how < 0.8 or ordinary:
+            exponent = rng.randint(-3, 3) if kind == "F16" else rng.randint(-12, 12)
+            sign = rng.getrandbits(1) and f.sign
+            return sign | (f.bias + exponent) << f.fraction | rng.getrandbits(f.fraction)
+        return rng.getrandbits(f.bits)
+    if kind in ("PKF16", "PKBF16", "PKI16", "PKU16", "PKB16"):
+        half = {"PKBF16": "B16"}.get(kind, kind[2:])
+        return sample(rng, half, ordinary) | sample(rng, half, ordinary) << 16
+    if kind in EDGES and how < 0.4:
+        return rng.choice(EDGES[kind])
+    return rng.getrandbits(bits_of(kind))
+
+
+def seen_as(kind, bits):
+    """What a function of the tables gets: signed types as signed integers, all others as their bits."""
+    return signed(bits, bits_of(kind)) if kind in ("I16", "I32", "I64") else bits
+
+
+__all__ = ["DWORDS", "EXEC", "F16", "F32", "F64", "FORMATS", "IMAGE", "M0", "M32", "M64", "MEMORY", "NULL", "VCC", "Row",
+           "Tester", "bits_of", "rows", "sample", "seen_as", "signed"]
