@@ -39,7 +39,6 @@ from ._memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
-from ._module import keep_shared_parameters as _keep_shared_parameters
 from ._profiler import register as _register_profiler
 from ._random import (
     default_generators,
@@ -110,7 +109,6 @@ def _register():
     torch.Tensor.__dlpack_device__ = _dlpack_device
     _register_distributed()
     _register_profiler()
-    _keep_shared_parameters()
 
 
 _lock = threading.Lock()
