@@ -1,12 +1,15 @@
 """Training on rdna does what training on the CPU does, and learns."""
 
 import copy
+import os
 
 import pytest
 import torch
+from test_device import IMPORT, emulated, run
 from torch import nn
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.checkpoint import checkpoint
 
 
 class SmallCNN(nn.Module):
@@ -143,6 +146,39 @@ def test_mixed_precision(dtype):
         scaler.update()
         assert scaler.get_scale() == 2.0**13
         assert all(torch.equal(a, p.detach().cpu()) for a, p in zip(before, model.parameters()))
+
+
+@pytest.mark.parametrize("reentrant", [True, False], ids=["reentrant", "hooks"])
+@pytest.mark.parametrize("preserve", [True, False], ids=["preserved", "drawn again"])
+def test_what_is_computed_again_draws_the_same_numbers(reentrant, preserve):
+    torch.manual_seed(0)
+    x = torch.randn(4, 64, device="rdna", requires_grad=True)
+    drop, options = nn.Dropout(0.5), {"use_reentrant": reentrant, "preserve_rng_state": preserve}
+    y = x
+    for _ in range(2):  # each block has numbers of its own
+        y = checkpoint(lambda t: drop(t) * torch.rand_like(t), y, **options)
+    between, state = torch.rand(3, device="rdna"), torch.rdna.get_rng_state()
+    (gradient,) = torch.autograd.grad(y.sum(), x) if not reentrant else (y.sum().backward(), x.grad)[1:]
+    # it is linear in x: the gradient times x is the result, where the numbers are the same
+    assert torch.allclose(gradient * x, y, atol=1e-6) == preserve
+    assert torch.equal(torch.rdna.get_rng_state(), state) == preserve
+    assert len({*between.tolist()} & {*torch.rand(3, device="rdna").tolist()}) == 0
+
+
+def test_what_is_computed_again_draws_the_same_numbers_on_each_device():
+    done = run(IMPORT + """
+from torch.utils.checkpoint import checkpoint
+a, b = (torch.ones(64, device=f'rdna:{i}', requires_grad=True) for i in range(2))
+for i in range(2): torch.rdna.default_generators[i].manual_seed(i)
+f = lambda a, b: (torch.dropout(a, 0.5, True), torch.dropout(b, 0.5, True))
+for reentrant in (True, False):
+    a.grad = b.grad = None
+    y, z = checkpoint(f, a, b, use_reentrant=reentrant)
+    y.sum().backward(retain_graph=True)  # one after the other: each device's gradients have a thread of their own
+    z.sum().backward()
+    print(torch.equal(y, a.grad), torch.equal(z, b.grad), torch.equal(y.cpu(), z.cpu()))
+""", PYTHONPATH=os.environ.get("PYTHONPATH", ""), **emulated("gfx1100,gfx1030"))
+    assert (done.returncode, done.stdout) == (0, "True True False\n" * 2), done.stdout + done.stderr
 
 
 def test_digits_are_learned():

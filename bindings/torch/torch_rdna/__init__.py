@@ -64,6 +64,13 @@ def is_initialized():
     return any(_C.is_open(i) for i in range(_C.device_count()))
 
 
+def __getattr__(name):
+    # torch.utils.checkpoint keeps the generators' states for the recomputation where this is true.
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module 'torch.rdna' has no attribute {name!r}")
+
+
 def _lazy_init():
     init()
 
