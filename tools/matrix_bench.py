@@ -58,8 +58,8 @@ def first_of_dmask(q, k, v, dout, mask, rows=64):
 
 class Stats(ctypes.Structure):
     _fields_ = [(n, ctypes.c_uint64) for n in (
-        "allocated", "requested", "reserved", "peak_allocated", "peak_reserved", "blocks", "alloc_count", "free_count",
-        "segment_count", "driver_allocs", "driver_frees", "retries", "ooms")] + [("fragmentation", ctypes.c_double)]
+        "allocated", "requested", "reserved", "peak_allocated", "peak_requested", "peak_reserved", "blocks", "peak_blocks",
+        "alloc_count", "free_count", "alloc_bytes", "free_bytes", "segment_count", "peak_segment_count", "driver_allocs", "driver_frees", "retries", "ooms")] + [("fragmentation", ctypes.c_double)]
 
 
 class Bench:

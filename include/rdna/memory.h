@@ -36,18 +36,23 @@ typedef struct rdna_memory_stats {
   uint64_t allocated; /* bytes in live blocks, rounded as the allocator rounds */
   uint64_t requested; /* bytes that callers asked for in those blocks */
   uint64_t reserved;  /* bytes held from the driver, live or cached */
-  uint64_t peak_allocated, peak_reserved;
-  uint64_t blocks; /* live blocks */
+  uint64_t peak_allocated, peak_requested, peak_reserved;
+  uint64_t blocks, peak_blocks; /* live blocks */
   uint64_t alloc_count, free_count;
-  uint64_t segment_count;               /* segments held from the driver */
-  uint64_t driver_allocs, driver_frees; /* calls that reached the vendor's library */
-  uint64_t retries;                     /* times the cache was emptied to satisfy a request */
+  uint64_t alloc_bytes, free_bytes;           /* of those calls, rounded as the allocator rounds */
+  uint64_t segment_count, peak_segment_count; /* segments held from the driver */
+  uint64_t driver_allocs, driver_frees;       /* calls that reached the vendor's library */
+  uint64_t retries;                           /* times the cache was emptied to satisfy a request */
   uint64_t ooms;
   double fragmentation; /* 1 - largest cached block / cached bytes; 0 when nothing is cached */
 } rdna_memory_stats;
 
 RDNA_API void rdna_memory_get_stats(rdna_device *device, rdna_memory_stats *out_stats);
+/* Every peak becomes what is current. */
 RDNA_API void rdna_memory_reset_peaks(rdna_device *device);
+/* What is counted from call to call (allocations, frees and their bytes, calls that reached the driver, retries, ooms)
+ * begins at 0 again. */
+RDNA_API void rdna_memory_reset_counts(rdna_device *device);
 /* Every segment and block as JSON. Free the string with free(). */
 RDNA_CHECKED rdna_status rdna_memory_snapshot(rdna_device *device, char **out_json);
 

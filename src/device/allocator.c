@@ -23,6 +23,10 @@ static rdna__segment_kind kind_of(size_t size) {
 
 static uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
+static void lift(uint64_t *peak, uint64_t value) {
+  if (value > *peak) *peak = value;
+}
+
 rdna_status rdna__allocator_create(rdna_device *device, rdna__allocator **out_allocator) {
   rdna__allocator *allocator = calloc(1, sizeof *allocator);
   rdna__pool *pool = calloc(1, sizeof *pool);
@@ -285,7 +289,8 @@ static rdna_status add_segment(rdna__allocator *allocator, rdna_stream *stream, 
   *(allocator->newest ? &allocator->newest->next : &allocator->oldest) = segment;
   allocator->newest = segment;
   stats->segment_count++;
-  if (stats->reserved > stats->peak_reserved) stats->peak_reserved = stats->reserved;
+  lift(&stats->peak_segment_count, stats->segment_count);
+  lift(&stats->peak_reserved, stats->reserved);
   *out_block = segment->first;
   return RDNA_OK;
 }
@@ -368,8 +373,11 @@ rdna_status rdna__allocator_alloc(rdna__allocator *allocator, size_t size, rdna_
   stats->blocks++;
   stats->requested += size;
   stats->allocated += block->size;
-  if (stats->allocated > stats->peak_allocated) stats->peak_allocated = stats->allocated;
-  if (stats->allocated > allocator->high_water) allocator->high_water = stats->allocated;
+  stats->alloc_bytes += block->size;
+  lift(&stats->peak_blocks, stats->blocks);
+  lift(&stats->peak_requested, stats->requested);
+  lift(&stats->peak_allocated, stats->allocated);
+  lift(&allocator->high_water, stats->allocated);
   *out_data = block->data;
   pthread_mutex_unlock(&allocator->lock);
   return RDNA_OK;
@@ -412,6 +420,7 @@ rdna_status rdna__allocator_free(rdna__allocator *allocator, void *data) {
   stats->blocks--;
   stats->requested -= block->requested;
   stats->allocated -= block->size;
+  stats->free_bytes += block->size;
   if (block->use_count) {
     block->state = RDNA__BLOCK_PENDING;
     block->next = allocator->pending;

@@ -26,6 +26,7 @@ rdna_status rdna__allocator_empty_cache(rdna__allocator *allocator);
 void rdna__allocator_set_limit(rdna__allocator *allocator, uint64_t bytes);
 void rdna__allocator_get_stats(rdna__allocator *allocator, rdna_memory_stats *out_stats);
 void rdna__allocator_reset_peaks(rdna__allocator *allocator);
+void rdna__allocator_reset_counts(rdna__allocator *allocator);
 rdna_status rdna__allocator_snapshot(rdna__allocator *allocator, char **out_json);
 
 /* |stream|, whose work is done, goes away: what it held belongs to the default stream from now on. */

@@ -108,9 +108,23 @@ void rdna__allocator_get_stats(rdna__allocator *allocator, rdna_memory_stats *ou
 }
 
 void rdna__allocator_reset_peaks(rdna__allocator *allocator) {
+  rdna_memory_stats *stats = &allocator->stats;
   pthread_mutex_lock(&allocator->lock);
-  allocator->stats.peak_allocated = allocator->stats.allocated;
-  allocator->stats.peak_reserved = allocator->stats.reserved;
+  stats->peak_allocated = stats->allocated;
+  stats->peak_requested = stats->requested;
+  stats->peak_reserved = stats->reserved;
+  stats->peak_blocks = stats->blocks;
+  stats->peak_segment_count = stats->segment_count;
+  pthread_mutex_unlock(&allocator->lock);
+}
+
+void rdna__allocator_reset_counts(rdna__allocator *allocator) {
+  rdna_memory_stats *stats = &allocator->stats;
+  pthread_mutex_lock(&allocator->lock);
+  stats->alloc_count = stats->free_count = 0;
+  stats->alloc_bytes = stats->free_bytes = 0;
+  stats->driver_allocs = stats->driver_frees = 0;
+  stats->retries = stats->ooms = 0;
   pthread_mutex_unlock(&allocator->lock);
 }
 

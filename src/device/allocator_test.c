@@ -253,6 +253,34 @@ static void test_sizes_are_rounded_to_512_bytes(void **state) {
   rdna_device_release(device);
 }
 
+static void test_peaks_and_counts_begin_anew(void **state) {
+  rdna_device *device = open_device("null");
+  void *data[4]; /* two segments of small blocks, one medium block's, one large block's */
+  static const size_t sizes[] = {1000, MIB, 5 * MIB, 21 * MIB};
+  for (int i = 0; i < 4; i++) data[i] = alloc(device, sizes[i], NULL);
+  for (int i = 1; i < 4; i++) OK(rdna_memory_free(device, data[i]));
+  OK(rdna_memory_empty_cache(device));
+  rdna_memory_stats stats = stats_of(device);
+  assert_int_equal(stats.peak_requested, 1000 + 27 * MIB);
+  assert_int_equal(stats.peak_allocated, 1024 + 28 * MIB); /* a large block is its whole segment */
+  assert_int_equal(stats.peak_blocks, 4);
+  assert_int_equal(stats.peak_segment_count, 3);
+  assert_int_equal(stats.alloc_bytes, 1024 + 28 * MIB);
+  assert_int_equal(stats.free_bytes, 28 * MIB);
+  assert_true(stats.requested == 1000 && stats.blocks == 1 && stats.segment_count == 1);
+  rdna_memory_reset_peaks(device);
+  rdna_memory_reset_counts(device);
+  stats = stats_of(device);
+  assert_true(stats.peak_requested == 1000 && stats.peak_allocated == 1024 && stats.peak_reserved == 2 * MIB);
+  assert_true(stats.peak_blocks == 1 && stats.peak_segment_count == 1);
+  assert_true(!stats.alloc_count && !stats.free_count && !stats.alloc_bytes && !stats.free_bytes);
+  assert_true(!stats.driver_allocs && !stats.driver_frees && !stats.retries && !stats.ooms);
+  OK(rdna_memory_free(device, data[0]));
+  stats = stats_of(device);
+  assert_true(stats.free_count == 1 && stats.free_bytes == 1024 && stats.blocks == 0 && stats.peak_blocks == 1);
+  rdna_device_release(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_million_random_calls_stay_near_the_live_peak),
@@ -263,6 +291,7 @@ int main(void) {
       cmocka_unit_test(test_a_waiting_block_forgets_a_released_stream),
       cmocka_unit_test(test_neighbours_join_again),
       cmocka_unit_test(test_sizes_are_rounded_to_512_bytes),
+      cmocka_unit_test(test_peaks_and_counts_begin_anew),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

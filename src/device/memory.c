@@ -67,6 +67,10 @@ void rdna_memory_reset_peaks(rdna_device *device) {
   if (device) rdna__allocator_reset_peaks(device->allocator);
 }
 
+void rdna_memory_reset_counts(rdna_device *device) {
+  if (device) rdna__allocator_reset_counts(device->allocator);
+}
+
 rdna_status rdna_memory_snapshot(rdna_device *device, char **out_json) {
   if (!device) return no_device("a snapshot");
   if (!out_json) return rdna__fail(RDNA_INVALID_ARGUMENT, "a snapshot needs a place for the text, not NULL");

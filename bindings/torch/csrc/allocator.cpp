@@ -66,9 +66,11 @@ struct Allocator final : Base {
     set(out.allocated_bytes, s.allocated, s.peak_allocated);
     set(out.active_bytes, s.allocated, s.peak_allocated);
     set(out.reserved_bytes, s.reserved, s.peak_reserved);
-    set(out.requested_bytes, s.requested, s.requested);
-    set(out.allocation, s.blocks, s.blocks);
-    set(out.segment, s.segment_count, s.segment_count);
+    set(out.requested_bytes, s.requested, s.peak_requested);
+    set(out.allocation, s.blocks, s.peak_blocks);
+    set(out.segment, s.segment_count, s.peak_segment_count);
+    out.allocated_bytes[0].allocated = static_cast<int64_t>(s.alloc_bytes);
+    out.allocated_bytes[0].freed = static_cast<int64_t>(s.free_bytes);
     out.allocation[0].allocated = static_cast<int64_t>(s.alloc_count);
     out.allocation[0].freed = static_cast<int64_t>(s.free_count);
     out.num_alloc_retries = static_cast<int64_t>(s.retries);
@@ -77,8 +79,7 @@ struct Allocator final : Base {
     out.num_device_free = static_cast<int64_t>(s.driver_frees);
     return out;
   }
-  // librdna counts calls since the device was opened, and does not forget them.
-  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetAccumulatedStats(c10::DeviceIndex index) override { rdna_memory_reset_counts(device(index)); }
   void resetPeakStats(c10::DeviceIndex index) override { rdna_memory_reset_peaks(device(index)); }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
     uint64_t free = 0, total = 0;

@@ -50,11 +50,16 @@ py::dict memory_stats(c10::DeviceIndex index) {
   d["requested"] = s.requested;
   d["reserved"] = s.reserved;
   d["peak_allocated"] = s.peak_allocated;
+  d["peak_requested"] = s.peak_requested;
   d["peak_reserved"] = s.peak_reserved;
   d["blocks"] = s.blocks;
+  d["peak_blocks"] = s.peak_blocks;
   d["alloc_count"] = s.alloc_count;
   d["free_count"] = s.free_count;
+  d["alloc_bytes"] = s.alloc_bytes;
+  d["free_bytes"] = s.free_bytes;
   d["segment_count"] = s.segment_count;
+  d["peak_segment_count"] = s.peak_segment_count;
   d["driver_allocs"] = s.driver_allocs;
   d["driver_frees"] = s.driver_frees;
   d["retries"] = s.retries;
@@ -113,6 +118,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("reset_peaks", [](int index) {
     const auto i = static_cast<c10::DeviceIndex>(index);
     if (device_is_open(i)) rdna_memory_reset_peaks(device(i));
+  });
+  m.def("reset_counts", [](int index) {
+    const auto i = static_cast<c10::DeviceIndex>(index);
+    if (device_is_open(i)) rdna_memory_reset_counts(device(i));
   });
   m.def("set_memory_fraction", [](double fraction, int index) {
     check(rdna_memory_set_fraction(device(static_cast<c10::DeviceIndex>(index)), fraction));

@@ -185,6 +185,46 @@ def test_memory_is_counted():
     assert "allocated" in torch.rdna.memory_summary() and torch.rdna.memory_snapshot()
 
 
+@pytest.mark.parametrize("module", [torch.rdna, torch.accelerator], ids=["rdna", "accelerator"])
+def test_peaks_and_counts_of_memory(module):
+    if module is torch.accelerator and not hasattr(module, "reset_accumulated_memory_stats"):
+        pytest.skip("torch 2.9 brought torch.accelerator's memory functions")
+    torch.rdna.empty_cache()
+    module.reset_peak_memory_stats()
+    module.reset_accumulated_memory_stats()
+    kept = torch.empty(1000, dtype=torch.uint8, device="rdna")
+    a = module.memory_stats()
+    some = [torch.empty(size, dtype=torch.uint8, device="rdna") for size in (100, 5 << 20, 21 << 20)]
+    high = module.memory_stats()
+    del some
+    torch.rdna.empty_cache()
+    low = module.memory_stats()
+    grown = {"requested_bytes": 100 + (26 << 20), "allocated_bytes": 512 + (27 << 20), "active_bytes": 512 + (27 << 20),
+             "allocation": 3}
+    for name, by in grown.items():
+        name += ".all."
+        now = a[name + "current"]
+        assert high[name + "current"] == high[name + "peak"] == low[name + "peak"] == now + by
+        assert low[name + "current"] == now
+    for name in ("segment", "reserved_bytes"):
+        name += ".all."
+        assert low[name + "peak"] == high[name + "current"] > low[name + "current"]
+    assert [low[f"allocation.all.{what}"] for what in ("allocated", "freed")] == [4, 3]
+    assert [low[f"allocated_bytes.all.{what}"] for what in ("allocated", "freed")] == [1536 + (27 << 20), 512 + (27 << 20)]
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(1 << 60, dtype=torch.uint8, device="rdna")
+    assert module.memory_stats()["num_ooms"] == 1 and low["num_ooms"] == 0
+    module.reset_peak_memory_stats()
+    module.reset_accumulated_memory_stats()
+    end = module.memory_stats()
+    for name in (*grown, "segment", "reserved_bytes"):
+        assert end[f"{name}.all.peak"] == end[f"{name}.all.current"] == low[f"{name}.all.current"]
+    counts = ("allocation.all.allocated", "allocation.all.freed", "allocated_bytes.all.allocated", "num_ooms",
+              "num_alloc_retries", "num_device_alloc", "num_device_free")
+    assert {name: end[name] for name in counts} == dict.fromkeys(counts, 0)
+    del kept
+
+
 def test_out_of_memory_has_a_report():
     assert issubclass(torch.rdna.OutOfMemoryError, torch.OutOfMemoryError)
     with pytest.raises(torch.rdna.OutOfMemoryError, match="(?s)PyTorch|GiB|bytes"):

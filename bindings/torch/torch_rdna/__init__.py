@@ -36,6 +36,7 @@ from ._memory import (
     memory_snapshot,
     memory_stats,
     memory_summary,
+    reset_accumulated_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )

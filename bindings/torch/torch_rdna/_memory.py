@@ -16,15 +16,23 @@ def memory_stats(device=None):
     for theirs, current, peak in (
         ("allocated_bytes", "allocated", "peak_allocated"),
         ("active_bytes", "allocated", "peak_allocated"),
+        ("requested_bytes", "requested", "peak_requested"),
         ("reserved_bytes", "reserved", "peak_reserved"),
+        ("allocation", "blocks", "peak_blocks"),
+        ("segment", "segment_count", "peak_segment_count"),
     ):
         stats[f"{theirs}.all.current"] = stats[current]
         stats[f"{theirs}.all.peak"] = stats[peak]
-    stats["requested_bytes.all.current"] = stats["requested"]
-    stats["allocation.all.current"] = stats["blocks"]
-    stats["segment.all.current"] = stats["segment_count"]
+    for theirs, taken, freed in (
+        ("allocated_bytes", "alloc_bytes", "free_bytes"),
+        ("allocation", "alloc_count", "free_count"),
+    ):
+        stats[f"{theirs}.all.allocated"] = stats[taken]
+        stats[f"{theirs}.all.freed"] = stats[freed]
     stats["num_alloc_retries"] = stats["retries"]
     stats["num_ooms"] = stats["ooms"]
+    stats["num_device_alloc"] = stats["driver_allocs"]
+    stats["num_device_free"] = stats["driver_frees"]
     return stats
 
 
@@ -45,7 +53,13 @@ def max_memory_reserved(device=None):
 
 
 def reset_peak_memory_stats(device=None):
+    """Every peak of memory_stats becomes what is current."""
     _C.reset_peaks(_index(device))
+
+
+def reset_accumulated_memory_stats(device=None):
+    """What memory_stats counts from call to call (allocations, retries, times out of memory) begins at 0 again."""
+    _C.reset_counts(_index(device))
 
 
 def mem_get_info(device=None):
