@@ -66,7 +66,7 @@ rdna_status rdna__allocator_out_of_memory(rdna__allocator *allocator, size_t siz
   pthread_mutex_unlock(&allocator->lock);
   return rdna__fail(
       RDNA_OUT_OF_MEMORY,
-      "%s for '%.64s' were asked of %s (%s); the device has %s free of %s; this process holds %s in %llu live "
+      "tried to allocate %s for '%.64s' on %s (%s); the device has %s free of %s; this process holds %s in %llu live "
       "block(s) and %s cached, with a cap of %s; the largest holders are %s; free some of them, ask for less, "
       "or raise the cap",
       in_words(size, asked), holder ? holder : "unnamed", device->label, device->info.name,

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <mutex>
 
 #include "outside.h"
@@ -79,8 +80,11 @@ c10::DeviceIndex valid(c10::DeviceIndex index) {
 
 void check(rdna_status status) {
   if (status == RDNA_OK) return;
-  const std::string sentence = rdna_last_error();
-  if (status == RDNA_OUT_OF_MEMORY) TORCH_CHECK_WITH(OutOfMemoryError, false, sentence);
+  std::string sentence = rdna_last_error();
+  if (status == RDNA_OUT_OF_MEMORY) {  // programs look for these words, as PyTorch's own devices say them
+    if (!sentence.empty()) sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "rdna out of memory. ", sentence);
+  }
   if (status == RDNA_UNSUPPORTED) TORCH_CHECK_NOT_IMPLEMENTED(false, sentence);
   TORCH_CHECK(false, sentence);
 }
