@@ -211,6 +211,18 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream);
 // Reads HIP_LAUNCH_PARAM_BUFFER_POINTER and _SIZE.
 int emu_launch_extra(void **extra, const void **packed, size_t *bytes);
 
+// ---- the host's side of a running kernel
+
+// Made when the first kernel may ask for it; NULL: no memory.
+struct emu_host;
+struct emu_host *emu_host_of(struct emu_device *device);
+uint64_t emu_host_buffer(const struct emu_host *host);  // hidden_hostcall_buffer
+uint64_t emu_host_heap(const struct emu_host *host);    // hidden_heap_v1
+uint64_t emu_host_shared(const struct emu_host *host, uint64_t *out_bytes);
+void emu_host_interrupt(void *host);
+// Prints; returns how many bytes, or -1.
+int emu_print_message(const uint64_t *words, size_t count);
+
 // ---- reports
 
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);

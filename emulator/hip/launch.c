@@ -48,8 +48,15 @@ static void put(uint8_t *kernarg, const struct emu_arg *arg, uint64_t value) {
   memcpy(kernarg + arg->offset, &value, arg->size < 8 ? arg->size : 8);
 }
 
+static bool asks_host(const struct emu_object_kernel *kernel) {
+  for (unsigned i = 0; i < kernel->arg_count; i++)
+    if (kernel->args[i].kind == EMU_ARG_HOSTCALL_BUFFER || kernel->args[i].kind == EMU_ARG_HEAP) return true;
+  return false;
+}
+
 // The grid is a whole number of groups, so that remainders are 0.
-static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel, const struct emu_launch *launch) {
+static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel, const struct emu_launch *launch,
+                        const struct emu_host *host) {
   for (unsigned i = 0; i < kernel->arg_count; i++) {
     const struct emu_arg *arg = &kernel->args[i];
     switch (arg->kind) {
@@ -71,6 +78,12 @@ static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel
         break;
       case EMU_ARG_DYNAMIC_LDS_SIZE:
         put(kernarg, arg, launch->lds);
+        break;
+      case EMU_ARG_HOSTCALL_BUFFER:
+        put(kernarg, arg, emu_host_buffer(host));
+        break;
+      case EMU_ARG_HEAP:
+        put(kernarg, arg, emu_host_heap(host));
         break;
       default:
         break;
@@ -157,7 +170,12 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     release(job);
     return code;
   }
-  fill_hidden(kernarg, function->source, launch);
+  struct emu_host *host = asks_host(function->source) ? emu_host_of(module->device) : NULL;
+  if (!host && asks_host(function->source)) {
+    release(job);
+    return HIP_OUT_OF_MEMORY;
+  }
+  fill_hidden(kernarg, function->source, launch, host);
   if (!emu_is_there()) {
     release(job);
     return HIP_CONTEXT_IS_DESTROYED;
@@ -179,6 +197,11 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .source_line = emu_module_source_line,
       .source_context = module,
   };
+  if (host) {
+    job->dispatch.shared = emu_host_shared(host, &job->dispatch.shared_bytes);
+    job->dispatch.interrupt = emu_host_interrupt;
+    job->dispatch.interrupt_context = host;
+  }
   code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
   if (code == HIP_SUCCESS && s->serialize && !emu_stream_captures(stream)) return emu_stream_finish(stream);
   return code;

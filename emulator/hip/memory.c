@@ -7,7 +7,7 @@
 
 #include "hip/hip.h"
 
-enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20, QUARANTINE = 1024 };
+enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20, QUARANTINE = 1024, LARGE_PAGE = 2 << 20 };
 
 static struct {
   pthread_mutex_t lock;
@@ -48,13 +48,24 @@ static const struct emu_block *freed_at(uint64_t address) {
   return NULL;
 }
 
-static void *map(size_t bytes) {
+static uint8_t *map(size_t bytes) {
   enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
   void *data = mmap(NULL, bytes, ACCESS, KIND, -1, 0);
   if (data != MAP_FAILED) return data;
   empty_quarantine();
   data = mmap(NULL, bytes, ACCESS, KIND, -1, 0);
   return data == MAP_FAILED ? NULL : data;
+}
+
+// Blocks of a large page and more begin with one, as on the card; the device's malloc relies on it.
+static uint8_t *map_aligned(size_t bytes) {
+  if (bytes < LARGE_PAGE) return map(bytes);
+  uint8_t *data = map(bytes + LARGE_PAGE);
+  if (!data) return NULL;
+  size_t before = (LARGE_PAGE - (uintptr_t)data % LARGE_PAGE) % LARGE_PAGE;
+  if (before) munmap(data, before);
+  munmap(data + before + bytes, LARGE_PAGE - before);
+  return data + before;
 }
 
 // The first block whose base is above the address.
@@ -150,7 +161,7 @@ int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t
   if (bytes > SIZE_MAX / 2) return HIP_OUT_OF_MEMORY;
   size_t mapped = (bytes + GAP_BYTES - 1) / GAP_BYTES * GAP_BYTES + GAP_BYTES;
   if (kind == EMU_BLOCK_DEVICE && bytes > device->total) return HIP_OUT_OF_MEMORY;
-  void *data = map(mapped);
+  uint8_t *data = map_aligned(mapped);
   if (!data) return HIP_OUT_OF_MEMORY;
   // a card hands out what the last program left; zeros would hide that
   if (kind == EMU_BLOCK_DEVICE && !name) memset(data, POISON, bytes < POISON_BYTES ? bytes : POISON_BYTES);

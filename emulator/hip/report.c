@@ -80,8 +80,9 @@ __attribute__((destructor)) static void end_process(void) {
   bool change = grave && ending.program == 0 && status != 0;
   if (!change && !ending.check) return;
   char text[200];
-  int at = snprintf(text, sizeof text, "the checker has %u finding%s", found, found == 1 ? "" : "s");
-  if (!ending.check) at = 0;
+  int at = 0;
+  if (ending.check && found)
+    at = snprintf(text, sizeof text, "the checker has %u finding%s", found, found == 1 ? "" : "s");
   if (failed)
     at += snprintf(text + at, sizeof text - (size_t)at, "%s%u launch%s failed", at ? ", " : "", failed,
                    failed == 1 ? "" : "es");

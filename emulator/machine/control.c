@@ -163,6 +163,8 @@ enum { MESSAGE_DEALLOC_VGPRS = 3, MESSAGE_INTERRUPT = 1, MESSAGE_RTN_DOORBELL = 
 
 static void S_SENDMSG(struct emu_wave *w, const struct emu_step *step) {
   unsigned id = (unsigned)step->inst->imm & 0xff;
+  const struct emu_dispatch *d = w->group->run->dispatch;
+  if (id == MESSAGE_INTERRUPT && d->interrupt) d->interrupt(d->interrupt_context);
   if (id == MESSAGE_INTERRUPT || (id == MESSAGE_DEALLOC_VGPRS && w->group->run->target != EMU_GFX1030)) return;
   emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Message %u is not one that the emulator answers.", id);
 }

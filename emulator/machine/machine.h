@@ -140,6 +140,12 @@ struct emu_dispatch {
   uint64_t packet;        // an AQL dispatch packet; 0: one is made
   uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors
 
+  // What kernel and host share while it runs, besides the table: readable, writable, and not looked at by the checker.
+  uint64_t shared, shared_bytes;
+  // The host's turn at S_SENDMSG of an interrupt, on the wave's thread; may be NULL.
+  void (*interrupt)(void *context);
+  void *interrupt_context;
+
   struct emu_memory *memory;  // NULL: no access is checked, and a wild one ends the process
   bool check;
   struct emu_counters *counters;  // NULL: not counted. Added to, not cleared.

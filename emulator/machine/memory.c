@@ -195,6 +195,7 @@ static bool in_range(uint64_t address, unsigned bytes, uint64_t base, uint64_t s
 // What a launch may read without its being in the table.
 static bool in_launch(const struct emu_run *run, uint64_t address, unsigned bytes, bool write) {
   const struct emu_dispatch *d = run->dispatch;
+  if (in_range(address, bytes, d->shared, d->shared_bytes)) return true;
   if (write) return false;
   return in_range(address, bytes, d->kernarg, d->kernarg_bytes) || in_range(address, bytes, run->packet, 64) ||
          in_range(address, bytes, (uint64_t)(uintptr_t)emu__program_code(run->program),

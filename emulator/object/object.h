@@ -87,7 +87,9 @@ enum emu_arg_kind {
   EMU_ARG_REMAINDER_Z,
   EMU_ARG_GRID_DIMS,
   EMU_ARG_DYNAMIC_LDS_SIZE,
-  EMU_ARG_HIDDEN_ZERO,  // hidden, and zero on a device without printf, host calls, heap or queues of its own
+  EMU_ARG_HOSTCALL_BUFFER,
+  EMU_ARG_HEAP,
+  EMU_ARG_HIDDEN_ZERO,  // hidden, and zero on a device without queues of its own
 };
 
 struct emu_arg {
