@@ -7,8 +7,16 @@
 
 #include "hip/hip.h"
 
+// A __managed__ variable: the host's and the devices' variables of that name are pointers to one allocation.
+struct managed {
+  struct managed *next;
+  void **host;
+  char *name;
+};
+
 struct fat_binary {
   const void *wrapper;
+  struct managed *managed;
   struct emu_module *modules[EMU_MAX_DEVICES];
   int codes[EMU_MAX_DEVICES];  // why there is none
   bool tried[EMU_MAX_DEVICES];
@@ -76,6 +84,12 @@ static int module_on(struct fat_binary *binary, struct emu_device *device, struc
   if (!binary->tried[index]) {
     binary->codes[index] = emu_module_load(device, binary->wrapper, SIZE_MAX, &binary->modules[index]);
     binary->tried[index] = true;
+    for (struct managed *m = binary->managed; m && binary->codes[index] == HIP_SUCCESS; m = m->next) {
+      void *place;
+      size_t bytes;
+      int code = emu_module_global(binary->modules[index], m->name, &place, &bytes);
+      if (code == HIP_SUCCESS && bytes == sizeof *m->host) memcpy(place, m->host, bytes);
+    }
   }
   *out = binary->modules[index];
   return binary->codes[index];
@@ -135,6 +149,26 @@ API void __hipRegisterVar(struct fat_binary *binary, void *stub, char *name, cha
   note(binary, stub, device_name, true);
 }
 
+API void __hipRegisterManagedVar(struct fat_binary *binary, void **host, const void *initial, const char *name,
+                                 size_t bytes, unsigned alignment) {
+  enum { ATTACH_GLOBAL = 1 };
+  void *memory = NULL;
+  struct managed *m = binary ? calloc(1, sizeof *m) : NULL;
+  if (!m) return;
+  *m = (struct managed){binary->managed, host, strdup(name)};
+  if (!m->name || emu_block_create(emu_device(0), EMU_BLOCK_MANAGED, bytes, ATTACH_GLOBAL, name, &memory)) {
+    emu_say("there is no memory for the managed variable '%s' of %zu bytes", name, bytes);
+    free(m->name);
+    free(m);
+    return;
+  }
+  memcpy(memory, initial, bytes);
+  *host = memory;
+  pthread_mutex_lock(&table.lock);
+  binary->managed = m;
+  pthread_mutex_unlock(&table.lock);
+}
+
 // A program's destructors may run while the runtime's do: what is left is the process's to free.
 API void __hipUnregisterFatBinary(struct fat_binary *binary) {
   if (!binary) return;
@@ -151,6 +185,14 @@ API void __hipUnregisterFatBinary(struct fat_binary *binary) {
     if (!binary->modules[i]) continue;
     if (emu_device_finish(binary->modules[i]->device) != HIP_SUCCESS) emu_report_untold(1);
     emu_module_unload(binary->modules[i]);
+  }
+  while (binary->managed) {
+    struct managed *m = binary->managed;
+    binary->managed = m->next;
+    (void)emu_block_release(*m->host);
+    *m->host = NULL;
+    free(m->name);
+    free(m);
   }
   free(binary);
 }
