@@ -52,7 +52,8 @@ int hipModuleGetGlobal(void **, size_t *, void *, const char *);
 int hipModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
 int hipGetProcAddress(const char *, void **, int, uint64_t, int *);
-int hipGraphCreate(void);
+int hipGetDriverEntryPoint(const char *, void **, uint64_t, int *);
+int hipLibraryLoadData(void);
 
 enum { TO_DEVICE = 1, TO_HOST = 2, NON_BLOCKING = 1 };
 static const char *folder;
@@ -425,14 +426,19 @@ static void test_names(void **state) {
   assert_ptr_equal(found, (void *)(uintptr_t)hipGetDevicePropertiesR0600);
   assert_int_equal(hipGetProcAddress("hipNoSuch", &found, 600, 0, &status), 500);
   assert_int_equal(status, 1);
-  // what is missing says so by its name, once
+  assert_int_equal(hipGetDriverEntryPoint("hipMalloc", &found, 0, &status), 0);
+  assert_ptr_equal(found, (void *)(uintptr_t)hipMalloc);
+  // what is missing is not given out, and says so by its name, once, to who calls it
+  assert_int_equal(hipGetProcAddress("hipLibraryLoadData", &found, 700, 0, &status), 500);
+  assert_null(found);
+  assert_int_equal(status, 1);
   listen();
-  int first = hipGraphCreate(), second = hipGraphCreate();
+  int first = hipLibraryLoadData(), second = hipLibraryLoadData();
   const char *text = heard();
   assert_true(first == 801 && second == 801);
-  const char *said = strstr(text, "hipGraphCreate is not in the emulator");
+  const char *said = strstr(text, "hipLibraryLoadData is not in the emulator");
   assert_non_null(said);
-  assert_null(strstr(said + 1, "hipGraphCreate"));
+  assert_null(strstr(said + 1, "hipLibraryLoadData"));
   (void)hipGetLastError();
 }
 

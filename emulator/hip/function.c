@@ -177,8 +177,11 @@ API int hipGetProcAddress(const char *name, void **out, int version, uint64_t fl
   void *library = dladdr((void *)(uintptr_t)hipGetProcAddress, &self)
                       ? dlopen(self.dli_fname, RTLD_NOLOAD | RTLD_LAZY | RTLD_LOCAL)
                       : NULL;
-  *out = library ? dlsym(library, name) : NULL;
+  *out = library && !emu_is_stub(name) ? dlsym(library, name) : NULL;
   if (library) dlclose(library);
   if (status) *status = *out ? FOUND : MISSING;
   return emu_done(*out ? HIP_SUCCESS : HIP_NOT_FOUND);
+}
+API int hipGetDriverEntryPoint(const char *name, void **out, uint64_t flags, int *status) {
+  return hipGetProcAddress(name, out, 700, flags, status);
 }

@@ -198,6 +198,8 @@ int emu_module_global(struct emu_module *module, const char *name, void **out, s
 int emu_registered_function(const void *stub, struct emu_function **out);
 int emu_registered_variable(const void *stub, void **out, size_t *bytes);
 
+bool emu_is_stub(const char *name);  // exported, and not implemented
+
 // ---- launches
 
 struct emu_launch {

@@ -79,9 +79,31 @@ static void test_versions(void **state) {
   }
 }
 
+// Programs that are linked against AMD's library ask for each name with the version that has it since.
+static void test_symbol_versions(void **state) {
+  static const char *const since[][2] = {{"hipMalloc", "hip_4.2"},
+                                         {"hipGraphLaunch", "hip_4.3"},
+                                         {"hipMallocAsync", "hip_5.1"},
+                                         {"hipDeviceSetLimit", "hip_5.3"},
+                                         {"hipModuleLaunchCooperativeKernel", "hip_5.5"},
+                                         {"hipGetDevicePropertiesR0600", "hip_6.0"},
+                                         {"hipGetProcAddress", "hip_6.1"},
+                                         {"hipGetFuncBySymbol", "hip_6.2"},
+                                         {"hipEventRecordWithFlags", "hip_6.4"},
+                                         {"hipLaunchKernelExC", "hip_6.5"},
+                                         {"hipModuleLoadFatBinary", "hip_7.1"},
+                                         {"hipLibraryLoadData", "hip_7.2"}};
+  for (int i = 0; i < NAMES; i++) {
+    void *handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    for (size_t k = 0; k < sizeof since / sizeof *since; k++) assert_non_null(dlvsym(handle, since[k][0], since[k][1]));
+    dlclose(handle);
+  }
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) return 2;
   names[0] = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_is_shared), cmocka_unit_test(test_versions)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_is_shared), cmocka_unit_test(test_versions),
+                                     cmocka_unit_test(test_symbol_versions)};
   return cmocka_run_group_tests(tests, load, NULL);
 }

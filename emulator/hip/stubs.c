@@ -1,5 +1,7 @@
-// Calls that AMD's library has and the emulator has not: each says so by its name, once.
+// Calls that AMD's library has and the emulator has not, so that programs which are linked against them start: each
+// says so by its name, once. Who asks whether there is such a function is told that there is none.
 #include <stdatomic.h>
+#include <string.h>
 
 #include "hip/hip.h"
 
@@ -31,6 +33,21 @@ enum { HIPRTC_INTERNAL_ERROR = 11 };
     return HIPRTC_INTERNAL_ERROR;               \
   }
 #include "hip/stubs.def"
+#undef STUB
+#undef STUB_POINTER
+#undef STUB_RTC
+
+bool emu_is_stub(const char *name) {
+  static const char *const names[] = {
+#define STUB(name) #name,
+#define STUB_POINTER(name) #name,
+#define STUB_RTC(name) #name,
+#include "hip/stubs.def"
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
 
 API const char *hiprtcGetErrorString(int code) {
   return code ? "run-time compilation is not in the emulator" : "no error";
