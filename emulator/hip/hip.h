@@ -77,6 +77,7 @@ struct emu_device {
   int index;
   const struct emu_card *card;
   uint64_t total, used;       // bytes; used under the blocks' lock
+  _Atomic uint32_t stack;     // bytes a work-item of kernels whose need of stack the compiler cannot know
   struct emu_memory *memory;  // what its kernels may touch
   uint32_t peers;             // devices whose memory its kernels may touch, one bit each
   struct emu_stream *null_stream, *streams;

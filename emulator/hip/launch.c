@@ -181,6 +181,9 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     return HIP_CONTEXT_IS_DESTROYED;
   }
   struct emu_state *s = emu_state();
+  // the limit is for the whole of the stack, as with AMD's runtime: a kernel's own part is not added to it
+  bool dynamic = function->source->dynamic_stack;
+  uint32_t stack = module->device->stack, own = function->kernel.scratch_bytes;
   job->function = function;
   job->dispatch = (struct emu_dispatch){
       .program = module->program,
@@ -190,6 +193,8 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .groups = {launch->groups[0], launch->groups[1], launch->groups[2]},
       .threads = {launch->threads[0], launch->threads[1], launch->threads[2]},
       .dynamic_lds_bytes = launch->lds,
+      .scratch_bytes = dynamic && stack > own ? stack : own,
+      .dynamic_stack = dynamic,
       .kernarg = (uint64_t)kernarg,
       .kernarg_bytes = (uint32_t)bytes,
       .memory = module->device->memory,

@@ -291,9 +291,23 @@ API int hipDeviceGetUuid(char uuid[16], int index) {
   return emu_done(HIP_SUCCESS);
 }
 
+enum { LIMIT_STACK = 0, LIMIT_PRINTF = 1, LIMIT_HEAP = 2 };
+
 API int hipDeviceGetLimit(size_t *value, int limit) {
-  enum { STACK = 0, PRINTF = 1, HEAP = 2 };
-  if (!value || limit < STACK || limit > HEAP) return emu_done(value ? HIP_UNSUPPORTED_LIMIT : HIP_INVALID_VALUE);
-  *value = limit == STACK ? 1024 : 0;
+  struct emu_device *device = emu_current();
+  if (!device) return emu_done(HIP_NO_DEVICE);
+  if (!value || limit < LIMIT_STACK || limit > LIMIT_HEAP)
+    return emu_done(value ? HIP_UNSUPPORTED_LIMIT : HIP_INVALID_VALUE);
+  *value = limit == LIMIT_STACK ? device->stack : 0;
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipDeviceSetLimit(int limit, size_t value) {
+  enum { STACK_MAX = 131056 };  // what the register of its size can say
+  struct emu_device *device = emu_current();
+  if (!device) return emu_done(HIP_NO_DEVICE);
+  if (limit != LIMIT_STACK) return emu_done(HIP_UNSUPPORTED_LIMIT);
+  if (value > STACK_MAX) return emu_done(HIP_INVALID_VALUE);
+  device->stack = (uint32_t)value;
   return emu_done(HIP_SUCCESS);
 }

@@ -100,6 +100,7 @@ static void start(void) {
     device->index = state.device_count++;
     device->card = card;
     device->total = device_bytes(card);
+    device->stack = 1024;
     device->memory = emu_memory_create();
     if (!device->memory) {
       emu_say("no host memory for device %s", name);

@@ -25,13 +25,22 @@ uint32_t emu__special_value(const struct emu_wave *w, unsigned reg, unsigned dwo
   }
 }
 
+static void past_scratch(struct emu_wave *w, const struct emu_step *step, unsigned lane, uint64_t offset,
+                         unsigned bytes) {
+  emu__wave_trap(w, step, EMU_FAULT, "out of bounds", (int)lane, offset,
+                 "It accesses %u bytes at %" PRIu64 " of its scratch, which has %" PRIu64 " bytes a lane.%s", bytes,
+                 offset, w->scratch_bytes,
+                 w->group->run->dispatch->dynamic_stack
+                     ? " The kernel calls itself or through pointers, so that its stack is as large as "
+                       "hipDeviceSetLimit(hipLimitStackSize, bytes) says."
+                     : "");
+}
+
 // A lane's place in scratch, whose dwords interleave the lanes of the wave.
 static bool scratch_place(struct emu_wave *w, const struct emu_step *step, unsigned lane, uint64_t offset,
                           unsigned bytes, uint64_t *at) {
   if (offset + bytes > w->scratch_bytes) {
-    emu__wave_trap(w, step, EMU_FAULT, "out of bounds", (int)lane, offset,
-                   "It accesses %u bytes at %" PRIu64 " of its scratch, which has %" PRIu64 " bytes a lane.", bytes,
-                   offset, w->scratch_bytes);
+    past_scratch(w, step, lane, offset, bytes);
     return false;
   }
   if (offset % 4 + (bytes < 4 ? bytes : 4) > 4) {
@@ -160,9 +169,14 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
   // the private segment of GFX10 is a buffer: its memory is the wave's, in no table
   uint64_t scratch = (uint64_t)(uintptr_t)w->scratch, size = w->scratch_bytes * w->lanes;
   bool own = size && (p->mask & ~p->outside);
+  bool private = swizzled && adds_lane && base == (uint64_t)(uintptr_t)w->group->scratch;
   for (uint64_t rest = p->mask & ~p->outside; rest && own; rest &= rest - 1) {
-    uint64_t at = p->at[__builtin_ctzll(rest)], span = bytes < 4 ? bytes : (uint64_t)(bytes / 4 - 1) * p->stride + 4;
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t at = p->at[l], span = bytes < 4 ? bytes : (uint64_t)(bytes / 4 - 1) * p->stride + 4;
     own = at >= scratch && at + span <= scratch + size;
+    if (own || !private) continue;
+    past_scratch(w, step, l, (at - scratch) / (4 * w->lanes) * 4 + at % 4, bytes);
+    return false;
   }
   if (own) {
     p->space = EMU_SPACE_SCRATCH;

@@ -135,6 +135,7 @@ struct emu_dispatch {
   uint32_t threads[3];  // the block, in work-items
   uint32_t dynamic_lds_bytes;
   uint32_t scratch_bytes;  // a lane; 0: as the descriptor says
+  bool dynamic_stack;      // the compiler could not know how much it needs
   uint64_t kernarg;        // readable for kernarg_bytes without being in the table
   uint32_t kernarg_bytes;
   uint64_t packet;        // an AQL dispatch packet; 0: one is made

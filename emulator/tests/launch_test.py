@@ -1,0 +1,129 @@
+"""Launches through the emulated HIP library: stacks that the compiler cannot know. Usage: launch_test.py librdna_emulator.so"""
+import ctypes
+import os
+import sys
+
+import numpy as np
+
+from emulator import compile_hip
+
+SOURCE = """
+#define KERNEL extern "C" __attribute__((global)) void
+#define TX __builtin_amdgcn_workitem_id_x()
+static __attribute__((device)) __attribute__((noinline)) int descend(int n, volatile int *above) {
+  volatile int room[32];
+  for (int i = 0; i < 32; i++) room[i] = n + i;
+  return n <= 0 ? room[3] : descend(n - 1, room) + room[5] + above[0];
+}
+KERNEL recursion(int *out, int n) { volatile int first[2] = {0, 0}; out[TX] = descend(n, first); }
+"""
+ILLEGAL_ADDRESS, UNSUPPORTED_LIMIT, INVALID_VALUE = 700, 215, 1
+STACK, PRINTF = 0, 1
+
+
+class Hip:
+    def __init__(self, library, target):
+        self.target, self.library = target, ctypes.CDLL(library)
+        self.module = ctypes.c_void_p()
+        path = compile_hip(SOURCE, target, ("-O2",))
+        with open(path, "rb") as f:
+            image = f.read()
+        self.call("hipModuleLoadData", ctypes.byref(self.module), image)
+        self.out = ctypes.c_void_p()
+        self.call("hipMalloc", ctypes.byref(self.out), ctypes.c_size_t(4096))
+
+    def code(self, name, *arguments):
+        return getattr(self.library, name)(*arguments)
+
+    def call(self, name, *arguments):
+        code = self.code(name, *arguments)
+        if code:
+            raise RuntimeError(f"{name}: {code}")
+
+    def launch(self, kernel, *values, threads=32, extra=None):
+        """The code of the launch or of what it did, and what the buffer holds."""
+        function = ctypes.c_void_p()
+        self.call("hipModuleGetFunction", ctypes.byref(function), self.module, kernel.encode())
+        self.call("hipMemset", self.out, 0, ctypes.c_size_t(4096))
+        pointers = (ctypes.c_void_p * (len(values) + 1))(
+            ctypes.addressof(self.out), *[ctypes.addressof(v) for v in values])
+        code = self.code("hipModuleLaunchKernel", function, 1, 1, 1, threads, 1, 1, 0, None, pointers, None)
+        code = code or self.code("hipDeviceSynchronize")
+        back = np.zeros(1024, np.int32)
+        self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
+        return code, back
+
+
+def said(action):
+    """What `action` returns, and what it writes to standard error."""
+    keep, (reading, writing) = os.dup(2), os.pipe()
+    os.dup2(writing, 2)
+    try:
+        result = action()
+    finally:
+        os.dup2(keep, 2)
+        os.close(writing)
+        os.close(keep)
+    with os.fdopen(reading, "rb") as f:
+        return result, f.read().decode()
+
+
+class Checks:
+    def __init__(self):
+        self.failures, self.count = 0, 0
+
+    def expect(self, text, condition, detail=""):
+        self.count += 1
+        if not condition:
+            self.failures += 1
+            print(f"{text}: {detail}")
+
+
+def depth_sum(n):
+    total, first = 3, 0  # what the innermost level, of n = 0, gives
+    for level in range(1, n + 1):
+        above = first if level == n else level + 1
+        total += level + 5 + above
+    return total
+
+
+def test_stack(hip, checks):
+    """The limit is that of AMD's runtime: 1024 bytes a work-item for all of a stack that is not known beforehand."""
+    limit = ctypes.c_size_t()
+    hip.call("hipDeviceGetLimit", ctypes.byref(limit), STACK)
+    checks.expect("the first limit", limit.value == 1024, limit.value)
+    for depth in (0, 1, 3):
+        code, out = hip.launch("recursion", ctypes.c_int(depth))
+        checks.expect(f"depth {depth}", code == 0 and (out[:32] == depth_sum(depth)).all(), (code, out[:4], depth_sum(depth)))
+    (code, _), text = said(lambda: hip.launch("recursion", ctypes.c_int(20)))
+    checks.expect("depth 20 of 1024 bytes", code == ILLEGAL_ADDRESS and "scratch, which has 1024 bytes" in text and
+                  "hipLimitStackSize" in text, (code, text))
+    hip.call("hipDeviceSetLimit", STACK, ctypes.c_size_t(8192))
+    hip.call("hipDeviceGetLimit", ctypes.byref(limit), STACK)
+    code, out = hip.launch("recursion", ctypes.c_int(20))
+    checks.expect("depth 20 of 8192 bytes", code == 0 and limit.value == 8192 and (out[:32] == depth_sum(20)).all(),
+                  (code, limit.value, out[:4], depth_sum(20)))
+    (code, _), text = said(lambda: hip.launch("recursion", ctypes.c_int(1000)))
+    checks.expect("endless descent", code == ILLEGAL_ADDRESS and "scratch, which has 8192 bytes" in text, (code, text))
+    checks.expect("too large a stack", hip.code("hipDeviceSetLimit", STACK, ctypes.c_size_t(131072)) == INVALID_VALUE)
+    checks.expect("another limit", hip.code("hipDeviceSetLimit", PRINTF, ctypes.c_size_t(1)) == UNSUPPORTED_LIMIT)
+    hip.call("hipDeviceSetLimit", STACK, ctypes.c_size_t(1024))
+
+
+def main():
+    checks = Checks()
+    if len(sys.argv) == 2:  # one process a target: devices are made once
+        for target in ("gfx1100", "gfx1030"):
+            for check in ("0", "1"):
+                environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check)
+                checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
+        return 1 if checks.failures else 0
+    hip = Hip(sys.argv[1], sys.argv[2])
+    for test in (test_stack,):
+        test(hip, checks)
+    print(f"{sys.argv[2]}: {checks.count} checks, {checks.failures} failures")
+    return 1 if checks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
