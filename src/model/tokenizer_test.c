@@ -429,6 +429,35 @@ static void test_bpe_round_trip(void **state) {
   }
 }
 
+/* Each byte is its own token where merges make nothing of it, alone and between others, and comes back. */
+static void test_every_byte(void **state) {
+  rdna__random random;
+  rdna__random_seed(&random, 27);
+  make_bpe_vocabulary(&random); /* ids 0 to 255 are the bytes */
+  testing_vocabulary v = bpe_vocabulary("gpt-2");
+  opened o = open_vocabulary(&v);
+  for (int b = 0; b < 256; b++) {
+    const char text[] = {(char)b, '1', (char)b, (char)b};
+    const int32_t wanted[] = {b, '1', b, b};
+    for (size_t size = 1; size <= sizeof text; size++) {
+      rdna_tokens tokens = encode(&o, text, size, 0);
+      char back[sizeof text + 1];
+      size_t merged = 0; /* letters that stand side by side may have a merge of their own */
+      if (size == sizeof text && tokens.count == 3 && b >= 'a' && b <= 'd') merged = 1;
+      assert_int_equal(tokens.count, size - merged);
+      assert_memory_equal(tokens.ids, wanted, (size - 2 * merged) * sizeof *wanted);
+      assert_int_equal(decode(&o, &tokens, false, back), size);
+      assert_memory_equal(back, text, size);
+      rdna_tokens_deinit(&tokens);
+    }
+    rdna_text piece;
+    assert_int_equal(rdna_tokenizer_piece(o.tokenizer, b, &piece), RDNA_OK);
+    assert_int_equal(piece.size, 1);
+    assert_int_equal((uint8_t)piece.data[0], b);
+  }
+  close_vocabulary(&o);
+}
+
 /* Half a mebibyte without a place to cut. What is quadratic here would take hours, not seconds. */
 static void test_long_words(void **state) {
   enum { SIZE = 512 << 10 };
@@ -588,6 +617,51 @@ static void test_words(void **state) {
   for (size_t c = 0; c < sizeof word_cases / sizeof *word_cases; c++)
     for (int i = 0; i < 2; i++)
       check_words(word_cases[c].pre, word_texts[i], strlen(word_texts[i]), word_cases[c].words[i]);
+}
+
+/* Which of the cases above every other name is, as llama.cpp, which gave them, has them; and what goes with a name: a
+ * word that is a token is that token, a text begins with BOS. */
+static void test_every_name(void **state) {
+  static const struct {
+    const char *names, *pre;
+    bool traits;
+  } groups[] = {
+      {"gpt-2 phi-2 gigachat a.x-4.0 mellum modern-bert mpt olmo jais trillion granite-docling exaone4", "gpt-2",
+       false},
+      {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2", "llama-bpe", true},
+      {"dbrx smaug-bpe glm4 chatglm-bpe", "llama-bpe", false},
+      {"qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2", "qwen2", false},
+      {"qwen35", "qwen35", false},
+      {"gpt-4o llama4 kanana2 minimax-m2", "gpt-4o", false},
+      {"tekken", "tekken", true},
+      {"starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", "starcoder", false},
+      {"falcon", "falcon", false},
+      {"deepseek-llm", "deepseek-llm", false},
+      {"deepseek-coder", "deepseek-coder", false},
+      {"deepseek-v3 hunyuan-dense joyai-llm", "deepseek-v3", false},
+      {"bailingmoe bailingmoe2 llada-moe", "bailingmoe", false},
+      {"seed-coder", "seed-coder", false},
+      {"bloom poro-chat gpt3-finnish", "bloom", false},
+      {"viking", "viking", false},
+      {"default", "default", false},
+  };
+  int names = 0;
+  for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+    size_t c = 0;
+    while (strcmp(word_cases[c].pre, groups[g].pre) != 0) c++;
+    char list[256], *rest = NULL;
+    snprintf(list, sizeof list, "%s", groups[g].names);
+    for (char *name = strtok_r(list, " ", &rest); name; name = strtok_r(NULL, " ", &rest), names++) {
+      rdna__splitter *splitter = NULL;
+      rdna__splitter_traits traits;
+      for (int i = 0; i < 2; i++) check_words(name, word_texts[i], strlen(word_texts[i]), word_cases[c].words[i]);
+      assert_int_equal(rdna__splitter_create(name, &splitter, &traits), RDNA_OK);
+      if (traits.ignore_merges != groups[g].traits || traits.add_bos != groups[g].traits)
+        fail_msg("%s: ignore_merges %d, add_bos %d", name, traits.ignore_merges, traits.add_bos);
+      rdna__splitter_release(splitter);
+    }
+  }
+  assert_int_equal(names, 62);
 }
 
 static void test_words_that_are_not_utf8(void **state) {
@@ -778,9 +852,11 @@ int main(void) {
       cmocka_unit_test(test_spm_by_hand),
       cmocka_unit_test(test_bpe_against_slow),
       cmocka_unit_test(test_bpe_round_trip),
+      cmocka_unit_test(test_every_byte),
       cmocka_unit_test(test_bpe_missing_bytes),
       cmocka_unit_test(test_long_words),
       cmocka_unit_test(test_words),
+      cmocka_unit_test(test_every_name),
       cmocka_unit_test(test_words_that_are_not_utf8),
       cmocka_unit_test(test_unknown_pre),
       cmocka_unit_test(test_detokenizer),
