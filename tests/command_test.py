@@ -5,8 +5,10 @@ import pathlib
 import re
 import struct
 import tempfile
+import time
 import unittest
 
+import rates
 import rdna_program
 from rdna_program import DEMO_MODEL, output, run
 
@@ -137,9 +139,35 @@ class Others(unittest.TestCase):
         self.assertTrue(all(kernel["passed"] and kernel["cases"] == 1 for kernel in report["kernels"]))
 
     def test_bench(self):
+        begun = time.monotonic()
         report = json.loads(output("bench", "--op", "argmax", "--json", "--device", rdna_program.DEVICE))
         self.assertEqual([row["op"] for row in report["results"]], ["argmax"])
-        self.assertGreater(report["results"][0]["gb_per_second"], 0)
+        self.assertEqual(report["results"][0]["bytes"], 4096 * 4096 * 4)  # what its name says that it reads
+        self.assertEqual(list(rates.impossible(report, time.monotonic() - begun)), [])
+
+    def test_bench_of_a_model(self):
+        report = json.loads(output("bench", DEMO_MODEL, "--prompt", 32, "--decode", 8, "--json", "--device",
+                                   rdna_program.DEVICE))
+        self.assertEqual((len(report["results"]), report["results"][0]["prompt_tokens"]), (1, 32))
+        self.assertEqual(list(rates.impossible(report)), [])
+
+    def test_rates_that_cannot_be(self):
+        right = {"op": "add", "dtype": "f32", "milliseconds": 10.0, "bytes": 2e8, "gb_per_second": 20.0,
+                 "share_of_copy": 0.9, "gflop_per_second": 0.0}
+        wrong = [{"milliseconds": 0.01, "gb_per_second": 2e4}, {"milliseconds": 1e4, "gb_per_second": 0.02},
+                 {"gb_per_second": 2e4}, {"gb_per_second": 0.02}, {"milliseconds": 0.0}, {"gflop_per_second": 1e8},
+                 {"milliseconds": -10.0, "gb_per_second": -20.0}]
+        self.assertEqual(list(rates.impossible({"driver": "host", "results": [right]}, 1.0)), [])
+        for change in wrong:
+            report = {"driver": "host", "results": [{**right, **change}]}
+            self.assertEqual(len(list(rates.impossible(report, 1.0))), 1, change)
+        right = {"parameters": 7e6, "weight_bytes_per_token": 7e6, "prompt_tokens_per_second": 2000.0,
+                 "decode_tokens_per_second": 900.0, "decode_gb_per_second": 6.5}
+        self.assertEqual(list(rates.impossible({"driver": "host", "results": [right]})), [])
+        for key in ("parameters", "weight_bytes_per_token", "decode_tokens_per_second", "decode_gb_per_second"):
+            report = {"driver": "host", "results": [{**right, key: right[key] * 1e6}]}
+            self.assertGreaterEqual(len(list(rates.impossible(report))), 1, key)
+        self.assertEqual(len(list(rates.impossible({"driver": "host", "results": []}))), 1)
 
     def test_doctor_on_a_bare_machine(self):
         with tempfile.TemporaryDirectory() as root:
