@@ -140,6 +140,7 @@ struct emu_dispatch {
   uint32_t kernarg_bytes;
   uint64_t packet;        // an AQL dispatch packet; 0: one is made
   uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors
+  uint64_t shuffle;       // seed of the order of groups and waves; 0: RDNA_EMULATE_SHUFFLE, else ascending
 
   // What kernel and host share while it runs, besides the table: readable, writable, and not looked at by the checker.
   uint64_t shared, shared_bytes;

@@ -3,6 +3,9 @@
 // Groups start in ascending order. A group runs in slices, its waves in turn; one that has not ended after its slice
 // (it computes for long, or it spins on what another group writes) stays, and another group is started beside it. So
 // no wave waits for ever for one that was never begun, and ordinary grids run group after group.
+//
+// With a shuffle groups start in another order, and the waves of a group have their turns in another: what gives other
+// results then depends on an order that a card does not promise.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,10 +134,45 @@ static struct emu_group *make_group(struct emu_run *run) {
   return group;
 }
 
+// A number that depends on all bits of the shuffle's seed, |a| and |b| (the finalizer of MurmurHash3).
+static uint64_t mixed(const struct emu_run *run, uint64_t a, uint64_t b) {
+  uint64_t x = run->shuffle ^ a * 0x9e3779b97f4a7c15u ^ b * 0xc2b2ae3d27d4eb4fu;
+  x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
+  x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+  return x ^ x >> 33;
+}
+
+// The group that starts as number |index|. A Feistel network permutes the numbers of an even count of bits; one past
+// the grid is permuted again until it lies within, which keeps it a permutation.
+static uint64_t group_in_turn(const struct emu_run *run, uint64_t index) {
+  if (!run->shuffle || run->group_count < 2) return index;
+  unsigned bits = (64 - (unsigned)__builtin_clzll(run->group_count - 1) + 1) / 2;
+  uint64_t mask = ((uint64_t)1 << bits) - 1;
+  do {
+    uint64_t left = index >> bits, right = index & mask;
+    for (unsigned round = 0; round < 4; round++) {
+      uint64_t next = left ^ (mixed(run, right, round) & mask);
+      left = right;
+      right = next;
+    }
+    index = left << bits | right;
+  } while (index >= run->group_count);
+  return index;
+}
+
+// The wave whose turn is number |i| of round |round|: from any of them on, upwards or downwards.
+static unsigned wave_in_turn(const struct emu_group *group, unsigned i, unsigned round) {
+  if (!group->run->shuffle) return i;
+  uint64_t way = mixed(group->run, group->linear, round + 4);
+  unsigned from = (unsigned)((way >> 1) % group->waves);
+  return (way & 1 ? from + i : from + group->waves - i) % group->waves;
+}
+
 static bool start_group(struct worker *worker) {
   struct emu_run *run = worker->run;
   uint64_t index = atomic_fetch_add(&run->next_group, 1);
   if (index >= run->group_count) return false;
+  index = group_in_turn(run, index);
   struct emu_group *group = worker->spare ? worker->spare : make_group(run);
   worker->spare = NULL;
   if (!group) {
@@ -165,10 +203,12 @@ static bool start_group(struct worker *worker) {
 // true: all waves ended.
 static bool run_group(struct emu_group *group) {
   int64_t budget = GROUP_SLICE;
+  unsigned round = 0;
   while (budget > 0 && group->ended < group->waves && !group->failed) {
     bool moved = false;
+    round++;
     for (unsigned i = 0; i < group->waves && !group->failed; i++) {
-      struct emu_wave *wave = &group->wave[i];
+      struct emu_wave *wave = &group->wave[wave_in_turn(group, i, round)];
       if (wave->state != EMU_WAVE_READY) continue;
       wave->sleeping = 0;
       emu__wave_slice(wave, group->waves == 1 ? GROUP_SLICE : WAVE_SLICE);
@@ -286,6 +326,11 @@ static unsigned thread_count(const struct emu_dispatch *d, uint64_t groups) {
   return (uint64_t)count > groups ? (unsigned)groups : (unsigned)count;
 }
 
+static uint64_t shuffle_seed(const struct emu_dispatch *d) {
+  const char *text = getenv("RDNA_EMULATE_SHUFFLE");
+  return d->shuffle ? d->shuffle : text ? strtoull(text, NULL, 10) : 0;
+}
+
 static enum emu_status conclude(struct emu_run *run, struct worker *workers, unsigned count,
                                 struct emu_report *failure) {
   struct emu_dispatch *d = run->dispatch;
@@ -325,6 +370,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   run->group_count = (uint64_t)d->groups[0] * d->groups[1] * d->groups[2];
   run->lds_bytes = d->kernel.lds_bytes + d->dynamic_lds_bytes;
   run->scratch_bytes = ((d->scratch_bytes ? d->scratch_bytes : d->kernel.scratch_bytes) + 15) / 16 * 16;
+  run->shuffle = shuffle_seed(d);
   run->packet = d->packet;
   if (!run->packet) fill_packet(run);
 

@@ -119,6 +119,7 @@ struct emu_run {
   enum emu_target target;
   unsigned lanes, waves_per_group;
   uint64_t group_count;
+  uint64_t shuffle;  // seed of the order of groups and waves; 0: ascending
   uint64_t packet;
   uint8_t packet_bytes[64];
   uint32_t lds_bytes, scratch_bytes;

@@ -1,4 +1,5 @@
 """Whole launches: ids, waves and groups that wait for each other, traps and faults, counters. Usage: dispatch_test.py [emu_step]"""
+import os
 import struct
 import sys
 
@@ -89,6 +90,13 @@ KERNEL tree(const u32 *in, u32 *out) {
   }
   if (TX == 0) out[BX] = part[0];
 }
+// who comes when, a number for each wave; and a sum that depends on it
+KERNEL turns(u32 *count, u32 *order, float *sum) {
+  if (TX % 32) return;
+  u32 self = BX * 4 + TX / 32;
+  order[__hip_atomic_fetch_add(count, 1, __ATOMIC_RELAXED, AGENT)] = self;
+  __hip_atomic_fetch_add(sum, self % 7 ? 1.0f / (float)(self + 1) : 1e6f, __ATOMIC_RELAXED, AGENT);
+}
 KERNEL copy(const u32 *in, u32 *out, u32 n) { u32 i = BX * 64 + TX; if (i < n) out[i] = in[i]; }
 KERNEL strided(const u32 *in, u32 *out) { out[TX] = in[TX * 32]; }
 KERNEL banks(u32 *out, u32 stride) {
@@ -115,8 +123,8 @@ LOOKS = 300000  # at each of 32 pairs that another host thread is storing
 
 
 class Tester:
-    def __init__(self, emulator, target, path):
-        self.emulator, self.target, self.path = emulator, target, path
+    def __init__(self, program, emulator, target, path):
+        self.program, self.emulator, self.target, self.path = program, emulator, target, path
         self.failures, self.checked = [], 0
 
     def expect(self, text, condition, detail=""):
@@ -164,6 +172,56 @@ def test_progress(t):
     t.expect("tree", r.status == 0 and np.array_equal(r.buffers[1], data.reshape(40, 256).sum(1, dtype=np.uint32)), r.text)
     r = t.launch("ends_early", [zeros(64)], [], 1, 64)
     t.expect("ends_early", r.status == 0 and r.buffers[0].tolist() == [0] * 32 + list(range(32, 64)), r.text)
+
+
+def test_shuffle(t):
+    waves = 37 * 4
+
+    def turns(emulator, **more):
+        kept, t.emulator = t.emulator, emulator
+        r = t.launch("turns", [zeros(1), zeros(waves), np.zeros(1, np.float32)], [], 37, 128, **more)
+        t.emulator = kept
+        order = r.buffers[1].tolist()
+        t.expect("turns: each once", r.status == 0 and sorted(order) == list(range(waves)), (r.text, more, order))
+        return order, float(r.buffers[2][0])
+
+    plain = turns(t.emulator)
+    t.expect("turns without a shuffle", plain[0] == list(range(waves)), plain)
+    seeds = [turns(t.emulator, shuffle=seed) for seed in range(1, 9)]
+    orders = {tuple(order) for order, _ in seeds} | {tuple(plain[0])}
+    t.expect("turns of eight seeds", len(orders) == 9, orders)
+    t.expect("a sum that depends on the order", len({total for _, total in seeds}) > 1, [total for _, total in seeds])
+    t.expect("the same seed again", turns(t.emulator, shuffle=3) == seeds[2])
+    for order, _ in seeds:
+        groups = [wave // 4 for wave in order[::4]]
+        t.expect("groups out of order", len(set(groups)) == 37 and groups != sorted(groups), groups)
+        within = {tuple(wave % 4 for wave in order[i:i + 4]) for i in range(0, waves, 4)}
+        t.expect("waves out of order", len(within) > 2, within)
+    for threads in (2, 3):
+        turns(t.emulator, shuffle=5, host_threads=threads)
+    os.environ["RDNA_EMULATE_SHUFFLE"] = "3"
+    other = Emulator(t.program)
+    t.expect("the environment's seed", turns(other) == seeds[2])
+    other.close()
+    del os.environ["RDNA_EMULATE_SHUFFLE"]
+    # what waits as it must is as right as before
+    block, grid = (5, 3, 4), (3, 2, 5)
+    want = t.launch("ids", [zeros(1800)], [*block, *grid[:2]], grid, block).buffers[0]
+    data = np.random.default_rng(2).integers(0, 1 << 20, 256 * 41, dtype=np.uint32)
+    for seed in (1, 2, 3):
+        r = t.launch("ids", [zeros(1800)], [*block, *grid[:2]], grid, block, shuffle=seed)
+        t.expect("ids shuffled", r.status == 0 and np.array_equal(r.buffers[0], want), r.text)
+        r = t.launch("tree", [data, zeros(41)], [], 41, 256, shuffle=seed, check=True)
+        t.expect("tree shuffled", r.status == 0 and np.array_equal(r.buffers[1], data.reshape(41, 256).sum(1, dtype=np.uint32)), r.text)
+        r = t.launch("backwards", [zeros(300), zeros(300)], [300], 300, 32, shuffle=seed)
+        t.expect("backwards shuffled", r.status == 0 and r.buffers[1].tolist() == list(range(300, 0, -1)), r.text)
+        r = t.launch("token", [zeros(8)], [], 1, 256, shuffle=seed)
+        t.expect("token shuffled", r.status == 0 and r.buffers[0].tolist() == list(range(7, -1, -1)), r.text)
+    for groups in (1, 2, 3, 5, 64, 65, 4097):
+        n = groups * 64
+        r = t.launch("copy", [np.arange(n, dtype=np.uint32), zeros(n)], [n], groups, 64, shuffle=7, counters=True)
+        t.expect("each group once", r.status == 0 and r.counters["groups"] == groups and
+                 np.array_equal(r.buffers[1], np.arange(n)), r.text)
 
 
 def test_failures(t):
@@ -271,10 +329,12 @@ def test_counters(t):
 
 
 def main():
-    emulator, failures, checked = Emulator(sys.argv[1] if len(sys.argv) > 1 else None), [], 0
+    program = sys.argv[1] if len(sys.argv) > 1 else None
+    emulator, failures, checked = Emulator(program), [], 0
     for target in ("gfx1100", "gfx1030"):
-        t = Tester(emulator, target, compile_hip(SOURCE, target))
-        for test in (test_ids, test_progress, test_failures, test_widened_loads, test_lds_addresses, test_counters):
+        t = Tester(program, emulator, target, compile_hip(SOURCE, target))
+        tests = (test_ids, test_progress, test_shuffle, test_failures, test_widened_loads, test_lds_addresses, test_counters)
+        for test in tests:
             test(t)
         failures += t.failures
         checked += t.checked

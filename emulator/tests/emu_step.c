@@ -20,7 +20,7 @@ struct step_case {
 
 struct launch_case {
   uint32_t target, image_bytes, kernarg_bytes, allocations, memory_bytes, flags, host_threads, dynamic_lds, report_room;
-  uint32_t groups[3], threads[3];
+  uint32_t groups[3], threads[3], shuffle;
   uint64_t entry;
   uint8_t descriptor[64];
 };
@@ -122,6 +122,7 @@ static bool run_launch(void) {
                            .memory = memory,
                            .dynamic_lds_bytes = c.dynamic_lds,
                            .host_threads = c.host_threads,
+                           .shuffle = c.shuffle,
                            .check = c.flags & 1,
                            .reports = reports,
                            .report_room = c.report_room,

@@ -81,7 +81,7 @@ class Emulator:
         return r
 
     def launch(self, kernel, kernarg, buffers, groups, threads, check=False, counters=False, host_threads=1,
-               dynamic_lds=0, room=8):
+               dynamic_lds=0, room=8, shuffle=0):
         """buffers: arrays, at multiples of 4096 from MEMORY on (see places); np.empty-like ones as (size, None)."""
         offsets, size = places(buffers)
         memory = bytearray(size)
@@ -97,7 +97,7 @@ class Emulator:
         flags = int(check) | int(counters) << 1
         head = struct.pack("<I9I3I3I", 2, TARGETS[kernel.target], len(kernel.image), len(kernarg), len(buffers), size, flags,
                            host_threads, dynamic_lds, room, *groups, *threads)
-        head += struct.pack("<4xQ", kernel.entry) + kernel.descriptor
+        head += struct.pack("<IQ", shuffle, kernel.entry) + kernel.descriptor
         self.process.stdin.write(head + kernel.image + kernarg + rows + bytes(memory))
         self.process.stdin.flush()
         r = Result()
