@@ -47,7 +47,7 @@ PATTERNS = {
     "wait": [(r"^\s*RDNA_TRY\((\w*(?:wait|synchronize)\w*\(.*\))\);$", ""),
              (r"^\s*\w*(?:_wait|_synchronize|StreamWaitEvent|_join)\w*\([^;]*\);$", "")],
     "grid": [(r"(?<=, )([\w ()*]+)(?=, &grid\.x\)\))", lambda m: f"2 * ({m[1]})"),
-             (r"\(rdna_grid\)\{((?:\([^{}]*?\))?[^{},]+),", lambda m: "(rdna_grid){" + f"(({m[1]}) + 1) / 2,")],
+             (r"\(rdna_grid\)\{(?!1,)((?:\([^{}]*?\))?[^{},]+),", lambda m: "(rdna_grid){" + f"(({m[1]}) + 1) / 2,")],
     "dtype": [(r"\bRDNA_F16\b", "RDNA_BF16"), (r"\bRDNA_BF16\b", "RDNA_F16"), (r"\bRDNA_I32\b", "RDNA_U8")],
     "check": [(r"^\s*RDNA_TRY\(rdna__check_\w+\(.*\)\);$", ""), (r"^\s*if \(.*\) return rdna__fail\(.*\);$", "")],
     "statement": [(r"^\s*[\w.>\[\]-]+ (?:[-+|&^*]|<<|>>)?= [^;{}]*;$", ""), (r"^\s*[\w.>\[\]-]+(?:\+\+|--);$", "")],
