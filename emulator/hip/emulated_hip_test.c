@@ -44,6 +44,14 @@ int hipStreamQuery(void *);
 int hipStreamSynchronize(void *);
 int hipDeviceSynchronize(void);
 int hipLaunchHostFunc(void *, void (*)(void *), void *);
+int hipEventCreate(void **);
+int hipEventCreateWithFlags(void **, unsigned);
+int hipEventDestroy(void *);
+int hipEventRecord(void *, void *);
+int hipEventQuery(void *);
+int hipEventSynchronize(void *);
+int hipEventElapsedTime(float *, void *, void *);
+int hipStreamWaitEvent(void *, void *, unsigned);
 int hipModuleLoad(void **, const char *);
 int hipModuleLoadData(void **, const void *);
 int hipModuleUnload(void *);
@@ -416,6 +424,94 @@ static void test_the_null_stream(void **state) {
   assert_int_equal(hipStreamDestroy(stream), 0);
 }
 
+static void pause_a_while(void *unused) { usleep(20000); }
+
+// The time between two events is there when both have passed, and not before.
+static void test_event_times(void **state) {
+  enum { NO_TIMING = 2 };
+  sem_t gate;
+  sem_init(&gate, 0, 0);
+  void *stream = NULL, *start = NULL, *end = NULL, *untimed = NULL;
+  float milliseconds = -1;
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipStreamCreate(&stream), 0);
+  assert_int_equal(hipEventCreate(&start), 0);
+  assert_int_equal(hipEventCreate(&end), 0);
+  assert_int_equal(hipEventCreateWithFlags(&untimed, NO_TIMING), 0);
+  assert_int_equal(hipEventElapsedTime(NULL, start, end), 1);
+  assert_int_equal(hipEventElapsedTime(&milliseconds, NULL, end), 400);
+  assert_int_equal(hipEventElapsedTime(&milliseconds, start, end), 400);  // neither was recorded
+  assert_int_equal(hipEventQuery(end), 0);
+  assert_int_equal(hipEventSynchronize(end), 0);
+  assert_int_equal(hipEventRecord(start, stream), 0);
+  assert_int_equal(hipEventRecord(untimed, stream), 0);
+  assert_int_equal(hipStreamSynchronize(stream), 0);
+  assert_int_equal(hipEventElapsedTime(&milliseconds, start, end), 400);  // one was not
+  assert_int_equal(hipEventElapsedTime(&milliseconds, end, start), 400);
+  assert_int_equal(hipEventElapsedTime(&milliseconds, start, untimed), 400);
+  for (int again = 0; again < 2; again++) {  // a time of an earlier record is none of this one
+    assert_int_equal(hipEventRecord(start, stream), 0);
+    assert_int_equal(hipLaunchHostFunc(stream, wait_for, &gate), 0);
+    assert_int_equal(hipLaunchHostFunc(stream, pause_a_while, NULL), 0);
+    assert_int_equal(hipEventRecord(end, stream), 0);
+    assert_int_equal(hipEventSynchronize(start), 0);
+    assert_int_equal(hipEventQuery(end), 600);
+    assert_int_equal(hipEventElapsedTime(&milliseconds, start, end), 600);
+    assert_int_equal(hipEventElapsedTime(&milliseconds, end, start), 600);
+    assert_true(milliseconds == -1);
+    sem_post(&gate);
+    assert_int_equal(hipEventSynchronize(end), 0);
+    assert_int_equal(hipEventQuery(end), 0);
+    assert_int_equal(hipEventElapsedTime(&milliseconds, start, end), 0);
+    assert_true(milliseconds >= 20);
+    assert_int_equal(hipEventElapsedTime(&milliseconds, end, start), 0);
+    assert_true(milliseconds <= -20);
+    assert_int_equal(hipEventElapsedTime(&milliseconds, end, end), 0);
+    assert_true(milliseconds == 0);
+    milliseconds = -1;
+  }
+  assert_int_equal(hipEventDestroy(start), 0);
+  assert_int_equal(hipEventDestroy(end), 0);
+  assert_int_equal(hipEventDestroy(untimed), 0);
+  assert_int_equal(hipStreamDestroy(stream), 0);
+  sem_destroy(&gate);
+  (void)hipGetLastError();
+}
+
+// A stream waits for the record that stood there when it was told to, and for no later one.
+static void test_waiting_for_events(void **state) {
+  sem_t gates[2];
+  void *from = NULL, *to = NULL, *event = NULL;
+  volatile int flags[2] = {0, 0};
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipStreamCreateWithFlags(&from, NON_BLOCKING), 0);
+  assert_int_equal(hipStreamCreateWithFlags(&to, NON_BLOCKING), 0);
+  assert_int_equal(hipEventCreate(&event), 0);
+  for (int i = 0; i < 2; i++) sem_init(&gates[i], 0, 0);
+  assert_int_equal(hipStreamWaitEvent(to, event, 0), 0);  // never recorded: nothing to wait for
+  assert_int_equal(hipStreamSynchronize(to), 0);
+  assert_int_equal(hipStreamWaitEvent(to, NULL, 0), 400);
+  assert_int_equal(hipLaunchHostFunc(from, wait_for, &gates[0]), 0);
+  assert_int_equal(hipLaunchHostFunc(from, set_after_a_while, (void *)flags), 0);
+  assert_int_equal(hipEventRecord(event, from), 0);
+  assert_int_equal(hipStreamWaitEvent(to, event, 0), 0);
+  assert_int_equal(hipLaunchHostFunc(from, wait_for, &gates[1]), 0);
+  assert_int_equal(hipEventRecord(event, from), 0);
+  assert_int_equal(hipLaunchHostFunc(to, copy_flag, (void *)flags), 0);
+  assert_int_equal(hipStreamQuery(to), 600);
+  sem_post(&gates[0]);
+  assert_int_equal(hipStreamSynchronize(to), 0);
+  assert_int_equal(flags[1], 1);
+  assert_int_equal(hipEventQuery(event), 600);
+  sem_post(&gates[1]);
+  assert_int_equal(hipEventSynchronize(event), 0);
+  assert_int_equal(hipEventDestroy(event), 0);
+  assert_int_equal(hipStreamDestroy(from), 0);
+  assert_int_equal(hipStreamDestroy(to), 0);
+  for (int i = 0; i < 2; i++) sem_destroy(&gates[i]);
+  (void)hipGetLastError();
+}
+
 static void test_names(void **state) {
   void *found = NULL;
   int status = -1;
@@ -458,6 +554,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_freed_addresses_run_out),
       cmocka_unit_test(test_streams_are_asynchronous),
       cmocka_unit_test(test_the_null_stream),
+      cmocka_unit_test(test_event_times),
+      cmocka_unit_test(test_waiting_for_events),
       cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
