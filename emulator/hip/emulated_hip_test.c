@@ -59,6 +59,10 @@ int hipModuleGetFunction(void **, void *, const char *);
 int hipModuleGetGlobal(void **, size_t *, void *, const char *);
 int hipModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
+int hipModuleLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                     void *, void **);
+int hipDrvLaunchKernelEx(const void *, void *, void **, void **);
+int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *, void *, int, size_t);
 int hipGetProcAddress(const char *, void **, int, uint64_t, int *);
 int hipGetDriverEntryPoint(const char *, void **, uint64_t, int *);
 int hipLibraryLoadData(void);
@@ -512,6 +516,66 @@ static void test_waiting_for_events(void **state) {
   (void)hipGetLastError();
 }
 
+// All groups of a cooperative launch are there at once, so that they can wait for each other.
+static void test_cooperative_launches(void **state) {
+  enum { ROUNDS = 3, THREADS = 64, WGPS = 48 };
+  void *module = load(0, "probe_gfx1100.hsaco"), *f = function(module, "meets");
+  int each = 0, cooperative = 0;
+  assert_int_equal(setenv("RDNA_EMULATE_THREADS", "1", 1), 0);
+  assert_int_equal(hipDeviceGetAttribute(&cooperative, 10, 0), 0);
+  assert_int_equal(cooperative, 1);
+  assert_int_equal(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, THREADS, 0), 0);
+  unsigned most = (unsigned)each * WGPS, rounds = ROUNDS;
+  unsigned *sum = alloc(sizeof *sum), *seen = alloc(most * sizeof *seen), *got = malloc(most * sizeof *got);
+  void *parameters[] = {&sum, &seen, &rounds};
+  const unsigned counts[] = {1, 7, most};
+  for (int i = 0; i < 3; i++) {
+    unsigned groups = counts[i];
+    assert_int_equal(hipMemset(sum, 0, sizeof *sum), 0);
+    if (i != 1) {
+      assert_int_equal(hipModuleLaunchCooperativeKernel(f, groups, 1, 1, THREADS, 1, 1, 0, NULL, parameters), 0);
+    } else {
+      struct {
+        uint32_t id, padding, value[16];
+      } attribute = {2, 0, {1}};
+      struct {
+        unsigned grid[3], block[3], lds;
+        void *stream, *attributes;
+        unsigned count;
+      } configuration = {{groups, 1, 1}, {THREADS, 1, 1}, 0, NULL, &attribute, 1};
+      assert_int_equal(hipDrvLaunchKernelEx(&configuration, f, parameters, NULL), 0);
+    }
+    assert_int_equal(hipMemcpy(got, seen, groups * sizeof *got, TO_HOST), 0);
+    unsigned least = ROUNDS * (groups * (groups + 1) / 2);
+    for (unsigned k = 0; k < groups; k++) assert_int_equal(got[k], least);
+  }
+  assert_int_equal(unsetenv("RDNA_EMULATE_THREADS"), 0);
+  assert_int_equal(hipModuleLaunchCooperativeKernel(f, most + 1, 1, 1, THREADS, 1, 1, 0, NULL, parameters), 720);
+  free(got);
+  // an ordinary launch has nothing to meet at, and RDNA 2 a barrier of its own
+  for (int device = 0; device < 2; device++) {
+    void *other = load(device, device ? "probe_gfx1030.hsaco" : "probe_gfx1100.hsaco");
+    uint64_t *out = alloc(sizeof *out), value = 5;
+    void *one[] = {&out};
+    assert_int_equal(hipModuleLaunchKernel(function(other, "hidden_sync"), 1, 1, 1, 1, 1, 1, 0, NULL, one, NULL), 0);
+    assert_int_equal(hipMemcpy(&value, out, sizeof value, TO_HOST), 0);
+    assert_int_equal(value, 0);
+    if (device) {
+      assert_int_equal(hipModuleLaunchCooperativeKernel(function(other, "hidden_sync"), 1, 1, 1, 1, 1, 1, 0, NULL, one),
+                       0);
+      assert_int_equal(hipMemcpy(&value, out, sizeof value, TO_HOST), 0);
+      assert_int_equal(value, 1);
+    }
+    assert_int_equal(hipFree(out), 0);
+    assert_int_equal(hipModuleUnload(other), 0);
+  }
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipFree(sum), 0);
+  assert_int_equal(hipFree(seen), 0);
+  assert_int_equal(hipModuleUnload(module), 0);
+  (void)hipGetLastError();
+}
+
 static void test_names(void **state) {
   void *found = NULL;
   int status = -1;
@@ -556,6 +620,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_the_null_stream),
       cmocka_unit_test(test_event_times),
       cmocka_unit_test(test_waiting_for_events),
+      cmocka_unit_test(test_cooperative_launches),
       cmocka_unit_test(test_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

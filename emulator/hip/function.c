@@ -79,8 +79,7 @@ API int hipFuncSetSharedMemConfig(const void *stub, int configuration) {
   return hipFuncSetCacheConfig(stub, configuration);
 }
 
-// Groups that a multiprocessor (a WGP) holds at once.
-static int groups_per_wgp(const struct emu_function *f, int threads, size_t lds, int *out) {
+int emu_groups_per_wgp(const struct emu_function *f, int threads, size_t lds, int *out) {
   if (threads <= 0 || threads > 1024 || lds + f->kernel.lds_bytes > LDS_PER_GROUP) return HIP_INVALID_VALUE;
   unsigned wave = emu_kernel_wave(&f->kernel), waves = ((unsigned)threads + wave - 1) / wave;
   unsigned bytes = f->kernel.lds_bytes + (unsigned)lds;
@@ -93,7 +92,7 @@ static int groups_per_wgp(const struct emu_function *f, int threads, size_t lds,
 
 API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *out, struct emu_function *f, int threads, size_t lds) {
   if (!out || !f) return emu_done(f ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE);
-  return emu_done(groups_per_wgp(f, threads, lds, out));
+  return emu_done(emu_groups_per_wgp(f, threads, lds, out));
 }
 API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, struct emu_function *f, int threads,
                                                                     size_t lds, unsigned flags) {
@@ -103,7 +102,7 @@ API int hipOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *stub,
   struct emu_function *f;
   if (!out) return emu_done(HIP_INVALID_VALUE);
   int code = emu_registered_function(stub, &f);
-  return emu_done(code == HIP_SUCCESS ? groups_per_wgp(f, threads, lds, out) : code);
+  return emu_done(code == HIP_SUCCESS ? emu_groups_per_wgp(f, threads, lds, out) : code);
 }
 API int hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *stub, int threads, size_t lds,
                                                               unsigned flags) {
@@ -115,7 +114,7 @@ static int potential(const struct emu_function *f, int *grid, int *block, size_t
   if (limit > 0 && limit < most) most = limit;
   for (int threads = most / 32 * 32; threads >= 32; threads -= 32) {
     int groups = 0;
-    if (groups_per_wgp(f, threads, lds, &groups) == HIP_SUCCESS && groups * threads > best * best_threads) {
+    if (emu_groups_per_wgp(f, threads, lds, &groups) == HIP_SUCCESS && groups * threads > best * best_threads) {
       best = groups;
       best_threads = threads;
     }
@@ -142,10 +141,6 @@ API const char *hipKernelNameRefByPtr(const void *stub, void *stream) {
   return emu_registered_function(stub, &f) == HIP_SUCCESS ? f->source->name : NULL;
 }
 
-int hipModuleLaunchKernel(struct emu_function *f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned lds, void *handle, void **parameters,
-                          void **extra);
-
 // hipLaunchConfig_t of the driver-like interface.
 struct launch_configuration {
   unsigned grid[3], block[3], lds;
@@ -154,17 +149,15 @@ struct launch_configuration {
 };
 API int hipDrvLaunchKernelEx(const struct launch_configuration *c, struct emu_function *f, void **parameters,
                              void **extra) {
-  enum { COOPERATIVE = 2 };
   if (!c) return emu_done(HIP_INVALID_VALUE);
-  for (unsigned i = 0; i < c->attribute_count; i++) {
-    const uint32_t *attribute = (const uint32_t *)c->attributes + 18 * i;  // u32 id, padding, 64 bytes of value
-    if (attribute[0] == COOPERATIVE && attribute[2] != 0) {
-      emu_say("hipDrvLaunchKernelEx with a cooperative launch is not in the emulator");
-      return emu_done(HIP_NOT_SUPPORTED);
-    }
-  }
-  return hipModuleLaunchKernel(f, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->lds,
-                               c->stream, parameters, extra);
+  struct emu_launch launch = {.function = f,
+                              .groups = {c->grid[0], c->grid[1], c->grid[2]},
+                              .threads = {c->block[0], c->block[1], c->block[2]},
+                              .lds = c->lds,
+                              .parameters = parameters,
+                              .cooperative = emu_launch_cooperates(c->attributes, c->attribute_count)};
+  int code = extra ? emu_launch_extra(extra, &launch.packed, &launch.packed_bytes) : HIP_SUCCESS;
+  return emu_done(code == HIP_SUCCESS ? emu_launch(&launch, emu_stream_of(c->stream)) : code);
 }
 
 // Symbols by name; from version 6 on the device's properties have their new layout.

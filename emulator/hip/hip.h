@@ -49,6 +49,7 @@ enum {
   HIP_HOST_ALREADY_REGISTERED = 712,
   HIP_HOST_NOT_REGISTERED = 713,
   HIP_LAUNCH_FAILURE = 719,
+  HIP_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
   HIP_NOT_SUPPORTED = 801,
   HIP_CAPTURE_UNSUPPORTED = 900,
   HIP_CAPTURE_INVALIDATED = 901,
@@ -209,8 +210,13 @@ struct emu_launch {
   void **parameters;  // one pointer an argument, or
   const void *packed;
   size_t packed_bytes;
+  bool cooperative;  // all groups at once
 };
 int emu_launch(const struct emu_launch *launch, struct emu_stream *stream);
+// Groups that a multiprocessor (a WGP) holds at once.
+int emu_groups_per_wgp(const struct emu_function *function, int threads, size_t lds, int *out);
+// Whether hipLaunchAttribute's say that it is a cooperative launch.
+bool emu_launch_cooperates(const void *attributes, unsigned count);
 // Reads HIP_LAUNCH_PARAM_BUFFER_POINTER and _SIZE.
 int emu_launch_extra(void **extra, const void **packed, size_t *bytes);
 

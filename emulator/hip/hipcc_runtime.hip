@@ -1,6 +1,8 @@
 // What ordinary programs ask of the runtime besides memory, streams and launches, compiled by Debian's hipcc. Exit
 // status 0 when all is right.
 #include <hip/hip_runtime.h>
+// after the one above
+#include <hip/hip_cooperative_groups.h>
 
 #include <cstdio>
 #include <vector>
@@ -49,8 +51,46 @@ static void test_managed() {
   check(about.isManaged, "it is managed memory");
 }
 
+// ---- cooperative launches
+
+__global__ void grid_sums(unsigned *sums, unsigned *seen, int rounds) {
+  cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  for (int i = 0; i < rounds; i++) {
+    atomicAdd(&sums[i], grid.is_valid());
+    grid.sync();
+    if (sums[i] != grid.size()) atomicAdd(seen, 1u);
+  }
+}
+
+static void test_cooperative() {
+  int rounds = 4, each = 0;
+  unsigned *sums = nullptr, *wrong = nullptr;
+  hipDeviceProp_t properties;
+  CALL(hipGetDeviceProperties(&properties, 0));
+  check(properties.cooperativeLaunch, "the device launches cooperatively");
+  CALL(hipMalloc(&sums, rounds * sizeof *sums));
+  CALL(hipHostMalloc(reinterpret_cast<void **>(&wrong), sizeof *wrong, 0));
+  CALL(hipOccupancyMaxActiveBlocksPerMultiprocessor(&each, reinterpret_cast<const void *>(grid_sums), 96, 0));
+  int most = each * properties.multiProcessorCount;
+  void *arguments[] = {&sums, &wrong, &rounds};
+  for (int groups : {1, 13, most}) {
+    *wrong = 0;
+    CALL(hipMemset(sums, 0, rounds * sizeof *sums));
+    CALL(hipLaunchCooperativeKernel(reinterpret_cast<const void *>(grid_sums), dim3(groups), dim3(96), arguments, 0,
+                                    hipStream_t(0)));
+    CALL(hipDeviceSynchronize());
+    check(*wrong == 0, "all groups have come when one goes on");
+  }
+  check(hipLaunchCooperativeKernel(reinterpret_cast<const void *>(grid_sums), dim3(most + 1), dim3(96), arguments, 0,
+                                   hipStream_t(0)) == hipErrorCooperativeLaunchTooLarge,
+        "more groups than there is room for");
+  CALL(hipFree(sums));
+  CALL(hipHostFree(wrong));
+}
+
 int main() {
   test_managed();
+  test_cooperative();
   std::printf("%d wrong\n", failures);
   return failures != 0;
 }

@@ -11,10 +11,20 @@ struct job {
   struct emu_dispatch dispatch;
   struct emu_counters counters;
   uint8_t *kernarg;
+  struct grid_sync *sync;  // or NULL
+};
+
+// What the groups of a cooperative launch on RDNA 3 meet at: mg_info of the device libraries. The first members are
+// for grids that span devices.
+struct grid_sync {
+  uint64_t others[4];
+  uint32_t arrived, unused, groups;
 };
 
 static void release(void *context) {
   struct job *job = context;
+  if (job->sync) (void)emu_memory_remove(job->dispatch.memory, (uint64_t)job->sync);
+  free(job->sync);
   free(job->kernarg);
   free(job);
 }
@@ -56,7 +66,7 @@ static bool asks_host(const struct emu_object_kernel *kernel) {
 
 // The grid is a whole number of groups, so that remainders are 0.
 static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel, const struct emu_launch *launch,
-                        const struct emu_host *host) {
+                        const struct emu_host *host, const struct grid_sync *sync) {
   for (unsigned i = 0; i < kernel->arg_count; i++) {
     const struct emu_arg *arg = &kernel->args[i];
     switch (arg->kind) {
@@ -84,6 +94,10 @@ static void fill_hidden(uint8_t *kernarg, const struct emu_object_kernel *kernel
         break;
       case EMU_ARG_HEAP:
         put(kernarg, arg, emu_host_heap(host));
+        break;
+      case EMU_ARG_GRID_SYNC:
+        // RDNA 2 has a barrier for it; 1 says that the grid may use it
+        put(kernarg, arg, sync ? (uint64_t)sync : launch->cooperative);
         break;
       default:
         break;
@@ -141,6 +155,32 @@ static int check_shape(const struct emu_launch *launch) {
   return HIP_SUCCESS;
 }
 
+static int check_cooperation(const struct emu_launch *launch) {
+  const struct emu_function *function = launch->function;
+  const struct emu_card *card = function->module->device->card;
+  uint64_t groups = (uint64_t)launch->groups[0] * launch->groups[1] * launch->groups[2];
+  int threads = (int)(launch->threads[0] * launch->threads[1] * launch->threads[2]), per_wgp = 0;
+  (void)emu_groups_per_wgp(function, threads, launch->lds, &per_wgp);
+  if (groups <= (uint64_t)per_wgp * (uint64_t)card->wgps) return HIP_SUCCESS;
+  emu_say("kernel '%s' was launched cooperatively with %llu groups; %s holds %d of them at once",
+          function->source->name, (unsigned long long)groups, card->name, per_wgp * card->wgps);
+  return HIP_COOPERATIVE_LAUNCH_TOO_LARGE;
+}
+
+static bool make_sync(struct job *job, const struct emu_launch *launch, const struct emu_device *device) {
+  enum { LINE = 64 };
+  if (!launch->cooperative || device->card->target == EMU_GFX1030) return true;
+  struct grid_sync *sync = aligned_alloc(LINE, LINE);
+  if (!sync) return false;
+  *sync = (struct grid_sync){.groups = launch->groups[0] * launch->groups[1] * launch->groups[2]};
+  if (!emu_memory_add(device->memory, (uint64_t)sync, sizeof *sync, "the grid's barrier", true)) {
+    free(sync);
+    return false;
+  }
+  job->sync = sync;
+  return true;
+}
+
 int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
   if (!launch->function) return HIP_INVALID_HANDLE;
   if (!stream) return HIP_INVALID_HANDLE;
@@ -152,6 +192,7 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     return HIP_INVALID_HANDLE;
   }
   int code = check_shape(launch);
+  if (code == HIP_SUCCESS && launch->cooperative) code = check_cooperation(launch);
   if (code != HIP_SUCCESS) return code;
   struct job *job = calloc(1, sizeof *job);
   // 64-byte lines, as the runtime's own pool hands them out. The last one is readable to its end: compilers widen the
@@ -165,17 +206,18 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
   }
   memset(kernarg, 0, bytes);
   job->kernarg = kernarg;
+  job->dispatch.memory = module->device->memory;
   code = fill_visible(kernarg, function->source, launch);
   if (code != HIP_SUCCESS) {
     release(job);
     return code;
   }
   struct emu_host *host = asks_host(function->source) ? emu_host_of(module->device) : NULL;
-  if (!host && asks_host(function->source)) {
+  if ((!host && asks_host(function->source)) || !make_sync(job, launch, module->device)) {
     release(job);
     return HIP_OUT_OF_MEMORY;
   }
-  fill_hidden(kernarg, function->source, launch, host);
+  fill_hidden(kernarg, function->source, launch, host, job->sync);
   if (!emu_is_there()) {
     release(job);
     return HIP_CONTEXT_IS_DESTROYED;
@@ -195,6 +237,7 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .dynamic_lds_bytes = launch->lds,
       .scratch_bytes = dynamic && stack > own ? stack : own,
       .dynamic_stack = dynamic,
+      .together = launch->cooperative,
       .kernarg = (uint64_t)kernarg,
       .kernarg_bytes = (uint32_t)bytes,
       .memory = module->device->memory,
@@ -210,6 +253,17 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
   code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
   if (code == HIP_SUCCESS && s->serialize && !emu_stream_captures(stream)) return emu_stream_finish(stream);
   return code;
+}
+
+bool emu_launch_cooperates(const void *attributes, unsigned count) {
+  enum { COOPERATIVE = 2 };
+  const struct {
+    uint32_t id, padding;
+    uint32_t value[16];
+  } *row = attributes;
+  for (unsigned i = 0; i < count; i++)
+    if (row[i].id == COOPERATIVE) return row[i].value[0] != 0;
+  return false;
 }
 
 int emu_launch_extra(void **extra, const void **packed, size_t *bytes) {
@@ -241,4 +295,16 @@ API int hipModuleLaunchKernel(struct emu_function *function, unsigned grid_x, un
     if (code != HIP_SUCCESS) return emu_done(code);
   }
   return emu_done(emu_launch(&launch, emu_stream_of(handle)));
+}
+
+API int hipModuleLaunchCooperativeKernel(struct emu_function *function, unsigned grid_x, unsigned grid_y,
+                                         unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                                         unsigned lds, void *handle, void **parameters) {
+  return emu_done(emu_launch(&(struct emu_launch){.function = function,
+                                                  .groups = {grid_x, grid_y, grid_z},
+                                                  .threads = {block_x, block_y, block_z},
+                                                  .lds = lds,
+                                                  .parameters = parameters,
+                                                  .cooperative = true},
+                             emu_stream_of(handle)));
 }

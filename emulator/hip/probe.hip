@@ -32,6 +32,39 @@ __attribute__((global)) void three_last(unsigned *a, unsigned *b, unsigned *out,
   out[2] = z;
 }
 
+// Each group adds to `sum`, all meet as the device libraries have groups meet on RDNA 3, and each tells what it sees
+// then.
+__attribute__((global)) void meets(unsigned *sum, unsigned *seen, unsigned rounds) {
+  const auto *hidden = static_cast<const __attribute__((address_space(4))) unsigned long long *>(
+      (const __attribute__((address_space(4))) void *)__builtin_amdgcn_implicitarg_ptr());
+  auto *sync = reinterpret_cast<unsigned *>(hidden[11]);  // hidden_multigrid_sync_arg
+  unsigned groups = sync[10], group = __builtin_amdgcn_workgroup_id_x();
+  volatile unsigned deep[2048];  // so many groups with so much of their own are not begun at once unasked
+  deep[rounds] = group;
+  for (unsigned i = 0; i < rounds; i++) {
+    __builtin_amdgcn_s_barrier();
+    if (__builtin_amdgcn_workitem_id_x() == 0) {
+      __atomic_fetch_add(sum, deep[rounds] + 1, __ATOMIC_RELAXED);
+      unsigned before = __scoped_atomic_fetch_add(&sync[8], 1, __ATOMIC_SEQ_CST, __MEMORY_SCOPE_DEVICE);
+      if ((before & 0xffff) == groups - 1) {
+        __scoped_atomic_fetch_add(&sync[8], 0x10000 - groups, __ATOMIC_SEQ_CST, __MEMORY_SCOPE_DEVICE);
+      } else {
+        while (((__scoped_atomic_load_n(&sync[8], __ATOMIC_ACQUIRE, __MEMORY_SCOPE_DEVICE) ^ before) & ~0xffffu) == 0)
+          __builtin_amdgcn_s_sleep(1);
+      }
+      if (i == rounds - 1) seen[group] = *static_cast<volatile unsigned *>(sum);
+    }
+    __builtin_amdgcn_s_barrier();
+  }
+}
+
+// What is hidden there.
+__attribute__((global)) void hidden_sync(unsigned long long *out) {
+  const auto *hidden = static_cast<const __attribute__((address_space(4))) unsigned long long *>(
+      (const __attribute__((address_space(4))) void *)__builtin_amdgcn_implicitarg_ptr());
+  *out = hidden[11];
+}
+
 __attribute__((global)) void past_the_end(int *out, int n) { out[n] = 1; }
 // What it does depends on what it reads.
 __attribute__((global)) void chooses(const int *in, int *out) {

@@ -123,6 +123,7 @@ API int hipGetDevicePropertiesR0000(void *out, int index) {
       .clockInstructionRate = CONSTANT_CLOCK_KHZ,
       .arch = arch_bits,
       .concurrentKernels = 1,
+      .cooperativeLaunch = 1,
       .pciBusID = index + 3,
       .maxSharedMemoryPerMultiProcessor = LDS_PER_BLOCK,
       .canMapHostMemory = 1,
@@ -164,6 +165,7 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
       .multiProcessorCount = card->wgps,
       .canMapHostMemory = 1,
       .concurrentKernels = 1,
+      .cooperativeLaunch = 1,
       .pciBusID = index + 3,
       .asyncEngineCount = 1,
       .unifiedAddressing = 1,
@@ -202,6 +204,7 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {4, 1},                            // CanUseHostPointerForRegisteredMem
       {5, card->clock_khz},              // ClockRate
       {8, 1},                            // ConcurrentKernels
+      {10, 1},                           // CooperativeLaunch
       {12, 1},                           // DeviceOverlap
       {19, card->l2_bytes},              // L2CacheSize
       {23, major_of(card)},              // ComputeCapabilityMajor
@@ -238,7 +241,7 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {10011, 1},                        // IsLargeBar
       {10015, card->wgps},               // PhysicalMultiProcessorCount
   };
-  static const int zeros[] = {0,  6,  7,  9,  10, 11, 13, 14, 15,    16,    17,    18,    20,    22,    62,    65,   66,
+  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,    66,
                               68, 69, 70, 73, 77, 79, 80, 88, 10007, 10008, 10009, 10010, 10012, 10013, 10014, 10016};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].which == which) return *out = rows[i].value, true;

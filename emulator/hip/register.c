@@ -213,26 +213,39 @@ API int __hipPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t 
   return emu_done(HIP_SUCCESS);
 }
 
-API int hipLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
-                        void *handle) {
+static int launch_stub(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+                       void *handle, bool cooperative) {
   struct emu_function *function;
   int code = emu_registered_function(stub, &function);
-  if (code != HIP_SUCCESS) return emu_done(code);
-  if (lds > UINT32_MAX) return emu_done(HIP_INVALID_VALUE);
+  if (code != HIP_SUCCESS) return code;
+  if (lds > UINT32_MAX) return HIP_INVALID_VALUE;
   struct emu_launch launch = {.function = function,
                               .groups = {grid.x, grid.y, grid.z},
                               .threads = {block.x, block.y, block.z},
                               .lds = (unsigned)lds,
-                              .parameters = parameters};
-  return emu_done(emu_launch(&launch, emu_stream_of(handle)));
+                              .parameters = parameters,
+                              .cooperative = cooperative};
+  return emu_launch(&launch, emu_stream_of(handle));
+}
+
+API int hipLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+                        void *handle) {
+  return emu_done(launch_stub(stub, grid, block, parameters, lds, handle, false));
+}
+API int hipLaunchCooperativeKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters,
+                                   unsigned lds, void *handle) {
+  return emu_done(launch_stub(stub, grid, block, parameters, lds, handle, true));
 }
 
 API int hipLaunchKernelExC(const void *configuration, const void *stub, void **parameters) {
-  // hipLaunchConfig_t: grid, block, LDS bytes, stream, attributes
-  struct configuration c;
-  if (!configuration) return emu_done(HIP_INVALID_VALUE);
-  memcpy(&c, configuration, sizeof c);
-  return hipLaunchKernel(stub, c.grid, c.block, parameters, c.lds, c.stream);
+  const struct {  // hipLaunchConfig_t
+    struct configuration c;
+    const void *attributes;
+    unsigned attribute_count;
+  } *with = configuration;
+  if (!with) return emu_done(HIP_INVALID_VALUE);
+  return emu_done(launch_stub(stub, with->c.grid, with->c.block, parameters, with->c.lds, with->c.stream,
+                              emu_launch_cooperates(with->attributes, with->attribute_count)));
 }
 
 API int hipExtLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,

@@ -261,6 +261,9 @@ static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
     case EMU_S_WAIT_IDLE:
       plan->waits = plan->always = true;
       break;
+    case EMU_DS_GWS_BARRIER:
+      plan->acquires = plan->always = true;
+      break;
     case EMU_S_SENDMSG_RTN_B32:
     case EMU_S_SENDMSG_RTN_B64:
     case EMU_S_MEMTIME:

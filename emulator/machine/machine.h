@@ -139,6 +139,7 @@ struct emu_dispatch {
   uint64_t kernarg;        // readable for kernarg_bytes without being in the table
   uint32_t kernarg_bytes;
   uint64_t packet;        // an AQL dispatch packet; 0: one is made
+  bool together;          // all groups are begun at once, since they wait for each other
   uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors
   uint64_t shuffle;       // seed of the order of groups and waves; 0: RDNA_EMULATE_SHUFFLE, else ascending
 

@@ -239,6 +239,7 @@ static void finish_group(struct worker *worker, unsigned slot) {
 
 // How many groups a thread may have begun at once.
 static unsigned resident_groups(const struct emu_run *run) {
+  if (run->dispatch->together) return RESIDENT;
   size_t vectors = (size_t)emu_kernel_vgprs(&run->dispatch->kernel) * 4 + run->scratch_bytes;
   size_t bytes = (vectors * run->lanes + sizeof(struct emu_wave)) * run->waves_per_group + run->lds_bytes;
   size_t groups = RESIDENT_BYTES / bytes + 1;

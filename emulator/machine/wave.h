@@ -88,6 +88,7 @@ struct emu_wave {
   uint64_t scratch_bytes;  // a lane
   unsigned index;          // in the group
   uint32_t sleeping;
+  uint64_t waits_for;  // how often a barrier of the grid will have opened then; 0: it does not wait at one
   struct emu_group *group;
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];
@@ -122,6 +123,7 @@ struct emu_run {
   uint64_t shuffle;  // seed of the order of groups and waves; 0: ascending
   uint64_t packet;
   uint8_t packet_bytes[64];
+  atomic_uint_fast64_t gws[64];  // barriers of the grid
   uint32_t lds_bytes, scratch_bytes;
   atomic_uint_fast64_t next_group;
   atomic_bool stop;
@@ -145,7 +147,8 @@ void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, ch
 extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__control_actions[], emu__int_actions[],
     emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
     emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
-    emu__dot_actions[], emu__wmma_actions[], emu__lds_actions[], emu__global_actions[], emu__buffer_actions[];
+    emu__dot_actions[], emu__wmma_actions[], emu__lds_actions[], emu__gws_actions[], emu__global_actions[],
+    emu__buffer_actions[];
 const struct emu_action *emu__action_of(enum emu_op op);  // NULL: not executed
 void emu__valu_run(struct emu_wave *wave, const struct emu_step *step);
 

@@ -127,7 +127,8 @@ static enum emu_arg_kind arg_kind(const value *v) {
                {"hidden_grid_dims", EMU_ARG_GRID_DIMS},
                {"hidden_dynamic_lds_size", EMU_ARG_DYNAMIC_LDS_SIZE},
                {"hidden_hostcall_buffer", EMU_ARG_HOSTCALL_BUFFER},
-               {"hidden_heap_v1", EMU_ARG_HEAP}};
+               {"hidden_heap_v1", EMU_ARG_HEAP},
+               {"hidden_multigrid_sync_arg", EMU_ARG_GRID_SYNC}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (is(v, kinds[i].name)) return kinds[i].kind;
   return v->kind == VALUE_TEXT && v->length > 7 && memcmp(v->text, "hidden_", 7) == 0 ? EMU_ARG_HIDDEN_ZERO
@@ -200,7 +201,7 @@ static bool fits(const kernel_record *record, uint32_t kernarg_bytes) {
     const struct emu_arg *a = &record->args[i];
     unsigned least = a->kind >= EMU_ARG_GROUP_SIZE_X && a->kind <= EMU_ARG_GRID_DIMS           ? 2
                      : a->kind >= EMU_ARG_BLOCK_COUNT_X && a->kind <= EMU_ARG_DYNAMIC_LDS_SIZE ? 4
-                     : a->kind == EMU_ARG_HOSTCALL_BUFFER || a->kind == EMU_ARG_HEAP           ? 8
+                     : a->kind >= EMU_ARG_HOSTCALL_BUFFER && a->kind <= EMU_ARG_GRID_SYNC      ? 8
                                                                                                : 0;
     if (!emu_within(a->offset, a->size, record->kernarg_bytes) || a->size < least) return false;
   }

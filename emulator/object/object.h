@@ -89,6 +89,7 @@ enum emu_arg_kind {
   EMU_ARG_DYNAMIC_LDS_SIZE,
   EMU_ARG_HOSTCALL_BUFFER,
   EMU_ARG_HEAP,
+  EMU_ARG_GRID_SYNC,
   EMU_ARG_HIDDEN_ZERO,  // hidden, and zero on a device without queues of its own
 };
 
