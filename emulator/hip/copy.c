@@ -7,11 +7,12 @@
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, DEVICE_TO_DEVICE = 3, KIND_DEFAULT = 4, STAGED_BYTES = 1 << 20 };
 
-// `rows` rows of `width` bytes. A fill repeats `pattern`, `unit` bytes of it, in place of reading src.
+// `slices` times `rows` rows of `width` bytes. A fill repeats `pattern`, `unit` bytes of it, in place of reading src.
 struct transfer {
   uint8_t *dst;
   const uint8_t *src;
   size_t dst_pitch, src_pitch, width, rows;
+  size_t slices, dst_slice, src_slice;  // bytes from slice to slice; 0 slices are one
   unsigned unit;
   uint32_t pattern;
   uint8_t staged[];
@@ -27,37 +28,45 @@ static void fill(uint8_t *dst, size_t bytes, unsigned unit, uint32_t pattern) {
 
 static int run(void *context) {
   struct transfer *t = context;
-  for (size_t row = 0; row < t->rows; row++) {
-    uint8_t *dst = t->dst + row * t->dst_pitch;
-    if (t->unit) {
-      fill(dst, t->width, t->unit, t->pattern);
-    } else {
-      memmove(dst, t->src + row * t->src_pitch, t->width);
+  for (size_t slice = 0; slice < t->slices; slice++)
+    for (size_t row = 0; row < t->rows; row++) {
+      uint8_t *dst = t->dst + slice * t->dst_slice + row * t->dst_pitch;
+      if (t->unit) {
+        fill(dst, t->width, t->unit, t->pattern);
+      } else {
+        memmove(dst, t->src + slice * t->src_slice + row * t->src_pitch, t->width);
+      }
+      emu_block_written(dst, t->width);
     }
-    emu_block_written(dst, t->width);
-  }
   return HIP_SUCCESS;
 }
 
-static size_t span(size_t pitch, size_t width, size_t rows) { return rows == 0 ? 0 : (rows - 1) * pitch + width; }
+// Bytes from the first to behind the last; SIZE_MAX: more than there can be.
+static size_t span(const struct transfer *t, size_t pitch, size_t slice) {
+  size_t rows, slices, all;
+  if (__builtin_mul_overflow(t->rows - 1, pitch, &rows) || __builtin_mul_overflow(t->slices - 1, slice, &slices) ||
+      __builtin_add_overflow(rows, slices, &all) || __builtin_add_overflow(all, t->width, &all) || all > SIZE_MAX / 4)
+    return SIZE_MAX;
+  return all;
+}
 
 static int check(const struct transfer *t, const char *what) {
-  int code = HIP_SUCCESS;
-  if (t->rows && (t->dst_pitch > SIZE_MAX / 4 / t->rows || t->src_pitch > SIZE_MAX / 4 / t->rows))
-    return HIP_INVALID_VALUE;
-  code = emu_block_check(t->dst, span(t->dst_pitch, t->width, t->rows), what);
-  if (code == HIP_SUCCESS && t->unit == 0) code = emu_block_check(t->src, span(t->src_pitch, t->width, t->rows), what);
+  size_t dst = span(t, t->dst_pitch, t->dst_slice), src = span(t, t->src_pitch, t->src_slice);
+  if (dst == SIZE_MAX || src == SIZE_MAX) return HIP_INVALID_VALUE;
+  int code = emu_block_check(t->dst, dst, what);
+  if (code == HIP_SUCCESS && t->unit == 0) code = emu_block_check(t->src, src, what);
   return code;
 }
 
-static int submit(const struct transfer *wanted, struct emu_stream *stream, bool wait, const char *what) {
+static int submit(struct transfer *wanted, struct emu_stream *stream, bool wait, const char *what) {
   if (!stream) return HIP_INVALID_HANDLE;
   if (wanted->rows == 0 || wanted->width == 0) return HIP_SUCCESS;
+  if (wanted->slices == 0) wanted->slices = 1;
   int code = check(wanted, what);
   if (code != HIP_SUCCESS) return code;
   bool from_pageable = wanted->unit == 0 && emu_block_pageable(wanted->src);
   bool to_pageable = emu_block_pageable(wanted->dst);
-  size_t bytes = span(wanted->src_pitch, wanted->width, wanted->rows);
+  size_t bytes = span(wanted, wanted->src_pitch, wanted->src_slice);
   bool stage = from_pageable && !to_pageable && !wait && bytes <= STAGED_BYTES;
   struct transfer *t = malloc(sizeof *t + (stage ? bytes : 0));
   if (!t) return HIP_OUT_OF_MEMORY;
@@ -158,6 +167,94 @@ API int hipMemset2D(void *dst, size_t pitch, int value, size_t width, size_t hei
 }
 API int hipMemset2DAsync(void *dst, size_t pitch, int value, size_t width, size_t height, void *stream) {
   return emu_done(set(dst, pitch, width, height, 1, (uint32_t)value, stream, false, "hipMemset2DAsync"));
+}
+
+// ---- three dimensions
+
+struct extent {
+  size_t width, height, depth;
+};
+struct position {
+  size_t x, y, z;
+};
+struct pitched {
+  void *at;
+  size_t pitch, width, height;
+};
+// hipMemcpy3DParms
+struct copy_3d {
+  void *src_array;
+  struct position src_at;
+  struct pitched src;
+  void *dst_array;
+  struct position dst_at;
+  struct pitched dst;
+  struct extent extent;
+  int kind;
+};
+
+int hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height);
+
+API int hipMalloc3D(struct pitched *out, struct extent extent) {
+  size_t rows;
+  if (!out || __builtin_mul_overflow(extent.height, extent.depth, &rows)) return emu_done(HIP_INVALID_VALUE);
+  out->width = extent.width;
+  out->height = extent.height;
+  return hipMallocPitch(&out->at, &out->pitch, extent.width, rows);
+}
+
+// The first byte of the part, and the distance of its slices; false: the part is not in it.
+static bool part_of(const struct pitched *whole, const struct position *at, const struct extent *part, uint8_t **first,
+                    size_t *slice) {
+  size_t along, down, deep, end;
+  if (__builtin_add_overflow(at->x, part->width, &end) || end > whole->pitch ||
+      __builtin_add_overflow(at->y, part->height, &end) || (part->depth > 1 && end > whole->height) ||
+      __builtin_mul_overflow(whole->pitch, whole->height, slice) || __builtin_mul_overflow(*slice, at->z, &deep) ||
+      __builtin_mul_overflow(whole->pitch, at->y, &down) || __builtin_add_overflow(deep, down, &along) ||
+      __builtin_add_overflow(along, at->x, &along))
+    return false;
+  *first = (uint8_t *)whole->at + along;
+  return true;
+}
+
+static int copy_3d(const struct copy_3d *c, void *handle, bool wait) {
+  if (!c) return HIP_INVALID_VALUE;
+  if (c->src_array || c->dst_array) {
+    emu_say("hipMemcpy3D from and to arrays is not in the emulator");
+    return HIP_NOT_SUPPORTED;
+  }
+  if (c->kind < 0 || c->kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
+  const struct extent *e = &c->extent;
+  if (e->width == 0 || e->height == 0 || e->depth == 0) return HIP_SUCCESS;
+  uint8_t *src, *dst;
+  struct transfer t = {
+      .dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch, .width = e->width, .rows = e->height, .slices = e->depth};
+  if (!c->src.at || !c->dst.at || !part_of(&c->src, &c->src_at, e, &src, &t.src_slice) ||
+      !part_of(&c->dst, &c->dst_at, e, &dst, &t.dst_slice))
+    return HIP_INVALID_VALUE;
+  t.src = src;
+  t.dst = dst;
+  return submit(&t, emu_stream_of(handle), wait, "hipMemcpy3D");
+}
+API int hipMemcpy3D(const struct copy_3d *c) { return emu_done(copy_3d(c, NULL, true)); }
+API int hipMemcpy3DAsync(const struct copy_3d *c, void *stream) { return emu_done(copy_3d(c, stream, false)); }
+
+static int set_3d(struct pitched to, int value, struct extent extent, void *handle, bool wait) {
+  struct transfer t = {.dst_pitch = to.pitch,
+                       .width = extent.width,
+                       .rows = extent.height,
+                       .slices = extent.depth,
+                       .unit = 1,
+                       .pattern = (uint32_t)value};
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return HIP_SUCCESS;
+  if (!to.at || !part_of(&to, &(struct position){0}, &extent, &t.dst, &t.dst_slice)) return HIP_INVALID_VALUE;
+  return submit(&t, emu_stream_of(handle), wait, "hipMemset3D");
+}
+API int hipMemset3D(struct pitched to, int value, struct extent extent) {
+  return emu_done(set_3d(to, value, extent, NULL, true));
+}
+API int hipMemset3DAsync(struct pitched to, int value, struct extent extent, void *stream) {
+  return emu_done(set_3d(to, value, extent, stream, false));
 }
 
 // The driver-like fills count elements.

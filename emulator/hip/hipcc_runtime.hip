@@ -88,9 +88,58 @@ static void test_cooperative() {
   CALL(hipHostFree(wrong));
 }
 
+// ---- three dimensions
+
+static void test_3d() {
+  const size_t width = 40, height = 5, depth = 6, bytes = width * height * depth;
+  std::vector<unsigned char> from(bytes), back(bytes, 7), want(bytes, 7);
+  for (size_t i = 0; i < bytes; i++) from[i] = static_cast<unsigned char>(i * 31 + i / width);
+  hipPitchedPtr device;
+  CALL(hipMalloc3D(&device, make_hipExtent(width, height, depth)));
+  check(device.ptr && device.pitch >= width && device.xsize == width && device.ysize == height, "hipMalloc3D");
+  hipMemcpy3DParms to = {};
+  to.srcPtr = make_hipPitchedPtr(from.data(), width, width, height);
+  to.dstPtr = device;
+  to.extent = make_hipExtent(width, height, depth);
+  to.kind = hipMemcpyHostToDevice;
+  CALL(hipMemcpy3D(&to));
+  // a part of it to another place: 10 x 2 x 3 from (4, 1, 2) to (6, 3, 1)
+  hipMemcpy3DParms part = {};
+  part.srcPtr = device;
+  part.srcPos = make_hipPos(4, 1, 2);
+  part.dstPtr = make_hipPitchedPtr(back.data(), width, width, height);
+  part.dstPos = make_hipPos(6, 3, 1);
+  part.extent = make_hipExtent(10, 2, 3);
+  part.kind = hipMemcpyDeviceToHost;
+  hipStream_t stream = nullptr;
+  CALL(hipStreamCreate(&stream));
+  CALL(hipMemcpy3DAsync(&part, stream));
+  CALL(hipStreamSynchronize(stream));
+  for (size_t z = 0; z < 3; z++)
+    for (size_t y = 0; y < 2; y++)
+      for (size_t x = 0; x < 10; x++)
+        want[((z + 1) * height + y + 3) * width + x + 6] = from[((z + 2) * height + y + 1) * width + x + 4];
+  check(back == want, "a part to another place");
+  CALL(hipMemset3D(device, 9, make_hipExtent(7, 3, 2)));
+  for (size_t z = 0; z < 2; z++)
+    for (size_t y = 0; y < 3; y++)
+      for (size_t x = 0; x < 7; x++) from[(z * height + y) * width + x] = 9;
+  part.srcPos = part.dstPos = make_hipPos(0, 0, 0);
+  part.extent = make_hipExtent(width, height, depth);
+  CALL(hipMemcpy3D(&part));
+  check(back == from, "a part filled, and all of it back");
+  part.extent = make_hipExtent(width, height, depth + 1);
+  check(hipMemcpy3D(&part) == hipErrorInvalidValue, "past the last slice");
+  part.extent = make_hipExtent(device.pitch + 1, 1, 1);
+  check(hipMemcpy3D(&part) == hipErrorInvalidValue, "past a row");
+  CALL(hipStreamDestroy(stream));
+  CALL(hipFree(device.ptr));
+}
+
 int main() {
   test_managed();
   test_cooperative();
+  test_3d();
   std::printf("%d wrong\n", failures);
   return failures != 0;
 }
