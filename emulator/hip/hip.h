@@ -112,7 +112,8 @@ struct emu_block {
   enum emu_block_kind kind;
   unsigned flags;
   struct emu_device *device;
-  size_t mapped;  // with the gap behind it; 0: not ours to unmap
+  size_t mapped;          // with the gap behind it; 0: not ours to unmap
+  struct emu_pool *pool;  // or NULL
 };
 
 // Allocates for kernels of `device`; pinned and managed memory is seen by all devices. `name` is for reports.
@@ -128,6 +129,15 @@ int emu_block_check(const void *pointer, size_t bytes, const char *what);
 void emu_block_written(const void *pointer, size_t bytes);
 // Whether the pointer is host memory that HIP does not know: copies from and to it are not asynchronous.
 bool emu_block_pageable(const void *pointer);
+
+// ---- pools
+
+struct emu_pool *emu_pool_current(struct emu_device *device);
+struct emu_device *emu_pool_device(struct emu_pool *pool);  // NULL: no pool
+void emu_pool_count(struct emu_pool *pool, uint64_t bytes, bool more);
+// From now on the block counts with the pool; blocks of a pool that ends count with none.
+void emu_block_enter_pool(void *pointer, struct emu_pool *pool);
+void emu_block_leave_pool(struct emu_pool *pool);
 
 // ---- streams
 

@@ -136,8 +136,66 @@ static void test_3d() {
   CALL(hipFree(device.ptr));
 }
 
+// ---- memory pools
+
+static uint64_t count_of(hipMemPool_t pool, hipMemPoolAttr attribute) {
+  uint64_t value = 12345;
+  CALL(hipMemPoolGetAttribute(pool, attribute, &value));
+  return value;
+}
+
+static void test_pools() {
+  hipStream_t stream = nullptr;
+  hipMemPool_t own = nullptr, current = nullptr, pool = nullptr;
+  void *p = nullptr, *q = nullptr;
+  uint64_t keep = ~0ull, zero = 0;
+  int supported = 0, flag = 7;
+  CALL(hipDeviceGetAttribute(&supported, hipDeviceAttributeMemoryPoolsSupported, 0));
+  check(supported == 1, "the device has pools");
+  CALL(hipStreamCreate(&stream));
+  CALL(hipDeviceGetDefaultMemPool(&own, 0));
+  CALL(hipDeviceGetMemPool(&current, 0));
+  check(own && current == own, "the default pool is current at first");
+  CALL(hipMemPoolSetAttribute(own, hipMemPoolAttrReleaseThreshold, &keep));
+  check(count_of(own, hipMemPoolAttrReleaseThreshold) == keep, "a threshold");
+  CALL(hipMemPoolGetAttribute(own, hipMemPoolReuseAllowOpportunistic, &flag));
+  check(flag == 1, "reuse is allowed");
+  uint64_t before = count_of(own, hipMemPoolAttrUsedMemCurrent);
+  CALL(hipMallocAsync(&p, 1000, stream));
+  check(count_of(own, hipMemPoolAttrUsedMemCurrent) == before + 1000, "hipMallocAsync takes from the default pool");
+  hipMemPoolProps properties = {};
+  properties.allocType = hipMemAllocationTypePinned;
+  properties.location.type = hipMemLocationTypeDevice;
+  CALL(hipMemPoolCreate(&pool, &properties));
+  CALL(hipMallocFromPoolAsync(&q, 500, pool, stream));
+  check(count_of(pool, hipMemPoolAttrUsedMemCurrent) == 500, "a pool counts its own");
+  CALL(hipFreeAsync(q, stream));
+  CALL(hipStreamSynchronize(stream));
+  check(count_of(pool, hipMemPoolAttrUsedMemCurrent) == 0 && count_of(pool, hipMemPoolAttrUsedMemHigh) == 500,
+        "memory goes back, the mark stays");
+  CALL(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &zero));
+  check(count_of(pool, hipMemPoolAttrUsedMemHigh) == 0, "a mark can be reset");
+  check(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemCurrent, &zero) == hipErrorInvalidValue, "a count cannot");
+  CALL(hipDeviceSetMemPool(0, pool));
+  CALL(hipMallocAsync(&q, 300, stream));
+  check(count_of(pool, hipMemPoolAttrUsedMemCurrent) == 300, "hipMallocAsync takes from the pool that is current");
+  CALL(hipMemPoolTrimTo(pool, 0));
+  CALL(hipMemPoolDestroy(pool));
+  CALL(hipDeviceGetMemPool(&current, 0));
+  check(current == own, "the default pool takes the place of one that is gone");
+  check(hipMemPoolTrimTo(pool, 0) == hipErrorInvalidValue && hipMemPoolDestroy(own) == hipErrorInvalidValue,
+        "no such pool");
+  CALL(hipMemsetAsync(q, 1, 300, stream));  // outlives its pool
+  CALL(hipFreeAsync(q, stream));
+  CALL(hipFree(p));
+  CALL(hipStreamSynchronize(stream));
+  check(count_of(own, hipMemPoolAttrUsedMemCurrent) == before, "all is back");
+  CALL(hipStreamDestroy(stream));
+}
+
 int main() {
   test_managed();
+  test_pools();
   test_cooperative();
   test_3d();
   std::printf("%d wrong\n", failures);

@@ -165,7 +165,7 @@ int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t
   if (!data) return HIP_OUT_OF_MEMORY;
   // a card hands out what the last program left; zeros would hide that
   if (kind == EMU_BLOCK_DEVICE && !name) memset(data, POISON, bytes < POISON_BYTES ? bytes : POISON_BYTES);
-  struct emu_block block = {(uint64_t)data, bytes, kind, flags, device, mapped};
+  struct emu_block block = {(uint64_t)data, bytes, kind, flags, device, mapped, NULL};
   int code = enter(&block, name);
   if (code != HIP_SUCCESS) {
     munmap(data, mapped);
@@ -186,6 +186,7 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
     hide(out);
     memmove(&table.blocks[at], &table.blocks[at + 1], (--table.count - at) * sizeof *table.blocks);
     if (out->kind == EMU_BLOCK_DEVICE) out->device->used -= out->bytes;
+    if (out->pool) emu_pool_count(out->pool, out->bytes, false);
     if (out->mapped) retire(out);
   }
   pthread_mutex_unlock(&table.lock);
@@ -195,6 +196,21 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
 int emu_block_release(void *pointer) {
   struct emu_block block;
   return leave(pointer, false, &block) ? HIP_SUCCESS : HIP_INVALID_VALUE;
+}
+
+void emu_block_enter_pool(void *pointer, struct emu_pool *pool) {
+  pthread_mutex_lock(&table.lock);
+  struct emu_block *block = &table.blocks[above((uint64_t)pointer) - 1];
+  block->pool = pool;
+  emu_pool_count(pool, block->bytes, true);
+  pthread_mutex_unlock(&table.lock);
+}
+
+void emu_block_leave_pool(struct emu_pool *pool) {
+  pthread_mutex_lock(&table.lock);
+  for (size_t i = 0; i < table.count; i++)
+    if (table.blocks[i].pool == pool) table.blocks[i].pool = NULL;
+  pthread_mutex_unlock(&table.lock);
 }
 
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out) {
@@ -279,13 +295,23 @@ API int hipFree(void *pointer) {
   return emu_done(released != HIP_SUCCESS ? released : code);
 }
 
+static int allocate_from(struct emu_pool *pool, void **out, size_t bytes) {
+  struct emu_device *device = emu_pool_device(pool);
+  if (!out || !device) return HIP_INVALID_VALUE;
+  *out = NULL;
+  if (bytes == 0) return HIP_SUCCESS;
+  int code = emu_block_create(device, EMU_BLOCK_DEVICE, bytes, 0, NULL, out);
+  if (code == HIP_SUCCESS) emu_block_enter_pool(*out, pool);
+  return code;
+}
+
+API int hipMallocFromPoolAsync(void **out, size_t bytes, struct emu_pool *pool, void *handle) {
+  return emu_done(emu_stream_of(handle) ? allocate_from(pool, out, bytes) : HIP_INVALID_HANDLE);
+}
 API int hipMallocAsync(void **out, size_t bytes, void *handle) {
   struct emu_stream *stream = emu_stream_of(handle);
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
-  if (!out) return emu_done(HIP_INVALID_VALUE);
-  *out = NULL;
-  if (bytes == 0) return emu_done(HIP_SUCCESS);
-  return emu_done(emu_block_create(emu_stream_device(stream), EMU_BLOCK_DEVICE, bytes, 0, NULL, out));
+  return emu_done(allocate_from(emu_pool_current(emu_stream_device(stream)), out, bytes));
 }
 
 static int free_later(void *pointer) { return emu_block_release(pointer); }
@@ -329,7 +355,7 @@ API int hipHostFree(void *pointer) {
 API int hipFreeHost(void *pointer) { return hipHostFree(pointer); }
 
 API int hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
-  struct emu_block block = {(uint64_t)pointer, bytes, EMU_BLOCK_REGISTERED, flags, emu_current(), 0}, other;
+  struct emu_block block = {(uint64_t)pointer, bytes, EMU_BLOCK_REGISTERED, flags, emu_current(), 0, NULL}, other;
   if (!pointer || bytes == 0) return emu_done(HIP_INVALID_VALUE);
   if (!block.device) return emu_done(HIP_NO_DEVICE);
   if (emu_block_find(pointer, &other) == EMU_PLACE_BLOCK) return emu_done(HIP_HOST_ALREADY_REGISTERED);

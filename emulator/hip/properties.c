@@ -181,6 +181,7 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
       .sharedMemPerBlockOptin = LDS_PER_BLOCK,
       .maxBlocksPerMultiProcessor = 32,
       .hostRegisterSupported = 1,
+      .memoryPoolsSupported = 1,
       .maxSharedMemoryPerMultiProcessor = LDS_PER_BLOCK,
       .clockInstructionRate = CONSTANT_CLOCK_KHZ,
       .arch = arch_bits,
@@ -235,14 +236,15 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {83, 0x7fffffff},                  // TotalConstantMemory
       {85, 1},                           // UnifiedAddressing
       {87, 32},                          // WarpSize
+      {88, 1},                           // MemoryPoolsSupported
       {10000, CONSTANT_CLOCK_KHZ},       // ClockInstructionRate
       {10002, LDS_PER_BLOCK},            // MaxSharedMemoryPerMultiprocessor
       {10003, arch_number(card->arch)},  // GcnArch
       {10011, 1},                        // IsLargeBar
       {10015, card->wgps},               // PhysicalMultiProcessorCount
   };
-  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,    66,
-                              68, 69, 70, 73, 77, 79, 80, 88, 10007, 10008, 10009, 10010, 10012, 10013, 10014, 10016};
+  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15,    16,    17,    18,    20,    22,    62,    65,   66,
+                              68, 69, 70, 73, 77, 79, 80, 10007, 10008, 10009, 10010, 10012, 10013, 10014, 10016};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].which == which) return *out = rows[i].value, true;
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
