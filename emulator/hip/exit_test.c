@@ -39,7 +39,7 @@ static void *probe(const char *name) {
 static void say_goodbye(void) { puts("goodbye"); }
 
 // `work` is a letter each: w a wild access, u a value that nobody wrote, t a trap; S waits and drops the result, D
-// destroys the stream.
+// destroys the stream, X ends with what waiting returns.
 static int child(const char *work, int status) {
   void *out = NULL, *stream = NULL, *fresh = NULL;
   int n = 64;
@@ -52,6 +52,7 @@ static int child(const char *work, int status) {
     if (*work == 'u') (void)hipModuleLaunchKernel(probe("chooses"), 1, 1, 1, 1, 1, 1, 0, stream, unwritten, NULL);
     if (*work == 'S') (void)hipDeviceSynchronize();
     if (*work == 'D') (void)hipStreamDestroy(stream);
+    if (*work == 'X') return hipDeviceSynchronize() & 0xff;
   }
   return status;
 }
@@ -120,6 +121,48 @@ static void test_with_the_checker(void **state) {
   assert_string_equal(last_line(), "rdna emulator: the checker has 1 finding");
 }
 
+static void write_suppressions(char *path, const char *text) {
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+  close(file);
+  assert_int_equal(setenv("RDNA_EMULATE_SUPPRESS", path, 1), 0);
+}
+
+static void test_findings_that_are_known(void **state) {
+  enum { LAUNCH_FAILURE = 719 };
+  static const char *const none[] = {"chooses\n", "choose? uninit*\n", "# known\n\n  other race\n*es\tuninitialized \n"};
+  static const char *const all[] = {"", "chooses race\n", "choose *\n", "#chooses\n", "chooses uninitialised\n"};
+  for (int i = 0; i < 3; i++) {
+    char path[] = "/tmp/suppressions_XXXXXX";
+    write_suppressions(path, none[i]);
+    assert_int_equal(run("uX", "0", "1", NULL), 0);
+    assert_string_equal(said, "");
+    assert_int_equal(run("wX", "0", "1", NULL), 700 & 0xff);  // a launch that failed is no finding
+    unlink(path);
+  }
+  for (int i = 0; i < 5; i++) {
+    char path[] = "/tmp/suppressions_XXXXXX";
+    write_suppressions(path, all[i]);
+    assert_int_equal(run("uX", "0", "1", NULL), LAUNCH_FAILURE & 0xff);
+    assert_string_equal(last_line(), "rdna emulator: the checker has 1 finding");
+    unlink(path);
+  }
+  assert_int_equal(setenv("RDNA_EMULATE_SUPPRESS", "/no/such/file", 1), 0);
+  assert_int_equal(run("uX", "0", "1", NULL), LAUNCH_FAILURE & 0xff);
+  assert_non_null(strstr(said, "RDNA_EMULATE_SUPPRESS: /no/such/file cannot be read"));
+  assert_int_equal(unsetenv("RDNA_EMULATE_SUPPRESS"), 0);
+}
+
+// Findings are told of, and the program goes on as if there were none.
+static void test_reports_alone(void **state) {
+  assert_int_equal(run("uX", "0", "report", NULL), 66);
+  assert_non_null(strstr(said, "Kernel chooses"));
+  assert_int_equal(run("uX", "0", "report", "0"), 0);
+  assert_string_equal(last_line(), "rdna emulator: the checker has 1 finding");
+  assert_int_equal(run("wX", "0", "report", NULL), 700 & 0xff);
+}
+
 static void test_without_the_checker(void **state) {
   assert_int_equal(run("uS", "0", "0", NULL), 0);
   assert_string_equal(said, "");
@@ -139,6 +182,7 @@ int main(int argc, char **argv) {
   folder = argv[1];
   if (argc == 4) return child(argv[2], atoi(argv[3]));
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_with_the_checker),
-                                     cmocka_unit_test(test_without_the_checker)};
+                                     cmocka_unit_test(test_findings_that_are_known),
+                                     cmocka_unit_test(test_reports_alone), cmocka_unit_test(test_without_the_checker)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,7 @@ struct emu_state {
   int device_count;
   struct emu_device devices[EMU_MAX_DEVICES];
   bool check, serialize;
+  bool only_reports;  // what the checker finds is no error of the launch
   unsigned host_threads;
   unsigned long long lose_at;  // the launch that finds the cards gone; 0: none
 };
@@ -247,6 +248,8 @@ int emu_print_message(const uint64_t *words, size_t count);
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);
 unsigned emu_report_failures(void);        // launches so far that did not run to their end
 unsigned emu_report_count_findings(void);  // of the checker so far
+// Whether RDNA_EMULATE_SUPPRESS's file has a line for it.
+bool emu_report_is_suppressed(const char *kernel, const char *kind);
 // Errors of work that wait for a call to return them, one more or one less.
 void emu_report_untold(int count);
 // At exit findings and failures are summed up, and change a status of 0; unless the caller tells of them itself.

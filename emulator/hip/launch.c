@@ -43,6 +43,8 @@ static int run(void *context) {
   switch (status) {
     case EMU_OK:
       return HIP_SUCCESS;
+    case EMU_CHECK:
+      return emu_state()->only_reports ? HIP_SUCCESS : HIP_LAUNCH_FAILURE;
     case EMU_FAULT:
       return HIP_ILLEGAL_ADDRESS;
     case EMU_NO_MEMORY:
@@ -242,6 +244,7 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
       .kernarg_bytes = (uint32_t)bytes,
       .memory = module->device->memory,
       .check = s->check,
+      .is_suppressed = s->check ? emu_report_is_suppressed : NULL,
       .source_line = emu_module_source_line,
       .source_context = module,
   };

@@ -1,4 +1,5 @@
 // What launches tell people: the checker's findings and failures on stderr, counters at exit, and the exit status.
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -35,6 +36,48 @@ void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_r
   if (status == EMU_OK || status == EMU_CHECK) return;
   failures++;
   emu_say("%s", failure->text);
+}
+
+// ---- findings that are known and not wanted
+
+// Lines of "KERNEL KIND", both with * and ?; without a kind all are meant.
+struct suppression {
+  struct suppression *next;
+  char *kernel, *kind;
+};
+static struct suppression *suppressions;
+
+static void read_suppressions(void) {
+  const char *path = getenv("RDNA_EMULATE_SUPPRESS");
+  if (!path || !path[0]) return;
+  FILE *file = fopen(path, "r");
+  if (!file) {
+    emu_say("RDNA_EMULATE_SUPPRESS: %s cannot be read, so nothing is suppressed", path);
+    return;
+  }
+  char line[4096];
+  while (fgets(line, sizeof line, file)) {
+    static const char blanks[] = " \t\r\n";
+    char *kernel = line + strspn(line, blanks);
+    size_t length = strcspn(kernel, blanks);
+    if (length == 0 || kernel[0] == '#') continue;
+    char *kind = kernel + length + strspn(kernel + length, blanks);
+    kernel[length] = '\0';
+    for (size_t end = strlen(kind); end && strchr(blanks, kind[end - 1]); end--) kind[end - 1] = '\0';
+    struct suppression *s = malloc(sizeof *s);
+    if (!s) break;
+    *s = (struct suppression){suppressions, strdup(kernel), strdup(kind[0] ? kind : "*")};
+    suppressions = s;
+  }
+  fclose(file);
+}
+
+bool emu_report_is_suppressed(const char *kernel, const char *kind) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_suppressions);
+  for (const struct suppression *s = suppressions; s; s = s->next)
+    if (s->kernel && s->kind && fnmatch(s->kernel, kernel, 0) == 0 && fnmatch(s->kind, kind, 0) == 0) return true;
+  return false;
 }
 
 // ---- the exit status

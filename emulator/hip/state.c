@@ -86,6 +86,7 @@ static void start(void) {
     return;
   }
   state.check = is_set("RDNA_EMULATE_CHECK");
+  state.only_reports = state.check && strcmp(getenv("RDNA_EMULATE_CHECK"), "report") == 0;
   state.lose_at = strtoull(getenv("RDNA_EMULATE_LOSE") ? getenv("RDNA_EMULATE_LOSE") : "0", NULL, 10);
   state.serialize = is_set("AMD_SERIALIZE_KERNEL") || is_set("HIP_LAUNCH_BLOCKING");
   for (char *name; (name = strsep(&rest, ",")) != NULL;) {

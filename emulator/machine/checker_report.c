@@ -22,6 +22,7 @@ void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const
   struct emu_run *run = wave->group->run;
   struct emu_dispatch *d = run->dispatch;
   if (said_before(wave->group->checker, step->offset, kind)) return;
+  if (d->is_suppressed && d->is_suppressed(d->name ? d->name : "?", kind)) return;
   char message[600];
   va_list arguments;
   va_start(arguments, format);

@@ -155,6 +155,7 @@ struct emu_dispatch {
   // Room for findings, filled from the first; more findings than room are counted only.
   struct emu_report *reports;
   uint32_t report_room;
+  bool (*is_suppressed)(const char *kernel, const char *kind);  // such findings are none; may be NULL
 
   // Where an instruction comes from, if known ("file.hip:12"); may be NULL. Returns false where it is not.
   bool (*source_line)(void *context, uint64_t pc, char *text, size_t size);
