@@ -145,10 +145,6 @@ static void set_register(struct emu_wave *w, const struct emu_step *step, uint32
     return;
   }
   value = (old & ~mask) | (value << at & mask);
-  if (id == HW_MODE && value >> 23 & 1) {
-    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "It asks for FP16_OVFL in MODE, which is not executed.");
-    return;
-  }
   if (id == HW_MODE) emu__wave_set_mode(w, value);
   if (id == HW_FLAT_SCR_LO) w->flat_scratch = (w->flat_scratch & ~(uint64_t)UINT32_MAX) | value;
   if (id == HW_FLAT_SCR_HI) w->flat_scratch = (w->flat_scratch & UINT32_MAX) | (uint64_t)value << 32;
@@ -225,6 +221,8 @@ const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH
                                                   IDLE(S_TTRACEDATA_IMM),
                                                   IDLE(V_NOP),
                                                   IDLE(V_PIPEFLUSH),
+                                                  IDLE(V_CLREXCP),
+                                                  IDLE(S_WAIT_EVENT),
                                                   IDLE(S_WAKEUP),
                                                   IDLE(S_DCACHE_INV),
                                                   IDLE(S_GL1_INV),

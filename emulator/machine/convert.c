@@ -65,6 +65,35 @@ EACH2(pk_rtz, (uint32_t)_cvtss_sh(a, _MM_FROUND_TO_ZERO) | (uint32_t)_cvtss_sh(b
 EACH2(pk_i16_f32, to_i16(a) | to_i16(b) << 16)
 EACH2(pk_u16_f32, to_u16(a) | to_u16(b) << 16)
 
+// Of -1 to 1, or of 0 to 1, to all of the integers but the least signed one; rounded as MODE says.
+static inline uint32_t normal(float v, float least, float most) {
+  float r = v != v ? 0 : v < least ? least : v > 1 ? 1 : v;
+  return (uint16_t)(int32_t)__builtin_rint((double)r * (double)most);
+}
+static inline uint32_t normal_i16(float v) { return normal(v, -1, 32767); }
+static inline uint32_t normal_u16(float v) { return normal(v, 0, 65535); }
+EACH1(norm_i16_f16, normal_i16(emu__f16_to_f32((uint16_t)a)))
+EACH1(norm_u16_f16, normal_u16(emu__f16_to_f32((uint16_t)a)))
+EACH2(pk_norm_i16_f32, normal_i16(a) | normal_i16(b) << 16)
+EACH2(pk_norm_u16_f32, normal_u16(a) | normal_u16(b) << 16)
+static void pk_norm_i16_f16(struct emu_half_wave *x) {
+  EMU_EACH x->d[l] =
+      normal_i16(emu__f16_to_f32((uint16_t)x->s[0][l])) | normal_i16(emu__f16_to_f32((uint16_t)x->s[1][l])) << 16;
+}
+static void pk_norm_u16_f16(struct emu_half_wave *x) {
+  EMU_EACH x->d[l] =
+      normal_u16(emu__f16_to_f32((uint16_t)x->s[0][l])) | normal_u16(emu__f16_to_f32((uint16_t)x->s[1][l])) << 16;
+}
+
+// Into one byte of the third source, toward zero.
+static void pk_u8_f32(struct emu_half_wave *x) {
+  EMU_EACH {
+    float v = emu__f32(x->s[0][l]);
+    uint32_t byte = v != v || v <= 0 ? 0 : v >= 255 ? 255 : (uint32_t)v, at = 8 * (x->s[1][l] & 3);
+    x->d[l] = (x->s[2][l] & ~(255u << at)) | byte << at;
+  }
+}
+
 #define F32(name, function) EMU_ALU_F(name, function, 32)
 #define F64(name, function) EMU_ALU_F(name, function, 64)
 #define WIDE(name, function, which) EMU_ALU_C(name, function, which, VALU_64)
@@ -86,6 +115,13 @@ const struct emu_action emu__convert_actions[] = {F32(V_CVT_F32_I32, f32_i32),
                                                   F64(V_CVT_U16_F16, u16_f16),
                                                   F64(V_CVT_I16_F16, i16_f16),
                                                   F64(V_CVT_PK_RTZ_F16_F32, pk_rtz),
+                                                  F64(V_CVT_NORM_I16_F16, norm_i16_f16),
+                                                  F64(V_CVT_NORM_U16_F16, norm_u16_f16),
+                                                  F64(V_CVT_PK_NORM_I16_F16, pk_norm_i16_f16),
+                                                  F64(V_CVT_PK_NORM_U16_F16, pk_norm_u16_f16),
+                                                  F32(V_CVT_PK_NORM_I16_F32, pk_norm_i16_f32),
+                                                  F32(V_CVT_PK_NORM_U16_F32, pk_norm_u16_f32),
+                                                  F32(V_CVT_PK_U8_F32, pk_u8_f32),
                                                   F32(V_CVT_PK_I16_F32, pk_i16_f32),
                                                   F32(V_CVT_PK_U16_F32, pk_u16_f32),
                                                   WIDE(V_CVT_F64_I32, f64_i32, 64),

@@ -150,6 +150,14 @@ uint32_t emu__half_to_float_bits(uint32_t half) {
 static void dot2_f16(struct emu_half_wave *x) { emu__hw_dot2(x->s[0], x->s[1], x->s[2], x->d, false); }
 static void dot2_bf16(struct emu_half_wave *x) { emu__hw_dot2(x->s[0], x->s[1], x->s[2], x->d, true); }
 
+// To a half, as each step of a packed WMMA.
+static void dot2_f16_f16(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint32_t c = emu__half_to_float_bits(x->s[2][l] & 0xffff);
+    x->d[l] = emu__dot2(x->s[0][l], x->s[1][l], c, false, EMU_DOT_F16);
+  }
+}
+
 // ---- integers: `bits` wide elements, signed or not each
 
 static int64_t integer_dot(uint32_t a, uint32_t b, int bits, bool a_signed, bool b_signed) {
@@ -191,16 +199,10 @@ UNSIGNED(dot2_u16, 16)
 
 #define ROW(name, f) {.op = EMU_##name, .klass = EMU_CLASS_DOT, .lanes = f, .saturates = true}
 #define ROW_F(name, f) {.op = EMU_##name, .klass = EMU_CLASS_DOT, .lanes = f}
-const struct emu_action emu__dot_actions[] = {ROW_F(V_DOT2_F32_F16, dot2_f16),
-                                              ROW_F(V_DOT2ACC_F32_F16, dot2_f16),
-                                              ROW_F(V_DOT2_F32_BF16, dot2_bf16),
-                                              ROW(V_DOT4_I32_I8, dot4_i8),
-                                              ROW(V_DOT4C_I32_I8, dot4_i8),
-                                              ROW(V_DOT4_I32_IU8, dot4_iu8),
-                                              ROW(V_DOT4_U32_U8, dot4_u8),
-                                              ROW(V_DOT8_I32_I4, dot8_i4),
-                                              ROW(V_DOT8_I32_IU4, dot8_iu4),
-                                              ROW(V_DOT8_U32_U4, dot8_u4),
-                                              ROW(V_DOT2_I32_I16, dot2_i16),
-                                              ROW(V_DOT2_U32_U16, dot2_u16),
-                                              {0}};
+const struct emu_action emu__dot_actions[] = {ROW_F(V_DOT2_F32_F16, dot2_f16),   ROW_F(V_DOT2ACC_F32_F16, dot2_f16),
+                                              ROW_F(V_DOT2_F32_BF16, dot2_bf16), ROW_F(V_DOT2_F16_F16, dot2_f16_f16),
+                                              ROW(V_DOT4_I32_I8, dot4_i8),       ROW(V_DOT4C_I32_I8, dot4_i8),
+                                              ROW(V_DOT4_I32_IU8, dot4_iu8),     ROW(V_DOT4_U32_U8, dot4_u8),
+                                              ROW(V_DOT8_I32_I4, dot8_i4),       ROW(V_DOT8_I32_IU4, dot8_iu4),
+                                              ROW(V_DOT8_U32_U4, dot8_u4),       ROW(V_DOT2_I32_I16, dot2_i16),
+                                              ROW(V_DOT2_U32_U16, dot2_u16),     {0}};

@@ -288,9 +288,6 @@ static enum emu_status validate(const struct emu_dispatch *d, struct emu_report 
   if (!threads || threads > 1024) {
     return invalid(failure, "A block has %u work-items; it must have 1 to 1024.", (unsigned)threads, 0);
   }
-  if (d->kernel.rsrc1 >> 26 & 1) {
-    return invalid(failure, "The kernel asks for FP16_OVFL, which the emulator does not execute.", 0, 0);
-  }
   if (!d->groups[0] || !d->groups[1] || !d->groups[2]) return invalid(failure, "The grid is empty.", 0, 0);
   if (lds > 65536)
     return invalid(failure, "The launch asks for %u bytes of LDS; a group may have 65536.", (unsigned)lds, 0);

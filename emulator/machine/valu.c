@@ -226,6 +226,30 @@ static void apply_omod(const struct emu_wave *wave, unsigned omod, unsigned type
   }
 }
 
+// Whether an infinite half is what the lane was given, or its division by zero.
+static bool has_infinity(const struct general *g, const struct emu_half_wave *x, int lane, unsigned shift) {
+  bool packed = g->inst->dst.type == EMU_PKF16;
+  for (unsigned i = 0; i < g->step->nsrc; i++) {
+    uint32_t v = x->s[i][lane], low = v & 0x7fff, high = v >> 16 & 0x7fff;
+    unsigned type = operand_of(g->step, i)->type;
+    if (type == EMU_F32 && (v & 0x7fffffff) == 0x7f800000) return true;
+    if (type == EMU_F16 && low == 0x7c00) return true;
+    if (type == EMU_PKF16 && ((low == 0x7c00 && !(packed && shift)) || (high == 0x7c00 && !(packed && !shift))))
+      return true;
+  }
+  return g->inst->op == EMU_V_DIV_FIXUP_F16 && !(x->s[1][lane] & 0x7fff);
+}
+
+// FP16_OVFL: what overflows becomes the largest number, whatever the rounding.
+static void apply_overflow(const struct general *g, const struct emu_half_wave *x, uint32_t *value) {
+  EMU_EACH {
+    for (unsigned shift = 0; shift <= (g->inst->dst.type == EMU_PKF16 ? 16u : 0u); shift += 16) {
+      bool infinite = (value[l] >> shift & 0x7fff) == 0x7c00;
+      if (infinite && !has_infinity(g, x, l, shift)) value[l] -= 1u << shift;
+    }
+  }
+}
+
 static uint32_t clamp16(uint32_t bits, bool dx10) {
   if (emu__is_nan16(bits)) return dx10 ? 0 : bits;
   return bits & 0x8000 ? 0 : bits > 0x3c00 ? 0x3c00 : bits;
@@ -265,9 +289,12 @@ static void insert_sdwa(const struct emu_inst *inst, uint32_t *value, const uint
   }
 }
 
-static void write_result(const struct general *g, uint32_t *value, uint32_t exec) {
+static void write_result(const struct general *g, const struct emu_half_wave *x, uint32_t *value, uint32_t exec) {
   const struct emu_inst *inst = g->inst;
   unsigned type = inst->dst.type;
+  bool overflows = g->wave->mode & EMU_MODE_FP16_OVFL && (type == EMU_F16 || type == EMU_PKF16) &&
+                   g->step->klass != EMU_CLASS_TRANSCENDENTAL;
+  if (overflows) apply_overflow(g, x, value);
   if (inst->omod) apply_omod(g->wave, inst->omod, type, value);
   if (inst->clamp && !g->step->action->saturates) apply_clamp(g->wave, type, value);
   bool flushes = g->wave->unusual & EMU_FLOAT_64 && !(g->wave->mode >> 7 & 1);
@@ -312,7 +339,7 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
     x.mask_out = 0;
     step->lanes(&x);
     masks[half] = x.mask_out & writable;
-    if (inst->dst.kind == EMU_OPERAND_VECTOR) write_result(&g, out, writable);
+    if (inst->dst.kind == EMU_OPERAND_VECTOR) write_result(&g, &x, out, writable);
   }
   if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
   if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL) {
@@ -391,6 +418,8 @@ static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_a
   for (int i = 0; i < 3; i++) {
     const struct emu_operand *o = &inst->src[i];
     if (o->kind == EMU_OPERAND_SPECIAL && (o->reg == EMU_LDS_DIRECT || o->reg == EMU_POPS_EXITING_WAVE_ID)) return true;
+    bool pairs = is_packed(o->type) && inst->format == EMU_VOP3;
+    if (pairs && (o->neg || o->abs || o->high)) return true;  // which of the two halves they mean is not known
     // a packed operation has a third source of one number: the bits for its second half have no meaning
     if (inst->format == EMU_VOP3P && o->kind && o->neg_high && !is_packed(o->type) && action->lanes) return true;
     if (inst->lanes != EMU_LANES_PLAIN && i == 0 && o->dwords > 1) return true;

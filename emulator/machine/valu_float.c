@@ -55,6 +55,14 @@ OP2(mul_dx9, zero_product(a, b, a *b, (eight){0}))
 OP3(fma_, fma8(a, b, c))
 OP3(fma_dx9, zero_product(a, b, fma8(a, b, c), c))
 
+// For lighting, with the guards of the instruction set guide; 0 times anything is 0.
+static void mullit(struct emu_half_wave *x) {
+  uint32_t guarded[EMU_HALF];  // before the destination is written, which may be a source
+  EMU_EACH guarded[l] = !(emu__f32(x->s[1][l]) > -__FLT_MAX__) || !(emu__f32(x->s[2][l]) > 0);
+  mul_dx9(x);
+  EMU_EACH x->d[l] = guarded[l] ? 0xff7fffff : x->d[l];
+}
+
 // ---- minimum and maximum: on integers that order like the floats, -0 below +0
 
 static inline int32_t order(uint32_t bits) { return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1)); }
@@ -212,6 +220,7 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_FMAMK_F32, fma_),
                                                 F(V_FMAAK_F32, fma_),
                                                 F(V_FMA_DX9_ZERO_F32, fma_dx9),
+                                                F(V_MULLIT_F32, mullit),
                                                 F(V_FMAC_DX9_ZERO_F32, fma_dx9),
                                                 F(V_FMA_MIX_F32, fma_),
                                                 F(V_MIN_F32, min2),

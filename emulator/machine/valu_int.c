@@ -152,6 +152,33 @@ SAD(sad_u16, sum = apart(a & 0xffff, b & 0xffff) + apart(a >> 16, b >> 16), 0)
 SAD(sad_u32, sum = apart(a, b), 0)
 SAD(msad_u8, for (int i = 0; i < 4; i++) if (byte_of(b, i)) sum += apart(byte_of(a, i), byte_of(b, i)), 0)
 
+// Four sums of four differences: of the bytes from 0, 1, 2 and 3 on.
+static inline uint32_t apart4(uint32_t a, uint32_t b, bool masked) {
+  uint32_t sum = 0;
+  for (int i = 0; i < 4; i++) sum += masked && !byte_of(b, i) ? 0 : apart(byte_of(a, i), byte_of(b, i));
+  return sum;
+}
+static void quads16(struct emu_half_wave *x, bool masked) {
+  EMU_EACH {
+    uint64_t a = emu__pair(x->s[0], l), c = emu__pair(x->s[2], l), r = 0;
+    for (int i = 0; i < 4; i++) {
+      uint32_t sum = apart4((uint32_t)(a >> 8 * i), x->s[1][l], masked) + (uint32_t)(c >> 16 * i & 0xffff);
+      r |= U64(sum & 0xffff) << 16 * i;
+    }
+    emu__set_pair(x->d, l, r);
+  }
+}
+static void qsad_pk(struct emu_half_wave *x) { quads16(x, false); }
+static void mqsad_pk(struct emu_half_wave *x) { quads16(x, true); }
+static void mqsad_u32(struct emu_half_wave *x) {
+  EMU_EACH {
+    uint64_t a = emu__pair(x->s[0], l);
+    for (int i = 0; i < 4; i++) {
+      x->d[l + i * EMU_HALF] = apart4((uint32_t)(a >> 8 * i), x->s[1][l], true) + x->s[2][l + i * EMU_HALF];
+    }
+  }
+}
+
 static void lerp(struct emu_half_wave *x) {
   EMU_EACH {
     uint32_t a = x->s[0][l], b = x->s[1][l], c = x->s[2][l], r = 0;
@@ -365,6 +392,9 @@ const struct emu_action emu__int_actions[] = {
     EMU_ALU_SAT(V_SAD_U16, sad_u16),
     EMU_ALU_SAT(V_SAD_U32, sad_u32),
     EMU_ALU_SAT(V_MSAD_U8, msad_u8),
+    EMU_ALU(V_QSAD_PK_U16_U8, qsad_pk),
+    EMU_ALU(V_MQSAD_PK_U16_U8, mqsad_pk),
+    EMU_ALU(V_MQSAD_U32_U8, mqsad_u32),
     EMU_ALU(V_LERP_U8, lerp),
     EMU_ALU_C(V_LSHLREV_B64, lshl64, NONE, VALU_64),
     EMU_ALU_C(V_LSHRREV_B64, lshr64, NONE, VALU_64),

@@ -69,8 +69,8 @@ void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode) {
   wave->mode = mode;
   wave->mxcsr[0] = control_word(mode, mode >> 4);
   wave->mxcsr[1] = control_word(mode >> 2, mode >> 6);
-  wave->unusual = (uint8_t)((wave->mxcsr[0] != EMU_MXCSR_DEFAULT ? EMU_FLOAT_32 : 0) |
-                            (wave->mxcsr[1] != EMU_MXCSR_DEFAULT ? EMU_FLOAT_64 : 0));
+  bool halves = wave->mxcsr[1] != EMU_MXCSR_DEFAULT || mode & EMU_MODE_FP16_OVFL;
+  wave->unusual = (uint8_t)((wave->mxcsr[0] != EMU_MXCSR_DEFAULT ? EMU_FLOAT_32 : 0) | (halves ? EMU_FLOAT_64 : 0));
 }
 
 // ---- the loop
@@ -195,8 +195,9 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   if (run->target == EMU_GFX1030 && (rsrc2 & 1)) w->s[at++] = index * run->scratch_bytes * run->lanes;
   work_item_ids(w, run);
   w->next = emu__program_step(run->program, w->lanes, d->entry);
-  emu__wave_set_mode(
-      w, (d->kernel.rsrc1 >> 12 & 0xff) | (d->kernel.rsrc1 >> 21 & 1) << 8 | (d->kernel.rsrc1 >> 23 & 1) << 9);
+  uint32_t rsrc1 = d->kernel.rsrc1;
+  emu__wave_set_mode(w, (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 |
+                            (rsrc1 >> 26 & 1 ? EMU_MODE_FP16_OVFL : 0));
 }
 
 // ---- barrier and end

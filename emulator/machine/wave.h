@@ -75,7 +75,7 @@ struct emu_wave {
   uint32_t s[EMU_SCALAR_COUNT + 16];  // numbered as in isa.h; s[EMU_NULL] stays 0
   bool scc;
   uint8_t state;
-  uint8_t unusual;  // enum emu_float bits: MODE differs from round-to-nearest with denormals
+  uint8_t unusual;  // enum emu_float bits: MODE differs from round-to-nearest with denormals and infinite overflow
   unsigned lanes;   // 32 or 64
   uint32_t vgprs;   // allocated
   uint32_t *v;      // [vgprs][lanes]
@@ -220,7 +220,7 @@ static inline bool emu__is_nan32(uint32_t bits) { return (bits & 0x7fffffff) > 0
 static inline bool emu__is_nan16(uint32_t bits) { return (bits & 0x7fff) > 0x7c00; }
 static inline bool emu__is_nan64(uint64_t bits) { return (bits & INT64_MAX) > 0x7ff0000000000000; }
 
-enum { EMU_MODE_DX10_CLAMP = 1 << 8, EMU_MODE_IEEE = 1 << 9 };
+enum { EMU_MODE_DX10_CLAMP = 1 << 8, EMU_MODE_IEEE = 1 << 9, EMU_MODE_FP16_OVFL = 1 << 23 };
 
 // How arithmetic is written: EMU_EACH is a loop over the lanes that gcc vectorizes, because `r` is local.
 #define EMU_EACH for (int l = 0; l < EMU_HALF; l++)
