@@ -132,6 +132,17 @@ static int fill_visible(uint8_t *kernarg, const struct emu_object_kernel *kernel
   return HIP_SUCCESS;
 }
 
+// Where the arguments end that the caller passes: hidden ones come behind them.
+static uint32_t visible_end(const struct emu_object_kernel *kernel) {
+  if (!kernel->has_args) return kernel->kernarg_bytes;
+  uint32_t end = 0;
+  for (unsigned i = 0; i < kernel->arg_count; i++) {
+    const struct emu_arg *arg = &kernel->args[i];
+    if (!is_hidden(arg) && arg->offset + arg->size > end) end = arg->offset + arg->size;
+  }
+  return end;
+}
+
 static int check_shape(const struct emu_launch *launch) {
   const struct emu_function *function = launch->function;
   uint64_t threads = 1;
@@ -252,6 +263,11 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     job->dispatch.shared = emu_host_shared(host, &job->dispatch.shared_bytes);
     job->dispatch.interrupt = emu_host_interrupt;
     job->dispatch.interrupt_context = host;
+  }
+  uint32_t visible = visible_end(function->source);
+  if (launch->packed && launch->packed_bytes < visible) {
+    job->dispatch.kernarg_missing[0] = (uint32_t)launch->packed_bytes;
+    job->dispatch.kernarg_missing[1] = visible;
   }
   code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
   if (code == HIP_SUCCESS && s->serialize && !emu_stream_captures(stream)) return emu_stream_finish(stream);

@@ -53,6 +53,16 @@ void emu__shadow_written(struct emu_shadow *s, uint64_t address, uint64_t bytes)
   memset(s->written + from + 1, 15, to - from - 1);
 }
 
+// Undefined bits of `bytes` (at most 4) at a place without a shadow: those of arguments that nobody has passed.
+static uint32_t missing_arguments(const struct emu_dispatch *d, uint64_t at, unsigned bytes) {
+  uint32_t undefined = 0;
+  for (unsigned i = 0; i < bytes; i++) {
+    uint64_t byte = at + i - d->kernarg;
+    if (byte >= d->kernarg_missing[0] && byte < d->kernarg_missing[1]) undefined |= 255u << (8 * i);
+  }
+  return undefined;
+}
+
 // NULL: memory without a shadow, such as the kernel's arguments and code.
 static const struct emu_shadow *shadow_of(struct emu_wave *wave, uint64_t address) {
   struct emu_wave_check *c = wave->checker;
@@ -155,7 +165,7 @@ static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsi
 
 static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsigned bytes) {
   const struct emu_shadow *s = shadow_of(a->wave, at);
-  if (!s) return 0;
+  if (!s) return missing_arguments(a->wave->group->run->dispatch, at, bytes);
   uint32_t old = 0;
   uint64_t first = s->base / 4;
   for (uint64_t d = at / 4; d <= (at + bytes - 1) / 4; d++) {

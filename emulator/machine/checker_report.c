@@ -47,9 +47,16 @@ void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, in
                           const char *what) {
   const struct emu_wave_check *c = wave->checker;
   char origin[200] = "";
-  if (c->has_origin) {
+  const struct emu_dispatch *d = wave->group->run->dispatch;
+  uint64_t argument = c->origin - d->kernarg;
+  if (c->has_origin && argument < d->kernarg_bytes) {
+    snprintf(origin, sizeof(origin),
+             " The wave read byte %" PRIu64 " of its arguments at 0x%" PRIx32 "; the launch has passed %" PRIu32
+             " of %" PRIu32 ".",
+             argument, c->origin_pc, d->kernarg_missing[0], d->kernarg_missing[1]);
+  } else if (c->has_origin) {
     struct emu_allocation found = {0};
-    struct emu_memory *memory = wave->group->run->dispatch->memory;
+    struct emu_memory *memory = d->memory;
     bool global = memory && emu_memory_find(memory, c->origin, &found);
     snprintf(origin, sizeof(origin),
              " The wave last read memory that nobody wrote at 0x%" PRIx32 ": 0x%" PRIx64 " in %s.", c->origin_pc,

@@ -138,6 +138,7 @@ struct emu_dispatch {
   bool dynamic_stack;      // the compiler could not know how much it needs
   uint64_t kernarg;        // readable for kernarg_bytes without being in the table
   uint32_t kernarg_bytes;
+  uint32_t kernarg_missing[2];  // from the first of its bytes to behind the last one that the caller did not pass
   uint64_t packet;        // an AQL dispatch packet; 0: one is made
   bool together;          // all groups are begun at once, since they wait for each other
   uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors

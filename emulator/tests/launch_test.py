@@ -1,6 +1,7 @@
 """Launches through the emulated HIP library: stacks that the compiler cannot know. Usage: launch_test.py librdna_emulator.so"""
 import ctypes
 import os
+import struct
 import sys
 
 import numpy as np
@@ -15,15 +16,17 @@ static __attribute__((device)) __attribute__((noinline)) int descend(int n, vola
   for (int i = 0; i < 32; i++) room[i] = n + i;
   return n <= 0 ? room[3] : descend(n - 1, room) + room[5] + above[0];
 }
+KERNEL scaled(int *out, int *tmp, int factor, int add, int last) { out[TX] = (int)TX * factor + add * last; }
 KERNEL recursion(int *out, int n) { volatile int first[2] = {0, 0}; out[TX] = descend(n, first); }
 """
-ILLEGAL_ADDRESS, UNSUPPORTED_LIMIT, INVALID_VALUE = 700, 215, 1
+ILLEGAL_ADDRESS, LAUNCH_FAILURE, UNSUPPORTED_LIMIT, INVALID_VALUE = 700, 719, 215, 1
 STACK, PRINTF = 0, 1
 
 
 class Hip:
     def __init__(self, library, target):
         self.target, self.library = target, ctypes.CDLL(library)
+        self.checked = os.environ["RDNA_EMULATE_CHECK"] == "1"
         self.module = ctypes.c_void_p()
         path = compile_hip(SOURCE, target, ("-O2",))
         with open(path, "rb") as f:
@@ -40,14 +43,19 @@ class Hip:
         if code:
             raise RuntimeError(f"{name}: {code}")
 
-    def launch(self, kernel, *values, threads=32, extra=None):
-        """The code of the launch or of what it did, and what the buffer holds."""
+    def launch(self, kernel, *values, threads=32, packed=None):
+        """The code of the launch or of what it did, and what the buffer holds. `packed`: all arguments as bytes."""
         function = ctypes.c_void_p()
         self.call("hipModuleGetFunction", ctypes.byref(function), self.module, kernel.encode())
         self.call("hipMemset", self.out, 0, ctypes.c_size_t(4096))
         pointers = (ctypes.c_void_p * (len(values) + 1))(
             ctypes.addressof(self.out), *[ctypes.addressof(v) for v in values])
-        code = self.code("hipModuleLaunchKernel", function, 1, 1, 1, threads, 1, 1, 0, None, pointers, None)
+        extra = None
+        if packed is not None:  # HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE, _END
+            size = ctypes.c_size_t(len(packed))
+            extra = (ctypes.c_void_p * 5)(1, ctypes.cast(packed, ctypes.c_void_p), 2, ctypes.addressof(size), 3)
+            pointers = None
+        code = self.code("hipModuleLaunchKernel", function, 1, 1, 1, threads, 1, 1, 0, None, pointers, extra)
         code = code or self.code("hipDeviceSynchronize")
         back = np.zeros(1024, np.int32)
         self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
@@ -110,6 +118,16 @@ def test_stack(hip, checks):
     hip.call("hipDeviceSetLimit", STACK, ctypes.c_size_t(1024))
 
 
+def test_short_arguments(hip, checks):
+    """16 bytes of 28 are passed: what is missing is not defined, and what is unused does no harm."""
+    whole = struct.pack("<QQiii", hip.out.value, 0, 3, 5, 7)
+    code, out = hip.launch("scaled", packed=whole)
+    checks.expect("all arguments packed", code == 0 and out[:32].tolist() == [3 * i + 35 for i in range(32)], (code, out[:4]))
+    (code, _), text = said(lambda: hip.launch("scaled", packed=whole[:16]))
+    found = code == LAUNCH_FAILURE and "the launch has passed 16 of 28" in text
+    checks.expect("16 bytes of 28", found if hip.checked else code == 0 and not text, (code, text))
+
+
 def main():
     checks = Checks()
     if len(sys.argv) == 2:  # one process a target: devices are made once
@@ -120,7 +138,7 @@ def main():
                 checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
         return 1 if checks.failures else 0
     hip = Hip(sys.argv[1], sys.argv[2])
-    for test in (test_stack,):
+    for test in (test_stack, test_short_arguments):
         test(hip, checks)
     print(f"{sys.argv[2]}: {checks.count} checks, {checks.failures} failures")
     return 1 if checks.failures else 0

@@ -84,6 +84,11 @@ KERNEL(odd_bytes) {
   if (LANE < EITHER(8, 7)) out[LANE] = (float)bytes[LANE];  // FINDS odd_bytes
 }
 
+// The launch passes the first three arguments.
+KERNEL(argument_missing) {
+  if (LANE < EITHER(n, 64)) out[LANE] = 1.0f;  // FINDS argument_missing
+}
+
 #define UNDEFINED(x) asm volatile(EITHER("v_mov_b32 %0, v77", "v_mov_b32 %0, 1.0") : "=v"(x) : : "v77")
 KERNEL(undefined_branch) {
   float x;

@@ -32,6 +32,7 @@ static const struct plant plants[] = {
     {"undefined_branch", "uninitialized", 1, 64},
     {"undefined_address", "uninitialized", 1, 32},
     {"undefined_store", "uninitialized", 1, 32},
+    {"argument_missing", "uninitialized", 1, 64},
     {"odd_bytes", "uninitialized", 1, 32},
     {"undefined_swizzled", "uninitialized", 1, 32},
     {"undefined_permuted", "uninitialized", 1, 32},
@@ -196,6 +197,7 @@ static void launch(const struct loaded *l, const struct plant *plant, struct out
                            .report_room = ROOM,
                            .source_line = line_of,
                            .source_context = l->lines};
+  if (!strcmp(plant->kernel, "argument_missing")) d.kernarg_missing[0] = 24, d.kernarg_missing[1] = 36;
   emu_kernel_parse(l->memory + kernel->descriptor, &d.kernel);
   d.entry = kernel->descriptor + (uint64_t)d.kernel.entry;
   memset(out, 0, sizeof(*out));
@@ -308,6 +310,9 @@ static void says_where(void **state) {
   assert_non_null(strstr(report_of(&o)->text, "of LDS, of which the work-group has 256: 0 bytes past the end"));
   launch(&l, plant_of("memory_never_written"), &o);
   assert_non_null(strstr(report_of(&o)->text, "in tmp"));
+  launch(&l, plant_of("argument_missing"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "read byte 32 of its arguments"));
+  assert_non_null(strstr(report_of(&o)->text, "the launch has passed 24 of 36"));
   launch(&l, plant_of("counter_race"), &o);
   assert_non_null(strstr(report_of(&o)->text, "byte 0 of counter, which wave 0 of work-group (0, 0, 0)"));
   launch(&l, plant_of("stores_differ"), &o);
