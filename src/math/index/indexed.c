@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/deterministic.h"
 #include "math/index/indexed_plan.h"
 
 rdna_status rdna__check_indices(const char *name, const rdna_tensor *indices) {
@@ -320,9 +321,15 @@ static bool goes_by_rows(const rdna_tensor *dst, int dim, const rdna_tensor *ind
   return dst->rank > 0;
 }
 
+/* ASSIGN leaves open which value stays; where the same bits are asked for it is the last. */
+static rdna_scatter settled(rdna_scatter mode) {
+  return mode == RDNA_SCATTER_ASSIGN && rdna__deterministic() ? RDNA_SCATTER_LAST : mode;
+}
+
 rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
                             const rdna_tensor *src, rdna_scatter mode, bool include_self, uint32_t *outside) {
   static const char *const name = "scatter";
+  mode = settled(mode);
   RDNA_TRY(check_dst(name, stream, dst, dim, indices));
   RDNA_TRY(check_mode(name, mode));
   RDNA_TRY(check_src(name, dst, src));
@@ -355,6 +362,7 @@ rdna_status rdna_op_scatter_value(rdna_stream *stream, const rdna_tensor *dst, i
 rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
                                const rdna_tensor *src, rdna_scatter mode, bool include_self, uint32_t *outside) {
   static const char *const name = "index_copy";
+  mode = settled(mode);
   RDNA_TRY(check_dst(name, stream, dst, dim, indices));
   RDNA_TRY(check_mode(name, mode));
   RDNA_TRY(check_src(name, dst, src));
@@ -561,6 +569,7 @@ static rdna_status put_joined(rdna__scratch *scratch, const rdna__advanced *p, c
 rdna_status rdna_op_index_put(rdna_stream *stream, const rdna_tensor *dst, const rdna_tensor *const *indices,
                               const rdna_tensor *values, rdna_scatter mode, uint32_t *outside) {
   static const char *const name = "index_put";
+  mode = settled(mode);
   rdna__advanced plan;
   RDNA_TRY(rdna__check_indexed(name, stream, "dst", dst));
   RDNA_TRY(rdna__check_distinct(name, dst));
