@@ -205,7 +205,7 @@ static void read_source(const struct general *g, unsigned i, uint32_t *to, uint3
 }
 
 static uint32_t scale16(uint32_t bits, float factor) {
-  return emu__f32_to_f16(emu__f16_to_f32((uint16_t)bits) * factor);
+  return emu__f32_to_f16(emu__f16_to_f32((uint16_t)bits) * factor + 0.0f);
 }
 
 static void apply_omod(const struct emu_wave *wave, unsigned omod, unsigned type, uint32_t *value) {

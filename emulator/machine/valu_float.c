@@ -53,7 +53,21 @@ OP2(subrev, b - a)
 OP2(mul, a *b)
 OP2(mul_dx9, zero_product(a, b, a *b, (eight){0}))
 OP3(fma_, fma8(a, b, c))
-OP3(fma_dx9, zero_product(a, b, fma8(a, b, c), c))
+OP3(fma_or_last, zero_product(a, b, fma8(a, b, c), c))
+
+// A zero wins over a NaN beside it: only the third source is left then.
+static void fma_dx9(struct emu_half_wave *x) {
+  uint32_t a[EMU_HALF] __attribute__((aligned(64))), b[EMU_HALF] __attribute__((aligned(64)));
+  EMU_EACH {
+    bool zero = emu__f32(x->s[0][l]) == 0 || emu__f32(x->s[1][l]) == 0;
+    a[l] = zero ? 0 : x->s[0][l];
+    b[l] = zero ? 0 : x->s[1][l];
+  }
+  struct emu_half_wave y = *x;
+  y.s[0] = a;
+  y.s[1] = b;
+  fma_or_last(&y);
+}
 
 // For lighting, with the guards of the instruction set guide; 0 times anything is 0.
 static void mullit(struct emu_half_wave *x) {

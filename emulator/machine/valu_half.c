@@ -174,7 +174,11 @@ static void frexp_mant(struct emu_half_wave *x) {
 static void fma_mix(struct emu_half_wave *x) {
   floats r;
   EMU_EACH r[l] = __builtin_fmaf(emu__f32(x->s[0][l]), emu__f32(x->s[1][l]), emu__f32(x->s[2][l]));
-  EMU_EACH if (r[l] != r[l]) r[l] = emu__f32(emu__nan32(x->s[0][l], x->s[1][l], x->s[2][l]));
+  EMU_EACH {
+    if (r[l] == r[l]) continue;
+    float product = emu__f32(x->s[0][l]) * emu__f32(x->s[1][l]);
+    r[l] = emu__f32(emu__nan32(x->s[0][l], x->s[1][l], product == product ? x->s[2][l] : 0xffc00000));
+  }
   narrow(r, x->d);
 }
 
