@@ -139,6 +139,36 @@ def test_more_memory_than_there_is(use):
     assert torch.rdna.memory_stats()["ooms"] > times
 
 
+def padded_encoder():
+    """An encoder that is told not to look whether nested tensors can be made."""
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 1, mask_check=False).eval().to("rdna")
+    with torch.no_grad():
+        model(torch.ones(2, 3, 8, device="rdna"), src_key_padding_mask=torch.zeros(2, 3, dtype=torch.bool, device="rdna"))
+
+
+@pytest.mark.parametrize("use, words", [
+    (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], device="rdna") + 1, "no nested tensors"),
+    (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]).to("rdna"), "no nested tensors"),
+    (lambda: torch.nested.as_nested_tensor([there(2), there(3)]).to_padded_tensor(0.0), "no nested tensors"),
+    (padded_encoder, "enable_nested_tensor=False"),
+    (lambda: torch.quantize_per_tensor(there(3), 0.1, 0, torch.qint8), "no quantized tensors"),
+    (lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8).to("rdna"), "no quantized tensors"),
+    (lambda: torch.quantize_per_channel(there(3, 2), there(3), there(3, dtype=torch.int64), 0, torch.qint8),
+     "no quantized tensors"),
+], ids=["nested", "nested moved", "nested of ours", "encoder", "quantized", "quantized moved", "per channel"])
+@pytest.mark.filterwarnings("ignore")
+def test_kinds_of_tensors_that_there_are_none_of(use, words):
+    with pytest.raises(NotImplementedError, match=words):
+        use()
+
+
+def test_jagged_nested_tensors_are_there():
+    x = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)], layout=torch.jagged, device="rdna")
+    y = (x * 2).to_padded_tensor(0.0)
+    assert y.device.type == "rdna" and y.sum().item() == 40
+
+
 CHILD = IMPORT + """
 import ctypes, gc
 def attempt(name, f):
