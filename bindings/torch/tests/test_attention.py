@@ -130,3 +130,58 @@ def test_dropout_keeps_the_mean_and_follows_the_seed():
         results.append(F.scaled_dot_product_attention(q, k, v, dropout_p=0.25).cpu())
     assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
     assert abs(results[0].mean().item() - 1) < 0.02 and results[0].std() > 1e-3
+
+
+def attention_of_one(q, k, v, mask, causal):
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+
+
+@pytest.mark.parametrize("dims, kind, causal", [
+    ((0, 0, 0, None), "none", True), ((0, 0, 0, 0), "float", False), ((0, None, None, None), "bool", False),
+    ((None, None, None, 0), "float", False), ((1, 0, 2, None), "none", False)])
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["heads", "batch and heads"])
+def test_vmap_of_attention(dims, kind, causal, batch):
+    """Values and the gradients of each sample, as the CPU's in float64; nothing falls back."""
+    torch.manual_seed(4)
+    shapes = ((*batch, 2, 5, 8), (*batch, 2, 6, 8), (*batch, 2, 6, 4), (5, 6))
+    given = [torch.randn(shape, dtype=torch.float64) if dim is None
+             else torch.randn((4, *shape), dtype=torch.float64).movedim(0, dim) for dim, shape in zip(dims, shapes)]
+    given[3] = {"none": None, "float": given[3], "bool": given[3] > -1}[kind]
+    if kind == "bool":
+        given[3][:, 0] = True
+
+    def loss(*t):
+        return attention_of_one(*t, causal).square().sum()
+
+    def both(device, dtype):
+        t = [x if x is None else x.to(device, None if x.dtype == torch.bool else dtype) for x in given]
+        which = tuple(i for i in range(4) if t[i] is not None and t[i].is_floating_point())
+        values = torch.vmap(lambda *t: attention_of_one(*t, causal), in_dims=dims)(*t)
+        return values, torch.vmap(torch.func.grad(loss, argnums=which), in_dims=dims)(*t)
+
+    torch.rdna.reset_fallback_report()
+    values, gradients = both("rdna", torch.float32)
+    assert torch.rdna.fallback_report() == {}
+    expected, theirs = both("cpu", torch.float64)
+    for found, right in zip((values, *gradients), (expected, *theirs), strict=True):
+        scale = max(1, right.abs().max().item())
+        torch.testing.assert_close(found.cpu().double(), right, rtol=0, atol=2 * TOLERANCE[torch.float32] * scale)
+
+
+def test_other_transforms_of_attention():
+    """Gradients of a whole batch, of a batch in a gradient, forward derivatives and second ones."""
+    torch.manual_seed(5)
+    given = [torch.randn(2, 2, 3, 4, dtype=torch.float64) for _ in range(3)]
+    loss = lambda *t: F.scaled_dot_product_attention(*t).square().sum()  # noqa: E731
+    transforms = (
+        lambda *t: torch.func.grad(loss)(*t),
+        lambda *t: torch.func.grad(lambda *t: torch.vmap(loss)(*t).sum())(*t),
+        lambda *t: torch.func.jvp(loss, t, t[::-1])[1],
+        lambda *t: torch.func.hessian(loss)(*(x[:1, :1] for x in t)),
+        lambda *t: torch.func.jacrev(F.scaled_dot_product_attention)(*(x[:1, :1] for x in t)),
+    )
+    with sdpa_kernel(SDPBackend.MATH):
+        expected = [f(*given) for f in transforms]
+    for f, right in zip(transforms, expected):
+        found = f(*(t.to("rdna", torch.float32) for t in given))
+        torch.testing.assert_close(found.cpu().double(), right, rtol=1e-5, atol=1e-5)

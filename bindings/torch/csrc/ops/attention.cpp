@@ -37,10 +37,17 @@ bool fused_allowed() {
   return context.userEnabledOverrideableSDP();
 }
 
+// Under torch.func's vmap, grad, jvp or hessian. The fused operator has no rule for batches, nor a second derivative;
+// the operators that the formula is made of have both.
+bool transformed(const at::Tensor &t) {
+  return t.key_set().has(c10::DispatchKey::FuncTorchBatched) || t.key_set().has(c10::DispatchKey::FuncTorchGradWrapper);
+}
+
 int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, const std::optional<at::Tensor> &mask,
                double, bool, std::optional<double>, bool grouped) {
   constexpr int64_t kMath = static_cast<int64_t>(at::SDPBackend::math);
   if (!fused_allowed() || !fits(q, q) || !fits(k, q) || !fits(v, q)) return kMath;
+  if (transformed(q) || transformed(k) || transformed(v) || (mask && transformed(*mask))) return kMath;
   if (k.sym_size(1) != v.sym_size(1) || k.sym_size(2) != v.sym_size(2) || k.sym_size(3) != q.sym_size(3)) return kMath;
   if (grouped ? q.sym_size(1) % k.sym_size(1) != 0 : q.sym_size(1) != k.sym_size(1)) return kMath;
   if (mask && mask->defined() && (mask->dim() > 4 || mask->dim() < 1)) return kMath;
