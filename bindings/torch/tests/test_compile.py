@@ -2,6 +2,8 @@
 
 import copy
 import math
+import re
+import warnings
 
 import pytest
 import torch
@@ -403,14 +405,46 @@ def test_what_the_backend_cannot_do_stays_right():
     assert fused() == {}
 
 
-def test_modes_and_options_that_there_are_not():
+def test_modes_change_nothing_and_say_so_once():
     x = torch.ones(3, device="rdna")
-    for options in ({"mode": "reduce-overhead"}, {"options": {"max_autotune": True}}):
+    f = lambda x: x * 2 + 1  # noqa: E731
+    for mode, said in (("default", 0), ("max-autotune", 1), ("max-autotune", 0), ("reduce-overhead", 1)):
         torch._dynamo.reset()
-        with pytest.raises(Exception, match="has one mode and no options"):
-            compiled(lambda x: x * 2 + 1, **options)(x)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            assert compiled(f, mode=mode)(x).tolist() == [3, 3, 3]
+        assert sum("has one mode" in str(w.message) and mode in str(w.message) for w in seen) == said
+    assert fused()
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ({"options": {"max_autotune": True}}, "has no options, got options={'max_autotune': True}"),
+    ({"mode": "fastest"}, "mode='fastest' is none of default, reduce-overhead"),
+])
+def test_options_and_modes_that_there_are_not(options, sentence):
+    with pytest.raises(Exception, match=re.escape(sentence)):
+        compiled(lambda x: x * 2 + 1, **options)(torch.ones(3, device="rdna"))
+
+
+@pytest.mark.parametrize("f, device", [
+    (nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)).to("rdna"), "rdna"), (lambda x: x + torch.ones(3, device="rdna"), "rdna"),
+    (lambda x: torch.ones(3, device="rdna") * 2, "cpu"), (lambda x: x.to("rdna") @ x.to("rdna"), "cpu"),
+], ids=["a model", "a function", "made inside", "moved inside"])
+def test_the_default_backend_names_the_one_that_works(f, device):
+    x = torch.ones(3, device=device)
+    with pytest.raises(Exception, match=re.escape("torch.compile(model, backend='rdna') does")):
+        torch.compile(f)(x)
     torch._dynamo.reset()
-    assert compiled(lambda x: x * 2 + 1, mode="default")(x).tolist() == [3, 3, 3]
+    torch.testing.assert_close(compiled(f)(x), f(x))
+
+
+def test_the_default_backend_still_gets_what_is_the_cpus(monkeypatch):
+    from torch._inductor import compile_fx
+
+    seen = []
+    monkeypatch.setattr(compile_fx, "compile_fx", lambda model, inputs, **more: seen.append(more) or model.forward)
+    torch._dynamo.reset()
+    assert torch.compile(lambda x: x * 2 + 1)(torch.ones(3)).tolist() == [3, 3, 3] and len(seen) == 1
 
 
 def test_fused_operators_refuse_what_is_wrong():

@@ -7,6 +7,7 @@ import torch
 
 from . import _C  # registers the device type with PyTorch
 from ._compile import compile_report, reset_compile_report
+from ._compile import refuse_inductor as _refuse_inductor
 from ._device import (
     DeviceProperties,
     _DeviceGuard,
@@ -117,6 +118,7 @@ def _register():
     torch.Tensor.__dlpack_device__ = _dlpack_device
     _register_distributed()
     _register_profiler()
+    _refuse_inductor()
 
 
 _lock = threading.Lock()

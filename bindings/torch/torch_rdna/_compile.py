@@ -11,10 +11,12 @@ The rest stays as it is. Values inside of a chain are f32 and are rounded once, 
 operators round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at
 INFO, says it as it happens."""
 
+import functools
 import logging
 import math
 import operator
 import os
+import warnings
 from collections import Counter
 
 import torch
@@ -746,12 +748,25 @@ def _set_log():
         log.setLevel(logging.INFO)
 
 
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@functools.cache
+def _mode_means_nothing(mode):
+    """Said once of each."""
+    warnings.warn(f"torch.compile(backend='rdna') has one mode: mode={mode!r} changes nothing", UserWarning, stacklevel=2)
+
+
 def backend(gm, example_inputs, *, mode=None, options=None):
     """The backend itself, as torch.compile calls it."""
-    if mode not in (None, "default") or options:
+    if options:
         raise ValueError(
-            f"torch.compile(backend='rdna') has one mode and no options, got mode={mode!r}, options={options!r}"
+            f"torch.compile(backend='rdna') has no options, got options={options!r}: they are Inductor's, leave them out"
         )
+    if mode not in (None, *_MODES):
+        raise ValueError(f"torch.compile: mode={mode!r} is none of {', '.join(_MODES)}")
+    if mode not in (None, "default"):
+        _mode_means_nothing(mode)
     from torch._dynamo.backends.common import aot_autograd
 
     _set_log()
@@ -763,3 +778,24 @@ def backend(gm, example_inputs, *, mode=None, options=None):
         keep_inference_input_mutations=True,
     )
     return compiler(gm, example_inputs)
+
+
+def _is_on_rdna(value):
+    return isinstance(value, torch.Tensor) and value.device.type == "rdna"
+
+
+def refuse_inductor():
+    """torch.compile without a backend means Inductor, which generates no code for rdna and would fail somewhere within."""
+    inductor = torch._TorchCompileInductorWrapper
+    plain = inductor.__call__
+
+    def __call__(self, model_, inputs_, **more):
+        made = (node.meta.get("example_value") for node in model_.graph.nodes)
+        if any(_is_on_rdna(value) for value in (*inputs_, *made)):
+            raise NotImplementedError(
+                "torch.compile's default backend, 'inductor', generates no code for tensors of rdna; "
+                "torch.compile(model, backend='rdna') does"
+            )
+        return plain(self, model_, inputs_, **more)
+
+    inductor.__call__ = __call__
