@@ -54,6 +54,7 @@ from ._random import (
     set_rng_state,
     set_rng_state_all,
 )
+from ._sharing import register as _register_sharing
 from ._streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
 
@@ -118,6 +119,7 @@ def _register():
     torch.Tensor.__dlpack_device__ = _dlpack_device
     _register_distributed()
     _register_profiler()
+    _register_sharing()
     _refuse_inductor()
 
 
