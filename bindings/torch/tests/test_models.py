@@ -229,32 +229,56 @@ OPTIMIZERS = {
 }
 
 
-def losses(model, batch, device, amp):
+def trained(model, batch, device, amp):
+    """The losses of three steps, and the gradients of the first."""
     model = copy.deepcopy(model).to(device)
     batch = [t.to(device) for t in batch]
     # Adam's first step is the gradient's sign, be it ever so small: a large epsilon lets small ones stay small
     optimizer = OPTIMIZERS.get(type(model).__name__, lambda p: torch.optim.AdamW(p, lr=3e-3, eps=1e-4))(model.parameters())
-    found = []
+    found, gradients = [], {}
     for _ in range(3):
         optimizer.zero_grad()
         with torch.autocast(device, torch.bfloat16, enabled=amp):
             loss = model(*batch)
         loss.backward()
+        gradients = gradients or {name: p.grad.double().cpu() for name, p in model.named_parameters()}
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         found.append(loss.detach().float().cpu())
-    return torch.stack(found)
+    return torch.stack(found), gradients
+
+
+def close(found, expected, amp):
+    """bf16 rounds at other places than the CPU's kernels do: each of some 16 layers adds one rounding to a gradient."""
+    torch.testing.assert_close(found[0], expected[0], rtol=BF16 if amp else 2e-4, atol=0)
+    for name, gradient in expected[1].items():
+        off = (found[1][name] - gradient).norm() / gradient.norm()
+        assert off <= (16 * BF16 if amp else 2e-5), f"the gradient of {name} is off by {off:.1e}"
+
+
+BF16 = torch.finfo(torch.bfloat16).eps
+KINDS = [ResNet, GPT2, BERT, Llama, ViT, UNet]
 
 
 @pytest.mark.parametrize("amp", [False, True], ids=["f32", "bf16"])
-@pytest.mark.parametrize("kind", [ResNet, GPT2, BERT, Llama, ViT, UNet])
+@pytest.mark.parametrize("kind", KINDS)
 def test_training_goes_as_on_the_cpu(kind, amp):
     torch.manual_seed(0)
     model, batch = kind(), kind.batch()
-    expected, found = losses(model, batch, "cpu", amp), losses(model, batch, "rdna", amp)
-    assert expected[-1] < expected[0]
-    # bf16 rounds at other places than the CPU's kernels do
-    torch.testing.assert_close(found, expected, rtol=3e-2 if amp else 2e-4, atol=0)
+    expected, found = trained(model, batch, "cpu", amp), trained(model, batch, "rdna", amp)
+    assert expected[0][-1] < expected[0][0]
+    close(found, expected, amp)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_that_are_wrong_would_be_seen(kind):
+    torch.manual_seed(0)
+    found, gradients = trained(kind(), kind.batch(), "cpu", True)
+    close((found, gradients), (found, gradients), True)
+    for spoil in (torch.zeros_like, lambda g: g * 0.8, lambda g: g.roll(1)):  # lost, too small, in wrong places
+        wrong = {name: spoil(g) if i % 2 else g for i, (name, g) in enumerate(gradients.items())}
+        with pytest.raises(AssertionError, match="the gradient of"):
+            close((found, wrong), (found, gradients), True)
 
 
 def test_shared_parameters_stay_shared():
