@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants mistakes, one at a time, in a copy of the sources, and sees whether the tests find them.
 
-    tools/mutate.py [--count 60] [--seed TEXT] [--area AREA,…] [--only ID,…] [--list] [--json FILE]
+    tools/mutate.py [--count 60] [--seed TEXT] [--area AREA,…] [--pattern PATTERN,…] [--only ID,…] [--list] [--json FILE]
 
 A mistake is a pattern of PATTERNS at one place: a comparison that takes its end in or not, a barrier that is gone, a
 wait, a check, a bound off by one, a constant, a grid half as large, another type. Which places are taken follows from
@@ -9,7 +9,8 @@ the seed and the text of the line, so that a sample stays the same while other l
 its share.
 
 Each mistake is built in build/mutate and tried by the commands of its area, quickest first, until one fails: they are
-commands that `make test` runs, or parts of them. A mistake that does not compile is replaced by the next. The table
+commands that `make test` runs, or parts of them. Not planted are what other vendors' GPUs alone execute, and which of
+several kernels runs where (costs, thresholds, sizes of tiles): that is a matter of speed. A mistake that does not compile is replaced by the next. The table
 says what found it; those that nothing found are shown as they read. tools/mutants.txt lists the known survivors, each
 with its reason: "equivalent", where the program does the same (another order, a heuristic of speed), or what is not
 tested and why. Equivalent ones are left out of the rate. The exit status is 1 where fewer than 95 % are found, or where a
@@ -47,7 +48,7 @@ PATTERNS = {
     "wait": [(r"^\s*RDNA_TRY\((\w*(?:wait|synchronize)\w*\(.*\))\);$", ""),
              (r"^\s*\w*(?:_wait|_synchronize|StreamWaitEvent|_join)\w*\([^;]*\);$", "")],
     "grid": [(r"(?<=, )([\w ()*]+)(?=, &grid\.x\)\))", lambda m: f"2 * ({m[1]})"),
-             (r"\(rdna_grid\)\{(?!1,)((?:\([^{}]*?\))?[^{},]+),", lambda m: "(rdna_grid){" + f"(({m[1]}) + 1) / 2,")],
+             (r"\(rdna_grid\)\{(?![01],)((?:\([^{}]*?\))?[^{},]+),", lambda m: "(rdna_grid){" + f"(({m[1]}) + 1) / 2,")],
     "dtype": [(r"\bRDNA_F16\b", "RDNA_BF16"), (r"\bRDNA_BF16\b", "RDNA_F16"), (r"\bRDNA_I32\b", "RDNA_U8")],
     "check": [(r"^\s*RDNA_TRY\(rdna__check_\w+\(.*\)\);$", ""), (r"^\s*if \(.*\) return rdna__fail\(.*\);$", "")],
     "statement": [(r"^\s*[\w.>\[\]-]+ (?:[-+|&^*]|<<|>>)?= [^;{}]*;$", ""), (r"^\s*[\w.>\[\]-]+(?:\+\+|--);$", "")],
@@ -59,6 +60,9 @@ PYTHON_PATTERNS = {
     "bound": PATTERNS["bound"][:2],
     "constant": [(r"\bTrue\b", "False"), (r"\bFalse\b", "True")],
 }
+
+# Which of several kernels runs is a matter of speed: each of them must be right, and is compared with its twin.
+HEURISTIC = re.compile(r"cost|appl(y|ies)$|aligned|grain|prefer|choose|choice|_fits|most_groups|grid_of|chunk_grid")
 
 # Code that no machine of CI executes: other vendors' and other generations' branches.
 ELSEWHERE = re.compile(r"RDNA_NVIDIA|__NVPTX__|__CUDA|WGMMA|MFMA|gfx9|gfx10[1]|gfx12|GFX9|GFX12|WAVE_SIZE == 64|FAKE_|__APPLE__|_WIN32|SIMD_WIDTH [=>]+ [48]")
@@ -115,7 +119,7 @@ AREAS = [
     ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.cpp$", lambda f: [PYTEST]),
     ("plugin, Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: [PYTEST]),
 ]
-NOT_A_SOURCE = re.compile(r"_(test|bench|fuzz|cases|builder)\.c$|/(fake_\w+|case\w*|main)\.[ch]$|_test\.h$|isa_(samples|llvm|objects|corpus)|wgmma|process_group")
+NOT_A_SOURCE = re.compile(r"_(test|bench|fuzz|cases|builder|choice)\.c$|conv_(direct|own)\.c$|/(fake_\w+|case\w*|main)\.[ch]$|_test\.h$|isa_(samples|llvm|objects|corpus)|wgmma|process_group")
 
 
 class Mutant:
@@ -130,7 +134,7 @@ class Mutant:
 
 def lines_that_run(text, python):
     """(number, line) of the lines that can hold a mistake: code that CI's machines execute, in functions."""
-    elsewhere, comment = [], False
+    elsewhere, comment, function = [], False, ""
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if python:
@@ -155,8 +159,14 @@ def lines_that_run(text, python):
             continue
         if stripped.startswith(("#", "//", "assert", "static_assert", "_Static_assert", "__builtin_", '"')) or "#define" in line:
             continue
-        if line[:1] not in " \t" or re.search(r"rdna__log|snprintf|printf\(|pragma|RDNA_LIKELY", line):
-            continue  # declarations, and what only words a message
+        if line[:1] not in " \t":  # a declaration, or where a function begins
+            if name := re.match(r"[\w *]*?(\w+)\(", line):
+                function = name[1]
+            continue
+        if HEURISTIC.search(function) or re.match(r"[{]|[A-Z0-9_]+ = [^;]*$", stripped):  # rows of tables, sizes of tiles
+            continue
+        if re.search(r"rdna__log|snprintf|printf\(|pragma|RDNA_LIKELY", line):
+            continue  # what only words a message
         yield number, line.split(" //")[0].split(" /*")[0]
 
 
@@ -181,7 +191,7 @@ def mutants_of(area, file):
                     yield mutant
 
 
-def sample(count, seed, areas):
+def sample(count, seed, areas, patterns):
     """For each area its share, in the order in which they are tried: spare ones follow."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     total = sum(share for name, share, _, _ in AREAS)
@@ -192,7 +202,7 @@ def sample(count, seed, areas):
         taken.update(files)
         if areas and name not in areas:
             continue
-        found = [m for f in files for m in mutants_of(name, f)]
+        found = [m for f in files for m in mutants_of(name, f) if not patterns or m.pattern in patterns]
         # Frequent patterns do not crowd out rare ones: the sample takes the patterns in turns.
         order = {}
         for m in sorted(found, key=lambda m: hashlib.sha256((seed + m.id).encode()).hexdigest()):
@@ -323,6 +333,7 @@ def main():
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", default="rdna")
     parser.add_argument("--area", default="", help="names of AREAS, with commas")
+    parser.add_argument("--pattern", default="", help="names of PATTERNS, with commas")
     parser.add_argument("--only", default="", help="ids, with commas")
     parser.add_argument("--skip", type=int, default=0, help="leave out so many of each area's share first: the next sample")
     parser.add_argument("--list", action="store_true", help="show the sample, plant nothing")
@@ -333,7 +344,7 @@ def main():
         if a not in {name for name, *_ in AREAS}:
             parser.error(f"--area {a}: there is {', '.join(name for name, *_ in AREAS)}")
     only = set(filter(None, args.only.split(",")))
-    chosen = sample(args.count, args.seed, areas)
+    chosen = sample(args.count, args.seed, areas, list(filter(None, args.pattern.split(","))))
     if only:
         chosen = [(n, len(w), w, c) for n, _, turns, c in chosen if (w := [m for m in turns if m.id in only])]
     if args.list:
