@@ -58,16 +58,17 @@ static int check(const struct transfer *t, const char *what) {
   return code;
 }
 
-static int submit(struct transfer *wanted, struct emu_stream *stream, bool wait, const char *what) {
-  if (!stream) return HIP_INVALID_HANDLE;
+static int run_nothing(void *context) { return HIP_SUCCESS; }
+
+// `stage`: the source is read now.
+static int work_of(struct transfer *wanted, bool stage, const char *what, struct emu_work *out) {
+  enum emu_node node = wanted->unit ? EMU_NODE_FILL : EMU_NODE_COPY;
+  *out = (struct emu_work){run_nothing, NULL, NULL, node};
   if (wanted->rows == 0 || wanted->width == 0) return HIP_SUCCESS;
   if (wanted->slices == 0) wanted->slices = 1;
   int code = check(wanted, what);
   if (code != HIP_SUCCESS) return code;
-  bool from_pageable = wanted->unit == 0 && emu_block_pageable(wanted->src);
-  bool to_pageable = emu_block_pageable(wanted->dst);
   size_t bytes = span(wanted, wanted->src_pitch, wanted->src_slice);
-  bool stage = from_pageable && !to_pageable && !wait && bytes <= STAGED_BYTES;
   struct transfer *t = malloc(sizeof *t + (stage ? bytes : 0));
   if (!t) return HIP_OUT_OF_MEMORY;
   *t = *wanted;
@@ -75,16 +76,42 @@ static int submit(struct transfer *wanted, struct emu_stream *stream, bool wait,
     memcpy(t->staged, t->src, bytes);
     t->src = t->staged;
   }
-  code = emu_stream_submit(stream, (struct emu_work){run, free, t}, NULL, NULL);
+  *out = (struct emu_work){run, free, t, node};
+  return HIP_SUCCESS;
+}
+
+static int submit(struct transfer *wanted, struct emu_stream *stream, bool wait, const char *what) {
+  struct emu_work work;
+  if (!stream) return HIP_INVALID_HANDLE;
+  if (wanted->rows == 0 || wanted->width == 0) return HIP_SUCCESS;
+  if (wanted->slices == 0) wanted->slices = 1;
+  bool from_pageable = wanted->unit == 0 && emu_block_pageable(wanted->src);
+  bool to_pageable = emu_block_pageable(wanted->dst);
+  bool small = span(wanted, wanted->src_pitch, wanted->src_slice) <= STAGED_BYTES;
+  bool stage = from_pageable && !to_pageable && !wait && small;
+  int code = work_of(wanted, stage, what, &work);
+  if (code == HIP_SUCCESS) code = emu_stream_submit(stream, work, NULL, NULL);
   if (code != HIP_SUCCESS || (!wait && emu_stream_captures(stream))) return code;
   return wait || to_pageable || (from_pageable && !stage) ? emu_stream_finish(stream) : HIP_SUCCESS;
 }
 
-static int copy(void *dst, const void *src, size_t bytes, int kind, void *handle, bool wait, const char *what) {
+static int plain_copy(void *dst, const void *src, size_t bytes, int kind, struct transfer *out) {
   if (bytes && (!dst || !src)) return HIP_INVALID_VALUE;
   if (kind < 0 || kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
-  struct transfer t = {.dst = dst, .src = src, .width = bytes, .rows = 1};
-  return submit(&t, emu_stream_of(handle), wait, what);
+  *out = (struct transfer){.dst = dst, .src = src, .width = bytes, .rows = 1};
+  return HIP_SUCCESS;
+}
+
+int emu_copy_work(void *dst, const void *src, size_t bytes, int kind, struct emu_work *out) {
+  struct transfer t;
+  int code = plain_copy(dst, src, bytes, kind, &t);
+  return code == HIP_SUCCESS ? work_of(&t, false, "a graph's copy", out) : code;
+}
+
+static int copy(void *dst, const void *src, size_t bytes, int kind, void *handle, bool wait, const char *what) {
+  struct transfer t;
+  int code = plain_copy(dst, src, bytes, kind, &t);
+  return code == HIP_SUCCESS ? submit(&t, emu_stream_of(handle), wait, what) : code;
 }
 
 API int hipMemcpy(void *dst, const void *src, size_t bytes, int kind) {
@@ -145,13 +172,27 @@ API int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t sr
   return emu_done(copy_2d(dst, dst_pitch, src, src_pitch, width, height, kind, stream, false));
 }
 
-static int set(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern, void *handle,
-               bool wait, const char *what) {
+static int plain_fill(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern,
+                      struct transfer *out) {
   if (width && height && !dst) return HIP_INVALID_VALUE;
   if (height > 1 && width > pitch) return HIP_INVALID_PITCH;
-  struct transfer t = {
+  *out = (struct transfer){
       .dst = dst, .dst_pitch = pitch, .width = width, .rows = height, .unit = unit, .pattern = pattern};
-  return submit(&t, emu_stream_of(handle), wait, what);
+  return HIP_SUCCESS;
+}
+
+int emu_fill_work(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern,
+                  struct emu_work *out) {
+  struct transfer t;
+  int code = plain_fill(dst, pitch, width, height, unit, pattern, &t);
+  return code == HIP_SUCCESS ? work_of(&t, false, "a graph's fill", out) : code;
+}
+
+static int set(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern, void *handle,
+               bool wait, const char *what) {
+  struct transfer t;
+  int code = plain_fill(dst, pitch, width, height, unit, pattern, &t);
+  return code == HIP_SUCCESS ? submit(&t, emu_stream_of(handle), wait, what) : code;
 }
 // As in HIP, a fill of device memory does not hold up the host; one of host memory does.
 API int hipMemset(void *dst, int value, size_t bytes) {
@@ -217,7 +258,7 @@ static bool part_of(const struct pitched *whole, const struct position *at, cons
   return true;
 }
 
-static int copy_3d(const struct copy_3d *c, void *handle, bool wait) {
+static int describe_3d(const struct copy_3d *c, struct transfer *out) {
   if (!c) return HIP_INVALID_VALUE;
   if (c->src_array || c->dst_array) {
     emu_say("hipMemcpy3D from and to arrays is not in the emulator");
@@ -225,16 +266,29 @@ static int copy_3d(const struct copy_3d *c, void *handle, bool wait) {
   }
   if (c->kind < 0 || c->kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
   const struct extent *e = &c->extent;
+  *out = (struct transfer){.dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch};
   if (e->width == 0 || e->height == 0 || e->depth == 0) return HIP_SUCCESS;
-  uint8_t *src, *dst;
-  struct transfer t = {
-      .dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch, .width = e->width, .rows = e->height, .slices = e->depth};
-  if (!c->src.at || !c->dst.at || !part_of(&c->src, &c->src_at, e, &src, &t.src_slice) ||
-      !part_of(&c->dst, &c->dst_at, e, &dst, &t.dst_slice))
+  uint8_t *src;
+  if (!c->src.at || !c->dst.at || !part_of(&c->src, &c->src_at, e, &src, &out->src_slice) ||
+      !part_of(&c->dst, &c->dst_at, e, &out->dst, &out->dst_slice))
     return HIP_INVALID_VALUE;
-  t.src = src;
-  t.dst = dst;
-  return submit(&t, emu_stream_of(handle), wait, "hipMemcpy3D");
+  out->src = src;
+  out->width = e->width;
+  out->rows = e->height;
+  out->slices = e->depth;
+  return HIP_SUCCESS;
+}
+
+int emu_copy_3d_work(const void *parameters, struct emu_work *out) {
+  struct transfer t;
+  int code = describe_3d(parameters, &t);
+  return code == HIP_SUCCESS ? work_of(&t, false, "a graph's copy", out) : code;
+}
+
+static int copy_3d(const struct copy_3d *c, void *handle, bool wait) {
+  struct transfer t;
+  int code = describe_3d(c, &t);
+  return code == HIP_SUCCESS ? submit(&t, emu_stream_of(handle), wait, "hipMemcpy3D") : code;
 }
 API int hipMemcpy3D(const struct copy_3d *c) { return emu_done(copy_3d(c, NULL, true)); }
 API int hipMemcpy3DAsync(const struct copy_3d *c, void *stream) { return emu_done(copy_3d(c, stream, false)); }

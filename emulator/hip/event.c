@@ -78,7 +78,7 @@ API int hipEventRecord(struct event *event, void *handle) {
   event->references++;
   uint64_t number;
   pthread_mutex_unlock(&event->lock);
-  int code = emu_stream_submit(stream, (struct emu_work){pass, release_mark, mark}, NULL, &number);
+  int code = emu_stream_submit(stream, (struct emu_work){pass, release_mark, mark, EMU_NODE_EMPTY}, NULL, &number);
   struct emu_stream *old = stream;
   if (code == HIP_SUCCESS) {
     pthread_mutex_lock(&event->lock);

@@ -131,7 +131,8 @@ static void write_suppressions(char *path, const char *text) {
 
 static void test_findings_that_are_known(void **state) {
   enum { LAUNCH_FAILURE = 719 };
-  static const char *const none[] = {"chooses\n", "choose? uninit*\n", "# known\n\n  other race\n*es\tuninitialized \n"};
+  static const char *const none[] = {"chooses\n", "choose? uninit*\n",
+                                     "# known\n\n  other race\n*es\tuninitialized \n"};
   static const char *const all[] = {"", "chooses race\n", "choose *\n", "#chooses\n", "chooses uninitialised\n"};
   for (int i = 0; i < 3; i++) {
     char path[] = "/tmp/suppressions_XXXXXX";

@@ -57,9 +57,10 @@ enum {
 };
 
 // What differs between HIP 5, 6 and 7, for version.c. HIP 5 and 6 answer hipGetLastError with the last call's code, HIP
-// 7 with the last one that was an error; kinds of memory were renumbered in HIP 6.
+// 7 with the last one that was an error; kinds of memory and of nodes were renumbered in HIP 6.
 int emu_last_error(int major, bool take);
 int emu_pointer_attributes(int major, void *out, const void *pointer);
+int emu_graph_node_type(int major, const void *node, int *out);
 int emu_pointer_attribute(int major, void *out, int attribute, void *pointer);
 
 // ---- state
@@ -146,10 +147,13 @@ struct emu_dependency {
   struct emu_stream *stream;
   uint64_t number;
 };
+// Kinds of a graph's nodes, as HIP numbers them from 6 on; in HIP 5 each is one more.
+enum emu_node { EMU_NODE_KERNEL, EMU_NODE_COPY, EMU_NODE_FILL, EMU_NODE_HOST, EMU_NODE_EMPTY = 5 };
 struct emu_work {
   int (*run)(void *context);  // on the stream's thread; returns a HIP code
   void (*release)(void *context);
   void *context;
+  enum emu_node node;
 };
 
 // The stream behind a handle: NULL and 1 are the null stream, 2 the thread's own. NULL: no such stream.
@@ -167,6 +171,12 @@ bool emu_graph_add(struct emu_graph *graph, struct emu_work work);
 // Something was asked of a capturing stream that has no place in a graph, which is useless from then on.
 void emu_graph_spoil(struct emu_graph *graph);
 void emu_graph_release(struct emu_graph *graph);
+// What the calls of these names put into a stream, for a graph. Copies read pageable memory when they run.
+int emu_copy_work(void *dst, const void *src, size_t bytes, int kind, struct emu_work *out);
+int emu_copy_3d_work(const void *parameters, struct emu_work *out);
+int emu_fill_work(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern,
+                  struct emu_work *out);
+int emu_callback_work(void (*function)(void *data), void *data, struct emu_work *out);
 // Waits for everything queued so far and takes the first error of it.
 int emu_stream_finish(struct emu_stream *stream);
 int emu_device_finish(struct emu_device *device);
@@ -224,6 +234,7 @@ struct emu_launch {
   bool cooperative;  // all groups at once
 };
 int emu_launch(const struct emu_launch *launch, struct emu_stream *stream);
+int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, struct emu_work *out);
 // Groups that a multiprocessor (a WGP) holds at once.
 int emu_groups_per_wgp(const struct emu_function *function, int threads, size_t lds, int *out);
 // Whether hipLaunchAttribute's say that it is a cooperative launch.

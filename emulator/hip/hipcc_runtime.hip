@@ -193,8 +193,143 @@ static void test_pools() {
   CALL(hipStreamDestroy(stream));
 }
 
+// ---- graphs
+
+__global__ void add(int *p, int n, int value) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) p[i] += value;
+}
+
+static hipKernelNodeParams addition(void **arguments, int groups) {
+  hipKernelNodeParams k = {};
+  k.func = reinterpret_cast<void *>(add);
+  k.gridDim = dim3(groups);
+  k.blockDim = dim3(256);
+  k.kernelParams = arguments;
+  return k;
+}
+
+static void count_up(void *count) { ++*static_cast<int *>(count); }
+
+// fill with 5, add 9, to the host; beside it what was on the host before goes through three dimensions
+static void test_explicit_graph() {
+  int n = 1000, *p = nullptr, *q = nullptr, nine = 9, calls = 0;
+  std::vector<int> result(n, -1), source(n, 3), beside(n, -1);
+  hipGraph_t graph = nullptr;
+  hipGraphExec_t run = nullptr;
+  hipGraphNode_t fill, kernel, back, there, here, host, last;
+  hipStream_t stream = nullptr;
+  CALL(hipStreamCreate(&stream));
+  CALL(hipMalloc(&p, n * sizeof(int)));
+  CALL(hipMalloc(&q, n * sizeof(int)));
+  CALL(hipGraphCreate(&graph, 0));
+  hipMemsetParams five = {};
+  five.dst = p;
+  five.elementSize = 4;
+  five.width = n;
+  five.height = 1;
+  five.value = 5;
+  void *arguments[] = {&p, &n, &nine};
+  hipKernelNodeParams k = addition(arguments, 4);
+  // in an order that is not the one in which they must run
+  CALL(hipGraphAddMemcpyNode1D(&back, graph, nullptr, 0, result.data(), p, n * sizeof(int), hipMemcpyDeviceToHost));
+  CALL(hipGraphAddKernelNode(&kernel, graph, nullptr, 0, &k));
+  CALL(hipGraphAddMemsetNode(&fill, graph, nullptr, 0, &five));
+  hipGraphNode_t from[] = {kernel, fill}, to[] = {back, kernel};
+  CALL(hipGraphAddDependencies(graph, from, to, 2));
+  hipMemcpy3DParms cube = {};
+  cube.srcPtr = make_hipPitchedPtr(source.data(), 40, 40, 10);
+  cube.dstPtr = make_hipPitchedPtr(q, 40, 40, 10);
+  cube.extent = make_hipExtent(40, 10, 10);
+  cube.kind = hipMemcpyHostToDevice;
+  CALL(hipGraphAddMemcpyNode(&there, graph, nullptr, 0, &cube));
+  CALL(hipGraphAddMemcpyNode1D(&here, graph, &there, 1, beside.data(), q, n * sizeof(int), hipMemcpyDeviceToHost));
+  hipHostNodeParams counting = {count_up, &calls};
+  hipGraphNode_t both[] = {back, here};
+  CALL(hipGraphAddHostNode(&host, graph, both, 2, &counting));
+  CALL(hipGraphAddEmptyNode(&last, graph, &host, 1));
+  nine = 100;  // arguments were taken when the node was added
+  size_t count = 0, roots = 10;
+  CALL(hipGraphGetNodes(graph, nullptr, &count));
+  check(count == 7, "nodes");
+  hipGraphNode_t some[10];
+  CALL(hipGraphGetRootNodes(graph, some, &roots));
+  check(roots == 2 && some[0] == fill && some[1] == there && some[2] == nullptr, "roots");
+  size_t before = 1;
+  CALL(hipGraphNodeGetDependencies(host, some, &before));
+  check(before == 1 && some[0] == back, "the first of what a node comes after");
+  hipGraphNodeType types[4];
+  CALL(hipGraphNodeGetType(kernel, &types[0]));
+  CALL(hipGraphNodeGetType(fill, &types[1]));
+  CALL(hipGraphNodeGetType(host, &types[2]));
+  CALL(hipGraphNodeGetType(last, &types[3]));
+  check(types[0] == hipGraphNodeTypeKernel && types[1] == hipGraphNodeTypeMemset && types[2] == hipGraphNodeTypeHost &&
+            types[3] == hipGraphNodeTypeEmpty,
+        "types of nodes");
+  CALL(hipGraphInstantiate(&run, graph, nullptr, nullptr, 0));
+  hipGraphNode_t extra;
+  CALL(hipGraphAddHostNode(&extra, graph, nullptr, 0, &counting));  // comes too late for it
+  CALL(hipGraphDestroy(graph));
+  for (int i = 0; i < 2; i++) {
+    source.assign(n, i);  // read at each launch
+    CALL(hipGraphLaunch(run, stream));
+    CALL(hipStreamSynchronize(stream));
+    check(result == std::vector<int>(n, 14) && beside == std::vector<int>(n, i) && calls == i + 1, "what a graph does");
+  }
+  CALL(hipGraphLaunch(run, stream));
+  CALL(hipGraphExecDestroy(run));
+  CALL(hipStreamSynchronize(stream));
+  check(calls == 3, "a graph that is destroyed while it runs");
+  CALL(hipGraphCreate(&graph, 0));
+  CALL(hipGraphAddEmptyNode(&some[0], graph, nullptr, 0));
+  CALL(hipGraphAddEmptyNode(&some[1], graph, &some[0], 1));
+  check(hipGraphAddDependencies(graph, &some[0], &some[0], 1) == hipErrorInvalidValue, "a node after itself");
+  CALL(hipGraphAddDependencies(graph, &some[1], &some[0], 1));
+  check(hipGraphInstantiate(&run, graph, nullptr, nullptr, 0) == hipErrorInvalidValue, "nodes in a circle");
+  check(hipGraphAddEmptyNode(&some[2], graph, &last, 0) == hipSuccess, "an empty node");
+  CALL(hipGraphDestroy(graph));
+  CALL(hipFree(p));
+  CALL(hipFree(q));
+  CALL(hipStreamDestroy(stream));
+}
+
+static void test_captured_graph() {
+  int n = 4096, *p = nullptr;
+  std::vector<int> got(n);
+  hipStream_t stream = nullptr;
+  hipGraph_t graph = nullptr;
+  hipGraphExec_t run = nullptr;
+  CALL(hipStreamCreate(&stream));
+  CALL(hipMalloc(&p, n * sizeof(int)));
+  CALL(hipMemset(p, 0, n * sizeof(int)));
+  CALL(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+  for (int i = 0; i < 5; i++) add<<<16, 256, 0, stream>>>(p, n, i);
+  CALL(hipMemsetAsync(p, 0, 4, stream));
+  CALL(hipStreamEndCapture(stream, &graph));
+  hipGraphNode_t nodes[6], before;
+  size_t count = 6, one = 1;
+  CALL(hipGraphGetNodes(graph, nodes, &count));
+  check(count == 6, "captured nodes");
+  CALL(hipGraphNodeGetDependencies(nodes[3], &before, &one));
+  check(one == 1 && before == nodes[2], "captured nodes follow each other");
+  hipGraphNodeType type;
+  CALL(hipGraphNodeGetType(nodes[5], &type));
+  check(type == hipGraphNodeTypeMemset, "a captured fill");
+  CALL(hipGraphInstantiate(&run, graph, nullptr, nullptr, 0));
+  for (int i = 0; i < 3; i++) CALL(hipGraphLaunch(run, stream));
+  CALL(hipMemcpyAsync(got.data(), p, n * sizeof(int), hipMemcpyDeviceToHost, stream));
+  CALL(hipStreamSynchronize(stream));
+  check(got[0] == 0 && got[1] == 30 && got[n - 1] == 30, "what a captured graph does");
+  CALL(hipGraphExecDestroy(run));
+  CALL(hipGraphDestroy(graph));
+  CALL(hipFree(p));
+  CALL(hipStreamDestroy(stream));
+}
+
 int main() {
   test_managed();
+  test_explicit_graph();
+  test_captured_graph();
   test_pools();
   test_cooperative();
   test_3d();

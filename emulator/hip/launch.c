@@ -194,14 +194,13 @@ static bool make_sync(struct job *job, const struct emu_launch *launch, const st
   return true;
 }
 
-int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
+int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, struct emu_work *out) {
   if (!launch->function) return HIP_INVALID_HANDLE;
-  if (!stream) return HIP_INVALID_HANDLE;
   struct emu_function *function = launch->function;
   struct emu_module *module = function->module;
-  if (emu_stream_device(stream) != module->device) {
+  if (device != module->device) {
     emu_say("kernel '%s' belongs to device %d and was launched on a stream of device %d", function->source->name,
-            module->device->index, emu_stream_device(stream)->index);
+            module->device->index, device->index);
     return HIP_INVALID_HANDLE;
   }
   int code = check_shape(launch);
@@ -231,10 +230,6 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     return HIP_OUT_OF_MEMORY;
   }
   fill_hidden(kernarg, function->source, launch, host, job->sync);
-  if (!emu_is_there()) {
-    release(job);
-    return HIP_CONTEXT_IS_DESTROYED;
-  }
   struct emu_state *s = emu_state();
   // the limit is for the whole of the stack, as with AMD's runtime: a kernel's own part is not added to it
   bool dynamic = function->source->dynamic_stack;
@@ -269,7 +264,21 @@ int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
     job->dispatch.kernarg_missing[0] = (uint32_t)launch->packed_bytes;
     job->dispatch.kernarg_missing[1] = visible;
   }
-  code = emu_stream_submit(stream, (struct emu_work){run, release, job}, NULL, NULL);
+  *out = (struct emu_work){run, release, job, EMU_NODE_KERNEL};
+  return HIP_SUCCESS;
+}
+
+int emu_launch(const struct emu_launch *launch, struct emu_stream *stream) {
+  struct emu_work work;
+  if (!stream) return HIP_INVALID_HANDLE;
+  int code = emu_launch_work(launch, emu_stream_device(stream), &work);
+  if (code != HIP_SUCCESS) return code;
+  if (!emu_is_there()) {
+    work.release(work.context);
+    return HIP_CONTEXT_IS_DESTROYED;
+  }
+  struct emu_state *s = emu_state();
+  code = emu_stream_submit(stream, work, NULL, NULL);
   if (code == HIP_SUCCESS && s->serialize && !emu_stream_captures(stream)) return emu_stream_finish(stream);
   return code;
 }

@@ -324,7 +324,7 @@ API int hipFreeAsync(void *pointer, void *handle) {
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
       block.kind != EMU_BLOCK_DEVICE)
     return emu_done(HIP_INVALID_VALUE);
-  return emu_done(emu_stream_submit(stream, (struct emu_work){free_later, NULL, pointer}, NULL, NULL));
+  return emu_done(emu_stream_submit(stream, (struct emu_work){free_later, NULL, pointer, EMU_NODE_EMPTY}, NULL, NULL));
 }
 
 API int hipHostMalloc(void **out, size_t bytes, unsigned flags) {

@@ -376,13 +376,24 @@ static int run_callback(void *context) {
   return HIP_SUCCESS;
 }
 
-static int queue_callback(struct callback callback) {
-  struct emu_stream *stream = emu_stream_of(callback.handle);
-  if (!stream) return HIP_INVALID_HANDLE;
+static int callback_work(struct callback callback, struct emu_work *out) {
   struct callback *c = malloc(sizeof *c);
   if (!c) return HIP_OUT_OF_MEMORY;
   *c = callback;
-  return emu_stream_submit(stream, (struct emu_work){run_callback, free, c}, NULL, NULL);
+  *out = (struct emu_work){run_callback, free, c, EMU_NODE_HOST};
+  return HIP_SUCCESS;
+}
+
+int emu_callback_work(void (*function)(void *data), void *data, struct emu_work *out) {
+  return callback_work((struct callback){.data = data, .plain = function}, out);
+}
+
+static int queue_callback(struct callback callback) {
+  struct emu_stream *stream = emu_stream_of(callback.handle);
+  struct emu_work work;
+  if (!stream) return HIP_INVALID_HANDLE;
+  int code = callback_work(callback, &work);
+  return code == HIP_SUCCESS ? emu_stream_submit(stream, work, NULL, NULL) : code;
 }
 
 API int hipStreamAddCallback(void *handle, void (*callback)(void *, int, void *), void *data, unsigned flags) {
