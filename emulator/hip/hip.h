@@ -90,6 +90,8 @@ struct emu_state {
   struct emu_device devices[EMU_MAX_DEVICES];
   bool check, serialize;
   bool only_reports;  // what the checker finds is no error of the launch
+  unsigned long long instruction_limit;
+  unsigned patience_ms;
   unsigned host_threads;
   unsigned long long lose_at;  // the launch that finds the cards gone; 0: none
 };

@@ -143,6 +143,18 @@ static uint32_t visible_end(const struct emu_object_kernel *kernel) {
   return end;
 }
 
+// How many groups of the launch the card holds at once.
+static uint32_t resident_groups(const struct emu_launch *launch) {
+  const struct emu_function *function = launch->function;
+  const struct emu_card *card = function->module->device->card;
+  unsigned threads = launch->threads[0] * launch->threads[1] * launch->threads[2];
+  unsigned wave = emu_kernel_wave(&function->kernel), waves = (threads + wave - 1) / wave;
+  unsigned a_simd =
+      emu_kernel_occupancy(card->target, &function->kernel, threads, function->kernel.lds_bytes + launch->lds);
+  uint32_t groups = a_simd * (uint32_t)card->wgps * 4 / waves;
+  return groups ? groups : 1;
+}
+
 static int check_shape(const struct emu_launch *launch) {
   const struct emu_function *function = launch->function;
   uint64_t threads = 1;
@@ -246,6 +258,9 @@ int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, 
       .scratch_bytes = dynamic && stack > own ? stack : own,
       .dynamic_stack = dynamic,
       .together = launch->cooperative,
+      .resident_groups = resident_groups(launch),
+      .instruction_limit = s->instruction_limit,
+      .patience_ms = s->patience_ms,
       .kernarg = (uint64_t)kernarg,
       .kernarg_bytes = (uint32_t)bytes,
       .memory = module->device->memory,

@@ -87,6 +87,9 @@ static void start(void) {
   }
   state.check = is_set("RDNA_EMULATE_CHECK");
   state.only_reports = state.check && strcmp(getenv("RDNA_EMULATE_CHECK"), "report") == 0;
+  const char *limit = getenv("RDNA_EMULATE_LIMIT"), *patience = getenv("RDNA_EMULATE_PATIENCE");
+  state.instruction_limit = limit ? strtoull(limit, NULL, 10) : 0;
+  state.patience_ms = patience ? (unsigned)(strtod(patience, NULL) * 1000) : 10000;
   state.lose_at = strtoull(getenv("RDNA_EMULATE_LOSE") ? getenv("RDNA_EMULATE_LOSE") : "0", NULL, 10);
   state.serialize = is_set("AMD_SERIALIZE_KERNEL") || is_set("HIP_LAUNCH_BLOCKING");
   for (char *name; (name = strsep(&rest, ",")) != NULL;) {

@@ -187,18 +187,22 @@ static uint64_t changed(enum emu_atomic kind, bool wide, uint64_t old, uint64_t 
   return old;
 }
 
+_Thread_local bool emu__atomic_changed;
+
 uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t data, uint64_t compare) {
   if (bytes == 4) {
     uint32_t *word = host(at), old = __atomic_load_n(word, __ATOMIC_RELAXED), new;
     do {
       new = (uint32_t)changed(kind, false, old, (uint32_t)data, (uint32_t)compare);
     } while (!__atomic_compare_exchange_n(word, &old, new, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    if (new != old) emu__atomic_changed = true;
     return old;
   }
   uint64_t *word = host(at), old = __atomic_load_n(word, __ATOMIC_RELAXED), new;
   do {
     new = changed(kind, true, old, data, compare);
   } while (!__atomic_compare_exchange_n(word, &old, new, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+  if (new != old) emu__atomic_changed = true;
   return old;
 }
 

@@ -49,6 +49,8 @@ enum emu_atomic {
   EMU_ATOMIC_MSKOR,
   EMU_ATOMIC_WRAP
 };
+// Set by atomic operations that change memory; whoever looks for that clears it first.
+extern _Thread_local bool emu__atomic_changed;
 // On 4 or 8 bytes at a host address; returns the old value. `compare` is CMPSWAP's, or MSKOR's and WRAP's second datum.
 uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t data, uint64_t compare);
 // Lane after lane. Data in registers from `data` on, with `compare` a register or -1; dst < 0: nothing comes back.

@@ -120,8 +120,9 @@ struct emu_report {
   uint64_t pc;       // offset in the program
   uint64_t address;  // of the access, or 0
   uint32_t group[3], wave;
-  int32_t lane;   // -1: the whole wave
-  char kind[24];  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "misaligned", "trap"
+  int32_t lane;  // -1: the whole wave
+  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "misaligned", "trap", "no progress"
+  char kind[24];
   char text[1000];
 };
 
@@ -139,10 +140,13 @@ struct emu_dispatch {
   uint64_t kernarg;        // readable for kernarg_bytes without being in the table
   uint32_t kernarg_bytes;
   uint32_t kernarg_missing[2];  // from the first of its bytes to behind the last one that the caller did not pass
-  uint64_t packet;        // an AQL dispatch packet; 0: one is made
-  bool together;          // all groups are begun at once, since they wait for each other
-  uint32_t host_threads;  // 0: RDNA_EMULATE_THREADS, else the processors
-  uint64_t shuffle;       // seed of the order of groups and waves; 0: RDNA_EMULATE_SHUFFLE, else ascending
+  uint64_t packet;              // an AQL dispatch packet; 0: one is made
+  bool together;                // all groups are begun at once, since they wait for each other
+  uint32_t host_threads;        // 0: RDNA_EMULATE_THREADS, else the processors
+  uint64_t shuffle;             // seed of the order of groups and waves; 0: RDNA_EMULATE_SHUFFLE, else ascending
+  uint32_t resident_groups;     // that the card holds at once: no more are begun and not ended; 0: any number
+  uint64_t instruction_limit;   // of a wave, which fails beyond it; 0: none
+  uint32_t patience_ms;         // for how long all waves may do nothing but wait before one fails; 0: for ever
 
   // What kernel and host share while it runs, besides the table: readable, writable, and not looked at by the checker.
   uint64_t shared, shared_bytes;

@@ -2,7 +2,9 @@
 //
 // Groups start in ascending order. A group runs in slices, its waves in turn; one that has not ended after its slice
 // (it computes for long, or it spins on what another group writes) stays, and another group is started beside it. So
-// no wave waits for ever for one that was never begun, and ordinary grids run group after group.
+// no wave waits for ever for one that was never begun, and ordinary grids run group after group. No more groups stay
+// than the card would hold, so that a kernel which needs more of them at once waits here as it would there; watch.c
+// sees that.
 //
 // With a shuffle groups start in another order, and the waves of a group have their turns in another: what gives other
 // results then depends on an order that a card does not promise.
@@ -16,6 +18,7 @@
 #include "machine/checker.h"
 #include "machine/schedule.h"
 #include "machine/valu.h"
+#include "machine/watch.h"
 
 enum { WAVE_SLICE = 20000, GROUP_SLICE = 1 << 20, RESIDENT = 4096, RESIDENT_BYTES = 1 << 28 };
 
@@ -89,6 +92,7 @@ struct worker {
   struct emu_group *groups[RESIDENT];
   struct emu_group *spare;  // memory of a group that ended
   unsigned count;
+  struct emu_watch watch;
   bool no_memory;
   pthread_t thread;
 };
@@ -168,6 +172,14 @@ static unsigned wave_in_turn(const struct emu_group *group, unsigned i, unsigned
   return (way & 1 ? from + i : from + group->waves - i) % group->waves;
 }
 
+// Whether the card has room for one more group, which is then taken.
+static bool take_place(struct emu_run *run) {
+  uint32_t room = run->dispatch->resident_groups, before = (uint32_t)atomic_fetch_add(&run->resident, 1);
+  if (!room || before < room) return true;
+  atomic_fetch_sub(&run->resident, 1);
+  return false;
+}
+
 static bool start_group(struct worker *worker) {
   struct emu_run *run = worker->run;
   uint64_t index = atomic_fetch_add(&run->next_group, 1);
@@ -187,6 +199,7 @@ static bool start_group(struct worker *worker) {
   group->id[2] = (uint32_t)(index / size[0] / size[1]);
   group->ended = group->waiting = group->epoch = 0;
   group->failed = false;
+  emu__watch_moved(&worker->watch);
   memset(group->lds, 0xcd, group->lds_bytes);
   for (unsigned i = 0; i < group->waves; i++) {
     struct emu_wave *wave = &group->wave[i];
@@ -211,7 +224,7 @@ static bool run_group(struct emu_group *group) {
       struct emu_wave *wave = &group->wave[wave_in_turn(group, i, round)];
       if (wave->state != EMU_WAVE_READY) continue;
       wave->sleeping = 0;
-      emu__wave_slice(wave, group->waves == 1 ? GROUP_SLICE : WAVE_SLICE);
+      emu__watch_slice(wave, group->waves == 1 ? GROUP_SLICE : WAVE_SLICE);
       budget -= WAVE_SLICE / 4;
       moved = moved || !wave->sleeping;
     }
@@ -230,6 +243,8 @@ static void finish_group(struct worker *worker, unsigned slot) {
   // the order among the groups that stay is kept
   memmove(&worker->groups[slot], &worker->groups[slot + 1], (worker->count - slot - 1) * sizeof(worker->groups[0]));
   worker->count--;
+  atomic_fetch_sub(&worker->run->resident, 1);
+  emu__watch_moved(&worker->watch);
   if (worker->spare) {
     free_group(group);
   } else {
@@ -254,8 +269,8 @@ static void *work(void *context) {
   bool more = true;
   unsigned room = resident_groups(run);
   for (;;) {
-    if (more && worker->count < room) more = start_group(worker);
-    if (!worker->count || atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
+    if (more && worker->count < room && take_place(run)) more = start_group(worker);
+    if ((!worker->count && !more) || atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
     for (unsigned i = 0; i < worker->count;) {
       if (run_group(worker->groups[i])) {
         finish_group(worker, i);
@@ -264,7 +279,9 @@ static void *work(void *context) {
       }
       if (atomic_load_explicit(&run->stop, memory_order_relaxed)) break;
     }
+    emu__watch_round(&worker->watch, run, worker->groups, worker->count);
   }
+  emu__watch_end(&worker->watch, run);
   for (unsigned i = 0; i < worker->count; i++) free_group(worker->groups[i]);
   free_group(worker->spare);
   _mm_setcsr(saved);
@@ -380,11 +397,15 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   }
   for (unsigned i = 0; i < count; i++) workers[i].run = run;
   // fewer threads than asked for do the same work
+  run->threads = count;
+  emu__watch_dispatch(1);
   for (; started < count; started++) {
     if (pthread_create(&workers[started].thread, NULL, work, &workers[started])) break;
   }
+  atomic_fetch_add(&run->waiting, count - started);
   work(&workers[0]);
   for (unsigned i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
+  emu__watch_dispatch(-1);
   status = conclude(run, workers, started, failure);
   free(workers);
   free(run);

@@ -177,6 +177,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   w->scc = false;
   w->sleeping = 0;
   w->waits_for = 0;
+  w->executed = 0;
   // whoever reads what nobody wrote gets the same nonsense each time
   memset(w->s, 0xcd, sizeof(w->s));
   memset(w->v, 0xcd, (size_t)w->vgprs * w->lanes * 4);

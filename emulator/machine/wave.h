@@ -80,7 +80,9 @@ struct emu_wave {
   uint32_t vgprs;   // allocated
   uint32_t *v;      // [vgprs][lanes]
   const struct emu_step *next;
-  int64_t budget;  // instructions left in this slice
+  int64_t budget;     // instructions left in this slice
+  int64_t unused;     // of a slice that was stopped
+  uint64_t executed;  // instructions, but for the current slice
   uint32_t mode;
   uint32_t mxcsr[2];       // for F32, and for F64 and F16
   uint64_t flat_scratch;   // what the register holds
@@ -126,6 +128,8 @@ struct emu_run {
   atomic_uint_fast64_t gws[64];  // barriers of the grid
   uint32_t lds_bytes, scratch_bytes;
   atomic_uint_fast64_t next_group;
+  atomic_uint_fast32_t resident, waiting;  // groups begun and not ended; threads that have nothing but waits to do
+  unsigned threads;
   atomic_bool stop;
   atomic_uint_fast32_t report_count;
   uint64_t check_start;  // the checker's time
@@ -157,7 +161,10 @@ void emu__wave_trap(struct emu_wave *wave, const struct emu_step *step, enum emu
                     int lane, uint64_t address, const char *format, ...) __attribute__((format(printf, 7, 8)));
 void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode);
 void emu__wave_slice(struct emu_wave *wave, int64_t budget);
-static inline void emu__wave_stop(struct emu_wave *wave) { wave->budget = 0; }
+static inline void emu__wave_stop(struct emu_wave *wave) {
+  wave->unused = wave->budget;
+  wave->budget = 0;
+}
 static inline uint64_t emu__wave_exec(const struct emu_wave *wave) {
   uint64_t low = wave->s[EMU_EXEC_LO];
   return wave->lanes == 32 ? low : low | (uint64_t)wave->s[EMU_EXEC_HI] << 32;

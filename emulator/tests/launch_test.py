@@ -1,4 +1,5 @@
-"""Launches through the emulated HIP library: stacks that the compiler cannot know. Usage: launch_test.py librdna_emulator.so"""
+"""Launches through the emulated HIP library: stacks that the compiler cannot know, arguments that are not passed, kernels
+that never end. Usage: launch_test.py librdna_emulator.so"""
 import ctypes
 import os
 import struct
@@ -17,6 +18,30 @@ static __attribute__((device)) __attribute__((noinline)) int descend(int n, vola
   return n <= 0 ? room[3] : descend(n - 1, room) + room[5] + above[0];
 }
 KERNEL scaled(int *out, int *tmp, int factor, int add, int last) { out[TX] = (int)TX * factor + add * last; }
+#define LOAD(at) __hip_atomic_load(at, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)
+#define STORE(at, value) __hip_atomic_store(at, value, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT)
+// the first `waiting` groups wait for the last one
+KERNEL for_the_last(int *out, int waiting, int last) {
+  int group = __builtin_amdgcn_workgroup_id_x();
+  if (group < waiting) while (!LOAD(out)) __builtin_amdgcn_s_sleep(1);
+  if (group == last) STORE(out, 7);
+}
+// without a pause, by an operation that changes nothing, and behind a barrier
+KERNEL for_nothing(int *out) {
+  int want = 5;
+  if (TX < 32) while (!__hip_atomic_compare_exchange_strong(out, &want, 6, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED,
+                                                            __HIP_MEMORY_SCOPE_AGENT)) want = 5;
+  __builtin_amdgcn_s_barrier();
+}
+KERNEL for_work(int *out, int work) {
+  if (__builtin_amdgcn_workgroup_id_x() == 0) while (!LOAD(out)) ;
+  else {
+    int sum = 0;
+    for (int i = 0; i < work; i++) asm volatile("v_add_nc_u32 %0, 1, %0" : "+v"(sum));
+    if (TX == 0) STORE(out, sum);
+  }
+}
+KERNEL endless(int *out) { for (int i = 0;; i++) asm volatile("v_mov_b32 v0, %0" : : "s"(i) : "v0"); }
 KERNEL recursion(int *out, int n) { volatile int first[2] = {0, 0}; out[TX] = descend(n, first); }
 """
 ILLEGAL_ADDRESS, LAUNCH_FAILURE, UNSUPPORTED_LIMIT, INVALID_VALUE = 700, 719, 215, 1
@@ -43,7 +68,7 @@ class Hip:
         if code:
             raise RuntimeError(f"{name}: {code}")
 
-    def launch(self, kernel, *values, threads=32, packed=None):
+    def launch(self, kernel, *values, groups=1, threads=32, packed=None):
         """The code of the launch or of what it did, and what the buffer holds. `packed`: all arguments as bytes."""
         function = ctypes.c_void_p()
         self.call("hipModuleGetFunction", ctypes.byref(function), self.module, kernel.encode())
@@ -55,7 +80,7 @@ class Hip:
             size = ctypes.c_size_t(len(packed))
             extra = (ctypes.c_void_p * 5)(1, ctypes.cast(packed, ctypes.c_void_p), 2, ctypes.addressof(size), 3)
             pointers = None
-        code = self.code("hipModuleLaunchKernel", function, 1, 1, 1, threads, 1, 1, 0, None, pointers, extra)
+        code = self.code("hipModuleLaunchKernel", function, groups, 1, 1, threads, 1, 1, 0, None, pointers, extra)
         code = code or self.code("hipDeviceSynchronize")
         back = np.zeros(1024, np.int32)
         self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
@@ -128,17 +153,41 @@ def test_short_arguments(hip, checks):
     checks.expect("16 bytes of 28", found if hip.checked else code == 0 and not text, (code, text))
 
 
+def test_waits(hip, checks):
+    """A card of 36 (gfx1030) or 48 WGPs holds 64 waves in each: who waits for a group beyond them waits for ever."""
+    if hip.checked:
+        return
+    held = 64 * (36 if hip.target == "gfx1030" else 48)
+    groups = held + 100
+    code, out = hip.launch("for_the_last", ctypes.c_int(held - 1), ctypes.c_int(groups - 1), groups=groups)
+    checks.expect("all places but one wait for the last group", code == 0 and out[0] == 7, (code, out[0]))
+    (code, _), text = said(
+        lambda: hip.launch("for_the_last", ctypes.c_int(groups - 1), ctypes.c_int(groups - 1), groups=groups))
+    checks.expect("all places wait for the last group", code == LAUNCH_FAILURE and "for_the_last" in text and
+                  f"holds {held} of the {groups} work-groups at once" in text and "100 cannot begin" in text, (code, text))
+    (code, _), text = said(lambda: hip.launch("for_nothing", threads=64))
+    checks.expect("a lock that nobody releases", code == LAUNCH_FAILURE and "every wave that has not ended waits" in text,
+                  (code, text))
+    work = 5000000  # longer than the patience
+    code, out = hip.launch("for_work", ctypes.c_int(work), groups=2)
+    checks.expect("a group that works for long", code == 0 and out[0] == work, (code, out[0]))
+    (code, _), text = said(lambda: hip.launch("endless"))
+    checks.expect("an endless loop", code == LAUNCH_FAILURE and "endless" in text and
+                  "has executed 30000000 instructions, as many as RDNA_EMULATE_LIMIT allows" in text, (code, text))
+
+
 def main():
     checks = Checks()
     if len(sys.argv) == 2:  # one process a target: devices are made once
         for target in ("gfx1100", "gfx1030"):
             for check in ("0", "1"):
                 # it provokes failures, and says itself whether they were right
-                environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check, RDNA_EMULATE_EXITCODE="0")
+                environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check, RDNA_EMULATE_EXITCODE="0",
+                                   RDNA_EMULATE_PATIENCE="0.2", RDNA_EMULATE_LIMIT="30000000")
                 checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
         return 1 if checks.failures else 0
     hip = Hip(sys.argv[1], sys.argv[2])
-    for test in (test_stack, test_short_arguments):
+    for test in (test_stack, test_short_arguments, test_waits):
         test(hip, checks)
     print(f"{sys.argv[2]}: {checks.count} checks, {checks.failures} failures")
     return 1 if checks.failures else 0
