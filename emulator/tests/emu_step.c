@@ -15,7 +15,7 @@
 enum { MEMORY_BYTES = 1 << 28, IMAGE_BYTES = 1 << 26, CASE_STEP = 1, CASE_LAUNCH = 2 };
 
 struct step_case {
-  uint32_t target, lanes, code_bytes, vgprs, lds_bytes, memory_bytes, mode, scc;
+  uint32_t target, lanes, code_bytes, vgprs, lds_bytes, memory_bytes, mode, scc, scratch_bytes;
 };
 
 struct launch_case {
@@ -44,10 +44,11 @@ static bool run_step(void) {
   if (!take(&c, sizeof(c))) return false;
   uint32_t scalars[EMU_SCALAR_COUNT];
   uint32_t *vectors = room((size_t)c.vgprs * c.lanes * 4), *code = room(c.code_bytes);
-  uint8_t *lds = room(c.lds_bytes);
+  uint8_t *lds = room(c.lds_bytes), *scratch = room((size_t)c.scratch_bytes * c.lanes);
   if (!take(scalars, sizeof(scalars)) || !take(vectors, (size_t)c.vgprs * c.lanes * 4)) return false;
   if (!take(code, c.code_bytes) || !take(lds, c.lds_bytes)) return false;
   if (c.memory_bytes > MEMORY_BYTES || !take((void *)MEMORY, c.memory_bytes)) return false;
+  if (!take(scratch, (size_t)c.scratch_bytes * c.lanes)) return false;
 
   struct emu_memory *memory = emu_memory_create();
   emu_memory_add(memory, MEMORY, c.memory_bytes ? c.memory_bytes : 1, "memory", true);
@@ -62,9 +63,10 @@ static bool run_step(void) {
   run->lanes = c.lanes;
   run->waves_per_group = 1;
   run->lds_bytes = c.lds_bytes;
+  run->scratch_bytes = c.scratch_bytes;
   struct emu_wave *wave = room(sizeof(*wave));
   memset(wave, 0, sizeof(*wave));
-  struct emu_group group = {.run = run, .lds = lds, .lds_bytes = c.lds_bytes, .waves = 1, .wave = wave};
+  struct emu_group group = {.run = run, .lds = lds, .lds_bytes = c.lds_bytes, .waves = 1, .wave = wave, .scratch = scratch};
   wave->v = room((size_t)c.vgprs * c.lanes * 4);
   wave->vgprs = c.vgprs;
   emu__wave_begin(wave, &group, 0);
@@ -83,8 +85,10 @@ static bool run_step(void) {
   give(wave->v, (size_t)c.vgprs * c.lanes * 4);
   give(lds, c.lds_bytes);
   give((void *)MEMORY, c.memory_bytes);
+  give(scratch, (size_t)c.scratch_bytes * c.lanes);
   emu_program_release(program);
   emu_memory_release(memory);
+  free(scratch);
   free(wave->v);
   free(wave);
   free(run);

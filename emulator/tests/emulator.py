@@ -63,21 +63,23 @@ class Emulator:
             raise RuntimeError(f"emu_step ended with {self.process.wait()}")
         return data
 
-    def step(self, target, code, scalars, vectors, lds=b"", memory=b"", mode=0x3f0, scc=0):
-        """scalars: 128 words; vectors: (registers, lanes) of uint32. Ends when the code does, with s_endpgm."""
+    def step(self, target, code, scalars, vectors, lds=b"", memory=b"", mode=0x3f0, scc=0, scratch=b""):
+        """scalars: 128 words; vectors: (registers, lanes) of uint32; scratch: dword by dword, of all lanes each.
+        Ends when the code does, with s_endpgm."""
         vectors = np.ascontiguousarray(vectors, dtype=np.uint32)
         registers, lanes = vectors.shape
         code = code + bytes.fromhex("000081bf" if target == "gfx1030" else "0000b0bf")
-        head = struct.pack("<9I", 1, TARGETS[target], lanes, len(code), registers, len(lds), len(memory), mode, scc)
+        head = struct.pack("<10I", 1, TARGETS[target], lanes, len(code), registers, len(lds), len(memory), mode, scc,
+                           len(scratch) // lanes)
         self.process.stdin.write(head + np.asarray(scalars, dtype=np.uint32).tobytes() + vectors.tobytes() + code + lds +
-                                 memory)
+                                 memory + scratch)
         self.process.stdin.flush()
         r = Result()
         r.status, r.scc, r.mode = struct.unpack("<3I", self.take(12))
         r.text = self.take(1000).split(b"\0")[0].decode()
         r.s = np.frombuffer(self.take(512), np.uint32)
         r.v = np.frombuffer(self.take(4 * registers * lanes), np.uint32).reshape(registers, lanes)
-        r.lds, r.memory = self.take(len(lds)), self.take(len(memory))
+        r.lds, r.memory, r.scratch = self.take(len(lds)), self.take(len(memory)), self.take(len(scratch))
         return r
 
     def launch(self, kernel, kernarg, buffers, groups, threads, check=False, counters=False, host_threads=1,
