@@ -33,7 +33,6 @@ UNCHECKED = [
     (r"S_RFE_B64", "not executed: for trap handlers", "{name} s[4:5]"),
     (r"S_SENDMSG_RTN_B32", "its answers are a driver's: a doorbell, a trap handler's address", ""),
     (r"S_SENDMSGHALT", "not executed: for graphics", "{name} sendmsg(MSG_INTERRUPT)"),
-    (r"S_WAIT_EVENT", "not executed: for exports", "{name} 1"),
     (r"S_SETKILL", "not executed: for debuggers", "{name} 1"),
     (r"S_ENDPGM_SAVED", "not executed: for context switches", "{name}"),
     (r"S_ENDPGM_ORDERED_PS_DONE", "not executed: for pixels", "{name}"),
