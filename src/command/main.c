@@ -49,6 +49,13 @@ static void print_settings(void) {
     for (const char *c = entry->choices; *c; c++) *c == '|' ? printf(", ") : printf("%c", *c);
     printf(" | %s |\n", entry->help);
   }
+  printf(
+      "\nThe PyTorch plugin reads two more:\n\n"
+      "| name | kind | default | values | what it does |\n|---|---|---|---|---|\n"
+      "| `RDNA_FALLBACK` | choice | allow | allow, warn, error | an operator without a kernel runs on the CPU "
+      "silently, "
+      "with a warning the first time, or raises |\n"
+      "| `RDNA_COMPILE_LOG` | flag | 0 |  | 1: torch.compile says what it fused |\n");
 }
 
 int main(int argc, char **argv) {

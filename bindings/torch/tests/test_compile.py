@@ -438,6 +438,18 @@ def test_the_default_backend_names_the_one_that_works(f, device):
     torch.testing.assert_close(compiled(f)(x), f(x))
 
 
+def test_the_environment_asks_for_a_log(capfd, monkeypatch):
+    import torch_rdna._compile
+
+    monkeypatch.setattr(torch_rdna._compile.log, "handlers", [])
+    monkeypatch.setattr(torch_rdna._compile.log, "level", torch_rdna._compile.log.level)
+    for value, lines in (("0", 0), ("1", 1)):
+        monkeypatch.setenv("RDNA_COMPILE_LOG", value)
+        torch._dynamo.reset()
+        compiled(lambda x: x * 2 + 1)(torch.ones(3, device="rdna"))
+        assert capfd.readouterr().err.count("inference: 2 operators became 1") == lines
+
+
 def test_the_default_backend_still_gets_what_is_the_cpus(monkeypatch):
     from torch._inductor import compile_fx
 

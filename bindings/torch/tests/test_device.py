@@ -340,6 +340,23 @@ def test_falling_back_is_counted_and_can_be_forbidden():
         torch.rdna.set_fallback_mode("maybe")
 
 
+@pytest.mark.parametrize("mode, said", [
+    ("", "1 time(s), 0 warning(s)"), ("warn", "1 time(s), 1 warning(s)"), ("error", "NotImplementedError aten::digamma.out has"),
+    ("maybe", "RuntimeError RDNA_FALLBACK is allow, warn or error, not 'maybe'")])
+def test_the_environment_says_what_falling_back_does(mode, said):
+    done = run(IMPORT + """
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    try:
+        torch.digamma(torch.ones(3, device="rdna"))
+        print(*torch.rdna.fallback_report().values(), "time(s),", len(seen), "warning(s)")
+    except Exception as error:
+        print(type(error).__name__, error)
+""", RDNA_DRIVER="host", RDNA_FALLBACK=mode, PYTHONPATH=os.environ.get("PYTHONPATH", ""))
+    assert done.returncode == 0 and done.stdout.startswith(said), done.stdout + done.stderr
+
+
 def test_the_fallback_writes_where_it_was_told():
     x = torch.zeros(4, 6, device="rdna")
     torch.digamma(torch.full((3, 2), 2.0, device="rdna"), out=x[:3, ::3])
