@@ -442,6 +442,9 @@ static const struct setting settings[] = {
     {RDNA_F32, 2, 2, 1, 21, 9, 256, 256, BSHD, .options = {.scale = 0.06f}, .mask_type = RDNA_BOOL, .masked = true,
      .mask_shape = {0, 1, 0}},
     {RDNA_F16, 2, 2, 1, 35, 75, 64, 64, BSHD, .options = {.scale = 0.125f, .dropout = 0.3f, .seed = 5, .offset = 77}},
+    /* of the last block of a row's random numbers one is used, or all */
+    {RDNA_F32, 2, 2, 2, 21, 33, 16, 16, BHSD, .options = {.scale = 0.25f, .dropout = 0.4f, .seed = 3, .offset = 11}},
+    {RDNA_BF16, 1, 2, 1, 19, 64, 32, 32, BSHD, .options = {.scale = 0.2f, .dropout = 0.4f, .seed = 4, .offset = 7}},
     {RDNA_F32, 1, 2, 1, 35, 43, 128, 64, BSHD,
      .options = {.scale = 0.1f, .dropout = 0.5f, .seed = 9, .softcap = 2, .causal = true}},
     {RDNA_F16, 4, 2, 1, 60, 73, 64, 64, BSHD,

@@ -202,6 +202,55 @@ static void every_value_rounds_to_8_bits(void **state) {
   }
 }
 
+static void check_boundaries(rdna_dtype to, const float *values, int64_t count) {
+  operand x = operand_make(RDNA_F32, 1, &count, NULL, 0);
+  memcpy(x.host, values, (size_t)count * sizeof *values);
+  for (int saturating = 0; saturating < 2 && to >= RDNA_F8_E4M3FN; saturating++) assert_to_float8(&x, to, saturating);
+  if (to < RDNA_F8_E4M3FN) assert_cast(&x, to, 0);
+  operand_free(&x);
+}
+
+/* Every value of a narrow type, the middle between it and the next, and the floats on either side of both, of both
+ * signs; past the largest value as if there were another; and NaN of every leading bit. */
+static void every_boundary_rounds_to_nearest_even(void **state) {
+  static const rdna_dtype types[] = {RDNA_F16,     RDNA_BF16,        RDNA_F8_E4M3FN,
+                                     RDNA_F8_E5M2, RDNA_F8_E4M3FNUZ, RDNA_F8_E5M2FNUZ};
+  enum { MOST = 32768 };
+  float *values = malloc((size_t)MOST * 12 * sizeof *values);
+  for (int t = 0; t < 6; t++) {
+    const bool eight = types[t] >= RDNA_F8_E4M3FN;
+    operand codes = operand_make(types[t], 1, (int64_t[]){MOST}, NULL, 0);
+    int64_t count = 0;
+    double previous = 0, step = 0;
+    for (int code = 0; code < (eight ? 128 : MOST); code++) {
+      ((uint16_t *)(void *)codes.host)[0] = (uint16_t)code;
+      double value = eight ? float8_value(types[t], code) : operand_get(&codes, 0);
+      if (!isfinite(value)) value = previous + step; /* where the next value would be */
+      double places[] = {value, (previous + value) / 2};
+      for (int k = 0; k < 2; k++) {
+        float at = (float)places[k]; /* exact, or out of range */
+        if (!isfinite(at)) continue;
+        const float near[] = {at, nextafterf(at, INFINITY), nextafterf(at, -INFINITY)};
+        for (int j = 0; j < 3; j++) values[count++] = near[j], values[count++] = -near[j];
+      }
+      step = value - previous, previous = value;
+      if (code > 0 && !isfinite(eight ? float8_value(types[t], code) : operand_get(&codes, 0))) break;
+    }
+    check_boundaries(types[t], values, count);
+    count = 0;
+    for (int bit = 0; bit < 23; bit++) {
+      for (uint32_t sign = 0; sign < 2; sign++) {
+        uint32_t bits[] = {sign << 31 | 0x7f800000u | 1u << bit, sign << 31 | 0x7f800000u | ((2u << bit) - 1)};
+        memcpy(values + count, bits, sizeof bits);
+        count += 2;
+      }
+    }
+    check_boundaries(types[t], values, count);
+    operand_free(&codes);
+  }
+  free(values);
+}
+
 /* Pairs that have no kernel of their own go the way of rdna_op_copy. */
 static void any_pair_casts(void **state) {
   const int64_t shape[] = {100};
@@ -270,6 +319,7 @@ int main(void) {
       cmocka_unit_test(i32_rounds_to_nearest_even),
       cmocka_unit_test(every_8_bit_float_casts),
       cmocka_unit_test(every_value_rounds_to_8_bits),
+      cmocka_unit_test(every_boundary_rounds_to_nearest_even),
       cmocka_unit_test(any_pair_casts),
       cmocka_unit_test(casts_of_one_size_work_in_place),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
