@@ -446,6 +446,43 @@ static void long_runs(void **state) {
   }
 }
 
+/* Values of which none is what a join begins with, and whose joins are exact. */
+static double far_from_nothing(rdna_scatter mode, int64_t i, int64_t n) {
+  double some = (double)(5 + rdna__random_below(&random_state, 60));
+  if (mode == RDNA_SCATTER_MIN || mode == RDNA_SCATTER_LAST) return some;
+  if (mode == RDNA_SCATTER_PROD) return i % (n / 6 + 1) == 0 ? 2 : rdna__random_below(&random_state, 2) ? -1 : 1;
+  return -some;
+}
+
+/* Runs of one place that end before a piece of work of the kernels does, with it, and after many, in each mode. */
+static void long_runs_of_every_mode(void **state) {
+  static const int64_t lengths[] = {31, 32, 33, 64, 65, 96, 97, 1024, 1025, 5000};
+  static const rdna_dtype kept[] = {RDNA_F32, RDNA_F64, RDNA_I32, RDNA_I64};
+  enum { LENGTHS = sizeof lengths / sizeof *lengths, MODES = RDNA_SCATTER_COUNT - 1 };
+  for (int round = 0; round < LENGTHS * MODES * 4; round++) {
+    rdna_scatter mode = (rdna_scatter)(1 + round % MODES);
+    rdna_dtype dtype = kept[round / MODES % 4];
+    int64_t n = lengths[round / MODES / 4], rows = 1 + round % 3, cols = 2, src_shape[] = {n, cols};
+    int64_t dst_shape[] = {rows, cols};
+    bool include_self = round % 2;
+    operand src = operand_make(dtype, 2, src_shape, NULL, 0), ids = operand_make(RDNA_I64, 1, &n, NULL, 0);
+    operand dst = operand_make(dtype, 2, dst_shape, NULL, 0);
+    for (int64_t i = 0; i < n * cols; i++) any_set(&src, i, far_from_nothing(mode, i / cols, n));
+    for (int64_t i = 0; i < rows * cols; i++) any_set(&dst, i, far_from_nothing(mode, 1, n));
+    for (int64_t i = 0; i < n; i++) any_set(&ids, i, (double)rdna__random_below(&random_state, (uint64_t)rows));
+    operand_upload(&src), operand_upload(&ids), operand_upload(&dst);
+    double *want = read_all(&dst);
+    int64_t *count = calloc((size_t)(rows * cols), sizeof *count);
+    for (int64_t i = 0; i < n * cols; i++)
+      join_into(want, count, (int64_t)get(&ids, i / cols) * cols + i % cols, mode, dtype, get(&src, i), include_self);
+    assert_ok(rdna_op_index_copy(stream, &dst.tensor, 0, &ids.tensor, &src.tensor, mode, include_self, NULL));
+    operand_download(&dst);
+    compare_joined(&dst, want, count, mode, include_self && mode != RDNA_SCATTER_LAST, "a long run");
+    free(want), free(count);
+    operand_free(&src), operand_free(&ids), operand_free(&dst);
+  }
+}
+
 static void embeddings(void **state) {
   for (int round = 0; round < 30; round++) {
     rdna_dtype dtype = types[round % TYPES];
@@ -622,10 +659,17 @@ static int close_all(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(gathers),   cmocka_unit_test(scatters),         cmocka_unit_test(values_put),
-      cmocka_unit_test(advanced),  cmocka_unit_test(negative_strides), cmocka_unit_test(huge_dimension),
-      cmocka_unit_test(long_runs), cmocka_unit_test(embeddings),       cmocka_unit_test(unaligned_rows),
-      cmocka_unit_test(masks),     cmocka_unit_test(empty_and_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(gathers),
+                                     cmocka_unit_test(scatters),
+                                     cmocka_unit_test(values_put),
+                                     cmocka_unit_test(advanced),
+                                     cmocka_unit_test(negative_strides),
+                                     cmocka_unit_test(huge_dimension),
+                                     cmocka_unit_test(long_runs),
+                                     cmocka_unit_test(long_runs_of_every_mode),
+                                     cmocka_unit_test(embeddings),
+                                     cmocka_unit_test(unaligned_rows),
+                                     cmocka_unit_test(masks),
+                                     cmocka_unit_test(empty_and_refused)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }
