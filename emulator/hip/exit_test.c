@@ -28,11 +28,16 @@ static const char *program, *folder;
 
 // ---- the process that ends
 
+// Modules stay loaded, since unloading them would wait.
+static void *modules[8];
+static int module_count;
+
 static void *probe(const char *name) {
   char path[PATH_MAX];
   void *module = NULL, *f = NULL;
   snprintf(path, sizeof path, "%s/probe_gfx1100.hsaco", folder);
   if (hipModuleLoad(&module, path) != 0 || hipModuleGetFunction(&f, module, name) != 0) exit(99);
+  modules[module_count++] = module;
   return f;
 }
 
