@@ -81,7 +81,9 @@ static bool group_waits(struct emu_watch *watch, struct emu_group *group) {
 static void set_waits(struct emu_watch *watch, struct emu_run *run, bool waits) {
   if (watch->waits == waits) return;
   watch->waits = waits;
-  watch->since = emu__clock();
+  // before the count of those that wait: who sees that all wait sees these, and what this thread wrote before
+  atomic_store(&run->turned_at, emu__clock());
+  atomic_fetch_add(&run->turns, 1);
   if (waits) {
     atomic_fetch_add(&run->waiting, 1);
   } else {
@@ -120,6 +122,7 @@ void emu__watch_round(struct emu_watch *watch, struct emu_run *run, struct emu_g
   }
   if (count && !watch->waits && ++watch->quiet < watch->look) return;
   bool waits = true;
+  uint32_t turns = (uint32_t)atomic_load(&run->turns) + !watch->waits;  // with its own, below
   for (unsigned i = 0; i < count && waits; i++) waits = group_waits(watch, groups[i]);
   set_waits(watch, run, waits);
   if (!waits) {
@@ -128,9 +131,11 @@ void emu__watch_round(struct emu_watch *watch, struct emu_run *run, struct emu_g
     return;
   }
   nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-  bool over = emu__clock() - watch->since > (uint64_t)patience * A_MILLISECOND;
-  struct emu_wave *wave = over ? first_ready(groups, count) : NULL;
-  if (wave && atomic_load(&run->waiting) == run->threads && atomic_load(&running) == 1) fail(run, wave);
+  // All wait, have for long enough, and none has changed anything since before this thread looked at its waves.
+  bool all = atomic_load(&run->waiting) == run->threads && atomic_load(&running) == 1;
+  bool over = all && emu__clock() - atomic_load(&run->turned_at) > (uint64_t)patience * A_MILLISECOND;
+  struct emu_wave *wave = over && turns == atomic_load(&run->turns) ? first_ready(groups, count) : NULL;
+  if (wave) fail(run, wave);
 }
 
 void emu__watch_end(struct emu_watch *watch, struct emu_run *run) {

@@ -129,6 +129,9 @@ struct emu_run {
   uint32_t lds_bytes, scratch_bytes;
   atomic_uint_fast64_t next_group;
   atomic_uint_fast32_t resident, waiting;  // groups begun and not ended; threads that have nothing but waits to do
+  // how often, and when last, a thread came to wait or no longer waited
+  atomic_uint_fast32_t turns;
+  atomic_uint_fast64_t turned_at;
   unsigned threads;
   atomic_bool stop;
   atomic_uint_fast32_t report_count;
