@@ -88,7 +88,7 @@ struct emu_device {
 struct emu_state {
   int device_count;
   struct emu_device devices[EMU_MAX_DEVICES];
-  bool check, serialize;
+  bool check, lint, serialize;
   bool only_reports;  // what the checker finds is no error of the launch
   unsigned long long instruction_limit;
   unsigned patience_ms;

@@ -266,6 +266,7 @@ int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, 
       .memory = module->device->memory,
       .check = s->check,
       .is_suppressed = s->check ? emu_report_is_suppressed : NULL,
+      .lint = s->lint,
       .source_line = emu_module_source_line,
       .source_context = module,
   };

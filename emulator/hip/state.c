@@ -87,6 +87,7 @@ static void start(void) {
   }
   state.check = is_set("RDNA_EMULATE_CHECK");
   state.only_reports = state.check && strcmp(getenv("RDNA_EMULATE_CHECK"), "report") == 0;
+  state.lint = is_set("RDNA_EMULATE_LINT");
   const char *limit = getenv("RDNA_EMULATE_LIMIT"), *patience = getenv("RDNA_EMULATE_PATIENCE");
   state.instruction_limit = limit ? strtoull(limit, NULL, 10) : 0;
   state.patience_ms = patience ? (unsigned)(strtod(patience, NULL) * 1000) : 10000;

@@ -17,6 +17,7 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
   if (!met && !plan->always) return true;
   if (met && emu__sets_meet(&plan->touch, &c->pending)) emu__check_hazards(wave, step, plan);
   if (plan->waits) emu__check_wait(wave, step);
+  if (plan->lints) emu__check_lanes(wave, step);
   bool dirty = met && emu__sets_meet(&plan->touch, &c->dirty);
   switch (plan->kind) {
     case EMU_PLAN_VECTOR:

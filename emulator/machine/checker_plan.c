@@ -369,6 +369,15 @@ static void fill(struct emu_plan *plan, const struct emu_step *step) {
   for (int i = 0; i < EMU_SET_SIZE / 64; i++) plan->touch.word[i] = plan->reads.word[i] | plan->writes.word[i];
 }
 
+// What reads other lanes without wanting those that are off, and what works on the whole wave whatever EXEC says.
+static bool takes_from_lanes(const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  bool dpp = inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8;
+  bool permlane = inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32;
+  bool shuffle = inst->op == EMU_DS_BPERMUTE_B32 || inst->op == EMU_DS_SWIZZLE_B32;
+  return ((dpp || permlane) && !inst->fetch_inactive) || shuffle || step->klass == EMU_CLASS_WMMA;
+}
+
 struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step) {
   static struct emu_plan nothing;
   struct emu_group_check *g = wave->group->checker;
@@ -379,6 +388,7 @@ struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_s
   if (!plan) return NULL;
   memset(plan, 0, sizeof(*plan));
   fill(plan, step);
+  if (wave->group->run->dispatch->lint && takes_from_lanes(step)) plan->lints = plan->always = true;
   plan->next = g->all;
   g->all = plan;
   *at = plan;

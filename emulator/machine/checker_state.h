@@ -88,7 +88,7 @@ struct emu_plan {
   uint8_t raises;  // counters
   uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
-  bool waits, acquires;
+  bool waits, acquires, lints;
   struct emu_plan *next;
 };
 
@@ -148,6 +148,7 @@ void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, in
 struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step);
 
 void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_cross(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step);

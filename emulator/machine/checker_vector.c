@@ -471,6 +471,15 @@ void emu__check_cross(struct emu_wave *wave, const struct emu_step *step) {
   }
 }
 
+static unsigned swizzled_lane(unsigned lane, uint32_t imm) {
+  if (imm >= 0xc000) {
+    unsigned distance = imm >> 5 & 31, keep = imm & 31, turned = imm & 0x400 ? lane - distance : lane + distance;
+    return (lane & keep) | (turned & ~keep & 31);
+  }
+  if (imm & 0x8000) return (lane & 28) | (imm >> (2 * (lane & 3)) & 3);
+  return ((lane & imm & 31) | (imm >> 5 & 31)) ^ (imm >> 10 & 31);
+}
+
 // Through LDS, without touching it. Nothing faults: a lane that is chosen by an undefined index gives an undefined
 // value, and one that is sent to such a lane may be anywhere.
 void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
@@ -487,13 +496,8 @@ void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
     unsigned lane = l & 31, from;
     if (!swizzles) {
       from = (index[l] + imm) / 4 & 31;
-    } else if (imm >= 0xc000) {
-      unsigned distance = imm >> 5 & 31, keep = imm & 31, turned = imm & 0x400 ? lane - distance : lane + distance;
-      from = (lane & keep) | (turned & ~keep & 31);
-    } else if (imm & 0x8000) {
-      from = (lane & 28) | (imm >> (2 * (lane & 3)) & 3);
     } else {
-      from = ((lane & imm & 31) | (imm >> 5 & 31)) ^ (imm >> 10 & 31);
+      from = swizzled_lane(lane, imm);
     }
     from |= l & 32;
     if (inst->op == EMU_DS_PERMUTE_B32) {
@@ -505,6 +509,48 @@ void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
   }
   if (astray) memset(u, 0xff, sizeof(u));
   copy_lanes(wave, inst->dst.reg, u, exec);
+}
+
+// ---- lanes that are off
+
+// The lane that lane `l` takes its value from, or itself.
+static unsigned source_lane(const struct emu_wave *wave, const struct emu_inst *inst, unsigned l) {
+  unsigned lane = l & 31, half = l & 32;
+  switch (inst->op) {
+    case EMU_DS_BPERMUTE_B32:
+      return half | ((*emu__vector(wave, inst->src[0].reg, l) + (uint32_t)inst->imm) / 4 & 31);
+    case EMU_DS_SWIZZLE_B32:
+      return half | swizzled_lane(lane, (uint32_t)inst->imm);
+    case EMU_V_PERMLANE16_B32:
+    case EMU_V_PERMLANEX16_B32: {
+      uint64_t select = emu__scalar_read(wave, &inst->src[1]) | (uint64_t)emu__scalar_read(wave, &inst->src[2]) << 32;
+      unsigned row = (l & ~15u) ^ (inst->op == EMU_V_PERMLANE16_B32 ? 0 : 16);
+      return row | (select >> (4 * (l & 15)) & 15);
+    }
+    default: {
+      bool dpp16 = inst->lanes == EMU_LANES_DPP16, inside;
+      bool written = !dpp16 || (inst->row_mask >> (l / 16) & 1 && inst->bank_mask >> (l % 16 / 4) & 1);
+      unsigned from = emu__dpp_lane(inst, lane, &inside);
+      return inside && written ? half | from : l;
+    }
+  }
+}
+
+void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step) {
+  uint64_t exec = emu__wave_exec(wave), all = wave->lanes == 64 ? UINT64_MAX : UINT32_MAX;
+  if (step->klass == EMU_CLASS_WMMA) {
+    if (exec == all) return;
+    emu__check_report(wave, step, "inactive lane", __builtin_ctzll(~exec), 0,
+                      "%d of the wave's %u lanes are off; the instruction works on the whole wave.",
+                      __builtin_popcountll(all & ~exec), wave->lanes);
+    return;
+  }
+  for (uint64_t rest = exec; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest), from = source_lane(wave, step->inst, l);
+    if (exec >> from & 1) continue;
+    emu__check_report(wave, step, "inactive lane", (int)l, 0, "It takes the value of lane %u, which is off.", from);
+    return;
+  }
 }
 
 // ---- WMMA: an element of D depends on a row of A, a column of B, and its own element of C

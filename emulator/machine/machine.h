@@ -121,7 +121,8 @@ struct emu_report {
   uint64_t address;  // of the access, or 0
   uint32_t group[3], wave;
   int32_t lane;  // -1: the whole wave
-  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "misaligned", "trap", "no progress"
+  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "inactive lane", "misaligned",
+  // "trap", "no progress"
   char kind[24];
   char text[1000];
 };
@@ -156,6 +157,7 @@ struct emu_dispatch {
 
   struct emu_memory *memory;  // NULL: no access is checked, and a wild one ends the process
   bool check;
+  bool lint;  // with check: report what is defined and hardly meant, values taken from lanes that are off
   struct emu_counters *counters;  // NULL: not counted. Added to, not cleared.
   // Room for findings, filled from the first; more findings than room are counted only.
   struct emu_report *reports;

@@ -346,6 +346,17 @@ static uint64_t shuffle_seed(const struct emu_dispatch *d) {
   return d->shuffle ? d->shuffle : text ? strtoull(text, NULL, 10) : 0;
 }
 
+// Races come first: a value that nobody has written yet is often what they lead to.
+static void order_reports(struct emu_dispatch *d) {
+  uint32_t kept = d->report_count < d->report_room ? d->report_count : d->report_room, races = 0;
+  for (uint32_t i = 0; i < kept; i++) {
+    if (strcmp(d->reports[i].kind, "race")) continue;
+    struct emu_report race = d->reports[i];
+    memmove(&d->reports[races + 1], &d->reports[races], (i - races) * sizeof(race));
+    d->reports[races++] = race;
+  }
+}
+
 static enum emu_status conclude(struct emu_run *run, struct worker *workers, unsigned count,
                                 struct emu_report *failure) {
   struct emu_dispatch *d = run->dispatch;
@@ -355,6 +366,7 @@ static enum emu_status conclude(struct emu_run *run, struct worker *workers, uns
     if (d->counters) emu__counters_add(d->counters, &workers[i].counters);
   }
   d->report_count = (uint32_t)atomic_load(&run->report_count);
+  order_reports(d);
   if (atomic_load(&run->failed)) {
     *failure = run->failure;
     return failure->status;

@@ -163,6 +163,16 @@ KERNEL(missing_barrier) {
   out[LANE] = EACH(lds)[63 - LANE];  // FINDS missing_barrier
 }
 
+// As if 64 work-items were one wave. The value that was read too early is reported too.
+KERNEL(wave64_assumed) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = in[LANE];  // FINDS wave64_assumed
+  EITHER((void)0, barrier());
+  if (LANE < 32) EACH(lds)[LANE] = EACH(lds)[LANE] + EACH(lds)[LANE + 32];
+  if (LANE < 16) EACH(lds)[LANE] = EACH(lds)[LANE] + EACH(lds)[LANE + 16];
+  if (LANE < 16) out[LANE] = EACH(lds)[LANE];  // FINDS wave64_assumed
+}
+
 KERNEL(missing_second_barrier) {
   __shared__ float lds[64];
   float sum = 0.0f;
@@ -311,6 +321,49 @@ KERNEL(overwritten_in_flight) {
   asm volatile("s_waitcnt vmcnt(0)");
   out[LANE] = v;
 }
+
+// ---- lanes that are off: defined, and never meant
+
+KERNEL(lint_dpp) {
+  int v = LANE;
+  asm volatile("" : "+v"(v));
+  if (EITHER(LANE & 1, 1)) v = __builtin_amdgcn_update_dpp(0, v, 0xb1, 15, 15, true);  // FINDS lint_dpp
+  out[LANE] = (float)v;
+}
+
+KERNEL(lint_bpermute) {
+  int v = LANE;
+  asm volatile("" : "+v"(v));
+  if (EITHER(LANE < 16, 1)) v = __builtin_amdgcn_ds_bpermute(4 * (LANE ^ 16), v);  // FINDS lint_bpermute
+  out[LANE] = (float)v;
+}
+
+KERNEL(lint_permlane) {
+  int v = LANE;
+  asm volatile("" : "+v"(v));
+  if (EITHER(LANE < 16, 1)) v = __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);  // FINDS lint_permlane
+  out[LANE] = (float)v;
+}
+
+#ifdef __gfx1100__
+typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+KERNEL(lint_wmma) {
+  half16 a;
+  float8 c = {};
+  for (int i = 0; i < 16; i++) a[i] = (_Float16)LANE;
+  asm volatile("" : "+v"(a), "+v"(c));
+  if (EITHER(LANE < 16, 1)) asm volatile("v_wmma_f32_16x16x16_f16 %0, %1, %1, %0" : "+v"(c) : "v"(a));  // FINDS lint_wmma
+  out[LANE] = c[0];
+}
+#else
+KERNEL(lint_wmma) {  // there is none: a swizzle
+  int v = LANE;
+  asm volatile("" : "+v"(v));
+  if (EITHER(LANE & 1, 1)) v = __builtin_amdgcn_ds_swizzle(v, 0x041f);  // FINDS lint_wmma
+  out[LANE] = (float)v;
+}
+#endif
 
 // ---- nothing wrong here
 

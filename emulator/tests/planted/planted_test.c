@@ -41,6 +41,7 @@ static const struct plant plants[] = {
     {"undefined_sign", "uninitialized", 1, 32},
     {"undefined_scalar", "uninitialized", 1, 32},
     {"missing_barrier", "race", 1, 64},
+    {"wave64_assumed", "race", 1, 64},
     {"missing_second_barrier", "race", 1, 64},
     {"stores_differ", "race", 1, 64},
     {"stores_differ_in_a_byte", "race", 1, 64},
@@ -59,6 +60,10 @@ static const struct plant plants[] = {
     {"missing_lgkmcnt", "missing wait", 1, 64},
     {"missing_scalar_wait", "missing wait", 1, 32},
     {"overwritten_in_flight", "missing wait", 1, 32},
+    {"lint_dpp", "inactive lane", 1, 32},
+    {"lint_bpermute", "inactive lane", 1, 32},
+    {"lint_permlane", "inactive lane", 1, 32},
+    {"lint_wmma", "inactive lane", 1, 32},
     {"right_last_group", NULL, 4, 64},
     {"right_chain", NULL, 4, 64},
     {"right_swap_loop", NULL, 4, 64},
@@ -154,6 +159,7 @@ struct outcome {
   uint32_t count;
 };
 
+static bool lints = true;
 static void launch(const struct loaded *l, const struct plant *plant, struct outcome *out) {
   static const char *const names[BUFFERS] = {"out", "in", "tmp", "counter"};
   static const size_t bytes[BUFFERS] = {SMALL, SMALL, LARGE, SMALL};
@@ -193,6 +199,7 @@ static void launch(const struct loaded *l, const struct plant *plant, struct out
                            .host_threads = 1,
                            .memory = memory,
                            .check = true,
+                           .lint = lints && !strncmp(plant->kernel, "lint_", 5),
                            .reports = out->reports,
                            .report_room = ROOM,
                            .source_line = line_of,
@@ -219,10 +226,13 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
 }
 
 static void expect_finding(const struct loaded *l, const char *source, const struct plant *plant,
-                           const struct emu_report *report) {
+                           const struct emu_report *report, uint32_t place) {
   const char *file = NULL;
   unsigned line = 0;
-  if (strcmp(report->kind, plant->kind)) say("%s: found as \"%s\": %s", plant->kernel, report->kind, report->text);
+  // what has been read too early has no value yet
+  bool follows = place && !strcmp(plant->kernel, "wave64_assumed") && !strcmp(report->kind, "uninitialized");
+  if (strcmp(report->kind, plant->kind) && !follows)
+    say("%s: found as \"%s\": %s", plant->kernel, report->kind, report->text);
   if (!emu_lines_find(l->lines, report->pc, &file, &line)) {
     say("%s: no line for %s", plant->kernel, report->text);
     return;
@@ -246,8 +256,8 @@ static void finds_what_is_planted(void **state) {
     launch(&l, &plants[i], &o);
     bool fails = !strcmp(plants[i].kind, "out of bounds") && strncmp(plants[i].kernel, "lds_", 4);
     if (o.status != (fails ? EMU_FAULT : EMU_CHECK)) say("%s: status %d", plants[i].kernel, o.status);
-    if (o.status == EMU_FAULT) expect_finding(&l, source, &plants[i], &o.failure);
-    for (uint32_t k = 0; k < o.count && k < ROOM; k++) expect_finding(&l, source, &plants[i], &o.reports[k]);
+    if (o.status == EMU_FAULT) expect_finding(&l, source, &plants[i], &o.failure, 0);
+    for (uint32_t k = 0; k < o.count && k < ROOM; k++) expect_finding(&l, source, &plants[i], &o.reports[k], k);
     if (o.count > ROOM || (fails && o.count)) say("%s: %u findings", plants[i].kernel, o.count);
   }
   unload_object(&l);
@@ -281,6 +291,20 @@ static void is_silent_about_what_is_right(void **state) {
     if (!plants[i].kind) expect_silence(&l, &plants[i]);
   }
   unload_object(&l);
+  assert_int_equal(wrong, 0);
+}
+
+static void lints_only_where_asked(void **state) {
+  (void)state;
+  struct loaded l;
+  wrong = 0;
+  lints = false;
+  load_object(&l, object_path[0]);
+  for (int i = 0; i < PLANTS; i++) {
+    if (!strncmp(plants[i].kernel, "lint_", 5)) expect_silence(&l, &plants[i]);
+  }
+  unload_object(&l);
+  lints = true;
   assert_int_equal(wrong, 0);
 }
 
@@ -334,6 +358,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(finds_what_is_planted),
       cmocka_unit_test(is_silent_about_the_repaired),
       cmocka_unit_test(is_silent_about_what_is_right),
+      cmocka_unit_test(lints_only_where_asked),
       cmocka_unit_test(says_where),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
