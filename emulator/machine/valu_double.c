@@ -24,7 +24,7 @@ static void fma_(struct emu_half_wave *x) {
     double v = __builtin_fma(emu__f64(ba), emu__f64(bb), emu__f64(bc));
     uint64_t r = emu__bits64(v), inf = 0x7ff0000000000000, am = ba & INT64_MAX, bm = bb & INT64_MAX;
     if (v != v) {
-      bool invalid = (am == inf && !bm) || (bm == inf && !am);
+      bool invalid = (am == inf && emu__f64(bb) == 0) || (bm == inf && emu__f64(ba) == 0);
       r = invalid ? 0xfff8000000000000 : emu__nan64(ba, bb, bc);
     }
     emu__set_pair(x->d, l, r);
@@ -40,12 +40,17 @@ static uint64_t pick(uint64_t a, uint64_t b, bool maximum, bool ieee) {
   if (emu__is_nan64(b)) return a;
   return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
 }
-static void min2(struct emu_half_wave *x) {
-  EMU_EACH emu__set_pair(x->d, l, pick(emu__pair(x->s[0], l), emu__pair(x->s[1], l), false, x->mode & EMU_MODE_IEEE));
+static uint64_t flush(uint64_t bits) { return bits & 0x7ff0000000000000 ? bits : bits & ~(uint64_t)INT64_MAX; }
+static void select_two(struct emu_half_wave *x, bool maximum) {
+  bool flushes = !(x->mode & 0x40);
+  EMU_EACH {
+    uint64_t a = emu__pair(x->s[0], l), b = emu__pair(x->s[1], l);
+    if (flushes) a = flush(a), b = flush(b);
+    emu__set_pair(x->d, l, pick(a, b, maximum, x->mode & EMU_MODE_IEEE));
+  }
 }
-static void max2(struct emu_half_wave *x) {
-  EMU_EACH emu__set_pair(x->d, l, pick(emu__pair(x->s[0], l), emu__pair(x->s[1], l), true, x->mode & EMU_MODE_IEEE));
-}
+static void min2(struct emu_half_wave *x) { select_two(x, false); }
+static void max2(struct emu_half_wave *x) { select_two(x, true); }
 
 #define OP1(name, expression)                                      \
   static void name(struct emu_half_wave *x) {                      \
