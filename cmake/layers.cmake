@@ -49,8 +49,8 @@ function(rdna_layer name)
   endif()
 endfunction()
 
-# rdna_test(name LAYER layer SOURCES files… [LINKS libraries…] [ARGS…]): one cmocka suite, one process. Exit status 77 says
-# that what it needs is not here.
+# rdna_test(name LAYER layer SOURCES files… [LINKS libraries…] [ARGS…]): one cmocka suite, one process. Exit status 77
+# says that what it needs is not here.
 function(rdna_test name)
   cmake_parse_arguments(T "" "LAYER" "SOURCES;LINKS;ARGS" ${ARGN})
   get_property(root GLOBAL PROPERTY RDNA_LAYER_ROOT_${T_LAYER})

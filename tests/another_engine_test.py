@@ -1,5 +1,5 @@
-"""Logits of a model against those that another engine wrote down. The files are no part of the repository: exit status 77
-where ../shared/data beside it, or RDNA_SHARED_DATA, has no models; once there are any, a missing one is a failure."""
+"""Logits of a model against those that another engine wrote down. The files are no part of the repository: exit status
+77 where ../shared/data beside it, or RDNA_SHARED_DATA, has no models; once there are any, a missing one is a failure."""
 import unittest
 
 import numpy as np

@@ -47,10 +47,11 @@ RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tenso
                                            const rdna_tensor *out, uint32_t *outside);
 
 /* What becomes of values that go to one place. With ASSIGN one of them stays, no one knows which; it needs no sorting
- * and is the right one for indices without repetition. While rdna_deterministic_get() it is LAST. The others sort the indices, and give the same bits whatever the
- * timing: LAST keeps the one of the highest index, the rest join values in an order that the indices alone decide, in
- * f32 for f32, f16 and bf16, in f64, and in 64 bits for integers, which go around. MIN and MAX keep a NaN. MEAN is not
- * offered for bool; of integers it is rounded towards minus infinity. bool adds as "or" and multiplies as "and". */
+ * and is the right one for indices without repetition. While rdna_deterministic_get() it is LAST. The others sort the
+ * indices, and give the same bits whatever the timing: LAST keeps the one of the highest index, the rest join values in
+ * an order that the indices alone decide, in f32 for f32, f16 and bf16, in f64, and in 64 bits for integers, which go
+ * around. MIN and MAX keep a NaN. MEAN is not offered for bool; of integers it is rounded towards minus infinity. bool
+ * adds as "or" and multiplies as "and". */
 typedef enum rdna_scatter {
   RDNA_SCATTER_ASSIGN = 0,
   RDNA_SCATTER_LAST,
