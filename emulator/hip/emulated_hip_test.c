@@ -52,6 +52,10 @@ int hipEventQuery(void *);
 int hipEventSynchronize(void *);
 int hipEventElapsedTime(float *, void *, void *);
 int hipStreamWaitEvent(void *, void *, unsigned);
+int hipStreamWaitValue32(void *, void *, uint32_t, unsigned, uint32_t);
+int hipStreamWaitValue64(void *, void *, uint64_t, unsigned, uint64_t);
+int hipStreamWriteValue32(void *, void *, uint32_t, unsigned);
+int hipStreamWriteValue64(void *, void *, uint64_t, unsigned);
 int hipModuleLoad(void **, const char *);
 int hipModuleLoadData(void **, const void *);
 int hipModuleUnload(void *);
@@ -516,6 +520,53 @@ static void test_waiting_for_events(void **state) {
   (void)hipGetLastError();
 }
 
+// One stream waits for what another writes: at least, equal, any bit, not all bits; of the bits of a mask.
+static void test_values_in_streams(void **state) {
+  enum { CASES = 9 };
+  static const struct {
+    unsigned condition;
+    uint64_t value, mask, no, yes;
+    bool wide;
+  } cases[CASES] = {{0, 5, UINT32_MAX, 4, 5, false},
+                    {0, 5, UINT32_MAX, 0, 77, false},
+                    {1, 5, UINT32_MAX, 6, 5, false},
+                    {1, 5, 0xff, 0x106, 0x305, false},
+                    {2, 6, UINT32_MAX, 9, 2, false},
+                    {3, 0xfffffff0, UINT32_MAX, 0xf, 0xe, false},
+                    {0, UINT64_C(1) << 40, UINT64_MAX, UINT32_MAX, UINT64_C(1) << 41, true},
+                    {1, 3, UINT64_MAX, (UINT64_C(1) << 32) + 3, 3, true},
+                    {3, ~UINT64_C(1), UINT64_MAX, 1, 0, true}};
+  void *waits = NULL, *writes = NULL;
+  assert_int_equal(hipSetDevice(0), 0);
+  assert_int_equal(hipStreamCreateWithFlags(&waits, NON_BLOCKING), 0);
+  assert_int_equal(hipStreamCreateWithFlags(&writes, NON_BLOCKING), 0);
+  uint64_t *p = alloc(16);
+  for (int i = 0; i < CASES; i++) {
+    bool of_64 = cases[i].wide;
+    for (int k = 0; k < 2; k++) {
+      uint64_t value = k ? cases[i].yes : cases[i].no;
+      assert_int_equal(
+          of_64 ? hipStreamWriteValue64(writes, p, value, 0) : hipStreamWriteValue32(writes, p, (uint32_t)value, 0), 0);
+      assert_int_equal(hipStreamSynchronize(writes), 0);
+      if (k) break;
+      assert_int_equal(
+          of_64 ? hipStreamWaitValue64(waits, p, cases[i].value, cases[i].condition, cases[i].mask)
+                : hipStreamWaitValue32(waits, p, (uint32_t)cases[i].value, cases[i].condition, (uint32_t)cases[i].mask),
+          0);
+      usleep(2000);
+      assert_int_equal(hipStreamQuery(waits), 600);
+    }
+    assert_int_equal(hipStreamSynchronize(waits), 0);
+  }
+  assert_int_equal(hipStreamWriteValue32(writes, (char *)p + 2, 0, 0), 1);
+  assert_int_equal(hipStreamWriteValue64(writes, p + 2, 0, 0), 1);  // past the end
+  assert_int_equal(hipStreamWaitValue32(writes, p, 0, 4, 0), 1);
+  assert_int_equal(hipStreamDestroy(waits), 0);
+  assert_int_equal(hipStreamDestroy(writes), 0);
+  assert_int_equal(hipFree(p), 0);
+  (void)hipGetLastError();
+}
+
 // All groups of a cooperative launch are there at once, so that they can wait for each other.
 static void test_cooperative_launches(void **state) {
   enum { ROUNDS = 3, THREADS = 64, WGPS = 48 };
@@ -620,6 +671,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_the_null_stream),
       cmocka_unit_test(test_event_times),
       cmocka_unit_test(test_waiting_for_events),
+      cmocka_unit_test(test_values_in_streams),
       cmocka_unit_test(test_cooperative_launches),
       cmocka_unit_test(test_names),
   };

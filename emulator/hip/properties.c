@@ -241,10 +241,11 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {10002, LDS_PER_BLOCK},            // MaxSharedMemoryPerMultiprocessor
       {10003, arch_number(card->arch)},  // GcnArch
       {10011, 1},                        // IsLargeBar
+      {10013, 1},                        // CanUseStreamWaitValue
       {10015, card->wgps},               // PhysicalMultiProcessorCount
   };
-  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15,    16,    17,    18,    20,    22,    62,    65,   66,
-                              68, 69, 70, 73, 77, 79, 80, 10007, 10008, 10009, 10010, 10012, 10013, 10014, 10016};
+  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,
+                              66, 68, 69, 70, 73, 77, 79, 80, 10007, 10008, 10009, 10010, 10012, 10014, 10016};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].which == which) return *out = rows[i].value, true;
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
