@@ -91,7 +91,7 @@ static inline double mantissa(double a) {
 }
 OP1(frexp_mant, mantissa(a))
 
-// ---- the first 1,201 bits of 2/pi after the binary point, as many as the hardware has, for the reduction of large angles
+// ---- the first 1,201 bits of 2/pi after the binary point, all that the hardware has, to reduce large angles
 
 static const uint32_t two_over_pi[] = {
     0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561,

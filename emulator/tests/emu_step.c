@@ -66,7 +66,8 @@ static bool run_step(void) {
   run->scratch_bytes = c.scratch_bytes;
   struct emu_wave *wave = room(sizeof(*wave));
   memset(wave, 0, sizeof(*wave));
-  struct emu_group group = {.run = run, .lds = lds, .lds_bytes = c.lds_bytes, .waves = 1, .wave = wave, .scratch = scratch};
+  struct emu_group group = {
+      .run = run, .lds = lds, .lds_bytes = c.lds_bytes, .waves = 1, .wave = wave, .scratch = scratch};
   wave->v = room((size_t)c.vgprs * c.lanes * 4);
   wave->vgprs = c.vgprs;
   emu__wave_begin(wave, &group, 0);

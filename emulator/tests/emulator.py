@@ -71,15 +71,15 @@ class Emulator:
         code = code + bytes.fromhex("000081bf" if target == "gfx1030" else "0000b0bf")
         head = struct.pack("<10I", 1, TARGETS[target], lanes, len(code), registers, len(lds), len(memory), mode, scc,
                            len(scratch) // lanes)
-        self.process.stdin.write(head + np.asarray(scalars, dtype=np.uint32).tobytes() + vectors.tobytes() + code + lds +
-                                 memory + scratch)
+        words = np.asarray(scalars, dtype=np.uint32).tobytes() + vectors.tobytes()
+        self.process.stdin.write(head + words + code + lds + memory + scratch)
         self.process.stdin.flush()
         r = Result()
         r.status, r.scc, r.mode = struct.unpack("<3I", self.take(12))
         r.text = self.take(1000).split(b"\0")[0].decode()
         r.s = np.frombuffer(self.take(512), np.uint32)
         r.v = np.frombuffer(self.take(4 * registers * lanes), np.uint32).reshape(registers, lanes)
-        r.lds, r.memory, r.scratch = self.take(len(lds)), self.take(len(memory)), self.take(len(scratch))
+        r.lds, r.memory, r.scratch = (self.take(len(x)) for x in (lds, memory, scratch))
         return r
 
     def launch(self, kernel, kernarg, buffers, groups, threads, check=False, counters=False, host_threads=1,

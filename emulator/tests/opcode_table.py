@@ -5,8 +5,8 @@ import re
 
 import numpy as np
 
-from emulator import EXEC, IMAGE, M0, MEMORY, NULL, VCC, assemble_groups
-from floats import F16, F32, F64, M32, M64, SPECIAL, signed
+from emulator import NULL, assemble_groups
+from floats import F16, F32, F64, SPECIAL, signed
 
 DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16}
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
@@ -132,7 +132,3 @@ def sample(rng, kind, ordinary=False):
 def seen_as(kind, bits):
     """What a function of the tables gets: signed types as signed integers, all others as their bits."""
     return signed(bits, bits_of(kind)) if kind in ("I16", "I32", "I64") else bits
-
-
-__all__ = ["DWORDS", "EXEC", "F16", "F32", "F64", "FORMATS", "IMAGE", "M0", "M32", "M64", "MEMORY", "NULL", "VCC", "Row",
-           "Tester", "bits_of", "rows", "sample", "seen_as", "signed"]

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from floats import add as add_floats
-from opcode_table import DWORDS, EXEC, F32, F64, M0, M32, M64, MEMORY, sample, signed
+from emulator import EXEC, M0, MEMORY
+from floats import F32, F64, M32, add as add_floats, signed
+from opcode_table import DWORDS, sample
 
 ROOM = 4096  # bytes of LDS; of memory three times as many, lanes point to the middle; of scratch a lane has 256
 SCRATCH = 256
@@ -47,7 +48,8 @@ def float_equal(f, a, b):
 ATOMICS = {
     "ADD_U": lambda m, d, e, n: m + d, "SUB_U": lambda m, d, e, n: m - d, "RSUB_U": lambda m, d, e, n: d - m,
     "INC_U": lambda m, d, e, n: 0 if m >= d else m + 1, "DEC_U": lambda m, d, e, n: d if m == 0 or m > d else m - 1,
-    "MIN_I": lambda m, d, e, n: min(signed(m, n), signed(d, n)), "MAX_I": lambda m, d, e, n: max(signed(m, n), signed(d, n)),
+    "MIN_I": lambda m, d, e, n: min(signed(m, n), signed(d, n)),
+    "MAX_I": lambda m, d, e, n: max(signed(m, n), signed(d, n)),
     "MIN_U": lambda m, d, e, n: min(m, d), "MAX_U": lambda m, d, e, n: max(m, d), "AND_B": lambda m, d, e, n: m & d,
     "OR_B": lambda m, d, e, n: m | d, "XOR_B": lambda m, d, e, n: m ^ d, "MSKOR_B": lambda m, d, e, n: m & ~d | e,
     "STOREXCHG_B": lambda m, d, e, n: d, "SWAP_B": lambda m, d, e, n: d,
@@ -262,7 +264,8 @@ def add_ds(t, row):
             data = vector(DATA if "STORE" in rest else RESULT, access.dwords)
             operands = f"v0, {data}" if "STORE" in rest else f"{data}, v0"
             what = do_store(access) if "STORE" in rest else do_load(access)
-            put_move(t, row, f"{name} {operands}" + f" offset:{offset}" * bool(offset), access, lds_form(t, offset), what)
+            text = f"{name} {operands}" + f" offset:{offset}" * bool(offset)
+            put_move(t, row, text, access, lds_form(t, offset), what)
         return True
     found = re.fullmatch(r"(\w+?)(_RTN)?_([BUIF](?:32|64))", rest)
     if not found or f"{found[1]}_{found[3][0]}" not in ATOMICS:
@@ -273,8 +276,9 @@ def add_ds(t, row):
     for offset in (0, 8 * t.rng.randrange(90)):
         operands = [vector(RESULT, bits // 32)] * bool(found[2]) + ["v0", vector(DATA, bits // 32)]
         operands += [vector(SECOND, bits // 32)] * two
-        put_atomic(t, row, f"{name} {', '.join(operands)}" + f" offset:{offset}" * bool(offset), f"{found[1]}_{found[3]}",
-                   lds_form(t, offset), data, second, RESULT if found[2] else None)
+        text = f"{name} {', '.join(operands)}" + f" offset:{offset}" * bool(offset)
+        result = RESULT if found[2] else None
+        put_atomic(t, row, text, f"{found[1]}_{found[3]}", lds_form(t, offset), data, second, result)
     return True
 
 
@@ -406,7 +410,8 @@ def global_forms(t, whole):
 
 def flat_forms(t, whole):
     """Lanes in memory, in the window of LDS and in that of scratch, each or mixed."""
-    for offset, spaces in ((0, ("memory",)), (8, ("lds",)), (2040, ("memory",)), (0, ("scratch",)), (4, ("memory", "lds", "scratch"))):
+    every = ("memory", "lds", "scratch")
+    for offset, spaces in ((0, every[:1]), (8, every[1:2]), (2040, every[:1]), (0, every[2:]), (4, every)):
         if whole and "scratch" in spaces:
             spaces = spaces[:2] if len(spaces) > 1 else ("lds",)
 
@@ -457,14 +462,15 @@ def scratch_forms(t, whole):
 
 def buffer_forms(t, whole):
     """Raw, structured with and without a check of the offset, swizzled, the lane added to the index."""
-    for index, offen, swizzled, lane_added, check in ((0, 1, 0, 0, 3), (0, 0, 0, 1, 2), (1, 0, 0, 0, 1), (1, 1, 0, 0, 0),
-                                                      (1, 1, 1, 0, 2), (0, 1, 1, 1, 2)):
+    # idxen, offen, swizzled, lane added, how bounds are checked
+    for index, offen, swizzled, lane_added, check in ((0, 1, 0, 0, 3), (0, 0, 0, 1, 2), (1, 0, 0, 0, 1),
+                                                      (1, 1, 0, 0, 0), (1, 1, 1, 0, 2), (0, 1, 1, 1, 2)):
         offset = 8 * t.rng.randrange(6)
         if whole and swizzled:
             continue
 
-        def prepare(trial, size, shared, index=index, offen=offen, swizzled=swizzled, lane_added=lane_added, check=check,
-                    offset=offset):
+        def prepare(trial, size, shared, index=index, offen=offen, swizzled=swizzled, lane_added=lane_added,
+                    check=check, offset=offset):
             rng, wave = t.rng, t.wave
             stride = 0 if check == 3 else 64
             together = rng.choice((8, 16, 32, 64))

@@ -3,7 +3,9 @@ import re
 
 import numpy as np
 
-from opcode_table import DWORDS, EXEC, IMAGE, M0, M32, M64, MEMORY, NULL, VCC, bits_of, sample, seen_as, signed
+from emulator import EXEC, IMAGE, M0, MEMORY, NULL, VCC
+from floats import M32, M64, signed
+from opcode_table import DWORDS, bits_of, sample, seen_as
 
 NONZERO, KEPT = "nonzero", "kept"
 
@@ -90,7 +92,8 @@ SOP = {
     "S_SEXT_I32_I8": leaves(lambda a, c: signed(a, 8)), "S_SEXT_I32_I16": leaves(lambda a, c: signed(a, 16)),
     "S_ABS_I32": tells(lambda a, c: abs(a)),
     "S_CTZ_I32_B32": leaves(lambda a, c: lowest_one(a)), "S_CTZ_I32_B64": leaves(lambda a, c: lowest_one(a)),
-    "S_FF0_I32_B32": leaves(lambda a, c: lowest_one(~a & M32)), "S_FF0_I32_B64": leaves(lambda a, c: lowest_one(~a & M64)),
+    "S_FF0_I32_B32": leaves(lambda a, c: lowest_one(~a & M32)),
+    "S_FF0_I32_B64": leaves(lambda a, c: lowest_one(~a & M64)),
     "S_CLZ_I32_U32": leaves(lambda a, c: highest_one(a, 32)), "S_CLZ_I32_U64": leaves(lambda a, c: highest_one(a, 64)),
     "S_CLS_I32": leaves(lambda a, c: sign_run(a, 32)), "S_CLS_I32_I64": leaves(lambda a, c: sign_run(a, 64)),
     "S_BITREPLICATE_B64_B32": leaves(lambda a, c: int("".join(2 * x for x in f"{a:032b}"), 2)),
@@ -139,9 +142,9 @@ IDLE = {"S_NOP": "3", "S_SET_INST_PREFETCH_DISTANCE": "1", "S_CLAUSE": "2", "S_D
         "S_WAITCNT_DEPCTR": "0xfffe", "S_WAITCNT": "0", "S_WAIT_IDLE": "", "S_WAITCNT_VSCNT": "null, 0x0",
         "S_WAITCNT_VMCNT": "null, 0x0", "S_WAITCNT_EXPCNT": "null, 0x0", "S_WAITCNT_LGKMCNT": "null, 0x0",
         "S_VERSION": "0x1", "S_SETPRIO": "2", "S_INCPERFLEVEL": "1", "S_DECPERFLEVEL": "1", "S_ICACHE_INV": "",
-        "S_TTRACEDATA": "", "S_TTRACEDATA_IMM": "1", "S_WAKEUP": "", "S_SLEEP": "1", "S_BARRIER": "", "S_DCACHE_INV": "",
-        "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "", "V_CLREXCP": "", "DS_NOP": "",
-        "S_SETHALT": "0", "S_SENDMSG": "sendmsg(MSG_INTERRUPT)",
+        "S_TTRACEDATA": "", "S_TTRACEDATA_IMM": "1", "S_WAKEUP": "", "S_SLEEP": "1", "S_BARRIER": "",
+        "S_DCACHE_INV": "", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
+        "V_CLREXCP": "", "DS_NOP": "", "S_SETHALT": "0", "S_SENDMSG": "sendmsg(MSG_INTERRUPT)",
         "S_WAIT_EVENT": "1"}
 
 
@@ -198,8 +201,9 @@ def destination(rng, kind, first):
 
 def field_control(rng, bits):
     """Of s_bfe: offset and width, often past the top, with noise in the bits that nobody reads."""
-    return rng.randrange(bits) | rng.choice((0, 1, bits, bits + 1, 127, rng.randrange(bits), rng.randrange(128))) << 16 | (
-        rng.getrandbits(9) << 23 | rng.getrandbits(9) << 7 if rng.getrandbits(1) else 0)
+    width = rng.choice((0, 1, bits, bits + 1, 127, rng.randrange(bits), rng.randrange(128)))
+    noise = rng.getrandbits(9) << 23 | rng.getrandbits(9) << 7
+    return rng.randrange(bits) | width << 16 | (noise if rng.getrandbits(1) else 0)
 
 
 def add_sop(t, row):
@@ -214,7 +218,7 @@ def add_sop(t, row):
             i = t.rng.randrange(len(operands))
             wide = DWORDS.get(row.src[i]) == 2
             if variant == 1:
-                operands[i] = named(t.rng.choice(("vcc", "exec", "null") if wide else ("vcc", "exec", "m0", "null")), wide)
+                operands[i] = named(t.rng.choice(("vcc", "exec", "null", "m0")[:3 if wide else 4]), wide)
             else:
                 operands[i] = constant(t.rng, row.src[i])
         k = t.rng.choice((0, 1, 0x7fff, 0x8000, 0xffff, t.rng.getrandbits(16))) if immediate else None
@@ -257,8 +261,8 @@ def expect_scalars(t, code, s, scc, want, want_scc, values, v=None, **more):
         return t.expect(False, r.text)
     got = [int(x) for x in r.s]
     wrong = [f"s{i} {got[i]:#x}, should be {want[i]:#x}" for i in range(128) if got[i] != want[i]]
-    t.expect(not wrong and r.scc == want_scc, f"of {[hex(x) for x in values]}, SCC {scc}: {wrong} SCC {r.scc}, should be "
-             f"{int(want_scc)}")
+    t.expect(not wrong and r.scc == want_scc, f"of {[hex(x) for x in values]}, SCC {scc}: {wrong} SCC {r.scc}, "
+             f"should be {int(want_scc)}")
     return r
 
 
@@ -354,7 +358,8 @@ def add_idle(t, row):
         s, scc, v = t.scalars(), t.rng.getrandbits(1), t.words(4, t.wave)
         data = bytes(t.rng.getrandbits(8) for _ in range(64))
         r = expect_scalars(t, code, s, scc, s, scc, [], v, lds=data, memory=data)
-        t.expect(r and np.array_equal(r.v, v) and r.lds == data and r.memory == data and r.mode == 0x3f0, "it changed something")
+        same = r and np.array_equal(r.v, v) and r.lds == data and r.memory == data and r.mode == 0x3f0
+        t.expect(same, "it changed something")
     t.add(row.name, f"{row.on[t.target][1]} {IDLE[row.name]}".strip(), check)
 
 

@@ -1,34 +1,35 @@
 """Every opcode of isa/ops_*.def against Python's integers, fractions and floats, or a reason why not.
 
 The list of opcodes, their operands and modifiers are read from the tables; what they do stands in opcodes_scalar.py,
-opcodes_vector.py and opcodes_memory.py. An opcode that has neither a check nor a row in UNCHECKED fails the test, as does
-a row that is no longer needed: for an opcode that is checked, or executed after all. Both targets, waves of 32 and of 64
-lanes, 13 seconds. Usage: opcodes_test.py [emu_step] [seed]
+opcodes_vector.py and opcodes_memory.py. An opcode that has neither a check nor a row in UNCHECKED fails the test, as
+does a row that is no longer needed: for an opcode that is checked, or executed after all. Both targets, waves of 32 and
+of 64 lanes, 13 seconds. Usage: opcodes_test.py [emu_step] [seed]
 """
 import re
 import sys
 
 import opcodes_memory
 import opcodes_scalar
-import opcodes_vector
+import vector_forms
 from emulator import Emulator
 from opcode_table import DWORDS, Tester, rows
 
 # (names, reason, an instruction on which the emulator must say that it does not execute it; "" where it does)
 UNCHECKED = [
     (r"V_WMMA_.*", "matrix_test.py checks it", ""),
-    (r"V_DOT2_BF16_BF16", "not executed: how hardware rounds between its steps is recorded nowhere", "{name} v8, v0, v2, v4"),
-    (r"BUFFER_(LOAD|STORE)_(D16_)?(HI_)?FORMAT_.*", "not executed: formats are for graphics", "{name} {data}, off, s[8:11], 0"),
+    (r"V_DOT2_BF16_BF16", "not executed: how hardware rounds its steps is recorded nowhere", "{name} v8, v0, v2, v4"),
+    (r"BUFFER_(LOAD|STORE)_(D16_)?(HI_)?FORMAT_.*", "not executed: formats are for graphics",
+     "{name} {data}, off, s[8:11], 0"),
     (r"TBUFFER_.*", "not executed: formats are for graphics", "{name} {data}, off, s[8:11], 0 format:1"),
     (r"BUFFER_LOAD_LDS_.*", "not executed: no compiler for these targets writes it", "{name} off, s[8:11], 0"),
     (r"LDS_DIRECT_LOAD", "not executed: for pixels", "{name} v8"),
     (r"DS_GWS_SEMA_(V|P|RELEASE_ALL)", "not executed: waits for other work-groups", "{name} gds"),
+    (r"DS_GWS_BARRIER", "waits for other work-groups, of which a single step has none", ""),
     (r"DS_GWS_(INIT|SEMA_BR)", "not executed: waits for other work-groups", "{name} v0 gds"),
-    (r"DS_GWS_BARRIER", "waits for other work-groups: hip/emulated_hip_test.c looks at it", None),
     (r"DS_ORDERED_COUNT", "not executed: counts in the order of pixels' waves", "{name} v8, v0 gds"),
     (r"DS_(ADD|SUB)_GS_REG_RTN", "not executed: for geometry shaders", "{name} v[8:9], v0 gds"),
     (r"DS_BVH_STACK_RTN_B32", "not executed: for ray tracing", "{name} v8, v0, v2, v[4:7]"),
-    (r"DS_(APPEND|CONSUME)", "not executed: the guides do not say which bits of M0 are the address in LDS", "{name} v8"),
+    (r"DS_(APPEND|CONSUME)", "not executed: no guide says which bits of M0 are the address", "{name} v8"),
     (r"DS_CONDXCHG32_RTN_B64", "not executed: no compiler writes it", "{name} v[8:9], v0, v[2:3]"),
     (r"S_SUBVECTOR_LOOP_(BEGIN|END)", "not executed: no compiler writes it", "{name} s4, 1"),
     (r"S_RFE_B64", "not executed: for trap handlers", "{name} s[4:5]"),
@@ -66,10 +67,10 @@ def main():
         for wave in (32, 64):
             t = Tester(emulator, target, wave, f"{seed} {target} {wave}")
             for row in here:
-                known = opcodes_scalar.add(t, row) or opcodes_vector.add(t, row) or opcodes_memory.add(t, row)
+                known = opcodes_scalar.add(t, row) or vector_forms.add(t, row) or opcodes_memory.add(t, row)
                 if not known and unchecked(row) and unchecked(row)[2]:
                     add_refusal(t, row, unchecked(row)[2])
-            opcodes_vector.add_dual(t, opcodes)
+            vector_forms.add_dual(t, opcodes)
             t.run_all()
             failures += t.failures
             checked += t.checked
@@ -79,13 +80,14 @@ def main():
                 failures.append(f"{target} {row.name}: there is no check, and no reason in UNCHECKED")
             if row.name in done and unchecked(row):
                 failures.append(f"{target} {row.name}: it is in UNCHECKED, and there is a check")
-    failures += [f"UNCHECKED names no opcode: {u[0]}" for u in UNCHECKED if not any(unchecked(row) is u for row in opcodes)]
+    used = [unchecked(row) for row in opcodes]
+    failures += [f"UNCHECKED names no opcode: {u[0]}" for u in UNCHECKED if u not in used]
     emulator.close()
     for line in failures[:80]:
         print(line[:600])
-    left = sum(bool(unchecked(row)) for row in opcodes)
-    print(f"{checked} checks, {len(failures)} failures; {len(opcodes) - left} of {len(opcodes)} opcodes are checked, for "
-          f"{left} there is a reason why not")
+    left = sum(map(bool, used))
+    print(f"{checked} checks, {len(failures)} failures; {len(opcodes) - left} of {len(opcodes)} opcodes are checked, "
+          f"for {left} there is a reason why not")
     return 1 if failures else 0
 
 
