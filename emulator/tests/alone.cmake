@@ -1,5 +1,5 @@
-# A copy of this folder and nothing else configures without a warning, and what uses other libraries builds. The rest would
-# cost a minute, and differs in nothing from the whole build.
+# A copy of this folder and nothing else configures without a warning, and what uses other libraries builds. The rest
+# would cost a minute, and differs in nothing from the whole build.
 #   cmake -DFROM=emulator -DTO=FOLDER -DGENERATOR=… -DCOMPILER=… -P alone.cmake
 file(REMOVE_RECURSE ${TO})
 file(COPY ${FROM}/ DESTINATION ${TO}/emulator)
