@@ -70,11 +70,11 @@ static void fma_dx9(struct emu_half_wave *x) {
   fma_or_last(&y);
 }
 
-// For lighting: a product with the guards of the instruction set guide.
+// For lighting, with the guards of the instruction set guide; 0 times anything is 0.
 static void mullit(struct emu_half_wave *x) {
   uint32_t guarded[EMU_HALF];  // before the destination is written, which may be a source
   EMU_EACH guarded[l] = !(emu__f32(x->s[1][l]) > -__FLT_MAX__) || !(emu__f32(x->s[2][l]) > 0);
-  mul(x);
+  mul_dx9(x);
   EMU_EACH x->d[l] = guarded[l] ? 0xff7fffff : x->d[l];
 }
 

@@ -43,6 +43,8 @@ def packed_byte(a, place, c):
 def mullit(a, b, c):
     if F32.nan(b) or b in (0xff7fffff, 0xff800000) or F32.nan(c) or c & F32.sign or not c:
         return 0xff7fffff
+    if not a & 0x7fffffff or not b & 0x7fffffff:
+        return 0
     return multiply(F32, a, b)
 
 
