@@ -2,6 +2,7 @@
 #ifndef RDNA_TENSOR_H
 #define RDNA_TENSOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,9 @@ RDNA_API size_t rdna_dtype_bytes(rdna_dtype dtype, int64_t count);
 /* A contiguous tensor over |data|. |shape| has |rank| entries, slowest first. */
 RDNA_API rdna_tensor rdna_tensor_contiguous(void *data, rdna_dtype dtype, int rank, const int64_t *shape);
 RDNA_API int64_t rdna_tensor_count(const rdna_tensor *tensor);
+/* Whether a byte belongs to values of both. Two slices of one matrix, or its even and its odd columns, lie in each
+ * other's range and share none. True also for layouts so intricate that to be sure would take long. */
+RDNA_API bool rdna_tensor_overlap(const rdna_tensor *a, const rdna_tensor *b);
 
 #ifdef __cplusplus
 }

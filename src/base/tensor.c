@@ -1,7 +1,5 @@
 #include "rdna/tensor.h"
 
-#include <stdbool.h>
-
 static const struct {
   const char *name;
   int block_values;
@@ -68,4 +66,78 @@ int64_t rdna_tensor_count(const rdna_tensor *tensor) {
     if (__builtin_mul_overflow(count, tensor->shape[i], &count)) count = INT64_MAX;
   }
   return count;
+}
+
+/* The distances in bytes between a place of one tensor and a place of another are |base| + the sum of step * k over the
+ * terms, with k from 0 to |most| each. */
+typedef struct term {
+  int64_t step, most;
+} term;
+typedef struct distances {
+  int64_t base;
+  int count;
+  term terms[2 * RDNA_MAX_RANK + 1];
+} distances;
+
+static void add_term(distances *d, int64_t step, int64_t most) {
+  if (step == 0 || most == 0) return;
+  if (step < 0) d->base += step * most, step = -step;
+  int at = d->count++;
+  for (; at > 0 && d->terms[at - 1].step > step; at--) d->terms[at] = d->terms[at - 1];
+  d->terms[at] = (term){step, most};
+}
+
+/* The places of |tensor|'s values, or blocks of values, times |sign|. */
+static void add_places(distances *d, const rdna_tensor *tensor, int64_t sign) {
+  int64_t values = rdna_dtype_block_values(tensor->dtype), bytes = (int64_t)rdna_dtype_block_bytes(tensor->dtype);
+  for (int i = 0; i < tensor->rank; i++) {
+    bool blocks = values > 1 && i == tensor->rank - 1;
+    int64_t count = blocks ? tensor->shape[i] / values : tensor->shape[i];
+    add_term(d, sign * (blocks ? bytes : tensor->stride[i] / values * bytes), count - 1);
+  }
+}
+
+/* Neighbouring terms that reach every multiple of the smaller step become one. */
+static void join_terms(distances *d) {
+  int kept = 0;
+  for (int i = 1; i < d->count; i++) {
+    term *low = &d->terms[kept], next = d->terms[i];
+    if (next.step % low->step == 0 && next.step / low->step <= low->most + 1) {
+      low->most += next.step / low->step * next.most;
+    } else {
+      d->terms[++kept] = next;
+    }
+  }
+  d->count = kept + 1;
+}
+
+/* Whether the first |count| terms can come to |sum|, of which |reach| is the most. */
+static bool comes_to(const term *terms, int count, int64_t reach, int64_t sum, int *tries) {
+  if (sum < 0 || sum > reach) return false;
+  if (count == 0 || --*tries < 0) return true;
+  const term last = terms[count - 1];
+  if (count == 1) return sum % last.step == 0;
+  int64_t rest = reach - last.step * last.most;
+  int64_t most = sum / last.step < last.most ? sum / last.step : last.most;
+  for (int64_t k = sum > rest ? (sum - rest + last.step - 1) / last.step : 0; k <= most; k++) {
+    if (comes_to(terms, count - 1, rest, sum - last.step * k, tries)) return true;
+  }
+  return false;
+}
+
+bool rdna_tensor_overlap(const rdna_tensor *a, const rdna_tensor *b) {
+  int64_t a_bytes = (int64_t)rdna_dtype_block_bytes(a->dtype), b_bytes = (int64_t)rdna_dtype_block_bytes(b->dtype);
+  distances d = {.base = (int64_t)((uintptr_t)a->data - (uintptr_t)b->data)};
+  if (rdna_tensor_count(a) == 0 || rdna_tensor_count(b) == 0) return false;
+  add_places(&d, a, 1);
+  add_places(&d, b, -1);
+  int64_t reach = a_bytes + b_bytes - 2, sum = b_bytes - 1 - d.base;
+  for (int i = 0; i < d.count; i++) reach += d.terms[i].step * d.terms[i].most;
+  if (sum < 0 || sum > reach) return false;
+  /* values share a byte when they are less than one's bytes apart: from b_bytes - 1 down to 1 - a_bytes */
+  add_term(&d, 1, a_bytes + b_bytes - 2);
+  enum { MOST_TRIES = 4096 };
+  int left = MOST_TRIES;
+  if (d.count > 0) join_terms(&d);
+  return comes_to(d.terms, d.count, reach, sum, &left);
 }

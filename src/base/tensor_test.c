@@ -43,7 +43,111 @@ static void contiguous_strides(void **state) {
   assert_int_equal(rdna_tensor_count(&t), 0);
 }
 
+/* The same by marking bytes. |base| is the byte at which address 0 of the test's tensors lies. */
+enum { BASE = 8192, BYTES = 2 * BASE };
+static void mark(const rdna_tensor *t, uint8_t bit, uint8_t *marks) {
+  int64_t values = rdna_dtype_block_values(t->dtype), bytes = (int64_t)rdna_dtype_block_bytes(t->dtype);
+  int64_t at[RDNA_MAX_RANK] = {0};
+  if (rdna_tensor_count(t) == 0) return;
+  for (;;) {
+    int64_t place = BASE + (int64_t)(uintptr_t)t->data;
+    for (int i = 0; i < t->rank; i++) place += at[i] * t->stride[i] / values * bytes;
+    assert_true(place >= 0 && place + bytes <= BYTES);
+    for (int64_t k = 0; k < bytes; k++) marks[place + k] |= bit;
+    int i = t->rank - 1;
+    for (; i >= 0; i--) {
+      at[i] += i == t->rank - 1 ? values : 1;
+      if (at[i] < t->shape[i]) break;
+      at[i] = 0;
+    }
+    if (i < 0) return;
+  }
+}
+
+static uint32_t random_below(uint32_t *state, uint32_t limit) {
+  *state = *state * 1664525u + 1013904223u;
+  return (*state >> 8) % limit;
+}
+
+static rdna_tensor random_tensor(uint32_t *state) {
+  static const rdna_dtype dtypes[] = {RDNA_U8, RDNA_F16, RDNA_F32, RDNA_F64, RDNA_F32, RDNA_Q8_0};
+  rdna_tensor t = {.dtype = dtypes[random_below(state, 6)], .rank = (int)random_below(state, 5)};
+  int64_t values = rdna_dtype_block_values(t.dtype);
+  if (values > 1 && t.rank == 0) t.rank = 1;
+  for (int i = 0; i < t.rank; i++) {
+    bool blocks = values > 1 && i == t.rank - 1;
+    t.shape[i] = (1 + random_below(state, 4)) * (blocks ? values : 1);
+    t.stride[i] = blocks ? 1 : ((int64_t)random_below(state, 25) - 12) * values;
+  }
+  t.data = (void *)(uintptr_t)(random_below(state, 100) * (values > 1 ? 2 : rdna_dtype_block_bytes(t.dtype)));
+  return t;
+}
+
+static void overlap_is_of_bytes(void **state) {
+  int overlapping = 0, interleaved = 0;
+  uint32_t random = 1;
+  for (int n = 0; n < 20000; n++) {
+    uint8_t marks[BYTES] = {0};
+    rdna_tensor a = random_tensor(&random), b = random_tensor(&random);
+    mark(&a, 1, marks);
+    mark(&b, 2, marks);
+    int first[4] = {0}, last[4] = {0}, both = 0;
+    for (int i = 0; i < BYTES; i++) {
+      if (marks[i] == 3) both = 1;
+      for (int k = 1; k <= 2; k++)
+        if (marks[i] & k) last[k] = i, first[k] = first[k] ? first[k] : i;
+    }
+    assert_int_equal(rdna_tensor_overlap(&a, &b), both);
+    assert_int_equal(rdna_tensor_overlap(&b, &a), both);
+    overlapping += both;
+    interleaved += !both && first[1] < last[2] && first[2] < last[1];
+  }
+  assert_true(overlapping > 4000 && interleaved > 1000);
+}
+
+static rdna_tensor slice(int64_t first, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
+  rdna_tensor t = rdna_tensor_contiguous((void *)(uintptr_t)(4 * first), RDNA_F32, 2, (int64_t[]){rows, cols});
+  t.stride[0] = row_stride, t.stride[1] = col_stride;
+  return t;
+}
+
+static void slices_of_one_matrix(void **state) {
+  const int64_t n = 1 << 20; /* rows of 64 */
+  rdna_tensor left = slice(0, n, 32, 64, 1), right = slice(32, n, 32, 64, 1), middle = slice(31, n, 32, 64, 1);
+  rdna_tensor even = slice(0, n, 32, 64, 2), odd = slice(1, n, 32, 64, 2), turned = slice(0, 64, n, 1, 64);
+  rdna_tensor upper = slice(0, n / 2, 64, 64, 1), lower = slice(n / 2 * 64, n / 2, 64, 64, 1);
+  assert_false(rdna_tensor_overlap(&left, &right));
+  assert_true(rdna_tensor_overlap(&left, &middle) && rdna_tensor_overlap(&middle, &right));
+  assert_false(rdna_tensor_overlap(&even, &odd));
+  assert_true(rdna_tensor_overlap(&even, &left) && rdna_tensor_overlap(&odd, &right));
+  assert_true(rdna_tensor_overlap(&turned, &odd));
+  assert_false(rdna_tensor_overlap(&upper, &lower));
+  /* diagonals that cross no value, and one that crosses one */
+  rdna_tensor down = slice(0, 1, 50, 0, 65), up = slice(49 * 64, 1, 50, 0, -63),
+              next = slice(50 * 64 - 1, 1, 50, 0, -65);
+  assert_false(rdna_tensor_overlap(&down, &up));
+  assert_false(rdna_tensor_overlap(&down, &next));
+  up = slice(50 * 64, 1, 50, 0, -63);
+  assert_true(rdna_tensor_overlap(&down, &up));
+  rdna_tensor none = slice(0, 0, 64, 64, 1);
+  assert_false(rdna_tensor_overlap(&none, &left));
+}
+
+/* Where every step is a number of its own, an answer must come soon, and none may be a wrong "no". */
+static void intricate_layouts(void **state) {
+  static const int64_t primes[] = {1000003, 999983, 999979, 999961, 999959, 999953, 999931, 999917};
+  rdna_tensor a = {.dtype = RDNA_U8, .rank = RDNA_MAX_RANK}, b = a;
+  for (int i = 0; i < RDNA_MAX_RANK; i++) {
+    a.shape[i] = b.shape[i] = 60;
+    a.stride[i] = primes[i], b.stride[i] = primes[i] + 2;
+  }
+  b.data = (void *)(uintptr_t)(30 * 999983 - 5 * 999981);
+  assert_true(rdna_tensor_overlap(&a, &b));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_types), cmocka_unit_test(contiguous_strides)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_types), cmocka_unit_test(contiguous_strides),
+                                     cmocka_unit_test(overlap_is_of_bytes), cmocka_unit_test(slices_of_one_matrix),
+                                     cmocka_unit_test(intricate_layouts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

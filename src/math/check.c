@@ -128,26 +128,9 @@ rdna_status rdna__check_contiguous(const char *operator, const char * argument, 
   return rdna__check_dense_tail(operator, argument, tensor, tensor->rank);
 }
 
-/* The bytes from the first to past the last element, whatever the signs of the strides. */
-static void byte_range(const rdna_tensor *tensor, uintptr_t *out_begin, uintptr_t *out_end) {
-  int64_t low = 0, high = 0;
-  for (int i = 0; i < tensor->rank; i++) {
-    int64_t reach = (tensor->shape[i] - 1) * tensor->stride[i];
-    if (reach < 0) low += reach;
-    if (reach > 0) high += reach;
-  }
-  int64_t value = (int64_t)rdna_dtype_block_bytes(tensor->dtype);
-  *out_begin = (uintptr_t)tensor->data + (uintptr_t)(low * value);
-  *out_end = (uintptr_t)tensor->data + (uintptr_t)((high + 1) * value);
-}
-
 rdna_status rdna__check_apart(const char *operator, const char * out_argument, const rdna_tensor *out,
                               const char *argument, const rdna_tensor *in) {
-  if (rdna_tensor_count(out) == 0 || rdna_tensor_count(in) == 0) return RDNA_OK;
-  uintptr_t out_begin, out_end, in_begin, in_end;
-  byte_range(out, &out_begin, &out_end);
-  byte_range(in, &in_begin, &in_end);
-  if (out_begin < in_end && in_begin < out_end) {
+  if (rdna_tensor_overlap(out, in)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s at %p and %s at %p overlap; they must be apart", operator,
                       out_argument, out->data, argument, in->data);
   }

@@ -80,6 +80,8 @@ std::optional<at::Tensor> iterate(const at::Tensor &given, std::initializer_list
   Iteration call;
   call.type = type;
   call.stream = stream_of(out);
+  const rdna_tensor home = operand(iter, 0, iter.data_ptr(0), out.scalar_type());
+  const bool direct = out.scalar_type() == result;
   std::vector<at::Tensor> alive;
   auto temporary = [&](at::ScalarType of) {
     alive.push_back(make({iter.numel()}, of, out));
@@ -92,8 +94,9 @@ std::optional<at::Tensor> iterate(const at::Tensor &given, std::initializer_list
       input.number = number_of(t, type);
     } else {
       input.tensor = operand(iter, i, iter.data_ptr(i), iter.dtype(i));
-      if (iter.dtype(i) != type) {
-        // one value is broadcast after its conversion
+      // PyTorch lets pass what it cannot tell from slices that interleave: there the inputs are read before the output
+      // is written, as if each were another tensor. One value is broadcast after its conversion.
+      if (iter.dtype(i) != type || (direct && spoils(home, input.tensor))) {
         rdna_tensor as = temporary(type);
         check(rdna_op_copy(call.stream, &input.tensor, &as));
         input.tensor = as;
@@ -101,10 +104,9 @@ std::optional<at::Tensor> iterate(const at::Tensor &given, std::initializer_list
     }
     call.inputs.push_back(input);
   }
-  const rdna_tensor home = operand(iter, 0, iter.data_ptr(0), out.scalar_type());
-  call.out = out.scalar_type() == result ? home : temporary(result);
+  call.out = direct ? home : temporary(result);
   launch(call);
-  if (out.scalar_type() != result) check(rdna_op_copy(call.stream, &call.out, &home));
+  if (!direct) check(rdna_op_copy(call.stream, &call.out, &home));
   return out;
 }
 

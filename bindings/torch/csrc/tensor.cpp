@@ -64,6 +64,15 @@ at::Tensor apart(const at::Tensor &t, const at::Tensor &written) {
   return t.numel() && t.storage().data() == written.storage().data() ? t.clone() : t;
 }
 
+bool spoils(const rdna_tensor &out, const rdna_tensor &in) {
+  if (!rdna_tensor_overlap(&out, &in)) return false;
+  bool same = out.data == in.data && out.rank == in.rank &&
+              rdna_dtype_block_bytes(out.dtype) == rdna_dtype_block_bytes(in.dtype);
+  for (int i = 0; same && i < out.rank; i++)
+    same = out.shape[i] == in.shape[i] && (out.shape[i] == 1 || out.stride[i] == in.stride[i]);
+  return !same;
+}
+
 at::Tensor converted(const at::Tensor &x, at::ScalarType type) {
   if (x.scalar_type() == type) return x;
   at::Tensor out = make(x.sizes(), type, x);

@@ -46,6 +46,9 @@ inline at::Tensor make_like(const at::Tensor &like) { return make(like.sizes(), 
 void copy_values(const at::Tensor &x, const at::Tensor &out);
 // |t| apart from what is about to be written: a copy where they share memory.
 at::Tensor apart(const at::Tensor &t, const at::Tensor &written);
+// Whether writing |out| changes values of |in| that may still have to be read: they share memory, and not each value of
+// one with the same value of the other.
+bool spoils(const rdna_tensor &out, const rdna_tensor &in);
 // x with its values as |type|, contiguous or not.
 at::Tensor converted(const at::Tensor &x, at::ScalarType type);
 

@@ -1,5 +1,6 @@
 // One value everywhere, ranges, triangles, masks, choices.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/result_type.h>
 #include <ATen/ops/view_as_real.h>
 
@@ -127,13 +128,18 @@ bool where(Call &call) {  // condition, self, other
     TORCH_CHECK(t.dim() == 0 && t.device().is_cpu(),
                 "Expected condition, x and y to be on the same device, but condition is on ", condition.device(),
                 " and x and y are on ", a.device(), " and ", b.device(), " respectively");
-    return t.to(place, t.is_same(condition) ? at::kBool : type);
+    return t.to(place, t.is_same(condition) ? at::kBool : type, /*non_blocking=*/true);
   };
   if (condition.device() != place) condition = here(condition);
-  const at::Tensor x = here(a), y = here(b);
+  at::Tensor x = here(a), y = here(b);
   Output out(call.output(), shape, type, condition, false);
+  if (call.output().defined())
+    for (const at::Tensor &t : {a, b}) at::assert_no_partial_overlap(call.output(), t);
   if (out.get().numel()) {
-    const rdna_tensor c = describe(condition), p = describe(x), q = describe(y), r = describe(out.get());
+    const rdna_tensor r = describe(out.get());
+    for (at::Tensor *t : {&condition, &x, &y})
+      if (spoils(r, describe(*t))) *t = t->clone();
+    const rdna_tensor c = describe(condition), p = describe(x), q = describe(y);
     check(rdna_op_where(stream_of(condition), &c, &p, &q, &r));
   }
   return call.give(out.finish());
