@@ -3,7 +3,8 @@
  *     block   256 bytes of guard | the buffer | guard up to the end, 256 bytes or more
  *
  * Guards and OUT buffers hold a poison that is NaN in the buffer's type, so that reading outside or before
- * writing spoils a result, and writing outside is seen. */
+ * writing spoils a result, and writing outside is seen. The twin's poison is another one than the device's: what both
+ * read outside of integers, or neither wrote, differs. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,40 +17,44 @@
 
 enum { GUARD = 256 };
 
+typedef enum side { DEVICE, TWIN, SIDES } side;
+
 typedef struct dtype_traits {
-  uint64_t poison; /* the low bytes of a value, repeated; NaN where the type has it */
-  double infinity; /* what comes after the largest finite value, for comparing near overflow */
+  uint64_t poison[SIDES]; /* the low bytes of a value, repeated; NaN where the type has it */
+  double infinity;        /* what comes after the largest finite value, for comparing near overflow */
 } dtype_traits;
 
 static const dtype_traits traits[RDNA_DTYPE_COUNT] = {
-    [RDNA_F32] = {0xffa5a5a5u, 0x1p128},
-    [RDNA_F16] = {0xfea5u, 0x1p16},
-    [RDNA_BF16] = {0xffa5u, 0x1p128},
-    [RDNA_F64] = {0xfff5a5a5a5a5a5a5u, INFINITY},
-    [RDNA_I8] = {0xa5u, 0},
-    [RDNA_U8] = {0xa5u, 0},
-    [RDNA_I16] = {0xa5a5u, 0},
-    [RDNA_I32] = {0xa5a5a5a5u, 0},
-    [RDNA_I64] = {0xa5a5a5a5a5a5a5a5u, 0},
-    [RDNA_BOOL] = {0xa5u, 0},
-    [RDNA_Q8_0] = {0xa5u, 0},
-    [RDNA_Q4_0] = {0xa5u, 0},
-    [RDNA_Q4_K] = {0xa5u, 0},
-    [RDNA_Q6_K] = {0xa5u, 0},
-    [RDNA_Q4_1] = {0xa5u, 0},
-    [RDNA_Q5_0] = {0xa5u, 0},
-    [RDNA_Q5_1] = {0xa5u, 0},
-    [RDNA_Q2_K] = {0xa5u, 0},
-    [RDNA_Q3_K] = {0xa5u, 0},
-    [RDNA_Q5_K] = {0xa5u, 0},
-    [RDNA_IQ4_NL] = {0xa5u, 0},
-    [RDNA_IQ4_XS] = {0xa5u, 0},
-    [RDNA_MXFP4] = {0xa5u, 0},
-    [RDNA_F8_E4M3FN] = {0xa5u, 0},
-    [RDNA_F8_E5M2] = {0xa5u, 0},
-    [RDNA_F8_E4M3FNUZ] = {0xa5u, 0},
-    [RDNA_F8_E5M2FNUZ] = {0xa5u, 0},
+    [RDNA_F32] = {{0xffa5a5a5u, 0xffdadadau}, 0x1p128},
+    [RDNA_F16] = {{0xfea5u, 0xfedau}, 0x1p16},
+    [RDNA_BF16] = {{0xffa5u, 0xffdau}, 0x1p128},
+    [RDNA_F64] = {{0xfff5a5a5a5a5a5a5u, 0xfffadadadadadadau}, INFINITY},
+    [RDNA_I8] = {{0xa5u, 0x5au}, 0},
+    [RDNA_U8] = {{0xa5u, 0x5au}, 0},
+    [RDNA_I16] = {{0xa5a5u, 0x5a5au}, 0},
+    [RDNA_I32] = {{0xa5a5a5a5u, 0x5a5a5a5au}, 0},
+    [RDNA_I64] = {{0xa5a5a5a5a5a5a5a5u, 0x5a5a5a5a5a5a5a5au}, 0},
+    [RDNA_BOOL] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q8_0] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q4_0] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q4_K] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q6_K] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q4_1] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q5_0] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q5_1] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q2_K] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q3_K] = {{0xa5u, 0x5au}, 0},
+    [RDNA_Q5_K] = {{0xa5u, 0x5au}, 0},
+    [RDNA_IQ4_NL] = {{0xa5u, 0x5au}, 0},
+    [RDNA_IQ4_XS] = {{0xa5u, 0x5au}, 0},
+    [RDNA_MXFP4] = {{0xa5u, 0x5au}, 0},
+    [RDNA_F8_E4M3FN] = {{0xa5u, 0x5au}, 0},
+    [RDNA_F8_E5M2] = {{0xa5u, 0x5au}, 0},
+    [RDNA_F8_E4M3FNUZ] = {{0xa5u, 0x5au}, 0},
+    [RDNA_F8_E5M2FNUZ] = {{0xa5u, 0x5au}, 0},
 };
+
+static const char *const side_names[SIDES] = {"device", "twin"};
 
 static size_t buffer_bytes(const rdna__case_buffer *buffer) { return rdna_dtype_bytes(buffer->dtype, buffer->count); }
 
@@ -100,7 +105,7 @@ static void blocks_free(blocks *b) {
   for (int i = 0; i < RDNA__CASE_MAX_BUFFERS; i++) free(b->data[i]);
 }
 
-static rdna_status blocks_make(const rdna__kernel_case *c, blocks *out) {
+static rdna_status blocks_make(const rdna__kernel_case *c, side of, blocks *out) {
   *out = (blocks){0};
   for (int i = 0; i < c->buffer_count; i++) {
     const rdna__case_buffer *buffer = &c->buffers[i];
@@ -110,14 +115,14 @@ static rdna_status blocks_make(const rdna__kernel_case *c, blocks *out) {
       blocks_free(out);
       return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a kernel case of %zu bytes", size);
     }
-    for (size_t at = 0; at < size; at += step) memcpy(out->data[i] + at, &traits[buffer->dtype].poison, step);
+    for (size_t at = 0; at < size; at += step) memcpy(out->data[i] + at, &traits[buffer->dtype].poison[of], step);
     if (buffer->role != RDNA__OUT) memcpy(out->data[i] + GUARD, buffer->data, buffer_bytes(buffer));
   }
   return RDNA_OK;
 }
 
-static bool is_poison(const rdna__case_buffer *buffer, const uint8_t *value) {
-  return memcmp(value, &traits[buffer->dtype].poison, value_bytes(buffer->dtype)) == 0;
+static bool is_poison(const rdna__case_buffer *buffer, side of, const uint8_t *value) {
+  return memcmp(value, &traits[buffer->dtype].poison[of], value_bytes(buffer->dtype)) == 0;
 }
 
 static double value_of(rdna_dtype dtype, const uint8_t *p) {
@@ -183,14 +188,15 @@ __attribute__((format(printf, 3, 4))) static void differ(rdna__case_result *resu
   va_end(list);
 }
 
-static void check_guards(const rdna__case_buffer *buffer, int index, const uint8_t *block, const char *who,
+static void check_guards(const rdna__case_buffer *buffer, int index, const uint8_t *block, side of,
                          rdna__case_result *result) {
   size_t size = block_bytes(buffer), bytes = buffer_bytes(buffer), step = value_bytes(buffer->dtype);
-  uint64_t poison = traits[buffer->dtype].poison;
+  uint64_t poison = traits[buffer->dtype].poison[of];
   for (size_t at = 0; at < size; at++) {
     if (at == GUARD) at += bytes;
     if (block[at] != (uint8_t)(poison >> 8 * (at % step)))
-      return differ(result, index, "%s wrote outside, at byte %lld of %zu", who, (long long)at - GUARD, bytes);
+      return differ(result, index, "%s wrote outside, at byte %lld of %zu", side_names[of], (long long)at - GUARD,
+                    bytes);
   }
 }
 
@@ -199,14 +205,19 @@ static void compare_values(const rdna__case_buffer *buffer, int index, const uin
   size_t step = value_bytes(buffer->dtype), count = buffer_bytes(buffer) / step;
   bool is_float = buffer->dtype <= RDNA_F64;
   for (size_t i = 0; i < count && result->passed; i++, got += step, want += step) {
-    bool got_poison = is_poison(buffer, got), want_poison = is_poison(buffer, want);
+    bool got_poison = is_poison(buffer, DEVICE, got), want_poison = is_poison(buffer, TWIN, want);
     if (buffer->untouched && buffer->untouched[i]) {
       if (!got_poison) differ(result, index, "[%zu] was written and must not be: %g", i, value_of(buffer->dtype, got));
       if (!want_poison) differ(result, index, "[%zu] was written by the twin and must not be", i);
       continue;
     }
+    if (buffer->role == RDNA__OUT && got_poison && want_poison) {
+      differ(result, index, "[%zu] was written neither by the device nor by the twin", i);
+      continue;
+    }
+    /* an integer may have the value of a poison */
     if (is_float && buffer->role == RDNA__OUT && (got_poison || want_poison)) {
-      differ(result, index, "[%zu] was not written by the %s", i, got_poison ? "device" : "twin");
+      differ(result, index, "[%zu] was not written by the %s", i, side_names[got_poison ? DEVICE : TWIN]);
       continue;
     }
     double error = difference(buffer, got, want);
@@ -221,8 +232,8 @@ static void compare(const rdna__kernel_case *c, const blocks *got, const blocks 
   *result = (rdna__case_result){.passed = true};
   for (int i = 0; i < c->buffer_count; i++) {
     const rdna__case_buffer *buffer = &c->buffers[i];
-    check_guards(buffer, i, got->data[i], "device", result);
-    check_guards(buffer, i, want->data[i], "twin", result);
+    check_guards(buffer, i, got->data[i], DEVICE, result);
+    check_guards(buffer, i, want->data[i], TWIN, result);
     if (buffer->role != RDNA__IN) {
       compare_values(buffer, i, got->data[i] + GUARD, want->data[i] + GUARD, result);
       continue;
@@ -286,8 +297,8 @@ static rdna_status run_both(rdna_device *device, rdna__host_kernel got_twin, rdn
       return rdna__fail(RDNA_INVALID_ARGUMENT, "kernel %s: buffer %d lies at byte %u of %u bytes of arguments",
                         kernel->name, i, c->buffers[i].args_offset, kernel->args_size);
   blocks got, want;
-  RDNA_TRY(blocks_make(c, &got));
-  rdna_status status = blocks_make(c, &want);
+  RDNA_TRY(blocks_make(c, DEVICE, &got));
+  rdna_status status = blocks_make(c, TWIN, &want);
   if (status == RDNA_OK && device)
     status = device_run_and_free(device, kernel, c, &got);
   else if (status == RDNA_OK)

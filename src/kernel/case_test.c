@@ -60,41 +60,78 @@ static void other_nan(const void *args, rdna_grid grid) {
   for (int64_t i = 0; i < a->count; i++) a->out[i] = isnan(a->in[i]) ? -a->in[i] : 2 * a->in[i];
 }
 
+/* The same arguments over integers. */
+static void right_i32(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  const int32_t *in = (const int32_t *)(const void *)a->in;
+  for (int64_t i = 0; i < a->count; i++) ((int32_t *)(void *)a->out)[i] = 2 * in[i];
+}
+static void forgets_last_i32(const void *args, rdna_grid grid) {
+  struct scale_args a = *(const struct scale_args *)args;
+  a.count--;
+  right_i32(&a, grid);
+}
+static void reads_past_end_i32(const void *args, rdna_grid grid) {
+  const struct scale_args *a = args;
+  right_i32(args, grid);
+  *(int32_t *)(void *)a->out ^= ((const int32_t *)(const void *)a->in)[a->count];
+}
+
 static const struct {
   const char *name;
   rdna__host_kernel twin;
   const char *message; /* NULL: passes */
-} kernels[] = {{"right", right, NULL},
-               {"inexact", inexact, "times the bound"},
-               {"past_end", past_end, "wrote outside, at byte 68 of 68"},
-               {"before_start", before_start, "wrote outside, at byte -1 of 68"},
-               {"reads_past_end", reads_past_end, "buffer 1: [0] got"},
-               {"forgets_last", forgets_last, "[16] was not written by the device"},
-               {"changes_input", changes_input, "changed an input"},
-               {"loses_nan", loses_nan, "[3] got 0 want nan"},
-               {"other_nan", other_nan, NULL}};
+  rdna__host_kernel plainest;
+} kernels[] = {
+    {"right", right, NULL, right},
+    {"inexact", inexact, "times the bound", right},
+    {"past_end", past_end, "wrote outside, at byte 68 of 68", right},
+    {"before_start", before_start, "wrote outside, at byte -1 of 68", right},
+    {"reads_past_end", reads_past_end, "buffer 1: [0] got", right},
+    {"forgets_last", forgets_last, "[16] was not written by the device", right},
+    {"changes_input", changes_input, "changed an input", right},
+    {"loses_nan", loses_nan, "[3] got 0 want nan", right},
+    {"other_nan", other_nan, NULL, right},
+    {"both_forget_last", forgets_last, "[16] was written neither by the device nor by the twin", forgets_last},
+    {"right_i32", right_i32, NULL, right_i32},
+    {"forgets_last_i32", forgets_last_i32, "buffer 1: [16] got", right_i32},
+    {"both_forget_last_i32", forgets_last_i32, "[16] was written neither by the device nor by the twin",
+     forgets_last_i32},
+    {"both_read_past_end_i32", reads_past_end_i32, "buffer 1: [0] got", reads_past_end_i32}};
 enum { KERNELS = sizeof kernels / sizeof kernels[0], COUNT = 17 };
 
 static rdna_status make_case(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *c) {
   struct scale_args args = {.count = COUNT};
   memcpy(c->args, &args, sizeof args);
   c->grid = (rdna_grid){1, 1, 1};
-  float *in = rdna__case_add(c, RDNA__IN, RDNA_F32, COUNT, offsetof(struct scale_args, in));
-  for (int i = 0; i < COUNT; i++) in[i] = (float)rdna__random_normal(random);
-  in[3] = NAN;
-  assert_non_null(rdna__case_add(c, RDNA__OUT, RDNA_F32, COUNT, offsetof(struct scale_args, out)));
+  rdna_dtype dtype = strstr(kernel->name, "i32") ? RDNA_I32 : RDNA_F32;
+  float *in = rdna__case_add(c, RDNA__IN, dtype, COUNT, offsetof(struct scale_args, in));
+  for (int i = 0; i < COUNT; i++) in[i] = (float)rdna__random_normal(random); /* any bits, as integers */
+  if (dtype == RDNA_F32) in[3] = NAN;
+  assert_non_null(rdna__case_add(c, RDNA__OUT, dtype, COUNT, offsetof(struct scale_args, out)));
   return RDNA_OK;
 }
 
 #define INFO(kernel) {kernel, "test", sizeof(struct scale_args), 64, make_case, {0, 0}}
-const rdna__kernel_info rdna__manifest[] = {INFO("right"),         INFO("inexact"),        INFO("past_end"),
-                                            INFO("before_start"),  INFO("reads_past_end"), INFO("forgets_last"),
-                                            INFO("changes_input"), INFO("loses_nan"),      INFO("other_nan")};
+const rdna__kernel_info rdna__manifest[] = {INFO("right"),
+                                            INFO("inexact"),
+                                            INFO("past_end"),
+                                            INFO("before_start"),
+                                            INFO("reads_past_end"),
+                                            INFO("forgets_last"),
+                                            INFO("changes_input"),
+                                            INFO("loses_nan"),
+                                            INFO("other_nan"),
+                                            INFO("both_forget_last"),
+                                            INFO("right_i32"),
+                                            INFO("forgets_last_i32"),
+                                            INFO("both_forget_last_i32"),
+                                            INFO("both_read_past_end_i32")};
 const int rdna__manifest_count = KERNELS;
 rdna__host_kernel rdna__host_twin(int index) { return kernels[index].twin; }
 const char *rdna__host_isa(void) { return "avx2"; }
 rdna__host_kernel rdna__host_twin_for(const char *isa, int index) {
-  if (!strcmp(isa, "baseline")) return right;
+  if (!strcmp(isa, "baseline")) return kernels[index].plainest;
   return strcmp(isa, "avx2") ? NULL : kernels[index].twin;
 }
 
