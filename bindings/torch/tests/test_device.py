@@ -262,7 +262,8 @@ def keep_busy(bytes=1 << 26):
 
 @pytest.mark.parametrize("source", [lambda: torch.tensor(3.0), lambda: torch.randn(1000), lambda: torch.randn(50000),
                                     lambda: torch.randn(1000).pin_memory(), lambda: torch.randn(1000).double(),
-                                    lambda: torch.randn(10, 100).t()], ids=["scalar", "short", "long", "pinned", "converted", "turned"])
+                                    lambda: torch.randn(10, 100).t()],
+                                    ids=["scalar", "short", "long", "pinned", "converted", "turned"])
 def test_a_blocking_copy_has_arrived_for_every_stream(source):
     value, side = source(), torch.rdna.Stream()
     there = torch.full(value.shape, float("nan"), device="rdna")
@@ -272,6 +273,16 @@ def test_a_blocking_copy_has_arrived_for_every_stream(source):
     with torch.rdna.stream(side):
         found = (there * 1).cpu()
     assert torch.equal(found, value.float())
+
+
+def test_operators_queue_numbers_that_are_on_the_cpu():
+    x = torch.randn(100, device="rdna")
+    torch.rdna.synchronize()
+    keep_busy()
+    results = [torch.copysign(x, -1.0), torch.xlogy(x, torch.tensor(2.0)), torch.where(x > 0, x, torch.tensor(2.0)),
+               torch.heaviside(x, torch.tensor(1.0)), x.clone().bernoulli_(torch.tensor(0.5))]
+    assert not torch.rdna.current_stream().query()
+    torch.testing.assert_close(results[0].cpu(), -x.abs().cpu())
 
 
 def test_pinned_memory_is_not_handed_out_while_a_queued_copy_uses_it():

@@ -47,7 +47,7 @@ at::Tensor operand(const Call &call, size_t i) {
   const at::Tensor t = call[i].isTensor()           ? call.tensor(i)
                        : call.scalar(i).isComplex() ? at::scalar_tensor(call.scalar(i))
                                                     : at::scalar_tensor(call.scalar(i), at::kDouble);
-  return t.to(c10::Device(kRdna, call.device()), is_wide(call) ? at::kDouble : at::kFloat);
+  return t.to(c10::Device(kRdna, call.device()), is_wide(call) ? at::kDouble : at::kFloat, /*non_blocking=*/true);
 }
 
 bool fits(const Call &call) {

@@ -57,7 +57,8 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
 bool bernoulli_by(Call &call) {  // self, p, generator
   const at::Tensor self = call.tensor(0), p = call.tensor(1);
   if (!has_dtype(self.scalar_type()) || !is_real(p.scalar_type())) return false;
-  self.copy_(at::lt(uniform(self.sizes(), self, wide(p), call.generator(2)), p.to(self.device(), wide(p))));
+  self.copy_(at::lt(uniform(self.sizes(), self, wide(p), call.generator(2)),
+                    p.to(self.device(), wide(p), /*non_blocking=*/true)));
   return call.give(self);
 }
 

@@ -26,7 +26,7 @@ bool rdna__host_queue_idle(rdna__host_queue *queue);
 
 /* Each puts one task in and returns; when the queue is full it first waits for room. */
 void rdna__host_queue_copy(rdna__host_queue *queue, void *dst, const void *src, size_t size);
-/* As above, from a copy of |src| that the task owns. RDNA_OUT_OF_MEMORY. */
+/* As above, at once where nothing is under way, else from a copy of |src| that the task owns. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__host_queue_copy_now(rdna__host_queue *queue, void *dst, const void *src, size_t size);
 void rdna__host_queue_fill(rdna__host_queue *queue, void *dst, uint8_t value, size_t size);
 void rdna__host_queue_call(rdna__host_queue *queue, void (*callback)(void *), void *data);
