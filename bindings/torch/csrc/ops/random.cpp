@@ -46,7 +46,9 @@ bool uniform(Call &call) {  // self, from, to, generator
   if (self.scalar_type() == at::kDouble) {
     TORCH_CHECK(std::isfinite(high - low), "uniform_ expects to-from to be a finite double, but found to=", high,
                 " and from=", low);
-    if (self.numel()) self.copy_(wide_uniform(call, self, 3) * (high - low) + low);
+    if (self.numel() == 0) return call.give(self);
+    const at::Tensor value = wide_uniform(call, self, 3) * (high - low) + low;  // |high| by rounding
+    self.copy_(at::clamp_max(value, low < high ? std::nextafter(high, low) : high));
     return call.give(self);
   }
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 3, [&](auto seed, auto offset, auto out) {
@@ -78,7 +80,9 @@ bool exponential(Call &call) {  // self, lambd, generator
   const double rate = call[1].toDouble();
   if (!is_real(self.scalar_type()) || !(rate > 0) || !std::isfinite(rate)) return false;
   if (self.scalar_type() == at::kDouble) {
-    if (self.numel()) self.copy_(at::log1p(-wide_uniform(call, self, 2)) / -rate);
+    if (self.numel() == 0) return call.give(self);
+    const at::Tensor value = at::log1p(-wide_uniform(call, self, 2)) / -rate;
+    self.copy_(at::clamp_min(value, std::numeric_limits<double>::min()));  // never 0
     return call.give(self);
   }
   return fill(call, self, self.scalar_type(), float_counters(self.numel()), 2, [&](auto seed, auto offset, auto out) {
@@ -97,10 +101,27 @@ bool bernoulli(Call &call) {  // self, p, generator
   });
 }
 
+// The largest whole number up to |v| that a floating type of |digits| bits has.
+int64_t whole_up_to(int64_t v, int digits) {
+  int extra = 0;
+  while (v >> extra > int64_t{1} << digits || v >> extra < -(int64_t{1} << digits)) extra++;
+  return v >> extra << extra;
+}
+
 // [low, high) in any type, floats included.
 bool integers(Call &call, const at::Tensor &self, int64_t low, int64_t high, size_t generator) {
   if (!has_dtype(self.scalar_type())) return false;
   TORCH_CHECK(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  if (is_real(self.scalar_type())) {  // the ends are values of the type, so that rounding does not pass them
+    const int digits = self.scalar_type() == at::kDouble  ? 53
+                       : self.scalar_type() == at::kFloat ? 24
+                       : self.scalar_type() == at::kHalf  ? 11
+                                                          : 8;
+    const int64_t from = low, to = high;
+    if (low != std::numeric_limits<int64_t>::min()) low = -whole_up_to(-low, digits);
+    high = whole_up_to(high - 1, digits) + 1;
+    TORCH_CHECK(low < high, "random_: ", self.scalar_type(), " has no whole number from ", from, " to ", to - 1);
+  }
   const at::ScalarType type = self.scalar_type() == at::kInt ? at::kInt : at::kLong;
   return fill(call, self, type, integer_counters(self.numel()), generator, [&](auto seed, auto offset, auto out) {
     return rdna_op_random_integers(stream_of(self), seed, offset, low, high, out);
