@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 
 #include "native.h"
+#include "outside.h"
 
 namespace rdna_torch {
 namespace {
@@ -149,13 +150,15 @@ struct Likelihood {
   }
 };
 
+constexpr char kTarget[] = "the target of nll_loss or cross_entropy";
+
 // self, target, weight?, reduction, ignore_index, [output!, total_weight!]
 bool likelihood(Call &call, bool spatial) {
   const at::Tensor x = call.tensor(0), labels = call.tensor(1);
   Likelihood l{spatial, {}, {}, {}};
   if (!l.prepare(x, labels, call.tensor(2))) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(3));
-  const rdna_cross_entropy options{reduction, call.integer(4), 0, true};
+  const rdna_cross_entropy options{reduction, call.integer(4), 0, true, outside(x, kTarget)};
   const at::Tensor given = call.count() > 5 ? call.tensor(5) : at::Tensor();
   const at::Tensor given_total = call.count() > 5 ? call.tensor(6) : at::Tensor();
   Output out(given, reduction == RDNA_REDUCTION_NONE ? labels.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
@@ -194,7 +197,7 @@ bool likelihood_backward(Call &call, bool spatial) {
   Likelihood l{spatial, {}, {}, {}};
   if (!l.prepare(x, call.tensor(2), call.tensor(3)) || grad.scalar_type() != x.scalar_type()) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(4));
-  const rdna_cross_entropy options{reduction, call.integer(5), 0, true};
+  const rdna_cross_entropy options{reduction, call.integer(5), 0, true, outside(x, kTarget)};
   const at::Tensor g = reduction == RDNA_REDUCTION_NONE ? grad.contiguous().view({-1}) : grad.reshape({});
   const at::Tensor dx = make_like(l.x);
   if (x.scalar_type() == at::kDouble) {
