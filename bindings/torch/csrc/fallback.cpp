@@ -9,6 +9,7 @@
 #include <torch/library.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -137,6 +138,43 @@ c10::DispatchKey cpu_key(const torch::jit::Stack &arguments) {
   return key;
 }
 
+// Whether PyTorch's CPU has the operator at all, for these arguments' layout.
+void check_cpu_has(const c10::OperatorHandle &op, const std::string &name, c10::DispatchKey key) {
+  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(key), name,
+                              " has no rdna kernel for these arguments, and PyTorch's CPU, where it would run instead, "
+                              "has none either");
+}
+
+// What the CPU's kernels say that were not made for a type, "…" not implemented for 'Half', and the type that they have
+// instead, in which all values of that one stay what they are.
+constexpr char kNotFor[] = "not implemented for '";
+struct Widening {
+  at::ScalarType from, to;
+};
+std::optional<Widening> widening(const std::string &sentence) {
+  static const Widening known[] = {
+      {at::kHalf, at::kFloat}, {at::kBFloat16, at::kFloat}, {at::kComplexHalf, at::kComplexFloat}};
+  for (const Widening &w : known)
+    if (sentence.find(std::string(kNotFor) + c10::toString(w.from) + "'") != std::string::npos) return w;
+  return {};
+}
+
+c10::IValue with_tensors(const c10::IValue &value, const std::function<at::Tensor(const at::Tensor &)> &change) {
+  if (value.isTensor()) return change(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor &t : value.toTensorVector()) list.push_back(change(t));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const c10::IValue &item : value.toListRef())
+      list.push_back(item.isTensor() ? std::optional<at::Tensor>(change(item.toTensor())) : std::nullopt);
+    return list;
+  }
+  return value;
+}
+
 // One argument's tensors before and after they went to the CPU.
 struct Moved {
   std::vector<at::Tensor> given, used;
@@ -172,16 +210,69 @@ void count_fallback(const std::string &name) {
     TORCH_WARN(name, " has no rdna kernel for these arguments and runs on the CPU, on copies");
 }
 
+namespace {
+
+// Runs |op| on the CPU; where its kernel was not made for 16 bits, on values of 32, and counts that. Results come back
+// in the type that was given.
+void run_on_cpu(const c10::OperatorHandle &op, const std::string &name, c10::DispatchKey key, std::vector<Moved> &moved,
+                torch::jit::Stack *inner) {
+  const torch::jit::Stack before = *inner;
+  std::string sentence;
+  try {
+    return op.redispatchBoxed(c10::DispatchKeySet(key), inner);
+  } catch (const c10::NotImplementedError &error) {
+    sentence = error.what_without_backtrace();
+    if (sentence.find(kNotFor) == std::string::npos) throw;
+  }
+  std::vector<std::pair<at::Tensor, at::Tensor>> changed;  // one tensor given twice stays one
+  inner->clear();
+  if (const std::optional<Widening> wider = widening(sentence)) {
+    auto widen = [&](const at::Tensor &t) {
+      if (!t.defined() || t.scalar_type() != wider->from) return t;
+      for (const auto &[old, now] : changed)
+        if (old.is_same(t)) return now;
+      changed.emplace_back(t, t.to(wider->to));
+      return changed.back().second;
+    };
+    for (const c10::IValue &value : before) inner->push_back(with_tensors(value, widen));
+    for (Moved &m : moved)
+      for (at::Tensor &t : m.used) t = widen(t);
+    auto narrow = [&](const at::Tensor &t) {
+      if (!t.defined() || t.scalar_type() != wider->to) return t;
+      for (const auto &[old, now] : changed)
+        if (now.is_same(t)) return t;  // an argument that was written
+      return t.to(wider->from);
+    };
+    if (!changed.empty()) {
+      count_fallback(name + " (" + c10::toString(wider->from) + " computed in " + c10::toString(wider->to) + ")");
+      try {
+        op.redispatchBoxed(c10::DispatchKeySet(key), inner);
+        for (c10::IValue &value : *inner) value = with_tensors(value, narrow);
+        return;
+      } catch (const c10::NotImplementedError &) {  // nor for the wider one
+      }
+    }
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(false, name,
+                              " has no rdna kernel for these arguments, and that of PyTorch's CPU, where it would run "
+                              "instead, was not made for their type: ",
+                              sentence);
+}
+
+}  // namespace
+
 void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   const c10::FunctionSchema &schema = op.schema();
   const std::string name = full_name(op.operator_name());
   TORCH_CHECK_NOT_IMPLEMENTED(!returns_view(schema), name,
                               " returns a view, which a copy on the CPU cannot be; it has no rdna kernel yet");
   one_device(op, *stack);
-  count_fallback(name);
 
   const size_t count = schema.arguments().size();
   const std::vector<c10::IValue> given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  const c10::DispatchKey key = cpu_key(given);
+  check_cpu_has(op, name, key);
+  count_fallback(name);
   const c10::Device device = target_device(given);
   CurrentDevice here(device.index());
   std::vector<Moved> moved(count);
@@ -229,12 +320,11 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
     }
   }
 
-  const c10::DispatchKey key = cpu_key(inner);
   if (key != c10::DispatchKey::CPU)  // kernels on sparse tensors ask whether a gradient will want more results
     for (const Moved &m : moved)
       for (size_t k = 0; k < m.given.size(); k++)
         if (m.given[k].requires_grad() && !m.given[k].is_same(m.used[k])) m.used[k].set_requires_grad(true);
-  op.redispatchBoxed(c10::DispatchKeySet(key), &inner);
+  run_on_cpu(op, name, key, moved, &inner);
 
   for (size_t i = 0; i < count; i++) {
     const c10::AliasInfo *alias = schema.arguments()[i].alias_info();

@@ -1,4 +1,6 @@
 // Products of matrices.
+#include <ATen/Functions.h>
+
 #include "native.h"
 #include "rdna/op/gemm.h"
 
@@ -130,9 +132,69 @@ bool dot(Call &call) {  // self, tensor
   return call.give(out);
 }
 
+// Products of matrices whose result is of a type that is given: that of the factors, or f32. What f16 and bf16 hold is
+// the same in f32.
+void check_result(const at::Tensor &a, const at::Tensor &b, at::ScalarType type) {
+  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "expected both matrices to have the same dtype, got ",
+              a.scalar_type(), " and ", b.scalar_type());
+  TORCH_CHECK(type == a.scalar_type() || (type == at::kFloat && is_float(a.scalar_type())),
+              "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, got ", type, " for ",
+              a.scalar_type());
+}
+
+bool give_as(Call &call, const at::Tensor &value) {
+  const at::Tensor given = call.output();
+  TORCH_CHECK(!given.defined() || given.scalar_type() == value.scalar_type(), "out must have the dtype of out_dtype, ",
+              value.scalar_type(), ", but has ", given.scalar_type());
+  Output out(given, value.sizes(), value.scalar_type(), value, false);
+  if (!given.defined()) return call.give(value);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
+bool product_as(Call &call) {  // self, mat2, out_dtype, [out!]
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  const at::ScalarType type = *call.type(2);
+  check_result(a, b, type);
+  return give_as(call, at::matmul(a.to(type), b.to(type)));
+}
+bool mm_as(Call &call) {
+  check_matrices(call.tensor(0), call.tensor(1));
+  return product_as(call);
+}
+bool bmm_as(Call &call) {
+  check_batches(call.tensor(0), call.tensor(1));
+  return product_as(call);
+}
+
+// self, mat1, mat2, out_dtype, beta, alpha, [out!]
+bool add_product_as(Call &call, at::Tensor (*add)(const at::Tensor &, const at::Tensor &, const at::Tensor &,
+                                                  const at::Scalar &, const at::Scalar &)) {
+  const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
+  const at::ScalarType type = *call.type(3);
+  check_result(a, b, type);
+  TORCH_CHECK(self.scalar_type() == type || self.scalar_type() == a.scalar_type(),
+              "self dtype must match either out_dtype or mat1 dtype, got ", self.scalar_type());
+  return give_as(call, add(self.to(type), a.to(type), b.to(type), call.scalar(4), call.scalar(5)));
+}
+bool addmm_as(Call &call) { return add_product_as(call, at::addmm); }
+bool baddbmm_as(Call &call) { return add_product_as(call, at::baddbmm); }
+
 const Single singles[] = {
-    {"mm.out", mm},           {"addmm.out", addmm}, {"bmm.out", bmm},
-    {"baddbmm.out", baddbmm}, {"addmv.out", addmv}, {"dot", dot},
+    {"mm.dtype", mm_as},
+    {"mm.dtype_out", mm_as},
+    {"bmm.dtype", bmm_as},
+    {"bmm.dtype_out", bmm_as},
+    {"addmm.dtype", addmm_as},
+    {"addmm.dtype_out", addmm_as},
+    {"baddbmm.dtype", baddbmm_as},
+    {"baddbmm.dtype_out", baddbmm_as},
+    {"mm.out", mm},
+    {"addmm.out", addmm},
+    {"bmm.out", bmm},
+    {"baddbmm.out", baddbmm},
+    {"addmv.out", addmv},
+    {"dot", dot},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

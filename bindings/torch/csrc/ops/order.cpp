@@ -148,6 +148,41 @@ bool bincount(Call &call) {  // self, weights?, minlength
   return call.give(at::zeros({size}, x.options().dtype(type)).index_add_(0, x.to(at::kLong), each));
 }
 
+// Bins of equal width, the last with its end. Of whole numbers in whole numbers, so that no edge is missed by rounding.
+bool histc(Call &call) {  // self, bins, min, max, [out!]
+  const at::Tensor x = call.tensor(0);
+  const int64_t bins = call.integer(1);
+  const at::ScalarType type = x.scalar_type();
+  const bool real = type == at::kFloat || type == at::kDouble;
+  if (!real && (!is_integer(type) || type == at::kBool)) return false;
+  TORCH_CHECK(bins > 0, "torch.histc: bins must be > 0, but got ", bins);
+  const at::Tensor flat = real ? x.reshape({-1}) : x.reshape({-1}).to(at::kLong);
+  at::Scalar low = call.scalar(2), high = call.scalar(3);
+  if (!real) low = low.to<int64_t>(), high = high.to<int64_t>();
+  if (low.toDouble() == high.toDouble() && x.numel()) low = flat.min().item(), high = flat.max().item();
+  const double first = low.toDouble(), last = high.toDouble();
+  TORCH_CHECK(std::isfinite(first) && std::isfinite(last), "torch.histc: range of [", first, ", ", last,
+              "] is not finite");
+  TORCH_CHECK(first <= last, "torch.histc: max must be larger than min");
+  if (!real &&
+      (std::abs(first) > 0x1p62 || std::abs(last) > 0x1p62 || (last - first) * static_cast<double>(bins) > 0x1p62))
+    return false;  // places would not fit 64 bits
+  if (first == last && real) low = first - 1, high = last + 1;
+  if (first == last && !real) low = low.toLong() - 1, high = high.toLong() + 1;
+  const at::Scalar width =
+      real ? at::Scalar(high.toDouble() - low.toDouble()) : at::Scalar(high.toLong() - low.toLong());
+  const at::Tensor inside = at::logical_and(at::ge(flat, low), at::le(flat, high));
+  const at::Tensor widths = (flat - low) * bins;
+  const at::Tensor place = real ? at::div(widths, width).to(at::kLong) : at::div(widths, width, "floor");
+  const at::Tensor counts = at::zeros({bins}, x.options().dtype(at::kLong))
+                                .index_add_(0, at::clamp(place, 0, bins - 1), inside.to(at::kLong));
+  TORCH_CHECK(!call.output().defined() || call.output().scalar_type() == type, "torch.histc: out has type ",
+              call.output().defined() ? call.output().scalar_type() : type, " and the input ", type);
+  Output out(call.output(), {bins}, type, x, false);
+  out.get().copy_(counts);
+  return call.give(out.finish());
+}
+
 bool repeat_interleave(Call &call) {  // repeats, output_size?
   const at::Tensor repeats = call.tensor(0);
   if (repeats.dim() != 1 || (repeats.scalar_type() != at::kLong && repeats.scalar_type() != at::kInt)) return false;
@@ -165,6 +200,8 @@ const Single singles[] = {
     {"unique_consecutive", unique_consecutive},
     {"isin.Tensor_Tensor_out", is_in},
     {"bincount", bincount},
+    {"histc", histc},
+    {"histc.out", histc},
     {"repeat_interleave.Tensor", repeat_interleave},
 };
 

@@ -1,0 +1,124 @@
+"""What the CPU's kernels were not made for, and operators that it has not at all: other types, other devices' own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+
+@pytest.fixture(autouse=True)
+def counted_anew():
+    torch.rdna.reset_fallback_report()
+    yield
+    torch.rdna.set_fallback_mode("allow")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_values_of_16_bits_are_computed_in_32(dtype):
+    torch.manual_seed(0)
+    x, target = torch.randn(5, 7).to(dtype), torch.tensor([0, 3, 6, 2, 2])
+    note = f"({'Half' if dtype == torch.float16 else 'BFloat16'} computed in Float)"
+    loss = F.multi_margin_loss(x.to("rdna"), target.to("rdna"))
+    assert loss.dtype == dtype and loss.is_rdna
+    torch.testing.assert_close(loss.cpu(), F.multi_margin_loss(x.float(), target).to(dtype))
+    assert torch.rdna.fallback_report() == {"aten::multi_margin_loss": 1, f"aten::multi_margin_loss {note}": 1}
+    image = torch.randn(1, 2, 9, 8).to(dtype)
+    resized = [F.interpolate(i, size=(4, 3), mode="bilinear", antialias=True) for i in (image.to("rdna"),
+                                                                                        image.float())]
+    assert resized[0].dtype == dtype
+    torch.testing.assert_close(resized[0].cpu(), resized[1].to(dtype))
+    assert any("upsample" in name and note in name for name in torch.rdna.fallback_report())
+    out = torch.empty(7, device="rdna", dtype=dtype)[::7]  # written where it was told
+    torch._C._nn.multi_margin_loss(x.to("rdna"), target.to("rdna"), 1, 1, None, 1, out=out.view(()))
+    torch.testing.assert_close(out.view(()).cpu(), loss.cpu())
+
+
+def test_a_type_that_no_kernel_was_made_for():
+    x, grid = torch.ones(1, 1, 3, 3, dtype=torch.int32), torch.zeros(1, 2, 2, 2, dtype=torch.int32)
+    for name, use in (("tril_indices", lambda: torch.tril_indices(3, 3, dtype=torch.int8, device="rdna")),
+                      ("grid_sampler_2d", lambda: F.grid_sample(x.to("rdna"), grid.to("rdna"), align_corners=False))):
+        with pytest.raises(NotImplementedError,
+                           match=f"aten::{name} has no rdna kernel .* not made for their type: .*'(Char|Int)'"):
+            use()
+        assert torch.rdna.fallback_report() == {f"aten::{name}": 1}
+        torch.rdna.reset_fallback_report()
+
+
+def test_an_operator_that_the_cpu_has_not():
+    x = torch.randn(2, 3, device="rdna")
+    with pytest.raises(NotImplementedError,
+                       match="aten::batch_norm_gather_stats has no rdna kernel .*CPU.* has none either"):
+        torch.batch_norm_gather_stats(x, x, x, None, None, 0.1, 1e-5, 2)
+    assert torch.rdna.fallback_report() == {}
+
+
+def histogram(x, bins, low, high):
+    """Of whole numbers, by Python's."""
+    counts = [0] * bins
+    for v in x.flatten().tolist():
+        if low <= v <= high:
+            counts[min((v - low) * bins // (high - low), bins - 1)] += 1
+    return torch.tensor(counts, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.int16, torch.int8, torch.uint8], ids=str)
+def test_histogram_of_whole_numbers(dtype):
+    torch.manual_seed(0)
+    torch.rdna.set_fallback_mode("error")
+    x = torch.randint(0, 100, (9, 11)).to(dtype)
+    for bins, low, high in ((100, 0, 99), (8, 0, 7), (7, 3, 96), (3, 0, 10), (49, 0, 49), (1, 5, 6), (200, 10, 90)):
+        found = torch.histc(x.to("rdna"), bins=bins, min=low, max=high)
+        assert found.dtype == dtype and torch.equal(found.cpu(), histogram(x, bins, low, high)), (bins, low, high)
+    assert torch.equal(torch.histc(x.to("rdna"), 6).cpu(), histogram(x, 6, x.min().item(), x.max().item()))
+    assert torch.histc(torch.full((5,), 3, dtype=dtype, device="rdna"), 2).tolist() == [0, 5]  # from 2 to 4
+    assert torch.histc(x[:0].to("rdna"), 3).tolist() == [0, 0, 0]
+    out = torch.ones(7, dtype=dtype, device="rdna")
+    assert torch.histc(x.to("rdna"), 4, 0, 99, out=out) is out and torch.equal(out.cpu(), histogram(x, 4, 0, 99))
+
+
+def test_histogram_of_experts():
+    """As mixtures of experts ask for it."""
+    torch.rdna.set_fallback_mode("error")
+    experts = torch.randint(0, 60, (400, 4))
+    counts = torch.histc(experts.to("rdna").int(), bins=60, min=0, max=59)
+    assert torch.equal(counts.cpu().long(), torch.bincount(experts.flatten(), minlength=60))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_histogram_of_real_numbers(dtype):
+    torch.manual_seed(0)
+    torch.rdna.set_fallback_mode("error")
+    x = torch.randn(300, dtype=dtype)
+    x[::17] = float("nan")
+    for arguments in ((10, -1, 1), (100, 0, 2), (7, -0.3, 0.7), (1, -5, 5)):
+        assert torch.equal(torch.histc(x.to("rdna"), *arguments).cpu(), torch.histc(x, *arguments)), arguments
+    assert torch.equal(torch.histc(x[1:17].to("rdna"), 5).cpu(), torch.histc(x[1:17], 5))
+    assert torch.histc(torch.ones(3, dtype=dtype, device="rdna"), 4).tolist() == [0, 0, 3, 0]
+    for arguments, words in (((0,), "bins must be > 0"), ((4, 2, 1), "max must be larger"),
+                             ((4, float("nan"), 1), "not finite"), ((4,), "not finite")):
+        with pytest.raises(RuntimeError, match=words):
+            torch.histc(x.to("rdna"), *arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_products_of_a_wider_type(dtype):
+    if not hasattr(torch.ops.aten.mm, "dtype"):
+        pytest.skip("this PyTorch has no out_dtype")
+    torch.manual_seed(0)
+    torch.rdna.set_fallback_mode("error")
+    a, b, c = torch.randn(3, 5, 40).to(dtype), torch.randn(3, 40, 4).to(dtype), torch.randn(5, 4).to(dtype)
+    exact = a.double() @ b.double()
+    there = [t.to("rdna") for t in (a, b, c)]
+    wide = {"out_dtype": torch.float32}
+    results = [(torch.bmm(there[0], there[1], **wide), exact), (torch.mm(there[0][0], there[1][0], **wide), exact[0]),
+               (torch.addmm(there[2], there[0][1], there[1][1], **wide, beta=2, alpha=0.5),
+                2 * c.double() + exact[1] / 2),
+               (torch.baddbmm(there[2].float(), there[0], there[1], **wide), c.double() + exact)]
+    for found, expected in results:
+        assert found.dtype == torch.float32
+        torch.testing.assert_close(found.cpu().double(), expected, rtol=1e-5, atol=1e-5)
+    out = torch.empty(5, 4, device="rdna")
+    assert torch.mm(there[0][0], there[1][0], **wide, out=out) is out and torch.equal(out, results[1][0])
+    with pytest.raises(RuntimeError, match="out_dtype must be"):
+        torch.mm(there[0][0], there[1][0], out_dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch.mm(there[0][0], there[0][0], **wide)
