@@ -147,6 +147,31 @@ def ddp(rank, size, here, steps=3):
         torch.testing.assert_close(p.detach().cpu(), q.detach(), rtol=1e-4, atol=1e-5)
 
 
+def synchronized(rank, size, here):
+    """SyncBatchNorm on parts that are not alike does what BatchNorm does on all of the batch."""
+    torch.manual_seed(1)
+    alone = nn.Sequential(nn.Conv2d(2, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.Flatten(), nn.Linear(6 * 9, 4))
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(alone)).to(here)
+    assert isinstance(model[1], nn.SyncBatchNorm)
+    model = nn.parallel.DistributedDataParallel(model, device_ids=[here.index])
+    torch.rdna.reset_fallback_report()
+    for _ in range(2):
+        x, y = torch.randn(8, 2, 5, 5) * 2 + 1, torch.randint(4, (8,))
+        parts = [(0, 3)] + [(3 + 5 * r // (size - 1), 3 + 5 * (r + 1) // (size - 1)) for r in range(size - 1)]
+        mine = slice(*parts[rank])
+        found, expected = model(x[mine].to(here)), alone(x)
+        torch.testing.assert_close(found.detach().cpu(), expected[mine].detach(), rtol=1e-4, atol=1e-4)
+        (cross_entropy(found, y[mine].to(here), reduction="sum") * size).backward()  # DDP takes the mean
+        cross_entropy(expected, y, reduction="sum").backward()
+    for p, q in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(p.grad.cpu(), q.grad, rtol=1e-3, atol=1e-3)
+    for name, value in alone[1].state_dict().items():
+        torch.testing.assert_close(model.module[1].state_dict()[name].cpu(), value, rtol=1e-5, atol=1e-5)
+    model.eval(), alone.eval()
+    torch.testing.assert_close(model(x.to(here)).detach().cpu(), alone(x).detach(), rtol=1e-4, atol=1e-4)
+    assert torch.rdna.fallback_report() == {}, torch.rdna.fallback_report()
+
+
 def late(rank, here):
     """Rank 1 never comes: rank 0 waits for as long as it was told to, and goes on."""
     import datetime
@@ -178,6 +203,7 @@ def main():
     collectives(rank, size, here)
     if "ddp" in sys.argv:
         ddp(rank, size, here)
+        synchronized(rank, size, here)
     refusals(rank, size, here)
     dist.barrier()
     if "late" in sys.argv:
