@@ -96,7 +96,7 @@ class Vector:
         self.patch = 0  # bits that LLVM 19 writes only for registers that it names otherwise
         self.mask_out = "vcc" if self.encoding in ("VOP2", "VOPC") else "s20"
         self.mask_in = "vcc" if self.encoding == "VOP2" else "s22"
-        self.modes, self.ordinary, self.flushes = [0x3f0], row.name in WHOLE_NUMBERS, False
+        self.modes, self.ordinary, self.flushes, self.full = [0x3f0], row.name in WHOLE_NUMBERS, False, False
         self.mixed = row.name.startswith("V_FMA_MIX")
         self.packed = self.encoding == "VOP3P" and row.src[0].startswith("PK") and not self.mixed
         self.sources = []
@@ -156,6 +156,12 @@ class Vector:
         more += ["", " mul:2", " mul:4", " div:2"][self.omod] + self.more
         return f"{self.mnemonic}{self.suffix} {', '.join(parts)}{more}"
 
+    def over_source(self):
+        """The destination is a register of a source, in part where they have different lengths."""
+        source, n = self.t.rng.choice(self.sources), DWORDS.get(self.row.dst, 1)
+        source.place = 8 + (self.t.rng.randrange(n) if source.dwords() == 1 and not self.compares() else 0)
+        self.modes, self.full = [0x3f0] * 2, True
+
     def inputs(self):
         """Registers in which the sources hold edges and numbers of their type."""
         t, row = self.t, self.row
@@ -191,6 +197,8 @@ class Vector:
         for mode in self.modes:
             v, s = self.inputs()
             mask = t.lanes_on()
+            if self.full and t.rng.getrandbits(1):
+                mask = (1 << t.wave) - 1
             s[EXEC], s[EXEC + 1] = mask & M32, mask >> 32
             r = t.step(code, s, v, mode=mode, scc=1)
             if r.status:
@@ -494,6 +502,10 @@ def add_valu(t, row):
     x = make()
     x.modes = [0x3f0] * 3
     put(x)
+    if "QSAD" not in row.name:  # they must not
+        x = make()
+        x.over_source()
+        put(x)
     if row.name in ROUNDED:
         x = make()
         x.modes = [0x3f0 | r | r << 2 for r in (1, 2, 3)]
