@@ -133,6 +133,17 @@ def test_overflow(t):
                                 lambda *values: function(values, how))
 
 
+def test_division_by_zero(t):
+    """The infinity of a division by zero stays under FP16_OVFL."""
+    code = assemble(t.target, ["v_div_fixup_f16 v8, v0, v2, v4"], t.wave)[0]
+    v = np.full((16, t.wave), 0x5a5a5a5a, np.uint32)
+    v[0], v[2], v[4] = 0x7bff, 0x8000, 0x3c00  # the quotient so far, -0, 1
+    s = np.zeros(128, np.uint32)
+    s[EXEC] = s[EXEC + 1] = 0xffffffff
+    r = t.emulator.step(t.target, code, s, v, mode=0x3f0 | OVERFLOW)
+    t.expect("v_div_fixup_f16 under FP16_OVFL", not r.status and (r.v[8] == 0x5a5afc00).all(), r.text or hex(int(r.v[8][0])))
+
+
 def test_dot2(t):
     """Sums that are exact; one that cancels leaves the complement's lowest place, as measured of WMMA."""
     if t.target == "gfx1030":
@@ -171,7 +182,7 @@ def main():
     for target in ("gfx1100", "gfx1030"):
         for wave in (32, 64):
             t = Tester(emulator, target, wave, 11)
-            for test in (test_conversions, test_quad_of_words, test_overflow, test_dot2, test_setting):
+            for test in (test_conversions, test_quad_of_words, test_overflow, test_division_by_zero, test_dot2, test_setting):
                 test(t)
             failures += t.failures
             checked += t.checked

@@ -34,11 +34,21 @@ KERNEL for_nothing(int *out) {
   __builtin_amdgcn_s_barrier();
 }
 KERNEL for_work(int *out, int work) {
-  if (__builtin_amdgcn_workgroup_id_x() == 0) while (!LOAD(out)) ;
+  if (__builtin_amdgcn_workgroup_id_x() == 0 && __builtin_amdgcn_grid_size_x() > 32) while (!LOAD(out)) ;
   else {
     int sum = 0;
     for (int i = 0; i < work; i++) asm volatile("v_add_nc_u32 %0, 1, %0" : "+v"(sum));
     if (TX == 0) STORE(out, sum);
+  }
+}
+// group 0 counts until it is told to stop, with the same registers each time; group 1 waits for the count
+KERNEL for_count(int *out, int count) {
+  if (TX) return;
+  if (__builtin_amdgcn_workgroup_id_x() == 0) {
+    while (!LOAD(out)) __hip_atomic_fetch_add(out + 1, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+  } else {
+    while (LOAD(out + 1) < count) ;
+    STORE(out, 1);
   }
 }
 KERNEL endless(int *out) { for (int i = 0;; i++) asm volatile("v_mov_b32 v0, %0" : : "s"(i) : "v0"); }
@@ -82,6 +92,28 @@ class Hip:
             pointers = None
         code = self.code("hipModuleLaunchKernel", function, groups, 1, 1, threads, 1, 1, 0, None, pointers, extra)
         code = code or self.code("hipDeviceSynchronize")
+        back = np.zeros(1024, np.int32)
+        self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
+        return code, back
+
+
+    def launch_two(self, first, values, second, more):
+        """Two kernels on streams of their own."""
+        self.call("hipMemset", self.out, 0, ctypes.c_size_t(4096))
+        keep, streams = [], []
+        for kernel, numbers in ((first, values), (second, more)):
+            function, stream = ctypes.c_void_p(), ctypes.c_void_p()
+            self.call("hipModuleGetFunction", ctypes.byref(function), self.module, kernel.encode())
+            self.call("hipStreamCreateWithFlags", ctypes.byref(stream), 1)  # hipStreamNonBlocking
+            numbers = [ctypes.c_int(n) for n in numbers]
+            pointers = (ctypes.c_void_p * (len(numbers) + 1))(
+                ctypes.addressof(self.out), *[ctypes.addressof(n) for n in numbers])
+            keep += [numbers, pointers]
+            streams.append(stream)
+            self.call("hipModuleLaunchKernel", function, 1, 1, 1, 32, 1, 1, 0, stream, pointers, None)
+        code = self.code("hipDeviceSynchronize")
+        for stream in streams:
+            self.call("hipStreamDestroy", stream)
         back = np.zeros(1024, np.int32)
         self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
         return code, back
@@ -144,13 +176,14 @@ def test_stack(hip, checks):
 
 
 def test_short_arguments(hip, checks):
-    """16 bytes of 28 are passed: what is missing is not defined, and what is unused does no harm."""
+    """16 or 24 bytes of 28 are passed: what is missing is not defined."""
     whole = struct.pack("<QQiii", hip.out.value, 0, 3, 5, 7)
     code, out = hip.launch("scaled", packed=whole)
     checks.expect("all arguments packed", code == 0 and out[:32].tolist() == [3 * i + 35 for i in range(32)], (code, out[:4]))
-    (code, _), text = said(lambda: hip.launch("scaled", packed=whole[:16]))
-    found = code == LAUNCH_FAILURE and "the launch has passed 16 of 28" in text
-    checks.expect("16 bytes of 28", found if hip.checked else code == 0 and not text, (code, text))
+    for given in (16, 24):
+        (code, _), text = said(lambda: hip.launch("scaled", packed=whole[:given]))
+        found = code == LAUNCH_FAILURE and f"the launch has passed {given} of 28" in text
+        checks.expect(f"{given} bytes of 28", found if hip.checked else code == 0 and not text, (code, text))
 
 
 def test_waits(hip, checks):
@@ -171,6 +204,11 @@ def test_waits(hip, checks):
     work = 5000000  # longer than the patience
     code, out = hip.launch("for_work", ctypes.c_int(work), groups=2)
     checks.expect("a group that works for long", code == 0 and out[0] == work, (code, out[0]))
+    count = 1000000
+    code, out = hip.launch("for_count", ctypes.c_int(count), groups=2)
+    checks.expect("a group that counts in memory", code == 0 and out[1] >= count, (code, out[:2]))
+    code, out = hip.launch_two("for_the_last", (1, -1), "for_work", (work,))
+    checks.expect("a kernel of another stream that works for long", code == 0 and out[0] == work, (code, out[0]))
     (code, _), text = said(lambda: hip.launch("endless"))
     checks.expect("an endless loop", code == LAUNCH_FAILURE and "endless" in text and
                   "has executed 30000000 instructions, as many as RDNA_EMULATE_LIMIT allows" in text, (code, text))
@@ -183,7 +221,7 @@ def main():
             for check in ("0", "1"):
                 # it provokes failures, and says itself whether they were right
                 environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check, RDNA_EMULATE_EXITCODE="0",
-                                   RDNA_EMULATE_PATIENCE="0.2", RDNA_EMULATE_LIMIT="30000000")
+                                   RDNA_EMULATE_PATIENCE="0.1", RDNA_EMULATE_LIMIT="30000000")
                 checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
         return 1 if checks.failures else 0
     hip = Hip(sys.argv[1], sys.argv[2])
