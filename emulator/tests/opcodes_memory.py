@@ -192,11 +192,14 @@ def do_atomic(function, bits, data, second, result):
     return go
 
 
-def fill_targets(trial, places, kind, bits, ordinary):
-    """Numbers of the kind where atomics will find them."""
+def fill_targets(trial, places, kind, bits, compares):
+    """Numbers of the kind where atomics will find them; zeros and NaN for those that compare floats for equality."""
     for place in places:
         if place:
-            value = sample(trial.t.rng, kind, ordinary)
+            value = sample(trial.t.rng, kind, True)
+            if compares and kind[0] == "F" and trial.t.rng.getrandbits(1):
+                f = F32 if bits == 32 else F64
+                value = trial.t.rng.choice((0, f.sign, f.inf | 1, f.default))
             for i, byte in zip(place[1], value.to_bytes(bits // 8, "little")):
                 getattr(trial, place[0])[i] = byte
 
@@ -216,7 +219,7 @@ def put_atomic(t, row, text, operation, prepare, data, second, result, runs=3):
             place_data(trial, data, kind)
             place_data(trial, second, kind)
             places = prepare(trial, bits // 8, True)
-            fill_targets(trial, places, kind, bits, kind[0] == "F")
+            fill_targets(trial, places, kind, bits, "CMP" in operation)
             for l in range(t.wave):  # what they find is often what they look for
                 if places[l] and t.rng.getrandbits(1):
                     found = words_of(bytes(getattr(trial, places[l][0])[i] for i in places[l][1]))
@@ -361,7 +364,7 @@ def add_shuffle(t, row):
         return
     for how in range(6):
         select, distance = [t.rng.randrange(4) for _ in range(4)], t.rng.randrange(32)
-        bits, keep, back = t.rng.getrandbits(15), t.rng.randrange(32), t.rng.getrandbits(1)
+        bits, keep, back = t.rng.getrandbits(15), t.rng.randrange(32), how & 1
         if how < 2:
             offset = 0x8000 | sum(x << 2 * i for i, x in enumerate(select))
         elif how < 4:
