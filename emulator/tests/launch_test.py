@@ -201,7 +201,7 @@ def test_waits(hip, checks):
     (code, _), text = said(lambda: hip.launch("for_nothing", threads=64))
     checks.expect("a lock that nobody releases", code == LAUNCH_FAILURE and "every wave that has not ended waits" in text,
                   (code, text))
-    work = 5000000  # longer than the patience
+    work = 8000000  # longer than the patience
     code, out = hip.launch("for_work", ctypes.c_int(work), groups=2)
     checks.expect("a group that works for long", code == 0 and out[0] == work, (code, out[0]))
     count = 1000000
@@ -221,7 +221,7 @@ def main():
             for check in ("0", "1"):
                 # it provokes failures, and says itself whether they were right
                 environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check, RDNA_EMULATE_EXITCODE="0",
-                                   RDNA_EMULATE_PATIENCE="0.1", RDNA_EMULATE_LIMIT="30000000")
+                                   RDNA_EMULATE_PATIENCE="0.25", RDNA_EMULATE_LIMIT="30000000")
                 checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
         return 1 if checks.failures else 0
     hip = Hip(sys.argv[1], sys.argv[2])
