@@ -201,7 +201,7 @@ def test_waits(hip, checks):
     (code, _), text = said(lambda: hip.launch("for_nothing", threads=64))
     checks.expect("a lock that nobody releases", code == LAUNCH_FAILURE and "every wave that has not ended waits" in text,
                   (code, text))
-    work = 8000000  # longer than the patience
+    work = 7000000  # longer than the patience
     code, out = hip.launch("for_work", ctypes.c_int(work), groups=2)
     checks.expect("a group that works for long", code == 0 and out[0] == work, (code, out[0]))
     count = 1000000
