@@ -100,14 +100,14 @@ def lds_form(t, offset):
 def memory_places(t, s, v, size, shared, base, form):
     """form: v, a 64-bit address in vector registers; sv, a base and a 32-bit offset. base: the instruction's offset."""
     at = slots(t, ROOM, size, shared, t.rng.getrandbits(1))
-    start = MEMORY + ROOM
+    start, more = MEMORY + ROOM, t.rng.choice((0, 0x7fff0000, 0xf0000000))  # an offset has no sign
     for l in range(t.wave):
         if form == "v":
             v[ADDRESS, l], v[ADDRESS + 1, l] = start + at[l] & M32, start + at[l] >> 32
         else:
-            v[ADDRESS, l] = at[l]
+            v[ADDRESS, l] = at[l] + more
     if form == "sv":
-        s[4], s[5] = start & M32, start >> 32
+        s[4], s[5] = start - more & M32, start - more >> 32
     return [range(ROOM + a + base, ROOM + a + base + size) for a in at]
 
 
@@ -477,7 +477,7 @@ def buffer_forms(t, whole):
             rng, wave = t.rng, t.wave
             stride = 0 if check == 3 else 64
             together = rng.choice((8, 16, 32, 64))
-            soffset = rng.choice((0, 64, 256)) if not swizzled else 0
+            soffset = rng.choice((0, 64, 256))
             records = {3: rng.choice((1024, 2048)), 2: 1, 1: 20, 0: 20}[check]
             trial.s[8], trial.s[9] = MEMORY + ROOM & M32, MEMORY + ROOM >> 32 | stride << 16
             trial.s[9] |= swizzled << (30 if t.new else 31)

@@ -546,7 +546,7 @@ def add_valu(t, row):
             if i:
                 x.clamp = "CLAMP" in row.flags and not x.compares() and not NO_CLAMP.match(row.name) and (
                     row.name not in NEARLY and bool(rng.getrandbits(1) or i == 2))
-                x.ordinary = row.name not in WHOLE_NUMBERS and row.dst in FORMATS
+                x.ordinary = i == 1 and row.name not in WHOLE_NUMBERS and row.dst in FORMATS
                 if "OPSEL" in row.flags and not short:
                     with_halves(x, rng)
                 if i == 1 and "OMOD" in row.flags and row.dst in FORMATS and row.name not in NEARLY:
