@@ -3,7 +3,7 @@
 The list of opcodes, their operands and modifiers are read from the tables; what they do stands in opcodes_scalar.py,
 opcodes_vector.py and opcodes_memory.py. An opcode that has neither a check nor a row in UNCHECKED fails the test, as
 does a row that is no longer needed: for an opcode that is checked, or executed after all. Both targets, waves of 32 and
-of 64 lanes, 13 seconds. Usage: opcodes_test.py [emu_step] [seed]
+of 64 lanes, 14 seconds. Usage: opcodes_test.py [emu_step] [seed]
 """
 import re
 import sys
