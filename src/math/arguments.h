@@ -158,7 +158,8 @@ static int read_list(const char *text, double *list) {
   }
   return count;
 }
-/* A number that is |usual|; |good| and |bad| are lists of others, "0 1" and "-1 nan inf". */
+/* A number that is |usual|. Its name may be followed by the word that sentences have for it: "op operation". |good| and
+ * |bad| are lists of others, "0 1" and "-1 nan inf". */
 static double number(const char *name, double usual, const char *good, const char *bad) {
   int i = 0;
   while (i < number_count && strcmp(numbers[i].name, name) != 0) i++;
@@ -231,7 +232,8 @@ static void must_fail(const row *r, const char *name, const char *text) {
   if (status != RDNA_INVALID_ARGUMENT && status != RDNA_UNSUPPORTED) {
     complain(r, "%s gives %s: %s", text, rdna_status_name(status), sentence);
   }
-  bool named = name && has_word(sentence, name);
+  const char *last = name ? strrchr(name, ' ') : NULL;
+  bool named = name && has_word(sentence, last ? last + 1 : name);
   for (int i = 0; i < argument_count && !name; i++) named = named || has_word(sentence, arguments[i].name);
   if (!named) complain(r, "%s: the sentence does not name %s: '%s'", text, name ? name : "a tensor", sentence);
   if (memcmp(arena, arena_before, (size_t)argument_count * SLOT) != 0) complain(r, "%s: fails, but writes", text);

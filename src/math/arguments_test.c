@@ -22,7 +22,7 @@ OPERATOR(layer_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(N)),
                             in("bias", MAIN, OPTIONAL, SHAPE(N)), (float)EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
 }
-OPERATOR(layer_norm, f32_rows, .types = FLOATS) {
+OPERATOR(layer_norm, f32_rows, .types = FLOATS, .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
                             in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), 0, out("out", MAIN, 0, SHAPE(M, N)));
 }
@@ -50,8 +50,8 @@ OPERATOR(layer_norm_backward, saved, .types = FLOATS, .empty = "MN", .same = "dx
 
 OPERATOR(batch_norm, plain, .types = REALS, .empty = "MNB", .same = "out=x") {
   return rdna_op_batch_norm(stream, in("x", MAIN, 0, IMAGES), in("weight", MAIN, OPTIONAL, CHANNELS),
-                            in("bias", MAIN, OPTIONAL, CHANNELS), out("running_mean", MAIN, 0, CHANNELS),
-                            out("running_var", MAIN, 0, CHANNELS), 0.1, EPSILON, out("out", MAIN, 0, IMAGES),
+                            in("bias", MAIN, OPTIONAL, CHANNELS), out("running_mean", MAIN, OPTIONAL, CHANNELS),
+                            out("running_var", MAIN, OPTIONAL, CHANNELS), 0.1, EPSILON, out("out", MAIN, 0, IMAGES),
                             out("saved_mean", SUMS, 0, CHANNELS), out("saved_inverse", SUMS, 0, CHANNELS));
 }
 OPERATOR(batch_norm_backward, plain, .types = REALS, .empty = "MNB", .same = "dx=dout dx=x") {
@@ -60,7 +60,7 @@ OPERATOR(batch_norm_backward, plain, .types = REALS, .empty = "MNB", .same = "dx
       in("saved_mean", SUMS, 0, CHANNELS), in("saved_inverse", SUMS, 0, CHANNELS), out("dx", MAIN, OPTIONAL, IMAGES),
       out("dweight", MAIN, OPTIONAL, CHANNELS), out("dbias", MAIN, OPTIONAL, CHANNELS));
 }
-OPERATOR(batch_norm_inference, plain, .types = REALS, .empty = "MNB", .same = "out=x") {
+OPERATOR(batch_norm_inference, plain, .types = REALS, .empty = "MNB", .same = "out=x out=residual") {
   return rdna_op_batch_norm_inference(stream, in("x", MAIN, 0, IMAGES), in("weight", MAIN, OPTIONAL, CHANNELS),
                                       in("bias", MAIN, OPTIONAL, CHANNELS), in("mean", MAIN, 0, CHANNELS),
                                       in("variance", MAIN, 0, CHANNELS), EPSILON,
@@ -77,7 +77,7 @@ OPERATOR(group_norm, plain, .types = REALS, .empty = "MB", .same = "out=x") {
                             in("bias", MAIN, OPTIONAL, CHANNELS), EPSILON, out("out", MAIN, 0, IMAGES),
                             out("saved_mean", SUMS, 0, SHAPE(M, 2)), out("saved_inverse", SUMS, 0, SHAPE(M, 2)));
 }
-OPERATOR(group_norm, groups, .types = REALS) {
+OPERATOR(group_norm, groups, .types = REALS, .same = "out=x") {
   int64_t groups = (int64_t)number("groups", 2, "1 8", "0 -1 3 16"), saved = groups > 0 ? groups : 1;
   return rdna_op_group_norm(stream, in("x", MAIN, 0, IMAGES), groups, NULL, NULL, 0, out("out", MAIN, 0, IMAGES),
                             out("saved_mean", SUMS, 0, SHAPE(M, saved)),
@@ -95,13 +95,13 @@ OPERATOR(group_norm_backward, plain, .types = REALS, .empty = "MB", .same = "dx=
 /* ---- conv.h: samples M, channels N to B ---- */
 static const rdna_convolution *convolution(void) {
   static rdna_convolution c;
-  c = (rdna_convolution){.dims = (int)number("dims", 2, "", "0 4"),
+  c = (rdna_convolution){.dims = (int)number("dims dimensions", 2, "", "0 4"),
                          .stride = {(int64_t)number("stride", 1, "", "0 -1"), 1},
-                         .before = {(int64_t)number("padding", 0, "", "-1"), 0},
-                         .after = {0, (int64_t)number("padding", 0, "", "-1")},
+                         .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
+                         .after = {0, (int64_t)number("after padding", 0, "", "-1")},
                          .dilation = {1, (int64_t)number("dilation", 1, "", "0 -1")},
                          .groups = (int64_t)number("groups", 1, "", "0 -1 3")};
-  return given("conv", &c);
+  return given("conv description", &c);
 }
 #define CONV_X MAIN, STRIDED, SHAPE(M, N, 5, 6)
 #define CONV_WEIGHT MAIN, STRIDED, SHAPE(B, N, 3, 3)
@@ -126,16 +126,17 @@ OPERATOR(conv_backward_weight, plain, .types = FLOATS, .empty = "MNB") {
 
 /* ---- elementwise.h ---- */
 OPERATOR(binary, plain, .types = FLOATS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_binary(stream, (rdna_binary)number("op", RDNA_MUL, "0 3", "-1 4"), in("a", MAIN, 0, SHAPE(M, N)),
-                        in("b", MAIN, FEWER_DIMS, SHAPE(M, N)), out("out", MAIN, 0, SHAPE(M, N)));
+  return rdna_op_binary(stream, (rdna_binary)number("op operation", RDNA_MUL, "0 3", "-1 4"),
+                        in("a", MAIN, 0, SHAPE(M, N)), in("b", MAIN, FEWER_DIMS, SHAPE(M, N)),
+                        out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(binary, row, .types = FLOATS, .empty = "MN", .same = "out=a") {
   return rdna_op_binary(stream, RDNA_ADD, in("a", MAIN, 0, SHAPE(M, N)), in("b", MAIN, 0, SHAPE(N)),
                         out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(unary, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
-  return rdna_op_unary(stream, (rdna_unary)number("op", RDNA_EXP, "0 7", "-1 8"), in("x", MAIN, 0, SHAPE(M, N)),
-                       out("out", MAIN, 0, SHAPE(M, N)));
+  return rdna_op_unary(stream, (rdna_unary)number("op operation", RDNA_EXP, "0 7", "-1 8"),
+                       in("x", MAIN, 0, SHAPE(M, N)), out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(affine, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_affine(stream, in("x", MAIN, 0, SHAPE(M, N)), 2, 3, out("out", MAIN, 0, SHAPE(M, N)));
@@ -146,14 +147,14 @@ OPERATOR(swiglu, plain, .types = FLOATS, .empty = "MN", .same = "out=gate out=up
 }
 
 /* ---- fused.h ---- */
-OPERATOR(fused, plain, .types = FLOATS, .empty = "MN", .same = "out=input_0 out=input_1") {
+OPERATOR(fused, plain, .types = FLOATS, .empty = "MN", .same = "out=inputs[0] out=inputs[1]") {
   static rdna_fused_step steps[RDNA_FUSED_MAX_STEPS + 1];
   for (int i = 0; i <= RDNA_FUSED_MAX_STEPS; i++) steps[i] = (rdna_fused_step){.op = RDNA_MAP_ABS};
-  steps[1] = (rdna_fused_step){.op = (int)number("step 1", RDNA_ZIP_ADD, "", "-1 1000"),
+  steps[1] = (rdna_fused_step){.op = (int)number("op operation", RDNA_ZIP_ADD, "", "-1 1000"),
                                .is_zip = true,
                                .input = (int)number("input", 1, "0", "-1 2")};
-  const rdna_tensor *inputs[] = {in("input 0", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N)),
-                                 in("input 1", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N))};
+  const rdna_tensor *inputs[] = {in("inputs[0]", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N)),
+                                 in("inputs[1]", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N))};
   return rdna_op_fused(stream, given("steps", steps), (int)number("steps", 2, "8", "0 -1 9"), given("inputs", inputs),
                        (int)number("inputs", 2, "", "0 -1 7"), out("out", MAIN, STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
@@ -224,8 +225,8 @@ OPERATOR(linear_add, blocks, .types = QUANTIZED, .empty = "MN") {
 #define VALUES_OUT MAIN, STRIDED | MORE_DIMS, SHAPE(M, N)
 static const rdna_scalar two = {2, 2};
 OPERATOR(map, numbers, .types = NUMBERS, .empty = "MN", .same = "out=x") {
-  return rdna_op_map(stream, (rdna_map)number("op", RDNA_MAP_ABS, "1 5", "-1 38"), in("x", VALUES_IN), two, two,
-                     out("out", VALUES_OUT));
+  return rdna_op_map(stream, (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 38"), in("x", VALUES_IN), two,
+                     two, out("out", VALUES_OUT));
 }
 OPERATOR(map, integers, .types = INTEGERS) {
   return rdna_op_map(stream, RDNA_MAP_BITWISE_NOT, in("x", VALUES_IN), two, two, out("out_", VALUES_OUT));
@@ -234,31 +235,31 @@ OPERATOR(map, reals, .types = REALS) {
   return rdna_op_map(stream, RDNA_MAP_EXP, in("x", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip, numbers, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_zip(stream, (rdna_zip)number("op", RDNA_ZIP_ADD, "1 11", "-1 34"), in("a", VALUES_IN),
+  return rdna_op_zip(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 34"), in("a", VALUES_IN),
                      in("b", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip, reals, .types = REALS, .same = "out=a out=b") {
   return rdna_op_zip(stream, RDNA_ZIP_LERP, in("a", VALUES_IN), in("b", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip_scalar, plain, .types = NUMBERS, .empty = "MN", .same = "out=x") {
-  return rdna_op_zip_scalar(stream, (rdna_zip)number("op", RDNA_ZIP_ADD, "1 11", "-1 34"), in("x", VALUES_IN), two,
-                            number("scalar_first", 0, "1", "") != 0, two, two, out("out", VALUES_OUT));
+  return rdna_op_zip_scalar(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 34"), in("x", VALUES_IN),
+                            two, number("scalar_first", 0, "1", "") != 0, two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip3, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b out=c") {
-  return rdna_op_zip3(stream, (rdna_zip3)number("op", RDNA_ZIP3_FMA, "1 2", "-1 5"), in("a", VALUES_IN),
+  return rdna_op_zip3(stream, (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 5"), in("a", VALUES_IN),
                       in("b", VALUES_IN), in("c", VALUES_IN), two, out("out", VALUES_OUT));
 }
 OPERATOR(compare, two, .types = PLAIN, .empty = "MN") {
-  return rdna_op_compare(stream, (rdna_compare)number("op", RDNA_LT, "0 8", "-1 13"), in("a", VALUES_IN),
+  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"), in("a", VALUES_IN),
                          in("b", VALUES_IN), out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 OPERATOR(compare, one, .types = PLAIN, .empty = "MN") {
-  return rdna_op_compare(stream, (rdna_compare)number("op", RDNA_ISNAN, "9 11 12", ""), in("a", VALUES_IN), NULL,
-                         out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
+  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_ISNAN, "9 11 12", ""), in("a", VALUES_IN),
+                         NULL, out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 OPERATOR(compare_scalar, plain, .types = PLAIN, .empty = "MN") {
-  return rdna_op_compare_scalar(stream, (rdna_compare)number("op", RDNA_LT, "0 8", "-1 13"), in("a", VALUES_IN), two,
-                                out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
+  return rdna_op_compare_scalar(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"),
+                                in("a", VALUES_IN), two, out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 #define CONDITION in("condition", ONLY(RDNA_BOOL), STRIDED | FEWER_DIMS, SHAPE(M, N))
 OPERATOR(where, plain, .types = PLAIN, .empty = "MN", .same = "out=a out=b") {
@@ -281,7 +282,8 @@ OPERATOR(arange, plain, .types = PLAIN, .empty = "N") {
   return rdna_op_arange(stream, two, two, out("out", MAIN_OR(PLAIN), STRIDED | FREE, SHAPE(N)));
 }
 OPERATOR(cat, plain, .types = PLAIN, .empty = "MN") {
-  const rdna_tensor *inputs[] = {in("input 0", MAIN, STRIDED, SHAPE(M, N)), in("input 1", MAIN, STRIDED, SHAPE(2, N))};
+  const rdna_tensor *inputs[] = {in("inputs[0]", MAIN, STRIDED, SHAPE(M, N)),
+                                 in("inputs[1]", MAIN, STRIDED, SHAPE(2, N))};
   return rdna_op_cat(stream, given("inputs", inputs), (int)number("count", 2, "", "-1"),
                      (int)number("dimension", 0, "-2", "2 -3"), out("out", MAIN, STRIDED, SHAPE(M + 2, N)));
 }
@@ -504,10 +506,10 @@ OPERATOR(dropout_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=do
 /* ---- pool.h ---- */
 static const rdna_pool *pooling(bool average) {
   static rdna_pool p;
-  p = (rdna_pool){.dims = (int)number("dims", 2, "", "0 4"),
+  p = (rdna_pool){.dims = (int)number("dims dimensions", 2, "", "0 4"),
                   .window = {2, (int64_t)number("window", 2, "", "0 -1")},
                   .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
-                  .before = {(int64_t)number("padding", 0, "", "-1"), 0},
+                  .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                   .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
   return given("pool", &p);
 }
@@ -562,6 +564,355 @@ OPERATOR(upsample, plain, .types = REALS, .empty = "MN") {
 OPERATOR(upsample_backward, plain, .types = REALS, .empty = "MN") {
   return rdna_op_upsample_backward(stream, resampling(), in("dout", MAIN, ADAPTED, SHAPE(M, N, 6, 8)),
                                    out("dx", MAIN, ADAPTED, SHAPE(M, N, 3, 4)));
+}
+
+/* ---- index.h ---- */
+#define DIM_OF_TWO (int)number("dim", 1, "", "2 -3")
+#define OUTSIDE outside_word()
+static uint32_t *outside_word(void) {
+  static uint32_t word;
+  return &word;
+}
+#define IDS(name) in(name, ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))
+#define ANY_MATRIX(name, kind) kind(name, MAIN, STRIDED | FREE_ALL, SHAPE(M, N))
+
+OPERATOR(gather_rows, plain, .types = FLOATS, .empty = "NB") {
+  return rdna_op_gather_rows(stream, in("table", MAIN_OR(FLOATS), FREE, SHAPE(M, N)),
+                             in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ONLY(RDNA_F32), 0, SHAPE(B, N)));
+}
+OPERATOR(gather_rows, blocks, .types = QUANTIZED, .empty = "B") {
+  return rdna_op_gather_rows(stream, in("table", MAIN_OR(FLOATS | QUANTIZED), FREE, SHAPE(M, K)),
+                             in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ONLY(RDNA_F32), 0, SHAPE(B, K)));
+}
+OPERATOR(gather, plain, .types = PLAIN, .empty = "B") {
+  return rdna_op_gather(stream, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
+                        in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
+                        out("out", MAIN, STRIDED, SHAPE(M, B)), OUTSIDE);
+}
+OPERATOR(index_select, plain, .types = PLAIN, .empty = "MB") {
+  return rdna_op_index_select(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), DIM_OF_TWO, IDS("indices"),
+                              out("out", MAIN, STRIDED, SHAPE(M, B)), OUTSIDE);
+}
+OPERATOR(index, plain, .types = PLAIN, .empty = "MB") {
+  const rdna_tensor *indices[] = {NULL, in("indices[1]", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
+  return rdna_op_index(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), given("indices", indices),
+                       out("out", MAIN, STRIDED, SHAPE(M, B)), OUTSIDE);
+}
+OPERATOR(embedding, plain, .types = PLAIN, .empty = "NB") {
+  return rdna_op_embedding(stream, in("table", MAIN, STRIDED | FREE, SHAPE(M, N)), IDS("ids"),
+                           out("out", MAIN, STRIDED, SHAPE(B, N)), OUTSIDE);
+}
+#define MODE(bad) (rdna_scatter) number("mode", RDNA_SCATTER_ADD, "0 1", bad)
+#define JOINED (PLAIN - FLOATS8)
+OPERATOR(scatter, joined, .types = NUMBERS, .empty = "MB") {
+  return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
+                         in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
+                         in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), MODE("-1 7"), true, OUTSIDE);
+}
+OPERATOR(scatter, assigned, .types = PLAIN, .empty = "MB") {
+  return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), 1,
+                         in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
+                         in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_ASSIGN, true, OUTSIDE);
+}
+OPERATOR(scatter, mean, .types = NUMBERS - BIT(RDNA_BOOL)) {
+  return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), 1,
+                         in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
+                         in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_MEAN, true, OUTSIDE);
+}
+OPERATOR(scatter_value, plain, .types = PLAIN, .empty = "MB") {
+  return rdna_op_scatter_value(stream, out("dst", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
+                               in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)), two, OUTSIDE);
+}
+OPERATOR(index_copy, plain, .types = NUMBERS, .empty = "MB") {
+  return rdna_op_index_copy(stream, out("dst", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), DIM_OF_TWO, IDS("indices"),
+                            in("src", MAIN, STRIDED, SHAPE(M, B)), MODE("-1 7"), true, OUTSIDE);
+}
+OPERATOR(index_fill, plain, .types = PLAIN, .empty = "MB") {
+  return rdna_op_index_fill(stream, out("dst", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
+                            in("indices", ANY(RDNA_I64, INDICES), STRIDED | FREE, SHAPE(B)), two, OUTSIDE);
+}
+OPERATOR(index_put, plain, .types = NUMBERS, .empty = "MB") {
+  const rdna_tensor *indices[] = {NULL, in("indices[1]", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
+  return rdna_op_index_put(stream, out("dst", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), given("indices", indices),
+                           in("values", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, B)), MODE("-1 3 4 5 6 7"), OUTSIDE);
+}
+OPERATOR(embedding_backward, plain, .types = REALS, .empty = "NB") {
+  return rdna_op_embedding_backward(stream, in("dout", MAIN, STRIDED, SHAPE(B, N)), IDS("ids"),
+                                    (int64_t)number("padding", 1, "-1 0", "3 -2"), true,
+                                    out("dtable", MAIN, STRIDED | FREE, SHAPE(M, N)), OUTSIDE);
+}
+OPERATOR(nonzero_count, plain, .types = PLAIN, .empty = "MN") {
+  return rdna_op_nonzero_count(stream, in("x", MAIN_OR(PLAIN), ANY_PLACES, SHAPE(M, N)),
+                               out("out", ONLY(RDNA_I64), 0, ONE));
+}
+OPERATOR(nonzero, plain, .types = PLAIN, .empty = "MNB") {
+  return rdna_op_nonzero(stream, in("x", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)),
+                         out("out", ONLY(RDNA_I64), STRIDED | FREE, SHAPE(B, 2)));
+}
+OPERATOR(masked_select, plain, .types = PLAIN, .empty = "MNB") {
+  return rdna_op_masked_select(stream, in("x", MAIN, STRIDED, SHAPE(M, N)),
+                               in("mask", ANY(RDNA_BOOL, BYTES), STRIDED, SHAPE(M, N)),
+                               out("out", MAIN, STRIDED | FREE, SHAPE(B)));
+}
+OPERATOR(masked_scatter, plain, .types = PLAIN, .empty = "MNB") {
+  return rdna_op_masked_scatter(stream, out("dst", MAIN, STRIDED, SHAPE(M, N)),
+                                in("mask", ANY(RDNA_BOOL, BYTES), STRIDED, SHAPE(M, N)),
+                                in("src", MAIN, STRIDED | FREE, SHAPE(B)));
+}
+
+/* ---- loss.h ---- */
+#define LOSS (rdna_loss) number("loss", RDNA_LOSS_HUBER, "0 1 2 4 5 6 7", "-1 8")
+#define REDUCTION(usual, good) (rdna_loss_reduction) number("reduction", usual, good, "-1 3")
+#define BETA (float)number("beta", 1, "0", "-1 nan")
+OPERATOR(loss, one, .types = FLOATS, .empty = "MN") {
+  return rdna_op_loss(stream, LOSS, BETA, REDUCTION(RDNA_REDUCTION_MEAN, "2"), in("x", MAIN, 0, SHAPE(M, N)),
+                      in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
+                      out("out", MAIN_OR(F32), 0, ONE));
+}
+OPERATOR(loss, each, .types = FLOATS, .empty = "MN") {
+  return rdna_op_loss(stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_NONE, in("x", MAIN, 0, SHAPE(M, N)),
+                      in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
+                      out("out", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(loss_backward, one, .types = FLOATS, .empty = "MN", .same = "dx=x dx=target dx=weight") {
+  return rdna_op_loss_backward(stream, LOSS, BETA, REDUCTION(RDNA_REDUCTION_MEAN, "2"),
+                               in("dout", MAIN_OR(F32), 0, ONE), in("x", MAIN, 0, SHAPE(M, N)),
+                               in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
+                               out("dx", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(loss_backward, each, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=x dx=target dx=weight") {
+  return rdna_op_loss_backward(stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_NONE, in("dout", MAIN, 0, SHAPE(M, N)),
+                               in("x", MAIN, 0, SHAPE(M, N)), in("target", MAIN, 0, SHAPE(M, N)),
+                               in("weight", MAIN, OPTIONAL, SHAPE(M, N)), out("dx", MAIN, 0, SHAPE(M, N)));
+}
+static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
+  static rdna_cross_entropy options;
+  options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)number("reduction", reduction, "", "-1 3"),
+                                 .ignore_index = -100,
+                                 .label_smoothing = (float)number("label_smoothing", 0.1, "0 1", "-0.1 1.1 nan")};
+  return given("options", &options);
+}
+OPERATOR(cross_entropy, one, .types = FLOATS, .empty = "M") {
+  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_MEAN), in("x", MAIN, 0, SHAPE(M, N)),
+                               in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
+                               in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, ONE),
+                               out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
+}
+OPERATOR(cross_entropy, each, .types = FLOATS, .empty = "M") {
+  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_NONE), in("x", MAIN, 0, SHAPE(M, N)),
+                               in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
+                               in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, SHAPE(M)),
+                               out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
+}
+OPERATOR(cross_entropy_backward, one, .types = FLOATS, .empty = "M", .same = "dx=x") {
+  return rdna_op_cross_entropy_backward(
+      stream, cross_entropy(RDNA_REDUCTION_MEAN), in("dout", MAIN_OR(F32), 0, ONE), in("x", MAIN, 0, SHAPE(M, N)),
+      in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
+      in("lse", ONLY(RDNA_F32), 0, SHAPE(M)), in("total", ONLY(RDNA_F32), 0, ONE), out("dx", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(cross_entropy_backward, each, .types = FLOATS, .empty = "M", .same = "dx=x") {
+  return rdna_op_cross_entropy_backward(
+      stream, cross_entropy(RDNA_REDUCTION_NONE), in("dout", MAIN_OR(F32), 0, SHAPE(M)), in("x", MAIN, 0, SHAPE(M, N)),
+      in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), NULL, in("lse", ONLY(RDNA_F32), 0, SHAPE(M)),
+      in("total", ONLY(RDNA_F32), 0, ONE), out("dx", MAIN, 0, SHAPE(M, N)));
+}
+
+/* ---- optim.h ---- */
+#define GRAD in("grad", MAIN_OR(FLOATS), 0, SHAPE(M, N))
+#define STATE(name) out(name, ONLY(RDNA_F32), 0, SHAPE(M, N))
+#define ONE_F32(name, kind) kind(name, ONLY(RDNA_F32), OPTIONAL, ONE)
+static rdna_status optimize(rdna_optim options, const rdna_optim_item *item) {
+  options.learning_rate = (float)number("learning_rate", 0.1, "0", "-1 nan");
+  options.weight_decay = (float)number("weight_decay", 0.1, "0", "-1 nan");
+  options.step = (int64_t)number("step", 2, "1", "0 -1");
+  return rdna_op_optim_step(stream, given("options", &options), given("items", item),
+                            (int)number("count", 1, "0", "-1"), in("grad_scale", ONLY(RDNA_F32), OPTIONAL, ONE),
+                            in("found_inf", ONLY(RDNA_F32), OPTIONAL, ONE));
+}
+OPERATOR(optim_step, sgd, .types = FLOATS, .empty = "MN") {
+  return optimize((rdna_optim){.kind = (rdna_optim_kind)number("kind", RDNA_OPTIM_SGD, "", "-1 3"),
+                               .momentum = (float)number("momentum", 0.9, "", "-1 nan")},
+                  &(rdna_optim_item){.param = STATE("param"), .grad = GRAD, .state = {STATE("state 0")}});
+}
+OPERATOR(optim_step, adam, .types = FLOATS, .empty = "MN") {
+  return optimize((rdna_optim){.kind = RDNA_OPTIM_ADAM,
+                               .beta1 = (float)number("beta1", 0.9, "0", "-1 1 nan"),
+                               .beta2 = (float)number("beta2", 0.9, "0", "-1 1 nan"),
+                               .amsgrad = true,
+                               .epsilon = (float)number("epsilon", 1e-8, "0", "-1 nan")},
+                  &(rdna_optim_item){.param = STATE("param"),
+                                     .grad = GRAD,
+                                     .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")},
+                                     .step = in("step", ONLY(RDNA_F32), OPTIONAL, ONE)});
+}
+OPERATOR(optim_step, rmsprop, .types = FLOATS, .empty = "MN") {
+  return optimize(
+      (rdna_optim){.kind = RDNA_OPTIM_RMSPROP,
+                   .beta1 = 0.9f,
+                   .momentum = 0.5f,
+                   .centered = true,
+                   .epsilon = (float)number("epsilon", 1e-8, "0", "-1 nan")},
+      &(rdna_optim_item){
+          .param = STATE("param"), .grad = GRAD, .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")}});
+}
+OPERATOR(grad_norm, plain, .types = FLOATS, .empty = "MN") {
+  const rdna_tensor *grads[] = {in("grad", MAIN_OR(FLOATS), FREE_ALL | MORE_DIMS | FEWER_DIMS, SHAPE(M, N))};
+  return rdna_op_grad_norm(stream, given("grads", grads), (int)number("count", 1, "0", "-1"),
+                           (float)number("largest", 1, "0 inf", "-1 nan"), out("norm", ONLY(RDNA_F32), 0, ONE),
+                           out("factor", ONLY(RDNA_F32), OPTIONAL, ONE));
+}
+OPERATOR(grad_scale, plain, .types = FLOATS, .empty = "MN") {
+  const rdna_tensor *grads[] = {out("grad", MAIN_OR(FLOATS), FREE_ALL | MORE_DIMS | FEWER_DIMS, SHAPE(M, N))};
+  return rdna_op_grad_scale(stream, given("grads", grads), (int)number("count", 1, "0", "-1"),
+                            in("factor", ONLY(RDNA_F32), 0, ONE), out("found_inf", ONLY(RDNA_F32), OPTIONAL, ONE));
+}
+static const rdna_tensor *const *no_tensors(void) { return NULL; }
+OPERATOR(grad_norm, of_none, .types = F32) {
+  return rdna_op_grad_norm(stream, no_tensors(), 0, 1, out("norm", ONLY(RDNA_F32), 0, ONE), NULL);
+}
+OPERATOR(grad_scale, of_none, .types = F32) {
+  return rdna_op_grad_scale(stream, no_tensors(), 0, in("factor", ONLY(RDNA_F32), 0, ONE), NULL);
+}
+
+/* ---- quant.h ---- */
+OPERATOR(dequantize, plain, .types = QUANTIZED, .empty = "MK") {
+  return rdna_op_dequantize(stream, in("blocks", MAIN_OR(QUANTIZED), 0, SHAPE(M, K)),
+                            out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(M, K)));
+}
+enum { ROUNDED = QUANTIZED - BIT(RDNA_IQ4_NL) - BIT(RDNA_IQ4_XS) - BIT(RDNA_MXFP4) };
+OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
+  return rdna_op_quantize(stream, in("x", ONLY(RDNA_F32), ALIGNED, SHAPE(M, K)),
+                          out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
+}
+/* Weights (N, K) in groups of 128. */
+#define WEIGHTS(kind, type, codes)                                                         \
+  given("weights", &(rdna_groups){kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
+                                  kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),    \
+                                  kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
+#define DEQUANTIZED out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(N, K))
+OPERATOR(dequantize_groups, bytes, .empty = "N") {
+  return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_I8, 1), DEQUANTIZED);
+}
+OPERATOR(dequantize_groups, nibbles, .empty = "N") {
+  return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_U8, 2), DEQUANTIZED);
+}
+#define QUANTIZED_X in("x", ONLY(RDNA_F32), 0, SHAPE(N, K))
+OPERATOR(quantize_groups, bytes, .empty = "N") {
+  return rdna_op_quantize_groups(stream, QUANTIZED_X, WEIGHTS(out, RDNA_I8, 1));
+}
+OPERATOR(quantize_groups, nibbles, .empty = "N") {
+  return rdna_op_quantize_groups(stream, QUANTIZED_X, WEIGHTS(out, RDNA_U8, 2));
+}
+#define LINEAR_GROUPS(type, codes)                                                                 \
+  rdna_op_linear_groups(stream, in("x", ONLY(RDNA_F32), 0, SHAPE(M, K)), WEIGHTS(in, type, codes), \
+                        in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", ONLY(RDNA_F32), 0, SHAPE(M, N)))
+OPERATOR(linear_groups, bytes, .empty = "MN") { return LINEAR_GROUPS(RDNA_I8, 1); }
+OPERATOR(linear_groups, nibbles, .empty = "MN") { return LINEAR_GROUPS(RDNA_U8, 2); }
+
+/* ---- rope.h: tokens M, heads B, heads of N, of which 4 are turned ---- */
+static const rdna_rope *rope(void) {
+  static rdna_rope r;
+  r = (rdna_rope){.layout = (rdna_rope_layout)number("layout", RDNA_ROPE_HALVES, "0", "-1 2"),
+                  .positions = in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
+                  .inv_freq = in("inv_freq", ONLY(RDNA_F32), FREE, SHAPE(2)),
+                  .scale = 1};
+  return given("rope", &r);
+}
+#define HALF_OR_F32 (BIT(RDNA_F32) | BIT(RDNA_F16))
+OPERATOR(rope, plain, .types = HALF_OR_F32, .empty = "MB", .same = "out=x") {
+  return rdna_op_rope(stream, rope(), in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
+}
+OPERATOR(rope, a_table_too_long, .types = F32) {
+  const rdna_rope r = {RDNA_ROPE_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
+                       in("inv_freq", ONLY(RDNA_F32), 0, SHAPE(N / 2)), 1};
+  return rdna_op_rope(stream, &r, in("x", MAIN, FREE << 2, SHAPE(M, B, N)),
+                      out("out", MAIN, FREE << 2, SHAPE(M, B, N)));
+}
+#define KV(name) in(name, ONLY(RDNA_F32), 0, SHAPE(M, B, N))
+#define CACHE(name) out(name, MAIN, FREE, SHAPE(5, B, N))
+#define CACHE_ROW in("cache_row", ONLY(RDNA_I32), 0, SHAPE(M))
+OPERATOR(rope_kv_write, plain, .types = HALF_OR_F32, .empty = "MB") {
+  return rdna_op_rope_kv_write(stream, rope(), KV("k"), KV("v"), CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
+}
+OPERATOR(rope_qkv_write, plain, .types = HALF_OR_F32, .empty = "M") {
+  return rdna_op_rope_qkv_write(stream, rope(), out("q", ONLY(RDNA_F32), FREE << 1, SHAPE(M, 4, N)), KV("k"), KV("v"),
+                                CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
+}
+
+/* ---- attention.h ---- */
+static const rdna_attention *attention_options(void) {
+  static rdna_attention a;
+  a = (rdna_attention){.scale = 1,
+                       .softcap = (float)number("softcap", 0, "5", "-1 nan"),
+                       .window = (int32_t)number("window", 0, "3", "-1"),
+                       .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
+                       .max_length = 5};
+  return given("options", &a);
+}
+_Alignas(64) static char workspace[1 << 20];
+#define CACHED(name) in(name, MAIN, ALIGNED | FREE, SHAPE(5, B, N))
+#define OF_TOKENS(name) in(name, ONLY(RDNA_I32), 0, SHAPE(M))
+#define QUERIES SHAPE(M, 4, N)
+OPERATOR(attention, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
+  return rdna_op_attention(stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), CACHED("k_cache"),
+                           CACHED("v_cache"), OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace,
+                           sizeof workspace, out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
+}
+#define PAGED(name) in(name, MAIN, ALIGNED | FREE | FREE << 1, SHAPE(5, 4, B, N))
+OPERATOR(attention_paged, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
+  return rdna_op_attention_paged(
+      stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), PAGED("k_cache"), PAGED("v_cache"),
+      in("block_table", ONLY(RDNA_I32), FREE_ALL, SHAPE(2, 3)), OF_TOKENS("sequence"), OF_TOKENS("position"), workspace,
+      sizeof workspace, out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
+}
+/* Queries and keys M, two heads of keys to four, N values each. */
+static rdna_sdpa sdpa_options(void) {
+  return (rdna_sdpa){.scale = 1,
+                     .softcap = (float)number("softcap", 0, "5", "-1 nan"),
+                     .dropout = (float)number("dropout", 0, "0.5", "-0.1 1 nan"),
+                     .windowed = true,
+                     .diagonal = (rdna_diagonal)number("diagonal", 0, "1", "-1 2"),
+                     .left = (int32_t)number("left", 1, "0", "-1"),
+                     .right = (int32_t)number("right", 1, "0", "-1")};
+}
+#define Q4 MAIN, STRIDED, SHAPE(B, 4, M, N)
+#define K4 MAIN, STRIDED, SHAPE(B, 2, 5, N)
+#define V4 MAIN, STRIDED, SHAPE(B, 2, 5, 16)
+#define OUT4 MAIN, STRIDED, SHAPE(B, 4, M, 16)
+#define LSE ONLY(RDNA_F32), 0, SHAPE(B, 4, M)
+#define MASK MAIN_OR(F32 | BIT(RDNA_BOOL)), STRIDED | OPTIONAL, SHAPE(B, 4, M, 5)
+OPERATOR(sdpa, plain, .types = FLOATS, .empty = "MB") {
+  rdna_sdpa options = sdpa_options();
+  options.mask = in("mask", MASK), options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
+  return rdna_op_sdpa(stream, given("options", &options), in("q", Q4), in("k", K4), in("v", V4), out("out", OUT4),
+                      out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(B, 4, M)));
+}
+OPERATOR(sdpa_backward, plain, .types = FLOATS, .empty = "MB") {
+  rdna_sdpa options = sdpa_options();
+  options.mask = in("mask", MAIN_OR(F32), STRIDED, SHAPE(B, 4, M, 5)),
+  options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
+  return rdna_op_sdpa_backward(
+      stream, given("options", &options), in("q", Q4), in("k", K4), in("v", V4), in("out", OUT4), in("lse", LSE),
+      in("dout", OUT4), out("dq", MAIN, STRIDED | OPTIONAL, SHAPE(B, 4, M, N)),
+      out("dk", MAIN, STRIDED | OPTIONAL, SHAPE(B, 2, 5, N)), out("dv", MAIN, STRIDED | OPTIONAL, SHAPE(B, 2, 5, 16)),
+      out("dmask", MAIN, STRIDED | OPTIONAL, SHAPE(B, 4, M, 5)));
+}
+#define STARTS(name) in(name, ONLY(RDNA_I32), 0, SHAPE(B + 1))
+OPERATOR(sdpa, of_rows, .types = FLOATS) {
+  const rdna_sdpa options = {
+      .scale = 1, .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"), .max_queries = 3, .max_keys = 3};
+  return rdna_op_sdpa(stream, &options, in("q", MAIN, STRIDED, SHAPE(M, 4, N)), in("k", MAIN, STRIDED, SHAPE(5, 2, N)),
+                      in("v", MAIN, STRIDED, SHAPE(5, 2, N)), out("out", MAIN, STRIDED, SHAPE(M, 4, N)),
+                      out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(4, M)));
+}
+OPERATOR(sdpa_backward, of_rows, .types = FLOATS) {
+  const rdna_sdpa options = {
+      .scale = 1, .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"), .max_queries = 3, .max_keys = 3};
+#define ROWS_OF(heads, count) MAIN, STRIDED, SHAPE(count, heads, N)
+  return rdna_op_sdpa_backward(stream, &options, in("q", ROWS_OF(4, M)), in("k", ROWS_OF(2, 5)), in("v", ROWS_OF(2, 5)),
+                               in("out", ROWS_OF(4, M)), in("lse", ONLY(RDNA_F32), 0, SHAPE(4, M)),
+                               in("dout", ROWS_OF(4, M)), out("dq", ROWS_OF(4, M)), out("dk", ROWS_OF(2, 5)),
+                               out("dv", ROWS_OF(2, 5)), NULL);
 }
 
 static bool has_row(const char *operator, size_t length) {

@@ -44,7 +44,7 @@ RDNA_CHECKED rdna_status rdna_op_batch_norm_backward(rdna_stream *stream, const 
                                                      const rdna_tensor *dweight, const rdna_tensor *dbias);
 
 /* By |mean| and |variance| (channels), of x's type or f32, both of the same. |residual|, of x's shape, or NULL, is
- * added before what is negative becomes 0 if |relu|. */
+ * added before what is negative becomes 0 if |relu|; |out| may be it too. */
 RDNA_CHECKED rdna_status rdna_op_batch_norm_inference(rdna_stream *stream, const rdna_tensor *x,
                                                       const rdna_tensor *weight, const rdna_tensor *bias,
                                                       const rdna_tensor *mean, const rdna_tensor *variance,

@@ -119,6 +119,9 @@ rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int
                           const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out) {
   RDNA_TRY(check_count("steps", step_count, RDNA_FUSED_MAX_STEPS));
   RDNA_TRY(check_count("inputs", input_count, RDNA_FUSED_MAX_INPUTS));
+  if (!steps || !inputs) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: %s is NULL; pass an array of them", steps ? "inputs" : "steps");
+  }
   RDNA_TRY(rdna__check_float("fused", "out", out));
   request r = {.stream = stream, .dtype = out->dtype};
   r.args.steps = (uint32_t)step_count;

@@ -67,7 +67,9 @@ static rdna_status check_row(const struct gradients *g, const char *argument, co
 }
 
 /* The forward's statistics, if they are given. */
-static rdna_status check_statistics(const struct gradients *g, int64_t rows) {
+static rdna_status check_statistics(const struct gradients *g) {
+  int64_t rows = 1; /* of x, also when they are empty */
+  for (int i = 0; i < g->x->rank - 1; i++) rows = (int64_t)((uint64_t)rows * (uint64_t)g->x->shape[i]);
   static const char *const names[] = {"mean", "inverse"};
   const rdna_tensor *given[] = {g->mean, g->inverse};
   if (!g->mean != !g->inverse) {
@@ -114,7 +116,7 @@ static rdna_status check(const struct gradients *g, float epsilon, struct norm_b
   RDNA_TRY(check_row(g, "weight", g->weight, args->cols));
   RDNA_TRY(check_row(g, "dweight", g->dweight, args->cols));
   RDNA_TRY(check_row(g, "dbias", g->dbias, args->cols));
-  RDNA_TRY(check_statistics(g, args->rows));
+  RDNA_TRY(check_statistics(g));
   RDNA_TRY(rdna__check_written_rows(g->operator, "dx", g->dx, args->rows, args->cols, args->dx_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative",
