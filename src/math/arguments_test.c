@@ -165,11 +165,12 @@ OPERATOR(gemm, plain, .types = REALS, .empty = "MNK") {
   return rdna_op_gemm(stream, 1, in("a", MAIN, STRIDED, SHAPE(M, K)), in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)),
                       0, in("bias", MAIN, OPTIONAL, SHAPE(N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
-OPERATOR(gemm, batched, .types = HALVES, .empty = "MNKB") {
-  return rdna_op_gemm(stream, 1, in("a", MAIN, STRIDED, SHAPE(B, M, K)), in("b", MAIN, STRIDED, SHAPE(B, K, N)), 1,
-                      NULL, out("c", MAIN_OR(F32), 0, SHAPE(B, M, N)));
+OPERATOR(gemm, batched, .types = FLOATS, .besides = F64, .empty = "MNKB") {
+  return rdna_op_gemm(stream, 1, in("a", MAIN, STRIDED, SHAPE(B, M, K)),
+                      in("b", FIRST_OR(HALVES), STRIDED, SHAPE(B, K, N)), 1, NULL,
+                      out("c", MAIN_OR(F32), 0, SHAPE(B, M, N)));
 }
-OPERATOR(gemm_epilogue, plain, .types = REALS, .empty = "MNK") {
+OPERATOR(gemm_epilogue, plain, .types = FLOATS, .empty = "MNK") {
   const rdna_gemm_epilogue epilogue = {.alpha = 1,
                                        .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)),
                                        .activation = ACTIVATION,
@@ -194,7 +195,7 @@ OPERATOR(gemm_i8, floats, .types = FLOATS, .empty = "MNK") {
 }
 OPERATOR(gemm_i8, one_scale, .types = FLOATS) {
   return rdna_op_gemm_i8(stream, NULL, A_I8, in("scale_a", ONLY(RDNA_F32), 0, SHAPE(1)), B_I8,
-                         in("scale_b", ONLY(RDNA_F32), 0, SHAPE(1)), out("c", MAIN, 0, SHAPE(M, N)));
+                         in("scale_b", ONLY(RDNA_F32), 0, SHAPE(1)), out("c", MAIN_OR(FLOATS), 0, SHAPE(M, N)));
 }
 OPERATOR(gemm_i8, integers, .empty = "MNK") {
   return rdna_op_gemm_i8(stream, NULL, A_I8, NULL, B_I8, NULL, out("c", ONLY(RDNA_I32), 0, SHAPE(M, N)));
@@ -208,15 +209,19 @@ OPERATOR(gemm_i8, integers, .empty = "MNK") {
 OPERATOR(linear, f32, .types = F32, .empty = "MNK") {
   return rdna_op_linear(LINEAR(MAIN, ANY(RDNA_F32, FLOATS | QUANTIZED), MAIN));
 }
-OPERATOR(linear, halves, .types = HALVES, .empty = "MNK") { return rdna_op_linear(LINEAR(MAIN, MAIN, MAIN)); }
-OPERATOR(linear, blocks, .types = QUANTIZED, .empty = "MN") {
+OPERATOR(linear, halves, .types = HALVES, .besides = F32, .empty = "MNK") {
+  return rdna_op_linear(LINEAR(MAIN, MAIN, MAIN));
+}
+OPERATOR(linear, blocks, .types = QUANTIZED, .besides = FLOATS, .empty = "MN") {
   return rdna_op_linear(LINEAR(ONLY(RDNA_F32), MAIN_OR(FLOATS | QUANTIZED), ONLY(RDNA_F32)));
 }
 OPERATOR(linear_add, f32, .types = F32, .empty = "MNK") {
   return rdna_op_linear_add(LINEAR(MAIN, ANY(RDNA_F32, FLOATS | QUANTIZED), MAIN));
 }
-OPERATOR(linear_add, halves, .types = HALVES, .empty = "MNK") { return rdna_op_linear_add(LINEAR(MAIN, MAIN, MAIN)); }
-OPERATOR(linear_add, blocks, .types = QUANTIZED, .empty = "MN") {
+OPERATOR(linear_add, halves, .types = HALVES, .besides = F32, .empty = "MNK") {
+  return rdna_op_linear_add(LINEAR(MAIN, MAIN, MAIN));
+}
+OPERATOR(linear_add, blocks, .types = QUANTIZED, .besides = FLOATS, .empty = "MN") {
   return rdna_op_linear_add(LINEAR(ONLY(RDNA_F32), MAIN_OR(FLOATS | QUANTIZED), ONLY(RDNA_F32)));
 }
 
@@ -228,10 +233,10 @@ OPERATOR(map, numbers, .types = NUMBERS, .empty = "MN", .same = "out=x") {
   return rdna_op_map(stream, (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 38"), in("x", VALUES_IN), two,
                      two, out("out", VALUES_OUT));
 }
-OPERATOR(map, integers, .types = INTEGERS) {
-  return rdna_op_map(stream, RDNA_MAP_BITWISE_NOT, in("x", VALUES_IN), two, two, out("out_", VALUES_OUT));
+OPERATOR(map, integers, .types = INTEGERS, .same = "out=x") {
+  return rdna_op_map(stream, RDNA_MAP_BITWISE_NOT, in("x", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
-OPERATOR(map, reals, .types = REALS) {
+OPERATOR(map, reals, .types = REALS, .same = "out=x") {
   return rdna_op_map(stream, RDNA_MAP_EXP, in("x", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip, numbers, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
@@ -249,23 +254,25 @@ OPERATOR(zip3, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b out=
   return rdna_op_zip3(stream, (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 5"), in("a", VALUES_IN),
                       in("b", VALUES_IN), in("c", VALUES_IN), two, out("out", VALUES_OUT));
 }
-OPERATOR(compare, two, .types = PLAIN, .empty = "MN") {
+OPERATOR(compare, two, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
   return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"), in("a", VALUES_IN),
                          in("b", VALUES_IN), out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
-OPERATOR(compare, one, .types = PLAIN, .empty = "MN") {
-  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_ISNAN, "9 11 12", ""), in("a", VALUES_IN),
-                         NULL, out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
+OPERATOR(compare, one, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
+  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_ISNAN, "9 11 12", ""),
+                         in("a", MAIN_OR(NUMBERS), STRIDED | FEWER_DIMS, SHAPE(M, N)), NULL,
+                         out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
-OPERATOR(compare_scalar, plain, .types = PLAIN, .empty = "MN") {
+OPERATOR(compare_scalar, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
   return rdna_op_compare_scalar(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"),
-                                in("a", VALUES_IN), two, out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
+                                in("a", MAIN_OR(NUMBERS), STRIDED | FEWER_DIMS, SHAPE(M, N)), two,
+                                out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 #define CONDITION in("condition", ONLY(RDNA_BOOL), STRIDED | FEWER_DIMS, SHAPE(M, N))
-OPERATOR(where, plain, .types = PLAIN, .empty = "MN", .same = "out=a out=b") {
+OPERATOR(where, plain, .types = PLAIN, .empty = "MN", .same = "out=a out=b out=condition") {
   return rdna_op_where(stream, CONDITION, in("a", VALUES_IN), in("b", VALUES_IN), out("out", VALUES_OUT));
 }
-OPERATOR(masked_fill, plain, .types = PLAIN, .empty = "MN", .same = "out=b") {
+OPERATOR(masked_fill, plain, .types = PLAIN, .empty = "MN", .same = "out=b out=condition") {
   return rdna_op_masked_fill(stream, CONDITION, two, in("b", VALUES_IN), out("out", VALUES_OUT));
 }
 
@@ -298,7 +305,7 @@ OPERATOR(pad, constant, .types = PLAIN, .empty = "MN") {
                      out("out", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)));
 }
 OPERATOR(pad, reflect, .types = PLAIN) {
-  const int64_t before[] = {(int64_t)number("before", 2, "-1", "3 -10"), 0};
+  const int64_t before[] = {(int64_t)number("before", 2, "", "3 -1 -10"), 0};
   return rdna_op_pad(stream, RDNA_PAD_REFLECT, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), before, two,
                      out("out", MAIN, STRIDED | FREE_ALL, SHAPE(M + 2, N)));
 }
@@ -316,11 +323,11 @@ OPERATOR(triangle, of_a_row, .types = PLAIN) {
 }
 
 /* ---- cast.h ---- */
-OPERATOR(cast, plain, .types = PLAIN, .empty = "MN", .same = "out=x") {
+OPERATOR(cast, plain, .types = PLAIN, .besides = QUANTIZED, .empty = "MN", .same = "out=x") {
   return rdna_op_cast(stream, in("x", MAIN_OR(PLAIN), 0, SHAPE(M, N)), out("out", MAIN_OR(PLAIN), 0, SHAPE(M, N)));
 }
 OPERATOR(cast_saturating, plain, .types = FLOATS, .empty = "MN") {
-  return rdna_op_cast_saturating(stream, in("x", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_cast_saturating(stream, in("x", MAIN_OR(FLOATS), 0, SHAPE(M, N)),
                                  out("out", ANY(RDNA_F8_E4M3FN, FLOATS8), 0, SHAPE(M, N)));
 }
 
@@ -344,12 +351,13 @@ OPERATOR(max_rows, plain, .types = FLOATS, .empty = "M", .never_empty = "N") {
 /* ---- reduce_dims.h ---- */
 #define REDUCED (REALS | INDICES | BYTES)
 #define REDUCE_X in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N))
-OPERATOR(reduce, sum, .types = FLOATS, .empty = "MN") {
+OPERATOR(reduce, sum, .types = FLOATS, .besides = F64 | BIT(RDNA_I64), .empty = "MN") {
   return rdna_op_reduce(stream, (rdna_reduction)number("reduction", RDNA_REDUCE_SUM, "1 2 3 4 10 11 12", "-1 13"),
                         (uint32_t)number("axes", 2, "", "4 6"), 0,
-                        in("x", MAIN_OR(F32), STRIDED | FREE << 1, SHAPE(M, N)), out("out", MAIN_OR(F32), 0, SHAPE(M)));
+                        in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
+                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
 }
-OPERATOR(reduce, f64, .types = F64) {
+OPERATOR(reduce, f64, .types = F64, .besides = FLOATS) {
   return rdna_op_reduce(stream, RDNA_REDUCE_MEAN, 2, 0, REDUCE_X, out("out", MAIN, 0, SHAPE(M)));
 }
 OPERATOR(reduce, sum_of_integers, .types = INDICES | BYTES, .empty = "MN") {
@@ -357,9 +365,12 @@ OPERATOR(reduce, sum_of_integers, .types = INDICES | BYTES, .empty = "MN") {
                         in("x", MAIN_OR(INDICES | BYTES), STRIDED | FREE << 1, SHAPE(M, N)),
                         out("out", ONLY(RDNA_I64), 0, SHAPE(M)));
 }
-OPERATOR(reduce, max, .types = REDUCED, .empty = "M", .never_empty = "N") {
-  return rdna_op_reduce(stream, RDNA_REDUCE_MAX, 2, 0, in("x", MAIN_OR(0), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", MAIN_OR(0), 0, SHAPE(M)));
+OPERATOR(reduce, max, .types = REDUCED - FLOATS, .besides = FLOATS, .empty = "M", .never_empty = "N") {
+  return rdna_op_reduce(stream, RDNA_REDUCE_MAX, 2, 0, REDUCE_X, out("out", MAIN, 0, SHAPE(M)));
+}
+OPERATOR(reduce, min, .types = FLOATS, .besides = REDUCED, .empty = "M", .never_empty = "N") {
+  return rdna_op_reduce(stream, RDNA_REDUCE_MIN, 2, 0, in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
+                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
 }
 OPERATOR(reduce, argmax, .types = REDUCED, .empty = "M", .never_empty = "N") {
   return rdna_op_reduce(stream, RDNA_REDUCE_ARGMAX, 2, 0, in("x", MAIN_OR(REDUCED), STRIDED | FREE << 1, SHAPE(M, N)),
@@ -369,9 +380,10 @@ OPERATOR(reduce, any, .types = REDUCED, .empty = "MN") {
   return rdna_op_reduce(stream, RDNA_REDUCE_ANY, 2, 0, in("x", MAIN_OR(REDUCED), STRIDED | FREE << 1, SHAPE(M, N)),
                         out("out", ANY(RDNA_BOOL, BYTES), 0, SHAPE(M)));
 }
-OPERATOR(reduce, norm, .types = FLOATS, .empty = "MN") {
+OPERATOR(reduce, norm, .types = FLOATS, .besides = F64, .empty = "MN") {
   return rdna_op_reduce(stream, RDNA_REDUCE_NORM, 2, number("parameter", 2, "0 1 1.5 inf", "-1 nan"),
-                        in("x", MAIN_OR(F32), STRIDED | FREE << 1, SHAPE(M, N)), out("out", MAIN_OR(F32), 0, SHAPE(M)));
+                        in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
+                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
 }
 
 /* ---- scan.h, softmax.h ---- */
@@ -402,27 +414,31 @@ OPERATOR(log_softmax, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
 #define DIMENSION (int)number("dimension", 0, "1 -1 -2", "2 -3")
 #define ALONG(name, strides) \
   rdna_op_##name(stream, in("x", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, out("out", MAIN, strides, SHAPE(M, N)))
-OPERATOR(softmax_along, plain, .types = FLOATS, .empty = "MN", .same = "out=x") { return ALONG(softmax_along, 0); }
-OPERATOR(softmax_along, f64, .types = F64, .empty = "MN", .same = "out=x") { return ALONG(softmax_along, STRIDED); }
-OPERATOR(log_softmax_along, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
+OPERATOR(softmax_along, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") {
+  return ALONG(softmax_along, 0);
+}
+OPERATOR(softmax_along, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
+  return ALONG(softmax_along, STRIDED);
+}
+OPERATOR(log_softmax_along, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") {
   return ALONG(log_softmax_along, 0);
 }
-OPERATOR(log_softmax_along, f64, .types = F64, .empty = "MN", .same = "out=x") {
+OPERATOR(log_softmax_along, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
   return ALONG(log_softmax_along, STRIDED);
 }
 #define BACK_ALONG(name, strides)                                                                                     \
   rdna_op_##name(stream, in("dout", MAIN, strides, SHAPE(M, N)), in("out", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, \
                  out("dx", MAIN, strides, SHAPE(M, N)))
-OPERATOR(softmax_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=out") {
+OPERATOR(softmax_backward, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "dx=dout dx=out") {
   return BACK_ALONG(softmax_backward, 0);
 }
-OPERATOR(softmax_backward, f64, .types = F64, .empty = "MN", .same = "dx=dout dx=out") {
+OPERATOR(softmax_backward, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "dx=dout dx=out") {
   return BACK_ALONG(softmax_backward, STRIDED);
 }
-OPERATOR(log_softmax_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=out") {
+OPERATOR(log_softmax_backward, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "dx=dout dx=out") {
   return BACK_ALONG(log_softmax_backward, 0);
 }
-OPERATOR(log_softmax_backward, f64, .types = F64, .empty = "MN", .same = "dx=dout dx=out") {
+OPERATOR(log_softmax_backward, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "dx=dout dx=out") {
   return BACK_ALONG(log_softmax_backward, STRIDED);
 }
 
@@ -473,7 +489,7 @@ OPERATOR(random_permutation, plain, .types = INDICES, .empty = "N") {
 /* ---- random.h ---- */
 #define DRAWN out("out", MAIN_OR(FLOATS), MORE_DIMS | FEWER_DIMS | FREE_ALL, SHAPE(M, N))
 OPERATOR(random_uniform, plain, .types = FLOATS, .empty = "MN") {
-  return rdna_op_random_uniform(stream, 1, 2, 0, (float)number("high", 1, "", "-1 nan inf"), DRAWN);
+  return rdna_op_random_uniform(stream, 1, 2, 0, (float)number("high parameters", 1, "", "-1 nan inf"), DRAWN);
 }
 OPERATOR(random_normal, plain, .types = FLOATS, .empty = "MN") {
   return rdna_op_random_normal(stream, 1, 2, 0, (float)number("deviation", 1, "0", "-1 nan"), DRAWN);
@@ -488,7 +504,7 @@ OPERATOR(random_integers, plain, .types = INDICES, .empty = "MN") {
   return rdna_op_random_integers(stream, 1, 2, (int64_t)number("low", 0, "4", "5 6"), 5,
                                  out("out", MAIN_OR(INDICES), MORE_DIMS | FEWER_DIMS | FREE_ALL, SHAPE(M, N)));
 }
-OPERATOR(random_integers, i32, .types = BIT(RDNA_I32)) {
+OPERATOR(random_integers, i32, .types = BIT(RDNA_I32), .besides = BIT(RDNA_I64)) {
   return rdna_op_random_integers(stream, 1, 2, (int64_t)number("low", 0, "-2147483648", "-2147483649"),
                                  (int64_t)number("high", 5, "2147483648", "2147483649"),
                                  out("out", MAIN_OR(INDICES), MORE_DIMS | FEWER_DIMS | FREE_ALL, SHAPE(M, N)));
@@ -511,7 +527,7 @@ static const rdna_pool *pooling(bool average) {
                   .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
                   .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                   .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
-  return given("pool", &p);
+  return given("pool description", &p);
 }
 #define POOL_X MAIN, STRIDED, SHAPE(M, N, 6, 8)
 #define POOL_OUT MAIN, STRIDED, SHAPE(M, N, 3, 4)
@@ -574,13 +590,8 @@ static uint32_t *outside_word(void) {
   return &word;
 }
 #define IDS(name) in(name, ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))
-#define ANY_MATRIX(name, kind) kind(name, MAIN, STRIDED | FREE_ALL, SHAPE(M, N))
 
-OPERATOR(gather_rows, plain, .types = FLOATS, .empty = "NB") {
-  return rdna_op_gather_rows(stream, in("table", MAIN_OR(FLOATS), FREE, SHAPE(M, N)),
-                             in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ONLY(RDNA_F32), 0, SHAPE(B, N)));
-}
-OPERATOR(gather_rows, blocks, .types = QUANTIZED, .empty = "B") {
+OPERATOR(gather_rows, plain, .types = FLOATS | QUANTIZED, .empty = "KB") {
   return rdna_op_gather_rows(stream, in("table", MAIN_OR(FLOATS | QUANTIZED), FREE, SHAPE(M, K)),
                              in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ONLY(RDNA_F32), 0, SHAPE(B, K)));
 }
@@ -594,7 +605,8 @@ OPERATOR(index_select, plain, .types = PLAIN, .empty = "MB") {
                               out("out", MAIN, STRIDED, SHAPE(M, B)), OUTSIDE);
 }
 OPERATOR(index, plain, .types = PLAIN, .empty = "MB") {
-  const rdna_tensor *indices[] = {NULL, in("indices[1]", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
+  const rdna_tensor *indices[RDNA_MAX_RANK] = {NULL,
+                                               in("indices[1] indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
   return rdna_op_index(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), given("indices", indices),
                        out("out", MAIN, STRIDED, SHAPE(M, B)), OUTSIDE);
 }
@@ -603,7 +615,6 @@ OPERATOR(embedding, plain, .types = PLAIN, .empty = "NB") {
                            out("out", MAIN, STRIDED, SHAPE(B, N)), OUTSIDE);
 }
 #define MODE(bad) (rdna_scatter) number("mode", RDNA_SCATTER_ADD, "0 1", bad)
-#define JOINED (PLAIN - FLOATS8)
 OPERATOR(scatter, joined, .types = NUMBERS, .empty = "MB") {
   return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
                          in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
@@ -614,6 +625,11 @@ OPERATOR(scatter, assigned, .types = PLAIN, .empty = "MB") {
                          in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
                          in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_ASSIGN, true, OUTSIDE);
 }
+OPERATOR(scatter, last, .types = PLAIN) {
+  return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), 1,
+                         in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
+                         in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_LAST, true, OUTSIDE);
+}
 OPERATOR(scatter, mean, .types = NUMBERS - BIT(RDNA_BOOL)) {
   return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), 1,
                          in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
@@ -621,18 +637,19 @@ OPERATOR(scatter, mean, .types = NUMBERS - BIT(RDNA_BOOL)) {
 }
 OPERATOR(scatter_value, plain, .types = PLAIN, .empty = "MB") {
   return rdna_op_scatter_value(stream, out("dst", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
-                               in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)), two, OUTSIDE);
+                               in("indices", ANY(RDNA_I64, INDICES), STRIDED | FREE << 1, SHAPE(M, B)), two, OUTSIDE);
 }
 OPERATOR(index_copy, plain, .types = NUMBERS, .empty = "MB") {
   return rdna_op_index_copy(stream, out("dst", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), DIM_OF_TWO, IDS("indices"),
                             in("src", MAIN, STRIDED, SHAPE(M, B)), MODE("-1 7"), true, OUTSIDE);
 }
 OPERATOR(index_fill, plain, .types = PLAIN, .empty = "MB") {
-  return rdna_op_index_fill(stream, out("dst", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
+  return rdna_op_index_fill(stream, out("dst", MAIN_OR(PLAIN), STRIDED | MORE_DIMS | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
                             in("indices", ANY(RDNA_I64, INDICES), STRIDED | FREE, SHAPE(B)), two, OUTSIDE);
 }
 OPERATOR(index_put, plain, .types = NUMBERS, .empty = "MB") {
-  const rdna_tensor *indices[] = {NULL, in("indices[1]", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
+  const rdna_tensor *indices[RDNA_MAX_RANK] = {NULL,
+                                               in("indices[1] indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))};
   return rdna_op_index_put(stream, out("dst", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), given("indices", indices),
                            in("values", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, B)), MODE("-1 3 4 5 6 7"), OUTSIDE);
 }
@@ -647,17 +664,17 @@ OPERATOR(nonzero_count, plain, .types = PLAIN, .empty = "MN") {
 }
 OPERATOR(nonzero, plain, .types = PLAIN, .empty = "MNB") {
   return rdna_op_nonzero(stream, in("x", MAIN_OR(PLAIN), STRIDED | FREE_ALL, SHAPE(M, N)),
-                         out("out", ONLY(RDNA_I64), STRIDED | FREE, SHAPE(B, 2)));
+                         out("out", ONLY(RDNA_I64), FREE, SHAPE(B, 2)));
 }
 OPERATOR(masked_select, plain, .types = PLAIN, .empty = "MNB") {
   return rdna_op_masked_select(stream, in("x", MAIN, STRIDED, SHAPE(M, N)),
                                in("mask", ANY(RDNA_BOOL, BYTES), STRIDED, SHAPE(M, N)),
-                               out("out", MAIN, STRIDED | FREE, SHAPE(B)));
+                               out("out", MAIN, FREE, SHAPE(B)));
 }
 OPERATOR(masked_scatter, plain, .types = PLAIN, .empty = "MNB") {
   return rdna_op_masked_scatter(stream, out("dst", MAIN, STRIDED, SHAPE(M, N)),
                                 in("mask", ANY(RDNA_BOOL, BYTES), STRIDED, SHAPE(M, N)),
-                                in("src", MAIN, STRIDED | FREE, SHAPE(B)));
+                                in("src", MAIN, STRIDED | FREE | MORE_DIMS | FEWER_DIMS, SHAPE(B)));
 }
 
 /* ---- loss.h ---- */
@@ -669,7 +686,7 @@ OPERATOR(loss, one, .types = FLOATS, .empty = "MN") {
                       in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
                       out("out", MAIN_OR(F32), 0, ONE));
 }
-OPERATOR(loss, each, .types = FLOATS, .empty = "MN") {
+OPERATOR(loss, each, .types = FLOATS, .empty = "MN", .same = "out=x out=target out=weight") {
   return rdna_op_loss(stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_NONE, in("x", MAIN, 0, SHAPE(M, N)),
                       in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
                       out("out", MAIN, 0, SHAPE(M, N)));
@@ -693,13 +710,13 @@ static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
   return given("options", &options);
 }
 OPERATOR(cross_entropy, one, .types = FLOATS, .empty = "M") {
-  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_MEAN), in("x", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_MEAN), in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
                                in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
                                in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, ONE),
                                out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
 }
 OPERATOR(cross_entropy, each, .types = FLOATS, .empty = "M") {
-  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_NONE), in("x", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_NONE), in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
                                in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
                                in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, SHAPE(M)),
                                out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
@@ -720,7 +737,6 @@ OPERATOR(cross_entropy_backward, each, .types = FLOATS, .empty = "M", .same = "d
 /* ---- optim.h ---- */
 #define GRAD in("grad", MAIN_OR(FLOATS), 0, SHAPE(M, N))
 #define STATE(name) out(name, ONLY(RDNA_F32), 0, SHAPE(M, N))
-#define ONE_F32(name, kind) kind(name, ONLY(RDNA_F32), OPTIONAL, ONE)
 static rdna_status optimize(rdna_optim options, const rdna_optim_item *item) {
   options.learning_rate = (float)number("learning_rate", 0.1, "0", "-1 nan");
   options.weight_decay = (float)number("weight_decay", 0.1, "0", "-1 nan");
@@ -822,14 +838,13 @@ static const rdna_rope *rope(void) {
 OPERATOR(rope, plain, .types = HALF_OR_F32, .empty = "MB", .same = "out=x") {
   return rdna_op_rope(stream, rope(), in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }
-OPERATOR(rope, a_table_too_long, .types = F32) {
+OPERATOR(rope, a_table_too_long, .types = F32, .besides = BIT(RDNA_F16), .same = "out=x") {
   const rdna_rope r = {RDNA_ROPE_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
                        in("inv_freq", ONLY(RDNA_F32), 0, SHAPE(N / 2)), 1};
-  return rdna_op_rope(stream, &r, in("x", MAIN, FREE << 2, SHAPE(M, B, N)),
-                      out("out", MAIN, FREE << 2, SHAPE(M, B, N)));
+  return rdna_op_rope(stream, &r, in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }
 #define KV(name) in(name, ONLY(RDNA_F32), 0, SHAPE(M, B, N))
-#define CACHE(name) out(name, MAIN, FREE, SHAPE(5, B, N))
+#define CACHE(name) out(name, MAIN, 0, SHAPE(5, B, N))
 #define CACHE_ROW in("cache_row", ONLY(RDNA_I32), 0, SHAPE(M))
 OPERATOR(rope_kv_write, plain, .types = HALF_OR_F32, .empty = "MB") {
   return rdna_op_rope_kv_write(stream, rope(), KV("k"), KV("v"), CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
@@ -843,14 +858,14 @@ OPERATOR(rope_qkv_write, plain, .types = HALF_OR_F32, .empty = "M") {
 static const rdna_attention *attention_options(void) {
   static rdna_attention a;
   a = (rdna_attention){.scale = 1,
-                       .softcap = (float)number("softcap", 0, "5", "-1 nan"),
+                       .softcap = (float)number("softcap", 0, "5", ""),
                        .window = (int32_t)number("window", 0, "3", "-1"),
                        .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
                        .max_length = 5};
   return given("options", &a);
 }
 _Alignas(64) static char workspace[1 << 20];
-#define CACHED(name) in(name, MAIN, ALIGNED | FREE, SHAPE(5, B, N))
+#define CACHED(name) in(name, MAIN, ALIGNED, SHAPE(5, B, N))
 #define OF_TOKENS(name) in(name, ONLY(RDNA_I32), 0, SHAPE(M))
 #define QUERIES SHAPE(M, 4, N)
 OPERATOR(attention, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
@@ -858,7 +873,13 @@ OPERATOR(attention, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
                            CACHED("v_cache"), OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace,
                            sizeof workspace, out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
 }
-#define PAGED(name) in(name, MAIN, ALIGNED | FREE | FREE << 1, SHAPE(5, 4, B, N))
+OPERATOR(attention, caches_like_q, .types = FLOATS, .same = "out=q") {
+  return rdna_op_attention(stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES),
+                           in("k_cache", MAIN, ALIGNED, QUERIES), in("v_cache", MAIN, ALIGNED, QUERIES),
+                           OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace, sizeof workspace,
+                           out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
+}
+#define PAGED(name) in(name, MAIN, ALIGNED, SHAPE(5, 4, B, N))
 OPERATOR(attention_paged, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
   return rdna_op_attention_paged(
       stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), PAGED("k_cache"), PAGED("v_cache"),
@@ -868,7 +889,7 @@ OPERATOR(attention_paged, plain, .types = FLOATS, .empty = "M", .same = "out=q")
 /* Queries and keys M, two heads of keys to four, N values each. */
 static rdna_sdpa sdpa_options(void) {
   return (rdna_sdpa){.scale = 1,
-                     .softcap = (float)number("softcap", 0, "5", "-1 nan"),
+                     .softcap = (float)number("softcap", 0, "5", ""),
                      .dropout = (float)number("dropout", 0, "0.5", "-0.1 1 nan"),
                      .windowed = true,
                      .diagonal = (rdna_diagonal)number("diagonal", 0, "1", "-1 2"),
@@ -889,7 +910,7 @@ OPERATOR(sdpa, plain, .types = FLOATS, .empty = "MB") {
 }
 OPERATOR(sdpa_backward, plain, .types = FLOATS, .empty = "MB") {
   rdna_sdpa options = sdpa_options();
-  options.mask = in("mask", MAIN_OR(F32), STRIDED, SHAPE(B, 4, M, 5)),
+  options.mask = in("mask", MAIN, STRIDED, SHAPE(B, 4, M, 5)),
   options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
   return rdna_op_sdpa_backward(
       stream, given("options", &options), in("q", Q4), in("k", K4), in("v", V4), in("out", OUT4), in("lse", LSE),
@@ -911,8 +932,9 @@ OPERATOR(sdpa_backward, of_rows, .types = FLOATS) {
 #define ROWS_OF(heads, count) MAIN, STRIDED, SHAPE(count, heads, N)
   return rdna_op_sdpa_backward(stream, &options, in("q", ROWS_OF(4, M)), in("k", ROWS_OF(2, 5)), in("v", ROWS_OF(2, 5)),
                                in("out", ROWS_OF(4, M)), in("lse", ONLY(RDNA_F32), 0, SHAPE(4, M)),
-                               in("dout", ROWS_OF(4, M)), out("dq", ROWS_OF(4, M)), out("dk", ROWS_OF(2, 5)),
-                               out("dv", ROWS_OF(2, 5)), NULL);
+                               in("dout", ROWS_OF(4, M)), out("dq", MAIN, STRIDED | OPTIONAL, SHAPE(M, 4, N)),
+                               out("dk", MAIN, STRIDED | OPTIONAL, SHAPE(5, 2, N)),
+                               out("dv", MAIN, STRIDED | OPTIONAL, SHAPE(5, 2, N)), NULL);
 }
 
 static bool has_row(const char *operator, size_t length) {

@@ -32,7 +32,8 @@ typedef struct rdna_gemm_epilogue {
 } rdna_gemm_epilogue;
 
 /* c = activation(alpha * a b + beta * c + bias) + residual, rounded to the type of |c| once. Otherwise as rdna_op_gemm.
- * RDNA_INVALID_ARGUMENT: no such activation, a bias or residual of another shape or type. */
+ * RDNA_INVALID_ARGUMENT: no such activation, a bias or residual of another shape or type. RDNA_UNSUPPORTED: an
+ * activation in f64. */
 RDNA_CHECKED rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue,
                                                const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c);
 

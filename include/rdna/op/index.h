@@ -51,7 +51,7 @@ RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tenso
  * indices, and give the same bits whatever the timing: LAST keeps the one of the highest index, the rest join values in
  * an order that the indices alone decide, in f32 for f32, f16 and bf16, in f64, and in 64 bits for integers, which go
  * around. MIN and MAX keep a NaN. MEAN is not offered for bool; of integers it is rounded towards minus infinity. bool
- * adds as "or" and multiplies as "and". */
+ * adds as "or" and multiplies as "and". 8-bit floats take ASSIGN and LAST alone. */
 typedef enum rdna_scatter {
   RDNA_SCATTER_ASSIGN = 0,
   RDNA_SCATTER_LAST,
@@ -95,10 +95,10 @@ RDNA_CHECKED rdna_status rdna_op_embedding_backward(rdna_stream *stream, const r
 /* How many values of |x| are not 0, into |out|, one i64 on the device: what a caller reads to know the size of the
  * output of the following. A NaN is not 0. */
 RDNA_CHECKED rdna_status rdna_op_nonzero_count(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-/* The coordinates of values that are not 0, in x's order: |out| is (count, x's rank) of i64. Where it has fewer rows
+/* The coordinates of values that are not 0, in x's order: |out| is (count, x's rank) of i64, contiguous. Where it has fewer rows
  * than that, the first of them; where it has more, the rest stays as it was. */
 RDNA_CHECKED rdna_status rdna_op_nonzero(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-/* The values of |x| where |mask|, bool or u8 of x's shape, is not 0, in x's order. |out| is (count), or shorter or
+/* The values of |x| where |mask|, bool or u8 of x's shape, is not 0, in x's order. |out| is (count), contiguous, or shorter or
  * longer as above. Broadcasting is a stride of 0. */
 RDNA_CHECKED rdna_status rdna_op_masked_select(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *mask,
                                                const rdna_tensor *out);

@@ -31,7 +31,7 @@ typedef enum rdna_loss {
 } rdna_loss;
 
 /* |target|, and |weight| unless NULL, have |x|'s shape and type. |weight| multiplies each loss. |beta| is not negative,
- * and matters to SMOOTH_L1 and HUBER only. */
+ * and matters to SMOOTH_L1 and HUBER only. With RDNA_REDUCTION_NONE |out| may be any of the inputs. */
 RDNA_CHECKED rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                                       const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
                                       const rdna_tensor *out);

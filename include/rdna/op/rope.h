@@ -36,7 +36,8 @@ RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope
 /* Rotates |k| (tokens, heads, k_dim) and stores it with |v| (tokens, heads, v_dim), unrotated, both f32, in
  * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32 or both f16, at row cache_row[token].
  * |cache_row| is (tokens), i32, contiguous. A token whose row is outside [0, slots) is not stored, so -1 skips it; two
- * tokens with one row leave either of them. Strides as above, in the caches too. */
+ * tokens with one row leave either of them. Strides as above, in the caches too, whose rows may alternate in one
+ * buffer; otherwise they are apart from each other and from the rest. */
 RDNA_CHECKED rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
                                                const rdna_tensor *v, const rdna_tensor *cache_row,
                                                const rdna_tensor *k_cache, const rdna_tensor *v_cache);

@@ -155,7 +155,10 @@ static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *optio
   RDNA_TRY(rdna__check_tensor(NAME, "out", out));
   RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
   RDNA_TRY(rdna__check_same_shape(NAME, "out", out, "q", q));
-  return check_vectors("out", out, &args->out_stride);
+  RDNA_TRY(check_vectors("out", out, &args->out_stride));
+  RDNA_TRY(rdna__check_written_rows(NAME, "out", out, q->shape[0], q->shape[1] * q->shape[2], args->out_stride));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, base_argument, base));
+  return rdna__check_apart(NAME, "out", out, "position", position);
 }
 
 /* After the checks of the caches, which are (slots, kv_heads, d). */
@@ -164,8 +167,8 @@ static rdna_status take_tokens(rdna_stream *stream, const rdna_attention *option
                                const rdna_tensor *position, const rdna_tensor *out, struct attention_args *args) {
   RDNA_TRY(check_sizes(q, k_cache));
   RDNA_TRY(rdna__check_overlap(NAME, "out", out, "q", q));
-  RDNA_TRY(rdna__check_overlap(NAME, "out", out, "k_cache", k_cache));
-  RDNA_TRY(rdna__check_overlap(NAME, "out", out, "v_cache", v_cache));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "k_cache", k_cache));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "v_cache", v_cache));
   args->q = q->data, args->k = k_cache->data, args->v = v_cache->data, args->out = out->data;
   args->cache_base = base->data, args->position = position->data;
   args->slots = k_cache->shape[0];
@@ -250,6 +253,7 @@ rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *o
   RDNA_TRY(rdna__check_dtype(NAME, "block_table", block_table, RDNA_I32));
   RDNA_TRY(rdna__check_rank(NAME, "block_table", block_table, 2));
   RDNA_TRY(rdna__check_contiguous(NAME, "block_table", block_table));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "block_table", block_table));
   if (rdna_tensor_count(q) == 0) return RDNA_OK;
   RDNA_TRY(take_tokens(stream, options, q, &k, &v, sequence, position, out, &args));
   if (!is_decode(options, args.tokens) || block_table->shape[0] > INT32_MAX) {

@@ -61,6 +61,7 @@ static rdna_status check_scale(const char *argument, const rdna_tensor *scale, i
   if (!scale)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is NULL and c is %s; only i32 has no scales", argument,
                       rdna__tensor_text(c, text));
+  RDNA_TRY(rdna__check_tensor("gemm_i8", argument, scale));
   RDNA_TRY(rdna__check_dtype("gemm_i8", argument, scale, RDNA_F32));
   RDNA_TRY(rdna__check_rank("gemm_i8", argument, scale, 1));
   RDNA_TRY(rdna__check_contiguous("gemm_i8", argument, scale));
@@ -141,7 +142,9 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
   struct gemm_i8_args args = {.of = {.alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   struct gemm_args *of = &args.of;
   rdna__matrix written, added = {0};
+  RDNA_TRY(rdna__check_tensor("gemm_i8", "a", a));
   RDNA_TRY(rdna__check_dtype("gemm_i8", "a", a, RDNA_I8));
+  RDNA_TRY(rdna__check_tensor("gemm_i8", "b", b));
   RDNA_TRY(rdna__check_dtype("gemm_i8", "b", b, RDNA_I8));
   RDNA_TRY(check_types(epilogue, scale_a, scale_b, c));
   RDNA_TRY(check_shapes(a, b, c));

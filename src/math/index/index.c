@@ -66,10 +66,9 @@ rdna_status rdna_op_gather_rows(rdna_stream *stream, const rdna_tensor *table, c
   RDNA_TRY(rdna__check_size(NAME, "out", out, 1, table->shape[1], "the columns of table"));
   RDNA_TRY(rdna__check_rows(NAME, "out", out, &out_rows, &out_cols, &args.out_stride));
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
-  if (out->data == table->data && rdna_tensor_count(table) > 0) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "gather_rows: out and table are both at %p; they must be apart",
-                      out->data);
-  }
+  RDNA_TRY(rdna__check_written_rows(NAME, "out", out, out_rows, out_cols, args.out_stride));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "table", table));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "ids", ids));
   args.table = table->data;
   args.ids = ids->data;
   args.out = out->data;

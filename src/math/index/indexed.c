@@ -5,10 +5,10 @@
 #include "base/deterministic.h"
 #include "math/index/indexed_plan.h"
 
-rdna_status rdna__check_indices(const char *name, const rdna_tensor *indices) {
-  RDNA_TRY(rdna__check_tensor(name, "indices", indices));
+rdna_status rdna__check_indices(const char *name, const char *argument, const rdna_tensor *indices) {
+  RDNA_TRY(rdna__check_tensor(name, argument, indices));
   if (indices->dtype == RDNA_I32) return RDNA_OK;
-  return rdna__check_dtype(name, "indices", indices, RDNA_I64);
+  return rdna__check_dtype(name, argument, indices, RDNA_I64);
 }
 
 rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x) {
@@ -175,7 +175,7 @@ rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, c
   static const char *const name = "gather";
   RDNA_TRY(rdna__check_indexed(name, stream, "x", x));
   RDNA_TRY(rdna__check_dim(name, dim, x));
-  RDNA_TRY(rdna__check_indices(name, indices));
+  RDNA_TRY(rdna__check_indices(name, "indices", indices));
   RDNA_TRY(check_within(name, indices, "x", x, dim));
   RDNA_TRY(check_out(name, out, "x", x));
   RDNA_TRY(rdna__check_same_shape(name, "out", out, "indices", indices));
@@ -188,7 +188,7 @@ rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, c
 /* |indices| has rank 1 and as many as size |dim| of |values|, whose other sizes are x's. */
 static rdna_status check_select(const char *name, const char *values_name, const rdna_tensor *values,
                                 const char *x_name, const rdna_tensor *x, int dim, const rdna_tensor *indices) {
-  RDNA_TRY(rdna__check_indices(name, indices));
+  RDNA_TRY(rdna__check_indices(name, "indices", indices));
   if (x->rank == 0 && indices->rank == 0) return rdna__check_rank(name, values_name, values, 0);
   RDNA_TRY(rdna__check_rank(name, "indices", indices, 1));
   RDNA_TRY(rdna__check_rank(name, values_name, values, x->rank));
@@ -218,7 +218,7 @@ rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, con
   static const char *const name = "embedding";
   RDNA_TRY(rdna__check_indexed(name, stream, "table", table));
   RDNA_TRY(rdna__check_rank(name, "table", table, 2));
-  RDNA_TRY(rdna__check_indices(name, ids));
+  RDNA_TRY(rdna__check_indices(name, "ids", ids));
   RDNA_TRY(check_out(name, out, "table", table));
   RDNA_TRY(rdna__check_rank(name, "out", out, ids->rank + 1));
   RDNA_TRY(rdna__check_size(name, "out", out, ids->rank, table->shape[1], "the columns of table"));
@@ -238,7 +238,7 @@ static rdna_status check_dst(const char *name, rdna_stream *stream, const rdna_t
   RDNA_TRY(rdna__check_indexed(name, stream, "dst", dst));
   RDNA_TRY(rdna__check_distinct(name, dst));
   RDNA_TRY(rdna__check_dim(name, dim, dst));
-  RDNA_TRY(rdna__check_indices(name, indices));
+  RDNA_TRY(rdna__check_indices(name, "indices", indices));
   return rdna__check_apart(name, "dst", dst, "indices", indices);
 }
 
@@ -410,7 +410,7 @@ rdna_status rdna__advanced_plan(const char *name, const rdna_tensor *x, const rd
   *p = (rdna__advanced){0};
   for (int d = 0; d < x->rank && indices; d++) {
     if (!indices[d]) continue;
-    RDNA_TRY(rdna__check_indices(name, indices[d]));
+    RDNA_TRY(rdna__check_indices(name, "indices", indices[d]));
     RDNA_TRY(broadcast_shape(name, indices[d], d, &p->broadcast_rank, reversed));
     p->indexed_dim[p->indexed_count++] = d;
   }
@@ -633,7 +633,7 @@ rdna_status rdna_op_embedding_backward(rdna_stream *stream, const rdna_tensor *d
     return rdna__fail(RDNA_UNSUPPORTED, "%s: dout is %s; the types offered are f32, f16, bf16 and f64", name,
                       rdna_dtype_name(dout->dtype));
   }
-  RDNA_TRY(rdna__check_indices(name, ids));
+  RDNA_TRY(rdna__check_indices(name, "ids", ids));
   RDNA_TRY(rdna__check_tensor(name, "dtable", dtable));
   RDNA_TRY(rdna__check_same_dtype(name, "dtable", dtable, "dout", dout));
   RDNA_TRY(rdna__check_rank(name, "dtable", dtable, 2));

@@ -16,7 +16,7 @@ typedef struct rdna__indexed {
   struct index_rule rule;
 } rdna__indexed;
 
-rdna_status rdna__check_indices(const char *name, const rdna_tensor *indices);
+rdna_status rdna__check_indices(const char *name, const char *argument, const rdna_tensor *indices);
 /* The stream and a tensor of any type but the quantized ones. */
 rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x);
 

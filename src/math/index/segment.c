@@ -1,6 +1,7 @@
 /* Values that go to one place: places are sorted, runs of equal ones are joined. */
 #include <stdio.h>
 
+#include "kernel/float8.h"
 #include "math/index/indexed_plan.h"
 #include "math/index/segment_kernels.h"
 #include "math/sort/sort_plan.h"
@@ -10,6 +11,10 @@ enum { MOST_GROUPS = 1 << 16 }; /* groups take turns */
 rdna_status rdna__check_segments(const char *name, rdna_dtype dtype, rdna_scatter mode, int64_t n, int64_t rows) {
   if (dtype == RDNA_BOOL && mode == RDNA_SCATTER_MEAN) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: a mean of bool is not offered; convert to a type of numbers first", name);
+  }
+  if (float8_is(dtype) && mode != RDNA_SCATTER_LAST) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: values of %s are not joined; convert to another type first", name,
+                      rdna_dtype_name(dtype));
   }
   if (n > INT32_MAX || rows >= UINT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED,
@@ -76,7 +81,8 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
                            .rows = (uint32_t)s->rows,
                            .op = op_of(s->mode, s->dtype),
                            .include_self = s->include_self && s->mode != RDNA_SCATTER_LAST};
-  snprintf(kernel, sizeof kernel, "segment_%s", rdna_dtype_name(s->dtype == RDNA_BOOL ? RDNA_U8 : s->dtype));
+  bool bytes = s->dtype == RDNA_BOOL || float8_is(s->dtype); /* whose 8-bit floats are kept as they are */
+  snprintf(kernel, sizeof kernel, "segment_%s", rdna_dtype_name(bytes ? RDNA_U8 : s->dtype));
   for (int level = 0;; level++) {
     a.chunks = (a.n - 1) / SEGMENT_CHUNK + 1;
     parts *next = &memory[level % 2];

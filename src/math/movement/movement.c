@@ -232,6 +232,7 @@ static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inpu
 rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
                         const rdna_tensor *out) {
   request r = {.name = "cat", .stream = stream};
+  if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: count is %d; it must not be negative", count);
   if (!inputs && count > 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: inputs is NULL; pass %d tensors", count);
   RDNA_TRY(rdna__check_tensor("cat", "out", out));
   if (dimension < 0) dimension += out->rank;

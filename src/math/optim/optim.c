@@ -16,6 +16,8 @@ struct list {
   struct optim_tensors of;
   struct optim_tensor *host;
   void *device;
+  const rdna_tensor *single[2]; /* of the call's other arguments, from which tensors are apart; or NULL */
+  const char *single_name[2];
 };
 
 static rdna_status list_open(struct list *list, const char *operator, rdna_stream * stream, int count) {
@@ -24,6 +26,14 @@ static rdna_status list_open(struct list *list, const char *operator, rdna_strea
   if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", operator, count);
   list->host = calloc((size_t)count + 1, sizeof *list->host);
   if (!list->host) return rdna__fail(RDNA_OUT_OF_MEMORY, "%s: no memory for a table of %d tensors", operator, count);
+  return RDNA_OK;
+}
+
+static rdna_status check_apart_from_singles(const struct list *list, const char *argument, const rdna_tensor *tensor) {
+  for (int i = 0; i < 2; i++) {
+    if (!list->single[i]) continue;
+    RDNA_TRY(rdna__check_apart(list->operator, argument, tensor, list->single_name[i], list->single[i]));
+  }
   return RDNA_OK;
 }
 
@@ -99,6 +109,10 @@ static rdna_status check_options(const rdna_optim *o) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: beta1 is %g and beta2 is %g; they must be in [0, 1)",
                       (double)o->beta1, (double)o->beta2);
   }
+  if (!adam && !(o->momentum >= 0)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: momentum is %g; it must not be negative",
+                      (double)o->momentum);
+  }
   if (!(o->epsilon >= 0) || !(o->learning_rate >= 0) || !(o->weight_decay >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "optim_step: learning_rate is %g, weight_decay %g and epsilon %g; none may be negative",
@@ -125,6 +139,7 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
     RDNA_TRY(rdna__check_same_shape(list->operator, name, t, "grad", item->grad));
     RDNA_TRY(rdna__check_contiguous(list->operator, name, t));
     RDNA_TRY(rdna__check_apart(list->operator, name, t, "grad", item->grad));
+    RDNA_TRY(check_apart_from_singles(list, name, t));
     if (item->step) RDNA_TRY(rdna__check_apart(list->operator, name, t, "step", item->step));
     for (int j = -1; j < k; j++) {
       if (j < 0 || used >> j & 1) RDNA_TRY(rdna__check_apart(list->operator, name, t, "another of it", written[j + 1]));
@@ -182,6 +197,8 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
       .log_beta1 = (float)log((double)o->beta1),
       .log_beta2 = (float)log((double)o->beta2)};
   rdna_status status = list_open(&list, operator, stream, count);
+  list.single[0] = grad_scale, list.single[1] = found_inf;
+  list.single_name[0] = "grad_scale", list.single_name[1] = "found_inf";
   if (status == RDNA_OK) status = step(&list, o, items, count, &args);
   return list_close(&list, status);
 }
@@ -191,7 +208,10 @@ static rdna_status add_grads(struct list *list, const rdna_tensor *const *grads,
   if (count > 0 && !grads) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: grads is NULL, count %d", list->operator, count);
   }
-  for (int i = 0; i < count; i++) RDNA_TRY(list_add_grad(list, "grad", grads[i], &entry));
+  for (int i = 0; i < count; i++) {
+    RDNA_TRY(list_add_grad(list, "grad", grads[i], &entry));
+    RDNA_TRY(check_apart_from_singles(list, "grad", grads[i]));
+  }
   return list_upload(list);
 }
 
@@ -219,7 +239,10 @@ rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *gra
     return rdna__fail(RDNA_INVALID_ARGUMENT, "grad_norm: largest is %g; it must not be negative", (double)largest);
   }
   struct grad_norm_args args = {.norm = norm->data, .factor = factor ? factor->data : NULL, .largest = largest};
+  if (factor) RDNA_TRY(rdna__check_apart("grad_norm", "factor", factor, "norm", norm));
   rdna_status status = list_open(&list, "grad_norm", stream, count);
+  list.single[0] = norm, list.single[1] = factor;
+  list.single_name[0] = "norm", list.single_name[1] = "factor";
   if (status == RDNA_OK) status = norm_of(&list, grads, count, &args);
   return list_close(&list, status);
 }
@@ -229,7 +252,10 @@ rdna_status rdna_op_grad_scale(rdna_stream *stream, const rdna_tensor *const *gr
   struct list list;
   RDNA_TRY(check_one("grad_scale", "factor", factor));
   if (found_inf) RDNA_TRY(check_one("grad_scale", "found_inf", found_inf));
+  if (found_inf) RDNA_TRY(rdna__check_apart("grad_scale", "found_inf", found_inf, "factor", factor));
   rdna_status status = list_open(&list, "grad_scale", stream, count);
+  list.single[0] = factor, list.single[1] = found_inf;
+  list.single_name[0] = "factor", list.single_name[1] = "found_inf";
   if (status == RDNA_OK) status = add_grads(&list, grads, count);
   struct grad_scale_args args = {
       .factor = factor->data, .found_inf = found_inf ? found_inf->data : NULL, .of = list.of};

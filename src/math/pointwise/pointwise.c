@@ -357,7 +357,7 @@ rdna_status rdna_op_compare_scalar(rdna_stream *stream, rdna_compare op, const r
 /* |a| NULL: r->args.constant, already as the bits of the type. */
 static rdna_status where(request *r, const rdna_tensor *b) {
   size_t bytes = rdna_dtype_block_bytes(b->dtype);
-  if (b->dtype > RDNA_BOOL) {
+  if (rdna_dtype_block_values(b->dtype) > 1) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: the values are %s; quantized types have no values to choose", r->name,
                       rdna_dtype_name(b->dtype));
   }

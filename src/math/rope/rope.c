@@ -117,6 +117,18 @@ static rdna_status check_cached(const char *argument, const rdna_tensor *in, con
   return check_written_heads(write_name, cache_argument, cache);
 }
 
+/* Their rows may alternate in one buffer, where byte ranges say nothing. */
+static rdna_status check_caches_apart(const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
+  bool dense = true;
+  const rdna_tensor *caches[] = {k_cache, v_cache};
+  for (int i = 0; i < 2; i++) {
+    const rdna_tensor *c = caches[i];
+    dense = dense && c->stride[1] == c->shape[2] && c->stride[0] == c->shape[1] * c->shape[2];
+  }
+  if (!dense && k_cache->data != v_cache->data) return RDNA_OK;
+  return rdna__check_apart(write_name, "v_cache", v_cache, "k_cache", k_cache);
+}
+
 /* The arguments, but for q. */
 static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, const rdna_tensor *v,
                                const rdna_tensor *cache_row, const rdna_tensor *k_cache, const rdna_tensor *v_cache,
@@ -139,6 +151,7 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
     RDNA_TRY(rdna__check_apart(write_name, "k_cache", k_cache, names[i], inputs[i]));
     RDNA_TRY(rdna__check_apart(write_name, "v_cache", v_cache, names[i], inputs[i]));
   }
+  RDNA_TRY(check_caches_apart(k_cache, v_cache));
   *out_args = (struct rope_kv_write_args){.k = k->data,
                                           .v = v->data,
                                           .k_cache = k_cache->data,

@@ -39,9 +39,10 @@ struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor
 
 static rdna_status check_description(const struct call *c) {
   const rdna_upsample *how = c->how;
-  if (!how || (unsigned)how->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->operator,
-                      how ? (int)how->mode : - 1, RDNA_UPSAMPLE_MODE_COUNT - 1);
+  if (!how) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: how is NULL; pass a description", c->operator);
+  if ((unsigned)how->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->operator,(int) how->mode,
+                      RDNA_UPSAMPLE_MODE_COUNT - 1);
   }
   if (how->align_corners && how->mode <= RDNA_UPSAMPLE_NEAREST_EXACT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
