@@ -64,7 +64,7 @@ static void other_nan(const void *args, rdna_grid grid) {
 static void right_i32(const void *args, rdna_grid grid) {
   const struct scale_args *a = args;
   const int32_t *in = (const int32_t *)(const void *)a->in;
-  for (int64_t i = 0; i < a->count; i++) ((int32_t *)(void *)a->out)[i] = 2 * in[i];
+  for (int64_t i = 0; i < a->count; i++) ((int32_t *)(void *)a->out)[i] = (int32_t)(2 * (uint32_t)in[i]);
 }
 static void forgets_last_i32(const void *args, rdna_grid grid) {
   struct scale_args a = *(const struct scale_args *)args;
