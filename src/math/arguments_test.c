@@ -202,7 +202,6 @@ OPERATOR(gemm_i8, integers, .empty = "MNK") {
 }
 
 /* ---- linear.h ---- */
-#define BLOCKS_OF_256 (BIT(RDNA_Q4_K) | BIT(RDNA_Q6_K) | BIT(RDNA_Q2_K) | BIT(RDNA_Q3_K) | BIT(RDNA_Q5_K))
 #define LINEAR(x_type, w_type, out_type)                                         \
   stream, in("x", x_type, 0, SHAPE(M, K)), in("weight", w_type, 0, SHAPE(N, K)), \
       in("bias", out_type, OPTIONAL, SHAPE(N)), out("out", out_type, 0, SHAPE(M, N))
@@ -529,7 +528,6 @@ static const rdna_pool *pooling(bool average) {
                   .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
   return given("pool description", &p);
 }
-#define POOL_X MAIN, STRIDED, SHAPE(M, N, 6, 8)
 #define POOL_OUT MAIN, STRIDED, SHAPE(M, N, 3, 4)
 #define POOL_INDICES ONLY(RDNA_I64), STRIDED, SHAPE(M, N, 3, 4)
 OPERATOR(max_pool, plain, .types = REALS, .empty = "MN") {

@@ -156,19 +156,20 @@ static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *optio
   RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
   RDNA_TRY(rdna__check_same_shape(NAME, "out", out, "q", q));
   RDNA_TRY(check_vectors("out", out, &args->out_stride));
-  RDNA_TRY(rdna__check_written_rows(NAME, "out", out, q->shape[0], q->shape[1] * q->shape[2], args->out_stride));
-  RDNA_TRY(rdna__check_apart(NAME, "out", out, base_argument, base));
-  return rdna__check_apart(NAME, "out", out, "position", position);
+  return rdna__check_written_rows(NAME, "out", out, q->shape[0], q->shape[1] * q->shape[2], args->out_stride);
 }
 
 /* After the checks of the caches, which are (slots, kv_heads, d). */
 static rdna_status take_tokens(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
-                               const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *base,
-                               const rdna_tensor *position, const rdna_tensor *out, struct attention_args *args) {
+                               const rdna_tensor *k_cache, const rdna_tensor *v_cache, const char *base_argument,
+                               const rdna_tensor *base, const rdna_tensor *position, const rdna_tensor *out,
+                               struct attention_args *args) {
   RDNA_TRY(check_sizes(q, k_cache));
   RDNA_TRY(rdna__check_overlap(NAME, "out", out, "q", q));
   RDNA_TRY(rdna__check_apart(NAME, "out", out, "k_cache", k_cache));
   RDNA_TRY(rdna__check_apart(NAME, "out", out, "v_cache", v_cache));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, base_argument, base));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "position", position));
   args->q = q->data, args->k = k_cache->data, args->v = v_cache->data, args->out = out->data;
   args->cache_base = base->data, args->position = position->data;
   args->slots = k_cache->shape[0];
@@ -202,7 +203,7 @@ rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options
   RDNA_TRY(check_cache("k_cache", k_cache, q, k_cache, &args.k_stride));
   RDNA_TRY(check_cache("v_cache", v_cache, q, k_cache, &args.v_stride));
   if (rdna_tensor_count(q) == 0) return RDNA_OK;
-  RDNA_TRY(take_tokens(stream, options, q, k_cache, v_cache, cache_base, position, out, &args));
+  RDNA_TRY(take_tokens(stream, options, q, k_cache, v_cache, "cache_base", cache_base, position, out, &args));
   if (is_decode(options, args.tokens)) return decode(stream, k_cache->dtype, workspace, workspace_size, &args);
   if (k_cache->dtype == RDNA_BF16) {
     return rdna__fail(RDNA_UNSUPPORTED, "attention: the caches are bf16 and max_queries %d; bf16 is offered up to %d",
@@ -255,7 +256,7 @@ rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *o
   RDNA_TRY(rdna__check_contiguous(NAME, "block_table", block_table));
   RDNA_TRY(rdna__check_apart(NAME, "out", out, "block_table", block_table));
   if (rdna_tensor_count(q) == 0) return RDNA_OK;
-  RDNA_TRY(take_tokens(stream, options, q, &k, &v, sequence, position, out, &args));
+  RDNA_TRY(take_tokens(stream, options, q, &k, &v, "sequence", sequence, position, out, &args));
   if (!is_decode(options, args.tokens) || block_table->shape[0] > INT32_MAX) {
     return rdna__fail(
         RDNA_UNSUPPORTED,

@@ -192,6 +192,7 @@ static void kv_write_matches_double(void **state) {
 static void empty_tensors_are_no_work(void **state) {
   const int64_t tokens = 0, pairs = 4;
   operand x = make_heads(RDNA_F32, 0, 2, 8, 0, 0), cache = make_heads(RDNA_F16, 3, 2, 8, 0, 0);
+  operand v_cache = make_heads(RDNA_F16, 3, 2, 8, 0, 0);
   operand positions = operand_make(RDNA_I32, 1, &tokens, NULL, 0),
           inv_freq = operand_make(RDNA_F32, 1, &pairs, NULL, 0);
   fill_angles(&positions, &inv_freq, 0);
@@ -199,11 +200,12 @@ static void empty_tensors_are_no_work(void **state) {
   rdna_rope rope = {RDNA_ROPE_HALVES, &positions.tensor, &inv_freq.tensor, 1};
   assert_ok(rdna_op_rope(stream, &rope, &x.tensor, &x.tensor));
   assert_ok(
-      rdna_op_rope_kv_write(stream, &rope, &x.tensor, &x.tensor, &positions.tensor, &cache.tensor, &cache.tensor));
+      rdna_op_rope_kv_write(stream, &rope, &x.tensor, &x.tensor, &positions.tensor, &cache.tensor, &v_cache.tensor));
   operand_download(&cache);
   for (int64_t i = 0; i < operand_span(&cache); i++) assert_true(operand_is_poison(&cache, i));
   operand_free(&x);
   operand_free(&cache);
+  operand_free(&v_cache);
   operand_free(&positions);
   operand_free(&inv_freq);
 }
@@ -213,14 +215,15 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
   operand x = make_heads(RDNA_F32, 2, 3, 8, 0, 0), out = make_heads(RDNA_F32, 2, 3, 8, 0, 0);
   operand h = make_heads(RDNA_F16, 2, 3, 8, 0, 0), b = make_heads(RDNA_BF16, 2, 3, 8, 0, 0);
-  operand cache = make_heads(RDNA_F16, 6, 3, 8, 0, 0), narrow = make_heads(RDNA_F16, 6, 2, 8, 0, 0);
+  operand cache = make_heads(RDNA_F16, 6, 3, 8, 0, 0), v_cache = make_heads(RDNA_F16, 6, 3, 8, 0, 0),
+          narrow = make_heads(RDNA_F16, 6, 2, 8, 0, 0);
   operand p = operand_make(RDNA_I32, 1, &tokens, NULL, 0), p3 = operand_make(RDNA_I32, 1, &three, NULL, 0);
   operand f = operand_make(RDNA_F32, 1, &pairs, NULL, 0), f5 = operand_make(RDNA_F32, 1, &five, NULL, 0);
   operand_fill(&x, 1);
   operand_upload(&out);
   operand_upload(&cache);
   rdna_rope rope = {RDNA_ROPE_HALVES, &p.tensor, &f.tensor, 1}, wrong = rope;
-  const rdna_tensor *X = &x.tensor, *O = &out.tensor, *C = &cache.tensor, *R = &p.tensor;
+  const rdna_tensor *X = &x.tensor, *O = &out.tensor, *C = &cache.tensor, *D = &v_cache.tensor, *R = &p.tensor;
   wrong.inv_freq = &f5.tensor;
   assert_refused(rdna_op_rope(stream, &wrong, X, O), bad, "rope: inv_freq has 5", "head of 8");
   wrong = rope, wrong.positions = &p3.tensor;
@@ -250,18 +253,19 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rope_kv_write(stream, &rope, &h.tensor, X, R, C, C), bad, "k is f16", "f32");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, &b.tensor, C), RDNA_UNSUPPORTED, "k_cache is bf16",
                  "f16");
-  assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, C), bad, "q at", "overlap");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, D), bad, "q at", "overlap");
+  assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, C, C), bad, "v_cache at", "overlap");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, C), bad, "q is f16", "f32");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, O, X, X, R, &narrow.tensor, C), bad, "k_cache is f16 (6, 2, 8)",
                  "be 3");
   t = out.tensor, t.stride[1] = 7;
-  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &t, X, X, R, C, C), bad, "strides 24 and 7", "overlap");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &t, X, X, R, C, D), bad, "strides 24 and 7", "overlap");
   operand_download(&out);
   operand_download(&cache);
   for (int64_t i = 0; i < operand_span(&out); i++) assert_true(operand_is_poison(&out, i));
   for (int64_t i = 0; i < operand_span(&cache); i++) assert_true(operand_is_poison(&cache, i));
-  operand *all[] = {&x, &out, &h, &b, &cache, &narrow, &p, &p3, &f, &f5};
-  for (int i = 0; i < 10; i++) operand_free(all[i]);
+  operand *all[] = {&x, &out, &h, &b, &cache, &v_cache, &narrow, &p, &p3, &f, &f5};
+  for (int i = 0; i < 11; i++) operand_free(all[i]);
 }
 
 int main(void) {

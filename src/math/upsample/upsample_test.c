@@ -177,7 +177,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_upsample(stream, &how, X, &h.o.tensor), bad, "out is f16", "x is f32");
   assert_refused(rdna_op_upsample(stream, &how, X, &longer.o.tensor), bad, "(1, 2, 6)", "rank");
   assert_refused(rdna_op_upsample(stream, &how, &empty.o.tensor, O), bad, "x is f32 (1, 2, 0, 3)", "at least 1");
-  assert_refused(rdna_op_upsample(stream, NULL, X, O), bad, "upsample", "mode");
+  assert_refused(rdna_op_upsample(stream, NULL, X, O), bad, "upsample", "how is NULL");
   assert_refused(rdna_op_upsample(NULL, &how, X, O), bad, "stream", "NULL");
   assert_refused(rdna_op_upsample_backward(stream, &how, O, NULL), bad, "dx is NULL", "tensor");
   q.mode = RDNA_UPSAMPLE_CUBIC;
