@@ -96,9 +96,9 @@ PYTEST = "RDNA_DRIVER=host PYTHONPATH=torch {python} -m pytest -x -q -p no:cache
 AREAS = [
     ("kernels", 24, r"src/math/\w+/\w+(\.hip|_math\.h|_tile\.h|_mma\.h|_kernels\.h|_pack\.h|_order\.h|_gemv\.h)$", suites_of),
     ("twins", 10, r"src/math/\w+/\w+_host(_\w+)?\.c$", suites_of),
-    ("operators", 20, r"src/math/\w+/\w+\.c$", suites_of),
+    ("operators", 20, r"src/math/\w+/\w+\.c$", lambda f: ["bin/arguments_test"] + suites_of(f)),
     ("plans", 4, r"src/math/(strided_plan|volume_plan|check)\.c$",
-     lambda f: [f"bin/{t}_test" for t in "check movement pointwise reduce_dims pool fused upsample".split()]),
+     lambda f: [f"bin/{t}_test" for t in "check arguments movement pointwise reduce_dims pool fused upsample".split()]),
     ("kernel layer", 8, r"src/kernel/\w+\.(c|h)$",
      lambda f: [f"bin/{t}_test" for t in "kernel pack loader retarget tuner tuner_shipped case host scalar scalar64 cast".split()]),
     ("device", 12, r"src/device/(\w+|driver/(host|hip|vendor)/\w+)\.c$",

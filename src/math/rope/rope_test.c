@@ -255,7 +255,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
                  "f16");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, D), bad, "q at", "overlap");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, C, C), bad, "v_cache at", "overlap");
-  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, C), bad, "q is f16", "f32");
+  assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, D), bad, "q is f16", "f32");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, O, X, X, R, &narrow.tensor, C), bad, "k_cache is f16 (6, 2, 8)",
                  "be 3");
   t = out.tensor, t.stride[1] = 7;
