@@ -50,6 +50,7 @@ enum {
   MORE_DIMS = 1 << 2,  /* one dimension more in front is as good */
   FEWER_DIMS = 1 << 3, /* one less as well */
   ALIGNED = 1 << 4,    /* to 16 bytes at least */
+  ONE_BEHIND = 1 << 5, /* one more of size 1 behind the others is as good */
   FREE = 1 << 8,       /* of any size in dimension 0; shifted by d in dimension d */
   FREE_ALL = 0xff * FREE,
 };
@@ -297,62 +298,57 @@ static void spoil_descriptor(const row *r, const argument *a) {
   }
 }
 
+static void pass_or_fail(const row *r, bool passes, const char *text) {
+  if (passes) {
+    must_pass(r, text);
+  } else {
+    must_fail(r, NULL, text);
+  }
+}
+
 static void spoil_type(const row *r, const argument *a) {
   uint32_t also = first_type ? a->type.also : a->type.also_of_rest;
   for (int dtype = 0; dtype < RDNA_DTYPE_COUNT; dtype++) {
     if (dtype == (int)a->tensor.dtype) continue;
     spoilt.tensor = a->tensor, spoilt.tensor.dtype = (rdna_dtype)dtype;
-    const char *text = WHAT("%s of %s", a->name, rdna_dtype_name((rdna_dtype)dtype));
-    if (also >> dtype & 1) {
-      must_pass(r, text);
-    } else {
-      must_fail(r, NULL, text);
-    }
+    pass_or_fail(r, also >> dtype & 1, WHAT("%s of %s", a->name, rdna_dtype_name((rdna_dtype)dtype)));
   }
 }
 
-static void spoil_shape(const row *r, const argument *a) {
+static void spoil_sizes(const row *r, const argument *a) {
   const rdna_tensor good = a->tensor;
   rdna_tensor *t = &spoilt.tensor;
-  int64_t shape[RDNA_MAX_RANK + 1];
+  int64_t shape[RDNA_MAX_RANK];
   for (int d = 0; d < good.rank; d++) {
     memcpy(shape, good.shape, sizeof good.shape);
     shape[d] += rdna_dtype_block_values(good.dtype) > 1 && d == good.rank - 1 ? 256 : 1;
     *t = reshaped(a, good.rank, shape);
-    const char *text = WHAT("%s with size %d of %lld", a->name, d, (long long)shape[d]);
-    if (a->flags & (unsigned)FREE << d) {
-      must_pass(r, text);
-    } else {
-      must_fail(r, NULL, text);
-    }
+    pass_or_fail(r, a->flags & (unsigned)FREE << d, WHAT("%s with size %d of %lld", a->name, d, (long long)shape[d]));
     *t = good, t->stride[d] = 0;
     if (a->written && good.shape[d] > 1) must_fail(r, NULL, WHAT("%s with stride %d of 0", a->name, d));
   }
-  shape[0] = 2;
+  if (good.rank == 0 || good.shape[good.rank - 1] == 1) return;
+  *t = good;
+  for (int d = 0; d < good.rank; d++) t->stride[d] *= 2;
+  pass_or_fail(r, a->flags & STRIDED, WHAT("%s with gaps", a->name));
+}
+
+static void spoil_rank(const row *r, const argument *a) {
+  const rdna_tensor good = a->tensor;
+  rdna_tensor *t = &spoilt.tensor;
+  int64_t shape[RDNA_MAX_RANK + 1] = {2};
   memcpy(shape + 1, good.shape, (size_t)good.rank * sizeof *shape);
   *t = reshaped(a, good.rank + 1, shape);
-  if (a->flags & MORE_DIMS) {
-    must_pass(r, WHAT("%s with a dimension more", a->name));
-  } else {
-    must_fail(r, NULL, WHAT("%s with a dimension more", a->name));
+  pass_or_fail(r, a->flags & MORE_DIMS, WHAT("%s with a dimension more", a->name));
+  if (good.rank == 0) return; /* more dimensions of 1 are a single value still */
+  *t = good, t->rank++, t->shape[good.rank] = t->stride[good.rank] = 1;
+  if (!(a->flags & MORE_DIMS)) {
+    pass_or_fail(r, a->flags & ONE_BEHIND, WHAT("%s with a dimension of 1 behind", a->name));
   }
-  if (good.rank > 0) {
-    *t = reshaped(a, good.rank - 1, good.shape + 1);
-    if (a->flags & FEWER_DIMS) {
-      must_pass(r, WHAT("%s with a dimension less", a->name));
-    } else {
-      must_fail(r, NULL, WHAT("%s with a dimension less", a->name));
-    }
-    *t = good;
-    for (int d = 0; d < good.rank; d++) t->stride[d] *= 2;
-    if (good.shape[good.rank - 1] > 1) {
-      if (a->flags & STRIDED) {
-        must_pass(r, WHAT("%s with gaps", a->name));
-      } else {
-        must_fail(r, NULL, WHAT("%s with gaps", a->name));
-      }
-    }
-  }
+  *t = reshaped(a, good.rank - 1, good.shape + 1);
+  pass_or_fail(r, a->flags & FEWER_DIMS, WHAT("%s with a dimension less", a->name));
+  *t = good, t->rank--; /* what is past the rank looks right */
+  if (!(a->flags & FEWER_DIMS)) must_fail(r, NULL, WHAT("%s without its last dimension", a->name));
 }
 
 static bool may_be_same(const row *r, const argument *o, const argument *a) {
@@ -367,11 +363,7 @@ static void spoil_place(const row *r, const argument *o, const argument *a) {
   size_t bytes = bytes_of(&a->tensor), shift = bytes > 32 ? 32 : bytes / 2;
   shift -= shift % rdna_dtype_block_bytes(o->tensor.dtype);
   spoilt.tensor = o->tensor, spoilt.tensor.data = a->tensor.data;
-  if (may_be_same(r, o, a)) {
-    must_pass(r, WHAT("%s at %s", o->name, a->name));
-  } else {
-    must_fail(r, NULL, WHAT("%s at %s", o->name, a->name));
-  }
+  pass_or_fail(r, may_be_same(r, o, a), WHAT("%s at %s", o->name, a->name));
   if (shift == 0) return;
   spoilt.tensor.data = (char *)a->tensor.data + shift;
   must_fail(r, NULL, WHAT("%s %zu bytes into %s", o->name, shift, a->name));
@@ -383,7 +375,8 @@ static void spoil_argument(const row *r, int i) {
   spoilt.index = i;
   spoil_descriptor(r, &a);
   spoil_type(r, &a);
-  spoil_shape(r, &a);
+  spoil_sizes(r, &a);
+  spoil_rank(r, &a);
   for (int k = 0; k < argument_count && a.written; k++) {
     const argument other = arguments[k];
     if (k != i && rdna_tensor_count(&other.tensor) > 0) spoil_place(r, &a, &other);

@@ -354,35 +354,35 @@ OPERATOR(reduce, sum, .types = FLOATS, .besides = F64 | BIT(RDNA_I64), .empty = 
   return rdna_op_reduce(stream, (rdna_reduction)number("reduction", RDNA_REDUCE_SUM, "1 2 3 4 10 11 12", "-1 13"),
                         (uint32_t)number("axes", 2, "", "4 6"), 0,
                         in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
+                        out("out", MAIN_OR(F32), ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, f64, .types = F64, .besides = FLOATS) {
-  return rdna_op_reduce(stream, RDNA_REDUCE_MEAN, 2, 0, REDUCE_X, out("out", MAIN, 0, SHAPE(M)));
+  return rdna_op_reduce(stream, RDNA_REDUCE_MEAN, 2, 0, REDUCE_X, out("out", MAIN, ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, sum_of_integers, .types = INDICES | BYTES, .empty = "MN") {
   return rdna_op_reduce(stream, RDNA_REDUCE_SUM, 2, 0,
                         in("x", MAIN_OR(INDICES | BYTES), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", ONLY(RDNA_I64), 0, SHAPE(M)));
+                        out("out", ONLY(RDNA_I64), ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, max, .types = REDUCED - FLOATS, .besides = FLOATS, .empty = "M", .never_empty = "N") {
-  return rdna_op_reduce(stream, RDNA_REDUCE_MAX, 2, 0, REDUCE_X, out("out", MAIN, 0, SHAPE(M)));
+  return rdna_op_reduce(stream, RDNA_REDUCE_MAX, 2, 0, REDUCE_X, out("out", MAIN, ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, min, .types = FLOATS, .besides = REDUCED, .empty = "M", .never_empty = "N") {
   return rdna_op_reduce(stream, RDNA_REDUCE_MIN, 2, 0, in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
+                        out("out", MAIN_OR(F32), ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, argmax, .types = REDUCED, .empty = "M", .never_empty = "N") {
   return rdna_op_reduce(stream, RDNA_REDUCE_ARGMAX, 2, 0, in("x", MAIN_OR(REDUCED), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", ANY(RDNA_I64, INDICES), 0, SHAPE(M)));
+                        out("out", ANY(RDNA_I64, INDICES), ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, any, .types = REDUCED, .empty = "MN") {
   return rdna_op_reduce(stream, RDNA_REDUCE_ANY, 2, 0, in("x", MAIN_OR(REDUCED), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", ANY(RDNA_BOOL, BYTES), 0, SHAPE(M)));
+                        out("out", ANY(RDNA_BOOL, BYTES), ONE_BEHIND, SHAPE(M)));
 }
 OPERATOR(reduce, norm, .types = FLOATS, .besides = F64, .empty = "MN") {
   return rdna_op_reduce(stream, RDNA_REDUCE_NORM, 2, number("parameter", 2, "0 1 1.5 inf", "-1 nan"),
                         in("x", FIRST_OR(FLOATS), STRIDED | FREE << 1, SHAPE(M, N)),
-                        out("out", MAIN_OR(F32), 0, SHAPE(M)));
+                        out("out", MAIN_OR(F32), ONE_BEHIND, SHAPE(M)));
 }
 
 /* ---- scan.h, softmax.h ---- */
@@ -810,12 +810,22 @@ OPERATOR(dequantize_groups, bytes, .empty = "N") {
 OPERATOR(dequantize_groups, nibbles, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_U8, 2), DEQUANTIZED);
 }
+#define WITHOUT_ZEROS(kind)                                                                                        \
+  &(rdna_groups) {                                                                                                 \
+    kind("codes", ONLY(RDNA_I8), ALIGNED, SHAPE(N, K)), kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)), NULL \
+  }
+OPERATOR(dequantize_groups, without_zeros, .types = F32, .empty = "N") {
+  return rdna_op_dequantize_groups(stream, WITHOUT_ZEROS(in), DEQUANTIZED);
+}
 #define QUANTIZED_X in("x", ONLY(RDNA_F32), 0, SHAPE(N, K))
 OPERATOR(quantize_groups, bytes, .empty = "N") {
   return rdna_op_quantize_groups(stream, QUANTIZED_X, WEIGHTS(out, RDNA_I8, 1));
 }
 OPERATOR(quantize_groups, nibbles, .empty = "N") {
   return rdna_op_quantize_groups(stream, QUANTIZED_X, WEIGHTS(out, RDNA_U8, 2));
+}
+OPERATOR(quantize_groups, without_zeros, .types = F32, .empty = "N") {
+  return rdna_op_quantize_groups(stream, QUANTIZED_X, WITHOUT_ZEROS(out));
 }
 #define LINEAR_GROUPS(type, codes)                                                                 \
   rdna_op_linear_groups(stream, in("x", ONLY(RDNA_F32), 0, SHAPE(M, K)), WEIGHTS(in, type, codes), \
