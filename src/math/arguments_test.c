@@ -875,7 +875,7 @@ static const rdna_attention *attention_options(void) {
 _Alignas(64) static char workspace[1 << 20];
 #define CACHED(name) in(name, MAIN, ALIGNED, SHAPE(5, B, N))
 #define OF_TOKENS(name) in(name, ONLY(RDNA_I32), 0, SHAPE(M))
-#define QUERIES SHAPE(M, 4, N)
+#define QUERIES (int)number("rank", 3, "", "2 4"), (int64_t[]){M, 4, N, 1} /* of q and out together */
 OPERATOR(attention, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
   return rdna_op_attention(stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), CACHED("k_cache"),
                            CACHED("v_cache"), OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace,
@@ -883,7 +883,7 @@ OPERATOR(attention, plain, .types = FLOATS, .empty = "M", .same = "out=q") {
 }
 OPERATOR(attention, caches_like_q, .types = FLOATS, .same = "out=q") {
   return rdna_op_attention(stream, attention_options(), in("q", ONLY(RDNA_F32), ALIGNED, QUERIES),
-                           in("k_cache", MAIN, ALIGNED, QUERIES), in("v_cache", MAIN, ALIGNED, QUERIES),
+                           in("k_cache", MAIN, ALIGNED, SHAPE(M, 4, N)), in("v_cache", MAIN, ALIGNED, SHAPE(M, 4, N)),
                            OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace, sizeof workspace,
                            out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
 }
