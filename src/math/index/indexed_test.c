@@ -646,6 +646,24 @@ static void empty_and_refused(void **state) {
   operand_free(&line), operand_free(&empty), operand_free(&no_line);
 }
 
+/* Their bytes are moved, a NaN's too: the value of the highest index stays. They are not added. */
+static void eight_bit_floats(void **state) {
+  static const uint8_t values[] = {0x38, 0x40, 0x44, 0x7f}, want[] = {0x7f, 0x44, 0, 0x40};
+  static const int64_t places[] = {1, 3, 1, 0}, four = 4;
+  operand dst = operand_make(RDNA_F8_E4M3FN, 1, &four, NULL, 0), src = operand_make(RDNA_F8_E4M3FN, 1, &four, NULL, 0);
+  operand indices = operand_make(RDNA_I64, 1, &four, NULL, 0);
+  memset(dst.host, 0, sizeof want);
+  memcpy(src.host, values, sizeof values);
+  memcpy(indices.host, places, sizeof places);
+  operand_upload(&dst), operand_upload(&src), operand_upload(&indices);
+  assert_ok(rdna_op_scatter(stream, &dst.tensor, 0, &indices.tensor, &src.tensor, RDNA_SCATTER_LAST, true, NULL));
+  assert_refused(rdna_op_scatter(stream, &dst.tensor, 0, &indices.tensor, &src.tensor, RDNA_SCATTER_ADD, true, NULL),
+                 RDNA_UNSUPPORTED, "scatter", "f8_e4m3fn are not joined");
+  operand_download(&dst);
+  assert_memory_equal(dst.host, want, sizeof want);
+  operand_free(&dst), operand_free(&src), operand_free(&indices);
+}
+
 static int open_all(void **state) {
   void *memory;
   open_device(state);
@@ -670,6 +688,7 @@ int main(void) {
                                      cmocka_unit_test(embeddings),
                                      cmocka_unit_test(unaligned_rows),
                                      cmocka_unit_test(masks),
+                                     cmocka_unit_test(eight_bit_floats),
                                      cmocka_unit_test(empty_and_refused)};
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

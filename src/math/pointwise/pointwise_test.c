@@ -707,6 +707,23 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand_free(&out);
 }
 
+static void where_chooses_eight_bit_floats(void **state) {
+  static const int64_t three = 3;
+  static const uint8_t yes[] = {1, 0, 1}, values[] = {0x38, 0x7f, 0x44}, want[] = {0x40, 0x7f, 0x40}; /* 2, NaN, 2 */
+  operand condition = operand_make(RDNA_BOOL, 1, &three, NULL, 0), b = operand_make(RDNA_F8_E4M3FN, 1, &three, NULL, 0);
+  operand out = operand_make(RDNA_F8_E4M3FN, 1, &three, NULL, 0),
+          chosen = operand_make(b.tensor.dtype, 1, &three, NULL, 0);
+  memcpy(condition.host, yes, sizeof yes);
+  memcpy(b.host, values, sizeof values);
+  operand_upload(&condition), operand_upload(&b), operand_upload(&out), operand_upload(&chosen);
+  assert_ok(rdna_op_masked_fill(stream, &condition.tensor, rdna_scalar_real(2), &b.tensor, &out.tensor));
+  assert_ok(rdna_op_where(stream, &condition.tensor, &b.tensor, &out.tensor, &chosen.tensor));
+  operand_download(&out), operand_download(&chosen);
+  assert_memory_equal(out.host, want, sizeof want);
+  assert_memory_equal(chosen.host, values, sizeof values);
+  operand_free(&condition), operand_free(&b), operand_free(&out), operand_free(&chosen);
+}
+
 static void operations_have_names(void **state) {
   assert_string_equal(rdna_map_name(RDNA_MAP_POW), "pow");
   assert_string_equal(rdna_zip_name(RDNA_ZIP_SOFTPLUS_GRAD), "softplus_grad");
@@ -725,6 +742,7 @@ int main(void) {
       cmocka_unit_test(zip3_matches_double),
       cmocka_unit_test(comparisons_match_their_definitions),
       cmocka_unit_test(where_chooses),
+      cmocka_unit_test(where_chooses_eight_bit_floats),
       cmocka_unit_test(works_in_place_and_backwards),
       cmocka_unit_test(large_quotients_are_exact),
       cmocka_unit_test(large_tensors_are_cut),
