@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -253,10 +254,14 @@ def test_pinned_memory():
     assert torch.equal(back, x)
 
 
-def keep_busy(bytes=1 << 26):
-    """Copies that the current stream needs some time for; other streams go on."""
+def keep_busy(seconds=0.1, bytes=1 << 26):
+    """Copies that the current stream needs so long for, on whatever device; other streams go on."""
     a, b = torch.zeros(bytes, dtype=torch.uint8, device="rdna"), torch.zeros(bytes, dtype=torch.uint8, device="rdna")
-    for _ in range(4):
+    torch.rdna.synchronize()
+    began = time.perf_counter()
+    b.copy_(a)
+    torch.rdna.synchronize()
+    for _ in range(4 + int(seconds / (time.perf_counter() - began))):
         b.copy_(a)
 
 
@@ -277,10 +282,14 @@ def test_a_blocking_copy_has_arrived_for_every_stream(source):
 
 def test_operators_queue_numbers_that_are_on_the_cpu():
     x = torch.randn(100, device="rdna")
-    torch.rdna.synchronize()
+
+    def operators():
+        return [torch.copysign(x, -1.0), torch.xlogy(x, torch.tensor(2.0)), torch.where(x > 0, x, torch.tensor(2.0)),
+                torch.heaviside(x, torch.tensor(1.0)), x.clone().bernoulli_(torch.tensor(0.5))]
+
+    operators()  # a GPU loads each kernel at its first launch, which takes longer than the copies
     keep_busy()
-    results = [torch.copysign(x, -1.0), torch.xlogy(x, torch.tensor(2.0)), torch.where(x > 0, x, torch.tensor(2.0)),
-               torch.heaviside(x, torch.tensor(1.0)), x.clone().bernoulli_(torch.tensor(0.5))]
+    results = operators()
     assert not torch.rdna.current_stream().query()
     torch.testing.assert_close(results[0].cpu(), -x.abs().cpu())
 
