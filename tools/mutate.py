@@ -91,7 +91,7 @@ def suites_of(file):
     return (cases + card + host) if device else (host + card + cases)
 
 
-PYTEST = "RDNA_DRIVER=host PYTHONPATH=torch {python} -m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
+PYTEST = "RDNA_DRIVER=host PYTHONPATH=../torch {python} -m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
 # (area, share of the sample, files, commands of a file). Commands run in the build folder.
 AREAS = [
     ("kernels", 24, r"src/math/\w+/\w+(\.hip|_math\.h|_tile\.h|_mma\.h|_kernels\.h|_pack\.h|_order\.h|_gemv\.h)$", suites_of),
@@ -100,20 +100,20 @@ AREAS = [
     ("plans", 4, r"src/math/(strided_plan|volume_plan|check)\.c$",
      lambda f: [f"bin/{t}_test" for t in "check arguments movement pointwise reduce_dims pool fused upsample".split()]),
     ("kernel layer", 8, r"src/kernel/\w+\.(c|h)$",
-     lambda f: [f"bin/{t}_test" for t in "kernel pack loader retarget tuner tuner_shipped case host scalar scalar64 cast".split()]),
+     lambda f: [f"bin/{t}_test" for t in "kernel pack loader retarget retarget_hostile tuner tuner_shipped case host scalar scalar64 cast".split()]),
     ("device", 12, r"src/device/(\w+|driver/(host|hip|vendor)/\w+)\.c$",
-     lambda f: [f"bin/{t}_test" for t in "allocator registry topology doctor profile host_queue overlap hip cuda faults".split()]
+     lambda f: [f"bin/{t}_test" for t in "allocator memory registry topology doctor profile host_queue overlap hip cuda faults".split()]
      + ["bin/conformance_test host", "bin/conformance_test null", "RDNA_EMULATE=gfx1100,gfx1030 bin/conformance_test hip"]),
     ("base", 4, r"src/base/\w+\.c$", lambda f: ["bin/base_test", "bin/strmap_test", "bin/tensor_test", "bin/deterministic_test"]),
     ("model", 12, r"src/model/(llm/)?\w+\.c$",
      lambda f: ["bin/gguf_test", "bin/sampler_test", "bin/tokenizer_test", "bin/tokenizer_vocab_test", "bin/llm_test",
                 "RDNA_PROGRAM=$PWD/bin/rdna python3 {root}/tests/logits_test.py"]),
     ("emulator machine", 20, r"emulator/machine/\w+\.c$",
-     lambda f: ["ctest -Q -R '^emulator.(semantics|opcodes|matrix|kernels|dispatch|random|hardware.*|planted.*)$'"]),
+     lambda f: ["ctest -Q -j2 --stop-on-failure -R '^emulator.(semantics|opcodes|conversion|matrix|kernels|dispatch|launch|random|hardware.*|planted.*)$'"]),
     ("emulator decoder", 6, r"emulator/isa/\w+\.c$",
-     lambda f: ["ctest -Q -R '^emulator.(isa_test|semantics|isa_llvm_.*|isa_corpus_.*)$'"]),
+     lambda f: ["ctest -Q -j2 --stop-on-failure -R '^emulator.(isa_test|semantics|isa_llvm_.*|isa_corpus_.*)$'"]),
     ("emulator runtime", 10, r"emulator/(hip|object)/\w+\.c$",
-     lambda f: ["ctest -Q -R '^emulator.(object_test|emulated_hip_test|hipcc_.*|rocrand_test|conformance)$'"]),
+     lambda f: ["ctest -Q -j2 --stop-on-failure -R '^emulator.(object_test|emulated_hip_test|exit_test|names_test|launch|hipcc_.*|rocrand_test|conformance)$'"]),
     ("command", 4, r"src/command/\w+\.c$",
      lambda f: [f"RDNA_PROGRAM=$PWD/bin/rdna python3 {{root}}/tests/{t}_test.py" for t in ("command", "emulate", "tune")]),
     ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.cpp$", lambda f: [PYTEST]),
@@ -259,15 +259,15 @@ class Copy:
             sys.exit(f"mutate: the unchanged sources do not build; see {self.log}")
         if plugin:
             self.python = subprocess.run([os.path.join(ROOT, "packaging/torch-venv.sh")], capture_output=True, text=True, check=True).stdout.strip()
-            configure = (f"cmake -S {self.tree}/bindings/torch -B {self.build}/torch -G Ninja -DCMAKE_BUILD_TYPE=Release "
+            configure = (f"cmake -S {self.tree}/bindings/torch -B {self.tree}/build/torch -G Ninja -DCMAKE_BUILD_TYPE=Release "
                          f"-DRDNA_DIR={self.build}/lib -DPython3_EXECUTABLE={self.python}")
-            if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build torch", self.build, 7200, self.log) != 0:
+            if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build ../torch", self.build, 7200, self.log) != 0:
                 sys.exit(f"mutate: the unchanged plugin does not build; see {self.log}")
 
     def wanted(self, commands):
         """What must be built for |commands|: the programs that they name; all, where ctest finds them."""
         if any("pytest" in c for c in commands):
-            return "cmake --build . --target rdna_shared kernels && cmake --build torch"
+            return "cmake --build . --target rdna_shared kernels && cmake --build ../torch"
         targets = set()
         for c in commands:
             targets.update(re.findall(r"bin/(\w+)", c))
