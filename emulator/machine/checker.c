@@ -57,12 +57,18 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
     default:
       break;
   }
-  if (plan->acquires) c->sync = emu__time_next();
+  if (plan->acquires) c->acquires = true;
   if (plan->raises) emu__check_issue(wave, step, plan);
   return true;
 }
 
-void emu__check_after(struct emu_wave *wave, const struct emu_step *step) { (void)wave, (void)step; }
+// The time of an acquire is that after the access: what others do until then, on their threads, it may have seen.
+void emu__check_after(struct emu_wave *wave) {
+  struct emu_wave_check *c = wave->checker;
+  if (!c || !c->acquires) return;
+  c->acquires = false;
+  c->sync = emu__time_next();
+}
 
 // ---- barriers
 

@@ -292,7 +292,10 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
 bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes,
                        unsigned data, int compare, int dst) {
   struct emu_wave_check *c = wave->checker;
-  if (dst >= 0 && (step->inst->format != EMU_DS || wave->group->waves > 1)) c->sync = emu__time_next();
+  if (dst >= 0 && (step->inst->format != EMU_DS || wave->group->waves > 1)) {
+    c->sync = emu__time_next();
+    c->acquires = true;
+  }
   struct access a = {wave, step, EMU_TOUCH_ATOMIC, emu__time_now(), 0};
   check_shared(wave, step, p, bytes);
   for (unsigned k = 0; k < bytes / 4; k++) {

@@ -57,8 +57,8 @@ bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint
                unsigned same, enum emu_touch how, struct emu_other *other) {
   uint64_t me = identity(wave), w = load(writer), r = load(reader);
   bool race = false;
-  // atomic loads and stores are plain ones to the instruction set: an access after an atomic operation may be one, such
-  // as the first load of a compare-and-swap loop
+  // atomic loads and stores are plain ones to the instruction set: an access before or after an atomic operation may be
+  // one, such as the first load of a compare-and-swap loop or a look at a flag
   bool may_meet_writer = how == EMU_TOUCH_READ_SYNC || w & ATOMIC;
   bool writes = how >= EMU_TOUCH_WRITE;
   bool beside = w && (writes ? by_others(me, w) : who(w) != me) && !may_meet_writer && concurrent(wave, me, w);
@@ -74,7 +74,9 @@ bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint
     return race;
   }
   if (how == EMU_TOUCH_READ_SYNC) return race;
-  if (!race && r && (r & mask) && by_others(me, r) && concurrent(wave, me, r)) race = found(me, r, false, other);
+  bool may_be_atomic = how == EMU_TOUCH_ATOMIC;
+  if (!race && !may_be_atomic && r && (r & mask) && by_others(me, r) && concurrent(wave, me, r))
+    race = found(me, r, false, other);
   uint64_t bytes = (w && who(w) == me && w >> TIME_AT == now ? w & 15 : 0) | mask;
   // the mark stands for a writer of all the bytes that the record names
   uint64_t others = beside && !race && !(bytes & ~w) ? OTHERS : 0;

@@ -105,6 +105,7 @@ struct emu_wave_check {
   uint32_t vm_at[256], lds_at[256], vm_issued, lds_issued;
   uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
   uint64_t started;        // lanes
+  bool acquires;           // the instruction that is under way
   const struct emu_step *at_barrier;
   // where undefined memory was last read, for reports
   bool has_origin;

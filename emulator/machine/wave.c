@@ -103,7 +103,7 @@ static void slice_watched(struct emu_wave *wave) {
     if (wave->counters) count_lanes(wave, step);
     if (wave->check && !emu__check_before(wave, step)) continue;
     run(wave, step);
-    if (wave->check) emu__check_after(wave, step);
+    if (wave->check) emu__check_after(wave);
   }
 }
 

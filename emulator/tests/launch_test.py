@@ -51,6 +51,14 @@ KERNEL for_count(int *out, int count) {
     STORE(out, 1);
   }
 }
+// a wave waits for the one before it, takes what that wrote beside its flag, and hands on one more
+KERNEL chain(int *out) {
+  int link = __builtin_amdgcn_workgroup_id_x() * 8 + TX / 32, *flags = out + 512;
+  if (TX % 32) return;
+  if (link) while (!LOAD(flags + link - 1)) ;
+  out[link] = link ? out[link - 1] + 1 : 1;
+  STORE(flags + link, 1);
+}
 KERNEL endless(int *out) { for (int i = 0;; i++) asm volatile("v_mov_b32 v0, %0" : : "s"(i) : "v0"); }
 KERNEL recursion(int *out, int n) { volatile int first[2] = {0, 0}; out[TX] = descend(n, first); }
 """
@@ -214,6 +222,13 @@ def test_waits(hip, checks):
                   "has executed 30000000 instructions, as many as RDNA_EMULATE_LIMIT allows" in text, (code, text))
 
 
+def test_handing_on(hip, checks):
+    """What one wave wrote before it set a flag is another's when it has seen the flag, whichever threads run them."""
+    for i in range(20):
+        (code, out), text = said(lambda: hip.launch("chain", threads=256, groups=64))
+        checks.expect("a chain of waves", code == 0 and not text and (out[:512] == np.arange(1, 513)).all(), (code, text))
+
+
 def main():
     checks = Checks()
     if len(sys.argv) == 2:  # one process a target: devices are made once
@@ -225,7 +240,7 @@ def main():
                 checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
         return 1 if checks.failures else 0
     hip = Hip(sys.argv[1], sys.argv[2])
-    for test in (test_stack, test_short_arguments, test_waits):
+    for test in (test_stack, test_short_arguments, test_handing_on, test_waits):
         test(hip, checks)
     print(f"{sys.argv[2]}: {checks.count} checks, {checks.failures} failures")
     return 1 if checks.failures else 0

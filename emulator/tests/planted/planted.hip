@@ -402,6 +402,18 @@ KERNEL(right_swap_loop) {
   }
 }
 
+// The first wave looks at a flag in LDS, which the second then sets by an atomic operation that returns nothing.
+KERNEL(right_flag) {
+  __shared__ int flag;
+  flag = 0;
+  barrier();
+  if (LANE == 0) {
+    while (!__hip_atomic_load(&flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP)) __builtin_amdgcn_s_sleep(1);
+  } else if (LANE == 32) {
+    (void)__hip_atomic_fetch_or(&flag, 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  }
+}
+
 // GFX11's 16-bit instructions name halves: the low one has come, the high one is in flight.
 KERNEL(right_halves) {
 #ifdef __gfx1100__

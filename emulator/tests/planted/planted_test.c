@@ -67,6 +67,7 @@ static const struct plant plants[] = {
     {"right_last_group", NULL, 4, 64},
     {"right_chain", NULL, 4, 64},
     {"right_swap_loop", NULL, 4, 64},
+    {"right_flag", NULL, 1, 64},
     {"right_halves", NULL, 1, 32},
     {"right_lock", NULL, 4, 64},
     {"right_histogram", NULL, 4, 64},
