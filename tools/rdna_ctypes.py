@@ -36,7 +36,7 @@ class OptimItem(ctypes.Structure):
 
 class CrossEntropy(ctypes.Structure):
     _fields_ = [("reduction", ctypes.c_int), ("ignore_index", ctypes.c_int64), ("label_smoothing", ctypes.c_float),
-                ("log_probabilities", ctypes.c_bool)]
+                ("log_probabilities", ctypes.c_bool), ("outside", ctypes.c_void_p)]
 
 
 class FusedStep(ctypes.Structure):
