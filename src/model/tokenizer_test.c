@@ -295,6 +295,24 @@ static void test_spm_by_hand(void **state) {
   close_vocabulary(&o);
 }
 
+/* Tokens of bytes are written with hexadecimal digits of either case, and nothing beside them. */
+static void test_spm_bytes(void **state) {
+  static const char *const wrong[] = {"<0xG1>", "<0x1G>", "<0x@1>", "<0xg1>", "<0x1`>",
+                                      "<0x:1>", "<0x1/>", "<1x11>", "<0x11)"};
+  vocabulary_size = 0;
+  int unknown = add_token("<unk>", 5, RDNA_TOKEN_UNKNOWN, 0), byte = add_token("<0xeF>", 6, RDNA_TOKEN_BYTE, 0);
+  testing_vocabulary v = empty_vocabulary;
+  v.model = "llama", v.tokens = vocabulary, v.token_count = (size_t)vocabulary_size;
+  v.add_space_prefix = 0, v.unknown = unknown;
+  opened o = open_vocabulary(&v);
+  CHECK_IDS(&o, "\xef", 0, byte);
+  close_vocabulary(&o);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    memcpy(token_bytes[byte], wrong[i], 6);
+    refuse(&v, RDNA_BAD_DATA, "of type byte");
+  }
+}
+
 /* ---- byte-level BPE ---- */
 
 static double bpe_rank(const char *text, part left, part right) {
@@ -850,6 +868,7 @@ int main(void) {
       cmocka_unit_test(test_utf8),
       cmocka_unit_test(test_spm_against_slow),
       cmocka_unit_test(test_spm_by_hand),
+      cmocka_unit_test(test_spm_bytes),
       cmocka_unit_test(test_bpe_against_slow),
       cmocka_unit_test(test_bpe_round_trip),
       cmocka_unit_test(test_every_byte),
