@@ -194,7 +194,7 @@ def mutants_of(area, file):
 def sample(count, seed, areas, patterns):
     """For each area its share, in the order in which they are tried: spare ones follow."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    total = sum(share for name, share, _, _ in AREAS)
+    total = sum(share for name, share, _, _ in AREAS if not areas or name in areas)
     chosen = []
     taken = set()
     for name, share, path, commands in AREAS:
@@ -209,7 +209,7 @@ def sample(count, seed, areas, patterns):
             order.setdefault(m.pattern, []).append(m)
         turns = [m for _, _, m in sorted(((i, hashlib.sha256((seed + name + p).encode()).hexdigest(), m)
                                           for p, ms in order.items() for i, m in enumerate(ms)), key=lambda t: t[:2])]
-        want = max(1, round(count * share / total)) if not areas else max(1, count // len(areas))
+        want = max(1, round(count * share / total))
         chosen.append((name, want, turns, commands))
     return chosen
 
@@ -297,7 +297,7 @@ class Copy:
 
     def try_one(self, mutant, commands):
         """What found it, "" where nothing did, None where it does not compile."""
-        with open(os.path.join(ROOT, mutant.file), encoding="utf-8") as f:
+        with open(os.path.join(self.tree, mutant.file), encoding="utf-8") as f:
             text = f.read()
         lines = text.split("\n")
         lines[mutant.number - 1] = lines[mutant.number - 1].replace(mutant.line, mutant.changed, 1)
