@@ -117,7 +117,7 @@ AREAS = [
     ("command", 4, r"src/command/\w+\.c$",
      lambda f: [f"RDNA_PROGRAM=$PWD/bin/rdna python3 {{root}}/tests/{t}_test.py" for t in ("command", "emulate", "tune")]),
     ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.cpp$", lambda f: [PYTEST]),
-    ("plugin, Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: [PYTEST]),
+    ("plugin Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: [PYTEST]),
 ]
 NOT_A_SOURCE = re.compile(r"_(test|bench|fuzz|cases|builder|choice)\.c$|conv_(direct|own)\.c$|/(fake_\w+|case\w*|main)\.[ch]$|_test\.h$|isa_(samples|llvm|objects|corpus)|wgmma|process_group")
 
