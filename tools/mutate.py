@@ -99,7 +99,9 @@ AREAS = [
     ("operators", 20, r"src/math/\w+/\w+\.c$", lambda f: ["bin/arguments_test"] + suites_of(f)),
     ("plans", 4, r"src/math/(strided_plan|volume_plan|check)\.c$",
      lambda f: [f"bin/{t}_test" for t in "check arguments movement pointwise reduce_dims pool fused upsample".split()]),
-    ("kernel layer", 8, r"src/kernel/\w+\.(c|h)$",
+    ("kernel headers", 4, r"src/kernel/(prelude|mma|scalar|scalar64|float8)\.h$",
+     lambda f: ["bin/scalar_test", "bin/scalar64_test", "bin/cast_test", f"{GPU} bin/cases_test hip {CASES}"]),
+    ("kernel layer", 6, r"src/kernel/\w+\.(c|h)$",
      lambda f: [f"bin/{t}_test" for t in "kernel pack loader retarget retarget_hostile tuner tuner_shipped case host scalar scalar64 cast".split()]),
     ("device", 12, r"src/device/(\w+|driver/(host|hip|vendor)/\w+)\.c$",
      lambda f: [f"bin/{t}_test" for t in "allocator memory registry topology doctor profile host_queue overlap hip cuda faults".split()]

@@ -8,7 +8,7 @@
 struct emu_watch {
   unsigned quiet, look;  // rounds since a group began or ended, and how many of them pass before it looks for waits
   bool waits;            // all its waves do
-  uint32_t *registers;  // room for a wave's
+  uint32_t *registers;   // room for a wave's
   size_t room;
 };
 

@@ -95,11 +95,11 @@ RDNA_CHECKED rdna_status rdna_op_embedding_backward(rdna_stream *stream, const r
 /* How many values of |x| are not 0, into |out|, one i64 on the device: what a caller reads to know the size of the
  * output of the following. A NaN is not 0. */
 RDNA_CHECKED rdna_status rdna_op_nonzero_count(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-/* The coordinates of values that are not 0, in x's order: |out| is (count, x's rank) of i64, contiguous. Where it has fewer rows
- * than that, the first of them; where it has more, the rest stays as it was. */
+/* The coordinates of values that are not 0, in x's order: |out| is (count, x's rank) of i64, contiguous. Where it has
+ * fewer rows than that, the first of them; where it has more, the rest stays as it was. */
 RDNA_CHECKED rdna_status rdna_op_nonzero(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-/* The values of |x| where |mask|, bool or u8 of x's shape, is not 0, in x's order. |out| is (count), contiguous, or shorter or
- * longer as above. Broadcasting is a stride of 0. */
+/* The values of |x| where |mask|, bool or u8 of x's shape, is not 0, in x's order. |out| is (count), contiguous, or
+ * shorter or longer as above. Broadcasting is a stride of 0. */
 RDNA_CHECKED rdna_status rdna_op_masked_select(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *mask,
                                                const rdna_tensor *out);
 /* The values of |dst| where |mask| is not 0 become those of |src|, in order, while there are any; the other way. */

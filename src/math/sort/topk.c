@@ -186,8 +186,9 @@ rdna_status rdna_op_kth_value(rdna_stream *stream, const rdna_tensor *x, int64_t
   request r = {.name = "kth_value", .x = x, .values = values, .indices = indices, .dim = dim};
   RDNA_TRY(check(stream, &r));
   if (r.k != 1) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "kth_value: values and indices have size %lld along dimension %d; it must be 1",
-                      (long long)r.k, dim);
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "kth_value: values and indices have size %lld along dimension %d; it must be 1", (long long)r.k,
+                      dim);
   }
   if (k < 1 || k > r.n) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
