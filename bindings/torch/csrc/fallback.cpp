@@ -220,7 +220,7 @@ void run_on_cpu(const c10::OperatorHandle &op, const std::string &name, c10::Dis
   std::string sentence;
   try {
     return op.redispatchBoxed(c10::DispatchKeySet(key), inner);
-  } catch (const c10::NotImplementedError &error) {
+  } catch (const c10::Error &error) {  // PyTorch 2.6 has no class of its own for it
     sentence = error.what_without_backtrace();
     if (sentence.find(kNotFor) == std::string::npos) throw;
   }
@@ -249,7 +249,8 @@ void run_on_cpu(const c10::OperatorHandle &op, const std::string &name, c10::Dis
         op.redispatchBoxed(c10::DispatchKeySet(key), inner);
         for (c10::IValue &value : *inner) value = with_tensors(value, narrow);
         return;
-      } catch (const c10::NotImplementedError &) {  // nor for the wider one
+      } catch (const c10::Error &error) {  // nor for the wider one
+        if (std::string(error.what_without_backtrace()).find(kNotFor) == std::string::npos) throw;
       }
     }
   }
