@@ -293,6 +293,22 @@ KERNEL(wait_too_short) {
   out[LANE] = b;
 }
 
+// A read of LDS is none of the loads that vmcnt counts.
+KERNEL(wait_beside_lds) {
+  __shared__ float lds[64];
+  float a, b, c;
+  EACH(lds)[LANE] = in[LANE];
+  int at = LANE * 4;
+  asm volatile("s_waitcnt lgkmcnt(0)\n global_load_dword %0, %3, off\n global_load_dword %1, %3, off offset:4\n"
+               "ds_read_b32 %2, %4\n" EITHER("s_waitcnt vmcnt(1) lgkmcnt(0)", "s_waitcnt vmcnt(0) lgkmcnt(0)")
+               : "=&v"(a), "=&v"(b), "=&v"(c)
+               : "v"(in + (LANE & 31)), "v"(at));
+  a = a + c;
+  out[LANE] = a;
+  b = b + 1.0f;  // FINDS wait_beside_lds
+  out[LANE] = b;
+}
+
 KERNEL(missing_lgkmcnt) {
   __shared__ float lds[64];
   float v;

@@ -57,6 +57,7 @@ static const struct plant plants[] = {
     {"divergent_lanes", "divergent barrier", 1, 32},
     {"missing_vmcnt", "missing wait", 1, 64},
     {"wait_too_short", "missing wait", 1, 64},
+    {"wait_beside_lds", "missing wait", 1, 64},
     {"missing_lgkmcnt", "missing wait", 1, 64},
     {"missing_scalar_wait", "missing wait", 1, 32},
     {"overwritten_in_flight", "missing wait", 1, 32},
