@@ -275,7 +275,7 @@ class Copy:
             targets.update(re.findall(r"bin/(\w+)", c))
             if "ctest" in c:
                 targets.add("all")
-            if "hip" in c:
+            if "hip" in c or "bin/rdna" in c:
                 targets.update(("rdna_emulator", "kernels_gfx1100"))
         if "llm_test" in targets and not os.path.exists(os.path.join(self.tree, "src/model/llm_test.c")):
             targets.discard("llm_test")
