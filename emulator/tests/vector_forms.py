@@ -177,6 +177,7 @@ class Vector:
                 values = [t.rng.choice((x, x & ~(2047 << 52) | t.rng.choice(exponents) << 52)) for x in values]
             if row.name in FINITE:
                 values = [x if x & F32.inf != F32.inf else x & 0x807fffff for x in values]
+                values[1:4] = [x & F32.sign for x in values[1:4]]  # lanes whose direction has no length
             if isinstance(source.place, int):
                 store(v, source.place, kind, values, source.high and not self.packed and not self.mixed)
             elif isinstance(source.place, Place):
