@@ -186,11 +186,7 @@ def main():
                 test(t)
             failures += t.failures
             checked += t.checked
-    emulator.close()
-    for line in failures[:40]:
-        print(line)
-    print(f"{checked} checks, {len(failures)} failures")
-    return 1 if failures else 0
+    return emulator.finish(failures, checked)
 
 
 if __name__ == "__main__":

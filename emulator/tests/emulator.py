@@ -57,6 +57,14 @@ class Emulator:
         self.process.stdin.close()
         return self.process.wait()
 
+    def finish(self, failures, checked):
+        """Closes, says what failed, and returns the exit status of a test."""
+        self.close()
+        for line in failures[:80]:
+            print(line)
+        print(f"{checked} checks, {len(failures)} failures")
+        return 1 if failures else 0
+
     def take(self, count):
         data = self.process.stdout.read(count)
         if len(data) != count:

@@ -5,13 +5,7 @@ import torch
 import torch.nn.functional as F
 
 
-@pytest.fixture(autouse=True)
-def nothing_falls_back():
-    before = torch.rdna.fallback_mode()
-    torch.rdna.set_fallback_mode("error")
-    torch.manual_seed(0)
-    yield
-    torch.rdna.set_fallback_mode(before)
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
 
 
 def doubles(*shape):

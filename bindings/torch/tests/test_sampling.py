@@ -4,13 +4,7 @@ import pytest
 import torch
 
 
-@pytest.fixture(autouse=True)
-def nothing_falls_back():
-    before = torch.rdna.fallback_mode()
-    torch.rdna.set_fallback_mode("error")
-    torch.manual_seed(0)
-    yield
-    torch.rdna.set_fallback_mode(before)
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
 
 
 @pytest.mark.parametrize("count, replacement", [(1, False), (2, False), (20000, True)])

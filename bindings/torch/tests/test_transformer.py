@@ -11,13 +11,7 @@ BATCH, ROWS, WIDTH, HEADS = 3, 7, 32, 4
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-12, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
-@pytest.fixture(autouse=True)
-def nothing_falls_back():
-    before = torch.rdna.fallback_mode()
-    torch.rdna.set_fallback_mode("error")
-    torch.manual_seed(0)
-    yield
-    torch.rdna.set_fallback_mode(before)
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
 
 
 def masks(kind):
