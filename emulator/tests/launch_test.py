@@ -9,6 +9,8 @@ import numpy as np
 
 from emulator import compile_hip
 
+LIMIT = "30000000"  # instructions of a wave
+
 SOURCE = """
 #define KERNEL extern "C" __attribute__((global)) void
 #define TX __builtin_amdgcn_workitem_id_x()
@@ -217,9 +219,14 @@ def test_waits(hip, checks):
     checks.expect("a group that counts in memory", code == 0 and out[1] >= count, (code, out[:2]))
     code, out = hip.launch_two("for_the_last", (1, -1), "for_work", (work,))
     checks.expect("a kernel of another stream that works for long", code == 0 and out[0] == work, (code, out[0]))
+
+
+def test_limit(hip, checks):
+    """A wave that never ends. It has a process of its own: beside it, a wave that waits for a group whose host thread
+    finds no processor would execute as many instructions."""
     (code, _), text = said(lambda: hip.launch("endless"))
     checks.expect("an endless loop", code == LAUNCH_FAILURE and "endless" in text and
-                  "has executed 30000000 instructions, as many as RDNA_EMULATE_LIMIT allows" in text, (code, text))
+                  f"has executed {LIMIT} instructions, as many as RDNA_EMULATE_LIMIT allows" in text, (code, text))
 
 
 def test_handing_on(hip, checks):
@@ -233,16 +240,18 @@ def main():
     checks = Checks()
     if len(sys.argv) == 2:  # one process a target: devices are made once
         for target in ("gfx1100", "gfx1030"):
-            for check in ("0", "1"):
+            for check, tests in (("0", "all"), ("1", "all"), ("0", "limit")):
                 # it provokes failures, and says itself whether they were right
                 environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK=check, RDNA_EMULATE_EXITCODE="0",
-                                   RDNA_EMULATE_PATIENCE="0.25", RDNA_EMULATE_LIMIT="30000000")
-                checks.failures += os.spawnve(os.P_WAIT, sys.executable, [sys.executable, *sys.argv, target], environment)
+                                   RDNA_EMULATE_PATIENCE="0.25", RDNA_EMULATE_LIMIT=LIMIT if tests == "limit" else "0")
+                arguments = [sys.executable, *sys.argv, target, tests]
+                checks.failures += os.spawnve(os.P_WAIT, sys.executable, arguments, environment)
         return 1 if checks.failures else 0
-    hip = Hip(sys.argv[1], sys.argv[2])
-    for test in (test_stack, test_short_arguments, test_handing_on, test_waits):
+    library, target, tests = sys.argv[1:]
+    hip = Hip(library, target)
+    for test in [test_limit] if tests == "limit" else [test_stack, test_short_arguments, test_handing_on, test_waits]:
         test(hip, checks)
-    print(f"{sys.argv[2]}: {checks.count} checks, {checks.failures} failures")
+    print(f"{target}, {tests}: {checks.count} checks, {checks.failures} failures")
     return 1 if checks.failures else 0
 
 
