@@ -107,7 +107,11 @@ static rdna_status make_case(const rdna__kernel_info *kernel, rdna__random *rand
   rdna_dtype dtype = strstr(kernel->name, "i32") ? RDNA_I32 : RDNA_F32;
   float *in = rdna__case_add(c, RDNA__IN, dtype, COUNT, offsetof(struct scale_args, in));
   for (int i = 0; i < COUNT; i++) in[i] = (float)rdna__random_normal(random); /* any bits, as integers */
-  if (dtype == RDNA_F32) in[3] = NAN;
+  if (dtype == RDNA_F32) {
+    static const uint32_t poisons[] = {0xffa5a5a5u, 0xffdadadau}; /* NaN, which a kernel may write as well */
+    in[3] = NAN;
+    memcpy(in + 4, poisons, sizeof poisons);
+  }
   assert_non_null(rdna__case_add(c, RDNA__OUT, dtype, COUNT, offsetof(struct scale_args, out)));
   return RDNA_OK;
 }
