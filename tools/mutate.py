@@ -97,7 +97,7 @@ AREAS = [
     ("kernels", 24, r"src/math/\w+/\w+(\.hip|_math\.h|_tile\.h|_mma\.h|_kernels\.h|_pack\.h|_order\.h|_gemv\.h)$", suites_of),
     ("twins", 10, r"src/math/\w+/\w+_host(_\w+)?\.c$", suites_of),
     ("operators", 20, r"src/math/\w+/\w+\.c$", lambda f: ["bin/arguments_test"] + suites_of(f)),
-    ("plans", 4, r"src/math/(strided_plan|volume_plan|check)\.c$",
+    ("plans", 4, r"src/math/common/plan/[a-z]+\.c$",
      lambda f: [f"bin/{t}_test" for t in "check arguments movement pointwise reduce_dims pool fused upsample".split()]),
     ("kernel headers", 4, r"src/kernel/(prelude|mma|scalar|scalar64|float8)\.h$",
      lambda f: ["bin/scalar_test", "bin/scalar64_test", "bin/cast_test", f"{GPU} bin/cases_test hip {CASES}"]),

@@ -1,6 +1,6 @@
 /* Every public operator refuses arguments that its header excludes, with a sentence that names them and nothing
  * written, and takes those at the edge of what the header allows. Each has a row: see arguments.h. */
-#include "math/arguments.h"
+#include "math/common/test/arguments.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -953,9 +953,9 @@ OPERATOR(sdpa_backward, of_rows, .types = FLOATS) {
                                out("dv", MAIN, STRIDED | OPTIONAL, SHAPE(5, 2, N)), NULL);
 }
 
-static bool has_row(const char *operator, size_t length) {
+static bool has_row(const char *op_name, size_t length) {
   for (const row *r = rows; r; r = r->next) {
-    if (strlen(r->operator) == length && strncmp(r->operator, operator, length) == 0) return true;
+    if (strlen(r->op_name) == length && strncmp(r->op_name, op_name, length) == 0) return true;
   }
   return false;
 }
@@ -1000,7 +1000,7 @@ static void test_every_operator_has_a_row(void **state) {
 /* A call that reads what it was not given ends the process: say which. */
 static void tell_of_a_crash(int signal_number) {
   fflush(stdout);
-  dprintf(1, "rdna_op_%s (%s): %s ends in signal %d\n", in_call->operator, in_call->variant, what, signal_number);
+  dprintf(1, "rdna_op_%s (%s): %s ends in signal %d\n", in_call->op_name, in_call->variant, what, signal_number);
   _exit(1);
 }
 
@@ -1011,7 +1011,7 @@ static void test_arguments(void **state) {
   signal(SIGFPE, tell_of_a_crash);
   set_sizes(0);
   for (const row *r = rows; r; r = r->next) {
-    if (!only || strcmp(only, r->operator) == 0) test_row(r);
+    if (!only || strcmp(only, r->op_name) == 0) test_row(r);
   }
   printf("%ld calls\n", calls);
   assert_int_equal(complaints, 0);

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "base/status.h"
-#include "math/test_device.h"
+#include "math/common/test/device.h"
 #include "rdna/op.h"
 #include "rdna/tune.h"
 

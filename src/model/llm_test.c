@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "math/test_device.h"
+#include "math/common/test/device.h"
 #include "model/testing_gguf.h"
 #include "rdna/llm.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "math/attention/attention_kernels.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 
 static const char *const NAME = "attention";
 

@@ -4,7 +4,7 @@
 #include "kernel/arguments.h"
 #include "kernel/scalar.h"
 #include "math/attention/attention_kernels.h"
-#include "math/values.h"
+#include "math/common/device/values.h"
 
 /* What a token may see: positions low..high of the cache rows from base on; none when high < low. */
 struct reach {

@@ -6,7 +6,7 @@
 
 #include "kernel/manifest.h"
 #include "math/attention/attention_kernels.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 
 static rdna_status no_memory(const rdna__kernel_case *out_case) {
   return rdna__fail(RDNA_OUT_OF_MEMORY, "attention case: no memory for %s", out_case->label);

@@ -6,7 +6,7 @@
 #include "kernel/host.h"
 #include "math/attention/attention_kernels.h"
 #include "math/attention/attention_multiply.h"
-#include "math/simd.h"
+#include "math/common/host/simd.h"
 
 enum type { F32, F16, BF16 };
 enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };

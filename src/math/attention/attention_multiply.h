@@ -2,7 +2,7 @@
 #ifndef RDNA_MATH_ATTENTION_MULTIPLY_H
 #define RDNA_MATH_ATTENTION_MULTIPLY_H
 
-#include "math/simd.h"
+#include "math/common/host/simd.h"
 
 /* out(i, j) = add + sum over e < inner of x(i, e) y(e, j) for i < rows <= 4 and j < 2 SIMD_WIDTH. x lies with any
  * strides, y and out with rows of contiguous j. */

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "math/case_fill.h"
-#include "math/test_device.h"
+#include "math/common/case/fill.h"
+#include "math/common/test/device.h"
 
 /* Runs of neighbouring tokens of one sequence: so many tokens after so much history. */
 struct sequence {

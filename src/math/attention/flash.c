@@ -4,8 +4,8 @@
 
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
-#include "math/check.h"
-#include "math/strided_plan.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/strided.h"
 #include "rdna/memory.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/movement.h"

@@ -311,7 +311,7 @@ struct forward_rows {
 };
 
 #ifdef RDNA_WGMMA
-#include "math/attention/flash_forward_wgmma.h"
+#include "math/attention/nvidia/flash_forward_wgmma.h"
 #endif
 
 /* |rows|.run(place, first row) does ROWS queries. */

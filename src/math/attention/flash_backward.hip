@@ -401,7 +401,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
 }
 
 #ifdef RDNA_WGMMA
-#include "math/attention/flash_backward_wgmma.h"
+#include "math/attention/nvidia/flash_backward_wgmma.h"
 #endif
 
 /* |async|: by products that run by themselves. */

@@ -7,7 +7,7 @@
 #include "kernel/manifest.h"
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 
 static rdna_dtype dtype_of(const rdna__kernel_info *kernel) {
   return strstr(kernel->name, "_bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;

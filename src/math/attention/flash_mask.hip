@@ -286,7 +286,7 @@ RDNA_DEVICE void masked_store(const flash_mask_args &all, const mask_tile &t, in
 }
 
 #ifdef RDNA_WGMMA
-#include "math/attention/flash_mask_wgmma.h"
+#include "math/attention/nvidia/flash_mask_wgmma.h"
 #else
 template <typename type, int max_d>
 RDNA_DEVICE void masked_gradient(const flash_mask_args &all, char *lds) {

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "math/attention/flash_math.h"
-#include "math/case_fill.h"
-#include "math/test_device.h"
+#include "math/common/case/fill.h"
+#include "math/common/test/device.h"
 #include "rdna/op/attention.h"
 
 enum layout { BHSD, BSHD, UNALIGNED };    /* the last: rows of d + 3 values, from the second value on */

@@ -13,7 +13,7 @@
 #include "kernel/arguments.h"
 #include "kernel/wgmma.h"
 #include "math/attention/flash_math.h"
-#include "math/values.h"
+#include "math/common/device/values.h"
 
 #define FLASH_WAVES (FLASH_THREADS / WAVE_SIZE)
 /* RDNA_DEVICE is static; this is for member functions that have an object. */

@@ -4,7 +4,7 @@
 
 #include "kernel/float8.h"
 #include "math/cast/cast_kernels.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "rdna/memory.h"
 #include "rdna/op/movement.h"
 

@@ -3,7 +3,7 @@
 
 #include "kernel/float8.h"
 #include "math/cast/cast_kernels.h"
-#include "math/values.h"
+#include "math/common/device/values.h"
 
 struct i32 {
   enum { BYTES = 4, IN_16 = 4 };

@@ -3,8 +3,8 @@
 
 #include "kernel/float8.h"
 #include "kernel/manifest.h"
-#include "math/case_values.h"
 #include "math/cast/cast_kernels.h"
+#include "math/common/case/values.h"
 
 /* Values that round to even, up, down, away to infinity and to subnormals of a narrower type: its neighbours' middles
  * and one step to either side of them. */

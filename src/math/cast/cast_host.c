@@ -1,7 +1,7 @@
 #include "math/cast/cast_kernels.h"
 
 #include "kernel/float8.h"
-#include "math/values_host.h"
+#include "math/common/host/values.h"
 
 #define STORED_i32 int32_t
 SIMD_INLINE const float *read_i32(float *buffer, const int32_t *p, int64_t n) {

@@ -1,5 +1,5 @@
 #include "rdna/op/cast.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 /* The nearest value of the type, ties to even: |x| in units of the type's step there, rounded as a double. */
 static double nearest(rdna_dtype dtype, double x) {

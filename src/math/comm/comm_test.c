@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "device/driver/flavours.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 #include "rdna/comm.h"
 #include "rdna/tune.h"
 

@@ -1,17 +1,17 @@
 #include "rdna/op/conv.h"
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
 
 typedef struct operands {
-  const char *operator;
+  const char *op_name;
   const rdna_tensor *x, *weight, *y;
 } operands;
 
-static rdna_status check_description(const char *operator, const rdna_convolution * conv) {
+static rdna_status check_description(const char *op_name, const rdna_convolution *conv) {
   if (!conv || conv->dims < 1 || conv->dims > 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3", operator,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3", op_name,
                       conv ? conv->dims : 0);
   }
   for (int d = 0; d < conv->dims; d++) {
@@ -21,20 +21,19 @@ static rdna_status check_description(const char *operator, const rdna_convolutio
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: dimension %d has stride %lld, dilation %lld, padding %lld and %lld; stride and dilation "
                         "must be at least 1, padding at least 0, and each fit in 31 bits",
-                        operator, d, (long long)conv->stride[d], (long long)conv->dilation[d],
+                        op_name, d, (long long)conv->stride[d], (long long)conv->dilation[d],
                         (long long)conv->before[d], (long long)conv->after[d]);
     }
   }
   if (conv->groups < 1 || conv->groups > RDNA__GRID_YZ_MAX) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: there are %lld groups; there must be 1 to %d", operator,(long long) conv->groups,
-                      (int)RDNA__GRID_YZ_MAX);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: there are %lld groups; there must be 1 to %d", op_name,
+                      (long long)conv->groups, (int)RDNA__GRID_YZ_MAX);
   }
   return RDNA_OK;
 }
 
 /* Every offset fits in 31 bits and is not negative. */
-static rdna_status check_strides(const char *operator, const char * argument, const rdna_tensor *tensor) {
+static rdna_status check_strides(const char *op_name, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
   int64_t last = 0;
   for (int d = 0; d < tensor->rank; d++) {
@@ -44,7 +43,7 @@ static rdna_status check_strides(const char *operator, const char * argument, co
       return rdna__fail(RDNA_UNSUPPORTED,
                         "%s: %s is %s with a stride of %lld in dimension %d; strides must be at least 0, and the whole "
                         "tensor fit in 31 bits",
-                        operator, argument, rdna__tensor_text(tensor, text), (long long)stride, d);
+                        op_name, argument, rdna__tensor_text(tensor, text), (long long)stride, d);
     }
     if (tensor->shape[d] > 1) last += (tensor->shape[d] - 1) * stride;
   }
@@ -52,7 +51,7 @@ static rdna_status check_strides(const char *operator, const char * argument, co
 }
 
 /* No element twice: sorted by stride, each dimension steps over all of those before it. */
-static rdna_status check_written(const char *operator, const char * argument, const rdna_tensor *tensor) {
+static rdna_status check_written(const char *op_name, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
   int64_t reach = 1;
   bool done[RDNA_MAX_RANK] = {false};
@@ -64,10 +63,10 @@ static rdna_status check_written(const char *operator, const char * argument, co
     if (next < 0) break;
     done[next] = true;
     if (tensor->stride[next] < reach) {
-      return rdna__fail(
-          RDNA_INVALID_ARGUMENT,
-          "%s: %s is %s with a stride of %lld in dimension %d, less than %lld; values would overlap", operator,
-          argument, rdna__tensor_text(tensor, text), (long long)tensor->stride[next], next, (long long)reach);
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%s: %s is %s with a stride of %lld in dimension %d, less than %lld; values would overlap",
+                        op_name, argument, rdna__tensor_text(tensor, text), (long long)tensor->stride[next], next,
+                        (long long)reach);
     }
     reach += (tensor->shape[next] - 1) * tensor->stride[next];
   }
@@ -80,12 +79,12 @@ static rdna_status check_shapes(const operands *o, const rdna_convolution *conv)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "%s: x has %lld channels and weight is (%lld, %lld, ...) with %lld groups; the first must be "
                       "groups times the weight's second size, and groups divide its first",
-                      o->operator,(long long) x[1], (long long)w[0], (long long)w[1], (long long)conv->groups);
+                      o->op_name, (long long)x[1], (long long)w[0], (long long)w[1], (long long)conv->groups);
   }
   if (y[1] != w[0] || y[0] != x[0]) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: y is (%lld, %lld, ...); it must be (%lld, %lld, ...), by x and weight",
-                      o->operator,(long long) y[0], (long long)y[1], (long long)x[0], (long long)w[0]);
+                      "%s: y is (%lld, %lld, ...); it must be (%lld, %lld, ...), by x and weight", o->op_name,
+                      (long long)y[0], (long long)y[1], (long long)x[0], (long long)w[0]);
   }
   for (int d = 0; d < conv->dims; d++) {
     int64_t window = w[2 + d] > 0 ? conv->dilation[d] * (w[2 + d] - 1) + 1 : 0;
@@ -95,41 +94,41 @@ static rdna_status check_shapes(const operands *o, const rdna_convolution *conv)
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: spatial size %d of y is %lld; size %lld of x, a window of %lld and the description make "
                         "%lld",
-                        o->operator, d, (long long)y[2 + d], (long long)x[2 + d], (long long)w[2 + d], (long long)want);
+                        o->op_name, d, (long long)y[2 + d], (long long)x[2 + d], (long long)w[2 + d], (long long)want);
     }
   }
   return RDNA_OK;
 }
 
 static rdna_status check(const operands *o, const rdna_convolution *conv, rdna__conv_mode mode) {
-  const char *operator= o->operator;
+  const char *op_name = o->op_name;
   const struct {
     const char *name;
     const rdna_tensor *tensor;
   } all[3] = {{"y", o->y}, {"x", o->x}, {"weight", o->weight}};
-  RDNA_TRY(check_description(operator, conv));
+  RDNA_TRY(check_description(op_name, conv));
   for (int i = 0; i < 3; i++) {
-    RDNA_TRY(rdna__check_float(operator, all[i].name, all[i].tensor));
-    RDNA_TRY(rdna__check_rank(operator, all[i].name, all[i].tensor, conv->dims + 2));
-    RDNA_TRY(check_strides(operator, all[i].name, all[i].tensor));
-    if (i > 0) RDNA_TRY(rdna__check_same_dtype(operator, all[i].name, all[i].tensor, "y", o->y));
+    RDNA_TRY(rdna__check_float(op_name, all[i].name, all[i].tensor));
+    RDNA_TRY(rdna__check_rank(op_name, all[i].name, all[i].tensor, conv->dims + 2));
+    RDNA_TRY(check_strides(op_name, all[i].name, all[i].tensor));
+    if (i > 0) RDNA_TRY(rdna__check_same_dtype(op_name, all[i].name, all[i].tensor, "y", o->y));
   }
   RDNA_TRY(check_shapes(o, conv));
   int out = (int)mode; /* y, x and weight, as modes are ordered */
-  RDNA_TRY(check_written(operator, all[out].name, all[out].tensor));
+  RDNA_TRY(check_written(op_name, all[out].name, all[out].tensor));
   for (int i = 0; i < 3; i++)
-    if (i != out) RDNA_TRY(rdna__check_apart(operator, all[out].name, all[out].tensor, all[i].name, all[i].tensor));
+    if (i != out) RDNA_TRY(rdna__check_apart(op_name, all[out].name, all[out].tensor, all[i].name, all[i].tensor));
   return RDNA_OK;
 }
 
 static rdna_status check_bias(const operands *o, const rdna_tensor *bias, const char *name, const rdna_tensor *out) {
   if (!bias) return RDNA_OK;
-  RDNA_TRY(rdna__check_tensor(o->operator, "bias", bias));
-  RDNA_TRY(rdna__check_same_dtype(o->operator, "bias", bias, name, out));
-  RDNA_TRY(rdna__check_rank(o->operator, "bias", bias, 1));
-  RDNA_TRY(rdna__check_size(o->operator, "bias", bias, 0, out->shape[1], "the channels of the result"));
-  RDNA_TRY(rdna__check_contiguous(o->operator, "bias", bias));
-  return rdna__check_apart(o->operator, name, out, "bias", bias);
+  RDNA_TRY(rdna__check_tensor(o->op_name, "bias", bias));
+  RDNA_TRY(rdna__check_same_dtype(o->op_name, "bias", bias, name, out));
+  RDNA_TRY(rdna__check_rank(o->op_name, "bias", bias, 1));
+  RDNA_TRY(rdna__check_size(o->op_name, "bias", bias, 0, out->shape[1], "the channels of the result"));
+  RDNA_TRY(rdna__check_contiguous(o->op_name, "bias", bias));
+  return rdna__check_apart(o->op_name, name, out, "bias", bias);
 }
 
 static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convolution *conv, rdna__conv_mode mode,
@@ -137,10 +136,10 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? o->y : mode == RDNA__CONV_DATA ? o->x : o->weight;
   RDNA_TRY(check(o, conv, mode));
   RDNA_TRY(check_bias(o, bias, mode == RDNA__CONV_FORWARD ? "y" : "x", out));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", o->operator);
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", o->op_name);
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   rdna__conv_call call = {mode, conv, o->x, o->weight, o->y, bias, activation};
-  if (rdna__conv_is_product(&call)) return rdna__conv_product(stream, o->operator, & call);
+  if (rdna__conv_is_product(&call)) return rdna__conv_product(stream, o->op_name, &call);
   int64_t positions = 1, places = 1, taps = 1;
   const rdna_tensor *over = mode == RDNA__CONV_DATA ? o->x : o->y;
   for (int d = 0; d < conv->dims + 2; d++) {
@@ -151,9 +150,9 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   if (mode == RDNA__CONV_DATA) taps = places * (o->weight->shape[0] / conv->groups);
   if (positions > INT32_MAX / 2 || taps > INT32_MAX / 2) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld positions and %lld taps; each must fit in 30 bits: split the batch",
-                      o->operator,(long long) positions, (long long)taps);
+                      o->op_name, (long long)positions, (long long)taps);
   }
-  return rdna__conv_run(stream, o->operator, & call);
+  return rdna__conv_run(stream, o->op_name, &call);
 }
 
 rdna_status rdna_op_conv(rdna_stream *stream, const rdna_convolution *conv, const rdna_tensor *x,
@@ -166,7 +165,7 @@ rdna_status rdna_op_conv_activate(rdna_stream *stream, const rdna_convolution *c
                                   const rdna_tensor *weight, const rdna_tensor *bias, rdna_activation activation,
                                   const rdna_tensor *y) {
   operands o = {"conv_activate", x, weight, y};
-  RDNA_TRY(rdna__check_activation(o.operator, activation));
+  RDNA_TRY(rdna__check_activation(o.op_name, activation));
   return run(stream, &o, conv, RDNA__CONV_FORWARD, bias, activation);
 }
 

@@ -27,19 +27,19 @@ static inline const rdna_tensor *rdna__conv_out(const rdna__conv_call *call) {
 }
 
 /* Runs it by our kernels or, where that was found to be faster, by MIOpen. */
-rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+rdna_status rdna__conv_run(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 /* By our kernels, with copies of tensors in other layouts where those are read faster. */
-rdna_status rdna__conv_own(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 /* By our kernels as the tensors lie. */
-rdna_status rdna__conv_direct(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+rdna_status rdna__conv_direct(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 
 /* Whether it is a product of matrices: a window of one place that stops everywhere once. */
 bool rdna__conv_is_product(const rdna__conv_call *call);
-rdna_status rdna__conv_product(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 
 /* Whether Winograd's way is possible and the faster one on a GPU, which it is from some number of channels on, for the
  * gradient of the weight also of tiles of 2 x 2 positions; and that. */
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels);
-rdna_status rdna__conv_winograd(rdna_stream *stream, const char *operator, const rdna__conv_call * call);
+rdna_status rdna__conv_winograd(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 
 #endif

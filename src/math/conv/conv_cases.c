@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
-#include "math/case_values.h"
+#include "math/common/case/fill.h"
+#include "math/common/case/values.h"
 #include "math/conv/conv.h"
 
 /* A tensor of a case: contiguous, or with channels last. */

@@ -55,8 +55,8 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
            c->y_stride[1] == 1 ? " ylast" : "");
 }
 
-static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__conv_call * call, int id) {
-  return id == MIOPEN ? rdna__conv_miopen_run(stream, call) : rdna__conv_own(stream, operator, call);
+static rdna_status run_id(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, int id) {
+  return id == MIOPEN ? rdna__conv_miopen_run(stream, call) : rdna__conv_own(stream, op_name, call);
 }
 
 typedef struct trial {
@@ -101,7 +101,7 @@ static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape
   if (t.out.data && rdna_memory_free(device, t.out.data) != RDNA_OK) out_result->why = "rule";
 }
 
-rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+rdna_status rdna__conv_run(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   rdna_device *device = rdna_stream_device(stream);
   rdna__tuner_result result = {OWN, "own", "only one", 0, "", 0};
   if (rdna__deterministic()) {
@@ -110,11 +110,11 @@ rdna_status rdna__conv_run(rdna_stream *stream, const char *operator, const rdna
     shape_class class = class_of(call);
     if (!rdna__tuner_find(device, "conv", &class, sizeof class, &result)) decide(stream, call, &class, &result);
   }
-  rdna_status status = run_id(stream, operator, call, result.id);
+  rdna_status status = run_id(stream, op_name, call, result.id);
   if (status == RDNA_UNSUPPORTED && result.id == MIOPEN) {
     result.implementation = "own", result.why = "rule";
-    status = run_id(stream, operator, call, OWN);
+    status = run_id(stream, op_name, call, OWN);
   }
-  rdna__choice_note(operator, result.implementation, result.why);
+  rdna__choice_note(op_name, result.implementation, result.why);
   return status;
 }

@@ -3,7 +3,7 @@
  * that they are a convolution of their own without a stride, and the zeros between positions are never multiplied. */
 #include <string.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
 #include "rdna/memory.h"
@@ -105,39 +105,39 @@ static choice choose(rdna_dtype dtype, bool of_weight, const struct conv_args *a
   return best;
 }
 
-static rdna_status launch_values(rdna_stream *stream, const char *operator, const char * name, int64_t values,
+static rdna_status launch_values(rdna_stream *stream, const char *op_name, const char *name, int64_t values,
                                  int a_group, int groups, const struct conv_args *args) {
   rdna_grid grid = {0, 1, (uint32_t)groups};
-  RDNA_TRY(rdna__check_groups(operator, values, a_group, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, values, a_group, &grid.x));
   return rdna__launch_named(stream, name, grid, args);
 }
 
 /* Parts go to scratch memory and are added up from there. */
-static rdna_status launch_parts(rdna_stream *stream, const char *operator, const implementation * of, rdna_grid grid,
+static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const implementation *of, rdna_grid grid,
                                 rdna_dtype dtype, struct conv_args *args) {
   static const char *const names[2][3] = {{"conv_image_sum_f32", "conv_image_sum_f16", "conv_image_sum_bf16"},
                                           {"conv_weight_sum_f32", "conv_weight_sum_f16", "conv_weight_sum_bf16"}};
   rdna_device *device = rdna_stream_device(stream);
   int64_t values = (int64_t)args->rows * args->columns;
   void *sums;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->groups * args->parts) * sizeof(float),
-                                   stream, operator, & sums));
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->groups * args->parts) * sizeof(float), stream,
+                                   op_name, &sums));
   args->sums = sums;
   rdna_status status = rdna__launch_named(stream, of->kernels[dtype], grid, args);
   if (status == RDNA_OK)
-    status = launch_values(stream, operator, names[of->of_weight][dtype], values, GEMM_SUM_VALUES(args->parts),
+    status = launch_values(stream, op_name, names[of->of_weight][dtype], values, GEMM_SUM_VALUES(args->parts),
                            args->groups, args);
   rdna_status freed = rdna_memory_free(device, sums);
   return status == RDNA_OK ? freed : status;
 }
 
-static rdna_status launch(rdna_stream *stream, const char *operator, rdna__conv_mode mode, rdna_dtype dtype,
+static rdna_status launch(rdna_stream *stream, const char *op_name, rdna__conv_mode mode, rdna_dtype dtype,
                           struct conv_args *args) {
   static const char *const depthwise[3] = {"conv_depthwise_f32", "conv_depthwise_f16", "conv_depthwise_bf16"};
   if (mode != RDNA__CONV_WEIGHT && args->columns <= DEPTHWISE_COLUMNS && args->groups > 1) {
     if (((uintptr_t)args->image | (uintptr_t)args->out) % 16 != 0) args->flags &= ~CONV_OCTETS;
     int64_t values = (int64_t)args->rows * args->columns * args->groups / (args->flags & CONV_OCTETS ? 8 : 1);
-    return launch_values(stream, operator, depthwise[dtype], values, CONV_DEPTHWISE_THREADS, 1, args);
+    return launch_values(stream, op_name, depthwise[dtype], values, CONV_DEPTHWISE_THREADS, 1, args);
   }
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   int units = info->compute_units > 0 && strcmp(info->driver, "host") != 0 ? (int)info->compute_units : 0;
@@ -147,17 +147,17 @@ static rdna_status launch(rdna_stream *stream, const char *operator, rdna__conv_
   int64_t steps = ((int64_t)args->k + CONV_PART_STEP - 1) / CONV_PART_STEP;
   args->part_k = (int32_t)((steps + args->parts - 1) / args->parts * CONV_PART_STEP);
   rdna_grid grid = {0, 1, (uint32_t)(args->groups * args->parts)};
-  RDNA_TRY(rdna__check_groups(operator, tiles(best.of, args), 1, &grid.x));
-  return args->parts > 1 ? launch_parts(stream, operator, best.of, grid, dtype, args)
+  RDNA_TRY(rdna__check_groups(op_name, tiles(best.of, args), 1, &grid.x));
+  return args->parts > 1 ? launch_parts(stream, op_name, best.of, grid, dtype, args)
                          : rdna__launch_named(stream, best.of->kernels[dtype], grid, args);
 }
 
-static rdna_status run_dense(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+static rdna_status run_dense(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   struct conv_args args;
   rdna__conv_args_make(call->mode, call->conv, call->x, call->weight, call->y, &args);
   if (call->bias) args.bias = call->bias->data;
   args.activation = (uint32_t)call->activation;
-  return launch(stream, operator, call->mode, call->x->dtype, &args);
+  return launch(stream, op_name, call->mode, call->x->dtype, &args);
 }
 
 static int64_t divisor(int64_t a, int64_t b) { return b ? divisor(b, a % b) : a; }
@@ -205,7 +205,7 @@ static void make_phase(const rdna__conv_call *call, int64_t number, phase *out) 
 }
 
 /* Phases without a tap are zeros: all is filled with them at once, unless something is added to them. */
-static rdna_status run_phases(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+static rdna_status run_phases(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   int64_t count = 1, empty = 0;
   bool zeros = !call->bias && call->activation == RDNA_ACTIVATION_NONE;
   phase p;
@@ -218,14 +218,14 @@ static rdna_status run_phases(rdna_stream *stream, const char *operator, const r
   for (int64_t i = 0; i < count; i++) {
     make_phase(call, i, &p);
     if (zeros && rdna_tensor_count(&p.weight) == 0) continue;
-    RDNA_TRY(run_dense(stream, operator, & p.call));
+    RDNA_TRY(run_dense(stream, op_name, &p.call));
   }
   return RDNA_OK;
 }
 
-rdna_status rdna__conv_direct(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+rdna_status rdna__conv_direct(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   bool strides = false;
   for (int d = 0; d < call->conv->dims; d++) strides |= call->conv->stride[d] > 1;
-  return call->mode == RDNA__CONV_DATA && strides ? run_phases(stream, operator, call)
-                                                  : run_dense(stream, operator, call);
+  return call->mode == RDNA__CONV_DATA && strides ? run_phases(stream, op_name, call)
+                                                  : run_dense(stream, op_name, call);
 }

@@ -2,7 +2,7 @@
 #ifndef RDNA_MATH_CONV_MMA_H
 #define RDNA_MATH_CONV_MMA_H
 
-#include "math/conv/conv_pipe.h"
+#include "math/conv/nvidia/conv_pipe.h"
 
 /* A source as an operand of mma_product. With |only_runs| it has no registers for anything else. */
 template <typename source, int tile, int threads, bool only_runs>

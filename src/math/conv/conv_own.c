@@ -7,9 +7,9 @@
  * channels at every position, those of neighbours overlapping, and its window is one place wide. */
 #include <string.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
-#include "math/scratch.h"
 #include "rdna/op/movement.h"
 
 enum {
@@ -69,8 +69,8 @@ static bool is_channels_first(const rdna_tensor *t) {
 
 /* Between channels first and dense channels last, the layout of which |to_last| says that it is |out|'s. Lines of whole
  * 16 bytes are left to the general copy. */
-static rdna_status copy_turned(rdna_stream *stream, const char *operator, const rdna_tensor * in,
-                               const rdna_tensor *out, bool to_last) {
+static rdna_status copy_turned(rdna_stream *stream, const char *op_name, const rdna_tensor *in, const rdna_tensor *out,
+                               bool to_last) {
   static const char *const names[2][2] = {{"conv_to_first_16", "conv_to_first_32"},
                                           {"conv_to_last_16", "conv_to_last_32"}};
   int64_t plane = 1, run = in_16_bytes(in->dtype), channels = in->shape[1];
@@ -82,16 +82,16 @@ static rdna_status copy_turned(rdna_stream *stream, const char *operator, const 
   struct conv_turn_args args = {.in = in->data, .out = out->data, .images = (int32_t)in->shape[0]};
   args.channels = (int32_t)channels, args.plane = (int32_t)plane, args.block = (int32_t)(runs * run);
   rdna_grid grid = {0, (uint32_t)in->shape[0], 1};
-  RDNA_TRY(rdna__check_groups(operator, channels, args.block, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, channels, args.block, &grid.x));
   return rdna__launch_named(stream, names[to_last][run == 4], grid, &args);
 }
 
 /* |t| becomes one of the same shape with channels last in scratch memory, a copy if |filled|. */
-static rdna_status turn(copies *c, const char *operator, rdna_tensor * t, bool filled) {
+static rdna_status turn(copies *c, const char *op_name, rdna_tensor *t, bool filled) {
   rdna_tensor old = *t;
   set_channels_last(t);
   RDNA_TRY(rdna__scratch_take(&c->scratch, (size_t)rdna_tensor_count(t) * rdna_dtype_block_bytes(t->dtype), &t->data));
-  return filled ? copy_turned(c->scratch.stream, operator, & old, t, true) : RDNA_OK;
+  return filled ? copy_turned(c->scratch.stream, op_name, &old, t, true) : RDNA_OK;
 }
 
 static int64_t products(const rdna__conv_call *call) {
@@ -105,20 +105,20 @@ static bool can_turn(const rdna__conv_call *call) {
   return in && (out || call->mode == RDNA__CONV_FORWARD);
 }
 
-static rdna_status run_turned(copies *c, const char *operator) {
+static rdna_status run_turned(copies *c, const char *op_name) {
   rdna__conv_call *call = &c->call;
   bool of_weight = call->mode == RDNA__CONV_WEIGHT, forward = call->mode == RDNA__CONV_FORWARD;
   const rdna_tensor *out = rdna__conv_out(call);
   call->x = &c->x, call->weight = &c->weight, call->y = &c->y, call->conv = &c->conv;
-  if (!is_channels_last(&c->x)) RDNA_TRY(turn(c, operator, & c->x, call->mode != RDNA__CONV_DATA));
-  if (!is_channels_last(&c->y)) RDNA_TRY(turn(c, operator, & c->y, !forward));
+  if (!is_channels_last(&c->x)) RDNA_TRY(turn(c, op_name, &c->x, call->mode != RDNA__CONV_DATA));
+  if (!is_channels_last(&c->y)) RDNA_TRY(turn(c, op_name, &c->y, !forward));
   /* A gradient of the weight is small and may be written in any layout, unless a product is to write it. */
   if (!of_weight && !(forward ? is_dense_weight(&c->weight) : is_channels_last(&c->weight)))
-    RDNA_TRY(turn(c, operator, & c->weight, true));
-  RDNA_TRY(rdna__conv_is_product(call) ? rdna__conv_product(c->scratch.stream, operator, call)
-                                       : rdna__conv_direct(c->scratch.stream, operator, call));
+    RDNA_TRY(turn(c, op_name, &c->weight, true));
+  RDNA_TRY(rdna__conv_is_product(call) ? rdna__conv_product(c->scratch.stream, op_name, call)
+                                       : rdna__conv_direct(c->scratch.stream, op_name, call));
   const rdna_tensor *made = rdna__conv_out(call);
-  return made->data == out->data ? RDNA_OK : copy_turned(c->scratch.stream, operator, made, out, false);
+  return made->data == out->data ? RDNA_OK : copy_turned(c->scratch.stream, op_name, made, out, false);
 }
 
 /* ---- few channels -------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static rdna_status fold_weight(copies *c, const folding *f, rdna_tensor *out_par
   return RDNA_OK;
 }
 
-static rdna_status run_folded(copies *c, const char *operator, const folding * f) {
+static rdna_status run_folded(copies *c, const char *op_name, const folding *f) {
   rdna_stream *stream = c->scratch.stream;
   int last = c->conv.dims - 1;
   bool forward = c->call.mode == RDNA__CONV_FORWARD;
@@ -197,22 +197,22 @@ static rdna_status run_folded(copies *c, const char *operator, const folding * f
   c->call.x = &c->x, c->call.weight = &c->weight, c->call.conv = &c->conv;
   copies inner = *c; /* y's layout is left to it */
   inner.scratch.count = 0;
-  rdna_status status = rdna__scratch_release(&inner.scratch, run_turned(&inner, operator));
+  rdna_status status = rdna__scratch_release(&inner.scratch, run_turned(&inner, op_name));
   if (status != RDNA_OK || forward) return status;
   return rdna_op_copy(stream, &part, &weight);
 }
 
-rdna_status rdna__conv_own(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   const char *driver = rdna_device_get_info(rdna_stream_device(stream))->driver;
   folding fold = {0};
   bool turns = can_turn(call), folds = !turns && can_fold(call, &fold);
   if (strcmp(driver, "host") == 0 || products(call) < LEAST_PRODUCTS || (!turns && !folds))
-    return rdna__conv_direct(stream, operator, call);
+    return rdna__conv_direct(stream, op_name, call);
   bool cuda = strcmp(driver, "cuda") == 0, of_weight = call->mode == RDNA__CONV_WEIGHT;
   int64_t least =
       cuda ? (of_weight ? WINOGRAD_WEIGHT_CUDA : WINOGRAD_CUDA) : (of_weight ? WINOGRAD_WEIGHT_HIP : WINOGRAD_HIP);
-  if (rdna__conv_winograd_applies(call, least)) return rdna__conv_winograd(stream, operator, call);
-  copies c = {.scratch = {.stream = stream, .holder = operator}, .call = *call, .conv = *call->conv};
+  if (rdna__conv_winograd_applies(call, least)) return rdna__conv_winograd(stream, op_name, call);
+  copies c = {.scratch = {.stream = stream, .holder = op_name}, .call = *call, .conv = *call->conv};
   c.x = *call->x, c.weight = *call->weight, c.y = *call->y;
-  return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, operator, & fold) : run_turned(&c, operator));
+  return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, op_name, &fold) : run_turned(&c, op_name));
 }

@@ -3,7 +3,7 @@
  * them, taken in order. */
 #include <string.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
 #include "rdna/memory.h"
@@ -76,8 +76,7 @@ bool rdna__conv_is_product(const rdna__conv_call *call) {
 }
 
 /* y(position, out) = x(position, in) * weight(out, in), or x from y. */
-static rdna_status run_matrix(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
-                              const product *p) {
+static rdna_status run_matrix(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, const product *p) {
   bool forward = call->mode == RDNA__CONV_FORWARD;
   const rdna_tensor *from = forward ? call->x : call->y, *to = rdna__conv_out(call);
   struct gemm_args args = {
@@ -94,12 +93,11 @@ static rdna_status run_matrix(rdna_stream *stream, const char *operator, const r
   };
   rdna_dtype types[3] = {from->dtype, from->dtype, from->dtype};
   int64_t positions = rdna_tensor_count(to) / to->shape[1];
-  return rdna__gemm_launch(stream, operator, types, args, positions, to->shape[1], from->shape[1], 1);
+  return rdna__gemm_launch(stream, op_name, types, args, positions, to->shape[1], from->shape[1], 1);
 }
 
 /* Of each image y(out, position) = weight(out, in) * x(in, position), or x from y. */
-static rdna_status run_images(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
-                              const product *p) {
+static rdna_status run_images(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, const product *p) {
   bool forward = call->mode == RDNA__CONV_FORWARD;
   const rdna_tensor *from = forward ? call->x : call->y, *to = rdna__conv_out(call);
   const matrix *b = forward ? &p->x : &p->y, *c = forward ? &p->y : &p->x;
@@ -119,49 +117,48 @@ static rdna_status run_images(rdna_stream *stream, const char *operator, const r
       .activation = (uint32_t)call->activation,
   };
   rdna_dtype types[3] = {from->dtype, from->dtype, from->dtype};
-  return rdna__gemm_launch(stream, operator, types, args, to->shape[1], b->plane, from->shape[1], from->shape[0]);
+  return rdna__gemm_launch(stream, op_name, types, args, to->shape[1], b->plane, from->shape[1], from->shape[0]);
 }
 
 /* weight(out, in) = sum over positions of y(position, out) * x(position, in) */
-static rdna_status run_weight(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
-                              const product *p) {
+static rdna_status run_weight(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, const product *p) {
   const rdna_tensor *x = call->x, *w = call->weight;
   struct gemm_args args = {.a = call->y->data, .b = x->data, .c = w->data, .lda = p->y.step, .ldb = p->x.step};
   args.ldc = w->shape[0] > 1 ? w->stride[0] : w->shape[1];
   args.flags = GEMM_A_TRANSPOSED, args.alpha = 1;
   int64_t positions = rdna_tensor_count(x) / x->shape[1];
-  return rdna__gemm_launch(stream, operator,(rdna_dtype[3]){x->dtype, x->dtype, x->dtype}, args, w->shape[0],
+  return rdna__gemm_launch(stream, op_name, (rdna_dtype[3]){x->dtype, x->dtype, x->dtype}, args, w->shape[0],
                            w->shape[1], positions, 1);
 }
 
 /* The same of each image into |sums|, which are added up from there. */
-static rdna_status run_weight_sums(rdna_stream *stream, const char *operator, const rdna__conv_call * call,
+static rdna_status run_weight_sums(rdna_stream *stream, const char *op_name, const rdna__conv_call *call,
                                    const product *p, float *sums) {
   static const char *const names[3] = {"conv_weight_sum_f32", "conv_weight_sum_f16", "conv_weight_sum_bf16"};
   const rdna_tensor *x = call->x, *w = call->weight;
   struct gemm_args args = {.a = call->y->data, .b = x->data, .c = sums, .lda = p->y.step, .ldb = p->x.step};
   args.stride_a = p->y.image, args.stride_b = p->x.image, args.ldc = w->shape[1], args.stride_c = rdna_tensor_count(w);
   args.flags = GEMM_B_TRANSPOSED, args.alpha = 1;
-  RDNA_TRY(rdna__gemm_launch(stream, operator,(rdna_dtype[3]){x->dtype, x->dtype, RDNA_F32}, args, w->shape[0],
+  RDNA_TRY(rdna__gemm_launch(stream, op_name, (rdna_dtype[3]){x->dtype, x->dtype, RDNA_F32}, args, w->shape[0],
                              w->shape[1], p->x.plane, x->shape[0]));
   struct conv_args sum;
   rdna__conv_args_make(RDNA__CONV_WEIGHT, call->conv, x, w, call->y, &sum);
   sum.parts = (int32_t)x->shape[0], sum.sums = sums;
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, rdna_tensor_count(w), CONV_SUM_VALUES(sum.parts, sum.columns), &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, rdna_tensor_count(w), CONV_SUM_VALUES(sum.parts, sum.columns), &grid.x));
   return rdna__launch_named(stream, names[x->dtype], grid, &sum);
 }
 
-rdna_status rdna__conv_product(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
+rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   product p;
-  if (!is_product(call, &p)) return rdna__fail(RDNA_INTERNAL, "%s: this is not a product", operator);
-  if (call->mode != RDNA__CONV_WEIGHT) return (p.of_images ? run_images : run_matrix)(stream, operator, call, &p);
-  if (!p.of_images) return run_weight(stream, operator, call, &p);
+  if (!is_product(call, &p)) return rdna__fail(RDNA_INTERNAL, "%s: this is not a product", op_name);
+  if (call->mode != RDNA__CONV_WEIGHT) return (p.of_images ? run_images : run_matrix)(stream, op_name, call, &p);
+  if (!p.of_images) return run_weight(stream, op_name, call, &p);
   rdna_device *device = rdna_stream_device(stream);
   void *sums;
   RDNA_TRY(rdna_memory_alloc_named(
-      device, (size_t)(rdna_tensor_count(call->weight) * call->x->shape[0]) * sizeof(float), stream, operator, & sums));
-  rdna_status status = run_weight_sums(stream, operator, call, &p, sums);
+      device, (size_t)(rdna_tensor_count(call->weight) * call->x->shape[0]) * sizeof(float), stream, op_name, &sums));
+  rdna_status status = run_weight_sums(stream, op_name, call, &p, sums);
   rdna_status freed = rdna_memory_free(device, sums);
   return status == RDNA_OK ? freed : status;
 }

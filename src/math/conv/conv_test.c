@@ -1,6 +1,6 @@
 #include "rdna/op/conv.h"
+#include "math/common/test/operand.h"
 #include "math/conv/conv.h"
-#include "math/operand_test.h"
 
 typedef struct problem {
   rdna_convolution conv;

@@ -6,8 +6,8 @@
 #include "kernel/manifest.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_store.h"
+#include "math/common/test/operand.h"
 #include "math/conv/conv_miopen.h"
-#include "math/operand_test.h"
 #include "math/vendor/fake_vendor.h"
 
 static fake_vendor_record *record;

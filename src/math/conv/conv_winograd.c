@@ -1,11 +1,11 @@
 /* Convolutions of 3 x 3 without strides in f32 by Winograd's way: see winograd_kernels.h. Images are taken a few at a
  * time, large ones in strips of lines of tiles, so that what lies between the steps is found in the caches and takes
  * little memory. */
-#include "math/check.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
 #include "math/conv/winograd_kernels.h"
 #include "math/gemm/gemm.h"
-#include "math/scratch.h"
 
 enum { MOST_BYTES = 128 << 20 /* of what lies between the steps */ };
 
@@ -68,10 +68,10 @@ static void set_strides(struct winograd_args *args, const rdna_tensor *t) {
   for (int d = 0; d < 4; d++) args->stride[d] = t->shape[d] > 1 ? t->stride[d] : 0;
 }
 
-static rdna_status launch(rdna_stream *stream, const char *operator, const char * name,
+static rdna_status launch(rdna_stream *stream, const char *op_name, const char *name,
                           const struct winograd_args *args) {
   rdna_grid grid = {0, (uint32_t)args->channels, 1};
-  RDNA_TRY(rdna__check_groups(operator, args->count, WINOGRAD_THREADS, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, args->count, WINOGRAD_THREADS, &grid.x));
   return rdna__launch_named(stream, name, grid, args);
 }
 
@@ -80,22 +80,22 @@ typedef struct steps {
   struct winograd_args weight, image, result;
 } steps;
 
-static rdna_status run_piece(rdna_stream *stream, const char *operator, const steps * s, const piece *p) {
+static rdna_status run_piece(rdna_stream *stream, const char *op_name, const steps *s, const piece *p) {
   static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
   int64_t at;
   struct winograd_args image = image_for(p, s->image), result = values_for(p, s->result, &at);
   result.out += at;
-  RDNA_TRY(launch(stream, operator, "winograd_image", &image));
+  RDNA_TRY(launch(stream, op_name, "winograd_image", &image));
   struct gemm_args product = {
       .a = s->weight.out, .b = image.out, .c = (void *)result.in, .lda = s->weight.ld, .ldb = image.ld, .alpha = 1};
   product.ldc = result.ld, product.stride_a = s->weight.channels * s->weight.ld;
   product.stride_b = image.channels * image.ld, product.stride_c = result.channels * result.ld;
-  RDNA_TRY(rdna__gemm_launch(stream, operator, types, product, result.channels, image.count, image.channels, 16));
-  return launch(stream, operator, "winograd_result", &result);
+  RDNA_TRY(rdna__gemm_launch(stream, op_name, types, product, result.channels, image.count, image.channels, 16));
+  return launch(stream, op_name, "winograd_result", &result);
 }
 
 static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
-  const char *operator= scratch->holder;
+  const char *op_name = scratch->holder;
   bool forward = call->mode == RDNA__CONV_FORWARD;
   const rdna_tensor *from = forward ? call->x : call->y, *to = forward ? call->y : call->x, *w = call->weight;
   int32_t columns = (int32_t)from->shape[1], rows = (int32_t)to->shape[1];
@@ -118,16 +118,16 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)columns * (size_t)ld * 16 * sizeof(float), &image));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)ld * 16 * sizeof(float), &sums));
   s.weight.out = weights, s.image.out = image, s.result.in = sums;
-  RDNA_TRY(launch(scratch->stream, operator, "winograd_weight", &s.weight));
+  RDNA_TRY(launch(scratch->stream, op_name, "winograd_weight", &s.weight));
   for (piece p = first; p.images > 0; p = next_piece(to, &first, p))
-    RDNA_TRY(run_piece(scratch->stream, operator, & s, &p));
+    RDNA_TRY(run_piece(scratch->stream, op_name, &s, &p));
   return RDNA_OK;
 }
 
 /* The gradient of the weight: sums of pieces after each other are added to those before. */
 static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *call) {
   static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
-  const char *operator= scratch->holder;
+  const char *op_name = scratch->holder;
   const rdna_tensor *x = call->x, *y = call->y, *w = call->weight;
   int32_t rows = (int32_t)w->shape[0], columns = (int32_t)w->shape[1];
   struct winograd_args image = {.in = x->data, .channels = columns}, gradient = {.in = y->data, .channels = rows};
@@ -151,15 +151,15 @@ static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *cal
   for (piece p = first; p.images > 0; p = next_piece(y, &first, p)) {
     struct winograd_args some_image = image_for(&p, image), some_gradient = values_for(&p, gradient, &at);
     some_gradient.in += at;
-    RDNA_TRY(launch(scratch->stream, operator, "winograd_image", &some_image));
-    RDNA_TRY(launch(scratch->stream, operator, "winograd_gradient", &some_gradient));
+    RDNA_TRY(launch(scratch->stream, op_name, "winograd_image", &some_image));
+    RDNA_TRY(launch(scratch->stream, op_name, "winograd_gradient", &some_gradient));
     product.beta = p.image > 0 || p.line > 0 ? 1 : 0;
-    RDNA_TRY(rdna__gemm_launch(scratch->stream, operator, types, product, rows, columns, some_image.count, 16));
+    RDNA_TRY(rdna__gemm_launch(scratch->stream, op_name, types, product, rows, columns, some_image.count, 16));
   }
-  return launch(scratch->stream, operator, "winograd_window", &window);
+  return launch(scratch->stream, op_name, "winograd_window", &window);
 }
 
-rdna_status rdna__conv_winograd(rdna_stream *stream, const char *operator, const rdna__conv_call * call) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
+rdna_status rdna__conv_winograd(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   return rdna__scratch_release(&scratch, (call->mode == RDNA__CONV_WEIGHT ? run_weight : run)(&scratch, call));
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
-#include "math/case_values.h"
+#include "math/common/case/fill.h"
+#include "math/common/case/values.h"
 #include "math/conv/winograd_kernels.h"
 
 /* Sums of nine or sixteen values: the same operations on each side, but for the activation's last bits. */

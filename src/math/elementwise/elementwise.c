@@ -1,6 +1,6 @@
 #include "rdna/op/elementwise.h"
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/elementwise/elementwise_kernels.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
@@ -35,29 +35,29 @@ const char *rdna_binary_name(rdna_binary op) { return (unsigned)op < RDNA_BINARY
 const char *rdna_unary_name(rdna_unary op) { return (unsigned)op < RDNA_UNARY_COUNT ? unary_names[op] : "?"; }
 
 /* |out| and one input of its shape and type, both contiguous. */
-static rdna_status check_pair(const char *operator, const char * argument, const rdna_tensor *in,
+static rdna_status check_pair(const char *op_name, const char *argument, const rdna_tensor *in,
                               const rdna_tensor *out) {
-  RDNA_TRY(rdna__check_float(operator, argument, in));
-  RDNA_TRY(rdna__check_tensor(operator, "out", out));
-  RDNA_TRY(rdna__check_same_dtype(operator, "out", out, argument, in));
-  RDNA_TRY(rdna__check_same_shape(operator, "out", out, argument, in));
-  RDNA_TRY(rdna__check_contiguous(operator, argument, in));
-  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
-  return rdna__check_overlap(operator, "out", out, argument, in);
+  RDNA_TRY(rdna__check_float(op_name, argument, in));
+  RDNA_TRY(rdna__check_tensor(op_name, "out", out));
+  RDNA_TRY(rdna__check_same_dtype(op_name, "out", out, argument, in));
+  RDNA_TRY(rdna__check_same_shape(op_name, "out", out, argument, in));
+  RDNA_TRY(rdna__check_contiguous(op_name, argument, in));
+  RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
+  return rdna__check_overlap(op_name, "out", out, argument, in);
 }
 
-static rdna_status launch_tiles(rdna_stream *stream, const char *operator, const char * kernel, const rdna_tensor *out,
+static rdna_status launch_tiles(rdna_stream *stream, const char *op_name, const char *kernel, const rdna_tensor *out,
                                 const void *args) {
   rdna_grid grid = {0, 1, 1};
   int64_t tile = RDNA__ELEMENTWISE_TILE_BYTES / (int64_t)rdna_dtype_block_bytes(out->dtype);
-  RDNA_TRY(rdna__check_groups(operator, rdna_tensor_count(out), tile, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, rdna_tensor_count(out), tile, &grid.x));
   return rdna__launch_named(stream, kernel, grid, args);
 }
 
-static rdna_status run_binary(rdna_stream *stream, const char *operator, const char * kernel, const rdna_tensor *a,
+static rdna_status run_binary(rdna_stream *stream, const char *op_name, const char *kernel, const rdna_tensor *a,
                               const rdna_tensor *b, const rdna_tensor *out) {
   struct binary_args args = {.a = a->data, .b = b->data, .out = out->data, .count = rdna_tensor_count(out)};
-  return launch_tiles(stream, operator, kernel, out, &args);
+  return launch_tiles(stream, op_name, kernel, out, &args);
 }
 
 rdna_status rdna_op_binary(rdna_stream *stream, rdna_binary op, const rdna_tensor *a, const rdna_tensor *b,

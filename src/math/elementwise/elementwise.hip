@@ -1,9 +1,9 @@
 /* Elementwise kernels: bound by memory, so all that matters is 16 bytes a load and enough loads in flight. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
+#include "math/common/device/fast.h"
+#include "math/common/device/values.h"
 #include "math/elementwise/elementwise_kernels.h"
-#include "math/fast.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = RDNA__ELEMENTWISE_THREADS;
 static constexpr uint32_t vectors = RDNA__ELEMENTWISE_VECTORS;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/elementwise/elementwise_kernels.h"
 
 /* Kernels and twins compute the same bits, but for the elementary functions of 16-bit values, which use the GPU's own

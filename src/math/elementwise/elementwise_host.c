@@ -1,5 +1,5 @@
+#include "math/common/host/values.h"
 #include "math/elementwise/elementwise_kernels.h"
-#include "math/values_host.h"
 
 enum { GRAIN = 16384 }; /* values that a thread takes at least */
 

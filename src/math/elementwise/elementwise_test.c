@@ -1,5 +1,5 @@
 #include "rdna/op/elementwise.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 

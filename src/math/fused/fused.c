@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "math/common/plan/strided.h"
 #include "math/fused/fused_layout.h"
-#include "math/strided_plan.h"
 
 /* Whether a chain may have an operation. */
 static bool has_map(int op) {

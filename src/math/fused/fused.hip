@@ -1,9 +1,9 @@
 /* Chains of operations; the interpreter's registers are the value and the inputs of each of a thread's places. */
 #include "kernel/arguments.h"
-#include "math/fast.h"
+#include "math/common/device/fast.h"
+#include "math/common/device/values.h"
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
-#include "math/values.h"
 
 struct fused_step {
   uint32_t word;

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/strided.h"
+#include "math/common/case/values.h"
 #include "math/fused/fused_layout.h"
-#include "math/strided_case.h"
 
 /* Every operation that chains have; those of which kernels and twins compute the same bits come first. */
 #define MAP_ENTRY(op, expression) RDNA_MAP_##op,

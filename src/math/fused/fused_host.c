@@ -1,8 +1,8 @@
 /* Chains of operations on the host: a run of values goes through all steps in buffers that stay in the first-level
  * cache. */
+#include "math/common/host/values.h"
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
-#include "math/values_host.h"
 
 enum { GRAIN = 8192 }; /* values that a thread takes at least */
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "math/strided.h"
+#include "math/common/strided.h"
 #include "rdna/op/fused.h"
 
 enum {

@@ -1,6 +1,6 @@
 #include "rdna/op/fused.h"
 
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 static double at_step(const rdna_fused_step *step, double v, double input) {
   double a = step->input_first ? input : v, b = step->input_first ? v : input, p = (double)step->p, q = (double)step->q;

@@ -6,7 +6,7 @@
 
 #include "kernel/host.h"
 #include "kernel/manifest.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemv_split_kernels.h"
 #include "math/quant/quant.h"
@@ -136,10 +136,10 @@ static double vector_cost(const rdna__gemm_implementation *implementation, const
   return implementation->rows * 1e-3; /* the least that fits */
 }
 
-static rdna_status run_tile(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
-                            const rdna__gemm_problem * problem) {
+static rdna_status run_tile(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
+                            const rdna__gemm_problem *problem) {
   rdna_grid grid = {0, 1, (uint32_t)problem->args.batch};
-  RDNA_TRY(rdna__check_groups(operator, tiles(implementation, &problem->args), 1, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, tiles(implementation, &problem->args), 1, &grid.x));
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
 
@@ -186,8 +186,8 @@ static double parts_cost(const rdna__gemm_implementation *implementation, const 
 /* By the type of C. */
 static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf16"};
 
-static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
-                             const rdna__gemm_problem * problem) {
+static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
+                             const rdna__gemm_problem *problem) {
   rdna_device *device = rdna_stream_device(stream);
   rdna__gemm_problem p = *problem;
   struct gemm_args *args = &p.args;
@@ -196,11 +196,11 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   args->part_k = (int32_t)((steps + args->parts - 1) / args->parts * GEMM_PART_STEP);
   int64_t values = (int64_t)args->m * args->n;
   rdna_grid grid = {0, 1, (uint32_t)args->batch * (uint32_t)args->parts}, sum_grid = {0, 1, (uint32_t)args->batch};
-  RDNA_TRY(rdna__check_groups(operator, tiles(implementation, args), 1, &grid.x));
-  RDNA_TRY(rdna__check_groups(operator, values, GEMM_SUM_VALUES(args->parts), &sum_grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, tiles(implementation, args), 1, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, values, GEMM_SUM_VALUES(args->parts), &sum_grid.x));
   void *memory;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->batch * args->parts) * sizeof(float),
-                                   stream, operator, & memory));
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->batch * args->parts) * sizeof(float), stream,
+                                   op_name, &memory));
   args->sums = memory;
   rdna_status status = rdna__launch_named(stream, kernel_of(implementation, &p), grid, args);
   if (status == RDNA_OK) status = rdna__launch_named(stream, sums[p.types[2]], sum_grid, args);
@@ -216,21 +216,21 @@ static int shares_of(const rdna__gemm_problem *problem) {
   while (shares < MOST && rows * shares < FULL * units_of(problem)) shares *= 2;
   return shares;
 }
-static rdna_status run_split(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
+static rdna_status run_split(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem) {
   static const char *const kernels[] = {"gemv_split_f32", "gemv_split_f16", "gemv_split_bf16"};
   struct gemv_split_args args = {problem->args, shares_of(problem)};
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(operator, args.product.n, GEMV_SPLIT_GROUP_ROWS(args.shares), &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, args.product.n, GEMV_SPLIT_GROUP_ROWS(args.shares), &grid.x));
   return rdna__launch_named(stream, kernels[problem->types[1]], grid, &args);
 }
-static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream,
-                              const char *operator, const rdna__gemm_problem * problem) {
+static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
+                              const rdna__gemm_problem *problem) {
   rdna_grid grid = {0, 1, 1};
   bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
   bool is_f32 = problem->types[0] == RDNA_F32, is_gpu = strcmp(problem->device->driver, "host") != 0;
-  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu) return run_split(stream, operator, problem);
+  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu) return run_split(stream, op_name, problem);
   int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
-  RDNA_TRY(rdna__check_groups(operator, problem->args.n, rows, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, problem->args.n, rows, &grid.x));
   if (quantized) grid.x = rdna__quant_gemv_groups(stream, grid.x);
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
@@ -294,17 +294,16 @@ static const char *advance(const void *data, int64_t matrices, int64_t stride, r
   return (const char *)data + values / rdna_dtype_block_values(type) * (int64_t)rdna_dtype_block_bytes(type);
 }
 
-static rdna_status check_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3], int64_t m,
+static rdna_status check_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3], int64_t m,
                                 int64_t n, int64_t k) {
   if (!find_product(types)) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", operator,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", op_name,
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (m > RDNA__GEMM_SIZE_MAX || n > RDNA__GEMM_SIZE_MAX || k > RDNA__GEMM_SIZE_MAX) {
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "%s: m %lld, n %lld, k %lld; each may be at most %d: split it", operator,(long long) m,
-                      (long long)n, (long long)k, RDNA__GEMM_SIZE_MAX);
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: m %lld, n %lld, k %lld; each may be at most %d: split it", op_name,
+                      (long long)m, (long long)n, (long long)k, RDNA__GEMM_SIZE_MAX);
   }
   return RDNA_OK;
 }
@@ -326,9 +325,9 @@ static struct gemm_args swap_operands(struct gemm_args args, int64_t m) {
   return args;
 }
 
-rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
+rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  RDNA_TRY(check_launch(stream, operator, types, m, n, k));
+  RDNA_TRY(check_launch(stream, op_name, types, m, n, k));
   if (m == 0 || n == 0 || batch == 0) return RDNA_OK;
   if (is_one_column(&args, types, m, n, batch)) args = swap_operands(args, m), n = m, m = 1;
   args.m = (int32_t)m, args.n = (int32_t)n, args.k = (int32_t)k;
@@ -341,17 +340,17 @@ rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const r
     problem.args.b = advance(args.b, first, args.stride_b, types[1]);
     problem.args.c = (void *)advance(args.c, first, args.stride_c, types[2]);
     if (args.residual) problem.args.residual = advance(args.residual, first, args.stride_residual, types[2]);
-    RDNA_TRY(rdna__gemm_run(stream, operator, & problem));
+    RDNA_TRY(rdna__gemm_run(stream, op_name, &problem));
   }
   return RDNA_OK;
 }
 
-rdna_status rdna__matrix_view(const char *operator, const char * argument, const rdna_tensor *tensor,
+rdna_status rdna__matrix_view(const char *op_name, const char *argument, const rdna_tensor *tensor,
                               rdna__matrix *out_matrix) {
   char text[RDNA__TENSOR_TEXT];
   int rank = tensor->rank;
   if (rank != 2 && rank != 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s, of rank %d; it must be 2, or 3 with a batch", operator,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s, of rank %d; it must be 2, or 3 with a batch", op_name,
                       argument, rdna__tensor_text(tensor, text), rank);
   }
   const int64_t *shape = &tensor->shape[rank - 2], *stride = &tensor->stride[rank - 2];
@@ -362,8 +361,7 @@ rdna_status rdna__matrix_view(const char *operator, const char * argument, const
       return rdna__fail(RDNA_UNSUPPORTED,
                         "%s: %s is %s with strides %lld and %lld; one of the last two must be 1: make it contiguous "
                         "first",
-                        operator, argument, rdna__tensor_text(tensor, text), (long long)stride[0],
-                        (long long)stride[1]);
+                        op_name, argument, rdna__tensor_text(tensor, text), (long long)stride[0], (long long)stride[1]);
     }
     m.turned = true;
     m.ld = stride[1];
@@ -372,13 +370,12 @@ rdna_status rdna__matrix_view(const char *operator, const char * argument, const
   return RDNA_OK;
 }
 
-rdna_status rdna__matrix_check_written(const char *operator, const char * argument, const rdna_tensor *tensor,
+rdna_status rdna__matrix_check_written(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                        const rdna__matrix *matrix) {
   char text[RDNA__TENSOR_TEXT];
   if (matrix->turned) {
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "%s: %s is %s with a last stride of %lld; it must be 1: swap the operands", operator, argument,
-                      rdna__tensor_text(tensor, text), (long long)matrix->ld);
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s with a last stride of %lld; it must be 1: swap the operands",
+                      op_name, argument, rdna__tensor_text(tensor, text), (long long)matrix->ld);
   }
   int64_t ld = llabs(matrix->ld), stride = llabs(matrix->stride), n = matrix->columns;
   bool rows_apart = matrix->rows <= 1 || ld >= n, matrices_apart = matrix->batch <= 1 || stride >= n;
@@ -386,9 +383,9 @@ rdna_status rdna__matrix_check_written(const char *operator, const char * argume
     matrices_apart =
         matrices_apart && (stride >= (matrix->rows - 1) * ld + n || ld >= (matrix->batch - 1) * stride + n);
   if (!rows_apart || !matrices_apart) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: %s is %s with rows %lld and matrices %lld apart; they would overlap", operator, argument,
-                      rdna__tensor_text(tensor, text), (long long)matrix->ld, (long long)matrix->stride);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with rows %lld and matrices %lld apart; they would overlap",
+                      op_name, argument, rdna__tensor_text(tensor, text), (long long)matrix->ld,
+                      (long long)matrix->stride);
   }
   return RDNA_OK;
 }
@@ -401,22 +398,21 @@ _Static_assert((int)RDNA_ACTIVATION_RELU == GEMM_ACTIVATION_RELU &&
                    (int)RDNA_ACTIVATION_GELU_ERF == GEMM_ACTIVATION_GELU_ERF,
                "the kernels' numbers are the public ones");
 
-rdna_status rdna__check_activation(const char *operator, rdna_activation activation) {
+rdna_status rdna__check_activation(const char *op_name, rdna_activation activation) {
   if (activation >= RDNA_ACTIVATION_NONE && activation < RDNA_ACTIVATION_COUNT) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT,
-                    "%s: there is no activation %d; they are numbered 0 to %d", operator,(int) activation,
-                    RDNA_ACTIVATION_COUNT - 1);
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: there is no activation %d; they are numbered 0 to %d", op_name,
+                    (int)activation, RDNA_ACTIVATION_COUNT - 1);
 }
 
-rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,
+rdna_status rdna__check_bias(const char *op_name, const rdna_tensor *bias, const rdna_tensor *out, int64_t size,
                              const char *meaning) {
   if (!bias) return RDNA_OK;
-  RDNA_TRY(rdna__check_tensor(operator, "bias", bias));
-  RDNA_TRY(rdna__check_same_dtype(operator, "bias", bias, "the result", out));
-  RDNA_TRY(rdna__check_rank(operator, "bias", bias, 1));
-  RDNA_TRY(rdna__check_size(operator, "bias", bias, 0, size, meaning));
-  RDNA_TRY(rdna__check_contiguous(operator, "bias", bias));
-  return rdna__check_apart(operator, "the result", out, "bias", bias);
+  RDNA_TRY(rdna__check_tensor(op_name, "bias", bias));
+  RDNA_TRY(rdna__check_same_dtype(op_name, "bias", bias, "the result", out));
+  RDNA_TRY(rdna__check_rank(op_name, "bias", bias, 1));
+  RDNA_TRY(rdna__check_size(op_name, "bias", bias, 0, size, meaning));
+  RDNA_TRY(rdna__check_contiguous(op_name, "bias", bias));
+  return rdna__check_apart(op_name, "the result", out, "bias", bias);
 }
 
 static rdna_status disagree(const char *argument, const rdna_tensor *tensor, const char *other_argument,
@@ -426,24 +422,24 @@ static rdna_status disagree(const char *argument, const rdna_tensor *tensor, con
                     rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
 }
 
-static rdna_status check_residual(const char *operator, const rdna_tensor * residual, const rdna_tensor *c,
+static rdna_status check_residual(const char *op_name, const rdna_tensor *residual, const rdna_tensor *c,
                                   rdna__matrix *out_matrix) {
-  RDNA_TRY(rdna__check_float(operator, "residual", residual));
-  RDNA_TRY(rdna__check_same_dtype(operator, "residual", residual, "c", c));
-  RDNA_TRY(rdna__check_same_shape(operator, "residual", residual, "c", c));
-  RDNA_TRY(rdna__check_dense_tail(operator, "residual", residual, 1));
-  RDNA_TRY(rdna__check_apart(operator, "c", c, "residual", residual));
-  return rdna__matrix_view(operator, "residual", residual, out_matrix);
+  RDNA_TRY(rdna__check_float(op_name, "residual", residual));
+  RDNA_TRY(rdna__check_same_dtype(op_name, "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_same_shape(op_name, "residual", residual, "c", c));
+  RDNA_TRY(rdna__check_dense_tail(op_name, "residual", residual, 1));
+  RDNA_TRY(rdna__check_apart(op_name, "c", c, "residual", residual));
+  return rdna__matrix_view(op_name, "residual", residual, out_matrix);
 }
 
-rdna_status rdna__gemm_check_epilogue(const char *operator, const rdna_gemm_epilogue * epilogue, const rdna_tensor *c,
+rdna_status rdna__gemm_check_epilogue(const char *op_name, const rdna_gemm_epilogue *epilogue, const rdna_tensor *c,
                                       rdna__matrix *out_residual) {
   bool of_rows = epilogue->bias_of_rows;
-  RDNA_TRY(rdna__check_activation(operator, epilogue->activation));
-  RDNA_TRY(rdna__check_bias(operator, epilogue->bias, c, c->shape[of_rows ? c->rank - 2 : c->rank - 1],
+  RDNA_TRY(rdna__check_activation(op_name, epilogue->activation));
+  RDNA_TRY(rdna__check_bias(op_name, epilogue->bias, c, c->shape[of_rows ? c->rank - 2 : c->rank - 1],
                             of_rows ? "the rows of the result" : "the columns of the result"));
   *out_residual = (rdna__matrix){0};
-  return epilogue->residual ? check_residual(operator, epilogue->residual, c, out_residual) : RDNA_OK;
+  return epilogue->residual ? check_residual(op_name, epilogue->residual, c, out_residual) : RDNA_OK;
 }
 
 void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__matrix *residual, struct gemm_args *args) {

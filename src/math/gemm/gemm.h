@@ -19,23 +19,23 @@ typedef struct rdna__matrix {
 } rdna__matrix;
 
 /* Reads the last two dimensions of |tensor|, of rank 2 or 3. RDNA_UNSUPPORTED when neither is contiguous. */
-rdna_status rdna__matrix_view(const char *operator, const char * argument, const rdna_tensor *tensor,
+rdna_status rdna__matrix_view(const char *op_name, const char *argument, const rdna_tensor *tensor,
                               rdna__matrix *out_matrix);
 
 /* The matrix that is written: not turned, and no element twice. */
-rdna_status rdna__matrix_check_written(const char *operator, const char * argument, const rdna_tensor *tensor,
+rdna_status rdna__matrix_check_written(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                        const rdna__matrix *matrix);
 
-rdna_status rdna__check_activation(const char *operator, rdna_activation activation);
+rdna_status rdna__check_activation(const char *op_name, rdna_activation activation);
 
 /* The activation, the bias and the residual of an epilogue into |c|; |*out_residual| is where the last lies. */
-rdna_status rdna__gemm_check_epilogue(const char *operator, const rdna_gemm_epilogue * epilogue, const rdna_tensor *c,
+rdna_status rdna__gemm_check_epilogue(const char *op_name, const rdna_gemm_epilogue *epilogue, const rdna_tensor *c,
                                       rdna__matrix *out_residual);
 /* All of a checked one into |args|, whose flags it adds to. */
 void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__matrix *residual, struct gemm_args *args);
 
 /* |bias|, unless it is NULL, is a contiguous (size) of |out|'s type and apart from it; |meaning| says of what. */
-rdna_status rdna__check_bias(const char *operator, const rdna_tensor * bias, const rdna_tensor *out, int64_t size,
+rdna_status rdna__check_bias(const char *op_name, const rdna_tensor *bias, const rdna_tensor *out, int64_t size,
                              const char *meaning);
 
 /* The most of m, n and k: kernels count in 31 bits, and tiles and steps end a little past the size. */
@@ -58,8 +58,8 @@ struct rdna__gemm_implementation {
   bool (*applies)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
   /* An estimate of its time, to be compared with the others' for the same problem. */
   double (*cost)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
-  rdna_status (*run)(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *operator,
-                     const rdna__gemm_problem * problem);
+  rdna_status (*run)(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
+                     const rdna__gemm_problem *problem);
   int variant, rows, columns; /* of kernel; its tile, or the most rows of A */
   bool aligned;               /* with 16-bit types, rows of A and B must lie at multiples of 16 bytes */
   /* of the rate that a device reaches on a large product: in f32, on matrix units, and on those of compute capability
@@ -75,14 +75,14 @@ void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNE
 
 /* Runs the one that was measured to be the fastest, a vendor's among them, or the one of the least cost; see
  * rdna/tune.h. */
-rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem);
+rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem);
 
 /* The implementation that applies with the least cost. Never NULL. */
 const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem);
 
 /* Chooses the implementation for the types and the shape and queues it; |args| is complete but for m, n, k and batch.
  * RDNA_UNSUPPORTED: no kernel for these types, or a size past 31 bits. */
-rdna_status rdna__gemm_launch(rdna_stream *stream, const char *operator, const rdna_dtype types[3],
+rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch);
 
 #endif

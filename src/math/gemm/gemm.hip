@@ -1,5 +1,5 @@
 /* Dense matrix products with an operand in f32. */
-#include "math/gemm/gemm_broad.h"
+#include "math/gemm/nvidia/gemm_broad.h"
 
 template <typename a, typename b, typename c, int tile, int threads>
 RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {

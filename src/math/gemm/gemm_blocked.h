@@ -7,9 +7,9 @@
 #ifndef RDNA_MATH_GEMM_BLOCKED_H
 #define RDNA_MATH_GEMM_BLOCKED_H
 
+#include "math/common/host/simd.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_kernels.h"
-#include "math/simd.h"
 #include "rdna/tensor.h"
 
 /* Rows and columns of a micro-tile fill the registers: 24 of 32, or 12 of 16, hold sums. */

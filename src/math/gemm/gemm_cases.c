@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "math/case_fill.h"
-#include "math/case_values.h"
+#include "math/common/case/fill.h"
+#include "math/common/case/values.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/quant/quant.h"
 #include "math/quant/quant_kernels.h"

@@ -70,12 +70,12 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
            c->beta ? " beta" : "", c->residual ? " residual" : "", c->activation, c->aligned, c->spread);
 }
 
-static rdna_status run_id(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem, int id) {
+static rdna_status run_id(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem, int id) {
   if (id < VENDOR_ID && problem->own) return problem->own(stream, &problem->args);
   if (id < VENDOR_ID) {
     const rdna__gemm_implementation *own = &rdna__gemm_implementations[id];
-    if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", operator, own->name);
-    return own->run(own, stream, operator, problem);
+    if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", op_name, own->name);
+    return own->run(own, stream, op_name, problem);
   }
   id -= VENDOR_ID;
   return rdna__gemm_vendor_run(stream, (rdna__vendor)(id / VENDOR_WAYS), id % VENDOR_WAYS, problem);
@@ -164,26 +164,26 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
   if (t.problem.args.c && rdna_memory_free(device, t.problem.args.c) != RDNA_OK) out_result->why = "rule";
 }
 
-static rdna_status run_own(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem,
+static rdna_status run_own(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem,
                            const char *why) {
   const rdna__gemm_implementation *own = problem->own ? NULL : rdna__gemm_choose(problem);
-  rdna__choice_note(operator, own ? own->name : "own", why);
+  rdna__choice_note(op_name, own ? own->name : "own", why);
   if (!own) return problem->own(stream, &problem->args);
-  return own->run(own, stream, operator, problem);
+  return own->run(own, stream, op_name, problem);
 }
 
-rdna_status rdna__gemm_run(rdna_stream *stream, const char *operator, const rdna__gemm_problem * problem) {
+rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem) {
   const char *driver = problem->device->driver;
-  if (rdna__deterministic()) return run_own(stream, operator, problem, "deterministic");
+  if (rdna__deterministic()) return run_own(stream, op_name, problem, "deterministic");
   if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0)
-    return run_own(stream, operator, problem, "rule");
+    return run_own(stream, op_name, problem, "rule");
   shape_class class = class_of(problem);
   rdna__tuner_result result;
   if (!rdna__tuner_find(rdna_stream_device(stream), "gemm", &class, sizeof class, &result))
     decide(stream, problem, &class, &result);
-  rdna_status status = run_id(stream, operator, problem, result.id);
+  rdna_status status = run_id(stream, op_name, problem, result.id);
   /* another member of the class may have no algorithm */
-  if (status == RDNA_UNSUPPORTED) return run_own(stream, operator, problem, "rule");
-  rdna__choice_note(operator, result.implementation, result.why);
+  if (status == RDNA_UNSUPPORTED) return run_own(stream, op_name, problem, "rule");
+  rdna__choice_note(op_name, result.implementation, result.why);
   return status;
 }

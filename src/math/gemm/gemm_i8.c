@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/gemm/gemm.h"
 #include "rdna/memory.h"
 #include "rdna/op/gemm.h"

@@ -7,7 +7,7 @@
 #ifndef RDNA_MATH_GEMM_MMA_H
 #define RDNA_MATH_GEMM_MMA_H
 
-#include "math/gemm/gemm_pipe.h"
+#include "math/gemm/nvidia/gemm_pipe.h"
 
 enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
 

@@ -1,5 +1,5 @@
 #include "rdna/op/gemm.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 typedef struct problem {
   rdna_dtype a, b, c;

@@ -6,8 +6,8 @@
 #include "device/driver/flavours.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_store.h"
+#include "math/common/test/operand.h"
 #include "math/gemm/gemm_vendor.h"
-#include "math/operand_test.h"
 #include "math/vendor/fake_vendor.h"
 #include "rdna/op/gemm.h"
 

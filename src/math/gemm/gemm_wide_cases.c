@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
-#include "math/case_values.h"
+#include "math/common/case/fill.h"
+#include "math/common/case/values.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_i8_kernels.h"
 

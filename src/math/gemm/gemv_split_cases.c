@@ -1,7 +1,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/gemm/gemm_case.h"
 #include "math/gemm/gemv_split_kernels.h"
 

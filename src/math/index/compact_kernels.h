@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "math/strided.h"
+#include "math/common/strided.h"
 
 enum { COMPACT_THREADS = 256, COMPACT_TILE = 16 * COMPACT_THREADS };
 

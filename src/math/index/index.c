@@ -1,7 +1,7 @@
 #include "rdna/op/index.h"
 
 #include "kernel/host.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/index/index_kernels.h"
 #include "math/quant/quant.h"
 #include "math/quant/quant_unpack.h"

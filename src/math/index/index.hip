@@ -1,8 +1,8 @@
 /* Rows of a table by their numbers. */
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/index/index_kernels.h"
 #include "math/quant/quant_blocks.h"
-#include "math/values.h"
 
 /* Eight values of a row of floats from |col| on. |aligned|: rows are multiples of 16 bytes, and so is |col|'s place. */
 template <typename type>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/gemm/gemm_case.h"
 #include "math/index/index_kernels.h"
 

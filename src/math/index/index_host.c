@@ -1,6 +1,6 @@
 /* Rows of a table by their numbers, on the host. A quantized row is a run of blocks for the quant family's twins. */
 #include "kernel/host.h"
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/index/index_kernels.h"
 #include "math/quant/quant_unpack.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "math/strided.h"
+#include "math/common/strided.h"
 
 enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024 };
 enum { INDEX_ROWS_WIDE = 2, INDEX_ROWS_NARROW = 8 }; /* values of a thread in index_rows: of 16 bytes, of fewer */

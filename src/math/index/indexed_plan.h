@@ -3,8 +3,8 @@
 #ifndef RDNA_MATH_INDEXED_PLAN_H
 #define RDNA_MATH_INDEXED_PLAN_H
 
+#include "math/common/plan/rows_along.h"
 #include "math/index/indexed_kernels.h"
-#include "math/rows_along.h"
 #include "rdna/op/index.h"
 
 /* One index for each place: |indices| is a view of the shape of values, and |rule| says how it is read. |base| is the

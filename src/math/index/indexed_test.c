@@ -1,5 +1,5 @@
 /* Indexing against loops over coordinates, whatever the layout. */
-#include "math/strided_test.h"
+#include "math/common/test/strided.h"
 #include "rdna/op/index.h"
 
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,

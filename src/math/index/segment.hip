@@ -1,8 +1,8 @@
 /* Rows that go to one place: each row is read once, in the order of the places, with its key and its number; the
  * parts of long runs are a sixteenth of that. A wave's threads take neighbouring columns where there are that many. */
 #include "kernel/arguments.h"
+#include "math/common/device/values.h"
 #include "math/index/segment_walk.h"
-#include "math/values.h"
 
 #define HALF_FUNCTIONS(type)                                                                     \
   RDNA_SCALAR float load_##type(const void *p, int64_t i) { return type::load(p, (uint64_t)i); } \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/index/segment_kernels.h"
 
 static rdna_dtype name_dtype(const char *name) {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/loss/loss_kernels.h"
 #include "rdna/memory.h"
 
@@ -22,53 +22,53 @@ static const char *const entropy_backward_short_kernels[TYPES] = {
 
 static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
 
-static rdna_status check_stream(const char *operator, rdna_stream * stream) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+static rdna_status check_stream(const char *op_name, rdna_stream *stream) {
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   return RDNA_OK;
 }
 
-static rdna_status check_reduction(const char *operator, rdna_loss_reduction reduction) {
+static rdna_status check_reduction(const char *op_name, rdna_loss_reduction reduction) {
   if ((unsigned)reduction > RDNA_REDUCTION_SUM) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", operator,(int) reduction,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", op_name, (int)reduction,
                       RDNA_REDUCTION_SUM);
   }
   return RDNA_OK;
 }
 
-static rdna_status check_like_x(const char *operator, const char * argument, const rdna_tensor *tensor,
+static rdna_status check_like_x(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                 const rdna_tensor *x) {
-  RDNA_TRY(rdna__check_float(operator, argument, tensor));
-  RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
-  RDNA_TRY(rdna__check_same_shape(operator, argument, tensor, "x", x));
-  return rdna__check_contiguous(operator, argument, tensor);
+  RDNA_TRY(rdna__check_float(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, "x", x));
+  RDNA_TRY(rdna__check_same_shape(op_name, argument, tensor, "x", x));
+  return rdna__check_contiguous(op_name, argument, tensor);
 }
 
 /* One value, of |x|'s type or f32. */
-static rdna_status check_one(const char *operator, const char * argument, const rdna_tensor *tensor,
+static rdna_status check_one(const char *op_name, const char *argument, const rdna_tensor *tensor,
                              const rdna_tensor *x) {
   char text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(rdna__check_float(operator, argument, tensor));
-  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
+  RDNA_TRY(rdna__check_float(op_name, argument, tensor));
+  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, "x", x));
   if (rdna_tensor_count(tensor) != 1) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", operator, argument,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", op_name, argument,
                       rdna__tensor_text(tensor, text));
   }
   return RDNA_OK;
 }
 
-static rdna_status check_values(const char *operator, rdna_loss loss, float beta, const rdna_tensor *x,
+static rdna_status check_values(const char *op_name, rdna_loss loss, float beta, const rdna_tensor *x,
                                 const rdna_tensor *target, const rdna_tensor *weight) {
   if ((unsigned)loss > RDNA_LOSS_KL_LOG) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: loss is %d; losses are 0 to %d", operator,(int) loss,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: loss is %d; losses are 0 to %d", op_name, (int)loss,
                       RDNA_LOSS_KL_LOG);
   }
   if ((loss == RDNA_LOSS_SMOOTH_L1 || loss == RDNA_LOSS_HUBER) && !(beta >= 0)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: beta is %g; it must not be negative", operator,(double) beta);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: beta is %g; it must not be negative", op_name, (double)beta);
   }
-  RDNA_TRY(rdna__check_float(operator, "x", x));
-  RDNA_TRY(rdna__check_contiguous(operator, "x", x));
-  RDNA_TRY(check_like_x(operator, "target", target, x));
-  return weight ? check_like_x(operator, "weight", weight, x) : RDNA_OK;
+  RDNA_TRY(rdna__check_float(op_name, "x", x));
+  RDNA_TRY(rdna__check_contiguous(op_name, "x", x));
+  RDNA_TRY(check_like_x(op_name, "target", target, x));
+  return weight ? check_like_x(op_name, "weight", weight, x) : RDNA_OK;
 }
 
 static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *args, rdna_dtype dtype, float scale,
@@ -121,19 +121,19 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_l
 rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                                   const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
                                   const rdna_tensor *weight, const rdna_tensor *dx) {
-  static const char operator[] = "loss_backward";
-  RDNA_TRY(check_stream(operator, stream));
-  RDNA_TRY(check_reduction(operator, reduction));
-  RDNA_TRY(check_values(operator, loss, beta, x, target, weight));
+  static const char op_name[] = "loss_backward";
+  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(check_reduction(op_name, reduction));
+  RDNA_TRY(check_values(op_name, loss, beta, x, target, weight));
   bool none = reduction == RDNA_REDUCTION_NONE;
-  RDNA_TRY(none ? check_like_x(operator, "dout", dout, x) : check_one(operator, "dout", dout, x));
-  RDNA_TRY(check_like_x(operator, "dx", dx, x));
-  RDNA_TRY(none ? rdna__check_overlap(operator, "dx", dx, "dout", dout)
-                : rdna__check_apart(operator, "dx", dx, "dout", dout));
-  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "x", x));
-  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "target", target));
+  RDNA_TRY(none ? check_like_x(op_name, "dout", dout, x) : check_one(op_name, "dout", dout, x));
+  RDNA_TRY(check_like_x(op_name, "dx", dx, x));
+  RDNA_TRY(none ? rdna__check_overlap(op_name, "dx", dx, "dout", dout)
+                : rdna__check_apart(op_name, "dx", dx, "dout", dout));
+  RDNA_TRY(rdna__check_overlap(op_name, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_overlap(op_name, "dx", dx, "target", target));
   /* the weights are read after dx would have been written */
-  if (weight) RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "weight", weight));
+  if (weight) RDNA_TRY(rdna__check_overlap(op_name, "dx", dx, "weight", weight));
   int64_t count = rdna_tensor_count(x);
   struct loss_values_backward_args args = {.dout = dout->data,
                                            .x = x->data,
@@ -154,47 +154,46 @@ struct rows {
   int64_t rows, cols, x_stride;
 };
 
-static rdna_status check_rows_f32(const char *operator, const char * argument, const rdna_tensor *tensor, int64_t rows,
+static rdna_status check_rows_f32(const char *op_name, const char *argument, const rdna_tensor *tensor, int64_t rows,
                                   const char *meaning) {
-  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
-  RDNA_TRY(rdna__check_dtype(operator, argument, tensor, RDNA_F32));
-  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 1));
-  RDNA_TRY(rdna__check_size(operator, argument, tensor, 0, rows, meaning));
-  return rdna__check_contiguous(operator, argument, tensor);
+  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(op_name, argument, tensor, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(op_name, argument, tensor, 1));
+  RDNA_TRY(rdna__check_size(op_name, argument, tensor, 0, rows, meaning));
+  return rdna__check_contiguous(op_name, argument, tensor);
 }
 
-static rdna_status check_entropy(const char *operator, const rdna_cross_entropy * options, const rdna_tensor *x,
+static rdna_status check_entropy(const char *op_name, const rdna_cross_entropy *options, const rdna_tensor *x,
                                  const rdna_tensor *target, const rdna_tensor *weight, struct rows *rows) {
-  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", operator);
-  RDNA_TRY(check_reduction(operator, options->reduction));
+  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", op_name);
+  RDNA_TRY(check_reduction(op_name, options->reduction));
   if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1) ||
       (options->log_probabilities && options->label_smoothing != 0)) {
-    return rdna__fail(
-        RDNA_INVALID_ARGUMENT,
-        "%s: label_smoothing is %g; it must be from 0 to %d%s", operator,(double) options->label_smoothing,
-        !options->log_probabilities, options->log_probabilities ? " with log_probabilities" : "");
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: label_smoothing is %g; it must be from 0 to %d%s", op_name,
+                      (double)options->label_smoothing, !options->log_probabilities,
+                      options->log_probabilities ? " with log_probabilities" : "");
   }
-  RDNA_TRY(rdna__check_float(operator, "x", x));
-  RDNA_TRY(rdna__check_rank(operator, "x", x, 2));
+  RDNA_TRY(rdna__check_float(op_name, "x", x));
+  RDNA_TRY(rdna__check_rank(op_name, "x", x, 2));
   int64_t folded;
-  RDNA_TRY(rdna__check_rows(operator, "x", x, &folded, &rows->cols, &rows->x_stride));
+  RDNA_TRY(rdna__check_rows(op_name, "x", x, &folded, &rows->cols, &rows->x_stride));
   rows->rows = x->shape[0];
-  RDNA_TRY(rdna__check_tensor(operator, "target", target));
-  RDNA_TRY(rdna__check_rank(operator, "target", target, 1));
-  RDNA_TRY(rdna__check_size(operator, "target", target, 0, rows->rows, "the rows of x"));
-  RDNA_TRY(rdna__check_contiguous(operator, "target", target));
-  if (target->dtype != RDNA_I64) RDNA_TRY(rdna__check_dtype(operator, "target", target, RDNA_I32));
-  return weight ? check_rows_f32(operator, "weight", weight, rows->cols, "the columns of x") : RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(op_name, "target", target));
+  RDNA_TRY(rdna__check_rank(op_name, "target", target, 1));
+  RDNA_TRY(rdna__check_size(op_name, "target", target, 0, rows->rows, "the rows of x"));
+  RDNA_TRY(rdna__check_contiguous(op_name, "target", target));
+  if (target->dtype != RDNA_I64) RDNA_TRY(rdna__check_dtype(op_name, "target", target, RDNA_I32));
+  return weight ? check_rows_f32(op_name, "weight", weight, rows->cols, "the columns of x") : RDNA_OK;
 }
 
-static rdna_status check_losses(const char *operator, const char * argument, const rdna_tensor *tensor,
+static rdna_status check_losses(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                 const rdna_cross_entropy *options, const rdna_tensor *x, int64_t rows) {
-  if (options->reduction != RDNA_REDUCTION_NONE) return check_one(operator, argument, tensor, x);
-  RDNA_TRY(rdna__check_float(operator, argument, tensor));
-  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, "x", x));
-  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 1));
-  RDNA_TRY(rdna__check_size(operator, argument, tensor, 0, rows, "the rows of x"));
-  return rdna__check_contiguous(operator, argument, tensor);
+  if (options->reduction != RDNA_REDUCTION_NONE) return check_one(op_name, argument, tensor, x);
+  RDNA_TRY(rdna__check_float(op_name, argument, tensor));
+  if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, "x", x));
+  RDNA_TRY(rdna__check_rank(op_name, argument, tensor, 1));
+  RDNA_TRY(rdna__check_size(op_name, argument, tensor, 0, rows, "the rows of x"));
+  return rdna__check_contiguous(op_name, argument, tensor);
 }
 
 /* How many parts of at least LOSS_PART_VECTORS rows are cut into, to keep a large GPU busy. */
@@ -282,25 +281,25 @@ static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduc
 rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy *options, const rdna_tensor *x,
                                   const rdna_tensor *target, const rdna_tensor *weight, const rdna_tensor *out,
                                   const rdna_tensor *lse, const rdna_tensor *total) {
-  static const char operator[] = "cross_entropy";
+  static const char op_name[] = "cross_entropy";
   struct rows rows;
-  RDNA_TRY(check_stream(operator, stream));
-  RDNA_TRY(check_entropy(operator, options, x, target, weight, &rows));
-  RDNA_TRY(check_losses(operator, "out", out, options, x, rows.rows));
-  RDNA_TRY(check_rows_f32(operator, "lse", lse, rows.rows, "the rows of x"));
-  RDNA_TRY(rdna__check_tensor(operator, "total", total));
-  RDNA_TRY(rdna__check_dtype(operator, "total", total, RDNA_F32));
-  RDNA_TRY(check_one(operator, "total", total, x));
+  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
+  RDNA_TRY(check_losses(op_name, "out", out, options, x, rows.rows));
+  RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));
+  RDNA_TRY(rdna__check_tensor(op_name, "total", total));
+  RDNA_TRY(rdna__check_dtype(op_name, "total", total, RDNA_F32));
+  RDNA_TRY(check_one(op_name, "total", total, x));
   const rdna_tensor *all[] = {out, lse, total, x, target, weight};
   static const char *const names[] = {"out", "lse", "total", "x", "target", "weight"};
   for (int i = 0; i < 3; i++) {
     for (int j = i + 1; j < (weight ? 6 : 5); j++) {
-      RDNA_TRY(rdna__check_apart(operator, names[i], all[i], names[j], all[j]));
+      RDNA_TRY(rdna__check_apart(op_name, names[i], all[i], names[j], all[j]));
     }
   }
   rdna_device *device = rdna_stream_device(stream);
   void *memory = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)rows.rows * 2 * sizeof(float), stream, operator, & memory));
+  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)rows.rows * 2 * sizeof(float), stream, op_name, &memory));
   float *scratch = memory;
   bool direct = options->reduction == RDNA_REDUCTION_NONE && out->dtype == RDNA_F32;
   struct cross_entropy_args args = {.x = x->data,
@@ -329,25 +328,25 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
                                            const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
                                            const rdna_tensor *weight, const rdna_tensor *lse, const rdna_tensor *total,
                                            const rdna_tensor *dx) {
-  static const char operator[] = "cross_entropy_backward";
+  static const char op_name[] = "cross_entropy_backward";
   struct rows rows;
   int64_t unused_rows, cols, dx_stride;
-  RDNA_TRY(check_stream(operator, stream));
-  RDNA_TRY(check_entropy(operator, options, x, target, weight, &rows));
-  RDNA_TRY(check_losses(operator, "dout", dout, options, x, rows.rows));
-  RDNA_TRY(check_rows_f32(operator, "lse", lse, rows.rows, "the rows of x"));
-  RDNA_TRY(rdna__check_tensor(operator, "total", total));
-  RDNA_TRY(rdna__check_dtype(operator, "total", total, RDNA_F32));
-  RDNA_TRY(check_one(operator, "total", total, x));
-  RDNA_TRY(rdna__check_float(operator, "dx", dx));
-  RDNA_TRY(rdna__check_same_dtype(operator, "dx", dx, "x", x));
-  RDNA_TRY(rdna__check_same_shape(operator, "dx", dx, "x", x));
-  RDNA_TRY(rdna__check_rows(operator, "dx", dx, &unused_rows, &cols, &dx_stride));
-  RDNA_TRY(rdna__check_written_rows(operator, "dx", dx, rows.rows, cols, dx_stride));
-  RDNA_TRY(rdna__check_overlap(operator, "dx", dx, "x", x));
+  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
+  RDNA_TRY(check_losses(op_name, "dout", dout, options, x, rows.rows));
+  RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));
+  RDNA_TRY(rdna__check_tensor(op_name, "total", total));
+  RDNA_TRY(rdna__check_dtype(op_name, "total", total, RDNA_F32));
+  RDNA_TRY(check_one(op_name, "total", total, x));
+  RDNA_TRY(rdna__check_float(op_name, "dx", dx));
+  RDNA_TRY(rdna__check_same_dtype(op_name, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_same_shape(op_name, "dx", dx, "x", x));
+  RDNA_TRY(rdna__check_rows(op_name, "dx", dx, &unused_rows, &cols, &dx_stride));
+  RDNA_TRY(rdna__check_written_rows(op_name, "dx", dx, rows.rows, cols, dx_stride));
+  RDNA_TRY(rdna__check_overlap(op_name, "dx", dx, "x", x));
   const rdna_tensor *in[] = {dout, target, lse, total, weight};
   static const char *const names[] = {"dout", "target", "lse", "total", "weight"};
-  for (int i = 0; i < (weight ? 5 : 4); i++) RDNA_TRY(rdna__check_apart(operator, "dx", dx, names[i], in[i]));
+  for (int i = 0; i < (weight ? 5 : 4); i++) RDNA_TRY(rdna__check_apart(op_name, "dx", dx, names[i], in[i]));
   struct cross_entropy_backward_args args = {.dout = dout->data,
                                              .x = x->data,
                                              .target = target->data,

@@ -4,11 +4,11 @@
  * or four launches take as long as their bytes. Rows shorter than a wave's 16 bytes a lane would leave most lanes idle:
  * those are shared by 4 or 16 lanes. Of few long rows most multiprocessors would see none: those go in parts. */
 #include "kernel/arguments.h"
-#include "math/chunk.h"
-#include "math/edges.h"
+#include "math/common/device/chunk.h"
+#include "math/common/device/partial.h"
+#include "math/common/edges.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
-#include "math/partial.h"
 
 static constexpr int threads = LOSS_THREADS;
 static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
 

@@ -1,7 +1,7 @@
 /* Losses and their gradients on the host. */
 #include "kernel/host.h"
-#include "math/edges.h"
-#include "math/floats.h"
+#include "math/common/edges.h"
+#include "math/common/host/floats.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
 

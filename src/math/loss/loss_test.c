@@ -1,5 +1,5 @@
 #include "rdna/op/loss.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 static const char *const loss_names[] = {"mse", "l1", "smooth_l1", "huber", "bce", "bce_logits", "kl", "kl_log"};

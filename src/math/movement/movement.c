@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
+#include "math/common/plan/strided.h"
 #include "math/movement/movement_kernels.h"
-#include "math/strided_plan.h"
 #include "rdna/op/cast.h"
 
 typedef struct request {

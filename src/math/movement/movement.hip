@@ -3,10 +3,10 @@
  * where lines begin anywhere: for each 16 bytes those read 8 values of 2 bytes from shared memory one by one, three
  * times what the banks have to do for aligned lines, and a quarter more vectors come from the cache. */
 #include "kernel/prelude.h"
+#include "math/common/device/partial.h"
+#include "math/common/device/values.h"
 #include "math/movement/movement_convert.h"
 #include "math/movement/movement_kernels.h"
-#include "math/partial.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = RDNA__MOVEMENT_THREADS;
 static constexpr uint32_t each = RDNA__MOVEMENT_TILE / RDNA__MOVEMENT_THREADS;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/movement/movement_kernels.h"
 
 /* No tolerances here: the kernels and their twins move or compute the same bits. */

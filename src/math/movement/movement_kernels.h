@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "math/strided.h"
+#include "math/common/strided.h"
 #include "rdna/op/movement.h"
 
 enum {

@@ -1,5 +1,5 @@
 #include "rdna/op/movement.h"
-#include "math/strided_test.h"
+#include "math/common/test/strided.h"
 
 static const rdna_dtype moved_types[] = {RDNA_U8, RDNA_F16, RDNA_F32, RDNA_F64, RDNA_BOOL, RDNA_I64};
 enum { MOVED_TYPES = 6 };

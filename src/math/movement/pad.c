@@ -1,6 +1,6 @@
 /* Padding and triangles: kernels that must know where in the tensor a value is, so dimensions are not merged. */
+#include "math/common/plan/strided.h"
 #include "math/movement/movement_kernels.h"
-#include "math/strided_plan.h"
 #include "rdna/op/movement.h"
 
 #define SIZED(name) {name "_8", name "_16", name "_32", name "_64"}

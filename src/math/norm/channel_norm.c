@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/norm/channel_norm_kernels.h"
 #include "rdna/memory.h"
 #include "rdna/op/channel_norm.h"
@@ -29,7 +29,7 @@ static const char *const gradient_kernels[2][TYPES] = NAMES("channel_map_gradien
 
 /* A call: what it is about, then how the kernels see it. */
 struct call {
-  const char *operator;
+  const char *op_name;
   rdna_stream *stream;
   const rdna_tensor *x;
   int64_t channels, groups; /* groups 0: batch norm */
@@ -55,32 +55,32 @@ static bool is_dense(const rdna_tensor *x, bool channels_last) {
 }
 
 static rdna_status check_float(const struct call *c, const char *argument, const rdna_tensor *tensor) {
-  RDNA_TRY(rdna__check_tensor(c->operator, argument, tensor));
-  return tensor->dtype == RDNA_F64 ? RDNA_OK : rdna__check_float(c->operator, argument, tensor);
+  RDNA_TRY(rdna__check_tensor(c->op_name, argument, tensor));
+  return tensor->dtype == RDNA_F64 ? RDNA_OK : rdna__check_float(c->op_name, argument, tensor);
 }
 
 /* x itself, or a tensor like it. */
 static rdna_status check_like_x(struct call *c, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(check_float(c, argument, tensor));
-  RDNA_TRY(rdna__check_same_dtype(c->operator, argument, tensor, "x", c->x));
-  RDNA_TRY(rdna__check_same_shape(c->operator, argument, tensor, "x", c->x));
+  RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, tensor, "x", c->x));
+  RDNA_TRY(rdna__check_same_shape(c->op_name, argument, tensor, "x", c->x));
   if (rdna_tensor_count(tensor) == 0) return RDNA_OK;
   c->first = c->first && is_dense(tensor, false), c->last = c->last && is_dense(tensor, true);
   if (!c->first && !c->last) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: %s is %s with stride %lld between channels; it must be contiguous or channels-last, as x is",
-                      c->operator, argument, rdna__tensor_text(tensor, text), (long long)tensor->stride[1]);
+                      c->op_name, argument, rdna__tensor_text(tensor, text), (long long)tensor->stride[1]);
   }
   return RDNA_OK;
 }
 
 static rdna_status check_x(struct call *c, rdna_stream *stream) {
   char text[RDNA__TENSOR_TEXT];
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->operator);
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
   RDNA_TRY(check_float(c, "x", c->x));
   if (c->x->rank < 2) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s, of rank %d; it must be (n, channels, ...)", c->operator,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s, of rank %d; it must be (n, channels, ...)", c->op_name,
                       rdna__tensor_text(c->x, text), c->x->rank);
   }
   c->stream = stream, c->first = c->last = true;
@@ -91,7 +91,7 @@ static rdna_status check_x(struct call *c, rdna_stream *stream) {
   if (c->samples > most || c->channels > most || c->spatial > most || c->samples * c->channels > most ||
       c->samples * c->spatial > most) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; samples times channels, or times what is spatial, are past 2^31",
-                      c->operator, rdna__tensor_text(c->x, text));
+                      c->op_name, rdna__tensor_text(c->x, text));
   }
   return RDNA_OK;
 }
@@ -100,14 +100,14 @@ static rdna_status check_groups(const struct call *c, int64_t groups) {
   char text[RDNA__TENSOR_TEXT];
   if (groups < 1 || c->channels % groups != 0) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: groups is %lld and x is %s; it must be at least 1 and divide %lld",
-                      c->operator,(long long) groups, rdna__tensor_text(c->x, text), (long long)c->channels);
+                      c->op_name, (long long)groups, rdna__tensor_text(c->x, text), (long long)c->channels);
   }
   return RDNA_OK;
 }
 
 static rdna_status check_epsilon(const struct call *c, double epsilon) {
   if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", c->operator,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", c->op_name,
                       epsilon);
   }
   return RDNA_OK;
@@ -118,26 +118,26 @@ static rdna_status check_row(const struct call *c, const char *argument, const r
                              const rdna_tensor *like) {
   if (!row) return RDNA_OK;
   RDNA_TRY(check_float(c, argument, row));
-  RDNA_TRY(rdna__check_rank(c->operator, argument, row, 1));
-  RDNA_TRY(rdna__check_size(c->operator, argument, row, 0, c->channels, "the number of channels"));
-  RDNA_TRY(rdna__check_contiguous(c->operator, argument, row));
-  if (row->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(c->operator, argument, row, "x", c->x));
-  return like ? rdna__check_same_dtype(c->operator, argument, row, like_name, like) : RDNA_OK;
+  RDNA_TRY(rdna__check_rank(c->op_name, argument, row, 1));
+  RDNA_TRY(rdna__check_size(c->op_name, argument, row, 0, c->channels, "the number of channels"));
+  RDNA_TRY(rdna__check_contiguous(c->op_name, argument, row));
+  if (row->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, row, "x", c->x));
+  return like ? rdna__check_same_dtype(c->op_name, argument, row, like_name, like) : RDNA_OK;
 }
 
 /* A saved statistic: (channels), or (n, groups). */
 static rdna_status check_saved(const struct call *c, const char *argument, const rdna_tensor *saved) {
-  RDNA_TRY(rdna__check_tensor(c->operator, argument, saved));
-  RDNA_TRY(rdna__check_dtype(c->operator, argument, saved, c->x->dtype == RDNA_F64 ? RDNA_F64 : RDNA_F32));
+  RDNA_TRY(rdna__check_tensor(c->op_name, argument, saved));
+  RDNA_TRY(rdna__check_dtype(c->op_name, argument, saved, c->x->dtype == RDNA_F64 ? RDNA_F64 : RDNA_F32));
   if (c->groups > 0) {
-    RDNA_TRY(rdna__check_rank(c->operator, argument, saved, 2));
-    RDNA_TRY(rdna__check_size(c->operator, argument, saved, 0, c->samples, "the number of samples"));
-    RDNA_TRY(rdna__check_size(c->operator, argument, saved, 1, c->groups, "the number of groups"));
+    RDNA_TRY(rdna__check_rank(c->op_name, argument, saved, 2));
+    RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 0, c->samples, "the number of samples"));
+    RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 1, c->groups, "the number of groups"));
   } else {
-    RDNA_TRY(rdna__check_rank(c->operator, argument, saved, 1));
-    RDNA_TRY(rdna__check_size(c->operator, argument, saved, 0, c->channels, "the number of channels"));
+    RDNA_TRY(rdna__check_rank(c->op_name, argument, saved, 1));
+    RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 0, c->channels, "the number of channels"));
   }
-  return rdna__check_contiguous(c->operator, argument, saved);
+  return rdna__check_contiguous(c->op_name, argument, saved);
 }
 
 struct named {
@@ -152,11 +152,11 @@ static rdna_status check_apart(const struct call *c, const struct named *written
     for (int j = 0; j < reads; j++) {
       if (!read[j].tensor) continue;
       RDNA_TRY((i == 0 && j < shared ? rdna__check_overlap : rdna__check_apart)(
-          c->operator, written[i].name, written[i].tensor, read[j].name, read[j].tensor));
+          c->op_name, written[i].name, written[i].tensor, read[j].name, read[j].tensor));
     }
     for (int j = 0; j < i; j++) {
       if (!written[j].tensor) continue;
-      RDNA_TRY(rdna__check_apart(c->operator, written[i].name, written[i].tensor, written[j].name, written[j].tensor));
+      RDNA_TRY(rdna__check_apart(c->op_name, written[i].name, written[i].tensor, written[j].name, written[j].tensor));
     }
   }
   return RDNA_OK;
@@ -227,8 +227,8 @@ static rdna_status launch_partial(const struct call *c, const char *const kernel
                                   const struct channel_partial_args *a) {
   int64_t units = (int64_t)a->outer * a->slices.slices * a->cols;
   if (units > INT32_MAX) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld partial sums are more than 2^31; split the tensor",
-                      c->operator,(long long) units);
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld partial sums are more than 2^31; split the tensor", c->op_name,
+                      (long long)units);
   }
   if (a->slices.len == 1) {
     units = least(units, divide_up(units, a->team) + (int64_t)a->outer * a->slices.slices);
@@ -258,8 +258,8 @@ static rdna_status launch_map(const struct call *c, const char *const kernels[2]
     groups = divide_up(v->outer * v->runs * v->cols, CHANNEL_THREADS / a->team) * a->parts;
   }
   if (groups > INT32_MAX) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld pieces of work are more than 2^31; split the tensor",
-                      c->operator,(long long) groups);
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld pieces of work are more than 2^31; split the tensor", c->op_name,
+                      (long long)groups);
   }
   return groups > 0 ? rdna__launch_named(c->stream, kernels[a->len == 1][c->x->dtype], grid_of(groups), a) : RDNA_OK;
 }
@@ -329,7 +329,7 @@ static rdna_status forward(struct call *c, const struct forward *f) {
   struct channel_map_args map = map_args(c, f);
   rdna_device *device = rdna_stream_device(c->stream);
   void *partial = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, partial_values(&a) * keeper_bytes(c), c->stream, c->operator, & partial));
+  RDNA_TRY(rdna_memory_alloc_named(device, partial_values(&a) * keeper_bytes(c), c->stream, c->op_name, &partial));
   rdna_status status = launch_statistics(c, f, partial);
   rdna_status freed = rdna_memory_free(device, partial);
   RDNA_TRY(status);
@@ -341,7 +341,7 @@ rdna_status rdna_op_batch_norm(rdna_stream *stream, const rdna_tensor *x, const 
                                const rdna_tensor *bias, const rdna_tensor *running_mean, const rdna_tensor *running_var,
                                double momentum, double epsilon, const rdna_tensor *out, const rdna_tensor *saved_mean,
                                const rdna_tensor *saved_inverse) {
-  struct call c = {.operator= "batch_norm", .x = x};
+  struct call c = {.op_name = "batch_norm", .x = x};
   RDNA_TRY(check_x(&c, stream));
   const struct forward f = {weight, bias, running_mean, running_var, out, saved_mean, saved_inverse, momentum, epsilon};
   return forward(&c, &f);
@@ -350,7 +350,7 @@ rdna_status rdna_op_batch_norm(rdna_stream *stream, const rdna_tensor *x, const 
 rdna_status rdna_op_group_norm(rdna_stream *stream, const rdna_tensor *x, int64_t groups, const rdna_tensor *weight,
                                const rdna_tensor *bias, double epsilon, const rdna_tensor *out,
                                const rdna_tensor *saved_mean, const rdna_tensor *saved_inverse) {
-  struct call c = {.operator= "group_norm", .x = x, .groups = groups};
+  struct call c = {.op_name = "group_norm", .x = x, .groups = groups};
   RDNA_TRY(check_x(&c, stream));
   RDNA_TRY(check_groups(&c, groups));
   const struct forward f = {weight, bias, NULL, NULL, out, saved_mean, saved_inverse, 0, epsilon};
@@ -361,13 +361,13 @@ rdna_status rdna_op_batch_norm_inference(rdna_stream *stream, const rdna_tensor 
                                          const rdna_tensor *bias, const rdna_tensor *mean, const rdna_tensor *variance,
                                          double epsilon, const rdna_tensor *residual, bool relu,
                                          const rdna_tensor *out) {
-  struct call c = {.operator= "batch_norm_inference", .x = x};
+  struct call c = {.op_name = "batch_norm_inference", .x = x};
   RDNA_TRY(check_x(&c, stream));
   RDNA_TRY(check_epsilon(&c, epsilon));
   RDNA_TRY(check_row(&c, "weight", weight, NULL, NULL));
   RDNA_TRY(check_row(&c, "bias", bias, "weight", weight));
-  RDNA_TRY(rdna__check_tensor(c.operator, "mean", mean));
-  RDNA_TRY(rdna__check_tensor(c.operator, "variance", variance));
+  RDNA_TRY(rdna__check_tensor(c.op_name, "mean", mean));
+  RDNA_TRY(rdna__check_tensor(c.op_name, "variance", variance));
   RDNA_TRY(check_row(&c, "mean", mean, NULL, NULL));
   RDNA_TRY(check_row(&c, "variance", variance, "mean", mean));
   if (residual) RDNA_TRY(check_like_x(&c, "residual", residual));
@@ -474,8 +474,8 @@ static rdna_status backward(struct call *c, const struct backward *b) {
   size_t slope_values = slopes ? (size_t)(2 * v.outer * (v.cols / v.width)) : 0;
   rdna_device *device = rdna_stream_device(c->stream);
   void *partial = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, (partial_values(&a) + slope_values) * keeper_bytes(c), c->stream,
-                                   c->operator, & partial));
+  RDNA_TRY(rdna_memory_alloc_named(device, (partial_values(&a) + slope_values) * keeper_bytes(c), c->stream, c->op_name,
+                                   &partial));
   a.partial = partial;
   void *slope = slopes ? (char *)partial + partial_values(&a) * keeper_bytes(c) : NULL;
   rdna_status status = launch_sums(c, b, &v, &a, slope);
@@ -497,7 +497,7 @@ rdna_status rdna_op_batch_norm_backward(rdna_stream *stream, const rdna_tensor *
                                         const rdna_tensor *weight, const rdna_tensor *saved_mean,
                                         const rdna_tensor *saved_inverse, const rdna_tensor *dx,
                                         const rdna_tensor *dweight, const rdna_tensor *dbias) {
-  struct call c = {.operator= "batch_norm_backward", .x = x};
+  struct call c = {.op_name = "batch_norm_backward", .x = x};
   RDNA_TRY(check_x(&c, stream));
   return backward_saved(&c, dout, weight, saved_mean, saved_inverse, dx, dweight, dbias);
 }
@@ -506,7 +506,7 @@ rdna_status rdna_op_group_norm_backward(rdna_stream *stream, const rdna_tensor *
                                         int64_t groups, const rdna_tensor *weight, const rdna_tensor *saved_mean,
                                         const rdna_tensor *saved_inverse, const rdna_tensor *dx,
                                         const rdna_tensor *dweight, const rdna_tensor *dbias) {
-  struct call c = {.operator= "group_norm_backward", .x = x, .groups = groups};
+  struct call c = {.op_name = "group_norm_backward", .x = x, .groups = groups};
   RDNA_TRY(check_x(&c, stream));
   RDNA_TRY(check_groups(&c, groups));
   return backward_saved(&c, dout, weight, saved_mean, saved_inverse, dx, dweight, dbias);
@@ -516,10 +516,10 @@ rdna_status rdna_op_batch_norm_inference_backward(rdna_stream *stream, const rdn
                                                   const rdna_tensor *weight, const rdna_tensor *mean,
                                                   const rdna_tensor *variance, double epsilon, const rdna_tensor *dx,
                                                   const rdna_tensor *dweight, const rdna_tensor *dbias) {
-  struct call c = {.operator= "batch_norm_inference_backward", .x = x};
+  struct call c = {.op_name = "batch_norm_inference_backward", .x = x};
   RDNA_TRY(check_x(&c, stream));
-  RDNA_TRY(rdna__check_tensor(c.operator, "mean", mean));
-  RDNA_TRY(rdna__check_tensor(c.operator, "variance", variance));
+  RDNA_TRY(rdna__check_tensor(c.op_name, "mean", mean));
+  RDNA_TRY(rdna__check_tensor(c.op_name, "variance", variance));
   RDNA_TRY(check_row(&c, "mean", mean, NULL, NULL));
   RDNA_TRY(check_row(&c, "variance", variance, "mean", mean));
   const struct backward b = {dout, weight, mean, variance, dx, dweight, dbias, epsilon, true};

@@ -2,8 +2,8 @@
  * slice of one; where they do not (channels last), threads side by side take 16 bytes of columns each, and those in
  * rows above each other are joined at the end. 64 bytes a thread are on their way at once. */
 #include "kernel/arguments.h"
-#include "math/doubles.h"
-#include "math/join.h"
+#include "math/common/device/doubles.h"
+#include "math/common/device/join.h"
 #include "math/norm/channel_norm_kernels.h"
 
 static constexpr uint32_t threads = CHANNEL_THREADS;

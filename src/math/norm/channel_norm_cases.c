@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_doubles.h"
+#include "math/common/case/doubles.h"
 #include "math/norm/channel_norm_kernels.h"
 
 struct sizes {

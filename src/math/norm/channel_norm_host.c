@@ -1,7 +1,7 @@
 /* Batch and group norm on the host, computed in double. */
 #include <math.h>
 
-#include "math/doubles_host.h"
+#include "math/common/host/doubles.h"
 #include "math/norm/channel_norm_kernels.h"
 
 enum { CHUNK = 256, WAYS = 8 };

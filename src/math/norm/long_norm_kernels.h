@@ -18,7 +18,8 @@ enum {
 struct long_norm_part_args {
   const void *x;         /* (rows, cols) */
   void *residual;        /* (rows, cols), to which x is added first, rounded, so that the sums are of it; or NULL */
-  float *mean, *squares; /* (rows, parts): mean, 0 unless centred, and the sum of squared distances from it */
+  float *mean, *squares; /* (rows, parts): mean, 0 unless centred, and the sum of squared distances from it;
+                          * of a part with an infinite value the mean is not finite and, centred, the sum is NaN */
   int64_t rows, cols, parts, part_cols;
   int64_t x_stride, residual_stride;
   uint32_t centred;

@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/norm/long_norm_kernels.h"
 #include "math/norm/norm_kernels.h"
-#include "math/scratch.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
 
@@ -37,33 +37,33 @@ struct rows {
   int64_t x_stride, residual_stride, out_stride;
 };
 
-static rdna_status check_input(const char *operator, const char * argument, const rdna_tensor *in, int64_t *out_stride,
+static rdna_status check_input(const char *op_name, const char *argument, const rdna_tensor *in, int64_t *out_stride,
                                const rdna_tensor *out, struct rows *rows) {
-  RDNA_TRY(rdna__check_float(operator, argument, in));
-  RDNA_TRY(rdna__check_same_dtype(operator, argument, in, "out", out));
-  RDNA_TRY(rdna__check_same_shape(operator, argument, in, "out", out));
-  RDNA_TRY(rdna__check_rows(operator, argument, in, &rows->rows, &rows->cols, out_stride));
-  return rdna__check_overlap(operator, "out", out, argument, in);
+  RDNA_TRY(rdna__check_float(op_name, argument, in));
+  RDNA_TRY(rdna__check_same_dtype(op_name, argument, in, "out", out));
+  RDNA_TRY(rdna__check_same_shape(op_name, argument, in, "out", out));
+  RDNA_TRY(rdna__check_rows(op_name, argument, in, &rows->rows, &rows->cols, out_stride));
+  return rdna__check_overlap(op_name, "out", out, argument, in);
 }
 
-static rdna_status check_weight(const char *operator, const char * argument, const rdna_tensor *weight,
+static rdna_status check_weight(const char *op_name, const char *argument, const rdna_tensor *weight,
                                 const rdna_tensor *out, int64_t cols) {
   if (!weight) return RDNA_OK;
-  RDNA_TRY(rdna__check_tensor(operator, argument, weight));
-  RDNA_TRY(rdna__check_rank(operator, argument, weight, 1));
-  RDNA_TRY(rdna__check_size(operator, argument, weight, 0, cols, "the length of a row"));
-  RDNA_TRY(rdna__check_contiguous(operator, argument, weight));
-  if (weight->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(operator, argument, weight, "out", out));
-  return rdna__check_apart(operator, "out", out, argument, weight);
+  RDNA_TRY(rdna__check_tensor(op_name, argument, weight));
+  RDNA_TRY(rdna__check_rank(op_name, argument, weight, 1));
+  RDNA_TRY(rdna__check_size(op_name, argument, weight, 0, cols, "the length of a row"));
+  RDNA_TRY(rdna__check_contiguous(op_name, argument, weight));
+  if (weight->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(op_name, argument, weight, "out", out));
+  return rdna__check_apart(op_name, "out", out, argument, weight);
 }
 
-static rdna_status check_out(const char *operator, const rdna_tensor * out, float epsilon, struct rows *rows) {
-  RDNA_TRY(rdna__check_float(operator, "out", out));
-  RDNA_TRY(rdna__check_rows(operator, "out", out, &rows->rows, &rows->cols, &rows->out_stride));
-  RDNA_TRY(rdna__check_written_rows(operator, "out", out, rows->rows, rows->cols, rows->out_stride));
+static rdna_status check_out(const char *op_name, const rdna_tensor *out, float epsilon, struct rows *rows) {
+  RDNA_TRY(rdna__check_float(op_name, "out", out));
+  RDNA_TRY(rdna__check_rows(op_name, "out", out, &rows->rows, &rows->cols, &rows->out_stride));
+  RDNA_TRY(rdna__check_written_rows(op_name, "out", out, rows->rows, rows->cols, rows->out_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: epsilon is %g; it must be finite and not negative", operator,(double) epsilon);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", op_name,
+                      (double)epsilon);
   }
   return RDNA_OK;
 }
@@ -76,9 +76,9 @@ struct operands {
 };
 
 /* Parts of long rows. */
-static rdna_status launch_parts(rdna_stream *stream, const char *operator, const struct operands * of,
+static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const struct operands *of,
                                 const struct rows *rows, float epsilon, bool centred) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   int64_t step = LONG_NORM_STEP_BYTES / (int64_t)rdna_dtype_block_bytes(of->out->dtype);
   int64_t steps = (rows->cols - 1) / step + 1, steps_of_a_part = (steps - 1) / LONG_NORM_MOST_PARTS + 1;
   int64_t parts = (steps - 1) / steps_of_a_part + 1;
@@ -118,10 +118,10 @@ static rdna_status launch_parts(rdna_stream *stream, const char *operator, const
   return rdna__scratch_release(&scratch, status);
 }
 
-static rdna_status launch_rows(rdna_stream *stream, const char *operator, const struct kernels * kernels,
+static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const struct kernels *kernels,
                                const struct operands *of, const struct rows *rows, float epsilon, bool centred,
                                const void *args) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   rdna_grid grid = {rdna__groups_in_turn(rows->rows), 1, 1};
   const rdna_tensor *out = of->out, *weight = of->weight ? of->weight : of->bias;
   int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype), row_bytes = rows->cols * value;
@@ -133,7 +133,7 @@ static rdna_status launch_rows(rdna_stream *stream, const char *operator, const 
   if (is_long && rows->rows > 0) {
     int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
     if (!aligned || rows->rows <= ROWS_OF_A_UNIT * units) {
-      return launch_parts(stream, operator, of, rows, epsilon, centred);
+      return launch_parts(stream, op_name, of, rows, epsilon, centred);
     }
   }
   bool waves = aligned && !is_short && row_bytes <= NORM_WAVE_BYTES && rows->rows >= MANY_ROWS;

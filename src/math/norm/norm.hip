@@ -3,7 +3,7 @@
  * to NORM_KEPT_COLS values stay in registers, so that memory is read once, 4 bytes a 16-bit value in all; any other is
  * read again from the cache. shifted_norm.hip and long_norm.hip have the rows that are not taken here. */
 #include "kernel/prelude.h"
-#include "math/chunk.h"
+#include "math/common/device/chunk.h"
 #include "math/norm/norm_kernels.h"
 
 static constexpr uint32_t threads = 256;

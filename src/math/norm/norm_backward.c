@@ -1,9 +1,9 @@
 /* Gradients of layer_norm and rms_norm. */
 #include <math.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/norm/norm_backward_kernels.h"
-#include "math/scratch.h"
 #include "rdna/op/norm.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
@@ -43,26 +43,26 @@ static const char *const columns_kernels[TYPES][2] = {{"norm_columns_f32", "norm
                                                       {"norm_columns_bf16", "norm_columns_bf16_wf32"}};
 
 struct gradients {
-  const char *operator;
+  const char *op_name;
   const rdna_tensor *dout, *x, *weight, *mean, *inverse, *dx, *dweight, *dbias;
 };
 
 static rdna_status check_rows_like_x(const struct gradients *g, const char *argument, const rdna_tensor *tensor,
                                      int64_t *out_stride) {
   int64_t rows, cols;
-  RDNA_TRY(rdna__check_float(g->operator, argument, tensor));
-  RDNA_TRY(rdna__check_same_dtype(g->operator, argument, tensor, "x", g->x));
-  RDNA_TRY(rdna__check_same_shape(g->operator, argument, tensor, "x", g->x));
-  return rdna__check_rows(g->operator, argument, tensor, &rows, &cols, out_stride);
+  RDNA_TRY(rdna__check_float(g->op_name, argument, tensor));
+  RDNA_TRY(rdna__check_same_dtype(g->op_name, argument, tensor, "x", g->x));
+  RDNA_TRY(rdna__check_same_shape(g->op_name, argument, tensor, "x", g->x));
+  return rdna__check_rows(g->op_name, argument, tensor, &rows, &cols, out_stride);
 }
 
 static rdna_status check_row(const struct gradients *g, const char *argument, const rdna_tensor *row, int64_t cols) {
   if (!row) return RDNA_OK;
-  RDNA_TRY(rdna__check_float(g->operator, argument, row));
-  RDNA_TRY(rdna__check_rank(g->operator, argument, row, 1));
-  RDNA_TRY(rdna__check_size(g->operator, argument, row, 0, cols, "the length of a row"));
-  RDNA_TRY(rdna__check_contiguous(g->operator, argument, row));
-  if (row->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(g->operator, argument, row, "x", g->x));
+  RDNA_TRY(rdna__check_float(g->op_name, argument, row));
+  RDNA_TRY(rdna__check_rank(g->op_name, argument, row, 1));
+  RDNA_TRY(rdna__check_size(g->op_name, argument, row, 0, cols, "the length of a row"));
+  RDNA_TRY(rdna__check_contiguous(g->op_name, argument, row));
+  if (row->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(g->op_name, argument, row, "x", g->x));
   return RDNA_OK;
 }
 
@@ -73,15 +73,15 @@ static rdna_status check_statistics(const struct gradients *g) {
   static const char *const names[] = {"mean", "inverse"};
   const rdna_tensor *given[] = {g->mean, g->inverse};
   if (!g->mean != !g->inverse) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: mean is %s and inverse %s; give both or neither", g->operator,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: mean is %s and inverse %s; give both or neither", g->op_name,
                       g->mean ? "given" : "NULL", g->inverse ? "given" : "NULL");
   }
   for (int i = 0; g->mean && i < 2; i++) {
-    RDNA_TRY(rdna__check_tensor(g->operator, names[i], given[i]));
-    RDNA_TRY(rdna__check_dtype(g->operator, names[i], given[i], RDNA_F32));
-    RDNA_TRY(rdna__check_rank(g->operator, names[i], given[i], 1));
-    RDNA_TRY(rdna__check_size(g->operator, names[i], given[i], 0, rows, "the number of rows"));
-    RDNA_TRY(rdna__check_contiguous(g->operator, names[i], given[i]));
+    RDNA_TRY(rdna__check_tensor(g->op_name, names[i], given[i]));
+    RDNA_TRY(rdna__check_dtype(g->op_name, names[i], given[i], RDNA_F32));
+    RDNA_TRY(rdna__check_rank(g->op_name, names[i], given[i], 1));
+    RDNA_TRY(rdna__check_size(g->op_name, names[i], given[i], 0, rows, "the number of rows"));
+    RDNA_TRY(rdna__check_contiguous(g->op_name, names[i], given[i]));
   }
   return RDNA_OK;
 }
@@ -96,12 +96,12 @@ static rdna_status check_written_apart(const struct gradients *g) {
   for (int i = 0; i < WRITTEN; i++) {
     for (int j = 0; written[i] && j < READ; j++) {
       if (!read[j]) continue;
-      RDNA_TRY(i == 0 && j < 2 ? rdna__check_overlap(g->operator, written_names[i], written[i], read_names[j], read[j])
-                               : rdna__check_apart(g->operator, written_names[i], written[i], read_names[j], read[j]));
+      RDNA_TRY(i == 0 && j < 2 ? rdna__check_overlap(g->op_name, written_names[i], written[i], read_names[j], read[j])
+                               : rdna__check_apart(g->op_name, written_names[i], written[i], read_names[j], read[j]));
     }
     for (int j = 0; written[i] && j < i; j++) {
       if (written[j]) {
-        RDNA_TRY(rdna__check_apart(g->operator, written_names[i], written[i], written_names[j], written[j]));
+        RDNA_TRY(rdna__check_apart(g->op_name, written_names[i], written[i], written_names[j], written[j]));
       }
     }
   }
@@ -109,18 +109,18 @@ static rdna_status check_written_apart(const struct gradients *g) {
 }
 
 static rdna_status check(const struct gradients *g, float epsilon, struct norm_backward_args *args) {
-  RDNA_TRY(rdna__check_float(g->operator, "x", g->x));
-  RDNA_TRY(rdna__check_rows(g->operator, "x", g->x, &args->rows, &args->cols, &args->x_stride));
+  RDNA_TRY(rdna__check_float(g->op_name, "x", g->x));
+  RDNA_TRY(rdna__check_rows(g->op_name, "x", g->x, &args->rows, &args->cols, &args->x_stride));
   RDNA_TRY(check_rows_like_x(g, "dout", g->dout, &args->dout_stride));
   RDNA_TRY(check_rows_like_x(g, "dx", g->dx, &args->dx_stride));
   RDNA_TRY(check_row(g, "weight", g->weight, args->cols));
   RDNA_TRY(check_row(g, "dweight", g->dweight, args->cols));
   RDNA_TRY(check_row(g, "dbias", g->dbias, args->cols));
   RDNA_TRY(check_statistics(g));
-  RDNA_TRY(rdna__check_written_rows(g->operator, "dx", g->dx, args->rows, args->cols, args->dx_stride));
+  RDNA_TRY(rdna__check_written_rows(g->op_name, "dx", g->dx, args->rows, args->cols, args->dx_stride));
   if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative",
-                      g->operator,(double) epsilon);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", g->op_name,
+                      (double)epsilon);
   }
   return check_written_apart(g);
 }
@@ -257,8 +257,8 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
 
 static rdna_status backward(rdna_stream *stream, const struct gradients *g, float epsilon, bool centred) {
   struct norm_backward_args args = {.epsilon = epsilon, .centred = centred};
-  rdna__scratch scratch = {.stream = stream, .holder = g->operator};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", g->operator);
+  rdna__scratch scratch = {.stream = stream, .holder = g->op_name};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", g->op_name);
   RDNA_TRY(check(g, epsilon, &args));
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;

@@ -6,9 +6,9 @@
  * place. Of any other row groups sum up the parts, and once the parts are joined others go down the columns: memory is
  * read twice, 10 bytes a 16-bit value, 3/5 of a copy's speed at most. */
 #include "kernel/arguments.h"
-#include "math/chunk.h"
-#include "math/edges.h"
-#include "math/join.h"
+#include "math/common/device/chunk.h"
+#include "math/common/device/join.h"
+#include "math/common/edges.h"
 #include "math/norm/norm_backward_kernels.h"
 
 static constexpr uint32_t threads = NORM_BACKWARD_THREADS;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/norm/norm_backward_kernels.h"
 
 struct bound {

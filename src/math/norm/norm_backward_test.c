@@ -1,4 +1,4 @@
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 #include "rdna/op/norm.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/norm/long_norm_kernels.h"
 #include "math/norm/norm_kernels.h"
 
@@ -253,6 +253,12 @@ static struct shape pick_parts(rdna__random *random, int n, rdna_dtype dtype, in
   return s;
 }
 
+/* The mean of a part with an infinite value is infinite in one order of summing and NaN in another. */
+static void infinite_to_nan(rdna_dtype dtype, void *x, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (isinf(case_get(dtype, x, i))) case_set(dtype, x, i, NAN);
+}
+
 RDNA_CASE_MAKER(rdna__long_norm_part_case) {
   rdna_dtype dtype = value_dtype(kernel->name);
   struct long_norm_part_args args = {.centred = n % 3 != 1};
@@ -268,6 +274,8 @@ RDNA_CASE_MAKER(rdna__long_norm_part_case) {
     r = add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct long_norm_part_args, residual), 0);
   }
   if (!x || (adds && !r)) return no_memory(&s);
+  if (args.centred) infinite_to_nan(dtype, x, span(&s, 0));
+  if (args.centred && adds) infinite_to_nan(dtype, r, span(&s, 1));
   double top[2] = {0}; /* the largest magnitudes of a part: of the mean of |x|, and of squares */
   for (int64_t item = 0; item < s.rows * args.parts; item++) {
     int64_t row = item / args.parts, begin = item % args.parts * args.part_cols;

@@ -1,7 +1,7 @@
 #include <math.h>
 
+#include "math/common/host/values.h"
 #include "math/norm/norm_kernels.h"
-#include "math/values_host.h"
 
 /* Rows that a thread takes at least, so that a piece is worth its start. */
 static int64_t row_grain(int64_t cols) { return cols < 16384 ? 16384 / (cols + 1) + 1 : 1; }

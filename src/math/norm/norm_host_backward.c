@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/norm/norm_backward_kernels.h"
 
 enum { RUN = 512 };

@@ -1,5 +1,5 @@
 #include "rdna/op/norm.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 static const float epsilon = 1e-5f;

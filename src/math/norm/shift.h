@@ -2,7 +2,7 @@
 #ifndef RDNA_MATH_NORM_SHIFT_H
 #define RDNA_MATH_NORM_SHIFT_H
 
-#include "math/values.h"
+#include "math/common/device/values.h"
 
 /* Vector |i| of those that begin at value |shift|, which is the same for all lanes: from the two of |from| that it lies
  * in. There is one after the last. */

@@ -2,9 +2,9 @@
 #ifndef RDNA_MATH_NORM_SPAN_H
 #define RDNA_MATH_NORM_SPAN_H
 
-#include "math/chunk.h"
-#include "math/edges.h"
-#include "math/join.h"
+#include "math/common/device/chunk.h"
+#include "math/common/device/join.h"
+#include "math/common/edges.h"
 
 static constexpr uint32_t SPAN_THREADS = 256;
 

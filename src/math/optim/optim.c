@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/optim/optim_kernels.h"
 #include "rdna/memory.h"
 
@@ -11,7 +11,7 @@ enum { MOST_GROUPS = 1 << 14 };
 
 /* Tensors for a launch: the table here, and on the device when there are several. */
 struct list {
-  const char *operator;
+  const char *op_name;
   rdna_stream *stream;
   struct optim_tensors of;
   struct optim_tensor *host;
@@ -20,30 +20,30 @@ struct list {
   const char *single_name[2];
 };
 
-static rdna_status list_open(struct list *list, const char *operator, rdna_stream * stream, int count) {
-  *list = (struct list){.operator= operator, .stream = stream };
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
-  if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", operator, count);
+static rdna_status list_open(struct list *list, const char *op_name, rdna_stream *stream, int count) {
+  *list = (struct list){.op_name = op_name, .stream = stream};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", op_name, count);
   list->host = calloc((size_t)count + 1, sizeof *list->host);
-  if (!list->host) return rdna__fail(RDNA_OUT_OF_MEMORY, "%s: no memory for a table of %d tensors", operator, count);
+  if (!list->host) return rdna__fail(RDNA_OUT_OF_MEMORY, "%s: no memory for a table of %d tensors", op_name, count);
   return RDNA_OK;
 }
 
 static rdna_status check_apart_from_singles(const struct list *list, const char *argument, const rdna_tensor *tensor) {
   for (int i = 0; i < 2; i++) {
     if (!list->single[i]) continue;
-    RDNA_TRY(rdna__check_apart(list->operator, argument, tensor, list->single_name[i], list->single[i]));
+    RDNA_TRY(rdna__check_apart(list->op_name, argument, tensor, list->single_name[i], list->single[i]));
   }
   return RDNA_OK;
 }
 
 static rdna_status list_add_grad(struct list *list, const char *argument, const rdna_tensor *grad,
                                  struct optim_tensor **out_entry) {
-  RDNA_TRY(rdna__check_float(list->operator, argument, grad));
-  RDNA_TRY(rdna__check_contiguous(list->operator, argument, grad));
+  RDNA_TRY(rdna__check_float(list->op_name, argument, grad));
+  RDNA_TRY(rdna__check_contiguous(list->op_name, argument, grad));
   if (list->of.tensors > 0 && list->of.grad_dtype != (uint32_t)grad->dtype) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s %lld is %s and the first is %s; all must be of one type",
-                      list->operator, argument, (long long)list->of.tensors, rdna_dtype_name(grad->dtype),
+                      list->op_name, argument, (long long)list->of.tensors, rdna_dtype_name(grad->dtype),
                       rdna_dtype_name((rdna_dtype)list->of.grad_dtype));
   }
   struct optim_tensor *entry = &list->host[list->of.tensors];
@@ -65,7 +65,7 @@ static rdna_status list_upload(struct list *list) {
   if (list->of.tensors < 2) return RDNA_OK;
   size_t bytes = (size_t)list->of.tensors * sizeof *list->host;
   RDNA_TRY(
-      rdna_memory_alloc_named(rdna_stream_device(list->stream), bytes, list->stream, list->operator, & list->device));
+      rdna_memory_alloc_named(rdna_stream_device(list->stream), bytes, list->stream, list->op_name, &list->device));
   list->of.table = list->device;
   return rdna_copy_to_device(list->stream, list->device, list->host, bytes);
 }
@@ -80,12 +80,12 @@ static rdna_grid chunk_grid(int64_t chunks) {
   return (rdna_grid){(uint32_t)(chunks < MOST_GROUPS ? chunks : MOST_GROUPS), 1, 1};
 }
 
-static rdna_status check_one(const char *operator, const char * argument, const rdna_tensor *tensor) {
+static rdna_status check_one(const char *op_name, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
-  RDNA_TRY(rdna__check_dtype(operator, argument, tensor, RDNA_F32));
+  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(op_name, argument, tensor, RDNA_F32));
   if (rdna_tensor_count(tensor) == 1) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", operator, argument,
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", op_name, argument,
                     rdna__tensor_text(tensor, text));
 }
 
@@ -126,7 +126,7 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
   struct optim_tensor *entry;
   RDNA_TRY(list_add_grad(list, "grad", item->grad, &entry));
   if (item->step) {
-    RDNA_TRY(check_one(list->operator, "step", item->step));
+    RDNA_TRY(check_one(list->op_name, "step", item->step));
     entry->step = (int64_t)(intptr_t)item->step->data;
   }
   const rdna_tensor *written[] = {item->param, item->state[0], item->state[1], item->state[2]};
@@ -134,15 +134,15 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
     const rdna_tensor *t = written[k + 1];
     const char *name = k < 0 ? "param" : names[k];
     if (k >= 0 && !(used >> k & 1)) continue;
-    RDNA_TRY(rdna__check_tensor(list->operator, name, t));
-    RDNA_TRY(rdna__check_dtype(list->operator, name, t, RDNA_F32));
-    RDNA_TRY(rdna__check_same_shape(list->operator, name, t, "grad", item->grad));
-    RDNA_TRY(rdna__check_contiguous(list->operator, name, t));
-    RDNA_TRY(rdna__check_apart(list->operator, name, t, "grad", item->grad));
+    RDNA_TRY(rdna__check_tensor(list->op_name, name, t));
+    RDNA_TRY(rdna__check_dtype(list->op_name, name, t, RDNA_F32));
+    RDNA_TRY(rdna__check_same_shape(list->op_name, name, t, "grad", item->grad));
+    RDNA_TRY(rdna__check_contiguous(list->op_name, name, t));
+    RDNA_TRY(rdna__check_apart(list->op_name, name, t, "grad", item->grad));
     RDNA_TRY(check_apart_from_singles(list, name, t));
-    if (item->step) RDNA_TRY(rdna__check_apart(list->operator, name, t, "step", item->step));
+    if (item->step) RDNA_TRY(rdna__check_apart(list->op_name, name, t, "step", item->step));
     for (int j = -1; j < k; j++) {
-      if (j < 0 || used >> j & 1) RDNA_TRY(rdna__check_apart(list->operator, name, t, "another of it", written[j + 1]));
+      if (j < 0 || used >> j & 1) RDNA_TRY(rdna__check_apart(list->op_name, name, t, "another of it", written[j + 1]));
     }
     *(k < 0 ? &entry->param : &entry->state[k]) = (int64_t)(intptr_t)t->data;
   }
@@ -157,7 +157,7 @@ static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim
           RDNA_INVALID_ARGUMENT,
           "%s: item %d has %s step of its own and kind is %d; Adam's items have one each or none has, and "
           "others have none",
-          list->operator, i, items[i].step ? "a" : "no", (int)o->kind);
+          list->op_name, i, items[i].step ? "a" : "no", (int)o->kind);
     }
     RDNA_TRY(add_item(list, &items[i], args->states_used));
   }
@@ -170,12 +170,12 @@ static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim
 
 rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, const rdna_optim_item *items, int count,
                                const rdna_tensor *grad_scale, const rdna_tensor *found_inf) {
-  static const char operator[] = "optim_step";
+  static const char op_name[] = "optim_step";
   struct list list;
   RDNA_TRY(check_options(options));
-  if (grad_scale) RDNA_TRY(check_one(operator, "grad_scale", grad_scale));
-  if (found_inf) RDNA_TRY(check_one(operator, "found_inf", found_inf));
-  if (count > 0 && !items) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: items is NULL, count %d", operator, count);
+  if (grad_scale) RDNA_TRY(check_one(op_name, "grad_scale", grad_scale));
+  if (found_inf) RDNA_TRY(check_one(op_name, "found_inf", found_inf));
+  if (count > 0 && !items) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: items is NULL, count %d", op_name, count);
   const rdna_optim *o = options;
   struct optim_step_args args = {
       .grad_scale = grad_scale ? grad_scale->data : NULL,
@@ -196,7 +196,7 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
       .root_correct = (float)sqrt(1 - pow((double)o->beta2, (double)o->step)),
       .log_beta1 = (float)log((double)o->beta1),
       .log_beta2 = (float)log((double)o->beta2)};
-  rdna_status status = list_open(&list, operator, stream, count);
+  rdna_status status = list_open(&list, op_name, stream, count);
   list.single[0] = grad_scale, list.single[1] = found_inf;
   list.single_name[0] = "grad_scale", list.single_name[1] = "found_inf";
   if (status == RDNA_OK) status = step(&list, o, items, count, &args);
@@ -206,7 +206,7 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
 static rdna_status add_grads(struct list *list, const rdna_tensor *const *grads, int count) {
   struct optim_tensor *entry;
   if (count > 0 && !grads) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: grads is NULL, count %d", list->operator, count);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: grads is NULL, count %d", list->op_name, count);
   }
   for (int i = 0; i < count; i++) {
     RDNA_TRY(list_add_grad(list, "grad", grads[i], &entry));
@@ -219,8 +219,8 @@ static rdna_status norm_of(struct list *list, const rdna_tensor *const *grads, i
   void *partial = NULL;
   RDNA_TRY(add_grads(list, grads, count));
   rdna_device *device = rdna_stream_device(list->stream);
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)list->of.chunks * sizeof(float), list->stream,
-                                   list->operator, & partial));
+  RDNA_TRY(
+      rdna_memory_alloc_named(device, (size_t)list->of.chunks * sizeof(float), list->stream, list->op_name, &partial));
   struct grad_squares_args squares = {.partial = partial, .of = list->of};
   args->partial = partial;
   args->chunks = list->of.chunks;

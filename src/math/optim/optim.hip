@@ -1,9 +1,9 @@
 /* Optimizer steps and gradient scaling over one tensor or many. */
 #include "kernel/arguments.h"
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/optim/optim_kernels.h"
 #include "math/optim/optim_math.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = OPTIM_THREADS;
 static constexpr uint32_t dtype_f32 = 0, dtype_f16 = 1; /* as rdna_dtype has them */

@@ -1,6 +1,6 @@
+#include "math/common/plan/strided.h"
 #include "math/pointwise/pointwise_elementary.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
-#include "math/strided_plan.h"
 #include "rdna/op/elementwise.h"
 
 enum { CLASSES = 5 }; /* of kernels: f32, f16, bf16, f64, int */

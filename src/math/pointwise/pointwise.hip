@@ -1,8 +1,8 @@
 /* Strided operations. All values of a thread are loaded before any is computed or stored. */
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/pointwise/pointwise_ops.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = RDNA__POINTWISE_THREADS;
 

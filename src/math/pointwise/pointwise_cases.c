@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/strided.h"
+#include "math/common/case/values.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
-#include "math/strided_case.h"
 
 /* No tolerances here: the kernels and their twins compute the same bits. */
 

@@ -1,8 +1,8 @@
 /* Strided operations: runs along the fastest dimension are gathered into buffers of the type they are computed in,
  * which stay in the first-level cache. */
+#include "math/common/host/values.h"
 #include "math/pointwise/pointwise_elementary.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
-#include "math/values_host.h"
 
 enum { GRAIN = 8192 }; /* values that a thread takes at least */
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "math/strided.h"
+#include "math/common/strided.h"
 #include "rdna/op/pointwise.h"
 
 enum { RDNA__POINTWISE_THREADS = 256 };

@@ -3,8 +3,8 @@
 #ifndef RDNA_MATH_POINTWISE_OPS_H
 #define RDNA_MATH_POINTWISE_OPS_H
 
+#include "math/common/strided.h"
 #include "math/pointwise/pointwise_scalar.h"
-#include "math/strided.h"
 #include "rdna/op/pointwise.h"
 
 /* Of x, p and q; |f| is pw32 or pw64. */

@@ -1,5 +1,5 @@
 #include "rdna/op/pointwise.h"
-#include "math/strided_test.h"
+#include "math/common/test/strided.h"
 
 static const rdna_dtype real_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
 static const rdna_dtype integer_types[] = {RDNA_I8, RDNA_U8, RDNA_I16, RDNA_I32, RDNA_I64, RDNA_BOOL};

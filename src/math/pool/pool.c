@@ -1,9 +1,9 @@
 #include "rdna/op/pool.h"
 
+#include "math/common/plan/rows_along.h"
+#include "math/common/plan/strided.h"
+#include "math/common/plan/volume.h"
 #include "math/pool/pool_kernels.h"
-#include "math/rows_along.h"
-#include "math/strided_plan.h"
-#include "math/volume_plan.h"
 #include "rdna/op/reduce_dims.h"
 
 enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
@@ -16,7 +16,7 @@ static const char *const average_backward_kernels[TYPES] = NAMES("average_pool_b
 
 /* |x| is dx in a backward, |out| dout. */
 struct call {
-  const char *operator;
+  const char *op_name;
   rdna_stream *stream;
   const rdna_pool *pool; /* NULL: adaptive */
   const char *x_name, *out_name;
@@ -38,7 +38,7 @@ static rdna_status check_description(const struct call *c) {
   const int64_t most = 1 << 28; /* so that sums of a few stay in 31 bits */
   if (p->dims < 1 || p->dims > 3) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3",
-                      c->operator, p->dims);
+                      c->op_name, p->dims);
   }
   for (int d = 0; d < p->dims; d++) {
     if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->before[d] < 0 || p->after[d] < 0 ||
@@ -48,17 +48,17 @@ static rdna_status check_description(const struct call *c) {
           RDNA_INVALID_ARGUMENT,
           "%s: dimension %d has window %lld, stride %lld, dilation %lld, padding %lld and %lld; the first "
           "three must be at least 1, padding at least 0, and each fit in 28 bits",
-          c->operator, d, (long long)p->window[d], (long long)p->stride[d], (long long)p->dilation[d],
+          c->op_name, d, (long long)p->window[d], (long long)p->stride[d], (long long)p->dilation[d],
           (long long)p->before[d], (long long)p->after[d]);
     }
     if (c->average && p->dilation[d] != 1) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension %d has dilation %lld; it must be 1 for an average",
-                        c->operator, d, (long long)p->dilation[d]);
+                        c->op_name, d, (long long)p->dilation[d]);
     }
   }
   if (c->average && (p->divisor < INT32_MIN || p->divisor > INT32_MAX)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the divisor is %lld; it must fit in 32 bits",
-                      c->operator,(long long) p->divisor);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the divisor is %lld; it must fit in 32 bits", c->op_name,
+                      (long long)p->divisor);
   }
   return RDNA_OK;
 }
@@ -70,12 +70,12 @@ static rdna_status check_spatial(const struct call *c) {
     int64_t in = c->x->shape[d + 2], out = c->out->shape[d + 2];
     if (!c->pool) {
       if (in == 0 && out > 0 && rdna_tensor_count(c->out) > 0) {
-        return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; spatial sizes must not be 0 for %s %s", c->operator,
+        return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; spatial sizes must not be 0 for %s %s", c->op_name,
                           c->x_name, rdna__tensor_text(c->x, text), c->out_name, rdna__tensor_text(c->out, out_text));
       }
       if ((in + 1) * (out + 1) > UINT32_MAX) {
         return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld windows over %lld positions; their product must be below 2^32",
-                          c->operator,(long long) out, (long long)in);
+                          c->op_name, (long long)out, (long long)in);
       }
       continue;
     }
@@ -83,11 +83,11 @@ static rdna_status check_spatial(const struct call *c) {
     if (want < 1 || out != want) {
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: %s is %s and %s is %s; the description makes %lld windows of size %lld, at least 1",
-                        c->operator, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
+                        c->op_name, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
                         rdna__tensor_text(c->out, out_text), (long long)want, (long long)in);
     }
     if (in > 1 << 30) {
-      return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; spatial sizes must be at most 2^30", c->operator, c->x_name,
+      return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; spatial sizes must be at most 2^30", c->op_name, c->x_name,
                         rdna__tensor_text(c->x, text));
     }
   }
@@ -95,29 +95,29 @@ static rdna_status check_spatial(const struct call *c) {
 }
 
 static rdna_status check_indices(const struct call *c) {
-  RDNA_TRY(rdna__check_tensor(c->operator, "indices", c->indices));
-  RDNA_TRY(rdna__check_dtype(c->operator, "indices", c->indices, RDNA_I64));
-  RDNA_TRY(rdna__check_same_shape(c->operator, "indices", c->indices, c->out_name, c->out));
+  RDNA_TRY(rdna__check_tensor(c->op_name, "indices", c->indices));
+  RDNA_TRY(rdna__check_dtype(c->op_name, "indices", c->indices, RDNA_I64));
+  RDNA_TRY(rdna__check_same_shape(c->op_name, "indices", c->indices, c->out_name, c->out));
   if (c->backward) return RDNA_OK;
-  RDNA_TRY(rdna__check_written(c->operator, "indices", c->indices));
-  return rdna__check_apart(c->operator, "indices", c->indices, c->x_name, c->x);
+  RDNA_TRY(rdna__check_written(c->op_name, "indices", c->indices));
+  return rdna__check_apart(c->op_name, "indices", c->indices, c->x_name, c->x);
 }
 
 static rdna_status check(const struct call *c) {
-  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->operator);
+  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
   if (c->pool) RDNA_TRY(check_description(c));
   int dims = c->pool ? c->pool->dims : 0;
-  RDNA_TRY(rdna__check_volume(c->operator, c->x_name, c->x, dims));
-  RDNA_TRY(rdna__check_volume(c->operator, c->out_name, c->out, dims));
-  RDNA_TRY(rdna__check_same_dtype(c->operator, c->out_name, c->out, c->x_name, c->x));
-  RDNA_TRY(rdna__check_same_planes(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, dims));
+  RDNA_TRY(rdna__check_volume(c->op_name, c->out_name, c->out, dims));
+  RDNA_TRY(rdna__check_same_dtype(c->op_name, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_same_planes(c->op_name, c->out_name, c->out, c->x_name, c->x));
   RDNA_TRY(check_spatial(c));
   if (c->indices || (c->backward && !c->average)) RDNA_TRY(check_indices(c));
   const rdna_tensor *written = c->backward ? c->x : c->out, *read = c->backward ? c->out : c->x;
   const char *written_name = c->backward ? c->x_name : c->out_name, *read_name = c->backward ? c->out_name : c->x_name;
-  RDNA_TRY(rdna__check_written(c->operator, written_name, written));
-  RDNA_TRY(rdna__check_apart(c->operator, written_name, written, read_name, read));
-  return c->indices ? rdna__check_apart(c->operator, written_name, written, "indices", c->indices) : RDNA_OK;
+  RDNA_TRY(rdna__check_written(c->op_name, written_name, written));
+  RDNA_TRY(rdna__check_apart(c->op_name, written_name, written, read_name, read));
+  return c->indices ? rdna__check_apart(c->op_name, written_name, written, "indices", c->indices) : RDNA_OK;
 }
 
 static void set_axes(const struct call *c, struct pool_axis axis[3]) {
@@ -165,7 +165,7 @@ static rdna_status run_strips(const struct call *c, const struct pool_axis axis[
   strided_set_size(&a.shape, 2, (uint32_t)planes);
   a.shape.rank = 3, a.shape.count = (uint32_t)(strips * axis[1].out * planes);
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(c->operator, a.shape.count, POOL_THREADS, &grid.x));
+  RDNA_TRY(rdna__check_groups(c->op_name, a.shape.count, POOL_THREADS, &grid.x));
   return rdna__launch_named(c->stream, kernels[c->x->dtype], grid, &a);
 }
 
@@ -182,7 +182,7 @@ static rdna_status run(const struct call *c) {
                                    .padding = padding,
                                    .channels = (uint32_t)c->x->shape[1]};
     const rdna_tensor *tensors[] = {c->x, c->out, c->indices};
-    RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
+    RDNA_TRY(rdna__volume_order(c->op_name, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
     set_axes(c, a.axis);
     return rdna__volume_launch(c->stream, (c->average ? average_backward_kernels : max_backward_kernels)[c->x->dtype],
                                &a.order, &a);
@@ -196,36 +196,36 @@ static rdna_status run(const struct call *c) {
   set_axes(c, a.axis);
   if (is_strips(c, a.axis)) return run_strips(c, a.axis);
   const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
-  RDNA_TRY(rdna__volume_order(c->operator, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
+  RDNA_TRY(rdna__volume_order(c->op_name, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
   return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
 }
 
-static rdna_status no_description(const char *operator) {
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description is NULL; pass one", operator);
+static rdna_status no_description(const char *op_name) {
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description is NULL; pass one", op_name);
 }
 
 rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x, const rdna_tensor *out,
                              const rdna_tensor *indices) {
   const struct call c = {"max_pool", stream, pool, "x", "out", x, out, indices, false, false};
-  return pool ? run(&c) : no_description(c.operator);
+  return pool ? run(&c) : no_description(c.op_name);
 }
 
 rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
                                       const rdna_tensor *indices, const rdna_tensor *dx) {
   const struct call c = {"max_pool_backward", stream, pool, "dx", "dout", dx, dout, indices, false, true};
-  return pool ? run(&c) : no_description(c.operator);
+  return pool ? run(&c) : no_description(c.op_name);
 }
 
 rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x,
                                  const rdna_tensor *out) {
   const struct call c = {"average_pool", stream, pool, "x", "out", x, out, NULL, true, false};
-  return pool ? run(&c) : no_description(c.operator);
+  return pool ? run(&c) : no_description(c.op_name);
 }
 
 rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
                                           const rdna_tensor *dx) {
   const struct call c = {"average_pool_backward", stream, pool, "dx", "dout", dx, dout, NULL, true, true};
-  return pool ? run(&c) : no_description(c.operator);
+  return pool ? run(&c) : no_description(c.op_name);
 }
 
 rdna_status rdna_op_adaptive_max_pool(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out,

@@ -1,6 +1,6 @@
 /* Pooling; see pool_kernels.h. */
 #include "kernel/arguments.h"
-#include "math/channels.h"
+#include "math/common/device/channels.h"
 #include "math/pool/pool_kernels.h"
 
 static constexpr uint32_t threads = POOL_THREADS;

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
+#include "math/common/case/volume.h"
 #include "math/pool/pool_kernels.h"
-#include "math/volume_case.h"
 
 struct sizes {
   int64_t n, channels;

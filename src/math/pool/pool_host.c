@@ -1,7 +1,7 @@
 /* Pooling on the host, in double; |dtype| is a constant wherever these are inlined. */
 #include <math.h>
 
-#include "math/doubles_host.h"
+#include "math/common/host/doubles.h"
 #include "math/pool/pool_kernels.h"
 
 #define INLINE static inline __attribute__((always_inline))

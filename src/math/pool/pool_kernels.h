@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "math/volume.h"
+#include "math/common/volume.h"
 
 enum { POOL_THREADS = 256, POOL_BLOCK = 4 /* channels of a thread, at most, if they are not a vector */ };
 

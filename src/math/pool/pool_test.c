@@ -1,5 +1,5 @@
 #include "rdna/op/pool.h"
-#include "math/volume_test.h"
+#include "math/common/test/volume.h"
 
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
 

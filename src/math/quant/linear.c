@@ -1,59 +1,57 @@
 /* A layer of weights of any type: the dense and the quantized products behind one call. */
 #include "rdna/op/linear.h"
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/gemm/gemm.h"
 #include "math/quant/quant.h"
 
-static rdna_status check_weight(const char *operator, const rdna_tensor * weight, const rdna_tensor *out,
+static rdna_status check_weight(const char *op_name, const rdna_tensor *weight, const rdna_tensor *out,
                                 rdna__matrix *out_matrix) {
   if (rdna_dtype_block_values(weight->dtype) > 1) {
-    RDNA_TRY(rdna__check_rank(operator, "weight", weight, 2));
-    RDNA_TRY(rdna__check_blocks(operator, "weight", weight));
+    RDNA_TRY(rdna__check_rank(op_name, "weight", weight, 2));
+    RDNA_TRY(rdna__check_blocks(op_name, "weight", weight));
     *out_matrix =
         (rdna__matrix){.rows = weight->shape[0], .columns = weight->shape[1], .batch = 1, .ld = weight->shape[1]};
     rdna_tensor bytes = rdna__blocks_as_bytes(weight);
-    return rdna__check_apart(operator, "out", out, "weight", &bytes);
+    return rdna__check_apart(op_name, "out", out, "weight", &bytes);
   }
-  RDNA_TRY(rdna__check_float(operator, "weight", weight));
-  RDNA_TRY(rdna__check_rank(operator, "weight", weight, 2));
-  RDNA_TRY(rdna__matrix_view(operator, "weight", weight, out_matrix));
-  return rdna__check_apart(operator, "out", out, "weight", weight);
+  RDNA_TRY(rdna__check_float(op_name, "weight", weight));
+  RDNA_TRY(rdna__check_rank(op_name, "weight", weight, 2));
+  RDNA_TRY(rdna__matrix_view(op_name, "weight", weight, out_matrix));
+  return rdna__check_apart(op_name, "out", out, "weight", weight);
 }
 
-static rdna_status linear(rdna_stream *stream, const char *operator, const rdna_tensor * x, const rdna_tensor *weight,
+static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_tensor *x, const rdna_tensor *weight,
                           const rdna_tensor *bias, const rdna_tensor *out, float beta) {
   char text[RDNA__TENSOR_TEXT], other[RDNA__TENSOR_TEXT];
   int64_t rows, k, x_stride, out_rows, n, out_stride;
   rdna__matrix w;
-  RDNA_TRY(rdna__check_float(operator, "x", x));
-  RDNA_TRY(rdna__check_tensor(operator, "weight", weight));
-  RDNA_TRY(rdna__check_float(operator, "out", out));
-  RDNA_TRY(rdna__check_rows(operator, "x", x, &rows, &k, &x_stride));
-  RDNA_TRY(rdna__check_rows(operator, "out", out, &out_rows, &n, &out_stride));
-  RDNA_TRY(check_weight(operator, weight, out, &w));
+  RDNA_TRY(rdna__check_float(op_name, "x", x));
+  RDNA_TRY(rdna__check_tensor(op_name, "weight", weight));
+  RDNA_TRY(rdna__check_float(op_name, "out", out));
+  RDNA_TRY(rdna__check_rows(op_name, "x", x, &rows, &k, &x_stride));
+  RDNA_TRY(rdna__check_rows(op_name, "out", out, &out_rows, &n, &out_stride));
+  RDNA_TRY(check_weight(op_name, weight, out, &w));
   if (w.columns != k) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: x is %s and weight is %s; their last sizes, k, must be equal", operator,
-                      rdna__tensor_text(x, text), rdna__tensor_text(weight, other));
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s and weight is %s; their last sizes, k, must be equal",
+                      op_name, rdna__tensor_text(x, text), rdna__tensor_text(weight, other));
   }
   if (w.rows != n) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "%s: weight is %s and out is %s; n, the first and the last size, must be "
                       "equal",
-                      operator, rdna__tensor_text(weight, text), rdna__tensor_text(out, other));
+                      op_name, rdna__tensor_text(weight, text), rdna__tensor_text(out, other));
   }
-  RDNA_TRY(rdna__check_bias(operator, bias, out, n, "the columns of the result"));
+  RDNA_TRY(rdna__check_bias(op_name, bias, out, n, "the columns of the result"));
   if (n == 0) return RDNA_OK;
   /* rows of no values count as many as the result has */
   if (k > 0 && rows != out_rows) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: x is %s and out is %s; they must have the same number of rows", operator,
-                      rdna__tensor_text(x, text), rdna__tensor_text(out, other));
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s and out is %s; they must have the same number of rows",
+                      op_name, rdna__tensor_text(x, text), rdna__tensor_text(out, other));
   }
   rdna__matrix written = {.rows = out_rows, .columns = n, .batch = 1, .ld = out_stride};
-  RDNA_TRY(rdna__matrix_check_written(operator, "out", out, &written));
-  RDNA_TRY(rdna__check_apart(operator, "out", out, "x", x));
+  RDNA_TRY(rdna__matrix_check_written(op_name, "out", out, &written));
+  RDNA_TRY(rdna__check_apart(op_name, "out", out, "x", x));
 
   /* The product takes B as (k, n): the weight's rows are B's columns. */
   struct gemm_args args = {
@@ -69,7 +67,7 @@ static rdna_status linear(rdna_stream *stream, const char *operator, const rdna_
       .beta = beta,
   };
   rdna_dtype types[3] = {x->dtype, weight->dtype, out->dtype};
-  return rdna__gemm_launch(stream, operator, types, args, out_rows, n, k, 1);
+  return rdna__gemm_launch(stream, op_name, types, args, out_rows, n, k, 1);
 }
 
 rdna_status rdna_op_linear(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,

@@ -1,7 +1,7 @@
 #include "rdna/op/linear.h"
 
+#include "math/common/test/operand.h"
 #include "math/gemm/gemm_case.h"
-#include "math/operand_test.h"
 #include "math/quant/blocks_test.h"
 
 typedef struct layer {

@@ -1,16 +1,16 @@
 #include "math/quant/quant.h"
 
 #include "kernel/host.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 #include "rdna/op/quant.h"
 
-static rdna_status check_alignment(const char *operator, const char * argument, const rdna_tensor *tensor,
+static rdna_status check_alignment(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                    size_t alignment) {
   char text[RDNA__TENSOR_TEXT];
   if ((uintptr_t)tensor->data % alignment == 0) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s at %p; the address must be a multiple of %zu", operator, argument,
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s at %p; the address must be a multiple of %zu", op_name, argument,
                     rdna__tensor_text(tensor, text), tensor->data, alignment);
 }
 
@@ -22,22 +22,22 @@ uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups) {
   return groups < room ? groups : room;
 }
 
-rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks) {
+rdna_status rdna__check_blocks(const char *op_name, const char *argument, const rdna_tensor *blocks) {
   char text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(rdna__check_tensor(operator, argument, blocks));
+  RDNA_TRY(rdna__check_tensor(op_name, argument, blocks));
   int64_t values = rdna_dtype_block_values(blocks->dtype);
   int64_t last = blocks->rank > 0 ? blocks->shape[blocks->rank - 1] : 1;
   if (values == 1) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; it must be a type of blocks, such as q8_0 or q4_K", operator,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; it must be a type of blocks, such as q8_0 or q4_K", op_name,
                       argument, rdna_dtype_name(blocks->dtype));
   }
   if (last % values != 0) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: %s is %s; its last size must be a multiple of the block's %lld values", operator, argument,
+                      "%s: %s is %s; its last size must be a multiple of the block's %lld values", op_name, argument,
                       rdna__tensor_text(blocks, text), (long long)values);
   }
-  RDNA_TRY(rdna__check_contiguous(operator, argument, blocks));
-  return check_alignment(operator, argument, blocks, (size_t)rdna__blocks_alignment(blocks->dtype));
+  RDNA_TRY(rdna__check_contiguous(op_name, argument, blocks));
+  return check_alignment(op_name, argument, blocks, (size_t)rdna__blocks_alignment(blocks->dtype));
 }
 
 rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks) {
@@ -46,14 +46,14 @@ rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks) {
 }
 
 /* What both directions ask of the two sides. */
-static rdna_status check_pair(const char *operator, const char * blocks_argument, const rdna_tensor *blocks,
+static rdna_status check_pair(const char *op_name, const char *blocks_argument, const rdna_tensor *blocks,
                               const char *dense_argument, const rdna_tensor *dense) {
-  RDNA_TRY(rdna__check_blocks(operator, blocks_argument, blocks));
-  RDNA_TRY(rdna__check_tensor(operator, dense_argument, dense));
-  RDNA_TRY(rdna__check_same_shape(operator, blocks_argument, blocks, dense_argument, dense));
-  RDNA_TRY(rdna__check_contiguous(operator, dense_argument, dense));
+  RDNA_TRY(rdna__check_blocks(op_name, blocks_argument, blocks));
+  RDNA_TRY(rdna__check_tensor(op_name, dense_argument, dense));
+  RDNA_TRY(rdna__check_same_shape(op_name, blocks_argument, blocks, dense_argument, dense));
+  RDNA_TRY(rdna__check_contiguous(op_name, dense_argument, dense));
   rdna_tensor bytes = rdna__blocks_as_bytes(blocks);
-  return rdna__check_apart(operator, blocks_argument, &bytes, dense_argument, dense);
+  return rdna__check_apart(op_name, blocks_argument, &bytes, dense_argument, dense);
 }
 
 rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, const rdna_tensor *out) {

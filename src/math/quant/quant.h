@@ -7,7 +7,7 @@
 #include "rdna/tensor.h"
 
 /* |blocks| is a quantized type, contiguous, its last size a whole number of blocks, and aligned as the kernels ask. */
-rdna_status rdna__check_blocks(const char *operator, const char * argument, const rdna_tensor *blocks);
+rdna_status rdna__check_blocks(const char *op_name, const char *argument, const rdna_tensor *blocks);
 
 /* What its address is a multiple of. */
 int rdna__blocks_alignment(rdna_dtype dtype);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/gemm/gemm_case.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"

@@ -1,7 +1,7 @@
 /* Products of blocks of every format with few rows of activations. */
 #include "math/quant/quant_gemv.h"
 
-#include "math/quant/quant_gemv_mma.h"
+#include "math/quant/nvidia/quant_gemv_mma.h"
 
 /* For one row of activations; |shared| bytes, where there are any on GPUs of compute capability 9.0. */
 template <typename format, int shared>

@@ -1,4 +1,4 @@
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/gemm/gemm.h"
 #include "math/quant/group_kernels.h"
 #include "math/quant/quant.h"
@@ -6,104 +6,101 @@
 #include "rdna/op/quant.h"
 
 typedef struct request {
-  const char *operator;
+  const char *op_name;
   struct group_weights_args args;
   bool is_u4;
 } request;
 
-static rdna_status check_multiple(const char *operator, const char * argument, const void *data, size_t multiple) {
+static rdna_status check_multiple(const char *op_name, const char *argument, const void *data, size_t multiple) {
   if ((uintptr_t)data % multiple == 0) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s lies at %p; the address must be a multiple of %zu", operator, argument,
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s lies at %p; the address must be a multiple of %zu", op_name, argument,
                     data, multiple);
 }
 
 /* |w| as weights of rows of |k| values, whose tensor is called |meaning|. */
 static rdna_status check_weights(request *r, const rdna_groups *w, int64_t k, const char *meaning) {
-  const char *operator= r->operator;
+  const char *op_name = r->op_name;
   char text[RDNA__TENSOR_TEXT], scales_text[RDNA__TENSOR_TEXT];
-  if (!w) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is NULL; pass weights", operator);
-  RDNA_TRY(rdna__check_tensor(operator, "codes", w->codes));
-  RDNA_TRY(rdna__check_tensor(operator, "scales", w->scales));
-  RDNA_TRY(rdna__check_rank(operator, "codes", w->codes, 2));
-  RDNA_TRY(rdna__check_rank(operator, "scales", w->scales, 2));
-  RDNA_TRY(rdna__check_dtype(operator, "scales", w->scales, RDNA_F16));
+  if (!w) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is NULL; pass weights", op_name);
+  RDNA_TRY(rdna__check_tensor(op_name, "codes", w->codes));
+  RDNA_TRY(rdna__check_tensor(op_name, "scales", w->scales));
+  RDNA_TRY(rdna__check_rank(op_name, "codes", w->codes, 2));
+  RDNA_TRY(rdna__check_rank(op_name, "scales", w->scales, 2));
+  RDNA_TRY(rdna__check_dtype(op_name, "scales", w->scales, RDNA_F16));
   r->is_u4 = w->codes->dtype == RDNA_U8;
   if (w->codes->dtype != RDNA_I8 && !r->is_u4) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: codes is %s; it must be i8, or u8 with two values in each", operator,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: codes is %s; it must be i8, or u8 with two values in each", op_name,
                       rdna_dtype_name(w->codes->dtype));
   }
   int64_t n = w->codes->shape[0], groups = w->scales->shape[1];
   if (w->codes->shape[1] != (r->is_u4 ? k / 2 : k) || k % 2 != 0) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: codes is %s and %s has rows of %lld values; they do not fit together", operator,
-                      rdna__tensor_text(w->codes, text), meaning, (long long)k);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: codes is %s and %s has rows of %lld values; they do not fit together",
+                      op_name, rdna__tensor_text(w->codes, text), meaning, (long long)k);
   }
-  RDNA_TRY(rdna__check_size(operator, "scales", w->scales, 0, n, "the rows of codes"));
+  RDNA_TRY(rdna__check_size(op_name, "scales", w->scales, 0, n, "the rows of codes"));
   int shift = 5;
   while (shift < 9 && groups << shift != k) shift++;
   if (shift == 9 && k > 0) {
-    return rdna__fail(
-        RDNA_UNSUPPORTED,
-        "%s: scales is %s for rows of %lld values; each must stand for 32, 64, 128 or 256 of them", operator,
-        rdna__tensor_text(w->scales, scales_text), (long long)k);
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s: scales is %s for rows of %lld values; each must stand for 32, 64, 128 or 256 of them",
+                      op_name, rdna__tensor_text(w->scales, scales_text), (long long)k);
   }
-  RDNA_TRY(rdna__check_contiguous(operator, "codes", w->codes));
-  RDNA_TRY(rdna__check_contiguous(operator, "scales", w->scales));
-  RDNA_TRY(check_multiple(operator, "codes", w->codes->data, 16));
+  RDNA_TRY(rdna__check_contiguous(op_name, "codes", w->codes));
+  RDNA_TRY(rdna__check_contiguous(op_name, "scales", w->scales));
+  RDNA_TRY(check_multiple(op_name, "codes", w->codes->data, 16));
   if (w->zeros) {
-    RDNA_TRY(rdna__check_tensor(operator, "zeros", w->zeros));
-    RDNA_TRY(rdna__check_dtype(operator, "zeros", w->zeros, w->codes->dtype));
-    RDNA_TRY(rdna__check_same_shape(operator, "zeros", w->zeros, "scales", w->scales));
-    RDNA_TRY(rdna__check_contiguous(operator, "zeros", w->zeros));
+    RDNA_TRY(rdna__check_tensor(op_name, "zeros", w->zeros));
+    RDNA_TRY(rdna__check_dtype(op_name, "zeros", w->zeros, w->codes->dtype));
+    RDNA_TRY(rdna__check_same_shape(op_name, "zeros", w->zeros, "scales", w->scales));
+    RDNA_TRY(rdna__check_contiguous(op_name, "zeros", w->zeros));
   }
   r->args = (struct group_weights_args){w->codes->data, w->scales->data, w->zeros ? w->zeros->data : NULL, n, k, shift};
   return RDNA_OK;
 }
 
-static rdna_status check_apart(const char *operator, const char * name, const rdna_tensor *dense,
-                               const rdna_groups *w) {
-  RDNA_TRY(rdna__check_apart(operator, name, dense, "codes", w->codes));
-  RDNA_TRY(rdna__check_apart(operator, name, dense, "scales", w->scales));
-  return w->zeros ? rdna__check_apart(operator, name, dense, "zeros", w->zeros) : RDNA_OK;
+static rdna_status check_apart(const char *op_name, const char *name, const rdna_tensor *dense, const rdna_groups *w) {
+  RDNA_TRY(rdna__check_apart(op_name, name, dense, "codes", w->codes));
+  RDNA_TRY(rdna__check_apart(op_name, name, dense, "scales", w->scales));
+  return w->zeros ? rdna__check_apart(op_name, name, dense, "zeros", w->zeros) : RDNA_OK;
 }
 
 /* The matrix that weights are made of or become. */
 static rdna_status check_dense(request *r, const char *name, const rdna_tensor *dense, const rdna_groups *w) {
-  RDNA_TRY(rdna__check_float(r->operator, name, dense));
-  RDNA_TRY(rdna__check_rank(r->operator, name, dense, 2));
-  RDNA_TRY(rdna__check_contiguous(r->operator, name, dense));
+  RDNA_TRY(rdna__check_float(r->op_name, name, dense));
+  RDNA_TRY(rdna__check_rank(r->op_name, name, dense, 2));
+  RDNA_TRY(rdna__check_contiguous(r->op_name, name, dense));
   RDNA_TRY(check_weights(r, w, dense->shape[1], name));
-  RDNA_TRY(rdna__check_size(r->operator, name, dense, 0, r->args.n, "the rows of codes"));
-  RDNA_TRY(check_multiple(r->operator, name, dense->data, 32));
-  return check_apart(r->operator, name, dense, w);
+  RDNA_TRY(rdna__check_size(r->op_name, name, dense, 0, r->args.n, "the rows of codes"));
+  RDNA_TRY(check_multiple(r->op_name, name, dense->data, 32));
+  return check_apart(r->op_name, name, dense, w);
 }
 
 rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_groups *weights, const rdna_tensor *out) {
   static const char *const kernels[2][3] = {
       {"dequantize_group_i8_f32", "dequantize_group_i8_f16", "dequantize_group_i8_bf16"},
       {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
-  request r = {.operator= "dequantize_groups" };
+  request r = {.op_name = "dequantize_groups"};
   RDNA_TRY(check_dense(&r, "out", out, weights));
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "dequantize_groups: the stream is NULL; pass a stream");
   struct dequantize_group_args args = {r.args, out->data};
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(r.operator, r.args.n * r.args.k, QUANT_VALUES_PER_GROUP, &grid.x));
+  RDNA_TRY(rdna__check_groups(r.op_name, r.args.n * r.args.k, QUANT_VALUES_PER_GROUP, &grid.x));
   return grid.x > 0 ? rdna__launch_named(stream, kernels[r.is_u4][out->dtype], grid, &args) : RDNA_OK;
 }
 
 rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights) {
-  request r = {.operator= "quantize_groups" };
+  request r = {.op_name = "quantize_groups"};
   RDNA_TRY(check_dense(&r, "x", x, weights));
-  RDNA_TRY(rdna__check_dtype(r.operator, "x", x, RDNA_F32));
-  RDNA_TRY(rdna__check_apart(r.operator, "codes", weights->codes, "scales", weights->scales));
+  RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "scales", weights->scales));
   if (weights->zeros) {
-    RDNA_TRY(rdna__check_apart(r.operator, "codes", weights->codes, "zeros", weights->zeros));
-    RDNA_TRY(rdna__check_apart(r.operator, "scales", weights->scales, "zeros", weights->zeros));
+    RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "zeros", weights->zeros));
+    RDNA_TRY(rdna__check_apart(r.op_name, "scales", weights->scales, "zeros", weights->zeros));
   }
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "quantize_groups: the stream is NULL; pass a stream");
   struct quantize_group_args args = {r.args, x->data};
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(r.operator,(r.args.n * r.args.k) >> r.args.shift, QUANT_THREADS, &grid.x));
+  RDNA_TRY(rdna__check_groups(r.op_name, (r.args.n * r.args.k) >> r.args.shift, QUANT_THREADS, &grid.x));
   return grid.x > 0
              ? rdna__launch_named(stream, r.is_u4 ? "quantize_group_f32_u4" : "quantize_group_f32_i8", grid, &args)
              : RDNA_OK;
@@ -124,26 +121,26 @@ rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, con
   static const char *const kernels[2][VARIANTS] = {
       {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
       {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};
-  request r = {.operator= "linear_groups" };
+  request r = {.op_name = "linear_groups"};
   int64_t rows, k, x_stride, out_rows, n, out_stride;
-  RDNA_TRY(rdna__check_tensor(r.operator, "x", x));
-  RDNA_TRY(rdna__check_dtype(r.operator, "x", x, RDNA_F32));
-  RDNA_TRY(rdna__check_tensor(r.operator, "out", out));
-  RDNA_TRY(rdna__check_dtype(r.operator, "out", out, RDNA_F32));
-  RDNA_TRY(rdna__check_rows(r.operator, "x", x, &rows, &k, &x_stride));
-  RDNA_TRY(rdna__check_rows(r.operator, "out", out, &out_rows, &n, &out_stride));
+  RDNA_TRY(rdna__check_tensor(r.op_name, "x", x));
+  RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_tensor(r.op_name, "out", out));
+  RDNA_TRY(rdna__check_dtype(r.op_name, "out", out, RDNA_F32));
+  RDNA_TRY(rdna__check_rows(r.op_name, "x", x, &rows, &k, &x_stride));
+  RDNA_TRY(rdna__check_rows(r.op_name, "out", out, &out_rows, &n, &out_stride));
   RDNA_TRY(check_weights(&r, weights, k, "x"));
-  RDNA_TRY(rdna__check_size(r.operator, "codes", weights->codes, 0, n, "the last size of out"));
-  RDNA_TRY(rdna__check_bias(r.operator, bias, out, n, "the columns of the result"));
+  RDNA_TRY(rdna__check_size(r.op_name, "codes", weights->codes, 0, n, "the last size of out"));
+  RDNA_TRY(rdna__check_bias(r.op_name, bias, out, n, "the columns of the result"));
   if (n == 0) return RDNA_OK;
   if (k > 0 && rows != out_rows) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: x has %lld rows and out %lld; they must have as many",
                       (long long)rows, (long long)out_rows);
   }
   rdna__matrix written = {.rows = out_rows, .columns = n, .batch = 1, .ld = out_stride};
-  RDNA_TRY(rdna__matrix_check_written(r.operator, "out", out, &written));
-  RDNA_TRY(rdna__check_apart(r.operator, "out", out, "x", x));
-  RDNA_TRY(check_apart(r.operator, "out", out, weights));
+  RDNA_TRY(rdna__matrix_check_written(r.op_name, "out", out, &written));
+  RDNA_TRY(rdna__check_apart(r.op_name, "out", out, "x", x));
+  RDNA_TRY(check_apart(r.op_name, "out", out, weights));
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: the stream is NULL; pass a stream");
   if (out_rows > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "linear_groups: m %lld, n %lld, k %lld; each must fit in 31 bits: split it",
@@ -168,7 +165,7 @@ rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, con
   int64_t tiles = (out_rows + side - 1) / side * ((n + side - 1) / side);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(
-      rdna__check_groups(r.operator, variant >= M1 ? n : tiles, variant >= M1 ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));
+      rdna__check_groups(r.op_name, variant >= M1 ? n : tiles, variant >= M1 ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));
   if (variant >= M1) grid.x = rdna__quant_gemv_groups(stream, grid.x);
   return rdna__launch_named(stream, kernels[r.is_u4][variant], grid, &args);
 }

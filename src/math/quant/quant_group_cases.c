@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/quant/group_kernels.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of groups"); }

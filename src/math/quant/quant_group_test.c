@@ -1,4 +1,4 @@
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 #include "math/quant/blocks_test.h"
 #include "rdna/op/quant.h"
 

@@ -1,7 +1,7 @@
 #include "rdna/op/quant.h"
 
+#include "math/common/test/operand.h"
 #include "math/gemm/gemm_case.h"
-#include "math/operand_test.h"
 #include "math/quant/blocks_test.h"
 
 /* Blocks of |count| values on the device, with poison before and after. */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "kernel/host.h"
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/random/random_kernels.h"
 
 enum { MOST_GROUPS = 1 << 14 };
@@ -26,10 +26,10 @@ static float before(rdna_dtype dtype, float v) {
   return dtype == RDNA_F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-static rdna_status fill(const char *operator, rdna_stream * stream, const rdna_tensor *out,
+static rdna_status fill(const char *op_name, rdna_stream *stream, const rdna_tensor *out,
                         struct random_fill_args args) {
-  RDNA_TRY(rdna__check_float(operator, "out", out));
-  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  RDNA_TRY(rdna__check_float(op_name, "out", out));
+  RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   if (args.kind == RANDOM_UNIFORM) {
     const float low = rounded(out->dtype, args.a), high = rounded(out->dtype, args.b);
     args.a = low, args.b = high - low;
@@ -37,9 +37,8 @@ static rdna_status fill(const char *operator, rdna_stream * stream, const rdna_t
   }
   if (args.kind == RANDOM_EXPONENTIAL) args.bound = out->dtype == RDNA_F16 ? 0x1p-24f : 0x1p-126f;
   if (!isfinite(args.a) || !isfinite(args.b)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: parameters come to %g and %g in %s; they must be finite", operator,(double) args.a,
-                      (double)args.b, rdna_dtype_name(out->dtype));
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: parameters come to %g and %g in %s; they must be finite", op_name,
+                      (double)args.a, (double)args.b, rdna_dtype_name(out->dtype));
   }
   args.out = out->data;
   args.count = rdna_tensor_count(out);
@@ -68,10 +67,10 @@ rdna_status rdna_op_random_normal(rdna_stream *stream, uint64_t seed, uint64_t o
       (struct random_fill_args){.seed = seed, .offset = offset, .kind = RANDOM_NORMAL, .a = mean, .b = deviation});
 }
 
-static rdna_status check_probability(const char *operator, float probability) {
+static rdna_status check_probability(const char *op_name, float probability) {
   if (probability >= 0 && probability <= 1) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT,
-                    "%s: probability is %g; it must be from 0 to 1", operator,(double) probability);
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: probability is %g; it must be from 0 to 1", op_name,
+                    (double)probability);
 }
 
 rdna_status rdna_op_random_bernoulli(rdna_stream *stream, uint64_t seed, uint64_t offset, float probability,
@@ -112,22 +111,22 @@ rdna_status rdna_op_random_integers(rdna_stream *stream, uint64_t seed, uint64_t
 }
 
 /* Three tensors of one shape; the mask holds bytes. */
-static rdna_status check_dropout(const char *operator, float probability, const char *in_name, const rdna_tensor *in,
+static rdna_status check_dropout(const char *op_name, float probability, const char *in_name, const rdna_tensor *in,
                                  const char *out_name, const rdna_tensor *out, const rdna_tensor *mask) {
-  RDNA_TRY(check_probability(operator, probability));
-  RDNA_TRY(rdna__check_float(operator, in_name, in));
-  RDNA_TRY(rdna__check_contiguous(operator, in_name, in));
-  RDNA_TRY(rdna__check_float(operator, out_name, out));
-  RDNA_TRY(rdna__check_same_dtype(operator, out_name, out, in_name, in));
-  RDNA_TRY(rdna__check_same_shape(operator, out_name, out, in_name, in));
-  RDNA_TRY(rdna__check_contiguous(operator, out_name, out));
-  RDNA_TRY(rdna__check_tensor(operator, "mask", mask));
-  if (mask->dtype != RDNA_BOOL) RDNA_TRY(rdna__check_dtype(operator, "mask", mask, RDNA_U8));
-  RDNA_TRY(rdna__check_same_shape(operator, "mask", mask, in_name, in));
-  RDNA_TRY(rdna__check_contiguous(operator, "mask", mask));
-  RDNA_TRY(rdna__check_overlap(operator, out_name, out, in_name, in));
-  RDNA_TRY(rdna__check_apart(operator, "mask", mask, in_name, in));
-  return rdna__check_apart(operator, "mask", mask, out_name, out);
+  RDNA_TRY(check_probability(op_name, probability));
+  RDNA_TRY(rdna__check_float(op_name, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(op_name, in_name, in));
+  RDNA_TRY(rdna__check_float(op_name, out_name, out));
+  RDNA_TRY(rdna__check_same_dtype(op_name, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_same_shape(op_name, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(op_name, out_name, out));
+  RDNA_TRY(rdna__check_tensor(op_name, "mask", mask));
+  if (mask->dtype != RDNA_BOOL) RDNA_TRY(rdna__check_dtype(op_name, "mask", mask, RDNA_U8));
+  RDNA_TRY(rdna__check_same_shape(op_name, "mask", mask, in_name, in));
+  RDNA_TRY(rdna__check_contiguous(op_name, "mask", mask));
+  RDNA_TRY(rdna__check_overlap(op_name, out_name, out, in_name, in));
+  RDNA_TRY(rdna__check_apart(op_name, "mask", mask, in_name, in));
+  return rdna__check_apart(op_name, "mask", mask, out_name, out);
 }
 
 /* Nothing is kept at a probability of 1, so nothing is scaled. */

@@ -1,8 +1,8 @@
 /* Random numbers from Philox4x32-10. */
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/random/random_kernels.h"
 #include "math/random/random_math.h"
-#include "math/values.h"
 
 static constexpr int64_t threads = RANDOM_THREADS;
 static constexpr uint32_t dtype_f32 = 0, dtype_f16 = 1; /* as rdna_dtype has them */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/random/random_kernels.h"
 
 static int64_t pick_count(rdna__random *random, int n) {

@@ -1,6 +1,6 @@
 /* Each kind of random number against its formula, written out here once more in double and in 128-bit integers: kernel
  * and host twin share a header, so they agree about a mistake in it. */
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 #include "rdna/op/random.h"
 
 __extension__ typedef unsigned __int128 wide_integer;

@@ -1,6 +1,6 @@
 /* Random numbers from Philox4x32-10 on the host. */
 #include "kernel/host.h"
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/random/random_kernels.h"
 #include "math/random/random_math.h"
 

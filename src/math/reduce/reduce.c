@@ -2,33 +2,32 @@
 
 #include <math.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/reduce/reduce_kernels.h"
 
 /* Groups take rows in turn, so the grid is bounded by what fills a GPU many times over, not by the rows. */
 enum { MOST_GROUPS = 1 << 16 };
 
-static rdna_status check(const char *operator, rdna_stream * stream, const rdna_tensor *x, const rdna_tensor *out,
+static rdna_status check(const char *op_name, rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out,
                          rdna_dtype out_dtype, int64_t *out_rows, int64_t *out_cols, int64_t *out_stride) {
   char x_text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(rdna__check_float(operator, "x", x));
-  RDNA_TRY(rdna__check_tensor(operator, "out", out));
-  RDNA_TRY(rdna__check_dtype(operator, "out", out, out_dtype));
-  if (x->rank == 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is a scalar; it needs a dimension", operator);
+  RDNA_TRY(rdna__check_float(op_name, "x", x));
+  RDNA_TRY(rdna__check_tensor(op_name, "out", out));
+  RDNA_TRY(rdna__check_dtype(op_name, "out", out, out_dtype));
+  if (x->rank == 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is a scalar; it needs a dimension", op_name);
   bool same = out->rank == x->rank - 1;
   for (int i = 0; same && i < out->rank; i++) same = out->shape[i] == x->shape[i];
   if (!same) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: x is %s and out is %s; out must be x without its last dimension", operator,
-                      rdna__tensor_text(x, x_text), rdna__tensor_text(out, out_text));
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s and out is %s; out must be x without its last dimension",
+                      op_name, rdna__tensor_text(x, x_text), rdna__tensor_text(out, out_text));
   }
-  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
-  RDNA_TRY(rdna__check_rows(operator, "x", x, out_rows, out_cols, out_stride));
+  RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
+  RDNA_TRY(rdna__check_rows(op_name, "x", x, out_rows, out_cols, out_stride));
   *out_rows = rdna_tensor_count(out); /* also when cols is 0 */
   if (x->data == out->data && rdna_tensor_count(x) > 0) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: out and x are both at %p; they must be apart", operator, x->data);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: out and x are both at %p; they must be apart", op_name, x->data);
   }
-  return rdna__check_overlap(operator, "out", out, "x", x);
+  return rdna__check_overlap(op_name, "out", out, "x", x);
 }
 
 static rdna_grid row_grid(int64_t rows, int64_t cols) {

@@ -1,8 +1,8 @@
 /* Reductions of rows. Each thread keeps as many partial results as 16 bytes hold values, so that their additions do
  * not wait for each other. */
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/reduce/reduce_kernels.h"
-#include "math/values.h"
 
 struct sum_of {
   RDNA_DEVICE float identity() { return 0; }

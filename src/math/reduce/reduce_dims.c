@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_f64.h"
 #include "rdna/memory.h"

@@ -3,9 +3,9 @@
 #include "kernel/arguments.h"
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
-#include "math/join.h"
+#include "math/common/device/join.h"
+#include "math/common/device/values.h"
 #include "math/reduce/reduce_dims_kernels.h"
-#include "math/values.h"
 #include "rdna/tensor.h"
 
 struct f64 {

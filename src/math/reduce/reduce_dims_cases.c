@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/reduce/reduce_dims_kernels.h"
 
 static rdna_status no_memory(const rdna__kernel_case *out_case) {

@@ -1,8 +1,8 @@
 #include "rdna/op/reduce_dims.h"
 
 #include "base/random.h"
-#include "math/case_fill.h"
-#include "math/operand_test.h"
+#include "math/common/case/fill.h"
+#include "math/common/test/operand.h"
 
 enum { MOST = 1 << 18 };
 

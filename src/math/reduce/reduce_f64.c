@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "math/scratch.h"
+#include "math/common/plan/scratch.h"
 #include "rdna/op/movement.h"
 #include "rdna/op/pointwise.h"
 
@@ -39,9 +39,9 @@ static rdna_status norm(rdna__scratch *scratch, uint32_t axes, double p, const r
   return rdna_op_map(stream, RDNA_MAP_POW, out, rdna_scalar_real(1 / p), zero, out);
 }
 
-rdna_status rdna__reduce_f64(const char *operator, rdna_stream * stream, rdna_reduction reduction, uint32_t axes,
+rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_reduction reduction, uint32_t axes,
                              double parameter, const rdna_tensor *x, const rdna_tensor *out) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   bool is_log = reduction == RDNA_REDUCE_LOGSUMEXP;
   int64_t shape[RDNA_MAX_RANK];
   rdna_tensor terms;

@@ -6,7 +6,7 @@
 #include "rdna/op/reduce_dims.h"
 
 /* RDNA_REDUCE_LOGSUMEXP, or RDNA_REDUCE_NORM of any finite p above 0. Arguments were checked; |out| is not empty. */
-rdna_status rdna__reduce_f64(const char *operator, rdna_stream * stream, rdna_reduction reduction, uint32_t axes,
+rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_reduction reduction, uint32_t axes,
                              double parameter, const rdna_tensor *x, const rdna_tensor *out);
 
 #endif

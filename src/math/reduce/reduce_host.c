@@ -1,6 +1,6 @@
 /* Reductions of rows on the host, in WAYS partial results so that they run in vectors. */
 #include "kernel/host.h"
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/reduce/reduce_kernels.h"
 
 enum { CHUNK = 4096, WAYS = 16 };

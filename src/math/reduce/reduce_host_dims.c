@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "kernel/host.h"
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "rdna/tensor.h"
 

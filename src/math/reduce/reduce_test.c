@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "math/case_fill.h"
-#include "math/test_device.h"
+#include "math/common/case/fill.h"
+#include "math/common/test/device.h"
 
 static const int64_t lengths[] = {1, 3, 64, 1000, 2048, 2049, 4096, 8200, 65537, 128256};
 enum { LENGTH_COUNT = sizeof lengths / sizeof lengths[0] };

@@ -1,48 +1,47 @@
 #include "rdna/op/rope.h"
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/rope/rope_kernels.h"
 
-static rdna_status check_table(const char *operator, const rdna_rope * rope, int64_t tokens, int64_t head_dim) {
-  if (!rope) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: rope is NULL; pass its settings", operator);
+static rdna_status check_table(const char *op_name, const rdna_rope *rope, int64_t tokens, int64_t head_dim) {
+  if (!rope) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: rope is NULL; pass its settings", op_name);
   if ((unsigned)rope->layout >= RDNA_ROPE_LAYOUT_COUNT) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: the layout is number %d; there are 0 to %d", operator,(int) rope->layout,
-                      RDNA_ROPE_LAYOUT_COUNT - 1);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the layout is number %d; there are 0 to %d", op_name,
+                      (int)rope->layout, RDNA_ROPE_LAYOUT_COUNT - 1);
   }
-  RDNA_TRY(rdna__check_tensor(operator, "positions", rope->positions));
-  RDNA_TRY(rdna__check_dtype(operator, "positions", rope->positions, RDNA_I32));
-  RDNA_TRY(rdna__check_rank(operator, "positions", rope->positions, 1));
-  RDNA_TRY(rdna__check_size(operator, "positions", rope->positions, 0, tokens, "the number of tokens"));
-  RDNA_TRY(rdna__check_contiguous(operator, "positions", rope->positions));
-  RDNA_TRY(rdna__check_tensor(operator, "inv_freq", rope->inv_freq));
-  RDNA_TRY(rdna__check_dtype(operator, "inv_freq", rope->inv_freq, RDNA_F32));
-  RDNA_TRY(rdna__check_rank(operator, "inv_freq", rope->inv_freq, 1));
-  RDNA_TRY(rdna__check_contiguous(operator, "inv_freq", rope->inv_freq));
+  RDNA_TRY(rdna__check_tensor(op_name, "positions", rope->positions));
+  RDNA_TRY(rdna__check_dtype(op_name, "positions", rope->positions, RDNA_I32));
+  RDNA_TRY(rdna__check_rank(op_name, "positions", rope->positions, 1));
+  RDNA_TRY(rdna__check_size(op_name, "positions", rope->positions, 0, tokens, "the number of tokens"));
+  RDNA_TRY(rdna__check_contiguous(op_name, "positions", rope->positions));
+  RDNA_TRY(rdna__check_tensor(op_name, "inv_freq", rope->inv_freq));
+  RDNA_TRY(rdna__check_dtype(op_name, "inv_freq", rope->inv_freq, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(op_name, "inv_freq", rope->inv_freq, 1));
+  RDNA_TRY(rdna__check_contiguous(op_name, "inv_freq", rope->inv_freq));
   if (rope->inv_freq->shape[0] > head_dim / 2) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: inv_freq has %lld frequencies; a head of %lld has room for %lld pairs",
-                      operator,(long long) rope->inv_freq->shape[0], (long long)head_dim, (long long)(head_dim / 2));
+                      "%s: inv_freq has %lld frequencies; a head of %lld has room for %lld pairs", op_name,
+                      (long long)rope->inv_freq->shape[0], (long long)head_dim, (long long)(head_dim / 2));
   }
   return RDNA_OK;
 }
 
 /* (rows, heads, dim) with a contiguous head; sizes fit the kernels' 32 bits. */
-static rdna_status check_heads(const char *operator, const char * argument, const rdna_tensor *tensor) {
-  RDNA_TRY(rdna__check_tensor(operator, argument, tensor));
-  RDNA_TRY(rdna__check_rank(operator, argument, tensor, 3));
-  RDNA_TRY(rdna__check_dense_tail(operator, argument, tensor, 1));
+static rdna_status check_heads(const char *op_name, const char *argument, const rdna_tensor *tensor) {
+  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_rank(op_name, argument, tensor, 3));
+  RDNA_TRY(rdna__check_dense_tail(op_name, argument, tensor, 1));
   int64_t per_row;
   if (__builtin_mul_overflow(tensor->shape[1], tensor->shape[2], &per_row) || per_row > INT32_MAX) {
     char text[RDNA__TENSOR_TEXT];
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the heads of a token may have %d values", operator, argument,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the heads of a token may have %d values", op_name, argument,
                       rdna__tensor_text(tensor, text), INT32_MAX);
   }
   return RDNA_OK;
 }
 
 /* Rows and heads that are written may not run into each other: one stride steps over all that the other spans. */
-static rdna_status check_written_heads(const char *operator, const char * argument, const rdna_tensor *t) {
+static rdna_status check_written_heads(const char *op_name, const char *argument, const rdna_tensor *t) {
   char text[RDNA__TENSOR_TEXT];
   int64_t size[2], stride[2];
   int dimensions = 0;
@@ -56,16 +55,16 @@ static rdna_status check_written_heads(const char *operator, const char * argume
   bool apart = rdna_tensor_count(t) == 0 || dimensions == 0 || stride[inner] >= span;
   if (apart && dimensions == 2) apart = stride[1 - inner] >= (size[inner] - 1) * stride[inner] + span;
   if (apart || rdna_tensor_count(t) == 0) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with strides %lld and %lld; its heads would overlap", operator,
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s with strides %lld and %lld; its heads would overlap", op_name,
                     argument, rdna__tensor_text(t, text), (long long)t->stride[0], (long long)t->stride[1]);
 }
 
 /* Tokens along x; along y as many parts as make work for a GPU when there are few tokens, four heads a part at least.
  */
-static rdna_status make_grid(const char *operator, int64_t tokens, int64_t heads, rdna_grid *out_grid) {
+static rdna_status make_grid(const char *op_name, int64_t tokens, int64_t heads, rdna_grid *out_grid) {
   int64_t parts = tokens < 64 ? (heads + 3) / 4 : tokens < 512 ? (heads + 15) / 16 : 1;
   *out_grid = (rdna_grid){0, (uint32_t)(parts < RDNA__GRID_YZ_MAX ? parts : RDNA__GRID_YZ_MAX), 1};
-  return rdna__check_groups(operator, tokens, 1, &out_grid->x);
+  return rdna__check_groups(op_name, tokens, 1, &out_grid->x);
 }
 
 rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *x, const rdna_tensor *out) {

@@ -1,8 +1,8 @@
 /* Rotary embedding. A group makes the sines and cosines of its token once, in LDS, and turns all its heads by them. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
+#include "math/common/device/values.h"
 #include "math/rope/rope_kernels.h"
-#include "math/values.h"
 
 static constexpr uint32_t threads = 256;
 static constexpr uint32_t table_pairs = 256; /* angles in LDS at a time: a head of 512 in one go */

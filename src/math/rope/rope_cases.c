@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/rope/rope_kernels.h"
 
 /* No tolerances here: the kernels and their twins compute the same bits. */

@@ -1,5 +1,5 @@
+#include "math/common/host/values.h"
 #include "math/rope/rope_kernels.h"
-#include "math/values_host.h"
 
 enum { TABLE_PAIRS = 256 };
 

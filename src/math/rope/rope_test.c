@@ -1,5 +1,5 @@
 #include "rdna/op/rope.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 /* Where value (token, head, i) lies. */
 static int64_t at(const rdna_tensor *t, int64_t row, int64_t head, int64_t i) {

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
 #include "math/scan/scan_kernels.h"
 #include "rdna/memory.h"
 

@@ -9,9 +9,9 @@
  * large rows, half of it for few long ones, whose bytes are read twice. */
 #include "kernel/arguments.h"
 #include "kernel/scalar.h"
-#include "math/partial.h"
+#include "math/common/device/partial.h"
+#include "math/common/device/values.h"
 #include "math/scan/scan_kernels.h"
-#include "math/values.h"
 
 template <typename number>
 struct plain { /* values that are kept as they are, or wider */

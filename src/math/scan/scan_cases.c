@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/scan/scan_kernels.h"
 
 static rdna_dtype name_dtype(const char *name) {

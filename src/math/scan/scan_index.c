@@ -1,8 +1,8 @@
 #include <stdio.h>
 
-#include "math/check.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/scan/scan_index_kernels.h"
-#include "math/scratch.h"
 #include "math/sort/sort_plan.h"
 #include "rdna/op/scan.h"
 

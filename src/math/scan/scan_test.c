@@ -1,7 +1,7 @@
 #include "rdna/op/scan.h"
 
 #include "base/random.h"
-#include "math/operand_test.h"
+#include "math/common/test/operand.h"
 
 typedef rdna_status (*scan_operator)(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
 static const scan_operator operators[] = {rdna_op_cumsum, rdna_op_cumprod, rdna_op_cummax, rdna_op_cummin};

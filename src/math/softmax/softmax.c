@@ -1,7 +1,7 @@
 #include "rdna/op/softmax.h"
 
-#include "math/check.h"
-#include "math/scratch.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/softmax/softmax_kernels.h"
 
 enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
@@ -15,9 +15,9 @@ static const char *const part_kernels[TYPES] = {"softmax_part_f32", "softmax_par
 static const char *const finish_kernels[TYPES] = {"softmax_finish_f32", "softmax_finish_f16", "softmax_finish_bf16"};
 
 /* Long rows in parts. */
-static rdna_status launch_parts(const char *operator, rdna_stream * stream, const struct softmax_args *args,
+static rdna_status launch_parts(const char *op_name, rdna_stream *stream, const struct softmax_args *args,
                                 rdna_dtype dtype) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   struct softmax_part_args part = {
       .x = args->x, .rows = args->rows, .cols = args->cols, .x_stride = args->x_stride, .scale = args->scale};
   int64_t vectors = args->cols / (16 / (int64_t)rdna_dtype_block_bytes(dtype));
@@ -44,12 +44,12 @@ static rdna_status launch_parts(const char *operator, rdna_stream * stream, cons
   return rdna__scratch_release(&scratch, status);
 }
 
-static rdna_status launch(const char *operator, rdna_stream * stream, struct softmax_args *args, rdna_dtype dtype) {
+static rdna_status launch(const char *op_name, rdna_stream *stream, struct softmax_args *args, rdna_dtype dtype) {
   rdna_grid grid = {0, 1, 1};
   int64_t row_bytes = args->cols * (int64_t)rdna_dtype_block_bytes(dtype);
   if (row_bytes > SOFTMAX_HELD_BYTES) {
     int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-    if (args->rows <= ROWS_OF_A_UNIT * units) return launch_parts(operator, stream, args, dtype);
+    if (args->rows <= ROWS_OF_A_UNIT * units) return launch_parts(op_name, stream, args, dtype);
   }
   bool is_short = row_bytes <= SOFTMAX_SHORT_BYTES;
   args->waves = is_short || (row_bytes <= SOFTMAX_WAVE_BYTES && args->rows >= MANY_ROWS);
@@ -59,23 +59,23 @@ static rdna_status launch(const char *operator, rdna_stream * stream, struct sof
   return rdna__launch_named(stream, held ? held_kernels[dtype] : kernels[dtype], grid, args);
 }
 
-static rdna_status softmax(const char *operator, rdna_stream * stream, const rdna_tensor *x, float scale, bool log,
+static rdna_status softmax(const char *op_name, rdna_stream *stream, const rdna_tensor *x, float scale, bool log,
                            const rdna_tensor *out) {
   struct softmax_args args = {.scale = scale, .log = log};
   int64_t out_rows, out_cols;
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
-  RDNA_TRY(rdna__check_float(operator, "x", x));
-  RDNA_TRY(rdna__check_float(operator, "out", out));
-  RDNA_TRY(rdna__check_same_dtype(operator, "out", out, "x", x));
-  RDNA_TRY(rdna__check_same_shape(operator, "out", out, "x", x));
-  RDNA_TRY(rdna__check_rows(operator, "x", x, &args.rows, &args.cols, &args.x_stride));
-  RDNA_TRY(rdna__check_rows(operator, "out", out, &out_rows, &out_cols, &args.out_stride));
-  RDNA_TRY(rdna__check_written_rows(operator, "out", out, out_rows, out_cols, args.out_stride));
-  RDNA_TRY(rdna__check_overlap(operator, "out", out, "x", x));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  RDNA_TRY(rdna__check_float(op_name, "x", x));
+  RDNA_TRY(rdna__check_float(op_name, "out", out));
+  RDNA_TRY(rdna__check_same_dtype(op_name, "out", out, "x", x));
+  RDNA_TRY(rdna__check_same_shape(op_name, "out", out, "x", x));
+  RDNA_TRY(rdna__check_rows(op_name, "x", x, &args.rows, &args.cols, &args.x_stride));
+  RDNA_TRY(rdna__check_rows(op_name, "out", out, &out_rows, &out_cols, &args.out_stride));
+  RDNA_TRY(rdna__check_written_rows(op_name, "out", out, out_rows, out_cols, args.out_stride));
+  RDNA_TRY(rdna__check_overlap(op_name, "out", out, "x", x));
   if (args.rows == 0) return RDNA_OK;
   args.x = x->data;
   args.out = out->data;
-  return launch(operator, stream, &args, x->dtype);
+  return launch(op_name, stream, &args, x->dtype);
 }
 
 rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, float scale, const rdna_tensor *out) {

@@ -1,9 +1,9 @@
 /* Softmax of rows. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
-#include "math/chunk.h"
-#include "math/edges.h"
-#include "math/fast.h"
+#include "math/common/device/chunk.h"
+#include "math/common/device/fast.h"
+#include "math/common/edges.h"
 #include "math/softmax/softmax_kernels.h"
 
 /* The threads that share a row. */

@@ -3,8 +3,8 @@
  * so an H200 should come near its copy rate, less what a launch takes. Longer rows are read twice. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
-#include "math/chunk.h"
-#include "math/edges.h"
+#include "math/common/device/chunk.h"
+#include "math/common/edges.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
 static constexpr int threads = SOFTMAX_BACKWARD_THREADS;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernel/manifest.h"
-#include "math/case_values.h"
+#include "math/common/case/values.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
 static rdna_status no_memory(const rdna__kernel_case *c) {

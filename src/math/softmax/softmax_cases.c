@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/softmax/softmax_kernels.h"
 
 /* A sum of positive terms is off by at most depth * 2^-24 of itself, depth being the longest chain of additions: 256

@@ -1,9 +1,9 @@
 /* Gradients of softmax and log-softmax, and both of them along any dimension. */
-#include "math/check.h"
-#include "math/scratch.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
+#include "math/common/plan/strided.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "math/softmax/softmax_f64.h"
-#include "math/strided_plan.h"
 #include "rdna/op/softmax.h"
 
 enum { TYPES = RDNA_BF16 + 1, ROWS_OF_A_UNIT = 4 /* no more for each compute unit, and long rows are cut */ };
@@ -19,28 +19,27 @@ static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f
 static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
                                                         "softmax_dim_backward_bf16"};
 
-static rdna_status check_real(const char *operator, const char * argument, const rdna_tensor *tensor) {
-  if (tensor && tensor->dtype == RDNA_F64) return rdna__check_tensor(operator, argument, tensor);
-  return rdna__check_float(operator, argument, tensor);
+static rdna_status check_real(const char *op_name, const char *argument, const rdna_tensor *tensor) {
+  if (tensor && tensor->dtype == RDNA_F64) return rdna__check_tensor(op_name, argument, tensor);
+  return rdna__check_float(op_name, argument, tensor);
 }
 
 /* |argument| is like |first|, and |out|, which is written, is one of them or apart. */
-static rdna_status check_like(const char *operator, const char * argument, const rdna_tensor *tensor,
+static rdna_status check_like(const char *op_name, const char *argument, const rdna_tensor *tensor,
                               const char *first_argument, const rdna_tensor *first) {
-  RDNA_TRY(check_real(operator, argument, tensor));
-  RDNA_TRY(rdna__check_same_dtype(operator, argument, tensor, first_argument, first));
-  RDNA_TRY(rdna__check_same_shape(operator, argument, tensor, first_argument, first));
-  return rdna__check_overlap(operator, argument, tensor, first_argument, first);
+  RDNA_TRY(check_real(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, first_argument, first));
+  RDNA_TRY(rdna__check_same_shape(op_name, argument, tensor, first_argument, first));
+  return rdna__check_overlap(op_name, argument, tensor, first_argument, first);
 }
 
 /* Turns |dimension| into one counted from 0, and sees the tensor as (outer, cols, inner). */
-static rdna_status split_at(const char *operator, const rdna_tensor * x, int *dimension, int64_t sizes[3]) {
+static rdna_status split_at(const char *op_name, const rdna_tensor *x, int *dimension, int64_t sizes[3]) {
   char text[RDNA__TENSOR_TEXT];
   int at = *dimension < 0 ? *dimension + x->rank : *dimension;
   if (at < 0 || at >= x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: dimension is %d and x is %s; it must be from %d to %d", operator, * dimension,
-                      rdna__tensor_text(x, text), -x->rank, x->rank - 1);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension is %d and x is %s; it must be from %d to %d", op_name,
+                      *dimension, rdna__tensor_text(x, text), -x->rank, x->rank - 1);
   }
   sizes[0] = sizes[2] = 1;
   sizes[1] = x->shape[at];
@@ -56,21 +55,21 @@ static rdna_status launch_dim(rdna_stream *stream, const char *kernel, int64_t a
   return rdna__launch_named(stream, kernel, (rdna_grid){rdna__groups_in_turn(groups), 1, 1}, args);
 }
 
-static rdna_status along(const char *operator, rdna_stream * stream, const rdna_tensor *x, int dimension, float scale,
+static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
                          bool log, const rdna_tensor *out) {
   int64_t sizes[3];
-  RDNA_TRY(check_real(operator, "x", x));
-  RDNA_TRY(check_like(operator, "out", out, "x", x));
-  RDNA_TRY(split_at(operator, x, &dimension, sizes));
+  RDNA_TRY(check_real(op_name, "x", x));
+  RDNA_TRY(check_like(op_name, "out", out, "x", x));
+  RDNA_TRY(split_at(op_name, x, &dimension, sizes));
   if (x->dtype == RDNA_F64) {
-    RDNA_TRY(rdna__check_distinct(operator, out));
-    return rdna__softmax_f64(operator, stream, x, dimension, (double)scale, log, out);
+    RDNA_TRY(rdna__check_distinct(op_name, out));
+    return rdna__softmax_f64(op_name, stream, x, dimension, (double)scale, log, out);
   }
   if (dimension == x->rank - 1) {
     return log ? rdna_op_log_softmax(stream, x, scale, out) : rdna_op_softmax(stream, x, scale, out);
   }
-  RDNA_TRY(rdna__check_contiguous(operator, "x", x));
-  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
+  RDNA_TRY(rdna__check_contiguous(op_name, "x", x));
+  RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   struct softmax_dim_args args = {.x = x->data,
                                   .out = out->data,
                                   .outer = sizes[0],
@@ -82,9 +81,9 @@ static rdna_status along(const char *operator, rdna_stream * stream, const rdna_
 }
 
 /* Long rows in parts. */
-static rdna_status backward_parts(const char *operator, rdna_stream * stream, const struct softmax_backward_args *of,
+static rdna_status backward_parts(const char *op_name, rdna_stream *stream, const struct softmax_backward_args *of,
                                   rdna_dtype dtype) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   int64_t steps = (of->cols - 1) / SOFTMAX_BACKWARD_PART_COLS + 1;
   int64_t steps_of_a_part = (steps - 1) / SOFTMAX_BACKWARD_MOST_PARTS + 1;
   struct softmax_backward_part_args args = {.dout = of->dout,
@@ -108,18 +107,18 @@ static rdna_status backward_parts(const char *operator, rdna_stream * stream, co
   return rdna__scratch_release(&scratch, status);
 }
 
-static rdna_status backward_rows(const char *operator, rdna_stream * stream, const rdna_tensor *dout,
+static rdna_status backward_rows(const char *op_name, rdna_stream *stream, const rdna_tensor *dout,
                                  const rdna_tensor *out, float scale, bool log, const rdna_tensor *dx) {
   struct softmax_backward_args args = {
       .dout = dout->data, .out = out->data, .dx = dx->data, .scale = scale, .log = log};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
-  RDNA_TRY(rdna__check_rows(operator, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
-  RDNA_TRY(rdna__check_rows(operator, "out", out, &args.rows, &args.cols, &args.out_stride));
-  RDNA_TRY(rdna__check_rows(operator, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
-  RDNA_TRY(rdna__check_written_rows(operator, "dx", dx, args.rows, args.cols, args.dx_stride));
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  RDNA_TRY(rdna__check_rows(op_name, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
+  RDNA_TRY(rdna__check_rows(op_name, "out", out, &args.rows, &args.cols, &args.out_stride));
+  RDNA_TRY(rdna__check_rows(op_name, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
+  RDNA_TRY(rdna__check_written_rows(op_name, "dx", dx, args.rows, args.cols, args.dx_stride));
   if (args.cols > 2 * SOFTMAX_BACKWARD_PART_COLS &&
       args.rows <= ROWS_OF_A_UNIT * (int64_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units)
-    return backward_parts(operator, stream, &args, dx->dtype);
+    return backward_parts(op_name, stream, &args, dx->dtype);
   int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(dx->dtype);
   rdna_grid grid = {rdna__groups_in_turn(args.rows), 1, 1};
   if (args.cols <= SOFTMAX_BACKWARD_WAVE_COLS)
@@ -128,22 +127,22 @@ static rdna_status backward_rows(const char *operator, rdna_stream * stream, con
   return rdna__launch_named(stream, of[dx->dtype], grid, &args);
 }
 
-static rdna_status backward(const char *operator, rdna_stream * stream, const rdna_tensor *dout, const rdna_tensor *out,
+static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
                             int dimension, float scale, bool log, const rdna_tensor *dx) {
   int64_t sizes[3];
-  RDNA_TRY(check_real(operator, "dout", dout));
-  RDNA_TRY(check_like(operator, "dx", dx, "dout", dout));
-  RDNA_TRY(check_real(operator, "out", out));
-  RDNA_TRY(check_like(operator, "dx", dx, "out", out));
-  RDNA_TRY(split_at(operator, dout, &dimension, sizes));
+  RDNA_TRY(check_real(op_name, "dout", dout));
+  RDNA_TRY(check_like(op_name, "dx", dx, "dout", dout));
+  RDNA_TRY(check_real(op_name, "out", out));
+  RDNA_TRY(check_like(op_name, "dx", dx, "out", out));
+  RDNA_TRY(split_at(op_name, dout, &dimension, sizes));
   if (dx->dtype == RDNA_F64) {
-    RDNA_TRY(rdna__check_distinct(operator, dx));
-    return rdna__softmax_f64_backward(operator, stream, dout, out, dimension, (double)scale, log, dx);
+    RDNA_TRY(rdna__check_distinct(op_name, dx));
+    return rdna__softmax_f64_backward(op_name, stream, dout, out, dimension, (double)scale, log, dx);
   }
-  if (dimension == dout->rank - 1) return backward_rows(operator, stream, dout, out, scale, log, dx);
-  RDNA_TRY(rdna__check_contiguous(operator, "dout", dout));
-  RDNA_TRY(rdna__check_contiguous(operator, "out", out));
-  RDNA_TRY(rdna__check_contiguous(operator, "dx", dx));
+  if (dimension == dout->rank - 1) return backward_rows(op_name, stream, dout, out, scale, log, dx);
+  RDNA_TRY(rdna__check_contiguous(op_name, "dout", dout));
+  RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
+  RDNA_TRY(rdna__check_contiguous(op_name, "dx", dx));
   struct softmax_dim_backward_args args = {.dout = dout->data,
                                            .out = out->data,
                                            .dx = dx->data,

@@ -1,4 +1,4 @@
-#include "math/strided_test.h"
+#include "math/common/test/strided.h"
 #include "rdna/op/softmax.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};

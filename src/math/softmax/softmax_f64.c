@@ -1,6 +1,6 @@
 #include "math/softmax/softmax_f64.h"
 
-#include "math/scratch.h"
+#include "math/common/plan/scratch.h"
 #include "rdna/op/pointwise.h"
 #include "rdna/op/reduce_dims.h"
 
@@ -46,10 +46,10 @@ static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dim
   return zip(stream, RDNA_ZIP_SUB, out, &sum, out);
 }
 
-rdna_status rdna__softmax_f64(const char *operator, rdna_stream * stream, const rdna_tensor *x, int dimension,
+rdna_status rdna__softmax_f64(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dimension,
                               double scale, bool log, const rdna_tensor *out) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
   return rdna__scratch_release(&scratch, forward(&scratch, x, dimension, scale, log, out));
 }
@@ -75,11 +75,11 @@ static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, con
   return scaled(stream, &terms, scale, dx);
 }
 
-rdna_status rdna__softmax_f64_backward(const char *operator, rdna_stream * stream, const rdna_tensor *dout,
+rdna_status rdna__softmax_f64_backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout,
                                        const rdna_tensor *out, int dimension, double scale, bool log,
                                        const rdna_tensor *dx) {
-  rdna__scratch scratch = {.stream = stream, .holder = operator};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", operator);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (rdna_tensor_count(dx) == 0) return RDNA_OK;
   return rdna__scratch_release(&scratch, backward(&scratch, dout, out, dimension, scale, log, dx));
 }

@@ -1,8 +1,8 @@
 /* Softmax of rows on the host: a chunk at a time, with the running maximum of the device's long rows; a row of one
  * chunk is read once. */
 #include "kernel/host.h"
-#include "math/edges.h"
-#include "math/floats.h"
+#include "math/common/edges.h"
+#include "math/common/host/floats.h"
 #include "math/softmax/softmax_kernels.h"
 
 enum { CHUNK = 4096, WAYS = 16 };

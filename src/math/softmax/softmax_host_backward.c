@@ -1,6 +1,6 @@
 /* Gradients of softmax and log-softmax, and both of them along any dimension, on the host. */
 #include "kernel/host.h"
-#include "math/floats.h"
+#include "math/common/host/floats.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
 enum { CHUNK = 1024, WAYS = 16 };

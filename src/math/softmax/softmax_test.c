@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "math/case_fill.h"
-#include "math/test_device.h"
+#include "math/common/case/fill.h"
+#include "math/common/test/device.h"
 
 /* An output of the operator, which is in |dtype|, against the definition in double. The operator's sum of positive
  * terms is off by at most 2^-24 for each addition in a chain of at most 300 and one more for each 256 columns. */

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "math/rows_along.h"
+#include "math/common/plan/rows_along.h"
 #include "math/sort/sort_kernels.h"
 #include "math/sort/sort_plan.h"
 #include "rdna/op/random.h"

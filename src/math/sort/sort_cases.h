@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "math/case_fill.h"
+#include "math/common/case/fill.h"
 #include "math/sort/sort_plan.h"
 
 /* One of the types that have the size in which |kernel_name| ends, by the case's number, and its order. */

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "math/scratch.h"
+#include "math/common/plan/scratch.h"
 #include "math/sort/sort_order.h"
 #include "rdna/tensor.h"
 

@@ -1,7 +1,7 @@
 /* Sorting against a stable insertion sort of doubles and integers with NaN last, whatever the layout. */
 #include "rdna/op/sort.h"
 
-#include "math/strided_test.h"
+#include "math/common/test/strided.h"
 
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
                                    RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64, RDNA_BOOL};

@@ -1,7 +1,7 @@
 /* The first values of each row: by sorting short rows, by selection in long ones. */
 #include <stdio.h>
 
-#include "math/rows_along.h"
+#include "math/common/plan/rows_along.h"
 #include "math/sort/select_kernels.h"
 #include "math/sort/sort_kernels.h"
 #include "math/sort/sort_plan.h"

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "math/strided_plan.h"
-#include "math/volume_plan.h"
+#include "math/common/plan/strided.h"
+#include "math/common/plan/volume.h"
 
 enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
 
@@ -16,7 +16,7 @@ static const char *const backward_kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MOD
 
 /* |x| is dx in a backward, |out| dout. */
 struct call {
-  const char *operator;
+  const char *op_name;
   rdna_stream *stream;
   const rdna_upsample *how;
   const char *x_name, *out_name;
@@ -39,30 +39,30 @@ struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor
 
 static rdna_status check_description(const struct call *c) {
   const rdna_upsample *how = c->how;
-  if (!how) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: how is NULL; pass a description", c->operator);
+  if (!how) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: how is NULL; pass a description", c->op_name);
   if ((unsigned)how->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->operator,(int) how->mode,
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->op_name, (int)how->mode,
                       RDNA_UPSAMPLE_MODE_COUNT - 1);
   }
   if (how->align_corners && how->mode <= RDNA_UPSAMPLE_NEAREST_EXACT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
-                      c->operator,(int) how->mode);
+                      c->op_name, (int)how->mode);
   }
   return RDNA_OK;
 }
 
 static rdna_status check_sizes(const struct call *c) {
   char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-  if (c->how->mode == RDNA_UPSAMPLE_CUBIC) RDNA_TRY(rdna__check_rank(c->operator, c->x_name, c->x, 4));
+  if (c->how->mode == RDNA_UPSAMPLE_CUBIC) RDNA_TRY(rdna__check_rank(c->op_name, c->x_name, c->x, 4));
   for (int d = 0; d < c->x->rank - 2; d++) {
     double factor = c->how->factor[d];
     if (!(factor >= 0) || isinf(factor)) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: factor %d is %g; it must be 0 or a finite positive number",
-                        c->operator, d, factor);
+                        c->op_name, d, factor);
     }
     if (c->x->shape[d + 2] < 1 || c->out->shape[d + 2] < 1) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s and %s is %s; spatial sizes must be at least 1",
-                        c->operator, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
+                        c->op_name, c->x_name, rdna__tensor_text(c->x, text), c->out_name,
                         rdna__tensor_text(c->out, out_text));
     }
   }
@@ -70,17 +70,17 @@ static rdna_status check_sizes(const struct call *c) {
 }
 
 static rdna_status run(const struct call *c) {
-  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->operator);
+  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
   RDNA_TRY(check_description(c));
-  RDNA_TRY(rdna__check_volume(c->operator, c->x_name, c->x, 0));
-  RDNA_TRY(rdna__check_volume(c->operator, c->out_name, c->out, 0));
-  RDNA_TRY(rdna__check_same_dtype(c->operator, c->out_name, c->out, c->x_name, c->x));
-  RDNA_TRY(rdna__check_same_planes(c->operator, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, 0));
+  RDNA_TRY(rdna__check_volume(c->op_name, c->out_name, c->out, 0));
+  RDNA_TRY(rdna__check_same_dtype(c->op_name, c->out_name, c->out, c->x_name, c->x));
+  RDNA_TRY(rdna__check_same_planes(c->op_name, c->out_name, c->out, c->x_name, c->x));
   RDNA_TRY(check_sizes(c));
   const rdna_tensor *written = c->backward ? c->x : c->out, *read = c->backward ? c->out : c->x;
   const char *written_name = c->backward ? c->x_name : c->out_name, *read_name = c->backward ? c->out_name : c->x_name;
-  RDNA_TRY(rdna__check_written(c->operator, written_name, written));
-  RDNA_TRY(rdna__check_apart(c->operator, written_name, written, read_name, read));
+  RDNA_TRY(rdna__check_written(c->op_name, written_name, written));
+  RDNA_TRY(rdna__check_apart(c->op_name, written_name, written, read_name, read));
 
   struct upsample_args a = {.x = rdna__volume_of(c->x),
                             .out = rdna__volume_of(c->out),
@@ -89,7 +89,7 @@ static rdna_status run(const struct call *c) {
                             .align_corners = c->how->align_corners,
                             .channels = (uint32_t)c->x->shape[1]};
   const rdna_tensor *tensors[] = {written, read};
-  RDNA_TRY(rdna__volume_order(c->operator, tensors, 2, UPSAMPLE_BLOCK, &a.order));
+  RDNA_TRY(rdna__volume_order(c->op_name, tensors, 2, UPSAMPLE_BLOCK, &a.order));
   int32_t in[3], out[3];
   rdna__volume_sizes(c->x, in);
   rdna__volume_sizes(c->out, out);

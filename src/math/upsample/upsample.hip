@@ -1,6 +1,6 @@
 /* Resampling; see upsample_kernels.h. What depends on the position alone is found once for all channels of a thread. */
 #include "kernel/arguments.h"
-#include "math/channels.h"
+#include "math/common/device/channels.h"
 #include "math/upsample/upsample_kernels.h"
 
 static constexpr uint32_t threads = UPSAMPLE_THREADS;

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
+#include "math/common/case/volume.h"
 #include "math/upsample/upsample.h"
-#include "math/volume_case.h"
 
 RDNA_CASE_MAKER(rdna__upsample_case) {
   rdna_dtype dtype = case_suffix_dtype(kernel->name);

@@ -1,6 +1,6 @@
 /* Resampling on the host; places are found as on a GPU, sums in double. |dtype| is a constant wherever these are
  * inlined. */
-#include "math/doubles_host.h"
+#include "math/common/host/doubles.h"
 #include "math/upsample/upsample_kernels.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "math/volume.h"
+#include "math/common/volume.h"
 
 enum { UPSAMPLE_THREADS = 256, UPSAMPLE_BLOCK = 8 /* channels of a thread, at most */ };
 enum upsample_kind { UPSAMPLE_NEAREST, UPSAMPLE_NEAREST_EXACT, UPSAMPLE_LINEAR, UPSAMPLE_CUBIC };

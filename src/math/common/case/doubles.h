@@ -1,0 +1,37 @@
+/* For case makers of families that take f64 too: buffers of any float type, as doubles. */
+#ifndef RDNA_MATH_COMMON_CASE_DOUBLES_H
+#define RDNA_MATH_COMMON_CASE_DOUBLES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "math/common/case/fill.h"
+#include "math/common/host/doubles.h"
+
+/* The type that a kernel's name ends in. */
+static inline rdna_dtype case_suffix_dtype(const char *kernel_name) {
+  const char *suffix = strrchr(kernel_name, '_');
+  return !strcmp(suffix, "_f32")    ? RDNA_F32
+         : !strcmp(suffix, "_f16")  ? RDNA_F16
+         : !strcmp(suffix, "_bf16") ? RDNA_BF16
+                                    : RDNA_F64;
+}
+
+/* Normal numbers about |mean|. */
+static inline void case_fill_doubles(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, double mean) {
+  for (int64_t i = 0; i < count; i++) store_double(dtype, data, i, mean + rdna__random_normal(random));
+}
+
+/* Rounding of one operation in what the type is computed in, and of a value stored. */
+static inline double case_unit(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24; }
+static inline double case_step(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-52 : case_spacing(dtype); }
+static inline double case_tiny(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-1022 : case_smallest(dtype); }
+
+static inline double case_top(rdna_dtype dtype, const void *data, int64_t count) {
+  double top = 0;
+  for (int64_t i = 0; data && i < count; i++) top = fmax(top, fabs(load_double(dtype, data, i)));
+  return isfinite(top) ? top : 0;
+}
+
+#endif

@@ -1,0 +1,36 @@
+/* For case makers: values that find what normal numbers do not. */
+#ifndef RDNA_MATH_COMMON_CASE_VALUES_H
+#define RDNA_MATH_COMMON_CASE_VALUES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "math/common/case/fill.h"
+
+/* The type that a kernel's name ends in: "add_row_bf16". */
+static inline rdna_dtype case_name_dtype(const char *kernel_name) {
+  const char *suffix = strrchr(kernel_name, '_');
+  return !strcmp(suffix, "_f32") ? RDNA_F32 : !strcmp(suffix, "_f16") ? RDNA_F16 : RDNA_BF16;
+}
+
+/* Anything but a NaN with a payload, which could be taken for poison. */
+static inline float case_any_bits(rdna__random *random) {
+  float v = scalar_from_bits((uint32_t)rdna__random_bits(random));
+  return isnan(v) ? NAN : v;
+}
+
+/* Normal numbers with, one in eight, zeros, infinities, NaN, subnormals, the ends of the ranges, or any bits. */
+static inline void case_fill_hard(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
+  static const float special[] = {0.0f,     -0.0f,   INFINITY, -INFINITY, NAN,      0x1p-149f,    -0x1p-130f,
+                                  0x1p-24f, 6e-6f,   65504.0f, 3e38f,     -3.4e38f, 1.0f,         -1.0f,
+                                  88.722f,  -87.34f, -103.98f, 0.6f,      9.1f,     0x1.000002p0f};
+  for (int64_t i = 0; i < count; i++) {
+    uint64_t pick = rdna__random_below(random, 16);
+    float v = pick == 0   ? special[rdna__random_below(random, sizeof special / sizeof *special)]
+              : pick == 1 ? case_any_bits(random)
+                          : (float)(4 * rdna__random_normal(random));
+    case_set(dtype, data, i, v);
+  }
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* Device code: a vector of 16 bytes of which not all values may be touched. */
+#ifndef RDNA_MATH_COMMON_DEVICE_PARTIAL_H
+#define RDNA_MATH_COMMON_DEVICE_PARTIAL_H
+
+#include "kernel/prelude.h"
+
+/* Values |from| to |to| of the vector at |p|, which need not be a multiple of 16; zeros elsewhere. One by one, in few
+ * registers: for the few vectors at a tensor's ends. */
+template <typename value>
+RDNA_DEVICE uint4 load_partial(const value *p, int32_t from, int32_t to) {
+  uint4 bits = {0, 0, 0, 0};
+#pragma nounroll
+  for (int32_t i = 16 / (int32_t)sizeof(value) - 1; i >= 0; i--) {
+    value one = {};
+    if (i >= from && i < to) one = p[i];
+    if constexpr (sizeof(value) == 8) {
+      uint2 two = bits_as<uint2>(one);
+      bits = uint4{two.x, two.y, bits.x, bits.y};
+    } else if constexpr (sizeof(value) == 4) {
+      bits = uint4{bits_as<uint32_t>(one), bits.x, bits.y, bits.z};
+    } else {
+      constexpr uint32_t up = 8 * sizeof(value), down = 32 - up;
+      bits = uint4{bits.x << up | one, bits.y << up | bits.x >> down, bits.z << up | bits.y >> down,
+                   bits.w << up | bits.z >> down};
+    }
+  }
+  return bits;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* For operator tests: tensors on the device under test, with poison around them, read back as doubles.
+ *
+ * RDNA_TEST_DEVICE names the device; "host" by default. */
+#ifndef RDNA_MATH_COMMON_TEST_OPERAND_H
+#define RDNA_MATH_COMMON_TEST_OPERAND_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "math/common/case/fill.h"
+#include "rdna/device.h"
+#include "rdna/memory.h"
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+static rdna_device *device;
+static rdna_stream *stream;
+static rdna__random random_state;
+
+#define assert_ok(expression)                                           \
+  do {                                                                  \
+    rdna_status status_ = (expression);                                 \
+    if (status_ != RDNA_OK) {                                           \
+      fail_msg("%s: %s", rdna_status_name(status_), rdna_last_error()); \
+    }                                                                   \
+  } while (0)
+
+/* The call fails with |code| and a sentence that holds each of the two texts. */
+#define assert_refused(expression, code, text, other_text)                            \
+  do {                                                                                \
+    assert_int_equal(expression, code);                                               \
+    if (!strstr(rdna_last_error(), text) || !strstr(rdna_last_error(), other_text)) { \
+      fail_msg("no '%s' and '%s' in: %s", text, other_text, rdna_last_error());       \
+    }                                                                                 \
+  } while (0)
+
+static inline int open_device(void **state) {
+  const char *name = getenv("RDNA_TEST_DEVICE");
+  rdna__random_seed(&random_state, 20260103);
+  assert_ok(rdna_device_open(name ? name : "host", &device));
+  stream = rdna_device_default_stream(device);
+  return 0;
+}
+
+static inline int close_device(void **state) {
+  rdna_device_release(device);
+  return 0;
+}
+
+enum { OPERAND_GUARD = 64, OPERAND_POISON = 0xfe };
+
+typedef struct operand {
+  rdna_tensor tensor; /* on the device */
+  uint8_t *host;      /* its values here */
+  uint8_t *block;     /* with poison on both sides */
+  void *device_block;
+  size_t bytes, front;
+} operand;
+
+/* |stride| NULL is contiguous. The data begins |offset| values past a multiple of 256 bytes. All poison. */
+static inline operand operand_make(rdna_dtype dtype, int rank, const int64_t *shape, const int64_t *stride,
+                                   int64_t offset) {
+  operand o = {.tensor = rdna_tensor_contiguous(NULL, dtype, rank, shape)};
+  int64_t last = 0;
+  for (int i = 0; i < rank; i++) {
+    if (stride) o.tensor.stride[i] = stride[i];
+    last += (shape[i] - 1) * o.tensor.stride[i];
+  }
+  size_t value = rdna_dtype_block_bytes(dtype);
+  o.bytes = rdna_tensor_count(&o.tensor) > 0 ? (size_t)(last + 1) * value : 0;
+  o.front = 256 + (size_t)offset * value;
+  size_t size = o.front + o.bytes + OPERAND_GUARD;
+  o.block = malloc(size);
+  assert_non_null(o.block);
+  memset(o.block, OPERAND_POISON, size);
+  assert_ok(rdna_memory_alloc(device, size, stream, &o.device_block));
+  o.host = o.block + o.front;
+  o.tensor.data = o.bytes > 0 ? (uint8_t *)o.device_block + o.front : NULL;
+  return o;
+}
+
+static inline void operand_upload(operand *o) {
+  assert_ok(rdna_copy_to_device(stream, o->device_block, o->block, o->front + o->bytes + OPERAND_GUARD));
+}
+
+/* Waits for the stream, and checks that the poison around the values is whole. */
+static inline void operand_download(operand *o) {
+  size_t size = o->front + o->bytes + OPERAND_GUARD;
+  assert_ok(rdna_copy_to_host(stream, o->block, o->device_block, size));
+  assert_ok(rdna_stream_synchronize(stream));
+  for (size_t i = 0; i < size; i++) {
+    if (i == o->front) i += o->bytes;
+    if (o->block[i] != OPERAND_POISON) fail_msg("byte %zd outside was written", (ptrdiff_t)i - (ptrdiff_t)o->front);
+  }
+}
+
+static inline void operand_free(operand *o) {
+  assert_ok(rdna_memory_free(device, o->device_block));
+  free(o->block);
+}
+
+/* Decodes by the definition of the formats. */
+static inline double operand_get(const operand *o, int64_t i) {
+  if (o->tensor.dtype == RDNA_F32) return (double)((const float *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_F64) return ((const double *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_I32) return (double)((const int32_t *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_I64) return (double)((const int64_t *)(const void *)o->host)[i];
+  uint32_t bits = ((const uint16_t *)(const void *)o->host)[i];
+  int fraction_bits = o->tensor.dtype == RDNA_F16 ? 10 : 7, top = o->tensor.dtype == RDNA_F16 ? 31 : 255;
+  int exponent = (int)(bits >> fraction_bits) & top, bias = top / 2;
+  double fraction = ldexp((double)(bits & ((1u << fraction_bits) - 1)), -fraction_bits);
+  double v = exponent == top ? (fraction != 0 ? (double)NAN : (double)INFINITY)
+             : exponent == 0 ? ldexp(fraction, 1 - bias)
+                             : ldexp(1 + fraction, exponent - bias);
+  return bits & 0x8000 ? -v : v;
+}
+
+static inline void operand_set(operand *o, int64_t i, double v) {
+  if (o->tensor.dtype == RDNA_I32) {
+    ((int32_t *)(void *)o->host)[i] = (int32_t)v;
+  } else if (o->tensor.dtype == RDNA_I64) {
+    ((int64_t *)(void *)o->host)[i] = (int64_t)v;
+  } else if (o->tensor.dtype == RDNA_F64) {
+    ((double *)(void *)o->host)[i] = v;
+  } else {
+    case_set(o->tensor.dtype, o->host, i, (float)v);
+  }
+}
+
+static inline int64_t operand_span(const operand *o) {
+  return (int64_t)(o->bytes / rdna_dtype_block_bytes(o->tensor.dtype));
+}
+
+/* Normal numbers everywhere, gaps included. */
+static inline void operand_fill(operand *o, double deviation) {
+  for (int64_t i = 0; i < operand_span(o); i++) operand_set(o, i, deviation * rdna__random_normal(&random_state));
+  operand_upload(o);
+}
+
+static inline bool operand_is_poison(const operand *o, int64_t i) {
+  size_t value = rdna_dtype_block_bytes(o->tensor.dtype);
+  for (size_t b = 0; b < value; b++) {
+    if (o->host[(size_t)i * value + b] != OPERAND_POISON) return false;
+  }
+  return true;
+}
+
+/* Half a step of the type beside |want|: what one correct rounding may be off. */
+static inline double half_step(rdna_dtype dtype, double want) {
+  if (dtype == RDNA_F64) return fmax(fabs(want) * 0x1p-53, 0x1p-1074) * (1 + 0x1p-20);
+  double smallest = dtype == RDNA_F32 ? 0x1p-149 : dtype == RDNA_F16 ? 0x1p-24 : 0x1p-133;
+  return fmax(fabs(want) * case_spacing(dtype), smallest) * 0.5 * (1 + 0x1p-20);
+}
+static inline double largest_finite(rdna_dtype dtype) {
+  if (dtype == RDNA_F64) return 0x1.fffffffffffffp1023;
+  return dtype == RDNA_F32 ? 0x1.fffffep127 : dtype == RDNA_F16 ? 65504.0 : 0x1.fep127;
+}
+
+/* |got| is |want| rounded to the type, give or take |error|. */
+static inline void assert_close(rdna_dtype dtype, double got, double want, double error, const char *what, int64_t i) {
+  double bound = half_step(dtype, want) + error, limit = largest_finite(dtype);
+  bool right = isnan(want)                  ? isnan(got)
+               : isinf(got) && !isinf(want) ? fabs(want) + bound > limit && (got > 0) == (want > 0)
+               : isinf(want)                ? got == want
+                                            : fabs(got - want) <= bound;
+  if (!right)
+    fail_msg("%s %s [%lld]: got %.9g, want %.9g +- %.3g", what, rdna_dtype_name(dtype), (long long)i, got, want, bound);
+}
+
+#endif
