@@ -240,6 +240,7 @@ class Copy:
         os.makedirs(self.tree, exist_ok=True)
         files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
         listed = [f for f in files.decode().split("\0") if f and os.path.exists(os.path.join(ROOT, f))]
+        kept = set(listed)
         for f in listed:  # only what differs, so that nothing is built again without need
             source, target = os.path.join(ROOT, f), os.path.join(self.tree, f)
             with open(source, "rb") as a:
@@ -250,6 +251,12 @@ class Copy:
                         continue
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy(source, target)
+        for folder, folders, names in os.walk(self.tree):  # what the sources no longer have
+            folders[:] = [f for f in folders if os.path.join(folder, f) != os.path.join(self.tree, "build")]
+            for name in names:
+                path = os.path.join(folder, name)
+                if os.path.relpath(path, self.tree) not in kept:
+                    os.remove(path)
         shared = os.path.join(os.path.dirname(ROOT), "shared")
         link = os.path.join(COPY, "shared")
         if os.path.isdir(shared) and not os.path.exists(link):
