@@ -680,23 +680,23 @@ OPERATOR(masked_scatter, plain, .types = PLAIN, .empty = "MNB") {
 #define REDUCTION(usual, good) (rdna_loss_reduction) number("reduction", usual, good, "-1 3")
 #define BETA (float)number("beta", 1, "0", "-1 nan")
 OPERATOR(loss, one, .types = FLOATS, .empty = "MN") {
-  return rdna_op_loss(stream, LOSS, BETA, REDUCTION(RDNA_REDUCTION_MEAN, "2"), in("x", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_loss(stream, LOSS, BETA, REDUCTION(RDNA_LOSS_REDUCTION_MEAN, "2"), in("x", MAIN, 0, SHAPE(M, N)),
                       in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
                       out("out", MAIN_OR(F32), 0, ONE));
 }
 OPERATOR(loss, each, .types = FLOATS, .empty = "MN", .same = "out=x out=target out=weight") {
-  return rdna_op_loss(stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_NONE, in("x", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_loss(stream, RDNA_LOSS_MSE, 1, RDNA_LOSS_REDUCTION_NONE, in("x", MAIN, 0, SHAPE(M, N)),
                       in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
                       out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(loss_backward, one, .types = FLOATS, .empty = "MN", .same = "dx=x dx=target dx=weight") {
-  return rdna_op_loss_backward(stream, LOSS, BETA, REDUCTION(RDNA_REDUCTION_MEAN, "2"),
+  return rdna_op_loss_backward(stream, LOSS, BETA, REDUCTION(RDNA_LOSS_REDUCTION_MEAN, "2"),
                                in("dout", MAIN_OR(F32), 0, ONE), in("x", MAIN, 0, SHAPE(M, N)),
                                in("target", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(M, N)),
                                out("dx", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(loss_backward, each, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=x dx=target dx=weight") {
-  return rdna_op_loss_backward(stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_NONE, in("dout", MAIN, 0, SHAPE(M, N)),
+  return rdna_op_loss_backward(stream, RDNA_LOSS_MSE, 1, RDNA_LOSS_REDUCTION_NONE, in("dout", MAIN, 0, SHAPE(M, N)),
                                in("x", MAIN, 0, SHAPE(M, N)), in("target", MAIN, 0, SHAPE(M, N)),
                                in("weight", MAIN, OPTIONAL, SHAPE(M, N)), out("dx", MAIN, 0, SHAPE(M, N)));
 }
@@ -708,28 +708,29 @@ static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
   return given("options", &options);
 }
 OPERATOR(cross_entropy, one, .types = FLOATS, .empty = "M") {
-  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_MEAN), in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
-                               in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
-                               in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, ONE),
-                               out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
+  return rdna_op_cross_entropy(
+      stream, cross_entropy(RDNA_LOSS_REDUCTION_MEAN), in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
+      in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
+      out("out", MAIN_OR(F32), 0, ONE), out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
 }
 OPERATOR(cross_entropy, each, .types = FLOATS, .empty = "M") {
-  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_REDUCTION_NONE), in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
+  return rdna_op_cross_entropy(stream, cross_entropy(RDNA_LOSS_REDUCTION_NONE),
+                               in("x", FIRST_OR(FLOATS), 0, SHAPE(M, N)),
                                in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)),
                                in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", MAIN_OR(F32), 0, SHAPE(M)),
                                out("lse", ONLY(RDNA_F32), 0, SHAPE(M)), out("total", ONLY(RDNA_F32), 0, ONE));
 }
 OPERATOR(cross_entropy_backward, one, .types = FLOATS, .empty = "M", .same = "dx=x") {
   return rdna_op_cross_entropy_backward(
-      stream, cross_entropy(RDNA_REDUCTION_MEAN), in("dout", MAIN_OR(F32), 0, ONE), in("x", MAIN, 0, SHAPE(M, N)),
+      stream, cross_entropy(RDNA_LOSS_REDUCTION_MEAN), in("dout", MAIN_OR(F32), 0, ONE), in("x", MAIN, 0, SHAPE(M, N)),
       in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
       in("lse", ONLY(RDNA_F32), 0, SHAPE(M)), in("total", ONLY(RDNA_F32), 0, ONE), out("dx", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(cross_entropy_backward, each, .types = FLOATS, .empty = "M", .same = "dx=x") {
   return rdna_op_cross_entropy_backward(
-      stream, cross_entropy(RDNA_REDUCTION_NONE), in("dout", MAIN_OR(F32), 0, SHAPE(M)), in("x", MAIN, 0, SHAPE(M, N)),
-      in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), NULL, in("lse", ONLY(RDNA_F32), 0, SHAPE(M)),
-      in("total", ONLY(RDNA_F32), 0, ONE), out("dx", MAIN, 0, SHAPE(M, N)));
+      stream, cross_entropy(RDNA_LOSS_REDUCTION_NONE), in("dout", MAIN_OR(F32), 0, SHAPE(M)),
+      in("x", MAIN, 0, SHAPE(M, N)), in("target", ANY(RDNA_I64, INDICES), 0, SHAPE(M)), NULL,
+      in("lse", ONLY(RDNA_F32), 0, SHAPE(M)), in("total", ONLY(RDNA_F32), 0, ONE), out("dx", MAIN, 0, SHAPE(M, N)));
 }
 
 /* ---- optim.h ---- */

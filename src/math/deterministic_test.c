@@ -102,7 +102,7 @@ OPERATOR(cumsum) {
 }
 OPERATOR(loss) {
   rdna_tensor x = MATRIX(0), target = MATRIX(1), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
-  return rdna_op_loss(test_stream, RDNA_LOSS_MSE, 1, RDNA_REDUCTION_MEAN, &x, &target, NULL, &out);
+  return rdna_op_loss(test_stream, RDNA_LOSS_MSE, 1, RDNA_LOSS_REDUCTION_MEAN, &x, &target, NULL, &out);
 }
 OPERATOR(grad_norm) {
   rdna_tensor x = MATRIX(0), y = MATRIX(1), norm = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
@@ -178,7 +178,8 @@ OPERATOR(argmax_of_equals) {
   return rdna_op_reduce(test_stream, RDNA_REDUCE_ARGMAX, 1, 0, &x, &out);
 }
 OPERATOR(cross_entropy) {
-  const rdna_cross_entropy options = {.reduction = RDNA_REDUCTION_MEAN, .ignore_index = -100, .label_smoothing = 0.1f};
+  const rdna_cross_entropy options = {
+      .reduction = RDNA_LOSS_REDUCTION_MEAN, .ignore_index = -100, .label_smoothing = 0.1f};
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3000, PLACES, 0, 0), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
   rdna_tensor target = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){3000}), weight = VECTOR(1, PLACES);
   rdna_tensor lse = VECTOR(5, 3000), total = VECTOR(6, 1), dx = tensor(7, RDNA_F32, 2, 3000, PLACES, 0, 0);
@@ -186,7 +187,7 @@ OPERATOR(cross_entropy) {
   return rdna_op_cross_entropy_backward(test_stream, &options, &out, &x, &target, &weight, &lse, &total, &dx);
 }
 OPERATOR(cross_entropy_of_long_rows) {
-  const rdna_cross_entropy options = {.reduction = RDNA_REDUCTION_SUM, .ignore_index = -100};
+  const rdna_cross_entropy options = {.reduction = RDNA_LOSS_REDUCTION_SUM, .ignore_index = -100};
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3, 100000, 0, 0), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
   rdna_tensor target = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){3}), lse = VECTOR(5, 3);
   rdna_tensor total = VECTOR(6, 1);

@@ -1,9 +1,9 @@
 /* Losses and their gradients, with the meaning of PyTorch's functions of the same names.
  *
  * Values are f32, f16 or bf16, computed in f32, and every tensor is contiguous. Sums have a fixed order. With
- * RDNA_REDUCTION_NONE |out| has a value for each loss; otherwise it is one value, of rank 0 or a tensor of one. |out|
- * and |dout| have |x|'s type; f32 is right too where they are one value or belong to rows. Partial sums are taken from
- * the device's memory pool for the time of the call. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
+ * RDNA_LOSS_REDUCTION_NONE |out| has a value for each loss; otherwise it is one value, of rank 0 or a tensor of one.
+ * |out| and |dout| have |x|'s type; f32 is right too where they are one value or belong to rows. Partial sums are taken
+ * from the device's memory pool for the time of the call. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
  * data, overlap. RDNA_UNSUPPORTED: another type or layout. */
 #ifndef RDNA_OP_LOSS_H
 #define RDNA_OP_LOSS_H
@@ -17,7 +17,11 @@
 extern "C" {
 #endif
 
-typedef enum rdna_loss_reduction { RDNA_REDUCTION_NONE, RDNA_REDUCTION_MEAN, RDNA_REDUCTION_SUM } rdna_loss_reduction;
+typedef enum rdna_loss_reduction {
+  RDNA_LOSS_REDUCTION_NONE,
+  RDNA_LOSS_REDUCTION_MEAN,
+  RDNA_LOSS_REDUCTION_SUM
+} rdna_loss_reduction;
 
 typedef enum rdna_loss {
   RDNA_LOSS_MSE,        /* (x - t)^2 */
@@ -31,7 +35,7 @@ typedef enum rdna_loss {
 } rdna_loss;
 
 /* |target|, and |weight| unless NULL, have |x|'s shape and type. |weight| multiplies each loss. |beta| is not negative,
- * and matters to SMOOTH_L1 and HUBER only. With RDNA_REDUCTION_NONE |out| may be any of the inputs. */
+ * and matters to SMOOTH_L1 and HUBER only. With RDNA_LOSS_REDUCTION_NONE |out| may be any of the inputs. */
 RDNA_CHECKED rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                                       const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
                                       const rdna_tensor *out);

@@ -28,9 +28,9 @@ static rdna_status check_stream(const char *op_name, rdna_stream *stream) {
 }
 
 static rdna_status check_reduction(const char *op_name, rdna_loss_reduction reduction) {
-  if ((unsigned)reduction > RDNA_REDUCTION_SUM) {
+  if ((unsigned)reduction > RDNA_LOSS_REDUCTION_SUM) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", op_name, (int)reduction,
-                      RDNA_REDUCTION_SUM);
+                      RDNA_LOSS_REDUCTION_SUM);
   }
   return RDNA_OK;
 }
@@ -93,7 +93,7 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_l
   RDNA_TRY(check_stream("loss", stream));
   RDNA_TRY(check_reduction("loss", reduction));
   RDNA_TRY(check_values("loss", loss, beta, x, target, weight));
-  bool none = reduction == RDNA_REDUCTION_NONE;
+  bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
   RDNA_TRY(none ? check_like_x("loss", "out", out, x) : check_one("loss", "out", out, x));
   const rdna_tensor *in[] = {x, target, weight};
   static const char *const names[] = {"x", "target", "weight"};
@@ -113,8 +113,8 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_l
   if (none) {
     return rdna__launch_named(stream, value_kernels[x->dtype], (rdna_grid){(uint32_t)args.slices, 1, 1}, &args);
   }
-  float scale = reduction == RDNA_REDUCTION_MEAN ? 1 / (float)count : 1;
-  if (count == 0 && reduction == RDNA_REDUCTION_MEAN) scale = NAN;
+  float scale = reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / (float)count : 1;
+  if (count == 0 && reduction == RDNA_LOSS_REDUCTION_MEAN) scale = NAN;
   return reduce_values(stream, &args, x->dtype, scale, out);
 }
 
@@ -125,7 +125,7 @@ rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float bet
   RDNA_TRY(check_stream(op_name, stream));
   RDNA_TRY(check_reduction(op_name, reduction));
   RDNA_TRY(check_values(op_name, loss, beta, x, target, weight));
-  bool none = reduction == RDNA_REDUCTION_NONE;
+  bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
   RDNA_TRY(none ? check_like_x(op_name, "dout", dout, x) : check_one(op_name, "dout", dout, x));
   RDNA_TRY(check_like_x(op_name, "dx", dx, x));
   RDNA_TRY(none ? rdna__check_overlap(op_name, "dx", dx, "dout", dout)
@@ -143,7 +143,7 @@ rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float bet
                                            .count = count,
                                            .kind = (uint32_t)loss,
                                            .beta = beta,
-                                           .scale = reduction == RDNA_REDUCTION_MEAN ? 1 / (float)count : 1,
+                                           .scale = reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / (float)count : 1,
                                            .one = !none,
                                            .dout_f32 = dout->dtype == RDNA_F32};
   rdna_grid grid = {at_most((count + LOSS_BLOCK - 1) / LOSS_BLOCK, MOST_GROUPS), 1, 1};
@@ -188,7 +188,7 @@ static rdna_status check_entropy(const char *op_name, const rdna_cross_entropy *
 
 static rdna_status check_losses(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                 const rdna_cross_entropy *options, const rdna_tensor *x, int64_t rows) {
-  if (options->reduction != RDNA_REDUCTION_NONE) return check_one(op_name, argument, tensor, x);
+  if (options->reduction != RDNA_LOSS_REDUCTION_NONE) return check_one(op_name, argument, tensor, x);
   RDNA_TRY(rdna__check_float(op_name, argument, tensor));
   if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, "x", x));
   RDNA_TRY(rdna__check_rank(op_name, argument, tensor, 1));
@@ -227,10 +227,10 @@ static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reducti
                                    "cross_entropy: parts of rows", &states));
   args->states = states;
   struct cross_entropy_finish_args finish = {.rows = *args,
-                                             .out = reduction == RDNA_REDUCTION_NONE ? NULL : out->data,
+                                             .out = reduction == RDNA_LOSS_REDUCTION_NONE ? NULL : out->data,
                                              .total = total->data,
                                              .dtype = (uint32_t)out->dtype,
-                                             .mean = reduction == RDNA_REDUCTION_MEAN};
+                                             .mean = reduction == RDNA_LOSS_REDUCTION_MEAN};
   rdna_grid grid = entropy_grid(stream, args->rows, args->cols, args->parts), one = {1, 1, 1};
   rdna_status status = rdna__launch_named(stream, entropy_kernels[dtype], grid, args);
   if (status == RDNA_OK) status = rdna__launch_named(stream, entropy_finish_kernels[dtype], one, &finish);
@@ -241,7 +241,7 @@ static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reducti
 static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reduction, const float *losses,
                                const float *row_weights, int64_t count, const rdna_tensor *out,
                                const rdna_tensor *total) {
-  bool mean = reduction == RDNA_REDUCTION_MEAN, none = reduction == RDNA_REDUCTION_NONE;
+  bool mean = reduction == RDNA_LOSS_REDUCTION_MEAN, none = reduction == RDNA_LOSS_REDUCTION_NONE;
   rdna_grid one = {1, 1, 1};
   struct loss_sum_args sum = {.values = losses, .count = count, .scale = 1, .dtype = (uint32_t)out->dtype};
   struct loss_sum_args weights = {
@@ -254,7 +254,7 @@ static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reductio
 
 static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                   rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
-  bool none = reduction == RDNA_REDUCTION_NONE;
+  bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
   int64_t blocks = (args->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
   if (is_short(args->nll, args->smoothing, args->cols, (int64_t)rdna_dtype_block_bytes(dtype))) {
     args->partial = none ? NULL : args->loss; /* the rows' own places have more than enough room */
@@ -301,7 +301,7 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
   void *memory = NULL;
   RDNA_TRY(rdna_memory_alloc_named(device, (size_t)rows.rows * 2 * sizeof(float), stream, op_name, &memory));
   float *scratch = memory;
-  bool direct = options->reduction == RDNA_REDUCTION_NONE && out->dtype == RDNA_F32;
+  bool direct = options->reduction == RDNA_LOSS_REDUCTION_NONE && out->dtype == RDNA_F32;
   struct cross_entropy_args args = {.x = x->data,
                                     .target = target->data,
                                     .weight = weight ? weight->data : NULL,
@@ -347,24 +347,25 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
   const rdna_tensor *in[] = {dout, target, lse, total, weight};
   static const char *const names[] = {"dout", "target", "lse", "total", "weight"};
   for (int i = 0; i < (weight ? 5 : 4); i++) RDNA_TRY(rdna__check_apart(op_name, "dx", dx, names[i], in[i]));
-  struct cross_entropy_backward_args args = {.dout = dout->data,
-                                             .x = x->data,
-                                             .target = target->data,
-                                             .weight = weight ? weight->data : NULL,
-                                             .lse = lse->data,
-                                             .total = options->reduction == RDNA_REDUCTION_MEAN ? total->data : NULL,
-                                             .dx = dx->data,
-                                             .rows = rows.rows,
-                                             .cols = rows.cols,
-                                             .x_stride = rows.x_stride,
-                                             .dx_stride = dx_stride,
-                                             .ignore = options->ignore_index,
-                                             .outside = options->outside,
-                                             .smoothing = options->label_smoothing,
-                                             .nll = options->log_probabilities,
-                                             .target_i64 = target->dtype == RDNA_I64,
-                                             .one = options->reduction != RDNA_REDUCTION_NONE,
-                                             .dout_f32 = dout->dtype == RDNA_F32};
+  struct cross_entropy_backward_args args = {
+      .dout = dout->data,
+      .x = x->data,
+      .target = target->data,
+      .weight = weight ? weight->data : NULL,
+      .lse = lse->data,
+      .total = options->reduction == RDNA_LOSS_REDUCTION_MEAN ? total->data : NULL,
+      .dx = dx->data,
+      .rows = rows.rows,
+      .cols = rows.cols,
+      .x_stride = rows.x_stride,
+      .dx_stride = dx_stride,
+      .ignore = options->ignore_index,
+      .outside = options->outside,
+      .smoothing = options->label_smoothing,
+      .nll = options->log_probabilities,
+      .target_i64 = target->dtype == RDNA_I64,
+      .one = options->reduction != RDNA_LOSS_REDUCTION_NONE,
+      .dout_f32 = dout->dtype == RDNA_F32};
   int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
   if (dx->data != x->data && is_short(args.nll, args.smoothing, rows.cols, bytes)) {
     rdna_grid grid = {at_most((rows.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS, MOST_GROUPS), 1, 1};

@@ -52,7 +52,7 @@ static void fill_pair(rdna_loss loss, operand *x, operand *t) {
 static void check_values(rdna_dtype dtype, rdna_loss loss, rdna_loss_reduction reduction, int64_t count,
                          bool weighted) {
   int64_t one = 1;
-  bool none = reduction == RDNA_REDUCTION_NONE;
+  bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
   operand x = operand_make(dtype, 1, &count, NULL, 0), t = operand_make(dtype, 1, &count, NULL, 0);
   operand w = operand_make(dtype, 1, &count, NULL, 0), dx = operand_make(dtype, 1, &count, NULL, 0);
   operand out = operand_make(none ? dtype : RDNA_F32, 1, none ? &count : &one, NULL, 0);
@@ -65,7 +65,7 @@ static void check_values(rdna_dtype dtype, rdna_loss loss, rdna_loss_reduction r
   assert_ok(rdna_op_loss_backward(stream, loss, (float)beta, reduction, &dout.tensor, &x.tensor, &t.tensor, weight,
                                   &dx.tensor));
   operand_download(&out), operand_download(&dx);
-  double sum = 0, magnitude = 0, scale = reduction == RDNA_REDUCTION_MEAN ? 1 / (double)count : 1;
+  double sum = 0, magnitude = 0, scale = reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / (double)count : 1;
   for (int64_t i = 0; i < count; i++) {
     double factor = weighted ? operand_get(&w, i) : 1, a = operand_get(&x, i), b = operand_get(&t, i);
     double want = define(loss, a, b) * factor, slope = define_slope(loss, a, b) * factor * scale;
@@ -78,7 +78,7 @@ static void check_values(rdna_dtype dtype, rdna_loss loss, rdna_loss_reduction r
     assert_close(dtype, operand_get(&dx, i), slope, bound + 1e-8 * fabs(factor), loss_names[loss], i);
   }
   double bound = scale * magnitude * (8 + (double)count / 1000) * 8 * 0x1p-24;
-  if (!none && (count > 0 || reduction == RDNA_REDUCTION_SUM)) {
+  if (!none && (count > 0 || reduction == RDNA_LOSS_REDUCTION_SUM)) {
     assert_close(RDNA_F32, operand_get(&out, 0), scale * sum, bound, loss_names[loss], -1);
   } else if (!none) {
     assert_true(isnan(operand_get(&out, 0)));
@@ -107,7 +107,7 @@ static void certain_probabilities_stay_finite(void **state) {
   operand out = operand_make(RDNA_F32, 1, shape, NULL, 0);
   for (int i = 0; i < 4; i++) operand_set(&x, i, x_values[i]), operand_set(&t, i, t_values[i]);
   operand_upload(&x), operand_upload(&t), operand_upload(&out);
-  assert_ok(rdna_op_loss(stream, RDNA_LOSS_BCE, 0, RDNA_REDUCTION_NONE, &x.tensor, &t.tensor, NULL, &out.tensor));
+  assert_ok(rdna_op_loss(stream, RDNA_LOSS_BCE, 0, RDNA_LOSS_REDUCTION_NONE, &x.tensor, &t.tensor, NULL, &out.tensor));
   operand_download(&out);
   for (int i = 0; i < 4; i++) assert_true(operand_get(&out, i) == want[i]);
   operand_free(&x), operand_free(&t), operand_free(&out);
@@ -161,9 +161,9 @@ static void losses_at_their_edges(void **state) {
     operand_set(&x, 0, edges[e].x), operand_set(&t, 0, edges[e].t), operand_set(&dout, 0, 1);
     operand *all[] = {&x, &t, &dout, &out, &dx};
     for (int k = 0; k < 5; k++) operand_upload(all[k]);
-    assert_ok(rdna_op_loss(stream, edges[e].loss, (float)edges[e].beta, RDNA_REDUCTION_NONE, &x.tensor, &t.tensor, NULL,
-                           &out.tensor));
-    assert_ok(rdna_op_loss_backward(stream, edges[e].loss, (float)edges[e].beta, RDNA_REDUCTION_NONE, &dout.tensor,
+    assert_ok(rdna_op_loss(stream, edges[e].loss, (float)edges[e].beta, RDNA_LOSS_REDUCTION_NONE, &x.tensor, &t.tensor,
+                           NULL, &out.tensor));
+    assert_ok(rdna_op_loss_backward(stream, edges[e].loss, (float)edges[e].beta, RDNA_LOSS_REDUCTION_NONE, &dout.tensor,
                                     &x.tensor, &t.tensor, NULL, &dx.tensor));
     operand_download(&out), operand_download(&dx);
     double error = fabs(edges[e].slope) * 0x1p-22;
@@ -193,7 +193,7 @@ static int64_t target_at(const struct entropy_operands *o, int64_t r) {
 
 static void make_entropy(const struct entropy *p, struct entropy_operands *o) {
   int64_t pitch = p->cols + p->gap, shape[] = {p->rows, p->cols}, stride[] = {pitch, 1}, one = 1;
-  bool none = p->options.reduction == RDNA_REDUCTION_NONE;
+  bool none = p->options.reduction == RDNA_LOSS_REDUCTION_NONE;
   *o = (struct entropy_operands){.x = operand_make(p->dtype, 2, shape, stride, 0),
                                  .target = operand_make(p->i32 ? RDNA_I32 : RDNA_I64, 1, shape, NULL, 0),
                                  .weight = operand_make(RDNA_F32, 1, shape + 1, NULL, 0),
@@ -238,7 +238,7 @@ static double row_loss(const struct entropy *p, const struct entropy_operands *o
 }
 
 static void compare_slopes(const struct entropy *p, const struct entropy_operands *o, double total) {
-  bool none = p->options.reduction == RDNA_REDUCTION_NONE, mean = p->options.reduction == RDNA_REDUCTION_MEAN;
+  bool none = p->options.reduction == RDNA_LOSS_REDUCTION_NONE, mean = p->options.reduction == RDNA_LOSS_REDUCTION_MEAN;
   double s = (double)p->options.label_smoothing;
   for (int64_t r = 0; r < p->rows; r++) {
     double lse, w_sum, g = operand_get(&o->dout, none ? r : 0) / (mean ? total : 1);
@@ -268,15 +268,15 @@ static void check_entropy(const struct entropy *p) {
     double lse, w_sum, loss = row_loss(p, &o, r, &lse, &w_sum);
     int64_t y = target_at(&o, r);
     assert_close(RDNA_F32, operand_get(&o.lse, r), lse, error * 4, "lse", r);
-    if (p->options.reduction == RDNA_REDUCTION_NONE) {
+    if (p->options.reduction == RDNA_LOSS_REDUCTION_NONE) {
       assert_close(p->dtype, operand_get(&o.out, r), loss, error * 40, "loss", r);
     }
     sum += loss, magnitude += fabs(loss) + 10;
     if (y != p->options.ignore_index) total += p->weighted ? operand_get(&o.weight, y) : 1;
   }
   assert_close(RDNA_F32, operand_get(&o.total, 0), total, total * error, "total", 0);
-  double scale = p->options.reduction == RDNA_REDUCTION_MEAN ? 1 / total : 1;
-  if (p->options.reduction != RDNA_REDUCTION_NONE) {
+  double scale = p->options.reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / total : 1;
+  if (p->options.reduction != RDNA_LOSS_REDUCTION_NONE) {
     assert_close(RDNA_F32, operand_get(&o.out, 0), scale * sum, 4 * fabs(scale) * magnitude * error, "loss", -1);
   }
   compare_slopes(p, &o, total);
@@ -374,9 +374,9 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand out = operand_make(RDNA_F32, 1, &one, NULL, 0), lse = operand_make(RDNA_F32, 1, shape, NULL, 0);
   operand total = operand_make(RDNA_F32, 1, &one, NULL, 0);
   operand_upload(&out);
-  rdna_cross_entropy options = {.reduction = RDNA_REDUCTION_MEAN};
+  rdna_cross_entropy options = {.reduction = RDNA_LOSS_REDUCTION_MEAN};
   const rdna_tensor *X = &x.tensor, *Y = &y.tensor, *O = &out.tensor, *L = &lse.tensor, *T = &total.tensor;
-  const rdna_loss_reduction mean = RDNA_REDUCTION_MEAN;
+  const rdna_loss_reduction mean = RDNA_LOSS_REDUCTION_MEAN;
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_MSE, 0, mean, X, &h.tensor, NULL, O), bad, "target is f16", "x is f32");
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_MSE, 0, mean, X, X, NULL, X), bad, "out is f32 (4, 6)", "one value");
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_HUBER, -1, mean, X, X, NULL, O), bad, "beta is -1", "negative");
@@ -384,8 +384,8 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_L1, 0, (rdna_loss_reduction)3, X, X, NULL, O), bad, "reduction is 3",
                  "2");
   assert_refused(rdna_op_loss(NULL, RDNA_LOSS_L1, 0, mean, X, X, NULL, O), bad, "loss", "stream is NULL");
-  assert_refused(rdna_op_loss_backward(stream, RDNA_LOSS_L1, 0, RDNA_REDUCTION_NONE, O, X, X, NULL, X), bad, "dout is",
-                 "(4, 6)");
+  assert_refused(rdna_op_loss_backward(stream, RDNA_LOSS_L1, 0, RDNA_LOSS_REDUCTION_NONE, O, X, X, NULL, X), bad,
+                 "dout is", "(4, 6)");
   assert_refused(rdna_op_cross_entropy(stream, &options, X, &y6.tensor, NULL, O, L, T), bad, "target is i32 (6)",
                  "be 4");
   assert_refused(rdna_op_cross_entropy(stream, &options, X, L, NULL, O, L, T), bad, "target is f32", "be i32");

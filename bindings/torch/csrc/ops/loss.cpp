@@ -12,7 +12,7 @@ namespace {
 
 // PyTorch's numbers for reductions.
 rdna_loss_reduction reduction_of(int64_t r) {
-  return r == 0 ? RDNA_REDUCTION_NONE : r == 1 ? RDNA_REDUCTION_MEAN : RDNA_REDUCTION_SUM;
+  return r == 0 ? RDNA_LOSS_REDUCTION_NONE : r == 1 ? RDNA_LOSS_REDUCTION_MEAN : RDNA_LOSS_REDUCTION_SUM;
 }
 
 bool fits(const at::Tensor &x, const at::Tensor &target, const at::Tensor &weight) {
@@ -35,7 +35,9 @@ double beta_of(const Row &row, const Call &call) {
 // --- in f64, of other operators
 
 at::Tensor reduced(const at::Tensor &value, rdna_loss_reduction reduction) {
-  return reduction == RDNA_REDUCTION_NONE ? value : reduction == RDNA_REDUCTION_MEAN ? at::mean(value) : at::sum(value);
+  return reduction == RDNA_LOSS_REDUCTION_NONE   ? value
+         : reduction == RDNA_LOSS_REDUCTION_MEAN ? at::mean(value)
+                                                 : at::sum(value);
 }
 
 at::Tensor wide_loss(rdna_loss loss, double beta, const at::Tensor &x, const at::Tensor &t) {
@@ -70,7 +72,7 @@ bool forward(const Row &row, Call &call) {  // self, target, …
     return call.give(out.finish());
   }
   const at::Tensor a = x.contiguous(), b = t.contiguous(), c = w.defined() ? w.contiguous() : w;
-  Output out(call.output(), reduction == RDNA_REDUCTION_NONE ? x.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
+  Output out(call.output(), reduction == RDNA_LOSS_REDUCTION_NONE ? x.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
   const rdna_tensor in = describe(a), target = describe(b), result = describe(out.get());
   check(rdna_op_loss(stream_of(x), row.loss, static_cast<float>(beta), reduction, &in, &target, Operand(c), &result));
   return call.give(out.finish());
@@ -88,18 +90,19 @@ bool backward(const Row &row, Call &call) {  // grad_output, self, target, …
   const double beta = beta_of(row, call);
   if (!fits(x, t, w) || !(beta >= 0) || grad.scalar_type() != x.scalar_type()) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(static_cast<size_t>(row.reduction)));
-  if (reduction == RDNA_REDUCTION_NONE ? !grad.sizes().equals(x.sizes()) : grad.numel() != 1) return false;
+  if (reduction == RDNA_LOSS_REDUCTION_NONE ? !grad.sizes().equals(x.sizes()) : grad.numel() != 1) return false;
   if (x.scalar_type() == at::kDouble) {
-    at::Tensor value = wide_slope(row.loss, beta, x, t) * (reduction == RDNA_REDUCTION_NONE ? grad : grad.reshape({}));
+    at::Tensor value =
+        wide_slope(row.loss, beta, x, t) * (reduction == RDNA_LOSS_REDUCTION_NONE ? grad : grad.reshape({}));
     if (w.defined()) value = value * w;
-    if (reduction == RDNA_REDUCTION_MEAN) value = value / static_cast<double>(x.numel());
+    if (reduction == RDNA_LOSS_REDUCTION_MEAN) value = value / static_cast<double>(x.numel());
     Output out(call.output(), x.sizes(), x.scalar_type(), x);
     out.get().copy_(value);
     return call.give(out.finish());
   }
   const at::Tensor g = grad.contiguous(), a = x.contiguous(), b = t.contiguous(), c = w.defined() ? w.contiguous() : w;
   Output out(call.output(), x.sizes(), x.scalar_type(), x);
-  const at::Tensor one = reduction == RDNA_REDUCTION_NONE ? g : g.reshape({});
+  const at::Tensor one = reduction == RDNA_LOSS_REDUCTION_NONE ? g : g.reshape({});
   const rdna_tensor dout = describe(one), in = describe(a), target = describe(b), dx = describe(out.get());
   check(rdna_op_loss_backward(stream_of(x), row.loss, static_cast<float>(beta), reduction, &dout, &in, &target,
                               Operand(c), &dx));
@@ -161,17 +164,17 @@ bool likelihood(Call &call, bool spatial) {
   const rdna_cross_entropy options{reduction, call.integer(4), 0, true, outside(x, kTarget)};
   const at::Tensor given = call.count() > 5 ? call.tensor(5) : at::Tensor();
   const at::Tensor given_total = call.count() > 5 ? call.tensor(6) : at::Tensor();
-  Output out(given, reduction == RDNA_REDUCTION_NONE ? labels.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
+  Output out(given, reduction == RDNA_LOSS_REDUCTION_NONE ? labels.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
   Output total(given_total, {}, x.scalar_type(), x);
   if (x.scalar_type() == at::kDouble) {
     const auto [ignored, index, w] = l.rows(call.integer(4));
     const at::Tensor all = w.sum();
     const at::Tensor each = (-l.x.gather(1, index).squeeze(1) * w).masked_fill(ignored, 0);
-    const at::Tensor value = reduction == RDNA_REDUCTION_NONE   ? each.view(labels.sizes())
-                             : reduction == RDNA_REDUCTION_MEAN ? each.sum() / all
-                                                                : each.sum();
+    const at::Tensor value = reduction == RDNA_LOSS_REDUCTION_NONE   ? each.view(labels.sizes())
+                             : reduction == RDNA_LOSS_REDUCTION_MEAN ? each.sum() / all
+                                                                     : each.sum();
     out.get().copy_(value);
-    if (reduction == RDNA_REDUCTION_NONE)
+    if (reduction == RDNA_LOSS_REDUCTION_NONE)
       total.get().zero_();
     else
       total.get().copy_(all);
@@ -179,11 +182,11 @@ bool likelihood(Call &call, bool spatial) {
     return call.give({a, b});
   }
   const at::Tensor lse = make({l.x.size(0)}, at::kFloat, x), sum = make({1}, at::kFloat, x);
-  const at::Tensor result = reduction == RDNA_REDUCTION_NONE ? out.get().view({-1}) : out.get();
+  const at::Tensor result = reduction == RDNA_LOSS_REDUCTION_NONE ? out.get().view({-1}) : out.get();
   const rdna_tensor in = describe(l.x), target = describe(l.target), to = describe(result), norm = describe(lse),
                     of = describe(sum);
   check(rdna_op_cross_entropy(stream_of(x), &options, &in, &target, Operand(l.weight), &to, &norm, &of));
-  if (reduction == RDNA_REDUCTION_NONE)
+  if (reduction == RDNA_LOSS_REDUCTION_NONE)
     total.get().zero_();
   else
     copy_values(sum.select(0, 0), total.get());
@@ -198,12 +201,12 @@ bool likelihood_backward(Call &call, bool spatial) {
   if (!l.prepare(x, call.tensor(2), call.tensor(3)) || grad.scalar_type() != x.scalar_type()) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(4));
   const rdna_cross_entropy options{reduction, call.integer(5), 0, true, outside(x, kTarget)};
-  const at::Tensor g = reduction == RDNA_REDUCTION_NONE ? grad.contiguous().view({-1}) : grad.reshape({});
+  const at::Tensor g = reduction == RDNA_LOSS_REDUCTION_NONE ? grad.contiguous().view({-1}) : grad.reshape({});
   const at::Tensor dx = make_like(l.x);
   if (x.scalar_type() == at::kDouble) {
     const auto [ignored, index, w] = l.rows(call.integer(5));
     at::Tensor slope = -w * g;
-    if (reduction == RDNA_REDUCTION_MEAN) slope = slope / call.tensor(6);
+    if (reduction == RDNA_LOSS_REDUCTION_MEAN) slope = slope / call.tensor(6);
     dx.zero_().scatter_(1, index, slope.masked_fill(ignored, 0).unsqueeze(1));
   } else {
     const at::Tensor total = converted(call.tensor(6), at::kFloat).reshape({1});
