@@ -168,14 +168,14 @@ static rdna_status reduce(rdna_reduction reduction, uint32_t axes) {
   if (axes != 7) out = VECTOR(4, axes == 3 ? 73 : 60);
   return rdna_op_reduce(test_stream, reduction, axes, 1, &x, &out);
 }
-OPERATOR(sum_of_all) { return reduce(RDNA_REDUCE_SUM, 7); }
-OPERATOR(sum_of_columns) { return reduce(RDNA_REDUCE_SUM, 3); }
-OPERATOR(variance) { return reduce(RDNA_REDUCE_VAR, 6); }
-OPERATOR(product_of_all) { return reduce(RDNA_REDUCE_PROD, 7); }
+OPERATOR(sum_of_all) { return reduce(RDNA_REDUCTION_SUM, 7); }
+OPERATOR(sum_of_columns) { return reduce(RDNA_REDUCTION_SUM, 3); }
+OPERATOR(variance) { return reduce(RDNA_REDUCTION_VAR, 6); }
+OPERATOR(product_of_all) { return reduce(RDNA_REDUCTION_PROD, 7); }
 OPERATOR(argmax_of_equals) {
   rdna_tensor x = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){INDICES});
   rdna_tensor out = tensor(4, RDNA_I64, 0, 0, 0, 0, 0);
-  return rdna_op_reduce(test_stream, RDNA_REDUCE_ARGMAX, 1, 0, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_ARGMAX, 1, 0, &x, &out);
 }
 OPERATOR(cross_entropy) {
   const rdna_cross_entropy options = {

@@ -10,20 +10,20 @@ extern "C" {
 #endif
 
 typedef enum rdna_reduction {
-  RDNA_REDUCE_SUM,  /* 0 of nothing; integers to i64 and around */
-  RDNA_REDUCE_MEAN, /* floats; NaN of nothing */
-  RDNA_REDUCE_PROD, /* 1 of nothing; integers to i64 and around */
-  RDNA_REDUCE_MIN,  /* a NaN wins; nothing is an error, as for the next three */
-  RDNA_REDUCE_MAX,
-  RDNA_REDUCE_ARGMIN, /* where it is, counted through the reduced dimensions in order; the first of equals */
-  RDNA_REDUCE_ARGMAX,
-  RDNA_REDUCE_NORM, /* floats; |parameter| is p >= 0 or infinity: (sum of |x|^p)^(1/p), number of x != 0, largest */
-  RDNA_REDUCE_ANY,  /* whether one is not 0; a NaN is not */
-  RDNA_REDUCE_ALL,  /* whether none is 0 */
-  RDNA_REDUCE_VAR,  /* floats; sum of squared distances from the mean over max(count - |parameter|, 0) */
-  RDNA_REDUCE_STD,  /* its square root */
-  RDNA_REDUCE_LOGSUMEXP, /* floats; -infinity of nothing */
-  RDNA_REDUCE_COUNT
+  RDNA_REDUCTION_SUM,  /* 0 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_MEAN, /* floats; NaN of nothing */
+  RDNA_REDUCTION_PROD, /* 1 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_MIN,  /* a NaN wins; nothing is an error, as for the next three */
+  RDNA_REDUCTION_MAX,
+  RDNA_REDUCTION_ARGMIN, /* where it is, counted through the reduced dimensions in order; the first of equals */
+  RDNA_REDUCTION_ARGMAX,
+  RDNA_REDUCTION_NORM, /* floats; |parameter| is p >= 0 or infinity: (sum of |x|^p)^(1/p), number of x != 0, largest */
+  RDNA_REDUCTION_ANY,  /* whether one is not 0; a NaN is not */
+  RDNA_REDUCTION_ALL,  /* whether none is 0 */
+  RDNA_REDUCTION_VAR,  /* floats; sum of squared distances from the mean over max(count - |parameter|, 0) */
+  RDNA_REDUCTION_STD,  /* its square root */
+  RDNA_REDUCTION_LOGSUMEXP, /* floats; -infinity of nothing */
+  RDNA_REDUCTION_COUNT
 } rdna_reduction;
 
 /* Reduces the dimensions of |x| whose bits are set in |axes| (bit 0 is the first; none: each value by itself). |x| is

@@ -20,7 +20,7 @@ enum {
   SUM_LANES = 32         /* of reduce_sum_columns: threads side by side */
 };
 
-static const char *const names[RDNA_REDUCE_COUNT] = {
+static const char *const names[RDNA_REDUCTION_COUNT] = {
     "reduce_sum",  "reduce_mean", "reduce_prod", "reduce_min", "reduce_max", "reduce_argmin",   "reduce_argmax",
     "reduce_norm", "reduce_any",  "reduce_all",  "reduce_var", "reduce_std", "reduce_logsumexp"};
 
@@ -41,7 +41,7 @@ static bool is_float(rdna_dtype dtype) {
 /* Of f64 there is no kernel. */
 static bool is_composed(const struct plan *plan, rdna_dtype dtype) {
   double p = plan->parameter;
-  bool power = plan->reduction == RDNA_REDUCE_NORM && p != 0 && p != 1 && p != 2 && !isinf(p);
+  bool power = plan->reduction == RDNA_REDUCTION_NORM && p != 0 && p != 1 && p != 2 && !isinf(p);
   return dtype == RDNA_F64 && (plan->kind == REDUCE_LSE || power);
 }
 
@@ -51,7 +51,7 @@ static const char *type_name(rdna_dtype dtype) { return dtype == RDNA_BOOL ? "u8
 static rdna_status check_x(const struct plan *plan, const rdna_tensor *x) {
   RDNA_TRY(rdna__check_tensor(plan->name, "x", x));
   bool integer = x->dtype == RDNA_I32 || x->dtype == RDNA_I64 || x->dtype == RDNA_U8 || x->dtype == RDNA_BOOL;
-  bool floats_only = plan->reduction == RDNA_REDUCE_MEAN || plan->reduction == RDNA_REDUCE_NORM ||
+  bool floats_only = plan->reduction == RDNA_REDUCTION_MEAN || plan->reduction == RDNA_REDUCTION_NORM ||
                      plan->kind == REDUCE_VAR || plan->kind == REDUCE_LSE;
   if (!is_float(x->dtype) && !(integer && !floats_only)) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s, for which there is no kernel; cast it to f32", plan->name,
@@ -64,16 +64,16 @@ static rdna_status check_out_type(const struct plan *plan, const rdna_tensor *x,
   rdna_dtype in = x->dtype, to = out->dtype;
   bool right;
   switch (plan->reduction) {
-    case RDNA_REDUCE_ARGMIN:
-    case RDNA_REDUCE_ARGMAX:
+    case RDNA_REDUCTION_ARGMIN:
+    case RDNA_REDUCTION_ARGMAX:
       right = to == RDNA_I64 || to == RDNA_I32;
       break;
-    case RDNA_REDUCE_ANY:
-    case RDNA_REDUCE_ALL:
+    case RDNA_REDUCTION_ANY:
+    case RDNA_REDUCTION_ALL:
       right = to == RDNA_BOOL || to == RDNA_U8;
       break;
-    case RDNA_REDUCE_SUM:
-    case RDNA_REDUCE_PROD:
+    case RDNA_REDUCTION_SUM:
+    case RDNA_REDUCTION_PROD:
       right = is_float(in) ? to == in || (to == RDNA_F32 && in != RDNA_F64) : to == RDNA_I64;
       break;
     default:
@@ -136,29 +136,29 @@ static void choose_arithmetic(struct plan *plan) {
   double p = plan->parameter;
   a->map = REDUCE_PLAIN, a->end = REDUCE_AS_IS, a->parameter = p;
   switch (plan->reduction) {
-    case RDNA_REDUCE_MEAN:
+    case RDNA_REDUCTION_MEAN:
       a->end = REDUCE_SCALED, a->parameter = a->count > 0 ? 1 / (double)a->count : NAN;
       break;
-    case RDNA_REDUCE_MIN:
+    case RDNA_REDUCTION_MIN:
       a->map = REDUCE_REVERSE, a->end = REDUCE_REVERSED;
       break;
-    case RDNA_REDUCE_ARGMIN:
+    case RDNA_REDUCTION_ARGMIN:
       a->map = REDUCE_REVERSE;
       break;
-    case RDNA_REDUCE_NORM:
+    case RDNA_REDUCTION_NORM:
       a->map = p == 0 ? REDUCE_NONZERO : p == 1 || isinf(p) ? REDUCE_ABS : p == 2 ? REDUCE_SQUARE : REDUCE_POWER;
       a->end = a->map == REDUCE_SQUARE ? REDUCE_ROOT : a->map == REDUCE_POWER ? REDUCE_UNPOWER : REDUCE_AS_IS;
       break;
-    case RDNA_REDUCE_ANY:
+    case RDNA_REDUCTION_ANY:
       a->map = REDUCE_NONZERO, a->end = REDUCE_IF;
       break;
-    case RDNA_REDUCE_ALL:
+    case RDNA_REDUCTION_ALL:
       a->map = REDUCE_ZERO, a->end = REDUCE_UNLESS;
       break;
-    case RDNA_REDUCE_VAR:
+    case RDNA_REDUCTION_VAR:
       a->end = REDUCE_VARIANCE;
       break;
-    case RDNA_REDUCE_STD:
+    case RDNA_REDUCTION_STD:
       a->end = REDUCE_DEVIATION;
       break;
     default:
@@ -315,7 +315,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
 static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t axes, const rdna_tensor *x,
                          const rdna_tensor *out) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", plan->name);
-  if (plan->reduction == RDNA_REDUCE_NORM && !(plan->parameter >= 0)) {
+  if (plan->reduction == RDNA_REDUCTION_NORM && !(plan->parameter >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: parameter is %g; p must be 0 or greater", plan->name,
                       plan->parameter);
   }
@@ -331,25 +331,25 @@ static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t 
 
 rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32_t axes, double parameter,
                            const rdna_tensor *x, const rdna_tensor *out) {
-  static const enum reduce_kind kinds[RDNA_REDUCE_COUNT] = {REDUCE_SUM, REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MAX,
-                                                            REDUCE_ARG, REDUCE_ARG, REDUCE_SUM,  REDUCE_MAX, REDUCE_MAX,
-                                                            REDUCE_VAR, REDUCE_VAR, REDUCE_LSE};
-  if ((unsigned)reduction >= RDNA_REDUCE_COUNT) {
+  static const enum reduce_kind kinds[RDNA_REDUCTION_COUNT] = {
+      REDUCE_SUM, REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MAX, REDUCE_ARG, REDUCE_ARG,
+      REDUCE_SUM, REDUCE_MAX, REDUCE_MAX,  REDUCE_VAR, REDUCE_VAR, REDUCE_LSE};
+  if ((unsigned)reduction >= RDNA_REDUCTION_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "reduce: reduction is number %d; there are 0 to %d", (int)reduction,
-                      RDNA_REDUCE_COUNT - 1);
+                      RDNA_REDUCTION_COUNT - 1);
   }
   struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", 1, {0}};
   struct reduce_dims_args *a = &plan.args;
-  if (reduction == RDNA_REDUCE_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
+  if (reduction == RDNA_REDUCTION_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
   RDNA_TRY(check(stream, &plan, axes, x, out));
   fold(x, axes, false, &a->kept_rank, a->kept_size, a->kept_stride);
   fold(x, axes, true, &a->reduced_rank, a->reduced_size, a->reduced_stride);
   a->outs = product(a->kept_rank, a->kept_size), a->count = product(a->reduced_rank, a->reduced_size);
   if (a->outs == 0) return RDNA_OK;
   if (is_composed(&plan, x->dtype)) return rdna__reduce_f64(plan.name, stream, reduction, axes, parameter, x, out);
-  bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCE_MIN || reduction == RDNA_REDUCE_MAX;
-  if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCE_ANY &&
-      reduction != RDNA_REDUCE_ALL) {
+  bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCTION_MIN || reduction == RDNA_REDUCTION_MAX;
+  if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCTION_ANY &&
+      reduction != RDNA_REDUCTION_ALL) {
     char text[RDNA__TENSOR_TEXT];
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s; each result needs at least 1 value and has 0", plan.name,
                       rdna__tensor_text(x, text));

@@ -53,36 +53,36 @@ static double definition(rdna_reduction what, double p, const double *v, int64_t
     if (v[i] > v[first_top] || (isnan(v[i]) && !isnan(v[first_top]))) first_top = i;
     if (v[i] < v[first_low] || (isnan(v[i]) && !isnan(v[first_low]))) first_low = i;
     if (v[i] > top) top = v[i];
-    if (what == RDNA_REDUCE_NORM) powers += p == 0 ? v[i] != 0 : pow(fabs(v[i]), p);
+    if (what == RDNA_REDUCTION_NORM) powers += p == 0 ? v[i] != 0 : pow(fabs(v[i]), p);
   }
   mean = sum / (double)n;
   for (int64_t i = 0; i < n; i++) {
     squares += (v[i] - mean) * (v[i] - mean);
-    if (what == RDNA_REDUCE_LOGSUMEXP) exponentials += exp(v[i] - top);
+    if (what == RDNA_REDUCTION_LOGSUMEXP) exponentials += exp(v[i] - top);
   }
   *out_scale = size;
   switch (what) {
-    case RDNA_REDUCE_SUM:
+    case RDNA_REDUCTION_SUM:
       return sum;
-    case RDNA_REDUCE_MEAN:
+    case RDNA_REDUCTION_MEAN:
       *out_scale = size / (double)n;
       return mean;
-    case RDNA_REDUCE_PROD:
+    case RDNA_REDUCTION_PROD:
       *out_scale = fabs(product);
       return product;
-    case RDNA_REDUCE_MIN:
+    case RDNA_REDUCTION_MIN:
       *out_scale = 0;
       return v[first_low];
-    case RDNA_REDUCE_MAX:
+    case RDNA_REDUCTION_MAX:
       *out_scale = 0;
       return v[first_top];
-    case RDNA_REDUCE_ARGMIN:
+    case RDNA_REDUCTION_ARGMIN:
       *out_scale = 0;
       return (double)first_low;
-    case RDNA_REDUCE_ARGMAX:
+    case RDNA_REDUCTION_ARGMAX:
       *out_scale = 0;
       return (double)first_top;
-    case RDNA_REDUCE_NORM:
+    case RDNA_REDUCTION_NORM:
       if (isinf(p)) {
         double largest = 0;
         for (int64_t i = 0; i < n; i++) largest = fabs(v[i]) > largest ? fabs(v[i]) : largest;
@@ -91,16 +91,16 @@ static double definition(rdna_reduction what, double p, const double *v, int64_t
       }
       *out_scale = p == 0 ? 0 : pow(powers, 1 / p);
       return p == 0 ? powers : pow(powers, 1 / p);
-    case RDNA_REDUCE_ANY:
+    case RDNA_REDUCTION_ANY:
       *out_scale = 0;
       return any;
-    case RDNA_REDUCE_ALL:
+    case RDNA_REDUCTION_ALL:
       *out_scale = 0;
       return all;
-    case RDNA_REDUCE_VAR:
-    case RDNA_REDUCE_STD: {
+    case RDNA_REDUCTION_VAR:
+    case RDNA_REDUCTION_STD: {
       double below = (double)n - p, variance = squares / (below > 0 ? below : 0);
-      variance = what == RDNA_REDUCE_STD ? sqrt(variance) : variance;
+      variance = what == RDNA_REDUCTION_STD ? sqrt(variance) : variance;
       *out_scale = fabs(variance);
       return variance;
     }
@@ -165,7 +165,7 @@ static void check(const struct shape *shape, rdna_reduction what, double p, rdna
   for (int64_t i = 0; i < values; i++) {
     double v = lowest + (highest - lowest) * rdna__random_unit(&random_state);
     bool whole = dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U8 || dtype == RDNA_BOOL;
-    bool few = whole || what == RDNA_REDUCE_ARGMAX || what == RDNA_REDUCE_ANY || what == RDNA_REDUCE_ALL;
+    bool few = whole || what == RDNA_REDUCTION_ARGMAX || what == RDNA_REDUCTION_ANY || what == RDNA_REDUCTION_ALL;
     set(dtype, x.host, i, few ? rint(v) : v);
   }
   operand_upload(&x), operand_upload(&out);
@@ -180,7 +180,7 @@ static void check(const struct shape *shape, rdna_reduction what, double p, rdna
     double want = definition(what, p, v, n, &scale);
     /* a chain of additions errs like a random walk; 8 times that is the bound, and the output's rounding */
     double bound = scale * unit * (8 * sqrt((double)n) + 64);
-    if (what == RDNA_REDUCE_NORM && p != 0 && p != 1 && p != 2) bound += scale * unit * 0x1p8;
+    if (what == RDNA_REDUCTION_NORM && p != 0 && p != 1 && p != 2) bound += scale * unit * 0x1p8;
     if (out_dtype == RDNA_F16) bound += fabs(want) * 0x1p-11 + 0x1p-25;
     if (out_dtype == RDNA_BF16) bound += fabs(want) * 0x1p-8;
     if (!(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound)) {
@@ -226,9 +226,9 @@ static void sums(void **state) {
   for (int i = 0; i < SHAPES; i++) {
     for (int t = 0; t < 4; t++) {
       rdna_dtype to = t == 1 && i % 2 ? RDNA_F32 : floats[t];
-      check(&shapes[i], RDNA_REDUCE_SUM, 0, floats[t], to, i % 2, -1, 1.5);
-      check(&shapes[i], RDNA_REDUCE_MEAN, 0, floats[t], to, i % 2, -1, 1.5);
-      check(&shapes[i], RDNA_REDUCE_SUM, 0, wholes[t], RDNA_I64, i % 2, wholes[t] == RDNA_BOOL ? 0 : 3,
+      check(&shapes[i], RDNA_REDUCTION_SUM, 0, floats[t], to, i % 2, -1, 1.5);
+      check(&shapes[i], RDNA_REDUCTION_MEAN, 0, floats[t], to, i % 2, -1, 1.5);
+      check(&shapes[i], RDNA_REDUCTION_SUM, 0, wholes[t], RDNA_I64, i % 2, wholes[t] == RDNA_BOOL ? 0 : 3,
             t == 3 ? 1 : 90);
     }
   }
@@ -238,17 +238,17 @@ static void sums(void **state) {
 static void short_columns(void **state) {
   static const struct shape wide[] = {{2, {3, 131072}, 1, 0}, {2, {9, 131072 + 64}, 1, 0}, {3, {2, 2, 131072}, 1, 0}};
   for (int i = 0; i < 3; i++) {
-    check(&wide[i], RDNA_REDUCE_SUM, 0, RDNA_BF16, RDNA_BF16, false, -1, 1.5);
-    check(&wide[i], RDNA_REDUCE_MEAN, 0, RDNA_F16, i ? RDNA_F32 : RDNA_F16, false, -1, 1.5);
-    check(&wide[i], RDNA_REDUCE_SUM, 0, RDNA_F32, RDNA_F32, false, -1, 1.5);
+    check(&wide[i], RDNA_REDUCTION_SUM, 0, RDNA_BF16, RDNA_BF16, false, -1, 1.5);
+    check(&wide[i], RDNA_REDUCTION_MEAN, 0, RDNA_F16, i ? RDNA_F32 : RDNA_F16, false, -1, 1.5);
+    check(&wide[i], RDNA_REDUCTION_SUM, 0, RDNA_F32, RDNA_F32, false, -1, 1.5);
   }
 }
 
 static void products(void **state) {
   for (int i = 0; i < SHAPES; i++) {
-    check(&shapes[i], RDNA_REDUCE_PROD, 0, RDNA_F32, RDNA_F32, false, 0.99, 1.01);
-    check(&shapes[i], RDNA_REDUCE_PROD, 0, RDNA_F64, RDNA_F64, false, 0.99, 1.01);
-    check(&shapes[i], RDNA_REDUCE_PROD, 0, RDNA_I32, RDNA_I64, false, 1, 1.4);
+    check(&shapes[i], RDNA_REDUCTION_PROD, 0, RDNA_F32, RDNA_F32, false, 0.99, 1.01);
+    check(&shapes[i], RDNA_REDUCTION_PROD, 0, RDNA_F64, RDNA_F64, false, 0.99, 1.01);
+    check(&shapes[i], RDNA_REDUCTION_PROD, 0, RDNA_I32, RDNA_I64, false, 1, 1.4);
   }
 }
 
@@ -257,12 +257,12 @@ static void extremes(void **state) {
     for (int t = 0; t < 8; t++) {
       rdna_dtype dtype = t < 4 ? floats[t] : wholes[t - 4];
       double low = dtype == RDNA_U8 || dtype == RDNA_BOOL ? 0 : -90, high = dtype == RDNA_BOOL ? 1 : 90;
-      check(&shapes[i], RDNA_REDUCE_MIN, 0, dtype, dtype, i % 2, low, high);
-      check(&shapes[i], RDNA_REDUCE_MAX, 0, dtype, dtype, i % 2, low, high);
-      check(&shapes[i], RDNA_REDUCE_ARGMAX, 0, dtype, RDNA_I64, i % 2, low, high);
-      check(&shapes[i], RDNA_REDUCE_ARGMIN, 0, dtype, RDNA_I32, i % 2, low, high);
-      check(&shapes[i], RDNA_REDUCE_ANY, 0, dtype, RDNA_BOOL, i % 2, 0, 0.50001);
-      check(&shapes[i], RDNA_REDUCE_ALL, 0, dtype, RDNA_BOOL, i % 2, 0.49, 1);
+      check(&shapes[i], RDNA_REDUCTION_MIN, 0, dtype, dtype, i % 2, low, high);
+      check(&shapes[i], RDNA_REDUCTION_MAX, 0, dtype, dtype, i % 2, low, high);
+      check(&shapes[i], RDNA_REDUCTION_ARGMAX, 0, dtype, RDNA_I64, i % 2, low, high);
+      check(&shapes[i], RDNA_REDUCTION_ARGMIN, 0, dtype, RDNA_I32, i % 2, low, high);
+      check(&shapes[i], RDNA_REDUCTION_ANY, 0, dtype, RDNA_BOOL, i % 2, 0, 0.50001);
+      check(&shapes[i], RDNA_REDUCTION_ALL, 0, dtype, RDNA_BOOL, i % 2, 0.49, 1);
     }
   }
 }
@@ -272,7 +272,7 @@ static void norms(void **state) {
   for (int i = 0; i < SHAPES; i++) {
     for (int t = 0; t < 4; t++) {
       for (int p = 0; p < 6; p++) {
-        check(&shapes[i], RDNA_REDUCE_NORM, powers[p], floats[t], t < 3 ? RDNA_F32 : RDNA_F64, false, -0.3, 0.6);
+        check(&shapes[i], RDNA_REDUCTION_NORM, powers[p], floats[t], t < 3 ? RDNA_F32 : RDNA_F64, false, -0.3, 0.6);
       }
     }
   }
@@ -283,10 +283,10 @@ static void variances(void **state) {
   for (int i = 0; i < SHAPES; i++) {
     for (int t = 0; t < 4; t++) {
       rdna_dtype to = t < 3 ? RDNA_F32 : RDNA_F64;
-      check(&shapes[i], RDNA_REDUCE_VAR, 1, floats[t], to, false, -4, 5);
-      check(&shapes[i], RDNA_REDUCE_STD, 0, floats[t], to, true, -4, 5);
-      if (t == 3) check(&shapes[i], RDNA_REDUCE_VAR, 0.5, floats[t], to, true, 1e6, 1e6 + 1e5);
-      check(&shapes[i], RDNA_REDUCE_LOGSUMEXP, 0, floats[t], to, false, -20, 30);
+      check(&shapes[i], RDNA_REDUCTION_VAR, 1, floats[t], to, false, -4, 5);
+      check(&shapes[i], RDNA_REDUCTION_STD, 0, floats[t], to, true, -4, 5);
+      if (t == 3) check(&shapes[i], RDNA_REDUCTION_VAR, 0.5, floats[t], to, true, 1e6, 1e6 + 1e5);
+      check(&shapes[i], RDNA_REDUCTION_LOGSUMEXP, 0, floats[t], to, false, -20, 30);
     }
   }
 }
@@ -304,7 +304,7 @@ static void special_values_of_f64(void **state) {
   for (int i = 0; i < 2 * ROWS; i++) set(RDNA_F64, x.host, i, rows[i / 2][i % 2]);
   operand_upload(&x), operand_upload(&out);
   for (int of_norm = 0; of_norm < 2; of_norm++) {
-    rdna_reduction what = of_norm ? RDNA_REDUCE_NORM : RDNA_REDUCE_LOGSUMEXP;
+    rdna_reduction what = of_norm ? RDNA_REDUCTION_NORM : RDNA_REDUCTION_LOGSUMEXP;
     assert_ok(rdna_op_reduce(stream, what, 2, 3, &x.tensor, &out.tensor));
     operand_download(&out);
     for (int i = 0; i < ROWS; i++) {
@@ -329,7 +329,7 @@ static void variance_of_infinite_values(void **state) {
       set(floats[t], x.host, i, i % COLS == places[i / COLS] ? (double)INFINITY * (i % 2 ? 1 : -1) : i % 3);
     }
     operand_upload(&x), operand_upload(&out);
-    for (rdna_reduction what = RDNA_REDUCE_VAR; what <= RDNA_REDUCE_STD; what++) {
+    for (rdna_reduction what = RDNA_REDUCTION_VAR; what <= RDNA_REDUCTION_STD; what++) {
       assert_ok(rdna_op_reduce(stream, what, 2, 1, &x.tensor, &out.tensor));
       operand_download(&out);
       for (int i = 0; i < ROWS; i++) assert_true(!!isnan(get(floats[t], out.host, i)) == (places[i] >= 0));
@@ -345,7 +345,7 @@ static void variance_far_from_zero(void **state) {
   operand x = operand_make(RDNA_F32, 1, &n, NULL, 0), out = operand_make(RDNA_F32, 0, NULL, NULL, 0);
   for (int i = 0; i < N; i++) ((float *)x.host)[i] = 1000.0f + (float)(i % 3 - 1);
   operand_upload(&x), operand_upload(&out);
-  assert_ok(rdna_op_reduce(stream, RDNA_REDUCE_VAR, 1, 0, &x.tensor, &out.tensor));
+  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, 1, 0, &x.tensor, &out.tensor));
   operand_download(&out);
   assert_true(fabs((double)*(float *)out.host - 2.0 / 3) < 1e-4);
   operand_free(&x), operand_free(&out);
@@ -359,10 +359,10 @@ static void nan_wins_and_first_of_equals(void **state) {
     operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_I64, 1, &one, NULL, 0);
     memcpy(x.host, values, (size_t)n * sizeof(float));
     operand_upload(&x), operand_upload(&out);
-    assert_ok(rdna_op_reduce(stream, RDNA_REDUCE_ARGMAX, 2, 0, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, 2, 0, &x.tensor, &out.tensor));
     operand_download(&out);
     assert_int_equal(*(int64_t *)out.host, n == 4 ? 1 : 4);
-    assert_ok(rdna_op_reduce(stream, RDNA_REDUCE_ARGMIN, 2, 0, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, 2, 0, &x.tensor, &out.tensor));
     operand_download(&out);
     assert_int_equal(*(int64_t *)out.host, n == 4 ? 2 : 4);
     operand_free(&x), operand_free(&out);
@@ -378,7 +378,7 @@ static void first_of_infinite_values(void **state) {
     operand x = operand_make(dtype, 2, shape, NULL, 0), out = operand_make(RDNA_I64, 1, out_shape, NULL, 0);
     for (int64_t i = 0; i < 3 * shape[1]; i++) set(dtype, x.host, i, i / shape[1] == 1 ? -INFINITY : INFINITY);
     operand_upload(&x);
-    for (rdna_reduction what = RDNA_REDUCE_ARGMIN; what <= RDNA_REDUCE_ARGMAX; what++) {
+    for (rdna_reduction what = RDNA_REDUCTION_ARGMIN; what <= RDNA_REDUCTION_ARGMAX; what++) {
       operand_upload(&out);
       assert_ok(rdna_op_reduce(stream, what, 2, 0, &x.tensor, &out.tensor));
       operand_download(&out);
@@ -392,8 +392,8 @@ static void nothing_to_reduce(void **state) {
   static const struct {
     rdna_reduction what;
     double want;
-  } answers[] = {{RDNA_REDUCE_SUM, 0},  {RDNA_REDUCE_MEAN, NAN}, {RDNA_REDUCE_PROD, 1},
-                 {RDNA_REDUCE_NORM, 0}, {RDNA_REDUCE_VAR, NAN},  {RDNA_REDUCE_LOGSUMEXP, -INFINITY}};
+  } answers[] = {{RDNA_REDUCTION_SUM, 0},  {RDNA_REDUCTION_MEAN, NAN}, {RDNA_REDUCTION_PROD, 1},
+                 {RDNA_REDUCTION_NORM, 0}, {RDNA_REDUCTION_VAR, NAN},  {RDNA_REDUCTION_LOGSUMEXP, -INFINITY}};
   int64_t shape[2] = {3, 0}, three = 3;
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F32, 1, &three, NULL, 0);
   operand flags = operand_make(RDNA_BOOL, 1, &three, NULL, 0);
@@ -408,11 +408,11 @@ static void nothing_to_reduce(void **state) {
   }
   for (int all = 0; all < 2; all++) {
     operand_upload(&flags);
-    assert_ok(rdna_op_reduce(stream, all ? RDNA_REDUCE_ALL : RDNA_REDUCE_ANY, 2, 0, &x.tensor, &flags.tensor));
+    assert_ok(rdna_op_reduce(stream, all ? RDNA_REDUCTION_ALL : RDNA_REDUCTION_ANY, 2, 0, &x.tensor, &flags.tensor));
     operand_download(&flags);
     for (int j = 0; j < 3; j++) assert_int_equal(flags.host[j], all);
   }
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_MAX, 2, 0, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, 2, 0, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
                  "reduce_max", "f32 (3, 0)");
   operand_free(&x), operand_free(&out), operand_free(&flags);
 }
@@ -423,25 +423,27 @@ static void refusals(void **state) {
   operand whole = operand_make(RDNA_I32, 2, shape, NULL, 0);
   rdna_tensor *to = &out.tensor;
   operand_upload(&out);
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_SUM, 1, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "f32 (3, 4)",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "f32 (3, 4)",
                  "f32 (3)");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_SUM, 4, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "0x4", "rank 2");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_ARGMAX, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 4, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "0x4",
+                 "rank 2");
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT,
                  "reduce_argmax", "out is f32");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_MEAN, 2, 0, &whole.tensor, to), RDNA_UNSUPPORTED, "reduce_mean",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MEAN, 2, 0, &whole.tensor, to), RDNA_UNSUPPORTED, "reduce_mean",
                  "i32");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_NORM, 2, -1, &x.tensor, to), RDNA_INVALID_ARGUMENT, "parameter",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_NORM, 2, -1, &x.tensor, to), RDNA_INVALID_ARGUMENT, "parameter",
                  "-1");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_VAR, 2, NAN, &x.tensor, to), RDNA_INVALID_ARGUMENT, "correction",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, 2, NAN, &x.tensor, to), RDNA_INVALID_ARGUMENT, "correction",
                  "nan");
   assert_refused(rdna_op_reduce(stream, (rdna_reduction)99, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "99", "12");
-  assert_refused(rdna_op_reduce(NULL, RDNA_REDUCE_SUM, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "stream", "NULL");
+  assert_refused(rdna_op_reduce(NULL, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "stream",
+                 "NULL");
   rdna_tensor many = {x.tensor.data, RDNA_F32, 2, {3, (INT64_C(1) << 31) + 1}, {1, 0}}, places = *to;
   places.dtype = RDNA_I32;
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_ARGMIN, 2, 0, &many, &places), RDNA_INVALID_ARGUMENT, "2147483647",
-                 "2147483649");
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, 2, 0, &many, &places), RDNA_INVALID_ARGUMENT,
+                 "2147483647", "2147483649");
   rdna_tensor inside = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 1, &three);
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCE_SUM, 2, 0, &x.tensor, &inside), RDNA_INVALID_ARGUMENT, "out",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, &inside), RDNA_INVALID_ARGUMENT, "out",
                  "overlap");
   operand_download(&out);
   for (size_t i = 0; i < out.bytes; i++) assert_int_equal(out.host[i], OPERAND_POISON);

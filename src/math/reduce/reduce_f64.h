@@ -5,7 +5,8 @@
 #include "base/status.h"
 #include "rdna/op/reduce_dims.h"
 
-/* RDNA_REDUCE_LOGSUMEXP, or RDNA_REDUCE_NORM of any finite p above 0. Arguments were checked; |out| is not empty. */
+/* RDNA_REDUCTION_LOGSUMEXP, or RDNA_REDUCTION_NORM of any finite p above 0. Arguments were checked; |out| is not empty.
+ */
 rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_reduction reduction, uint32_t axes,
                              double parameter, const rdna_tensor *x, const rdna_tensor *out);
 

@@ -44,7 +44,7 @@ bool reduce(Call &call, rdna_reduction op, const at::Tensor &x, uint32_t axes, b
   if (!describable(x)) return false;
   const at::Tensor in = readable(x);
   at::ScalarType direct = type;  // what librdna writes
-  const bool narrow = (op == RDNA_REDUCE_MIN || op == RDNA_REDUCE_MAX) && !in.is_same(x);
+  const bool narrow = (op == RDNA_REDUCTION_MIN || op == RDNA_REDUCTION_MAX) && !in.is_same(x);
   if (narrow) direct = in.scalar_type();
   Output out(call.output(), reduced_shape(x, axes, keep), type, x);
   if (out.get().numel() == 0) return call.give(out.finish());
@@ -70,7 +70,7 @@ bool sum(const Row &row, Call &call) {
                               : integral        ? at::kLong
                                                 : x.scalar_type();
   if (!has_dtype(type) || !describable(x)) return false;
-  if (row.op == RDNA_REDUCE_MEAN && !is_real(type)) return false;
+  if (row.op == RDNA_REDUCTION_MEAN && !is_real(type)) return false;
   const uint32_t axes = axes_of(call.integers(1), x.dim());
   if (integral && is_integer(type)) {
     if (type != at::kLong) return false;
@@ -82,7 +82,7 @@ bool sum(const Row &row, Call &call) {
     x = converted(x, type);
   return reduce(call, row.op, x, axes, call.flag(2), type);
 }
-const Row sums[] = {{"sum.IntList_out", RDNA_REDUCE_SUM}, {"mean.out", RDNA_REDUCE_MEAN}};
+const Row sums[] = {{"sum.IntList_out", RDNA_REDUCTION_SUM}, {"mean.out", RDNA_REDUCTION_MEAN}};
 
 bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
@@ -90,9 +90,9 @@ bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
   if (!describable(x)) return false;
   const uint32_t axes = axes_of({call.integer(1)}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
-    return reduce(call, RDNA_REDUCE_PROD, x, axes, call.flag(2), type);
+    return reduce(call, RDNA_REDUCTION_PROD, x, axes, call.flag(2), type);
   if (!is_real(type)) return false;
-  return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, call.flag(2), type);
+  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), axes, call.flag(2), type);
 }
 bool prod(Call &call) {  // self, dtype?
   at::Tensor x = call.tensor(0);
@@ -102,9 +102,9 @@ bool prod(Call &call) {  // self, dtype?
   if (!describable(x)) return false;
   const uint32_t axes = axes_of({}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
-    return reduce(call, RDNA_REDUCE_PROD, x, axes, false, type);
+    return reduce(call, RDNA_REDUCTION_PROD, x, axes, false, type);
   if (!is_real(type)) return false;
-  return reduce(call, RDNA_REDUCE_PROD, converted(x, type), axes, false, type);
+  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), axes, false, type);
 }
 
 // The values, without where they are. self, dim, keepdim
@@ -114,14 +114,14 @@ bool extreme(const Row &row, Call &call) {
   if (x.numel() == 0) return false;  // PyTorch has the sentences for what has no extreme
   return reduce(call, row.op, x, axes, call.flag(2), x.scalar_type());
 }
-const Row extremes[] = {{"amin.out", RDNA_REDUCE_MIN}, {"amax.out", RDNA_REDUCE_MAX}};
+const Row extremes[] = {{"amin.out", RDNA_REDUCTION_MIN}, {"amax.out", RDNA_REDUCTION_MAX}};
 
 bool extreme_of_all(const Row &row, Call &call) {  // self
   const at::Tensor x = call.tensor(0);
   if (x.numel() == 0) return false;
   return reduce(call, row.op, x, axes_of({}, x.dim()), false, x.scalar_type());
 }
-const Row whole_extremes[] = {{"max", RDNA_REDUCE_MAX}, {"min", RDNA_REDUCE_MIN}};
+const Row whole_extremes[] = {{"max", RDNA_REDUCTION_MAX}, {"min", RDNA_REDUCTION_MIN}};
 
 bool arg(const Row &row, Call &call) {  // self, dim?, keepdim
   const at::Tensor x = call.tensor(0);
@@ -131,7 +131,7 @@ bool arg(const Row &row, Call &call) {  // self, dim?, keepdim
   const uint32_t axes = whole ? axes_of({}, x.dim()) : axes_of({call.integer(1)}, x.dim());
   return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
 }
-const Row args[] = {{"argmin.out", RDNA_REDUCE_ARGMIN}, {"argmax.out", RDNA_REDUCE_ARGMAX}};
+const Row args[] = {{"argmin.out", RDNA_REDUCTION_ARGMIN}, {"argmax.out", RDNA_REDUCTION_ARGMAX}};
 
 // The values and where they are. self, dim, keepdim, values!, indices!
 bool extreme_with_index(const Row &row, Call &call) {
@@ -144,15 +144,15 @@ bool extreme_with_index(const Row &row, Call &call) {
   Output v(values, shape, x.scalar_type(), x), i(indices, shape, at::kLong, x);
   const at::Tensor work = in.is_same(x) ? v.get() : make(shape, in.scalar_type(), x);
   const rdna_tensor from = describe(in), to = describe(work), at = describe(i.get());
-  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCE_ARGMAX ? RDNA_REDUCE_MAX : RDNA_REDUCE_MIN, axes, 0, &from,
-                       &to));
+  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCTION_ARGMAX ? RDNA_REDUCTION_MAX : RDNA_REDUCTION_MIN, axes, 0,
+                       &from, &to));
   check(rdna_op_reduce(stream_of(x), row.op, axes, 0, &from, &at));
   if (!work.is_same(v.get())) copy_values(work, v.get());
   v.finish();
   i.finish();
   return call.give({values, indices});
 }
-const Row indexed[] = {{"max.dim_max", RDNA_REDUCE_ARGMAX}, {"min.dim_min", RDNA_REDUCE_ARGMIN}};
+const Row indexed[] = {{"max.dim_max", RDNA_REDUCTION_ARGMAX}, {"min.dim_min", RDNA_REDUCTION_ARGMIN}};
 
 struct TestRow {
   const char *name;
@@ -172,9 +172,9 @@ bool test(const TestRow &row, Call &call) {
   return reduce(call, row.op, x, axes, row.dims != TestRow::kAll && call.flag(2), at::kBool);
 }
 const TestRow tests[] = {
-    {"any.all_out", RDNA_REDUCE_ANY, TestRow::kAll},   {"all.all_out", RDNA_REDUCE_ALL, TestRow::kAll},
-    {"any.out", RDNA_REDUCE_ANY, TestRow::kOne},       {"all.out", RDNA_REDUCE_ALL, TestRow::kOne},
-    {"any.dims_out", RDNA_REDUCE_ANY, TestRow::kSome}, {"all.dims_out", RDNA_REDUCE_ALL, TestRow::kSome},
+    {"any.all_out", RDNA_REDUCTION_ANY, TestRow::kAll},   {"all.all_out", RDNA_REDUCTION_ALL, TestRow::kAll},
+    {"any.out", RDNA_REDUCTION_ANY, TestRow::kOne},       {"all.out", RDNA_REDUCTION_ALL, TestRow::kOne},
+    {"any.dims_out", RDNA_REDUCTION_ANY, TestRow::kSome}, {"all.dims_out", RDNA_REDUCTION_ALL, TestRow::kSome},
 };
 
 bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
@@ -196,7 +196,7 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
   }
   if (computed == at::kDouble || (type != at::kFloat && type != x.scalar_type())) x = converted(x, type);
   const uint32_t axes = axes_of(call.integers(2), x.dim());
-  return reduce(call, RDNA_REDUCE_NORM, x, axes, call.flag(3), type, p);
+  return reduce(call, RDNA_REDUCTION_NORM, x, axes, call.flag(3), type, p);
 }
 
 // self, dim?, correction?, keepdim
@@ -211,8 +211,8 @@ bool spread(Call &call, rdna_reduction op) {
   }
   return reduce(call, op, x, axes, call.flag(3), x.scalar_type(), call.none(2) ? 1 : call.real(2));
 }
-bool var(Call &call) { return spread(call, RDNA_REDUCE_VAR); }
-bool std_(Call &call) { return spread(call, RDNA_REDUCE_STD); }
+bool var(Call &call) { return spread(call, RDNA_REDUCTION_VAR); }
+bool std_(Call &call) { return spread(call, RDNA_REDUCTION_STD); }
 
 bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction?, keepdim
   const at::Tensor x = call.tensor(0);
@@ -223,11 +223,11 @@ bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction
   if (x.numel() == 0) return call.give({v.fill_(NAN), m.fill_(NAN)});
   const rdna_tensor from = describe(x), a = describe(v), b = describe(m);
   check(rdna_op_reduce(stream_of(x), op, axes, call.none(2) ? 1 : call.real(2), &from, &a));
-  check(rdna_op_reduce(stream_of(x), RDNA_REDUCE_MEAN, axes, 0, &from, &b));
+  check(rdna_op_reduce(stream_of(x), RDNA_REDUCTION_MEAN, axes, 0, &from, &b));
   return call.give({v, m});
 }
-bool var_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCE_VAR); }
-bool std_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCE_STD); }
+bool var_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCTION_VAR); }
+bool std_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCTION_STD); }
 
 struct ScanRow {
   const char *name;
