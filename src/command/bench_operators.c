@@ -189,7 +189,7 @@ static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_rope(bench *b) {
-  rdna_rope rope = {RDNA_ROPE_INTERLEAVED, &b->t[2], &b->t[3], 1.0f};
+  rdna_rope rope = {RDNA_ROPE_LAYOUT_INTERLEAVED, &b->t[2], &b->t[3], 1.0f};
   return rdna_op_rope(b->stream, &rope, &b->t[0], &b->t[1]);
 }
 static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {

@@ -838,7 +838,7 @@ OPERATOR(linear_groups, nibbles, .empty = "MN") { return LINEAR_GROUPS(RDNA_U8, 
 /* ---- rope.h: tokens M, heads B, heads of N, of which 4 are turned ---- */
 static const rdna_rope *rope(void) {
   static rdna_rope r;
-  r = (rdna_rope){.layout = (rdna_rope_layout)number("layout", RDNA_ROPE_HALVES, "0", "-1 2"),
+  r = (rdna_rope){.layout = (rdna_rope_layout)number("layout", RDNA_ROPE_LAYOUT_HALVES, "0", "-1 2"),
                   .positions = in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
                   .inv_freq = in("inv_freq", ONLY(RDNA_F32), FREE, SHAPE(2)),
                   .scale = 1};
@@ -849,7 +849,7 @@ OPERATOR(rope, plain, .types = HALF_OR_F32, .empty = "MB", .same = "out=x") {
   return rdna_op_rope(stream, rope(), in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }
 OPERATOR(rope, a_table_too_long, .types = F32, .besides = BIT(RDNA_F16), .same = "out=x") {
-  const rdna_rope r = {RDNA_ROPE_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
+  const rdna_rope r = {RDNA_ROPE_LAYOUT_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
                        in("inv_freq", ONLY(RDNA_F32), 0, SHAPE(N / 2)), 1};
   return rdna_op_rope(stream, &r, in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }

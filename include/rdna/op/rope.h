@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 typedef enum rdna_rope_layout {
-  RDNA_ROPE_INTERLEAVED = 0, /* pair i is x[2i], x[2i + 1]: Llama in GGUF files */
-  RDNA_ROPE_HALVES,          /* pair i is x[i], x[i + n_rot/2]: NeoX, Hugging Face */
+  RDNA_ROPE_LAYOUT_INTERLEAVED = 0, /* pair i is x[2i], x[2i + 1]: Llama in GGUF files */
+  RDNA_ROPE_LAYOUT_HALVES,          /* pair i is x[i], x[i + n_rot/2]: NeoX, Hugging Face */
   RDNA_ROPE_LAYOUT_COUNT
 } rdna_rope_layout;
 

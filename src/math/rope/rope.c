@@ -92,7 +92,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
                            .heads = (int32_t)x->shape[1],
                            .head_dim = (int32_t)x->shape[2],
                            .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
-                           .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
+                           .interleaved = rope->layout == RDNA_ROPE_LAYOUT_INTERLEAVED,
                            .scale = rope->scale};
   rdna_grid grid;
   RDNA_TRY(make_grid("rope", x->shape[0], x->shape[1], &grid));
@@ -172,7 +172,7 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
                                           .k_dim = (int32_t)k->shape[2],
                                           .v_dim = (int32_t)v->shape[2],
                                           .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
-                                          .interleaved = rope->layout == RDNA_ROPE_INTERLEAVED,
+                                          .interleaved = rope->layout == RDNA_ROPE_LAYOUT_INTERLEAVED,
                                           .scale = rope->scale};
   return RDNA_OK;
 }
