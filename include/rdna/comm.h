@@ -43,11 +43,11 @@ RDNA_API int rdna_comm_size(const rdna_comm *comm);
 RDNA_CHECKED rdna_status rdna_comm_check(rdna_comm *comm);
 
 typedef enum rdna_comm_op {
-  RDNA_COMM_SUM = 0,
-  RDNA_COMM_PRODUCT,
-  RDNA_COMM_MAX,
-  RDNA_COMM_MIN,
-  RDNA_COMM_MEAN,
+  RDNA_COMM_OP_SUM = 0,
+  RDNA_COMM_OP_PRODUCT,
+  RDNA_COMM_OP_MAX,
+  RDNA_COMM_OP_MIN,
+  RDNA_COMM_OP_MEAN,
   RDNA_COMM_OP_COUNT
 } rdna_comm_op;
 

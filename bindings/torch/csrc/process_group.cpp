@@ -52,15 +52,15 @@ class Transport {
 rdna_comm_op op_of(c10d::ReduceOp::RedOpType op) {
   switch (op) {
     case c10d::ReduceOp::SUM:
-      return RDNA_COMM_SUM;
+      return RDNA_COMM_OP_SUM;
     case c10d::ReduceOp::PRODUCT:
-      return RDNA_COMM_PRODUCT;
+      return RDNA_COMM_OP_PRODUCT;
     case c10d::ReduceOp::MAX:
-      return RDNA_COMM_MAX;
+      return RDNA_COMM_OP_MAX;
     case c10d::ReduceOp::MIN:
-      return RDNA_COMM_MIN;
+      return RDNA_COMM_OP_MIN;
     case c10d::ReduceOp::AVG:
-      return RDNA_COMM_MEAN;
+      return RDNA_COMM_OP_MEAN;
     default:
       TORCH_CHECK_NOT_IMPLEMENTED(false, "groups of rdna reduce by SUM, AVG, PRODUCT, MIN or MAX alone");
   }

@@ -264,8 +264,8 @@ static rdna_status encode(const char *operator_name, rdna_dtype dtype, rdna_comm
   c->type = types[dtype];
   c->op = ops[op];
   if (dtype != RDNA_BOOL) return RDNA_OK;
-  if (op == RDNA_COMM_MEAN) return rdna__fail(RDNA_UNSUPPORTED, "comm: %s: bool has no mean", operator_name);
-  c->op = op == RDNA_COMM_SUM || op == RDNA_COMM_MAX ? NCCL_MAX : NCCL_MIN;
+  if (op == RDNA_COMM_OP_MEAN) return rdna__fail(RDNA_UNSUPPORTED, "comm: %s: bool has no mean", operator_name);
+  c->op = op == RDNA_COMM_OP_SUM || op == RDNA_COMM_OP_MAX ? NCCL_MAX : NCCL_MIN;
   return RDNA_OK;
 }
 

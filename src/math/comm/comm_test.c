@@ -50,9 +50,12 @@ static double combined(rdna_comm_op op, int64_t i) {
   double v = value(0, i);
   for (int r = 1; r < RANKS; r++) {
     double x = value(r, i);
-    v = op == RDNA_COMM_PRODUCT ? v * x : op == RDNA_COMM_MAX ? fmax(v, x) : op == RDNA_COMM_MIN ? fmin(v, x) : v + x;
+    v = op == RDNA_COMM_OP_PRODUCT ? v * x
+        : op == RDNA_COMM_OP_MAX   ? fmax(v, x)
+        : op == RDNA_COMM_OP_MIN   ? fmin(v, x)
+                                   : v + x;
   }
-  return op == RDNA_COMM_MEAN ? v / RANKS : v;
+  return op == RDNA_COMM_OP_MEAN ? v / RANKS : v;
 }
 
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I32, RDNA_I64};
@@ -61,7 +64,7 @@ static void all_reduces(void **state) {
   static const int64_t counts[] = {1, 5, 1000, 40000};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
     for (int op = 0; op < RDNA_COMM_OP_COUNT; op++) {
-      if (op == RDNA_COMM_MEAN && types[t] >= RDNA_I32) continue;
+      if (op == RDNA_COMM_OP_MEAN && types[t] >= RDNA_I32) continue;
       int64_t count = counts[(t + (size_t)op) % 4];
       operand in = filled(types[t], count), out = filled(types[t], count);
       bool in_place = (t + (size_t)op) % 2;
@@ -71,7 +74,7 @@ static void all_reduces(void **state) {
       operand_download(to);
       for (int64_t i = 0; i < count; i++) {
         double want = combined((rdna_comm_op)op, i);
-        assert_close(types[t], operand_get(to, i), want, op == RDNA_COMM_MEAN ? 0x1p-8 * (1 + fabs(want)) : 0, "sum",
+        assert_close(types[t], operand_get(to, i), want, op == RDNA_COMM_OP_MEAN ? 0x1p-8 * (1 + fabs(want)) : 0, "sum",
                      i);
       }
       operand_free(&in);
@@ -84,10 +87,10 @@ static void reduces_to_one(void **state) {
   for (int root = 0; root < RANKS; root++) {
     operand in = filled(RDNA_F32, 300), out = filled(RDNA_F32, 300);
     assert_ok(rdna_comm_reduce(comm, stream, in.tensor.data, rank == root ? out.tensor.data : NULL, 300, RDNA_F32,
-                               RDNA_COMM_SUM, root));
+                               RDNA_COMM_OP_SUM, root));
     operand_download(&out);
     for (int64_t i = 0; i < 300; i++)
-      assert_true(operand_get(&out, i) == (rank == root ? combined(RDNA_COMM_SUM, i) : value(rank, i)));
+      assert_true(operand_get(&out, i) == (rank == root ? combined(RDNA_COMM_OP_SUM, i) : value(rank, i)));
     operand_free(&in);
     operand_free(&out);
   }
@@ -112,17 +115,18 @@ static void gathers_and_scatters(void **state) {
   for (int64_t i = 0; i < COUNT * RANKS; i++) assert_true(operand_get(&all, i) == value((int)(i / COUNT), i % COUNT));
   operand_free(&all);
   all = filled(RDNA_F32, COUNT * RANKS);
-  assert_ok(rdna_comm_reduce_scatter(comm, stream, all.tensor.data, part.tensor.data, COUNT, RDNA_F32, RDNA_COMM_SUM));
+  assert_ok(
+      rdna_comm_reduce_scatter(comm, stream, all.tensor.data, part.tensor.data, COUNT, RDNA_F32, RDNA_COMM_OP_SUM));
   /* in place */
   float *own = (float *)all.tensor.data + (size_t)rank * COUNT;
   operand_download(&part);
   for (int64_t i = 0; i < COUNT; i++)
-    assert_true(operand_get(&part, i) == combined(RDNA_COMM_SUM, i + (int64_t)rank * COUNT));
-  assert_ok(rdna_comm_reduce_scatter(comm, stream, all.tensor.data, own, COUNT, RDNA_F32, RDNA_COMM_MAX));
+    assert_true(operand_get(&part, i) == combined(RDNA_COMM_OP_SUM, i + (int64_t)rank * COUNT));
+  assert_ok(rdna_comm_reduce_scatter(comm, stream, all.tensor.data, own, COUNT, RDNA_F32, RDNA_COMM_OP_MAX));
   operand_download(&all);
   for (int64_t i = 0; i < COUNT; i++) {
     int64_t at = i + (int64_t)rank * COUNT;
-    assert_true(operand_get(&all, at) == combined(RDNA_COMM_MAX, at));
+    assert_true(operand_get(&all, at) == combined(RDNA_COMM_OP_MAX, at));
   }
   operand_free(&in);
   operand_free(&all);
@@ -150,7 +154,7 @@ static void reduces_bytes(void **state) {
   assert_ok(rdna_memory_alloc(device, COUNT, stream, &data));
   for (int dtype = RDNA_I8; dtype <= RDNA_BOOL; dtype++) {
     if (dtype != RDNA_I8 && dtype != RDNA_U8 && dtype != RDNA_BOOL) continue;
-    for (int op = 0; op < RDNA_COMM_MEAN; op++) {
+    for (int op = 0; op < RDNA_COMM_OP_MEAN; op++) {
       for (int i = 0; i < COUNT; i++) values[i] = (int8_t)(i >> rank & 1);
       assert_ok(rdna_copy_to_device(stream, data, values, COUNT));
       assert_ok(rdna_comm_all_reduce(comm, stream, data, data, COUNT, (rdna_dtype)dtype, (rdna_comm_op)op));
@@ -159,9 +163,9 @@ static void reduces_bytes(void **state) {
       for (int i = 0; i < COUNT; i++) {
         bool any = (i & 7) != 0, all = (i & 7) == 7;
         int sum = (i & 1) + (i >> 1 & 1) + (i >> 2 & 1);
-        int want = op == RDNA_COMM_SUM && dtype != RDNA_BOOL    ? sum
-                   : op == RDNA_COMM_SUM || op == RDNA_COMM_MAX ? any
-                                                                : all;
+        int want = op == RDNA_COMM_OP_SUM && dtype != RDNA_BOOL       ? sum
+                   : op == RDNA_COMM_OP_SUM || op == RDNA_COMM_OP_MAX ? any
+                                                                      : all;
         assert_int_equal(values[i], want);
       }
     }
@@ -174,16 +178,17 @@ static void refuses(void **state) {
   rdna_comm *other = comm;
   assert_ok(rdna_memory_alloc(device, 64, stream, (void **)&data));
 #define REDUCE(...) rdna_comm_all_reduce(__VA_ARGS__)
-  assert_refused(REDUCE(NULL, stream, data, data, 1, RDNA_F32, RDNA_COMM_SUM), RDNA_INVALID_ARGUMENT, "communicator",
+  assert_refused(REDUCE(NULL, stream, data, data, 1, RDNA_F32, RDNA_COMM_OP_SUM), RDNA_INVALID_ARGUMENT, "communicator",
                  "NULL");
-  assert_refused(REDUCE(comm, NULL, data, data, 1, RDNA_F32, RDNA_COMM_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
+  assert_refused(REDUCE(comm, NULL, data, data, 1, RDNA_F32, RDNA_COMM_OP_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
                  "stream");
-  assert_refused(REDUCE(comm, stream, NULL, data, 1, RDNA_F32, RDNA_COMM_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
+  assert_refused(REDUCE(comm, stream, NULL, data, 1, RDNA_F32, RDNA_COMM_OP_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
                  "in");
-  assert_refused(REDUCE(comm, stream, data, NULL, 1, RDNA_F32, RDNA_COMM_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
+  assert_refused(REDUCE(comm, stream, data, NULL, 1, RDNA_F32, RDNA_COMM_OP_SUM), RDNA_INVALID_ARGUMENT, "all_reduce",
                  "out");
-  assert_refused(REDUCE(comm, stream, data, data, 1, RDNA_I16, RDNA_COMM_SUM), RDNA_UNSUPPORTED, "all_reduce", "i16");
-  assert_refused(REDUCE(comm, stream, data, data, 1, RDNA_BOOL, RDNA_COMM_MEAN), RDNA_UNSUPPORTED, "bool", "mean");
+  assert_refused(REDUCE(comm, stream, data, data, 1, RDNA_I16, RDNA_COMM_OP_SUM), RDNA_UNSUPPORTED, "all_reduce",
+                 "i16");
+  assert_refused(REDUCE(comm, stream, data, data, 1, RDNA_BOOL, RDNA_COMM_OP_MEAN), RDNA_UNSUPPORTED, "bool", "mean");
   assert_refused(REDUCE(comm, stream, data, data, 1, RDNA_F32, (rdna_comm_op)9), RDNA_INVALID_ARGUMENT, "number 9",
                  "4");
   assert_refused(rdna_comm_broadcast(comm, stream, data, data, 4, RANKS), RDNA_INVALID_ARGUMENT, "rank 3", "0 to 2");
@@ -194,7 +199,7 @@ static void refuses(void **state) {
   rdna_comm_id none = {{0}};
   assert_refused(rdna_comm_create(device, &none, 0, 1, &other), RDNA_DEVICE_ERROR, "ncclCommInitRank failed",
                  "invalid argument; the stand-in says so");
-  assert_ok(REDUCE(comm, stream, NULL, NULL, 0, RDNA_F32, RDNA_COMM_SUM));
+  assert_ok(REDUCE(comm, stream, NULL, NULL, 0, RDNA_F32, RDNA_COMM_OP_SUM));
   rdna_comm_release(NULL);
   rdna_comm_abort(NULL);
   assert_int_equal(rdna_comm_rank(comm), rank);
@@ -207,7 +212,7 @@ static void refuses(void **state) {
 static void disagrees(void **state) {
   operand o = filled(RDNA_F32, 10);
   assert_ok(
-      rdna_comm_all_reduce(comm, stream, o.tensor.data, o.tensor.data, rank == 1 ? 9 : 10, RDNA_F32, RDNA_COMM_SUM));
+      rdna_comm_all_reduce(comm, stream, o.tensor.data, o.tensor.data, rank == 1 ? 9 : 10, RDNA_F32, RDNA_COMM_OP_SUM));
   assert_ok(rdna_stream_synchronize(stream));
   assert_refused(rdna_comm_check(comm), RDNA_DEVICE_ERROR, "work under way", "invalid usage");
   operand_free(&o);
