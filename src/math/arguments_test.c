@@ -299,18 +299,18 @@ OPERATOR(flip, plain, .types = PLAIN, .empty = "MN") {
 }
 OPERATOR(pad, constant, .types = PLAIN, .empty = "MN") {
   static const int64_t before[] = {1, -1};
-  return rdna_op_pad(stream, (rdna_pad_mode)number("mode", RDNA_PAD_CONSTANT, "", "-1 4"),
+  return rdna_op_pad(stream, (rdna_pad_mode)number("mode", RDNA_PAD_MODE_CONSTANT, "", "-1 4"),
                      in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), given("before", before), two,
                      out("out", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)));
 }
 OPERATOR(pad, reflect, .types = PLAIN) {
   const int64_t before[] = {(int64_t)number("before", 2, "", "3 -1 -10"), 0};
-  return rdna_op_pad(stream, RDNA_PAD_REFLECT, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), before, two,
+  return rdna_op_pad(stream, RDNA_PAD_MODE_REFLECT, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), before, two,
                      out("out", MAIN, STRIDED | FREE_ALL, SHAPE(M + 2, N)));
 }
 OPERATOR(pad, circular, .types = PLAIN) {
   const int64_t before[] = {(int64_t)number("before", 2, "3 -1", "4 -10"), 0};
-  return rdna_op_pad(stream, RDNA_PAD_CIRCULAR, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), before, two,
+  return rdna_op_pad(stream, RDNA_PAD_MODE_CIRCULAR, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), before, two,
                      out("out", MAIN, STRIDED | FREE_ALL, SHAPE(M + 2, N)));
 }
 OPERATOR(triangle, plain, .types = PLAIN, .empty = "MN") {

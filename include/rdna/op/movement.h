@@ -34,10 +34,10 @@ RDNA_CHECKED rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x,
                                       const rdna_tensor *out);
 
 typedef enum rdna_pad_mode {
-  RDNA_PAD_CONSTANT = 0,
-  RDNA_PAD_REFLECT,   /* c b | a b c | b a */
-  RDNA_PAD_REPLICATE, /* a a | a b c | c c */
-  RDNA_PAD_CIRCULAR,  /* b c | a b c | a b : with before = shift and equal shapes, a roll */
+  RDNA_PAD_MODE_CONSTANT = 0,
+  RDNA_PAD_MODE_REFLECT,   /* c b | a b c | b a */
+  RDNA_PAD_MODE_REPLICATE, /* a a | a b c | c c */
+  RDNA_PAD_MODE_CIRCULAR,  /* b c | a b c | a b : with before = shift and equal shapes, a roll */
   RDNA_PAD_MODE_COUNT
 } rdna_pad_mode;
 

@@ -101,11 +101,11 @@ RDNA_SCALAR void movement_convert(uint32_t from, uint32_t to, const void *in, in
 RDNA_SCALAR int64_t movement_pad_source(uint32_t mode, int64_t i, int64_t size) {
   if (i >= 0 && i < size) return i;
   switch (mode) {
-    case RDNA_PAD_REFLECT:
+    case RDNA_PAD_MODE_REFLECT:
       return i < 0 ? -i : 2 * (size - 1) - i;
-    case RDNA_PAD_REPLICATE:
+    case RDNA_PAD_MODE_REPLICATE:
       return i < 0 ? 0 : size - 1;
-    case RDNA_PAD_CIRCULAR:
+    case RDNA_PAD_MODE_CIRCULAR:
       return i < 0 ? i + size : i - size;
     default:
       return -1;

@@ -297,11 +297,11 @@ static void flip_turns_around(void **state) {
 /* Where a padded coordinate comes from, by walking there; -1: outside. */
 static int64_t pad_source(rdna_pad_mode mode, int64_t i, int64_t size) {
   int64_t at = 0, direction = 1;
-  if (mode == RDNA_PAD_CONSTANT) return i >= 0 && i < size ? i : -1;
-  if (mode == RDNA_PAD_REPLICATE) return i < 0 ? 0 : i < size ? i : size - 1;
+  if (mode == RDNA_PAD_MODE_CONSTANT) return i >= 0 && i < size ? i : -1;
+  if (mode == RDNA_PAD_MODE_REPLICATE) return i < 0 ? 0 : i < size ? i : size - 1;
   for (int64_t step = i < 0 ? -1 : 1, n = 0; n != i; n += step) {
     int64_t next = at + step * direction;
-    if (mode == RDNA_PAD_CIRCULAR) {
+    if (mode == RDNA_PAD_MODE_CIRCULAR) {
       at = next < 0 ? size - 1 : next == size ? 0 : next;
     } else {
       if (next < 0 || next == size) direction = -direction;
@@ -315,7 +315,7 @@ static void check_pad(rdna_dtype dtype, rdna_pad_mode mode) {
   int64_t shape[RDNA_MAX_RANK], out_shape[RDNA_MAX_RANK], before[RDNA_MAX_RANK], at[RDNA_MAX_RANK];
   int rank = random_shape(shape);
   for (int d = 0; d < rank; d++) {
-    int64_t most = mode == RDNA_PAD_REFLECT ? shape[d] - 1 : mode == RDNA_PAD_CIRCULAR ? shape[d] : 9;
+    int64_t most = mode == RDNA_PAD_MODE_REFLECT ? shape[d] - 1 : mode == RDNA_PAD_MODE_CIRCULAR ? shape[d] : 9;
     if (most > 9) most = 9;
     before[d] = rdna__random_range(&random_state, shape[d] > 3 ? -1 : 0, most);
     out_shape[d] = shape[d] + before[d] + rdna__random_range(&random_state, shape[d] > 3 ? -1 : 0, most);
@@ -390,10 +390,11 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_cat(stream, two, 0, 0, &out.tensor), bad, "cat: out is f32 (2, 3)", "must be 0");
   assert_refused(rdna_op_cat(stream, mixed, 1, 0, &out.tensor), bad, "inputs[0] is f16", "out is f32");
   assert_refused(rdna_op_flip(stream, &a.tensor, 4, &out.tensor), bad, "flip: dimensions 0x4", "rank 2");
-  assert_refused(rdna_op_pad(stream, RDNA_PAD_REFLECT, &a.tensor, before, zero, &wide.tensor), bad,
+  assert_refused(rdna_op_pad(stream, RDNA_PAD_MODE_REFLECT, &a.tensor, before, zero, &wide.tensor), bad,
                  "dimension 1 of size 3", "3 before and 1 after");
   assert_refused(rdna_op_pad(stream, (rdna_pad_mode)9, &a.tensor, before, zero, &wide.tensor), bad, "mode", "9");
-  assert_refused(rdna_op_pad(stream, RDNA_PAD_CONSTANT, &a.tensor, NULL, zero, &wide.tensor), bad, "before", "NULL");
+  assert_refused(rdna_op_pad(stream, RDNA_PAD_MODE_CONSTANT, &a.tensor, NULL, zero, &wide.tensor), bad, "before",
+                 "NULL");
   assert_refused(rdna_op_triangle(stream, &a.tensor, true, 0, &b.tensor), bad, "out is f32 (3, 2)", "(2, 3)");
   assert_refused(rdna_op_arange(stream, zero, zero, &out.tensor), bad, "arange: out is f32 (2, 3)", "rank must be 1");
   rdna_tensor t = out.tensor;

@@ -55,10 +55,10 @@ static rdna_status check_reach(rdna_pad_mode mode, const rdna_tensor *x, const i
   for (int d = 0; d < out->rank; d++) {
     int64_t size = x->shape[d], after = out->shape[d] - size - before[d];
     bool padded = before[d] > 0 || after > 0;
-    if (mode != RDNA_PAD_CONSTANT && size == 0 && padded) {
+    if (mode != RDNA_PAD_MODE_CONSTANT && size == 0 && padded) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "pad: size %d of x is 0; only a constant can pad nothing", d);
     }
-    int64_t most = mode == RDNA_PAD_REFLECT ? size - 1 : mode == RDNA_PAD_CIRCULAR ? size : INT64_MAX;
+    int64_t most = mode == RDNA_PAD_MODE_REFLECT ? size - 1 : mode == RDNA_PAD_MODE_CIRCULAR ? size : INT64_MAX;
     if (padded && (before[d] > most || after > most)) {
       return rdna__fail(
           RDNA_INVALID_ARGUMENT,

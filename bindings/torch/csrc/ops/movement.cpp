@@ -93,7 +93,7 @@ bool roll(Call &call) {  // self, shifts, dims
   }
   const at::Tensor y = make_like(x);
   const rdna_tensor from = describe(x), to = describe(y);
-  check(rdna_op_pad(stream_of(x), RDNA_PAD_CIRCULAR, &from, before.data(), {}, &to));
+  check(rdna_op_pad(stream_of(x), RDNA_PAD_MODE_CIRCULAR, &from, before.data(), {}, &to));
   return call.give(y);
 }
 
@@ -113,7 +113,8 @@ bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension firs
   for (int64_t i = 0; i < row.dims; i++) {
     const size_t d = shape.size() - 1 - static_cast<size_t>(i);
     const int64_t low = padding[static_cast<size_t>(2 * i)], high = padding[static_cast<size_t>(2 * i + 1)];
-    if (row.mode == RDNA_PAD_REFLECT && (low >= shape[d] || high >= shape[d])) return false;  // PyTorch has the words
+    if (row.mode == RDNA_PAD_MODE_REFLECT && (low >= shape[d] || high >= shape[d]))
+      return false;  // PyTorch has the words
     before[d] = low;
     shape[d] += low + high;
     if (shape[d] < 1) return false;
@@ -128,10 +129,10 @@ bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension firs
 }
 
 const PadRow pads[] = {
-    {"reflection_pad1d.out", RDNA_PAD_REFLECT, 1},    {"reflection_pad2d", RDNA_PAD_REFLECT, 2},
-    {"reflection_pad2d.out", RDNA_PAD_REFLECT, 2},    {"reflection_pad3d.out", RDNA_PAD_REFLECT, 3},
-    {"replication_pad1d.out", RDNA_PAD_REPLICATE, 1}, {"replication_pad2d.out", RDNA_PAD_REPLICATE, 2},
-    {"replication_pad3d.out", RDNA_PAD_REPLICATE, 3},
+    {"reflection_pad1d.out", RDNA_PAD_MODE_REFLECT, 1},    {"reflection_pad2d", RDNA_PAD_MODE_REFLECT, 2},
+    {"reflection_pad2d.out", RDNA_PAD_MODE_REFLECT, 2},    {"reflection_pad3d.out", RDNA_PAD_MODE_REFLECT, 3},
+    {"replication_pad1d.out", RDNA_PAD_MODE_REPLICATE, 1}, {"replication_pad2d.out", RDNA_PAD_MODE_REPLICATE, 2},
+    {"replication_pad3d.out", RDNA_PAD_MODE_REPLICATE, 3},
 };
 
 bool eye(Call &call) {  // n, m, out
