@@ -177,7 +177,7 @@ static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_upsample(bench *b) {
-  const rdna_upsample how = {.mode = RDNA_UPSAMPLE_LINEAR};
+  const rdna_upsample how = {.mode = RDNA_UPSAMPLE_MODE_LINEAR};
   return rdna_op_upsample(b->stream, &how, &b->t[0], &b->t[1]);
 }
 static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {

@@ -568,7 +568,7 @@ OPERATOR(adaptive_average_pool_backward, plain, .types = REALS, .empty = "MN") {
 /* ---- upsample.h ---- */
 static const rdna_upsample *resampling(void) {
   static rdna_upsample how;
-  how = (rdna_upsample){.mode = (rdna_upsample_mode)number("mode", RDNA_UPSAMPLE_LINEAR, "0 1 3", "-1 4"),
+  how = (rdna_upsample){.mode = (rdna_upsample_mode)number("mode", RDNA_UPSAMPLE_MODE_LINEAR, "0 1 3", "-1 4"),
                         .factor = {number("factor", 0, "1.5", "-1 nan inf")}};
   return given("how", &how);
 }

@@ -219,9 +219,9 @@ static rdna_status upsample_back(rdna_upsample_mode mode) {
   rdna_tensor dout = IMAGES(0), dx = tensor(4, RDNA_F32, 4, 10, 30, 11, 13);
   return rdna_op_upsample_backward(test_stream, &how, &dout, &dx);
 }
-OPERATOR(upsample_nearest_backward) { return upsample_back(RDNA_UPSAMPLE_NEAREST); }
-OPERATOR(upsample_linear_backward) { return upsample_back(RDNA_UPSAMPLE_LINEAR); }
-OPERATOR(upsample_cubic_backward) { return upsample_back(RDNA_UPSAMPLE_CUBIC); }
+OPERATOR(upsample_nearest_backward) { return upsample_back(RDNA_UPSAMPLE_MODE_NEAREST); }
+OPERATOR(upsample_linear_backward) { return upsample_back(RDNA_UPSAMPLE_MODE_LINEAR); }
+OPERATOR(upsample_cubic_backward) { return upsample_back(RDNA_UPSAMPLE_MODE_CUBIC); }
 
 /* |rows| values go to each of 70 columns of PLACES rows; a row's index is its own, or each value's. */
 static rdna_status scatter(rdna_dtype dtype, rdna_scatter mode, bool by_rows) {

@@ -23,10 +23,10 @@ extern "C" {
 #endif
 
 typedef enum rdna_upsample_mode {
-  RDNA_UPSAMPLE_NEAREST,       /* input floor(o * scale), whatever the place */
-  RDNA_UPSAMPLE_NEAREST_EXACT, /* input floor((o + 1/2) * scale), which is nearest to the place */
-  RDNA_UPSAMPLE_LINEAR,        /* between the two inputs at the place: linear, bilinear, trilinear */
-  RDNA_UPSAMPLE_CUBIC,         /* by cubic convolution with a = -3/4 of four, in each of two dimensions: rank 4 alone */
+  RDNA_UPSAMPLE_MODE_NEAREST,       /* input floor(o * scale), whatever the place */
+  RDNA_UPSAMPLE_MODE_NEAREST_EXACT, /* input floor((o + 1/2) * scale), which is nearest to the place */
+  RDNA_UPSAMPLE_MODE_LINEAR,        /* between the two inputs at the place: linear, bilinear, trilinear */
+  RDNA_UPSAMPLE_MODE_CUBIC, /* by cubic convolution with a = -3/4 of four, in each of two dimensions: rank 4 alone */
   RDNA_UPSAMPLE_MODE_COUNT
 } rdna_upsample_mode;
 

@@ -44,7 +44,7 @@ static rdna_status check_description(const struct call *c) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->op_name, (int)how->mode,
                       RDNA_UPSAMPLE_MODE_COUNT - 1);
   }
-  if (how->align_corners && how->mode <= RDNA_UPSAMPLE_NEAREST_EXACT) {
+  if (how->align_corners && how->mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
                       c->op_name, (int)how->mode);
   }
@@ -53,7 +53,7 @@ static rdna_status check_description(const struct call *c) {
 
 static rdna_status check_sizes(const struct call *c) {
   char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-  if (c->how->mode == RDNA_UPSAMPLE_CUBIC) RDNA_TRY(rdna__check_rank(c->op_name, c->x_name, c->x, 4));
+  if (c->how->mode == RDNA_UPSAMPLE_MODE_CUBIC) RDNA_TRY(rdna__check_rank(c->op_name, c->x_name, c->x, 4));
   for (int d = 0; d < c->x->rank - 2; d++) {
     double factor = c->how->factor[d];
     if (!(factor >= 0) || isinf(factor)) {

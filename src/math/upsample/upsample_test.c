@@ -28,9 +28,9 @@ static void weights_of(const struct problem *p, int d, int64_t o, double *weight
     weights[0] = 1;
     return;
   }
-  if (p->how.mode <= RDNA_UPSAMPLE_NEAREST_EXACT) { /* the header says that these places are in f32 */
+  if (p->how.mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) { /* the header says that these places are in f32 */
     float scale = factor > 0 ? (float)(1 / factor) : (float)in / (float)out;
-    int64_t i = (int64_t)floorf(((float)o + (p->how.mode == RDNA_UPSAMPLE_NEAREST ? 0 : 0.5f)) * scale);
+    int64_t i = (int64_t)floorf(((float)o + (p->how.mode == RDNA_UPSAMPLE_MODE_NEAREST ? 0 : 0.5f)) * scale);
     weights[i < in ? i : in - 1] = 1;
     return;
   }
@@ -38,7 +38,7 @@ static void weights_of(const struct problem *p, int d, int64_t o, double *weight
                  : factor > 0         ? 1 / factor
                                       : (double)in / (double)out;
   double place = p->how.align_corners ? (double)o * scale : ((double)o + 0.5) * scale - 0.5;
-  bool linear = p->how.mode == RDNA_UPSAMPLE_LINEAR;
+  bool linear = p->how.mode == RDNA_UPSAMPLE_MODE_LINEAR;
   if (linear) place = fmin(fmax(place, 0), (double)(in - 1));
   for (int64_t i = (int64_t)floor(place) - 1; i <= (int64_t)floor(place) + 2; i++) {
     int64_t inside = i < 0 ? 0 : i < in ? i : in - 1;
@@ -105,7 +105,7 @@ static void formulas(void **state) {
       struct problem p = {.dtype = types[t], .layout = k % 5 % LAYOUTS, .n = k == 9 ? 0 : 1 + k % 2};
       p.how.mode = (rdna_upsample_mode)(k % 4);
       p.how.align_corners = k % 4 >= 2 && k / 4 % 2;
-      p.dims = p.how.mode == RDNA_UPSAMPLE_CUBIC ? 2 : 1 + k / 4 % 3;
+      p.dims = p.how.mode == RDNA_UPSAMPLE_MODE_CUBIC ? 2 : 1 + k / 4 % 3;
       p.channels = k % 3 == 1 ? 16 : rdna__random_range(&random_state, 1, 9);
       for (int d = 0; d < p.dims; d++) {
         p.in[d] = rdna__random_range(&random_state, 1, p.dims == 3 ? 4 : 8);
@@ -141,13 +141,13 @@ static void by_hand(void **state) {
     int64_t out;
     double want[8];
   } lines[] = {
-      {{RDNA_UPSAMPLE_NEAREST, false, {0}}, 6, {0, 0, 4, 8, 8, 12}},
-      {{RDNA_UPSAMPLE_NEAREST_EXACT, false, {0}}, 3, {0, 8, 12}},
-      {{RDNA_UPSAMPLE_NEAREST, false, {0}}, 3, {0, 4, 8}},
-      {{RDNA_UPSAMPLE_LINEAR, false, {0}}, 8, {0, 1, 3, 5, 7, 9, 11, 12}},
-      {{RDNA_UPSAMPLE_LINEAR, true, {0}}, 7, {0, 2, 4, 6, 8, 10, 12}},
-      {{RDNA_UPSAMPLE_LINEAR, true, {0}}, 1, {0}},
-      {{RDNA_UPSAMPLE_LINEAR, false, {2}}, 7, {0, 1, 3, 5, 7, 9, 11}},
+      {{RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 6, {0, 0, 4, 8, 8, 12}},
+      {{RDNA_UPSAMPLE_MODE_NEAREST_EXACT, false, {0}}, 3, {0, 8, 12}},
+      {{RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 3, {0, 4, 8}},
+      {{RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, 8, {0, 1, 3, 5, 7, 9, 11, 12}},
+      {{RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 7, {0, 2, 4, 6, 8, 10, 12}},
+      {{RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 1, {0}},
+      {{RDNA_UPSAMPLE_MODE_LINEAR, false, {2}}, 7, {0, 1, 3, 5, 7, 9, 11}},
   };
   for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
     const int64_t four = 4;
@@ -172,7 +172,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   grid line = grid_make(RDNA_F32, 1, 2, 1, in, CONTIGUOUS), longer = grid_make(RDNA_F32, 1, 2, 1, to, CONTIGUOUS);
   grid empty = grid_make(RDNA_F32, 1, 2, 2, (const int64_t[]){0, 3}, CONTIGUOUS);
   const rdna_tensor *X = &x.o.tensor, *O = &out.o.tensor;
-  rdna_upsample how = {RDNA_UPSAMPLE_LINEAR, false, {0}}, q = how;
+  rdna_upsample how = {RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, q = how;
   assert_refused(rdna_op_upsample(stream, &how, X, &c3.o.tensor), bad, "out is f32 (1, 3, 6, 5)", "x is");
   assert_refused(rdna_op_upsample(stream, &how, X, &h.o.tensor), bad, "out is f16", "x is f32");
   assert_refused(rdna_op_upsample(stream, &how, X, &longer.o.tensor), bad, "(1, 2, 6)", "rank");
@@ -180,9 +180,9 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_upsample(stream, NULL, X, O), bad, "upsample", "how is NULL");
   assert_refused(rdna_op_upsample(NULL, &how, X, O), bad, "stream", "NULL");
   assert_refused(rdna_op_upsample_backward(stream, &how, O, NULL), bad, "dx is NULL", "tensor");
-  q.mode = RDNA_UPSAMPLE_CUBIC;
+  q.mode = RDNA_UPSAMPLE_MODE_CUBIC;
   assert_refused(rdna_op_upsample(stream, &q, &line.o.tensor, &longer.o.tensor), bad, "x is f32 (1, 2, 3)", "4");
-  q.mode = RDNA_UPSAMPLE_NEAREST, q.align_corners = true;
+  q.mode = RDNA_UPSAMPLE_MODE_NEAREST, q.align_corners = true;
   assert_refused(rdna_op_upsample(stream, &q, X, O), bad, "align_corners", "nearest");
   q = how, q.factor[1] = -2;
   assert_refused(rdna_op_upsample(stream, &q, X, O), bad, "factor 1", "-2");

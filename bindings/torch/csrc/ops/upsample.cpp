@@ -18,7 +18,8 @@ struct Row {
 rdna_upsample how(const Row &row, const Call &call, size_t first) {
   rdna_upsample h{};
   h.mode = row.mode;
-  if (row.mode == RDNA_UPSAMPLE_LINEAR || row.mode == RDNA_UPSAMPLE_CUBIC) h.align_corners = call.flag(first++);
+  if (row.mode == RDNA_UPSAMPLE_MODE_LINEAR || row.mode == RDNA_UPSAMPLE_MODE_CUBIC)
+    h.align_corners = call.flag(first++);
   for (size_t d = 0; d < static_cast<size_t>(row.dims); d++)
     if (!call.none(first + d) && call[first + d].toDouble() > 0) h.factor[d] = call[first + d].toDouble();
   return h;
@@ -55,28 +56,28 @@ bool backward(const Row &row,
 }
 
 const Row forwards[] = {
-    {"upsample_nearest1d.out", 1, RDNA_UPSAMPLE_NEAREST},
-    {"upsample_nearest2d.out", 2, RDNA_UPSAMPLE_NEAREST},
-    {"upsample_nearest3d.out", 3, RDNA_UPSAMPLE_NEAREST},
-    {"_upsample_nearest_exact1d.out", 1, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"_upsample_nearest_exact2d.out", 2, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"_upsample_nearest_exact3d.out", 3, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"upsample_linear1d.out", 1, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_bilinear2d.out", 2, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_trilinear3d.out", 3, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_bicubic2d.out", 2, RDNA_UPSAMPLE_CUBIC},
+    {"upsample_nearest1d.out", 1, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"upsample_nearest2d.out", 2, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"upsample_nearest3d.out", 3, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"_upsample_nearest_exact1d.out", 1, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"_upsample_nearest_exact2d.out", 2, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"_upsample_nearest_exact3d.out", 3, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"upsample_linear1d.out", 1, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_bilinear2d.out", 2, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_trilinear3d.out", 3, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_bicubic2d.out", 2, RDNA_UPSAMPLE_MODE_CUBIC},
 };
 const Row backwards[] = {
-    {"upsample_nearest1d_backward.grad_input", 1, RDNA_UPSAMPLE_NEAREST},
-    {"upsample_nearest2d_backward.grad_input", 2, RDNA_UPSAMPLE_NEAREST},
-    {"upsample_nearest3d_backward.grad_input", 3, RDNA_UPSAMPLE_NEAREST},
-    {"_upsample_nearest_exact1d_backward.grad_input", 1, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"_upsample_nearest_exact2d_backward.grad_input", 2, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"_upsample_nearest_exact3d_backward.grad_input", 3, RDNA_UPSAMPLE_NEAREST_EXACT},
-    {"upsample_linear1d_backward.grad_input", 1, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_bilinear2d_backward.grad_input", 2, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_trilinear3d_backward.grad_input", 3, RDNA_UPSAMPLE_LINEAR},
-    {"upsample_bicubic2d_backward.grad_input", 2, RDNA_UPSAMPLE_CUBIC},
+    {"upsample_nearest1d_backward.grad_input", 1, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"upsample_nearest2d_backward.grad_input", 2, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"upsample_nearest3d_backward.grad_input", 3, RDNA_UPSAMPLE_MODE_NEAREST},
+    {"_upsample_nearest_exact1d_backward.grad_input", 1, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"_upsample_nearest_exact2d_backward.grad_input", 2, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"_upsample_nearest_exact3d_backward.grad_input", 3, RDNA_UPSAMPLE_MODE_NEAREST_EXACT},
+    {"upsample_linear1d_backward.grad_input", 1, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_bilinear2d_backward.grad_input", 2, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_trilinear3d_backward.grad_input", 3, RDNA_UPSAMPLE_MODE_LINEAR},
+    {"upsample_bicubic2d_backward.grad_input", 2, RDNA_UPSAMPLE_MODE_CUBIC},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
