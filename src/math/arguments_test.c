@@ -746,12 +746,12 @@ static rdna_status optimize(rdna_optim options, const rdna_optim_item *item) {
                             in("found_inf", ONLY(RDNA_F32), OPTIONAL, ONE));
 }
 OPERATOR(optim_step, sgd, .types = FLOATS, .empty = "MN") {
-  return optimize((rdna_optim){.kind = (rdna_optim_kind)number("kind", RDNA_OPTIM_SGD, "", "-1 3"),
+  return optimize((rdna_optim){.kind = (rdna_optim_kind)number("kind", RDNA_OPTIM_KIND_SGD, "", "-1 3"),
                                .momentum = (float)number("momentum", 0.9, "", "-1 nan")},
                   &(rdna_optim_item){.param = STATE("param"), .grad = GRAD, .state = {STATE("state 0")}});
 }
 OPERATOR(optim_step, adam, .types = FLOATS, .empty = "MN") {
-  return optimize((rdna_optim){.kind = RDNA_OPTIM_ADAM,
+  return optimize((rdna_optim){.kind = RDNA_OPTIM_KIND_ADAM,
                                .beta1 = (float)number("beta1", 0.9, "0", "-1 1 nan"),
                                .beta2 = (float)number("beta2", 0.9, "0", "-1 1 nan"),
                                .amsgrad = true,
@@ -763,7 +763,7 @@ OPERATOR(optim_step, adam, .types = FLOATS, .empty = "MN") {
 }
 OPERATOR(optim_step, rmsprop, .types = FLOATS, .empty = "MN") {
   return optimize(
-      (rdna_optim){.kind = RDNA_OPTIM_RMSPROP,
+      (rdna_optim){.kind = RDNA_OPTIM_KIND_RMSPROP,
                    .beta1 = 0.9f,
                    .momentum = 0.5f,
                    .centered = true,

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-typedef enum rdna_optim_kind { RDNA_OPTIM_SGD, RDNA_OPTIM_ADAM, RDNA_OPTIM_RMSPROP } rdna_optim_kind;
+typedef enum rdna_optim_kind { RDNA_OPTIM_KIND_SGD, RDNA_OPTIM_KIND_ADAM, RDNA_OPTIM_KIND_RMSPROP } rdna_optim_kind;
 
 typedef struct rdna_optim {
   rdna_optim_kind kind;

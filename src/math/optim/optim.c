@@ -90,21 +90,21 @@ static rdna_status check_one(const char *op_name, const char *argument, const rd
 }
 
 static uint32_t states_used(const rdna_optim *o) {
-  if (o->kind == RDNA_OPTIM_SGD) return o->momentum != 0;
-  if (o->kind == RDNA_OPTIM_ADAM) return o->amsgrad ? 7 : 3;
+  if (o->kind == RDNA_OPTIM_KIND_SGD) return o->momentum != 0;
+  if (o->kind == RDNA_OPTIM_KIND_ADAM) return o->amsgrad ? 7 : 3;
   return 1u | (uint32_t)o->centered << 1 | (uint32_t)(o->momentum != 0) << 2;
 }
 
 static rdna_status check_options(const rdna_optim *o) {
   if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: options is NULL; pass options");
-  if ((unsigned)o->kind > RDNA_OPTIM_RMSPROP) {
+  if ((unsigned)o->kind > RDNA_OPTIM_KIND_RMSPROP) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: kind is %d; kinds are 0 to %d", (int)o->kind,
-                      RDNA_OPTIM_RMSPROP);
+                      RDNA_OPTIM_KIND_RMSPROP);
   }
   if (o->step < 1) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: step is %lld; steps count from 1", (long long)o->step);
   }
-  bool adam = o->kind == RDNA_OPTIM_ADAM;
+  bool adam = o->kind == RDNA_OPTIM_KIND_ADAM;
   if (adam && !(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: beta1 is %g and beta2 is %g; they must be in [0, 1)",
                       (double)o->beta1, (double)o->beta2);
@@ -152,7 +152,8 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
 static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim_item *items, int count,
                         struct optim_step_args *args) {
   for (int i = 0; i < count; i++) {
-    if ((items[i].step != NULL) != (items[0].step != NULL) || (items[i].step != NULL && o->kind != RDNA_OPTIM_ADAM)) {
+    if ((items[i].step != NULL) != (items[0].step != NULL) ||
+        (items[i].step != NULL && o->kind != RDNA_OPTIM_KIND_ADAM)) {
       return rdna__fail(
           RDNA_INVALID_ARGUMENT,
           "%s: item %d has %s step of its own and kind is %d; Adam's items have one each or none has, and "

@@ -9,14 +9,14 @@ static double define(const rdna_optim *o, double p, double g, double *s) {
   double rate = (double)o->learning_rate, decay = (double)o->weight_decay, momentum = (double)o->momentum;
   double b1 = (double)o->beta1, b2 = (double)o->beta2, epsilon = (double)o->epsilon;
   if (o->maximize) g = -g;
-  if (o->kind == RDNA_OPTIM_ADAM && o->decoupled) p *= 1 - rate * decay;
-  if (!(o->kind == RDNA_OPTIM_ADAM && o->decoupled)) g += decay * p;
-  if (o->kind == RDNA_OPTIM_SGD) {
+  if (o->kind == RDNA_OPTIM_KIND_ADAM && o->decoupled) p *= 1 - rate * decay;
+  if (!(o->kind == RDNA_OPTIM_KIND_ADAM && o->decoupled)) g += decay * p;
+  if (o->kind == RDNA_OPTIM_KIND_SGD) {
     if (momentum == 0) return p - rate * g;
     s[0] = o->step == 1 ? g : momentum * s[0] + (1 - (double)o->dampening) * g;
     return p - rate * (o->nesterov ? g + momentum * s[0] : s[0]);
   }
-  if (o->kind == RDNA_OPTIM_ADAM) {
+  if (o->kind == RDNA_OPTIM_KIND_ADAM) {
     s[0] = b1 * s[0] + (1 - b1) * g;
     s[1] = b2 * s[1] + (1 - b2) * g * g;
     if (o->amsgrad) s[2] = fmax(s[2], s[1]);
@@ -110,10 +110,10 @@ static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t o
 }
 
 static void steps_match_the_published_rules(void **state) {
-  const rdna_optim sgd = {.kind = RDNA_OPTIM_SGD, .learning_rate = 0.1f};
+  const rdna_optim sgd = {.kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 0.1f};
   const rdna_optim adam = {
-      .kind = RDNA_OPTIM_ADAM, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
-  const rdna_optim rms = {.kind = RDNA_OPTIM_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f, .epsilon = 1e-3f};
+      .kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+  const rdna_optim rms = {.kind = RDNA_OPTIM_KIND_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f, .epsilon = 1e-3f};
   rdna_optim all[12] = {sgd, sgd, sgd, sgd, adam, adam, adam, adam, rms, rms, rms, rms};
   all[1].momentum = 0.9f, all[1].weight_decay = 0.1f;
   all[2].momentum = 0.9f, all[2].nesterov = true;
@@ -134,7 +134,7 @@ static void steps_match_the_published_rules(void **state) {
 
 static void found_inf_stops_the_step(void **state) {
   struct tensors t;
-  const rdna_optim o = {.kind = RDNA_OPTIM_SGD, .learning_rate = 1, .momentum = 0.5f, .step = 2};
+  const rdna_optim o = {.kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 1, .momentum = 0.5f, .step = 2};
   make_tensors(&t, 3, RDNA_F16, 0);
   operand inf = one_value(1);
   operand before = t.param[1];
@@ -196,7 +196,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
   make_tensors(&t, 2, RDNA_F32, 0), make_tensors(&h, 1, RDNA_F16, 0);
   operand one = one_value(3);
-  rdna_optim o = {.kind = RDNA_OPTIM_ADAM, .learning_rate = 1, .beta1 = 0.9f, .beta2 = 0.9f, .step = 1};
+  rdna_optim o = {.kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 1, .beta1 = 0.9f, .beta2 = 0.9f, .step = 1};
   rdna_optim_item item = t.items[0];
   item.state[1] = NULL;
   assert_refused(rdna_op_optim_step(stream, &o, &item, 1, NULL, NULL), bad, "optim_step: state 1", "NULL");
@@ -214,9 +214,9 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "item 1 has a step", "kind is 1");
   counted[0].step = t.items[0].grad;
   assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "step is f32 (5)", "one value");
-  counted[0].step = &one.tensor, o.kind = RDNA_OPTIM_SGD;
+  counted[0].step = &one.tensor, o.kind = RDNA_OPTIM_KIND_SGD;
   assert_refused(rdna_op_optim_step(stream, &o, counted, 2, NULL, NULL), bad, "item 0 has a step", "kind is 0");
-  o.kind = RDNA_OPTIM_ADAM;
+  o.kind = RDNA_OPTIM_KIND_ADAM;
   o.step = 0;
   assert_refused(rdna_op_optim_step(stream, &o, t.items, 2, NULL, NULL), bad, "step is 0", "from 1");
   o.step = 1, o.beta1 = 1;

@@ -82,7 +82,7 @@ bool adam(Call &call, bool decoupled) {
     if (t.device() != s.parameters[0].device() || t.scalar_type() != at::kFloat || t.numel() != 1) return false;
   if (s.parameters.empty()) return call.give_nothing();
   rdna_optim o{};
-  o.kind = RDNA_OPTIM_ADAM;
+  o.kind = RDNA_OPTIM_KIND_ADAM;
   o.learning_rate = static_cast<float>(call[6].isTensor() ? call.tensor(6).item().toDouble() : call[6].toDouble());
   o.beta1 = static_cast<float>(call[7].toDouble());
   o.beta2 = static_cast<float>(call[8].toDouble());
@@ -106,7 +106,7 @@ bool sgd(Call &call) {
   if (!fits(s)) return false;
   if (s.parameters.empty()) return call.give_nothing();
   rdna_optim o{};
-  o.kind = RDNA_OPTIM_SGD;
+  o.kind = RDNA_OPTIM_KIND_SGD;
   o.weight_decay = static_cast<float>(call[3].toDouble());
   o.momentum = static_cast<float>(call[4].toDouble());
   o.learning_rate = static_cast<float>(call[5].isTensor() ? call.tensor(5).item().toDouble() : call[5].toDouble());
