@@ -51,7 +51,7 @@ rdna_status rdna_graph_launch(rdna_graph *graph, rdna_stream *stream) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "replaying a graph needs a graph and a stream, not NULL");
   RDNA_TRY(rdna__stream_of(graph->device, &stream));
   rdna_device *device = graph->device;
-  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_GRAPH, "graph", 0);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KIND_GRAPH, "graph", 0);
   RDNA_TRY(
       rdna__profile_end(stream, entry, device->driver->graph_launch(device->handle, stream->handle, graph->handle)));
   rdna__stream_remember(stream, "graph");

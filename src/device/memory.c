@@ -99,9 +99,9 @@ static rdna_status copy(rdna_stream *stream, rdna__copy_kind kind, void *dst, co
   static const struct {
     rdna_profile_kind kind;
     const char *name;
-  } kinds[] = {[RDNA__COPY_TO_DEVICE] = {RDNA_PROFILE_COPY_TO_DEVICE, "copy to device"},
-               [RDNA__COPY_TO_HOST] = {RDNA_PROFILE_COPY_TO_HOST, "copy to host"},
-               [RDNA__COPY_ON_DEVICE] = {RDNA_PROFILE_COPY_ON_DEVICE, "copy on device"}};
+  } kinds[] = {[RDNA__COPY_TO_DEVICE] = {RDNA_PROFILE_KIND_COPY_TO_DEVICE, "copy to device"},
+               [RDNA__COPY_TO_HOST] = {RDNA_PROFILE_KIND_COPY_TO_HOST, "copy to host"},
+               [RDNA__COPY_ON_DEVICE] = {RDNA_PROFILE_KIND_COPY_ON_DEVICE, "copy on device"}};
   rdna__profile_entry *entry = rdna__profile_begin(stream, kinds[kind].kind, kinds[kind].name, size);
   return rdna__profile_end(stream, entry,
                            stream->device->driver->copy(stream->device->handle, stream->handle, kind, dst, src, size));
@@ -127,7 +127,7 @@ rdna_status rdna_fill_bytes(rdna_stream *stream, void *device_dst, uint8_t value
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "a fill needs a stream, not NULL");
   if (size == 0) return RDNA_OK;
   if (!device_dst) return rdna__fail(RDNA_INVALID_ARGUMENT, "a fill of %zu bytes at NULL was asked for", size);
-  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_FILL, "fill", size);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KIND_FILL, "fill", size);
   return rdna__profile_end(
       stream, entry, stream->device->driver->fill(stream->device->handle, stream->handle, device_dst, value, size));
 }
@@ -165,7 +165,7 @@ rdna_status rdna_copy_peer(rdna_stream *stream, void *dst, rdna_device *src_devi
   if (!dst || !src) return rdna__fail(RDNA_INVALID_ARGUMENT, "a peer copy of %zu bytes with NULL was asked for", size);
   bool direct = false;
   rdna_status status = RDNA_OK;
-  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_COPY_PEER, "copy from peer", size);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KIND_COPY_PEER, "copy from peer", size);
   if (src_device->driver == dst_device->driver)
     status =
         dst_device->driver->copy_peer(dst_device->handle, stream->handle, dst, src_device->handle, src, size, &direct);

@@ -49,9 +49,10 @@ static void test_what_ran_and_when(void **state) {
     const char *name;
     rdna_profile_kind kind;
     uint64_t mark, bytes;
-  } want[] = {{"copy to device", RDNA_PROFILE_COPY_TO_DEVICE, 7, 1000}, {"sleeps", RDNA_PROFILE_KERNEL, 7, 0},
-              {"copy on device", RDNA_PROFILE_COPY_ON_DEVICE, 9, 500},  {"fill", RDNA_PROFILE_FILL, 9, 64},
-              {"copy to host", RDNA_PROFILE_COPY_TO_HOST, 9, 1000},     {"sleeps", RDNA_PROFILE_KERNEL, 0, 0}};
+  } want[] = {
+      {"copy to device", RDNA_PROFILE_KIND_COPY_TO_DEVICE, 7, 1000}, {"sleeps", RDNA_PROFILE_KIND_KERNEL, 7, 0},
+      {"copy on device", RDNA_PROFILE_KIND_COPY_ON_DEVICE, 9, 500},  {"fill", RDNA_PROFILE_KIND_FILL, 9, 64},
+      {"copy to host", RDNA_PROFILE_KIND_COPY_TO_HOST, 9, 1000},     {"sleeps", RDNA_PROFILE_KIND_KERNEL, 0, 0}};
   assert_int_equal(count, 6);
   for (size_t i = 0; i < count; i++) {
     assert_string_equal(records[i].name, want[i].name);
@@ -60,7 +61,7 @@ static void test_what_ran_and_when(void **state) {
     assert_int_equal(records[i].bytes, want[i].bytes);
     assert_true(records[i].start >= 0 && records[i].length >= 0);
     assert_true((records[i].stream == 0) == (i < 5));
-    if (want[i].kind == RDNA_PROFILE_KERNEL) assert_true(records[i].length >= 2.9);
+    if (want[i].kind == RDNA_PROFILE_KIND_KERNEL) assert_true(records[i].length >= 2.9);
     /* in one stream each begins when the one before has ended */
     if (i > 0 && i < 5) assert_true(records[i].start >= records[i - 1].start + records[i - 1].length - 0.01);
   }

@@ -93,7 +93,7 @@ void rdna__stream_remember(rdna_stream *stream, const char *name) {
 rdna_status rdna__stream_launch(rdna_stream *stream, const rdna__driver_function *function, rdna_grid grid,
                                 const void *args) {
   rdna_device *device = stream->device;
-  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KERNEL, function->name, 0);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KIND_KERNEL, function->name, 0);
   rdna_status status =
       rdna__profile_end(stream, entry, device->driver->launch(device->handle, stream->handle, function, grid, args));
   if (status != RDNA_OK) return rdna__annotate(status, "launching kernel '%s' on %s", function->name, device->label);
@@ -107,7 +107,7 @@ rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
   if (!device->driver->native_call)
     return rdna__fail(RDNA_UNSUPPORTED, "%s cannot run %s: the %s driver has no stream of a vendor's", device->label,
                       name, device->driver->name);
-  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_LIBRARY, name, 0);
+  rdna__profile_entry *entry = rdna__profile_begin(stream, RDNA_PROFILE_KIND_LIBRARY, name, 0);
   RDNA_TRY(
       rdna__profile_end(stream, entry, device->driver->native_call(device->handle, stream->handle, name, call, data)));
   rdna__stream_remember(stream, name);

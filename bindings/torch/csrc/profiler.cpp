@@ -67,12 +67,12 @@ const std::set<ActivityType> activities{ActivityType::CONCURRENT_KERNEL, Activit
 
 ActivityType type_of(rdna_profile_kind kind) {
   switch (kind) {
-    case RDNA_PROFILE_COPY_TO_DEVICE:
-    case RDNA_PROFILE_COPY_TO_HOST:
-    case RDNA_PROFILE_COPY_ON_DEVICE:
-    case RDNA_PROFILE_COPY_PEER:
+    case RDNA_PROFILE_KIND_COPY_TO_DEVICE:
+    case RDNA_PROFILE_KIND_COPY_TO_HOST:
+    case RDNA_PROFILE_KIND_COPY_ON_DEVICE:
+    case RDNA_PROFILE_KIND_COPY_PEER:
       return ActivityType::GPU_MEMCPY;
-    case RDNA_PROFILE_FILL:
+    case RDNA_PROFILE_KIND_FILL:
       return ActivityType::GPU_MEMSET;
     default:
       return ActivityType::CONCURRENT_KERNEL;
