@@ -97,9 +97,9 @@ static rdna_status skip_arrays(reader *r, uint64_t count, int depth) {
     rdna__gguf_value inner = {0};
     RDNA_TRY(read_type(r, &inner.element_type));
     RDNA_TRY(read_bytes(r, "the length of an array", &inner.count, sizeof inner.count));
-    if (inner.element_type == RDNA_GGUF_ARRAY) {
+    if (inner.element_type == RDNA_GGUF_TYPE_ARRAY) {
       RDNA_TRY(skip_arrays(r, inner.count, depth + 1));
-    } else if (inner.element_type == RDNA_GGUF_TEXT) {
+    } else if (inner.element_type == RDNA_GGUF_TYPE_TEXT) {
       rdna_text text;
       for (uint64_t j = 0; j < inner.count; j++) RDNA_TRY(read_text(r, "a text", &text));
     } else {
@@ -107,7 +107,7 @@ static rdna_status skip_arrays(reader *r, uint64_t count, int depth) {
       if (inner.count > left(r) / bytes) return cut_short(r, "an array");
       inner.data = r->at;
       r->at += inner.count * bytes;
-      if (inner.element_type == RDNA_GGUF_BOOL) RDNA_TRY(check_bools(&inner));
+      if (inner.element_type == RDNA_GGUF_TYPE_BOOL) RDNA_TRY(check_bools(&inner));
     }
   }
   return RDNA_OK;
@@ -117,17 +117,17 @@ static rdna_status read_value(reader *r, rdna__gguf_value *value) {
   RDNA_TRY(read_type(r, &value->type));
   value->element_type = value->type;
   value->count = 1;
-  if (value->type == RDNA_GGUF_ARRAY) {
+  if (value->type == RDNA_GGUF_TYPE_ARRAY) {
     RDNA_TRY(read_type(r, &value->element_type));
     RDNA_TRY(read_bytes(r, "the length of an array", &value->count, sizeof value->count));
   }
   value->data = r->at;
-  if (value->element_type == RDNA_GGUF_ARRAY) return skip_arrays(r, value->count, 2);
-  if (value->element_type == RDNA_GGUF_TEXT) return read_texts(r, value);
+  if (value->element_type == RDNA_GGUF_TYPE_ARRAY) return skip_arrays(r, value->count, 2);
+  if (value->element_type == RDNA_GGUF_TYPE_TEXT) return read_texts(r, value);
   size_t bytes = rdna__gguf_type_bytes(value->element_type);
   if (value->count > left(r) / bytes) return cut_short(r, "a value");
   r->at += value->count * bytes;
-  return value->element_type == RDNA_GGUF_BOOL ? check_bools(value) : RDNA_OK;
+  return value->element_type == RDNA_GGUF_TYPE_BOOL ? check_bools(value) : RDNA_OK;
 }
 
 static rdna_status read_keys(reader *r, uint64_t count, rdna__gguf_keys *keys) {

@@ -22,7 +22,7 @@ static void read_arrays(const rdna_gguf *file, const rdna_gguf_key *key) {
     size_t n = key->count - at < 16 ? (size_t)(key->count - at) : 16;
     if (rdna_gguf_read_i32(file, key->name, at, n, integers) == RDNA_OK) touch(integers, n * sizeof *integers);
     if (rdna_gguf_read_f32(file, key->name, at, n, floats) == RDNA_OK) touch(floats, n * sizeof *floats);
-    if (key->element_type == RDNA_GGUF_TEXT || key->element_type == RDNA_GGUF_ARRAY) break;
+    if (key->element_type == RDNA_GGUF_TYPE_TEXT || key->element_type == RDNA_GGUF_TYPE_ARRAY) break;
   }
   if (rdna_gguf_read_i32(file, key->name, key->count, 1, integers) == RDNA_OK) abort();
   if (rdna_gguf_read_f32(file, key->name, UINT64_MAX, 1, floats) == RDNA_OK) abort();

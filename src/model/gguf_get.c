@@ -91,7 +91,7 @@ static rdna_status get(const rdna__gguf_keys *keys, const char *name, const rdna
 }
 
 static rdna_status wrong_type(const rdna__gguf_value *value, const char *wanted) {
-  if (value->type == RDNA_GGUF_ARRAY)
+  if (value->type == RDNA_GGUF_TYPE_ARRAY)
     return rdna__fail(RDNA_BAD_DATA, "key %s holds an array of %s, not %s", value->name,
                       rdna_gguf_type_name(value->element_type), wanted);
   return rdna__fail(RDNA_BAD_DATA, "key %s holds a %s, not %s", value->name, rdna_gguf_type_name(value->type), wanted);
@@ -104,23 +104,23 @@ static bool load_integer(const rdna__gguf_value *value, uint64_t index, uint64_t
   memcpy(&raw, value->data + index * bytes, bytes);
   int64_t number;
   switch (value->element_type) {
-    case RDNA_GGUF_U8:
-    case RDNA_GGUF_U16:
-    case RDNA_GGUF_U32:
-    case RDNA_GGUF_U64:
+    case RDNA_GGUF_TYPE_U8:
+    case RDNA_GGUF_TYPE_U16:
+    case RDNA_GGUF_TYPE_U32:
+    case RDNA_GGUF_TYPE_U64:
       *out = raw;
       *out_negative = false;
       return true;
-    case RDNA_GGUF_I8:
+    case RDNA_GGUF_TYPE_I8:
       number = (int8_t)raw;
       break;
-    case RDNA_GGUF_I16:
+    case RDNA_GGUF_TYPE_I16:
       number = (int16_t)raw;
       break;
-    case RDNA_GGUF_I32:
+    case RDNA_GGUF_TYPE_I32:
       number = (int32_t)raw;
       break;
-    case RDNA_GGUF_I64:
+    case RDNA_GGUF_TYPE_I64:
       number = (int64_t)raw;
       break;
     default:
@@ -132,13 +132,13 @@ static bool load_integer(const rdna__gguf_value *value, uint64_t index, uint64_t
 }
 
 static bool load_float(const rdna__gguf_value *value, uint64_t index, double *out) {
-  if (value->element_type == RDNA_GGUF_F32) {
+  if (value->element_type == RDNA_GGUF_TYPE_F32) {
     float number;
     memcpy(&number, value->data + index * sizeof number, sizeof number);
     *out = number;
     return true;
   }
-  if (value->element_type == RDNA_GGUF_F64) {
+  if (value->element_type == RDNA_GGUF_TYPE_F64) {
     memcpy(out, value->data + index * sizeof *out, sizeof *out);
     return true;
   }
@@ -148,7 +148,7 @@ static bool load_float(const rdna__gguf_value *value, uint64_t index, double *ou
 static rdna_status get_integer(const rdna__gguf_keys *keys, const char *name, uint64_t *out, bool *out_negative) {
   const rdna__gguf_value *value;
   RDNA_TRY(get(keys, name, &value));
-  if (value->type == RDNA_GGUF_ARRAY || value->type == RDNA_GGUF_TEXT) return wrong_type(value, "an integer");
+  if (value->type == RDNA_GGUF_TYPE_ARRAY || value->type == RDNA_GGUF_TYPE_TEXT) return wrong_type(value, "an integer");
   if (!load_integer(value, 0, out, out_negative)) return wrong_type(value, "an integer");
   return RDNA_OK;
 }
@@ -180,7 +180,7 @@ rdna_status rdna_gguf_get_i64(const rdna_gguf *file, const char *name, int64_t *
 rdna_status rdna_gguf_get_f64(const rdna_gguf *file, const char *name, double *out) {
   const rdna__gguf_value *value;
   RDNA_TRY(get(&file->parts[0].keys, name, &value));
-  if (value->type == RDNA_GGUF_ARRAY || value->type == RDNA_GGUF_TEXT) return wrong_type(value, "a number");
+  if (value->type == RDNA_GGUF_TYPE_ARRAY || value->type == RDNA_GGUF_TYPE_TEXT) return wrong_type(value, "a number");
   if (load_float(value, 0, out)) return RDNA_OK;
   uint64_t raw;
   bool negative;
@@ -195,7 +195,7 @@ rdna_status rdna_gguf_get_f64(const rdna_gguf *file, const char *name, double *o
 rdna_status rdna_gguf_get_bool(const rdna_gguf *file, const char *name, bool *out) {
   const rdna__gguf_value *value;
   RDNA_TRY(get(&file->parts[0].keys, name, &value));
-  if (value->type != RDNA_GGUF_BOOL) return wrong_type(value, "a bool");
+  if (value->type != RDNA_GGUF_TYPE_BOOL) return wrong_type(value, "a bool");
   *out = value->data[0] != 0;
   return RDNA_OK;
 }
@@ -203,7 +203,7 @@ rdna_status rdna_gguf_get_bool(const rdna_gguf *file, const char *name, bool *ou
 rdna_status rdna_gguf_get_text(const rdna_gguf *file, const char *name, rdna_text *out) {
   const rdna__gguf_value *value;
   RDNA_TRY(get(&file->parts[0].keys, name, &value));
-  if (value->type != RDNA_GGUF_TEXT) return wrong_type(value, "a text");
+  if (value->type != RDNA_GGUF_TYPE_TEXT) return wrong_type(value, "a text");
   *out = value->texts[0];
   return RDNA_OK;
 }
@@ -212,7 +212,7 @@ rdna_status rdna_gguf_get_texts(const rdna_gguf *file, const char *name, const r
                                 size_t *out_count) {
   const rdna__gguf_value *value;
   RDNA_TRY(get(&file->parts[0].keys, name, &value));
-  if (value->type != RDNA_GGUF_ARRAY || value->element_type != RDNA_GGUF_TEXT)
+  if (value->type != RDNA_GGUF_TYPE_ARRAY || value->element_type != RDNA_GGUF_TYPE_TEXT)
     return wrong_type(value, "an array of text");
   *out_texts = value->texts;
   *out_count = (size_t)value->count;
@@ -222,7 +222,7 @@ rdna_status rdna_gguf_get_texts(const rdna_gguf *file, const char *name, const r
 static rdna_status get_range(const rdna_gguf *file, const char *name, uint64_t first, size_t count,
                              const rdna__gguf_value **out) {
   RDNA_TRY(get(&file->parts[0].keys, name, out));
-  if ((*out)->type != RDNA_GGUF_ARRAY) return wrong_type(*out, "an array of numbers");
+  if ((*out)->type != RDNA_GGUF_TYPE_ARRAY) return wrong_type(*out, "an array of numbers");
   if (first > (*out)->count || count > (*out)->count - first)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "elements %llu to %llu of key %s were asked for, it has %llu",
                       (unsigned long long)first, (unsigned long long)first + count, name,
@@ -230,17 +230,17 @@ static rdna_status get_range(const rdna_gguf *file, const char *name, uint64_t f
   return RDNA_OK;
 }
 
-static bool holds_numbers(rdna_gguf_type type) { return type != RDNA_GGUF_TEXT && type != RDNA_GGUF_ARRAY; }
+static bool holds_numbers(rdna_gguf_type type) { return type != RDNA_GGUF_TYPE_TEXT && type != RDNA_GGUF_TYPE_ARRAY; }
 
 rdna_status rdna_gguf_read_i32(const rdna_gguf *file, const char *name, uint64_t first, size_t count, int32_t *out) {
   const rdna__gguf_value *value;
   RDNA_TRY(get_range(file, name, first, count, &value));
-  if (value->element_type == RDNA_GGUF_BOOL) {
+  if (value->element_type == RDNA_GGUF_TYPE_BOOL) {
     for (size_t i = 0; i < count; i++) out[i] = value->data[first + i];
     return RDNA_OK;
   }
-  if (!holds_numbers(value->element_type) || value->element_type == RDNA_GGUF_F32 ||
-      value->element_type == RDNA_GGUF_F64)
+  if (!holds_numbers(value->element_type) || value->element_type == RDNA_GGUF_TYPE_F32 ||
+      value->element_type == RDNA_GGUF_TYPE_F64)
     return wrong_type(value, "an array of integers");
   for (int pass = 0; pass < 2; pass++) { /* check all first, so that a failure leaves |out| untouched */
     for (size_t i = 0; i < count; i++) {
@@ -259,7 +259,7 @@ rdna_status rdna_gguf_read_i32(const rdna_gguf *file, const char *name, uint64_t
 rdna_status rdna_gguf_read_f32(const rdna_gguf *file, const char *name, uint64_t first, size_t count, float *out) {
   const rdna__gguf_value *value;
   RDNA_TRY(get_range(file, name, first, count, &value));
-  if (!holds_numbers(value->element_type) || value->element_type == RDNA_GGUF_BOOL)
+  if (!holds_numbers(value->element_type) || value->element_type == RDNA_GGUF_TYPE_BOOL)
     return wrong_type(value, "an array of numbers");
   for (int pass = 0; pass < 2; pass++) {
     for (size_t i = 0; i < count; i++) {

@@ -15,27 +15,27 @@ static const float weights[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -11};  // (3
 static testing_gguf good_file(uint32_t version) {
   testing_gguf g = {0};
   testing_put_header(&g, version, 2, 17);
-  testing_put_key(&g, "a.u8", RDNA_GGUF_U8), testing_put(&g, "\xff", 1);
-  testing_put_key(&g, "a.i8", RDNA_GGUF_I8), testing_put(&g, "\x80", 1);
-  testing_put_key(&g, "a.u16", RDNA_GGUF_U16), testing_put(&g, "\xff\xff", 2);
-  testing_put_key(&g, "a.i16", RDNA_GGUF_I16), testing_put(&g, "\x00\x80", 2);
-  testing_put_key(&g, "a.u32", RDNA_GGUF_U32), testing_put_u32(&g, UINT32_MAX);
-  testing_put_key(&g, "a.i32", RDNA_GGUF_I32), testing_put_u32(&g, (uint32_t)INT32_MIN);
-  testing_put_key(&g, "a.f32", RDNA_GGUF_F32), testing_put(&g, &(float){0.1f}, 4);
+  testing_put_key(&g, "a.u8", RDNA_GGUF_TYPE_U8), testing_put(&g, "\xff", 1);
+  testing_put_key(&g, "a.i8", RDNA_GGUF_TYPE_I8), testing_put(&g, "\x80", 1);
+  testing_put_key(&g, "a.u16", RDNA_GGUF_TYPE_U16), testing_put(&g, "\xff\xff", 2);
+  testing_put_key(&g, "a.i16", RDNA_GGUF_TYPE_I16), testing_put(&g, "\x00\x80", 2);
+  testing_put_key(&g, "a.u32", RDNA_GGUF_TYPE_U32), testing_put_u32(&g, UINT32_MAX);
+  testing_put_key(&g, "a.i32", RDNA_GGUF_TYPE_I32), testing_put_u32(&g, (uint32_t)INT32_MIN);
+  testing_put_key(&g, "a.f32", RDNA_GGUF_TYPE_F32), testing_put(&g, &(float){0.1f}, 4);
   testing_put_key_bool(&g, "a.bool", true);
-  testing_put_key(&g, "a.text", RDNA_GGUF_TEXT), testing_put_bytes(&g, "x\0y", 3);
-  testing_put_key(&g, "a.u64", RDNA_GGUF_U64), testing_put_u64(&g, UINT64_MAX);
-  testing_put_key(&g, "a.i64", RDNA_GGUF_I64), testing_put_u64(&g, (uint64_t)INT64_MIN);
-  testing_put_key(&g, "a.f64", RDNA_GGUF_F64), testing_put(&g, &(double){1e300}, 8);
-  testing_put_array(&g, "a.texts", RDNA_GGUF_TEXT, 3);
+  testing_put_key(&g, "a.text", RDNA_GGUF_TYPE_TEXT), testing_put_bytes(&g, "x\0y", 3);
+  testing_put_key(&g, "a.u64", RDNA_GGUF_TYPE_U64), testing_put_u64(&g, UINT64_MAX);
+  testing_put_key(&g, "a.i64", RDNA_GGUF_TYPE_I64), testing_put_u64(&g, (uint64_t)INT64_MIN);
+  testing_put_key(&g, "a.f64", RDNA_GGUF_TYPE_F64), testing_put(&g, &(double){1e300}, 8);
+  testing_put_array(&g, "a.texts", RDNA_GGUF_TYPE_TEXT, 3);
   testing_put_text(&g, "one"), testing_put_text(&g, ""), testing_put_bytes(&g, "\0", 1);
-  testing_put_array(&g, "a.i64s", RDNA_GGUF_I64, 3);
+  testing_put_array(&g, "a.i64s", RDNA_GGUF_TYPE_I64, 3);
   testing_put_u64(&g, (uint64_t)INT32_MIN), testing_put_u64(&g, 7), testing_put_u64(&g, UINT64_C(1) << 31);
-  testing_put_array(&g, "a.bools", RDNA_GGUF_BOOL, 2), testing_put(&g, "\1\0", 2);
-  testing_put_array(&g, "a.nested", RDNA_GGUF_ARRAY, 2);
-  testing_put_u32(&g, RDNA_GGUF_TEXT), testing_put_u64(&g, 1), testing_put_text(&g, "in");
-  testing_put_u32(&g, RDNA_GGUF_U16), testing_put_u64(&g, 2), testing_put(&g, "abcd", 4);
-  testing_put_array(&g, "a.f64s", RDNA_GGUF_F64, 2), testing_put(&g, (double[]){1.5, 1e300}, 16);
+  testing_put_array(&g, "a.bools", RDNA_GGUF_TYPE_BOOL, 2), testing_put(&g, "\1\0", 2);
+  testing_put_array(&g, "a.nested", RDNA_GGUF_TYPE_ARRAY, 2);
+  testing_put_u32(&g, RDNA_GGUF_TYPE_TEXT), testing_put_u64(&g, 1), testing_put_text(&g, "in");
+  testing_put_u32(&g, RDNA_GGUF_TYPE_U16), testing_put_u64(&g, 2), testing_put(&g, "abcd", 4);
+  testing_put_array(&g, "a.f64s", RDNA_GGUF_TYPE_F64, 2), testing_put(&g, (double[]){1.5, 1e300}, 16);
   testing_put_tensor(&g, "w", 2, (uint64_t[]){4, 3}, 0, 0);
   testing_put_tensor(&g, "q", 3, (uint64_t[]){256, 1, 2}, 22, 64); /* IQ2_S: 82 bytes a block */
   testing_pad(&g, 32);
@@ -150,8 +150,8 @@ static void test_arrays(void **state) {
   assert_true(f[0] == -2147483648.0f && f[2] == 2147483648.0f);
   rdna_gguf_key key;
   assert_true(rdna_gguf_find_key(file, "a.nested", &key));
-  assert_int_equal(key.type, RDNA_GGUF_ARRAY);
-  assert_int_equal(key.element_type, RDNA_GGUF_ARRAY);
+  assert_int_equal(key.type, RDNA_GGUF_TYPE_ARRAY);
+  assert_int_equal(key.element_type, RDNA_GGUF_TYPE_ARRAY);
   assert_int_equal(key.count, 2);
   assert_int_equal(rdna_gguf_key_at(file, 15, &key), RDNA_OK);
   assert_string_equal(key.name, "a.nested");
@@ -245,20 +245,21 @@ static void test_bad_keys(void **state) {
   testing_put_array(&g, "k", 99, 1), testing_put_u64(&g, 0);
   refuse(g, RDNA_BAD_DATA, "type 99");
   g = header(3, 0, 1);
-  testing_put_key(&g, "k", RDNA_GGUF_BOOL), testing_put(&g, "\2", 1), testing_pad(&g, 32);
+  testing_put_key(&g, "k", RDNA_GGUF_TYPE_BOOL), testing_put(&g, "\2", 1), testing_pad(&g, 32);
   refuse(g, RDNA_BAD_DATA, "neither 0 nor 1");
   g = header(3, 0, 1);
-  testing_put_array(&g, "k", RDNA_GGUF_BOOL, 3), testing_put(&g, "\0\1\3", 3);
+  testing_put_array(&g, "k", RDNA_GGUF_TYPE_BOOL, 3), testing_put(&g, "\0\1\3", 3);
   refuse(g, RDNA_BAD_DATA, "neither 0 nor 1");
   g = header(3, 0, 1);
-  testing_put_bytes(&g, "a\0b", 3), testing_put_u32(&g, RDNA_GGUF_U32), testing_put_u32(&g, 1);
+  testing_put_bytes(&g, "a\0b", 3), testing_put_u32(&g, RDNA_GGUF_TYPE_U32), testing_put_u32(&g, 1);
   refuse(g, RDNA_BAD_DATA, "zero byte");
   static const uint64_t lengths[] = {2, UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_MAX / 8 + 1, UINT64_MAX - 40};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     g = header(3, 0, 1);
-    testing_put_key(&g, "k", RDNA_GGUF_TEXT), testing_put_u64(&g, lengths[i]), testing_put(&g, "x", 1);
+    testing_put_key(&g, "k", RDNA_GGUF_TYPE_TEXT), testing_put_u64(&g, lengths[i]), testing_put(&g, "x", 1);
     refuse(g, RDNA_BAD_DATA, "ends inside");
-    static const rdna_gguf_type types[] = {RDNA_GGUF_U64, RDNA_GGUF_TEXT, RDNA_GGUF_I16, RDNA_GGUF_ARRAY};
+    static const rdna_gguf_type types[] = {RDNA_GGUF_TYPE_U64, RDNA_GGUF_TYPE_TEXT, RDNA_GGUF_TYPE_I16,
+                                           RDNA_GGUF_TYPE_ARRAY};
     for (int t = 0; t < 4; t++) {
       g = header(3, 0, 1);
       testing_put_array(&g, "k", types[t], lengths[i]), testing_put(&g, "abc", 3);
@@ -276,9 +277,9 @@ static void test_bad_keys(void **state) {
   refuse(g, RDNA_BAD_DATA, "65536 bytes");
   for (int depth = 1; depth <= 6; depth++) { /* [[[…]]] */
     g = header(3, 0, 1);
-    testing_put_key(&g, "k", RDNA_GGUF_ARRAY);
-    for (int d = 1; d < depth; d++) testing_put_u32(&g, RDNA_GGUF_ARRAY), testing_put_u64(&g, 1);
-    testing_put_u32(&g, RDNA_GGUF_U8), testing_put_u64(&g, 1), testing_put(&g, "\0", 1);
+    testing_put_key(&g, "k", RDNA_GGUF_TYPE_ARRAY);
+    for (int d = 1; d < depth; d++) testing_put_u32(&g, RDNA_GGUF_TYPE_ARRAY), testing_put_u64(&g, 1);
+    testing_put_u32(&g, RDNA_GGUF_TYPE_U8), testing_put_u64(&g, 1), testing_put(&g, "\0", 1);
     if (depth > 4) {
       refuse(g, RDNA_BAD_DATA, "nested");
       continue;
@@ -413,9 +414,9 @@ static void write_file(const char *path, const testing_gguf *g) {
 /* Part |number| of |count| in |folder|, with one tensor "t<number>" that holds its number. */
 static void write_part(const char *folder, int number, int count, int number_inside, int tensors) {
   testing_gguf g = header(3, 1, 4);
-  testing_put_key(&g, "split.no", RDNA_GGUF_U16), testing_put(&g, &(uint16_t){(uint16_t)number_inside}, 2);
-  testing_put_key(&g, "split.count", RDNA_GGUF_U16), testing_put(&g, &(uint16_t){(uint16_t)count}, 2);
-  testing_put_key(&g, "split.tensors.count", RDNA_GGUF_I32), testing_put_u32(&g, (uint32_t)tensors);
+  testing_put_key(&g, "split.no", RDNA_GGUF_TYPE_U16), testing_put(&g, &(uint16_t){(uint16_t)number_inside}, 2);
+  testing_put_key(&g, "split.count", RDNA_GGUF_TYPE_U16), testing_put(&g, &(uint16_t){(uint16_t)count}, 2);
+  testing_put_key(&g, "split.tensors.count", RDNA_GGUF_TYPE_I32), testing_put_u32(&g, (uint32_t)tensors);
   testing_put_key_u32(&g, "part", (uint32_t)number);
   char name[64], path[512];
   snprintf(name, sizeof name, "t%d", number);

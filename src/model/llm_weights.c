@@ -35,7 +35,7 @@ static rdna_status read_count(const loader *l, const char *key, int initial, int
   uint64_t value = 0;
   if (rdna_gguf_find_key(l->file, name, &found)) {
     /* some files give one number a layer */
-    if (found.type == RDNA_GGUF_ARRAY)
+    if (found.type == RDNA_GGUF_TYPE_ARRAY)
       return rdna__fail(RDNA_UNSUPPORTED, "%s differs between layers, which this library does not run", name);
     RDNA_TRY(rdna_gguf_get_u64(l->file, name, &value));
   }

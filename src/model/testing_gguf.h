@@ -46,24 +46,24 @@ static inline void testing_put_key(testing_gguf *to, const char *name, rdna_gguf
 }
 
 static inline void testing_put_array(testing_gguf *to, const char *name, rdna_gguf_type element, uint64_t count) {
-  testing_put_key(to, name, RDNA_GGUF_ARRAY);
+  testing_put_key(to, name, RDNA_GGUF_TYPE_ARRAY);
   testing_put_u32(to, element);
   testing_put_u64(to, count);
 }
 
 static inline void testing_put_key_u32(testing_gguf *to, const char *name, uint32_t value) {
-  testing_put_key(to, name, RDNA_GGUF_U32);
+  testing_put_key(to, name, RDNA_GGUF_TYPE_U32);
   testing_put_u32(to, value);
 }
 
 static inline void testing_put_key_bool(testing_gguf *to, const char *name, bool value) {
-  testing_put_key(to, name, RDNA_GGUF_BOOL);
+  testing_put_key(to, name, RDNA_GGUF_TYPE_BOOL);
   uint8_t byte = value;
   testing_put(to, &byte, 1);
 }
 
 static inline void testing_put_key_text(testing_gguf *to, const char *name, const char *text) {
-  testing_put_key(to, name, RDNA_GGUF_TEXT);
+  testing_put_key(to, name, RDNA_GGUF_TYPE_TEXT);
   testing_put_text(to, text);
 }
 
@@ -121,13 +121,13 @@ static inline testing_gguf testing_write_vocabulary(const testing_vocabulary *v)
   if (v->model) testing_put_key_text(&g, "tokenizer.ggml.model", v->model);
   if (v->pre) testing_put_key_text(&g, "tokenizer.ggml.pre", v->pre);
   if (v->architecture) testing_put_key_text(&g, "general.architecture", v->architecture);
-  testing_put_array(&g, "tokenizer.ggml.tokens", RDNA_GGUF_TEXT, v->token_count);
+  testing_put_array(&g, "tokenizer.ggml.tokens", RDNA_GGUF_TYPE_TEXT, v->token_count);
   for (size_t i = 0; i < v->token_count; i++) testing_put_bytes(&g, v->tokens[i].text, v->tokens[i].size);
-  testing_put_array(&g, "tokenizer.ggml.token_type", RDNA_GGUF_I32, v->token_count);
+  testing_put_array(&g, "tokenizer.ggml.token_type", RDNA_GGUF_TYPE_I32, v->token_count);
   for (size_t i = 0; i < v->token_count; i++) testing_put(&g, &v->tokens[i].type, 4);
-  testing_put_array(&g, "tokenizer.ggml.scores", RDNA_GGUF_F32, v->token_count);
+  testing_put_array(&g, "tokenizer.ggml.scores", RDNA_GGUF_TYPE_F32, v->token_count);
   for (size_t i = 0; i < v->token_count; i++) testing_put(&g, &v->tokens[i].score, 4);
-  testing_put_array(&g, "tokenizer.ggml.merges", RDNA_GGUF_TEXT, v->merge_count);
+  testing_put_array(&g, "tokenizer.ggml.merges", RDNA_GGUF_TYPE_TEXT, v->merge_count);
   for (size_t i = 0; i < v->merge_count; i++) testing_put_bytes(&g, v->merges[i].data, v->merges[i].size);
   for (int i = 0; i < 3; i++) {
     if (ids[i].id != -2) testing_put_key_u32(&g, ids[i].key, (uint32_t)ids[i].id);

@@ -824,12 +824,12 @@ static void test_refused_keys(void **state) {
     testing_put_key_text(&g, "tokenizer.ggml.model", "llama");
     if (broken == 1) testing_put_key_text(&g, "tokenizer.ggml.tokens", "a"), testing_put_key_u32(&g, "x", 0);
     if (broken >= 2) {
-      testing_put_array(&g, "tokenizer.ggml.tokens", RDNA_GGUF_TEXT, 3);
+      testing_put_array(&g, "tokenizer.ggml.tokens", RDNA_GGUF_TYPE_TEXT, 3);
       for (int i = 0; i < 3; i++) testing_put_text(&g, "t");
     }
     if (broken == 2) testing_put_key_u32(&g, "tokenizer.ggml.scores", 0);
-    if (broken == 3) testing_put_array(&g, "tokenizer.ggml.scores", RDNA_GGUF_F32, 2), testing_put_u64(&g, 0);
-    if (broken == 4) testing_put_array(&g, "tokenizer.ggml.token_type", RDNA_GGUF_I32, 2), testing_put_u64(&g, 0);
+    if (broken == 3) testing_put_array(&g, "tokenizer.ggml.scores", RDNA_GGUF_TYPE_F32, 2), testing_put_u64(&g, 0);
+    if (broken == 4) testing_put_array(&g, "tokenizer.ggml.token_type", RDNA_GGUF_TYPE_I32, 2), testing_put_u64(&g, 0);
     if (broken == 5) testing_put_key_text(&g, "tokenizer.ggml.bos_token_id", "1");
     rdna_gguf *file = NULL;
     rdna_tokenizer *tokenizer = NULL;
