@@ -111,13 +111,13 @@ typedef struct rdna_tokenizer rdna_tokenizer;
 
 /* Types as numbered in the file. */
 typedef enum rdna_token_type {
-  RDNA_TOKEN_UNDEFINED = 0,
-  RDNA_TOKEN_NORMAL,
-  RDNA_TOKEN_UNKNOWN,      /* stands for what the vocabulary cannot say */
-  RDNA_TOKEN_CONTROL,      /* steers the model; in text only when asked for */
-  RDNA_TOKEN_USER_DEFINED, /* always found in text, whole */
-  RDNA_TOKEN_UNUSED,
-  RDNA_TOKEN_BYTE, /* one byte, for what has no other token */
+  RDNA_TOKEN_TYPE_UNDEFINED = 0,
+  RDNA_TOKEN_TYPE_NORMAL,
+  RDNA_TOKEN_TYPE_UNKNOWN,      /* stands for what the vocabulary cannot say */
+  RDNA_TOKEN_TYPE_CONTROL,      /* steers the model; in text only when asked for */
+  RDNA_TOKEN_TYPE_USER_DEFINED, /* always found in text, whole */
+  RDNA_TOKEN_TYPE_UNUSED,
+  RDNA_TOKEN_TYPE_BYTE, /* one byte, for what has no other token */
   RDNA_TOKEN_TYPE_COUNT
 } rdna_token_type;
 

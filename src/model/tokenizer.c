@@ -78,7 +78,7 @@ static rdna_status read_flag(const rdna_gguf *file, const char *key, bool *flag)
 
 static rdna_status read_types(const rdna_gguf *file, rdna_tokenizer *t) {
   size_t count = t->info.token_count;
-  memset(t->types, RDNA_TOKEN_NORMAL, count);
+  memset(t->types, RDNA_TOKEN_TYPE_NORMAL, count);
   if (!rdna_gguf_find_key(file, "tokenizer.ggml.token_type", NULL)) return RDNA_OK;
   enum { AT_ONCE = 256 };
   int32_t types[AT_ONCE];
@@ -89,7 +89,7 @@ static rdna_status read_types(const rdna_gguf *file, rdna_tokenizer *t) {
       if (types[j] < 0 || types[j] >= RDNA_TOKEN_TYPE_COUNT)
         return rdna__fail(RDNA_BAD_DATA, "token %zu is of type %d, the format knows 0 to %d", i + j, (int)types[j],
                           RDNA_TOKEN_TYPE_COUNT - 1);
-      t->types[i + j] = (uint8_t)(types[j] == RDNA_TOKEN_UNDEFINED ? RDNA_TOKEN_NORMAL : types[j]);
+      t->types[i + j] = (uint8_t)(types[j] == RDNA_TOKEN_TYPE_UNDEFINED ? RDNA_TOKEN_TYPE_NORMAL : types[j]);
     }
   }
   return RDNA_OK;
@@ -117,7 +117,7 @@ static rdna_status read_tokens(const rdna_gguf *file, rdna_tokenizer *t) {
 }
 
 static bool is_special(const rdna_tokenizer *t, size_t id) {
-  return t->types[id] == RDNA_TOKEN_CONTROL || t->types[id] == RDNA_TOKEN_UNKNOWN;
+  return t->types[id] == RDNA_TOKEN_TYPE_CONTROL || t->types[id] == RDNA_TOKEN_TYPE_UNKNOWN;
 }
 
 static rdna_status add_to_tree(rdna_tokenizer *t, int32_t id) {
@@ -140,13 +140,13 @@ static rdna_status add_to_tree(rdna_tokenizer *t, int32_t id) {
 static rdna_status make_tree(rdna_tokenizer *t) {
   size_t total = 1;
   for (size_t i = 0; i < t->info.token_count; i++)
-    if (is_special(t, i) || t->types[i] == RDNA_TOKEN_USER_DEFINED) total += t->texts[i].size;
+    if (is_special(t, i) || t->types[i] == RDNA_TOKEN_TYPE_USER_DEFINED) total += t->texts[i].size;
   if (total > UINT32_MAX) return rdna__fail(RDNA_UNSUPPORTED, "%zu bytes of special tokens are too many", total);
   t->nodes = malloc(total * sizeof *t->nodes); /* never grows, so links into it stay good */
   if (!t->nodes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu bytes of special tokens", total);
   t->node_count = 1;
   for (size_t i = 0; i < t->info.token_count; i++)
-    if ((is_special(t, i) || t->types[i] == RDNA_TOKEN_USER_DEFINED) && t->texts[i].size)
+    if ((is_special(t, i) || t->types[i] == RDNA_TOKEN_TYPE_USER_DEFINED) && t->texts[i].size)
       RDNA_TRY(add_to_tree(t, (int32_t)i));
   return RDNA_OK;
 }
@@ -154,7 +154,7 @@ static rdna_status make_tree(rdna_tokenizer *t) {
 static int32_t control_token(const rdna_tokenizer *t, const char *text) {
   uint32_t id;
   if (!rdna__strmap_find(&t->by_text, text, strlen(text), &id)) return -1;
-  return t->types[id] == RDNA_TOKEN_CONTROL || t->types[id] == RDNA_TOKEN_USER_DEFINED ? (int32_t)id : -1;
+  return t->types[id] == RDNA_TOKEN_TYPE_CONTROL || t->types[id] == RDNA_TOKEN_TYPE_USER_DEFINED ? (int32_t)id : -1;
 }
 
 /* Chat models end a turn with a token of its own; files do not always say which. */
@@ -282,7 +282,7 @@ static int32_t token_at(const rdna_tokenizer *t, rdna_text text, bool parse_spec
     while (node && t->nodes[node].byte != (uint8_t)text.data[i]) node = t->nodes[node].sibling;
     if (!node) break;
     int32_t id = t->nodes[node].id;
-    if (id >= 0 && (parse_special || t->types[id] == RDNA_TOKEN_USER_DEFINED)) best = id;
+    if (id >= 0 && (parse_special || t->types[id] == RDNA_TOKEN_TYPE_USER_DEFINED)) best = id;
     node = t->nodes[node].child;
   }
   return best;
@@ -400,7 +400,7 @@ void rdna_detokenizer_release(rdna_detokenizer *d) {
 static rdna_text visible_piece(rdna_detokenizer *d, int32_t id) {
   const rdna_tokenizer *t = d->tokenizer;
   rdna_text piece = t->pieces[id];
-  if (is_special(t, (size_t)id) || t->types[id] == RDNA_TOKEN_USER_DEFINED) {
+  if (is_special(t, (size_t)id) || t->types[id] == RDNA_TOKEN_TYPE_USER_DEFINED) {
     d->strips_space = !t->splitter && t->add_space_prefix;
     if (is_special(t, (size_t)id) && !d->show_control) piece.size = 0;
     return piece;

@@ -58,7 +58,7 @@ static rdna_status make_pieces(rdna_tokenizer *t) {
   char *at = t->piece_bytes;
   for (size_t i = 0; i < t->info.token_count; i++) {
     rdna_text text = t->texts[i];
-    bool normal = t->types[i] == RDNA_TOKEN_NORMAL || t->types[i] == RDNA_TOKEN_UNUSED;
+    bool normal = t->types[i] == RDNA_TOKEN_TYPE_NORMAL || t->types[i] == RDNA_TOKEN_TYPE_UNUSED;
     size_t size = text.size;
     if (normal) {
       size = to_bytes(&alphabet, text, at);

@@ -70,7 +70,7 @@ static rdna_tokenizer *make(int kind) {
   for (int b = 0; b < 256; b++) {
     char text[8] = {'<', '0', 'x', "0123456789ABCDEF"[b >> 4], "0123456789ABCDEF"[b & 15], '>'};
     if (!bpe) {
-      add(tokens, &count, text, 6, RDNA_TOKEN_BYTE);
+      add(tokens, &count, text, 6, RDNA_TOKEN_TYPE_BYTE);
       continue;
     }
     static int skipped;
@@ -79,24 +79,24 @@ static rdna_tokenizer *make(int kind) {
     int code = printable ? b : 0x100 + skipped++;
     char wide[2] = {(char)(0xc0 | code >> 6), (char)(0x80 | (code & 0x3f))};
     if (code < 0x80) wide[0] = (char)code;
-    add(tokens, &count, wide, code < 0x80 ? 1 : 2, RDNA_TOKEN_NORMAL);
+    add(tokens, &count, wide, code < 0x80 ? 1 : 2, RDNA_TOKEN_TYPE_NORMAL);
   }
   static const char *const bpe_words[] = {"ab", "abab", "ba", "aa", "\xc4\xa0\x61", "\xc4\xa0\xc4\xa0", "12"};
   static const char *const spm_words[] = {
       "a",  "b",        "ab", "aba", "\xe2\x96\x81", "\xe2\x96\x81\x61", "\xe2\x96\x81\xe2\x96\x81",
       "bb", "\xc3\xa9", "aa", "aaaa"};
-  for (size_t i = 0; bpe && i < 7; i++) add(tokens, &count, bpe_words[i], strlen(bpe_words[i]), RDNA_TOKEN_NORMAL);
+  for (size_t i = 0; bpe && i < 7; i++) add(tokens, &count, bpe_words[i], strlen(bpe_words[i]), RDNA_TOKEN_TYPE_NORMAL);
   for (size_t i = 0; !bpe && i < 11; i++)
-    add(tokens, &count, spm_words[i], strlen(spm_words[i]), i == 7 ? RDNA_TOKEN_UNUSED : RDNA_TOKEN_NORMAL);
+    add(tokens, &count, spm_words[i], strlen(spm_words[i]), i == 7 ? RDNA_TOKEN_TYPE_UNUSED : RDNA_TOKEN_TYPE_NORMAL);
   if (kind == 1)
     add(tokens, &count,
         "a\xe2\x96\x81"
         "b",
-        5, RDNA_TOKEN_NORMAL);
-  add(tokens, &count, "<s>", 3, RDNA_TOKEN_CONTROL);
-  add(tokens, &count, "<u>", 3, RDNA_TOKEN_USER_DEFINED);
-  add(tokens, &count, "<u><", 4, RDNA_TOKEN_USER_DEFINED);
-  add(tokens, &count, "<?>", 3, RDNA_TOKEN_UNKNOWN);
+        5, RDNA_TOKEN_TYPE_NORMAL);
+  add(tokens, &count, "<s>", 3, RDNA_TOKEN_TYPE_CONTROL);
+  add(tokens, &count, "<u>", 3, RDNA_TOKEN_TYPE_USER_DEFINED);
+  add(tokens, &count, "<u><", 4, RDNA_TOKEN_TYPE_USER_DEFINED);
+  add(tokens, &count, "<?>", 3, RDNA_TOKEN_TYPE_UNKNOWN);
   testing_vocabulary v = {.model = bpe ? "gpt2" : "llama",
                           .pre = pres[kind],
                           .tokens = tokens,

@@ -73,7 +73,7 @@ rdna_status rdna__merger_run(rdna__merger *merger, rdna__merge_rule rule) {
     if (left->size != best.left_size || left->next < 0) continue; /* the pair was since torn apart */
     rdna__symbol *right = &merger->symbols[left->next];
     if (right->size != best.right_size) continue;
-    if (merger->unused_split && merger->tokenizer->types[best.id] == RDNA_TOKEN_UNUSED)
+    if (merger->unused_split && merger->tokenizer->types[best.id] == RDNA_TOKEN_TYPE_UNUSED)
       merger->unused_split[best.id] = left->size;
     left->size += right->size;
     left->id = best.id;

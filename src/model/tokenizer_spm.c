@@ -48,15 +48,15 @@ static rdna_status make_pieces(rdna_tokenizer *t) {
   char *at = t->piece_bytes;
   for (size_t i = 0; i < t->info.token_count; i++) {
     rdna_text text = t->texts[i];
-    int byte = t->types[i] == RDNA_TOKEN_BYTE ? named_byte(text) : -1;
+    int byte = t->types[i] == RDNA_TOKEN_TYPE_BYTE ? named_byte(text) : -1;
     size_t size;
-    if (t->types[i] == RDNA_TOKEN_BYTE && byte < 0)
+    if (t->types[i] == RDNA_TOKEN_TYPE_BYTE && byte < 0)
       return rdna__fail(RDNA_BAD_DATA, "token %zu is of type byte, but its text is not like <0x0A>", i);
     if (byte >= 0) {
       *at = (char)byte;
       size = 1;
       if (t->byte_ids[byte] < 0) t->byte_ids[byte] = (int32_t)i;
-    } else if (t->types[i] == RDNA_TOKEN_NORMAL || t->types[i] == RDNA_TOKEN_UNUSED) {
+    } else if (t->types[i] == RDNA_TOKEN_TYPE_NORMAL || t->types[i] == RDNA_TOKEN_TYPE_UNUSED) {
       size = unmark(text, at);
     } else {
       if (text.size) memcpy(at, text.data, text.size);
@@ -89,14 +89,14 @@ static rdna_status collect_mergeable(rdna_tokenizer *t) {
   for (size_t i = 0; i < t->info.token_count; i++) {
     rdna_text text = t->texts[i];
     if (isnan(t->scores[i])) return rdna__fail(RDNA_BAD_DATA, "the score of token %zu is not a number", i);
-    if (t->types[i] == RDNA_TOKEN_CONTROL || t->types[i] == RDNA_TOKEN_UNKNOWN || t->types[i] == RDNA_TOKEN_BYTE ||
-        text.size == 0)
+    if (t->types[i] == RDNA_TOKEN_TYPE_CONTROL || t->types[i] == RDNA_TOKEN_TYPE_UNKNOWN ||
+        t->types[i] == RDNA_TOKEN_TYPE_BYTE || text.size == 0)
       continue;
     bool inserted;
     RDNA_TRY(rdna__strmap_insert(&t->mergeable, text.data, text.size, (uint32_t)i, &inserted));
     if (!inserted) continue;
     if (text.size > t->longest) t->longest = text.size;
-    if (t->types[i] == RDNA_TOKEN_UNUSED) t->has_unused = true;
+    if (t->types[i] == RDNA_TOKEN_TYPE_UNUSED) t->has_unused = true;
     if (!marks_lead(text)) t->splits_at_space = false;
   }
   return RDNA_OK;
@@ -153,7 +153,7 @@ static rdna_status append_symbol(const rdna__merger *m, uint32_t start, uint32_t
     uint32_t id;
     if (!rdna__strmap_find(&t->mergeable, m->text + start, size, &id))
       return append_bytes(t, m->text + start, size, tokens);
-    uint32_t left = t->types[id] == RDNA_TOKEN_UNUSED && m->unused_split ? m->unused_split[id] : 0;
+    uint32_t left = t->types[id] == RDNA_TOKEN_TYPE_UNUSED && m->unused_split ? m->unused_split[id] : 0;
     if (left == 0) return rdna_tokens_append(tokens, (int32_t)id);
     RDNA_TRY(append_symbol(m, start, left, tokens)); /* each call is for a shorter text, at most |longest| deep */
     start += left;

@@ -155,7 +155,8 @@ static int find_token(const char *text, size_t size) {
 
 static double spm_rank(const char *text, part left, part right) {
   int id = find_token(text + left.start, (size_t)(left.size + right.size));
-  if (id < 0 || (vocabulary[id].type != RDNA_TOKEN_NORMAL && vocabulary[id].type != RDNA_TOKEN_USER_DEFINED)) return -1;
+  if (id < 0 || (vocabulary[id].type != RDNA_TOKEN_TYPE_NORMAL && vocabulary[id].type != RDNA_TOKEN_TYPE_USER_DEFINED))
+    return -1;
   return 1000 - (double)vocabulary[id].score;
 }
 
@@ -180,7 +181,7 @@ static int spm_slowly(const char *text, int size, int32_t *out) {
   count = join_slowly(marked, parts, count, spm_rank);
   for (int i = 0; i < count; i++) {
     int id = find_token(marked + parts[i].start, (size_t)parts[i].size);
-    if (id >= 0 && vocabulary[id].type == RDNA_TOKEN_NORMAL) {
+    if (id >= 0 && vocabulary[id].type == RDNA_TOKEN_TYPE_NORMAL) {
       out[ids++] = id;
       continue;
     }
@@ -196,16 +197,17 @@ static int spm_slowly(const char *text, int size, int32_t *out) {
 static void make_spm_vocabulary(rdna__random *random, bool marks_inside) {
   static const char *const letters[] = {"a", "b", "c", "\xc3\xa9", "\xe2\x96\x81"};
   vocabulary_size = 0;
-  add_token("<unk>", 5, RDNA_TOKEN_UNKNOWN, 0);
-  add_token("<s>", 3, RDNA_TOKEN_CONTROL, 0);
-  add_token("</s>", 4, RDNA_TOKEN_CONTROL, 0);
+  add_token("<unk>", 5, RDNA_TOKEN_TYPE_UNKNOWN, 0);
+  add_token("<s>", 3, RDNA_TOKEN_TYPE_CONTROL, 0);
+  add_token("</s>", 4, RDNA_TOKEN_TYPE_CONTROL, 0);
   for (int b = 0; b < 256; b++) {
     char name[8];
     snprintf(name, sizeof name, "<0x%02X>", b);
-    add_token(name, 6, RDNA_TOKEN_BYTE, 0);
+    add_token(name, 6, RDNA_TOKEN_TYPE_BYTE, 0);
   }
   for (int i = 0; i < 5; i++)
-    if (i != 2) add_token(letters[i], strlen(letters[i]), RDNA_TOKEN_NORMAL, -1000); /* "c" has no token of its own */
+    if (i != 2)
+      add_token(letters[i], strlen(letters[i]), RDNA_TOKEN_TYPE_NORMAL, -1000); /* "c" has no token of its own */
   for (int i = 0; i < 60; i++) {
     char text[16];
     size_t size = 0, parts = 2 + rdna__random_below(random, 3);
@@ -215,7 +217,7 @@ static void make_spm_vocabulary(rdna__random *random, bool marks_inside) {
       size += strlen(letter);
     }
     if (find_token(text, size) >= 0) continue;
-    int32_t type = rdna__random_below(random, 12) == 0 ? RDNA_TOKEN_CONTROL : RDNA_TOKEN_NORMAL;
+    int32_t type = rdna__random_below(random, 12) == 0 ? RDNA_TOKEN_TYPE_CONTROL : RDNA_TOKEN_TYPE_NORMAL;
     add_token(text, size, type, -(float)rdna__random_below(random, 30)); /* some scores are equal */
   }
 }
@@ -249,13 +251,14 @@ static void test_spm_against_slow(void **state) {
 
 static void test_spm_by_hand(void **state) {
   vocabulary_size = 0;
-  add_token("<unk>", 5, RDNA_TOKEN_UNKNOWN, 0);
-  add_token("<s>", 3, RDNA_TOKEN_CONTROL, 0);
-  add_token("</s>", 4, RDNA_TOKEN_CONTROL, 0);
-  int a = add_token("a", 1, RDNA_TOKEN_NORMAL, -1), b = add_token("b", 1, RDNA_TOKEN_NORMAL, -2);
-  int space = add_token("\xe2\x96\x81", 3, RDNA_TOKEN_NORMAL, -3);
-  int user = add_token("ab", 2, RDNA_TOKEN_USER_DEFINED, 0), longer = add_token("aba", 3, RDNA_TOKEN_USER_DEFINED, 0);
-  int bb = add_token("bb", 2, RDNA_TOKEN_UNUSED, -1), bbb = add_token("bbb", 3, RDNA_TOKEN_NORMAL, -9);
+  add_token("<unk>", 5, RDNA_TOKEN_TYPE_UNKNOWN, 0);
+  add_token("<s>", 3, RDNA_TOKEN_TYPE_CONTROL, 0);
+  add_token("</s>", 4, RDNA_TOKEN_TYPE_CONTROL, 0);
+  int a = add_token("a", 1, RDNA_TOKEN_TYPE_NORMAL, -1), b = add_token("b", 1, RDNA_TOKEN_TYPE_NORMAL, -2);
+  int space = add_token("\xe2\x96\x81", 3, RDNA_TOKEN_TYPE_NORMAL, -3);
+  int user = add_token("ab", 2, RDNA_TOKEN_TYPE_USER_DEFINED, 0),
+      longer = add_token("aba", 3, RDNA_TOKEN_TYPE_USER_DEFINED, 0);
+  int bb = add_token("bb", 2, RDNA_TOKEN_TYPE_UNUSED, -1), bbb = add_token("bbb", 3, RDNA_TOKEN_TYPE_NORMAL, -9);
   testing_vocabulary v = empty_vocabulary;
   v.model = "llama", v.tokens = vocabulary, v.token_count = (size_t)vocabulary_size;
   opened o = open_vocabulary(&v);
@@ -278,7 +281,7 @@ static void test_spm_by_hand(void **state) {
   CHECK_IDS(&o, "<s>", 0, space, 0, 0, 0);
   rdna_token_type type;
   assert_int_equal(rdna_tokenizer_type(o.tokenizer, bb, &type), RDNA_OK);
-  assert_int_equal(type, RDNA_TOKEN_UNUSED);
+  assert_int_equal(type, RDNA_TOKEN_TYPE_UNUSED);
   close_vocabulary(&o);
   v.add_space_prefix = 0, v.add_bos = 0, v.add_eos = 1, v.eos = a, v.unknown = -1;
   o = open_vocabulary(&v);
@@ -300,7 +303,8 @@ static void test_spm_bytes(void **state) {
   static const char *const wrong[] = {"<0xG1>", "<0x1G>", "<0x@1>", "<0xg1>", "<0x1`>",
                                       "<0x:1>", "<0x1/>", "<1x11>", "<0x11)"};
   vocabulary_size = 0;
-  int unknown = add_token("<unk>", 5, RDNA_TOKEN_UNKNOWN, 0), byte = add_token("<0xeF>", 6, RDNA_TOKEN_BYTE, 0);
+  int unknown = add_token("<unk>", 5, RDNA_TOKEN_TYPE_UNKNOWN, 0),
+      byte = add_token("<0xeF>", 6, RDNA_TOKEN_TYPE_BYTE, 0);
   testing_vocabulary v = empty_vocabulary;
   v.model = "llama", v.tokens = vocabulary, v.token_count = (size_t)vocabulary_size;
   v.add_space_prefix = 0, v.unknown = unknown;
@@ -348,7 +352,7 @@ static void make_bpe_vocabulary(rdna__random *random) {
   vocabulary_size = merge_count = 0;
   for (int b = 0; b < 256; b++) {
     char text[2];
-    add_token(text, write_byte(b, text), RDNA_TOKEN_NORMAL, 0);
+    add_token(text, write_byte(b, text), RDNA_TOKEN_TYPE_NORMAL, 0);
   }
   char made[64][16];
   int made_count = 4;
@@ -364,13 +368,13 @@ static void make_bpe_vocabulary(rdna__random *random) {
     snprintf(text, sizeof text, "%s%s", left, right);
     /* of some, merges make no token, only a step on the way to one */
     if (find_token(text, strlen(text)) < 0 && rdna__random_below(random, 5))
-      add_token(text, strlen(text), RDNA_TOKEN_NORMAL, 0);
+      add_token(text, strlen(text), RDNA_TOKEN_TYPE_NORMAL, 0);
     snprintf(made[made_count++], sizeof made[0], "%s", text);
   }
   for (int i = 0; i < 10; i++) { /* tokens that merges need not reach */
     char text[4];
     for (int b = 0; b < 4; b++) text[b] = (char)('a' + rdna__random_below(random, 4));
-    if (find_token(text, 4) < 0) add_token(text, 4, RDNA_TOKEN_NORMAL, 0);
+    if (find_token(text, 4) < 0) add_token(text, 4, RDNA_TOKEN_TYPE_NORMAL, 0);
   }
 }
 
@@ -513,7 +517,7 @@ static void test_long_words(void **state) {
 /* Bytes without a token are the unknown one, or a failure. */
 static void test_bpe_missing_bytes(void **state) {
   vocabulary_size = merge_count = 0;
-  int a = add_token("a", 1, RDNA_TOKEN_NORMAL, 0), control = add_token("<|x|>", 5, RDNA_TOKEN_CONTROL, 0);
+  int a = add_token("a", 1, RDNA_TOKEN_TYPE_NORMAL, 0), control = add_token("<|x|>", 5, RDNA_TOKEN_TYPE_CONTROL, 0);
   testing_vocabulary v = bpe_vocabulary("gpt-2");
   opened o = open_vocabulary(&v);
   rdna_tokens tokens = {0};
@@ -706,7 +710,7 @@ static void test_detokenizer(void **state) {
   rdna__random random;
   rdna__random_seed(&random, 24);
   make_bpe_vocabulary(&random);
-  int control = add_token("<|im_end|>", 10, RDNA_TOKEN_CONTROL, 0);
+  int control = add_token("<|im_end|>", 10, RDNA_TOKEN_TYPE_CONTROL, 0);
   testing_vocabulary v = bpe_vocabulary("gpt-2");
   opened o = open_vocabulary(&v);
   assert_true(rdna_tokenizer_is_end(o.tokenizer, control));
@@ -769,9 +773,10 @@ static void test_detokenizer(void **state) {
 static void test_ends(void **state) {
   for (int harmony = 0; harmony < 2; harmony++) {
     vocabulary_size = merge_count = 0;
-    int a = add_token("a", 1, RDNA_TOKEN_NORMAL, 0), end = add_token("<|end|>", 7, RDNA_TOKEN_CONTROL, 0);
-    int text = add_token("<EOT>", 5, RDNA_TOKEN_NORMAL, 0); /* an ordinary token of that text is none */
-    if (harmony) add_token("<|return|>", 10, RDNA_TOKEN_CONTROL, 0), add_token("<|call|>", 8, RDNA_TOKEN_CONTROL, 0);
+    int a = add_token("a", 1, RDNA_TOKEN_TYPE_NORMAL, 0), end = add_token("<|end|>", 7, RDNA_TOKEN_TYPE_CONTROL, 0);
+    int text = add_token("<EOT>", 5, RDNA_TOKEN_TYPE_NORMAL, 0); /* an ordinary token of that text is none */
+    if (harmony)
+      add_token("<|return|>", 10, RDNA_TOKEN_TYPE_CONTROL, 0), add_token("<|call|>", 8, RDNA_TOKEN_TYPE_CONTROL, 0);
     testing_vocabulary v = bpe_vocabulary("gpt-4o");
     opened o = open_vocabulary(&v);
     assert_false(rdna_tokenizer_is_end(o.tokenizer, a));
@@ -808,7 +813,7 @@ static void test_refused(void **state) {
   vocabulary[300].score = NAN;
   refuse(&good, RDNA_BAD_DATA, "score of token 300");
   vocabulary[300].score = 0;
-  vocabulary[300].type = RDNA_TOKEN_BYTE;
+  vocabulary[300].type = RDNA_TOKEN_TYPE_BYTE;
   refuse(&good, RDNA_BAD_DATA, "token 300 is of type byte");
   vocabulary[300].type = 7;
   refuse(&good, RDNA_BAD_DATA, "type 7");
