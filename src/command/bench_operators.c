@@ -167,7 +167,7 @@ static rdna_status prepare_max_pool(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_max_pool(bench *b) {
-  const rdna_pool pool = {.dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
+  const rdna_pooling pool = {.dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
   return rdna_op_max_pool(b->stream, &pool, &b->t[0], &b->t[1], &b->t[2]);
 }
 static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {

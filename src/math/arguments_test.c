@@ -520,13 +520,13 @@ OPERATOR(dropout_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=do
 }
 
 /* ---- pool.h ---- */
-static const rdna_pool *pooling(bool average) {
-  static rdna_pool p;
-  p = (rdna_pool){.dims = (int)number("dims dimensions", 2, "", "0 4"),
-                  .window = {2, (int64_t)number("window", 2, "", "0 -1")},
-                  .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
-                  .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
-                  .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
+static const rdna_pooling *pooling(bool average) {
+  static rdna_pooling p;
+  p = (rdna_pooling){.dims = (int)number("dims dimensions", 2, "", "0 4"),
+                     .window = {2, (int64_t)number("window", 2, "", "0 -1")},
+                     .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
+                     .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
+                     .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
   return given("pool description", &p);
 }
 #define POOL_OUT MAIN, STRIDED, SHAPE(M, N, 3, 4)

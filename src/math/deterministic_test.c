@@ -194,7 +194,7 @@ OPERATOR(cross_entropy_of_long_rows) {
   return rdna_op_cross_entropy(test_stream, &options, &x, &target, NULL, &out, &lse, &total);
 }
 /* Each window shares values with the next ones. */
-static const rdna_pool pool = {.dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
+static const rdna_pooling pool = {.dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
 OPERATOR(max_pool_backward) {
   rdna_tensor x = IMAGES(0), out = tensor(4, RDNA_F32, 4, 10, 30, 15, 15),
               dout = tensor(1, RDNA_F32, 4, 10, 30, 15, 15);

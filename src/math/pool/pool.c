@@ -18,13 +18,13 @@ static const char *const average_backward_kernels[TYPES] = NAMES("average_pool_b
 struct call {
   const char *op_name;
   rdna_stream *stream;
-  const rdna_pool *pool; /* NULL: adaptive */
+  const rdna_pooling *pool; /* NULL: adaptive */
   const char *x_name, *out_name;
   const rdna_tensor *x, *out, *indices;
   bool average, backward;
 };
 
-int64_t rdna_pool_size(const rdna_pool *pool, int d, int64_t size) {
+int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size) {
   int64_t stride = pool->stride[d], room = pool->before[d] + size + pool->after[d];
   int64_t left = room - pool->dilation[d] * (pool->window[d] - 1) - 1;
   if (left < 0 && !(pool->ceil && left > -stride)) return 0;
@@ -34,7 +34,7 @@ int64_t rdna_pool_size(const rdna_pool *pool, int d, int64_t size) {
 }
 
 static rdna_status check_description(const struct call *c) {
-  const rdna_pool *p = c->pool;
+  const rdna_pooling *p = c->pool;
   const int64_t most = 1 << 28; /* so that sums of a few stay in 31 bits */
   if (p->dims < 1 || p->dims > 3) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3",
@@ -79,7 +79,7 @@ static rdna_status check_spatial(const struct call *c) {
       }
       continue;
     }
-    int64_t want = rdna_pool_size(c->pool, d, in);
+    int64_t want = rdna_pooling_size(c->pool, d, in);
     if (want < 1 || out != want) {
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: %s is %s and %s is %s; the description makes %lld windows of size %lld, at least 1",
@@ -204,25 +204,25 @@ static rdna_status no_description(const char *op_name) {
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description is NULL; pass one", op_name);
 }
 
-rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x, const rdna_tensor *out,
-                             const rdna_tensor *indices) {
+rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
+                             const rdna_tensor *out, const rdna_tensor *indices) {
   const struct call c = {"max_pool", stream, pool, "x", "out", x, out, indices, false, false};
   return pool ? run(&c) : no_description(c.op_name);
 }
 
-rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
+rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *dout,
                                       const rdna_tensor *indices, const rdna_tensor *dx) {
   const struct call c = {"max_pool_backward", stream, pool, "dx", "dout", dx, dout, indices, false, true};
   return pool ? run(&c) : no_description(c.op_name);
 }
 
-rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *x,
+rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
                                  const rdna_tensor *out) {
   const struct call c = {"average_pool", stream, pool, "x", "out", x, out, NULL, true, false};
   return pool ? run(&c) : no_description(c.op_name);
 }
 
-rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pool *pool, const rdna_tensor *dout,
+rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *dout,
                                           const rdna_tensor *dx) {
   const struct call c = {"average_pool_backward", stream, pool, "dx", "dout", dx, dout, NULL, true, true};
   return pool ? run(&c) : no_description(c.op_name);

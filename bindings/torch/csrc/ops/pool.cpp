@@ -26,9 +26,9 @@ void spread(const std::vector<int64_t> &given, int dims, const int64_t *none, in
 }
 
 // The arguments from |first| on: kernel_size, stride, padding.
-rdna_pool describe_pool(const Call &call, size_t first, int dims) {
+rdna_pooling describe_pool(const Call &call, size_t first, int dims) {
   static const int64_t zeros[3] = {0, 0, 0};
-  rdna_pool p{};
+  rdna_pooling p{};
   p.dims = dims;
   spread(call.integers(first), dims, zeros, p.window);
   spread(call.integers(first + 1), dims, p.window, p.stride);
@@ -37,9 +37,9 @@ rdna_pool describe_pool(const Call &call, size_t first, int dims) {
   return p;
 }
 
-rdna_pool max_pool(const Call &call, size_t first, int dims) {  // …, dilation, ceil_mode
+rdna_pooling max_pool(const Call &call, size_t first, int dims) {  // …, dilation, ceil_mode
   static const int64_t ones[3] = {1, 1, 1};
-  rdna_pool p = describe_pool(call, first, dims);
+  rdna_pooling p = describe_pool(call, first, dims);
   spread(call.integers(first + 3), dims, ones, p.dilation);
   p.ceil = call.flag(first + 4);
   for (int d = 0; d < dims; d++) {
@@ -51,8 +51,9 @@ rdna_pool max_pool(const Call &call, size_t first, int dims) {  // …, dilation
   return p;
 }
 
-rdna_pool average_pool(const Call &call, size_t first, int dims) {  // …, ceil_mode, count_include_pad, divisor_override
-  rdna_pool p = describe_pool(call, first, dims);
+rdna_pooling average_pool(const Call &call, size_t first,
+                          int dims) {  // …, ceil_mode, count_include_pad, divisor_override
+  rdna_pooling p = describe_pool(call, first, dims);
   p.ceil = call.flag(first + 3);
   p.count_padding = call.flag(first + 4);
   p.divisor = call.none(first + 5) ? 0 : call.integer(first + 5);
@@ -70,9 +71,9 @@ std::vector<int64_t> pooled(const at::Tensor &x, int dims, Size size) {
   return shape;
 }
 
-std::vector<int64_t> pooled(const at::Tensor &x, const rdna_pool &p) {
+std::vector<int64_t> pooled(const at::Tensor &x, const rdna_pooling &p) {
   return pooled(x, p.dims, [&](int d, int64_t n) {
-    const int64_t windows = rdna_pool_size(&p, d, n);
+    const int64_t windows = rdna_pooling_size(&p, d, n);
     TORCH_CHECK(windows > 0, "pooling: dimension ", d, " of size ", n, " is too small for its window");
     return windows;
   });
@@ -94,7 +95,7 @@ bool max_forward(const Row &row,
                  Call &call) {  // self, kernel_size, stride, padding, dilation, ceil_mode, out!, indices!
   const at::Tensor x = call.tensor(0), values = call.tensor(6), indices = call.tensor(7);
   if (!takes(x, row.dims) || indices.scalar_type() != at::kLong) return false;
-  const rdna_pool p = max_pool(call, 1, row.dims);
+  const rdna_pooling p = max_pool(call, 1, row.dims);
   const std::vector<int64_t> shape = pooled(x, p);
   Output v(values, shape, x.scalar_type(), x, false), i(indices, shape, at::kLong, x, false);
   if (v.get().numel()) {
@@ -112,7 +113,7 @@ const Row max_forwards[] = {{"max_pool2d_with_indices.out", 2}, {"max_pool3d_wit
 bool max_forward_new(const Row &row, Call &call) {  // self, kernel_size, stride, padding, dilation, ceil_mode
   const at::Tensor x = call.tensor(0);
   if (!takes(x, row.dims)) return false;
-  const rdna_pool p = max_pool(call, 1, row.dims);
+  const rdna_pooling p = max_pool(call, 1, row.dims);
   const std::vector<int64_t> shape = pooled(x, p);
   const at::Tensor values = make_pooled({}, shape, x.scalar_type(), x), indices = make_pooled({}, shape, at::kLong, x);
   if (values.numel()) {
@@ -128,7 +129,7 @@ const Row max_forwards_new[] = {{"max_pool3d_with_indices", 3}};
 bool max_backward(const Row &row, Call &call) {
   const at::Tensor grad = call.tensor(0), x = call.tensor(1), indices = call.tensor(7);
   if (!takes(x, row.dims) || grad.scalar_type() != x.scalar_type() || indices.scalar_type() != at::kLong) return false;
-  const rdna_pool p = max_pool(call, 2, row.dims);
+  const rdna_pooling p = max_pool(call, 2, row.dims);
   Output out(make_pooled(call.output(), x.sizes().vec(), x.scalar_type(), x), x.sizes(), x.scalar_type(), x, false);
   if (out.get().numel()) {
     const rdna_tensor from = describe(batched(grad, row.dims)), at = describe(batched(indices, row.dims)),
@@ -145,7 +146,7 @@ const Row max_backwards[] = {{"max_pool2d_with_indices_backward.grad_input", 2},
 bool average_forward(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0);
   if (!takes(x, row.dims)) return false;
-  const rdna_pool p = average_pool(call, 1, row.dims);
+  const rdna_pooling p = average_pool(call, 1, row.dims);
   Output out(call.output(), pooled(x, p), x.scalar_type(), x, false);
   if (out.get().numel()) {
     const rdna_tensor from = describe(batched(x, row.dims)), to = describe(batched(out.get(), row.dims));
@@ -159,7 +160,7 @@ const Row average_forwards[] = {{"avg_pool2d.out", 2}, {"avg_pool3d.out", 3}};
 bool average_backward(const Row &row, Call &call) {
   const at::Tensor grad = call.tensor(0), x = call.tensor(1);
   if (!takes(x, row.dims) || grad.scalar_type() != x.scalar_type()) return false;
-  const rdna_pool p = average_pool(call, 2, row.dims);
+  const rdna_pooling p = average_pool(call, 2, row.dims);
   Output out(call.output(), x.sizes(), x.scalar_type(), x, false);
   if (out.get().numel()) {
     const rdna_tensor from = describe(batched(grad, row.dims)), to = describe(batched(out.get(), row.dims));
