@@ -801,10 +801,10 @@ OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
                           out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
 }
 /* Weights (N, K) in groups of 128. */
-#define WEIGHTS(kind, type, codes)                                                         \
-  given("weights", &(rdna_groups){kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
-                                  kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),    \
-                                  kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
+#define WEIGHTS(kind, type, codes)                                                               \
+  given("weights", &(rdna_quant_groups){kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
+                                        kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),    \
+                                        kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
 #define DEQUANTIZED out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(N, K))
 OPERATOR(dequantize_groups, bytes, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_I8, 1), DEQUANTIZED);
@@ -813,7 +813,7 @@ OPERATOR(dequantize_groups, nibbles, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_U8, 2), DEQUANTIZED);
 }
 #define WITHOUT_ZEROS(kind)                                                                                        \
-  &(rdna_groups) {                                                                                                 \
+  &(rdna_quant_groups) {                                                                                           \
     kind("codes", ONLY(RDNA_I8), ALIGNED, SHAPE(N, K)), kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)), NULL \
   }
 OPERATOR(dequantize_groups, without_zeros, .types = F32, .empty = "N") {
@@ -829,11 +829,12 @@ OPERATOR(quantize_groups, nibbles, .empty = "N") {
 OPERATOR(quantize_groups, without_zeros, .types = F32, .empty = "N") {
   return rdna_op_quantize_groups(stream, QUANTIZED_X, WITHOUT_ZEROS(out));
 }
-#define LINEAR_GROUPS(type, codes)                                                                 \
-  rdna_op_linear_groups(stream, in("x", ONLY(RDNA_F32), 0, SHAPE(M, K)), WEIGHTS(in, type, codes), \
-                        in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), out("out", ONLY(RDNA_F32), 0, SHAPE(M, N)))
-OPERATOR(linear_groups, bytes, .empty = "MN") { return LINEAR_GROUPS(RDNA_I8, 1); }
-OPERATOR(linear_groups, nibbles, .empty = "MN") { return LINEAR_GROUPS(RDNA_U8, 2); }
+#define LINEAR_GROUPS(type, codes)                                                                       \
+  rdna_op_linear_quant_groups(stream, in("x", ONLY(RDNA_F32), 0, SHAPE(M, K)), WEIGHTS(in, type, codes), \
+                              in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),                            \
+                              out("out", ONLY(RDNA_F32), 0, SHAPE(M, N)))
+OPERATOR(linear_quant_groups, bytes, .empty = "MN") { return LINEAR_GROUPS(RDNA_I8, 1); }
+OPERATOR(linear_quant_groups, nibbles, .empty = "MN") { return LINEAR_GROUPS(RDNA_U8, 2); }
 
 /* ---- rope.h: tokens M, heads B, heads of N, of which 4 are turned ---- */
 static const rdna_rope *rope(void) {

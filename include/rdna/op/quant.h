@@ -33,22 +33,24 @@ RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor
  * codes: in each 16 bytes, 32 values, byte i has value i in its low nibble and value i + 16 in its high one. |scales|
  * is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and 8 for 4
  * bits. All are contiguous. */
-typedef struct rdna_groups {
+typedef struct rdna_quant_groups {
   const rdna_tensor *codes, *scales, *zeros;
-} rdna_groups;
+} rdna_quant_groups;
 
 /* |out| (n, k), f32, f16 or bf16, contiguous, at a multiple of 32 bytes, apart from the weights, = their values, each
  * rounded once to f32 and then to its type. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data,
  * overlap. RDNA_UNSUPPORTED: other types, groups, layouts or alignments. */
-RDNA_CHECKED rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_groups *weights,
+RDNA_CHECKED rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_groups *weights,
                                                    const rdna_tensor *out);
 /* The weights = |x|, f32 (n, k), rounded to the nearest code for the scale as it is stored. With |zeros|, scale =
  * (max(x, 0) - min(x, 0)) / 255 or 15, and zero the nearest code of 0; without, max |x| / 127 for i8, and for 4 bits
  * the value of the largest magnitude / -8. Failures as above. */
-RDNA_CHECKED rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights);
+RDNA_CHECKED rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x,
+                                                 const rdna_quant_groups *weights);
 /* out (m, n) = x (m, k) weights^T + bias (n), all but the weights f32, as rdna_op_linear, and with its failures. */
-RDNA_CHECKED rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights,
-                                               const rdna_tensor *bias, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *x,
+                                                     const rdna_quant_groups *weights, const rdna_tensor *bias,
+                                                     const rdna_tensor *out);
 
 #ifdef __cplusplus
 }

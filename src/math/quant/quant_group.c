@@ -18,7 +18,7 @@ static rdna_status check_multiple(const char *op_name, const char *argument, con
 }
 
 /* |w| as weights of rows of |k| values, whose tensor is called |meaning|. */
-static rdna_status check_weights(request *r, const rdna_groups *w, int64_t k, const char *meaning) {
+static rdna_status check_weights(request *r, const rdna_quant_groups *w, int64_t k, const char *meaning) {
   const char *op_name = r->op_name;
   char text[RDNA__TENSOR_TEXT], scales_text[RDNA__TENSOR_TEXT];
   if (!w) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is NULL; pass weights", op_name);
@@ -58,14 +58,15 @@ static rdna_status check_weights(request *r, const rdna_groups *w, int64_t k, co
   return RDNA_OK;
 }
 
-static rdna_status check_apart(const char *op_name, const char *name, const rdna_tensor *dense, const rdna_groups *w) {
+static rdna_status check_apart(const char *op_name, const char *name, const rdna_tensor *dense,
+                               const rdna_quant_groups *w) {
   RDNA_TRY(rdna__check_apart(op_name, name, dense, "codes", w->codes));
   RDNA_TRY(rdna__check_apart(op_name, name, dense, "scales", w->scales));
   return w->zeros ? rdna__check_apart(op_name, name, dense, "zeros", w->zeros) : RDNA_OK;
 }
 
 /* The matrix that weights are made of or become. */
-static rdna_status check_dense(request *r, const char *name, const rdna_tensor *dense, const rdna_groups *w) {
+static rdna_status check_dense(request *r, const char *name, const rdna_tensor *dense, const rdna_quant_groups *w) {
   RDNA_TRY(rdna__check_float(r->op_name, name, dense));
   RDNA_TRY(rdna__check_rank(r->op_name, name, dense, 2));
   RDNA_TRY(rdna__check_contiguous(r->op_name, name, dense));
@@ -75,7 +76,7 @@ static rdna_status check_dense(request *r, const char *name, const rdna_tensor *
   return check_apart(r->op_name, name, dense, w);
 }
 
-rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_groups *weights, const rdna_tensor *out) {
+rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_groups *weights, const rdna_tensor *out) {
   static const char *const kernels[2][3] = {
       {"dequantize_group_i8_f32", "dequantize_group_i8_f16", "dequantize_group_i8_bf16"},
       {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
@@ -88,7 +89,7 @@ rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_groups *we
   return grid.x > 0 ? rdna__launch_named(stream, kernels[r.is_u4][out->dtype], grid, &args) : RDNA_OK;
 }
 
-rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights) {
+rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_quant_groups *weights) {
   request r = {.op_name = "quantize_groups"};
   RDNA_TRY(check_dense(&r, "x", x, weights));
   RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
@@ -116,8 +117,8 @@ static int choose(rdna_stream *stream, const struct gemm_args *p) {
   return tiles >= units && p->m > GEMM_SMALL_TILE && p->n > GEMM_SMALL_TILE ? LARGE : SMALL;
 }
 
-rdna_status rdna_op_linear_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_groups *weights,
-                                  const rdna_tensor *bias, const rdna_tensor *out) {
+rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_quant_groups *weights,
+                                        const rdna_tensor *bias, const rdna_tensor *out) {
   static const char *const kernels[2][VARIANTS] = {
       {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
       {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};

@@ -6,7 +6,7 @@ typedef struct weights {
   bool is_u4;
   int64_t n, k, group;
   operand codes, scales, zeros;
-  rdna_groups tensors;
+  rdna_quant_groups tensors;
 } weights;
 
 static weights make(bool is_u4, bool with_zeros, int64_t n, int64_t k, int64_t group) {
@@ -23,12 +23,12 @@ static weights make(bool is_u4, bool with_zeros, int64_t n, int64_t k, int64_t g
   operand_upload(&w.codes);
   operand_upload(&w.scales);
   operand_upload(&w.zeros);
-  w.tensors = (rdna_groups){&w.codes.tensor, &w.scales.tensor, with_zeros ? &w.zeros.tensor : NULL};
+  w.tensors = (rdna_quant_groups){&w.codes.tensor, &w.scales.tensor, with_zeros ? &w.zeros.tensor : NULL};
   return w;
 }
 /* The tensors are where the operands are. */
-static rdna_groups groups_of(const weights *w) {
-  return (rdna_groups){&w->codes.tensor, &w->scales.tensor, w->tensors.zeros ? &w->zeros.tensor : NULL};
+static rdna_quant_groups groups_of(const weights *w) {
+  return (rdna_quant_groups){&w->codes.tensor, &w->scales.tensor, w->tensors.zeros ? &w->zeros.tensor : NULL};
 }
 static void drop(weights *w) {
   operand_free(&w->codes);
@@ -58,7 +58,7 @@ static void dequantizes(void **state) {
         weights w = make(kind % 2, kind / 2, dtype == 0 && group == 64 ? 0 : 7, 3 * group, group);
         operand out = operand_make((rdna_dtype)dtype, 2, (int64_t[]){w.n, w.k}, NULL, 0);
         operand_upload(&out);
-        rdna_groups g = groups_of(&w);
+        rdna_quant_groups g = groups_of(&w);
         assert_ok(rdna_op_dequantize_groups(stream, &g, &out.tensor));
         operand_download(&out);
         for (int64_t i = 0; i < w.n * w.k; i++) {
@@ -85,8 +85,8 @@ static void products(void **state) {
       operand_fill(&x, 1);
       operand_fill(&bias, 1);
       operand_upload(&out);
-      rdna_groups g = groups_of(&w);
-      assert_ok(rdna_op_linear_groups(stream, &x.tensor, &g, r % 2 ? &bias.tensor : NULL, &out.tensor));
+      rdna_quant_groups g = groups_of(&w);
+      assert_ok(rdna_op_linear_quant_groups(stream, &x.tensor, &g, r % 2 ? &bias.tensor : NULL, &out.tensor));
       operand_download(&out);
       for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
@@ -118,7 +118,7 @@ static void quantizes(void **state) {
       operand_fill(&x, 2);
       for (int64_t i = 0; i < group; i++) operand_set(&x, i, 0), operand_set(&x, group + i, 3 + 0.01 * (double)i);
       operand_upload(&x);
-      rdna_groups g = groups_of(&w);
+      rdna_quant_groups g = groups_of(&w);
       assert_ok(rdna_op_quantize_groups(stream, &x.tensor, &g));
       operand_download(&w.codes);
       operand_download(&w.scales);
@@ -157,7 +157,7 @@ static void refuses(void **state) {
           y = operand_make(RDNA_F32, 2, (int64_t[]){2, 4}, NULL, 0);
   operand_upload(&out);
   operand_upload(&y);
-  rdna_groups g = groups_of(&w), changed = g;
+  rdna_quant_groups g = groups_of(&w), changed = g;
   rdna_tensor t = w.scales.tensor;
   assert_refused(rdna_op_dequantize_groups(stream, &g, &odd.tensor), RDNA_INVALID_ARGUMENT, "codes is u8 (4, 64)",
                  "96");
@@ -181,11 +181,12 @@ static void refuses(void **state) {
   t.dtype = RDNA_I8;
   changed.zeros = &t;
   assert_refused(rdna_op_dequantize_groups(stream, &changed, &out.tensor), RDNA_INVALID_ARGUMENT, "zeros", "u8");
-  assert_refused(rdna_op_linear_groups(stream, &x.tensor, &g, NULL, &out.tensor), RDNA_INVALID_ARGUMENT, "codes is u8",
-                 "128");
+  assert_refused(rdna_op_linear_quant_groups(stream, &x.tensor, &g, NULL, &out.tensor), RDNA_INVALID_ARGUMENT,
+                 "codes is u8", "128");
   rdna_tensor half = x.tensor;
   half.dtype = RDNA_F16;
-  assert_refused(rdna_op_linear_groups(stream, &half, &g, NULL, &y.tensor), RDNA_INVALID_ARGUMENT, "x is f16", "f32");
+  assert_refused(rdna_op_linear_quant_groups(stream, &half, &g, NULL, &y.tensor), RDNA_INVALID_ARGUMENT, "x is f16",
+                 "f32");
   assert_refused(rdna_op_quantize_groups(stream, &odd.tensor, &g), RDNA_INVALID_ARGUMENT, "codes", "96");
   operand_download(&y);
   for (int64_t i = 0; i < 8; i++) assert_true(operand_is_poison(&y, i));
