@@ -178,8 +178,8 @@ OPERATOR(gemm_epilogue, plain, .types = FLOATS, .empty = "MNK") {
   return rdna_op_gemm_epilogue(stream, given("epilogue", &epilogue), in("a", MAIN, STRIDED, SHAPE(M, K)),
                                in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
-OPERATOR(gemm_epilogue, bias_of_rows, .types = REALS, .empty = "MNK") {
-  const rdna_gemm_epilogue epilogue = {.alpha = 1, .bias = in("bias", MAIN, OPTIONAL, SHAPE(M)), .bias_of_rows = 1};
+OPERATOR(gemm_epilogue, bias_per_row, .types = REALS, .empty = "MNK") {
+  const rdna_gemm_epilogue epilogue = {.alpha = 1, .bias = in("bias", MAIN, OPTIONAL, SHAPE(M)), .bias_per_row = 1};
   return rdna_op_gemm_epilogue(stream, &epilogue, in("a", MAIN, STRIDED, SHAPE(M, K)),
                                in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)), out("c", MAIN, 0, SHAPE(M, N)));
 }

@@ -25,8 +25,8 @@ RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rd
 /* What may follow a product. All zero but alpha 1 is none of it. */
 typedef struct rdna_gemm_epilogue {
   float alpha, beta;
-  const rdna_tensor *bias; /* (n), or with |bias_of_rows| (m), of the type of |c|, contiguous; or NULL */
-  int bias_of_rows;
+  const rdna_tensor *bias; /* (n), or with |bias_per_row| (m), of the type of |c|, contiguous; or NULL */
+  bool bias_per_row;
   rdna_activation activation;
   const rdna_tensor *residual; /* of the shape and type of |c|, apart from it, the last stride 1; or NULL */
 } rdna_gemm_epilogue;

@@ -434,7 +434,7 @@ static rdna_status check_residual(const char *op_name, const rdna_tensor *residu
 
 rdna_status rdna__gemm_check_epilogue(const char *op_name, const rdna_gemm_epilogue *epilogue, const rdna_tensor *c,
                                       rdna__matrix *out_residual) {
-  bool of_rows = epilogue->bias_of_rows;
+  bool of_rows = epilogue->bias_per_row;
   RDNA_TRY(rdna__check_activation(op_name, epilogue->activation));
   RDNA_TRY(rdna__check_bias(op_name, epilogue->bias, c, c->shape[of_rows ? c->rank - 2 : c->rank - 1],
                             of_rows ? "the rows of the result" : "the columns of the result"));
@@ -443,7 +443,7 @@ rdna_status rdna__gemm_check_epilogue(const char *op_name, const rdna_gemm_epilo
 }
 
 void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__matrix *residual, struct gemm_args *args) {
-  bool of_rows = epilogue->bias && epilogue->bias_of_rows;
+  bool of_rows = epilogue->bias && epilogue->bias_per_row;
   args->alpha = epilogue->alpha, args->beta = epilogue->beta;
   args->bias = epilogue->bias ? epilogue->bias->data : NULL;
   args->activation = (uint32_t)epilogue->activation;

@@ -238,11 +238,11 @@ static double activated(rdna_activation activation, double v) {
 /* A product of contiguous matrices with all that may follow. The functions' slopes are at most 1.13, and their own
  * errors a few units in the last place. */
 static void check_epilogue(rdna_dtype dtype, int64_t m, int64_t n, int64_t k, rdna_activation activation,
-                           bool bias_of_rows, bool with_residual) {
+                           bool bias_per_row, bool with_residual) {
   operand a = operand_make(dtype, 3, (int64_t[]){2, m, k}, NULL, 0);
   operand b = operand_make(dtype, 3, (int64_t[]){2, k, n}, (int64_t[]){0, n, 1}, 0);
   operand c = operand_make(dtype, 3, (int64_t[]){2, m, n}, NULL, 0);
-  operand bias = operand_make(dtype, 1, bias_of_rows ? &m : &n, NULL, 0);
+  operand bias = operand_make(dtype, 1, bias_per_row ? &m : &n, NULL, 0);
   operand residual = operand_make(dtype, 3, (int64_t[]){2, m, n}, (int64_t[]){m * (n + 3), n + 3, 1}, 1);
   operand *filled[] = {&a, &b, &c, &bias, &residual};
   for (int i = 0; i < 5; i++) operand_fill(filled[i], 1);
@@ -252,7 +252,7 @@ static void check_epilogue(rdna_dtype dtype, int64_t m, int64_t n, int64_t k, rd
   rdna_gemm_epilogue e = {.alpha = 0.5f,
                           .beta = 2,
                           .bias = &bias.tensor,
-                          .bias_of_rows = bias_of_rows,
+                          .bias_per_row = bias_per_row,
                           .activation = activation,
                           .residual = with_residual ? &residual.tensor : NULL};
   assert_ok(rdna_op_gemm_epilogue(stream, &e, &a.tensor, &b.tensor, &c.tensor));
@@ -266,7 +266,7 @@ static void check_epilogue(rdna_dtype dtype, int64_t m, int64_t n, int64_t k, rd
           sum += v, magnitude += fabs(v);
         }
         int64_t at = (batch * m + i) * n + j;
-        double added = operand_get(&bias, bias_of_rows ? i : j);
+        double added = operand_get(&bias, bias_per_row ? i : j);
         double v = activated(activation, 0.5 * sum + 2 * old[at] + added);
         double more = with_residual ? operand_get(&residual, (batch * m + i) * (n + 3) + j) : 0;
         double scale = magnitude + 2 * fabs(old[at]) + fabs(added) + fabs(more);
@@ -367,7 +367,7 @@ static void check_bytes(int64_t m, int64_t n, int64_t k, rdna_dtype type, bool b
   }
   operand_upload(&c);
   bool is_sum = type == RDNA_I32;
-  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias.tensor, .bias_of_rows = 1, .activation = RDNA_ACTIVATION_RELU};
+  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias.tensor, .bias_per_row = 1, .activation = RDNA_ACTIVATION_RELU};
   if (!is_sum) operand_fill(&bias, 1);
   assert_ok(rdna_op_gemm_i8(stream, is_sum ? NULL : &e, &a.tensor, is_sum ? NULL : &scale_a.tensor, &b.tensor,
                             is_sum ? NULL : &scale_b.tensor, &c.tensor));
@@ -490,7 +490,7 @@ static void refuses(void **state) {
   rdna_tensor bias = rdna_tensor_contiguous(memory + 60, RDNA_F32, 1, &three);
   assert_refused(rdna_op_gemm(stream, 1, &a, &b, 0, &bias, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "4");
   assert_refused(rdna_op_gemm(NULL, 1, &a, &b, 0, NULL, &c), RDNA_INVALID_ARGUMENT, "gemm", "stream is NULL");
-  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias, .bias_of_rows = 1};
+  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias, .bias_per_row = 1};
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "rows");
   e = (rdna_gemm_epilogue){.alpha = 1, .activation = RDNA_ACTIVATION_COUNT};
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "activation 7", "0 to 6");
