@@ -114,7 +114,7 @@ def mat_vec_groups(codes, group, with_zeros):
         card.vector = 4 * cols
         groups = (ctypes.c_void_p * 3)(*(ctypes.cast(p, ctypes.c_void_p) if p else None for p in parts))
         card.kept = parts, groups
-        return card.op("linear_groups", card.make("float32", 1, cols), groups, None, card.make("float32", 1, rows)), size
+        return card.op("linear_quant_groups", card.make("float32", 1, cols), groups, None, card.make("float32", 1, rows)), size
     return run
 
 

@@ -2,6 +2,8 @@
 #ifndef RDNA_OP_GEMM_H
 #define RDNA_OP_GEMM_H
 
+#include <stdbool.h>
+
 #include "rdna/op/activation.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"

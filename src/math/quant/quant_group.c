@@ -122,7 +122,7 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
   static const char *const kernels[2][VARIANTS] = {
       {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
       {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};
-  request r = {.op_name = "linear_groups"};
+  request r = {.op_name = "linear_quant_groups"};
   int64_t rows, k, x_stride, out_rows, n, out_stride;
   RDNA_TRY(rdna__check_tensor(r.op_name, "x", x));
   RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
@@ -135,16 +135,18 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
   RDNA_TRY(rdna__check_bias(r.op_name, bias, out, n, "the columns of the result"));
   if (n == 0) return RDNA_OK;
   if (k > 0 && rows != out_rows) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: x has %lld rows and out %lld; they must have as many",
-                      (long long)rows, (long long)out_rows);
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "linear_quant_groups: x has %lld rows and out %lld; they must have as many", (long long)rows,
+                      (long long)out_rows);
   }
   rdna__matrix written = {.rows = out_rows, .columns = n, .batch = 1, .ld = out_stride};
   RDNA_TRY(rdna__matrix_check_written(r.op_name, "out", out, &written));
   RDNA_TRY(rdna__check_apart(r.op_name, "out", out, "x", x));
   RDNA_TRY(check_apart(r.op_name, "out", out, weights));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_groups: the stream is NULL; pass a stream");
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_quant_groups: the stream is NULL; pass a stream");
   if (out_rows > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
-    return rdna__fail(RDNA_UNSUPPORTED, "linear_groups: m %lld, n %lld, k %lld; each must fit in 31 bits: split it",
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "linear_quant_groups: m %lld, n %lld, k %lld; each must fit in 31 bits: split it",
                       (long long)out_rows, (long long)n, (long long)k);
   }
   if (out_rows == 0) return RDNA_OK;
