@@ -25,8 +25,8 @@ RDNA_CHECKED rdna_status rdna_op_fill(rdna_stream *stream, rdna_scalar value, co
 RDNA_CHECKED rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar step,
                                         const rdna_tensor *out);
 
-/* |count| tensors one after another along |dimension|; a negative one counts from the last. */
-RDNA_CHECKED rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
+/* |count| tensors one after another along |dim|; a negative one counts from the last. */
+RDNA_CHECKED rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
                                      const rdna_tensor *out);
 
 /* out[i] = x[n - 1 - i] in the dimensions whose bit of |dimensions| is set (bit 0: the slowest). */

@@ -20,18 +20,18 @@ RDNA_CHECKED rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor 
 RDNA_CHECKED rdna_status rdna_op_log_softmax(rdna_stream *stream, const rdna_tensor *x, float scale,
                                              const rdna_tensor *out);
 
-/* The same along |dimension|, which counts from the end when it is negative. Along any but the last, tensors are
+/* The same along |dim|, which counts from the end when it is negative. Along any but the last, tensors are
  * contiguous: RDNA_UNSUPPORTED otherwise. f64 too, computed in it, of any strides, in several passes; so are its
  * gradients. */
-RDNA_CHECKED rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
+RDNA_CHECKED rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
                                                const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension,
-                                                   float scale, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
+                                                   const rdna_tensor *out);
 /* Gradients, from |out| as the forward gave it. |dx| has |dout|'s shape and type, and may be |dout| or |out|. */
 RDNA_CHECKED rdna_status rdna_op_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
-                                                  int dimension, float scale, const rdna_tensor *dx);
+                                                  int dim, float scale, const rdna_tensor *dx);
 RDNA_CHECKED rdna_status rdna_op_log_softmax_backward(rdna_stream *stream, const rdna_tensor *dout,
-                                                      const rdna_tensor *out, int dimension, float scale,
+                                                      const rdna_tensor *out, int dim, float scale,
                                                       const rdna_tensor *dx);
 
 #ifdef __cplusplus

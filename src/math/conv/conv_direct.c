@@ -163,10 +163,10 @@ static rdna_status run_dense(rdna_stream *stream, const char *op_name, const rdn
 static int64_t divisor(int64_t a, int64_t b) { return b ? divisor(b, a % b) : a; }
 
 /* Every |step|th of a dimension, from |first| on. */
-static void take_every(rdna_tensor *t, int dimension, int64_t first, int64_t step) {
-  int64_t size = t->shape[dimension] > first ? (t->shape[dimension] - first + step - 1) / step : 0;
-  if (size > 0) t->data = (char *)t->data + first * t->stride[dimension] * (int64_t)rdna_dtype_block_bytes(t->dtype);
-  t->shape[dimension] = size, t->stride[dimension] *= step;
+static void take_every(rdna_tensor *t, int dim, int64_t first, int64_t step) {
+  int64_t size = t->shape[dim] > first ? (t->shape[dim] - first + step - 1) / step : 0;
+  if (size > 0) t->data = (char *)t->data + first * t->stride[dim] * (int64_t)rdna_dtype_block_bytes(t->dtype);
+  t->shape[dim] = size, t->stride[dim] *= step;
 }
 
 /* What there is of a call in one phase. */

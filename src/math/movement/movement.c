@@ -90,20 +90,20 @@ static bool lines_are_aligned(const strided_plan *part, int k, int skip, int64_t
   return all % 16 == 0;
 }
 
-static rdna_status launch_transpose(const strided_plan *part, int dimension, request *r) {
+static rdna_status launch_transpose(const strided_plan *part, int dim, request *r) {
   static const char *const kernels[] = SIZED("transpose"), *const ragged[] = SIZED("transpose_ragged");
-  struct transpose_args args = {.rows = (uint32_t)part->size[0], .columns = (uint32_t)part->size[dimension]};
+  struct transpose_args args = {.rows = (uint32_t)part->size[0], .columns = (uint32_t)part->size[dim]};
   uint32_t tile_columns = RDNA__TRANSPOSE_BYTES / (uint32_t)part->operand[0].bytes, rank = 2;
   args.in_stride = part->operand[1].stride[0];
-  args.out_stride = part->operand[0].stride[dimension];
-  bool in_aligned = lines_are_aligned(part, 1, dimension, args.in_stride);
-  bool out_aligned = lines_are_aligned(part, 0, dimension, args.out_stride);
+  args.out_stride = part->operand[0].stride[dim];
+  bool in_aligned = lines_are_aligned(part, 1, dim, args.in_stride);
+  bool out_aligned = lines_are_aligned(part, 0, dim, args.out_stride);
   uint32_t tile_rows = args.rows + (out_aligned ? 0 : 16 / (uint32_t)part->operand[0].bytes - 1);
   strided_set_size(&args.shape, 0, (tile_rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
   strided_set_size(&args.shape, 1, (args.columns + tile_columns - 1) / tile_columns);
   args.shape.count = args.shape.size[0] * args.shape.size[1];
   for (int d = 1; d < part->rank; d++) {
-    if (d == dimension) continue;
+    if (d == dim) continue;
     for (int k = 0; k < 2; k++) args.operand[k].stride[rank] = part->operand[k].stride[d];
     strided_set_size(&args.shape, rank++, (uint32_t)part->size[d]);
     args.shape.count *= (uint32_t)part->size[d];
@@ -119,8 +119,8 @@ static rdna_status launch_transpose(const strided_plan *part, int dimension, req
 static rdna_status launch_copy(const strided_plan *part, void *context) {
   static const char *const kernels[] = SIZED("copy_strided");
   request *r = context;
-  int dimension = transposed_dimension(part);
-  if (dimension) return launch_transpose(part, dimension, r);
+  int dim = transposed_dimension(part);
+  if (dim) return launch_transpose(part, dim, r);
   struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
   rdna__plan_shape(part, &args.shape);
   for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
@@ -204,11 +204,11 @@ rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar s
   return RDNA_OK;
 }
 
-static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
+static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
                              const rdna_tensor *out) {
   RDNA_TRY(check_out("cat", stream, out));
-  if (dimension < 0 || dimension >= out->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: dimension %d of a tensor of rank %d; there are %d to %d", dimension,
+  if (dim < 0 || dim >= out->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: dimension %d of a tensor of rank %d; there are %d to %d", dim,
                       out->rank, -out->rank, out->rank - 1);
   }
   int64_t total = 0;
@@ -220,28 +220,28 @@ static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inpu
     RDNA_TRY(rdna__check_rank("cat", name, inputs[i], out->rank));
     RDNA_TRY(rdna__check_apart("cat", "out", out, name, inputs[i]));
     for (int d = 0; d < out->rank; d++) {
-      if (d == dimension || inputs[i]->shape[d] == out->shape[d]) continue;
+      if (d == dim || inputs[i]->shape[d] == out->shape[d]) continue;
       return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: %s is %s and out is %s; only size %d may differ", name,
-                        rdna__tensor_text(inputs[i], text), rdna__tensor_text(out, out_text), dimension);
+                        rdna__tensor_text(inputs[i], text), rdna__tensor_text(out, out_text), dim);
     }
-    total += inputs[i]->shape[dimension];
+    total += inputs[i]->shape[dim];
   }
-  return rdna__check_size("cat", "out", out, dimension, total, "the sum of the inputs'");
+  return rdna__check_size("cat", "out", out, dim, total, "the sum of the inputs'");
 }
 
-rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dimension,
+rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
                         const rdna_tensor *out) {
   request r = {.name = "cat", .stream = stream};
   if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: count is %d; it must not be negative", count);
   if (!inputs && count > 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: inputs is NULL; pass %d tensors", count);
   RDNA_TRY(rdna__check_tensor("cat", "out", out));
-  if (dimension < 0) dimension += out->rank;
-  RDNA_TRY(check_cat(stream, inputs, count, dimension, out));
+  if (dim < 0) dim += out->rank;
+  RDNA_TRY(check_cat(stream, inputs, count, dim, out));
   rdna_tensor part = *out;
   for (int i = 0; i < count; i++) {
-    part.shape[dimension] = inputs[i]->shape[dimension];
+    part.shape[dim] = inputs[i]->shape[dim];
     RDNA_TRY(copy(&r, inputs[i], &part));
-    int64_t step = part.shape[dimension] * part.stride[dimension];
+    int64_t step = part.shape[dim] * part.stride[dim];
     if (part.data) part.data = (char *)part.data + step * (int64_t)rdna_dtype_block_bytes(out->dtype);
   }
   return RDNA_OK;

@@ -232,25 +232,25 @@ static void cat_joins(void **state) {
   for (int k = 0; k < 30; k++) {
     rdna_dtype dtype = moved_types[k % MOVED_TYPES];
     int64_t shape[RDNA_MAX_RANK], size[4], total = 0;
-    int rank = random_shape(shape), dimension = (int)rdna__random_below(&random_state, (uint64_t)rank);
+    int rank = random_shape(shape), dim = (int)rdna__random_below(&random_state, (uint64_t)rank);
     operand in[4];
     const rdna_tensor *inputs[4];
     for (int i = 0; i < 4; i++) {
-      size[i] = shape[dimension] = i == 2 ? 0 : rdna__random_range(&random_state, 1, 40);
+      size[i] = shape[dim] = i == 2 ? 0 : rdna__random_range(&random_state, 1, 40);
       total += size[i];
       in[i] = i == 2 ? operand_make(dtype, rank, shape, NULL, 0) : strided_make(dtype, rank, shape, false);
       random_bytes(&in[i]);
       inputs[i] = &in[i].tensor;
     }
-    shape[dimension] = total;
+    shape[dim] = total;
     operand out = strided_make(dtype, rank, shape, false);
     operand_upload(&out);
-    assert_ok(rdna_op_cat(stream, inputs, 4, k % 2 ? dimension : dimension - rank, &out.tensor));
+    assert_ok(rdna_op_cat(stream, inputs, 4, k % 2 ? dim : dim - rank, &out.tensor));
     operand_download(&out);
     rdna_tensor part = out.tensor;
     int64_t begin = 0;
-    for (int i = 0; i < 4; begin += size[i] * out.tensor.stride[dimension], i++) {
-      part.shape[dimension] = size[i];
+    for (int i = 0; i < 4; begin += size[i] * out.tensor.stride[dim], i++) {
+      part.shape[dim] = size[i];
       for (int64_t n = 0; n < rdna_tensor_count(&part); n++) {
         assert_true(same_value(&in[i], place_of(&in[i].tensor, &part, n), &out, begin + place_of(&part, &part, n)));
       }

@@ -33,19 +33,19 @@ static rdna_status check_like(const char *op_name, const char *argument, const r
   return rdna__check_overlap(op_name, argument, tensor, first_argument, first);
 }
 
-/* Turns |dimension| into one counted from 0, and sees the tensor as (outer, cols, inner). */
-static rdna_status split_at(const char *op_name, const rdna_tensor *x, int *dimension, int64_t sizes[3]) {
+/* Turns |dim| into one counted from 0, and sees the tensor as (outer, cols, inner). */
+static rdna_status split_at(const char *op_name, const rdna_tensor *x, int *dim, int64_t sizes[3]) {
   char text[RDNA__TENSOR_TEXT];
-  int at = *dimension < 0 ? *dimension + x->rank : *dimension;
+  int at = *dim < 0 ? *dim + x->rank : *dim;
   if (at < 0 || at >= x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension is %d and x is %s; it must be from %d to %d", op_name,
-                      *dimension, rdna__tensor_text(x, text), -x->rank, x->rank - 1);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension is %d and x is %s; it must be from %d to %d", op_name, *dim,
+                      rdna__tensor_text(x, text), -x->rank, x->rank - 1);
   }
   sizes[0] = sizes[2] = 1;
   sizes[1] = x->shape[at];
   for (int i = 0; i < at; i++) sizes[0] *= x->shape[i];
   for (int i = at + 1; i < x->rank; i++) sizes[2] *= x->shape[i];
-  *dimension = at;
+  *dim = at;
   return RDNA_OK;
 }
 
@@ -55,17 +55,17 @@ static rdna_status launch_dim(rdna_stream *stream, const char *kernel, int64_t a
   return rdna__launch_named(stream, kernel, (rdna_grid){rdna__groups_in_turn(groups), 1, 1}, args);
 }
 
-static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
-                         bool log, const rdna_tensor *out) {
+static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dim, float scale, bool log,
+                         const rdna_tensor *out) {
   int64_t sizes[3];
   RDNA_TRY(check_real(op_name, "x", x));
   RDNA_TRY(check_like(op_name, "out", out, "x", x));
-  RDNA_TRY(split_at(op_name, x, &dimension, sizes));
+  RDNA_TRY(split_at(op_name, x, &dim, sizes));
   if (x->dtype == RDNA_F64) {
     RDNA_TRY(rdna__check_distinct(op_name, out));
-    return rdna__softmax_f64(op_name, stream, x, dimension, (double)scale, log, out);
+    return rdna__softmax_f64(op_name, stream, x, dim, (double)scale, log, out);
   }
-  if (dimension == x->rank - 1) {
+  if (dim == x->rank - 1) {
     return log ? rdna_op_log_softmax(stream, x, scale, out) : rdna_op_softmax(stream, x, scale, out);
   }
   RDNA_TRY(rdna__check_contiguous(op_name, "x", x));
@@ -128,18 +128,18 @@ static rdna_status backward_rows(const char *op_name, rdna_stream *stream, const
 }
 
 static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
-                            int dimension, float scale, bool log, const rdna_tensor *dx) {
+                            int dim, float scale, bool log, const rdna_tensor *dx) {
   int64_t sizes[3];
   RDNA_TRY(check_real(op_name, "dout", dout));
   RDNA_TRY(check_like(op_name, "dx", dx, "dout", dout));
   RDNA_TRY(check_real(op_name, "out", out));
   RDNA_TRY(check_like(op_name, "dx", dx, "out", out));
-  RDNA_TRY(split_at(op_name, dout, &dimension, sizes));
+  RDNA_TRY(split_at(op_name, dout, &dim, sizes));
   if (dx->dtype == RDNA_F64) {
     RDNA_TRY(rdna__check_distinct(op_name, dx));
-    return rdna__softmax_f64_backward(op_name, stream, dout, out, dimension, (double)scale, log, dx);
+    return rdna__softmax_f64_backward(op_name, stream, dout, out, dim, (double)scale, log, dx);
   }
-  if (dimension == dout->rank - 1) return backward_rows(op_name, stream, dout, out, scale, log, dx);
+  if (dim == dout->rank - 1) return backward_rows(op_name, stream, dout, out, scale, log, dx);
   RDNA_TRY(rdna__check_contiguous(op_name, "dout", dout));
   RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   RDNA_TRY(rdna__check_contiguous(op_name, "dx", dx));
@@ -154,22 +154,22 @@ static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna
   return launch_dim(stream, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
 }
 
-rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
+rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
                                   const rdna_tensor *out) {
-  return along("softmax_along", stream, x, dimension, scale, false, out);
+  return along("softmax_along", stream, x, dim, scale, false, out);
 }
 
-rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dimension, float scale,
+rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
                                       const rdna_tensor *out) {
-  return along("log_softmax_along", stream, x, dimension, scale, true, out);
+  return along("log_softmax_along", stream, x, dim, scale, true, out);
 }
 
-rdna_status rdna_op_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
-                                     int dimension, float scale, const rdna_tensor *dx) {
-  return backward("softmax_backward", stream, dout, out, dimension, scale, false, dx);
+rdna_status rdna_op_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out, int dim,
+                                     float scale, const rdna_tensor *dx) {
+  return backward("softmax_backward", stream, dout, out, dim, scale, false, dx);
 }
 
-rdna_status rdna_op_log_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
-                                         int dimension, float scale, const rdna_tensor *dx) {
-  return backward("log_softmax_backward", stream, dout, out, dimension, scale, true, dx);
+rdna_status rdna_op_log_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out, int dim,
+                                         float scale, const rdna_tensor *dx) {
+  return backward("log_softmax_backward", stream, dout, out, dim, scale, true, dx);
 }

@@ -55,7 +55,7 @@ static void check_backward(const struct problem *p, const double *d, const doubl
 
 static void check(const struct problem *p) {
   const int64_t shape[] = {p->outer, p->cols, p->inner};
-  int rank = p->inner == 1 ? 2 : 3, dimension = p->inner == 1 ? -1 : 1;
+  int rank = p->inner == 1 ? 2 : 3, dim = p->inner == 1 ? -1 : 1;
   int64_t count = p->outer * p->cols * p->inner;
   operand x = operand_make(p->dtype, rank, shape, NULL, 0), out = operand_make(p->dtype, rank, shape, NULL, 0);
   operand dout = operand_make(p->dtype, rank, shape, NULL, 0), dx = operand_make(p->dtype, rank, shape, NULL, 0);
@@ -64,11 +64,11 @@ static void check(const struct problem *p) {
   operand_upload(&out), operand_upload(&dx);
   double *vx = doubles(p), *vd = doubles(p), *vy = doubles(p);
   for (int64_t i = 0; i < count; i++) vx[i] = operand_get(&x, i), vd[i] = operand_get(&dout, i);
-  assert_ok(p->log ? rdna_op_log_softmax_along(stream, &x.tensor, dimension, p->scale, &out.tensor)
-                   : rdna_op_softmax_along(stream, &x.tensor, dimension, p->scale, &out.tensor));
+  assert_ok(p->log ? rdna_op_log_softmax_along(stream, &x.tensor, dim, p->scale, &out.tensor)
+                   : rdna_op_softmax_along(stream, &x.tensor, dim, p->scale, &out.tensor));
   const rdna_tensor *to = p->in_place ? &dout.tensor : &dx.tensor;
-  assert_ok(p->log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &out.tensor, dimension, p->scale, to)
-                   : rdna_op_softmax_backward(stream, &dout.tensor, &out.tensor, dimension, p->scale, to));
+  assert_ok(p->log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &out.tensor, dim, p->scale, to)
+                   : rdna_op_softmax_backward(stream, &dout.tensor, &out.tensor, dim, p->scale, to));
   operand_download(&out), operand_download(&dx), operand_download(&dout);
   forward(p, vx, vy);
   for (int64_t i = 0; i < count; i++) {
@@ -106,7 +106,7 @@ static void any_dimension_matches_double(void **state) {
 }
 
 /* f64, of any strides, in place and not. */
-static void check_f64(struct problem p, int dimension) {
+static void check_f64(struct problem p, int dim) {
   const int64_t shape[] = {p.outer, p.cols, p.inner};
   int64_t count = p.outer * p.cols * p.inner;
   operand x = strided_make(RDNA_F64, 3, shape, false), dout = strided_make(RDNA_F64, 3, shape, false);
@@ -119,10 +119,10 @@ static void check_f64(struct problem p, int dimension) {
     vd[i] = real_get(&dout, place_of(&dout.tensor, &dout.tensor, i));
   }
   operand *y = p.in_place ? &x : &out, *d = p.in_place ? &dout : &dx;
-  assert_ok(p.log ? rdna_op_log_softmax_along(stream, &x.tensor, dimension, p.scale, &y->tensor)
-                  : rdna_op_softmax_along(stream, &x.tensor, dimension, p.scale, &y->tensor));
-  assert_ok(p.log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &y->tensor, dimension, p.scale, &d->tensor)
-                  : rdna_op_softmax_backward(stream, &dout.tensor, &y->tensor, dimension, p.scale, &d->tensor));
+  assert_ok(p.log ? rdna_op_log_softmax_along(stream, &x.tensor, dim, p.scale, &y->tensor)
+                  : rdna_op_softmax_along(stream, &x.tensor, dim, p.scale, &y->tensor));
+  assert_ok(p.log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &y->tensor, dim, p.scale, &d->tensor)
+                  : rdna_op_softmax_backward(stream, &dout.tensor, &y->tensor, dim, p.scale, &d->tensor));
   operand_download(y), operand_download(d);
   forward(&p, vx, vy);
   double unit = ((double)p.cols + 40) * 0x1p-52;

@@ -6,11 +6,10 @@
 
 static const rdna_scalar zero = {0, 0};
 
-/* A dense tensor like |x|, |size| (or as many as there are) along |dimension|. */
-static rdna_status take_like(rdna__scratch *scratch, const rdna_tensor *x, int dimension, int64_t size,
-                             rdna_tensor *out) {
+/* A dense tensor like |x|, |size| (or as many as there are) along |dim|. */
+static rdna_status take_like(rdna__scratch *scratch, const rdna_tensor *x, int dim, int64_t size, rdna_tensor *out) {
   int64_t shape[RDNA_MAX_RANK];
-  for (int i = 0; i < x->rank; i++) shape[i] = i == dimension && size ? size : x->shape[i];
+  for (int i = 0; i < x->rank; i++) shape[i] = i == dim && size ? size : x->shape[i];
   *out = rdna_tensor_contiguous(NULL, RDNA_F64, x->rank, shape);
   return rdna__scratch_take(scratch, rdna_dtype_bytes(RDNA_F64, rdna_tensor_count(out)), &out->data);
 }
@@ -26,44 +25,44 @@ static rdna_status scaled(rdna_stream *stream, const rdna_tensor *x, double scal
   return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(scale), zero, out);
 }
 
-static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dimension, double scale, bool log,
+static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dim, double scale, bool log,
                            const rdna_tensor *out) {
   rdna_stream *stream = scratch->stream;
   rdna_tensor top, sum, powers = *out;
-  RDNA_TRY(take_like(scratch, x, dimension, 1, &top));
-  RDNA_TRY(take_like(scratch, x, dimension, 1, &sum));
-  if (log) RDNA_TRY(take_like(scratch, x, dimension, 0, &powers));
+  RDNA_TRY(take_like(scratch, x, dim, 1, &top));
+  RDNA_TRY(take_like(scratch, x, dim, 1, &sum));
+  if (log) RDNA_TRY(take_like(scratch, x, dim, 0, &powers));
   if (scale != 1) {
     RDNA_TRY(scaled(stream, x, scale, out));
     x = out;
   }
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, 1u << dimension, 0, x, &top));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, 1u << dim, 0, x, &top));
   RDNA_TRY(zip(stream, RDNA_ZIP_SUB, x, &top, out));
   RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &powers));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dimension, 0, &powers, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dim, 0, &powers, &sum));
   if (!log) return zip(stream, RDNA_ZIP_DIV, out, &sum, out);
   RDNA_TRY(map(stream, RDNA_MAP_LOG, &sum, &sum));
   return zip(stream, RDNA_ZIP_SUB, out, &sum, out);
 }
 
-rdna_status rdna__softmax_f64(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dimension,
-                              double scale, bool log, const rdna_tensor *out) {
+rdna_status rdna__softmax_f64(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dim, double scale,
+                              bool log, const rdna_tensor *out) {
   rdna__scratch scratch = {.stream = stream, .holder = op_name};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
-  return rdna__scratch_release(&scratch, forward(&scratch, x, dimension, scale, log, out));
+  return rdna__scratch_release(&scratch, forward(&scratch, x, dim, scale, log, out));
 }
 
 /* With y the result: scale * y * (dout - sum of y * dout), or of the logarithm scale * (dout - exp(y) * sum of dout).
  */
-static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, const rdna_tensor *out, int dimension,
+static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, const rdna_tensor *out, int dim,
                             double scale, bool log, const rdna_tensor *dx) {
   rdna_stream *stream = scratch->stream;
   rdna_tensor terms, sum;
-  RDNA_TRY(take_like(scratch, dout, dimension, 0, &terms));
-  RDNA_TRY(take_like(scratch, dout, dimension, 1, &sum));
+  RDNA_TRY(take_like(scratch, dout, dim, 0, &terms));
+  RDNA_TRY(take_like(scratch, dout, dim, 1, &sum));
   if (!log) RDNA_TRY(zip(stream, RDNA_ZIP_MUL, dout, out, &terms));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dimension, 0, log ? dout : &terms, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dim, 0, log ? dout : &terms, &sum));
   if (log) {
     RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &terms));
     RDNA_TRY(zip(stream, RDNA_ZIP_MUL, &terms, &sum, &terms));
@@ -76,10 +75,9 @@ static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, con
 }
 
 rdna_status rdna__softmax_f64_backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout,
-                                       const rdna_tensor *out, int dimension, double scale, bool log,
-                                       const rdna_tensor *dx) {
+                                       const rdna_tensor *out, int dim, double scale, bool log, const rdna_tensor *dx) {
   rdna__scratch scratch = {.stream = stream, .holder = op_name};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (rdna_tensor_count(dx) == 0) return RDNA_OK;
-  return rdna__scratch_release(&scratch, backward(&scratch, dout, out, dimension, scale, log, dx));
+  return rdna__scratch_release(&scratch, backward(&scratch, dout, out, dim, scale, log, dx));
 }

@@ -8,12 +8,11 @@
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
-/* |dimension| counts from 0. Tensors were checked, but for |stream|: f64, of one shape, overlapping as the operators
+/* |dim| counts from 0. Tensors were checked, but for |stream|: f64, of one shape, overlapping as the operators
  * allow. */
-rdna_status rdna__softmax_f64(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dimension,
-                              double scale, bool log, const rdna_tensor *out);
+rdna_status rdna__softmax_f64(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dim, double scale,
+                              bool log, const rdna_tensor *out);
 rdna_status rdna__softmax_f64_backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout,
-                                       const rdna_tensor *out, int dimension, double scale, bool log,
-                                       const rdna_tensor *dx);
+                                       const rdna_tensor *out, int dim, double scale, bool log, const rdna_tensor *dx);
 
 #endif

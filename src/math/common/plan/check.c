@@ -76,12 +76,12 @@ rdna_status rdna__check_rank(const char *op_name, const char *argument, const rd
   return RDNA_OK;
 }
 
-rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dimension,
+rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dim,
                              int64_t size, const char *meaning) {
   char text[RDNA__TENSOR_TEXT];
-  if (tensor->shape[dimension] != size) {
+  if (tensor->shape[dim] != size) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; size %d must be %lld, %s", op_name, argument,
-                      rdna__tensor_text(tensor, text), dimension, (long long)size, meaning);
+                      rdna__tensor_text(tensor, text), dim, (long long)size, meaning);
   }
   return RDNA_OK;
 }

@@ -27,8 +27,8 @@ rdna_status rdna__check_tensor(const char *op_name, const char *argument, const 
 rdna_status rdna__check_float(const char *op_name, const char *argument, const rdna_tensor *tensor);
 rdna_status rdna__check_dtype(const char *op_name, const char *argument, const rdna_tensor *tensor, rdna_dtype dtype);
 rdna_status rdna__check_rank(const char *op_name, const char *argument, const rdna_tensor *tensor, int rank);
-/* Size |dimension| of |tensor| is |size|, which the sentence calls |meaning|. */
-rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dimension,
+/* Size |dim| of |tensor| is |size|, which the sentence calls |meaning|. */
+rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dim,
                              int64_t size, const char *meaning);
 rdna_status rdna__check_same_dtype(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                    const char *other_argument, const rdna_tensor *other);
