@@ -83,7 +83,7 @@ def streaming(op):
         elif op == "layer_norm":
             call, needed = card.op("layer_norm", x, None, None, eps, out), 2 * size
         elif op == "sum":
-            call, needed = card.op("reduce", 0, ctypes.c_uint32(2), ctypes.c_double(0), x, card.make("bfloat16", rows)), size
+            call, needed = card.op("reduce", 0, x, ctypes.c_uint32(2), ctypes.c_double(0), card.make("bfloat16", rows)), size
         elif op == "fused":  # a bias, an activation, a residual
             steps = (FusedStep * 3)(FusedStep(0, True, False, 1), FusedStep(14), FusedStep(0, True, False, 2))
             inputs = (ctypes.POINTER(Tensor) * 3)(x, card.make("bfloat16", cols), card.make("bfloat16", rows, cols))

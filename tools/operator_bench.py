@@ -134,10 +134,10 @@ class Bench:
         out, want = torch.empty(x.shape[0], device="cuda", dtype=BF16), x.sum(-1)
         zero = ctypes.c_double(0)
         yield ("sum rows", 2 * x.numel(), lambda: x.sum(-1),
-               self.lib.op("reduce", 0, ctypes.c_uint32(2), zero, view(x), view(out)), lambda: close(out, want, 2e-2))
+               self.lib.op("reduce", 0, view(x), ctypes.c_uint32(2), zero, view(out)), lambda: close(out, want, 2e-2))
         columns, wanted = torch.empty(x.shape[1], device="cuda", dtype=BF16), x.sum(0)
         yield ("sum columns", 2 * x.numel(), lambda: x.sum(0),
-               self.lib.op("reduce", 0, ctypes.c_uint32(1), zero, view(x), view(columns)),
+               self.lib.op("reduce", 0, view(x), ctypes.c_uint32(1), zero, view(columns)),
                lambda: close(columns, wanted, 2e-2))
         index, first = torch.empty(x.shape[0], device="cuda", dtype=torch.int64), x.float().argmax(-1)
         picked = x.gather(1, first[:, None])
@@ -146,14 +146,14 @@ class Bench:
             same = (x.gather(1, index[:, None]) == picked).all().item()
             return same, 0.0 if same else 1.0
         yield ("argmax rows", 2 * x.numel(), lambda: x.argmax(-1),
-               self.lib.op("reduce", 6, ctypes.c_uint32(2), zero, view(x), view(index)), check)
+               self.lib.op("reduce", 6, view(x), ctypes.c_uint32(2), zero, view(index)), check)
 
     def case_sum_all(self):
         x = self.of((self.sizes.flat,))
         out, want = torch.empty((), device="cuda"), x.double().sum()
         size = x.double().abs().sum().item()
         yield ("sum of all f32", 4 * x.numel(), lambda: x.sum(),
-               self.lib.op("reduce", 0, ctypes.c_uint32(1), ctypes.c_double(0), view(x), view(out)),
+               self.lib.op("reduce", 0, view(x), ctypes.c_uint32(1), ctypes.c_double(0), view(out)),
                lambda: (abs(out.item() - want.item()) <= 1e-6 * size, abs(out.item() - want.item()) / size))
 
     def case_cumsum(self):

@@ -163,10 +163,10 @@ OPERATOR(group_norm_backward) {
   rdna_tensor inverse = tensor(3, RDNA_F32, 2, 10, 5, 0, 0), dx = IMAGES(4), dw = VECTOR(5, 30), db = VECTOR(6, 30);
   return rdna_op_group_norm_backward(test_stream, &dout, &x, 5, &w, &mean, &inverse, &dx, &dw, &db);
 }
-static rdna_status reduce(rdna_reduction reduction, uint32_t axes) {
+static rdna_status reduce(rdna_reduction reduction, uint32_t dims) {
   rdna_tensor x = tensor(0, RDNA_F32, 3, 60, 70, 73, 0), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
-  if (axes != 7) out = VECTOR(4, axes == 3 ? 73 : 60);
-  return rdna_op_reduce(test_stream, reduction, axes, 1, &x, &out);
+  if (dims != 7) out = VECTOR(4, dims == 3 ? 73 : 60);
+  return rdna_op_reduce(test_stream, reduction, &x, dims, 1, &out);
 }
 OPERATOR(sum_of_all) { return reduce(RDNA_REDUCTION_SUM, 7); }
 OPERATOR(sum_of_columns) { return reduce(RDNA_REDUCTION_SUM, 3); }
@@ -175,7 +175,7 @@ OPERATOR(product_of_all) { return reduce(RDNA_REDUCTION_PROD, 7); }
 OPERATOR(argmax_of_equals) {
   rdna_tensor x = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){INDICES});
   rdna_tensor out = tensor(4, RDNA_I64, 0, 0, 0, 0, 0);
-  return rdna_op_reduce(test_stream, RDNA_REDUCTION_ARGMAX, 1, 0, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_ARGMAX, &x, 1, 0, &out);
 }
 OPERATOR(cross_entropy) {
   const rdna_cross_entropy options = {

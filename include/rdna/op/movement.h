@@ -29,9 +29,8 @@ RDNA_CHECKED rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, 
 RDNA_CHECKED rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
                                      const rdna_tensor *out);
 
-/* out[i] = x[n - 1 - i] in the dimensions whose bit of |dimensions| is set (bit 0: the slowest). */
-RDNA_CHECKED rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dimensions,
-                                      const rdna_tensor *out);
+/* out[i] = x[n - 1 - i] in the dimensions whose bit of |dims| is set (bit 0: the slowest). */
+RDNA_CHECKED rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dims, const rdna_tensor *out);
 
 typedef enum rdna_pad_mode {
   RDNA_PAD_MODE_CONSTANT = 0,

@@ -411,7 +411,7 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
   args.is_f32 = true;
   memcpy(args.dmask_stride, parts.stride, sizeof args.dmask_stride);
   RDNA_TRY(rdna__launch_named(call->stream, name, grid, &args));
-  RDNA_TRY(rdna_op_reduce(call->stream, RDNA_REDUCTION_SUM, 1, 0, &parts, &sum));
+  RDNA_TRY(rdna_op_reduce(call->stream, RDNA_REDUCTION_SUM, &parts, 1, 0, &sum));
   return rdna_op_copy(call->stream, &sum, dmask);
 }
 

@@ -247,21 +247,21 @@ rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, i
   return RDNA_OK;
 }
 
-rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dimensions, const rdna_tensor *out) {
+rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dims, const rdna_tensor *out) {
   request r = {.name = "flip", .stream = stream};
   RDNA_TRY(check_values("flip", "x", x));
   RDNA_TRY(check_out("flip", stream, out));
   RDNA_TRY(rdna__check_same_dtype("flip", "out", out, "x", x));
   RDNA_TRY(rdna__check_same_shape("flip", "out", out, "x", x));
   RDNA_TRY(rdna__check_apart("flip", "out", out, "x", x));
-  if (dimensions >> x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "flip: dimensions 0x%x of a tensor of rank %d; the bits are 0 to %d",
-                      dimensions, x->rank, x->rank - 1);
+  if (dims >> x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "flip: dims 0x%x of a tensor of rank %d; the bits are 0 to %d", dims,
+                      x->rank, x->rank - 1);
   }
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
   rdna_tensor from = *x;
   for (int d = 0; d < x->rank; d++) {
-    if (!(dimensions >> d & 1)) continue;
+    if (!(dims >> d & 1)) continue;
     int64_t last = (x->shape[d] - 1) * x->stride[d] * (int64_t)rdna_dtype_block_bytes(x->dtype);
     from.data = (char *)from.data + last;
     from.stride[d] = -x->stride[d];

@@ -274,17 +274,17 @@ static void flip_turns_around(void **state) {
     rdna_dtype dtype = moved_types[k % MOVED_TYPES];
     int64_t shape[RDNA_MAX_RANK], at[RDNA_MAX_RANK];
     int rank = random_shape(shape);
-    uint32_t dimensions = (uint32_t)rdna__random_below(&random_state, UINT64_C(1) << rank);
+    uint32_t dims = (uint32_t)rdna__random_below(&random_state, UINT64_C(1) << rank);
     operand x = strided_make(dtype, rank, shape, false), out = strided_make(dtype, rank, shape, false);
     random_bytes(&x);
     operand_upload(&out);
-    assert_ok(rdna_op_flip(stream, &x.tensor, dimensions, &out.tensor));
+    assert_ok(rdna_op_flip(stream, &x.tensor, dims, &out.tensor));
     operand_download(&out);
     for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
       int64_t from = 0;
       coordinates_of(rank, shape, i, at);
       for (int d = 0; d < rank; d++) {
-        from += (dimensions >> d & 1 ? shape[d] - 1 - at[d] : at[d]) * x.tensor.stride[d];
+        from += (dims >> d & 1 ? shape[d] - 1 - at[d] : at[d]) * x.tensor.stride[d];
       }
       assert_true(same_value(&x, from, &out, place_of(&out.tensor, &out.tensor, i)));
     }
@@ -389,7 +389,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_cat(stream, two, 1, 2, &out.tensor), bad, "cat: dimension 2", "rank 2");
   assert_refused(rdna_op_cat(stream, two, 0, 0, &out.tensor), bad, "cat: out is f32 (2, 3)", "must be 0");
   assert_refused(rdna_op_cat(stream, mixed, 1, 0, &out.tensor), bad, "inputs[0] is f16", "out is f32");
-  assert_refused(rdna_op_flip(stream, &a.tensor, 4, &out.tensor), bad, "flip: dimensions 0x4", "rank 2");
+  assert_refused(rdna_op_flip(stream, &a.tensor, 4, &out.tensor), bad, "flip: dims 0x4", "rank 2");
   assert_refused(rdna_op_pad(stream, RDNA_PAD_MODE_REFLECT, &a.tensor, before, zero, &wide.tensor), bad,
                  "dimension 1 of size 3", "3 before and 1 after");
   assert_refused(rdna_op_pad(stream, (rdna_pad_mode)9, &a.tensor, before, zero, &wide.tensor), bad, "mode", "9");

@@ -250,7 +250,7 @@ rdna_status rdna_op_adaptive_average_pool(rdna_stream *stream, const rdna_tensor
     stride *= out->shape[d];
   }
   /* The mean of all that is spatial: one thread a window would be too few. */
-  if (whole) return rdna_op_reduce(stream, RDNA_REDUCTION_MEAN, ((1u << x->rank) - 1) & ~3u, 0, x, out);
+  if (whole) return rdna_op_reduce(stream, RDNA_REDUCTION_MEAN, x, ((1u << x->rank) - 1) & ~3u, 0, out);
   return run(&c);
 }
 

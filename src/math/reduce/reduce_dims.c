@@ -87,34 +87,34 @@ static rdna_status check_out_type(const struct plan *plan, const rdna_tensor *x,
 }
 
 /* |out| is |x| without the reduced dimensions, or with 1 in their place. */
-static rdna_status check_shape(const struct plan *plan, uint32_t axes, const rdna_tensor *x, const rdna_tensor *out) {
+static rdna_status check_shape(const struct plan *plan, uint32_t dims, const rdna_tensor *x, const rdna_tensor *out) {
   char x_text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-  if (axes >> x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: axes is 0x%x and x is of rank %d; bit i means dimension i",
-                      plan->name, axes, x->rank);
+  if (dims >> x->rank) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dims is 0x%x and x is of rank %d; bit i means dimension i",
+                      plan->name, dims, x->rank);
   }
   bool keeps = out->rank == x->rank, same = true;
   int at = 0;
   for (int i = 0; i < x->rank && same; i++) {
-    bool reduced = axes >> i & 1;
+    bool reduced = dims >> i & 1;
     if (reduced && !keeps) continue;
     same = at < out->rank && out->shape[at] == (reduced ? 1 : x->shape[i]);
     at++;
   }
   if (!same || at != out->rank) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: x is %s, axes is 0x%x and out is %s; out must be x without these dimensions", plan->name,
-                      rdna__tensor_text(x, x_text), axes, rdna__tensor_text(out, out_text));
+                      "%s: x is %s, dims is 0x%x and out is %s; out must be x without these dimensions", plan->name,
+                      rdna__tensor_text(x, x_text), dims, rdna__tensor_text(out, out_text));
   }
   RDNA_TRY(rdna__check_contiguous(plan->name, "out", out));
   return rdna__check_apart(plan->name, "out", out, "x", x);
 }
 
 /* Neighbours of one kind whose strides continue each other become one dimension; the order stays. */
-static void fold(const rdna_tensor *x, uint32_t axes, bool reduced, int32_t *out_rank, int64_t *size, int64_t *stride) {
+static void fold(const rdna_tensor *x, uint32_t dims, bool reduced, int32_t *out_rank, int64_t *size, int64_t *stride) {
   int rank = 0;
   for (int i = x->rank - 1; i >= 0; i--) {
-    if ((axes >> i & 1) != reduced || x->shape[i] == 1) continue;
+    if ((dims >> i & 1) != reduced || x->shape[i] == 1) continue;
     if (rank > 0 && x->stride[i] == size[rank - 1] * stride[rank - 1]) {
       size[rank - 1] *= x->shape[i];
     } else {
@@ -312,7 +312,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
   return status != RDNA_OK ? status : freed;
 }
 
-static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t axes, const rdna_tensor *x,
+static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t dims, const rdna_tensor *x,
                          const rdna_tensor *out) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", plan->name);
   if (plan->reduction == RDNA_REDUCTION_NORM && !(plan->parameter >= 0)) {
@@ -326,11 +326,11 @@ static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t 
   RDNA_TRY(check_x(plan, x));
   RDNA_TRY(rdna__check_tensor(plan->name, "out", out));
   RDNA_TRY(check_out_type(plan, x, out));
-  return check_shape(plan, axes, x, out);
+  return check_shape(plan, dims, x, out);
 }
 
-rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32_t axes, double parameter,
-                           const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const rdna_tensor *x, uint32_t dims,
+                           double parameter, const rdna_tensor *out) {
   static const enum reduce_kind kinds[RDNA_REDUCTION_COUNT] = {
       REDUCE_SUM, REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MAX, REDUCE_ARG, REDUCE_ARG,
       REDUCE_SUM, REDUCE_MAX, REDUCE_MAX,  REDUCE_VAR, REDUCE_VAR, REDUCE_LSE};
@@ -341,12 +341,12 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, uint32
   struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", 1, {0}};
   struct reduce_dims_args *a = &plan.args;
   if (reduction == RDNA_REDUCTION_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
-  RDNA_TRY(check(stream, &plan, axes, x, out));
-  fold(x, axes, false, &a->kept_rank, a->kept_size, a->kept_stride);
-  fold(x, axes, true, &a->reduced_rank, a->reduced_size, a->reduced_stride);
+  RDNA_TRY(check(stream, &plan, dims, x, out));
+  fold(x, dims, false, &a->kept_rank, a->kept_size, a->kept_stride);
+  fold(x, dims, true, &a->reduced_rank, a->reduced_size, a->reduced_stride);
   a->outs = product(a->kept_rank, a->kept_size), a->count = product(a->reduced_rank, a->reduced_size);
   if (a->outs == 0) return RDNA_OK;
-  if (is_composed(&plan, x->dtype)) return rdna__reduce_f64(plan.name, stream, reduction, axes, parameter, x, out);
+  if (is_composed(&plan, x->dtype)) return rdna__reduce_f64(plan.name, stream, reduction, dims, parameter, x, out);
   bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCTION_MIN || reduction == RDNA_REDUCTION_MAX;
   if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCTION_ANY &&
       reduction != RDNA_REDUCTION_ALL) {

@@ -113,7 +113,7 @@ static double definition(rdna_reduction what, double p, const double *v, int64_t
 struct shape {
   int rank;
   int64_t size[RDNA_MAX_RANK];
-  uint32_t axes;
+  uint32_t dims;
   int order; /* how the dimensions lie in memory: as they are, reversed, with gaps */
 };
 
@@ -131,7 +131,7 @@ static int64_t collect(const struct shape *shape, const int64_t *stride, rdna_dt
                        double *v) {
   int64_t base = 0, count = 1;
   for (int d = shape->rank - 1; d >= 0; d--) {
-    if (shape->axes >> d & 1) {
+    if (shape->dims >> d & 1) {
       count *= shape->size[d];
     } else {
       base += out % shape->size[d] * stride[d];
@@ -141,7 +141,7 @@ static int64_t collect(const struct shape *shape, const int64_t *stride, rdna_dt
   for (int64_t i = 0; i < count; i++) {
     int64_t at = base, left = i;
     for (int d = shape->rank - 1; d >= 0; d--) {
-      if (!(shape->axes >> d & 1)) continue;
+      if (!(shape->dims >> d & 1)) continue;
       at += left % shape->size[d] * stride[d];
       left /= shape->size[d];
     }
@@ -156,7 +156,7 @@ static void check(const struct shape *shape, rdna_reduction what, double p, rdna
   int out_rank = 0;
   make_strides(shape, stride);
   for (int d = 0; d < shape->rank; d++) {
-    bool reduced = shape->axes >> d & 1;
+    bool reduced = shape->dims >> d & 1;
     if (!reduced || keep) out_shape[out_rank++] = reduced ? 1 : shape->size[d];
   }
   operand x = operand_make(dtype, shape->rank, shape->size, stride, shape->order);
@@ -169,7 +169,7 @@ static void check(const struct shape *shape, rdna_reduction what, double p, rdna
     set(dtype, x.host, i, few ? rint(v) : v);
   }
   operand_upload(&x), operand_upload(&out);
-  assert_ok(rdna_op_reduce(stream, what, shape->axes, p, &x.tensor, &out.tensor));
+  assert_ok(rdna_op_reduce(stream, what, &x.tensor, shape->dims, p, &out.tensor));
   operand_download(&out);
   double *v = malloc(MOST * sizeof *v);
   assert_non_null(v);
@@ -184,8 +184,8 @@ static void check(const struct shape *shape, rdna_reduction what, double p, rdna
     if (out_dtype == RDNA_F16) bound += fabs(want) * 0x1p-11 + 0x1p-25;
     if (out_dtype == RDNA_BF16) bound += fabs(want) * 0x1p-8;
     if (!(isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound)) {
-      fail_msg("reduction %d of %s axes 0x%x order %d, result %lld of %lld values: got %.9g, want %.9g +- %.3g", what,
-               rdna_dtype_name(dtype), shape->axes, shape->order, (long long)i, (long long)n, got, want, bound);
+      fail_msg("reduction %d of %s dims 0x%x order %d, result %lld of %lld values: got %.9g, want %.9g +- %.3g", what,
+               rdna_dtype_name(dtype), shape->dims, shape->order, (long long)i, (long long)n, got, want, bound);
     }
   }
   free(v);
@@ -305,13 +305,13 @@ static void special_values_of_f64(void **state) {
   operand_upload(&x), operand_upload(&out);
   for (int of_norm = 0; of_norm < 2; of_norm++) {
     rdna_reduction what = of_norm ? RDNA_REDUCTION_NORM : RDNA_REDUCTION_LOGSUMEXP;
-    assert_ok(rdna_op_reduce(stream, what, 2, 3, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, what, &x.tensor, 2, 3, &out.tensor));
     operand_download(&out);
     for (int i = 0; i < ROWS; i++) {
       double got = get(RDNA_F64, out.host, i), want = wants[i][of_norm];
       if (isnan(want) ? !isnan(got) : got != want) fail_msg("%d of row %d is %g, not %g", what, i, got, want);
     }
-    assert_ok(rdna_op_reduce(stream, what, 2, 3, &none.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, what, &none.tensor, 2, 3, &out.tensor));
     operand_download(&out);
     for (int i = 0; i < ROWS; i++) assert_true(get(RDNA_F64, out.host, i) == (of_norm ? 0 : -(double)INFINITY));
   }
@@ -330,7 +330,7 @@ static void variance_of_infinite_values(void **state) {
     }
     operand_upload(&x), operand_upload(&out);
     for (rdna_reduction what = RDNA_REDUCTION_VAR; what <= RDNA_REDUCTION_STD; what++) {
-      assert_ok(rdna_op_reduce(stream, what, 2, 1, &x.tensor, &out.tensor));
+      assert_ok(rdna_op_reduce(stream, what, &x.tensor, 2, 1, &out.tensor));
       operand_download(&out);
       for (int i = 0; i < ROWS; i++) assert_true(!!isnan(get(floats[t], out.host, i)) == (places[i] >= 0));
     }
@@ -345,7 +345,7 @@ static void variance_far_from_zero(void **state) {
   operand x = operand_make(RDNA_F32, 1, &n, NULL, 0), out = operand_make(RDNA_F32, 0, NULL, NULL, 0);
   for (int i = 0; i < N; i++) ((float *)x.host)[i] = 1000.0f + (float)(i % 3 - 1);
   operand_upload(&x), operand_upload(&out);
-  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, 1, 0, &x.tensor, &out.tensor));
+  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, &x.tensor, 1, 0, &out.tensor));
   operand_download(&out);
   assert_true(fabs((double)*(float *)out.host - 2.0 / 3) < 1e-4);
   operand_free(&x), operand_free(&out);
@@ -359,10 +359,10 @@ static void nan_wins_and_first_of_equals(void **state) {
     operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_I64, 1, &one, NULL, 0);
     memcpy(x.host, values, (size_t)n * sizeof(float));
     operand_upload(&x), operand_upload(&out);
-    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, 2, 0, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, &x.tensor, 2, 0, &out.tensor));
     operand_download(&out);
     assert_int_equal(*(int64_t *)out.host, n == 4 ? 1 : 4);
-    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, 2, 0, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, &x.tensor, 2, 0, &out.tensor));
     operand_download(&out);
     assert_int_equal(*(int64_t *)out.host, n == 4 ? 2 : 4);
     operand_free(&x), operand_free(&out);
@@ -380,7 +380,7 @@ static void first_of_infinite_values(void **state) {
     operand_upload(&x);
     for (rdna_reduction what = RDNA_REDUCTION_ARGMIN; what <= RDNA_REDUCTION_ARGMAX; what++) {
       operand_upload(&out);
-      assert_ok(rdna_op_reduce(stream, what, 2, 0, &x.tensor, &out.tensor));
+      assert_ok(rdna_op_reduce(stream, what, &x.tensor, 2, 0, &out.tensor));
       operand_download(&out);
       for (int i = 0; i < 3; i++) assert_int_equal(((int64_t *)out.host)[i], 0);
     }
@@ -399,7 +399,7 @@ static void nothing_to_reduce(void **state) {
   operand flags = operand_make(RDNA_BOOL, 1, &three, NULL, 0);
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     operand_upload(&out);
-    assert_ok(rdna_op_reduce(stream, answers[i].what, 2, 2, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, answers[i].what, &x.tensor, 2, 2, &out.tensor));
     operand_download(&out);
     for (int j = 0; j < 3; j++) {
       double got = (double)((float *)out.host)[j];
@@ -408,11 +408,11 @@ static void nothing_to_reduce(void **state) {
   }
   for (int all = 0; all < 2; all++) {
     operand_upload(&flags);
-    assert_ok(rdna_op_reduce(stream, all ? RDNA_REDUCTION_ALL : RDNA_REDUCTION_ANY, 2, 0, &x.tensor, &flags.tensor));
+    assert_ok(rdna_op_reduce(stream, all ? RDNA_REDUCTION_ALL : RDNA_REDUCTION_ANY, &x.tensor, 2, 0, &flags.tensor));
     operand_download(&flags);
     for (int j = 0; j < 3; j++) assert_int_equal(flags.host[j], all);
   }
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, 2, 0, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, &x.tensor, 2, 0, &out.tensor), RDNA_INVALID_ARGUMENT,
                  "reduce_max", "f32 (3, 0)");
   operand_free(&x), operand_free(&out), operand_free(&flags);
 }
@@ -423,27 +423,27 @@ static void refusals(void **state) {
   operand whole = operand_make(RDNA_I32, 2, shape, NULL, 0);
   rdna_tensor *to = &out.tensor;
   operand_upload(&out);
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "f32 (3, 4)",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &x.tensor, 1, 0, to), RDNA_INVALID_ARGUMENT, "f32 (3, 4)",
                  "f32 (3)");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 4, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "0x4",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &x.tensor, 4, 0, to), RDNA_INVALID_ARGUMENT, "0x4",
                  "rank 2");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, &x.tensor, 2, 0, to), RDNA_INVALID_ARGUMENT,
                  "reduce_argmax", "out is f32");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MEAN, 2, 0, &whole.tensor, to), RDNA_UNSUPPORTED, "reduce_mean",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_MEAN, &whole.tensor, 2, 0, to), RDNA_UNSUPPORTED, "reduce_mean",
                  "i32");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_NORM, 2, -1, &x.tensor, to), RDNA_INVALID_ARGUMENT, "parameter",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_NORM, &x.tensor, 2, -1, to), RDNA_INVALID_ARGUMENT, "parameter",
                  "-1");
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, 2, NAN, &x.tensor, to), RDNA_INVALID_ARGUMENT, "correction",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_VAR, &x.tensor, 2, NAN, to), RDNA_INVALID_ARGUMENT, "correction",
                  "nan");
-  assert_refused(rdna_op_reduce(stream, (rdna_reduction)99, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "99", "12");
-  assert_refused(rdna_op_reduce(NULL, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, to), RDNA_INVALID_ARGUMENT, "stream",
+  assert_refused(rdna_op_reduce(stream, (rdna_reduction)99, &x.tensor, 2, 0, to), RDNA_INVALID_ARGUMENT, "99", "12");
+  assert_refused(rdna_op_reduce(NULL, RDNA_REDUCTION_SUM, &x.tensor, 2, 0, to), RDNA_INVALID_ARGUMENT, "stream",
                  "NULL");
   rdna_tensor many = {x.tensor.data, RDNA_F32, 2, {3, (INT64_C(1) << 31) + 1}, {1, 0}}, places = *to;
   places.dtype = RDNA_I32;
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, 2, 0, &many, &places), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, &many, 2, 0, &places), RDNA_INVALID_ARGUMENT,
                  "2147483647", "2147483649");
   rdna_tensor inside = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 1, &three);
-  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, &inside), RDNA_INVALID_ARGUMENT, "out",
+  assert_refused(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &x.tensor, 2, 0, &inside), RDNA_INVALID_ARGUMENT, "out",
                  "overlap");
   operand_download(&out);
   for (size_t i = 0; i < out.bytes; i++) assert_int_equal(out.host[i], OPERAND_POISON);

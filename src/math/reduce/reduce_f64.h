@@ -7,7 +7,7 @@
 
 /* RDNA_REDUCTION_LOGSUMEXP, or RDNA_REDUCTION_NORM of any finite p above 0. Arguments were checked; |out| is not empty.
  */
-rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_reduction reduction, uint32_t axes,
+rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_reduction reduction, uint32_t dims,
                              double parameter, const rdna_tensor *x, const rdna_tensor *out);
 
 #endif

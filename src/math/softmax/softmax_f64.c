@@ -36,10 +36,10 @@ static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dim
     RDNA_TRY(scaled(stream, x, scale, out));
     x = out;
   }
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, 1u << dim, 0, x, &top));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, x, 1u << dim, 0, &top));
   RDNA_TRY(zip(stream, RDNA_ZIP_SUB, x, &top, out));
   RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &powers));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dim, 0, &powers, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &powers, 1u << dim, 0, &sum));
   if (!log) return zip(stream, RDNA_ZIP_DIV, out, &sum, out);
   RDNA_TRY(map(stream, RDNA_MAP_LOG, &sum, &sum));
   return zip(stream, RDNA_ZIP_SUB, out, &sum, out);
@@ -62,7 +62,7 @@ static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, con
   RDNA_TRY(take_like(scratch, dout, dim, 0, &terms));
   RDNA_TRY(take_like(scratch, dout, dim, 1, &sum));
   if (!log) RDNA_TRY(zip(stream, RDNA_ZIP_MUL, dout, out, &terms));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 1u << dim, 0, log ? dout : &terms, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, log ? dout : &terms, 1u << dim, 0, &sum));
   if (log) {
     RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &terms));
     RDNA_TRY(zip(stream, RDNA_ZIP_MUL, &terms, &sum, &terms));

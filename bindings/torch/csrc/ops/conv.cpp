@@ -261,7 +261,7 @@ bool backward(Call &call) {
     db = make({dy.size(1)}, dy.scalar_type(), dy);
     const rdna_tensor out = describe(db);
     const uint32_t all = (1u << dy.dim()) - 1;
-    check(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, all & ~2u, 0, &grad, &out));
+    check(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &grad, all & ~2u, 0, &out));
   }
   return call.give({dx, dw, db});
 }

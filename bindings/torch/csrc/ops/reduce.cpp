@@ -11,21 +11,21 @@ namespace rdna_torch {
 namespace {
 
 // The dimensions as bits; none named means all.
-uint32_t axes_of(const std::vector<int64_t> &dims, int64_t rank, bool none_is_all = true) {
+uint32_t dims_of(const std::vector<int64_t> &dims, int64_t rank, bool none_is_all = true) {
   if (dims.empty() && none_is_all) return rank ? (1u << rank) - 1 : 0;
-  uint32_t axes = 0;
+  uint32_t bits = 0;
   for (int64_t d : dims) {
     const uint32_t bit = 1u << wrap(d, rank);
-    TORCH_CHECK(!(axes & bit), "dim ", wrap(d, rank), " appears multiple times in the list of dims");
-    axes |= bit;
+    TORCH_CHECK(!(bits & bit), "dim ", wrap(d, rank), " appears multiple times in the list of dims");
+    bits |= bit;
   }
-  return rank ? axes : 0;
+  return rank ? bits : 0;
 }
 
-std::vector<int64_t> reduced_shape(const at::Tensor &x, uint32_t axes, bool keep) {
+std::vector<int64_t> reduced_shape(const at::Tensor &x, uint32_t dims, bool keep) {
   std::vector<int64_t> shape;
   for (int64_t d = 0; d < x.dim(); d++)
-    if (!(axes >> d & 1))
+    if (!(dims >> d & 1))
       shape.push_back(x.size(d));
     else if (keep)
       shape.push_back(1);
@@ -38,19 +38,19 @@ at::Tensor readable(const at::Tensor &x) {
   return t == at::kChar || t == at::kShort ? converted(x, at::kInt) : x;
 }
 
-// out = reduction of x over |axes|, in |type|.
-bool reduce(Call &call, rdna_reduction op, const at::Tensor &x, uint32_t axes, bool keep, at::ScalarType type,
+// out = reduction of x over |dims|, in |type|.
+bool reduce(Call &call, rdna_reduction op, const at::Tensor &x, uint32_t dims, bool keep, at::ScalarType type,
             double parameter = 0) {
   if (!describable(x)) return false;
   const at::Tensor in = readable(x);
   at::ScalarType direct = type;  // what librdna writes
   const bool narrow = (op == RDNA_REDUCTION_MIN || op == RDNA_REDUCTION_MAX) && !in.is_same(x);
   if (narrow) direct = in.scalar_type();
-  Output out(call.output(), reduced_shape(x, axes, keep), type, x);
+  Output out(call.output(), reduced_shape(x, dims, keep), type, x);
   if (out.get().numel() == 0) return call.give(out.finish());
   const at::Tensor work = direct == type ? out.get() : make(out.get().sizes(), direct, x);
   const rdna_tensor from = describe(in), to = describe(work);
-  check(rdna_op_reduce(stream_of(x), op, axes, parameter, &from, &to));
+  check(rdna_op_reduce(stream_of(x), op, &from, dims, parameter, &to));
   if (!work.is_same(out.get())) copy_values(work, out.get());
   return call.give(out.finish());
 }
@@ -71,16 +71,16 @@ bool sum(const Row &row, Call &call) {
                                                 : x.scalar_type();
   if (!has_dtype(type) || !describable(x)) return false;
   if (row.op == RDNA_REDUCTION_MEAN && !is_real(type)) return false;
-  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (integral && is_integer(type)) {
     if (type != at::kLong) return false;
-    return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
+    return reduce(call, row.op, x, dims, call.flag(2), at::kLong);
   }
   if (!is_real(type)) return false;
   if (integral || type == at::kDouble || x.scalar_type() == at::kDouble ||
       (type != at::kFloat && type != x.scalar_type()))
     x = converted(x, type);
-  return reduce(call, row.op, x, axes, call.flag(2), type);
+  return reduce(call, row.op, x, dims, call.flag(2), type);
 }
 const Row sums[] = {{"sum.IntList_out", RDNA_REDUCTION_SUM}, {"mean.out", RDNA_REDUCTION_MEAN}};
 
@@ -88,11 +88,11 @@ bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
   const at::ScalarType type = call.tensor(4).scalar_type();
   if (!describable(x)) return false;
-  const uint32_t axes = axes_of({call.integer(1)}, x.dim());
+  const uint32_t dims = dims_of({call.integer(1)}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
-    return reduce(call, RDNA_REDUCTION_PROD, x, axes, call.flag(2), type);
+    return reduce(call, RDNA_REDUCTION_PROD, x, dims, call.flag(2), type);
   if (!is_real(type)) return false;
-  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), axes, call.flag(2), type);
+  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), dims, call.flag(2), type);
 }
 bool prod(Call &call) {  // self, dtype?
   at::Tensor x = call.tensor(0);
@@ -100,26 +100,26 @@ bool prod(Call &call) {  // self, dtype?
                               : at::isIntegralType(x.scalar_type(), true) ? at::kLong
                                                                           : x.scalar_type();
   if (!describable(x)) return false;
-  const uint32_t axes = axes_of({}, x.dim());
+  const uint32_t dims = dims_of({}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
-    return reduce(call, RDNA_REDUCTION_PROD, x, axes, false, type);
+    return reduce(call, RDNA_REDUCTION_PROD, x, dims, false, type);
   if (!is_real(type)) return false;
-  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), axes, false, type);
+  return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), dims, false, type);
 }
 
 // The values, without where they are. self, dim, keepdim
 bool extreme(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0);
-  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (x.numel() == 0) return false;  // PyTorch has the sentences for what has no extreme
-  return reduce(call, row.op, x, axes, call.flag(2), x.scalar_type());
+  return reduce(call, row.op, x, dims, call.flag(2), x.scalar_type());
 }
 const Row extremes[] = {{"amin.out", RDNA_REDUCTION_MIN}, {"amax.out", RDNA_REDUCTION_MAX}};
 
 bool extreme_of_all(const Row &row, Call &call) {  // self
   const at::Tensor x = call.tensor(0);
   if (x.numel() == 0) return false;
-  return reduce(call, row.op, x, axes_of({}, x.dim()), false, x.scalar_type());
+  return reduce(call, row.op, x, dims_of({}, x.dim()), false, x.scalar_type());
 }
 const Row whole_extremes[] = {{"max", RDNA_REDUCTION_MAX}, {"min", RDNA_REDUCTION_MIN}};
 
@@ -128,8 +128,8 @@ bool arg(const Row &row, Call &call) {  // self, dim?, keepdim
   if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool) return false;
   const bool whole = call.none(1);
   // over all dimensions the count goes through the tensor as it is shaped, and the result keeps no dimension
-  const uint32_t axes = whole ? axes_of({}, x.dim()) : axes_of({call.integer(1)}, x.dim());
-  return reduce(call, row.op, x, axes, call.flag(2), at::kLong);
+  const uint32_t dims = whole ? dims_of({}, x.dim()) : dims_of({call.integer(1)}, x.dim());
+  return reduce(call, row.op, x, dims, call.flag(2), at::kLong);
 }
 const Row args[] = {{"argmin.out", RDNA_REDUCTION_ARGMIN}, {"argmax.out", RDNA_REDUCTION_ARGMAX}};
 
@@ -138,15 +138,15 @@ bool extreme_with_index(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
   if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool || indices.scalar_type() != at::kLong)
     return false;
-  const uint32_t axes = axes_of({call.integer(1)}, x.dim());
+  const uint32_t dims = dims_of({call.integer(1)}, x.dim());
   const at::Tensor in = readable(x);
-  const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(2));
+  const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(2));
   Output v(values, shape, x.scalar_type(), x), i(indices, shape, at::kLong, x);
   const at::Tensor work = in.is_same(x) ? v.get() : make(shape, in.scalar_type(), x);
   const rdna_tensor from = describe(in), to = describe(work), at = describe(i.get());
-  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCTION_ARGMAX ? RDNA_REDUCTION_MAX : RDNA_REDUCTION_MIN, axes, 0,
-                       &from, &to));
-  check(rdna_op_reduce(stream_of(x), row.op, axes, 0, &from, &at));
+  check(rdna_op_reduce(stream_of(x), row.op == RDNA_REDUCTION_ARGMAX ? RDNA_REDUCTION_MAX : RDNA_REDUCTION_MIN, &from,
+                       dims, 0, &to));
+  check(rdna_op_reduce(stream_of(x), row.op, &from, dims, 0, &at));
   if (!work.is_same(v.get())) copy_values(work, v.get());
   v.finish();
   i.finish();
@@ -168,8 +168,8 @@ bool test(const TestRow &row, Call &call) {
   if (given.defined() && given.scalar_type() != at::kBool) return false;
   // a NaN is not zero, which librdna's own answer about floats does not say
   if (at::isFloatingType(x.scalar_type())) x = converted(x, at::kBool);
-  const uint32_t axes = row.dims == TestRow::kAll ? axes_of({}, x.dim()) : axes_of(call.integers(1), x.dim());
-  return reduce(call, row.op, x, axes, row.dims != TestRow::kAll && call.flag(2), at::kBool);
+  const uint32_t dims = row.dims == TestRow::kAll ? dims_of({}, x.dim()) : dims_of(call.integers(1), x.dim());
+  return reduce(call, row.op, x, dims, row.dims != TestRow::kAll && call.flag(2), at::kBool);
 }
 const TestRow tests[] = {
     {"any.all_out", RDNA_REDUCTION_ANY, TestRow::kAll},   {"all.all_out", RDNA_REDUCTION_ALL, TestRow::kAll},
@@ -195,21 +195,21 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
     return call.give(out.finish());
   }
   if (computed == at::kDouble || (type != at::kFloat && type != x.scalar_type())) x = converted(x, type);
-  const uint32_t axes = axes_of(call.integers(2), x.dim());
-  return reduce(call, RDNA_REDUCTION_NORM, x, axes, call.flag(3), type, p);
+  const uint32_t dims = dims_of(call.integers(2), x.dim());
+  return reduce(call, RDNA_REDUCTION_NORM, x, dims, call.flag(3), type, p);
 }
 
 // self, dim?, correction?, keepdim
 bool spread(Call &call, rdna_reduction op) {
   const at::Tensor x = call.tensor(0);
   if (!is_real(x.scalar_type())) return false;
-  const uint32_t axes = axes_of(call.integers(1), x.dim());
+  const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (x.numel() == 0) {  // of nothing: not a number
-    Output out(call.output(), reduced_shape(x, axes, call.flag(3)), x.scalar_type(), x, false);
+    Output out(call.output(), reduced_shape(x, dims, call.flag(3)), x.scalar_type(), x, false);
     out.get().fill_(NAN);
     return call.give(out.finish());
   }
-  return reduce(call, op, x, axes, call.flag(3), x.scalar_type(), call.none(2) ? 1 : call.real(2));
+  return reduce(call, op, x, dims, call.flag(3), x.scalar_type(), call.none(2) ? 1 : call.real(2));
 }
 bool var(Call &call) { return spread(call, RDNA_REDUCTION_VAR); }
 bool std_(Call &call) { return spread(call, RDNA_REDUCTION_STD); }
@@ -217,13 +217,13 @@ bool std_(Call &call) { return spread(call, RDNA_REDUCTION_STD); }
 bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction?, keepdim
   const at::Tensor x = call.tensor(0);
   if (!is_real(x.scalar_type()) || !describable(x)) return false;
-  const uint32_t axes = axes_of(call.integers(1), x.dim());
-  const std::vector<int64_t> shape = reduced_shape(x, axes, call.flag(3));
+  const uint32_t dims = dims_of(call.integers(1), x.dim());
+  const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(3));
   const at::Tensor v = make(shape, x.scalar_type(), x), m = make(shape, x.scalar_type(), x);
   if (x.numel() == 0) return call.give({v.fill_(NAN), m.fill_(NAN)});
   const rdna_tensor from = describe(x), a = describe(v), b = describe(m);
-  check(rdna_op_reduce(stream_of(x), op, axes, call.none(2) ? 1 : call.real(2), &from, &a));
-  check(rdna_op_reduce(stream_of(x), RDNA_REDUCTION_MEAN, axes, 0, &from, &b));
+  check(rdna_op_reduce(stream_of(x), op, &from, dims, call.none(2) ? 1 : call.real(2), &a));
+  check(rdna_op_reduce(stream_of(x), RDNA_REDUCTION_MEAN, &from, dims, 0, &b));
   return call.give({v, m});
 }
 bool var_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCTION_VAR); }
