@@ -160,7 +160,7 @@ class Bench:
         x = self.rows()
         out = torch.empty_like(x)
         want = x.float().cumsum(-1).to(BF16)
-        yield ("cumsum rows", 4 * x.numel(), lambda: x.cumsum(-1), self.lib.op("cumsum", 1, view(x), view(out)),
+        yield ("cumsum rows", 4 * x.numel(), lambda: x.cumsum(-1), self.lib.op("cumsum", view(x), 1, view(out)),
                lambda: close(out, want, 2e-2))
 
     def case_softmax(self):

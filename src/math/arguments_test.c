@@ -386,14 +386,14 @@ OPERATOR(reduce, norm, .types = FLOATS, .besides = F64, .empty = "MN") {
 /* ---- scan.h, softmax.h ---- */
 #define SCANNED (FLOATS | F64 | INDICES)
 #define DIM (int)number("dim", 1, "0", "2 -3")
-#define SCAN(name) rdna_op_##name(stream, DIM, in("x", MAIN, 0, SHAPE(M, N)), out("out", MAIN, 0, SHAPE(M, N)))
+#define SCAN(name) rdna_op_##name(stream, in("x", MAIN, 0, SHAPE(M, N)), DIM, out("out", MAIN, 0, SHAPE(M, N)))
 OPERATOR(cumsum, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cumsum); }
 OPERATOR(cumprod, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cumprod); }
 OPERATOR(cummax, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cummax); }
 OPERATOR(cummin, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cummin); }
 OPERATOR(logcumsumexp, plain, .types = FLOATS, .empty = "MN", .same = "out=x") { return SCAN(logcumsumexp); }
 #define SCAN_INDICES(name)                                                                        \
-  rdna_op_##name(stream, DIM, in("x", MAIN, 0, SHAPE(M, N)), out("values", MAIN, 0, SHAPE(M, N)), \
+  rdna_op_##name(stream, in("x", MAIN, 0, SHAPE(M, N)), DIM, out("values", MAIN, 0, SHAPE(M, N)), \
                  out("indices", ONLY(RDNA_I64), 0, SHAPE(M, N)))
 OPERATOR(cummax_indices, plain, .types = PLAIN, .empty = "MN", .same = "values=x") {
   return SCAN_INDICES(cummax_indices);

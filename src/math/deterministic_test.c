@@ -98,7 +98,7 @@ OPERATOR(mean_rows) {
 }
 OPERATOR(cumsum) {
   rdna_tensor x = tensor(0, RDNA_F32, 1, 300000, 0, 0, 0), out = tensor(4, RDNA_F32, 1, 300000, 0, 0, 0);
-  return rdna_op_cumsum(test_stream, 0, &x, &out);
+  return rdna_op_cumsum(test_stream, &x, 0, &out);
 }
 OPERATOR(loss) {
   rdna_tensor x = MATRIX(0), target = MATRIX(1), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
@@ -298,11 +298,11 @@ OPERATOR(masked_select) {
 OPERATOR(cummax_of_equals) {
   rdna_tensor x = equals(1), values = tensor(4, RDNA_I64, 2, 1, INDICES, 0, 0), where = values;
   where.data = buffers[5];
-  return rdna_op_cummax_indices(test_stream, 1, &x, &values, &where);
+  return rdna_op_cummax_indices(test_stream, &x, 1, &values, &where);
 }
 OPERATOR(logcumsumexp) {
   rdna_tensor x = VECTOR(0, 100000), out = VECTOR(4, 100000);
-  return rdna_op_logcumsumexp(test_stream, 0, &x, &out);
+  return rdna_op_logcumsumexp(test_stream, &x, 0, &out);
 }
 OPERATOR(random_normal) {
   rdna_tensor out = MATRIX(4);

@@ -14,20 +14,20 @@ extern "C" {
  * once, f64 in f64, integers in 64 bits and cut to the type. A NaN stays for the rest of its row. The result does not
  * depend on timing, only on shape, device and where in 16 bytes |x| begins. RDNA_INVALID_ARGUMENT: shapes, types or
  * |dim| that disagree, missing data, partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
-RDNA_CHECKED rdna_status rdna_op_cumsum(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_cumprod(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_cummin(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_cumsum(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_cumprod(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_cummax(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
+RDNA_CHECKED rdna_status rdna_op_cummin(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
 /* log(exp(x(…, 0, …)) + … + exp(x(…, i, …))), of f32, f16 or bf16. */
-RDNA_CHECKED rdna_status rdna_op_logcumsumexp(rdna_stream *stream, int dim, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_logcumsumexp(rdna_stream *stream, const rdna_tensor *x, int dim,
                                               const rdna_tensor *out);
 
 /* The same with where each extreme is, the last of equal ones, into |indices|, i64 of x's shape. Of any type but the
  * quantized ones, at most 2^31 - 1 values along |dim|. A NaN is taken whatever came before, and nothing but a NaN after
  * it. */
-RDNA_CHECKED rdna_status rdna_op_cummax_indices(rdna_stream *stream, int dim, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_cummax_indices(rdna_stream *stream, const rdna_tensor *x, int dim,
                                                 const rdna_tensor *values, const rdna_tensor *indices);
-RDNA_CHECKED rdna_status rdna_op_cummin_indices(rdna_stream *stream, int dim, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_cummin_indices(rdna_stream *stream, const rdna_tensor *x, int dim,
                                                 const rdna_tensor *values, const rdna_tensor *indices);
 
 #ifdef __cplusplus

@@ -91,19 +91,19 @@ static rdna_status scan(rdna_stream *stream, const char *name, const char *op, i
   return launch_segments(stream, name, op, x->dtype, &a);
 }
 
-rdna_status rdna_op_cumsum(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_cumsum(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out) {
   return scan(stream, "cumsum", "sum", dim, x, out);
 }
-rdna_status rdna_op_cumprod(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_cumprod(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out) {
   return scan(stream, "cumprod", "prod", dim, x, out);
 }
-rdna_status rdna_op_cummax(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_cummax(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out) {
   return scan(stream, "cummax", "max", dim, x, out);
 }
-rdna_status rdna_op_cummin(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_cummin(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out) {
   return scan(stream, "cummin", "min", dim, x, out);
 }
-rdna_status rdna_op_logcumsumexp(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
+rdna_status rdna_op_logcumsumexp(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out) {
   RDNA_TRY(rdna__check_float("logcumsumexp", "x", x));
   return scan(stream, "logcumsumexp", "logsumexp", dim, x, out);
 }

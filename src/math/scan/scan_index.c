@@ -96,11 +96,11 @@ static rdna_status scan(rdna_stream *stream, const char *name, bool smallest, in
   return rdna__scratch_release(&scratch, launch_segments(&scratch, bytes, &a));
 }
 
-rdna_status rdna_op_cummax_indices(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *values,
+rdna_status rdna_op_cummax_indices(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *values,
                                    const rdna_tensor *indices) {
   return scan(stream, "cummax_indices", false, dim, x, values, indices);
 }
-rdna_status rdna_op_cummin_indices(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *values,
+rdna_status rdna_op_cummin_indices(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *values,
                                    const rdna_tensor *indices) {
   return scan(stream, "cummin_indices", true, dim, x, values, indices);
 }

@@ -30,8 +30,8 @@ static void check(rdna_dtype dtype, int64_t outer, int64_t n, int64_t inner, boo
   const rdna_tensor *out = in_place ? &x.tensor : &values.tensor;
   uint8_t *before = malloc(x.bytes + 1);
   memcpy(before, x.host, x.bytes);
-  if (smallest) assert_ok(rdna_op_cummin_indices(stream, 1, &x.tensor, out, &indices.tensor));
-  if (!smallest) assert_ok(rdna_op_cummax_indices(stream, 1, &x.tensor, out, &indices.tensor));
+  if (smallest) assert_ok(rdna_op_cummin_indices(stream, &x.tensor, 1, out, &indices.tensor));
+  if (!smallest) assert_ok(rdna_op_cummax_indices(stream, &x.tensor, 1, out, &indices.tensor));
   operand *result = in_place ? &x : &values;
   operand_download(result), operand_download(&indices);
   size_t bytes = rdna_dtype_block_bytes(dtype);
@@ -79,13 +79,13 @@ static void refusals(void **state) {
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F32, 2, shape, NULL, 0);
   operand indices = operand_make(RDNA_I64, 2, shape, NULL, 0), spaced = operand_make(RDNA_F32, 2, shape, gaps, 0);
   operand_upload(&out);
-  assert_refused(rdna_op_cummax_indices(stream, 2, &x.tensor, &out.tensor, &indices.tensor), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_cummax_indices(stream, &x.tensor, 2, &out.tensor, &indices.tensor), RDNA_INVALID_ARGUMENT,
                  "dim is 2", "f32 (3, 4)");
-  assert_refused(rdna_op_cummax_indices(stream, 0, &x.tensor, &out.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_cummax_indices(stream, &x.tensor, 0, &out.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
                  "indices is f32", "i64");
-  assert_refused(rdna_op_cummin_indices(stream, 0, &spaced.tensor, &out.tensor, &indices.tensor), RDNA_UNSUPPORTED,
+  assert_refused(rdna_op_cummin_indices(stream, &spaced.tensor, 0, &out.tensor, &indices.tensor), RDNA_UNSUPPORTED,
                  "cummin_indices: x", "contiguous");
-  assert_refused(rdna_op_cummin_indices(NULL, 0, &x.tensor, &out.tensor, &indices.tensor), RDNA_INVALID_ARGUMENT,
+  assert_refused(rdna_op_cummin_indices(NULL, &x.tensor, 0, &out.tensor, &indices.tensor), RDNA_INVALID_ARGUMENT,
                  "stream", "NULL");
   operand_download(&out);
   for (size_t i = 0; i < out.bytes; i++) assert_int_equal(out.host[i], OPERAND_POISON);

@@ -3,7 +3,7 @@
 #include "base/random.h"
 #include "math/common/test/operand.h"
 
-typedef rdna_status (*scan_operator)(rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out);
+typedef rdna_status (*scan_operator)(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
 static const scan_operator operators[] = {rdna_op_cumsum, rdna_op_cumprod, rdna_op_cummax, rdna_op_cummin};
 enum { SUM, PROD, MAX, MIN };
 
@@ -38,7 +38,7 @@ static void check(int op, rdna_dtype dtype, int64_t outer, int64_t n, int64_t in
     v[i] = get(&x, i);
   }
   operand_upload(&x), operand_upload(&out);
-  assert_ok(operators[op](stream, 1, &x.tensor, in_place ? &x.tensor : &out.tensor));
+  assert_ok(operators[op](stream, &x.tensor, 1, in_place ? &x.tensor : &out.tensor));
   operand *result = in_place ? &x : &out;
   operand_download(result);
   double unit = whole || dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24;
@@ -93,7 +93,7 @@ static void a_nan_stays(void **state) {
     operand x = operand_make(RDNA_F32, 1, &n, NULL, 0);
     for (int64_t i = 0; i < n; i++) set(&x, i, i == 20000 ? NAN : 1);
     operand_upload(&x);
-    assert_ok(operators[op](stream, 0, &x.tensor, &x.tensor));
+    assert_ok(operators[op](stream, &x.tensor, 0, &x.tensor));
     operand_download(&x);
     for (int64_t i = 0; i < n; i++) assert_int_equal(isnan(get(&x, i)) != 0, i >= 20000);
     operand_free(&x);
@@ -110,7 +110,7 @@ static void logarithms(void **state) {
       for (int64_t i = 0; i < sizes[s][0] * n * inner; i++)
         set(&x, i, i % 11 == 3 || i < inner ? -INFINITY : 5 * rdna__random_normal(&random_state));
       operand_upload(&x), operand_upload(&out);
-      assert_ok(rdna_op_logcumsumexp(stream, 1, &x.tensor, &out.tensor));
+      assert_ok(rdna_op_logcumsumexp(stream, &x.tensor, 1, &out.tensor));
       operand_download(&out);
       for (int64_t column = 0; column < sizes[s][0] * inner; column++) {
         double sum = 0;
@@ -128,7 +128,7 @@ static void logarithms(void **state) {
   operand x = operand_make(RDNA_F32, 1, &(int64_t){4}, NULL, 0);
   set(&x, 0, 1), set(&x, 1, INFINITY), set(&x, 2, INFINITY), set(&x, 3, NAN);
   operand_upload(&x);
-  assert_ok(rdna_op_logcumsumexp(stream, 0, &x.tensor, &x.tensor));
+  assert_ok(rdna_op_logcumsumexp(stream, &x.tensor, 0, &x.tensor));
   operand_download(&x);
   assert_true(get(&x, 0) == 1 && isinf(get(&x, 1)) && isinf(get(&x, 2)) && isnan(get(&x, 3)));
   operand_free(&x);
@@ -140,11 +140,11 @@ static void refusals(void **state) {
   operand spaced = operand_make(RDNA_F32, 2, shape, gaps, 0), half = operand_make(RDNA_F16, 2, shape, NULL, 0);
   operand bytes = operand_make(RDNA_U8, 2, shape, NULL, 0);
   operand_upload(&out);
-  assert_refused(rdna_op_cumsum(stream, 2, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT, "dim is 2", "f32 (3, 4)");
-  assert_refused(rdna_op_cumsum(stream, 0, &x.tensor, &half.tensor), RDNA_INVALID_ARGUMENT, "f16", "f32");
-  assert_refused(rdna_op_cumsum(stream, 0, &spaced.tensor, &out.tensor), RDNA_UNSUPPORTED, "cumsum: x", "contiguous");
-  assert_refused(rdna_op_cumsum(stream, 0, &bytes.tensor, &bytes.tensor), RDNA_UNSUPPORTED, "cumsum: x", "u8");
-  assert_refused(rdna_op_cummax(NULL, 0, &x.tensor, &out.tensor), RDNA_INVALID_ARGUMENT, "stream", "NULL");
+  assert_refused(rdna_op_cumsum(stream, &x.tensor, 2, &out.tensor), RDNA_INVALID_ARGUMENT, "dim is 2", "f32 (3, 4)");
+  assert_refused(rdna_op_cumsum(stream, &x.tensor, 0, &half.tensor), RDNA_INVALID_ARGUMENT, "f16", "f32");
+  assert_refused(rdna_op_cumsum(stream, &spaced.tensor, 0, &out.tensor), RDNA_UNSUPPORTED, "cumsum: x", "contiguous");
+  assert_refused(rdna_op_cumsum(stream, &bytes.tensor, 0, &bytes.tensor), RDNA_UNSUPPORTED, "cumsum: x", "u8");
+  assert_refused(rdna_op_cummax(NULL, &x.tensor, 0, &out.tensor), RDNA_INVALID_ARGUMENT, "stream", "NULL");
   operand_download(&out);
   for (size_t i = 0; i < out.bytes; i++) assert_int_equal(out.host[i], OPERAND_POISON);
   operand_free(&x), operand_free(&out), operand_free(&spaced), operand_free(&half), operand_free(&bytes);
@@ -153,7 +153,7 @@ static void refusals(void **state) {
 static void empty(void **state) {
   int64_t shape[2] = {0, 4};
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0);
-  assert_ok(rdna_op_cumsum(stream, 0, &x.tensor, &x.tensor));
+  assert_ok(rdna_op_cumsum(stream, &x.tensor, 0, &x.tensor));
   operand_free(&x);
 }
 

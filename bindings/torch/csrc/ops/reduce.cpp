@@ -231,7 +231,7 @@ bool std_mean(Call &call) { return spread_and_mean(call, RDNA_REDUCTION_STD); }
 
 struct ScanRow {
   const char *name;
-  rdna_status (*op)(rdna_stream *, int, const rdna_tensor *, const rdna_tensor *);
+  rdna_status (*op)(rdna_stream *, const rdna_tensor *, int, const rdna_tensor *);
 };
 
 bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
@@ -247,14 +247,14 @@ bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
     return call.give(out.finish());
   }
   const rdna_tensor from = describe(in), to = describe(out.get());
-  check(row.op(stream_of(x), static_cast<int>(dim), &from, &to));
+  check(row.op(stream_of(x), &from, static_cast<int>(dim), &to));
   return call.give(out.finish());
 }
 const ScanRow scans[] = {{"cumsum.out", rdna_op_cumsum}, {"cumprod.out", rdna_op_cumprod}};
 
 struct ExtremeScanRow {
   const char *name;
-  rdna_status (*op)(rdna_stream *, int, const rdna_tensor *, const rdna_tensor *, const rdna_tensor *);
+  rdna_status (*op)(rdna_stream *, const rdna_tensor *, int, const rdna_tensor *, const rdna_tensor *);
 };
 
 bool extreme_scan(const ExtremeScanRow &row, Call &call) {  // self, values!, indices!, dim
@@ -268,7 +268,7 @@ bool extreme_scan(const ExtremeScanRow &row, Call &call) {  // self, values!, in
   } else if (x.numel()) {
     const at::Tensor in = x.contiguous();
     const rdna_tensor from = describe(in), to = describe(v.get()), at = describe(i.get());
-    check(row.op(stream_of(x), static_cast<int>(dim), &from, &to, &at));
+    check(row.op(stream_of(x), &from, static_cast<int>(dim), &to, &at));
   }
   v.finish();
   i.finish();
@@ -287,7 +287,7 @@ bool log_sum(Call &call) {  // self, dim, [out]
   } else if (x.numel()) {
     const at::Tensor in = x.contiguous();
     const rdna_tensor from = describe(in), to = describe(out.get());
-    check(rdna_op_logcumsumexp(stream_of(x), static_cast<int>(dim), &from, &to));
+    check(rdna_op_logcumsumexp(stream_of(x), &from, static_cast<int>(dim), &to));
   }
   return call.give(out.finish());
 }
