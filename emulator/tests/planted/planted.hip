@@ -96,6 +96,14 @@ KERNEL(undefined_branch) {
   if (x > 0.5f) out[LANE] = 1.0f;  // FINDS undefined_branch
 }
 
+// Of packed values the sign of the upper half is undefined alone.
+KERNEL(undefined_sign_of_half) {
+  int x, most;
+  UNDEFINED(x);
+  asm("v_pk_max_i16 %0, %1, %1" : "=v"(most) : "v"(x & (int)0x80000000));
+  if (most < 0) out[LANE] = 1.0f;  // FINDS undefined_sign_of_half
+}
+
 KERNEL(undefined_address) {
   int x;
   UNDEFINED(x);

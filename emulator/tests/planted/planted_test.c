@@ -39,6 +39,7 @@ static const struct plant plants[] = {
     {"undefined_sent", "uninitialized", 1, 32},
     {"undefined_half", "uninitialized", 1, 32},
     {"undefined_sign", "uninitialized", 1, 32},
+    {"undefined_sign_of_half", "uninitialized", 1, 32},
     {"undefined_scalar", "uninitialized", 1, 32},
     {"missing_barrier", "race", 1, 64},
     {"wave64_assumed", "race", 1, 64},
