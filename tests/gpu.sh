@@ -51,7 +51,7 @@ for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split("."
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
 for suite in elementwise pointwise fused cast movement norm norm_backward channel_norm rope softmax softmax_dim index indexed \
-  reduce reduce_dims scan scan_index sort attention flash gemm linear quant quant_group conv pool upsample loss optim random \
+  reduce_dims scan scan_index sort attention flash gemm linear quant quant_group conv pool upsample loss optim random \
   random_formula deterministic; do
   job "operators: $suite" "$build/bin/${suite}_test"
 done

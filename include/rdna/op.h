@@ -21,7 +21,6 @@
 #include "rdna/op/quant.h"
 #include "rdna/op/random.h"
 #include "rdna/op/reduce.h"
-#include "rdna/op/reduce_dims.h"
 #include "rdna/op/rope.h"
 #include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"

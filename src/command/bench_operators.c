@@ -198,7 +198,9 @@ static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {
   b->bytes = size_of(&b->t[0]);
   return RDNA_OK;
 }
-static rdna_status run_argmax(bench *b) { return rdna_op_argmax_rows(b->stream, &b->t[0], &b->t[1]); }
+static rdna_status run_argmax(bench *b) {
+  return rdna_op_reduce(b->stream, RDNA_REDUCTION_ARGMAX, 2, 0, &b->t[0], &b->t[1]);
+}
 static rdna_status prepare_gather(bench *b, rdna_dtype dtype) {
   RDNA_TRY(make(b, 0, dtype, 2, (int64_t[]){32768, COLS}));
   RDNA_TRY(make_indices(b, 1, ROWS, 32768));

@@ -331,23 +331,6 @@ OPERATOR(cast_saturating, plain, .types = FLOATS, .empty = "MN") {
 }
 
 /* ---- reduce.h ---- */
-OPERATOR(argmax_rows, plain, .empty = "M", .never_empty = "N") {
-  return rdna_op_argmax_rows(stream, in("x", MAIN, FREE << 1, SHAPE(M, N)), out("out", ONLY(RDNA_I32), 0, SHAPE(M)));
-}
-OPERATOR(sum_rows, plain, .types = FLOATS, .empty = "MN") {
-  return rdna_op_sum_rows(stream, in("x", MAIN_OR(FLOATS), FREE << 1, SHAPE(M, N)),
-                          out("out", ONLY(RDNA_F32), 0, SHAPE(M)));
-}
-OPERATOR(mean_rows, plain, .types = FLOATS, .empty = "MN") {
-  return rdna_op_mean_rows(stream, in("x", MAIN_OR(FLOATS), FREE << 1, SHAPE(M, N)),
-                           out("out", ONLY(RDNA_F32), 0, SHAPE(M)));
-}
-OPERATOR(max_rows, plain, .types = FLOATS, .empty = "M", .never_empty = "N") {
-  return rdna_op_max_rows(stream, in("x", MAIN_OR(FLOATS), FREE << 1, SHAPE(M, N)),
-                          out("out", ONLY(RDNA_F32), 0, SHAPE(M)));
-}
-
-/* ---- reduce_dims.h ---- */
 #define REDUCED (REALS | INDICES | BYTES)
 #define REDUCE_X in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N))
 OPERATOR(reduce, sum, .types = FLOATS, .besides = F64 | BIT(RDNA_I64), .empty = "MN") {

@@ -88,13 +88,13 @@ OPERATOR(batch_norm_backward) {
   rdna_tensor dx = IMAGES(4), dw = VECTOR(5, 30), db = VECTOR(6, 30);
   return rdna_op_batch_norm_backward(test_stream, &dout, &x, &w, &mean, &inverse, &dx, &dw, &db);
 }
-OPERATOR(sum_rows) {
+OPERATOR(sum_of_rows) {
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3, 100000, 0, 0), out = VECTOR(4, 3);
-  return rdna_op_sum_rows(test_stream, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_SUM, 2, 0, &x, &out);
 }
-OPERATOR(mean_rows) {
+OPERATOR(mean_of_rows) {
   rdna_tensor x = MATRIX(0), out = VECTOR(4, ROWS);
-  return rdna_op_mean_rows(test_stream, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_MEAN, 2, 0, &x, &out);
 }
 OPERATOR(cumsum) {
   rdna_tensor x = tensor(0, RDNA_F32, 1, 300000, 0, 0, 0), out = tensor(4, RDNA_F32, 1, 300000, 0, 0, 0);
@@ -330,8 +330,8 @@ static const struct {
     ROW(layer_norm_backward),
     ROW(batch_norm),
     ROW(batch_norm_backward),
-    ROW(sum_rows),
-    ROW(mean_rows),
+    ROW(sum_of_rows),
+    ROW(mean_of_rows),
     ROW(cumsum),
     ROW(loss),
     ROW(grad_norm),

@@ -36,7 +36,6 @@
 #include "math/quant/quant_pack_kernels.h"
 #include "math/random/random_kernels.h"
 #include "math/reduce/reduce_dims_kernels.h"
-#include "math/reduce/reduce_kernels.h"
 #include "math/rope/rope_kernels.h"
 #include "math/scan/scan_index_kernels.h"
 #include "math/scan/scan_kernels.h"
@@ -84,7 +83,6 @@
   FAMILY(quant_group, RDNA_QUANT_GROUP_KERNELS)           \
   FAMILY(quant_pack, RDNA_QUANT_PACK_KERNELS)             \
   FAMILY(random, RDNA_RANDOM_KERNELS)                     \
-  FAMILY(reduce, RDNA_REDUCE_KERNELS)                     \
   FAMILY(reduce_dims, RDNA_REDUCE_DIMS_KERNELS)           \
   FAMILY(rope, RDNA_ROPE_KERNELS)                         \
   FAMILY(scan, RDNA_SCAN_KERNELS)                         \
@@ -134,7 +132,6 @@
 #define INFO_quant_group(...) INFO(quant_group, __VA_ARGS__)
 #define INFO_quant_pack(...) INFO(quant_pack, __VA_ARGS__)
 #define INFO_random(...) INFO(random, __VA_ARGS__)
-#define INFO_reduce(...) INFO(reduce, __VA_ARGS__)
 #define INFO_reduce_dims(...) INFO(reduce_dims, __VA_ARGS__)
 #define INFO_rope(...) INFO(rope, __VA_ARGS__)
 #define INFO_scan(...) INFO(scan, __VA_ARGS__)

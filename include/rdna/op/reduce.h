@@ -1,4 +1,4 @@
-/* Reductions along the last dimension. */
+/* Reductions over any dimensions. */
 #ifndef RDNA_OP_REDUCE_H
 #define RDNA_OP_REDUCE_H
 
@@ -9,20 +9,37 @@
 extern "C" {
 #endif
 
-/* |x| is (…, cols): its values lie densely along cols and rows lie evenly. |out| is contiguous, of |x|'s shape without
- * the last dimension, and apart from |x|. The result does not depend on timing, only on shape and device.
- * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap, or cols 0 where there is no answer.
- * RDNA_UNSUPPORTED: another type, or uneven rows. */
+typedef enum rdna_reduction {
+  RDNA_REDUCTION_SUM,  /* 0 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_MEAN, /* floats; NaN of nothing */
+  RDNA_REDUCTION_PROD, /* 1 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_MIN,  /* a NaN wins; nothing is an error, as for the next three */
+  RDNA_REDUCTION_MAX,
+  RDNA_REDUCTION_ARGMIN, /* where it is, counted through the reduced dimensions in order; the first of equals */
+  RDNA_REDUCTION_ARGMAX,
+  RDNA_REDUCTION_NORM, /* floats; |parameter| is p >= 0 or infinity: (sum of |x|^p)^(1/p), number of x != 0, largest */
+  RDNA_REDUCTION_ANY,  /* whether one is not 0; a NaN is not */
+  RDNA_REDUCTION_ALL,  /* whether none is 0 */
+  RDNA_REDUCTION_VAR,  /* floats; sum of squared distances from the mean over max(count - |parameter|, 0) */
+  RDNA_REDUCTION_STD,  /* its square root */
+  RDNA_REDUCTION_LOGSUMEXP, /* floats; -infinity of nothing */
+  RDNA_REDUCTION_COUNT
+} rdna_reduction;
 
-/* Index of the largest value of each row, from 0; the first of equals; a NaN counts as the largest. |x| f32 with at
- * most 2^31-1 columns, |out| i32. */
-RDNA_CHECKED rdna_status rdna_op_argmax_rows(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-
-/* |x| f32, f16 or bf16, |out| f32. Added in f32. The sum of no columns is 0, their mean NaN, and their largest an
- * error. The largest value is NaN when the row has one. */
-RDNA_CHECKED rdna_status rdna_op_sum_rows(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_mean_rows(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_max_rows(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);
+/* Reduces the dimensions of |x| whose bits are set in |dims| (bit 0 is the first; none: each value by itself). |x| is
+ * f32, f16, bf16, f64, i32, i64, u8 or bool, with any strides. |out| has |x|'s shape without those dimensions, or with
+ * size 1 in their place, is contiguous and apart from |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64 for
+ * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax (i32 of up to 2^31 values),
+ * bool or u8 for any and all.
+ *
+ * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, for f64 as in f64; that
+ * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.
+ * The result does not depend on timing, only on shape, strides, device and |x|'s address modulo 16. |parameter| is read
+ * by norm, var and std.
+ * RDNA_INVALID_ARGUMENT: shapes, types or |dims| that disagree, missing data, overlap, no value where there is no answer.
+ * RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
+RDNA_CHECKED rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const rdna_tensor *x,
+                                        uint32_t dims, double parameter, const rdna_tensor *out);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 #include "rdna/memory.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/movement.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 /* Groups take keys in tiles and look a little past a sequence's end. */
 enum { MOST_ROWS = INT32_MAX - 512, MOST_STRIDE = 1 << 24 /* values from row to row: a tile is within 2^31 bytes */ };

@@ -4,7 +4,7 @@
 #include "math/common/plan/strided.h"
 #include "math/common/plan/volume.h"
 #include "math/pool/pool_kernels.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
 

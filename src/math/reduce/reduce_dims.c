@@ -1,4 +1,4 @@
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 #include "base/random.h"
 #include "math/common/case/fill.h"
@@ -352,21 +352,46 @@ static void variance_far_from_zero(void **state) {
 }
 
 static void nan_wins_and_first_of_equals(void **state) {
-  static const float values[] = {3, 7, -2, 7, NAN, -2, NAN};
-  int64_t shape[2] = {1, 7}, one = 1;
-  for (int n = 4; n <= 7; n += 3) {
-    shape[1] = n;
+  static const int64_t lengths[] = {4, 7, 1000, 2049, 65537, 128256};
+  const int64_t one = 1;
+  for (int n = 0; n < 12; n++) {
+    int64_t shape[] = {1, lengths[n / 2]}, middle = shape[1] / 2, last = shape[1] - 1, at;
+    bool with_nan = n % 2;
     operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_I64, 1, &one, NULL, 0);
-    memcpy(x.host, values, (size_t)n * sizeof(float));
+    float *v = (float *)x.host;
+    for (int64_t i = 0; i <= last; i++) v[i] = (float)(i % 5);
+    v[0] = 7, v[middle - 1] = -2, v[last] = with_nan ? NAN : -2, v[middle] = with_nan ? NAN : 7;
     operand_upload(&x), operand_upload(&out);
     assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, &x.tensor, 2, 0, &out.tensor));
     operand_download(&out);
-    assert_int_equal(*(int64_t *)out.host, n == 4 ? 1 : 4);
+    memcpy(&at, out.host, sizeof at);
+    assert_int_equal(at, with_nan ? middle : 0);
     assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMIN, &x.tensor, 2, 0, &out.tensor));
     operand_download(&out);
-    assert_int_equal(*(int64_t *)out.host, n == 4 ? 2 : 4);
+    memcpy(&at, out.host, sizeof at);
+    assert_int_equal(at, with_nan ? middle : middle - 1);
     operand_free(&x), operand_free(&out);
   }
+}
+
+/* A sum of small integers is exact in any order. */
+static void exact_sums(void **state) {
+  const int64_t shape[] = {1, 100003}, one = 1;
+  operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F32, 1, &one, NULL, 0);
+  double want = 0;
+  for (int64_t i = 0; i < shape[1]; i++) want += ((float *)x.host)[i] = (float)(i % 16 + 1);
+  operand_upload(&x), operand_upload(&out);
+  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, &out.tensor));
+  operand_download(&out);
+  assert_true(operand_get(&out, 0) == want);
+  ((float *)x.host)[70000] = NAN;
+  operand_upload(&x);
+  for (rdna_reduction what = RDNA_REDUCTION_SUM; what <= RDNA_REDUCTION_MAX; what++) {
+    assert_ok(rdna_op_reduce(stream, what, 2, 0, &x.tensor, &out.tensor));
+    operand_download(&out);
+    assert_true(isnan(operand_get(&out, 0)));
+  }
+  operand_free(&x), operand_free(&out);
 }
 
 /* Of nothing but one value, be it the least that there is, the first. */
@@ -462,6 +487,7 @@ int main(void) {
       cmocka_unit_test(variance_of_infinite_values),
       cmocka_unit_test(variance_far_from_zero),
       cmocka_unit_test(nan_wins_and_first_of_equals),
+      cmocka_unit_test(exact_sums),
       cmocka_unit_test(first_of_infinite_values),
       cmocka_unit_test(nothing_to_reduce),
       cmocka_unit_test(refusals),

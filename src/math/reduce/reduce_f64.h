@@ -3,7 +3,7 @@
 #define RDNA_MATH_REDUCE_F64_H
 
 #include "base/status.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 /* RDNA_REDUCTION_LOGSUMEXP, or RDNA_REDUCTION_NORM of any finite p above 0. Arguments were checked; |out| is not empty.
  */

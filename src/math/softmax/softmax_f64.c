@@ -2,7 +2,7 @@
 
 #include "math/common/plan/scratch.h"
 #include "rdna/op/pointwise.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 static const rdna_scalar zero = {0, 0};
 

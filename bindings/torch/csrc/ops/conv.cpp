@@ -7,7 +7,7 @@
 
 #include "native.h"
 #include "rdna/op/conv.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 
 namespace rdna_torch {
 namespace {

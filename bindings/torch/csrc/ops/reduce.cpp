@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "native.h"
-#include "rdna/op/reduce_dims.h"
+#include "rdna/op/reduce.h"
 #include "rdna/op/scan.h"
 
 namespace rdna_torch {
