@@ -199,7 +199,7 @@ static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_argmax(bench *b) {
-  return rdna_op_reduce(b->stream, RDNA_REDUCTION_ARGMAX, 2, 0, &b->t[0], &b->t[1]);
+  return rdna_op_reduce(b->stream, RDNA_REDUCTION_ARGMAX, &b->t[0], 2, 0, &b->t[1]);
 }
 static rdna_status prepare_gather(bench *b, rdna_dtype dtype) {
   RDNA_TRY(make(b, 0, dtype, 2, (int64_t[]){32768, COLS}));

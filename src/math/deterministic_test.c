@@ -90,11 +90,11 @@ OPERATOR(batch_norm_backward) {
 }
 OPERATOR(sum_of_rows) {
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3, 100000, 0, 0), out = VECTOR(4, 3);
-  return rdna_op_reduce(test_stream, RDNA_REDUCTION_SUM, 2, 0, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_SUM, &x, 2, 0, &out);
 }
 OPERATOR(mean_of_rows) {
   rdna_tensor x = MATRIX(0), out = VECTOR(4, ROWS);
-  return rdna_op_reduce(test_stream, RDNA_REDUCTION_MEAN, 2, 0, &x, &out);
+  return rdna_op_reduce(test_stream, RDNA_REDUCTION_MEAN, &x, 2, 0, &out);
 }
 OPERATOR(cumsum) {
   rdna_tensor x = tensor(0, RDNA_F32, 1, 300000, 0, 0, 0), out = tensor(4, RDNA_F32, 1, 300000, 0, 0, 0);

@@ -381,13 +381,13 @@ static void exact_sums(void **state) {
   double want = 0;
   for (int64_t i = 0; i < shape[1]; i++) want += ((float *)x.host)[i] = (float)(i % 16 + 1);
   operand_upload(&x), operand_upload(&out);
-  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, 2, 0, &x.tensor, &out.tensor));
+  assert_ok(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &x.tensor, 2, 0, &out.tensor));
   operand_download(&out);
   assert_true(operand_get(&out, 0) == want);
   ((float *)x.host)[70000] = NAN;
   operand_upload(&x);
   for (rdna_reduction what = RDNA_REDUCTION_SUM; what <= RDNA_REDUCTION_MAX; what++) {
-    assert_ok(rdna_op_reduce(stream, what, 2, 0, &x.tensor, &out.tensor));
+    assert_ok(rdna_op_reduce(stream, what, &x.tensor, 2, 0, &out.tensor));
     operand_download(&out);
     assert_true(isnan(operand_get(&out, 0)));
   }
