@@ -408,3 +408,17 @@ def test_an_index_that_is_out_of_range_raises_when_the_device_is_waited_for(use)
     with pytest.raises(IndexError, match="an index was out of range"):
         out.cpu()
     assert out[0].item() in (0, 1)  # raised once; the rest goes on
+
+
+def test_a_device_before_another_is_entered_and_left():
+    done = run(IMPORT + """
+current = torch.rdna.current_device
+torch.rdna.set_device(1)
+with torch.rdna.device(0):
+    print(current(), torch.empty(1, device='rdna').device)
+    with torch.rdna.device(1): print(current())
+    with torch.rdna.device(None): print(current())
+    print(current())
+print(current())
+""", PYTHONPATH=os.environ.get("PYTHONPATH", ""), **emulated("gfx1100,gfx1030"))
+    assert (done.returncode, done.stdout) == (0, "0 rdna:0\n1\n0\n0\n1\n"), done.stdout + done.stderr

@@ -88,6 +88,12 @@ def test_rsub_of_complex_numbers_and_of_numbers():
     assert not torch.rdna.fallback_report()
 
 
+def test_powers_of_complex_numbers():
+    x, y = torch.tensor([1 + 1j, 2 - 3j]), torch.tensor([2 + 1j, 4j])
+    same(*both(torch.pow, x, y))
+    same(*both(lambda x: torch.addcmul(x, x, x, value=2j), x))
+
+
 def test_a_sixth_of_float64():
     x = torch.tensor([0.3, -1], dtype=torch.float64, device="rdna").requires_grad_()
     gradient, = torch.autograd.grad(F.hardsigmoid(x).sum(), x)

@@ -60,6 +60,11 @@ def histogram(x, bins, low, high):
     return torch.tensor(counts, dtype=x.dtype)
 
 
+def test_a_histogram_whose_places_just_fit():
+    torch.rdna.set_fallback_mode("error")
+    assert torch.histc(torch.tensor([0, 2**61], device="rdna"), 2, 0, 2**61).tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.int16, torch.int8, torch.uint8], ids=str)
 def test_histogram_of_whole_numbers(dtype):
     torch.manual_seed(0)
