@@ -50,10 +50,8 @@ pack=$("$build/bin/rdna" kernels --target "$target" --json) || exit 1
 for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split(".")[0] for p in json.load(sys.stdin) for c in p["code_objects"]}))' <<<"$pack"); do
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
-for suite in elementwise pointwise fused cast movement norm norm_backward channel_norm rope softmax softmax_dim index indexed \
-  reduce_dims scan scan_index sort attention flash gemm linear quant quant_group conv pool upsample loss optim random \
-  random_formula deterministic; do
-  job "operators: $suite" "$build/bin/${suite}_test"
+for suite in $(<"$build/bin/operator_suites.txt"); do
+  job "operators: ${suite%_test}" "$build/bin/$suite"
 done
 wait # for all
 failed=0

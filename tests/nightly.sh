@@ -26,13 +26,11 @@ decoder() { # random words against LLVM's disassembler
   done
 }
 cases() { # every kernel, and the suites of operators that `make test` leaves out on gfx1030
-  local target suite
+  local target
   for target in gfx1100 gfx1030; do
     RDNA_EMULATE=$target RDNA_EMULATE_CHECK=1 "$build/bin/cases_test" hip 16 "" $((16#$(git rev-parse --short=7 HEAD))) || return 1
   done
-  for suite in conv deterministic reduce_dims pointwise channel_norm sort; do
-    RDNA_EMULATE=gfx1030 RDNA_EMULATE_CHECK=1 RDNA_TEST_DEVICE=hip "$build/bin/${suite}_test" || return 1
-  done
+  ctest --test-dir "$build" -C nightly -L nightly --no-tests=error --output-on-failure --parallel "$(nproc)"
 }
 opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradients on an emulated card
   local python
