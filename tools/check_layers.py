@@ -1,5 +1,5 @@
-"""No folder includes upward. The build's include paths already say so for src/; this also catches relative includes, and
-holds the emulator and the bindings to their own."""
+"""No folder includes upward. The build's include paths already say so for src/; this also catches relative includes,
+holds the emulator and the bindings to their own, and finds families of src/math that include each other in a circle."""
 import pathlib
 import re
 import subprocess
@@ -24,7 +24,22 @@ def allowed(path, include):
     return True
 
 
-problems = []
+def circles(families):
+    """A sentence for each family that includes itself through others. |families|: who includes whom, and where."""
+    for first in families:
+        trail = {family: [place] for family, place in families[first].items()}
+        waiting = list(trail)
+        while waiting and first not in trail:
+            family = waiting.pop()
+            for other, place in families.get(family, {}).items():
+                if other not in trail:
+                    trail[other] = trail[family] + [place]
+                    waiting.append(other)
+        if first in trail:
+            yield "\n".join(trail[first]) + f"\n  src/math/{first} includes itself this way: let one of them give the other what it has"
+
+
+problems, families = [], {}
 names = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.hip", "*.cpp", "*.def"], cwd=ROOT, capture_output=True,
                        text=True, check=True).stdout.split()
 for name in names:
@@ -35,5 +50,10 @@ for name in names:
         match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
         if match and (".." in match[1] or not allowed(path, match[1])):
             problems.append(f"{name}:{number}: may not include {match[1]}")
-print("\n".join(problems) if problems else f"{len(names)} files include nothing above them")
+        if match and match[1].startswith("math/") and name.startswith("src/math/"):
+            family, other = name.split("/")[2], match[1].split("/")[1]
+            if family != other:
+                families.setdefault(family, {}).setdefault(other, f"{name}:{number}: includes {match[1]}")
+problems += circles(families)
+print("\n".join(problems) if problems else f"{len(names)} files include nothing above them, and no family itself")
 sys.exit(bool(problems))

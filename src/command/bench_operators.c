@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "command/bench.h"
 #include "command/command.h"
-#include "math/gemm/gemm_case.h"
+#include "math/quant/quant_case.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 

@@ -8,48 +8,35 @@
 #include "kernel/manifest.h"
 #include "math/common/plan/check.h"
 #include "math/gemm/gemm_activation.h"
+#include "math/gemm/gemm_product.h"
 #include "math/gemm/gemv_split_kernels.h"
-#include "math/quant/quant.h"
-#include "math/quant/quant_kernels.h"
-#include "math/quant/quant_unpack.h"
 #include "rdna/memory.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
 
-enum { WIDE, LARGE, BROAD, NARROW, SMALL, M1, M4, M8, VARIANTS };
-
-typedef struct product {
-  rdna_dtype types[3];           /* A, B, C */
-  const char *kernels[VARIANTS]; /* NULL: there is none */
-} product;
-
 #define NAME(a, b, c, kind, variant) #kind "_" #a "_" #b "_" #c "_" #variant
 #define VECTOR_NAMES(a, b, c) NAME(a, b, c, gemv, m1), NAME(a, b, c, gemv, m4), NAME(a, b, c, gemv, m8)
 #define PRODUCT_OR(broad, A, B, C, a, b, c)                                                            \
-  {                                                                                                    \
-    {RDNA_##A, RDNA_##B, RDNA_##C}, {                                                                  \
-      NULL, NAME(a, b, c, gemm, large), broad, NULL, NAME(a, b, c, gemm, small), VECTOR_NAMES(a, b, c) \
-    }                                                                                                  \
-  }
+  {{RDNA_##A, RDNA_##B, RDNA_##C},                                                                     \
+   {NULL, NAME(a, b, c, gemm, large), broad, NULL, NAME(a, b, c, gemm, small), VECTOR_NAMES(a, b, c)}, \
+   0,                                                                                                  \
+   NULL}
 #define PRODUCT(...) PRODUCT_OR(NULL, __VA_ARGS__)
-#define MMA_PRODUCT(A, B, C, a, b, c)                                                           \
-  {                                                                                             \
-    {RDNA_##A, RDNA_##B, RDNA_##C}, {                                                           \
-      NAME(a, b, c, gemm, wide), NAME(a, b, c, gemm, large), NULL, NAME(a, b, c, gemm, narrow), \
-          NAME(a, b, c, gemm, small), VECTOR_NAMES(a, b, c)                                     \
-    }                                                                                           \
-  }
-static const product products[] = {{{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "gemm_f64"}},
-                                   PRODUCT_OR("gemm_f32_f32_f32_broad", F32, F32, F32, f32, f32, f32),
-                                   PRODUCT(F32, F16, F32, f32, f16, f32),
-                                   PRODUCT(F32, BF16, F32, f32, bf16, f32),
-                                   MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
-                                   MMA_PRODUCT(F16, F16, F32, f16, f16, f32),
-                                   MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
-                                   MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32),
-#define QUANT_PRODUCT(name, NAME) PRODUCT(F32, NAME, F32, f32, name, f32),
-                                   RDNA_QUANT_FORMATS(QUANT_PRODUCT)
-#undef QUANT_PRODUCT
+#define MMA_PRODUCT(A, B, C, a, b, c)                                                         \
+  {{RDNA_##A, RDNA_##B, RDNA_##C},                                                            \
+   {NAME(a, b, c, gemm, wide), NAME(a, b, c, gemm, large), NULL, NAME(a, b, c, gemm, narrow), \
+    NAME(a, b, c, gemm, small), VECTOR_NAMES(a, b, c)},                                       \
+   0,                                                                                         \
+   NULL}
+static const rdna__gemm_product products[] = {
+    {{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "gemm_f64"}, 0, NULL},
+    PRODUCT_OR("gemm_f32_f32_f32_broad", F32, F32, F32, f32, f32, f32),
+    PRODUCT(F32, F16, F32, f32, f16, f32),
+    PRODUCT(F32, BF16, F32, f32, bf16, f32),
+    MMA_PRODUCT(F16, F16, F16, f16, f16, f16),
+    MMA_PRODUCT(F16, F16, F32, f16, f16, f32),
+    MMA_PRODUCT(BF16, BF16, BF16, bf16, bf16, bf16),
+    MMA_PRODUCT(BF16, BF16, F32, bf16, bf16, f32),
 };
 #undef PRODUCT
 #undef PRODUCT_OR
@@ -57,9 +44,9 @@ static const product products[] = {{{RDNA_F64, RDNA_F64, RDNA_F64}, {[SMALL] = "
 #undef VECTOR_NAMES
 #undef NAME
 
-static const product *find_product(const rdna_dtype types[3]) {
+static const rdna__gemm_product *find_product(const rdna_dtype types[3]) {
   for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
-    const product *p = &products[i];
+    const rdna__gemm_product *p = &products[i];
     if (p->types[0] == types[0] && p->types[1] == types[1] && p->types[2] == types[2]) return p;
   }
   return NULL;
@@ -70,8 +57,7 @@ static bool is_16_byte_multiple(const void *data, int64_t ld, rdna_dtype type) {
 }
 
 static const char *kernel_of(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem) {
-  const product *p = find_product(problem->types);
-  return p ? p->kernels[implementation->variant] : NULL;
+  return problem->product ? problem->product->kernels[implementation->variant] : NULL;
 }
 
 /* A matrix-vector kernel reads B once, but wants contiguous rows at multiples of 16 bytes. */
@@ -226,12 +212,12 @@ static rdna_status run_split(rdna_stream *stream, const char *op_name, const rdn
 static rdna_status run_vector(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
                               const rdna__gemm_problem *problem) {
   rdna_grid grid = {0, 1, 1};
-  bool quantized = rdna_dtype_block_values(problem->types[1]) > 1;
+  const rdna__gemm_product *p = problem->product;
   bool is_f32 = problem->types[0] == RDNA_F32, is_gpu = strcmp(problem->device->driver, "host") != 0;
-  if (implementation->variant == M1 && is_f32 && !quantized && is_gpu) return run_split(stream, op_name, problem);
-  int64_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(implementation->rows);
+  if (implementation->variant == M1 && is_f32 && !p->vector_rows && is_gpu) return run_split(stream, op_name, problem);
+  int64_t rows = p->vector_rows ? p->vector_rows : GEMV_ROWS_PER_GROUP(implementation->rows);
   RDNA_TRY(rdna__check_groups(op_name, problem->args.n, rows, &grid.x));
-  if (quantized) grid.x = rdna__quant_gemv_groups(stream, grid.x);
+  if (p->vector_groups) grid.x = p->vector_groups(stream, grid.x);
   return rdna__launch_named(stream, kernel_of(implementation, problem), grid, &problem->args);
 }
 
@@ -283,7 +269,7 @@ static void add_family(const char *kernel, char text[RDNA__TUNER_TEXT]) {
 }
 
 void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNER_TEXT]) {
-  const product *p = problem->own ? NULL : find_product(problem->types);
+  const rdna__gemm_product *p = problem->own ? NULL : problem->product;
   snprintf(text, RDNA__TUNER_TEXT, "%s", problem->own ? problem->own_families : "");
   for (int variant = 0; p && variant < VARIANTS; variant++) add_family(p->kernels[variant], text);
   if (p && problem->types[2] <= RDNA_BF16) add_family(sums[problem->types[2]], text);
@@ -294,9 +280,9 @@ static const char *advance(const void *data, int64_t matrices, int64_t stride, r
   return (const char *)data + values / rdna_dtype_block_values(type) * (int64_t)rdna_dtype_block_bytes(type);
 }
 
-static rdna_status check_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3], int64_t m,
-                                int64_t n, int64_t k) {
-  if (!find_product(types)) {
+static rdna_status check_launch(rdna_stream *stream, const char *op_name, const rdna__gemm_product *product,
+                                const rdna_dtype types[3], int64_t m, int64_t n, int64_t k) {
+  if (!product) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", op_name,
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
@@ -327,12 +313,19 @@ static struct gemm_args swap_operands(struct gemm_args args, int64_t m) {
 
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  RDNA_TRY(check_launch(stream, op_name, types, m, n, k));
+  return rdna__gemm_launch_product(stream, op_name, find_product(types), types, args, m, n, k, batch);
+}
+
+rdna_status rdna__gemm_launch_product(rdna_stream *stream, const char *op_name, const rdna__gemm_product *product,
+                                      const rdna_dtype types[3], struct gemm_args args, int64_t m, int64_t n, int64_t k,
+                                      int64_t batch) {
+  RDNA_TRY(check_launch(stream, op_name, product, types, m, n, k));
   if (m == 0 || n == 0 || batch == 0) return RDNA_OK;
   if (is_one_column(&args, types, m, n, batch)) args = swap_operands(args, m), n = m, m = 1;
   args.m = (int32_t)m, args.n = (int32_t)n, args.k = (int32_t)k;
   rdna__gemm_problem problem = {.types = {types[0], types[1], types[2]},
-                                .device = rdna_device_get_info(rdna_stream_device(stream))};
+                                .device = rdna_device_get_info(rdna_stream_device(stream)),
+                                .product = product};
   for (int64_t first = 0; first < batch; first += RDNA__GRID_YZ_MAX) {
     problem.args = args;
     problem.args.batch = (int32_t)(batch - first < RDNA__GRID_YZ_MAX ? batch - first : RDNA__GRID_YZ_MAX);
@@ -539,7 +532,7 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
-  RDNA_TRY(check_launch(stream, "gemm", types, sc[0], sc[1], sa[1]));
+  RDNA_TRY(check_launch(stream, "gemm", find_product(types), types, sc[0], sc[1], sa[1]));
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   rdna_tensor ta, tb;

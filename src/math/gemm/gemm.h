@@ -41,14 +41,18 @@ rdna_status rdna__check_bias(const char *op_name, const rdna_tensor *bias, const
 /* The most of m, n and k: kernels count in 31 bits, and tiles and steps end a little past the size. */
 enum { RDNA__GEMM_SIZE_MAX = INT32_MAX - 65535 };
 
+/* A row of gemm_product.h. */
+typedef struct rdna__gemm_product rdna__gemm_product;
+
 /* What is to be multiplied: |args| is complete, with a batch that one launch can count. */
 typedef struct rdna__gemm_problem {
-  rdna_dtype types[3]; /* A, B, C; one of the products that there are kernels for */
+  rdna_dtype types[3]; /* A, B, C */
   struct gemm_args args;
   const rdna_device_info *device;
   /* NULL, or what takes the place of the implementations below, for other types than theirs. */
   rdna_status (*own)(rdna_stream *stream, const struct gemm_args *args);
-  const char *own_families; /* of its kernels, for the tuner */
+  const char *own_families;          /* of its kernels, for the tuner */
+  const rdna__gemm_product *product; /* the kernels for the types; NULL with |own| */
 } rdna__gemm_problem;
 
 /* One way to multiply. All of them that apply give the same sums in another order. */
@@ -84,5 +88,9 @@ const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *pro
  * RDNA_UNSUPPORTED: no kernel for these types, or a size past 31 bits. */
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch);
+/* The same with kernels that another family brings; NULL: there are none for the types, RDNA_UNSUPPORTED. */
+rdna_status rdna__gemm_launch_product(rdna_stream *stream, const char *op_name, const rdna__gemm_product *product,
+                                      const rdna_dtype types[3], struct gemm_args args, int64_t m, int64_t n, int64_t k,
+                                      int64_t batch);
 
 #endif

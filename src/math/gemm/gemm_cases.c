@@ -9,8 +9,6 @@
 #include "math/common/case/fill.h"
 #include "math/common/case/values.h"
 #include "math/gemm/gemm_activation.h"
-#include "math/quant/quant.h"
-#include "math/quant/quant_kernels.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
 
@@ -44,49 +42,13 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
                {"broad", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
                {"narrow", 128, 64},
                {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE}};
-  out_product->tile = out_product->tile_n = 0;
+  out_product->tile = out_product->tile_n = out_product->vector_rows = 0;
+  out_product->fill_blocks = NULL;
   out_product->columns = gemv ? atoi(at + 1) : 0;
   for (size_t i = 0; !gemv && i < sizeof tiles / sizeof *tiles; i++)
     if (strcmp(at, tiles[i].name) == 0) out_product->tile = tiles[i].rows, out_product->tile_n = tiles[i].columns;
   out_product->aligned = gemv || (out_product->type_a != RDNA_F32 && strcmp(at, "small") != 0);
   return RDNA_OK;
-}
-
-/* The scales of blocks: f16 numbers up to |most|. */
-static void put_scale(rdna__random *random, uint8_t *at, double most) {
-  uint16_t bits = f32_to_f16((float)(most * (2 * rdna__random_unit(random) - 1)));
-  memcpy(at, &bits, sizeof bits);
-}
-
-double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count) {
-  size_t bytes = rdna_dtype_block_bytes(format);
-  int64_t block_count = count / rdna_dtype_block_values(format);
-  uint8_t *block = blocks;
-  for (int64_t b = 0; b < block_count; b++, block += bytes) {
-    for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
-    /* from the largest quant and the largest scale of each format, so that values are about as large as 4 */
-    if (format == RDNA_Q8_0) put_scale(random, block, 4.0 / 128);
-    if (format == RDNA_Q4_0) put_scale(random, block, 4.0 / 8);
-    if (format == RDNA_Q6_K) put_scale(random, block + 208, 4.0 / (128 * 32));
-    if (format == RDNA_Q5_0) put_scale(random, block, 4.0 / 16);
-    if (format == RDNA_Q3_K) put_scale(random, block + 108, 4.0 / (32 * 4));
-    if (format == RDNA_IQ4_NL) put_scale(random, block, 4.0 / 127);
-    if (format == RDNA_IQ4_XS) put_scale(random, block, 4.0 / (32 * 127));
-    if (format == RDNA_MXFP4) block[0] = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
-    if (format == RDNA_Q4_K || format == RDNA_Q5_K) {
-      put_scale(random, block, 2.0 / (63 * (format == RDNA_Q4_K ? 15 : 31)));
-      put_scale(random, block + 2, 2.0 / 63);
-    }
-    if (format == RDNA_Q4_1 || format == RDNA_Q5_1) {
-      put_scale(random, block, 2.0 / (format == RDNA_Q4_1 ? 15 : 31));
-      put_scale(random, block + 2, 2.0);
-    }
-    if (format == RDNA_Q2_K) {
-      put_scale(random, block + 80, 2.0 / (15 * 3));
-      put_scale(random, block + 82, 2.0 / 15);
-    }
-  }
-  return 4.01; /* with the rounding of the scale to f16 */
 }
 
 /* Rows of |row_count| times |row_length|, |ld| apart. */
@@ -146,10 +108,9 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
   uint32_t m = (uint32_t)args->m, n = (uint32_t)args->n;
   uint32_t tile_m = (uint32_t)product->tile, tile_n = (uint32_t)product->tile_n;
   if (tile_m == 0) {
-    bool quantized = rdna_dtype_block_values(product->type_b) > 1;
-    uint32_t rows = quantized ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(product->columns);
+    uint32_t rows = product->vector_rows ? (uint32_t)product->vector_rows : GEMV_ROWS_PER_GROUP(product->columns);
     uint32_t groups = (n + rows - 1) / rows;
-    if (quantized && groups > 3) groups = 3; /* each takes several turns */
+    if (product->vector_rows && groups > 3) groups = 3; /* each takes several turns */
     return (rdna_grid){m ? groups : 0, 1, 1};
   }
   return (rdna_grid){(m + tile_m - 1) / tile_m * ((n + tile_n - 1) / tile_n), 1,
@@ -242,7 +203,7 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
   case_fill(random, product->type_a, a_data, a_count, 1);
   double largest_b;
   if (quantized) {
-    largest_b = rdna__fill_blocks(random, product->type_b, b_data, b_count);
+    largest_b = product->fill_blocks(random, product->type_b, b_data, b_count);
   } else {
     case_fill(random, product->type_b, b_data, b_count, 1);
     largest_b = largest_value(product->type_b, b_data, b_count);

@@ -6,8 +6,8 @@
 
 #include "kernel/manifest.h"
 #include "math/common/case/fill.h"
-#include "math/gemm/gemm_case.h"
 #include "math/index/index_kernels.h"
+#include "math/quant/quant_case.h"
 
 static rdna_dtype table_dtype(const char *name) {
   for (int dtype = 0; dtype < RDNA_DTYPE_COUNT; dtype++) {

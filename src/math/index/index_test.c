@@ -4,8 +4,8 @@
 
 #include "math/common/case/fill.h"
 #include "math/common/test/device.h"
-#include "math/gemm/gemm_case.h"
 #include "math/quant/blocks_test.h"
+#include "math/quant/quant_case.h"
 
 static void fill_table(rdna__random *random, rdna_dtype dtype, uint8_t *table, int64_t count) {
   if (rdna_dtype_block_values(dtype) == 1) {

@@ -16,12 +16,6 @@ static rdna_status check_alignment(const char *op_name, const char *argument, co
 
 int rdna__blocks_alignment(rdna_dtype dtype) { return quant_alignment(dtype); }
 
-uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups) {
-  enum { RESIDENT = 2 }; /* groups on a multiprocessor or compute unit */
-  uint32_t room = RESIDENT * (uint32_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-  return groups < room ? groups : room;
-}
-
 rdna_status rdna__check_blocks(const char *op_name, const char *argument, const rdna_tensor *blocks) {
   char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_tensor(op_name, argument, blocks));

@@ -4,10 +4,56 @@
 
 #include "math/common/case/values.h"
 #include "math/gemm/gemm_case.h"
+#include "math/quant/quant_case.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a quantization case"); }
+
+/* The scales of blocks: f16 numbers up to |most|. */
+static void put_scale(rdna__random *random, uint8_t *at, double most) {
+  uint16_t bits = f32_to_f16((float)(most * (2 * rdna__random_unit(random) - 1)));
+  memcpy(at, &bits, sizeof bits);
+}
+
+double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count) {
+  size_t bytes = rdna_dtype_block_bytes(format);
+  int64_t block_count = count / rdna_dtype_block_values(format);
+  uint8_t *block = blocks;
+  for (int64_t b = 0; b < block_count; b++, block += bytes) {
+    for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
+    /* from the largest quant and the largest scale of each format, so that values are about as large as 4 */
+    if (format == RDNA_Q8_0) put_scale(random, block, 4.0 / 128);
+    if (format == RDNA_Q4_0) put_scale(random, block, 4.0 / 8);
+    if (format == RDNA_Q6_K) put_scale(random, block + 208, 4.0 / (128 * 32));
+    if (format == RDNA_Q5_0) put_scale(random, block, 4.0 / 16);
+    if (format == RDNA_Q3_K) put_scale(random, block + 108, 4.0 / (32 * 4));
+    if (format == RDNA_IQ4_NL) put_scale(random, block, 4.0 / 127);
+    if (format == RDNA_IQ4_XS) put_scale(random, block, 4.0 / (32 * 127));
+    if (format == RDNA_MXFP4) block[0] = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
+    if (format == RDNA_Q4_K || format == RDNA_Q5_K) {
+      put_scale(random, block, 2.0 / (63 * (format == RDNA_Q4_K ? 15 : 31)));
+      put_scale(random, block + 2, 2.0 / 63);
+    }
+    if (format == RDNA_Q4_1 || format == RDNA_Q5_1) {
+      put_scale(random, block, 2.0 / (format == RDNA_Q4_1 ? 15 : 31));
+      put_scale(random, block + 2, 2.0);
+    }
+    if (format == RDNA_Q2_K) {
+      put_scale(random, block + 80, 2.0 / (15 * 3));
+      put_scale(random, block + 82, 2.0 / 15);
+    }
+  }
+  return 4.01; /* with the rounding of the scale to f16 */
+}
+
+/* Of the kernel by that name. */
+static rdna_status parse(const char *name, rdna__product_case *out_product) {
+  RDNA_TRY(rdna__product_case_parse(name, out_product));
+  out_product->vector_rows = out_product->tile == 0 ? QUANT_GEMV_GROUP_ROWS : 0;
+  out_product->fill_blocks = rdna__fill_blocks;
+  return RDNA_OK;
+}
 
 static float random_beta(rdna__random *random) { return rdna__random_below(random, 2) ? 1 : 0; }
 
@@ -17,7 +63,7 @@ RDNA_CASE_MAKER(rdna__quant_gemm_case) {
     int m, n, blocks;
   } edges[] = {{3, 5, 1}, {0, 4, 1}, {4, 0, 1}, {4, 4, 0}, {64, 64, 1}, {65, 129, 2}};
   rdna__product_case product;
-  RDNA_TRY(rdna__product_case_parse(kernel->name, &product));
+  RDNA_TRY(parse(kernel->name, &product));
   int block = rdna_dtype_block_values(product.type_b), most = block == 32 ? 8 : 2;
   struct gemm_args args = {.batch = 1, .beta = random_beta(random)};
   if (n < (int)(sizeof edges / sizeof edges[0])) {
@@ -37,7 +83,7 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
     int n, blocks;
   } edges[] = {{5, 2}, {0, 1}, {7, 0}, {1, 1}, {9, 5}, {21, 17}};
   rdna__product_case product;
-  RDNA_TRY(rdna__product_case_parse(kernel->name, &product));
+  RDNA_TRY(parse(kernel->name, &product));
   int block = rdna_dtype_block_values(product.type_b);
   struct gemm_args args = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .beta = random_beta(random)};
   args.m = (int32_t)rdna__random_range(random, 1, product.columns);

@@ -1,8 +1,8 @@
 #include "rdna/op/linear.h"
 
 #include "math/common/test/operand.h"
-#include "math/gemm/gemm_case.h"
 #include "math/quant/blocks_test.h"
+#include "math/quant/quant_case.h"
 
 typedef struct layer {
   rdna_dtype x, weight, out;

@@ -67,7 +67,9 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
       .beta = beta,
   };
   rdna_dtype types[3] = {x->dtype, weight->dtype, out->dtype};
-  return rdna__gemm_launch(stream, op_name, types, args, out_rows, n, k, 1);
+  if (rdna_dtype_block_values(weight->dtype) == 1)
+    return rdna__gemm_launch(stream, op_name, types, args, out_rows, n, k, 1);
+  return rdna__gemm_launch_product(stream, op_name, rdna__quant_product(types), types, args, out_rows, n, k, 1);
 }
 
 rdna_status rdna_op_linear(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
