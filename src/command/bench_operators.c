@@ -282,7 +282,7 @@ static rdna_status prepare_conv(bench *b, rdna_dtype dtype, int64_t in, int64_t 
   }
   int64_t pad = window / 2;
   b->conv = (rdna_convolution){
-      .dims = 2, .stride = {1, 1}, .before = {pad, pad}, .after = {pad, pad}, .dilation = {1, 1}, .groups = 1};
+      .dims = 2, .stride = {1, 1}, .pad_before = {pad, pad}, .pad_after = {pad, pad}, .dilation = {1, 1}, .groups = 1};
   b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
   b->flops = 2.0 * (double)(n * size * size) * (double)(in * out * window * window);
   return RDNA_OK;

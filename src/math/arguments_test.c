@@ -97,8 +97,8 @@ static const rdna_convolution *convolution(void) {
   static rdna_convolution c;
   c = (rdna_convolution){.dims = (int)number("dims dimensions", 2, "", "0 4"),
                          .stride = {(int64_t)number("stride", 1, "", "0 -1"), 1},
-                         .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
-                         .after = {0, (int64_t)number("after padding", 0, "", "-1")},
+                         .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
+                         .pad_after = {0, (int64_t)number("after padding", 0, "", "-1")},
                          .dilation = {1, (int64_t)number("dilation", 1, "", "0 -1")},
                          .groups = (int64_t)number("groups", 1, "", "0 -1 3")};
   return given("conv description", &c);
@@ -505,7 +505,7 @@ static const rdna_pooling *pooling(bool average) {
   p = (rdna_pooling){.dims = (int)number("dims dimensions", 2, "", "0 4"),
                      .window = {2, (int64_t)number("window", 2, "", "0 -1")},
                      .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
-                     .before = {(int64_t)number("before padding", 0, "", "-1"), 0},
+                     .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                      .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
   return given("pool description", &p);
 }

@@ -44,7 +44,7 @@ OPERATOR(linear) {
   return rdna_op_linear(test_stream, &x, &w, NULL, &out);
 }
 static const rdna_convolution conv = {
-    .dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1};
+    .dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_before = {1, 1}, .pad_after = {1, 1}, .groups = 1};
 OPERATOR(conv) {
   rdna_tensor x = IMAGES(0), w = tensor(1, RDNA_F32, 4, 30, 30, 3, 3), y = IMAGES(4);
   return rdna_op_conv(test_stream, &conv, &x, &w, NULL, &y);

@@ -20,18 +20,18 @@ extern "C" {
 
 /* Entry 0 of each is for the first spatial dimension of the tensors. */
 typedef struct rdna_pooling {
-  int dims;                    /* 1, 2 or 3 */
-  int64_t window[3];           /* at least 1 */
-  int64_t stride[3];           /* at least 1 */
-  int64_t before[3], after[3]; /* positions of padding around the input, at least 0 */
-  int64_t dilation[3];         /* at least 1; 1 for averages */
-  bool ceil;                   /* a last window that is cut off counts, if it begins before the padding after x */
-  bool count_padding;          /* averages divide by padding too, but not by what lies past it */
-  int64_t divisor;             /* averages divide by this, if not 0 */
+  int dims;                            /* 1, 2 or 3 */
+  int64_t window[3];                   /* at least 1 */
+  int64_t stride[3];                   /* at least 1 */
+  int64_t pad_before[3], pad_after[3]; /* positions of padding around the input, at least 0 */
+  int64_t dilation[3];                 /* at least 1; 1 for averages */
+  bool ceil;          /* a last window that is cut off counts, if it begins before the padding after x */
+  bool count_padding; /* averages divide by padding too, but not by what lies past it */
+  int64_t divisor;    /* averages divide by this, if not 0 */
 } rdna_pooling;
 
-/* Windows along dimension |d| of an input of |size|: (before + size + after - dilation * (window - 1) - 1) / stride +
- * 1, rounded as |ceil| says. Negative or 0: none fits. */
+/* Windows along dimension |d| of an input of |size|: (pad_before + size + pad_after - dilation * (window - 1) - 1) /
+ * stride + 1, rounded as |ceil| says. Negative or 0: none fits. */
 RDNA_API int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size);
 
 /* The largest value of each window, and where it is if |indices| is not NULL: i64 of out's shape, the position counted

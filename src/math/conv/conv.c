@@ -15,14 +15,14 @@ static rdna_status check_description(const char *op_name, const rdna_convolution
                       conv ? conv->dims : 0);
   }
   for (int d = 0; d < conv->dims; d++) {
-    bool small = conv->stride[d] <= INT32_MAX && conv->dilation[d] <= INT32_MAX && conv->before[d] <= INT32_MAX &&
-                 conv->after[d] <= INT32_MAX;
-    if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->before[d] < 0 || conv->after[d] < 0 || !small) {
+    bool small = conv->stride[d] <= INT32_MAX && conv->dilation[d] <= INT32_MAX && conv->pad_before[d] <= INT32_MAX &&
+                 conv->pad_after[d] <= INT32_MAX;
+    if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->pad_before[d] < 0 || conv->pad_after[d] < 0 || !small) {
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: dimension %d has stride %lld, dilation %lld, padding %lld and %lld; stride and dilation "
                         "must be at least 1, padding at least 0, and each fit in 31 bits",
                         op_name, d, (long long)conv->stride[d], (long long)conv->dilation[d],
-                        (long long)conv->before[d], (long long)conv->after[d]);
+                        (long long)conv->pad_before[d], (long long)conv->pad_after[d]);
     }
   }
   if (conv->groups < 1 || conv->groups > RDNA__GRID_YZ_MAX) {
@@ -88,7 +88,7 @@ static rdna_status check_shapes(const operands *o, const rdna_convolution *conv)
   }
   for (int d = 0; d < conv->dims; d++) {
     int64_t window = w[2 + d] > 0 ? conv->dilation[d] * (w[2 + d] - 1) + 1 : 0;
-    int64_t room = conv->before[d] + x[2 + d] + conv->after[d] - window;
+    int64_t room = conv->pad_before[d] + x[2 + d] + conv->pad_after[d] - window;
     int64_t want = w[2 + d] > 0 && room >= 0 ? room / conv->stride[d] + 1 : 0;
     if (y[2 + d] != want || w[2 + d] == 0) {
       return rdna__fail(RDNA_INVALID_ARGUMENT,

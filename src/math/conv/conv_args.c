@@ -104,7 +104,8 @@ void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, co
   memcpy(a.image_size, image->size + 2, sizeof a.image_size);
   for (int d = 0; d < 3; d++) {
     int from = d - (3 - conv->dims);
-    int32_t stride = from < 0 ? 1 : (int32_t)conv->stride[from], before = from < 0 ? 0 : (int32_t)conv->before[from];
+    int32_t stride = from < 0 ? 1 : (int32_t)conv->stride[from],
+            before = from < 0 ? 0 : (int32_t)conv->pad_before[from];
     int32_t dilation = from < 0 ? 1 : (int32_t)conv->dilation[from];
     bool data = mode == RDNA__CONV_DATA;
     a.step[d] = stride, a.begin[d] = data ? -before : before, a.dilation[d] = data ? -dilation : dilation;

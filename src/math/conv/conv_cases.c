@@ -39,12 +39,12 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
     int64_t window = rdna__random_range(random, 1, 4);
     c.stride[d] = rdna__random_range(random, 1, 3);
     c.dilation[d] = rdna__random_range(random, 1, 2);
-    c.before[d] = rdna__random_range(random, 0, 2);
-    c.after[d] = rdna__random_range(random, 0, 2);
-    int64_t reach = c.dilation[d] * (window - 1) + 1, least = reach - c.before[d] - c.after[d];
+    c.pad_before[d] = rdna__random_range(random, 0, 2);
+    c.pad_after[d] = rdna__random_range(random, 0, 2);
+    int64_t reach = c.dilation[d] * (window - 1) + 1, least = reach - c.pad_before[d] - c.pad_after[d];
     int64_t size = rdna__random_range(random, least > 1 ? least : 1, most > least ? most : least);
     out->x[2 + d] = size, out->weight[2 + d] = window;
-    out->y[2 + d] = (c.before[d] + size + c.after[d] - reach) / c.stride[d] + 1;
+    out->y[2 + d] = (c.pad_before[d] + size + c.pad_after[d] - reach) / c.stride[d] + 1;
   }
   out->x[1] = each_in * c.groups, out->y[1] = each_out * c.groups;
   out->weight[0] = each_out * c.groups, out->weight[1] = each_in;
@@ -54,8 +54,9 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
 /* A gradient of the image as the operator asks for it, in one phase: without strides, which leaves more of y. */
 static void make_phase(rdna__random *random, geometry *g, rdna_dtype dtype, bool last, rdna_tensor *out_y) {
   for (int d = 0; d < g->conv.dims; d++) {
-    int64_t room = g->conv.before[d] + g->x[2 + d] + g->conv.after[d] - g->conv.dilation[d] * (g->weight[2 + d] - 1);
-    if (g->conv.stride[d] > 1) g->conv.before[d] -= rdna__random_range(random, 0, 3);
+    int64_t room =
+        g->conv.pad_before[d] + g->x[2 + d] + g->conv.pad_after[d] - g->conv.dilation[d] * (g->weight[2 + d] - 1);
+    if (g->conv.stride[d] > 1) g->conv.pad_before[d] -= rdna__random_range(random, 0, 3);
     g->conv.stride[d] = 1, g->y[2 + d] = room;
   }
   *out_y = make_tensor(dtype, g->conv.dims, g->y, last);

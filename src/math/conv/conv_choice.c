@@ -15,7 +15,7 @@ typedef struct shape_class {
   int32_t mode, type, dims, groups, bias;
   int32_t x[MAX_DIMS], weight[MAX_DIMS], y[MAX_DIMS];
   int32_t x_stride[MAX_DIMS], weight_stride[MAX_DIMS], y_stride[MAX_DIMS];
-  int32_t before[3], stride[3], dilation[3];
+  int32_t pad_before[3], stride[3], dilation[3];
 } shape_class;
 
 static shape_class class_of(const rdna__conv_call *call) {
@@ -29,7 +29,7 @@ static shape_class class_of(const rdna__conv_call *call) {
     for (int d = 0; d < tensors[t]->rank; d++)
       sizes[t][d] = (int32_t)tensors[t]->shape[d], strides[t][d] = (int32_t)tensors[t]->stride[d];
   for (int d = 0; d < c.dims; d++)
-    c.before[d] = (int32_t)call->conv->before[d], c.stride[d] = (int32_t)call->conv->stride[d],
+    c.pad_before[d] = (int32_t)call->conv->pad_before[d], c.stride[d] = (int32_t)call->conv->stride[d],
     c.dilation[d] = (int32_t)call->conv->dilation[d];
   return c;
 }
@@ -46,7 +46,7 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
   snprintf(text, RDNA__TUNER_SHAPE, "%s %s", rdna_dtype_name((rdna_dtype)c->type), modes[c->mode]);
   describe_sizes(text, 'x', c->x, c->dims + 2);
   describe_sizes(text, 'w', c->weight, c->dims + 2);
-  describe_sizes(text, 'p', c->before, c->dims);
+  describe_sizes(text, 'p', c->pad_before, c->dims);
   describe_sizes(text, 's', c->stride, c->dims);
   describe_sizes(text, 'd', c->dilation, c->dims);
   size_t used = strlen(text);

@@ -181,12 +181,12 @@ typedef struct phase {
 static void take_phase(phase *p, int d, int64_t number) {
   rdna_convolution *conv = &p->conv;
   int64_t stride = conv->stride[d], dilation = conv->dilation[d], taps = p->weight.shape[2 + d];
-  int64_t tap = 0, at = number + conv->before[d];
+  int64_t tap = 0, at = number + conv->pad_before[d];
   while (tap < taps && (at - tap * dilation) % stride != 0) tap++;
   int64_t common = divisor(stride, dilation);
   take_every(&p->x, 2 + d, number, stride);
   take_every(&p->weight, 2 + d, tap, stride / common);
-  conv->before[d] = (at - tap * dilation) / stride, conv->dilation[d] = dilation / common, conv->stride[d] = 1;
+  conv->pad_before[d] = (at - tap * dilation) / stride, conv->dilation[d] = dilation / common, conv->stride[d] = 1;
 }
 
 /* Phases beyond the last position are not counted. */

@@ -138,7 +138,7 @@ static bool can_fold(const rdna__conv_call *call, folding *out) {
     return false;
   while (channels < w->shape[1] || channels * stride % run != 0) channels *= 2;
   int64_t places = channels < 8 ? 8 / channels : 1, window = (w->shape[2 + last] + places - 1) / places * places;
-  int64_t reach = (y->shape[2 + last] - 1) * stride + window, width = conv->before[last] + x->shape[2 + last];
+  int64_t reach = (y->shape[2 + last] - 1) * stride + window, width = conv->pad_before[last] + x->shape[2 + last];
   if (width < reach) width = reach;
   width = (width + places - 1) / places * places;
   *out = (folding){channels, window, width * channels};
@@ -160,7 +160,7 @@ static rdna_status fold_image(copies *c, const folding *f) {
   to.stride[1] = 1, to.stride[rank - 1] = f->channels;
   for (int d = rank - 2; d > 1; next *= to.shape[d--]) to.stride[d] = next;
   to.stride[0] = next;
-  to.data = (char *)data + c->conv.before[last] * f->channels * bytes;
+  to.data = (char *)data + c->conv.pad_before[last] * f->channels * bytes;
   RDNA_TRY(rdna_op_copy(stream, &c->x, &to));
   to.data = data;
   to.shape[1] = f->channels * f->window, to.shape[rank - 1] = c->y.shape[rank - 1];
@@ -193,7 +193,7 @@ static rdna_status run_folded(copies *c, const char *op_name, const folding *f) 
   RDNA_TRY(fold_weight(c, f, &part));
   if (forward) RDNA_TRY(rdna_op_fill(stream, (rdna_scalar){0, 0}, &c->weight));
   if (forward) RDNA_TRY(rdna_op_copy(stream, &weight, &part));
-  c->conv.stride[last] = 1, c->conv.before[last] = 0, c->conv.after[last] = 0;
+  c->conv.stride[last] = 1, c->conv.pad_before[last] = 0, c->conv.pad_after[last] = 0;
   c->call.x = &c->x, c->call.weight = &c->weight, c->call.conv = &c->conv;
   copies inner = *c; /* y's layout is left to it */
   inner.scratch.count = 0;

@@ -28,7 +28,8 @@ static operand make(const problem *p, int64_t first, int64_t second, const int64
 }
 
 static int64_t out_size(const problem *p, int d) {
-  int64_t room = p->conv.before[d] + p->size[d] + p->conv.after[d] - p->conv.dilation[d] * (p->window[d] - 1) - 1;
+  int64_t room =
+      p->conv.pad_before[d] + p->size[d] + p->conv.pad_after[d] - p->conv.dilation[d] * (p->window[d] - 1) - 1;
   return room / p->conv.stride[d] + 1;
 }
 
@@ -69,7 +70,7 @@ static void define(const problem *p, int mode, const operand *x, const operand *
       int64_t place[3];
       bool inside = true;
       for (int d = 0; d < dims; d++) {
-        place[d] = yd[2 + d] * p->conv.stride[d] - p->conv.before[d] + tap[1 + d] * p->conv.dilation[d];
+        place[d] = yd[2 + d] * p->conv.stride[d] - p->conv.pad_before[d] + tap[1 + d] * p->conv.dilation[d];
         inside = inside && place[d] >= 0 && place[d] < p->size[d];
       }
       if (!inside) continue;
@@ -163,11 +164,11 @@ static void windows_strides_and_padding(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = square(types[t], 3, 5, 9, 3);
     check(p);
-    p.conv.before[0] = p.conv.after[0] = p.conv.before[1] = p.conv.after[1] = 1, p.with_bias = true;
+    p.conv.pad_before[0] = p.conv.pad_after[0] = p.conv.pad_before[1] = p.conv.pad_after[1] = 1, p.with_bias = true;
     check(p);
     p.conv.stride[0] = p.conv.stride[1] = 2;
     check(p);
-    p.conv.dilation[0] = 2, p.conv.dilation[1] = 3, p.conv.after[1] = 4, p.offset = 1;
+    p.conv.dilation[0] = 2, p.conv.dilation[1] = 3, p.conv.pad_after[1] = 4, p.offset = 1;
     check(p);
     p.window[0] = 1, p.window[1] = 2, p.conv.stride[0] = 3;
     check(p);
@@ -178,7 +179,7 @@ static void windows_strides_and_padding(void **state) {
 static void many_channels(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = square(types[t], 64, 72, 7, 3);
-    p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true, p.activation = RDNA_ACTIVATION_SILU;
+    p.conv.pad_before[0] = p.conv.pad_after[1] = 1, p.with_bias = true, p.activation = RDNA_ACTIVATION_SILU;
     check(p);
     p.conv.stride[0] = p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_RELU;
     check(p);
@@ -195,9 +196,9 @@ static void copies_in_another_layout(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = square(types[t], 3, 16, 31, 7);
     p.conv.stride[0] = p.conv.stride[1] = 2, p.with_bias = true;
-    for (int d = 0; d < 2; d++) p.conv.before[d] = p.conv.after[d] = 3;
+    for (int d = 0; d < 2; d++) p.conv.pad_before[d] = p.conv.pad_after[d] = 3;
     check(p);
-    p = square(types[t], 1, 40, 41, 5), p.conv.before[1] = 2, p.conv.dilation[0] = 2;
+    p = square(types[t], 1, 40, 41, 5), p.conv.pad_before[1] = 2, p.conv.dilation[0] = 2;
     check(p);
     check(square(types[t], 32, 21, 18, 3));
     p = square(types[t], 72, 64, 15, 3), p.conv.stride[0] = 2, p.conv.stride[1] = 3;
@@ -216,7 +217,7 @@ static void windows_of_three(void **state) {
   problem p = square(RDNA_F32, 128, 136, 5, 3);
   p.with_bias = true, p.activation = RDNA_ACTIVATION_SILU, p.n = 1;
   for (int before = 0; before < 4; before++) {
-    p.conv.before[0] = before, p.conv.before[1] = 3 - before, p.conv.after[0] = 1;
+    p.conv.pad_before[0] = before, p.conv.pad_before[1] = 3 - before, p.conv.pad_after[0] = 1;
     p.size[0] = 5 + before % 2;
     check(p);
   }
@@ -229,7 +230,7 @@ static void check_exactly(int64_t n, int64_t in, int64_t out, const int64_t size
   rdna_convolution conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   int64_t y_size[2];
   for (int d = 0; d < 2; d++) {
-    conv.before[d] = before[d], conv.after[d] = after[d];
+    conv.pad_before[d] = before[d], conv.pad_after[d] = after[d];
     y_size[d] = size[d] + before[d] + after[d] - 2;
   }
   int64_t rows = size[0], columns = size[1], lines = y_size[0], width = y_size[1];
@@ -283,8 +284,8 @@ static void gradient_of_windows_of_three(void **state) {
 static void one_large_image(void **state) {
   enum { CHANNELS = 2, SIZE = 1811, MOST = 144 << 20 };
   if (rdna_device_get_info(device)->emulated) return; /* two million tiles */
-  rdna_convolution conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1, .before = {1, 0}};
-  conv.after[0] = 1, conv.after[1] = 2;
+  rdna_convolution conv = {.dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1, .pad_before = {1, 0}};
+  conv.pad_after[0] = 1, conv.pad_after[1] = 2;
   int64_t shape[] = {1, CHANNELS, SIZE, SIZE}, window[] = {CHANNELS, CHANNELS, 3, 3};
   operand t[3] = {operand_make(RDNA_F32, 4, shape, NULL, 0), operand_make(RDNA_F32, 4, window, NULL, 0),
                   operand_make(RDNA_F32, 4, shape, NULL, 0)};
@@ -335,11 +336,15 @@ static void more_channels_than_a_grid_has_lines(void **state) {
 static void one_and_three_dimensions(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = {.dtype = types[t], .n = 3, .in = 6, .out = 4, .size = {17}, .window = {5}, .with_bias = true};
-    p.conv = (rdna_convolution){.dims = 1, .stride = {2}, .before = {4}, .dilation = {1}, .groups = 2};
+    p.conv = (rdna_convolution){.dims = 1, .stride = {2}, .pad_before = {4}, .dilation = {1}, .groups = 2};
     check(p);
     problem q = {.dtype = types[t], .n = 2, .in = 8, .out = 3, .size = {4, 5, 6}, .window = {2, 3, 1}};
-    q.conv = (rdna_convolution){
-        .dims = 3, .stride = {1, 2, 1}, .before = {1, 0, 2}, .after = {0, 1, 0}, .dilation = {1, 1, 2}, .groups = 1};
+    q.conv = (rdna_convolution){.dims = 3,
+                                .stride = {1, 2, 1},
+                                .pad_before = {1, 0, 2},
+                                .pad_after = {0, 1, 0},
+                                .dilation = {1, 1, 2},
+                                .groups = 1};
     check(q);
   }
 }
@@ -349,11 +354,13 @@ static void groups_and_depthwise(void **state) {
     problem p = square(types[t], 12, 18, 6, 3);
     p.conv.groups = 3, p.with_bias = true;
     check(p);
-    p = square(types[t], 13, 13, 8, 3), p.conv.groups = 13, p.conv.before[0] = p.conv.after[0] = 1, p.with_bias = true;
+    p = square(types[t], 13, 13, 8, 3), p.conv.groups = 13, p.conv.pad_before[0] = p.conv.pad_after[0] = 1,
+    p.with_bias = true;
     check(p);
     p.out = 26, p.conv.stride[1] = 2, p.activation = RDNA_ACTIVATION_SILU;
     check(p);
-    p = square(types[t], 24, 24, 9, 3), p.conv.groups = 24, p.conv.before[0] = p.conv.after[1] = 1, p.with_bias = true;
+    p = square(types[t], 24, 24, 9, 3), p.conv.groups = 24, p.conv.pad_before[0] = p.conv.pad_after[1] = 1,
+    p.with_bias = true;
     check(p);
   }
 }
@@ -369,7 +376,7 @@ static void nothing_to_do(void **state) {
 }
 
 static void nan_stays_in_its_window(void **state) {
-  rdna_convolution conv = {.dims = 1, .stride = {1}, .before = {1}, .after = {1}, .dilation = {1}, .groups = 1};
+  rdna_convolution conv = {.dims = 1, .stride = {1}, .pad_before = {1}, .pad_after = {1}, .dilation = {1}, .groups = 1};
   operand x = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
   operand w = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 3}, NULL, 0);
   operand y = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
@@ -402,7 +409,7 @@ static void refuses(void **state) {
   REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "0 groups", "conv");
   bad = c, bad.groups = 2;
   REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "2 channels", "2 groups");
-  bad = c, bad.before[0] = 1;
+  bad = c, bad.pad_before[0] = 1;
   REFUSED(&bad, &x, &w, &y, RDNA_INVALID_ARGUMENT, "y is 3", "make 4");
   t = y, t.shape[1] = 3;
   REFUSED(&c, &x, &w, &t, RDNA_INVALID_ARGUMENT, "(1, 3, ...)", "(1, 4, ...)");

@@ -33,9 +33,9 @@ static bool check(problem p) {
   rdna_convolution conv = {.dims = p.dims, .groups = p.groups};
   for (int d = 0; d < p.dims; d++) {
     conv.stride[d] = p.stride, conv.dilation[d] = p.dilation;
-    conv.before[d] = p.padding, conv.after[d] = p.one_sided ? 0 : p.padding;
+    conv.pad_before[d] = p.padding, conv.pad_after[d] = p.one_sided ? 0 : p.padding;
   }
-  int64_t room = p.size + conv.before[0] + conv.after[0] - p.dilation * (p.window - 1) - 1;
+  int64_t room = p.size + conv.pad_before[0] + conv.pad_after[0] - p.dilation * (p.window - 1) - 1;
   operand t[3] = {make(&p, p.batch, p.in, p.size), make(&p, p.out, p.in / p.groups, p.window),
                   make(&p, p.batch, p.out, room / p.stride + 1)};
   int64_t channels = p.out;

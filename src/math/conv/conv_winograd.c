@@ -38,7 +38,7 @@ static piece next_piece(const rdna_tensor *to, const piece *first, piece p) {
 /* |of| the image for a piece: its lines stay all there, and zeros before them are fewer. */
 static struct winograd_args image_for(const piece *p, struct winograd_args of) {
   of.in += p->image * of.stride[0];
-  of.before[0] -= (int32_t)(2 * p->line);
+  of.pad_before[0] -= (int32_t)(2 * p->line);
   of.tiles_y = (int32_t)p->lines, of.count = (int32_t)(p->images * p->lines * of.tiles_x);
   return of;
 }
@@ -106,7 +106,7 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   if (!forward) s.weight.stride[0] = w->stride[1], s.weight.stride[1] = w->stride[0];
   if (call->bias) s.result.bias = call->bias->data;
   for (int d = 0; d < 2; d++) {
-    s.image.before[d] = (int32_t)(forward ? call->conv->before[d] : 2 - call->conv->before[d]);
+    s.image.pad_before[d] = (int32_t)(forward ? call->conv->pad_before[d] : 2 - call->conv->pad_before[d]);
     s.image.size[d] = (int32_t)from->shape[2 + d], s.result.size[d] = (int32_t)to->shape[2 + d];
   }
   s.image.tiles_x = s.result.tiles_x = (s.result.size[1] + 1) / 2;
@@ -134,7 +134,7 @@ static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *cal
   struct winograd_args window = {.out = w->data, .channels = rows, .count = columns, .ld = columns};
   set_strides(&image, x), set_strides(&gradient, y), set_strides(&window, w);
   for (int d = 0; d < 2; d++) {
-    image.before[d] = (int32_t)call->conv->before[d];
+    image.pad_before[d] = (int32_t)call->conv->pad_before[d];
     image.size[d] = (int32_t)x->shape[2 + d], gradient.size[d] = (int32_t)y->shape[2 + d];
   }
   image.tiles_x = gradient.tiles_x = (gradient.size[1] + 1) / 2;

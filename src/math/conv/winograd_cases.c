@@ -17,7 +17,7 @@ RDNA_CASE_MAKER(rdna__winograd_case) {
   bool last = rdna__random_below(random, 2);
   for (int d = 0; d < 2; d++) {
     a.size[d] = (int32_t)rdna__random_range(random, 1, 20);
-    a.before[d] = (int32_t)rdna__random_range(random, -1, 2);
+    a.pad_before[d] = (int32_t)rdna__random_range(random, -1, 2);
   }
   a.tiles_y = (a.size[0] + 1) / 2, a.tiles_x = (a.size[1] + 1) / 2;
   a.count = weight ? (int32_t)rdna__random_range(random, 1, 300) : images * a.tiles_y * a.tiles_x;

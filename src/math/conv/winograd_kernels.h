@@ -25,13 +25,14 @@
 struct winograd_args {
   const float *in; /* the weight, the image, the gradient of y, or the sums */
   float *out;
-  const float *bias;          /* (channels), or NULL */
-  int64_t stride[4];          /* of image, gradient and result: n, channel, y, x; of the weight: row, column, y, x */
-  int64_t ld;                 /* of the tiles of image, gradients and sums; of the weight's columns */
-  int32_t channels, count;    /* of the weight rows and columns; otherwise channels and tiles of all images */
-  int32_t tiles_y, tiles_x;   /* of an image */
-  int32_t size[2], before[2]; /* of image, gradient or result; zeros before the image, which may be less than none */
-  uint32_t turned;            /* the weight's window, as for the gradient of x */
+  const float *bias;        /* (channels), or NULL */
+  int64_t stride[4];        /* of image, gradient and result: n, channel, y, x; of the weight: row, column, y, x */
+  int64_t ld;               /* of the tiles of image, gradients and sums; of the weight's columns */
+  int32_t channels, count;  /* of the weight rows and columns; otherwise channels and tiles of all images */
+  int32_t tiles_y, tiles_x; /* of an image */
+  int32_t size[2],
+      pad_before[2]; /* of image, gradient or result; zeros before the image, which may be less than none */
+  uint32_t turned;   /* the weight's window, as for the gradient of x */
   uint32_t activation;
 };
 
@@ -92,7 +93,7 @@ RDNA_SCALAR void winograd_place(const struct winograd_args *a, int32_t tile, int
 RDNA_SCALAR void winograd_one_image(const struct winograd_args *a, int32_t channel, int32_t tile) {
   int32_t n, y0, x0;
   winograd_place(a, tile, &n, &y0, &x0);
-  y0 -= a->before[0], x0 -= a->before[1];
+  y0 -= a->pad_before[0], x0 -= a->pad_before[1];
   const float *in = a->in + n * a->stride[0] + channel * a->stride[1];
   float half[4][4], v[4], line[4];
   for (int x = 0; x < 4; x++) {

@@ -25,11 +25,11 @@ struct call {
 };
 
 int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size) {
-  int64_t stride = pool->stride[d], room = pool->before[d] + size + pool->after[d];
+  int64_t stride = pool->stride[d], room = pool->pad_before[d] + size + pool->pad_after[d];
   int64_t left = room - pool->dilation[d] * (pool->window[d] - 1) - 1;
   if (left < 0 && !(pool->ceil && left > -stride)) return 0;
   int64_t count = (left + (pool->ceil ? stride - 1 : 0)) / stride + 1;
-  if (pool->ceil && (count - 1) * stride >= size + pool->before[d]) count--;
+  if (pool->ceil && (count - 1) * stride >= size + pool->pad_before[d]) count--;
   return count;
 }
 
@@ -41,15 +41,15 @@ static rdna_status check_description(const struct call *c) {
                       c->op_name, p->dims);
   }
   for (int d = 0; d < p->dims; d++) {
-    if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->before[d] < 0 || p->after[d] < 0 ||
-        p->window[d] > most || p->stride[d] > most || p->dilation[d] > most || p->before[d] > most ||
-        p->after[d] > most || p->window[d] * p->dilation[d] > most) {
+    if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->pad_before[d] < 0 || p->pad_after[d] < 0 ||
+        p->window[d] > most || p->stride[d] > most || p->dilation[d] > most || p->pad_before[d] > most ||
+        p->pad_after[d] > most || p->window[d] * p->dilation[d] > most) {
       return rdna__fail(
           RDNA_INVALID_ARGUMENT,
           "%s: dimension %d has window %lld, stride %lld, dilation %lld, padding %lld and %lld; the first "
           "three must be at least 1, padding at least 0, and each fit in 28 bits",
           c->op_name, d, (long long)p->window[d], (long long)p->stride[d], (long long)p->dilation[d],
-          (long long)p->before[d], (long long)p->after[d]);
+          (long long)p->pad_before[d], (long long)p->pad_after[d]);
     }
     if (c->average && p->dilation[d] != 1) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension %d has dilation %lld; it must be 1 for an average",
@@ -131,7 +131,7 @@ static void set_axes(const struct call *c, struct pool_axis axis[3]) {
     axis[d].window = c->pool ? (int32_t)c->pool->window[from] : 0;
     if (!c->pool) continue;
     axis[d].stride = (int32_t)c->pool->stride[from], axis[d].dilation = (int32_t)c->pool->dilation[from];
-    axis[d].before = (int32_t)c->pool->before[from], axis[d].after = (int32_t)c->pool->after[from];
+    axis[d].pad_before = (int32_t)c->pool->pad_before[from], axis[d].pad_after = (int32_t)c->pool->pad_after[from];
   }
 }
 
@@ -142,10 +142,10 @@ static bool is_strips(const struct call *c, const struct pool_axis axis[3]) {
   const struct pool_axis *y = &axis[1], *x = &axis[2];
   int64_t count = rdna_tensor_count(c->out);
   return !c->average && !c->backward && c->pool && c->x->dtype != RDNA_F64 && axis[0].in == 1 && axis[0].out == 1 &&
-         count > 0 && count <= INT32_MAX && (x->window == 3 || x->window == 2) && x->before == x->window - 2 &&
+         count > 0 && count <= INT32_MAX && (x->window == 3 || x->window == 2) && x->pad_before == x->window - 2 &&
          y->window == x->window && x->stride == 2 && y->stride == 2 && x->dilation == 1 && y->dilation == 1 &&
-         x->in == 2 * x->out && x->in % (c->x->dtype == RDNA_F32 ? 4 : 8) == 0 && y->before < y->window &&
-         2 * (y->out - 1) - y->before < y->in && rdna__is_contiguous(c->x) && rdna__is_contiguous(c->out) &&
+         x->in == 2 * x->out && x->in % (c->x->dtype == RDNA_F32 ? 4 : 8) == 0 && y->pad_before < y->window &&
+         2 * (y->out - 1) - y->pad_before < y->in && rdna__is_contiguous(c->x) && rdna__is_contiguous(c->out) &&
          at_multiple(c->x, 16) && at_multiple(c->out, 8) &&
          (!c->indices || (rdna__is_contiguous(c->indices) && at_multiple(c->indices, 16)));
 }
@@ -158,7 +158,7 @@ static rdna_status run_strips(const struct call *c, const struct pool_axis axis[
                               .in_h = axis[1].in,
                               .in_w = axis[2].in,
                               .window = axis[1].window,
-                              .before = axis[1].before};
+                              .pad_before = axis[1].pad_before};
   int64_t strips = axis[2].in / (c->x->dtype == RDNA_F32 ? 4 : 8), planes = c->x->shape[0] * c->x->shape[1];
   strided_set_size(&a.shape, 0, (uint32_t)strips);
   strided_set_size(&a.shape, 1, (uint32_t)axis[1].out);

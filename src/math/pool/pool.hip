@@ -308,7 +308,7 @@ RDNA_DEVICE void max_pool_strip(const pool_strip_args &a, uint32_t i) {
   int32_t row[window]; /* number of its first value; rows and columns outside are their neighbours, taken twice */
 #pragma unroll
   for (int j = 0; j < window; j++) {
-    int32_t y = 2 * digit[1] - a.before + j;
+    int32_t y = 2 * digit[1] - a.pad_before + j;
     row[j] = (y < 0 ? 0 : y < a.in_h ? y : a.in_h - 1) * a.in_w;
     bits[j] = load_as<uint4>(plane + (row[j] + first) * (int64_t)type::BYTES);
     if (window == 3) beside[j] = ((const typename type::stored *)plane)[row[j] + side];

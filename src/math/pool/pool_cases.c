@@ -18,14 +18,14 @@ static struct pool_axis pick_axis(rdna__random *random, bool adaptive, bool dila
     return a;
   }
   a.window = (int32_t)rdna__random_range(random, 1, 4), a.stride = (int32_t)rdna__random_range(random, 1, 3);
-  a.before = (int32_t)rdna__random_range(random, 0, a.window / 2);
-  a.after = (int32_t)rdna__random_range(random, 0, a.window / 2);
+  a.pad_before = (int32_t)rdna__random_range(random, 0, a.window / 2);
+  a.pad_after = (int32_t)rdna__random_range(random, 0, a.window / 2);
   if (dilated) a.dilation = (int32_t)rdna__random_range(random, 1, 3);
-  int32_t left = a.in + a.before + a.after - a.dilation * (a.window - 1) - 1;
-  if (left < 0) a.window = 1, a.before = a.after = 0, left = a.in - 1;
+  int32_t left = a.in + a.pad_before + a.pad_after - a.dilation * (a.window - 1) - 1;
+  if (left < 0) a.window = 1, a.pad_before = a.pad_after = 0, left = a.in - 1;
   a.out = left / a.stride + 1;
   /* a last window that is cut off */
-  if (left % a.stride != 0 && a.out * a.stride < a.in + a.before && rdna__random_below(random, 2)) a.out++;
+  if (left % a.stride != 0 && a.out * a.stride < a.in + a.pad_before && rdna__random_below(random, 2)) a.out++;
   return a;
 }
 
@@ -92,8 +92,8 @@ RDNA_CASE_MAKER(rdna__pool_strip_case) {
   uint32_t planes = n == 1 ? 0 : (uint32_t)rdna__random_range(random, 1, 5);
   struct pool_strip_args args = {.window = n % 2 ? 2 : 3, .in_w = strips * in_16};
   args.in_h = (int32_t)rdna__random_range(random, 1, 11);
-  args.before = (int32_t)rdna__random_range(random, 0, args.window - 1);
-  int32_t most = (args.in_h + args.before + 1) / 2, out_h = (int32_t)rdna__random_range(random, 1, most);
+  args.pad_before = (int32_t)rdna__random_range(random, 0, args.window - 1);
+  int32_t most = (args.in_h + args.pad_before + 1) / 2, out_h = (int32_t)rdna__random_range(random, 1, most);
   strided_set_size(&args.shape, 0, (uint32_t)strips);
   strided_set_size(&args.shape, 1, (uint32_t)out_h);
   strided_set_size(&args.shape, 2, planes > 0 ? planes : 1);
@@ -101,7 +101,7 @@ RDNA_CASE_MAKER(rdna__pool_strip_case) {
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(args.shape.count + POOL_THREADS - 1) / POOL_THREADS, 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "(%u, %d, %d) by %d, %d before", planes, args.in_h, args.in_w,
-           args.window, args.before);
+           args.window, args.pad_before);
   int64_t in = (int64_t)planes * args.in_h * args.in_w, out = (int64_t)planes * out_h * (args.in_w / 2);
   void *data = rdna__case_add(out_case, RDNA__IN, dtype, in, offsetof(struct pool_strip_args, x));
   if (!data) return no_memory();

@@ -104,7 +104,7 @@ INLINE void strips(const struct pool_strip_args *strip, rdna_dtype dtype, int64_
                         .out = {strip->out, {0, out, 0, out_w, 1}},
                         .indices = {strip->indices, {0, out, 0, out_w, 1}},
                         .axis = {{.in = 1, .out = 1, .window = 1, .stride = 1, .dilation = 1},
-                                 {strip->in_h, out_h, strip->window, 2, strip->before, strip->window, 1},
+                                 {strip->in_h, out_h, strip->window, 2, strip->pad_before, strip->window, 1},
                                  {strip->in_w, out_w, strip->window, 2, x_before, 0, 1}},
                         .channels = strip->shape.size[2],
                         .order = {.channels = 1}};

@@ -17,7 +17,7 @@ enum { POOL_THREADS = 256, POOL_BLOCK = 4 /* channels of a thread, at most, if t
 struct pool_axis {
   int32_t in, out;
   int32_t window; /* 0: adaptive, window o is [floor(o * in / out), ceil((o + 1) * in / out)) */
-  int32_t stride, before, after, dilation;
+  int32_t stride, pad_before, pad_after, dilation;
 };
 
 /* The positions begin, begin + dilation and so on before end. */
@@ -33,8 +33,8 @@ RDNA_SCALAR struct pool_window pool_window_at(const struct pool_axis *a, int32_t
     w.padded = w.end - w.begin;
     return w;
   }
-  int32_t start = o * a->stride - a->before, end = start + (a->window - 1) * a->dilation + 1;
-  int32_t most = a->in + a->after < end ? a->in + a->after : end, skipped = 0;
+  int32_t start = o * a->stride - a->pad_before, end = start + (a->window - 1) * a->dilation + 1;
+  int32_t most = a->in + a->pad_after < end ? a->in + a->pad_after : end, skipped = 0;
   if (start < 0) skipped = a->dilation == 1 ? -start : (-start + a->dilation - 1) / a->dilation * a->dilation;
   w.begin = start + skipped;
   w.end = end < a->in ? end : a->in;
@@ -53,7 +53,7 @@ RDNA_SCALAR struct pool_reach pool_windows_of(const struct pool_axis *a, int32_t
     r.end = (int32_t)((((uint32_t)p + 1) * (uint32_t)a->out - 1) / (uint32_t)a->in + 1);
     return r;
   }
-  int32_t last = p + a->before, first = last - (a->window - 1) * a->dilation;
+  int32_t last = p + a->pad_before, first = last - (a->window - 1) * a->dilation;
   r.begin = first <= 0 ? 0 : (int32_t)(((uint32_t)first + (uint32_t)a->stride - 1) / (uint32_t)a->stride);
   r.end = (int32_t)((uint32_t)last / (uint32_t)a->stride) + 1;
   if (r.end > a->out) r.end = a->out;
@@ -96,7 +96,7 @@ struct pool_strip_args {
   int64_t *indices;           /* as out, at a multiple of 16 bytes; or NULL */
   struct strided_shape shape; /* of rank 3: strips of a row, out_h, planes */
   int32_t in_h, in_w;
-  int32_t window, before; /* before: along y */
+  int32_t window, pad_before; /* pad_before: along y */
 };
 
 #define RDNA_POOL_TYPE_(X, type)                                                                 \

@@ -5,7 +5,7 @@ static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
 
 /* With the three dimensions of a grid; adaptive if window is 0 there. */
 struct axis {
-  int64_t in, out, window, stride, before, after, dilation;
+  int64_t in, out, window, stride, pad_before, pad_after, dilation;
 };
 
 struct problem {
@@ -20,8 +20,13 @@ static struct axis axis_of(const struct problem *p, int d) { /* of z, y, x */
   int from = d - (3 - p->pool.dims);
   if (from < 0) return (struct axis){1, 1, 1, 1, 0, 0, 1};
   if (p->adaptive) return (struct axis){.in = p->in[from], .out = p->out[from], .dilation = 1};
-  return (struct axis){p->in[from],          p->out[from],        p->pool.window[from],  p->pool.stride[from],
-                       p->pool.before[from], p->pool.after[from], p->pool.dilation[from]};
+  return (struct axis){p->in[from],
+                       p->out[from],
+                       p->pool.window[from],
+                       p->pool.stride[from],
+                       p->pool.pad_before[from],
+                       p->pool.pad_after[from],
+                       p->pool.dilation[from]};
 }
 
 /* Position |t| of window |o|, and whether there is such a tap. It may lie outside of the input. */
@@ -31,7 +36,7 @@ static bool tap(const struct axis *a, int64_t o, int64_t t, int64_t *position) {
     *position = begin + t;
     return *position < (int64_t)ceil((double)((o + 1) * a->in) / (double)a->out);
   }
-  *position = o * a->stride - a->before + t * a->dilation;
+  *position = o * a->stride - a->pad_before + t * a->dilation;
   return t < a->window;
 }
 
@@ -46,7 +51,7 @@ static void each_tap(const struct axis a[3], const int64_t o[3], visitor *visit,
         bool inside = true, padding = true;
         for (int d = 0; d < 3; d++) {
           inside = inside && at[d] >= 0 && at[d] < a[d].in;
-          padding = padding && at[d] < a[d].in + a[d].after;
+          padding = padding && at[d] < a[d].in + a[d].pad_after;
         }
         visit(context, at, o, inside, padding);
       }
@@ -190,8 +195,8 @@ static void pick_windows(struct problem *p, bool average) {
     p->pool.window[d] = rdna__random_range(&random_state, 1, 4);
     p->pool.stride[d] = rdna__random_range(&random_state, 1, 4);
     p->pool.dilation[d] = average ? 1 : rdna__random_range(&random_state, 1, 2);
-    p->pool.before[d] = rdna__random_range(&random_state, 0, p->pool.window[d] / 2);
-    p->pool.after[d] = rdna__random_range(&random_state, 0, p->pool.window[d] / 2);
+    p->pool.pad_before[d] = rdna__random_range(&random_state, 0, p->pool.window[d] / 2);
+    p->pool.pad_after[d] = rdna__random_range(&random_state, 0, p->pool.window[d] / 2);
     p->out[d] = rdna_pooling_size(&p->pool, d, p->in[d]);
     if (p->out[d] < 1) d--; /* again */
   }
@@ -247,10 +252,10 @@ static void strips(void **state) {
     int64_t window = k % 2 ? 2 : 3;
     p.pool = (rdna_pooling){.dims = 2, .dilation = {1, 1}, .stride = {2, 2}, .window = {window, window}};
     p.in[0] = rdna__random_range(&random_state, window, 9), p.in[1] = 8 * rdna__random_range(&random_state, 1, 4);
-    p.pool.before[1] = window - 2, p.pool.before[0] = rdna__random_range(&random_state, 0, window - 1);
-    p.pool.after[0] = rdna__random_range(&random_state, 0, 1), p.pool.ceil = k % 5 == 0;
+    p.pool.pad_before[1] = window - 2, p.pool.pad_before[0] = rdna__random_range(&random_state, 0, window - 1);
+    p.pool.pad_after[0] = rdna__random_range(&random_state, 0, 1), p.pool.ceil = k % 5 == 0;
     if (k % 9 == 8) p.pool.stride[k / 9 % 2] = 3;
-    if (k % 9 == 7) p.pool.before[1] = 0;
+    if (k % 9 == 7) p.pool.pad_before[1] = 0;
     for (int d = 0; d < 2; d++) p.out[d] = rdna_pooling_size(&p.pool, d, p.in[d]);
     grid x = make_x(&p, k % 2);
     check_max(&p, &x);
@@ -266,7 +271,7 @@ static void sizes(void **state) {
   p.ceil = true;
   assert_int_equal(rdna_pooling_size(&p, 0, 5), 3);
   assert_int_equal(rdna_pooling_size(&p, 0, 1), 1);
-  p.before[0] = p.after[0] = 1; /* a third window of 3 would begin in the padding after it */
+  p.pad_before[0] = p.pad_after[0] = 1; /* a third window of 3 would begin in the padding after it */
   assert_int_equal(rdna_pooling_size(&p, 0, 3), 2);
   p.window[0] = 3, p.dilation[0] = 2, p.stride[0] = 1, p.ceil = false;
   assert_int_equal(rdna_pooling_size(&p, 0, 7), 5);

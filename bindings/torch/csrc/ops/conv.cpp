@@ -28,12 +28,12 @@ struct Geometry {
     conv.dims = static_cast<int>(spatial);
     for (int64_t i = 0; i < spatial && i < 3; i++) {
       conv.stride[i] = at(stride, i);
-      conv.before[i] = at(padding, i);
+      conv.pad_before[i] = at(padding, i);
       // What a transposed convolution adds at its end is less padding there. Beyond none, the last values are those
       // that no window reaches, which the sizes themselves say.
-      conv.after[i] = at(padding, i) - (transposed ? at(extra, i) : 0);
-      over[i] = conv.after[i] < 0 ? -conv.after[i] : 0;
-      conv.after[i] += over[i];
+      conv.pad_after[i] = at(padding, i) - (transposed ? at(extra, i) : 0);
+      over[i] = conv.pad_after[i] < 0 ? -conv.pad_after[i] : 0;
+      conv.pad_after[i] += over[i];
       conv.dilation[i] = at(dilation, i);
     }
     conv.groups = call.integer(first + 5);
@@ -49,7 +49,7 @@ struct Geometry {
     std::vector<int64_t> shape{x.size(0), transposed ? w.size(1) * conv.groups : w.size(0)};
     for (int i = 0; i < conv.dims; i++) {
       const int64_t reach = conv.dilation[i] * (w.size(2 + i) - 1) + 1;
-      const int64_t pad = conv.before[i] + conv.after[i] - over[i];
+      const int64_t pad = conv.pad_before[i] + conv.pad_after[i] - over[i];
       shape.push_back(transposed ? (x.size(2 + i) - 1) * conv.stride[i] + reach - pad
                                  : (x.size(2 + i) + pad - reach) / conv.stride[i] + 1);
     }
@@ -110,11 +110,11 @@ class Wide {
   }
   std::vector<int64_t> padded_shape(const at::Tensor &t) const {
     std::vector<int64_t> shape = t.sizes().vec();
-    for (size_t i = 0; i < outputs_.size(); i++) shape[2 + i] += conv_.before[i] + conv_.after[i];
+    for (size_t i = 0; i < outputs_.size(); i++) shape[2 + i] += conv_.pad_before[i] + conv_.pad_after[i];
     return shape;
   }
   at::Tensor inside(at::Tensor all, const at::Tensor &t) const {
-    for (int i = 0; i < conv_.dims; i++) all = all.narrow(2 + i, conv_.before[i], t.size(2 + i));
+    for (int i = 0; i < conv_.dims; i++) all = all.narrow(2 + i, conv_.pad_before[i], t.size(2 + i));
     return all;
   }
   at::Tensor padded(const at::Tensor &t) const {

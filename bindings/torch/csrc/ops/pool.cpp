@@ -32,8 +32,8 @@ rdna_pooling describe_pool(const Call &call, size_t first, int dims) {
   p.dims = dims;
   spread(call.integers(first), dims, zeros, p.window);
   spread(call.integers(first + 1), dims, p.window, p.stride);
-  spread(call.integers(first + 2), dims, zeros, p.before);
-  for (int d = 0; d < dims; d++) p.after[d] = p.before[d], p.dilation[d] = 1;
+  spread(call.integers(first + 2), dims, zeros, p.pad_before);
+  for (int d = 0; d < dims; d++) p.pad_after[d] = p.pad_before[d], p.dilation[d] = 1;
   return p;
 }
 
@@ -44,8 +44,8 @@ rdna_pooling max_pool(const Call &call, size_t first, int dims) {  // …, dilat
   p.ceil = call.flag(first + 4);
   for (int d = 0; d < dims; d++) {
     const int64_t reach = (p.window[d] - 1) * p.dilation[d] + 1;
-    TORCH_CHECK(p.before[d] >= 0 && p.before[d] <= reach / 2,
-                "pad should be at most half of effective kernel size, but got pad=", p.before[d],
+    TORCH_CHECK(p.pad_before[d] >= 0 && p.pad_before[d] <= reach / 2,
+                "pad should be at most half of effective kernel size, but got pad=", p.pad_before[d],
                 ", kernel_size=", p.window[d], " and dilation=", p.dilation[d]);
   }
   return p;
