@@ -77,7 +77,7 @@ def streaming(op):
             f = card.make("float32", rows, cols)
             call, needed = card.op("cast", f, out), 3 * size
         elif op == "softmax":
-            call, needed = card.op("softmax", x, one, out), 2 * size
+            call, needed = card.op("softmax", x, 1, one, out), 2 * size
         elif op == "rms_norm":
             call, needed = card.op("rms_norm", x, None, eps, out), 2 * size
         elif op == "layer_norm":

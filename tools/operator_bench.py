@@ -168,7 +168,7 @@ class Bench:
         y, out = torch.softmax(x, -1), torch.empty_like(x)
         one = ctypes.c_float(1)
         yield ("softmax", 4 * x.numel(), lambda: torch.softmax(x, -1),
-               self.lib.op("softmax", view(x), one, view(out)), lambda: close(out, y, 2e-2))
+               self.lib.op("softmax", view(x), 1, one, view(out)), lambda: close(out, y, 2e-2))
         want = torch._softmax_backward_data(g, y, -1, BF16)
         dx = torch.empty_like(x)
         yield ("softmax backward", 6 * x.numel(), lambda: torch._softmax_backward_data(g, y, -1, BF16),

@@ -125,7 +125,7 @@ static rdna_status run_fused(bench *b) {
 }
 static rdna_status run_swiglu(bench *b) { return rdna_op_swiglu(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
 static rdna_status run_silu(bench *b) { return rdna_op_unary(b->stream, RDNA_SILU, &b->t[0], &b->t[1]); }
-static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1.0f, &b->t[1]); }
+static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1, 1.0f, &b->t[1]); }
 static rdna_status prepare_cast(bench *b, rdna_dtype dtype) {
   RDNA_TRY(make(b, 0, RDNA_F32, 2, plane));
   RDNA_TRY(make(b, 1, dtype, 2, plane));

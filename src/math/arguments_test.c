@@ -385,26 +385,18 @@ OPERATOR(cummin_indices, plain, .types = PLAIN, .empty = "MN", .same = "values=x
   return SCAN_INDICES(cummin_indices);
 }
 
-OPERATOR(softmax, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
-  return rdna_op_softmax(stream, in("x", MAIN, 0, SHAPE(M, N)), 1, out("out", MAIN, 0, SHAPE(M, N)));
-}
-OPERATOR(log_softmax, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
-  return rdna_op_log_softmax(stream, in("x", MAIN, 0, SHAPE(M, N)), 1, out("out", MAIN, 0, SHAPE(M, N)));
-}
 #define DIMENSION (int)number("dimension", 0, "1 -1 -2", "2 -3")
 #define ALONG(name, strides) \
   rdna_op_##name(stream, in("x", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, out("out", MAIN, strides, SHAPE(M, N)))
-OPERATOR(softmax_along, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") {
-  return ALONG(softmax_along, 0);
+OPERATOR(softmax, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") { return ALONG(softmax, 0); }
+OPERATOR(softmax, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
+  return ALONG(softmax, STRIDED);
 }
-OPERATOR(softmax_along, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
-  return ALONG(softmax_along, STRIDED);
+OPERATOR(log_softmax, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") {
+  return ALONG(log_softmax, 0);
 }
-OPERATOR(log_softmax_along, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") {
-  return ALONG(log_softmax_along, 0);
-}
-OPERATOR(log_softmax_along, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
-  return ALONG(log_softmax_along, STRIDED);
+OPERATOR(log_softmax, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
+  return ALONG(log_softmax, STRIDED);
 }
 #define BACK_ALONG(name, strides)                                                                                     \
   rdna_op_##name(stream, in("dout", MAIN, strides, SHAPE(M, N)), in("out", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, \

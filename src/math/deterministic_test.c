@@ -59,7 +59,7 @@ OPERATOR(conv_backward_weight) {
 }
 OPERATOR(softmax) {
   rdna_tensor x = MATRIX(0), out = MATRIX(4);
-  return rdna_op_softmax(test_stream, &x, 1, &out);
+  return rdna_op_softmax(test_stream, &x, 1, 1, &out);
 }
 OPERATOR(softmax_backward) {
   rdna_tensor dout = MATRIX(0), out = MATRIX(1), dx = MATRIX(4);

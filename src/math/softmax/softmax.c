@@ -1,4 +1,5 @@
-#include "rdna/op/softmax.h"
+/* Softmax and log-softmax of rows. */
+#include "math/softmax/softmax.h"
 
 #include "math/common/plan/check.h"
 #include "math/common/plan/scratch.h"
@@ -59,29 +60,12 @@ static rdna_status launch(const char *op_name, rdna_stream *stream, struct softm
   return rdna__launch_named(stream, held ? held_kernels[dtype] : kernels[dtype], grid, args);
 }
 
-static rdna_status softmax(const char *op_name, rdna_stream *stream, const rdna_tensor *x, float scale, bool log,
-                           const rdna_tensor *out) {
-  struct softmax_args args = {.scale = scale, .log = log};
+rdna_status rdna__softmax_rows(const char *op_name, rdna_stream *stream, const rdna_tensor *x, float scale, bool log,
+                               const rdna_tensor *out) {
+  struct softmax_args args = {.x = x->data, .out = out->data, .scale = scale, .log = log};
   int64_t out_rows, out_cols;
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
-  RDNA_TRY(rdna__check_float(op_name, "x", x));
-  RDNA_TRY(rdna__check_float(op_name, "out", out));
-  RDNA_TRY(rdna__check_same_dtype(op_name, "out", out, "x", x));
-  RDNA_TRY(rdna__check_same_shape(op_name, "out", out, "x", x));
   RDNA_TRY(rdna__check_rows(op_name, "x", x, &args.rows, &args.cols, &args.x_stride));
   RDNA_TRY(rdna__check_rows(op_name, "out", out, &out_rows, &out_cols, &args.out_stride));
   RDNA_TRY(rdna__check_written_rows(op_name, "out", out, out_rows, out_cols, args.out_stride));
-  RDNA_TRY(rdna__check_overlap(op_name, "out", out, "x", x));
-  if (args.rows == 0) return RDNA_OK;
-  args.x = x->data;
-  args.out = out->data;
-  return launch(op_name, stream, &args, x->dtype);
-}
-
-rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, float scale, const rdna_tensor *out) {
-  return softmax("softmax", stream, x, scale, false, out);
-}
-
-rdna_status rdna_op_log_softmax(rdna_stream *stream, const rdna_tensor *x, float scale, const rdna_tensor *out) {
-  return softmax("log_softmax", stream, x, scale, true, out);
+  return args.rows == 0 ? RDNA_OK : launch(op_name, stream, &args, x->dtype);
 }

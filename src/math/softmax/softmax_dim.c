@@ -1,9 +1,9 @@
-/* Gradients of softmax and log-softmax, and both of them along any dimension. */
+/* Softmax and log-softmax along any dimension, and their gradients. */
 #include "math/common/plan/check.h"
 #include "math/common/plan/scratch.h"
 #include "math/common/plan/strided.h"
+#include "math/softmax/softmax.h"
 #include "math/softmax/softmax_backward_kernels.h"
-#include "math/softmax/softmax_f64.h"
 #include "rdna/op/softmax.h"
 
 enum { TYPES = RDNA_BF16 + 1, ROWS_OF_A_UNIT = 4 /* no more for each compute unit, and long rows are cut */ };
@@ -58,6 +58,7 @@ static rdna_status launch_dim(rdna_stream *stream, const char *kernel, int64_t a
 static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dim, float scale, bool log,
                          const rdna_tensor *out) {
   int64_t sizes[3];
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_real(op_name, "x", x));
   RDNA_TRY(check_like(op_name, "out", out, "x", x));
   RDNA_TRY(split_at(op_name, x, &dim, sizes));
@@ -65,9 +66,7 @@ static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_te
     RDNA_TRY(rdna__check_distinct(op_name, out));
     return rdna__softmax_f64(op_name, stream, x, dim, (double)scale, log, out);
   }
-  if (dim == x->rank - 1) {
-    return log ? rdna_op_log_softmax(stream, x, scale, out) : rdna_op_softmax(stream, x, scale, out);
-  }
+  if (dim == x->rank - 1) return rdna__softmax_rows(op_name, stream, x, scale, log, out);
   RDNA_TRY(rdna__check_contiguous(op_name, "x", x));
   RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   struct softmax_dim_args args = {.x = x->data,
@@ -111,7 +110,6 @@ static rdna_status backward_rows(const char *op_name, rdna_stream *stream, const
                                  const rdna_tensor *out, float scale, bool log, const rdna_tensor *dx) {
   struct softmax_backward_args args = {
       .dout = dout->data, .out = out->data, .dx = dx->data, .scale = scale, .log = log};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   RDNA_TRY(rdna__check_rows(op_name, "dout", dout, &args.rows, &args.cols, &args.dout_stride));
   RDNA_TRY(rdna__check_rows(op_name, "out", out, &args.rows, &args.cols, &args.out_stride));
   RDNA_TRY(rdna__check_rows(op_name, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
@@ -130,6 +128,7 @@ static rdna_status backward_rows(const char *op_name, rdna_stream *stream, const
 static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
                             int dim, float scale, bool log, const rdna_tensor *dx) {
   int64_t sizes[3];
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_real(op_name, "dout", dout));
   RDNA_TRY(check_like(op_name, "dx", dx, "dout", dout));
   RDNA_TRY(check_real(op_name, "out", out));
@@ -154,14 +153,13 @@ static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna
   return launch_dim(stream, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
 }
 
-rdna_status rdna_op_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
-                                  const rdna_tensor *out) {
-  return along("softmax_along", stream, x, dim, scale, false, out);
+rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, int dim, float scale, const rdna_tensor *out) {
+  return along("softmax", stream, x, dim, scale, false, out);
 }
 
-rdna_status rdna_op_log_softmax_along(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
-                                      const rdna_tensor *out) {
-  return along("log_softmax_along", stream, x, dim, scale, true, out);
+rdna_status rdna_op_log_softmax(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
+                                const rdna_tensor *out) {
+  return along("log_softmax", stream, x, dim, scale, true, out);
 }
 
 rdna_status rdna_op_softmax_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out, int dim,

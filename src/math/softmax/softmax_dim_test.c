@@ -64,8 +64,8 @@ static void check(const struct problem *p) {
   operand_upload(&out), operand_upload(&dx);
   double *vx = doubles(p), *vd = doubles(p), *vy = doubles(p);
   for (int64_t i = 0; i < count; i++) vx[i] = operand_get(&x, i), vd[i] = operand_get(&dout, i);
-  assert_ok(p->log ? rdna_op_log_softmax_along(stream, &x.tensor, dim, p->scale, &out.tensor)
-                   : rdna_op_softmax_along(stream, &x.tensor, dim, p->scale, &out.tensor));
+  assert_ok(p->log ? rdna_op_log_softmax(stream, &x.tensor, dim, p->scale, &out.tensor)
+                   : rdna_op_softmax(stream, &x.tensor, dim, p->scale, &out.tensor));
   const rdna_tensor *to = p->in_place ? &dout.tensor : &dx.tensor;
   assert_ok(p->log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &out.tensor, dim, p->scale, to)
                    : rdna_op_softmax_backward(stream, &dout.tensor, &out.tensor, dim, p->scale, to));
@@ -119,8 +119,8 @@ static void check_f64(struct problem p, int dim) {
     vd[i] = real_get(&dout, place_of(&dout.tensor, &dout.tensor, i));
   }
   operand *y = p.in_place ? &x : &out, *d = p.in_place ? &dout : &dx;
-  assert_ok(p.log ? rdna_op_log_softmax_along(stream, &x.tensor, dim, p.scale, &y->tensor)
-                  : rdna_op_softmax_along(stream, &x.tensor, dim, p.scale, &y->tensor));
+  assert_ok(p.log ? rdna_op_log_softmax(stream, &x.tensor, dim, p.scale, &y->tensor)
+                  : rdna_op_softmax(stream, &x.tensor, dim, p.scale, &y->tensor));
   assert_ok(p.log ? rdna_op_log_softmax_backward(stream, &dout.tensor, &y->tensor, dim, p.scale, &d->tensor)
                   : rdna_op_softmax_backward(stream, &dout.tensor, &y->tensor, dim, p.scale, &d->tensor));
   operand_download(y), operand_download(d);
@@ -176,7 +176,7 @@ static void wrong_arguments_are_refused(void **state) {
   operand w = operand_make(RDNA_F64, 2, shape, NULL, 0);
   operand_upload(&dx);
   const rdna_tensor *A = &a.tensor, *B = &b.tensor, *DX = &dx.tensor;
-  assert_refused(rdna_op_softmax_along(stream, A, 2, 1, DX), bad, "dimension is 2", "-2 to 1");
+  assert_refused(rdna_op_softmax(stream, A, 2, 1, DX), bad, "dimension is 2", "-2 to 1");
   assert_refused(rdna_op_softmax_backward(stream, A, B, -3, 1, DX), bad, "dimension is -3", "(4, 6)");
   assert_refused(rdna_op_softmax_backward(stream, A, &c.tensor, 0, 1, DX), bad, "(6, 4)", "(4, 6)");
   assert_refused(rdna_op_log_softmax_backward(stream, A, &h.tensor, 0, 1, DX), bad, "f16", "f32");
@@ -184,15 +184,15 @@ static void wrong_arguments_are_refused(void **state) {
   assert_refused(rdna_op_softmax_backward(NULL, A, B, 0, 1, DX), bad, "stream", "NULL");
   rdna_tensor v = dx.tensor;
   v.stride[0] = 1, v.stride[1] = 4;
-  assert_refused(rdna_op_softmax_along(stream, A, 0, 1, &v), RDNA_UNSUPPORTED, "out", "contiguous");
+  assert_refused(rdna_op_softmax(stream, A, 0, 1, &v), RDNA_UNSUPPORTED, "out", "contiguous");
   v = dx.tensor;
   v.stride[0] = 5;
   assert_refused(rdna_op_softmax_backward(stream, A, B, 1, 1, &v), bad, "5 apart", "rows of 6");
   v = dx.tensor;
   v.data = (char *)a.tensor.data + 4;
   assert_refused(rdna_op_softmax_backward(stream, A, B, 1, 1, &v), bad, "dx", "overlap");
-  assert_refused(rdna_op_softmax_along(stream, &w.tensor, 0, 1, DX), bad, "out is f32", "x is f64");
-  assert_refused(rdna_op_softmax_along(NULL, &w.tensor, 0, 1, &w.tensor), bad, "stream", "NULL");
+  assert_refused(rdna_op_softmax(stream, &w.tensor, 0, 1, DX), bad, "out is f32", "x is f64");
+  assert_refused(rdna_op_softmax(NULL, &w.tensor, 0, 1, &w.tensor), bad, "stream", "NULL");
   v = w.tensor;
   v.stride[0] = 0;
   assert_refused(rdna_op_log_softmax_backward(stream, &w.tensor, &w.tensor, 0, 1, &v), bad, "dx", "");

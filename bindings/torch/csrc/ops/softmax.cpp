@@ -20,8 +20,7 @@ bool forward(const Row &row, Call &call) {  // self, dim, half_to_float, out
   x = converted(x, type).contiguous();
   rdna_tensor from = describe(x), to = describe(out.get());
   if (x.dim() == 0) from.rank = to.rank = 1, from.shape[0] = to.shape[0] = from.stride[0] = to.stride[0] = 1;
-  check((row.log ? rdna_op_log_softmax_along : rdna_op_softmax_along)(stream_of(x), &from, static_cast<int>(dim), 1,
-                                                                      &to));
+  check((row.log ? rdna_op_log_softmax : rdna_op_softmax)(stream_of(x), &from, static_cast<int>(dim), 1, &to));
   return call.give(out.finish());
 }
 const Row forwards[] = {{"_softmax.out", false}, {"_log_softmax.out", true}};

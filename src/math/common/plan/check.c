@@ -12,6 +12,11 @@ const char *rdna__tensor_text(const rdna_tensor *tensor, char text[RDNA__TENSOR_
   return text;
 }
 
+rdna_status rdna__check_stream(const char *op_name, const rdna_stream *stream) {
+  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  return RDNA_OK;
+}
+
 rdna_status rdna__check_tensor(const char *op_name, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
   if (!tensor) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is NULL; pass a tensor", op_name, argument);
@@ -207,7 +212,7 @@ rdna_status rdna__check_groups(const char *op_name, int64_t count, int64_t per_g
 
 rdna_status rdna__launch_named(rdna_stream *stream, const char *kernel_name, rdna_grid grid, const void *args) {
   const rdna_kernel *kernel;
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", kernel_name);
+  RDNA_TRY(rdna__check_stream(kernel_name, stream));
   RDNA_TRY(rdna_kernel_get(rdna_stream_device(stream), kernel_name, &kernel));
   return rdna_launch(stream, kernel, grid, args);
 }

@@ -20,6 +20,8 @@ enum { RDNA__GRID_X_MAX = (1 << 24) - 1, RDNA__GRID_YZ_MAX = 65535 };
 enum { RDNA__TENSOR_TEXT = 256 };
 const char *rdna__tensor_text(const rdna_tensor *tensor, char text[RDNA__TENSOR_TEXT]);
 
+rdna_status rdna__check_stream(const char *op_name, const rdna_stream *stream);
+
 /* The tensor is there, its type and rank are in range, no size is negative, its bytes fit in 63 bits, and it has
  * data, at a multiple of its value's size, unless it is empty. */
 rdna_status rdna__check_tensor(const char *op_name, const char *argument, const rdna_tensor *tensor);

@@ -26,7 +26,7 @@ static void more_rows_than_groups(void **state) {
     rdna_tensor x = rdna_tensor_contiguous(one, RDNA_F16, 2, shape);
     rdna_tensor y = rdna_tensor_contiguous(memory, RDNA_F16, 2, shape);
     x.stride[0] = 0;
-    assert_ok(rdna_op_softmax(on, &x, 1, &y));
+    assert_ok(rdna_op_softmax(on, &x, 1, 1, &y));
     assert_ok(rdna_op_log_softmax_backward(on, &x, &x, 1, 1, &y));
     assert_ok(rdna_op_rms_norm(on, &x, NULL, 1e-5f, &y));
     assert_ok(rdna_op_layer_norm(on, &x, NULL, NULL, 1e-5f, &y));
@@ -34,7 +34,7 @@ static void more_rows_than_groups(void **state) {
   }
   /* a thread a value here */
   rdna_tensor y = rdna_tensor_contiguous(memory, RDNA_F16, 3, (int64_t[]){MANY, 1, 256});
-  assert_ok(rdna_op_softmax_along(on, &y, 1, 1, &y));
+  assert_ok(rdna_op_softmax(on, &y, 1, 1, &y));
   assert_ok(rdna_op_softmax_backward(on, &y, &y, 1, 1, &y));
   assert_ok(rdna_memory_free(null, memory));
   assert_ok(rdna_memory_free(null, one));
@@ -59,8 +59,8 @@ static void written_rows_are_apart(void **state) {
     snprintf(text, sizeof text, "rows %d apart", (int)strides[i]);
     out.stride[0] = strides[i];
     if (strides[i] < 0) out.data = (float *)out.data + 18;
-    assert_refused(rdna_op_softmax(stream, X, 1, &out), bad, "softmax: out is f32 (4, 6)", text);
-    assert_refused(rdna_op_log_softmax(stream, &out, 1, &out), bad, "log_softmax: out", text);
+    assert_refused(rdna_op_softmax(stream, X, 1, 1, &out), bad, "softmax: out is f32 (4, 6)", text);
+    assert_refused(rdna_op_log_softmax(stream, &out, 1, 1, &out), bad, "log_softmax: out", text);
     assert_refused(rdna_op_softmax_backward(stream, X, X, 1, 1, &out), bad, "softmax_backward: dx", text);
     assert_refused(rdna_op_rms_norm(stream, X, NULL, 0, &out), bad, "rms_norm: out", text);
     assert_refused(rdna_op_rms_norm_backward(stream, X, X, NULL, 0, &out, NULL), bad, "rms_norm_backward: dx", text);
@@ -72,7 +72,7 @@ static void written_rows_are_apart(void **state) {
   operand_upload(&x);
   rdna_tensor out = y.tensor;
   out.stride[0] = -6, out.data = (float *)out.data + 18;
-  assert_ok(rdna_op_softmax(stream, X, 1, &out));
+  assert_ok(rdna_op_softmax(stream, X, 1, 1, &out));
   operand_download(&y);
   for (int64_t i = 0; i < 24; i++) assert_float_equal(operand_get(&y, i), 1.0 / 6, 1e-6);
   operand_free(&x), operand_free(&y);
