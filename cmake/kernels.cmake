@@ -19,13 +19,14 @@ set(RDNA_SM_90A_FAMILIES conv_bf16 conv_f16 flash flash_backward flash_mask gemm
 
 # -ffp-contract=off: a kernel rounds where its host twin does. -mcode-object-version=4: HIP 5.2 and everything since
 # loads it. -munsafe-fp-atomics: the hardware's float atomics, right on the device-local memory that we allocate.
+# -fuse-cuid=none: no symbol that bears a hash of the source's path, so that any checkout gives the same bytes.
 set(RDNA_KERNEL_FLAGS -std=c++17 -O3 -ffreestanding -ffp-contract=off -fno-exceptions -fno-rtti -Wall -Wextra
     -Wno-unused-parameter -Wno-unused-function -Wno-pass-failed -Wno-cuda-compat -Werror)
 
 function(rdna_kernel_flags target out_flags)
   if(target MATCHES "^gfx")
     set(${out_flags} -x hip -nogpuinc -nogpulib --offload-device-only --no-gpu-bundle-output --offload-arch=${target}
-        -munsafe-fp-atomics -mcode-object-version=4 -c PARENT_SCOPE)
+        -munsafe-fp-atomics -mcode-object-version=4 -fuse-cuid=none -c PARENT_SCOPE)
   else()
     # PTX 7.8 is the oldest that the builtins need, 8.0 the oldest with sm_90a; the driver translates it for any later
     # GPU, sm_90a's for no other.
