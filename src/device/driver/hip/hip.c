@@ -11,14 +11,13 @@
  * slot again, and only when it is still the one there, so that PyTorch's check after its own launch does not find it
  * and an error of PyTorch's is not swallowed. */
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
-#include "device/driver.h"
+#include "device/driver/gpu/gpu.h"
 #include "device/driver/hip/hip_library.h"
 #include "device/driver/hip/hip_properties.h"
 #include "device/topology.h"
@@ -51,59 +50,27 @@ enum {
   COPY_HOST_TO_DEVICE = 1,
   COPY_DEVICE_TO_HOST = 2,
   COPY_DEVICE_TO_DEVICE = 3,
-  HOST_MALLOC_PORTABLE = 1,
-  STREAM_NON_BLOCKING = 1,
-  EVENT_DISABLE_TIMING = 2,
 
-  CAPTURE_RELAXED = 2, /* other threads, and allocations of ours, go on meanwhile */
-  MAX_DEVICES = 64,
   IMAGE_ALIGNMENT = 4096
 };
 
-#define LAUNCH_BUFFER_POINTER ((void *)1)
-#define LAUNCH_BUFFER_SIZE ((void *)2)
-#define LAUNCH_END ((void *)3)
-
-#define RDNA__REQUIRED(result, name, arguments) result(*name) arguments;
-#define RDNA__OPTIONAL(result, name, arguments) result(*name) arguments;
-static struct hip_table {
-#include "device/driver/hip/hip_symbols.h"
-} hip;
-#undef RDNA__REQUIRED
-#undef RDNA__OPTIONAL
-
-#define RDNA__REQUIRED(result, name, arguments) {#name, offsetof(struct hip_table, name), true},
-#define RDNA__OPTIONAL(result, name, arguments) {#name, offsetof(struct hip_table, name), false},
-static const rdna__symbol symbols[] = {
-#include "device/driver/hip/hip_symbols.h"
-};
-#undef RDNA__REQUIRED
-#undef RDNA__OPTIONAL
-
-struct rdna__driver_device {
-  rdna_device_info info;
-  _Atomic(const char *) last_kernel; /* on any stream; NULL before the first launch */
-};
-
-struct rdna__driver_stream {
-  void *handle;
-  _Atomic(const char *) last_kernel;
-};
+#define GPU_TABLE hip
+#define GPU_SYMBOLS "device/driver/hip/hip_symbols.h"
+#include "device/driver/gpu/gpu_table.h"
 
 struct rdna__driver_module {
   void *handle;
   void *image; /* our copy: HIP may read the caller's bytes until the module is unloaded */
 };
 
+static rdna__gpu_library gpu;
+
 /* Written by the probe, once, before any other entry runs. */
+static bool emulated;
 static struct {
-  rdna__library library;
-  bool emulated;
-  char version[24];
-  char message[2048];
+  rdna__topology_gpu gpus[RDNA__GPU_MAX_DEVICES];
   int count;
-  rdna_device_info devices[MAX_DEVICES]; /* by our index: discrete first */
-} state;
+} kernel_driver; /* what amdgpu says of its cards */
 
 static const char *or_unknown(const char *text) { return text == NULL ? "unknown" : text; }
 static const char *code_text(int code) { return or_unknown(hip.hipGetErrorString(code)); }
@@ -147,71 +114,89 @@ static bool is_asynchronous(int code) {
          code == CODE_LAUNCH_FAILURE || code == CODE_UNKNOWN;
 }
 
-/* One call's view: which device was current before, and which kernel to name. */
-typedef struct hip_scope {
-  rdna__driver_device *device;
-  rdna__driver_stream *stream;
-  int previous;
-  bool restore;
-} hip_scope;
-
 static void take_back_last_error(int code) {
   if (hip.hipPeekAtLastError() == code) (void)hip.hipGetLastError();
 }
 
-static rdna_status enter(hip_scope *scope, rdna__driver_device *device, rdna__driver_stream *stream) {
-  *scope = (hip_scope){.device = device, .stream = stream};
-  int code = hip.hipGetDevice(&scope->previous);
-  if (code == 0 && scope->previous == device->info.native_index) return RDNA_OK;
+static rdna_status make_current(rdna__gpu_scope *scope) {
+  const rdna__driver_device *device = scope->device;
+  int previous = 0;
+  int code = hip.hipGetDevice(&previous);
+  scope->previous = (uintptr_t)previous;
+  if (code == 0 && previous == device->number) return RDNA_OK;
   scope->restore = code == 0;
-  code = hip.hipSetDevice(device->info.native_index);
+  code = hip.hipSetDevice(device->number);
   if (code == 0) return RDNA_OK;
   take_back_last_error(code);
   return rdna__fail(status_of(code), "making hip:%d (%s) current: %s (%s, %d)", device->info.index, device->info.name,
                     code_text(code), code_name(code), code);
 }
 
-/* Puts the caller's device back and maps |code|; the sentence starts with what was being done. */
-__attribute__((format(printf, 3, 4))) static rdna_status leave(hip_scope *scope, int code, const char *format, ...) {
-  if (code != 0) take_back_last_error(code);
-  if (scope->restore) {
-    int put_back = hip.hipSetDevice(scope->previous);
-    if (code == 0) code = put_back;
-  }
-  if (code == 0) return RDNA_OK;
-  if (code == CODE_NOT_READY) return RDNA_NOT_READY; /* polled: no sentence */
-  char what[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(what, sizeof what, format, arguments);
-  va_end(arguments);
-  const rdna_device_info *info = &scope->device->info;
-  if (!is_asynchronous(code)) {
-    return rdna__fail(status_of(code), "%s on hip:%d (%s): %s (%s, %d)", what, info->index, info->name, code_text(code),
-                      code_name(code), code);
-  }
-  const char *kernel = atomic_load(scope->stream != NULL ? &scope->stream->last_kernel : &scope->device->last_kernel);
-  return rdna__fail(status_of(code),
-                    "%s on hip:%d (%s): %s (%s, %d). The last kernel queued on this %s was '%s'; it or one before it "
-                    "failed. Set AMD_SERIALIZE_KERNEL=3 to stop at the one; dmesg tells what the kernel driver saw.",
-                    what, info->index, info->name, code_text(code), code_name(code), code,
-                    scope->stream != NULL ? "stream" : "device", kernel == NULL ? "none" : kernel);
+static int put_back(const rdna__gpu_scope *scope) { return hip.hipSetDevice((int)scope->previous); }
+
+/* ---- calls that are HIP's own ----------------------------------------------------------------------------- */
+
+static int copy(void *dst, const void *src, size_t size, rdna__copy_kind kind, void *stream) {
+  static const int kinds[] = {[RDNA__COPY_TO_DEVICE] = COPY_HOST_TO_DEVICE,
+                              [RDNA__COPY_TO_HOST] = COPY_DEVICE_TO_HOST,
+                              [RDNA__COPY_ON_DEVICE] = COPY_DEVICE_TO_DEVICE};
+  return hip.hipMemcpyAsync(dst, src, size, kinds[kind], stream);
+}
+
+static int copy_peer(void *dst, const rdna__driver_device *dst_device, const void *src,
+                     const rdna__driver_device *src_device, size_t size, void *stream) {
+  return hip.hipMemcpyPeerAsync(dst, dst_device->number, src, src_device->number, size, stream);
+}
+
+/* hipStreamAddCallback passes more than our callback takes. */
+typedef struct old_callback {
+  void (*callback)(void *);
+  void *data;
+} old_callback;
+
+static void run_old_callback(void *stream, int status, void *data) {
+  old_callback call = *(old_callback *)data;
+  free(data);
+  call.callback(call.data);
+}
+
+static int add_callback(void *stream, void (*callback)(void *), void *data) {
+  old_callback *call = malloc(sizeof *call);
+  if (call == NULL) return CODE_OUT_OF_MEMORY;
+  *call = (old_callback){callback, data};
+  int code = hip.hipStreamAddCallback(stream, run_old_callback, call, 0);
+  if (code != 0) free(call);
+  return code;
+}
+
+static int graph_instantiate(void **out_executable, void *graph) {
+  return hip.hipGraphInstantiate(out_executable, graph, NULL, NULL, 0);
+}
+
+static void add_own_calls(rdna__gpu_calls *calls) {
+  calls->copy = copy;
+  calls->copy_peer = copy_peer;
+  if (calls->stream_call == NULL) calls->stream_call = add_callback;
+  calls->graph_instantiate = hip.hipGraphInstantiate == NULL ? NULL : graph_instantiate;
 }
 
 /* ---- probe ------------------------------------------------------------------------------------------------ */
 
 static rdna_status open_library(void) {
-  RDNA_TRY(rdna__hip_library_open(&state.library));
-  const char *missing = rdna__library_bind(&state.library, symbols, sizeof symbols / sizeof *symbols, &hip);
+  RDNA_TRY(rdna__hip_library_open(&gpu.library));
+  const char *missing = rdna__library_bind(&gpu.library, symbols, sizeof symbols / sizeof *symbols, &hip);
   if (missing == NULL && hip.hipGetDevicePropertiesR0600 == NULL && hip.hipGetDevicePropertiesR0000 == NULL &&
       hip.hipGetDeviceProperties == NULL) {
     missing = "hipGetDeviceProperties";
   }
-  if (missing == NULL) return RDNA_OK;
+  if (missing == NULL) {
+    add_own_calls(&hip.shared);
+    return RDNA_OK;
+  }
   return rdna__fail(RDNA_UNAVAILABLE,
                     "%s has no function %s, so it is older than HIP 5.2 or not AMD's runtime; install a current one or "
                     "set RDNA_HIP_LIBRARY to another file",
-                    state.library.path, missing);
+                    gpu.library.path, missing);
 }
 
 /* Why HIP, which only says "no device", has none: the usual causes in the order in which they stop it. */
@@ -259,19 +244,20 @@ static int read_properties(int native_index, rdna_device_info *info) {
   return code;
 }
 
-static void complete_description(rdna_device_info *info, int native_index, const rdna__topology_gpu *gpus, int count) {
+static void complete_description(rdna_device_info *info, int native_index) {
   info->native_index = native_index;
   int kernel_driver_units = 0;
-  if (state.emulated) {
+  if (emulated) {
     info->emulated = true;
     size_t used = strlen(info->name);
     snprintf(info->name + used, sizeof info->name - used, " (emulated)");
   } else {
-    for (int i = 0; i < count; i++) {
-      if (gpus[i].pci_domain == info->pci_domain && gpus[i].pci_bus == info->pci_bus &&
-          gpus[i].pci_device == info->pci_device && strcmp(gpus[i].arch, info->arch) == 0) {
-        kernel_driver_units = gpus[i].compute_units;
-        info->integrated = info->integrated || gpus[i].integrated;
+    for (int i = 0; i < kernel_driver.count; i++) {
+      const rdna__topology_gpu *card = &kernel_driver.gpus[i];
+      if (card->pci_domain == info->pci_domain && card->pci_bus == info->pci_bus &&
+          card->pci_device == info->pci_device && strcmp(card->arch, info->arch) == 0) {
+        kernel_driver_units = card->compute_units;
+        info->integrated = info->integrated || card->integrated;
       }
     }
   }
@@ -280,314 +266,67 @@ static void complete_description(rdna_device_info *info, int native_index, const
                                                 wgp_mode == NULL || strcmp(wgp_mode, "0") != 0, kernel_driver_units);
 }
 
+static rdna_status read_device(int native_index, rdna_device_info *out_info) {
+  int code = read_properties(native_index, out_info);
+  if (code == 0) {
+    complete_description(out_info, native_index);
+    return RDNA_OK;
+  }
+  take_back_last_error(code);
+  return rdna__fail(RDNA_UNAVAILABLE,
+                    "HIP %s (%s) describes its device %d in no layout that we know: %s (%s, %d); please report this "
+                    "version",
+                    gpu.version, gpu.library.path, native_index, code_text(code), code_name(code), code);
+}
+
 static rdna_status probe_devices(void) {
   int count = 0;
   int code = hip.hipGetDeviceCount(&count);
   if (code == CODE_NO_DEVICE || code == CODE_INVALID_DEVICE || (code == 0 && count == 0)) {
     if (code != 0) take_back_last_error(code);
-    return rdna__fail(RDNA_UNAVAILABLE, "HIP %s is there (%s) but finds no device: %s", state.version,
-                      state.library.path, state.emulated ? "RDNA_EMULATE names none that it knows" : why_no_device());
+    return rdna__fail(RDNA_UNAVAILABLE, "HIP %s is there (%s) but finds no device: %s", gpu.version, gpu.library.path,
+                      emulated ? "RDNA_EMULATE names none that it knows" : why_no_device());
   }
   if (code != 0) {
     take_back_last_error(code);
-    return rdna__fail(RDNA_UNAVAILABLE, "HIP %s (%s) does not start: %s (%s, %d)", state.version, state.library.path,
+    return rdna__fail(RDNA_UNAVAILABLE, "HIP %s (%s) does not start: %s (%s, %d)", gpu.version, gpu.library.path,
                       code_text(code), code_name(code), code);
   }
-  if (count > MAX_DEVICES) count = MAX_DEVICES;
-  rdna__topology_gpu gpus[MAX_DEVICES];
-  int known = rdna__topology_read("", gpus, MAX_DEVICES);
-  if (known > MAX_DEVICES) known = MAX_DEVICES;
-  for (int integrated = 0; integrated < 2; integrated++) {
-    for (int i = 0; i < count; i++) {
-      rdna_device_info *info = &state.devices[state.count];
-      code = read_properties(i, info);
-      if (code != 0) {
-        take_back_last_error(code);
-        return rdna__fail(RDNA_UNAVAILABLE,
-                          "HIP %s (%s) describes its device %d in no layout that we know: %s (%s, %d); please report "
-                          "this version",
-                          state.version, state.library.path, i, code_text(code), code_name(code), code);
-      }
-      complete_description(info, i, gpus, known);
-      if (info->integrated == (integrated == 1)) {
-        info->index = state.count;
-        state.count++;
-      }
-    }
-  }
-  return RDNA_OK;
+  kernel_driver.count = rdna__topology_read("", kernel_driver.gpus, RDNA__GPU_MAX_DEVICES);
+  if (kernel_driver.count > RDNA__GPU_MAX_DEVICES) kernel_driver.count = RDNA__GPU_MAX_DEVICES;
+  return rdna__gpu_list_devices(&gpu, count);
 }
 
 static void hip_probe(rdna_driver_info *out_info) {
-  memset(&state, 0, sizeof state);
-  state.emulated = rdna__config_text(RDNA__CONFIG_EMULATE)[0] != '\0';
+  rdna__gpu_forget(&gpu);
+  emulated = rdna__config_text(RDNA__CONFIG_EMULATE)[0] != '\0';
   rdna_status status = open_library();
   int version = 0;
   if (status == RDNA_OK && hip.hipRuntimeGetVersion(&version) == 0) {
     /* HIP_VERSION = major * 10^7 + minor * 10^5 + patch */
-    snprintf(state.version, sizeof state.version, "%d.%d.%d", version / 10000000, version / 100000 % 100,
-             version % 100000);
+    snprintf(gpu.version, sizeof gpu.version, "%d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
   }
   if (status == RDNA_OK) status = probe_devices();
-  if (status == RDNA_OK) {
-    snprintf(state.message, sizeof state.message, "%s HIP %s with %d device%s, from %s",
-             state.emulated ? "emulated" : "AMD's", state.version, state.count, state.count == 1 ? "" : "s",
-             state.library.path);
-  } else {
-    state.count = 0;
-    snprintf(state.message, sizeof state.message, "%s", rdna_last_error());
-  }
-  out_info->name = "hip";
-  out_info->status = status;
-  out_info->message = state.message;
-  out_info->library = state.library.path;
-  out_info->version = state.version;
-  out_info->device_count = state.count;
+  rdna__gpu_report(&gpu, status, emulated ? "emulated HIP" : "AMD's HIP", out_info);
 }
 
 static rdna_status hip_describe(int index, rdna_device_info *out_info) {
-  if (index < 0 || index >= state.count) {
-    return rdna__fail(RDNA_NOT_FOUND, "there is no hip:%d; the hip driver has %d devices", index, state.count);
-  }
-  *out_info = state.devices[index];
-  return RDNA_OK;
+  return rdna__gpu_describe(&gpu, index, out_info);
 }
 
-/* ---- device and memory ------------------------------------------------------------------------------------ */
+/* ---- devices ---------------------------------------------------------------------------------------------- */
+
+/* HIP starts a device at the first call that uses it; better a failure here than in an allocation. */
+static rdna_status start(rdna__driver_device *device) {
+  rdna__gpu_scope scope;
+  size_t available = 0, total = 0;
+  device->number = device->info.native_index;
+  RDNA_TRY(rdna__gpu_enter(&scope, device, NULL));
+  return rdna__gpu_leave(&scope, hip.shared.memory_info(&available, &total), "starting the device");
+}
 
 static rdna_status hip_device_open(int index, rdna__driver_device **out_device) {
-  rdna_device_info info;
-  *out_device = NULL;
-  RDNA_TRY(hip_describe(index, &info));
-  rdna__driver_device *device = calloc(1, sizeof *device);
-  if (device == NULL) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for the device object of hip:%d", index);
-  device->info = info;
-  /* HIP starts a device at the first call that uses it; better a failure here than in an allocation */
-  hip_scope scope;
-  size_t available = 0, total = 0;
-  rdna_status status = enter(&scope, device, NULL);
-  if (status == RDNA_OK) status = leave(&scope, hip.hipMemGetInfo(&available, &total), "starting the device");
-  if (status != RDNA_OK) {
-    free(device);
-    return status;
-  }
-  *out_device = device;
-  return RDNA_OK;
-}
-
-static void hip_device_close(rdna__driver_device *device) { free(device); }
-
-static rdna_status hip_device_synchronize(rdna__driver_device *device) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipDeviceSynchronize(), "waiting for all work");
-}
-
-static rdna_status hip_memory_info(rdna__driver_device *device, uint64_t *out_free, uint64_t *out_total) {
-  hip_scope scope;
-  size_t available = 0, total = 0;
-  RDNA_TRY(enter(&scope, device, NULL));
-  int code = hip.hipMemGetInfo(&available, &total);
-  *out_free = available;
-  *out_total = total;
-  return leave(&scope, code, "asking for free memory");
-}
-
-static rdna_status hip_memory_alloc(rdna__driver_device *device, size_t size, void **out_data) {
-  hip_scope scope;
-  void *data = NULL;
-  *out_data = NULL;
-  RDNA_TRY(enter(&scope, device, NULL));
-  int code = hip.hipMalloc(&data, size);
-  if (code == 0) *out_data = data;
-  return leave(&scope, code, "allocating %zu bytes of device memory", size);
-}
-
-static rdna_status hip_memory_free(rdna__driver_device *device, void *data) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipFree(data), "freeing device memory at %p", data);
-}
-
-static rdna_status hip_host_alloc(rdna__driver_device *device, size_t size, void **out_data) {
-  hip_scope scope;
-  void *data = NULL;
-  *out_data = NULL;
-  RDNA_TRY(enter(&scope, device, NULL));
-  int code = hip.hipHostMalloc(&data, size, HOST_MALLOC_PORTABLE);
-  if (code == 0) *out_data = data;
-  return leave(&scope, code, "allocating %zu bytes of pinned host memory", size);
-}
-
-static rdna_status hip_host_free(rdna__driver_device *device, void *data) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipHostFree(data), "freeing pinned host memory at %p", data);
-}
-
-/* ---- streams ---------------------------------------------------------------------------------------------- */
-
-static void *handle_of(const rdna__driver_stream *stream) { return stream == NULL ? NULL : stream->handle; }
-
-static rdna_status hip_copy(rdna__driver_device *device, rdna__driver_stream *stream, rdna__copy_kind kind, void *dst,
-                            const void *src, size_t size) {
-  static const struct {
-    int code;
-    const char *where;
-  } kinds[] = {[RDNA__COPY_TO_DEVICE] = {COPY_HOST_TO_DEVICE, "to the device"},
-               [RDNA__COPY_TO_HOST] = {COPY_DEVICE_TO_HOST, "to the host"},
-               [RDNA__COPY_ON_DEVICE] = {COPY_DEVICE_TO_DEVICE, "on the device"}};
-  if (size == 0) return RDNA_OK;
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipMemcpyAsync(dst, src, size, kinds[kind].code, handle_of(stream)), "copying %zu bytes %s",
-               size, kinds[kind].where);
-}
-
-static rdna_status hip_fill(rdna__driver_device *device, rdna__driver_stream *stream, void *dst, uint8_t value,
-                            size_t size) {
-  if (size == 0) return RDNA_OK;
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipMemsetAsync(dst, value, size, handle_of(stream)), "filling %zu bytes", size);
-}
-
-static rdna_status hip_copy_peer(rdna__driver_device *dst_device, rdna__driver_stream *stream, void *dst,
-                                 rdna__driver_device *src_device, const void *src, size_t size, bool *out_direct) {
-  int to = dst_device->info.native_index, from = src_device->info.native_index;
-  int can = to == from;
-  hip_scope scope;
-  *out_direct = false;
-  RDNA_TRY(enter(&scope, dst_device, stream));
-  int code = can ? 0 : hip.hipDeviceCanAccessPeer(&can, to, from);
-  if (code == 0 && can && size > 0) code = hip.hipMemcpyPeerAsync(dst, to, src, from, size, handle_of(stream));
-  *out_direct = code == 0 && can;
-  return leave(&scope, code, "copying %zu bytes from hip:%d", size, src_device->info.index);
-}
-
-static rdna_status hip_stream_create(rdna__driver_device *device, int priority, rdna__driver_stream **out_stream) {
-  *out_stream = NULL;
-  rdna__driver_stream *stream = calloc(1, sizeof *stream);
-  if (stream == NULL) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a stream object");
-  hip_scope scope;
-  rdna_status status = enter(&scope, device, NULL);
-  if (status == RDNA_OK) {
-    int least = 0, greatest = 0; /* greatest is the smaller number */
-    int code = hip.hipDeviceGetStreamPriorityRange(&least, &greatest);
-    if (priority > least) priority = least;
-    if (priority < greatest) priority = greatest;
-    if (code == 0) code = hip.hipStreamCreateWithPriority(&stream->handle, STREAM_NON_BLOCKING, priority);
-    status = leave(&scope, code, "creating a stream of priority %d", priority);
-  }
-  if (status != RDNA_OK) {
-    free(stream);
-    return status;
-  }
-  *out_stream = stream;
-  return RDNA_OK;
-}
-
-static void hip_stream_destroy(rdna__driver_device *device, rdna__driver_stream *stream) {
-  hip_scope scope;
-  if (enter(&scope, device, stream) == RDNA_OK) {
-    (void)leave(&scope, hip.hipStreamDestroy(stream->handle), "destroying a stream");
-  }
-  free(stream);
-}
-
-static rdna_status hip_stream_synchronize(rdna__driver_device *device, rdna__driver_stream *stream) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipStreamSynchronize(handle_of(stream)), "waiting for a stream");
-}
-
-static rdna_status hip_stream_query(rdna__driver_device *device, rdna__driver_stream *stream) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipStreamQuery(handle_of(stream)), "asking whether a stream is idle");
-}
-
-static rdna_status hip_stream_wait(rdna__driver_device *device, rdna__driver_stream *stream,
-                                   rdna__driver_event *event) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipStreamWaitEvent(handle_of(stream), event, 0), "making a stream wait for an event");
-}
-
-/* hipStreamAddCallback passes more than our callback takes. */
-typedef struct old_callback {
-  void (*callback)(void *);
-  void *data;
-} old_callback;
-
-static void run_old_callback(void *stream, int status, void *data) {
-  old_callback call = *(old_callback *)data;
-  free(data);
-  call.callback(call.data);
-}
-
-static rdna_status hip_stream_call(rdna__driver_device *device, rdna__driver_stream *stream, void (*callback)(void *),
-                                   void *data) {
-  hip_scope scope;
-  if (hip.hipLaunchHostFunc != NULL) {
-    RDNA_TRY(enter(&scope, device, stream));
-    return leave(&scope, hip.hipLaunchHostFunc(handle_of(stream), callback, data), "queueing a host callback");
-  }
-  old_callback *call = malloc(sizeof *call);
-  if (call == NULL) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a callback");
-  *call = (old_callback){callback, data};
-  rdna_status status = enter(&scope, device, stream);
-  if (status == RDNA_OK) {
-    status = leave(&scope, hip.hipStreamAddCallback(handle_of(stream), run_old_callback, call, 0),
-                   "queueing a host callback");
-  }
-  if (status != RDNA_OK) free(call);
-  return status;
-}
-
-/* ---- events: a rdna__driver_event pointer is the hipEvent_t itself ---------------------------------------- */
-
-static rdna_status hip_event_create(rdna__driver_device *device, bool timing, rdna__driver_event **out_event) {
-  hip_scope scope;
-  void *event = NULL;
-  *out_event = NULL;
-  RDNA_TRY(enter(&scope, device, NULL));
-  int code = hip.hipEventCreateWithFlags(&event, timing ? 0 : EVENT_DISABLE_TIMING);
-  if (code == 0) *out_event = event;
-  return leave(&scope, code, "creating an event");
-}
-
-static void hip_event_destroy(rdna__driver_device *device, rdna__driver_event *event) {
-  hip_scope scope;
-  if (enter(&scope, device, NULL) == RDNA_OK) {
-    (void)leave(&scope, hip.hipEventDestroy(event), "destroying an event");
-  }
-}
-
-static rdna_status hip_event_record(rdna__driver_device *device, rdna__driver_event *event,
-                                    rdna__driver_stream *stream) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipEventRecord(event, handle_of(stream)), "recording an event");
-}
-
-static rdna_status hip_event_synchronize(rdna__driver_device *device, rdna__driver_event *event) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipEventSynchronize(event), "waiting for an event");
-}
-
-static rdna_status hip_event_query(rdna__driver_device *device, rdna__driver_event *event) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipEventQuery(event), "asking whether an event has passed");
-}
-
-static rdna_status hip_event_elapsed(rdna__driver_device *device, rdna__driver_event *start, rdna__driver_event *end,
-                                     float *out_ms) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipEventElapsedTime(out_ms, start, end), "measuring the time between two events");
+  return rdna__gpu_device_open(&gpu, index, out_device);
 }
 
 /* ---- kernels ---------------------------------------------------------------------------------------------- */
@@ -605,11 +344,11 @@ static rdna_status hip_module_load(rdna__driver_device *device, const void *imag
   }
   memcpy(module->image, image, size);
   memset((char *)module->image + size, 0, rounded - size);
-  hip_scope scope;
-  rdna_status status = enter(&scope, device, NULL);
+  rdna__gpu_scope scope;
+  rdna_status status = rdna__gpu_enter(&scope, device, NULL);
   if (status == RDNA_OK) {
-    status = leave(&scope, hip.hipModuleLoadData(&module->handle, module->image),
-                   "loading the code object '%s' of %zu bytes for %s", name, size, device->info.arch);
+    status = rdna__gpu_leave(&scope, hip.hipModuleLoadData(&module->handle, module->image),
+                             "loading the code object '%s' of %zu bytes for %s", name, size, device->info.arch);
   }
   if (status != RDNA_OK) {
     free(module->image);
@@ -621,9 +360,9 @@ static rdna_status hip_module_load(rdna__driver_device *device, const void *imag
 }
 
 static void hip_module_unload(rdna__driver_device *device, rdna__driver_module *module) {
-  hip_scope scope;
-  if (enter(&scope, device, NULL) == RDNA_OK) {
-    (void)leave(&scope, hip.hipModuleUnload(module->handle), "unloading a module");
+  rdna__gpu_scope scope;
+  if (rdna__gpu_enter(&scope, device, NULL) == RDNA_OK) {
+    (void)rdna__gpu_leave(&scope, hip.hipModuleUnload(module->handle), "unloading a module");
   }
   free(module->image);
   free(module);
@@ -631,81 +370,34 @@ static void hip_module_unload(rdna__driver_device *device, rdna__driver_module *
 
 static rdna_status hip_module_function(rdna__driver_device *device, rdna__driver_module *module, const char *name,
                                        void **out_handle) {
-  hip_scope scope;
+  rdna__gpu_scope scope;
   *out_handle = NULL;
-  RDNA_TRY(enter(&scope, device, NULL));
-  return leave(&scope, hip.hipModuleGetFunction(out_handle, module->handle, name), "looking for the kernel '%s'", name);
+  RDNA_TRY(rdna__gpu_enter(&scope, device, NULL));
+  return rdna__gpu_leave(&scope, hip.hipModuleGetFunction(out_handle, module->handle, name),
+                         "looking for the kernel '%s'", name);
 }
 
-static rdna_status hip_launch(rdna__driver_device *device, rdna__driver_stream *stream,
-                              const rdna__driver_function *function, rdna_grid grid, const void *args) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return RDNA_OK;
-  size_t size = function->args_size;
-  void *extra[] = {LAUNCH_BUFFER_POINTER, (void *)(uintptr_t)args, LAUNCH_BUFFER_SIZE, &size, LAUNCH_END};
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  int code = hip.hipModuleLaunchKernel(function->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
-                                       function->dynamic_group_memory, handle_of(stream), NULL, extra);
-  if (code == 0) {
-    atomic_store_explicit(&device->last_kernel, function->name, memory_order_relaxed);
-    if (stream != NULL) atomic_store_explicit(&stream->last_kernel, function->name, memory_order_relaxed);
-  }
-  return leave(&scope, code, "launching '%s' with %u x %u x %u groups of %u threads", function->name, grid.x, grid.y,
-               grid.z, function->group_threads);
+static int launch(const rdna__driver_function *function, rdna_grid grid, void *stream, void **extra) {
+  return hip.hipModuleLaunchKernel(function->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
+                                   function->dynamic_group_memory, stream, NULL, extra);
 }
 
-static rdna_status hip_native_call(rdna__driver_device *device, rdna__driver_stream *stream, const char *name,
-                                   rdna_status (*call)(void *native_stream, void *data), void *data) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  rdna_status status = call(handle_of(stream), data);
-  if (status == RDNA_OK && name != NULL) {
-    atomic_store_explicit(&device->last_kernel, name, memory_order_relaxed);
-    if (stream != NULL) atomic_store_explicit(&stream->last_kernel, name, memory_order_relaxed);
-  }
-  rdna_status left = leave(&scope, 0, "calling %s", name == NULL ? "a vendor's library" : name);
-  return status != RDNA_OK ? status : left;
-}
-
-/* ---- graphs: a rdna__driver_graph pointer is the executable one itself ------------------------------------- */
-
-static rdna_status hip_graph_begin(rdna__driver_device *device, rdna__driver_stream *stream) {
-  if (hip.hipStreamBeginCapture == NULL || hip.hipStreamEndCapture == NULL || hip.hipGraphInstantiate == NULL ||
-      hip.hipGraphLaunch == NULL || hip.hipGraphExecDestroy == NULL || hip.hipGraphDestroy == NULL) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s %s cannot record a graph; queue the work itself", state.library.path,
-                      state.version);
-  }
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipStreamBeginCapture(handle_of(stream), CAPTURE_RELAXED), "beginning to record a stream");
-}
-
-static rdna_status hip_graph_end(rdna__driver_device *device, rdna__driver_stream *stream,
-                                 rdna__driver_graph **out_graph) {
-  hip_scope scope;
-  void *graph = NULL, *executable = NULL;
-  *out_graph = NULL;
-  RDNA_TRY(enter(&scope, device, stream));
-  int code = hip.hipStreamEndCapture(handle_of(stream), &graph);
-  if (code == 0) code = hip.hipGraphInstantiate(&executable, graph, NULL, NULL, 0);
-  if (graph != NULL) hip.hipGraphDestroy(graph);
-  if (code == 0) *out_graph = executable;
-  return leave(&scope, code, "recording a stream");
-}
-
-static rdna_status hip_graph_launch(rdna__driver_device *device, rdna__driver_stream *stream,
-                                    rdna__driver_graph *graph) {
-  hip_scope scope;
-  RDNA_TRY(enter(&scope, device, stream));
-  return leave(&scope, hip.hipGraphLaunch(graph, handle_of(stream)), "replaying a recorded stream");
-}
-
-static void hip_graph_destroy(rdna__driver_device *device, rdna__driver_graph *graph) {
-  hip_scope scope;
-  if (enter(&scope, device, NULL) == RDNA_OK) {
-    (void)leave(&scope, hip.hipGraphExecDestroy(graph), "destroying a recorded stream");
-  }
-}
+static rdna__gpu_library gpu = {
+    .name = "hip",
+    .late_error_advice = "Set AMD_SERIALIZE_KERNEL=3 to stop at the one; dmesg tells what the kernel driver saw.",
+    .launch_end = (void *)3, /* HIP_LAUNCH_PARAM_END */
+    .calls = &hip.shared,
+    .status_of = status_of,
+    .code_name = code_name,
+    .code_text = code_text,
+    .is_asynchronous = is_asynchronous,
+    .forget_error = take_back_last_error,
+    .read_device = read_device,
+    .start = start,
+    .make_current = make_current,
+    .put_back = put_back,
+    .launch = launch,
+};
 
 const rdna__driver rdna__hip_driver = {
     .name = "hip",
@@ -713,35 +405,8 @@ const rdna__driver rdna__hip_driver = {
     .probe = hip_probe,
     .describe = hip_describe,
     .device_open = hip_device_open,
-    .device_close = hip_device_close,
-    .device_synchronize = hip_device_synchronize,
-    .memory_info = hip_memory_info,
-    .memory_alloc = hip_memory_alloc,
-    .memory_free = hip_memory_free,
-    .host_alloc = hip_host_alloc,
-    .host_free = hip_host_free,
-    .copy = hip_copy,
-    .fill = hip_fill,
-    .copy_peer = hip_copy_peer,
-    .stream_create = hip_stream_create,
-    .stream_destroy = hip_stream_destroy,
-    .stream_synchronize = hip_stream_synchronize,
-    .stream_query = hip_stream_query,
-    .stream_wait = hip_stream_wait,
-    .stream_call = hip_stream_call,
-    .event_create = hip_event_create,
-    .event_destroy = hip_event_destroy,
-    .event_record = hip_event_record,
-    .event_synchronize = hip_event_synchronize,
-    .event_query = hip_event_query,
-    .event_elapsed = hip_event_elapsed,
+    RDNA__GPU_ENTRIES,
     .module_load = hip_module_load,
     .module_unload = hip_module_unload,
     .module_function = hip_module_function,
-    .launch = hip_launch,
-    .native_call = hip_native_call,
-    .graph_begin = hip_graph_begin,
-    .graph_end = hip_graph_end,
-    .graph_launch = hip_graph_launch,
-    .graph_destroy = hip_graph_destroy,
 };
