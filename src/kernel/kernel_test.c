@@ -162,8 +162,8 @@ static void test_special_image(void **state) {
     assert_int_equal(rdna_kernel_get(device, launches[i].kernel, &kernel), RDNA_OK);
     assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
     const fake_cuda_record *record = dlsym(dlopen(TEST_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD), "fake_cuda");
-    assert_string_equal(record->kernel, launches[i].kernel);
-    assert_int_equal(record->shared_bytes, launches[i].group_memory);
+    assert_string_equal(record->gpu.kernel, launches[i].kernel);
+    assert_int_equal(record->gpu.shared_bytes, launches[i].group_memory);
     rdna_device_release(device);
   }
 }

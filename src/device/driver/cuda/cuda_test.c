@@ -3,41 +3,34 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "device/driver.h"
 #include "device/driver/cuda/fake_cuda.h"
-#include "device/driver/flavours.h"
+#include "device/driver/gpu/gpu_tests.h"
 
-static const rdna__driver *const driver = &rdna__cuda_driver;
+static const gpu_expectations cuda = {.name = "cuda",
+                                      .setting = "RDNA_CUDA_LIBRARY",
+                                      .first_device = "cuda:0 (Fake A100)",
+                                      .out_of_memory = "out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2)",
+                                      .least_priority = 0,
+                                      .greatest_priority = -5,
+                                      .elapsed_ms = 1.5f,
+                                      .image = ".version 7.0\n",
+                                      .image_bytes = sizeof ".version 7.0\n"};
 static fake_cuda_record *fake;
 static int (*set_current)(void *);
 static int (*get_current)(void **);
-
-static rdna_driver_info probe(const char *library) {
-  rdna_driver_info info = {0};
-  if (library != NULL) setenv("RDNA_CUDA_LIBRARY", library, 1);
-  driver->probe(&info);
-  assert_string_equal(info.name, "cuda");
-  return info;
-}
 
 static int open_fake(void **state) {
   probe(RDNA_FAKE_CUDA);
   void *library = dlopen(RDNA_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD);
   assert_non_null(library);
   fake = dlsym(library, "fake_cuda");
+  record = &fake->gpu;
   *(void **)&set_current = dlsym(library, "cuCtxSetCurrent");
   *(void **)&get_current = dlsym(library, "cuCtxGetCurrent");
   return 0;
-}
-
-static rdna__driver_device *open_device(int index) {
-  rdna__driver_device *device = NULL;
-  assert_int_equal(driver->device_open(index, &device), RDNA_OK);
-  return device;
 }
 
 static void devices_are_described(void **state) {
@@ -100,9 +93,9 @@ static void the_callers_context_comes_back(void **state) {
   get_current(&current);
   assert_ptr_equal(current, &total);
   set_current(foreign);
-  int switches = fake->context_switches;
+  int switches = record->switches;
   assert_int_equal(driver->memory_info(orin, &available, &total), RDNA_OK);
-  assert_int_equal(fake->context_switches, switches); /* already current: nothing to switch */
+  assert_int_equal(record->switches, switches); /* already current: nothing to switch */
   driver->device_close(a100);
   driver->device_close(h200);
   driver->device_close(orin);
@@ -110,83 +103,6 @@ static void the_callers_context_comes_back(void **state) {
   assert_null(current);
   assert_int_equal(fake->retains, fake->releases);
 }
-
-static void memory_and_copies(void **state) {
-  rdna__driver_device *device = open_device(0), *peer = open_device(1), *orin = open_device(2);
-  rdna__driver_stream *stream = NULL;
-  assert_int_equal(driver->stream_create(device, -100, &stream), RDNA_OK);
-  assert_int_equal(fake->stream_priority, -5);
-  assert_int_equal(fake->stream_flags, 1);
-  void *data = NULL, *other = NULL, *pinned = NULL;
-  assert_int_equal(driver->memory_alloc(device, 1000, &data), RDNA_OK);
-  assert_int_equal(driver->memory_alloc(device, 1000, &other), RDNA_OK);
-  assert_int_equal(driver->host_alloc(device, 1000, &pinned), RDNA_OK);
-  assert_int_equal(fake->host_alloc_flags, 1);
-  unsigned char *host = pinned;
-  for (int i = 0; i < 1000; i++) host[i] = (unsigned char)(i * 7);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_DEVICE, data, host, 1000), RDNA_OK);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_ON_DEVICE, other, data, 1000), RDNA_OK);
-  assert_int_equal(driver->fill(device, stream, other, 0xAB, 10), RDNA_OK);
-  memset(host, 0, 1000);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_HOST, host, other, 1000), RDNA_OK);
-  for (int i = 0; i < 1000; i++) assert_int_equal(host[i], i < 10 ? 0xAB : (unsigned char)(i * 7));
-  bool direct = false;
-  assert_int_equal(driver->copy_peer(device, stream, other, peer, data, 20, &direct), RDNA_OK);
-  assert_true(direct);
-  assert_memory_equal(other, data, 20);
-  assert_int_equal(driver->copy_peer(device, stream, other, orin, data, 1000, &direct), RDNA_OK);
-  assert_false(direct);
-  void *huge = &huge;
-  assert_int_equal(driver->memory_alloc(device, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
-  assert_null(huge);
-  assert_string_equal(rdna_last_error(),
-                      "allocating 1099511627776 bytes of device memory on cuda:0 (Fake A100): out of memory "
-                      "(CUDA_ERROR_OUT_OF_MEMORY, 2)");
-  assert_int_equal(driver->host_free(device, pinned), RDNA_OK);
-  assert_int_equal(driver->memory_free(device, data), RDNA_OK);
-  assert_int_equal(driver->memory_free(device, other), RDNA_OK);
-  driver->stream_destroy(device, stream);
-  driver->device_close(device);
-  driver->device_close(peer);
-  driver->device_close(orin);
-}
-
-static void count_call(void *data) { ++*(int *)data; }
-
-static void streams_and_events(void **state) {
-  rdna__driver_device *device = open_device(0);
-  rdna__driver_stream *stream = NULL;
-  rdna__driver_event *start = NULL, *end = NULL;
-  assert_int_equal(driver->stream_create(device, 3, &stream), RDNA_OK);
-  assert_int_equal(fake->stream_priority, 0);
-  assert_int_equal(driver->event_create(device, false, &start), RDNA_OK);
-  assert_int_equal(fake->event_flags, 2);
-  assert_int_equal(driver->event_create(device, true, &end), RDNA_OK);
-  assert_int_equal(fake->event_flags, 0);
-  assert_int_equal(driver->event_record(device, start, stream), RDNA_OK);
-  assert_int_equal(driver->stream_wait(device, stream, start), RDNA_OK);
-  assert_int_equal(driver->event_query(device, end), RDNA_OK);
-  assert_int_equal(driver->event_synchronize(device, end), RDNA_OK);
-  float ms = 0;
-  assert_int_equal(driver->event_elapsed(device, start, end, &ms), RDNA_OK);
-  assert_true(ms == 1.5f);
-  int calls = 0;
-  assert_int_equal(driver->stream_call(device, stream, count_call, &calls), RDNA_OK);
-  assert_int_equal(calls, 1);
-  assert_int_equal(driver->stream_query(device, stream), RDNA_OK);
-  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_OK);
-  assert_int_equal(driver->device_synchronize(device), RDNA_OK);
-  driver->event_destroy(device, start);
-  driver->event_destroy(device, end);
-  driver->stream_destroy(device, stream);
-  driver->device_close(device);
-}
-
-typedef struct sample_args {
-  const void *x;
-  float scale;
-  uint32_t n;
-} sample_args;
 
 static void launches_pack_their_arguments(void **state) {
   rdna__driver_device *device = open_device(1);
@@ -199,24 +115,8 @@ static void launches_pack_their_arguments(void **state) {
   assert_non_null(strstr(rdna_last_error(), "compiling the PTX 'norm' for sm_90: ptxas"));
   assert_non_null(strstr(rdna_last_error(), "Missing .version directive on cuda:1 (Fake H200)"));
   assert_int_equal(driver->module_load(device, ptx, sizeof ptx, "norm", &module), RDNA_OK);
-  rdna__driver_function function = {
-      .name = "norm_f32", .group_threads = 256, .dynamic_group_memory = 65536, .args_size = sizeof(sample_args)};
-  void *handle = NULL;
-  assert_int_equal(driver->module_function(device, module, "missing_f32", &handle), RDNA_NOT_FOUND);
-  assert_non_null(strstr(rdna_last_error(), "'missing_f32'"));
-  assert_int_equal(driver->module_function(device, module, "norm_f32", &function.handle), RDNA_OK);
-  sample_args args = {.x = &args, .scale = 2.5f, .n = 77};
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){0, 1, 1}, &args), RDNA_OK);
-  assert_string_equal(fake->kernel, "");
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){600, 5, 6}, &args), RDNA_OK);
-  assert_string_equal(fake->kernel, "norm_f32");
-  assert_memory_equal(fake->grid, ((unsigned[]){600, 5, 6}), sizeof fake->grid);
-  assert_memory_equal(fake->block, ((unsigned[]){256, 1, 1}), sizeof fake->block);
-  assert_int_equal(fake->shared_bytes, 65536);
+  check_launch(device, stream, module, 65536);
   assert_int_equal(fake->dynamic_limit, 65536);
-  assert_int_equal(fake->args_size, sizeof args);
-  assert_memory_equal(fake->args, &args, sizeof args);
-  assert_int_equal(driver->stream_query(device, stream), RDNA_NOT_READY);
   driver->module_unload(device, module);
   driver->stream_destroy(device, stream);
   driver->device_close(device);
@@ -233,10 +133,10 @@ static bool overlaps(int index, const char *ptx) {
   for (int i = 0; i < 2; i++) {
     assert_int_equal(driver->module_function(device, module, functions[i].name, &functions[i].handle), RDNA_OK);
     assert_int_equal(driver->launch(device, NULL, &functions[i], (rdna_grid){7, 5, 6}, "abc"), RDNA_OK);
-    assert_string_equal(fake->kernel, functions[i].name);
-    assert_memory_equal(fake->grid, ((unsigned[]){7, 5, 6}), sizeof fake->grid);
-    assert_memory_equal(fake->block, ((unsigned[]){functions[i].group_threads, 1, 1}), sizeof fake->block);
-    assert_memory_equal(fake->args, "abc", 4);
+    assert_string_equal(record->kernel, functions[i].name);
+    assert_memory_equal(record->grid, ((unsigned[]){7, 5, 6}), sizeof record->grid);
+    assert_memory_equal(record->block, ((unsigned[]){functions[i].group_threads, 1, 1}), sizeof record->block);
+    assert_memory_equal(record->args, "abc", 4);
     overlapped[i] = fake->overlapped != 0;
   }
   assert_int_equal(overlapped[0], overlapped[1]);
@@ -287,31 +187,6 @@ static void graphs_are_recorded_and_freed(void **state) {
   driver->device_close(device);
 }
 
-/* Last: the fake device stays broken, like a real one. */
-static void late_errors_name_the_kernel(void **state) {
-  rdna__driver_device *device = open_device(1);
-  rdna__driver_stream *stream = NULL, *idle = NULL;
-  rdna__driver_module *module = NULL;
-  static const char ptx[] = ".version 7.0\n";
-  assert_int_equal(driver->stream_create(device, 0, &stream), RDNA_OK);
-  assert_int_equal(driver->stream_create(device, 0, &idle), RDNA_OK);
-  assert_int_equal(driver->module_load(device, ptx, sizeof ptx, "crash", &module), RDNA_OK);
-  rdna__driver_function function = {.name = "crash_f32", .group_threads = 64, .args_size = 4};
-  assert_int_equal(driver->module_function(device, module, "crash_f32", &function.handle), RDNA_OK);
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){1, 1, 1}, "abc"), RDNA_OK);
-  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "waiting for a stream on cuda:1 (Fake H200): an illegal memory access"));
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'crash_f32'"));
-  assert_int_equal(driver->stream_synchronize(device, idle), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'none'"));
-  assert_int_equal(driver->device_synchronize(device), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this device was 'crash_f32'"));
-  driver->module_unload(device, module);
-  driver->stream_destroy(device, stream);
-  driver->stream_destroy(device, idle);
-  driver->device_close(device);
-}
-
 static int whole_library(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(devices_are_described),
@@ -334,10 +209,7 @@ static void a_missing_function_is_named(void **state) {
   assert_non_null(strstr(info.message, RDNA_FAKE_CUDA_NO_LAUNCH));
 }
 
-static int missing_function(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_missing_function_is_named)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ONE_TEST(missing_function, a_missing_function_is_named)
 
 static void no_device_is_said(void **state) {
   setenv("FAKE_CUDA_NO_DEVICE", "1", 1);
@@ -349,28 +221,16 @@ static void no_device_is_said(void **state) {
   assert_non_null(strstr(info.message, "nvidia-smi"));
 }
 
-static int no_device(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(no_device_is_said)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ONE_TEST(no_device, no_device_is_said)
 
-static void a_wrong_setting_is_named(void **state) {
-  rdna_driver_info info = probe("/nowhere/libcuda.so");
-  assert_int_equal(info.status, RDNA_UNAVAILABLE);
-  assert_non_null(strstr(info.message, "RDNA_CUDA_LIBRARY names '/nowhere/libcuda.so', which does not load"));
-  assert_string_equal(info.library, "");
-}
-
-static int wrong_setting(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_wrong_setting_is_named)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ONE_TEST(wrong_setting, a_wrong_setting_is_named)
 
 static void absence_is_said(void **state) {
   if (dlopen("libcuda.so.1", RTLD_NOW) != NULL) {
     print_message("skipped: this machine has NVIDIA's driver, so its absence cannot be seen\n");
     skip();
   }
+  unsetenv("RDNA_CUDA_LIBRARY");
   rdna_driver_info info = probe(NULL);
   assert_int_equal(info.status, RDNA_UNAVAILABLE);
   assert_non_null(
@@ -378,11 +238,7 @@ static void absence_is_said(void **state) {
   assert_non_null(strstr(info.message, "RDNA_CUDA_LIBRARY"));
 }
 
-static int absence(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(absence_is_said)};
-  unsetenv("RDNA_CUDA_LIBRARY");
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+ONE_TEST(absence, absence_is_said)
 
 int main(void) {
   static const flavour flavours[] = {
@@ -390,5 +246,7 @@ int main(void) {
       {"no device", no_device},           {"a wrong setting", wrong_setting},
       {"nothing installed", absence},
   };
+  driver = &rdna__cuda_driver;
+  expected = &cuda;
   return run_flavours(flavours, sizeof flavours / sizeof *flavours, 60);
 }

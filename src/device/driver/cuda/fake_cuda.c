@@ -17,10 +17,6 @@ typedef unsigned long long deviceptr;
 typedef struct fake_context {
   int device;
 } fake_context;
-typedef struct fake_function {
-  char name[64];
-} fake_function;
-
 static fake_context contexts[3] = {{0}, {1}, {2}};
 static _Thread_local fake_context *current;
 static int initialized, sticky;
@@ -150,7 +146,7 @@ API cuCtxGetCurrent(fake_context **context) {
 }
 API cuCtxSetCurrent(fake_context *context) {
   current = context;
-  fake_cuda.context_switches++;
+  fake_cuda.gpu.switches++;
   return 0;
 }
 API cuCtxSynchronize(void) {
@@ -182,7 +178,7 @@ API cuMemFree_v2(deviceptr pointer) {
 }
 API cuMemHostAlloc(void **pointer, size_t size, unsigned flags) {
   NEED_CONTEXT;
-  fake_cuda.host_alloc_flags = flags;
+  fake_cuda.gpu.host_alloc_flags = flags;
   *pointer = malloc(size);
   return *pointer == NULL ? 2 : 0;
 }
@@ -220,8 +216,8 @@ API cuMemsetD8Async(deviceptr dst, unsigned char value, size_t count, void *stre
 }
 API cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
   NEED_CONTEXT;
-  fake_cuda.stream_flags = flags;
-  fake_cuda.stream_priority = priority;
+  fake_cuda.gpu.stream_flags = flags;
+  fake_cuda.gpu.stream_priority = priority;
   *stream = malloc(1);
   return 0;
 }
@@ -235,7 +231,7 @@ API cuStreamSynchronize(void *stream) {
 }
 API cuStreamQuery(void *stream) {
   NEED_CONTEXT;
-  return fake_cuda.grid[0] == 600 ? 600 : 0; /* a launch with 600 groups never ends */
+  return fake_cuda.gpu.not_ready ? 600 : 0;
 }
 API cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
   NEED_CONTEXT;
@@ -287,7 +283,7 @@ API cuGraphDestroy(void *graph) {
 }
 API cuEventCreate(void **event, unsigned flags) {
   NEED_CONTEXT;
-  fake_cuda.event_flags = flags;
+  fake_cuda.gpu.event_flags = flags;
   *event = malloc(1);
   return 0;
 }
@@ -305,7 +301,7 @@ API cuEventSynchronize(void *event) {
 }
 API cuEventQuery(void *event) {
   NEED_CONTEXT;
-  return 0;
+  return fake_cuda.gpu.not_ready ? 600 : 0;
 }
 API cuEventElapsedTime(float *ms, void *start, void *end) {
   NEED_CONTEXT;
@@ -359,14 +355,10 @@ API cuLaunchKernel(fake_function *function, unsigned grid_x, unsigned grid_y, un
                    unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
                    void **extra) {
   NEED_CONTEXT;
-  if (parameters != NULL || (uintptr_t)extra[0] != 1 || (uintptr_t)extra[2] != 2 || extra[4] != NULL) return 1;
-  memcpy(fake_cuda.kernel, function->name, sizeof fake_cuda.kernel);
-  memcpy(fake_cuda.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof fake_cuda.grid);
-  memcpy(fake_cuda.block, (unsigned[]){block_x, block_y, block_z}, sizeof fake_cuda.block);
-  fake_cuda.shared_bytes = shared_bytes;
-  fake_cuda.args_size = *(size_t *)extra[3];
-  memcpy(fake_cuda.args, extra[1], fake_cuda.args_size);
-  fake_cuda.launch_context = current;
+  if (!fake_gpu_launch(&fake_cuda.gpu, function, (unsigned[]){grid_x, grid_y, grid_z},
+                       (unsigned[]){block_x, block_y, block_z}, shared_bytes, parameters, extra, NULL)) {
+    return 1;
+  }
   fake_cuda.overlapped = 0;
   if (strcmp(function->name, "crash_f32") == 0) sticky = 700;
   return 0;

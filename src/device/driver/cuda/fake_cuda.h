@@ -2,18 +2,12 @@
 #ifndef RDNA_DEVICE_DRIVER_CUDA_FAKE_CUDA_H
 #define RDNA_DEVICE_DRIVER_CUDA_FAKE_CUDA_H
 
-#include <stddef.h>
+#include "device/driver/gpu/fake_gpu.h"
 
 typedef struct fake_cuda_record {
-  char kernel[64];
-  unsigned grid[3], block[3], shared_bytes, dynamic_limit;
-  size_t args_size;
-  unsigned char args[256];
-  void *launch_context; /* current at the launch */
-  unsigned event_flags, host_alloc_flags, stream_flags;
-  int stream_priority;
-  int retains, releases; /* of primary contexts, all devices */
-  int context_switches;
+  fake_gpu_record gpu;
+  unsigned dynamic_limit;
+  int retains, releases;  /* of primary contexts, all devices */
   int capturing, replays; /* streams between begin and end; launches of graphs */
   int graphs;             /* live, executable ones too */
   char image[4096];       /* the last one loaded, as far as it fits */

@@ -57,10 +57,6 @@ typedef struct new_properties {
 _Static_assert(sizeof(new_properties) == 1472, "HIP 6's sizeof(hipDeviceProp_t)");
 _Static_assert(offsetof(new_properties, gcnArchName) == 1160, "as in llvm-project#167695");
 
-typedef struct fake_function {
-  char name[64];
-} fake_function;
-
 static const struct {
   const char *name, *arch;
   int multiprocessors, wave, integrated, bus;
@@ -101,7 +97,7 @@ API hipGetDevice(int *device) {
 API hipSetDevice(int device) {
   if (device < 0 || device >= 3) return done(101);
   current = device;
-  fake_hip.device_switches++;
+  fake_hip.gpu.switches++;
   return done(0);
 }
 API hipRuntimeGetVersion(int *version) {
@@ -196,7 +192,7 @@ API hipFree(void *pointer) {
   return done(0);
 }
 API hipHostMalloc(void **pointer, size_t size, unsigned flags) {
-  fake_hip.host_malloc_flags = flags;
+  fake_hip.gpu.host_alloc_flags = flags;
   *pointer = malloc(size);
   return done(*pointer == NULL ? 2 : 0);
 }
@@ -219,8 +215,8 @@ API hipMemsetAsync(void *dst, int value, size_t size, void *stream) {
   return done(0);
 }
 API hipStreamCreateWithPriority(void **stream, unsigned flags, int priority) {
-  fake_hip.stream_flags = flags;
-  fake_hip.stream_priority = priority;
+  fake_hip.gpu.stream_flags = flags;
+  fake_hip.gpu.stream_priority = priority;
   *stream = malloc(1);
   return done(0);
 }
@@ -229,7 +225,7 @@ API hipStreamDestroy(void *stream) {
   return done(0);
 }
 API hipStreamSynchronize(void *stream) { return done(broken()); }
-API hipStreamQuery(void *stream) { return done(fake_hip.not_ready ? 600 : broken()); }
+API hipStreamQuery(void *stream) { return done(fake_hip.gpu.not_ready ? 600 : broken()); }
 API hipStreamWaitEvent(void *stream, void *event, unsigned flags) { return done(flags == 0 ? 0 : 1); }
 API hipStreamAddCallback(void *stream, void (*callback)(void *, int, void *), void *data, unsigned flags) {
   if (flags != 0) return done(1);
@@ -245,7 +241,7 @@ API hipLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
 }
 #endif
 API hipEventCreateWithFlags(void **event, unsigned flags) {
-  fake_hip.event_flags = flags;
+  fake_hip.gpu.event_flags = flags;
   *event = malloc(1);
   return done(0);
 }
@@ -255,7 +251,7 @@ API hipEventDestroy(void *event) {
 }
 API hipEventRecord(void *event, void *stream) { return done(0); }
 API hipEventSynchronize(void *event) { return done(broken()); }
-API hipEventQuery(void *event) { return done(fake_hip.not_ready ? 600 : broken()); }
+API hipEventQuery(void *event) { return done(fake_hip.gpu.not_ready ? 600 : broken()); }
 API hipEventElapsedTime(float *ms, void *start, void *end) {
   *ms = 0.25f;
   return done(0);
@@ -282,15 +278,10 @@ API hipModuleGetFunction(fake_function **function, void *module, const char *nam
 API hipModuleLaunchKernel(fake_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                           unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
                           void **extra) {
-  if (parameters != NULL || (uintptr_t)extra[0] != 1 || (uintptr_t)extra[2] != 2 || (uintptr_t)extra[4] != 3) {
+  if (!fake_gpu_launch(&fake_hip.gpu, function, (unsigned[]){grid_x, grid_y, grid_z},
+                       (unsigned[]){block_x, block_y, block_z}, shared_bytes, parameters, extra, (void *)3)) {
     return done(1);
   }
-  memcpy(fake_hip.kernel, function->name, sizeof fake_hip.kernel);
-  memcpy(fake_hip.grid, (unsigned[]){grid_x, grid_y, grid_z}, sizeof fake_hip.grid);
-  memcpy(fake_hip.block, (unsigned[]){block_x, block_y, block_z}, sizeof fake_hip.block);
-  fake_hip.shared_bytes = shared_bytes;
-  fake_hip.args_size = *(size_t *)extra[3];
-  memcpy(fake_hip.args, extra[1], fake_hip.args_size);
   fake_hip.launch_device = current;
   if (strcmp(function->name, "crash_f32") == 0) sticky = 700;
   return done(0);

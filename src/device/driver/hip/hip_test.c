@@ -3,13 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
 
-#include "device/driver.h"
-#include "device/driver/flavours.h"
+#include "device/driver/gpu/gpu_tests.h"
 #include "device/driver/hip/fake_hip.h"
 #include "device/driver/hip/hip_properties.h"
 
@@ -18,7 +16,15 @@
 #define HIP6 FAKE("hip6", "libamdhip64.so.6")
 #define HIP7 FAKE("hip7", "libamdhip64.so.7")
 
-static const rdna__driver *const driver = &rdna__hip_driver;
+static const gpu_expectations hip = {.name = "hip",
+                                     .setting = "RDNA_HIP_LIBRARY",
+                                     .first_device = "hip:0 (AMD Radeon RX 7900 XTX)",
+                                     .out_of_memory = "out of memory (hipErrorOutOfMemory, 2)",
+                                     .least_priority = 1,
+                                     .greatest_priority = -1,
+                                     .elapsed_ms = 0.25f,
+                                     .image = "\177ELF",
+                                     .image_bytes = 5};
 static const struct {
   const char *path, *version;
   int major;
@@ -28,29 +34,16 @@ static int (*set_device)(int);
 static int (*get_device)(int *);
 static int (*get_last_error)(void);
 
-static rdna_driver_info probe(const char *library) {
-  rdna_driver_info info = {0};
-  if (library != NULL) setenv("RDNA_HIP_LIBRARY", library, 1);
-  driver->probe(&info);
-  assert_string_equal(info.name, "hip");
-  return info;
-}
-
 static int open_fake(void **state) {
   assert_int_equal(probe(flavour_now->path).status, RDNA_OK);
   void *library = dlopen(flavour_now->path, RTLD_NOW | RTLD_NOLOAD);
   fake = dlsym(library, "fake_hip");
+  record = &fake->gpu;
   *(void **)&set_device = dlsym(library, "hipSetDevice");
   *(void **)&get_device = dlsym(library, "hipGetDevice");
   *(void **)&get_last_error = dlsym(library, "hipGetLastError");
   set_device(0);
   return 0;
-}
-
-static rdna__driver_device *open_device(int index) {
-  rdna__driver_device *device = NULL;
-  assert_int_equal(driver->device_open(index, &device), RDNA_OK);
-  return device;
 }
 
 static void devices_are_described(void **state) {
@@ -108,9 +101,9 @@ static void the_callers_device_comes_back(void **state) {
   get_device(&current);
   assert_int_equal(current, 2); /* also after a failure */
   set_device(1);
-  int switches = fake->device_switches;
+  int switches = record->switches;
   assert_int_equal(driver->memory_info(card, &available, &total), RDNA_OK);
-  assert_int_equal(fake->device_switches, switches);
+  assert_int_equal(record->switches, switches);
   driver->device_close(card);
 }
 
@@ -123,7 +116,7 @@ static void last_error_stays_others(void **state) {
   void *huge = NULL;
   assert_int_equal(driver->memory_alloc(card, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
   assert_int_equal(get_last_error(), 0); /* ours was taken back */
-  fake->not_ready = 1;
+  record->not_ready = 1;
   assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
   assert_int_equal(get_last_error(), 0);
   assert_non_null(strstr(rdna_last_error(), "1099511627776")); /* polling leaves the last sentence alone */
@@ -132,96 +125,31 @@ static void last_error_stays_others(void **state) {
     assert_int_equal(driver->stream_query(card, stream), RDNA_NOT_READY);
     assert_int_equal(get_last_error(), 101);
   }
-  fake->not_ready = 0;
+  record->not_ready = 0;
   driver->stream_destroy(card, stream);
   driver->device_close(card);
 }
 
-static void memory_and_copies(void **state) {
-  rdna__driver_device *device = open_device(0), *peer = open_device(1), *integrated = open_device(2);
-  rdna__driver_stream *stream = NULL;
-  assert_int_equal(driver->stream_create(device, -100, &stream), RDNA_OK);
-  assert_int_equal(fake->stream_priority, -1);
-  assert_int_equal(fake->stream_flags, 1);
-  void *data = NULL, *other = NULL, *pinned = NULL;
-  assert_int_equal(driver->memory_alloc(device, 1000, &data), RDNA_OK);
-  assert_int_equal(driver->memory_alloc(device, 1000, &other), RDNA_OK);
-  assert_int_equal(driver->host_alloc(device, 1000, &pinned), RDNA_OK);
-  assert_int_equal(fake->host_malloc_flags, 1);
-  unsigned char *host = pinned;
-  for (int i = 0; i < 1000; i++) host[i] = (unsigned char)(i * 7);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_DEVICE, data, host, 1000), RDNA_OK);
-  assert_int_equal(fake->copy_kind, 1);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_ON_DEVICE, other, data, 1000), RDNA_OK);
-  assert_int_equal(fake->copy_kind, 3);
-  assert_int_equal(driver->fill(device, stream, other, 0xAB, 10), RDNA_OK);
-  memset(host, 0, 1000);
-  assert_int_equal(driver->copy(device, stream, RDNA__COPY_TO_HOST, host, other, 1000), RDNA_OK);
-  assert_int_equal(fake->copy_kind, 2);
-  for (int i = 0; i < 1000; i++) assert_int_equal(host[i], i < 10 ? 0xAB : (unsigned char)(i * 7));
-  bool direct = false;
-  assert_int_equal(driver->copy_peer(device, stream, other, peer, data, 20, &direct), RDNA_OK);
-  assert_true(direct);
-  assert_memory_equal(other, data, 20);
-  assert_int_equal(driver->copy_peer(device, stream, other, integrated, data, 1000, &direct), RDNA_OK);
-  assert_false(direct);
-  void *huge = &huge;
-  assert_int_equal(driver->memory_alloc(device, (size_t)1 << 40, &huge), RDNA_OUT_OF_MEMORY);
-  assert_null(huge);
-  assert_string_equal(rdna_last_error(),
-                      "allocating 1099511627776 bytes of device memory on hip:0 (AMD Radeon RX 7900 XTX): out of "
-                      "memory (hipErrorOutOfMemory, 2)");
-  assert_int_equal(driver->host_free(device, pinned), RDNA_OK);
-  assert_int_equal(driver->memory_free(device, data), RDNA_OK);
-  assert_int_equal(driver->memory_free(device, other), RDNA_OK);
-  driver->stream_destroy(device, stream);
-  driver->device_close(device);
-  driver->device_close(peer);
-  driver->device_close(integrated);
-}
-
-static void count_call(void *data) { ++*(int *)data; }
-
-static void streams_and_events(void **state) {
+static void copies_say_which_way(void **state) {
+  static const int kinds[] = {[RDNA__COPY_TO_DEVICE] = 1, [RDNA__COPY_TO_HOST] = 2, [RDNA__COPY_ON_DEVICE] = 3};
   rdna__driver_device *device = open_device(0);
-  rdna__driver_stream *stream = NULL;
-  rdna__driver_event *start = NULL, *end = NULL;
-  assert_int_equal(driver->stream_create(device, 3, &stream), RDNA_OK);
-  assert_int_equal(fake->stream_priority, 1);
-  assert_int_equal(driver->event_create(device, false, &start), RDNA_OK);
-  assert_int_equal(fake->event_flags, 2);
-  assert_int_equal(driver->event_create(device, true, &end), RDNA_OK);
-  assert_int_equal(fake->event_flags, 0);
-  assert_int_equal(driver->event_record(device, start, stream), RDNA_OK);
-  assert_int_equal(driver->stream_wait(device, stream, start), RDNA_OK);
-  assert_int_equal(driver->event_query(device, end), RDNA_OK);
-  fake->not_ready = 1;
-  assert_int_equal(driver->event_query(device, end), RDNA_NOT_READY);
-  assert_int_equal(driver->stream_query(device, stream), RDNA_NOT_READY);
-  fake->not_ready = 0;
-  assert_int_equal(driver->event_synchronize(device, end), RDNA_OK);
-  float ms = 0;
-  assert_int_equal(driver->event_elapsed(device, start, end, &ms), RDNA_OK);
-  assert_true(ms == 0.25f);
-  int calls = 0;
-  assert_int_equal(driver->stream_call(device, stream, count_call, &calls), RDNA_OK);
-  assert_int_equal(calls, 1);
-  assert_int_equal(fake->host_func_calls, flavour_now->major >= 6);
-  assert_int_equal(fake->add_callback_calls, flavour_now->major < 6);
-  assert_int_equal(driver->stream_query(device, stream), RDNA_OK);
-  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_OK);
-  assert_int_equal(driver->device_synchronize(device), RDNA_OK);
-  driver->event_destroy(device, start);
-  driver->event_destroy(device, end);
-  driver->stream_destroy(device, stream);
+  char from[8] = "", to[8] = "";
+  for (int kind = RDNA__COPY_TO_DEVICE; kind <= RDNA__COPY_ON_DEVICE; kind++) {
+    assert_int_equal(driver->copy(device, NULL, (rdna__copy_kind)kind, to, from, sizeof to), RDNA_OK);
+    assert_int_equal(fake->copy_kind, kinds[kind]);
+  }
   driver->device_close(device);
 }
 
-typedef struct sample_args {
-  const void *x;
-  float scale;
-  uint32_t n;
-} sample_args;
+static void callbacks_take_the_call_that_is_there(void **state) {
+  rdna__driver_device *device = open_device(0);
+  int calls = 0, host_func = fake->host_func_calls, add_callback = fake->add_callback_calls;
+  assert_int_equal(driver->stream_call(device, NULL, count_call, &calls), RDNA_OK);
+  assert_int_equal(calls, 1);
+  assert_int_equal(fake->host_func_calls - host_func, flavour_now->major >= 6);
+  assert_int_equal(fake->add_callback_calls - add_callback, flavour_now->major < 6);
+  driver->device_close(device);
+}
 
 static void launches_pack_their_arguments(void **state) {
   rdna__driver_device *device = open_device(1);
@@ -238,31 +166,15 @@ static void launches_pack_their_arguments(void **state) {
   assert_ptr_not_equal(fake->image, image);
   memset(image, 0, sizeof image);
   assert_memory_equal(fake->image, "\177ELF and more", sizeof image); /* HIP reads it later */
-  rdna__driver_function function = {
-      .name = "norm_f32", .group_threads = 256, .dynamic_group_memory = 4096, .args_size = sizeof(sample_args)};
-  void *handle = NULL;
-  assert_int_equal(driver->module_function(device, module, "missing_f32", &handle), RDNA_NOT_FOUND);
-  assert_non_null(strstr(rdna_last_error(), "'missing_f32'"));
-  assert_int_equal(driver->module_function(device, module, "norm_f32", &function.handle), RDNA_OK);
-  sample_args args = {.x = &args, .scale = 2.5f, .n = 77};
   set_device(1);
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){4, 0, 1}, &args), RDNA_OK);
-  assert_string_equal(fake->kernel, "");
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){4, 5, 6}, &args), RDNA_OK);
-  assert_string_equal(fake->kernel, "norm_f32");
+  check_launch(device, stream, module, 4096);
   assert_int_equal(fake->launch_device, 2);
-  assert_memory_equal(fake->grid, ((unsigned[]){4, 5, 6}), sizeof fake->grid);
-  assert_memory_equal(fake->block, ((unsigned[]){256, 1, 1}), sizeof fake->block);
-  assert_int_equal(fake->shared_bytes, 4096);
-  assert_int_equal(fake->args_size, sizeof args);
-  assert_memory_equal(fake->args, &args, sizeof args);
   driver->module_unload(device, module);
   assert_int_equal(fake->modules, 0);
   driver->stream_destroy(device, stream);
   driver->device_close(device);
 }
 
-/* Last: the fake device stays broken, like a real one. */
 /* The stand-ins are of runtimes without graphs; the emulator's are in the conformance suite. */
 static void no_graphs_is_said(void **state) {
   rdna__driver_device *device;
@@ -272,36 +184,19 @@ static void no_graphs_is_said(void **state) {
   driver->device_close(device);
 }
 
-static void late_errors_name_the_kernel(void **state) {
-  rdna__driver_device *device = open_device(0);
-  rdna__driver_stream *stream = NULL, *idle = NULL;
-  rdna__driver_module *module = NULL;
-  assert_int_equal(driver->stream_create(device, 0, &stream), RDNA_OK);
-  assert_int_equal(driver->stream_create(device, 0, &idle), RDNA_OK);
-  assert_int_equal(driver->module_load(device, "\177ELF", 5, "crash", &module), RDNA_OK);
-  rdna__driver_function function = {.name = "crash_f32", .group_threads = 64, .args_size = 4};
-  assert_int_equal(driver->module_function(device, module, "crash_f32", &function.handle), RDNA_OK);
-  assert_int_equal(driver->launch(device, stream, &function, (rdna_grid){1, 1, 1}, "abc"), RDNA_OK);
-  assert_int_equal(driver->stream_synchronize(device, stream), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "waiting for a stream on hip:0 (AMD Radeon RX 7900 XTX): an illegal"));
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'crash_f32'"));
-  assert_int_equal(driver->stream_synchronize(device, idle), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this stream was 'none'"));
-  assert_int_equal(driver->device_synchronize(device), RDNA_DEVICE_ERROR);
-  assert_non_null(strstr(rdna_last_error(), "last kernel queued on this device was 'crash_f32'"));
-  driver->module_unload(device, module);
-  driver->stream_destroy(device, stream);
-  driver->stream_destroy(device, idle);
-  driver->device_close(device);
-}
-
 static int whole_library(int known) {
   flavour_now = (void *)&flavours_known[known];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices_are_described),       cmocka_unit_test(the_callers_device_comes_back),
-      cmocka_unit_test(last_error_stays_others),     cmocka_unit_test(memory_and_copies),
-      cmocka_unit_test(streams_and_events),          cmocka_unit_test(launches_pack_their_arguments),
-      cmocka_unit_test(late_errors_name_the_kernel), cmocka_unit_test(no_graphs_is_said),
+      cmocka_unit_test(devices_are_described),
+      cmocka_unit_test(the_callers_device_comes_back),
+      cmocka_unit_test(last_error_stays_others),
+      cmocka_unit_test(memory_and_copies),
+      cmocka_unit_test(copies_say_which_way),
+      cmocka_unit_test(streams_and_events),
+      cmocka_unit_test(callbacks_take_the_call_that_is_there),
+      cmocka_unit_test(launches_pack_their_arguments),
+      cmocka_unit_test(late_errors_name_the_kernel),
+      cmocka_unit_test(no_graphs_is_said),
   };
   return cmocka_run_group_tests(tests, open_fake, NULL);
 }
@@ -309,12 +204,6 @@ static int whole_library(int known) {
 static int hip5(void) { return whole_library(0); }
 static int hip6(void) { return whole_library(1); }
 static int hip7(void) { return whole_library(2); }
-
-#define ONE_TEST(name, test)                                    \
-  static int name(void) {                                       \
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test)}; \
-    return cmocka_run_group_tests(tests, NULL, NULL);           \
-  }
 
 static void a_missing_function_is_named(void **state) {
   rdna_driver_info info = probe(FAKE("hip7_no_launch", "libamdhip64.so.7"));
@@ -343,11 +232,6 @@ static void an_unknown_layout_is_refused(void **state) {
 }
 ONE_TEST(odd_layout, an_unknown_layout_is_refused)
 
-static void a_wrong_setting_is_named(void **state) {
-  rdna_driver_info info = probe("/nowhere/libamdhip64.so");
-  assert_int_equal(info.status, RDNA_UNAVAILABLE);
-  assert_non_null(strstr(info.message, "RDNA_HIP_LIBRARY names '/nowhere/libamdhip64.so', which does not load"));
-}
 ONE_TEST(wrong_setting, a_wrong_setting_is_named)
 
 static void emulated_devices_say_so(void **state) {
@@ -570,6 +454,8 @@ int main(void) {
       {"AMD's library", amds_library},
       {"properties alone", properties_alone},
   };
+  driver = &rdna__hip_driver;
+  expected = &hip;
   unsetenv("RDNA_EMULATE");
   unsetenv("ROCM_PATH");
   unsetenv("VIRTUAL_ENV");
