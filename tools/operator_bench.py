@@ -240,9 +240,9 @@ class Bench:
 
     def case_max_pool(self):
         x = self.of(self.sizes.images)
-        pool = Pool(dims=2)
+        pool = Pool(spatial_dims=2)
         for i in range(2):
-            pool.window[i], pool.stride[i], pool.before[i], pool.after[i], pool.dilation[i] = 3, 2, 1, 1, 1
+            pool.window[i], pool.stride[i], pool.pad_before[i], pool.pad_after[i], pool.dilation[i] = 3, 2, 1, 1, 1
         want, where = torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1])
         out, indices = torch.empty_like(want), torch.empty_like(where)
 

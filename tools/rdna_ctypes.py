@@ -45,7 +45,7 @@ class FusedStep(ctypes.Structure):
 
 
 class Pool(ctypes.Structure):
-    _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("window", "stride", "before", "after", "dilation")] + [
+    _fields_ = [("spatial_dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("window", "stride", "pad_before", "pad_after", "dilation")] + [
         ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
 
 
@@ -58,15 +58,15 @@ class Sdpa(ctypes.Structure):
 
 
 class Convolution(ctypes.Structure):
-    _fields_ = [("dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("stride", "before", "after", "dilation")] + [
+    _fields_ = [("spatial_dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("stride", "pad_before", "pad_after", "dilation")] + [
         ("groups", ctypes.c_int64)]
 
     @classmethod
     def square(cls, window, stride=1):
         """2-d, with as many zeros around as keep the size at stride 1."""
-        c = cls(dims=2, groups=1)
+        c = cls(spatial_dims=2, groups=1)
         for i in range(2):
-            c.stride[i], c.dilation[i], c.before[i], c.after[i] = stride, 1, window // 2, window // 2
+            c.stride[i], c.dilation[i], c.pad_before[i], c.pad_after[i] = stride, 1, window // 2, window // 2
         return c
 
 

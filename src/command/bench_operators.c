@@ -167,7 +167,7 @@ static rdna_status prepare_max_pool(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_max_pool(bench *b) {
-  const rdna_pooling pool = {.dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
+  const rdna_pooling pool = {.spatial_dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
   return rdna_op_max_pool(b->stream, &pool, &b->t[0], &b->t[1], &b->t[2]);
 }
 static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {
@@ -281,8 +281,12 @@ static rdna_status prepare_conv(bench *b, rdna_dtype dtype, int64_t in, int64_t 
     }
   }
   int64_t pad = window / 2;
-  b->conv = (rdna_convolution){
-      .dims = 2, .stride = {1, 1}, .pad_before = {pad, pad}, .pad_after = {pad, pad}, .dilation = {1, 1}, .groups = 1};
+  b->conv = (rdna_convolution){.spatial_dims = 2,
+                               .stride = {1, 1},
+                               .pad_before = {pad, pad},
+                               .pad_after = {pad, pad},
+                               .dilation = {1, 1},
+                               .groups = 1};
   b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
   b->flops = 2.0 * (double)(n * size * size) * (double)(in * out * window * window);
   return RDNA_OK;

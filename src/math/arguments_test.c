@@ -95,7 +95,7 @@ OPERATOR(group_norm_backward, plain, .types = REALS, .empty = "MB", .same = "dx=
 /* ---- conv.h: samples M, channels N to B ---- */
 static const rdna_convolution *convolution(void) {
   static rdna_convolution c;
-  c = (rdna_convolution){.dims = (int)number("dims dimensions", 2, "", "0 4"),
+  c = (rdna_convolution){.spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
                          .stride = {(int64_t)number("stride", 1, "", "0 -1"), 1},
                          .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                          .pad_after = {0, (int64_t)number("after padding", 0, "", "-1")},
@@ -494,7 +494,7 @@ OPERATOR(dropout_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=do
 /* ---- pool.h ---- */
 static const rdna_pooling *pooling(bool average) {
   static rdna_pooling p;
-  p = (rdna_pooling){.dims = (int)number("dims dimensions", 2, "", "0 4"),
+  p = (rdna_pooling){.spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
                      .window = {2, (int64_t)number("window", 2, "", "0 -1")},
                      .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
                      .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},

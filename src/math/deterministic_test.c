@@ -44,7 +44,7 @@ OPERATOR(linear) {
   return rdna_op_linear(test_stream, &x, &w, NULL, &out);
 }
 static const rdna_convolution conv = {
-    .dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_before = {1, 1}, .pad_after = {1, 1}, .groups = 1};
+    .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_before = {1, 1}, .pad_after = {1, 1}, .groups = 1};
 OPERATOR(conv) {
   rdna_tensor x = IMAGES(0), w = tensor(1, RDNA_F32, 4, 30, 30, 3, 3), y = IMAGES(4);
   return rdna_op_conv(test_stream, &conv, &x, &w, NULL, &y);
@@ -194,7 +194,7 @@ OPERATOR(cross_entropy_of_long_rows) {
   return rdna_op_cross_entropy(test_stream, &options, &x, &target, NULL, &out, &lse, &total);
 }
 /* Each window shares values with the next ones. */
-static const rdna_pooling pool = {.dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
+static const rdna_pooling pool = {.spatial_dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
 OPERATOR(max_pool_backward) {
   rdna_tensor x = IMAGES(0), out = tensor(4, RDNA_F32, 4, 10, 30, 15, 15),
               dout = tensor(1, RDNA_F32, 4, 10, 30, 15, 15);

@@ -12,7 +12,7 @@ extern "C" {
 
 /* Entry 0 of each is for the first spatial dimension of the tensors. */
 typedef struct rdna_convolution {
-  int dims;                            /* 1, 2 or 3 */
+  int spatial_dims;                    /* 1, 2 or 3 */
   int64_t stride[3];                   /* at least 1 */
   int64_t pad_before[3], pad_after[3]; /* zeros around the input, at least 0 */
   int64_t dilation[3];                 /* at least 1 */

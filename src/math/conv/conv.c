@@ -10,11 +10,11 @@ typedef struct operands {
 } operands;
 
 static rdna_status check_description(const char *op_name, const rdna_convolution *conv) {
-  if (!conv || conv->dims < 1 || conv->dims > 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3", op_name,
-                      conv ? conv->dims : 0);
+  if (!conv || conv->spatial_dims < 1 || conv->spatial_dims > 3) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has spatial_dims %d; it must be 1, 2 or 3", op_name,
+                      conv ? conv->spatial_dims : 0);
   }
-  for (int d = 0; d < conv->dims; d++) {
+  for (int d = 0; d < conv->spatial_dims; d++) {
     bool small = conv->stride[d] <= INT32_MAX && conv->dilation[d] <= INT32_MAX && conv->pad_before[d] <= INT32_MAX &&
                  conv->pad_after[d] <= INT32_MAX;
     if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->pad_before[d] < 0 || conv->pad_after[d] < 0 || !small) {
@@ -86,7 +86,7 @@ static rdna_status check_shapes(const operands *o, const rdna_convolution *conv)
                       "%s: y is (%lld, %lld, ...); it must be (%lld, %lld, ...), by x and weight", o->op_name,
                       (long long)y[0], (long long)y[1], (long long)x[0], (long long)w[0]);
   }
-  for (int d = 0; d < conv->dims; d++) {
+  for (int d = 0; d < conv->spatial_dims; d++) {
     int64_t window = w[2 + d] > 0 ? conv->dilation[d] * (w[2 + d] - 1) + 1 : 0;
     int64_t room = conv->pad_before[d] + x[2 + d] + conv->pad_after[d] - window;
     int64_t want = w[2 + d] > 0 && room >= 0 ? room / conv->stride[d] + 1 : 0;
@@ -109,7 +109,7 @@ static rdna_status check(const operands *o, const rdna_convolution *conv, rdna__
   RDNA_TRY(check_description(op_name, conv));
   for (int i = 0; i < 3; i++) {
     RDNA_TRY(rdna__check_float(op_name, all[i].name, all[i].tensor));
-    RDNA_TRY(rdna__check_rank(op_name, all[i].name, all[i].tensor, conv->dims + 2));
+    RDNA_TRY(rdna__check_rank(op_name, all[i].name, all[i].tensor, conv->spatial_dims + 2));
     RDNA_TRY(check_strides(op_name, all[i].name, all[i].tensor));
     if (i > 0) RDNA_TRY(rdna__check_same_dtype(op_name, all[i].name, all[i].tensor, "y", o->y));
   }
@@ -142,7 +142,7 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   if (rdna__conv_is_product(&call)) return rdna__conv_product(stream, o->op_name, &call);
   int64_t positions = 1, places = 1, taps = 1;
   const rdna_tensor *over = mode == RDNA__CONV_DATA ? o->x : o->y;
-  for (int d = 0; d < conv->dims + 2; d++) {
+  for (int d = 0; d < conv->spatial_dims + 2; d++) {
     if (d != 1) positions *= over->shape[d];
     if (d != 0) taps *= o->weight->shape[d];
     if (d > 1) places *= o->weight->shape[d];

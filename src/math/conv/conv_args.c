@@ -92,7 +92,8 @@ static uint32_t layout_flags(rdna__conv_mode mode, struct conv_args *a, int32_t 
 void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, const rdna_tensor *x,
                           const rdna_tensor *weight, const rdna_tensor *y, struct conv_args *out_args) {
   struct conv_args a = {.groups = (int32_t)conv->groups};
-  volume vx = volume_of(x, conv->dims), vw = volume_of(weight, conv->dims), vy = volume_of(y, conv->dims);
+  volume vx = volume_of(x, conv->spatial_dims), vw = volume_of(weight, conv->spatial_dims),
+         vy = volume_of(y, conv->spatial_dims);
   int32_t in_channels = vw.size[1], out_channels = vw.size[0] / a.groups;
   const volume *image = mode == RDNA__CONV_DATA ? &vy : &vx;
   a.image = mode == RDNA__CONV_DATA ? y->data : x->data;
@@ -103,7 +104,7 @@ void rdna__conv_args_make(rdna__conv_mode mode, const rdna_convolution *conv, co
          sizeof a.image_stride);
   memcpy(a.image_size, image->size + 2, sizeof a.image_size);
   for (int d = 0; d < 3; d++) {
-    int from = d - (3 - conv->dims);
+    int from = d - (3 - conv->spatial_dims);
     int32_t stride = from < 0 ? 1 : (int32_t)conv->stride[from],
             before = from < 0 ? 0 : (int32_t)conv->pad_before[from];
     int32_t dilation = from < 0 ? 1 : (int32_t)conv->dilation[from];

@@ -25,9 +25,11 @@ typedef struct geometry {
 } geometry;
 
 static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs, geometry *out) {
-  rdna_convolution c = {.dims = n < 3 ? n + 1 : (int)rdna__random_range(random, 1, 3)};
+  rdna_convolution c = {.spatial_dims = n < 3 ? n + 1 : (int)rdna__random_range(random, 1, 3)};
   c.groups = rdna__random_below(random, 3) && !depthwise ? 1 : rdna__random_range(random, 1, 5);
-  int64_t each_in = rdna__random_range(random, 1, depthwise ? 2 : 20), most = c.dims == 1 ? 60 : c.dims == 2 ? 12 : 6;
+  int64_t each_in = rdna__random_range(random, 1, depthwise ? 2 : 20), most = c.spatial_dims == 1   ? 60
+                                                                              : c.spatial_dims == 2 ? 12
+                                                                                                    : 6;
   int64_t each_out = rdna__random_range(random, 1, depthwise ? 3 : 70);
   if (rdna__random_below(random, 2)) each_in = 8 * rdna__random_range(random, 1, 5);
   if (runs) each_in = 8 * rdna__random_range(random, 1, 5), each_out = 8 * rdna__random_range(random, 1, 20);
@@ -35,7 +37,7 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
     each_in = each_out = 1, c.groups = 8 * rdna__random_range(random, 1, 4);
   if (n == 3) each_in = 64, each_out = 136, c.groups = 1;
   out->x[0] = out->y[0] = n == 4 ? 0 : rdna__random_range(random, 1, 3);
-  for (int d = 0; d < c.dims; d++) {
+  for (int d = 0; d < c.spatial_dims; d++) {
     int64_t window = rdna__random_range(random, 1, 4);
     c.stride[d] = rdna__random_range(random, 1, 3);
     c.dilation[d] = rdna__random_range(random, 1, 2);
@@ -53,13 +55,13 @@ static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs
 
 /* A gradient of the image as the operator asks for it, in one phase: without strides, which leaves more of y. */
 static void make_phase(rdna__random *random, geometry *g, rdna_dtype dtype, bool last, rdna_tensor *out_y) {
-  for (int d = 0; d < g->conv.dims; d++) {
+  for (int d = 0; d < g->conv.spatial_dims; d++) {
     int64_t room =
         g->conv.pad_before[d] + g->x[2 + d] + g->conv.pad_after[d] - g->conv.dilation[d] * (g->weight[2 + d] - 1);
     if (g->conv.stride[d] > 1) g->conv.pad_before[d] -= rdna__random_range(random, 0, 3);
     g->conv.stride[d] = 1, g->y[2 + d] = room;
   }
-  *out_y = make_tensor(dtype, g->conv.dims, g->y, last);
+  *out_y = make_tensor(dtype, g->conv.spatial_dims, g->y, last);
 }
 
 static rdna_grid case_grid(const char *kernel_name, const struct conv_args *a) {
@@ -112,8 +114,8 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   do { /* until the kernel takes it */
     draw_geometry(random, n, strstr(kernel->name, "depthwise") != NULL, runs, &g);
     last = runs || n == 3 || rdna__random_below(random, 2);
-    x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
-    w = make_tensor(dtype, g.conv.dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
+    x = make_tensor(dtype, g.conv.spatial_dims, g.x, last), y = make_tensor(dtype, g.conv.spatial_dims, g.y, last);
+    w = make_tensor(dtype, g.conv.spatial_dims, g.weight, runs || rdna__random_below(random, 4) ? last : !last);
     mode = RDNA__CONV_FORWARD;
     if (weight)
       mode = RDNA__CONV_WEIGHT;
@@ -122,7 +124,7 @@ RDNA_CASE_MAKER(rdna__conv_case) {
     if (runs && mode == RDNA__CONV_DATA &&
         rdna__random_below(random, 2)) { /* channels that are summed over side by side */
       int64_t inner = g.weight[1];
-      for (int d = g.conv.dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
+      for (int d = g.conv.spatial_dims + 1; d > 1; d--) w.stride[d] *= g.weight[0], w.stride[d] /= inner;
       w.stride[0] = 1, w.stride[1] = rdna_tensor_count(&w) / inner;
     }
     if (mode == RDNA__CONV_DATA) make_phase(random, &g, dtype, last, &y);
@@ -137,7 +139,7 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = case_grid(kernel->name, &args);
   snprintf(out_case->label, sizeof out_case->label, "mode %d dims %d groups %d rows %d columns %d k %d flags %u",
-           (int)mode, g.conv.dims, args.groups, args.rows, args.columns, args.k, args.flags);
+           (int)mode, g.conv.spatial_dims, args.groups, args.rows, args.columns, args.k, args.flags);
 
   const rdna_tensor *image = mode == RDNA__CONV_DATA ? &y : &x, *other = mode == RDNA__CONV_WEIGHT ? &y : &w;
   const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? &y : mode == RDNA__CONV_DATA ? &x : &w;
@@ -169,8 +171,9 @@ RDNA_CASE_MAKER(rdna__conv_sum_case) {
   bool weight = strstr(kernel->name, "weight");
   draw_geometry(random, n == 4 ? 5 : n, false, false, &g);
   bool last = rdna__random_below(random, 2);
-  rdna_tensor x = make_tensor(dtype, g.conv.dims, g.x, last), y = make_tensor(dtype, g.conv.dims, g.y, last);
-  rdna_tensor w = make_tensor(dtype, g.conv.dims, g.weight, last);
+  rdna_tensor x = make_tensor(dtype, g.conv.spatial_dims, g.x, last),
+              y = make_tensor(dtype, g.conv.spatial_dims, g.y, last);
+  rdna_tensor w = make_tensor(dtype, g.conv.spatial_dims, g.weight, last);
   struct conv_args args;
   rdna__conv_args_make(weight ? RDNA__CONV_WEIGHT : RDNA__CONV_FORWARD, &g.conv, &x, &w, &y, &args);
   args.parts = (int32_t)rdna__random_range(random, 2, 40), args.part_k = CONV_PART_STEP;

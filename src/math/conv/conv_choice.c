@@ -21,7 +21,7 @@ typedef struct shape_class {
 static shape_class class_of(const rdna__conv_call *call) {
   shape_class c;
   memset(&c, 0, sizeof c);
-  c.mode = (int32_t)call->mode, c.type = (int32_t)call->x->dtype, c.dims = call->conv->dims;
+  c.mode = (int32_t)call->mode, c.type = (int32_t)call->x->dtype, c.dims = call->conv->spatial_dims;
   c.groups = (int32_t)call->conv->groups, c.bias = call->bias != NULL;
   const rdna_tensor *tensors[] = {call->x, call->weight, call->y};
   int32_t *sizes[] = {c.x, c.weight, c.y}, *strides[] = {c.x_stride, c.weight_stride, c.y_stride};

@@ -197,7 +197,7 @@ static int64_t phases_of(const rdna__conv_call *call, int d) {
 static void make_phase(const rdna__conv_call *call, int64_t number, phase *out) {
   *out = (phase){*call, *call->conv, *call->x, *call->weight};
   out->call.conv = &out->conv, out->call.x = &out->x, out->call.weight = &out->weight;
-  for (int d = 0; d < call->conv->dims; d++) {
+  for (int d = 0; d < call->conv->spatial_dims; d++) {
     int64_t count = phases_of(call, d);
     take_phase(out, d, number % count);
     number /= count;
@@ -209,7 +209,7 @@ static rdna_status run_phases(rdna_stream *stream, const char *op_name, const rd
   int64_t count = 1, empty = 0;
   bool zeros = !call->bias && call->activation == RDNA_ACTIVATION_NONE;
   phase p;
-  for (int d = 0; d < call->conv->dims; d++) count *= phases_of(call, d);
+  for (int d = 0; d < call->conv->spatial_dims; d++) count *= phases_of(call, d);
   for (int64_t i = 0; i < count; i++) {
     make_phase(call, i, &p);
     empty += rdna_tensor_count(&p.weight) == 0;
@@ -225,7 +225,7 @@ static rdna_status run_phases(rdna_stream *stream, const char *op_name, const rd
 
 rdna_status rdna__conv_direct(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
   bool strides = false;
-  for (int d = 0; d < call->conv->dims; d++) strides |= call->conv->stride[d] > 1;
+  for (int d = 0; d < call->conv->spatial_dims; d++) strides |= call->conv->stride[d] > 1;
   return call->mode == RDNA__CONV_DATA && strides ? run_phases(stream, op_name, call)
                                                   : run_dense(stream, op_name, call);
 }

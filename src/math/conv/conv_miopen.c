@@ -162,7 +162,7 @@ static bool key_make(const rdna__conv_call *call, plan_key *out_key) {
   k->channels_last = !layouts[0];
   int dims = k->rank - 2;
   for (int d = 0; d < dims; d++) {
-    int from = d - (dims - conv->dims);
+    int from = d - (dims - conv->spatial_dims);
     k->padding[d] = from < 0 ? 0 : (int32_t)conv->pad_before[from];
     k->stride[d] = from < 0 ? 1 : (int32_t)conv->stride[from];
     k->dilation[d] = from < 0 ? 1 : (int32_t)conv->dilation[from];

@@ -130,7 +130,7 @@ typedef struct folding {
 
 static bool can_fold(const rdna__conv_call *call, folding *out) {
   const rdna_convolution *conv = call->conv;
-  int last = conv->dims - 1;
+  int last = conv->spatial_dims - 1;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
   int64_t run = in_16_bytes(x->dtype), stride = conv->stride[last], channels = 1;
   if (call->mode == RDNA__CONV_DATA || conv->groups != 1 || w->shape[1] > FEW_CHANNELS || conv->dilation[last] != 1 ||
@@ -150,7 +150,7 @@ static bool can_fold(const rdna__conv_call *call, folding *out) {
 static rdna_status fold_image(copies *c, const folding *f) {
   rdna_stream *stream = c->scratch.stream;
   rdna_tensor to = c->x;
-  int last = c->conv.dims - 1, rank = to.rank;
+  int last = c->conv.spatial_dims - 1, rank = to.rank;
   int64_t count = f->row * to.shape[0], next = f->row, bytes = (int64_t)rdna_dtype_block_bytes(to.dtype);
   for (int d = 0; d < last; d++) count *= to.shape[2 + d];
   void *data;
@@ -186,7 +186,7 @@ static rdna_status fold_weight(copies *c, const folding *f, rdna_tensor *out_par
 
 static rdna_status run_folded(copies *c, const char *op_name, const folding *f) {
   rdna_stream *stream = c->scratch.stream;
-  int last = c->conv.dims - 1;
+  int last = c->conv.spatial_dims - 1;
   bool forward = c->call.mode == RDNA__CONV_FORWARD;
   rdna_tensor weight = c->weight, part;
   RDNA_TRY(fold_image(c, f));

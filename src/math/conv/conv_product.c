@@ -60,7 +60,7 @@ static bool sums_fit(const rdna__conv_call *call) {
 static bool is_product(const rdna__conv_call *call, product *out) {
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight;
-  for (int d = 0; d < conv->dims; d++)
+  for (int d = 0; d < conv->spatial_dims; d++)
     if (w->shape[2 + d] != 1 || conv->stride[d] != 1 || conv->pad_before[d] != 0 || conv->pad_after[d] != 0)
       return false;
   if (conv->groups != 1 || (w->shape[1] > 1 && w->stride[1] != 1)) return false;

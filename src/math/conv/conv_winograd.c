@@ -55,7 +55,7 @@ static int64_t line_of(int64_t tiles) { return (tiles + 3) / 4 * 4; } /* at mult
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels) {
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
-  if (conv->dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
+  if (conv->spatial_dims != 2 || conv->groups != 1 || x->dtype != RDNA_F32) return false;
   for (int d = 0; d < 2; d++) /* channels are lines of a grid */
     if (w->shape[d] < least_channels || w->shape[d] > RDNA__GRID_YZ_MAX) return false;
   for (int d = 0; d < 2; d++)

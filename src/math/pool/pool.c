@@ -36,11 +36,11 @@ int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size) {
 static rdna_status check_description(const struct call *c) {
   const rdna_pooling *p = c->pool;
   const int64_t most = 1 << 28; /* so that sums of a few stay in 31 bits */
-  if (p->dims < 1 || p->dims > 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has %d dimensions; it must have 1, 2 or 3",
-                      c->op_name, p->dims);
+  if (p->spatial_dims < 1 || p->spatial_dims > 3) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has spatial_dims %d; it must be 1, 2 or 3",
+                      c->op_name, p->spatial_dims);
   }
-  for (int d = 0; d < p->dims; d++) {
+  for (int d = 0; d < p->spatial_dims; d++) {
     if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->pad_before[d] < 0 || p->pad_after[d] < 0 ||
         p->window[d] > most || p->stride[d] > most || p->dilation[d] > most || p->pad_before[d] > most ||
         p->pad_after[d] > most || p->window[d] * p->dilation[d] > most) {
@@ -106,7 +106,7 @@ static rdna_status check_indices(const struct call *c) {
 static rdna_status check(const struct call *c) {
   if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
   if (c->pool) RDNA_TRY(check_description(c));
-  int dims = c->pool ? c->pool->dims : 0;
+  int dims = c->pool ? c->pool->spatial_dims : 0;
   RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, dims));
   RDNA_TRY(rdna__check_volume(c->op_name, c->out_name, c->out, dims));
   RDNA_TRY(rdna__check_same_dtype(c->op_name, c->out_name, c->out, c->x_name, c->x));

@@ -17,7 +17,7 @@ struct problem {
 };
 
 static struct axis axis_of(const struct problem *p, int d) { /* of z, y, x */
-  int from = d - (3 - p->pool.dims);
+  int from = d - (3 - p->pool.spatial_dims);
   if (from < 0) return (struct axis){1, 1, 1, 1, 0, 0, 1};
   if (p->adaptive) return (struct axis){.in = p->in[from], .out = p->out[from], .dilation = 1};
   return (struct axis){p->in[from],
@@ -112,10 +112,10 @@ static void check_gradient(const struct problem *p, const grid *dx, const double
 }
 
 static void check_max(const struct problem *p, const grid *x) {
-  grid out = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->out, p->layout);
-  grid indices = grid_make(RDNA_I64, p->n, p->channels, p->pool.dims, p->out, p->layout);
-  grid dx = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->in, p->layout);
-  grid dout = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->out, p->layout);
+  grid out = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->out, p->layout);
+  grid indices = grid_make(RDNA_I64, p->n, p->channels, p->pool.spatial_dims, p->out, p->layout);
+  grid dx = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->in, p->layout);
+  grid dout = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->out, p->layout);
   const rdna_tensor *tx = &x->o.tensor, *to = &out.o.tensor, *ti = &indices.o.tensor, *td = &dout.o.tensor;
   grid_fill(&dout);
   if (p->adaptive) {
@@ -146,9 +146,9 @@ static void check_max(const struct problem *p, const grid *x) {
 }
 
 static void check_average(const struct problem *p, const grid *x) {
-  grid out = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->out, p->layout);
-  grid dx = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->in, p->layout);
-  grid dout = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->out, p->layout);
+  grid out = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->out, p->layout);
+  grid dx = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->in, p->layout);
+  grid dout = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->out, p->layout);
   grid_fill(&dout);
   if (p->adaptive) {
     assert_ok(rdna_op_adaptive_average_pool(stream, &x->o.tensor, &out.o.tensor));
@@ -179,7 +179,7 @@ static void check_average(const struct problem *p, const grid *x) {
 
 /* Equal values are common in small integers, so that the first of equals is told from others. */
 static grid make_x(const struct problem *p, bool special) {
-  grid x = grid_make(p->dtype, p->n, p->channels, p->pool.dims, p->in, p->layout);
+  grid x = grid_make(p->dtype, p->n, p->channels, p->pool.spatial_dims, p->in, p->layout);
   for (int64_t i = 0; i < operand_span(&x.o); i++) {
     uint64_t pick = rdna__random_below(&random_state, 40);
     operand_set(&x.o, i, (double)rdna__random_range(&random_state, -9, 9));
@@ -191,7 +191,7 @@ static grid make_x(const struct problem *p, bool special) {
 }
 
 static void pick_windows(struct problem *p, bool average) {
-  for (int d = 0; d < p->pool.dims; d++) {
+  for (int d = 0; d < p->pool.spatial_dims; d++) {
     p->pool.window[d] = rdna__random_range(&random_state, 1, 4);
     p->pool.stride[d] = rdna__random_range(&random_state, 1, 4);
     p->pool.dilation[d] = average ? 1 : rdna__random_range(&random_state, 1, 2);
@@ -208,9 +208,9 @@ static void formulas(void **state) {
       struct problem p = {.dtype = types[t], .adaptive = k % 4 == 3, .layout = k % 5 % LAYOUTS, .n = k == 8 ? 0 : 2};
       bool average = k & 1 ? k & 4 : k & 2;
       p.channels = k % 3 == 1 ? 16 : rdna__random_range(&random_state, 1, 9);
-      p.pool.dims = 1 + k % 3;
-      for (int d = 0; d < p.pool.dims; d++) {
-        p.in[d] = rdna__random_range(&random_state, 1, p.pool.dims == 3 ? 6 : 12);
+      p.pool.spatial_dims = 1 + k % 3;
+      for (int d = 0; d < p.pool.spatial_dims; d++) {
+        p.in[d] = rdna__random_range(&random_state, 1, p.pool.spatial_dims == 3 ? 6 : 12);
         p.out[d] = k % 8 == 7 ? 1 : rdna__random_range(&random_state, 1, p.in[d] + 2);
       }
       if (!p.adaptive) {
@@ -250,7 +250,7 @@ static void strips(void **state) {
   for (int k = 0; k < 36; k++) {
     struct problem p = {.dtype = types[k % 3], .n = 2, .channels = 3, .layout = k % 7 == 6 ? GAPS : CONTIGUOUS};
     int64_t window = k % 2 ? 2 : 3;
-    p.pool = (rdna_pooling){.dims = 2, .dilation = {1, 1}, .stride = {2, 2}, .window = {window, window}};
+    p.pool = (rdna_pooling){.spatial_dims = 2, .dilation = {1, 1}, .stride = {2, 2}, .window = {window, window}};
     p.in[0] = rdna__random_range(&random_state, window, 9), p.in[1] = 8 * rdna__random_range(&random_state, 1, 4);
     p.pool.pad_before[1] = window - 2, p.pool.pad_before[0] = rdna__random_range(&random_state, 0, window - 1);
     p.pool.pad_after[0] = rdna__random_range(&random_state, 0, 1), p.pool.ceil = k % 5 == 0;
@@ -306,7 +306,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_average_pool(stream, &q, X, O), bad, "dimension 1", "stride 0");
   q = p, q.dilation[0] = 2;
   assert_refused(rdna_op_average_pool(stream, &q, X, O), bad, "dilation 2", "average");
-  q = p, q.dims = 3, q.window[2] = q.stride[2] = q.dilation[2] = 1;
+  q = p, q.spatial_dims = 3, q.window[2] = q.stride[2] = q.dilation[2] = 1;
   assert_refused(rdna_op_average_pool(stream, &q, X, O), bad, "x is f32 (1, 2, 6, 6)", "5");
   q = p, q.divisor = INT64_C(1) << 40;
   assert_refused(rdna_op_average_pool(stream, &q, X, O), bad, "divisor", "1099511627776");

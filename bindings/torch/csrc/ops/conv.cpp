@@ -25,7 +25,7 @@ struct Geometry {
     auto at = [](const std::vector<int64_t> &v, int64_t i) {  // one number stands for all
       return v.empty() ? 0 : v[v.size() == 1 ? 0 : static_cast<size_t>(i)];
     };
-    conv.dims = static_cast<int>(spatial);
+    conv.spatial_dims = static_cast<int>(spatial);
     for (int64_t i = 0; i < spatial && i < 3; i++) {
       conv.stride[i] = at(stride, i);
       conv.pad_before[i] = at(padding, i);
@@ -40,14 +40,14 @@ struct Geometry {
   }
 
   bool expressible() const {
-    for (int i = 0; i < conv.dims; i++)
+    for (int i = 0; i < conv.spatial_dims; i++)
       if (over[i] >= conv.stride[i]) return false;
     return true;
   }
 
   std::vector<int64_t> output(const at::Tensor &x, const at::Tensor &w) const {
     std::vector<int64_t> shape{x.size(0), transposed ? w.size(1) * conv.groups : w.size(0)};
-    for (int i = 0; i < conv.dims; i++) {
+    for (int i = 0; i < conv.spatial_dims; i++) {
       const int64_t reach = conv.dilation[i] * (w.size(2 + i) - 1) + 1;
       const int64_t pad = conv.pad_before[i] + conv.pad_after[i] - over[i];
       shape.push_back(transposed ? (x.size(2 + i) - 1) * conv.stride[i] + reach - pad
@@ -61,7 +61,7 @@ struct Geometry {
 class Wide {
  public:
   Wide(const rdna_convolution &conv, const at::Tensor &w, at::IntArrayRef outputs) : conv_(conv), w_(w) {
-    for (int i = 0; i < conv.dims; i++) {
+    for (int i = 0; i < conv.spatial_dims; i++) {
       TORCH_CHECK(w.size(2 + i) > 0, "kernel size should be greater than zero, but got ", w.sizes().slice(2));
       TORCH_CHECK(conv.dilation[i] > 0, "dilation should be greater than zero, but got ", conv.dilation[i]);
       outputs_.push_back(outputs[static_cast<size_t>(2 + i)]);
@@ -114,7 +114,7 @@ class Wide {
     return shape;
   }
   at::Tensor inside(at::Tensor all, const at::Tensor &t) const {
-    for (int i = 0; i < conv_.dims; i++) all = all.narrow(2 + i, conv_.pad_before[i], t.size(2 + i));
+    for (int i = 0; i < conv_.spatial_dims; i++) all = all.narrow(2 + i, conv_.pad_before[i], t.size(2 + i));
     return all;
   }
   at::Tensor padded(const at::Tensor &t) const {
@@ -124,7 +124,7 @@ class Wide {
   }
   // What place |k| of the window sees, a value for each output.
   at::Tensor window(at::Tensor t, int64_t k) const {
-    for (int i = conv_.dims; i-- > 0; k /= w_.size(2 + i)) {
+    for (int i = conv_.spatial_dims; i-- > 0; k /= w_.size(2 + i)) {
       const int64_t first = k % w_.size(2 + i) * conv_.dilation[i];
       t = t.slice(2 + i, first, first + (outputs_[static_cast<size_t>(i)] - 1) * conv_.stride[i] + 1, conv_.stride[i]);
     }

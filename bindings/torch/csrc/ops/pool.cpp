@@ -29,7 +29,7 @@ void spread(const std::vector<int64_t> &given, int dims, const int64_t *none, in
 rdna_pooling describe_pool(const Call &call, size_t first, int dims) {
   static const int64_t zeros[3] = {0, 0, 0};
   rdna_pooling p{};
-  p.dims = dims;
+  p.spatial_dims = dims;
   spread(call.integers(first), dims, zeros, p.window);
   spread(call.integers(first + 1), dims, p.window, p.stride);
   spread(call.integers(first + 2), dims, zeros, p.pad_before);
@@ -72,7 +72,7 @@ std::vector<int64_t> pooled(const at::Tensor &x, int dims, Size size) {
 }
 
 std::vector<int64_t> pooled(const at::Tensor &x, const rdna_pooling &p) {
-  return pooled(x, p.dims, [&](int d, int64_t n) {
+  return pooled(x, p.spatial_dims, [&](int d, int64_t n) {
     const int64_t windows = rdna_pooling_size(&p, d, n);
     TORCH_CHECK(windows > 0, "pooling: dimension ", d, " of size ", n, " is too small for its window");
     return windows;
