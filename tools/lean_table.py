@@ -68,7 +68,7 @@ def streaming(op):
         rows, cols = 64, 4096
         x, out = card.make("bfloat16", rows, cols), card.make("bfloat16", rows, cols)
         size = 2 * rows * cols
-        one, eps = ctypes.c_float(1), ctypes.c_float(1e-5)
+        one, eps = ctypes.c_float(1), ctypes.c_double(1e-5)
         if op == "silu":
             call, needed = card.op("map", 31, x, real(0), real(0), out), 2 * size
         elif op == "add":

@@ -178,7 +178,7 @@ class Bench:
         x, g = self.rows(), self.rows()
         w, b = (torch.randn(x.shape[1], device="cuda", dtype=BF16) for _ in range(2))
         shape = (x.shape[1],)
-        eps = ctypes.c_float(1e-5)
+        eps = ctypes.c_double(1e-5)
         out, want = torch.empty_like(x), F.rms_norm(x, shape, w, 1e-5)
         yield ("RMS norm", 4 * x.numel(), lambda: F.rms_norm(x, shape, w, 1e-5),
                self.lib.op("rms_norm", view(x), view(w), eps, view(out)), lambda: close(out, want, 3e-2))

@@ -25,7 +25,7 @@ class Scalar(ctypes.Structure):
 class Optim(ctypes.Structure):
     _fields_ = [("kind", ctypes.c_int)] + [(n, ctypes.c_float) for n in (
         "learning_rate", "weight_decay", "momentum", "dampening")] + [("nesterov", ctypes.c_bool)] + [
-        (n, ctypes.c_float) for n in ("beta1", "beta2", "epsilon")] + [
+        ("beta1", ctypes.c_float), ("beta2", ctypes.c_float), ("epsilon", ctypes.c_double)] + [
         (n, ctypes.c_bool) for n in ("decoupled", "amsgrad", "centered", "maximize")] + [("step", ctypes.c_int64)]
 
 

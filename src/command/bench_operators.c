@@ -137,7 +137,7 @@ static rdna_status prepare_norm(bench *b, rdna_dtype dtype) {
   RDNA_TRY(prepare_one(b, dtype));
   return make(b, 2, RDNA_F32, 1, &plane[1]);
 }
-static rdna_status run_rms_norm(bench *b) { return rdna_op_rms_norm(b->stream, &b->t[0], &b->t[2], 1e-5f, &b->t[1]); }
+static rdna_status run_rms_norm(bench *b) { return rdna_op_rms_norm(b->stream, &b->t[0], &b->t[2], 1e-5, &b->t[1]); }
 /* (n, channels, height, width), as in the middle of a residual network */
 static const int64_t images[] = {32, 256, 56, 56};
 static rdna_status prepare_channel_norm(bench *b, rdna_dtype dtype, int rank, const int64_t *statistics) {

@@ -11,16 +11,16 @@
 
 OPERATOR(rms_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_rms_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)),
-                          (float)EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
+                          EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(add_rms_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_add_rms_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), out("residual", MAIN, 0, SHAPE(M, N)),
-                              in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), (float)EPSILON,
+                              in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), EPSILON,
                               out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(layer_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(N)),
-                            in("bias", MAIN, OPTIONAL, SHAPE(N)), (float)EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
+                            in("bias", MAIN, OPTIONAL, SHAPE(N)), EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(layer_norm, f32_rows, .types = FLOATS, .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
@@ -28,12 +28,12 @@ OPERATOR(layer_norm, f32_rows, .types = FLOATS, .same = "out=x") {
 }
 OPERATOR(rms_norm_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=x") {
   return rdna_op_rms_norm_backward(stream, in("dout", MAIN, 0, SHAPE(M, N)), in("x", MAIN, 0, SHAPE(M, N)),
-                                   in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), (float)EPSILON,
+                                   in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), EPSILON,
                                    out("dx", MAIN, 0, SHAPE(M, N)), out("dweight", MAIN_OR(F32), OPTIONAL, SHAPE(N)));
 }
 OPERATOR(layer_norm_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=x") {
   return rdna_op_layer_norm_backward(stream, in("dout", MAIN, 0, SHAPE(M, N)), in("x", MAIN, 0, SHAPE(M, N)),
-                                     in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), (float)EPSILON, NULL, NULL,
+                                     in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), EPSILON, NULL, NULL,
                                      out("dx", MAIN, 0, SHAPE(M, N)), out("dweight", MAIN_OR(F32), OPTIONAL, SHAPE(N)),
                                      out("dbias", MAIN_OR(F32), OPTIONAL, SHAPE(N)));
 }
@@ -727,7 +727,7 @@ OPERATOR(optim_step, adam, .types = FLOATS, .empty = "MN") {
                                .beta1 = (float)number("beta1", 0.9, "0", "-1 1 nan"),
                                .beta2 = (float)number("beta2", 0.9, "0", "-1 1 nan"),
                                .amsgrad = true,
-                               .epsilon = (float)number("epsilon", 1e-8, "0", "-1 nan")},
+                               .epsilon = number("epsilon", 1e-8, "0", "-1 nan")},
                   &(rdna_optim_item){.param = STATE("param"),
                                      .grad = GRAD,
                                      .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")},
@@ -739,7 +739,7 @@ OPERATOR(optim_step, rmsprop, .types = FLOATS, .empty = "MN") {
                    .beta1 = 0.9f,
                    .momentum = 0.5f,
                    .centered = true,
-                   .epsilon = (float)number("epsilon", 1e-8, "0", "-1 nan")},
+                   .epsilon = number("epsilon", 1e-8, "0", "-1 nan")},
       &(rdna_optim_item){
           .param = STATE("param"), .grad = GRAD, .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")}});
 }

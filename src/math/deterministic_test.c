@@ -67,16 +67,16 @@ OPERATOR(softmax_backward) {
 }
 OPERATOR(rms_norm_backward) {
   rdna_tensor dout = MATRIX(0), x = MATRIX(1), w = VECTOR(2, COLUMNS), dx = MATRIX(4), dw = VECTOR(5, COLUMNS);
-  return rdna_op_rms_norm_backward(test_stream, &dout, &x, &w, 1e-5f, &dx, &dw);
+  return rdna_op_rms_norm_backward(test_stream, &dout, &x, &w, 1e-5, &dx, &dw);
 }
 OPERATOR(layer_norm) {
   rdna_tensor x = MATRIX(0), w = VECTOR(1, COLUMNS), b = VECTOR(2, COLUMNS), out = MATRIX(4);
-  return rdna_op_layer_norm(test_stream, &x, &w, &b, 1e-5f, &out);
+  return rdna_op_layer_norm(test_stream, &x, &w, &b, 1e-5, &out);
 }
 OPERATOR(layer_norm_backward) {
   rdna_tensor dout = MATRIX(0), x = MATRIX(1), w = VECTOR(2, COLUMNS), dx = MATRIX(4), dw = VECTOR(5, COLUMNS);
   rdna_tensor db = VECTOR(6, COLUMNS);
-  return rdna_op_layer_norm_backward(test_stream, &dout, &x, &w, 1e-5f, NULL, NULL, &dx, &dw, &db);
+  return rdna_op_layer_norm_backward(test_stream, &dout, &x, &w, 1e-5, NULL, NULL, &dx, &dw, &db);
 }
 OPERATOR(batch_norm) {
   rdna_tensor x = IMAGES(0), w = VECTOR(1, 30), b = VECTOR(2, 30), out = IMAGES(4), mean = VECTOR(5, 30);

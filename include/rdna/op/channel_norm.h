@@ -14,8 +14,8 @@
  *
  * |out| may be x (backward: |dx| may be dout or x); every other written tensor is apart from all the rest. Partial
  * sums are taken from the device's memory pool for the time of the call. RDNA_INVALID_ARGUMENT: shapes or types that
- * disagree, missing data, partial overlap, an epsilon that is negative or not finite. RDNA_UNSUPPORTED: another type
- * or layout, 2^31 values of a kind to count or more. */
+ * disagree, missing data, partial overlap, an epsilon that is negative or not finite in f32. RDNA_UNSUPPORTED: another
+ * type or layout, 2^31 values of a kind to count or more. */
 #ifndef RDNA_OP_CHANNEL_NORM_H
 #define RDNA_OP_CHANNEL_NORM_H
 

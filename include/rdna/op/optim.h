@@ -24,7 +24,7 @@ typedef struct rdna_optim {
   float dampening;        /* SGD */
   bool nesterov;          /* SGD */
   float beta1, beta2;     /* Adam; beta1 is RMSprop's alpha */
-  float epsilon;          /* Adam, RMSprop */
+  double epsilon;         /* Adam, RMSprop */
   bool decoupled;         /* Adam: weight decay apart from the gradient (AdamW; Loshchilov and Hutter, 2019) */
   bool amsgrad, centered; /* Adam; RMSprop */
   bool maximize;

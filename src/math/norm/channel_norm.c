@@ -1,9 +1,8 @@
-#include <math.h>
 
+#include "rdna/op/channel_norm.h"
 #include "math/common/plan/check.h"
 #include "math/norm/channel_norm_kernels.h"
 #include "rdna/memory.h"
-#include "rdna/op/channel_norm.h"
 
 enum {
   TYPES = RDNA_F64 + 1, /* f32, f16, bf16, f64: the first of the enumeration */
@@ -101,14 +100,6 @@ static rdna_status check_groups(const struct call *c, int64_t groups) {
   if (groups < 1 || c->channels % groups != 0) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: groups is %lld and x is %s; it must be at least 1 and divide %lld",
                       c->op_name, (long long)groups, rdna__tensor_text(c->x, text), (long long)c->channels);
-  }
-  return RDNA_OK;
-}
-
-static rdna_status check_epsilon(const struct call *c, double epsilon) {
-  if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", c->op_name,
-                      epsilon);
   }
   return RDNA_OK;
 }
@@ -309,7 +300,7 @@ static rdna_status launch_statistics(const struct call *c, const struct forward 
 }
 
 static rdna_status forward(struct call *c, const struct forward *f) {
-  RDNA_TRY(check_epsilon(c, f->epsilon));
+  RDNA_TRY(rdna__check_epsilon(c->op_name, f->epsilon));
   RDNA_TRY(check_row(c, "weight", f->weight, NULL, NULL));
   RDNA_TRY(check_row(c, "bias", f->bias, "weight", f->weight));
   RDNA_TRY(check_row(c, "running_mean", f->running_mean, NULL, NULL));
@@ -363,7 +354,7 @@ rdna_status rdna_op_batch_norm_inference(rdna_stream *stream, const rdna_tensor 
                                          const rdna_tensor *out) {
   struct call c = {.op_name = "batch_norm_inference", .x = x};
   RDNA_TRY(check_x(&c, stream));
-  RDNA_TRY(check_epsilon(&c, epsilon));
+  RDNA_TRY(rdna__check_epsilon(c.op_name, epsilon));
   RDNA_TRY(check_row(&c, "weight", weight, NULL, NULL));
   RDNA_TRY(check_row(&c, "bias", bias, "weight", weight));
   RDNA_TRY(rdna__check_tensor(c.op_name, "mean", mean));
@@ -457,7 +448,7 @@ static rdna_status launch_dx(const struct call *c, const struct backward *b, con
 }
 
 static rdna_status backward(struct call *c, const struct backward *b) {
-  RDNA_TRY(check_epsilon(c, b->epsilon));
+  RDNA_TRY(rdna__check_epsilon(c->op_name, b->epsilon));
   RDNA_TRY(check_like_x(c, "dout", b->dout));
   RDNA_TRY(check_row(c, "weight", b->weight, NULL, NULL));
   if (b->dx) RDNA_TRY(check_like_x(c, "dx", b->dx));

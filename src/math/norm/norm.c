@@ -1,7 +1,5 @@
 #include "rdna/op/norm.h"
 
-#include <math.h>
-
 #include "math/common/plan/check.h"
 #include "math/common/plan/scratch.h"
 #include "math/norm/long_norm_kernels.h"
@@ -57,15 +55,11 @@ static rdna_status check_weight(const char *op_name, const char *argument, const
   return rdna__check_apart(op_name, "out", out, argument, weight);
 }
 
-static rdna_status check_out(const char *op_name, const rdna_tensor *out, float epsilon, struct rows *rows) {
+static rdna_status check_out(const char *op_name, const rdna_tensor *out, double epsilon, struct rows *rows) {
   RDNA_TRY(rdna__check_float(op_name, "out", out));
   RDNA_TRY(rdna__check_rows(op_name, "out", out, &rows->rows, &rows->cols, &rows->out_stride));
   RDNA_TRY(rdna__check_written_rows(op_name, "out", out, rows->rows, rows->cols, rows->out_stride));
-  if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", op_name,
-                      (double)epsilon);
-  }
-  return RDNA_OK;
+  return rdna__check_epsilon(op_name, epsilon);
 }
 
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
@@ -77,7 +71,7 @@ struct operands {
 
 /* Parts of long rows. */
 static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const struct operands *of,
-                                const struct rows *rows, float epsilon, bool centred) {
+                                const struct rows *rows, double epsilon, bool centred) {
   rdna__scratch scratch = {.stream = stream, .holder = op_name};
   int64_t step = LONG_NORM_STEP_BYTES / (int64_t)rdna_dtype_block_bytes(of->out->dtype);
   int64_t steps = (rows->cols - 1) / step + 1, steps_of_a_part = (steps - 1) / LONG_NORM_MOST_PARTS + 1;
@@ -112,14 +106,14 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
                                          .part_cols = part.part_cols,
                                          .x_stride = of->residual ? rows->residual_stride : rows->x_stride,
                                          .out_stride = rows->out_stride,
-                                         .epsilon = epsilon};
+                                         .epsilon = (float)epsilon};
   rdna_status status = rdna__launch_named(stream, part_kernels[of->out->dtype], grid, &part);
   if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernel, grid, &finish);
   return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const struct kernels *kernels,
-                               const struct operands *of, const struct rows *rows, float epsilon, bool centred,
+                               const struct operands *of, const struct rows *rows, double epsilon, bool centred,
                                const void *args) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   rdna_grid grid = {rdna__groups_in_turn(rows->rows), 1, 1};
@@ -156,7 +150,7 @@ static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const s
   return rdna__launch_named(stream, kernel, grid, args);
 }
 
-rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, float epsilon,
+rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, double epsilon,
                              const rdna_tensor *out) {
   struct rows rows = {0};
   RDNA_TRY(check_out("rms_norm", out, epsilon, &rows));
@@ -169,13 +163,13 @@ rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rd
                                .cols = rows.cols,
                                .x_stride = rows.x_stride,
                                .out_stride = rows.out_stride,
-                               .epsilon = epsilon};
+                               .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .weight = weight, .out = out};
   return launch_rows(stream, "rms_norm", &rms_norm_kernels, &operands, &rows, epsilon, false, &args);
 }
 
 rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
-                                 const rdna_tensor *weight, float epsilon, const rdna_tensor *out) {
+                                 const rdna_tensor *weight, double epsilon, const rdna_tensor *out) {
   static const char name[] = "add_rms_norm";
   struct rows rows = {0};
   RDNA_TRY(check_out(name, out, epsilon, &rows));
@@ -195,13 +189,13 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
                                    .x_stride = rows.x_stride,
                                    .residual_stride = rows.residual_stride,
                                    .out_stride = rows.out_stride,
-                                   .epsilon = epsilon};
+                                   .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .residual = residual, .weight = weight, .out = out};
   return launch_rows(stream, name, &add_rms_norm_kernels, &operands, &rows, epsilon, false, &args);
 }
 
 rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
-                               const rdna_tensor *bias, float epsilon, const rdna_tensor *out) {
+                               const rdna_tensor *bias, double epsilon, const rdna_tensor *out) {
   struct rows rows = {0};
   RDNA_TRY(check_out("layer_norm", out, epsilon, &rows));
   RDNA_TRY(check_input("layer_norm", "x", x, &rows.x_stride, out, &rows));
@@ -216,7 +210,7 @@ rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const 
                                  .cols = rows.cols,
                                  .x_stride = rows.x_stride,
                                  .out_stride = rows.out_stride,
-                                 .epsilon = epsilon};
+                                 .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .weight = weight, .bias = bias, .out = out};
   return launch_rows(stream, "layer_norm", &layer_norm_kernels, &operands, &rows, epsilon, true, &args);
 }

@@ -1,5 +1,4 @@
 /* Gradients of layer_norm and rms_norm. */
-#include <math.h>
 
 #include "math/common/plan/check.h"
 #include "math/common/plan/scratch.h"
@@ -108,7 +107,7 @@ static rdna_status check_written_apart(const struct gradients *g) {
   return RDNA_OK;
 }
 
-static rdna_status check(const struct gradients *g, float epsilon, struct norm_backward_args *args) {
+static rdna_status check(const struct gradients *g, double epsilon, struct norm_backward_args *args) {
   RDNA_TRY(rdna__check_float(g->op_name, "x", g->x));
   RDNA_TRY(rdna__check_rows(g->op_name, "x", g->x, &args->rows, &args->cols, &args->x_stride));
   RDNA_TRY(check_rows_like_x(g, "dout", g->dout, &args->dout_stride));
@@ -118,10 +117,7 @@ static rdna_status check(const struct gradients *g, float epsilon, struct norm_b
   RDNA_TRY(check_row(g, "dbias", g->dbias, args->cols));
   RDNA_TRY(check_statistics(g));
   RDNA_TRY(rdna__check_written_rows(g->op_name, "dx", g->dx, args->rows, args->cols, args->dx_stride));
-  if (!(epsilon >= 0) || isinf(epsilon)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", g->op_name,
-                      (double)epsilon);
-  }
+  RDNA_TRY(rdna__check_epsilon(g->op_name, epsilon));
   return check_written_apart(g);
 }
 
@@ -255,8 +251,8 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   return slices > 1 ? sum_columns(scratch->stream, g, of) : RDNA_OK;
 }
 
-static rdna_status backward(rdna_stream *stream, const struct gradients *g, float epsilon, bool centred) {
-  struct norm_backward_args args = {.epsilon = epsilon, .centred = centred};
+static rdna_status backward(rdna_stream *stream, const struct gradients *g, double epsilon, bool centred) {
+  struct norm_backward_args args = {.epsilon = (float)epsilon, .centred = centred};
   rdna__scratch scratch = {.stream = stream, .holder = g->op_name};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", g->op_name);
   RDNA_TRY(check(g, epsilon, &args));
@@ -277,14 +273,14 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, floa
 }
 
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                      const rdna_tensor *weight, float epsilon, const rdna_tensor *dx,
+                                      const rdna_tensor *weight, double epsilon, const rdna_tensor *dx,
                                       const rdna_tensor *dweight) {
   struct gradients g = {"rms_norm_backward", dout, x, weight, NULL, NULL, dx, dweight, NULL};
   return backward(stream, &g, epsilon, false);
 }
 
 rdna_status rdna_op_layer_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                        const rdna_tensor *weight, float epsilon, const rdna_tensor *mean,
+                                        const rdna_tensor *weight, double epsilon, const rdna_tensor *mean,
                                         const rdna_tensor *inverse, const rdna_tensor *dx, const rdna_tensor *dweight,
                                         const rdna_tensor *dbias) {
   struct gradients g = {"layer_norm_backward", dout, x, weight, mean, inverse, dx, dweight, dbias};

@@ -2,7 +2,7 @@
 #include "rdna/op/norm.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
-static const float epsilon = 1e-5f;
+static const double epsilon = 1e-5;
 
 struct problem {
   rdna_dtype dtype, weight_dtype;
@@ -24,7 +24,7 @@ static void check_row(const struct problem *p, const struct operands *o, const o
   for (int64_t i = 0; i < p->cols; i++) sum += x[i], magnitude += fabs(x[i]);
   double mean = p->centred ? sum / n : 0;
   for (int64_t i = 0; i < p->cols; i++) squares += (x[i] - mean) * (x[i] - mean);
-  double inverse = 1 / sqrt(squares / n + (double)epsilon), g_mean = 0, gy_mean = 0, g_reach = 0, gy_reach = 0, top = 0;
+  double inverse = 1 / sqrt(squares / n + epsilon), g_mean = 0, gy_mean = 0, g_reach = 0, gy_reach = 0, top = 0;
   for (int64_t i = 0; i < p->cols; i++) {
     double y = (x[i] - mean) * inverse, g = dout[i] * (p->weighted ? operand_get(&o->weight, i) : 1);
     g_mean += g / n, gy_mean += g * y / n, g_reach += fabs(g) / n, gy_reach += fabs(g * y) / n;
@@ -75,7 +75,7 @@ static void check(const struct problem *p) {
     for (int64_t i = 0; i < p->cols; i++) mean += operand_get(&o.x, r * pitch + i) / (double)p->cols;
     for (int64_t i = 0; i < p->cols; i++) squares += pow(operand_get(&o.x, r * pitch + i) - mean, 2);
     operand_set(&o.mean, r, mean);
-    operand_set(&o.inverse, r, 1 / sqrt(squares / (double)p->cols + (double)epsilon));
+    operand_set(&o.inverse, r, 1 / sqrt(squares / (double)p->cols + epsilon));
   }
   operand *written[] = {&o.x, &o.dx, &o.dweight, &o.dbias, &o.mean, &o.inverse};
   for (int k = 0; k < 6; k++) operand_upload(written[k]);
@@ -141,7 +141,7 @@ static double loss(bool centred, int64_t cols, const double *x, const double *we
   for (int64_t i = 0; i < cols && centred; i++) mean += x[i] / (double)cols;
   for (int64_t i = 0; i < cols; i++) squares += (x[i] - mean) * (x[i] - mean) / (double)cols;
   for (int64_t i = 0; i < cols; i++) {
-    sum += dout[i] * ((x[i] - mean) / sqrt(squares + (double)epsilon) * weight[i] + bias[i]);
+    sum += dout[i] * ((x[i] - mean) / sqrt(squares + epsilon) * weight[i] + bias[i]);
   }
   return sum;
 }

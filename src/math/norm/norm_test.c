@@ -2,7 +2,7 @@
 #include "math/common/test/operand.h"
 
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
-static const float epsilon = 1e-5f;
+static const double epsilon = 1e-5;
 
 enum norm { RMS, ADD_RMS, LAYER };
 static const char *const norm_names[] = {"rms_norm", "add_rms_norm", "layer_norm"};
@@ -31,7 +31,7 @@ static void check_row(const struct problem *p, const struct operands *o, const d
   for (int64_t i = 0; i < p->cols; i++) sum += x[i], magnitude += fabs(x[i]);
   double mean = p->norm == LAYER ? sum / (double)p->cols : 0;
   for (int64_t i = 0; i < p->cols; i++) squares += (x[i] - mean) * (x[i] - mean);
-  double deviation = sqrt(squares / (double)p->cols + (double)epsilon), error = sum_error(p->cols);
+  double deviation = sqrt(squares / (double)p->cols + epsilon), error = sum_error(p->cols);
   double mean_error = p->norm == LAYER ? error * magnitude / (double)p->cols : 0;
   for (int64_t i = 0; i < p->cols; i++) {
     double w = value_or(&o->weight, i, 1), b = value_or(&o->bias, i, 0), y = (x[i] - mean) / deviation * w;

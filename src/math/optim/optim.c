@@ -116,7 +116,7 @@ static rdna_status check_options(const rdna_optim *o) {
   if (!(o->epsilon >= 0) || !(o->learning_rate >= 0) || !(o->weight_decay >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "optim_step: learning_rate is %g, weight_decay %g and epsilon %g; none may be negative",
-                      (double)o->learning_rate, (double)o->weight_decay, (double)o->epsilon);
+                      (double)o->learning_rate, (double)o->weight_decay, o->epsilon);
   }
   return RDNA_OK;
 }
@@ -192,7 +192,7 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
       .dampening = o->dampening,
       .beta1 = o->beta1,
       .beta2 = o->beta2,
-      .epsilon = o->epsilon,
+      .epsilon = (float)o->epsilon,
       .step_size = (float)((double)o->learning_rate / (1 - pow((double)o->beta1, (double)o->step))),
       .root_correct = (float)sqrt(1 - pow((double)o->beta2, (double)o->step)),
       .log_beta1 = (float)log((double)o->beta1),

@@ -7,7 +7,7 @@ static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 /* The published update rules in double, on one value. */
 static double define(const rdna_optim *o, double p, double g, double *s) {
   double rate = (double)o->learning_rate, decay = (double)o->weight_decay, momentum = (double)o->momentum;
-  double b1 = (double)o->beta1, b2 = (double)o->beta2, epsilon = (double)o->epsilon;
+  double b1 = (double)o->beta1, b2 = (double)o->beta2, epsilon = o->epsilon;
   if (o->maximize) g = -g;
   if (o->kind == RDNA_OPTIM_KIND_ADAM && o->decoupled) p *= 1 - rate * decay;
   if (!(o->kind == RDNA_OPTIM_KIND_ADAM && o->decoupled)) g += decay * p;
@@ -112,8 +112,8 @@ static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t o
 static void steps_match_the_published_rules(void **state) {
   const rdna_optim sgd = {.kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 0.1f};
   const rdna_optim adam = {
-      .kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
-  const rdna_optim rms = {.kind = RDNA_OPTIM_KIND_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f, .epsilon = 1e-3f};
+      .kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8};
+  const rdna_optim rms = {.kind = RDNA_OPTIM_KIND_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f, .epsilon = 1e-3};
   rdna_optim all[12] = {sgd, sgd, sgd, sgd, adam, adam, adam, adam, rms, rms, rms, rms};
   all[1].momentum = 0.9f, all[1].weight_decay = 0.1f;
   all[2].momentum = 0.9f, all[2].nesterov = true;

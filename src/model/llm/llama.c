@@ -85,7 +85,7 @@ static rdna_status feed_forward(const rdna_llm_session *s, const rdna__llm_layer
 rdna_status rdna__llama_forward(rdna_llm_session *s, int count, int rows) {
   const rdna_llm *llm = s->llm;
   const rdna_llm_info *info = &llm->info;
-  float epsilon = (float)llm->config.norm_epsilon;
+  double epsilon = llm->config.norm_epsilon;
   rdna_tensor x = matrix(s->x, count, info->width), h = matrix(s->h, count, info->width);
   rdna_tensor projected = matrix(s->projected, count, info->width), ids = integers(s->ids, count);
   RDNA_TRY(rdna_op_gather_rows(s->stream, &llm->embedding, &ids, &x));

@@ -120,7 +120,7 @@ bool rms_norm(Call &call) {  // x, weight?, epsilon
   const at::Tensor x = call.tensor(0).contiguous(), weight = call.tensor(1), out = make_like(x);
   const at::Tensor line = weight.defined() ? weight.contiguous() : weight;
   const rdna_tensor from = describe(x), to = describe(out);
-  check(rdna_op_rms_norm(stream_of(x), &from, Operand(line), static_cast<float>(call.real(2)), &to));
+  check(rdna_op_rms_norm(stream_of(x), &from, Operand(line), call.real(2), &to));
   return call.give(out);
 }
 

@@ -87,7 +87,7 @@ bool adam(Call &call, bool decoupled) {
   o.beta1 = static_cast<float>(call[7].toDouble());
   o.beta2 = static_cast<float>(call[8].toDouble());
   o.weight_decay = static_cast<float>(call[9].toDouble());
-  o.epsilon = static_cast<float>(call[10].toDouble());
+  o.epsilon = call[10].toDouble();
   o.amsgrad = call.flag(11);
   o.maximize = call.flag(12);
   o.decoupled = decoupled;

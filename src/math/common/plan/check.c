@@ -1,5 +1,6 @@
 #include "math/common/plan/check.h"
 
+#include <float.h>
 #include <stdio.h>
 
 const char *rdna__tensor_text(const rdna_tensor *tensor, char text[RDNA__TENSOR_TEXT]) {
@@ -185,6 +186,11 @@ rdna_status rdna__check_written_rows(const char *op_name, const char *argument, 
                       argument, rdna__tensor_text(tensor, text), (long long)stride, (long long)cols);
   }
   return RDNA_OK;
+}
+
+rdna_status rdna__check_epsilon(const char *op_name, double epsilon) {
+  if (epsilon >= 0 && epsilon <= (double)FLT_MAX) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", op_name, epsilon);
 }
 
 uint32_t rdna__groups_in_turn(int64_t groups) {

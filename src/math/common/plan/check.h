@@ -38,6 +38,8 @@ rdna_status rdna__check_same_shape(const char *op_name, const char *argument, co
                                    const char *other_argument, const rdna_tensor *other);
 /* RDNA_UNSUPPORTED otherwise. */
 rdna_status rdna__check_contiguous(const char *op_name, const char *argument, const rdna_tensor *tensor);
+/* |epsilon|, as every norm takes it, is finite in f32 too and not negative. */
+rdna_status rdna__check_epsilon(const char *op_name, double epsilon);
 /* The last |dense| dimensions are contiguous, so that a row of them is one run; RDNA_UNSUPPORTED otherwise. */
 rdna_status rdna__check_dense_tail(const char *op_name, const char *argument, const rdna_tensor *tensor, int dense);
 /* |out| shares no byte with |in|: by the first and the last byte of each. */
