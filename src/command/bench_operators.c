@@ -208,7 +208,7 @@ static rdna_status prepare_gather(bench *b, rdna_dtype dtype) {
   b->bytes = (double)rdna_dtype_bytes(dtype, (int64_t)ROWS * COLS) + size_of(&b->t[2]);
   return RDNA_OK;
 }
-static rdna_status run_gather(bench *b) { return rdna_op_gather_rows(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
+static rdna_status run_gather(bench *b) { return rdna_op_embedding(b->stream, &b->t[0], &b->t[1], &b->t[2], NULL); }
 
 static rdna_status prepare_linear(bench *b, rdna_dtype dtype, int64_t m, int64_t n, int64_t k) {
   RDNA_TRY(make(b, 0, RDNA_F32, 2, (int64_t[]){m, k}));

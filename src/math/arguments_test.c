@@ -562,10 +562,6 @@ static uint32_t *outside_word(void) {
 }
 #define IDS(name) in(name, ANY(RDNA_I64, INDICES), STRIDED, SHAPE(B))
 
-OPERATOR(gather_rows, plain, .types = FLOATS | QUANTIZED, .empty = "KB") {
-  return rdna_op_gather_rows(stream, in("table", MAIN_OR(FLOATS | QUANTIZED), FREE, SHAPE(M, K)),
-                             in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ONLY(RDNA_F32), 0, SHAPE(B, K)));
-}
 OPERATOR(gather, plain, .types = PLAIN, .empty = "B") {
   return rdna_op_gather(stream, in("x", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,
                         in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
@@ -585,6 +581,16 @@ OPERATOR(embedding, plain, .types = PLAIN, .empty = "NB") {
   return rdna_op_embedding(stream, in("table", MAIN, STRIDED | FREE, SHAPE(M, N)), IDS("ids"),
                            out("out", MAIN, STRIDED, SHAPE(B, N)), OUTSIDE);
 }
+#define EMBED_AS_F32(also)                                                               \
+  rdna_op_embedding(stream, in("table", MAIN_OR(FLOATS | QUANTIZED), FREE, SHAPE(M, K)), \
+                    in("ids", ONLY(RDNA_I32), 0, SHAPE(B)), out("out", ANY(RDNA_F32, also), 0, SHAPE(B, K)), NULL)
+OPERATOR(embedding, f16, .types = BIT(RDNA_F16), .besides = PLAIN | QUANTIZED, .empty = "KB") {
+  return EMBED_AS_F32(BIT(RDNA_F16));
+}
+OPERATOR(embedding, bf16, .types = BIT(RDNA_BF16), .besides = PLAIN | QUANTIZED, .empty = "KB") {
+  return EMBED_AS_F32(BIT(RDNA_BF16));
+}
+OPERATOR(embedding, blocks, .types = QUANTIZED, .besides = PLAIN, .empty = "KB") { return EMBED_AS_F32(0); }
 #define MODE(bad) (rdna_scatter) number("mode", RDNA_SCATTER_ADD, "0 1", bad)
 OPERATOR(scatter, joined, .types = NUMBERS, .empty = "MB") {
   return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,

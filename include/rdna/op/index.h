@@ -21,14 +21,6 @@
 extern "C" {
 #endif
 
-/* out(t, :) = table(ids(t), :), as an embedding lookup. |table| is (rows, cols) of f32, f16, bf16 or a type of
- * blocks, values dense along cols; |ids| is (tokens) i32, contiguous; |out| is (tokens, cols) f32, values dense along
- * cols, apart from |table|. An id outside [0, rows) reads nothing and makes its row NaN: ids are on the device, where
- * a call cannot look at them before it returns. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data.
- * RDNA_UNSUPPORTED: another type, or gaps. */
-RDNA_CHECKED rdna_status rdna_op_gather_rows(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
-                                             const rdna_tensor *out);
-
 /* out(i, j, k) = x(i, indices(i, j, k), k), for |dim| 1 of 3. |out| has the shape of |indices|, whose sizes are at most
  * x's in the other dimensions. */
 RDNA_CHECKED rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *indices,
@@ -42,7 +34,9 @@ RDNA_CHECKED rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_te
  * before all others. |out| has the shape that results. A take from a flattened tensor is this with x of rank 1. */
 RDNA_CHECKED rdna_status rdna_op_index(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *const *indices,
                                        const rdna_tensor *out, uint32_t *outside);
-/* out(…, :) = table(ids(…), :); |out| has one dimension more than |ids|. */
+/* out(…, :) = table(ids(…), :), an embedding lookup; |out| has one dimension more than |ids|. From f16, bf16 and types
+ * of blocks also into f32: rows of |table| and |out| are dense then and lie evenly, |ids| is i32 and contiguous,
+ * |outside| is NULL, and an id outside of the table makes its row NaN. RDNA_UNSUPPORTED where that is not so. */
 RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
                                            const rdna_tensor *out, uint32_t *outside);
 

@@ -61,7 +61,6 @@ RDNA_DEVICE void gather(const gather_args &a) {
 
 #define GATHER(name, table) \
   RDNA_KERNEL(GATHER_THREADS) name(struct gather_args a) { gather<table>(a); }
-GATHER(gather_rows_f32, float_table<f32>)
 GATHER(gather_rows_f16, float_table<f16>)
 GATHER(gather_rows_bf16, float_table<bf16>)
 #define GATHER_BLOCKS(F, NAME) GATHER(gather_rows_##F, block_table<F>)

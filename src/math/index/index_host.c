@@ -43,7 +43,6 @@ static void gather(struct work work) {
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) {                                \
     gather((struct work){*(const struct gather_args *)args, type, NULL, 1, floats_bytes(type)}); \
   }
-FLOATS(gather_rows_f32, RDNA_F32)
 FLOATS(gather_rows_f16, RDNA_F16)
 FLOATS(gather_rows_bf16, RDNA_BF16)
 

@@ -1,4 +1,4 @@
-/* Rows of a table by their numbers: an embedding lookup, out of any type into f32. */
+/* Rows of a table by their numbers: an embedding lookup, out of another type into f32. */
 #ifndef RDNA_MATH_INDEX_KERNELS_H
 #define RDNA_MATH_INDEX_KERNELS_H
 
@@ -20,7 +20,6 @@ enum { GATHER_THREADS = 256, GATHER_VALUES_PER_GROUP = 8 * GATHER_THREADS };
 
 #define RDNA_GATHER_BLOCKS_(X, F) X(gather_rows_##F, struct gather_args, GATHER_THREADS, rdna__gather_case)
 #define RDNA_INDEX_KERNELS(X)                                                \
-  X(gather_rows_f32, struct gather_args, GATHER_THREADS, rdna__gather_case)  \
   X(gather_rows_f16, struct gather_args, GATHER_THREADS, rdna__gather_case)  \
   X(gather_rows_bf16, struct gather_args, GATHER_THREADS, rdna__gather_case) \
   RDNA_QUANT_EACH_(X, RDNA_GATHER_BLOCKS_)

@@ -33,7 +33,7 @@ static rdna_tensor base_of(const rdna_tensor *x, int dim, int rank, const int64_
   return view;
 }
 
-static struct index_rule rule_of(const rdna_tensor *x, int dim, rdna_dtype indices, bool wrap, uint32_t *outside) {
+struct index_rule rdna__index_rule(const rdna_tensor *x, int dim, rdna_dtype indices, bool wrap, uint32_t *outside) {
   return (struct index_rule){.size = x->rank > 0 ? x->shape[dim] : 1,
                              .stride = x->rank > 0 ? x->stride[dim] : 0,
                              .outside = outside,
@@ -94,8 +94,7 @@ static void widen(strided_plan *plan, struct index_rule *rule) {
   }
 }
 
-/* |values| is a view of the shape of |indexed|; NULL to put |value|. */
-static rdna_status move(const rdna__indexed *indexed, bool put, const rdna_tensor *values, rdna_scalar value) {
+rdna_status rdna__index_move(const rdna__indexed *indexed, bool put, const rdna_tensor *values, rdna_scalar value) {
   strided_plan plan;
   request r = {.indexed = indexed, .put = put, .args = {.rule = indexed->rule, .fill = !values}};
   rdna_tensor dense = rdna_tensor_contiguous(NULL, indexed->base.dtype, indexed->base.rank, indexed->base.shape);
@@ -181,8 +180,8 @@ rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, c
   RDNA_TRY(rdna__check_same_shape(name, "out", out, "indices", indices));
   RDNA_TRY(rdna__check_apart(name, "out", out, "indices", indices));
   rdna__indexed indexed = {name, stream, *indices, base_of(x, dim, x->rank, indices->shape),
-                           rule_of(x, dim, indices->dtype, false, outside)};
-  return move(&indexed, false, out, (rdna_scalar){0});
+                           rdna__index_rule(x, dim, indices->dtype, false, outside)};
+  return rdna__index_move(&indexed, false, out, (rdna_scalar){0});
 }
 
 /* |indices| has rank 1 and as many as size |dim| of |values|, whose other sizes are x's. */
@@ -209,28 +208,9 @@ rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_tensor *x, int 
   RDNA_TRY(check_select(name, "out", out, "x", x, dim, indices));
   RDNA_TRY(rdna__check_apart(name, "out", out, "indices", indices));
   rdna__indexed indexed = {name, stream, rdna__along_dim(indices, dim, out->rank, out->shape),
-                           base_of(x, dim, out->rank, out->shape), rule_of(x, dim, indices->dtype, false, outside)};
-  return move(&indexed, false, out, (rdna_scalar){0});
-}
-
-rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
-                              const rdna_tensor *out, uint32_t *outside) {
-  static const char *const name = "embedding";
-  RDNA_TRY(rdna__check_indexed(name, stream, "table", table));
-  RDNA_TRY(rdna__check_rank(name, "table", table, 2));
-  RDNA_TRY(rdna__check_indices(name, "ids", ids));
-  RDNA_TRY(check_out(name, out, "table", table));
-  RDNA_TRY(rdna__check_rank(name, "out", out, ids->rank + 1));
-  RDNA_TRY(rdna__check_size(name, "out", out, ids->rank, table->shape[1], "the columns of table"));
-  for (int d = 0; d < ids->rank; d++) RDNA_TRY(rdna__check_size(name, "out", out, d, ids->shape[d], "as that of ids"));
-  RDNA_TRY(rdna__check_apart(name, "out", out, "ids", ids));
-  rdna__indexed indexed = {name, stream, *ids, *out, rule_of(table, 0, ids->dtype, false, outside)};
-  indexed.indices.rank = out->rank;
-  indexed.indices.shape[ids->rank] = out->shape[ids->rank], indexed.indices.stride[ids->rank] = 0;
-  indexed.base.data = table->data;
-  for (int d = 0; d < ids->rank; d++) indexed.base.stride[d] = 0;
-  indexed.base.stride[ids->rank] = table->stride[1];
-  return move(&indexed, false, out, (rdna_scalar){0});
+                           base_of(x, dim, out->rank, out->shape),
+                           rdna__index_rule(x, dim, indices->dtype, false, outside)};
+  return rdna__index_move(&indexed, false, out, (rdna_scalar){0});
 }
 
 static rdna_status check_dst(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
@@ -285,7 +265,7 @@ static rdna_status join_rows(const char *name, rdna_stream *stream, const rdna_t
   for (int d = 0; d < dim; d++) segments.outer *= dst->shape[d];
   for (int d = dim + 1; d < dst->rank; d++) segments.inner *= dst->shape[d];
   rdna__scratch scratch = {.stream = stream, .holder = name};
-  rdna__indexed keys = {name, stream, *indices, *indices, rule_of(dst, dim, indices->dtype, false, outside)};
+  rdna__indexed keys = {name, stream, *indices, *indices, rdna__index_rule(dst, dim, indices->dtype, false, outside)};
   for (int d = 0; d < indices->rank; d++) keys.base.stride[d] = 0;
   keys.rule.stride = 1;
   return rdna__scratch_release(&scratch, join_dense(&scratch, &keys, segments, dst, src));
@@ -308,7 +288,7 @@ static rdna_status join_values(const char *name, rdna_stream *stream, const rdna
   rdna__scratch scratch = {.stream = stream, .holder = name};
   rdna_tensor dense = rdna_tensor_contiguous(dst->data, dst->dtype, dst->rank, dst->shape);
   rdna__indexed keys = {name, stream, *indices, base_of(&dense, dim, dst->rank, indices->shape),
-                        rule_of(&dense, dim, indices->dtype, false, outside)};
+                        rdna__index_rule(&dense, dim, indices->dtype, false, outside)};
   return rdna__scratch_release(&scratch, join_dense(&scratch, &keys, segments, dst, src));
 }
 
@@ -345,8 +325,8 @@ rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim
     return join_rows(name, stream, dst, dim, &line, &values, mode, include_self, outside);
   }
   rdna__indexed indexed = {name, stream, *indices, base_of(dst, dim, dst->rank, indices->shape),
-                           rule_of(dst, dim, indices->dtype, false, outside)};
-  return move(&indexed, true, &values, (rdna_scalar){0});
+                           rdna__index_rule(dst, dim, indices->dtype, false, outside)};
+  return rdna__index_move(&indexed, true, &values, (rdna_scalar){0});
 }
 
 rdna_status rdna_op_scatter_value(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
@@ -355,8 +335,8 @@ rdna_status rdna_op_scatter_value(rdna_stream *stream, const rdna_tensor *dst, i
   RDNA_TRY(check_dst(name, stream, dst, dim, indices));
   RDNA_TRY(check_within(name, indices, "dst", dst, dim));
   rdna__indexed indexed = {name, stream, *indices, base_of(dst, dim, dst->rank, indices->shape),
-                           rule_of(dst, dim, indices->dtype, false, outside)};
-  return move(&indexed, true, NULL, value);
+                           rdna__index_rule(dst, dim, indices->dtype, false, outside)};
+  return rdna__index_move(&indexed, true, NULL, value);
 }
 
 rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
@@ -369,8 +349,9 @@ rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int 
   RDNA_TRY(check_select(name, "src", src, "dst", dst, dim, indices));
   if (mode != RDNA_SCATTER_ASSIGN) return join_rows(name, stream, dst, dim, indices, src, mode, include_self, outside);
   rdna__indexed indexed = {name, stream, rdna__along_dim(indices, dim, src->rank, src->shape),
-                           base_of(dst, dim, src->rank, src->shape), rule_of(dst, dim, indices->dtype, false, outside)};
-  return move(&indexed, true, src, (rdna_scalar){0});
+                           base_of(dst, dim, src->rank, src->shape),
+                           rdna__index_rule(dst, dim, indices->dtype, false, outside)};
+  return rdna__index_move(&indexed, true, src, (rdna_scalar){0});
 }
 
 rdna_status rdna_op_index_fill(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
@@ -381,8 +362,9 @@ rdna_status rdna_op_index_fill(rdna_stream *stream, const rdna_tensor *dst, int 
   int64_t shape[RDNA_MAX_RANK] = {0};
   for (int d = 0; d < dst->rank; d++) shape[d] = d == dim ? indices->shape[0] : dst->shape[d];
   rdna__indexed indexed = {name, stream, rdna__along_dim(indices, dim, dst->rank, shape),
-                           base_of(dst, dim, dst->rank, shape), rule_of(dst, dim, indices->dtype, true, outside)};
-  return move(&indexed, true, NULL, value);
+                           base_of(dst, dim, dst->rank, shape),
+                           rdna__index_rule(dst, dim, indices->dtype, true, outside)};
+  return rdna__index_move(&indexed, true, NULL, value);
 }
 
 /* The shape that all indices are broadcast to, counted from the last dimension. */
@@ -466,7 +448,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 static rdna_status combine(rdna__scratch *scratch, const rdna__advanced *p, const rdna_tensor *x, uint32_t *outside,
                            rdna__indexed *out) {
   *out = (rdna__indexed){scratch->holder, scratch->stream, p->indices[0], *x, {0}};
-  out->rule = rule_of(x, p->indexed_dim[0], p->indices[0].dtype, true, outside);
+  out->rule = rdna__index_rule(x, p->indexed_dim[0], p->indices[0].dtype, true, outside);
   if (p->indexed_count > 1) {
     void *memory;
     int64_t unit = 0, count = rdna_tensor_count(&p->indices[0]);
@@ -476,7 +458,7 @@ static rdna_status combine(rdna__scratch *scratch, const rdna__advanced *p, cons
     for (int k = 0; k < p->indexed_count; k++) {
       int dim = p->indexed_dim[k];
       rdna__indexed one = {scratch->holder, scratch->stream, p->indices[k], p->indices[k],
-                           rule_of(x, dim, p->indices[k].dtype, true, outside)};
+                           rdna__index_rule(x, dim, p->indices[k].dtype, true, outside)};
       struct index_offset_args args = {.absent = -1, .skipped = -1, .add = k > 0};
       for (int b = 0; b < p->broadcast_rank; b++) one.base.stride[b] = 0;
       one.rule.stride /= unit;
@@ -514,7 +496,7 @@ rdna_status rdna_op_index(rdna_stream *stream, const rdna_tensor *x, const rdna_
   rdna__indexed indexed;
   rdna__scratch scratch = {.stream = stream, .holder = name};
   rdna_status status = combine(&scratch, &plan, x, outside, &indexed);
-  if (status == RDNA_OK) status = move(&indexed, false, out, (rdna_scalar){0});
+  if (status == RDNA_OK) status = rdna__index_move(&indexed, false, out, (rdna_scalar){0});
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -553,7 +535,7 @@ static rdna_status put_joined(rdna__scratch *scratch, const rdna__advanced *p, c
   int64_t step = segments.rows;
   for (int k = 0; k < p->indexed_count; k++) {
     rdna__indexed one = {scratch->holder, scratch->stream, p->indices[k], p->indices[k],
-                         rule_of(dst, p->indexed_dim[k], p->indices[k].dtype, true, outside)};
+                         rdna__index_rule(dst, p->indexed_dim[k], p->indices[k].dtype, true, outside)};
     for (int b = 0; b < p->broadcast_rank; b++) one.base.stride[b] = 0;
     step /= dst_view.shape[k];
     one.rule.stride = step;
@@ -594,63 +576,6 @@ rdna_status rdna_op_index_put(rdna_stream *stream, const rdna_tensor *dst, const
   if (mode != RDNA_SCATTER_ASSIGN)
     return rdna__scratch_release(&scratch, put_joined(&scratch, &plan, dst, &spread, mode, outside));
   rdna_status status = combine(&scratch, &plan, dst, outside, &indexed);
-  if (status == RDNA_OK) status = move(&indexed, true, &spread, (rdna_scalar){0});
+  if (status == RDNA_OK) status = rdna__index_move(&indexed, true, &spread, (rdna_scalar){0});
   return rdna__scratch_release(&scratch, status);
-}
-
-static rdna_status embed_backward(rdna__scratch *scratch, const rdna_tensor *dout, const rdna_tensor *ids,
-                                  int64_t padding, bool by_frequency, const rdna_tensor *dtable, uint32_t *outside) {
-  rdna_tensor src, dst;
-  void *memory;
-  rdna__indexed keys = {scratch->holder, scratch->stream, *ids, *ids, rule_of(dtable, 0, ids->dtype, false, outside)};
-  rdna__segments segments = {.name = scratch->holder,
-                             .dtype = dtable->dtype,
-                             .mode = by_frequency ? RDNA_SCATTER_MEAN : RDNA_SCATTER_ADD,
-                             .outer = 1,
-                             .n = rdna_tensor_count(ids),
-                             .rows = dtable->shape[0],
-                             .inner = dtable->shape[1]};
-  keys.rule.stride = 1;
-  for (int d = 0; d < ids->rank; d++) keys.base.stride[d] = 0;
-  RDNA_TRY(rdna__dense_place(scratch, dtable, &dst));
-  RDNA_TRY(rdna_op_fill(scratch->stream, rdna_scalar_integer(0), &dst));
-  if (segments.n > 0) {
-    RDNA_TRY(rdna__scratch_take(scratch, (size_t)segments.n * sizeof(uint32_t), &memory));
-    RDNA_TRY(rdna__index_keys(&keys, false, segments.rows, padding, memory));
-    RDNA_TRY(rdna__dense_in(scratch, dout, &src));
-    segments.keys = memory, segments.src = src.data, segments.dst = dst.data;
-    RDNA_TRY(rdna__segments_queue(scratch, &segments));
-  }
-  return rdna__dense_out(scratch, &dst, dtable);
-}
-
-rdna_status rdna_op_embedding_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *ids,
-                                       int64_t padding, bool by_frequency, const rdna_tensor *dtable,
-                                       uint32_t *outside) {
-  static const char *const name = "embedding_backward";
-  RDNA_TRY(rdna__check_indexed(name, stream, "dout", dout));
-  if (dout->dtype > RDNA_F64) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: dout is %s; the types offered are f32, f16, bf16 and f64", name,
-                      rdna_dtype_name(dout->dtype));
-  }
-  RDNA_TRY(rdna__check_indices(name, "ids", ids));
-  RDNA_TRY(rdna__check_tensor(name, "dtable", dtable));
-  RDNA_TRY(rdna__check_same_dtype(name, "dtable", dtable, "dout", dout));
-  RDNA_TRY(rdna__check_rank(name, "dtable", dtable, 2));
-  RDNA_TRY(rdna__check_rank(name, "dout", dout, ids->rank + 1));
-  RDNA_TRY(rdna__check_size(name, "dout", dout, ids->rank, dtable->shape[1], "the columns of dtable"));
-  for (int d = 0; d < ids->rank; d++)
-    RDNA_TRY(rdna__check_size(name, "dout", dout, d, ids->shape[d], "as that of ids"));
-  if (padding < -1 || padding >= dtable->shape[0]) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%s: padding is %lld and dtable has %lld rows; it must be one of them or -1", name,
-                      (long long)padding, (long long)dtable->shape[0]);
-  }
-  RDNA_TRY(rdna__check_distinct(name, dtable));
-  RDNA_TRY(rdna__check_apart(name, "dtable", dtable, "dout", dout));
-  RDNA_TRY(rdna__check_apart(name, "dtable", dtable, "ids", ids));
-  RDNA_TRY(rdna__check_segments(name, dout->dtype, RDNA_SCATTER_ADD, rdna_tensor_count(ids), dtable->shape[0]));
-  if (rdna_tensor_count(dtable) == 0) return RDNA_OK;
-  rdna__scratch scratch = {.stream = stream, .holder = name};
-  return rdna__scratch_release(&scratch, embed_backward(&scratch, dout, ids, padding, by_frequency, dtable, outside));
 }

@@ -20,6 +20,13 @@ rdna_status rdna__check_indices(const char *name, const char *argument, const rd
 /* The stream and a tensor of any type but the quantized ones. */
 rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x);
 
+/* How |indices| along dimension |dim| of |x| are read; |wrap|: negative ones count from the end. */
+struct index_rule rdna__index_rule(const rdna_tensor *x, int dim, rdna_dtype indices, bool wrap, uint32_t *outside);
+
+/* Copies the values at the indices to |values|, a view of the shape of |indexed|, or with |put| |values| to them; NULL
+ * to put |value|. */
+rdna_status rdna__index_move(const rdna__indexed *indexed, bool put, const rdna_tensor *values, rdna_scalar value);
+
 /* |view| of the shape with strides 0 but along |dim|, where it is |indices|, of rank 1. */
 rdna_tensor rdna__along_dim(const rdna_tensor *indices, int dim, int rank, const int64_t *shape);
 

@@ -88,7 +88,7 @@ rdna_status rdna__llama_forward(rdna_llm_session *s, int count, int rows) {
   double epsilon = llm->config.norm_epsilon;
   rdna_tensor x = matrix(s->x, count, info->width), h = matrix(s->h, count, info->width);
   rdna_tensor projected = matrix(s->projected, count, info->width), ids = integers(s->ids, count);
-  RDNA_TRY(rdna_op_gather_rows(s->stream, &llm->embedding, &ids, &x));
+  RDNA_TRY(rdna_op_embedding(s->stream, &llm->embedding, &ids, &x, NULL));
   RDNA_TRY(rdna_op_rms_norm(s->stream, &x, &llm->layers[0].attention_norm, epsilon, &h));
   for (int i = 0; i < info->layers; i++) {
     const rdna__llm_layer *layer = &llm->layers[i];
