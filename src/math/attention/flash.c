@@ -5,8 +5,8 @@
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/common/plan/strided.h"
-#include "rdna/memory.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/movement.h"
 #include "rdna/op/reduce.h"
@@ -22,8 +22,7 @@ struct call {
   bool packed; /* sequences one after the other, rank 3 */
   struct flash_args args;
   rdna_dtype dtype;
-  void *scratch[16];
-  int scratch_count;
+  rdna__scratch scratch;
 };
 
 static int64_t in_16(rdna_dtype dtype) { return dtype == RDNA_F32 ? 4 : 8; }
@@ -227,10 +226,7 @@ static rdna_status allocate_like(struct call *call, const rdna_tensor *t, rdna_t
   int last = t->rank - 1;
   memcpy(shape, t->shape, sizeof shape);
   shape[last] = (shape[last] + unit - 1) / unit * unit;
-  *out = rdna_tensor_contiguous(NULL, t->dtype, t->rank, shape);
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream), rdna_dtype_bytes(t->dtype, rdna_tensor_count(out)),
-                                   call->stream, call->name, &out->data));
-  call->scratch[call->scratch_count++] = out->data;
+  RDNA_TRY(rdna__scratch_tensor(&call->scratch, t->dtype, t->rank, shape, out));
   *inside = *out;
   inside->shape[last] = t->shape[last];
   return RDNA_OK;
@@ -245,14 +241,6 @@ static rdna_status readable(struct call *call, const rdna_tensor *t, rdna_tensor
   if (inside.shape[t->rank - 1] != out->shape[t->rank - 1])
     RDNA_TRY(rdna_fill_bytes(call->stream, out->data, 0, rdna_dtype_bytes(t->dtype, rdna_tensor_count(out))));
   return rdna_op_copy(call->stream, t, &inside);
-}
-
-static rdna_status release(struct call *call, rdna_status status) {
-  while (call->scratch_count > 0) {
-    rdna_status freed = rdna_memory_free(rdna_stream_device(call->stream), call->scratch[--call->scratch_count]);
-    if (status == RDNA_OK) status = freed;
-  }
-  return status;
 }
 
 static const char *const sizes_of[] = {"64", "128", "256"};
@@ -308,7 +296,8 @@ static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rd
 
 rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q, const rdna_tensor *k,
                          const rdna_tensor *v, const rdna_tensor *out, const rdna_tensor *lse) {
-  struct call call = {.name = "sdpa", .stream = stream, .options = options};
+  struct call call = {
+      .name = "sdpa", .stream = stream, .options = options, .scratch = {.stream = stream, .holder = "sdpa"}};
   RDNA_TRY(check_options(&call));
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
@@ -327,7 +316,7 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   }
   take_options(&call);
   if (call.args.batch == 0 || rdna_tensor_count(out) == 0) return RDNA_OK;
-  return release(&call, run_forward(&call, q, k, v, out));
+  return rdna__scratch_release(&call.scratch, run_forward(&call, q, k, v, out));
 }
 
 /* A gradient that a kernel can write: |t| itself, or scratch like it, |inside| of which is copied to it later. NULL is
@@ -398,15 +387,9 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
   if (args.parts == 1) return rdna__launch_named(call->stream, name, grid, &args);
 
   const int64_t shape[5] = {args.parts, dmask->shape[0], dmask->shape[1], dmask->shape[2], dmask->shape[3]};
-  rdna_tensor parts = rdna_tensor_contiguous(NULL, RDNA_F32, 5, shape);
-  rdna_tensor sum = rdna_tensor_contiguous(NULL, RDNA_F32, 4, shape + 1);
-  size_t sum_bytes = rdna_dtype_bytes(sum.dtype, rdna_tensor_count(&sum));
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream),
-                                   rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&parts)), call->stream, call->name,
-                                   &parts.data));
-  call->scratch[call->scratch_count++] = parts.data;
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream), sum_bytes, call->stream, call->name, &sum.data));
-  call->scratch[call->scratch_count++] = sum.data;
+  rdna_tensor parts, sum;
+  RDNA_TRY(rdna__scratch_tensor(&call->scratch, RDNA_F32, 5, shape, &parts));
+  RDNA_TRY(rdna__scratch_tensor(&call->scratch, RDNA_F32, 4, shape + 1, &sum));
   args.dmask = parts.data;
   args.is_f32 = true;
   memcpy(args.dmask_stride, parts.stride, sizeof args.dmask_stride);
@@ -427,10 +410,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
   RDNA_TRY(readable(call, t->out, &out));
   RDNA_TRY(readable(call, t->dout, &dout));
   void *delta;
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(call->stream),
-                                   rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(t->lse)), call->stream, call->name,
-                                   &delta));
-  call->scratch[call->scratch_count++] = delta;
+  RDNA_TRY(rdna__scratch_take(&call->scratch, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(t->lse)), &delta));
   a->q = q.data, a->k = k.data, a->v = v.data, a->out = out.data;
   a->d = (int32_t)q.shape[q.rank - 1], a->dv = (int32_t)v.shape[v.rank - 1];
   strides_of(call, &q, a->q_stride);
@@ -491,7 +471,10 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                   const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
                                   const rdna_tensor *dk, const rdna_tensor *dv, const rdna_tensor *dmask) {
-  struct call call = {.name = "sdpa_backward", .stream = stream, .options = options};
+  struct call call = {.name = "sdpa_backward",
+                      .stream = stream,
+                      .options = options,
+                      .scratch = {.stream = stream, .holder = "sdpa_backward"}};
   struct backward_tensors tensors = {q, k, v, out, lse, dout, dq, dk, dv, dmask};
   RDNA_TRY(check_options(&call));
   RDNA_TRY(check_operands(&call, q, k, v));
@@ -523,5 +506,5 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
   take_options(&call);
   if (call.args.batch == 0 || call.args.heads == 0)
     return dmask ? rdna_op_fill(stream, (rdna_scalar){0}, dmask) : RDNA_OK; /* the sum of nothing */
-  return release(&call, run_backward(&call, &tensors));
+  return rdna__scratch_release(&call.scratch, run_backward(&call, &tensors));
 }

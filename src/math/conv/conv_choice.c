@@ -5,8 +5,8 @@
 
 #include "base/deterministic.h"
 #include "kernel/tuner.h"
+#include "math/common/plan/scratch.h"
 #include "math/conv/conv_miopen.h"
-#include "rdna/memory.h"
 
 enum { OWN, MIOPEN, MAX_DIMS = 5 };
 
@@ -60,7 +60,7 @@ static rdna_status run_id(rdna_stream *stream, const char *op_name, const rdna__
 }
 
 typedef struct trial {
-  rdna_stream *stream;
+  rdna__scratch scratch;
   rdna__conv_call call;
   rdna_tensor out; /* as the real one, over scratch */
   size_t bytes;
@@ -68,10 +68,8 @@ typedef struct trial {
 
 static rdna_status run_trial(void *context, int id) {
   trial *t = context;
-  if (!t->out.data)
-    RDNA_TRY(
-        rdna_memory_alloc_named(rdna_stream_device(t->stream), t->bytes, t->stream, "tuner's results", &t->out.data));
-  return run_id(t->stream, "conv", &t->call, id);
+  if (!t->out.data) RDNA_TRY(rdna__scratch_take(&t->scratch, t->bytes, &t->out.data));
+  return run_id(t->scratch.stream, "conv", &t->call, id);
 }
 
 static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape_class *class,
@@ -81,7 +79,7 @@ static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape
   describe(class, text);
   rdna__vendor_text(device, RDNA__MIOPEN, libraries);
   const rdna_tensor *out = rdna__conv_out(call);
-  trial t = {stream, *call, *out, 0};
+  trial t = {{.stream = stream, .holder = "tuner's results"}, *call, *out, 0};
   int64_t last = 0;
   for (int d = 0; d < out->rank; d++) last += (out->shape[d] - 1) * out->stride[d];
   t.bytes = (size_t)(last + 1) * rdna_dtype_block_bytes(out->dtype);
@@ -98,7 +96,7 @@ static void decide(rdna_stream *stream, const rdna__conv_call *call, const shape
                             .trial = run_trial,
                             .context = &t};
   rdna__tuner_decide(stream, &q, out_result);
-  if (t.out.data && rdna_memory_free(device, t.out.data) != RDNA_OK) out_result->why = "rule";
+  if (rdna__scratch_release(&t.scratch, RDNA_OK) != RDNA_OK) out_result->why = "rule";
 }
 
 rdna_status rdna__conv_run(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
-#include "rdna/memory.h"
 #include "rdna/op/movement.h"
 
 /* Groups with fewer channels of the result than this are done value by value. */
@@ -117,18 +117,16 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
                                 rdna_dtype dtype, struct conv_args *args) {
   static const char *const names[2][3] = {{"conv_image_sum_f32", "conv_image_sum_f16", "conv_image_sum_bf16"},
                                           {"conv_weight_sum_f32", "conv_weight_sum_f16", "conv_weight_sum_bf16"}};
-  rdna_device *device = rdna_stream_device(stream);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   int64_t values = (int64_t)args->rows * args->columns;
   void *sums;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->groups * args->parts) * sizeof(float), stream,
-                                   op_name, &sums));
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(values * args->groups * args->parts) * sizeof(float), &sums));
   args->sums = sums;
   rdna_status status = rdna__launch_named(stream, of->kernels[dtype], grid, args);
   if (status == RDNA_OK)
     status = launch_values(stream, op_name, names[of->of_weight][dtype], values, GEMM_SUM_VALUES(args->parts),
                            args->groups, args);
-  rdna_status freed = rdna_memory_free(device, sums);
-  return status == RDNA_OK ? freed : status;
+  return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status launch(rdna_stream *stream, const char *op_name, rdna__conv_mode mode, rdna_dtype dtype,

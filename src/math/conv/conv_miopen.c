@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/strmap.h"
 #include "device/driver.h"
-#include "rdna/memory.h"
+#include "math/common/plan/scratch.h"
 
 /* miopenConvSolution_t */
 typedef struct solution {
@@ -255,7 +255,6 @@ static rdna_status plan_get(miopen_device *m, const plan_key *key, plan **out_pl
 
 typedef struct run {
   miopen_device *m;
-  rdna_device *device;
   rdna_stream *stream; /* NULL: only find out whether it applies */
   const rdna__conv_call *call;
   plan_key key;
@@ -269,9 +268,9 @@ static rdna_status run_locked(const run *r, void *native_stream) {
     return rdna__fail(RDNA_UNSUPPORTED, "miopen has no solution for this convolution (status %d)", p->code);
   if (!r->stream) return RDNA_OK;
   int code = miopen.miopenSetStream(m->handle, native_stream);
+  rdna__scratch scratch = {.stream = r->stream, .holder = "convolution's workspace"};
   void *workspace = NULL;
-  if (code == 0 && p->workspace)
-    RDNA_TRY(rdna_memory_alloc_named(r->device, p->workspace, r->stream, "convolution's workspace", &workspace));
+  if (code == 0 && p->workspace) RDNA_TRY(rdna__scratch_take(&scratch, p->workspace, &workspace));
   const rdna_tensor *x = r->call->x, *weight = r->call->weight, *y = r->call->y;
   bool forward = r->call->mode == RDNA__CONV_FORWARD, data = r->call->mode == RDNA__CONV_DATA;
   const void *first = forward ? weight->data : y->data, *second = data ? weight->data : x->data;
@@ -280,7 +279,7 @@ static rdna_status run_locked(const run *r, void *native_stream) {
   if (code == 0)
     code = o.direction->run(m->handle, o.first, first, o.second, second, p->convolution, o.out, out, workspace,
                             p->workspace, p->id);
-  if (workspace) RDNA_TRY(rdna_memory_free(r->device, workspace));
+  RDNA_TRY(rdna__scratch_release(&scratch, RDNA_OK));
   if (code == 0) return RDNA_OK;
   return rdna__fail(RDNA_DEVICE_ERROR, "miopen failed with status %d in a convolution", code);
 }
@@ -294,14 +293,14 @@ static rdna_status run_call(void *native_stream, void *data) {
 }
 
 bool rdna__conv_miopen_applies(rdna_device *device, const rdna__conv_call *call) {
-  run r = {rdna__vendor_handle(device, RDNA__MIOPEN), device, NULL, call, {0}};
+  run r = {rdna__vendor_handle(device, RDNA__MIOPEN), NULL, call, {0}};
   return r.m && key_make(call, &r.key) &&
          rdna__device_driver(device)->native_call(rdna__device_handle(device), NULL, NULL, run_call, &r) == RDNA_OK;
 }
 
 rdna_status rdna__conv_miopen_run(rdna_stream *stream, const rdna__conv_call *call) {
   rdna_device *device = rdna_stream_device(stream);
-  run r = {rdna__vendor_handle(device, RDNA__MIOPEN), device, stream, call, {0}};
+  run r = {rdna__vendor_handle(device, RDNA__MIOPEN), stream, call, {0}};
   if (!r.m || !key_make(call, &r.key)) return rdna__fail(RDNA_UNSUPPORTED, "miopen does not take this convolution");
   return rdna__stream_native_call(stream, "miopen", run_call, &r);
 }

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
-#include "rdna/memory.h"
 
 enum { LEAST_PLANE = 128 /* values of an image's channel, below which a tile of its product is mostly empty */ };
 
@@ -155,11 +155,9 @@ rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const r
   if (!is_product(call, &p)) return rdna__fail(RDNA_INTERNAL, "%s: this is not a product", op_name);
   if (call->mode != RDNA__CONV_WEIGHT) return (p.of_images ? run_images : run_matrix)(stream, op_name, call, &p);
   if (!p.of_images) return run_weight(stream, op_name, call, &p);
-  rdna_device *device = rdna_stream_device(stream);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   void *sums;
-  RDNA_TRY(rdna_memory_alloc_named(
-      device, (size_t)(rdna_tensor_count(call->weight) * call->x->shape[0]) * sizeof(float), stream, op_name, &sums));
-  rdna_status status = run_weight_sums(stream, op_name, call, &p, sums);
-  rdna_status freed = rdna_memory_free(device, sums);
-  return status == RDNA_OK ? freed : status;
+  size_t values = (size_t)(rdna_tensor_count(call->weight) * call->x->shape[0]);
+  RDNA_TRY(rdna__scratch_take(&scratch, values * sizeof(float), &sums));
+  return rdna__scratch_release(&scratch, run_weight_sums(stream, op_name, call, &p, sums));
 }

@@ -7,10 +7,10 @@
 #include "kernel/host.h"
 #include "kernel/manifest.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_product.h"
 #include "math/gemm/gemv_split_kernels.h"
-#include "rdna/memory.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
 
@@ -174,7 +174,7 @@ static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf1
 
 static rdna_status run_parts(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
                              const rdna__gemm_problem *problem) {
-  rdna_device *device = rdna_stream_device(stream);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
   rdna__gemm_problem p = *problem;
   struct gemm_args *args = &p.args;
   args->parts = parts_for(implementation, problem);
@@ -185,13 +185,11 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   RDNA_TRY(rdna__check_groups(op_name, tiles(implementation, args), 1, &grid.x));
   RDNA_TRY(rdna__check_groups(op_name, values, GEMM_SUM_VALUES(args->parts), &sum_grid.x));
   void *memory;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)(values * args->batch * args->parts) * sizeof(float), stream,
-                                   op_name, &memory));
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(values * args->batch * args->parts) * sizeof(float), &memory));
   args->sums = memory;
   rdna_status status = rdna__launch_named(stream, kernel_of(implementation, &p), grid, args);
   if (status == RDNA_OK) status = rdna__launch_named(stream, sums[p.types[2]], sum_grid, args);
-  rdna_status freed = rdna_memory_free(device, memory);
-  return status == RDNA_OK ? freed : status;
+  return rdna__scratch_release(&scratch, status);
 }
 /* Of a vector in f32 and dense weights: as many sets of lanes to a row as fill the device, which holds FULL of them a
  * compute unit with enough bytes under way. */
@@ -452,19 +450,17 @@ static bool is_spread(const rdna_tensor *t) {
          t->stride[rank - 2] != 1;
 }
 
-/* |operand| itself, or where no stride of its matrices is 1, a contiguous copy in |*out_scratch|. One matrix for the
+/* |operand| itself, or where no stride of its matrices is 1, a contiguous copy in |scratch|. One matrix for the
  * whole batch stays one. */
-static rdna_status gather(rdna_stream *stream, const rdna_tensor *operand, rdna_tensor *out_operand,
-                          void **out_scratch) {
-  *out_operand = *operand, *out_scratch = NULL;
+static rdna_status gather(rdna__scratch *scratch, const rdna_tensor *operand, rdna_tensor *out_operand) {
+  rdna_tensor to;
+  *out_operand = *operand;
   if (!is_spread(operand)) return RDNA_OK;
   rdna_tensor from = *operand;
   bool one = from.rank == 3 && from.stride[0] == 0 && from.shape[0] > 0;
   if (one) from.shape[0] = 1;
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(stream), rdna_dtype_bytes(from.dtype, rdna_tensor_count(&from)),
-                                   stream, "gemm: an operand", out_scratch));
-  rdna_tensor to = rdna_tensor_contiguous(*out_scratch, from.dtype, from.rank, from.shape);
-  RDNA_TRY(rdna_op_copy(stream, &from, &to));
+  RDNA_TRY(rdna__scratch_tensor(scratch, from.dtype, from.rank, from.shape, &to));
+  RDNA_TRY(rdna_op_copy(scratch->stream, &from, &to));
   if (one) to.shape[0] = operand->shape[0], to.stride[0] = 0;
   *out_operand = to;
   return RDNA_OK;
@@ -536,16 +532,11 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   rdna_tensor ta, tb;
-  void *scratch_a, *scratch_b = NULL;
-  rdna_status status = gather(stream, a, &ta, &scratch_a);
-  if (status == RDNA_OK) status = gather(stream, b, &tb, &scratch_b);
+  rdna__scratch scratch = {.stream = stream, .holder = "gemm: an operand"};
+  rdna_status status = gather(&scratch, a, &ta);
+  if (status == RDNA_OK) status = gather(&scratch, b, &tb);
   if (status == RDNA_OK) status = multiply(stream, epilogue, &added, &ta, &tb, c);
-  void *scratch[] = {scratch_a, scratch_b};
-  for (int i = 0; i < 2; i++) {
-    rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;
-    if (status == RDNA_OK) status = freed;
-  }
-  return status;
+  return rdna__scratch_release(&scratch, status);
 }
 
 rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b, float beta,

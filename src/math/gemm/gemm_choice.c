@@ -6,9 +6,9 @@
 
 #include "base/deterministic.h"
 #include "kernel/tuner.h"
+#include "math/common/plan/scratch.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/gemm_vendor.h"
-#include "rdna/memory.h"
 
 enum {
   VENDOR_ID = 1000, /* ids below are places in rdna__gemm_implementations */
@@ -120,17 +120,15 @@ static void list_candidates(rdna__tuner_question *q, rdna_device *device, const 
 }
 
 typedef struct trial {
-  rdna_stream *stream;
+  rdna__scratch scratch;
   rdna__gemm_problem problem; /* its result in scratch */
   size_t bytes;
 } trial;
 
 static rdna_status run_trial(void *context, int id) {
   trial *t = context;
-  if (!t->problem.args.c)
-    RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(t->stream), t->bytes, t->stream, "tuner's results",
-                                     &t->problem.args.c));
-  return run_id(t->stream, "gemm", &t->problem, id);
+  if (!t->problem.args.c) RDNA_TRY(rdna__scratch_take(&t->scratch, t->bytes, &t->problem.args.c));
+  return run_id(t->scratch.stream, "gemm", &t->problem, id);
 }
 
 static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const shape_class *class,
@@ -140,7 +138,7 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
   const struct gemm_args *args = &problem->args;
   describe(class, text);
   rdna__gemm_families(problem, families);
-  trial t = {stream, *problem, 0};
+  trial t = {{.stream = stream, .holder = "tuner's results"}, *problem, 0};
   int64_t span = llabs(args->stride_c) * (args->batch - 1) + llabs(args->ldc) * (args->m - 1) + args->n;
   t.bytes = (size_t)span * rdna_dtype_block_bytes(problem->types[2]);
   t.problem.args.c = NULL;
@@ -161,7 +159,7 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
   /* results that would lie backwards or far apart are not worth a copy of all that is between them */
   if (t.bytes > MAX_SCRATCH || args->ldc < 0 || args->stride_c < 0) q.count = 1;
   rdna__tuner_decide(stream, &q, out_result);
-  if (t.problem.args.c && rdna_memory_free(device, t.problem.args.c) != RDNA_OK) out_result->why = "rule";
+  if (rdna__scratch_release(&t.scratch, RDNA_OK) != RDNA_OK) out_result->why = "rule";
 }
 
 static rdna_status run_own(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem,

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/gemm/gemm.h"
-#include "rdna/memory.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
 
@@ -14,7 +14,6 @@ enum { ROW_MULTIPLE = 16 };
 typedef struct operand {
   const void *data;
   int64_t ld, stride;
-  void *scratch; /* a copy with zeros at the ends of rows, or NULL */
 } operand;
 
 static rdna_status disagree(const char *argument, const rdna_tensor *tensor, const char *other_argument,
@@ -32,12 +31,12 @@ static bool fits(const rdna_tensor *t) {
          ((uintptr_t)t->data | (uint64_t)ld | (uint64_t)stride) % ROW_MULTIPLE == 0;
 }
 
-/* |t| is (batch, rows, k). */
-static rdna_status gather(rdna_stream *stream, const rdna_tensor *t, operand *out) {
+/* |t| is (batch, rows, k); a copy has zeros at the ends of rows. */
+static rdna_status gather(rdna__scratch *scratch, const rdna_tensor *t, operand *out) {
   int rank = t->rank;
   int64_t rows = t->shape[rank - 2], k = t->shape[rank - 1];
   if (fits(t)) {
-    *out = (operand){t->data, t->stride[rank - 2], rank == 3 ? t->stride[0] : 0, NULL};
+    *out = (operand){t->data, t->stride[rank - 2], rank == 3 ? t->stride[0] : 0};
     if (rows == 1) out->ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
     return RDNA_OK;
   }
@@ -46,13 +45,14 @@ static rdna_status gather(rdna_stream *stream, const rdna_tensor *t, operand *ou
   if (one) from.shape[0] = 1;
   int64_t ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE, matrices = rank == 3 ? from.shape[0] : 1;
   size_t bytes = (size_t)(matrices * rows * ld);
-  RDNA_TRY(rdna_memory_alloc_named(rdna_stream_device(stream), bytes, stream, "gemm_i8: an operand", &out->scratch));
-  to = rdna_tensor_contiguous(out->scratch, RDNA_I8, rank, from.shape);
+  void *copy;
+  RDNA_TRY(rdna__scratch_take(scratch, bytes, &copy));
+  to = rdna_tensor_contiguous(copy, RDNA_I8, rank, from.shape);
   to.stride[rank - 2] = ld;
   if (rank == 3) to.stride[0] = rows * ld;
-  out->data = out->scratch, out->ld = ld, out->stride = one || rank == 2 ? 0 : rows * ld;
-  if (ld > k) RDNA_TRY(rdna_fill_bytes(stream, out->scratch, 0, bytes));
-  return rdna_op_copy(stream, &from, &to);
+  out->data = copy, out->ld = ld, out->stride = one || rank == 2 ? 0 : rows * ld;
+  if (ld > k) RDNA_TRY(rdna_fill_bytes(scratch->stream, copy, 0, bytes));
+  return rdna_op_copy(scratch->stream, &from, &to);
 }
 
 static rdna_status check_scale(const char *argument, const rdna_tensor *scale, int64_t size, const rdna_tensor *c,
@@ -171,19 +171,15 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
   turned.shape[rank - 2] = n, turned.shape[rank - 1] = k;
   turned.stride[rank - 2] = b->stride[rank - 1], turned.stride[rank - 1] = b->stride[rank - 2];
   operand in_a = {0}, in_b = {0};
+  rdna__scratch scratch = {.stream = stream, .holder = "gemm_i8: an operand"};
   rdna_status status = RDNA_OK;
-  if (k > 0) status = gather(stream, a, &in_a);
-  if (k > 0 && status == RDNA_OK) status = gather(stream, &turned, &in_b);
+  if (k > 0) status = gather(&scratch, a, &in_a);
+  if (k > 0 && status == RDNA_OK) status = gather(&scratch, &turned, &in_b);
   of->a = in_a.data, of->lda = in_a.ld, of->stride_a = in_a.stride;
   of->b = in_b.data, of->ldb = in_b.ld, of->stride_b = in_b.stride;
   of->c = c->data, of->ldc = written.ld, of->stride_c = written.stride;
   of->m = (int32_t)m, of->n = (int32_t)n, of->k = (int32_t)(k + k % 2);
   of->batch = (int32_t)written.batch;
   if (status == RDNA_OK) status = c->dtype == RDNA_I32 ? run_i32(stream, of) : launch(stream, &args, c->dtype);
-  void *scratch[] = {in_a.scratch, in_b.scratch};
-  for (int i = 0; i < 2; i++) {
-    rdna_status freed = scratch[i] ? rdna_memory_free(rdna_stream_device(stream), scratch[i]) : RDNA_OK;
-    if (status == RDNA_OK) status = freed;
-  }
-  return status;
+  return rdna__scratch_release(&scratch, status);
 }

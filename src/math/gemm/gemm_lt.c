@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "base/strmap.h"
 #include "device/driver.h"
+#include "math/common/plan/scratch.h"
 #include "math/gemm/gemm_vendor.h"
-#include "rdna/memory.h"
 
 #define RDNA__SYMBOL(name, arguments) int(*name) arguments;
 struct lt_table {
@@ -297,7 +297,6 @@ static rdna_status plan_get(lt *t, const rdna__gemm_columns *c, const rdna__gemm
 
 typedef struct run {
   lt *t;
-  rdna_device *device;
   rdna_stream *stream; /* NULL: only find out whether it applies */
   const char *name;
   const rdna__gemm_columns *columns;
@@ -321,16 +320,16 @@ static rdna_status run_locked(const run *r, void *native_stream) {
   } alpha = {.f = args->alpha}, beta = {.f = c->beta};
   if (c->d_type == RDNA_I32) alpha.i = (int32_t)args->alpha, beta.i = (int32_t)c->beta;
   int code = 0;
+  rdna__scratch scratch = {.stream = r->stream, .holder = "matrix product's workspace"};
   void *workspace = NULL;
   if (args->bias)
     code = t->f->MatmulDescSetAttribute(p->description, t->n->description_bias, &args->bias, sizeof args->bias);
   /* from the pool: a later call on this stream may have the same block, no other stream's can */
-  if (p->workspace)
-    RDNA_TRY(rdna_memory_alloc_named(r->device, p->workspace, r->stream, "matrix product's workspace", &workspace));
+  if (p->workspace) RDNA_TRY(rdna__scratch_take(&scratch, p->workspace, &workspace));
   if (code == 0)
     code = t->f->Matmul(t->handle, p->description, &alpha, c->a, p->a, c->b, p->b, &beta, c->c, p->c, c->d, p->d,
                         p->algorithm, workspace, p->workspace, native_stream);
-  if (workspace) RDNA_TRY(rdna_memory_free(r->device, workspace));
+  RDNA_TRY(rdna__scratch_release(&scratch, RDNA_OK));
   if (code == 0) return RDNA_OK;
   return rdna__fail(RDNA_DEVICE_ERROR, "%s failed with status %d in a product of %lld x %lld x %lld", r->name, code,
                     (long long)c->columns, (long long)c->rows, (long long)c->k);
@@ -347,7 +346,7 @@ static rdna_status run_call(void *native_stream, void *data) {
 bool rdna__gemm_lt_applies(void *handle, rdna_device *device, int way, const rdna__gemm_problem *problem) {
   rdna__gemm_columns columns;
   if (way >= MAX_WAYS || !rdna__gemm_columns_make(problem, &columns)) return false;
-  run r = {handle, device, NULL, "", &columns, problem, way};
+  run r = {handle, NULL, "", &columns, problem, way};
   const rdna__driver *driver = rdna__device_driver(device);
   return driver->native_call(rdna__device_handle(device), NULL, NULL, run_call, &r) == RDNA_OK;
 }
@@ -357,6 +356,6 @@ rdna_status rdna__gemm_lt_run(void *handle, rdna_stream *stream, const char *nam
   rdna__gemm_columns columns;
   if (!rdna__gemm_columns_make(problem, &columns))
     return rdna__fail(RDNA_UNSUPPORTED, "%s does not take this layout", name);
-  run r = {handle, rdna_stream_device(stream), stream, name, &columns, problem, way};
+  run r = {handle, stream, name, &columns, problem, way};
   return rdna__stream_native_call(stream, name, run_call, &r);
 }

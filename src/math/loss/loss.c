@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/loss/loss_kernels.h"
-#include "rdna/memory.h"
 
 enum { TYPES = RDNA_BF16 + 1, MOST_SLICES = 1024, MOST_GROUPS = 1 << 16 };
 static const char *const value_kernels[TYPES] = {"loss_values_f32", "loss_values_f16", "loss_values_bf16"};
@@ -73,18 +73,16 @@ static rdna_status check_values(const char *op_name, rdna_loss loss, float beta,
 
 static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *args, rdna_dtype dtype, float scale,
                                  const rdna_tensor *out) {
-  rdna_device *device = rdna_stream_device(stream);
-  void *partial = NULL;
-  RDNA_TRY(
-      rdna_memory_alloc_named(device, (size_t)args->slices * sizeof(float), stream, "loss: partial sums", &partial));
+  rdna__scratch scratch = {.stream = stream, .holder = "loss: partial sums"};
+  void *partial;
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)args->slices * sizeof(float), &partial));
   args->partial = partial;
   struct loss_sum_args sum = {
       .values = partial, .out = out->data, .count = args->slices, .scale = scale, .dtype = (uint32_t)out->dtype};
   rdna_status status =
       rdna__launch_named(stream, value_kernels[dtype], (rdna_grid){(uint32_t)args->slices, 1, 1}, args);
   if (status == RDNA_OK) status = rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum);
-  rdna_status freed = rdna_memory_free(device, partial);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, status);
 }
 
 rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
@@ -221,10 +219,9 @@ static bool is_short(bool nll, float smoothing, int64_t cols, int64_t bytes) {
 /* Writes |out|, unless the reduction is none, and |total| too. */
 static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                 rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
-  rdna_device *device = rdna_stream_device(stream);
-  void *states = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)args->rows * args->parts * 4 * sizeof(float), stream,
-                                   "cross_entropy: parts of rows", &states));
+  rdna__scratch scratch = {.stream = stream, .holder = "cross_entropy: parts of rows"};
+  void *states;
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)args->rows * args->parts * 4 * sizeof(float), &states));
   args->states = states;
   struct cross_entropy_finish_args finish = {.rows = *args,
                                              .out = reduction == RDNA_LOSS_REDUCTION_NONE ? NULL : out->data,
@@ -234,8 +231,7 @@ static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reducti
   rdna_grid grid = entropy_grid(stream, args->rows, args->cols, args->parts), one = {1, 1, 1};
   rdna_status status = rdna__launch_named(stream, entropy_kernels[dtype], grid, args);
   if (status == RDNA_OK) status = rdna__launch_named(stream, entropy_finish_kernels[dtype], one, &finish);
-  rdna_status freed = rdna_memory_free(device, states);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reduction, const float *losses,
@@ -297,17 +293,16 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
       RDNA_TRY(rdna__check_apart(op_name, names[i], all[i], names[j], all[j]));
     }
   }
-  rdna_device *device = rdna_stream_device(stream);
-  void *memory = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, (size_t)rows.rows * 2 * sizeof(float), stream, op_name, &memory));
-  float *scratch = memory;
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
+  void *memory; /* a loss and a weight for each row */
+  RDNA_TRY(rdna__scratch_take(&scratch, (size_t)rows.rows * 2 * sizeof(float), &memory));
   bool direct = options->reduction == RDNA_LOSS_REDUCTION_NONE && out->dtype == RDNA_F32;
   struct cross_entropy_args args = {.x = x->data,
                                     .target = target->data,
                                     .weight = weight ? weight->data : NULL,
-                                    .loss = direct ? out->data : scratch,
+                                    .loss = direct ? out->data : memory,
                                     .lse = lse->data,
-                                    .row_weight = scratch ? scratch + rows.rows : NULL,
+                                    .row_weight = memory ? (float *)memory + rows.rows : NULL,
                                     .rows = rows.rows,
                                     .cols = rows.cols,
                                     .x_stride = rows.x_stride,
@@ -319,9 +314,7 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
   int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
   args.parts = args.nll ? 1 : parts_of(rows.rows, rows.cols, bytes);
   args.part_vectors = part_vectors_of(args.parts, rows.cols, bytes);
-  rdna_status status = launch_entropy(stream, options->reduction, &args, x->dtype, out, total);
-  rdna_status freed = rdna_memory_free(device, memory);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, launch_entropy(stream, options->reduction, &args, x->dtype, out, total));
 }
 
 rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross_entropy *options,

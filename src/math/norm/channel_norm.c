@@ -1,8 +1,8 @@
 
 #include "rdna/op/channel_norm.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/norm/channel_norm_kernels.h"
-#include "rdna/memory.h"
 
 enum {
   TYPES = RDNA_F64 + 1, /* f32, f16, bf16, f64: the first of the enumeration */
@@ -318,13 +318,10 @@ static rdna_status forward(struct call *c, const struct forward *f) {
   struct view v = view_of(c, true), planes = view_of(c, false);
   struct channel_partial_args a = cut(c, &v);
   struct channel_map_args map = map_args(c, f);
-  rdna_device *device = rdna_stream_device(c->stream);
-  void *partial = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, partial_values(&a) * keeper_bytes(c), c->stream, c->op_name, &partial));
-  rdna_status status = launch_statistics(c, f, partial);
-  rdna_status freed = rdna_memory_free(device, partial);
-  RDNA_TRY(status);
-  RDNA_TRY(freed);
+  rdna__scratch scratch = {.stream = c->stream, .holder = c->op_name};
+  void *partial;
+  RDNA_TRY(rdna__scratch_take(&scratch, partial_values(&a) * keeper_bytes(c), &partial));
+  RDNA_TRY(rdna__scratch_release(&scratch, launch_statistics(c, f, partial)));
   return launch_map(c, scale_kernels, &planes, &map);
 }
 
@@ -463,16 +460,14 @@ static rdna_status backward(struct call *c, const struct backward *b) {
   if (!slopes && !b->dweight && !b->dbias) return b->dx ? launch_dx(c, b, &v, NULL) : RDNA_OK;
   struct channel_partial_args a = cut(c, &v);
   size_t slope_values = slopes ? (size_t)(2 * v.outer * (v.cols / v.width)) : 0;
-  rdna_device *device = rdna_stream_device(c->stream);
-  void *partial = NULL;
-  RDNA_TRY(rdna_memory_alloc_named(device, (partial_values(&a) + slope_values) * keeper_bytes(c), c->stream, c->op_name,
-                                   &partial));
+  rdna__scratch scratch = {.stream = c->stream, .holder = c->op_name};
+  void *partial;
+  RDNA_TRY(rdna__scratch_take(&scratch, (partial_values(&a) + slope_values) * keeper_bytes(c), &partial));
   a.partial = partial;
   void *slope = slopes ? (char *)partial + partial_values(&a) * keeper_bytes(c) : NULL;
   rdna_status status = launch_sums(c, b, &v, &a, slope);
   if (status == RDNA_OK && b->dx) status = launch_dx(c, b, &v, slope);
-  rdna_status freed = rdna_memory_free(device, partial);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status backward_saved(struct call *c, const rdna_tensor *dout, const rdna_tensor *weight,

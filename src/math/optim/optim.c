@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/optim/optim_kernels.h"
-#include "rdna/memory.h"
 
 enum { MOST_GROUPS = 1 << 14 };
 
@@ -15,13 +15,13 @@ struct list {
   rdna_stream *stream;
   struct optim_tensors of;
   struct optim_tensor *host;
-  void *device;
+  rdna__scratch scratch;
   const rdna_tensor *single[2]; /* of the call's other arguments, from which tensors are apart; or NULL */
   const char *single_name[2];
 };
 
 static rdna_status list_open(struct list *list, const char *op_name, rdna_stream *stream, int count) {
-  *list = (struct list){.op_name = op_name, .stream = stream};
+  *list = (struct list){.op_name = op_name, .stream = stream, .scratch = {.stream = stream, .holder = op_name}};
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
   if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", op_name, count);
   list->host = calloc((size_t)count + 1, sizeof *list->host);
@@ -64,16 +64,15 @@ static rdna_status list_upload(struct list *list) {
   list->of.only = list->host[0];
   if (list->of.tensors < 2) return RDNA_OK;
   size_t bytes = (size_t)list->of.tensors * sizeof *list->host;
-  RDNA_TRY(
-      rdna_memory_alloc_named(rdna_stream_device(list->stream), bytes, list->stream, list->op_name, &list->device));
-  list->of.table = list->device;
-  return rdna_copy_to_device(list->stream, list->device, list->host, bytes);
+  void *table;
+  RDNA_TRY(rdna__scratch_take(&list->scratch, bytes, &table));
+  list->of.table = table;
+  return rdna_copy_to_device(list->stream, table, list->host, bytes);
 }
 
 static rdna_status list_close(struct list *list, rdna_status status) {
-  rdna_status freed = list->device ? rdna_memory_free(rdna_stream_device(list->stream), list->device) : RDNA_OK;
   free(list->host);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&list->scratch, status);
 }
 
 static rdna_grid chunk_grid(int64_t chunks) {
@@ -217,18 +216,14 @@ static rdna_status add_grads(struct list *list, const rdna_tensor *const *grads,
 }
 
 static rdna_status norm_of(struct list *list, const rdna_tensor *const *grads, int count, struct grad_norm_args *args) {
-  void *partial = NULL;
+  void *partial;
   RDNA_TRY(add_grads(list, grads, count));
-  rdna_device *device = rdna_stream_device(list->stream);
-  RDNA_TRY(
-      rdna_memory_alloc_named(device, (size_t)list->of.chunks * sizeof(float), list->stream, list->op_name, &partial));
+  RDNA_TRY(rdna__scratch_take(&list->scratch, (size_t)list->of.chunks * sizeof(float), &partial));
   struct grad_squares_args squares = {.partial = partial, .of = list->of};
   args->partial = partial;
   args->chunks = list->of.chunks;
-  rdna_status status = rdna__launch_named(list->stream, "grad_squares", chunk_grid(list->of.chunks), &squares);
-  if (status == RDNA_OK) status = rdna__launch_named(list->stream, "grad_norm", (rdna_grid){1, 1, 1}, args);
-  rdna_status freed = rdna_memory_free(device, partial);
-  return status != RDNA_OK ? status : freed;
+  RDNA_TRY(rdna__launch_named(list->stream, "grad_squares", chunk_grid(list->of.chunks), &squares));
+  return rdna__launch_named(list->stream, "grad_norm", (rdna_grid){1, 1, 1}, args);
 }
 
 rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *grads, int count, float largest,

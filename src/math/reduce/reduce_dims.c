@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_f64.h"
-#include "rdna/memory.h"
 
 enum {
   WAVE_VALUES = 4096,   /* an output with at most so many values is a wave's */
@@ -284,14 +284,14 @@ static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dty
 /* Into memory of its own, one result for each slice, which a second kernel joins in a fixed order. */
 static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dtype dtype, int64_t groups) {
   struct reduce_dims_args *a = &plan->args;
-  rdna_device *device = rdna_stream_device(stream);
+  rdna__scratch scratch = {.stream = stream, .holder = plan->name};
   rdna_dtype keeper = dtype == RDNA_F64 ? RDNA_F64 : is_float(dtype) ? RDNA_F32 : RDNA_I64;
   size_t values = (size_t)(a->slices * a->outs), parts = plan->kind == REDUCE_VAR   ? 3
                                                          : plan->kind == REDUCE_LSE ? 2
                                                                                     : 1;
   size_t bytes = values * sizeof(int64_t) + values * parts * rdna_dtype_block_bytes(keeper);
   void *memory;
-  RDNA_TRY(rdna_memory_alloc_named(device, bytes, stream, plan->name, &memory));
+  RDNA_TRY(rdna__scratch_take(&scratch, bytes, &memory));
   a->partial_index = memory;
   a->partial = (char *)memory + values * sizeof(int64_t);
   struct reduce_join_args join = {.partial = a->partial,
@@ -308,8 +308,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
   rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
   rdna_status status = launch(stream, plan, dtype, groups);
   if (status == RDNA_OK) status = rdna__launch_named(stream, "reduce_join", grid, &join);
-  rdna_status freed = rdna_memory_free(device, memory);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t dims, const rdna_tensor *x,

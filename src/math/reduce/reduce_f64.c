@@ -8,18 +8,13 @@
 
 static const rdna_scalar zero = {0, 0};
 
-static rdna_status take(rdna__scratch *scratch, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
-  *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
-  return rdna__scratch_take(scratch, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data);
-}
-
 /* log(sum of exp(x - top)) + top; a top that is infinite is left out. |out| has 1 for the reduced sizes. */
 static rdna_status log_sum(rdna__scratch *scratch, uint32_t dims, const rdna_tensor *x, const rdna_tensor *terms,
                            const rdna_tensor *out) {
   rdna_stream *stream = scratch->stream;
   rdna_tensor top, infinite;
-  RDNA_TRY(take(scratch, RDNA_F64, out->rank, out->shape, &top));
-  RDNA_TRY(take(scratch, RDNA_BOOL, out->rank, out->shape, &infinite));
+  RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_F64, out->rank, out->shape, &top));
+  RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_BOOL, out->rank, out->shape, &infinite));
   RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, x, dims, 0, &top));
   RDNA_TRY(rdna_op_compare(stream, RDNA_ISINF, &top, NULL, &infinite));
   RDNA_TRY(rdna_op_masked_fill(stream, &infinite, zero, &top, &top));
@@ -48,7 +43,7 @@ rdna_status rdna__reduce_f64(const char *op_name, rdna_stream *stream, rdna_redu
   if (rdna_tensor_count(x) == 0) return rdna_op_fill(stream, rdna_scalar_real(is_log ? -(double)INFINITY : 0), out);
   for (int i = 0; i < x->rank; i++) shape[i] = dims >> i & 1 ? 1 : x->shape[i];
   rdna_tensor kept = rdna_tensor_contiguous(out->data, RDNA_F64, x->rank, shape); /* |out| is contiguous */
-  RDNA_TRY(take(&scratch, RDNA_F64, x->rank, x->shape, &terms));
+  RDNA_TRY(rdna__scratch_tensor(&scratch, RDNA_F64, x->rank, x->shape, &terms));
   rdna_status status =
       is_log ? log_sum(&scratch, dims, x, &terms, &kept) : norm(&scratch, dims, parameter, x, &terms, &kept);
   return rdna__scratch_release(&scratch, status);

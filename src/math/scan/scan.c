@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/scratch.h"
 #include "math/scan/scan_kernels.h"
-#include "rdna/memory.h"
 
 enum {
   MOST_COLUMN_GROUPS = 1 << 16, /* groups take turns */
@@ -55,17 +55,15 @@ static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype,
 /* What each segment comes to, and the rows from there on. */
 static rdna_status launch_segments(rdna_stream *stream, const char *name, const char *op, rdna_dtype dtype,
                                    const struct scan_args *whole) {
-  rdna_device *device = rdna_stream_device(stream);
+  rdna__scratch scratch = {.stream = stream, .holder = name};
   rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_I64 : RDNA_F32;
   void *memory;
-  RDNA_TRY(
-      rdna_memory_alloc_named(device, rdna_dtype_bytes(kept, whole->outer * whole->segments), stream, name, &memory));
+  RDNA_TRY(rdna__scratch_take(&scratch, rdna_dtype_bytes(kept, whole->outer * whole->segments), &memory));
   struct scan_args totals = *whole, rest = *whole;
   totals.totals = memory, rest.carry = memory;
   rdna_status status = launch(stream, op, dtype, &totals);
   if (status == RDNA_OK) status = launch(stream, op, dtype, &rest);
-  rdna_status freed = rdna_memory_free(device, memory);
-  return status != RDNA_OK ? status : freed;
+  return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status scan(rdna_stream *stream, const char *name, const char *op, int dim, const rdna_tensor *x,

@@ -10,8 +10,7 @@ static const rdna_scalar zero = {0, 0};
 static rdna_status take_like(rdna__scratch *scratch, const rdna_tensor *x, int dim, int64_t size, rdna_tensor *out) {
   int64_t shape[RDNA_MAX_RANK];
   for (int i = 0; i < x->rank; i++) shape[i] = i == dim && size ? size : x->shape[i];
-  *out = rdna_tensor_contiguous(NULL, RDNA_F64, x->rank, shape);
-  return rdna__scratch_take(scratch, rdna_dtype_bytes(RDNA_F64, rdna_tensor_count(out)), &out->data);
+  return rdna__scratch_tensor(scratch, RDNA_F64, x->rank, shape, out);
 }
 
 static rdna_status zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, const rdna_tensor *b,

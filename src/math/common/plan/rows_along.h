@@ -36,7 +36,7 @@ static inline bool rdna__is_contiguous(const rdna_tensor *x) {
 static inline rdna_status rdna__dense_place(rdna__scratch *scratch, const rdna_tensor *view, rdna_tensor *out_dense) {
   *out_dense = rdna_tensor_contiguous(view->data, view->dtype, view->rank, view->shape);
   if (rdna__is_contiguous(view)) return RDNA_OK;
-  return rdna__scratch_take(scratch, rdna_dtype_bytes(view->dtype, rdna_tensor_count(view)), &out_dense->data);
+  return rdna__scratch_tensor(scratch, view->dtype, view->rank, view->shape, out_dense);
 }
 /* With the values in it. */
 static inline rdna_status rdna__dense_in(rdna__scratch *scratch, const rdna_tensor *view, rdna_tensor *out_dense) {

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "rdna/memory.h"
+#include "rdna/tensor.h"
 
 enum { RDNA__SCRATCH_MOST = 16 };
 
@@ -23,6 +24,13 @@ static inline rdna_status rdna__scratch_take(rdna__scratch *scratch, size_t byte
                                    &scratch->block[scratch->count]));
   *out_data = scratch->block[scratch->count++];
   return RDNA_OK;
+}
+
+/* A contiguous tensor. */
+static inline rdna_status rdna__scratch_tensor(rdna__scratch *scratch, rdna_dtype dtype, int rank, const int64_t *shape,
+                                               rdna_tensor *out) {
+  *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
+  return rdna__scratch_take(scratch, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data);
 }
 
 /* Gives all of it back; |status| if that is a failure, else how this went. */
