@@ -1,8 +1,8 @@
 """Where each kernel's code stands, asked of clang when the rdna command is built: names are made by macros, and only the
 compiler knows which of them made one.
 
-    kernel_places.py scan OUT clang FLAGS… SOURCE     the functions that one source defines, one "name file:line" a line
-    kernel_places.py merge OUT.c MANIFEST SCANS…      all of them as the table in command/places.h
+    kernel_places.py scan OUT clang FLAGS… SOURCE   the functions that one source defines, one "name file:line" a line
+    kernel_places.py merge OUT.c MANIFEST SCANS… SOURCES_OF_CASES…   all of them as the table in command/places.h
 
 MANIFEST is src/math/manifest.c after the preprocessor; it says which case maker a kernel has."""
 import pathlib
@@ -64,41 +64,36 @@ def in_tree(path):
 
 
 def scan(out, command):
-    """Writes what |command|, clang with a source, finds. A source for the host has case makers or twins."""
-    source = command[-1]
-    if source.endswith("_cases.c"):
-        found = [(match[1], source, number) for number, line in enumerate(open(source), 1)
-                 for match in MAKER.finditer(line)]
-    else:
-        tree = subprocess.run([*command[:-1], "-fsyntax-only", "-w", "-Xclang", "-ast-dump", "-fno-color-diagnostics",
-                               "-MD", "-MF", out + ".d", "-MT", out, source], capture_output=True, text=True)
-        if tree.returncode != 0:
-            sys.exit(tree.stderr)
-        found = functions(tree.stdout.splitlines())
+    tree = subprocess.run([*command, "-fsyntax-only", "-w", "-Xclang", "-ast-dump", "-fno-color-diagnostics", "-MD",
+                           "-MF", out + ".d", "-MT", out], capture_output=True, text=True)
+    if tree.returncode != 0:
+        sys.exit(tree.stderr)
     with open(out, "w") as file:
-        for name, path, line in found:
+        for name, path, line in functions(tree.stdout.splitlines()):
             if in_tree(path):
                 file.write(f"{name} {in_tree(path)}:{line}\n")
 
 
-def merge(out, manifest, scans):
+def merge(out, manifest, sources):
     device, host, makers = {}, {}, {}
-    for path in scans:
-        of = device if ".hip." in path else makers if "_cases.c." in path else host
-        for line in open(path):
-            name, place = line.split()
-            of[name] = place.rsplit(":", 1)
+    for path in sources:
+        for number, line in enumerate(open(path), 1):
+            if path.endswith(".txt"):
+                name, place = line.split()
+                (device if path.endswith(".hip.txt") else host)[name] = place.rsplit(":", 1)
+            elif match := MAKER.match(line):
+                makers[match[1]] = in_tree(path), number
     rows, missing = [], []
     for name, family, maker in sorted(ENTRY.findall(open(manifest).read())):
         places = [device.get(name), host.get(TWIN + name), makers.get(maker)]
-        missing += [f"{name}: no {what}" for what, place in zip(("kernel", "twin", f"case maker {maker}"), places)
+        missing += [f"{what} of {name}" for what, place in zip(("device code", "twin", f"case maker {maker}"), places)
                     if not place]
         rows.append('{"%s", "%s", {%s}},' % (name, maker, ", ".join('{"%s", %s}' % tuple(p or ("", 0)) for p in places)))
     if missing or not rows:
-        sys.exit("kernel_places.py cannot find\n  " + "\n  ".join(missing or ["any kernel in " + manifest]))
+        sys.exit("kernel_places.py cannot find the\n  " + "\n  ".join(missing or ["kernels in " + manifest]))
     with open(out, "w") as file:
-        file.write('#include "command/places.h"\nconst rdna__kernel_place rdna__kernel_places[] = {\n' + "\n".join(rows) +
-                   "\n};\nconst int rdna__kernel_place_count = sizeof rdna__kernel_places / sizeof *rdna__kernel_places;\n")
+        file.write('#include "command/places.h"\nconst kernel_place kernel_places[] = {\n' + "\n".join(rows) +
+                   "\n};\nconst int kernel_place_count = sizeof kernel_places / sizeof *kernel_places;\n")
 
 
 if sys.argv[1] == "scan":

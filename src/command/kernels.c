@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "command/command.h"
+#include "command/where.h"
 #include "kernel/loader.h"
 #include "kernel/pack.h"
 
@@ -104,16 +105,21 @@ static rdna_status visit(void *context, const char *path, const char *target) {
 int command_kernels(int argc, char **argv) {
   listing list = {.target = "", .extract = ""};
   bool json = false;
+  const char *where = "";
   const option_row options[] = {
       {"--target", OPTION_TEXT, &list.target, "GPU",
        "only the pack that this GPU runs, such as gfx1100, with its contents", 0, 0},
       {"--extract", OPTION_TEXT, &list.extract, "DIR", "write each code object as NAME.TARGET.hsaco or .ptx", 0, 0},
+      {"--where", OPTION_TEXT, &where, "KERNEL",
+       "instead: where its code, its host twin and its cases stand, and what chooses it; a part of a name, or all", 0,
+       0},
       {"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0},
   };
-  const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 3};
+  const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 4};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (where[0]) return show_where(where, json);
   if (list.extract[0] && mkdir(list.extract, 0777) != 0 && errno != EEXIST) {
     (void)!rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", list.extract, strerror(errno));
     return fail_with_status();

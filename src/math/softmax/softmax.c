@@ -2,18 +2,61 @@
 #include "math/softmax/softmax.h"
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/softmax/softmax_kernels.h"
 
-enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
   MANY_ROWS = 1024,   /* from where rows that fit a wave's registers are a wave's */
   ROWS_OF_A_UNIT = 4, /* no more for each compute unit, and long rows are cut */
 };
-static const char *const kernels[TYPES] = {"softmax_f32", "softmax_f16", "softmax_bf16"};
-static const char *const held_kernels[TYPES] = {"softmax_held_f32", "softmax_held_f16", "softmax_held_bf16"};
-static const char *const part_kernels[TYPES] = {"softmax_part_f32", "softmax_part_f16", "softmax_part_bf16"};
-static const char *const finish_kernels[TYPES] = {"softmax_finish_f32", "softmax_finish_f16", "softmax_finish_bf16"};
+
+struct problem {
+  int64_t rows, row_bytes, units;
+};
+
+static bool are_few_long_rows(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->row_bytes > SOFTMAX_HELD_BYTES && p->rows <= ROWS_OF_A_UNIT * p->units;
+}
+static bool are_short(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->row_bytes <= SOFTMAX_SHORT_BYTES;
+}
+static bool fit_waves(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->row_bytes <= SOFTMAX_WAVE_BYTES && p->rows >= MANY_ROWS;
+}
+static bool fit_groups(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->row_bytes > SOFTMAX_GROUP_BYTES && p->row_bytes <= SOFTMAX_HELD_BYTES;
+}
+
+enum { PARTS, SHORT, WAVES, HELD, GROUPS };
+static const rdna__route routes[] = {
+    [PARTS] = {.name = "parts",
+               .kernels = {"softmax_part_{float}", "softmax_finish_{float}"},
+               .when = "rows longer than a group's registers, at most 4 for each compute unit",
+               .applies = are_few_long_rows,
+               .measured_on = "H200"},
+    [SHORT] = {.name = "short",
+               .kernels = {"softmax_{float}"},
+               .when = "rows so short that a wave has several",
+               .applies = are_short,
+               .measured_on = "H200"},
+    [WAVES] = {.name = "waves",
+               .kernels = {"softmax_held_{float}"},
+               .when = "at least 1024 rows that fit a wave's registers",
+               .applies = fit_waves,
+               .measured_on = "H200"},
+    [HELD] = {.name = "held",
+              .kernels = {"softmax_held_{float}"},
+              .when = "longer rows that fit a group's registers",
+              .applies = fit_groups,
+              .measured_on = "H200"},
+    [GROUPS] = {.name = "groups", .kernels = {"softmax_{float}"}, .when = "all other rows, each a group's"},
+};
+RDNA_ROUTES(rdna__softmax_routes, "softmax, log_softmax", routes)
 
 /* Long rows in parts. */
 static rdna_status launch_parts(const char *op_name, rdna_stream *stream, const struct softmax_args *args,
@@ -40,24 +83,23 @@ static rdna_status launch_parts(const char *op_name, rdna_stream *stream, const 
                                        .part_vectors = part.part_vectors,
                                        .scale = args->scale,
                                        .log = args->log};
-  rdna_status status = rdna__launch_named(stream, part_kernels[dtype], grid, &part);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernels[dtype], grid, &finish);
+  const char *type = rdna_dtype_name(dtype);
+  rdna_status status = RDNA__ROUTE_LAUNCH(stream, &routes[PARTS], 0, grid, &part, type);
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, &routes[PARTS], 1, grid, &finish, type);
   return rdna__scratch_release(&scratch, status);
 }
 
 static rdna_status launch(const char *op_name, rdna_stream *stream, struct softmax_args *args, rdna_dtype dtype) {
-  rdna_grid grid = {0, 1, 1};
-  int64_t row_bytes = args->cols * (int64_t)rdna_dtype_block_bytes(dtype);
-  if (row_bytes > SOFTMAX_HELD_BYTES) {
-    int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-    if (args->rows <= ROWS_OF_A_UNIT * units) return launch_parts(op_name, stream, args, dtype);
-  }
-  bool is_short = row_bytes <= SOFTMAX_SHORT_BYTES;
-  args->waves = is_short || (row_bytes <= SOFTMAX_WAVE_BYTES && args->rows >= MANY_ROWS);
-  bool held = args->waves ? !is_short : row_bytes > SOFTMAX_GROUP_BYTES && row_bytes <= SOFTMAX_HELD_BYTES;
-  grid.x = args->waves ? rdna__groups_of_waves(stream, args->rows, row_bytes, SOFTMAX_THREADS)
-                       : rdna__groups_in_turn(args->rows);
-  return rdna__launch_named(stream, held ? held_kernels[dtype] : kernels[dtype], grid, args);
+  struct problem problem = {.rows = args->rows,
+                            .row_bytes = args->cols * (int64_t)rdna_dtype_block_bytes(dtype),
+                            .units = rdna_device_get_info(rdna_stream_device(stream))->compute_units};
+  const rdna__route *route = rdna__route_choose(&rdna__softmax_routes, &problem);
+  if (route == &routes[PARTS]) return launch_parts(op_name, stream, args, dtype);
+  args->waves = route == &routes[SHORT] || route == &routes[WAVES];
+  rdna_grid grid = {args->waves ? rdna__groups_of_waves(stream, args->rows, problem.row_bytes, SOFTMAX_THREADS)
+                                : rdna__groups_in_turn(args->rows),
+                    1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna_dtype_name(dtype));
 }
 
 rdna_status rdna__softmax_rows(const char *op_name, rdna_stream *stream, const rdna_tensor *x, float scale, bool log,

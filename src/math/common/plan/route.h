@@ -1,0 +1,81 @@
+/* Which kernel runs, as data. An operator that has several ways to compute its result has a table of routes, which it
+ * chooses from; `rdna kernels --where` and docs/kernels.md read the same rows, and a test holds them against the
+ * manifest.
+ *
+ *     static const rdna__route routes[] = {
+ *         {.name = "parts", .kernels = {"softmax_part_{float}", "softmax_finish_{float}"},
+ *          .when = "long rows, too few to fill the device", .applies = has_few_long_rows, .measured_on = "H200"},
+ *         {.name = "rows", .kernels = {"softmax_{float}"}, .when = "all others"},
+ *     };
+ *     RDNA_ROUTES(rdna__softmax_routes, "softmax", routes)
+ *
+ * The name of a kernel is a pattern: {a|b} stands for one of these words, {float} for one of a set that
+ * rdna__route_word_sets names. The caller fills in the words. */
+#ifndef RDNA_MATH_ROUTE_H
+#define RDNA_MATH_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+#include "rdna/kernel.h"
+
+enum { RDNA__ROUTE_KERNELS = 6, RDNA__ROUTE_NAME = 64 };
+
+typedef struct rdna__route rdna__route;
+struct rdna__route {
+  const char *name;                         /* within the table; the tuner's for it, where the tuner chooses */
+  const char *kernels[RDNA__ROUTE_KERNELS]; /* in the order of their launch */
+  const char *when;                         /* for people: what |applies| asks, or what the row is for */
+  bool (*applies)(const rdna__route *route, const void *problem); /* NULL: always */
+  /* An estimate of its time, to be compared with those of the others that apply; NULL in all rows of a table whose
+   * first row that applies is taken. */
+  double (*cost)(const rdna__route *route, const void *problem);
+  const char *measured_on; /* the card that the row's constants come from; NULL where it has none */
+};
+
+/* The rows of one choice. A family whose rows have more to say begins them with a rdna__route. */
+typedef struct rdna__route_table {
+  const char *title;  /* the operators it serves */
+  const char *source; /* the file that holds it */
+  const void *first;
+  size_t stride; /* bytes from row to row */
+  int count;
+} rdna__route_table;
+
+#define RDNA_ROUTES(table, title, rows) \
+  extern const rdna__route_table table; \
+  const rdna__route_table table = {title, __FILE__, rows, sizeof *(rows), (int)(sizeof(rows) / sizeof *(rows))};
+
+static inline const rdna__route *rdna__route_at(const rdna__route_table *table, int index) {
+  return (const rdna__route *)((const char *)table->first + (size_t)index * table->stride);
+}
+
+/* The row for |problem|, which is what the table's functions take: the first that applies or, of rows with a cost, the
+ * first of the least. NULL when none applies. */
+const rdna__route *rdna__route_choose(const rdna__route_table *table, const void *problem);
+
+/* Writes |pattern| with |words| in the place of its braces, one after the other. */
+const char *rdna__route_kernel(char name[RDNA__ROUTE_NAME], const char *pattern, const char *const *words);
+
+/* Launches kernel |step| of |route|; the words of its name follow. */
+#define RDNA__ROUTE_LAUNCH(stream, route, step, grid, args, ...) \
+  rdna__route_launch(stream, (route)->kernels[step], grid, args, (const char *const[]){__VA_ARGS__})
+rdna_status rdna__route_launch(rdna_stream *stream, const char *pattern, rdna_grid grid, const void *args,
+                               const char *const *words);
+
+/* All tables, and what the sets in the braces of names stand for: src/math/routes.c. */
+extern const rdna__route_table *const rdna__route_tables[];
+extern const int rdna__route_table_count;
+typedef struct rdna__word_set {
+  const char *name, *words; /* "float", "f32|f16|bf16" */
+} rdna__word_set;
+extern const rdna__word_set rdna__word_sets[];
+extern const int rdna__word_set_count;
+
+/* Visits each name that |pattern| stands for, until |visit| returns false. False when it did. */
+bool rdna__route_expand(const char *pattern, bool (*visit)(void *context, const char *name), void *context);
+/* Whether |name| is one of them. */
+bool rdna__route_matches(const char *pattern, const char *name);
+
+#endif

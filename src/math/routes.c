@@ -1,0 +1,17 @@
+/* The tables of routes of all families. */
+#include "math/common/plan/route.h"
+
+#define TABLES(TABLE) TABLE(softmax)
+
+#define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
+TABLES(DECLARE)
+#define ADDRESS(table) &rdna__##table##_routes,
+const rdna__route_table *const rdna__route_tables[] = {TABLES(ADDRESS)};
+const int rdna__route_table_count = sizeof rdna__route_tables / sizeof *rdna__route_tables;
+
+const rdna__word_set rdna__word_sets[] = {
+    {"float", "f32|f16|bf16"},
+    {"real", "f32|f16|bf16|f64"},
+    {"bits", "8|16|32|64"},
+};
+const int rdna__word_set_count = sizeof rdna__word_sets / sizeof *rdna__word_sets;
