@@ -1,7 +1,7 @@
 /* The tables of routes of all families. */
 #include "math/common/plan/route.h"
 
-#define TABLES(TABLE) TABLE(softmax)
+#define TABLES(TABLE) TABLE(norm) TABLE(softmax)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)
@@ -12,6 +12,7 @@ const int rdna__route_table_count = sizeof rdna__route_tables / sizeof *rdna__ro
 const rdna__word_set rdna__word_sets[] = {
     {"float", "f32|f16|bf16"},
     {"real", "f32|f16|bf16|f64"},
+    {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"},
     {"bits", "8|16|32|64"},
 };
 const int rdna__word_set_count = sizeof rdna__word_sets / sizeof *rdna__word_sets;

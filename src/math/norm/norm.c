@@ -1,34 +1,74 @@
 #include "rdna/op/norm.h"
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/norm/long_norm_kernels.h"
 #include "math/norm/norm_kernels.h"
 
-enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
-
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
   MANY_ROWS = 16384,  /* from where rows that fit a wave's registers are a wave's */
   ROWS_OF_A_UNIT = 4, /* no more for each compute unit, and long rows are cut */
   PARTS_OF_A_UNIT = 3 /* groups of long_norm that run at once */
 };
 
-/* [type of the values][weights are f32] */
-#define NORM_NAMES(name) \
-  {{#name "_f32", #name "_f32"}, {#name "_f16", #name "_f16_wf32"}, {#name "_bf16", #name "_bf16_wf32"}}
-struct kernels {
-  const char *of_rows[TYPES][2], *of_waves[TYPES][2], *shifted[TYPES][2];
-  int64_t groups_of_unit; /* that run at once, where registers suffice */
+struct problem {
+  int64_t rows, cols, row_bytes, units;
+  bool aligned; /* all rows and weights begin and end at multiples of 16 bytes */
 };
-static const struct kernels rms_norm_kernels = {NORM_NAMES(rms_norm), NORM_NAMES(rms_norm_waves),
-                                                NORM_NAMES(rms_norm_shifted), 4};
-static const struct kernels add_rms_norm_kernels = {NORM_NAMES(add_rms_norm), NORM_NAMES(add_rms_norm_waves),
-                                                    NORM_NAMES(add_rms_norm_shifted), 3};
-static const struct kernels layer_norm_kernels = {NORM_NAMES(layer_norm), NORM_NAMES(layer_norm_waves),
-                                                  NORM_NAMES(layer_norm_shifted), 3};
 
-static const char *const part_kernels[TYPES] = {"long_norm_part_f32", "long_norm_part_f16", "long_norm_part_bf16"};
-static const char *const finish_kernels[TYPES][2] = NORM_NAMES(long_norm_finish);
+static bool are_cut(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  if (!p->aligned) return p->row_bytes > NORM_SHIFTED_BYTES && p->rows > 0;
+  return p->cols > NORM_KEPT_COLS && p->rows > 0 && p->rows <= ROWS_OF_A_UNIT * p->units;
+}
+static bool fit_waves(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->aligned && p->row_bytes > NORM_SHORT_BYTES && p->row_bytes <= NORM_WAVE_BYTES && p->rows >= MANY_ROWS;
+}
+static bool are_shifted(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return !p->aligned && p->cols > NORM_WAVE_COLS && p->row_bytes <= NORM_SHIFTED_BYTES;
+}
+static bool are_short(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->row_bytes <= NORM_SHORT_BYTES || p->cols <= NORM_WAVE_COLS;
+}
+
+enum { PARTS, WAVES, SHIFTED, SHORT, GROUPS };
+#define NORM_OF "{rms_norm|add_rms_norm|layer_norm}"
+static const rdna__route routes[] = {
+    [PARTS] = {.name = "parts",
+               .kernels = {"long_norm_part_{float}", "long_norm_finish_{norm}"},
+               .when = "rows longer than a group's registers: where they are aligned, at most 4 for each compute unit",
+               .applies = are_cut,
+               .measured_on = "H200"},
+    [WAVES] = {.name = "waves",
+               .kernels = {NORM_OF "_waves_{norm}"},
+               .when = "at least 16384 aligned rows that fit a wave's registers",
+               .applies = fit_waves,
+               .measured_on = "H200"},
+    [SHIFTED] = {.name = "shifted",
+                 .kernels = {NORM_OF "_shifted_{norm}"},
+                 .when = "rows that are not aligned to 16 bytes and fit a group's registers",
+                 .applies = are_shifted,
+                 .measured_on = "H200"},
+    [SHORT] = {.name = "short",
+               .kernels = {NORM_OF "_{norm}"},
+               .when = "rows so short that a wave has one or several",
+               .applies = are_short,
+               .measured_on = "H200"},
+    [GROUPS] = {.name = "groups", .kernels = {NORM_OF "_{norm}"}, .when = "all other rows, each a group's"},
+};
+#undef NORM_OF
+RDNA_ROUTES(rdna__norm_routes, "rms_norm, add_rms_norm, layer_norm", routes)
+
+/* The types in a kernel's name: of the values, and of weights and bias where those are f32 and the values are not. */
+static const char *types_of(const rdna_tensor *out, const rdna_tensor *factors) {
+  static const char *const names[RDNA_BF16 + 1][2] = {{"f32", "f32"}, {"f16", "f16_wf32"}, {"bf16", "bf16_wf32"}};
+  return names[out->dtype][factors && factors->dtype == RDNA_F32];
+}
 
 struct rows {
   int64_t rows, cols;
@@ -80,7 +120,6 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
   int64_t most = PARTS_OF_A_UNIT * (units > 0 ? units : 1), items = rows->rows * parts;
   rdna_grid grid = {(uint32_t)(items < most ? items : most), 1, 1};
   const rdna_tensor *factors = of->weight ? of->weight : of->bias;
-  const char *finish_kernel = finish_kernels[of->out->dtype][factors && factors->dtype == RDNA_F32];
   void *sums;
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)items * 2 * sizeof(float), &sums));
   struct long_norm_part_args part = {.x = of->x->data,
@@ -107,47 +146,45 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
                                          .x_stride = of->residual ? rows->residual_stride : rows->x_stride,
                                          .out_stride = rows->out_stride,
                                          .epsilon = (float)epsilon};
-  rdna_status status = rdna__launch_named(stream, part_kernels[of->out->dtype], grid, &part);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernel, grid, &finish);
+  const rdna__route *route = &routes[PARTS];
+  rdna_status status = RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &part, rdna_dtype_name(of->out->dtype));
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, route, 1, grid, &finish, types_of(of->out, factors));
   return rdna__scratch_release(&scratch, status);
 }
 
-static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const struct kernels *kernels,
-                               const struct operands *of, const struct rows *rows, double epsilon, bool centred,
-                               const void *args) {
+/* Whether a group has the next of its rows on its way while it is at one. */
+static bool reads_ahead(const rdna__route *route, const struct problem *p) {
+  if (route == &routes[WAVES] || !p->aligned) return route == &routes[SHIFTED];
+  return p->row_bytes <= NORM_LANES_BYTES || (p->row_bytes > NORM_SHORT_BYTES && p->row_bytes <= NORM_AHEAD_BYTES);
+}
+
+static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const struct operands *of,
+                               const struct rows *rows, double epsilon, bool centred, const void *args) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
-  rdna_grid grid = {rdna__groups_in_turn(rows->rows), 1, 1};
-  const rdna_tensor *out = of->out, *weight = of->weight ? of->weight : of->bias;
-  int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype), row_bytes = rows->cols * value;
+  const rdna_tensor *out = of->out, *factors = of->weight ? of->weight : of->bias;
+  int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype);
   uint64_t sizes = (uint64_t)(rows->cols | rows->x_stride | rows->residual_stride | rows->out_stride);
   uintptr_t addresses =
       address_of(of->x) | address_of(of->residual) | address_of(of->weight) | address_of(of->bias) | address_of(out);
-  bool aligned = ((addresses | sizes * (uint64_t)value) & 15) == 0, is_short = row_bytes <= NORM_SHORT_BYTES;
-  bool is_long = aligned ? rows->cols > NORM_KEPT_COLS : row_bytes > NORM_SHIFTED_BYTES;
-  if (is_long && rows->rows > 0) {
-    int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-    if (!aligned || rows->rows <= ROWS_OF_A_UNIT * units) {
-      return launch_parts(stream, op_name, of, rows, epsilon, centred);
-    }
-  }
-  bool waves = aligned && !is_short && row_bytes <= NORM_WAVE_BYTES && rows->rows >= MANY_ROWS;
-  bool shifted = !aligned && rows->cols > NORM_WAVE_COLS && row_bytes <= NORM_SHIFTED_BYTES;
-  if (waves || rows->cols <= NORM_WAVE_COLS || (is_short && !shifted))
-    grid.x = rdna__groups_of_waves(stream, rows->rows, row_bytes, NORM_THREADS);
-  bool ahead =
-      shifted || (aligned && !waves && (row_bytes <= NORM_LANES_BYTES || (!is_short && row_bytes <= NORM_AHEAD_BYTES)));
-  if (ahead) {
-    /* no more than run at once, as each has the next of its rows on its way */
-    int64_t units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-    int64_t most = (out->dtype == RDNA_F32 ? 3 : kernels->groups_of_unit) * (units > 0 ? units : 1);
-    if (shifted && most >= 8) most = most / 8 * 8; /* so that all rows of a group begin equally far from 16 bytes */
+  struct problem problem = {.rows = rows->rows,
+                            .cols = rows->cols,
+                            .row_bytes = rows->cols * value,
+                            .units = rdna_device_get_info(rdna_stream_device(stream))->compute_units,
+                            .aligned = ((addresses | sizes * (uint64_t)value) & 15) == 0};
+  const rdna__route *route = rdna__route_choose(&rdna__norm_routes, &problem);
+  if (route == &routes[PARTS]) return launch_parts(stream, op_name, of, rows, epsilon, centred);
+  rdna_grid grid = {rdna__groups_in_turn(rows->rows), 1, 1};
+  if (route == &routes[WAVES] || route == &routes[SHORT])
+    grid.x = rdna__groups_of_waves(stream, rows->rows, problem.row_bytes, NORM_THREADS);
+  if (reads_ahead(route, &problem)) {
+    /* no more than run at once, which the kernels' registers allow */
+    int64_t of_a_unit = out->dtype == RDNA_F32 || centred || of->residual ? 3 : 4;
+    int64_t most = of_a_unit * (problem.units > 0 ? problem.units : 1);
+    /* so that all rows of a group begin equally far from 16 bytes */
+    if (route == &routes[SHIFTED] && most >= 8) most = most / 8 * 8;
     if (grid.x > most) grid.x = (uint32_t)most;
   }
-  bool weight_f32 = weight && weight->dtype == RDNA_F32;
-  const char *kernel = (waves     ? kernels->of_waves
-                        : shifted ? kernels->shifted
-                                  : kernels->of_rows)[out->dtype][weight_f32];
-  return rdna__launch_named(stream, kernel, grid, args);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, op_name, types_of(out, factors));
 }
 
 rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, double epsilon,
@@ -165,7 +202,7 @@ rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rd
                                .out_stride = rows.out_stride,
                                .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .weight = weight, .out = out};
-  return launch_rows(stream, "rms_norm", &rms_norm_kernels, &operands, &rows, epsilon, false, &args);
+  return launch_rows(stream, "rms_norm", &operands, &rows, epsilon, false, &args);
 }
 
 rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
@@ -191,7 +228,7 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
                                    .out_stride = rows.out_stride,
                                    .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .residual = residual, .weight = weight, .out = out};
-  return launch_rows(stream, name, &add_rms_norm_kernels, &operands, &rows, epsilon, false, &args);
+  return launch_rows(stream, name, &operands, &rows, epsilon, false, &args);
 }
 
 rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
@@ -212,5 +249,5 @@ rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const 
                                  .out_stride = rows.out_stride,
                                  .epsilon = (float)epsilon};
   struct operands operands = {.x = x, .weight = weight, .bias = bias, .out = out};
-  return launch_rows(stream, "layer_norm", &layer_norm_kernels, &operands, &rows, epsilon, true, &args);
+  return launch_rows(stream, "layer_norm", &operands, &rows, epsilon, true, &args);
 }
