@@ -1,7 +1,7 @@
 /* The tables of routes of all families. */
 #include "math/common/plan/route.h"
 
-#define TABLES(TABLE) TABLE(norm) TABLE(softmax)
+#define TABLES(TABLE) TABLE(norm) TABLE(reduce) TABLE(softmax)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)

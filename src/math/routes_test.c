@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 /* cmocka needs the above */
 #include <cmocka.h>
@@ -10,20 +11,45 @@
 #include "kernel/manifest.h"
 #include "math/common/plan/route.h"
 
-static bool is_kernel(void *context, const char *name) {
-  bool found = rdna__manifest_find(name) >= 0;
-  if (!found) print_error("there is no kernel %s\n", name);
-  return found;
+/* Not every word goes with every other. */
+static bool count_kernels(void *context, const char *name) {
+  *(int *)context += rdna__manifest_find(name) >= 0;
+  return true;
 }
 
+/* |pattern| with |word| in the place of what stands in the braces at |open|. */
+static int kernels_with(const char *pattern, const char *open, const char *word) {
+  char one[256];
+  int count = 0;
+  snprintf(one, sizeof one, "%.*s%s%s", (int)(open - pattern), pattern, word, strchr(open, '}') + 1);
+  assert_true(rdna__route_expand(one, count_kernels, &count));
+  return count;
+}
+
+static bool has_a_kernel(void *context, const char *word) {
+  const char *const *of = context;
+  return kernels_with(of[0], of[1], word) > 0;
+}
+
+/* Each word of a name leads to a kernel. */
 static void names_are_kernels(void **state) {
   for (int t = 0; t < rdna__route_table_count; t++) {
     const rdna__route_table *table = rdna__route_tables[t];
     for (int i = 0; i < table->count; i++) {
       const rdna__route *route = rdna__route_at(table, i);
-      for (int k = 0; k < RDNA__ROUTE_KERNELS && route->kernels[k]; k++)
-        if (!rdna__route_expand(route->kernels[k], is_kernel, NULL))
-          fail_msg("%s, %s: %s", table->title, route->name, route->kernels[k]);
+      for (int k = 0; k < RDNA__ROUTE_KERNELS && route->kernels[k]; k++) {
+        const char *pattern = route->kernels[k];
+        int count = 0;
+        assert_true(rdna__route_expand(pattern, count_kernels, &count));
+        if (count == 0) fail_msg("%s, %s: %s is no kernel", table->title, route->name, pattern);
+        for (const char *open = pattern; (open = strchr(open, '{')) != NULL; open++) {
+          char braces[128];
+          const char *of[2] = {pattern, open};
+          snprintf(braces, sizeof braces, "%.*s", (int)(strchr(open, '}') + 1 - open), open);
+          if (!rdna__route_expand(braces, has_a_kernel, of))
+            fail_msg("%s, %s: %s has a word without a kernel in %s", table->title, route->name, pattern, braces);
+        }
+      }
     }
   }
 }

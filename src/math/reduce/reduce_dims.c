@@ -1,13 +1,14 @@
 #include "rdna/op/reduce.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/reduce/reduce_dims_kernels.h"
 #include "math/reduce/reduce_f64.h"
 
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
   WAVE_VALUES = 4096,   /* an output with at most so many values is a wave's */
   GROUPS_OF_A_UNIT = 4, /* that keep a compute unit busy */
@@ -29,8 +30,8 @@ struct plan {
   rdna_reduction reduction;
   double parameter;
   enum reduce_kind kind;
-  const char *special; /* of the kernel's name */
-  int64_t folded;      /* rows of x that the kernel sees as one, whose parts the join brings together */
+  const rdna__route *route;
+  int64_t folded; /* rows of x that the kernel sees as one, whose parts the join brings together */
   struct reduce_dims_args args;
 };
 
@@ -224,42 +225,93 @@ static void fold_rows(struct plan *plan, int64_t in_16, int64_t most_groups) {
   a->reduced_stride[0] *= plan->folded, a->reduced_size[0] /= plan->folded, a->count /= plan->folded;
 }
 
-/* Who works on what, and into how many slices the values of an output are cut. Returns the groups. */
-static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_stream *stream) {
-  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+/* What the choice of a kernel asks. */
+struct problem {
+  bool columns; /* outputs lie side by side, else the values of one do */
+  bool lines;   /* dense rows, see has_lines */
+  bool sums;    /* plain sums of columns, see has_columns */
+  bool plain;   /* plain sums */
+  bool vector;  /* by 16 bytes */
+  bool fill;    /* an output for each lane keeps the device busy */
+  bool short_rows, wave_rows;
+};
+
+static bool are_sums_alone(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->sums && p->vector && p->fill;
+}
+static bool are_sums_of_columns(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->sums && !p->vector;
+}
+static bool are_columns(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->columns;
+}
+static bool are_plain_waves(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->lines && p->plain && p->wave_rows;
+}
+static bool are_plain_groups(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->lines && p->plain;
+}
+static bool are_lines(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->lines && (!p->vector || p->short_rows);
+}
+static bool are_waves(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->wave_rows;
+}
+
+#define REDUCE_ANY "reduce_{sum|prod|max|var|lse|arg}_{f32|f16|bf16|f64|i32|i64|u8}"
+#define LINES "{sum|max|var|lse|arg}_line_{float}"
+enum { ALONE, SUM_COLUMNS, COLUMNS, SUM_WAVES, SUM_GROUPS, ROW_LINES, WAVES, GROUPS };
+static const rdna__route routes[] = {
+    [ALONE] = {.name = "sum alone",
+               .kernels = {"reduce_{sum}_alone_{float}"},
+               .when =
+                   "plain sums of aligned columns, so many that a lane for each 16 bytes of outputs fills the device",
+               .applies = are_sums_alone,
+               .measured_on = "H200"},
+    [SUM_COLUMNS] = {.name = "sum columns",
+                     .kernels = {"reduce_{sum}_columns_{float}", "reduce_join"},
+                     .when = "plain sums of columns that are not aligned to 16 bytes",
+                     .applies = are_sums_of_columns,
+                     .measured_on = "H200"},
+    [COLUMNS] = {.name = "columns",
+                 .kernels = {REDUCE_ANY, "reduce_join"},
+                 .when = "other reductions of at least 16 outputs that lie side by side",
+                 .applies = are_columns,
+                 .measured_on = "H200"},
+    [SUM_WAVES] = {.name = "sum waves",
+                   .kernels = {"reduce_{sum}_wave_{float}"},
+                   .when = "plain sums of dense rows of at most 4096 values",
+                   .applies = are_plain_waves,
+                   .measured_on = "H200"},
+    [SUM_GROUPS] = {.name = "sum groups",
+                    .kernels = {"reduce_{sum}_long_{float}", "reduce_join"},
+                    .when = "plain sums of longer dense rows",
+                    .applies = are_plain_groups,
+                    .measured_on = "H200"},
+    [ROW_LINES] = {.name = "lines",
+                   .kernels = {"reduce_" LINES, "reduce_join"},
+                   .when = "other reductions of dense rows that are short, or not aligned to 16 bytes",
+                   .applies = are_lines,
+                   .measured_on = "H200"},
+    [WAVES] = {.name = "waves",
+               .kernels = {REDUCE_ANY},
+               .when = "at most 4096 values an output, each output a wave's",
+               .applies = are_waves,
+               .measured_on = "H200"},
+    [GROUPS] = {.name = "groups", .kernels = {REDUCE_ANY, "reduce_join"}, .when = "all others, an output a group's"},
+};
+#undef REDUCE_ANY
+#undef LINES
+RDNA_ROUTES(rdna__reduce_routes, "reduce", routes)
+
+/* Into how many slices the values of an output are cut, so that there are |enough| groups. Returns the groups. */
+static int64_t choose_slices(struct plan *plan, bool columns, int64_t groups, int64_t enough, int64_t width) {
   struct reduce_dims_args *a = &plan->args;
-  const int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype), units = (int64_t)info->compute_units;
-  bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
-  const int64_t in_16 = 16 / bytes,
-                enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
-  if (columns) fold_rows(plan, is_small_float(x->dtype) ? in_16 : 1, enough);
-  bool sums = columns && has_columns(plan, x), lines = !columns && has_lines(plan, x);
-  a->vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG);
-  a->layout = columns ? REDUCE_COLUMNS : a->count <= WAVE_VALUES ? REDUCE_WAVE : REDUCE_GROUP;
-  const int64_t width = lines || a->vector ? in_16 : 1;
-  const int64_t wave = info->wave_size == 64 ? 64 : 32;
-  int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
-  if (sums && a->vector && alone >= enough / 2) {
-    a->layout = REDUCE_ALONE, groups = alone;
-  } else if (sums && !a->vector) {
-    groups = up(a->kept_size[0], (SUM_LANES - 1) * in_16) * (a->outs / a->kept_size[0]);
-  } else if (columns) {
-    groups = up(a->outs, COLUMN_TILE * width);
-  } else if (a->layout == REDUCE_WAVE) {
-    a->team = lines ? choose_team(up(a->count, in_16), wave) : (int32_t)wave;
-    groups = rdna__groups_of_waves(stream, up(a->outs, wave / a->team), a->count * bytes * (wave / a->team),
-                                   REDUCE_DIMS_THREADS);
-  }
-  bool plain = plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN,
-       short_rows = a->layout == REDUCE_WAVE && a->team < wave;
-  /* long aligned rows are nothing special, but as plain sums */
-  if (lines && a->vector && !plain && !short_rows) lines = false;
-  plan->special = a->layout == REDUCE_ALONE  ? "alone_"
-                  : sums && !a->vector       ? "columns_"
-                  : !lines                   ? ""
-                  : !plain                   ? "line_"
-                  : a->layout == REDUCE_WAVE ? "wave_"
-                                             : "long_";
   int64_t least = columns ? COLUMN_SLICE : SLICE_VALUES, slices = groups > 0 ? enough / groups : 1;
   if (slices > a->count / least) slices = a->count / least;
   if (slices < 2 || a->layout == REDUCE_WAVE || a->layout == REDUCE_ALONE) slices = 1;
@@ -274,11 +326,48 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
   return groups < MOST_GROUPS ? groups : MOST_GROUPS;
 }
 
+/* Who works on what. Returns the groups. */
+static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_stream *stream) {
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+  struct reduce_dims_args *a = &plan->args;
+  const int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype), units = (int64_t)info->compute_units;
+  bool columns = a->kept_stride[0] == 1 && a->kept_size[0] >= COLUMN_OUTPUTS && a->reduced_stride[0] != 1;
+  const int64_t in_16 = 16 / bytes, wave = info->wave_size == 64 ? 64 : 32;
+  const int64_t enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
+  if (columns) fold_rows(plan, is_small_float(x->dtype) ? in_16 : 1, enough);
+  int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
+  struct problem problem = {.columns = columns,
+                            .lines = !columns && has_lines(plan, x),
+                            .sums = columns && has_columns(plan, x),
+                            .plain = plan->kind == REDUCE_SUM && a->map == REDUCE_PLAIN,
+                            .vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG),
+                            .fill = alone >= enough / 2,
+                            .wave_rows = !columns && a->count <= WAVE_VALUES};
+  if (problem.wave_rows) a->team = problem.lines ? choose_team(up(a->count, in_16), wave) : (int32_t)wave;
+  problem.short_rows = problem.wave_rows && a->team < wave;
+  plan->route = rdna__route_choose(&rdna__reduce_routes, &problem);
+  a->vector = problem.vector;
+  a->layout = plan->route == &routes[ALONE] ? REDUCE_ALONE
+              : columns                     ? REDUCE_COLUMNS
+              : problem.wave_rows           ? REDUCE_WAVE
+                                            : REDUCE_GROUP;
+  const int64_t width = problem.lines || problem.vector ? in_16 : 1;
+  if (plan->route == &routes[ALONE])
+    groups = alone;
+  else if (plan->route == &routes[SUM_COLUMNS])
+    groups = up(a->kept_size[0], (SUM_LANES - 1) * in_16) * (a->outs / a->kept_size[0]);
+  else if (columns)
+    groups = up(a->outs, COLUMN_TILE * width);
+  else if (problem.wave_rows)
+    groups = rdna__groups_of_waves(stream, up(a->outs, wave / a->team), a->count * bytes * (wave / a->team),
+                                   REDUCE_DIMS_THREADS);
+  return choose_slices(plan, columns, groups, enough, width);
+}
+
 static rdna_status launch(rdna_stream *stream, const struct plan *plan, rdna_dtype dtype, int64_t groups) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "reduce_%s_%s%s", kinds[plan->kind], plan->special, type_name(dtype));
-  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)groups, 1, 1}, &plan->args);
+  rdna_grid grid = {(uint32_t)groups, 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, plan->route, 0, grid, &plan->args, kinds[plan->kind], type_name(dtype));
 }
 
 /* Into memory of its own, one result for each slice, which a second kernel joins in a fixed order. */
@@ -307,7 +396,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
   int64_t join_groups = join.slices > REDUCE_JOIN_WAVE_SLICES ? join.outs : up(join.outs, REDUCE_DIMS_THREADS / 64);
   rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
   rdna_status status = launch(stream, plan, dtype, groups);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, "reduce_join", grid, &join);
+  if (status == RDNA_OK) status = rdna__launch_named(stream, plan->route->kernels[1], grid, &join);
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -337,7 +426,7 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "reduce: reduction is number %d; there are 0 to %d", (int)reduction,
                       RDNA_REDUCTION_COUNT - 1);
   }
-  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], "", 1, {0}};
+  struct plan plan = {names[reduction], reduction, parameter, kinds[reduction], NULL, 1, {0}};
   struct reduce_dims_args *a = &plan.args;
   if (reduction == RDNA_REDUCTION_NORM && isinf(parameter)) plan.kind = REDUCE_MAX;
   RDNA_TRY(check(stream, &plan, dims, x, out));
