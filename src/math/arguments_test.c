@@ -291,7 +291,7 @@ OPERATOR(cat, plain, .types = PLAIN, .empty = "MN") {
   const rdna_tensor *inputs[] = {in("inputs[0]", MAIN, STRIDED, SHAPE(M, N)),
                                  in("inputs[1]", MAIN, STRIDED, SHAPE(2, N))};
   return rdna_op_cat(stream, given("inputs", inputs), (int)number("count", 2, "", "-1"),
-                     (int)number("dimension", 0, "-2", "2 -3"), out("out", MAIN, STRIDED, SHAPE(M + 2, N)));
+                     (int)number("dim", 0, "-2", "2 -3"), out("out", MAIN, STRIDED, SHAPE(M + 2, N)));
 }
 OPERATOR(flip, plain, .types = PLAIN, .empty = "MN") {
   return rdna_op_flip(stream, in("x", MAIN, STRIDED, SHAPE(M, N)), (uint32_t)number("dims", 1, "0 3", "4"),
@@ -368,7 +368,7 @@ OPERATOR(reduce, norm, .types = FLOATS, .besides = F64, .empty = "MN") {
 
 /* ---- scan.h, softmax.h ---- */
 #define SCANNED (FLOATS | F64 | INDICES)
-#define DIM (int)number("dim", 1, "0", "2 -3")
+#define DIM (int)number("dim", 1, "0 -1 -2", "2 -3")
 #define SCAN(name) rdna_op_##name(stream, in("x", MAIN, 0, SHAPE(M, N)), DIM, out("out", MAIN, 0, SHAPE(M, N)))
 OPERATOR(cumsum, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cumsum); }
 OPERATOR(cumprod, plain, .types = SCANNED, .empty = "MN", .same = "out=x") { return SCAN(cumprod); }
@@ -385,9 +385,9 @@ OPERATOR(cummin_indices, plain, .types = PLAIN, .empty = "MN", .same = "values=x
   return SCAN_INDICES(cummin_indices);
 }
 
-#define DIMENSION (int)number("dimension", 0, "1 -1 -2", "2 -3")
+#define DIM_OF_SOFTMAX (int)number("dim", 0, "1 -1 -2", "2 -3")
 #define ALONG(name, strides) \
-  rdna_op_##name(stream, in("x", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, out("out", MAIN, strides, SHAPE(M, N)))
+  rdna_op_##name(stream, in("x", MAIN, strides, SHAPE(M, N)), DIM_OF_SOFTMAX, 1, out("out", MAIN, strides, SHAPE(M, N)))
 OPERATOR(softmax, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "out=x") { return ALONG(softmax, 0); }
 OPERATOR(softmax, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
   return ALONG(softmax, STRIDED);
@@ -398,9 +398,9 @@ OPERATOR(log_softmax, plain, .types = FLOATS, .besides = F64, .empty = "MN", .sa
 OPERATOR(log_softmax, f64, .types = F64, .besides = FLOATS, .empty = "MN", .same = "out=x") {
   return ALONG(log_softmax, STRIDED);
 }
-#define BACK_ALONG(name, strides)                                                                                     \
-  rdna_op_##name(stream, in("dout", MAIN, strides, SHAPE(M, N)), in("out", MAIN, strides, SHAPE(M, N)), DIMENSION, 1, \
-                 out("dx", MAIN, strides, SHAPE(M, N)))
+#define BACK_ALONG(name, strides)                                                                       \
+  rdna_op_##name(stream, in("dout", MAIN, strides, SHAPE(M, N)), in("out", MAIN, strides, SHAPE(M, N)), \
+                 DIM_OF_SOFTMAX, 1, out("dx", MAIN, strides, SHAPE(M, N)))
 OPERATOR(softmax_backward, plain, .types = FLOATS, .besides = F64, .empty = "MN", .same = "dx=dout dx=out") {
   return BACK_ALONG(softmax_backward, 0);
 }
@@ -425,8 +425,8 @@ OPERATOR(sort, values, .types = PLAIN) {
                       NULL);
 }
 OPERATOR(topk, plain, .types = PLAIN, .empty = "M") {
-  return rdna_op_topk(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), (int)number("dim", 1, "", "2 -3"), true,
-                      out("values", MAIN, STRIDED | OPTIONAL, SHAPE(M, 4)),
+  return rdna_op_topk(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)), (int)number("dim", 1, "-1", "2 -3"),
+                      true, out("values", MAIN, STRIDED | OPTIONAL, SHAPE(M, 4)),
                       out("indices", ONLY(RDNA_I64), STRIDED | OPTIONAL, SHAPE(M, 4)));
 }
 OPERATOR(topk, values, .types = PLAIN) {
@@ -436,7 +436,7 @@ OPERATOR(topk, values, .types = PLAIN) {
 }
 OPERATOR(kth_value, plain, .types = PLAIN, .empty = "M") {
   return rdna_op_kth_value(stream, in("x", MAIN, STRIDED | FREE << 1, SHAPE(M, N)),
-                           (int64_t)number("k", 2, "1 8", "0 -1 9"), (int)number("dim", 1, "", "2 -3"),
+                           (int64_t)number("k", 2, "1 8", "0 -1 9"), (int)number("dim", 1, "-1", "2 -3"),
                            out("values", MAIN, STRIDED | OPTIONAL, SHAPE(M, 1)),
                            out("indices", ONLY(RDNA_I64), STRIDED | OPTIONAL, SHAPE(M, 1)));
 }
@@ -554,7 +554,7 @@ OPERATOR(upsample_backward, plain, .types = REALS, .empty = "MN") {
 }
 
 /* ---- index.h ---- */
-#define DIM_OF_TWO (int)number("dim", 1, "", "2 -3")
+#define DIM_OF_TWO (int)number("dim", 1, "-1", "2 -3")
 #define OUTSIDE outside_word()
 static uint32_t *outside_word(void) {
   static uint32_t word;

@@ -9,11 +9,12 @@
 extern "C" {
 #endif
 
-/* out(…, i, …) is what x(…, 0, …) to x(…, i, …) come to along dimension |dim|. |x| and |out| are contiguous, of one
- * shape and one type of f32, f16, bf16, f64, i32 and i64, and the same or apart. Floats are added in f32 and rounded
- * once, f64 in f64, integers in 64 bits and cut to the type. A NaN stays for the rest of its row. The result does not
- * depend on timing, only on shape, device and where in 16 bytes |x| begins. RDNA_INVALID_ARGUMENT: shapes, types or
- * |dim| that disagree, missing data, partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
+/* out(…, i, …) is what x(…, 0, …) to x(…, i, …) come to along dimension |dim|, which counts from the end when it is
+ * negative. |x| and |out| are contiguous, of one shape and one type of f32, f16, bf16, f64, i32 and i64, and the same
+ * or apart. Floats are added in f32 and rounded once, f64 in f64, integers in 64 bits and cut to the type. A NaN stays
+ * for the rest of its row. The result does not depend on timing, only on shape, device and where in 16 bytes |x|
+ * begins. RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data,
+ * partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
 RDNA_CHECKED rdna_status rdna_op_cumsum(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cumprod(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);
 RDNA_CHECKED rdna_status rdna_op_cummax(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *out);

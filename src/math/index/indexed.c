@@ -173,7 +173,7 @@ rdna_status rdna_op_gather(rdna_stream *stream, const rdna_tensor *x, int dim, c
                            const rdna_tensor *out, uint32_t *outside) {
   static const char *const name = "gather";
   RDNA_TRY(rdna__check_indexed(name, stream, "x", x));
-  RDNA_TRY(rdna__check_dim(name, dim, x));
+  RDNA_TRY(rdna__check_dim(name, "x", x, &dim));
   RDNA_TRY(rdna__check_indices(name, "indices", indices));
   RDNA_TRY(check_within(name, indices, "x", x, dim));
   RDNA_TRY(check_out(name, out, "x", x));
@@ -203,7 +203,7 @@ rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_tensor *x, int 
                                  const rdna_tensor *out, uint32_t *outside) {
   static const char *const name = "index_select";
   RDNA_TRY(rdna__check_indexed(name, stream, "x", x));
-  RDNA_TRY(rdna__check_dim(name, dim, x));
+  RDNA_TRY(rdna__check_dim(name, "x", x, &dim));
   RDNA_TRY(check_out(name, out, "x", x));
   RDNA_TRY(check_select(name, "out", out, "x", x, dim, indices));
   RDNA_TRY(rdna__check_apart(name, "out", out, "indices", indices));
@@ -213,11 +213,11 @@ rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_tensor *x, int 
   return rdna__index_move(&indexed, false, out, (rdna_scalar){0});
 }
 
-static rdna_status check_dst(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
+static rdna_status check_dst(const char *name, rdna_stream *stream, const rdna_tensor *dst, int *dim,
                              const rdna_tensor *indices) {
   RDNA_TRY(rdna__check_indexed(name, stream, "dst", dst));
   RDNA_TRY(rdna__check_distinct(name, dst));
-  RDNA_TRY(rdna__check_dim(name, dim, dst));
+  RDNA_TRY(rdna__check_dim(name, "dst", dst, dim));
   RDNA_TRY(rdna__check_indices(name, "indices", indices));
   return rdna__check_apart(name, "dst", dst, "indices", indices);
 }
@@ -310,7 +310,7 @@ rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim
                             const rdna_tensor *src, rdna_scatter mode, bool include_self, uint32_t *outside) {
   static const char *const name = "scatter";
   mode = settled(mode);
-  RDNA_TRY(check_dst(name, stream, dst, dim, indices));
+  RDNA_TRY(check_dst(name, stream, dst, &dim, indices));
   RDNA_TRY(check_mode(name, mode));
   RDNA_TRY(check_src(name, dst, src));
   RDNA_TRY(check_within(name, indices, "dst", dst, dim));
@@ -332,7 +332,7 @@ rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim
 rdna_status rdna_op_scatter_value(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
                                   rdna_scalar value, uint32_t *outside) {
   static const char *const name = "scatter_value";
-  RDNA_TRY(check_dst(name, stream, dst, dim, indices));
+  RDNA_TRY(check_dst(name, stream, dst, &dim, indices));
   RDNA_TRY(check_within(name, indices, "dst", dst, dim));
   rdna__indexed indexed = {name, stream, *indices, base_of(dst, dim, dst->rank, indices->shape),
                            rdna__index_rule(dst, dim, indices->dtype, false, outside)};
@@ -343,7 +343,7 @@ rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int 
                                const rdna_tensor *src, rdna_scatter mode, bool include_self, uint32_t *outside) {
   static const char *const name = "index_copy";
   mode = settled(mode);
-  RDNA_TRY(check_dst(name, stream, dst, dim, indices));
+  RDNA_TRY(check_dst(name, stream, dst, &dim, indices));
   RDNA_TRY(check_mode(name, mode));
   RDNA_TRY(check_src(name, dst, src));
   RDNA_TRY(check_select(name, "src", src, "dst", dst, dim, indices));
@@ -357,7 +357,7 @@ rdna_status rdna_op_index_copy(rdna_stream *stream, const rdna_tensor *dst, int 
 rdna_status rdna_op_index_fill(rdna_stream *stream, const rdna_tensor *dst, int dim, const rdna_tensor *indices,
                                rdna_scalar value, uint32_t *outside) {
   static const char *const name = "index_fill";
-  RDNA_TRY(check_dst(name, stream, dst, dim, indices));
+  RDNA_TRY(check_dst(name, stream, dst, &dim, indices));
   if (dst->rank > 0) RDNA_TRY(rdna__check_rank(name, "indices", indices, 1));
   int64_t shape[RDNA_MAX_RANK] = {0};
   for (int d = 0; d < dst->rank; d++) shape[d] = d == dim ? indices->shape[0] : dst->shape[d];

@@ -97,8 +97,10 @@ static void gathers(void **state) {
     fill_small(&x, -50, 100), operand_upload(&out);
     bool some = fill_indices(&indices, shape[dim], 0, round % 4 > 1) && rdna_tensor_count(&out.tensor) > 0;
     outside_clear();
-    if (select) assert_ok(rdna_op_index_select(stream, &x.tensor, dim, &indices.tensor, &out.tensor, outside));
-    if (!select) assert_ok(rdna_op_gather(stream, &x.tensor, dim, &indices.tensor, &out.tensor, outside));
+    if (select)
+      assert_ok(rdna_op_index_select(stream, &x.tensor, either_way(dim, rank), &indices.tensor, &out.tensor, outside));
+    if (!select)
+      assert_ok(rdna_op_gather(stream, &x.tensor, either_way(dim, rank), &indices.tensor, &out.tensor, outside));
     operand_download(&out), operand_download(&indices), operand_download(&x);
     assert_gaps_whole(&out), assert_outside(some);
     for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
@@ -207,10 +209,11 @@ static void scatters(void **state) {
     int64_t *count = calloc((size_t)rdna_tensor_count(&dst.tensor) + 1, sizeof *count);
     outside_clear();
     if (one_dimension) {
-      assert_ok(
-          rdna_op_index_copy(stream, &dst.tensor, dim, &indices.tensor, &src.tensor, mode, include_self, outside));
+      assert_ok(rdna_op_index_copy(stream, &dst.tensor, either_way(dim, rank), &indices.tensor, &src.tensor, mode,
+                                   include_self, outside));
     } else {
-      assert_ok(rdna_op_scatter(stream, &dst.tensor, dim, &spread, &src.tensor, mode, include_self, outside));
+      assert_ok(rdna_op_scatter(stream, &dst.tensor, either_way(dim, rank), &spread, &src.tensor, mode, include_self,
+                                outside));
     }
     operand_download(&dst), operand_download(&indices), operand_download(&src);
     assert_gaps_whole(&dst), assert_outside(some);
@@ -254,9 +257,11 @@ static void values_put(void **state) {
     double *want = read_all(&dst), value = dtype == RDNA_BOOL ? 1 : 77;
     outside_clear();
     if (fill)
-      assert_ok(rdna_op_index_fill(stream, &dst.tensor, dim, &indices.tensor, rdna_scalar_real(value), outside));
+      assert_ok(rdna_op_index_fill(stream, &dst.tensor, either_way(dim, rank), &indices.tensor, rdna_scalar_real(value),
+                                   outside));
     if (!fill)
-      assert_ok(rdna_op_scatter_value(stream, &dst.tensor, dim, &indices.tensor, rdna_scalar_real(value), outside));
+      assert_ok(rdna_op_scatter_value(stream, &dst.tensor, either_way(dim, rank), &indices.tensor,
+                                      rdna_scalar_real(value), outside));
     operand_download(&dst), operand_download(&indices);
     assert_gaps_whole(&dst), assert_outside(some);
     if (fill) {

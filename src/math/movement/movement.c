@@ -207,10 +207,7 @@ rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar s
 static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
                              const rdna_tensor *out) {
   RDNA_TRY(check_out("cat", stream, out));
-  if (dim < 0 || dim >= out->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: dimension %d of a tensor of rank %d; there are %d to %d", dim,
-                      out->rank, -out->rank, out->rank - 1);
-  }
+  if (out->rank == 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: out is a scalar; it needs a dimension");
   int64_t total = 0;
   for (int i = 0; i < count; i++) {
     char name[32], text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
@@ -235,7 +232,7 @@ rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, i
   if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: count is %d; it must not be negative", count);
   if (!inputs && count > 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: inputs is NULL; pass %d tensors", count);
   RDNA_TRY(rdna__check_tensor("cat", "out", out));
-  if (dim < 0) dim += out->rank;
+  RDNA_TRY(rdna__check_dim("cat", "out", out, &dim));
   RDNA_TRY(check_cat(stream, inputs, count, dim, out));
   rdna_tensor part = *out;
   for (int i = 0; i < count; i++) {

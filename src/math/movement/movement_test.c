@@ -386,7 +386,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_copy(stream, &a.tensor, &a.tensor), bad, "copy: out", "overlap");
   assert_refused(rdna_op_copy(NULL, &a.tensor, &out.tensor), bad, "copy", "stream is NULL");
   assert_refused(rdna_op_cat(stream, two, 2, 0, &out.tensor), bad, "inputs[1] is f32 (3, 2)", "out is f32 (2, 3)");
-  assert_refused(rdna_op_cat(stream, two, 1, 2, &out.tensor), bad, "cat: dimension 2", "rank 2");
+  assert_refused(rdna_op_cat(stream, two, 1, 2, &out.tensor), bad, "cat: dim is 2", "-2 to 1");
   assert_refused(rdna_op_cat(stream, two, 0, 0, &out.tensor), bad, "cat: out is f32 (2, 3)", "must be 0");
   assert_refused(rdna_op_cat(stream, mixed, 1, 0, &out.tensor), bad, "inputs[0] is f16", "out is f32");
   assert_refused(rdna_op_flip(stream, &a.tensor, 4, &out.tensor), bad, "flip: dims 0x4", "rank 2");

@@ -18,8 +18,8 @@ enum {
   MOST_SEGMENTS = 4096 /* of a row: every wave reads the totals of those before its own */
 };
 
-static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x, const rdna_tensor *out) {
-  char text[RDNA__TENSOR_TEXT];
+static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
+                         const rdna_tensor *out) {
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
   RDNA_TRY(rdna__check_tensor(name, "x", x));
   RDNA_TRY(rdna__check_tensor(name, "out", out));
@@ -30,10 +30,7 @@ static rdna_status check(const char *name, rdna_stream *stream, int dim, const r
   }
   RDNA_TRY(rdna__check_same_dtype(name, "out", out, "x", x));
   RDNA_TRY(rdna__check_same_shape(name, "out", out, "x", x));
-  if (dim < 0 || dim >= x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and x is %s; dim must be 0 to %d", name, dim,
-                      rdna__tensor_text(x, text), x->rank - 1);
-  }
+  RDNA_TRY(rdna__check_dim(name, "x", x, dim));
   RDNA_TRY(rdna__check_contiguous(name, "x", x));
   RDNA_TRY(rdna__check_contiguous(name, "out", out));
   return rdna__check_overlap(name, "out", out, "x", x);
@@ -68,9 +65,10 @@ static rdna_status launch_segments(rdna_stream *stream, const char *name, const 
 
 static rdna_status scan(rdna_stream *stream, const char *name, const char *op, int dim, const rdna_tensor *x,
                         const rdna_tensor *out) {
-  RDNA_TRY(check(name, stream, dim, x, out));
+  RDNA_TRY(check(name, stream, &dim, x, out));
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
-  struct scan_args a = {.x = x->data, .out = out->data, .outer = 1, .n = x->shape[dim], .inner = 1, .segments = 1};
+  struct scan_args a = {
+      .x = x->data, .out = out->data, .outer = 1, .n = x->rank > 0 ? x->shape[dim] : 1, .inner = 1, .segments = 1};
   for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
   for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
   a.segment = a.n, a.rows = a.n <= RUN_VALUES / 2 ? (uint32_t)(RUN_VALUES / a.n) : 1;

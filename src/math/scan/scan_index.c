@@ -12,9 +12,8 @@ enum {
   SEGMENT_VALUES = 1 << 13, /* shorter ones are not worth reading a row twice */
 };
 
-static rdna_status check(const char *name, rdna_stream *stream, int dim, const rdna_tensor *x,
+static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *values, const rdna_tensor *indices) {
-  char text[RDNA__TENSOR_TEXT];
   if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
   RDNA_TRY(rdna__check_tensor(name, "x", x));
   if (rdna_dtype_block_values(x->dtype) != 1) {
@@ -27,19 +26,16 @@ static rdna_status check(const char *name, rdna_stream *stream, int dim, const r
   RDNA_TRY(rdna__check_tensor(name, "indices", indices));
   RDNA_TRY(rdna__check_dtype(name, "indices", indices, RDNA_I64));
   RDNA_TRY(rdna__check_same_shape(name, "indices", indices, "x", x));
-  if (dim < 0 || dim >= x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and x is %s; dim must be 0 to %d", name, dim,
-                      rdna__tensor_text(x, text), x->rank - 1);
-  }
+  RDNA_TRY(rdna__check_dim(name, "x", x, dim));
   RDNA_TRY(rdna__check_contiguous(name, "x", x));
   RDNA_TRY(rdna__check_contiguous(name, "values", values));
   RDNA_TRY(rdna__check_contiguous(name, "indices", indices));
   RDNA_TRY(rdna__check_overlap(name, "values", values, "x", x));
   RDNA_TRY(rdna__check_apart(name, "indices", indices, "x", x));
   RDNA_TRY(rdna__check_apart(name, "indices", indices, "values", values));
-  if (x->shape[dim] > INT32_MAX) {
+  if (x->rank > 0 && x->shape[*dim] > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: rows have %lld values; at most %d are offered", name,
-                      (long long)x->shape[dim], INT32_MAX);
+                      (long long)x->shape[*dim], INT32_MAX);
   }
   return RDNA_OK;
 }
@@ -72,7 +68,7 @@ static rdna_status launch_segments(rdna__scratch *scratch, size_t bytes, const s
 
 static rdna_status scan(rdna_stream *stream, const char *name, bool smallest, int dim, const rdna_tensor *x,
                         const rdna_tensor *values, const rdna_tensor *indices) {
-  RDNA_TRY(check(name, stream, dim, x, values, indices));
+  RDNA_TRY(check(name, stream, &dim, x, values, indices));
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
   size_t bytes = rdna_dtype_block_bytes(x->dtype);
   struct scan_index_args a = {.x = x->data,
@@ -80,7 +76,7 @@ static rdna_status scan(rdna_stream *stream, const char *name, bool smallest, in
                               .indices = indices->data,
                               .outer = 1,
                               .inner = 1,
-                              .n = (uint32_t)x->shape[dim],
+                              .n = (uint32_t)(x->rank > 0 ? x->shape[dim] : 1),
                               .segments = 1,
                               .order = rdna__sort_order(x->dtype, smallest)};
   for (int i = 0; i < dim; i++) a.outer *= x->shape[i];

@@ -30,8 +30,8 @@ static void check(rdna_dtype dtype, int64_t outer, int64_t n, int64_t inner, boo
   const rdna_tensor *out = in_place ? &x.tensor : &values.tensor;
   uint8_t *before = malloc(x.bytes + 1);
   memcpy(before, x.host, x.bytes);
-  if (smallest) assert_ok(rdna_op_cummin_indices(stream, &x.tensor, 1, out, &indices.tensor));
-  if (!smallest) assert_ok(rdna_op_cummax_indices(stream, &x.tensor, 1, out, &indices.tensor));
+  if (smallest) assert_ok(rdna_op_cummin_indices(stream, &x.tensor, in_place ? 1 : -2, out, &indices.tensor));
+  if (!smallest) assert_ok(rdna_op_cummax_indices(stream, &x.tensor, in_place ? 1 : -2, out, &indices.tensor));
   operand *result = in_place ? &x : &values;
   operand_download(result), operand_download(&indices);
   size_t bytes = rdna_dtype_block_bytes(dtype);

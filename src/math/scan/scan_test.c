@@ -38,7 +38,7 @@ static void check(int op, rdna_dtype dtype, int64_t outer, int64_t n, int64_t in
     v[i] = get(&x, i);
   }
   operand_upload(&x), operand_upload(&out);
-  assert_ok(operators[op](stream, &x.tensor, 1, in_place ? &x.tensor : &out.tensor));
+  assert_ok(operators[op](stream, &x.tensor, in_place ? 1 : -2, in_place ? &x.tensor : &out.tensor));
   operand *result = in_place ? &x : &out;
   operand_download(result);
   double unit = whole || dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24;
@@ -157,10 +157,23 @@ static void empty(void **state) {
   operand_free(&x);
 }
 
+/* It has one dimension, and nothing to add. */
+static void scalar(void **state) {
+  operand x = operand_make(RDNA_F32, 0, NULL, NULL, 0);
+  set(&x, 0, 3);
+  operand_upload(&x);
+  assert_ok(rdna_op_cumsum(stream, &x.tensor, -1, &x.tensor));
+  operand_download(&x);
+  assert_true(get(&x, 0) == 3);
+  assert_refused(rdna_op_cumsum(stream, &x.tensor, 1, &x.tensor), RDNA_INVALID_ARGUMENT, "dim is 1", "-1 to 0");
+  operand_free(&x);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shapes),     cmocka_unit_test(long_rows), cmocka_unit_test(a_nan_stays),
       cmocka_unit_test(logarithms), cmocka_unit_test(refusals),  cmocka_unit_test(empty),
+      cmocka_unit_test(scalar),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

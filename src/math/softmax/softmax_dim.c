@@ -34,18 +34,13 @@ static rdna_status check_like(const char *op_name, const char *argument, const r
 }
 
 /* Turns |dim| into one counted from 0, and sees the tensor as (outer, cols, inner). */
-static rdna_status split_at(const char *op_name, const rdna_tensor *x, int *dim, int64_t sizes[3]) {
-  char text[RDNA__TENSOR_TEXT];
-  int at = *dim < 0 ? *dim + x->rank : *dim;
-  if (at < 0 || at >= x->rank) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dimension is %d and x is %s; it must be from %d to %d", op_name, *dim,
-                      rdna__tensor_text(x, text), -x->rank, x->rank - 1);
-  }
+static rdna_status split_at(const char *op_name, const char *argument, const rdna_tensor *x, int *dim,
+                            int64_t sizes[3]) {
+  RDNA_TRY(rdna__check_dim(op_name, argument, x, dim));
   sizes[0] = sizes[2] = 1;
-  sizes[1] = x->shape[at];
-  for (int i = 0; i < at; i++) sizes[0] *= x->shape[i];
-  for (int i = at + 1; i < x->rank; i++) sizes[2] *= x->shape[i];
-  *dim = at;
+  sizes[1] = x->rank > 0 ? x->shape[*dim] : 1;
+  for (int i = 0; i < *dim; i++) sizes[0] *= x->shape[i];
+  for (int i = *dim + 1; i < x->rank; i++) sizes[2] *= x->shape[i];
   return RDNA_OK;
 }
 
@@ -61,12 +56,12 @@ static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_te
   RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_real(op_name, "x", x));
   RDNA_TRY(check_like(op_name, "out", out, "x", x));
-  RDNA_TRY(split_at(op_name, x, &dim, sizes));
+  RDNA_TRY(split_at(op_name, "x", x, &dim, sizes));
   if (x->dtype == RDNA_F64) {
     RDNA_TRY(rdna__check_distinct(op_name, out));
     return rdna__softmax_f64(op_name, stream, x, dim, (double)scale, log, out);
   }
-  if (dim == x->rank - 1) return rdna__softmax_rows(op_name, stream, x, scale, log, out);
+  if (dim >= x->rank - 1) return rdna__softmax_rows(op_name, stream, x, scale, log, out);
   RDNA_TRY(rdna__check_contiguous(op_name, "x", x));
   RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   struct softmax_dim_args args = {.x = x->data,
@@ -133,12 +128,12 @@ static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna
   RDNA_TRY(check_like(op_name, "dx", dx, "dout", dout));
   RDNA_TRY(check_real(op_name, "out", out));
   RDNA_TRY(check_like(op_name, "dx", dx, "out", out));
-  RDNA_TRY(split_at(op_name, dout, &dim, sizes));
+  RDNA_TRY(split_at(op_name, "dout", dout, &dim, sizes));
   if (dx->dtype == RDNA_F64) {
     RDNA_TRY(rdna__check_distinct(op_name, dx));
     return rdna__softmax_f64_backward(op_name, stream, dout, out, dim, (double)scale, log, dx);
   }
-  if (dim == dout->rank - 1) return backward_rows(op_name, stream, dout, out, scale, log, dx);
+  if (dim >= dout->rank - 1) return backward_rows(op_name, stream, dout, out, scale, log, dx);
   RDNA_TRY(rdna__check_contiguous(op_name, "dout", dout));
   RDNA_TRY(rdna__check_contiguous(op_name, "out", out));
   RDNA_TRY(rdna__check_contiguous(op_name, "dx", dx));

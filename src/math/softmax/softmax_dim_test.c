@@ -167,6 +167,22 @@ static void doubles_match(void **state) {
   }
 }
 
+/* It has one dimension: 1 is all there is. */
+static void scalars(void **state) {
+  for (int wide = 0; wide < 2; wide++) {
+    operand x = operand_make(wide ? RDNA_F64 : RDNA_F32, 0, NULL, NULL, 0);
+    memset(x.host, 0, x.bytes);
+    operand_upload(&x);
+    assert_ok(rdna_op_softmax(stream, &x.tensor, wide - 1, 1, &x.tensor));
+    operand_download(&x);
+    assert_true(wide ? *(double *)(void *)x.host == 1 : *(float *)(void *)x.host == 1);
+    assert_ok(rdna_op_softmax_backward(stream, &x.tensor, &x.tensor, 0, 1, &x.tensor));
+    operand_download(&x);
+    assert_true(wide ? *(double *)(void *)x.host == 0 : *(float *)(void *)x.host == 0);
+    operand_free(&x);
+  }
+}
+
 static void wrong_arguments_are_refused(void **state) {
   const int64_t shape[] = {4, 6}, other[] = {6, 4};
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
@@ -176,8 +192,8 @@ static void wrong_arguments_are_refused(void **state) {
   operand w = operand_make(RDNA_F64, 2, shape, NULL, 0);
   operand_upload(&dx);
   const rdna_tensor *A = &a.tensor, *B = &b.tensor, *DX = &dx.tensor;
-  assert_refused(rdna_op_softmax(stream, A, 2, 1, DX), bad, "dimension is 2", "-2 to 1");
-  assert_refused(rdna_op_softmax_backward(stream, A, B, -3, 1, DX), bad, "dimension is -3", "(4, 6)");
+  assert_refused(rdna_op_softmax(stream, A, 2, 1, DX), bad, "dim is 2", "-2 to 1");
+  assert_refused(rdna_op_softmax_backward(stream, A, B, -3, 1, DX), bad, "dim is -3", "(4, 6)");
   assert_refused(rdna_op_softmax_backward(stream, A, &c.tensor, 0, 1, DX), bad, "(6, 4)", "(4, 6)");
   assert_refused(rdna_op_log_softmax_backward(stream, A, &h.tensor, 0, 1, DX), bad, "f16", "f32");
   assert_refused(rdna_op_log_softmax_backward(stream, NULL, B, 0, 1, DX), bad, "dout", "NULL");
@@ -204,6 +220,6 @@ static void wrong_arguments_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(any_dimension_matches_double), cmocka_unit_test(doubles_match),
-                                     cmocka_unit_test(wrong_arguments_are_refused)};
+                                     cmocka_unit_test(scalars), cmocka_unit_test(wrong_arguments_are_refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

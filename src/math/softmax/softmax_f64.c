@@ -24,6 +24,9 @@ static rdna_status scaled(rdna_stream *stream, const rdna_tensor *x, double scal
   return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(scale), zero, out);
 }
 
+/* |dim| as rdna_op_reduce takes it; a scalar has none to reduce. */
+static uint32_t along(const rdna_tensor *x, int dim) { return x->rank > 0 ? 1u << dim : 0; }
+
 static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dim, double scale, bool log,
                            const rdna_tensor *out) {
   rdna_stream *stream = scratch->stream;
@@ -35,10 +38,10 @@ static rdna_status forward(rdna__scratch *scratch, const rdna_tensor *x, int dim
     RDNA_TRY(scaled(stream, x, scale, out));
     x = out;
   }
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, x, 1u << dim, 0, &top));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, x, along(x, dim), 0, &top));
   RDNA_TRY(zip(stream, RDNA_ZIP_SUB, x, &top, out));
   RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &powers));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &powers, 1u << dim, 0, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, &powers, along(x, dim), 0, &sum));
   if (!log) return zip(stream, RDNA_ZIP_DIV, out, &sum, out);
   RDNA_TRY(map(stream, RDNA_MAP_LOG, &sum, &sum));
   return zip(stream, RDNA_ZIP_SUB, out, &sum, out);
@@ -60,7 +63,7 @@ static rdna_status backward(rdna__scratch *scratch, const rdna_tensor *dout, con
   RDNA_TRY(take_like(scratch, dout, dim, 0, &terms));
   RDNA_TRY(take_like(scratch, dout, dim, 1, &sum));
   if (!log) RDNA_TRY(zip(stream, RDNA_ZIP_MUL, dout, out, &terms));
-  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, log ? dout : &terms, 1u << dim, 0, &sum));
+  RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_SUM, log ? dout : &terms, along(dout, dim), 0, &sum));
   if (log) {
     RDNA_TRY(map(stream, RDNA_MAP_EXP, out, &terms));
     RDNA_TRY(zip(stream, RDNA_ZIP_MUL, &terms, &sum, &terms));

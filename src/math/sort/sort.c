@@ -124,11 +124,11 @@ static rdna_status check_row_length(const char *name, int64_t n) {
                     INT32_MAX);
 }
 
-static rdna_status check_sort(rdna_stream *stream, const rdna_tensor *x, int dim, const rdna_tensor *values,
+static rdna_status check_sort(rdna_stream *stream, const rdna_tensor *x, int *dim, const rdna_tensor *values,
                               const rdna_tensor *indices) {
   static const char *const name = "sort";
   RDNA_TRY(check_values(name, stream, "x", x));
-  RDNA_TRY(rdna__check_dim(name, dim, x));
+  RDNA_TRY(rdna__check_dim(name, "x", x, dim));
   if (!values && !indices) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "sort: values and indices are NULL; pass a tensor for one of them");
   }
@@ -147,7 +147,7 @@ static rdna_status check_sort(rdna_stream *stream, const rdna_tensor *x, int dim
     RDNA_TRY(rdna__check_apart(name, "indices", indices, "x", x));
   }
   if (values && indices) RDNA_TRY(rdna__check_apart(name, "values", values, "indices", indices));
-  return check_row_length(name, x->rank > 0 ? x->shape[dim] : 1);
+  return check_row_length(name, x->rank > 0 ? x->shape[*dim] : 1);
 }
 
 static rdna_status sort_dense(rdna__scratch *scratch, const rdna_tensor *x, int dim, bool descending,
@@ -175,7 +175,7 @@ static rdna_status sort_dense(rdna__scratch *scratch, const rdna_tensor *x, int 
 
 rdna_status rdna_op_sort(rdna_stream *stream, const rdna_tensor *x, int dim, bool descending, const rdna_tensor *values,
                          const rdna_tensor *indices) {
-  RDNA_TRY(check_sort(stream, x, dim, values, indices));
+  RDNA_TRY(check_sort(stream, x, &dim, values, indices));
   if (rdna_tensor_count(x) == 0) return RDNA_OK;
   rdna__scratch scratch = {.stream = stream, .holder = "sort"};
   return rdna__scratch_release(&scratch, sort_dense(&scratch, x, dim, descending, values, indices));

@@ -78,7 +78,7 @@ static void check_sort(rdna_dtype dtype, int rank, const int64_t *shape, int dim
   operand indices = strided ? strided_make(RDNA_I64, rank, shape, false) : operand_make(RDNA_I64, rank, shape, NULL, 0);
   fill(&x, kind);
   operand_upload(&values), operand_upload(&indices);
-  assert_ok(rdna_op_sort(stream, &x.tensor, dim, descending, wanted & 1 ? &values.tensor : NULL,
+  assert_ok(rdna_op_sort(stream, &x.tensor, either_way(dim, rank), descending, wanted & 1 ? &values.tensor : NULL,
                          wanted & 2 ? &indices.tensor : NULL));
   operand_download(&x), operand_download(&values), operand_download(&indices);
   assert_gaps_whole(&values), assert_gaps_whole(&indices);
@@ -153,8 +153,10 @@ static void check_first(rdna_dtype dtype, int rank, const int64_t *shape, int di
   operand indices = strided_make(RDNA_I64, rank, out_shape, false);
   fill(&x, kind);
   operand_upload(&values), operand_upload(&indices);
-  if (kth < 0) assert_ok(rdna_op_topk(stream, &x.tensor, dim, largest, &values.tensor, &indices.tensor));
-  if (kth >= 0) assert_ok(rdna_op_kth_value(stream, &x.tensor, kth + 1, dim, &values.tensor, &indices.tensor));
+  if (kth < 0)
+    assert_ok(rdna_op_topk(stream, &x.tensor, either_way(dim, rank), largest, &values.tensor, &indices.tensor));
+  if (kth >= 0)
+    assert_ok(rdna_op_kth_value(stream, &x.tensor, kth + 1, either_way(dim, rank), &values.tensor, &indices.tensor));
   operand_download(&x), operand_download(&values), operand_download(&indices);
   assert_gaps_whole(&values), assert_gaps_whole(&indices);
   entry *entries = calloc((size_t)n + 1, sizeof *entries);

@@ -36,7 +36,7 @@ static rdna_status check(rdna_stream *stream, request *r) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", r->name,
                       rdna_dtype_name(r->x->dtype));
   }
-  RDNA_TRY(rdna__check_dim(r->name, r->dim, r->x));
+  RDNA_TRY(rdna__check_dim(r->name, "x", r->x, &r->dim));
   if (!r->values && !r->indices) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: values and indices are NULL; pass a tensor for one of them", r->name);
   }

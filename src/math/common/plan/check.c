@@ -188,6 +188,17 @@ rdna_status rdna__check_written_rows(const char *op_name, const char *argument, 
   return RDNA_OK;
 }
 
+rdna_status rdna__check_dim(const char *op_name, const char *argument, const rdna_tensor *tensor, int *dim) {
+  char text[RDNA__TENSOR_TEXT];
+  int count = tensor->rank > 0 ? tensor->rank : 1;
+  if (*dim < -count || *dim >= count) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and %s is %s; dim must be from %d to %d", op_name, *dim,
+                      argument, rdna__tensor_text(tensor, text), -count, count - 1);
+  }
+  if (*dim < 0) *dim += count;
+  return RDNA_OK;
+}
+
 rdna_status rdna__check_epsilon(const char *op_name, double epsilon) {
   if (epsilon >= 0 && epsilon <= (double)FLT_MAX) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: epsilon is %g; it must be finite and not negative", op_name, epsilon);

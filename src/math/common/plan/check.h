@@ -38,6 +38,8 @@ rdna_status rdna__check_same_shape(const char *op_name, const char *argument, co
                                    const char *other_argument, const rdna_tensor *other);
 /* RDNA_UNSUPPORTED otherwise. */
 rdna_status rdna__check_contiguous(const char *op_name, const char *argument, const rdna_tensor *tensor);
+/* |*dim| is one of |tensor|'s, counted from the end when negative, and becomes counted from 0. A scalar has one. */
+rdna_status rdna__check_dim(const char *op_name, const char *argument, const rdna_tensor *tensor, int *dim);
 /* |epsilon|, as every norm takes it, is finite in f32 too and not negative. */
 rdna_status rdna__check_epsilon(const char *op_name, double epsilon);
 /* The last |dense| dimensions are contiguous, so that a row of them is one run; RDNA_UNSUPPORTED otherwise. */

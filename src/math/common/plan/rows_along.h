@@ -6,15 +6,6 @@
 #include "math/common/plan/strided.h"
 #include "rdna/op/movement.h"
 
-/* |dim| counts from 0; a tensor of rank 0 has one. */
-static inline rdna_status rdna__check_dim(const char *op_name, int dim, const rdna_tensor *x) {
-  char text[RDNA__TENSOR_TEXT];
-  int last = x->rank > 0 ? x->rank - 1 : 0;
-  if (dim >= 0 && dim <= last) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dim is %d and x is %s; dim must be 0 to %d", op_name, dim,
-                    rdna__tensor_text(x, text), last);
-}
-
 /* The same values with dimension |dim| as the last. */
 static inline rdna_tensor rdna__dim_last(const rdna_tensor *x, int dim) {
   rdna_tensor view = *x;

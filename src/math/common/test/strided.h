@@ -108,4 +108,10 @@ static inline int random_shape(int64_t *shape) {
   return rank;
 }
 
+/* |dim| as it is in every other call, counted from the end in the rest; a scalar has one. */
+static inline int either_way(int dim, int rank) {
+  static int calls;
+  return calls++ % 2 ? dim : dim - (rank > 0 ? rank : 1);
+}
+
 #endif
