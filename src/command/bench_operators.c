@@ -99,6 +99,7 @@ static double size_of(const rdna_tensor *t) { return (double)rdna_dtype_bytes(t-
 /* ---- what each row does ---- */
 
 static const int64_t plane[] = {ROWS, COLS};
+static const rdna_scalar zero; /* parameters that an operation does not look at */
 
 static rdna_status prepare_pointwise(bench *b, rdna_dtype dtype) {
   for (int i = 0; i < 3; i++) RDNA_TRY(make(b, i, dtype, 2, plane));
@@ -113,8 +114,12 @@ static rdna_status prepare_one(bench *b, rdna_dtype dtype) {
 static rdna_status run_copy(bench *b) {
   return rdna_copy_on_device(b->stream, b->t[1].data, b->t[0].data, (size_t)size_of(&b->t[0]));
 }
-static rdna_status run_add(bench *b) { return rdna_op_binary(b->stream, RDNA_ADD, &b->t[0], &b->t[1], &b->t[2]); }
-static rdna_status run_mul(bench *b) { return rdna_op_binary(b->stream, RDNA_MUL, &b->t[0], &b->t[1], &b->t[2]); }
+static rdna_status run_add(bench *b) {
+  return rdna_op_zip(b->stream, RDNA_ZIP_ADD, &b->t[0], &b->t[1], zero, zero, &b->t[2]);
+}
+static rdna_status run_mul(bench *b) {
+  return rdna_op_zip(b->stream, RDNA_ZIP_MUL, &b->t[0], &b->t[1], zero, zero, &b->t[2]);
+}
 /* bias, activation, residual; the bias is a row of the residual */
 static rdna_status run_fused(bench *b) {
   static const rdna_fused_step steps[] = {{.op = RDNA_ZIP_ADD, .is_zip = true, .input = 1},
@@ -124,7 +129,7 @@ static rdna_status run_fused(bench *b) {
   return rdna_op_fused(b->stream, steps, 3, (const rdna_tensor *[]){&b->t[0], &bias, &b->t[1]}, 3, &b->t[2]);
 }
 static rdna_status run_swiglu(bench *b) { return rdna_op_swiglu(b->stream, &b->t[0], &b->t[1], &b->t[2]); }
-static rdna_status run_silu(bench *b) { return rdna_op_unary(b->stream, RDNA_SILU, &b->t[0], &b->t[1]); }
+static rdna_status run_silu(bench *b) { return rdna_op_map(b->stream, RDNA_MAP_SILU, &b->t[0], zero, zero, &b->t[1]); }
 static rdna_status run_softmax(bench *b) { return rdna_op_softmax(b->stream, &b->t[0], 1, 1.0f, &b->t[1]); }
 static rdna_status prepare_cast(bench *b, rdna_dtype dtype) {
   RDNA_TRY(make(b, 0, RDNA_F32, 2, plane));

@@ -124,28 +124,6 @@ OPERATOR(conv_backward_weight, plain, .types = FLOATS, .empty = "MNB") {
                                       out("weight", CONV_WEIGHT));
 }
 
-/* ---- elementwise.h ---- */
-OPERATOR(binary, plain, .types = FLOATS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_binary(stream, (rdna_binary)number("op operation", RDNA_MUL, "0 3", "-1 4"),
-                        in("a", MAIN, 0, SHAPE(M, N)), in("b", MAIN, FEWER_DIMS, SHAPE(M, N)),
-                        out("out", MAIN, 0, SHAPE(M, N)));
-}
-OPERATOR(binary, row, .types = FLOATS, .empty = "MN", .same = "out=a") {
-  return rdna_op_binary(stream, RDNA_ADD, in("a", MAIN, 0, SHAPE(M, N)), in("b", MAIN, 0, SHAPE(N)),
-                        out("out", MAIN, 0, SHAPE(M, N)));
-}
-OPERATOR(unary, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
-  return rdna_op_unary(stream, (rdna_unary)number("op operation", RDNA_EXP, "0 7", "-1 8"),
-                       in("x", MAIN, 0, SHAPE(M, N)), out("out", MAIN, 0, SHAPE(M, N)));
-}
-OPERATOR(affine, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
-  return rdna_op_affine(stream, in("x", MAIN, 0, SHAPE(M, N)), 2, 3, out("out", MAIN, 0, SHAPE(M, N)));
-}
-OPERATOR(swiglu, plain, .types = FLOATS, .empty = "MN", .same = "out=gate out=up") {
-  return rdna_op_swiglu(stream, in("gate", MAIN, 0, SHAPE(M, N)), in("up", MAIN, 0, SHAPE(M, N)),
-                        out("out", MAIN, 0, SHAPE(M, N)));
-}
-
 /* ---- fused.h ---- */
 OPERATOR(fused, plain, .types = FLOATS, .empty = "MN", .same = "out=inputs[0] out=inputs[1]") {
   static rdna_fused_step steps[RDNA_FUSED_MAX_STEPS + 1];
@@ -229,7 +207,7 @@ OPERATOR(linear_add, blocks, .types = QUANTIZED, .besides = FLOATS, .empty = "MN
 #define VALUES_OUT MAIN, STRIDED | MORE_DIMS, SHAPE(M, N)
 static const rdna_scalar two = {2, 2};
 OPERATOR(map, numbers, .types = NUMBERS, .empty = "MN", .same = "out=x") {
-  return rdna_op_map(stream, (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 38"), in("x", VALUES_IN), two,
+  return rdna_op_map(stream, (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 1000"), in("x", VALUES_IN), two,
                      two, out("out", VALUES_OUT));
 }
 OPERATOR(map, integers, .types = INTEGERS, .same = "out=x") {
@@ -239,31 +217,33 @@ OPERATOR(map, reals, .types = REALS, .same = "out=x") {
   return rdna_op_map(stream, RDNA_MAP_EXP, in("x", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip, numbers, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_zip(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 34"), in("a", VALUES_IN),
+  return rdna_op_zip(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 1000"), in("a", VALUES_IN),
                      in("b", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip, reals, .types = REALS, .same = "out=a out=b") {
   return rdna_op_zip(stream, RDNA_ZIP_LERP, in("a", VALUES_IN), in("b", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(zip_scalar, plain, .types = NUMBERS, .empty = "MN", .same = "out=x") {
-  return rdna_op_zip_scalar(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 34"), in("x", VALUES_IN),
-                            two, number("scalar_first", 0, "1", "") != 0, two, two, out("out", VALUES_OUT));
+  return rdna_op_zip_scalar(stream, (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 1000"),
+                            in("x", VALUES_IN), two, number("scalar_first", 0, "1", "") != 0, two, two,
+                            out("out", VALUES_OUT));
 }
 OPERATOR(zip3, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b out=c") {
-  return rdna_op_zip3(stream, (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 5"), in("a", VALUES_IN),
+  return rdna_op_zip3(stream, (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 1000"), in("a", VALUES_IN),
                       in("b", VALUES_IN), in("c", VALUES_IN), two, out("out", VALUES_OUT));
 }
 OPERATOR(compare, two, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"), in("a", VALUES_IN),
-                         in("b", VALUES_IN), out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
+  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_COMPARE_LT, "0 8", "-1 1000"),
+                         in("a", VALUES_IN), in("b", VALUES_IN),
+                         out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 OPERATOR(compare, one, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_ISNAN, "9 11 12", ""),
+  return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_COMPARE_ISNAN, "9 11 12", ""),
                          in("a", MAIN_OR(NUMBERS), STRIDED | FEWER_DIMS, SHAPE(M, N)), NULL,
                          out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 OPERATOR(compare_scalar, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
-  return rdna_op_compare_scalar(stream, (rdna_compare)number("op operation", RDNA_LT, "0 8", "-1 13"),
+  return rdna_op_compare_scalar(stream, (rdna_compare)number("op operation", RDNA_COMPARE_LT, "0 8", "-1 1000"),
                                 in("a", MAIN_OR(NUMBERS), STRIDED | FEWER_DIMS, SHAPE(M, N)), two,
                                 out("out", ONLY(RDNA_BOOL), STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
@@ -273,6 +253,11 @@ OPERATOR(where, plain, .types = PLAIN, .empty = "MN", .same = "out=a out=b out=c
 }
 OPERATOR(masked_fill, plain, .types = PLAIN, .empty = "MN", .same = "out=b out=condition") {
   return rdna_op_masked_fill(stream, CONDITION, two, in("b", VALUES_IN), out("out", VALUES_OUT));
+}
+
+OPERATOR(swiglu, plain, .types = FLOATS, .empty = "MN", .same = "out=gate out=up") {
+  return rdna_op_swiglu(stream, in("gate", MAIN, 0, SHAPE(M, N)), in("up", MAIN, 0, SHAPE(M, N)),
+                        out("out", MAIN, 0, SHAPE(M, N)));
 }
 
 /* ---- movement.h ---- */

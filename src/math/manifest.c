@@ -11,7 +11,6 @@
 #include "math/cast/cast_kernels.h"
 #include "math/conv/conv_kernels.h"
 #include "math/conv/winograd_kernels.h"
-#include "math/elementwise/elementwise_kernels.h"
 #include "math/fill/fill_kernels.h"
 #include "math/fused/fused_kernels.h"
 #include "math/gemm/gemm_i8_kernels.h"
@@ -28,6 +27,7 @@
 #include "math/norm/norm_backward_kernels.h"
 #include "math/norm/norm_kernels.h"
 #include "math/optim/optim_kernels.h"
+#include "math/pointwise/contiguous_kernels.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
 #include "math/pointwise/pointwise_kernels.h"
 #include "math/pool/pool_kernels.h"
@@ -51,10 +51,10 @@
   FAMILY(cast, RDNA_CAST_KERNELS)                         \
   FAMILY(channel_norm, RDNA_CHANNEL_NORM_KERNELS)         \
   FAMILY(compact, RDNA_COMPACT_KERNELS)                   \
+  FAMILY(contiguous, RDNA_CONTIGUOUS_KERNELS)             \
   FAMILY(conv, RDNA_CONV_KERNELS)                         \
   FAMILY(conv_f16, RDNA_CONV_F16_KERNELS)                 \
   FAMILY(conv_bf16, RDNA_CONV_BF16_KERNELS)               \
-  FAMILY(elementwise, RDNA_ELEMENTWISE_KERNELS)           \
   FAMILY(fill, RDNA_FILL_KERNELS)                         \
   FAMILY(flash, RDNA_FLASH_KERNELS)                       \
   FAMILY(flash_backward, RDNA_FLASH_BACKWARD_KERNELS)     \
@@ -100,10 +100,10 @@
 #define INFO_cast(...) INFO(cast, __VA_ARGS__)
 #define INFO_channel_norm(...) INFO(channel_norm, __VA_ARGS__)
 #define INFO_compact(...) INFO(compact, __VA_ARGS__)
+#define INFO_contiguous(...) INFO(contiguous, __VA_ARGS__)
 #define INFO_conv(...) INFO(conv, __VA_ARGS__)
 #define INFO_conv_f16(...) INFO(conv_f16, __VA_ARGS__)
 #define INFO_conv_bf16(...) INFO(conv_bf16, __VA_ARGS__)
-#define INFO_elementwise(...) INFO(elementwise, __VA_ARGS__)
 #define INFO_fill(...) INFO(fill, __VA_ARGS__)
 #define INFO_flash(...) INFO(flash, __VA_ARGS__)
 #define INFO_flash_backward(...) INFO(flash_backward, __VA_ARGS__)

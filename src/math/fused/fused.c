@@ -5,24 +5,6 @@
 #include "math/common/plan/strided.h"
 #include "math/fused/fused_layout.h"
 
-/* Whether a chain may have an operation. */
-static bool has_map(int op) {
-  switch (op) {
-    FUSED_MAPS_SAME(FUSED_MAP_CASE_)
-    FUSED_MAPS_NEAR(FUSED_MAP_CASE_, scalar)
-    return true;
-    default:
-      return false;
-  }
-}
-static bool has_zip(int op) {
-  switch (op) {
-    FUSED_ZIPS(FUSED_ZIP_CASE_) return true;
-    default:
-      return false;
-  }
-}
-
 typedef struct request {
   rdna_stream *stream;
   struct fused_args args;
@@ -37,7 +19,7 @@ static rdna_status encode(const rdna_fused_step *step, int number, int inputs, u
                       "fused: the operation of step %d is number %d of rdna_%s; there are 0 to %d", number, step->op,
                       kind, ops - 1);
   }
-  if (!(step->is_zip ? has_zip(step->op) : has_map(step->op))) {
+  if ((step->is_zip ? fused_zip_chain : fused_map_chain)[step->op] == FUSED_NO) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "fused: the operation of step %d is %s, which chains lack; use its own operator", number,
                       step->is_zip ? rdna_zip_name((rdna_zip)step->op) : rdna_map_name((rdna_map)step->op));

@@ -44,8 +44,7 @@ RDNA_DEVICE void under_branch(void) { asm volatile(""); }
   RDNA_DEVICE bool name(uint32_t op, float *__restrict v, int n, float p, float q) { \
     typedef float pw_value;                                                          \
     switch (op) {                                                                    \
-      FUSED_QUICK_MAPS(POINTWISE_MAP_CASE_)                                          \
-      FUSED_MAPS_NEAR(POINTWISE_MAP_CASE_, f)                                        \
+      FUSED_QUICK_MAPS(f)                                                            \
       default:                                                                       \
         return false;                                                                \
     }                                                                                \
@@ -56,11 +55,11 @@ QUICK_MAP(fast_map, fast)
 /* The others. */
 RDNA_DEVICE void other_map(uint32_t op, float *__restrict v, int n, float p, float q) {
   typedef float pw_value;
-  switch (op) { FUSED_MAPS_SAME(POINTWISE_MAP_CASE_) default : __builtin_unreachable(); }
+  switch (op) { FUSED_SAME_MAPS default : __builtin_unreachable(); }
 }
 RDNA_DEVICE void other_zip(uint32_t op, float *__restrict v, const float *__restrict w, int n, float p, float q) {
   typedef float pw_value;
-  switch (op) { FUSED_ZIPS(POINTWISE_ZIP_CASE_) default : __builtin_unreachable(); }
+  switch (op) { FUSED_ANY_ZIPS default : __builtin_unreachable(); }
 }
 
 template <typename type>
@@ -127,8 +126,9 @@ RDNA_DEVICE uint4 pick_input(const uint4 inputs[most][1], uint32_t k) {
 }
 
 /* Operation |op| with input |k|, which is not before |from|: whether it is quick. */
-#define QUICK_ZIP(op_, expression)                              \
-  case RDNA_ZIP_##op_: {                                        \
+#define QUICK_ZIP(NAME, name, types, chain, integer, f32, ...) FUSED_IF_QUICK_##chain(QUICK_ZIP_CASE(NAME, f32))
+#define QUICK_ZIP_CASE(NAME, expression)                        \
+  case RDNA_ZIP_##NAME: {                                       \
     _Pragma("unroll") for (int i = 0; i < vectors; i++) {       \
       float w[type::IN_16], *v = value + i * type::IN_16;       \
       type::unpack(again(inputs[from][i]), w);                  \
@@ -146,7 +146,7 @@ RDNA_DEVICE bool quick_zip(const uint4 inputs[most][vectors], uint32_t k, uint32
     if (k != from) return quick_zip<type, vectors, most, from + 1>(inputs, k, op, value, p);
   }
   switch (op) {
-    FUSED_QUICK_ZIPS(QUICK_ZIP)
+    RDNA_POINTWISE_ZIPS(QUICK_ZIP, QUICK_ZIP, pw32)
     default:
       return false;
   }

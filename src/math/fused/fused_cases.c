@@ -7,31 +7,41 @@
 #include "math/common/case/values.h"
 #include "math/fused/fused_layout.h"
 
-/* Every operation that chains have; those of which kernels and twins compute the same bits come first. */
-#define MAP_ENTRY(op, expression) RDNA_MAP_##op,
-#define ZIP_ENTRY(op, expression) RDNA_ZIP_##op,
-static const uint8_t same[] = {FUSED_MAPS_SAME(MAP_ENTRY)}, near[] = {FUSED_MAPS_NEAR(MAP_ENTRY, scalar)},
-                     zips[] = {FUSED_ZIPS(ZIP_ENTRY)};
-static const uint8_t quick[] = {FUSED_QUICK_MAPS(MAP_ENTRY)}, quick_zips[] = {FUSED_QUICK_ZIPS(ZIP_ENTRY)};
 /* What keeps a relative error as it is. */
 static const uint8_t calm[] = {RDNA_MAP_NEG, RDNA_MAP_ABS, RDNA_MAP_RELU};
 static const uint8_t calm_zips[] = {RDNA_ZIP_MAXIMUM, RDNA_ZIP_MINIMUM};
 
 #define PICK(random, list) list[rdna__random_below(random, sizeof list)]
 
+/* One of the operations of a table that chains have in the way |chain|, or as well in the way |other|. */
+static uint32_t pick_op(rdna__random *random, const uint8_t *table, size_t count, uint8_t chain, uint8_t other) {
+  uint64_t found = 0, wanted;
+  for (size_t op = 0; op < count; op++) found += table[op] == chain || table[op] == other;
+  wanted = rdna__random_below(random, found);
+  for (size_t op = 0;; op++) {
+    if ((table[op] == chain || table[op] == other) && wanted-- == 0) return (uint32_t)op;
+  }
+}
+static uint32_t pick_map(rdna__random *random, uint8_t chain, uint8_t other) {
+  return pick_op(random, fused_map_chain, sizeof fused_map_chain, chain, other);
+}
+static uint32_t pick_zip(rdna__random *random, uint8_t chain, uint8_t other) {
+  return pick_op(random, fused_zip_chain, sizeof fused_zip_chain, chain, other);
+}
+
 static uint32_t pick_step(rdna__random *random, uint32_t map, uint32_t zip, uint32_t inputs) {
   if (rdna__random_below(random, 2)) return map;
   return zip | FUSED_IS_ZIP | (uint32_t)rdna__random_below(random, inputs) << FUSED_INPUT_SHIFT;
 }
 
-/* |few|: steps and inputs of the kernels for few inputs. */
+/* |few|: steps and inputs of the kernels for few inputs. Kernels and twins compute the same bits. */
 static void pick_steps(rdna__random *random, int n, bool few, struct fused_args *args) {
   int inputs = few ? FUSED_FEW : RDNA_FUSED_MAX_INPUTS;
   args->inputs = (uint32_t)(n == 0 ? 1 : rdna__random_range(random, 1, inputs));
   args->steps = (uint32_t)(n == 0 ? 1 : rdna__random_range(random, 1, RDNA_FUSED_MAX_STEPS));
   for (uint32_t s = 0; s < args->steps; s++) {
-    uint32_t map = few ? PICK(random, quick) : PICK(random, same),
-             zip = few ? PICK(random, quick_zips) : PICK(random, zips);
+    uint8_t slow = few ? FUSED_QUICK : FUSED_SLOW;
+    uint32_t map = pick_map(random, FUSED_QUICK, slow), zip = pick_zip(random, FUSED_QUICK, slow);
     args->step[s] = pick_step(random, map, zip, args->inputs);
     if (!few && args->step[s] & FUSED_IS_ZIP && rdna__random_below(random, 2)) args->step[s] |= FUSED_INPUT_FIRST;
     args->p[s] = (float)(2 * rdna__random_normal(random));
@@ -40,7 +50,7 @@ static void pick_steps(rdna__random *random, int n, bool few, struct fused_args 
 }
 /* A step becomes one that is only near, and those after it such that its error does not grow. Returns its operation. */
 static uint32_t pick_near(rdna__random *random, struct fused_args *args) {
-  uint32_t s = (uint32_t)rdna__random_below(random, args->steps), op = PICK(random, near);
+  uint32_t s = (uint32_t)rdna__random_below(random, args->steps), op = pick_map(random, FUSED_FAST, FUSED_FAST);
   args->step[s] = op;
   while (++s < args->steps) {
     args->step[s] = pick_step(random, PICK(random, calm), PICK(random, calm_zips), args->inputs);
@@ -48,7 +58,7 @@ static uint32_t pick_near(rdna__random *random, struct fused_args *args) {
   return op;
 }
 
-/* As in the elementwise family: results of 16 bits may round to a neighbour; the twins' 1 + tanh and 1 + erf cancel. */
+/* As in the contiguous kernels: results of 16 bits may round to a neighbour; the twins' 1 + tanh and 1 + erf cancel. */
 static void tolerate(rdna__kernel_case *c, rdna_dtype dtype, uint32_t op) {
   double absolute = dtype == RDNA_F16 ? 0x1p-24 : 0x1p-126;
   if (op == RDNA_MAP_GELU_TANH || op == RDNA_MAP_GELU_ERF) absolute = 0x1p-20;

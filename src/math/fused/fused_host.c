@@ -33,15 +33,14 @@ ACCESS(bf16)
 static void map(uint32_t op, float *restrict v, int n, float p, float q) {
   typedef float pw_value;
   switch (op) {
-    FUSED_MAPS_SAME(POINTWISE_MAP_CASE_)
-    FUSED_MAPS_NEAR(POINTWISE_MAP_CASE_, scalar)
+    FUSED_ANY_MAPS
     default:
       break;
   }
 }
 static void zip(uint32_t op, float *restrict v, const float *restrict w, int n, float p, float q) {
   typedef float pw_value;
-  switch (op) { FUSED_ZIPS(POINTWISE_ZIP_CASE_) default : break; }
+  switch (op) { FUSED_ANY_ZIPS default : break; }
 }
 
 static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUSED_MAX_INPUTS][RUN], int n) {

@@ -5,24 +5,18 @@
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
 
-#define FUSED_MAP_CASE_(op, expression) case RDNA_MAP_##op:
-#define FUSED_ZIP_CASE_(op, expression) case RDNA_ZIP_##op:
+/* In which way chains have an operation. */
+#define FUSED_MAP_CHAIN_(NAME, name, types, chain, ...) [RDNA_MAP_##NAME] = FUSED_##chain,
+#define FUSED_ZIP_CHAIN_(NAME, name, types, chain, ...) [RDNA_ZIP_##NAME] = FUSED_##chain,
+static const uint8_t fused_map_chain[] = {RDNA_POINTWISE_MAPS(FUSED_MAP_CHAIN_, FUSED_MAP_CHAIN_, , )};
+static const uint8_t fused_zip_chain[] = {RDNA_POINTWISE_ZIPS(FUSED_ZIP_CHAIN_, FUSED_ZIP_CHAIN_, )};
 
 /* Whether the kernels for few inputs have all steps. */
 static inline bool fused_is_quick(const struct fused_args *a) {
   for (uint32_t i = 0; i < a->steps; i++) {
     uint32_t op = a->step[i] & FUSED_OP_MASK;
-    bool quick = false;
-    if (!(a->step[i] & FUSED_IS_ZIP)) {
-      switch (op) {
-        FUSED_QUICK_MAPS(FUSED_MAP_CASE_)
-        FUSED_MAPS_NEAR(FUSED_MAP_CASE_, scalar)
-        quick = true;
-      }
-    } else if (!(a->step[i] & FUSED_INPUT_FIRST)) {
-      switch (op) { FUSED_QUICK_ZIPS(FUSED_ZIP_CASE_) quick = true; }
-    }
-    if (!quick) return false;
+    uint8_t chain = a->step[i] & FUSED_IS_ZIP ? fused_zip_chain[op] : fused_map_chain[op];
+    if (a->step[i] & FUSED_INPUT_FIRST || (chain != FUSED_QUICK && chain != FUSED_FAST)) return false;
   }
   return true;
 }

@@ -35,12 +35,13 @@ static kernel_traits traits_of(const char *name, rdna__random *random) {
 }
 
 static uint32_t pick_op(rdna__random *random, const kernel_traits *t) {
-  static const rdna_zip zips[] = {
-      RDNA_ZIP_FLOOR_DIV, RDNA_ZIP_FMOD,           RDNA_ZIP_REMAINDER,     RDNA_ZIP_POW,      RDNA_ZIP_ATAN2,
-      RDNA_ZIP_SILU_GRAD, RDNA_ZIP_GELU_TANH_GRAD, RDNA_ZIP_GELU_ERF_GRAD, RDNA_ZIP_ELU_GRAD, RDNA_ZIP_SOFTPLUS_GRAD};
+#define OTHER(...)
+#define MAP(NAME, ...) RDNA_MAP_##NAME,
+#define ZIP(NAME, ...) RDNA_ZIP_##NAME,
+  static const uint8_t maps[] = {RDNA_POINTWISE_MAPS(OTHER, MAP, , )}, zips[] = {RDNA_POINTWISE_ZIPS(OTHER, ZIP, )};
   if (!t->elementary) return (uint32_t)rdna__random_below(random, (uint64_t)t->ops);
-  if (t->operands == 2) return (uint32_t)rdna__random_range(random, RDNA_MAP_EXP, RDNA_MAP_COUNT - 1);
-  return (uint32_t)zips[rdna__random_below(random, sizeof zips / sizeof *zips)];
+  return t->operands == 2 ? maps[rdna__random_below(random, sizeof maps)]
+                          : zips[rdna__random_below(random, sizeof zips)];
 }
 
 static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {

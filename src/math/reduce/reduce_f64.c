@@ -16,7 +16,7 @@ static rdna_status log_sum(rdna__scratch *scratch, uint32_t dims, const rdna_ten
   RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_F64, out->rank, out->shape, &top));
   RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_BOOL, out->rank, out->shape, &infinite));
   RDNA_TRY(rdna_op_reduce(stream, RDNA_REDUCTION_MAX, x, dims, 0, &top));
-  RDNA_TRY(rdna_op_compare(stream, RDNA_ISINF, &top, NULL, &infinite));
+  RDNA_TRY(rdna_op_compare(stream, RDNA_COMPARE_ISINF, &top, NULL, &infinite));
   RDNA_TRY(rdna_op_masked_fill(stream, &infinite, zero, &top, &top));
   RDNA_TRY(rdna_op_zip(stream, RDNA_ZIP_SUB, x, &top, zero, zero, terms));
   RDNA_TRY(rdna_op_map(stream, RDNA_MAP_EXP, terms, zero, zero, terms));

@@ -25,10 +25,11 @@ static rdna_tensor cache_of(const rdna_llm_session *s, void *cache, int layer) {
 static rdna_status apply(const rdna_llm_session *s, const rdna__llm_matrix *m, const rdna_tensor *x,
                          const rdna_tensor *out) {
   const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
+  const rdna_scalar zero = rdna_scalar_real(0);
   if (m->scale == 1) return rdna_op_linear(s->stream, x, &m->weight, bias, out);
   RDNA_TRY(rdna_op_linear(s->stream, x, &m->weight, m->scale_after_bias ? bias : NULL, out));
-  RDNA_TRY(rdna_op_affine(s->stream, out, m->scale, 0, out));
-  if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_binary(s->stream, RDNA_ADD, out, bias, out));
+  RDNA_TRY(rdna_op_map(s->stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));
+  if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_zip(s->stream, RDNA_ZIP_ADD, out, bias, zero, zero, out));
   return RDNA_OK;
 }
 

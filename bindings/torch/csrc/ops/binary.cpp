@@ -240,21 +240,21 @@ bool compare(const CompareRow &row, Call &call) {
 }
 
 const CompareRow compares[] = {
-    {"eq.Tensor_out", RDNA_EQ, RDNA_EQ},
-    {"eq.Scalar_out", RDNA_EQ, RDNA_EQ},
-    {"ne.Tensor_out", RDNA_NE, RDNA_NE},
-    {"ne.Scalar_out", RDNA_NE, RDNA_NE},
-    {"lt.Tensor_out", RDNA_LT, RDNA_GT},
-    {"lt.Scalar_out", RDNA_LT, RDNA_GT},
-    {"le.Tensor_out", RDNA_LE, RDNA_GE},
-    {"le.Scalar_out", RDNA_LE, RDNA_GE},
-    {"gt.Tensor_out", RDNA_GT, RDNA_LT},
-    {"gt.Scalar_out", RDNA_GT, RDNA_LT},
-    {"ge.Tensor_out", RDNA_GE, RDNA_LE},
-    {"ge.Scalar_out", RDNA_GE, RDNA_LE},
-    {"logical_and.out", RDNA_LOGICAL_AND, RDNA_LOGICAL_AND},
-    {"logical_or.out", RDNA_LOGICAL_OR, RDNA_LOGICAL_OR},
-    {"logical_xor.out", RDNA_LOGICAL_XOR, RDNA_LOGICAL_XOR},
+    {"eq.Tensor_out", RDNA_COMPARE_EQ, RDNA_COMPARE_EQ},
+    {"eq.Scalar_out", RDNA_COMPARE_EQ, RDNA_COMPARE_EQ},
+    {"ne.Tensor_out", RDNA_COMPARE_NE, RDNA_COMPARE_NE},
+    {"ne.Scalar_out", RDNA_COMPARE_NE, RDNA_COMPARE_NE},
+    {"lt.Tensor_out", RDNA_COMPARE_LT, RDNA_COMPARE_GT},
+    {"lt.Scalar_out", RDNA_COMPARE_LT, RDNA_COMPARE_GT},
+    {"le.Tensor_out", RDNA_COMPARE_LE, RDNA_COMPARE_GE},
+    {"le.Scalar_out", RDNA_COMPARE_LE, RDNA_COMPARE_GE},
+    {"gt.Tensor_out", RDNA_COMPARE_GT, RDNA_COMPARE_LT},
+    {"gt.Scalar_out", RDNA_COMPARE_GT, RDNA_COMPARE_LT},
+    {"ge.Tensor_out", RDNA_COMPARE_GE, RDNA_COMPARE_LE},
+    {"ge.Scalar_out", RDNA_COMPARE_GE, RDNA_COMPARE_LE},
+    {"logical_and.out", RDNA_COMPARE_LOGICAL_AND, RDNA_COMPARE_LOGICAL_AND},
+    {"logical_or.out", RDNA_COMPARE_LOGICAL_OR, RDNA_COMPARE_LOGICAL_OR},
+    {"logical_xor.out", RDNA_COMPARE_LOGICAL_XOR, RDNA_COMPARE_LOGICAL_XOR},
 };
 
 struct QuestionRow {
@@ -270,9 +270,9 @@ bool question(const QuestionRow &row, Call &call) {
 }
 
 const QuestionRow questions[] = {
-    {"logical_not.out", RDNA_LOGICAL_NOT},
-    {"isnan", RDNA_ISNAN},
-    {"isinf", RDNA_ISINF},
+    {"logical_not.out", RDNA_COMPARE_LOGICAL_NOT},
+    {"isnan", RDNA_COMPARE_ISNAN},
+    {"isinf", RDNA_COMPARE_ISINF},
 };
 
 struct InfinityRow {
@@ -282,7 +282,7 @@ struct InfinityRow {
 
 bool is_infinity(const InfinityRow &row, Call &call) {
   auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, is_real, [&](const Iteration &it) {
-    check(rdna_op_compare_scalar(it.stream, RDNA_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
+    check(rdna_op_compare_scalar(it.stream, RDNA_COMPARE_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
   });
   return out && call.give(*out);
 }

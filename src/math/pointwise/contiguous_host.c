@@ -1,10 +1,10 @@
 #include "math/common/host/values.h"
-#include "math/elementwise/elementwise_kernels.h"
+#include "math/pointwise/contiguous_kernels.h"
 
 enum { GRAIN = 16384 }; /* values that a thread takes at least */
 
 /* Each operation has one loop over floats; each type wraps it in reading and writing. */
-#define UNARY_LOOP(name, expression)                                      \
+#define UNARY_LOOP(NAME, name, expression)                                \
   SIMD_INLINE void name##_loop(const float *from, float *to, int64_t n) { \
     EACH_APART                                                            \
     for (int64_t i = 0; i < n; i++) {                                     \
@@ -12,7 +12,7 @@ enum { GRAIN = 16384 }; /* values that a thread takes at least */
       to[i] = expression;                                                 \
     }                                                                     \
   }
-#define BINARY_LOOP(name, expression)                                                         \
+#define BINARY_LOOP(NAME, name, expression)                                                   \
   SIMD_INLINE void name##_loop(const float *left, const float *right, float *to, int64_t n) { \
     EACH_APART                                                                                \
     for (int64_t i = 0; i < n; i++) {                                                         \
@@ -20,9 +20,9 @@ enum { GRAIN = 16384 }; /* values that a thread takes at least */
       to[i] = expression;                                                                     \
     }                                                                                         \
   }
-RDNA__UNARY_OPS(UNARY_LOOP)
-RDNA__BINARY_OPS(BINARY_LOOP)
-BINARY_LOOP(swiglu, scalar_silu(a) * b)
+RDNA__CONTIGUOUS_MAPS(UNARY_LOOP, scalar, scalar)
+RDNA__CONTIGUOUS_ZIPS(BINARY_LOOP)
+BINARY_LOOP(SWIGLU, swiglu, scalar_silu(a) * b)
 SIMD_INLINE void affine_loop(const float *from, float *to, int64_t n, float scale, float shift) {
   EACH_APART
   for (int64_t i = 0; i < n; i++) to[i] = fma_f32(from[i], scale, shift);
@@ -102,13 +102,13 @@ SIMD_INLINE void affine_loop(const float *from, float *to, int64_t n, float scal
     rdna__parallel_for(a.rows *a.cols, GRAIN, name##_row_##type##_piece, &a);          \
   }
 
-#define UNARY_TYPES(name, expression) UNARY(name, f32) UNARY(name, f16) UNARY(name, bf16)
-#define BINARY_TYPES(name, expression) BINARY(name, f32) BINARY(name, f16) BINARY(name, bf16)
-#define BINARY_ROW_TYPES(name, expression) BINARY_ROW(name, f32) BINARY_ROW(name, f16) BINARY_ROW(name, bf16)
-RDNA__UNARY_OPS(UNARY_TYPES)
-RDNA__BINARY_OPS(BINARY_TYPES)
-RDNA__BINARY_OPS(BINARY_ROW_TYPES)
-BINARY_TYPES(swiglu, )
+#define UNARY_TYPES(NAME, name, expression) UNARY(name, f32) UNARY(name, f16) UNARY(name, bf16)
+#define BINARY_TYPES(NAME, name, expression) BINARY(name, f32) BINARY(name, f16) BINARY(name, bf16)
+#define BINARY_ROW_TYPES(NAME, name, expression) BINARY_ROW(name, f32) BINARY_ROW(name, f16) BINARY_ROW(name, bf16)
+RDNA__CONTIGUOUS_MAPS(UNARY_TYPES, , )
+RDNA__CONTIGUOUS_ZIPS(BINARY_TYPES)
+RDNA__CONTIGUOUS_ZIPS(BINARY_ROW_TYPES)
+BINARY_TYPES(SWIGLU, swiglu, )
 AFFINE(f32)
 AFFINE(f16)
 AFFINE(bf16)

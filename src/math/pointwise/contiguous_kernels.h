@@ -1,14 +1,15 @@
-/* Elementwise kernels. Every one takes tiles of RDNA__ELEMENTWISE_TILE_BYTES of its first input, one a work-group
- * along x; the grid covers the count. */
-#ifndef RDNA_MATH_ELEMENTWISE_KERNELS_H
-#define RDNA_MATH_ELEMENTWISE_KERNELS_H
+/* The commonest operations on contiguous tensors, each with a kernel of its own: what pointwise.c launches where it
+ * can. Every one takes tiles of RDNA__CONTIGUOUS_TILE_BYTES of its first input, one a work-group along x; the grid
+ * covers the count. */
+#ifndef RDNA_MATH_CONTIGUOUS_KERNELS_H
+#define RDNA_MATH_CONTIGUOUS_KERNELS_H
 
 #include <stdint.h>
 
 enum {
-  RDNA__ELEMENTWISE_THREADS = 256,
-  RDNA__ELEMENTWISE_VECTORS = 1, /* of 16 bytes, a thread: two are 3 % slower on an H200 */
-  RDNA__ELEMENTWISE_TILE_BYTES = RDNA__ELEMENTWISE_THREADS * RDNA__ELEMENTWISE_VECTORS * 16
+  RDNA__CONTIGUOUS_THREADS = 256,
+  RDNA__CONTIGUOUS_VECTORS = 1, /* of 16 bytes, a thread: two are 3 % slower on an H200 */
+  RDNA__CONTIGUOUS_TILE_BYTES = RDNA__CONTIGUOUS_THREADS * RDNA__CONTIGUOUS_VECTORS * 16
 };
 
 /* out = f(x) */
@@ -42,25 +43,26 @@ struct binary_row_args {
   int64_t rows, cols;
 };
 
-/* name, expression of a and b */
-#define RDNA__BINARY_OPS(OP) \
-  OP(add, a + b)             \
-  OP(sub, a - b)             \
-  OP(mul, a *b)              \
-  OP(div, a / b)
+/* Operations of rdna_zip that have kernels here: NAME, name, expression. */
+#define RDNA__CONTIGUOUS_ZIPS(OP) \
+  OP(ADD, add, a + b)             \
+  OP(SUB, sub, a - b)             \
+  OP(MUL, mul, a *b)              \
+  OP(DIV, div, a / b)
 
-/* name, expression of x */
-#define RDNA__UNARY_OPS(OP)            \
-  OP(neg, -x)                          \
-  OP(exp, scalar_exp(x))               \
-  OP(relu, x > 0 || x != x ? x : 0.0f) \
-  OP(sigmoid, scalar_sigmoid(x))       \
-  OP(tanh, scalar_tanh(x))             \
-  OP(silu, scalar_silu(x))             \
-  OP(gelu_tanh, scalar_gelu_tanh(x))   \
-  OP(gelu_erf, scalar_gelu(x))
+/* And of rdna_map, beside affine. |f| and |g| are scalar, or close or fast (fast.h): |g| where close is near enough to
+ * the twin and faster. */
+#define RDNA__CONTIGUOUS_MAPS(OP, f, g)      \
+  OP(NEG, neg, -x)                           \
+  OP(EXP, exp, f##_exp(x))                   \
+  OP(RELU, relu, x > 0 || x != x ? x : 0.0f) \
+  OP(SIGMOID, sigmoid, g##_sigmoid(x))       \
+  OP(TANH, tanh, f##_tanh(x))                \
+  OP(SILU, silu, g##_silu(x))                \
+  OP(GELU_TANH, gelu_tanh, f##_gelu_tanh(x)) \
+  OP(GELU_ERF, gelu_erf, f##_gelu(x))
 
-#define RDNA__ELEMENTWISE_TYPE_KERNELS(X, type)                         \
+#define RDNA__CONTIGUOUS_TYPE_KERNELS(X, type)                          \
   X(add_##type, struct binary_args, 256, rdna__binary_case)             \
   X(sub_##type, struct binary_args, 256, rdna__binary_case)             \
   X(mul_##type, struct binary_args, 256, rdna__binary_case)             \
@@ -81,9 +83,9 @@ struct binary_row_args {
   X(affine_##type, struct affine_args, 256, rdna__affine_case)
 
 /* name, argument struct, threads of a group, maker of random cases */
-#define RDNA_ELEMENTWISE_KERNELS(X)      \
-  RDNA__ELEMENTWISE_TYPE_KERNELS(X, f32) \
-  RDNA__ELEMENTWISE_TYPE_KERNELS(X, f16) \
-  RDNA__ELEMENTWISE_TYPE_KERNELS(X, bf16)
+#define RDNA_CONTIGUOUS_KERNELS(X)      \
+  RDNA__CONTIGUOUS_TYPE_KERNELS(X, f32) \
+  RDNA__CONTIGUOUS_TYPE_KERNELS(X, f16) \
+  RDNA__CONTIGUOUS_TYPE_KERNELS(X, bf16)
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "kernel/manifest.h"
 #include "math/common/case/values.h"
-#include "math/elementwise/elementwise_kernels.h"
+#include "math/pointwise/contiguous_kernels.h"
 
 /* Kernels and twins compute the same bits, but for the elementary functions of 16-bit values, which use the GPU's own
  * exponential and reciprocal and may round to a neighbour, and sigmoid and silu, which are near in f32. */
@@ -26,12 +26,12 @@ static void neighbours(rdna__kernel_case *c, const char *name, rdna_dtype dtype)
 }
 
 static uint32_t groups_for(rdna_dtype dtype, int64_t count) {
-  int64_t tile = RDNA__ELEMENTWISE_TILE_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
+  int64_t tile = RDNA__CONTIGUOUS_TILE_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
   return (uint32_t)((count + tile - 1) / tile);
 }
 
 static int64_t pick_count(rdna__random *random, int n, rdna_dtype dtype) {
-  int64_t tile = RDNA__ELEMENTWISE_TILE_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
+  int64_t tile = RDNA__CONTIGUOUS_TILE_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
   const int64_t edges[] = {5, 0, 1, 8, tile - 1, tile, tile + 1, tile + 8};
   return n < 8 ? edges[n] : rdna__random_range(random, 1, 3 * tile);
 }

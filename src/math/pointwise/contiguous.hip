@@ -1,16 +1,16 @@
-/* Elementwise kernels: bound by memory, so all that matters is 16 bytes a load and enough loads in flight. */
+/* Contiguous tensors: bound by memory, so all that matters is 16 bytes a load and enough loads in flight. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/fast.h"
 #include "math/common/device/values.h"
-#include "math/elementwise/elementwise_kernels.h"
+#include "math/pointwise/contiguous_kernels.h"
 
-static constexpr uint32_t threads = RDNA__ELEMENTWISE_THREADS;
-static constexpr uint32_t vectors = RDNA__ELEMENTWISE_VECTORS;
+static constexpr uint32_t threads = RDNA__CONTIGUOUS_THREADS;
+static constexpr uint32_t vectors = RDNA__CONTIGUOUS_VECTORS;
 
 template <typename type>
 struct tile {
-  static constexpr uint32_t values = RDNA__ELEMENTWISE_TILE_BYTES / type::BYTES;
+  static constexpr uint32_t values = RDNA__CONTIGUOUS_TILE_BYTES / type::BYTES;
   int64_t start;  /* of this group's values */
   uint32_t count; /* of them; less than |values| at the end */
 };
@@ -133,32 +133,13 @@ RDNA_DEVICE void map_row(const binary_row_args &a, function f) {
   RDNA_KERNEL(256) name##_row_##type(struct binary_row_args args) {             \
     map_row<type>(args, [](float a, float b) -> float { return expression; });  \
   }
-/* As RDNA__UNARY_OPS, for f32 and for results of 16 bits. */
-#define UNARY_OPS_F32(OP)              \
-  OP(neg, -x)                          \
-  OP(exp, scalar_exp(x))               \
-  OP(relu, x > 0 || x != x ? x : 0.0f) \
-  OP(sigmoid, close_sigmoid(x))        \
-  OP(tanh, scalar_tanh(x))             \
-  OP(silu, close_silu(x))              \
-  OP(gelu_tanh, scalar_gelu_tanh(x))   \
-  OP(gelu_erf, scalar_gelu(x))
-#define UNARY_OPS_16(OP)               \
-  OP(neg, -x)                          \
-  OP(exp, fast_exp(x))                 \
-  OP(relu, x > 0 || x != x ? x : 0.0f) \
-  OP(sigmoid, fast_sigmoid(x))         \
-  OP(tanh, fast_tanh(x))               \
-  OP(silu, fast_silu(x))               \
-  OP(gelu_tanh, fast_gelu_tanh(x))     \
-  OP(gelu_erf, fast_gelu(x))
-#define UNARY_F32(name, expression) UNARY(name, expression, f32)
-#define UNARY_16(name, expression) UNARY(name, expression, f16) UNARY(name, expression, bf16)
-#define BINARY_TYPES(name, expression) \
+#define UNARY_F32(NAME, name, expression) UNARY(name, expression, f32)
+#define UNARY_16(NAME, name, expression) UNARY(name, expression, f16) UNARY(name, expression, bf16)
+#define BINARY_TYPES(NAME, name, expression) \
   BINARY(name, expression, f32) BINARY(name, expression, f16) BINARY(name, expression, bf16)
-UNARY_OPS_F32(UNARY_F32)
-UNARY_OPS_16(UNARY_16)
-RDNA__BINARY_OPS(BINARY_TYPES)
+RDNA__CONTIGUOUS_MAPS(UNARY_F32, scalar, close)
+RDNA__CONTIGUOUS_MAPS(UNARY_16, fast, fast)
+RDNA__CONTIGUOUS_ZIPS(BINARY_TYPES)
 
 #define OTHERS(type, silu)                                                                                     \
   RDNA_KERNEL(256) swiglu_##type(struct binary_args args) {                                                    \
