@@ -124,7 +124,89 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
   return rule == EMU_RULE_AND || rule == EMU_RULE_OR ? EMU_RULE_XOR : EMU_RULE_ANY;
 }
 
-static void finish_scalar(struct emu_plan *plan, unsigned op, enum emu_rule rule, enum emu_scc scc) {
+// What a scalar operation does to undefined bits and to SCC; without a row, any undefined bit makes all undefined.
+struct scalar_rule {
+  bool listed;
+  uint8_t rule, scc;
+};
+#define ONE(op, rule_, scc_) [EMU_##op] = {true, EMU_RULE_##rule_, EMU_SCC_##scc_},
+#define BOTH(op, rule_, scc_) ONE(op##_B32, rule_, scc_) ONE(op##_B64, rule_, scc_)
+// clang-format off
+static const struct scalar_rule scalar_rules[EMU_OP_COUNT] = {
+    BOTH(S_MOV, MOVE, KEPT)
+    BOTH(S_BREV, PLACED, KEPT)
+    ONE(S_SEXT_I32_I8, PLACED, KEPT)
+    ONE(S_SEXT_I32_I16, PLACED, KEPT)
+    ONE(S_BITREPLICATE_B64_B32, PLACED, KEPT)
+    ONE(S_PACK_LL_B32_B16, PLACED, KEPT)
+    ONE(S_PACK_LH_B32_B16, PLACED, KEPT)
+    ONE(S_PACK_HH_B32_B16, PLACED, KEPT)
+    ONE(S_PACK_HL_B32_B16, PLACED, KEPT)
+    ONE(S_CTZ_I32_B32, ANY, KEPT)
+    ONE(S_CTZ_I32_B64, ANY, KEPT)
+    ONE(S_CLZ_I32_U32, ANY, KEPT)
+    ONE(S_CLZ_I32_U64, ANY, KEPT)
+    ONE(S_CLS_I32, ANY, KEPT)
+    ONE(S_CLS_I32_I64, ANY, KEPT)
+    ONE(S_FF0_I32_B32, ANY, KEPT)
+    ONE(S_FF0_I32_B64, ANY, KEPT)
+    ONE(S_MUL_HI_U32, ANY, KEPT)
+    ONE(S_MUL_HI_I32, ANY, KEPT)
+    BOTH(S_BFM, ANY, KEPT)
+    ONE(S_MUL_I32, LEFT, KEPT)
+    ONE(S_MULK_I32, LEFT, KEPT)
+    ONE(S_MOVK_I32, DEFINED, KEPT)
+    ONE(S_GETPC_B64, DEFINED, KEPT)
+    ONE(S_GETREG_B32, DEFINED, KEPT)
+    ONE(S_SETREG_B32, DEFINED, KEPT)
+    ONE(S_SETREG_IMM32_B32, DEFINED, KEPT)
+    ONE(S_DENORM_MODE, DEFINED, KEPT)
+    ONE(S_ROUND_MODE, DEFINED, KEPT)
+    BOTH(S_CMOV, CMOVE, KEPT)
+    ONE(S_CMOVK_I32, CMOVE, KEPT)
+    BOTH(S_CSELECT, SELECT, KEPT)
+    BOTH(S_NOT, MOVE, NONZERO)
+    BOTH(S_AND, AND, NONZERO)
+    BOTH(S_NAND, AND, NONZERO)
+    BOTH(S_OR, OR, NONZERO)
+    BOTH(S_NOR, OR, NONZERO)
+    BOTH(S_XOR, XOR, NONZERO)
+    BOTH(S_XNOR, XOR, NONZERO)
+    BOTH(S_AND_NOT1, AND_NOT1, NONZERO)
+    BOTH(S_OR_NOT1, OR_NOT1, NONZERO)
+    BOTH(S_LSHL, PLACED, NONZERO)
+    BOTH(S_LSHR, PLACED, NONZERO)
+    ONE(S_ASHR_I32, PLACED, NONZERO)
+    ONE(S_ASHR_I64, PLACED, NONZERO)
+    ONE(S_BFE_U32, PLACED, NONZERO)
+    ONE(S_BFE_I32, PLACED, NONZERO)
+    ONE(S_BFE_U64, PLACED, NONZERO)
+    ONE(S_BFE_I64, PLACED, NONZERO)
+    BOTH(S_BITSET0, BITSET, KEPT)
+    BOTH(S_BITSET1, BITSET, KEPT)
+    BOTH(S_BITCMP0, BITCMP, ANY)
+    BOTH(S_BITCMP1, BITCMP, ANY)
+    ONE(S_ADD_U32, LEFT, ANY)
+    ONE(S_SUB_U32, LEFT, ANY)
+    ONE(S_ADD_I32, LEFT, ANY)
+    ONE(S_SUB_I32, LEFT, ANY)
+    ONE(S_ADDC_U32, LEFT, ANY)
+    ONE(S_SUBB_U32, LEFT, ANY)
+    ONE(S_ADDK_I32, LEFT, ANY)
+    ONE(S_LSHL1_ADD_U32, SHIFT_LEFT, ANY)
+    ONE(S_LSHL2_ADD_U32, SHIFT_LEFT, ANY)
+    ONE(S_LSHL3_ADD_U32, SHIFT_LEFT, ANY)
+    ONE(S_LSHL4_ADD_U32, SHIFT_LEFT, ANY)
+    BOTH(S_MOVRELS, RELATIVE_FROM, KEPT)
+    BOTH(S_MOVRELD, RELATIVE_TO, KEPT)
+    ONE(S_MOVRELSD_2_B32, DEFINED, KEPT)
+};
+// clang-format on
+
+static void scalar_rule(struct emu_plan *plan, unsigned op) {
+  const struct scalar_rule *row = &scalar_rules[op];
+  enum emu_rule rule = row->listed ? (enum emu_rule)row->rule : EMU_RULE_ANY;
+  enum emu_scc scc = row->listed ? (enum emu_scc)row->scc : EMU_SCC_ANY;
   plan->rule = rule;
   plan->scc = scc;
   bool reads_scc = rule == EMU_RULE_CMOVE || op == EMU_S_CSELECT_B32 || op == EMU_S_CSELECT_B64 ||
@@ -132,106 +214,6 @@ static void finish_scalar(struct emu_plan *plan, unsigned op, enum emu_rule rule
   if (reads_scc) emu__set_put(&plan->reads, EMU_SET_SCC, true);
   if (scc != EMU_SCC_KEPT) emu__set_put(&plan->writes, EMU_SET_SCC, true);
   if (rule == EMU_RULE_CMOVE || rule == EMU_RULE_RELATIVE_FROM || rule == EMU_RULE_RELATIVE_TO) plan->always = true;
-}
-
-#define BOTH(name)       \
-  case EMU_##name##_B32: \
-  case EMU_##name##_B64
-static void scalar_rule(struct emu_plan *plan, unsigned op) {
-  enum emu_rule rule = EMU_RULE_ANY;
-  enum emu_scc scc = EMU_SCC_ANY;
-  switch (op) {
-    BOTH(S_MOV) : rule = EMU_RULE_MOVE, scc = EMU_SCC_KEPT;
-    break;
-  BOTH(S_BREV) : case EMU_S_SEXT_I32_I8:
-  case EMU_S_SEXT_I32_I16:
-  case EMU_S_BITREPLICATE_B64_B32:
-  case EMU_S_PACK_LL_B32_B16:
-  case EMU_S_PACK_LH_B32_B16:
-  case EMU_S_PACK_HH_B32_B16:
-  case EMU_S_PACK_HL_B32_B16:
-    rule = EMU_RULE_PLACED, scc = EMU_SCC_KEPT;
-    break;
-    case EMU_S_CTZ_I32_B32:
-    case EMU_S_CTZ_I32_B64:
-    case EMU_S_CLZ_I32_U32:
-    case EMU_S_CLZ_I32_U64:
-    case EMU_S_CLS_I32:
-    case EMU_S_CLS_I32_I64:
-    case EMU_S_FF0_I32_B32:
-    case EMU_S_FF0_I32_B64:
-    case EMU_S_MUL_HI_U32:
-    case EMU_S_MUL_HI_I32:
-      BOTH(S_BFM) : scc = EMU_SCC_KEPT;
-      break;
-    case EMU_S_MUL_I32:
-    case EMU_S_MULK_I32:
-      rule = EMU_RULE_LEFT, scc = EMU_SCC_KEPT;
-      break;
-    case EMU_S_MOVK_I32:
-    case EMU_S_GETPC_B64:
-    case EMU_S_GETREG_B32:
-    case EMU_S_SETREG_B32:
-    case EMU_S_SETREG_IMM32_B32:
-    case EMU_S_DENORM_MODE:
-    case EMU_S_ROUND_MODE:
-      rule = EMU_RULE_DEFINED, scc = EMU_SCC_KEPT;
-      break;
-    BOTH(S_CMOV) : case EMU_S_CMOVK_I32:
-      rule = EMU_RULE_CMOVE, scc = EMU_SCC_KEPT;
-      break;
-      BOTH(S_CSELECT) : rule = EMU_RULE_SELECT, scc = EMU_SCC_KEPT;
-      break;
-      BOTH(S_NOT) : rule = EMU_RULE_MOVE, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_AND) : BOTH(S_NAND) : rule = EMU_RULE_AND, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_OR) : BOTH(S_NOR) : rule = EMU_RULE_OR, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_XOR) : BOTH(S_XNOR) : rule = EMU_RULE_XOR, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_AND_NOT1) : rule = EMU_RULE_AND_NOT1, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_OR_NOT1) : rule = EMU_RULE_OR_NOT1, scc = EMU_SCC_NONZERO;
-      break;
-    BOTH(S_LSHL) : BOTH(S_LSHR) : case EMU_S_ASHR_I32:
-    case EMU_S_ASHR_I64:
-    case EMU_S_BFE_U32:
-    case EMU_S_BFE_I32:
-    case EMU_S_BFE_U64:
-    case EMU_S_BFE_I64:
-      rule = EMU_RULE_PLACED, scc = EMU_SCC_NONZERO;
-      break;
-      BOTH(S_BITSET0) : BOTH(S_BITSET1) : rule = EMU_RULE_BITSET, scc = EMU_SCC_KEPT;
-      break;
-      BOTH(S_BITCMP0) : BOTH(S_BITCMP1) : rule = EMU_RULE_BITCMP;
-      break;
-    case EMU_S_ADD_U32:
-    case EMU_S_SUB_U32:
-    case EMU_S_ADD_I32:
-    case EMU_S_SUB_I32:
-    case EMU_S_ADDC_U32:
-    case EMU_S_SUBB_U32:
-    case EMU_S_ADDK_I32:
-      rule = EMU_RULE_LEFT;
-      break;
-    case EMU_S_LSHL1_ADD_U32:
-    case EMU_S_LSHL2_ADD_U32:
-    case EMU_S_LSHL3_ADD_U32:
-    case EMU_S_LSHL4_ADD_U32:
-      rule = EMU_RULE_SHIFT_LEFT;
-      break;
-      BOTH(S_MOVRELS) : rule = EMU_RULE_RELATIVE_FROM, scc = EMU_SCC_KEPT;
-      break;
-      BOTH(S_MOVRELD) : rule = EMU_RULE_RELATIVE_TO, scc = EMU_SCC_KEPT;
-      break;
-    case EMU_S_MOVRELSD_2_B32:
-      rule = EMU_RULE_DEFINED, scc = EMU_SCC_KEPT;
-      break;
-    default:
-      break;
-  }
-  finish_scalar(plan, op, rule, scc);
 }
 
 // The families op_saveexec and op_wrexec, in the order of the table: of 32 and 64 bits by turns.

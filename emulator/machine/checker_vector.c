@@ -219,6 +219,18 @@ static uint32_t mask_undefined(const struct shadow *s, const struct emu_operand 
   return s->wave->checker->scalar[o->reg + s->half];
 }
 
+static void shift_and_add(struct shadow *s, uint32_t *u) {
+  uint32_t distance[EMU_HALF];
+  bool adds_first = s->op == EMU_V_ADD_LSHL_U32;
+  const uint32_t *by = adds_first ? s->u[2][0] : s->u[1][0], *other = adds_first ? s->u[1][0] : s->u[2][0];
+  fetch(s, operand_at(s, adds_first ? 2 : 1), 0, false, distance);
+  EMU_EACH {
+    unsigned d = distance[l] & 31;
+    uint32_t sum = adds_first ? leftwards(s->u[0][0][l] | other[l]) << d : leftwards(s->u[0][0][l] << d | other[l]);
+    u[l] = by[l] & 31 ? UINT32_MAX : sum;
+  }
+}
+
 // Fills s->out. Returns the lanes in which any bit that was read is undefined.
 static uint32_t apply(struct shadow *s, unsigned rule) {
   unsigned n = s->step->nsrc;
@@ -266,18 +278,9 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
     case EMU_RULE_SHIFT_OR:
       run_on_shadow(s, 0, 2);
       break;
-    case EMU_RULE_SHIFT_LEFT: {
-      uint32_t distance[EMU_HALF];
-      bool adds_first = s->op == EMU_V_ADD_LSHL_U32;
-      const uint32_t *by = adds_first ? s->u[2][0] : s->u[1][0], *other = adds_first ? s->u[1][0] : s->u[2][0];
-      fetch(s, operand_at(s, adds_first ? 2 : 1), 0, false, distance);
-      EMU_EACH {
-        unsigned d = distance[l] & 31;
-        uint32_t sum = adds_first ? leftwards(s->u[0][0][l] | other[l]) << d : leftwards(s->u[0][0][l] << d | other[l]);
-        u[l] = by[l] & 31 ? UINT32_MAX : sum;
-      }
+    case EMU_RULE_SHIFT_LEFT:
+      shift_and_add(s, u);
       break;
-    }
     case EMU_RULE_MAD64:
       EMU_EACH {
         bool product = s->u[0][0][l] || s->u[1][0][l];

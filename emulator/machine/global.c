@@ -143,10 +143,12 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
     return false;
   }
   const uint32_t *v = &w->s[inst->src[2].reg];
-  uint64_t base = v[0] | (uint64_t)(v[1] & 0xffff) << 32, records = v[2];
-  uint32_t stride = v[1] >> 16 & 0x3fff, soffset = emu__scalar_read(w, &inst->src[3]);
-  bool swizzled = w->group->run->target == EMU_GFX1030 ? v[1] >> 31 : v[1] >> 30 & 3, adds_lane = v[3] >> 23 & 1;
-  uint32_t together = 8u << (v[3] >> 21 & 3), check = v[3] >> 28 & 3;
+  uint64_t base = v[0] | (uint64_t)emu_field(v[1], EMU_V1_BASE_HIGH) << 32, records = v[2];
+  uint32_t stride = emu_field(v[1], EMU_V1_STRIDE), soffset = emu__scalar_read(w, &inst->src[3]);
+  bool swizzled = w->group->run->target == EMU_GFX1030 ? emu_field(v[1], EMU_V1_SWIZZLE_GFX10)
+                                                       : emu_field(v[1], EMU_V1_SWIZZLE_GFX11);
+  bool adds_lane = emu_field(v[3], EMU_V3_ADD_TID_ENABLE);
+  uint32_t together = 8u << emu_field(v[3], EMU_V3_INDEX_STRIDE), check = emu_field(v[3], EMU_V3_OOB_SELECT);
   unsigned first = inst->src[0].reg;
   p->stride = swizzled ? 4 * together : 4;
   p->space = EMU_SPACE_GLOBAL;
@@ -156,10 +158,10 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
     uint64_t offset = (uint32_t)inst->imm + (uint64_t)(inst->offen ? *emu__vector(w, first + inst->idxen, l) : 0);
     uint64_t at = soffset + index * stride + offset;
     bool out = false;
-    if (check == 0) out = index >= records || offset + bytes > stride;
-    if (check == 1) out = index >= records;
-    if (check == 2) out = !records;
-    if (check == 3) out = at + bytes > records;
+    if (check == EMU_OOB_STRUCTURED) out = index >= records || offset + bytes > stride;
+    if (check == EMU_OOB_INDEX) out = index >= records;
+    if (check == EMU_OOB_NO_RECORDS) out = !records;
+    if (check == EMU_OOB_RAW) out = at + bytes > records;
     if (swizzled) {
       at = soffset + (index / together * stride + offset / 4 * 4) * together + index % together * 4 + offset % 4;
     }

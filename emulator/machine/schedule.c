@@ -38,10 +38,13 @@ void emu_kernel_parse(const void *descriptor, struct emu_kernel *out) {
   memcpy(&out->preload, at + 58, 2);
 }
 
-unsigned emu_kernel_wave(const struct emu_kernel *kernel) { return kernel->properties >> 10 & 1 ? 32 : 64; }
+unsigned emu_kernel_wave(const struct emu_kernel *kernel) {
+  return emu_field(kernel->properties, EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64;
+}
 
 unsigned emu_kernel_vgprs(const struct emu_kernel *kernel) {
-  return ((kernel->rsrc1 & 63) + 1) * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
+  unsigned granules = emu_field(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
+  return granules * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
 }
 
 // A SIMD holds 16 waves and 1,024 registers of 32 lanes (gfx1030) or 1,536 (gfx1100); 128 KB of LDS serve 4 SIMDs.

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "machine/abi.h"
 #include "machine/machine.h"
 
 // Vector instructions work on 32 lanes; a wave of 64 does each of its halves in turn, as the hardware does.

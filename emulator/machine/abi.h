@@ -1,0 +1,62 @@
+// Bit-fields that the compiler, the hardware and the emulator agree on, by AMD's names.
+#ifndef RDNA_EMULATOR_MACHINE_ABI_H
+#define RDNA_EMULATOR_MACHINE_ABI_H
+
+#include <stdint.h>
+
+// A field below is its lowest bit and how many bits it has.
+static inline uint32_t emu_field(uint32_t word, unsigned first, unsigned bits) {
+  return word >> first & ((UINT32_C(1) << bits) - 1);
+}
+static inline uint32_t emu_in_field(uint32_t value, unsigned first, unsigned bits) {
+  return (value & ((UINT32_C(1) << bits) - 1)) << first;
+}
+
+// LLVM's "User Guide for AMDGPU Backend", section "Kernel Descriptor": compute_pgm_rsrc1 and
+// compute_pgm_rsrc2 of GFX6 to GFX12, then the descriptor's kernel code properties.
+#define EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT 0, 6
+#define EMU_RSRC1_FLOAT_MODE 12, 8  // rounding and denormals, of 32 bits and then of 16 and 64
+#define EMU_RSRC1_ENABLE_DX10_CLAMP 21, 1
+#define EMU_RSRC1_ENABLE_IEEE_MODE 23, 1
+#define EMU_RSRC1_FP16_OVFL 26, 1
+
+#define EMU_RSRC2_ENABLE_PRIVATE_SEGMENT 0, 1
+#define EMU_RSRC2_USER_SGPR_COUNT 1, 5
+#define EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(axis) 7 + (axis), 1
+#define EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO 10, 1
+#define EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID 11, 2  // 0: x; 1: x and y; 2: all three
+
+#define EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32 10, 1
+
+// Properties from bit 0 on that ask for user SGPRs, in the order of the registers: section "Initial Kernel Execution
+// State", table "SGPR Register Set Up Order". Each takes so many.
+enum emu_user_sgprs {
+  EMU_PRIVATE_SEGMENT_BUFFER,
+  EMU_DISPATCH_PTR,
+  EMU_QUEUE_PTR,
+  EMU_KERNARG_SEGMENT_PTR,
+  EMU_DISPATCH_ID,
+  EMU_FLAT_SCRATCH_INIT,
+  EMU_PRIVATE_SEGMENT_SIZE,
+  EMU_USER_SGPRS_COUNT
+};
+static const uint8_t emu_user_sgprs_size[EMU_USER_SGPRS_COUNT] = {4, 2, 2, 2, 2, 2, 1};
+
+// Work-item ids packed in one VGPR (GFX11), same section, table "VGPR Register Set Up Order for Packed Work-Item ID
+// Method".
+#define EMU_PACKED_ID_X 0, 10
+#define EMU_PACKED_ID_Y 10, 10
+#define EMU_PACKED_ID_Z 20, 10
+
+// A V#: "RDNA 2" and "RDNA3 Instruction Set Architecture", section "Buffer Resource Descriptor"; by its four words.
+// Word 0 is the low half of the base, word 2 the number of records.
+#define EMU_V1_BASE_HIGH 0, 16
+#define EMU_V1_STRIDE 16, 14
+#define EMU_V1_SWIZZLE_GFX10 31, 1
+#define EMU_V1_SWIZZLE_GFX11 30, 2
+#define EMU_V3_INDEX_STRIDE 21, 2  // 8 << this many indices lie together
+#define EMU_V3_ADD_TID_ENABLE 23, 1
+#define EMU_V3_OOB_SELECT 28, 2
+enum emu_oob_select { EMU_OOB_STRUCTURED, EMU_OOB_INDEX, EMU_OOB_NO_RECORDS, EMU_OOB_RAW };
+
+#endif
