@@ -12,8 +12,6 @@ enum { DECODE_QUERIES = 8 };
 /* A split is worth its share of the combining when it has this many positions. */
 enum { SPLIT_POSITIONS = 64, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 static int heads_per_block(int64_t group) { return group == 1 ? 1 : group <= 4 ? 4 : 8; }
 
 static bool is_decode(const rdna_attention *options, int64_t tokens) {
@@ -25,12 +23,12 @@ static bool is_decode(const rdna_attention *options, int64_t tokens) {
 static int32_t choose_splits(const rdna_device *device, const rdna_attention *options, int64_t tokens, int64_t heads,
                              int64_t kv_heads) {
   if (!is_decode(options, tokens) || tokens <= 0 || heads <= 0 || kv_heads <= 0) return 1;
-  int64_t group = heads / kv_heads, blocks = kv_heads * ceil_divide(group, heads_per_block(group)) * tokens;
+  int64_t group = heads / kv_heads, blocks = kv_heads * rdna__divide_up(group, heads_per_block(group)) * tokens;
   int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
   const rdna_device_info *info = rdna_device_get_info(device);
   int64_t units = info->compute_units, at_once = heads_per_block(group) == 8 ? 1 : 2;
   int64_t wanted =
-      strcmp(info->driver, "cuda") == 0 ? units * at_once / blocks : ceil_divide(units * GROUPS_PER_UNIT, blocks);
+      strcmp(info->driver, "cuda") == 0 ? units * at_once / blocks : rdna__divide_up(units * GROUPS_PER_UNIT, blocks);
   int64_t useful = length / SPLIT_POSITIONS;
   int64_t splits = wanted < useful ? wanted : useful;
   return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : (int32_t)splits;
@@ -125,7 +123,8 @@ static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const st
       {"attention_decode_f32_h1", "attention_decode_f32_h4", "attention_decode_f32_h8"},
       {"attention_decode_f16_h1", "attention_decode_f16_h4", "attention_decode_f16_h8"},
       {"attention_decode_bf16_h1", "attention_decode_bf16_h4", "attention_decode_bf16_h8"}};
-  int64_t group = args->heads / args->kv_heads, blocks = ceil_divide(group, heads_per_block(group)) * args->kv_heads;
+  int64_t group = args->heads / args->kv_heads,
+          blocks = rdna__divide_up(group, heads_per_block(group)) * args->kv_heads;
   rdna_grid grid = {(uint32_t)args->splits, (uint32_t)blocks, (uint32_t)args->tokens};
   RDNA_TRY(rdna__launch_named(stream, kernels[dtype][group == 1 ? 0 : group <= 4 ? 1 : 2], grid, args));
   if (args->splits == 1) return RDNA_OK;
@@ -145,7 +144,7 @@ static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const st
 static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
                                 const char *base_argument, const rdna_tensor *base, const rdna_tensor *position,
                                 const rdna_tensor *out, struct attention_args *args) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "attention: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("attention", stream));
   RDNA_TRY(check_options(options));
   RDNA_TRY(rdna__check_tensor(NAME, "q", q));
   RDNA_TRY(rdna__check_dtype(NAME, "q", q, RDNA_F32));

@@ -29,7 +29,7 @@ static int64_t in_16(rdna_dtype dtype) { return dtype == RDNA_F32 ? 4 : 8; }
 
 static rdna_status check_options(struct call *call) {
   const rdna_sdpa *o = call->options;
-  if (!call->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", call->name);
+  RDNA_TRY(rdna__check_stream(call->name, call->stream));
   if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", call->name);
   if (!(o->dropout >= 0 && o->dropout < 1) || !(o->softcap >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
@@ -225,7 +225,7 @@ static rdna_status allocate_like(struct call *call, const rdna_tensor *t, rdna_t
   int64_t shape[RDNA_MAX_RANK], unit = in_16(t->dtype);
   int last = t->rank - 1;
   memcpy(shape, t->shape, sizeof shape);
-  shape[last] = (shape[last] + unit - 1) / unit * unit;
+  shape[last] = rdna__divide_up(shape[last], unit) * unit;
   RDNA_TRY(rdna__scratch_tensor(&call->scratch, t->dtype, t->rank, shape, out));
   *inside = *out;
   inside->shape[last] = t->shape[last];
@@ -356,7 +356,7 @@ struct backward_tensors {
  */
 static uint32_t mask_parts(int64_t groups, int64_t terms) {
   enum { ENOUGH = 256, MOST = 64 };
-  int64_t parts = (ENOUGH + groups - 1) / groups;
+  int64_t parts = rdna__divide_up(ENOUGH, groups);
   if (parts > terms) parts = terms;
   return parts < 1 ? 1 : parts > MOST ? MOST : (uint32_t)parts;
 }
@@ -376,8 +376,8 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
   memcpy(args.dout_stride, of->dout_stride, sizeof args.dout_stride);
   for (int i = 0; i < 4; i++) args.dmask_stride[i + 1] = dmask->stride[i];
   if (rdna_tensor_count(dmask) == 0) return RDNA_OK;
-  int64_t tiles = (dmask->shape[3] + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE *
-                  ((dmask->shape[2] + FLASH_MASK_TILE - 1) / FLASH_MASK_TILE) * dmask->shape[1] * dmask->shape[0];
+  int64_t tiles = rdna__divide_up(dmask->shape[3], FLASH_MASK_TILE) *
+                  rdna__divide_up(dmask->shape[2], FLASH_MASK_TILE) * dmask->shape[1] * dmask->shape[0];
   args.parts = mask_parts(tiles, flash_mask_terms(&args));
   RDNA_TRY(rdna__check_groups(call->name, tiles * args.parts, 1, &grid.x));
   if (is_masked(call) && (args.mask_queries > 1 || args.of.sq == 1))

@@ -25,7 +25,7 @@ static rdna_status cast(rdna_stream *stream, const rdna_tensor *x, const rdna_te
   RDNA_TRY(rdna__check_contiguous("cast", "x", x));
   RDNA_TRY(rdna__check_contiguous("cast", "out", out));
   RDNA_TRY(rdna__check_overlap("cast", "out", out, "x", x));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "cast: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("cast", stream));
   int64_t count = rdna_tensor_count(x);
   if (x->dtype == out->dtype) {
     if (x->data == out->data) return RDNA_OK;

@@ -136,7 +136,7 @@ static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convol
   const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? o->y : mode == RDNA__CONV_DATA ? o->x : o->weight;
   RDNA_TRY(check(o, conv, mode));
   RDNA_TRY(check_bias(o, bias, mode == RDNA__CONV_FORWARD ? "y" : "x", out));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", o->op_name);
+  RDNA_TRY(rdna__check_stream(o->op_name, stream));
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   rdna__conv_call call = {mode, conv, o->x, o->weight, o->y, bias, activation};
   if (rdna__conv_is_product(&call)) return rdna__conv_product(stream, o->op_name, &call);

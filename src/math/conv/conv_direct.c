@@ -41,7 +41,7 @@ static const implementation implementations[] = {
 #undef MMA_NAMES
 
 static int64_t tiles(const implementation *i, const struct conv_args *args) {
-  return (int64_t)((args->rows + i->rows - 1) / i->rows) * ((args->columns + i->columns - 1) / i->columns);
+  return rdna__divide_up(args->rows, i->rows) * rdna__divide_up(args->columns, i->columns);
 }
 
 /* What the kernels ask for that take nothing but runs. */
@@ -69,9 +69,9 @@ static double cost(const implementation *i, rdna_dtype dtype, const struct conv_
   double share = is_float && i->share < 1 ? 0.77 : i->share, rate = share * (is_float ? 92 : 826);
   double ends = is_float ? 32 : 220, launch = 15000, tiles_long;
   if (units == 0) units = 1;
-  int64_t slots = (int64_t)units * i->resident, most = (count + units - 1) / units;
+  int64_t slots = (int64_t)units * i->resident, most = rdna__divide_up(count, units);
   if (count > slots)
-    tiles_long = (double)((count + slots - 1) / slots * i->resident);
+    tiles_long = (double)(rdna__divide_up(count, slots) * i->resident);
   else
     tiles_long = i->alone * i->resident + (1 - i->alone) * (double)most;
   double multiply = tiles_long * i->rows * i->columns * ((double)args->k / parts + ends) / rate;
@@ -142,8 +142,8 @@ static rdna_status launch(rdna_stream *stream, const char *op_name, rdna__conv_m
   if ((uintptr_t)args->out % 16 != 0) args->flags &= ~CONV_OUT_RUNS;
   choice best = choose(dtype, mode == RDNA__CONV_WEIGHT, args, info, units);
   args->parts = best.parts;
-  int64_t steps = ((int64_t)args->k + CONV_PART_STEP - 1) / CONV_PART_STEP;
-  args->part_k = (int32_t)((steps + args->parts - 1) / args->parts * CONV_PART_STEP);
+  int64_t steps = rdna__divide_up(args->k, CONV_PART_STEP);
+  args->part_k = (int32_t)(rdna__divide_up(steps, args->parts) * CONV_PART_STEP);
   rdna_grid grid = {0, 1, (uint32_t)(args->groups * args->parts)};
   RDNA_TRY(rdna__check_groups(op_name, tiles(best.of, args), 1, &grid.x));
   return args->parts > 1 ? launch_parts(stream, op_name, best.of, grid, dtype, args)

@@ -140,7 +140,7 @@ static bool can_fold(const rdna__conv_call *call, folding *out) {
   int64_t places = channels < 8 ? 8 / channels : 1, window = (w->shape[2 + last] + places - 1) / places * places;
   int64_t reach = (y->shape[2 + last] - 1) * stride + window, width = conv->pad_before[last] + x->shape[2 + last];
   if (width < reach) width = reach;
-  width = (width + places - 1) / places * places;
+  width = rdna__divide_up(width, places) * places;
   *out = (folding){channels, window, width * channels};
   int64_t lines = x->shape[0] * out->row;
   for (int d = 0; d < last; d++) lines *= x->shape[2 + d];

@@ -122,7 +122,7 @@ rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int
     RDNA_TRY(rdna__check_overlap("fused", "out", out, name, inputs[k]));
   }
   RDNA_TRY(rdna__check_distinct("fused", out));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("fused", stream));
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   strided_plan plan;
   rdna__plan_begin(&plan, out);

@@ -87,8 +87,8 @@ static bool tile_applies(const rdna__gemm_implementation *implementation, const 
 }
 
 static int64_t tiles(const rdna__gemm_implementation *implementation, const struct gemm_args *args) {
-  int64_t down = (args->m + implementation->rows - 1) / implementation->rows;
-  return down * ((args->n + implementation->columns - 1) / implementation->columns);
+  int64_t down = rdna__divide_up(args->m, implementation->rows);
+  return down * rdna__divide_up(args->n, implementation->columns);
 }
 
 /* With |k| values summed by a group. A broad tile begins and ends more slowly: on an H200 it is the faster one from
@@ -178,8 +178,8 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
   rdna__gemm_problem p = *problem;
   struct gemm_args *args = &p.args;
   args->parts = parts_for(implementation, problem);
-  int64_t steps = ((int64_t)args->k + GEMM_PART_STEP - 1) / GEMM_PART_STEP;
-  args->part_k = (int32_t)((steps + args->parts - 1) / args->parts * GEMM_PART_STEP);
+  int64_t steps = rdna__divide_up(args->k, GEMM_PART_STEP);
+  args->part_k = (int32_t)(rdna__divide_up(steps, args->parts) * GEMM_PART_STEP);
   int64_t values = (int64_t)args->m * args->n;
   rdna_grid grid = {0, 1, (uint32_t)args->batch * (uint32_t)args->parts}, sum_grid = {0, 1, (uint32_t)args->batch};
   RDNA_TRY(rdna__check_groups(op_name, tiles(implementation, args), 1, &grid.x));
@@ -195,7 +195,7 @@ static rdna_status run_parts(const rdna__gemm_implementation *implementation, rd
  * compute unit with enough bytes under way. */
 static int shares_of(const rdna__gemm_problem *problem) {
   enum { FULL = 16, MOST = GEMV_SPLIT_THREADS / 32 };
-  int64_t rows = ((int64_t)problem->args.n + GEMV_SPLIT_ROWS - 1) / GEMV_SPLIT_ROWS;
+  int64_t rows = rdna__divide_up(problem->args.n, GEMV_SPLIT_ROWS);
   int shares = 1;
   while (shares < MOST && rows * shares < FULL * units_of(problem)) shares *= 2;
   return shares;
@@ -284,7 +284,7 @@ static rdna_status check_launch(rdna_stream *stream, const char *op_name, const 
     return rdna__fail(RDNA_UNSUPPORTED, "%s: there is no kernel for %s times %s into %s; cast one of them", op_name,
                       rdna_dtype_name(types[0]), rdna_dtype_name(types[1]), rdna_dtype_name(types[2]));
   }
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   if (m > RDNA__GEMM_SIZE_MAX || n > RDNA__GEMM_SIZE_MAX || k > RDNA__GEMM_SIZE_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: m %lld, n %lld, k %lld; each may be at most %d: split it", op_name,
                       (long long)m, (long long)n, (long long)k, RDNA__GEMM_SIZE_MAX);

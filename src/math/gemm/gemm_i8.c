@@ -37,13 +37,13 @@ static rdna_status gather(rdna__scratch *scratch, const rdna_tensor *t, operand 
   int64_t rows = t->shape[rank - 2], k = t->shape[rank - 1];
   if (fits(t)) {
     *out = (operand){t->data, t->stride[rank - 2], rank == 3 ? t->stride[0] : 0};
-    if (rows == 1) out->ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+    if (rows == 1) out->ld = rdna__divide_up(k, ROW_MULTIPLE) * ROW_MULTIPLE;
     return RDNA_OK;
   }
   rdna_tensor from = *t, to = *t;
   bool one = rank == 3 && from.stride[0] == 0;
   if (one) from.shape[0] = 1;
-  int64_t ld = (k + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE, matrices = rank == 3 ? from.shape[0] : 1;
+  int64_t ld = rdna__divide_up(k, ROW_MULTIPLE) * ROW_MULTIPLE, matrices = rank == 3 ? from.shape[0] : 1;
   size_t bytes = (size_t)(matrices * rows * ld);
   void *copy;
   RDNA_TRY(rdna__scratch_take(scratch, bytes, &copy));
@@ -163,7 +163,7 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
     RDNA_TRY(rdna__gemm_check_epilogue("gemm_i8", epilogue, c, &added));
     rdna__gemm_set_epilogue(epilogue, &added, of);
   }
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("gemm_i8", stream));
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   /* B's columns are rows of k values to the kernels */

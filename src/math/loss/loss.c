@@ -22,11 +22,6 @@ static const char *const entropy_backward_short_kernels[TYPES] = {
 
 static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
 
-static rdna_status check_stream(const char *op_name, rdna_stream *stream) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
-  return RDNA_OK;
-}
-
 static rdna_status check_reduction(const char *op_name, rdna_loss_reduction reduction) {
   if ((unsigned)reduction > RDNA_LOSS_REDUCTION_SUM) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", op_name, (int)reduction,
@@ -88,7 +83,7 @@ static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *a
 rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_loss_reduction reduction,
                          const rdna_tensor *x, const rdna_tensor *target, const rdna_tensor *weight,
                          const rdna_tensor *out) {
-  RDNA_TRY(check_stream("loss", stream));
+  RDNA_TRY(rdna__check_stream("loss", stream));
   RDNA_TRY(check_reduction("loss", reduction));
   RDNA_TRY(check_values("loss", loss, beta, x, target, weight));
   bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
@@ -99,7 +94,7 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_l
     RDNA_TRY(none ? rdna__check_overlap("loss", "out", out, names[i], in[i])
                   : rdna__check_apart("loss", "out", out, names[i], in[i]));
   }
-  int64_t count = rdna_tensor_count(x), blocks = (count + LOSS_BLOCK - 1) / LOSS_BLOCK;
+  int64_t count = rdna_tensor_count(x), blocks = rdna__divide_up(count, LOSS_BLOCK);
   struct loss_values_args args = {.x = x->data,
                                   .target = target->data,
                                   .weight = weight ? weight->data : NULL,
@@ -120,7 +115,7 @@ rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float bet
                                   const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *target,
                                   const rdna_tensor *weight, const rdna_tensor *dx) {
   static const char op_name[] = "loss_backward";
-  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_reduction(op_name, reduction));
   RDNA_TRY(check_values(op_name, loss, beta, x, target, weight));
   bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
@@ -144,7 +139,7 @@ rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float bet
                                            .scale = reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / (float)count : 1,
                                            .one = !none,
                                            .dout_f32 = dout->dtype == RDNA_F32};
-  rdna_grid grid = {at_most((count + LOSS_BLOCK - 1) / LOSS_BLOCK, MOST_GROUPS), 1, 1};
+  rdna_grid grid = {at_most(rdna__divide_up(count, LOSS_BLOCK), MOST_GROUPS), 1, 1};
   return rdna__launch_named(stream, value_backward_kernels[x->dtype], grid, &args);
 }
 
@@ -251,7 +246,7 @@ static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reductio
 static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                   rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
   bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
-  int64_t blocks = (args->rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
+  int64_t blocks = rdna__divide_up(args->rows, LOSS_SHORT_ROWS);
   if (is_short(args->nll, args->smoothing, args->cols, (int64_t)rdna_dtype_block_bytes(dtype))) {
     args->partial = none ? NULL : args->loss; /* the rows' own places have more than enough room */
     rdna_grid grid = {at_most(blocks, MOST_GROUPS), 1, 1};
@@ -267,7 +262,7 @@ static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduc
   if (none && out->dtype != RDNA_F32) {
     struct loss_store_args store = {
         .values = args->loss, .out = out->data, .count = args->rows, .dtype = (uint32_t)out->dtype};
-    rdna_grid grid = {at_most((args->rows + LOSS_THREADS - 1) / LOSS_THREADS, MOST_GROUPS), 1, 1};
+    rdna_grid grid = {at_most(rdna__divide_up(args->rows, LOSS_THREADS), MOST_GROUPS), 1, 1};
     RDNA_TRY(rdna__launch_named(stream, "loss_store", grid, &store));
   }
   if (args->parts > 1) return RDNA_OK;
@@ -279,7 +274,7 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
                                   const rdna_tensor *lse, const rdna_tensor *total) {
   static const char op_name[] = "cross_entropy";
   struct rows rows;
-  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
   RDNA_TRY(check_losses(op_name, "out", out, options, x, rows.rows));
   RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));
@@ -324,7 +319,7 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
   static const char op_name[] = "cross_entropy_backward";
   struct rows rows;
   int64_t unused_rows, cols, dx_stride;
-  RDNA_TRY(check_stream(op_name, stream));
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
   RDNA_TRY(check_losses(op_name, "dout", dout, options, x, rows.rows));
   RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));
@@ -361,7 +356,7 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
       .dout_f32 = dout->dtype == RDNA_F32};
   int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
   if (dx->data != x->data && is_short(args.nll, args.smoothing, rows.cols, bytes)) {
-    rdna_grid grid = {at_most((rows.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS, MOST_GROUPS), 1, 1};
+    rdna_grid grid = {at_most(rdna__divide_up(rows.rows, LOSS_SHORT_ROWS), MOST_GROUPS), 1, 1};
     return rdna__launch_named(stream, entropy_backward_short_kernels[x->dtype], grid, &args);
   }
   /* every part sums all the weights of the classes */

@@ -21,15 +21,10 @@ static rdna_status check_values(const char *name, const char *argument, const rd
                     rdna_dtype_name(t->dtype));
 }
 
-static rdna_status check_stream(const char *name, const rdna_stream *stream) {
-  if (stream) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
-}
-
 static rdna_status check_out(const char *name, rdna_stream *stream, const rdna_tensor *out) {
   RDNA_TRY(check_values(name, "out", out));
   RDNA_TRY(rdna__check_distinct(name, out));
-  return check_stream(name, stream);
+  return rdna__check_stream(name, stream);
 }
 
 /* The name of a kernel for values of 1, 2, 4, 8 or 16 bytes. */

@@ -18,8 +18,7 @@ static rdna_status check(const char *name, rdna_stream *stream, const rdna_tenso
   }
   RDNA_TRY(rdna__check_distinct(name, out));
   RDNA_TRY(rdna__check_apart(name, "out", out, "x", x));
-  if (stream) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+  return rdna__check_stream(name, stream);
 }
 
 static rdna_status check_count(const char *name, const rdna_tensor *out) {

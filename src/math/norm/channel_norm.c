@@ -1,7 +1,7 @@
 
 #include "rdna/op/channel_norm.h"
 #include "math/common/plan/check.h"
-#include "math/common/plan/scratch.h"
+#include "math/common/plan/rows_along.h"
 #include "math/norm/channel_norm_kernels.h"
 
 enum {
@@ -41,18 +41,6 @@ struct view {
 
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
 
-/* Whether the dimensions, but the channels, lie densely around |inner| values of a channel or of all. */
-static bool is_dense(const rdna_tensor *x, bool channels_last) {
-  int64_t want = channels_last ? x->shape[1] : 1;
-  if (channels_last && x->shape[1] > 1 && x->stride[1] != 1) return false;
-  for (int i = x->rank - 1; i >= 0; i--) {
-    if (channels_last && i == 1) continue;
-    if (x->shape[i] > 1 && x->stride[i] != want) return false;
-    want *= x->shape[i];
-  }
-  return true;
-}
-
 static rdna_status check_float(const struct call *c, const char *argument, const rdna_tensor *tensor) {
   RDNA_TRY(rdna__check_tensor(c->op_name, argument, tensor));
   return tensor->dtype == RDNA_F64 ? RDNA_OK : rdna__check_float(c->op_name, argument, tensor);
@@ -65,7 +53,8 @@ static rdna_status check_like_x(struct call *c, const char *argument, const rdna
   RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, tensor, "x", c->x));
   RDNA_TRY(rdna__check_same_shape(c->op_name, argument, tensor, "x", c->x));
   if (rdna_tensor_count(tensor) == 0) return RDNA_OK;
-  c->first = c->first && is_dense(tensor, false), c->last = c->last && is_dense(tensor, true);
+  const rdna_tensor channels_last = rdna__dim_last(tensor, 1);
+  c->first = c->first && rdna__is_contiguous(tensor), c->last = c->last && rdna__is_contiguous(&channels_last);
   if (!c->first && !c->last) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: %s is %s with stride %lld between channels; it must be contiguous or channels-last, as x is",
@@ -76,7 +65,7 @@ static rdna_status check_like_x(struct call *c, const char *argument, const rdna
 
 static rdna_status check_x(struct call *c, rdna_stream *stream) {
   char text[RDNA__TENSOR_TEXT];
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
+  RDNA_TRY(rdna__check_stream(c->op_name, stream));
   RDNA_TRY(check_float(c, "x", c->x));
   if (c->x->rank < 2) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s, of rank %d; it must be (n, channels, ...)", c->op_name,
@@ -163,7 +152,6 @@ static struct view view_of(const struct call *c, bool whole) {
   return v;
 }
 
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The power of two that covers |count|, from 1 to |most|. */
@@ -181,27 +169,28 @@ static struct channel_partial_args cut(const struct call *c, const struct view *
   struct channel_slices s = {.runs = v->runs, .len = v->len, .slice_runs = v->runs, .parts = 1, .part = v->len};
   int64_t in_16 = values_in_16(c), columns = v->outer * v->cols, values = v->runs * v->len, slices;
   if (v->len == 1) {
-    a.team = team_of(divide_up(v->cols, in_16), CHANNEL_THREADS);
-    int64_t tiles = v->outer * divide_up(divide_up(v->cols, in_16), a.team);
-    slices = least(divide_up(COLUMN_UNITS, tiles > 0 ? tiles : 1),
-                   divide_up(v->runs, CHANNEL_THREADS / a.team * COLUMN_ROWS));
+    a.team = team_of(rdna__divide_up(v->cols, in_16), CHANNEL_THREADS);
+    int64_t tiles = v->outer * rdna__divide_up(rdna__divide_up(v->cols, in_16), a.team);
+    slices = least(rdna__divide_up(COLUMN_UNITS, tiles > 0 ? tiles : 1),
+                   rdna__divide_up(v->runs, CHANNEL_THREADS / a.team * COLUMN_ROWS));
   } else {
-    int64_t few = least(divide_up(FEW_UNITS, columns > 0 ? columns : 1), divide_up(values, LEAST_SLICE));
-    slices = least(divide_up(RUN_UNITS, columns > 0 ? columns : 1), divide_up(values, SLICE_VALUES));
+    int64_t few = least(rdna__divide_up(FEW_UNITS, columns > 0 ? columns : 1), rdna__divide_up(values, LEAST_SLICE));
+    slices = least(rdna__divide_up(RUN_UNITS, columns > 0 ? columns : 1), rdna__divide_up(values, SLICE_VALUES));
     if (slices < few) slices = few;
   }
   if (slices > 1 && slices <= v->runs) {
-    s.slice_runs = divide_up(v->runs, slices);
+    s.slice_runs = rdna__divide_up(v->runs, slices);
   } else if (slices > 1) {
     s.slice_runs = 1;
-    s.part = divide_up(divide_up(v->len, divide_up(slices, v->runs)), 64) * 64; /* whole lines of a cache */
-    s.parts = divide_up(v->len, s.part);
+    s.part = rdna__divide_up(rdna__divide_up(v->len, rdna__divide_up(slices, v->runs)), 64) *
+             64; /* whole lines of a cache */
+    s.parts = rdna__divide_up(v->len, s.part);
   }
-  s.slices = s.slice_runs > 0 ? divide_up(v->runs, s.slice_runs) * s.parts : 0;
+  s.slices = s.slice_runs > 0 ? rdna__divide_up(v->runs, s.slice_runs) * s.parts : 0;
   if (s.slices == 0) s.slices = 1, s.slice_runs = 1; /* of nothing: one slice without values */
   if (v->len != 1) {
     a.wave = s.slice_runs * s.part <= WAVE_VALUES;
-    a.team = team_of(divide_up(s.part, in_16 * CHANNEL_AHEAD), a.wave ? 32 : CHANNEL_THREADS);
+    a.team = team_of(rdna__divide_up(s.part, in_16 * CHANNEL_AHEAD), a.wave ? 32 : CHANNEL_THREADS);
   }
   a.slices = s;
   return a;
@@ -222,9 +211,9 @@ static rdna_status launch_partial(const struct call *c, const char *const kernel
                       (long long)units);
   }
   if (a->slices.len == 1) {
-    units = least(units, divide_up(units, a->team) + (int64_t)a->outer * a->slices.slices);
+    units = least(units, rdna__divide_up(units, a->team) + (int64_t)a->outer * a->slices.slices);
   } else if (a->wave) {
-    units = divide_up(units, CHANNEL_THREADS / 64);
+    units = rdna__divide_up(units, CHANNEL_THREADS / 64);
   }
   return units > 0 ? rdna__launch_named(c->stream, kernels[a->slices.len == 1][c->x->dtype], grid_of(units), a)
                    : RDNA_OK;
@@ -237,16 +226,16 @@ static rdna_status launch_map(const struct call *c, const char *const kernels[2]
   a->outer = v->outer, a->runs = v->runs, a->cols = v->cols, a->len = v->len, a->width = v->width;
   a->parts = 1, a->part = v->len;
   if (v->len == 1) {
-    a->team = team_of(divide_up(v->cols, in_16), CHANNEL_THREADS);
+    a->team = team_of(rdna__divide_up(v->cols, in_16), CHANNEL_THREADS);
     a->part = CHANNEL_THREADS / a->team * COLUMN_ROWS;
-    groups = v->outer * divide_up(v->runs, a->part) * divide_up(divide_up(v->cols, in_16), a->team);
+    groups = v->outer * rdna__divide_up(v->runs, a->part) * rdna__divide_up(rdna__divide_up(v->cols, in_16), a->team);
   } else {
-    a->team = team_of(divide_up(v->len, in_16 * CHANNEL_AHEAD), CHANNEL_THREADS);
+    a->team = team_of(rdna__divide_up(v->len, in_16 * CHANNEL_AHEAD), CHANNEL_THREADS);
     if (v->len > 2 * MAP_VALUES) {
-      a->part = divide_up(divide_up(v->len, divide_up(v->len, MAP_VALUES)), 64) * 64;
-      a->parts = divide_up(v->len, a->part);
+      a->part = rdna__divide_up(rdna__divide_up(v->len, rdna__divide_up(v->len, MAP_VALUES)), 64) * 64;
+      a->parts = rdna__divide_up(v->len, a->part);
     }
-    groups = divide_up(v->outer * v->runs * v->cols, CHANNEL_THREADS / a->team) * a->parts;
+    groups = rdna__divide_up(v->outer * v->runs * v->cols, CHANNEL_THREADS / a->team) * a->parts;
   }
   if (groups > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld pieces of work are more than 2^31; split the tensor", c->op_name,
@@ -296,7 +285,7 @@ static rdna_status launch_statistics(const struct call *c, const struct forward 
   if (outs == 0) return RDNA_OK;
   RDNA_TRY(launch_partial(c, moments_kernels, &a));
   return rdna__launch_named(c->stream, c->x->dtype == RDNA_F64 ? "channel_moments_end_f64" : "channel_moments_end_f32",
-                            grid_of(divide_up(outs, CHANNEL_END_OUTS)), &end);
+                            grid_of(rdna__divide_up(outs, CHANNEL_END_OUTS)), &end);
 }
 
 static rdna_status forward(struct call *c, const struct forward *f) {
@@ -382,8 +371,8 @@ struct backward {
 static rdna_status launch_sums(const struct call *c, const struct backward *b, const struct view *v,
                                struct channel_partial_args *a, void *slope) {
   const rdna_tensor *gradient = b->dweight ? b->dweight : b->dbias;
-  int64_t outs = v->outer * (v->cols / v->width), slope_groups = slope ? divide_up(outs, CHANNEL_END_OUTS) : 0;
-  int64_t groups = slope_groups + (gradient ? divide_up(v->cols, CHANNEL_END_OUTS) : 0);
+  int64_t outs = v->outer * (v->cols / v->width), slope_groups = slope ? rdna__divide_up(outs, CHANNEL_END_OUTS) : 0;
+  int64_t groups = slope_groups + (gradient ? rdna__divide_up(v->cols, CHANNEL_END_OUTS) : 0);
   a->x = c->x->data, a->dout = b->dout->data, a->mean = b->mean->data, a->mean_f32 = b->mean->dtype == RDNA_F32;
   struct channel_gradients_end_args end = {
       .partial = a->partial,

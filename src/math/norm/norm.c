@@ -160,7 +160,7 @@ static bool reads_ahead(const rdna__route *route, const struct problem *p) {
 
 static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const struct operands *of,
                                const struct rows *rows, double epsilon, bool centred, const void *args) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   const rdna_tensor *out = of->out, *factors = of->weight ? of->weight : of->bias;
   int64_t value = (int64_t)rdna_dtype_block_bytes(out->dtype);
   uint64_t sizes = (uint64_t)(rows->cols | rows->x_stride | rows->residual_stride | rows->out_stride);

@@ -160,7 +160,7 @@ static bool edges_agree(const struct norm_backward_args *a, int64_t value) {
 
 static void choose_slices(rdna_stream *stream, struct norm_backward_args *args) {
   int64_t per_slice = args->cols <= NORM_BACKWARD_WAVE_COLS ? ROWS_OF_A_WAVE_SLICE : 1;
-  int64_t slices = (args->rows + per_slice - 1) / per_slice, most = most_slices(rdna_stream_device(stream));
+  int64_t slices = rdna__divide_up(args->rows, per_slice), most = most_slices(rdna_stream_device(stream));
   args->slices = slices < most ? slices : most;
 }
 
@@ -187,8 +187,8 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
   bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
   int64_t value = (int64_t)rdna_dtype_block_bytes(g->x->dtype);
   int64_t slab_cols = NORM_BACKWARD_THREADS * (aligned ? 16 / value : NORM_BACKWARD_SINGLES);
-  int64_t slabs = (of->cols + slab_cols - 1) / slab_cols, most = 2 * most_slices(rdna_stream_device(scratch->stream));
-  int64_t slices = (of->rows + ROWS_OF_A_COLUMN_SLICE - 1) / ROWS_OF_A_COLUMN_SLICE;
+  int64_t slabs = rdna__divide_up(of->cols, slab_cols), most = 2 * most_slices(rdna_stream_device(scratch->stream));
+  int64_t slices = rdna__divide_up(of->rows, ROWS_OF_A_COLUMN_SLICE);
   if (slices > most / slabs) slices = most > slabs ? most / slabs : 1;
   of->slices = slices;
   if (slices > 1) RDNA_TRY(take_partial(scratch, of));
@@ -197,7 +197,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                   .weight = of->weight,
                                   .rows = of->rows,
                                   .cols = of->cols,
-                                  .parts = (of->cols + NORM_BACKWARD_PART_COLS - 1) / NORM_BACKWARD_PART_COLS,
+                                  .parts = rdna__divide_up(of->cols, NORM_BACKWARD_PART_COLS),
                                   .dout_stride = of->dout_stride,
                                   .x_stride = of->x_stride,
                                   .centred = of->centred};
@@ -254,7 +254,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
 static rdna_status backward(rdna_stream *stream, const struct gradients *g, double epsilon, bool centred) {
   struct norm_backward_args args = {.epsilon = (float)epsilon, .centred = centred};
   rdna__scratch scratch = {.stream = stream, .holder = g->op_name};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", g->op_name);
+  RDNA_TRY(rdna__check_stream(g->op_name, stream));
   RDNA_TRY(check(g, epsilon, &args));
   args.dout = g->dout->data, args.x = g->x->data, args.dx = g->dx->data;
   args.weight = g->weight ? g->weight->data : NULL;

@@ -22,7 +22,7 @@ struct list {
 
 static rdna_status list_open(struct list *list, const char *op_name, rdna_stream *stream, int count) {
   *list = (struct list){.op_name = op_name, .stream = stream, .scratch = {.stream = stream, .holder = op_name}};
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", op_name);
+  RDNA_TRY(rdna__check_stream(op_name, stream));
   if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: count is %d; it must not be negative", op_name, count);
   list->host = calloc((size_t)count + 1, sizeof *list->host);
   if (!list->host) return rdna__fail(RDNA_OUT_OF_MEMORY, "%s: no memory for a table of %d tensors", op_name, count);
@@ -52,7 +52,7 @@ static rdna_status list_add_grad(struct list *list, const char *argument, const 
   entry->first_chunk = list->of.chunks;
   list->of.grad_dtype = (uint32_t)grad->dtype;
   if (entry->count > 0) {
-    list->of.chunks += (entry->count + OPTIM_CHUNK - 1) / OPTIM_CHUNK;
+    list->of.chunks += rdna__divide_up(entry->count, OPTIM_CHUNK);
     list->of.tensors++;
   }
   *out_entry = entry;

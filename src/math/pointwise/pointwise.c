@@ -102,7 +102,7 @@ static rdna_status check_operands(const request *r, bool *out_empty) {
     RDNA_TRY(rdna__check_broadcast(r->name, r->argument[k], r->input[k], r->out));
     RDNA_TRY(rdna__check_overlap(r->name, "out", r->out, r->argument[k], r->input[k]));
   }
-  if (!r->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", r->name);
+  RDNA_TRY(rdna__check_stream(r->name, r->stream));
   *out_empty = rdna_tensor_count(r->out) == 0;
   return RDNA_OK;
 }

@@ -104,7 +104,7 @@ static rdna_status check_indices(const struct call *c) {
 }
 
 static rdna_status check(const struct call *c) {
-  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
+  RDNA_TRY(rdna__check_stream(c->op_name, c->stream));
   if (c->pool) RDNA_TRY(check_description(c));
   int dims = c->pool ? c->pool->spatial_dims : 0;
   RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, dims));

@@ -82,7 +82,7 @@ rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_grou
       {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
   request r = {.op_name = "dequantize_groups"};
   RDNA_TRY(check_dense(&r, "out", out, weights));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "dequantize_groups: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("dequantize_groups", stream));
   struct dequantize_group_args args = {r.args, out->data};
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r.op_name, r.args.n * r.args.k, QUANT_VALUES_PER_GROUP, &grid.x));
@@ -98,7 +98,7 @@ rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, c
     RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "zeros", weights->zeros));
     RDNA_TRY(rdna__check_apart(r.op_name, "scales", weights->scales, "zeros", weights->zeros));
   }
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "quantize_groups: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("quantize_groups", stream));
   struct quantize_group_args args = {r.args, x->data};
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r.op_name, (r.args.n * r.args.k) >> r.args.shift, QUANT_THREADS, &grid.x));
@@ -113,7 +113,7 @@ static int choose(rdna_stream *stream, const struct gemm_args *p) {
   if (p->m <= GEMV_MAX_M && ((uintptr_t)p->a | (uint64_t)p->lda * 4) % 16 == 0)
     return p->m == 1 ? M1 : p->m <= 4 ? M4 : M8;
   int64_t side = GEMM_LARGE_TILE, units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-  int64_t tiles = (p->m + side - 1) / side * ((p->n + side - 1) / side);
+  int64_t tiles = rdna__divide_up(p->m, side) * rdna__divide_up(p->n, side);
   return tiles >= units && p->m > GEMM_SMALL_TILE && p->n > GEMM_SMALL_TILE ? LARGE : SMALL;
 }
 
@@ -143,7 +143,7 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
   RDNA_TRY(rdna__matrix_check_written(r.op_name, "out", out, &written));
   RDNA_TRY(rdna__check_apart(r.op_name, "out", out, "x", x));
   RDNA_TRY(check_apart(r.op_name, "out", out, weights));
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "linear_quant_groups: the stream is NULL; pass a stream");
+  RDNA_TRY(rdna__check_stream("linear_quant_groups", stream));
   if (out_rows > INT32_MAX || n > INT32_MAX || k > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "linear_quant_groups: m %lld, n %lld, k %lld; each must fit in 31 bits: split it",
@@ -165,7 +165,7 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
                                     .alpha = 1};
   int variant = choose(stream, &args.product);
   int64_t side = variant == LARGE ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
-  int64_t tiles = (out_rows + side - 1) / side * ((n + side - 1) / side);
+  int64_t tiles = rdna__divide_up(out_rows, side) * rdna__divide_up(n, side);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(
       rdna__check_groups(r.op_name, variant >= M1 ? n : tiles, variant >= M1 ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));

@@ -181,8 +181,6 @@ static bool is_vector(const struct reduce_dims_args *a, const rdna_tensor *x, bo
   return true;
 }
 
-static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
-
 static bool is_small_float(rdna_dtype dtype) { return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16; }
 
 /* Dense rows have kernels of their own, at any alignment, with maps of signs and squares. */
@@ -213,12 +211,12 @@ static int32_t choose_team(int64_t vectors, int64_t wave) {
 static void fold_rows(struct plan *plan, int64_t in_16, int64_t most_groups) {
   struct reduce_dims_args *a = &plan->args;
   const int64_t cols = a->kept_size[0], tile = COLUMN_TILE * in_16;
-  int64_t best = up(cols, tile) * tile;
+  int64_t best = rdna__divide_up(cols, tile) * tile;
   if (a->kept_rank != 1 || a->reduced_rank != 1 || a->reduced_stride[0] != cols || plan->kind == REDUCE_ARG) return;
   for (int64_t by = 2; by <= 8; by *= 2) {
-    int64_t lanes = up(by * cols, tile) * tile / by; /* that a row takes, in values */
+    int64_t lanes = rdna__divide_up(by * cols, tile) * tile / by; /* that a row takes, in values */
     /* slices there must be, since they are what is joined */
-    bool several = a->count / by >= 2 * COLUMN_SLICE && up(by * cols, COLUMN_TILE) <= most_groups / 2;
+    bool several = a->count / by >= 2 * COLUMN_SLICE && rdna__divide_up(by * cols, COLUMN_TILE) <= most_groups / 2;
     if (a->count % by == 0 && several && lanes * 5 / 4 < best) best = lanes, plan->folded = by;
   }
   a->kept_size[0] *= plan->folded, a->outs *= plan->folded;
@@ -317,8 +315,9 @@ static int64_t choose_slices(struct plan *plan, bool columns, int64_t groups, in
   if (slices < 2 || a->layout == REDUCE_WAVE || a->layout == REDUCE_ALONE) slices = 1;
   /* Rows are dealt out in small pieces, so that groups do not all read at one distance from each other, which some
    * memory channels would have to serve alone; columns in one piece each. */
-  int64_t piece = columns ? up(up(a->count, slices), 16) * 16 : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
-  int64_t pieces = up(a->count, piece);
+  int64_t piece = columns ? rdna__divide_up(rdna__divide_up(a->count, slices), 16) * 16
+                          : REDUCE_DIMS_THREADS * REDUCE_DIMS_AHEAD * width;
+  int64_t pieces = rdna__divide_up(a->count, piece);
   a->slice = slices == 1 ? a->count : piece;
   a->slices = slices < pieces ? slices : pieces;
   if (slices == 1) a->slices = 1;
@@ -335,7 +334,7 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
   const int64_t in_16 = 16 / bytes, wave = info->wave_size == 64 ? 64 : 32;
   const int64_t enough = GROUPS_OF_A_UNIT * units > LEAST_GROUPS ? GROUPS_OF_A_UNIT * units : LEAST_GROUPS;
   if (columns) fold_rows(plan, is_small_float(x->dtype) ? in_16 : 1, enough);
-  int64_t groups = a->outs, alone = up(a->outs, REDUCE_DIMS_THREADS * in_16);
+  int64_t groups = a->outs, alone = rdna__divide_up(a->outs, REDUCE_DIMS_THREADS * in_16);
   struct problem problem = {.columns = columns,
                             .lines = !columns && has_lines(plan, x),
                             .sums = columns && has_columns(plan, x),
@@ -343,7 +342,7 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
                             .vector = is_vector(a, x, columns) && !(columns && plan->kind == REDUCE_ARG),
                             .fill = alone >= enough / 2,
                             .wave_rows = !columns && a->count <= WAVE_VALUES};
-  if (problem.wave_rows) a->team = problem.lines ? choose_team(up(a->count, in_16), wave) : (int32_t)wave;
+  if (problem.wave_rows) a->team = problem.lines ? choose_team(rdna__divide_up(a->count, in_16), wave) : (int32_t)wave;
   problem.short_rows = problem.wave_rows && a->team < wave;
   plan->route = rdna__route_choose(&rdna__reduce_routes, &problem);
   a->vector = problem.vector;
@@ -355,12 +354,12 @@ static int64_t choose_layout(struct plan *plan, const rdna_tensor *x, rdna_strea
   if (plan->route == &routes[ALONE])
     groups = alone;
   else if (plan->route == &routes[SUM_COLUMNS])
-    groups = up(a->kept_size[0], (SUM_LANES - 1) * in_16) * (a->outs / a->kept_size[0]);
+    groups = rdna__divide_up(a->kept_size[0], (SUM_LANES - 1) * in_16) * (a->outs / a->kept_size[0]);
   else if (columns)
-    groups = up(a->outs, COLUMN_TILE * width);
+    groups = rdna__divide_up(a->outs, COLUMN_TILE * width);
   else if (problem.wave_rows)
-    groups = rdna__groups_of_waves(stream, up(a->outs, wave / a->team), a->count * bytes * (wave / a->team),
-                                   REDUCE_DIMS_THREADS);
+    groups = rdna__groups_of_waves(stream, rdna__divide_up(a->outs, wave / a->team),
+                                   a->count * bytes * (wave / a->team), REDUCE_DIMS_THREADS);
   return choose_slices(plan, columns, groups, enough, width);
 }
 
@@ -393,7 +392,8 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
                                   .keeper = (int32_t)keeper,
                                   .end = a->end,
                                   .out_dtype = a->out_dtype};
-  int64_t join_groups = join.slices > REDUCE_JOIN_WAVE_SLICES ? join.outs : up(join.outs, REDUCE_DIMS_THREADS / 64);
+  int64_t join_groups =
+      join.slices > REDUCE_JOIN_WAVE_SLICES ? join.outs : rdna__divide_up(join.outs, REDUCE_DIMS_THREADS / 64);
   rdna_grid grid = {(uint32_t)(join_groups < MOST_GROUPS ? join_groups : MOST_GROUPS), 1, 1};
   rdna_status status = launch(stream, plan, dtype, groups);
   if (status == RDNA_OK) status = rdna__launch_named(stream, plan->route->kernels[1], grid, &join);
@@ -402,7 +402,7 @@ static rdna_status launch_sliced(rdna_stream *stream, struct plan *plan, rdna_dt
 
 static rdna_status check(rdna_stream *stream, const struct plan *plan, uint32_t dims, const rdna_tensor *x,
                          const rdna_tensor *out) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", plan->name);
+  RDNA_TRY(rdna__check_stream(plan->name, stream));
   if (plan->reduction == RDNA_REDUCTION_NORM && !(plan->parameter >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: parameter is %g; p must be 0 or greater", plan->name,
                       plan->parameter);

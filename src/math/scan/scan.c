@@ -20,7 +20,7 @@ enum {
 
 static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *out) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+  RDNA_TRY(rdna__check_stream(name, stream));
   RDNA_TRY(rdna__check_tensor(name, "x", x));
   RDNA_TRY(rdna__check_tensor(name, "out", out));
   rdna_dtype t = x->dtype;
@@ -75,14 +75,14 @@ static rdna_status scan(rdna_stream *stream, const char *name, const char *op, i
   bool few = a.inner == 1 && a.outer < ENOUGH_ROWS && a.n >= GROUP_VALUES;
   if (!few || a.outer >= ENOUGH_GROUPS || a.n < LONG_VALUES) {
     a.groups = few;
-    if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, (a.outer + a.rows - 1) / a.rows, 1, &a.units));
+    if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, rdna__divide_up(a.outer, a.rows), 1, &a.units));
     return launch(stream, op, x->dtype, &a);
   }
   int64_t segments = ENOUGH_SEGMENTS / a.outer;
   if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
   if (segments > MOST_SEGMENTS) segments = MOST_SEGMENTS;
-  a.segment = ((a.n + segments - 1) / segments + 7) / 8 * 8;
-  a.segments = (uint32_t)((a.n + a.segment - 1) / a.segment);
+  a.segment = (rdna__divide_up(a.n, segments) + 7) / 8 * 8;
+  a.segments = (uint32_t)(rdna__divide_up(a.n, a.segment));
   a.units = (uint32_t)a.outer * a.segments;
   return launch_segments(stream, name, op, x->dtype, &a);
 }

@@ -14,7 +14,7 @@ enum {
 
 static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *values, const rdna_tensor *indices) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", name);
+  RDNA_TRY(rdna__check_stream(name, stream));
   RDNA_TRY(rdna__check_tensor(name, "x", x));
   if (rdna_dtype_block_values(x->dtype) != 1) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", name,

@@ -30,7 +30,7 @@ static rdna_status check_output(const request *r, const char *argument, const rd
 }
 
 static rdna_status check(rdna_stream *stream, request *r) {
-  if (!stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", r->name);
+  RDNA_TRY(rdna__check_stream(r->name, stream));
   RDNA_TRY(rdna__check_tensor(r->name, "x", r->x));
   if (rdna_dtype_block_values(r->x->dtype) != 1) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", r->name,

@@ -70,7 +70,7 @@ static rdna_status check_sizes(const struct call *c) {
 }
 
 static rdna_status run(const struct call *c) {
-  if (!c->stream) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the stream is NULL; pass a stream", c->op_name);
+  RDNA_TRY(rdna__check_stream(c->op_name, c->stream));
   RDNA_TRY(check_description(c));
   RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, 0));
   RDNA_TRY(rdna__check_volume(c->op_name, c->out_name, c->out, 0));

@@ -211,14 +211,14 @@ uint32_t rdna__groups_in_turn(int64_t groups) {
 uint32_t rdna__groups_of_waves(rdna_stream *stream, int64_t rows, int64_t row_bytes, int threads) {
   enum { SHORT_BYTES = 1024, GROUPS_OF_A_UNIT = 16 };
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
-  int64_t waves = threads / (info->wave_size == 32 ? 32 : 64), groups = (rows + waves - 1) / waves;
+  int64_t waves = threads / (info->wave_size == 32 ? 32 : 64), groups = rdna__divide_up(rows, waves);
   int64_t most = row_bytes <= SHORT_BYTES ? GROUPS_OF_A_UNIT * (int64_t)info->compute_units : groups;
   if (most < GROUPS_OF_A_UNIT) most = GROUPS_OF_A_UNIT;
   return rdna__groups_in_turn(groups < most ? groups : most);
 }
 
 rdna_status rdna__check_groups(const char *op_name, int64_t count, int64_t per_group, uint32_t *out_groups) {
-  int64_t groups = count / per_group + (count % per_group != 0);
+  int64_t groups = rdna__divide_up(count, per_group);
   if (groups > RDNA__GRID_X_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld work-groups are more than the %d of one launch; split the tensor",
                       op_name, (long long)groups, RDNA__GRID_X_MAX);

@@ -61,6 +61,18 @@ rdna_status rdna__check_rows(const char *op_name, const char *argument, const rd
 rdna_status rdna__check_written_rows(const char *op_name, const char *argument, const rdna_tensor *tensor, int64_t rows,
                                      int64_t cols, int64_t stride);
 
+static inline bool rdna__is_contiguous(const rdna_tensor *x) {
+  int64_t want = 1;
+  for (int i = x->rank - 1; i >= 0; i--) {
+    if (x->shape[i] != 1 && x->stride[i] != want) return false;
+    want *= x->shape[i];
+  }
+  return true;
+}
+
+/* How many times |by| covers |count|, both at least 0. */
+static inline int64_t rdna__divide_up(int64_t count, int64_t by) { return count / by + (count % by != 0); }
+
 /* Of |groups| that take turns, where fewer do as well: as many as a launch has. */
 uint32_t rdna__groups_in_turn(int64_t groups);
 /* Groups of |threads| for rows of which each is a wave's, and which groups take in turn. Of short rows a group has

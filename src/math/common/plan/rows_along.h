@@ -14,15 +14,6 @@ static inline rdna_tensor rdna__dim_last(const rdna_tensor *x, int dim) {
   return view;
 }
 
-static inline bool rdna__is_contiguous(const rdna_tensor *x) {
-  int64_t want = 1;
-  for (int i = x->rank - 1; i >= 0; i--) {
-    if (x->shape[i] != 1 && x->stride[i] != want) return false;
-    want *= x->shape[i];
-  }
-  return true;
-}
-
 /* Where contiguous values of |view| are or will be: its own memory, or scratch. */
 static inline rdna_status rdna__dense_place(rdna__scratch *scratch, const rdna_tensor *view, rdna_tensor *out_dense) {
   *out_dense = rdna_tensor_contiguous(view->data, view->dtype, view->rank, view->shape);

@@ -71,7 +71,7 @@ rdna_status rdna__volume_order(const char *op_name, const rdna_tensor *const *te
     o.channels = block;
     while (o.channels > 1 && (total / o.channels < NUMBERS_ENOUGH || first->shape[1] < o.channels)) o.channels /= 2;
   }
-  int64_t channels = (first->shape[1] + o.channels - 1) / o.channels, size[3];
+  int64_t channels = rdna__divide_up(first->shape[1], o.channels), size[3];
   int32_t sizes[3];
   rdna__volume_sizes(first, sizes);
   for (int d = 0; d < 3; d++) size[d] = sizes[d];
