@@ -406,13 +406,6 @@ rdna_status rdna__check_bias(const char *op_name, const rdna_tensor *bias, const
   return rdna__check_apart(op_name, "the result", out, "bias", bias);
 }
 
-static rdna_status disagree(const char *argument, const rdna_tensor *tensor, const char *other_argument,
-                            const rdna_tensor *other, const char *what) {
-  char text[RDNA__TENSOR_TEXT], other_text[RDNA__TENSOR_TEXT];
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: %s is %s and %s is %s; their %s must be equal", argument,
-                    rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
-}
-
 static rdna_status check_residual(const char *op_name, const rdna_tensor *residual, const rdna_tensor *c,
                                   rdna__matrix *out_matrix) {
   RDNA_TRY(rdna__check_float(op_name, "residual", residual));
@@ -489,11 +482,34 @@ static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, co
   return rdna__gemm_launch(stream, "gemm", types, args, mc.rows, mc.columns, ma.columns, mc.batch);
 }
 
-static rdna_status check_rank(const char *argument, const rdna_tensor *tensor) {
-  char text[RDNA__TENSOR_TEXT];
-  if (tensor->rank == 2 || tensor->rank == 3) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: %s is %s, of rank %d; it must be 2, or 3 with a batch", argument,
-                    rdna__tensor_text(tensor, text), tensor->rank);
+static rdna_status disagree(const char *op_name, const char *argument, const rdna_tensor *tensor,
+                            const char *other_argument, const rdna_tensor *other, const char *what) {
+  char text[RDNA__TENSOR_TEXT], other_text[RDNA__TENSOR_TEXT];
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s and %s is %s; their %s must be equal", op_name, argument,
+                    rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
+}
+
+rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, const rdna_tensor *b,
+                                    const rdna_tensor *c) {
+  const rdna_tensor *const all[] = {a, b, c};
+  static const char *const names[] = {"a", "b", "c"};
+  for (int i = 0; i < 3; i++) {
+    char text[RDNA__TENSOR_TEXT];
+    if (all[i]->rank == 2 || all[i]->rank == 3) continue;
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s, of rank %d; it must be 2, or 3 with a batch", op_name,
+                      names[i], rdna__tensor_text(all[i], text), all[i]->rank);
+  }
+  int rank = c->rank;
+  for (int i = 0; i < 2; i++) {
+    if (all[i]->rank != rank) return disagree(op_name, names[i], all[i], "c", c, "ranks");
+    if (rank == 3 && all[i]->shape[0] != c->shape[0])
+      return disagree(op_name, names[i], all[i], "c", c, "first sizes, the batch,");
+  }
+  const int64_t *sa = &a->shape[rank - 2], *sb = &b->shape[rank - 2], *sc = &c->shape[rank - 2];
+  if (sa[1] != sb[0]) return disagree(op_name, "a", a, "b", b, "inner sizes, k,");
+  if (sa[0] != sc[0]) return disagree(op_name, "a", a, "c", c, "rows, m,");
+  if (sb[1] != sc[1]) return disagree(op_name, "b", b, "c", c, "columns, n,");
+  return RDNA_OK;
 }
 
 rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
@@ -506,17 +522,8 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   for (int i = 0; i < 3; i++) {
     RDNA_TRY(rdna__check_tensor("gemm", all[i].name, all[i].tensor));
     if (all[i].tensor->dtype != RDNA_F64) RDNA_TRY(rdna__check_float("gemm", all[i].name, all[i].tensor));
-    RDNA_TRY(check_rank(all[i].name, all[i].tensor));
   }
-  int rank = c->rank;
-  const int64_t *sa = &a->shape[a->rank - 2], *sb = &b->shape[b->rank - 2], *sc = &c->shape[rank - 2];
-  if (a->rank != b->rank) return disagree("a", a, "b", b, "ranks");
-  if (a->rank != c->rank) return disagree("a", a, "c", c, "ranks");
-  if (rank == 3 && a->shape[0] != b->shape[0]) return disagree("a", a, "b", b, "first sizes, the batch,");
-  if (rank == 3 && a->shape[0] != c->shape[0]) return disagree("a", a, "c", c, "first sizes, the batch,");
-  if (sa[1] != sb[0]) return disagree("a", a, "b", b, "inner sizes, k,");
-  if (sa[0] != sc[0]) return disagree("a", a, "c", c, "rows, m,");
-  if (sb[1] != sc[1]) return disagree("b", b, "c", c, "columns, n,");
+  RDNA_TRY(rdna__gemm_check_shapes("gemm", a, b, c));
   if (c->dtype == RDNA_F64 && (epilogue->activation || epilogue->residual)) {
     return rdna__fail(RDNA_UNSUPPORTED, "gemm: c is f64 with %s; only f32, f16 and bf16 have one: apply it after",
                       epilogue->activation ? "an activation" : "a residual");
@@ -528,7 +535,8 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
-  RDNA_TRY(check_launch(stream, "gemm", find_product(types), types, sc[0], sc[1], sa[1]));
+  RDNA_TRY(check_launch(stream, "gemm", find_product(types), types, c->shape[c->rank - 2], c->shape[c->rank - 1],
+                        a->shape[a->rank - 1]));
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   rdna_tensor ta, tb;

@@ -84,6 +84,10 @@ rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna_
 /* The implementation that applies with the least cost. Never NULL. */
 const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem);
 
+/* (m, k) times (k, n) into (m, n), all with a batch in front or none. */
+rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, const rdna_tensor *b,
+                                    const rdna_tensor *c);
+
 /* Chooses the implementation for the types and the shape and queues it; |args| is complete but for m, n, k and batch.
  * RDNA_UNSUPPORTED: no kernel for these types, or a size past 31 bits. */
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],

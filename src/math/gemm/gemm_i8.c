@@ -16,13 +16,6 @@ typedef struct operand {
   int64_t ld, stride;
 } operand;
 
-static rdna_status disagree(const char *argument, const rdna_tensor *tensor, const char *other_argument,
-                            const rdna_tensor *other, const char *what) {
-  char text[RDNA__TENSOR_TEXT], other_text[RDNA__TENSOR_TEXT];
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is %s and %s is %s; their %s must be equal", argument,
-                    rdna__tensor_text(tensor, text), other_argument, rdna__tensor_text(other, other_text), what);
-}
-
 static bool fits(const rdna_tensor *t) {
   int rank = t->rank;
   int64_t ld = t->shape[rank - 2] > 1 ? t->stride[rank - 2] : 0;
@@ -85,26 +78,15 @@ static rdna_status check_types(const rdna_gemm_epilogue *e, const rdna_tensor *s
 }
 
 static rdna_status check_shapes(const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *c) {
-  int rank = c->rank;
-  const struct {
-    const char *name;
-    const rdna_tensor *tensor;
-  } all[3] = {{"a", a}, {"b", b}, {"c", c}};
-  char text[RDNA__TENSOR_TEXT];
+  const rdna_tensor *const all[] = {a, b, c};
+  static const char *const names[] = {"a", "b", "c"};
+  RDNA_TRY(rdna__gemm_check_shapes("gemm_i8", a, b, c));
   for (int i = 0; i < 3; i++) {
-    const rdna_tensor *t = all[i].tensor;
-    if (t->rank != 2 && t->rank != 3)
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm_i8: %s is %s; its rank must be 2, or 3 with a batch", all[i].name,
-                        rdna__tensor_text(t, text));
-    if (t->rank != rank) return disagree(all[i].name, t, "c", c, "ranks");
-    if (rank == 3 && t->shape[0] != c->shape[0]) return disagree(all[i].name, t, "c", c, "first sizes, the batch,");
-    for (int d = 0; d < rank; d++)
-      if (t->shape[d] > (d == 0 && rank == 3 ? RDNA__GRID_YZ_MAX : RDNA__GEMM_SIZE_MAX))
-        return rdna__fail(RDNA_UNSUPPORTED, "gemm_i8: %s is %s; split it", all[i].name, rdna__tensor_text(t, text));
+    char text[RDNA__TENSOR_TEXT];
+    for (int d = 0; d < c->rank; d++)
+      if (all[i]->shape[d] > (d == 0 && c->rank == 3 ? RDNA__GRID_YZ_MAX : RDNA__GEMM_SIZE_MAX))
+        return rdna__fail(RDNA_UNSUPPORTED, "gemm_i8: %s is %s; split it", names[i], rdna__tensor_text(all[i], text));
   }
-  if (a->shape[rank - 1] != b->shape[rank - 2]) return disagree("a", a, "b", b, "inner sizes, k,");
-  if (a->shape[rank - 2] != c->shape[rank - 2]) return disagree("a", a, "c", c, "rows, m,");
-  if (b->shape[rank - 1] != c->shape[rank - 1]) return disagree("b", b, "c", c, "columns, n,");
   return RDNA_OK;
 }
 
