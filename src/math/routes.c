@@ -1,7 +1,13 @@
 /* The tables of routes of all families. */
+#include "kernel/host.h"
 #include "math/common/plan/route.h"
+#include "math/quant/quant_unpack.h"
 
-#define TABLES(TABLE) TABLE(norm) TABLE(reduce) TABLE(softmax)
+#define TABLES(TABLE) \
+  TABLE(gemm)         \
+  TABLE(norm)         \
+  TABLE(reduce)       \
+  TABLE(softmax)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)
@@ -9,10 +15,12 @@ TABLES(DECLARE)
 const rdna__route_table *const rdna__route_tables[] = {TABLES(ADDRESS)};
 const int rdna__route_table_count = sizeof rdna__route_tables / sizeof *rdna__route_tables;
 
+#define NEXT(name, NAME) "|" #name
 const rdna__word_set rdna__word_sets[] = {
     {"float", "f32|f16|bf16"},
     {"real", "f32|f16|bf16|f64"},
     {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"},
     {"bits", "8|16|32|64"},
+    {"blocks", &(RDNA_QUANT_FORMATS(NEXT))[1]},
 };
 const int rdna__word_set_count = sizeof rdna__word_sets / sizeof *rdna__word_sets;

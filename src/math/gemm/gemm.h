@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "kernel/tuner.h"
+#include "math/common/plan/route.h"
 #include "math/gemm/gemm_kernels.h"
 #include "rdna/kernel.h"
 #include "rdna/op/gemm.h"
@@ -49,30 +50,27 @@ typedef struct rdna__gemm_problem {
   rdna_dtype types[3]; /* A, B, C */
   struct gemm_args args;
   const rdna_device_info *device;
-  /* NULL, or what takes the place of the implementations below, for other types than theirs. */
+  /* NULL, or what takes the place of the routes below, for other types than theirs. */
   rdna_status (*own)(rdna_stream *stream, const struct gemm_args *args);
   const char *own_families;          /* of its kernels, for the tuner */
   const rdna__gemm_product *product; /* the kernels for the types; NULL with |own| */
 } rdna__gemm_problem;
 
 /* One way to multiply. All of them that apply give the same sums in another order. */
-typedef struct rdna__gemm_implementation rdna__gemm_implementation;
-struct rdna__gemm_implementation {
-  const char *name;
-  bool (*applies)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
-  /* An estimate of its time, to be compared with the others' for the same problem. */
-  double (*cost)(const rdna__gemm_implementation *implementation, const rdna__gemm_problem *problem);
-  rdna_status (*run)(const rdna__gemm_implementation *implementation, rdna_stream *stream, const char *op_name,
+typedef struct rdna__gemm_route rdna__gemm_route;
+struct rdna__gemm_route {
+  rdna__route route; /* of a rdna__gemm_problem */
+  rdna_status (*run)(const rdna__gemm_route *route, rdna_stream *stream, const char *op_name,
                      const rdna__gemm_problem *problem);
   int variant, rows, columns; /* of kernel; its tile, or the most rows of A */
   bool aligned;               /* with 16-bit types, rows of A and B must lie at multiples of 16 bytes */
-  /* of the rate that a device reaches on a large product: in f32, on matrix units, and on those of compute capability
-   * 9.0, which run by themselves */
+  /* of the rate that a device reaches on a large product: in f32, on matrix units, and on those that run by
+   * themselves */
   double share, mma_share, wgmma_share;
-  uint32_t group_bytes; /* of shared memory for 16-bit types on NVIDIA's GPUs */
+  uint32_t group_bytes; /* of group memory for 16-bit types where copies are asynchronous */
 };
-extern const rdna__gemm_implementation rdna__gemm_implementations[];
-extern const int rdna__gemm_implementation_count;
+extern const rdna__gemm_route rdna__gemm_rows[];
+extern const int rdna__gemm_row_count;
 
 /* The families of the kernels that they run for the problem, with spaces between. */
 void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNER_TEXT]);
@@ -82,7 +80,7 @@ void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNE
 rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem);
 
 /* The implementation that applies with the least cost. Never NULL. */
-const rdna__gemm_implementation *rdna__gemm_choose(const rdna__gemm_problem *problem);
+const rdna__gemm_route *rdna__gemm_choose(const rdna__gemm_problem *problem);
 
 /* (m, k) times (k, n) into (m, n), all with a batch in front or none. */
 rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, const rdna_tensor *b,

@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "base/deterministic.h"
+#include "device/traits.h"
 #include "kernel/tuner.h"
 #include "math/common/plan/scratch.h"
 #include "math/gemm/gemm.h"
 #include "math/gemm/gemm_vendor.h"
 
 enum {
-  VENDOR_ID = 1000, /* ids below are places in rdna__gemm_implementations */
+  VENDOR_ID = 1000, /* ids below are places in rdna__gemm_rows */
   VENDOR_WAYS = 8,
   EXACT_ROWS = 16,
   MANY_ROWS = 8, /* above, a product is bound by arithmetic and a library's kernels are worth trying first */
@@ -73,8 +74,9 @@ static void describe(const shape_class *c, char text[RDNA__TUNER_SHAPE]) {
 static rdna_status run_id(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem, int id) {
   if (id < VENDOR_ID && problem->own) return problem->own(stream, &problem->args);
   if (id < VENDOR_ID) {
-    const rdna__gemm_implementation *own = &rdna__gemm_implementations[id];
-    if (!own->applies(own, problem)) return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", op_name, own->name);
+    const rdna__gemm_route *own = &rdna__gemm_rows[id];
+    if (!own->route.applies(&own->route, problem))
+      return rdna__fail(RDNA_UNSUPPORTED, "%s: %s does not apply", op_name, own->route.name);
     return own->run(own, stream, op_name, problem);
   }
   id -= VENDOR_ID;
@@ -97,15 +99,16 @@ static void add_vendor(rdna__tuner_question *q, rdna_device *device, rdna__vendo
       add(q, VENDOR_ID + (int)vendor * VENDOR_WAYS + way, rdna__gemm_vendor_name(vendor, way));
 }
 
-/* The rule's first. On NVIDIA that is cuBLASLt where arithmetic is what takes the time; on AMD ours, since what the
- * libraries have for a card differs wildly from card to card. */
+/* The rule's first. Where it was measured, on NVIDIA, that is cuBLASLt where arithmetic is what takes the time; on AMD
+ * ours, since what the libraries have for a card differs wildly from card to card. */
 static void list_candidates(rdna__tuner_question *q, rdna_device *device, const rdna__gemm_problem *problem,
                             char libraries[RDNA__TUNER_TEXT]) {
   static const rdna__vendor vendors[] = {RDNA__CUBLASLT, RDNA__HIPBLASLT, RDNA__ROCBLAS};
-  const rdna__gemm_implementation *own = problem->own ? rdna__gemm_implementations : rdna__gemm_choose(problem);
-  bool library_first = strcmp(problem->device->driver, "cuda") == 0 && problem->args.m > MANY_ROWS && !problem->own;
+  const rdna__gemm_route *own = problem->own ? rdna__gemm_rows : rdna__gemm_choose(problem);
+  bool library_first =
+      rdna__device_traits_of(problem->device)->is_measured && problem->args.m > MANY_ROWS && !problem->own;
   if (library_first) add_vendor(q, device, RDNA__CUBLASLT, problem);
-  add(q, (int)(own - rdna__gemm_implementations), problem->own ? "own" : own->name);
+  add(q, (int)(own - rdna__gemm_rows), problem->own ? "own" : own->route.name);
   libraries[0] = 0;
   for (int i = 0; i < 3; i++) {
     char text[64];
@@ -114,9 +117,8 @@ static void list_candidates(rdna__tuner_question *q, rdna_device *device, const 
     size_t used = strlen(libraries);
     if (text[0]) snprintf(libraries + used, RDNA__TUNER_TEXT - used, "%s%s", used ? " + " : "", text);
   }
-  for (int i = 0; i < rdna__gemm_implementation_count && !problem->own; i++)
-    if (rdna__gemm_implementations[i].applies(&rdna__gemm_implementations[i], problem))
-      add(q, i, rdna__gemm_implementations[i].name);
+  for (int i = 0; i < rdna__gemm_row_count && !problem->own; i++)
+    if (rdna__gemm_rows[i].route.applies(&rdna__gemm_rows[i].route, problem)) add(q, i, rdna__gemm_rows[i].route.name);
 }
 
 typedef struct trial {
@@ -164,16 +166,15 @@ static void decide(rdna_stream *stream, const rdna__gemm_problem *problem, const
 
 static rdna_status run_own(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem,
                            const char *why) {
-  const rdna__gemm_implementation *own = problem->own ? NULL : rdna__gemm_choose(problem);
-  rdna__choice_note(op_name, own ? own->name : "own", why);
+  const rdna__gemm_route *own = problem->own ? NULL : rdna__gemm_choose(problem);
+  rdna__choice_note(op_name, own ? own->route.name : "own", why);
   if (!own) return problem->own(stream, &problem->args);
   return own->run(own, stream, op_name, problem);
 }
 
 rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem) {
-  const char *driver = problem->device->driver;
   if (rdna__deterministic()) return run_own(stream, op_name, problem, "deterministic");
-  if ((strcmp(driver, "cuda") != 0 && strcmp(driver, "hip") != 0) || problem->args.k == 0)
+  if (!rdna__device_traits_of(problem->device)->is_gpu || problem->args.k == 0)
     return run_own(stream, op_name, problem, "rule");
   shape_class class = class_of(problem);
   rdna__tuner_result result;
