@@ -8,14 +8,17 @@ loads and stores over the bytes that the operator must move. Of a product of qua
 the weights'; each work-group reads the vector once more, from a cache, which is shown apart, in vectors. "load" and
 "store" are the bytes of a lane's access, 16 being the widest; "matrix" the share of vector issue cycles (WMMA 32,
 transcendental 4, any other 1) in the matrix unit or in dot products. "loop of" is what a longer sum, or more keys, add
-to the counts: the inner loop alone.
+to the counts: the inner loop alone. "flat" are the flat accesses in all kernels' code, which should be global or LDS
+ones (see global in kernel/prelude.h).
 Counts of an emulator: they are not times. Exit status 1 when a limit is broken."""
 import argparse
 import ctypes
 import functools
+import glob
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -195,6 +198,30 @@ def measure(library, target, name):
     return kernels, needed, vector
 
 
+def show_flat(library, targets):
+    failed = False
+    print(f"\n{'flat accesses':22} {'target':8} {'flat':>6}  kernels")
+    for target in targets:
+        with tempfile.TemporaryDirectory() as folder:
+            command = os.path.join(os.path.dirname(os.path.abspath(library)), "..", "bin", "rdna")
+            subprocess.run([command, "kernels", "--target", target, "--extract", folder], check=True, stdout=subprocess.DEVNULL)
+            objects = sorted(glob.glob(os.path.join(folder, "*.hsaco")))
+            if not objects:
+                raise RuntimeError(f"rdna kernels --extract wrote no code object for {target}")
+            text = "".join(subprocess.run(["llvm-objdump-19", "-d", path], check=True, capture_output=True, text=True).stdout
+                           for path in objects)
+        found, kernel = {}, None
+        for line in text.splitlines():
+            if match := re.match(r"[0-9a-f]+ <(\w+)>:", line):
+                kernel = match[1]
+            elif re.match(r"\s+flat_(load|store|atomic)", line):
+                found[kernel] = found.get(kernel, 0) + 1
+        failed |= bool(found)
+        print(f"{'all kernels':22} {target:8} {sum(found.values()):6}  {', '.join(found)}"
+              f"{'  OVER THE LIMIT' if found else ''}", flush=True)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library")
@@ -227,6 +254,7 @@ def main():
                   f"{matrix_share(cycles_of(kernels)):5.1f}%  "
                   f"{', '.join(k['name'] for k in kernels)}{'  OVER THE LIMIT' if wrong else ''}", flush=True)
     failed |= show_loops(args.library, args.targets.split(","))
+    failed |= show_flat(args.library, args.targets.split(","))
     return 1 if failed else 0
 
 

@@ -338,6 +338,21 @@ RDNA_DEVICE uint32_t f32_to_bf16x2(float low, float high) {
 #endif
 }
 
+/* Global memory, said in the pointer's type: *global(p), global(p)[i]. Needed on AMD where clang 19 cannot tell from
+ * the arguments that |p| is global: it loses that where a pointer is chosen between two (one of them NULL, say), where
+ * it is read through a reference that a lambda has captured, and where it is kept in a struct in memory. It then uses
+ * flat accesses, which also occupy LDS, are waited for as both, and have no scalar base. tools/lean_table.py lists the
+ * kernels that have any. */
+#ifdef RDNA_AMD
+#define RDNA_GLOBAL __attribute__((address_space(1)))
+#else
+#define RDNA_GLOBAL
+#endif
+template <typename value>
+RDNA_DEVICE RDNA_GLOBAL value *global(value *p) {
+  return (RDNA_GLOBAL value *)p;
+}
+
 /* Vector access; the address must be a multiple of the vector's size. Streaming: will not be read again soon. */
 template <typename vector>
 RDNA_DEVICE vector load_as(const void *p) {
@@ -346,6 +361,14 @@ RDNA_DEVICE vector load_as(const void *p) {
 template <typename vector>
 RDNA_DEVICE void store_as(void *p, vector v) {
   *(vector *)p = v;
+}
+template <typename vector>
+RDNA_DEVICE vector load_global(const void *p) {
+  return *global((const vector *)p);
+}
+template <typename vector>
+RDNA_DEVICE void store_global(void *p, vector v) {
+  *global((vector *)p) = v;
 }
 template <typename vector>
 RDNA_DEVICE vector load_streaming(const void *p) {

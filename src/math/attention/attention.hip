@@ -97,7 +97,7 @@ RDNA_DEVICE void tile_scores(const attention_args &a, const tile_rows &rows, con
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       int q_dim = dim + (tid & 7) * 4;
-      q[i] = rows.q[i] && q_dim < a.d ? load_f32x4(rows.q[i] + q_dim) * a.scale : float4{0, 0, 0, 0};
+      q[i] = rows.q[i] && q_dim < a.d ? load_global<float4>(rows.q[i] + q_dim) * a.scale : float4{0, 0, 0, 0};
     }
     group_barrier(); /* the slices before are used up */
     float *to = k_slice + row * Q_PITCH + part;
@@ -406,7 +406,7 @@ struct decode_cache {
   /* The row of a position, or -1. */
   inline __attribute__((device, always_inline)) int64_t row(const attention_args &a, int32_t position) const {
     if (!blocks) return position;
-    int32_t block = blocks[position / a.block_rows];
+    int32_t block = global(blocks)[position / a.block_rows];
     return block < 0 || block >= block_count ? -1 : (int64_t)block * a.block_rows + position % a.block_rows;
   }
 };

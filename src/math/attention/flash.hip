@@ -234,7 +234,7 @@ struct forward_rows {
       return flash_rows_of<type>(now.v, now.v_stride, place.batch, s.k_row, kv_head, s.sk, now.dv).from(first);
     };
     float c = kind == FLASH_ANY ? 1 : kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
-    float slope = a.slopes ? a.slopes[place.batch * a.slopes_stride + place.head] : 0;
+    float slope = a.slopes ? global(a.slopes)[place.batch * a.slopes_stride + place.head] : 0;
     char *strip = lds + plan::STAGES * plan::STAGE_BYTES + wave_id() * plan::strip::BYTES;
 
     forward_wave wave = forward_wave_of(a, s, first_row + (int32_t)wave_id() * 16 * plan::M_TILES, 16 * plan::M_TILES);

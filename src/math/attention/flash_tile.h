@@ -252,14 +252,15 @@ struct plain_tile {
 #endif
     if (from.count >= keys && from.d == max_d) {
 #pragma unroll
-      for (int i = 0; i < COUNT; i++) raw[i] = load_u32x4(base + (int64_t)i * (FLASH_THREADS / IN_ROW) * from.stride);
+      for (int i = 0; i < COUNT; i++)
+        raw[i] = load_global<uint4>(base + (int64_t)i * (FLASH_THREADS / IN_ROW) * from.stride);
     } else {
 #pragma unroll
       for (int i = 0; i < COUNT; i++) {
         uint32_t at = row + i * (FLASH_THREADS / IN_ROW);
         raw[i] = uint4{0, 0, 0, 0};
         if ((int32_t)at < from.count && (int32_t)(chunk * type::IN_16) < from.d)
-          raw[i] = load_u32x4(base + (int64_t)i * (FLASH_THREADS / IN_ROW) * from.stride);
+          raw[i] = load_global<uint4>(base + (int64_t)i * (FLASH_THREADS / IN_ROW) * from.stride);
       }
     }
   }
@@ -312,8 +313,8 @@ struct turned_tile {
         uint32_t quad = thread % QUADS, chunk = thread / QUADS + i * (FLASH_THREADS / QUADS);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-          raw[i][j] =
-              load_u32x4(from.base + (int64_t)(unit::key_at(4 * quad + j) * (uint32_t)from.stride + chunk * 16));
+          raw[i][j] = load_global<uint4>(from.base +
+                                         (int64_t)(unit::key_at(4 * quad + j) * (uint32_t)from.stride + chunk * 16));
       }
     } else {
 #pragma unroll
@@ -324,7 +325,7 @@ struct turned_tile {
           uint32_t row = unit::key_at(4 * quad + j);
           raw[i][j] = uint4{0, 0, 0, 0};
           if ((int32_t)row < from.count && (int32_t)(chunk * type::IN_16) < from.d)
-            raw[i][j] = load_u32x4(from.base + (int64_t)(row * (uint32_t)from.stride + chunk * 16));
+            raw[i][j] = load_global<uint4>(from.base + (int64_t)(row * (uint32_t)from.stride + chunk * 16));
         }
       }
     }
@@ -406,7 +407,7 @@ RDNA_DEVICE typename unit_of<type>::is::rows flash_load_rows(const flash_rows &f
     int32_t row = first + (int32_t)unit::row_of_chunk(i), at = k + (int32_t)unit::chunk_of_k(i) * type::IN_16;
     row = row < from.count ? row : from.count - 1;
     f.chunk[i] = uint4{0, 0, 0, 0};
-    if (at < from.d) f.chunk[i] = load_u32x4(from.base + (int64_t)row * from.stride + at * type::BYTES);
+    if (at < from.d) f.chunk[i] = load_global<uint4>(from.base + (int64_t)row * from.stride + at * type::BYTES);
   }
   return f;
 }

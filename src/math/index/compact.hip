@@ -36,7 +36,7 @@ RDNA_DEVICE void count_tiles(const compact_args &a, uint32_t *scratch) {
   }
 }
 
-/* Calls keep(which of those that count, where in x) for each that counts. */
+/* Calls keep(a, which of those that count, where in x) for each that counts. */
 template <typename type, typename keep_one>
 RDNA_DEVICE void each_kept(const compact_args &a, uint32_t *scratch, keep_one keep) {
   for (int64_t tile = group_id_x(); tile < a.tiles; tile += group_count_x()) {
@@ -53,7 +53,7 @@ RDNA_DEVICE void each_kept(const compact_args &a, uint32_t *scratch, keep_one ke
       bool kept = flags >> i & 1;
       wave_mask those = (wave_mask)wave_ballot(kept);
       int64_t mine = rank + mask_count(those & lanes_below());
-      if (kept && mine < a.limit) keep(mine, tile * COMPACT_TILE + item_at<items>(i));
+      if (kept && mine < a.limit) keep(a, mine, tile * COMPACT_TILE + item_at<items>(i));
       rank += mask_count(those);
     }
     group_barrier();
@@ -84,28 +84,30 @@ RDNA_KERNEL(COMPACT_THREADS) compact_scan(struct compact_args a) {
   if (thread_id() == 0) a.offsets[a.tiles] = carry;
 }
 
-#define COMPACT(size)                                                                                               \
-  RDNA_KERNEL(COMPACT_THREADS) compact_count_##size(struct compact_args a) {                                        \
-    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                                             \
-    count_tiles<bits_##size>(a, scratch);                                                                           \
-  }                                                                                                                 \
-  RDNA_KERNEL(COMPACT_THREADS) nonzero_##size(struct compact_args a) {                                              \
-    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                                             \
-    each_kept<bits_##size>(a, scratch, [&](int64_t to, int64_t from) {                                              \
-      compact_coordinates(&a.shape, (uint32_t)from, (int64_t *)a.out + to * a.shape.rank);                          \
-    });                                                                                                             \
-  }                                                                                                                 \
-  RDNA_KERNEL(COMPACT_THREADS) masked_select_##size(struct compact_args a) {                                        \
-    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                                             \
-    typedef bits_##size::stored stored;                                                                             \
-    each_kept<bits_8>(a, scratch,                                                                                   \
-                      [&](int64_t to, int64_t from) { ((stored *)a.out)[to] = ((const stored *)a.values)[from]; }); \
-  }                                                                                                                 \
-  RDNA_KERNEL(COMPACT_THREADS) masked_scatter_##size(struct compact_args a) {                                       \
-    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                                             \
-    typedef bits_##size::stored stored;                                                                             \
-    each_kept<bits_8>(a, scratch,                                                                                   \
-                      [&](int64_t from, int64_t to) { ((stored *)a.out)[to] = ((const stored *)a.values)[from]; }); \
+#define COMPACT(size)                                                                        \
+  RDNA_KERNEL(COMPACT_THREADS) compact_count_##size(struct compact_args a) {                 \
+    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                      \
+    count_tiles<bits_##size>(a, scratch);                                                    \
+  }                                                                                          \
+  RDNA_KERNEL(COMPACT_THREADS) nonzero_##size(struct compact_args a) {                       \
+    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                      \
+    each_kept<bits_##size>(a, scratch, [](const compact_args &a, int64_t to, int64_t from) { \
+      compact_coordinates(&a.shape, (uint32_t)from, (int64_t *)a.out + to * a.shape.rank);   \
+    });                                                                                      \
+  }                                                                                          \
+  RDNA_KERNEL(COMPACT_THREADS) masked_select_##size(struct compact_args a) {                 \
+    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                      \
+    typedef bits_##size::stored stored;                                                      \
+    each_kept<bits_8>(a, scratch, [](const compact_args &a, int64_t to, int64_t from) {      \
+      ((stored *)a.out)[to] = ((const stored *)a.values)[from];                              \
+    });                                                                                      \
+  }                                                                                          \
+  RDNA_KERNEL(COMPACT_THREADS) masked_scatter_##size(struct compact_args a) {                \
+    RDNA_SHARED static uint32_t scratch[COMPACT_WAVES];                                      \
+    typedef bits_##size::stored stored;                                                      \
+    each_kept<bits_8>(a, scratch, [](const compact_args &a, int64_t from, int64_t to) {      \
+      ((stored *)a.out)[to] = ((const stored *)a.values)[from];                              \
+    });                                                                                      \
   }
 COMPACT(8)
 COMPACT(16)

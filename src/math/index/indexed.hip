@@ -110,7 +110,7 @@ RDNA_DEVICE void get_rows(const indexed_args &a) {
   }
   bits v[of_thread];
 #pragma unroll
-  for (uint32_t j = 0; j < of_thread; j++) v[j] = from[j] ? load_as<bits>(from[j]) : bits{};
+  for (uint32_t j = 0; j < of_thread; j++) v[j] = from[j] ? load_global<bits>(from[j]) : bits{};
 #pragma unroll
   for (uint32_t j = 0; j < of_thread; j++) {
     const uint32_t i = start + j * INDEXED_THREADS;

@@ -37,7 +37,7 @@ RDNA_DEVICE void long_norm_part(const long_norm_part_args &args, float *scratch)
     part_of now = next;
     const span s = next_span;
     const int64_t place_of_sums = row * a.parts + part;
-    char *residual = a.residual ? place<type>(a.residual, row, a.residual_stride, col) : NULL;
+    char *residual = place<type>(a.residual, row, a.residual_stride, col);
     bool last = false;
     col += part_of::COLS;
     if (col >= (part + 1) * a.part_cols || col >= a.cols) { /* the part's last step */
@@ -47,7 +47,7 @@ RDNA_DEVICE void long_norm_part(const long_norm_part_args &args, float *scratch)
       col = part * a.part_cols;
     }
     if (item < end) load();
-    if (residual) add_residual(now, residual, s);
+    if (a.residual) add_residual(now, residual, s);
     moments<float> here = moments_of(now, s, a.centred, scratch);
     if (a.centred) {
       moments<float>::join(all, here);

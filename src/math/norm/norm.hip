@@ -251,7 +251,7 @@ RDNA_DEVICE void norm_long(const norm_row &row) {
 
 template <typename type>
 RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
-  return p ? (char *)p + row * stride * type::BYTES : NULL;
+  return (char *)p + row * stride * type::BYTES;
 }
 
 struct norm_rows {

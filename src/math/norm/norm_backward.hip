@@ -291,7 +291,11 @@ RDNA_DEVICE void held_slices(const norm_backward_args &args, float *scratch, flo
 #pragma unroll
             for (uint32_t k = 0; k < size; k++) sums[j][k] += before[k];
           }
-          place::template store<f32>(turn + 1 < team::COUNT ? columns : to, j, cols, sums[j]);
+          if (turn + 1 < team::COUNT) {
+            place::template store<f32>(columns, j, cols, sums[j]);
+          } else {
+            place::template store<f32>(to, j, cols, sums[j]);
+          }
         }
       }
       if (team::COUNT > 1) group_barrier();

@@ -32,7 +32,7 @@ RDNA_DEVICE void load_values(const pointwise_args &args, uint32_t start, double 
     places_of<inputs>(a, 1, i, at);
 #pragma unroll
     for (int k = 0; k < inputs; k++) {
-      v[k][j] = a.constants >> (k + 1) & 1 ? a.constant.real : ((const double *)a.operand[k + 1].data)[at[k]];
+      v[k][j] = a.constants >> (k + 1) & 1 ? a.constant.real : global((const double *)a.operand[k + 1].data)[at[k]];
     }
   }
 }

@@ -106,7 +106,7 @@ RDNA_DEVICE void select(const select_args &args, select_memory *lds) {
         stored value = 0;
         if (here) {
           value = x[at];
-          if (places) place = places[at];
+          if (places) place = global(places)[at];
         }
         word key = type::key(a.order, value);
         enum select_class what = here ? select_classify(&a, &s, key, place) : SELECT_NOT;
