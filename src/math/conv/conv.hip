@@ -50,7 +50,7 @@ RDNA_DEVICE void conv_tile(const struct conv_args &args) {
 
   const struct conv_args &now = arguments_again(args);
   bool whole = now.parts <= 1;
-  typename type::value *out = (typename type::value *)now.out + (int64_t)range.group * now.out_group;
+  typename type::stored *out = (typename type::stored *)now.out + (int64_t)range.group * now.out_group;
 #pragma unroll
   for (int j = 0; j < plan::quads_n * 4; ++j) {
     int column = column0 + plan::column(j);
@@ -62,7 +62,7 @@ RDNA_DEVICE void conv_tile(const struct conv_args &args) {
       int row = row0 + plan::row(i);
       if (row >= now.rows) continue;
       if (whole)
-        type::store(out + in_row + out_of_row<is_image>(now, row), sum[i][j] + bias);
+        type::store_global(out + in_row + out_of_row<is_image>(now, row), sum[i][j] + bias);
       else
         conv_part(now, range)[(int64_t)row * now.columns + column] = sum[i][j];
     }
@@ -76,18 +76,18 @@ RDNA_DEVICE void conv_activate_tile(const struct conv_args &args) {
   if (args.activation == 0 || args.parts > 1) return;
   int row0, column0;
   gemm_place<tile>(args.rows, args.columns, row0, column0);
-  typename type::value *out = (typename type::value *)args.out + (int64_t)group_id_z() * args.out_group;
+  typename type::stored *out = (typename type::stored *)args.out + (int64_t)group_id_z() * args.out_group;
 #pragma unroll 1
   for (int i = 0; i < plan::quads_m * 4; ++i) {
     int row = row0 + plan::row(i);
     if (row >= args.rows) break;
-    typename type::value *at = out + out_of_row<true>(args, row);
+    typename type::stored *at = out + out_of_row<true>(args, row);
 #pragma unroll 1
     for (int j = 0; j < plan::quads_n * 4; ++j) {
       int column = column0 + plan::column(j);
       if (column >= args.columns) break;
-      typename type::value *value = at + out_of_column<true>(args, column);
-      type::store(value, gemm_activate(args.activation, type::load(value)));
+      typename type::stored *value = at + out_of_column<true>(args, column);
+      type::store_global(value, gemm_activate(args.activation, type::load_global(value)));
     }
   }
 }
@@ -95,7 +95,7 @@ RDNA_DEVICE void conv_activate_tile(const struct conv_args &args) {
 /* Eight neighbouring channels of a position a thread, where each is a group of its own. */
 template <typename type>
 RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   int64_t index = (int64_t)group_id_x() * CONV_DEPTHWISE_THREADS + thread_id();
   int octets = args.groups / 8;
   if (index >= (int64_t)octets * args.rows) return;
@@ -111,7 +111,8 @@ RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
     type::decode8(type::load_raw8(image + at), v);
     const value *weight = other + conv_digits_offset(&args.tap, p, args.other_k);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) sum[i] = fma_f32(v[i], type::load(weight + (int64_t)i * args.other_group), sum[i]);
+    for (int i = 0; i < 8; ++i)
+      sum[i] = fma_f32(v[i], type::load_global(weight + (int64_t)i * args.other_group), sum[i]);
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sum[i] += bias_of_column<type, true>(args, group + i, 0);
@@ -127,7 +128,7 @@ RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
 /* One value of the result a thread: for groups so small that a tile would be empty. */
 template <typename type>
 RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   if (args.flags & CONV_OCTETS) {
     conv_depthwise_octets<type>(args);
     return;
@@ -147,11 +148,12 @@ RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   for (int p = 0; p < args.k; ++p) {
     int at = conv_offset(&args, place, conv_tap(&args, p));
     if (at < 0) continue;
-    sum = fma_f32(type::load(image + at), type::load(other + conv_digits_offset(&args.tap, p, args.other_k)), sum);
+    sum = fma_f32(type::load_global(image + at),
+                  type::load_global(other + conv_digits_offset(&args.tap, p, args.other_k)), sum);
   }
   value *out = (value *)args.out + (int64_t)group * args.out_group + column * args.out_channel;
   sum += bias_of_column<type, true>(args, group, column);
-  type::store(out + out_of_row<true>(args, position), gemm_activate(args.activation, sum));
+  type::store_global(out + out_of_row<true>(args, position), gemm_activate(args.activation, sum));
 }
 
 /* What follows the sum of parts. */
@@ -163,7 +165,7 @@ RDNA_DEVICE float conv_finish(const struct conv_args &args, int group, int colum
 /* The parts of 4 neighbours in a row, always in the same order. */
 template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum_quad(const struct conv_args &args, int group) {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   int64_t values = (int64_t)args.rows * args.columns;
   uint32_t index = (group_id_x() * GEMM_SUM_THREADS + thread_id()) * 4;
   if (index >= values) return;
@@ -180,7 +182,7 @@ RDNA_DEVICE void conv_sum_quad(const struct conv_args &args, int group) {
     return;
   }
 #pragma unroll
-  for (int i = 0; i < 4; ++i) type::store(out + out_of_column<is_image>(args, column + i), sum[i]);
+  for (int i = 0; i < 4; ++i) type::store_global(out + out_of_column<is_image>(args, column + i), sum[i]);
 }
 
 /* The parts of a sum, and what follows. */
@@ -195,9 +197,9 @@ RDNA_DEVICE void conv_sum(const struct conv_args &args) {
   }
   if (!sum_parts(args.sums + (int64_t)group * args.parts * values, values, args.parts, index, sum)) return;
   int row = (int)(index / args.columns), column = (int)(index % args.columns);
-  typename type::value *out = (typename type::value *)args.out + (int64_t)group * args.out_group;
-  type::store(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column),
-              conv_finish<type, is_image>(args, group, column, sum));
+  typename type::stored *out = (typename type::stored *)args.out + (int64_t)group * args.out_group;
+  type::store_global(out + out_of_row<is_image>(args, row) + out_of_column<is_image>(args, column),
+                     conv_finish<type, is_image>(args, group, column, sum));
 }
 
 /* 16 bytes of channels of a position a thread, against runs of 16 bytes of the planes. In shared memory the runs of as
@@ -242,24 +244,24 @@ RDNA_DEVICE void conv_turn(const struct conv_turn_args &args) {
 }
 
 RDNA_KERNEL(CONV_FLOAT_SMALL_THREADS) conv_image_small_f32(struct conv_args args) {
-  conv_tile<type_f32, true, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
-  conv_activate_tile<type_f32, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS>(args);
+  conv_tile<f32, true, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
+  conv_activate_tile<f32, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS>(args);
 }
 RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_image_large_f32(struct conv_args args) {
-  conv_tile<type_f32, true, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, false>(args);
-  conv_activate_tile<type_f32, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS>(args);
+  conv_tile<f32, true, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, false>(args);
+  conv_activate_tile<f32, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS>(args);
 }
 RDNA_KERNEL(CONV_FLOAT_SMALL_THREADS) conv_weight_small_f32(struct conv_args args) {
-  conv_tile<type_f32, false, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
+  conv_tile<f32, false, CONV_SMALL_TILE, CONV_FLOAT_SMALL_THREADS, false>(args);
 }
 RDNA_KERNEL_RESIDENT(CONV_FLOAT_LARGE_THREADS, 2) conv_weight_large_f32(struct conv_args args) {
-  conv_tile<type_f32, false, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, true>(args);
+  conv_tile<f32, false, CONV_LARGE_TILE, CONV_FLOAT_LARGE_THREADS, true>(args);
 }
 
-#define CONV_VALUES_DEFINE(T)                                                                                       \
-  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_depthwise_##T(struct conv_args args) { conv_depthwise<type_##T>(args); } \
-  RDNA_KERNEL(GEMM_SUM_THREADS) conv_image_sum_##T(struct conv_args args) { conv_sum<type_##T, true>(args); }       \
-  RDNA_KERNEL(GEMM_SUM_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<type_##T, false>(args); }
+#define CONV_VALUES_DEFINE(T)                                                                                \
+  RDNA_KERNEL(CONV_DEPTHWISE_THREADS) conv_depthwise_##T(struct conv_args args) { conv_depthwise<T>(args); } \
+  RDNA_KERNEL(GEMM_SUM_THREADS) conv_image_sum_##T(struct conv_args args) { conv_sum<T, true>(args); }       \
+  RDNA_KERNEL(GEMM_SUM_THREADS) conv_weight_sum_##T(struct conv_args args) { conv_sum<T, false>(args); }
 CONV_VALUES_DEFINE(f32)
 CONV_VALUES_DEFINE(f16)
 CONV_VALUES_DEFINE(bf16)

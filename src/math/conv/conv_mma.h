@@ -125,7 +125,7 @@ RDNA_DEVICE void conv_runs_weight(const struct conv_args &args, const conv_range
 template <typename type, bool is_image, typename plan, bool only_runs>
 RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range &range, int row, int column,
                                   float *stage) {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   value *out = (value *)args.out + (int64_t)range.group * args.out_group;
   if (args.parts > 1) {
     float *part = conv_part(args, range);
@@ -134,8 +134,8 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
       for (int i = (int)lane_id(); i < MMA_M * plan::wave_n / 4; i += WAVE_SIZE) {
         int in_row = i / (plan::wave_n / 4), in_column = i % (plan::wave_n / 4) * 4;
         if (row + in_row < args.rows && column + in_column < args.columns)
-          store_f32x4(part + (int64_t)(row + in_row) * args.columns + column + in_column,
-                      load_f32x4(stage + in_row * plan::stage_row + in_column));
+          store_global<float4>(part + (int64_t)(row + in_row) * args.columns + column + in_column,
+                               load_f32x4(stage + in_row * plan::stage_row + in_column));
       }
       return;
     }
@@ -143,7 +143,8 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
     for (int i = (int)lane_id(); i < MMA_M * plan::wave_n; i += WAVE_SIZE) {
       int at_row = row + i / plan::wave_n, at_column = column + i % plan::wave_n;
       if (at_row < args.rows && at_column < args.columns)
-        part[(int64_t)at_row * args.columns + at_column] = stage[i / plan::wave_n * plan::stage_row + i % plan::wave_n];
+        global(part)[(int64_t)at_row * args.columns + at_column] =
+            stage[i / plan::wave_n * plan::stage_row + i % plan::wave_n];
     }
     return;
   }
@@ -161,8 +162,8 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
       }
       float4 low = load_f32x4(from), high = load_f32x4(from + 4);
       value *to = out + out_of_row<is_image>(args, at_row) + out_of_column<is_image>(args, at_column);
-      store_u32x4(to, uint4{type::encode2(low.x, low.y), type::encode2(low.z, low.w), type::encode2(high.x, high.y),
-                            type::encode2(high.z, high.w)});
+      store_global(to, uint4{type::encode2(low.x, low.y), type::encode2(low.z, low.w), type::encode2(high.x, high.y),
+                             type::encode2(high.z, high.w)});
     };
     if (is_image && (args.bias || args.activation)) {
 #pragma unroll 1
@@ -181,7 +182,7 @@ RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range
     if (at_row >= args.rows || at_column >= args.columns) continue;
     float v = stage[in_row * plan::stage_row + in_column];
     if (is_image) v = gemm_activate(args.activation, v + bias_of_column<type, true>(args, range.group, at_column));
-    type::store(out + out_of_row<is_image>(args, at_row) + out_of_column<is_image>(args, at_column), v);
+    type::store_global(out + out_of_row<is_image>(args, at_row) + out_of_column<is_image>(args, at_column), v);
   }
 }
 
@@ -221,7 +222,7 @@ RDNA_DEVICE void conv_mma(const struct conv_args &args, uint8_t *memory) {
   RDNA_KERNEL(CONV_MMA_THREADS) name##_##T(struct conv_args args) {                            \
     typedef mma_plan<rows, columns, CONV_MMA_THREADS, stages> plan;                            \
     PIPE_MEMORY(memory, plan::bytes + ((only_runs) ? CONV_TABLE_BYTES(is_image, stages) : 0)); \
-    conv_mma<type_##T, is_image, plan, only_runs>(args, memory);                               \
+    conv_mma<T, is_image, plan, only_runs>(args, memory);                                      \
   }
 #define CONV_MMA_DEFINE(T)                                         \
   CONV_MMA_DEFINE_(conv_image_small, T, true, 64, 64, 3, false)    \

@@ -21,7 +21,7 @@ RDNA_DEVICE conv_range conv_range_of(const struct conv_args &args) {
 /* Rows of the image's matrix, and what is summed over, are positions and taps, either way round. */
 template <typename type, bool rows_are_positions>
 struct image_source {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   typedef typename type::raw8 raw8;
   typedef conv_place row;
   /* Rather than make them for every fetch: where registers suffice. */
@@ -37,7 +37,7 @@ struct image_source {
 
   GEMM_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.image + (int64_t)range.group * a.image_group;
-    bool aligned = (a.flags & CONV_IMAGE_RUNS) && is_16_byte_multiple((uint64_t)base);
+    bool aligned = (a.flags & CONV_IMAGE_RUNS) && all_16((uint64_t)base);
     runs = rows_are_positions && aligned, across = !rows_are_positions && aligned;
   }
   GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
@@ -72,7 +72,7 @@ struct image_source {
 /* Channels of the other operand by taps, or by positions. */
 template <typename type, bool k_is_tap>
 struct other_source {
-  typedef typename type::value value;
+  typedef typename type::stored value;
   typedef typename type::raw8 raw8;
   typedef int row; /* where it begins; -1 past the last */
   static constexpr bool keep_rows = false;
@@ -84,7 +84,7 @@ struct other_source {
   GEMM_MEMBER other_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.other + (int64_t)range.group * a.other_group;
     even = a.flags & CONV_OTHER_EVEN;
-    bool aligned = is_16_byte_multiple((uint64_t)base);
+    bool aligned = all_16((uint64_t)base);
     runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && aligned;
     across = !runs && (a.flags & CONV_OTHER_ROWS) && aligned;
   }
@@ -154,7 +154,7 @@ RDNA_DEVICE int out_of_column(const struct conv_args &args, int column) {
 template <typename type, bool rows_are_positions>
 RDNA_DEVICE float bias_of_column(const struct conv_args &args, int group, int column) {
   if (!rows_are_positions || !args.bias) return 0;
-  return type::load((const typename type::value *)args.bias + group * args.columns + column);
+  return type::load_global((const typename type::stored *)args.bias + group * args.columns + column);
 }
 
 /* Sums of a part of k go to a matrix of f32 of its own. */

@@ -21,7 +21,7 @@ enum { GEMM_WIDE = GEMM_WIDE_STAGES };
   RDNA_KERNEL(threads) gemm_##A##_##B##_##C##_##tile(struct gemm_args args) {    \
     typedef mma_plan<rows, columns, threads, stages> plan;                       \
     PIPE_MEMORY(memory, plan::bytes);                                            \
-    gemm_dense_mma<type_##A, type_##C, plan, aligned>(args, memory);             \
+    gemm_dense_mma<A, C, plan, aligned>(args, memory);                           \
   }
 #define GEMM_MMA_DEFINE(A, B, C)                                  \
   GEMM_MMA_DEFINE_(A, B, C, wide, 128, 256, 256, GEMM_WIDE, true) \
@@ -31,13 +31,13 @@ enum { GEMM_WIDE = GEMM_WIDE_STAGES };
 
 #define GEMV_DEFINE(A, B, C)                                                   \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m1(struct gemm_args args) { \
-    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 1, 1>(args);         \
+    gemv_rows<A, dense_weight<B>, C, 1, 1>(args);                              \
   }                                                                            \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m4(struct gemm_args args) { \
-    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 4, 2>(args);         \
+    gemv_rows<A, dense_weight<B>, C, 4, 2>(args);                              \
   }                                                                            \
   RDNA_KERNEL(GEMV_THREADS) gemv_##A##_##B##_##C##_m8(struct gemm_args args) { \
-    gemv_rows<type_##A, dense_weight<type_##B>, type_##C, 8, 2>(args);         \
+    gemv_rows<A, dense_weight<B>, C, 8, 2>(args);                              \
   }
 
 #endif

@@ -2,8 +2,8 @@
 #include "math/gemm/gemm_i8_kernels.h"
 #include "math/gemm/gemm_mma.h"
 
-struct type_i32 {
-  typedef int32_t value;
+struct i32 {
+  typedef int32_t stored;
 };
 
 #if defined(__gfx900__) || defined(__gfx1010__)
@@ -29,19 +29,19 @@ RDNA_DEVICE void mma_of(type_bytes, mma_acc_i32 &c, const mma_a &a, const mma_b 
   }
 }
 #else
-typedef type_i8x2 type_bytes;
+typedef i8x2 type_bytes;
 #endif
 
 /* The sum as it lies in the stage to the value of C. */
 template <typename type_c>
-RDNA_DEVICE void i8_store(const struct gemm_i8_args &args, typename type_c::value *c, int64_t batch, int row,
+RDNA_DEVICE void i8_store(const struct gemm_i8_args &args, typename type_c::stored *c, int64_t batch, int row,
                           int column, float staged) {
   int32_t sum = bits_as<int32_t>(staged);
-  if constexpr (__is_same(type_c, type_i32)) {
+  if constexpr (__is_same(type_c, i32)) {
     *c = sum;
   } else {
-    float scale = args.scale_a[row * args.each_a] * args.scale_b[column * args.each_b];
-    type_c::store(c, gemm_finish1<type_c>(args.of, c, batch, row, column, scale * (float)sum));
+    float scale = global(args.scale_a)[row * args.each_a] * global(args.scale_b)[column * args.each_b];
+    type_c::store_global(c, gemm_finish1<type_c>(args.of, c, batch, row, column, scale * (float)sum));
   }
 }
 
@@ -67,7 +67,7 @@ RDNA_DEVICE void gemm_i8(const struct gemm_i8_args &args, uint8_t *memory) {
 #endif
   const struct gemm_i8_args &now = arguments_again(args);
   int64_t batch = group_id_z();
-  typename type_c::value *c = (typename type_c::value *)now.of.c + batch * now.of.stride_c;
+  typename type_c::stored *c = (typename type_c::stored *)now.of.c + batch * now.of.stride_c;
   mma_finish<plan>(memory, sum, [&](int row, int column, const float *stage) __attribute__((device, always_inline)) {
 #pragma unroll 1
     for (int i = (int)lane_id(); i < MMA_M * plan::wave_n; i += WAVE_SIZE) {
@@ -84,7 +84,7 @@ RDNA_DEVICE void gemm_i8(const struct gemm_i8_args &args, uint8_t *memory) {
   RDNA_KERNEL_RESIDENT(GEMM_MMA_THREADS, resident) gemm_i8_##C##_##tile(struct gemm_i8_args args) { \
     typedef mma_plan<rows, columns, GEMM_MMA_THREADS, stages> plan;                                 \
     GROUP_MEMORY(memory, plan::bytes);                                                              \
-    gemm_i8<type_##C, plan>(args, memory);                                                          \
+    gemm_i8<C, plan>(args, memory);                                                                 \
   }
 #define GEMM_I8_DEFINE(C)                   \
   GEMM_I8_DEFINE_(C, large, 128, 128, 3, 2) \

@@ -83,8 +83,7 @@ struct mma_operand {
   GEMM_MEMBER void init(const void *matrix, int64_t row_distance, bool is_along_k, int row, int row_count, int size_k) {
     base = (const uint16_t *)matrix;
     ld = row_distance, along_k = is_along_k, first_row = row, rows = row_count, k = size_k;
-    bool vectors =
-        is_16_byte_multiple((uint64_t)base | (uint64_t)ld * 2) && ld >= 0 && ld < 1 << 23 && (along_k || rows % 8 == 0);
+    bool vectors = all_16((uint64_t)base | (uint64_t)ld * 2) && ld >= 0 && ld < 1 << 23 && (along_k || rows % 8 == 0);
     whole_steps = vectors ? k / MMA_STEP : 0;
     base += along_k ? first_row * ld : first_row;
 #pragma unroll
@@ -128,9 +127,9 @@ struct mma_operand {
   }
 };
 
-RDNA_DEVICE void mma_of(type_f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
-RDNA_DEVICE void mma_of(type_bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
-RDNA_DEVICE void mma_of(type_i8x2, mma_acc_i32 &c, const mma_a &a, const mma_b &b) { mma_i8(c, a, b); }
+RDNA_DEVICE void mma_of(f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
+RDNA_DEVICE void mma_of(bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
+RDNA_DEVICE void mma_of(i8x2, mma_acc_i32 &c, const mma_a &a, const mma_b &b) { mma_i8(c, a, b); }
 
 /* A sum as it lies among floats. */
 RDNA_DEVICE float mma_staged(float v) { return v; }
@@ -159,7 +158,7 @@ RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b, acc 
 
 /* 8 neighbours of a row of C. */
 template <typename type>
-RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::value *c, int column, const float *sum,
+RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::stored *c, int column, const float *sum,
                              bool vectors) {
   float4 low = load_f32x4(sum), high = load_f32x4(sum + 4);
   gemm_finish4<type>(args, c, column, low, vectors);
@@ -226,7 +225,7 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
 /* This wave's part of a C of 16 bits, if alpha and a bias of columns are all there is, and rows are whole chunks of 16
  * bytes: the values pass through LDS as they will be in memory. */
 template <typename type_c, typename plan>
-RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::value *c, int row0, int column0,
+RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::stored *c, int row0, int column0,
                                  void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   constexpr int pitch = plan::wave_n / 2 + 4, in_row = plan::wave_n / 8; /* words; chunks */
   group_barrier();
@@ -239,7 +238,7 @@ RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::
       int column = j * MMA_N + (int)mma_column(4 * half);
       float2 bias = {0, 0};
       if (args.bias && column0 + column < args.n)
-        bias = type_c::decode2(load_as<uint32_t>((const typename type_c::value *)args.bias + column0 + column));
+        bias = type_c::decode2(load_as<uint32_t>((const typename type_c::stored *)args.bias + column0 + column));
 #pragma unroll
       for (int i = 0; i < plan::tiles_m; ++i)
 #pragma unroll
@@ -276,7 +275,7 @@ RDNA_DEVICE void mma_dense(const struct gemm_args &args, const uint16_t *a, cons
 
 /* A strip of 16 rows of a wave's part of C. */
 template <typename type_c, typename plan>
-RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::value *c, int64_t batch, bool vectors,
+RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::stored *c, int64_t batch, bool vectors,
                                  int row, int column, float *stage) {
 #pragma unroll 1
   for (uint32_t octet = lane_id(); octet < MMA_M * plan::wave_n / 8; octet += WAVE_SIZE) {
@@ -284,7 +283,7 @@ RDNA_DEVICE void mma_store_strip(const struct gemm_args &args, typename type_c::
     int at_row = row + in_row, at_column = column + in_column;
     if (at_row >= args.m || at_column >= args.n) continue;
     float *sum = stage + in_row * plan::stage_row + in_column;
-    typename type_c::value *c_row = c + at_row * args.ldc;
+    typename type_c::stored *c_row = c + at_row * args.ldc;
     if (args.flags & GEMM_MORE) {
 #pragma unroll 1
       for (int j = 0; j < 8 && at_column + j < args.n; ++j)
@@ -303,8 +302,8 @@ RDNA_DEVICE void mma_store_part(const struct gemm_args &args, float *part, bool 
   for (uint32_t quad = lane_id(); quad < MMA_M * plan::wave_n / 4; quad += WAVE_SIZE) {
     int in_row = (int)quad / (plan::wave_n / 4), in_column = (int)quad % (plan::wave_n / 4) * 4;
     if (row + in_row >= args.m || column + in_column >= args.n) continue;
-    gemm_store4<type_f32>(part + (int64_t)(row + in_row) * args.n, column + in_column, args.n,
-                          load_f32x4(stage + in_row * plan::stage_row + in_column), vectors);
+    gemm_store4<f32>(part + (int64_t)(row + in_row) * args.n, column + in_column, args.n,
+                     load_f32x4(stage + in_row * plan::stage_row + in_column), vectors);
   }
 }
 
@@ -333,7 +332,7 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const
   gemm_place<plan::tile_m, plan::tile_n>(args.m, args.n, row0, column0);
   mma_acc sum[plan::tiles_m][plan::tiles_n] = {};
 #ifdef RDNA_NVIDIA
-  if (aligned || is_16_byte_multiple((uint64_t)a | (uint64_t)b | (uint64_t)args.lda * 2 | (uint64_t)args.ldb * 2))
+  if (aligned || all_16((uint64_t)a | (uint64_t)b | (uint64_t)args.lda * 2 | (uint64_t)args.ldb * 2))
     pipe_any<type, plan>(args, a, b, k, row0, column0, memory, sum);
   else if constexpr (!aligned)
     mma_dense<type, plan>(args, a, b, k, row0, column0, (uint16_t *)memory, sum);
@@ -343,17 +342,17 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const
   const struct gemm_args &now = arguments_again(args);
   if (now.parts > 1) {
     float *part = now.sums + (int64_t)group_id_z() * now.m * now.n;
-    bool vectors = is_16_byte_multiple((uint64_t)part | (uint64_t)now.n * 4);
+    bool vectors = all_16((uint64_t)part | (uint64_t)now.n * 4);
     mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
       mma_store_part<plan>(now, part, vectors, row0 + row, column0 + column, stage);
     });
     return;
   }
   int64_t batch = group_id_z();
-  typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
-  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)now.ldc * sizeof(typename type_c::value));
+  typename type_c::stored *c = (typename type_c::stored *)now.c + batch * now.stride_c;
+  bool vectors = all_16((uint64_t)c | (uint64_t)now.ldc * sizeof(typename type_c::stored));
 #ifdef RDNA_NVIDIA
-  if constexpr (sizeof(typename type_c::value) == 2) {
+  if constexpr (sizeof(typename type_c::stored) == 2) {
     bool is_plain =
         !(now.flags & GEMM_MORE) && now.beta == 0 && vectors && now.n % 8 == 0 && ((uint64_t)now.bias & 3) == 0;
     if (is_plain) return mma_store_plain<type_c, plan>(now, c, row0, column0, memory, sum);

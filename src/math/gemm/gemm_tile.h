@@ -9,6 +9,7 @@
 
 #include "kernel/arguments.h"
 #include "kernel/prelude.h"
+#include "math/common/device/values.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_kernels.h"
 
@@ -17,67 +18,8 @@
 /* RDNA_DEVICE is static; this is for member functions that have an object. */
 #define GEMM_MEMBER inline __attribute__((device, always_inline))
 
-/* Types of values in memory. load and store convert one; raw8 is 8 of them. */
-struct type_f32 {
-  typedef float value;
-  struct raw8 {
-    uint4 low, high;
-  };
-  RDNA_DEVICE float load(const value *p) { return *p; }
-  RDNA_DEVICE void store(value *p, float v) { *p = v; }
-  RDNA_DEVICE raw8 load_raw8(const value *p) { return {load_u32x4(p), load_u32x4(p + 4)}; }
-  RDNA_DEVICE void set_raw8(raw8 &raw, int i, value v) {
-    if (i < 4)
-      raw.low[i] = bits_as<uint32_t>(v);
-    else
-      raw.high[i - 4] = bits_as<uint32_t>(v);
-  }
-  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      v[i] = bits_as<float>((uint32_t)raw.low[i]);
-      v[i + 4] = bits_as<float>((uint32_t)raw.high[i]);
-    }
-  }
-  RDNA_DEVICE void store4(value *p, float4 v) { store_f32x4(p, v); }
-};
-
-/* The two 16-bit types differ only in how a word becomes two floats. */
-template <typename self>
-struct type_16_bits {
-  typedef uint16_t value;
-  typedef uint4 raw8;
-  RDNA_DEVICE raw8 load_raw8(const value *p) { return load_u32x4(p); }
-  RDNA_DEVICE void set_raw8(raw8 &raw, int i, value v) { raw[i / 2] |= (uint32_t)v << (i % 2 * 16); }
-  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float2 pair = self::decode2(raw[i]);
-      v[2 * i] = pair.x;
-      v[2 * i + 1] = pair.y;
-    }
-  }
-  RDNA_DEVICE void store4(value *p, float4 v) {
-    store_as<uint2>(p, uint2{self::encode2(v.x, v.y), self::encode2(v.z, v.w)});
-  }
-};
-struct type_f16 : type_16_bits<type_f16> {
-  RDNA_DEVICE float load(const value *p) { return f16_to_f32(*p); }
-  RDNA_DEVICE void store(value *p, float v) { *p = f32_to_f16(v); }
-  RDNA_DEVICE float2 decode2(uint32_t v) { return f16x2_to_f32(v); }
-  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_f16x2(low, high); }
-};
-struct type_bf16 : type_16_bits<type_bf16> {
-  RDNA_DEVICE float load(const value *p) { return bf16_to_f32(*p); }
-  RDNA_DEVICE void store(value *p, float v) { *p = f32_to_bf16(v); }
-  RDNA_DEVICE float2 decode2(uint32_t v) { return bf16x2_to_f32(v); }
-  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
-};
-
 /* Two signed bytes along k, which matrix units take in place of a 16-bit value. */
-struct type_i8x2 {};
-
-RDNA_DEVICE bool is_16_byte_multiple(uint64_t v) { return (v & 15) == 0; }
+struct i8x2 {};
 
 /* Where this thread's fetches stand in a tile of |tile| rows by |tile_k|. */
 template <int tile, int tile_k = GEMM_TILE_K>
@@ -93,7 +35,7 @@ RDNA_DEVICE int fetch_p(bool along_k) {
 template <typename type, int tile_k = GEMM_TILE_K>
 struct dense_operand {
   typedef typename type::raw8 raw;
-  const typename type::value *at;
+  const typename type::stored *at;
   int64_t step;
   int rows_left, p, k;
   bool along_k, vectors;
@@ -105,9 +47,9 @@ struct dense_operand {
     p = fetch_p<tile, tile_k>(along_k);
     int row = first_row + fetch_row<tile, tile_k>(along_k);
     rows_left = rows - row;
-    at = (const typename type::value *)base + (along_k ? row * ld + p : p * ld + row);
+    at = (const typename type::stored *)base + (along_k ? row * ld + p : p * ld + row);
     step = along_k ? tile_k : tile_k * ld;
-    vectors = is_16_byte_multiple((uint64_t)base | (uint64_t)ld * sizeof(typename type::value));
+    vectors = all_16((uint64_t)base | (uint64_t)ld * sizeof(typename type::stored));
   }
   /* The next fetch; what lies outside the matrix is zero. */
   GEMM_MEMBER raw fetch(void) {
@@ -147,27 +89,28 @@ RDNA_DEVICE void store_fetch(lds_tile<tile, tile_k> &lds, bool along_k, const fl
 
 /* Four neighbours of a row, of which those before column |n| are there. */
 template <typename type>
-RDNA_DEVICE void gemm_store4(typename type::value *c, int column, int n, float4 v, bool vectors) {
+RDNA_DEVICE void gemm_store4(typename type::stored *c, int column, int n, float4 v, bool vectors) {
   if (vectors && column + 4 <= n) {
     type::store4(c + column, v);
     return;
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if (column + i < n) type::store(c + column + i, v[i]);
+    if (column + i < n) type::store_global(c + column + i, v[i]);
 }
 
 /* Four neighbours of a row of C, without what GEMM_MORE stands for. */
 template <typename type>
-RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value *c, int column, float4 sum,
+RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::stored *c, int column, float4 sum,
                               bool vectors) {
-  const typename type::value *bias = args.flags & GEMM_BIAS_OF_ROWS ? nullptr : (const typename type::value *)args.bias;
+  const typename type::stored *bias =
+      args.flags & GEMM_BIAS_OF_ROWS ? nullptr : (const typename type::stored *)args.bias;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if (column + i >= args.n) break;
     float v = args.alpha * sum[i];
-    if (args.beta != 0) v = fma_f32(args.beta, type::load(c + column + i), v);
-    if (bias) v += type::load(bias + column + i);
+    if (args.beta != 0) v = fma_f32(args.beta, type::load_global(c + column + i), v);
+    if (bias) v += type::load_global(bias + column + i);
     sum[i] = v;
   }
   gemm_store4<type>(c, column, args.n, sum, vectors);
@@ -176,23 +119,24 @@ RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::value
 /* What follows: a bias of rows, the activation, the residual. */
 template <typename type>
 RDNA_DEVICE float gemm_more(const struct gemm_args &args, int64_t batch, int row, int column, float v) {
-  typedef typename type::value value;
-  if (args.bias && args.flags & GEMM_BIAS_OF_ROWS) v += type::load((const value *)args.bias + row);
+  typedef typename type::stored value;
+  if (args.bias && args.flags & GEMM_BIAS_OF_ROWS) v += type::load_global((const value *)args.bias + row);
   v = gemm_activate(args.activation, v);
   if (args.residual) {
     int64_t at = batch * args.stride_residual + row * args.ld_residual + column;
-    v += type::load((const value *)args.residual + at);
+    v += type::load_global((const value *)args.residual + at);
   }
   return v;
 }
 
 /* One value of C from its sum; |c| is where it is. */
 template <typename type>
-RDNA_DEVICE float gemm_finish1(const struct gemm_args &args, const typename type::value *c, int64_t batch, int row,
+RDNA_DEVICE float gemm_finish1(const struct gemm_args &args, const typename type::stored *c, int64_t batch, int row,
                                int column, float v) {
   v *= args.alpha;
-  if (args.beta != 0) v = fma_f32(args.beta, type::load(c), v);
-  if (args.bias && !(args.flags & GEMM_BIAS_OF_ROWS)) v += type::load((const typename type::value *)args.bias + column);
+  if (args.beta != 0) v = fma_f32(args.beta, type::load_global(c), v);
+  if (args.bias && !(args.flags & GEMM_BIAS_OF_ROWS))
+    v += type::load_global((const typename type::stored *)args.bias + column);
   return args.flags & GEMM_MORE ? gemm_more<type>(args, batch, row, column, v) : v;
 }
 
@@ -311,9 +255,9 @@ RDNA_DEVICE void tile_product(
 
 /* One tile of C, which is a matrix of its own. */
 template <typename type_c, int tile, int threads, typename plan>
-RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::value *c, int row0, int column0,
+RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::stored *c, int row0, int column0,
                             const float (&sum)[plan::quads_m * 4][plan::quads_n * 4]) {
-  bool vectors = is_16_byte_multiple((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::value));
+  bool vectors = all_16((uint64_t)c | (uint64_t)args.ldc * sizeof(typename type_c::stored));
 #pragma unroll
   for (int i = 0; i < plan::quads_m * 4; ++i) {
     int row = row0 + plan::row(i);
@@ -328,9 +272,9 @@ RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::value
 
 /* What tile_store left for later: this thread's own values of C again, which are f32 and so not rounded yet. */
 template <typename type_c, typename plan>
-RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::value *c, int64_t batch, int row0,
+RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::stored *c, int64_t batch, int row0,
                                  int column0) {
-  static_assert(sizeof(typename type_c::value) == 4, "an unrounded C");
+  static_assert(sizeof(typename type_c::stored) == 4, "an unrounded C");
 #pragma unroll 1
   for (int i = 0; i < plan::quads_m * 4; ++i) {
     int row = row0 + plan::row(i);
@@ -339,8 +283,8 @@ RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::
     for (int j = 0; j < plan::quads_n * 4; ++j) {
       int column = column0 + plan::column(j);
       if (column >= args.n) break;
-      typename type_c::value *at = c + row * args.ldc + column;
-      type_c::store(at, gemm_more<type_c>(args, batch, row, column, type_c::load(at)));
+      typename type_c::stored *at = c + row * args.ldc + column;
+      type_c::store_global(at, gemm_more<type_c>(args, batch, row, column, type_c::load_global(at)));
     }
   }
 }
@@ -354,7 +298,7 @@ RDNA_DEVICE void gemm_tile_finish(
   const struct gemm_args &now = arguments_again(args);
   if (now.parts > 1) {
     float *part = now.sums + (int64_t)group_id_z() * now.m * now.n;
-    bool vectors = is_16_byte_multiple((uint64_t)part | (uint64_t)now.n * 4);
+    bool vectors = all_16((uint64_t)part | (uint64_t)now.n * 4);
 #pragma unroll
     for (int i = 0; i < plan::quads_m * 4; ++i) {
       int row = row0 + plan::row(i);
@@ -362,12 +306,12 @@ RDNA_DEVICE void gemm_tile_finish(
 #pragma unroll
       for (int q = 0; q < plan::quads_n; ++q) {
         float4 v = {sum[i][q * 4], sum[i][q * 4 + 1], sum[i][q * 4 + 2], sum[i][q * 4 + 3]};
-        gemm_store4<type_f32>(part + (int64_t)row * now.n, column0 + plan::column(q * 4), now.n, v, vectors);
+        gemm_store4<f32>(part + (int64_t)row * now.n, column0 + plan::column(q * 4), now.n, v, vectors);
       }
     }
     return;
   }
-  typename type_c::value *c = (typename type_c::value *)now.c + batch * now.stride_c;
+  typename type_c::stored *c = (typename type_c::stored *)now.c + batch * now.stride_c;
   tile_store<type_c, tile, threads, plan>(now, c, row0, column0, sum);
   if (now.flags & GEMM_MORE) tile_store_more<type_c, plan>(now, c, batch, row0, column0);
 }
@@ -398,9 +342,9 @@ RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const vo
  * places are decoded from them. */
 template <typename type>
 struct dense_weight {
-  static constexpr int length = 16 / sizeof(typename type::value), runs = 1;
+  static constexpr int length = 16 / sizeof(typename type::stored), runs = 1;
   typedef uint4 raw;
-  RDNA_DEVICE int64_t row_bytes(int64_t ld) { return ld * (int64_t)sizeof(typename type::value); }
+  RDNA_DEVICE int64_t row_bytes(int64_t ld) { return ld * (int64_t)sizeof(typename type::stored); }
   RDNA_DEVICE int chunks(int k) { return k / length; }
   RDNA_DEVICE int position(int chunk, int run) { return chunk * length; }
   RDNA_DEVICE raw load(const char *row, int chunk) { return load_streaming<uint4>(row + (int64_t)chunk * 16); }
@@ -412,12 +356,12 @@ struct dense_weight {
     }
   }
   /* What is left of a row after its whole chunks. */
-  RDNA_DEVICE float tail(const char *row, int p) { return type::load((const typename type::value *)row + p); }
+  RDNA_DEVICE float tail(const char *row, int p) { return type::load_global((const typename type::stored *)row + p); }
 };
 
 template <typename type, int length>
-RDNA_DEVICE void load_run(const typename type::value *p, float v[length]) {
-  if constexpr (sizeof(typename type::value) == 4) {
+RDNA_DEVICE void load_run(const typename type::stored *p, float v[length]) {
+  if constexpr (sizeof(typename type::stored) == 4) {
 #pragma unroll
     for (int i = 0; i < length; i += 4) {
       float4 quad = load_f32x4(p + i);
@@ -435,7 +379,7 @@ template <typename type_a, typename weight, typename type_c, int columns, int ro
 RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
   int lane = (int)thread_id() % 32, set = (int)(group_id_x() * (GEMV_THREADS / 32) + thread_id() / 32);
   const char *row[rows];
-  const typename type_a::value *x[columns];
+  const typename type_a::stored *x[columns];
   float sum[rows][columns] = {};
 #pragma unroll
   for (int r = 0; r < rows; ++r) {
@@ -444,7 +388,7 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
   }
 #pragma unroll
   for (int c = 0; c < columns; ++c)
-    x[c] = (const typename type_a::value *)args.a + (c < args.m ? c : args.m - 1) * args.lda;
+    x[c] = (const typename type_a::stored *)args.a + (c < args.m ? c : args.m - 1) * args.lda;
 
   int chunks = weight::chunks(args.k);
   constexpr int ahead = columns == 1 ? 2 : 1; /* steps whose loads are under way; more would spill registers */
@@ -477,7 +421,7 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
       for (int r = 0; r < rows; ++r)
 #pragma unroll
         for (int c = 0; c < columns; ++c)
-          sum[r][c] = fma_f32(weight::tail(row[r], p), type_a::load(x[c] + p), sum[r][c]);
+          sum[r][c] = fma_f32(weight::tail(row[r], p), type_a::load_global(x[c] + p), sum[r][c]);
     }
   }
 
@@ -490,8 +434,8 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
 #pragma unroll
       for (uint32_t mask = 1; mask < 32; mask *= 2) v += wave_shuffle_xor_f32(v, mask);
       if (lane != 0 || c >= args.m || j >= args.n) continue;
-      typename type_c::value *out = (typename type_c::value *)args.c + c * args.ldc + j;
-      type_c::store(out, gemm_finish1<type_c>(args, out, 0, c, j, v));
+      typename type_c::stored *out = (typename type_c::stored *)args.c + c * args.ldc + j;
+      type_c::store_global(out, gemm_finish1<type_c>(args, out, 0, c, j, v));
     }
   }
 }

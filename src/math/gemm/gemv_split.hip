@@ -34,7 +34,7 @@ RDNA_DEVICE void gemv_split(const struct gemv_split_args &split) {
     for (int u = 0; u < at_once; ++u) {
       if (u > 0 && !more) break;
       float v[length];
-      load_run<type_f32, length>(x + chunk[u] * length, v);
+      load_run<f32, length>(x + chunk[u] * length, v);
 #pragma unroll
       for (int r = 0; r < rows; ++r) {
         float w[length];
@@ -62,11 +62,9 @@ RDNA_DEVICE void gemv_split(const struct gemv_split_args &split) {
   float all = 0;
   for (int s = 0; s < shares; ++s) all += sums[set + s][lane];
   float *out = (float *)args.c + j;
-  *out = gemm_finish1<type_f32>(args, out, 0, 0, j, all);
+  *out = gemm_finish1<f32>(args, out, 0, 0, j, all);
 }
 
-RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f32(struct gemv_split_args args) { gemv_split<type_f32>(args); }
-RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f16(struct gemv_split_args args) { gemv_split<type_f16>(args); }
-RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_bf16(struct gemv_split_args args) {
-  gemv_split<type_bf16>(args);
-}
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f32(struct gemv_split_args args) { gemv_split<f32>(args); }
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_f16(struct gemv_split_args args) { gemv_split<f16>(args); }
+RDNA_KERNEL_RESIDENT(GEMV_SPLIT_THREADS, 2) gemv_split_bf16(struct gemv_split_args args) { gemv_split<bf16>(args); }

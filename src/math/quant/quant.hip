@@ -10,15 +10,15 @@ RDNA_DEVICE void dequantize(const struct dequantize_args &args) {
   const char *block = (const char *)args.blocks + chunk / per_block * format::block_bytes;
   float v[8];
   format::decode8(format::load8(block, (int)(chunk % per_block)), v);
-  typename type::value *out = (typename type::value *)args.out + chunk * 8;
+  typename type::stored *out = (typename type::stored *)args.out + chunk * 8;
   type::store4(out, float4{v[0], v[1], v[2], v[3]});
   type::store4(out + 4, float4{v[4], v[5], v[6], v[7]});
 }
 
-#define QUANT_DEFINE(F, NAME)                                                                                     \
-  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f32(struct dequantize_args args) { dequantize<F, type_f32>(args); } \
-  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f16(struct dequantize_args args) { dequantize<F, type_f16>(args); } \
-  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_bf16(struct dequantize_args args) { dequantize<F, type_bf16>(args); }
+#define QUANT_DEFINE(F, NAME)                                                                                \
+  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f32(struct dequantize_args args) { dequantize<F, f32>(args); } \
+  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_f16(struct dequantize_args args) { dequantize<F, f16>(args); } \
+  RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_bf16(struct dequantize_args args) { dequantize<F, bf16>(args); }
 RDNA_QUANT_FORMATS(QUANT_DEFINE)
 
 /* To nearest, halves away from zero; |v| is at most 127 and a bit. A NaN becomes 0. */

@@ -5,7 +5,7 @@
 template <typename format, int tile, int threads>
 RDNA_DEVICE void quant_gemm(const struct gemm_args &args) {
   int64_t batch = group_id_z();
-  gemm_tile<dense_operand<type_f32>, quant_operand<format>, type_f32, tile, threads>(
+  gemm_tile<dense_operand<f32>, quant_operand<format>, f32, tile, threads>(
       args, (const float *)args.a + batch * args.stride_a,
       (const char *)args.b + batch * (args.stride_b / format::block_values) * format::block_bytes);
 }

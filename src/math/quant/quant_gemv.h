@@ -445,7 +445,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
     int c = lane % columns, j = (group * plan::sets + set_in_group) * rows + lane / columns;
     if (lane >= rows * columns || c >= now.m || j >= now.n) continue;
     float *out = (float *)now.c + c * now.ldc + j;
-    *out = gemm_finish1<type_f32>(now, out, 0, c, j, mine);
+    *out = gemm_finish1<f32>(now, out, 0, c, j, mine);
   }
 }
 

@@ -40,7 +40,7 @@ RDNA_DEVICE void dequantize_group(const struct dequantize_group_args &args) {
   if (at >= w.n * w.k) return;
   float v[8];
   group_row<is_u4>::of(w, at / w.k).decode8((int)(at % w.k), v);
-  typename type::value *out = (typename type::value *)args.out + at;
+  typename type::stored *out = (typename type::stored *)args.out + at;
   type::store4(out, float4{v[0], v[1], v[2], v[3]});
   type::store4(out + 4, float4{v[4], v[5], v[6], v[7]});
 }
@@ -103,7 +103,7 @@ struct group_operand {
 template <bool is_u4, int tile, int threads>
 RDNA_DEVICE void group_gemm(const struct group_gemm_args &args) {
   struct group_weights_args w = args.weights; /* in registers */
-  gemm_tile<dense_operand<type_f32>, group_operand<is_u4>, type_f32, tile, threads>(args.product, args.product.a, &w);
+  gemm_tile<dense_operand<f32>, group_operand<is_u4>, f32, tile, threads>(args.product, args.product.a, &w);
 }
 
 /* As weights of quant_gemv: a chunk is 32 values, and the zero point times the scale is their minimum. */
@@ -148,13 +148,13 @@ struct grouped_weights {
 
 #define GROUP_DEFINE(F, is_u4)                                                                                        \
   RDNA_KERNEL(QUANT_THREADS) dequantize_group_##F##_f32(struct dequantize_group_args args) {                          \
-    dequantize_group<is_u4, type_f32>(args);                                                                          \
+    dequantize_group<is_u4, f32>(args);                                                                               \
   }                                                                                                                   \
   RDNA_KERNEL(QUANT_THREADS) dequantize_group_##F##_f16(struct dequantize_group_args args) {                          \
-    dequantize_group<is_u4, type_f16>(args);                                                                          \
+    dequantize_group<is_u4, f16>(args);                                                                               \
   }                                                                                                                   \
   RDNA_KERNEL(QUANT_THREADS) dequantize_group_##F##_bf16(struct dequantize_group_args args) {                         \
-    dequantize_group<is_u4, type_bf16>(args);                                                                         \
+    dequantize_group<is_u4, bf16>(args);                                                                              \
   }                                                                                                                   \
   RDNA_KERNEL(QUANT_THREADS) quantize_group_f32_##F(struct quantize_group_args args) { quantize_group<is_u4>(args); } \
   RDNA_KERNEL(GEMM_LARGE_THREADS) gemm_group_##F##_large(struct group_gemm_args args) {                               \

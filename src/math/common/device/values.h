@@ -1,7 +1,12 @@
-/* Device code: 16 bytes of memory as floats, for kernels that exist once for each of f32, f16 and bf16.
+/* Device code: the element types f32, f16 and bf16 as kernels that exist once for each of them see them. A value in
+ * memory is a |stored|; kernels compute in float. f64 is in doubles.h.
+ *
+ *     load, store          one value: number i of those at p
+ *     load_16, store_16    16 bytes, IN_16 values, at a multiple of 16 bytes
+ *     unpack, pack         the same of 16 bytes in registers
  *
  * load_16 waits where it stands, as unpacking needs the value. To have several loads in flight, load them all as
- * uint4 and unpack later. */
+ * uint4 and unpack later. The products of gemm, conv and quant fetch 8 values at a time in each type, a raw8. */
 #ifndef RDNA_MATH_COMMON_DEVICE_VALUES_H
 #define RDNA_MATH_COMMON_DEVICE_VALUES_H
 
@@ -10,6 +15,9 @@
 struct f32 {
   typedef float stored;
   enum { BYTES = 4, IN_16 = 4 }; /* of a value; values in 16 bytes */
+  struct raw8 {
+    uint4 low, high;
+  };
   RDNA_DEVICE float load(const void *p, uint64_t i) { return ((const float *)p)[i]; }
   RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((float *)p)[i] = v; }
   RDNA_DEVICE void unpack(uint4 bits, float *v) {
@@ -22,48 +30,69 @@ struct f32 {
   }
   RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
   RDNA_DEVICE float rounded(float v) { return v; } /* as it will be read back */
+
+  RDNA_DEVICE float load_global(const stored *p) { return *global(p); }
+  RDNA_DEVICE void store_global(stored *p, float v) { *global(p) = v; }
+  RDNA_DEVICE void store4(stored *p, float4 v) { store_f32x4(p, v); }
+  RDNA_DEVICE raw8 load_raw8(const stored *p) { return {load_u32x4(p), load_u32x4(p + 4)}; }
+  RDNA_DEVICE void set_raw8(raw8 &raw, int i, stored v) {
+    if (i < 4)
+      raw.low[i] = bits_as<uint32_t>(v);
+    else
+      raw.high[i - 4] = bits_as<uint32_t>(v);
+  }
+  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      v[i] = bits_as<float>((uint32_t)raw.low[i]);
+      v[i + 4] = bits_as<float>((uint32_t)raw.high[i]);
+    }
+  }
 };
 
-struct f16 {
+/* The two types of 16 bits differ in how a value, and a word of two, become floats and come of them: |self| says. */
+template <typename self>
+struct value_16_bits {
   typedef uint16_t stored;
+  typedef uint4 raw8;
   enum { BYTES = 2, IN_16 = 8 };
-  RDNA_DEVICE float load(const void *p, uint64_t i) { return f16_to_f32(((const uint16_t *)p)[i]); }
-  RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint16_t *)p)[i] = f32_to_f16(v); }
+  RDNA_DEVICE float load(const void *p, uint64_t i) { return self::decode(((const uint16_t *)p)[i]); }
+  RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint16_t *)p)[i] = self::encode(v); }
   RDNA_DEVICE void unpack(uint4 bits, float *v) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      float2 pair = f16x2_to_f32(bits[i]);
+      float2 pair = self::decode2(bits[i]);
       v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
     }
   }
   RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
   RDNA_DEVICE uint4 pack(const float *v) {
-    return uint4{f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3]), f32_to_f16x2(v[4], v[5]),
-                 f32_to_f16x2(v[6], v[7])};
+    return uint4{self::encode2(v[0], v[1]), self::encode2(v[2], v[3]), self::encode2(v[4], v[5]),
+                 self::encode2(v[6], v[7])};
   }
   RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
-  RDNA_DEVICE float rounded(float v) { return f16_to_f32(f32_to_f16(v)); }
-};
+  RDNA_DEVICE float rounded(float v) { return self::decode(self::encode(v)); }
 
-struct bf16 {
-  typedef uint16_t stored;
-  enum { BYTES = 2, IN_16 = 8 };
-  RDNA_DEVICE float load(const void *p, uint64_t i) { return bf16_to_f32(((const uint16_t *)p)[i]); }
-  RDNA_DEVICE void store(void *p, uint64_t i, float v) { ((uint16_t *)p)[i] = f32_to_bf16(v); }
-  RDNA_DEVICE void unpack(uint4 bits, float *v) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      float2 pair = bf16x2_to_f32(bits[i]);
-      v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
-    }
+  RDNA_DEVICE float load_global(const stored *p) { return self::decode(*global(p)); }
+  RDNA_DEVICE void store_global(stored *p, float v) { *global(p) = self::encode(v); }
+  RDNA_DEVICE void store4(stored *p, float4 v) {
+    store_as<uint2>(p, uint2{self::encode2(v.x, v.y), self::encode2(v.z, v.w)});
   }
-  RDNA_DEVICE void load_16(const void *p, float *v) { unpack(load_as<uint4>(p), v); }
-  RDNA_DEVICE uint4 pack(const float *v) {
-    return uint4{f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3]), f32_to_bf16x2(v[4], v[5]),
-                 f32_to_bf16x2(v[6], v[7])};
-  }
-  RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
-  RDNA_DEVICE float rounded(float v) { return bf16_to_f32(f32_to_bf16(v)); }
+  RDNA_DEVICE raw8 load_raw8(const stored *p) { return load_u32x4(p); }
+  RDNA_DEVICE void set_raw8(raw8 &raw, int i, stored v) { raw[i / 2] |= (uint32_t)v << (i % 2 * 16); }
+  RDNA_DEVICE void decode8(const raw8 &raw, float v[8]) { unpack(raw, v); }
+};
+struct f16 : value_16_bits<f16> {
+  RDNA_DEVICE float decode(uint16_t v) { return f16_to_f32(v); }
+  RDNA_DEVICE uint16_t encode(float v) { return f32_to_f16(v); }
+  RDNA_DEVICE float2 decode2(uint32_t v) { return f16x2_to_f32(v); }
+  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_f16x2(low, high); }
+};
+struct bf16 : value_16_bits<bf16> {
+  RDNA_DEVICE float decode(uint16_t v) { return bf16_to_f32(v); }
+  RDNA_DEVICE uint16_t encode(float v) { return f32_to_bf16(v); }
+  RDNA_DEVICE float2 decode2(uint32_t v) { return bf16x2_to_f32(v); }
+  RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
 };
 
 /* Every pointer and number of bytes is a multiple of 16; pass their bitwise or. */

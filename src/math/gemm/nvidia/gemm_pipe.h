@@ -137,11 +137,9 @@ struct pipe_loads {
   }
 };
 
-RDNA_DEVICE void mma_quarters_of(type_f16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_f16(c, a, b); }
-RDNA_DEVICE void mma_quarters_of(type_bf16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_bf16(c, a, b); }
-RDNA_DEVICE void mma_quarters_of(type_i8x2, mma_acc_i32 &c, const uint4 &a, const uint4 &b) {
-  mma_quarters_i8(c, a, b);
-}
+RDNA_DEVICE void mma_quarters_of(f16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_f16(c, a, b); }
+RDNA_DEVICE void mma_quarters_of(bf16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_bf16(c, a, b); }
+RDNA_DEVICE void mma_quarters_of(i8x2, mma_acc_i32 &c, const uint4 &a, const uint4 &b) { mma_quarters_i8(c, a, b); }
 
 /* The sums of a tile over all of k, for this wave's part of it. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b,
@@ -196,11 +194,11 @@ RDNA_DEVICE uint64_t pipe_matrix(bool along_k, uint32_t at) {
   return along_k ? wgmma_along_k(at) : wgmma_across_k(at, PIPE_STEP * 128);
 }
 template <bool a_across, bool b_across, int tiles>
-RDNA_DEVICE void wgmma_of(type_f16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
+RDNA_DEVICE void wgmma_of(f16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
   wgmma_f16<a_across, b_across, true>(c, a, b);
 }
 template <bool a_across, bool b_across, int tiles>
-RDNA_DEVICE void wgmma_of(type_bf16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
+RDNA_DEVICE void wgmma_of(bf16, mma_acc (&c)[tiles], uint64_t a, uint64_t b) {
   wgmma_bf16<a_across, b_across, true>(c, a, b);
 }
 

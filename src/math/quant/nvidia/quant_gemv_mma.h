@@ -424,7 +424,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
 #pragma unroll
     for (int w = 0; w < plan::waves; ++w) v += parts[w * plan::rows + (int)thread_id()];
     float *out = (float *)args.c + j;
-    *out = gemm_finish1<type_f32>(args, out, 0, 0, j, v);
+    *out = gemm_finish1<f32>(args, out, 0, 0, j, v);
   }
 }
 
