@@ -188,8 +188,20 @@ static void test_generic_targets(void **state) {
   assert_false(emu_mach_runs_on(0xff, "gfx1100"));
 }
 
+/* Built with the library, the emulator is asked whether it knows the targets of the library's list: "gfx1100=0x41". */
+static void test_targets_of_the_library(void **state) {
+  for (char **row = *state; *row; row++) {
+    char name[32];
+    unsigned mach;
+    assert_int_equal(sscanf(*row, "%31[^=]=%x", name, &mach), 2);
+    if (!emu_mach_name(mach) || strcmp(emu_mach_name(mach), name))
+      fail_msg("object/target.c says %s of 0x%x, src/device/targets.def says %s", emu_mach_name(mach) ?: "nothing",
+               mach, name);
+  }
+}
+
 int main(int argc, char **argv) {
-  if (argc != 2) return 2;
+  if (argc < 2) return 2;
   folder = argv[1];
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_code_objects),
@@ -198,6 +210,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_wrappers),
       cmocka_unit_test(test_damage),
       cmocka_unit_test(test_generic_targets),
+      cmocka_unit_test_prestate(test_targets_of_the_library, argv + 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static const struct {
     {0x47, "gfx1102"},         {0x48, "gfx1200"},       {0x4a, "gfx1151"},      {0x4b, "gfx941"},
     {0x4c, "gfx942"},          {0x4e, "gfx1201"},       {0x51, "gfx9-generic"}, {0x52, "gfx10-1-generic"},
     {0x53, "gfx10-3-generic"}, {0x54, "gfx11-generic"}, {0x55, "gfx1152"},      {0x59, "gfx12-generic"},
-    {0x20, "gfx600"},          {0x28, "gfx801"},        {0x2a, "gfx803"},
+    {0x58, "gfx1153"},         {0x20, "gfx600"},        {0x28, "gfx801"},       {0x2a, "gfx803"},
 };
 
 const char *emu_mach_name(uint32_t e_flags) {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/targets.h"
 #include "device/topology.h"
 
 enum {
@@ -166,27 +167,31 @@ static void check_kernel_driver(const patient *p, rdna__check *check) {
   }
 }
 
-/* Kernels from which the mainline amdgpu and amdkfd drive a family. Source: the kernel's release notes. */
-static const struct {
-  const char *prefix, *family;
-  int major, minor;
-} families[] = {
-    {"gfx12", "RX 9000", 6, 12},  {"gfx115", "Ryzen AI 300", 6, 10}, {"gfx110", "RX 7000", 6, 1},
-    {"gfx103", "RX 6000", 5, 10}, {"gfx94", "MI300", 6, 6},
-};
-
-static bool kernel_before(int major, int minor, int family) {
-  return major < families[family].major || (major == families[family].major && minor < families[family].minor);
+static bool kernel_before(int major, int minor, const rdna__series *series) {
+  return major < series->linux_major || (major == series->linux_major && minor < series->linux_minor);
 }
 
-/* Which family of the cards that are there the kernel is too old for; -1 when none. */
-static int find_too_new_family(const patient *p, int major, int minor) {
-  for (int f = 0; f < (int)(sizeof families / sizeof *families); f++) {
-    for (int i = 0; i < p->gpu_count && kernel_before(major, minor, f); i++) {
-      if (strncmp(p->gpus[i].arch, families[f].prefix, strlen(families[f].prefix)) == 0) return f;
+/* Which series of the cards that are there the kernel is too old for; NULL when none. */
+static const rdna__series *find_too_new_series(const patient *p, int major, int minor) {
+  for (int s = 0; s < rdna__gpu_series_count; s++) {
+    const rdna__series *series = &rdna__gpu_series[s];
+    for (int i = 0; i < p->gpu_count && kernel_before(major, minor, series); i++) {
+      if (strncmp(p->gpus[i].arch, series->prefix, strlen(series->prefix)) == 0) return series;
     }
   }
-  return -1;
+  return NULL;
+}
+
+/* Lists the series that the kernel is too old for, with what they need; false when there is none. */
+static bool list_newer_series(int major, int minor, char *list, size_t capacity) {
+  list[0] = '\0';
+  for (int s = 0; s < rdna__gpu_series_count; s++) {
+    const rdna__series *series = &rdna__gpu_series[s];
+    if (kernel_before(major, minor, series)) {
+      append(list, capacity, "%s %d.%d", series->name, series->linux_major, series->linux_minor);
+    }
+  }
+  return list[0] != '\0';
 }
 
 static void check_kernel_version(const patient *p, rdna__check *check) {
@@ -202,18 +207,17 @@ static void check_kernel_version(const patient *p, rdna__check *check) {
     found(check, RDNA__CHECK_OK, "Linux %s with AMD's own amdgpu %s.", release, own_driver);
     return;
   }
-  int family = find_too_new_family(p, major, minor);
-  if (family >= 0) {
+  char newer[256];
+  const rdna__series *series = find_too_new_series(p, major, minor);
+  if (series != NULL) {
     found(check, RDNA__CHECK_WARN, "Linux %s is older than %d.%d, from which on it drives the %s family (%s).", release,
-          families[family].major, families[family].minor, families[family].family, families[family].prefix);
-    advise(check, "Update the kernel to %d.%d or later, or install AMD's amdgpu-dkms.", families[family].major,
-           families[family].minor);
-  } else if (p->pci_cards > 0 && p->gpu_count == 0 && !p->wsl && kernel_before(major, minor, 0)) {
+          series->linux_major, series->linux_minor, series->name, series->prefix);
+    advise(check, "Update the kernel to %d.%d or later, or install AMD's amdgpu-dkms.", series->linux_major,
+           series->linux_minor);
+  } else if (p->pci_cards > 0 && p->gpu_count == 0 && !p->wsl && list_newer_series(major, minor, newer, sizeof newer)) {
     found(check, RDNA__CHECK_WARN, "Linux %s shows no GPU for compute although there is an AMD card (%s).", release,
           p->pci_first);
-    advise(check,
-           "If the card is newer than the kernel, update it (RX 6000 needs 5.10, RX 7000 6.1, RX 9000 6.12), or "
-           "install AMD's amdgpu-dkms.");
+    advise(check, "If the card is newer than the kernel, update it (needed: %s), or install AMD's amdgpu-dkms.", newer);
   } else {
     found(check, RDNA__CHECK_OK, "Linux %s.", release);
   }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/targets.h"
+
 enum { MAX_NODES = 256, MAX_BANKS = 64, HEAP_FRAME_BUFFER_PUBLIC = 1, HEAP_FRAME_BUFFER_PRIVATE = 2 };
 
 static FILE *open_properties(const char *path) { return fopen(path, "re"); }
@@ -84,10 +86,6 @@ int rdna__topology_read(const char *root, rdna__topology_gpu *out_gpus, int capa
 }
 
 bool rdna__topology_arch_is_integrated(const char *arch) {
-  static const char *const targets[] = {"gfx902",  "gfx909",  "gfx90c",  "gfx1013", "gfx1033", "gfx1035",
-                                        "gfx1036", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"};
-  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-    if (strcmp(arch, targets[i]) == 0) return true;
-  }
-  return false;
+  const rdna__target *target = rdna__target_find(arch);
+  return target && target->is_apu;
 }

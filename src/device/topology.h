@@ -21,8 +21,7 @@ typedef struct rdna__topology_gpu {
  * GPUs there are, of which at most |capacity| were written; 0 when the folder is not there. */
 int rdna__topology_read(const char *root, rdna__topology_gpu *out_gpus, int capacity);
 
-/* True for targets that exist in no discrete card (LLVM's AMDGPU processor table, column "dGPU/APU"). Older HIP
- * runtimes report these as discrete. */
+/* True for targets that exist in no discrete card (targets.def). Older HIP runtimes report these as discrete. */
 bool rdna__topology_arch_is_integrated(const char *arch);
 
 #endif

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/config.h"
+#include "device/targets.h"
 
 enum { PATH_SIZE = 4096, PLACES = 8, LIST_SIZE = 512 };
 
@@ -26,30 +27,19 @@ static int compute_capability(const char *target) {
   return *end == 0 && number > 0 && number < 10000 ? (int)number : 0; /* "sm_90a" runs on nothing else */
 }
 
-/* Code for the first target runs on the others: the same instructions, registers and descriptors. Exact matches
- * need no line. gfx906 and gfx908 have no relatives: their dot products are not gfx900's. gfx1100 code runs on the
- * gfx115x, which add scalar float instructions, and not the other way round. */
-static const struct {
-  const char *target, *relatives;
-} families[] = {
-    {"gfx900", " gfx902 gfx909 gfx90c "},
-    {"gfx1010", " gfx1011 gfx1012 gfx1013 "},
-    {"gfx1030", " gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 "},
-    {"gfx1150", " gfx1151 gfx1152 gfx1153 "},
-    {"gfx1100", " gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 "},
-    {"gfx1200", " gfx1201 "},
-    {"gfx1201", " gfx1200 "},
-};
-enum { FAMILY_COUNT = sizeof families / sizeof families[0], EXACT = 1 << 20 };
+enum { EXACT = 1 << 20 };
 
 int rdna__target_fitness(const char *target, const char *arch) {
   if (!strcmp(target, arch)) return EXACT;
   int target_capability = compute_capability(target), capability = compute_capability(arch);
   if (target_capability && capability) return target_capability <= capability ? target_capability : 0;
-  char padded[40];
-  snprintf(padded, sizeof padded, " %.31s ", arch);
-  for (int i = 0; i < FAMILY_COUNT; i++) /* an earlier line is a closer relative */
-    if (!strcmp(families[i].target, target) && strstr(families[i].relatives, padded)) return EXACT / 2 - i;
+  const rdna__target *gpu = rdna__target_find(arch);
+  const char *word = gpu ? gpu->runs : "";
+  for (int fitness = EXACT / 2; *word; fitness--) { /* an earlier one is a closer relative */
+    size_t length = strcspn(word, " ");
+    if (strlen(target) == length && !strncmp(word, target, length)) return fitness;
+    word += length + strspn(word + length, " ");
+  }
   return 0;
 }
 
@@ -154,26 +144,37 @@ static rdna_status consider(void *context, const char *path, const char *target)
   return RDNA_OK;
 }
 
-/* The target of a full build that fits |arch| best, or "". */
-static void best_buildable(const char *arch, char target[32]) {
-  char list[] = RDNA_KERNEL_TARGETS, *rest = list, *name;
+/* The target of a build of all that fits |arch| best, NULL when none does; |list| gets them all. */
+static const char *best_buildable(const char *arch, char list[LIST_SIZE]) {
+  const char *target = NULL;
   int best = 0;
-  target[0] = 0;
-  while ((name = strsep(&rest, ","))) {
+  size_t used = 0;
+  for (int i = 0; i < rdna__target_count; i++) {
+    const char *name = rdna__targets[i].name;
+    if (!strcmp(rdna__targets[i].pack, "none")) continue;
+    if (used < LIST_SIZE) used += (size_t)snprintf(list + used, LIST_SIZE - used, "%s%s", used ? "," : "", name);
     int fitness = rdna__target_fitness(name, arch);
-    if (fitness <= best) continue;
-    best = fitness;
-    snprintf(target, 32, "%s", name);
+    if (fitness > best) {
+      best = fitness;
+      target = name;
+    }
   }
+  return target;
+}
+
+const char *rdna__loader_missing(const char *arch) {
+  char list[LIST_SIZE];
+  choice c = {.arch = arch};
+  return rdna__loader_visit(consider, &c) == RDNA_OK && c.fitness ? NULL : best_buildable(arch, list);
 }
 
 static rdna_status no_pack(const choice *c) {
-  char buildable[32];
-  best_buildable(c->arch, buildable);
+  char list[LIST_SIZE];
+  const char *buildable = best_buildable(c->arch, list);
   const char *have = c->all[0] ? c->all : "nothing, for no pack was found";
-  if (!buildable[0])
+  if (!buildable)
     return rdna__fail(RDNA_UNSUPPORTED, "no kernels run on %s: this library builds for %s, and none of these fits it",
-                      c->arch, RDNA_KERNEL_TARGETS);
+                      c->arch, list);
   return rdna__fail(RDNA_UNSUPPORTED,
                     "no kernels for %s: the packs here are for %s; build with -DRDNA_TARGETS=%s, or "
                     "name a folder that holds %s%s in RDNA_KERNEL_PATH",

@@ -35,6 +35,10 @@ uint64_t rdna__loader_hash(const rdna__loader *loader, const char *family);
 rdna_status rdna__loader_visit(rdna_status (*visit)(void *context, const char *path, const char *target),
                                void *context);
 
+/* The target of which a pack would serve |arch|, where none does: "gfx1100" for gfx1103. NULL when one is there, or
+ * nothing that can be built fits. */
+const char *rdna__loader_missing(const char *arch);
+
 /* How well code for |target| runs on |arch|: 0 not at all, larger is better. */
 int rdna__target_fitness(const char *target, const char *arch);
 /* Rewrites a code object for |from| so that it says |to|. RDNA_BAD_DATA: not a code object for |from|.

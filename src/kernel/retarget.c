@@ -1,29 +1,18 @@
 /* An AMD code object says for whom it is in two places: the low byte of the ELF header's flags, and a string in the
  * metadata note ("amdhsa.target", MessagePack). Both are checked and rewritten.
- * Layout and machine numbers: LLVM, "User Guide for AMDGPU Backend", code object V4. */
+ * Layout: LLVM, "User Guide for AMDGPU Backend", code object V4. */
 #include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "device/targets.h"
 #include "kernel/loader.h"
 
 enum { MACHINE_AMDGPU = 224, ABI_AMDGPU_HSA = 64, NOTE_AMDGPU_METADATA = 32, MACH_MASK = 0xff };
 
-static const struct {
-  const char *name;
-  uint32_t mach;
-} machines[] = {
-    {"gfx900", 0x2c},  {"gfx902", 0x2d},  {"gfx904", 0x2e},  {"gfx906", 0x2f},  {"gfx908", 0x30},  {"gfx909", 0x31},
-    {"gfx90a", 0x3f},  {"gfx90c", 0x32},  {"gfx942", 0x4c},  {"gfx1010", 0x33}, {"gfx1011", 0x34}, {"gfx1012", 0x35},
-    {"gfx1013", 0x42}, {"gfx1030", 0x36}, {"gfx1031", 0x37}, {"gfx1032", 0x38}, {"gfx1033", 0x39}, {"gfx1034", 0x3e},
-    {"gfx1035", 0x3d}, {"gfx1036", 0x45}, {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44},
-    {"gfx1150", 0x43}, {"gfx1151", 0x4a}, {"gfx1152", 0x55}, {"gfx1153", 0x58}, {"gfx1200", 0x48}, {"gfx1201", 0x4e},
-};
-
-static uint32_t mach_of(const char *target) {
-  for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++)
-    if (!strcmp(machines[i].name, target)) return machines[i].mach;
-  return 0;
+static uint32_t mach_of(const char *name) {
+  const rdna__target *target = rdna__target_find(name);
+  return target ? target->mach : 0;
 }
 
 /* The metadata's target string inside the description of one note, or NULL; |*out_size| is its length. */

@@ -12,16 +12,16 @@
 
 #include <cmocka.h>
 
+#include "device/targets.h"
 #include "kernel/loader.h"
 
-static const char *const relatives[][2] = {
-    {"gfx900", "gfx902"},   {"gfx900", "gfx909"},   {"gfx900", "gfx90c"},   {"gfx1010", "gfx1011"},
-    {"gfx1010", "gfx1012"}, {"gfx1010", "gfx1013"}, {"gfx1030", "gfx1031"}, {"gfx1030", "gfx1032"},
-    {"gfx1030", "gfx1033"}, {"gfx1030", "gfx1034"}, {"gfx1030", "gfx1035"}, {"gfx1030", "gfx1036"},
-    {"gfx1100", "gfx1101"}, {"gfx1100", "gfx1102"}, {"gfx1100", "gfx1103"}, {"gfx1100", "gfx1150"},
-    {"gfx1100", "gfx1151"}, {"gfx1100", "gfx1152"}, {"gfx1150", "gfx1151"}, {"gfx1150", "gfx1152"},
-    {"gfx1200", "gfx1201"}, {"gfx1201", "gfx1200"},
-};
+/* Writes the next of the targets whose code |gpu| runs, and returns what follows it; NULL when there is no more. */
+static const char *next_relative(const char *runs, char relative[32]) {
+  size_t length = strcspn(runs, " ");
+  if (!length) return NULL;
+  snprintf(relative, 32, "%.*s", (int)length, runs);
+  return runs + length + strspn(runs + length, " ");
+}
 
 static char *read_stream(FILE *file, size_t *out_size) {
   char *data = NULL;
@@ -63,34 +63,44 @@ static char *run_tool(const char *tool, const char *options, const void *code, s
   return text;
 }
 
-static void test_relatives(void **state) {
-  for (size_t i = 0; i < sizeof relatives / sizeof relatives[0]; i++) {
-    const char *from = relatives[i][0], *to = relatives[i][1];
-    size_t size;
-    char *code = read_code(from, &size), wanted[64];
-    char *before = run_tool(TEST_OBJDUMP, "-d", code, size);
-    assert_int_equal(rdna__retarget(code, size, from, to), RDNA_OK);
+static void check_pair(const char *from, const char *to) {
+  bool known = strcmp(to, "gfx1153") != 0; /* LLVM 19 does not: no instructions, and a number without a name */
+  size_t size;
+  char *code = read_code(from, &size), wanted[64];
+  char *before = run_tool(TEST_OBJDUMP, "-d", code, size);
+  assert_int_equal(rdna__retarget(code, size, from, to), RDNA_OK);
+  if (known) {
     char *after = run_tool(TEST_OBJDUMP, "-d", code, size);
     assert_true(strlen(before) > 5000);
     assert_non_null(strstr(before, "<mixture>:"));
     assert_null(strstr(after, "<unknown>"));
     if (strcmp(before, after)) fail_msg("%s as %s disassembles differently", from, to);
-
-    char *notes = run_tool(TEST_READELF, "-h --notes", code, size);
-    snprintf(wanted, sizeof wanted, "amdgcn-amd-amdhsa--%s\n", to);
-    if (!strstr(notes, wanted)) fail_msg("%s as %s: the metadata does not say %s", from, to, wanted);
-    snprintf(wanted, sizeof wanted, ", %s", to); /* "Flags: 0x46, gfx1101" */
-    if (!strstr(notes, wanted)) fail_msg("%s as %s: the flags do not say %s", from, to, to);
-    free(notes);
-    free(before);
     free(after);
-    free(code);
   }
+  char *notes = run_tool(TEST_READELF, "-h --notes", code, size);
+  snprintf(wanted, sizeof wanted, "amdgcn-amd-amdhsa--%s\n", to);
+  if (!strstr(notes, wanted)) fail_msg("%s as %s: the metadata does not say %s", from, to, wanted);
+  snprintf(wanted, sizeof wanted, known ? ", %s" : " 0x58\n", to); /* "Flags: 0x46, gfx1101" */
+  if (!strstr(notes, wanted)) fail_msg("%s as %s: the flags do not say %s", from, to, wanted);
+  free(notes);
+  free(before);
+  free(code);
+}
+
+static void test_relatives(void **state) {
+  char from[32];
+  int pairs = 0;
+  for (int i = 0; i < rdna__target_count; i++)
+    for (const char *runs = rdna__targets[i].runs; (runs = next_relative(runs, from)); pairs++)
+      check_pair(from, rdna__targets[i].name);
+  assert_true(pairs >= 24);
 }
 
 static void test_fitness(void **state) {
-  for (size_t i = 0; i < sizeof relatives / sizeof relatives[0]; i++)
-    assert_true(rdna__target_fitness(relatives[i][0], relatives[i][1]) > 0);
+  assert_true(rdna__target_fitness("gfx900", "gfx90c") > 0);
+  assert_true(rdna__target_fitness("gfx1030", "gfx1036") > 0);
+  assert_true(rdna__target_fitness("gfx1200", "gfx1201") > 0);
+  assert_true(rdna__target_fitness("gfx1100", "gfx1153") > 0);
   assert_true(rdna__target_fitness("gfx1150", "gfx1151") > rdna__target_fitness("gfx1100", "gfx1151"));
   assert_true(rdna__target_fitness("gfx1151", "gfx1151") > rdna__target_fitness("gfx1150", "gfx1151"));
   assert_true(rdna__target_fitness("sm_80", "sm_90") > 0);

@@ -111,6 +111,8 @@ static void check_special(const rdna__pack *pack) {
     size_t size;
     assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
     assert_non_null(strstr(image, ".target sm_90a"));
+    if (!strstr(image, "wgmma.") && !strstr(image, "cp.async.bulk"))
+      fail_msg("%s has nothing that only this capability has", entry->name);
     int kernels = 0;
     for (int k = 0; k < rdna__manifest_count; k++) {
       const char *family = rdna__manifest[k].family;

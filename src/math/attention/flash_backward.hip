@@ -2,6 +2,7 @@
  * kernel make the scores again, and the products dp of dout and v, in registers, and from them what they add up
  * (Dao 2023). For each query, key and head the kernel of queries does 6 d floating-point operations, that of keys 8 d
  * (10 d for heads above 128, as p and ds are made once for dv and once for dk: registers hold one sum). */
+#define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_tile.h"
 

@@ -5,6 +5,7 @@
  * Without other options and with a value for each query it does so by matrix units, as the other kernels do. With every
  * option it does so by lanes, 16 of each in a thread: rows pass through LDS 32 values at a time, turned, so that a
  * thread reads its four queries and its four keys in 16 bytes each. */
+#define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_mask_kernels.h"
 #include "math/attention/flash_tile.h"
 

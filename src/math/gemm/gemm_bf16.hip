@@ -1,4 +1,5 @@
 /* Dense matrix products of bf16. */
+#define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/gemm/gemm_dense_mma.h"
 
 GEMM_MMA_DEFINE(bf16, bf16, bf16)

@@ -1,4 +1,5 @@
 /* Products of blocks of every format with few rows of activations. */
+#define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/quant/quant_gemv.h"
 
 #include "math/quant/nvidia/quant_gemv_mma.h"

@@ -1,0 +1,56 @@
+#!/bin/bash
+# An entry that is not whole, of the list of GPUs or of the kernel families, stops the build with a sentence that names
+# it. tests/incomplete_lists.sh CMAKE
+set -uo pipefail
+cmake=$1 root=$(realpath "$(dirname "$0")/..") failed=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+refused() { # what the sentence must hold, command…
+  local wanted=$1 said
+  shift
+  if said=$("$@" 2>&1); then
+    echo "accepted: $wanted"
+    failed=1
+  elif [[ $(tr -s ' \n' ' ' <<<"$said") != *"$wanted"* ]]; then
+    echo "refused without '$wanted': $said"
+    failed=1
+  fi
+}
+
+mkdir -p "$work/targets/src/device"
+printf 'cmake_minimum_required(VERSION 3.18)\nproject(targets NONE)\ninclude(%s/cmake/targets.cmake)\n' "$root" \
+  >"$work/targets/CMakeLists.txt"
+with_row() { # configures with one row more
+  { cat "$root/src/device/targets.def" && echo "$1"; } >"$work/targets/src/device/targets.def"
+  "$cmake" -S "$work/targets" -B "$work/targets/build"
+}
+while IFS='|' read -r row why; do
+  refused "src/device/targets.def: $row $why" with_row "$row"
+done <<'ROWS'
+RDNA_AMD_TARGET(gfx1250, 0x49, card, "")|the row is not whole
+RDNA_AMD_TARGET(gfx1250, card, "", own)|the row is not whole
+RDNA_AMD_TARGET(gfx1250, 0x49, card, "", mine)|its pack is 'mine'
+RDNA_AMD_TARGET(gfx1250, 0x49, card, "gfx1251", none)|gfx1251, whose code it is to run, is no row
+RDNA_AMD_TARGET(gfx1250, 0x49, card, "gfx900", none)|gfx900, whose code it is to run, is no row, or a name of another length
+RDNA_AMD_TARGET(gfx1250, 0x49, card, "", gfx1101)|gfx1101, on which its pack is to be based, has no pack of its own
+RDNA_AMD_TARGET(gfx1250, 0x4e, card, "", own)|another row has gfx1250 or 0x4e
+RDNA_AMD_TARGET(gfx1201, 0x49, card, "", own)|another row has gfx1201 or 0x49
+RDNA_SERIES(gfx13, "RX 10000", 7)|the row is not whole
+RDNA_NVIDIA_TARGET(sm_100, own)|the row is not whole
+ROWS
+with_row 'RDNA_AMD_TARGET(gfx1250, 0x49, card, "gfx1201", gfx1100)' >/dev/null || { echo "a whole row is refused" && failed=1; }
+
+families() { "$cmake" -DROOT="$work" -DOUT="$work/families.h" -P "$root/cmake/families.cmake"; }
+mkdir -p "$work/math/one" "$work/math/two"
+touch "$work/math/one/one.hip"
+echo '#define RDNA_ONE_KERNELS(X) X(one, struct one_args, 256, rdna__one_case)' >"$work/math/one/one_kernels.h"
+families >/dev/null && grep -q '  FAMILY(one, RDNA_ONE_KERNELS)$' "$work/families.h" || { echo "a whole family is refused" && failed=1; }
+touch "$work/math/two/two.hip"
+refused "math/two/two.hip has no list of kernels: define RDNA_TWO_KERNELS(X)" families
+echo '#define RDNA_TWO_KERNELS(X)' >"$work/math/two/two_kernels.h"
+echo '#define RDNA_THREE_KERNELS(X)' >"$work/math/two/three_kernels.h"
+refused "three_kernels.h defines RDNA_THREE_KERNELS, but there is no three.hip beside it" families
+echo '#define RDNA_TWO_KERNELS(X)' >"$work/math/two/three_kernels.h"
+refused "defines RDNA_TWO_KERNELS a second time" families
+exit $failed
