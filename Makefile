@@ -1,5 +1,5 @@
-# make demo   install what is missing, build, show the devices, let the demo model write
-# make test   install what is missing, build, run every test
+# make demo   install what is missing, build the command, show the devices, let the demo model write
+# make test   install what is missing, build everything, run every test
 # The build itself is CMake's; this file only saves typing.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -10,16 +10,22 @@ DEMO_MODEL := examples/demo-model/rdna-demo-q8_0.gguf
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
-.PHONY: help setup build demo test format lint dist fuzz mutate nightly clean
+.PHONY: help setup configure build demo test format lint dist fuzz mutate nightly clean
 
 setup:
 	@packaging/setup.sh
 
-build: setup
+configure: setup
 	@cmake --preset $(PRESET) >$(or $(TMPDIR),/tmp)/rdna-configure.log || { cat $(or $(TMPDIR),/tmp)/rdna-configure.log; exit 1; }
+
+build: configure
 	@cmake --build $(BUILD)
 
-demo: build
+# The command, and kernels for the GPUs that are here, or that RDNA_EMULATE names.
+demo: configure
+	@cmake --build $(BUILD) --target rdna $(if $(RDNA_EMULATE),rdna_emulator)
+	@missing=$$($(BUILD)/bin/rdna kernels --missing) && \
+	  { [ -z "$$missing" ] || cmake --build $(BUILD) --target $$(printf 'kernels_%s ' $$missing); }
 	@$(BUILD)/bin/rdna info
 	@echo
 	@$(BUILD)/bin/rdna run $(DEMO_MODEL) "And the king said unto his servants," \
