@@ -6,7 +6,7 @@ function(rdna_kernel_places target)
   get_property(root GLOBAL PROPERTY RDNA_LAYER_ROOT_math)
   set(script ${CMAKE_SOURCE_DIR}/tools/kernel_places.py)
   set(folder ${CMAKE_BINARY_DIR}/places)
-  set(includes -I${root} -I${CMAKE_SOURCE_DIR}/include)
+  set(includes -I${root} -I${CMAKE_SOURCE_DIR}/include -I${CMAKE_BINARY_DIR}/made)
   rdna_kernel_flags(gfx1100 device_flags)
   list(REMOVE_ITEM device_flags -c)
   file(MAKE_DIRECTORY ${folder})
@@ -34,7 +34,7 @@ function(rdna_kernel_places target)
     COMMAND ${RDNA_CLANG} -E -P ${includes} -MD -MF ${table}.d -MT ${table} ${CMAKE_SOURCE_DIR}/src/math/manifest.c
             -o ${folder}/manifest.i
     COMMAND ${Python3_EXECUTABLE} ${script} merge ${table} ${folder}/manifest.i ${scans} ${case_sources}
-    DEPENDS ${script} ${CMAKE_SOURCE_DIR}/src/math/manifest.c ${scans} ${case_sources} DEPFILE ${table}.d
+    DEPENDS ${script} ${CMAKE_SOURCE_DIR}/src/math/manifest.c families ${scans} ${case_sources} DEPFILE ${table}.d
     COMMENT "Places of all kernels" VERBATIM)
   target_sources(${target} PRIVATE ${table})
 endfunction()
