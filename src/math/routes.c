@@ -4,6 +4,8 @@
 #include "math/quant/quant_unpack.h"
 
 #define TABLES(TABLE) \
+  TABLE(conv)         \
+  TABLE(conv_direct)  \
   TABLE(gemm)         \
   TABLE(norm)         \
   TABLE(reduce)       \

@@ -5,25 +5,27 @@
  * An image of few channels, a picture, is laid out so that a row of the window is one run of channels: its values are
  * C', a power of two, channels apart and the window's row is padded to kx' places, so that the image has C' kx'
  * channels at every position, those of neighbours overlapping, and its window is one place wide. */
-#include <string.h>
-
+#include "device/traits.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
 #include "rdna/op/movement.h"
 
 enum {
   LEAST_PRODUCTS = 1 << 20, /* below, copies take longer than they save */
-  FEW_CHANNELS = 4,
-  /* The least channels for which Winograd's way saves more in products than it costs in bytes: measured on an H200,
-   * which has 16 operations in the time of a byte; AMD's cards have about four times as many. Of the weight's gradient
-   * it is by count: 40 operations less for 144 bytes of each of in and out channels, and 164 bytes for each pair of
-   * them, so that the tiles are to be as many too. */
-  WINOGRAD_CUDA = 64,
-  WINOGRAD_HIP = 128,
-  WINOGRAD_WEIGHT_CUDA = 128,
-  WINOGRAD_WEIGHT_HIP = 512
+  FEW_CHANNELS = 4
 };
+
+/* The least channels for which Winograd's way saves more in products than it costs in bytes: measured on an H200, which
+ * has 16 operations in the time of a byte; guessed for AMD's cards, which have about four times as many. Of the
+ * weight's gradient it is by count: 40 operations less for 144 bytes of each of in and out channels, and 164 bytes for
+ * each pair of them, so that the tiles are to be as many too. */
+static int64_t winograd_channels(const rdna__device_traits *traits, bool of_weight) {
+  enum { H200 = 16, FEW = 64, MANY = 128, WEIGHT_FEW = 128, WEIGHT_MANY = 512 };
+  bool few = traits->f32_operations_for_byte <= H200;
+  return of_weight ? (few ? WEIGHT_FEW : WEIGHT_MANY) : (few ? FEW : MANY);
+}
 
 /* Tensors of a call in other layouts. */
 typedef struct copies {
@@ -201,17 +203,54 @@ static rdna_status run_folded(copies *c, const char *op_name, const folding *f) 
   return rdna_op_copy(stream, &part, &weight);
 }
 
+typedef struct problem {
+  const rdna__conv_call *call;
+  const rdna__device_traits *traits;
+  folding fold;
+  bool turns, folds;
+} problem;
+
+static bool is_direct(const rdna__route *route, const void *which) {
+  const problem *p = which;
+  return p->traits->divides_work || products(p->call) < LEAST_PRODUCTS || (!p->turns && !p->folds);
+}
+static bool is_winograd(const rdna__route *route, const void *which) {
+  const problem *p = which;
+  return rdna__conv_winograd_applies(p->call, winograd_channels(p->traits, p->call->mode == RDNA__CONV_WEIGHT));
+}
+static bool is_folded(const rdna__route *route, const void *which) { return ((const problem *)which)->folds; }
+
+enum { DIRECT, WINOGRAD, FOLDED, TURNED };
+static const rdna__route routes[] = {
+    [DIRECT] = {.name = "direct",
+                .when = "as the tensors lie, by the table of conv_direct.c: few products, or channels not in eights",
+                .applies = is_direct,
+                .measured_on = "H200"},
+    [WINOGRAD] = {.name = "winograd",
+                  .kernels = {"winograd_weight", "winograd_image", "winograd_result", "winograd_gradient",
+                              "winograd_window"},
+                  .when = "f32, windows of 3 x 3 without stride, many channels; products by gemm",
+                  .applies = is_winograd,
+                  .measured_on = "H200; guessed for AMD"},
+    [FOLDED] = {.name = "folded",
+                .kernels = {"conv_to_{first|last}_{16|32}"},
+                .when = "an image of at most 4 channels, copied so that a row of the window is one run; then direct",
+                .applies = is_folded},
+    [TURNED] = {.name = "turned",
+                .kernels = {"conv_to_{first|last}_{16|32}"},
+                .when = "all others: with copies that have channels last, then a product of matrices or direct"},
+};
+RDNA_ROUTES(rdna__conv_routes, "conv", routes)
+
 rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {
-  const char *driver = rdna_device_get_info(rdna_stream_device(stream))->driver;
-  folding fold = {0};
-  bool turns = can_turn(call), folds = !turns && can_fold(call, &fold);
-  if (strcmp(driver, "host") == 0 || products(call) < LEAST_PRODUCTS || (!turns && !folds))
-    return rdna__conv_direct(stream, op_name, call);
-  bool cuda = strcmp(driver, "cuda") == 0, of_weight = call->mode == RDNA__CONV_WEIGHT;
-  int64_t least =
-      cuda ? (of_weight ? WINOGRAD_WEIGHT_CUDA : WINOGRAD_CUDA) : (of_weight ? WINOGRAD_WEIGHT_HIP : WINOGRAD_HIP);
-  if (rdna__conv_winograd_applies(call, least)) return rdna__conv_winograd(stream, op_name, call);
+  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
+  problem p = {.call = call, .traits = rdna__device_traits_of(info), .turns = can_turn(call)};
+  p.folds = !p.turns && can_fold(call, &p.fold);
+  const rdna__route *route = rdna__route_choose(&rdna__conv_routes, &p);
+  if (route == &routes[DIRECT]) return rdna__conv_direct(stream, op_name, call);
+  if (route == &routes[WINOGRAD]) return rdna__conv_winograd(stream, op_name, call);
   copies c = {.scratch = {.stream = stream, .holder = op_name}, .call = *call, .conv = *call->conv};
   c.x = *call->x, c.weight = *call->weight, c.y = *call->y;
-  return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, op_name, &fold) : run_turned(&c, op_name));
+  bool folds = route == &routes[FOLDED];
+  return rdna__scratch_release(&c.scratch, folds ? run_folded(&c, op_name, &p.fold) : run_turned(&c, op_name));
 }
