@@ -289,14 +289,9 @@ rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, c
 rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
                                   const rdna_tensor *b, const rdna_tensor *c) {
   if (!epilogue) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: the epilogue is NULL; pass one with alpha 1");
-  const struct {
-    const char *name;
-    const rdna_tensor *tensor;
-  } all[3] = {{"a", a}, {"b", b}, {"c", c}};
-  for (int i = 0; i < 3; i++) {
-    RDNA_TRY(rdna__check_tensor("gemm", all[i].name, all[i].tensor));
-    if (all[i].tensor->dtype != RDNA_F64) RDNA_TRY(rdna__check_float("gemm", all[i].name, all[i].tensor));
-  }
+  RDNA_TRY(rdna__check_real("gemm", "a", a));
+  RDNA_TRY(rdna__check_real("gemm", "b", b));
+  RDNA_TRY(rdna__check_real("gemm", "c", c));
   RDNA_TRY(rdna__gemm_check_shapes("gemm", a, b, c));
   if (c->dtype == RDNA_F64 && (epilogue->activation || epilogue->residual)) {
     return rdna__fail(RDNA_UNSUPPORTED, "gemm: c is f64 with %s; only f32, f16 and bf16 have one: apply it after",

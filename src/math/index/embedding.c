@@ -132,11 +132,8 @@ rdna_status rdna_op_embedding_backward(rdna_stream *stream, const rdna_tensor *d
                                        int64_t padding, bool by_frequency, const rdna_tensor *dtable,
                                        uint32_t *outside) {
   static const char *const name = "embedding_backward";
-  RDNA_TRY(rdna__check_indexed(name, stream, "dout", dout));
-  if (dout->dtype > RDNA_F64) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: dout is %s; the types offered are f32, f16, bf16 and f64", name,
-                      rdna_dtype_name(dout->dtype));
-  }
+  RDNA_TRY(rdna__check_stream(name, stream));
+  RDNA_TRY(rdna__check_real(name, "dout", dout));
   RDNA_TRY(rdna__check_indices(name, "ids", ids));
   RDNA_TRY(rdna__check_tensor(name, "dtable", dtable));
   RDNA_TRY(rdna__check_same_dtype(name, "dtable", dtable, "dout", dout));

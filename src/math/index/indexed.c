@@ -13,10 +13,7 @@ rdna_status rdna__check_indices(const char *name, const char *argument, const rd
 
 rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x) {
   RDNA_TRY(rdna__check_stream(name, stream));
-  RDNA_TRY(rdna__check_tensor(name, argument, x));
-  if (rdna_dtype_block_values(x->dtype) == 1) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the types offered are all but the quantized ones", name, argument,
-                    rdna_dtype_name(x->dtype));
+  return rdna__check_unquantized(name, argument, x);
 }
 
 rdna_tensor rdna__along_dim(const rdna_tensor *indices, int dim, int rank, const int64_t *shape) {

@@ -14,15 +14,8 @@ typedef struct request {
   uint64_t bits;
 } request;
 
-static rdna_status check_values(const char *name, const char *argument, const rdna_tensor *t) {
-  RDNA_TRY(rdna__check_tensor(name, argument, t));
-  if (rdna_dtype_block_values(t->dtype) == 1) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; quantized types cannot be moved value by value", name, argument,
-                    rdna_dtype_name(t->dtype));
-}
-
 static rdna_status check_out(const char *name, rdna_stream *stream, const rdna_tensor *out) {
-  RDNA_TRY(check_values(name, "out", out));
+  RDNA_TRY(rdna__check_unquantized(name, "out", out));
   RDNA_TRY(rdna__check_distinct(name, out));
   return rdna__check_stream(name, stream);
 }
@@ -145,7 +138,7 @@ static rdna_status copy(request *r, const rdna_tensor *x, const rdna_tensor *out
 
 rdna_status rdna_op_copy(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
   request r = {.name = "copy", .stream = stream};
-  RDNA_TRY(check_values("copy", "x", x));
+  RDNA_TRY(rdna__check_unquantized("copy", "x", x));
   RDNA_TRY(check_out("copy", stream, out));
   RDNA_TRY(rdna__check_broadcast("copy", "x", x, out));
   RDNA_TRY(rdna__check_apart("copy", "out", out, "x", x));
@@ -207,7 +200,7 @@ static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inpu
   for (int i = 0; i < count; i++) {
     char name[32], text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
     snprintf(name, sizeof name, "inputs[%d]", i);
-    RDNA_TRY(check_values("cat", name, inputs[i]));
+    RDNA_TRY(rdna__check_unquantized("cat", name, inputs[i]));
     RDNA_TRY(rdna__check_same_dtype("cat", name, inputs[i], "out", out));
     RDNA_TRY(rdna__check_rank("cat", name, inputs[i], out->rank));
     RDNA_TRY(rdna__check_apart("cat", "out", out, name, inputs[i]));
@@ -241,7 +234,7 @@ rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, i
 
 rdna_status rdna_op_flip(rdna_stream *stream, const rdna_tensor *x, uint32_t dims, const rdna_tensor *out) {
   request r = {.name = "flip", .stream = stream};
-  RDNA_TRY(check_values("flip", "x", x));
+  RDNA_TRY(rdna__check_unquantized("flip", "x", x));
   RDNA_TRY(check_out("flip", stream, out));
   RDNA_TRY(rdna__check_same_dtype("flip", "out", out, "x", x));
   RDNA_TRY(rdna__check_same_shape("flip", "out", out, "x", x));

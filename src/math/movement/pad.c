@@ -9,13 +9,9 @@ static const char *sized(const char *const kernels[4], int64_t bytes) {
 }
 
 static rdna_status check(const char *name, rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
-  RDNA_TRY(rdna__check_tensor(name, "x", x));
+  RDNA_TRY(rdna__check_unquantized(name, "x", x));
   RDNA_TRY(rdna__check_tensor(name, "out", out));
   RDNA_TRY(rdna__check_same_dtype(name, "out", out, "x", x));
-  if (rdna_dtype_block_values(x->dtype) > 1) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; quantized types cannot be moved value by value", name,
-                      rdna_dtype_name(x->dtype));
-  }
   RDNA_TRY(rdna__check_distinct(name, out));
   RDNA_TRY(rdna__check_apart(name, "out", out, "x", x));
   return rdna__check_stream(name, stream);

@@ -41,15 +41,10 @@ struct view {
 
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
 
-static rdna_status check_float(const struct call *c, const char *argument, const rdna_tensor *tensor) {
-  RDNA_TRY(rdna__check_tensor(c->op_name, argument, tensor));
-  return tensor->dtype == RDNA_F64 ? RDNA_OK : rdna__check_float(c->op_name, argument, tensor);
-}
-
 /* x itself, or a tensor like it. */
 static rdna_status check_like_x(struct call *c, const char *argument, const rdna_tensor *tensor) {
   char text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(check_float(c, argument, tensor));
+  RDNA_TRY(rdna__check_real(c->op_name, argument, tensor));
   RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, tensor, "x", c->x));
   RDNA_TRY(rdna__check_same_shape(c->op_name, argument, tensor, "x", c->x));
   if (rdna_tensor_count(tensor) == 0) return RDNA_OK;
@@ -66,7 +61,7 @@ static rdna_status check_like_x(struct call *c, const char *argument, const rdna
 static rdna_status check_x(struct call *c, rdna_stream *stream) {
   char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_stream(c->op_name, stream));
-  RDNA_TRY(check_float(c, "x", c->x));
+  RDNA_TRY(rdna__check_real(c->op_name, "x", c->x));
   if (c->x->rank < 2) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s, of rank %d; it must be (n, channels, ...)", c->op_name,
                       rdna__tensor_text(c->x, text), c->x->rank);
@@ -97,7 +92,7 @@ static rdna_status check_groups(const struct call *c, int64_t groups) {
 static rdna_status check_row(const struct call *c, const char *argument, const rdna_tensor *row, const char *like_name,
                              const rdna_tensor *like) {
   if (!row) return RDNA_OK;
-  RDNA_TRY(check_float(c, argument, row));
+  RDNA_TRY(rdna__check_real(c->op_name, argument, row));
   RDNA_TRY(rdna__check_rank(c->op_name, argument, row, 1));
   RDNA_TRY(rdna__check_size(c->op_name, argument, row, 0, c->channels, "the number of channels"));
   RDNA_TRY(rdna__check_contiguous(c->op_name, argument, row));

@@ -15,11 +15,7 @@ enum {
 static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *values, const rdna_tensor *indices) {
   RDNA_TRY(rdna__check_stream(name, stream));
-  RDNA_TRY(rdna__check_tensor(name, "x", x));
-  if (rdna_dtype_block_values(x->dtype) != 1) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", name,
-                      rdna_dtype_name(x->dtype));
-  }
+  RDNA_TRY(rdna__check_unquantized(name, "x", x));
   RDNA_TRY(rdna__check_tensor(name, "values", values));
   RDNA_TRY(rdna__check_same_dtype(name, "values", values, "x", x));
   RDNA_TRY(rdna__check_same_shape(name, "values", values, "x", x));

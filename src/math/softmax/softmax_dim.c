@@ -19,15 +19,10 @@ static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f
 static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
                                                         "softmax_dim_backward_bf16"};
 
-static rdna_status check_real(const char *op_name, const char *argument, const rdna_tensor *tensor) {
-  if (tensor && tensor->dtype == RDNA_F64) return rdna__check_tensor(op_name, argument, tensor);
-  return rdna__check_float(op_name, argument, tensor);
-}
-
 /* |argument| is like |first|, and |out|, which is written, is one of them or apart. */
 static rdna_status check_like(const char *op_name, const char *argument, const rdna_tensor *tensor,
                               const char *first_argument, const rdna_tensor *first) {
-  RDNA_TRY(check_real(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_real(op_name, argument, tensor));
   RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, first_argument, first));
   RDNA_TRY(rdna__check_same_shape(op_name, argument, tensor, first_argument, first));
   return rdna__check_overlap(op_name, argument, tensor, first_argument, first);
@@ -54,7 +49,7 @@ static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_te
                          const rdna_tensor *out) {
   int64_t sizes[3];
   RDNA_TRY(rdna__check_stream(op_name, stream));
-  RDNA_TRY(check_real(op_name, "x", x));
+  RDNA_TRY(rdna__check_real(op_name, "x", x));
   RDNA_TRY(check_like(op_name, "out", out, "x", x));
   RDNA_TRY(split_at(op_name, "x", x, &dim, sizes));
   if (x->dtype == RDNA_F64) {
@@ -124,9 +119,9 @@ static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna
                             int dim, float scale, bool log, const rdna_tensor *dx) {
   int64_t sizes[3];
   RDNA_TRY(rdna__check_stream(op_name, stream));
-  RDNA_TRY(check_real(op_name, "dout", dout));
+  RDNA_TRY(rdna__check_real(op_name, "dout", dout));
   RDNA_TRY(check_like(op_name, "dx", dx, "dout", dout));
-  RDNA_TRY(check_real(op_name, "out", out));
+  RDNA_TRY(rdna__check_real(op_name, "out", out));
   RDNA_TRY(check_like(op_name, "dx", dx, "out", out));
   RDNA_TRY(split_at(op_name, "dout", dout, &dim, sizes));
   if (dx->dtype == RDNA_F64) {

@@ -112,10 +112,7 @@ rdna_status rdna__sort_rows_queue(rdna__scratch *scratch, const rdna__sort_rows 
 
 static rdna_status check_values(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x) {
   RDNA_TRY(rdna__check_stream(name, stream));
-  RDNA_TRY(rdna__check_tensor(name, argument, x));
-  if (rdna_dtype_block_values(x->dtype) == 1) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the types offered are all but the quantized ones", name, argument,
-                    rdna_dtype_name(x->dtype));
+  return rdna__check_unquantized(name, argument, x);
 }
 
 static rdna_status check_row_length(const char *name, int64_t n) {

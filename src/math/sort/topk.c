@@ -31,11 +31,7 @@ static rdna_status check_output(const request *r, const char *argument, const rd
 
 static rdna_status check(rdna_stream *stream, request *r) {
   RDNA_TRY(rdna__check_stream(r->name, stream));
-  RDNA_TRY(rdna__check_tensor(r->name, "x", r->x));
-  if (rdna_dtype_block_values(r->x->dtype) != 1) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s; the types offered are all but the quantized ones", r->name,
-                      rdna_dtype_name(r->x->dtype));
-  }
+  RDNA_TRY(rdna__check_unquantized(r->name, "x", r->x));
   RDNA_TRY(rdna__check_dim(r->name, "x", r->x, &r->dim));
   if (!r->values && !r->indices) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: values and indices are NULL; pass a tensor for one of them", r->name);

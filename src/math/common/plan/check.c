@@ -65,6 +65,18 @@ rdna_status rdna__check_float(const char *op_name, const char *argument, const r
   return RDNA_OK;
 }
 
+rdna_status rdna__check_real(const char *op_name, const char *argument, const rdna_tensor *tensor) {
+  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
+  return tensor->dtype == RDNA_F64 ? RDNA_OK : rdna__check_float(op_name, argument, tensor);
+}
+
+rdna_status rdna__check_unquantized(const char *op_name, const char *argument, const rdna_tensor *tensor) {
+  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
+  if (rdna_dtype_block_values(tensor->dtype) == 1) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the types offered are all but the quantized ones", op_name,
+                    argument, rdna_dtype_name(tensor->dtype));
+}
+
 rdna_status rdna__check_dtype(const char *op_name, const char *argument, const rdna_tensor *tensor, rdna_dtype dtype) {
   if (tensor->dtype != dtype) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be %s", op_name, argument,

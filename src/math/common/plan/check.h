@@ -27,6 +27,10 @@ rdna_status rdna__check_stream(const char *op_name, const rdna_stream *stream);
 rdna_status rdna__check_tensor(const char *op_name, const char *argument, const rdna_tensor *tensor);
 /* rdna__check_tensor, and RDNA_UNSUPPORTED unless the type is one of f32, f16, bf16. */
 rdna_status rdna__check_float(const char *op_name, const char *argument, const rdna_tensor *tensor);
+/* The same with f64 among the types. */
+rdna_status rdna__check_real(const char *op_name, const char *argument, const rdna_tensor *tensor);
+/* rdna__check_tensor, and RDNA_UNSUPPORTED for a type of blocks. */
+rdna_status rdna__check_unquantized(const char *op_name, const char *argument, const rdna_tensor *tensor);
 rdna_status rdna__check_dtype(const char *op_name, const char *argument, const rdna_tensor *tensor, rdna_dtype dtype);
 rdna_status rdna__check_rank(const char *op_name, const char *argument, const rdna_tensor *tensor, int rank);
 /* Size |dim| of |tensor| is |size|, which the sentence calls |meaning|. */

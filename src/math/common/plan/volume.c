@@ -4,8 +4,7 @@ enum { THREADS = 256, NUMBERS_ENOUGH = 1 << 17 };
 
 rdna_status rdna__check_volume(const char *op_name, const char *argument, const rdna_tensor *tensor, int dims) {
   char text[RDNA__TENSOR_TEXT];
-  RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
-  if (tensor->dtype != RDNA_F64) RDNA_TRY(rdna__check_float(op_name, argument, tensor));
+  RDNA_TRY(rdna__check_real(op_name, argument, tensor));
   if (dims) RDNA_TRY(rdna__check_rank(op_name, argument, tensor, dims + 2));
   if (tensor->rank < 3 || tensor->rank > 5) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s, of rank %d; it must be (n, channels, 1 to 3 more)", op_name,
