@@ -135,7 +135,7 @@ RDNA_CASE_MAKER(rdna__conv_case) {
     args.parts = (args.k + args.part_k - 1) / args.part_k;
   }
   if (!weight && rdna__random_below(random, 2))
-    args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
+    args.activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_GELU_ERF + 1);
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = case_grid(kernel->name, &args);
   snprintf(out_case->label, sizeof out_case->label, "mode %d dims %d groups %d rows %d columns %d k %d flags %u",
@@ -177,7 +177,7 @@ RDNA_CASE_MAKER(rdna__conv_sum_case) {
   struct conv_args args;
   rdna__conv_args_make(weight ? RDNA__CONV_WEIGHT : RDNA__CONV_FORWARD, &g.conv, &x, &w, &y, &args);
   args.parts = (int32_t)rdna__random_range(random, 2, 40), args.part_k = CONV_PART_STEP;
-  if (!weight) args.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_SIGMOID + 1);
+  if (!weight) args.activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_SIGMOID + 1);
   memcpy(out_case->args, &args, sizeof args);
   int64_t values = (int64_t)args.rows * args.columns;
   uint32_t groups =

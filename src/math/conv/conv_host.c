@@ -80,7 +80,7 @@ static void conv_store(const conv_job *job, int64_t group, int row, int rows, in
     for (int i = 0; i < rows; i++) {
       int at_row =
           job->is_image ? conv_digits_offset(&a->position, row + i, a->out_digits) : (row + i) * a->out_channel;
-      float v = gemm_activate(job->is_image ? a->activation : GEMM_ACTIVATION_NONE, blocks->product.c[i][j] + bias);
+      float v = gemm_activate(job->is_image ? a->activation : RDNA_ACTIVATION_NONE, blocks->product.c[i][j] + bias);
       gemm_store(job->dtype, out, (int64_t)at_row + at_column, v);
     }
   }

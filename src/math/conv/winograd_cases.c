@@ -23,7 +23,7 @@ RDNA_CASE_MAKER(rdna__winograd_case) {
   a.count = weight ? (int32_t)rdna__random_range(random, 1, 300) : images * a.tiles_y * a.tiles_x;
   a.ld = a.count + (int32_t)rdna__random_below(random, 4);
   a.turned = (uint32_t)rdna__random_below(random, 2);
-  if (result) a.activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_SIGMOID + 1);
+  if (result) a.activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_SIGMOID + 1);
   int64_t plane = weight ? 9 : (int64_t)a.size[0] * a.size[1], second = weight ? a.count : a.channels;
   int64_t first = weight ? a.channels : images;
   a.stride[3] = last ? second : 1, a.stride[2] = a.stride[3] * (weight ? 3 : a.size[1]);

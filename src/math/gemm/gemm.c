@@ -155,14 +155,6 @@ rdna_status rdna__matrix_check_written(const char *op_name, const char *argument
   return RDNA_OK;
 }
 
-_Static_assert((int)RDNA_ACTIVATION_RELU == GEMM_ACTIVATION_RELU &&
-                   (int)RDNA_ACTIVATION_SIGMOID == GEMM_ACTIVATION_SIGMOID &&
-                   (int)RDNA_ACTIVATION_TANH == GEMM_ACTIVATION_TANH &&
-                   (int)RDNA_ACTIVATION_SILU == GEMM_ACTIVATION_SILU &&
-                   (int)RDNA_ACTIVATION_GELU_TANH == GEMM_ACTIVATION_GELU_TANH &&
-                   (int)RDNA_ACTIVATION_GELU_ERF == GEMM_ACTIVATION_GELU_ERF,
-               "the kernels' numbers are the public ones");
-
 rdna_status rdna__check_activation(const char *op_name, rdna_activation activation) {
   if (activation >= RDNA_ACTIVATION_NONE && activation < RDNA_ACTIVATION_COUNT) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: there is no activation %d; they are numbered 0 to %d", op_name,

@@ -166,7 +166,7 @@ static void draw_more(rdna__random *random, struct gemm_args *args) {
   if (rdna__random_below(random, 2)) return;
   args->flags |= GEMM_MORE;
   if (rdna__random_below(random, 2)) args->flags |= GEMM_BIAS_OF_ROWS;
-  args->activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
+  args->activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_GELU_ERF + 1);
   if (rdna__random_below(random, 2)) {
     args->ld_residual = args->n + rdna__random_range(random, 1, 5);
     args->stride_residual = args->m * args->ld_residual;

@@ -2,10 +2,6 @@
 #include "math/gemm/gemm_i8_kernels.h"
 #include "math/gemm/gemm_mma.h"
 
-struct i32 {
-  typedef int32_t stored;
-};
-
 #if defined(__gfx900__) || defined(__gfx1010__)
 /* Without a dot product of bytes they are unpacked, one word at a time. What the words hold is hidden from the
  * compiler, or it would unpack whole operands once for many tiles and want several times their registers. */

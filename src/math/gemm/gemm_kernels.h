@@ -26,7 +26,7 @@ struct gemm_args {
   int32_t batch; /* for the host twin: the grid's z on a device */
   uint32_t flags;
   float alpha, beta;
-  uint32_t activation; /* see gemm_activation.h */
+  uint32_t activation; /* an rdna_activation */
   /* With more than one part, |part_k| values of k each, a multiple of 64, plain sums go to |sums| (batch, parts, m, n)
    * instead of C; gemm_sum_<C> adds them up and finishes. The grid's z counts batch * parts. */
   int32_t parts, part_k;

@@ -83,7 +83,7 @@ RDNA_CASE_MAKER(rdna__gemm_i8_case) {
     if (rdna__random_below(random, 2)) {
       of->flags |= GEMM_MORE, of_rows = rdna__random_below(random, 2);
       if (of_rows) of->flags |= GEMM_BIAS_OF_ROWS;
-      of->activation = (uint32_t)rdna__random_below(random, GEMM_ACTIVATION_GELU_ERF + 1);
+      of->activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_GELU_ERF + 1);
     }
   }
   memcpy(out_case->args, &args, sizeof args);

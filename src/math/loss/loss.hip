@@ -6,22 +6,12 @@
 #include "kernel/arguments.h"
 #include "math/common/device/chunk.h"
 #include "math/common/device/partial.h"
+#include "math/common/device/teams.h"
 #include "math/common/edges.h"
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
 
 static constexpr int threads = LOSS_THREADS;
-static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
-
-RDNA_DEVICE void store_as_dtype(uint32_t dtype, void *p, uint64_t i, float v) {
-  if (dtype == dtype_f16) {
-    f16::store(p, i, v);
-  } else if (dtype == dtype_bf16) {
-    bf16::store(p, i, v);
-  } else {
-    f32::store(p, i, v);
-  }
-}
 
 /* Calls |each| with the thread's share of a block: whole 16 bytes, or single values |threads| apart. */
 template <typename type, bool wide, typename function>
@@ -90,20 +80,6 @@ RDNA_DEVICE void loss_values_backward(const loss_values_backward_args &a) {
     });
   }
 }
-
-/* The threads that share a row. */
-struct wave_team {
-  enum { SIZE = WAVE_SIZE };
-  RDNA_DEVICE uint32_t rank() { return lane_id(); }
-  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
-  RDNA_DEVICE float max(float v, float *) { return wave_max_f32(v); }
-};
-struct group_team {
-  enum { SIZE = LOSS_THREADS };
-  RDNA_DEVICE uint32_t rank() { return thread_id(); }
-  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
-  RDNA_DEVICE float max(float v, float *scratch) { return group_max_f32<threads>(v, scratch); }
-};
 
 RDNA_DEVICE int64_t target_of(const void *target, int64_t row, uint32_t is_i64) {
   return is_i64 ? ((const int64_t *)target)[row] : (int64_t)((const int32_t *)target)[row];
@@ -235,17 +211,17 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
       const row_edges e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
       uint64_t begin = (uint64_t)part * a.part_vectors, end = begin + a.part_vectors;
       end = end < e.vectors ? end : e.vectors;
-      exp_sums s = sums_of_row<type, group_team>(a, x, e, begin, end, part == 0, scratch);
+      exp_sums s = sums_of_row<type, group_team<threads>>(a, x, e, begin, end, part == 0, scratch);
       if (thread_id() == 0) store_f32x4(a.states + 4 * unit, float4{s.top, s.sum, s.w, s.wx});
     }
   } else if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_row<type, wave_team>(a, row, scratch);
+      cross_entropy_row<type, wave_team<threads>>(a, row, scratch);
     }
   } else {
     for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-      cross_entropy_row<type, group_team>(a, row, scratch);
+      cross_entropy_row<type, group_team<threads>>(a, row, scratch);
     }
   }
 }
@@ -286,7 +262,7 @@ RDNA_DEVICE void cross_entropy_finish(const cross_entropy_finish_args &all, floa
   loss = group_sum_f32<LOSS_SUM_THREADS>(loss, scratch);
   weight = group_sum_f32<LOSS_SUM_THREADS>(weight, scratch);
   if (thread_id() != 0 || group_id_x() != 0) return;
-  if (all.out) store_as_dtype(all.dtype, all.out, 0, all.mean ? loss / weight : loss);
+  if (all.out) store_float(all.out, 0, all.dtype, all.mean ? loss / weight : loss);
   *all.total = weight;
 }
 
@@ -486,12 +462,13 @@ RDNA_DEVICE void cross_entropy_backward(const cross_entropy_backward_args &a, fl
   if (a.cols <= LOSS_WAVE_COLS) {
     constexpr int64_t waves = threads / WAVE_SIZE;
     for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-      cross_entropy_backward_row<type, wave_team>(arguments_again_wide(a), a.rows - 1 - row, 0, scratch);
+      cross_entropy_backward_row<type, wave_team<threads>>(arguments_again_wide(a), a.rows - 1 - row, 0, scratch);
     }
   } else {
     for (int64_t unit = a.rows * a.parts - 1 - group_id_x(); unit >= 0; unit -= group_count_x()) {
       int64_t row = unit / a.parts;
-      cross_entropy_backward_row<type, group_team>(arguments_again_wide(a), row, unit - row * a.parts, scratch);
+      cross_entropy_backward_row<type, group_team<threads>>(arguments_again_wide(a), row, unit - row * a.parts,
+                                                            scratch);
     }
   }
 }
@@ -635,13 +612,13 @@ RDNA_KERNEL(LOSS_SUM_THREADS) loss_sum(struct loss_sum_args a) {
   sum = group_sum_f32<LOSS_SUM_THREADS>(sum, scratch);
   weight = group_sum_f32<LOSS_SUM_THREADS>(weight, scratch);
   if (thread_id() != 0 || group_id_x() != 0) return;
-  store_as_dtype(a.dtype, a.out, 0, a.weights ? a.scale * sum / weight : a.scale * sum);
+  store_float(a.out, 0, a.dtype, a.weights ? a.scale * sum / weight : a.scale * sum);
   if (a.total) *a.total = weight;
 }
 
 RDNA_KERNEL(LOSS_THREADS) loss_store(struct loss_store_args a) {
   for (int64_t i = (int64_t)group_id_x() * threads + thread_id(); i < a.count;
        i += (int64_t)group_count_x() * threads) {
-    store_as_dtype(a.dtype, a.out, (uint64_t)i, a.values[i]);
+    store_float(a.out, (uint64_t)i, a.dtype, a.values[i]);
   }
 }

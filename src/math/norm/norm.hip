@@ -4,6 +4,7 @@
  * read again from the cache. shifted_norm.hip and long_norm.hip have the rows that are not taken here. */
 #include "kernel/prelude.h"
 #include "math/common/device/chunk.h"
+#include "math/common/device/teams.h"
 #include "math/norm/norm_kernels.h"
 
 static constexpr uint32_t threads = 256;
@@ -104,18 +105,6 @@ struct line {
 RDNA_DEVICE float inverse_deviation(const norm_row &row, float sum) {
   return 1.0f / sqrt_f32(sum / (float)row.cols + row.epsilon);
 }
-
-/* The threads that share a row. */
-struct wave_team {
-  enum { SIZE = WAVE_SIZE };
-  RDNA_DEVICE uint32_t rank() { return lane_id(); }
-  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
-};
-struct group_team {
-  enum { SIZE = threads };
-  RDNA_DEVICE uint32_t rank() { return thread_id(); }
-  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
-};
 
 /* |pieces| of 16 bytes a thread, or of one value. */
 template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces, typename team>
@@ -272,7 +261,7 @@ template <typename type, typename weights, bool adds, bool centred, bool wide, i
 RDNA_DEVICE void wave_rows(const norm_rows &all) {
   constexpr int64_t waves = threads / WAVE_SIZE;
   for (int64_t r = group_id_x() * waves + wave_id(); r < all.rows; r += group_count_x() * waves) {
-    norm_kept<type, weights, adds, centred, wide, pieces, wave_team>(at_row<type>(all, r));
+    norm_kept<type, weights, adds, centred, wide, pieces, wave_team<threads>>(at_row<type>(all, r));
   }
 }
 
@@ -466,7 +455,7 @@ RDNA_DEVICE void rows_ahead(const norm_rows &all) {
 template <typename type, typename weights, bool adds, bool centred, int pieces>
 RDNA_DEVICE void group_rows(const norm_rows &all) {
   for (int64_t r = group_id_x(); r < all.rows; r += group_count_x()) {
-    norm_kept<type, weights, adds, centred, true, pieces, group_team>(at_row<type>(all, r));
+    norm_kept<type, weights, adds, centred, true, pieces, group_team<threads>>(at_row<type>(all, r));
   }
 }
 

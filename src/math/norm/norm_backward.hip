@@ -8,47 +8,11 @@
 #include "kernel/arguments.h"
 #include "math/common/device/chunk.h"
 #include "math/common/device/join.h"
+#include "math/common/device/teams.h"
 #include "math/common/edges.h"
 #include "math/norm/norm_backward_kernels.h"
 
 static constexpr uint32_t threads = NORM_BACKWARD_THREADS;
-static constexpr uint32_t dtype_f16 = 1, dtype_bf16 = 2; /* as rdna_dtype has them */
-
-/* The threads that share a row. */
-struct wave_team {
-  enum { SIZE = WAVE_SIZE, COUNT = NORM_BACKWARD_THREADS / WAVE_SIZE };
-  RDNA_DEVICE uint32_t rank() { return lane_id(); }
-  RDNA_DEVICE uint32_t index() { return wave_id(); }
-  RDNA_DEVICE void sums(float *v, float *) {
-#pragma unroll
-    for (int i = 0; i < 3; i++) v[i] = wave_sum_f32(v[i]);
-  }
-  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
-};
-struct group_team {
-  enum { SIZE = NORM_BACKWARD_THREADS, COUNT = 1 };
-  RDNA_DEVICE uint32_t rank() { return thread_id(); }
-  RDNA_DEVICE uint32_t index() { return 0; }
-  /* Three sums for the price of one's barriers. */
-  RDNA_DEVICE void sums(float *v, float *scratch) {
-    constexpr uint32_t waves = threads / WAVE_SIZE;
-#pragma unroll
-    for (int i = 0; i < 3; i++) v[i] = wave_sum_f32(v[i]);
-    group_barrier();
-    if (lane_id() == 0) {
-#pragma unroll
-      for (int i = 0; i < 3; i++) scratch[i * waves + wave_id()] = v[i];
-    }
-    group_barrier();
-#pragma unroll
-    for (int i = 0; i < 3; i++) {
-      v[i] = scratch[i * waves];
-#pragma unroll
-      for (uint32_t w = 1; w < waves; w++) v[i] += scratch[i * waves + w];
-    }
-  }
-  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
-};
 
 /* What a thread holds of a row: |vectors| times 16 bytes of x and of dout. If |wide|, those lie so in memory; otherwise
  * its values are a team apart from each other, so that a team's accesses are neighbours whatever the alignment. */
@@ -309,9 +273,9 @@ RDNA_DEVICE void norm_backward(const norm_backward_args &a, float *scratch, floa
   constexpr int of_group = NORM_BACKWARD_HELD_COLS / threads / type::IN_16;
   constexpr int of_wave = NORM_BACKWARD_WAVE_COLS / WAVE_SIZE / type::IN_16;
   if (a.cols > NORM_BACKWARD_WAVE_COLS) {
-    held_slices<type, weights, group_team, of_group, true>(a, scratch, columns);
+    held_slices<type, weights, group_team<threads>, of_group, true>(a, scratch, columns);
   } else {
-    held_slices<type, weights, wave_team, of_wave, false>(a, scratch, columns);
+    held_slices<type, weights, wave_team<threads>, of_wave, false>(a, scratch, columns);
   }
 }
 
@@ -467,7 +431,7 @@ RDNA_DEVICE void norm_backward_short(const norm_backward_args &a, typename weigh
 template <typename type, typename weights>
 RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch) {
   constexpr int vectors = NORM_BACKWARD_LONG_COLS / threads / type::IN_16;
-  held_slices<type, weights, group_team, vectors, true>(a, scratch, NULL);
+  held_slices<type, weights, group_team<threads>, vectors, true>(a, scratch, NULL);
 }
 
 /* Rows at any alignment, the same for x, dout and dx in all rows of a slice. |weight|, |columns|:
@@ -475,7 +439,7 @@ RDNA_DEVICE void norm_backward_long(const norm_backward_args &a, float *scratch)
 template <typename type, typename weights>
 RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, typename weights::stored *weight,
                               float *columns) {
-  typedef held<type, group_team, true> place;
+  typedef held<type, group_team<threads>, true> place;
   constexpr uint32_t size = type::IN_16;
   constexpr int vectors = NORM_BACKWARD_HELD_COLS / threads / size;
   for (int64_t slice = group_id_x(); slice < args.slices; slice += group_count_x()) {
@@ -497,8 +461,8 @@ RDNA_DEVICE void edged_slices(const norm_backward_args &args, float *scratch, ty
     row_bits<type, vectors> bits;
     if (slice < a.rows) load_row<type, place, vectors, true>(a, slice, bits, edge);
     for (int64_t row = slice; row < args.rows; row += args.slices) {
-      held_row<type, weights, group_team, vectors, true, true>(a, row, row + args.slices, bits, dweight, dbias, edge,
-                                                               scratch);
+      held_row<type, weights, group_team<threads>, vectors, true, true>(a, row, row + args.slices, bits, dweight, dbias,
+                                                                        edge, scratch);
     }
     float *to = args.partial + slice * args.cols, *to_bias = to + args.slices * args.cols;
     if (edge.single != edge.NONE) to[edge.single] = edge.dweight, to_bias[edge.single] = edge.dbias;
@@ -606,7 +570,7 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
       } else if (a.centred) {
         float sum = 0;
         for_columns(cols, [&](uint32_t k) { sum += column(k) < cols ? y[k] : 0; });
-        mean = group_team::sum(sum, scratch) / count;
+        mean = group_team<threads>::sum(sum, scratch) / count;
       }
       cols = again_uniform(cols);
       for_columns(cols, [&](uint32_t k) {
@@ -618,7 +582,7 @@ RDNA_DEVICE void shifted_slices(const norm_backward_args &args, float *scratch, 
         sums[1] = fma_f32(g, y[k], sums[1]);
         sums[2] += g;
       });
-      group_team::sums(sums, scratch);
+      group_team<threads>::sums(sums, scratch);
       const norm_backward_args &last = arguments_again(args);
       stored *dx = (stored *)((char *)last.dx + row * last.dx_stride * type::BYTES);
       float inverse = inverse_of(last, row, sums[0] / count);
@@ -665,7 +629,7 @@ struct part_bits {
  * way meanwhile. */
 template <typename type, typename weights, bool wide>
 RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
-  typedef held<type, group_team, wide> place;
+  typedef held<type, group_team<threads>, wide> place;
   typedef part_bits<type, place> part_of;
   constexpr uint32_t size = type::IN_16, vectors = part_of::VECTORS, loads = size / (uint32_t)weights::IN_16;
   const int64_t items = args.rows * args.parts, end = items * (group_id_x() + 1) / group_count_x();
@@ -706,7 +670,7 @@ RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
         if (!place::lacks(j, k, cols)) sum += y[j][k];
       }
     }
-    if (a.centred) mean = group_team::sum(sum, scratch) / (float)cols;
+    if (a.centred) mean = group_team<threads>::sum(sum, scratch) / (float)cols;
     cols = again_uniform(cols);
     float sums[3] = {0, 0, 0}; /* of y^2, g y and g */
 #pragma unroll
@@ -733,7 +697,7 @@ RDNA_DEVICE void norm_parts(const norm_parts_args &args, float *scratch) {
         sums[2] += g[k];
       }
     }
-    group_team::sums(sums, scratch);
+    group_team<threads>::sums(sums, scratch);
     if (thread_id() == 0) {
       a.mean[to] = mean;
       a.squares[to] = sums[0];
@@ -983,11 +947,5 @@ RDNA_KERNEL(COLUMN_SUM_THREADS) column_sum(struct column_sum_args a) {
   group_barrier();
   if (way != 0 || col >= a.cols) return;
   for (uint32_t i = 1; i < ways; i++) sum += sums[i * cols + thread_id()];
-  if (dtype == dtype_f16) {
-    f16::store(out, (uint64_t)col, sum);
-  } else if (dtype == dtype_bf16) {
-    bf16::store(out, (uint64_t)col, sum);
-  } else {
-    f32::store(out, (uint64_t)col, sum);
-  }
+  store_float(out, (uint64_t)col, dtype, sum);
 }

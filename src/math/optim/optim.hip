@@ -6,7 +6,6 @@
 #include "math/optim/optim_math.h"
 
 static constexpr uint32_t threads = OPTIM_THREADS;
-static constexpr uint32_t dtype_f32 = 0, dtype_f16 = 1; /* as rdna_dtype has them */
 
 struct chunk_place {
   optim_tensor tensor;
@@ -38,10 +37,10 @@ RDNA_DEVICE chunk_place find_chunk(const optim_tensors &of, int64_t chunk) {
 }
 
 RDNA_DEVICE char *place(const void *base, int64_t bytes) { return (char *)base + bytes; }
-RDNA_DEVICE int64_t grad_bytes(uint32_t dtype) { return dtype == dtype_f32 ? 4 : 2; }
+RDNA_DEVICE int64_t grad_bytes(uint32_t dtype) { return dtype == RDNA_F32 ? 4 : 2; }
 /* All multiples of 16 where four gradients can be read at once. */
 RDNA_DEVICE uint32_t four_grads(const char *grad, uint32_t dtype) {
-  return (uint32_t)address_of(grad) << (dtype != dtype_f32);
+  return (uint32_t)address_of(grad) << (dtype != RDNA_F32);
 }
 
 /* |n| of four values from |i|, which is a multiple of four; |wide|: all four, and aligned. */
@@ -63,32 +62,32 @@ RDNA_DEVICE void store_four(char *p, uint32_t i, uint32_t n, bool wide, const fl
   }
 }
 RDNA_DEVICE void load_grads(const char *p, uint32_t dtype, uint32_t i, uint32_t n, bool wide, float *v) {
-  if (dtype == dtype_f32) {
+  if (dtype == RDNA_F32) {
     load_four(p, i, n, wide, v);
   } else if (wide) {
     uint2 bits = load_as<uint2>(p + i * 2);
-    float2 low = dtype == dtype_f16 ? f16x2_to_f32(bits.x) : bf16x2_to_f32(bits.x);
-    float2 high = dtype == dtype_f16 ? f16x2_to_f32(bits.y) : bf16x2_to_f32(bits.y);
+    float2 low = dtype == RDNA_F16 ? f16x2_to_f32(bits.x) : bf16x2_to_f32(bits.x);
+    float2 high = dtype == RDNA_F16 ? f16x2_to_f32(bits.y) : bf16x2_to_f32(bits.y);
     v[0] = low.x, v[1] = low.y, v[2] = high.x, v[3] = high.y;
   } else {
 #pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
-      v[k] = k >= n ? 0 : dtype == dtype_f16 ? f16::load(p, i + k) : bf16::load(p, i + k);
+      v[k] = k >= n ? 0 : dtype == RDNA_F16 ? f16::load(p, i + k) : bf16::load(p, i + k);
     }
   }
 }
 RDNA_DEVICE void store_grads(char *p, uint32_t dtype, uint32_t i, uint32_t n, bool wide, const float *v) {
-  if (dtype == dtype_f32) {
+  if (dtype == RDNA_F32) {
     store_four(p, i, n, wide, v);
   } else if (wide) {
-    uint2 bits = dtype == dtype_f16 ? uint2{f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3])}
-                                    : uint2{f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3])};
+    uint2 bits = dtype == RDNA_F16 ? uint2{f32_to_f16x2(v[0], v[1]), f32_to_f16x2(v[2], v[3])}
+                                   : uint2{f32_to_bf16x2(v[0], v[1]), f32_to_bf16x2(v[2], v[3])};
     store_as<uint2>(p + i * 2, bits);
   } else {
 #pragma unroll
     for (uint32_t k = 0; k < 4; k++) {
       if (k >= n) continue;
-      if (dtype == dtype_f16) {
+      if (dtype == RDNA_F16) {
         f16::store(p, i + k, v[k]);
       } else {
         bf16::store(p, i + k, v[k]);

@@ -5,7 +5,6 @@
 #include "math/random/random_math.h"
 
 static constexpr int64_t threads = RANDOM_THREADS;
-static constexpr uint32_t dtype_f32 = 0, dtype_f16 = 1; /* as rdna_dtype has them */
 
 /* Four values from |i|, a multiple of four, or what there are of them. */
 template <typename type>
@@ -34,9 +33,9 @@ RDNA_KERNEL(RANDOM_THREADS) random_fill(struct random_fill_args a) {
   for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * 4; i < a.count; i += step) {
     float v[4] = {0, 0, 0, 0};
     random_values(&a, (uint64_t)i / 4, v);
-    if (a.dtype == dtype_f32) {
+    if (a.dtype == RDNA_F32) {
       store_four<f32>(a.out, i, a.count, v);
-    } else if (a.dtype == dtype_f16) {
+    } else if (a.dtype == RDNA_F16) {
       store_four<f16>(a.out, i, a.count, v);
     } else {
       store_four<bf16>(a.out, i, a.count, v);

@@ -6,20 +6,6 @@
 #include "math/common/device/join.h"
 #include "math/common/device/values.h"
 #include "math/reduce/reduce_dims_kernels.h"
-#include "rdna/tensor.h"
-
-struct f64 {
-  enum { BYTES = 8, IN_16 = 1 };
-  RDNA_DEVICE double load(const void *p, uint64_t i) { return ((const double *)p)[i]; }
-};
-template <typename stored>
-struct integer {
-  enum { BYTES = sizeof(stored), IN_16 = 1 };
-  RDNA_DEVICE int64_t load(const void *p, uint64_t i) { return ((const stored *)p)[i]; }
-};
-typedef integer<int32_t> i32;
-typedef integer<int64_t> i64;
-typedef integer<uint8_t> u8;
 
 template <typename acc>
 struct limits {};
@@ -421,7 +407,7 @@ RDNA_DEVICE void reduce_width(const reduce_dims_args &a, void *scratch) {
 
 template <typename type, typename state>
 RDNA_DEVICE void reduce_any(const reduce_dims_args &a, void *scratch) {
-  if constexpr (type::IN_16 > 1) {
+  if constexpr (__is_same(typename state::kept, float)) {
     if (a.vector) {
       reduce_width<type, state, type::IN_16>(a, scratch);
       return;

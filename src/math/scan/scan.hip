@@ -13,33 +13,6 @@
 #include "math/common/device/values.h"
 #include "math/scan/scan_kernels.h"
 
-template <typename number>
-struct plain { /* values that are kept as they are, or wider */
-  typedef number stored;
-  enum { BYTES = sizeof(number), IN_16 = 16 / sizeof(number) };
-  template <typename acc>
-  RDNA_DEVICE void unpack(uint4 bits, acc *v) {
-    number one[IN_16];
-    __builtin_memcpy(one, &bits, 16);
-#pragma unroll
-    for (int i = 0; i < IN_16; i++) v[i] = one[i];
-  }
-  template <typename acc>
-  RDNA_DEVICE void store_16(void *p, const acc *v) {
-    number one[IN_16];
-#pragma unroll
-    for (int i = 0; i < IN_16; i++) one[i] = (number)v[i];
-    uint4 bits;
-    __builtin_memcpy(&bits, one, 16);
-    store_as<uint4>(p, bits);
-  }
-  RDNA_DEVICE number load(const void *p, uint64_t i) { return ((const number *)p)[i]; }
-  RDNA_DEVICE void store(void *p, uint64_t i, number v) { ((number *)p)[i] = v; }
-};
-typedef plain<double> f64;
-typedef plain<int32_t> i32;
-typedef plain<int64_t> i64;
-
 template <typename acc>
 struct ends {
   RDNA_DEVICE acc lowest() { return -__builtin_inff(); }

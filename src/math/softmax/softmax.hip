@@ -3,22 +3,9 @@
 #include "kernel/scalar.h"
 #include "math/common/device/chunk.h"
 #include "math/common/device/fast.h"
+#include "math/common/device/teams.h"
 #include "math/common/edges.h"
 #include "math/softmax/softmax_kernels.h"
-
-/* The threads that share a row. */
-struct wave_team {
-  enum { SIZE = WAVE_SIZE };
-  RDNA_DEVICE uint32_t rank() { return lane_id(); }
-  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
-  RDNA_DEVICE float max(float v, float *) { return wave_max_f32(v); }
-};
-struct group_team {
-  enum { SIZE = SOFTMAX_THREADS };
-  RDNA_DEVICE uint32_t rank() { return thread_id(); }
-  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<SOFTMAX_THREADS>(v, scratch); }
-  RDNA_DEVICE float max(float v, float *scratch) { return group_max_f32<SOFTMAX_THREADS>(v, scratch); }
-};
 
 /* Results of 16 bits hide the error of the hardware's exponential. */
 template <typename type>
@@ -223,15 +210,15 @@ template <typename type, bool edged, int pieces>
 RDNA_DEVICE void wave_rows(const softmax_args &a) {
   constexpr int64_t waves = SOFTMAX_THREADS / WAVE_SIZE;
   for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-    held_row<type, edged, pieces, wave_team>(a, row_at<type>(a.x, row, a.x_stride),
-                                             (char *)row_at<type>(a.out, row, a.out_stride), NULL);
+    held_row<type, edged, pieces, wave_team<SOFTMAX_THREADS>>(a, row_at<type>(a.x, row, a.x_stride),
+                                                              (char *)row_at<type>(a.out, row, a.out_stride), NULL);
   }
 }
 template <typename type, bool edged, int pieces>
 RDNA_DEVICE void group_rows(const softmax_args &a, float *scratch) {
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    held_row<type, edged, pieces, group_team>(a, row_at<type>(a.x, row, a.x_stride),
-                                              (char *)row_at<type>(a.out, row, a.out_stride), scratch);
+    held_row<type, edged, pieces, group_team<SOFTMAX_THREADS>>(a, row_at<type>(a.x, row, a.x_stride),
+                                                               (char *)row_at<type>(a.out, row, a.out_stride), scratch);
   }
 }
 

@@ -4,22 +4,11 @@
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/chunk.h"
+#include "math/common/device/teams.h"
 #include "math/common/edges.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
 static constexpr int threads = SOFTMAX_BACKWARD_THREADS;
-
-/* The threads that share a row. */
-struct wave_team {
-  enum { SIZE = WAVE_SIZE };
-  RDNA_DEVICE uint32_t rank() { return lane_id(); }
-  RDNA_DEVICE float sum(float v, float *) { return wave_sum_f32(v); }
-};
-struct group_team {
-  enum { SIZE = SOFTMAX_BACKWARD_THREADS };
-  RDNA_DEVICE uint32_t rank() { return thread_id(); }
-  RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
-};
 
 RDNA_DEVICE float term(float dout, float y, bool log) { return log ? dout : dout * y; }
 RDNA_DEVICE float slope(float dout, float y, float sum, float scale, bool log) {
@@ -211,13 +200,13 @@ template <typename type, bool wide, bool edged, int pieces>
 RDNA_DEVICE void wave_rows(const softmax_backward_args &a, float *scratch) {
   constexpr int64_t waves = threads / WAVE_SIZE;
   for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
-    held_row<type, wave_team, wide, edged, pieces>(row_of<type>(a, row), scratch);
+    held_row<type, wave_team<threads>, wide, edged, pieces>(row_of<type>(a, row), scratch);
   }
 }
 template <typename type, bool wide, bool edged, int pieces>
 RDNA_DEVICE void group_rows(const softmax_backward_args &a, float *scratch) {
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    held_row<type, group_team, wide, edged, pieces>(row_of<type>(a, row), scratch);
+    held_row<type, group_team<threads>, wide, edged, pieces>(row_of<type>(a, row), scratch);
   }
 }
 

@@ -1,24 +1,8 @@
-/* Device code: f64 beside the types of values.h, and what a kernel computes each type in. */
+/* Device code: what a kernel that also exists for f64 computes each type of values.h in. */
 #ifndef RDNA_MATH_COMMON_DEVICE_DOUBLES_H
 #define RDNA_MATH_COMMON_DEVICE_DOUBLES_H
 
 #include "math/common/device/values.h"
-#include "rdna/tensor.h"
-
-typedef double double2 __attribute__((ext_vector_type(2)));
-
-struct f64 {
-  typedef double stored;
-  enum { BYTES = 8, IN_16 = 2 };
-  RDNA_DEVICE double load(const void *p, uint64_t i) { return ((const double *)p)[i]; }
-  RDNA_DEVICE void store(void *p, uint64_t i, double v) { ((double *)p)[i] = v; }
-  RDNA_DEVICE void unpack(uint4 bits, double *v) {
-    double2 pair = bits_as<double2>(bits);
-    v[0] = pair.x, v[1] = pair.y;
-  }
-  RDNA_DEVICE void load_16(const void *p, double *v) { unpack(load_as<uint4>(p), v); }
-  RDNA_DEVICE void store_16(void *p, const double *v) { store_as<uint4>(p, bits_as<uint4>(double2{v[0], v[1]})); }
-};
 
 template <typename type>
 struct computed {

@@ -1,5 +1,5 @@
-/* Device code: the element types f32, f16 and bf16 as kernels that exist once for each of them see them. A value in
- * memory is a |stored|; kernels compute in float. f64 is in doubles.h.
+/* Device code: the element types as kernels that exist once for each of them see them. A value in memory is a |stored|;
+ * f32, f16 and bf16 are computed in float, the others in their own type or a wider one.
  *
  *     load, store          one value: number i of those at p
  *     load_16, store_16    16 bytes, IN_16 values, at a multiple of 16 bytes
@@ -11,6 +11,7 @@
 #define RDNA_MATH_COMMON_DEVICE_VALUES_H
 
 #include "kernel/prelude.h"
+#include "rdna/tensor.h"
 
 struct f32 {
   typedef float stored;
@@ -94,6 +95,49 @@ struct bf16 : value_16_bits<bf16> {
   RDNA_DEVICE float2 decode2(uint32_t v) { return bf16x2_to_f32(v); }
   RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
 };
+
+template <typename number>
+struct plain_value {
+  typedef number stored;
+  enum { BYTES = sizeof(number), IN_16 = 16 / sizeof(number) };
+  RDNA_DEVICE number load(const void *p, uint64_t i) { return ((const number *)p)[i]; }
+  RDNA_DEVICE void store(void *p, uint64_t i, number v) { ((number *)p)[i] = v; }
+  template <typename acc>
+  RDNA_DEVICE void unpack(uint4 bits, acc *v) {
+    number one[IN_16];
+    __builtin_memcpy(one, &bits, 16);
+#pragma unroll
+    for (int i = 0; i < IN_16; i++) v[i] = one[i];
+  }
+  template <typename acc>
+  RDNA_DEVICE void load_16(const void *p, acc *v) {
+    unpack(load_as<uint4>(p), v);
+  }
+  template <typename acc>
+  RDNA_DEVICE void store_16(void *p, const acc *v) {
+    number one[IN_16];
+#pragma unroll
+    for (int i = 0; i < IN_16; i++) one[i] = (number)v[i];
+    uint4 bits;
+    __builtin_memcpy(&bits, one, 16);
+    store_as<uint4>(p, bits);
+  }
+};
+typedef plain_value<double> f64;
+typedef plain_value<int32_t> i32;
+typedef plain_value<int64_t> i64;
+typedef plain_value<uint8_t> u8;
+
+/* Value |i| of a tensor whose type is known only when the kernel runs: |dtype| is RDNA_F32, RDNA_F16 or RDNA_BF16. */
+RDNA_DEVICE void store_float(void *p, uint64_t i, uint32_t dtype, float v) {
+  if (dtype == RDNA_F16) {
+    f16::store(p, i, v);
+  } else if (dtype == RDNA_BF16) {
+    bf16::store(p, i, v);
+  } else {
+    f32::store(p, i, v);
+  }
+}
 
 /* Every pointer and number of bytes is a multiple of 16; pass their bitwise or. */
 RDNA_DEVICE bool all_16(uint64_t bits) { return (bits & 15) == 0; }
