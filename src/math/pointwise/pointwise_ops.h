@@ -4,6 +4,7 @@
 #define RDNA_MATH_POINTWISE_OPS_H
 
 #include "math/common/strided.h"
+#include "math/pointwise/pointwise_check.h"
 #include "math/pointwise/pointwise_scalar.h"
 #include "rdna/op/pointwise.h"
 
