@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "device.h"
 #include "dlpack.h"
@@ -14,6 +15,8 @@
 #include "process_group.h"
 #include "profiler.h"
 #include "rdna/memory.h"
+#include "rdna/op/activation.h"
+#include "rdna/op/pointwise.h"
 #include "rdna/tune.h"
 
 namespace py = pybind11;
@@ -82,6 +85,28 @@ void empty_cache() {
   pinned_empty_cache();
 }
 
+// The numbers of operations by their names, as this library has them.
+template <typename Op>
+py::dict numbers(const char *(*name_of)(Op)) {
+  py::dict d;
+  for (int i = 0; std::strcmp(name_of(static_cast<Op>(i)), "?") != 0; i++) d[name_of(static_cast<Op>(i))] = i;
+  return d;
+}
+
+py::dict operations() {
+  py::dict d, activations;
+  activations["relu"] = static_cast<int>(RDNA_ACTIVATION_RELU);
+  activations["sigmoid"] = static_cast<int>(RDNA_ACTIVATION_SIGMOID);
+  activations["tanh"] = static_cast<int>(RDNA_ACTIVATION_TANH);
+  activations["silu"] = static_cast<int>(RDNA_ACTIVATION_SILU);
+  activations["gelu_tanh"] = static_cast<int>(RDNA_ACTIVATION_GELU_TANH);
+  activations["gelu_erf"] = static_cast<int>(RDNA_ACTIVATION_GELU_ERF);
+  d["map"] = numbers(rdna_map_name);
+  d["zip"] = numbers(rdna_zip_name);
+  d["activation"] = activations;
+  return d;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
@@ -139,6 +164,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   define_process_group(m);
   m.def("adopt_dlpack", &adopt_dlpack);
 
+  m.def("operations", &operations);
   m.def("fallback_counts", &fallback_counts);
   m.def("reset_fallback_counts", &reset_fallback_counts);
   m.def("set_fallback_mode", &set_fallback_mode);

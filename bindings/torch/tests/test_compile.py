@@ -459,6 +459,30 @@ def test_the_default_backend_still_gets_what_is_the_cpus(monkeypatch):
     assert torch.compile(lambda x: x * 2 + 1)(torch.ones(3)).tolist() == [3, 3, 3] and len(seen) == 1
 
 
+def test_operations_have_the_librarys_numbers():
+    """Each single step computes what its name says, whatever its number is."""
+    from torch_rdna._compile import MAP, ZIP
+    x, y = torch.tensor([-2.5, -0.3, 0.0, 0.7, 3.0]), torch.tensor([0.5, -1.5, 2.0, 0.25, 1.0])
+    positive = x.abs() + 0.5
+    maps = {"abs": x.abs(), "neg": -x, "sign": x.sign(), "square": x * x, "ceil": x.ceil(), "floor": x.floor(),
+            "round": x.round(), "trunc": x.trunc(), "relu": x.relu(), "hardswish": F.hardswish(x),
+            "hardsigmoid": F.hardsigmoid(x), "exp": x.exp(), "tanh": x.tanh(), "sigmoid": x.sigmoid(), "silu": F.silu(x),
+            "gelu_tanh": F.gelu(x, approximate="tanh"), "gelu_erf": F.gelu(x)}
+    positives = {"sqrt": positive.sqrt(), "rsqrt": positive.rsqrt(), "reciprocal": 1 / positive, "log": positive.log()}
+    parameters = {"affine": x * 0.5 + 0.75, "clamp": x.clamp(0.5, 0.75), "leaky_relu": F.leaky_relu(x, 0.5),
+                  "elu": torch.where(x > 0, 0.75 * x, 0.5 * torch.expm1(x)), "softplus": F.softplus(x, 0.5, 0.75)}
+    zips = {"add": x + y, "sub": x - y, "mul": x * y, "div": x / y, "add_scaled": x + 0.5 * y, "maximum": x.maximum(y),
+            "minimum": x.minimum(y), "squared_diff": (x - y) ** 2, "lerp": x.lerp(y, 0.5), "relu_grad": x * (y > 0),
+            "sigmoid_grad": x * y * (1 - y), "tanh_grad": x * (1 - y * y), "reciprocal_grad": -x * y * y,
+            "rsqrt_grad": -0.5 * x * y**3, "sqrt_grad": x / (2 * y)}
+    for operations, number, inputs in ((maps, MAP, (x,)), (positives, MAP, (positive,)), (parameters, MAP, (x,)),
+                                       (zips, ZIP, (x, y))):
+        for name, expected in operations.items():
+            step = [number[name], int(len(inputs) == 2), len(inputs) - 1, 0]
+            mine = torch.ops.rdna.fused([t.to("rdna") for t in inputs], step, [0.5, 0.75], [])
+            torch.testing.assert_close(mine.cpu(), expected, rtol=1e-5, atol=1e-6, msg=lambda m, name=name: f"{name}: {m}")
+
+
 def test_fused_operators_refuse_what_is_wrong():
     x = torch.ones(3, device="rdna")
     for arguments, words in ((([x], [0, 0, 0], [0.0, 0.0], []), "4 integers"), (([x], [99, 0, 0, 0], [0.0, 0.0], []), "number 99"),

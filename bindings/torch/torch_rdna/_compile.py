@@ -22,21 +22,14 @@ from collections import Counter
 import torch
 from torch.fx.graph import CodeGen
 
+from . import _C
+
 aten = torch.ops.aten
 log = logging.getLogger("torch_rdna.compile")
 
-# rdna/op/fused.h
-MAX_STEPS, MAX_INPUTS = 8, 6
-_MAPS = ("abs neg sign square affine clamp bitwise_not ceil floor round trunc sqrt rsqrt reciprocal relu leaky_relu "
-         "hardswish hardsigmoid exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf sigmoid silu gelu_tanh "
-         "gelu_erf elu softplus").split()
-_ZIPS = ("add sub mul div add_scaled maximum minimum squared_diff floor_div fmod remainder pow bitwise_and bitwise_or "
-         "bitwise_xor shift_left shift_right lerp relu_grad leaky_relu_grad clamp_grad hardswish_grad hardsigmoid_grad "
-         "sigmoid_grad tanh_grad sqrt_grad rsqrt_grad reciprocal_grad").split()
-MAP = {name: i for i, name in enumerate(_MAPS)}
-ZIP = {name: i for i, name in enumerate(_ZIPS)}
-# rdna/op/activation.h
-ACTIVATION = {"relu": 1, "sigmoid": 2, "tanh": 3, "silu": 4, "gelu_tanh": 5, "gelu_erf": 6}
+MAX_STEPS, MAX_INPUTS = 8, 6  # rdna/op/fused.h
+_numbers_of = _C.operations()  # asked of the library: they are its to give
+MAP, ZIP, ACTIVATION = _numbers_of["map"], _numbers_of["zip"], _numbers_of["activation"]
 
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
