@@ -21,11 +21,11 @@ ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
   --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|emulator.kernels|emulated_test|rocrand|emulator.opcodes|emulator.launch|emulator.gfx1030|emulator.gfx1100.(attention|channel_norm|conv|deterministic|flash|gemm|linear|movement|pointwise|reduce_dims|sort)_test'
 
 echo "== thread sanitizer: where threads are"
-configure_and_build tsan --target base_test allocator_test conformance_test host_queue_test profile_test faults_test \
-  kernel_test tuner_test cases_test rdna_emulator
+threads=(base allocator conformance host_queue profile faults kernel tuner) # these suites
+configure_and_build tsan --target "${threads[@]/%/_test}" cases_test rdna_emulator
 export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0"
 ctest --test-dir build/tsan --output-on-failure \
-  --tests-regex '^(base|device)\.(base_test|allocator_test|conformance|host_queue_test|profile_test|faults_test)|^kernel\.(kernel|tuner)_test'
+  --tests-regex "^(base|device|kernel)\.($(IFS='|' && echo "${threads[*]}"))_[a-z]+$" # conformance_hip too
 build/tsan/bin/cases_test host 1 | tail -1
 for check in 0 1; do # a launch by several threads of the emulator
   RDNA_EMULATE=gfx1100 RDNA_EMULATE_THREADS=4 RDNA_EMULATE_CHECK=$check build/tsan/bin/cases_test hip 2 compact | tail -1
