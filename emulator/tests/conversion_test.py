@@ -178,15 +178,10 @@ def test_setting(t):
 
 
 def main():
-    emulator, failures, checked = Emulator(sys.argv[1] if len(sys.argv) > 1 else None), [], 0
-    for target in ("gfx1100", "gfx1030"):
-        for wave in (32, 64):
-            t = Tester(emulator, target, wave, 11)
-            for test in (test_conversions, test_quad_of_words, test_overflow, test_division_by_zero, test_dot2, test_setting):
-                test(t)
-            failures += t.failures
-            checked += t.checked
-    return emulator.finish(failures, checked)
+    emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
+    testers = (Tester(emulator, target, wave, 11) for target in ("gfx1100", "gfx1030") for wave in (32, 64))
+    return emulator.run_tests(testers, (test_conversions, test_quad_of_words, test_overflow, test_division_by_zero,
+                                        test_dot2, test_setting))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from emulator import MEMORY, Emulator, Kernel, assemble, compile_hip, places
+from emulator import MEMORY, Checks, Emulator, Kernel, assemble, compile_hip, places
 
 SOURCE = """
 typedef unsigned u32;
@@ -122,15 +122,10 @@ KERNEL ends_early(u32 *out) {
 LOOKS = 300000  # at each of 32 pairs that another host thread is storing
 
 
-class Tester:
+class Tester(Checks):
     def __init__(self, program, emulator, target, path):
+        super().__init__(target)
         self.program, self.emulator, self.target, self.path = program, emulator, target, path
-        self.failures, self.checked = [], 0
-
-    def expect(self, text, condition, detail=""):
-        self.checked += 1
-        if not condition:
-            self.failures.append(f"{self.target} {text}: {detail}")
 
     def launch(self, name, buffers, values, groups, threads, **more):
         kernel = Kernel(self.path, name, self.target)
@@ -331,15 +326,10 @@ def test_counters(t):
 
 def main():
     program = sys.argv[1] if len(sys.argv) > 1 else None
-    emulator, failures, checked = Emulator(program), [], 0
-    for target in ("gfx1100", "gfx1030"):
-        t = Tester(program, emulator, target, compile_hip(SOURCE, target))
-        tests = (test_ids, test_progress, test_shuffle, test_failures, test_widened_loads, test_lds_addresses, test_counters)
-        for test in tests:
-            test(t)
-        failures += t.failures
-        checked += t.checked
-    return emulator.finish(failures, checked)
+    emulator = Emulator(program)
+    testers = (Tester(program, emulator, target, compile_hip(SOURCE, target)) for target in ("gfx1100", "gfx1030"))
+    return emulator.run_tests(testers, (test_ids, test_progress, test_shuffle, test_failures, test_widened_loads,
+                                        test_lds_addresses, test_counters))
 
 
 if __name__ == "__main__":

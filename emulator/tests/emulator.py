@@ -48,6 +48,18 @@ class Result:
     pass
 
 
+class Checks:
+    """How many checks there were, and a line, which begins with |label|, for each that failed."""
+
+    def __init__(self, label):
+        self.label, self.failures, self.checked = label, [], 0
+
+    def expect(self, text, condition, detail=""):
+        self.checked += 1
+        if not condition:
+            self.failures.append(f"{self.label} {text}: {detail}")
+
+
 class Emulator:
     def __init__(self, program=None):
         program = program or os.environ.get("EMU_STEP", "emu_step")
@@ -57,8 +69,14 @@ class Emulator:
         self.process.stdin.close()
         return self.process.wait()
 
-    def finish(self, failures, checked):
-        """Closes, says what failed, and returns the exit status of a test."""
+    def run_tests(self, testers, tests):
+        """Runs every test with every tester, closes, says what failed, and returns the exit status."""
+        failures, checked = [], 0
+        for t in testers:
+            for test in tests:
+                test(t)
+            failures += t.failures
+            checked += t.checked
         self.close()
         for line in failures[:80]:
             print(line)

@@ -14,7 +14,7 @@ from subprocess import run
 
 import numpy as np
 
-from emulator import MEMORY, Emulator, Kernel, compile_hip, places, tool
+from emulator import MEMORY, Checks, Emulator, Kernel, compile_hip, places, tool
 from floats import F16, F32, F64, add, convert, first_nan, fma, multiply, order, pick, to_integer, whole
 
 VARIANTS = {"O1": ["-O1"], "Os": ["-Os"], "O3": ["-O3"], "O3 wave64": ["-O3", "-mwavefrontsize64", "-DWAVE64"]}
@@ -35,16 +35,11 @@ def dtype(bits, is_signed=False):
     return np.dtype(f"{'i' if is_signed else 'u'}{bits // 8}")
 
 
-class Tester:
+class Tester(Checks):
     def __init__(self, emulator, target, variant, path):
-        self.emulator, self.target, self.path, self.label = emulator, target, path, f"{target} {variant}"
+        super().__init__(f"{target} {variant}")
+        self.emulator, self.target, self.variant, self.path = emulator, target, variant, path
         self.rng = random.Random(f"{target} {variant}")
-        self.failures, self.checked = [], 0
-
-    def expect(self, text, condition, detail=""):
-        self.checked += 1
-        if not condition:
-            self.failures.append(f"{self.label} {text}: {detail}")
 
     def launch(self, name, buffers, arguments="", *values, groups=1, threads=COUNT):
         """Buffers are the first arguments; the others follow as struct.pack takes them."""
@@ -226,6 +221,7 @@ MEMORY(int8, int8)
 
 def test_memory(t):
     """Arrays in scratch, LDS between waves, and generic pointers to each of the three memories."""
+    t.path = compile_hip(MEMORY_KERNELS, t.target, VARIANTS[t.variant])
     for name, size in (("char", 1), ("short", 2), ("int", 4), ("i64", 8), ("int3", 12), ("float4", 16), ("int8", 32)):
         for n in (t.rng.randrange(0, 20, 2), t.rng.randrange(1, 20, 2)):
             k = t.rng.randrange(16)
@@ -272,24 +268,20 @@ def test_scalars(t):
         t.expect(f"scalars out[{i}]", int(r.buffers[1][i]) == v & m, f"{int(r.buffers[1][i]):#x}, should be {v & m:#x}")
 
 
+def make_tester(emulator, target, variant, source, folder):
+    path = os.path.join(folder, f"{target}{variant}.hsaco".replace(" ", "_"))
+    run([tool("clang"), "-x", "hip", "-std=c++17", "-nogpuinc", "-nogpulib", "--offload-device-only",
+         "--no-gpu-bundle-output", f"--offload-arch={target}", *VARIANTS[variant], source, "-o", path], check=True)
+    return Tester(emulator, target, variant, path)
+
+
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else None
     source = sys.argv[2] if len(sys.argv) > 2 else os.path.join(os.path.dirname(__file__), "..", "isa", "isa_corpus.hip")
-    emulator, failures, checked = Emulator(program), [], 0
+    emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
     with tempfile.TemporaryDirectory() as folder:
-        for target in ("gfx1100", "gfx1030"):
-            for variant, flags in VARIANTS.items():
-                path = os.path.join(folder, f"{target}{variant}.hsaco".replace(" ", "_"))
-                run([tool("clang"), "-x", "hip", "-std=c++17", "-nogpuinc", "-nogpulib", "--offload-device-only",
-                     "--no-gpu-bundle-output", f"--offload-arch={target}", *flags, source, "-o", path], check=True)
-                t = Tester(emulator, target, variant, path)
-                for test in (test_integers, test_floats, test_conversions, test_scalars):
-                    test(t)
-                t.path = compile_hip(MEMORY_KERNELS, target, flags)
-                test_memory(t)
-                failures += t.failures
-                checked += t.checked
-    return emulator.finish(failures, checked)
+        testers = (make_tester(emulator, target, variant, source, folder)
+                   for target in ("gfx1100", "gfx1030") for variant in VARIANTS)
+        return emulator.run_tests(testers, (test_integers, test_floats, test_conversions, test_scalars, test_memory))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from emulator import EXEC, Emulator, assemble
+from emulator import EXEC, Checks, Emulator, assemble
 from floats import F16, F32, M32, multiply, signed
 
 # V_DOT2_F32_F16 and V_DOT2_F32_BF16 on a Radeon PRO W7900: (a, b, c, result). Facts recorded by the rocjitsu project,
@@ -39,16 +39,11 @@ RECORDED = {
 }
 
 
-class Tester:
+class Tester(Checks):
     def __init__(self, emulator, target, wave):
+        super().__init__(f"{target} wave{wave}")
         self.emulator, self.target, self.wave = emulator, target, wave
         self.rng = random.Random(f"{target} {wave}")
-        self.failures, self.checked = [], 0
-
-    def expect(self, text, condition, detail=""):
-        self.checked += 1
-        if not condition:
-            self.failures.append(f"{self.target} wave{self.wave} {text}: {detail}")
 
     def run(self, code, v, mode=0x3f0, mask=None):
         s = [0] * 128
@@ -233,15 +228,9 @@ def test_sdwa(t):
 
 
 def main():
-    emulator, failures, checked = Emulator(sys.argv[1] if len(sys.argv) > 1 else None), [], 0
-    for target in ("gfx1100", "gfx1030"):
-        for wave in (32, 64):
-            t = Tester(emulator, target, wave)
-            for test in (test_wmma, test_dots, test_recorded, test_sdwa):
-                test(t)
-            failures += t.failures
-            checked += t.checked
-    return emulator.finish(failures, checked)
+    emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
+    testers = (Tester(emulator, target, wave) for target in ("gfx1100", "gfx1030") for wave in (32, 64))
+    return emulator.run_tests(testers, (test_wmma, test_dots, test_recorded, test_sdwa))
 
 
 if __name__ == "__main__":

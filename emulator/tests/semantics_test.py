@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from emulator import EXEC, MEMORY, Emulator, assemble
+from emulator import EXEC, MEMORY, Checks, Emulator, assemble
 from floats import F16, F32, F64, M32, M64, SPECIAL, add, clamp, convert, first_nan, fma, multiply, signed, whole
 
 
@@ -29,11 +29,11 @@ def pattern(kind, rng, lanes):
     return [one() for _ in range(lanes)]
 
 
-class Tester:
+class Tester(Checks):
     def __init__(self, emulator, target, wave, seed):
+        super().__init__(f"{target} wave{wave}")
         self.emulator, self.target, self.wave = emulator, target, wave
         self.rng = random.Random(seed)
-        self.failures, self.checked = [], 0
 
     def run(self, code, kinds, mode=0x3f0, exec_mask=None, scalars=None):
         """v0.., v2.., v4.. hold the sources; everything else is noise. Returns inputs and the result."""
@@ -56,11 +56,6 @@ class Tester:
             s[register] = value
         r = self.emulator.step(self.target, code, s, v, mode=mode)
         return inputs, v, s, mask, r
-
-    def expect(self, text, condition, detail=""):
-        self.checked += 1
-        if not condition:
-            self.failures.append(f"{self.target} wave{self.wave} {text}: {detail}")
 
     def compare_lanes(self, text, inputs, before, mask, r, register, kind, function):
         if r.status:
@@ -302,18 +297,12 @@ def test_transcendental(t):
 
 
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else None
+    emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    emulator, failures, checked = Emulator(program), [], 0
-    for target in ("gfx1100", "gfx1030"):
-        for wave in (32, 64):
-            t = Tester(emulator, target, wave, f"{seed} {target} {wave}")
-            for test in (test_rounding, test_modifiers, test_lanes, test_outside, test_dual, test_division,
-                         test_transcendental):
-                test(t)
-            failures += t.failures
-            checked += t.checked
-    return emulator.finish(failures, checked)
+    testers = (Tester(emulator, target, wave, f"{seed} {target} {wave}")
+               for target in ("gfx1100", "gfx1030") for wave in (32, 64))
+    return emulator.run_tests(testers, (test_rounding, test_modifiers, test_lanes, test_outside, test_dual,
+                                        test_division, test_transcendental))
 
 
 if __name__ == "__main__":
