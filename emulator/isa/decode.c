@@ -178,21 +178,8 @@ static enum emu_decode_status decode_sopp(struct emu_decoder *d) {
   enum emu_format base;
   d->inst->op = (uint16_t)emu__op_find(d->target, EMU_SOPP, emu__bits(d->word[0], 16, 7), &base);
   d->inst->imm = (int16_t)emu__bits(d->word[0], 0, 16);
-  switch (d->inst->op) {
-    case EMU_OP_NONE:
-      return EMU_DECODE_OPCODE;
-    case EMU_S_WAIT_IDLE:
-    case EMU_S_CODE_END:
-    case EMU_S_ENDPGM_SAVED:
-    case EMU_S_ENDPGM_ORDERED_PS_DONE:
-    case EMU_S_WAKEUP:
-    case EMU_S_TTRACEDATA:
-    case EMU_S_ICACHE_INV:
-    case EMU_S_BARRIER:
-      return d->inst->imm ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
-    default:
-      return EMU_DECODE_OK;
-  }
+  if (d->inst->op == EMU_OP_NONE) return EMU_DECODE_OPCODE;
+  return emu__sopp_is_bare(d->inst->op) && d->inst->imm ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
 }
 
 enum { GRAPHICS = EMU_FORMAT_COUNT, UNKNOWN };

@@ -36,10 +36,6 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d);
 enum emu_decode_status emu__decode_vopd(struct emu_decoder *d);
 enum emu_decode_status emu__decode_memory(struct emu_decoder *d, enum emu_format format);
 
-static inline uint32_t emu__bits(uint32_t word, unsigned low, unsigned count) {
-  return word >> low & (uint32_t)((UINT64_C(1) << count) - 1);
-}
-
 #define EMU_DECODE_TRY(expression)                 \
   do {                                             \
     enum emu_decode_status status_ = (expression); \

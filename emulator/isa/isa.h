@@ -225,4 +225,9 @@ struct emu_waitcnt {
 };
 struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm);
 
+// A bit-field: its lowest bit and how many bits it has.
+static inline uint32_t emu__bits(uint32_t word, unsigned low, unsigned count) {
+  return word >> low & (uint32_t)((UINT64_C(1) << count) - 1);
+}
+
 #endif

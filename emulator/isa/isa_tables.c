@@ -189,3 +189,19 @@ struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm) {
   }
   return (struct emu_waitcnt){.vm = (bits & 15) | (bits >> 14 & 3) << 4, .exp = bits >> 4 & 7, .lgkm = bits >> 8 & 63};
 }
+
+bool emu__sopp_is_bare(unsigned op) {
+  switch (op) {
+    case EMU_S_WAIT_IDLE:
+    case EMU_S_CODE_END:
+    case EMU_S_ENDPGM_SAVED:
+    case EMU_S_ENDPGM_ORDERED_PS_DONE:
+    case EMU_S_WAKEUP:
+    case EMU_S_TTRACEDATA:
+    case EMU_S_ICACHE_INV:
+    case EMU_S_BARRIER:
+      return true;
+    default:
+      return false;
+  }
+}

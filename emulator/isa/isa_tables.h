@@ -39,6 +39,9 @@ struct emu_op_row {
 
 extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
 
+// A SOPP instruction without an operand: its immediate is 0 and is not printed.
+bool emu__sopp_is_bare(unsigned op);
+
 // The opcode behind a code of the format's own field; EMU_OP_NONE if the target has none. VOP3: the full 10 bits,
 // with *base set to the VOPC, VOP1 or VOP2 that this is the 64-bit form of, else to EMU_VOP3.
 enum emu_op emu__op_find(enum emu_target target, enum emu_format format, unsigned code, enum emu_format *base);

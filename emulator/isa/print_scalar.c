@@ -149,18 +149,10 @@ static void print_depctr(struct emu_text *text, unsigned imm) {
 
 static void print_sopp(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
   unsigned imm = (uint16_t)inst->imm;
+  if (emu__sopp_is_bare(inst->op)) return;
   switch (inst->op) {
     case EMU_S_ENDPGM:
       if (imm) emu__print(text, " %u", imm);
-      return;
-    case EMU_S_WAIT_IDLE:
-    case EMU_S_CODE_END:
-    case EMU_S_ENDPGM_SAVED:
-    case EMU_S_ENDPGM_ORDERED_PS_DONE:
-    case EMU_S_WAKEUP:
-    case EMU_S_TTRACEDATA:
-    case EMU_S_ICACHE_INV:
-    case EMU_S_BARRIER:
       return;
     default:
       break;

@@ -2,14 +2,11 @@
 #ifndef RDNA_EMULATOR_MACHINE_ABI_H
 #define RDNA_EMULATOR_MACHINE_ABI_H
 
-#include <stdint.h>
+#include "isa/isa.h"
 
-// A field below is its lowest bit and how many bits it has.
-static inline uint32_t emu_field(uint32_t word, unsigned first, unsigned bits) {
-  return word >> first & ((UINT32_C(1) << bits) - 1);
-}
-static inline uint32_t emu_in_field(uint32_t value, unsigned first, unsigned bits) {
-  return (value & ((UINT32_C(1) << bits) - 1)) << first;
+// A field below is its lowest bit and how many bits it has, for emu__bits and its opposite.
+static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count) {
+  return emu__bits(value, 0, count) << low;
 }
 
 // LLVM's "User Guide for AMDGPU Backend", section "Kernel Descriptor": compute_pgm_rsrc1 and

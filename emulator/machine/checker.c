@@ -141,12 +141,12 @@ static void begin_scalars(struct emu_wave *wave) {
   const struct emu_dispatch *d = wave->group->run->dispatch;
   unsigned given = 0, rsrc2 = d->kernel.rsrc2;
   for (unsigned i = 0; i < EMU_USER_SGPRS_COUNT; i++) {
-    given += emu_field(d->kernel.properties, i, 1) ? emu_user_sgprs_size[i] : 0;
+    given += emu__bits(d->kernel.properties, i, 1) ? emu_user_sgprs_size[i] : 0;
   }
-  unsigned users = emu_field(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
-  for (unsigned i = 0; i < 3; i++) at += emu_field(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
-  at += emu_field(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
-  if (wave->group->run->target == EMU_GFX1030) at += emu_field(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
+  unsigned users = emu__bits(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
+  for (unsigned i = 0; i < 3; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
+  at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
+  if (wave->group->run->target == EMU_GFX1030) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
   for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
     bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
     c->scalar[i] = defined ? 0 : UINT32_MAX;
@@ -166,7 +166,7 @@ static void begin_wave(struct emu_wave *wave) {
   c->started = emu__wave_exec(wave);
   begin_scalars(wave);
   const struct emu_run *run = wave->group->run;
-  unsigned axes = 1 + emu_field(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
+  unsigned axes = 1 + emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
   unsigned ids = run->target == EMU_GFX1030 ? axes : 1;
   // lanes that never run need no watching
   for (unsigned r = 0; r < wave->vgprs; r++) {

@@ -143,12 +143,12 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
     return false;
   }
   const uint32_t *v = &w->s[inst->src[2].reg];
-  uint64_t base = v[0] | (uint64_t)emu_field(v[1], EMU_V1_BASE_HIGH) << 32, records = v[2];
-  uint32_t stride = emu_field(v[1], EMU_V1_STRIDE), soffset = emu__scalar_read(w, &inst->src[3]);
-  bool swizzled = w->group->run->target == EMU_GFX1030 ? emu_field(v[1], EMU_V1_SWIZZLE_GFX10)
-                                                       : emu_field(v[1], EMU_V1_SWIZZLE_GFX11);
-  bool adds_lane = emu_field(v[3], EMU_V3_ADD_TID_ENABLE);
-  uint32_t together = 8u << emu_field(v[3], EMU_V3_INDEX_STRIDE), check = emu_field(v[3], EMU_V3_OOB_SELECT);
+  uint64_t base = v[0] | (uint64_t)emu__bits(v[1], EMU_V1_BASE_HIGH) << 32, records = v[2];
+  uint32_t stride = emu__bits(v[1], EMU_V1_STRIDE), soffset = emu__scalar_read(w, &inst->src[3]);
+  bool swizzled = w->group->run->target == EMU_GFX1030 ? emu__bits(v[1], EMU_V1_SWIZZLE_GFX10)
+                                                       : emu__bits(v[1], EMU_V1_SWIZZLE_GFX11);
+  bool adds_lane = emu__bits(v[3], EMU_V3_ADD_TID_ENABLE);
+  uint32_t together = 8u << emu__bits(v[3], EMU_V3_INDEX_STRIDE), check = emu__bits(v[3], EMU_V3_OOB_SELECT);
   unsigned first = inst->src[0].reg;
   p->stride = swizzled ? 4 * together : 4;
   p->space = EMU_SPACE_GLOBAL;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "machine/hardware_math.h"
+#include "machine/wave.h"
 
 static uint64_t random_state = 0x9e3779b97f4a7c15;
 static uint64_t random_bits(void) {
@@ -19,28 +20,6 @@ static uint64_t random_bits(void) {
   random_state ^= random_state >> 7;
   random_state ^= random_state << 17;
   return random_state;
-}
-
-static float f32(uint64_t bits) {
-  uint32_t low = (uint32_t)bits;
-  float v;
-  memcpy(&v, &low, 4);
-  return v;
-}
-static uint64_t b32(float v) {
-  uint32_t bits;
-  memcpy(&bits, &v, 4);
-  return bits;
-}
-static double f64(uint64_t bits) {
-  double v;
-  memcpy(&v, &bits, 8);
-  return v;
-}
-static uint64_t b64(double v) {
-  uint64_t bits;
-  memcpy(&bits, &v, 8);
-  return bits;
 }
 
 // Anything, and often an edge: near the ends of the exponents, few bits.
@@ -87,8 +66,8 @@ static double (*volatile call_fma)(double, double, double) = fma;
 static void test_fmas(void **state) {
   (void)state;
   for (int i = 0; i < 300000; i++) {
-    CHECK_FMAS(b32, f32, emu__hw_single_format, call_fmaf, random_single);
-    CHECK_FMAS(b64, f64, emu__hw_double_format, call_fma, random_double);
+    CHECK_FMAS(emu__bits32, emu__f32, emu__hw_single_format, call_fmaf, random_single);
+    CHECK_FMAS(emu__bits64, emu__f64, emu__hw_double_format, call_fma, random_double);
   }
 }
 
@@ -100,11 +79,11 @@ static void test_fmas_after(void **state) {
     uint64_t c = (random_bits() & 0x807fffff) | c_field << 23;
     uint64_t a = (random_bits() & 0x80780000) | 110 << 23,
              b = (random_bits() & 0x80780000) | (c_field - (r >> 32) % 4 + 17) << 23;
-    double exact = (double)f32(a) * (double)f32(b) + (double)f32(c);
+    double exact = (double)emu__f32(a) * (double)emu__f32(b) + (double)emu__f32(c);
     float want = (float)ldexp(exact, i & 1 ? -64 : 64);
-    assert_int_equal(emu__hw_div_fmas(&emu__hw_single_format, a, b, c, true, KEEP), b32(want));
+    assert_int_equal(emu__hw_div_fmas(&emu__hw_single_format, a, b, c, true, KEEP), emu__bits32(want));
     uint64_t flushed = emu__hw_div_fmas(&emu__hw_single_format, a, b, c, true, EMU_HW_KEEP_IN);
-    assert_int_equal(flushed, fabsf(want) < 0x1p-126f ? b32(want) & 0x80000000 : b32(want));
+    assert_int_equal(flushed, fabsf(want) < 0x1p-126f ? emu__bits32(want) & 0x80000000 : emu__bits32(want));
   }
 }
 
@@ -112,39 +91,42 @@ static void test_fmas_after(void **state) {
 static uint64_t quotient32(uint64_t n, uint64_t d) {
   const struct emu_hw_format *f = &emu__hw_single_format;
   bool after, ignored;
-  float sd = f32(emu__hw_div_scale(f, d, d, n, KEEP, &ignored)), sn = f32(emu__hw_div_scale(f, n, d, n, KEEP, &after));
-  float r = f32(emu__hw_rcp_f32((uint32_t)b32(sd), true));
+  float sd = emu__f32(emu__hw_div_scale(f, d, d, n, KEEP, &ignored)),
+        sn = emu__f32(emu__hw_div_scale(f, n, d, n, KEEP, &after));
+  float r = emu__f32(emu__hw_rcp_f32((uint32_t)emu__bits32(sd), true));
   r = fmaf(fmaf(-sd, r, 1), r, r);
   float q = sn * r;
   q = fmaf(fmaf(-sd, q, sn), r, q);
-  uint64_t last = emu__hw_div_fmas(f, b32(fmaf(-sd, q, sn)), b32(r), b32(q), after, KEEP);
+  uint64_t last = emu__hw_div_fmas(f, emu__bits32(fmaf(-sd, q, sn)), emu__bits32(r), emu__bits32(q), after, KEEP);
   return emu__hw_div_fixup(f, last, d, n, KEEP);
 }
 static uint64_t quotient64(uint64_t n, uint64_t d) {
   const struct emu_hw_format *f = &emu__hw_double_format;
   bool after, ignored;
-  double sd = f64(emu__hw_div_scale(f, d, d, n, KEEP, &ignored)), sn = f64(emu__hw_div_scale(f, n, d, n, KEEP, &after));
-  double r = f64(b64(1 / sd) & ~UINT64_C(0xfffffff));  // a seed of few digits, as V_RCP_F64 is
+  double sd = emu__f64(emu__hw_div_scale(f, d, d, n, KEEP, &ignored)),
+         sn = emu__f64(emu__hw_div_scale(f, n, d, n, KEEP, &after));
+  double r = emu__f64(emu__bits64(1 / sd) & ~UINT64_C(0xfffffff));  // a seed of few digits, as V_RCP_F64 is
   r = fma(fma(-sd, r, 1), r, r);
   r = fma(fma(-sd, r, 1), r, r);
   double q = sn * r;
-  uint64_t last = emu__hw_div_fmas(f, b64(fma(-sd, q, sn)), b64(r), b64(q), after, KEEP);
+  uint64_t last = emu__hw_div_fmas(f, emu__bits64(fma(-sd, q, sn)), emu__bits64(r), emu__bits64(q), after, KEEP);
   return emu__hw_div_fixup(f, last, d, n, KEEP);
 }
 
 static void test_quotients(void **state) {
   (void)state;
   for (int i = 0; i < 1000000; i++) {
-    uint64_t n = random_single(), d = random_single(), want = b32(f32(n) / f32(d)), got = quotient32(n, d);
-    if (f32(want) == f32(want))
+    uint64_t n = random_single(), d = random_single(), want = emu__bits32(emu__f32(n) / emu__f32(d)),
+             got = quotient32(n, d);
+    if (emu__f32(want) == emu__f32(want))
       assert_int_equal(got, want);
     else
-      assert_true(f32(got) != f32(got));
-    n = random_double(), d = random_double(), want = b64(f64(n) / f64(d)), got = quotient64(n, d);
-    if (f64(want) == f64(want))
+      assert_true(emu__f32(got) != emu__f32(got));
+    n = random_double(), d = random_double(), want = emu__bits64(emu__f64(n) / emu__f64(d)), got = quotient64(n, d);
+    if (emu__f64(want) == emu__f64(want))
       assert_int_equal(got, want);
     else
-      assert_true(f64(got) != f64(got));
+      assert_true(emu__f64(got) != emu__f64(got));
   }
 }
 

@@ -11,18 +11,9 @@
 
 #include <cmocka.h>
 
-static const uint64_t offset_basis = UINT64_C(14695981039346656037), prime = UINT64_C(1099511628211);
+#include "machine/wave.h"
 
-static uint32_t bits_of(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, 4);
-  return bits;
-}
-static float float_of(uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
-}
+static const uint64_t offset_basis = UINT64_C(14695981039346656037), prime = UINT64_C(1099511628211);
 
 #define DIGEST(function, from, to, expected)                                              \
   do {                                                                                    \
@@ -41,7 +32,7 @@ static void test_complete_mantissas(void **state) {
   for (uint32_t sign = 0; sign < 2; sign++) {
     uint64_t h = offset_basis;
     for (uint32_t i = 0; i < 1u << 24; i++) {
-      h = (h ^ emu__hw_exp_f32(bits_of((float)i * 0x1p-24f) | sign << 31, true)) * prime;
+      h = (h ^ emu__hw_exp_f32(emu__bits32((float)i * 0x1p-24f) | sign << 31, true)) * prime;
     }
     assert_int_equal(h, expected[sign]);
   }
@@ -142,7 +133,7 @@ static void test_recorded_angles(void **state) {
 static double distance(uint32_t bits, double exact) {
   int e;
   (void)frexp(exact, &e);
-  return fabs((double)float_of(bits) - exact) / ldexp(1, e - 24);
+  return fabs((double)emu__f32(bits) - exact) / ldexp(1, e - 24);
 }
 static double f_rcp(double a) { return 1 / a; }
 static double f_rsq(double a) { return 1 / sqrt(a); }
@@ -160,7 +151,7 @@ static void test_all_exponents(void **state) {
     uint32_t bits = random & 0x7fffffff;
     if (bits < 0x800000 || bits >= 0x7f800000) continue;
     for (int f = 0; f < 5; f++) {
-      double exact = functions[f].exact((double)float_of(bits));
+      double exact = functions[f].exact((double)emu__f32(bits));
       if (fabs(exact) < 0x1p-126 || fabs(exact) >= 0x1p128) continue;
       double d = distance(functions[f].function(bits, true), exact);
       if (d > worst[f]) worst[f] = d;
@@ -178,10 +169,10 @@ static void test_angles(void **state) {
   for (int i = 0; i < 1000000; i++) {
     random = random * 1664525 + 1013904223;
     float turns = (float)((random >> 8) & 0xffffff) * (random & 64 ? 0x1p-24f : 0x1p-20f);
-    uint32_t bits = bits_of(turns), s = sin_(bits, true), c = cos_(bits, true);
+    uint32_t bits = emu__bits32(turns), s = sin_(bits, true), c = cos_(bits, true);
     double part = (double)turns - floor((double)turns);
-    assert_true(fabs((double)float_of(s) - sin(part * tau)) < 0x1p-22);
-    assert_true(fabs((double)float_of(c) - cos(part * tau)) < 0x1p-22);
+    assert_true(fabs((double)emu__f32(s) - sin(part * tau)) < 0x1p-22);
+    assert_true(fabs((double)emu__f32(c) - cos(part * tau)) < 0x1p-22);
     assert_int_equal(cos_(bits | 0x80000000, true), c);
     assert_int_equal(sin_(bits | 0x80000000, true), s & 0x7fffffff ? s ^ 0x80000000 : s);
   }

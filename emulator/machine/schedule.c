@@ -39,11 +39,11 @@ void emu_kernel_parse(const void *descriptor, struct emu_kernel *out) {
 }
 
 unsigned emu_kernel_wave(const struct emu_kernel *kernel) {
-  return emu_field(kernel->properties, EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64;
+  return emu__bits(kernel->properties, EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64;
 }
 
 unsigned emu_kernel_vgprs(const struct emu_kernel *kernel) {
-  unsigned granules = emu_field(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
+  unsigned granules = emu__bits(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
   return granules * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
 }
 

@@ -22,7 +22,7 @@ static void load(struct emu_wave *w, const struct emu_step *step) {
 static void buffer_load(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   const uint32_t *v = &w->s[inst->src[0].reg];
-  uint64_t base = v[0] | (uint64_t)emu_field(v[1], EMU_V1_BASE_HIGH) << 32, stride = emu_field(v[1], EMU_V1_STRIDE);
+  uint64_t base = v[0] | (uint64_t)emu__bits(v[1], EMU_V1_BASE_HIGH) << 32, stride = emu__bits(v[1], EMU_V1_STRIDE);
   uint64_t size = stride ? stride * v[2] : v[2], offset = (uint64_t)(int64_t)inst->imm;
   if (inst->src[1].kind) offset += emu__scalar_read(w, &inst->src[1]);
   offset &= ~UINT64_C(3);

@@ -135,27 +135,27 @@ static unsigned user_registers(struct emu_wave *w, const struct emu_run *run) {
   const struct emu_dispatch *d = run->dispatch;
   unsigned at = 0;
   uint64_t scratch = (uint64_t)(uintptr_t)w->group->scratch;
-  if (emu_field(d->kernel.properties, EMU_PRIVATE_SEGMENT_BUFFER, 1)) {  // a V# swizzled by lane, dword by dword
+  if (emu__bits(d->kernel.properties, EMU_PRIVATE_SEGMENT_BUFFER, 1)) {  // a V# swizzled by lane, dword by dword
     w->s[at++] = (uint32_t)scratch;
-    w->s[at++] = (uint32_t)(scratch >> 32) | emu_in_field(1, EMU_V1_SWIZZLE_GFX10);
+    w->s[at++] = (uint32_t)(scratch >> 32) | emu__in_bits(1, EMU_V1_SWIZZLE_GFX10);
     w->s[at++] = UINT32_MAX;
-    w->s[at++] = emu_in_field(EMU_OOB_NO_RECORDS, EMU_V3_OOB_SELECT) |
-                 emu_in_field(w->lanes == 64 ? 3 : 2, EMU_V3_INDEX_STRIDE) | emu_in_field(1, EMU_V3_ADD_TID_ENABLE);
+    w->s[at++] = emu__in_bits(EMU_OOB_NO_RECORDS, EMU_V3_OOB_SELECT) |
+                 emu__in_bits(w->lanes == 64 ? 3 : 2, EMU_V3_INDEX_STRIDE) | emu__in_bits(1, EMU_V3_ADD_TID_ENABLE);
   }
   const uint64_t pairs[EMU_PRIVATE_SEGMENT_SIZE] = {
       [EMU_DISPATCH_PTR] = run->packet, [EMU_KERNARG_SEGMENT_PTR] = d->kernarg, [EMU_FLAT_SCRATCH_INIT] = scratch};
   for (unsigned i = EMU_DISPATCH_PTR; i < EMU_PRIVATE_SEGMENT_SIZE; i++) {
-    if (!emu_field(d->kernel.properties, i, 1)) continue;
+    if (!emu__bits(d->kernel.properties, i, 1)) continue;
     emu__scalar_write64(w, at, pairs[i]);
     at += 2;
   }
-  if (emu_field(d->kernel.properties, EMU_PRIVATE_SEGMENT_SIZE, 1)) w->s[at++] = run->scratch_bytes;
-  return emu_field(d->kernel.rsrc2, EMU_RSRC2_USER_SGPR_COUNT);
+  if (emu__bits(d->kernel.properties, EMU_PRIVATE_SEGMENT_SIZE, 1)) w->s[at++] = run->scratch_bytes;
+  return emu__bits(d->kernel.rsrc2, EMU_RSRC2_USER_SGPR_COUNT);
 }
 
 static void work_item_ids(struct emu_wave *w, const struct emu_run *run) {
   const uint32_t *t = run->dispatch->threads;
-  unsigned wanted = emu_field(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
+  unsigned wanted = emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
   for (unsigned l = 0; l < w->lanes; l++) {
     uint32_t id = w->index * w->lanes + l, x = id % t[0], y = id / t[0] % t[1], z = id / t[0] / t[1];
     if (run->target == EMU_GFX1030) {
@@ -164,7 +164,7 @@ static void work_item_ids(struct emu_wave *w, const struct emu_run *run) {
       if (wanted > 1) *emu__vector(w, 2, l) = z;
     } else {
       *emu__vector(w, 0, l) =
-          emu_in_field(x, EMU_PACKED_ID_X) | emu_in_field(y, EMU_PACKED_ID_Y) | emu_in_field(z, EMU_PACKED_ID_Z);
+          emu__in_bits(x, EMU_PACKED_ID_X) | emu__in_bits(y, EMU_PACKED_ID_Y) | emu__in_bits(z, EMU_PACKED_ID_Z);
     }
   }
 }
@@ -193,18 +193,18 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   if (w->lanes == 32) w->s[EMU_EXEC_HI] = 0;
   unsigned at = user_registers(w, run), rsrc2 = d->kernel.rsrc2;
   for (unsigned i = 0; i < 3; i++) {
-    if (emu_field(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i))) w->s[at++] = group->id[i];
+    if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i))) w->s[at++] = group->id[i];
   }
-  if (emu_field(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO)) w->s[at++] = 0;
-  if (run->target == EMU_GFX1030 && emu_field(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
+  if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO)) w->s[at++] = 0;
+  if (run->target == EMU_GFX1030 && emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
     w->s[at++] = index * run->scratch_bytes * run->lanes;
   work_item_ids(w, run);
   w->next = emu__program_step(run->program, w->lanes, d->entry);
   uint32_t rsrc1 = d->kernel.rsrc1;
-  emu__wave_set_mode(w, emu_field(rsrc1, EMU_RSRC1_FLOAT_MODE) |
-                            (emu_field(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
-                            (emu_field(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
-                            (emu_field(rsrc1, EMU_RSRC1_FP16_OVFL) ? EMU_MODE_FP16_OVFL : 0));
+  emu__wave_set_mode(w, emu__bits(rsrc1, EMU_RSRC1_FLOAT_MODE) |
+                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
+                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
+                            (emu__bits(rsrc1, EMU_RSRC1_FP16_OVFL) ? EMU_MODE_FP16_OVFL : 0));
 }
 
 // ---- barrier and end

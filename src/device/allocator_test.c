@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "device/driver.h"
+#include "device/gate.h"
 #include "rdna/memory.h"
 
 #define MIB ((size_t)1 << 20)
@@ -105,28 +106,6 @@ static void test_other_mixes_stay_near_the_live_peak(void **state) {
 }
 
 /* ---- borrowing between streams, on the host driver, whose streams really run apart ---- */
-
-typedef struct gate {
-  pthread_mutex_t lock;
-  pthread_cond_t opened;
-  bool open;
-} gate;
-
-#define GATE {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}
-
-static void wait_at(void *data) {
-  gate *g = data;
-  pthread_mutex_lock(&g->lock);
-  while (!g->open) pthread_cond_wait(&g->opened, &g->lock);
-  pthread_mutex_unlock(&g->lock);
-}
-
-static void open_gate(gate *g) {
-  pthread_mutex_lock(&g->lock);
-  g->open = true;
-  pthread_cond_broadcast(&g->opened);
-  pthread_mutex_unlock(&g->lock);
-}
 
 static void *alloc(rdna_device *device, size_t size, rdna_stream *stream) {
   void *data = NULL;

@@ -15,17 +15,9 @@
 #include <cmocka.h>
 
 #include "base/config.h"
+#include "kernel/shell.h"
 
 static char folder[64], self[4096];
-
-__attribute__((format(printf, 1, 2))) static void shell(const char *format, ...) {
-  char command[8192];
-  va_list list;
-  va_start(list, format);
-  vsnprintf(command, sizeof command, format, list);
-  va_end(list);
-  if (system(command) != 0) fail_msg("failed: %s", command);
-}
 
 /* A pack for |target| with code for |code_target| as the family "mixture". */
 static void make_pack(const char *target, const char *code_target) {

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "kernel/shell.h"
+
 typedef struct built {
   uint8_t bytes[4096];
   size_t size;
@@ -248,15 +250,6 @@ static void test_builder(void **state) {
   rdna__pack_close(pack);
   snprintf(command, sizeof command, "rm -r %s", folder);
   assert_int_equal(system(command), 0);
-}
-
-__attribute__((format(printf, 1, 2))) static void shell(const char *format, ...) {
-  char command[2048];
-  va_list list;
-  va_start(list, format);
-  vsnprintf(command, sizeof command, format, list);
-  va_end(list);
-  if (system(command) != 0) fail_msg("failed: %s", command);
 }
 
 static void expect_refused(const char *path, const char *sentence) {

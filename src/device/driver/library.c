@@ -64,32 +64,31 @@ static int compare_versions(const void *a, const void *b) {
   return -strverscmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-bool rdna__library_open_newest(rdna__library *library, const char *folder, const char *prefix) {
-  char pattern[PATH_MAX];
-  if (snprintf(pattern, sizeof pattern, "%s/%s*", folder, prefix) >= (int)sizeof pattern) return false;
+/* Opens the first that it can of the files that |pattern| matches, newest first; with |prefix|, of the files PREFIX* in
+ * the folders that it matches. */
+static bool open_matching(rdna__library *library, const char *pattern, const char *prefix) {
   glob_t found = {0};
   bool opened = false;
   if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
     qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_versions);
     for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
-      opened = rdna__library_open(library, found.gl_pathv[i], false);
+      const char *path = found.gl_pathv[i];
+      opened =
+          prefix == NULL ? rdna__library_open(library, path, false) : rdna__library_open_newest(library, path, prefix);
     }
   }
   globfree(&found);
   return opened;
 }
 
+bool rdna__library_open_newest(rdna__library *library, const char *folder, const char *prefix) {
+  char pattern[PATH_MAX];
+  if (snprintf(pattern, sizeof pattern, "%s/%s*", folder, prefix) >= (int)sizeof pattern) return false;
+  return open_matching(library, pattern, NULL);
+}
+
 bool rdna__library_open_in_folders(rdna__library *library, const char *pattern, const char *prefix) {
-  glob_t found = {0};
-  bool opened = false;
-  if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
-    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, compare_versions);
-    for (size_t i = 0; i < found.gl_pathc && !opened; i++) {
-      opened = rdna__library_open_newest(library, found.gl_pathv[i], prefix);
-    }
-  }
-  globfree(&found);
-  return opened;
+  return open_matching(library, pattern, prefix);
 }
 
 bool rdna__library_open_below(rdna__library *library, const char *base, const char *below, const char *prefix) {

@@ -15,32 +15,10 @@
 #include <cmocka.h>
 
 #include "device/driver.h"
+#include "device/gate.h"
 #include "rdna/memory.h"
 
 #define OK(expression) assert_int_equal((expression), RDNA_OK)
-
-/* A callback that holds its stream until the test opens the gate. */
-typedef struct gate {
-  pthread_mutex_t lock;
-  pthread_cond_t opened;
-  bool open;
-} gate;
-
-#define GATE {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false}
-
-static void wait_at(void *data) {
-  gate *g = data;
-  pthread_mutex_lock(&g->lock);
-  while (!g->open) pthread_cond_wait(&g->opened, &g->lock);
-  pthread_mutex_unlock(&g->lock);
-}
-
-static void open_gate(gate *g) {
-  pthread_mutex_lock(&g->lock);
-  g->open = true;
-  pthread_cond_broadcast(&g->opened);
-  pthread_mutex_unlock(&g->lock);
-}
 
 static rdna_device *open_host(void) {
   rdna_device *device = NULL;
