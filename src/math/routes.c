@@ -3,13 +3,18 @@
 #include "math/common/plan/route.h"
 #include "math/quant/quant_unpack.h"
 
-#define TABLES(TABLE) \
-  TABLE(conv)         \
-  TABLE(conv_direct)  \
-  TABLE(gemm)         \
-  TABLE(norm)         \
-  TABLE(reduce)       \
-  TABLE(softmax)
+#define TABLES(TABLE)     \
+  TABLE(conv)             \
+  TABLE(conv_direct)      \
+  TABLE(gemm)             \
+  TABLE(norm)             \
+  TABLE(norm_backward)    \
+  TABLE(reduce)           \
+  TABLE(scan)             \
+  TABLE(scan_index)       \
+  TABLE(softmax)          \
+  TABLE(softmax_backward) \
+  TABLE(softmax_dim)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)

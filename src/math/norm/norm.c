@@ -4,6 +4,7 @@
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/norm/long_norm_kernels.h"
+#include "math/norm/norm.h"
 #include "math/norm/norm_kernels.h"
 
 /* From an H200; nobody has measured them on AMD's cards. */
@@ -63,12 +64,6 @@ static const rdna__route routes[] = {
 };
 #undef NORM_OF
 RDNA_ROUTES(rdna__norm_routes, "rms_norm, add_rms_norm, layer_norm", routes)
-
-/* The types in a kernel's name: of the values, and of weights and bias where those are f32 and the values are not. */
-static const char *types_of(const rdna_tensor *out, const rdna_tensor *factors) {
-  static const char *const names[RDNA_BF16 + 1][2] = {{"f32", "f32"}, {"f16", "f16_wf32"}, {"bf16", "bf16_wf32"}};
-  return names[out->dtype][factors && factors->dtype == RDNA_F32];
-}
 
 struct rows {
   int64_t rows, cols;
@@ -148,7 +143,8 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
                                          .epsilon = (float)epsilon};
   const rdna__route *route = &routes[PARTS];
   rdna_status status = RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &part, rdna_dtype_name(of->out->dtype));
-  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, route, 1, grid, &finish, types_of(of->out, factors));
+  if (status == RDNA_OK)
+    status = RDNA__ROUTE_LAUNCH(stream, route, 1, grid, &finish, rdna__norm_types(of->out, factors));
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -184,7 +180,7 @@ static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const s
     if (route == &routes[SHIFTED] && most >= 8) most = most / 8 * 8;
     if (grid.x > most) grid.x = (uint32_t)most;
   }
-  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, op_name, types_of(out, factors));
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, op_name, rdna__norm_types(out, factors));
 }
 
 rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, double epsilon,

@@ -1,13 +1,15 @@
 /* Gradients of layer_norm and rms_norm. */
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
+#include "math/norm/norm.h"
 #include "math/norm/norm_backward_kernels.h"
 #include "rdna/op/norm.h"
 
-enum { TYPES = RDNA_BF16 + 1 }; /* f32, f16, bf16: the first of the enumeration */
+/* From an H200; nobody has measured them on AMD's cards. */
 enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8, ROWS_OF_A_COLUMN_SLICE = 8 };
-static const int64_t parts_of_a_unit[TYPES] = {2, 3, 3}; /* groups of norm_parts that run at once */
+static const int64_t parts_of_a_unit[RDNA_BF16 + 1] = {2, 3, 3}; /* groups of norm_parts that run at once */
 
 /* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
  * sum. */
@@ -17,29 +19,68 @@ static int64_t most_slices(rdna_device *device) {
   return slices < LEAST_SLICES ? LEAST_SLICES : slices > MOST_SLICES ? MOST_SLICES : slices;
 }
 
-/* [type of the values][weights are f32] */
-static const char *const kernels[TYPES][2] = {{"norm_backward_f32", "norm_backward_f32"},
-                                              {"norm_backward_f16", "norm_backward_f16_wf32"},
-                                              {"norm_backward_bf16", "norm_backward_bf16_wf32"}};
-static const char *const short_kernels[TYPES][2] = {{"norm_backward_short_f32", "norm_backward_short_f32"},
-                                                    {"norm_backward_short_f16", "norm_backward_short_f16_wf32"},
-                                                    {"norm_backward_short_bf16", "norm_backward_short_bf16_wf32"}};
-static const char *const edged_kernels[TYPES][2] = {{"norm_backward_edged_f32", "norm_backward_edged_f32"},
-                                                    {"norm_backward_edged_f16", "norm_backward_edged_f16_wf32"},
-                                                    {"norm_backward_edged_bf16", "norm_backward_edged_bf16_wf32"}};
-static const char *const long_kernels[TYPES][2] = {{NULL, NULL}, /* norm_parts and the rest */
-                                                   {"norm_backward_long_f16", "norm_backward_long_f16_wf32"},
-                                                   {"norm_backward_long_bf16", "norm_backward_long_bf16_wf32"}};
-static const char *const shifted_kernels[TYPES][2] = {
-    {NULL, NULL},
-    {"norm_backward_shifted_f16", "norm_backward_shifted_f16_wf32"},
-    {"norm_backward_shifted_bf16", "norm_backward_shifted_bf16_wf32"}};
-static const char *const parts_kernels[TYPES][2] = {{"norm_parts_f32", "norm_parts_f32"},
-                                                    {"norm_parts_f16", "norm_parts_f16_wf32"},
-                                                    {"norm_parts_bf16", "norm_parts_bf16_wf32"}};
-static const char *const columns_kernels[TYPES][2] = {{"norm_columns_f32", "norm_columns_f32"},
-                                                      {"norm_columns_f16", "norm_columns_f16_wf32"},
-                                                      {"norm_columns_bf16", "norm_columns_bf16_wf32"}};
+struct problem {
+  rdna_dtype type;
+  int64_t rows, cols;
+  bool aligned; /* all rows and weights begin and end at multiples of 16 bytes */
+  bool edged;   /* they do not, but equally far from them in x, dout and dx */
+};
+
+static bool are_cut(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  /* of rows that are neither aligned nor edged, those of 16 bits are shifted */
+  int64_t held = p->aligned || p->edged ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
+  if (p->type != RDNA_F32) held = p->aligned ? NORM_BACKWARD_LONG_COLS : NORM_BACKWARD_HELD_COLS;
+  return p->cols > held && p->rows > 0;
+}
+static bool are_short(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->cols <= NORM_BACKWARD_WAVE_COLS && p->aligned;
+}
+static bool are_edged(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->cols > NORM_BACKWARD_WAVE_COLS && p->edged;
+}
+static bool are_shifted(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->cols > NORM_BACKWARD_WAVE_COLS && !p->aligned;
+}
+static bool are_long(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->cols > NORM_BACKWARD_HELD_COLS;
+}
+
+enum { PARTS, SHORT, EDGED, SHIFTED, LONG, ROWS };
+#define HALVES "{f16|f16_wf32|bf16|bf16_wf32}"
+static const rdna__route routes[] = {
+    [PARTS] = {.name = "parts",
+               .kernels = {"norm_parts_{norm}", "norm_join", "norm_columns_{norm}", "column_sum"},
+               .when = "rows longer than a group's registers",
+               .applies = are_cut,
+               .measured_on = "H200"},
+    [SHORT] = {.name = "short",
+               .kernels = {"norm_backward_short_{norm}", "column_sum"},
+               .when = "aligned rows that are a wave's, or several a wave's",
+               .applies = are_short,
+               .measured_on = "H200"},
+    [EDGED] = {.name = "edged",
+               .kernels = {"norm_backward_edged_{norm}", "column_sum"},
+               .when = "longer rows, not aligned to 16 bytes, but alike in x, dout and dx",
+               .applies = are_edged},
+    [SHIFTED] = {.name = "shifted",
+                 .kernels = {"norm_backward_shifted_" HALVES, "column_sum"},
+                 .when = "other rows of 16-bit types that are not aligned to 16 bytes",
+                 .applies = are_shifted},
+    [LONG] = {.name = "long",
+              .kernels = {"norm_backward_long_" HALVES, "column_sum"},
+              .when = "aligned rows of 16-bit types that take all of a group's registers",
+              .applies = are_long,
+              .measured_on = "H200"},
+    [ROWS] = {.name = "rows",
+              .kernels = {"norm_backward_{norm}", "column_sum"},
+              .when = "all others: aligned rows of a group, and short ones that are not aligned"},
+};
+#undef HALVES
+RDNA_ROUTES(rdna__norm_backward_routes, "rms_norm_backward, layer_norm_backward", routes)
 
 struct gradients {
   const char *op_name;
@@ -132,7 +173,7 @@ static rdna_status sum_columns(rdna_stream *stream, const struct gradients *g, c
   }
   if (grid.y == 0) return RDNA_OK;
   RDNA_TRY(rdna__check_groups("column_sum", args.cols, COLUMN_SUM_COLS, &grid.x));
-  return rdna__launch_named(stream, "column_sum", grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[ROWS], 1, grid, &args, NULL);
 }
 
 /* Whether all accesses to rows and to weights may be of 16 bytes. */
@@ -166,25 +207,18 @@ static void choose_slices(rdna_stream *stream, struct norm_backward_args *args) 
 
 /* Rows that registers hold. */
 static rdna_status launch_rows(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *args,
-                               bool aligned, bool edged) {
-  bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
+                               const rdna__route *route) {
   RDNA_TRY(take_partial(scratch, args));
   if (args->slices > 0) {
-    bool is_short = args->cols <= NORM_BACKWARD_WAVE_COLS;
-    const char *const(*of)[2] = is_short && aligned                    ? short_kernels
-                                : edged                                ? edged_kernels
-                                : !is_short && !aligned                ? shifted_kernels
-                                : args->cols > NORM_BACKWARD_HELD_COLS ? long_kernels
-                                                                       : kernels;
     rdna_grid grid = {(uint32_t)args->slices, 1, 1};
-    RDNA_TRY(rdna__launch_named(scratch->stream, of[g->x->dtype][weight_f32], grid, args));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, route, 0, grid, args, rdna__norm_types(g->x, g->weight)));
   }
   return sum_columns(scratch->stream, g, args);
 }
 
 static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *g, struct norm_backward_args *of,
                                 bool aligned) {
-  bool weight_f32 = g->weight && g->weight->dtype == RDNA_F32;
+  const char *types = rdna__norm_types(g->x, g->weight);
   int64_t value = (int64_t)rdna_dtype_block_bytes(g->x->dtype);
   int64_t slab_cols = NORM_BACKWARD_THREADS * (aligned ? 16 / value : NORM_BACKWARD_SINGLES);
   int64_t slabs = rdna__divide_up(of->cols, slab_cols), most = 2 * most_slices(rdna_stream_device(scratch->stream));
@@ -234,12 +268,12 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
                                       .dout_stride = of->dout_stride,
                                       .x_stride = of->x_stride,
                                       .dx_stride = of->dx_stride};
-  RDNA_TRY(rdna__launch_named(scratch->stream, parts_kernels[g->x->dtype][weight_f32], grid, &parts));
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, &routes[PARTS], 0, grid, &parts, types));
   grid.x = rdna__groups_in_turn(of->rows);
   if (parts.parts <= NORM_JOIN_WAVE_PARTS) {
     grid.x = rdna__groups_of_waves(scratch->stream, of->rows, 0, NORM_BACKWARD_THREADS);
   }
-  RDNA_TRY(rdna__launch_named(scratch->stream, "norm_join", grid, &join));
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, &routes[PARTS], 1, grid, &join, NULL));
   const rdna_tensor *of_columns[] = {g->dweight, g->dbias};
   for (int m = 0; slices == 1 && m < 2; m++) {
     if (!of_columns[m]) continue;
@@ -247,7 +281,7 @@ static rdna_status launch_parts(rdna__scratch *scratch, const struct gradients *
     columns.sums_f32[m] = of_columns[m]->dtype == RDNA_F32;
   }
   grid.x = rdna__groups_in_turn(slabs * of->slices);
-  RDNA_TRY(rdna__launch_named(scratch->stream, columns_kernels[g->x->dtype][weight_f32], grid, &columns));
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, &routes[PARTS], 2, grid, &columns, types));
   return slices > 1 ? sum_columns(scratch->stream, g, of) : RDNA_OK;
 }
 
@@ -262,14 +296,12 @@ static rdna_status backward(rdna_stream *stream, const struct gradients *g, doub
   args.inverse = g->inverse ? g->inverse->data : NULL;
   choose_slices(stream, &args);
   int64_t value = (int64_t)rdna_dtype_block_bytes(g->x->dtype);
-  bool aligned = is_aligned(&args, value);
-  bool edged = !aligned && args.cols > NORM_BACKWARD_WAVE_COLS && edges_agree(&args, value);
-  /* of rows that are not aligned otherwise, those of 16 bits are shifted */
-  int64_t held = aligned || edged ? NORM_BACKWARD_HELD_COLS : NORM_BACKWARD_WAVE_COLS;
-  if (g->x->dtype != RDNA_F32) held = aligned ? NORM_BACKWARD_LONG_COLS : NORM_BACKWARD_HELD_COLS;
-  bool fits = args.cols <= held || args.rows == 0;
-  return rdna__scratch_release(
-      &scratch, fits ? launch_rows(&scratch, g, &args, aligned, edged) : launch_parts(&scratch, g, &args, aligned));
+  struct problem problem = {
+      .type = g->x->dtype, .rows = args.rows, .cols = args.cols, .aligned = is_aligned(&args, value)};
+  problem.edged = !problem.aligned && edges_agree(&args, value);
+  const rdna__route *route = rdna__route_choose(&rdna__norm_backward_routes, &problem);
+  return rdna__scratch_release(&scratch, route == &routes[PARTS] ? launch_parts(&scratch, g, &args, problem.aligned)
+                                                                 : launch_rows(&scratch, g, &args, route));
 }
 
 rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,

@@ -1,11 +1,11 @@
 #include "rdna/op/scan.h"
 
-#include <stdio.h>
-
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/scan/scan_kernels.h"
 
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
   MOST_COLUMN_GROUPS = 1 << 16, /* groups take turns */
   RUN_VALUES = 2048,            /* of short rows that a wave takes together */
@@ -17,6 +17,47 @@ enum {
   SEGMENT_VALUES = 2048,
   MOST_SEGMENTS = 4096 /* of a row: every wave reads the totals of those before its own */
 };
+
+struct problem {
+  int64_t outer, n, inner;
+};
+
+static bool are_columns(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->inner != 1;
+}
+static bool are_waves(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->outer >= ENOUGH_ROWS || p->n < GROUP_VALUES;
+}
+static bool are_groups(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->outer >= ENOUGH_GROUPS || p->n < LONG_VALUES;
+}
+
+enum { COLUMNS, WAVES, GROUPS, SEGMENTS };
+#define SCAN "scan_{sum|prod|max|min|logsumexp}_{f32|f16|bf16|f64|i32|i64}"
+static const rdna__route routes[] = {
+    [COLUMNS] = {.name = "columns",
+                 .kernels = {SCAN},
+                 .when = "along another dimension than the last: a lane for each column",
+                 .applies = are_columns},
+    [WAVES] = {.name = "waves",
+               .kernels = {SCAN},
+               .when = "at least 2048 rows, or of fewer than 4096 values: a wave for each, or for several short ones",
+               .applies = are_waves,
+               .measured_on = "H200"},
+    [GROUPS] = {.name = "groups",
+                .kernels = {SCAN},
+                .when = "at least 256 long rows, or of fewer than 32768 values: a group for each",
+                .applies = are_groups,
+                .measured_on = "H200"},
+    [SEGMENTS] = {.name = "segments",
+                  .kernels = {SCAN, SCAN},
+                  .when = "fewer and longer rows: cut into segments, what each comes to first",
+                  .measured_on = "H200"},
+};
+#undef SCAN
+RDNA_ROUTES(rdna__scan_routes, "cumsum, cumprod, cummax, cummin, logcumsumexp", routes)
 
 static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *out) {
@@ -37,8 +78,6 @@ static rdna_status check(const char *name, rdna_stream *stream, int *dim, const 
 }
 
 static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype, const struct scan_args *a) {
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "scan_%s_%s", op, rdna_dtype_name(dtype));
   rdna_grid grid = {1, 1, 1};
   if (a->inner == 1) {
     grid.x = a->groups ? a->units : rdna__groups_of_waves(stream, a->units, INT64_MAX, SCAN_THREADS);
@@ -46,7 +85,7 @@ static rdna_status launch(rdna_stream *stream, const char *op, rdna_dtype dtype,
     int64_t groups = (a->outer * a->inner - 1) / SCAN_THREADS + 1;
     grid.x = (uint32_t)(groups < MOST_COLUMN_GROUPS ? groups : MOST_COLUMN_GROUPS);
   }
-  return rdna__launch_named(stream, kernel, grid, a);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[WAVES], 0, grid, a, op, rdna_dtype_name(dtype)); /* as all rows */
 }
 
 /* What each segment comes to, and the rows from there on. */
@@ -72,9 +111,10 @@ static rdna_status scan(rdna_stream *stream, const char *name, const char *op, i
   for (int i = 0; i < dim; i++) a.outer *= x->shape[i];
   for (int i = dim + 1; i < x->rank; i++) a.inner *= x->shape[i];
   a.segment = a.n, a.rows = a.n <= RUN_VALUES / 2 ? (uint32_t)(RUN_VALUES / a.n) : 1;
-  bool few = a.inner == 1 && a.outer < ENOUGH_ROWS && a.n >= GROUP_VALUES;
-  if (!few || a.outer >= ENOUGH_GROUPS || a.n < LONG_VALUES) {
-    a.groups = few;
+  struct problem problem = {a.outer, a.n, a.inner};
+  const rdna__route *route = rdna__route_choose(&rdna__scan_routes, &problem);
+  if (route != &routes[SEGMENTS]) {
+    a.groups = route == &routes[GROUPS];
     if (a.inner == 1) RDNA_TRY(rdna__check_groups(name, rdna__divide_up(a.outer, a.rows), 1, &a.units));
     return launch(stream, op, x->dtype, &a);
   }

@@ -1,16 +1,38 @@
-#include <stdio.h>
-
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/scan/scan_index_kernels.h"
 #include "math/sort/sort_plan.h"
 #include "rdna/op/scan.h"
 
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
   MOST_GROUPS = 1 << 16,    /* groups take turns */
   ENOUGH_GROUPS = 512,      /* what keeps a large GPU busy */
   SEGMENT_VALUES = 1 << 13, /* shorter ones are not worth reading a row twice */
 };
+
+struct problem {
+  int64_t inner, segments; /* that keep the device busy and are worth it */
+};
+
+static bool are_whole(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->inner > 1 || p->segments < 2;
+}
+
+enum { WHOLE, SEGMENTS };
+static const rdna__route routes[] = {
+    [WHOLE] = {.name = "whole",
+               .kernels = {"scan_index_{bits}"},
+               .when = "a group for each row, or a lane for each column",
+               .applies = are_whole},
+    [SEGMENTS] = {.name = "segments",
+                  .kernels = {"scan_index_{bits}", "scan_index_{bits}", "scan_index_{bits}"},
+                  .when = "fewer than 256 long rows, cut into segments: what each comes to, then those, then the rest",
+                  .measured_on = "H200"},
+};
+RDNA_ROUTES(rdna__scan_index_routes, "cummax_indices, cummin_indices", routes)
 
 static rdna_status check(const char *name, rdna_stream *stream, int *dim, const rdna_tensor *x,
                          const rdna_tensor *values, const rdna_tensor *indices) {
@@ -37,11 +59,9 @@ static rdna_status check(const char *name, rdna_stream *stream, int *dim, const 
 }
 
 static rdna_status launch(rdna_stream *stream, size_t bytes, const struct scan_index_args *a) {
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "scan_index_%d", 8 * (int)bytes);
   int64_t groups = a->inner == 1 ? a->outer * a->segments : (a->outer * a->inner - 1) / SCAN_INDEX_THREADS + 1;
-  return rdna__launch_named(stream, kernel, (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1},
-                            a);
+  rdna_grid grid = {(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &routes[WHOLE], 0, grid, a, rdna__route_bits(bytes));
 }
 
 /* What each segment comes to, the running extremes of that, and the rows from there on. */
@@ -81,7 +101,8 @@ static rdna_status scan(rdna_stream *stream, const char *name, bool smallest, in
   a.segment = a.n;
   int64_t segments = ENOUGH_GROUPS / a.outer;
   if (segments > a.n / SEGMENT_VALUES) segments = a.n / SEGMENT_VALUES;
-  if (a.inner > 1 || segments < 2) return launch(stream, bytes, &a);
+  struct problem problem = {a.inner, segments};
+  if (rdna__route_choose(&rdna__scan_index_routes, &problem) == &routes[WHOLE]) return launch(stream, bytes, &a);
   a.segment = (a.n - 1) / (uint32_t)segments + 1;
   a.segments = (a.n - 1) / a.segment + 1;
   rdna__scratch scratch = {.stream = stream, .holder = name};

@@ -1,23 +1,57 @@
 /* Softmax and log-softmax along any dimension, and their gradients. */
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/common/plan/strided.h"
 #include "math/softmax/softmax.h"
 #include "math/softmax/softmax_backward_kernels.h"
 #include "rdna/op/softmax.h"
 
-enum { TYPES = RDNA_BF16 + 1, ROWS_OF_A_UNIT = 4 /* no more for each compute unit, and long rows are cut */ };
-static const char *const backward_kernels[TYPES] = {"softmax_backward_f32", "softmax_backward_f16",
-                                                    "softmax_backward_bf16"};
-static const char *const long_kernels[TYPES] = {"softmax_backward_long_f32", "softmax_backward_long_f16",
-                                                "softmax_backward_long_bf16"};
-static const char *const part_kernels[TYPES] = {"softmax_backward_part_f32", "softmax_backward_part_f16",
-                                                "softmax_backward_part_bf16"};
-static const char *const finish_kernels[TYPES] = {"softmax_backward_finish_f32", "softmax_backward_finish_f16",
-                                                  "softmax_backward_finish_bf16"};
-static const char *const dim_kernels[TYPES] = {"softmax_dim_f32", "softmax_dim_f16", "softmax_dim_bf16"};
-static const char *const dim_backward_kernels[TYPES] = {"softmax_dim_backward_f32", "softmax_dim_backward_f16",
-                                                        "softmax_dim_backward_bf16"};
+enum { ROWS_OF_A_UNIT = 4 }; /* no more for each compute unit, and long rows are cut; an H200's */
+
+struct problem {
+  int64_t rows, cols, units;
+};
+
+static bool are_cut(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->cols > 2 * SOFTMAX_BACKWARD_PART_COLS && p->rows <= ROWS_OF_A_UNIT * p->units;
+}
+static bool are_short(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->cols <= SOFTMAX_BACKWARD_WAVE_COLS;
+}
+static bool are_long(const rdna__route *route, const void *problem) {
+  return ((const struct problem *)problem)->cols > SOFTMAX_BACKWARD_HELD_COLS;
+}
+
+enum { PARTS, WAVES, LONG, GROUPS };
+static const rdna__route routes[] = {
+    [PARTS] = {.name = "parts",
+               .kernels = {"softmax_backward_part_{float}", "softmax_backward_finish_{float}"},
+               .when = "long rows, at most 4 for each compute unit",
+               .applies = are_cut,
+               .measured_on = "H200"},
+    [WAVES] = {.name = "waves",
+               .kernels = {"softmax_backward_{float}"},
+               .when = "rows that are a wave's",
+               .applies = are_short,
+               .measured_on = "H200"},
+    [LONG] = {.name = "long",
+              .kernels = {"softmax_backward_long_{float}"},
+              .when = "rows longer than a group's registers",
+              .applies = are_long},
+    [GROUPS] = {.name = "groups", .kernels = {"softmax_backward_{float}"}, .when = "all other rows, each a group's"},
+};
+RDNA_ROUTES(rdna__softmax_backward_routes, "softmax_backward, log_softmax_backward", routes)
+
+enum { FORWARD, BACKWARD };
+static const rdna__route dim_routes[] = {
+    [FORWARD] = {.name = "forward",
+                 .kernels = {"softmax_dim_{float}"},
+                 .when = "softmax along another dimension than the last"},
+    [BACKWARD] = {.name = "backward", .kernels = {"softmax_dim_backward_{float}"}, .when = "its gradient"},
+};
+RDNA_FIXED_ROUTES(rdna__softmax_dim_routes, "softmax along another dimension than the last", dim_routes)
 
 /* |argument| is like |first|, and |out|, which is written, is one of them or apart. */
 static rdna_status check_like(const char *op_name, const char *argument, const rdna_tensor *tensor,
@@ -40,9 +74,10 @@ static rdna_status split_at(const char *op_name, const char *argument, const rdn
 }
 
 /* A thread has at least one value across inner. */
-static rdna_status launch_dim(rdna_stream *stream, const char *kernel, int64_t across, const void *args) {
+static rdna_status launch_dim(rdna_stream *stream, int step, rdna_dtype dtype, int64_t across, const void *args) {
   int64_t groups = across / SOFTMAX_BACKWARD_THREADS + (across % SOFTMAX_BACKWARD_THREADS != 0);
-  return rdna__launch_named(stream, kernel, (rdna_grid){rdna__groups_in_turn(groups), 1, 1}, args);
+  rdna_grid grid = {rdna__groups_in_turn(groups), 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &dim_routes[step], 0, grid, args, rdna_dtype_name(dtype));
 }
 
 static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_tensor *x, int dim, float scale, bool log,
@@ -66,7 +101,7 @@ static rdna_status along(const char *op_name, rdna_stream *stream, const rdna_te
                                   .inner = sizes[2],
                                   .scale = scale,
                                   .log = log};
-  return launch_dim(stream, dim_kernels[x->dtype], sizes[0] * sizes[2], &args);
+  return launch_dim(stream, FORWARD, x->dtype, sizes[0] * sizes[2], &args);
 }
 
 /* Long rows in parts. */
@@ -91,8 +126,9 @@ static rdna_status backward_parts(const char *op_name, rdna_stream *stream, cons
   void *sums;
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(args.rows * args.parts) * sizeof(float), &sums));
   args.sums = sums;
-  rdna_status status = rdna__launch_named(stream, part_kernels[dtype], grid, &args);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, finish_kernels[dtype], grid, &args);
+  const char *type = rdna_dtype_name(dtype);
+  rdna_status status = RDNA__ROUTE_LAUNCH(stream, &routes[PARTS], 0, grid, &args, type);
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, &routes[PARTS], 1, grid, &args, type);
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -104,15 +140,14 @@ static rdna_status backward_rows(const char *op_name, rdna_stream *stream, const
   RDNA_TRY(rdna__check_rows(op_name, "out", out, &args.rows, &args.cols, &args.out_stride));
   RDNA_TRY(rdna__check_rows(op_name, "dx", dx, &args.rows, &args.cols, &args.dx_stride));
   RDNA_TRY(rdna__check_written_rows(op_name, "dx", dx, args.rows, args.cols, args.dx_stride));
-  if (args.cols > 2 * SOFTMAX_BACKWARD_PART_COLS &&
-      args.rows <= ROWS_OF_A_UNIT * (int64_t)rdna_device_get_info(rdna_stream_device(stream))->compute_units)
-    return backward_parts(op_name, stream, &args, dx->dtype);
+  struct problem problem = {
+      .rows = args.rows, .cols = args.cols, .units = rdna_device_get_info(rdna_stream_device(stream))->compute_units};
+  const rdna__route *route = rdna__route_choose(&rdna__softmax_backward_routes, &problem);
+  if (route == &routes[PARTS]) return backward_parts(op_name, stream, &args, dx->dtype);
   int64_t row_bytes = args.cols * (int64_t)rdna_dtype_block_bytes(dx->dtype);
   rdna_grid grid = {rdna__groups_in_turn(args.rows), 1, 1};
-  if (args.cols <= SOFTMAX_BACKWARD_WAVE_COLS)
-    grid.x = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_BACKWARD_THREADS);
-  const char *const *of = args.cols > SOFTMAX_BACKWARD_HELD_COLS ? long_kernels : backward_kernels;
-  return rdna__launch_named(stream, of[dx->dtype], grid, &args);
+  if (route == &routes[WAVES]) grid.x = rdna__groups_of_waves(stream, args.rows, row_bytes, SOFTMAX_BACKWARD_THREADS);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, rdna_dtype_name(dx->dtype));
 }
 
 static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *out,
@@ -140,7 +175,7 @@ static rdna_status backward(const char *op_name, rdna_stream *stream, const rdna
                                            .inner = sizes[2],
                                            .scale = scale,
                                            .log = log};
-  return launch_dim(stream, dim_backward_kernels[dx->dtype], sizes[0] * sizes[2], &args);
+  return launch_dim(stream, BACKWARD, dx->dtype, sizes[0] * sizes[2], &args);
 }
 
 rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, int dim, float scale, const rdna_tensor *out) {

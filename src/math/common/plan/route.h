@@ -41,11 +41,14 @@ typedef struct rdna__route_table {
   const void *first;
   size_t stride; /* bytes from row to row */
   int count;
+  bool fixed; /* nothing is chosen: each operator, or step of one, has its row */
 } rdna__route_table;
 
-#define RDNA_ROUTES(table, title, rows) \
-  extern const rdna__route_table table; \
-  const rdna__route_table table = {title, __FILE__, rows, sizeof *(rows), (int)(sizeof(rows) / sizeof *(rows))};
+#define RDNA_ROUTES(table, title, rows) RDNA_ROUTES_(table, title, rows, false)
+#define RDNA_FIXED_ROUTES(table, title, rows) RDNA_ROUTES_(table, title, rows, true)
+#define RDNA_ROUTES_(table, title, rows, fixed) \
+  extern const rdna__route_table table;         \
+  const rdna__route_table table = {title, __FILE__, rows, sizeof *(rows), (int)(sizeof(rows) / sizeof *(rows)), fixed};
 
 static inline const rdna__route *rdna__route_at(const rdna__route_table *table, int index) {
   return (const rdna__route *)((const char *)table->first + (size_t)index * table->stride);
@@ -63,6 +66,11 @@ const char *rdna__route_kernel(char name[RDNA__ROUTE_NAME], const char *pattern,
   rdna__route_launch(stream, (route)->kernels[step], grid, args, (const char *const[]){__VA_ARGS__})
 rdna_status rdna__route_launch(rdna_stream *stream, const char *pattern, rdna_grid grid, const void *args,
                                const char *const *words);
+
+/* The word of {bits} for a value of 1, 2, 4, 8 or 16 bytes. */
+static inline const char *rdna__route_bits(size_t bytes) {
+  return bytes == 1 ? "8" : bytes == 2 ? "16" : bytes == 4 ? "32" : bytes == 8 ? "64" : "128";
+}
 
 /* All tables, and what the sets in the braces of names stand for: src/math/routes.c. */
 extern const rdna__route_table *const rdna__route_tables[];

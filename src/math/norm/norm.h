@@ -1,0 +1,14 @@
+/* What the norms of rows share. */
+#ifndef RDNA_MATH_NORM_H
+#define RDNA_MATH_NORM_H
+
+#include "rdna/tensor.h"
+
+/* The types in a kernel's name, a word of {norm}: of the values, and of the weights where those are f32 and the values
+ * are not. */
+static inline const char *rdna__norm_types(const rdna_tensor *values, const rdna_tensor *weights) {
+  static const char *const names[RDNA_BF16 + 1][2] = {{"f32", "f32"}, {"f16", "f16_wf32"}, {"bf16", "bf16_wf32"}};
+  return names[values->dtype][weights && weights->dtype == RDNA_F32];
+}
+
+#endif
