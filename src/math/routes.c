@@ -3,17 +3,22 @@
 #include "math/common/plan/route.h"
 #include "math/quant/quant_unpack.h"
 
-#define TABLES(TABLE)     \
-  TABLE(conv)             \
-  TABLE(conv_direct)      \
-  TABLE(gemm)             \
-  TABLE(norm)             \
-  TABLE(norm_backward)    \
-  TABLE(reduce)           \
-  TABLE(scan)             \
-  TABLE(scan_index)       \
-  TABLE(softmax)          \
-  TABLE(softmax_backward) \
+#define TABLES(TABLE)           \
+  TABLE(attention)              \
+  TABLE(conv)                   \
+  TABLE(conv_direct)            \
+  TABLE(cross_entropy)          \
+  TABLE(cross_entropy_backward) \
+  TABLE(gemm)                   \
+  TABLE(loss)                   \
+  TABLE(norm)                   \
+  TABLE(norm_backward)          \
+  TABLE(reduce)                 \
+  TABLE(scan)                   \
+  TABLE(scan_index)             \
+  TABLE(sdpa)                   \
+  TABLE(softmax)                \
+  TABLE(softmax_backward)       \
   TABLE(softmax_dim)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;

@@ -1,9 +1,9 @@
 #include "rdna/op/attention.h"
 
-#include <string.h>
-
+#include "device/traits.h"
 #include "math/attention/attention_kernels.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 
 static const char *const NAME = "attention";
 
@@ -14,12 +14,36 @@ enum { SPLIT_POSITIONS = 64, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
 
 static int heads_per_block(int64_t group) { return group == 1 ? 1 : group <= 4 ? 4 : 8; }
 
-static bool is_decode(const rdna_attention *options, int64_t tokens) {
-  return options->max_queries <= DECODE_QUERIES && tokens <= RDNA__GRID_YZ_MAX;
+struct problem {
+  const rdna_attention *options;
+  int64_t tokens;
+};
+
+static bool is_decoding(const rdna__route *route, const void *problem) {
+  const struct problem *p = problem;
+  return p->options->max_queries <= DECODE_QUERIES && p->tokens <= RDNA__GRID_YZ_MAX;
 }
 
-/* Enough groups to fill the device, none with too little to do. An NVIDIA multiprocessor has one group of 8 heads at a
- * time, or two of fewer: more would wait for these. */
+enum { DECODE, PREFILL };
+static const rdna__route routes[] = {
+    [DECODE] = {.name = "decode",
+                .kernels = {"attention_decode_{float}_{h1|h4|h8}", "attention_combine"},
+                .when = "at most 8 queries of a sequence: heads that share keys together, the cache in splits",
+                .applies = is_decoding,
+                .measured_on = "H200"},
+    [PREFILL] = {.name = "prefill",
+                 .kernels = {"attention_prefill_{f32|f16}_{d128|d256}"},
+                 .when = "more queries: in tiles"},
+};
+RDNA_ROUTES(rdna__attention_routes, "attention, attention_paged", routes)
+
+static bool is_decode(const rdna_attention *options, int64_t tokens) {
+  struct problem problem = {options, tokens};
+  return rdna__route_choose(&rdna__attention_routes, &problem) == &routes[DECODE];
+}
+
+/* Enough groups to fill the device, none with too little to do. Where it was measured, on an H200, a compute unit has
+ * one group of 8 heads at a time, or two of fewer: more would wait for these. Elsewhere GROUPS_PER_UNIT is a guess. */
 static int32_t choose_splits(const rdna_device *device, const rdna_attention *options, int64_t tokens, int64_t heads,
                              int64_t kv_heads) {
   if (!is_decode(options, tokens) || tokens <= 0 || heads <= 0 || kv_heads <= 0) return 1;
@@ -27,8 +51,8 @@ static int32_t choose_splits(const rdna_device *device, const rdna_attention *op
   int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
   const rdna_device_info *info = rdna_device_get_info(device);
   int64_t units = info->compute_units, at_once = heads_per_block(group) == 8 ? 1 : 2;
-  int64_t wanted =
-      strcmp(info->driver, "cuda") == 0 ? units * at_once / blocks : rdna__divide_up(units * GROUPS_PER_UNIT, blocks);
+  int64_t wanted = rdna__device_traits_of(info)->is_measured ? units * at_once / blocks
+                                                             : rdna__divide_up(units * GROUPS_PER_UNIT, blocks);
   int64_t useful = length / SPLIT_POSITIONS;
   int64_t splits = wanted < useful ? wanted : useful;
   return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : (int32_t)splits;
@@ -110,23 +134,19 @@ static rdna_status check_options(const rdna_attention *options) {
 }
 
 static rdna_status launch_prefill(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
-  static const char *const kernels[2][2] = {{"attention_prefill_f32_d128", "attention_prefill_f32_d256"},
-                                            {"attention_prefill_f16_d128", "attention_prefill_f16_d256"}};
   int64_t rows = (int64_t)args->tokens * (args->heads / args->kv_heads);
   rdna_grid grid = {0, (uint32_t)args->kv_heads, 1};
   RDNA_TRY(rdna__check_groups(NAME, rows, ATTENTION_TILE_ROWS, &grid.x));
-  return rdna__launch_named(stream, kernels[dtype == RDNA_F16][args->d > 128], grid, args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[PREFILL], 0, grid, args, rdna_dtype_name(dtype),
+                            args->d > 128 ? "d256" : "d128");
 }
 
 static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
-  static const char *const kernels[RDNA_BF16 + 1][3] = {
-      {"attention_decode_f32_h1", "attention_decode_f32_h4", "attention_decode_f32_h8"},
-      {"attention_decode_f16_h1", "attention_decode_f16_h4", "attention_decode_f16_h8"},
-      {"attention_decode_bf16_h1", "attention_decode_bf16_h4", "attention_decode_bf16_h8"}};
   int64_t group = args->heads / args->kv_heads,
           blocks = rdna__divide_up(group, heads_per_block(group)) * args->kv_heads;
   rdna_grid grid = {(uint32_t)args->splits, (uint32_t)blocks, (uint32_t)args->tokens};
-  RDNA_TRY(rdna__launch_named(stream, kernels[dtype][group == 1 ? 0 : group <= 4 ? 1 : 2], grid, args));
+  const char *heads = group == 1 ? "h1" : group <= 4 ? "h4" : "h8";
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, &routes[DECODE], 0, grid, args, rdna_dtype_name(dtype), heads));
   if (args->splits == 1) return RDNA_OK;
   struct attention_combine_args combine = {.partial = args->partial,
                                            .stats = args->stats,
@@ -136,8 +156,8 @@ static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const st
                                            .heads = args->heads,
                                            .splits = args->splits,
                                            .d = args->d};
-  return rdna__launch_named(stream, "attention_combine", (rdna_grid){(uint32_t)args->heads, (uint32_t)args->tokens, 1},
-                            &combine);
+  grid = (rdna_grid){(uint32_t)args->heads, (uint32_t)args->tokens, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &routes[DECODE], 1, grid, &combine, NULL);
 }
 
 /* What rows and blocks have in common: everything but where positions are. */

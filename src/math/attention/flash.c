@@ -1,10 +1,10 @@
 /* Attention over whole sequences. */
-#include <stdio.h>
 #include <string.h>
 
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/common/plan/strided.h"
 #include "rdna/op/attention.h"
@@ -243,8 +243,6 @@ static rdna_status readable(struct call *call, const rdna_tensor *t, rdna_tensor
   return rdna_op_copy(call->stream, t, &inside);
 }
 
-static const char *const sizes_of[] = {"64", "128", "256"};
-
 /* Whether kernels take the options that know limits and a mask, no more. */
 static bool is_masked(const struct call *call) {
   const struct flash_args *a = &call->args;
@@ -257,26 +255,49 @@ static bool is_plain(const struct flash_args *a) {
   return a->scale > 0 && a->softcap == 0 && a->dropout == 0 && !a->slopes && a->mask_type == FLASH_NO_MASK;
 }
 
-/* The kernel's name for the call's options, type and head sizes. */
-static const char *kernel_name(const struct call *call, const char *stem, char name[64]) {
+static bool has_only_limits(const rdna__route *route, const void *call) {
+  return is_plain(&((const struct call *)call)->args);
+}
+static bool has_only_a_mask(const rdna__route *route, const void *call) { return is_masked(call); }
+
+/* By the options; the head sizes are those that a group's registers and tiles are made for. */
+enum { FORWARD, DELTA, QUERIES, KEYS, MASK, ANY_MASK }; /* kernels of a row */
+#define ALL_SIZES "_{float}_{64|128|256}"
+#define HALVES "_{f16|bf16}_{64|128}"
+static const rdna__route routes[] = {
+    {.name = "plain",
+     .kernels = {"flash_forward" ALL_SIZES, "flash_delta_{float}", "flash_backward_queries" ALL_SIZES,
+                 "flash_backward_keys" ALL_SIZES},
+     .when = "no options but limits: causal, windows, packed sequences; a positive scale",
+     .applies = has_only_limits},
+    {.name = "masked",
+     .kernels = {"flash_forward_masked" HALVES, "flash_delta_{float}", "flash_backward_queries_masked" HALVES,
+                 "flash_backward_keys_masked" HALVES, "flash_mask_masked" HALVES, "flash_mask_{float}"},
+     .when = "a mask and limits, 16-bit types, heads of at most 128 values",
+     .applies = has_only_a_mask},
+    {.name = "any",
+     .kernels = {"flash_forward_any" ALL_SIZES, "flash_delta_{float}", "flash_backward_queries_any" ALL_SIZES,
+                 "flash_backward_keys_any" ALL_SIZES, "flash_mask_{float}", "flash_mask_{float}"},
+     .when = "all others: softcap, dropout, slopes, masks of f32"},
+};
+#undef ALL_SIZES
+#undef HALVES
+RDNA_ROUTES(rdna__sdpa_routes, "sdpa, sdpa_backward", routes)
+
+static rdna_status launch(const struct call *call, int step, rdna_grid grid, const void *args) {
   const struct flash_args *a = &call->args;
   int32_t d = a->d > a->dv ? a->d : a->dv;
-  snprintf(name, 64, "%s%s_%s_%s", stem,
-           is_plain(a)       ? ""
-           : is_masked(call) ? "_masked"
-                             : "_any",
-           rdna_dtype_name(call->dtype),
-           sizes_of[d <= 64    ? 0
-                    : d <= 128 ? 1
-                               : 2]);
-  return name;
+  return RDNA__ROUTE_LAUNCH(call->stream, rdna__route_choose(&rdna__sdpa_routes, call), step, grid, args,
+                            rdna_dtype_name(call->dtype),
+                            d <= 64    ? "64"
+                            : d <= 128 ? "128"
+                                       : "256");
 }
 
 static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v,
                                const rdna_tensor *out) {
   struct flash_args *a = &call->args;
   rdna_tensor from_q, from_k, from_v, to = *out, inside;
-  char name[64];
   RDNA_TRY(readable(call, q, &from_q));
   RDNA_TRY(readable(call, k, &from_k));
   RDNA_TRY(readable(call, v, &from_v));
@@ -290,7 +311,7 @@ static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rd
   strides_of(call, &to, a->out_stride);
   rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
   RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
-  RDNA_TRY(rdna__launch_named(call->stream, kernel_name(call, "flash_forward", name), grid, a));
+  RDNA_TRY(launch(call, FORWARD, grid, a));
   return direct ? RDNA_OK : rdna_op_copy(call->stream, &inside, out);
 }
 
@@ -339,13 +360,12 @@ static rdna_status deliver(const struct call *call, const struct gradient *g) {
   return !g->wanted || g->direct ? RDNA_OK : rdna_op_copy(call->stream, &g->inside, g->wanted);
 }
 
-static rdna_status launch_backward(struct call *call, const char *stem, int64_t rows, int64_t heads,
+static rdna_status launch_backward(struct call *call, int step, int64_t rows, int64_t heads,
                                    const struct flash_backward_args *args) {
-  char name[64];
   rdna_grid grid = {0, (uint32_t)heads, (uint32_t)args->of.batch};
   RDNA_TRY(rdna__check_groups(call->name, rows, FLASH_ROWS, &grid.x));
   if (grid.x == 0) return RDNA_OK;
-  return rdna__launch_named(call->stream, kernel_name(call, stem, name), grid, args);
+  return launch(call, step, grid, args);
 }
 
 struct backward_tensors {
@@ -371,7 +391,6 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
                                  .mask_queries = (int32_t)dmask->shape[2],
                                  .parts = 1,
                                  .is_f32 = dmask->dtype == RDNA_F32};
-  char name[64];
   rdna_grid grid = {0, 1, 1};
   memcpy(args.dout_stride, of->dout_stride, sizeof args.dout_stride);
   for (int i = 0; i < 4; i++) args.dmask_stride[i + 1] = dmask->stride[i];
@@ -380,11 +399,8 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
                   rdna__divide_up(dmask->shape[2], FLASH_MASK_TILE) * dmask->shape[1] * dmask->shape[0];
   args.parts = mask_parts(tiles, flash_mask_terms(&args));
   RDNA_TRY(rdna__check_groups(call->name, tiles * args.parts, 1, &grid.x));
-  if (is_masked(call) && (args.mask_queries > 1 || args.of.sq == 1))
-    kernel_name(call, "flash_mask", name);
-  else
-    snprintf(name, sizeof name, "flash_mask_%s", rdna_dtype_name(call->dtype));
-  if (args.parts == 1) return rdna__launch_named(call->stream, name, grid, &args);
+  int step = args.mask_queries > 1 || args.of.sq == 1 ? MASK : ANY_MASK;
+  if (args.parts == 1) return launch(call, step, grid, &args);
 
   const int64_t shape[5] = {args.parts, dmask->shape[0], dmask->shape[1], dmask->shape[2], dmask->shape[3]};
   rdna_tensor parts, sum;
@@ -393,7 +409,7 @@ static rdna_status run_mask(struct call *call, const struct flash_backward_args 
   args.dmask = parts.data;
   args.is_f32 = true;
   memcpy(args.dmask_stride, parts.stride, sizeof args.dmask_stride);
-  RDNA_TRY(rdna__launch_named(call->stream, name, grid, &args));
+  RDNA_TRY(launch(call, step, grid, &args));
   RDNA_TRY(rdna_op_reduce(call->stream, RDNA_REDUCTION_SUM, &parts, 1, 0, &sum));
   return rdna_op_copy(call->stream, &sum, dmask);
 }
@@ -403,7 +419,6 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
   struct flash_args *a = &call->args;
   rdna_tensor q, k, v, out, dout;
   struct gradient dq, dk, dv;
-  char name[64];
   RDNA_TRY(readable(call, t->q, &q));
   RDNA_TRY(readable(call, t->k, &k));
   RDNA_TRY(readable(call, t->v, &v));
@@ -422,8 +437,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
   memcpy(rows.dout_stride, args.dout_stride, sizeof rows.dout_stride);
   rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
   RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
-  snprintf(name, sizeof name, "flash_delta_%s", rdna_dtype_name(call->dtype));
-  if (grid.x > 0) RDNA_TRY(rdna__launch_named(call->stream, name, grid, &rows));
+  if (grid.x > 0) RDNA_TRY(launch(call, DELTA, grid, &rows));
 
   a->out = NULL;
   args.of = *a, args.dout = dout.data, args.delta = delta;
@@ -438,7 +452,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
     RDNA_TRY(writable(call, t->dq, t->q, &dq));
     args.dq = dq.to.data;
     strides_of(call, &dq.to, args.dq_stride);
-    RDNA_TRY(launch_backward(call, "flash_backward_queries", a->sq, a->heads, &args));
+    RDNA_TRY(launch_backward(call, QUERIES, a->sq, a->heads, &args));
     RDNA_TRY(deliver(call, &dq));
   }
   if (t->dk || t->dv) {
@@ -447,7 +461,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
     args.dk = dk.to.data, args.dv = dv.to.data;
     strides_of(call, &dk.to, args.dk_stride);
     strides_of(call, &dv.to, args.dv_stride);
-    RDNA_TRY(launch_backward(call, "flash_backward_keys", a->sk, a->kv_heads, &args));
+    RDNA_TRY(launch_backward(call, KEYS, a->sk, a->kv_heads, &args));
     RDNA_TRY(deliver(call, &dk));
     RDNA_TRY(deliver(call, &dv));
   }

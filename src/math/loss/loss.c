@@ -3,22 +3,65 @@
 #include <math.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/loss/loss_kernels.h"
 
-enum { TYPES = RDNA_BF16 + 1, MOST_SLICES = 1024, MOST_GROUPS = 1 << 16 };
-static const char *const value_kernels[TYPES] = {"loss_values_f32", "loss_values_f16", "loss_values_bf16"};
-static const char *const value_backward_kernels[TYPES] = {"loss_values_backward_f32", "loss_values_backward_f16",
-                                                          "loss_values_backward_bf16"};
-static const char *const entropy_kernels[TYPES] = {"cross_entropy_f32", "cross_entropy_f16", "cross_entropy_bf16"};
-static const char *const entropy_backward_kernels[TYPES] = {"cross_entropy_backward_f32", "cross_entropy_backward_f16",
-                                                            "cross_entropy_backward_bf16"};
-static const char *const entropy_finish_kernels[TYPES] = {"cross_entropy_finish_f32", "cross_entropy_finish_f16",
-                                                          "cross_entropy_finish_bf16"};
-static const char *const entropy_short_kernels[TYPES] = {"cross_entropy_short_f32", "cross_entropy_short_f16",
-                                                         "cross_entropy_short_bf16"};
-static const char *const entropy_backward_short_kernels[TYPES] = {
-    "cross_entropy_backward_short_f32", "cross_entropy_backward_short_f16", "cross_entropy_backward_short_bf16"};
+enum { MOST_SLICES = 1024, MOST_GROUPS = 1 << 16 };
+
+enum { FORWARD, BACKWARD };
+static const rdna__route value_routes[] = {
+    [FORWARD] = {.name = "forward",
+                 .kernels = {"loss_values_{float}", "loss_sum"},
+                 .when = "losses of values; summed in two steps where they are reduced"},
+    [BACKWARD] = {.name = "backward", .kernels = {"loss_values_backward_{float}"}, .when = "their gradient"},
+};
+RDNA_FIXED_ROUTES(rdna__loss_routes, "loss, loss_backward", value_routes)
+
+struct entropy_problem {
+  int64_t cols, bytes; /* of a value */
+  float smoothing;
+  bool nll, in_place;
+  uint32_t parts;
+};
+
+static bool are_short(const rdna__route *route, const void *problem) {
+  const struct entropy_problem *p = problem;
+  return !p->in_place && !p->nll && p->smoothing == 0 && p->cols <= LOSS_SHORT_MOST(p->bytes);
+}
+static bool are_cut(const rdna__route *route, const void *problem) {
+  return ((const struct entropy_problem *)problem)->parts > 1;
+}
+
+enum { SHORT, PARTS, ROWS };
+static const rdna__route entropy_routes[] = {
+    [SHORT] = {.name = "short",
+               .kernels = {"cross_entropy_short_{float}", "loss_sum", "loss_store"},
+               .when = "rows so short that a group has a block of them, without smoothing",
+               .applies = are_short,
+               .measured_on = "H200"},
+    [PARTS] = {.name = "parts",
+               .kernels = {"cross_entropy_{float}", "cross_entropy_finish_{float}", "loss_store"},
+               .when = "fewer than 256 long rows, cut so that there are about 512 groups",
+               .applies = are_cut,
+               .measured_on = "H200"},
+    [ROWS] = {.name = "rows",
+              .kernels = {"cross_entropy_{float}", "loss_sum", "loss_store"},
+              .when = "all others: a row is a wave's or a group's"},
+};
+RDNA_ROUTES(rdna__cross_entropy_routes, "cross_entropy", entropy_routes)
+
+static const rdna__route entropy_backward_routes[] = {
+    {.name = "short",
+     .kernels = {"cross_entropy_backward_short_{float}"},
+     .when = "short rows without smoothing, dx apart from x",
+     .applies = are_short,
+     .measured_on = "H200"},
+    {.name = "rows",
+     .kernels = {"cross_entropy_backward_{float}"},
+     .when = "all others: a row is a wave's or a group's, or cut into parts as in the forward"},
+};
+RDNA_ROUTES(rdna__cross_entropy_backward_routes, "cross_entropy_backward", entropy_backward_routes)
 
 static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
 
@@ -74,9 +117,9 @@ static rdna_status reduce_values(rdna_stream *stream, struct loss_values_args *a
   args->partial = partial;
   struct loss_sum_args sum = {
       .values = partial, .out = out->data, .count = args->slices, .scale = scale, .dtype = (uint32_t)out->dtype};
-  rdna_status status =
-      rdna__launch_named(stream, value_kernels[dtype], (rdna_grid){(uint32_t)args->slices, 1, 1}, args);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, "loss_sum", (rdna_grid){1, 1, 1}, &sum);
+  rdna_grid grid = {(uint32_t)args->slices, 1, 1}, one = {1, 1, 1};
+  rdna_status status = RDNA__ROUTE_LAUNCH(stream, &value_routes[FORWARD], 0, grid, args, rdna_dtype_name(dtype));
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, &value_routes[FORWARD], 1, one, &sum, NULL);
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -104,7 +147,8 @@ rdna_status rdna_op_loss(rdna_stream *stream, rdna_loss loss, float beta, rdna_l
                                   .kind = (uint32_t)loss,
                                   .beta = beta};
   if (none) {
-    return rdna__launch_named(stream, value_kernels[x->dtype], (rdna_grid){(uint32_t)args.slices, 1, 1}, &args);
+    rdna_grid grid = {(uint32_t)args.slices, 1, 1};
+    return RDNA__ROUTE_LAUNCH(stream, &value_routes[FORWARD], 0, grid, &args, rdna_dtype_name(x->dtype));
   }
   float scale = reduction == RDNA_LOSS_REDUCTION_MEAN ? 1 / (float)count : 1;
   if (count == 0 && reduction == RDNA_LOSS_REDUCTION_MEAN) scale = NAN;
@@ -140,7 +184,7 @@ rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss loss, float bet
                                            .one = !none,
                                            .dout_f32 = dout->dtype == RDNA_F32};
   rdna_grid grid = {at_most(rdna__divide_up(count, LOSS_BLOCK), MOST_GROUPS), 1, 1};
-  return rdna__launch_named(stream, value_backward_kernels[x->dtype], grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, &value_routes[BACKWARD], 0, grid, &args, rdna_dtype_name(x->dtype));
 }
 
 struct rows {
@@ -207,10 +251,6 @@ static rdna_grid entropy_grid(rdna_stream *stream, int64_t rows, int64_t cols, u
   return (rdna_grid){at_most(rows * parts, MOST_GROUPS), 1, 1};
 }
 
-static bool is_short(bool nll, float smoothing, int64_t cols, int64_t bytes) {
-  return !nll && smoothing == 0 && cols <= LOSS_SHORT_MOST(bytes);
-}
-
 /* Writes |out|, unless the reduction is none, and |total| too. */
 static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                 rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
@@ -224,8 +264,9 @@ static rdna_status launch_parts(rdna_stream *stream, rdna_loss_reduction reducti
                                              .dtype = (uint32_t)out->dtype,
                                              .mean = reduction == RDNA_LOSS_REDUCTION_MEAN};
   rdna_grid grid = entropy_grid(stream, args->rows, args->cols, args->parts), one = {1, 1, 1};
-  rdna_status status = rdna__launch_named(stream, entropy_kernels[dtype], grid, args);
-  if (status == RDNA_OK) status = rdna__launch_named(stream, entropy_finish_kernels[dtype], one, &finish);
+  const rdna__route *route = &entropy_routes[PARTS];
+  rdna_status status = RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna_dtype_name(dtype));
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, route, 1, one, &finish, rdna_dtype_name(dtype));
   return rdna__scratch_release(&scratch, status);
 }
 
@@ -239,31 +280,38 @@ static rdna_status launch_sums(rdna_stream *stream, rdna_loss_reduction reductio
       .values = row_weights, .out = total->data, .count = count, .scale = 1, .dtype = RDNA_F32};
   if (mean) sum.weights = row_weights, sum.total = total->data;
   sum.out = out->data;
-  if (!none) RDNA_TRY(rdna__launch_named(stream, "loss_sum", one, &sum));
-  return mean ? RDNA_OK : rdna__launch_named(stream, "loss_sum", one, &weights);
+  const char *kernel = entropy_routes[ROWS].kernels[1];
+  if (!none) RDNA_TRY(rdna__launch_named(stream, kernel, one, &sum));
+  return mean ? RDNA_OK : rdna__launch_named(stream, kernel, one, &weights);
 }
 
 static rdna_status launch_entropy(rdna_stream *stream, rdna_loss_reduction reduction, struct cross_entropy_args *args,
                                   rdna_dtype dtype, const rdna_tensor *out, const rdna_tensor *total) {
   bool none = reduction == RDNA_LOSS_REDUCTION_NONE;
   int64_t blocks = rdna__divide_up(args->rows, LOSS_SHORT_ROWS);
-  if (is_short(args->nll, args->smoothing, args->cols, (int64_t)rdna_dtype_block_bytes(dtype))) {
+  struct entropy_problem problem = {.cols = args->cols,
+                                    .bytes = (int64_t)rdna_dtype_block_bytes(dtype),
+                                    .smoothing = args->smoothing,
+                                    .nll = args->nll,
+                                    .parts = args->parts};
+  const rdna__route *route = rdna__route_choose(&rdna__cross_entropy_routes, &problem);
+  if (route == &entropy_routes[SHORT]) {
     args->partial = none ? NULL : args->loss; /* the rows' own places have more than enough room */
     rdna_grid grid = {at_most(blocks, MOST_GROUPS), 1, 1};
-    RDNA_TRY(rdna__launch_named(stream, entropy_short_kernels[dtype], grid, args));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna_dtype_name(dtype)));
     if (!none) return launch_sums(stream, reduction, args->loss, args->loss + blocks, blocks, out, total);
-  } else if (args->parts > 1) {
+  } else if (route == &entropy_routes[PARTS]) {
     RDNA_TRY(launch_parts(stream, reduction, args, dtype, out, total));
     if (!none) return RDNA_OK;
   } else {
     rdna_grid grid = entropy_grid(stream, args->rows, args->cols, 1);
-    RDNA_TRY(rdna__launch_named(stream, entropy_kernels[dtype], grid, args));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna_dtype_name(dtype)));
   }
   if (none && out->dtype != RDNA_F32) {
     struct loss_store_args store = {
         .values = args->loss, .out = out->data, .count = args->rows, .dtype = (uint32_t)out->dtype};
     rdna_grid grid = {at_most(rdna__divide_up(args->rows, LOSS_THREADS), MOST_GROUPS), 1, 1};
-    RDNA_TRY(rdna__launch_named(stream, "loss_store", grid, &store));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, route, 2, grid, &store, NULL));
   }
   if (args->parts > 1) return RDNA_OK;
   return launch_sums(stream, reduction, args->loss, args->row_weight, args->rows, out, total);
@@ -355,13 +403,17 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
       .one = options->reduction != RDNA_LOSS_REDUCTION_NONE,
       .dout_f32 = dout->dtype == RDNA_F32};
   int64_t bytes = (int64_t)rdna_dtype_block_bytes(x->dtype);
-  if (dx->data != x->data && is_short(args.nll, args.smoothing, rows.cols, bytes)) {
+  const char *type = rdna_dtype_name(x->dtype);
+  struct entropy_problem problem = {
+      .cols = rows.cols, .bytes = bytes, .smoothing = args.smoothing, .nll = args.nll, .in_place = dx->data == x->data};
+  const rdna__route *route = rdna__route_choose(&rdna__cross_entropy_backward_routes, &problem);
+  if (route == &entropy_backward_routes[SHORT]) {
     rdna_grid grid = {at_most(rdna__divide_up(rows.rows, LOSS_SHORT_ROWS), MOST_GROUPS), 1, 1};
-    return rdna__launch_named(stream, entropy_backward_short_kernels[x->dtype], grid, &args);
+    return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, type);
   }
   /* every part sums all the weights of the classes */
   args.parts = weight && args.smoothing != 0 ? 1 : parts_of(rows.rows, rows.cols, bytes);
   args.part_vectors = part_vectors_of(args.parts, rows.cols, bytes);
   rdna_grid grid = entropy_grid(stream, rows.rows, rows.cols, args.parts);
-  return rdna__launch_named(stream, entropy_backward_kernels[x->dtype], grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, type);
 }
