@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
   rdna_sampler *sampler;
   rdna_detokenizer *detokenizer;
   rdna_tokens prompt = {0};
-  rdna_sampling greedy = rdna_sampling_defaults();
+  rdna_sampling greedy = {RDNA_SAMPLING_INIT};
   greedy.temperature = 0;
 
   if (rdna_gguf_open(argv[1], &file) != RDNA_OK) return failed();

@@ -22,7 +22,15 @@ class Scalar(ctypes.Structure):
     _fields_ = [("real", ctypes.c_double), ("integer", ctypes.c_int64)]
 
 
-class Optim(ctypes.Structure):
+class Options(ctypes.Structure):
+    """A struct of options, which begins with its size."""
+    _fields_ = [("size", ctypes.c_size_t)]
+
+    def __init__(self, *args, **fields):
+        super().__init__(ctypes.sizeof(self), *args, **fields)
+
+
+class Optim(Options):
     _fields_ = [("kind", ctypes.c_int)] + [(n, ctypes.c_float) for n in (
         "learning_rate", "weight_decay", "momentum", "dampening")] + [("nesterov", ctypes.c_bool)] + [
         ("beta1", ctypes.c_float), ("beta2", ctypes.c_float), ("epsilon", ctypes.c_double)] + [
@@ -34,7 +42,7 @@ class OptimItem(ctypes.Structure):
                 ("state", ctypes.POINTER(Tensor) * 3), ("step", ctypes.POINTER(Tensor))]
 
 
-class CrossEntropy(ctypes.Structure):
+class CrossEntropy(Options):
     _fields_ = [("reduction", ctypes.c_int), ("ignore_index", ctypes.c_int64), ("label_smoothing", ctypes.c_float),
                 ("log_probabilities", ctypes.c_bool), ("outside", ctypes.c_void_p)]
 
@@ -44,12 +52,13 @@ class FusedStep(ctypes.Structure):
                 ("p", ctypes.c_float), ("q", ctypes.c_float)]
 
 
-class Pool(ctypes.Structure):
-    _fields_ = [("spatial_dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("window", "stride", "pad_before", "pad_after", "dilation")] + [
+class Pool(Options):
+    _fields_ = [("spatial_dims", ctypes.c_int)] + [
+        (n, ctypes.c_int64 * 3) for n in ("window", "stride", "pad_before", "pad_after", "dilation")] + [
         ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
 
 
-class Sdpa(ctypes.Structure):
+class Sdpa(Options):
     _fields_ = [(n, ctypes.c_float) for n in ("scale", "softcap", "dropout")] + [
         ("causal", ctypes.c_bool), ("windowed", ctypes.c_bool), ("diagonal", ctypes.c_int), ("left", ctypes.c_int32),
         ("right", ctypes.c_int32), ("seed", ctypes.c_uint64), ("offset", ctypes.c_uint64)] + [
@@ -57,8 +66,9 @@ class Sdpa(ctypes.Structure):
         ("max_queries", ctypes.c_int64), ("max_keys", ctypes.c_int64)]
 
 
-class Convolution(ctypes.Structure):
-    _fields_ = [("spatial_dims", ctypes.c_int)] + [(n, ctypes.c_int64 * 3) for n in ("stride", "pad_before", "pad_after", "dilation")] + [
+class Convolution(Options):
+    _fields_ = [("spatial_dims", ctypes.c_int)] + [
+        (n, ctypes.c_int64 * 3) for n in ("stride", "pad_before", "pad_after", "dilation")] + [
         ("groups", ctypes.c_int64)]
 
     @classmethod

@@ -36,10 +36,12 @@ RDNA_API void rdna_llm_release(rdna_llm *llm); /* NULL is fine */
 RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
 
 typedef struct rdna_llm_session_options {
+  size_t size;         /* of the struct: RDNA_LLM_SESSION_OPTIONS_INIT sets it */
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
   rdna_dtype kv_dtype; /* RDNA_F16 or RDNA_F32 */
   int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
 } rdna_llm_session_options;
+#define RDNA_LLM_SESSION_OPTIONS_INIT .size = sizeof(rdna_llm_session_options)
 
 /* |options| NULL means the model's context, an f16 cache and 512. Allocates everything that evaluation needs. */
 RDNA_CHECKED rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,

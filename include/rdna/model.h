@@ -182,6 +182,7 @@ RDNA_API void rdna_detokenizer_finish(rdna_detokenizer *detokenizer, rdna_text *
 /* ---- Sampler: from the logits of a step to the next token ---- */
 
 typedef struct rdna_sampling {
+  size_t size;              /* of the struct: RDNA_SAMPLING_INIT sets it */
   float temperature;        /* 1; 0 takes the most likely token always */
   int32_t top_k;            /* 0: all tokens; otherwise only the k most likely */
   float top_p;              /* 1: all; otherwise the fewest of the most likely whose probabilities reach p together */
@@ -190,8 +191,9 @@ typedef struct rdna_sampling {
   int32_t repeat_last_n;    /* 128: how many recent tokens that means */
   uint64_t seed;            /* 0; the same seed and logits give the same tokens, on any machine with the same libm */
 } rdna_sampling;
-
-RDNA_API rdna_sampling rdna_sampling_defaults(void); /* as noted above: draws from the model's own distribution */
+/* As noted above: draws from the model's own distribution. */
+#define RDNA_SAMPLING_INIT \
+  .size = sizeof(rdna_sampling), .temperature = 1, .top_p = 1, .repetition_penalty = 1, .repeat_last_n = 128
 
 /* Applies, in this order: repetition penalty (Keskar et al., 2019), top-k, top-p (Holtzman et al., 2020), min-p
  * (Nguyen et al., 2024), temperature. Each works on what the one before it left; of equal logits the smaller id counts

@@ -1,5 +1,17 @@
 /* Every operator. Each is queued on a stream and returns before the work is done; a failure found before that is
- * returned and nothing was written. */
+ * returned and nothing was written.
+ *
+ * A struct of options begins with its size, which its initialiser sets, and grows at its end alone, where zero means
+ * what the field's absence did:
+ *
+ *     rdna_sdpa options = {RDNA_SDPA_INIT, .scale = 0.125f, .causal = true};
+ *
+ * So a program compiled against an older header runs with a newer library, and one against a newer header with an
+ * older library as long as it leaves alone what that does not know: RDNA_UNSUPPORTED otherwise. A size that was never
+ * set is RDNA_INVALID_ARGUMENT.
+ *
+ * |dim| stands behind the tensors that it belongs to and counts from the end when it is negative; a scalar has one.
+ * |dims| are bits, bit 0 for the first dimension. */
 #ifndef RDNA_OP_H
 #define RDNA_OP_H
 

@@ -23,7 +23,7 @@ typedef struct rates {
 
 static rdna_status measure(rdna_llm *llm, int prompt, int decode, rates *out) {
   int vocabulary = rdna_llm_get_info(llm)->vocabulary;
-  rdna_llm_session_options options = {.context = prompt + decode, .kv_dtype = RDNA_F16};
+  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = prompt + decode, .kv_dtype = RDNA_F16};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
   int32_t *tokens = malloc((size_t)(prompt + decode) * sizeof *tokens);

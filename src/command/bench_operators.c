@@ -172,7 +172,7 @@ static rdna_status prepare_max_pool(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_max_pool(bench *b) {
-  const rdna_pooling pool = {.spatial_dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
+  const rdna_pooling pool = {RDNA_POOLING_INIT, .spatial_dims = 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
   return rdna_op_max_pool(b->stream, &pool, &b->t[0], &b->t[1], &b->t[2]);
 }
 static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {
@@ -182,7 +182,7 @@ static rdna_status prepare_upsample(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_upsample(bench *b) {
-  const rdna_upsample how = {.mode = RDNA_UPSAMPLE_MODE_LINEAR};
+  const rdna_upsample how = {RDNA_UPSAMPLE_INIT, .mode = RDNA_UPSAMPLE_MODE_LINEAR};
   return rdna_op_upsample(b->stream, &how, &b->t[0], &b->t[1]);
 }
 static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {
@@ -194,7 +194,7 @@ static rdna_status prepare_rope(bench *b, rdna_dtype dtype) {
   return RDNA_OK;
 }
 static rdna_status run_rope(bench *b) {
-  rdna_rope rope = {RDNA_ROPE_LAYOUT_INTERLEAVED, &b->t[2], &b->t[3], 1.0f};
+  rdna_rope rope = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_INTERLEAVED, &b->t[2], &b->t[3], 1.0f};
   return rdna_op_rope(b->stream, &rope, &b->t[0], &b->t[1]);
 }
 static rdna_status prepare_argmax(bench *b, rdna_dtype dtype) {
@@ -241,7 +241,8 @@ static rdna_status prepare_attention(bench *b, rdna_dtype dtype, int tokens, int
   for (int i = 0; i < tokens; i++) positions[i] = length - tokens + i;
   RDNA_TRY(rdna_copy_to_device(b->stream, b->t[5].data, positions, (size_t)tokens * sizeof *positions));
   RDNA_TRY(rdna_stream_synchronize(b->stream));
-  b->attention = (rdna_attention){.scale = 0.088388348f, .max_queries = tokens, .max_length = length};
+  b->attention =
+      (rdna_attention){RDNA_ATTENTION_INIT, .scale = 0.088388348f, .max_queries = tokens, .max_length = length};
   b->workspace_bytes = rdna_op_attention_workspace(b->device, &b->attention, tokens, HEADS, KV_HEADS, DIM);
   RDNA_TRY(rdna_memory_alloc_named(b->device, b->workspace_bytes, b->stream, "bench", &b->workspace));
   if (b->workspace) b->buffers[b->buffer_count++] = b->workspace;
@@ -286,12 +287,8 @@ static rdna_status prepare_conv(bench *b, rdna_dtype dtype, int64_t in, int64_t 
     }
   }
   int64_t pad = window / 2;
-  b->conv = (rdna_convolution){.spatial_dims = 2,
-                               .stride = {1, 1},
-                               .pad_before = {pad, pad},
-                               .pad_after = {pad, pad},
-                               .dilation = {1, 1},
-                               .groups = 1};
+  b->conv = (rdna_convolution){RDNA_CONVOLUTION_INIT,   .spatial_dims = 2,  .stride = {1, 1}, .pad_before = {pad, pad},
+                               .pad_after = {pad, pad}, .dilation = {1, 1}, .groups = 1};
   b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) + size_of(&b->t[2]);
   b->flops = 2.0 * (double)(n * size * size) * (double)(in * out * window * window);
   return RDNA_OK;
@@ -324,7 +321,7 @@ static rdna_status prepare_sdpa(bench *b, rdna_dtype dtype, int64_t tokens) {
     b->bytes += size_of(&b->t[i]);
   }
   RDNA_TRY(make(b, 4, RDNA_F32, 3, (int64_t[]){BATCH, HEADS, tokens}));
-  b->sdpa = (rdna_sdpa){.scale = 0.088388348f, .causal = true};
+  b->sdpa = (rdna_sdpa){RDNA_SDPA_INIT, .scale = 0.088388348f, .causal = true};
   b->flops = 2.0 * BATCH * HEADS * DIM * (double)tokens * (double)tokens;
   return RDNA_OK;
 }

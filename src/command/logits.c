@@ -35,7 +35,8 @@ static rdna_status evaluate(rdna_device *device, const rdna_gguf *file, const rd
   float *logits = NULL;
   RDNA_TRY(rdna_llm_open(device, file, NULL, NULL, &llm));
   size_t values = tokens->count * (size_t)rdna_llm_get_info(llm)->vocabulary;
-  rdna_llm_session_options options = {.context = (int)tokens->count, .kv_dtype = kv_dtype, .batch = batch};
+  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)tokens->count,
+                                      .kv_dtype = kv_dtype, .batch = batch};
   rdna_status status = rdna_llm_session_create(llm, &options, &session);
   if (status == RDNA_OK && (logits = malloc(values * sizeof *logits)) == NULL)
     status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu logits", values);

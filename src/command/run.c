@@ -67,7 +67,7 @@ static rdna_status emit(generation *g, rdna_text text) {
 
 static rdna_status open_sampler(generation *g) {
   const run_options *o = g->options;
-  rdna_sampling sampling = rdna_sampling_defaults();
+  rdna_sampling sampling = {RDNA_SAMPLING_INIT};
   sampling.temperature = o->greedy ? 0 : (float)o->temperature;
   sampling.top_k = (int32_t)o->top_k;
   sampling.top_p = (float)o->top_p;
@@ -91,8 +91,9 @@ static rdna_status open_all(generation *g, const char *path) {
   RDNA_TRY(open_chosen_device(&o->device, &g->device));
   RDNA_TRY(rdna_llm_open(g->device, g->file, show_loading, NULL, &g->llm));
   end_progress();
-  rdna_llm_session_options session = {
-      .context = (int)o->context, .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, .batch = (int)o->batch};
+  rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
+                                      .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16,
+                                      .batch = (int)o->batch};
   RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
   RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
   g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);

@@ -95,13 +95,14 @@ OPERATOR(group_norm_backward, plain, .types = REALS, .empty = "MB", .same = "dx=
 /* ---- conv.h: samples M, channels N to B ---- */
 static const rdna_convolution *convolution(void) {
   static rdna_convolution c;
-  c = (rdna_convolution){.spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
+  c = (rdna_convolution){RDNA_CONVOLUTION_INIT,
+                         .spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
                          .stride = {(int64_t)number("stride", 1, "", "0 -1"), 1},
                          .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                          .pad_after = {0, (int64_t)number("after padding", 0, "", "-1")},
                          .dilation = {1, (int64_t)number("dilation", 1, "", "0 -1")},
                          .groups = (int64_t)number("groups", 1, "", "0 -1 3")};
-  return given("conv description", &c);
+  return given("conv", &c);
 }
 #define CONV_X MAIN, STRIDED, SHAPE(M, N, 5, 6)
 #define CONV_WEIGHT MAIN, STRIDED, SHAPE(B, N, 3, 3)
@@ -149,24 +150,23 @@ OPERATOR(gemm, batched, .types = FLOATS, .besides = F64, .empty = "MNKB") {
                       out("c", MAIN_OR(F32), 0, SHAPE(B, M, N)));
 }
 OPERATOR(gemm_epilogue, plain, .types = FLOATS, .empty = "MNK") {
-  const rdna_gemm_epilogue epilogue = {.alpha = 1,
-                                       .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)),
-                                       .activation = ACTIVATION,
+  const rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1,
+                                       .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)), .activation = ACTIVATION,
                                        .residual = in("residual", MAIN, OPTIONAL, SHAPE(M, N))};
   return rdna_op_gemm_epilogue(stream, given("epilogue", &epilogue), in("a", MAIN, STRIDED, SHAPE(M, K)),
                                in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(gemm_epilogue, bias_per_row, .types = REALS, .empty = "MNK") {
-  const rdna_gemm_epilogue epilogue = {.alpha = 1, .bias = in("bias", MAIN, OPTIONAL, SHAPE(M)), .bias_per_row = 1};
+  const rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1,
+                                       .bias = in("bias", MAIN, OPTIONAL, SHAPE(M)), .bias_per_row = 1};
   return rdna_op_gemm_epilogue(stream, &epilogue, in("a", MAIN, STRIDED, SHAPE(M, K)),
                                in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
 #define A_I8 in("a", ONLY(RDNA_I8), STRIDED, SHAPE(M, K))
 #define B_I8 in("b", ONLY(RDNA_I8), STRIDED, SHAPE(K, N))
 OPERATOR(gemm_i8, floats, .types = FLOATS, .empty = "MNK") {
-  const rdna_gemm_epilogue epilogue = {.alpha = 1,
-                                       .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)),
-                                       .activation = ACTIVATION,
+  const rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1,
+                                       .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)), .activation = ACTIVATION,
                                        .residual = in("residual", MAIN, OPTIONAL, SHAPE(M, N))};
   return rdna_op_gemm_i8(stream, &epilogue, A_I8, in("scale_a", ONLY(RDNA_F32), 0, SHAPE(M)), B_I8,
                          in("scale_b", ONLY(RDNA_F32), 0, SHAPE(N)), out("c", MAIN, 0, SHAPE(M, N)));
@@ -479,12 +479,13 @@ OPERATOR(dropout_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=do
 /* ---- pool.h ---- */
 static const rdna_pooling *pooling(bool average) {
   static rdna_pooling p;
-  p = (rdna_pooling){.spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
+  p = (rdna_pooling){RDNA_POOLING_INIT,
+                     .spatial_dims = (int)number("spatial_dims", 2, "", "0 4"),
                      .window = {2, (int64_t)number("window", 2, "", "0 -1")},
                      .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
                      .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                      .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
-  return given("pool description", &p);
+  return given("pooling", &p);
 }
 #define POOL_OUT MAIN, STRIDED, SHAPE(M, N, 3, 4)
 #define POOL_INDICES ONLY(RDNA_I64), STRIDED, SHAPE(M, N, 3, 4)
@@ -525,9 +526,10 @@ OPERATOR(adaptive_average_pool_backward, plain, .types = REALS, .empty = "MN") {
 /* ---- upsample.h ---- */
 static const rdna_upsample *resampling(void) {
   static rdna_upsample how;
-  how = (rdna_upsample){.mode = (rdna_upsample_mode)number("mode", RDNA_UPSAMPLE_MODE_LINEAR, "0 1 3", "-1 4"),
+  how = (rdna_upsample){RDNA_UPSAMPLE_INIT,
+                        .mode = (rdna_upsample_mode)number("mode", RDNA_UPSAMPLE_MODE_LINEAR, "0 1 3", "-1 4"),
                         .factor = {number("factor", 0, "1.5", "-1 nan inf")}};
-  return given("how", &how);
+  return given("options", &how);
 }
 OPERATOR(upsample, plain, .types = REALS, .empty = "MN") {
   return rdna_op_upsample(stream, resampling(), in("x", MAIN, ADAPTED, SHAPE(M, N, 3, 4)),
@@ -666,9 +668,9 @@ OPERATOR(loss_backward, each, .types = FLOATS, .empty = "MN", .same = "dx=dout d
 }
 static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
   static rdna_cross_entropy options;
-  options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)number("reduction", reduction, "", "-1 3"),
-                                 .ignore_index = -100,
-                                 .label_smoothing = (float)number("label_smoothing", 0.1, "0 1", "-0.1 1.1 nan")};
+  options = (rdna_cross_entropy){
+      RDNA_CROSS_ENTROPY_INIT, .reduction = (rdna_loss_reduction)number("reduction", reduction, "", "-1 3"),
+      .ignore_index = -100, .label_smoothing = (float)number("label_smoothing", 0.1, "0 1", "-0.1 1.1 nan")};
   return given("options", &options);
 }
 OPERATOR(cross_entropy, one, .types = FLOATS, .empty = "M") {
@@ -709,27 +711,24 @@ static rdna_status optimize(rdna_optim options, const rdna_optim_item *item) {
                             in("found_inf", ONLY(RDNA_F32), OPTIONAL, ONE));
 }
 OPERATOR(optim_step, sgd, .types = FLOATS, .empty = "MN") {
-  return optimize((rdna_optim){.kind = (rdna_optim_kind)number("kind", RDNA_OPTIM_KIND_SGD, "", "-1 3"),
-                               .momentum = (float)number("momentum", 0.9, "", "-1 nan")},
-                  &(rdna_optim_item){.param = STATE("param"), .grad = GRAD, .state = {STATE("state 0")}});
+  return optimize(
+      (rdna_optim){RDNA_OPTIM_INIT, .kind = (rdna_optim_kind)number("kind", RDNA_OPTIM_KIND_SGD, "", "-1 3"),
+                   .momentum = (float)number("momentum", 0.9, "", "-1 nan")},
+      &(rdna_optim_item){.param = STATE("param"), .grad = GRAD, .state = {STATE("state 0")}});
 }
 OPERATOR(optim_step, adam, .types = FLOATS, .empty = "MN") {
-  return optimize((rdna_optim){.kind = RDNA_OPTIM_KIND_ADAM,
-                               .beta1 = (float)number("beta1", 0.9, "0", "-1 1 nan"),
-                               .beta2 = (float)number("beta2", 0.9, "0", "-1 1 nan"),
-                               .amsgrad = true,
-                               .epsilon = number("epsilon", 1e-8, "0", "-1 nan")},
-                  &(rdna_optim_item){.param = STATE("param"),
-                                     .grad = GRAD,
-                                     .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")},
-                                     .step = in("step", ONLY(RDNA_F32), OPTIONAL, ONE)});
+  return optimize(
+      (rdna_optim){RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_ADAM, .beta1 = (float)number("beta1", 0.9, "0", "-1 1 nan"),
+                   .beta2 = (float)number("beta2", 0.9, "0", "-1 1 nan"), .amsgrad = true,
+                   .epsilon = number("epsilon", 1e-8, "0", "-1 nan")},
+      &(rdna_optim_item){.param = STATE("param"),
+                         .grad = GRAD,
+                         .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")},
+                         .step = in("step", ONLY(RDNA_F32), OPTIONAL, ONE)});
 }
 OPERATOR(optim_step, rmsprop, .types = FLOATS, .empty = "MN") {
   return optimize(
-      (rdna_optim){.kind = RDNA_OPTIM_KIND_RMSPROP,
-                   .beta1 = 0.9f,
-                   .momentum = 0.5f,
-                   .centered = true,
+      (rdna_optim){RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_RMSPROP, .beta1 = 0.9f, .momentum = 0.5f, .centered = true,
                    .epsilon = number("epsilon", 1e-8, "0", "-1 nan")},
       &(rdna_optim_item){
           .param = STATE("param"), .grad = GRAD, .state = {STATE("state 0"), STATE("state 1"), STATE("state 2")}});
@@ -764,10 +763,11 @@ OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
                           out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
 }
 /* Weights (N, K) in groups of 128. */
-#define WEIGHTS(kind, type, codes)                                                               \
-  given("weights", &(rdna_quant_groups){kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
-                                        kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),    \
-                                        kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
+#define WEIGHTS(kind, type, codes)                                                                            \
+  given("weights",                                                                                            \
+        &(rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
+                             kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),                            \
+                             kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
 #define DEQUANTIZED out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(N, K))
 OPERATOR(dequantize_groups, bytes, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_I8, 1), DEQUANTIZED);
@@ -775,9 +775,10 @@ OPERATOR(dequantize_groups, bytes, .empty = "N") {
 OPERATOR(dequantize_groups, nibbles, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_U8, 2), DEQUANTIZED);
 }
-#define WITHOUT_ZEROS(kind)                                                                                        \
-  &(rdna_quant_groups) {                                                                                           \
-    kind("codes", ONLY(RDNA_I8), ALIGNED, SHAPE(N, K)), kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)), NULL \
+#define WITHOUT_ZEROS(kind)                                                     \
+  &(rdna_quant_groups) {                                                        \
+    RDNA_QUANT_GROUPS_INIT, kind("codes", ONLY(RDNA_I8), ALIGNED, SHAPE(N, K)), \
+        kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)), NULL              \
   }
 OPERATOR(dequantize_groups, without_zeros, .types = F32, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WITHOUT_ZEROS(in), DEQUANTIZED);
@@ -802,10 +803,9 @@ OPERATOR(linear_quant_groups, nibbles, .empty = "MN") { return LINEAR_GROUPS(RDN
 /* ---- rope.h: tokens M, heads B, heads of N, of which 4 are turned ---- */
 static const rdna_rope *rope(void) {
   static rdna_rope r;
-  r = (rdna_rope){.layout = (rdna_rope_layout)number("layout", RDNA_ROPE_LAYOUT_HALVES, "0", "-1 2"),
+  r = (rdna_rope){RDNA_ROPE_INIT, .layout = (rdna_rope_layout)number("layout", RDNA_ROPE_LAYOUT_HALVES, "0", "-1 2"),
                   .positions = in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
-                  .inv_freq = in("inv_freq", ONLY(RDNA_F32), FREE, SHAPE(2)),
-                  .scale = 1};
+                  .inv_freq = in("inv_freq", ONLY(RDNA_F32), FREE, SHAPE(2)), .scale = 1};
   return given("rope", &r);
 }
 #define HALF_OR_F32 (BIT(RDNA_F32) | BIT(RDNA_F16))
@@ -813,7 +813,7 @@ OPERATOR(rope, plain, .types = HALF_OR_F32, .empty = "MB", .same = "out=x") {
   return rdna_op_rope(stream, rope(), in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }
 OPERATOR(rope, a_table_too_long, .types = F32, .besides = BIT(RDNA_F16), .same = "out=x") {
-  const rdna_rope r = {RDNA_ROPE_LAYOUT_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
+  const rdna_rope r = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_HALVES, in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
                        in("inv_freq", ONLY(RDNA_F32), 0, SHAPE(N / 2)), 1};
   return rdna_op_rope(stream, &r, in("x", MAIN, 0, SHAPE(M, B, N)), out("out", MAIN, 0, SHAPE(M, B, N)));
 }
@@ -831,7 +831,8 @@ OPERATOR(rope_qkv_write, plain, .types = HALF_OR_F32, .empty = "M") {
 /* ---- attention.h ---- */
 static const rdna_attention *attention_options(void) {
   static rdna_attention a;
-  a = (rdna_attention){.scale = 1,
+  a = (rdna_attention){RDNA_ATTENTION_INIT,
+                       .scale = 1,
                        .softcap = (float)number("softcap", 0, "5", ""),
                        .window = (int32_t)number("window", 0, "3", "-1"),
                        .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
@@ -854,7 +855,7 @@ OPERATOR(attention, caches_like_q, .types = FLOATS, .same = "out=q") {
                            out("out", ONLY(RDNA_F32), ALIGNED, QUERIES));
 }
 OPERATOR(attention, long_caches, .types = FLOATS, .same = "out=q") {
-  const rdna_attention options = {.scale = 1, .max_queries = 1, .max_length = 1 << 20};
+  const rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 1, .max_queries = 1, .max_length = 1 << 20};
   size_t needed = rdna_op_attention_workspace(test_device, &options, M, 4, B, N);
   size_t size = (size_t)number("workspace", sizeof workspace, "", needed > 1 ? "0 1" : "");
   return rdna_op_attention(stream, &options, in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), CACHED("k_cache"),
@@ -870,7 +871,8 @@ OPERATOR(attention_paged, plain, .types = FLOATS, .empty = "M", .same = "out=q")
 }
 /* Queries and keys M, two heads of keys to four, N values each. */
 static rdna_sdpa sdpa_options(void) {
-  return (rdna_sdpa){.scale = 1,
+  return (rdna_sdpa){RDNA_SDPA_INIT,
+                     .scale = 1,
                      .softcap = (float)number("softcap", 0, "5", ""),
                      .dropout = (float)number("dropout", 0, "0.5", "-0.1 1 nan"),
                      .windowed = true,
@@ -903,14 +905,16 @@ OPERATOR(sdpa_backward, plain, .types = FLOATS, .empty = "MB") {
 #define STARTS(name) in(name, ONLY(RDNA_I32), 0, SHAPE(B + 1))
 OPERATOR(sdpa, of_rows, .types = FLOATS) {
   const rdna_sdpa options = {
-      .scale = 1, .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"), .max_queries = 3, .max_keys = 3};
+      RDNA_SDPA_INIT,   .scale = 1,   .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"),
+      .max_queries = 3, .max_keys = 3};
   return rdna_op_sdpa(stream, &options, in("q", MAIN, STRIDED, SHAPE(M, 4, N)), in("k", MAIN, STRIDED, SHAPE(5, 2, N)),
                       in("v", MAIN, STRIDED, SHAPE(5, 2, N)), out("out", MAIN, STRIDED, SHAPE(M, 4, N)),
                       out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(4, M)));
 }
 OPERATOR(sdpa_backward, of_rows, .types = FLOATS) {
   const rdna_sdpa options = {
-      .scale = 1, .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"), .max_queries = 3, .max_keys = 3};
+      RDNA_SDPA_INIT,   .scale = 1,   .q_starts = STARTS("q_starts"), .k_starts = STARTS("k_starts"),
+      .max_queries = 3, .max_keys = 3};
 #define ROWS_OF(heads, count) MAIN, STRIDED, SHAPE(count, heads, N)
   return rdna_op_sdpa_backward(stream, &options, in("q", ROWS_OF(4, M)), in("k", ROWS_OF(2, 5)), in("v", ROWS_OF(2, 5)),
                                in("out", ROWS_OF(4, M)), in("lse", ONLY(RDNA_F32), 0, SHAPE(4, M)),

@@ -43,8 +43,8 @@ OPERATOR(linear) {
   rdna_tensor out = tensor(4, RDNA_F32, 2, 1, 290, 0, 0);
   return rdna_op_linear(test_stream, &x, &w, NULL, &out);
 }
-static const rdna_convolution conv = {
-    .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .pad_before = {1, 1}, .pad_after = {1, 1}, .groups = 1};
+static const rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2,   .stride = {1, 1}, .dilation = {1, 1},
+                                      .pad_before = {1, 1},  .pad_after = {1, 1}, .groups = 1};
 OPERATOR(conv) {
   rdna_tensor x = IMAGES(0), w = tensor(1, RDNA_F32, 4, 30, 30, 3, 3), y = IMAGES(4);
   return rdna_op_conv(test_stream, &conv, &x, &w, NULL, &y);
@@ -137,7 +137,7 @@ OPERATOR(sdpa_backward) {
   mask = tensor(3, RDNA_F32, 4, 1, 1, Q, K);
   dmask = tensor(7, RDNA_F32, 4, 1, 1, Q, K);
   dmask.data = (float *)dv.data + B * KV * K * D;
-  const rdna_sdpa options = {.scale = 0.2f, .dropout = 0.1f, .seed = 5, .mask = &mask};
+  const rdna_sdpa options = {RDNA_SDPA_INIT, .scale = 0.2f, .dropout = 0.1f, .seed = 5, .mask = &mask};
   RDNA_TRY(rdna_op_sdpa(test_stream, &options, &q, &k, &v, &out, &lse));
   return rdna_op_sdpa_backward(test_stream, &options, &q, &k, &v, &out, &lse, &dout, &dq, &dk, &dv, &dmask);
 }
@@ -149,7 +149,7 @@ OPERATOR(attention) { /* one query over keys that are shared among groups */
   void *places = test_upload(place, sizeof place), *workspace = NULL;
   rdna_tensor base = rdna_tensor_contiguous(places, RDNA_I32, 1, (int64_t[]){1}), position = base;
   position.data = (int32_t *)places + 1;
-  const rdna_attention options = {.scale = 0.1f, .max_queries = 1, .max_length = LENGTH};
+  const rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 0.1f, .max_queries = 1, .max_length = LENGTH};
   size_t size = rdna_op_attention_workspace(test_device, &options, 1, HEADS, HEADS, D);
   rdna_status status = size ? rdna_memory_alloc(test_device, size, test_stream, &workspace) : RDNA_OK;
   if (status == RDNA_OK)
@@ -178,8 +178,8 @@ OPERATOR(argmax_of_equals) {
   return rdna_op_reduce(test_stream, RDNA_REDUCTION_ARGMAX, &x, 1, 0, &out);
 }
 OPERATOR(cross_entropy) {
-  const rdna_cross_entropy options = {
-      .reduction = RDNA_LOSS_REDUCTION_MEAN, .ignore_index = -100, .label_smoothing = 0.1f};
+  const rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT, .reduction = RDNA_LOSS_REDUCTION_MEAN,
+                                      .ignore_index = -100, .label_smoothing = 0.1f};
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3000, PLACES, 0, 0), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
   rdna_tensor target = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){3000}), weight = VECTOR(1, PLACES);
   rdna_tensor lse = VECTOR(5, 3000), total = VECTOR(6, 1), dx = tensor(7, RDNA_F32, 2, 3000, PLACES, 0, 0);
@@ -187,14 +187,15 @@ OPERATOR(cross_entropy) {
   return rdna_op_cross_entropy_backward(test_stream, &options, &out, &x, &target, &weight, &lse, &total, &dx);
 }
 OPERATOR(cross_entropy_of_long_rows) {
-  const rdna_cross_entropy options = {.reduction = RDNA_LOSS_REDUCTION_SUM, .ignore_index = -100};
+  const rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT, .reduction = RDNA_LOSS_REDUCTION_SUM,
+                                      .ignore_index = -100};
   rdna_tensor x = tensor(0, RDNA_F32, 2, 3, 100000, 0, 0), out = tensor(4, RDNA_F32, 0, 0, 0, 0, 0);
   rdna_tensor target = rdna_tensor_contiguous(indices, RDNA_I64, 1, (int64_t[]){3}), lse = VECTOR(5, 3);
   rdna_tensor total = VECTOR(6, 1);
   return rdna_op_cross_entropy(test_stream, &options, &x, &target, NULL, &out, &lse, &total);
 }
 /* Each window shares values with the next ones. */
-static const rdna_pooling pool = {.spatial_dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
+static const rdna_pooling pool = {RDNA_POOLING_INIT, .spatial_dims = 2, {4, 5}, {2, 2}, {1, 2}, {1, 2}, {1, 1}};
 OPERATOR(max_pool_backward) {
   rdna_tensor x = IMAGES(0), out = tensor(4, RDNA_F32, 4, 10, 30, 15, 15),
               dout = tensor(1, RDNA_F32, 4, 10, 30, 15, 15);
@@ -215,7 +216,7 @@ OPERATOR(adaptive_pools_backward) {
   return rdna_op_adaptive_average_pool_backward(test_stream, &dout, &average);
 }
 static rdna_status upsample_back(rdna_upsample_mode mode) {
-  const rdna_upsample how = {.mode = mode};
+  const rdna_upsample how = {RDNA_UPSAMPLE_INIT, .mode = mode};
   rdna_tensor dout = IMAGES(0), dx = tensor(4, RDNA_F32, 4, 10, 30, 11, 13);
   return rdna_op_upsample_backward(test_stream, &how, &dout, &dx);
 }

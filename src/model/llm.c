@@ -1,4 +1,5 @@
 #include "model/llm.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,10 +90,8 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
 }
 
 rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length) {
-  return (rdna_attention){.scale = (float)(1 / sqrt((double)llm->info.head_dim)),
-                          .window = llm->config.window,
-                          .max_queries = tokens,
-                          .max_length = length};
+  return (rdna_attention){RDNA_ATTENTION_INIT, .scale = (float)(1 / sqrt((double)llm->info.head_dim)),
+                          .window = llm->config.window, .max_queries = tokens, .max_length = length};
 }
 
 int rdna__llm_length(const rdna_llm_session *s, int count) {
@@ -136,7 +135,8 @@ rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_option
                                     rdna_llm_session **out_session) {
   if (!llm || !out_session)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_session_create needs a model and a place for the session");
-  rdna_llm_session_options chosen = options ? *options : (rdna_llm_session_options){.kv_dtype = RDNA_F16};
+  rdna_llm_session_options chosen = {RDNA_LLM_SESSION_OPTIONS_INIT, .kv_dtype = RDNA_F16};
+  if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_session_create", "options", options, &chosen));
   if (chosen.context == 0) chosen.context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
   if (chosen.batch == 0) chosen.batch = DEFAULT_BATCH;
   if (chosen.context < 1 || chosen.batch < 1)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "rdna/model.h"
@@ -21,10 +22,6 @@ struct rdna_sampler {
   size_t capacity;
 };
 
-rdna_sampling rdna_sampling_defaults(void) {
-  return (rdna_sampling){.temperature = 1, .top_p = 1, .repetition_penalty = 1, .repeat_last_n = 128};
-}
-
 static rdna_status check(const rdna_sampling *s) {
   if (!(s->temperature >= 0 && isfinite(s->temperature)))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "temperature is %g, but must be from 0 on", (double)s->temperature);
@@ -43,9 +40,11 @@ static rdna_status check(const rdna_sampling *s) {
   return RDNA_OK;
 }
 
-rdna_status rdna_sampler_create(const rdna_sampling *sampling, rdna_sampler **out_sampler) {
-  if (!sampling || !out_sampler)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_sampler_create needs its numbers and a place");
+rdna_status rdna_sampler_create(const rdna_sampling *given, rdna_sampler **out_sampler) {
+  rdna_sampling known;
+  const rdna_sampling *sampling = &known;
+  RDNA_TRY(RDNA__OPTIONS("rdna_sampler_create", "sampling", given, &known));
+  if (!out_sampler) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_sampler_create needs a place for the sampler");
   RDNA_TRY(check(sampling));
   rdna_sampler *sampler = calloc(1, sizeof *sampler);
   if (sampler) sampler->recent = malloc((size_t)sampling->repeat_last_n * sizeof *sampler->recent + 1);

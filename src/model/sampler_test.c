@@ -103,7 +103,7 @@ static void test_distributions(void **state) {
   rdna__random random;
   rdna__random_seed(&random, 3);
   float logits[MOST];
-  rdna_sampling plain = rdna_sampling_defaults();
+  rdna_sampling plain = {RDNA_SAMPLING_INIT};
   for (int round = 0; round < 24; round++) {
     int count = (int)rdna__random_range(&random, 1, round % 3 ? 40 : 300);
     for (int i = 0; i < count; i++) {
@@ -124,7 +124,7 @@ static void test_distributions(void **state) {
 static void test_penalty(void **state) {
   const float logits[] = {2.0f, -1.0f, 0.5f, 1.5f, 0.0f};
   const bool said[] = {true, true, false, false, true};
-  rdna_sampling s = rdna_sampling_defaults();
+  rdna_sampling s = {RDNA_SAMPLING_INIT};
   s.repetition_penalty = 1.7f;
   s.repeat_last_n = 3;
   check_distribution(logits, 5, s, said);
@@ -136,7 +136,7 @@ static void test_penalty(void **state) {
 /* Greedy over two tokens shows which are still in the window. */
 static void test_window(void **state) {
   const float logits[] = {1.0f, 0.9f, 0.8f, 0.7f};
-  rdna_sampling s = rdna_sampling_defaults();
+  rdna_sampling s = {RDNA_SAMPLING_INIT};
   s.temperature = 0;
   s.repetition_penalty = 2;
   s.repeat_last_n = 2;
@@ -178,7 +178,7 @@ static void test_window(void **state) {
 
 static void test_narrow(void **state) {
   const float logits[] = {0.5f, 3.0f, -1.0f, 3.0f, 2.9f};
-  rdna_sampling plain = rdna_sampling_defaults(), narrow[5];
+  rdna_sampling plain = {RDNA_SAMPLING_INIT}, narrow[5];
   for (int i = 0; i < 5; i++) narrow[i] = plain;
   narrow[0].temperature = 0;
   narrow[1].top_k = 1;
@@ -231,7 +231,7 @@ static void check_kept(const float *logits, int count, rdna_sampling s, int kept
 /* Equal logits make shares that are exact, and sums of them that are p itself: the fewest that reach p are kept. */
 static void test_exact_edges(void **state) {
   static const float level[8] = {0}, rising[] = {1, 1, 1, 1, 0, 0, 0, 0};
-  rdna_sampling plain = rdna_sampling_defaults();
+  rdna_sampling plain = {RDNA_SAMPLING_INIT};
   plain.temperature = 100;
   for (int n = 1; n < 8; n++) {
     rdna_sampling s = plain;
@@ -272,7 +272,7 @@ static void test_seeds(void **state) {
   for (int i = 0; i < COUNT; i++) logits[i] = (float)rdna__random_normal(&random);
   int32_t drawn[3][DRAWS];
   for (int run = 0; run < 3; run++) {
-    rdna_sampling s = rdna_sampling_defaults();
+    rdna_sampling s = {RDNA_SAMPLING_INIT};
     s.top_p = 0.95f;
     s.seed = run == 2 ? 43 : 42;
     rdna_sampler *sampler = create(s);
@@ -285,7 +285,7 @@ static void test_seeds(void **state) {
 }
 
 static void test_bad_logits(void **state) {
-  rdna_sampling s = rdna_sampling_defaults();
+  rdna_sampling s = {RDNA_SAMPLING_INIT};
   for (int greedy = 0; greedy < 2; greedy++) {
     s.temperature = greedy ? 0 : 1;
     rdna_sampler *sampler = create(s), *twin = create(s);
@@ -319,18 +319,18 @@ static void refuse(rdna_sampling s, const char *name) {
 static void test_bad_numbers(void **state) {
   static const float bad_shares[] = {-0.1f, 1.1f, NAN, INFINITY}, bad_temperatures[] = {-1, NAN, INFINITY};
   static const float bad_penalties[] = {0, -1, NAN, INFINITY};
-  rdna_sampling s = rdna_sampling_defaults();
+  rdna_sampling s = {RDNA_SAMPLING_INIT};
   assert_true(s.temperature == 1 && s.top_p == 1 && s.top_k == 0 && s.repetition_penalty == 1 && s.min_p == 0);
   assert_int_equal(s.repeat_last_n, 128);
   for (int i = 0; i < 4; i++) {
-    s = rdna_sampling_defaults(), s.top_p = bad_shares[i], refuse(s, "top_p");
-    s = rdna_sampling_defaults(), s.min_p = bad_shares[i], refuse(s, "min_p");
-    s = rdna_sampling_defaults(), s.repetition_penalty = bad_penalties[i], refuse(s, "repetition_penalty");
-    if (i < 3) s = rdna_sampling_defaults(), s.temperature = bad_temperatures[i], refuse(s, "temperature");
+    s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.top_p = bad_shares[i], refuse(s, "top_p");
+    s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.min_p = bad_shares[i], refuse(s, "min_p");
+    s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.repetition_penalty = bad_penalties[i], refuse(s, "repetition_penalty");
+    if (i < 3) s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.temperature = bad_temperatures[i], refuse(s, "temperature");
   }
-  s = rdna_sampling_defaults(), s.top_k = -1, refuse(s, "top_k");
-  s = rdna_sampling_defaults(), s.repeat_last_n = -1, refuse(s, "repeat_last_n");
-  s = rdna_sampling_defaults(), s.repeat_last_n = INT32_MAX, refuse(s, "repeat_last_n");
+  s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.top_k = -1, refuse(s, "top_k");
+  s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.repeat_last_n = -1, refuse(s, "repeat_last_n");
+  s = (rdna_sampling){RDNA_SAMPLING_INIT}, s.repeat_last_n = INT32_MAX, refuse(s, "repeat_last_n");
   rdna_sampler *sampler = NULL;
   assert_int_equal(rdna_sampler_create(NULL, &sampler), RDNA_INVALID_ARGUMENT);
   rdna_sampler_release(NULL);
@@ -350,7 +350,7 @@ static void test_selection(void **state) {
       logits[i] = shape == 0 ? x : shape == 1 ? -x : shape == 2 ? 1 : shape == 3 ? y : floorf(y * 10);
     }
     for (int k = 1; k <= COUNT; k = k * 7 + 1) {
-      rdna_sampling s = rdna_sampling_defaults();
+      rdna_sampling s = {RDNA_SAMPLING_INIT};
       s.top_k = k;
       s.temperature = 100; /* near level, so that all that are kept may come */
       s.seed = (uint64_t)k;

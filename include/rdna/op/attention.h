@@ -13,13 +13,16 @@ extern "C" {
 #endif
 
 typedef struct rdna_attention {
+  size_t size;         /* of the struct: RDNA_ATTENTION_INIT sets it */
   float scale;         /* of q.k, usually 1 / sqrt(d) */
   float softcap;       /* scores become softcap * tanh(score / softcap); 0 is none */
   int32_t window;      /* how many positions a token sees, its own included; 0 is all */
   int32_t max_queries; /* the most tokens of one sequence among these, at least 1: chooses the kernel */
   int64_t max_length;  /* the most positions that a token sees: chooses the kernel */
 } rdna_attention;
-/* The last two are hints that the host knows and the device does not: a wrong one is slow, never wrong. */
+/* max_queries and max_length are hints that the host knows and the device does not: a wrong one is slow, never wrong.
+ */
+#define RDNA_ATTENTION_INIT .size = sizeof(rdna_attention)
 
 /* Bytes of workspace that rdna_op_attention needs for these sizes; may be 0. Depends on nothing else. */
 RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdna_attention *options, int64_t tokens,
@@ -77,6 +80,7 @@ typedef enum rdna_diagonal {
  * as a number in [0, 1), is at least |dropout|. One call uses
  * batch * heads * queries * ceil(keys / 4) blocks, and the backward call is given the same. */
 typedef struct rdna_sdpa {
+  size_t size; /* of the struct: RDNA_SDPA_INIT sets it */
   float scale;
   float softcap; /* 0 is none */
   float dropout; /* in [0, 1) */
@@ -94,6 +98,7 @@ typedef struct rdna_sdpa {
   int64_t max_queries, max_keys; /* of one sequence, with starts. Fewer than there are is slow, not wrong, but for
                                     |dropout|, which numbers its draws by them */
 } rdna_sdpa;
+#define RDNA_SDPA_INIT .size = sizeof(rdna_sdpa)
 
 /* |q| is (batch, heads, queries, d), |k| (batch, kv_heads, keys, d), |v| (batch, kv_heads, keys, dv) and |out|
  * (batch, heads, queries, dv); with starts, (rows, heads, d) and so on. All are f32, f16 or bf16 alike, of any strides,

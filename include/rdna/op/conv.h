@@ -12,12 +12,14 @@ extern "C" {
 
 /* Entry 0 of each is for the first spatial dimension of the tensors. */
 typedef struct rdna_convolution {
+  size_t size;                         /* of the struct: RDNA_CONVOLUTION_INIT sets it */
   int spatial_dims;                    /* 1, 2 or 3 */
   int64_t stride[3];                   /* at least 1 */
   int64_t pad_before[3], pad_after[3]; /* zeros around the input, at least 0 */
   int64_t dilation[3];                 /* at least 1 */
   int64_t groups;                      /* divides both numbers of channels */
 } rdna_convolution;
+#define RDNA_CONVOLUTION_INIT .size = sizeof(rdna_convolution)
 
 /* Tensors are of one type: |x| (n, channels, spatial…), |weight| (out channels, channels / groups, window…), |y| (n,
  * out channels, spatial…), each with any strides of at least 0 that fit in 31 bits with all of the tensor:

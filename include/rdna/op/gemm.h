@@ -26,12 +26,14 @@ RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rd
 
 /* What may follow a product. All zero but alpha 1 is none of it. */
 typedef struct rdna_gemm_epilogue {
+  size_t size; /* of the struct: RDNA_GEMM_EPILOGUE_INIT sets it */
   float alpha, beta;
   const rdna_tensor *bias; /* (n), or with |bias_per_row| (m), of the type of |c|, contiguous; or NULL */
   bool bias_per_row;
   rdna_activation activation;
   const rdna_tensor *residual; /* of the shape and type of |c|, apart from it, the last stride 1; or NULL */
 } rdna_gemm_epilogue;
+#define RDNA_GEMM_EPILOGUE_INIT .size = sizeof(rdna_gemm_epilogue)
 
 /* c = activation(alpha * a b + beta * c + bias) + residual, rounded to the type of |c| once. Otherwise as rdna_op_gemm.
  * RDNA_INVALID_ARGUMENT: no such activation, a bias or residual of another shape or type. RDNA_UNSUPPORTED: an

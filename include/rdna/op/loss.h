@@ -46,12 +46,14 @@ RDNA_CHECKED rdna_status rdna_op_loss_backward(rdna_stream *stream, rdna_loss lo
                                                const rdna_tensor *weight, const rdna_tensor *dx);
 
 typedef struct rdna_cross_entropy {
+  size_t size; /* of the struct: RDNA_CROSS_ENTROPY_INIT sets it */
   rdna_loss_reduction reduction;
   int64_t ignore_index;   /* rows with this target count for nothing; PyTorch's default is -100 */
   float label_smoothing;  /* in [0, 1] */
   bool log_probabilities; /* |x| holds logarithms of probabilities: the negative log-likelihood, without smoothing */
   uint32_t *outside; /* a word of device memory that becomes 1 when a target is no class and not ignored; or NULL */
 } rdna_cross_entropy;
+#define RDNA_CROSS_ENTROPY_INIT .size = sizeof(rdna_cross_entropy)
 
 /* |x| is (rows, cols) of logits, rows evenly apart; |target| (rows) of i32 or i64; |weight| (cols) of f32, one for each
  * class, or NULL. A target that is neither a class nor |ignore_index| makes its loss and gradient NaN: targets are on

@@ -18,6 +18,7 @@ extern "C" {
 typedef enum rdna_optim_kind { RDNA_OPTIM_KIND_SGD, RDNA_OPTIM_KIND_ADAM, RDNA_OPTIM_KIND_RMSPROP } rdna_optim_kind;
 
 typedef struct rdna_optim {
+  size_t size; /* of the struct: RDNA_OPTIM_INIT sets it */
   rdna_optim_kind kind;
   float learning_rate, weight_decay;
   float momentum;         /* SGD, RMSprop; 0 is none */
@@ -30,6 +31,7 @@ typedef struct rdna_optim {
   bool maximize;
   int64_t step; /* from 1; SGD's first step fills its momentum. Of no use to Adam whose items have steps of their own */
 } rdna_optim;
+#define RDNA_OPTIM_INIT .size = sizeof(rdna_optim)
 
 /* States by use. SGD: momentum. Adam: mean, square, largest square (amsgrad). RMSprop: square, mean (centered),
  * momentum. Those that are not used may be NULL. */

@@ -20,6 +20,7 @@ extern "C" {
 
 /* Entry 0 of each is for the first spatial dimension of the tensors. */
 typedef struct rdna_pooling {
+  size_t size;                         /* of the struct: RDNA_POOLING_INIT sets it */
   int spatial_dims;                    /* 1, 2 or 3 */
   int64_t window[3];                   /* at least 1 */
   int64_t stride[3];                   /* at least 1 */
@@ -29,24 +30,26 @@ typedef struct rdna_pooling {
   bool count_padding; /* averages divide by padding too, but not by what lies past it */
   int64_t divisor;    /* averages divide by this, if not 0 */
 } rdna_pooling;
+#define RDNA_POOLING_INIT .size = sizeof(rdna_pooling)
 
 /* Windows along dimension |d| of an input of |size|: (pad_before + size + pad_after - dilation * (window - 1) - 1) /
- * stride + 1, rounded as |ceil| says. Negative or 0: none fits. */
-RDNA_API int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size);
+ * stride + 1, rounded as |ceil| says. Negative or 0: none fits, or |pooling| has
+ * no size. */
+RDNA_API int64_t rdna_pooling_size(const rdna_pooling *pooling, int d, int64_t size);
 
 /* The largest value of each window, and where it is if |indices| is not NULL: i64 of out's shape, the position counted
  * through what is spatial in x. A NaN is larger than any number; the first of equals is taken, of several NaN the last.
  * A window that holds nothing but padding gives -infinity and -1. */
-RDNA_CHECKED rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *x,
                                           const rdna_tensor *out, const rdna_tensor *indices);
 /* |indices| are the forward's: each lies in its window. */
-RDNA_CHECKED rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pooling *pool,
+RDNA_CHECKED rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pooling *pooling,
                                                    const rdna_tensor *dout, const rdna_tensor *indices,
                                                    const rdna_tensor *dx);
 /* The sum over each window, divided as the description says; 0 where a window holds nothing but padding. */
-RDNA_CHECKED rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *x,
                                               const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pooling *pool,
+RDNA_CHECKED rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pooling *pooling,
                                                        const rdna_tensor *dout, const rdna_tensor *dx);
 
 /* Window o of |out| windows over |in| positions is [floor(o * in / out), ceil((o + 1) * in / out)); the number of

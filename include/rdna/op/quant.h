@@ -34,8 +34,10 @@ RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor
  * is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and 8 for 4
  * bits. All are contiguous. */
 typedef struct rdna_quant_groups {
+  size_t size; /* of the struct: RDNA_QUANT_GROUPS_INIT sets it */
   const rdna_tensor *codes, *scales, *zeros;
 } rdna_quant_groups;
+#define RDNA_QUANT_GROUPS_INIT .size = sizeof(rdna_quant_groups)
 
 /* |out| (n, k), f32, f16 or bf16, contiguous, at a multiple of 32 bytes, apart from the weights, = their values, each
  * rounded once to f32 and then to its type. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data,

@@ -21,11 +21,13 @@ typedef enum rdna_rope_layout {
 } rdna_rope_layout;
 
 typedef struct rdna_rope {
+  size_t size; /* of the struct: RDNA_ROPE_INIT sets it */
   rdna_rope_layout layout;
   const rdna_tensor *positions; /* (tokens), i32, contiguous */
   const rdna_tensor *inv_freq;  /* (n_rot / 2), f32, contiguous; values past n_rot in a head are copied */
   float scale;                  /* on sine and cosine: 1, or YaRN's attention factor */
 } rdna_rope;
+#define RDNA_ROPE_INIT .size = sizeof(rdna_rope)
 
 /* Rotates |x| (tokens, heads, head_dim), f32 or f16, into |out| of the same shape and type; |out| may be |x|. Tokens
  * and heads may have any stride, a head is contiguous. RDNA_INVALID_ARGUMENT: shapes or types that disagree, a table

@@ -31,14 +31,16 @@ typedef enum rdna_upsample_mode {
 } rdna_upsample_mode;
 
 typedef struct rdna_upsample {
+  size_t size; /* of the struct: RDNA_UPSAMPLE_INIT sets it */
   rdna_upsample_mode mode;
   bool align_corners; /* not of the nearest */
   double factor[3];   /* out over in, entry 0 of the first spatial dimension; 0: what the sizes say */
 } rdna_upsample;
+#define RDNA_UPSAMPLE_INIT .size = sizeof(rdna_upsample)
 
-RDNA_CHECKED rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *how, const rdna_tensor *x,
+RDNA_CHECKED rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *x,
                                           const rdna_tensor *out);
-RDNA_CHECKED rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *how,
+RDNA_CHECKED rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *options,
                                                    const rdna_tensor *dout, const rdna_tensor *dx);
 
 #ifdef __cplusplus

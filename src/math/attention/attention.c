@@ -1,5 +1,8 @@
 #include "rdna/op/attention.h"
 
+#include <string.h>
+
+#include "base/options.h"
 #include "device/traits.h"
 #include "math/attention/attention_kernels.h"
 #include "math/common/plan/check.h"
@@ -65,7 +68,9 @@ static size_t workspace_bytes(int64_t rows, int32_t splits, int64_t d) {
 
 size_t rdna_op_attention_workspace(const rdna_device *device, const rdna_attention *options, int64_t tokens,
                                    int64_t heads, int64_t kv_heads, int64_t d) {
-  return workspace_bytes(tokens * heads, choose_splits(device, options, tokens, heads, kv_heads), d);
+  rdna_attention known;
+  if (RDNA__OPTIONS(NAME, "options", options, &known) != RDNA_OK) return 0; /* which the operator will say */
+  return workspace_bytes(tokens * heads, choose_splits(device, &known, tokens, heads, kv_heads), d);
 }
 
 /* (count, heads, d) whose last two dimensions are dense, with vector loads possible. */
@@ -122,7 +127,6 @@ static rdna_status check_sizes(const rdna_tensor *q, const rdna_tensor *k_cache)
 }
 
 static rdna_status check_options(const rdna_attention *options) {
-  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "attention: options is NULL; pass options");
   if (options->max_queries < 1 || options->max_length < 0 || options->window < 0) {
     return rdna__fail(
         RDNA_INVALID_ARGUMENT,
@@ -218,6 +222,9 @@ rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options
                               const rdna_tensor *position, void *workspace, size_t workspace_size,
                               const rdna_tensor *out) {
   struct attention_args args = {0};
+  rdna_attention known;
+  RDNA_TRY(RDNA__OPTIONS(NAME, "options", options, &known));
+  options = &known;
   RDNA_TRY(check_tokens(stream, options, q, "cache_base", cache_base, position, out, &args));
   RDNA_TRY(check_cache("k_cache", k_cache, q, k_cache, &args.k_stride));
   RDNA_TRY(check_cache("v_cache", v_cache, q, k_cache, &args.v_stride));
@@ -262,7 +269,10 @@ rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *o
                                     const rdna_tensor *position, void *workspace, size_t workspace_size,
                                     const rdna_tensor *out) {
   struct attention_args args = {0};
+  rdna_attention known;
   rdna_tensor k, v;
+  RDNA_TRY(RDNA__OPTIONS(NAME, "options", options, &known));
+  options = &known;
   RDNA_TRY(check_tokens(stream, options, q, "sequence", sequence, position, out, &args));
   RDNA_TRY(blocks_as_rows("k_cache", k_cache, &k));
   RDNA_TRY(blocks_as_rows("v_cache", v_cache, &v));

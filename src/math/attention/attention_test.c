@@ -128,7 +128,8 @@ static rdna_tensor vectors(void *memory, rdna_dtype dtype, int64_t count, int64_
 static void check_with(const struct setting *s, int64_t max_length, int32_t max_queries) {
   struct data data;
   make_data(s, &data);
-  rdna_attention options = {.scale = (float)(1 / sqrt(s->d)),
+  rdna_attention options = {RDNA_ATTENTION_INIT,
+                            .scale = (float)(1 / sqrt(s->d)),
                             .softcap = s->softcap,
                             .window = s->window,
                             .max_queries = max_queries ? max_queries : data.most_tokens,
@@ -180,11 +181,8 @@ static void check_paged(const struct setting *s) {
   }
   if (s->spoiled) data.position[data.tokens - 1] = (int32_t)(most - 1) * BLOCK; /* a block of its own */
   if (s->spoiled) table[(s->sequence_count - 1) * most + data.position[data.tokens - 1] / BLOCK] = (int32_t)blocks;
-  rdna_attention options = {.scale = (float)(1 / sqrt(s->d)),
-                            .softcap = s->softcap,
-                            .window = s->window,
-                            .max_queries = data.most_tokens,
-                            .max_length = data.longest};
+  rdna_attention options = {RDNA_ATTENTION_INIT, .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap,
+                            .window = s->window, .max_queries = data.most_tokens,  .max_length = data.longest};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
   size_t workspace_size = rdna_op_attention_workspace(test_device, &options, data.tokens, s->heads, s->kv_heads, s->d);
   void *memory[] = {test_upload(data.q, q_bytes),
@@ -275,7 +273,7 @@ static void extreme_scores(void **state) {
   rdna_tensor tbase = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, (int64_t[]){2});
   rdna_tensor tposition = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, (int64_t[]){2});
   for (int32_t queries = 2; queries <= 20; queries += 18) {
-    rdna_attention options = {.scale = 1, .max_queries = queries, .max_length = SLOTS};
+    rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 1, .max_queries = queries, .max_length = SLOTS};
     assert_ok(rdna_op_attention(test_stream, &options, &tq, &tk, &tv, &tbase, &tposition, memory[5], 1 << 20, &tout));
     test_download(out, memory[6], sizeof out);
     for (int i = 0; i < D; i++) {
@@ -288,7 +286,7 @@ static void extreme_scores(void **state) {
 
 static void refused(void **state) {
   void *memory = test_poisoned(1 << 16), *out_memory = test_poisoned(1 << 12);
-  rdna_attention options = {.scale = 1, .max_queries = 1, .max_length = 1 << 20};
+  rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 1, .max_queries = 1, .max_length = 1 << 20};
   rdna_tensor q = vectors(memory, RDNA_F32, 2, 4, 16, 64), out = vectors(out_memory, RDNA_F32, 2, 4, 16, 64);
   rdna_tensor k = vectors(memory, RDNA_F16, 10, 2, 16, 32), bad;
   rdna_tensor ids = rdna_tensor_contiguous(memory, RDNA_I32, 1, (int64_t[]){2});

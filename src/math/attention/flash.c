@@ -1,6 +1,7 @@
 /* Attention over whole sequences. */
 #include <string.h>
 
+#include "base/options.h"
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
 #include "math/common/plan/check.h"
@@ -18,7 +19,7 @@ enum { MOST_ROWS = INT32_MAX - 512, MOST_STRIDE = 1 << 24 /* values from row to 
 struct call {
   const char *name;
   rdna_stream *stream;
-  const rdna_sdpa *options;
+  rdna_sdpa options;
   bool packed; /* sequences one after the other, rank 3 */
   struct flash_args args;
   rdna_dtype dtype;
@@ -28,9 +29,8 @@ struct call {
 static int64_t in_16(rdna_dtype dtype) { return dtype == RDNA_F32 ? 4 : 8; }
 
 static rdna_status check_options(struct call *call) {
-  const rdna_sdpa *o = call->options;
+  const rdna_sdpa *o = &call->options;
   RDNA_TRY(rdna__check_stream(call->name, call->stream));
-  if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", call->name);
   if (!(o->dropout >= 0 && o->dropout < 1) || !(o->softcap >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "%s: dropout is %g and softcap %g; the first must be in [0, 1), the second at least 0",
@@ -108,9 +108,9 @@ static rdna_status check_operands(struct call *call, const rdna_tensor *q, const
   }
   int64_t batch = q->shape[0];
   if (call->packed) {
-    RDNA_TRY(check_starts(call, "q_starts", call->options->q_starts, -1));
-    RDNA_TRY(check_starts(call, "k_starts", call->options->k_starts, call->options->q_starts->shape[0]));
-    batch = call->options->q_starts->shape[0] - 1;
+    RDNA_TRY(check_starts(call, "q_starts", call->options.q_starts, -1));
+    RDNA_TRY(check_starts(call, "k_starts", call->options.k_starts, call->options.q_starts->shape[0]));
+    batch = call->options.q_starts->shape[0] - 1;
   }
   RDNA_TRY(check_limit(call, "values in a head of q", q->shape[width], 1, FLASH_MAX_D));
   RDNA_TRY(check_limit(call, "values in a head of v", v->shape[width], 1, FLASH_MAX_D));
@@ -121,14 +121,14 @@ static rdna_status check_operands(struct call *call, const rdna_tensor *q, const
   call->dtype = q->dtype;
   a->batch = (int32_t)batch, a->heads = (int32_t)heads, a->kv_heads = (int32_t)kv_heads;
   a->d = (int32_t)q->shape[width], a->dv = (int32_t)v->shape[width];
-  a->sq = (int32_t)(call->packed ? call->options->max_queries : q->shape[2]);
-  a->sk = (int32_t)(call->packed ? call->options->max_keys : k->shape[2]);
-  if (call->packed) a->q_starts = call->options->q_starts->data, a->k_starts = call->options->k_starts->data;
+  a->sq = (int32_t)(call->packed ? call->options.max_queries : q->shape[2]);
+  a->sk = (int32_t)(call->packed ? call->options.max_keys : k->shape[2]);
+  if (call->packed) a->q_starts = call->options.q_starts->data, a->k_starts = call->options.k_starts->data;
   return RDNA_OK;
 }
 
 static rdna_status check_mask(struct call *call) {
-  const rdna_tensor *mask = call->options->mask;
+  const rdna_tensor *mask = call->options.mask;
   struct flash_args *a = &call->args;
   char text[RDNA__TENSOR_TEXT];
   if (!mask) return RDNA_OK;
@@ -157,7 +157,7 @@ static rdna_status check_mask(struct call *call) {
 }
 
 static rdna_status check_slopes(struct call *call) {
-  const rdna_tensor *slopes = call->options->slopes;
+  const rdna_tensor *slopes = call->options.slopes;
   if (!slopes) return RDNA_OK;
   RDNA_TRY(rdna__check_tensor(call->name, "slopes", slopes));
   RDNA_TRY(rdna__check_dtype(call->name, "slopes", slopes, RDNA_F32));
@@ -198,7 +198,7 @@ static rdna_status check_out(struct call *call, const char *argument, const rdna
 
 /* Limits and numbers of the options. */
 static void take_options(struct call *call) {
-  const rdna_sdpa *o = call->options;
+  const rdna_sdpa *o = &call->options;
   struct flash_args *a = &call->args;
   a->left = a->right = FLASH_UNLIMITED;
   if (o->windowed) a->left = o->left, a->right = o->right;
@@ -317,8 +317,9 @@ static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rd
 
 rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q, const rdna_tensor *k,
                          const rdna_tensor *v, const rdna_tensor *out, const rdna_tensor *lse) {
-  struct call call = {
-      .name = "sdpa", .stream = stream, .options = options, .scratch = {.stream = stream, .holder = "sdpa"}};
+  struct call call = {.name = "sdpa", .stream = stream, .scratch = {.stream = stream, .holder = "sdpa"}};
+  RDNA_TRY(RDNA__OPTIONS(call.name, "options", options, &call.options));
+  options = &call.options;
   RDNA_TRY(check_options(&call));
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
@@ -470,7 +471,7 @@ static rdna_status run_backward(struct call *call, const struct backward_tensors
 
 /* It has the mask's sizes and a type that a mask may have. */
 static rdna_status check_dmask(struct call *call, const rdna_tensor *dmask) {
-  const rdna_tensor *mask = call->options->mask;
+  const rdna_tensor *mask = call->options.mask;
   if (!mask || mask->dtype == RDNA_BOOL) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: dmask is there and mask is %s; a mask that is added has a gradient",
                       call->name, mask ? "bool" : "NULL");
@@ -485,11 +486,11 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *out,
                                   const rdna_tensor *lse, const rdna_tensor *dout, const rdna_tensor *dq,
                                   const rdna_tensor *dk, const rdna_tensor *dv, const rdna_tensor *dmask) {
-  struct call call = {.name = "sdpa_backward",
-                      .stream = stream,
-                      .options = options,
-                      .scratch = {.stream = stream, .holder = "sdpa_backward"}};
+  struct call call = {
+      .name = "sdpa_backward", .stream = stream, .scratch = {.stream = stream, .holder = "sdpa_backward"}};
   struct backward_tensors tensors = {q, k, v, out, lse, dout, dq, dk, dv, dmask};
+  RDNA_TRY(RDNA__OPTIONS(call.name, "options", options, &call.options));
+  options = &call.options;
   RDNA_TRY(check_options(&call));
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));

@@ -271,7 +271,7 @@ struct tensors {
 static void make_tensors(struct problem *p, struct tensors *t) {
   const struct setting *s = p->s;
   memset(t, 0, sizeof *t);
-  t->options = s->options;
+  t->options = s->options, t->options.size = sizeof t->options;
   place(p, p->q, s->heads, s->sq, s->d, &t->q);
   place(p, p->k, s->kv_heads, s->sk, s->d, &t->k);
   place(p, p->v, s->kv_heads, s->sk, s->dv, &t->v);
@@ -620,7 +620,7 @@ static void refused(void **state) {
   rdna_tensor out = rdna_tensor_contiguous(memory + 8192, RDNA_F16, 4, shape);
   rdna_tensor lse = rdna_tensor_contiguous(memory + 12288, RDNA_F32, 3, lse_shape);
   rdna_tensor dq = rdna_tensor_contiguous(memory + 16384, RDNA_F16, 4, shape);
-  rdna_sdpa options = {.scale = 0.25f}, wrong;
+  rdna_sdpa options = {RDNA_SDPA_INIT, .scale = 0.25f}, wrong;
 #define TRY(options, q, k, v, out, lse) rdna_op_sdpa(test_stream, options, q, k, v, out, lse)
 #define TRY_OPTIONS(code, text)                                  \
   assert_fails(code, text, TRY(&wrong, &q, &k, &k, &out, NULL)); \
@@ -705,6 +705,12 @@ static void refused(void **state) {
   q.shape[0] = k.shape[0] = out.shape[0] = 0;
   q.data = k.data = out.data = NULL;
   assert_ok(TRY(&options, &q, &k, &k, &out, NULL));
+  wrong = options, wrong.mask = &slopes; /* where a struct from before masks ends */
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "mask");
+  wrong.size = offsetof(rdna_sdpa, mask);
+  assert_ok(TRY(&wrong, &q, &k, &k, &out, NULL));
+  wrong.size = 0;
+  TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "options has size 0");
   mask.shape[0] = dmask.shape[0] = 1;
   lse.shape[0] = 0;
   assert_ok(TRY_DMASK(&dmask)); /* the sum of nothing */

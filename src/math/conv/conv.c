@@ -1,5 +1,6 @@
 #include "rdna/op/conv.h"
 
+#include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
@@ -10,9 +11,9 @@ typedef struct operands {
 } operands;
 
 static rdna_status check_description(const char *op_name, const rdna_convolution *conv) {
-  if (!conv || conv->spatial_dims < 1 || conv->spatial_dims > 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has spatial_dims %d; it must be 1, 2 or 3", op_name,
-                      conv ? conv->spatial_dims : 0);
+  if (conv->spatial_dims < 1 || conv->spatial_dims > 3) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: conv has spatial_dims %d; it must be 1, 2 or 3", op_name,
+                      conv->spatial_dims);
   }
   for (int d = 0; d < conv->spatial_dims; d++) {
     bool small = conv->stride[d] <= INT32_MAX && conv->dilation[d] <= INT32_MAX && conv->pad_before[d] <= INT32_MAX &&
@@ -134,6 +135,9 @@ static rdna_status check_bias(const operands *o, const rdna_tensor *bias, const 
 static rdna_status run(rdna_stream *stream, const operands *o, const rdna_convolution *conv, rdna__conv_mode mode,
                        const rdna_tensor *bias, rdna_activation activation) {
   const rdna_tensor *out = mode == RDNA__CONV_FORWARD ? o->y : mode == RDNA__CONV_DATA ? o->x : o->weight;
+  rdna_convolution known;
+  RDNA_TRY(RDNA__OPTIONS(o->op_name, "conv", conv, &known));
+  conv = &known;
   RDNA_TRY(check(o, conv, mode));
   RDNA_TRY(check_bias(o, bias, mode == RDNA__CONV_FORWARD ? "y" : "x", out));
   RDNA_TRY(rdna__check_stream(o->op_name, stream));

@@ -25,7 +25,7 @@ typedef struct geometry {
 } geometry;
 
 static void draw_geometry(rdna__random *random, int n, bool depthwise, bool runs, geometry *out) {
-  rdna_convolution c = {.spatial_dims = n < 3 ? n + 1 : (int)rdna__random_range(random, 1, 3)};
+  rdna_convolution c = {RDNA_CONVOLUTION_INIT, .spatial_dims = n < 3 ? n + 1 : (int)rdna__random_range(random, 1, 3)};
   c.groups = rdna__random_below(random, 3) && !depthwise ? 1 : rdna__random_range(random, 1, 5);
   int64_t each_in = rdna__random_range(random, 1, depthwise ? 2 : 20), most = c.spatial_dims == 1   ? 60
                                                                               : c.spatial_dims == 2 ? 12

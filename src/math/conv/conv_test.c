@@ -151,13 +151,14 @@ static void check(problem p) {
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 
 static problem square(rdna_dtype dtype, int64_t in, int64_t out, int64_t size, int64_t window) {
-  return (problem){.dtype = dtype,
-                   .n = 2,
-                   .in = in,
-                   .out = out,
-                   .size = {size, size + 1},
-                   .window = {window, window},
-                   .conv = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1}};
+  return (problem){
+      .dtype = dtype,
+      .n = 2,
+      .in = in,
+      .out = out,
+      .size = {size, size + 1},
+      .window = {window, window},
+      .conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1}};
 }
 
 static void windows_strides_and_padding(void **state) {
@@ -227,7 +228,7 @@ static void windows_of_three(void **state) {
  * step is exact: quarters of them, whose sums stay below 2^22. */
 static void check_exactly(int64_t n, int64_t in, int64_t out, const int64_t size[2], const int64_t before[2],
                           const int64_t after[2], bool turned) {
-  rdna_convolution conv = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   int64_t y_size[2];
   for (int d = 0; d < 2; d++) {
     conv.pad_before[d] = before[d], conv.pad_after[d] = after[d];
@@ -284,7 +285,8 @@ static void gradient_of_windows_of_three(void **state) {
 static void one_large_image(void **state) {
   enum { CHANNELS = 2, SIZE = 1811, MOST = 144 << 20 };
   if (rdna_device_get_info(device)->emulated) return; /* two million tiles */
-  rdna_convolution conv = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1, .pad_before = {1, 0}};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1},
+                           .dilation = {1, 1},    .groups = 1,       .pad_before = {1, 0}};
   conv.pad_after[0] = 1, conv.pad_after[1] = 2;
   int64_t shape[] = {1, CHANNELS, SIZE, SIZE}, window[] = {CHANNELS, CHANNELS, 3, 3};
   operand t[3] = {operand_make(RDNA_F32, 4, shape, NULL, 0), operand_make(RDNA_F32, 4, window, NULL, 0),
@@ -321,7 +323,7 @@ static void one_large_image(void **state) {
 
 /* A grid has a line of groups for each channel. */
 static void more_channels_than_a_grid_has_lines(void **state) {
-  rdna_convolution conv = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   static const rdna__conv_mode modes[] = {RDNA__CONV_FORWARD, RDNA__CONV_DATA, RDNA__CONV_WEIGHT};
   for (int i = 0; i < 12; i++) {
     int64_t out = i & 1 ? 65536 : 65535, in = i & 2 ? 65536 : 65535;
@@ -336,15 +338,13 @@ static void more_channels_than_a_grid_has_lines(void **state) {
 static void one_and_three_dimensions(void **state) {
   for (int t = 0; t < 3; t++) {
     problem p = {.dtype = types[t], .n = 3, .in = 6, .out = 4, .size = {17}, .window = {5}, .with_bias = true};
-    p.conv = (rdna_convolution){.spatial_dims = 1, .stride = {2}, .pad_before = {4}, .dilation = {1}, .groups = 2};
+    p.conv = (rdna_convolution){RDNA_CONVOLUTION_INIT, .spatial_dims = 1, .stride = {2},
+                                .pad_before = {4},     .dilation = {1},   .groups = 2};
     check(p);
     problem q = {.dtype = types[t], .n = 2, .in = 8, .out = 3, .size = {4, 5, 6}, .window = {2, 3, 1}};
-    q.conv = (rdna_convolution){.spatial_dims = 3,
-                                .stride = {1, 2, 1},
-                                .pad_before = {1, 0, 2},
-                                .pad_after = {0, 1, 0},
-                                .dilation = {1, 1, 2},
-                                .groups = 1};
+    q.conv =
+        (rdna_convolution){RDNA_CONVOLUTION_INIT,  .spatial_dims = 3,     .stride = {1, 2, 1}, .pad_before = {1, 0, 2},
+                           .pad_after = {0, 1, 0}, .dilation = {1, 1, 2}, .groups = 1};
     check(q);
   }
 }
@@ -376,8 +376,8 @@ static void nothing_to_do(void **state) {
 }
 
 static void nan_stays_in_its_window(void **state) {
-  rdna_convolution conv = {
-      .spatial_dims = 1, .stride = {1}, .pad_before = {1}, .pad_after = {1}, .dilation = {1}, .groups = 1};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 1, .stride = {1}, .pad_before = {1},
+                           .pad_after = {1},      .dilation = {1},   .groups = 1};
   operand x = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
   operand w = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 3}, NULL, 0);
   operand y = operand_make(RDNA_F32, 3, (int64_t[]){1, 1, 9}, NULL, 0);
@@ -396,7 +396,7 @@ static void nan_stays_in_its_window(void **state) {
 
 static void refuses(void **state) {
   float memory[400];
-  rdna_convolution c = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  rdna_convolution c = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 4, (int64_t[]){1, 2, 5, 6});
   rdna_tensor w = rdna_tensor_contiguous(memory + 60, RDNA_F32, 4, (int64_t[]){4, 2, 3, 3});
   rdna_tensor y = rdna_tensor_contiguous(memory + 140, RDNA_F32, 4, (int64_t[]){1, 4, 3, 4}), t;

@@ -30,7 +30,7 @@ static operand make(const problem *p, int64_t first, int64_t second, int64_t siz
 
 /* Every mode by both; returns whether MIOpen took it. */
 static bool check(problem p) {
-  rdna_convolution conv = {.spatial_dims = p.dims, .groups = p.groups};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = p.dims, .groups = p.groups};
   for (int d = 0; d < p.dims; d++) {
     conv.stride[d] = p.stride, conv.dilation[d] = p.dilation;
     conv.pad_before[d] = p.padding, conv.pad_after[d] = p.one_sided ? 0 : p.padding;
@@ -141,7 +141,7 @@ static void see(void *context, const char *operator_name, const char *shape_text
 
 static void convolve(const char *want, const char *why) {
   problem p = {.dims = 2};
-  rdna_convolution conv = {.spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+  rdna_convolution conv = {RDNA_CONVOLUTION_INIT, .spatial_dims = 2, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
   operand x = make(&p, 1, 3, 5), weight = make(&p, 2, 3, 2), y = make(&p, 1, 2, 4);
   rdna_choice choice;
   assert_ok(rdna_op_conv(stream, &conv, &x.tensor, &weight.tensor, NULL, &y.tensor));

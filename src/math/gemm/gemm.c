@@ -1,4 +1,5 @@
 #include "math/gemm/gemm.h"
+#include "base/options.h"
 
 #include <stdlib.h>
 
@@ -280,7 +281,9 @@ rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, c
 
 rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
                                   const rdna_tensor *b, const rdna_tensor *c) {
-  if (!epilogue) return rdna__fail(RDNA_INVALID_ARGUMENT, "gemm: the epilogue is NULL; pass one with alpha 1");
+  rdna_gemm_epilogue known;
+  RDNA_TRY(RDNA__OPTIONS("gemm", "epilogue", epilogue, &known));
+  epilogue = &known;
   RDNA_TRY(rdna__check_real("gemm", "a", a));
   RDNA_TRY(rdna__check_real("gemm", "b", b));
   RDNA_TRY(rdna__check_real("gemm", "c", c));
@@ -310,6 +313,6 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
 
 rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b, float beta,
                          const rdna_tensor *bias, const rdna_tensor *c) {
-  rdna_gemm_epilogue epilogue = {.alpha = alpha, .beta = beta, .bias = bias};
+  rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = alpha, .beta = beta, .bias = bias};
   return rdna_op_gemm_epilogue(stream, &epilogue, a, b, c);
 }

@@ -1,3 +1,4 @@
+#include "base/options.h"
 #include "math/gemm/gemm_i8_kernels.h"
 
 #include <string.h>
@@ -124,6 +125,11 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
   struct gemm_i8_args args = {.of = {.alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   struct gemm_args *of = &args.of;
   rdna__matrix written, added = {0};
+  rdna_gemm_epilogue known;
+  if (epilogue) {
+    RDNA_TRY(RDNA__OPTIONS("gemm_i8", "epilogue", epilogue, &known));
+    epilogue = &known;
+  }
   RDNA_TRY(rdna__check_tensor("gemm_i8", "a", a));
   RDNA_TRY(rdna__check_dtype("gemm_i8", "a", a, RDNA_I8));
   RDNA_TRY(rdna__check_tensor("gemm_i8", "b", b));

@@ -249,7 +249,8 @@ static void check_epilogue(rdna_dtype dtype, int64_t m, int64_t n, int64_t k, rd
   double *old = malloc((size_t)(2 * m * n + 1) * sizeof *old);
   assert_non_null(old);
   for (int64_t i = 0; i < 2 * m * n; i++) old[i] = operand_get(&c, i);
-  rdna_gemm_epilogue e = {.alpha = 0.5f,
+  rdna_gemm_epilogue e = {RDNA_GEMM_EPILOGUE_INIT,
+                          .alpha = 0.5f,
                           .beta = 2,
                           .bias = &bias.tensor,
                           .bias_per_row = bias_per_row,
@@ -367,7 +368,8 @@ static void check_bytes(int64_t m, int64_t n, int64_t k, rdna_dtype type, bool b
   }
   operand_upload(&c);
   bool is_sum = type == RDNA_I32;
-  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias.tensor, .bias_per_row = 1, .activation = RDNA_ACTIVATION_RELU};
+  rdna_gemm_epilogue e = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .bias = &bias.tensor, .bias_per_row = 1,
+                          .activation = RDNA_ACTIVATION_RELU};
   if (!is_sum) operand_fill(&bias, 1);
   assert_ok(rdna_op_gemm_i8(stream, is_sum ? NULL : &e, &a.tensor, is_sum ? NULL : &scale_a.tensor, &b.tensor,
                             is_sum ? NULL : &scale_b.tensor, &c.tensor));
@@ -490,11 +492,11 @@ static void refuses(void **state) {
   rdna_tensor bias = rdna_tensor_contiguous(memory + 60, RDNA_F32, 1, &three);
   assert_refused(rdna_op_gemm(stream, 1, &a, &b, 0, &bias, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "4");
   assert_refused(rdna_op_gemm(NULL, 1, &a, &b, 0, NULL, &c), RDNA_INVALID_ARGUMENT, "gemm", "stream is NULL");
-  rdna_gemm_epilogue e = {.alpha = 1, .bias = &bias, .bias_per_row = 1};
+  rdna_gemm_epilogue e = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .bias = &bias, .bias_per_row = 1};
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "rows");
-  e = (rdna_gemm_epilogue){.alpha = 1, .activation = RDNA_ACTIVATION_COUNT};
+  e = (rdna_gemm_epilogue){RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .activation = RDNA_ACTIVATION_COUNT};
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "activation 7", "0 to 6");
-  e = (rdna_gemm_epilogue){.alpha = 1, .residual = &b};
+  e = (rdna_gemm_epilogue){RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .residual = &b};
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "residual is f32 (3, 4)",
                  "c is");
   e.residual = &c;

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
@@ -202,7 +203,6 @@ static rdna_status check_rows_f32(const char *op_name, const char *argument, con
 
 static rdna_status check_entropy(const char *op_name, const rdna_cross_entropy *options, const rdna_tensor *x,
                                  const rdna_tensor *target, const rdna_tensor *weight, struct rows *rows) {
-  if (!options) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: options is NULL; pass options", op_name);
   RDNA_TRY(check_reduction(op_name, options->reduction));
   if (!(options->label_smoothing >= 0 && options->label_smoothing <= 1) ||
       (options->log_probabilities && options->label_smoothing != 0)) {
@@ -322,7 +322,10 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
                                   const rdna_tensor *lse, const rdna_tensor *total) {
   static const char op_name[] = "cross_entropy";
   struct rows rows;
+  rdna_cross_entropy known;
   RDNA_TRY(rdna__check_stream(op_name, stream));
+  RDNA_TRY(RDNA__OPTIONS(op_name, "options", options, &known));
+  options = &known;
   RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
   RDNA_TRY(check_losses(op_name, "out", out, options, x, rows.rows));
   RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));
@@ -366,8 +369,11 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
                                            const rdna_tensor *dx) {
   static const char op_name[] = "cross_entropy_backward";
   struct rows rows;
+  rdna_cross_entropy known;
   int64_t unused_rows, cols, dx_stride;
   RDNA_TRY(rdna__check_stream(op_name, stream));
+  RDNA_TRY(RDNA__OPTIONS(op_name, "options", options, &known));
+  options = &known;
   RDNA_TRY(check_entropy(op_name, options, x, target, weight, &rows));
   RDNA_TRY(check_losses(op_name, "dout", dout, options, x, rows.rows));
   RDNA_TRY(check_rows_f32(op_name, "lse", lse, rows.rows, "the rows of x"));

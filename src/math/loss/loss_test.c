@@ -296,9 +296,8 @@ static void cross_entropy_matches_its_definition(void **state) {
                         .gap = n / 8 % 3 * 4,
                         .weighted = n / 2 % 2,
                         .i32 = n / 4 % 2};
-    p.options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)(n / 8 % 3),
-                                     .ignore_index = n % 5 == 4 ? 0 : -100,
-                                     .label_smoothing = n % 4 == 3 ? 0.1f : 0,
+    p.options = (rdna_cross_entropy){RDNA_CROSS_ENTROPY_INIT, .reduction = (rdna_loss_reduction)(n / 8 % 3),
+                                     .ignore_index = n % 5 == 4 ? 0 : -100, .label_smoothing = n % 4 == 3 ? 0.1f : 0,
                                      .log_probabilities = n % 7 == 5 && n % 4 != 3};
     if (p.options.ignore_index == 0 && p.cols < 3) continue; /* nothing would count */
     check_entropy(&p);
@@ -322,9 +321,8 @@ static void a_target_that_is_no_class_is_reported(void **state) {
   for (int n = 0; n < 2 * 3 * 5; n++) {
     struct entropy p = {
         .dtype = float_types[n % 3], .rows = shapes[n / 6][0], .cols = shapes[n / 6][1], .i32 = n % 4 > 1};
-    p.options = (rdna_cross_entropy){.reduction = (rdna_loss_reduction)(n / 2 % 3),
-                                     .ignore_index = n % 5 == 1 ? p.cols + 7 : -100,
-                                     .log_probabilities = n % 2,
+    p.options = (rdna_cross_entropy){RDNA_CROSS_ENTROPY_INIT, .reduction = (rdna_loss_reduction)(n / 2 % 3),
+                                     .ignore_index = n % 5 == 1 ? p.cols + 7 : -100, .log_probabilities = n % 2,
                                      .outside = outside};
     struct entropy_operands o;
     make_entropy(&p, &o);
@@ -348,7 +346,7 @@ static void a_target_that_is_no_class_is_reported(void **state) {
 
 static void a_target_that_is_no_class_makes_nan(void **state) {
   const int64_t shape[] = {3, 5}, one = 1;
-  const rdna_cross_entropy options = {.ignore_index = -100};
+  const rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT, .ignore_index = -100};
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), target = operand_make(RDNA_I32, 1, shape, NULL, 0);
   operand out = operand_make(RDNA_F32, 1, shape, NULL, 0), lse = operand_make(RDNA_F32, 1, shape, NULL, 0);
   operand total = operand_make(RDNA_F32, 1, &one, NULL, 0);
@@ -374,7 +372,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand out = operand_make(RDNA_F32, 1, &one, NULL, 0), lse = operand_make(RDNA_F32, 1, shape, NULL, 0);
   operand total = operand_make(RDNA_F32, 1, &one, NULL, 0);
   operand_upload(&out);
-  rdna_cross_entropy options = {.reduction = RDNA_LOSS_REDUCTION_MEAN};
+  rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT, .reduction = RDNA_LOSS_REDUCTION_MEAN};
   const rdna_tensor *X = &x.tensor, *Y = &y.tensor, *O = &out.tensor, *L = &lse.tensor, *T = &total.tensor;
   const rdna_loss_reduction mean = RDNA_LOSS_REDUCTION_MEAN;
   assert_refused(rdna_op_loss(stream, RDNA_LOSS_MSE, 0, mean, X, &h.tensor, NULL, O), bad, "target is f16", "x is f32");

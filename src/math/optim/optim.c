@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/scratch.h"
 #include "math/optim/optim_kernels.h"
@@ -95,7 +96,6 @@ static uint32_t states_used(const rdna_optim *o) {
 }
 
 static rdna_status check_options(const rdna_optim *o) {
-  if (!o) return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: options is NULL; pass options");
   if ((unsigned)o->kind > RDNA_OPTIM_KIND_RMSPROP) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: kind is %d; kinds are 0 to %d", (int)o->kind,
                       RDNA_OPTIM_KIND_RMSPROP);
@@ -172,11 +172,13 @@ rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, c
                                const rdna_tensor *grad_scale, const rdna_tensor *found_inf) {
   static const char op_name[] = "optim_step";
   struct list list;
-  RDNA_TRY(check_options(options));
+  rdna_optim known;
+  const rdna_optim *o = &known;
+  RDNA_TRY(RDNA__OPTIONS(op_name, "options", options, &known));
+  RDNA_TRY(check_options(o));
   if (grad_scale) RDNA_TRY(check_one(op_name, "grad_scale", grad_scale));
   if (found_inf) RDNA_TRY(check_one(op_name, "found_inf", found_inf));
   if (count > 0 && !items) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: items is NULL, count %d", op_name, count);
-  const rdna_optim *o = options;
   struct optim_step_args args = {
       .grad_scale = grad_scale ? grad_scale->data : NULL,
       .found_inf = found_inf ? found_inf->data : NULL,

@@ -110,10 +110,12 @@ static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t o
 }
 
 static void steps_match_the_published_rules(void **state) {
-  const rdna_optim sgd = {.kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 0.1f};
-  const rdna_optim adam = {
-      .kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8};
-  const rdna_optim rms = {.kind = RDNA_OPTIM_KIND_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f, .epsilon = 1e-3};
+  const rdna_optim sgd = {RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 0.1f};
+  const rdna_optim adam = {RDNA_OPTIM_INIT,        .kind = RDNA_OPTIM_KIND_ADAM,
+                           .learning_rate = 0.01f, .beta1 = 0.9f,
+                           .beta2 = 0.999f,        .epsilon = 1e-8};
+  const rdna_optim rms = {RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_RMSPROP, .learning_rate = 0.01f, .beta1 = 0.9f,
+                          .epsilon = 1e-3};
   rdna_optim all[12] = {sgd, sgd, sgd, sgd, adam, adam, adam, adam, rms, rms, rms, rms};
   all[1].momentum = 0.9f, all[1].weight_decay = 0.1f;
   all[2].momentum = 0.9f, all[2].nesterov = true;
@@ -134,7 +136,7 @@ static void steps_match_the_published_rules(void **state) {
 
 static void found_inf_stops_the_step(void **state) {
   struct tensors t;
-  const rdna_optim o = {.kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 1, .momentum = 0.5f, .step = 2};
+  const rdna_optim o = {RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_SGD, .learning_rate = 1, .momentum = 0.5f, .step = 2};
   make_tensors(&t, 3, RDNA_F16, 0);
   operand inf = one_value(1);
   operand before = t.param[1];
@@ -196,7 +198,8 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
   make_tensors(&t, 2, RDNA_F32, 0), make_tensors(&h, 1, RDNA_F16, 0);
   operand one = one_value(3);
-  rdna_optim o = {.kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 1, .beta1 = 0.9f, .beta2 = 0.9f, .step = 1};
+  rdna_optim o = {RDNA_OPTIM_INIT, .kind = RDNA_OPTIM_KIND_ADAM, .learning_rate = 1, .beta1 = 0.9f, .beta2 = 0.9f,
+                  .step = 1};
   rdna_optim_item item = t.items[0];
   item.state[1] = NULL;
   assert_refused(rdna_op_optim_step(stream, &o, &item, 1, NULL, NULL), bad, "optim_step: state 1", "NULL");

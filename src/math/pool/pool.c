@@ -1,5 +1,6 @@
 #include "rdna/op/pool.h"
 
+#include "base/options.h"
 #include "math/common/plan/rows_along.h"
 #include "math/common/plan/strided.h"
 #include "math/common/plan/volume.h"
@@ -18,27 +19,30 @@ static const char *const average_backward_kernels[TYPES] = NAMES("average_pool_b
 struct call {
   const char *op_name;
   rdna_stream *stream;
-  const rdna_pooling *pool; /* NULL: adaptive */
+  const rdna_pooling *pooling; /* NULL: adaptive */
   const char *x_name, *out_name;
   const rdna_tensor *x, *out, *indices;
   bool average, backward;
 };
 
-int64_t rdna_pooling_size(const rdna_pooling *pool, int d, int64_t size) {
-  int64_t stride = pool->stride[d], room = pool->pad_before[d] + size + pool->pad_after[d];
-  int64_t left = room - pool->dilation[d] * (pool->window[d] - 1) - 1;
-  if (left < 0 && !(pool->ceil && left > -stride)) return 0;
-  int64_t count = (left + (pool->ceil ? stride - 1 : 0)) / stride + 1;
-  if (pool->ceil && (count - 1) * stride >= size + pool->pad_before[d]) count--;
+int64_t rdna_pooling_size(const rdna_pooling *given, int d, int64_t size) {
+  rdna_pooling known;
+  const rdna_pooling *pooling = &known;
+  if (RDNA__OPTIONS("pooling_size", "pooling", given, &known) != RDNA_OK) return 0;
+  int64_t stride = pooling->stride[d], room = pooling->pad_before[d] + size + pooling->pad_after[d];
+  int64_t left = room - pooling->dilation[d] * (pooling->window[d] - 1) - 1;
+  if (left < 0 && !(pooling->ceil && left > -stride)) return 0;
+  int64_t count = (left + (pooling->ceil ? stride - 1 : 0)) / stride + 1;
+  if (pooling->ceil && (count - 1) * stride >= size + pooling->pad_before[d]) count--;
   return count;
 }
 
 static rdna_status check_description(const struct call *c) {
-  const rdna_pooling *p = c->pool;
+  const rdna_pooling *p = c->pooling;
   const int64_t most = 1 << 28; /* so that sums of a few stay in 31 bits */
   if (p->spatial_dims < 1 || p->spatial_dims > 3) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description has spatial_dims %d; it must be 1, 2 or 3",
-                      c->op_name, p->spatial_dims);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: pooling has spatial_dims %d; it must be 1, 2 or 3", c->op_name,
+                      p->spatial_dims);
   }
   for (int d = 0; d < p->spatial_dims; d++) {
     if (p->window[d] < 1 || p->stride[d] < 1 || p->dilation[d] < 1 || p->pad_before[d] < 0 || p->pad_after[d] < 0 ||
@@ -68,7 +72,7 @@ static rdna_status check_spatial(const struct call *c) {
   char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
   for (int d = 0; d < c->x->rank - 2; d++) {
     int64_t in = c->x->shape[d + 2], out = c->out->shape[d + 2];
-    if (!c->pool) {
+    if (!c->pooling) {
       if (in == 0 && out > 0 && rdna_tensor_count(c->out) > 0) {
         return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; spatial sizes must not be 0 for %s %s", c->op_name,
                           c->x_name, rdna__tensor_text(c->x, text), c->out_name, rdna__tensor_text(c->out, out_text));
@@ -79,7 +83,7 @@ static rdna_status check_spatial(const struct call *c) {
       }
       continue;
     }
-    int64_t want = rdna_pooling_size(c->pool, d, in);
+    int64_t want = rdna_pooling_size(c->pooling, d, in);
     if (want < 1 || out != want) {
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "%s: %s is %s and %s is %s; the description makes %lld windows of size %lld, at least 1",
@@ -105,8 +109,8 @@ static rdna_status check_indices(const struct call *c) {
 
 static rdna_status check(const struct call *c) {
   RDNA_TRY(rdna__check_stream(c->op_name, c->stream));
-  if (c->pool) RDNA_TRY(check_description(c));
-  int dims = c->pool ? c->pool->spatial_dims : 0;
+  if (c->pooling) RDNA_TRY(check_description(c));
+  int dims = c->pooling ? c->pooling->spatial_dims : 0;
   RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, dims));
   RDNA_TRY(rdna__check_volume(c->op_name, c->out_name, c->out, dims));
   RDNA_TRY(rdna__check_same_dtype(c->op_name, c->out_name, c->out, c->x_name, c->x));
@@ -128,10 +132,11 @@ static void set_axes(const struct call *c, struct pool_axis axis[3]) {
     int from = d + c->x->rank - 5;
     axis[d] = (struct pool_axis){.in = in[d], .out = out[d], .window = 1, .stride = 1, .dilation = 1};
     if (from < 0) continue;
-    axis[d].window = c->pool ? (int32_t)c->pool->window[from] : 0;
-    if (!c->pool) continue;
-    axis[d].stride = (int32_t)c->pool->stride[from], axis[d].dilation = (int32_t)c->pool->dilation[from];
-    axis[d].pad_before = (int32_t)c->pool->pad_before[from], axis[d].pad_after = (int32_t)c->pool->pad_after[from];
+    axis[d].window = c->pooling ? (int32_t)c->pooling->window[from] : 0;
+    if (!c->pooling) continue;
+    axis[d].stride = (int32_t)c->pooling->stride[from], axis[d].dilation = (int32_t)c->pooling->dilation[from];
+    axis[d].pad_before = (int32_t)c->pooling->pad_before[from],
+    axis[d].pad_after = (int32_t)c->pooling->pad_after[from];
   }
 }
 
@@ -141,7 +146,7 @@ static bool at_multiple(const rdna_tensor *t, uintptr_t bytes) { return (uintptr
 static bool is_strips(const struct call *c, const struct pool_axis axis[3]) {
   const struct pool_axis *y = &axis[1], *x = &axis[2];
   int64_t count = rdna_tensor_count(c->out);
-  return !c->average && !c->backward && c->pool && c->x->dtype != RDNA_F64 && axis[0].in == 1 && axis[0].out == 1 &&
+  return !c->average && !c->backward && c->pooling && c->x->dtype != RDNA_F64 && axis[0].in == 1 && axis[0].out == 1 &&
          count > 0 && count <= INT32_MAX && (x->window == 3 || x->window == 2) && x->pad_before == x->window - 2 &&
          y->window == x->window && x->stride == 2 && y->stride == 2 && x->dilation == 1 && y->dilation == 1 &&
          x->in == 2 * x->out && x->in % (c->x->dtype == RDNA_F32 ? 4 : 8) == 0 && y->pad_before < y->window &&
@@ -172,8 +177,8 @@ static rdna_status run_strips(const struct call *c, const struct pool_axis axis[
 static rdna_status run(const struct call *c) {
   RDNA_TRY(check(c));
   struct volume indices = c->indices ? rdna__volume_of(c->indices) : (struct volume){0};
-  int32_t divisor = c->average && c->pool ? (int32_t)c->pool->divisor : 0;
-  uint32_t padding = c->average && c->pool && c->pool->count_padding;
+  int32_t divisor = c->average && c->pooling ? (int32_t)c->pooling->divisor : 0;
+  uint32_t padding = c->average && c->pooling && c->pooling->count_padding;
   if (c->backward) {
     struct pool_backward_args a = {.dout = rdna__volume_of(c->out),
                                    .dx = rdna__volume_of(c->x),
@@ -200,32 +205,33 @@ static rdna_status run(const struct call *c) {
   return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
 }
 
-static rdna_status no_description(const char *op_name) {
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the description is NULL; pass one", op_name);
+static rdna_status run_described(struct call c) {
+  rdna_pooling known;
+  RDNA_TRY(RDNA__OPTIONS(c.op_name, "pooling", c.pooling, &known));
+  c.pooling = &known;
+  return run(&c);
 }
 
-rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
+rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *x,
                              const rdna_tensor *out, const rdna_tensor *indices) {
-  const struct call c = {"max_pool", stream, pool, "x", "out", x, out, indices, false, false};
-  return pool ? run(&c) : no_description(c.op_name);
+  return run_described((struct call){"max_pool", stream, pooling, "x", "out", x, out, indices, false, false});
 }
 
-rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *dout,
+rdna_status rdna_op_max_pool_backward(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *dout,
                                       const rdna_tensor *indices, const rdna_tensor *dx) {
-  const struct call c = {"max_pool_backward", stream, pool, "dx", "dout", dx, dout, indices, false, true};
-  return pool ? run(&c) : no_description(c.op_name);
+  return run_described(
+      (struct call){"max_pool_backward", stream, pooling, "dx", "dout", dx, dout, indices, false, true});
 }
 
-rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *x,
+rdna_status rdna_op_average_pool(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *x,
                                  const rdna_tensor *out) {
-  const struct call c = {"average_pool", stream, pool, "x", "out", x, out, NULL, true, false};
-  return pool ? run(&c) : no_description(c.op_name);
+  return run_described((struct call){"average_pool", stream, pooling, "x", "out", x, out, NULL, true, false});
 }
 
-rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pooling *pool, const rdna_tensor *dout,
+rdna_status rdna_op_average_pool_backward(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *dout,
                                           const rdna_tensor *dx) {
-  const struct call c = {"average_pool_backward", stream, pool, "dx", "dout", dx, dout, NULL, true, true};
-  return pool ? run(&c) : no_description(c.op_name);
+  return run_described(
+      (struct call){"average_pool_backward", stream, pooling, "dx", "dout", dx, dout, NULL, true, true});
 }
 
 rdna_status rdna_op_adaptive_max_pool(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out,

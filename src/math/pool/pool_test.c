@@ -208,7 +208,7 @@ static void formulas(void **state) {
       struct problem p = {.dtype = types[t], .adaptive = k % 4 == 3, .layout = k % 5 % LAYOUTS, .n = k == 8 ? 0 : 2};
       bool average = k & 1 ? k & 4 : k & 2;
       p.channels = k % 3 == 1 ? 16 : rdna__random_range(&random_state, 1, 9);
-      p.pool.spatial_dims = 1 + k % 3;
+      p.pool = (rdna_pooling){RDNA_POOLING_INIT, .spatial_dims = 1 + k % 3};
       for (int d = 0; d < p.pool.spatial_dims; d++) {
         p.in[d] = rdna__random_range(&random_state, 1, p.pool.spatial_dims == 3 ? 6 : 12);
         p.out[d] = k % 8 == 7 ? 1 : rdna__random_range(&random_state, 1, p.in[d] + 2);
@@ -233,7 +233,7 @@ static void usual_sizes(void **state) {
   for (int layout = 0; layout < 2; layout++) {
     struct problem p = {
         .dtype = layout ? RDNA_F16 : RDNA_F32, .n = 1, .channels = 16, .in = {56, 56}, .layout = layout};
-    p.pool = (rdna_pooling){2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, false, true, 0};
+    p.pool = (rdna_pooling){RDNA_POOLING_INIT, 2, {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, false, true, 0};
     for (int d = 0; d < 2; d++) p.out[d] = rdna_pooling_size(&p.pool, d, 56);
     assert_int_equal(p.out[0], 28);
     grid x = make_x(&p, false);
@@ -250,7 +250,8 @@ static void strips(void **state) {
   for (int k = 0; k < 36; k++) {
     struct problem p = {.dtype = types[k % 3], .n = 2, .channels = 3, .layout = k % 7 == 6 ? GAPS : CONTIGUOUS};
     int64_t window = k % 2 ? 2 : 3;
-    p.pool = (rdna_pooling){.spatial_dims = 2, .dilation = {1, 1}, .stride = {2, 2}, .window = {window, window}};
+    p.pool = (rdna_pooling){RDNA_POOLING_INIT, .spatial_dims = 2, .dilation = {1, 1}, .stride = {2, 2},
+                            .window = {window, window}};
     p.in[0] = rdna__random_range(&random_state, window, 9), p.in[1] = 8 * rdna__random_range(&random_state, 1, 4);
     p.pool.pad_before[1] = window - 2, p.pool.pad_before[0] = rdna__random_range(&random_state, 0, window - 1);
     p.pool.pad_after[0] = rdna__random_range(&random_state, 0, 1), p.pool.ceil = k % 5 == 0;
@@ -265,7 +266,7 @@ static void strips(void **state) {
 
 /* Counted by hand. */
 static void sizes(void **state) {
-  rdna_pooling p = {1, {2}, {2}, {0}, {0}, {1}, false, false, 0};
+  rdna_pooling p = {RDNA_POOLING_INIT, 1, {2}, {2}, {0}, {0}, {1}, false, false, 0};
   assert_int_equal(rdna_pooling_size(&p, 0, 5), 2);
   assert_int_equal(rdna_pooling_size(&p, 0, 1), 0);
   p.ceil = true;
@@ -279,7 +280,8 @@ static void sizes(void **state) {
 
 static void window_of_nothing_but_padding(void **state) {
   struct problem p = {.dtype = RDNA_F32, .n = 1, .channels = 1, .in = {1}, .out = {2}};
-  p.pool = (rdna_pooling){1, {2}, {1}, {2}, {2}, {3}, false, false, 0}; /* taps -2 and 1, then -1 and 2 */
+  p.pool =
+      (rdna_pooling){RDNA_POOLING_INIT, 1, {2}, {1}, {2}, {2}, {3}, false, false, 0}; /* taps -2 and 1, then -1 and 2 */
   grid x = make_x(&p, false);
   check_max(&p, &x);
   grid_free(&x);
@@ -293,7 +295,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   grid h = grid_make(RDNA_F16, 1, 2, 2, windows, CONTIGUOUS), c3 = grid_make(RDNA_F32, 1, 3, 2, windows, CONTIGUOUS);
   grid empty = grid_make(RDNA_F32, 1, 2, 2, (const int64_t[]){0, 6}, CONTIGUOUS);
   const rdna_tensor *X = &x.o.tensor, *O = &out.o.tensor, *I = &indices.o.tensor;
-  rdna_pooling p = {2, {2, 2}, {2, 2}, {0}, {0}, {1, 1}, false, false, 0}, q = p;
+  rdna_pooling p = {RDNA_POOLING_INIT, 2, {2, 2}, {2, 2}, {0}, {0}, {1, 1}, false, false, 0}, q = p;
   assert_refused(rdna_op_max_pool(stream, &p, X, &t.o.tensor, I), bad, "out is f32 (1, 2, 4, 3)", "3 windows");
   assert_refused(rdna_op_max_pool(stream, &p, X, &h.o.tensor, I), bad, "out is f16", "x is f32");
   assert_refused(rdna_op_max_pool(stream, &p, X, &c3.o.tensor, I), bad, "(1, 3, 3, 3)", "channels must be equal");

@@ -1,3 +1,4 @@
+#include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/gemm/gemm.h"
 #include "math/quant/group_kernels.h"
@@ -21,7 +22,6 @@ static rdna_status check_multiple(const char *op_name, const char *argument, con
 static rdna_status check_weights(request *r, const rdna_quant_groups *w, int64_t k, const char *meaning) {
   const char *op_name = r->op_name;
   char text[RDNA__TENSOR_TEXT], scales_text[RDNA__TENSOR_TEXT];
-  if (!w) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is NULL; pass weights", op_name);
   RDNA_TRY(rdna__check_tensor(op_name, "codes", w->codes));
   RDNA_TRY(rdna__check_tensor(op_name, "scales", w->scales));
   RDNA_TRY(rdna__check_rank(op_name, "codes", w->codes, 2));
@@ -81,6 +81,9 @@ rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_grou
       {"dequantize_group_i8_f32", "dequantize_group_i8_f16", "dequantize_group_i8_bf16"},
       {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
   request r = {.op_name = "dequantize_groups"};
+  rdna_quant_groups known;
+  RDNA_TRY(RDNA__OPTIONS(r.op_name, "weights", weights, &known));
+  weights = &known;
   RDNA_TRY(check_dense(&r, "out", out, weights));
   RDNA_TRY(rdna__check_stream("dequantize_groups", stream));
   struct dequantize_group_args args = {r.args, out->data};
@@ -91,6 +94,9 @@ rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_grou
 
 rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_quant_groups *weights) {
   request r = {.op_name = "quantize_groups"};
+  rdna_quant_groups known;
+  RDNA_TRY(RDNA__OPTIONS(r.op_name, "weights", weights, &known));
+  weights = &known;
   RDNA_TRY(check_dense(&r, "x", x, weights));
   RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
   RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "scales", weights->scales));
@@ -123,7 +129,10 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
       {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
       {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};
   request r = {.op_name = "linear_quant_groups"};
+  rdna_quant_groups known;
   int64_t rows, k, x_stride, out_rows, n, out_stride;
+  RDNA_TRY(RDNA__OPTIONS(r.op_name, "weights", weights, &known));
+  weights = &known;
   RDNA_TRY(rdna__check_tensor(r.op_name, "x", x));
   RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
   RDNA_TRY(rdna__check_tensor(r.op_name, "out", out));

@@ -23,12 +23,14 @@ static weights make(bool is_u4, bool with_zeros, int64_t n, int64_t k, int64_t g
   operand_upload(&w.codes);
   operand_upload(&w.scales);
   operand_upload(&w.zeros);
-  w.tensors = (rdna_quant_groups){&w.codes.tensor, &w.scales.tensor, with_zeros ? &w.zeros.tensor : NULL};
+  w.tensors = (rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, &w.codes.tensor, &w.scales.tensor,
+                                  with_zeros ? &w.zeros.tensor : NULL};
   return w;
 }
 /* The tensors are where the operands are. */
 static rdna_quant_groups groups_of(const weights *w) {
-  return (rdna_quant_groups){&w->codes.tensor, &w->scales.tensor, w->tensors.zeros ? &w->zeros.tensor : NULL};
+  return (rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, &w->codes.tensor, &w->scales.tensor,
+                             w->tensors.zeros ? &w->zeros.tensor : NULL};
 }
 static void drop(weights *w) {
   operand_free(&w->codes);

@@ -1,10 +1,10 @@
 #include "rdna/op/rope.h"
 
+#include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/rope/rope_kernels.h"
 
 static rdna_status check_table(const char *op_name, const rdna_rope *rope, int64_t tokens, int64_t head_dim) {
-  if (!rope) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: rope is NULL; pass its settings", op_name);
   if ((unsigned)rope->layout >= RDNA_ROPE_LAYOUT_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the layout is number %d; there are 0 to %d", op_name,
                       (int)rope->layout, RDNA_ROPE_LAYOUT_COUNT - 1);
@@ -68,6 +68,9 @@ static rdna_status make_grid(const char *op_name, int64_t tokens, int64_t heads,
 }
 
 rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *x, const rdna_tensor *out) {
+  rdna_rope known;
+  RDNA_TRY(RDNA__OPTIONS("rope", "rope", rope, &known));
+  rope = &known;
   RDNA_TRY(check_heads("rope", "x", x));
   RDNA_TRY(check_heads("rope", "out", out));
   if (x->dtype != RDNA_F32 && x->dtype != RDNA_F16) {
@@ -187,6 +190,9 @@ rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, co
                                   const rdna_tensor *v_cache) {
   struct rope_kv_write_args args;
   rdna_grid grid;
+  rdna_rope known;
+  RDNA_TRY(RDNA__OPTIONS(write_name, "rope", rope, &known));
+  rope = &known;
   RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
   RDNA_TRY(make_grid(write_name, k->shape[0], k->shape[1], &grid));
   return launch_write(stream, k_cache->dtype, grid, &args);
@@ -197,6 +203,9 @@ rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, c
                                    const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
   struct rope_kv_write_args args;
   rdna_grid grid, of_q;
+  rdna_rope known;
+  RDNA_TRY(RDNA__OPTIONS(write_name, "rope", rope, &known));
+  rope = &known;
   RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
   RDNA_TRY(check_heads(turn_name, "q", q));
   RDNA_TRY(rdna__check_dtype(turn_name, "q", q, RDNA_F32));

@@ -79,7 +79,7 @@ static void rope_matches_double(void **state) {
     operand_upload(&out);
     fill_angles(&positions, &inv_freq, n % 3 ? 5000 : 3000000);
     double *before = values_of(&x);
-    rdna_rope rope = {n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
+    rdna_rope rope = {RDNA_ROPE_INIT, n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
                       &inv_freq.tensor, n % 6 == 5 ? 1.3f : 1.0f};
     operand *to = in_place ? &x : &out;
     assert_ok(rdna_op_rope(stream, &rope, &x.tensor, &to->tensor));
@@ -107,7 +107,7 @@ static void position_zero_copies(void **state) {
   operand_fill(&x, 1);
   operand_upload(&out);
   fill_angles(&positions, &inv_freq, 0);
-  rdna_rope rope = {RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor, &inv_freq.tensor, 1};
+  rdna_rope rope = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor, &inv_freq.tensor, 1};
   assert_ok(rdna_op_rope(stream, &rope, &x.tensor, &out.tensor));
   operand_download(&out);
   assert_memory_equal(x.host, out.host, x.bytes);
@@ -166,9 +166,9 @@ static void kv_write_matches_double(void **state) {
     }
     operand_upload(&rows);
     double *k_before = values_of(&k), *v_before = values_of(&v), *q_before = values_of(&q);
-    rdna_rope rope = {n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
+    rdna_rope rope = {RDNA_ROPE_INIT, n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
                       &inv_freq.tensor, n % 6 == 5 ? 1.3f : 1.0f};
-    rdna_rope plain = {rope.layout, &positions.tensor, &no_freq.tensor, 1};
+    rdna_rope plain = {RDNA_ROPE_INIT, rope.layout, &positions.tensor, &no_freq.tensor, 1};
     assert_ok(n % 2 ? rdna_op_rope_qkv_write(stream, &rope, &q.tensor, &k.tensor, &v.tensor, &rows.tensor,
                                              &k_cache.tensor, &v_cache.tensor)
                     : rdna_op_rope_kv_write(stream, &rope, &k.tensor, &v.tensor, &rows.tensor, &k_cache.tensor,
@@ -197,7 +197,7 @@ static void empty_tensors_are_no_work(void **state) {
           inv_freq = operand_make(RDNA_F32, 1, &pairs, NULL, 0);
   fill_angles(&positions, &inv_freq, 0);
   operand_upload(&cache);
-  rdna_rope rope = {RDNA_ROPE_LAYOUT_HALVES, &positions.tensor, &inv_freq.tensor, 1};
+  rdna_rope rope = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_HALVES, &positions.tensor, &inv_freq.tensor, 1};
   assert_ok(rdna_op_rope(stream, &rope, &x.tensor, &x.tensor));
   assert_ok(
       rdna_op_rope_kv_write(stream, &rope, &x.tensor, &x.tensor, &positions.tensor, &cache.tensor, &v_cache.tensor));
@@ -222,7 +222,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand_fill(&x, 1);
   operand_upload(&out);
   operand_upload(&cache);
-  rdna_rope rope = {RDNA_ROPE_LAYOUT_HALVES, &p.tensor, &f.tensor, 1}, wrong = rope;
+  rdna_rope rope = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_HALVES, &p.tensor, &f.tensor, 1}, wrong = rope;
   const rdna_tensor *X = &x.tensor, *O = &out.tensor, *C = &cache.tensor, *D = &v_cache.tensor, *R = &p.tensor;
   wrong.inv_freq = &f5.tensor;
   assert_refused(rdna_op_rope(stream, &wrong, X, O), bad, "rope: inv_freq has 5", "head of 8");

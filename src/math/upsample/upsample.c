@@ -1,4 +1,5 @@
 #include "math/upsample/upsample.h"
+#include "base/options.h"
 
 #include <math.h>
 
@@ -18,15 +19,15 @@ static const char *const backward_kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MOD
 struct call {
   const char *op_name;
   rdna_stream *stream;
-  const rdna_upsample *how;
+  const rdna_upsample *options;
   const char *x_name, *out_name;
   const rdna_tensor *x, *out;
   bool backward;
 };
 
-struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor, int32_t in, int32_t out) {
+struct upsample_axis rdna__upsample_axis(const rdna_upsample *options, double factor, int32_t in, int32_t out) {
   struct upsample_axis a = {.in = in, .out = out};
-  if (how->align_corners) {
+  if (options->align_corners) {
     a.scale = out > 1 ? (float)(in - 1) / (float)(out - 1) : 0;
     a.scale_f64 = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
   } else {
@@ -38,24 +39,23 @@ struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor
 }
 
 static rdna_status check_description(const struct call *c) {
-  const rdna_upsample *how = c->how;
-  if (!how) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: how is NULL; pass a description", c->op_name);
-  if ((unsigned)how->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->op_name, (int)how->mode,
+  const rdna_upsample *options = c->options;
+  if ((unsigned)options->mode >= RDNA_UPSAMPLE_MODE_COUNT) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->op_name, (int)options->mode,
                       RDNA_UPSAMPLE_MODE_COUNT - 1);
   }
-  if (how->align_corners && how->mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) {
+  if (options->align_corners && options->mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
-                      c->op_name, (int)how->mode);
+                      c->op_name, (int)options->mode);
   }
   return RDNA_OK;
 }
 
 static rdna_status check_sizes(const struct call *c) {
   char text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-  if (c->how->mode == RDNA_UPSAMPLE_MODE_CUBIC) RDNA_TRY(rdna__check_rank(c->op_name, c->x_name, c->x, 4));
+  if (c->options->mode == RDNA_UPSAMPLE_MODE_CUBIC) RDNA_TRY(rdna__check_rank(c->op_name, c->x_name, c->x, 4));
   for (int d = 0; d < c->x->rank - 2; d++) {
-    double factor = c->how->factor[d];
+    double factor = c->options->factor[d];
     if (!(factor >= 0) || isinf(factor)) {
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: factor %d is %g; it must be 0 or a finite positive number",
                         c->op_name, d, factor);
@@ -69,7 +69,11 @@ static rdna_status check_sizes(const struct call *c) {
   return RDNA_OK;
 }
 
-static rdna_status run(const struct call *c) {
+static rdna_status run(struct call call) {
+  struct call *c = &call;
+  rdna_upsample known;
+  RDNA_TRY(RDNA__OPTIONS(c->op_name, "options", c->options, &known));
+  c->options = &known;
   RDNA_TRY(rdna__check_stream(c->op_name, c->stream));
   RDNA_TRY(check_description(c));
   RDNA_TRY(rdna__check_volume(c->op_name, c->x_name, c->x, 0));
@@ -84,9 +88,9 @@ static rdna_status run(const struct call *c) {
 
   struct upsample_args a = {.x = rdna__volume_of(c->x),
                             .out = rdna__volume_of(c->out),
-                            .kind = (uint32_t)c->how->mode,
+                            .kind = (uint32_t)c->options->mode,
                             .dims = (uint32_t)c->x->rank - 2,
-                            .align_corners = c->how->align_corners,
+                            .align_corners = c->options->align_corners,
                             .channels = (uint32_t)c->x->shape[1]};
   const rdna_tensor *tensors[] = {written, read};
   RDNA_TRY(rdna__volume_order(c->op_name, tensors, 2, UPSAMPLE_BLOCK, &a.order));
@@ -95,20 +99,18 @@ static rdna_status run(const struct call *c) {
   rdna__volume_sizes(c->out, out);
   for (int d = 0; d < 3; d++) {
     int from = d + c->x->rank - 5;
-    a.axis[d] = rdna__upsample_axis(c->how, from < 0 ? 0 : c->how->factor[from], in[d], out[d]);
+    a.axis[d] = rdna__upsample_axis(c->options, from < 0 ? 0 : c->options->factor[from], in[d], out[d]);
   }
-  return rdna__volume_launch(c->stream, (c->backward ? backward_kernels : kernels)[c->how->mode][c->x->dtype], &a.order,
-                             &a);
+  return rdna__volume_launch(c->stream, (c->backward ? backward_kernels : kernels)[c->options->mode][c->x->dtype],
+                             &a.order, &a);
 }
 
-rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *how, const rdna_tensor *x,
+rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *x,
                              const rdna_tensor *out) {
-  const struct call c = {"upsample", stream, how, "x", "out", x, out, false};
-  return run(&c);
+  return run((struct call){"upsample", stream, options, "x", "out", x, out, false});
 }
 
-rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *how, const rdna_tensor *dout,
+rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *dout,
                                       const rdna_tensor *dx) {
-  const struct call c = {"upsample_backward", stream, how, "dx", "dout", dx, dout, true};
-  return run(&c);
+  return run((struct call){"upsample_backward", stream, options, "dx", "dout", dx, dout, true});
 }

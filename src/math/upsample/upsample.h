@@ -6,6 +6,6 @@
 #include "rdna/op/upsample.h"
 
 /* Sizes in and out are at least 1. */
-struct upsample_axis rdna__upsample_axis(const rdna_upsample *how, double factor, int32_t in, int32_t out);
+struct upsample_axis rdna__upsample_axis(const rdna_upsample *options, double factor, int32_t in, int32_t out);
 
 #endif

@@ -10,7 +10,7 @@ RDNA_CASE_MAKER(rdna__upsample_case) {
   if (strstr(kernel->name, "linear")) args.kind = UPSAMPLE_LINEAR;
   if (strstr(kernel->name, "cubic")) args.kind = UPSAMPLE_CUBIC, args.dims = 2;
   args.align_corners = args.kind >= UPSAMPLE_LINEAR && n % 4 == 3;
-  rdna_upsample how = {(rdna_upsample_mode)args.kind, args.align_corners, {0}};
+  rdna_upsample options = {RDNA_UPSAMPLE_INIT, (rdna_upsample_mode)args.kind, args.align_corners, {0}};
   int64_t samples = n == 1 ? 0 : rdna__random_range(random, 1, 2);
   int64_t channels = n == 2 ? 0 : n % 5 < 3 ? 8 * rdna__random_range(random, 1, 2) : rdna__random_range(random, 1, 11);
   int32_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
@@ -20,7 +20,7 @@ RDNA_CASE_MAKER(rdna__upsample_case) {
       out[d] = n % 7 == 5 ? 2 * in[d] : (int32_t)rdna__random_range(random, 1, args.dims == 3 ? 9 : 21);
     }
     double factor = n % 6 == 4 ? (double)out[d] / (double)in[d] * (0.9 + 0.2 * rdna__random_unit(random)) : 0;
-    args.axis[d] = rdna__upsample_axis(&how, d < 3 - (int)args.dims ? 0 : factor, in[d], out[d]);
+    args.axis[d] = rdna__upsample_axis(&options, d < 3 - (int)args.dims ? 0 : factor, in[d], out[d]);
   }
   rdna_tensor x = volume_case_tensor(dtype, samples, channels, in, n % 8 == 6 ? !last : last);
   rdna_tensor to = volume_case_tensor(dtype, samples, channels, out, last);

@@ -5,7 +5,7 @@ static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
 
 struct problem {
   rdna_dtype dtype;
-  rdna_upsample how;
+  rdna_upsample options;
   int dims, layout;
   int64_t n, channels, in[3], out[3];
 };
@@ -22,23 +22,23 @@ static double cubic(double d) {
 static void weights_of(const struct problem *p, int d, int64_t o, double *weights) {
   int from = d - (3 - p->dims);
   int64_t in = from < 0 ? 1 : p->in[from], out = from < 0 ? 1 : p->out[from];
-  double factor = from < 0 ? 0 : p->how.factor[from];
+  double factor = from < 0 ? 0 : p->options.factor[from];
   for (int64_t i = 0; i < in; i++) weights[i] = 0;
   if (from < 0) {
     weights[0] = 1;
     return;
   }
-  if (p->how.mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) { /* the header says that these places are in f32 */
+  if (p->options.mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) { /* the header says that these places are in f32 */
     float scale = factor > 0 ? (float)(1 / factor) : (float)in / (float)out;
-    int64_t i = (int64_t)floorf(((float)o + (p->how.mode == RDNA_UPSAMPLE_MODE_NEAREST ? 0 : 0.5f)) * scale);
+    int64_t i = (int64_t)floorf(((float)o + (p->options.mode == RDNA_UPSAMPLE_MODE_NEAREST ? 0 : 0.5f)) * scale);
     weights[i < in ? i : in - 1] = 1;
     return;
   }
-  double scale = p->how.align_corners ? (out > 1 ? (double)(in - 1) / (double)(out - 1) : 0)
-                 : factor > 0         ? 1 / factor
-                                      : (double)in / (double)out;
-  double place = p->how.align_corners ? (double)o * scale : ((double)o + 0.5) * scale - 0.5;
-  bool linear = p->how.mode == RDNA_UPSAMPLE_MODE_LINEAR;
+  double scale = p->options.align_corners ? (out > 1 ? (double)(in - 1) / (double)(out - 1) : 0)
+                 : factor > 0             ? 1 / factor
+                                          : (double)in / (double)out;
+  double place = p->options.align_corners ? (double)o * scale : ((double)o + 0.5) * scale - 0.5;
+  bool linear = p->options.mode == RDNA_UPSAMPLE_MODE_LINEAR;
   if (linear) place = fmin(fmax(place, 0), (double)(in - 1));
   for (int64_t i = (int64_t)floor(place) - 1; i <= (int64_t)floor(place) + 2; i++) {
     int64_t inside = i < 0 ? 0 : i < in ? i : in - 1;
@@ -65,8 +65,8 @@ static void check(const struct problem *p) {
   grid dx = grid_make(p->dtype, p->n, p->channels, p->dims, p->in, p->layout);
   grid dout = grid_make(p->dtype, p->n, p->channels, p->dims, p->out, p->layout);
   grid_fill(&x), grid_fill(&dout);
-  assert_ok(rdna_op_upsample(stream, &p->how, &x.o.tensor, &out.o.tensor));
-  assert_ok(rdna_op_upsample_backward(stream, &p->how, &dout.o.tensor, &dx.o.tensor));
+  assert_ok(rdna_op_upsample(stream, &p->options, &x.o.tensor, &out.o.tensor));
+  assert_ok(rdna_op_upsample_backward(stream, &p->options, &dout.o.tensor, &dx.o.tensor));
   operand_download(&out.o), operand_download(&dx.o);
   for (int d = 0; d < 3; d++) {
     for (int64_t o = 0; o < out.size[2 + d]; o++) weights_of(p, d, o, w.at[d][o]);
@@ -103,14 +103,14 @@ static void formulas(void **state) {
   for (int t = 0; t < 4; t++) {
     for (int k = 0; k < 80; k++) {
       struct problem p = {.dtype = types[t], .layout = k % 5 % LAYOUTS, .n = k == 9 ? 0 : 1 + k % 2};
-      p.how.mode = (rdna_upsample_mode)(k % 4);
-      p.how.align_corners = k % 4 >= 2 && k / 4 % 2;
-      p.dims = p.how.mode == RDNA_UPSAMPLE_MODE_CUBIC ? 2 : 1 + k / 4 % 3;
+      p.options = (rdna_upsample){RDNA_UPSAMPLE_INIT, .mode = (rdna_upsample_mode)(k % 4)};
+      p.options.align_corners = k % 4 >= 2 && k / 4 % 2;
+      p.dims = p.options.mode == RDNA_UPSAMPLE_MODE_CUBIC ? 2 : 1 + k / 4 % 3;
       p.channels = k % 3 == 1 ? 16 : rdna__random_range(&random_state, 1, 9);
       for (int d = 0; d < p.dims; d++) {
         p.in[d] = rdna__random_range(&random_state, 1, p.dims == 3 ? 4 : 8);
         p.out[d] = k % 5 == 4 ? 2 * p.in[d] : rdna__random_range(&random_state, 1, p.dims == 3 ? 7 : 17);
-        if (k % 10 == 7) p.how.factor[d] = (double)p.out[d] / (double)p.in[d] * 1.07;
+        if (k % 10 == 7) p.options.factor[d] = (double)p.out[d] / (double)p.in[d] * 1.07;
       }
       check(&p);
     }
@@ -121,7 +121,7 @@ static void formulas(void **state) {
 static void usual_sizes(void **state) {
   for (int mode = 0; mode < RDNA_UPSAMPLE_MODE_COUNT; mode++) {
     struct problem p = {.dtype = RDNA_F32,
-                        .how = {.mode = (rdna_upsample_mode)mode},
+                        .options = {RDNA_UPSAMPLE_INIT, .mode = (rdna_upsample_mode)mode},
                         .dims = 2,
                         .n = 1,
                         .channels = 131,
@@ -137,17 +137,17 @@ static void usual_sizes(void **state) {
 /* What a line of four becomes, by hand. */
 static void by_hand(void **state) {
   static const struct {
-    rdna_upsample how;
+    rdna_upsample options;
     int64_t out;
     double want[8];
   } lines[] = {
-      {{RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 6, {0, 0, 4, 8, 8, 12}},
-      {{RDNA_UPSAMPLE_MODE_NEAREST_EXACT, false, {0}}, 3, {0, 8, 12}},
-      {{RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 3, {0, 4, 8}},
-      {{RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, 8, {0, 1, 3, 5, 7, 9, 11, 12}},
-      {{RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 7, {0, 2, 4, 6, 8, 10, 12}},
-      {{RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 1, {0}},
-      {{RDNA_UPSAMPLE_MODE_LINEAR, false, {2}}, 7, {0, 1, 3, 5, 7, 9, 11}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 6, {0, 0, 4, 8, 8, 12}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_NEAREST_EXACT, false, {0}}, 3, {0, 8, 12}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_NEAREST, false, {0}}, 3, {0, 4, 8}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, 8, {0, 1, 3, 5, 7, 9, 11, 12}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 7, {0, 2, 4, 6, 8, 10, 12}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_LINEAR, true, {0}}, 1, {0}},
+      {{RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_LINEAR, false, {2}}, 7, {0, 1, 3, 5, 7, 9, 11}},
   };
   for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
     const int64_t four = 4;
@@ -155,7 +155,7 @@ static void by_hand(void **state) {
          out = grid_make(RDNA_F32, 1, 1, 1, &lines[k].out, CONTIGUOUS);
     for (int i = 0; i < 4; i++) operand_set(&x.o, i, 4 * i);
     operand_upload(&x.o);
-    assert_ok(rdna_op_upsample(stream, &lines[k].how, &x.o.tensor, &out.o.tensor));
+    assert_ok(rdna_op_upsample(stream, &lines[k].options, &x.o.tensor, &out.o.tensor));
     operand_download(&out.o);
     for (int64_t i = 0; i < lines[k].out; i++) {
       assert_close(RDNA_F32, operand_get(&out.o, i), lines[k].want[i], 1e-6, "line", i);
@@ -172,27 +172,27 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   grid line = grid_make(RDNA_F32, 1, 2, 1, in, CONTIGUOUS), longer = grid_make(RDNA_F32, 1, 2, 1, to, CONTIGUOUS);
   grid empty = grid_make(RDNA_F32, 1, 2, 2, (const int64_t[]){0, 3}, CONTIGUOUS);
   const rdna_tensor *X = &x.o.tensor, *O = &out.o.tensor;
-  rdna_upsample how = {RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, q = how;
-  assert_refused(rdna_op_upsample(stream, &how, X, &c3.o.tensor), bad, "out is f32 (1, 3, 6, 5)", "x is");
-  assert_refused(rdna_op_upsample(stream, &how, X, &h.o.tensor), bad, "out is f16", "x is f32");
-  assert_refused(rdna_op_upsample(stream, &how, X, &longer.o.tensor), bad, "(1, 2, 6)", "rank");
-  assert_refused(rdna_op_upsample(stream, &how, &empty.o.tensor, O), bad, "x is f32 (1, 2, 0, 3)", "at least 1");
-  assert_refused(rdna_op_upsample(stream, NULL, X, O), bad, "upsample", "how is NULL");
-  assert_refused(rdna_op_upsample(NULL, &how, X, O), bad, "stream", "NULL");
-  assert_refused(rdna_op_upsample_backward(stream, &how, O, NULL), bad, "dx is NULL", "tensor");
+  rdna_upsample options = {RDNA_UPSAMPLE_INIT, RDNA_UPSAMPLE_MODE_LINEAR, false, {0}}, q = options;
+  assert_refused(rdna_op_upsample(stream, &options, X, &c3.o.tensor), bad, "out is f32 (1, 3, 6, 5)", "x is");
+  assert_refused(rdna_op_upsample(stream, &options, X, &h.o.tensor), bad, "out is f16", "x is f32");
+  assert_refused(rdna_op_upsample(stream, &options, X, &longer.o.tensor), bad, "(1, 2, 6)", "rank");
+  assert_refused(rdna_op_upsample(stream, &options, &empty.o.tensor, O), bad, "x is f32 (1, 2, 0, 3)", "at least 1");
+  assert_refused(rdna_op_upsample(stream, NULL, X, O), bad, "upsample", "options is NULL");
+  assert_refused(rdna_op_upsample(NULL, &options, X, O), bad, "stream", "NULL");
+  assert_refused(rdna_op_upsample_backward(stream, &options, O, NULL), bad, "dx is NULL", "tensor");
   q.mode = RDNA_UPSAMPLE_MODE_CUBIC;
   assert_refused(rdna_op_upsample(stream, &q, &line.o.tensor, &longer.o.tensor), bad, "x is f32 (1, 2, 3)", "4");
   q.mode = RDNA_UPSAMPLE_MODE_NEAREST, q.align_corners = true;
   assert_refused(rdna_op_upsample(stream, &q, X, O), bad, "align_corners", "nearest");
-  q = how, q.factor[1] = -2;
+  q = options, q.factor[1] = -2;
   assert_refused(rdna_op_upsample(stream, &q, X, O), bad, "factor 1", "-2");
-  q = how, q.mode = (rdna_upsample_mode)9;
+  q = options, q.mode = (rdna_upsample_mode)9;
   assert_refused(rdna_op_upsample(stream, &q, X, O), bad, "mode is 9", "3");
   rdna_tensor same = out.o.tensor;
   same.stride[3] = 0;
-  assert_refused(rdna_op_upsample(stream, &how, X, &same), bad, "out is f32 (1, 2, 6, 5)", "stride of 0");
+  assert_refused(rdna_op_upsample(stream, &options, X, &same), bad, "out is f32 (1, 2, 6, 5)", "stride of 0");
   same = out.o.tensor, same.data = x.o.tensor.data;
-  assert_refused(rdna_op_upsample(stream, &how, X, &same), bad, "out", "overlap");
+  assert_refused(rdna_op_upsample(stream, &options, X, &same), bad, "out", "overlap");
   operand *untouched[] = {&x.o, &out.o};
   for (int k = 0; k < 2; k++) {
     operand_download(untouched[k]);

@@ -55,7 +55,7 @@ static rdna_status attend(const rdna_llm_session *s, int index, int count, const
   v = heads(v_data, count, info->kv_heads, info->head_dim);
   rdna_tensor k_cache = cache_of(s, s->k_cache, index), v_cache = cache_of(s, s->v_cache, index);
   rdna_tensor positions = integers(s->positions, count), base = integers(s->cache_base, count);
-  rdna_rope rope = {RDNA_ROPE_LAYOUT_INTERLEAVED, &positions, &llm->inv_freq, 1.0f};
+  rdna_rope rope = {RDNA_ROPE_INIT, RDNA_ROPE_LAYOUT_INTERLEAVED, &positions, &llm->inv_freq, 1.0f};
   /* the cache holds one sequence from row 0, so a token's row is its position */
   RDNA_TRY(rdna_op_rope_qkv_write(s->stream, &rope, &q, &k, &v, &positions, &k_cache, &v_cache));
 

@@ -56,7 +56,7 @@ int64_t choose(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v, co
 
 // The options that forward and backward share. The tensors that they point to live as long as this.
 struct Options {
-  rdna_sdpa of{};
+  rdna_sdpa of{RDNA_SDPA_INIT};
   at::Tensor mask;
   rdna_tensor described{};
 

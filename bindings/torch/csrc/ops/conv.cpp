@@ -15,7 +15,7 @@ namespace {
 // The arguments that both directions share, from place |first| on: stride, padding, dilation, transposed,
 // output_padding, groups.
 struct Geometry {
-  rdna_convolution conv{};
+  rdna_convolution conv{RDNA_CONVOLUTION_INIT};
   int64_t over[3] = {};
   bool transposed;
 

@@ -107,7 +107,7 @@ bool addmm(Call &call) {  // bias?, a, b, activation, residual?
   const at::Tensor left = readable(a), right = readable(b), added = bias.defined() ? bias.contiguous() : bias;
   const rdna_tensor x = describe(left), y = describe(right), to = describe(out);
   const Operand line(added), rest(residual);
-  rdna_gemm_epilogue epilogue{};
+  rdna_gemm_epilogue epilogue{RDNA_GEMM_EPILOGUE_INIT};
   epilogue.alpha = 1;
   epilogue.bias = line;
   epilogue.activation = static_cast<rdna_activation>(call.integer(3));

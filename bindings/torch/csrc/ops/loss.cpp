@@ -161,7 +161,8 @@ bool likelihood(Call &call, bool spatial) {
   Likelihood l{spatial, {}, {}, {}};
   if (!l.prepare(x, labels, call.tensor(2))) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(3));
-  const rdna_cross_entropy options{reduction, call.integer(4), 0, true, outside(x, kTarget)};
+  const rdna_cross_entropy options{RDNA_CROSS_ENTROPY_INIT, .reduction = reduction, .ignore_index = call.integer(4),
+                                   .log_probabilities = true, .outside = outside(x, kTarget)};
   const at::Tensor given = call.count() > 5 ? call.tensor(5) : at::Tensor();
   const at::Tensor given_total = call.count() > 5 ? call.tensor(6) : at::Tensor();
   Output out(given, reduction == RDNA_LOSS_REDUCTION_NONE ? labels.sizes() : at::IntArrayRef{}, x.scalar_type(), x);
@@ -200,7 +201,8 @@ bool likelihood_backward(Call &call, bool spatial) {
   Likelihood l{spatial, {}, {}, {}};
   if (!l.prepare(x, call.tensor(2), call.tensor(3)) || grad.scalar_type() != x.scalar_type()) return false;
   const rdna_loss_reduction reduction = reduction_of(call.integer(4));
-  const rdna_cross_entropy options{reduction, call.integer(5), 0, true, outside(x, kTarget)};
+  const rdna_cross_entropy options{RDNA_CROSS_ENTROPY_INIT, .reduction = reduction, .ignore_index = call.integer(5),
+                                   .log_probabilities = true, .outside = outside(x, kTarget)};
   const at::Tensor g = reduction == RDNA_LOSS_REDUCTION_NONE ? grad.contiguous().view({-1}) : grad.reshape({});
   const at::Tensor dx = make_like(l.x);
   if (x.scalar_type() == at::kDouble) {

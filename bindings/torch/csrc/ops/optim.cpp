@@ -81,7 +81,7 @@ bool adam(Call &call, bool decoupled) {
   for (const at::Tensor &t : s.steps)
     if (t.device() != s.parameters[0].device() || t.scalar_type() != at::kFloat || t.numel() != 1) return false;
   if (s.parameters.empty()) return call.give_nothing();
-  rdna_optim o{};
+  rdna_optim o{RDNA_OPTIM_INIT};
   o.kind = RDNA_OPTIM_KIND_ADAM;
   o.learning_rate = static_cast<float>(call[6].isTensor() ? call.tensor(6).item().toDouble() : call[6].toDouble());
   o.beta1 = static_cast<float>(call[7].toDouble());
@@ -105,7 +105,7 @@ bool sgd(Call &call) {
   Step s{call.tensors(0), call.tensors(1), {call.tensors(2), {}, {}}, call.tensor(10), call.tensor(11), {}};
   if (!fits(s)) return false;
   if (s.parameters.empty()) return call.give_nothing();
-  rdna_optim o{};
+  rdna_optim o{RDNA_OPTIM_INIT};
   o.kind = RDNA_OPTIM_KIND_SGD;
   o.weight_decay = static_cast<float>(call[3].toDouble());
   o.momentum = static_cast<float>(call[4].toDouble());

@@ -28,7 +28,7 @@ void spread(const std::vector<int64_t> &given, int dims, const int64_t *none, in
 // The arguments from |first| on: kernel_size, stride, padding.
 rdna_pooling describe_pool(const Call &call, size_t first, int dims) {
   static const int64_t zeros[3] = {0, 0, 0};
-  rdna_pooling p{};
+  rdna_pooling p{RDNA_POOLING_INIT};
   p.spatial_dims = dims;
   spread(call.integers(first), dims, zeros, p.window);
   spread(call.integers(first + 1), dims, p.window, p.stride);

@@ -16,7 +16,7 @@ struct Row {
 // The last arguments but the written one, from |first| on: align_corners, which the nearest do not have, and the
 // factor of each dimension, in which 0 says what the sizes say.
 rdna_upsample how(const Row &row, const Call &call, size_t first) {
-  rdna_upsample h{};
+  rdna_upsample h{RDNA_UPSAMPLE_INIT};
   h.mode = row.mode;
   if (row.mode == RDNA_UPSAMPLE_MODE_LINEAR || row.mode == RDNA_UPSAMPLE_MODE_CUBIC)
     h.align_corners = call.flag(first++);

@@ -1,0 +1,65 @@
+/* Structs of options from an older and from a newer header. */
+#include "base/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct options {
+  size_t size;
+  float scale;
+  int32_t window;
+  const void *sinks; /* what the older header lacks */
+} options;
+
+typedef struct newer {
+  options of;
+  const void *more;
+} newer;
+
+static void whole(void **state) {
+  const options given = {.size = sizeof given, .scale = 2, .window = 3, .sinks = &given};
+  options known;
+  assert_int_equal(RDNA__OPTIONS("op", "options", &given, &known), RDNA_OK);
+  assert_memory_equal(&given, &known, sizeof known);
+}
+
+/* What lies behind a shorter struct is not its own. */
+static void shorter(void **state) {
+  options given = {.size = offsetof(options, sinks), .scale = 2, .window = 3, .sinks = &given}, known;
+  memset(&known, 0xff, sizeof known);
+  assert_int_equal(RDNA__OPTIONS("op", "options", &given, &known), RDNA_OK);
+  assert_true(known.scale == 2 && known.window == 3 && known.sinks == NULL);
+  assert_int_equal(known.size, sizeof known);
+}
+
+static void longer(void **state) {
+  newer given = {.of = {.size = sizeof given, .scale = 2}};
+  options known;
+  assert_int_equal(rdna__options_read("op", "options", &given, &known, sizeof known), RDNA_OK);
+  assert_true(known.scale == 2 && known.size == sizeof known);
+  given.more = &given;
+  assert_int_equal(rdna__options_read("op", "options", &given, &known, sizeof known), RDNA_UNSUPPORTED);
+  assert_non_null(strstr(rdna_last_error(), "op: options has 32 bytes, of which this library knows 24"));
+}
+
+static void refused(void **state) {
+  options given = {.size = 0}, known;
+  assert_int_equal(RDNA__OPTIONS("op", "options", (const options *)NULL, &known), RDNA_INVALID_ARGUMENT);
+  assert_non_null(strstr(rdna_last_error(), "op: options is NULL"));
+  const size_t sizes[] = {0, sizeof(size_t) - 1, (size_t)1 << 20, SIZE_MAX};
+  for (int i = 0; i < 4; i++) {
+    given.size = sizes[i];
+    assert_int_equal(RDNA__OPTIONS("op", "options", &given, &known), RDNA_INVALID_ARGUMENT);
+    assert_non_null(strstr(rdna_last_error(), "INIT"));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(shorter), cmocka_unit_test(longer),
+                                     cmocka_unit_test(refused)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
