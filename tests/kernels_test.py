@@ -44,6 +44,10 @@ class Where(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"'no_such_kernel'", result.stderr)
 
+    def test_the_document_is_what_the_tables_say(self):
+        made, committed = output("kernels", "--markdown").decode(), (ROOT / "docs/kernels.md").read_text()
+        self.assertEqual(made.splitlines(), committed.splitlines(), "rdna kernels --markdown > docs/kernels.md")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -125,6 +125,7 @@ static int print_missing(void) {
 int command_kernels(int argc, char **argv) {
   listing list = {.target = "", .extract = ""};
   bool json = false, missing = false;
+  bool markdown = false;
   const char *where = "";
   const option_row options[] = {
       {"--target", OPTION_TEXT, &list.target, "GPU",
@@ -133,13 +134,16 @@ int command_kernels(int argc, char **argv) {
       {"--where", OPTION_TEXT, &where, "KERNEL",
        "instead: where its code, its host twin and its cases stand, and what chooses it; a part of a name, or all", 0,
        0},
+      {"--markdown", OPTION_FLAG, &markdown, NULL, "instead: docs/kernels.md, the tables by which operators choose", 0,
+       0},
       {"--missing", OPTION_FLAG, &missing, NULL, "only the targets whose packs the GPUs here lack, one a line", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0},
   };
-  const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 5};
+  const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 6};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (markdown) return show_markdown();
   if (where[0]) return show_where(where, json);
   if (missing) return print_missing();
   if (list.extract[0] && mkdir(list.extract, 0777) != 0 && errno != EEXIST) {

@@ -4,11 +4,10 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "command/places.h"
 #include "command/where.h"
 #include "math/common/plan/route.h"
 
-static bool is_chosen_by(const kernel_place *place, const rdna__route *route) {
+bool is_chosen_by(const kernel_place *place, const rdna__route *route) {
   for (int i = 0; i < RDNA__ROUTE_KERNELS && route->kernels[i]; i++)
     if (rdna__route_matches(route->kernels[i], place->kernel)) return true;
   return false;
