@@ -5,21 +5,33 @@
 
 #define TABLES(TABLE)           \
   TABLE(attention)              \
+  TABLE(channel_norm)           \
+  TABLE(compact)                \
   TABLE(conv)                   \
   TABLE(conv_direct)            \
   TABLE(cross_entropy)          \
   TABLE(cross_entropy_backward) \
+  TABLE(embedding)              \
   TABLE(gemm)                   \
+  TABLE(gemm_i8)                \
+  TABLE(index_offset)           \
+  TABLE(indexed)                \
+  TABLE(linear_quant_groups)    \
   TABLE(loss)                   \
   TABLE(norm)                   \
   TABLE(norm_backward)          \
+  TABLE(quant_group)            \
   TABLE(reduce)                 \
   TABLE(scan)                   \
   TABLE(scan_index)             \
   TABLE(sdpa)                   \
+  TABLE(search)                 \
+  TABLE(segment)                \
   TABLE(softmax)                \
   TABLE(softmax_backward)       \
-  TABLE(softmax_dim)
+  TABLE(softmax_dim)            \
+  TABLE(sort)                   \
+  TABLE(topk)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)
@@ -29,10 +41,7 @@ const int rdna__route_table_count = sizeof rdna__route_tables / sizeof *rdna__ro
 
 #define NEXT(name, NAME) "|" #name
 const rdna__word_set rdna__word_sets[] = {
-    {"float", "f32|f16|bf16"},
-    {"real", "f32|f16|bf16|f64"},
-    {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"},
-    {"bits", "8|16|32|64"},
-    {"blocks", &(RDNA_QUANT_FORMATS(NEXT))[1]},
+    {"float", "f32|f16|bf16"}, {"real", "f32|f16|bf16|f64"}, {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"},
+    {"bits", "8|16|32|64"},    {"bytes", "8|16|32|64|128"},  {"blocks", &(RDNA_QUANT_FORMATS(NEXT))[1]},
 };
 const int rdna__word_set_count = sizeof rdna__word_sets / sizeof *rdna__word_sets;

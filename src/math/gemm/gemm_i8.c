@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/gemm/gemm.h"
 #include "rdna/op/gemm.h"
@@ -91,18 +92,39 @@ static rdna_status check_shapes(const rdna_tensor *a, const rdna_tensor *b, cons
   return RDNA_OK;
 }
 
+enum { LARGE_SIDE = 128, SMALL_SIDE = 64 };
+
+static int64_t tiles_of(const struct gemm_args *args, int64_t side) {
+  return rdna__divide_up(args->m, side) * rdna__divide_up(args->n, side);
+}
+
+typedef struct tile_problem {
+  const struct gemm_args *of;
+  int64_t units;
+} tile_problem;
+
+static bool fills_units(const rdna__route *route, const void *which) {
+  const tile_problem *p = which;
+  return tiles_of(p->of, LARGE_SIDE) * p->of->batch >= p->units;
+}
+
+enum { LARGE, SMALL };
+static const rdna__route routes[] = {
+    [LARGE] = {.name = "tile 128 x 128",
+               .kernels = {"gemm_i8_{i32|f32|f16|bf16}_large"},
+               .when = "at least a tile for each compute unit",
+               .applies = fills_units},
+    [SMALL] = {.name = "tile 64 x 64", .kernels = {"gemm_i8_{i32|f32|f16|bf16}_small"}, .when = "smaller results"},
+};
+RDNA_ROUTES(rdna__gemm_i8_routes, "gemm_i8", routes)
+
 static rdna_status launch(rdna_stream *stream, const struct gemm_i8_args *args, rdna_dtype type) {
-  const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
-  int64_t m = args->of.m, n = args->of.n, large = (m + 127) / 128 * ((n + 127) / 128);
-  bool is_large = large * args->of.batch >= info->compute_units;
-  int64_t tiles = is_large ? large : (m + 63) / 64 * ((n + 63) / 64);
+  tile_problem p = {&args->of, rdna_device_get_info(rdna_stream_device(stream))->compute_units};
+  const rdna__route *route = rdna__route_choose(&rdna__gemm_i8_routes, &p);
   rdna_grid grid = {0, 1, (uint32_t)args->of.batch};
+  int64_t tiles = tiles_of(&args->of, route == &routes[LARGE] ? LARGE_SIDE : SMALL_SIDE);
   RDNA_TRY(rdna__check_groups("gemm_i8", tiles, 1, &grid.x));
-  const char *kernel = type == RDNA_I32   ? (is_large ? "gemm_i8_i32_large" : "gemm_i8_i32_small")
-                       : type == RDNA_F32 ? (is_large ? "gemm_i8_f32_large" : "gemm_i8_f32_small")
-                       : type == RDNA_F16 ? (is_large ? "gemm_i8_f16_large" : "gemm_i8_f16_small")
-                                          : (is_large ? "gemm_i8_bf16_large" : "gemm_i8_bf16_small");
-  return rdna__launch_named(stream, kernel, grid, args);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna_dtype_name(type));
 }
 
 static rdna_status launch_i32(rdna_stream *stream, const struct gemm_args *of) {

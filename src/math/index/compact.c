@@ -1,6 +1,5 @@
 /* What is not 0, and what a mask keeps. */
-#include <stdio.h>
-
+#include "math/common/plan/route.h"
 #include "math/index/compact_kernels.h"
 #include "math/index/indexed_plan.h"
 
@@ -12,10 +11,20 @@ static rdna_status check_count(const char *name, const rdna_tensor *x) {
                     (long long)rdna_tensor_count(x), INT32_MAX);
 }
 
-static rdna_status launch(rdna_stream *stream, const char *name, rdna_dtype dtype, const struct compact_args *a) {
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "%s_%d", name, 8 * (int)rdna_dtype_block_bytes(dtype));
-  return rdna__launch_named(stream, kernel, (rdna_grid){a->tiles < MOST_GROUPS ? a->tiles : MOST_GROUPS, 1, 1}, a);
+enum { COUNT, NONZERO, SELECT, SCATTER };
+static const rdna__route routes[] = {
+    [COUNT] = {.name = "count",
+               .kernels = {"compact_count_{bits}", "compact_scan"},
+               .when = "nonzero_count; and first"},
+    [NONZERO] = {.name = "nonzero", .kernels = {"nonzero_{bits}"}, .when = "then the places of nonzero"},
+    [SELECT] = {.name = "select", .kernels = {"masked_select_{bits}"}, .when = "then the values of masked_select"},
+    [SCATTER] = {.name = "scatter", .kernels = {"masked_scatter_{bits}"}, .when = "then the places of masked_scatter"},
+};
+RDNA_FIXED_ROUTES(rdna__compact_routes, "nonzero_count, nonzero, masked_select, masked_scatter", routes)
+
+static rdna_status launch(rdna_stream *stream, int step, rdna_dtype dtype, const struct compact_args *a) {
+  rdna_grid grid = {a->tiles < MOST_GROUPS ? a->tiles : MOST_GROUPS, 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &routes[step], 0, grid, a, rdna__route_bits(rdna_dtype_block_bytes(dtype)));
 }
 
 /* Counts what is not 0 in |flags|, which is not empty, and where each tile begins. */
@@ -29,8 +38,8 @@ static rdna_status scan(rdna__scratch *scratch, const rdna_tensor *flags, struct
   a->ignored = flags->dtype <= RDNA_F64 ? UINT64_C(1) << (8 * rdna_dtype_block_bytes(flags->dtype) - 1) : 0;
   RDNA_TRY(rdna__scratch_take(scratch, (a->tiles + 1) * sizeof(int64_t), &offsets));
   a->offsets = offsets;
-  RDNA_TRY(launch(scratch->stream, "compact_count", flags->dtype, a));
-  return rdna__launch_named(scratch->stream, "compact_scan", (rdna_grid){1, 1, 1}, a);
+  RDNA_TRY(launch(scratch->stream, COUNT, flags->dtype, a));
+  return rdna__launch_named(scratch->stream, routes[COUNT].kernels[1], (rdna_grid){1, 1, 1}, a);
 }
 
 static rdna_status count(rdna__scratch *scratch, const rdna_tensor *x, const rdna_tensor *out) {
@@ -61,7 +70,7 @@ static rdna_status list(rdna__scratch *scratch, const rdna_tensor *x, const rdna
   RDNA_TRY(scan(scratch, x, &a));
   a.shape.rank = (uint32_t)x->rank;
   for (int d = 0; d < x->rank; d++) strided_set_size(&a.shape, (uint32_t)d, (uint32_t)x->shape[x->rank - 1 - d]);
-  return launch(scratch->stream, "nonzero", x->dtype, &a);
+  return launch(scratch->stream, NONZERO, x->dtype, &a);
 }
 
 rdna_status rdna_op_nonzero(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
@@ -93,7 +102,7 @@ static rdna_status select_kept(rdna__scratch *scratch, const rdna_tensor *x, con
   RDNA_TRY(scan(scratch, mask, &a));
   RDNA_TRY(rdna__dense_in(scratch, x, &values));
   a.values = values.data;
-  return launch(scratch->stream, "masked_select", x->dtype, &a);
+  return launch(scratch->stream, SELECT, x->dtype, &a);
 }
 
 rdna_status rdna_op_masked_select(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *mask,
@@ -120,7 +129,7 @@ static rdna_status scatter_kept(rdna__scratch *scratch, const rdna_tensor *dst, 
   RDNA_TRY(rdna__dense_in(scratch, src, &values));
   RDNA_TRY(rdna__dense_in(scratch, dst, &dense));
   a.values = values.data, a.out = dense.data;
-  RDNA_TRY(launch(scratch->stream, "masked_scatter", dst->dtype, &a));
+  RDNA_TRY(launch(scratch->stream, SCATTER, dst->dtype, &a));
   return rdna__dense_out(scratch, &dense, dst);
 }
 

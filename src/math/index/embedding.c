@@ -1,29 +1,21 @@
 /* Embedding lookup and its gradient. */
 #include "rdna/op/index.h"
 
-#include "kernel/host.h"
+#include "math/common/plan/route.h"
 #include "math/index/index_kernels.h"
 #include "math/index/indexed_plan.h"
 #include "math/quant/quant.h"
-#include "math/quant/quant_unpack.h"
 
 static const char *const NAME = "embedding";
 
-/* The kernel that looks up rows of another type than f32 and makes them f32, or NULL. */
-static const char *converting_kernel(rdna_dtype dtype) {
-  switch (dtype) {
-    case RDNA_F16:
-      return "gather_rows_f16";
-    case RDNA_BF16:
-      return "gather_rows_bf16";
-#define BLOCKS(name, NAME) \
-  case RDNA_##NAME:        \
-    return "gather_rows_" #name;
-      RDNA_QUANT_FORMATS(BLOCKS)
-#undef BLOCKS
-    default:
-      return NULL;
-  }
+static const rdna__route convert_route[] = {{.name = "converted",
+                                             .kernels = {"gather_rows_{f32|f16|bf16}", "gather_rows_{blocks}"},
+                                             .when = "rows of 16-bit or quantized types become f32"}};
+RDNA_FIXED_ROUTES(rdna__embedding_routes, "embedding, a table of another type", convert_route)
+
+/* Whether rows of |dtype| can be looked up and made f32. */
+static bool can_convert(rdna_dtype dtype) {
+  return dtype == RDNA_F16 || dtype == RDNA_BF16 || rdna_dtype_block_values(dtype) > 1;
 }
 
 static rdna_status check_table(const rdna_tensor *table, int64_t *out_stride) {
@@ -42,8 +34,8 @@ static rdna_status check_table(const rdna_tensor *table, int64_t *out_stride) {
   return RDNA_OK;
 }
 
-static rdna_status look_up_converted(rdna_stream *stream, const char *kernel, const rdna_tensor *table,
-                                     int64_t table_stride, const rdna_tensor *ids, const rdna_tensor *out) {
+static rdna_status look_up_converted(rdna_stream *stream, const rdna_tensor *table, int64_t table_stride,
+                                     const rdna_tensor *ids, const rdna_tensor *out) {
   struct gather_args args = {.table = table->data,
                              .ids = ids->data,
                              .out = out->data,
@@ -61,7 +53,8 @@ static rdna_status look_up_converted(rdna_stream *stream, const char *kernel, co
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   RDNA_TRY(rdna__check_written_rows(NAME, "out", out, out_rows, out_cols, args.out_stride));
   int64_t groups = args.tokens * ((args.cols - 1) / GATHER_VALUES_PER_GROUP + 1);
-  return rdna__launch_named(stream, kernel, (rdna_grid){rdna__groups_in_turn(groups), 1, 1}, &args);
+  rdna_grid grid = {rdna__groups_in_turn(groups), 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, convert_route, 0, grid, &args, rdna_dtype_name(table->dtype));
 }
 
 rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
@@ -71,9 +64,9 @@ rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, con
   RDNA_TRY(rdna__check_rank(NAME, "table", table, 2));
   RDNA_TRY(rdna__check_indices(NAME, "ids", ids));
   RDNA_TRY(rdna__check_tensor(NAME, "out", out));
-  const char *kernel = out->dtype == RDNA_F32 ? converting_kernel(table->dtype) : NULL;
+  bool converts = out->dtype == RDNA_F32 && can_convert(table->dtype);
   int64_t table_stride = 0;
-  if (!kernel) {
+  if (!converts) {
     RDNA_TRY(rdna__check_indexed(NAME, stream, "table", table));
     RDNA_TRY(rdna__check_same_dtype(NAME, "out", out, "table", table));
     RDNA_TRY(rdna__check_distinct(NAME, out));
@@ -91,7 +84,7 @@ rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, con
   RDNA_TRY(rdna__check_size(NAME, "out", out, ids->rank, table->shape[1], "the columns of table"));
   for (int d = 0; d < ids->rank; d++) RDNA_TRY(rdna__check_size(NAME, "out", out, d, ids->shape[d], "as that of ids"));
   RDNA_TRY(rdna__check_apart(NAME, "out", out, "ids", ids));
-  if (kernel) return look_up_converted(stream, kernel, table, table_stride, ids, out);
+  if (converts) return look_up_converted(stream, table, table_stride, ids, out);
   rdna__indexed indexed = {NAME, stream, *ids, *out, rdna__index_rule(table, 0, ids->dtype, false, outside)};
   indexed.indices.rank = out->rank;
   indexed.indices.shape[ids->rank] = out->shape[ids->rank], indexed.indices.stride[ids->rank] = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/deterministic.h"
+#include "math/common/plan/route.h"
 #include "math/index/indexed_plan.h"
 
 rdna_status rdna__check_indices(const char *name, const char *argument, const rdna_tensor *indices) {
@@ -51,8 +52,15 @@ static void copy_operands(const strided_plan *part, struct strided_operand *out)
   }
 }
 
+typedef struct problem {
+  const request *request;
+  const strided_plan *part;
+} problem;
+
 /* Whether dense rows are read, of 16 bytes at least, each with one index. */
-static bool are_rows(const request *r, const strided_plan *part) {
+static bool are_rows(const rdna__route *route, const void *which) {
+  const request *r = ((const problem *)which)->request;
+  const strided_plan *part = ((const problem *)which)->part;
   int64_t size = part->size[0], bytes = part->operand[2].bytes;
   return !r->put && part->rank == 2 && bytes > 1 && size * bytes >= 16 && r->args.rule.stride >= size &&
          part->operand[0].stride[0] == 1 && part->operand[0].stride[1] == size && part->operand[1].stride[0] == 0 &&
@@ -60,21 +68,38 @@ static bool are_rows(const request *r, const strided_plan *part) {
          (uintptr_t)part->operand[0].data % (uintptr_t)bytes == 0 &&
          (uintptr_t)part->operand[2].data % (uintptr_t)bytes == 0;
 }
+static bool is_put(const rdna__route *route, const void *which) { return ((const problem *)which)->request->put; }
+
+enum { ROWS, PUT, GET };
+static const rdna__route routes[] = {
+    [ROWS] = {.name = "rows",
+              .kernels = {"index_rows_{16|32|64|128}"},
+              .when = "dense rows of at least 16 bytes, each with one index",
+              .applies = are_rows},
+    [PUT] = {.name = "put", .kernels = {"indexed_put_{bytes}"}, .when = "values are written", .applies = is_put},
+    [GET] = {.name = "get", .kernels = {"indexed_get_{bytes}"}, .when = "values are read"},
+};
+RDNA_ROUTES(rdna__indexed_routes,
+            "gather, index_select, index, embedding; scatter, index_copy, index_fill, index_put of single values",
+            routes)
+
+static const rdna__route offset_route[] = {
+    {.name = "offset", .kernels = {"index_offset"}, .when = "where values go that several indices may name"}};
+RDNA_FIXED_ROUTES(rdna__index_offset_routes, "scatter, index_copy, index_put, embedding_backward", offset_route)
 
 static rdna_status launch_move(const strided_plan *part, void *context) {
   request *r = context;
-  char kernel[32];
+  size_t bytes = (size_t)part->operand[2].bytes;
   rdna_grid grid = {0, 1, 1};
   rdna__plan_shape(part, &r->args.shape);
   copy_operands(part, r->args.operand);
-  if (are_rows(r, part)) {
-    snprintf(kernel, sizeof kernel, "index_rows_%d", 8 * (int)part->operand[2].bytes);
+  problem which = {r, part};
+  const rdna__route *route = rdna__route_choose(&rdna__indexed_routes, &which);
+  if (route == &routes[ROWS])
     grid.x = (uint32_t)index_rows_groups(&r->args, part->operand[2].bytes);
-    return rdna__launch_named(r->indexed->stream, kernel, grid, &r->args);
-  }
-  snprintf(kernel, sizeof kernel, "indexed_%s_%d", r->put ? "put" : "get", 8 * (int)part->operand[2].bytes);
-  RDNA_TRY(rdna__check_groups(r->indexed->name, r->args.shape.count, INDEXED_TILE, &grid.x));
-  return rdna__launch_named(r->indexed->stream, kernel, grid, &r->args);
+  else
+    RDNA_TRY(rdna__check_groups(r->indexed->name, r->args.shape.count, INDEXED_TILE, &grid.x));
+  return RDNA__ROUTE_LAUNCH(r->indexed->stream, route, 0, grid, &r->args, rdna__route_bits(bytes));
 }
 
 /* Sees neighbours that share an index, and lie together, as one larger value, of 16 bytes at most. */
@@ -121,7 +146,7 @@ static rdna_status launch_offset(const strided_plan *part, void *context) {
   rdna__plan_shape(part, &r->args.shape);
   copy_operands(part, r->args.operand);
   RDNA_TRY(rdna__check_groups(r->indexed->name, r->args.shape.count, INDEXED_TILE, &grid.x));
-  return rdna__launch_named(r->indexed->stream, "index_offset", grid, &r->args);
+  return rdna__launch_named(r->indexed->stream, offset_route->kernels[0], grid, &r->args);
 }
 
 static rdna_status offsets(const rdna__indexed *indexed, struct index_offset_args args, void *out) {

@@ -1,7 +1,6 @@
 /* Values that go to one place: places are sorted, runs of equal ones are joined. */
-#include <stdio.h>
-
 #include "kernel/float8.h"
+#include "math/common/plan/route.h"
 #include "math/index/indexed_plan.h"
 #include "math/index/segment_kernels.h"
 #include "math/sort/sort_plan.h"
@@ -34,6 +33,13 @@ static uint32_t op_of(rdna_scatter mode, rdna_dtype dtype) {
   return ops[mode];
 }
 
+static const rdna__route route[] = {
+    {.name = "segments",
+     .kernels = {"segment_{f32|f16|bf16|f64|i8|u8|i16|i32|i64}"},
+     .when = "values in the order of their sorted places, runs of one place joined chunk by chunk, until one is left"}};
+RDNA_FIXED_ROUTES(rdna__segment_routes, "scatter, index_copy, index_put, embedding_backward of values that are joined",
+                  route)
+
 static rdna_status sort_keys(rdna__scratch *scratch, const rdna__segments *s, void **out_keys, void **out_places) {
   size_t bytes = (size_t)s->n * sizeof(uint32_t);
   RDNA_TRY(rdna__scratch_take(scratch, bytes, out_keys));
@@ -63,7 +69,6 @@ static rdna_status take_parts(rdna__scratch *scratch, int64_t entries, int64_t c
 }
 
 rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s) {
-  char kernel[32];
   void *keys, *places;
   parts memory[2] = {{0}};
   int64_t columns = s->outer * s->inner;
@@ -82,7 +87,7 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
                            .op = op_of(s->mode, s->dtype),
                            .include_self = s->include_self && s->mode != RDNA_SCATTER_LAST};
   bool bytes = s->dtype == RDNA_BOOL || float8_is(s->dtype); /* whose 8-bit floats are kept as they are */
-  snprintf(kernel, sizeof kernel, "segment_%s", rdna_dtype_name(bytes ? RDNA_U8 : s->dtype));
+  const char *type = rdna_dtype_name(bytes ? RDNA_U8 : s->dtype);
   for (int level = 0;; level++) {
     a.chunks = (a.n - 1) / SEGMENT_CHUNK + 1;
     parts *next = &memory[level % 2];
@@ -94,7 +99,7 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
     }
     int64_t groups = (a.chunks * columns - 1) / SEGMENT_THREADS + 1;
     rdna_grid grid = {(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
-    RDNA_TRY(rdna__launch_named(scratch->stream, kernel, grid, &a));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, route, 0, grid, &a, type));
     if (a.chunks == 1) return RDNA_OK;
     a.n = 2 * a.chunks;
     a.keys = next->keys, a.src = next->values, a.counts = next->counts, a.places = NULL;

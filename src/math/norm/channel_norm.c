@@ -1,11 +1,12 @@
 
 #include "rdna/op/channel_norm.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/norm/channel_norm_kernels.h"
 
+/* From an H200; nobody has measured them on AMD's cards. */
 enum {
-  TYPES = RDNA_F64 + 1, /* f32, f16, bf16, f64: the first of the enumeration */
   /* Slices are to give every GPU a few groups for each place it has, and to have enough values to be worth a join. */
   RUN_UNITS = 8192,
   COLUMN_UNITS = 1024,
@@ -18,13 +19,21 @@ enum {
   MOST_GROUPS = 1 << 20
 };
 
-/* [columns][type] */
-#define LAYOUT_NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
-#define NAMES(name) {LAYOUT_NAMES(name "_runs"), LAYOUT_NAMES(name "_columns")}
-static const char *const moments_kernels[2][TYPES] = NAMES("channel_partial_moments");
-static const char *const gradients_kernels[2][TYPES] = NAMES("channel_partial_gradients");
-static const char *const scale_kernels[2][TYPES] = NAMES("channel_map_scale");
-static const char *const gradient_kernels[2][TYPES] = NAMES("channel_map_gradient");
+/* The layout decides: a channel's values in runs, or channels side by side. */
+enum { MOMENTS, GRADIENTS, SCALE, GRADIENT };
+#define LAYOUTS "_{runs|columns}_{real}"
+static const rdna__route routes[] = {
+    [MOMENTS] = {.name = "moments",
+                 .kernels = {"channel_partial_moments" LAYOUTS, "channel_moments_end_{f32|f64}"},
+                 .when = "means and variances, in slices that are joined"},
+    [GRADIENTS] = {.name = "gradients",
+                   .kernels = {"channel_partial_gradients" LAYOUTS, "channel_gradients_end_{f32|f64}"},
+                   .when = "the sums of a gradient, in slices that are joined"},
+    [SCALE] = {.name = "scale", .kernels = {"channel_map_scale" LAYOUTS}, .when = "the result"},
+    [GRADIENT] = {.name = "gradient", .kernels = {"channel_map_gradient" LAYOUTS}, .when = "the gradient of x"},
+};
+#undef LAYOUTS
+RDNA_FIXED_ROUTES(rdna__channel_norm_routes, "batch_norm, group_norm, batch_norm_inference and their gradients", routes)
 
 /* A call: what it is about, then how the kernels see it. */
 struct call {
@@ -198,8 +207,19 @@ static size_t keeper_bytes(const struct call *c) { return c->x->dtype == RDNA_F6
 
 static rdna_grid grid_of(int64_t groups) { return (rdna_grid){(uint32_t)least(groups, MOST_GROUPS), 1, 1}; }
 
-static rdna_status launch_partial(const struct call *c, const char *const kernels[2][TYPES],
-                                  const struct channel_partial_args *a) {
+static rdna_status launch(const struct call *c, int step, bool columns, int64_t groups, const void *args) {
+  if (groups == 0) return RDNA_OK;
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[step], 0, grid_of(groups), args, columns ? "columns" : "runs",
+                            rdna_dtype_name(c->x->dtype));
+}
+
+/* Joins slices. */
+static rdna_status launch_end(const struct call *c, int step, int64_t groups, const void *args) {
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[step], 1, grid_of(groups), args,
+                            c->x->dtype == RDNA_F64 ? "f64" : "f32");
+}
+
+static rdna_status launch_partial(const struct call *c, int step, const struct channel_partial_args *a) {
   int64_t units = (int64_t)a->outer * a->slices.slices * a->cols;
   if (units > INT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld partial sums are more than 2^31; split the tensor", c->op_name,
@@ -210,13 +230,11 @@ static rdna_status launch_partial(const struct call *c, const char *const kernel
   } else if (a->wave) {
     units = rdna__divide_up(units, CHANNEL_THREADS / 64);
   }
-  return units > 0 ? rdna__launch_named(c->stream, kernels[a->slices.len == 1][c->x->dtype], grid_of(units), a)
-                   : RDNA_OK;
+  return launch(c, step, a->slices.len == 1, units, a);
 }
 
 /* Fills the sizes and strides of the work in |a| and launches. */
-static rdna_status launch_map(const struct call *c, const char *const kernels[2][TYPES], const struct view *v,
-                              struct channel_map_args *a) {
+static rdna_status launch_map(const struct call *c, int step, const struct view *v, struct channel_map_args *a) {
   int64_t in_16 = values_in_16(c), groups;
   a->outer = v->outer, a->runs = v->runs, a->cols = v->cols, a->len = v->len, a->width = v->width;
   a->parts = 1, a->part = v->len;
@@ -236,7 +254,7 @@ static rdna_status launch_map(const struct call *c, const char *const kernels[2]
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %lld pieces of work are more than 2^31; split the tensor", c->op_name,
                       (long long)groups);
   }
-  return groups > 0 ? rdna__launch_named(c->stream, kernels[a->len == 1][c->x->dtype], grid_of(groups), a) : RDNA_OK;
+  return launch(c, step, a->len == 1, groups, a);
 }
 
 /* ---- forward ---- */
@@ -278,9 +296,8 @@ static rdna_status launch_statistics(const struct call *c, const struct forward 
                                          .running_dtype = running ? (uint32_t)running->dtype : 0};
   int64_t outs = v.outer * (v.cols / v.width);
   if (outs == 0) return RDNA_OK;
-  RDNA_TRY(launch_partial(c, moments_kernels, &a));
-  return rdna__launch_named(c->stream, c->x->dtype == RDNA_F64 ? "channel_moments_end_f64" : "channel_moments_end_f32",
-                            grid_of(rdna__divide_up(outs, CHANNEL_END_OUTS)), &end);
+  RDNA_TRY(launch_partial(c, MOMENTS, &a));
+  return launch_end(c, MOMENTS, rdna__divide_up(outs, CHANNEL_END_OUTS), &end);
 }
 
 static rdna_status forward(struct call *c, const struct forward *f) {
@@ -306,7 +323,7 @@ static rdna_status forward(struct call *c, const struct forward *f) {
   void *partial;
   RDNA_TRY(rdna__scratch_take(&scratch, partial_values(&a) * keeper_bytes(c), &partial));
   RDNA_TRY(rdna__scratch_release(&scratch, launch_statistics(c, f, partial)));
-  return launch_map(c, scale_kernels, &planes, &map);
+  return launch_map(c, SCALE, &planes, &map);
 }
 
 rdna_status rdna_op_batch_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
@@ -352,7 +369,7 @@ rdna_status rdna_op_batch_norm_inference(rdna_stream *stream, const rdna_tensor 
   struct view planes = view_of(&c, false);
   struct channel_map_args map = map_args(&c, &f);
   map.variance = 1, map.relu = relu, map.second = data_of(residual);
-  return launch_map(&c, scale_kernels, &planes, &map);
+  return launch_map(&c, SCALE, &planes, &map);
 }
 
 /* ---- backward ---- */
@@ -387,10 +404,8 @@ static rdna_status launch_sums(const struct call *c, const struct backward *b, c
       .weight_dtype = b->weight ? (uint32_t)b->weight->dtype : 0,
       .gradient_dtype = gradient ? (uint32_t)gradient->dtype : 0};
   if (groups == 0) return RDNA_OK;
-  RDNA_TRY(launch_partial(c, gradients_kernels, a));
-  return rdna__launch_named(c->stream,
-                            c->x->dtype == RDNA_F64 ? "channel_gradients_end_f64" : "channel_gradients_end_f32",
-                            grid_of(groups), &end);
+  RDNA_TRY(launch_partial(c, GRADIENTS, a));
+  return launch_end(c, GRADIENTS, groups, &end);
 }
 
 static rdna_status launch_slopes(const struct call *c, const struct backward *b, const struct view *v,
@@ -406,7 +421,7 @@ static rdna_status launch_slopes(const struct call *c, const struct backward *b,
                                  .variance = b->constant,
                                  .statistic_f32 = b->mean->dtype == RDNA_F32,
                                  .weight_f32 = b->weight && b->weight->dtype == RDNA_F32};
-  return launch_map(c, gradient_kernels, v, &map);
+  return launch_map(c, GRADIENT, v, &map);
 }
 
 static bool of_one(const struct backward *b, const struct view *v) {
@@ -421,7 +436,7 @@ static rdna_status launch_nothing(const struct call *c, const struct backward *b
                                  .mean = b->mean->data,
                                  .spread = b->spread->data,
                                  .statistic_f32 = b->mean->dtype == RDNA_F32};
-  return launch_map(c, scale_kernels, v, &map);
+  return launch_map(c, SCALE, v, &map);
 }
 
 static rdna_status launch_dx(const struct call *c, const struct backward *b, const struct view *v, const void *slope) {

@@ -1,16 +1,26 @@
 #include "base/options.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/gemm/gemm.h"
 #include "math/quant/group_kernels.h"
 #include "math/quant/quant.h"
 #include "rdna/op/linear.h"
 #include "rdna/op/quant.h"
 
+enum { DEQUANTIZE, QUANTIZE };
+static const rdna__route weight_routes[] = {
+    [DEQUANTIZE] = {.name = "dequantize", .kernels = {"dequantize_group_{i8|u4}_{float}"}, .when = "dequantize_groups"},
+    [QUANTIZE] = {.name = "quantize", .kernels = {"quantize_group_f32_{i8|u4}"}, .when = "quantize_groups"},
+};
+RDNA_FIXED_ROUTES(rdna__quant_group_routes, "dequantize_groups, quantize_groups", weight_routes)
+
 typedef struct request {
   const char *op_name;
   struct group_weights_args args;
   bool is_u4;
 } request;
+
+static const char *codes_of(const request *r) { return r->is_u4 ? "u4" : "i8"; }
 
 static rdna_status check_multiple(const char *op_name, const char *argument, const void *data, size_t multiple) {
   if ((uintptr_t)data % multiple == 0) return RDNA_OK;
@@ -77,9 +87,6 @@ static rdna_status check_dense(request *r, const char *name, const rdna_tensor *
 }
 
 rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_groups *weights, const rdna_tensor *out) {
-  static const char *const kernels[2][3] = {
-      {"dequantize_group_i8_f32", "dequantize_group_i8_f16", "dequantize_group_i8_bf16"},
-      {"dequantize_group_u4_f32", "dequantize_group_u4_f16", "dequantize_group_u4_bf16"}};
   request r = {.op_name = "dequantize_groups"};
   rdna_quant_groups known;
   RDNA_TRY(RDNA__OPTIONS(r.op_name, "weights", weights, &known));
@@ -89,7 +96,9 @@ rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_grou
   struct dequantize_group_args args = {r.args, out->data};
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r.op_name, r.args.n * r.args.k, QUANT_VALUES_PER_GROUP, &grid.x));
-  return grid.x > 0 ? rdna__launch_named(stream, kernels[r.is_u4][out->dtype], grid, &args) : RDNA_OK;
+  if (grid.x == 0) return RDNA_OK;
+  return RDNA__ROUTE_LAUNCH(stream, &weight_routes[DEQUANTIZE], 0, grid, &args, codes_of(&r),
+                            rdna_dtype_name(out->dtype));
 }
 
 rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_quant_groups *weights) {
@@ -108,26 +117,45 @@ rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, c
   struct quantize_group_args args = {r.args, x->data};
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r.op_name, (r.args.n * r.args.k) >> r.args.shift, QUANT_THREADS, &grid.x));
-  return grid.x > 0
-             ? rdna__launch_named(stream, r.is_u4 ? "quantize_group_f32_u4" : "quantize_group_f32_i8", grid, &args)
-             : RDNA_OK;
+  return grid.x > 0 ? RDNA__ROUTE_LAUNCH(stream, &weight_routes[QUANTIZE], 0, grid, &args, codes_of(&r)) : RDNA_OK;
 }
 
-enum { LARGE, SMALL, M1, M4, M8, VARIANTS };
+typedef struct problem {
+  const struct gemm_args *of;
+  int64_t units;
+} problem;
 
-static int choose(rdna_stream *stream, const struct gemm_args *p) {
-  if (p->m <= GEMV_MAX_M && ((uintptr_t)p->a | (uint64_t)p->lda * 4) % 16 == 0)
-    return p->m == 1 ? M1 : p->m <= 4 ? M4 : M8;
-  int64_t side = GEMM_LARGE_TILE, units = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
-  int64_t tiles = rdna__divide_up(p->m, side) * rdna__divide_up(p->n, side);
-  return tiles >= units && p->m > GEMM_SMALL_TILE && p->n > GEMM_SMALL_TILE ? LARGE : SMALL;
+static bool are_rows(const struct gemm_args *of, int most) {
+  return of->m <= most && ((uintptr_t)of->a | (uint64_t)of->lda * 4) % 16 == 0;
 }
+static bool is_row(const rdna__route *route, const void *which) { return are_rows(((const problem *)which)->of, 1); }
+static bool are_4_rows(const rdna__route *route, const void *which) {
+  return are_rows(((const problem *)which)->of, 4);
+}
+static bool are_few_rows(const rdna__route *route, const void *which) {
+  return are_rows(((const problem *)which)->of, GEMV_MAX_M);
+}
+static bool fills_units(const rdna__route *route, const void *which) {
+  const problem *p = which;
+  int64_t tiles = rdna__divide_up(p->of->m, GEMM_LARGE_TILE) * rdna__divide_up(p->of->n, GEMM_LARGE_TILE);
+  return tiles >= p->units && p->of->m > GEMM_SMALL_TILE && p->of->n > GEMM_SMALL_TILE;
+}
+
+enum { M1, M4, M8, LARGE, SMALL };
+static const rdna__route routes[] = {
+    [M1] = {.name = "rows 1", .kernels = {"gemv_group_{i8|u4}_m1"}, .when = "an aligned vector", .applies = is_row},
+    [M4] = {.name = "rows 4", .kernels = {"gemv_group_{i8|u4}_m4"}, .when = "up to 4", .applies = are_4_rows},
+    [M8] = {.name = "rows 8", .kernels = {"gemv_group_{i8|u4}_m8"}, .when = "up to 8", .applies = are_few_rows},
+    [LARGE] = {.name = "large tiles",
+               .kernels = {"gemm_group_{i8|u4}_large"},
+               .when = "at least a large tile for each compute unit",
+               .applies = fills_units},
+    [SMALL] = {.name = "small tiles", .kernels = {"gemm_group_{i8|u4}_small"}, .when = "smaller results"},
+};
+RDNA_ROUTES(rdna__linear_quant_groups_routes, "linear_quant_groups", routes)
 
 rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *x, const rdna_quant_groups *weights,
                                         const rdna_tensor *bias, const rdna_tensor *out) {
-  static const char *const kernels[2][VARIANTS] = {
-      {"gemm_group_i8_large", "gemm_group_i8_small", "gemv_group_i8_m1", "gemv_group_i8_m4", "gemv_group_i8_m8"},
-      {"gemm_group_u4_large", "gemm_group_u4_small", "gemv_group_u4_m1", "gemv_group_u4_m4", "gemv_group_u4_m8"}};
   request r = {.op_name = "linear_quant_groups"};
   rdna_quant_groups known;
   int64_t rows, k, x_stride, out_rows, n, out_stride;
@@ -172,12 +200,13 @@ rdna_status rdna_op_linear_quant_groups(rdna_stream *stream, const rdna_tensor *
                                     .batch = 1,
                                     .flags = GEMM_B_TRANSPOSED,
                                     .alpha = 1};
-  int variant = choose(stream, &args.product);
-  int64_t side = variant == LARGE ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  problem p = {&args.product, rdna_device_get_info(rdna_stream_device(stream))->compute_units};
+  const rdna__route *route = rdna__route_choose(&rdna__linear_quant_groups_routes, &p);
+  int64_t side = route == &routes[LARGE] ? GEMM_LARGE_TILE : GEMM_SMALL_TILE;
+  bool vectors = route != &routes[LARGE] && route != &routes[SMALL];
   int64_t tiles = rdna__divide_up(out_rows, side) * rdna__divide_up(n, side);
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(
-      rdna__check_groups(r.op_name, variant >= M1 ? n : tiles, variant >= M1 ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));
-  if (variant >= M1) grid.x = rdna__quant_gemv_groups(stream, grid.x);
-  return rdna__launch_named(stream, kernels[r.is_u4][variant], grid, &args);
+  RDNA_TRY(rdna__check_groups(r.op_name, vectors ? n : tiles, vectors ? QUANT_GEMV_GROUP_ROWS : 1, &grid.x));
+  if (vectors) grid.x = rdna__quant_gemv_groups(stream, grid.x);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, codes_of(&r));
 }

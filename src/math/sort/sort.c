@@ -1,7 +1,6 @@
 #include "rdna/op/sort.h"
 
-#include <stdio.h>
-
+#include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/sort/sort_kernels.h"
 #include "math/sort/sort_plan.h"
@@ -25,13 +24,67 @@ static rdna_grid grid_of(int64_t units) {
   return (rdna_grid){(uint32_t)(units < MOST_GROUPS ? units : MOST_GROUPS), 1, 1};
 }
 
-static rdna_status launch(rdna_stream *stream, const char *name, int value_bytes, int64_t units, const void *args) {
-  char kernel[32];
-  snprintf(kernel, sizeof kernel, "%s_%d", name, 8 * value_bytes);
-  return rdna__launch_named(stream, kernel, grid_of(units), args);
+static bool fit_lanes(const rdna__route *route, const void *sort) {
+  return ((const rdna__sort_rows *)sort)->n <= SORT_RANK_MOST;
+}
+static bool fit_waves(const rdna__route *route, const void *sort) {
+  const rdna__sort_rows *s = sort;
+  return s->n <= SORT_WAVE_MOST && !s->places;
+}
+static bool fit_waves_of_small_values(const rdna__route *route, const void *sort) {
+  const rdna__sort_rows *s = sort;
+  return s->n <= SORT_LONG_WAVE_MOST && s->value_bytes <= 4 && !s->places;
+}
+static bool fit_small_groups(const rdna__route *route, const void *sort) {
+  return ((const rdna__sort_rows *)sort)->n <= SORT_SMALL_MOST;
+}
+static bool fit_groups(const rdna__route *route, const void *sort) {
+  return ((const rdna__sort_rows *)sort)->n <= SORT_TILE;
 }
 
-static rdna_status sort_short_rows(rdna_stream *stream, const rdna__sort_rows *sort) {
+enum { RANK, WAVE, LONG_WAVE, SMALL, TILE, RADIX };
+static const rdna__route routes[] = {
+    [RANK] = {.name = "rank",
+              .kernels = {"sort_rank_{bits}"},
+              .when = "rows so short that a lane compares its value with all others",
+              .applies = fit_lanes,
+              .measured_on = "H200"},
+    [WAVE] = {.name = "wave",
+              .kernels = {"sort_wave_{bits}"},
+              .when = "rows that a wave's registers hold",
+              .applies = fit_waves,
+              .measured_on = "H200"},
+    [LONG_WAVE] = {.name = "long wave",
+                   .kernels = {"sort_long_wave_{8|16|32}"},
+                   .when = "the same of values of at most 4 bytes",
+                   .applies = fit_waves_of_small_values,
+                   .measured_on = "H200"},
+    [SMALL] = {.name = "small",
+               .kernels = {"sort_small_{bits}"},
+               .when = "rows that half a group's memory holds",
+               .applies = fit_small_groups,
+               .measured_on = "H200"},
+    [TILE] = {.name = "tile",
+              .kernels = {"sort_tile_{bits}"},
+              .when = "rows that a group's memory holds",
+              .applies = fit_groups},
+    [RADIX] = {.name = "radix",
+               .kernels = {"radix_count_{bits}", "radix_sweep_{bits}"},
+               .when = "longer rows: a sweep for each 8 bits"},
+};
+RDNA_ROUTES(rdna__sort_routes, "sort, random_permutation; topk and kth_value of short rows, and of what they selected",
+            routes)
+
+static const rdna__route search_route[] = {
+    {.name = "search", .kernels = {"search_{bits}"}, .when = "by halves, a lane for each value"}};
+RDNA_FIXED_ROUTES(rdna__search_routes, "search_sorted", search_route)
+
+static rdna_status launch(rdna_stream *stream, const rdna__route *route, int step, int value_bytes, int64_t units,
+                          const void *args) {
+  return RDNA__ROUTE_LAUNCH(stream, route, step, grid_of(units), args, rdna__route_bits((size_t)value_bytes));
+}
+
+static rdna_status sort_short_rows(rdna_stream *stream, const rdna__route *route, const rdna__sort_rows *sort) {
   struct sort_tile_args a = {.x = sort->x,
                              .places = sort->places,
                              .values = sort->values,
@@ -44,17 +97,12 @@ static rdna_status sort_short_rows(rdna_stream *stream, const rdna__sort_rows *s
                              .place_bits = sort->place_bits,
                              .narrow = sort->narrow,
                              .order = sort->order};
-  if (a.n > SORT_RANK_MOST) {
-    uint32_t of_wave = sort->value_bytes > 4 ? SORT_WAVE_MOST : SORT_LONG_WAVE_MOST;
-    if (a.n <= of_wave && !a.places) {
-      const char *name = a.n <= SORT_WAVE_MOST ? "sort_wave" : "sort_long_wave";
-      return launch(stream, name, sort->value_bytes, (a.rows - 1) / SORT_LEAST_WAVES + 1, &a);
-    }
-    return launch(stream, a.n <= SORT_SMALL_MOST ? "sort_small" : "sort_tile", sort->value_bytes, a.rows, &a);
-  }
+  int64_t groups = a.rows;
   uint32_t width = 1;
   while (width < a.n) width *= 2;
-  return launch(stream, "sort_rank", sort->value_bytes, (a.rows - 1) / (SORT_THREADS / width) + 1, &a);
+  if (route == &routes[RANK]) groups = (a.rows - 1) / (SORT_THREADS / width) + 1;
+  if (route == &routes[WAVE] || route == &routes[LONG_WAVE]) groups = (a.rows - 1) / SORT_LEAST_WAVES + 1;
+  return launch(stream, route, 0, sort->value_bytes, groups, &a);
 }
 
 static rdna_status count_digits(rdna_stream *stream, const rdna__sort_rows *sort, uint32_t digits, uint32_t *counts) {
@@ -67,7 +115,7 @@ static rdna_status count_digits(rdna_stream *stream, const rdna__sort_rows *sort
                                .order = sort->order};
   while ((a.n - 1) / a.part >= ENOUGH_PARTS / sort->rows + 1) a.part *= 2;
   a.parts = (a.n - 1) / a.part + 1;
-  return launch(stream, "radix_count", sort->value_bytes, a.rows * a.parts, &a);
+  return launch(stream, &routes[RADIX], 0, sort->value_bytes, a.rows * a.parts, &a);
 }
 
 /* Passes take turns between two places; the last writes the output, which serves as the second. */
@@ -99,7 +147,7 @@ static rdna_status sort_long_rows(rdna__scratch *scratch, const rdna__sort_rows 
     a.values = last ? sort->values : values[to];
     a.indices = last ? sort->indices : places[to];
     a.narrow = last ? sort->narrow : true;
-    RDNA_TRY(launch(stream, "radix_sweep", sort->value_bytes, a.rows * a.tiles, &a));
+    RDNA_TRY(launch(stream, &routes[RADIX], 1, sort->value_bytes, a.rows * a.tiles, &a));
     a.x = a.values, a.places = a.indices;
   }
   return RDNA_OK;
@@ -107,7 +155,8 @@ static rdna_status sort_long_rows(rdna__scratch *scratch, const rdna__sort_rows 
 
 rdna_status rdna__sort_rows_queue(rdna__scratch *scratch, const rdna__sort_rows *sort) {
   if (sort->rows == 0 || sort->n == 0) return RDNA_OK;
-  return sort->n <= SORT_TILE ? sort_short_rows(scratch->stream, sort) : sort_long_rows(scratch, sort);
+  const rdna__route *route = rdna__route_choose(&rdna__sort_routes, sort);
+  return route == &routes[RADIX] ? sort_long_rows(scratch, sort) : sort_short_rows(scratch->stream, route, sort);
 }
 
 static rdna_status check_values(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x) {
@@ -215,7 +264,7 @@ static rdna_status search_dense(rdna__scratch *scratch, const rdna_tensor *sorte
                           .narrow = out->dtype == RDNA_I32,
                           .order = rdna__sort_order(x->dtype, false)};
   a.rows = rdna_tensor_count(x) / a.count;
-  RDNA_TRY(launch(scratch->stream, "search", (int)rdna_dtype_block_bytes(x->dtype),
+  RDNA_TRY(launch(scratch->stream, search_route, 0, (int)rdna_dtype_block_bytes(x->dtype),
                   (rdna_tensor_count(x) - 1) / SORT_THREADS + 1, &a));
   return rdna__dense_out(scratch, &found, out);
 }

@@ -1,6 +1,5 @@
 /* The first values of each row: by sorting short rows, by selection in long ones. */
-#include <stdio.h>
-
+#include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/sort/select_kernels.h"
 #include "math/sort/sort_kernels.h"
@@ -57,6 +56,20 @@ static rdna_status check(rdna_stream *stream, request *r) {
   return RDNA_OK;
 }
 
+static bool are_short(const rdna__route *route, const void *of) { return ((const request *)of)->n <= SORT_TILE; }
+static bool are_few(const rdna__route *route, const void *of) { return ((const request *)of)->k <= SORT_TILE; }
+
+enum { SORT, SELECT, SORT_AND_CUT };
+static const rdna__route routes[] = {
+    [SORT] = {.name = "sort", .when = "rows that a group sorts at once, by the table of sort", .applies = are_short},
+    [SELECT] = {.name = "select",
+                .kernels = {"select_begin_{bits}", "select_{bits}"},
+                .when = "few of longer rows: those are found digit by digit, then sorted",
+                .applies = are_few},
+    [SORT_AND_CUT] = {.name = "sort and cut", .when = "many of long rows: all are sorted"},
+};
+RDNA_ROUTES(rdna__topk_routes, "topk, kth_value", routes)
+
 /* Leaves (rows, k) values and places in |values| and |places|, in any order. */
 static rdna_status select_rows(rdna__scratch *scratch, const request *r, const void *x, bool only_kth, void *values,
                                uint32_t *places, uint32_t *out_place_bits) {
@@ -87,12 +100,10 @@ static rdna_status select_rows(rdna__scratch *scratch, const request *r, const v
   a.counts = counts, a.taken = taken, a.states = states, a.left_values = left_values, a.left_places = left_places;
   RDNA_TRY(rdna_fill_bytes(scratch->stream, counts, 0, count_bytes));
   RDNA_TRY(rdna_fill_bytes(scratch->stream, taken, 0, taken_bytes));
-  char kernel[32];
   int64_t groups = a.rows * a.parts;
   rdna_grid grid = {(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
   for (a.digit = 0; a.digit <= a.digits; a.digit++) {
-    snprintf(kernel, sizeof kernel, a.digit == 0 ? "select_begin_%d" : "select_%d", 8 * (int)bytes);
-    RDNA_TRY(rdna__launch_named(scratch->stream, kernel, grid, &a));
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, &routes[SELECT], a.digit > 0, grid, &a, rdna__route_bits(bytes)));
   }
   return RDNA_OK;
 }
@@ -152,9 +163,10 @@ static rdna_status run(rdna__scratch *scratch, const request *r) {
                           .value_bytes = (int)rdna_dtype_block_bytes(r->x->dtype),
                           .bits = 8 * (uint32_t)rdna_dtype_block_bytes(r->x->dtype),
                           .order = r->order};
-  if (r->n <= SORT_TILE) {
+  const rdna__route *route = rdna__route_choose(&rdna__topk_routes, r);
+  if (route == &routes[SORT]) {
     RDNA_TRY(rdna__sort_rows_queue(scratch, &sort));
-  } else if (r->k <= SORT_TILE) {
+  } else if (route == &routes[SELECT]) {
     RDNA_TRY(select_and_sort(scratch, r, in.data, sort));
   } else {
     RDNA_TRY(sort_and_cut(scratch, r, in.data, sort, &values, &indices));
