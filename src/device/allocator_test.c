@@ -4,20 +4,14 @@
 #include <jansson.h>
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
+#include "base/testing.h"
 #include "device/driver.h"
-#include "device/gate.h"
+#include "device/testing_gate.h"
 #include "rdna/memory.h"
 
 #define MIB ((size_t)1 << 20)
-#define OK(expression) assert_int_equal((expression), RDNA_OK)
 
 static rdna_memory_stats stats_of(rdna_device *device) {
   rdna_memory_stats stats;
@@ -27,7 +21,7 @@ static rdna_memory_stats stats_of(rdna_device *device) {
 
 static rdna_device *open_device(const char *name) {
   rdna_device *device = NULL;
-  OK(rdna_device_open(name, &device));
+  assert_ok(rdna_device_open(name, &device));
   return device;
 }
 
@@ -45,7 +39,7 @@ typedef struct held {
 static double churn(uint64_t seed, int calls, double low, double high, size_t cap) {
   rdna_device *device = open_device("null");
   rdna_stream *streams[STREAMS] = {rdna_device_default_stream(device)};
-  for (int i = 1; i < STREAMS; i++) OK(rdna_stream_create(device, 0, &streams[i]));
+  for (int i = 1; i < STREAMS; i++) assert_ok(rdna_stream_create(device, 0, &streams[i]));
   held *slots = calloc(SLOTS, sizeof *slots);
   rdna__random random;
   rdna__random_seed(&random, seed);
@@ -55,14 +49,14 @@ static double churn(uint64_t seed, int calls, double low, double high, size_t ca
     bool grow = count == 0 || (count < SLOTS && rdna__random_below(&random, 2) == 0);
     while (count && (live + size > cap || !grow)) {
       held *one = &slots[rdna__random_below(&random, count)];
-      OK(rdna_memory_free(device, one->data));
+      assert_ok(rdna_memory_free(device, one->data));
       live -= one->size;
       *one = slots[--count];
       grow = true;
     }
     held *one = &slots[count++];
     one->size = size;
-    OK(rdna_memory_alloc(device, size, streams[rdna__random_below(&random, STREAMS)], (void **)&one->data));
+    assert_ok(rdna_memory_alloc(device, size, streams[rdna__random_below(&random, STREAMS)], (void **)&one->data));
     assert_int_equal((uintptr_t)one->data % 256, 0);
     live += size;
     if (live > live_peak) live_peak = live;
@@ -78,8 +72,8 @@ static double churn(uint64_t seed, int calls, double low, double high, size_t ca
       "  sizes %.0f..%.0f cap %zu MiB: live peak %.1f MiB, reserved peak %.1f MiB, driver calls %llu + %llu\n", low,
       high, cap / MIB, (double)live_peak / (double)MIB, (double)stats.peak_reserved / (double)MIB,
       (unsigned long long)stats.driver_allocs, (unsigned long long)stats.driver_frees);
-  while (count) OK(rdna_memory_free(device, slots[--count].data));
-  OK(rdna_memory_empty_cache(device));
+  while (count) assert_ok(rdna_memory_free(device, slots[--count].data));
+  assert_ok(rdna_memory_empty_cache(device));
   assert_int_equal(stats_of(device).allocated, 0);
   assert_int_equal(stats_of(device).reserved, 0);
   free(slots);
@@ -109,7 +103,7 @@ static void test_other_mixes_stay_near_the_live_peak(void **state) {
 
 static void *alloc(rdna_device *device, size_t size, rdna_stream *stream) {
   void *data = NULL;
-  OK(rdna_memory_alloc(device, size, stream, &data));
+  assert_ok(rdna_memory_alloc(device, size, stream, &data));
   return data;
 }
 
@@ -118,40 +112,40 @@ static void *alloc(rdna_device *device, size_t size, rdna_stream *stream) {
 static void borrow(size_t size, size_t beside) {
   rdna_device *device = open_device("host");
   rdna_stream *first, *second;
-  OK(rdna_stream_create(device, 0, &first));
-  OK(rdna_stream_create(device, 0, &second));
+  assert_ok(rdna_stream_create(device, 0, &first));
+  assert_ok(rdna_stream_create(device, 0, &second));
   gate g = GATE, h = GATE;
   uint8_t *x = alloc(device, size, first), *kept = beside ? alloc(device, beside, first) : NULL;
-  OK(rdna_stream_call(first, wait_at, &g));
-  OK(rdna_fill_bytes(first, x, 0xaa, size));
-  OK(rdna_memory_free(device, x));
+  assert_ok(rdna_stream_call(first, wait_at, &g));
+  assert_ok(rdna_fill_bytes(first, x, 0xaa, size));
+  assert_ok(rdna_memory_free(device, x));
   uint8_t *y = alloc(device, size, second);
   assert_ptr_equal(x, y);
   assert_int_equal(stats_of(device).driver_allocs, 1);
-  OK(rdna_fill_bytes(second, y, 0x55, size));
+  assert_ok(rdna_fill_bytes(second, y, 0x55, size));
   assert_int_equal(rdna_stream_query(second), RDNA_NOT_READY);
   open_gate(&g);
-  OK(rdna_stream_synchronize(second));
+  assert_ok(rdna_stream_synchronize(second));
   for (size_t i = 0; i < size; i++) assert_int_equal(y[i], 0x55);
 
   /* the way back: part of a segment is the first stream's again only when the second has passed */
-  OK(rdna_stream_call(second, wait_at, &h));
-  OK(rdna_memory_free(device, y));
+  assert_ok(rdna_stream_call(second, wait_at, &h));
+  assert_ok(rdna_memory_free(device, y));
   uint8_t *z = alloc(device, size, first);
   if (beside) assert_ptr_not_equal(z, y);
   open_gate(&h);
-  OK(rdna_stream_synchronize(second));
-  OK(rdna_memory_free(device, z));
+  assert_ok(rdna_stream_synchronize(second));
+  assert_ok(rdna_memory_free(device, z));
   if (beside) {
     /* two fit into the second segment; the third needs the block that was lent */
     void *three[3];
     for (int i = 0; i < 3; i++) three[i] = alloc(device, size, first);
     assert_ptr_equal(three[2], y);
     assert_int_equal(stats_of(device).driver_allocs, 2);
-    for (int i = 0; i < 3; i++) OK(rdna_memory_free(device, three[i]));
+    for (int i = 0; i < 3; i++) assert_ok(rdna_memory_free(device, three[i]));
   }
-  OK(rdna_memory_free(device, kept));
-  OK(rdna_memory_empty_cache(device));
+  assert_ok(rdna_memory_free(device, kept));
+  assert_ok(rdna_memory_empty_cache(device));
   assert_int_equal(stats_of(device).reserved, 0);
   rdna_stream_release(first);
   rdna_stream_release(second);
@@ -164,19 +158,19 @@ static void test_part_of_a_segment_is_lent_in_order(void **state) { borrow(MIB, 
 static void test_a_released_streams_memory_is_the_default_streams(void **state) {
   rdna_device *device = open_device("null");
   rdna_stream *stream, *user;
-  OK(rdna_stream_create(device, 0, &stream));
-  OK(rdna_stream_create(device, 0, &user));
+  assert_ok(rdna_stream_create(device, 0, &stream));
+  assert_ok(rdna_stream_create(device, 0, &user));
   void *cached = alloc(device, 5000, stream), *live = alloc(device, 3 * MIB, stream);
-  OK(rdna_memory_record_stream(device, live, user));
-  OK(rdna_memory_free(device, cached));
+  assert_ok(rdna_memory_record_stream(device, live, user));
+  assert_ok(rdna_memory_free(device, cached));
   rdna_stream_release(stream);
   rdna_stream_release(user);
   assert_ptr_equal(alloc(device, 5000, NULL), cached);
-  OK(rdna_memory_free(device, live));
+  assert_ok(rdna_memory_free(device, live));
   assert_ptr_equal(alloc(device, 3 * MIB, NULL), live);
   assert_int_equal(stats_of(device).driver_allocs, 2);
-  OK(rdna_memory_free(device, cached));
-  OK(rdna_memory_free(device, live));
+  assert_ok(rdna_memory_free(device, cached));
+  assert_ok(rdna_memory_free(device, live));
   rdna_device_release(device);
 }
 
@@ -187,18 +181,18 @@ static void test_a_waiting_block_forgets_a_released_stream(void **state) {
   rdna_stream *users[2];
   void *data = alloc(device, 5 * MIB, NULL);
   for (int i = 0; i < 2; i++) {
-    OK(rdna_stream_create(device, 0, &users[i]));
-    OK(rdna_memory_record_stream(device, data, users[i]));
+    assert_ok(rdna_stream_create(device, 0, &users[i]));
+    assert_ok(rdna_memory_record_stream(device, data, users[i]));
   }
   rdna__null_fail(1, RDNA_OUT_OF_MEMORY); /* the first user's mark */
-  OK(rdna_memory_free(device, data));
+  assert_ok(rdna_memory_free(device, data));
   assert_true(rdna__null_calls() > 1);
   for (int i = 0; i < 2; i++) rdna_stream_release(users[i]);
   rdna__null_fail(0, RDNA_OK);
   void *again = alloc(device, 5 * MIB, NULL);
   assert_ptr_equal(again, data);
   assert_int_equal(rdna__null_calls(), 0);
-  OK(rdna_memory_free(device, again));
+  assert_ok(rdna_memory_free(device, again));
   rdna_device_release(device);
 }
 
@@ -208,13 +202,13 @@ static void test_neighbours_join_again(void **state) {
   for (int i = 0; i < 4; i++) data[i] = alloc(device, MIB / 2, NULL); /* fills a segment */
   for (int i = 1; i < 4; i++) assert_ptr_equal(data[i], data[0] + (size_t)i * MIB / 2);
   static const int order[] = {2, 0, 3, 1};
-  for (int i = 0; i < 4; i++) OK(rdna_memory_free(device, data[order[i]]));
+  for (int i = 0; i < 4; i++) assert_ok(rdna_memory_free(device, data[order[i]]));
   rdna_memory_stats stats = stats_of(device);
   assert_true(stats.fragmentation == 0 && stats.segment_count == 1 && stats.reserved == 2 * MIB);
   uint8_t *halves[2] = {alloc(device, MIB, NULL), alloc(device, MIB, NULL)};
   assert_int_equal(llabs(halves[1] - halves[0]), MIB);
   assert_int_equal(stats_of(device).driver_allocs, 1);
-  for (int i = 0; i < 2; i++) OK(rdna_memory_free(device, halves[i]));
+  for (int i = 0; i < 2; i++) assert_ok(rdna_memory_free(device, halves[i]));
   rdna_device_release(device);
 }
 
@@ -227,7 +221,7 @@ static void test_sizes_are_rounded_to_512_bytes(void **state) {
     size_t unit = sizes[i] > 10 * MIB ? 2 * MIB : 512; /* a large block is its whole segment */
     assert_int_equal(stats.requested, sizes[i]);
     assert_int_equal(stats.allocated, (sizes[i] + unit - 1) / unit * unit);
-    OK(rdna_memory_free(device, data));
+    assert_ok(rdna_memory_free(device, data));
   }
   rdna_device_release(device);
 }
@@ -237,8 +231,8 @@ static void test_peaks_and_counts_begin_anew(void **state) {
   void *data[4]; /* two segments of small blocks, one medium block's, one large block's */
   static const size_t sizes[] = {1000, MIB, 5 * MIB, 21 * MIB};
   for (int i = 0; i < 4; i++) data[i] = alloc(device, sizes[i], NULL);
-  for (int i = 1; i < 4; i++) OK(rdna_memory_free(device, data[i]));
-  OK(rdna_memory_empty_cache(device));
+  for (int i = 1; i < 4; i++) assert_ok(rdna_memory_free(device, data[i]));
+  assert_ok(rdna_memory_empty_cache(device));
   rdna_memory_stats stats = stats_of(device);
   assert_int_equal(stats.peak_requested, 1000 + 27 * MIB);
   assert_int_equal(stats.peak_allocated, 1024 + 28 * MIB); /* a large block is its whole segment */
@@ -254,7 +248,7 @@ static void test_peaks_and_counts_begin_anew(void **state) {
   assert_true(stats.peak_blocks == 1 && stats.peak_segment_count == 1);
   assert_true(!stats.alloc_count && !stats.free_count && !stats.alloc_bytes && !stats.free_bytes);
   assert_true(!stats.driver_allocs && !stats.driver_frees && !stats.retries && !stats.ooms);
-  OK(rdna_memory_free(device, data[0]));
+  assert_ok(rdna_memory_free(device, data[0]));
   stats = stats_of(device);
   assert_true(stats.free_count == 1 && stats.free_bytes == 1024 && stats.blocks == 0 && stats.peak_blocks == 1);
   rdna_device_release(device);

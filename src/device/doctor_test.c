@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "device/doctor.h"
-#include "device/fake_root.h"
+#include "device/testing_root.h"
 
 #define MAPS "/proc/self/maps"
 #define DMESG "/var/log/dmesg"

@@ -1,19 +1,12 @@
 /* Copies between devices that cannot reach each other go through a buffer of two halves. On null devices whose copies
  * read their source late, a half that is filled again too early shows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/random.h"
-#include "device/driver.h"
 #include "rdna/memory.h"
 
+#include "base/random.h"
+#include "base/testing.h"
+#include "device/driver.h"
+
 #define MIB ((size_t)1 << 20)
-#define OK(expression) assert_int_equal((expression), RDNA_OK)
 
 static void test_a_slow_destination_gets_every_byte(void **state) {
   static const size_t sizes[] = {1, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, 8 * MIB + 1, 12 * MIB, 21 * MIB + 5};
@@ -21,11 +14,11 @@ static void test_a_slow_destination_gets_every_byte(void **state) {
   rdna_device *from, *to;
   rdna_stream *arrival;
   uint8_t *source, *x, *y;
-  OK(rdna_device_open("null:1", &from));
-  OK(rdna_device_open("null:0", &to));
-  OK(rdna_stream_create(to, 0, &arrival));
-  OK(rdna_memory_alloc(from, ROOM, NULL, (void **)&x));
-  OK(rdna_memory_alloc(to, ROOM, arrival, (void **)&y));
+  assert_ok(rdna_device_open("null:1", &from));
+  assert_ok(rdna_device_open("null:0", &to));
+  assert_ok(rdna_stream_create(to, 0, &arrival));
+  assert_ok(rdna_memory_alloc(from, ROOM, NULL, (void **)&x));
+  assert_ok(rdna_memory_alloc(to, ROOM, arrival, (void **)&y));
   source = malloc(ROOM);
   assert_non_null(source);
   rdna__random random;
@@ -34,18 +27,18 @@ static void test_a_slow_destination_gets_every_byte(void **state) {
     uint64_t bits = rdna__random_bits(&random);
     memcpy(source + i, &bits, 8);
   }
-  OK(rdna_copy_to_device(rdna_device_default_stream(from), x, source, ROOM));
+  assert_ok(rdna_copy_to_device(rdna_device_default_stream(from), x, source, ROOM));
   rdna__null_hold_copies(true);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     memset(y, 0x11, ROOM); /* a null device's memory is the host's */
-    OK(rdna_copy_peer(arrival, y + 3, from, x + ROOM - sizes[i], sizes[i]));
+    assert_ok(rdna_copy_peer(arrival, y + 3, from, x + ROOM - sizes[i], sizes[i]));
     /* when the call returns the buffer is free for the next, so all has arrived */
     assert_memory_equal(y + 3, source + ROOM - sizes[i], sizes[i]);
     for (size_t k = 0; k < 7; k++) assert_true((k > 2 || y[k] == 0x11) && y[3 + sizes[i] + k] == 0x11);
   }
   rdna__null_hold_copies(false);
-  OK(rdna_memory_free(from, x));
-  OK(rdna_memory_free(to, y));
+  assert_ok(rdna_memory_free(from, x));
+  assert_ok(rdna_memory_free(to, y));
   rdna_stream_release(arrival);
   rdna_device_release(from);
   rdna_device_release(to);

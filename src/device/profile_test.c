@@ -1,18 +1,10 @@
 /* What a profile says, on the host's queue, on the null driver whose clock is the test's, and when calls fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "device/driver.h"
 #include "rdna/memory.h"
 #include "rdna/profile.h"
-
-#define OK(expression) assert_string_equal(rdna_status_name(expression), "OK")
 
 static void sleeps(const void *args, rdna_grid grid) {
   struct timespec t = {0, 3000000};
@@ -23,28 +15,28 @@ static const rdna__driver_function kernel = {
 
 static void test_what_ran_and_when(void **state) {
   rdna_device *device;
-  OK(rdna_device_open("host", &device));
+  assert_ok(rdna_device_open("host", &device));
   rdna_stream *stream = rdna_device_default_stream(device), *other;
-  OK(rdna_stream_create(device, 0, &other));
+  assert_ok(rdna_stream_create(device, 0, &other));
   void *data;
   char bytes[1000] = {0};
-  OK(rdna_memory_alloc(device, 2000, stream, &data));
+  assert_ok(rdna_memory_alloc(device, 2000, stream, &data));
   uint32_t args = 0;
-  OK(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args)); /* before it: not seen */
-  OK(rdna_profile_start(device));
+  assert_ok(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args)); /* before it: not seen */
+  assert_ok(rdna_profile_start(device));
   rdna_profile_mark(7);
-  OK(rdna_copy_to_device(stream, data, bytes, 1000));
-  OK(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args));
+  assert_ok(rdna_copy_to_device(stream, data, bytes, 1000));
+  assert_ok(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args));
   rdna_profile_mark(9);
-  OK(rdna_copy_on_device(stream, (char *)data + 1000, data, 500));
-  OK(rdna_fill_bytes(stream, data, 1, 64));
-  OK(rdna_copy_to_host(stream, bytes, data, 1000));
+  assert_ok(rdna_copy_on_device(stream, (char *)data + 1000, data, 500));
+  assert_ok(rdna_fill_bytes(stream, data, 1, 64));
+  assert_ok(rdna_copy_to_host(stream, bytes, data, 1000));
   rdna_profile_mark(0);
-  OK(rdna__stream_launch(other, &kernel, (rdna_grid){1, 1, 1}, &args));
+  assert_ok(rdna__stream_launch(other, &kernel, (rdna_grid){1, 1, 1}, &args));
   rdna_profile_record *records;
   size_t count;
-  OK(rdna_profile_stop(device, &records, &count));
-  OK(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args));
+  assert_ok(rdna_profile_stop(device, &records, &count));
+  assert_ok(rdna__stream_launch(stream, &kernel, (rdna_grid){1, 1, 1}, &args));
   static const struct {
     const char *name;
     rdna_profile_kind kind;
@@ -66,7 +58,7 @@ static void test_what_ran_and_when(void **state) {
     if (i > 0 && i < 5) assert_true(records[i].start >= records[i - 1].start + records[i - 1].length - 0.01);
   }
   free(records);
-  OK(rdna_memory_free(device, data));
+  assert_ok(rdna_memory_free(device, data));
   rdna_stream_release(other);
   rdna_device_release(device);
 }
@@ -75,24 +67,24 @@ static void test_starts_and_stops(void **state) {
   rdna_device *device;
   rdna_profile_record *records = NULL;
   size_t count = 9;
-  OK(rdna_device_open("host", &device));
+  assert_ok(rdna_device_open("host", &device));
   assert_int_equal(rdna_profile_start(NULL), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_profile_stop(NULL, NULL, NULL), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_profile_stop(device, &records, &count), RDNA_INVALID_ARGUMENT);
   assert_non_null(strstr(rdna_last_error(), "rdna_profile_start begins it"));
   assert_int_equal(count, 0);
-  OK(rdna_profile_start(device));
+  assert_ok(rdna_profile_start(device));
   assert_int_equal(rdna_profile_start(device), RDNA_INVALID_ARGUMENT);
   assert_non_null(strstr(rdna_last_error(), "rdna_profile_stop ends it"));
-  OK(rdna_profile_stop(device, &records, &count));
+  assert_ok(rdna_profile_stop(device, &records, &count));
   assert_int_equal(count, 0);
   free(records);
-  OK(rdna_profile_start(device));
+  assert_ok(rdna_profile_start(device));
   uint32_t args = 0;
-  OK(rdna__stream_launch(rdna_device_default_stream(device), &kernel, (rdna_grid){1, 1, 1}, &args));
-  OK(rdna_profile_stop(device, NULL, NULL));
-  OK(rdna_profile_start(device));
-  OK(rdna__stream_launch(rdna_device_default_stream(device), &kernel, (rdna_grid){1, 1, 1}, &args));
+  assert_ok(rdna__stream_launch(rdna_device_default_stream(device), &kernel, (rdna_grid){1, 1, 1}, &args));
+  assert_ok(rdna_profile_stop(device, NULL, NULL));
+  assert_ok(rdna_profile_start(device));
+  assert_ok(rdna__stream_launch(rdna_device_default_stream(device), &kernel, (rdna_grid){1, 1, 1}, &args));
   rdna_device_release(device); /* what it holds goes with it */
 }
 
@@ -105,7 +97,7 @@ static void test_failures(void **state) {
     rdna_device *device;
     rdna_profile_record *records = NULL;
     size_t count = 0;
-    OK(rdna_device_open("null", &device));
+    assert_ok(rdna_device_open("null", &device));
     rdna__null_fail(nth, RDNA_DEVICE_ERROR);
     uint32_t args = 0;
     rdna_status status = rdna_profile_start(device);
@@ -114,7 +106,7 @@ static void test_failures(void **state) {
     if (status == RDNA_OK) status = rdna_profile_stop(device, &records, &count);
     rdna__null_fail(0, RDNA_OK);
     if (nth == 39) {
-      OK(status);
+      assert_ok(status);
       assert_int_equal(count, 3);
     }
     free(records);

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "device/fake_root.h"
+#include "device/testing_root.h"
 #include "device/topology.h"
 
 static int make_root(void **state) { return fake_root_make(); }

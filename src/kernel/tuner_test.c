@@ -16,7 +16,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "device/driver.h"
-#include "device/driver/flavours.h"
+#include "device/driver/testing_flavours.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_shipped.h"
 #include "rdna/tune.h"

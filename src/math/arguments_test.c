@@ -856,7 +856,7 @@ OPERATOR(attention, caches_like_q, .types = FLOATS, .same = "out=q") {
 }
 OPERATOR(attention, long_caches, .types = FLOATS, .same = "out=q") {
   const rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 1, .max_queries = 1, .max_length = 1 << 20};
-  size_t needed = rdna_op_attention_workspace(test_device, &options, M, 4, B, N);
+  size_t needed = rdna_op_attention_workspace(device, &options, M, 4, B, N);
   size_t size = (size_t)number("workspace", sizeof workspace, "", needed > 1 ? "0 1" : "");
   return rdna_op_attention(stream, &options, in("q", ONLY(RDNA_F32), ALIGNED, QUERIES), CACHED("k_cache"),
                            CACHED("v_cache"), OF_TOKENS("cache_base"), OF_TOKENS("position"), workspace, size,
@@ -993,5 +993,5 @@ int main(void) {
       cmocka_unit_test(test_every_operator_has_a_row),
       cmocka_unit_test(test_arguments),
   };
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -92,7 +92,7 @@ static made make_model(uint32_t window) {
     }
   }
   assert_ok(rdna_gguf_open_memory(m.bytes.data, m.bytes.size, &m.file));
-  assert_ok(rdna_llm_open(test_device, m.file, NULL, NULL, &m.llm));
+  assert_ok(rdna_llm_open(device, m.file, NULL, NULL, &m.llm));
   return m;
 }
 
@@ -232,12 +232,12 @@ static void test_what_is_refused_changes_nothing(void **state) {
   evaluate_afresh(&m, tokens, want);
   rdna_llm_session *session = open_session(&m, 32);
   assert_ok(rdna_llm_session_eval(session, tokens, 8, got[0]));
-  assert_fails(RDNA_INVALID_ARGUMENT, "position 9 of a session with 8", rdna_llm_session_rewind(session, 9));
-  assert_fails(RDNA_INVALID_ARGUMENT, "position -1", rdna_llm_session_rewind(session, -1));
-  assert_fails(RDNA_INVALID_ARGUMENT, "token 1 is id 40", rdna_llm_session_eval(session, wrong, 2, got[0]));
-  assert_fails(RDNA_INVALID_ARGUMENT, "id -1", rdna_llm_session_eval(session, negative, 1, got[0]));
-  assert_fails(RDNA_INVALID_ARGUMENT, "context of 400", rdna_llm_session_eval(session, tokens, CONTEXT, got[0]));
-  assert_fails(RDNA_INVALID_ARGUMENT, "at least 1", rdna_llm_session_eval(session, tokens, 0, got[0]));
+  assert_refused(rdna_llm_session_rewind(session, 9), RDNA_INVALID_ARGUMENT, "position 9 of a session with 8");
+  assert_refused(rdna_llm_session_rewind(session, -1), RDNA_INVALID_ARGUMENT, "position -1");
+  assert_refused(rdna_llm_session_eval(session, wrong, 2, got[0]), RDNA_INVALID_ARGUMENT, "token 1 is id 40");
+  assert_refused(rdna_llm_session_eval(session, negative, 1, got[0]), RDNA_INVALID_ARGUMENT, "id -1");
+  assert_refused(rdna_llm_session_eval(session, tokens, CONTEXT, got[0]), RDNA_INVALID_ARGUMENT, "context of 400");
+  assert_refused(rdna_llm_session_eval(session, tokens, 0, got[0]), RDNA_INVALID_ARGUMENT, "at least 1");
   assert_int_equal(rdna_llm_session_position(session), 8);
   assert_ok(rdna_llm_session_eval_all(session, tokens + 8, 2, got[0]));
   check_rows(got, want + 8, 2, "after refusals");
@@ -252,5 +252,5 @@ int main(void) {
       cmocka_unit_test(test_a_window_ends_where_it_says),
       cmocka_unit_test(test_what_is_refused_changes_nothing),
   };
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -135,7 +135,7 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
                             .max_queries = max_queries ? max_queries : data.most_tokens,
                             .max_length = max_length ? max_length : data.longest};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
-  size_t workspace_size = rdna_op_attention_workspace(test_device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, s->d);
   void *memory[] = {test_upload(data.q, q_bytes),
                     test_upload(data.k, rdna_dtype_bytes(s->dtype, data.slots * data.k_stride)),
                     test_upload(data.v, rdna_dtype_bytes(s->dtype, data.slots * data.v_stride)),
@@ -149,7 +149,7 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
   rdna_tensor base = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, &data.tokens);
   rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
   rdna_tensor out = vectors(memory[6], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
-  assert_ok(rdna_op_attention(test_stream, &options, &q, &k, &v, &base, &position, memory[5], workspace_size, &out));
+  assert_ok(rdna_op_attention(stream, &options, &q, &k, &v, &base, &position, memory[5], workspace_size, &out));
   test_download(data.out, memory[6], q_bytes);
   compare(s, &data);
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
@@ -184,7 +184,7 @@ static void check_paged(const struct setting *s) {
   rdna_attention options = {RDNA_ATTENTION_INIT, .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap,
                             .window = s->window, .max_queries = data.most_tokens,  .max_length = data.longest};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
-  size_t workspace_size = rdna_op_attention_workspace(test_device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, s->d);
   void *memory[] = {test_upload(data.q, q_bytes),
                     test_upload(k, (size_t)(blocks * BLOCK) * k_row),
                     test_upload(v, (size_t)(blocks * BLOCK) * v_row),
@@ -202,7 +202,7 @@ static void check_paged(const struct setting *s) {
   rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
   rdna_tensor block_table = rdna_tensor_contiguous(memory[5], RDNA_I32, 2, (int64_t[]){s->sequence_count, most});
   rdna_tensor out = vectors(memory[7], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
-  assert_ok(rdna_op_attention_paged(test_stream, &options, &q, &k_cache, &v_cache, &block_table, &sequences, &position,
+  assert_ok(rdna_op_attention_paged(stream, &options, &q, &k_cache, &v_cache, &block_table, &sequences, &position,
                                     memory[6], workspace_size, &out));
   test_download(data.out, memory[7], q_bytes);
   compare(s, &data);
@@ -274,7 +274,7 @@ static void extreme_scores(void **state) {
   rdna_tensor tposition = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, (int64_t[]){2});
   for (int32_t queries = 2; queries <= 20; queries += 18) {
     rdna_attention options = {RDNA_ATTENTION_INIT, .scale = 1, .max_queries = queries, .max_length = SLOTS};
-    assert_ok(rdna_op_attention(test_stream, &options, &tq, &tk, &tv, &tbase, &tposition, memory[5], 1 << 20, &tout));
+    assert_ok(rdna_op_attention(stream, &options, &tq, &tk, &tv, &tbase, &tposition, memory[5], 1 << 20, &tout));
     test_download(out, memory[6], sizeof out);
     for (int i = 0; i < D; i++) {
       assert_true(out[i] == 77);    /* the one that stands out */
@@ -291,52 +291,52 @@ static void refused(void **state) {
   rdna_tensor k = vectors(memory, RDNA_F16, 10, 2, 16, 32), bad;
   rdna_tensor ids = rdna_tensor_contiguous(memory, RDNA_I32, 1, (int64_t[]){2});
 #define TRY(q, k, v, ids, workspace, size, out) \
-  rdna_op_attention(test_stream, &options, q, k, v, ids, ids, workspace, size, out)
+  rdna_op_attention(stream, &options, q, k, v, ids, ids, workspace, size, out)
   bad = k, bad.shape[1] = 3;
-  assert_fails(RDNA_INVALID_ARGUMENT, "q has 4 heads and k_cache 3", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
-  assert_fails(RDNA_INVALID_ARGUMENT, "v_cache is f16 (10, 2, 16) and k_cache is f16 (10, 3, 16)",
-               TRY(&q, &bad, &k, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "q has 4 heads and k_cache 3");
+  assert_refused(TRY(&q, &bad, &k, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT,
+                 "v_cache is f16 (10, 2, 16) and k_cache is f16 (10, 3, 16)");
   bad = k, bad.dtype = RDNA_F64;
-  assert_fails(RDNA_UNSUPPORTED, "k_cache is f64", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "k_cache is f64");
   bad = k, bad.dtype = RDNA_BF16;
   options.max_queries = 9;
-  assert_fails(RDNA_UNSUPPORTED, "the caches are bf16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "the caches are bf16");
   options.max_queries = 1;
   bad = vectors(memory, RDNA_F16, 10, 2, 20, 40);
-  assert_fails(RDNA_INVALID_ARGUMENT, "size 2 must be 16", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "size 2 must be 16");
   bad = k, bad.stride[0] = 34;
-  assert_fails(RDNA_UNSUPPORTED, "stride 34", TRY(&q, &bad, &bad, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "stride 34");
   bad = k, bad.data = (char *)memory + 8;
-  assert_fails(RDNA_UNSUPPORTED, "aligned to 16", TRY(&q, &bad, &k, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &bad, &k, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "aligned to 16");
   bad = vectors(memory, RDNA_F32, 2, 4, 260, 1040);
   rdna_tensor wide = vectors(memory, RDNA_F16, 10, 2, 260, 520);
-  assert_fails(RDNA_UNSUPPORTED, "heads of 260 values", TRY(&bad, &wide, &wide, &ids, NULL, 0, &bad));
+  assert_refused(TRY(&bad, &wide, &wide, &ids, NULL, 0, &bad), RDNA_UNSUPPORTED, "heads of 260 values");
   bad = ids, bad.shape[0] = 3;
-  assert_fails(RDNA_INVALID_ARGUMENT, "cache_base is i32 (3); size 0 must be 2", TRY(&q, &k, &k, &bad, NULL, 0, &out));
+  assert_refused(TRY(&q, &k, &k, &bad, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "cache_base is i32 (3); size 0 must be 2",
+                 "");
   bad = out, bad.shape[0] = 1;
-  assert_fails(RDNA_INVALID_ARGUMENT, "out is f32 (1, 4, 16) and q is f32 (2, 4, 16)",
-               TRY(&q, &k, &k, &ids, NULL, 0, &bad));
-  size_t needed = rdna_op_attention_workspace(test_device, &options, 2, 4, 2, 16);
+  assert_refused(TRY(&q, &k, &k, &ids, NULL, 0, &bad), RDNA_INVALID_ARGUMENT,
+                 "out is f32 (1, 4, 16) and q is f32 (2, 4, 16)");
+  size_t needed = rdna_op_attention_workspace(device, &options, 2, 4, 2, 16);
   if (needed > 0) { /* a device with few compute units has no use for one */
-    assert_fails(RDNA_INVALID_ARGUMENT, "workspace is", TRY(&q, &k, &k, &ids, memory, needed - 1, &out));
+    assert_refused(TRY(&q, &k, &k, &ids, memory, needed - 1, &out), RDNA_INVALID_ARGUMENT, "workspace is");
   }
   rdna_tensor blocks = {memory, RDNA_F16, 4, {5, 2, 2, 16}, {64, 32, 16, 1}},
               table = {memory, RDNA_I32, 2, {2, 3}, {3, 1}};
-#define TRY_PAGED(k, v, table) \
-  rdna_op_attention_paged(test_stream, &options, &q, k, v, table, &ids, &ids, NULL, 0, &out)
+#define TRY_PAGED(k, v, table) rdna_op_attention_paged(stream, &options, &q, k, v, table, &ids, &ids, NULL, 0, &out)
   bad = blocks, bad.stride[0] = 96;
-  assert_fails(RDNA_UNSUPPORTED, "k_cache has stride 96", TRY_PAGED(&bad, &blocks, &table));
+  assert_refused(TRY_PAGED(&bad, &blocks, &table), RDNA_UNSUPPORTED, "k_cache has stride 96");
   bad = blocks, bad.shape[1] = 1, bad.stride[0] = 32;
-  assert_fails(RDNA_INVALID_ARGUMENT, "v_cache is f16 (5, 1, 2, 16); size 1 must be 2",
-               TRY_PAGED(&blocks, &bad, &table));
+  assert_refused(TRY_PAGED(&blocks, &bad, &table), RDNA_INVALID_ARGUMENT,
+                 "v_cache is f16 (5, 1, 2, 16); size 1 must be 2", "");
   bad = table, bad.stride[0] = 4;
-  assert_fails(RDNA_UNSUPPORTED, "block_table", TRY_PAGED(&blocks, &blocks, &bad));
+  assert_refused(TRY_PAGED(&blocks, &blocks, &bad), RDNA_UNSUPPORTED, "block_table");
   options.max_queries = 9;
-  assert_fails(RDNA_UNSUPPORTED, "max_queries is 9", TRY_PAGED(&blocks, &blocks, &table));
+  assert_refused(TRY_PAGED(&blocks, &blocks, &table), RDNA_UNSUPPORTED, "max_queries is 9");
   options.max_queries = 0;
-  assert_fails(RDNA_INVALID_ARGUMENT, "max_queries 0", TRY(&q, &k, &k, &ids, NULL, 0, &out));
-  assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL",
-               rdna_op_attention(test_stream, NULL, &q, &k, &k, &ids, &ids, NULL, 0, &out));
+  assert_refused(TRY(&q, &k, &k, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "max_queries 0");
+  assert_refused(rdna_op_attention(stream, NULL, &q, &k, &k, &ids, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT,
+                 "options is NULL");
   float got[4];
   test_download(got, out_memory, sizeof got);
   for (int i = 0; i < 4; i++) assert_true(isnan(got[i]));
@@ -352,5 +352,5 @@ static void refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(prompts), cmocka_unit_test(decoding),
                                      cmocka_unit_test(extreme_scores), cmocka_unit_test(refused)};
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

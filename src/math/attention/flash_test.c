@@ -342,7 +342,7 @@ static void check_forward(const struct setting *s) {
   make_problem(s, &p);
   make_tensors(&p, &t);
   reference(&p, false);
-  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  assert_ok(rdna_op_sdpa(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
   compare(&p, "out", &t.out, p.out, s->heads, s->sq, s->dv, bound_of(s));
   check_lse(&p, &t);
   free_tensors(&t);
@@ -365,9 +365,9 @@ static void check_backward(const struct setting *s) {
   bool added = s->masked && s->mask_type != RDNA_BOOL;
   rdna_tensor dmask = t.mask;
   if (added) dmask.data = test_poisoned(rdna_dtype_bytes(dmask.dtype, mask_extent(&dmask)));
-  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
-  assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &dq.t,
-                                  &dk.t, &dv.t, added ? &dmask : NULL));
+  assert_ok(rdna_op_sdpa(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  assert_ok(rdna_op_sdpa_backward(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &dq.t, &dk.t,
+                                  &dv.t, added ? &dmask : NULL));
   double per_key = 3 + 2.0 * s->heads / s->kv_heads * s->sq / (s->sk + 1), bound = bound_of(s);
   double ds = (5 * sqrt(s->dv) + 5) * fabs((double)s->options.scale) / (1 - (double)s->options.dropout);
   if (s->dtype != RDNA_F32) bound += 6 * case_spacing(s->dtype) / 2; /* delta is of an output that was rounded */
@@ -531,11 +531,11 @@ static void dmask_of_parts(void **state) {
   place(&p, p.dout, s.heads, s.sq, s.dv, &dout);
   rdna_tensor dmask = t.mask;
   dmask.stride[3] = 2;
-  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  assert_ok(rdna_op_sdpa(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
   for (int turn = 0; turn < 2; turn++) {
     dmask.data = test_poisoned(sizeof got[0]);
-    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, NULL,
-                                    NULL, NULL, &dmask));
+    assert_ok(rdna_op_sdpa_backward(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, NULL, NULL,
+                                    NULL, &dmask));
     test_download(got[turn], dmask.data, sizeof got[0]);
     test_release(dmask.data);
   }
@@ -563,12 +563,12 @@ static void check_repeats(const struct setting *of) {
   rdna_tensor dmask = t.mask;
   size_t dmask_bytes = s.masked ? rdna_dtype_bytes(s.mask_type, rdna_tensor_count(&dmask)) : 0;
   uint8_t *dmasks = malloc(3 * dmask_bytes + 1);
-  assert_ok(rdna_op_sdpa(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
+  assert_ok(rdna_op_sdpa(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse));
   for (int turn = 0; s.masked && turn < 3; turn++) {
     struct placed unused;
     place(&p, NULL, s.heads, s.sq, s.d, &unused);
     dmask.data = test_poisoned(dmask_bytes);
-    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t,
+    assert_ok(rdna_op_sdpa_backward(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t,
                                     turn == 0 ? &unused.t : NULL, NULL, NULL, &dmask));
     test_download(dmasks + (size_t)turn * dmask_bytes, dmask.data, dmask_bytes);
     test_release(dmask.data);
@@ -582,7 +582,7 @@ static void check_repeats(const struct setting *of) {
     place(&p, NULL, s.heads, s.sq, s.d, &g[0]);
     place(&p, NULL, s.kv_heads, s.sk, s.d, &g[1]);
     place(&p, NULL, s.kv_heads, s.sk, s.dv, &g[2]);
-    assert_ok(rdna_op_sdpa_backward(test_stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &g[0].t,
+    assert_ok(rdna_op_sdpa_backward(stream, &t.options, &t.q.t, &t.k.t, &t.v.t, &t.out.t, &t.lse, &dout.t, &g[0].t,
                                     &g[1].t, turn == 0 ? &g[2].t : NULL, NULL));
   }
   for (int i = 0; i < 3; i++) {
@@ -621,13 +621,13 @@ static void refused(void **state) {
   rdna_tensor lse = rdna_tensor_contiguous(memory + 12288, RDNA_F32, 3, lse_shape);
   rdna_tensor dq = rdna_tensor_contiguous(memory + 16384, RDNA_F16, 4, shape);
   rdna_sdpa options = {RDNA_SDPA_INIT, .scale = 0.25f}, wrong;
-#define TRY(options, q, k, v, out, lse) rdna_op_sdpa(test_stream, options, q, k, v, out, lse)
-#define TRY_OPTIONS(code, text)                                  \
-  assert_fails(code, text, TRY(&wrong, &q, &k, &k, &out, NULL)); \
-  assert_fails(code, "sdpa_backward: ",                          \
-               rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, &dq, NULL, NULL, NULL))
-  assert_fails(RDNA_INVALID_ARGUMENT, "options is NULL", TRY(NULL, &q, &k, &k, &out, NULL));
-  assert_fails(RDNA_INVALID_ARGUMENT, "the stream is NULL", rdna_op_sdpa(NULL, &options, &q, &k, &k, &out, NULL));
+#define TRY(options, q, k, v, out, lse) rdna_op_sdpa(stream, options, q, k, v, out, lse)
+#define TRY_OPTIONS(code, text)                                                                                    \
+  assert_refused(TRY(&wrong, &q, &k, &k, &out, NULL), code, text);                                                 \
+  assert_refused(rdna_op_sdpa_backward(stream, &wrong, &q, &k, &k, &out, &lse, &out, &dq, NULL, NULL, NULL), code, \
+                 "sdpa_backward: ")
+  assert_refused(TRY(NULL, &q, &k, &k, &out, NULL), RDNA_INVALID_ARGUMENT, "options is NULL");
+  assert_refused(rdna_op_sdpa(NULL, &options, &q, &k, &k, &out, NULL), RDNA_INVALID_ARGUMENT, "the stream is NULL");
   wrong = options, wrong.dropout = 1;
   TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "dropout is 1");
   wrong = options, wrong.softcap = NAN;
@@ -652,52 +652,51 @@ static void refused(void **state) {
   TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "slopes is f32 (3); size 0 must be 4");
 
   bad = k, bad.shape[1] = 3;
-  assert_fails(RDNA_INVALID_ARGUMENT, "q has 4 heads and k 3", TRY(&options, &q, &bad, &bad, &out, NULL));
+  assert_refused(TRY(&options, &q, &bad, &bad, &out, NULL), RDNA_INVALID_ARGUMENT, "q has 4 heads and k 3");
   bad = k, bad.shape[2] = 6;
-  assert_fails(RDNA_INVALID_ARGUMENT, "size 2 must be 7", TRY(&options, &q, &k, &bad, &out, NULL));
+  assert_refused(TRY(&options, &q, &k, &bad, &out, NULL), RDNA_INVALID_ARGUMENT, "size 2 must be 7");
   bad = k, bad.shape[3] = 8;
-  assert_fails(RDNA_INVALID_ARGUMENT, "size 3 must be 16", TRY(&options, &q, &bad, &k, &out, NULL));
+  assert_refused(TRY(&options, &q, &bad, &k, &out, NULL), RDNA_INVALID_ARGUMENT, "size 3 must be 16");
   bad = k, bad.dtype = RDNA_BF16;
-  assert_fails(RDNA_INVALID_ARGUMENT, "k is bf16", TRY(&options, &q, &bad, &k, &out, NULL));
+  assert_refused(TRY(&options, &q, &bad, &k, &out, NULL), RDNA_INVALID_ARGUMENT, "k is bf16");
   bad = q, bad.dtype = RDNA_F64;
-  assert_fails(RDNA_UNSUPPORTED, "q is f64", TRY(&options, &bad, &k, &k, &out, NULL));
+  assert_refused(TRY(&options, &bad, &k, &k, &out, NULL), RDNA_UNSUPPORTED, "q is f64");
   bad_q = q, bad_q.shape[3] = 257, bad = k, bad.shape[3] = 257;
-  assert_fails(RDNA_UNSUPPORTED, "257 values in a head", TRY(&options, &bad_q, &bad, &bad, &out, NULL));
+  assert_refused(TRY(&options, &bad_q, &bad, &bad, &out, NULL), RDNA_UNSUPPORTED, "257 values in a head");
   bad = out, bad.shape[2] = 5;
-  assert_fails(RDNA_INVALID_ARGUMENT, "out is f16 (2, 4, 5, 16); size 2 must be 6",
-               TRY(&options, &q, &k, &k, &bad, NULL));
+  assert_refused(TRY(&options, &q, &k, &k, &bad, NULL), RDNA_INVALID_ARGUMENT,
+                 "out is f16 (2, 4, 5, 16); size 2 must be 6", "");
   bad = out, bad.stride[1] = 0;
-  assert_fails(RDNA_INVALID_ARGUMENT, "out", TRY(&options, &q, &k, &k, &bad, NULL));
-  assert_fails(RDNA_INVALID_ARGUMENT, "out", TRY(&options, &q, &k, &k, &q, NULL));
+  assert_refused(TRY(&options, &q, &k, &k, &bad, NULL), RDNA_INVALID_ARGUMENT, "out");
+  assert_refused(TRY(&options, &q, &k, &k, &q, NULL), RDNA_INVALID_ARGUMENT, "out");
   bad = lse, bad.shape[2] = 7;
-  assert_fails(RDNA_INVALID_ARGUMENT, "lse is f32 (2, 4, 7)", TRY(&options, &q, &k, &k, &out, &bad));
+  assert_refused(TRY(&options, &q, &k, &k, &out, &bad), RDNA_INVALID_ARGUMENT, "lse is f32 (2, 4, 7)");
   bad = lse, bad.data = out.data;
-  assert_fails(RDNA_INVALID_ARGUMENT, "lse", TRY(&options, &q, &k, &k, &out, &bad));
+  assert_refused(TRY(&options, &q, &k, &k, &out, &bad), RDNA_INVALID_ARGUMENT, "lse");
 #define TRY_BACKWARD(lse, dout, dq, dk, dv) \
-  rdna_op_sdpa_backward(test_stream, &options, &q, &k, &k, &out, lse, dout, dq, dk, dv, NULL)
-  assert_fails(RDNA_INVALID_ARGUMENT, "lse is NULL", TRY_BACKWARD(NULL, &out, &dq, NULL, NULL));
+  rdna_op_sdpa_backward(stream, &options, &q, &k, &k, &out, lse, dout, dq, dk, dv, NULL)
+  assert_refused(TRY_BACKWARD(NULL, &out, &dq, NULL, NULL), RDNA_INVALID_ARGUMENT, "lse is NULL");
   bad = out, bad.shape[3] = 8;
-  assert_fails(RDNA_INVALID_ARGUMENT, "dout is", TRY_BACKWARD(&lse, &bad, &dq, NULL, NULL));
-  assert_fails(RDNA_INVALID_ARGUMENT, "dk is f16 (2, 4, 6, 16) and k is f16 (2, 2, 7, 16)",
-               TRY_BACKWARD(&lse, &out, NULL, &dq, NULL));
-  assert_fails(RDNA_INVALID_ARGUMENT, "dq", TRY_BACKWARD(&lse, &out, &q, NULL, NULL));
+  assert_refused(TRY_BACKWARD(&lse, &bad, &dq, NULL, NULL), RDNA_INVALID_ARGUMENT, "dout is");
+  assert_refused(TRY_BACKWARD(&lse, &out, NULL, &dq, NULL), RDNA_INVALID_ARGUMENT,
+                 "dk is f16 (2, 4, 6, 16) and k is f16 (2, 2, 7, 16)");
+  assert_refused(TRY_BACKWARD(&lse, &out, &q, NULL, NULL), RDNA_INVALID_ARGUMENT, "dq");
   bad = k, bad.data = dq.data;
-  assert_fails(RDNA_INVALID_ARGUMENT, "dv", TRY_BACKWARD(&lse, &out, &dq, NULL, &bad));
+  assert_refused(TRY_BACKWARD(&lse, &out, &dq, NULL, &bad), RDNA_INVALID_ARGUMENT, "dv");
 
-#define TRY_DMASK(dmask) \
-  rdna_op_sdpa_backward(test_stream, &wrong, &q, &k, &k, &out, &lse, &out, NULL, NULL, NULL, dmask)
+#define TRY_DMASK(dmask) rdna_op_sdpa_backward(stream, &wrong, &q, &k, &k, &out, &lse, &out, NULL, NULL, NULL, dmask)
   rdna_tensor dmask = {memory + 20480, RDNA_F16, 4, {2, 1, 6, 7}, {42, 42, 7, 1}};
   wrong = options, mask.dtype = RDNA_BOOL;
-  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is there and mask is NULL", TRY_DMASK(&dmask));
+  assert_refused(TRY_DMASK(&dmask), RDNA_INVALID_ARGUMENT, "dmask is there and mask is NULL");
   wrong.mask = &mask;
-  assert_fails(RDNA_INVALID_ARGUMENT, "mask is bool", TRY_DMASK(&dmask));
+  assert_refused(TRY_DMASK(&dmask), RDNA_INVALID_ARGUMENT, "mask is bool");
   mask.dtype = RDNA_F32;
-  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is f16 and mask is f32", TRY_DMASK(&dmask));
+  assert_refused(TRY_DMASK(&dmask), RDNA_INVALID_ARGUMENT, "dmask is f16 and mask is f32");
   mask.dtype = RDNA_F16, bad = dmask, bad.shape[0] = 1;
-  assert_fails(RDNA_INVALID_ARGUMENT, "dmask is f16 (1, 1, 6, 7)", TRY_DMASK(&bad));
+  assert_refused(TRY_DMASK(&bad), RDNA_INVALID_ARGUMENT, "dmask is f16 (1, 1, 6, 7)");
   bad = dmask, bad.stride[2] = 0;
-  assert_fails(RDNA_INVALID_ARGUMENT, "share memory", TRY_DMASK(&bad));
-  assert_fails(RDNA_INVALID_ARGUMENT, "dmask", TRY_DMASK(&mask));
+  assert_refused(TRY_DMASK(&bad), RDNA_INVALID_ARGUMENT, "share memory");
+  assert_refused(TRY_DMASK(&mask), RDNA_INVALID_ARGUMENT, "dmask");
 
   uint16_t got[BYTES / 2];
   test_download(got, memory, BYTES);
@@ -724,5 +723,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(forward),  cmocka_unit_test(reference_differentiates),
                                      cmocka_unit_test(backward), cmocka_unit_test(dmask_of_parts),
                                      cmocka_unit_test(repeats),  cmocka_unit_test(refused)};
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

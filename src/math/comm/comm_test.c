@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/driver/flavours.h"
+#include "device/driver/testing_flavours.h"
 #include "math/common/test/operand.h"
 #include "rdna/comm.h"
 #include "rdna/tune.h"

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include "base/config.h"
-#include "device/driver/flavours.h"
+#include "device/driver/testing_flavours.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_store.h"
 #include "math/common/test/operand.h"

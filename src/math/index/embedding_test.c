@@ -4,8 +4,8 @@
 
 #include "math/common/case/fill.h"
 #include "math/common/test/device.h"
-#include "math/quant/blocks_test.h"
 #include "math/quant/quant_case.h"
+#include "math/quant/testing_blocks.h"
 
 static void fill_table(rdna__random *random, rdna_dtype dtype, uint8_t *table, int64_t count) {
   if (rdna_dtype_block_values(dtype) == 1) {
@@ -30,7 +30,7 @@ static void check(rdna_dtype dtype, int64_t rows, int64_t cols, int64_t tokens) 
   rdna_tensor t_table = rdna_tensor_contiguous(device_table, dtype, 2, (int64_t[]){rows, cols});
   rdna_tensor t_ids = rdna_tensor_contiguous(device_ids, RDNA_I32, 1, &tokens);
   rdna_tensor t_out = rdna_tensor_contiguous(device_out, RDNA_F32, 2, (int64_t[]){tokens, cols});
-  assert_ok(rdna_op_embedding(test_stream, &t_table, &t_ids, &t_out, NULL));
+  assert_ok(rdna_op_embedding(stream, &t_table, &t_ids, &t_out, NULL));
   test_download(out, device_out, out_bytes);
   for (int64_t t = 0; t < tokens; t++) {
     for (int64_t i = 0; i < cols; i++) {
@@ -81,20 +81,20 @@ static void empty_and_refused(void **state) {
   rdna_tensor table = rdna_tensor_contiguous(memory, RDNA_F32, 2, (int64_t[]){4, 8});
   rdna_tensor ids = rdna_tensor_contiguous(NULL, RDNA_I32, 1, (int64_t[]){0});
   rdna_tensor out = rdna_tensor_contiguous(NULL, RDNA_F32, 2, (int64_t[]){0, 8});
-  assert_ok(rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_ok(rdna_op_embedding(stream, &table, &ids, &out, NULL));
 
   ids = rdna_tensor_contiguous(other, RDNA_I32, 1, (int64_t[]){3});
   out = rdna_tensor_contiguous(other, RDNA_F32, 2, (int64_t[]){2, 8});
-  assert_fails(RDNA_INVALID_ARGUMENT, "out is f32 (2, 8); size 0 must be 3",
-               rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_refused(rdna_op_embedding(stream, &table, &ids, &out, NULL), RDNA_INVALID_ARGUMENT,
+                 "out is f32 (2, 8); size 0 must be 3", "");
   out = rdna_tensor_contiguous(other, RDNA_F32, 2, (int64_t[]){3, 9});
-  assert_fails(RDNA_INVALID_ARGUMENT, "size 1 must be 8", rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_refused(rdna_op_embedding(stream, &table, &ids, &out, NULL), RDNA_INVALID_ARGUMENT, "size 1 must be 8");
   table.dtype = RDNA_I8;
-  assert_fails(RDNA_INVALID_ARGUMENT, "table is i8", rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_refused(rdna_op_embedding(stream, &table, &ids, &out, NULL), RDNA_INVALID_ARGUMENT, "table is i8");
   table = rdna_tensor_contiguous(memory, RDNA_Q8_0, 2, (int64_t[]){2, 33});
-  assert_fails(RDNA_INVALID_ARGUMENT, "multiples of 32", rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_refused(rdna_op_embedding(stream, &table, &ids, &out, NULL), RDNA_INVALID_ARGUMENT, "multiples of 32");
   table = rdna_tensor_contiguous((char *)memory + 8, RDNA_Q4_K, 2, (int64_t[]){2, 256});
-  assert_fails(RDNA_INVALID_ARGUMENT, "aligned to 16", rdna_op_embedding(test_stream, &table, &ids, &out, NULL));
+  assert_refused(rdna_op_embedding(stream, &table, &ids, &out, NULL), RDNA_INVALID_ARGUMENT, "aligned to 16");
   test_release(memory);
   test_release(other);
 }
@@ -102,5 +102,5 @@ static void empty_and_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_floats), cmocka_unit_test(rows_of_blocks),
                                      cmocka_unit_test(empty_and_refused)};
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

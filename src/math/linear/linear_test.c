@@ -1,8 +1,8 @@
 #include "rdna/op/linear.h"
 
 #include "math/common/test/operand.h"
-#include "math/quant/blocks_test.h"
 #include "math/quant/quant_case.h"
+#include "math/quant/testing_blocks.h"
 
 typedef struct layer {
   rdna_dtype x, weight, out;

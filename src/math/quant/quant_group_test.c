@@ -1,5 +1,5 @@
 #include "math/common/test/operand.h"
-#include "math/quant/blocks_test.h"
+#include "math/quant/testing_blocks.h"
 #include "rdna/op/quant.h"
 
 typedef struct weights {

@@ -1,8 +1,8 @@
 #include "rdna/op/quant.h"
 
 #include "math/common/test/operand.h"
-#include "math/quant/blocks_test.h"
 #include "math/quant/quant_case.h"
+#include "math/quant/testing_blocks.h"
 
 /* Blocks of |count| values on the device, with poison before and after. */
 typedef struct packed {

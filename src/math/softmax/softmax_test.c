@@ -50,8 +50,8 @@ static void check(rdna_dtype dtype, int64_t rows, int64_t cols, float scale, boo
   void *device_x = test_upload(x, bytes), *device_out = in_place ? device_x : test_poisoned(bytes);
   rdna_tensor tx = rdna_tensor_contiguous(device_x, dtype, 2, (int64_t[]){rows, cols});
   rdna_tensor tout = rdna_tensor_contiguous(device_out, dtype, 2, (int64_t[]){rows, cols});
-  assert_ok(is_log ? rdna_op_log_softmax(test_stream, &tx, -1, scale, &tout)
-                   : rdna_op_softmax(test_stream, &tx, -1, scale, &tout));
+  assert_ok(is_log ? rdna_op_log_softmax(stream, &tx, -1, scale, &tout)
+                   : rdna_op_softmax(stream, &tx, -1, scale, &tout));
   test_download(out, device_out, bytes);
   for (int64_t row = 0; row < rows; row++) compare_row(dtype, x, row * cols, out, row * cols, cols, scale, is_log);
   test_release(device_x);
@@ -88,7 +88,7 @@ static void strided_rows(void **state) {
     void *device_x = test_upload(x, bytes), *device_out = test_poisoned(bytes);
     rdna_tensor tx = {device_x, dtype, 2, {ROWS, cols}, {PITCH, 1}};
     rdna_tensor tout = {device_out, dtype, 2, {ROWS, cols}, {pitch, 1}};
-    assert_ok(rdna_op_softmax(test_stream, &tx, 1, 1, &tout));
+    assert_ok(rdna_op_softmax(stream, &tx, 1, 1, &tout));
     test_download(out, device_out, bytes);
     for (int row = 0; row < ROWS; row++) {
       compare_row(dtype, x, row * PITCH, out, row * pitch, cols, 1, false);
@@ -102,27 +102,27 @@ static void strided_rows(void **state) {
 
 static void empty_and_refused(void **state) {
   rdna_tensor empty = rdna_tensor_contiguous(NULL, RDNA_F32, 2, (int64_t[]){0, 5});
-  assert_ok(rdna_op_softmax(test_stream, &empty, 1, 1, &empty));
+  assert_ok(rdna_op_softmax(stream, &empty, 1, 1, &empty));
   empty = rdna_tensor_contiguous(NULL, RDNA_F16, 2, (int64_t[]){5, 0});
-  assert_ok(rdna_op_softmax(test_stream, &empty, 1, 1, &empty));
+  assert_ok(rdna_op_softmax(stream, &empty, 1, 1, &empty));
 
   void *memory = test_poisoned(1024);
   rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 2, (int64_t[]){4, 8}), out = x;
   out.dtype = RDNA_F16;
-  assert_fails(RDNA_INVALID_ARGUMENT, "softmax: out is f16 and x is f32", rdna_op_softmax(test_stream, &x, 1, 1, &out));
+  assert_refused(rdna_op_softmax(stream, &x, 1, 1, &out), RDNA_INVALID_ARGUMENT, "softmax: out is f16 and x is f32");
   out = rdna_tensor_contiguous(memory, RDNA_F32, 2, (int64_t[]){4, 7});
-  assert_fails(RDNA_INVALID_ARGUMENT, "(4, 7)", rdna_op_softmax(test_stream, &x, 1, 1, &out));
+  assert_refused(rdna_op_softmax(stream, &x, 1, 1, &out), RDNA_INVALID_ARGUMENT, "(4, 7)");
   out = rdna_tensor_contiguous((char *)memory + 16, RDNA_F32, 2, (int64_t[]){4, 8});
-  assert_fails(RDNA_INVALID_ARGUMENT, "overlap", rdna_op_log_softmax(test_stream, &x, 1, 1, &out));
+  assert_refused(rdna_op_log_softmax(stream, &x, 1, 1, &out), RDNA_INVALID_ARGUMENT, "overlap");
   out = rdna_tensor_contiguous(NULL, RDNA_F32, 2, (int64_t[]){4, 8});
-  assert_fails(RDNA_INVALID_ARGUMENT, "log_softmax: out", rdna_op_log_softmax(test_stream, &x, 1, 1, &out));
+  assert_refused(rdna_op_log_softmax(stream, &x, 1, 1, &out), RDNA_INVALID_ARGUMENT, "log_softmax: out");
   x.dtype = out.dtype = RDNA_I32;
-  assert_fails(RDNA_UNSUPPORTED, "i32", rdna_op_softmax(test_stream, &x, 1, 1, &x));
+  assert_refused(rdna_op_softmax(stream, &x, 1, 1, &x), RDNA_UNSUPPORTED, "i32");
   test_release(memory);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(rows_of_any_length), cmocka_unit_test(strided_rows),
                                      cmocka_unit_test(empty_and_refused)};
-  return cmocka_run_group_tests(tests, test_device_open, test_device_close);
+  return cmocka_run_group_tests(tests, open_device, close_device);
 }

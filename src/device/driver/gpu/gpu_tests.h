@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "device/driver.h"
-#include "device/driver/flavours.h"
 #include "device/driver/gpu/fake_gpu.h"
+#include "device/driver/testing_flavours.h"
 
 typedef struct gpu_expectations {
   const char *name, *setting;            /* the driver's, and the environment's variable with the library's path */

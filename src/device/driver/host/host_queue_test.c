@@ -1,28 +1,20 @@
 /* The host driver's own promises: streams are asynchronous, so a missing synchronization shows, and nothing is lost
  * when a queue is full, large or released early. */
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "device/driver.h"
-#include "device/gate.h"
+#include "device/testing_gate.h"
 #include "rdna/memory.h"
-
-#define OK(expression) assert_int_equal((expression), RDNA_OK)
 
 static rdna_device *open_host(void) {
   rdna_device *device = NULL;
-  OK(rdna_device_open("host", &device));
+  assert_ok(rdna_device_open("host", &device));
   return device;
 }
 
@@ -33,19 +25,19 @@ static void test_a_missing_wait_reads_old_bytes(void **state) {
   uint8_t *data, back[64], source[64];
   memset(source, 5, sizeof source);
   memset(back, 9, sizeof back);
-  OK(rdna_memory_alloc(device, sizeof source, NULL, (void **)&data));
-  OK(rdna_fill_bytes(stream, data, 1, sizeof source));
-  OK(rdna_stream_synchronize(stream));
-  OK(rdna_stream_call(stream, wait_at, &g));
-  OK(rdna_copy_to_device(stream, data, source, sizeof source));
-  OK(rdna_copy_to_host(stream, back, data, sizeof back));
+  assert_ok(rdna_memory_alloc(device, sizeof source, NULL, (void **)&data));
+  assert_ok(rdna_fill_bytes(stream, data, 1, sizeof source));
+  assert_ok(rdna_stream_synchronize(stream));
+  assert_ok(rdna_stream_call(stream, wait_at, &g));
+  assert_ok(rdna_copy_to_device(stream, data, source, sizeof source));
+  assert_ok(rdna_copy_to_host(stream, back, data, sizeof back));
   assert_int_equal(rdna_stream_query(stream), RDNA_NOT_READY);
   assert_int_equal(back[0], 9); /* nothing has run */
   assert_int_equal(data[0], 1);
   open_gate(&g);
-  OK(rdna_stream_synchronize(stream));
+  assert_ok(rdna_stream_synchronize(stream));
   for (size_t i = 0; i < sizeof back; i++) assert_int_equal(back[i], 5);
-  OK(rdna_memory_free(device, data));
+  assert_ok(rdna_memory_free(device, data));
   rdna_device_release(device);
 }
 
@@ -54,22 +46,22 @@ static void use_after_free(bool record, uint8_t expected) {
   enum { SIZE = 4096 };
   rdna_device *device = open_host();
   rdna_stream *owner = rdna_device_default_stream(device), *user;
-  OK(rdna_stream_create(device, 0, &user));
+  assert_ok(rdna_stream_create(device, 0, &user));
   gate g = GATE;
   uint8_t *x, *y;
-  OK(rdna_memory_alloc(device, SIZE, owner, (void **)&x));
-  if (record) OK(rdna_memory_record_stream(device, x, user));
-  OK(rdna_stream_call(user, wait_at, &g));
-  OK(rdna_fill_bytes(user, x, 0xaa, SIZE));
-  OK(rdna_memory_free(device, x));
-  OK(rdna_memory_alloc(device, SIZE, owner, (void **)&y));
-  OK(rdna_fill_bytes(owner, y, 0x55, SIZE));
-  OK(rdna_stream_synchronize(owner));
+  assert_ok(rdna_memory_alloc(device, SIZE, owner, (void **)&x));
+  if (record) assert_ok(rdna_memory_record_stream(device, x, user));
+  assert_ok(rdna_stream_call(user, wait_at, &g));
+  assert_ok(rdna_fill_bytes(user, x, 0xaa, SIZE));
+  assert_ok(rdna_memory_free(device, x));
+  assert_ok(rdna_memory_alloc(device, SIZE, owner, (void **)&y));
+  assert_ok(rdna_fill_bytes(owner, y, 0x55, SIZE));
+  assert_ok(rdna_stream_synchronize(owner));
   open_gate(&g);
-  OK(rdna_stream_synchronize(user));
+  assert_ok(rdna_stream_synchronize(user));
   assert_int_equal(x == y, !record);
   assert_int_equal(y[SIZE - 1], expected);
-  OK(rdna_memory_free(device, y));
+  assert_ok(rdna_memory_free(device, y));
   rdna_stream_release(user);
   rdna_device_release(device);
 }
@@ -84,8 +76,8 @@ static void test_a_full_queue_holds_the_caller_and_loses_nothing(void **state) {
   rdna_device *device = open_host();
   rdna_stream *stream;
   atomic_int count = 0;
-  OK(rdna_stream_create(device, 0, &stream));
-  for (int i = 0; i < TASKS; i++) OK(rdna_stream_call(stream, count_up, &count));
+  assert_ok(rdna_stream_create(device, 0, &stream));
+  for (int i = 0; i < TASKS; i++) assert_ok(rdna_stream_call(stream, count_up, &count));
   rdna_stream_release(stream); /* waits */
   assert_int_equal(atomic_load(&count), TASKS);
   rdna_device_release(device);
@@ -97,16 +89,16 @@ static void test_a_released_event_lives_as_long_as_its_waiters(void **state) {
   rdna_event *event;
   gate g = GATE;
   atomic_int count = 0;
-  OK(rdna_stream_create(device, 0, &first));
-  OK(rdna_stream_create(device, 0, &second));
-  OK(rdna_event_create(device, true, &event));
-  OK(rdna_stream_call(first, wait_at, &g));
-  OK(rdna_event_record(event, first));
+  assert_ok(rdna_stream_create(device, 0, &first));
+  assert_ok(rdna_stream_create(device, 0, &second));
+  assert_ok(rdna_event_create(device, true, &event));
+  assert_ok(rdna_stream_call(first, wait_at, &g));
+  assert_ok(rdna_event_record(event, first));
   assert_int_equal(rdna_event_query(event), RDNA_NOT_READY);
   float ms;
   assert_int_equal(rdna_event_elapsed(event, event, &ms), RDNA_NOT_READY);
-  OK(rdna_stream_wait(second, event));
-  OK(rdna_stream_call(second, count_up, &count));
+  assert_ok(rdna_stream_wait(second, event));
+  assert_ok(rdna_stream_call(second, count_up, &count));
   rdna_event_release(event);
   assert_int_equal(rdna_stream_query(second), RDNA_NOT_READY);
   assert_int_equal(atomic_load(&count), 0);
@@ -121,8 +113,8 @@ static void test_idle_streams_sleep(void **state) {
   enum { STREAMS = 8 };
   rdna_device *device = open_host();
   rdna_stream *streams[STREAMS];
-  for (int i = 0; i < STREAMS; i++) OK(rdna_stream_create(device, 0, &streams[i]));
-  OK(rdna_device_synchronize(device));
+  for (int i = 0; i < STREAMS; i++) assert_ok(rdna_stream_create(device, 0, &streams[i]));
+  assert_ok(rdna_device_synchronize(device));
   struct rusage before, after;
   getrusage(RUSAGE_SELF, &before);
   struct timespec t = {.tv_nsec = 300000000};

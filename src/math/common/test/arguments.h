@@ -61,7 +61,6 @@ enum {
 
 /* Sizes of rows' tensors: any of them may become 0, see |empty|. */
 static int64_t M, N, K, B;
-static rdna_stream *stream;
 
 typedef struct row {
   const char *op_name, *variant;
@@ -204,11 +203,12 @@ static rdna_status call(const row *r) {
   size_t used = (size_t)argument_count * SLOT;
   for (int i = 0; i < argument_count; i++) memset(arena + i * SLOT, arguments[i].written ? 0x5a : 0, SLOT);
   memcpy(arena_before, arena, used);
-  stream = spoilt.what == STREAM ? NULL : test_stream;
+  rdna_stream *good = rdna_device_default_stream(device);
+  stream = spoilt.what == STREAM ? NULL : good;
   calls++;
   in_call = r;
   rdna_status status = r->call();
-  if (rdna_stream_synchronize(test_stream) != RDNA_OK) complain(r, "the stream: %s", rdna_last_error());
+  if (rdna_stream_synchronize(good) != RDNA_OK) complain(r, "the stream: %s", rdna_last_error());
   return status;
 }
 

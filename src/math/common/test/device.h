@@ -2,64 +2,47 @@
 #ifndef RDNA_MATH_COMMON_TEST_DEVICE_H
 #define RDNA_MATH_COMMON_TEST_DEVICE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "base/random.h"
+#include "base/testing.h"
 #include "rdna/memory.h"
 
-static rdna_device *test_device;
-static rdna_stream *test_stream;
-
-#define assert_ok(expression)                                                        \
-  do {                                                                               \
-    if ((expression) != RDNA_OK) fail_msg("%s: %s", #expression, rdna_last_error()); \
-  } while (0)
-
-/* The call fails with |code|, and its sentence has |text| in it. */
-#define assert_fails(code, text, expression)                                                        \
-  do {                                                                                              \
-    assert_string_equal(rdna_status_name(expression), rdna_status_name(code));                      \
-    if (!strstr(rdna_last_error(), text)) fail_msg("'%s' is not in '%s'", text, rdna_last_error()); \
-  } while (0)
+static rdna_device *device;
+static rdna_stream *stream;
+static rdna__random random_state;
 
 /* Group set-up and tear-down. */
-static inline int test_device_open(void **state) {
+static inline int open_device(void **state) {
   const char *name = getenv("RDNA_TEST_DEVICE");
-  assert_ok(rdna_device_open(name ? name : "host", &test_device));
-  test_stream = rdna_device_default_stream(test_device);
+  rdna__random_seed(&random_state, 20260103);
+  assert_ok(rdna_device_open(name ? name : "host", &device));
+  stream = rdna_device_default_stream(device);
   return 0;
 }
-static inline int test_device_close(void **state) {
-  rdna_device_release(test_device);
+static inline int close_device(void **state) {
+  rdna_device_release(device);
   return 0;
 }
 
 /* A copy of |data| on the device; test_release it. */
 static inline void *test_upload(const void *data, size_t bytes) {
   void *memory;
-  assert_ok(rdna_memory_alloc(test_device, bytes, test_stream, &memory));
-  if (bytes > 0) assert_ok(rdna_copy_to_device(test_stream, memory, data, bytes));
-  assert_ok(rdna_stream_synchronize(test_stream));
+  assert_ok(rdna_memory_alloc(device, bytes, stream, &memory));
+  if (bytes > 0) assert_ok(rdna_copy_to_device(stream, memory, data, bytes));
+  assert_ok(rdna_stream_synchronize(stream));
   return memory;
 }
 /* Every float in it, of any width, is a NaN; test_release it. */
 static inline void *test_poisoned(size_t bytes) {
   void *memory;
-  assert_ok(rdna_memory_alloc(test_device, bytes, test_stream, &memory));
-  if (bytes > 0) assert_ok(rdna_fill_bytes(test_stream, memory, 0xff, bytes));
+  assert_ok(rdna_memory_alloc(device, bytes, stream, &memory));
+  if (bytes > 0) assert_ok(rdna_fill_bytes(stream, memory, 0xff, bytes));
   return memory;
 }
 /* Waits for the stream. */
 static inline void test_download(void *data, const void *memory, size_t bytes) {
-  if (bytes > 0) assert_ok(rdna_copy_to_host(test_stream, data, memory, bytes));
-  assert_ok(rdna_stream_synchronize(test_stream));
+  if (bytes > 0) assert_ok(rdna_copy_to_host(stream, data, memory, bytes));
+  assert_ok(rdna_stream_synchronize(stream));
 }
-static inline void test_release(void *memory) { assert_ok(rdna_memory_free(test_device, memory)); }
+static inline void test_release(void *memory) { assert_ok(rdna_memory_free(device, memory)); }
 
 #endif

@@ -1,60 +1,14 @@
-/* For operator tests: tensors on the device under test, with poison around them, read back as doubles.
- *
- * RDNA_TEST_DEVICE names the device; "host" by default. */
+/* For operator tests: tensors on the device under test, with poison around them, read back as doubles. */
 #ifndef RDNA_MATH_COMMON_TEST_OPERAND_H
 #define RDNA_MATH_COMMON_TEST_OPERAND_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "math/common/case/fill.h"
-#include "rdna/device.h"
-#include "rdna/memory.h"
-#include "rdna/stream.h"
+#include "math/common/test/device.h"
 #include "rdna/tensor.h"
-
-static rdna_device *device;
-static rdna_stream *stream;
-static rdna__random random_state;
-
-#define assert_ok(expression)                                           \
-  do {                                                                  \
-    rdna_status status_ = (expression);                                 \
-    if (status_ != RDNA_OK) {                                           \
-      fail_msg("%s: %s", rdna_status_name(status_), rdna_last_error()); \
-    }                                                                   \
-  } while (0)
-
-/* The call fails with |code| and a sentence that holds each of the two texts. */
-#define assert_refused(expression, code, text, other_text)                            \
-  do {                                                                                \
-    assert_int_equal(expression, code);                                               \
-    if (!strstr(rdna_last_error(), text) || !strstr(rdna_last_error(), other_text)) { \
-      fail_msg("no '%s' and '%s' in: %s", text, other_text, rdna_last_error());       \
-    }                                                                                 \
-  } while (0)
-
-static inline int open_device(void **state) {
-  const char *name = getenv("RDNA_TEST_DEVICE");
-  rdna__random_seed(&random_state, 20260103);
-  assert_ok(rdna_device_open(name ? name : "host", &device));
-  stream = rdna_device_default_stream(device);
-  return 0;
-}
-
-static inline int close_device(void **state) {
-  rdna_device_release(device);
-  return 0;
-}
 
 enum { OPERAND_GUARD = 64, OPERAND_POISON = 0xfe };
 

@@ -1,6 +1,6 @@
 /* For tests: a folder that stands in for a machine's file system. */
-#ifndef RDNA_DEVICE_FAKE_ROOT_H
-#define RDNA_DEVICE_FAKE_ROOT_H
+#ifndef RDNA_DEVICE_TESTING_ROOT_H
+#define RDNA_DEVICE_TESTING_ROOT_H
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* For tests: quantized values by the definition of their formats, one at a time and in double. */
-#ifndef RDNA_MATH_QUANT_BLOCKS_TEST_H
-#define RDNA_MATH_QUANT_BLOCKS_TEST_H
+#ifndef RDNA_MATH_QUANT_TESTING_BLOCKS_H
+#define RDNA_MATH_QUANT_TESTING_BLOCKS_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* For tests: a callback, wait_at, that holds its stream until the test opens the gate. */
-#ifndef RDNA_DEVICE_GATE_H
-#define RDNA_DEVICE_GATE_H
+#ifndef RDNA_DEVICE_TESTING_GATE_H
+#define RDNA_DEVICE_TESTING_GATE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* For tests of drivers: a driver probes once in a process and the environment is read once, so each flavour of a
  * vendor's library is met in a process of its own. */
-#ifndef RDNA_DEVICE_DRIVER_FLAVOURS_H
-#define RDNA_DEVICE_DRIVER_FLAVOURS_H
+#ifndef RDNA_DEVICE_DRIVER_TESTING_FLAVOURS_H
+#define RDNA_DEVICE_DRIVER_TESTING_FLAVOURS_H
 
 #include <stdio.h>
 #include <stdlib.h>
