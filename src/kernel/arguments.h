@@ -4,9 +4,9 @@
 
 #include "kernel/prelude.h"
 
-/* The kernel's only argument |args|, of which the compiler knows nothing: it reads again what is used, and computes
- * again what follows from it, rather than keep all of it across a loop in more scalar registers than there are (they
- * spill). For the start of a long loop's body. */
+/* Returns the kernel's only argument |args| at an address that the compiler knows nothing of: it reads again what is
+ * used from there, rather than keep all of it across a loop in more scalar registers than there are. See "Arguments
+ * again" in src/math/README.md. */
 template <typename type>
 RDNA_DEVICE const type &arguments_again(const type &args) {
 #ifdef RDNA_AMD

@@ -378,8 +378,8 @@ template <typename vector>
 RDNA_DEVICE void store_streaming(void *p, vector v) {
   __builtin_nontemporal_store(v, (vector *)p);
 }
-/* The same value, which the compiler must take for another: what was computed from it before is computed again, rather
- * than kept in registers. */
+/* Returns |v| as a value that the compiler must take for another: what was computed from it before is computed again,
+ * rather than kept in registers. See "Values again" in src/math/README.md. */
 RDNA_DEVICE float again(float v) {
 #ifdef RDNA_AMD
   __asm__ volatile("" : "+v"(v));

@@ -8,15 +8,21 @@
  *     dx = (g - mean(g) - y * mean(g * y)) / deviation, without mean(g) for rms_norm.
  * Mean and deviation are found again from x, which is read anyway, unless they are given.
  *
- * Row r belongs to slice r % slices, of norm_backward_short slice s has rows s * rows / slices on, and a group does
- * slices in turn, so any grid is right. Columns are summed within a slice here and over the slices by column_sum, so
- * the result depends on |slices| and the wave's width alone.
+ * dweight and dbias are sums over rows: a slice is some of the rows, whose columns one group sums, and column_sum adds
+ * up the slices. Row r belongs to slice r % slices; but norm_backward_short's slice s is rows s * rows / slices to (s +
+ * 1) * rows / slices. Groups take slices in turn, so any grid is right, and the result depends on |slices| and the
+ * wave's width alone.
  *
- * norm_backward is for rows of up to NORM_BACKWARD_WAVE_COLS values, or of up to NORM_BACKWARD_HELD_COLS where all
- * pointers and strides are multiples of 16 bytes, norm_backward_short for such rows of up to NORM_BACKWARD_WAVE_COLS,
- * norm_backward_long for such rows of up to NORM_BACKWARD_LONG_COLS 16-bit values. Rows of 1 to NORM_BACKWARD_HELD_COLS
- * are norm_backward_edged's where all rows of a slice in x, dout and dx are equally far from 16 bytes, and otherwise,
- * if of 16-bit values, norm_backward_shifted's. For any other, norm_parts, norm_join and norm_columns.
+ * "Aligned": pointers and strides of rows are multiples of 16 bytes.
+ *
+ *     kernel                  | columns up to            | rows
+ *     norm_backward_short     | NORM_BACKWARD_WAVE_COLS  | aligned
+ *     norm_backward           | NORM_BACKWARD_WAVE_COLS  | any
+ *     norm_backward           | NORM_BACKWARD_HELD_COLS  | aligned
+ *     norm_backward_long      | NORM_BACKWARD_LONG_COLS  | aligned, 16-bit values
+ *     norm_backward_edged     | NORM_BACKWARD_HELD_COLS  | of a slice all as far from 16 bytes, in x, dout and dx
+ *     norm_backward_shifted   | NORM_BACKWARD_HELD_COLS  | any, 16-bit values
+ *     norm_parts, norm_join, norm_columns: any
  */
 enum {
   NORM_BACKWARD_THREADS = 256,
@@ -42,9 +48,10 @@ struct norm_backward_args {
   uint32_t centred; /* 1: layer_norm, 0: rms_norm */
 };
 
-/* Of columns p * NORM_BACKWARD_PART_COLS on, for each row and part p, with y = x - mean: the mean (0 unless centred),
- * and the sums of y^2, g y and g. A group has a run of neighbours, whose order is rows first, then parts; its grid
- * should be no more than runs at once, as it has the next on its way. */
+/* Part p of a row is its columns p * NORM_BACKWARD_PART_COLS to (p + 1) * NORM_BACKWARD_PART_COLS. Of each part of each
+ * row: the mean (0 unless centred) and, with y = x - mean, the sums of y^2, g y and g. The parts are numbered part 0 of
+ * all rows, part 1 of all rows, and so on; each group takes consecutive numbers, the next in flight, so the grid should
+ * be no larger than what runs at once. */
 struct norm_parts_args {
   const void *dout;               /* (rows, cols) */
   const void *x;                  /* (rows, cols) */
@@ -54,7 +61,8 @@ struct norm_parts_args {
   int64_t dout_stride, x_stride;
   uint32_t centred;
 };
-/* What dx takes of each row. Waves take rows in turn, or groups where a row has more than NORM_JOIN_WAVE_PARTS. */
+/* Joins the parts of each row to what dx takes of it. Waves take rows in turn, or groups do where a row has more than
+ * NORM_JOIN_WAVE_PARTS parts. */
 struct norm_join_args {
   const float *mean, *squares, *gy, *g;    /* (rows, parts) */
   const float *given_mean, *given_inverse; /* (rows), or both NULL */
@@ -63,8 +71,8 @@ struct norm_join_args {
   float epsilon;
   uint32_t centred;
 };
-/* dx and the slices' column sums; groups take slabs of columns in turn. Row rows - 1 - r belongs to slice r % slices.
- */
+/* Computes dx and the slices' column sums. Groups take slabs of columns in turn. Row rows - 1 - r belongs to slice r %
+ * slices. */
 struct norm_columns_args {
   const void *dout;        /* (rows, cols) */
   const void *x;           /* (rows, cols) */

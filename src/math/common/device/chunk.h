@@ -4,8 +4,8 @@
 
 #include "math/common/device/values.h"
 
-/* A size, which the compiler must take for another where waves have 64 lanes: what was compared with it before is
- * compared again, rather than kept as masks. */
+/* Returns |v|, the same in all lanes, as a value that the compiler must take for another where waves have 64 lanes:
+ * comparisons with it are made again rather than kept, as masks of 64 bits are two scalar registers each. */
 RDNA_DEVICE uint32_t again_uniform(uint32_t v) {
 #if WAVE_SIZE == 64
   asm volatile("" : "+s"(v));
@@ -13,7 +13,7 @@ RDNA_DEVICE uint32_t again_uniform(uint32_t v) {
   return v;
 }
 
-/* One value, with the hardware's own rounding to 16 bits. */
+/* One value as it is stored, rounded as pack rounds it. */
 template <typename type>
 RDNA_DEVICE typename type::stored stored_of(float v) {
   float values[type::IN_16] = {v};
@@ -24,7 +24,8 @@ RDNA_DEVICE typename type::stored stored_of(float v) {
   }
 }
 
-/* Values |i| onwards: 16 bytes of |type|, or one. */
+/* What a loop takes at a time, from value |i| of a row on: 16 bytes of |type| if |wide|, else one value. load may read
+ * another type, |stored|, of as many values. */
 template <typename type, bool wide>
 struct chunk {
   enum { COUNT = wide ? (int)type::IN_16 : 1 };
@@ -48,20 +49,21 @@ struct chunk {
   }
 };
 
-/* What a thread keeps of a row that it looks at more than once: 16 bytes as they lie in memory, or one value. */
+/* The same, kept in registers as it lies in memory, by kernels that look at a row more than once. */
 template <typename type, bool wide>
 struct piece {
   enum { COUNT = wide ? (int)type::IN_16 : 1 };
   uint4 bits;
   RDNA_DEVICE piece load(const void *row, uint32_t i) { return {load_as<uint4>((const char *)row + i * type::BYTES)}; }
-  /* Unpacked anew each time, since floats would take twice the registers of 16-bit values. */
+  /* Unpacks anew each time (see "Values again" in src/math/README.md). */
   RDNA_DEVICE void unpack(piece &p, float *v) { type::unpack(p.bits = again(p.bits), v); }
   RDNA_DEVICE piece pack(const float *v) { return {type::pack(v)}; }
   RDNA_DEVICE void store(void *row, uint32_t i, const piece &p) {
     store_as<uint4>((char *)row + i * type::BYTES, p.bits);
   }
 };
-/* Unpacked no sooner than it is needed, since a load below a condition that is unpacked there is waited for there. */
+/* One value: converted when it is needed. Converted where it is loaded, below a condition, it would be waited for
+ * there. */
 template <typename type>
 struct piece<type, false> {
   enum { COUNT = 1 };

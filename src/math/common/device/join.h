@@ -1,11 +1,13 @@
-/* Device code: what is known of some values, joined over a wave or a group in a fixed order. A state is a plain struct
- * of 32-bit words with a static join(state &, const state &). */
+/* Device code: joins what is known of some values (a state: a sum, a mean and a variance, a largest value) over a wave
+ * or a group, in the fixed order that src/math/README.md explains. A state is a plain struct of 32-bit words with a
+ * static join(state &, const state &). */
 #ifndef RDNA_MATH_COMMON_DEVICE_JOIN_H
 #define RDNA_MATH_COMMON_DEVICE_JOIN_H
 
 #include "kernel/prelude.h"
 
-/* Of each |lanes| of a wave, a power of two; all of the wave when it is more. */
+/* Joins the states of each |lanes| neighbouring lanes, a power of two, or of the whole wave when that is fewer. All of
+ * them get the result. */
 template <typename state>
 RDNA_DEVICE state wave_join(state s, uint32_t lanes = WAVE_SIZE) {
   constexpr int words = sizeof(state) / 4;
@@ -23,7 +25,8 @@ RDNA_DEVICE state wave_join(state s, uint32_t lanes = WAVE_SIZE) {
   return s;
 }
 
-/* From each wave's, with one state a wave in |scratch|. The result is right in thread 0 at least. */
+/* Joins the waves' states, where all lanes of a wave have the wave's. |scratch|: group memory, a state for each wave.
+ * Thread 0 gets the result, and others may not. */
 template <int threads, typename state>
 RDNA_DEVICE state group_join(state s, state *scratch) {
   group_barrier();
