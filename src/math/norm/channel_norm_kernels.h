@@ -21,12 +21,18 @@
 
 enum {
   CHANNEL_THREADS = 256,
-  CHANNEL_AHEAD = 4,    /* loads of a thread on their way */
+  CHANNEL_AHEAD = 4,    /* loads of a thread in flight */
   CHANNEL_END_OUTS = 8, /* outputs of a group that joins slices */
   CHANNEL_END_WAYS = CHANNEL_THREADS / CHANNEL_END_OUTS
 };
 
-/* Slice s takes part s % parts of slice_runs runs from number s / parts * slice_runs on. */
+/* How the runs of a column are cut into slices. Either a slice is |slice_runs| whole runs (parts is 1), or a run is cut
+ * into |parts| slices (slice_runs is 1):
+ *
+ *     parts 1, slice_runs 2            parts 3, slice_runs 1
+ *     run 0  [ slice 0            ]    run 0  [ slice 0 | slice 1 | slice 2 ]
+ *     run 1  [ slice 0            ]    run 1  [ slice 3 | slice 4 | slice 5 ]
+ *     run 2  [ slice 1            ]    */
 struct channel_slices {
   int64_t len, part; /* values of a run, and of a part of it */
   uint32_t runs, slices;
@@ -46,7 +52,7 @@ RDNA_SCALAR struct channel_slice channel_slice_at(const struct channel_slices *a
   r.end = r.begin + a->part < a->len ? r.begin + a->part : a->len;
   return r;
 }
-/* How many values are in it. */
+/* How many values are in a slice. */
 RDNA_SCALAR int64_t channel_slice_count(struct channel_slice s) {
   return s.run_end > s.run && s.end > s.begin ? (int64_t)(s.run_end - s.run) * (s.end - s.begin) : 0;
 }
