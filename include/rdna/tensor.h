@@ -37,7 +37,7 @@ typedef enum rdna_dtype {
   RDNA_IQ4_NL, /* 32 values: f16 scale, 16 bytes of nibbles that number a table's values */
   RDNA_IQ4_XS, /* 256 values: f16 d, 6 bytes of 6-bit scales, 128 bytes of nibbles as in IQ4_NL */
   RDNA_MXFP4,  /* 32 values: a power of two in a byte, 16 bytes of nibbles of e2m1 */
-  /* 8-bit floats, rdna/op/cast.h: of exponent and mantissa the bits, FN without infinities, FNUZ also without -0 */
+  /* 8-bit floats, see rdna/op/cast.h. E4M3: 4 bits of exponent, 3 of mantissa. FN: no infinities; FNUZ: no -0 either */
   RDNA_F8_E4M3FN,
   RDNA_F8_E5M2,
   RDNA_F8_E4M3FNUZ,

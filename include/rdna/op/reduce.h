@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 typedef enum rdna_reduction {
-  RDNA_REDUCTION_SUM,  /* 0 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_SUM,  /* 0 of nothing; integers are summed in i64, which wraps */
   RDNA_REDUCTION_MEAN, /* floats; NaN of nothing */
-  RDNA_REDUCTION_PROD, /* 1 of nothing; integers to i64 and around */
+  RDNA_REDUCTION_PROD, /* 1 of nothing; integers likewise */
   RDNA_REDUCTION_MIN,  /* a NaN wins; nothing is an error, as for the next three */
   RDNA_REDUCTION_MAX,
   RDNA_REDUCTION_ARGMIN, /* where it is, counted through the reduced dimensions in order; the first of equals */

@@ -33,7 +33,7 @@ rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna_
 /* By our kernels as the tensors lie. */
 rdna_status rdna__conv_direct(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 
-/* Whether it is a product of matrices: a window of one place that stops everywhere once. */
+/* Whether it is a product of matrices: a window of 1 x 1, stride 1, no padding. */
 bool rdna__conv_is_product(const rdna__conv_call *call);
 rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 

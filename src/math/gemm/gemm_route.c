@@ -163,8 +163,8 @@ static rdna_status run_parts(const rdna__gemm_route *route, rdna_stream *stream,
   if (status == RDNA_OK) status = rdna__launch_named(stream, sums[p.types[2]], sum_grid, args);
   return rdna__scratch_release(&scratch, status);
 }
-/* Of a vector in f32 and dense weights: as many sets of lanes to a row as fill the device, which holds FULL of them a
- * compute unit with enough bytes under way. */
+/* How many sets of 32 lanes share a row of dense weights, for a vector in f32: enough to fill the device. FULL sets a
+ * compute unit have enough bytes in flight to keep its memory busy. */
 static int shares_of(const rdna__gemm_problem *problem) {
   enum { FULL = 16, MOST = GEMV_SPLIT_THREADS / 32 };
   int64_t rows = rdna__divide_up(problem->args.n, GEMV_SPLIT_ROWS);

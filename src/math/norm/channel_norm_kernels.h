@@ -32,7 +32,8 @@ enum {
  *     parts 1, slice_runs 2            parts 3, slice_runs 1
  *     run 0  [ slice 0            ]    run 0  [ slice 0 | slice 1 | slice 2 ]
  *     run 1  [ slice 0            ]    run 1  [ slice 3 | slice 4 | slice 5 ]
- *     run 2  [ slice 1            ]    */
+ *     run 2  [ slice 1            ]
+ */
 struct channel_slices {
   int64_t len, part; /* values of a run, and of a part of it */
   uint32_t runs, slices;

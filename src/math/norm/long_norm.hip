@@ -1,6 +1,12 @@
-/* Norms of rows that are long and few: groups sum up parts of rows, then others write. x is read twice, the second time
- * in reverse order and partly from the cache, and out is written: 6 bytes of memory a 16-bit value, 2/3 of the speed of
- * a copy. A group has the same columns of several rows in turn, so that it reads their weights once. */
+/* Norms of rows that are long and few, in two kernels: long_norm_part sums up parts of rows, long_norm_finish joins a
+ * row's parts and writes. x is read twice, the second time backwards and partly from the cache: 6 bytes of memory a
+ * 16-bit value, 2/3 of the speed of a copy. A group takes the same columns of several rows, so that it reads their
+ * weights once:
+ *
+ *              part 0     part 1      the parts in the order in which they are taken; each group takes a
+ *     row 0  |    0     |    3     |  stretch of it. A part is read in steps of LONG_NORM_STEP_BYTES.
+ *     row 1  |    1     |    4     |
+ *     row 2  |    2     |    5     | */
 #include "kernel/arguments.h"
 #include "math/norm/long_norm_kernels.h"
 #include "math/norm/span.h"
@@ -60,7 +66,7 @@ RDNA_DEVICE void long_norm_part(const long_norm_part_args &args, float *scratch)
   }
 }
 
-/* A row's mean and 1 / deviation, by a wave. */
+/* A row's mean and 1 / deviation. A wave joins them from the row's parts, each time in the same order. */
 struct statistics {
   float mean, scale;
 };
@@ -83,7 +89,7 @@ RDNA_DEVICE statistics statistics_of(const long_norm_finish_args &a, int64_t row
   return {mean, 1.0f / sqrt_f32(wave_sum_f32(squares) / cols + a.epsilon)};
 }
 
-/* Weights or biases of a vector as they lie in memory. */
+/* Weights or biases that belong to a vector, as they lie in memory. */
 template <typename type, typename weights>
 struct factors {
   enum : uint32_t { LOADS = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16 };
@@ -104,7 +110,8 @@ RDNA_DEVICE void load_each(const void *p, int64_t col, float *v) {
   for (uint32_t k = 0; k < count; k++) v[k] = weights::load(p, (uint64_t)col + k);
 }
 
-/* |wide|: rows and factors allow 16-byte accesses. */
+/* Writes rows in steps of two vectors a thread, the next step in flight; the last step comes first. |known| is group
+ * memory for the statistics of the group's next |known_rows| steps. |wide|: rows, weights and biases are aligned. */
 template <typename type, typename weights, bool wide>
 RDNA_DEVICE void long_norm_finish(const long_norm_finish_args &args, statistics *known) {
   constexpr uint32_t count = 2, size = type::IN_16;

@@ -7,8 +7,9 @@
 
 #include "math/norm/norm_kernels.h"
 
-/* Part p of a row has columns p * part_cols on. A group has a run of neighbours, whose order is rows first, then parts,
- * so any grid is right; as it has the next on its way, its grid should be no more than runs at once. */
+/* Part p of a row is its columns p * part_cols to (p + 1) * part_cols. The parts are numbered part 0 of all rows, part
+ * 1 of all rows, and so on; each group takes consecutive numbers, so any grid is right. The next part is in flight, so
+ * the grid should be no larger than what runs at once. */
 enum {
   LONG_NORM_THREADS = 256,
   LONG_NORM_STEP_BYTES = 16384, /* a part is one or more of them */

@@ -1,7 +1,7 @@
-/* Norms. Rows of at most NORM_LANES_BYTES share a wave, other short ones have one each, as have rows of up to
- * NORM_WAVE_BYTES where they are many: no barrier, and all of it in flight. A longer one belongs to a group. Rows of up
- * to NORM_KEPT_COLS values stay in registers, so that memory is read once, 4 bytes a 16-bit value in all; any other is
- * read again from the cache. shifted_norm.hip and long_norm.hip have the rows that are not taken here. */
+/* Norms of rows; norm_kernels.h says which rows are a wave's and which a group's. A wave needs no barrier, and has all
+ * of its row in flight at once. Rows of up to NORM_KEPT_COLS values stay in registers, so that memory is read once, 4
+ * bytes a 16-bit value in all; longer ones are read again, from the cache if it has them. shifted_norm.hip and
+ * long_norm.hip have the rows that are not taken here. */
 #include "kernel/prelude.h"
 #include "math/common/device/chunk.h"
 #include "math/common/device/teams.h"
@@ -21,7 +21,7 @@ struct norm_row {
   float *scratch; /* for group sums */
 };
 
-/* Reads x; where |adds|, adds it to the residual and gives that back as the next step will read it. */
+/* Reads 16 bytes of x; if |adds|, adds the residual, stores the sum there, and returns it rounded as it was stored. */
 template <typename type, bool adds>
 RDNA_DEVICE void take(const norm_row &row, uint64_t i, float *v) {
   typedef chunk<type, true> part;
@@ -35,6 +35,7 @@ RDNA_DEVICE void take(const norm_row &row, uint64_t i, float *v) {
   }
 }
 
+/* Writes 16 bytes of out. */
 template <typename type, typename weights>
 RDNA_DEVICE void give(const norm_row &row, uint64_t i, const float *v, float mean, float scale) {
   typedef chunk<type, true> part;
@@ -54,7 +55,7 @@ RDNA_DEVICE void give(const norm_row &row, uint64_t i, const float *v, float mea
   part::store(row.out, i, y);
 }
 
-/* Weights or biases of a piece as they lie in memory. */
+/* Weights or biases that belong to a piece of a row, as they lie in memory. */
 template <typename type, typename weights, bool wide>
 struct factors {
   enum { COUNT = wide ? (int)type::IN_16 : 1, LOADS = wide ? (int)type::IN_16 / (int)weights::IN_16 : 1 };
@@ -77,6 +78,7 @@ struct factors {
     }
   }
 };
+/* Both of a piece, where the row has them. */
 template <typename type, typename weights, bool wide>
 struct line {
   factors<type, weights, wide> weight, bias;
@@ -106,15 +108,16 @@ RDNA_DEVICE float inverse_deviation(const norm_row &row, float sum) {
   return 1.0f / sqrt_f32(sum / (float)row.cols + row.epsilon);
 }
 
-/* |pieces| of 16 bytes a thread, or of one value. */
+/* A row in the registers of a team: |pieces| a thread, each of 16 bytes if |wide|, else of one value. Piece j of thread
+ * t is number j * team::SIZE + t of the row's. */
 template <typename type, typename weights, bool adds, bool centred, bool wide, int pieces, typename team>
 RDNA_DEVICE void norm_kept(const norm_row &row) {
   typedef piece<type, wide> part;
   constexpr uint32_t size = part::COUNT;
   const uint32_t first = team::rank() * size;
-  uint32_t cols = (uint32_t)row.cols; /* which columns there are is found again, not kept */
-  /* Weights are loaded some pieces at a time, as none can be once results are stored; the first, where registers
-   * allow, before the sums. */
+  uint32_t cols = (uint32_t)row.cols; /* see again_uniform */
+  /* Weights are loaded for |batch| pieces at a time, all before the batch's stores: a store may alias them, so that
+   * later loads wait for it. The first batch is loaded before the sums where registers allow. */
   constexpr bool batched = !wide || pieces < 16;
   constexpr uint32_t batch = !wide ? 4 : weights::BYTES == 4 ? 1 : 2;
   constexpr bool ahead = batched && pieces < 16;
@@ -205,7 +208,8 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
   }
 }
 
-/* Each thread meets the same values in every pass, so the residual that it wrote is what it reads. */
+/* A row of any length, read again in each pass. A thread has the same values in every pass, so that it reads the
+ * residual that it wrote itself. */
 template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void norm_long(const norm_row &row) {
   typedef chunk<type, true> part;
@@ -265,8 +269,11 @@ RDNA_DEVICE void wave_rows(const norm_rows &all) {
   }
 }
 
-/* |lanes| of a wave, a power of two, for each row of up to |vectors| times 16 bytes a lane; groups have the next rows
- * on their way. Weights lie in group memory. */
+/* Rows of which each has |lanes| of a wave, a power of two, and up to |vectors| times 16 bytes a lane. The next rows
+ * are in flight; weights lie in group memory.
+ *
+ *     lanes 4, vectors 2:   row 0  | lane 0 | 1 | 2 | 3 | 0 | 1 | 2 | 3 |
+ *                           row 1  | lane 4 | 5 | 6 | 7 | 4 | 5 | 6 | 7 | */
 template <typename type, typename weights, bool adds, bool centred, uint32_t vectors>
 RDNA_DEVICE void short_rows(const norm_rows &all, uint32_t lanes, typename weights::stored *weight,
                             typename weights::stored *bias) {
@@ -374,8 +381,8 @@ RDNA_DEVICE void short_rows(const norm_rows &all, uint4 *factors) {
   short_rows<type, weights, adds, centred, 3>(all, lanes, weight, bias);
 }
 
-/* Rows of up to NORM_AHEAD_BYTES for groups that have several in turn: the next row is on its way while this one is
- * summed up, and weights stay in registers. */
+/* Rows of up to NORM_AHEAD_BYTES, a group's each: the next row is in flight while this one is summed, and weights stay
+ * in registers. */
 template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void rows_ahead(const norm_rows &all) {
   typedef line<type, weights, true> factors_line;

@@ -1,9 +1,17 @@
-/* Norms of rows. Groups take rows in turn, so any grid is right. Rows belong to a wave or to some of its lanes up to
- * NORM_SHORT_BYTES, and so do those that do not allow 16-byte accesses, which are of up to NORM_WAVE_COLS values;
- * longer ones belong to a work-group of 256. Where several rows share a wave, and up to NORM_AHEAD_BYTES, it loads its
- * next rows while it has these, so that its grid should be no more than runs at once. Kernels named _waves are for many
- * rows of up to NORM_WAVE_BYTES that allow 16-byte accesses, a wave each; those named _shifted are for rows of up to
- * NORM_SHIFTED_BYTES at any alignment, a group each, which has its next row on its way too. */
+/* Norms of rows. Groups take rows in turn, so any grid is right. Who takes a row depends on its length; "aligned" rows
+ * begin at multiples of 16 bytes and have whole vectors of 16 bytes:
+ *
+ *     kernel     | rows of up to                | a row belongs to
+ *     norm       | NORM_LANES_BYTES, aligned    | some lanes of a wave, the next rows in flight
+ *                | NORM_SHORT_BYTES, aligned    | a wave
+ *                | NORM_WAVE_COLS, unaligned    | a wave, value by value
+ *                | NORM_AHEAD_BYTES, aligned    | a group, the next row in flight
+ *                | NORM_KEPT_COLS, aligned      | a group, in registers
+ *                | any length, aligned          | a group, read again for the second pass
+ *     _waves     | NORM_WAVE_BYTES, aligned     | a wave: for many rows
+ *     _shifted   | NORM_SHIFTED_BYTES           | a group, at any alignment, the next row in flight
+ *
+ * Where the next row is in flight the grid should be no larger than what runs at once. */
 #ifndef RDNA_MATH_NORM_KERNELS_H
 #define RDNA_MATH_NORM_KERNELS_H
 

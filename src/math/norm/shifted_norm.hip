@@ -1,15 +1,18 @@
-/* Norms of rows that do not allow 16-byte accesses throughout: vectors between single values, held in registers, the
- * next row on its way meanwhile. Weights lie in group memory, whence two neighbours of 16 bytes are shifted into place;
- * a grid of a multiple of 8 groups gives each group rows that begin alike, if they are all equally far apart. Memory is
- * read once: 4 bytes a 16-bit value in all, at 3/4 of a copy's speed. */
+/* Norms of rows that begin at any alignment: a group holds a row's vectors and single values in registers, the next row
+ * in flight meanwhile (src/math/README.md has both ideas). Memory is read once: 4 bytes a 16-bit value in all, at 3/4
+ * of a copy's speed.
+ *
+ * The weights of a row's vectors begin at weight |head|, so not at a multiple of 16 bytes. They lie in group memory,
+ * and load_shifted takes them from there when |head| changes. With a grid of a multiple of 8 groups it never does where
+ * rows are equally far apart, as a group has every 8th row, or every 16th and so on: 8 rows are a multiple of 16 bytes
+ * apart. */
 #include "math/norm/norm_kernels.h"
 #include "math/norm/shift.h"
 #include "math/norm/span.h"
 
 static constexpr uint32_t threads = SPAN_THREADS;
 
-/* What belongs to the vectors of a row that begins after |head| values: shifted into place once for all rows that begin
- * alike. */
+/* The weights, or biases, that belong to the vectors of a row with so many values before them. */
 template <typename type, typename weights, uint32_t count>
 struct factors {
   enum : uint32_t { LOADS = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16 };
@@ -45,7 +48,7 @@ RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
   return (char *)p + row * stride * type::BYTES;
 }
 
-/* |weight|, |bias|: NORM_SHIFTED_BYTES of type's values as weights' and 16 bytes more. */
+/* |weight|, |bias|: group memory for a weight of each of NORM_SHIFTED_BYTES / type::BYTES values, and 16 bytes more. */
 template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias, float *scratch) {
   constexpr uint32_t size = type::IN_16, count = NORM_SHIFTED_BYTES / 16 / threads;
@@ -55,7 +58,7 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
   row_of next;
   typedef factors<type, weights, count> factors_of;
   factors_of weight_here, bias_here;
-  uint32_t head = 0xffffffff; /* theirs */
+  uint32_t head = 0xffffffff; /* that weight_here and bias_here are for */
   span next_span;
   auto load = [&](int64_t r) {
     const char *x = row_at<type>(a.x, r, a.x_stride);

@@ -1,4 +1,4 @@
-/* Device code: columns of a row at any alignment, as a group holds them. */
+/* Device code: some columns of a row at any alignment, in the registers of a group. */
 #ifndef RDNA_MATH_NORM_SPAN_H
 #define RDNA_MATH_NORM_SPAN_H
 
@@ -8,9 +8,10 @@
 
 static constexpr uint32_t SPAN_THREADS = 256;
 
-/* Some columns of a row at any alignment: vectors, and single values before and after them. */
+/* Where the vectors of some columns lie, |head| single values before them and others after them; see "Rows at any
+ * alignment" in src/math/README.md. */
 struct span {
-  uint32_t head, vectors, single; /* single: the column of this thread's, or |cols| if it has none */
+  uint32_t head, vectors, single; /* single: the column of this thread's single value, or |cols| if it has none */
   uint32_t cols;
 };
 template <typename type>
@@ -20,7 +21,9 @@ RDNA_DEVICE span span_of(const char *at, uint32_t cols) {
           (uint32_t)row_edges_single(&e, cols, thread_id(), type::IN_16), cols};
 }
 
-/* What a group holds of them, |count| vectors a thread. */
+/* What a thread holds of a span: |count| vectors, of which number j is the span's vector j * SPAN_THREADS +
+ * thread_id(), and at most one single value. |alike|: |at| is as far from 16 bytes as the row that the span was made
+ * of. */
 template <typename type, uint32_t count>
 struct held {
   enum : uint32_t { COLS = SPAN_THREADS * count * type::IN_16 };
@@ -45,7 +48,8 @@ struct held {
   }
 };
 
-/* Of |s|, the mean, the sum of squares about it and how many: two sums over the group. */
+/* Returns mean, sum of squares about it, and count of the span's values, by two sums over the group; without |centred|
+ * the mean is 0, and it is one sum. */
 template <typename type, uint32_t count>
 RDNA_DEVICE moments<float> moments_of(held<type, count> &h, const span &s, bool centred, float *scratch) {
   moments<float> m;
@@ -77,7 +81,7 @@ RDNA_DEVICE moments<float> moments_of(held<type, count> &h, const span &s, bool 
   return m;
 }
 
-/* residual += x, which is in |h|; then the sum is. */
+/* Adds x, which is in |h|, to the residual in memory; then |h| has the sum, rounded as it was stored. */
 template <typename type, uint32_t count>
 RDNA_DEVICE void add_residual(held<type, count> &h, char *residual, const span &s) {
   held<type, count> r;
