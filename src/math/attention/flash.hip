@@ -5,7 +5,7 @@
  * For each query, key and head 2 (d + dv) floating-point operations, half of that where the diagonal cuts; each key and
  * value is read once for every FLASH_ROWS queries at most. */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
-#include "math/attention/flash_tile.h"
+#include "math/attention/flash_options.h"
 
 template <typename type, int max_d, flash_kind kind>
 struct forward_plan {

@@ -4,7 +4,7 @@
  * (10 d for heads above 128, as p and ds are made once for dv and once for dk: registers hold one sum). */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_backward_kernels.h"
-#include "math/attention/flash_tile.h"
+#include "math/attention/flash_options.h"
 
 /* delta: 16 lanes a row. */
 template <typename type>

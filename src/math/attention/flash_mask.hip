@@ -7,7 +7,7 @@
  * thread reads its four queries and its four keys in 16 bytes each. */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_mask_kernels.h"
-#include "math/attention/flash_tile.h"
+#include "math/attention/flash_options.h"
 
 enum { TILE = FLASH_MASK_TILE, DEPTH = 32, PITCH = TILE + 4, SIDE_VALUES = DEPTH * PITCH };
 

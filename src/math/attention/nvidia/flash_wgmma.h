@@ -4,7 +4,7 @@
 #ifndef RDNA_MATH_ATTENTION_NVIDIA_FLASH_WGMMA_H
 #define RDNA_MATH_ATTENTION_NVIDIA_FLASH_WGMMA_H
 
-#include "math/attention/flash_tile.h"
+#include "math/attention/flash_options.h"
 
 /* |rows| vectors of up to max_d values. */
 template <typename type, int max_d, int rows>
