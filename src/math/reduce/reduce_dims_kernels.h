@@ -1,6 +1,6 @@
-/* Reductions over any dimensions of a strided tensor. A value's place is the sum of two places: of its output among
- * the kept dimensions, and of itself among the reduced ones. The order of additions depends on the shape, the strides
- * and the wave's width alone. */
+/* Reductions over any dimensions of a strided tensor. A value lies at the sum of two offsets: its output's, from the
+ * kept dimensions, and its own among the values of the output, from the reduced ones. The order of additions depends on
+ * the shape, the strides, the number of slices and the wave's width alone. */
 #ifndef RDNA_MATH_REDUCE_DIMS_KERNELS_H
 #define RDNA_MATH_REDUCE_DIMS_KERNELS_H
 
@@ -42,7 +42,7 @@ struct reduce_dims_args {
   int64_t *partial_index; /* (slices, outs), of arguments */
   int64_t outs, count;    /* values of each output */
   int64_t slices,
-      slice; /* pieces of |slice| values are dealt to |slices| in turn; of 16 bytes a multiple, when vector */
+      slice; /* pieces of |slice| values, with |vector| a multiple of 16 bytes, are dealt to slices in turn */
   int64_t kept_size[REDUCE_DIMS_RANK], kept_stride[REDUCE_DIMS_RANK];       /* fastest first, in values */
   int64_t reduced_size[REDUCE_DIMS_RANK], reduced_stride[REDUCE_DIMS_RANK]; /* as above */
   double parameter;
