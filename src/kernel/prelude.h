@@ -108,7 +108,7 @@ RDNA_DEVICE uint32_t wave_uniform_u32(uint32_t v); /* |v|, known to be the same 
 RDNA_DEVICE uint32_t wave_id(void) { return wave_uniform_u32(thread_id() / WAVE_SIZE); }
 
 /* Barriers. group_barrier: all threads of the group have arrived and see each other's LDS writes; loads from global
- * memory may stay under way across it. group_barrier_global: they see each other's global writes too.
+ * memory may stay in flight across it. group_barrier_global: they see each other's global writes too.
  * wave_barrier: the lanes of a wave see each other's writes. Every thread of the group (wave) must reach it. */
 #ifdef RDNA_AMD
 RDNA_DEVICE void group_barrier(void) {

@@ -1,12 +1,16 @@
-/* Gradients of attention. A wave owns 16 rows, queries or keys, and walks over tiles of the others: both kinds of
- * kernel make the scores again, and the products dp of dout and v, in registers, and from them what they add up
- * (Dao 2023). For each query, key and head the kernel of queries does 6 d floating-point operations, that of keys 8 d
+/* Gradients of attention. A wave owns 16 rows and walks over tiles of the others (flash_tile.h). Two kinds of kernel:
+ * rows are queries, which sums up dq, or keys, which sums up dk and dv. Both compute the scores again, and dp = dout
+ * v^T, and keep them in registers (Dao 2023):
+ *
+ *     p = exp(score - lse)     ds = p (dp - delta)     dq = ds k     dk = ds^T q     dv = p^T dout
+ *
+ * For each query, key and head the kernel of queries does 6 d floating-point operations, that of keys 8 d
  * (10 d for heads above 128, as p and ds are made once for dv and once for dk: registers hold one sum). */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_options.h"
 
-/* delta: 16 lanes a row. */
+/* delta, the sum of out * dout of each query: 16 lanes a row. */
 template <typename type>
 RDNA_DEVICE void delta_rows(const flash_delta_args &a) {
   int32_t head = (int32_t)group_id_y(), batch = (int32_t)group_id_z();
@@ -42,8 +46,8 @@ RDNA_KERNEL(FLASH_THREADS) flash_delta_f32(struct flash_delta_args a) { delta_ro
 RDNA_KERNEL(FLASH_THREADS) flash_delta_f16(struct flash_delta_args a) { delta_rows<f16>(a); }
 RDNA_KERNEL(FLASH_THREADS) flash_delta_bf16(struct flash_delta_args a) { delta_rows<bf16>(a); }
 
-/* |of_keys|: rows are keys and tiles queries. The first vectors are q and k, of d values, the second v and dout, of
- * dv: rows meet the tile's. */
+/* |of_keys|: rows are keys and tiles are queries. Of rows and of tiles there are two kinds of vectors: q or k, of d
+ * values, and dout or v, of dv values. */
 template <typename type, int max_d, flash_kind kind, bool of_keys>
 struct backward_plan {
   typedef typename unit_of<type>::is unit;
@@ -66,7 +70,7 @@ struct backward_plan {
 #else
   static constexpr bool RESIDENT = unit::ASYNC && !any && max_d <= 128;
 #endif
-  /* registers have room for both tiles on their way to LDS */
+  /* registers have room for both tiles in flight */
   static constexpr bool TOGETHER = unit::ASYNC || (MATRIX ? max_d <= 128 : max_d == 64);
   static constexpr bool SPLIT = of_keys && max_d == 256;
   static constexpr int STAGES = unit::ASYNC && max_d <= 128 ? 2 : 1;
@@ -83,7 +87,7 @@ struct backward_plan {
   static_assert(LDS_BYTES <= 48 * 1024, "shared memory that every GPU has");
 };
 
-/* lse and delta of a tile of queries, one a thread, on their way to LDS. */
+/* lse and delta of a tile of queries, one a thread: loaded, later stored to LDS. */
 struct backward_numbers {
   float base, delta;
   FLASH_MEMBER void fetch(const float *lse, const float *delta_of, int32_t first, int32_t count, int32_t tile) {
@@ -103,8 +107,8 @@ struct backward_numbers {
   }
 };
 
-/* What one score and its dp become with every option: x to the probability, as v meets it, and dp to ds. |base| and
- * |delta| of the query. */
+/* Turns one score and its dp, with every option: x into the probability that multiplies v, dp into ds. |base| and
+ * |delta| are the query's. */
 template <typename type>
 RDNA_DEVICE void backward_score(const flash_place &place, float slope, int32_t i, int32_t j, float base, float delta,
                                 float &x, float &dp) {
@@ -116,7 +120,7 @@ RDNA_DEVICE void backward_score(const flash_place &place, float slope, int32_t i
   dp = flash_in_turn(p * fma_f32(dp, kept, -delta) * slack);
 }
 
-/* ds at dmask's value |at| of its head. */
+/* Stores ds to value |at| of its head's dmask. */
 template <typename type>
 RDNA_DEVICE void flash_dmask_store(const flash_backward_args &all, const flash_place &place, int64_t at, float ds) {
   const flash_backward_args &args = arguments_again(all);
@@ -126,7 +130,7 @@ RDNA_DEVICE void flash_dmask_store(const flash_backward_args &all, const flash_p
   else
     type::store(args.dmask, (uint64_t)at, ds);
 }
-/* 16 x 16 of them, from the given query and key on, those that are there. */
+/* Stores 16 x 16 of them from the given query and key on, as many as there are. */
 template <typename type>
 RDNA_DEVICE void flash_dmask_store_tile(const flash_backward_args &all, const flash_place &at, int32_t first_query,
                                         int32_t first_key, const mma_acc &ds) {
@@ -139,7 +143,7 @@ RDNA_DEVICE void flash_dmask_store_tile(const flash_backward_args &all, const fl
       flash_dmask_store<type>(all, at, i * args.dmask_stride[2] + j * args.dmask_stride[3], ds[v]);
   }
 }
-/* Zeros for queries |first| to |last| and the keys that are in none of the tiles |from| .. |to|: nobody sees them. */
+/* Stores zeros for queries |first| to |last| and the keys outside the tiles |from| .. |to|, which no query sees. */
 template <typename type>
 RDNA_DEVICE void flash_dmask_clear(const flash_backward_args &all, const flash_place &place, int32_t first,
                                    int32_t last, int32_t from, int32_t to, int32_t tile) {

@@ -1,8 +1,9 @@
-/* Implicit products for convolution in f32, and depthwise ones: operands are gathered on their way into LDS. */
+/* Convolution in f32 as an implicit product, whose operands are gathered on their way into LDS; depthwise convolution;
+ * sums of parts; and changes of layout. */
 #include "math/conv/conv_sources.h"
 
-/* A source as an operand of tile_product: of a row 8 values along k a thread, or of a k 8 rows; with |only_across|
- * always those. */
+/* A source as an operand of tile_product: a thread fetches 8 values of a row along k, or with |only_across|, and
+ * wherever the source is across, 8 rows at a value of k. */
 template <typename type, typename source, int tile, bool only_across>
 struct tile_operand {
   typedef typename type::raw8 raw;
@@ -92,7 +93,7 @@ RDNA_DEVICE void conv_activate_tile(const struct conv_args &args) {
   }
 }
 
-/* Eight neighbouring channels of a position a thread, where each is a group of its own. */
+/* A thread has eight neighbouring channels of a position, each a group of its own. */
 template <typename type>
 RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
   typedef typename type::stored value;
@@ -125,7 +126,7 @@ RDNA_DEVICE void conv_depthwise_octets(const struct conv_args &args) {
   type::store4(out + 4, float4{sum[4], sum[5], sum[6], sum[7]});
 }
 
-/* One value of the result a thread: for groups so small that a tile would be empty. */
+/* A thread has one value of the result: for groups of channels so small that tiles would be nearly empty. */
 template <typename type>
 RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   typedef typename type::stored value;
@@ -156,13 +157,13 @@ RDNA_DEVICE void conv_depthwise(const struct conv_args &args) {
   type::store_global(out + out_of_row<true>(args, position), gemm_activate(args.activation, sum));
 }
 
-/* What follows the sum of parts. */
+/* What is done to a sum: bias and activation. */
 template <typename type, bool is_image>
 RDNA_DEVICE float conv_finish(const struct conv_args &args, int group, int column, float sum) {
   return is_image ? gemm_activate(args.activation, sum + bias_of_column<type, true>(args, group, column)) : sum;
 }
 
-/* The parts of 4 neighbours in a row, always in the same order. */
+/* Adds up the parts of 4 neighbours in a row, always in the same order, and stores them. */
 template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum_quad(const struct conv_args &args, int group) {
   typedef typename type::stored value;
@@ -185,7 +186,7 @@ RDNA_DEVICE void conv_sum_quad(const struct conv_args &args, int group) {
   for (int i = 0; i < 4; ++i) type::store_global(out + out_of_column<is_image>(args, column + i), sum[i]);
 }
 
-/* The parts of a sum, and what follows. */
+/* Adds up the parts of a sum and stores it. */
 template <typename type, bool is_image>
 RDNA_DEVICE void conv_sum(const struct conv_args &args) {
   int64_t values = (int64_t)args.rows * args.columns, index;
@@ -202,8 +203,13 @@ RDNA_DEVICE void conv_sum(const struct conv_args &args) {
                      conv_finish<type, is_image>(args, group, column, sum));
 }
 
-/* 16 bytes of channels of a position a thread, against runs of 16 bytes of the planes. In shared memory the runs of as
- * many channels as 16 bytes hold are an odd number of 16 bytes, so that those of neighbours lie in different banks. */
+/* Moves |block| channels of an image from (channels, plane) to (plane, channels), or back, through group memory. There
+ * it has, for each run of in_16 channels, their planes one after the other as they lie in memory, padded to an odd
+ * number of 16 bytes, so that neighbouring runs lie in different banks. A thread gathers the in_16 channels of a
+ * position, 16 bytes of the other layout:
+ *
+ *     run 0   | channel 0: 0 1 2 .. | channel 1: 0 1 2 .. | ... | pad |
+ *     run 1   | channel in_16: ..   |                                      */
 template <typename value, bool to_last>
 RDNA_DEVICE void conv_turn(const struct conv_turn_args &args) {
   constexpr int in_16 = 16 / sizeof(value);

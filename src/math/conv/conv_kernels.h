@@ -45,7 +45,7 @@ struct conv_args {
   int32_t image_group, other_group, out_group; /* from one group of channels to the next */
   int32_t rows, columns, k, groups;
   uint32_t flags;
-  uint32_t activation; /* of the sum with the bias, see gemm_activation.h; conv_image only */
+  uint32_t activation; /* of the sum with the bias, an rdna_activation; conv_image only */
   /* With more than one part, |part_k| values of k each, a multiple of 64, sums go to |sums| (groups, parts, rows,
    * columns) instead of |out|, and conv_image_sum or conv_weight_sum adds them up. */
   int32_t parts, part_k;
@@ -82,7 +82,7 @@ struct conv_turn_args {
 #define CONV_SUM_VALUES(parts, columns) (CONV_SUM_QUADS(parts, columns) ? 4 * GEMM_SUM_THREADS : GEMM_SUM_VALUES(parts))
 #define CONV_WINDOW_MAX 32
 /* Bytes of shared memory on NVIDIA's GPUs, 8 for each window: of a tile's rows; of the positions of the steps that are
- * under way. */
+ * in flight. */
 #define CONV_IMAGE_TABLE 1024
 #define CONV_WEIGHT_TABLE(stages) (2 * ((stages) - 1) * GEMM_PIPE_STEP * 8)
 

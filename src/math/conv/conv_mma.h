@@ -4,7 +4,8 @@
 
 #include "math/conv/nvidia/conv_pipe.h"
 
-/* A source as an operand of mma_product. With |only_runs| it has no registers for anything else. */
+/* A source as an operand of mma_product: a thread fetches 8 values along k of |chunks| rows. With |only_runs| it has no
+ * registers for sources without runs. */
 template <typename source, int tile, int threads, bool only_runs>
 struct mma_source {
   static constexpr int chunks = tile * MMA_STEP / 8 / threads;
@@ -43,7 +44,8 @@ struct mma_source {
   }
 };
 
-/* An operand that lies across k: 8 rows of |chunks| neighbours along k a thread, turned on their way into LDS. */
+/* An operand whose rows are neighbours in memory: a thread fetches 8 rows at |chunks| neighbouring values of k, which
+ * it transposes on their way into LDS. */
 template <typename source, int tile, int threads>
 struct mma_rows {
   static constexpr int chunks = tile * MMA_STEP / 8 / threads;
@@ -120,8 +122,8 @@ RDNA_DEVICE void conv_runs_weight(const struct conv_args &args, const conv_range
 }
 #endif
 
-/* A strip of 16 rows of a wave's part of the result. Neighbouring lanes write neighbours in memory: 8 values each where
- * columns lie side by side at multiples of 16 bytes, else along a row or a column. */
+/* Stores a strip of 16 rows of a wave's part of the result. Neighbouring lanes write neighbours in memory: 8 values
+ * each where columns are neighbours at multiples of 16 bytes, else value by value along a row or a column. */
 template <typename type, bool is_image, typename plan, bool only_runs>
 RDNA_DEVICE void conv_store_strip(const struct conv_args &args, const conv_range &range, int row, int column,
                                   float *stage) {

@@ -1,4 +1,12 @@
-/* Device code: how the operands of a convolution's product are gathered. For .hip files only. */
+/* Device code: how the operands of a convolution's product are gathered from tensors. For .hip files only.
+ *
+ * The image's matrix has a row for each position and a column for each tap (conv_kernels.h); it is never written out.
+ * Of a window of 3 along one dimension, stride 1:
+ *
+ *     image      a b c d e          tap    0 1 2
+ *                           position 0     a b c
+ *                                    1     b c d
+ *                                    2     c d e */
 #ifndef RDNA_MATH_CONV_SOURCES_H
 #define RDNA_MATH_CONV_SOURCES_H
 
@@ -18,13 +26,13 @@ RDNA_DEVICE conv_range conv_range_of(const struct conv_args &args) {
   return {first < args.k ? first : args.k, end, z / args.parts, part};
 }
 
-/* Rows of the image's matrix, and what is summed over, are positions and taps, either way round. */
+/* The image as an operand. Its rows are positions and what is summed over is taps, or the other way round. */
 template <typename type, bool rows_are_positions>
 struct image_source {
   typedef typename type::stored value;
   typedef typename type::raw8 raw8;
   typedef conv_place row;
-  /* Rather than make them for every fetch: where registers suffice. */
+  /* Whether rows are kept rather than made again for every fetch: where registers suffice. */
 #if defined(RDNA_NVIDIA) || defined(RDNA_MMA_BY_LANES_)
   static constexpr bool keep_rows = false;
 #else
@@ -33,7 +41,9 @@ struct image_source {
   const struct conv_args &args;
   const value *base;
   int end;
-  bool runs, across; /* along k; or rows 8i to 8i + 7 are neighbours, so that 8 of them are fetched for one k */
+  /* Values 8i to 8i + 7 are neighbours along k; or rows 8i to 8i + 7 are, and 8 of them are fetched for one value of k.
+   */
+  bool runs, across;
 
   GEMM_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.image + (int64_t)range.group * a.image_group;
@@ -50,7 +60,7 @@ struct image_source {
     if (p >= end) return -1;
     return rows_are_positions ? conv_offset(&a, r, conv_tap(&a, p)) : conv_offset(&a, conv_position(&a, p), r);
   }
-  /* Values p to p + 7 of a row; p is a multiple of 8. load_run asks for |runs|. */
+  /* Values p to p + 7 of a row, p a multiple of 8: by one load where there are |runs|, or value by value. */
   GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
     raw8 v = {};
     int at = offset(a, r, p);
@@ -69,7 +79,7 @@ struct image_source {
   }
 };
 
-/* Channels of the other operand by taps, or by positions. */
+/* The other operand, channels by taps (the weight) or by positions (the gradient of y). */
 template <typename type, bool k_is_tap>
 struct other_source {
   typedef typename type::stored value;
@@ -113,8 +123,8 @@ struct other_source {
   }
 };
 
-/* Operands that lie in memory across k: for a value of k, 8 neighbouring rows of the operand at once. offset(p) is
- * where those of k = p lie, or -1 when they are zero. CONV_OTHER_ROWS and CONV_IMAGE_RUNS say when. */
+/* Operands whose rows are neighbours in memory (CONV_OTHER_ROWS, CONV_IMAGE_RUNS): for a value of k, 8 rows at once.
+ * offset(p) is where those of k = p lie, or -1 where they are zero. */
 template <bool k_is_tap>
 struct other_rows {
   const struct conv_args &args;

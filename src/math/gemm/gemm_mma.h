@@ -1,9 +1,9 @@
 /* Device code of the products on matrix units: both operands of the same 16-bit type, in any layout. For .hip files
  * only.
  *
- * A group makes a tile of C, 32 values of k at a step. The next step's operands wait in registers while this
- * step's are multiplied; two buffers in LDS take one barrier a step. Rows of an operand past its end repeat another
- * row, as what comes of them is not stored; only k is padded with zeros. */
+ * A group makes a tile of C, MMA_STEP values of k a step. The next step's operands are in flight, in registers, while
+ * this step's are multiplied; as there are two buffers in LDS, one barrier a step suffices. Rows past the end of an
+ * operand repeat another row, as nothing that comes of them is stored; only k is padded with zeros. */
 #ifndef RDNA_MATH_GEMM_MMA_H
 #define RDNA_MATH_GEMM_MMA_H
 
@@ -11,7 +11,14 @@
 
 enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
 
-/* How a tile is shared out: to threads when it is fetched, to waves when it is multiplied. */
+/* How the waves of a group share a tile of C, and how LDS is used. 128 x 128 by 4 waves, waves_n 2:
+ *
+ *     | wave 0 | wave 1 |  64 rows (wave_m)      each wave's part is tiles_m x tiles_n tiles of the matrix unit
+ *     | wave 2 | wave 3 |
+ *       64 columns (wave_n)
+ *
+ *     LDS   | A, step 0 | B, step 0 | A, step 1 | B, step 1 |     at the end: strips of sums, a wave's 16 rows at a
+ * time */
 template <int tile_m_, int tile_n_, int threads_, int pipe_stages_>
 struct mma_plan {
   static constexpr int tile_m = tile_m_, tile_n = tile_n_, threads = threads_;
@@ -48,7 +55,7 @@ struct mma_plan {
   static_assert(bytes >= threads / WAVE_SIZE * MMA_M * stage_row * 4, "the stage fits");
 };
 
-/* 8 rows of |chunks| neighbours along k: chunk i has those of k = i. */
+/* Stores 8 rows of |chunks| neighbours along k, transposed: chunk i has the 8 rows' values of k = i. */
 template <int chunks>
 RDNA_DEVICE void mma_store_turned(uint16_t *to, const uint4 (&raw)[chunks]) {
 #pragma unroll
@@ -61,8 +68,8 @@ RDNA_DEVICE void mma_store_turned(uint16_t *to, const uint4 (&raw)[chunks]) {
     }
 }
 
-/* A matrix of 16-bit values in any of the two layouts. Along k a thread fetches 8 values of |chunks| rows; otherwise 8
- * rows of |chunks| neighbours along k, which it turns on their way into LDS. */
+/* A matrix of 16-bit values in either layout. Along k a thread fetches 8 values of |chunks| rows; otherwise 8 rows at
+ * |chunks| neighbouring values of k, which it transposes on their way into LDS. */
 template <int tile, int threads>
 struct mma_operand {
   static constexpr int chunks = tile * MMA_STEP / 8 / threads; /* of 8 values, a thread */
@@ -131,11 +138,11 @@ RDNA_DEVICE void mma_of(f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f
 RDNA_DEVICE void mma_of(bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
 RDNA_DEVICE void mma_of(i8x2, mma_acc_i32 &c, const mma_a &a, const mma_b &b) { mma_i8(c, a, b); }
 
-/* A sum as it lies among floats. */
+/* The bits of a sum, as a float. */
 RDNA_DEVICE float mma_staged(float v) { return v; }
 RDNA_DEVICE float mma_staged(int32_t v) { return bits_as<float>(v); }
 
-/* One step's product of what lies in LDS, for this wave's part of the tile. */
+/* Multiplies what lies in LDS, one step's operands, for this wave's part of the tile. */
 template <typename type, typename plan, typename acc>
 RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
 #ifdef RDNA_MMA_BY_LANES_
@@ -156,7 +163,7 @@ RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b, acc 
   }
 }
 
-/* 8 neighbours of a row of C. */
+/* Finishes and stores 8 neighbours of a row of C. */
 template <typename type>
 RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::stored *c, int column, const float *sum,
                              bool vectors) {
@@ -165,8 +172,8 @@ RDNA_DEVICE void mma_finish8(const struct gemm_args &args, typename type::stored
   if (column + 4 < args.n) gemm_finish4<type>(args, c, column + 4, high, vectors);
 }
 
-/* The sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and store(lds). |lds|
- * has plan::bytes. */
+/* Multiplies: the sums of a tile over all of k, for this wave's part of it. Every operand has fetch(step) and
+ * store(lds). |lds| has plan::bytes. */
 template <typename type, typename plan, typename operand_a, typename operand_b, typename acc>
 RDNA_DEVICE void mma_product(operand_a &from_a, operand_b &from_b, int k, uint16_t *lds,
                              acc (&sum)[plan::tiles_m][plan::tiles_n]) {

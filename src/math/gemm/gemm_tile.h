@@ -1,9 +1,16 @@
-/* Device code that the dense and the quantized matrix products share: how operands are fetched, the tiled product
- * and the matrix-vector product. For .hip files only.
+/* Device code that the dense and the quantized matrix products share: how operands are fetched, the tiled product and
+ * the matrix-vector product. For .hip files only.
  *
- * An operand is a matrix with R rows (of C: m for A, n for B) and the summed dimension p. A fetch is 8 values of it
- * in the form in which they lie in memory: along p when p is the contiguous dimension, along the rows otherwise.
- * Fetches are held raw in registers while the tile before is multiplied, and decoded on their way into LDS. */
+ * A group makes one tile of C from a strip of A's rows and a strip of B's columns, |tile_k| values of the summed
+ * dimension p at a step:
+ *
+ *                      B, n columns
+ *                 p  |    [  ]    |          Either operand is a matrix of rows (of C: m of A, n of B) by p.
+ *     A, m rows      |    [  ]    |          A fetch is 8 neighbours of it in memory: 8 values of p of a row if p is
+ *     [ ][ ]...  ->  |   [tile]   |          the contiguous dimension ("along k"), else 8 rows at a value of p.
+ *
+ * The next step's fetches are in flight, as they lie in memory, while a step is multiplied; they are decoded to floats
+ * on their way into LDS. */
 #ifndef RDNA_MATH_GEMM_TILE_H
 #define RDNA_MATH_GEMM_TILE_H
 
@@ -21,7 +28,11 @@
 /* Two signed bytes along k, which matrix units take in place of a 16-bit value. */
 struct i8x2 {};
 
-/* Where this thread's fetches stand in a tile of |tile| rows by |tile_k|. */
+/* Where this thread's fetch lies in a tile of |tile| rows by |tile_k| values of p:
+ *
+ *     along k, tile_k 16       otherwise, tile 64
+ *     row 0   t0  t1           p 0   t0 (rows 0 to 7)  t1 (rows 8 to 15) ... t7
+ *     row 1   t2  t3           p 1   t8                t9                ... t15 */
 template <int tile, int tile_k = GEMM_TILE_K>
 RDNA_DEVICE int fetch_row(bool along_k) {
   return (int)(along_k ? thread_id() / (tile_k / 8) : thread_id() % (tile / 8) * 8);
@@ -31,7 +42,7 @@ RDNA_DEVICE int fetch_p(bool along_k) {
   return (int)(along_k ? thread_id() % (tile_k / 8) * 8 : thread_id() / (tile / 8));
 }
 
-/* An operand of plain values, any of the two layouts. */
+/* An operand of plain values, in either layout. */
 template <typename type, int tile_k = GEMM_TILE_K>
 struct dense_operand {
   typedef typename type::raw8 raw;
@@ -69,7 +80,8 @@ struct dense_operand {
   RDNA_DEVICE void decode(const raw &v, float out[8]) { type::decode8(v, out); }
 };
 
-/* Rows of a tile in LDS are 4 floats apart from the next power of two, to spread columns over the banks. */
+/* A tile in LDS, one row for each value of p. Rows are 4 floats longer than the tile, to spread columns over the banks.
+ */
 template <int tile, int tile_k>
 struct lds_tile {
   float value[tile_k][tile + 4];
@@ -87,7 +99,7 @@ RDNA_DEVICE void store_fetch(lds_tile<tile, tile_k> &lds, bool along_k, const fl
   }
 }
 
-/* Four neighbours of a row, of which those before column |n| are there. */
+/* Stores four neighbours of a row of C, as many as lie before column |n|. */
 template <typename type>
 RDNA_DEVICE void gemm_store4(typename type::stored *c, int column, int n, float4 v, bool vectors) {
   if (vectors && column + 4 <= n) {
@@ -99,7 +111,8 @@ RDNA_DEVICE void gemm_store4(typename type::stored *c, int column, int n, float4
     if (column + i < n) type::store_global(c + column + i, v[i]);
 }
 
-/* Four neighbours of a row of C, without what GEMM_MORE stands for. */
+/* Finishes and stores four neighbours of a row of C: alpha, beta and the bias of columns. What GEMM_MORE stands for
+ * comes later. */
 template <typename type>
 RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::stored *c, int column, float4 sum,
                               bool vectors) {
@@ -116,7 +129,7 @@ RDNA_DEVICE void gemm_finish4(const struct gemm_args &args, typename type::store
   gemm_store4<type>(c, column, args.n, sum, vectors);
 }
 
-/* What follows: a bias of rows, the activation, the residual. */
+/* What GEMM_MORE stands for: a bias of rows, the activation, the residual. */
 template <typename type>
 RDNA_DEVICE float gemm_more(const struct gemm_args &args, int64_t batch, int row, int column, float v) {
   typedef typename type::stored value;
@@ -159,8 +172,13 @@ RDNA_DEVICE int64_t gemm_first_b(const struct gemm_args &args, const gemm_range 
   return range.batch * args.stride_b + (args.flags & GEMM_B_TRANSPOSED ? range.first : range.first * args.ldb);
 }
 
-/* Where this group's tile of C begins. Neighbouring groups share 8 rows of tiles, so that their operands are met in
- * the L2 cache. */
+/* Where this group's tile of C begins. Groups go down bands of 8 rows of tiles, so that those that run at the same time
+ * read the same operands, from the L2 cache:
+ *
+ *     group   0   8  16  ...      band 0
+ *             1   9  17
+ *            ..
+ *             7  15  23 */
 template <int tile_m, int tile_n = tile_m>
 RDNA_DEVICE void gemm_place(int m, int n, int &row0, int &column0) {
   uint32_t tiles_m = (uint32_t)(m + tile_m - 1) / tile_m, tiles_n = (uint32_t)(n + tile_n - 1) / tile_n;
@@ -170,8 +188,8 @@ RDNA_DEVICE void gemm_place(int m, int n, int &row0, int &column0) {
   column0 = (int)(in_band / band_rows) * tile_n;
 }
 
-/* Adds up the parts of values of a matrix of |values|, the first of which lie at |sums|, always in the same order;
- * threads of which it returns true have the sum of number |out_index|. */
+/* Adds up the parts of a matrix of |values|; the first part is at |sums|, each follows the one before. Always in the
+ * same order. Returns whether this thread has a sum, which is that of value |out_index|. */
 RDNA_DEVICE bool sum_parts(const float *sums, int64_t values, int parts, int64_t &out_index, float &out_sum) {
   RDNA_SHARED float shared[GEMM_SUM_THREADS];
   bool many = GEMM_SUM_MANY(parts);
@@ -195,8 +213,14 @@ RDNA_DEVICE bool sum_parts(const float *sums, int64_t values, int parts, int64_t
   return index < values && slice == 0;
 }
 
-/* How the sums of a tile are shared out: a thread has every |down|th quad of rows and every |across|th of columns. 32
- * threads stand 4 by 8, so that together they read few different quads. */
+/* Which sums of a tile a thread has: those of every |down|th quad (4) of rows with every |across|th quad of columns. 32
+ * threads stand 4 by 8, so that together they read few different quads from LDS:
+ *
+ *     quad of rows \ columns    0   1  ..  7     8  ..  15
+ *               0               t0  t1  .. t7   t32  .. t39
+ *               1               t8  t9  .. t15  t40  .. t47
+ *               2               t16 ..
+ *               3               t24 ..                         then threads from 64 on, below */
 template <int tile, int threads>
 struct tile_plan {
   static constexpr int across = 16, down = threads / across;
@@ -213,7 +237,7 @@ struct tile_plan {
   }
 };
 
-/* The sums of a tile over all of k. */
+/* Multiplies: the sums of a tile over all of k. */
 template <int tile, int threads, typename operand_a, typename operand_b>
 RDNA_DEVICE void tile_product(
     operand_a &from_a, operand_b &from_b, bool a_along_k, bool b_along_k, int k,
@@ -253,7 +277,7 @@ RDNA_DEVICE void tile_product(
   }
 }
 
-/* One tile of C, which is a matrix of its own. */
+/* Stores a tile of C. */
 template <typename type_c, int tile, int threads, typename plan>
 RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::stored *c, int row0, int column0,
                             const float (&sum)[plan::quads_m * 4][plan::quads_n * 4]) {
@@ -270,7 +294,8 @@ RDNA_DEVICE void tile_store(const struct gemm_args &args, typename type_c::store
   }
 }
 
-/* What tile_store left for later: this thread's own values of C again, which are f32 and so not rounded yet. */
+/* Does what GEMM_MORE stands for to this thread's own values of C, which tile_store has stored: f32, so not rounded
+ * yet. */
 template <typename type_c, typename plan>
 RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::stored *c, int64_t batch, int row0,
                                  int column0) {
@@ -289,7 +314,7 @@ RDNA_DEVICE void tile_store_more(const struct gemm_args &args, typename type_c::
   }
 }
 
-/* What follows the sums of a tile of C, or of a part of them. */
+/* Finishes and stores the sums of a tile of C, or stores those of one part. */
 template <typename type_c, int tile, int threads>
 RDNA_DEVICE void gemm_tile_finish(
     const struct gemm_args &args, int64_t batch, int row0, int column0,
@@ -316,7 +341,7 @@ RDNA_DEVICE void gemm_tile_finish(
   if (now.flags & GEMM_MORE) tile_store_more<type_c, plan>(now, c, batch, row0, column0);
 }
 
-/* One tile of C, or of a part of its sums. |a| and |b| are this group's; |k| is how much of them is summed. */
+/* Makes one tile of C, or of one part's sums. |a| and |b| are this group's; |k| is how much of them is summed. */
 template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
 RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b, int k, int64_t batch) {
   typedef tile_plan<tile, threads> plan;
@@ -332,14 +357,14 @@ RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const vo
   gemm_tile_finish<type_c, tile, threads>(args, batch, row0, column0, sum);
 }
 
-/* The same without parts. */
+/* The same where k is not cut into parts. */
 template <typename operand_a, typename operand_b, typename type_c, int tile, int threads>
 RDNA_DEVICE void gemm_tile(const struct gemm_args &args, const void *a, const void *b) {
   gemm_tile<operand_a, operand_b, type_c, tile, threads>(args, a, b, args.k, group_id_z());
 }
 
-/* A weight of plain values for gemv_rows: 16 bytes a lane and step. |length| neighbours of a row in each of |runs|
- * places are decoded from them. */
+/* A weight of plain values for gemv_rows: a lane loads 16 bytes of a row a step (a chunk), which are |length|
+ * neighbours. Of quantized weights a chunk is |runs| stretches of |length| neighbours each. */
 template <typename type>
 struct dense_weight {
   static constexpr int length = 16 / sizeof(typename type::stored), runs = 1;
@@ -373,8 +398,9 @@ RDNA_DEVICE void load_run(const typename type::stored *p, float v[length]) {
   }
 }
 
-/* C(m, n) for m <= |columns| rows of A and |rows| rows of B for each set of 32 lanes. Lanes past m or n repeat the
- * last row, so that nothing diverges and nothing outside is read; they store nothing. */
+/* C(m, n) for m <= |columns| rows of A: each set of 32 lanes has |rows| rows of B, lane i their chunks i, i + 32 and so
+ * on. Rows past m or n repeat the last one, so that nothing diverges and nothing outside is read; they are not stored.
+ */
 template <typename type_a, typename weight, typename type_c, int columns, int rows>
 RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
   int lane = (int)thread_id() % 32, set = (int)(group_id_x() * (GEMV_THREADS / 32) + thread_id() / 32);
@@ -391,7 +417,7 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
     x[c] = (const typename type_a::stored *)args.a + (c < args.m ? c : args.m - 1) * args.lda;
 
   int chunks = weight::chunks(args.k);
-  constexpr int ahead = columns == 1 ? 2 : 1; /* steps whose loads are under way; more would spill registers */
+  constexpr int ahead = columns == 1 ? 2 : 1; /* steps in flight; more would spill registers */
 #pragma unroll ahead
   for (int chunk = lane; chunk < chunks; chunk += 32) {
     typename weight::raw raw[rows];

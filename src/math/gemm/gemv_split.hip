@@ -1,6 +1,8 @@
-/* A vector times the transpose of B. A set of 32 lanes has |shares| - 1 neighbours that take the other parts of the
- * same 4 rows; a step of a lane is 16 bytes of each row in two places, 128 bytes under way, which are read once. For
- * each value of B 2 FLOPs, and about 2.5 instructions. */
+/* A vector times the transpose of B. |shares| neighbouring sets of 32 lanes share 4 rows of B, each a part of k; a lane
+ * loads 16 bytes of each row in two places a step, 128 bytes in flight. B is read once: 2 FLOPs a value, and about 2.5
+ * instructions.
+ *
+ *     shares 2     row r    | set 0 | set 1 | set 0 | set 1 | ...     32 chunks of 16 bytes each */
 #include "math/gemm/gemv_split_kernels.h"
 
 #include "math/gemm/gemm_tile.h"

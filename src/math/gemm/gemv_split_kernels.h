@@ -1,5 +1,5 @@
-/* Products of a matrix with a vector where a device has room for more waves than the matrix has rows: several of them
- * share a row, and more of its bytes are under way. */
+/* Products of a matrix with a vector where a device has room for more waves than the matrix has rows: several waves
+ * share rows, so that more bytes are in flight. */
 #ifndef RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
 #define RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
 

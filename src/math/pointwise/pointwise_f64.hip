@@ -1,5 +1,5 @@
 /* Elementary operations on f64. Most are 35 to 80 operations in f64, of which the largest GPUs do one for every 4 bytes
- * of a copy and the others far fewer: what is left to memory is that enough of a thread's bytes are under way at once,
+ * of a copy and the others far fewer: what is left to memory is that enough of a thread's bytes are in flight at once,
  * and to the rest that it costs few instructions. */
 #include "kernel/arguments.h"
 #include "math/pointwise/pointwise_elementary.h"

@@ -4,7 +4,7 @@
  * A set of 32 lanes makes |rows| rows of B at once, with |columns| rows of A. A lane's step is a chunk of a row: 16
  * bytes of low bits, or 32, and what else their 32 or 64 values need, which fall into runs of 16 that share a scale.
  * What several chunks of a block need is loaded by the first of their lanes, and handed on, so that each byte is loaded
- * once. The next step's bytes are under way while this one's are multiplied. A lies in LDS, a tile of k at a time, in
+ * once. The next step's bytes are in flight while this one's are multiplied. A lies in LDS, a tile of k at a time, in
  * the order in which lanes take it: piece p of 4 values of every lane's chunk in one row, so that a load of 16 bytes by
  * 32 lanes meets no bank twice.
  *
@@ -142,7 +142,7 @@ struct gemv_plan {
   static constexpr int row = lanes + 1; /* quads of a piece, and one so that stores spread over the banks too */
   static constexpr int rows = QUANT_GEMV_ROWS;
   static constexpr int sets = QUANT_GEMV_THREADS / 32;
-  static constexpr bool ahead = columns <= 4; /* the next step's chunks are under way */
+  static constexpr bool ahead = columns <= 4; /* the next step's chunks are in flight */
 
   /* Where the quad at value |v| of a tile lies. */
   RDNA_DEVICE int slot(int v) {

@@ -4,7 +4,7 @@
  * Along rows a wave takes a run of values that lie together: several short rows, a row, or a segment of a long one;
  * where rows are many but not enough for that, the waves of a group share one. A run is seen as whole vectors of 16
  * bytes, wherever rows begin in them: a lane scans its vector's values and the wave its lanes' results, while the next
- * SCAN_AHEAD vectors of the lane are on their way. About 75 instructions a vector and lane for sums of bf16, 110 where
+ * SCAN_AHEAD vectors of the lane are in flight. About 75 instructions a vector and lane for sums of bf16, 110 where
  * rows begin inside: an H200 has time for 220 while it copies one, so memory is the bound: 80 % of the copy rate for
  * large rows, half of it for few long ones, whose bytes are read twice. */
 #include "kernel/arguments.h"

@@ -1,4 +1,4 @@
-/* Softmax of rows. */
+/* Softmax of rows; softmax_kernels.h says which rows are a wave's and which a group's. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/chunk.h"
@@ -7,7 +7,7 @@
 #include "math/common/edges.h"
 #include "math/softmax/softmax_kernels.h"
 
-/* Results of 16 bits hide the error of the hardware's exponential. */
+/* exp, by the hardware's exponential where the error is lost in rounding to 16 bits. */
 template <typename type>
 RDNA_DEVICE float exp_of(float v) {
   return type::BYTES == 4 ? scalar_exp(v) : fast_exp(v);
@@ -19,7 +19,7 @@ RDNA_DEVICE float finish(float v, float top, float last, bool log) {
   return log ? v - top - last : exp_of<type>(v - top) * last;
 }
 
-/* A row of x or of out: single values before and after its vectors unless it is aligned. */
+/* Where the vectors of a row lie; see "Rows at any alignment" in src/math/README.md. */
 template <typename type>
 RDNA_DEVICE row_edges edges_of(const char *row, uint64_t cols) {
   return row_edges_of(address_of(row), cols, type::IN_16);
@@ -33,8 +33,9 @@ RDNA_DEVICE void store_vector(char *to, const float *v, bool alike) {
 /* Whether what is a vector's place in |x| is one in |out|. */
 RDNA_DEVICE bool is_alike(const char *x, const char *out) { return all_16(address_of(x) ^ address_of(out)); }
 
-/* A row that fits the team's registers, |pieces| vectors a thread: exponentials are computed twice, since keeping them
- * would take twice the registers, and with that half of the loads in flight. */
+/* A row in the registers of a team, |pieces| vectors a thread: vector j of thread t is number j * team::SIZE + t.
+ * Unless |edged| it is aligned. Exponentials are computed twice: to keep them would take twice the registers, so that
+ * half as many loads were in flight. */
 template <typename type, bool edged, int pieces, typename team>
 RDNA_DEVICE void held_row(const softmax_args &a, const char *x, char *out, float *scratch) {
   typedef piece<type, true> part;
@@ -89,7 +90,7 @@ RDNA_DEVICE void held_row(const softmax_args &a, const char *x, char *out, float
   }
 }
 
-/* The maximum of some values, and the sum of what they are as exponentials beside it; 0 where all are -inf. */
+/* The maximum of some values, and the sum of exp(v - maximum); 0 where all are -inf. */
 struct running {
   float top, sum;
 };
@@ -98,7 +99,7 @@ RDNA_DEVICE float rescaled(const running &s, float top) {
   return s.sum != 0 ? s.sum * exp_of<type>(s.top - top) : 0;
 }
 
-/* Of a longer row a group has so many vectors at once, |at_once| a thread. */
+/* How many vectors of a longer row a thread has at once: together they are a stretch, SOFTMAX_PART_VECTORS vectors. */
 static constexpr uint32_t at_once = SOFTMAX_PART_VECTORS / SOFTMAX_THREADS;
 
 template <typename type>
@@ -155,7 +156,7 @@ struct stretch {
   }
 };
 
-/* Vectors |begin| to |end| of a row, and its single values if |edges|, for the whole group. */
+/* Reduces vectors |begin| to |end| of a row, and its single values if |edges|, for the whole group. */
 template <typename type>
 RDNA_DEVICE running group_running(const char *x, uint64_t cols, float scale, const row_edges &e, uint64_t begin,
                                   uint64_t end, bool edges, float *scratch) {
@@ -222,8 +223,7 @@ RDNA_DEVICE void group_rows(const softmax_args &a, float *scratch) {
   }
 }
 
-/* |lanes| of a wave for each row of at most 16 bytes a lane, |at_once| rows for each of those, whose loads wait
- * together. */
+/* Rows of at most 16 bytes a lane, which |lanes| of a wave share; they have |at_once| rows in flight together. */
 template <typename type, uint32_t lanes, uint32_t at_once>
 RDNA_DEVICE void short_rows(const softmax_args &a) {
   constexpr uint32_t width = type::IN_16, teams = SOFTMAX_THREADS / lanes;
@@ -289,7 +289,7 @@ RDNA_DEVICE void softmax(const softmax_args &a, float *scratch) {
   }
 }
 
-/* A kernel of its own, since these take so many registers that few groups run at once. */
+/* Longer rows in registers: a kernel of its own, since they take so many that few groups run at once. */
 template <typename type>
 RDNA_DEVICE void softmax_held(const softmax_args &a, float *scratch) {
   constexpr int of_wave = SOFTMAX_WAVE_BYTES / 16 / WAVE_SIZE, of_group = SOFTMAX_HELD_BYTES / 16 / SOFTMAX_THREADS;
@@ -302,6 +302,7 @@ RDNA_DEVICE void softmax_held(const softmax_args &a, float *scratch) {
   group_rows<type, true, of_group>(a, scratch);
 }
 
+/* Reduces parts of rows. */
 template <typename type>
 RDNA_DEVICE void softmax_part(const softmax_part_args &a, float *scratch) {
   for (int64_t item = group_id_x(); item < a.rows * a.parts; item += group_count_x()) {
@@ -315,7 +316,8 @@ RDNA_DEVICE void softmax_part(const softmax_part_args &a, float *scratch) {
   }
 }
 
-/* The last parts first, since those were read last and may still be in the cache. */
+/* Writes parts of rows, each group joining the row's states for itself. The last parts come first: see "The second pass
+ * goes backwards" in src/math/README.md. */
 template <typename type>
 RDNA_DEVICE void softmax_finish(const softmax_finish_args &a, float *scratch) {
   for (int64_t item = a.rows * a.parts - 1 - group_id_x(); item >= 0; item -= group_count_x()) {

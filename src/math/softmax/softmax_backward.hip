@@ -23,8 +23,8 @@ struct row_data {
   bool log;
 };
 
-/* A row that fits the team's registers, |pieces| of 16 bytes a thread or of one value: read once. |edged|: one that
- * begins anywhere, in all three alike, with single values before and after its vectors, at most one a thread. */
+/* A row in the registers of a team, |pieces| a thread of 16 bytes if |wide|, else of one value: read once. |edged|:
+ * dout, out and dx begin equally far from 16 bytes, and a thread has one of the single values at most. */
 template <typename type, typename team, bool wide, bool edged, int pieces>
 RDNA_DEVICE void held_row(const row_data &r, float *scratch) {
   typedef piece<type, wide> part;
@@ -78,7 +78,7 @@ RDNA_DEVICE void held_row(const row_data &r, float *scratch) {
   }
 }
 
-/* Of a longer row a group has so much at once, |at_once| pieces a thread. */
+/* What a group has of a longer row at once: |at_once| pieces a thread, STEP columns. */
 template <typename type, bool wide>
 struct stretch {
   typedef piece<type, wide> part;
@@ -128,7 +128,7 @@ struct stretch {
   }
 };
 
-/* The sum over columns |begin| to |end|, for the whole group. */
+/* Sums columns |begin| to |end|, for the whole group. */
 template <typename type, bool wide>
 RDNA_DEVICE float group_sum(const row_data &r, uint64_t begin, uint64_t end, float *scratch) {
   stretch<type, wide> s;
@@ -159,8 +159,7 @@ RDNA_DEVICE row_data row_of(const args &a, int64_t row) {
           a.log != 0};
 }
 
-/* |lanes| of a wave for each row of at most 16 bytes a lane, |at_once| rows for each of those, whose loads wait
- * together. */
+/* Rows of at most 16 bytes a lane, which |lanes| of a wave share; they have |at_once| rows in flight together. */
 template <typename type, uint32_t lanes, uint32_t at_once>
 RDNA_DEVICE void short_rows(const softmax_backward_args &a) {
   constexpr uint32_t width = type::IN_16, teams = threads / lanes;
@@ -215,7 +214,7 @@ RDNA_DEVICE bool is_wide(const args &a) {
   uint64_t sizes = (uint64_t)(a.cols | a.dout_stride | a.out_stride | a.dx_stride) * type::BYTES;
   return all_16(address_of(a.dout) | address_of(a.out) | address_of(a.dx) | sizes);
 }
-/* Each row begins at the same place of 16 bytes in all three. */
+/* Whether each row begins equally far from 16 bytes in all three. */
 template <typename type, typename args>
 RDNA_DEVICE bool is_alike(const args &a) {
   uint64_t apart = (uint64_t)(a.dout_stride - a.out_stride) | (uint64_t)(a.dout_stride - a.dx_stride);
@@ -263,7 +262,7 @@ RDNA_DEVICE void softmax_backward_part(const softmax_backward_part_args &a, floa
   }
 }
 
-/* The last parts first, since those were read last and may still be in the cache. */
+/* Writes parts of rows. The last parts come first: see "The second pass goes backwards" in src/math/README.md. */
 template <typename type, bool wide>
 RDNA_DEVICE void softmax_backward_finish(const softmax_backward_part_args &a, float *scratch) {
   for (int64_t item = a.rows * a.parts - 1 - group_id_x(); item >= 0; item -= group_count_x()) {
@@ -279,6 +278,8 @@ RDNA_DEVICE void softmax_backward_finish(const softmax_backward_part_args &a, fl
   }
 }
 
+/* Along the middle of three dimensions: a thread has |size| neighbours of the inner one, and reads their columns twice.
+ */
 template <typename type, bool wide>
 RDNA_DEVICE void softmax_dim(const softmax_dim_args &a) {
   typedef chunk<type, wide> part;

@@ -17,7 +17,8 @@ RDNA_DEVICE void store_index(void *indices, bool narrow, int64_t at, uint32_t pl
   }
 }
 
-/* A thread for each value, a power of two for each row. */
+/* Sorts rows of a few values by counting, for each value, those that come before it. A row has a power of two of
+ * threads, one for each value. */
 template <typename type>
 RDNA_DEVICE void sort_rank(const sort_tile_args &a, typename type::word *keys, uint32_t *places) {
   typedef typename type::stored stored;
@@ -52,7 +53,8 @@ RDNA_DEVICE void sort_rank(const sort_tile_args &a, typename type::word *keys, u
   }
 }
 
-/* What sort_wave orders: a key with where it stood. Greater than all that there are: padding. */
+/* What sort_wave orders: a key with where its value stood, in as few words as they fit. padding() is greater than all
+ * entries that there are. */
 template <typename type, bool small = (type::BITS <= 16), bool large = (type::BITS > 32)>
 struct entry { /* of 32 bits */
   uint64_t all;
@@ -93,8 +95,9 @@ struct entry<type, false, true> {
   }
 };
 
-/* Each of a wave's entries, |items| in a row for each lane, and the one whose number differs from its own by |mask|:
- * the lesser goes to the lesser number. */
+/* One step of a sorting network over a wave's entries: compares each entry with the one whose number differs by |mask|,
+ * and gives the lesser number the lesser one. Lane i has entries i * items to (i + 1) * items - 1, so that low bits of
+ * |mask| are exchanges within a lane, and higher ones between lanes. */
 template <uint32_t mask, int items, typename item>
 RDNA_DEVICE void compare_exchange(item *v) {
   constexpr uint32_t within = mask & (items - 1), lanes = mask / items;
@@ -117,8 +120,14 @@ RDNA_DEVICE void compare_exchange(item *v) {
     }
   }
 }
-/* Sorted runs of |size| entries, of halves that are (Batcher, "Sorting networks and their applications", 1968): each
- * with its mirror image in the run, then with those half as far away, and so on. */
+/* Merges sorted halves to sorted runs of |size| entries (Batcher, "Sorting networks and their applications", 1968):
+ * compares each entry with its mirror image in the run, then with those a quarter of the run away, an eighth, and so
+ * on.
+ *
+ *     size 8     0 1 2 3 | 4 5 6 7      halves sorted
+ *                0-7 1-6 2-5 3-4        mask 7: mirror images
+ *                0-2 1-3   4-6 5-7      mask 2
+ *                0-1 2-3   4-5 6-7      mask 1 */
 template <uint32_t step, int items, typename item>
 RDNA_DEVICE void merge_halves(item *v) {
   if constexpr (step > 0) {
@@ -135,7 +144,8 @@ RDNA_DEVICE void sort_runs(item *v) {
   }
 }
 
-/* A wave for each row of at most |most| values, which come without places. */
+/* Sorts rows of at most |most| values, a wave each, by that network. They come without places. |sorted|: group memory
+ * for where each wave's values stood. */
 template <typename type, int most>
 RDNA_DEVICE void sort_wave(const sort_tile_args &a, uint16_t (*sorted)[most]) {
   typedef typename type::stored stored;
@@ -179,11 +189,12 @@ struct tile_memory {
   };
 };
 
-/* Ranks of the items by their digits, which come from |digit|(i). In between a rank and its digit share a register. */
+/* Computes |ranks|, where each item goes when a tile is sorted by the digits digit(i). Until the counts of all waves
+ * are known a rank within its wave shares a register with its digit. */
 template <int items, bool full, typename digit_of>
 RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t n, digit_of digit, uint32_t *ranks,
                                 uint32_t *out_total) {
-  group_barrier(); /* what was in the place of |match| has been read */
+  group_barrier(); /* |words|, which |match| lies over, have been read */
   match_clear(match);
   counts_clear(counts);
 #pragma unroll
@@ -294,7 +305,7 @@ RDNA_DEVICE void radix_count(const radix_count_args &a, uint32_t (*counts)[SORT_
   }
 }
 
-/* Words that other groups read and write meanwhile. */
+/* A word that other groups read and write meanwhile. */
 RDNA_DEVICE uint32_t load_shared_word(const uint32_t *p) {
 #ifdef RDNA_AMD
   return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
@@ -312,10 +323,10 @@ RDNA_DEVICE void store_shared_word(uint32_t *p, uint32_t v) {
 #endif
 }
 
-/* Of this thread's digit, of which the tile has |total|: where the tile's go. |state| is the tile's, |row_begin| where
- * the row's go. */
+/* Returns where the tile's values of this thread's digit go. The tile has |total| of them, |state| is the tile's word
+ * for it, and the row's go from |row_begin| on. Looks back at the tiles before until one knows where its own end. */
 RDNA_DEVICE uint32_t look_back(uint32_t *state, uint32_t tile, uint32_t total, uint32_t row_begin) {
-  constexpr uint32_t window = 4; /* tiles whose words are on their way at once */
+  constexpr uint32_t window = 4; /* tiles whose words are in flight at once */
   uint32_t before = 0;
   if (tile == 0) {
     before = row_begin;
@@ -343,7 +354,7 @@ RDNA_DEVICE uint32_t look_back(uint32_t *state, uint32_t tile, uint32_t total, u
 template <typename type>
 struct sweep_memory {
   sort_counts counts;
-  uint32_t base[SORT_DIGITS]; /* of a digit: where it goes in the row, less where it is in the tile */
+  uint32_t base[SORT_DIGITS]; /* of each digit: where its values go in the row, less where they are in the tile */
   uint32_t ticket;
   union {
     sort_match match;
@@ -351,7 +362,7 @@ struct sweep_memory {
   };
 };
 
-/* Tile |tile| of row |row|, which has |left| values from there on; |full|: a whole tile. */
+/* Moves tile |tile| of row |row|, which has |left| values from there on; |full|: a whole tile. */
 template <bool full, typename type>
 RDNA_DEVICE void sweep_tile(const radix_sweep_args &args, sweep_memory<type> *lds, int64_t row, uint32_t tile,
                             uint32_t left) {

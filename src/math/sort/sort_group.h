@@ -36,7 +36,7 @@ typedef sort_type<uint64_t> bits_64;
 
 RDNA_DEVICE wave_mask lanes_below(void) { return ((wave_mask)1 << lane_id()) - 1; }
 
-/* Masks of the lanes that have each digit, for each wave: 0 but while they are in use. */
+/* For each wave and digit the mask of the lanes that have that digit; 0 but while in use. */
 struct sort_match {
   uint32_t of_wave[SORT_WAVES][SORT_DIGITS][WAVE_SIZE / 32];
 };
@@ -45,9 +45,9 @@ RDNA_DEVICE void match_clear(sort_match *match) {
   for (uint32_t i = 0; i < sizeof(sort_match) / sizeof(uint32_t); i += SORT_THREADS)
     (&match->of_wave[0][0][0])[i + thread_id()] = 0;
 }
-/* The lanes with the same digit, of those that are |valid|, lane 0 among them; any if this is not. All lanes are
- * active. By or-ing bits in LDS, which takes a third of the instructions of a ballot for each bit of the digit, and no
- * longer on NVIDIA's; match.any takes a quarter longer. */
+/* Returns the mask of the valid lanes that have this lane's digit; lanes that are not |valid| get any mask. Lane 0 must
+ * be valid, and all lanes active. Each lane ors its bit into a word in LDS: a third of the instructions of a ballot for
+ * each bit of the digit. On NVIDIA that is as quick as those, and match.any takes a quarter longer. */
 RDNA_DEVICE wave_mask wave_match(sort_match *match, uint32_t digit, bool valid) {
   uint32_t *of_digit = match->of_wave[wave_id()][digit];
   wave_mask same = (wave_mask)wave_ballot(valid);
@@ -62,8 +62,8 @@ RDNA_DEVICE wave_mask wave_match(sort_match *match, uint32_t digit, bool valid) 
   return same;
 }
 
-/* Counts a digit of each lane that is |valid|, lane 0 among them, in the wave's own |counts|; how many there were
- * before, in the lanes' order. */
+/* Counts the valid lanes' digits in the wave's own |counts|; lane 0 must be valid. Returns how many of its digit there
+ * were before this lane. */
 RDNA_DEVICE uint32_t wave_count(uint32_t *counts, sort_match *match, uint32_t digit, bool valid) {
   wave_mask same = wave_match(match, digit, valid);
   uint32_t below = mask_count(same & lanes_below()), before = 0;
@@ -74,7 +74,7 @@ RDNA_DEVICE uint32_t wave_count(uint32_t *counts, sort_match *match, uint32_t di
   return before + below;
 }
 
-/* The sum over the threads before this one; |scratch| has SORT_WAVES values and may be used again after a barrier. */
+/* Returns the sum of |v| over the threads before this one. |scratch|: SORT_WAVES values, free again after a barrier. */
 RDNA_DEVICE uint32_t group_sum_before(uint32_t v, uint32_t *scratch, uint32_t *out_all) {
   uint32_t upto = v;
 #pragma unroll
@@ -94,7 +94,7 @@ RDNA_DEVICE uint32_t group_sum_before(uint32_t v, uint32_t *scratch, uint32_t *o
   return before + upto - v;
 }
 
-/* LDS of a pass: digits counted by each wave. */
+/* Group memory of a pass: how many of each digit each wave has. */
 struct sort_counts {
   uint32_t of_wave[SORT_WAVES][SORT_DIGITS];
   uint32_t scratch[SORT_WAVES];
@@ -106,8 +106,9 @@ RDNA_DEVICE void counts_clear(sort_counts *counts) {
   group_barrier();
 }
 
-/* After each wave has counted: of_wave becomes where the wave's values of a digit begin within the group. The thread's
- * own digit is its number; returns where that begins, and how many there are. Ends with a barrier. */
+/* Turns counts into places: of_wave becomes where the wave's values of a digit begin within the group, digit by digit,
+ * and of a digit wave by wave. A thread does the digit that is its number; it returns where that digit begins and, in
+ * |out_total|, how many values have it. Ends with a barrier. */
 RDNA_DEVICE uint32_t counts_begin(sort_counts *counts, uint32_t *out_total) {
   group_barrier();
   uint32_t mine[SORT_WAVES], total = 0, all;
@@ -124,7 +125,8 @@ RDNA_DEVICE uint32_t counts_begin(sort_counts *counts, uint32_t *out_total) {
   return begin;
 }
 
-/* Item |i| of this thread in a tile of |items| for each: a wave's items are neighbours. */
+/* Where item |i| of this thread lies in a tile of |items| values a thread: a wave has consecutive values, 32 (or 64) of
+ * them for each i. */
 template <int items>
 RDNA_DEVICE uint32_t item_at(uint32_t i) {
   return (wave_id() * items + i) * WAVE_SIZE + lane_id();

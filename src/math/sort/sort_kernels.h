@@ -48,7 +48,7 @@ struct radix_count_args {
 /* A tile learns from those before it where its values of a digit go (Merrill and Garland, "Single-pass parallel prefix
  * scan with decoupled look-back", 2016): |states| has for each a word that is 0 at first, then 1 + how many of the
  * digit the tile has, then SWEEP_UPTO + where the next tile's go. Tiles are taken by |ticket|, so that those before are
- * done or under way. */
+ * done or running. */
 #define SWEEP_UPTO UINT32_C(0x80000000)
 struct radix_sweep_args {
   const void *x;          /* (rows, n) */
