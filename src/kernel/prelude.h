@@ -19,6 +19,8 @@
 #endif
 
 #define RDNA_DEVICE static inline __attribute__((device, always_inline))
+/* RDNA_DEVICE is static; this is for member functions that have an object. */
+#define RDNA_MEMBER inline __attribute__((device, always_inline))
 #define RDNA_SHARED __attribute__((shared))
 #define RDNA_RESTRICT __restrict__
 

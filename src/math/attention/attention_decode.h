@@ -122,7 +122,7 @@ struct decode_cache {
   const int32_t *blocks; /* or NULL: positions are rows */
   int32_t block_count;
   /* The row of a position, or -1. */
-  inline __attribute__((device, always_inline)) int64_t row(const attention_args &a, int32_t position) const {
+  RDNA_MEMBER int64_t row(const attention_args &a, int32_t position) const {
     if (!blocks) return position;
     int32_t block = global(blocks)[position / a.block_rows];
     return block < 0 || block >= block_count ? -1 : (int64_t)block * a.block_rows + position % a.block_rows;

@@ -90,7 +90,7 @@ struct backward_plan {
 /* lse and delta of a tile of queries, one a thread: loaded, later stored to LDS. */
 struct backward_numbers {
   float base, delta;
-  FLASH_MEMBER void fetch(const float *lse, const float *delta_of, int32_t first, int32_t count, int32_t tile) {
+  RDNA_MEMBER void fetch(const float *lse, const float *delta_of, int32_t first, int32_t count, int32_t tile) {
     int32_t i = first + (int32_t)flash_thread();
     base = infinity_f32();
     delta = 0;
@@ -99,7 +99,7 @@ struct backward_numbers {
       delta = delta_of[i];
     }
   }
-  FLASH_MEMBER void store(float *lds, int32_t tile) const {
+  RDNA_MEMBER void store(float *lds, int32_t tile) const {
     if ((int32_t)thread_id() < tile) {
       lds[thread_id()] = base;
       lds[tile + thread_id()] = delta;

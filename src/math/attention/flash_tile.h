@@ -15,7 +15,7 @@
 struct flash_rows {
   const char *base;
   int32_t stride, count, d;
-  FLASH_MEMBER flash_rows from(int32_t row) const { return {base + (int64_t)row * stride, stride, count - row, d}; }
+  RDNA_MEMBER flash_rows from(int32_t row) const { return {base + (int64_t)row * stride, stride, count - row, d}; }
 };
 
 template <typename type>
@@ -50,7 +50,7 @@ struct plain_tile {
 
   RDNA_DEVICE uint32_t swap(uint32_t row) { return (row & 1) << 2 | (row & 2) | (row >> 2 & 1); }
 
-  FLASH_MEMBER void fetch(const flash_rows &from, char *lds) {
+  RDNA_MEMBER void fetch(const flash_rows &from, char *lds) {
     uint32_t thread = flash_thread(), row = thread / IN_ROW, chunk = thread % IN_ROW;
     const char *base = from.base + (int64_t)(row * (uint32_t)from.stride + chunk * 16);
 #ifdef RDNA_NVIDIA
@@ -80,7 +80,7 @@ struct plain_tile {
       }
     }
   }
-  FLASH_MEMBER void store(char *lds) const {
+  RDNA_MEMBER void store(char *lds) const {
 #ifdef RDNA_NVIDIA
     if constexpr (unit::ASYNC) {
       copy_to_shared_wait();
@@ -122,7 +122,7 @@ struct turned_tile {
   static_assert(unit::ASYNC || COUNT >= 1, "no thread is idle");
   uint4 raw[unit::ASYNC ? 1 : COUNT][4];
 
-  FLASH_MEMBER void fetch(const flash_rows &from, char *lds) {
+  RDNA_MEMBER void fetch(const flash_rows &from, char *lds) {
     uint32_t thread = flash_thread();
     if (from.count >= keys && from.d == max_d) {
 #pragma unroll
@@ -147,7 +147,7 @@ struct turned_tile {
       }
     }
   }
-  FLASH_MEMBER void store(char *lds) const {
+  RDNA_MEMBER void store(char *lds) const {
     uint32_t thread = flash_thread();
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
@@ -237,7 +237,7 @@ struct wave_rows {
   flash_rows from;
   int32_t first;
   typename unit::rows kept[resident ? tiles : 1][resident ? STEPS : 1];
-  FLASH_MEMBER void init(const flash_rows &rows, int32_t first_row) {
+  RDNA_MEMBER void init(const flash_rows &rows, int32_t first_row) {
     from = rows;
     first = first_row;
     if constexpr (resident) {
@@ -256,7 +256,7 @@ struct wave_rows {
         }
     }
   }
-  FLASH_MEMBER typename unit::rows load(int m, int step) const {
+  RDNA_MEMBER typename unit::rows load(int m, int step) const {
     return flash_load_rows<type>(from, first + 16 * m, step * unit::K);
   }
 };

@@ -18,9 +18,6 @@
 #include "math/common/device/values.h"
 
 #define FLASH_WAVES (FLASH_THREADS / WAVE_SIZE)
-/* RDNA_DEVICE is static; this is for member functions that have an object. */
-#define FLASH_MEMBER inline __attribute__((device, always_inline))
-
 RDNA_DEVICE uint32_t flash_pack(f16, float low, float high) {
 #ifdef RDNA_NVIDIA
   uint32_t bits;

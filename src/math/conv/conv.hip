@@ -10,12 +10,12 @@ struct tile_operand {
   source from;
   typename source::row row;
   int p;
-  GEMM_MEMBER tile_operand(const source &s, int first_row, int first_p)
+  RDNA_MEMBER tile_operand(const source &s, int first_row, int first_p)
       : from(s),
         row(s.make_row(s.args, first_row + fetch_row<tile>(along_k()))),
         p(first_p + fetch_p<tile>(along_k())) {}
-  GEMM_MEMBER bool along_k(void) const { return !only_across && !from.across; }
-  GEMM_MEMBER raw fetch(void) {
+  RDNA_MEMBER bool along_k(void) const { return !only_across && !from.across; }
+  RDNA_MEMBER raw fetch(void) {
     raw v = {};
     if (!along_k()) {
       int at = from.offset(from.args, row, p);

@@ -15,11 +15,11 @@ struct mma_source {
   uint4 raw[chunks];
   RDNA_DEVICE int row_of(int chunk) { return (int)thread_id() / 4 + threads / 4 * chunk; }
   RDNA_DEVICE int k_of(void) { return (int)thread_id() % 4 * 8; }
-  GEMM_MEMBER mma_source(const source &s, int first_row, int p) : from(s), first(first_row), first_p(p) {
+  RDNA_MEMBER mma_source(const source &s, int first_row, int p) : from(s), first(first_row), first_p(p) {
 #pragma unroll
     for (int i = 0; source::keep_rows && i < chunks; ++i) kept[i] = s.make_row(s.args, first_row + row_of(i));
   }
-  GEMM_MEMBER void fetch(int step) {
+  RDNA_MEMBER void fetch(int step) {
     int p = first_p + step * MMA_STEP + k_of(), row0 = first;
 #ifdef RDNA_MMA_BY_LANES_
     asm volatile("" : "+v"(row0)); /* or the compiler keeps the rows after all, in memory */
@@ -38,7 +38,7 @@ struct mma_source {
       for (int i = 0; i < chunks; ++i) raw[i] = i == chunk ? v : raw[i];
     }
   }
-  GEMM_MEMBER void store(uint16_t *lds) const {
+  RDNA_MEMBER void store(uint16_t *lds) const {
 #pragma unroll
     for (int i = 0; i < chunks; ++i) store_u32x4(lds + row_of(i) * MMA_ROW + k_of(), raw[i]);
   }
@@ -56,9 +56,9 @@ struct mma_rows {
   uint4 raw[chunks];
   RDNA_DEVICE int row(void) { return (int)thread_id() % (tile / 8) * 8; }
   RDNA_DEVICE int k_of(int chunk) { return (int)thread_id() / (tile / 8) * chunks + chunk; }
-  GEMM_MEMBER mma_rows(const source &from, const void *matrix, int p, int first_row, int limit)
+  RDNA_MEMBER mma_rows(const source &from, const void *matrix, int p, int first_row, int limit)
       : rows(from), base((const uint16_t *)matrix), first_p(p), inside(first_row + row() < limit) {}
-  GEMM_MEMBER void fetch(int step) {
+  RDNA_MEMBER void fetch(int step) {
 #pragma unroll
     for (int i = 0; i < chunks; ++i) {
       int at = rows.offset(first_p + step * MMA_STEP + k_of(i));
@@ -67,7 +67,7 @@ struct mma_rows {
       raw[i] = v;
     }
   }
-  GEMM_MEMBER void store(uint16_t *lds) const { mma_store_turned<chunks>(lds + row() * MMA_ROW + k_of(0), raw); }
+  RDNA_MEMBER void store(uint16_t *lds) const { mma_store_turned<chunks>(lds + row() * MMA_ROW + k_of(0), raw); }
 };
 
 template <typename type, bool is_image, typename plan>

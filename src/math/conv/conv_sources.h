@@ -45,29 +45,29 @@ struct image_source {
    */
   bool runs, across;
 
-  GEMM_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
+  RDNA_MEMBER image_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.image + (int64_t)range.group * a.image_group;
     bool aligned = (a.flags & CONV_IMAGE_RUNS) && all_16((uint64_t)base);
     runs = rows_are_positions && aligned, across = !rows_are_positions && aligned;
   }
-  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
+  RDNA_MEMBER row make_row(const struct conv_args &a, int at) const {
     int limit = rows_are_positions ? a.rows : a.columns, safe = at < limit ? at : 0;
     row r = rows_are_positions ? conv_position(&a, safe) : conv_tap(&a, safe);
     if (at >= limit) r.z = -(1 << 30); /* outside, with any tap */
     return r;
   }
-  GEMM_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
+  RDNA_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
     if (p >= end) return -1;
     return rows_are_positions ? conv_offset(&a, r, conv_tap(&a, p)) : conv_offset(&a, conv_position(&a, p), r);
   }
   /* Values p to p + 7 of a row, p a multiple of 8: by one load where there are |runs|, or value by value. */
-  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
+  RDNA_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
     raw8 v = {};
     int at = offset(a, r, p);
     if (at >= 0) v = type::load_raw8(base + at);
     return v;
   }
-  GEMM_MEMBER raw8 load_each(const row &r, int p) const {
+  RDNA_MEMBER raw8 load_each(const row &r, int p) const {
     const struct conv_args &a = arguments_again(args);
     raw8 v = {};
 #pragma unroll
@@ -91,27 +91,27 @@ struct other_source {
   int end;
   bool runs, across, even;
 
-  GEMM_MEMBER other_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
+  RDNA_MEMBER other_source(const struct conv_args &a, const conv_range &range) : args(a), end(range.end) {
     base = (const value *)a.other + (int64_t)range.group * a.other_group;
     even = a.flags & CONV_OTHER_EVEN;
     bool aligned = all_16((uint64_t)base);
     runs = (a.flags & CONV_OTHER_RUNS) && a.k % 8 == 0 && aligned;
     across = !runs && (a.flags & CONV_OTHER_ROWS) && aligned;
   }
-  GEMM_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
+  RDNA_MEMBER int offset(const struct conv_args &a, const row &r, int p) const {
     if (r < 0 || p >= end) return -1;
     return r + (even ? p * a.other_step : conv_digits_offset(k_is_tap ? &a.tap : &a.position, p, a.other_k));
   }
-  GEMM_MEMBER row make_row(const struct conv_args &a, int at) const {
+  RDNA_MEMBER row make_row(const struct conv_args &a, int at) const {
     int limit = k_is_tap ? a.columns : a.rows;
     return at < limit ? at * a.other_row : -1;
   }
-  GEMM_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
+  RDNA_MEMBER raw8 load_run(const struct conv_args &a, const row &r, int p) const {
     raw8 v = {};
     if (r >= 0 && p < end) v = type::load_raw8(base + r + p);
     return v;
   }
-  GEMM_MEMBER raw8 load_each(const row &r, int p) const {
+  RDNA_MEMBER raw8 load_each(const row &r, int p) const {
     raw8 v = {};
     if (r < 0) return v;
 #pragma unroll
@@ -130,9 +130,9 @@ struct other_rows {
   const struct conv_args &args;
   int end, first;
   bool even;
-  GEMM_MEMBER other_rows(const struct conv_args &a, const conv_range &range, int first_row)
+  RDNA_MEMBER other_rows(const struct conv_args &a, const conv_range &range, int first_row)
       : args(a), end(range.end), first(first_row), even(a.flags & CONV_OTHER_EVEN) {}
-  GEMM_MEMBER int offset(int p) const {
+  RDNA_MEMBER int offset(int p) const {
     if (p >= end) return -1;
     return first +
            (even ? p * args.other_step : conv_digits_offset(k_is_tap ? &args.tap : &args.position, p, args.other_k));
@@ -142,9 +142,9 @@ struct image_rows {
   const struct conv_args &args;
   int end;
   conv_place tap;
-  GEMM_MEMBER image_rows(const struct conv_args &a, const conv_range &range, int first_row)
+  RDNA_MEMBER image_rows(const struct conv_args &a, const conv_range &range, int first_row)
       : args(a), end(range.end), tap(conv_tap(&a, first_row < a.columns ? first_row : 0)) {}
-  GEMM_MEMBER int offset(int p) const {
+  RDNA_MEMBER int offset(int p) const {
     const struct conv_args &a = arguments_again(args);
     return p < end ? conv_offset(&a, conv_position(&a, p), tap) : -1;
   }

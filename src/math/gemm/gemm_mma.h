@@ -81,13 +81,13 @@ struct mma_operand {
   uint32_t offset[chunks]; /* bytes from the step's first value */
   uint4 raw[chunks];
 
-  GEMM_MEMBER int row_of(int chunk) const {
+  RDNA_MEMBER int row_of(int chunk) const {
     return (int)(along_k ? thread_id() / 4 + threads / 4 * chunk : thread_id() % (tile / 8) * 8);
   }
-  GEMM_MEMBER int k_of(int chunk) const {
+  RDNA_MEMBER int k_of(int chunk) const {
     return (int)(along_k ? thread_id() % 4 * 8 : thread_id() / (tile / 8) * chunks + chunk);
   }
-  GEMM_MEMBER void init(const void *matrix, int64_t row_distance, bool is_along_k, int row, int row_count, int size_k) {
+  RDNA_MEMBER void init(const void *matrix, int64_t row_distance, bool is_along_k, int row, int row_count, int size_k) {
     base = (const uint16_t *)matrix;
     ld = row_distance, along_k = is_along_k, first_row = row, rows = row_count, k = size_k;
     bool vectors = all_16((uint64_t)base | (uint64_t)ld * 2) && ld >= 0 && ld < 1 << 23 && (along_k || rows % 8 == 0);
@@ -101,7 +101,7 @@ struct mma_operand {
           2 * (along_k ? in_tile * (uint32_t)ld + (uint32_t)k_of(i) : (uint32_t)k_of(i) * (uint32_t)ld + in_tile);
     }
   }
-  GEMM_MEMBER void fetch(int step) {
+  RDNA_MEMBER void fetch(int step) {
     if (step < whole_steps) {
       const char *from = (const char *)(base + step * (along_k ? MMA_STEP : MMA_STEP * ld));
 #pragma unroll
@@ -110,7 +110,7 @@ struct mma_operand {
       fetch_edge(step);
     }
   }
-  GEMM_MEMBER void fetch_edge(int step) {
+  RDNA_MEMBER void fetch_edge(int step) {
 #pragma unroll 1 /* it is seldom run; unrolled it would want registers that the sums have */
     for (int chunk = 0; chunk < chunks; ++chunk) {
       int row = row_of(chunk), p = step * MMA_STEP + k_of(chunk), rows_left = rows - first_row - row;
@@ -124,7 +124,7 @@ struct mma_operand {
       for (int i = 0; i < chunks; ++i) raw[i] = i == chunk ? v : raw[i];
     }
   }
-  GEMM_MEMBER void store(uint16_t *lds) const {
+  RDNA_MEMBER void store(uint16_t *lds) const {
     if (along_k) {
 #pragma unroll
       for (int i = 0; i < chunks; ++i) store_u32x4(lds + row_of(i) * MMA_ROW + k_of(i), raw[i]);

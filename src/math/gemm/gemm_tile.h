@@ -22,9 +22,6 @@
 
 #define GEMM_TILE_K 16 /* see tile_plan, which may have less */
 
-/* RDNA_DEVICE is static; this is for member functions that have an object. */
-#define GEMM_MEMBER inline __attribute__((device, always_inline))
-
 /* Two signed bytes along k, which matrix units take in place of a 16-bit value. */
 struct i8x2 {};
 
@@ -52,7 +49,7 @@ struct dense_operand {
   bool along_k, vectors;
 
   template <int tile>
-  GEMM_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
+  RDNA_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
     along_k = is_along_k;
     k = size_k;
     p = fetch_p<tile, tile_k>(along_k);
@@ -63,7 +60,7 @@ struct dense_operand {
     vectors = all_16((uint64_t)base | (uint64_t)ld * sizeof(typename type::stored));
   }
   /* The next fetch; what lies outside the matrix is zero. */
-  GEMM_MEMBER raw fetch(void) {
+  RDNA_MEMBER raw fetch(void) {
     int valid = along_k ? (rows_left > 0 ? k - p : 0) : (p < k ? rows_left : 0);
     raw v = {};
     if (vectors && valid >= 8) {

@@ -105,15 +105,10 @@ RDNA_DEVICE row_loss loss_of_row(const cross_entropy_args &a, int64_t y, float o
   return {loss, weight};
 }
 
-template <typename type>
-RDNA_DEVICE const char *row_of(const void *data, int64_t row, int64_t stride) {
-  return (const char *)data + row * stride * type::BYTES;
-}
-
 /* The loss of one row, which is a team's. */
 template <typename type, typename team>
 RDNA_DEVICE void cross_entropy_row(const cross_entropy_args &a, int64_t row, float *scratch) {
-  const char *x = row_of<type>(a.x, row, a.x_stride);
+  const char *x = row_at<type>(a.x, row, a.x_stride);
   int64_t y = target_of(a.target, row, a.target_i64);
   exp_sums s = {0, 1, 0, 0};
   if (!a.nll) {
@@ -134,7 +129,7 @@ RDNA_DEVICE void cross_entropy(const cross_entropy_args &a, float *scratch) {
   if (a.states) {
     for (int64_t unit = group_id_x(); unit < a.rows * a.parts; unit += group_count_x()) {
       int64_t row = unit / a.parts, part = unit - row * a.parts;
-      const char *x = row_of<type>(a.x, row, a.x_stride);
+      const char *x = row_at<type>(a.x, row, a.x_stride);
       const row_edges e = row_edges_of(address_of(x), (uint64_t)a.cols, type::IN_16);
       uint64_t begin = (uint64_t)part * a.part_vectors, end = begin + a.part_vectors;
       end = end < e.vectors ? end : e.vectors;
@@ -181,7 +176,7 @@ RDNA_DEVICE void cross_entropy_finish(const cross_entropy_finish_args &all, floa
     if (rank != 0 || row >= a.rows) continue;
     int64_t y = target_of(a.target, row, a.target_i64);
     float own = 0, lse = s.top + scalar_log(s.sum);
-    if ((uint64_t)y < (uint64_t)a.cols) own = type::load(row_of<type>(a.x, row, a.x_stride), (uint64_t)y);
+    if ((uint64_t)y < (uint64_t)a.cols) own = type::load(row_at<type>(a.x, row, a.x_stride), (uint64_t)y);
     row_loss l = loss_of_row(a, y, own, lse, s.w, s.wx);
     a.loss[row] = l.loss, a.lse[row] = lse;
     loss += l.loss, weight += l.weight;
@@ -268,8 +263,8 @@ RDNA_DEVICE float slope_of_loss(const cross_entropy_backward_args &a, int64_t ro
 template <typename type, typename team>
 RDNA_DEVICE void cross_entropy_backward_row(const cross_entropy_backward_args &a, int64_t row, int64_t part,
                                             float *scratch) {
-  const void *x = row_of<type>(a.x, row, a.x_stride);
-  void *dx = (char *)row_of<type>(a.dx, row, a.dx_stride);
+  const void *x = row_at<type>(a.x, row, a.x_stride);
+  void *dx = row_at<type>(a.dx, row, a.dx_stride);
   int64_t y = target_of(a.target, row, a.target_i64);
   bool known = (uint64_t)y < (uint64_t)a.cols;
   row_slope s = {a.lse[row], 0, 0, 0, y};

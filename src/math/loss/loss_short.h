@@ -57,15 +57,15 @@ RDNA_DEVICE void cross_entropy_short(const cross_entropy_args &args, float *scra
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
         int64_t row = first + r < a.rows ? first + r : a.rows - 1;
-        const char *x = row_of<type>(a.x, row, a.x_stride);
+        const char *x = row_at<type>(a.x, row, a.x_stride);
 #pragma unroll
         for (int k = 0; k < vectors; k++) bits[r][k] = part::load(a, row, x, part::column(x, k));
       }
       float own = 0, own_top = 0, own_sum = 0;
-      if (there && (uint64_t)y < (uint64_t)a.cols) own = type::load(row_of<type>(a.x, mine, a.x_stride), (uint64_t)y);
+      if (there && (uint64_t)y < (uint64_t)a.cols) own = type::load(row_at<type>(a.x, mine, a.x_stride), (uint64_t)y);
 #pragma unroll
       for (int r = 0; r < at_once; r++) {
-        const char *x = row_of<type>(a.x, first + r, a.x_stride);
+        const char *x = row_at<type>(a.x, first + r, a.x_stride);
         const int32_t cols = (int32_t)a.cols;
         float v[width], top = -infinity_f32(), sum = 0;
 #pragma unroll
@@ -131,7 +131,7 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
 #pragma unroll
     for (int r = 0; r < at_once; r++) {
       int64_t row = first + r < a.rows ? first + r : a.rows - 1;
-      const char *x = row_of<type>(a.x, row, a.x_stride);
+      const char *x = row_at<type>(a.x, row, a.x_stride);
 #pragma unroll
       for (int k = 0; k < vectors; k++) bits[r][k] = part::load(a, row, x, part::column(x, k));
     }
@@ -141,8 +141,8 @@ RDNA_DEVICE void cross_entropy_backward_short(const cross_entropy_backward_args 
       row_slope s = {wave_shuffle_f32(lse, from), wave_shuffle_f32(factor, from), 0, wave_shuffle_f32(own, from), 0};
       const int32_t y = (int32_t)wave_shuffle_u32((uint32_t)place, from), cols = (int32_t)a.cols;
       if (first + r >= a.rows) continue;
-      const char *x = row_of<type>(a.x, first + r, a.x_stride);
-      char *dx = (char *)row_of<type>(a.dx, first + r, a.dx_stride);
+      const char *x = row_at<type>(a.x, first + r, a.x_stride);
+      char *dx = row_at<type>(a.dx, first + r, a.dx_stride);
 #pragma unroll
       for (int k = 0; k < vectors; k++) {
         const int32_t at = part::column(x, k);

@@ -8,6 +8,7 @@
  *     row 1  |    1     |    4     |
  *     row 2  |    2     |    5     | */
 #include "kernel/arguments.h"
+#include "math/norm/factors.h"
 #include "math/norm/long_norm_kernels.h"
 #include "math/norm/span.h"
 
@@ -89,21 +90,6 @@ RDNA_DEVICE statistics statistics_of(const long_norm_finish_args &a, int64_t row
   return {mean, 1.0f / sqrt_f32(wave_sum_f32(squares) / cols + a.epsilon)};
 }
 
-/* Weights or biases that belong to a vector, as they lie in memory. */
-template <typename type, typename weights>
-struct factors {
-  enum : uint32_t { LOADS = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16 };
-  uint4 bits[LOADS];
-  RDNA_DEVICE void load(factors &f, const void *p, int64_t col) {
-#pragma unroll
-    for (uint32_t k = 0; k < LOADS; k++) f.bits[k] = load_as<uint4>((const char *)p + col * weights::BYTES + k * 16);
-  }
-  RDNA_DEVICE void unpack(const factors &f, float *v) {
-#pragma unroll
-    for (uint32_t k = 0; k < LOADS; k++) weights::unpack(f.bits[k], v + k * weights::IN_16);
-  }
-};
-
 template <typename weights, uint32_t count>
 RDNA_DEVICE void load_each(const void *p, int64_t col, float *v) {
 #pragma unroll
@@ -116,7 +102,7 @@ template <typename type, typename weights, bool wide>
 RDNA_DEVICE void long_norm_finish(const long_norm_finish_args &args, statistics *known) {
   constexpr uint32_t count = 2, size = type::IN_16;
   typedef held<type, count> step_of;
-  typedef factors<type, weights> factors_of;
+  typedef factors<type, weights, true> factors_of;
   const int64_t items = args.rows * ((args.cols + step_of::COLS - 1) / step_of::COLS);
   const int64_t begin = items * group_id_x() / group_count_x();
   int64_t item = items * (group_id_x() + 1) / group_count_x() - 1;
@@ -160,8 +146,8 @@ RDNA_DEVICE void long_norm_finish(const long_norm_finish_args &args, statistics 
       for (uint32_t j = 0; j < count; j++) {
         const uint32_t i = j * threads + thread_id();
         if (i >= s.vectors) continue;
-        if (a.weight) factors_of::load(weight[j], a.weight, body + i * size);
-        if (a.bias) factors_of::load(bias[j], a.bias, body + i * size);
+        if (a.weight) factors_of::load(weight[j], a.weight, (uint64_t)(body + i * size));
+        if (a.bias) factors_of::load(bias[j], a.bias, (uint64_t)(body + i * size));
       }
     }
     if (row-- == 0) row = a.rows - 1, step--;

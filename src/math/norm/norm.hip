@@ -5,6 +5,7 @@
 #include "kernel/prelude.h"
 #include "math/common/device/chunk.h"
 #include "math/common/device/teams.h"
+#include "math/norm/factors.h"
 #include "math/norm/norm_kernels.h"
 
 static constexpr uint32_t threads = 256;
@@ -55,29 +56,6 @@ RDNA_DEVICE void give(const norm_row &row, uint64_t i, const float *v, float mea
   part::store(row.out, i, y);
 }
 
-/* Weights or biases that belong to a piece of a row, as they lie in memory. */
-template <typename type, typename weights, bool wide>
-struct factors {
-  enum { COUNT = wide ? (int)type::IN_16 : 1, LOADS = wide ? (int)type::IN_16 / (int)weights::IN_16 : 1 };
-  uint4 bits[LOADS];
-  typename weights::stored single;
-  RDNA_DEVICE void load(factors &f, const void *p, uint64_t i) {
-    if constexpr (wide) {
-#pragma unroll
-      for (int k = 0; k < LOADS; k++) f.bits[k] = load_as<uint4>((const char *)p + i * weights::BYTES + k * 16);
-    } else {
-      f.single = ((const typename weights::stored *)p)[i];
-    }
-  }
-  RDNA_DEVICE void unpack(const factors &f, float *v) {
-    if constexpr (wide) {
-#pragma unroll
-      for (int k = 0; k < LOADS; k++) weights::unpack(f.bits[k], v + k * weights::IN_16);
-    } else {
-      v[0] = weights::load(&f.single, 0);
-    }
-  }
-};
 /* Both of a piece, where the row has them. */
 template <typename type, typename weights, bool wide>
 struct line {
@@ -240,11 +218,6 @@ RDNA_DEVICE void norm_long(const norm_row &row) {
     part::template load<type>(again, i, v);
     give<type, weights>(row, i, v, mean, scale);
   }
-}
-
-template <typename type>
-RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
-  return (char *)p + row * stride * type::BYTES;
 }
 
 struct norm_rows {

@@ -14,10 +14,10 @@ static constexpr uint32_t threads = SPAN_THREADS;
 
 /* The weights, or biases, that belong to the vectors of a row with so many values before them. */
 template <typename type, typename weights, uint32_t count>
-struct factors {
+struct shifted_factors {
   enum : uint32_t { LOADS = (uint32_t)type::IN_16 / (uint32_t)weights::IN_16 };
   uint4 bits[count][LOADS];
-  RDNA_DEVICE void load(factors &f, const uint4 *from, const span &s) {
+  RDNA_DEVICE void load(shifted_factors &f, const uint4 *from, const span &s) {
 #pragma unroll
     for (uint32_t j = 0; j < count; j++) {
       const uint32_t i = j * threads + thread_id();
@@ -26,7 +26,7 @@ struct factors {
       for (uint32_t k = 0; k < LOADS; k++) f.bits[j][k] = load_shifted<weights>(from, s.head, i * LOADS + k);
     }
   }
-  RDNA_DEVICE void unpack(const factors &f, uint32_t j, float *v) {
+  RDNA_DEVICE void unpack(const shifted_factors &f, uint32_t j, float *v) {
 #pragma unroll
     for (uint32_t k = 0; k < LOADS; k++) weights::unpack(f.bits[j][k], v + k * weights::IN_16);
   }
@@ -43,11 +43,6 @@ struct shifted_rows {
   float epsilon;
 };
 
-template <typename type>
-RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
-  return (char *)p + row * stride * type::BYTES;
-}
-
 /* |weight|, |bias|: group memory for a weight of each of NORM_SHIFTED_BYTES / type::BYTES values, and 16 bytes more. */
 template <typename type, typename weights, bool adds, bool centred>
 RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias, float *scratch) {
@@ -56,7 +51,7 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
   typedef typename weights::stored factor;
   const uint32_t cols = (uint32_t)a.cols;
   row_of next;
-  typedef factors<type, weights, count> factors_of;
+  typedef shifted_factors<type, weights, count> factors_of;
   factors_of weight_here, bias_here;
   uint32_t head = 0xffffffff; /* that weight_here and bias_here are for */
   span next_span;

@@ -140,13 +140,13 @@ struct quant_operand {
   int p, k;
 
   template <int tile>
-  GEMM_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
+  RDNA_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
     int index = first_row + fetch_row<tile>(true);
     row = (const char *)base + index * (ld / format::block_values) * format::block_bytes;
     p = fetch_p<tile>(true);
     k = index < rows ? size_k : 0;
   }
-  GEMM_MEMBER raw fetch(void) {
+  RDNA_MEMBER raw fetch(void) {
     raw v = {};
     if (p < k) v = format::load8(row, p / 8);
     p += GEMM_TILE_K;

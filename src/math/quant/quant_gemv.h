@@ -87,7 +87,7 @@ struct gemv_chunk {
     return c;
   }
   /* Hands on what is shared, to lanes that have neighbouring chunks; all lanes of the wave take part. */
-  GEMM_MEMBER void share(uint32_t chunk) {
+  RDNA_MEMBER void share(uint32_t chunk) {
     if constexpr (in_block > 1) {
       uint32_t mine = chunk % in_block, first = lane_id() - mine, pair = lane_id() - mine % 2;
 #pragma unroll
@@ -100,12 +100,12 @@ struct gemv_chunk {
     }
   }
   /* After it what the runs differ in is known to the compiler. */
-  GEMM_MEMBER void settle(int first) {
+  RDNA_MEMBER void settle(int first) {
     head = quant_unfold(F, head, first);
     if constexpr (F == RDNA_Q3_K || F == RDNA_Q5_K) high >>= quant_high_shift(F, first);
   }
   /* Word |word| of the codes of run |run|. */
-  GEMM_MEMBER uint32_t codes(int run, int word) const {
+  RDNA_MEMBER uint32_t codes(int run, int word) const {
     int v = run * step;
     uint32_t q = QUANT_LOW_CODES(F, low[run % lows][word], v, 0x01010101u);
     if constexpr (quant_has_high(F)) q |= QUANT_HIGH_CODES(F, high[word], v, 0x01010101u);
@@ -341,7 +341,7 @@ struct gemv_cursor {
   typename weights::row row[plan::rows];
   int set, at, chunks;
 
-  GEMM_MEMBER void move_to(const typename weights::args &all, int to) {
+  RDNA_MEMBER void move_to(const typename weights::args &all, int to) {
     int n = weights::product(all).n;
     set = to;
     at = (int)thread_id() % 32;
@@ -351,7 +351,7 @@ struct gemv_cursor {
       row[r] = weights::row_of(all, j < n ? j : n - 1);
     }
   }
-  GEMM_MEMBER void fetch(const typename weights::args &all, typename weights::chunk (&to)[plan::rows]) {
+  RDNA_MEMBER void fetch(const typename weights::args &all, typename weights::chunk (&to)[plan::rows]) {
     if (set * plan::rows >= weights::product(all).n || at >= chunks) return;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) to[r] = weights::load(row[r], (uint32_t)at);

@@ -18,10 +18,10 @@ struct group_row {
             w.zeros ? (const uint8_t *)w.zeros + row * groups : nullptr, w.shift};
   }
   RDNA_DEVICE int zero_from(uint32_t stored) { return is_u4 ? (int)stored : (int)(int8_t)stored; }
-  GEMM_MEMBER int zero_at(int group) const { return zeros ? zero_from(zeros[group]) : is_u4 ? 8 : 0; }
+  RDNA_MEMBER int zero_at(int group) const { return zeros ? zero_from(zeros[group]) : is_u4 ? 8 : 0; }
 
   /* 8 values from value |v| on, a multiple of 8. */
-  GEMM_MEMBER void decode8(int v, float out[8]) const {
+  RDNA_MEMBER void decode8(int v, float out[8]) const {
     int group = v >> shift, zero = zero_at(group), down = is_u4 ? v % 32 / 16 * 4 : 0;
     float scale = f16_to_f32(scales[group]);
     uint2 q = load_as<uint2>(codes + (is_u4 ? v / 32 * 16 + v % 16 : v));
@@ -81,14 +81,14 @@ struct group_operand {
   group_row<is_u4> row;
   int p, k;
   template <int tile>
-  GEMM_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
+  RDNA_MEMBER void init(const void *base, int64_t ld, bool is_along_k, int first_row, int rows, int size_k) {
     const struct group_weights_args &w = *(const struct group_weights_args *)base;
     int index = first_row + fetch_row<tile>(true);
     row = group_row<is_u4>::of(w, index < rows ? index : rows - 1);
     p = fetch_p<tile>(true);
     k = index < rows ? size_k : 0;
   }
-  GEMM_MEMBER raw fetch(void) {
+  RDNA_MEMBER raw fetch(void) {
     raw v = {};
     if (p < k) row.decode8(p, v.v);
     p += GEMM_TILE_K;
@@ -114,8 +114,8 @@ struct grouped_weights {
     uint4 low[is_u4 ? 1 : 2];
     uint32_t scale; /* the zero point above it */
     RDNA_DEVICE int first_value(uint32_t chunk) { return 0; }
-    GEMM_MEMBER void settle(int first) {}
-    GEMM_MEMBER uint32_t codes(int run, int word) const {
+    RDNA_MEMBER void settle(int first) {}
+    RDNA_MEMBER uint32_t codes(int run, int word) const {
       return is_u4 ? low[0][word] >> (run * 4) & 0x0f0f0f0f : low[is_u4 ? 0 : run][word];
     }
   };

@@ -202,24 +202,19 @@ RDNA_DEVICE void long_row(const softmax_args &a, const char *x, char *out, float
   group_write<type>(s, x, out, (uint64_t)a.cols, a.scale, a.log, e, 0, e.vectors, true, row);
 }
 
-template <typename type>
-RDNA_DEVICE const char *row_at(const void *data, int64_t row, int64_t stride) {
-  return (const char *)data + row * stride * type::BYTES;
-}
-
 template <typename type, bool edged, int pieces>
 RDNA_DEVICE void wave_rows(const softmax_args &a) {
   constexpr int64_t waves = SOFTMAX_THREADS / WAVE_SIZE;
   for (int64_t row = group_id_x() * waves + wave_id(); row < a.rows; row += group_count_x() * waves) {
     held_row<type, edged, pieces, wave_team<SOFTMAX_THREADS>>(a, row_at<type>(a.x, row, a.x_stride),
-                                                              (char *)row_at<type>(a.out, row, a.out_stride), NULL);
+                                                              row_at<type>(a.out, row, a.out_stride), NULL);
   }
 }
 template <typename type, bool edged, int pieces>
 RDNA_DEVICE void group_rows(const softmax_args &a, float *scratch) {
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
     held_row<type, edged, pieces, group_team<SOFTMAX_THREADS>>(a, row_at<type>(a.x, row, a.x_stride),
-                                                               (char *)row_at<type>(a.out, row, a.out_stride), scratch);
+                                                               row_at<type>(a.out, row, a.out_stride), scratch);
   }
 }
 
@@ -260,7 +255,7 @@ RDNA_DEVICE void short_rows(const softmax_args &a) {
       float last = a.log ? scalar_log(sum) : 1 / sum;
 #pragma unroll
       for (uint32_t k = 0; k < width; k++) v[k] = finish<type>(v[k], top, last, a.log);
-      if (there[r]) type::store_16((char *)row_at<type>(a.out, row[r], a.out_stride) + col * type::BYTES, v);
+      if (there[r]) type::store_16(row_at<type>(a.out, row[r], a.out_stride) + col * type::BYTES, v);
     }
   }
 }
@@ -285,7 +280,7 @@ RDNA_DEVICE void softmax(const softmax_args &a, float *scratch) {
     return group_rows<type, true, few>(a, scratch);
   }
   for (int64_t row = group_id_x(); row < a.rows; row += group_count_x()) {
-    long_row<type>(a, row_at<type>(a.x, row, a.x_stride), (char *)row_at<type>(a.out, row, a.out_stride), scratch);
+    long_row<type>(a, row_at<type>(a.x, row, a.x_stride), row_at<type>(a.out, row, a.out_stride), scratch);
   }
 }
 
@@ -323,7 +318,7 @@ RDNA_DEVICE void softmax_finish(const softmax_finish_args &a, float *scratch) {
   for (int64_t item = a.rows * a.parts - 1 - group_id_x(); item >= 0; item -= group_count_x()) {
     int64_t row = item / a.parts, part = item - row * a.parts;
     const char *x = row_at<type>(a.x, row, a.x_stride);
-    char *out = (char *)row_at<type>(a.out, row, a.out_stride);
+    char *out = row_at<type>(a.out, row, a.out_stride);
     row_edges e = edges_of<type>(x, (uint64_t)a.cols);
     uint64_t begin = (uint64_t)(part * a.part_vectors), end = begin + (uint64_t)a.part_vectors;
     end = end < e.vectors ? end : e.vectors;

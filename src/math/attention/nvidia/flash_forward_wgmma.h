@@ -27,8 +27,8 @@ struct wgmma_block {
 
   /* |first_row|: of the block. Not |whole|: some row does not see some key. |mask|: this wave's of the block. */
   template <flash_kind kind>
-  FLASH_MEMBER void softmax(const flash_place &place, int32_t first_row, int32_t first_key, bool whole, float c,
-                            uint32_t mask) {
+  RDNA_MEMBER void softmax(const flash_place &place, int32_t first_row, int32_t first_key, bool whole, float c,
+                           uint32_t mask) {
     if constexpr (kind == FLASH_MASKED)
       wgmma_mask<type, false>::add(place, flash_in_turn(first_row) + (int32_t)wave_id() * 16, first_key, mask,
                                    scores[0]);
@@ -39,7 +39,7 @@ struct wgmma_block {
     forward_softmax<plan>(scores, c, state);
     p = wgmma_pack_scores<type>(scores[0]);
   }
-  FLASH_MEMBER void hold(void) {
+  RDNA_MEMBER void hold(void) {
     wgmma_hold(scores[0]);
     wgmma_hold(state.out[0]);
   }

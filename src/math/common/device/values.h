@@ -142,5 +142,10 @@ RDNA_DEVICE void store_float(void *p, uint64_t i, uint32_t dtype, float v) {
 /* Every pointer and number of bytes is a multiple of 16; pass their bitwise or. */
 RDNA_DEVICE bool all_16(uint64_t bits) { return (bits & 15) == 0; }
 RDNA_DEVICE uint64_t address_of(const void *p) { return (uint64_t)(uintptr_t)p; }
+/* Row |row| of those at |p|, which are |stride| values apart. */
+template <typename type>
+RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
+  return (char *)p + row * stride * type::BYTES;
+}
 
 #endif

@@ -42,7 +42,7 @@ struct pipe_image {
   int left;           /* of k, from this thread's place on */
   int tap, z, y, x, channel, after;
 
-  GEMM_MEMBER pipe_image(const struct conv_args &a, const conv_range &range, int first_row, uint8_t *rows) : args(a) {
+  RDNA_MEMBER pipe_image(const struct conv_args &a, const conv_range &range, int first_row, uint8_t *rows) : args(a) {
     base = (const uint16_t *)a.image + (int64_t)range.group * a.image_group;
     int chunk = (int)thread_id() % 8, row = (int)thread_id() / 8, d[4];
     to = (uint32_t)(row * 8 + (chunk ^ (row & 7))) * 16;
@@ -60,11 +60,11 @@ struct pipe_image {
     table = group_address(rows) + (uint32_t)row * 8;
     group_barrier();
   }
-  GEMM_MEMBER void place(void) {
+  RDNA_MEMBER void place(void) {
     after = z * args.dilation[0] * args.image_stride[1] + y * args.dilation[1] * args.image_stride[2] +
             x * args.dilation[2] * args.image_stride[3];
   }
-  GEMM_MEMBER void copy(uint32_t stage) {
+  RDNA_MEMBER void copy(uint32_t stage) {
     const uint16_t *from = base + after + channel;
     uint32_t bit = left > 0 ? 1u << (tap & 31) : 0;
 #pragma unroll
@@ -102,7 +102,7 @@ struct pipe_windows {
   int left, n, z, y, x; /* positions from the one on that is worked out next, and its digits */
   int step_n, step_z, step_y, step_x;
 
-  GEMM_MEMBER pipe_windows(const struct conv_args &a, const conv_range &range, int first_column, uint8_t *memory)
+  RDNA_MEMBER pipe_windows(const struct conv_args &a, const conv_range &range, int first_column, uint8_t *memory)
       : args(a), slot(0) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks, d[4];
     int column = first_column + chunk * 8;
@@ -122,7 +122,7 @@ struct pipe_windows {
     for (int i = 0; i < ahead; ++i) work_out(i);
     group_barrier();
   }
-  GEMM_MEMBER void work_out(uint32_t to_slot) {
+  RDNA_MEMBER void work_out(uint32_t to_slot) {
     if (thread_id() < PIPE_STEP) {
       int2 entry = {0, 0};
       if (left > 0)
@@ -136,7 +136,7 @@ struct pipe_windows {
     if (y >= (int)args.position.size[2]) y -= (int)args.position.size[2], ++z;
     if (z >= (int)args.position.size[1]) z -= (int)args.position.size[1], ++n;
   }
-  GEMM_MEMBER void copy(uint32_t stage) {
+  RDNA_MEMBER void copy(uint32_t stage) {
     uint32_t at = table + slot * slot_bytes + thread_id() / row_chunks * 8;
 #pragma unroll
     for (int i = 0; i < passes; ++i) {
@@ -161,7 +161,7 @@ struct pipe_others {
   uint32_t to, in_chunk;
   int p, end;
   int step; /* from one k to the next within a step, or -1: there is none */
-  GEMM_MEMBER pipe_others(const struct conv_args &a, const conv_range &range, int first_row, int limit)
+  RDNA_MEMBER pipe_others(const struct conv_args &a, const conv_range &range, int first_row, int limit)
       : args(a), end(range.end) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
     base = (const uint16_t *)a.other + (int64_t)range.group * a.other_group + first_row + chunk * 8;
@@ -171,11 +171,11 @@ struct pipe_others {
     const struct conv_radix &radix = k_is_tap ? a.tap : a.position;
     step = a.flags & CONV_OTHER_EVEN ? a.other_step : radix.size[3] % PIPE_STEP == 0 ? a.other_k[3] : -1;
   }
-  GEMM_MEMBER int offset(int k) const {
+  RDNA_MEMBER int offset(int k) const {
     return args.flags & CONV_OTHER_EVEN ? k * args.other_step
                                         : conv_digits_offset(k_is_tap ? &args.tap : &args.position, k, args.other_k);
   }
-  GEMM_MEMBER void copy(uint32_t stage) {
+  RDNA_MEMBER void copy(uint32_t stage) {
     if (step >= 0) {
       const uint16_t *from = base + offset(p);
 #pragma unroll

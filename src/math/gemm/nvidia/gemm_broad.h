@@ -37,7 +37,7 @@ struct broad_operand {
   int k_left;       /* from this thread's first place in the step */
   bool along_k;
 
-  GEMM_MEMBER void init(const float *matrix, int64_t ld, bool is_along_k, int first_row, int rows, int k) {
+  RDNA_MEMBER void init(const float *matrix, int64_t ld, bool is_along_k, int first_row, int rows, int k) {
     along_k = is_along_k;
     int row = (int)(along_k ? thread_id() / BROAD_STEP : thread_id()), p = along_k ? (int)thread_id() % BROAD_STEP : 0;
     int row_step = along_k ? ROWS : 0;
@@ -50,7 +50,7 @@ struct broad_operand {
     for (int i = 0; i < PASSES; ++i) rows_in |= (first_row + row + i * row_step < rows ? 1u : 0u) << i;
   }
   /* Starts the copies of the next step to |stage|, all of which are in the matrix if |whole|. */
-  GEMM_MEMBER void copy(uint32_t stage, bool whole) {
+  RDNA_MEMBER void copy(uint32_t stage, bool whole) {
     if (whole)
       copy_step<true>(stage);
     else
@@ -59,7 +59,7 @@ struct broad_operand {
     k_left -= BROAD_STEP;
   }
   template <bool whole>
-  GEMM_MEMBER void copy_step(uint32_t stage) {
+  RDNA_MEMBER void copy_step(uint32_t stage) {
     const float *from = at;
     uint32_t place = stage + to, place_step = along_k ? ROWS * 4 : (BROAD_TILE + 4) * 4;
 #pragma unroll
@@ -72,7 +72,7 @@ struct broad_operand {
       place += place_step, from += pass;
     }
   }
-  GEMM_MEMBER bool all_rows(void) const { return rows_in == (1u << PASSES) - 1; }
+  RDNA_MEMBER bool all_rows(void) const { return rows_in == (1u << PASSES) - 1; }
 };
 
 RDNA_DEVICE void broad_load(const broad_stage &stage, int p, float4 va[broad_plan::quads_m],

@@ -63,7 +63,7 @@ struct pipe_operand {
   uint32_t in_chunk; /* otherwise: bytes of the chunk that are in the matrix */
   int k_left;        /* from this thread's place in the step */
 
-  GEMM_MEMBER void init(const void *matrix, int64_t ld, int first_row, int rows, int k) {
+  RDNA_MEMBER void init(const void *matrix, int64_t ld, int first_row, int rows, int k) {
     int chunk = (int)thread_id() % row_chunks, row = (int)thread_id() / row_chunks;
     to = pipe_place<row_chunks>(row, chunk);
     pass_bytes = rows_a_pass * ld * 2;
@@ -82,7 +82,7 @@ struct pipe_operand {
     }
   }
   /* Starts the copies of the next step to the stage at |stage|. */
-  GEMM_MEMBER void copy(uint32_t stage) {
+  RDNA_MEMBER void copy(uint32_t stage) {
     uint32_t in_k = bytes_of_8(k_left);
     const char *from = at;
 #pragma unroll
@@ -117,7 +117,7 @@ RDNA_DEVICE void pipe_start(operand_a &from_a, operand_b &from_b, int steps, uin
 template <int tile, int tiles, bool along_k, bool is_b>
 struct pipe_loads {
   uint32_t lane; /* of the first quarters, in the operand of a stage */
-  GEMM_MEMBER void init(uint32_t first_row) {
+  RDNA_MEMBER void init(uint32_t first_row) {
     uint32_t in_8 = lane_id() & 7, low = lane_id() >> 3 & 1, high = lane_id() >> 4;
     uint32_t row = is_b ? high : low, k = is_b ? low : high; /* of the quarter that this lane has a row of */
     if constexpr (along_k)
@@ -126,7 +126,7 @@ struct pipe_loads {
       lane = (k * 8 + in_8) * (tile * 2) + (((first_row / 8 + row) ^ in_8) * 16);
   }
   /* Values part * 16 to part * 16 + 15 of k. */
-  GEMM_MEMBER void load(uint32_t operand, int part, uint4 (&v)[tiles]) const {
+  RDNA_MEMBER void load(uint32_t operand, int part, uint4 (&v)[tiles]) const {
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
       if constexpr (along_k)

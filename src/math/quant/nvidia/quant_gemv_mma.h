@@ -83,7 +83,7 @@ template <typename format>
 struct tiled_a {
   typedef tiled_plan<format> plan;
   float4 q[plan::own][2];
-  GEMM_MEMBER void load(const struct gemm_args &args, int first) {
+  RDNA_MEMBER void load(const struct gemm_args &args, int first) {
     int lane = (int)thread_id() % 32, wave = (int)thread_id() / 32, block = lane % 8, part = lane / 8;
 #pragma unroll
     for (int i = 0; i < plan::own; ++i) {
@@ -94,7 +94,7 @@ struct tiled_a {
     }
   }
   /* As bytes: see above. 1 / f, |f| the power of two, is NaN where a value is none or infinite. */
-  GEMM_MEMBER void store(int tiles, uint8_t *memory) const {
+  RDNA_MEMBER void store(int tiles, uint8_t *memory) const {
     int wave = (int)thread_id() / 32;
 #pragma unroll
     for (int i = 0; i < plan::own; ++i)
@@ -249,7 +249,7 @@ template <typename format>
 struct slab_cursor {
   typedef tiled_plan<format> plan;
   int set, slab;
-  GEMM_MEMBER void fetch(const struct gemm_args &args, int64_t row_bytes, uint32_t to, uint32_t full) {
+  RDNA_MEMBER void fetch(const struct gemm_args &args, int64_t row_bytes, uint32_t to, uint32_t full) {
     if (set * plan::rows >= args.n) return;
     int lane = (int)thread_id() % 32, j = set * plan::rows + lane;
     int64_t begin = (int64_t)slab * plan::slab_bytes;
