@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "device.h"
-#include "rdna/op/pointwise.h"
+#include "rdna/scalar.h"
 #include "rdna/tensor.h"
 
 namespace rdna_torch {

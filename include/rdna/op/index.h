@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "rdna/op/pointwise.h"
+#include "rdna/scalar.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 

@@ -5,7 +5,7 @@
 #ifndef RDNA_OP_MOVEMENT_H
 #define RDNA_OP_MOVEMENT_H
 
-#include "rdna/op/pointwise.h"
+#include "rdna/scalar.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 

@@ -12,30 +12,15 @@
 #define RDNA_OP_POINTWISE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "rdna/op/pointwise.def"
+#include "rdna/scalar.h"
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* A number that is the same for all values: floating types take |real|, integers and bool |integer|. */
-typedef struct rdna_scalar {
-  double real;
-  int64_t integer;
-} rdna_scalar;
-
-static inline rdna_scalar rdna_scalar_real(double v) {
-  rdna_scalar s = {v, v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : 0};
-  return s;
-}
-static inline rdna_scalar rdna_scalar_integer(int64_t v) {
-  rdna_scalar s = {(double)v, v};
-  return s;
-}
 
 /* The operations, in the order of rdna/op/pointwise.def, which says of each what it computes and for which types; of
  * these, elementary functions are off by 1.5 units in the last place at most, softplus by |p x| more where p x is

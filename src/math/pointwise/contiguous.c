@@ -2,7 +2,6 @@
 
 #include "math/common/plan/rows_along.h"
 #include "math/pointwise/contiguous_kernels.h"
-#include "rdna/op/pointwise.h"
 
 /* The kernels of an operation; NULL: there is none. */
 typedef struct kernel_names {

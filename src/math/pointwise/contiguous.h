@@ -3,6 +3,7 @@
 #define RDNA_MATH_CONTIGUOUS_H
 
 #include "math/common/plan/strided.h"
+#include "rdna/op/pointwise.h"
 
 /* Arguments were checked, and nothing is empty. Without |*out_launched| nothing was queued, and the strided kernels are
  * to do it. */

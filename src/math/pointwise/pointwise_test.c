@@ -91,8 +91,8 @@ static double map_double(rdna_map op, double x) {
       return x * tanh(softplus(x));
     case RDNA_MAP_POW:
       return pow(x, P);
-    case RDNA_MAP_BITWISE_NOT:
     case RDNA_MAP_COUNT:
+    case RDNA_MAP_BITWISE_NOT:
       break;
   }
   fail_msg("%s is not real", rdna_map_name(op));

@@ -6,7 +6,7 @@
 
 #include "math/common/plan/check.h"
 #include "math/common/strided.h"
-#include "rdna/op/pointwise.h"
+#include "rdna/scalar.h"
 
 enum { STRIDED_OPERANDS = 7 };
 
