@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/adding.md is exact: tests/adding_test.py SECTION does to a copy of the repository what the section says, and runs
-its commands.
+"""docs/adding.md is exact: tests/adding_test.py [SECTION…] does to a copy of the repository what a section says, and runs
+its commands; without a name, all sections that have steps.
 
 A step is a paragraph that begins "In `FILE`, before the line `TEXT`", or "after the line", or "instead of the line", or
 "New file `FILE`", with a block of code behind it. TEXT is a line, or a part of one, that the file has once. A block of sh
@@ -11,25 +11,23 @@ import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEP = re.compile(r"In `([^`]+)`, (before|after|instead of) the line `([^`]+)`|New file `([^`]+)`")
 
 
-def section(title):
-    """The paragraphs and blocks of code of a section, in order: (language or "", text)."""
+def sections():
+    """{title: [(language, or "" for a paragraph, text), …]} of the sections that have steps."""
+    found = {}
     text = (ROOT / "docs/adding.md").read_text()
-    match = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
-    if not match:
-        sys.exit(f"docs/adding.md has no section '{title}'; it has: {', '.join(re.findall(r'^## (.*)', text, re.M))}")
-    parts = re.split(r"^```(\w*)\n(.*?)^```\n", match[1], flags=re.S | re.M)
-    for i in range(0, len(parts), 3):
-        for paragraph in parts[i].split("\n\n"):
-            if paragraph.strip():
-                yield "", " ".join(paragraph.split())
-        if i + 2 < len(parts):
-            yield parts[i + 1], parts[i + 2]
+    for title, body in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", text, re.S | re.M):
+        parts, items = re.split(r"^```(\w*)\n(.*?)^```\n", body, flags=re.S | re.M), []
+        for i in range(0, len(parts), 3):
+            items += [("", " ".join(p.split())) for p in parts[i].split("\n\n") if p.strip()]
+            items += [(parts[i + 1], parts[i + 2])] if i + 2 < len(parts) else []
+        if any(not language and STEP.match(text) for language, text in items):
+            found[title] = items
+    return found
 
 
 def copy_tree(to):
@@ -57,16 +55,16 @@ def apply(tree, step, code):
     return name
 
 
-def follow(title, tree):
+def commands(items, tree):
     """Yields each command, once the steps before it are done."""
     step, files = None, []
-    for language, text in section(title):
+    for language, text in items:
         if not language:
             match = STEP.match(text)
-            step = match.groups() if match else step if not files and step else None
+            step = match.groups() if match else None
         elif language == "sh":
             print(f"{len(set(files))} files: {', '.join(dict.fromkeys(files))}", flush=True)
-            yield from textwrap.dedent(text).splitlines()
+            yield from text.splitlines()
         elif step:
             files.append(apply(tree, step, text))
             step = None
@@ -74,20 +72,37 @@ def follow(title, tree):
             sys.exit(f"docs/adding.md: no step says where this goes:\n{text}")
 
 
+def follow(items, tree):
+    copy_tree(tree)
+    ran = 0
+    for command in commands(items, tree):
+        print("$", command, flush=True)
+        done = subprocess.run(["bash", "-c", command], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", check=False)
+        if done.returncode:
+            sys.exit(f"{done.stdout[-6000:]}\nfailed with {done.returncode}: {command}")
+        print(done.stdout.rstrip().rsplit("\n", 1)[-1], flush=True)
+        ran += 1
+    if not ran:
+        sys.exit("docs/adding.md: the section runs nothing")
+
+
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="rdna-adding.") as scratch:
-        tree = pathlib.Path(os.environ.get("RDNA_ADDING_KEEP") or scratch)
-        tree.mkdir(parents=True, exist_ok=True)
-        copy_tree(tree)
-        for command in follow(sys.argv[1], tree):
-            print("$", command, flush=True)
-            done = subprocess.run(["bash", "-c", command], cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  text=True, errors="replace")
-            if done.returncode:
-                sys.exit(f"{done.stdout[-6000:]}\nfailed with {done.returncode}: {command}")
-            print(done.stdout.rstrip().rsplit("\n", 1)[-1], flush=True)
+    found = sections()
+    if not (ROOT / ".git").exists():
+        print("no checkout of git, whose files to copy")
+        sys.exit(77)
+    for title in sys.argv[1:] or found:
+        if title not in found:
+            sys.exit(f"docs/adding.md has no section '{title}' with steps; it has: {', '.join(found)}")
+        print(f"== {title}", flush=True)
+        if os.environ.get("RDNA_ADDING_KEEP"):
+            tree = pathlib.Path(os.environ["RDNA_ADDING_KEEP"]) / title.replace(" ", "_")
+            tree.mkdir(parents=True, exist_ok=True)
+            follow(found[title], tree)
+        else:
+            with tempfile.TemporaryDirectory(prefix="rdna-adding.") as scratch:
+                follow(found[title], pathlib.Path(scratch))
 
 
 main()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# An entry that is not whole, of the list of GPUs or of the kernel families, stops the build with a sentence that names
-# it. tests/incomplete_lists.sh CMAKE
+# An entry that is not whole, of the list of GPUs, of the kernel families or of the pointwise operations, stops the build
+# with a sentence that names it. tests/incomplete_lists.sh CMAKE
 set -uo pipefail
 cmake=$1 root=$(realpath "$(dirname "$0")/..") failed=0
 work=$(mktemp -d)
@@ -53,4 +53,27 @@ echo '#define RDNA_THREE_KERNELS(X)' >"$work/math/two/three_kernels.h"
 refused "three_kernels.h defines RDNA_THREE_KERNELS, but there is no three.hip beside it" families
 echo '#define RDNA_TWO_KERNELS(X)' >"$work/math/two/three_kernels.h"
 refused "defines RDNA_TWO_KERNELS a second time" families
+
+mkdir -p "$work/include/rdna/op"
+with_operation() { # compiles the checks of the list with one map more
+  while IFS= read -r line; do
+    [[ $line == *"new maps go above"* ]] && echo "$1 \\"
+    echo "$line"
+  done <"$root/include/rdna/op/pointwise.def" >"$work/include/rdna/op/pointwise.def"
+  cc -std=gnu17 -fsyntax-only -I"$work/include" -I"$root/src" -x c "$root/src/math/pointwise/pointwise_check.h"
+}
+while IFS='|' read -r row why; do
+  refused "include/rdna/op/pointwise.def: NEW: $why" with_operation "$row"
+done <<'ROWS'
+SIMPLE(NEW, , R, NO, NONE, x)|it has no name
+SIMPLE(NEW, new, R, NO, x)|a SIMPLE row has the columns
+ELEMENTARY(NEW, new, R, NO, NONE, x)|an ELEMENTARY row has the columns
+SIMPLE(NEW, new, F32, NO, NONE, x)|the column |types| is F32
+SIMPLE(NEW, new, R, YES, NONE, x)|the column |chain| is YES
+SIMPLE(NEW, new, RI, NO, NONE, x)|it is offered for RI, and its expression for integers is NONE
+SIMPLE(NEW, new, R, NO, x, x)|it is offered for R, and its expression for integers is x
+SIMPLE(NEW, new, I, NO, x, x)|it is offered for I, and its expressions for floating types are x
+ELEMENTARY(NEW, new, R, NO, NONE, x, NONE)|it is offered for R, and its expressions for floating types are x and NONE
+ROWS
+with_operation 'ELEMENTARY(NEW, new, RI, FAST, x, x, x)' || { echo "a whole operation is refused" && failed=1; }
 exit $failed
