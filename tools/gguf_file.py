@@ -47,7 +47,7 @@ E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -
 
 
 def decode_blocks(kind, raw):
-    """|raw| (blocks, bytes) as float64 (blocks, values), by the formulas of src/math/quant/quant_kernels.h."""
+    """|raw| (blocks, bytes) as float64 (blocks, values), by the formulas of src/base/block_formats.h."""
     count = len(raw)
 
     def half(at):

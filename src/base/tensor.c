@@ -1,5 +1,8 @@
 #include "rdna/tensor.h"
 
+#include "base/block_formats.h"
+
+#define BLOCKS(X, name, NAME, ggml, values, bytes, ...) , [RDNA_##NAME] = {#name, values, bytes}
 static const struct {
   const char *name;
   int block_values;
@@ -14,20 +17,7 @@ static const struct {
     [RDNA_I16] = {"i16", 1, 2},
     [RDNA_I32] = {"i32", 1, 4},
     [RDNA_I64] = {"i64", 1, 8},
-    [RDNA_BOOL] = {"bool", 1, 1},
-    [RDNA_Q8_0] = {"q8_0", 32, 34},
-    [RDNA_Q4_0] = {"q4_0", 32, 18},
-    [RDNA_Q4_K] = {"q4_K", 256, 144},
-    [RDNA_Q6_K] = {"q6_K", 256, 210},
-    [RDNA_Q4_1] = {"q4_1", 32, 20},
-    [RDNA_Q5_0] = {"q5_0", 32, 22},
-    [RDNA_Q5_1] = {"q5_1", 32, 24},
-    [RDNA_Q2_K] = {"q2_K", 256, 84},
-    [RDNA_Q3_K] = {"q3_K", 256, 110},
-    [RDNA_Q5_K] = {"q5_K", 256, 176},
-    [RDNA_IQ4_NL] = {"iq4_nl", 32, 18},
-    [RDNA_IQ4_XS] = {"iq4_xs", 256, 136},
-    [RDNA_MXFP4] = {"mxfp4", 32, 17},
+    [RDNA_BOOL] = {"bool", 1, 1} RDNA_BLOCK_FORMATS(BLOCKS, ),
     [RDNA_F8_E4M3FN] = {"f8_e4m3fn", 1, 1},
     [RDNA_F8_E5M2] = {"f8_e5m2", 1, 1},
     [RDNA_F8_E4M3FNUZ] = {"f8_e4m3fnuz", 1, 1},

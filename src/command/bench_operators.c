@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_formats.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "command/bench.h"
@@ -386,20 +387,10 @@ static const row rows[] = {
     {"linear m=1", prepare_vector, run_linear, RDNA_F32},
     {"linear m=1", prepare_vector, run_linear, RDNA_F16},
     {"linear m=1", prepare_vector, run_linear, RDNA_BF16},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q8_0},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_0},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_K},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q6_K},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q4_1},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_0},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_1},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q2_K},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q3_K},
-    {"linear m=1", prepare_vector, run_linear, RDNA_Q5_K},
-    {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_NL},
-    {"linear m=1", prepare_vector, run_linear, RDNA_IQ4_XS},
-    {"linear m=1", prepare_vector, run_linear, RDNA_MXFP4},
-    {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q8_0},
+#define LINEAR(X, name, NAME, ...) {"linear m=1", prepare_vector, run_linear, RDNA_##NAME},
+    RDNA_BLOCK_FORMATS(LINEAR, )
+#undef LINEAR
+        {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q8_0},
     {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q4_0},
     {"linear m=1 4096x4096", prepare_square, run_linear, RDNA_Q4_K},
     {"linear m=1 4096x14336", prepare_down, run_linear, RDNA_Q8_0},

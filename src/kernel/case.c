@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_formats.h"
 #include "device/driver.h"
 #include "kernel/manifest.h"
 #include "rdna/memory.h"
@@ -37,23 +38,13 @@ static const dtype_traits traits[RDNA_DTYPE_COUNT] = {
     [RDNA_I32] = {{0xa5a5a5a5u, 0x5a5a5a5au}, 0},
     [RDNA_I64] = {{0xa5a5a5a5a5a5a5a5u, 0x5a5a5a5a5a5a5a5au}, 0},
     [RDNA_BOOL] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q8_0] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q4_0] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q4_K] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q6_K] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q4_1] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q5_0] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q5_1] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q2_K] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q3_K] = {{0xa5u, 0x5au}, 0},
-    [RDNA_Q5_K] = {{0xa5u, 0x5au}, 0},
-    [RDNA_IQ4_NL] = {{0xa5u, 0x5au}, 0},
-    [RDNA_IQ4_XS] = {{0xa5u, 0x5au}, 0},
-    [RDNA_MXFP4] = {{0xa5u, 0x5au}, 0},
     [RDNA_F8_E4M3FN] = {{0xa5u, 0x5au}, 0},
     [RDNA_F8_E5M2] = {{0xa5u, 0x5au}, 0},
     [RDNA_F8_E4M3FNUZ] = {{0xa5u, 0x5au}, 0},
     [RDNA_F8_E5M2FNUZ] = {{0xa5u, 0x5au}, 0},
+#define BLOCKS(X, name, NAME, ...) [RDNA_##NAME] = {{0xa5u, 0x5au}, 0},
+    RDNA_BLOCK_FORMATS(BLOCKS, )
+#undef BLOCKS
 };
 
 /* The second run's differs in the lowest byte, and is still NaN. */

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/block_formats.h"
 #include "base/status.h"
 #include "model/gguf.h"
 
@@ -15,31 +16,20 @@ size_t rdna__gguf_type_bytes(rdna_gguf_type type) {
   return (unsigned)type < RDNA_GGUF_TYPE_COUNT ? bytes[type] : 0;
 }
 
+#define BLOCKS(X, name, NAME, ggml, values, bytes, ...) , [ggml] = {#NAME, values, bytes, RDNA_##NAME}
 /* Numbers and block sizes: ggml.h (enum ggml_type) and ggml-common.h of github.com/ggml-org/ggml. */
 rdna__gguf_tensor_type rdna__gguf_tensor_type_of(uint32_t ggml_type) {
   static const rdna__gguf_tensor_type types[] = {
       [0] = {"F32", 1, 4, RDNA_F32},
-      [1] = {"F16", 1, 2, RDNA_F16},
-      [2] = {"Q4_0", 32, 18, RDNA_Q4_0},
-      [3] = {"Q4_1", 32, 20, RDNA_Q4_1},
-      [6] = {"Q5_0", 32, 22, RDNA_Q5_0},
-      [7] = {"Q5_1", 32, 24, RDNA_Q5_1},
-      [8] = {"Q8_0", 32, 34, RDNA_Q8_0},
+      [1] = {"F16", 1, 2, RDNA_F16} RDNA_BLOCK_FORMATS(BLOCKS, ),
       [9] = {"Q8_1", 32, 36, RDNA_DTYPE_COUNT},
-      [10] = {"Q2_K", 256, 84, RDNA_Q2_K},
-      [11] = {"Q3_K", 256, 110, RDNA_Q3_K},
-      [12] = {"Q4_K", 256, 144, RDNA_Q4_K},
-      [13] = {"Q5_K", 256, 176, RDNA_Q5_K},
-      [14] = {"Q6_K", 256, 210, RDNA_Q6_K},
       [15] = {"Q8_K", 256, 292, RDNA_DTYPE_COUNT},
       [16] = {"IQ2_XXS", 256, 66, RDNA_DTYPE_COUNT},
       [17] = {"IQ2_XS", 256, 74, RDNA_DTYPE_COUNT},
       [18] = {"IQ3_XXS", 256, 98, RDNA_DTYPE_COUNT},
       [19] = {"IQ1_S", 256, 50, RDNA_DTYPE_COUNT},
-      [20] = {"IQ4_NL", 32, 18, RDNA_IQ4_NL},
       [21] = {"IQ3_S", 256, 110, RDNA_DTYPE_COUNT},
       [22] = {"IQ2_S", 256, 82, RDNA_DTYPE_COUNT},
-      [23] = {"IQ4_XS", 256, 136, RDNA_IQ4_XS},
       [24] = {"I8", 1, 1, RDNA_I8},
       [25] = {"I16", 1, 2, RDNA_I16},
       [26] = {"I32", 1, 4, RDNA_I32},
@@ -49,7 +39,6 @@ rdna__gguf_tensor_type rdna__gguf_tensor_type_of(uint32_t ggml_type) {
       [30] = {"BF16", 1, 2, RDNA_BF16},
       [34] = {"TQ1_0", 256, 54, RDNA_DTYPE_COUNT},
       [35] = {"TQ2_0", 256, 66, RDNA_DTYPE_COUNT},
-      [39] = {"MXFP4", 32, 17, RDNA_MXFP4},
       [40] = {"NVFP4", 64, 36, RDNA_DTYPE_COUNT},
       [41] = {"Q1_0", 128, 18, RDNA_DTYPE_COUNT},
   };
@@ -293,6 +282,7 @@ bool rdna_gguf_has_tensor(const rdna_gguf *file, const char *name) {
   return rdna__strmap_find(&file->tensor_by_name, name, strlen(name), &index);
 }
 
+#define NAMES(X, name, NAME, ...) ", " #NAME
 rdna_status rdna_gguf_get_tensor(const rdna_gguf *file, const char *name, rdna_gguf_tensor *out_tensor) {
   uint32_t index;
   if (!rdna__strmap_find(&file->tensor_by_name, name, strlen(name), &index))
@@ -300,8 +290,8 @@ rdna_status rdna_gguf_get_tensor(const rdna_gguf *file, const char *name, rdna_g
   const rdna_gguf_tensor *tensor = &file->tensors[index];
   if (tensor->dtype == RDNA_DTYPE_COUNT)
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "tensor %s has type %s (%u), which this build cannot compute with; use a file of F16, BF16, "
-                      "Q2_K to Q6_K, Q4_0 to Q8_0, IQ4_NL, IQ4_XS or MXFP4",
+                      "tensor %s has type %s (%u), which this build cannot compute with; use a file of F32, F16, "
+                      "BF16" RDNA_BLOCK_FORMATS(NAMES, ),
                       name, rdna_gguf_tensor_type_name(tensor->ggml_type), (unsigned)tensor->ggml_type);
   *out_tensor = *tensor;
   return RDNA_OK;

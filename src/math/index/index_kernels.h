@@ -18,10 +18,10 @@ struct gather_args {
  * turns. */
 enum { GATHER_THREADS = 256, GATHER_VALUES_PER_GROUP = 8 * GATHER_THREADS };
 
-#define RDNA_GATHER_BLOCKS_(X, F) X(gather_rows_##F, struct gather_args, GATHER_THREADS, rdna__gather_case)
+#define RDNA_GATHER_BLOCKS_(X, F, ...) X(gather_rows_##F, struct gather_args, GATHER_THREADS, rdna__gather_case)
 #define RDNA_INDEX_KERNELS(X)                                                \
   X(gather_rows_f16, struct gather_args, GATHER_THREADS, rdna__gather_case)  \
   X(gather_rows_bf16, struct gather_args, GATHER_THREADS, rdna__gather_case) \
-  RDNA_QUANT_EACH_(X, RDNA_GATHER_BLOCKS_)
+  RDNA_BLOCK_FORMATS(RDNA_GATHER_BLOCKS_, X)
 
 #endif

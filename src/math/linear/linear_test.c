@@ -73,9 +73,8 @@ static void check(layer l) {
   operand_free(&weight);
 }
 
-static const rdna_dtype weights[] = {RDNA_F32,  RDNA_F16,    RDNA_BF16,   RDNA_Q8_0, RDNA_Q4_0, RDNA_Q4_K,
-                                     RDNA_Q6_K, RDNA_Q4_1,   RDNA_Q5_0,   RDNA_Q5_1, RDNA_Q2_K, RDNA_Q3_K,
-                                     RDNA_Q5_K, RDNA_IQ4_NL, RDNA_IQ4_XS, RDNA_MXFP4};
+#define FORMAT(X, name, NAME, ...) RDNA_##NAME,
+static const rdna_dtype weights[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_BLOCK_FORMATS(FORMAT, )};
 
 /* One row and a few take kernels that read the weights once, more rows those with tiles, and rows of x that are not
  * at multiples of 16 bytes the latter too. */

@@ -67,9 +67,9 @@ rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, c
 
 static const char *quantize_kernel(rdna_dtype dtype, int64_t *out_values_per_group) {
   switch (dtype) {
-#define PACKED(name, NAME)                                                     \
-  case RDNA_##NAME:                                                            \
-    *out_values_per_group = QUANT_PACK_VALUES(quant_part_values(RDNA_##NAME)); \
+#define PACKED(name, NAME)                                             \
+  case RDNA_##NAME:                                                    \
+    *out_values_per_group = QUANT_PACK_VALUES(quant_run(RDNA_##NAME)); \
     return "quantize_f32_" #name;
     RDNA_QUANT_PACKED(PACKED)
 #undef PACKED
@@ -85,12 +85,13 @@ rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rd
   RDNA_TRY(check_pair("quantize", "blocks", blocks, "x", x));
   int64_t values_per_group = 0;
   const char *kernel = quantize_kernel(blocks->dtype, &values_per_group);
+#define NAMED(name, NAME) ", " #name
   if (x->dtype != RDNA_F32 || !kernel) {
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "quantize: x is %s and blocks is %s; offered is f32 to q8_0, q4_0, q4_1, q5_0, q5_1 and q2_K to "
-                      "q6_K",
+                      "quantize: x is %s and blocks is %s; offered is f32 to q8_0" RDNA_QUANT_PACKED(NAMED),
                       rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype));
   }
+#undef NAMED
   RDNA_TRY(check_alignment("quantize", "x", x, 16));
   struct quantize_args args = {x->data, blocks->data, rdna_tensor_count(x)};
   rdna_grid grid = {0, 1, 1};

@@ -88,7 +88,7 @@ template <rdna_dtype F>
 struct quant_format {
   static constexpr rdna_dtype dtype = F;
   static constexpr int block_values = quant_values(F), block_bytes = quant_bytes(F), alignment = quant_alignment(F);
-  static constexpr bool is_signed = F == RDNA_Q8_0 || quant_has_table(F);
+  static constexpr bool is_signed = quant_bits(F) == 8 || quant_has_table(F);
 
   /* A word of codes as a word of the table's bytes. */
   RDNA_DEVICE uint32_t look_up(uint32_t codes) {

@@ -19,29 +19,21 @@ static void put_scale(rdna__random *random, uint8_t *at, double most) {
 double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count) {
   size_t bytes = rdna_dtype_block_bytes(format);
   int64_t block_count = count / rdna_dtype_block_values(format);
+  /* from the largest code and the largest scale of each format, so that values are about as large as 4 */
+  int code = quant_bits(format) == 8   ? 128
+             : quant_zero(format) > 0  ? quant_zero(format)
+             : quant_has_table(format) ? 127
+                                       : (1 << quant_bits(format)) - 1;
+  int scale = quant_scale_top(format) > 0 ? quant_scale_top(format) : 1;
   uint8_t *block = blocks;
   for (int64_t b = 0; b < block_count; b++, block += bytes) {
     for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
-    /* from the largest quant and the largest scale of each format, so that values are about as large as 4 */
-    if (format == RDNA_Q8_0) put_scale(random, block, 4.0 / 128);
-    if (format == RDNA_Q4_0) put_scale(random, block, 4.0 / 8);
-    if (format == RDNA_Q6_K) put_scale(random, block + 208, 4.0 / (128 * 32));
-    if (format == RDNA_Q5_0) put_scale(random, block, 4.0 / 16);
-    if (format == RDNA_Q3_K) put_scale(random, block + 108, 4.0 / (32 * 4));
-    if (format == RDNA_IQ4_NL) put_scale(random, block, 4.0 / 127);
-    if (format == RDNA_IQ4_XS) put_scale(random, block, 4.0 / (32 * 127));
-    if (format == RDNA_MXFP4) block[0] = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
-    if (format == RDNA_Q4_K || format == RDNA_Q5_K) {
-      put_scale(random, block, 2.0 / (63 * (format == RDNA_Q4_K ? 15 : 31)));
-      put_scale(random, block + 2, 2.0 / 63);
-    }
-    if (format == RDNA_Q4_1 || format == RDNA_Q5_1) {
-      put_scale(random, block, 2.0 / (format == RDNA_Q4_1 ? 15 : 31));
-      put_scale(random, block + 2, 2.0);
-    }
-    if (format == RDNA_Q2_K) {
-      put_scale(random, block + 80, 2.0 / (15 * 3));
-      put_scale(random, block + 82, 2.0 / 15);
+    uint8_t *d = block + quant_d_at(format);
+    if (quant_scales(format) == RDNA__SCALES_POWER) {
+      *d = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
+    } else {
+      put_scale(random, d, (quant_has_least(format) ? 2.0 : 4.0) / (scale * code));
+      if (quant_has_least(format)) put_scale(random, d + 2, 2.0 / scale);
     }
   }
   return 4.01; /* with the rounding of the scale to f16 */
@@ -135,7 +127,7 @@ static void fill_quantized(rdna__random *random, float *x, int64_t count, int bl
 RDNA_CASE_MAKER(rdna__quant_pack_case) {
   rdna_dtype format = RDNA_Q8_0;
   while (strcmp(kernel->name + strlen("quantize_f32_"), rdna_dtype_name(format)) != 0) format++;
-  int block = rdna_dtype_block_values(format), group = QUANT_PACK_VALUES(quant_part_values(format));
+  int block = rdna_dtype_block_values(format), group = QUANT_PACK_VALUES(quant_run(format));
   int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 2 * group / block);
   struct quantize_args args = {.count = blocks * block};
   memcpy(out_case->args, &args, sizeof args);

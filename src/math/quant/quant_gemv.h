@@ -50,15 +50,13 @@ RDNA_DEVICE const char *in_global_memory(const char *p) {
 template <typename format>
 struct gemv_chunk {
   static constexpr rdna_dtype F = format::dtype;
-  static constexpr bool of_128 = F == RDNA_Q2_K || F == RDNA_Q3_K || F == RDNA_Q6_K;
-  static constexpr bool of_64 = F == RDNA_Q4_K || F == RDNA_Q5_K;
-  static constexpr int span = of_128 ? 128 : of_64 ? 64 : 32, runs = of_128 ? 4 : 2, values = runs * 16;
-  static constexpr int parts = span / values, step = span / runs, lows = F == RDNA_Q8_0 || F == RDNA_Q6_K ? 2 : 1;
+  static constexpr int span = quant_span(F), runs = span == 128 ? 4 : 2, values = runs * 16;
+  static constexpr int parts = span / values, step = span / runs, lows = runs * quant_low_bits(F) / 8;
 
   /* Neighbouring lanes have the chunks of a block: the first of them has its head, the first two the high bits that
    * serve all; where each half of a block has scales of its own, lanes 0 and 2 have them. */
   static constexpr int in_block = format::block_values / values;
-  static constexpr bool few_highs = F == RDNA_Q3_K || F == RDNA_Q5_K, of_halves = F == RDNA_Q2_K || F == RDNA_Q6_K;
+  static constexpr bool few_highs = quant_high_bits(F) == 1, of_halves = quant_has_halves(F);
 
   uint4 low[lows], high;
   uint32_t fifth_bits;
@@ -78,7 +76,7 @@ struct gemv_chunk {
       if (!few_highs || mine < 2) c.high = quad_at<format::alignment>(block + quant_high_at(F, v));
     }
     if constexpr (quant_has_fifth_bits(F)) c.fifth_bits = quant_load_32(F, block + quant_fifth_bits_at(F));
-    if constexpr (F == RDNA_Q2_K) {
+    if constexpr (quant_scales(F) == RDNA__SCALES_Q2_K) {
       if (mine == 0) c.head.w[0] = quant_head_of(F, block, v).w[0];
       if (mine % 2 == 0) c.head.w[1] = quant_head_of(F, block, v).w[1], c.head.w[2] = quant_head_of(F, block, v).w[2];
     } else {
@@ -102,7 +100,7 @@ struct gemv_chunk {
   /* After it what the runs differ in is known to the compiler. */
   RDNA_MEMBER void settle(int first) {
     head = quant_unfold(F, head, first);
-    if constexpr (F == RDNA_Q3_K || F == RDNA_Q5_K) high >>= quant_high_shift(F, first);
+    if constexpr (few_highs) high >>= quant_high_shift(F, first);
   }
   /* Word |word| of the codes of run |run|. */
   RDNA_MEMBER uint32_t codes(int run, int word) const {

@@ -1,27 +1,16 @@
-/* Host twins of the block-quantized kernels. Weights are decoded to f32 in registers, 32 neighbouring values at a
- * time; the layouts are in quant_kernels.h. */
+/* Host twins of the block-quantized kernels. Weights are decoded to f32 in registers, a span at a time: neighbours
+ * whose codes share bytes. The layouts are in base/block_formats.h. */
 #include "math/quant/quant_kernels.h"
 
 #include "math/gemm/gemm_blocked.h"
 #include "math/quant/quant_unpack.h"
 
-/* Values that are decoded together: neighbours of one row whose codes share bytes. */
-SIMD_INLINE int group_values(rdna_dtype format) {
-  return format == RDNA_Q4_K || format == RDNA_Q5_K                          ? 64
-         : format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 128
-                                                                             : 32;
-}
 enum { MOST_VECTORS = 128 / SIMD_WIDTH };
 
 /* What a block's values are multiplied by and what is taken off them, for each sub-block. */
 typedef struct scales {
   float scale[16], least[16];
 } scales;
-
-/* Values that share a scale. */
-SIMD_INLINE int scale_values(rdna_dtype format) {
-  return format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 16 : 32;
-}
 
 /* The 8 bytes of a word times |d|. Through memory the bytes would have to wait for stores of another size. */
 SIMD_INLINE void scale_bytes(uint64_t bytes, float d, float *out) {
@@ -34,7 +23,7 @@ SIMD_INLINE void scale_bytes(uint64_t bytes, float d, float *out) {
 }
 
 SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) {
-  if (format == RDNA_Q4_K || format == RDNA_Q5_K) { /* eight at once */
+  if (quant_scales(format) == RDNA__SCALES_Q4_K) { /* eight at once */
     struct quant_head h = quant_head_of(format, block, 0), low = quant_unfold(format, h, 0);
     struct quant_head high = quant_unfold(format, h, 128);
     uint64_t s = (uint64_t)high.w[1] << 32 | low.w[1], m = (uint64_t)high.w[2] << 32 | low.w[2];
@@ -42,11 +31,11 @@ SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) 
     scale_bytes(m & 0x3f3f3f3f3f3f3f3f, f16_to_f32((uint16_t)(h.w[0] >> 16)), out->least);
     return;
   }
-  if (format == RDNA_Q6_K || format == RDNA_Q2_K) { /* sixteen at once: a byte for each, in order */
+  if (quant_has_halves(format)) { /* sixteen at once: a byte for each, in order */
     struct quant_head h = quant_head_of(format, block, 0);
     float d = f16_to_f32((uint16_t)h.w[0]), dmin = f16_to_f32((uint16_t)(h.w[0] >> 16));
     for (int i = 0; i < 16; i++) {
-      if (format == RDNA_Q6_K) {
+      if (quant_scales(format) == RDNA__SCALES_Q6_K) {
         out->scale[i] = d * (float)((const int8_t *)block)[192 + i];
       } else {
         out->scale[i] = d * (float)(((const uint8_t *)block)[i] & 15);
@@ -56,10 +45,10 @@ SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) 
     return;
   }
 #pragma GCC unroll 16
-  for (int v = 0; v < quant_values(format); v += scale_values(format)) {
+  for (int v = 0; v < quant_values(format); v += quant_run(format)) {
     struct quant_scale s = quant_scale_of(format, quant_unfold(format, quant_head_of(format, block, v), v), v % 128);
-    out->scale[v / scale_values(format)] = s.scale;
-    if (quant_has_least(format)) out->least[v / scale_values(format)] = s.least;
+    out->scale[v / quant_run(format)] = s.scale;
+    if (quant_has_least(format)) out->least[v / quant_run(format)] = s.least;
   }
 }
 
@@ -98,9 +87,9 @@ SIMD_INLINE simd_float decode_nibbles(rdna_dtype format, simd_int raw, float sca
 
 /* SIMD_WIDTH values of a block at value |v|. */
 SIMD_INLINE simd_float decode_vector(rdna_dtype format, const char *block, const scales *s, int v) {
-  float scale = s->scale[v / scale_values(format)];
-  float least = quant_has_least(format) ? s->least[v / scale_values(format)] : 0;
-  if (format == RDNA_Q8_0)
+  float scale = s->scale[v / quant_run(format)];
+  float least = quant_has_least(format) ? s->least[v / quant_run(format)] : 0;
+  if (quant_low_mask(format) == 255)
     return simd_set(scale) * simd_from_int(simd_load_i8((const int8_t *)block + quant_low_at(format, v)));
   simd_int low = simd_load_u8((const uint8_t *)block + quant_low_at(format, v));
   if (quant_low_mask(format) == 15 && !quant_has_high(format) && !quant_has_fifth_bits(format))
@@ -120,8 +109,8 @@ SIMD_INLINE simd_float decode_vector(rdna_dtype format, const char *block, const
 
 SIMD_INLINE void decode_group(rdna_dtype format, const char *block, const scales *s, int group, simd_float *out) {
 #pragma GCC unroll 32
-  for (int i = 0; i < group_values(format) / SIMD_WIDTH; i++)
-    out[i] = decode_vector(format, block, s, group * group_values(format) + i * SIMD_WIDTH);
+  for (int i = 0; i < quant_span(format) / SIMD_WIDTH; i++)
+    out[i] = decode_vector(format, block, s, group * quant_span(format) + i * SIMD_WIDTH);
 }
 
 /* Blocks [begin, end) to f32. */
@@ -130,10 +119,10 @@ SIMD_INLINE void decode_blocks(rdna_dtype format, const char *blocks, int64_t be
     const char *block = blocks + b * quant_bytes(format);
     scales s;
     read_scales(format, block, &s);
-    for (int g = 0; g < quant_values(format) / group_values(format); g++) {
+    for (int g = 0; g < quant_values(format) / quant_span(format); g++) {
       simd_float v[MOST_VECTORS];
       decode_group(format, block, &s, g, v);
-      for (int i = 0; i < group_values(format) / SIMD_WIDTH; i++, out += SIMD_WIDTH) simd_store(out, v[i]);
+      for (int i = 0; i < quant_span(format) / SIMD_WIDTH; i++, out += SIMD_WIDTH) simd_store(out, v[i]);
     }
   }
 }
@@ -197,7 +186,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
   enum { AHEAD = 2048, CHAINS = 4 };
   const struct gemm_args *args = job->args;
   const int chains = columns == 1 ? CHAINS : 1; /* sums that do not wait for each other */
-  const int vectors = group_values(format) / SIMD_WIDTH;
+  const int vectors = quant_span(format) / SIMD_WIDTH;
   const char *w[2];
   const float *x[GEMV_MAX_M];
   simd_float sum[2][GEMV_MAX_M][CHAINS];
@@ -222,7 +211,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
     }
 /* so that places and shifts are constants */
 #pragma GCC unroll 4
-    for (int g = 0; g < quant_values(format) / group_values(format); g++) {
+    for (int g = 0; g < quant_values(format) / quant_span(format); g++) {
       simd_float v[2][MOST_VECTORS];
 #pragma GCC unroll 2
       for (int r = 0; r < rows; r++) decode_group(format, w[r], &s[r], g, v[r]);

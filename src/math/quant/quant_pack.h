@@ -10,31 +10,11 @@
 #include "math/quant/quant_unpack.h"
 
 /* name, dtype: those that are made here; Q8_0 has a kernel of its own. */
-#define RDNA_QUANT_PACKED(F) \
-  F(q4_0, Q4_0)              \
-  F(q4_1, Q4_1)              \
-  F(q5_0, Q5_0)              \
-  F(q5_1, Q5_1)              \
-  F(q2_K, Q2_K)              \
-  F(q3_K, Q3_K)              \
-  F(q4_K, Q4_K)              \
-  F(q5_K, Q5_K)              \
-  F(q6_K, Q6_K)
+#define RDNA_QUANT_PACKED_(F, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(F(name, NAME))
+#define RDNA_QUANT_PACKED(F) RDNA_BLOCK_FORMATS(RDNA_QUANT_PACKED_, F)
 
-QUANT_CONSTANT int quant_part_values(rdna_dtype format) {
-  return format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q6_K ? 16 : 32;
-}
-QUANT_CONSTANT int quant_top_code(rdna_dtype format) {
-  return format == RDNA_Q2_K                                                 ? 3
-         : format == RDNA_Q3_K                                               ? 7
-         : format == RDNA_Q6_K                                               ? 63
-         : format == RDNA_Q5_0 || format == RDNA_Q5_1 || format == RDNA_Q5_K ? 31
-                                                                             : 15;
-}
-/* The scales of sub-blocks: the largest, or of the signed ones the magnitude of the lowest. */
-QUANT_CONSTANT int quant_top_scale(rdna_dtype format) {
-  return format == RDNA_Q2_K ? 15 : format == RDNA_Q3_K ? 32 : format == RDNA_Q6_K ? 128 : 63;
-}
+#define QUANT_TOP_CODE(f) ((1 << QUANT_BITS(f)) - 1)
+QUANT_CONSTANT int quant_top_code(rdna_dtype format) { QUANT_RETURN(format, QUANT_TOP_CODE); }
 
 /* The one of larger magnitude, the positive one of two that are equal but for their sign. A NaN loses. */
 RDNA_SCALAR float quant_farther(float a, float b) {
@@ -47,12 +27,12 @@ RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
   struct quant_scale wanted = {0, 0};
   if (quant_zero(format) > 0) {
     float far = 0;
-    for (int i = 0; i < quant_part_values(format); i++) far = quant_farther(far, x[i]);
+    for (int i = 0; i < quant_run(format); i++) far = quant_farther(far, x[i]);
     wanted.scale = far / (float)-quant_zero(format);
   } else {
     bool has_sign = quant_values(format) == 32; /* the minimum; the others take off a positive multiple of dmin */
     float low = has_sign ? __builtin_inff() : 0, high = -__builtin_inff();
-    for (int i = 0; i < quant_part_values(format); i++) {
+    for (int i = 0; i < quant_run(format); i++) {
       low = x[i] < low ? x[i] : low;
       high = x[i] > high ? x[i] : high;
     }
@@ -79,7 +59,7 @@ RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, s
     s.d = f32_to_f16(most.scale + 0.0f); /* zeros are positive, whichever sub-block was asked first */
     s.m = f32_to_f16(-most.least + 0.0f);
   } else {
-    float top = (float)(quant_zero(format) > 0 ? -quant_top_scale(format) : quant_top_scale(format));
+    float top = (float)(quant_zero(format) > 0 ? -quant_scale_top(format) : quant_scale_top(format));
     s.d = f32_to_f16(most.scale / top + 0.0f);
     s.m = f32_to_f16(most.least / top + 0.0f);
   }
@@ -98,10 +78,10 @@ RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_bloc
     part.scale.least = -m;
     return part;
   }
-  int top = quant_top_scale(format);
+  int top = quant_scale_top(format);
   if (quant_zero(format) > 0) {
     int s = quant_nearest(d != 0 ? wanted.scale / d : 0, -top, top - 1);
-    part.s = (uint8_t)(format == RDNA_Q3_K ? s + 32 : s);
+    part.s = (uint8_t)(quant_scales(format) == RDNA__SCALES_Q3_K ? s + 32 : s);
     part.scale.scale = d * (float)s;
   } else {
     part.s = (uint8_t)quant_nearest(d != 0 ? wanted.scale / d : 0, 0, top);

@@ -8,7 +8,7 @@
 
 template <rdna_dtype F>
 RDNA_DEVICE void quantize(const struct quantize_args &args) {
-  constexpr int values = quant_part_values(F), parts = quant_values(F) / values, bytes = quant_bytes(F);
+  constexpr int values = quant_run(F), parts = quant_values(F) / values, bytes = quant_bytes(F);
   RDNA_SHARED uint8_t codes[QUANT_THREADS * values], s[QUANT_THREADS], m[QUANT_THREADS];
   int64_t all = args.count / values, index = (int64_t)group_id_x() * QUANT_THREADS + thread_id();
   /* threads past the end go along with the last sub-block and store nothing */

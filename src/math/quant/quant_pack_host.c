@@ -5,7 +5,7 @@
 #include "math/quant/quant_pack_kernels.h"
 
 __attribute__((always_inline)) static inline void quantize_block(rdna_dtype format, const float *x, uint8_t *out) {
-  const int values = quant_part_values(format), parts = quant_values(format) / values;
+  const int values = quant_run(format), parts = quant_values(format) / values;
   struct quant_scale wanted[16], most = {0, 0};
   uint8_t codes[256], s[16], m[16];
   for (int j = 0; j < parts; j++) {

@@ -7,15 +7,8 @@
 /* Values of a work-group; grid x: ceil(count / that). Sub-blocks have 16 values, or 32. */
 #define QUANT_PACK_VALUES(part_values) (QUANT_THREADS * (part_values))
 
-#define RDNA_QUANT_PACK_KERNELS(X)                                                 \
-  X(quantize_f32_q4_0, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q4_1, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q5_0, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q5_1, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q2_K, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q3_K, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q4_K, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q5_K, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case) \
-  X(quantize_f32_q6_K, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case)
+#define RDNA_QUANT_PACK_OF_(X, F, NAME, ggml, values, bytes, quantize, ...) \
+  RDNA_BLOCK_IF_##quantize##_(X(quantize_f32_##F, struct quantize_args, QUANT_THREADS, rdna__quant_pack_case))
+#define RDNA_QUANT_PACK_KERNELS(X) RDNA_BLOCK_FORMATS(RDNA_QUANT_PACK_OF_, X)
 
 #endif

@@ -1,9 +1,7 @@
 /* The products of f32 with blocks of each format, for gemm's choice among tiles and vectors. */
-#include "kernel/host.h"
 #include "math/gemm/gemm_product.h"
 #include "math/quant/quant.h"
 #include "math/quant/quant_kernels.h"
-#include "math/quant/quant_unpack.h"
 
 uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups) {
   enum { RESIDENT = 2 }; /* groups on a multiprocessor or compute unit */
@@ -12,7 +10,7 @@ uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups) {
 }
 
 const rdna__gemm_product *rdna__quant_product(const rdna_dtype types[3]) {
-#define PRODUCT(name, NAME)                                              \
+#define PRODUCT(X, name, NAME, ...)                                      \
   [RDNA_##NAME] = {.types = {RDNA_F32, RDNA_##NAME, RDNA_F32},           \
                    .kernels = {[LARGE] = "gemm_f32_" #name "_f32_large", \
                                [SMALL] = "gemm_f32_" #name "_f32_small", \
@@ -21,7 +19,7 @@ const rdna__gemm_product *rdna__quant_product(const rdna_dtype types[3]) {
                                [M8] = "gemv_f32_" #name "_f32_m8"},      \
                    .vector_rows = QUANT_GEMV_GROUP_ROWS,                 \
                    .vector_groups = rdna__quant_gemv_groups},
-  static const rdna__gemm_product products[RDNA_DTYPE_COUNT] = {RDNA_QUANT_FORMATS(PRODUCT)};
+  static const rdna__gemm_product products[RDNA_DTYPE_COUNT] = {RDNA_BLOCK_FORMATS(PRODUCT, )};
 #undef PRODUCT
   const rdna__gemm_product *product = &products[types[1]];
   return product->vector_rows && types[0] == RDNA_F32 && types[2] == RDNA_F32 ? product : NULL;

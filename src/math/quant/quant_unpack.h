@@ -1,5 +1,5 @@
 /* How the values of every block format lie in their blocks, for the host and for the GPU alike; the layouts are
- * written out in quant_kernels.h.
+ * written out in base/block_formats.h.
  *
  * All formats are seen the same way: a run of up to 16 neighbouring values that begins at a multiple of 8 has a code
  * in each value, put together from bytes that neighbour each other in the block, and one scale and minimum:
@@ -13,124 +13,116 @@
 
 #include <stdbool.h>
 
+#include "base/block_formats.h"
 #include "kernel/scalar.h"
 #include "rdna/tensor.h"
 
 /* What is known when a kernel is compiled. */
 #ifdef __cplusplus
 #define QUANT_CONSTANT static inline constexpr
+#define QUANT_KNOWN constexpr
+#pragma clang diagnostic ignored "-Wmissing-designated-field-initializers" /* 0, as in C */
 #else
 #define QUANT_CONSTANT RDNA_SCALAR
+#define QUANT_KNOWN const
 #endif
 
 /* name, dtype */
-#define RDNA_QUANT_FORMATS(F) \
-  F(q8_0, Q8_0)               \
-  F(q4_0, Q4_0)               \
-  F(q4_K, Q4_K)               \
-  F(q6_K, Q6_K)               \
-  F(q4_1, Q4_1)               \
-  F(q5_0, Q5_0)               \
-  F(q5_1, Q5_1)               \
-  F(q2_K, Q2_K)               \
-  F(q3_K, Q3_K)               \
-  F(q5_K, Q5_K)               \
-  F(iq4_nl, IQ4_NL)           \
-  F(iq4_xs, IQ4_XS)           \
-  F(mxfp4, MXFP4)
+#define RDNA_QUANT_FORMAT_(F, name, NAME, ...) F(name, NAME)
+#define RDNA_QUANT_FORMATS(F) RDNA_BLOCK_FORMATS(RDNA_QUANT_FORMAT_, F)
 
-QUANT_CONSTANT int quant_values(rdna_dtype format) {
-  return format == RDNA_Q2_K || format == RDNA_Q3_K || format == RDNA_Q4_K || format == RDNA_Q5_K ||
-                 format == RDNA_Q6_K || format == RDNA_IQ4_XS
-             ? 256
-             : 32;
-}
-QUANT_CONSTANT int quant_bytes(rdna_dtype format) {
-  return format == RDNA_Q8_0     ? 34
-         : format == RDNA_Q4_0   ? 18
-         : format == RDNA_Q4_1   ? 20
-         : format == RDNA_Q5_0   ? 22
-         : format == RDNA_Q5_1   ? 24
-         : format == RDNA_Q2_K   ? 84
-         : format == RDNA_Q3_K   ? 110
-         : format == RDNA_Q4_K   ? 144
-         : format == RDNA_Q5_K   ? 176
-         : format == RDNA_Q6_K   ? 210
-         : format == RDNA_IQ4_NL ? 18
-         : format == RDNA_IQ4_XS ? 136
-                                 : 17;
-}
+/* The body of a function of |format|, and perhaps |v|: returns ASK(f), where |f| is what the list says of the format.
+ * Each format has a case of its own, in which that is constant. */
+#define QUANT_CASE_(ASK, name, NAME, ggml, block_values, block_bytes, quantize, vector, ...)               \
+  case RDNA_##NAME: {                                                                                      \
+    QUANT_KNOWN struct rdna__block_layout f = {.values = block_values, .bytes = block_bytes, __VA_ARGS__}; \
+    return ASK(f);                                                                                         \
+  }
+#define QUANT_RETURN(format, ASK)        \
+  switch (format) {                      \
+    RDNA_BLOCK_FORMATS(QUANT_CASE_, ASK) \
+    default:                             \
+      return 0;                          \
+  }
+
+#define QUANT_VALUES(f) f.values
+QUANT_CONSTANT int quant_values(rdna_dtype format) { QUANT_RETURN(format, QUANT_VALUES); }
+#define QUANT_BYTES(f) f.bytes
+QUANT_CONSTANT int quant_bytes(rdna_dtype format) { QUANT_RETURN(format, QUANT_BYTES); }
 /* What the address of blocks is a multiple of: the largest power of two in the block's size, up to 16. */
-QUANT_CONSTANT int quant_alignment(rdna_dtype format) {
-  return (quant_bytes(format) & -quant_bytes(format)) < 16 ? quant_bytes(format) & -quant_bytes(format) : 16;
+#define QUANT_ALIGNMENT(f) ((f.bytes & -f.bytes) < 16 ? f.bytes & -f.bytes : 16)
+QUANT_CONSTANT int quant_alignment(rdna_dtype format) { QUANT_RETURN(format, QUANT_ALIGNMENT); }
+#define QUANT_SPAN(f) f.span
+QUANT_CONSTANT int quant_span(rdna_dtype format) { QUANT_RETURN(format, QUANT_SPAN); }
+#define QUANT_RUN(f) f.run
+QUANT_CONSTANT int quant_run(rdna_dtype format) { QUANT_RETURN(format, QUANT_RUN); }
+#define QUANT_ZERO(f) f.zero
+QUANT_CONSTANT int quant_zero(rdna_dtype format) { QUANT_RETURN(format, QUANT_ZERO); }
+#define QUANT_LEAST(f) f.least
+QUANT_CONSTANT bool quant_has_least(rdna_dtype format) { QUANT_RETURN(format, QUANT_LEAST); }
+
+/* How the scales are stored, where the first of them is, and the largest. */
+#define QUANT_SCALES(f) f.scales
+__attribute__((always_inline)) QUANT_CONSTANT int quant_scales(rdna_dtype format) {
+  QUANT_RETURN(format, QUANT_SCALES);
 }
-QUANT_CONSTANT int quant_zero(rdna_dtype format) {
-  return format == RDNA_Q4_0 ? 8 : format == RDNA_Q5_0 ? 16 : format == RDNA_Q3_K ? 4 : format == RDNA_Q6_K ? 32 : 0;
+#define QUANT_D_AT(f) f.d_at
+__attribute__((always_inline)) QUANT_CONSTANT int quant_d_at(rdna_dtype format) { QUANT_RETURN(format, QUANT_D_AT); }
+#define QUANT_SCALE_TOP(f) f.scale_top
+QUANT_CONSTANT int quant_scale_top(rdna_dtype format) { QUANT_RETURN(format, QUANT_SCALE_TOP); }
+/* Whether the two halves of 128 values have scales in words of their own. */
+QUANT_CONSTANT bool quant_has_halves(rdna_dtype format) {
+  return quant_scales(format) == RDNA__SCALES_Q2_K || quant_scales(format) == RDNA__SCALES_Q6_K;
 }
-QUANT_CONSTANT bool quant_has_least(rdna_dtype format) {
-  return format == RDNA_Q4_1 || format == RDNA_Q5_1 || format == RDNA_Q2_K || format == RDNA_Q4_K ||
-         format == RDNA_Q5_K;
-}
-QUANT_CONSTANT bool quant_has_table(rdna_dtype format) {
-  return format == RDNA_IQ4_NL || format == RDNA_IQ4_XS || format == RDNA_MXFP4;
-}
-/* Entry |i| of the 16 signed bytes that codes number; those of MXFP4 are e2m1 numbers times two. */
+
+#define QUANT_TABLE(f) f.table
+QUANT_CONSTANT int quant_table(rdna_dtype format) { QUANT_RETURN(format, QUANT_TABLE); }
+QUANT_CONSTANT
+bool quant_has_table(rdna_dtype format) { return quant_table(format) != RDNA__TABLE_NONE; }
+/* Entry |i| of the 16 signed bytes that codes number. */
 QUANT_CONSTANT uint32_t quant_table_word(rdna_dtype format, int word) {
-  if (format == RDNA_MXFP4)
+  if (quant_table(format) == RDNA__TABLE_E2M1)
     return word == 0 ? 0x03020100u : word == 1 ? 0x0c080604u : word == 2 ? 0xfdfeff00u : 0xf4f8fafcu;
   return word == 0 ? 0xbfad9881u : word == 1 ? 0xf6eaddcfu : word == 2 ? 0x26190d01u : 0x71594535u;
 }
+
 /* Codes with a fifth bit that all lie in one word of the block. */
-QUANT_CONSTANT bool quant_has_fifth_bits(rdna_dtype format) { return format == RDNA_Q5_0 || format == RDNA_Q5_1; }
-QUANT_CONSTANT int quant_fifth_bits_at(rdna_dtype format) { return format == RDNA_Q5_0 ? 2 : 4; }
-QUANT_CONSTANT bool quant_has_high(rdna_dtype format) {
-  return format == RDNA_Q3_K || format == RDNA_Q5_K || format == RDNA_Q6_K;
-}
+#define QUANT_FIFTH_AT(f) f.fifth_at
+QUANT_CONSTANT int quant_fifth_bits_at(rdna_dtype format) { QUANT_RETURN(format, QUANT_FIFTH_AT); }
+QUANT_CONSTANT
+bool quant_has_fifth_bits(rdna_dtype format) { return quant_fifth_bits_at(format) != 0; }
 
-/* Value |v| of a block: byte, shift and mask of its low bits. */
-QUANT_CONSTANT int quant_low_at(rdna_dtype format, int v) {
-  return format == RDNA_Q8_0                            ? 2 + v
-         : format == RDNA_Q4_0 || format == RDNA_IQ4_NL ? 2 + v % 16
-         : format == RDNA_Q4_1                          ? 4 + v % 16
-         : format == RDNA_Q5_0                          ? 6 + v % 16
-         : format == RDNA_Q5_1                          ? 8 + v % 16
-         : format == RDNA_Q2_K                          ? 16 + v / 128 * 32 + v % 32
-         : format == RDNA_Q3_K                          ? 32 + v / 128 * 32 + v % 32
-         : format == RDNA_Q4_K                          ? 16 + v / 64 * 32 + v % 32
-         : format == RDNA_Q5_K                          ? 48 + v / 64 * 32 + v % 32
-         : format == RDNA_Q6_K                          ? v / 128 * 64 + v % 64
-         : format == RDNA_IQ4_XS                        ? 8 + v / 32 * 16 + v % 16
-                                                        : 1 + v % 16;
-}
-QUANT_CONSTANT int quant_low_shift(rdna_dtype format, int v) {
-  return format == RDNA_Q8_0                          ? 0
-         : format == RDNA_Q2_K || format == RDNA_Q3_K ? v % 128 / 32 * 2
-         : format == RDNA_Q4_K || format == RDNA_Q5_K ? v % 64 / 32 * 4
-         : format == RDNA_Q6_K                        ? v % 128 / 64 * 4
-                                                      : v % 32 / 16 * 4;
-}
-QUANT_CONSTANT uint32_t quant_low_mask(rdna_dtype format) {
-  return format == RDNA_Q8_0 ? 0xff : format == RDNA_Q2_K || format == RDNA_Q3_K ? 3 : 15;
-}
+/* Value |v| of a block: byte, shift and mask of its low bits. A span's lie in QUANT_LOW_BYTES bytes. */
+#define QUANT_LOW_BITS(f) f.low_bits
+QUANT_CONSTANT int quant_low_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_LOW_BITS); }
+#define QUANT_LOW_BYTES(f) (f.span * f.low_bits / 8)
+#define QUANT_LOW_AT(f) \
+  (f.low_at + (f.span < f.values ? v / f.span * QUANT_LOW_BYTES(f) : 0) + (f.low_bits < 8 ? v % QUANT_LOW_BYTES(f) : v))
+QUANT_CONSTANT int quant_low_at(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_LOW_AT); }
+#define QUANT_LOW_SHIFT(f) (f.low_bits < 8 ? v % f.span / QUANT_LOW_BYTES(f) * f.low_bits : 0)
+QUANT_CONSTANT
+int quant_low_shift(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_LOW_SHIFT); }
+#define QUANT_LOW_MASK(f) ((1u << f.low_bits) - 1)
+QUANT_CONSTANT uint32_t quant_low_mask(rdna_dtype format) { QUANT_RETURN(format, QUANT_LOW_MASK); }
+
+/* The same of the bits above them, which 32 bytes have of QUANT_HIGH_SPAN values, and where they go in the code. */
+#define QUANT_HIGH_BITS(f) f.high_bits
+QUANT_CONSTANT int quant_high_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_HIGH_BITS); }
+QUANT_CONSTANT
+bool quant_has_high(rdna_dtype format) { return quant_high_bits(format) != 0; }
+#define QUANT_HIGH_SPAN(f) (f.high_bits > 1 ? 256 / f.high_bits : 256)
+#define QUANT_HIGH_AT(f) (f.high_at + (f.high_bits > 1 ? v / QUANT_HIGH_SPAN(f) * 32 : 0) + v % 32)
+QUANT_CONSTANT int quant_high_at(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_HIGH_AT); }
+#define QUANT_HIGH_SHIFT(f) (f.high_bits > 1 ? v % QUANT_HIGH_SPAN(f) / 32 * f.high_bits : v / 32)
+QUANT_CONSTANT
+int quant_high_shift(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_HIGH_SHIFT); }
+#define QUANT_HIGH_MASK(f) ((1u << f.high_bits) - 1)
+QUANT_CONSTANT uint32_t quant_high_mask(rdna_dtype format) { QUANT_RETURN(format, QUANT_HIGH_MASK); }
+QUANT_CONSTANT int quant_high_up(rdna_dtype format) { return quant_low_bits(format); }
+
 /* Bits of a code. */
-QUANT_CONSTANT int quant_bits(rdna_dtype format) {
-  return format == RDNA_Q8_0                                                 ? 8
-         : format == RDNA_Q6_K                                               ? 6
-         : format == RDNA_Q5_0 || format == RDNA_Q5_1 || format == RDNA_Q5_K ? 5
-         : format == RDNA_Q3_K                                               ? 3
-         : format == RDNA_Q2_K                                               ? 2
-                                                                             : 4;
-}
-/* The same of the bits above them, for formats that have_high, and where they go in the code. */
-QUANT_CONSTANT int quant_high_at(rdna_dtype format, int v) {
-  return format == RDNA_Q3_K ? v % 32 : format == RDNA_Q5_K ? 16 + v % 32 : 128 + v / 128 * 32 + v % 32;
-}
-QUANT_CONSTANT int quant_high_shift(rdna_dtype format, int v) {
-  return format == RDNA_Q6_K ? v % 128 / 32 * 2 : v / 32;
-}
-QUANT_CONSTANT uint32_t quant_high_mask(rdna_dtype format) { return format == RDNA_Q6_K ? 3 : 1; }
-QUANT_CONSTANT int quant_high_up(rdna_dtype format) { return format == RDNA_Q3_K ? 2 : 4; }
-
+#define QUANT_BITS(f) (f.low_bits + f.high_bits + (f.fifth_at != 0))
+QUANT_CONSTANT int quant_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_BITS); }
 /* Codes from bytes, for words of four or vectors of words (|every| 0x01010101), and for lanes with a byte each
  * (|every| 1). */
 #define QUANT_LOW_CODES(format, low, v, every) \
@@ -171,58 +163,58 @@ RDNA_SCALAR uint32_t quant_load_32(rdna_dtype format, const char *p) {
 
 /* How many of them quant_head_of reads. */
 QUANT_CONSTANT int quant_head_words(rdna_dtype format) {
-  return format == RDNA_Q3_K || format == RDNA_Q4_K || format == RDNA_Q5_K ? 4
-         : format == RDNA_Q2_K || format == RDNA_Q6_K                      ? 3
-         : format == RDNA_IQ4_XS                                           ? 2
-                                                                           : 1;
+  return quant_scales(format) == RDNA__SCALES_Q3_K || quant_scales(format) == RDNA__SCALES_Q4_K ? 4
+         : quant_has_halves(format)                                                             ? 3
+         : quant_scales(format) == RDNA__SCALES_IQ4_XS                                          ? 2
+                                                                                                : 1;
 }
 RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block, int v) {
   struct quant_head h = {{0, 0, 0, 0}};
-  switch (format) {
-    case RDNA_Q4_1:
-    case RDNA_Q5_1:
-      h.w[0] = quant_load_32(format, block);
+  const char *d = block + quant_d_at(format);
+  switch (quant_scales(format)) {
+    case RDNA__SCALES_D:
+      h.w[0] = quant_load_16(d);
       break;
-    case RDNA_Q2_K:
-      h.w[0] = quant_load_32(format, block + 80);
+    case RDNA__SCALES_D_M:
+      h.w[0] = quant_load_32(format, d);
+      break;
+    case RDNA__SCALES_POWER:
+      h.w[0] = *(const uint8_t *)d;
+      break;
+    case RDNA__SCALES_Q2_K:
+      h.w[0] = quant_load_32(format, d);
       h.w[1] = quant_load_32(format, block + v / 128 * 8);
       h.w[2] = quant_load_32(format, block + v / 128 * 8 + 4);
       break;
-    case RDNA_Q3_K:
-      h.w[0] = quant_load_16(block + 108);
+    case RDNA__SCALES_Q3_K:
+      h.w[0] = quant_load_16(d);
       for (int i = 0; i < 3; i++) h.w[i + 1] = quant_load_32(format, block + 96 + 4 * i);
       break;
-    case RDNA_Q4_K:
-    case RDNA_Q5_K:
+    case RDNA__SCALES_Q4_K:
       block = (const char *)__builtin_assume_aligned(block, 16);
       for (int i = 0; i < 4; i++) h.w[i] = quant_load_32(format, block + 4 * i);
       break;
-    case RDNA_Q6_K:
-      h.w[0] = quant_load_16(block + 208);
+    case RDNA__SCALES_Q6_K:
+      h.w[0] = quant_load_16(d);
       h.w[1] = quant_load_32(format, block + 192 + v / 128 * 8);
       h.w[2] = quant_load_32(format, block + 192 + v / 128 * 8 + 4);
       break;
-    case RDNA_IQ4_XS:
+    case RDNA__SCALES_IQ4_XS:
       h.w[0] = quant_load_32(format, block);
       h.w[1] = quant_load_32(format, block + 4);
       break;
-    case RDNA_MXFP4:
-      h.w[0] = *(const uint8_t *)block;
-      break;
-    default:
-      h.w[0] = quant_load_16(block);
   }
   return h;
 }
 
 RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head h, int v) {
-  if (format == RDNA_Q4_K || format == RDNA_Q5_K) { /* 6 bits in each byte */
+  if (quant_scales(format) == RDNA__SCALES_Q4_K) { /* 6 bits in each byte */
     uint32_t s = h.w[1], m = h.w[2], high = h.w[3];
     h.w[1] = v < 128 ? s : (high & 0x0f0f0f0f) | (s >> 2 & 0x30303030);
     h.w[2] = v < 128 ? m : (high >> 4 & 0x0f0f0f0f) | (m >> 2 & 0x30303030);
-  } else if (format == RDNA_Q3_K) {
+  } else if (quant_scales(format) == RDNA__SCALES_Q3_K) {
     for (int i = 1; i < 4; i++) h.w[i] >>= v / 128 * 4;
-  } else if (format == RDNA_IQ4_XS) {
+  } else if (quant_scales(format) == RDNA__SCALES_IQ4_XS) {
     h.w[1] = (h.w[1] >> (v / 32 * 4) & 15) | (h.w[0] >> (16 + v / 32 * 2) & 3) << 4;
   }
   return h;
@@ -233,37 +225,36 @@ RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head 
 RDNA_SCALAR struct quant_scale quant_scale_of(rdna_dtype format, struct quant_head h, int v) {
   struct quant_scale s = {0, 0};
   float d = f16_to_f32((uint16_t)h.w[0]), dmin = f16_to_f32((uint16_t)(h.w[0] >> 16));
-  switch (format) {
-    case RDNA_Q4_1:
-    case RDNA_Q5_1:
+  switch (quant_scales(format)) {
+    case RDNA__SCALES_D:
+      s.scale = d;
+      break;
+    case RDNA__SCALES_D_M:
       s.scale = d, s.least = -dmin;
       break;
-    case RDNA_Q2_K: {
+    case RDNA__SCALES_Q2_K: {
       uint32_t both = (v < 64 ? h.w[1] : h.w[2]) >> (v / 16 % 4 * 8);
       s.scale = d * (float)(both & 15), s.least = dmin * (float)(both >> 4 & 15);
       break;
     }
-    case RDNA_Q3_K: {
+    case RDNA__SCALES_Q3_K: {
       int shift = v / 16 % 4 * 8;
       uint32_t low = (v < 64 ? h.w[1] : h.w[2]) >> shift & 15, high = h.w[3] >> (shift + v / 64 * 2) & 3;
       s.scale = d * (float)((int32_t)(low | high << 4) - 32);
       break;
     }
-    case RDNA_Q4_K:
-    case RDNA_Q5_K:
+    case RDNA__SCALES_Q4_K:
       s.scale = d * (float)(h.w[1] >> (v / 32 * 8) & 63), s.least = dmin * (float)(h.w[2] >> (v / 32 * 8) & 63);
       break;
-    case RDNA_Q6_K:
+    case RDNA__SCALES_Q6_K:
       s.scale = d * (float)(int8_t)((v < 64 ? h.w[1] : h.w[2]) >> (v / 16 % 4 * 8));
       break;
-    case RDNA_IQ4_XS:
+    case RDNA__SCALES_IQ4_XS:
       s.scale = d * (float)((int32_t)h.w[1] - 32);
       break;
-    case RDNA_MXFP4: /* 2^(e - 127) for e2m1 numbers, which the table has twice as large */
+    case RDNA__SCALES_POWER: /* of e2m1 numbers, which the table has twice as large, 2^(e - 127) */
       s.scale = scalar_from_bits(h.w[0] < 2 ? 0x200000u << h.w[0] : (h.w[0] - 1) << 23);
       break;
-    default:
-      s.scale = d;
   }
   return s;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/block_formats.h"
 #include "rdna/tensor.h"
 
 static inline double test_half(const uint8_t *p) {
@@ -88,18 +89,20 @@ static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, 
       value = test_half(b) * (scale - 32) * table[test_nibble(b + 8 + j * 16, l)];
       break;
     }
-    default: { /* RDNA_MXFP4 */
+    case RDNA_MXFP4: {
       int q = test_nibble(b + 1, at);
       value = ldexp(q < 8 ? e2m1[q] : -e2m1[q - 8], b[0] - 127);
+      break;
     }
+    default:
+      fail_msg("%s has no definition in quant/blocks_test.h", rdna_dtype_name(format));
   }
   if (out_product) *out_product = fabs(value);
   return value - minimum;
 }
 
-static const rdna_dtype test_formats[] = {RDNA_Q8_0,   RDNA_Q4_0,   RDNA_Q4_K, RDNA_Q6_K, RDNA_Q4_1,
-                                          RDNA_Q5_0,   RDNA_Q5_1,   RDNA_Q2_K, RDNA_Q3_K, RDNA_Q5_K,
-                                          RDNA_IQ4_NL, RDNA_IQ4_XS, RDNA_MXFP4};
+#define TEST_FORMAT(X, name, NAME, ...) RDNA_##NAME,
+static const rdna_dtype test_formats[] = {RDNA_BLOCK_FORMATS(TEST_FORMAT, )};
 enum { TEST_FORMATS = sizeof test_formats / sizeof test_formats[0] };
 
 #endif

@@ -32,7 +32,7 @@ struct tiled_plan {
   static constexpr int loose_units = (tile_bytes + 15 + 16 - format::alignment) / 16,
                        loose_pitch = (loose_units | 1) * 16;
   /* Values that share a scale. */
-  static constexpr int run = F == RDNA_Q2_K || F == RDNA_Q3_K || F == RDNA_Q6_K ? 16 : 32, runs = tile_k / run;
+  static constexpr int run = quant_run(F), runs = tile_k / run;
   static constexpr bool has_least = quant_has_least(F);
   /* Codes less the code of 0, which is half of all, times 2^up fill signed bytes. */
   static constexpr bool is_centred = quant_zero(F) != 0;
@@ -204,7 +204,7 @@ RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, co
   quant_head head[2] = {};
   if constexpr (format::block_values == 256) {
     head[0] = quant_head_of(F, blocks, halved ? 0 : which * 128);
-    if constexpr (F != RDNA_IQ4_XS) head[0] = quant_unfold(F, head[0], halved ? 0 : which * 128);
+    if constexpr (quant_scales(F) != RDNA__SCALES_IQ4_XS) head[0] = quant_unfold(F, head[0], halved ? 0 : which * 128);
     if constexpr (halved) head[1] = quant_unfold(F, quant_head_of(F, blocks, 128), 128);
   }
 #pragma unroll
@@ -212,7 +212,7 @@ RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, co
     quant_scale s;
     if constexpr (format::block_values == 32)
       s = quant_scale_of(F, quant_head_of(F, blocks + (which * 4 + j) * format::block_bytes, 0), 0);
-    else if constexpr (F == RDNA_IQ4_XS)
+    else if constexpr (quant_scales(F) == RDNA__SCALES_IQ4_XS)
       s = quant_scale_of(F, quant_unfold(F, head[0], which * 128 + j * 32), 0);
     else if constexpr (halved)
       s = quant_scale_of(F, head[j / 4], j % 4 * 32 + which * 16);
