@@ -1,5 +1,6 @@
 """Logits of whole models that are made here, and of the demo model, against float64 NumPy."""
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -80,26 +81,25 @@ class MadeModels(unittest.TestCase):
         "plain": dict(kind=gf.TENSOR_F32),
         "f16": dict(kind=gf.TENSOR_F16, kv_heads=4),
         "bf16 with biases": dict(kind=gf.TENSOR_BF16, biases=True, kv_heads=1),
-        "q8_0": dict(kind=gf.TENSOR_Q8_0, hidden=128),
         "tied": dict(kind=gf.TENSOR_F32, tied=True),
         "scales and biases": dict(kind=gf.TENSOR_F32, scales=True, biases=True),
         "part of each head rotated": dict(kind=gf.TENSOR_F32, head=24, rotated=16),
         "frequency factors": dict(kind=gf.TENSOR_F16, frequencies=True, factor=2.5),
-        "q4_1": dict(kind=gf.TENSOR_Q4_1, hidden=128),
-        "q5_0": dict(kind=gf.TENSOR_Q5_0, hidden=128, tied=True),
-        "q2_K": dict(kind=gf.TENSOR_Q2_K, width=256, hidden=256),
-        "q3_K": dict(kind=gf.TENSOR_Q3_K, width=256, hidden=512),
-        "q4_K": dict(kind=gf.TENSOR_Q4_K, width=256, hidden=256),
-        "q5_K": dict(kind=gf.TENSOR_Q5_K, width=256, hidden=512),
-        "q6_K": dict(kind=gf.TENSOR_Q6_K, width=256, hidden=256),
-        "iq4_nl": dict(kind=gf.TENSOR_IQ4_NL, hidden=128),
-        "iq4_xs": dict(kind=gf.TENSOR_IQ4_XS, width=256, hidden=256),
-        "mxfp4": dict(kind=gf.TENSOR_MXFP4, hidden=128),
         "a window": dict(kind=gf.TENSOR_F32, window=9),
         "a window of one token": dict(kind=gf.TENSOR_F32, window=1, kv_heads=4),
         "a window as wide as the text": dict(kind=gf.TENSOR_F16, window=40),
         "odd sizes": dict(kind=gf.TENSOR_F32, width=60, heads=5, kv_heads=5, head=12, hidden=77, layers=3),
     }
+    VARIANTS.update({f"blocks of GGUF's type {kind}": dict(kind=kind, width=64 if values == 32 else values,
+                                                           hidden=128 if values == 32 else 2 * values,
+                                                           tied=kind == gf.TENSOR_Q5_0)
+                     for kind, (values, _) in gf.BLOCKS.items()})
+
+    def test_blocks_are_the_library_s(self):
+        """The reference has sizes and formulas of its own: they are of the same formats."""
+        rows = re.findall(r"F\(X, \w+, \w+, (\d+), (\d+), (\d+),",
+                          (pathlib.Path(__file__).parent.parent / "src/base/block_formats.h").read_text())
+        self.assertEqual({int(kind): (int(values), int(size)) for kind, values, size in rows}, gf.BLOCKS)
 
     def test_against_float64(self):
         for number, (name, options) in enumerate(self.VARIANTS.items()):

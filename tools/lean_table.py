@@ -15,6 +15,7 @@ import argparse
 import ctypes
 import functools
 import glob
+import itertools
 import json
 import os
 import random
@@ -26,11 +27,7 @@ import tempfile
 from rdna_ctypes import FusedStep, Library, NAMES, Sdpa, Tensor, real
 
 BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
-# number of the type, values and bytes of a block
-BLOCKS = {name: (10 + i, values, size) for i, (name, values, size) in enumerate((
-    ("q8_0", 32, 34), ("q4_0", 32, 18), ("q4_K", 256, 144), ("q6_K", 256, 210), ("q4_1", 32, 20), ("q5_0", 32, 22),
-    ("q5_1", 32, 24), ("q2_K", 256, 84), ("q3_K", 256, 110), ("q5_K", 256, 176), ("iq4_nl", 32, 18),
-    ("iq4_xs", 256, 136), ("mxfp4", 32, 17)))}
+BLOCKS = {}  # name: number of the type, values and bytes of a block, as the library has them
 
 
 class Card(Library):
@@ -147,7 +144,6 @@ def attention(d, keys):
 CASES = {name: (streaming(name), 1.05, 15.5)
          for name in ("silu", "add", "cast", "softmax", "rms_norm", "layer_norm", "sum", "transpose")}
 CASES["fused"] = (streaming("fused"), 1.4, 15.5)  # the bias comes from a cache
-CASES.update({f"mat-vec {d}": (mat_vec(d), 1.03, None) for d in BLOCKS})
 CASES.update({"mat-vec int8 of 128": (mat_vec_groups("int8", 128, False), 1.03, None),
               "mat-vec int4 of 128": (mat_vec_groups("uint8", 128, True), 1.03, None),
               "mat-vec int4 of 32": (mat_vec_groups("uint8", 32, True), 1.03, None),
@@ -158,6 +154,16 @@ LOOPS = {f"loop of layer {rows}": (functools.partial(layer, rows), (256, 512), 8
 LOOPS.update({f"loop of attention {d}": (functools.partial(attention, d), (512, 1024), 62) for d in (64, 128, 256)})
 for loop, (how_of, sizes, _) in LOOPS.items():
     CASES.update({f"{loop} {size}": (how_of(size), None, None) for size in sizes})
+
+
+def add_blocks(library):
+    c = ctypes.CDLL(library)
+    c.rdna_dtype_name.restype, c.rdna_dtype_block_bytes.restype = ctypes.c_char_p, ctypes.c_size_t
+    for number in itertools.takewhile(lambda n: c.rdna_dtype_name(n) != b"?", itertools.count()):
+        if c.rdna_dtype_block_values(number) > 1:
+            name = c.rdna_dtype_name(number).decode()
+            BLOCKS[name] = number, c.rdna_dtype_block_values(number), c.rdna_dtype_block_bytes(number)
+            CASES[f"mat-vec {name}"] = mat_vec(name), 1.03, None
 
 
 def matrix_share(cycles):
@@ -228,6 +234,7 @@ def main():
     parser.add_argument("--targets", default="gfx1100,gfx1030")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    add_blocks(args.library)
     if args.one:
         card = Card(args.library, "hip")
         call, needed = CASES[args.one[0]][0](card)

@@ -128,7 +128,10 @@ struct quant_format {
     }
   }
 };
-#define QUANT_NAME(name, NAME) typedef quant_format<RDNA_##NAME> name;
+#define QUANT_NAME(name, NAME)                                                              \
+  typedef quant_format<RDNA_##NAME> name;                                                   \
+  static_assert(quant_low_at(RDNA_##NAME, name::block_values - 8) + 8 <= name::block_bytes, \
+                "src/base/block_formats.h: the codes of " #name " reach past the block's last byte");
 RDNA_QUANT_FORMATS(QUANT_NAME)
 #undef QUANT_NAME
 

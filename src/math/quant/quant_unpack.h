@@ -171,7 +171,7 @@ QUANT_CONSTANT int quant_head_words(rdna_dtype format) {
 RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block, int v) {
   struct quant_head h = {{0, 0, 0, 0}};
   const char *d = block + quant_d_at(format);
-  switch (quant_scales(format)) {
+  switch ((enum rdna__block_scales)quant_scales(format)) {
     case RDNA__SCALES_D:
       h.w[0] = quant_load_16(d);
       break;
@@ -225,7 +225,7 @@ RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head 
 RDNA_SCALAR struct quant_scale quant_scale_of(rdna_dtype format, struct quant_head h, int v) {
   struct quant_scale s = {0, 0};
   float d = f16_to_f32((uint16_t)h.w[0]), dmin = f16_to_f32((uint16_t)(h.w[0] >> 16));
-  switch (quant_scales(format)) {
+  switch ((enum rdna__block_scales)quant_scales(format)) {
     case RDNA__SCALES_D:
       s.scale = d;
       break;
