@@ -24,8 +24,8 @@ build: configure
 # The command, and kernels for the GPUs that are here, or that RDNA_EMULATE names.
 demo: configure
 	@cmake --build $(BUILD) --target rdna $(if $(RDNA_EMULATE),rdna_emulator)
-	@missing=$$($(BUILD)/bin/rdna kernels --missing) && \
-	  { [ -z "$$missing" ] || cmake --build $(BUILD) --target $$(printf 'kernels_%s ' $$missing); }
+	@needed=$$($(BUILD)/bin/rdna kernels --needed) && \
+	  { [ -z "$$needed" ] || cmake --build $(BUILD) --target $$(printf 'kernels_%s ' $$needed); }
 	@$(BUILD)/bin/rdna info
 	@echo
 	@$(BUILD)/bin/rdna run $(DEMO_MODEL) "And the king said unto his servants," \

@@ -103,29 +103,28 @@ static rdna_status visit(void *context, const char *path, const char *target) {
   return status;
 }
 
-/* One line for each target of which a GPU that is here lacks the pack. */
-static int print_missing(void) {
+/* One line for each target whose pack serves a GPU that is here. */
+static int print_needed(void) {
   for (const rdna__target *t = rdna__targets; t < rdna__targets + rdna__target_count; t++) {
-    bool missing = false;
+    bool needed = false;
     for (int i = 0; i < rdna_driver_count(); i++) {
       rdna_driver_info driver;
       if (rdna_driver_get_info(i, &driver) != RDNA_OK) return fail_with_status();
       for (int j = 0; j < driver.device_count; j++) {
         rdna_device_info device;
         if (rdna_device_describe(driver.name, j, &device) != RDNA_OK) return fail_with_status();
-        const char *target = rdna__loader_missing(device.arch);
-        missing = missing || (target && !strcmp(target, t->name));
+        const char *target = rdna__target_for(device.arch);
+        needed = needed || (target && !strcmp(target, t->name));
       }
     }
-    if (missing) printf("%s\n", t->name);
+    if (needed) printf("%s\n", t->name);
   }
   return EXIT_OK;
 }
 
 int command_kernels(int argc, char **argv) {
   listing list = {.target = "", .extract = ""};
-  bool json = false, missing = false;
-  bool markdown = false;
+  bool json = false, markdown = false, needed = false;
   const char *where = "";
   const option_row options[] = {
       {"--target", OPTION_TEXT, &list.target, "GPU",
@@ -136,7 +135,7 @@ int command_kernels(int argc, char **argv) {
        0},
       {"--markdown", OPTION_FLAG, &markdown, NULL, "instead: docs/kernels.md, the tables by which operators choose", 0,
        0},
-      {"--missing", OPTION_FLAG, &missing, NULL, "only the targets whose packs the GPUs here lack, one a line", 0, 0},
+      {"--needed", OPTION_FLAG, &needed, NULL, "instead: the targets whose packs the GPUs here run, one a line", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print JSON", 0, 0},
   };
   const command_line line = {"rdna kernels", "Lists the kernel packs, or takes them apart.", "", 0, 0, options, 6};
@@ -145,7 +144,7 @@ int command_kernels(int argc, char **argv) {
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   if (markdown) return show_markdown();
   if (where[0]) return show_where(where, json);
-  if (missing) return print_missing();
+  if (needed) return print_needed();
   if (list.extract[0] && mkdir(list.extract, 0777) != 0 && errno != EEXIST) {
     (void)!rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", list.extract, strerror(errno));
     return fail_with_status();

@@ -144,41 +144,36 @@ static rdna_status consider(void *context, const char *path, const char *target)
   return RDNA_OK;
 }
 
-/* The target of a build of all that fits |arch| best, NULL when none does; |list| gets them all. */
-static const char *best_buildable(const char *arch, char list[LIST_SIZE]) {
-  const char *target = NULL;
-  int best = 0;
-  size_t used = 0;
-  for (int i = 0; i < rdna__target_count; i++) {
-    const char *name = rdna__targets[i].name;
-    if (!strcmp(rdna__targets[i].pack, "none")) continue;
-    if (used < LIST_SIZE) used += (size_t)snprintf(list + used, LIST_SIZE - used, "%s%s", used ? "," : "", name);
-    int fitness = rdna__target_fitness(name, arch);
-    if (fitness > best) {
-      best = fitness;
-      target = name;
-    }
-  }
-  return target;
-}
+static bool is_built(const rdna__target *target) { return strcmp(target->pack, "none") != 0; }
 
-const char *rdna__loader_missing(const char *arch) {
-  char list[LIST_SIZE];
-  choice c = {.arch = arch};
-  return rdna__loader_visit(consider, &c) == RDNA_OK && c.fitness ? NULL : best_buildable(arch, list);
+const char *rdna__target_for(const char *arch) {
+  const char *name = NULL;
+  int best = 0;
+  for (int i = 0; i < rdna__target_count; i++) {
+    int fitness = is_built(&rdna__targets[i]) ? rdna__target_fitness(rdna__targets[i].name, arch) : 0;
+    if (fitness <= best) continue;
+    best = fitness;
+    name = rdna__targets[i].name;
+  }
+  return name;
 }
 
 static rdna_status no_pack(const choice *c) {
-  char list[LIST_SIZE];
-  const char *buildable = best_buildable(c->arch, list);
+  const char *buildable = rdna__target_for(c->arch);
   const char *have = c->all[0] ? c->all : "nothing, for no pack was found";
-  if (!buildable)
-    return rdna__fail(RDNA_UNSUPPORTED, "no kernels run on %s: this library builds for %s, and none of these fits it",
-                      c->arch, list);
-  return rdna__fail(RDNA_UNSUPPORTED,
-                    "no kernels for %s: the packs here are for %s; build with -DRDNA_TARGETS=%s, or "
-                    "name a folder that holds %s%s in RDNA_KERNEL_PATH",
-                    c->arch, have, buildable, buildable, RDNA__PACK_SUFFIX);
+  if (buildable)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "no kernels for %s: the packs here are for %s; build with -DRDNA_TARGETS=%s, or "
+                      "name a folder that holds %s%s in RDNA_KERNEL_PATH",
+                      c->arch, have, buildable, buildable, RDNA__PACK_SUFFIX);
+  char list[LIST_SIZE] = "";
+  for (int i = 0; i < rdna__target_count; i++) {
+    size_t used = strlen(list);
+    if (is_built(&rdna__targets[i]))
+      snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "", rdna__targets[i].name);
+  }
+  return rdna__fail(RDNA_UNSUPPORTED, "no kernels run on %s: this library builds for %s, and none of these fits it",
+                    c->arch, list);
 }
 
 rdna_status rdna__loader_open(const char *arch, rdna__code_format format, rdna__loader **out_loader) {

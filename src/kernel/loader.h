@@ -35,12 +35,10 @@ uint64_t rdna__loader_hash(const rdna__loader *loader, const char *family);
 rdna_status rdna__loader_visit(rdna_status (*visit)(void *context, const char *path, const char *target),
                                void *context);
 
-/* The target of which a pack would serve |arch|, where none does: "gfx1100" for gfx1103. NULL when one is there, or
- * nothing that can be built fits. */
-const char *rdna__loader_missing(const char *arch);
-
 /* How well code for |target| runs on |arch|: 0 not at all, larger is better. */
 int rdna__target_fitness(const char *target, const char *arch);
+/* The target of a build of all that fits |arch| best: "gfx1100" for gfx1103. NULL when none does. */
+const char *rdna__target_for(const char *arch);
 /* Rewrites a code object for |from| so that it says |to|. RDNA_BAD_DATA: not a code object for |from|.
  * RDNA_UNSUPPORTED: another family. */
 rdna_status rdna__retarget(void *image, size_t size, const char *from, const char *to);

@@ -169,18 +169,6 @@ static void test_beside_the_program(void **state) {
   }
 }
 
-static void test_missing(void **state) {
-  assert_string_equal(rdna__loader_missing("gfx1103"), "gfx1100");
-  assert_string_equal(rdna__loader_missing("gfx1201"), "gfx1200");
-  assert_string_equal(rdna__loader_missing("sm_90"), "sm_80");
-  assert_null(rdna__loader_missing("gfx803"));
-  assert_null(rdna__loader_missing("x86-64-v4"));
-  make_pack("gfx1100", "gfx1100");
-  assert_null(rdna__loader_missing("gfx1103"));
-  assert_null(rdna__loader_missing("gfx1151"));
-  assert_string_equal(rdna__loader_missing("gfx1031"), "gfx1030");
-}
-
 static rdna_status count_pack(void *context, const char *path, const char *target) {
   ++*(int *)context;
   return !strcmp(target, "gfx1150") ? rdna__fail(RDNA_CANCELLED, "enough") : RDNA_OK;
@@ -215,7 +203,6 @@ int main(int argc, char **argv) {
       cmocka_unit_test_setup_teardown(test_lying_pack, setup, teardown),
       cmocka_unit_test_setup_teardown(test_beside_the_program, setup, teardown),
       cmocka_unit_test_setup_teardown(test_visit, setup, teardown),
-      cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,6 +106,12 @@ static void test_fitness(void **state) {
   assert_true(rdna__target_fitness("sm_80", "sm_90") > 0);
   assert_true(rdna__target_fitness("sm_90", "sm_90") > rdna__target_fitness("sm_80", "sm_90"));
   assert_true(rdna__target_fitness("sm_80", "sm_121") > 0);
+  assert_string_equal(rdna__target_for("gfx1103"), "gfx1100");
+  assert_string_equal(rdna__target_for("gfx1151"), "gfx1150");
+  assert_string_equal(rdna__target_for("gfx1201"), "gfx1200");
+  assert_string_equal(rdna__target_for("sm_90"), "sm_80");
+  assert_null(rdna__target_for("gfx803"));
+  assert_null(rdna__target_for("x86-64-v4"));
   static const char *const strangers[][2] = {{"gfx900", "gfx906"},   {"gfx906", "gfx900"},   {"gfx908", "gfx90a"},
                                              {"gfx1010", "gfx1030"}, {"gfx1031", "gfx1032"}, {"gfx1150", "gfx1100"},
                                              {"gfx1100", "gfx1200"}, {"gfx1100", "gfx110"},  {"gfx1030", "gfx103"},
