@@ -5,15 +5,6 @@
 #include "math/cast/cast_kernels.h"
 #include "math/common/device/values.h"
 
-struct i32 {
-  enum { BYTES = 4, IN_16 = 4 };
-  RDNA_DEVICE float load(const void *p, uint64_t i) { return (float)((const int32_t *)p)[i]; }
-  RDNA_DEVICE void unpack(uint4 bits, float *v) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) v[i] = (float)(int32_t)bits[i];
-  }
-};
-
 template <rdna_dtype type>
 struct f8 {
   enum { BYTES = 1, IN_16 = 16 };
