@@ -186,14 +186,45 @@ bool returns_view(const c10::FunctionSchema &schema) {
   return false;
 }
 
-c10::IValue results_to_device(const c10::IValue &value, c10::Device device) {
-  if (value.isTensor()) return to_device(value.toTensor(), device);
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> out;
-    for (const at::Tensor &t : value.toTensorVector()) out.push_back(to_device(t, device));
-    return out;
-  }
-  return value;
+// What the CPU gets for an argument, whose tensors go there by |move|.
+c10::IValue on_cpu(const c10::IValue &value, const c10::Argument &argument, c10::Device device,
+                   const std::function<at::Tensor(const at::Tensor &)> &move) {
+  if (value.isDevice()) return value.toDevice().type() == kRdna ? c10::Device(at::kCPU) : value.toDevice();
+  if (value.isGenerator())
+    return value.toGenerator().device().type() == kRdna ? cpu_generator(value.toGenerator(), device.index())
+                                                        : value.toGenerator();
+  if (value.isNone() && argument.type()->str().find("Generator") != std::string::npos)
+    return cpu_generator(std::nullopt, device.index());
+  return with_tensors(value, move);
+}
+
+// Copies |t|, of argument |i|, to the CPU; one tensor given twice is one tensor there too.
+at::Tensor move_to_cpu(std::vector<Moved> &moved, size_t i, const at::Tensor &t) {
+  if (!t.defined()) return t;
+  at::Tensor copy;
+  for (const Moved &m : moved)
+    for (size_t k = 0; k < m.given.size() && !copy.defined(); k++)
+      if (m.given[k].is_same(t)) copy = m.used[k];
+  moved[i].given.push_back(t);
+  moved[i].used.push_back(copy.defined() ? copy : to_cpu(t));
+  return moved[i].used.back();
+}
+
+bool is_written(const c10::Argument &argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
+
+void write_back_all(const c10::FunctionSchema &schema, const std::vector<Moved> &moved) {
+  for (size_t i = 0; i < moved.size(); i++)
+    for (size_t k = 0; is_written(schema.arguments()[i]) && k < moved[i].given.size(); k++)
+      if (moved[i].given[k].device().type() == kRdna) write_back(moved[i].given[k], moved[i].used[k]);
+}
+
+// A result that is one of the written arguments is that argument; the others are new.
+c10::IValue result_on_device(const c10::IValue &value, const c10::FunctionSchema &schema,
+                             const std::vector<Moved> &moved, c10::Device device) {
+  for (size_t i = 0; value.isTensor() && i < moved.size(); i++)
+    for (size_t k = 0; is_written(schema.arguments()[i]) && k < moved[i].used.size(); k++)
+      if (value.toTensor().is_same(moved[i].used[k])) return moved[i].given[k];
+  return with_tensors(value, [&](const at::Tensor &t) { return to_device(t, device); });
 }
 
 }  // namespace
@@ -279,47 +310,10 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   std::vector<Moved> moved(count);
   torch::jit::drop(*stack, count);
 
-  auto move = [&](size_t i, const at::Tensor &t) {
-    // one tensor given twice is one tensor on the CPU too
-    for (const Moved &m : moved)
-      for (size_t k = 0; k < m.given.size(); k++)
-        if (m.given[k].is_same(t)) {
-          moved[i].given.push_back(t);
-          moved[i].used.push_back(m.used[k]);
-          return moved[i].used.back();
-        }
-    moved[i].given.push_back(t);
-    moved[i].used.push_back(to_cpu(t));
-    return moved[i].used.back();
-  };
-
   torch::jit::Stack inner;
-  for (size_t i = 0; i < count; i++) {
-    const c10::IValue &value = given[i];
-    const c10::Argument &argument = schema.arguments()[i];
-    if (value.isTensor()) {
-      inner.emplace_back(value.toTensor().defined() ? move(i, value.toTensor()) : at::Tensor());
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor &t : value.toTensorVector()) list.push_back(move(i, t));
-      inner.emplace_back(std::move(list));
-    } else if (value.isOptionalTensorList()) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const c10::IValue &item : value.toListRef())
-        list.push_back(item.isTensor() ? std::optional<at::Tensor>(move(i, item.toTensor())) : std::nullopt);
-      inner.emplace_back(std::move(list));
-    } else if (value.isDevice()) {
-      inner.emplace_back(value.toDevice().type() == kRdna ? c10::Device(at::kCPU) : value.toDevice());
-    } else if (value.isGenerator()) {
-      inner.emplace_back(value.toGenerator().device().type() == kRdna
-                             ? cpu_generator(value.toGenerator(), device.index())
-                             : value.toGenerator());
-    } else if (value.isNone() && argument.type()->str().find("Generator") != std::string::npos) {
-      inner.emplace_back(cpu_generator(std::nullopt, device.index()));
-    } else {
-      inner.push_back(value);
-    }
-  }
+  for (size_t i = 0; i < count; i++)
+    inner.push_back(
+        on_cpu(given[i], schema.arguments()[i], device, [&](const at::Tensor &t) { return move_to_cpu(moved, i, t); }));
 
   if (key != c10::DispatchKey::CPU)  // kernels on sparse tensors ask whether a gradient will want more results
     for (const Moved &m : moved)
@@ -327,30 +321,8 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
         if (m.given[k].requires_grad() && !m.given[k].is_same(m.used[k])) m.used[k].set_requires_grad(true);
   run_on_cpu(op, name, key, moved, &inner);
 
-  for (size_t i = 0; i < count; i++) {
-    const c10::AliasInfo *alias = schema.arguments()[i].alias_info();
-    if (!alias || !alias->isWrite()) continue;
-    for (size_t k = 0; k < moved[i].given.size(); k++)
-      if (moved[i].given[k].defined() && moved[i].given[k].device().type() == kRdna)
-        write_back(moved[i].given[k], moved[i].used[k]);
-  }
-
-  // A result that is one of the written arguments is that argument; the others are new.
-  for (size_t r = 0; r < inner.size(); r++) {
-    const c10::IValue &value = inner[r];
-    bool found = false;
-    if (value.isTensor() && value.toTensor().defined()) {
-      for (size_t i = 0; i < count && !found; i++) {
-        const c10::AliasInfo *alias = schema.arguments()[i].alias_info();
-        for (size_t k = 0; alias && alias->isWrite() && k < moved[i].used.size() && !found; k++)
-          if (moved[i].used[k].defined() && value.toTensor().is_same(moved[i].used[k])) {
-            stack->emplace_back(moved[i].given[k]);
-            found = true;
-          }
-      }
-    }
-    if (!found) stack->push_back(results_to_device(value, device));
-  }
+  write_back_all(schema, moved);
+  for (const c10::IValue &value : inner) stack->push_back(result_on_device(value, schema, moved, device));
 }
 
 std::map<std::string, int64_t> fallback_counts() {
