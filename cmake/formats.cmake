@@ -31,7 +31,7 @@ function(rdna_check_formats)
       endif()
     endforeach()
     rdna_format_needs(${name} include/rdna/tensor.h " RDNA_${name}," "the enumerator")
-    rdna_format_needs(${name} src/math/quant/blocks_test.h "case RDNA_${name}:" "the definition for tests")
+    rdna_format_needs(${name} src/math/quant/testing_blocks.h "case RDNA_${name}:" "the definition for tests")
     rdna_format_needs(${name} tools/gguf_file.py "TENSOR_${name}" "the number and the formula")
   endforeach()
 

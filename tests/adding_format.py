@@ -28,7 +28,7 @@ STEPS = {
          "    .scales = RDNA__SCALES_POWER) \\\n")],
     "src/base/tensor_test.c": [
         ("  assert_int_equal(rdna_dtype_bytes(RDNA_Q8_0, 33), 0);", "  assert_int_equal(rdna_dtype_bytes(RDNA_Q4_E, 64), 2 * (1 + 16));\n")],
-    "src/math/quant/blocks_test.h": [
+    "src/math/quant/testing_blocks.h": [
         ("    case RDNA_Q4_0:\n",
          "    case RDNA_Q4_E:\n      value = ldexp(test_nibble(b + 1, at) - 8, b[0] - 128);\n      break;\n")],
     "tools/gguf_file.py": [
@@ -75,7 +75,7 @@ def add_format(to, steps=STEPS):
 
 def refuses_what_is_not_whole(to, build):
     """Configuring stops where a step is left out, and says which file lacks what."""
-    for name in ("include/rdna/tensor.h", "src/math/quant/blocks_test.h", "tools/gguf_file.py"):
+    for name in ("include/rdna/tensor.h", "src/math/quant/testing_blocks.h", "tools/gguf_file.py"):
         whole = (to / name).read_text()
         (to / name).write_text(whole.replace("Q4_E", "Q4_F"))
         result = subprocess.run(["cmake", "-S", to, "-B", build], capture_output=True, text=True)

@@ -5,23 +5,37 @@
 
 #define TABLES(TABLE)           \
   TABLE(attention)              \
+  TABLE(cast)                   \
   TABLE(channel_norm)           \
   TABLE(compact)                \
+  TABLE(contiguous)             \
   TABLE(conv)                   \
   TABLE(conv_direct)            \
+  TABLE(conv_product)           \
+  TABLE(conv_turn)              \
+  TABLE(copy)                   \
   TABLE(cross_entropy)          \
   TABLE(cross_entropy_backward) \
   TABLE(embedding)              \
+  TABLE(fused)                  \
   TABLE(gemm)                   \
   TABLE(gemm_i8)                \
   TABLE(index_offset)           \
   TABLE(indexed)                \
   TABLE(linear_quant_groups)    \
   TABLE(loss)                   \
+  TABLE(movement)               \
   TABLE(norm)                   \
   TABLE(norm_backward)          \
+  TABLE(optim)                  \
+  TABLE(pad)                    \
+  TABLE(pointwise)              \
+  TABLE(pool)                   \
+  TABLE(quant)                  \
   TABLE(quant_group)            \
+  TABLE(random)                 \
   TABLE(reduce)                 \
+  TABLE(rope)                   \
   TABLE(scan)                   \
   TABLE(scan_index)             \
   TABLE(sdpa)                   \
@@ -31,7 +45,8 @@
   TABLE(softmax_backward)       \
   TABLE(softmax_dim)            \
   TABLE(sort)                   \
-  TABLE(topk)
+  TABLE(topk)                   \
+  TABLE(upsample)
 
 #define DECLARE(table) extern const rdna__route_table rdna__##table##_routes;
 TABLES(DECLARE)

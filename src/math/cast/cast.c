@@ -5,18 +5,27 @@
 #include "kernel/float8.h"
 #include "math/cast/cast_kernels.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "rdna/memory.h"
 #include "rdna/op/movement.h"
 
-static const char *cast_kernel(rdna_dtype from, rdna_dtype to) {
+static bool has_kernel(rdna_dtype from, rdna_dtype to) {
   enum { CAST_f32 = RDNA_F32, CAST_f16 = RDNA_F16, CAST_bf16 = RDNA_BF16, CAST_i32 = RDNA_I32 };
   enum { CAST_f8_e4m3fn = RDNA_F8_E4M3FN, CAST_f8_e5m2 = RDNA_F8_E5M2 };
   enum { CAST_f8_e4m3fnuz = RDNA_F8_E4M3FNUZ, CAST_f8_e5m2fnuz = RDNA_F8_E5M2FNUZ };
-#define ENTRY(from, to) [CAST_##from][CAST_##to] = "cast_" #from "_" #to,
-  static const char *const kernels[RDNA_DTYPE_COUNT][RDNA_DTYPE_COUNT] = {RDNA__CASTS(ENTRY)};
+#define ENTRY(from, to) [CAST_##from][CAST_##to] = true,
+  static const bool kernels[RDNA_DTYPE_COUNT][RDNA_DTYPE_COUNT] = {RDNA__CASTS(ENTRY)};
 #undef ENTRY
   return kernels[from][to];
 }
+
+/* Where a pair of types has a kernel; elsewhere a copy converts. */
+#define TYPE "f32|f16|bf16|f8_e4m3fn|f8_e5m2|f8_e4m3fnuz|f8_e5m2fnuz"
+static const rdna__route route[] = {{.name = "dense",
+                                     .kernels = {"cast_{" TYPE "|i32}_{" TYPE "}"},
+                                     .when = "dense values of two of these types, through f32; others by copy"}};
+#undef TYPE
+RDNA_FIXED_ROUTES(rdna__cast_routes, "cast, cast_saturating", route)
 
 static rdna_status cast(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out, float largest) {
   RDNA_TRY(rdna__check_tensor("cast", "x", x));
@@ -32,12 +41,11 @@ static rdna_status cast(rdna_stream *stream, const rdna_tensor *x, const rdna_te
     size_t bytes = rdna_dtype_bytes(x->dtype, count);
     return bytes > 0 ? rdna_copy_on_device(stream, out->data, x->data, bytes) : RDNA_OK;
   }
-  const char *kernel = cast_kernel(x->dtype, out->dtype);
-  if (!kernel) return rdna_op_copy(stream, x, out);
+  if (!has_kernel(x->dtype, out->dtype)) return rdna_op_copy(stream, x, out);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups("cast", count, RDNA__CAST_TILE, &grid.x));
   struct cast_args args = {.x = x->data, .out = out->data, .count = count, .largest = largest};
-  return rdna__launch_named(stream, kernel, grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, rdna_dtype_name(x->dtype), rdna_dtype_name(out->dtype));
 }
 
 rdna_status rdna_op_cast(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {

@@ -69,12 +69,15 @@ static bool is_channels_first(const rdna_tensor *t) {
   return (uintptr_t)t->data % 16 == 0;
 }
 
+static const rdna__route turn_route[] = {{.name = "turn",
+                                          .kernels = {"conv_to_{first|last}_{16|32}"},
+                                          .when = "lines that are not whole 16 bytes; others by copy"}};
+RDNA_FIXED_ROUTES(rdna__conv_turn_routes, "copies of conv between channels first and channels last", turn_route)
+
 /* Between channels first and dense channels last, the layout of which |to_last| says that it is |out|'s. Lines of whole
  * 16 bytes are left to the general copy. */
 static rdna_status copy_turned(rdna_stream *stream, const char *op_name, const rdna_tensor *in, const rdna_tensor *out,
                                bool to_last) {
-  static const char *const names[2][2] = {{"conv_to_first_16", "conv_to_first_32"},
-                                          {"conv_to_last_16", "conv_to_last_32"}};
   int64_t plane = 1, run = in_16_bytes(in->dtype), channels = in->shape[1];
   for (int d = 2; d < in->rank; d++) plane *= in->shape[d];
   int64_t runs = CONV_TURN_BYTES / 16 / (plane | 1);
@@ -85,7 +88,7 @@ static rdna_status copy_turned(rdna_stream *stream, const char *op_name, const r
   args.channels = (int32_t)channels, args.plane = (int32_t)plane, args.block = (int32_t)(runs * run);
   rdna_grid grid = {0, (uint32_t)in->shape[0], 1};
   RDNA_TRY(rdna__check_groups(op_name, channels, args.block, &grid.x));
-  return rdna__launch_named(stream, names[to_last][run == 4], grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, turn_route, 0, grid, &args, to_last ? "last" : "first", run == 4 ? "32" : "16");
 }
 
 /* |t| becomes one of the same shape with channels last in scratch memory, a copy if |filled|. */

@@ -4,11 +4,19 @@
 #include <string.h>
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
 #include "math/gemm/gemm.h"
 
 enum { LEAST_PLANE = 128 /* values of an image's channel, below which a tile of its product is mostly empty */ };
+
+static const rdna__route route[] = {
+    {.name = "product",
+     .kernels = {"conv_weight_sum_{float}"},
+     .when = "windows of one place without stride and padding: by the table of gemm; the gradient of the weight from "
+             "channels first is the sum of the images'"}};
+RDNA_FIXED_ROUTES(rdna__conv_product_routes, "conv that is a product of matrices", route)
 
 /* What a tensor is a matrix, or a matrix of each image, of. */
 typedef struct matrix {
@@ -135,7 +143,6 @@ static rdna_status run_weight(rdna_stream *stream, const char *op_name, const rd
 /* The same of each image into |sums|, which are added up from there. */
 static rdna_status run_weight_sums(rdna_stream *stream, const char *op_name, const rdna__conv_call *call,
                                    const product *p, float *sums) {
-  static const char *const names[3] = {"conv_weight_sum_f32", "conv_weight_sum_f16", "conv_weight_sum_bf16"};
   const rdna_tensor *x = call->x, *w = call->weight;
   struct gemm_args args = {.a = call->y->data, .b = x->data, .c = sums, .lda = p->y.step, .ldb = p->x.step};
   args.stride_a = p->y.image, args.stride_b = p->x.image, args.ldc = w->shape[1], args.stride_c = rdna_tensor_count(w);
@@ -147,7 +154,7 @@ static rdna_status run_weight_sums(rdna_stream *stream, const char *op_name, con
   sum.parts = (int32_t)x->shape[0], sum.sums = sums;
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(op_name, rdna_tensor_count(w), CONV_SUM_VALUES(sum.parts, sum.columns), &grid.x));
-  return rdna__launch_named(stream, names[x->dtype], grid, &sum);
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &sum, rdna_dtype_name(x->dtype));
 }
 
 rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const rdna__conv_call *call) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/fused/fused_layout.h"
 
@@ -58,9 +59,13 @@ static rdna_status check_plan(const strided_plan *plan) {
   return RDNA_OK;
 }
 
+static const rdna__route route[] = {
+    {.name = "chain",
+     .kernels = {"fused{|_any}_{float}"},
+     .when = "a chain of operations in one pass; _any where there are not few inputs, or not whole vectors"}};
+RDNA_FIXED_ROUTES(rdna__fused_routes, "fused", route)
+
 static rdna_status launch_part(const strided_plan *part, void *context) {
-  static const char *const kernels[][2] = {
-      {"fused_any_f32", "fused_f32"}, {"fused_any_f16", "fused_f16"}, {"fused_any_bf16", "fused_bf16"}};
   request *r = context;
   struct fused_args args = r->args;
   fused_extent extent = {.rank = (uint32_t)part->rank, .size = {1, 1, 1, 1}};
@@ -73,7 +78,7 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
   bool few = fused_lay_out(&args, &extent, r->dtype == RDNA_F32 ? 4 : 8);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups("fused", args.shape.count, RDNA__FUSED_THREADS, &grid.x));
-  return rdna__launch_named(r->stream, kernels[r->dtype][few], grid, &args);
+  return RDNA__ROUTE_LAUNCH(r->stream, route, 0, grid, &args, few ? "" : "_any", rdna_dtype_name(r->dtype));
 }
 
 /* The dimension along which an operand's values are 2^31 or more apart, or -1: of those the one that adds most. */

@@ -9,7 +9,7 @@
 static const char *const NAME = "embedding";
 
 static const rdna__route convert_route[] = {{.name = "converted",
-                                             .kernels = {"gather_rows_{f32|f16|bf16}", "gather_rows_{blocks}"},
+                                             .kernels = {"gather_rows_{f16|bf16}", "gather_rows_{blocks}"},
                                              .when = "rows of 16-bit or quantized types become f32"}};
 RDNA_FIXED_ROUTES(rdna__embedding_routes, "embedding, a table of another type", convert_route)
 

@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 
+#include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/movement/movement_kernels.h"
 #include "rdna/op/cast.h"
 
 typedef struct request {
-  const char *name, *kernel;
+  const char *name;
   rdna_stream *stream;
   rdna_dtype from, to;
   rdna_scalar start, step;
@@ -20,16 +21,46 @@ static rdna_status check_out(const char *name, rdna_stream *stream, const rdna_t
   return rdna__check_stream(name, stream);
 }
 
-/* The name of a kernel for values of 1, 2, 4, 8 or 16 bytes. */
-#define SIZED(name) {name "_8", name "_16", name "_32", name "_64", name "_128"}
-static const char *sized(const char *const kernels[5], int64_t bytes) {
-  return kernels[__builtin_ctzll((uint64_t)bytes)];
+/* A part of a copy; |dim| is the dimension along which its input is dense, 0 when there is none worth a transposition.
+ */
+struct copy_problem {
+  int dim;
+  bool aligned; /* all lines of both begin at multiples of 16 bytes */
+};
+
+static bool is_transpose(const rdna__route *route, const void *problem) {
+  const struct copy_problem *p = problem;
+  return p->dim && p->aligned;
+}
+static bool is_ragged(const rdna__route *route, const void *problem) {
+  return ((const struct copy_problem *)problem)->dim != 0;
 }
 
-static rdna_status launch(const request *r, int64_t count, const void *args) {
+enum { TRANSPOSE, RAGGED, STRIDED };
+static const rdna__route copy_routes[] = {
+    [TRANSPOSE] = {.name = "transpose",
+                   .kernels = {"transpose_{bits}"},
+                   .when = "dense along different dimensions of at least 8, lines aligned to 16 bytes: by tiles",
+                   .applies = is_transpose},
+    [RAGGED] = {.name = "ragged", .kernels = {"transpose_ragged_{bits}"}, .when = "other lines", .applies = is_ragged},
+    [STRIDED] = {.name = "strided",
+                 .kernels = {"copy_strided_{bytes}"},
+                 .when = "all others; neighbours that lie together in both as one value of up to 16 bytes"},
+};
+RDNA_ROUTES(rdna__copy_routes, "copy, cat, flip", copy_routes)
+
+enum { CONVERT, SET, ARANGE };
+static const rdna__route other_routes[] = {
+    [CONVERT] = {.name = "convert", .kernels = {"convert_strided"}, .when = "a copy into another type"},
+    [SET] = {.name = "set", .kernels = {"set_strided_{bytes}"}, .when = "fill"},
+    [ARANGE] = {.name = "arange", .kernels = {"arange"}, .when = "arange"},
+};
+RDNA_FIXED_ROUTES(rdna__movement_routes, "copy into another type, fill, arange", other_routes)
+
+static rdna_status launch(const request *r, const rdna__route *route, int bytes, int64_t count, const void *args) {
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r->name, count, RDNA__MOVEMENT_TILE, &grid.x));
-  return rdna__launch_named(r->stream, r->kernel, grid, args);
+  return RDNA__ROUTE_LAUNCH(r->stream, route, 0, grid, args, rdna__route_bits((size_t)bytes));
 }
 
 static void copy_operand(const strided_plan *plan, int k, struct strided_operand *out) {
@@ -56,8 +87,7 @@ static rdna_status launch_convert(const strided_plan *part, void *context) {
   struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
   rdna__plan_shape(part, &args.shape);
   for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
-  r->kernel = "convert_strided";
-  return launch(r, args.shape.count, &args);
+  return launch(r, &other_routes[CONVERT], 0, args.shape.count, &args);
 }
 
 /* The dimension along which the input is dense while the output's is another; 0 when there is none worth a
@@ -78,14 +108,14 @@ static bool lines_are_aligned(const strided_plan *part, int k, int skip, int64_t
   return all % 16 == 0;
 }
 
-static rdna_status launch_transpose(const strided_plan *part, int dim, request *r) {
-  static const char *const kernels[] = SIZED("transpose"), *const ragged[] = SIZED("transpose_ragged");
+static rdna_status launch_transpose(const strided_plan *part, int dim, const request *r) {
   struct transpose_args args = {.rows = (uint32_t)part->size[0], .columns = (uint32_t)part->size[dim]};
   uint32_t tile_columns = RDNA__TRANSPOSE_BYTES / (uint32_t)part->operand[0].bytes, rank = 2;
   args.in_stride = part->operand[1].stride[0];
   args.out_stride = part->operand[0].stride[dim];
-  bool in_aligned = lines_are_aligned(part, 1, dim, args.in_stride);
   bool out_aligned = lines_are_aligned(part, 0, dim, args.out_stride);
+  struct copy_problem problem = {dim, out_aligned && lines_are_aligned(part, 1, dim, args.in_stride)};
+  const rdna__route *route = rdna__route_choose(&rdna__copy_routes, &problem);
   uint32_t tile_rows = args.rows + (out_aligned ? 0 : 16 / (uint32_t)part->operand[0].bytes - 1);
   strided_set_size(&args.shape, 0, (tile_rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
   strided_set_size(&args.shape, 1, (args.columns + tile_columns - 1) / tile_columns);
@@ -98,22 +128,19 @@ static rdna_status launch_transpose(const strided_plan *part, int dim, request *
   }
   args.shape.rank = rank;
   for (int k = 0; k < 2; k++) args.operand[k].data = part->operand[k].data;
-  r->kernel = sized(in_aligned && out_aligned ? kernels : ragged, part->operand[0].bytes);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(r->name, args.shape.count, 1, &grid.x));
-  return rdna__launch_named(r->stream, r->kernel, grid, &args);
+  return RDNA__ROUTE_LAUNCH(r->stream, route, 0, grid, &args, rdna__route_bits((size_t)part->operand[0].bytes));
 }
 
 static rdna_status launch_copy(const strided_plan *part, void *context) {
-  static const char *const kernels[] = SIZED("copy_strided");
   request *r = context;
   int dim = transposed_dimension(part);
   if (dim) return launch_transpose(part, dim, r);
   struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
   rdna__plan_shape(part, &args.shape);
   for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
-  r->kernel = sized(kernels, part->operand[0].bytes);
-  return launch(r, args.shape.count, &args);
+  return launch(r, &copy_routes[STRIDED], (int)part->operand[0].bytes, args.shape.count, &args);
 }
 
 /* |out| and |x| were checked. */
@@ -146,13 +173,11 @@ rdna_status rdna_op_copy(rdna_stream *stream, const rdna_tensor *x, const rdna_t
 }
 
 static rdna_status launch_set(const strided_plan *part, void *context) {
-  static const char *const kernels[] = SIZED("set_strided");
   request *r = context;
   struct set_args args = {.value = {r->bits, r->bits}};
   rdna__plan_shape(part, &args.shape);
   copy_operand(part, 0, &args.operand[0]);
-  r->kernel = sized(kernels, part->operand[0].bytes);
-  return launch(r, args.shape.count, &args);
+  return launch(r, &other_routes[SET], (int)part->operand[0].bytes, args.shape.count, &args);
 }
 
 rdna_status rdna_op_fill(rdna_stream *stream, rdna_scalar value, const rdna_tensor *out) {
@@ -173,7 +198,7 @@ rdna_status rdna_op_fill(rdna_stream *stream, rdna_scalar value, const rdna_tens
 }
 
 rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar step, const rdna_tensor *out) {
-  request r = {.name = "arange", .kernel = "arange", .stream = stream};
+  request r = {.name = "arange", .stream = stream};
   RDNA_TRY(check_out("arange", stream, out));
   RDNA_TRY(rdna__check_rank("arange", "out", out, 1));
   size_t bytes = rdna_dtype_block_bytes(out->dtype);
@@ -187,7 +212,7 @@ rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar s
     args.operand[0].data = (char *)out->data + done * out->stride[0] * (int64_t)bytes;
     args.start.real += (double)done * step.real;
     args.start.integer = (int64_t)((uint64_t)start.integer + (uint64_t)done * (uint64_t)step.integer);
-    RDNA_TRY(launch(&r, args.shape.count, &args));
+    RDNA_TRY(launch(&r, &other_routes[ARANGE], 0, args.shape.count, &args));
   }
   return RDNA_OK;
 }

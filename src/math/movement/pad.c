@@ -1,12 +1,15 @@
 /* Padding and triangles: kernels that must know where in the tensor a value is, so dimensions are not merged. */
+#include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/movement/movement_kernels.h"
 #include "rdna/op/movement.h"
 
-#define SIZED(name) {name "_8", name "_16", name "_32", name "_64"}
-static const char *sized(const char *const kernels[4], int64_t bytes) {
-  return kernels[__builtin_ctzll((uint64_t)bytes)];
-}
+enum { PAD, TRIANGLE };
+static const rdna__route routes[] = {
+    [PAD] = {.name = "pad", .kernels = {"pad_strided_{bits}"}, .when = "pad"},
+    [TRIANGLE] = {.name = "triangle", .kernels = {"triangle_strided_{bits}"}, .when = "triangle"},
+};
+RDNA_FIXED_ROUTES(rdna__pad_routes, "pad, triangle", routes)
 
 static rdna_status check(const char *name, rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
   RDNA_TRY(rdna__check_unquantized(name, "x", x));
@@ -24,10 +27,11 @@ static rdna_status check_count(const char *name, const rdna_tensor *out) {
                     rdna__tensor_text(out, text), INT32_MAX);
 }
 
-static rdna_status launch(rdna_stream *stream, const char *name, const char *kernel, int64_t count, const void *args) {
+static rdna_status launch(rdna_stream *stream, const rdna__route *route, rdna_dtype dtype, int64_t count,
+                          const void *args) {
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(name, count, RDNA__MOVEMENT_TILE, &grid.x));
-  return rdna__launch_named(stream, kernel, grid, args);
+  RDNA_TRY(rdna__check_groups(route->name, count, RDNA__MOVEMENT_TILE, &grid.x));
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, rdna__route_bits(rdna_dtype_block_bytes(dtype)));
 }
 
 /* Shape and operands with all dimensions, and at least |rank|. */
@@ -67,7 +71,6 @@ static rdna_status check_reach(rdna_pad_mode mode, const rdna_tensor *x, const i
 
 rdna_status rdna_op_pad(rdna_stream *stream, rdna_pad_mode mode, const rdna_tensor *x, const int64_t *before,
                         rdna_scalar value, const rdna_tensor *out) {
-  static const char *const kernels[] = SIZED("pad_strided");
   if ((unsigned)mode >= RDNA_PAD_MODE_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "pad: the mode is number %d; there are 0 to %d", (int)mode,
                       RDNA_PAD_MODE_COUNT - 1);
@@ -85,12 +88,11 @@ rdna_status rdna_op_pad(rdna_stream *stream, rdna_pad_mode mode, const rdna_tens
     args.before[d] = before[out->rank - 1 - d];
     args.size[d] = x->shape[out->rank - 1 - d];
   }
-  return launch(stream, "pad", sized(kernels, (int64_t)rdna_dtype_block_bytes(x->dtype)), args.shape.count, &args);
+  return launch(stream, &routes[PAD], x->dtype, args.shape.count, &args);
 }
 
 rdna_status rdna_op_triangle(rdna_stream *stream, const rdna_tensor *x, bool upper, int64_t diagonal,
                              const rdna_tensor *out) {
-  static const char *const kernels[] = SIZED("triangle_strided");
   RDNA_TRY(check("triangle", stream, x, out));
   RDNA_TRY(rdna__check_same_shape("triangle", "out", out, "x", x));
   if (x->rank < 2) {
@@ -100,5 +102,5 @@ rdna_status rdna_op_triangle(rdna_stream *stream, const rdna_tensor *x, bool upp
   if (rdna_tensor_count(out) == 0) return RDNA_OK;
   struct triangle_args args = {.diagonal = diagonal, .upper = upper};
   describe(out, x, &args.shape, args.operand, 2);
-  return launch(stream, "triangle", sized(kernels, (int64_t)rdna_dtype_block_bytes(x->dtype)), args.shape.count, &args);
+  return launch(stream, &routes[TRIANGLE], x->dtype, args.shape.count, &args);
 }

@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/optim/optim_kernels.h"
 
@@ -148,6 +149,15 @@ static rdna_status add_item(struct list *list, const rdna_optim_item *item, uint
   return RDNA_OK;
 }
 
+enum { STEP, NORM };
+static const rdna__route routes[] = {
+    [STEP] = {.name = "step", .kernels = {"optim_{sgd|adam|rmsprop}"}, .when = "all tensors of a step at once"},
+    [NORM] = {.name = "norm",
+              .kernels = {"grad_squares", "grad_norm", "grad_scale"},
+              .when = "the norm of all gradients, and their scaling to a largest one"},
+};
+RDNA_FIXED_ROUTES(rdna__optim_routes, "optim_step, grad_norm, grad_scale", routes)
+
 static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim_item *items, int count,
                         struct optim_step_args *args) {
   for (int i = 0; i < count; i++) {
@@ -164,8 +174,8 @@ static rdna_status step(struct list *list, const rdna_optim *o, const rdna_optim
   args->counted = count > 0 && items[0].step != NULL;
   RDNA_TRY(list_upload(list));
   args->of = list->of;
-  static const char *const kernels[] = {"optim_sgd", "optim_adam", "optim_rmsprop"};
-  return rdna__launch_named(list->stream, kernels[o->kind], chunk_grid(list->of.chunks), args);
+  static const char *const kinds[] = {"sgd", "adam", "rmsprop"};
+  return RDNA__ROUTE_LAUNCH(list->stream, &routes[STEP], 0, chunk_grid(list->of.chunks), args, kinds[o->kind]);
 }
 
 rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options, const rdna_optim_item *items, int count,
@@ -224,8 +234,9 @@ static rdna_status norm_of(struct list *list, const rdna_tensor *const *grads, i
   struct grad_squares_args squares = {.partial = partial, .of = list->of};
   args->partial = partial;
   args->chunks = list->of.chunks;
-  RDNA_TRY(rdna__launch_named(list->stream, "grad_squares", chunk_grid(list->of.chunks), &squares));
-  return rdna__launch_named(list->stream, "grad_norm", (rdna_grid){1, 1, 1}, args);
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 0, chunk_grid(list->of.chunks), &squares, NULL));
+  rdna_grid one = {1, 1, 1};
+  return RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 1, one, args, NULL);
 }
 
 rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *grads, int count, float largest,
@@ -257,6 +268,6 @@ rdna_status rdna_op_grad_scale(rdna_stream *stream, const rdna_tensor *const *gr
   if (status == RDNA_OK) status = add_grads(&list, grads, count);
   struct grad_scale_args args = {
       .factor = factor->data, .found_inf = found_inf ? found_inf->data : NULL, .of = list.of};
-  if (status == RDNA_OK) status = rdna__launch_named(stream, "grad_scale", chunk_grid(list.of.chunks), &args);
+  if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, &routes[NORM], 2, chunk_grid(list.of.chunks), &args, NULL);
   return list_close(&list, status);
 }

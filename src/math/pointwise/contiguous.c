@@ -1,7 +1,17 @@
 #include "math/pointwise/contiguous.h"
 
+#include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/pointwise/contiguous_kernels.h"
+
+static const rdna__route routes[] = {
+    {.name = "map",
+     .kernels = {"{neg|exp|relu|sigmoid|tanh|silu|gelu_tanh|gelu_erf|affine}_{float}"},
+     .when = "operations of one input, in the order in which it lies"},
+    {.name = "zip", .kernels = {"{add|sub|mul|div|swiglu}_{float}"}, .when = "of two inputs that lie alike"},
+    {.name = "row", .kernels = {"{add|sub|mul|div}_row_{float}"}, .when = "of an input and a row, such as a bias"},
+};
+RDNA_FIXED_ROUTES(rdna__contiguous_routes, "map and zip of dense values, swiglu", routes)
 
 /* The kernels of an operation; NULL: there is none. */
 typedef struct kernel_names {

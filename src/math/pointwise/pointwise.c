@@ -1,3 +1,4 @@
+#include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/pointwise/contiguous.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
@@ -48,6 +49,20 @@ static const struct type_traits {
     [RDNA_I16] = {KERNELS(int), false, 4},  [RDNA_I32] = {KERNELS(int), false, 4},
     [RDNA_I64] = {KERNELS(int), false, 4},  [RDNA_BOOL] = {KERNELS(int), false, 4},
 };
+
+#define TYPES "{f32|f16|bf16|f64|int}"
+static const rdna__route routes[] = {
+    {.name = "dense",
+     .when = "dense values of f32, f16 and bf16, by the table of contiguous.c, where that has a kernel"},
+    {.name = "elementary",
+     .kernels = {"{map|zip}_elementary_f64"},
+     .when = "elementary functions of f64, which take many registers"},
+    {.name = "strided",
+     .kernels = {"{map|zip|zip3|compare}_strided_" TYPES, "where_strided_{bits}"},
+     .when = "all others: any strides, the operation is an argument"},
+};
+#undef TYPES
+RDNA_FIXED_ROUTES(rdna__pointwise_routes, "map, zip, zip3, compare, where", routes)
 
 typedef struct request {
   const char *name, *kernel;

@@ -1,19 +1,12 @@
 #include "rdna/op/pool.h"
 
 #include "base/options.h"
+#include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/common/plan/strided.h"
 #include "math/common/plan/volume.h"
 #include "math/pool/pool_kernels.h"
 #include "rdna/op/reduce.h"
-
-enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
-
-#define NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
-static const char *const max_kernels[TYPES] = NAMES("max_pool");
-static const char *const average_kernels[TYPES] = NAMES("average_pool");
-static const char *const max_backward_kernels[TYPES] = NAMES("max_pool_backward");
-static const char *const average_backward_kernels[TYPES] = NAMES("average_pool_backward");
 
 /* |x| is dx in a backward, |out| dout. */
 struct call {
@@ -142,8 +135,15 @@ static void set_axes(const struct call *c, struct pool_axis axis[3]) {
 
 static bool at_multiple(const rdna_tensor *t, uintptr_t bytes) { return (uintptr_t)t->data % bytes == 0; }
 
+struct problem {
+  const struct call *call;
+  const struct pool_axis *axis;
+};
+
 /* Whether max_pool_strip does this; see struct pool_strip_args. */
-static bool is_strips(const struct call *c, const struct pool_axis axis[3]) {
+static bool is_strips(const rdna__route *route, const void *problem) {
+  const struct call *c = ((const struct problem *)problem)->call;
+  const struct pool_axis *axis = ((const struct problem *)problem)->axis;
   const struct pool_axis *y = &axis[1], *x = &axis[2];
   int64_t count = rdna_tensor_count(c->out);
   return !c->average && !c->backward && c->pooling && c->x->dtype != RDNA_F64 && axis[0].in == 1 && axis[0].out == 1 &&
@@ -155,8 +155,46 @@ static bool is_strips(const struct call *c, const struct pool_axis axis[3]) {
          (!c->indices || (rdna__is_contiguous(c->indices) && at_multiple(c->indices, 16)));
 }
 
+static bool is_max(const rdna__route *route, const void *problem) {
+  const struct call *c = ((const struct problem *)problem)->call;
+  return !c->average && !c->backward;
+}
+static bool is_max_backward(const rdna__route *route, const void *problem) {
+  return !((const struct problem *)problem)->call->average;
+}
+static bool is_average(const rdna__route *route, const void *problem) {
+  return !((const struct problem *)problem)->call->backward;
+}
+
+enum { STRIPS, MAX, MAX_BACKWARD, AVERAGE, AVERAGE_BACKWARD };
+static const rdna__route routes[] = {
+    [STRIPS] = {.name = "strips",
+                .kernels = {"max_pool_strip_{float}"},
+                .when = "windows of 3 x 3 or 2 x 2 by 2 over dense images whose lines are aligned to 16 bytes",
+                .applies = is_strips},
+    [MAX] = {.name = "max", .kernels = {"max_pool_{real}"}, .when = "all others", .applies = is_max},
+    [MAX_BACKWARD] = {.name = "max backward",
+                      .kernels = {"max_pool_backward_{real}"},
+                      .when = "the gradient",
+                      .applies = is_max_backward},
+    [AVERAGE] = {.name = "average",
+                 .kernels = {"average_pool_{real}"},
+                 .when = "averages; of a whole image by reduce",
+                 .applies = is_average},
+    [AVERAGE_BACKWARD] = {.name = "average backward",
+                          .kernels = {"average_pool_backward_{real}"},
+                          .when = "their gradient"},
+};
+RDNA_ROUTES(rdna__pool_routes, "max_pool, average_pool, adaptive ones and their gradients", routes)
+
+static rdna_status launch(const struct call *c, const rdna__route *route, const struct volume_order *order,
+                          const void *args) {
+  char kernel[RDNA__ROUTE_NAME];
+  const char *type = rdna_dtype_name(c->x->dtype);
+  return rdna__volume_launch(c->stream, rdna__route_kernel(kernel, route->kernels[0], &type), order, args);
+}
+
 static rdna_status run_strips(const struct call *c, const struct pool_axis axis[3]) {
-  static const char *const kernels[] = {"max_pool_strip_f32", "max_pool_strip_f16", "max_pool_strip_bf16"};
   struct pool_strip_args a = {.x = c->x->data,
                               .out = c->out->data,
                               .indices = c->indices ? c->indices->data : NULL,
@@ -171,7 +209,7 @@ static rdna_status run_strips(const struct call *c, const struct pool_axis axis[
   a.shape.rank = 3, a.shape.count = (uint32_t)(strips * axis[1].out * planes);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(c->op_name, a.shape.count, POOL_THREADS, &grid.x));
-  return rdna__launch_named(c->stream, kernels[c->x->dtype], grid, &a);
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[STRIPS], 0, grid, &a, rdna_dtype_name(c->x->dtype));
 }
 
 static rdna_status run(const struct call *c) {
@@ -189,8 +227,7 @@ static rdna_status run(const struct call *c) {
     const rdna_tensor *tensors[] = {c->x, c->out, c->indices};
     RDNA_TRY(rdna__volume_order(c->op_name, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
     set_axes(c, a.axis);
-    return rdna__volume_launch(c->stream, (c->average ? average_backward_kernels : max_backward_kernels)[c->x->dtype],
-                               &a.order, &a);
+    return launch(c, rdna__route_choose(&rdna__pool_routes, &(struct problem){c, a.axis}), &a.order, &a);
   }
   struct pool_args a = {.x = rdna__volume_of(c->x),
                         .out = rdna__volume_of(c->out),
@@ -199,10 +236,11 @@ static rdna_status run(const struct call *c) {
                         .padding = padding,
                         .channels = (uint32_t)c->x->shape[1]};
   set_axes(c, a.axis);
-  if (is_strips(c, a.axis)) return run_strips(c, a.axis);
+  const rdna__route *route = rdna__route_choose(&rdna__pool_routes, &(struct problem){c, a.axis});
+  if (route == &routes[STRIPS]) return run_strips(c, a.axis);
   const rdna_tensor *tensors[] = {c->out, c->x, c->indices};
   RDNA_TRY(rdna__volume_order(c->op_name, tensors, c->indices ? 3 : 2, POOL_BLOCK, &a.order));
-  return rdna__volume_launch(c->stream, (c->average ? average_kernels : max_kernels)[c->x->dtype], &a.order, &a);
+  return launch(c, route, &a.order, &a);
 }
 
 static rdna_status run_described(struct call c) {

@@ -2,9 +2,19 @@
 
 #include "kernel/host.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 #include "rdna/op/quant.h"
+
+enum { DEQUANTIZE, QUANTIZE };
+static const rdna__route routes[] = {
+    [DEQUANTIZE] = {.name = "dequantize", .kernels = {"dequantize_{blocks}_{float}"}, .when = "dequantize"},
+    [QUANTIZE] = {.name = "quantize",
+                  .kernels = {"quantize_f32_{q8_0|q4_0|q4_1|q5_0|q5_1|q2_K|q3_K|q4_K|q5_K|q6_K}"},
+                  .when = "quantize"},
+};
+RDNA_FIXED_ROUTES(rdna__quant_routes, "dequantize, quantize", routes)
 
 static rdna_status check_alignment(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                    size_t alignment) {
@@ -51,10 +61,6 @@ static rdna_status check_pair(const char *op_name, const char *blocks_argument, 
 }
 
 rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, const rdna_tensor *out) {
-#define NAMES(name, NAME) \
-  [RDNA_##NAME] = {"dequantize_" #name "_f32", "dequantize_" #name "_f16", "dequantize_" #name "_bf16"},
-  static const char *const kernels[RDNA_DTYPE_COUNT][3] = {RDNA_QUANT_FORMATS(NAMES)};
-#undef NAMES
   RDNA_TRY(check_pair("dequantize", "blocks", blocks, "out", out));
   RDNA_TRY(rdna__check_float("dequantize", "out", out));
   RDNA_TRY(check_alignment("dequantize", "out", out, 32));
@@ -62,31 +68,30 @@ rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, c
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups("dequantize", args.count, QUANT_VALUES_PER_GROUP, &grid.x));
   if (args.count == 0) return RDNA_OK;
-  return rdna__launch_named(stream, kernels[blocks->dtype][out->dtype], grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[DEQUANTIZE], 0, grid, &args, rdna_dtype_name(blocks->dtype),
+                            rdna_dtype_name(out->dtype));
 }
 
-static const char *quantize_kernel(rdna_dtype dtype, int64_t *out_values_per_group) {
+/* Values of a work-group, or 0: there is no kernel. */
+static int64_t quantized_by_group(rdna_dtype dtype) {
   switch (dtype) {
-#define PACKED(name, NAME)                                             \
-  case RDNA_##NAME:                                                    \
-    *out_values_per_group = QUANT_PACK_VALUES(quant_run(RDNA_##NAME)); \
-    return "quantize_f32_" #name;
+#define PACKED(name, NAME) \
+  case RDNA_##NAME:        \
+    return QUANT_PACK_VALUES(quant_run(RDNA_##NAME));
     RDNA_QUANT_PACKED(PACKED)
 #undef PACKED
     case RDNA_Q8_0:
-      *out_values_per_group = 32 * QUANTIZE_BLOCKS_PER_GROUP;
-      return "quantize_f32_q8_0";
+      return 32 * QUANTIZE_BLOCKS_PER_GROUP;
     default:
-      return NULL;
+      return 0;
   }
 }
 
 rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks) {
   RDNA_TRY(check_pair("quantize", "blocks", blocks, "x", x));
-  int64_t values_per_group = 0;
-  const char *kernel = quantize_kernel(blocks->dtype, &values_per_group);
 #define NAMED(name, NAME) ", " #name
-  if (x->dtype != RDNA_F32 || !kernel) {
+  int64_t values_per_group = quantized_by_group(blocks->dtype);
+  if (x->dtype != RDNA_F32 || values_per_group == 0) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "quantize: x is %s and blocks is %s; offered is f32 to q8_0" RDNA_QUANT_PACKED(NAMED),
                       rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype));
@@ -97,5 +102,5 @@ rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rd
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups("quantize", args.count, values_per_group, &grid.x));
   if (args.count == 0) return RDNA_OK;
-  return rdna__launch_named(stream, kernel, grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[QUANTIZE], 0, grid, &args, rdna_dtype_name(blocks->dtype));
 }

@@ -95,7 +95,7 @@ static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, 
       break;
     }
     default:
-      fail_msg("%s has no definition in quant/blocks_test.h", rdna_dtype_name(format));
+      fail_msg("%s has no definition in quant/testing_blocks.h", rdna_dtype_name(format));
   }
   if (out_product) *out_product = fabs(value);
   return value - minimum;

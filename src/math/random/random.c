@@ -4,9 +4,19 @@
 
 #include "kernel/host.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/random/random_kernels.h"
 
 enum { MOST_GROUPS = 1 << 14 };
+
+enum { FILL, INTEGERS, DROPOUT, DROPOUT_BACKWARD };
+static const rdna__route routes[] = {
+    [FILL] = {.name = "fill", .kernels = {"random_fill"}, .when = "uniform and normal numbers, Bernoulli"},
+    [INTEGERS] = {.name = "integers", .kernels = {"random_integers"}, .when = "integers"},
+    [DROPOUT] = {.name = "dropout", .kernels = {"dropout_{float}"}, .when = "dropout"},
+    [DROPOUT_BACKWARD] = {.name = "dropout backward", .kernels = {"dropout_backward_{float}"}, .when = "its gradient"},
+};
+RDNA_FIXED_ROUTES(rdna__random_routes, "random numbers, dropout", routes)
 
 static rdna_grid grid_for(int64_t count, int64_t values_of_thread) {
   int64_t groups = (count + RANDOM_THREADS * values_of_thread - 1) / (RANDOM_THREADS * values_of_thread);
@@ -43,7 +53,7 @@ static rdna_status fill(const char *op_name, rdna_stream *stream, const rdna_ten
   args.out = out->data;
   args.count = rdna_tensor_count(out);
   args.dtype = (uint32_t)out->dtype;
-  return rdna__launch_named(stream, "random_fill", grid_for(args.count, 4), &args);
+  return rdna__launch_named(stream, routes[FILL].kernels[0], grid_for(args.count, 4), &args);
 }
 
 rdna_status rdna_op_random_uniform(rdna_stream *stream, uint64_t seed, uint64_t offset, float low, float high,
@@ -107,7 +117,7 @@ rdna_status rdna_op_random_integers(rdna_stream *stream, uint64_t seed, uint64_t
                                       .low = low,
                                       .range = (uint64_t)high - (uint64_t)low,
                                       .is_i64 = !narrow};
-  return rdna__launch_named(stream, "random_integers", grid_for(args.count, 2), &args);
+  return rdna__launch_named(stream, routes[INTEGERS].kernels[0], grid_for(args.count, 2), &args);
 }
 
 /* Three tensors of one shape; the mask holds bytes. */
@@ -134,7 +144,6 @@ static float dropout_scale(float probability) { return probability < 1 ? 1 / (1 
 
 rdna_status rdna_op_dropout(rdna_stream *stream, uint64_t seed, uint64_t offset, float probability,
                             const rdna_tensor *x, const rdna_tensor *out, const rdna_tensor *mask) {
-  static const char *const kernels[] = {"dropout_f32", "dropout_f16", "dropout_bf16"};
   RDNA_TRY(check_dropout("dropout", probability, "x", x, "out", out, mask));
   struct dropout_args args = {.x = x->data,
                               .out = out->data,
@@ -144,17 +153,18 @@ rdna_status rdna_op_dropout(rdna_stream *stream, uint64_t seed, uint64_t offset,
                               .offset = offset,
                               .probability = probability,
                               .scale = dropout_scale(probability)};
-  return rdna__launch_named(stream, kernels[x->dtype], grid_for(args.count, x->dtype == RDNA_F32 ? 4 : 8), &args);
+  rdna_grid grid = grid_for(args.count, x->dtype == RDNA_F32 ? 4 : 8);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[DROPOUT], 0, grid, &args, rdna_dtype_name(x->dtype));
 }
 
 rdna_status rdna_op_dropout_backward(rdna_stream *stream, float probability, const rdna_tensor *dout,
                                      const rdna_tensor *mask, const rdna_tensor *dx) {
-  static const char *const kernels[] = {"dropout_backward_f32", "dropout_backward_f16", "dropout_backward_bf16"};
   RDNA_TRY(check_dropout("dropout_backward", probability, "dout", dout, "dx", dx, mask));
   struct dropout_backward_args args = {.dout = dout->data,
                                        .mask = mask->data,
                                        .dx = dx->data,
                                        .count = rdna_tensor_count(dout),
                                        .scale = dropout_scale(probability)};
-  return rdna__launch_named(stream, kernels[dx->dtype], grid_for(args.count, dx->dtype == RDNA_F32 ? 4 : 8), &args);
+  rdna_grid grid = grid_for(args.count, dx->dtype == RDNA_F32 ? 4 : 8);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[DROPOUT_BACKWARD], 0, grid, &args, rdna_dtype_name(dx->dtype));
 }

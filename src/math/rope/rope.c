@@ -2,7 +2,17 @@
 
 #include "base/options.h"
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "math/rope/rope_kernels.h"
+
+enum { ROPE, WRITE };
+static const rdna__route routes[] = {
+    [ROPE] = {.name = "rope", .kernels = {"rope_{f32|f16}"}, .when = "rope"},
+    [WRITE] = {.name = "write",
+               .kernels = {"rope_kv_write_{f32|f16}"},
+               .when = "rope_kv_write and rope_qkv_write: keys are turned on their way into a cache of this type"},
+};
+RDNA_FIXED_ROUTES(rdna__rope_routes, "rope, rope_kv_write, rope_qkv_write", routes)
 
 static rdna_status check_table(const char *op_name, const rdna_rope *rope, int64_t tokens, int64_t head_dim) {
   if ((unsigned)rope->layout >= RDNA_ROPE_LAYOUT_COUNT) {
@@ -99,7 +109,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
                            .scale = rope->scale};
   rdna_grid grid;
   RDNA_TRY(make_grid("rope", x->shape[0], x->shape[1], &grid));
-  return rdna__launch_named(stream, x->dtype == RDNA_F32 ? "rope_f32" : "rope_f16", grid, &args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[ROPE], 0, grid, &args, rdna_dtype_name(x->dtype));
 }
 
 static const char write_name[] = "rope_kv_write", turn_name[] = "rope_qkv_write";
@@ -182,7 +192,7 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
 
 static rdna_status launch_write(rdna_stream *stream, rdna_dtype dtype, rdna_grid grid,
                                 const struct rope_kv_write_args *args) {
-  return rdna__launch_named(stream, dtype == RDNA_F32 ? "rope_kv_write_f32" : "rope_kv_write_f16", grid, args);
+  return RDNA__ROUTE_LAUNCH(stream, &routes[WRITE], 0, grid, args, rdna_dtype_name(dtype));
 }
 
 rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,

@@ -3,17 +3,14 @@
 
 #include <math.h>
 
+#include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/common/plan/volume.h"
 
-enum { TYPES = RDNA_F64 + 1 }; /* f32, f16, bf16, f64: the first of the enumeration */
-
-#define NAMES(name) {name "_f32", name "_f16", name "_bf16", name "_f64"}
-#define MODES(end)                                                                             \
-  {NAMES("upsample_nearest" end), NAMES("upsample_nearest" end), NAMES("upsample_linear" end), \
-   NAMES("upsample_cubic" end)}
-static const char *const kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MODES("");
-static const char *const backward_kernels[RDNA_UPSAMPLE_MODE_COUNT][TYPES] = MODES("_backward");
+static const rdna__route route[] = {{.name = "modes",
+                                     .kernels = {"upsample_{nearest|linear|cubic}{|_backward}_{real}"},
+                                     .when = "by the mode, forward and backward"}};
+RDNA_FIXED_ROUTES(rdna__upsample_routes, "upsample, upsample_backward", route)
 
 /* |x| is dx in a backward, |out| dout. */
 struct call {
@@ -101,8 +98,13 @@ static rdna_status run(struct call call) {
     int from = d + c->x->rank - 5;
     a.axis[d] = rdna__upsample_axis(c->options, from < 0 ? 0 : c->options->factor[from], in[d], out[d]);
   }
-  return rdna__volume_launch(c->stream, (c->backward ? backward_kernels : kernels)[c->options->mode][c->x->dtype],
-                             &a.order, &a);
+  static const char *const modes[RDNA_UPSAMPLE_MODE_COUNT] = {[RDNA_UPSAMPLE_MODE_NEAREST] = "nearest",
+                                                              [RDNA_UPSAMPLE_MODE_NEAREST_EXACT] = "nearest",
+                                                              [RDNA_UPSAMPLE_MODE_LINEAR] = "linear",
+                                                              [RDNA_UPSAMPLE_MODE_CUBIC] = "cubic"};
+  const char *words[] = {modes[c->options->mode], c->backward ? "_backward" : "", rdna_dtype_name(c->x->dtype)};
+  char kernel[RDNA__ROUTE_NAME];
+  return rdna__volume_launch(c->stream, rdna__route_kernel(kernel, route->kernels[0], words), &a.order, &a);
 }
 
 rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *x,
