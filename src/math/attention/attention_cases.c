@@ -192,7 +192,7 @@ static rdna_status make_paged(rdna__random *random, struct attention_args *args,
 }
 
 RDNA_CASE_MAKER(rdna__attention_decode_case) {
-  rdna_dtype dtype = strstr(kernel->name, "_bf16_") ? RDNA_BF16 : strstr(kernel->name, "_f16_") ? RDNA_F16 : RDNA_F32;
+  rdna_dtype dtype = case_name_float(kernel->name);
   int32_t per_group = kernel->name[strlen(kernel->name) - 1] - '0';
   /* fewer query heads than a work-group takes, as many, and more than one work-group's */
   static const int32_t groups[][3] = {{1, 1, 2}, {4, 3, 6}, {8, 5, 11}};

@@ -9,10 +9,6 @@
 #include "math/attention/flash_mask_kernels.h"
 #include "math/common/case/fill.h"
 
-static rdna_dtype dtype_of(const rdna__kernel_info *kernel) {
-  return strstr(kernel->name, "_bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
-}
-
 static int32_t most_d(const rdna__kernel_info *kernel) { return atoi(strrchr(kernel->name, '_') + 1); }
 
 /* Where (batch, heads, rows, d) lies: rows of all heads together, or heads apart, with some room. */
@@ -166,7 +162,7 @@ static double output_error(rdna_dtype dtype, const struct flash_args *a, double 
 }
 
 RDNA_CASE_MAKER(rdna__flash_forward_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   int64_t unit = dtype == RDNA_F32 ? 4 : 8;
   bool any = strstr(kernel->name, "_any_") != NULL;
   struct flash_args a = {0};
@@ -241,7 +237,7 @@ static bool add_dmask(rdna__random *random, rdna__kernel_case *out_case, rdna_dt
 }
 
 RDNA_CASE_MAKER(rdna__flash_backward_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   bool any = strstr(kernel->name, "_any_") != NULL, of_keys = strstr(kernel->name, "_keys_") != NULL;
   struct flash_backward_args args = {0};
   struct flash_args *a = &args.of;
@@ -285,7 +281,7 @@ RDNA_CASE_MAKER(rdna__flash_backward_case) {
 }
 
 RDNA_CASE_MAKER(rdna__flash_delta_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   int64_t unit = dtype == RDNA_F32 ? 4 : 8;
   struct flash_delta_args args = {0};
   struct flash_args *a = &args.of;
@@ -306,7 +302,7 @@ RDNA_CASE_MAKER(rdna__flash_delta_case) {
 
 /* Values that the gradient has are sums over what the mask has size 1 for. */
 RDNA_CASE_MAKER(rdna__flash_mask_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct flash_backward_args inputs = {0};
   struct flash_args *a = &inputs.of;
   int32_t q_rows, k_rows, numbered = unpacked(n);

@@ -9,16 +9,9 @@
 #include "math/index/index_kernels.h"
 #include "math/quant/quant_case.h"
 
-static rdna_dtype table_dtype(const char *name) {
-  for (int dtype = 0; dtype < RDNA_DTYPE_COUNT; dtype++) {
-    if (!strcmp(name + strlen("gather_rows_"), rdna_dtype_name((rdna_dtype)dtype))) return (rdna_dtype)dtype;
-  }
-  return RDNA_DTYPE_COUNT;
-}
-
 RDNA_CASE_MAKER(rdna__gather_case) {
   static const int64_t edges[][3] = {{3, 8, 2}, {5, 1, 4}, {1, 7, 0}, {0, 16, 3}, {4, 2048, 3}, {3, 2056, 2}};
-  rdna_dtype dtype = table_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   int64_t block = rdna_dtype_block_values(dtype), pad = 0;
   struct gather_args args = {0};
   if (n < (int)(sizeof edges / sizeof edges[0])) {

@@ -8,16 +8,6 @@
 #include "math/common/case/fill.h"
 #include "math/index/segment_kernels.h"
 
-static rdna_dtype name_dtype(const char *name) {
-  static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
-                                     RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64};
-  const char *end = strrchr(name, '_') + 1;
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-    if (!strcmp(rdna_dtype_name(types[i]), end)) return types[i];
-  }
-  return RDNA_DTYPE_COUNT;
-}
-
 static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
   size_t bytes = rdna_dtype_block_bytes(dtype);
   for (int64_t i = 0; i < count; i++) {
@@ -30,7 +20,7 @@ static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t cou
 }
 
 RDNA_CASE_MAKER(rdna__segment_case) {
-  rdna_dtype dtype = name_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype < RDNA_F64 ? RDNA_F32 : RDNA_I64;
   bool parts = n % 3 == 2;
   struct segment_args a = {.op = (uint32_t)n % 6, .include_self = n / 2 % 2};

@@ -63,7 +63,7 @@ static void describe(rdna__kernel_case *c, rdna__random *random, const struct si
 }
 
 RDNA_CASE_MAKER(rdna__channel_partial_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   bool gradients = strstr(kernel->name, "gradients");
   struct sizes s = pick_sizes(random, kernel, n);
   struct channel_partial_args args = {.outer = (uint32_t)s.outer,
@@ -113,7 +113,7 @@ static bool add_partial(rdna__kernel_case *c, rdna__random *random, rdna_dtype k
 }
 
 RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
-  rdna_dtype keeper = case_suffix_dtype(kernel->name), running = n % 2 ? keeper : RDNA_F32;
+  rdna_dtype keeper = case_name_dtype(kernel->name), running = n % 2 ? keeper : RDNA_F32;
   struct sizes s = pick_sizes(random, kernel, n);
   struct channel_moments_end_args args = {.slices = pick_slices(random, &s),
                                           .outer = (uint32_t)s.outer,
@@ -146,7 +146,7 @@ RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
 }
 
 RDNA_CASE_MAKER(rdna__channel_gradients_end_case) {
-  rdna_dtype keeper = case_suffix_dtype(kernel->name), other = keeper;
+  rdna_dtype keeper = case_name_dtype(kernel->name), other = keeper;
   if (keeper == RDNA_F32 && n % 3) other = n % 3 == 1 ? RDNA_F16 : RDNA_BF16;
   struct sizes s = pick_sizes(random, kernel, n);
   int64_t groups = s.cols / s.width, outs = s.outer * groups;
@@ -204,7 +204,7 @@ static void *add_filled(rdna__kernel_case *c, rdna__random *random, rdna_dtype d
 }
 
 RDNA_CASE_MAKER(rdna__channel_map_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   bool gradient = strstr(kernel->name, "gradient");
   struct sizes s = pick_sizes(random, kernel, n);
   struct channel_map_args args = {.outer = (uint32_t)s.outer,

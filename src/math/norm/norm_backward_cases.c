@@ -121,10 +121,6 @@ static rdna_status guard_gaps(rdna__kernel_case *c, int64_t rows, int64_t cols, 
 
 static int64_t span(int64_t rows, int64_t cols, int64_t stride) { return rows > 0 ? (rows - 1) * stride + cols : 0; }
 
-static rdna_dtype value_dtype(const char *name) {
-  return strstr(name, "_bf16") ? RDNA_BF16 : strstr(name, "_f16") ? RDNA_F16 : RDNA_F32;
-}
-
 /* The rows' own, which are then not found again. */
 static bool add_statistics(rdna__kernel_case *c, const struct data *d) {
   const struct norm_backward_args *a = d->a;
@@ -149,7 +145,7 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
       pick_shape(random, n, strstr(kernel->name, "_long"), strstr(kernel->name, "_shifted"));
   if (strstr(kernel->name, "_short")) args = pick_short_shape(random, n);
   if (strstr(kernel->name, "_edged")) args = pick_edged_shape(random, n);
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct data d = {.a = &args, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   bool weighted = n % 7 != 6;
   memcpy(out_case->args, &args, sizeof args);
@@ -231,7 +227,7 @@ static bool add_inputs(rdna__kernel_case *c, rdna__random *random, int n, struct
 
 RDNA_CASE_MAKER(rdna__norm_parts_case) {
   struct norm_backward_args shape = pick_long_shape(random, n);
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct data d = {.a = &shape, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   struct norm_parts_args args = {.rows = shape.rows,
                                  .cols = shape.cols,
@@ -312,7 +308,7 @@ RDNA_CASE_MAKER(rdna__norm_join_case) {
 
 RDNA_CASE_MAKER(rdna__norm_columns_case) {
   struct norm_backward_args shape = pick_long_shape(random, n);
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct data d = {.a = &shape, .dtype = dtype, .weight_dtype = strstr(kernel->name, "_wf32") ? RDNA_F32 : dtype};
   struct norm_columns_args args = {.rows = shape.rows,
                                    .cols = shape.cols,

@@ -111,10 +111,7 @@ static rdna_status no_memory(const struct shape *s) {
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of (%lld, %lld)", (long long)s->rows, (long long)s->cols);
 }
 
-static rdna_dtype value_dtype(const char *name) {
-  return strstr(name, "_bf16") ? RDNA_BF16 : strstr(name, "_f16") ? RDNA_F16 : RDNA_F32;
-}
-static rdna_dtype weight_dtype(const char *name) { return strstr(name, "_wf32") ? RDNA_F32 : value_dtype(name); }
+static rdna_dtype weight_dtype(const char *name) { return strstr(name, "_wf32") ? RDNA_F32 : case_name_float(name); }
 
 static rdna_status set_rows_tolerance(rdna__kernel_case *c, rdna_dtype dtype, int64_t cols) {
   rdna__case_tolerance(c, case_smallest(dtype), case_spacing(dtype) + sum_error(cols) + 8 * 0x1p-24);
@@ -129,7 +126,7 @@ static void describe(rdna__kernel_case *c, rdna__random *random, const struct sh
 }
 
 RDNA_CASE_MAKER(rdna__rms_norm_case) {
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct shape s = pick_shape(kernel, random, n, dtype);
   struct rms_norm_args args = {
       .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
@@ -150,7 +147,7 @@ RDNA_CASE_MAKER(rdna__rms_norm_case) {
 }
 
 RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct shape s = pick_shape(kernel, random, n, dtype);
   struct add_rms_norm_args args = {.rows = s.rows,
                                    .cols = s.cols,
@@ -205,7 +202,7 @@ static double layer_error(rdna_dtype dtype, const void *x, const struct shape *s
 }
 
 RDNA_CASE_MAKER(rdna__layer_norm_case) {
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct shape s = pick_shape(kernel, random, n, dtype);
   struct layer_norm_args args = {
       .rows = s.rows, .cols = s.cols, .x_stride = s.stride[0], .out_stride = s.stride[2], .epsilon = 1e-5f};
@@ -260,7 +257,7 @@ static void infinite_to_nan(rdna_dtype dtype, void *x, int64_t count) {
 }
 
 RDNA_CASE_MAKER(rdna__long_norm_part_case) {
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct long_norm_part_args args = {.centred = n % 3 != 1};
   struct shape s = pick_parts(random, n, dtype, &args.part_cols, &args.parts);
   const bool adds = n % 4 == 2;
@@ -307,7 +304,7 @@ RDNA_CASE_MAKER(rdna__long_norm_part_case) {
 }
 
 RDNA_CASE_MAKER(rdna__long_norm_finish_case) {
-  rdna_dtype dtype = value_dtype(kernel->name);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct long_norm_finish_args args = {.epsilon = 1e-5f};
   struct shape s = pick_parts(random, n, dtype, &args.part_cols, &args.parts);
   const bool weighted = n % 7 != 6, biased = n % 5 != 4, centred = n % 3 != 1;

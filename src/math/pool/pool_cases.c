@@ -60,7 +60,7 @@ static void add_special(rdna__random *random, rdna_dtype dtype, void *data, int6
 }
 
 RDNA_CASE_MAKER(rdna__pool_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   bool largest = strstr(kernel->name, "max"), last = n % 2, indexed = largest && n % 5 != 4;
   struct sizes s = pick_sizes(random, n, largest);
   struct pool_args args = {.padding = n % 4 == 1, .divisor = !largest && n % 6 == 5 ? 3 : 0};
@@ -87,7 +87,7 @@ RDNA_CASE_MAKER(rdna__pool_case) {
 }
 
 RDNA_CASE_MAKER(rdna__pool_strip_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   int32_t in_16 = dtype == RDNA_F32 ? 4 : 8, strips = (int32_t)rdna__random_range(random, 1, n % 4 ? 5 : 70);
   uint32_t planes = n == 1 ? 0 : (uint32_t)rdna__random_range(random, 1, 5);
   struct pool_strip_args args = {.window = n % 2 ? 2 : 3, .in_w = strips * in_16};
@@ -133,7 +133,7 @@ static void fill_indices(rdna__random *random, const struct sizes *s, const stru
 }
 
 RDNA_CASE_MAKER(rdna__pool_backward_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   bool largest = strstr(kernel->name, "max"), last = n % 2;
   struct sizes s = pick_sizes(random, n, largest);
   struct pool_backward_args args = {.padding = n % 4 == 1, .divisor = !largest && n % 6 == 5 ? 3 : 0};

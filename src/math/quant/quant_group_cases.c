@@ -101,7 +101,7 @@ RDNA_CASE_MAKER(rdna__quant_group_case) {
   }
   if (add_weights(random, &w, is_u4, with_zeros, makes ? RDNA__OUT : RDNA__IN, 0, out_case) < 0) return out_of_memory();
   if (makes) return RDNA_OK;
-  rdna_dtype type = strstr(kernel->name, "bf16") ? RDNA_BF16 : strstr(kernel->name, "_f16") ? RDNA_F16 : RDNA_F32;
+  rdna_dtype type = case_name_float(kernel->name);
   if (!rdna__case_add(out_case, RDNA__OUT, type, count, offsetof(struct dequantize_group_args, out)))
     return out_of_memory();
   return RDNA_OK;

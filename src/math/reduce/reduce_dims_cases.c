@@ -11,17 +11,6 @@ static rdna_status no_memory(const rdna__kernel_case *out_case) {
   return rdna__fail(RDNA_OUT_OF_MEMORY, "reduce case: no memory for %s", out_case->label);
 }
 
-static rdna_dtype name_dtype(const char *name) {
-  static const struct {
-    const char *end;
-    rdna_dtype dtype;
-  } types[] = {{"_f32", RDNA_F32}, {"_f16", RDNA_F16}, {"_bf16", RDNA_BF16}, {"_f64", RDNA_F64},
-               {"_i32", RDNA_I32}, {"_i64", RDNA_I64}, {"_u8", RDNA_U8}};
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (!strcmp(strrchr(name, '_'), types[i].end)) return types[i].dtype;
-  return RDNA_DTYPE_COUNT;
-}
-
 static enum reduce_kind name_kind(const char *name) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
   int kind = 0;
@@ -169,7 +158,7 @@ static void choose_arithmetic(rdna__random *random, enum reduce_kind kind, rdna_
 }
 
 RDNA_CASE_MAKER(rdna__reduce_dims_case) {
-  rdna_dtype dtype = name_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   enum reduce_kind kind = name_kind(kernel->name);
   rdna_dtype keeper = dtype == RDNA_F64 ? RDNA_F64 : is_integer(dtype) ? RDNA_I64 : RDNA_F32;
   int64_t parts = kind == REDUCE_VAR ? 3 : kind == REDUCE_LSE ? 2 : 1;

@@ -7,16 +7,6 @@
 #include "math/common/case/fill.h"
 #include "math/scan/scan_kernels.h"
 
-static rdna_dtype name_dtype(const char *name) {
-  const char *end = strrchr(name, '_') + 1;
-  return !strcmp(end, "f32")    ? RDNA_F32
-         : !strcmp(end, "f16")  ? RDNA_F16
-         : !strcmp(end, "bf16") ? RDNA_BF16
-         : !strcmp(end, "f64")  ? RDNA_F64
-         : !strcmp(end, "i32")  ? RDNA_I32
-                                : RDNA_I64;
-}
-
 /* Small whole numbers, whose sums are exact in any order; signs alone for products; NaN among extremes and logarithms.
  */
 static void fill(rdna__random *random, const char *name, rdna_dtype dtype, int n, void *data, int64_t count) {
@@ -43,7 +33,7 @@ RDNA_CASE_MAKER(rdna__scan_case) {
                                      {1, 2048, 1}, {1, 4097, 1}, {2, 7, 300}, {1, 9, 33}, {5, 2049, 1},
                                      {40, 1, 1},   {50, 3, 1},   {33, 37, 1}};
   enum { EDGES = sizeof edges / sizeof *edges };
-  rdna_dtype dtype = name_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_I64 : RDNA_F32;
   struct scan_args a = {
       .outer = rdna__random_range(random, 1, 5), .n = rdna__random_range(random, 1, 9000), .inner = 1};

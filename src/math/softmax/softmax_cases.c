@@ -44,10 +44,6 @@ static void spoil_row(rdna__random *random, rdna_dtype dtype, void *x, int64_t b
   }
 }
 
-static rdna_dtype dtype_of(const rdna__kernel_info *kernel) {
-  return strstr(kernel->name, "bf16") ? RDNA_BF16 : strstr(kernel->name, "f16") ? RDNA_F16 : RDNA_F32;
-}
-
 static rdna_status no_memory(const rdna__kernel_case *c) {
   return rdna__fail(RDNA_OUT_OF_MEMORY, "softmax case: no memory for %s", c->label);
 }
@@ -77,7 +73,7 @@ static rdna_status add_out(rdna__kernel_case *c, rdna_dtype dtype, int64_t rows,
 
 static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *random, int n, struct softmax_args *args,
                              bool may_be_waves, rdna__kernel_case *out_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   args->scale = n % 3 ? 1.0f : -0.37f, args->log = (uint32_t)(n / 2 & 1);
   /* rows at several alignments, those of x and of out alike or not */
   int64_t pad = n % 4 == 0 ? 0 : rdna__random_range(random, 0, 3);
@@ -99,7 +95,7 @@ static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *rand
 }
 
 static bool fits(const rdna__kernel_info *kernel, int64_t cols, int64_t bytes) {
-  return (cols + 7) * (int64_t)rdna_dtype_block_bytes(dtype_of(kernel)) <= bytes;
+  return (cols + 7) * (int64_t)rdna_dtype_block_bytes(case_name_float(kernel->name)) <= bytes;
 }
 
 RDNA_CASE_MAKER(rdna__softmax_case) {
@@ -141,7 +137,7 @@ static int64_t parts_of(rdna_dtype dtype, int64_t cols, int64_t part_vectors) {
 }
 
 RDNA_CASE_MAKER(rdna__softmax_part_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct softmax_part_args args = {.rows = rdna__random_range(random, n == 1 ? 0 : 1, n == 1 ? 0 : 3),
                                    .scale = n % 3 ? 1.0f : -0.37f};
   args.cols = part_cols(random, n, dtype, &args.part_vectors);
@@ -164,7 +160,7 @@ RDNA_CASE_MAKER(rdna__softmax_part_case) {
 }
 
 RDNA_CASE_MAKER(rdna__softmax_finish_case) {
-  rdna_dtype dtype = dtype_of(kernel);
+  rdna_dtype dtype = case_name_float(kernel->name);
   struct softmax_finish_args args = {.rows = rdna__random_range(random, n == 1 ? 0 : 1, n == 1 ? 0 : 3),
                                      .scale = n % 3 ? 1.0f : -0.37f,
                                      .log = (uint32_t)(n / 2 & 1)};

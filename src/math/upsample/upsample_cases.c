@@ -4,7 +4,7 @@
 #include "math/upsample/upsample.h"
 
 RDNA_CASE_MAKER(rdna__upsample_case) {
-  rdna_dtype dtype = case_suffix_dtype(kernel->name);
+  rdna_dtype dtype = case_name_dtype(kernel->name);
   bool backward = strstr(kernel->name, "backward"), last = n % 2;
   struct upsample_args args = {.kind = n % 3 ? UPSAMPLE_NEAREST : UPSAMPLE_NEAREST_EXACT, .dims = 1 + (uint32_t)n % 3};
   if (strstr(kernel->name, "linear")) args.kind = UPSAMPLE_LINEAR;

@@ -9,15 +9,6 @@
 #include "math/common/case/fill.h"
 #include "math/common/host/doubles.h"
 
-/* The type that a kernel's name ends in. */
-static inline rdna_dtype case_suffix_dtype(const char *kernel_name) {
-  const char *suffix = strrchr(kernel_name, '_');
-  return !strcmp(suffix, "_f32")    ? RDNA_F32
-         : !strcmp(suffix, "_f16")  ? RDNA_F16
-         : !strcmp(suffix, "_bf16") ? RDNA_BF16
-                                    : RDNA_F64;
-}
-
 /* Normal numbers about |mean|. */
 static inline void case_fill_doubles(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, double mean) {
   for (int64_t i = 0; i < count; i++) store_double(dtype, data, i, mean + rdna__random_normal(random));

@@ -1,10 +1,28 @@
-/* For case makers and tests: buffers of f32, f16 or bf16. */
+/* For case makers and tests: a kernel's type from its name, and buffers of f32, f16 or bf16. */
 #ifndef RDNA_MATH_COMMON_CASE_FILL_H
 #define RDNA_MATH_COMMON_CASE_FILL_H
+
+#include <string.h>
 
 #include "base/random.h"
 #include "kernel/host.h"
 #include "rdna/tensor.h"
+
+/* The type that a kernel's name ends in, "add_row_bf16"; RDNA_DTYPE_COUNT: it ends in none. */
+static inline rdna_dtype case_name_dtype(const char *kernel_name) {
+  size_t length = strlen(kernel_name);
+  int dtype = 0;
+  for (; dtype < RDNA_DTYPE_COUNT; dtype++) {
+    const char *name = rdna_dtype_name((rdna_dtype)dtype);
+    size_t own = strlen(name);
+    if (own < length && kernel_name[length - own - 1] == '_' && !strcmp(kernel_name + length - own, name)) break;
+  }
+  return (rdna_dtype)dtype;
+}
+/* f16 or bf16 where the name has it anywhere, "rms_norm_f16_wf32", else f32. */
+static inline rdna_dtype case_name_float(const char *kernel_name) {
+  return strstr(kernel_name, "_bf16") ? RDNA_BF16 : strstr(kernel_name, "_f16") ? RDNA_F16 : RDNA_F32;
+}
 
 static inline void case_set(rdna_dtype dtype, void *data, int64_t i, float value) {
   if (dtype == RDNA_F32) ((float *)data)[i] = value;

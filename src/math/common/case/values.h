@@ -7,12 +7,6 @@
 
 #include "math/common/case/fill.h"
 
-/* The type that a kernel's name ends in: "add_row_bf16". */
-static inline rdna_dtype case_name_dtype(const char *kernel_name) {
-  const char *suffix = strrchr(kernel_name, '_');
-  return !strcmp(suffix, "_f32") ? RDNA_F32 : !strcmp(suffix, "_f16") ? RDNA_F16 : RDNA_BF16;
-}
-
 /* Anything but a NaN with a payload, which could be taken for poison. */
 static inline float case_any_bits(rdna__random *random) {
   float v = scalar_from_bits((uint32_t)rdna__random_bits(random));
