@@ -86,6 +86,19 @@ void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute, doubl
   last->relative = relative;
 }
 
+rdna_status rdna__case_no_memory(const rdna__kernel_case *kernel_case) {
+  return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case: %s", kernel_case->label);
+}
+
+rdna_status rdna__case_guard_rows(rdna__kernel_case *kernel_case, int64_t rows, int64_t cols, int64_t stride) {
+  rdna__case_buffer *last = &kernel_case->buffers[kernel_case->buffer_count - 1];
+  last->untouched = malloc((size_t)last->count + 1);
+  if (!last->untouched) return rdna__case_no_memory(kernel_case);
+  memset(last->untouched, 1, (size_t)last->count);
+  for (int64_t row = 0; row < rows; row++) memset(last->untouched + row * stride, 0, (size_t)cols);
+  return RDNA_OK;
+}
+
 void rdna__case_free(rdna__kernel_case *kernel_case) {
   for (int i = 0; i < kernel_case->buffer_count; i++) {
     free(kernel_case->buffers[i].data);

@@ -214,8 +214,8 @@ static void test_tolerance(void **state) {
 static void test_untouched(void **state) {
   rdna__case_result result;
   rdna__kernel_case *c = new_case(5);
-  c->buffers[1].untouched = calloc(COUNT, 1);
-  c->buffers[1].untouched[COUNT - 1] = 1;
+  assert_int_equal(rdna__case_guard_rows(c, 1, COUNT - 1, COUNT), RDNA_OK);
+  for (int i = 0; i < COUNT; i++) assert_int_equal(c->buffers[1].untouched[i], i == COUNT - 1);
   assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[5], c, &result), RDNA_OK);
   assert_false(result.passed);
   assert_non_null(strstr(result.message, "written by the twin"));

@@ -83,6 +83,9 @@ void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdn
                      uint32_t args_offset);
 void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute,
                           double relative); /* of the last buffer added */
+/* Of the last buffer added, what is between |rows| rows of |cols| values, |stride| apart, must keep its poison. */
+rdna_status rdna__case_guard_rows(rdna__kernel_case *kernel_case, int64_t rows, int64_t cols, int64_t stride);
+rdna_status rdna__case_no_memory(const rdna__kernel_case *kernel_case); /* the failure that says so */
 void rdna__case_free(rdna__kernel_case *kernel_case);
 
 typedef struct rdna__case_result {

@@ -8,10 +8,6 @@
 #include "math/attention/attention_kernels.h"
 #include "math/common/case/fill.h"
 
-static rdna_status no_memory(const rdna__kernel_case *out_case) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "attention case: no memory for %s", out_case->label);
-}
-
 /* What one probability is off by, in proportion, for scores of about unit size (inputs are normal, scale d^-1/2): the
  * dot product errs like a random walk of d steps of 2^-24 around partial sums of at most about 4, on both sides; the
  * hardware's exponential of s - m, seldom below -16, by (16 + 2) 2^-24, the host's by less. */
@@ -108,11 +104,7 @@ static bool add_output(rdna__kernel_case *out_case, const struct attention_args 
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, count, offsetof(struct attention_args, out))) return false;
   rdna__case_tolerance(out_case, error, 0);
   if (args->out_stride == row) return true;
-  uint8_t *untouched = malloc((size_t)count + 1);
-  if (!untouched) return false;
-  for (int64_t i = 0; i < count; i++) untouched[i] = i % args->out_stride >= row;
-  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
-  return true;
+  return rdna__case_guard_rows(out_case, args->tokens, row, args->out_stride) == RDNA_OK;
 }
 
 static void make_args(rdna__random *random, int n, int32_t group, int32_t most_d, struct attention_args *args) {
@@ -151,7 +143,7 @@ RDNA_CASE_MAKER(rdna__attention_prefill_case) {
            args.tokens, args.heads, args.kv_heads, args.d, args.window, (double)args.softcap, (long long)args.slots);
   if (status == RDNA_OK && (!add_inputs(random, out_case, dtype, &args, &layout) ||
                             !add_output(out_case, &args, output_error(args.d, (double)layout.longest))))
-    status = no_memory(out_case);
+    status = rdna__case_no_memory(out_case);
   layout_free(&layout);
   return status;
 }
@@ -218,22 +210,24 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
     int64_t count = args.sequences * args.table_stride;
     int32_t *given = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct attention_args, block_table));
     if (given) memcpy(given, table, sizeof(int32_t) * (size_t)count);
-    if (!given) status = no_memory(out_case);
+    if (!given) status = rdna__case_no_memory(out_case);
   }
   free(table);
-  if (status == RDNA_OK && !add_inputs(random, out_case, dtype, &args, &layout)) status = no_memory(out_case);
-  if (status == RDNA_OK && args.splits == 1 && !add_output(out_case, &args, error)) status = no_memory(out_case);
+  if (status == RDNA_OK && !add_inputs(random, out_case, dtype, &args, &layout))
+    status = rdna__case_no_memory(out_case);
+  if (status == RDNA_OK && args.splits == 1 && !add_output(out_case, &args, error))
+    status = rdna__case_no_memory(out_case);
   if (status == RDNA_OK && args.splits > 1) {
     /* sums that are not yet divided by up to longest / splits + 1 weights of at most 1 */
     int64_t cells = (int64_t)args.tokens * args.heads * args.splits;
     double weights = (double)layout.longest / args.splits + 1;
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, cells * args.d, offsetof(struct attention_args, partial)))
-      status = no_memory(out_case);
+      status = rdna__case_no_memory(out_case);
     else
       rdna__case_tolerance(out_case, error * weights, 0);
     if (status == RDNA_OK &&
         !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, cells * 2, offsetof(struct attention_args, stats)))
-      status = no_memory(out_case);
+      status = rdna__case_no_memory(out_case);
     else if (status == RDNA_OK)
       rdna__case_tolerance(out_case, error * weights, 0x1p-22);
   }
@@ -259,7 +253,7 @@ RDNA_CASE_MAKER(rdna__attention_combine_case) {
   if (!partial || !stats ||
       !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, (int64_t)args.tokens * args.out_stride,
                       offsetof(struct attention_combine_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   for (int64_t cell = 0; cell < cells; cell++) {
     /* now and then a split, or all of a token, with nothing to see */
     bool empty = rdna__random_below(random, 5) == 0 || cell / args.splits % 7 == 6;

@@ -188,7 +188,7 @@ RDNA_CASE_MAKER(rdna__flash_forward_case) {
     made = rdna__case_add(out_case, RDNA__OUT, RDNA_F32, lse, offsetof(struct flash_args, lse)) != NULL;
     if (made) rdna__case_tolerance(out_case, 2 * (4 * sqrt(a.d) + 18 + sqrt(k_rows)) * 0x1p-23, 0x1p-22);
   }
-  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  return made ? RDNA_OK : rdna__case_no_memory(out_case);
 }
 
 /* The forward pass's inputs as a gradient reads them: lse such that the probabilities of a query add up to about 1. */
@@ -229,11 +229,7 @@ static bool add_dmask(rdna__random *random, rdna__kernel_case *out_case, rdna_dt
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, rows * row, offsetof(struct flash_backward_args, dmask)))
     return false;
   rdna__case_tolerance(out_case, error, case_spacing(dtype));
-  uint8_t *untouched = malloc((size_t)(rows * row) + 1);
-  if (!untouched) return false;
-  for (int64_t i = 0; i < rows * row; i++) untouched[i] = i % row >= a->sk;
-  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
-  return true;
+  return rdna__case_guard_rows(out_case, rows, a->sk, row) == RDNA_OK;
 }
 
 RDNA_CASE_MAKER(rdna__flash_backward_case) {
@@ -277,7 +273,7 @@ RDNA_CASE_MAKER(rdna__flash_backward_case) {
   uint32_t blocks = (uint32_t)(((of_keys ? a->sk : a->sq) + FLASH_ROWS - 1) / FLASH_ROWS);
   out_case->grid =
       (rdna_grid){blocks > 0 ? blocks : 1, (uint32_t)(of_keys ? a->kv_heads : a->heads), (uint32_t)a->batch};
-  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  return made ? RDNA_OK : rdna__case_no_memory(out_case);
 }
 
 RDNA_CASE_MAKER(rdna__flash_delta_case) {
@@ -297,7 +293,7 @@ RDNA_CASE_MAKER(rdna__flash_delta_case) {
               add_values(random, out_case, dtype, dout, offsetof(struct flash_delta_args, dout)) &&
               rdna__case_add(out_case, RDNA__OUT, RDNA_F32, rows, offsetof(struct flash_delta_args, delta));
   if (made) rdna__case_tolerance(out_case, 5 * sqrt(a->dv) * sqrt(a->dv) * 0x1p-24, 0x1p-22);
-  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  return made ? RDNA_OK : rdna__case_no_memory(out_case);
 }
 
 /* Values that the gradient has are sums over what the mask has size 1 for. */
@@ -341,7 +337,7 @@ RDNA_CASE_MAKER(rdna__flash_mask_case) {
   uint32_t groups = key_tiles * query_tiles * (uint32_t)(args.mask_heads * args.mask_batch) * args.parts;
   out_case->grid = (rdna_grid){groups, 1, 1};
   made = made && rdna__case_add(out_case, RDNA__OUT, out, count, offsetof(struct flash_mask_args, dmask));
-  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  if (!made) return rdna__case_no_memory(out_case);
   /* As for the other gradients, of |sum| terms at most. */
   double sum = (double)terms * (args.mask_queries == 1 ? FLASH_MASK_TILE : 1), keys = k_rows + 1;
   double relative = 2 * (2 * (4 * sqrt(a->d) + 18) * 0x1p-24 + 2 * sqrt(sum + 1) * 0x1p-24);
@@ -349,7 +345,7 @@ RDNA_CASE_MAKER(rdna__flash_mask_case) {
   rdna__case_tolerance(out_case, 3 * dp * weights * relative, case_spacing(out));
   if (args.dmask_stride[4] == 1) return RDNA_OK;
   uint8_t *untouched = malloc((size_t)count + 1);
-  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "flash case: no memory for %s", out_case->label);
+  if (!untouched) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < count; i++) untouched[i] = i % 2 != 0;
   out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
   return RDNA_OK;

@@ -43,7 +43,7 @@ RDNA_CASE_MAKER(rdna__cast_case) {
   snprintf(out_case->label, sizeof out_case->label, "(%lld) largest %g", (long long)count, (double)args.largest);
   void *x = rdna__case_add(out_case, RDNA__IN, from, count, offsetof(struct cast_args, x));
   void *out = rdna__case_add(out_case, RDNA__OUT, to, count, offsetof(struct cast_args, out));
-  if (!x || !out) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)count);
+  if (!x || !out) return rdna__case_no_memory(out_case);
   if (from == RDNA_I32) {
     for (int64_t i = 0; i < count; i++) {
       ((int32_t *)x)[i] = (int32_t)rdna__random_bits(random) >> rdna__random_below(random, 32);

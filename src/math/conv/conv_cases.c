@@ -157,7 +157,7 @@ RDNA_CASE_MAKER(rdna__conv_case) {
   } else {
     made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
   }
-  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (!made) return rdna__case_no_memory(out_case);
   double sum = args.k * most_image * most_other;
   rdna__case_tolerance(out_case, 0x1p-24 * (2 * (args.k + 2) * sum + 8 * (sum + most_bias)) + case_smallest(dtype),
                        case_spacing(dtype));
@@ -192,7 +192,7 @@ RDNA_CASE_MAKER(rdna__conv_sum_case) {
   if (made && !weight && rdna__random_below(random, 2))
     made = add_filled(out_case, random, dtype, out->shape[1], offsetof(struct conv_args, bias), &most_bias) != NULL;
   made = made && rdna__case_add(out_case, RDNA__OUT, dtype, rdna_tensor_count(out), offsetof(struct conv_args, out));
-  if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (!made) return rdna__case_no_memory(out_case);
   /* Each side rounds as often as there are parts, and a few times in the activation. */
   rdna__case_tolerance(out_case,
                        0x1p-24 * (2 * args.parts + 16) * (args.parts * most + most_bias) + case_smallest(dtype),
@@ -217,5 +217,5 @@ RDNA_CASE_MAKER(rdna__conv_turn_case) {
   double most_in;
   bool made = add_filled(out_case, random, dtype, count, offsetof(struct conv_turn_args, in), &most_in) != NULL;
   made = made && rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct conv_turn_args, out));
-  return made ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  return made ? RDNA_OK : rdna__case_no_memory(out_case);
 }

@@ -36,16 +36,16 @@ RDNA_CASE_MAKER(rdna__winograd_case) {
   int64_t values = first * second * plane, transformed = 16 * a.channels * a.ld;
   float *in =
       rdna__case_add(out_case, RDNA__IN, RDNA_F32, sums ? transformed : values, offsetof(struct winograd_args, in));
-  if (!in) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (!in) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, in, sums ? transformed : values, 1);
   if (result && rdna__random_below(random, 2)) {
     float *bias = rdna__case_add(out_case, RDNA__IN, RDNA_F32, a.channels, offsetof(struct winograd_args, bias));
-    if (!bias) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+    if (!bias) return rdna__case_no_memory(out_case);
     case_fill(random, RDNA_F32, bias, a.channels, 1);
   }
   int64_t written = sums ? values : transformed; /* but for the ends of lines of |ld| */
   float *out = rdna__case_add(out_case, RDNA__INOUT, RDNA_F32, written, offsetof(struct winograd_args, out));
-  if (!out) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a convolution case");
+  if (!out) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, out, written, 1);
   rdna__case_tolerance(out_case, 0x1p-20 * 64, case_spacing(RDNA_F32));
   return RDNA_OK;

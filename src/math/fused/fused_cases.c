@@ -91,7 +91,7 @@ RDNA_CASE_MAKER(rdna__fused_case) {
   for (uint32_t k = 0; k <= args.inputs; k++) {
     uint32_t offset = (uint32_t)(offsetof(struct fused_args, operand) + (size_t)k * sizeof args.operand[0]);
     void *data = rdna__case_add(out_case, k == 0 ? RDNA__OUT : RDNA__IN, dtype, span[k], offset);
-    if (!data) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)span[k]);
+    if (!data) return rdna__case_no_memory(out_case);
     if (k > 0) {
       case_fill_hard(random, dtype, data, span[k]);
       continue;

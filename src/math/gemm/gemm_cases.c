@@ -10,8 +10,6 @@
 #include "math/common/case/values.h"
 #include "math/gemm/gemm_activation.h"
 
-static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
-
 static bool parse_type(const char *name, size_t length, rdna_dtype *out_type) {
   for (int type = 0; type < RDNA_DTYPE_COUNT; type++) {
     const char *known = rdna_dtype_name((rdna_dtype)type);
@@ -125,21 +123,22 @@ static rdna_status add_c(const rdna__product_case *product, const struct gemm_ar
   if (args->parts > 1) {
     int64_t values = (int64_t)args->batch * args->parts * args->m * args->n;
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, values, offsetof(struct gemm_args, sums)))
-      return out_of_memory();
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 0x1p-24 * 2 * (args->k + 2) * sum + case_smallest(RDNA_F32), 0x1p-23);
     return RDNA_OK;
   }
   rdna__buffer_role role = args->beta == 0 ? RDNA__OUT : RDNA__INOUT;
   int64_t count = matrix_values(c, args->batch);
   void *data = rdna__case_add(out_case, role, product->type_c, count, offsetof(struct gemm_args, c));
-  if (!data) return out_of_memory();
+  if (!data) return rdna__case_no_memory(out_case);
   if (role == RDNA__INOUT) case_fill(random, product->type_c, data, count, 1);
   double other =
       fabs((double)args->beta) * largest_value(product->type_c, data, count) + 16; /* the bias, the residual */
   double scaled = fabs((double)args->alpha) * sum;
   double absolute = 0x1p-24 * (2 * (args->k + 2) * scaled + 16 * (scaled + other));
   rdna__case_tolerance(out_case, absolute + case_smallest(product->type_c), case_spacing(product->type_c));
-  if (role == RDNA__OUT && !mark_gaps(&out_case->buffers[out_case->buffer_count - 1], args)) return out_of_memory();
+  if (role == RDNA__OUT && !mark_gaps(&out_case->buffers[out_case->buffer_count - 1], args))
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -150,13 +149,13 @@ static rdna_status add_more(const rdna__product_case *product, const struct gemm
   if (of_rows || rdna__random_below(random, 2)) {
     int64_t count = of_rows ? args->m : args->n;
     void *bias = rdna__case_add(out_case, RDNA__IN, product->type_c, count, offsetof(struct gemm_args, bias));
-    if (!bias) return out_of_memory();
+    if (!bias) return rdna__case_no_memory(out_case);
     case_fill(random, product->type_c, bias, count, 1);
   }
   if (args->ld_residual) {
     int64_t count = args->batch * args->stride_residual;
     void *residual = rdna__case_add(out_case, RDNA__IN, product->type_c, count, offsetof(struct gemm_args, residual));
-    if (!residual) return out_of_memory();
+    if (!residual) return rdna__case_no_memory(out_case);
     case_fill(random, product->type_c, residual, count, 1);
   }
   return RDNA_OK;
@@ -199,7 +198,7 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
   int64_t a_count = matrix_values(&a, args.batch), b_count = matrix_values(&b, args.batch);
   void *a_data = rdna__case_add(out_case, RDNA__IN, product->type_a, a_count, offsetof(struct gemm_args, a));
   void *b_data = rdna__case_add(out_case, RDNA__IN, product->type_b, b_count, offsetof(struct gemm_args, b));
-  if (!a_data || !b_data) return out_of_memory();
+  if (!a_data || !b_data) return rdna__case_no_memory(out_case);
   case_fill(random, product->type_a, a_data, a_count, 1);
   double largest_b;
   if (quantized) {
@@ -265,7 +264,7 @@ RDNA_CASE_MAKER(rdna__gemm_sum_case) {
            args.parts, args.flags);
   void *sums =
       rdna__case_add(out_case, RDNA__IN, RDNA_F32, values * args.batch * args.parts, offsetof(struct gemm_args, sums));
-  if (!sums) return out_of_memory();
+  if (!sums) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, sums, values * args.batch * args.parts, 1);
   RDNA_TRY(add_more(&product, &args, random, out_case));
   struct gemm_args whole = args;

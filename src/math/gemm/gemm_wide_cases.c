@@ -9,8 +9,6 @@
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemm_i8_kernels.h"
 
-static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a matrix product case"); }
-
 static void draw_shape(rdna__random *random, int n, struct gemm_args *args) {
   static const int32_t edges[][3] = {{3, 5, 4}, {0, 4, 4}, {4, 4, 0}, {64, 64, 32}, {65, 129, 34}};
   bool edge = n < (int)(sizeof edges / sizeof *edges);
@@ -56,7 +54,7 @@ RDNA_CASE_MAKER(rdna__gemm_f64_case) {
                  {args.beta == 0 ? RDNA__OUT : RDNA__INOUT, args.batch * args.stride_c, offsetof(struct gemm_args, c)}};
   for (int i = 0; i < 4; i++) {
     void *data = rdna__case_add(out_case, buffers[i].role, RDNA_F64, buffers[i].count, (uint32_t)buffers[i].offset);
-    if (!data) return out_of_memory();
+    if (!data) return rdna__case_no_memory(out_case);
     if (buffers[i].role != RDNA__OUT) fill_f64(random, data, buffers[i].count);
   }
   rdna__case_tolerance(out_case, 0x1p-53 * (2.0 * args.k + 8) * (64.0 * args.k + 32), 0x1p-52);
@@ -94,7 +92,7 @@ RDNA_CASE_MAKER(rdna__gemm_i8_case) {
   size_t offsets[] = {offsetof(struct gemm_i8_args, of.a), offsetof(struct gemm_i8_args, of.b)};
   for (int i = 0; i < 2; i++) {
     uint8_t *data = rdna__case_add(out_case, RDNA__IN, RDNA_I8, counts[i], (uint32_t)offsets[i]);
-    if (!data) return out_of_memory();
+    if (!data) return rdna__case_no_memory(out_case);
     for (int64_t j = 0; j < counts[i]; j++) data[j] = (uint8_t)rdna__random_bits(random);
   }
   if (scaled) {
@@ -104,12 +102,12 @@ RDNA_CASE_MAKER(rdna__gemm_i8_case) {
     for (int i = 0; i < 3; i++) {
       rdna_dtype of_type = i < 2 ? RDNA_F32 : type;
       void *data = rdna__case_add(out_case, RDNA__IN, of_type, sizes[i], (uint32_t)places[i]);
-      if (!data) return out_of_memory();
+      if (!data) return rdna__case_no_memory(out_case);
       case_fill(random, of_type, data, sizes[i], i < 2 ? 0.01 : 1);
     }
   }
   if (!rdna__case_add(out_case, RDNA__OUT, type, of->batch * of->stride_c, offsetof(struct gemm_i8_args, of.c)))
-    return out_of_memory();
+    return rdna__case_no_memory(out_case);
   /* the sums are exact; scales, a bias and a function round a few times: values stay below 16384 k 0.08^2 + 8 */
   if (scaled) rdna__case_tolerance(out_case, 0x1p-22 * (105.0 * of->k + 16) + case_smallest(type), case_spacing(type));
   return RDNA_OK;

@@ -49,7 +49,7 @@ RDNA_CASE_MAKER(rdna__compact_case) {
   }
   if (!flags || !offsets || !x || !values || !out) {
     free(flags);
-    return rdna__fail(RDNA_OUT_OF_MEMORY, "compact case: no memory for %s", out_case->label);
+    return rdna__case_no_memory(out_case);
   }
   for (uint32_t tile = 0; scan && tile < a.tiles; tile++) offsets[tile] = rdna__random_range(random, 0, COMPACT_TILE);
   size_t flag_bytes = (size_t)flag_bits / 8, bytes = (size_t)bits / 8;

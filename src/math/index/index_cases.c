@@ -35,7 +35,7 @@ RDNA_CASE_MAKER(rdna__gather_case) {
   void *table = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct gather_args, table));
   int32_t *ids = rdna__case_add(out_case, RDNA__IN, RDNA_I32, args.tokens, offsetof(struct gather_args, ids));
   if (!table || !ids || !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, out_count, offsetof(struct gather_args, out)))
-    return rdna__fail(RDNA_OUT_OF_MEMORY, "gather case: no memory for %s", out_case->label);
+    return rdna__case_no_memory(out_case);
   if (block == 1) {
     case_fill(random, dtype, table, count, 1);
   } else {
@@ -44,10 +44,5 @@ RDNA_CASE_MAKER(rdna__gather_case) {
   /* one before the first row and one past the last are among them */
   for (int64_t t = 0; t < args.tokens; t++) ids[t] = (int32_t)rdna__random_range(random, -1, args.rows);
   if (args.tokens > 1) ids[0] = INT32_MIN, ids[1] = INT32_MAX;
-  if (pad == 0) return RDNA_OK;
-  uint8_t *untouched = malloc((size_t)out_count + 1);
-  if (!untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "gather case: no memory for %s", out_case->label);
-  for (int64_t i = 0; i < out_count; i++) untouched[i] = i % args.out_stride >= args.cols;
-  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
-  return RDNA_OK;
+  return pad == 0 ? RDNA_OK : rdna__case_guard_rows(out_case, args.tokens, args.cols, args.out_stride);
 }

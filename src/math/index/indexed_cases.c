@@ -44,10 +44,6 @@ static void fill_bytes(rdna__random *random, void *data, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) ((uint8_t *)data)[i] = (uint8_t)(rdna__random_bits(random) & 0x3f);
 }
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "index case: no memory for %s", c->label);
-}
-
 static bool add_outside(rdna__kernel_case *out_case, int n, size_t offset) {
   return n % 3 == 0 || rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 1, (uint32_t)offset);
 }
@@ -87,7 +83,7 @@ RDNA_CASE_MAKER(rdna__indexed_case) {
   void *x = rdna__case_add(out_case, put ? RDNA__INOUT : RDNA__IN, dtype, indexed * wider,
                            offsetof(struct indexed_args, operand[2].data));
   if (!values || !at || !x || !add_outside(out_case, n, offsetof(struct indexed_args, rule.outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   fill_indices(random, a.rule.wide, at, indices, a.rule.size, put);
   if (put && !a.fill) fill_bytes(random, values, (size_t)count * bytes);
   fill_bytes(random, x, (size_t)indexed * bytes);
@@ -120,7 +116,7 @@ RDNA_CASE_MAKER(rdna__index_rows_case) {
       rdna__case_add(out_case, RDNA__OUT, dtype, count * wider, offsetof(struct indexed_args, operand[0].data));
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, indexed * wider, offsetof(struct indexed_args, operand[2].data));
   if (!values || !at || !x || !add_outside(out_case, n, offsetof(struct indexed_args, rule.outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   fill_indices(random, a.rule.wide, at, rows, a.rule.size, false);
   fill_bytes(random, x, (size_t)(indexed * bits / 8));
   return RDNA_OK;
@@ -149,7 +145,7 @@ RDNA_CASE_MAKER(rdna__index_offset_case) {
   void *at = rdna__case_add(out_case, RDNA__IN, a.rule.wide ? RDNA_I64 : RDNA_I32, a.shape.count,
                             offsetof(struct index_offset_args, operand[1].data));
   if (!offsets || !at || !add_outside(out_case, n, offsetof(struct index_offset_args, rule.outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   fill_indices(random, a.rule.wide, at, a.shape.count, a.rule.size, false);
   for (uint32_t i = 0; a.add && i < a.shape.count; i++) {
     int64_t before = rdna__random_range(random, -1, 200);

@@ -51,7 +51,7 @@ RDNA_CASE_MAKER(rdna__segment_case) {
         !rdna__case_add(out_case, RDNA__INOUT, kept, 2 * chunks * columns,
                         offsetof(struct segment_args, part_values)) ||
         !rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 2 * chunks, offsetof(struct segment_args, part_counts)))))
-    return rdna__fail(RDNA_OUT_OF_MEMORY, "segment case: no memory for %s", out_case->label);
+    return rdna__case_no_memory(out_case);
   int64_t at = 0;
   for (int64_t i = 0; i < a.n; i++) { /* ascending; some are absent among parts, all from a point on among rows */
     if (rdna__random_below(random, n % 4 == 1 ? 90 : 6) == 0) at += rdna__random_range(random, 1, 3);

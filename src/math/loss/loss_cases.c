@@ -8,10 +8,6 @@
 #include "math/loss/loss_kernels.h"
 #include "math/loss/loss_math.h"
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "loss case: no memory for %s", c->label);
-}
-
 static int64_t pick_count(rdna__random *random, int n) {
   static const int64_t edges[] = {5, 0, 1, 2048, 2049, 40000, 4096, 8};
   if (n < 8) return edges[n];
@@ -46,14 +42,14 @@ RDNA_CASE_MAKER(rdna__loss_values_case) {
            weighted ? " weighted" : "");
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_args, x));
   void *t = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_args, target));
-  if (!x || !t) return no_memory(out_case);
+  if (!x || !t) return rdna__case_no_memory(out_case);
   fill_pair(random, dtype, args.kind, x, t, args.count);
   if (n % 4 == 3) {
     for (int64_t i = 3; i < args.count; i += 500) case_set(dtype, x, i, i % 1000 < 500 ? NAN : INFINITY);
   }
   if (weighted) {
     void *w = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_args, weight));
-    if (!w) return no_memory(out_case);
+    if (!w) return rdna__case_no_memory(out_case);
     case_fill(random, dtype, w, args.count, 1);
   }
   double magnitude = 0;
@@ -63,12 +59,12 @@ RDNA_CASE_MAKER(rdna__loss_values_case) {
   }
   if (reduced) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, args.slices, offsetof(struct loss_values_args, partial)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     /* chains: 8 values of each of a slice's blocks on the device, 128 of a block on the host */
     rdna__case_tolerance(out_case, magnitude * (300 + (double)args.count / 256) * 0x1p-24, 0x1p-22);
   } else {
     if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct loss_values_args, out)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     /* the same operations in the same order, so the same bits, but for subnormals on a GPU */
     rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   }
@@ -90,7 +86,7 @@ RDNA_CASE_MAKER(rdna__loss_values_backward_case) {
   void *d = rdna__case_add(out_case, RDNA__IN, dout_dtype, douts, offsetof(struct loss_values_backward_args, dout));
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_backward_args, x));
   void *t = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_backward_args, target));
-  if (!x || !t || !d) return no_memory(out_case);
+  if (!x || !t || !d) return rdna__case_no_memory(out_case);
   case_fill(random, dout_dtype, d, douts, 1);
   fill_pair(random, dtype, args.kind, x, t, args.count);
   if (n % 4 == 3) {
@@ -98,11 +94,11 @@ RDNA_CASE_MAKER(rdna__loss_values_backward_case) {
   }
   if (weighted) {
     void *w = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct loss_values_backward_args, weight));
-    if (!w) return no_memory(out_case);
+    if (!w) return rdna__case_no_memory(out_case);
     case_fill(random, dtype, w, args.count, 1);
   }
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct loss_values_backward_args, dx)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   return RDNA_OK;
 }
@@ -116,20 +112,21 @@ RDNA_CASE_MAKER(rdna__loss_sum_case) {
   snprintf(out_case->label, sizeof out_case->label, "%lld values to %s%s", (long long)args.count,
            rdna_dtype_name((rdna_dtype)args.dtype), weighted ? " weighted" : "");
   float *v = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct loss_sum_args, values));
-  if (!v) return no_memory(out_case);
+  if (!v) return rdna__case_no_memory(out_case);
   double magnitude = 0;
   for (int64_t i = 0; i < args.count; i++) magnitude += (double)(v[i] = (float)rdna__random_unit(random));
   double error = magnitude * (double)(args.count / 1024 + 16) * 0x1p-24;
   if (weighted) {
     float *w = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct loss_sum_args, weights));
     if (!w || !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, offsetof(struct loss_sum_args, total)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 2 * error, 0);
     for (int64_t i = 0; i < args.count; i++) w[i] = 1 + (float)rdna__random_unit(random);
     error = (double)(args.count / 1024 + 16) * 0x1p-23;
   }
   rdna_dtype dtype = (rdna_dtype)args.dtype;
-  if (!rdna__case_add(out_case, RDNA__OUT, dtype, 1, offsetof(struct loss_sum_args, out))) return no_memory(out_case);
+  if (!rdna__case_add(out_case, RDNA__OUT, dtype, 1, offsetof(struct loss_sum_args, out)))
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, error + case_smallest(dtype), case_spacing(dtype));
   return RDNA_OK;
 }
@@ -140,11 +137,11 @@ RDNA_CASE_MAKER(rdna__loss_store_case) {
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 3), 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "%lld values", (long long)args.count);
   void *v = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct loss_store_args, values));
-  if (!v) return no_memory(out_case);
+  if (!v) return rdna__case_no_memory(out_case);
   case_fill_hard(random, RDNA_F32, v, args.count);
   rdna_dtype dtype = (rdna_dtype)args.dtype;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct loss_store_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   return RDNA_OK;
 }
@@ -230,38 +227,38 @@ RDNA_CASE_MAKER(rdna__cross_entropy_case) {
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, offsetof(struct cross_entropy_args, x));
   if (!x || !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_args, target)) ||
       !add_outside(out_case, n, offsetof(struct cross_entropy_args, outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   case_fill(random, dtype, x, r.rows * r.stride, 3);
   if (n % 5 == 4 && r.rows > 2) {
     case_set(dtype, x, r.stride, NAN);
     for (int64_t i = 0; i < r.cols; i += 2) case_set(dtype, x, i, -INFINITY);
   }
   if (r.weighted && !add_class_weights(out_case, random, &r, offsetof(struct cross_entropy_args, weight)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   double error = exp_error(r.cols) + 0x1p-20;
   int64_t states = r.rows * args.parts * 4, blocks = (r.rows + LOSS_SHORT_ROWS - 1) / LOSS_SHORT_ROWS;
   if (in_parts) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, states, offsetof(struct cross_entropy_args, states)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 8 * (double)r.cols * 0x1p-20, 8 * error);
     return RDNA_OK;
   }
   if (reduced) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * blocks, offsetof(struct cross_entropy_args, partial)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 40 * LOSS_SHORT_ROWS * error, 0x1p-18);
   } else {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, loss)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 40 * error, 0x1p-20);
   }
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, lse)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, error, 0x1p-21);
   if (reduced) return RDNA_OK;
   return rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, offsetof(struct cross_entropy_args, row_weight))
              ? RDNA_OK
-             : no_memory(out_case);
+             : rdna__case_no_memory(out_case);
 }
 
 RDNA_CASE_MAKER(rdna__cross_entropy_finish_case) {
@@ -287,22 +284,22 @@ RDNA_CASE_MAKER(rdna__cross_entropy_finish_case) {
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, r.rows * r.stride, AT(rows.x));
   if (!x || !add_targets(out_case, random, n, &r, args.rows.target_i64, AT(rows.target)) ||
       !add_outside(out_case, n, AT(rows.outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   case_fill(random, dtype, x, r.rows * r.stride, 3);
-  if (r.weighted && !add_class_weights(out_case, random, &r, AT(rows.weight))) return no_memory(out_case);
+  if (r.weighted && !add_class_weights(out_case, random, &r, AT(rows.weight))) return rdna__case_no_memory(out_case);
   float *states = rdna__case_add(out_case, RDNA__IN, RDNA_F32, r.rows * parts * 4, AT(rows.states));
-  if (!states) return no_memory(out_case);
+  if (!states) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < r.rows * parts * 4; i++) states[i] = 3 * (float)rdna__random_unit(random);
   for (int64_t i = 0; n % 2 && i < r.rows * parts * 4; i += 16) states[i] = -INFINITY, states[i + 1] = 0;
   double error = 200 * 0x1p-24 * (args.rows.smoothing != 0 ? (double)(10 * parts) : 1), all = error * (double)r.rows;
-  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.loss))) return no_memory(out_case);
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.loss))) return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, 40 * error, 0x1p-20);
-  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.lse))) return no_memory(out_case);
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, r.rows, AT(rows.lse))) return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, error, 0x1p-21);
-  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, AT(total))) return no_memory(out_case);
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, AT(total))) return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, all, 0);
   if (n % 4 == 3) return RDNA_OK;
-  if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)args.dtype, 1, AT(out))) return no_memory(out_case);
+  if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)args.dtype, 1, AT(out))) return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, 80 * all, case_spacing((rdna_dtype)args.dtype));
 #undef AT
   return RDNA_OK;
@@ -341,21 +338,21 @@ RDNA_CASE_MAKER(rdna__cross_entropy_backward_case) {
   if (!d || !x ||
       !add_targets(out_case, random, n, &r, args.target_i64, offsetof(struct cross_entropy_backward_args, target)) ||
       !add_outside(out_case, n, offsetof(struct cross_entropy_backward_args, outside)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < douts; i++) case_set(dout_dtype, d, i, (float)(0.5 + rdna__random_unit(random)));
   case_fill(random, dtype, x, r.rows * r.stride, 2);
   if (r.weighted && !add_class_weights(out_case, random, &r, offsetof(struct cross_entropy_backward_args, weight)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   float *lse = rdna__case_add(out_case, RDNA__IN, RDNA_F32, r.rows, offsetof(struct cross_entropy_backward_args, lse));
-  if (!lse) return no_memory(out_case);
+  if (!lse) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < r.rows; i++) lse[i] = 2 + logf((float)r.cols) + (float)rdna__random_unit(random);
   if (n % 2) {
     float *total = rdna__case_add(out_case, RDNA__IN, RDNA_F32, 1, offsetof(struct cross_entropy_backward_args, total));
-    if (!total) return no_memory(out_case);
+    if (!total) return rdna__case_no_memory(out_case);
     *total = 3.7f;
   }
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, r.rows * r.cols, offsetof(struct cross_entropy_backward_args, dx)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* even * w and own are subtracted from the exponential, which is off by 2^-18 of itself at arguments up to 40 */
   double exponential = 40 * 0x1p-24 * 4 * exp(10) / (double)(r.cols + 1);
   rdna__case_tolerance(out_case, exponential + 0x1p-21 + exp_error(r.cols) * 0.1 + case_smallest(dtype),

@@ -10,10 +10,6 @@ struct sizes {
   int64_t outer, runs, cols, len, width;
 };
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case: %s", c->label);
-}
-
 static rdna_dtype keeper_of(rdna_dtype dtype) { return dtype == RDNA_F64 ? RDNA_F64 : RDNA_F32; }
 
 /* Runs, then columns side by side. */
@@ -77,7 +73,7 @@ RDNA_CASE_MAKER(rdna__channel_partial_case) {
   describe(out_case, random, &s, args.wave ? "waves" : "");
   int64_t count = s.outer * s.runs * s.cols * s.len, per_slice = args.slices.slice_runs * args.slices.part;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct channel_partial_args, x)), *dout = NULL;
-  if (!x) return no_memory(out_case);
+  if (!x) return rdna__case_no_memory(out_case);
   case_fill_doubles(random, dtype, x, count, n % 4);
   if (n % 5 == 4 && count > 0) store_double(dtype, x, count / 2, NAN);
   double unit = case_unit(dtype) * (40 + (double)per_slice / 64), top = case_top(dtype, x, count), top_dout = 1;
@@ -87,14 +83,14 @@ RDNA_CASE_MAKER(rdna__channel_partial_case) {
     int64_t means = s.outer * (s.cols / s.width);
     dout = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct channel_partial_args, dout));
     void *mean = rdna__case_add(out_case, RDNA__IN, mean_dtype, means, offsetof(struct channel_partial_args, mean));
-    if (!dout || !mean) return no_memory(out_case);
+    if (!dout || !mean) return rdna__case_no_memory(out_case);
     case_fill_doubles(random, dtype, dout, count, 0);
     case_fill_doubles(random, mean_dtype, mean, means, n % 4);
     top_dout = case_top(dtype, dout, count), top += case_top(mean_dtype, mean, means);
   }
   if (!rdna__case_add(out_case, RDNA__OUT, keeper_of(dtype), 2 * s.outer * args.slices.slices * s.cols,
                       offsetof(struct channel_partial_args, partial)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   double sum = (double)per_slice * top_dout * (gradients ? fmax(top, 1) : top * top + top);
   rdna__case_tolerance(out_case, unit * fmax(sum, 1), 4 * case_unit(dtype));
   return RDNA_OK;
@@ -129,7 +125,7 @@ RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
   out_case->grid.x = (uint32_t)((outs + CHANNEL_END_OUTS - 1) / CHANNEL_END_OUTS);
   if (!add_partial(out_case, random, keeper, s.outer * args.slices.slices * s.cols, true,
                    offsetof(struct channel_moments_end_args, partial)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   double error = case_unit(keeper) * (double)(64 + 2 * args.slices.slices * s.width);
   for (int k = 0; k < (n % 3 ? 4 : 2); k++) {
     static const size_t offsets[] = {offsetof(struct channel_moments_end_args, mean),
@@ -138,7 +134,7 @@ RDNA_CASE_MAKER(rdna__channel_moments_end_case) {
                                      offsetof(struct channel_moments_end_args, running_var)};
     rdna_dtype dtype = k < 2 ? keeper : running;
     void *data = rdna__case_add(out_case, k < 2 ? RDNA__OUT : RDNA__INOUT, dtype, outs, (uint32_t)offsets[k]);
-    if (!data) return no_memory(out_case);
+    if (!data) return rdna__case_no_memory(out_case);
     if (k >= 2) case_fill_doubles(random, dtype, data, outs, 1);
     rdna__case_tolerance(out_case, 8 * error, case_step(dtype) + 8 * error);
   }
@@ -168,20 +164,20 @@ RDNA_CASE_MAKER(rdna__channel_gradients_end_case) {
                           offsetof(struct channel_gradients_end_args, partial));
   void *spread = rdna__case_add(out_case, RDNA__IN, (rdna_dtype)args.spread_dtype, outs,
                                 offsetof(struct channel_gradients_end_args, spread));
-  if (!fits || !spread) return no_memory(out_case);
+  if (!fits || !spread) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < outs; i++) {
     store_double((rdna_dtype)args.spread_dtype, spread, i, 0.5 + 1.5 * rdna__random_unit(random));
   }
   if (n % 4) {
     void *weight =
         rdna__case_add(out_case, RDNA__IN, other, s.cols, offsetof(struct channel_gradients_end_args, weight));
-    if (!weight) return no_memory(out_case);
+    if (!weight) return rdna__case_no_memory(out_case);
     case_fill_doubles(random, other, weight, s.cols, 1);
   }
   double terms = (double)((s.outer + s.width) * args.slices.slices + 8), error = case_unit(keeper) * terms * terms;
   if (args.slope_groups > 0) {
     if (!rdna__case_add(out_case, RDNA__OUT, keeper, 2 * outs, offsetof(struct channel_gradients_end_args, slope)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 64 * error, 16 * case_unit(keeper));
   }
   for (int k = 0; k < 2 && sums; k++) {
@@ -189,7 +185,7 @@ RDNA_CASE_MAKER(rdna__channel_gradients_end_case) {
     if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)args.gradient_dtype, s.cols,
                         k ? offsetof(struct channel_gradients_end_args, dbias)
                           : offsetof(struct channel_gradients_end_args, dweight)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, 64 * error, case_step((rdna_dtype)args.gradient_dtype));
   }
   return RDNA_OK;
@@ -238,7 +234,7 @@ RDNA_CASE_MAKER(rdna__channel_map_case) {
   void *spread =
       fits ? add_filled(out_case, random, statistic, stats, 0, offsetof(struct channel_map_args, spread), &ignored)
            : NULL;
-  if (!spread) return no_memory(out_case);
+  if (!spread) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < stats; i++) store_double(statistic, spread, i, 0.25 + rdna__random_unit(random));
   if (n % 5) fits = add_filled(out_case, random, weight, s.cols, 1, offsetof(struct channel_map_args, weight), &top[3]);
   if (fits && n % 4 && !gradient)
@@ -248,7 +244,7 @@ RDNA_CASE_MAKER(rdna__channel_map_case) {
         add_filled(out_case, random, keeper_of(dtype), 2 * stats, 0, offsetof(struct channel_map_args, slope), &top[5]);
   if (fits && count > 0 && n % 4 == 2) store_double(dtype, first, count / 2, n % 8 == 2 ? NAN : -INFINITY);
   if (!fits || !rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct channel_map_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   double reach = (top[0] + top[1] + top[2]) * (2 * fmax(top[3], 1) + top[5]) + top[4] + top[5] + top[1];
   rdna__case_tolerance(out_case, 16 * case_unit(dtype) * reach + case_tiny(dtype), case_step(dtype));
   return RDNA_OK;

@@ -106,19 +106,6 @@ static struct norm_backward_args pick_shape(rdna__random *random, int n, bool is
   return a;
 }
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case: %s", c->label);
-}
-
-static rdna_status guard_gaps(rdna__kernel_case *c, int64_t rows, int64_t cols, int64_t stride) {
-  rdna__case_buffer *buffer = &c->buffers[c->buffer_count - 1];
-  buffer->untouched = malloc((size_t)buffer->count + 1);
-  if (!buffer->untouched) return no_memory(c);
-  memset(buffer->untouched, 1, (size_t)buffer->count);
-  for (int64_t r = 0; r < rows; r++) memset(buffer->untouched + r * stride, 0, (size_t)cols);
-  return RDNA_OK;
-}
-
 static int64_t span(int64_t rows, int64_t cols, int64_t stride) { return rows > 0 ? (rows - 1) * stride + cols : 0; }
 
 /* The rows' own, which are then not found again. */
@@ -157,28 +144,28 @@ RDNA_CASE_MAKER(rdna__norm_backward_case) {
   void *dout = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct norm_backward_args, dout));
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, x_count, offsetof(struct norm_backward_args, x));
   void *weight = NULL;
-  if (!dout || !x) return no_memory(out_case);
+  if (!dout || !x) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, dout, count, 1);
   for (int64_t i = 0; i < x_count; i++) case_set(dtype, x, i, (float)(rdna__random_normal(random) + n % 4));
   if (weighted) {
     weight = rdna__case_add(out_case, RDNA__IN, d.weight_dtype, args.cols, offsetof(struct norm_backward_args, weight));
-    if (!weight) return no_memory(out_case);
+    if (!weight) return rdna__case_no_memory(out_case);
     for (int64_t i = 0; i < args.cols; i++) {
       case_set(d.weight_dtype, weight, i, (float)(1 + 0.5 * rdna__random_normal(random)));
     }
   }
   d.x = x, d.dout = dout, d.weight = weight;
   struct bound bound = worst_bound(&d);
-  if (args.centred && n % 2 && !add_statistics(out_case, &d)) return no_memory(out_case);
+  if (args.centred && n % 2 && !add_statistics(out_case, &d)) return rdna__case_no_memory(out_case);
   if (n % 5 == 3 && x_count > 0) case_set(dtype, x, x_count / 2, n % 2 ? NAN : INFINITY);
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, span(args.rows, args.cols, args.dx_stride),
                       offsetof(struct norm_backward_args, dx)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, bound.dx + case_smallest(dtype), case_spacing(dtype));
-  RDNA_TRY(guard_gaps(out_case, args.rows, args.cols, args.dx_stride));
+  RDNA_TRY(rdna__case_guard_rows(out_case, args.rows, args.cols, args.dx_stride));
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.slices * args.cols,
                       offsetof(struct norm_backward_args, partial)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   double chain = (double)(args.rows / args.slices + 8);
   rdna__case_tolerance(out_case, chain * (bound.dweight + 8 * chain * 0x1p-23), 0x1p-22);
   return RDNA_OK;
@@ -239,7 +226,7 @@ RDNA_CASE_MAKER(rdna__norm_parts_case) {
   describe(out_case, random, &shape);
   if (!add_inputs(out_case, random, n, &d, offsetof(struct norm_parts_args, x), offsetof(struct norm_parts_args, dout),
                   offsetof(struct norm_parts_args, weight)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* the largest sums of magnitudes of a part: |x|, y^2, |g y| and |g| */
   double top[4] = {0}, error = sum_error(NORM_BACKWARD_PART_COLS);
   for (int64_t row = 0; row < args.rows; row++) {
@@ -263,7 +250,7 @@ RDNA_CASE_MAKER(rdna__norm_parts_case) {
                                    offsetof(struct norm_parts_args, gy), offsetof(struct norm_parts_args, g)};
   for (int i = 0; i < 4; i++) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, args.rows * args.parts, (uint32_t)offsets[i]))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, error * top[i] * (1 + error * top[0]), 0);
   }
   return RDNA_OK;
@@ -283,7 +270,7 @@ RDNA_CASE_MAKER(rdna__norm_join_case) {
   int64_t count = args.rows * args.parts;
   for (int k = 0; k < 4; k++) {
     float *v = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, (uint32_t)offsets[k]);
-    if (!v) return no_memory(out_case);
+    if (!v) return rdna__case_no_memory(out_case);
     for (int64_t i = 0; i < count; i++) {
       int64_t left = args.cols - i % args.parts * NORM_BACKWARD_PART_COLS;
       double size = (double)(left < NORM_BACKWARD_PART_COLS ? left : NORM_BACKWARD_PART_COLS);
@@ -296,11 +283,11 @@ RDNA_CASE_MAKER(rdna__norm_join_case) {
     float *given = rdna__case_add(
         out_case, RDNA__IN, RDNA_F32, args.rows,
         k ? offsetof(struct norm_join_args, given_inverse) : offsetof(struct norm_join_args, given_mean));
-    if (!given) return no_memory(out_case);
+    if (!given) return rdna__case_no_memory(out_case);
     for (int64_t i = 0; i < args.rows; i++) given[i] = (float)(k + 0.5 * rdna__random_unit(random));
   }
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 4 * args.rows, offsetof(struct norm_join_args, statistics)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* all of about one; chains of a lane's parts and of the lanes, each step of a few roundings of values below 8 */
   rdna__case_tolerance(out_case, 64 * ((double)args.parts / 32 + 8) * 0x1p-24, 0x1p-20);
   return RDNA_OK;
@@ -322,30 +309,30 @@ RDNA_CASE_MAKER(rdna__norm_columns_case) {
   describe(out_case, random, &shape);
   if (!add_inputs(out_case, random, n, &d, offsetof(struct norm_columns_args, x),
                   offsetof(struct norm_columns_args, dout), offsetof(struct norm_columns_args, weight)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   float *statistics =
       rdna__case_add(out_case, RDNA__IN, RDNA_F32, 4 * args.rows, offsetof(struct norm_columns_args, statistics));
-  if (!statistics) return no_memory(out_case);
+  if (!statistics) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, statistics, 4 * args.rows, 1);
   if (n % 5 == 4 && args.rows > 0) statistics[args.rows / 2 * 4 + 1] = NAN;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, span(args.rows, args.cols, args.dx_stride),
                       offsetof(struct norm_columns_args, dx)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* terms are below 6 * 4 * (6 + 3 + 4), and differ by a few roundings */
   rdna__case_tolerance(out_case, 4 * 0x1p-24 * 512 + case_smallest(dtype), case_spacing(dtype));
-  RDNA_TRY(guard_gaps(out_case, args.rows, args.cols, args.dx_stride));
+  RDNA_TRY(rdna__case_guard_rows(out_case, args.rows, args.cols, args.dx_stride));
   double chain = (double)(args.rows / args.slices + 4), error = chain * chain * 0x1p-24 * 128;
   if (!direct) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.slices * args.cols,
                         offsetof(struct norm_columns_args, partial)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, error, 0);
     return RDNA_OK;
   }
   for (uint32_t m = n % 8 == 7; m < 2; m++) {
     const rdna_dtype of = args.sums_f32[m] ? RDNA_F32 : dtype;
     const uint32_t offset = (uint32_t)(offsetof(struct norm_columns_args, sums) + m * sizeof args.sums[0]);
-    if (!rdna__case_add(out_case, RDNA__OUT, of, args.cols, offset)) return no_memory(out_case);
+    if (!rdna__case_add(out_case, RDNA__OUT, of, args.cols, offset)) return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, error + case_smallest(of), case_spacing(of));
   }
   return RDNA_OK;
@@ -366,7 +353,7 @@ RDNA_CASE_MAKER(rdna__column_sum_case) {
                         : rdna_dtype_name((rdna_dtype)args.dtype[1]));
   int64_t count = (n % 2 ? 2 : 1) * args.rows * args.cols;
   float *partial = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, offsetof(struct column_sum_args, partial));
-  if (!partial) return no_memory(out_case);
+  if (!partial) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, partial, count, 1);
   double top = 0;
   for (int64_t i = 0; i < args.cols * (n % 2 ? 2 : 1); i++) {
@@ -379,7 +366,7 @@ RDNA_CASE_MAKER(rdna__column_sum_case) {
   for (int m = n % 8 == 7; m <= n % 2; m++) {
     rdna_dtype dtype = (rdna_dtype)args.dtype[m];
     uint32_t out = (uint32_t)(offsetof(struct column_sum_args, out) + (size_t)m * sizeof args.out[0]);
-    if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.cols, out)) return no_memory(out_case);
+    if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.cols, out)) return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, (double)(args.rows + 8) * 0x1p-24 * top + case_smallest(dtype), case_spacing(dtype));
   }
   return RDNA_OK;

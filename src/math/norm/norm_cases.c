@@ -84,16 +84,6 @@ static void *add_rows(rdna__kernel_case *c, rdna__random *random, rdna__buffer_r
   return data;
 }
 
-/* Gaps between the rows of the last buffer added keep their poison. */
-static rdna_status guard_gaps(rdna__kernel_case *c, const struct shape *s, int which) {
-  rdna__case_buffer *buffer = &c->buffers[c->buffer_count - 1];
-  buffer->untouched = malloc((size_t)buffer->count + 1);
-  if (!buffer->untouched) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case");
-  memset(buffer->untouched, 1, (size_t)buffer->count);
-  for (int64_t r = 0; r < s->rows; r++) memset(buffer->untouched + r * s->stride[which], 0, (size_t)s->cols);
-  return RDNA_OK;
-}
-
 /* cols factors about one, or none. */
 static bool add_weight(rdna__kernel_case *c, rdna__random *random, rdna_dtype dtype, int64_t cols, size_t offset,
                        float **out_copy) {
@@ -105,10 +95,6 @@ static bool add_weight(rdna__kernel_case *c, rdna__random *random, rdna_dtype dt
     (*out_copy)[i] = case_get(dtype, data, i);
   }
   return true;
-}
-
-static rdna_status no_memory(const struct shape *s) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of (%lld, %lld)", (long long)s->rows, (long long)s->cols);
 }
 
 static rdna_dtype weight_dtype(const char *name) { return strstr(name, "_wf32") ? RDNA_F32 : case_name_float(name); }
@@ -141,8 +127,8 @@ RDNA_CASE_MAKER(rdna__rms_norm_case) {
   }
   free(copy);
   fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct rms_norm_args, out), 0);
-  if (!fits) return no_memory(&s);
-  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  if (!fits) return rdna__case_no_memory(out_case);
+  RDNA_TRY(rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]));
   return set_rows_tolerance(out_case, dtype, s.cols);
 }
 
@@ -168,8 +154,8 @@ RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
   }
   free(copy);
   fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct add_rms_norm_args, out), 0);
-  if (!fits) return no_memory(&s);
-  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  if (!fits) return rdna__case_no_memory(out_case);
+  RDNA_TRY(rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]));
   return set_rows_tolerance(out_case, dtype, s.cols);
 }
 
@@ -220,7 +206,8 @@ RDNA_CASE_MAKER(rdna__layer_norm_case) {
                               offsetof(struct layer_norm_args, bias), &bias);
   }
   fits = fits && add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct layer_norm_args, out), 0);
-  rdna_status status = fits ? guard_gaps(out_case, &s, 2) : no_memory(&s);
+  rdna_status status =
+      fits ? rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]) : rdna__case_no_memory(out_case);
   if (status == RDNA_OK) {
     double absolute = layer_error(dtype, x, &s, weight, bias, (double)args.epsilon);
     rdna__case_tolerance(out_case, absolute + case_smallest(dtype), case_spacing(dtype));
@@ -270,7 +257,7 @@ RDNA_CASE_MAKER(rdna__long_norm_part_case) {
     /* the sum is exact in both, so no tolerance */
     r = add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct long_norm_part_args, residual), 0);
   }
-  if (!x || (adds && !r)) return no_memory(&s);
+  if (!x || (adds && !r)) return rdna__case_no_memory(out_case);
   if (args.centred) infinite_to_nan(dtype, x, span(&s, 0));
   if (args.centred && adds) infinite_to_nan(dtype, r, span(&s, 1));
   double top[2] = {0}; /* the largest magnitudes of a part: of the mean of |x|, and of squares */
@@ -297,7 +284,8 @@ RDNA_CASE_MAKER(rdna__long_norm_part_case) {
   static const size_t offsets[] = {offsetof(struct long_norm_part_args, mean),
                                    offsetof(struct long_norm_part_args, squares)};
   for (int i = 0; i < 2; i++) {
-    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, s.rows * args.parts, (uint32_t)offsets[i])) return no_memory(&s);
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, s.rows * args.parts, (uint32_t)offsets[i]))
+      return rdna__case_no_memory(out_case);
     rdna__case_tolerance(out_case, error * top[i] * (1 + error * top[0]), 0);
   }
   return RDNA_OK;
@@ -329,7 +317,7 @@ RDNA_CASE_MAKER(rdna__long_norm_finish_case) {
       rdna__case_add(out_case, RDNA__IN, RDNA_F32, s.rows * args.parts, offsetof(struct long_norm_finish_args, mean));
   float *squares = rdna__case_add(out_case, RDNA__IN, RDNA_F32, s.rows * args.parts,
                                   offsetof(struct long_norm_finish_args, squares));
-  if (!fits || !mean || !squares) return no_memory(&s);
+  if (!fits || !mean || !squares) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < s.rows * args.parts; i++) { /* about as of normal numbers */
     int64_t left = s.cols - i % args.parts * args.part_cols, size = left < args.part_cols ? left : args.part_cols;
     mean[i] = centred ? (float)rdna__random_normal(random) : 0;
@@ -337,11 +325,11 @@ RDNA_CASE_MAKER(rdna__long_norm_finish_case) {
   }
   if (n % 5 == 3 && s.rows > 0) squares[s.rows / 2 * args.parts] = NAN;
   if (!add_rows(out_case, random, RDNA__OUT, dtype, &s, 2, offsetof(struct long_norm_finish_args, out), 0))
-    return no_memory(&s);
+    return rdna__case_no_memory(out_case);
   /* Deviations are above 0.7, values below 6 and means below 5: a few roundings of 11 / 0.7, and of the bias. */
   double error = (2 * (double)args.parts + 16) * 0x1p-24;
   rdna__case_tolerance(out_case, 16 * error * top_weight + 0x1p-22 * top_bias + case_smallest(dtype),
                        case_spacing(dtype));
-  RDNA_TRY(guard_gaps(out_case, &s, 2));
+  RDNA_TRY(rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]));
   return RDNA_OK;
 }

@@ -16,10 +16,6 @@ struct plan {
   bool single;
 };
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "optim case: no memory for %s", c->label);
-}
-
 /* Tensors one after another with odd gaps, some of them empty; state k follows state k - 1. */
 static void make_plan(rdna__random *random, int n, struct plan *p) {
   memset(p, 0, sizeof *p);
@@ -94,7 +90,7 @@ RDNA_CASE_MAKER(rdna__optim_step_case) {
                                  .log_beta2 = n % 2 ? -INFINITY : -0.0010005f}; /* of 0 */
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &p, kernel->name);
-  if (!add_table(out_case, &p, offsetof(struct optim_step_args, of))) return no_memory(out_case);
+  if (!add_table(out_case, &p, offsetof(struct optim_step_args, of))) return rdna__case_no_memory(out_case);
   rdna_dtype dtype = (rdna_dtype)p.of.grad_dtype;
   void *grads = rdna__case_add(out_case, RDNA__IN, dtype, p.values, offsetof(struct optim_step_args, grads));
   float *params = rdna__case_add(out_case, RDNA__INOUT, RDNA_F32, p.values, offsetof(struct optim_step_args, params));
@@ -104,16 +100,16 @@ RDNA_CASE_MAKER(rdna__optim_step_case) {
       rdna__case_add(out_case, RDNA__INOUT, RDNA_F32, p.values * 3, offsetof(struct optim_step_args, states));
   rdna__case_tolerance(out_case, 0x1p-126, 0);
   float *steps = rdna__case_add(out_case, RDNA__IN, RDNA_F32, MOST_TENSORS, offsetof(struct optim_step_args, steps));
-  if (!grads || !params || !states || !steps) return no_memory(out_case);
+  if (!grads || !params || !states || !steps) return rdna__case_no_memory(out_case);
   for (int i = 0; i < MOST_TENSORS; i++) steps[i] = (float)rdna__random_range(random, 0, i < 3 ? 5 : 100000);
   case_fill(random, dtype, grads, p.values, 1);
   case_fill(random, RDNA_F32, params, p.values, 1);
   for (int64_t i = 0; i < 3 * p.values; i++) states[i] = 1 + (float)rdna__random_unit(random);
   if (n % 7 == 5 && p.values > 0) case_set(dtype, grads, p.values / 2, NAN);
   if (n % 4 == 2 && !add_one(out_case, RDNA__IN, offsetof(struct optim_step_args, grad_scale), 128))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   if (n % 5 == 3 && !add_one(out_case, RDNA__IN, offsetof(struct optim_step_args, found_inf), n % 2 ? 1 : 0))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -123,14 +119,14 @@ RDNA_CASE_MAKER(rdna__grad_squares_case) {
   struct grad_squares_args args = {.of = p.of};
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &p, "squares");
-  if (!add_table(out_case, &p, offsetof(struct grad_squares_args, of))) return no_memory(out_case);
+  if (!add_table(out_case, &p, offsetof(struct grad_squares_args, of))) return rdna__case_no_memory(out_case);
   rdna_dtype dtype = (rdna_dtype)p.of.grad_dtype;
   void *grads = rdna__case_add(out_case, RDNA__IN, dtype, p.values, offsetof(struct grad_squares_args, grads));
-  if (!grads) return no_memory(out_case);
+  if (!grads) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, grads, p.values, 1);
   if (n % 7 == 5 && p.values > 0) case_set(dtype, grads, p.values / 2, INFINITY);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, p.of.chunks, offsetof(struct grad_squares_args, partial)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* positive terms; a thread adds 32 and the tree 8 */
   rdna__case_tolerance(out_case, 0, 48 * 0x1p-24);
   return RDNA_OK;
@@ -142,14 +138,14 @@ RDNA_CASE_MAKER(rdna__grad_norm_case) {
   out_case->grid = (rdna_grid){1, 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "%lld chunks", (long long)args.chunks);
   float *partial = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.chunks, offsetof(struct grad_norm_args, partial));
-  if (!partial) return no_memory(out_case);
+  if (!partial) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < args.chunks; i++) partial[i] = (float)rdna__random_unit(random);
   if (n % 5 == 4 && args.chunks > 0) partial[0] = NAN;
   if (n % 3 != 1 && !rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, offsetof(struct grad_norm_args, norm)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   if (n % 3 != 1) rdna__case_tolerance(out_case, 0, 32 * 0x1p-24);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 1, offsetof(struct grad_norm_args, factor)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, 0, 40 * 0x1p-24);
   return RDNA_OK;
 }
@@ -160,15 +156,16 @@ RDNA_CASE_MAKER(rdna__grad_scale_case) {
   struct grad_scale_args args = {.of = p.of};
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &p, "scale");
-  if (!add_table(out_case, &p, offsetof(struct grad_scale_args, of))) return no_memory(out_case);
+  if (!add_table(out_case, &p, offsetof(struct grad_scale_args, of))) return rdna__case_no_memory(out_case);
   rdna_dtype dtype = (rdna_dtype)p.of.grad_dtype;
   void *grads = rdna__case_add(out_case, RDNA__INOUT, dtype, p.values, offsetof(struct grad_scale_args, grads));
-  if (!grads) return no_memory(out_case);
+  if (!grads) return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   case_fill(random, dtype, grads, p.values, 1);
   if (n % 3 == 2 && p.values > 0) case_set(dtype, grads, p.values / 2, n % 2 ? NAN : -INFINITY);
-  if (!add_one(out_case, RDNA__IN, offsetof(struct grad_scale_args, factor), 0.0078f)) return no_memory(out_case);
+  if (!add_one(out_case, RDNA__IN, offsetof(struct grad_scale_args, factor), 0.0078f))
+    return rdna__case_no_memory(out_case);
   if (n % 4 != 3 && !add_one(out_case, RDNA__INOUT, offsetof(struct grad_scale_args, found_inf), n % 8 == 6))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }

@@ -94,7 +94,7 @@ RDNA_CASE_MAKER(rdna__pointwise_case) {
     if (args.constants >> k & 1) continue;
     uint32_t offset = (uint32_t)(offsetof(struct pointwise_args, operand) + (size_t)k * sizeof args.operand[0]);
     void *data = rdna__case_add(out_case, k == 0 ? RDNA__OUT : RDNA__IN, dtype, span[k], offset);
-    if (!data) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)span[k]);
+    if (!data) return rdna__case_no_memory(out_case);
     if (k > 0) fill(random, dtype, data, span[k]);
     if (k > 0 && dtype == RDNA_BOOL) {
       for (int64_t i = 0; i < span[k]; i++) ((uint8_t *)data)[i] &= 1;

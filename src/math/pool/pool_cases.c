@@ -48,8 +48,6 @@ static rdna_status finish(rdna__kernel_case *c, const struct sizes *s, const str
   return RDNA_OK;
 }
 
-static rdna_status no_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of pooling"); }
-
 /* Equals, infinities and, for |nan|, those. */
 static void add_special(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, bool nan) {
   static const double special[] = {1, 1, 1, INFINITY, -INFINITY, NAN};
@@ -75,14 +73,15 @@ RDNA_CASE_MAKER(rdna__pool_case) {
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);
   void *data = volume_case_add(out_case, RDNA__IN, &x, offsetof(struct pool_args, x));
-  if (!data) return no_memory();
+  if (!data) return rdna__case_no_memory(out_case);
   int64_t count = rdna_tensor_count(&x);
   case_fill_doubles(random, dtype, data, count, 0);
   if (largest) add_special(random, dtype, data, count, n % 3 == 0);
-  if (!volume_case_add(out_case, RDNA__OUT, &out, offsetof(struct pool_args, out))) return no_memory();
+  if (!volume_case_add(out_case, RDNA__OUT, &out, offsetof(struct pool_args, out)))
+    return rdna__case_no_memory(out_case);
   if (!largest) rdna__case_tolerance(out_case, 256 * case_unit(dtype) * case_top(dtype, data, count), case_step(dtype));
   if (indexed && !volume_case_add(out_case, RDNA__OUT, &indices, offsetof(struct pool_args, indices)))
-    return no_memory();
+    return rdna__case_no_memory(out_case);
   return finish(out_case, &s, &args.order);
 }
 
@@ -104,13 +103,13 @@ RDNA_CASE_MAKER(rdna__pool_strip_case) {
            args.window, args.pad_before);
   int64_t in = (int64_t)planes * args.in_h * args.in_w, out = (int64_t)planes * out_h * (args.in_w / 2);
   void *data = rdna__case_add(out_case, RDNA__IN, dtype, in, offsetof(struct pool_strip_args, x));
-  if (!data) return no_memory();
+  if (!data) return rdna__case_no_memory(out_case);
   case_fill_doubles(random, dtype, data, in, 0);
   add_special(random, dtype, data, in, n % 3 == 0);
   bool there = rdna__case_add(out_case, RDNA__OUT, dtype, out, offsetof(struct pool_strip_args, out));
   if (there && n % 5 != 4)
     there = rdna__case_add(out_case, RDNA__OUT, RDNA_I64, out, offsetof(struct pool_strip_args, indices));
-  return there ? RDNA_OK : no_memory();
+  return there ? RDNA_OK : rdna__case_no_memory(out_case);
 }
 
 /* Any position in each window. */
@@ -148,15 +147,16 @@ RDNA_CASE_MAKER(rdna__pool_backward_case) {
   memcpy(args.axis, s.axis, sizeof args.axis);
   memcpy(out_case->args, &args, sizeof args);
   void *data = volume_case_add(out_case, RDNA__IN, &dout, offsetof(struct pool_backward_args, dout));
-  if (!data) return no_memory();
+  if (!data) return rdna__case_no_memory(out_case);
   case_fill_doubles(random, dtype, data, rdna_tensor_count(&dout), 0);
   double top = case_top(dtype, data, rdna_tensor_count(&dout));
   if (largest) {
     void *numbers = volume_case_add(out_case, RDNA__IN, &indices, offsetof(struct pool_backward_args, indices));
-    if (!numbers) return no_memory();
+    if (!numbers) return rdna__case_no_memory(out_case);
     fill_indices(random, &s, &args.indices, numbers);
   }
-  if (!volume_case_add(out_case, RDNA__OUT, &dx, offsetof(struct pool_backward_args, dx))) return no_memory();
+  if (!volume_case_add(out_case, RDNA__OUT, &dx, offsetof(struct pool_backward_args, dx)))
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, 256 * case_unit(dtype) * top, case_step(dtype));
   return finish(out_case, &s, &args.order);
 }

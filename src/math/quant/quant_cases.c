@@ -8,8 +8,6 @@
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 
-static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a quantization case"); }
-
 /* The scales of blocks: f16 numbers up to |most|. */
 static void put_scale(rdna__random *random, uint8_t *at, double most) {
   uint16_t bits = f32_to_f16((float)(most * (2 * rdna__random_unit(random) - 1)));
@@ -101,10 +99,10 @@ RDNA_CASE_MAKER(rdna__dequantize_case) {
   out_case->grid = (rdna_grid){(uint32_t)((args.count + QUANT_VALUES_PER_GROUP - 1) / QUANT_VALUES_PER_GROUP), 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
   uint8_t *data = rdna__case_add(out_case, RDNA__IN, format, args.count, offsetof(struct dequantize_args, blocks));
-  if (!data) return out_of_memory();
+  if (!data) return rdna__case_no_memory(out_case);
   for (size_t i = 0; i < rdna_dtype_bytes(format, args.count); i++) data[i] = (uint8_t)rdna__random_bits(random);
   if (!rdna__case_add(out_case, RDNA__OUT, type, args.count, offsetof(struct dequantize_args, out)))
-    return out_of_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -134,14 +132,14 @@ RDNA_CASE_MAKER(rdna__quant_pack_case) {
   out_case->grid = (rdna_grid){(uint32_t)((args.count + group - 1) / group), 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
   float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct quantize_args, x));
-  if (!x) return out_of_memory();
+  if (!x) return rdna__case_no_memory(out_case);
   fill_quantized(random, x, args.count, block);
   for (int64_t i = 0; n % 3 == 2 && i < args.count / 500; i++) {
     static const float special[] = {NAN, INFINITY, -INFINITY, 1e38f, -3e38f, 1e-42f};
     x[rdna__random_range(random, 0, args.count - 1)] = special[rdna__random_below(random, 6)];
   }
   if (!rdna__case_add(out_case, RDNA__OUT, format, args.count, offsetof(struct quantize_args, blocks)))
-    return out_of_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -152,9 +150,9 @@ RDNA_CASE_MAKER(rdna__quantize_case) {
   out_case->grid = (rdna_grid){(uint32_t)((blocks + QUANTIZE_BLOCKS_PER_GROUP - 1) / QUANTIZE_BLOCKS_PER_GROUP), 1, 1};
   snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
   float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct quantize_args, x));
-  if (!x) return out_of_memory();
+  if (!x) return rdna__case_no_memory(out_case);
   fill_quantized(random, x, args.count, 32);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_Q8_0, args.count, offsetof(struct quantize_args, blocks)))
-    return out_of_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }

@@ -8,8 +8,6 @@
 #include "math/common/case/fill.h"
 #include "math/quant/group_kernels.h"
 
-static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of groups"); }
-
 /* Adds codes, scales and perhaps zeros to the args at |offset|; returns a bound of the values' magnitudes, 4, or a
  * negative number. */
 static double add_weights(rdna__random *random, const struct group_weights_args *w, bool is_u4, bool with_zeros,
@@ -56,11 +54,11 @@ static rdna_status product_case(const char *name, bool is_u4, bool with_zeros, r
   snprintf(out_case->label, sizeof out_case->label, "m %d n %d k %d group %d zeros %d beta %g", p->m, p->n, p->k,
            1 << args.weights.shift, with_zeros, (double)p->beta);
   float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, p->m * p->lda, offsetof(struct gemm_args, a));
-  if (!x) return out_of_memory();
+  if (!x) return rdna__case_no_memory(out_case);
   case_fill(random, RDNA_F32, x, p->m * p->lda, 1);
   double largest = add_weights(random, &args.weights, is_u4, with_zeros, RDNA__IN,
                                offsetof(struct group_gemm_args, weights), out_case);
-  if (largest < 0) return out_of_memory();
+  if (largest < 0) return rdna__case_no_memory(out_case);
   double sum = 0;
   for (int64_t i = 0; i < p->m; i++) {
     double row = 0;
@@ -70,7 +68,7 @@ static rdna_status product_case(const char *name, bool is_u4, bool with_zeros, r
   if (p->m > 0 && p->k > 0 && n % 4 == 3) x[rdna__random_below(random, (uint64_t)p->k)] = n % 8 == 3 ? INFINITY : NAN;
   rdna__buffer_role role = p->beta == 0 ? RDNA__OUT : RDNA__INOUT;
   float *c = rdna__case_add(out_case, role, RDNA_F32, (int64_t)p->m * p->n, offsetof(struct gemm_args, c));
-  if (!c) return out_of_memory();
+  if (!c) return rdna__case_no_memory(out_case);
   if (role == RDNA__INOUT) case_fill(random, RDNA_F32, c, (int64_t)p->m * p->n, 1);
   /* as in gemm_cases.c; a code and its zero point are summed apart, each up to twice the value */
   rdna__case_tolerance(out_case, 0x1p-24 * (2 * (p->k + 4) * sum * 2 * largest + 64), 0x1p-23);
@@ -91,7 +89,7 @@ RDNA_CASE_MAKER(rdna__quant_group_case) {
            1 << w.shift, with_zeros);
   if (makes) {
     float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, count, offsetof(struct quantize_group_args, x));
-    if (!x) return out_of_memory();
+    if (!x) return rdna__case_no_memory(out_case);
     for (int64_t i = 0; i < count; i += 32) { /* zeros, one sign, special values */
       uint64_t kind = rdna__random_below(random, 6);
       for (int j = 0; j < 32; j++)
@@ -99,10 +97,11 @@ RDNA_CASE_MAKER(rdna__quant_group_case) {
       if (kind == 2) x[i + 5] = n % 2 ? NAN : INFINITY;
     }
   }
-  if (add_weights(random, &w, is_u4, with_zeros, makes ? RDNA__OUT : RDNA__IN, 0, out_case) < 0) return out_of_memory();
+  if (add_weights(random, &w, is_u4, with_zeros, makes ? RDNA__OUT : RDNA__IN, 0, out_case) < 0)
+    return rdna__case_no_memory(out_case);
   if (makes) return RDNA_OK;
   rdna_dtype type = case_name_float(kernel->name);
   if (!rdna__case_add(out_case, RDNA__OUT, type, count, offsetof(struct dequantize_group_args, out)))
-    return out_of_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }

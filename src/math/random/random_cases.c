@@ -16,7 +16,6 @@ static rdna_status finish(rdna__kernel_case *c, rdna__random *random, int64_t co
   snprintf(c->label, sizeof c->label, "%lld values, grid %u", (long long)count, c->grid.x);
   return RDNA_OK;
 }
-static rdna_status no_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "random case: no memory"); }
 
 /* Everywhere the same operations in the same order, so the same bits. */
 
@@ -32,7 +31,7 @@ RDNA_CASE_MAKER(rdna__random_fill_case) {
   RDNA_TRY(finish(out_case, random, args.count, &args, sizeof args));
   rdna_dtype dtype = (rdna_dtype)args.dtype;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct random_fill_args, out)))
-    return no_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -46,7 +45,7 @@ RDNA_CASE_MAKER(rdna__random_integers_case) {
   RDNA_TRY(finish(out_case, random, args.count, &args, sizeof args));
   rdna_dtype dtype = args.is_i64 ? RDNA_I64 : RDNA_I32;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct random_integers_args, out)))
-    return no_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -59,12 +58,13 @@ RDNA_CASE_MAKER(rdna__dropout_case) {
                               .scale = 1 / 0.7f};
   RDNA_TRY(finish(out_case, random, args.count, &args, sizeof args));
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct dropout_args, x));
-  if (!x) return no_memory();
+  if (!x) return rdna__case_no_memory(out_case);
   case_fill_hard(random, dtype, x, args.count);
-  if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct dropout_args, out))) return no_memory();
+  if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct dropout_args, out)))
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_U8, args.count, offsetof(struct dropout_args, mask)))
-    return no_memory();
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }
 
@@ -74,11 +74,11 @@ RDNA_CASE_MAKER(rdna__dropout_backward_case) {
   RDNA_TRY(finish(out_case, random, args.count, &args, sizeof args));
   void *dout = rdna__case_add(out_case, RDNA__IN, dtype, args.count, offsetof(struct dropout_backward_args, dout));
   uint8_t *mask = rdna__case_add(out_case, RDNA__IN, RDNA_U8, args.count, offsetof(struct dropout_backward_args, mask));
-  if (!dout || !mask) return no_memory();
+  if (!dout || !mask) return rdna__case_no_memory(out_case);
   case_fill_hard(random, dtype, dout, args.count);
   for (int64_t i = 0; i < args.count; i++) mask[i] = (uint8_t)rdna__random_below(random, 2);
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, args.count, offsetof(struct dropout_backward_args, dx)))
-    return no_memory();
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, case_smallest(dtype), 0);
   return RDNA_OK;
 }

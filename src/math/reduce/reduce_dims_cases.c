@@ -7,10 +7,6 @@
 #include "math/common/case/fill.h"
 #include "math/reduce/reduce_dims_kernels.h"
 
-static rdna_status no_memory(const rdna__kernel_case *out_case) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "reduce case: no memory for %s", out_case->label);
-}
-
 static enum reduce_kind name_kind(const char *name) {
   static const char *const kinds[] = {"sum", "prod", "max", "var", "lse", "arg"};
   int kind = 0;
@@ -196,20 +192,20 @@ RDNA_CASE_MAKER(rdna__reduce_dims_case) {
            a.kept_rank, a.reduced_rank, a.layout, a.vector, (long long)a.slices, a.map, a.end);
   int64_t count = extent(&a), partial = a.slices > 1 ? a.slices * a.outs : 0;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct reduce_dims_args, x));
-  if (!x) return no_memory(out_case);
+  if (!x) return rdna__case_no_memory(out_case);
   fill(random, kind, dtype, n, x, count);
   rdna_dtype out_dtype = (rdna_dtype)a.out_dtype;
   if (!rdna__case_add(out_case, RDNA__OUT, out_dtype, partial ? 0 : a.outs, offsetof(struct reduce_dims_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   if (kind != REDUCE_ARG && out_dtype == keeper) {
     rdna__case_tolerance(out_case, tolerance(&a, kind, dtype), a.map == REDUCE_POWER ? 0x1p-16 : 0);
   }
   if (!rdna__case_add(out_case, RDNA__OUT, keeper, partial * parts, offsetof(struct reduce_dims_args, partial)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, tolerance(&a, kind, dtype), a.map == REDUCE_POWER ? 0x1p-16 : 0);
   if (kind == REDUCE_ARG) {
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_I64, partial, offsetof(struct reduce_dims_args, partial_index)))
-      return no_memory(out_case);
+      return rdna__case_no_memory(out_case);
   }
   return RDNA_OK;
 }
@@ -233,7 +229,7 @@ RDNA_CASE_MAKER(rdna__reduce_join_case) {
       rdna__case_add(out_case, RDNA__IN, keeper, values * parts, offsetof(struct reduce_join_args, partial));
   int64_t *index =
       rdna__case_add(out_case, RDNA__IN, RDNA_I64, values, offsetof(struct reduce_join_args, partial_index));
-  if (!partial || !index) return no_memory(out_case);
+  if (!partial || !index) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < values; i++) index[i] = rdna__random_range(random, 0, 1 << 20);
   for (int64_t i = 0; i < values * parts; i++) {
     int64_t v = rdna__random_range(random, i < values ? -4 : 1, 4);
@@ -243,7 +239,7 @@ RDNA_CASE_MAKER(rdna__reduce_join_case) {
     if (keeper == RDNA_I64) ((int64_t *)partial)[i] = v;
   }
   if (!rdna__case_add(out_case, RDNA__OUT, (rdna_dtype)a.out_dtype, a.outs, offsetof(struct reduce_join_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* at most 200 joins in a chain, of values of at most 4 times 200 */
   if (a.kind == REDUCE_LSE || a.kind == REDUCE_VAR) rdna__case_tolerance(out_case, 0, 256 * 0x1p-24);
   return RDNA_OK;

@@ -61,7 +61,7 @@ RDNA_CASE_MAKER(rdna__scan_case) {
     if (there && logs) rdna__case_tolerance(out_case, 0x1p-15, 0);
   }
   if (there && mode == 2) carry = rdna__case_add(out_case, RDNA__IN, kept, parts, offsetof(struct scan_args, carry));
-  if (!there || !carry) return rdna__fail(RDNA_OUT_OF_MEMORY, "scan case: no memory for %s", out_case->label);
+  if (!there || !carry) return rdna__case_no_memory(out_case);
   fill(random, kernel->name, dtype, n, x, count);
   if (mode == 2) fill(random, kernel->name, kept, n, carry, parts);
   return RDNA_OK;

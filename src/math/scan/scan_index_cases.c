@@ -41,8 +41,7 @@ RDNA_CASE_MAKER(rdna__scan_index_case) {
     carry_places = carry ? BUFFER(RDNA__IN, RDNA_I32, parts, carry_places) : NULL;
   }
 #undef BUFFER
-  if (!there || !carry || !carry_places)
-    return rdna__fail(RDNA_OUT_OF_MEMORY, "scan case: no memory for %s", out_case->label);
+  if (!there || !carry || !carry_places) return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, x, count);
   for (int64_t i = 0; given && i < count; i++) places[i] = (uint32_t)rdna__random_below(random, 1000000);
   if (mode == 2) {

@@ -7,10 +7,6 @@
 #include "math/common/case/values.h"
 #include "math/softmax/softmax_backward_kernels.h"
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "softmax case: no memory for %s", c->label);
-}
-
 /* Sums differ by the longest chain of additions, of either side, times the sum of magnitudes. dout is below 8 and the
  * outputs add up to |cols| at most where they are free: here they are below 1 or, as logarithms, below 0. */
 static double sum_bound(int64_t cols, double top) {
@@ -52,18 +48,14 @@ static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *rand
   int64_t d_count = args.rows * args.dout_stride, count = args.rows * args.cols, dx_count = args.rows * args.dx_stride;
   void *dout = rdna__case_add(out_case, RDNA__IN, dtype, d_count, offsetof(struct softmax_backward_args, dout));
   void *out = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_backward_args, out));
-  if (!dout || !out) return no_memory(out_case);
+  if (!dout || !out) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, dout, d_count, 1);
   fill_outputs(random, dtype, out, count, args.cols, args.log);
   if (n % 5 == 4 && count > 0) case_set(dtype, out, count / 2, NAN);
   if (!add_slopes(out_case, dtype, dx_count, args.cols, args.scale, args.log,
                   offsetof(struct softmax_backward_args, dx)))
-    return no_memory(out_case);
-  uint8_t *untouched = malloc((size_t)dx_count + 1);
-  if (!untouched) return no_memory(out_case);
-  for (int64_t i = 0; i < dx_count; i++) untouched[i] = i % args.dx_stride >= args.cols;
-  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
-  return RDNA_OK;
+    return rdna__case_no_memory(out_case);
+  return rdna__case_guard_rows(out_case, args.rows, args.cols, args.dx_stride);
 }
 
 RDNA_CASE_MAKER(rdna__softmax_backward_case) {
@@ -100,12 +92,12 @@ static rdna_status make_parts(const rdna__kernel_info *kernel, rdna__random *ran
   int64_t d_count = args.rows * args.dout_stride, count = args.rows * args.cols, dx_count = args.rows * args.dx_stride;
   void *dout = rdna__case_add(out_case, RDNA__IN, dtype, d_count, offsetof(struct softmax_backward_part_args, dout));
   void *out = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_backward_part_args, out));
-  if (!dout || !out) return no_memory(out_case);
+  if (!dout || !out) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, dout, d_count, 1);
   fill_outputs(random, dtype, out, count, args.cols, args.log);
   float *sums = rdna__case_add(out_case, finishes ? RDNA__IN : RDNA__OUT, RDNA_F32, args.rows * args.parts,
                                offsetof(struct softmax_backward_part_args, sums));
-  if (!sums) return no_memory(out_case);
+  if (!sums) return rdna__case_no_memory(out_case);
   double top = args.log ? 8 : 16 / (double)(args.cols + 1);
   rdna__case_tolerance(out_case, sum_bound(args.part_cols, top), 0);
   for (int64_t i = 0; finishes && i < args.rows * args.parts; i++) sums[i] = (float)rdna__random_normal(random);
@@ -113,12 +105,8 @@ static rdna_status make_parts(const rdna__kernel_info *kernel, rdna__random *ran
   if (n % 5 == 4 && count > 0) case_set(dtype, out, count / 2, NAN);
   if (!add_slopes(out_case, dtype, dx_count, args.cols, args.scale, args.log,
                   offsetof(struct softmax_backward_part_args, dx)))
-    return no_memory(out_case);
-  uint8_t *untouched = malloc((size_t)dx_count + 1);
-  if (!untouched) return no_memory(out_case);
-  for (int64_t i = 0; i < dx_count; i++) untouched[i] = i % args.dx_stride >= args.cols;
-  out_case->buffers[out_case->buffer_count - 1].untouched = untouched;
-  return RDNA_OK;
+    return rdna__case_no_memory(out_case);
+  return rdna__case_guard_rows(out_case, args.rows, args.cols, args.dx_stride);
 }
 RDNA_CASE_MAKER(rdna__softmax_backward_part_case) { return make_parts(kernel, random, n, false, out_case); }
 RDNA_CASE_MAKER(rdna__softmax_backward_finish_case) { return make_parts(kernel, random, n, true, out_case); }
@@ -150,14 +138,14 @@ RDNA_CASE_MAKER(rdna__softmax_dim_case) {
   describe(out_case, random, s, args.log);
   int64_t count = s.outer * s.cols * s.inner;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_dim_args, x));
-  if (!x) return no_memory(out_case);
+  if (!x) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, x, count, n % 4 == 3 ? 30 : 2);
   for (int64_t i = 0; n % 3 == 2 && i < count; i += 1 + (int64_t)rdna__random_below(random, 20)) {
     static const float hard[] = {-INFINITY, -INFINITY, -INFINITY, INFINITY, NAN};
     case_set(dtype, x, i, hard[rdna__random_below(random, 5)]);
   }
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct softmax_dim_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* each addition of positive terms, and each rescaling to a new maximum, rounds once */
   double error = (4 * (double)s.cols + 32) * 0x1p-24;
   if (args.log) {
@@ -179,11 +167,11 @@ RDNA_CASE_MAKER(rdna__softmax_dim_backward_case) {
   int64_t count = s.outer * s.cols * s.inner;
   void *dout = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_dim_backward_args, dout));
   void *out = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct softmax_dim_backward_args, out));
-  if (!dout || !out) return no_memory(out_case);
+  if (!dout || !out) return rdna__case_no_memory(out_case);
   case_fill(random, dtype, dout, count, 1);
   fill_outputs(random, dtype, out, count, s.cols, args.log);
   if (n % 5 == 4 && count > 0) case_set(dtype, dout, count / 2, NAN);
   if (!add_slopes(out_case, dtype, count, s.cols, args.scale, args.log, offsetof(struct softmax_dim_backward_args, dx)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   return RDNA_OK;
 }

@@ -44,10 +44,6 @@ static void spoil_row(rdna__random *random, rdna_dtype dtype, void *x, int64_t b
   }
 }
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "softmax case: no memory for %s", c->label);
-}
-
 static bool add_rows(rdna__kernel_case *c, rdna__random *random, rdna_dtype dtype, int n, int64_t rows, int64_t cols,
                      int64_t stride, size_t offset) {
   void *x = rdna__case_add(c, RDNA__IN, dtype, rows * stride, (uint32_t)offset);
@@ -61,14 +57,10 @@ static bool add_rows(rdna__kernel_case *c, rdna__random *random, rdna_dtype dtyp
 
 static rdna_status add_out(rdna__kernel_case *c, rdna_dtype dtype, int64_t rows, int64_t cols, int64_t stride,
                            bool is_log, size_t offset) {
-  if (!rdna__case_add(c, RDNA__OUT, dtype, rows * stride, (uint32_t)offset)) return no_memory(c);
+  if (!rdna__case_add(c, RDNA__OUT, dtype, rows * stride, (uint32_t)offset)) return rdna__case_no_memory(c);
   set_tolerance(c, dtype, cols, is_log);
   if (stride == cols) return RDNA_OK;
-  uint8_t *untouched = malloc((size_t)(rows * stride) + 1);
-  if (!untouched) return no_memory(c);
-  for (int64_t i = 0; i < rows * stride; i++) untouched[i] = i % stride >= cols;
-  c->buffers[c->buffer_count - 1].untouched = untouched;
-  return RDNA_OK;
+  return rdna__case_guard_rows(c, rows, cols, stride);
 }
 
 static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *random, int n, struct softmax_args *args,
@@ -89,7 +81,7 @@ static rdna_status make_rows(const rdna__kernel_info *kernel, rdna__random *rand
   snprintf(out_case->label, sizeof out_case->label, "%lld x %lld pad %lld log %u waves %u grid %u",
            (long long)args->rows, (long long)args->cols, (long long)pad, args->log, args->waves, out_case->grid.x);
   if (!add_rows(out_case, random, dtype, n, args->rows, args->cols, args->x_stride, offsetof(struct softmax_args, x)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   return add_out(out_case, dtype, args->rows, args->cols, args->out_stride, args->log,
                  offsetof(struct softmax_args, out));
 }
@@ -149,10 +141,10 @@ RDNA_CASE_MAKER(rdna__softmax_part_case) {
            (long long)args.rows, (long long)args.cols, (long long)args.x_stride, (long long)args.parts,
            out_case->grid.x);
   if (!add_rows(out_case, random, dtype, n, args.rows, args.cols, args.x_stride, offsetof(struct softmax_part_args, x)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, 2 * args.rows * args.parts,
                       offsetof(struct softmax_part_args, states)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   /* exponentials of 16-bit values are the hardware's: an argument of -100 rounds by 2^-18, and they by 2^-22 */
   double error = 2 * (256 + 16 + (double)args.cols / 256) * 0x1p-24;
   rdna__case_tolerance(out_case, 0, error + (dtype == RDNA_F32 ? 0 : 0x1p-16));
@@ -176,10 +168,10 @@ RDNA_CASE_MAKER(rdna__softmax_finish_case) {
            out_case->grid.x);
   if (!add_rows(out_case, random, dtype, n, args.rows, args.cols, args.x_stride,
                 offsetof(struct softmax_finish_args, x)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   float *states = rdna__case_add(out_case, RDNA__IN, RDNA_F32, 2 * args.rows * args.parts,
                                  offsetof(struct softmax_finish_args, states));
-  if (!states) return no_memory(out_case);
+  if (!states) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < args.rows * args.parts; i++) { /* parts of nothing but -inf among them */
     bool none = rdna__random_below(random, 4) == 0;
     states[2 * i] = none ? -INFINITY : (float)(6 + rdna__random_normal(random));

@@ -34,7 +34,7 @@ RDNA_CASE_MAKER(rdna__select_case) {
       rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 2 * a.rows, offsetof(struct select_args, taken)) &&
       (!last || (rdna__case_add(out_case, RDNA__INOUT, dtype, a.rows, offsetof(struct select_args, values)) &&
                  rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, a.rows, offsetof(struct select_args, places))));
-  if (!there) return rdna__fail(RDNA_OUT_OF_MEMORY, "select case: no memory for %s", out_case->label);
+  if (!there) return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, x, a.rows * a.n);
   for (int64_t row = 0; row < a.rows && a.digit > 0; row++) {
     uint32_t place = (uint32_t)rdna__random_below(random, a.n), prior = a.digit - 1;

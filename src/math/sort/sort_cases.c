@@ -7,10 +7,6 @@
 #include "math/sort/sort_cases.h"
 #include "math/sort/sort_kernels.h"
 
-static rdna_status no_memory(const rdna__kernel_case *c) {
-  return rdna__fail(RDNA_OUT_OF_MEMORY, "sort case: no memory for %s", c->label);
-}
-
 RDNA_CASE_MAKER(rdna__sort_tile_case) {
   struct sort_tile_args a = {.order = {0}};
   rdna_dtype dtype = sort_case_dtype(kernel->name, n, &a.order);
@@ -43,13 +39,13 @@ RDNA_CASE_MAKER(rdna__sort_tile_case) {
   uint32_t *places = NULL;
   if (x && places_given) {
     places = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct sort_tile_args, places));
-    if (!places) return no_memory(out_case);
+    if (!places) return rdna__case_no_memory(out_case);
   }
   bool there = x && rdna__case_add(out_case, RDNA__OUT, a.narrow ? RDNA_I32 : RDNA_I64, kept,
                                    offsetof(struct sort_tile_args, indices));
   if (there && n % 5 != 4)
     there = rdna__case_add(out_case, RDNA__OUT, dtype, kept, offsetof(struct sort_tile_args, values));
-  if (!there) return no_memory(out_case);
+  if (!there) return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, x, count);
   /* distinct in a row, in any order */
   for (int64_t i = 0; places && i < count; i++) places[i] = (uint32_t)(i % a.n * 7919 % 16381 * 1000);
@@ -72,10 +68,10 @@ RDNA_CASE_MAKER(rdna__radix_count_case) {
            a.parts, rdna_dtype_name(dtype), a.digits);
   int64_t count = a.rows * a.n, digits = a.digits * a.rows * SORT_DIGITS;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct radix_count_args, x));
-  if (!x) return no_memory(out_case);
+  if (!x) return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, x, count);
   uint32_t *counts = rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, digits, offsetof(struct radix_count_args, counts));
-  if (!counts) return no_memory(out_case);
+  if (!counts) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < digits; i++) counts[i] = (uint32_t)(i * n);
   return RDNA_OK;
 }
@@ -95,7 +91,7 @@ RDNA_CASE_MAKER(rdna__radix_sweep_case) {
            a.tiles, rdna_dtype_name(dtype), a.shift);
   int64_t count = a.rows * a.n, of_tiles = a.rows * SORT_DIGITS * a.tiles, digits = a.rows * SORT_DIGITS;
   void *x = rdna__case_add(out_case, RDNA__IN, dtype, count, offsetof(struct radix_sweep_args, x));
-  if (!x) return no_memory(out_case);
+  if (!x) return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, x, count);
   uint32_t *counts = rdna__case_add(out_case, RDNA__IN, RDNA_I32, digits, offsetof(struct radix_sweep_args, counts));
   uint32_t *states =
@@ -110,7 +106,7 @@ RDNA_CASE_MAKER(rdna__radix_sweep_case) {
   uint32_t *places = there ? counts : NULL;
   if (there && n % 2)
     places = rdna__case_add(out_case, RDNA__IN, RDNA_I32, count, offsetof(struct radix_sweep_args, places));
-  if (!places) return no_memory(out_case);
+  if (!places) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; n % 2 && i < count; i++) places[i] = (uint32_t)rdna__random_bits(random);
   for (int64_t i = 0; i < digits; i++) counts[i] = 0;
   for (int64_t i = 0; i < of_tiles; i++) states[i] = 0;
@@ -153,7 +149,7 @@ RDNA_CASE_MAKER(rdna__search_case) {
   if (!sorted || !x ||
       !rdna__case_add(out_case, RDNA__OUT, a.narrow ? RDNA_I32 : RDNA_I64, a.rows * a.count,
                       offsetof(struct search_args, out)))
-    return no_memory(out_case);
+    return rdna__case_no_memory(out_case);
   sort_case_fill(random, dtype, sorted, rows * a.n);
   sort_case_fill(random, dtype, x, a.rows * a.count);
   size_t row_bytes = (size_t)a.n * rdna_dtype_block_bytes(dtype);

@@ -35,12 +35,12 @@ RDNA_CASE_MAKER(rdna__upsample_case) {
            last ? " channels last" : "", args.order.vector ? " vectors" : "", args.align_corners ? " corners" : "");
   size_t x_at = offsetof(struct upsample_args, x), out_at = offsetof(struct upsample_args, out);
   void *data = volume_case_add(out_case, RDNA__IN, tensors[1], backward ? out_at : x_at);
-  if (!data) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of upsampling");
+  if (!data) return rdna__case_no_memory(out_case);
   case_fill_doubles(random, dtype, data, rdna_tensor_count(tensors[1]), 0);
   double top = case_top(dtype, data, rdna_tensor_count(tensors[1]));
   if (n % 9 == 8 && rdna_tensor_count(tensors[1]) > 0) store_double(dtype, data, 0, NAN);
   if (!volume_case_add(out_case, RDNA__OUT, tensors[0], backward ? x_at : out_at))
-    return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of upsampling");
+    return rdna__case_no_memory(out_case);
   /* a gradient has at most every output in it */
   double terms = backward ? (double)(out[0] * out[1] * out[2]) : 16;
   bool exact = args.kind <= UPSAMPLE_NEAREST_EXACT && !backward;
