@@ -50,8 +50,8 @@ struct forward_state {
   float m[plan::M_TILES][plan::unit::STATS], l[plan::M_TILES][plan::unit::STATS];
 };
 
-/* From products to probabilities of the tile's keys first_key .. and to the new m and l. |c| turns scores to units of
- * log 2. */
+/* Turns the scores of a tile into probabilities, in place, and brings m, l and out up to date. |c| turns scores into
+ * units of log 2. */
 template <typename plan>
 RDNA_DEVICE void forward_softmax(mma_acc (&scores)[plan::M_TILES][plan::N_TILES], float c, forward_state<plan> &state) {
   typedef typename plan::unit unit;
@@ -96,7 +96,7 @@ RDNA_DEVICE void forward_softmax(mma_acc (&scores)[plan::M_TILES][plan::N_TILES]
       for (int v = 0; v < MMA_VALUES; v++) state.out[m][d][v] *= factor[m][unit::stat_of(v)];
 }
 
-/* The rows of one wave and what they see. */
+/* The rows of a wave, and which keys they see. */
 struct forward_wave {
   int32_t first, last;         /* rows; none when last < first */
   int32_t any_first, any_last; /* keys that some row sees */
@@ -114,6 +114,7 @@ RDNA_DEVICE forward_wave forward_wave_of(const flash_args &a, const flash_sequen
   return wave;
 }
 
+/* Does what options do to the scores of a tile: mask and slopes, and -inf for keys that a row does not see. */
 template <typename type, typename plan>
 RDNA_DEVICE void forward_tile(const flash_place &at, const forward_wave &wave, int32_t first_key, float slope,
                               mma_acc (&scores)[plan::M_TILES][plan::N_TILES]) {
@@ -158,7 +159,7 @@ RDNA_DEVICE void forward_tile(const flash_place &at, const forward_wave &wave, i
   }
 }
 
-/* What the probabilities of a tile are multiplied by before they meet the values: l has them whole. */
+/* Drops probabilities of a tile, or scales those that are kept; l has been summed up without that. */
 template <typename plan>
 RDNA_DEVICE void forward_dropout(const flash_place &at, const forward_wave &wave, int32_t first_key,
                                  mma_acc (&scores)[plan::M_TILES][plan::N_TILES]) {
@@ -175,7 +176,7 @@ RDNA_DEVICE void forward_dropout(const flash_place &at, const forward_wave &wave
                                       first_key + 16 * n + (int32_t)unit::key_of(v));
 }
 
-/* What a wave's rows came to: out and lse. |c| as above. */
+/* Stores out and lse of a wave's rows. |c| as above. */
 template <typename type, typename plan>
 RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wave, float c,
                                const forward_state<plan> &state, char *lds) {
@@ -210,7 +211,11 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
   }
 }
 
-/* ROWS queries from |first_row| on. */
+/* Computes ROWS queries from |first_row| on: walks over the tiles of keys and values that some of them see. With two
+ * STAGES in LDS the next tile is in flight while one is computed; with one stage the values are, and if EARLY the next
+ * keys:
+ *
+ *     one stage    | fetch values, scores | store values | fetch next keys, softmax, out += P V | store keys | */
 template <typename type, int max_d, flash_kind kind>
 struct forward_rows {
   static constexpr int ROWS = forward_plan<type, max_d, kind>::ROWS;
@@ -221,7 +226,7 @@ struct forward_rows {
     const flash_args &a = *place.a;
     const flash_sequence &s = place.s;
     int32_t kv_head = place.head / (a.heads / a.kv_heads);
-    /* made anew for each tile where scalar registers are short */
+    /* computed again for each tile where scalar registers are short: see "Arguments again" */
     auto queries = [&]() __attribute__((device, always_inline)) {
       const flash_args &now = arguments_again_wide(a);
       return flash_rows_of<type>(now.q, now.q_stride, place.batch, s.q_row, place.head, s.sq, now.d);
@@ -315,7 +320,7 @@ struct forward_rows {
 #include "math/attention/nvidia/flash_forward_wgmma.h"
 #endif
 
-/* |rows|.run(place, first row) does ROWS queries. */
+/* Groups take blocks of queries; rows_of::run computes ROWS of them at a time. */
 template <typename rows_of>
 RDNA_DEVICE void forward(const flash_args &a, char *lds) {
   flash_place place;

@@ -177,7 +177,8 @@ RDNA_DEVICE void backward_write(const mma_acc (&sum)[plan::M_TILES][d_tiles], fl
                       (float *)lds + wave_id() * (FLASH_STAGE_BYTES / 4));
 }
 
-/* ROWS rows from |first_row| on: what sums up ds (dq or dk), p (dv), or both. */
+/* Computes ROWS rows from |first_row| on, in one walk over the tiles that they meet. |first|: sums up ds (dq or dk);
+ * |second|: sums up p (dv). */
 template <typename type, int max_d, flash_kind kind, bool of_keys, bool first, bool second>
 RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &place, int32_t kv_head, int32_t first_row,
                                char *lds) {
@@ -190,7 +191,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   int32_t group = a.heads / a.kv_heads;
   float c = kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
   int32_t row_count = of_keys ? s.sk : s.sq;
-  /* made anew for each tile where scalar registers are short */
+  /* computed again for each tile where scalar registers are short: see "Arguments again" */
   auto keys = [&]() __attribute__((device, always_inline)) {
     const flash_args &now = arguments_again_wide(all).of;
     return flash_rows_of<type>(now.k, now.k_stride, place.batch, s.k_row, kv_head, s.sk, now.d);
@@ -295,7 +296,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
         group_barrier();
       }
 
-      /* keys minus diagonal from the least to the most in this wave's part of the tile */
+      /* how far keys are from the diagonal in this wave's part of the tile, at least and at most */
       int32_t least = of_keys ? wave_first - (at + plan::TILE - 1) - s.shift : at - wave_last - s.shift;
       int32_t most = of_keys ? wave_last - at - s.shift : at + plan::TILE - 1 - wave_first - s.shift;
       bool busy = wave_first <= wave_last && most >= -limits.left && least <= limits.right;

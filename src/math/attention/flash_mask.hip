@@ -1,10 +1,10 @@
-/* Gradient of attention's mask. A group owns 64 queries by 64 keys of the mask and makes their scores and dp again for
- * each sequence and head that shares them: 2 (d + dv) floating-point operations for each query, key and head, for
+/* Gradient of attention's mask. A group owns 64 queries by 64 keys of the mask and computes their scores and dp again
+ * for each sequence and head that shares them: 2 (d + dv) floating-point operations for each query, key and head, for
  * which 64 rows of each of q, k, v and dout are read.
  *
  * Without other options and with a value for each query it does so by matrix units, as the other kernels do. With every
- * option it does so by lanes, 16 of each in a thread: rows pass through LDS 32 values at a time, turned, so that a
- * thread reads its four queries and its four keys in 16 bytes each. */
+ * option it does so by lanes, 16 of each in a thread: rows pass through LDS 32 values at a time, transposed, so that
+ * a thread reads its four queries and its four keys as 16 bytes each. */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/attention/flash_mask_kernels.h"
 #include "math/attention/flash_options.h"
@@ -13,7 +13,7 @@ enum { TILE = FLASH_MASK_TILE, DEPTH = 32, PITCH = TILE + 4, SIDE_VALUES = DEPTH
 
 /* --- what a group does --------------------------------------------------------------------------------------- */
 
-/* Its tile of the mask, and which of the terms of its sums it adds. */
+/* A group's tile of the mask, and which terms of its sums it adds: |begin| to |end|. */
 struct mask_tile {
   int32_t query, key; /* the first ones; query in the first of the tiles where the mask has one for all */
   int32_t batch, head;
@@ -73,7 +73,7 @@ RDNA_DEVICE bool mask_unseen(const flash_args &a, const flash_sequence &s, int32
 
 /* --- by lanes, every option ---------------------------------------------------------------------------------- */
 
-/* 8 values of row |row| from value |at| on into column |row| of |lds|; zeros outside. */
+/* Stores 8 values of row |row|, from value |at| on, into column |row| of |lds|; zeros outside. */
 template <typename type>
 RDNA_DEVICE void mask_turn(const flash_rows &from, int32_t row, int32_t at, float *lds) {
 #pragma unroll

@@ -1,6 +1,7 @@
 /* Dense matrix products with an operand in f32. */
 #include "math/gemm/nvidia/gemm_broad.h"
 
+/* A tile of C from dense operands, or of one part's sums. */
 template <typename a, typename b, typename c, int tile, int threads>
 RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
   gemm_range range = gemm_range_of(args);
@@ -10,7 +11,7 @@ RDNA_DEVICE void gemm_dense(const struct gemm_args &args) {
       (const typename b::stored *)args.b + gemm_first_b(args, range), range.k, range.batch);
 }
 
-/* The parts of a sum, and what follows. */
+/* Adds up the parts of a value of C, finishes and stores it. */
 template <typename type>
 RDNA_DEVICE void gemm_sum(const struct gemm_args &args) {
   int64_t values = (int64_t)args.m * args.n, batch = group_id_z(), index;

@@ -1,10 +1,12 @@
-/* Matrix products in f64: tiles of 64 x 64, 4 x 4 values a thread, 16 of k at a step. */
+/* Matrix products in f64. A group makes a tile of 64 x 64, 16 values of k a step, the next step's in flight; threads
+ * stand 16 by 16 with 4 x 4 values each. */
 #include "kernel/arguments.h"
 #include "math/gemm/gemm_kernels.h"
 
 enum { F64_TILE = GEMM_F64_TILE, F64_STEP = 16, F64_EACH = F64_TILE * F64_STEP / GEMM_F64_THREADS };
 
-/* This thread's values of an operand's part of a tile; neighbouring threads take neighbours in memory. */
+/* Row and k, within the tile, of value |i| that this thread fetches of an operand; neighbouring threads fetch
+ * neighbours in memory. */
 RDNA_DEVICE int f64_row(bool along_k, int i) {
   int at = i * GEMM_F64_THREADS + (int)thread_id();
   return along_k ? at / F64_STEP : at % F64_TILE;

@@ -1,5 +1,5 @@
-/* The first k values of each row: x is read, 4 bytes a value and thread at a time, as often as it takes until the rest
- * fits in |room|, commonly twice; nearly nothing is written. */
+/* Selects the first k values of each row; select_kernels.h says how. x is read as often as it takes until the rest fits
+ * in |room|, commonly twice; nearly nothing is written. */
 #include "kernel/arguments.h"
 #include "math/sort/select_kernels.h"
 #include "math/sort/sort_group.h"
@@ -11,7 +11,7 @@ struct select_memory {
   uint32_t digit, of_digit, before;
 };
 
-/* The state after a.digit digits, 1 at least. |out_prior_left| is of the state before. */
+/* Returns a row's state after a.digit digits, 1 at least; |out_prior_left| is |left| of the state before. */
 RDNA_DEVICE select_state find_state(const select_args &a, int64_t row, select_memory *lds, uint32_t *out_prior_left) {
   select_state s = {0, 0, a.k, 0, 0};
   if (a.digit > 1) s = a.states[(a.digit - 1) * a.rows + row];
@@ -23,7 +23,7 @@ RDNA_DEVICE select_state find_state(const select_args &a, int64_t row, select_me
   return select_next(&a, s, lds->digit, lds->of_digit, lds->before);
 }
 
-/* Where this lane's value goes, one of those for which |append| is set; all lanes are active. */
+/* Returns where the value of each lane with |append| goes; one atomic addition a wave. All lanes are active. */
 RDNA_DEVICE uint32_t append_place(uint32_t *count, bool append) {
   wave_mask those = (wave_mask)wave_ballot(append);
   uint32_t first = 0;
@@ -32,7 +32,7 @@ RDNA_DEVICE uint32_t append_place(uint32_t *count, bool append) {
   return wave_shuffle_u32(first, 0) + mask_count(those & lanes_below());
 }
 
-/* Adds up what the waves counted. */
+/* Adds the waves' counts to the row's. */
 RDNA_DEVICE void store_counts(const select_args &a, int64_t row, const sort_counts *counts) {
   group_barrier();
   uint32_t total = 0;
@@ -42,7 +42,7 @@ RDNA_DEVICE void store_counts(const select_args &a, int64_t row, const sort_coun
   group_barrier();
 }
 
-/* Launch 0: all values count. */
+/* Launch 0: counts the first digit of all values. */
 template <typename type>
 RDNA_DEVICE void select_begin(const select_args &a, sort_counts *counts) {
   typedef typename type::stored stored;

@@ -212,6 +212,7 @@ RDNA_DEVICE uint32_t rank_items(sort_counts *counts, sort_match *match, uint32_t
   return begin;
 }
 
+/* Moves each item to its rank within the tile, through |lds|. */
 template <int items, typename word, typename memory>
 RDNA_DEVICE void exchange(memory *lds, uint32_t n, const uint32_t *ranks, word *v) {
   group_barrier();
@@ -226,6 +227,8 @@ RDNA_DEVICE void exchange(memory *lds, uint32_t n, const uint32_t *ranks, word *
   }
 }
 
+/* Sorts rows that fit in a group's registers, digit by digit from the lowest: first those of the places, then of the
+ * keys. */
 template <typename type, int items>
 RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *lds) {
   typedef typename type::stored stored;
@@ -267,6 +270,7 @@ RDNA_DEVICE void sort_tile(const sort_tile_args &a, tile_memory<type, items> *ld
   }
 }
 
+/* Counts all digits of all values of a part of a row at once. */
 template <typename type>
 RDNA_DEVICE void radix_count(const radix_count_args &a, uint32_t (*counts)[SORT_DIGITS]) {
   typedef typename type::stored stored;
