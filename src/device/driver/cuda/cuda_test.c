@@ -34,40 +34,42 @@ static int open_fake(void **state) {
 }
 
 static void devices_are_described(void **state) {
-  rdna_driver_info info = probe(RDNA_FAKE_CUDA);
-  assert_int_equal(info.status, RDNA_OK);
-  assert_int_equal(info.device_count, 3);
-  assert_string_equal(info.version, "12.9");
-  assert_string_equal(info.library, RDNA_FAKE_CUDA);
-  rdna_device_info device;
-  assert_int_equal(driver->describe(0, &device), RDNA_OK);
-  assert_string_equal(device.name, "Fake A100");
-  assert_string_equal(device.arch, "sm_80");
-  assert_int_equal(device.native_index, 1);
-  assert_int_equal(driver->describe(1, &device), RDNA_OK);
-  assert_string_equal(device.name, "Fake H200");
-  assert_string_equal(device.arch, "sm_90");
-  assert_string_equal(device.driver, "cuda");
-  assert_int_equal(device.index, 1);
-  assert_int_equal(device.native_index, 2);
-  assert_false(device.integrated);
-  assert_false(device.emulated);
-  assert_true(device.total_memory == 141ull << 30);
-  assert_int_equal(device.compute_units, 132);
-  assert_int_equal(device.wave_size, 32);
-  assert_int_equal(device.max_group_threads, 1024);
-  assert_int_equal(device.max_group_memory, 232448);
-  assert_int_equal(device.clock_mhz, 1980);
-  assert_int_equal(device.pci_domain, 4);
-  assert_int_equal(device.pci_bus, 129);
-  assert_int_equal(device.pci_device, 0);
+  check_probe(RDNA_FAKE_CUDA, "12.9");
+  check_device(&(rdna_device_info){.name = "Fake A100",
+                                   .arch = "sm_80",
+                                   .index = 0,
+                                   .native_index = 1,
+                                   .total_memory = 40ull << 30,
+                                   .compute_units = 108,
+                                   .wave_size = 32,
+                                   .pci_bus = 65,
+                                   .max_group_memory = 232448,
+                                   .clock_mhz = 1980,
+                                   .pci_domain = 4});
+  check_device(&(rdna_device_info){.name = "Fake H200",
+                                   .arch = "sm_90",
+                                   .index = 1,
+                                   .native_index = 2,
+                                   .total_memory = 141ull << 30,
+                                   .compute_units = 132,
+                                   .wave_size = 32,
+                                   .pci_bus = 129,
+                                   .max_group_memory = 232448,
+                                   .clock_mhz = 1980,
+                                   .pci_domain = 4});
   /* the integrated one, first for CUDA, is last for us */
-  assert_int_equal(driver->describe(2, &device), RDNA_OK);
-  assert_string_equal(device.name, "Fake Orin");
-  assert_true(device.integrated);
-  assert_int_equal(device.native_index, 0);
-  assert_int_equal(driver->describe(3, &device), RDNA_NOT_FOUND);
-  assert_int_equal(driver->describe(-1, &device), RDNA_NOT_FOUND);
+  check_device(&(rdna_device_info){.name = "Fake Orin",
+                                   .arch = "sm_87",
+                                   .index = 2,
+                                   .native_index = 0,
+                                   .integrated = true,
+                                   .total_memory = 8ull << 30,
+                                   .compute_units = 16,
+                                   .wave_size = 32,
+                                   .pci_bus = 0,
+                                   .max_group_memory = 232448,
+                                   .clock_mhz = 1980,
+                                   .pci_domain = 4});
 }
 
 static void the_callers_context_comes_back(void **state) {

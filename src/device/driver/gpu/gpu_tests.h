@@ -39,6 +39,40 @@ static rdna__driver_device *open_device(int index) {
   return device;
 }
 
+/* All that the driver says of its device |want->index|. */
+static void check_device(const rdna_device_info *want) {
+  rdna_device_info got;
+  assert_int_equal(driver->describe(want->index, &got), RDNA_OK);
+  assert_string_equal(got.name, want->name);
+  assert_string_equal(got.driver, expected->name);
+  assert_string_equal(got.arch, want->arch);
+  assert_int_equal(got.index, want->index);
+  assert_int_equal(got.native_index, want->native_index);
+  assert_int_equal(got.integrated, want->integrated);
+  assert_false(got.emulated);
+  assert_true(got.total_memory == want->total_memory);
+  assert_int_equal(got.compute_units, want->compute_units);
+  assert_int_equal(got.wave_size, want->wave_size);
+  assert_int_equal(got.max_group_threads, 1024);
+  assert_int_equal(got.max_group_memory, want->max_group_memory);
+  assert_int_equal(got.clock_mhz, want->clock_mhz);
+  assert_int_equal(got.pci_domain, want->pci_domain);
+  assert_int_equal(got.pci_bus, want->pci_bus);
+  assert_int_equal(got.pci_device, 0);
+}
+
+static void check_probe(const char *library, const char *version) {
+  rdna_driver_info info = probe(library);
+  rdna_device_info device;
+  assert_int_equal(info.status, RDNA_OK);
+  assert_int_equal(info.device_count, 3);
+  assert_string_equal(info.version, version);
+  assert_string_equal(info.library, library);
+  assert_non_null(strstr(info.message, "3 devices"));
+  assert_int_equal(driver->describe(3, &device), RDNA_NOT_FOUND);
+  assert_int_equal(driver->describe(-1, &device), RDNA_NOT_FOUND);
+}
+
 /* Devices 0 and 1 reach each other, device 2 is integrated and reaches none. */
 static void memory_and_copies(void **state) {
   rdna__driver_device *device = open_device(0), *peer = open_device(1), *integrated = open_device(2);
