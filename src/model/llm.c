@@ -256,24 +256,24 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
   return RDNA_OK;
 }
 
-rdna_status rdna_llm_session_eval(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
+/* In passes of as many tokens as fit: the logits of the last token, or of |every| one, row by row. */
+static rdna_status eval(rdna_llm_session *session, const int32_t *tokens, int count, bool every, float *logits) {
   RDNA_TRY(check_tokens(session, tokens, count));
   if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
+  int most = every ? session->logit_rows : session->batch;
   for (int done = 0; done < count;) {
-    int part = count - done < session->batch ? count - done : session->batch;
-    RDNA_TRY(pass(session, tokens + done, part, done + part == count, logits));
+    int part = count - done < most ? count - done : most, rows = every ? part : done + part == count;
+    RDNA_TRY(pass(session, tokens + done, part, rows, logits));
     done += part;
+    if (every) logits += (size_t)part * (size_t)session->llm->info.vocabulary;
   }
   return RDNA_OK;
 }
 
+rdna_status rdna_llm_session_eval(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
+  return eval(session, tokens, count, false, logits);
+}
+
 rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
-  RDNA_TRY(check_tokens(session, tokens, count));
-  if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
-  for (int done = 0; done < count;) {
-    int part = count - done < session->logit_rows ? count - done : session->logit_rows;
-    RDNA_TRY(pass(session, tokens + done, part, part, logits + (size_t)done * (size_t)session->llm->info.vocabulary));
-    done += part;
-  }
-  return RDNA_OK;
+  return eval(session, tokens, count, true, logits);
 }
