@@ -450,4 +450,14 @@ static void test_row(const row *r) {
   }
 }
 
+/* ---- what rows of several families use ---- */
+
+#define EPSILON number("epsilon", 1e-5, "0 1", "-1 nan inf")
+#define ACTIVATION (rdna_activation) number("activation", RDNA_ACTIVATION_RELU, "0 1 6", "-1 7")
+#define HALVES (BIT(RDNA_F16) | BIT(RDNA_BF16))
+#define DIM (int)number("dim", 1, "0 -1 -2", "2 -3")
+#define ADAPTED (STRIDED | FREE << 2 | FREE << 3)
+#define ANY_PLACES (STRIDED | MORE_DIMS | FEWER_DIMS | FREE_ALL)
+static const rdna_scalar two = {2, 2};
+
 #endif
