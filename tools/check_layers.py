@@ -1,4 +1,4 @@
-"""No folder includes upward. The build's include paths already say so for src/; this also catches relative includes,
+"""No folder includes upward, and no operator asks for a driver or an architecture by its name. The build's include paths already say so for src/; this also catches relative includes,
 holds the emulator and the bindings to their own, and finds families of src/math that include each other in a circle."""
 import pathlib
 import re
@@ -39,6 +39,16 @@ def circles(families):
             yield "\n".join(trail[first]) + f"\n  src/math/{first} includes itself this way: let one of them give the other what it has"
 
 
+# Whose libraries and communicators go with a driver; the report of a self-test says which it was.
+NAMES_A_DRIVER = ("src/math/vendor/", "src/math/comm/", "src/math/selftest.c")
+
+
+def asks_by_name(name, line):
+    """Whether an operator compares a device's driver or architecture with a name; properties are device/traits.h's."""
+    operator = name.startswith("src/math/") and name.endswith((".c", ".h")) and "_test.c" not in name
+    return operator and not name.startswith(NAMES_A_DRIVER) and re.search(r"strn?cmp\([^;]*(driver|arch\b)", line)
+
+
 problems, families = [], {}
 names = subprocess.run(["git", "ls-files", "*.c", "*.h", "*.hip", "*.cpp", "*.def"], cwd=ROOT, capture_output=True,
                        text=True, check=True).stdout.split()
@@ -47,6 +57,8 @@ for name in names:
     if not (ROOT / path).exists():
         continue
     for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        if asks_by_name(name, line):
+            problems.append(f"{name}:{number}: asks a device for its name; ask for a property, see src/device/traits.h")
         match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
         if match and (".." in match[1] or not allowed(path, match[1])):
             problems.append(f"{name}:{number}: may not include {match[1]}")
