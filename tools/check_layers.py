@@ -1,5 +1,6 @@
-"""No folder includes upward, and no operator asks for a driver or an architecture by its name. The build's include paths already say so for src/; this also catches relative includes,
-holds the emulator and the bindings to their own, and finds families of src/math that include each other in a circle."""
+"""No folder includes upward, and no operator asks for a driver or an architecture by its name. The build's include paths
+already say the first for src/; this also catches relative includes, holds the emulator and the bindings to their own, and
+finds families of src/math that include each other in a circle."""
 import pathlib
 import re
 import subprocess
