@@ -1,6 +1,16 @@
 # rdna_kernel_places(target): tells |target|, by command/places.h, where the code of every kernel stands. One small file
-# for each source of src/math, made anew when that source changes; see tools/kernel_places.py.
+# for each source of src/math, made anew when that source changes; see tools/kernel_places.py. A build that takes its
+# kernels from another takes the finished table too, where there is one.
 function(rdna_kernel_places target)
+  set(table ${CMAKE_BINARY_DIR}/places/places.c)
+  if(RDNA_KERNELS_FROM)
+    get_filename_component(from ${RDNA_KERNELS_FROM}/places/places.c ABSOLUTE)
+    if(EXISTS ${from})
+      add_custom_command(OUTPUT ${table} COMMAND ${CMAKE_COMMAND} -E copy ${from} ${table} DEPENDS ${from} VERBATIM)
+      target_sources(${target} PRIVATE ${table})
+      return()
+    endif()
+  endif()
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   find_program(RDNA_CLANG NAMES clang-19 clang REQUIRED)
   get_property(root GLOBAL PROPERTY RDNA_LAYER_ROOT_math)
@@ -29,7 +39,6 @@ function(rdna_kernel_places target)
     list(APPEND scans ${scan})
   endforeach()
 
-  set(table ${folder}/places.c)
   add_custom_command(OUTPUT ${table}
     COMMAND ${RDNA_CLANG} -E -P ${includes} -MD -MF ${table}.d -MT ${table} ${CMAKE_SOURCE_DIR}/src/math/manifest.c
             -o ${folder}/manifest.i
