@@ -45,7 +45,7 @@ static void print_route(const rdna__route *route) {
 }
 
 static void print_table(const rdna__route_table *table) {
-  const char *rule = table->fixed                     ? "Nothing is chosen: each has its kernels."
+  const char *rule = table->fixed                     ? "Each row is a part of the work, and the operator knows which."
                      : rdna__route_at(table, 0)->cost ? "The row of the least cost among those that apply."
                                                       : "The first row that applies.";
   printf("\n### %s\n\n%s Table: [src/%s](../src/%s).\n\n", table->title, rule, route_source(table),

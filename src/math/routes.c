@@ -11,8 +11,15 @@ const rdna__route_table *const rdna__route_tables[] = {ROUTE_TABLES(ADDRESS)};
 const int rdna__route_table_count = sizeof rdna__route_tables / sizeof *rdna__route_tables;
 
 #define NEXT(name, NAME) "|" #name
+#define DENSE_16 "f16_f16_f16|f16_f16_f32|bf16_bf16_bf16|bf16_bf16_f32"
 const rdna__word_set rdna__word_sets[] = {
-    {"float", "f32|f16|bf16"}, {"real", "f32|f16|bf16|f64"}, {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"},
-    {"bits", "8|16|32|64"},    {"bytes", "8|16|32|64|128"},  {"blocks", &(RDNA_QUANT_FORMATS(NEXT))[1]},
+    {"float", "f32|f16|bf16"},
+    {"real", "f32|f16|bf16|f64"},
+    {"norm", "f32|f16|f16_wf32|bf16|bf16_wf32"}, /* values; of f32 weights */
+    {"bits", "8|16|32|64"},
+    {"bytes", "8|16|32|64|128"},
+    {"blocks", &(RDNA_QUANT_FORMATS(NEXT))[1]},
+    {"dense", "f32_f32_f32|f32_f16_f32|f32_bf16_f32|" DENSE_16}, /* A, B, C of a product */
+    {"dense16", DENSE_16},
 };
 const int rdna__word_set_count = sizeof rdna__word_sets / sizeof *rdna__word_sets;

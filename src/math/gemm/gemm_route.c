@@ -193,13 +193,11 @@ static rdna_status run_vector(const rdna__gemm_route *route, rdna_stream *stream
 
 /* By the rows of a tile, or the most rows of A; the shares are those of the rate that a device reaches on a large
  * product, against a tile of 128 x 128 in f32 and otherwise the best one. */
-#define DENSE "{f32_f32_f32|f32_f16_f32|f32_bf16_f32|f16_f16_f16|f16_f16_f32|bf16_bf16_bf16|bf16_bf16_f32}"
-#define MMA "{f16_f16_f16|f16_f16_f32|bf16_bf16_bf16|bf16_bf16_f32}"
 #define BLOCKS "f32_{blocks}_f32"
 #define SUM "gemm_sum_{float}"
 const rdna__gemm_route rdna__gemm_rows[] = {
     {.route = {.name = "rows 1",
-               .kernels = {"gemv_" DENSE "_m1", "gemv_" BLOCKS "_m1", "gemv_split_{float}"},
+               .kernels = {"gemv_{dense}_m1", "gemv_" BLOCKS "_m1", "gemv_split_{float}"},
                .when =
                    "a vector, with B turned and aligned; of f32 and dense weights by several sets of lanes to a row",
                .applies = vector_applies,
@@ -208,7 +206,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .variant = M1,
      .rows = 1},
     {.route = {.name = "rows 4",
-               .kernels = {"gemv_" DENSE "_m4", "gemv_" BLOCKS "_m4"},
+               .kernels = {"gemv_{dense}_m4", "gemv_" BLOCKS "_m4"},
                .when = "up to 4 rows of A, with B turned and aligned",
                .applies = vector_applies,
                .cost = vector_cost},
@@ -216,7 +214,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .variant = M4,
      .rows = 4},
     {.route = {.name = "rows 8",
-               .kernels = {"gemv_" DENSE "_m8", "gemv_" BLOCKS "_m8"},
+               .kernels = {"gemv_{dense}_m8", "gemv_" BLOCKS "_m8"},
                .when = "up to 8 rows of A, with B turned and aligned",
                .applies = vector_applies,
                .cost = vector_cost},
@@ -224,7 +222,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .variant = M8,
      .rows = 8},
     {.route = {.name = "tile 128 x 256",
-               .kernels = {"gemm_" MMA "_wide"},
+               .kernels = {"gemm_{dense16}_wide"},
                .when = "16-bit types with aligned rows, by matrix units",
                .applies = tile_applies,
                .cost = tile_cost,
@@ -238,7 +236,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .wgmma_share = 1,
      .group_bytes = GEMM_PIPE_BYTES(128, 256, GEMM_WIDE_STAGES)},
     {.route = {.name = "tile 128 x 128",
-               .kernels = {"gemm_" DENSE "_large", "gemm_" BLOCKS "_large"},
+               .kernels = {"gemm_{dense}_large", "gemm_" BLOCKS "_large"},
                .when = "any types; of 16 bits with aligned rows",
                .applies = tile_applies,
                .cost = tile_cost,
@@ -264,7 +262,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .columns = 128,
      .share = 1.06},
     {.route = {.name = "tile 128 x 64",
-               .kernels = {"gemm_" MMA "_narrow"},
+               .kernels = {"gemm_{dense16}_narrow"},
                .when = "16-bit types with aligned rows, by matrix units",
                .applies = tile_applies,
                .cost = tile_cost,
@@ -278,7 +276,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .wgmma_share = 0.65,
      .group_bytes = GEMM_PIPE_BYTES(128, 64, 4)},
     {.route = {.name = "tile 64 x 64",
-               .kernels = {"gemm_" DENSE "_small", "gemm_" BLOCKS "_small", "gemm_f64"},
+               .kernels = {"gemm_{dense}_small", "gemm_" BLOCKS "_small", "gemm_f64"},
                .when = "any types, sizes and alignments",
                .applies = tile_applies,
                .cost = tile_cost,
@@ -292,7 +290,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .wgmma_share = 0.5,
      .group_bytes = GEMM_PIPE_BYTES(64, 64, 4)},
     {.route = {.name = "tile 128 x 128 in parts",
-               .kernels = {"gemm_" DENSE "_large", SUM},
+               .kernels = {"gemm_{dense}_large", SUM},
                .when = "dense types, of 16 bits with aligned rows, in parts of k that fill the device",
                .applies = parts_apply,
                .cost = parts_cost,
@@ -318,7 +316,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .columns = 128,
      .share = 1.06},
     {.route = {.name = "tile 128 x 64 in parts",
-               .kernels = {"gemm_" MMA "_narrow", SUM},
+               .kernels = {"gemm_{dense16}_narrow", SUM},
                .when = "16-bit types with aligned rows, in parts of k",
                .applies = parts_apply,
                .cost = parts_cost,
@@ -332,7 +330,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .wgmma_share = 0.65,
      .group_bytes = GEMM_PIPE_BYTES(128, 64, 4)},
     {.route = {.name = "tile 64 x 64 in parts",
-               .kernels = {"gemm_" DENSE "_small", SUM},
+               .kernels = {"gemm_{dense}_small", SUM},
                .when = "dense types, in parts of k",
                .applies = parts_apply,
                .cost = parts_cost,
@@ -346,8 +344,6 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .wgmma_share = 0.5,
      .group_bytes = GEMM_PIPE_BYTES(64, 64, 4)},
 };
-#undef DENSE
-#undef MMA
 #undef BLOCKS
 #undef SUM
 const int rdna__gemm_row_count = sizeof rdna__gemm_rows / sizeof rdna__gemm_rows[0];

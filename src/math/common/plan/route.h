@@ -10,7 +10,7 @@
  *     RDNA_ROUTES(rdna__softmax_routes, "softmax", routes)
  *
  * The name of a kernel is a pattern: {a|b} stands for one of these words, {float} for one of a set that
- * rdna__route_word_sets names. The caller fills in the words. */
+ * rdna__word_sets names. The caller fills in the words. */
 #ifndef RDNA_MATH_ROUTE_H
 #define RDNA_MATH_ROUTE_H
 
@@ -41,7 +41,7 @@ typedef struct rdna__route_table {
   const void *first;
   size_t stride; /* bytes from row to row */
   int count;
-  bool fixed; /* nothing is chosen: each operator, or step of one, has its row */
+  bool fixed; /* each row is a part of the work, and the operator knows which */
 } rdna__route_table;
 
 #define RDNA_ROUTES(table, title, rows) RDNA_ROUTES_(table, title, rows, false)
