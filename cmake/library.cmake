@@ -31,5 +31,7 @@ add_test(NAME library.generate COMMAND generate ${CMAKE_SOURCE_DIR}/examples/dem
 if(NOT RDNA_COVERAGE) # gcov adds names of its own
   add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)
 endif()
+# Each has a comment.
+add_test(NAME library.documented COMMAND python3 ${CMAKE_SOURCE_DIR}/tests/documented.py)
 # Each public header stands alone, in C and in C++.
 add_test(NAME library.headers COMMAND ${CMAKE_SOURCE_DIR}/tests/headers.sh ${CMAKE_C_COMPILER})

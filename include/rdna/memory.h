@@ -47,6 +47,7 @@ typedef struct rdna_memory_stats {
   double fragmentation; /* 1 - largest cached block / cached bytes; 0 when nothing is cached */
 } rdna_memory_stats;
 
+/* What the device's pool holds and has done until now. */
 RDNA_API void rdna_memory_get_stats(rdna_device *device, rdna_memory_stats *out_stats);
 /* Every peak becomes what is current. */
 RDNA_API void rdna_memory_reset_peaks(rdna_device *device);

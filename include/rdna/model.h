@@ -69,8 +69,8 @@ RDNA_CHECKED rdna_status rdna_gguf_open(const char *path, rdna_gguf **out_file);
 RDNA_CHECKED rdna_status rdna_gguf_open_memory(const void *data, size_t size, rdna_gguf **out_file);
 RDNA_API void rdna_gguf_close(rdna_gguf *file); /* NULL is fine */
 
-RDNA_API uint32_t rdna_gguf_version(const rdna_gguf *file);
-RDNA_API size_t rdna_gguf_key_count(const rdna_gguf *file);
+RDNA_API uint32_t rdna_gguf_version(const rdna_gguf *file); /* of the format: 2 or 3 */
+RDNA_API size_t rdna_gguf_key_count(const rdna_gguf *file); /* of the metadata, not those for tensors */
 /* In the file's order. RDNA_INVALID_ARGUMENT past the last. */
 RDNA_CHECKED rdna_status rdna_gguf_key_at(const rdna_gguf *file, size_t index, rdna_gguf_key *out_key);
 RDNA_API const char *rdna_gguf_type_name(rdna_gguf_type type); /* "u8", "text", …; "?" outside the enumeration */
@@ -94,7 +94,7 @@ RDNA_CHECKED rdna_status rdna_gguf_read_i32(const rdna_gguf *file, const char *n
 RDNA_CHECKED rdna_status rdna_gguf_read_f32(const rdna_gguf *file, const char *name, uint64_t first, size_t count,
                                             float *out);
 
-RDNA_API size_t rdna_gguf_tensor_count(const rdna_gguf *file);
+RDNA_API size_t rdna_gguf_tensor_count(const rdna_gguf *file); /* in all files of the model */
 /* In the file's order, of all files. Also describes tensors whose type this library does not have.
  * RDNA_INVALID_ARGUMENT past the last. */
 RDNA_CHECKED rdna_status rdna_gguf_tensor_at(const rdna_gguf *file, size_t index, rdna_gguf_tensor *out_tensor);

@@ -52,6 +52,8 @@ RDNA_CHECKED rdna_status rdna_graph_end(rdna_stream *stream, rdna_graph **out_gr
 RDNA_CHECKED rdna_status rdna_graph_launch(rdna_graph *graph, rdna_stream *stream);
 RDNA_API void rdna_graph_release(rdna_graph *graph); /* waits for the device; NULL is fine */
 
+/* A mark that rdna_event_record puts into a stream: others can wait for it, and with |timing| two of them tell how long
+ * the work between took. It keeps its device alive. */
 RDNA_CHECKED rdna_status rdna_event_create(rdna_device *device, bool timing, rdna_event **out_event);
 RDNA_API void rdna_event_release(rdna_event *event); /* NULL is fine */
 RDNA_CHECKED rdna_status rdna_event_record(rdna_event *event, rdna_stream *stream);

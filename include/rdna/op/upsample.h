@@ -38,8 +38,10 @@ typedef struct rdna_upsample {
 } rdna_upsample;
 #define RDNA_UPSAMPLE_INIT .size = sizeof(rdna_upsample)
 
+/* out = x, resampled to out's spatial sizes. */
 RDNA_CHECKED rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *x,
                                           const rdna_tensor *out);
+/* Its gradient: |dx| has x's shape, and gets from |dout|, of out's shape, what each value of x gave. */
 RDNA_CHECKED rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *options,
                                                    const rdna_tensor *dout, const rdna_tensor *dx);
 
