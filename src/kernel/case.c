@@ -14,6 +14,7 @@
 
 #include "base/block_formats.h"
 #include "device/driver.h"
+#include "kernel/dtype.h"
 #include "kernel/manifest.h"
 #include "rdna/memory.h"
 
@@ -221,7 +222,7 @@ static bool compare_values(const rdna__kernel_case *c, int index, const blocks s
                            rdna__case_result *result) {
   const rdna__case_buffer *buffer = &c->buffers[index];
   size_t step = value_bytes(buffer->dtype), count = buffer_bytes(buffer) / step;
-  bool is_float = buffer->dtype <= RDNA_F64, is_out = buffer->role == RDNA__OUT;
+  bool is_float = dtype_is_real(buffer->dtype), is_out = buffer->role == RDNA__OUT;
   const uint8_t *got = sides[FIRST][DEVICE].data[index] + GUARD, *want = sides[FIRST][TWIN].data[index] + GUARD;
   for (size_t i = 0; i < count && result->passed; i++, got += step, want += step) {
     bool got_poison = is_poison(c, index, DEVICE, sides, runs, i),

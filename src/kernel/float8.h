@@ -15,7 +15,9 @@
 #include "rdna/tensor.h"
 
 /* |type| is a constant in every call. */
-RDNA_SCALAR bool float8_is(rdna_dtype type) { return type >= RDNA_F8_E4M3FN && type <= RDNA_F8_E5M2FNUZ; }
+RDNA_SCALAR bool float8_is(rdna_dtype type) {
+  return type == RDNA_F8_E4M3FN || type == RDNA_F8_E5M2 || type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
+}
 RDNA_SCALAR int float8_mantissa_bits_(rdna_dtype type) {
   return type == RDNA_F8_E4M3FN || type == RDNA_F8_E4M3FNUZ ? 3 : 2;
 }

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "device/driver.h"
+#include "kernel/dtype.h"
 #include "model/llm.h"
 #include "rdna/kernel.h"
 
@@ -186,7 +187,7 @@ static rdna_status find_tensor(const loader *l, const char *name, int64_t rows, 
 static rdna_status load_matrix(loader *l, const char *name, int64_t rows, int64_t columns, rdna_tensor *out) {
   rdna_gguf_tensor tensor;
   RDNA_TRY(find_tensor(l, name, rows, columns, &tensor));
-  if (tensor.dtype > RDNA_BF16 && rdna_dtype_block_values(tensor.dtype) == 1) {
+  if (!dtype_is_float(tensor.dtype) && rdna_dtype_block_values(tensor.dtype) == 1) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16 and the types of blocks have",
                       name, rdna_gguf_tensor_type_name(tensor.ggml_type));

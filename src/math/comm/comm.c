@@ -250,18 +250,25 @@ static rdna_status missing(const char *operator_name, const char *argument) {
 }
 
 static rdna_status encode(const char *operator_name, rdna_dtype dtype, rdna_comm_op op, call *c) {
-  static const int types[] = {[RDNA_F32] = NCCL_FLOAT,  [RDNA_F16] = NCCL_HALF,  [RDNA_BF16] = NCCL_BFLOAT16,
-                              [RDNA_F64] = NCCL_DOUBLE, [RDNA_I8] = NCCL_INT8,   [RDNA_U8] = NCCL_UINT8,
-                              [RDNA_I16] = -1,          [RDNA_I32] = NCCL_INT32, [RDNA_I64] = NCCL_INT64,
-                              [RDNA_BOOL] = NCCL_UINT8};
-  static const int ops[] = {NCCL_SUM, NCCL_PROD, NCCL_MAX, NCCL_MIN, NCCL_AVG};
+  static const struct {
+    bool offered;
+    int type;
+  } types[RDNA_DTYPE_COUNT] = {
+      [RDNA_F32] = {true, NCCL_FLOAT},  [RDNA_F16] = {true, NCCL_HALF},  [RDNA_BF16] = {true, NCCL_BFLOAT16},
+      [RDNA_F64] = {true, NCCL_DOUBLE}, [RDNA_I8] = {true, NCCL_INT8},   [RDNA_U8] = {true, NCCL_UINT8},
+      [RDNA_I32] = {true, NCCL_INT32},  [RDNA_I64] = {true, NCCL_INT64}, [RDNA_BOOL] = {true, NCCL_UINT8}};
+  static const int ops[RDNA_COMM_OP_COUNT] = {[RDNA_COMM_OP_SUM] = NCCL_SUM,
+                                              [RDNA_COMM_OP_PRODUCT] = NCCL_PROD,
+                                              [RDNA_COMM_OP_MAX] = NCCL_MAX,
+                                              [RDNA_COMM_OP_MIN] = NCCL_MIN,
+                                              [RDNA_COMM_OP_MEAN] = NCCL_AVG};
   if ((int)op < 0 || op >= RDNA_COMM_OP_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "comm: %s: the operation is number %d; there are 0 to %d", operator_name,
                       (int)op, RDNA_COMM_OP_COUNT - 1);
-  if ((int)dtype < 0 || dtype > RDNA_BOOL || types[dtype] < 0)
+  if ((unsigned)dtype >= RDNA_DTYPE_COUNT || !types[dtype].offered)
     return rdna__fail(RDNA_UNSUPPORTED, "comm: %s has no values of type %s; convert them", operator_name,
                       rdna_dtype_name(dtype));
-  c->type = types[dtype];
+  c->type = types[dtype].type;
   c->op = ops[op];
   if (dtype != RDNA_BOOL) return RDNA_OK;
   if (op == RDNA_COMM_OP_MEAN) return rdna__fail(RDNA_UNSUPPORTED, "comm: %s: bool has no mean", operator_name);

@@ -115,7 +115,7 @@ static rdna_status check(const operands *o, const rdna_convolution *conv, rdna__
     if (i > 0) RDNA_TRY(rdna__check_same_dtype(op_name, all[i].name, all[i].tensor, "y", o->y));
   }
   RDNA_TRY(check_shapes(o, conv));
-  int out = (int)mode; /* y, x and weight, as modes are ordered */
+  int out = mode == RDNA__CONV_FORWARD ? 0 : mode == RDNA__CONV_DATA ? 1 : 2;
   RDNA_TRY(check_written(op_name, all[out].name, all[out].tensor));
   for (int i = 0; i < 3; i++)
     if (i != out) RDNA_TRY(rdna__check_apart(op_name, all[out].name, all[out].tensor, all[i].name, all[i].tensor));

@@ -142,7 +142,8 @@ static double parts_cost(const rdna__route *of, const void *which) {
 }
 
 /* By the type of C. */
-static const char *const sums[] = {"gemm_sum_f32", "gemm_sum_f16", "gemm_sum_bf16"};
+static const char *const sums[RDNA_DTYPE_COUNT] = {
+    [RDNA_F32] = "gemm_sum_f32", [RDNA_F16] = "gemm_sum_f16", [RDNA_BF16] = "gemm_sum_bf16"};
 
 static rdna_status run_parts(const rdna__gemm_route *route, rdna_stream *stream, const char *op_name,
                              const rdna__gemm_problem *problem) {
@@ -367,5 +368,5 @@ void rdna__gemm_families(const rdna__gemm_problem *problem, char text[RDNA__TUNE
   const rdna__gemm_product *p = problem->own ? NULL : problem->product;
   snprintf(text, RDNA__TUNER_TEXT, "%s", problem->own ? problem->own_families : "");
   for (int variant = 0; p && variant < VARIANTS; variant++) add_family(p->kernels[variant], text);
-  if (p && problem->types[2] <= RDNA_BF16) add_family(sums[problem->types[2]], text);
+  if (p) add_family(sums[problem->types[2]], text);
 }

@@ -1,4 +1,5 @@
 /* What is not 0, and what a mask keeps. */
+#include "kernel/dtype.h"
 #include "math/common/plan/route.h"
 #include "math/index/compact_kernels.h"
 #include "math/index/indexed_plan.h"
@@ -35,7 +36,7 @@ static rdna_status scan(rdna__scratch *scratch, const rdna_tensor *flags, struct
   a->x = dense.data;
   a->n = rdna_tensor_count(flags);
   a->tiles = (uint32_t)((a->n - 1) / COMPACT_TILE + 1);
-  a->ignored = flags->dtype <= RDNA_F64 ? UINT64_C(1) << (8 * rdna_dtype_block_bytes(flags->dtype) - 1) : 0;
+  a->ignored = dtype_is_real(flags->dtype) ? UINT64_C(1) << (8 * rdna_dtype_block_bytes(flags->dtype) - 1) : 0;
   RDNA_TRY(rdna__scratch_take(scratch, (a->tiles + 1) * sizeof(int64_t), &offsets));
   a->offsets = offsets;
   RDNA_TRY(launch(scratch->stream, COUNT, flags->dtype, a));

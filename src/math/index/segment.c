@@ -1,4 +1,5 @@
 /* Values that go to one place: places are sorted, runs of equal ones are joined. */
+#include "kernel/dtype.h"
 #include "kernel/float8.h"
 #include "math/common/plan/route.h"
 #include "math/index/indexed_plan.h"
@@ -72,7 +73,7 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
   void *keys, *places;
   parts memory[2] = {{0}};
   int64_t columns = s->outer * s->inner;
-  size_t kept_bytes = s->dtype < RDNA_F64 ? 4 : 8;
+  size_t kept_bytes = dtype_is_float(s->dtype) ? 4 : 8;
   if (s->n == 0 || s->rows == 0 || columns == 0) return RDNA_OK;
   RDNA_TRY(sort_keys(scratch, s, &keys, &places));
   struct segment_args a = {.keys = keys,

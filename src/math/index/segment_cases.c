@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/dtype.h"
 #include "kernel/manifest.h"
 #include "math/common/case/fill.h"
 #include "math/index/segment_kernels.h"
@@ -13,15 +14,15 @@ static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t cou
   for (int64_t i = 0; i < count; i++) {
     double v = rdna__random_below(random, 300) == 0 ? (double)NAN : 3 * rdna__random_normal(random);
     int64_t whole = rdna__random_range(random, -40, 40);
-    if (dtype <= RDNA_BF16) case_set(dtype, data, i, (float)v);
+    if (dtype_is_float(dtype)) case_set(dtype, data, i, (float)v);
     if (dtype == RDNA_F64) ((double *)data)[i] = v;
-    if (dtype > RDNA_F64) memcpy((char *)data + (size_t)i * bytes, &whole, bytes);
+    if (!dtype_is_real(dtype)) memcpy((char *)data + (size_t)i * bytes, &whole, bytes);
   }
 }
 
 RDNA_CASE_MAKER(rdna__segment_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
-  rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype < RDNA_F64 ? RDNA_F32 : RDNA_I64;
+  rdna_dtype kept = dtype == RDNA_F64 ? RDNA_F64 : dtype_is_float(dtype) ? RDNA_F32 : RDNA_I64;
   bool parts = n % 3 == 2;
   struct segment_args a = {.op = (uint32_t)n % 6, .include_self = n / 2 % 2};
   a.n = (uint32_t)rdna__random_range(random, 1, 300), a.rows = (uint32_t)rdna__random_range(random, 1, 60);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "kernel/dtype.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
 #include "math/movement/movement_kernels.h"
@@ -154,7 +155,8 @@ static rdna_status copy(request *r, const rdna_tensor *x, const rdna_tensor *out
   r->to = out->dtype;
   if (x->dtype != out->dtype) {
     bool dense = plan.rank == 1 && plan.operand[0].stride[0] == 1 && plan.operand[1].stride[0] == 1;
-    if (!dense || x->dtype > RDNA_BF16 || out->dtype > RDNA_BF16) return rdna__plan_each(&plan, launch_convert, r);
+    if (!dense || !dtype_is_float(x->dtype) || !dtype_is_float(out->dtype))
+      return rdna__plan_each(&plan, launch_convert, r);
     rdna_tensor flat_x = rdna_tensor_contiguous(plan.operand[1].data, x->dtype, 1, plan.size);
     rdna_tensor flat_out = rdna_tensor_contiguous(plan.operand[0].data, out->dtype, 1, plan.size);
     return rdna_op_cast(r->stream, &flat_x, &flat_out);

@@ -62,7 +62,7 @@ RDNA_KERNEL(256) arange(struct set_args a) {
     uint32_t i = value_index_of(j);
     if (i < a.shape.count) {
       int64_t at = (int64_t)i * a.operand[0].stride[0];
-      if (a.dtype <= RDNA_F64 || float8_is((rdna_dtype)a.dtype)) {
+      if (!dtype_is_integer((rdna_dtype)a.dtype)) {
         movement_store_real(a.dtype, a.operand[0].data, at, __builtin_fma((double)i, a.step.real, a.start.real));
       } else {
         uint64_t v = (uint64_t)a.start.integer + i * (uint64_t)a.step.integer;

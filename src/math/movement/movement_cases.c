@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/dtype.h"
 #include "kernel/manifest.h"
 #include "math/common/case/values.h"
 #include "math/movement/movement_kernels.h"
@@ -50,7 +51,7 @@ static rdna_status add(rdna__kernel_case *c, rdna__random *random, rdna__buffer_
   uint8_t *data = rdna__case_add(c, role, dtype, count, (uint32_t)offset);
   if (!data) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for a case of %lld values", (long long)count);
   size_t bytes = (size_t)count * rdna_dtype_block_bytes(dtype);
-  if (role == RDNA__IN && dtype <= RDNA_BF16) {
+  if (role == RDNA__IN && dtype_is_float(dtype)) {
     case_fill_hard(random, dtype, data, count);
   } else if (role == RDNA__IN && dtype == RDNA_F64) {
     for (int64_t i = 0; i < count; i++) {
@@ -110,14 +111,21 @@ RDNA_CASE_MAKER(rdna__move_case) {
   return move_case(out_case, random, n, dtype, dtype, parts_of(kernel->name));
 }
 
+/* Of those that are no blocks, nor of 8-bit floats. */
+static rdna_dtype any_type(rdna__random *random) {
+  static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
+                                     RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64, RDNA_BOOL};
+  return types[rdna__random_below(random, sizeof types / sizeof *types)];
+}
+
 RDNA_CASE_MAKER(rdna__convert_case) {
-  rdna_dtype from = (rdna_dtype)rdna__random_below(random, RDNA_BOOL + 1);
-  return move_case(out_case, random, n, from, (rdna_dtype)rdna__random_below(random, RDNA_BOOL + 1), 1);
+  rdna_dtype from = any_type(random);
+  return move_case(out_case, random, n, from, any_type(random), 1);
 }
 
 RDNA_CASE_MAKER(rdna__set_case) {
   bool is_arange = !strcmp(kernel->name, "arange");
-  rdna_dtype dtype = is_arange ? (rdna_dtype)rdna__random_below(random, RDNA_BOOL + 1) : moved_type(kernel->name);
+  rdna_dtype dtype = is_arange ? any_type(random) : moved_type(kernel->name);
   struct set_args args = {.value = {rdna__random_bits(random), rdna__random_bits(random)},
                           .start = rdna_scalar_real(9 * rdna__random_normal(random)),
                           .step = rdna_scalar_real(3 * rdna__random_normal(random)),

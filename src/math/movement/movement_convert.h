@@ -3,6 +3,7 @@
 #ifndef RDNA_MATH_MOVEMENT_CONVERT_H
 #define RDNA_MATH_MOVEMENT_CONVERT_H
 
+#include "kernel/dtype.h"
 #include "kernel/float8.h"
 #include "math/movement/movement_kernels.h"
 
@@ -51,7 +52,9 @@ RDNA_SCALAR void movement_store_f32(uint32_t to, void *out, int64_t at, float v)
   if (to == RDNA_F8_E4M3FNUZ) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E4M3FNUZ, v);
   if (to == RDNA_F8_E5M2FNUZ) ((uint8_t *)out)[at] = float8_from_f32(RDNA_F8_E5M2FNUZ, v);
 }
-RDNA_SCALAR bool movement_is_narrow_(uint32_t type) { return type <= RDNA_BF16 || float8_is((rdna_dtype)type); }
+RDNA_SCALAR bool movement_is_narrow_(uint32_t type) {
+  return dtype_is_float((rdna_dtype)type) || float8_is((rdna_dtype)type);
+}
 RDNA_SCALAR float movement_load_f32_(uint32_t from, const void *in, int64_t i) {
   switch (from) {
     case RDNA_F32:

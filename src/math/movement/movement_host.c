@@ -80,7 +80,7 @@ static void arange_piece(void *context, int64_t begin, int64_t end) {
   const struct set_args *a = context;
   for (int64_t i = begin; i < end; i++) {
     int64_t at = i * a->operand[0].stride[0];
-    if (a->dtype <= RDNA_F64 || float8_is((rdna_dtype)a->dtype)) {
+    if (!dtype_is_integer((rdna_dtype)a->dtype)) {
       movement_store_real(a->dtype, a->operand[0].data, at, __builtin_fma((double)i, a->step.real, a->start.real));
     } else {
       uint64_t v = (uint64_t)a->start.integer + (uint64_t)i * (uint64_t)a->step.integer;

@@ -7,7 +7,8 @@
 /* The types in a kernel's name, a word of {norm}: of the values, and of the weights where those are f32 and the values
  * are not. */
 static inline const char *rdna__norm_types(const rdna_tensor *values, const rdna_tensor *weights) {
-  static const char *const names[RDNA_BF16 + 1][2] = {{"f32", "f32"}, {"f16", "f16_wf32"}, {"bf16", "bf16_wf32"}};
+  static const char *const names[RDNA_DTYPE_COUNT][2] = {
+      [RDNA_F32] = {"f32", "f32"}, [RDNA_F16] = {"f16", "f16_wf32"}, [RDNA_BF16] = {"bf16", "bf16_wf32"}};
   return names[values->dtype][weights && weights->dtype == RDNA_F32];
 }
 

@@ -9,7 +9,8 @@
 
 /* From an H200; nobody has measured them on AMD's cards. */
 enum { LEAST_SLICES = 64, MOST_SLICES = 512, ROWS_OF_A_WAVE_SLICE = 8, ROWS_OF_A_COLUMN_SLICE = 8 };
-static const int64_t parts_of_a_unit[RDNA_BF16 + 1] = {2, 3, 3}; /* groups of norm_parts that run at once */
+/* Groups of norm_parts that run at once. */
+static const int64_t parts_of_a_unit[RDNA_DTYPE_COUNT] = {[RDNA_F32] = 2, [RDNA_F16] = 3, [RDNA_BF16] = 3};
 
 /* Two groups for each compute unit, as many as its registers hold, while partial sums stay small beside what they
  * sum. */

@@ -1,6 +1,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "kernel/dtype.h"
 #include "kernel/manifest.h"
 #include "math/common/case/strided.h"
 #include "math/common/case/values.h"
@@ -46,7 +47,7 @@ static uint32_t pick_op(rdna__random *random, const kernel_traits *t) {
 
 static void fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
   size_t bytes = rdna_dtype_block_bytes(dtype);
-  if (dtype <= RDNA_BF16) {
+  if (dtype_is_float(dtype)) {
     case_fill_hard(random, dtype, data, count);
   } else if (dtype == RDNA_F64) {
     static const double special[] = {0, -0.0, (double)INFINITY, -(double)INFINITY, (double)NAN, 0x1p-1074, 0x1p1023};

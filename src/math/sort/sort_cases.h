@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernel/dtype.h"
 #include "math/common/case/fill.h"
 #include "math/sort/sort_plan.h"
 
@@ -36,7 +37,7 @@ static inline void sort_case_fill(rdna__random *random, rdna_dtype dtype, void *
     double v = pick == 0  ? special[bits % 6]
                : pick < 4 ? (double)rdna__random_range(random, -9, 9)
                           : 50 * rdna__random_normal(random);
-    if (dtype <= RDNA_BF16) {
+    if (dtype_is_float(dtype)) {
       case_set(dtype, data, i, (float)v);
     } else if (dtype == RDNA_F64) {
       ((double *)data)[i] = v;

@@ -41,7 +41,8 @@ static rdna_status check_description(const struct call *c) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the mode is %d; modes are 0 to %d", c->op_name, (int)options->mode,
                       RDNA_UPSAMPLE_MODE_COUNT - 1);
   }
-  if (options->align_corners && options->mode <= RDNA_UPSAMPLE_MODE_NEAREST_EXACT) {
+  if (options->align_corners && options->mode != RDNA_UPSAMPLE_MODE_LINEAR &&
+      options->mode != RDNA_UPSAMPLE_MODE_CUBIC) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: align_corners is set and the mode is %d; the nearest modes have none",
                       c->op_name, (int)options->mode);
   }
