@@ -1,5 +1,5 @@
 /* Batch norm (Ioffe and Szegedy, 2015) and group norm (Wu and He, 2018), with gradients. Instance norm (Ulyanov et al.,
- * 2016) is group norm with as many groups as channels.
+ * 2016) is group norm with as many channel groups as channels.
  *
  * |x| is (n, channels, spatial…) of any rank from 2, f32, f16, bf16 or f64, contiguous or channels-last: dense with the
  * channels innermost. Every tensor of its shape is of its type and lies as it does. |weight| and |bias| are (channels),
@@ -57,14 +57,14 @@ RDNA_CHECKED rdna_status rdna_op_batch_norm_inference_backward(rdna_stream *stre
                                                                double epsilon, const rdna_tensor *dx,
                                                                const rdna_tensor *dweight, const rdna_tensor *dbias);
 
-/* |groups| divides the channels. |saved_mean| and |saved_inverse| are (n, groups). */
-RDNA_CHECKED rdna_status rdna_op_group_norm(rdna_stream *stream, const rdna_tensor *x, int64_t groups,
+/* |channel_groups| divides the channels. |saved_mean| and |saved_inverse| are (n, channel_groups). */
+RDNA_CHECKED rdna_status rdna_op_group_norm(rdna_stream *stream, const rdna_tensor *x, int64_t channel_groups,
                                             const rdna_tensor *weight, const rdna_tensor *bias, double epsilon,
                                             const rdna_tensor *out, const rdna_tensor *saved_mean,
                                             const rdna_tensor *saved_inverse);
 /* As the backward of batch norm. */
 RDNA_CHECKED rdna_status rdna_op_group_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                                     int64_t groups, const rdna_tensor *weight,
+                                                     int64_t channel_groups, const rdna_tensor *weight,
                                                      const rdna_tensor *saved_mean, const rdna_tensor *saved_inverse,
                                                      const rdna_tensor *dx, const rdna_tensor *dweight,
                                                      const rdna_tensor *dbias);

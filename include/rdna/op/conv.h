@@ -17,7 +17,7 @@ typedef struct rdna_convolution {
   int64_t stride[3];                   /* at least 1 */
   int64_t pad_before[3], pad_after[3]; /* zeros around the input, at least 0 */
   int64_t dilation[3];                 /* at least 1 */
-  int64_t groups;                      /* divides both numbers of channels */
+  int64_t groups;                      /* of channels: divides both numbers of them */
 } rdna_convolution;
 #define RDNA_CONVOLUTION_INIT .size = sizeof(rdna_convolution)
 

@@ -15,7 +15,7 @@ enum { DECODE_QUERIES = 8 };
 /* A split is worth its share of the combining when it has this many positions. */
 enum { SPLIT_POSITIONS = 64, MOST_SPLITS = 256, GROUPS_PER_UNIT = 4 };
 
-static int heads_per_block(int64_t group) { return group == 1 ? 1 : group <= 4 ? 4 : 8; }
+static int heads_per_block(int64_t heads_per_kv) { return heads_per_kv == 1 ? 1 : heads_per_kv <= 4 ? 4 : 8; }
 
 struct problem {
   const rdna_attention *options;
@@ -50,10 +50,11 @@ static bool is_decode(const rdna_attention *options, int64_t tokens) {
 static int32_t choose_splits(const rdna_device *device, const rdna_attention *options, int64_t tokens, int64_t heads,
                              int64_t kv_heads) {
   if (!is_decode(options, tokens) || tokens <= 0 || heads <= 0 || kv_heads <= 0) return 1;
-  int64_t group = heads / kv_heads, blocks = kv_heads * rdna__divide_up(group, heads_per_block(group)) * tokens;
+  int64_t heads_per_kv = heads / kv_heads,
+          blocks = kv_heads * rdna__divide_up(heads_per_kv, heads_per_block(heads_per_kv)) * tokens;
   int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
   const rdna_device_info *info = rdna_device_get_info(device);
-  int64_t units = info->compute_units, at_once = heads_per_block(group) == 8 ? 1 : 2;
+  int64_t units = info->compute_units, at_once = heads_per_block(heads_per_kv) == 8 ? 1 : 2;
   int64_t wanted = rdna__device_traits_of(info)->is_measured ? units * at_once / blocks
                                                              : rdna__divide_up(units * GROUPS_PER_UNIT, blocks);
   int64_t useful = length / SPLIT_POSITIONS;
@@ -146,10 +147,10 @@ static rdna_status launch_prefill(rdna_stream *stream, rdna_dtype dtype, const s
 }
 
 static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const struct attention_args *args) {
-  int64_t group = args->heads / args->kv_heads,
-          blocks = rdna__divide_up(group, heads_per_block(group)) * args->kv_heads;
+  int64_t heads_per_kv = args->heads / args->kv_heads,
+          blocks = rdna__divide_up(heads_per_kv, heads_per_block(heads_per_kv)) * args->kv_heads;
   rdna_grid grid = {(uint32_t)args->splits, (uint32_t)blocks, (uint32_t)args->tokens};
-  const char *heads = group == 1 ? "h1" : group <= 4 ? "h4" : "h8";
+  const char *heads = heads_per_kv == 1 ? "h1" : heads_per_kv <= 4 ? "h4" : "h8";
   RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, &routes[DECODE], 0, grid, args, rdna_dtype_name(dtype), heads));
   if (args->splits == 1) return RDNA_OK;
   struct attention_combine_args combine = {.partial = args->partial,

@@ -107,10 +107,10 @@ static bool add_output(rdna__kernel_case *out_case, const struct attention_args 
   return rdna__case_guard_rows(out_case, args->tokens, row, args->out_stride) == RDNA_OK;
 }
 
-static void make_args(rdna__random *random, int n, int32_t group, int32_t most_d, struct attention_args *args) {
+static void make_args(rdna__random *random, int n, int32_t heads_per_kv, int32_t most_d, struct attention_args *args) {
   static const int32_t sizes[] = {64, 4, 128, 80, 96, 84, 20, 256, 160, 132, 252};
   args->kv_heads = n == 0 ? 1 : (int32_t)rdna__random_range(random, 1, 3);
-  args->heads = args->kv_heads * group;
+  args->heads = args->kv_heads * heads_per_kv;
   do {
     args->d = sizes[n == 0 ? 0 : rdna__random_below(random, sizeof sizes / sizeof sizes[0])];
   } while (args->d > most_d);
@@ -128,16 +128,16 @@ static void make_args(rdna__random *random, int n, int32_t group, int32_t most_d
 RDNA_CASE_MAKER(rdna__attention_prefill_case) {
   rdna_dtype dtype = strstr(kernel->name, "_f16_") ? RDNA_F16 : RDNA_F32;
   static const int32_t groups[] = {1, 4, 7, 8};
-  int32_t group = groups[rdna__random_below(random, 4)];
+  int32_t heads_per_kv = groups[rdna__random_below(random, 4)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, group, strstr(kernel->name, "d128") ? 128 : 256, &args);
-  args.tokens = n == 0 ? 5 : n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 200 / group);
+  make_args(random, n, heads_per_kv, strstr(kernel->name, "d128") ? 128 : 256, &args);
+  args.tokens = n == 0 ? 5 : n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 200 / heads_per_kv);
   int32_t run = rdna__random_below(random, 2) ? args.tokens + 1 : 12;
   rdna_status status = make_layout(random, n, args.tokens, run, run > 12 ? 150 : 20, &layout);
   args.slots = layout.slots;
   memcpy(out_case->args, &args, sizeof args);
-  uint32_t tiles = ((uint32_t)(args.tokens * group) + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS;
+  uint32_t tiles = ((uint32_t)(args.tokens * heads_per_kv) + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS;
   out_case->grid = (rdna_grid){tiles > 0 ? tiles : 1, (uint32_t)args.kv_heads, 1};
   snprintf(out_case->label, sizeof out_case->label, "tokens %d heads %d/%d d %d window %d cap %g slots %lld",
            args.tokens, args.heads, args.kv_heads, args.d, args.window, (double)args.softcap, (long long)args.slots);
@@ -188,10 +188,10 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   int32_t per_group = kernel->name[strlen(kernel->name) - 1] - '0';
   /* fewer query heads than a work-group takes, as many, and more than one work-group's */
   static const int32_t groups[][3] = {{1, 1, 2}, {4, 3, 6}, {8, 5, 11}};
-  int32_t group = groups[per_group == 1 ? 0 : per_group == 4 ? 1 : 2][rdna__random_below(random, 3)];
+  int32_t heads_per_kv = groups[per_group == 1 ? 0 : per_group == 4 ? 1 : 2][rdna__random_below(random, 3)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, group, 256, &args);
+  make_args(random, n, heads_per_kv, 256, &args);
   args.tokens = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 8);
   args.splits = n % 2 ? 1 : (int32_t)rdna__random_range(random, 2, 5);
   rdna_status status = make_layout(random, n, args.tokens, 3, n % 4 ? 90 : 400, &layout);
@@ -199,7 +199,7 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   int32_t *table = NULL;
   if (status == RDNA_OK && n % 3 == 2 && n > 2) status = make_paged(random, &args, &layout, &table);
   memcpy(out_case->args, &args, sizeof args);
-  uint32_t blocks = (uint32_t)((group + per_group - 1) / per_group);
+  uint32_t blocks = (uint32_t)((heads_per_kv + per_group - 1) / per_group);
   out_case->grid = (rdna_grid){(uint32_t)args.splits, blocks * (uint32_t)args.kv_heads, (uint32_t)args.tokens};
   snprintf(out_case->label, sizeof out_case->label,
            "tokens %d heads %d/%d d %d window %d cap %g splits %d slots %lld in blocks of %d", args.tokens, args.heads,

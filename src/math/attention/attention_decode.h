@@ -329,11 +329,11 @@ RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_
 
 template <typename type, int heads, int at_once>
 RDNA_DEVICE void decode(const attention_args &a, float *lds) {
-  int32_t group = a.heads / a.kv_heads, blocks = (group + heads - 1) / heads;
+  int32_t heads_per_kv = a.heads / a.kv_heads, blocks = (heads_per_kv + heads - 1) / heads;
   int32_t split = (int32_t)group_id_x(), token = (int32_t)group_id_z();
   int32_t kv_head = (int32_t)group_id_y() / blocks, block = (int32_t)group_id_y() % blocks;
   if (split >= a.splits || token >= a.tokens || kv_head >= a.kv_heads) return;
-  int32_t head = kv_head * group + block * heads;
+  int32_t head = kv_head * heads_per_kv + block * heads;
   uint32_t team = a.d <= 64 ? 8 : a.d <= 128 ? 16 : 32, teams = ATTENTION_THREADS / team;
   int dim = (int)(thread_id() & (team - 1)) * 8;
   bool wide = rows_are_wide<type::BYTES>(a);
@@ -342,7 +342,7 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   decode_state<heads> state;
 #pragma unroll
   for (int h = 0; h < heads; h++) {
-    bool used = block * heads + h < group;
+    bool used = block * heads + h < heads_per_kv;
     const float *row = a.q + token * a.q_stride + (int64_t)(used ? head + h : head) * a.d;
     load_8(row, dim, a.d, false, q[h]);
     state.m[h] = ATTENTION_LOWEST;

@@ -173,12 +173,12 @@ static void write_rows(const struct block *b, const int32_t *token, const int32_
 
 static void prefill_block(const struct work *work, int32_t first_row, int n, int kv_head) {
   const struct attention_args *a = &work->a;
-  int32_t group = a->heads / a->kv_heads, token[ROWS], head[ROWS];
+  int32_t heads_per_kv = a->heads / a->kv_heads, token[ROWS], head[ROWS];
   const float *q_rows[ROWS];
   struct block b;
   for (int r = 0; r < n; r++) {
-    token[r] = (first_row + r) / group;
-    head[r] = kv_head * group + (first_row + r) % group;
+    token[r] = (first_row + r) / heads_per_kv;
+    head[r] = kv_head * heads_per_kv + (first_row + r) % heads_per_kv;
     q_rows[r] = a->q + token[r] * a->q_stride + (int64_t)head[r] * a->d;
   }
   block_init(&b, a, work->type, n, q_rows);
@@ -238,7 +238,7 @@ static void write_split(const struct block *b, int32_t token, int32_t head, int3
 static void decode_items(void *context, int64_t begin, int64_t end) {
   const struct work *work = context;
   const struct attention_args *a = &work->a;
-  int32_t group = a->heads / a->kv_heads;
+  int32_t heads_per_kv = a->heads / a->kv_heads;
   for (int64_t item = begin; item < end; item++) {
     int32_t split = (int32_t)(item % a->splits), kv_head = (int32_t)(item / a->splits % a->kv_heads);
     int32_t token = (int32_t)(item / a->splits / a->kv_heads);
@@ -246,9 +246,9 @@ static void decode_items(void *context, int64_t begin, int64_t end) {
     int64_t seen = reach.high < reach.low ? 0 : (int64_t)reach.high - reach.low + 1;
     int64_t per_split = (seen + a->splits - 1) / a->splits;
     int64_t first = split * per_split, last = first + per_split < seen ? first + per_split : seen;
-    for (int32_t done = 0; done < group; done += ROWS) {
-      int n = group - done < ROWS ? group - done : ROWS;
-      int32_t head = kv_head * group + done;
+    for (int32_t done = 0; done < heads_per_kv; done += ROWS) {
+      int n = heads_per_kv - done < ROWS ? heads_per_kv - done : ROWS;
+      int32_t head = kv_head * heads_per_kv + done;
       const float *q_rows[ROWS];
       struct block b;
       for (int r = 0; r < n; r++) q_rows[r] = a->q + token * a->q_stride + (int64_t)(head + r) * a->d;

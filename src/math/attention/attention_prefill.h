@@ -171,7 +171,7 @@ RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, c
 template <typename type, int max_d>
 RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
   int tid = (int)thread_id(), ty = tid >> 4;
-  int32_t group = a.heads / a.kv_heads, row_count = a.tokens * group;
+  int32_t heads_per_kv = a.heads / a.kv_heads, row_count = a.tokens * heads_per_kv;
   int32_t tiles = (row_count + TILE - 1) / TILE;
   int32_t tile = tiles - 1 - (int32_t)group_id_x(); /* late tokens see the most: they start first */
   int32_t kv_head = (int32_t)group_id_y();
@@ -184,14 +184,15 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
 #pragma unroll
   for (int i = 0; i < 2; i++) {
     int32_t row = tile * TILE + (tid >> 3) + 32 * i;
-    rows.q[i] =
-        row < row_count ? a.q + (row / group) * a.q_stride + (int64_t)(kv_head * group + row % group) * a.d : nullptr;
+    rows.q[i] = row < row_count ? a.q + (row / heads_per_kv) * a.q_stride +
+                                      (int64_t)(kv_head * heads_per_kv + row % heads_per_kv) * a.d
+                                : nullptr;
   }
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     int32_t row = tile * TILE + 4 * ty + i;
-    token[i] = row < row_count ? row / group : -1;
-    head[i] = kv_head * group + row % group;
+    token[i] = row < row_count ? row / heads_per_kv : -1;
+    head[i] = kv_head * heads_per_kv + row % heads_per_kv;
     rows.m[i] = ATTENTION_LOWEST;
     rows.l[i] = 0;
 #pragma unroll
@@ -202,7 +203,7 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
 
   /* One sequence after the other: its tokens share tiles of K and V. */
   int32_t last_row = tile * TILE + TILE < row_count ? tile * TILE + TILE - 1 : row_count - 1;
-  int32_t begin = tile * TILE / group, end = last_row / group + 1, next;
+  int32_t begin = tile * TILE / heads_per_kv, end = last_row / heads_per_kv + 1, next;
   for (; begin < end; begin = next) {
     const attention_args &now = arguments_again_wide(a);
     reach all = token_reach(now, begin);

@@ -188,7 +188,7 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   flash_place_renew(place);
   const flash_args &a = arguments_again(all).of;
   const flash_sequence &s = place.s;
-  int32_t group = a.heads / a.kv_heads;
+  int32_t heads_per_kv = a.heads / a.kv_heads;
   float c = kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
   int32_t row_count = of_keys ? s.sk : s.sq;
   /* computed again for each tile where scalar registers are short: see "Arguments again" */
@@ -218,8 +218,8 @@ RDNA_DEVICE void backward_rows(const flash_backward_args &all, flash_place &plac
   backward_sums<plan, first, second> sums = {};
 
 #pragma unroll 1
-  for (int32_t head = of_keys ? kv_head * group : place.head; head < (of_keys ? (kv_head + 1) * group : place.head + 1);
-       head++) {
+  for (int32_t head = of_keys ? kv_head * heads_per_kv : place.head;
+       head < (of_keys ? (kv_head + 1) * heads_per_kv : place.head + 1); head++) {
     const flash_backward_args &args = arguments_again(all);
     const flash_args &a = args.of;
     flash_place here = place;
@@ -417,11 +417,11 @@ RDNA_DEVICE void backward(const flash_backward_args &a, char *lds) {
   flash_place place;
   place.a = &a.of;
   place.batch = (int32_t)group_id_z();
-  int32_t head = (int32_t)group_id_y(), group = a.of.heads / a.of.kv_heads;
+  int32_t head = (int32_t)group_id_y(), heads_per_kv = a.of.heads / a.of.kv_heads;
   if (head >= (of_keys ? a.of.kv_heads : a.of.heads) || place.batch >= a.of.batch) return;
   place.head = head;
   place.s = flash_sequence_of(&a.of, place.batch);
-  int32_t rows = of_keys ? place.s.sk : place.s.sq, kv_head = of_keys ? head : head / group;
+  int32_t rows = of_keys ? place.s.sk : place.s.sq, kv_head = of_keys ? head : head / heads_per_kv;
   int32_t blocks = (rows + FLASH_ROWS - 1) / FLASH_ROWS;
   /* early keys and late queries have the most to do: they start first */
   int32_t block = of_keys ? (int32_t)group_id_x() : blocks - 1 - (int32_t)group_id_x();

@@ -351,8 +351,8 @@ static void backward_queries(const struct backward *w, const struct head *h, int
 /* A tile of keys of one key head, over all its query heads. */
 static void backward_keys(const struct backward *w, int32_t batch, int32_t kv_head, int32_t first) {
   const struct flash_args *a = &w->a.of;
-  int32_t group = a->heads / a->kv_heads;
-  struct head h = head_of(&w->work, batch, kv_head * group);
+  int32_t heads_per_kv = a->heads / a->kv_heads;
+  struct head h = head_of(&w->work, batch, kv_head * heads_per_kv);
   int keys = h.s.sk - first < KEYS ? h.s.sk - first : KEYS, padded = round_up(a->d), padded_dv = round_up(a->dv);
   _Alignas(64) float dk[KEYS * MAX_D], dv[KEYS * MAX_D];
   struct backward_block b;
@@ -360,7 +360,7 @@ static void backward_keys(const struct backward *w, int32_t batch, int32_t kv_he
   memset(dv, 0, (size_t)(keys * padded_dv) * sizeof(float));
   load_keys(w, &h, first, keys, &b);
   int32_t begin = flash_first_query(a, &h.s, first) / ROWS * ROWS, last = flash_last_query(a, &h.s, first + keys - 1);
-  for (int32_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
+  for (int32_t head = kv_head * heads_per_kv; head < (kv_head + 1) * heads_per_kv; head++) {
     h = head_of(&w->work, batch, head);
     for (int32_t query = begin; query <= last; query += ROWS) {
       int queries = h.s.sq - query < ROWS ? h.s.sq - query : ROWS;

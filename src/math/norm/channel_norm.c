@@ -40,7 +40,7 @@ struct call {
   const char *op_name;
   rdna_stream *stream;
   const rdna_tensor *x;
-  int64_t channels, groups; /* groups 0: batch norm */
+  int64_t channels, channel_groups; /* 0 of them: batch norm */
   int64_t samples, spatial;
   bool first, last; /* every tensor so far is dense with the channels before, or after, what is spatial */
 };
@@ -88,11 +88,12 @@ static rdna_status check_x(struct call *c, rdna_stream *stream) {
   return RDNA_OK;
 }
 
-static rdna_status check_groups(const struct call *c, int64_t groups) {
+static rdna_status check_channel_groups(const struct call *c, int64_t channel_groups) {
   char text[RDNA__TENSOR_TEXT];
-  if (groups < 1 || c->channels % groups != 0) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: groups is %lld and x is %s; it must be at least 1 and divide %lld",
-                      c->op_name, (long long)groups, rdna__tensor_text(c->x, text), (long long)c->channels);
+  if (channel_groups < 1 || c->channels % channel_groups != 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: channel_groups is %lld and x is %s; it must be at least 1 and divide %lld", c->op_name,
+                      (long long)channel_groups, rdna__tensor_text(c->x, text), (long long)c->channels);
   }
   return RDNA_OK;
 }
@@ -109,14 +110,14 @@ static rdna_status check_row(const struct call *c, const char *argument, const r
   return like ? rdna__check_same_dtype(c->op_name, argument, row, like_name, like) : RDNA_OK;
 }
 
-/* A saved statistic: (channels), or (n, groups). */
+/* A saved statistic: (channels), or (n, channel groups). */
 static rdna_status check_saved(const struct call *c, const char *argument, const rdna_tensor *saved) {
   RDNA_TRY(rdna__check_tensor(c->op_name, argument, saved));
   RDNA_TRY(rdna__check_dtype(c->op_name, argument, saved, c->x->dtype == RDNA_F64 ? RDNA_F64 : RDNA_F32));
-  if (c->groups > 0) {
+  if (c->channel_groups > 0) {
     RDNA_TRY(rdna__check_rank(c->op_name, argument, saved, 2));
     RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 0, c->samples, "the number of samples"));
-    RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 1, c->groups, "the number of groups"));
+    RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 1, c->channel_groups, "the number of channel groups"));
   } else {
     RDNA_TRY(rdna__check_rank(c->op_name, argument, saved, 1));
     RDNA_TRY(rdna__check_size(c->op_name, argument, saved, 0, c->channels, "the number of channels"));
@@ -150,9 +151,9 @@ static rdna_status check_apart(const struct call *c, const struct named *written
 static struct view view_of(const struct call *c, bool whole) {
   struct view v = {1, c->samples, c->channels, c->spatial, 1};
   if (!c->first) v.runs = c->samples * c->spatial, v.len = 1;
-  if (c->groups == 0) return v;
-  v.outer = c->samples, v.runs = c->first ? 1 : c->spatial, v.width = c->channels / c->groups;
-  if (whole && c->first) v.cols = c->groups, v.len = c->spatial * v.width, v.width = 1;
+  if (c->channel_groups == 0) return v;
+  v.outer = c->samples, v.runs = c->first ? 1 : c->spatial, v.width = c->channels / c->channel_groups;
+  if (whole && c->first) v.cols = c->channel_groups, v.len = c->spatial * v.width, v.width = 1;
   return v;
 }
 
@@ -336,12 +337,13 @@ rdna_status rdna_op_batch_norm(rdna_stream *stream, const rdna_tensor *x, const 
   return forward(&c, &f);
 }
 
-rdna_status rdna_op_group_norm(rdna_stream *stream, const rdna_tensor *x, int64_t groups, const rdna_tensor *weight,
-                               const rdna_tensor *bias, double epsilon, const rdna_tensor *out,
-                               const rdna_tensor *saved_mean, const rdna_tensor *saved_inverse) {
-  struct call c = {.op_name = "group_norm", .x = x, .groups = groups};
+rdna_status rdna_op_group_norm(rdna_stream *stream, const rdna_tensor *x, int64_t channel_groups,
+                               const rdna_tensor *weight, const rdna_tensor *bias, double epsilon,
+                               const rdna_tensor *out, const rdna_tensor *saved_mean,
+                               const rdna_tensor *saved_inverse) {
+  struct call c = {.op_name = "group_norm", .x = x, .channel_groups = channel_groups};
   RDNA_TRY(check_x(&c, stream));
-  RDNA_TRY(check_groups(&c, groups));
+  RDNA_TRY(check_channel_groups(&c, channel_groups));
   const struct forward f = {weight, bias, NULL, NULL, out, saved_mean, saved_inverse, 0, epsilon};
   return forward(&c, &f);
 }
@@ -488,12 +490,12 @@ rdna_status rdna_op_batch_norm_backward(rdna_stream *stream, const rdna_tensor *
 }
 
 rdna_status rdna_op_group_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
-                                        int64_t groups, const rdna_tensor *weight, const rdna_tensor *saved_mean,
-                                        const rdna_tensor *saved_inverse, const rdna_tensor *dx,
-                                        const rdna_tensor *dweight, const rdna_tensor *dbias) {
-  struct call c = {.op_name = "group_norm_backward", .x = x, .groups = groups};
+                                        int64_t channel_groups, const rdna_tensor *weight,
+                                        const rdna_tensor *saved_mean, const rdna_tensor *saved_inverse,
+                                        const rdna_tensor *dx, const rdna_tensor *dweight, const rdna_tensor *dbias) {
+  struct call c = {.op_name = "group_norm_backward", .x = x, .channel_groups = channel_groups};
   RDNA_TRY(check_x(&c, stream));
-  RDNA_TRY(check_groups(&c, groups));
+  RDNA_TRY(check_channel_groups(&c, channel_groups));
   return backward_saved(&c, dout, weight, saved_mean, saved_inverse, dx, dweight, dbias);
 }
 

@@ -76,13 +76,13 @@ OPERATOR(group_norm, plain, .types = REALS, .empty = "MB", .same = "out=x") {
                             out("saved_mean", SUMS, 0, SHAPE(M, 2)), out("saved_inverse", SUMS, 0, SHAPE(M, 2)));
 }
 OPERATOR(group_norm, groups, .types = REALS, .same = "out=x") {
-  int64_t groups = (int64_t)number("groups", 2, "1 8", "0 -1 3 16"), saved = groups > 0 ? groups : 1;
+  int64_t groups = (int64_t)number("channel_groups", 2, "1 8", "0 -1 3 16"), saved = groups > 0 ? groups : 1;
   return rdna_op_group_norm(stream, in("x", MAIN, 0, IMAGES), groups, NULL, NULL, 0, out("out", MAIN, 0, IMAGES),
                             out("saved_mean", SUMS, 0, SHAPE(M, saved)),
                             out("saved_inverse", SUMS, 0, SHAPE(M, saved)));
 }
 OPERATOR(group_norm_backward, plain, .types = REALS, .empty = "MB", .same = "dx=dout dx=x") {
-  int64_t groups = (int64_t)number("groups", 2, "", "0 -1 3 16"), saved = groups > 0 ? groups : 1;
+  int64_t groups = (int64_t)number("channel_groups", 2, "", "0 -1 3 16"), saved = groups > 0 ? groups : 1;
   return rdna_op_group_norm_backward(stream, in("dout", MAIN, 0, IMAGES), in("x", MAIN, 0, IMAGES), groups,
                                      in("weight", MAIN_OR(F32), OPTIONAL, CHANNELS),
                                      in("saved_mean", SUMS, 0, SHAPE(M, saved)),

@@ -99,7 +99,7 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
   typedef typename plan::unit unit;
   const flash_args &a = all.of;
   const flash_sequence &s = place.s;
-  int32_t group = a.heads / a.kv_heads, row_count = of_keys ? s.sk : s.sq;
+  int32_t heads_per_kv = a.heads / a.kv_heads, row_count = of_keys ? s.sk : s.sq;
   float c = kind == FLASH_MASKED ? FLASH_LOG2_E : a.scale * FLASH_LOG2_E;
   int32_t wave_first = first_row + (int32_t)wave_id() * 16;
   int32_t wave_last = wave_first + 16 <= row_count ? wave_first + 15 : row_count - 1;
@@ -122,8 +122,8 @@ RDNA_DEVICE void wgmma_backward_rows(const flash_backward_args &all, const flash
   if constexpr (of_keys) wgmma_hold(sum2);
 
 #pragma unroll 1
-  for (int32_t head = of_keys ? kv_head * group : place.head;
-       from <= to && head < (of_keys ? (kv_head + 1) * group : place.head + 1); head++) {
+  for (int32_t head = of_keys ? kv_head * heads_per_kv : place.head;
+       from <= to && head < (of_keys ? (kv_head + 1) * heads_per_kv : place.head + 1); head++) {
     flash_rows q = flash_rows_of<type>(a.q, a.q_stride, place.batch, s.q_row, head, s.sq, a.d);
     flash_rows k = flash_rows_of<type>(a.k, a.k_stride, place.batch, s.k_row, kv_head, s.sk, a.d);
     flash_rows v = flash_rows_of<type>(a.v, a.v_stride, place.batch, s.k_row, kv_head, s.sk, a.dv);

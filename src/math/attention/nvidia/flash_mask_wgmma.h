@@ -32,17 +32,19 @@ RDNA_DEVICE void masked_gradient(const flash_mask_args &all, char *lds) {
     uint32_t queries = shared_address(lds), keys = queries + tile::BYTES, douts = keys + tile::BYTES,
              values = douts + tile::BYTES;
     float c = a.scale * FLASH_LOG2_E;
-    int32_t group = a.heads / a.kv_heads;
+    int32_t heads_per_kv = a.heads / a.kv_heads;
     auto fetch_first = [&](uint32_t term) __attribute__((device, always_inline)) {
       mask_term of = mask_term_of(all, t, term);
       tile::fetch(flash_rows_of<type>(a.q, a.q_stride, of.batch, 0, of.head, a.sq, a.d).from(t.query), queries);
-      tile::fetch(flash_rows_of<type>(a.k, a.k_stride, of.batch, 0, of.head / group, a.sk, a.d).from(t.key), keys);
+      tile::fetch(flash_rows_of<type>(a.k, a.k_stride, of.batch, 0, of.head / heads_per_kv, a.sk, a.d).from(t.key),
+                  keys);
     };
     auto fetch_second = [&](uint32_t term) __attribute__((device, always_inline)) {
       mask_term of = mask_term_of(all, t, term);
       tile::fetch(flash_rows_of<type>(all.dout, all.dout_stride, of.batch, 0, of.head, a.sq, a.dv).from(t.query),
                   douts);
-      tile::fetch(flash_rows_of<type>(a.v, a.v_stride, of.batch, 0, of.head / group, a.sk, a.dv).from(t.key), values);
+      tile::fetch(flash_rows_of<type>(a.v, a.v_stride, of.batch, 0, of.head / heads_per_kv, a.sk, a.dv).from(t.key),
+                  values);
     };
     fetch_first(t.begin);
     async_commit();
