@@ -710,6 +710,7 @@ static void refused(void **state) {
   assert_ok(TRY(&wrong, &q, &k, &k, &out, NULL));
   wrong.size = 0;
   TRY_OPTIONS(RDNA_INVALID_ARGUMENT, "options has size 0");
+  wrong = options, wrong.mask = &mask;
   mask.shape[0] = dmask.shape[0] = 1;
   lse.shape[0] = 0;
   assert_ok(TRY_DMASK(&dmask)); /* the sum of nothing */
