@@ -20,6 +20,15 @@ rdna_status rdna__check_indices(const char *name, const char *argument, const rd
 /* The stream and a tensor of any type but the quantized ones. */
 rdna_status rdna__check_indexed(const char *name, rdna_stream *stream, const char *argument, const rdna_tensor *x);
 
+/* The sizes of |indices| are at most those of |x|, but along |skip|. */
+rdna_status rdna__check_within(const char *name, const rdna_tensor *indices, const char *x_name, const rdna_tensor *x,
+                               int skip);
+/* |indices| has rank 1 and as many as size |dim| of |values|, whose other sizes are x's. */
+rdna_status rdna__check_select(const char *name, const char *values_name, const rdna_tensor *values, const char *x_name,
+                               const rdna_tensor *x, int dim, const rdna_tensor *indices);
+
+/* |x| seen through |shape|, with stride 0 along |dim|. */
+rdna_tensor rdna__index_base(const rdna_tensor *x, int dim, int rank, const int64_t *shape);
 /* How |indices| along dimension |dim| of |x| are read; |wrap|: negative ones count from the end. */
 struct index_rule rdna__index_rule(const rdna_tensor *x, int dim, rdna_dtype indices, bool wrap, uint32_t *outside);
 
@@ -30,6 +39,8 @@ rdna_status rdna__index_move(const rdna__indexed *indexed, bool put, const rdna_
 /* |view| of the shape with strides 0 but along |dim|, where it is |indices|, of rank 1. */
 rdna_tensor rdna__along_dim(const rdna_tensor *indices, int dim, int rank, const int64_t *shape);
 
+/* An offset for each index, of u32 or i64. */
+rdna_status rdna__index_offsets(const rdna__indexed *indexed, struct index_offset_args args, void *out);
 /* u32 offsets from |indexed| for each value in order, or |absent|: see struct index_offset_args. */
 rdna_status rdna__index_keys(const rdna__indexed *indexed, bool add, int64_t absent, int64_t skipped, uint32_t *keys);
 
@@ -44,6 +55,9 @@ typedef struct rdna__advanced {
 } rdna__advanced;
 rdna_status rdna__advanced_plan(const char *name, const rdna_tensor *x, const rdna_tensor *const *indices,
                                 rdna__advanced *out_plan);
+/* All indices as one: the first itself, or the sums of offsets from the lowest place, in units of what divides all. */
+rdna_status rdna__advanced_combine(rdna__scratch *scratch, const rdna__advanced *p, const rdna_tensor *x,
+                                   uint32_t *outside, rdna__indexed *out);
 
 /* Values that go to |rows| places. Queues sorting and joining; the caller releases |scratch|. */
 typedef struct rdna__segments {
