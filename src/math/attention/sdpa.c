@@ -326,16 +326,16 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   RDNA_TRY(check_slopes(&call));
   RDNA_TRY(check_out(&call, "out", out, q, v));
   RDNA_TRY(rdna__check_distinct(call.name, out));
-  const rdna_tensor *inputs[] = {q, k, v, options->mask, options->slopes, options->q_starts, options->k_starts};
-  static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts"};
-  for (int i = 0; i < 7; i++)
-    if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, "out", out, names[i], inputs[i]));
-  if (lse) {
-    RDNA_TRY(check_lse(&call, lse, q));
-    for (int i = 0; i < 7; i++)
-      if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, "lse", lse, names[i], inputs[i]));
-    RDNA_TRY(rdna__check_apart(call.name, "lse", lse, "out", out));
-  }
+  if (lse) RDNA_TRY(check_lse(&call, lse, q));
+  const rdna__named written[] = {{"out", out}, {"lse", lse}};
+  const rdna__named read[] = {{"q", q},
+                              {"k", k},
+                              {"v", v},
+                              {"mask", options->mask},
+                              {"slopes", options->slopes},
+                              {"q_starts", options->q_starts},
+                              {"k_starts", options->k_starts}};
+  RDNA_TRY(rdna__check_written_apart(call.name, written, 2, read, 7, 0));
   take_options(&call);
   if (call.args.batch == 0 || rdna_tensor_count(out) == 0) return RDNA_OK;
   return rdna__scratch_release(&call.scratch, run_forward(&call, q, k, v, out));
@@ -498,26 +498,25 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
   RDNA_TRY(check_out(&call, "out", out, q, v));
   RDNA_TRY(check_out(&call, "dout", dout, q, v));
   RDNA_TRY(check_lse(&call, lse, q));
-  const rdna_tensor *inputs[] = {q,   k,   v,   options->mask, options->slopes, options->q_starts, options->k_starts,
-                                 out, lse, dout};
-  static const char *const names[] = {"q", "k", "v", "mask", "slopes", "q_starts", "k_starts", "out", "lse", "dout"};
-  const rdna_tensor *gradients[] = {dq, dk, dv, dmask}, *likes[] = {q, k, v};
-  static const char *const gradient_names[] = {"dq", "dk", "dv", "dmask"}, *const like_names[] = {"q", "k", "v"};
-  for (int g = 0; g < 4; g++) {
-    if (!gradients[g]) continue;
-    if (g == 3) {
-      RDNA_TRY(check_dmask(&call, dmask));
-    } else {
-      RDNA_TRY(check_operand(&call, gradient_names[g], gradients[g], q));
-      RDNA_TRY(rdna__check_same_shape(call.name, gradient_names[g], gradients[g], like_names[g], likes[g]));
-      RDNA_TRY(rdna__check_distinct(call.name, gradients[g]));
-    }
-    for (int i = 0; i < 10; i++)
-      if (inputs[i]) RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], names[i], inputs[i]));
-    for (int i = 0; i < g; i++)
-      if (gradients[i])
-        RDNA_TRY(rdna__check_apart(call.name, gradient_names[g], gradients[g], gradient_names[i], gradients[i]));
+  const rdna__named written[] = {{"dq", dq}, {"dk", dk}, {"dv", dv}, {"dmask", dmask}};
+  const rdna__named read[] = {{"q", q},
+                              {"k", k},
+                              {"v", v},
+                              {"mask", options->mask},
+                              {"slopes", options->slopes},
+                              {"q_starts", options->q_starts},
+                              {"k_starts", options->k_starts},
+                              {"out", out},
+                              {"lse", lse},
+                              {"dout", dout}};
+  for (int i = 0; i < 3; i++) {
+    if (!written[i].tensor) continue;
+    RDNA_TRY(check_operand(&call, written[i].name, written[i].tensor, q));
+    RDNA_TRY(rdna__check_same_shape(call.name, written[i].name, written[i].tensor, read[i].name, read[i].tensor));
+    RDNA_TRY(rdna__check_distinct(call.name, written[i].tensor));
   }
+  if (dmask) RDNA_TRY(check_dmask(&call, dmask));
+  RDNA_TRY(rdna__check_written_apart(call.name, written, 4, read, 10, 0));
   take_options(&call);
   if (call.args.batch == 0 || call.args.heads == 0)
     return dmask ? rdna_op_fill(stream, (rdna_scalar){0}, dmask) : RDNA_OK; /* the sum of nothing */

@@ -332,13 +332,9 @@ rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy 
   RDNA_TRY(rdna__check_tensor(op_name, "total", total));
   RDNA_TRY(rdna__check_dtype(op_name, "total", total, RDNA_F32));
   RDNA_TRY(check_one(op_name, "total", total, x));
-  const rdna_tensor *all[] = {out, lse, total, x, target, weight};
-  static const char *const names[] = {"out", "lse", "total", "x", "target", "weight"};
-  for (int i = 0; i < 3; i++) {
-    for (int j = i + 1; j < (weight ? 6 : 5); j++) {
-      RDNA_TRY(rdna__check_apart(op_name, names[i], all[i], names[j], all[j]));
-    }
-  }
+  const rdna__named written[] = {{"out", out}, {"lse", lse}, {"total", total}};
+  const rdna__named read[] = {{"x", x}, {"target", target}, {"weight", weight}};
+  RDNA_TRY(rdna__check_written_apart(op_name, written, 3, read, 3, 0));
   rdna__scratch scratch = {.stream = stream, .holder = op_name};
   void *memory; /* a loss and a weight for each row */
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)rows.rows * 2 * sizeof(float), &memory));
@@ -385,10 +381,9 @@ rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, const rdna_cross
   RDNA_TRY(rdna__check_same_shape(op_name, "dx", dx, "x", x));
   RDNA_TRY(rdna__check_rows(op_name, "dx", dx, &unused_rows, &cols, &dx_stride));
   RDNA_TRY(rdna__check_written_rows(op_name, "dx", dx, rows.rows, cols, dx_stride));
-  RDNA_TRY(rdna__check_overlap(op_name, "dx", dx, "x", x));
-  const rdna_tensor *in[] = {dout, target, lse, total, weight};
-  static const char *const names[] = {"dout", "target", "lse", "total", "weight"};
-  for (int i = 0; i < (weight ? 5 : 4); i++) RDNA_TRY(rdna__check_apart(op_name, "dx", dx, names[i], in[i]));
+  const rdna__named read[] = {{"x", x},     {"dout", dout},   {"target", target},
+                              {"lse", lse}, {"total", total}, {"weight", weight}};
+  RDNA_TRY(rdna__check_written_apart(op_name, &(rdna__named){"dx", dx}, 1, read, 6, 1));
   struct cross_entropy_backward_args args = {
       .dout = dout->data,
       .x = x->data,

@@ -125,28 +125,6 @@ static rdna_status check_saved(const struct call *c, const char *argument, const
   return rdna__check_contiguous(c->op_name, argument, saved);
 }
 
-struct named {
-  const char *name;
-  const rdna_tensor *tensor; /* or NULL */
-};
-/* The first tensor written may be one of the first |shared| read, value by value; all else is apart. */
-static rdna_status check_apart(const struct call *c, const struct named *written, int writes, const struct named *read,
-                               int reads, int shared) {
-  for (int i = 0; i < writes; i++) {
-    if (!written[i].tensor) continue;
-    for (int j = 0; j < reads; j++) {
-      if (!read[j].tensor) continue;
-      RDNA_TRY((i == 0 && j < shared ? rdna__check_overlap : rdna__check_apart)(
-          c->op_name, written[i].name, written[i].tensor, read[j].name, read[j].tensor));
-    }
-    for (int j = 0; j < i; j++) {
-      if (!written[j].tensor) continue;
-      RDNA_TRY(rdna__check_apart(c->op_name, written[i].name, written[i].tensor, written[j].name, written[j].tensor));
-    }
-  }
-  return RDNA_OK;
-}
-
 /* |whole|: a group's channels are one run where they lie so, which is all that its statistics need. */
 static struct view view_of(const struct call *c, bool whole) {
   struct view v = {1, c->samples, c->channels, c->spatial, 1};
@@ -310,13 +288,13 @@ static rdna_status forward(struct call *c, const struct forward *f) {
   RDNA_TRY(check_like_x(c, "out", f->out));
   RDNA_TRY(check_saved(c, "saved_mean", f->mean));
   RDNA_TRY(check_saved(c, "saved_inverse", f->inverse));
-  const struct named written[] = {{"out", f->out},
-                                  {"saved_mean", f->mean},
-                                  {"saved_inverse", f->inverse},
-                                  {"running_mean", f->running_mean},
-                                  {"running_var", f->running_var}};
-  const struct named read[] = {{"x", c->x}, {"weight", f->weight}, {"bias", f->bias}};
-  RDNA_TRY(check_apart(c, written, 5, read, 3, 1));
+  const rdna__named written[] = {{"out", f->out},
+                                 {"saved_mean", f->mean},
+                                 {"saved_inverse", f->inverse},
+                                 {"running_mean", f->running_mean},
+                                 {"running_var", f->running_var}};
+  const rdna__named read[] = {{"x", c->x}, {"weight", f->weight}, {"bias", f->bias}};
+  RDNA_TRY(rdna__check_written_apart(c->op_name, written, 5, read, 3, 1));
   struct view v = view_of(c, true), planes = view_of(c, false);
   struct channel_partial_args a = cut(c, &v);
   struct channel_map_args map = map_args(c, f);
@@ -363,10 +341,10 @@ rdna_status rdna_op_batch_norm_inference(rdna_stream *stream, const rdna_tensor 
   RDNA_TRY(check_row(&c, "variance", variance, "mean", mean));
   if (residual) RDNA_TRY(check_like_x(&c, "residual", residual));
   RDNA_TRY(check_like_x(&c, "out", out));
-  const struct named written[] = {{"out", out}},
-                     read[] = {{"x", x},       {"residual", residual}, {"weight", weight},
-                               {"bias", bias}, {"mean", mean},         {"variance", variance}};
-  RDNA_TRY(check_apart(&c, written, 1, read, 6, 2));
+  const rdna__named written[] = {{"out", out}},
+                    read[] = {{"x", x},       {"residual", residual}, {"weight", weight},
+                              {"bias", bias}, {"mean", mean},         {"variance", variance}};
+  RDNA_TRY(rdna__check_written_apart(c.op_name, written, 1, read, 6, 2));
   const struct forward f = {weight, bias, NULL, NULL, out, mean, variance, 0, epsilon};
   struct view planes = view_of(&c, false);
   struct channel_map_args map = map_args(&c, &f);
@@ -452,10 +430,10 @@ static rdna_status backward(struct call *c, const struct backward *b) {
   if (b->dx) RDNA_TRY(check_like_x(c, "dx", b->dx));
   RDNA_TRY(check_row(c, "dweight", b->dweight, NULL, NULL));
   RDNA_TRY(check_row(c, "dbias", b->dbias, "dweight", b->dweight));
-  const struct named written[] = {{"dx", b->dx}, {"dweight", b->dweight}, {"dbias", b->dbias}};
-  const struct named read[] = {
+  const rdna__named written[] = {{"dx", b->dx}, {"dweight", b->dweight}, {"dbias", b->dbias}};
+  const rdna__named read[] = {
       {"dout", b->dout}, {"x", c->x}, {"weight", b->weight}, {"mean", b->mean}, {"spread", b->spread}};
-  RDNA_TRY(check_apart(c, written, 3, read, 5, 2));
+  RDNA_TRY(rdna__check_written_apart(c->op_name, written, 3, read, 5, 2));
   struct view v = view_of(c, false);
   bool slopes = b->dx && !b->constant && !of_one(b, &v);
   if (!slopes && !b->dweight && !b->dbias) return b->dx ? launch_dx(c, b, &v, NULL) : RDNA_OK;

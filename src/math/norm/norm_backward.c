@@ -127,28 +127,6 @@ static rdna_status check_statistics(const struct gradients *g) {
   return RDNA_OK;
 }
 
-/* What is written may not be what is read, except dx on dout or x value by value. */
-static rdna_status check_written_apart(const struct gradients *g) {
-  enum { WRITTEN = 3, READ = 5 };
-  const rdna_tensor *written[WRITTEN] = {g->dx, g->dweight, g->dbias};
-  const rdna_tensor *read[READ] = {g->dout, g->x, g->weight, g->mean, g->inverse};
-  static const char *const written_names[] = {"dx", "dweight", "dbias"};
-  static const char *const read_names[] = {"dout", "x", "weight", "mean", "inverse"};
-  for (int i = 0; i < WRITTEN; i++) {
-    for (int j = 0; written[i] && j < READ; j++) {
-      if (!read[j]) continue;
-      RDNA_TRY(i == 0 && j < 2 ? rdna__check_overlap(g->op_name, written_names[i], written[i], read_names[j], read[j])
-                               : rdna__check_apart(g->op_name, written_names[i], written[i], read_names[j], read[j]));
-    }
-    for (int j = 0; written[i] && j < i; j++) {
-      if (written[j]) {
-        RDNA_TRY(rdna__check_apart(g->op_name, written_names[i], written[i], written_names[j], written[j]));
-      }
-    }
-  }
-  return RDNA_OK;
-}
-
 static rdna_status check(const struct gradients *g, double epsilon, struct norm_backward_args *args) {
   RDNA_TRY(rdna__check_float(g->op_name, "x", g->x));
   RDNA_TRY(rdna__check_rows(g->op_name, "x", g->x, &args->rows, &args->cols, &args->x_stride));
@@ -160,7 +138,10 @@ static rdna_status check(const struct gradients *g, double epsilon, struct norm_
   RDNA_TRY(check_statistics(g));
   RDNA_TRY(rdna__check_written_rows(g->op_name, "dx", g->dx, args->rows, args->cols, args->dx_stride));
   RDNA_TRY(rdna__check_epsilon(g->op_name, epsilon));
-  return check_written_apart(g);
+  const rdna__named written[] = {{"dx", g->dx}, {"dweight", g->dweight}, {"dbias", g->dbias}};
+  const rdna__named read[] = {
+      {"dout", g->dout}, {"x", g->x}, {"weight", g->weight}, {"mean", g->mean}, {"inverse", g->inverse}};
+  return rdna__check_written_apart(g->op_name, written, 3, read, 5, 2);
 }
 
 static rdna_status sum_columns(rdna_stream *stream, const struct gradients *g, const struct norm_backward_args *of) {

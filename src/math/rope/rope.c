@@ -157,12 +157,10 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
   RDNA_TRY(rdna__check_rank(write_name, "cache_row", cache_row, 1));
   RDNA_TRY(rdna__check_size(write_name, "cache_row", cache_row, 0, k->shape[0], "the number of tokens"));
   RDNA_TRY(rdna__check_contiguous(write_name, "cache_row", cache_row));
-  const rdna_tensor *inputs[] = {k, v, cache_row, rope->positions, rope->inv_freq};
-  static const char *const names[] = {"k", "v", "cache_row", "positions", "inv_freq"};
-  for (int i = 0; i < 5; i++) {
-    RDNA_TRY(rdna__check_apart(write_name, "k_cache", k_cache, names[i], inputs[i]));
-    RDNA_TRY(rdna__check_apart(write_name, "v_cache", v_cache, names[i], inputs[i]));
-  }
+  const rdna__named read[] = {
+      {"k", k}, {"v", v}, {"cache_row", cache_row}, {"positions", rope->positions}, {"inv_freq", rope->inv_freq}};
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"k_cache", k_cache}, 1, read, 5, 0));
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"v_cache", v_cache}, 1, read, 5, 0));
   RDNA_TRY(check_caches_apart(k_cache, v_cache));
   *out_args = (struct rope_kv_write_args){.k = k->data,
                                           .v = v->data,
@@ -222,9 +220,14 @@ rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, c
   RDNA_TRY(rdna__check_size(turn_name, "q", q, 0, k->shape[0], "the number of tokens"));
   RDNA_TRY(rdna__check_size(turn_name, "q", q, 2, k->shape[2], "the length of a head of k"));
   RDNA_TRY(check_written_heads(turn_name, "q", q));
-  const rdna_tensor *others[] = {k, v, cache_row, rope->positions, rope->inv_freq, k_cache, v_cache};
-  static const char *const names[] = {"k", "v", "cache_row", "positions", "inv_freq", "k_cache", "v_cache"};
-  for (int i = 0; i < 7; i++) RDNA_TRY(rdna__check_apart(turn_name, "q", q, names[i], others[i]));
+  const rdna__named others[] = {{"k", k},
+                                {"v", v},
+                                {"cache_row", cache_row},
+                                {"positions", rope->positions},
+                                {"inv_freq", rope->inv_freq},
+                                {"k_cache", k_cache},
+                                {"v_cache", v_cache}};
+  RDNA_TRY(rdna__check_written_apart(turn_name, &(rdna__named){"q", q}, 1, others, 7, 0));
   RDNA_TRY(make_grid(turn_name, k->shape[0], k->shape[1], &grid));
   RDNA_TRY(make_grid(turn_name, q->shape[0], q->shape[1], &of_q));
   args.q = q->data;

@@ -163,6 +163,23 @@ rdna_status rdna__check_overlap(const char *op_name, const char *out_argument, c
   return same ? RDNA_OK : rdna__check_apart(op_name, out_argument, out, argument, in);
 }
 
+rdna_status rdna__check_written_apart(const char *op_name, const rdna__named *written, int writes,
+                                      const rdna__named *read, int reads, int shared) {
+  for (int i = 0; i < writes; i++) {
+    const rdna__named *w = &written[i];
+    for (int j = 0; w->tensor && j < reads; j++) {
+      if (!read[j].tensor) continue;
+      RDNA_TRY((i == 0 && j < shared ? rdna__check_overlap : rdna__check_apart)(op_name, w->name, w->tensor,
+                                                                                read[j].name, read[j].tensor));
+    }
+    for (int j = 0; w->tensor && j < i; j++) {
+      if (!written[j].tensor) continue;
+      RDNA_TRY(rdna__check_apart(op_name, w->name, w->tensor, written[j].name, written[j].tensor));
+    }
+  }
+  return RDNA_OK;
+}
+
 rdna_status rdna__check_rows(const char *op_name, const char *argument, const rdna_tensor *tensor, int64_t *out_rows,
                              int64_t *out_cols, int64_t *out_stride) {
   char text[RDNA__TENSOR_TEXT];

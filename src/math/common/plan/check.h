@@ -55,6 +55,15 @@ rdna_status rdna__check_apart(const char *op_name, const char *out_argument, con
 rdna_status rdna__check_overlap(const char *op_name, const char *out_argument, const rdna_tensor *out,
                                 const char *argument, const rdna_tensor *in);
 
+typedef struct rdna__named {
+  const char *name;
+  const rdna_tensor *tensor; /* or NULL */
+} rdna__named;
+/* What is written is apart from each other and from what is read, but the first written may be exactly one of the first
+ * |shared| read, value by value. */
+rdna_status rdna__check_written_apart(const char *op_name, const rdna__named *written, int writes,
+                                      const rdna__named *read, int reads, int shared);
+
 /* A tensor of any rank seen as (rows, cols): cols is the last size, and rows lie |*out_stride| elements apart.
  * RDNA_UNSUPPORTED when the last dimension has gaps or the leading ones do not fold into one stride. A rank of 0
  * is one row of one. */
