@@ -422,72 +422,27 @@ static void refuses(void **state) {
   rdna_tensor a = rdna_tensor_contiguous(memory, RDNA_F32, 2, two_three);
   rdna_tensor b = rdna_tensor_contiguous(memory + 8, RDNA_F32, 2, three_four);
   rdna_tensor c = rdna_tensor_contiguous(memory + 24, RDNA_F32, 2, two_four);
-#define REFUSED(code, text, other) assert_refused(rdna_op_gemm(stream, 1, &ta, &tb, 0, NULL, &tc), code, text, other)
-#define CASE rdna_tensor ta = a, tb = b, tc = c
-  {
-    CASE;
-    tb.shape[0] = 5;
-    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "b is f32 (5, 4)");
-  }
-  {
-    CASE;
-    tc.shape[0] = 3;
-    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "c is f32 (3, 4)");
-  }
-  {
-    CASE;
-    tc.shape[1] = 5;
-    REFUSED(RDNA_INVALID_ARGUMENT, "b is f32 (3, 4)", "c is f32 (2, 5)");
-  }
-  {
-    CASE;
-    ta.data = NULL;
-    REFUSED(RDNA_INVALID_ARGUMENT, "gemm: a", "NULL");
-  }
-  {
-    CASE;
-    tc.data = memory + 10;
-    REFUSED(RDNA_INVALID_ARGUMENT, "c at", "overlap");
-  }
-  {
-    CASE;
-    tc.stride[0] = 3;
-    REFUSED(RDNA_INVALID_ARGUMENT, "c is f32 (2, 4)", "rows 3");
-  }
-  {
-    CASE;
-    tc.stride[0] = 1, tc.stride[1] = 2;
-    REFUSED(RDNA_UNSUPPORTED, "c is f32 (2, 4)", "last stride of 2");
-  }
-  {
-    CASE;
-    ta.rank = 1;
-    REFUSED(RDNA_INVALID_ARGUMENT, "a is f32 (2)", "rank 1");
-  }
-  {
-    CASE; /* a row of nothing, of which kernels could not count k in steps */
-    ta.shape[0] = tc.shape[0] = 0;
-    ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65535;
-    assert_ok(rdna_op_gemm(stream, 1, &ta, &tb, 0, NULL, &tc));
-    ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65534;
-    REFUSED(RDNA_UNSUPPORTED, "k 2147418113", "at most 2147418112");
-  }
-  {
-    CASE;
-    ta.dtype = RDNA_F16;
-    REFUSED(RDNA_UNSUPPORTED, "f16 times f32", "into f32");
-  }
-  {
-    CASE;
-    ta.dtype = RDNA_I32;
-    REFUSED(RDNA_UNSUPPORTED, "a is i32", "f16");
-  }
+#define CALL rdna_op_gemm(stream, 1, &ta, &tb, 0, NULL, &tc)
+  rdna_tensor ta, tb, tc;
+#define REFUSED(change, ...) ta = a, tb = b, tc = c, change, assert_refused(CALL, __VA_ARGS__)
+  REFUSED(tb.shape[0] = 5, RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "b is f32 (5, 4)");
+  REFUSED(tc.shape[0] = 3, RDNA_INVALID_ARGUMENT, "a is f32 (2, 3)", "c is f32 (3, 4)");
+  REFUSED(tc.shape[1] = 5, RDNA_INVALID_ARGUMENT, "b is f32 (3, 4)", "c is f32 (2, 5)");
+  REFUSED(ta.data = NULL, RDNA_INVALID_ARGUMENT, "gemm: a", "NULL");
+  REFUSED(tc.data = memory + 10, RDNA_INVALID_ARGUMENT, "c at", "overlap");
+  REFUSED(tc.stride[0] = 3, RDNA_INVALID_ARGUMENT, "c is f32 (2, 4)", "rows 3");
+  REFUSED((tc.stride[0] = 1, tc.stride[1] = 2), RDNA_UNSUPPORTED, "c is f32 (2, 4)", "last stride of 2");
+  REFUSED(ta.rank = 1, RDNA_INVALID_ARGUMENT, "a is f32 (2)", "rank 1");
+  /* a row of nothing, of which kernels could not count k in steps */
+  ta = a, tb = b, tc = c, ta.shape[0] = tc.shape[0] = 0;
+  ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65535;
+  assert_ok(CALL);
+  ta.shape[1] = tb.shape[0] = ta.stride[0] = INT32_MAX - 65534;
+  assert_refused(CALL, RDNA_UNSUPPORTED, "k 2147418113", "at most 2147418112");
+  REFUSED(ta.dtype = RDNA_F16, RDNA_UNSUPPORTED, "f16 times f32", "into f32");
+  REFUSED(ta.dtype = RDNA_I32, RDNA_UNSUPPORTED, "a is i32", "f16");
   int64_t batched[] = {2, 2, 3};
-  {
-    CASE;
-    ta = rdna_tensor_contiguous(memory, RDNA_F32, 3, batched);
-    REFUSED(RDNA_INVALID_ARGUMENT, "(2, 2, 3)", "ranks");
-  }
+  REFUSED((ta = rdna_tensor_contiguous(memory, RDNA_F32, 3, batched)), RDNA_INVALID_ARGUMENT, "(2, 2, 3)", "ranks");
   int64_t three = 3;
   rdna_tensor bias = rdna_tensor_contiguous(memory + 60, RDNA_F32, 1, &three);
   assert_refused(rdna_op_gemm(stream, 1, &a, &b, 0, &bias, &c), RDNA_INVALID_ARGUMENT, "bias is f32 (3)", "4");
@@ -502,7 +457,7 @@ static void refuses(void **state) {
   e.residual = &c;
   assert_refused(rdna_op_gemm_epilogue(stream, &e, &a, &b, &c), RDNA_INVALID_ARGUMENT, "residual", "overlap");
 #undef REFUSED
-#undef CASE
+#undef CALL
 }
 
 int main(void) {

@@ -606,45 +606,48 @@ static void empty_and_refused(void **state) {
   const rdna_tensor *nothing[2] = {NULL, NULL}, *both[2] = {&line.tensor, &indices.tensor};
   assert_ok(rdna_op_index_select(stream, &x.tensor, 0, &no_line.tensor, &empty.tensor, NULL));
   assert_ok(rdna_op_index_copy(stream, &out.tensor, 0, &no_line.tensor, &empty.tensor, RDNA_SCATTER_ADD, true, NULL));
-#define REFUSED(call, code, a, b) assert_refused(call, code, a, b)
-  REFUSED(rdna_op_gather(stream, &x.tensor, 2, &indices.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "dim is 2",
-          "f32 (3, 4)");
-  REFUSED(rdna_op_gather(stream, &x.tensor, 0, &five.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "(3, 5)",
-          "at most 4");
-  REFUSED(rdna_op_gather(stream, &x.tensor, 0, &x.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "indices", "i64");
-  REFUSED(rdna_op_gather(stream, &x.tensor, 0, &indices.tensor, &half.tensor, NULL), RDNA_INVALID_ARGUMENT, "f16",
-          "f32");
-  REFUSED(rdna_op_gather(stream, &x.tensor, 0, &indices.tensor, &x.tensor, NULL), RDNA_INVALID_ARGUMENT, "out",
-          "apart");
-  REFUSED(rdna_op_gather(NULL, &x.tensor, 0, &indices.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "stream",
-          "NULL");
-  REFUSED(rdna_op_index_select(stream, &x.tensor, 1, &line.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT,
-          "size 1 must be 3", "number of indices");
-  REFUSED(rdna_op_scatter(stream, &out.tensor, 0, &indices.tensor, &half.tensor, RDNA_SCATTER_ADD, true, NULL),
-          RDNA_INVALID_ARGUMENT, "f16", "f32");
-  REFUSED(rdna_op_scatter(stream, &out.tensor, 0, &indices.tensor, &x.tensor, (rdna_scatter)9, true, NULL),
-          RDNA_INVALID_ARGUMENT, "9", "mode");
-  REFUSED(rdna_op_index(stream, &x.tensor, nothing, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "index", "no dimension");
-  REFUSED(rdna_op_index(stream, &x.tensor, both, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "i64 (3, 4)",
-          "dimension 1");
-  REFUSED(rdna_op_index_put(stream, &out.tensor, (const rdna_tensor *[2]){&line.tensor, NULL}, &x.tensor,
-                            RDNA_SCATTER_MAX, NULL),
-          RDNA_INVALID_ARGUMENT, "mode", "ADD");
-  REFUSED(rdna_op_embedding(stream, &x.tensor, &line.tensor, &five.tensor, NULL), RDNA_INVALID_ARGUMENT, "i64", "f32");
-  REFUSED(rdna_op_embedding_backward(stream, &x.tensor, &line.tensor, 7, false, &out.tensor, NULL),
-          RDNA_INVALID_ARGUMENT, "padding is 7", "3 rows");
-  REFUSED(rdna_op_masked_select(stream, &x.tensor, &half.tensor, &out.tensor), RDNA_INVALID_ARGUMENT, "mask is f16",
-          "bool");
-  REFUSED(rdna_op_nonzero(stream, &x.tensor, &five.tensor), RDNA_INVALID_ARGUMENT, "size 1 must be 2", "rank of x");
+  assert_refused(rdna_op_gather(stream, &x.tensor, 2, &indices.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT,
+                 "dim is 2", "f32 (3, 4)");
+  assert_refused(rdna_op_gather(stream, &x.tensor, 0, &five.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "(3, 5)",
+                 "at most 4");
+  assert_refused(rdna_op_gather(stream, &x.tensor, 0, &x.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "indices",
+                 "i64");
+  assert_refused(rdna_op_gather(stream, &x.tensor, 0, &indices.tensor, &half.tensor, NULL), RDNA_INVALID_ARGUMENT,
+                 "f16", "f32");
+  assert_refused(rdna_op_gather(stream, &x.tensor, 0, &indices.tensor, &x.tensor, NULL), RDNA_INVALID_ARGUMENT, "out",
+                 "apart");
+  assert_refused(rdna_op_gather(NULL, &x.tensor, 0, &indices.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT,
+                 "stream", "NULL");
+  assert_refused(rdna_op_index_select(stream, &x.tensor, 1, &line.tensor, &out.tensor, NULL), RDNA_INVALID_ARGUMENT,
+                 "size 1 must be 3", "number of indices");
+  assert_refused(rdna_op_scatter(stream, &out.tensor, 0, &indices.tensor, &half.tensor, RDNA_SCATTER_ADD, true, NULL),
+                 RDNA_INVALID_ARGUMENT, "f16", "f32");
+  assert_refused(rdna_op_scatter(stream, &out.tensor, 0, &indices.tensor, &x.tensor, (rdna_scatter)9, true, NULL),
+                 RDNA_INVALID_ARGUMENT, "9", "mode");
+  assert_refused(rdna_op_index(stream, &x.tensor, nothing, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "index",
+                 "no dimension");
+  assert_refused(rdna_op_index(stream, &x.tensor, both, &out.tensor, NULL), RDNA_INVALID_ARGUMENT, "i64 (3, 4)",
+                 "dimension 1");
+  assert_refused(rdna_op_index_put(stream, &out.tensor, (const rdna_tensor *[2]){&line.tensor, NULL}, &x.tensor,
+                                   RDNA_SCATTER_MAX, NULL),
+                 RDNA_INVALID_ARGUMENT, "mode", "ADD");
+  assert_refused(rdna_op_embedding(stream, &x.tensor, &line.tensor, &five.tensor, NULL), RDNA_INVALID_ARGUMENT, "i64",
+                 "f32");
+  assert_refused(rdna_op_embedding_backward(stream, &x.tensor, &line.tensor, 7, false, &out.tensor, NULL),
+                 RDNA_INVALID_ARGUMENT, "padding is 7", "3 rows");
+  assert_refused(rdna_op_masked_select(stream, &x.tensor, &half.tensor, &out.tensor), RDNA_INVALID_ARGUMENT,
+                 "mask is f16", "bool");
+  assert_refused(rdna_op_nonzero(stream, &x.tensor, &five.tensor), RDNA_INVALID_ARGUMENT, "size 1 must be 2",
+                 "rank of x");
   rdna_tensor quantized = x.tensor, huge = line.tensor;
   quantized.dtype = RDNA_Q8_0;
-  REFUSED(rdna_op_gather(stream, &quantized, 0, &indices.tensor, &out.tensor, NULL), RDNA_UNSUPPORTED, "q8_0",
-          "quantized");
+  assert_refused(rdna_op_gather(stream, &quantized, 0, &indices.tensor, &out.tensor, NULL), RDNA_UNSUPPORTED, "q8_0",
+                 "quantized");
   huge.shape[0] = INT64_C(1) << 31, huge.stride[0] = 0;
   rdna_tensor many = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 2, (int64_t[]){huge.shape[0], 4});
   many.stride[0] = many.stride[1] = 0;
-  REFUSED(rdna_op_index_copy(stream, &out.tensor, 0, &huge, &many, RDNA_SCATTER_ADD, true, NULL), RDNA_UNSUPPORTED,
-          "2147483648", "2147483647");
+  assert_refused(rdna_op_index_copy(stream, &out.tensor, 0, &huge, &many, RDNA_SCATTER_ADD, true, NULL),
+                 RDNA_UNSUPPORTED, "2147483648", "2147483647");
   operand_download(&out);
   for (size_t i = 0; i < out.bytes; i++) assert_int_equal(out.host[i], OPERAND_POISON);
   operand_free(&x), operand_free(&out), operand_free(&half), operand_free(&five), operand_free(&indices);

@@ -23,6 +23,19 @@ static rdna_status check_mode(const char *name, rdna_scatter mode) {
                     RDNA_SCATTER_COUNT - 1);
 }
 
+/* |n| values that go to |rows| places of |dst|. */
+static rdna__segments begin_segments(const char *name, const rdna_tensor *dst, rdna_scatter mode, bool include_self,
+                                     int64_t n, int64_t rows) {
+  return (rdna__segments){.name = name,
+                          .dtype = dst->dtype,
+                          .mode = mode,
+                          .include_self = include_self,
+                          .outer = 1,
+                          .n = n,
+                          .rows = rows,
+                          .inner = 1};
+}
+
 /* dst and src are dense here: (outer, rows, inner) and (outer, n, inner). */
 static rdna_status join_dense(rdna__scratch *scratch, const rdna__indexed *keys, rdna__segments segments,
                               const rdna_tensor *dst_view, const rdna_tensor *src_view) {
@@ -41,14 +54,8 @@ static rdna_status join_dense(rdna__scratch *scratch, const rdna__indexed *keys,
 static rdna_status join_rows(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
                              const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode, bool include_self,
                              uint32_t *outside) {
-  rdna__segments segments = {.name = name,
-                             .dtype = dst->dtype,
-                             .mode = mode,
-                             .include_self = include_self,
-                             .outer = 1,
-                             .n = rdna_tensor_count(indices),
-                             .rows = dst->rank > 0 ? dst->shape[dim] : 1,
-                             .inner = 1};
+  rdna__segments segments =
+      begin_segments(name, dst, mode, include_self, rdna_tensor_count(indices), dst->rank > 0 ? dst->shape[dim] : 1);
   RDNA_TRY(rdna__check_segments(name, dst->dtype, mode, segments.n, segments.rows));
   if (rdna_tensor_count(src) == 0 || rdna_tensor_count(dst) == 0) return RDNA_OK;
   for (int d = 0; d < dim; d++) segments.outer *= dst->shape[d];
@@ -64,14 +71,8 @@ static rdna_status join_rows(const char *name, rdna_stream *stream, const rdna_t
 static rdna_status join_values(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
                                const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode, bool include_self,
                                uint32_t *outside) {
-  rdna__segments segments = {.name = name,
-                             .dtype = dst->dtype,
-                             .mode = mode,
-                             .include_self = include_self,
-                             .outer = 1,
-                             .n = rdna_tensor_count(indices),
-                             .rows = rdna_tensor_count(dst),
-                             .inner = 1};
+  rdna__segments segments =
+      begin_segments(name, dst, mode, include_self, rdna_tensor_count(indices), rdna_tensor_count(dst));
   RDNA_TRY(rdna__check_segments(name, dst->dtype, mode, segments.n, segments.rows));
   if (segments.n == 0 || segments.rows == 0) return RDNA_OK;
   rdna__scratch scratch = {.stream = stream, .holder = name};
@@ -167,14 +168,8 @@ static rdna_tensor permuted(const rdna_tensor *x, const int *dims) {
 static rdna_status put_joined(rdna__scratch *scratch, const rdna__advanced *p, const rdna_tensor *dst,
                               const rdna_tensor *values, rdna_scatter mode, uint32_t *outside) {
   int dst_order[RDNA_MAX_RANK], order[RDNA_MAX_RANK], at = 0;
-  rdna__segments segments = {.name = scratch->holder,
-                             .dtype = dst->dtype,
-                             .mode = mode,
-                             .include_self = mode != RDNA_SCATTER_LAST,
-                             .outer = 1,
-                             .n = rdna_tensor_count(&p->indices[0]),
-                             .rows = 1,
-                             .inner = 1};
+  rdna__segments segments =
+      begin_segments(scratch->holder, dst, mode, mode != RDNA_SCATTER_LAST, rdna_tensor_count(&p->indices[0]), 1);
   for (int k = 0; k < p->indexed_count; k++) dst_order[k] = p->indexed_dim[k];
   for (int b = 0; b < p->broadcast_rank; b++) order[b] = p->first + b;
   for (int d = 0; d < p->rank; d++) {

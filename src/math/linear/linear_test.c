@@ -155,74 +155,26 @@ static void refuses(void **state) {
   rdna_tensor x = rdna_tensor_contiguous(memory, RDNA_F32, 2, x_shape);
   rdna_tensor weight = rdna_tensor_contiguous(memory + 1024, RDNA_Q8_0, 2, weight_shape);
   rdna_tensor out = rdna_tensor_contiguous(memory + 4096, RDNA_F32, 2, out_shape);
-#define REFUSED(code, text, other) assert_refused(rdna_op_linear(stream, &tx, &tw, NULL, &to), code, text, other)
-#define CASE rdna_tensor tx = x, tw = weight, to = out
-  {
-    CASE;
-    tw.dtype = RDNA_Q4_K;
-    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q4_K (3, 64)", "256");
-  }
-  {
-    CASE;
-    tx.shape[1] = 32;
-    REFUSED(RDNA_INVALID_ARGUMENT, "x is f32 (2, 32)", "weight is q8_0 (3, 64)");
-  }
-  {
-    CASE;
-    to.shape[1] = 4;
-    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q8_0 (3, 64)", "out is f32 (2, 4)");
-  }
-  {
-    CASE;
-    to.shape[0] = 1;
-    REFUSED(RDNA_INVALID_ARGUMENT, "x is f32 (2, 64)", "out is f32 (1, 3)");
-  }
-  {
-    CASE;
-    tw.data = NULL;
-    REFUSED(RDNA_INVALID_ARGUMENT, "linear: weight", "NULL");
-  }
-  {
-    CASE;
-    tw.data = memory + 1025;
-    REFUSED(RDNA_UNSUPPORTED, "linear: weight", "multiple of 2");
-  }
-  {
-    CASE;
-    tw.stride[0] = 96;
-    REFUSED(RDNA_UNSUPPORTED, "linear: weight", "contiguous");
-  }
-  {
-    CASE;
-    to.data = memory + 1024 + 64;
-    REFUSED(RDNA_INVALID_ARGUMENT, "out at", "overlap");
-  }
-  {
-    CASE;
-    to.data = memory + 256;
-    REFUSED(RDNA_INVALID_ARGUMENT, "out at", "overlap");
-  }
-  {
-    CASE;
-    tx.dtype = RDNA_F16;
-    REFUSED(RDNA_UNSUPPORTED, "f16 times q8_0", "into f32");
-  }
-  {
-    CASE;
-    tw.dtype = RDNA_I8;
-    REFUSED(RDNA_UNSUPPORTED, "weight is i8", "f16");
-  }
-  {
-    CASE;
-    tw.rank = 1;
-    REFUSED(RDNA_INVALID_ARGUMENT, "weight is q8_0 (3)", "2");
-  }
+  rdna_tensor tx, tw, to;
+#define REFUSED(change, ...) \
+  tx = x, tw = weight, to = out, change, assert_refused(rdna_op_linear(stream, &tx, &tw, NULL, &to), __VA_ARGS__)
+  REFUSED(tw.dtype = RDNA_Q4_K, RDNA_INVALID_ARGUMENT, "weight is q4_K (3, 64)", "256");
+  REFUSED(tx.shape[1] = 32, RDNA_INVALID_ARGUMENT, "x is f32 (2, 32)", "weight is q8_0 (3, 64)");
+  REFUSED(to.shape[1] = 4, RDNA_INVALID_ARGUMENT, "weight is q8_0 (3, 64)", "out is f32 (2, 4)");
+  REFUSED(to.shape[0] = 1, RDNA_INVALID_ARGUMENT, "x is f32 (2, 64)", "out is f32 (1, 3)");
+  REFUSED(tw.data = NULL, RDNA_INVALID_ARGUMENT, "linear: weight", "NULL");
+  REFUSED(tw.data = memory + 1025, RDNA_UNSUPPORTED, "linear: weight", "multiple of 2");
+  REFUSED(tw.stride[0] = 96, RDNA_UNSUPPORTED, "linear: weight", "contiguous");
+  REFUSED(to.data = memory + 1024 + 64, RDNA_INVALID_ARGUMENT, "out at", "overlap");
+  REFUSED(to.data = memory + 256, RDNA_INVALID_ARGUMENT, "out at", "overlap");
+  REFUSED(tx.dtype = RDNA_F16, RDNA_UNSUPPORTED, "f16 times q8_0", "into f32");
+  REFUSED(tw.dtype = RDNA_I8, RDNA_UNSUPPORTED, "weight is i8", "f16");
+  REFUSED(tw.rank = 1, RDNA_INVALID_ARGUMENT, "weight is q8_0 (3)", "2");
   rdna_tensor bias = rdna_tensor_contiguous(memory + 8000, RDNA_F16, 1, &three);
   assert_refused(rdna_op_linear(stream, &x, &weight, &bias, &out), RDNA_INVALID_ARGUMENT, "bias is f16", "f32");
   assert_refused(rdna_op_linear_add(stream, &x, &weight, NULL, NULL), RDNA_INVALID_ARGUMENT, "linear_add",
                  "out is NULL");
 #undef REFUSED
-#undef CASE
 }
 
 int main(void) {
