@@ -55,11 +55,7 @@ rdna_status rdna_op_nonzero_count(rdna_stream *stream, const rdna_tensor *x, con
   RDNA_TRY(check_count(name, x));
   RDNA_TRY(rdna__check_tensor(name, "out", out));
   RDNA_TRY(rdna__check_dtype(name, "out", out, RDNA_I64));
-  if (rdna_tensor_count(out) != 1) {
-    char text[RDNA__TENSOR_TEXT];
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: out is %s; it must have one value", name,
-                      rdna__tensor_text(out, text));
-  }
+  RDNA_TRY(rdna__check_one_value(name, "out", out));
   RDNA_TRY(rdna__check_apart(name, "out", out, "x", x));
   if (rdna_tensor_count(x) == 0) return rdna_fill_bytes(stream, out->data, 0, sizeof(int64_t));
   rdna__scratch scratch = {.stream = stream, .holder = name};

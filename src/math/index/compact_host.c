@@ -1,14 +1,8 @@
 /* What a mask keeps, on the host. */
 #include <string.h>
 
-#include "kernel/host.h"
+#include "math/common/host/bits.h"
 #include "math/index/compact_kernels.h"
-
-RDNA_SCALAR uint64_t load(const void *p, int bytes, int64_t i) {
-  uint64_t v = 0;
-  __builtin_memcpy(&v, (const char *)p + i * bytes, (size_t)bytes);
-  return v;
-}
 
 struct work {
   struct compact_args a;
@@ -27,7 +21,7 @@ static void count_tiles(void *context, int64_t begin, int64_t end) {
   for (int64_t tile = begin; tile < end; tile++) {
     int64_t count = 0;
     for (int64_t i = tile * COMPACT_TILE; i < tile_end(a, tile); i++)
-      count += (load(a->x, work->bytes, i) & ~a->ignored) != 0;
+      count += (load_bits(a->x, work->bytes, i) & ~a->ignored) != 0;
     a->offsets[tile] = count;
   }
 }
@@ -40,7 +34,7 @@ static void keep_tiles(void *context, int64_t begin, int64_t end) {
   for (int64_t tile = begin; tile < end; tile++) {
     int64_t rank = a->offsets[tile];
     for (int64_t i = tile * COMPACT_TILE; i < tile_end(a, tile); i++) {
-      if ((load(a->x, flag_bytes, i) & ~a->ignored) == 0) continue;
+      if ((load_bits(a->x, flag_bytes, i) & ~a->ignored) == 0) continue;
       if (rank >= a->limit) break;
       if (work->kind == NONZERO) {
         compact_coordinates(&a->shape, (uint32_t)i, (int64_t *)a->out + rank * a->shape.rank);

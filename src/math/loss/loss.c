@@ -85,14 +85,9 @@ static rdna_status check_like_x(const char *op_name, const char *argument, const
 /* One value, of |x|'s type or f32. */
 static rdna_status check_one(const char *op_name, const char *argument, const rdna_tensor *tensor,
                              const rdna_tensor *x) {
-  char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_float(op_name, argument, tensor));
   if (tensor->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(op_name, argument, tensor, "x", x));
-  if (rdna_tensor_count(tensor) != 1) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", op_name, argument,
-                      rdna__tensor_text(tensor, text));
-  }
-  return RDNA_OK;
+  return rdna__check_one_value(op_name, argument, tensor);
 }
 
 static rdna_status check_values(const char *op_name, rdna_loss loss, float beta, const rdna_tensor *x,

@@ -82,12 +82,9 @@ static rdna_grid chunk_grid(int64_t chunks) {
 }
 
 static rdna_status check_one(const char *op_name, const char *argument, const rdna_tensor *tensor) {
-  char text[RDNA__TENSOR_TEXT];
   RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
   RDNA_TRY(rdna__check_dtype(op_name, argument, tensor, RDNA_F32));
-  if (rdna_tensor_count(tensor) == 1) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", op_name, argument,
-                    rdna__tensor_text(tensor, text));
+  return rdna__check_one_value(op_name, argument, tensor);
 }
 
 static uint32_t states_used(const rdna_optim *o) {

@@ -1,20 +1,11 @@
 /* Running extremes with their places, on the host. */
-#include "kernel/host.h"
+#include "math/common/host/bits.h"
 #include "math/scan/scan_index_kernels.h"
 
 struct work {
   struct scan_index_args a;
   int bytes;
 };
-
-RDNA_SCALAR uint64_t load(const void *p, int bytes, int64_t i) {
-  uint64_t v = 0;
-  __builtin_memcpy(&v, (const char *)p + i * bytes, (size_t)bytes);
-  return v;
-}
-RDNA_SCALAR void store(void *p, int bytes, int64_t i, uint64_t v) {
-  __builtin_memcpy((char *)p + i * bytes, &v, (size_t)bytes);
-}
 
 static void scan_units(void *context, int64_t begin, int64_t end) {
   const struct work *work = context;
@@ -26,20 +17,16 @@ static void scan_units(void *context, int64_t begin, int64_t end) {
     int64_t column = unit / a->segments, at = (column / a->inner * a->n + first) * a->inner + column % a->inner;
     uint64_t kept = 0;
     bool any = a->carry_values && segment > 0;
-    if (any) kept = load(a->carry_values, bytes, unit - 1), place = a->carry_places[unit - 1];
+    if (any) kept = load_bits(a->carry_values, bytes, unit - 1), place = a->carry_places[unit - 1];
     for (uint32_t i = first; i < last; i++, at += a->inner) {
-      uint64_t v = load(a->x, bytes, at);
+      uint64_t v = load_bits(a->x, bytes, at);
       if (!any || scan_rank_64(a, v) >= scan_rank_64(a, kept)) kept = v, place = a->places ? a->places[at] : i;
       any = true;
       if (a->total_values) continue;
-      store(a->values, bytes, at, kept);
-      if (a->narrow) {
-        ((uint32_t *)a->indices)[at] = place;
-      } else {
-        ((int64_t *)a->indices)[at] = place;
-      }
+      store_bits(a->values, bytes, at, kept);
+      store_place(a->indices, a->narrow, at, place);
     }
-    if (a->total_values) store(a->total_values, bytes, unit, kept), a->total_places[unit] = place;
+    if (a->total_values) store_bits(a->total_values, bytes, unit, kept), a->total_places[unit] = place;
   }
 }
 

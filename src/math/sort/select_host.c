@@ -1,17 +1,11 @@
 /* The first k values of each row, on the host. */
-#include "kernel/host.h"
+#include "math/common/host/bits.h"
 #include "math/sort/select_kernels.h"
 
 struct work {
   struct select_args a;
   int bytes;
 };
-
-RDNA_SCALAR uint64_t load(const void *p, int bytes, int64_t i) {
-  uint64_t v = 0;
-  __builtin_memcpy(&v, (const char *)p + i * bytes, (size_t)bytes);
-  return v;
-}
 
 static struct select_state find_state(const struct select_args *a, int64_t row, uint32_t *out_prior_left) {
   struct select_state s = {0, 0, a->k, 0, 0};
@@ -30,7 +24,7 @@ static void append(const struct work *work, void *values, uint32_t *places, int6
   uint32_t to = __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
   if (to >= room) return;
   int64_t at = row * room + to;
-  __builtin_memcpy((char *)values + at * work->bytes, &value, (size_t)work->bytes);
+  store_bits(values, work->bytes, at, value);
   places[at] = place;
 }
 
@@ -48,7 +42,7 @@ static void select_units(void *context, int64_t begin, int64_t end) {
     uint32_t count = prior_left ? prior_left : a->n;
     for (uint32_t first = part * SELECT_TILE; first < count; first += a->parts * SELECT_TILE) {
       for (uint32_t at = first; at < count && at < first + SELECT_TILE; at++) {
-        uint64_t value = load(x, work->bytes, at), key = sort_key_64(&a->order, value);
+        uint64_t value = load_bits(x, work->bytes, at), key = sort_key_64(&a->order, value);
         uint32_t place = prior_left ? a->left_places[row * a->room + at] : at;
         enum select_class what = select_classify(a, &s, key, place);
         if (what == SELECT_TAKE)

@@ -2,35 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/host.h"
+#include "math/common/host/bits.h"
 #include "math/sort/sort_kernels.h"
-
-/* A value of |bytes| bytes, and its key. */
-RDNA_SCALAR uint64_t load(const void *p, int bytes, int64_t i) {
-  switch (bytes) {
-    case 1:
-      return ((const uint8_t *)p)[i];
-    case 2:
-      return ((const uint16_t *)p)[i];
-    case 4:
-      return ((const uint32_t *)p)[i];
-    default:
-      return ((const uint64_t *)p)[i];
-  }
-}
-RDNA_SCALAR void store(void *p, int bytes, int64_t i, uint64_t v) {
-  if (bytes == 1) ((uint8_t *)p)[i] = (uint8_t)v;
-  if (bytes == 2) ((uint16_t *)p)[i] = (uint16_t)v;
-  if (bytes == 4) ((uint32_t *)p)[i] = (uint32_t)v;
-  if (bytes == 8) ((uint64_t *)p)[i] = v;
-}
-RDNA_SCALAR void store_index(void *indices, bool narrow, int64_t at, uint32_t place) {
-  if (narrow) {
-    ((uint32_t *)indices)[at] = place;
-  } else {
-    ((int64_t *)indices)[at] = place;
-  }
-}
 
 struct item {
   uint64_t key, value;
@@ -88,13 +61,13 @@ static void sort_rows(void *context, int64_t begin, int64_t end) {
   struct item first[SORT_TILE], other[SORT_TILE];
   for (int64_t row = begin; row < end; row++) {
     for (uint32_t i = 0; i < a->n; i++) {
-      uint64_t v = load(a->x, work->bytes, row * a->n + i);
+      uint64_t v = load_bits(a->x, work->bytes, row * a->n + i);
       first[i] = (struct item){sort_key_64(&a->order, v), v, a->places ? a->places[row * a->n + i] : i};
     }
     const struct item *sorted = sort_items(first, other, a);
     for (uint32_t i = 0; i < a->kept && i + a->first < a->n; i++) {
-      if (a->values) store(a->values, work->bytes, row * a->kept + i, sorted[a->first + i].value);
-      if (a->indices) store_index(a->indices, a->narrow, row * a->kept + i, sorted[a->first + i].place);
+      if (a->values) store_bits(a->values, work->bytes, row * a->kept + i, sorted[a->first + i].value);
+      if (a->indices) store_place(a->indices, a->narrow, row * a->kept + i, sorted[a->first + i].place);
     }
   }
 }
@@ -112,7 +85,7 @@ static void count_parts(void *context, int64_t begin, int64_t end) {
     int64_t last = first + a->part < a->n ? first + a->part : a->n;
     uint32_t count[8][SORT_DIGITS] = {{0}};
     for (int64_t i = first; i < last; i++) {
-      uint64_t key = sort_key_64(&a->order, load(a->x, work->bytes, row * a->n + i));
+      uint64_t key = sort_key_64(&a->order, load_bits(a->x, work->bytes, row * a->n + i));
       for (uint32_t digit = 0; digit < a->digits; digit++) count[digit][key >> 8 * digit & 0xff]++;
     }
     for (uint32_t digit = 0; digit < a->digits; digit++) {
@@ -143,7 +116,7 @@ static void count_tiles(void *context, int64_t begin, int64_t end) {
     uint32_t tile, here = tile_of(a, unit, &row, &tile), *count = a->states + unit * SORT_DIGITS;
     for (int d = 0; d < SORT_DIGITS; d++) count[d] = 0;
     for (uint32_t i = 0; i < here; i++) {
-      uint64_t v = load(a->x, work->bytes, row * a->n + (int64_t)tile * SORT_SWEEP_TILE + i);
+      uint64_t v = load_bits(a->x, work->bytes, row * a->n + (int64_t)tile * SORT_SWEEP_TILE + i);
       count[sort_key_64(&a->order, v) >> a->shift & 0xff]++;
     }
   }
@@ -177,10 +150,10 @@ static void scatter_tiles(void *context, int64_t begin, int64_t end) {
     }
     for (uint32_t i = 0; i < here; i++) {
       uint32_t at = tile * SORT_SWEEP_TILE + i;
-      uint64_t v = load(a->x, work->bytes, row * a->n + at);
+      uint64_t v = load_bits(a->x, work->bytes, row * a->n + at);
       int64_t to = row * a->n + next[sort_key_64(&a->order, v) >> a->shift & 0xff]++;
-      if (a->values) store(a->values, work->bytes, to, v);
-      if (a->indices) store_index(a->indices, a->narrow, to, a->places ? a->places[row * a->n + at] : at);
+      if (a->values) store_bits(a->values, work->bytes, to, v);
+      if (a->indices) store_place(a->indices, a->narrow, to, a->places ? a->places[row * a->n + at] : at);
     }
   }
 }
@@ -204,10 +177,10 @@ static void search_values(void *context, int64_t begin, int64_t end) {
   const struct search_args *a = &work->a;
   for (int64_t i = begin; i < end; i++) {
     int64_t row = a->shared ? 0 : i / a->count * a->n, low = 0, high = a->n;
-    uint64_t wanted = sort_key_64(&a->order, load(a->x, work->bytes, i));
+    uint64_t wanted = sort_key_64(&a->order, load_bits(a->x, work->bytes, i));
     while (low < high) {
       int64_t middle = low + (high - low) / 2;
-      uint64_t key = sort_key_64(&a->order, load(a->sorted, work->bytes, row + middle));
+      uint64_t key = sort_key_64(&a->order, load_bits(a->sorted, work->bytes, row + middle));
       if (a->right ? key <= wanted : key < wanted) {
         low = middle + 1;
       } else {

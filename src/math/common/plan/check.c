@@ -94,6 +94,13 @@ rdna_status rdna__check_rank(const char *op_name, const char *argument, const rd
   return RDNA_OK;
 }
 
+rdna_status rdna__check_one_value(const char *op_name, const char *argument, const rdna_tensor *tensor) {
+  char text[RDNA__TENSOR_TEXT];
+  if (rdna_tensor_count(tensor) == 1) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is %s; it must be one value", op_name, argument,
+                    rdna__tensor_text(tensor, text));
+}
+
 rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dim,
                              int64_t size, const char *meaning) {
   char text[RDNA__TENSOR_TEXT];

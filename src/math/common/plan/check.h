@@ -33,6 +33,7 @@ rdna_status rdna__check_real(const char *op_name, const char *argument, const rd
 rdna_status rdna__check_unquantized(const char *op_name, const char *argument, const rdna_tensor *tensor);
 rdna_status rdna__check_dtype(const char *op_name, const char *argument, const rdna_tensor *tensor, rdna_dtype dtype);
 rdna_status rdna__check_rank(const char *op_name, const char *argument, const rdna_tensor *tensor, int rank);
+rdna_status rdna__check_one_value(const char *op_name, const char *argument, const rdna_tensor *tensor);
 /* Size |dim| of |tensor| is |size|, which the sentence calls |meaning|. */
 rdna_status rdna__check_size(const char *op_name, const char *argument, const rdna_tensor *tensor, int dim,
                              int64_t size, const char *meaning);
