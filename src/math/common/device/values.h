@@ -102,12 +102,12 @@ struct plain_value {
   enum { BYTES = sizeof(number), IN_16 = 16 / sizeof(number) };
   RDNA_DEVICE number load(const void *p, uint64_t i) { return ((const number *)p)[i]; }
   RDNA_DEVICE void store(void *p, uint64_t i, number v) { ((number *)p)[i] = v; }
+  typedef number vector __attribute__((ext_vector_type(16 / sizeof(number))));
   template <typename acc>
   RDNA_DEVICE void unpack(uint4 bits, acc *v) {
-    number one[IN_16];
-    __builtin_memcpy(one, &bits, 16);
+    vector all = bits_as<vector>(bits);
 #pragma unroll
-    for (int i = 0; i < IN_16; i++) v[i] = one[i];
+    for (int i = 0; i < IN_16; i++) v[i] = all[i];
   }
   template <typename acc>
   RDNA_DEVICE void load_16(const void *p, acc *v) {
@@ -115,12 +115,10 @@ struct plain_value {
   }
   template <typename acc>
   RDNA_DEVICE void store_16(void *p, const acc *v) {
-    number one[IN_16];
+    vector all;
 #pragma unroll
-    for (int i = 0; i < IN_16; i++) one[i] = (number)v[i];
-    uint4 bits;
-    __builtin_memcpy(&bits, one, 16);
-    store_as<uint4>(p, bits);
+    for (int i = 0; i < IN_16; i++) all[i] = (number)v[i];
+    store_as<uint4>(p, bits_as<uint4>(all));
   }
 };
 typedef plain_value<double> f64;
