@@ -5,8 +5,8 @@
 static constexpr int items = COMPACT_TILE / COMPACT_THREADS;
 enum { COMPACT_WAVES = COMPACT_THREADS / WAVE_SIZE };
 
-/* Which of the tile's values count: bit i is item i. A register of the thread holds them, as masks of the wave would
- * take more scalar registers than there are. */
+/* Returns which of the thread's values in a tile count: bit i is item i. In a register of each thread, as masks of the
+ * wave would take more scalar registers than there are. */
 template <typename type>
 RDNA_DEVICE uint32_t load_flags(const compact_args &a, int64_t tile) {
   typename type::stored v[items];

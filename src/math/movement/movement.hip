@@ -112,7 +112,7 @@ RDNA_DEVICE void triangle_values(const triangle_args &a) {
   }
 }
 
-/* 16 bytes from |p|, of which the first |count| values are there. */
+/* Loads the first |count| values of 16 bytes at |p|. */
 template <typename bits>
 RDNA_DEVICE uint4 load_some(const bits *p, uint32_t count) {
   constexpr uint32_t values = 16 / sizeof(bits);
@@ -141,7 +141,7 @@ RDNA_DEVICE void store_line(bits *p, const bits *v) {
   }
   store_as<uint4>(p, uint4{words[0], words[1], words[2], words[3]});
 }
-/* The values of a line from number |from| to |to|, of a vector's. */
+/* Stores values |from| to |to| of a line's vector. */
 template <typename bits>
 RDNA_DEVICE void store_some(bits *p, int32_t from, int32_t to, const bits *v) {
   constexpr int32_t values = 16 / sizeof(bits);
@@ -162,9 +162,13 @@ RDNA_DEVICE uint2 tile_of(const transpose_args &a) { /* its row and column */
   return uint2{in_band / width, band * 4 + in_band % width};
 }
 
-/* Rows of the tile lie in shared memory as they were read, but for the order of the 16-byte vectors in a row: vector k
- * of row r is at k ^ (r / V), V being the values of a vector, so that eight lanes that read one column from eight
- * groups of V rows meet eight different sets of banks. */
+/* Transposes an aligned tile. Its rows lie in shared memory as they were read, but for the order of the 16-byte vectors
+ * in a row: with V values in a vector, vector k of row r lies at k ^ (r / V), so that eight lanes that read one column
+ * from eight groups of V rows meet eight different sets of banks:
+ *
+ *     rows 0 to V - 1        | 0 1 2 3 4 5 6 7 |
+ *     rows V to 2 V - 1      | 1 0 3 2 5 4 7 6 |
+ *     rows 2 V to 3 V - 1    | 2 3 0 1 6 7 4 5 | */
 template <typename bits>
 RDNA_DEVICE void transpose_tile(const transpose_args &a) {
   constexpr uint32_t V = 16 / sizeof(bits), columns_of_tile = 8 * V, rows_of_tile = RDNA__TRANSPOSE_ROWS;
@@ -222,13 +226,13 @@ RDNA_DEVICE void transpose_tile(const transpose_args &a) {
   }
 }
 
-/* The same where lines begin anywhere. Whole vectors are read, those that rows of the input lie in, and whole ones are
- * written, those that a line of the output lies in: of line c, those from row0 - o on, o being the number of values by
- * which the line begins beyond a multiple of 16 bytes; so a tile has V - 1 rows before row0 too, a tenth of what it
- * reads where V is 8, and most of it from the cache. Rows lie in shared memory as their vectors do, 36 words each. Rows
- * that are V apart begin at the same place in a vector, as do lines V apart: every V rows are followed by so many words
- * that the next lie one bank further, and lanes that write a line's vectors meet |lanes| banks side by side, those of
- * the next line, |lanes| words along, the banks after them. */
+/* Transposes a tile where lines begin anywhere. Whole vectors are read, those that rows of the input lie in, and whole
+ * ones are written, those that a line of the output lies in: of line c, those from row0 - o on, o being the number of
+ * values by which the line begins beyond a multiple of 16 bytes; so a tile has V - 1 rows before row0 too, a tenth of
+ * what it reads where V is 8, and most of it from the cache. Rows lie in shared memory as their vectors do, 36 words
+ * each. Rows that are V apart begin at the same place in a vector, as do lines V apart: every V rows are followed by so
+ * many words that the next lie one bank further, and lanes that write a line's vectors meet |lanes| banks side by side,
+ * those of the next line, |lanes| words along, the banks after them. */
 template <typename bits>
 RDNA_DEVICE void transpose_ragged_tile(const transpose_args &a) {
   constexpr uint32_t V = 16 / sizeof(bits), columns_of_tile = 8 * V, rows_of_tile = RDNA__TRANSPOSE_ROWS;

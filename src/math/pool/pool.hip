@@ -39,8 +39,8 @@ RDNA_DEVICE int32_t tap_count(const pool_axis &a, pool_window w) {
   return reach <= 0 ? 0 : a.dilation == 1 ? reach : (reach + a.dilation - 1) / a.dilation;
 }
 
-/* Values of |rows| times |columns| positions at once, so that their loads wait together. Past the window's end the last
- * position is loaded again. */
+/* Loads values of |rows| times |columns| positions, all in flight together. Past the window's end the last position is
+ * loaded again. */
 template <typename type, int width, int rows, int columns>
 struct pool_patch {
   typedef typename computed<type>::in acc;
@@ -114,7 +114,7 @@ struct pool_windows {
   }
 };
 
-/* What |state| makes of the window |w| of the plane that begins at value |plane|. */
+/* Takes window |w| of the plane that begins at value |plane| into |state|. */
 template <typename type, int width, int rows, int columns, typename state>
 RDNA_DEVICE void take_window(const pool_args &a, const pool_windows &w, int64_t plane, state &s) {
   typedef typename computed<type>::in acc;
@@ -155,7 +155,7 @@ RDNA_DEVICE void take_window(const pool_args &a, const pool_windows &w, int64_t 
   }
 }
 
-/* The usual windows at once, others a few positions at a time; of vectors, rows one by one. */
+/* Takes the usual windows at once, others a few positions at a time; of vectors, row by row. */
 template <typename type, int width, typename state>
 RDNA_DEVICE void take_any_window(const pool_args &a, const pool_windows &w, int64_t plane, state &s) {
   if constexpr (width > 4) {

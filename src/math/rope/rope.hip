@@ -1,4 +1,5 @@
-/* Rotary embedding. A group makes the sines and cosines of its token once, in LDS, and turns all its heads by them. */
+/* Rotary embedding. A group computes the sines and cosines of its token once, into LDS, and rotates all its heads by
+ * them. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/values.h"

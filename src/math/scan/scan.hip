@@ -1,10 +1,17 @@
-/* Running sums and their kin. Each value is read once and written once; where rows are cut into segments a pass before
- * reads them once more, for what each segment comes to.
+/* Running sums and their kin. Each value is read once and written once; long rows are cut into segments, which a pass
+ * before reads once more to find what each comes to.
  *
  * Along rows a wave takes a run of values that lie together: several short rows, a row, or a segment of a long one;
- * where rows are many but not enough for that, the waves of a group share one. A run is seen as whole vectors of 16
- * bytes, wherever rows begin in them: a lane scans its vector's values and the wave its lanes' results, while the next
- * SCAN_AHEAD vectors of the lane are in flight. About 75 instructions a vector and lane for sums of bf16, 110 where
+ * where rows are many but not enough for that, the waves of a group share a row. A run is read as aligned vectors of 16
+ * bytes, wherever rows begin in them. A lane scans the values of its vector, then the lanes' totals are scanned by the
+ * wave, while the next SCAN_AHEAD vectors of the lane are in flight:
+ *
+ *     lane          0           1           2
+ *     values    | a a a b | b b b b | b c c c |     b, c: heads, where rows begin
+ *     in lane   | 1 2 3 1 | 1 2 3 4 | 1 1 2 3 |     sums of ones since the last head in the lane's vector
+ *     carried                 +1        +5          onto what comes before a lane's first head: what its row has so far
+ *
+ * About 75 instructions a vector and lane for sums of bf16, 110 where
  * rows begin inside: an H200 has time for 220 while it copies one, so memory is the bound: 80 % of the copy rate for
  * large rows, half of it for few long ones, whose bytes are read twice. */
 #include "kernel/arguments.h"
@@ -69,7 +76,7 @@ RDNA_DEVICE acc shuffle(acc v, uint32_t lane) {
   return v;
 }
 
-/* Values that lie together: |count| of them, the first at |x|, which is value 0 here. */
+/* A run: |count| values that lie together, the first, number 0, at |x|. */
 template <typename type>
 struct run {
   const char *x;
@@ -79,7 +86,7 @@ struct run {
   bool wide;                /* whole vectors may be written whole */
 };
 
-/* Which of the vector's values are the run's, as bits. */
+/* Returns which values of the vector that begins at value |at| are the run's, as bits. */
 template <typename type>
 RDNA_DEVICE uint32_t inside(const run<type> &r, int32_t at) {
   constexpr int32_t width = type::IN_16;
@@ -95,7 +102,7 @@ RDNA_DEVICE uint4 load_vector(const run<type> &r, int32_t at) {
   return load_partial((const typename type::stored *)r.x + at, -at, r.count - at);
 }
 
-/* The vector's values, with what changes nothing for those that are not the run's. */
+/* Unpacks a vector; values that are not the run's become op's identity, which changes no result. */
 template <typename type, typename op, typename acc>
 RDNA_DEVICE void values_of(uint4 bits, uint32_t there, acc *v) {
   constexpr int width = type::IN_16;
@@ -119,7 +126,8 @@ RDNA_DEVICE void store_vector(const run<type> &r, int32_t at, uint32_t there, co
   }
 }
 
-/* Which of a vector's values begin rows of |n|, as bits, when the first value is number |column| of its row. */
+/* Returns which of a vector's values are heads, where rows of |n| values begin, as bits; its first value is number
+ * |column| of its row. */
 template <int width>
 RDNA_DEVICE uint32_t heads_of(uint32_t column, uint32_t n) {
   if (n >= width) {
@@ -138,8 +146,9 @@ RDNA_DEVICE uint32_t heads_of(uint32_t column, uint32_t n) {
 /* Who has a run: a wave alone, which may have several rows, or a group, whose waves take blocks in turn. */
 enum team { SEVERAL_ROWS, ONE_ROW, GROUPS_ROW };
 
-/* A lane's sum of what follows the last head in its vector joins those of the lanes below it as far |back| as its row
- * reaches; |last| is the number in its row of the vector's last value. |scratch|: GROUPS_ROW's. */
+/* Scans a run. A lane's total of what follows the last head in its vector joins the totals of the lanes below it, as
+ * far |back| as its row reaches; |last| is the number in its row of the vector's last value. |scratch| is for
+ * GROUPS_ROW. */
 template <typename type, typename op, typename acc, team whose>
 RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scratch) {
   constexpr bool several = whose == SEVERAL_ROWS, shared = whose == GROUPS_ROW;
@@ -156,7 +165,7 @@ RDNA_DEVICE void scan_run(const run<type> &r, int32_t shift, acc carry, acc *scr
 #pragma nounroll
   for (int32_t base = -shift; base < r.count; base += block, at += block, scratch += shared ? flip : 0, flip = -flip) {
     uint32_t lane = lane_id();
-#ifdef RDNA_AMD /* comparisons made anew each time, rather than kept as masks in scalar registers */
+#ifdef RDNA_AMD /* comparisons are made again each time, rather than kept as masks in scalar registers */
     lane = bits_as<uint32_t>(again(bits_as<float>(lane)));
 #endif
     uint4 now = bits[0];
