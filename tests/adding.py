@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/adding.md is exact: tests/adding_test.py [SECTION…] does to a copy of the repository what a section says, and runs
+"""docs/adding.md is exact: tests/adding.py [SECTION…] does to a copy of the repository what a section says, and runs
 its commands; without a name, all sections that have steps.
 
 A step is a paragraph that begins "In `FILE`, before the line `TEXT`", or "after the line", or "instead of the line", or
