@@ -5,10 +5,13 @@
 
 #include "math/pointwise/pointwise_ops.h"
 
-/* What stands in a chain at all, and what only the kernel for few inputs or only the other one has: quick operations
- * are a few instructions without a branch, so that it needs few registers. */
+/* How chains have an operation: not at all; in the kernel that takes anything; or in the kernel for few inputs as well,
+ * which has only what is a few instructions without a branch, and so needs few registers: with the same bits on every
+ * device, or FAST, by the hardware's functions. */
 enum fused_chain { FUSED_NO, FUSED_SLOW, FUSED_QUICK, FUSED_FAST };
 
+/* What is kept of a row, by its column |chain|. QUICK: what the kernel for few inputs has; SAME: what is the same bits
+ * on every device; ANY: what chains have. */
 #define FUSED_IF_QUICK_NO(...)
 #define FUSED_IF_QUICK_SLOW(...)
 #define FUSED_IF_QUICK_QUICK(...) __VA_ARGS__
@@ -22,7 +25,7 @@ enum fused_chain { FUSED_NO, FUSED_SLOW, FUSED_QUICK, FUSED_FAST };
 #define FUSED_IF_ANY_QUICK(...) __VA_ARGS__
 #define FUSED_IF_ANY_FAST(...) __VA_ARGS__
 
-/* A row's case in f32, if chains have it in such a way. */
+/* A row's case in f32, if it is kept. */
 #define FUSED_QUICK_MAP_(NAME, name, types, chain, integer, f32, ...) \
   FUSED_IF_QUICK_##chain(POINTWISE_MAP_CASE_(NAME, f32))
 #define FUSED_SAME_MAP_(NAME, name, types, chain, integer, f32, ...) \

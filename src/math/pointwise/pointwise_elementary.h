@@ -1,5 +1,5 @@
-/* The operations that are made of elementary functions, in double. They are kernels of their own: in
- * those of the others they would take registers from simple operations. */
+/* The ELEMENTARY operations of rdna/op/pointwise.def in double. They are kernels of their own: in those of the others
+ * they would take registers from simple operations. */
 #ifndef RDNA_MATH_POINTWISE_ELEMENTARY_H
 #define RDNA_MATH_POINTWISE_ELEMENTARY_H
 
