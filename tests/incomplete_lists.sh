@@ -1,6 +1,6 @@
 #!/bin/bash
-# An entry that is not whole, of the list of GPUs, of the kernel families or of the pointwise operations, stops the build
-# with a sentence that names it. tests/incomplete_lists.sh CMAKE
+# An entry that is not whole, of the list of GPUs, of the kernel families, of the block formats or of the pointwise
+# operations, stops the build with a sentence that names it. tests/incomplete_lists.sh CMAKE
 set -uo pipefail
 cmake=$1 root=$(realpath "$(dirname "$0")/..") failed=0
 work=$(mktemp -d)
@@ -53,6 +53,30 @@ echo '#define RDNA_THREE_KERNELS(X)' >"$work/math/two/three_kernels.h"
 refused "three_kernels.h defines RDNA_THREE_KERNELS, but there is no three.hip beside it" families
 echo '#define RDNA_TWO_KERNELS(X)' >"$work/math/two/three_kernels.h"
 refused "defines RDNA_TWO_KERNELS a second time" families
+
+format_files=(include/rdna/tensor.h src/base/block_formats.h src/base/tensor.c src/kernel/case.c
+              src/math/quant/testing_blocks.h tools/gguf_file.py)
+mkdir -p "$work/formats"
+printf 'cmake_minimum_required(VERSION 3.18)\nproject(formats NONE)\ninclude(%s/cmake/formats.cmake)\n' "$root" \
+  >"$work/formats/CMakeLists.txt"
+with_edit() { # configures with one of the files edited by sed
+  (cd "$root" && cp --parents "${format_files[@]}" "$work/formats") && sed -i "$2" "$work/formats/$1"
+  "$cmake" -S "$work/formats" -B "$work/formats/build"
+}
+while IFS='|' read -r file edit why; do
+  refused "$why" with_edit "$file" "$edit"
+done <<'ROWS'
+src/base/block_formats.h|s/Q5_0, 6, 32, 22, /Q5_0, 6, 32, /|src/base/block_formats.h: F(X, q5_0, Q5_0, 6, 32, PACKED, PLAIN,
+src/base/block_formats.h|s/Q5_0, 6, 32, /Q5_0, 6, 64, /|the row is not whole: F(X, name, NAME, ggml's number, 32 or 256 values
+src/base/block_formats.h|s/Q5_0, 6, 32, 22, PACKED/Q5_0, 6, 32, 22, /|the row is not whole
+src/base/block_formats.h|s/[.]low_at = 6, //|src/base/block_formats.h: the row of Q5_0 has no .low_at
+src/base/block_formats.h|s/q5_0, Q5_0,/q5_9, Q5_9,/|include/rdna/tensor.h lacks ' RDNA_Q5_9,', the enumerator of Q5_9
+include/rdna/tensor.h|s/^  RDNA_DTYPE_COUNT/  RDNA_Q5_9,\n&/|src/base/tensor.c lacks '[RDNA_Q5_9] =', the row (src/base/block_formats.h has none) of RDNA_Q5_9
+src/math/quant/testing_blocks.h|s/case RDNA_Q5_0:/default:/|src/math/quant/testing_blocks.h lacks 'case RDNA_Q5_0:', the definition for tests of Q5_0
+tools/gguf_file.py|s/TENSOR_Q5_0/TENSOR_Q5/g|tools/gguf_file.py lacks 'TENSOR_Q5_0', the number and the formula of Q5_0
+src/kernel/case.c|s/[[]RDNA_F8_E5M2[]] =/[1] =/|src/kernel/case.c lacks '[RDNA_F8_E5M2] =', the poison of RDNA_F8_E5M2
+ROWS
+with_edit tools/gguf_file.py '' >/dev/null || { echo "whole formats are refused" && failed=1; }
 
 mkdir -p "$work/include/rdna/op"
 with_operation() { # compiles the checks of the list with one map more
