@@ -8,12 +8,14 @@
 #include "rdna/op/quant.h"
 
 enum { DEQUANTIZE, QUANTIZE };
+#define WORD(name, NAME) "|" #name
 static const rdna__route routes[] = {
     [DEQUANTIZE] = {.name = "dequantize", .kernels = {"dequantize_{blocks}_{float}"}, .when = "dequantize"},
     [QUANTIZE] = {.name = "quantize",
-                  .kernels = {"quantize_f32_{q8_0|q4_0|q4_1|q5_0|q5_1|q2_K|q3_K|q4_K|q5_K|q6_K}"},
+                  .kernels = {"quantize_f32_{q8_0" RDNA_QUANT_PACKED(WORD) "}"},
                   .when = "quantize"},
 };
+#undef WORD
 RDNA_FIXED_ROUTES(rdna__quant_routes, "dequantize, quantize", routes)
 
 static rdna_status check_alignment(const char *op_name, const char *argument, const rdna_tensor *tensor,
@@ -89,8 +91,8 @@ static int64_t quantized_by_group(rdna_dtype dtype) {
 
 rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks) {
   RDNA_TRY(check_pair("quantize", "blocks", blocks, "x", x));
-#define NAMED(name, NAME) ", " #name
   int64_t values_per_group = quantized_by_group(blocks->dtype);
+#define NAMED(name, NAME) ", " #name
   if (x->dtype != RDNA_F32 || values_per_group == 0) {
     return rdna__fail(RDNA_UNSUPPORTED,
                       "quantize: x is %s and blocks is %s; offered is f32 to q8_0" RDNA_QUANT_PACKED(NAMED),
