@@ -64,7 +64,8 @@ RDNA_CHECKED rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna
 /* Where the diagonal of scores lies when there are not as many keys as queries. */
 typedef enum rdna_diagonal {
   RDNA_DIAGONAL_TOP_LEFT = 0, /* query i stands at key i */
-  RDNA_DIAGONAL_BOTTOM_RIGHT  /* the last query stands at the last key */
+  RDNA_DIAGONAL_BOTTOM_RIGHT, /* the last query stands at the last key */
+  RDNA_DIAGONAL_COUNT
 } rdna_diagonal;
 
 /* Scaled dot-product attention. Query i stands at position i + shift, shift being 0 or keys - queries by |diagonal|,

@@ -20,7 +20,8 @@ extern "C" {
 typedef enum rdna_loss_reduction {
   RDNA_LOSS_REDUCTION_NONE,
   RDNA_LOSS_REDUCTION_MEAN,
-  RDNA_LOSS_REDUCTION_SUM
+  RDNA_LOSS_REDUCTION_SUM,
+  RDNA_LOSS_REDUCTION_COUNT
 } rdna_loss_reduction;
 
 typedef enum rdna_loss {
@@ -31,7 +32,8 @@ typedef enum rdna_loss {
   RDNA_LOSS_BCE,        /* -t log(x) - (1 - t) log(1 - x), with logarithms of at least -100 */
   RDNA_LOSS_BCE_LOGITS, /* the same of sigmoid(x) */
   RDNA_LOSS_KL,         /* t (log(t) - x), 0 for t = 0 */
-  RDNA_LOSS_KL_LOG      /* exp(t) (t - x) */
+  RDNA_LOSS_KL_LOG,     /* exp(t) (t - x) */
+  RDNA_LOSS_COUNT
 } rdna_loss;
 
 /* |target|, and |weight| unless NULL, have |x|'s shape and type. |weight| multiplies each loss. |beta| is not negative,

@@ -15,7 +15,12 @@
 extern "C" {
 #endif
 
-typedef enum rdna_optim_kind { RDNA_OPTIM_KIND_SGD, RDNA_OPTIM_KIND_ADAM, RDNA_OPTIM_KIND_RMSPROP } rdna_optim_kind;
+typedef enum rdna_optim_kind {
+  RDNA_OPTIM_KIND_SGD,
+  RDNA_OPTIM_KIND_ADAM,
+  RDNA_OPTIM_KIND_RMSPROP,
+  RDNA_OPTIM_KIND_COUNT
+} rdna_optim_kind;
 
 typedef struct rdna_optim {
   size_t size; /* of the struct: RDNA_OPTIM_INIT sets it */

@@ -41,7 +41,7 @@ static rdna_status check_options(struct call *call) {
                       "%s: the window has %d keys to the left and %d to the right; at least 0 each", call->name,
                       o->left, o->right);
   }
-  if ((unsigned)o->diagonal > RDNA_DIAGONAL_BOTTOM_RIGHT) {
+  if ((unsigned)o->diagonal >= RDNA_DIAGONAL_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: diagonal is %d; it is 0 or 1", call->name, (int)o->diagonal);
   }
   if (!o->q_starts != !o->k_starts) {

@@ -67,9 +67,9 @@ RDNA_ROUTES(rdna__cross_entropy_backward_routes, "cross_entropy_backward", entro
 static uint32_t at_most(int64_t count, int64_t most) { return (uint32_t)(count < most ? count : most); }
 
 static rdna_status check_reduction(const char *op_name, rdna_loss_reduction reduction) {
-  if ((unsigned)reduction > RDNA_LOSS_REDUCTION_SUM) {
+  if ((unsigned)reduction >= RDNA_LOSS_REDUCTION_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: reduction is %d; reductions are 0 to %d", op_name, (int)reduction,
-                      RDNA_LOSS_REDUCTION_SUM);
+                      RDNA_LOSS_REDUCTION_COUNT - 1);
   }
   return RDNA_OK;
 }
@@ -92,9 +92,9 @@ static rdna_status check_one(const char *op_name, const char *argument, const rd
 
 static rdna_status check_values(const char *op_name, rdna_loss loss, float beta, const rdna_tensor *x,
                                 const rdna_tensor *target, const rdna_tensor *weight) {
-  if ((unsigned)loss > RDNA_LOSS_KL_LOG) {
+  if ((unsigned)loss >= RDNA_LOSS_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: loss is %d; losses are 0 to %d", op_name, (int)loss,
-                      RDNA_LOSS_KL_LOG);
+                      RDNA_LOSS_COUNT - 1);
   }
   if ((loss == RDNA_LOSS_SMOOTH_L1 || loss == RDNA_LOSS_HUBER) && !(beta >= 0)) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: beta is %g; it must not be negative", op_name, (double)beta);

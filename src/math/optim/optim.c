@@ -94,9 +94,9 @@ static uint32_t states_used(const rdna_optim *o) {
 }
 
 static rdna_status check_options(const rdna_optim *o) {
-  if ((unsigned)o->kind > RDNA_OPTIM_KIND_RMSPROP) {
+  if ((unsigned)o->kind >= RDNA_OPTIM_KIND_COUNT) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: kind is %d; kinds are 0 to %d", (int)o->kind,
-                      RDNA_OPTIM_KIND_RMSPROP);
+                      RDNA_OPTIM_KIND_COUNT - 1);
   }
   if (o->step < 1) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "optim_step: step is %lld; steps count from 1", (long long)o->step);
