@@ -3,8 +3,8 @@
  * Tensors may have any strides, and values any type but the quantized ones, unless said otherwise. Indices are i32 or
  * i64. They are on the device, where a call cannot look at them before it returns: an index outside of its dimension
  * reads and writes nothing of the indexed tensor, what would have been read is 0, and |outside|, a word of device
- * memory, or NULL, becomes 1; it is never made 0. Negative indices count from the end only where that is said, a negative
- * |dim| always.
+ * memory, or NULL, becomes 1; it is never made 0. Negative indices count from the end only where that is said, a
+ * negative |dim| always.
  *
  * Outputs are apart from the inputs, and no two of their values share a place. Empty tensors are RDNA_OK.
  * RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data, overlap. RDNA_UNSUPPORTED: quantized

@@ -36,8 +36,8 @@ typedef enum rdna_reduction {
  * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.
  * The result does not depend on timing, only on shape, strides, device and |x|'s address modulo 16. |parameter| is read
  * by norm, var and std.
- * RDNA_INVALID_ARGUMENT: shapes, types or |dims| that disagree, missing data, overlap, no value where there is no answer.
- * RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
+ * RDNA_INVALID_ARGUMENT: shapes, types or |dims| that disagree, missing data, overlap, no value where there is no
+ * answer. RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
 RDNA_CHECKED rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const rdna_tensor *x,
                                         uint32_t dims, double parameter, const rdna_tensor *out);
 

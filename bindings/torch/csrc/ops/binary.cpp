@@ -282,7 +282,8 @@ struct InfinityRow {
 
 bool is_infinity(const InfinityRow &row, Call &call) {
   auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, is_real, [&](const Iteration &it) {
-    check(rdna_op_compare_scalar(it.stream, RDNA_COMPARE_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
+    check(
+        rdna_op_compare_scalar(it.stream, RDNA_COMPARE_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
   });
   return out && call.give(*out);
 }
