@@ -1,27 +1,20 @@
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "base/testing.h"
 #include "base/threads.h"
 
 static void status_keeps_a_sentence(void **state) {
   assert_int_equal(rdna__fail(RDNA_NOT_FOUND, "no file '%s'", "x"), RDNA_NOT_FOUND);
   assert_string_equal(rdna_last_error(), "no file 'x'");
-  assert_int_equal(rdna__annotate(RDNA_OK, "unused"), RDNA_OK);
+  assert_ok(rdna__annotate(RDNA_OK, "unused"));
   assert_string_equal(rdna_last_error(), "no file 'x'");
   assert_int_equal(rdna__annotate(RDNA_NOT_FOUND, "opening %d", 3), RDNA_NOT_FOUND);
   assert_string_equal(rdna_last_error(), "opening 3: no file 'x'");
@@ -59,7 +52,7 @@ static void status_belongs_to_its_thread(void **state) {
 
 static void every_default_parses(void **state) {
   for (int key = 0; key < RDNA__CONFIG_COUNT; key++)
-    assert_int_equal(rdna__config_set((rdna__config_key)key, rdna__config_entries[key].initial), RDNA_OK);
+    assert_ok(rdna__config_set((rdna__config_key)key, rdna__config_entries[key].initial));
 }
 
 static void config_refuses_nonsense(void **state) {
@@ -71,9 +64,9 @@ static void config_refuses_nonsense(void **state) {
   const char *bad_numbers[] = {"", "x", "3x", "-1", "1025", "99999999999999999999"};
   for (int i = 0; i < 6; i++)
     assert_int_equal(rdna__config_set(RDNA__CONFIG_THREADS, bad_numbers[i]), RDNA_INVALID_ARGUMENT);
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "host"), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "host"));
   assert_string_equal(rdna__config_text(RDNA__CONFIG_DRIVER), "host");
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"));
 }
 
 /* The environment is read once in a process, so each case has one of its own. */
@@ -109,12 +102,12 @@ static void keep(void *data, rdna__log_level level, const char *message) {
 
 static void log_respects_its_level(void **state) {
   rdna__log_set_sink(keep, NULL);
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_LOG, "info"), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_LOG, "info"));
   rdna__log(RDNA__LOG_DEBUG, "hidden");
   rdna__log(RDNA__LOG_INFO, "shown %d", 1);
   assert_int_equal(logged_count, 1);
   assert_string_equal(logged, "shown 1");
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_LOG, "warning"), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_LOG, "warning"));
   rdna__log(RDNA__LOG_INFO, "hidden");
   rdna__log(RDNA__LOG_ERROR, "shown 2");
   assert_int_equal(logged_count, 2);

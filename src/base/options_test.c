@@ -1,12 +1,6 @@
 /* Structs of options from an older and from a newer header. */
 #include "base/options.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "base/testing.h"
 
 typedef struct options {
   size_t size;
@@ -23,7 +17,7 @@ typedef struct newer {
 static void whole(void **state) {
   const options given = {.size = sizeof given, .scale = 2, .window = 3, .sinks = &given};
   options known;
-  assert_int_equal(RDNA__OPTIONS("op", "options", &given, &known), RDNA_OK);
+  assert_ok(RDNA__OPTIONS("op", "options", &given, &known));
   assert_memory_equal(&given, &known, sizeof known);
 }
 
@@ -31,7 +25,7 @@ static void whole(void **state) {
 static void shorter(void **state) {
   options given = {.size = offsetof(options, sinks), .scale = 2, .window = 3, .sinks = &given}, known;
   memset(&known, 0xff, sizeof known);
-  assert_int_equal(RDNA__OPTIONS("op", "options", &given, &known), RDNA_OK);
+  assert_ok(RDNA__OPTIONS("op", "options", &given, &known));
   assert_true(known.scale == 2 && known.window == 3 && known.sinks == NULL);
   assert_int_equal(known.size, sizeof known);
 }
@@ -39,7 +33,7 @@ static void shorter(void **state) {
 static void longer(void **state) {
   newer given = {.of = {.size = sizeof given, .scale = 2}};
   options known;
-  assert_int_equal(rdna__options_read("op", "options", &given, &known, sizeof known), RDNA_OK);
+  assert_ok(rdna__options_read("op", "options", &given, &known, sizeof known));
   assert_true(known.scale == 2 && known.size == sizeof known);
   given.more = &given;
   assert_int_equal(rdna__options_read("op", "options", &given, &known, sizeof known), RDNA_UNSUPPORTED);

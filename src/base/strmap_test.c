@@ -1,13 +1,9 @@
 #include "base/strmap.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
+#include "base/testing.h"
 
 static void test_empty(void **state) {
   rdna__strmap map = {0};
@@ -15,7 +11,7 @@ static void test_empty(void **state) {
   assert_false(rdna__strmap_find(&map, "a", 1, &value));
   assert_int_equal(value, 7);
   rdna__strmap_deinit(&map);
-  assert_int_equal(rdna__strmap_init(&map, 0), RDNA_OK);
+  assert_ok(rdna__strmap_init(&map, 0));
   assert_false(rdna__strmap_find(&map, "", 0, &value));
   rdna__strmap_deinit(&map);
 }
@@ -24,15 +20,15 @@ static void test_duplicates_zeros_and_empty_keys(void **state) {
   rdna__strmap map = {0};
   bool inserted = false;
   uint32_t value = 0;
-  assert_int_equal(rdna__strmap_insert(&map, "a\0b", 3, 1, &inserted), RDNA_OK);
+  assert_ok(rdna__strmap_insert(&map, "a\0b", 3, 1, &inserted));
   assert_true(inserted);
-  assert_int_equal(rdna__strmap_insert(&map, "a\0c", 3, 2, &inserted), RDNA_OK);
+  assert_ok(rdna__strmap_insert(&map, "a\0c", 3, 2, &inserted));
   assert_true(inserted);
-  assert_int_equal(rdna__strmap_insert(&map, "a", 1, 3, &inserted), RDNA_OK);
+  assert_ok(rdna__strmap_insert(&map, "a", 1, 3, &inserted));
   assert_true(inserted);
-  assert_int_equal(rdna__strmap_insert(&map, NULL, 0, 4, &inserted), RDNA_OK);
+  assert_ok(rdna__strmap_insert(&map, NULL, 0, 4, &inserted));
   assert_true(inserted);
-  assert_int_equal(rdna__strmap_insert(&map, "a\0b", 3, 9, &inserted), RDNA_OK);
+  assert_ok(rdna__strmap_insert(&map, "a\0b", 3, 9, &inserted));
   assert_false(inserted);
   assert_int_equal(map.count, 4);
   assert_true(rdna__strmap_find(&map, "a\0b", 3, &value));
@@ -58,7 +54,7 @@ static void test_against_a_list(void **state) {
   rdna__random_seed(&random, 11);
   for (int pass = 0; pass < 2; pass++) {
     rdna__strmap map;
-    assert_int_equal(rdna__strmap_init(&map, pass ? COUNT : 0), RDNA_OK);
+    assert_ok(rdna__strmap_init(&map, pass ? COUNT : 0));
     size_t slots_before = map.slot_count;
     used = 0;
     for (int i = 0; i < COUNT; i++) {
@@ -72,7 +68,7 @@ static void test_against_a_list(void **state) {
       assert_int_equal(rdna__strmap_find(&map, key, sizes[used], &value), same >= 0);
       if (same >= 0) assert_int_equal(value, values[same]);
       bool inserted = same >= 0;
-      assert_int_equal(rdna__strmap_insert(&map, key, sizes[used], (uint32_t)i, &inserted), RDNA_OK);
+      assert_ok(rdna__strmap_insert(&map, key, sizes[used], (uint32_t)i, &inserted));
       assert_int_equal(inserted, same < 0);
       if (same < 0) values[used++] = (uint32_t)i;
     }

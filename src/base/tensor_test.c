@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
 
 #include "rdna/tensor.h"
+#include "base/testing.h"
 
 static void sizes_of_types(void **state) {
   assert_string_equal(rdna_dtype_name(RDNA_Q4_K), "q4_K");

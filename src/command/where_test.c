@@ -1,11 +1,7 @@
 /* The table of places, which is made from the sources, has a row for each kernel of the manifest and no other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* cmocka needs the above */
-#include <cmocka.h>
 
+#include "base/testing.h"
 #include "command/places.h"
 #include "kernel/manifest.h"
 

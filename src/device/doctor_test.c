@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
 #include "device/doctor.h"
+#include "base/testing.h"
 #include "device/testing_root.h"
 
 #define MAPS "/proc/self/maps"

@@ -1,15 +1,9 @@
 /* Every call of the null driver fails in turn, as out of memory and as a lost device: nothing is lost, nothing
  * leaks, and what comes after works. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
+#include "base/testing.h"
 #include "device/driver.h"
 #include "rdna/memory.h"
 
@@ -98,8 +92,8 @@ static rdna_status run(holdings *h) {
 static void let_go(holdings *h, bool off) {
   if (off) rdna__null_fail(0, RDNA_OK);
   for (int i = 0; i < 8; i++)
-    if (h->blocks[i]) assert_int_equal(rdna_memory_free(h->device, h->blocks[i]), RDNA_OK);
-  if (h->peer_block) assert_int_equal(rdna_memory_free(h->peer, h->peer_block), RDNA_OK);
+    if (h->blocks[i]) assert_ok(rdna_memory_free(h->device, h->blocks[i]));
+  if (h->peer_block) assert_ok(rdna_memory_free(h->peer, h->peer_block));
   rdna_host_free(h->device, h->pinned);
   rdna_event_release(h->start);
   rdna_event_release(h->end);
@@ -108,8 +102,8 @@ static void let_go(holdings *h, bool off) {
   if (off && h->device) {
     rdna_memory_stats stats;
     uint64_t free_bytes, total;
-    assert_int_equal(rdna_memory_empty_cache(h->device), RDNA_OK);
-    assert_int_equal(rdna_memory_get_info(h->device, &free_bytes, &total), RDNA_OK);
+    assert_ok(rdna_memory_empty_cache(h->device));
+    assert_ok(rdna_memory_get_info(h->device, &free_bytes, &total));
     assert_int_equal(free_bytes, total);
     rdna_memory_get_stats(h->device, &stats);
     assert_int_equal(stats.reserved + stats.allocated + stats.requested + stats.blocks + stats.segment_count, 0);
@@ -123,7 +117,7 @@ static void let_go(holdings *h, bool off) {
 static void fail_each_call(rdna_status with, bool off) {
   holdings h = {0};
   rdna__null_fail(0, RDNA_OK);
-  assert_int_equal(run(&h), RDNA_OK);
+  assert_ok(run(&h));
   rdna_memory_stats stats;
   rdna_memory_get_stats(h.device, &stats);
   assert_true(stats.retries == 2 && stats.driver_frees >= 4); /* the run did get to the allocator's last resorts */
@@ -145,7 +139,7 @@ static void fail_each_call(rdna_status with, bool off) {
     let_go(&h, off);
     rdna__null_fail(0, RDNA_OK);
     assert_int_equal(rdna__null_live(), 0);
-    assert_int_equal(run(&h), RDNA_OK);
+    assert_ok(run(&h));
     let_go(&h, true);
     assert_int_equal(rdna__null_live(), 0);
   }
@@ -162,22 +156,22 @@ static void test_device_lost_while_letting_go(void **state) { fail_each_call(RDN
 static rdna_device *open_null(void) {
   rdna_device *device = NULL;
   rdna__null_fail(0, RDNA_OK);
-  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  assert_ok(rdna_device_open("null", &device));
   return device;
 }
 
 static void launch(rdna_stream *stream, const char *name) {
   rdna__driver_function function = {.name = name, .args_size = 4};
   uint32_t args = 0;
-  assert_int_equal(rdna__stream_launch(stream, &function, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
+  assert_ok(rdna__stream_launch(stream, &function, (rdna_grid){1, 1, 1}, &args));
 }
 
 static void test_a_late_error_surfaces_once_and_names_the_kernels(void **state) {
   rdna_device *device = open_null();
   rdna_stream *stream = rdna_device_default_stream(device), *other;
-  assert_int_equal(rdna_stream_create(device, 0, &other), RDNA_OK);
+  assert_ok(rdna_stream_create(device, 0, &other));
   launch(stream, "long_gone");
-  assert_int_equal(rdna_stream_synchronize(stream), RDNA_OK);
+  assert_ok(rdna_stream_synchronize(stream));
   launch(stream, "fine");
   rdna__null_fail_launch(RDNA_DEVICE_ERROR);
   launch(stream, "broken_f32");
@@ -187,7 +181,7 @@ static void test_a_late_error_surfaces_once_and_names_the_kernels(void **state) 
   assert_non_null(strstr(rdna_last_error(), "'broken_f32', 'fine'"));
   assert_null(strstr(rdna_last_error(), "long_gone"));
   assert_null(strstr(rdna_last_error(), "elsewhere"));
-  assert_int_equal(rdna_stream_synchronize(stream), RDNA_OK);
+  assert_ok(rdna_stream_synchronize(stream));
   /* a query tells it as well */
   rdna__null_fail_launch(RDNA_DEVICE_LOST);
   launch(other, "last");
@@ -211,21 +205,21 @@ static void test_a_late_error_surfaces_once_and_names_the_kernels(void **state) 
 static void test_an_error_that_nobody_waited_for_is_logged(void **state) {
   rdna_device *device = open_null();
   rdna_stream *stream;
-  assert_int_equal(rdna_stream_create(device, 0, &stream), RDNA_OK);
+  assert_ok(rdna_stream_create(device, 0, &stream));
   rdna__null_fail_launch(RDNA_DEVICE_ERROR);
   launch(stream, "dropped");
   warnings = 0;
   rdna_stream_release(stream);
   assert_int_equal(warnings, 1);
   void *data;
-  assert_int_equal(rdna_memory_alloc_named(device, 5000, NULL, "forgotten", &data), RDNA_OK);
+  assert_ok(rdna_memory_alloc_named(device, 5000, NULL, "forgotten", &data));
   rdna_device_release(device); /* with a live block */
   assert_int_equal(warnings, 2);
   assert_int_equal(rdna__null_live(), 0);
 }
 
 static void destroy_kernels(rdna_device *device, void *kernels) {
-  assert_int_equal(rdna_device_synchronize(device), RDNA_OK); /* still open */
+  assert_ok(rdna_device_synchronize(device)); /* still open */
   ++*(int *)kernels;
 }
 

@@ -1,14 +1,8 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/config.h"
+#include "base/testing.h"
 #include "device/driver.h"
 #include "rdna/stream.h"
 
@@ -17,7 +11,7 @@ static void test_drivers_are_listed_in_order(void **state) {
   assert_int_equal(rdna_driver_count(), 4);
   for (int i = 0; i < 4; i++) {
     rdna_driver_info info;
-    assert_int_equal(rdna_driver_get_info(i, &info), RDNA_OK);
+    assert_ok(rdna_driver_get_info(i, &info));
     assert_string_equal(info.name, names[i]);
     assert_non_null(info.library);
     assert_non_null(info.version);
@@ -37,7 +31,7 @@ static void test_a_name_finds_its_device(void **state) {
   } names[] = {{"host", "host", 0}, {"host:0", "host", 0}, {"null", "null", 0}, {"null:1", "null", 1}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     rdna_device *device;
-    assert_int_equal(rdna_device_open(names[i].name, &device), RDNA_OK);
+    assert_ok(rdna_device_open(names[i].name, &device));
     assert_string_equal(rdna_device_get_info(device)->driver, names[i].driver);
     assert_int_equal(rdna_device_get_info(device)->index, names[i].index);
     rdna_device_release(device);
@@ -55,7 +49,7 @@ static void test_a_wrong_name_gets_the_list(void **state) {
     assert_non_null(strstr(rdna_last_error(), "host:0 ("));
     for (int d = 0; d < 2; d++) {
       rdna_driver_info info;
-      assert_int_equal(rdna_driver_get_info(d, &info), RDNA_OK);
+      assert_ok(rdna_driver_get_info(d, &info));
       if (info.device_count == 0) assert_non_null(strstr(rdna_last_error(), info.message));
     }
   }
@@ -66,7 +60,7 @@ static void test_a_missing_driver_says_why(void **state) {
   for (int d = 0; d < 2; d++) {
     rdna_driver_info info;
     rdna_device *device;
-    assert_int_equal(rdna_driver_get_info(d, &info), RDNA_OK);
+    assert_ok(rdna_driver_get_info(d, &info));
     if (info.status == RDNA_OK) continue; /* this machine has it */
     assert_int_equal(rdna_device_open(info.name, &device), RDNA_UNAVAILABLE);
     assert_non_null(strstr(rdna_last_error(), info.message));
@@ -75,22 +69,22 @@ static void test_a_missing_driver_says_why(void **state) {
 
 static void test_auto_obeys_the_setting_and_never_picks_null(void **state) {
   rdna_device *device, *again;
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "null"), RDNA_OK);
-  assert_int_equal(rdna_device_open("auto", &device), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "null"));
+  assert_ok(rdna_device_open("auto", &device));
   assert_string_equal(rdna_device_get_info(device)->driver, "null");
   rdna_device_release(device);
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "host"), RDNA_OK);
-  assert_int_equal(rdna_device_open(NULL, &device), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "host"));
+  assert_ok(rdna_device_open(NULL, &device));
   assert_string_equal(rdna_device_get_info(device)->driver, "host");
   rdna_device_release(device);
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"), RDNA_OK);
-  assert_int_equal(rdna_device_open("auto", &device), RDNA_OK);
-  assert_int_equal(rdna_device_open(NULL, &again), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"));
+  assert_ok(rdna_device_open("auto", &device));
+  assert_ok(rdna_device_open(NULL, &again));
   assert_ptr_equal(device, again);
   /* the first driver that has a device, counted here from what the drivers say */
   rdna_driver_info info;
   int first = 0;
-  do assert_int_equal(rdna_driver_get_info(first++, &info), RDNA_OK);
+  do assert_ok(rdna_driver_get_info(first++, &info));
   while (info.device_count == 0);
   assert_string_equal(rdna_device_get_info(device)->driver, info.name);
   assert_string_not_equal(info.name, "null");
@@ -102,27 +96,27 @@ static void test_the_default_driver_is_what_auto_opens(void **state) {
   uint64_t live = rdna__null_live();
   rdna_driver_info info;
   bool asked = false;
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "null"), RDNA_OK);
-  assert_int_equal(rdna_driver_default(&info, &asked), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "null"));
+  assert_ok(rdna_driver_default(&info, &asked));
   assert_string_equal(info.name, "null");
   assert_int_equal(info.device_count, 2);
   assert_true(asked);
   assert_int_equal(rdna__null_live(), live); /* nothing was opened */
-  assert_int_equal(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"), RDNA_OK);
-  assert_int_equal(rdna_driver_default(&info, &asked), RDNA_OK);
+  assert_ok(rdna__config_set(RDNA__CONFIG_DRIVER, "auto"));
+  assert_ok(rdna_driver_default(&info, &asked));
   assert_false(asked);
   rdna_device *device;
-  assert_int_equal(rdna_device_open("auto", &device), RDNA_OK);
+  assert_ok(rdna_device_open("auto", &device));
   assert_string_equal(rdna_device_get_info(device)->driver, info.name);
   rdna_device_release(device);
-  assert_int_equal(rdna_driver_default(&info, NULL), RDNA_OK);
+  assert_ok(rdna_driver_default(&info, NULL));
   assert_int_equal(rdna_driver_default(NULL, NULL), RDNA_INVALID_ARGUMENT);
 }
 
 static void test_describing_does_not_open(void **state) {
   rdna_device_info info;
   uint64_t live = rdna__null_live();
-  assert_int_equal(rdna_device_describe("null", 1, &info), RDNA_OK);
+  assert_ok(rdna_device_describe("null", 1, &info));
   assert_int_equal(info.index, 1);
   assert_int_equal(rdna__null_live(), live);
   assert_int_equal(rdna_device_describe("null", 2, &info), RDNA_NOT_FOUND);
@@ -136,11 +130,11 @@ static void test_a_stream_and_an_event_keep_the_device_open(void **state) {
   rdna_device *device, *again;
   rdna_stream *stream;
   rdna_event *event;
-  assert_int_equal(rdna_device_open("null:1", &device), RDNA_OK);
-  assert_int_equal(rdna_stream_create(device, 0, &stream), RDNA_OK);
-  assert_int_equal(rdna_event_create(device, false, &event), RDNA_OK);
+  assert_ok(rdna_device_open("null:1", &device));
+  assert_ok(rdna_stream_create(device, 0, &stream));
+  assert_ok(rdna_event_create(device, false, &event));
   rdna_device_release(device);
-  assert_int_equal(rdna_device_open("null:1", &again), RDNA_OK);
+  assert_ok(rdna_device_open("null:1", &again));
   assert_ptr_equal(device, again);
   rdna_device_release(again);
   rdna_stream_release(stream);

@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 
-#include "device/testing_root.h"
 #include "device/topology.h"
+#include "base/testing.h"
+#include "device/testing_root.h"
 
 static int make_root(void **state) { return fake_root_make(); }
 static int drop_root(void **state) { return fake_root_remove(""); }

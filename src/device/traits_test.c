@@ -1,13 +1,10 @@
 /* Properties of devices: which row a device has. */
 #include "device/traits.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
+
+#include "base/testing.h"
 /* cmocka needs the above */
-#include <cmocka.h>
 
 static const rdna__device_traits *traits(const char *driver, const char *arch) {
   rdna_device_info info = {0};

@@ -2,14 +2,8 @@
  * mistake: "baseline" twins are right, "avx2" twins make the mistake, and so does the host device, which runs the
  * best twin. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "kernel/manifest.h"
 
 struct scale_args {
@@ -143,7 +137,7 @@ static rdna__kernel_case *new_case(int index) {
   rdna__kernel_case *c = calloc(1, sizeof *c);
   rdna__random random;
   rdna__random_seed(&random, 7);
-  assert_int_equal(make_case(&rdna__manifest[index], &random, 0, c), RDNA_OK);
+  assert_ok(make_case(&rdna__manifest[index], &random, 0, c));
   return c;
 }
 
@@ -164,7 +158,7 @@ static void test_mistakes_of_twins(void **state) {
     assert_int_equal(rdna__manifest_find(kernels[i].name), i);
     rdna__kernel_case *c = new_case(i);
     rdna__case_result result;
-    assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[i], c, &result), RDNA_OK);
+    assert_ok(rdna__case_run_isa("avx2", &rdna__manifest[i], c, &result));
     expect(i, &result);
     drop_case(c);
   }
@@ -173,11 +167,11 @@ static void test_mistakes_of_twins(void **state) {
 
 static void test_mistakes_on_a_device(void **state) {
   rdna_device *device;
-  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  assert_ok(rdna_device_open("host", &device));
   for (int i = 0; i < KERNELS; i++) {
     rdna__kernel_case *c = new_case(i);
     rdna__case_result result;
-    assert_int_equal(rdna__case_run(device, &rdna__manifest[i], c, &result), RDNA_OK);
+    assert_ok(rdna__case_run(device, &rdna__manifest[i], c, &result));
     expect(i, &result);
     drop_case(c);
   }
@@ -187,10 +181,10 @@ static void test_mistakes_on_a_device(void **state) {
 /* The null driver's kernels do nothing: every value is missing. */
 static void test_kernel_that_does_nothing(void **state) {
   rdna_device *device;
-  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  assert_ok(rdna_device_open("null", &device));
   rdna__kernel_case *c = new_case(0);
   rdna__case_result result;
-  assert_int_equal(rdna__case_run(device, &rdna__manifest[0], c, &result), RDNA_OK);
+  assert_ok(rdna__case_run(device, &rdna__manifest[0], c, &result));
   assert_false(result.passed);
   assert_non_null(strstr(result.message, "buffer 1: [0] was not written by the device"));
   drop_case(c);
@@ -201,11 +195,11 @@ static void test_tolerance(void **state) {
   rdna__case_result result;
   rdna__kernel_case *c = new_case(1);
   rdna__case_tolerance(c, 0, 0x1.2p-20); /* 2^-20 and one rounding */
-  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result), RDNA_OK);
+  assert_ok(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result));
   assert_true(result.passed);
   assert_true(result.worst > 0.8 && result.worst <= 1);
   rdna__case_tolerance(c, 0, 0x1p-21);
-  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result), RDNA_OK);
+  assert_ok(rdna__case_run_isa("avx2", &rdna__manifest[1], c, &result));
   assert_false(result.passed);
   drop_case(c);
 }
@@ -214,12 +208,12 @@ static void test_tolerance(void **state) {
 static void test_untouched(void **state) {
   rdna__case_result result;
   rdna__kernel_case *c = new_case(5);
-  assert_int_equal(rdna__case_guard_rows(c, 1, COUNT - 1, COUNT), RDNA_OK);
+  assert_ok(rdna__case_guard_rows(c, 1, COUNT - 1, COUNT));
   for (int i = 0; i < COUNT; i++) assert_int_equal(c->buffers[1].untouched[i], i == COUNT - 1);
-  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[5], c, &result), RDNA_OK);
+  assert_ok(rdna__case_run_isa("avx2", &rdna__manifest[5], c, &result));
   assert_false(result.passed);
   assert_non_null(strstr(result.message, "written by the twin"));
-  assert_int_equal(rdna__case_run_isa("avx2", &rdna__manifest[0], c, &result), RDNA_OK);
+  assert_ok(rdna__case_run_isa("avx2", &rdna__manifest[0], c, &result));
   assert_non_null(strstr(result.message, "[16] was written and must not be"));
   drop_case(c);
 }

@@ -4,11 +4,8 @@
 #include "kernel/host.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "base/testing.h"
 
 /* IEEE 754-2019, 3.4: sign, |exponent_bits|, the rest fraction. */
 static double decode(uint16_t v, int exponent_bits) {

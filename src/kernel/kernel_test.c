@@ -4,16 +4,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "device/driver.h"
 #include "device/driver/cuda/fake_cuda.h"
 #include "kernel/manifest.h"
@@ -43,10 +36,10 @@ rdna__host_kernel rdna__host_twin_for(const char *isa, int index) { return rdna_
 static void test_get(void **state) {
   rdna_device *device;
   const rdna_kernel *kernel, *again, *other;
-  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "count_groups", &kernel), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "count_groups", &again), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "subtract", &other), RDNA_OK);
+  assert_ok(rdna_device_open("host", &device));
+  assert_ok(rdna_kernel_get(device, "count_groups", &kernel));
+  assert_ok(rdna_kernel_get(device, "count_groups", &again));
+  assert_ok(rdna_kernel_get(device, "subtract", &other));
   assert_ptr_equal(kernel, again);
   assert_ptr_not_equal(kernel, other);
   assert_int_equal(rdna_kernel_get(device, "multiply", &again), RDNA_NOT_FOUND);
@@ -63,49 +56,49 @@ static void test_launch(void **state) {
   const rdna_kernel *kernel, *other;
   void *memory;
   uint32_t result = 0;
-  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  assert_ok(rdna_device_open("host", &device));
   rdna_stream *stream = rdna_device_default_stream(device);
-  assert_int_equal(rdna_memory_alloc(device, 4, stream, &memory), RDNA_OK);
-  assert_int_equal(rdna_fill_bytes(stream, memory, 0, 4), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "count_groups", &kernel), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "subtract", &other), RDNA_OK);
+  assert_ok(rdna_memory_alloc(device, 4, stream, &memory));
+  assert_ok(rdna_fill_bytes(stream, memory, 0, 4));
+  assert_ok(rdna_kernel_get(device, "count_groups", &kernel));
+  assert_ok(rdna_kernel_get(device, "subtract", &other));
   struct count_args args = {memory, 10};
-  assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){2, 3, 4}, &args), RDNA_OK);
+  assert_ok(rdna_launch(stream, kernel, (rdna_grid){2, 3, 4}, &args));
   args.add = 1; /* the arguments were copied, so the first launch keeps its 10 */
-  assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){5, 1, 1}, &args), RDNA_OK);
+  assert_ok(rdna_launch(stream, kernel, (rdna_grid){5, 1, 1}, &args));
   for (int zero = 0; zero < 3; zero++) {
     rdna_grid grid = {zero != 0, zero != 1, zero != 2};
-    assert_int_equal(rdna_launch(stream, kernel, grid, &args), RDNA_OK);
-    assert_int_equal(rdna_launch(stream, other, grid, &args), RDNA_OK);
+    assert_ok(rdna_launch(stream, kernel, grid, &args));
+    assert_ok(rdna_launch(stream, other, grid, &args));
   }
-  assert_int_equal(rdna_launch(stream, other, (rdna_grid){7, 7, 7}, &args), RDNA_OK);
-  assert_int_equal(rdna_copy_to_host(stream, &result, memory, 4), RDNA_OK);
-  assert_int_equal(rdna_stream_synchronize(stream), RDNA_OK);
+  assert_ok(rdna_launch(stream, other, (rdna_grid){7, 7, 7}, &args));
+  assert_ok(rdna_copy_to_host(stream, &result, memory, 4));
+  assert_ok(rdna_stream_synchronize(stream));
   assert_int_equal(result, 10 * 24 + 5 - 1);
 
   assert_int_equal(rdna_launch(NULL, kernel, (rdna_grid){1, 1, 1}, &args), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_launch(stream, NULL, (rdna_grid){1, 1, 1}, &args), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_launch(stream, kernel, (rdna_grid){1, 1, 1}, NULL), RDNA_INVALID_ARGUMENT);
-  assert_int_equal(rdna_device_open("null", &null), RDNA_OK);
+  assert_ok(rdna_device_open("null", &null));
   assert_int_equal(rdna_launch(rdna_device_default_stream(null), kernel, (rdna_grid){1, 1, 1}, &args),
                    RDNA_INVALID_ARGUMENT);
   assert_non_null(strstr(rdna_last_error(), "'count_groups' belongs to another device"));
   rdna_device_release(null);
-  assert_int_equal(rdna_memory_free(device, memory), RDNA_OK);
+  assert_ok(rdna_memory_free(device, memory));
   rdna_device_release(device);
 }
 
 static void test_failing_launch(void **state) {
   rdna_device *device;
   const rdna_kernel *kernel;
-  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
-  assert_int_equal(rdna_kernel_get(device, "subtract", &kernel), RDNA_OK);
+  assert_ok(rdna_device_open("null", &device));
+  assert_ok(rdna_kernel_get(device, "subtract", &kernel));
   struct count_args args = {NULL, 1};
   rdna__null_fail(1, RDNA_DEVICE_ERROR);
   assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args),
                    RDNA_DEVICE_ERROR);
   assert_non_null(strstr(rdna_last_error(), "subtract"));
-  assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
+  assert_ok(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args));
   rdna__null_fail(0, RDNA_OK);
   rdna_device_release(device);
 }
@@ -127,7 +120,7 @@ static void test_threads(void **state) {
   for (int round = 0; round < ROUNDS; round++) {
     const rdna_kernel *got[THREADS][2];
     pthread_t threads[THREADS];
-    assert_int_equal(rdna_device_open("null", &shared_device), RDNA_OK);
+    assert_ok(rdna_device_open("null", &shared_device));
     pthread_barrier_init(&start, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, get_both, got[i]), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
@@ -158,9 +151,9 @@ static void test_special_image(void **state) {
     rdna_device *device;
     const rdna_kernel *kernel;
     struct count_args args = {NULL, 1};
-    assert_int_equal(rdna_device_open(launches[i].device, &device), RDNA_OK);
-    assert_int_equal(rdna_kernel_get(device, launches[i].kernel, &kernel), RDNA_OK);
-    assert_int_equal(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args), RDNA_OK);
+    assert_ok(rdna_device_open(launches[i].device, &device));
+    assert_ok(rdna_kernel_get(device, launches[i].kernel, &kernel));
+    assert_ok(rdna_launch(rdna_device_default_stream(device), kernel, (rdna_grid){1, 1, 1}, &args));
     const fake_cuda_record *record = dlsym(dlopen(TEST_FAKE_CUDA, RTLD_NOW | RTLD_NOLOAD), "fake_cuda");
     assert_string_equal(record->gpu.kernel, launches[i].kernel);
     assert_int_equal(record->gpu.shared_bytes, launches[i].group_memory);

@@ -2,19 +2,12 @@
  * looks when nobody names a folder. */
 #include "kernel/loader.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/config.h"
+#include "base/testing.h"
 #include "kernel/shell.h"
 
 static char folder[64], self[4096];
@@ -76,15 +69,15 @@ static void test_image(void **state) {
   rdna__loader *loader;
   uint8_t *exact, *relative;
   size_t size, relative_size;
-  assert_int_equal(rdna__loader_open("gfx1100", RDNA__CODE_HSACO, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "mixture", false, (void **)&exact, &size), RDNA_OK);
+  assert_ok(rdna__loader_open("gfx1100", RDNA__CODE_HSACO, &loader));
+  assert_ok(rdna__loader_image(loader, "mixture", false, (void **)&exact, &size));
   void *none;
   assert_int_equal(rdna__loader_image(loader, "gemm", false, &none, &relative_size), RDNA_UNSUPPORTED);
   assert_null(none);
   assert_non_null(strstr(rdna_last_error(), "another build"));
   rdna__loader_close(loader);
-  assert_int_equal(rdna__loader_open("gfx1102", RDNA__CODE_HSACO, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "mixture", false, (void **)&relative, &relative_size), RDNA_OK);
+  assert_ok(rdna__loader_open("gfx1102", RDNA__CODE_HSACO, &loader));
+  assert_ok(rdna__loader_image(loader, "mixture", false, (void **)&relative, &relative_size));
   rdna__loader_close(loader);
   assert_int_equal(size, relative_size);
   int changed = 0; /* the machine in the header, one digit of the name */
@@ -108,19 +101,19 @@ static void test_ptx(void **state) {
   rdna__loader *loader;
   void *image;
   size_t size;
-  assert_int_equal(rdna__loader_open("sm_90", RDNA__CODE_PTX, &loader), RDNA_OK);
-  assert_int_equal(rdna__loader_image(loader, "fill", false, &image, &size), RDNA_OK);
+  assert_ok(rdna__loader_open("sm_90", RDNA__CODE_PTX, &loader));
+  assert_ok(rdna__loader_image(loader, "fill", false, &image, &size));
   assert_string_equal(image, ".version 7.8\n.target sm_80\n");
   assert_int_equal(size, strlen(image) + 1);
   free(image);
-  assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_OK);
+  assert_ok(rdna__loader_image(loader, "fill", true, &image, &size));
   assert_string_equal(image, ".version 8.0\n.target sm_90a\n");
   free(image);
   uint64_t hash = rdna__loader_hash(loader, "fill");
   assert_true(hash != 0);
   assert_true(rdna__loader_hash(loader, "gemm") == 0);
   rdna__loader_close(loader);
-  assert_int_equal(rdna__loader_open("sm_100", RDNA__CODE_PTX, &loader), RDNA_OK);
+  assert_ok(rdna__loader_open("sm_100", RDNA__CODE_PTX, &loader));
   assert_int_equal(rdna__loader_image(loader, "fill", true, &image, &size), RDNA_NOT_FOUND);
   uint64_t plain = rdna__loader_hash(loader, "fill");
   assert_true(plain != 0 && plain != hash); /* the special image is not this device's */
@@ -147,7 +140,7 @@ static void test_lying_pack(void **state) {
   rdna__loader *loader;
   void *image;
   size_t size;
-  assert_int_equal(rdna__loader_open("gfx1032", RDNA__CODE_HSACO, &loader), RDNA_OK);
+  assert_ok(rdna__loader_open("gfx1032", RDNA__CODE_HSACO, &loader));
   assert_int_equal(rdna__loader_image(loader, "mixture", false, &image, &size), RDNA_BAD_DATA);
   assert_null(image);
   rdna__loader_close(loader);
@@ -178,7 +171,7 @@ static void test_visit(void **state) {
   make_pack("gfx1200", "gfx1200");
   make_pack("gfx1100", "gfx1100");
   int count = 0;
-  assert_int_equal(rdna__loader_visit(count_pack, &count), RDNA_OK);
+  assert_ok(rdna__loader_visit(count_pack, &count));
   assert_int_equal(count, 2);
   make_pack("gfx1150", "gfx1150");
   count = 0;

@@ -1,18 +1,13 @@
 /* Packs made here byte by byte, whole, cut at every length, and hostile. */
 #include "kernel/pack.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "kernel/shell.h"
 
 typedef struct built {
@@ -68,7 +63,7 @@ static void test_whole(void **state) {
   assert_int_equal(write(file, b.bytes, b.size), b.size);
   close(file);
   rdna__pack *pack;
-  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_ok(rdna__pack_open(path, &pack));
   assert_string_equal(rdna__pack_target(pack), "gfx1100");
   assert_int_equal(rdna__pack_entry_count(pack), 3);
   assert_int_equal(rdna__pack_size(pack), b.size);
@@ -77,14 +72,14 @@ static void test_whole(void **state) {
   assert_null(rdna__pack_entry_at(pack, -1));
   void *image;
   size_t size;
-  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "fill"), &image, &size), RDNA_OK);
+  assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, "fill"), &image, &size));
   assert_int_equal(size, sizeof code);
   assert_memory_equal(image, code, size);
   free(image);
-  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "gemm"), &image, &size), RDNA_OK);
+  assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, "gemm"), &image, &size));
   assert_string_equal(image, ptx);
   free(image);
-  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "fill_twin"), &image, &size), RDNA_OK);
+  assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, "fill_twin"), &image, &size));
   assert_int_equal(size, sizeof twin);
   assert_memory_equal(image, twin, size);
   free(image);
@@ -119,7 +114,7 @@ static rdna_status read_all(const uint8_t *bytes, size_t size) {
 static void test_truncated(void **state) {
   built b;
   build(&b);
-  assert_int_equal(read_all(b.bytes, b.size), RDNA_OK);
+  assert_ok(read_all(b.bytes, b.size));
   for (size_t size = 0; size < b.size; size++) assert_int_equal(read_all(b.bytes, size), RDNA_BAD_DATA);
 }
 
@@ -233,13 +228,13 @@ static void test_builder(void **state) {
   assert_int_equal(system(command), 0);
   snprintf(path, sizeof path, "%s/pack", folder);
   rdna__pack *pack;
-  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_ok(rdna__pack_open(path, &pack));
   for (int i = 0; i < 5; i++) {
     const rdna__pack_entry *entry = rdna__pack_find(pack, names[i]);
     void *image;
     size_t size;
     assert_non_null(entry);
-    assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
+    assert_ok(rdna__pack_extract(pack, entry, &image, &size));
     assert_int_equal(size, SIZE);
     assert_memory_equal(image, images[i], SIZE);
     free(image);
@@ -263,7 +258,7 @@ static void expect_no_base(const char *folder, const char *family) {
   char path[64];
   rdna__pack *pack;
   snprintf(path, sizeof path, "%s/x.rdnapack", folder);
-  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_ok(rdna__pack_open(path, &pack));
   assert_int_equal(rdna__pack_find(pack, family)->base, 0);
   rdna__pack_close(pack);
 }
@@ -294,12 +289,12 @@ static void test_base_pack(void **state) {
     char here[4096];
     assert_non_null(getcwd(here, sizeof here));
     if (run == 1) assert_int_equal(chdir(folder), 0);
-    assert_int_equal(rdna__pack_open(run ? "gfx1150.rdnapack" : path, &pack), RDNA_OK);
+    assert_ok(rdna__pack_open(run ? "gfx1150.rdnapack" : path, &pack));
     assert_true(rdna__pack_size(pack) < SIZE * 11 / 10);
     for (int i = 0; i < 2; i++) {
       void *image;
       size_t size;
-      assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, i ? "norm" : "conv"), &image, &size), RDNA_OK);
+      assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, i ? "norm" : "conv"), &image, &size));
       assert_int_equal(size, SIZE);
       assert_memory_equal(image, images[2 - i], SIZE);
       free(image);
@@ -351,12 +346,12 @@ static void test_builder_shortens_ptx(void **state) {
   rdna__pack *pack;
   void *image;
   size_t size;
-  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
-  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "text"), &image, &size), RDNA_OK);
+  assert_ok(rdna__pack_open(path, &pack));
+  assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, "text"), &image, &size));
   assert_string_equal(image, shorter);
   assert_int_equal(size, sizeof shorter);
   free(image);
-  assert_int_equal(rdna__pack_extract(pack, rdna__pack_find(pack, "assembled"), &image, &size), RDNA_OK);
+  assert_ok(rdna__pack_extract(pack, rdna__pack_find(pack, "assembled"), &image, &size));
   assert_int_equal(size, sizeof assembled);
   assert_memory_equal(image, assembled, size);
   free(image);

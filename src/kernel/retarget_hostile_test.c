@@ -1,16 +1,9 @@
 /* A code object made byte by byte, so that no compiler is needed and sanitizers may watch: what its note says of itself
  * is believed only as far as the segment goes. */
 #include <elf.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "kernel/loader.h"
 
 #define TARGET "amdgcn-amd-amdhsa--gfx1100"

@@ -1,17 +1,10 @@
 /* Code compiled for one member of a family, retargeted to each of the others: LLVM's own tools must then name the
  * other member and disassemble the same instructions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "device/targets.h"
 #include "kernel/loader.h"
 
@@ -68,7 +61,7 @@ static void check_pair(const char *from, const char *to) {
   size_t size;
   char *code = read_code(from, &size), wanted[64];
   char *before = run_tool(TEST_OBJDUMP, "-d", code, size);
-  assert_int_equal(rdna__retarget(code, size, from, to), RDNA_OK);
+  assert_ok(rdna__retarget(code, size, from, to));
   if (known) {
     char *after = run_tool(TEST_OBJDUMP, "-d", code, size);
     assert_true(strlen(before) > 5000);

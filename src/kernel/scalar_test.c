@@ -8,15 +8,10 @@
 #include "kernel/scalar.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "base/testing.h"
 
 #if defined(__x86_64__)
 #define FUSED __attribute__((target("avx2,fma")))

@@ -1,15 +1,7 @@
 /* Shipped results in place of the library's own: heard for the same code and the same libraries alone. */
 #include "kernel/tuner_shipped.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "device/driver.h"
 #include "kernel/tuner.h"
 

@@ -1,20 +1,13 @@
 #include <locale.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/config.h"
 #include "base/log.h"
+#include "base/testing.h"
 #include "device/driver.h"
 #include "device/driver/testing_flavours.h"
 #include "kernel/tuner.h"
@@ -68,7 +61,7 @@ static rdna__tuner_result decide(int shape, const char *libraries, int count, co
 
 static int open_null(void **state) {
   rdna__log_set_sink(count_warning, NULL);
-  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  assert_ok(rdna_device_open("null", &device));
   stream = rdna_device_default_stream(device);
   return 0;
 }
@@ -108,7 +101,7 @@ static void failing_candidates_are_dropped(void **state) {
 static void errors_of_others_stay(void **state) {
   rdna__driver_function function = {.name = "earlier"};
   rdna__null_fail_launch(RDNA_DEVICE_ERROR);
-  assert_int_equal(rdna__stream_launch(stream, &function, (rdna_grid){1, 1, 1}, &function), RDNA_OK);
+  assert_ok(rdna__stream_launch(stream, &function, (rdna_grid){1, 1, 1}, &function));
   assert_string_equal(DECIDE(8, "", SLOW, QUICK).why, "measured");
   assert_int_equal(rdna_stream_synchronize(stream), RDNA_DEVICE_ERROR);
 }
@@ -164,9 +157,9 @@ static void who_asks_is_told_what_ran(void **state) {
   rdna__choice_note("gemm", "a", "rule");
   rdna__choice_note("conv", "b", "stored");
   rdna__choice_note("gemm", "c", "measured");
-  assert_int_equal(rdna_choice_last("gemm", &choice), RDNA_OK);
+  assert_ok(rdna_choice_last("gemm", &choice));
   assert_string_equal(choice.implementation, "c");
-  assert_int_equal(rdna_choice_last("conv", &choice), RDNA_OK);
+  assert_ok(rdna_choice_last("conv", &choice));
   assert_string_equal(choice.why, "stored");
   assert_int_equal(rdna_choice_last(NULL, &choice), RDNA_INVALID_ARGUMENT);
 }
@@ -223,12 +216,12 @@ static void what_was_measured_elsewhere_is_not_taken(void **state) {
   rows[6].libraries = "lib 2";
   enum { ROWS = sizeof rows / sizeof *rows };
   rdna__tuner_store *rival;
-  assert_int_equal(rdna__tuner_store_open(getenv("RDNA_TUNE_FILE"), &rival), RDNA_OK);
+  assert_ok(rdna__tuner_store_open(getenv("RDNA_TUNE_FILE"), &rival));
   for (int i = 0; i < ROWS; i++) {
     char shape[8];
     snprintf(shape, sizeof shape, "n%d", i);
     rows[i].shape = shape;
-    assert_int_equal(rdna__tuner_store_write(rival, &rows[i]), RDNA_OK);
+    assert_ok(rdna__tuner_store_write(rival, &rows[i]));
   }
   rdna__tuner_store_close(rival);
   for (int i = 0; i <= ROWS; i++) { /* of the last shape nobody stored anything */
@@ -375,25 +368,25 @@ static void processes_share_it(void **state) {
     assert_int_equal(status, 0);
   }
   rdna__tuner_store *store;
-  assert_int_equal(rdna__tuner_store_open(path, &store), RDNA_OK);
+  assert_ok(rdna__tuner_store_open(path, &store));
   int rows = 0;
-  assert_int_equal(rdna__tuner_store_read(store, NULL, NULL, count_row, &rows), RDNA_OK);
+  assert_ok(rdna__tuner_store_read(store, NULL, NULL, count_row, &rows));
   assert_int_equal(rows, PROCESSES * (ROWS - 1));
   rows = 0;
-  assert_int_equal(rdna__tuner_store_read(store, "gpu", "other", count_row, &rows), RDNA_OK);
+  assert_ok(rdna__tuner_store_read(store, "gpu", "other", count_row, &rows));
   assert_int_equal(rows, 0);
   rdna__tuner_store_close(store);
 }
 
 static void keep_row(void *context, const rdna__tuner_row *row) {
   char line[1024];
-  assert_int_equal(rdna__tuner_text_write(row, line), RDNA_OK);
+  assert_ok(rdna__tuner_text_write(row, line));
   strcat(strcat(context, line), "\n");
 }
 /* Of the shipped ones each says what was compared. */
 static void check_row(void *context, const rdna__tuner_row *row) {
   char line[1024];
-  assert_int_equal(rdna__tuner_text_write(row, line), RDNA_OK);
+  assert_ok(rdna__tuner_text_write(row, line));
   assert_int_equal(strlen(row->pack), 16);
   assert_true(row->ms > 0);
 }
@@ -408,9 +401,9 @@ static void text_is_read_as_it_is_written(void **state) {
       "a,b,,,c,d,,e,0,,0\n";
   char text[2048];
   snprintf(text, sizeof text, "# words\n\n" RDNA__TUNER_TEXT_HEADER "\r\n%s", lines);
-  assert_int_equal(read_text(text, out), RDNA_OK);
+  assert_ok(read_text(text, out));
   assert_string_equal(out, lines);
-  assert_int_equal(rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, check_row, NULL), RDNA_OK);
+  assert_ok(rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, check_row, NULL));
   static const char *const wrong[] = {"a,b,,,c,d,,e,0,,0\n",
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,\n",
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,,0,\n",

@@ -1,17 +1,10 @@
 /* Every pack that this build made against the manifest: each kernel is there under its name, takes an argument struct
  * of the size that the host fills, and has the work-group that the manifest promises; no code object spills registers.
  * The code objects are read by LLVM's tool, the PTX as text. Packs for all targets are small enough together. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "kernel/loader.h"
 #include "kernel/manifest.h"
 
@@ -109,7 +102,7 @@ static void check_special(const rdna__pack *pack) {
     assert_string_equal(dot, suffix);
     void *image;
     size_t size;
-    assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
+    assert_ok(rdna__pack_extract(pack, entry, &image, &size));
     assert_non_null(strstr(image, ".target sm_90a"));
     if (!strstr(image, "wgmma.") && !strstr(image, "cp.async.bulk"))
       fail_msg("%s has nothing that only this capability has", entry->name);
@@ -127,7 +120,7 @@ static void check_special(const rdna__pack *pack) {
 
 static rdna_status check_pack(void *context, const char *path, const char *target) {
   rdna__pack *pack;
-  assert_int_equal(rdna__pack_open(path, &pack), RDNA_OK);
+  assert_ok(rdna__pack_open(path, &pack));
   const char *family = "";
   void *image = NULL;
   char *notes = NULL;
@@ -143,7 +136,7 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
       size_t size;
       if (!entry) fail_msg("%s has no family %s", path, family);
       assert_int_equal(entry->format, ptx ? RDNA__PACK_PTX : RDNA__PACK_HSACO);
-      assert_int_equal(rdna__pack_extract(pack, entry, &image, &size), RDNA_OK);
+      assert_ok(rdna__pack_extract(pack, entry, &image, &size));
       if (!ptx) {
         notes = read_notes(image, size);
         check_spills(notes, target);
@@ -164,7 +157,7 @@ static rdna_status check_pack(void *context, const char *path, const char *targe
 }
 
 static void test_packs(void **state) {
-  assert_int_equal(rdna__loader_visit(check_pack, NULL), RDNA_OK);
+  assert_ok(rdna__loader_visit(check_pack, NULL));
   assert_true(packs > 0);
   if (packs == ALL_TARGETS && bytes > MOST_BYTES)
     fail_msg("%d packs take up %llu bytes together", packs, (unsigned long long)bytes);

@@ -1,13 +1,8 @@
 /* The tables of routes against the manifest: their names are kernels, their rows can be reached and say when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 /* cmocka needs the above */
-#include <cmocka.h>
 
+#include "base/testing.h"
 #include "kernel/manifest.h"
 #include "math/common/plan/route.h"
 

@@ -1,13 +1,6 @@
 /* The self-test itself: it counts what it ran, tells what failed and how, and stops when asked. */
 #include "math/selftest.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "base/testing.h"
 
 static bool count_up_to_two(void *context, const rdna__selftest_kernel *kernel, int done, int total) {
   assert_int_equal(done, ++*(int *)context);
@@ -18,9 +11,9 @@ static bool count_up_to_two(void *context, const rdna__selftest_kernel *kernel, 
 static void test_passes(void **state) {
   rdna_device *device;
   rdna__selftest_report report;
-  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  assert_ok(rdna_device_open("host", &device));
   rdna__selftest_options options = {.cases = 9, .filter = "fill_u32", .seed = 3};
-  assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_OK);
+  assert_ok(rdna__selftest_run(device, &options, &report));
   assert_int_equal(report.kernel_count, 1);
   assert_int_equal(report.failed_count, 0);
   assert_int_equal(report.case_count, 9);
@@ -34,9 +27,9 @@ static void test_passes(void **state) {
 static void test_failures(void **state) {
   rdna_device *device;
   rdna__selftest_report report;
-  assert_int_equal(rdna_device_open("null", &device), RDNA_OK);
+  assert_ok(rdna_device_open("null", &device));
   rdna__selftest_options options = {.cases = 3, .filter = "fill_u32", .seed = 3};
-  assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_OK);
+  assert_ok(rdna__selftest_run(device, &options, &report));
   assert_int_equal(report.kernel_count, 1);
   assert_int_equal(report.failed_count, 1);
   assert_false(report.kernels[0].passed);
@@ -50,7 +43,7 @@ static void test_filter_and_stop(void **state) {
   rdna_device *device;
   rdna__selftest_report report;
   int done = 0;
-  assert_int_equal(rdna_device_open("host", &device), RDNA_OK);
+  assert_ok(rdna_device_open("host", &device));
   rdna__selftest_options options = {.cases = 1, .filter = "no such kernel"};
   assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_NOT_FOUND);
   rdna__selftest_deinit(&report);

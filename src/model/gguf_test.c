@@ -1,12 +1,9 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/random.h"
+#include "base/testing.h"
 #include "model/testing_gguf.h"
 
 static const float weights[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -11};  // (3, 4)
@@ -50,7 +47,7 @@ static rdna_gguf *open_good(testing_gguf *g, uint32_t version) {
   rdna_gguf *file = NULL;
   rdna_status status = rdna_gguf_open_memory(g->data, g->size, &file);
   if (status != RDNA_OK) print_error("%s\n", rdna_last_error());
-  assert_int_equal(status, RDNA_OK);
+  assert_ok(status);
   return file;
 }
 
@@ -65,39 +62,39 @@ static void test_scalars(void **state) {
     double d = 0;
     bool b = false;
     rdna_text t;
-    assert_int_equal(rdna_gguf_get_u64(file, "a.u8", &u), RDNA_OK);
+    assert_ok(rdna_gguf_get_u64(file, "a.u8", &u));
     assert_int_equal(u, 255);
-    assert_int_equal(rdna_gguf_get_u64(file, "a.u16", &u), RDNA_OK);
+    assert_ok(rdna_gguf_get_u64(file, "a.u16", &u));
     assert_int_equal(u, 65535);
-    assert_int_equal(rdna_gguf_get_u64(file, "a.u64", &u), RDNA_OK);
+    assert_ok(rdna_gguf_get_u64(file, "a.u64", &u));
     assert_true(u == UINT64_MAX);
     assert_int_equal(rdna_gguf_get_u64(file, "a.i8", &u), RDNA_BAD_DATA);
     assert_true(u == UINT64_MAX); /* untouched */
-    assert_int_equal(rdna_gguf_get_i64(file, "a.i8", &i), RDNA_OK);
+    assert_ok(rdna_gguf_get_i64(file, "a.i8", &i));
     assert_int_equal(i, -128);
-    assert_int_equal(rdna_gguf_get_i64(file, "a.i16", &i), RDNA_OK);
+    assert_ok(rdna_gguf_get_i64(file, "a.i16", &i));
     assert_int_equal(i, -32768);
-    assert_int_equal(rdna_gguf_get_i64(file, "a.i32", &i), RDNA_OK);
+    assert_ok(rdna_gguf_get_i64(file, "a.i32", &i));
     assert_int_equal(i, INT32_MIN);
-    assert_int_equal(rdna_gguf_get_i64(file, "a.u32", &i), RDNA_OK);
+    assert_ok(rdna_gguf_get_i64(file, "a.u32", &i));
     assert_int_equal(i, UINT32_MAX);
-    assert_int_equal(rdna_gguf_get_i64(file, "a.i64", &i), RDNA_OK);
+    assert_ok(rdna_gguf_get_i64(file, "a.i64", &i));
     assert_true(i == INT64_MIN);
     assert_int_equal(rdna_gguf_get_i64(file, "a.u64", &i), RDNA_BAD_DATA);
-    assert_int_equal(rdna_gguf_get_f64(file, "a.f32", &d), RDNA_OK);
+    assert_ok(rdna_gguf_get_f64(file, "a.f32", &d));
     assert_true(d == (double)0.1f);
-    assert_int_equal(rdna_gguf_get_f64(file, "a.f64", &d), RDNA_OK);
+    assert_ok(rdna_gguf_get_f64(file, "a.f64", &d));
     assert_true(d == 1e300);
-    assert_int_equal(rdna_gguf_get_f64(file, "a.i32", &d), RDNA_OK);
+    assert_ok(rdna_gguf_get_f64(file, "a.i32", &d));
     assert_true(d == INT32_MIN);
     assert_int_equal(rdna_gguf_get_f64(file, "a.u64", &d), RDNA_BAD_DATA);
     assert_int_equal(rdna_gguf_get_f64(file, "a.bool", &d), RDNA_BAD_DATA);
     assert_int_equal(rdna_gguf_get_u64(file, "a.f32", &u), RDNA_BAD_DATA);
     assert_int_equal(rdna_gguf_get_u64(file, "a.bool", &u), RDNA_BAD_DATA);
-    assert_int_equal(rdna_gguf_get_bool(file, "a.bool", &b), RDNA_OK);
+    assert_ok(rdna_gguf_get_bool(file, "a.bool", &b));
     assert_true(b);
     assert_int_equal(rdna_gguf_get_bool(file, "a.u8", &b), RDNA_BAD_DATA);
-    assert_int_equal(rdna_gguf_get_text(file, "a.text", &t), RDNA_OK);
+    assert_ok(rdna_gguf_get_text(file, "a.text", &t));
     assert_int_equal(t.size, 3);
     assert_memory_equal(t.data, "x\0y", 3);
     assert_int_equal(rdna_gguf_get_text(file, "a.texts", &t), RDNA_BAD_DATA);
@@ -115,7 +112,7 @@ static void test_arrays(void **state) {
   rdna_gguf *file = open_good(&g, 3);
   const rdna_text *texts = NULL;
   size_t count = 0;
-  assert_int_equal(rdna_gguf_get_texts(file, "a.texts", &texts, &count), RDNA_OK);
+  assert_ok(rdna_gguf_get_texts(file, "a.texts", &texts, &count));
   assert_int_equal(count, 3);
   assert_int_equal(texts[0].size, 3);
   assert_memory_equal(texts[0].data, "one", 3);
@@ -126,7 +123,7 @@ static void test_arrays(void **state) {
   assert_int_equal(rdna_gguf_get_texts(file, "a.i64s", &texts, &count), RDNA_BAD_DATA);
   int32_t i[3] = {1, 1, 1};
   float f[3];
-  assert_int_equal(rdna_gguf_read_i32(file, "a.i64s", 0, 2, i), RDNA_OK);
+  assert_ok(rdna_gguf_read_i32(file, "a.i64s", 0, 2, i));
   assert_int_equal(i[0], INT32_MIN);
   assert_int_equal(i[1], 7);
   assert_int_equal(i[2], 1);
@@ -135,25 +132,25 @@ static void test_arrays(void **state) {
   assert_int_equal(i[0], 5);
   assert_int_equal(rdna_gguf_read_i32(file, "a.i64s", 1, 3, i), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_gguf_read_i32(file, "a.i64s", UINT64_MAX, 2, i), RDNA_INVALID_ARGUMENT);
-  assert_int_equal(rdna_gguf_read_i32(file, "a.i64s", 3, 0, i), RDNA_OK);
-  assert_int_equal(rdna_gguf_read_i32(file, "a.bools", 0, 2, i), RDNA_OK);
+  assert_ok(rdna_gguf_read_i32(file, "a.i64s", 3, 0, i));
+  assert_ok(rdna_gguf_read_i32(file, "a.bools", 0, 2, i));
   assert_int_equal(i[0], 1);
   assert_int_equal(i[1], 0);
   assert_int_equal(rdna_gguf_read_i32(file, "a.u8", 0, 1, i), RDNA_BAD_DATA);
   assert_int_equal(rdna_gguf_read_i32(file, "a.f64s", 0, 1, i), RDNA_BAD_DATA);
   assert_int_equal(rdna_gguf_read_i32(file, "a.texts", 0, 1, i), RDNA_BAD_DATA);
   assert_int_equal(rdna_gguf_read_i32(file, "a.nested", 0, 1, i), RDNA_BAD_DATA);
-  assert_int_equal(rdna_gguf_read_f32(file, "a.f64s", 0, 1, f), RDNA_OK);
+  assert_ok(rdna_gguf_read_f32(file, "a.f64s", 0, 1, f));
   assert_true(f[0] == 1.5f);
   assert_int_equal(rdna_gguf_read_f32(file, "a.f64s", 0, 2, f), RDNA_BAD_DATA); /* 1e300 */
-  assert_int_equal(rdna_gguf_read_f32(file, "a.i64s", 0, 3, f), RDNA_OK);
+  assert_ok(rdna_gguf_read_f32(file, "a.i64s", 0, 3, f));
   assert_true(f[0] == -2147483648.0f && f[2] == 2147483648.0f);
   rdna_gguf_key key;
   assert_true(rdna_gguf_find_key(file, "a.nested", &key));
   assert_int_equal(key.type, RDNA_GGUF_TYPE_ARRAY);
   assert_int_equal(key.element_type, RDNA_GGUF_TYPE_ARRAY);
   assert_int_equal(key.count, 2);
-  assert_int_equal(rdna_gguf_key_at(file, 15, &key), RDNA_OK);
+  assert_ok(rdna_gguf_key_at(file, 15, &key));
   assert_string_equal(key.name, "a.nested");
   assert_int_equal(rdna_gguf_key_at(file, 17, &key), RDNA_INVALID_ARGUMENT);
   rdna_gguf_close(file);
@@ -165,7 +162,7 @@ static void test_tensors(void **state) {
   rdna_gguf *file = open_good(&g, 3);
   rdna_gguf_tensor tensor;
   assert_int_equal(rdna_gguf_tensor_count(file), 2);
-  assert_int_equal(rdna_gguf_get_tensor(file, "w", &tensor), RDNA_OK);
+  assert_ok(rdna_gguf_get_tensor(file, "w", &tensor));
   assert_int_equal(tensor.dtype, RDNA_F32);
   assert_int_equal(tensor.rank, 2);
   assert_int_equal(tensor.shape[0], 3);
@@ -175,7 +172,7 @@ static void test_tensors(void **state) {
   assert_int_equal(rdna_gguf_get_tensor(file, "q", &tensor), RDNA_UNSUPPORTED);
   assert_non_null(strstr(rdna_last_error(), "IQ2_S"));
   assert_true(rdna_gguf_has_tensor(file, "q"));
-  assert_int_equal(rdna_gguf_tensor_at(file, 1, &tensor), RDNA_OK);
+  assert_ok(rdna_gguf_tensor_at(file, 1, &tensor));
   assert_string_equal(tensor.name, "q");
   assert_int_equal(tensor.dtype, RDNA_DTYPE_COUNT);
   assert_int_equal(tensor.shape[0], 2);
@@ -226,7 +223,7 @@ static void test_headers(void **state) {
   rdna_gguf *file = NULL;
   assert_int_equal(rdna_gguf_open_memory(NULL, 0, &file), RDNA_INVALID_ARGUMENT);
   g = header(3, 0, 0); /* nothing in it is a file, too */
-  assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
+  assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
   assert_int_equal(rdna_gguf_key_count(file), 0);
   assert_int_equal(rdna_gguf_tensor_count(file), 0);
   rdna_gguf_close(file);
@@ -285,7 +282,7 @@ static void test_bad_keys(void **state) {
       continue;
     }
     rdna_gguf *file = NULL;
-    assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
+    assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
     rdna_gguf_close(file);
     free(g.data);
   }
@@ -338,9 +335,9 @@ static void test_odd_tensors(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     testing_gguf g = one_tensor(cases[i].rank, cases[i].dims, cases[i].type, 0, cases[i].bytes);
     rdna_gguf *file = NULL;
-    assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
+    assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
     rdna_gguf_tensor tensor;
-    assert_int_equal(rdna_gguf_tensor_at(file, 0, &tensor), RDNA_OK);
+    assert_ok(rdna_gguf_tensor_at(file, 0, &tensor));
     assert_int_equal(tensor.bytes, cases[i].bytes);
     assert_int_equal(tensor.rank, cases[i].rank);
     if (tensor.bytes == 0) assert_null(tensor.data);
@@ -356,8 +353,8 @@ static void test_odd_tensors(void **state) {
   testing_put_u32(&g, 222);
   rdna_gguf *file = NULL;
   rdna_gguf_tensor tensor;
-  assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
-  assert_int_equal(rdna_gguf_get_tensor(file, "t", &tensor), RDNA_OK);
+  assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
+  assert_ok(rdna_gguf_get_tensor(file, "t", &tensor));
   assert_int_equal(*(const uint32_t *)tensor.data, 222);
   rdna_gguf_close(file);
   free(g.data);
@@ -388,7 +385,7 @@ static void test_every_byte_changed(void **state) {
       if (rdna_gguf_open_memory(g.data, g.size, &file) == RDNA_OK) {
         rdna_gguf_tensor tensor;
         for (size_t i = 0; i < rdna_gguf_tensor_count(file); i++) {
-          assert_int_equal(rdna_gguf_tensor_at(file, i, &tensor), RDNA_OK);
+          assert_ok(rdna_gguf_tensor_at(file, i, &tensor));
           if (tensor.bytes == 0) continue;
           assert_true((const uint8_t *)tensor.data >= g.data);
           assert_true((const uint8_t *)tensor.data + tensor.bytes <= g.data + g.size);
@@ -435,16 +432,16 @@ static void test_parts(void **state) {
   for (int i = 0; i < 3; i++) { /* any of them opens the whole */
     snprintf(path, sizeof path, "%s/m-%05d-of-00003.gguf", folder, i + 1);
     rdna_gguf *file = NULL;
-    assert_int_equal(rdna_gguf_open(path, &file), RDNA_OK);
+    assert_ok(rdna_gguf_open(path, &file));
     assert_int_equal(rdna_gguf_tensor_count(file), 3);
     uint64_t part = 9;
-    assert_int_equal(rdna_gguf_get_u64(file, "part", &part), RDNA_OK);
+    assert_ok(rdna_gguf_get_u64(file, "part", &part));
     assert_int_equal(part, 0);
     for (int t = 0; t < 3; t++) {
       char name[64];
       snprintf(name, sizeof name, "t%d", t);
       rdna_gguf_tensor tensor;
-      assert_int_equal(rdna_gguf_get_tensor(file, name, &tensor), RDNA_OK);
+      assert_ok(rdna_gguf_get_tensor(file, name, &tensor));
       assert_int_equal(*(const int32_t *)tensor.data, t);
     }
     rdna_gguf_close(file);
@@ -494,7 +491,7 @@ static void test_paths(void **state) {
   assert_int_equal(rdna_gguf_open(path, &file), RDNA_BAD_DATA);
   testing_gguf g = good_file(3);
   write_file(path, &g);
-  assert_int_equal(rdna_gguf_open(path, &file), RDNA_OK);
+  assert_ok(rdna_gguf_open(path, &file));
   assert_int_equal(rdna_gguf_tensor_count(file), 2);
   rdna_gguf_close(file);
   free(g.data);

@@ -1,13 +1,8 @@
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
+#include "base/testing.h"
 #include "rdna/model.h"
 
 enum { MOST = 512 };
@@ -65,10 +60,10 @@ static void check_distribution(const float *logits, int count, rdna_sampling s, 
   exact(logits, count, s, said, wanted);
   rdna_sampler *sampler = create(s);
   for (int i = 0; said && i < count; i++)
-    if (said[i]) assert_int_equal(rdna_sampler_accept(sampler, i), RDNA_OK);
+    if (said[i]) assert_ok(rdna_sampler_accept(sampler, i));
   for (int d = 0; d < DRAWS; d++) {
     int32_t id = -1;
-    assert_int_equal(rdna_sampler_sample(sampler, logits, (size_t)count, &id), RDNA_OK);
+    assert_ok(rdna_sampler_sample(sampler, logits, (size_t)count, &id));
     assert_in_range(id, 0, count - 1);
     seen[id]++;
     if (!said) continue; /* the draw itself counts as said: start again */
@@ -76,7 +71,7 @@ static void check_distribution(const float *logits, int count, rdna_sampling s, 
     s.seed++;
     sampler = create(s);
     for (int i = 0; i < count; i++)
-      if (said[i]) assert_int_equal(rdna_sampler_accept(sampler, i), RDNA_OK);
+      if (said[i]) assert_ok(rdna_sampler_accept(sampler, i));
   }
   rdna_sampler_release(sampler);
   double chi = 0, rest_wanted = 0, rest_seen = 0;
@@ -145,7 +140,7 @@ static void test_window(void **state) {
   static const int32_t wanted[] = {0, 1, 2, 0, 1, 2, 0};
   for (int i = 0; i < 7; i++) {
     int32_t id = -1;
-    assert_int_equal(rdna_sampler_sample(sampler, logits, 4, &id), RDNA_OK);
+    assert_ok(rdna_sampler_sample(sampler, logits, 4, &id));
     assert_int_equal(id, wanted[i]);
   }
   rdna_sampler_release(sampler);
@@ -153,25 +148,25 @@ static void test_window(void **state) {
   sampler = create(s);
   for (int i = 0; i < 4; i++) {
     int32_t id = -1;
-    assert_int_equal(rdna_sampler_sample(sampler, logits, 4, &id), RDNA_OK);
+    assert_ok(rdna_sampler_sample(sampler, logits, 4, &id));
     assert_int_equal(id, 0);
   }
   rdna_sampler_release(sampler);
   s.repeat_last_n = 128; /* the same token many times is penalized once: 1/2 > 0.4 */
   sampler = create(s);
   const float two[] = {1.0f, 0.4f};
-  for (int i = 0; i < 200; i++) assert_int_equal(rdna_sampler_accept(sampler, 0), RDNA_OK);
-  assert_int_equal(rdna_sampler_accept(sampler, 1000), RDNA_OK); /* of a wider vocabulary: no harm */
+  for (int i = 0; i < 200; i++) assert_ok(rdna_sampler_accept(sampler, 0));
+  assert_ok(rdna_sampler_accept(sampler, 1000)); /* of a wider vocabulary: no harm */
   int32_t id = -1;
-  assert_int_equal(rdna_sampler_sample(sampler, two, 2, &id), RDNA_OK);
+  assert_ok(rdna_sampler_sample(sampler, two, 2, &id));
   assert_int_equal(id, 0);
   assert_int_equal(rdna_sampler_accept(sampler, -1), RDNA_INVALID_ARGUMENT);
   rdna_sampler_release(sampler);
   s.repetition_penalty = 1e-38f; /* beyond the range of f32, and still a number */
   sampler = create(s);
   const float large[] = {1e30f, 1.0f};
-  assert_int_equal(rdna_sampler_accept(sampler, 0), RDNA_OK);
-  assert_int_equal(rdna_sampler_sample(sampler, large, 2, &id), RDNA_OK);
+  assert_ok(rdna_sampler_accept(sampler, 0));
+  assert_ok(rdna_sampler_sample(sampler, large, 2, &id));
   assert_int_equal(id, 0);
   rdna_sampler_release(sampler);
 }
@@ -189,7 +184,7 @@ static void test_narrow(void **state) {
     rdna_sampler *sampler = create(narrow[n]);
     for (int i = 0; i < 50; i++) {
       int32_t id = -1;
-      assert_int_equal(rdna_sampler_sample(sampler, logits, 5, &id), RDNA_OK);
+      assert_ok(rdna_sampler_sample(sampler, logits, 5, &id));
       if (n == 3) {
         assert_true(id == 1 || id == 3); /* a tie stays a tie, however cold */
       } else {
@@ -215,7 +210,7 @@ static void check_kept(const float *logits, int count, rdna_sampling s, int kept
   rdna_sampler *sampler = create(s);
   for (int d = 0; d < DRAWS; d++) {
     int32_t id = -1;
-    assert_int_equal(rdna_sampler_sample(sampler, logits, (size_t)count, &id), RDNA_OK);
+    assert_ok(rdna_sampler_sample(sampler, logits, (size_t)count, &id));
     assert_in_range(id, 0, count - 1);
     different += seen[id]++ == 0;
     if (id >= kept)
@@ -276,8 +271,7 @@ static void test_seeds(void **state) {
     s.top_p = 0.95f;
     s.seed = run == 2 ? 43 : 42;
     rdna_sampler *sampler = create(s);
-    for (int d = 0; d < DRAWS; d++)
-      assert_int_equal(rdna_sampler_sample(sampler, logits, COUNT, &drawn[run][d]), RDNA_OK);
+    for (int d = 0; d < DRAWS; d++) assert_ok(rdna_sampler_sample(sampler, logits, COUNT, &drawn[run][d]));
     rdna_sampler_release(sampler);
   }
   assert_memory_equal(drawn[0], drawn[1], sizeof drawn[0]);
@@ -300,8 +294,8 @@ static void test_bad_logits(void **state) {
     const float fine[] = {1, 1, 1, 1, 1, 1, 1, 1};
     for (int i = 0; i < 20; i++) { /* the failures drew nothing */
       int32_t other;
-      assert_int_equal(rdna_sampler_sample(sampler, fine, 8, &id), RDNA_OK);
-      assert_int_equal(rdna_sampler_sample(twin, fine, 8, &other), RDNA_OK);
+      assert_ok(rdna_sampler_sample(sampler, fine, 8, &id));
+      assert_ok(rdna_sampler_sample(twin, fine, 8, &other));
       assert_int_equal(id, other);
     }
     rdna_sampler_release(sampler);
@@ -357,7 +351,7 @@ static void test_selection(void **state) {
       rdna_sampler *sampler = create(s);
       for (int d = 0; d < 20; d++) {
         int32_t id = -1;
-        assert_int_equal(rdna_sampler_sample(sampler, logits, COUNT, &id), RDNA_OK);
+        assert_ok(rdna_sampler_sample(sampler, logits, COUNT, &id));
         int before = 0;
         for (int i = 0; i < COUNT; i++) before += logits[i] > logits[id] || (logits[i] == logits[id] && i < id);
         assert_true(before < k);

@@ -1,15 +1,10 @@
 #include "model/tokenizer.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
+#include "base/testing.h"
 #include "model/testing_gguf.h"
 
 enum { MOST_TOKENS = 700, MOST_TEXT = 256 };
@@ -40,7 +35,7 @@ static void refuse(const testing_vocabulary *v, rdna_status wanted, const char *
   testing_gguf g = testing_write_vocabulary(v);
   rdna_gguf *file = NULL;
   rdna_tokenizer *tokenizer = NULL;
-  assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
+  assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
   rdna_status status = rdna_tokenizer_open(file, &tokenizer);
   if (status != wanted || !strstr(rdna_last_error(), word))
     fail_msg("wanted %s with '%s', got %s: %s", rdna_status_name(wanted), word, rdna_status_name(status),
@@ -72,11 +67,11 @@ static void check_ids(const opened *o, const char *text, unsigned flags, const i
 
 static size_t decode(const opened *o, const rdna_tokens *tokens, bool show_control, char *out) {
   rdna_detokenizer *d = NULL;
-  assert_int_equal(rdna_detokenizer_create(o->tokenizer, show_control, &d), RDNA_OK);
+  assert_ok(rdna_detokenizer_create(o->tokenizer, show_control, &d));
   size_t size = 0;
   rdna_text part;
   for (size_t i = 0; i < tokens->count; i++) {
-    assert_int_equal(rdna_detokenizer_push(d, tokens->ids[i], &part), RDNA_OK);
+    assert_ok(rdna_detokenizer_push(d, tokens->ids[i], &part));
     memcpy(out + size, part.data, part.size);
     size += part.size;
   }
@@ -280,14 +275,14 @@ static void test_spm_by_hand(void **state) {
   CHECK_IDS(&o, "<s>a</s>", RDNA_ENCODE_PARSE_SPECIAL, 1, space, a, 2);
   CHECK_IDS(&o, "<s>", 0, space, 0, 0, 0);
   rdna_token_type type;
-  assert_int_equal(rdna_tokenizer_type(o.tokenizer, bb, &type), RDNA_OK);
+  assert_ok(rdna_tokenizer_type(o.tokenizer, bb, &type));
   assert_int_equal(type, RDNA_TOKEN_TYPE_UNUSED);
   close_vocabulary(&o);
   v.add_space_prefix = 0, v.add_bos = 0, v.add_eos = 1, v.eos = a, v.unknown = -1;
   o = open_vocabulary(&v);
   CHECK_IDS(&o, "b", RDNA_ENCODE_ADD_SPECIAL, b, a);
   rdna_tokens tokens = {0};
-  assert_int_equal(rdna_tokens_append(&tokens, 77), RDNA_OK);
+  assert_ok(rdna_tokens_append(&tokens, 77));
   assert_int_equal(rdna_tokenizer_encode(o.tokenizer, "bz", 2, 0, &tokens), RDNA_UNSUPPORTED);
   assert_int_equal(tokens.count, 1); /* as it was */
   assert_int_equal(rdna_tokenizer_encode(o.tokenizer, "b", 1, 4, &tokens), RDNA_INVALID_ARGUMENT);
@@ -473,7 +468,7 @@ static void test_every_byte(void **state) {
       rdna_tokens_deinit(&tokens);
     }
     rdna_text piece;
-    assert_int_equal(rdna_tokenizer_piece(o.tokenizer, b, &piece), RDNA_OK);
+    assert_ok(rdna_tokenizer_piece(o.tokenizer, b, &piece));
     assert_int_equal(piece.size, 1);
     assert_int_equal((uint8_t)piece.data[0], b);
   }
@@ -553,9 +548,9 @@ static rdna_status collect(void *context, rdna_text word) {
 static void check_words(const char *pre, const char *text, size_t size, const char *wanted) {
   rdna__splitter *splitter = NULL;
   rdna__splitter_traits traits;
-  assert_int_equal(rdna__splitter_create(pre, &splitter, &traits), RDNA_OK);
+  assert_ok(rdna__splitter_create(pre, &splitter, &traits));
   words w = {0};
-  assert_int_equal(rdna__splitter_run(splitter, (rdna_text){text, size}, collect, &w), RDNA_OK);
+  assert_ok(rdna__splitter_run(splitter, (rdna_text){text, size}, collect, &w));
   if (strcmp(w.text, wanted) != 0) fail_msg("%s: wanted '%s', got '%s'", pre, wanted, w.text);
   rdna__splitter_release(splitter);
 }
@@ -677,7 +672,7 @@ static void test_every_name(void **state) {
       rdna__splitter *splitter = NULL;
       rdna__splitter_traits traits;
       for (int i = 0; i < 2; i++) check_words(name, word_texts[i], strlen(word_texts[i]), word_cases[c].words[i]);
-      assert_int_equal(rdna__splitter_create(name, &splitter, &traits), RDNA_OK);
+      assert_ok(rdna__splitter_create(name, &splitter, &traits));
       if (traits.ignore_merges != groups[g].traits || traits.add_bos != groups[g].traits)
         fail_msg("%s: ignore_merges %d, add_bos %d", name, traits.ignore_merges, traits.add_bos);
       rdna__splitter_release(splitter);
@@ -715,7 +710,7 @@ static void test_detokenizer(void **state) {
   opened o = open_vocabulary(&v);
   assert_true(rdna_tokenizer_is_end(o.tokenizer, control));
   rdna_detokenizer *d = NULL;
-  assert_int_equal(rdna_detokenizer_create(o.tokenizer, false, &d), RDNA_OK);
+  assert_ok(rdna_detokenizer_create(o.tokenizer, false, &d));
   /* ids are bytes; what each completes */
   static const struct {
     uint8_t byte;
@@ -738,7 +733,7 @@ static void test_detokenizer(void **state) {
                {0xc3, ""}};
   rdna_text text;
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    assert_int_equal(rdna_detokenizer_push(d, steps[i].byte, &text), RDNA_OK);
+    assert_ok(rdna_detokenizer_push(d, steps[i].byte, &text));
     assert_int_equal(text.size, strlen(steps[i].text));
     assert_memory_equal(text.data, steps[i].text, text.size);
   }
@@ -747,23 +742,23 @@ static void test_detokenizer(void **state) {
   assert_int_equal((uint8_t)text.data[0], 0xc3);
   rdna_detokenizer_finish(d, &text);
   assert_int_equal(text.size, 0);
-  assert_int_equal(rdna_detokenizer_push(d, control, &text), RDNA_OK);
+  assert_ok(rdna_detokenizer_push(d, control, &text));
   assert_int_equal(text.size, 0);
   assert_int_equal(rdna_detokenizer_push(d, -1, &text), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_detokenizer_push(d, vocabulary_size, &text), RDNA_INVALID_ARGUMENT);
   rdna_detokenizer_release(d);
-  assert_int_equal(rdna_detokenizer_create(o.tokenizer, true, &d), RDNA_OK);
-  assert_int_equal(rdna_detokenizer_push(d, control, &text), RDNA_OK);
+  assert_ok(rdna_detokenizer_create(o.tokenizer, true, &d));
+  assert_ok(rdna_detokenizer_push(d, control, &text));
   assert_int_equal(text.size, 10);
   rdna_detokenizer_release(d);
   rdna_detokenizer_release(NULL);
   rdna_text piece;
-  assert_int_equal(rdna_tokenizer_piece(o.tokenizer, 0x20, &piece), RDNA_OK);
+  assert_ok(rdna_tokenizer_piece(o.tokenizer, 0x20, &piece));
   assert_int_equal(piece.size, 1);
   assert_int_equal(piece.data[0], ' ');
   assert_int_equal(rdna_tokenizer_piece(o.tokenizer, vocabulary_size, &piece), RDNA_INVALID_ARGUMENT);
   int32_t id = -1;
-  assert_int_equal(rdna_tokenizer_find(o.tokenizer, "\xc4\xa0", 2, &id), RDNA_OK); /* as the file writes a space */
+  assert_ok(rdna_tokenizer_find(o.tokenizer, "\xc4\xa0", 2, &id)); /* as the file writes a space */
   assert_int_equal(id, 0x20);
   assert_int_equal(rdna_tokenizer_find(o.tokenizer, "nonesuch", 8, &id), RDNA_NOT_FOUND);
   close_vocabulary(&o);
@@ -838,7 +833,7 @@ static void test_refused_keys(void **state) {
     if (broken == 5) testing_put_key_text(&g, "tokenizer.ggml.bos_token_id", "1");
     rdna_gguf *file = NULL;
     rdna_tokenizer *tokenizer = NULL;
-    assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
+    assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
     rdna_status status = rdna_tokenizer_open(file, &tokenizer);
     assert_true(status == RDNA_NOT_FOUND || status == RDNA_BAD_DATA || status == RDNA_INVALID_ARGUMENT);
     assert_non_null(strstr(rdna_last_error(), "tokenizer.ggml."));
@@ -853,8 +848,8 @@ static void test_no_vocabulary(void **state) {
   testing_put_key_text(&g, "tokenizer.ggml.model", "no_vocab");
   rdna_gguf *file = NULL;
   rdna_tokenizer *tokenizer = NULL;
-  assert_int_equal(rdna_gguf_open_memory(g.data, g.size, &file), RDNA_OK);
-  assert_int_equal(rdna_tokenizer_open(file, &tokenizer), RDNA_OK);
+  assert_ok(rdna_gguf_open_memory(g.data, g.size, &file));
+  assert_ok(rdna_tokenizer_open(file, &tokenizer));
   assert_int_equal(rdna_tokenizer_get_info(tokenizer)->token_count, 0);
   rdna_tokens tokens = {0};
   assert_int_equal(rdna_tokenizer_encode(tokenizer, "a", 1, 0, &tokens), RDNA_UNSUPPORTED);

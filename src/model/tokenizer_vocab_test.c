@@ -2,16 +2,11 @@
  * .inp and .out, in the folder vocab of ../shared/data beside the repository or of RDNA_SHARED_DATA. They are no part
  * of the repository: exit status 77 where there is no such folder; once there is one, a file that it lacks is a
  * failure. (tokenizer_test has vocabularies of its own.) */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "base/testing.h"
 #include "rdna/model.h"
 
 static char folder[4096];
@@ -46,13 +41,13 @@ static rdna_gguf *open_vocabulary(const char *name, rdna_tokenizer **out_tokeniz
 /* The text that |tokens| decode to, one at a time. Free with free(). */
 static char *decode(const rdna_tokenizer *tokenizer, const rdna_tokens *tokens, size_t *out_size) {
   rdna_detokenizer *d = NULL;
-  assert_int_equal(rdna_detokenizer_create(tokenizer, true, &d), RDNA_OK);
+  assert_ok(rdna_detokenizer_create(tokenizer, true, &d));
   char *text = NULL;
   size_t size = 0, capacity = 0;
   for (size_t i = 0; i <= tokens->count; i++) {
     rdna_text part;
     if (i < tokens->count) {
-      assert_int_equal(rdna_detokenizer_push(d, tokens->ids[i], &part), RDNA_OK);
+      assert_ok(rdna_detokenizer_push(d, tokens->ids[i], &part));
     } else {
       rdna_detokenizer_finish(d, &part);
     }
@@ -72,7 +67,7 @@ static char *decode(const rdna_tokenizer *tokenizer, const rdna_tokens *tokens, 
 /* Encodes |text|, compares with the ids on |line|, and decodes back. False, with a message, when they differ. */
 static bool check_case(const rdna_tokenizer *tokenizer, const char *text, size_t size, const char *line) {
   rdna_tokens tokens = {0};
-  assert_int_equal(rdna_tokenizer_encode(tokenizer, text, size, 0, &tokens), RDNA_OK);
+  assert_ok(rdna_tokenizer_encode(tokenizer, text, size, 0, &tokens));
   bool same = true;
   size_t at = 0;
   for (;; at++) {
@@ -134,7 +129,7 @@ static void test_bert(void **state) {
   rdna_gguf *file = NULL;
   rdna_tokenizer *tokenizer = NULL;
   rdna_status status = rdna_gguf_open(path, &file);
-  assert_int_equal(status, RDNA_OK);
+  assert_ok(status);
   assert_int_equal(rdna_tokenizer_open(file, &tokenizer), RDNA_UNSUPPORTED);
   assert_non_null(strstr(rdna_last_error(), "\"bert\""));
   rdna_gguf_close(file);
@@ -144,20 +139,20 @@ static void test_special_tokens(void **state) {
   rdna_tokenizer *tokenizer = NULL;
   rdna_gguf *file = open_vocabulary("phi-3", &tokenizer);
   int32_t user = 0, end = 0;
-  assert_int_equal(rdna_tokenizer_find(tokenizer, "<|user|>", 8, &user), RDNA_OK);
-  assert_int_equal(rdna_tokenizer_find(tokenizer, "<|end|>", 7, &end), RDNA_OK);
+  assert_ok(rdna_tokenizer_find(tokenizer, "<|user|>", 8, &user));
+  assert_ok(rdna_tokenizer_find(tokenizer, "<|end|>", 7, &end));
   assert_true(rdna_tokenizer_is_end(tokenizer, end));
   assert_false(rdna_tokenizer_is_end(tokenizer, user));
   static const char text[] = "<|user|>\nHello<|end|>\n";
   rdna_tokens tokens = {0};
   unsigned flags = RDNA_ENCODE_PARSE_SPECIAL | RDNA_ENCODE_ADD_SPECIAL;
-  assert_int_equal(rdna_tokenizer_encode(tokenizer, text, strlen(text), flags, &tokens), RDNA_OK);
+  assert_ok(rdna_tokenizer_encode(tokenizer, text, strlen(text), flags, &tokens));
   /* BOS, <|user|> with the newline behind it, "▁Hello" as in the vocabulary's own test, <|end|> */
   const int32_t wanted[] = {1, user, 15043, end};
   assert_int_equal(tokens.count, 4);
   assert_memory_equal(tokens.ids, wanted, sizeof wanted);
   tokens.count = 0; /* unless asked for, they are text like any other */
-  assert_int_equal(rdna_tokenizer_encode(tokenizer, text, strlen(text), 0, &tokens), RDNA_OK);
+  assert_ok(rdna_tokenizer_encode(tokenizer, text, strlen(text), 0, &tokens));
   for (size_t i = 0; i < tokens.count; i++) assert_true(tokens.ids[i] != user && tokens.ids[i] != end);
   rdna_tokens_deinit(&tokens);
   rdna_tokenizer_close(tokenizer);
@@ -181,7 +176,7 @@ static void check_time(const rdna_tokenizer *tokenizer, const char *name, const 
     for (size_t i = 0; i < size; i++) text[i] = unit[i % unit_size];
     rdna_tokens tokens = {0};
     double start = now();
-    assert_int_equal(rdna_tokenizer_encode(tokenizer, text, size, 0, &tokens), RDNA_OK);
+    assert_ok(rdna_tokenizer_encode(tokenizer, text, size, 0, &tokens));
     seconds[big] = now() - start;
     rdna_tokens_deinit(&tokens);
     free(text);

@@ -1,13 +1,8 @@
 /* Routes: which row is taken, and which names a pattern stands for. */
 #include "math/common/plan/route.h"
+#include "base/testing.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 /* cmocka needs the above */
-#include <cmocka.h>
 
 static bool is_even(const rdna__route *route, const void *problem) { return *(const int *)problem % 2 == 0; }
 static bool is_large(const rdna__route *route, const void *problem) { return *(const int *)problem > 100; }
