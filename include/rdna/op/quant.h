@@ -9,9 +9,8 @@
 extern "C" {
 #endif
 
-/* The types of blocks are Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4. Their data lies at a
- * multiple of the largest power of two that divides the bytes of a block, up to 16: 16 for Q4_K and Q5_K, 8 for Q5_1
- * and IQ4_XS, 4 for Q4_1 and Q2_K, 1 for MXFP4, 2 for the others.
+/* The types of blocks are those with more than one rdna_dtype_block_values. Their data lies at a multiple of the
+ * largest power of two that divides rdna_dtype_block_bytes, up to 16: 16 for Q4_K, 2 for Q8_0, 1 for MXFP4.
  *
  * |out|, f32, f16 or bf16, = the values of |blocks|. The same shape, both contiguous and apart; the last size is a
  * whole number of blocks. The data of |out| lies at a multiple of 32 bytes. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT:
@@ -25,7 +24,7 @@ RDNA_CHECKED rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tens
  * to the largest. A value then takes the nearest code for the scales as they are stored. It is the plain way: programs
  * that search for scales with less error exist, and their files are read. Infinite values, or too large for a scale in
  * f16, give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
- * RDNA_UNSUPPORTED: IQ4_NL, IQ4_XS, MXFP4. */
+ * RDNA_UNSUPPORTED: other types of blocks, such as IQ4_NL and MXFP4, whose codes number the values of a table. */
 RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks);
 
 /* Weights (n, k) of integers with a scale for each group of 32, 64, 128 or 256 neighbours of a row, as AWQ and GPTQ

@@ -91,6 +91,9 @@ static const struct packing {
                 {RDNA_Q2_K, 16, 3, 0, 0.5 / 15 + 1e-3},   {RDNA_Q3_K, 16, 7, 4, 0.5 / 32 + 1e-3},
                 {RDNA_Q4_K, 32, 15, 0, 0.5 / 63 + 1e-3},  {RDNA_Q5_K, 32, 31, 0, 0.5 / 63 + 1e-3},
                 {RDNA_Q6_K, 16, 63, 32, 0.5 / 128 + 1e-3}};
+#define PACKED(X, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(+1)
+_Static_assert(sizeof packings / sizeof packings[0] == RDNA_BLOCK_FORMATS(PACKED, ),
+               "packings lacks a format that is PACKED in base/block_formats.h");
 
 /* The scale that a sub-block should have, by the definition in rdna/op/quant.h; the size of its minimum raises
  * |*out_least|. */
