@@ -55,7 +55,9 @@ def main():
         to = pathlib.Path(folder) / "rdna"
         build = to / "build"
         shutil.copytree(ROOT, to, ignore=left_out)
-        run("cmake", "-S", to, "-B", build, "-G", "Ninja", f"-DRDNA_TARGETS={args.emulate}")
+        # of the families that are left out, some name operators and tables that nothing here runs
+        run("cmake", "-S", to, "-B", build, "-G", "Ninja", f"-DRDNA_TARGETS={args.emulate}",
+            "-DCMAKE_EXE_LINKER_FLAGS=-no-pie -Wl,--unresolved-symbols=ignore-all")
         reference_makes_and_reads_it(to, args.name)
         images = [f"kernels/{args.emulate}/{family}.hsaco" for family in KERNELS]
         run("cmake", "--build", build, "--target", "cases_test", "tensor_test", "quant_test", "rdna_emulator",
