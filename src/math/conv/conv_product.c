@@ -1,6 +1,6 @@
-/* Convolutions that are products of matrices: a window of 1 x 1, stride 1, no padding. With channels last one product of
- * all positions; with channels first one of each image, where the gradient of the weight is the sum of them, taken in
- * order. */
+/* Convolutions that are products of matrices: a window of 1 x 1, stride 1, no padding. With channels last one product
+ * of all positions; with channels first one of each image, where the gradient of the weight is the sum of them, taken
+ * in order. */
 #include <string.h>
 
 #include "math/common/plan/check.h"
