@@ -6,9 +6,15 @@
 #include "device/allocator_state.h"
 #include "device/device.h"
 
-/* Small requests share segments of 2 MiB, medium ones share segments that grow with what is live. A large one has
- * a segment to itself, which is reused whole for a request of nearly that size: were it split, one medium block
- * could keep all of it, and what is reserved could no longer be held near what is live. */
+/* Sizes in bytes. Small requests share segments of 2 MiB; medium ones share segments that grow with what is live, up to
+ * 20 MiB; a large one has a segment to itself.
+ *
+ *     request   0 … 1 MiB          small    | a | b | c | … |    2 MiB
+ *               1 … 10 MiB         medium   |  a  |   b   | … |  2 to 20 MiB
+ *               above              large    |       a       |    the request, rounded up to 2 MiB
+ *
+ * A large segment is never split, only reused whole for a request of nearly its size: a medium block in a part of it
+ * could keep all of it from being returned, and what is reserved could no longer be held near what is live. */
 enum {
   SMALL_LIMIT = 1 << 20,
   MEDIUM_LIMIT = 10 << 20,
@@ -98,7 +104,7 @@ static void put_event(rdna__allocator *allocator, rdna__driver_event *event) {
   allocator->events[allocator->event_count++] = event;
 }
 
-/* ---- pools; from here on the lock is held, and functions that let go of it for a while say so ---- */
+/* ---- pools; from here on the lock is held, and functions that release it for a while say so ---- */
 
 static rdna__pool *pool_of(rdna__allocator *allocator, rdna_stream *stream) {
   if (stream->pool) return stream->pool;
@@ -112,6 +118,7 @@ static rdna__pool *pool_of(rdna__allocator *allocator, rdna_stream *stream) {
 
 static rdna__bins *bins_of_segment(const rdna__segment *segment) { return &segment->stream->pool->bins[segment->kind]; }
 
+/* Puts a block that no stream uses any more into its pool, joined with its free neighbours. */
 static void give_back(rdna__block *block) {
   free(block->uses);
   block->uses = NULL;
@@ -119,7 +126,7 @@ static void give_back(rdna__block *block) {
   rdna__bins_insert(bins, rdna__block_join(bins, block));
 }
 
-/* A free block of |pool| for |size| bytes, still in its bin. */
+/* Returns a free block of |pool| for |size| bytes, or NULL; leaves it in its bin. */
 static rdna__block *find(const rdna__pool *pool, size_t size) {
   rdna__segment_kind kind = kind_of(size);
   rdna__block *block = rdna__bins_find(&pool->bins[kind], size);
@@ -127,12 +134,14 @@ static rdna__block *find(const rdna__pool *pool, size_t size) {
   return block;
 }
 
+/* The same, and removes it from its bin. */
 static rdna__block *take(rdna__pool *pool, size_t size) {
   rdna__block *block = find(pool, size);
   if (block) rdna__bins_remove(bins_of_segment(block->segment), block);
   return block;
 }
 
+/* Notes that |stream|, which is not the segment's, uses the block. False: out of host memory. */
 static bool add_use(rdna__block *block, rdna_stream *stream) {
   for (int i = 0; i < block->use_count; i++)
     if (block->uses[i].stream == stream) return true;
@@ -143,7 +152,8 @@ static bool add_use(rdna__block *block, rdna_stream *stream) {
   return true;
 }
 
-/* Marks where the streams that use the freed block are now. A mark that cannot be made is tried again later. */
+/* Records an event in each stream that uses the freed block: once it is done, that stream has finished with the block.
+ * A record that fails is tried again by the next call. */
 static void mark_uses(rdna__allocator *allocator, rdna__block *block) {
   rdna_device *device = allocator->device;
   for (int i = 0; i < block->use_count; i++) {
@@ -162,7 +172,7 @@ static void drop_use(rdna__allocator *allocator, rdna__block *block, int i) {
   block->uses[i] = block->uses[--block->use_count];
 }
 
-/* Returns pending blocks to their pools whose other streams have passed. */
+/* Returns to their pools the pending blocks whose events are all done. */
 static void reap(rdna__allocator *allocator) {
   rdna_device *device = allocator->device;
   rdna__block **link = &allocator->pending;
@@ -182,8 +192,10 @@ static void reap(rdna__allocator *allocator) {
   }
 }
 
-/* Takes a free block of another stream for |stream|, which from then on waits for what the other has queued so
- * far. A whole segment changes hands; a part of one returns to its own pool once |stream| has passed. */
+/* Takes the smallest fitting free block of another stream, or returns NULL. Makes |stream| wait for what the other
+ * stream has queued so far, which may still use the block. A block that is a whole segment moves to |stream| with it.
+ * Part of a segment stays the other stream's, with a use by |stream|: when it is freed it is pending until |stream| has
+ * finished with it, then returns to the other's pool. */
 static rdna__block *borrow(rdna__allocator *allocator, rdna_stream *stream, size_t size) {
   rdna_device *device = allocator->device;
   rdna__block *best = NULL;
@@ -215,8 +227,8 @@ static void unlink_segment(rdna__allocator *allocator, rdna__segment *segment) {
   allocator->stats.reserved -= segment->size;
 }
 
-/* Returns wholly free segments to the driver, oldest first, until at most |goal| bytes are reserved. Lets go of
- * the lock: the segments are out of their pools before the device is waited for, so that nothing that is
+/* Returns wholly free segments to the driver, oldest first, until at most |goal| bytes are reserved. Releases the lock
+ * while it waits for the device and calls the driver: the segments leave their pools before, so that nothing that is
  * queued meanwhile can use them. While a stream records, the device cannot be waited for, and they stay. */
 static rdna_status trim(rdna__allocator *allocator, uint64_t goal) {
   rdna_device *device = allocator->device;
@@ -236,7 +248,7 @@ static rdna_status trim(rdna__allocator *allocator, uint64_t goal) {
   pthread_mutex_unlock(&allocator->lock);
   rdna_status status = rdna_device_synchronize(device);
   uint64_t calls = 0;
-  rdna__block *kept = taken; /* those before it in the chain are the driver's again */
+  rdna__block *kept = taken; /* segments before it in the chain have been freed */
   while (kept && status == RDNA_OK) {
     calls++;
     status = device->driver->memory_free(device->handle, kept->data);
@@ -258,15 +270,15 @@ static rdna_status trim(rdna__allocator *allocator, uint64_t goal) {
   return status;
 }
 
-/* Gets a segment of |wanted| bytes from the driver, or of |least| when the cap leaves no more. Lets go of the
- * lock. */
+/* Allocates a segment of |wanted| bytes from the driver, or of |least| where |wanted| would pass the limit. Its one
+ * block is TAKEN. Releases the lock during the driver's call. */
 static rdna_status add_segment(rdna__allocator *allocator, rdna_stream *stream, rdna__segment_kind kind,
                                uint64_t wanted, uint64_t least, rdna__block **out_block) {
   rdna_device *device = allocator->device;
   rdna_memory_stats *stats = &allocator->stats;
   if (stats->reserved + wanted > allocator->limit) wanted = least;
   if (stats->reserved + wanted > allocator->limit) return RDNA_OUT_OF_MEMORY;
-  stats->reserved += wanted; /* before the call, so that two threads cannot pass the cap together */
+  stats->reserved += wanted; /* before the call, so that two threads cannot pass the limit together */
   stats->driver_allocs++;
 
   pthread_mutex_unlock(&allocator->lock);
@@ -295,7 +307,8 @@ static rdna_status add_segment(rdna__allocator *allocator, rdna_stream *stream, 
   return RDNA_OK;
 }
 
-/* Segments that several blocks share grow with what is live, so that a small process stays small. */
+/* Bytes of a new segment for a request of |size|. Medium requests share one of a sixteenth of what is live, within
+ * MEDIUM_SEGMENT, so that a small process stays small. */
 static uint64_t segment_size(const rdna__allocator *allocator, size_t size) {
   uint64_t least = round_up(size, SEGMENT_ROUND);
   if (kind_of(size) != RDNA__MEDIUM) return least;
@@ -304,9 +317,14 @@ static uint64_t segment_size(const rdna__allocator *allocator, size_t size) {
   return shared > least ? shared : least;
 }
 
-/* Finds |size| bytes that the stream's own pool does not have. While little is reserved beyond what has been
- * live at once, by a new segment; then, before reserving more, from other streams' free blocks and by returning
- * free segments that have the wrong size. Lets go of the lock. */
+/* Finds |size| bytes where the stream's own pool has none, and releases the lock at times. What is reserved should stay
+ * within |goal|, 5/4 of the most bytes that were ever live at once. In this order:
+ *   1. a new segment, if that stays within the goal;
+ *   2. otherwise a block of another stream;
+ *   3. otherwise the smallest new segment that holds the request, after free segments went back to the driver as far as
+ *      the goal asks;
+ *   4. where that runs out of memory: waits for the device, then looks for a block of the stream or of another again,
+ *      and at last returns all free segments and allocates. */
 static rdna_status grow(rdna__allocator *allocator, rdna_stream *stream, size_t size, rdna__block **out_block) {
   rdna_memory_stats *stats = &allocator->stats;
   rdna__segment_kind kind = kind_of(size);
@@ -383,8 +401,9 @@ rdna_status rdna__allocator_alloc(rdna__allocator *allocator, size_t size, rdna_
   return RDNA_OK;
 }
 
-/* A graph reads and writes the block at every replay, so that nobody else may have it. False: none is recorded on its
- * streams. Without host memory to note it the block leaks rather than be used twice. */
+/* True if a stream of the freed block records a graph: that reads and writes the block at every replay, so the graph
+ * keeps it, live, until it is destroyed. Where host memory to note that runs out the block leaks, rather than be used
+ * by two. */
 static bool keep_for_recording(rdna__block *block) {
   rdna_graph *graph = atomic_load(&block->segment->stream->recording);
   for (int i = 0; i < block->use_count && !graph; i++) graph = atomic_load(&block->uses[i].stream->recording);

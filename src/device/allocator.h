@@ -1,9 +1,17 @@
-/* The caching allocator: memory from the driver in segments, cut into blocks, kept in one pool a stream.
+/* The caching allocator: takes memory from the driver in segments, cuts these into blocks, and keeps freed blocks in
+ * one pool for each stream, since a driver's own allocation and free are slow and wait for the device.
  *
- * A free block is used again at once by the stream of its segment, because work there runs in order. Another
- * stream gets it only after it waits for an event of the first (a borrow), and a block that other streams used
- * goes back to its pool only when events recorded in them are done. Thread-safe: one lock, which is never held
- * while the driver allocates, frees or waits. */
+ *     stream 0's pool   | live | cached |    live    | cached |     a segment: blocks without gaps
+ *     stream 1's pool   | live |        cached        |             cached: free, in a bin of the pool
+ *
+ *     driver -> taken -> live -> cached -> taken -> live …          a block that only its segment's stream used
+ *                        live -> pending -> cached                  one that other streams used too
+ *                                           cached -> taken -> driver
+ *
+ * The stream of the segment reuses a free block at once, because work in a stream runs in order. Another stream may
+ * borrow it: that stream first waits for an event recorded in the first. A freed block that other streams used stays
+ * pending until events recorded in them are done. Thread-safe: one lock, which is never held while the driver
+ * allocates, frees or waits. */
 #ifndef RDNA_DEVICE_ALLOCATOR_H
 #define RDNA_DEVICE_ALLOCATOR_H
 
@@ -29,7 +37,8 @@ void rdna__allocator_reset_peaks(rdna__allocator *allocator);
 void rdna__allocator_reset_counts(rdna__allocator *allocator);
 rdna_status rdna__allocator_snapshot(rdna__allocator *allocator, char **out_json);
 
-/* |stream|, whose work is done, goes away: what it held belongs to the default stream from now on. */
+/* |stream|, whose work is done, is about to be destroyed: moves its segments and their free blocks to the default
+ * stream's pool. */
 void rdna__allocator_forget_stream(rdna__allocator *allocator, rdna_stream *stream);
 
 #endif

@@ -10,13 +10,13 @@
 struct rdna__allocator {
   rdna_device *device;
   pthread_mutex_t lock;
-  rdna__segment *oldest, *newest;
-  rdna__pool *pools;
+  rdna__segment *oldest, *newest; /* all segments, linked in the order of their allocation */
+  rdna__pool *pools;              /* one for each stream that has allocated */
   rdna__block_table live;
   rdna__block *pending;        /* freed blocks that other streams may still use */
   rdna__driver_event **events; /* idle ones, for reuse */
   int event_count, event_capacity;
-  uint64_t limit;          /* bytes that may be reserved */
+  uint64_t limit;          /* bytes that may be reserved, that is: held in segments */
   uint64_t high_water;     /* most bytes ever live; a reset of the statistics leaves it */
   rdna_memory_stats stats; /* all but fragmentation kept current */
 };

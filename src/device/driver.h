@@ -105,7 +105,7 @@ extern const rdna__driver rdna__cuda_driver;
 extern const rdna__driver rdna__host_driver;
 extern const rdna__driver rdna__null_driver;
 
-/* For the kernel layer, which hangs its loaded modules on the device. */
+/* For the kernel layer, which attaches its loaded modules to the device. */
 const rdna__driver *rdna__device_driver(const rdna_device *device);
 rdna__driver_device *rdna__device_handle(rdna_device *device);
 rdna__driver_stream *rdna__stream_handle(rdna_stream *stream);
@@ -121,8 +121,8 @@ rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
 /* Work put into |stream| is being recorded: nothing may wait for it. */
 bool rdna__stream_records(const rdna_stream *stream);
 
-/* What the layers above hang on a device. |destroy| runs before the device closes, the last slot first. The first
- * setter wins and every caller gets the winner's pointer back; a loser destroys its own. */
+/* Pointers that the layers above attach to a device. |destroy| runs before the device closes, the last slot first. The
+ * first setter wins and every caller gets the winner's pointer back; a loser destroys its own. */
 typedef enum rdna__device_slot {
   RDNA__SLOT_KERNELS,
   RDNA__SLOT_TUNER,

@@ -132,8 +132,11 @@ rdna_status rdna_fill_bytes(rdna_stream *stream, void *device_dst, uint8_t value
       stream, entry, stream->device->driver->fill(stream->device->handle, stream->handle, device_dst, value, size));
 }
 
-/* Through the staging buffer, half by half: while one half is on its way to |dst|, the other is filled. Returns
- * when all has arrived, so that the buffer is free for the next. */
+/* Copies through the staging buffer, half by half: while the copy of one half to |dst| is in flight, the other is
+ * filled. Returns when all has arrived, so that the buffer is free for the next call.
+ *
+ *     half 0   fill 0 | send 0 | fill 2 | send 2 | …
+ *     half 1          | fill 1 | send 1 | fill 3 | … */
 static rdna_status copy_staged(rdna_stream *stream, char *dst, rdna_device *src_device, const char *src, size_t size) {
   rdna_device *dst_device = stream->device;
   const rdna__driver *from = src_device->driver, *to = dst_device->driver;

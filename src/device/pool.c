@@ -2,7 +2,11 @@
 
 #include <stdlib.h>
 
-/* Up to 31 units each size has a bin of its own; above, 16 bins share each power of two. */
+/* Up to 31 units of 512 bytes each size has a bin of its own; above, a power of two has 16 bins, by the four bits that
+ * follow the size's leading one:
+ *
+ *     units   1   2 … 31   32-33   34-35 … 62-63   64-67 …
+ *     bin     1   2 … 31     32      33  …   47      48  … */
 static int bin_of(size_t size) {
   uint64_t units = size / RDNA__BLOCK_ROUND;
   if (units < 16) return (int)units;

@@ -1,8 +1,13 @@
 /* Segments, blocks and pools: the allocator's bookkeeping, without a call to a driver and without a lock.
  *
- * A segment is one piece of driver memory, cut into blocks without gaps. A free block lies in a bin of the pool
- * of its segment's stream, apart by the kind of the segment, so that one small long-lived block does not keep a
- * large segment from being reused or returned. */
+ * A segment is one piece of driver memory, cut into blocks without gaps. A pool belongs to a stream and has a set of
+ * bins, lists of free blocks by size, for each kind of segment: so one small long-lived block does not keep a large
+ * segment from being reused or returned.
+ *
+ *     segment   | block 0 | block 1 | block 2 |    neighbours are linked by before and after
+ *                 cached     live      cached
+ *     bin k     heads[k] -> block 0 <-> block 2    by next and previous: free blocks of about one size, from all
+ *                                                  segments of that kind that belong to the pool's stream */
 #ifndef RDNA_DEVICE_POOL_H
 #define RDNA_DEVICE_POOL_H
 
@@ -13,8 +18,8 @@
 #include "device/driver.h"
 
 enum {
-  RDNA__BLOCK_ROUND = 512,
-  RDNA__BIN_COUNT = 640, /* 16 for each power of two of 512-byte units: sizes up to 2^51 */
+  RDNA__BLOCK_ROUND = 512, /* bytes: sizes of blocks are multiples of this unit */
+  RDNA__BIN_COUNT = 640,   /* 16 for each power of two of units: sizes below 2^52 bytes; the last has larger ones too */
 };
 
 /* By the size of the requests that a segment serves. */
@@ -27,7 +32,8 @@ typedef enum rdna__block_state {
   RDNA__BLOCK_TAKEN,   /* out of its bin, about to become live or to be returned to the driver */
 } rdna__block_state;
 
-/* A stream other than the segment's that uses a block. |event| is recorded once the block is freed. */
+/* A stream other than the segment's that uses a block. |event| is NULL until the block is freed, then recorded in the
+ * stream. */
 typedef struct rdna__block_use {
   rdna_stream *stream;
   rdna__driver_event *event;
@@ -40,8 +46,8 @@ struct rdna__block {
   rdna__segment *segment;
   char *data;
   size_t size;
-  size_t requested; /* what the caller asked for, while live */
-  const char *holder;
+  size_t requested;   /* what the caller asked for, while live */
+  const char *holder; /* who asked for it, for reports; static text, or NULL */
   rdna__block_state state;
   rdna__block *before, *after;  /* neighbours in the segment */
   rdna__block *next, *previous; /* in a bin, in the pending list, or in a hash chain of live blocks */

@@ -91,7 +91,7 @@ rdna_status rdna_profile_start(rdna_device *device) {
       atomic_load(&p->on)
           ? rdna__fail(RDNA_INVALID_ARGUMENT, "%s is profiled already: rdna_profile_stop ends it", device->label)
           : event_now(device->default_stream, &p->base);
-  /* streams are not ordered: it has to be over before any of them does what will be timed against it */
+  /* streams run independently: the base event must be done before any of them begins work that is timed from it */
   if (status == RDNA_OK) status = device->driver->event_synchronize(device->handle, p->base);
   if (status == RDNA_OK)
     atomic_store(&p->on, true);

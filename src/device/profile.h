@@ -1,4 +1,5 @@
-/* Around everything that is put into a stream: for the device layer's own files. */
+/* Profiling, for the device layer's own files: records an event before and after each piece of work that is put into a
+ * stream. */
 #ifndef RDNA_DEVICE_PROFILE_H
 #define RDNA_DEVICE_PROFILE_H
 
@@ -21,7 +22,7 @@ typedef struct rdna__profile {
 /* Before the device closes. */
 void rdna__profile_forget(rdna_device *device);
 
-/* NULL, and nothing to end, unless the device is being profiled. */
+/* Records the event before a piece of work. NULL unless the device is being profiled; rdna__profile_end takes it. */
 rdna__profile_entry *rdna__profile_begin(rdna_stream *stream, rdna_profile_kind kind, const char *name, size_t bytes);
 /* Returns |status|. */
 rdna_status rdna__profile_end(rdna_stream *stream, rdna__profile_entry *entry, rdna_status status);

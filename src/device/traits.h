@@ -8,20 +8,21 @@
 #include "rdna/device.h"
 
 typedef struct rdna__device_traits {
-  /* Computes, and in its own time: worth measuring. Neither the host nor the null device. */
+  /* A card, whose time is worth measuring. Neither the host nor the null device. */
   bool is_gpu;
-  /* A kernel divides its work by itself, with the same bits for any number of threads: the host. Elsewhere the caller
-   * divides it into as many groups as fill the compute units. */
+  /* A kernel divides its work among threads by itself, with the same bits for any number of them: the host. Elsewhere
+   * the caller divides it into as many groups as fill the compute units. */
   bool divides_work;
-  /* Tiles of 16-bit types are copied into group memory while others are multiplied, in as many stages as that holds: a
-   * kernel asks for it at launch, and needs what rdna_device_info.max_group_memory has. On others it is static. */
+  /* Copies a tile from global to group memory while the waves multiply another, with as many tiles in flight as group
+   * memory holds. Such kernels ask for their group memory at launch, up to rdna_device_info.max_group_memory; those of
+   * other devices have it static. */
   bool asynchronous_copies;
-  /* Matrix units that multiply by themselves what lies in group memory, while the waves do something else. */
+  /* Matrix units read their operands from group memory and run while the waves do something else. */
   bool asynchronous_matrix_units;
-  /* The constants in tables of routes come from a card like this one. False on AMD's cards, which nobody here has:
-   * there the choice is the cautious one, and the tuner may find a better one. */
+  /* The constants in tables of routes were measured on a card like this one. False on AMD's cards: there the choice is
+   * the cautious one, and the tuner may find a better one. */
   bool is_measured;
-  /* Operations in f32 in the time that memory takes for a byte, about. */
+  /* About how many f32 operations it does in the time in which memory moves one byte. */
   int f32_operations_for_byte;
 } rdna__device_traits;
 

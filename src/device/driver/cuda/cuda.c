@@ -340,7 +340,8 @@ static rdna_status cuda_device_open(int index, rdna__driver_device **out_device)
 
 /* ---- kernels ---------------------------------------------------------------------------------------------- */
 
-/* The image for this device: the text that kernels of it may overlap with, *out_text, where they can. */
+/* Where launches on this device may overlap, rewrites the PTX so that each kernel waits for the one before it
+ * (overlap.h); *out_text is NULL where the image is to be loaded as it is. */
 static rdna_status overlapping_image(rdna__driver_device *device, const void *image, char **out_text) {
   *out_text = NULL;
   bool can = launches_overlap && attribute(device->number, ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0) >= 9;

@@ -1,3 +1,10 @@
+/* Rewrites PTX in one scan, without parsing more of it than it needs:
+ *
+ *     .version 8.3                                             at least 7.8
+ *     .target sm_80                 ->  .target sm_90          older targets lack griddepcontrol
+ *     .visible .entry f(…) {        ->  .visible .entry f(…) {
+ *                                         griddepcontrol.wait;
+ *                                       … and at the end the variable RDNA__OVERLAP_MARK */
 #include "device/driver/cuda/overlap.h"
 
 #include <stdbool.h>
@@ -58,8 +65,8 @@ static bool new_enough(const char *version) {
 }
 
 typedef struct rewriting {
-  const char *from; /* up to here is copied */
-  char *to;
+  const char *from; /* the text before it is copied */
+  char *to;         /* where what comes next goes */
 } rewriting;
 
 static void copy_until(rewriting *r, const char *end) {
@@ -73,10 +80,11 @@ static void insert(rewriting *r, const char *text, size_t length) {
   r->to += length;
 }
 
-/* Whether a version that will do, a target and a kernel were there: |r| then holds all that came before. */
+/* Copies and rewrites the text up to the last change; the caller copies the rest. False where the text must stay as it
+ * is: its version is too old, it has no target of the form sm_NN, or no kernel with a body. */
 static bool rewrite(rewriting *r) {
   bool version = false, aimed = false, waits = false;
-  bool heading = false, pragma = false; /* between .entry and its body; in a directive there that ends by itself */
+  bool heading = false, pragma = false; /* between .entry and its body; in a .pragma, whose ; ends no declaration */
   for (const char *at = r->from; *at != '\0';) {
     const char *next = past_aside(at);
     if (next != at) {
