@@ -1,3 +1,5 @@
+/* Collective operations among processes: checks the arguments, and has NCCL or RCCL queue the work in the device's
+ * stream. Both have one interface, so the code below is common to them. */
 #include "rdna/comm.h"
 
 #include <stdio.h>
@@ -106,7 +108,8 @@ static rdna_status result(const struct nccl_table *f, void *comm, const char *fu
                     detail && detail[0] ? "; " : "", detail ? detail : "");
 }
 
-/* Calls of the library are made with the device current: which one it works on follows from that. */
+/* A call of the library with its arguments, for |run|. Calls are made with the device current, as the library works on
+ * the current device. */
 typedef struct call {
   rdna_comm *comm;
   enum {
@@ -163,7 +166,7 @@ static rdna_status run(void *stream, void *data) {
   return rdna__fail(RDNA_INTERNAL, "comm: no such call");
 }
 
-/* Without a stream of its own, beside the device's queues. */
+/* Makes a call that takes no stream: with the device current, at once. */
 static rdna_status run_beside(call *c) {
   return rdna__device_driver(c->comm->device)->native_call(rdna__device_handle(c->comm->device), NULL, NULL, run, c);
 }

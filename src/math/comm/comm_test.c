@@ -208,7 +208,7 @@ static void refuses(void **state) {
   assert_ok(rdna_memory_free(device, data));
 }
 
-/* Ranks that do not call the same are found out, on all of them, when the work is waited for. */
+/* Ranks whose calls differ get an error, all of them, when they wait for the work. */
 static void disagrees(void **state) {
   operand o = filled(RDNA_F32, 10);
   assert_ok(
@@ -223,7 +223,7 @@ static int abandon(void **state) {
   return close_device(state);
 }
 
-/* |run| in as many processes as there are ranks; returns how many failed. */
+/* Runs |run| in as many processes as there are ranks; returns how many failed. */
 static int among_ranks(int (*run)(void)) {
   shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pid_t children[RANKS];

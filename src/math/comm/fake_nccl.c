@@ -61,7 +61,7 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Until |*value| is not |old|; 0 after a minute, or when it was given up. */
+/* Waits until |*value| is not |old|; 0 after a minute, or when the communicator was aborted. */
 static int differs(comm *c, atomic_int *value, int old) {
   double end = now() + 60;
   for (int i = 0; atomic_load(value) == old; i++) {
@@ -71,7 +71,7 @@ static int differs(comm *c, atomic_int *value, int old) {
   return 1;
 }
 
-/* All ranks are here. */
+/* Waits until all ranks are here: a barrier. */
 static int meet(comm *c) {
   board *b = c->shared;
   int turn = atomic_load(&b->turn);
@@ -137,7 +137,7 @@ EXPORT int ncclCommDestroy(comm *c) {
   fake_record.handles--;
   return SUCCESS;
 }
-/* What is under way looks at it still, so that it stays. */
+/* Work under way still looks at the communicator, so it is not freed. */
 EXPORT int ncclCommAbort(comm *c) {
   if (!valid(c)) return REFUSE(INVALID_ARGUMENT, "a communicator");
   atomic_store(&c->given_up, 1);
@@ -205,7 +205,11 @@ static void reduce_chunk(const work *w, unsigned char *out, size_t values) {
   }
 }
 
-/* One piece: what |from| writes into its own slot, everybody sees between the two meetings. */
+/* Exchanges one piece of at most CHUNK bytes, on all ranks at once. A rank with |in| copies it to its slot; between two
+ * meetings all ranks read the slots; |out| gets their reduction where |keep| is negative, else slot |keep|.
+ *
+ *     rank 0   in -> slot 0 |      | out <- slots 0, 1 |
+ *     rank 1   in -> slot 1 | meet | out <- slots 0, 1 | meet, and the slots may be written again */
 static int piece(const work *w, const unsigned char *in, size_t bytes, unsigned char *out, int keep) {
   comm *c = w->comm;
   if (in) memcpy(c->shared->slots[c->rank], in, bytes);

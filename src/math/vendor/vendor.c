@@ -1,3 +1,5 @@
+/* Finds and opens the vendors' libraries: each file once for the process, at its first use, and a handle of it once for
+ * each device. Both answers are kept, a failure's sentence too. */
 #include "math/vendor/vendor.h"
 
 #include <glob.h>
@@ -17,7 +19,7 @@ static const rdna__vendor_description *const descriptions[RDNA__VENDOR_COUNT] = 
     [RDNA__MIOPEN] = &rdna__miopen,     [RDNA__NCCL] = &rdna__nccl,       [RDNA__RCCL] = &rdna__rccl,
 };
 
-/* A file of the process. Under the lock. */
+/* The library's file, opened once for the process. Under libraries_lock. */
 static struct {
   rdna__library library;
   bool tried;
@@ -26,8 +28,9 @@ static struct {
 } libraries[RDNA__VENDOR_COUNT];
 static pthread_mutex_t libraries_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* What a library is on one device. */
 typedef struct device_vendor {
-  atomic_bool tried; /* the rest is written before */
+  atomic_bool tried; /* set last: whoever sees it set may read the rest without the lock */
   rdna_status status;
   void *handle;
   char message[1200], version[32], path[1024];
@@ -38,7 +41,7 @@ typedef struct device_vendors {
   device_vendor vendors[RDNA__VENDOR_COUNT];
 } device_vendors;
 
-/* Is |name| in the list of RDNA_VENDOR? */
+/* Whether the list RDNA_VENDOR, separated by commas, admits the library. */
 static bool is_allowed(const rdna__vendor_description *d) {
   if (d->alone) return true;
   const char *name = d->name;
@@ -52,7 +55,7 @@ static bool is_allowed(const rdna__vendor_description *d) {
   return false;
 }
 
-/* A word of RDNA_VENDOR that names nothing, or NULL. */
+/* Returns a word of RDNA_VENDOR that names no library, copied to |word|, or NULL. */
 static const char *unknown_word(char word[64]) {
   const char *list = rdna__config_text(RDNA__CONFIG_VENDOR);
   if (strcmp(list, "auto") == 0 || strcmp(list, "off") == 0) return NULL;
@@ -83,7 +86,7 @@ static bool open_file(rdna__library *library, const rdna__vendor_description *d,
   char beside[PATH_MAX];
   const char *chosen = rdna__config_text(RDNA__CONFIG_VENDOR_PATH);
   if (chosen[0] && rdna__library_open_newest(library, chosen, file)) return true;
-  /* the real ones need a real runtime, of which two in a process crash */
+  /* the real libraries would load AMD's runtime beside the emulator, and two runtimes in a process crash */
   if (emulated) return false;
   if (rdna__library_open_loaded(library, file)) return true;
   runtime_folder(d->driver, beside);
@@ -127,7 +130,7 @@ static void open_library(rdna__vendor vendor, bool emulated) {
   if (status != RDNA_OK) snprintf(libraries[vendor].message, sizeof libraries[vendor].message, "%s", rdna_last_error());
 }
 
-/* Files that name the card's target, without which the library ends the process. */
+/* Fails unless the library's folder has kernels for the card's target: without them it aborts the process. */
 static rdna_status check_kernels(rdna__vendor vendor, const rdna_device_info *info) {
   const rdna__vendor_description *d = descriptions[vendor];
   if (!d->kernels) return RDNA_OK;
@@ -206,7 +209,7 @@ static void destroy(rdna_device *device, void *data) {
   free(all);
 }
 
-/* NULL without host memory. */
+/* What the library is on the device, tried at the first call. NULL: out of host memory. */
 static device_vendor *vendor_of(rdna_device *device, rdna__vendor vendor) {
   device_vendors *all = rdna__device_get_slot(device, RDNA__SLOT_VENDORS);
   if (!all) {
