@@ -1,4 +1,5 @@
-/* Making groups of integers, for the host and for the GPU alike. See group_kernels.h. */
+/* Quantizing weights to integers in groups, on the host and on the GPU alike. A group here is a quantization group: the
+ * neighbouring values of a row that share a scale. See group_kernels.h. */
 #ifndef RDNA_MATH_QUANT_GROUP_H
 #define RDNA_MATH_QUANT_GROUP_H
 
@@ -7,8 +8,7 @@
 #include "kernel/scalar.h"
 #include "math/quant/group_kernels.h"
 
-/* What the values of a group are seen to be: the smallest and largest with 0 among them, and the one of the largest
- * magnitude, the positive of two. A NaN is none of them. */
+/* The smallest and the largest of a quantization group's values and 0. NaN is ignored. */
 struct group_range {
   float low, high;
 };
@@ -17,11 +17,12 @@ RDNA_SCALAR void group_see(struct group_range *range, float x) {
   range->high = x > range->high ? x : range->high;
 }
 
+/* How the values of one quantization group become codes. */
 struct group_coding {
   uint16_t scale; /* f16 */
-  int zero;
-  float inverse; /* of the scale as stored, or 0 */
-  int low, high; /* codes */
+  int zero;       /* the code of 0 */
+  float inverse;  /* 1 / scale, of the scale as stored; 0 if that is 0 */
+  int low, high;  /* the smallest and the largest code */
 };
 RDNA_SCALAR int group_nearest(float v, int low, int high) {
   return v > (float)low ? (v < (float)high ? (int)__builtin_rintf(v) : high) : low;
@@ -45,7 +46,8 @@ RDNA_SCALAR struct group_coding group_coding_of(bool is_u4, bool has_zeros, stru
 RDNA_SCALAR int group_code_of(const struct group_coding *c, float x) {
   return group_nearest(x * c->inverse, c->low - c->zero, c->high - c->zero) + c->zero;
 }
-/* Byte |i| of 16 with the codes of 32 values. */
+/* Byte |i| of the 16 that hold the 4-bit codes of 32 values: value i in the low nibble, value i + 16 in the high one.
+ */
 RDNA_SCALAR uint8_t group_byte_of(const struct group_coding *c, const float *x, int i) {
   return (uint8_t)(group_code_of(c, x[i]) | group_code_of(c, x[i + 16]) << 4);
 }

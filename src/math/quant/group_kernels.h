@@ -1,38 +1,43 @@
-/* Weights of 8-bit or 4-bit integers with a scale, and perhaps a zero point, for each group of neighbours of a row:
- * what AWQ and GPTQ make.
+/* Weights of 8-bit or 4-bit integers, as AWQ and GPTQ make them. 32 to 256 neighbouring values of a row are a group
+ * here, a quantization group: they share a scale, and perhaps a zero point.
  *
- *   value = scale * (code - zero)          rounded once, code - zero being exact
+ *   value = scale * (code - zero)          rounded once, as code - zero is exact
  *
- * i8: int8 codes, zero points int8, or 0. u4: unsigned nibbles, zero points in a byte each, or 8; in each 16 bytes, 32
- * values, byte i has value i in its low nibble and value i + 16 in its high one, as in q4_0. */
+ * i8: codes are int8; zero points are int8, or without any 0.
+ * u4: codes are unsigned nibbles; zero points are a byte each, or without any 8. 32 codes take 16 bytes, as in q4_0:
+ *
+ *     byte           0          1         ...   15
+ *     low nibble     value 0    value 1   ...   value 15
+ *     high nibble    value 16   value 17  ...   value 31 */
 #ifndef RDNA_MATH_QUANT_GROUP_KERNELS_H
 #define RDNA_MATH_QUANT_GROUP_KERNELS_H
 
 #include "math/quant/quant_kernels.h"
 
 struct group_weights_args {
-  const void *codes;      /* (n, k) or (n, k / 2) bytes, a multiple of 16 bytes, as are its rows */
+  const void *codes;      /* (n, k) or (n, k / 2) bytes; pointer and rows at multiples of 16 bytes */
   const uint16_t *scales; /* (n, k / group) f16 */
-  const void *zeros;      /* (n, k / group) bytes of the codes' sign, or NULL */
-  int64_t n, k;           /* k a multiple of the group */
-  int32_t shift;          /* log2 of the group: 5 to 8 */
+  const void *zeros;      /* (n, k / group) int8 or uint8 as the codes are, or NULL */
+  int64_t n, k;           /* k a multiple of the quantization group */
+  int32_t shift;          /* log2 of the values in a quantization group: 5 to 8 */
 };
 
-/* Threads take 8 values; grid x: ceil(n * k / QUANT_VALUES_PER_GROUP). */
+/* A thread decodes 8 neighbouring values; grid x: ceil(n * k / QUANT_VALUES_PER_GROUP). */
 struct dequantize_group_args {
   struct group_weights_args weights;
-  void *out; /* (n, k), a multiple of 32 bytes */
+  void *out; /* (n, k), at a multiple of 32 bytes */
 };
 
-/* A thread makes a group; grid x: ceil(n * k / group / QUANT_THREADS). With zeros: scale = (max(x, 0) - min(x, 0)) /
- * 255 or 15, zero = the code of 0 to nearest; without: max |x| / 127, or the value of the largest magnitude / -8, as
- * in q4_0. Scales are rounded to f16, codes are the nearest for the scale as stored. */
+/* A thread makes one quantization group; grid x: ceil(n * k / size / QUANT_THREADS) for groups of |size| values.
+ * With zeros: scale = (max(x, 0) - min(x, 0)) / 255 (i8) or 15 (u4), zero = the integer nearest to the code of 0.
+ * Without: scale = max |x| / 127 (i8), or the value of the largest magnitude / -8 (u4), as in q4_0.
+ * Scales are rounded to f16, then codes to the nearest for the scale as stored. */
 struct quantize_group_args {
   struct group_weights_args weights;
-  const float *x; /* (n, k), a multiple of 16 bytes */
+  const float *x; /* (n, k), at a multiple of 16 bytes */
 };
 
-/* As of gemm_f32_<format>_f32_<tile> and gemv: A and C in f32, B transposed, its pointer not used; no batch. */
+/* A product as in quant_kernels.h: A and C in f32, B transposed, no batch. product.b is not used. */
 struct group_gemm_args {
   struct gemm_args product;
   struct group_weights_args weights;

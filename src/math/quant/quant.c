@@ -51,7 +51,7 @@ rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks) {
   return rdna_tensor_contiguous(blocks->data, RDNA_U8, 1, &bytes);
 }
 
-/* What both directions ask of the two sides. */
+/* Checks the two tensors of either direction: valid, contiguous, of the same shape, and not overlapping. */
 static rdna_status check_pair(const char *op_name, const char *blocks_argument, const rdna_tensor *blocks,
                               const char *dense_argument, const rdna_tensor *dense) {
   RDNA_TRY(rdna__check_blocks(op_name, blocks_argument, blocks));
@@ -74,7 +74,7 @@ rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, c
                             rdna_dtype_name(out->dtype));
 }
 
-/* Values of a work-group, or 0: there is no kernel. */
+/* How many values a work-group quantizes; 0: there is no kernel. */
 static int64_t quantized_by_group(rdna_dtype dtype) {
   switch (dtype) {
 #define PACKED(name, NAME) \

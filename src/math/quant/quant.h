@@ -7,20 +7,21 @@
 #include "rdna/stream.h"
 #include "rdna/tensor.h"
 
-/* |blocks| is a quantized type, contiguous, its last size a whole number of blocks, and aligned as the kernels ask. */
+/* Checks that |blocks| is of a quantized type, contiguous, aligned as the kernels ask, and that its last size is a
+ * whole number of blocks. */
 rdna_status rdna__check_blocks(const char *op_name, const char *argument, const rdna_tensor *blocks);
 
-/* What its address is a multiple of. */
+/* The alignment in bytes that kernels ask of a buffer of blocks. */
 int rdna__blocks_alignment(rdna_dtype dtype);
 
-/* How many of |groups| work-groups of such a kernel to launch: they take the others' rows too, with an A that is in
- * place already. */
+/* How many work-groups of a gemv kernel to launch where |groups| would take all rows, one turn each: no more than run
+ * at once. Those take further rows in turn, and need not load A into group memory again if all of it fits there. */
 uint32_t rdna__quant_gemv_groups(rdna_stream *stream, uint32_t groups);
 
-/* The kernels that multiply these types, of A, B in blocks and C, or NULL. */
+/* The kernels for |types| of A, of B, which is in blocks, and of C; NULL: there are none. */
 const rdna__gemm_product *rdna__quant_product(const rdna_dtype types[3]);
 
-/* The same memory as bytes, for comparing where tensors lie. */
+/* A view of the same memory as bytes, for tests of whether tensors overlap. */
 rdna_tensor rdna__blocks_as_bytes(const rdna_tensor *blocks);
 
 #endif

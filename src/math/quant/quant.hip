@@ -1,4 +1,4 @@
-/* Into and out of blocks. */
+/* dequantize_*: blocks to values; quantize_f32_q8_0: values to blocks. quant_pack.hip makes the other formats. */
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 
@@ -21,7 +21,7 @@ RDNA_DEVICE void dequantize(const struct dequantize_args &args) {
   RDNA_KERNEL(QUANT_THREADS) dequantize_##F##_bf16(struct dequantize_args args) { dequantize<F, bf16>(args); }
 RDNA_QUANT_FORMATS(QUANT_DEFINE)
 
-/* To nearest, halves away from zero; |v| is at most 127 and a bit. A NaN becomes 0. */
+/* Rounds to nearest, halves away from zero; a NaN becomes 0. |v| is at most 127 but for rounding. */
 RDNA_DEVICE int32_t round_away(float v) {
   float whole = __builtin_truncf(v);
   if (abs_f32(v - whole) >= 0.5f) whole += v < 0 ? -1.0f : 1.0f;
@@ -31,7 +31,7 @@ RDNA_DEVICE int32_t round_away(float v) {
 RDNA_KERNEL(QUANT_THREADS) quantize_f32_q8_0(struct quantize_args args) {
   int64_t block = (int64_t)group_id_x() * QUANTIZE_BLOCKS_PER_GROUP + thread_id() / 8;
   int64_t blocks = args.count / 32;
-  /* threads past the end go along with the last block, since a shuffle needs all lanes, and store nothing */
+  /* threads past the end compute the last block again, since a shuffle needs all lanes, and store nothing */
   int part = (int)thread_id() % 8;
   float4 x = load_f32x4(args.x + (block < blocks ? block : blocks - 1) * 32 + part * 4);
   float largest = max_f32(max_f32(abs_f32(x.x), abs_f32(x.y)), max_f32(abs_f32(x.z), abs_f32(x.w)));

@@ -1,14 +1,14 @@
-/* Device code that takes quantized values out of their blocks, 8 neighbours at a time for tiles and for dequantizing;
- * see quant_unpack.h. For .hip files only. */
+/* Device code that decodes quantized values, 8 neighbours at a time, for gemm's tiles and for dequantizing; see
+ * quant_unpack.h. For .hip files only. */
 #ifndef RDNA_MATH_QUANT_BLOCKS_H
 #define RDNA_MATH_QUANT_BLOCKS_H
 
 #include "math/gemm/gemm_tile.h"
 #include "math/quant/quant_unpack.h"
 
-/* 8 or 16 bytes at a multiple of |alignment|. AMD loads them whole from anywhere. NVIDIA loads from multiples of the
- * size only: then they are cut out of the aligned words of 8 bytes that hold some of them, of which no others are
- * touched. */
+/* Load 8 (words_at) or 16 bytes (quad_at) from a multiple of |alignment|. AMD loads them from any address. NVIDIA needs
+ * a multiple of the size: there only the aligned words of 8 bytes that hold some of these bytes are loaded, and the
+ * bytes cut out of them. */
 #ifdef RDNA_AMD
 template <int alignment>
 struct loose;
@@ -74,12 +74,12 @@ RDNA_DEVICE uint4 quad_at(const char *p) {
 RDNA_DEVICE float byte_of(uint32_t word, int i) { return (float)(word >> (8 * i) & 0xff); }
 RDNA_DEVICE float signed_byte_of(uint32_t word, int i) { return (float)(int8_t)(word >> (8 * i)); }
 
-/* Bytes of a (0 to 3) and b (4 to 7) by number: the low three bits of each byte of |selector|, whose others are 0. */
+/* Byte i of the result is byte selector[i], 0 to 7, of the eight of a (0 to 3) and b (4 to 7). */
 RDNA_DEVICE uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
 #ifdef RDNA_AMD
   return __builtin_amdgcn_perm(b, a, selector);
 #else
-  uint32_t pairs = (selector | selector >> 4) & 0x00ff00ff; /* NVIDIA takes them from nibbles */
+  uint32_t pairs = (selector | selector >> 4) & 0x00ff00ff; /* NVIDIA wants the four numbers in nibbles */
   return __nvvm_prmt(a, b, (pairs | pairs >> 8) & 0xffff);
 #endif
 }
@@ -90,7 +90,7 @@ struct quant_format {
   static constexpr int block_values = quant_values(F), block_bytes = quant_bytes(F), alignment = quant_alignment(F);
   static constexpr bool is_signed = quant_bits(F) == 8 || quant_has_table(F);
 
-  /* A word of codes as a word of the table's bytes. */
+  /* Replaces each of four codes by its entry in the format's table, if it has one. */
   RDNA_DEVICE uint32_t look_up(uint32_t codes) {
     if constexpr (!quant_has_table(F)) return codes;
     uint32_t in_half = codes & 0x07070707, upper = (codes >> 3 & 0x01010101) * 255;
@@ -104,7 +104,7 @@ struct quant_format {
   }
 
   struct fetch {
-    uint2 q; /* a code in each byte */
+    uint2 q; /* 8 codes, a byte each */
     quant_scale scale;
   };
   RDNA_DEVICE fetch load8(const char *row, int chunk) {
@@ -135,7 +135,7 @@ struct quant_format {
 RDNA_QUANT_FORMATS(QUANT_NAME)
 #undef QUANT_NAME
 
-/* Rows of blocks as an operand of gemm_tile; k is the contiguous dimension and a multiple of the block. */
+/* Rows of blocks as an operand of gemm_tile. Values are contiguous along k, which is a multiple of the block. */
 template <typename format>
 struct quant_operand {
   typedef typename format::fetch raw;

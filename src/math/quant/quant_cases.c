@@ -8,7 +8,7 @@
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 
-/* The scales of blocks: f16 numbers up to |most|. */
+/* Stores a random f16 scale in (-most, most). */
 static void put_scale(rdna__random *random, uint8_t *at, double most) {
   uint16_t bits = f32_to_f16((float)(most * (2 * rdna__random_unit(random) - 1)));
   memcpy(at, &bits, sizeof bits);
@@ -17,7 +17,7 @@ static void put_scale(rdna__random *random, uint8_t *at, double most) {
 double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, int64_t count) {
   size_t bytes = rdna_dtype_block_bytes(format);
   int64_t block_count = count / rdna_dtype_block_values(format);
-  /* from the largest code and the largest scale of each format, so that values are about as large as 4 */
+  /* the largest code and the largest scale of each format, from which d follows such that values are up to about 4 */
   int code = quant_bits(format) == 8   ? 128
              : quant_zero(format) > 0  ? quant_zero(format)
              : quant_has_table(format) ? 127
@@ -28,7 +28,7 @@ double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, 
     for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
     uint8_t *d = block + quant_d_at(format);
     if (quant_scales(format) == RDNA__SCALES_POWER) {
-      *d = (uint8_t)rdna__random_range(random, 115, 126); /* 6 / 2 at most */
+      *d = (uint8_t)rdna__random_range(random, 115, 126); /* at most 6 * 2^(126 - 127) */
     } else {
       put_scale(random, d, (quant_has_least(format) ? 2.0 : 4.0) / (scale * code));
       if (quant_has_least(format)) put_scale(random, d + 2, 2.0 / scale);
@@ -37,7 +37,7 @@ double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, 
   return 4.01; /* with the rounding of the scale to f16 */
 }
 
-/* Of the kernel by that name. */
+/* Fills in the case of the kernel |name|. */
 static rdna_status parse(const char *name, rdna__product_case *out_product) {
   RDNA_TRY(rdna__product_case_parse(name, out_product));
   out_product->vector_rows = out_product->tile == 0 ? QUANT_GEMV_GROUP_ROWS : 0;
@@ -86,8 +86,8 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
   return rdna__product_case_make(&product, args, random, out_case);
 }
 
-/* All bits are compared: the order of roundings is part of a format. Blocks are random bytes, so scales take every
- * value, NaN and infinity among them. */
+/* All bits are compared, as the order of roundings is part of a format. Blocks are random bytes, so that scales take
+ * every value, NaN and infinity among them. */
 RDNA_CASE_MAKER(rdna__dequantize_case) {
   const char *name = kernel->name + strlen("dequantize_"), *type_name = strrchr(name, '_');
   rdna_dtype format = RDNA_Q8_0, type = case_name_dtype(kernel->name);
@@ -106,7 +106,7 @@ RDNA_CASE_MAKER(rdna__dequantize_case) {
   return RDNA_OK;
 }
 
-/* Blocks of zeros, of halves that decide how ties round, of values of one sign, and of numbers of every size. */
+/* Fills blocks with zeros, with halves (ties of rounding), with values of one sign, or with numbers of every size. */
 static void fill_quantized(rdna__random *random, float *x, int64_t count, int block) {
   for (int64_t b = 0; b < count / block; b++) {
     uint64_t kind = rdna__random_below(random, 5);
@@ -121,7 +121,7 @@ static void fill_quantized(rdna__random *random, float *x, int64_t count, int bl
   }
 }
 
-/* Bytes are compared: both sides do the same arithmetic. Infinities and NaN make scales that are neither. */
+/* Bytes are compared, as both sides do the same arithmetic. Some values are infinite or NaN. */
 RDNA_CASE_MAKER(rdna__quant_pack_case) {
   rdna_dtype format = RDNA_Q8_0;
   while (strcmp(kernel->name + strlen("quantize_f32_"), rdna_dtype_name(format)) != 0) format++;

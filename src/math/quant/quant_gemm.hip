@@ -1,4 +1,5 @@
-/* Products of matrices with block-quantized weights, which are dequantized on their way into LDS. */
+/* Products of matrices with block-quantized weights, which are dequantized between global memory
+ * and group memory. */
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 

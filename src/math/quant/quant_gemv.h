@@ -1,27 +1,37 @@
-/* Device code: products of quantized weights with few rows of activations, as decoding a token needs: the weights are
- * read once, and their bytes are what the time goes to.
+/* Device code: products of quantized weights with few rows of activations, as decoding a token needs. The weights are
+ * read once, and reading them takes most of the time.
  *
- * A set of 32 lanes makes |rows| rows of B at once, with |columns| rows of A. A lane's step is a chunk of a row: 16
- * bytes of low bits, or 32, and what else their 32 or 64 values need, which fall into runs of 16 that share a scale.
- * What several chunks of a block need is loaded by the first of their lanes, and handed on, so that each byte is loaded
- * once. The next step's bytes are in flight while this one's are multiplied. A lies in LDS, a tile of k at a time, in
- * the order in which lanes take it: piece p of 4 values of every lane's chunk in one row, so that a load of 16 bytes by
- * 32 lanes meets no bank twice.
+ * A set of 32 lanes multiplies |rows| rows of B at once by |columns| rows of A. At each step a lane takes one chunk of
+ * each row: 16 or 32 bytes of low bits, and the high bits and scales of their 32 or 64 values, which are runs of 16
+ * with one scale each. What several chunks of a block share is loaded by the first of their lanes and shuffled to the
+ * others, so that each byte is loaded once. The next step's bytes are in flight while this one's are multiplied.
  *
- * For each value: the bytes of its block / values (0.33 to 1.06), 2 M FLOPs, and with M = 1 about 3.5 instructions:
- * one or two to make a float of a code, one to multiply, and a part of those that load and shift. Sums are in f32, of
- * (code - zero) * x over a run first, which the scale then multiplies. NVIDIA's GPUs, which have fewer instructions to
- * spend on a byte, take 2: with M = 1 each run of A becomes integers of 23 bits under one power of two, and their three
- * bytes meet the codes in exact dot products of bytes. That is A to within 2^-22 of the run's largest. For .hip files
- * only. */
+ *     row of B     | chunk 0 | chunk 1 | ... | chunk 31 | chunk 32 | ...
+ *                  |          step 0                    | step 1             lane = chunk % lanes, which are 32,
+ *                                                                            or 16 where a tile has 16 chunks
+ *
+ * A is in group memory (LDS), a tile of k at a time, in pieces of 4 values. Row p of the tile has piece p of each
+ * lane's chunk, so that a load of 16 bytes by 32 lanes has no bank conflict:
+ *
+ *     piece                       lane 0      lane 1     ...   lane 31     padding
+ *     step 0, run 0, word 0       4 values    4 values         4 values    4
+ *     step 0, run 0, word 1       4 values    4 values         4 values    4
+ *     ...                         (4 words a run, 2 or 4 runs a chunk)
+ *
+ * For each weight: 0.33 to 1.06 bytes (block bytes / block values), 2 M FLOPs, and with M = 1 about 3.5 instructions:
+ * one or two to convert a code to float, one to multiply, and a share of those that load and shift. Sums are in f32;
+ * with M = 1 (code - zero) * x is summed over a run first, and that sum multiplied by the scale. NVIDIA's GPUs have
+ * fewer instructions to spend on a byte and take 2: with M = 1 the values of A in a run become integers of 23 bits
+ * times one power of two, whose three bytes are multiplied by the codes in exact dot products of bytes. That rounds A
+ * to within 2^-22 of the run's largest magnitude. For .hip files only. */
 #ifndef RDNA_MATH_QUANT_GEMV_H
 #define RDNA_MATH_QUANT_GEMV_H
 
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 
-/* A code as a float, less the code of 0: NVIDIA puts its byte under the exponent of 2^23, and has no fast conversion;
- * AMD has one for unsigned bytes. */
+/* Converts byte |i| of a word from fast_word to float and subtracts the code of 0. AMD has a fast conversion of bytes.
+ * NVIDIA has none: there the byte becomes the low bits of the float 2^23 + byte, from which 2^23 is subtracted. */
 template <typename weights>
 RDNA_DEVICE float fast_code(uint32_t word, int i) {
 #ifdef RDNA_NVIDIA
@@ -31,7 +41,7 @@ RDNA_DEVICE float fast_code(uint32_t word, int i) {
   return weights::is_signed ? signed_byte_of(word, i) : byte_of(word, i) - (float)weights::zero;
 #endif
 }
-/* Codes as fast_code wants them. */
+/* Prepares four codes for fast_code: looks them up in a table; on NVIDIA adds 128 to signed ones. */
 template <typename weights>
 RDNA_DEVICE uint32_t fast_word(uint32_t codes) {
   uint32_t word = weights::look_up(codes);
@@ -41,20 +51,26 @@ RDNA_DEVICE uint32_t fast_word(uint32_t codes) {
   return word;
 }
 
-/* A pointer that the compiler knows to be one to global memory, wherever it was kept. */
+/* Tells the compiler that |p| points to global memory, which it forgets where a struct holds the pointer. */
 RDNA_DEVICE const char *in_global_memory(const char *p) {
   return (const char *)(const __attribute__((address_space(1))) char *)p;
 }
 
-/* Which values share bytes: |runs| runs of 16, |step| apart, |parts| times in |span| values. */
+/* The chunk of a lane: |runs| runs of 16 values that lie |step| values apart. A span (quant_unpack.h) has |parts|
+ * chunks; the chunk of each 16 values in it:
+ *
+ *     span 128 (2 bits; q6_K)    0   1   0   1   0   1   0   1         4 runs, 32 apart
+ *     span 64 (q4_K, q5_K)       0   1   0   1                         2 runs, 32 apart
+ *     span 32                    0   0                                 2 runs, 16 apart */
 template <typename format>
 struct gemv_chunk {
   static constexpr rdna_dtype F = format::dtype;
   static constexpr int span = quant_span(F), runs = span == 128 ? 4 : 2, values = runs * 16;
   static constexpr int parts = span / values, step = span / runs, lows = runs * quant_low_bits(F) / 8;
 
-  /* Neighbouring lanes have the chunks of a block: the first of them has its head, the first two the high bits that
-   * serve all; where each half of a block has scales of its own, lanes 0 and 2 have them. */
+  /* Neighbouring lanes have the chunks of a block. The first of them loads its head, or where each half of a block has
+   * its own words of scales, lanes 0 and 2 load those. Where the high bits are 32 bytes for the whole block
+   * (few_highs), the first two lanes load them. share() copies all of it to the other lanes. */
   static constexpr int in_block = format::block_values / values;
   static constexpr bool few_highs = quant_high_bits(F) == 1, of_halves = quant_has_halves(F);
 
@@ -62,7 +78,7 @@ struct gemv_chunk {
   uint32_t fifth_bits;
   quant_head head;
 
-  RDNA_DEVICE int first_value(uint32_t chunk) { /* of its block */
+  RDNA_DEVICE int first_value(uint32_t chunk) { /* counted within its block */
     return (int)(chunk % in_block / parts * span + chunk % parts * 16);
   }
   RDNA_DEVICE gemv_chunk load(const char *row, uint32_t chunk) {
@@ -84,7 +100,7 @@ struct gemv_chunk {
     }
     return c;
   }
-  /* Hands on what is shared, to lanes that have neighbouring chunks; all lanes of the wave take part. */
+  /* Copies what chunks of a block share from the lanes that loaded it; all lanes of the wave take part. */
   RDNA_MEMBER void share(uint32_t chunk) {
     if constexpr (in_block > 1) {
       uint32_t mine = chunk % in_block, first = lane_id() - mine, pair = lane_id() - mine % 2;
@@ -97,12 +113,12 @@ struct gemv_chunk {
       }
     }
   }
-  /* After it what the runs differ in is known to the compiler. */
+  /* Shifts head and high bits by what depends on the chunk's place, |first|; runs then differ by constants. */
   RDNA_MEMBER void settle(int first) {
     head = quant_unfold(F, head, first);
     if constexpr (few_highs) high >>= quant_high_shift(F, first);
   }
-  /* Word |word| of the codes of run |run|. */
+  /* Four codes, a byte each: word |word| of the 16 codes of run |run|. */
   RDNA_MEMBER uint32_t codes(int run, int word) const {
     int v = run * step;
     uint32_t q = QUANT_LOW_CODES(F, low[run % lows][word], v, 0x01010101u);
@@ -112,7 +128,7 @@ struct gemv_chunk {
   }
 };
 
-/* What quant_gemv asks of weights; here, of rows of blocks. */
+/* What quant_gemv needs to know of its weights, here rows of blocks. */
 template <typename format>
 struct block_weights {
   typedef gemv_chunk<format> chunk;
@@ -133,16 +149,16 @@ struct block_weights {
 template <typename weights, int columns>
 struct gemv_plan {
   typedef typename weights::chunk chunk;
-  /* what LDS holds of each column; more would be more than 48 KiB */
+  /* values of each column in group memory, which together may take 48 KiB */
   static constexpr int tile_k = columns > 4 ? 1024 : columns > 1 ? 2048 : 4096;
   static constexpr int lanes = tile_k / chunk::values < 32 ? tile_k / chunk::values : 32; /* that have a chunk */
   static constexpr int steps = tile_k / chunk::values / lanes, pieces = steps * chunk::runs * 4;
-  static constexpr int row = lanes + 1; /* quads of a piece, and one so that stores spread over the banks too */
+  static constexpr int row = lanes + 1; /* float4 of a piece, and one of padding, which spreads stores over the banks */
   static constexpr int rows = QUANT_GEMV_ROWS;
   static constexpr int sets = QUANT_GEMV_THREADS / 32;
   static constexpr bool ahead = columns <= 4; /* the next step's chunks are in flight */
 
-  /* Where the quad at value |v| of a tile lies. */
+  /* The index in a tile, in float4, of the four values from value |v| on. */
   RDNA_DEVICE int slot(int v) {
     int in_span = v % chunk::span, run = in_span / chunk::step, part = in_span % chunk::step / 16;
     int at = v / chunk::span * chunk::parts + part;
@@ -170,7 +186,7 @@ RDNA_DEVICE void fill_tile(
   }
 }
 
-/* Adds the products of a run of weights' values, once made for all columns. */
+/* Adds the products of one run: each weight is decoded to float once and multiplied by all columns. */
 template <typename weights, int columns>
 RDNA_DEVICE void multiply_values(const typename weights::chunk (&now)[gemv_plan<weights, columns>::rows], int run,
                                  const quant_scale (&scale)[gemv_plan<weights, columns>::rows], const float4 *x,
@@ -179,7 +195,7 @@ RDNA_DEVICE void multiply_values(const typename weights::chunk (&now)[gemv_plan<
   constexpr int rows = plan::rows, column = plan::pieces * plan::row;
 #pragma unroll
   for (int word = 0; word < 4; ++word) {
-    /* or the compiler would load all of A that a step needs at once, and spill */
+    /* else the compiler loads all of A that a step needs at once, and spills */
     __asm__ volatile("" ::: "memory");
     float w[rows][4];
 #pragma unroll
@@ -199,8 +215,9 @@ RDNA_DEVICE void multiply_values(const typename weights::chunk (&now)[gemv_plan<
   }
 }
 
-/* The same for one column: the codes' products first, then once the scale, and the minimum times the sum of A. That
- * would make NaN of an infinite A and a code of 0, which stands for the minimum. */
+/* The same for one column, with fewer operations: sums (code - zero) * x, multiplies it by the scale once, and
+ * subtracts the minimum times the sum of x. An infinite x and a code of 0 would make NaN of that where minimum * x is
+ * infinite, so runs with such an x go through multiply_values. */
 template <typename weights>
 RDNA_DEVICE void multiply_codes(const typename weights::chunk (&now)[gemv_plan<weights, 1>::rows], int run,
                                 const quant_scale (&scale)[gemv_plan<weights, 1>::rows], const float4 *x,
@@ -230,9 +247,14 @@ RDNA_DEVICE void multiply_codes(const typename weights::chunk (&now)[gemv_plan<w
 }
 
 #ifdef RDNA_NVIDIA
-/* Runs of one row of A as integers X of 23 bits, x = X / f for a power of two f: quad i of a run has the three bytes of
- * its four X in x, y, z, the highest first; w of quad 0 is 1 / f, of quad 1 the sum of the run's X. 1 / f is NaN where
- * a value is none or infinite. */
+/* Fills the tile with one row of A, whose runs of 16 become signed integers X of 23 bits: x = X / f for a power of two
+ * f of the run. Each four values take 16 bytes as before, here three planes of bytes and a word:
+ *
+ *     word 0 of a run    top bytes of X0..X3    middle bytes    low bytes    1 / f (a float)
+ *     word 1             the same of X4..X7                                  the sum of the run's 16 X
+ *     words 2, 3         the same of X8..X11, X12..X15                       unused
+ *
+ * 1 / f is NaN where one of the run's values is NaN or infinite. Top bytes are signed, the others unsigned. */
 template <typename weights>
 RDNA_DEVICE void fill_planes(const struct gemm_args &args, int k0,
                              float4 (&tile)[gemv_plan<weights, 1>::pieces * gemv_plan<weights, 1>::row]) {
@@ -273,14 +295,15 @@ RDNA_DEVICE void fill_planes(const struct gemm_args &args, int k0,
   }
 }
 
-/* c + the products of unsigned bytes with signed ones. */
+/* c + the sum of products of the unsigned bytes of |a| and the signed bytes of |b|. */
 RDNA_DEVICE int32_t dot4_u8_i8(uint32_t a, uint32_t b, int32_t c) {
   int32_t d;
   asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 }
 
-/* As multiply_codes, of planes; |from| is where the run's values of A are in memory. */
+/* As multiply_codes, with A as fill_planes stores it. |from|: the run's values of A in global memory, which are used
+ * where one is NaN or infinite. */
 template <typename weights>
 RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<weights, 1>::rows], int run,
                                  const quant_scale (&scale)[gemv_plan<weights, 1>::rows], const float4 *x,
@@ -332,7 +355,8 @@ RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<
 }
 #endif
 
-/* The chunks that this lane's set of lanes takes, in order: of |rows| rows, then of those of the group's next turn. */
+/* This lane's chunks in the order in which it takes them: those of |rows| rows, then those of the rows of the
+ * work-group's next turn. */
 template <typename weights, int columns>
 struct gemv_cursor {
   typedef gemv_plan<weights, columns> plan;
@@ -379,7 +403,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
     const struct gemm_args &args = weights::product(all);
     float sum[rows][columns] = {};
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
-      /* an A that fits is there for good */
+      /* an A that fits the tile is loaded on the first turn only */
       if (args.k > plan::tile_k || group == (int)group_id_x()) {
         group_barrier();
 #ifdef RDNA_NVIDIA

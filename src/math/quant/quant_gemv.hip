@@ -1,10 +1,11 @@
-/* Products of blocks of every format with few rows of activations. */
+/* Kernels gemv_*: products of weights of every block format with up to 8 rows of activations. */
 #define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
 #include "math/quant/quant_gemv.h"
 
 #include "math/quant/nvidia/quant_gemv_mma.h"
 
-/* For one row of activations; |shared| bytes, where there are any on GPUs of compute capability 9.0. */
+/* Multiplies one row of activations. |shared|: the bytes of group memory that the tiled kernel takes on GPUs of compute
+ * capability 9.0; 0: the format has no tiled kernel. */
 template <typename format, int shared>
 RDNA_DEVICE void quant_gemv_1(const struct gemm_args &args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

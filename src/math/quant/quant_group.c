@@ -65,7 +65,7 @@ rdna_status rdna__check_group_apart(const char *op_name, const char *name, const
   return w->zeros ? rdna__check_apart(op_name, name, dense, "zeros", w->zeros) : RDNA_OK;
 }
 
-/* The matrix that weights are made of or become. */
+/* Checks |dense|, the matrix that weights are dequantized to or quantized from. */
 static rdna_status check_dense(rdna__group_request *r, const char *name, const rdna_tensor *dense,
                                const rdna_quant_groups *w) {
   RDNA_TRY(rdna__check_float(r->op_name, name, dense));

@@ -1,10 +1,11 @@
-/* Weights of integers in groups: dequantizing, quantizing, and products. Bytes of a value: 1 or 0.5 of its code and 2
- * or 3 of a scale and zero point by the group; what else is said of quant_gemv.h and gemm_tile.h holds. */
+/* Weights of integers in quantization groups (see group_kernels.h): dequantizing, quantizing, and products. A value's
+ * code takes 1 or 0.5 bytes, a quantization group's scale and zero point 2 or 3. The products are quant_gemv.h's and
+ * gemm_tile.h's. */
 #include "math/quant/quant_gemv.h"
 
 #include "math/quant/group.h"
 
-/* A row of weights. */
+/* A row of weights. |shift|: log2 of the values in a quantization group. */
 template <bool is_u4>
 struct group_row {
   const char *codes;
@@ -20,7 +21,7 @@ struct group_row {
   RDNA_DEVICE int zero_from(uint32_t stored) { return is_u4 ? (int)stored : (int)(int8_t)stored; }
   RDNA_MEMBER int zero_at(int group) const { return zeros ? zero_from(zeros[group]) : is_u4 ? 8 : 0; }
 
-  /* 8 values from value |v| on, a multiple of 8. */
+  /* Decodes 8 values from value |v| on, a multiple of 8. */
   RDNA_MEMBER void decode8(int v, float out[8]) const {
     int group = v >> shift, zero = zero_at(group), down = is_u4 ? v % 32 / 16 * 4 : 0;
     float scale = f16_to_f32(scales[group]);
@@ -72,7 +73,7 @@ RDNA_DEVICE void quantize_group(const struct quantize_group_args &args) {
   }
 }
 
-/* As an operand of gemm_tile, which hands on a pointer: to the arguments. */
+/* As operand B of gemm_tile. The pointer that gemm_tile passes to init is one to the struct group_weights_args. */
 template <bool is_u4>
 struct group_operand {
   struct raw {
@@ -102,17 +103,17 @@ struct group_operand {
 
 template <bool is_u4, int tile, int threads>
 RDNA_DEVICE void group_gemm(const struct group_gemm_args &args) {
-  struct group_weights_args w = args.weights; /* in registers */
+  struct group_weights_args w = args.weights; /* a copy, to stay in registers */
   gemm_tile<dense_operand<f32>, group_operand<is_u4>, f32, tile, threads>(args.product, args.product.a, &w);
 }
 
-/* As weights of quant_gemv: a chunk is 32 values, and the zero point times the scale is their minimum. */
+/* As weights of quant_gemv: a chunk is 32 values, whose minimum is scale * zero point. */
 template <bool is_u4>
 struct grouped_weights {
   struct chunk {
     static constexpr int span = 32, runs = 2, values = 32, parts = 1, step = 16, in_block = 1;
     uint4 low[is_u4 ? 1 : 2];
-    uint32_t scale; /* the zero point above it */
+    uint32_t scale; /* f16 bits in the low half, the zero point as int16 in the high one */
     RDNA_DEVICE int first_value(uint32_t chunk) { return 0; }
     RDNA_MEMBER void settle(int first) {}
     RDNA_MEMBER uint32_t codes(int run, int word) const {
@@ -135,7 +136,8 @@ struct grouped_weights {
       c.scale = from.scales[group] | (uint32_t)from.zero_at(group) << 16;
     return c;
   }
-  /* The lane of a group's first chunk has read its scale. */
+  /* Copies scale and zero point from the lane that has the quantization group's first chunk, which alone loaded them.
+   */
   RDNA_DEVICE void share(chunk &c, const row &from, uint32_t index) {
     c.scale = wave_shuffle_u32(c.scale, lane_id() - (uint32_t)(index & ((1 << (from.shift - 5)) - 1)));
   }

@@ -8,8 +8,8 @@
 #include "math/common/case/fill.h"
 #include "math/quant/group_kernels.h"
 
-/* Adds codes, scales and perhaps zeros to the args at |offset|; returns a bound of the values' magnitudes, 4, or a
- * negative number. */
+/* Adds buffers of codes, scales and perhaps zeros, whose pointers go to the struct group_weights_args at byte |offset|
+ * of the args. Returns a bound of the values' magnitudes, 4, or a negative number if memory ran out. */
 static double add_weights(rdna__random *random, const struct group_weights_args *w, bool is_u4, bool with_zeros,
                           rdna__buffer_role role, size_t offset, rdna__kernel_case *out_case) {
   int64_t count = w->n * w->k, groups = count >> w->shift;
@@ -70,7 +70,7 @@ static rdna_status product_case(const char *name, bool is_u4, bool with_zeros, r
   float *c = rdna__case_add(out_case, role, RDNA_F32, (int64_t)p->m * p->n, offsetof(struct gemm_args, c));
   if (!c) return rdna__case_no_memory(out_case);
   if (role == RDNA__INOUT) case_fill(random, RDNA_F32, c, (int64_t)p->m * p->n, 1);
-  /* as in gemm_cases.c; a code and its zero point are summed apart, each up to twice the value */
+  /* as in gemm_cases.c; codes and zero points are summed separately, each up to twice the value */
   rdna__case_tolerance(out_case, 0x1p-24 * (2 * (p->k + 4) * sum * 2 * largest + 64), 0x1p-23);
   return RDNA_OK;
 }

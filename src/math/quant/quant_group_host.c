@@ -1,10 +1,10 @@
-/* Weights of integers in groups, on the host: decoded to f32 a piece of a row at a time. */
+/* Weights of integers in quantization groups, on the host: decoded to f32 a piece of a row at a time. */
 #include "math/gemm/gemm_blocked.h"
 #include "math/quant/group.h"
 
 enum { PIECE = 256 }; /* values of a row that are decoded together: a whole number of runs of 32 */
 
-/* Values [p, p + count) of a row, multiples of 32. */
+/* Decodes values [p, p + count) of a row; both are multiples of 32. */
 SIMD_INLINE void decode_row(bool is_u4, const struct group_weights_args *w, int64_t row, int64_t p, int64_t count,
                             float *out) {
   const uint8_t *codes = (const uint8_t *)w->codes + row * (is_u4 ? w->k / 2 : w->k);
@@ -32,7 +32,7 @@ typedef struct group_job {
   bool is_u4;
 } group_job;
 
-/* Pieces of 32 values. */
+/* Dequantizes pieces [begin, end) of 32 values each. */
 static void dequantize_some(void *context, int64_t begin, int64_t end) {
   const group_job *job = context;
   const struct group_weights_args *w = job->weights;
@@ -94,7 +94,7 @@ static void fetch_u4(const gemm_job *job, const char *b, int64_t row, int64_t p,
   decode_row(true, weights_of(job), row, p, count, out);
 }
 
-/* Rows of B against up to GEMV_MAX_M rows of A. */
+/* Multiplies rows [first, last) of B by up to GEMV_MAX_M rows of A. */
 SIMD_INLINE void dot_any(bool is_u4, const gemm_job *job, const char *a, char *c, int64_t first, int64_t last) {
   const struct gemm_args *args = job->args;
   for (int64_t j = first; j < last; j++) {

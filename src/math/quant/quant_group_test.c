@@ -27,7 +27,7 @@ static weights make(bool is_u4, bool with_zeros, int64_t n, int64_t k, int64_t g
                                   with_zeros ? &w.zeros.tensor : NULL};
   return w;
 }
-/* The tensors are where the operands are. */
+/* The weights' tensors as the operators take them. */
 static rdna_quant_groups groups_of(const weights *w) {
   return (rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, &w->codes.tensor, &w->scales.tensor,
                              w->tensors.zeros ? &w->zeros.tensor : NULL};
@@ -38,7 +38,7 @@ static void drop(weights *w) {
   operand_free(&w->zeros);
 }
 
-/* By the definition. |*out_part| is the larger of the code's and the zero point's parts. */
+/* A weight by its definition. */
 static double value_of(const weights *w, int64_t row, int64_t v) {
   int64_t group = row * (w->k / w->group) + v / w->group;
   double scale = test_half(w->scales.host + 2 * group);

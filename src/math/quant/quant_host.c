@@ -1,5 +1,5 @@
-/* Host twins of the block-quantized kernels. Weights are decoded to f32 in registers, a span at a time: neighbours
- * whose codes share bytes. The layouts are in base/block_formats.h. */
+/* Host twins of the block-quantized kernels. Weights are decoded to f32 in registers, a span at a time: values whose
+ * codes share bytes, see quant_unpack.h. */
 #include "math/quant/quant_kernels.h"
 
 #include "math/gemm/gemm_blocked.h"
@@ -7,12 +7,13 @@
 
 enum { MOST_VECTORS = 128 / SIMD_WIDTH };
 
-/* What a block's values are multiplied by and what is taken off them, for each sub-block. */
+/* Scale and minimum of each sub-block of a block; see quant_unpack.h. */
 typedef struct scales {
   float scale[16], least[16];
 } scales;
 
-/* The 8 bytes of a word times |d|. Through memory the bytes would have to wait for stores of another size. */
+/* Stores d times each of the 8 bytes. They stay in a register: loading single bytes of words that were just stored
+ * would stall. */
 SIMD_INLINE void scale_bytes(uint64_t bytes, float d, float *out) {
 #if SIMD_WIDTH >= 8
   __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
@@ -57,11 +58,10 @@ SIMD_INLINE simd_float finish_codes(rdna_dtype format, simd_int codes, float sca
   return quant_has_least(format) ? v - simd_set(least) : v;
 }
 
-/* Codes that are nothing but a nibble, in the low bits of each lane of |raw|; what stands above them does not matter.
- */
+/* Decodes codes that are a nibble and nothing else: bits 0 to 3 of each lane of |raw|, whose other bits are ignored. */
 SIMD_INLINE simd_float decode_nibbles(rdna_dtype format, simd_int raw, float scale, float least) {
 #if SIMD_WIDTH == 16
-  /* a register holds all 16 results */
+  /* compute all 16 possible results in one register, then pick one for each lane */
   simd_int code = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   if (quant_has_table(format)) {
     for (int i = 0; i < 16; i++) code[i] = (int8_t)(quant_table_word(format, i / 4) >> (i % 4 * 8));
@@ -85,7 +85,7 @@ SIMD_INLINE simd_float decode_nibbles(rdna_dtype format, simd_int raw, float sca
 #endif
 }
 
-/* SIMD_WIDTH values of a block at value |v|. */
+/* Decodes SIMD_WIDTH values of a block from value |v| on. */
 SIMD_INLINE simd_float decode_vector(rdna_dtype format, const char *block, const scales *s, int v) {
   float scale = s->scale[v / quant_run(format)];
   float least = quant_has_least(format) ? s->least[v / quant_run(format)] : 0;
@@ -113,7 +113,7 @@ SIMD_INLINE void decode_group(rdna_dtype format, const char *block, const scales
     out[i] = decode_vector(format, block, s, group * quant_span(format) + i * SIMD_WIDTH);
 }
 
-/* Blocks [begin, end) to f32. */
+/* Decodes blocks [begin, end) to f32. */
 SIMD_INLINE void decode_blocks(rdna_dtype format, const char *blocks, int64_t begin, int64_t end, float *out) {
   for (int64_t b = begin; b < end; b++) {
     const char *block = blocks + b * quant_bytes(format);
@@ -179,13 +179,14 @@ static void fetch_quant_b(const gemm_job *job, const char *b, int64_t row, int64
   decode_any(job->type_b, row_of(job, job->type_b, b, row), p / values, (p + count) / values, out);
 }
 
-/* As dot_block in gemm_host.c, a block of weights at a time. One row of B is one stream that the processor fetches
- * ahead by itself only when nothing else is slow, so lines are asked for about a microsecond early. */
+/* Multiplies |rows| rows of B by |columns| rows of A, as dot_block in gemm_host.c does, a block of weights at a time.
+ * The processor's own prefetching does not keep up with one row of B, so cache lines are prefetched AHEAD bytes, about
+ * a microsecond, early. */
 SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, int rows, const char *a, const char *b,
                            char *c, int64_t first, int64_t last) {
   enum { AHEAD = 2048, CHAINS = 4 };
   const struct gemm_args *args = job->args;
-  const int chains = columns == 1 ? CHAINS : 1; /* sums that do not wait for each other */
+  const int chains = columns == 1 ? CHAINS : 1; /* independent sums, since an addition waits for the one before it */
   const int vectors = quant_span(format) / SIMD_WIDTH;
   const char *w[2];
   const float *x[GEMV_MAX_M];
@@ -209,7 +210,7 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
       for (int i = 0; i < quant_bytes(format); i += 64) __builtin_prefetch(w[r] + AHEAD + i);
       read_scales(format, w[r], &s[r]);
     }
-/* so that places and shifts are constants */
+/* unrolled, so that byte offsets and shifts are constants */
 #pragma GCC unroll 4
     for (int g = 0; g < quant_values(format) / quant_span(format); g++) {
       simd_float v[2][MOST_VECTORS];
@@ -279,7 +280,7 @@ static void run_gemm(const void *args, rdna_dtype format,
   TWIN(gemv_f32_##f##_f32_m8, F)
 RDNA_QUANT_FORMATS(TWINS)
 
-/* To nearest, halves away from zero; a NaN becomes 0. */
+/* Rounds to nearest, halves away from zero; a NaN becomes 0. */
 SIMD_INLINE int8_t round_away(float v) {
   float whole = __builtin_truncf(v);
   if (scalar_abs(v - whole) >= 0.5f) whole += v < 0 ? -1.0f : 1.0f;

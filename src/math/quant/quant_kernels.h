@@ -9,38 +9,40 @@
 
 struct dequantize_args {
   const void *blocks; /* aligned as quant_alignment says */
-  void *out;          /* (count), a multiple of 32 bytes */
+  void *out;          /* (count), at a multiple of 32 bytes */
   int64_t count;      /* values, a multiple of the block's */
 };
-/* A thread handles 8 values; grid x: ceil(count / QUANT_VALUES_PER_GROUP). */
+/* A thread decodes 8 neighbouring values; grid x: ceil(count / QUANT_VALUES_PER_GROUP). */
 #define QUANT_THREADS 256
 #define QUANT_VALUES_PER_GROUP 2048
 
 struct quantize_args {
-  const float *x; /* (count), a multiple of 16 bytes */
+  const float *x; /* (count), at a multiple of 16 bytes */
   void *blocks;
-  int64_t count; /* a multiple of 32 */
+  int64_t count; /* values, a multiple of the block's */
 };
-/* d = max |x| / 127 rounded to f16, q = x * (1 / (max |x| / 127)) rounded to nearest, halves away from zero; a block
- * of zeros has d = 0. 8 threads share a block; grid x: ceil(count / 32 / QUANTIZE_BLOCKS_PER_GROUP). */
+/* quantize_f32_q8_0: d = max |x| / 127 rounded to f16, q = x * (1 / (max |x| / 127)) rounded to nearest, halves away
+ * from zero; a block of zeros has d = 0. 8 threads share a block, 4 values each; grid x: ceil(count / 32 /
+ * QUANTIZE_BLOCKS_PER_GROUP). */
 #define QUANTIZE_BLOCKS_PER_GROUP 32
 
-/* Rows of B that 32 lanes of a gemv make at once, and a work-group. */
+/* A gemv's work-group has QUANT_GEMV_THREADS / 32 sets of 32 lanes. A set multiplies QUANT_GEMV_ROWS rows of B at once,
+ * so a work-group QUANT_GEMV_GROUP_ROWS. */
 #define QUANT_GEMV_THREADS 256
 #define QUANT_GEMV_ROWS 2
 #define QUANT_GEMV_GROUP_ROWS (QUANT_GEMV_THREADS / 32 * QUANT_GEMV_ROWS)
-/* On GPUs of compute capability 9.0 the m1 of the formats that are TILED asks for shared memory, of which two groups
- * find room. */
+/* Bytes of shared memory of kernel m1 on GPUs of compute capability 9.0, for the formats whose column |vector| is
+ * TILED: two work-groups fit a multiprocessor. */
 #define QUANT_GEMV_SHARED (112 * 1024)
 #define QUANT_GEMV_SHARED_TILED_ QUANT_GEMV_SHARED
 #define QUANT_GEMV_SHARED_PLAIN_ 0
 #define QUANT_GEMV_SHARED_OF_(X, F, NAME, ggml, values, bytes, quantize, vector, ...) \
   QUANT_GEMV_SHARED_##F = QUANT_GEMV_SHARED_##vector##_,
 enum quant_gemv_shared { RDNA_BLOCK_FORMATS(QUANT_GEMV_SHARED_OF_, ) };
-/* Products with a transposed quantized B use struct gemm_args with A and C in f32, k a multiple of the block, and
- * ldb in values. gemm_f32_<format>_f32_<tile> takes any m; gemv_f32_<format>_f32_m<M> takes m <= M, an A whose rows
- * are multiples of 16 bytes, and no batch; grid x: ceil(n / QUANT_GEMV_GROUP_ROWS), or fewer groups, which take
- * turns. B is aligned as quant_alignment says. */
+/* C (m, n) = A (m, k) B^T, with A and C in f32 and B (n, k) in blocks: struct gemm_args, with k a multiple of the
+ * block, ldb in values, and B aligned as quant_alignment says. gemm_f32_<format>_f32_<tile>   any m
+ *   gemv_f32_<format>_f32_m<M>     m <= M, rows of A at multiples of 16 bytes, no batch; grid x: at most
+ *                                  ceil(n / QUANT_GEMV_GROUP_ROWS) work-groups; fewer take several turns */
 #define RDNA_QUANT_DEQUANTIZE_OF_(X, F, ...)                                            \
   X(dequantize_##F##_f32, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \
   X(dequantize_##F##_f16, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \

@@ -1,28 +1,31 @@
-/* How blocks are made, for the host and for the GPU alike, which give the same bytes. See quant_unpack.h.
+/* How blocks are made, on the host and on the GPU alike, which give the same bytes. See quant_unpack.h. The steps:
  *
- * Each sub-block of 16 or 32 values wants a scale, and where the format has one a minimum, that its values span: from
- * the value of the largest magnitude, which the code 0 stands for, or from the smallest and the largest. The scales of
- * the 256-value formats are whole multiples of the block's. Codes are those nearest to the values for the scales as
- * they are stored. */
+ *   quant_wanted            what each sub-block of 16 or 32 values asks for, in f32: a scale for which code 0 is the
+ * value of the largest magnitude; or, where the format has minimums, a scale and a minimum for which the codes range
+ * from the smallest value to the largest quant_scales_of_block   the block's d, and m or dmin, in f16 quant_part_of
+ * each sub-block's scale and minimum as stored: d and m themselves in formats of 32 values, whole multiples of d and
+ * dmin in formats of 256 quant_code_of           each value's code, the nearest for the scale and minimum as stored
+ *   quant_packed_byte       the block's bytes */
 #ifndef RDNA_MATH_QUANT_PACK_H
 #define RDNA_MATH_QUANT_PACK_H
 
 #include "math/quant/quant_unpack.h"
 
-/* name, dtype: those that are made here; Q8_0 has a kernel of its own. */
+/* F(name, dtype) for each format that is made here; q8_0 is made by quantize_f32_q8_0. */
 #define RDNA_QUANT_PACKED_(F, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(F(name, NAME))
 #define RDNA_QUANT_PACKED(F) RDNA_BLOCK_FORMATS(RDNA_QUANT_PACKED_, F)
 
 #define QUANT_TOP_CODE(f) ((1 << QUANT_BITS(f)) - 1)
 QUANT_CONSTANT int quant_top_code(rdna_dtype format) { QUANT_RETURN(format, QUANT_TOP_CODE); }
 
-/* The one of larger magnitude, the positive one of two that are equal but for their sign. A NaN loses. */
+/* Returns the one of larger magnitude; of two that differ in sign alone the positive one; of a NaN and another the
+ * other. */
 RDNA_SCALAR float quant_farther(float a, float b) {
   float ma = scalar_abs(a), mb = scalar_abs(b);
   return ma > mb || (ma == mb && a > b) || b != b ? a : b;
 }
 
-/* What a sub-block wants. */
+/* The scale and minimum that a sub-block asks for. */
 RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
   struct quant_scale wanted = {0, 0};
   if (quant_zero(format) > 0) {
@@ -30,7 +33,9 @@ RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
     for (int i = 0; i < quant_run(format); i++) far = quant_farther(far, x[i]);
     wanted.scale = far / (float)-quant_zero(format);
   } else {
-    bool has_sign = quant_values(format) == 32; /* the minimum; the others take off a positive multiple of dmin */
+    bool has_sign =
+        quant_values(format) ==
+        32; /* of the minimum; in formats of 256 values it is dmin times a whole number, so 0 counts as a value */
     float low = has_sign ? __builtin_inff() : 0, high = -__builtin_inff();
     for (int i = 0; i < quant_run(format); i++) {
       low = x[i] < low ? x[i] : low;
@@ -43,20 +48,21 @@ RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
   return wanted;
 }
 
-/* To even; a NaN becomes |low|. */
+/* Rounds to nearest, halves to even, within [low, high]; a NaN becomes |low|. */
 RDNA_SCALAR int quant_nearest(float v, int low, int high) {
   return v > (float)low ? (v < (float)high ? (int)__builtin_rintf(v) : high) : low;
 }
 
-/* What a block's header holds: f16 bits of d and of m or dmin, and for each sub-block whole numbers. */
+/* The block's own scales: f16 bits of d, and of m or dmin. */
 struct quant_block_scales {
   uint16_t d, m;
 };
-/* |most| is the scale of the farthest sub-block and the largest minimum. */
+/* |most|: of the scales that sub-blocks ask for the one of the largest magnitude, and the largest of their minimums. */
 RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, struct quant_scale most) {
   struct quant_block_scales s;
   if (quant_values(format) == 32) {
-    s.d = f32_to_f16(most.scale + 0.0f); /* zeros are positive, whichever sub-block was asked first */
+    s.d =
+        f32_to_f16(most.scale + 0.0f); /* adding 0 makes -0 into 0: its sign would depend on the order of sub-blocks */
     s.m = f32_to_f16(-most.least + 0.0f);
   } else {
     float top = (float)(quant_zero(format) > 0 ? -quant_scale_top(format) : quant_scale_top(format));
@@ -65,8 +71,9 @@ RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, s
   }
   return s;
 }
+/* A sub-block's scale and minimum: whole numbers as the block stores them, and what they stand for. */
 struct quant_part {
-  uint8_t s, m; /* as the header holds them */
+  uint8_t s, m;
   struct quant_scale scale;
 };
 RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_block_scales block,
@@ -98,18 +105,19 @@ RDNA_SCALAR uint8_t quant_code_of(rdna_dtype format, struct quant_scale scale, f
                    quant_zero(format));
 }
 
-/* |count| fields of |bits| each, taken |down| from codes that lie 32 apart. */
+/* Packs |bits| bits, from bit |down| on, of each of |count| codes that lie 32 apart into a byte, the first lowest. */
 RDNA_SCALAR uint32_t quant_gather_bits(const uint8_t *codes, int count, int bits, int down) {
   uint32_t byte = 0;
   for (int r = 0; r < count; r++) byte |= ((uint32_t)codes[32 * r] >> down & ((1u << bits) - 1)) << (bits * r);
   return byte;
 }
+/* The low nibbles of codes[0] and codes[apart] in a byte, the first in its low half. */
 RDNA_SCALAR uint32_t quant_two_nibbles(const uint8_t *codes, int apart) {
   return (codes[0] & 15u) | (codes[apart] & 15u) << 4;
 }
 RDNA_SCALAR uint32_t quant_byte_of(uint16_t v, int i) { return (uint32_t)v >> (8 * i) & 255; }
 
-/* Byte |i| of a block with these codes and sub-blocks. */
+/* Byte |i| of a block. |codes|: of all its values; |s|, |m|: of its sub-blocks. */
 RDNA_SCALAR uint8_t quant_packed_byte(rdna_dtype format, int i, struct quant_block_scales block, const uint8_t *codes,
                                       const uint8_t *s, const uint8_t *m) {
   uint32_t byte = 0;

@@ -1,7 +1,8 @@
-/* Making blocks. A thread has a sub-block: it finds what it wants, agrees with the other threads of its block on the
- * block's scales, and leaves its codes in LDS, from which the threads of a block put its bytes together.
+/* Making blocks, by the steps of quant_pack.h. A thread has a sub-block. It finds the scale that its values ask for,
+ * gets the block's scales from the largest among the threads of its block (neighbouring lanes), and writes its codes to
+ * group memory, from which the threads of a block assemble its bytes.
  *
- * Reads 4 bytes a value and writes the block's. It is done once for a weight, and nothing is tuned. */
+ * Reads 4 bytes a value and writes the blocks. A weight is quantized once, so nothing is tuned. */
 #include "kernel/prelude.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
@@ -11,7 +12,7 @@ RDNA_DEVICE void quantize(const struct quantize_args &args) {
   constexpr int values = quant_run(F), parts = quant_values(F) / values, bytes = quant_bytes(F);
   RDNA_SHARED uint8_t codes[QUANT_THREADS * values], s[QUANT_THREADS], m[QUANT_THREADS];
   int64_t all = args.count / values, index = (int64_t)group_id_x() * QUANT_THREADS + thread_id();
-  /* threads past the end go along with the last sub-block and store nothing */
+  /* threads past the end compute the last sub-block again, since a shuffle needs all lanes, and store nothing */
   const float *from = args.x + (index < all ? index : all - 1) * values;
   float x[values];
 #pragma unroll

@@ -1,4 +1,4 @@
-/* Making blocks on the host: the same steps, a block at a time. */
+/* Making blocks on the host, by the steps of quant_pack.h, a block at a time. */
 #include "kernel/host.h"
 
 #include "math/quant/quant_pack.h"

@@ -1,4 +1,4 @@
-/* The products of f32 with blocks of each format, for gemm's choice among tiles and vectors. */
+/* The kernels that multiply f32 by blocks of each format, among which gemm.c chooses. */
 #include "math/gemm/gemm_product.h"
 #include "math/quant/quant.h"
 #include "math/quant/quant_kernels.h"

@@ -4,7 +4,7 @@
 #include "math/quant/quant_case.h"
 #include "math/quant/testing_blocks.h"
 
-/* Blocks of |count| values on the device, with poison before and after. */
+/* A tensor of blocks on the device, with poison before and after it; |bytes| is the same memory as u8. */
 typedef struct packed {
   rdna_tensor tensor;
   operand bytes;
@@ -72,7 +72,7 @@ static void quantizes(void **state) {
     assert_true(fabs(d - largest / 127) <= half_step(RDNA_F16, largest / 127) * (1 + 0x1p-12));
     for (int i = 0; i < 32; i++) {
       double exact = largest > 0 ? operand_get(&x, b * 32 + i) / (largest / 127) : 0;
-      /* 127 scaled by three f32 roundings */
+      /* three f32 roundings of at most 127 */
       assert_true(fabs((int8_t)block[2 + i] - exact) <= 0.5 + 127 * 3 * 0x1p-24);
     }
   }
@@ -109,8 +109,8 @@ static double wanted_scale(const struct packing *p, const operand *x, int64_t fi
   return p->zero ? fabs(far) / p->zero : (high - low) / p->top;
 }
 
-/* Each value comes back within half its sub-block's scale, and what rounding of scales and minima adds: a code is off
- * by at most its number times the scale's error, and a signed format lacks the highest code of its range. */
+/* Each value comes back within half its sub-block's scale, plus what the rounding of scales and minimums adds: a code's
+ * number times the scale's error. A signed format also lacks the highest code of its range. */
 static void quantizes_to_the_nearest_code(void **state) {
   for (size_t f = 0; f < sizeof packings / sizeof packings[0]; f++) {
     const struct packing *p = &packings[f];
@@ -140,7 +140,7 @@ static void quantizes_to_the_nearest_code(void **state) {
         steps += scale * scale;
       }
     }
-    /* a step's error is even over it, but for ends and rounded scales */
+    /* errors are uniform over a step, so their mean square is step^2 / 12, but for ends and rounded scales */
     if (!(squares < 1.5 * steps / 12))
       fail_msg("%s: mean squared error %g, of even steps %g", rdna_dtype_name(p->format), squares, steps / 12);
     if (!(squares > 0.5 * steps / 12)) fail_msg("%s: it cannot be that near", rdna_dtype_name(p->format));
@@ -149,7 +149,7 @@ static void quantizes_to_the_nearest_code(void **state) {
   }
 }
 
-/* A value comes back within half a scale, and quantizing it again gives the same bytes. */
+/* Quantizing and dequantizing gives values within half a scale; quantizing those again gives the same bytes. */
 static void goes_there_and_back(void **state) {
   int64_t count = 32 * 50;
   operand x = operand_make(RDNA_F32, 1, &count, NULL, 0), back = operand_make(RDNA_F32, 1, &count, NULL, 0);

@@ -1,13 +1,22 @@
-/* How the values of every block format lie in their blocks, for the host and for the GPU alike; the layouts are
+/* How to find the values of every block format in their blocks, on the host and on the GPU alike; the layouts are
  * written out in base/block_formats.h.
  *
- * All formats are seen the same way: a run of up to 16 neighbouring values that begins at a multiple of 8 has a code
- * in each value, put together from bytes that neighbour each other in the block, and one scale and minimum:
+ * All formats are read the same way. Up to 16 neighbouring values that begin at a multiple of 8 have their low bits in
+ * as many neighbouring bytes of the block, and their high bits, if any, in others; they share a scale and a minimum:
  *
- *     code  = the bytes at quant_low_at shifted down by quant_low_shift, with the bits at quant_high_at on top
- *     value = scale * (code - quant_zero) - least, or scale * table[code]
+ *     code  = low bits of the byte at quant_low_at, from bit quant_low_shift on, and above them the high bits
+ *     value = scale * (code - quant_zero) - least          |least| is what is subtracted: the format's dmin m, or -m
+ *           = scale * table[code], if the format has a table
  *
- * |format| is a constant in every call, so that what a format lacks leaves nothing behind. */
+ * A span is the number of values whose low bits share bytes. A span of 32 with 4 low bits (q4_0), in 16 bytes:
+ *
+ *     byte           0          1         ...   15
+ *     bits 0 to 3    value 0    value 1   ...   value 15
+ *     bits 4 to 7    value 16   value 17  ...   value 31
+ *
+ * A span of 128 with 2 low bits (q2_K), in 32 bytes: byte l has values l, l + 32, l + 64 and l + 96, lowest bits first.
+ *
+ * |format| is a constant in every call, so that the compiler drops the code for what a format lacks. */
 #ifndef RDNA_MATH_QUANT_UNPACK_H
 #define RDNA_MATH_QUANT_UNPACK_H
 
@@ -17,7 +26,7 @@
 #include "kernel/scalar.h"
 #include "rdna/tensor.h"
 
-/* What is known when a kernel is compiled. */
+/* Of a function and of a variable: constexpr in device code, so that a kernel finds constants. */
 #ifdef __cplusplus
 #define QUANT_CONSTANT static inline constexpr
 #define QUANT_KNOWN constexpr
@@ -31,8 +40,8 @@
 #define RDNA_QUANT_FORMAT_(F, name, NAME, ...) F(name, NAME)
 #define RDNA_QUANT_FORMATS(F) RDNA_BLOCK_FORMATS(RDNA_QUANT_FORMAT_, F)
 
-/* The body of a function of |format|, and perhaps |v|: returns ASK(f), where |f| is what the list says of the format.
- * Each format has a case of its own, in which that is constant. */
+/* The body of a function of |format|, and perhaps |v|: returns ASK(f), where |f| is the format's struct
+ * rdna__block_layout. Each format has its own case, in which |f| is a constant. */
 #define QUANT_CASE_(ASK, name, NAME, ggml, block_values, block_bytes, quantize, vector, ...)               \
   case RDNA_##NAME: {                                                                                      \
     QUANT_KNOWN struct rdna__block_layout f = {.values = block_values, .bytes = block_bytes, __VA_ARGS__}; \
@@ -49,7 +58,7 @@
 QUANT_CONSTANT int quant_values(rdna_dtype format) { QUANT_RETURN(format, QUANT_VALUES); }
 #define QUANT_BYTES(f) f.bytes
 QUANT_CONSTANT int quant_bytes(rdna_dtype format) { QUANT_RETURN(format, QUANT_BYTES); }
-/* What the address of blocks is a multiple of: the largest power of two in the block's size, up to 16. */
+/* The alignment in bytes that a buffer of blocks must have: the largest power of two in the block's size, up to 16. */
 #define QUANT_ALIGNMENT(f) ((f.bytes & -f.bytes) < 16 ? f.bytes & -f.bytes : 16)
 QUANT_CONSTANT int quant_alignment(rdna_dtype format) { QUANT_RETURN(format, QUANT_ALIGNMENT); }
 #define QUANT_SPAN(f) f.span
@@ -61,7 +70,8 @@ QUANT_CONSTANT int quant_zero(rdna_dtype format) { QUANT_RETURN(format, QUANT_ZE
 #define QUANT_LEAST(f) f.least
 QUANT_CONSTANT bool quant_has_least(rdna_dtype format) { QUANT_RETURN(format, QUANT_LEAST); }
 
-/* How the scales are stored, where the first of them is, and the largest. */
+/* How the scales are stored (an rdna__block_scales), at which byte d is, and the largest magnitude of a stored scale.
+ */
 #define QUANT_SCALES(f) f.scales
 __attribute__((always_inline)) QUANT_CONSTANT int quant_scales(rdna_dtype format) {
   QUANT_RETURN(format, QUANT_SCALES);
@@ -70,7 +80,7 @@ __attribute__((always_inline)) QUANT_CONSTANT int quant_scales(rdna_dtype format
 __attribute__((always_inline)) QUANT_CONSTANT int quant_d_at(rdna_dtype format) { QUANT_RETURN(format, QUANT_D_AT); }
 #define QUANT_SCALE_TOP(f) f.scale_top
 QUANT_CONSTANT int quant_scale_top(rdna_dtype format) { QUANT_RETURN(format, QUANT_SCALE_TOP); }
-/* Whether the two halves of 128 values have scales in words of their own. */
+/* Whether each half of 128 values has its scales in two words that hold none of the other half's. */
 QUANT_CONSTANT bool quant_has_halves(rdna_dtype format) {
   return quant_scales(format) == RDNA__SCALES_Q2_K || quant_scales(format) == RDNA__SCALES_Q6_K;
 }
@@ -79,20 +89,20 @@ QUANT_CONSTANT bool quant_has_halves(rdna_dtype format) {
 QUANT_CONSTANT int quant_table(rdna_dtype format) { QUANT_RETURN(format, QUANT_TABLE); }
 QUANT_CONSTANT
 bool quant_has_table(rdna_dtype format) { return quant_table(format) != RDNA__TABLE_NONE; }
-/* Entry |i| of the 16 signed bytes that codes number. */
+/* The table has 16 signed bytes, which a code indexes: its word |word|, entry 4 word in the lowest byte. */
 QUANT_CONSTANT uint32_t quant_table_word(rdna_dtype format, int word) {
   if (quant_table(format) == RDNA__TABLE_E2M1)
     return word == 0 ? 0x03020100u : word == 1 ? 0x0c080604u : word == 2 ? 0xfdfeff00u : 0xf4f8fafcu;
   return word == 0 ? 0xbfad9881u : word == 1 ? 0xf6eaddcfu : word == 2 ? 0x26190d01u : 0x71594535u;
 }
 
-/* Codes with a fifth bit that all lie in one word of the block. */
+/* The byte at which the fifth bits of a block of 32 codes are: a word with bit i for value i; 0: codes have none. */
 #define QUANT_FIFTH_AT(f) f.fifth_at
 QUANT_CONSTANT int quant_fifth_bits_at(rdna_dtype format) { QUANT_RETURN(format, QUANT_FIFTH_AT); }
 QUANT_CONSTANT
 bool quant_has_fifth_bits(rdna_dtype format) { return quant_fifth_bits_at(format) != 0; }
 
-/* Value |v| of a block: byte, shift and mask of its low bits. A span's lie in QUANT_LOW_BYTES bytes. */
+/* Where the low bits of a block's value |v| are: byte, lowest bit, mask. A span's take QUANT_LOW_BYTES bytes. */
 #define QUANT_LOW_BITS(f) f.low_bits
 QUANT_CONSTANT int quant_low_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_LOW_BITS); }
 #define QUANT_LOW_BYTES(f) (f.span * f.low_bits / 8)
@@ -105,7 +115,8 @@ int quant_low_shift(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_LOW_S
 #define QUANT_LOW_MASK(f) ((1u << f.low_bits) - 1)
 QUANT_CONSTANT uint32_t quant_low_mask(rdna_dtype format) { QUANT_RETURN(format, QUANT_LOW_MASK); }
 
-/* The same of the bits above them, which 32 bytes have of QUANT_HIGH_SPAN values, and where they go in the code. */
+/* The same of the high bits, which 32 bytes hold for QUANT_HIGH_SPAN values; quant_high_up: their lowest bit in the
+ * code. */
 #define QUANT_HIGH_BITS(f) f.high_bits
 QUANT_CONSTANT int quant_high_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_HIGH_BITS); }
 QUANT_CONSTANT
@@ -120,20 +131,20 @@ int quant_high_shift(rdna_dtype format, int v) { QUANT_RETURN(format, QUANT_HIGH
 QUANT_CONSTANT uint32_t quant_high_mask(rdna_dtype format) { QUANT_RETURN(format, QUANT_HIGH_MASK); }
 QUANT_CONSTANT int quant_high_up(rdna_dtype format) { return quant_low_bits(format); }
 
-/* Bits of a code. */
+/* How many bits a code has. */
 #define QUANT_BITS(f) (f.low_bits + f.high_bits + (f.fifth_at != 0))
 QUANT_CONSTANT int quant_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_BITS); }
-/* Codes from bytes, for words of four or vectors of words (|every| 0x01010101), and for lanes with a byte each
- * (|every| 1). */
+/* The low, or the high, part of codes, from the bytes that begin at value |v|'s. |every|: 0x01010101 for words of four
+ * bytes and vectors of such words, 1 for vectors with a byte in each lane. */
 #define QUANT_LOW_CODES(format, low, v, every) \
   (((low) >> quant_low_shift(format, v)) & (int32_t)(quant_low_mask(format) * (every)))
 #define QUANT_HIGH_CODES(format, high, v, every) \
   ((((high) >> quant_high_shift(format, v)) & (int32_t)(quant_high_mask(format) * (every))) << quant_high_up(format))
-/* Four bits to bit 4 of four bytes. */
+/* Puts bit i of |four| at bit 4 of byte i: the fifth bits of four codes. */
 RDNA_SCALAR uint32_t quant_spread_bits(uint32_t four) { return ((four & 15) * 0x00204081u & 0x01010101u) << 4; }
 
-/* The words of a block that the scales of its values are in: as quant_head_of reads them, then as quant_unfold makes
- * them ready for one half of 128 values, or for one run of 32 in IQ4_XS. */
+/* A block's words that hold d and the scales. quant_head_of loads what value |v| needs of them as they are;
+ * quant_unfold then prepares them for the half of 128 values that |v| is in, or in IQ4_XS for |v|'s run of 32. */
 struct quant_head {
   uint32_t w[4];
 };
@@ -143,7 +154,7 @@ struct quant_scale {
 
 #if defined(__AMDGCN__) || defined(__NVPTX__)
 RDNA_SCALAR uint32_t quant_load_16(const char *p) { return *(const uint16_t *)p; }
-/* AMD loads words whole from any address; for other GPUs the compiler puts them together. */
+/* AMD loads a word from any address; for other GPUs the compiler joins two loads of 16 bits. */
 typedef uint32_t quant_word_at_2 __attribute__((aligned(2)));
 RDNA_SCALAR uint32_t quant_load_32(rdna_dtype format, const char *p) {
   return quant_alignment(format) >= 4 ? *(const uint32_t *)p : *(const quant_word_at_2 *)p;
@@ -161,7 +172,7 @@ RDNA_SCALAR uint32_t quant_load_32(rdna_dtype format, const char *p) {
 }
 #endif
 
-/* How many of them quant_head_of reads. */
+/* How many words quant_head_of loads. */
 QUANT_CONSTANT int quant_head_words(rdna_dtype format) {
   return quant_scales(format) == RDNA__SCALES_Q3_K || quant_scales(format) == RDNA__SCALES_Q4_K ? 4
          : quant_has_halves(format)                                                             ? 3
@@ -208,7 +219,8 @@ RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block
 }
 
 RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head h, int v) {
-  if (quant_scales(format) == RDNA__SCALES_Q4_K) { /* 6 bits in each byte */
+  if (quant_scales(format) ==
+      RDNA__SCALES_Q4_K) { /* to a 6-bit scale in each byte of w[1], and a minimum in each of w[2] */
     uint32_t s = h.w[1], m = h.w[2], high = h.w[3];
     h.w[1] = v < 128 ? s : (high & 0x0f0f0f0f) | (s >> 2 & 0x30303030);
     h.w[2] = v < 128 ? m : (high >> 4 & 0x0f0f0f0f) | (m >> 2 & 0x30303030);
@@ -220,8 +232,8 @@ RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head 
   return h;
 }
 
-/* Of the run at value |v| of the half that |h| was unfolded for. Products round in the order of the formats: d times
- * the whole number first. */
+/* Scale and minimum of the run that value |v| is in, counted from the beginning of the half that |h| was unfolded for.
+ * d times the run's whole number is rounded first, as the formats define it. */
 RDNA_SCALAR struct quant_scale quant_scale_of(rdna_dtype format, struct quant_head h, int v) {
   struct quant_scale s = {0, 0};
   float d = f16_to_f32((uint16_t)h.w[0]), dmin = f16_to_f32((uint16_t)(h.w[0] >> 16));
@@ -252,7 +264,7 @@ RDNA_SCALAR struct quant_scale quant_scale_of(rdna_dtype format, struct quant_he
     case RDNA__SCALES_IQ4_XS:
       s.scale = d * (float)((int32_t)h.w[1] - 32);
       break;
-    case RDNA__SCALES_POWER: /* of e2m1 numbers, which the table has twice as large, 2^(e - 127) */
+    case RDNA__SCALES_POWER: /* 2^(e - 128): the table has e2m1 numbers times two */
       s.scale = scalar_from_bits(h.w[0] < 2 ? 0x200000u << h.w[0] : (h.w[0] - 1) << 23);
       break;
   }

@@ -16,7 +16,7 @@ static inline double test_half(const uint8_t *p) {
   return bits & 0x8000 ? -v : v;
 }
 
-/* Bit |i| of a run of bytes, and |count| bits there. */
+/* |count| bits of |bytes| from bit |i| on, bit 0 of byte 0 being the first. */
 static inline int test_bits(const uint8_t *bytes, int i, int count) {
   int v = 0;
   for (int b = count - 1; b >= 0; b--) v = 2 * v + (bytes[(i + b) / 8] >> (i + b) % 8 & 1);
@@ -30,7 +30,8 @@ static inline int test_sixth(const uint8_t *s, int j, int minimum) {
   return (minimum ? s[j + 4] / 16 : s[j + 4] % 16) + s[j - 4 + 4 * minimum] / 64 * 16;
 }
 
-/* Value |i| of a run of blocks. |*out_product| is the magnitude of what is rounded before a minimum is taken off. */
+/* Value |i| of a row of blocks. |*out_product|: the magnitude of scale * code, from which a minimum is then subtracted.
+ */
 static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, int64_t i, double *out_product) {
   static const int table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};

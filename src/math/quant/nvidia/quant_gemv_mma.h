@@ -1,16 +1,30 @@
 /* Device code: products of quantized weights with one row of activations on NVIDIA's GPUs of compute capability 9.0,
- * whose memory brings about 20 bytes a clock and multiprocessor.
+ * whose memory delivers about 20 bytes a clock to each multiprocessor.
  *
- * A group makes 16 rows of B at a time. Slabs of them, 2048 values of k, go from global to shared memory in bulk
- * copies of a row each, up to 4 slabs ahead of the arithmetic: the 2 groups of a multiprocessor have 75 to 150 KB under
- * way. Each of the group's 8 waves takes 256 values of a slab, a tile. Rows that begin at no multiple of 16 bytes, or
- * end within a tile, have no such copies; there each wave fetches its tiles when it comes to them.
+ * A work-group multiplies a set of 16 rows of B at a time, in slabs of 2048 values of k. Each of its 8 waves takes a
+ * tile of a slab:
  *
- * A tile of A becomes integers of 31 bits under one power of two, whose four signed bytes are the columns of B's
- * partner in the matrix unit's exact products of bytes (m16n8k32): codes of 16 rows by 4 columns, 32 values of k at
- * once, and where scales are those of 16 values, by 8 columns, of which each half has zeros for the other's values. A
- * lane then holds two of the columns for 2 rows: it makes a float of both, and multiplies by the scale. That is A to
- * within 2^-30 of its largest in 256. Minimums meet sums of A, one lane for each half of a row.
+ *                    |<-------------- slab 0: 2048 values of k -------------->| slab 1 ...
+ *     16 rows of B   | tile of wave 0 | tile of wave 1 | ... | tile of wave 7 |
+ *                       256 values
+ *
+ * Slabs go from global to shared memory by bulk copies, one for each row, up to 4 slabs (stages) ahead of the
+ * arithmetic: the 2 work-groups of a multiprocessor have 75 to 150 KB in flight. Bulk copies want rows at multiples of
+ * 16 bytes that end at a tile's end. Where they do not, each wave loads its tile just before it multiplies it
+ * ("loose").
+ *
+ * A tile of A becomes signed integers X of 31 bits times one power of two, X = 2^24 b3 + 2^16 b2 + 2^8 b1 + b0 with
+ * signed bytes b. The matrix unit's instruction m16n8k32 multiplies 16 rows of codes by 8 columns of such bytes, 32
+ * values of k at once, exactly:
+ *
+ *     column                 0    1    2    3    4    5    6    7
+ *     scales of 32 values    b3   b2   b1   b0   b3   b2   b1   b0    4 to 7 are not used
+ *     scales of 16 values    b3   b2   b1   b0   b3   b2   b1   b0    0 to 3: zeros for values 16 to 31
+ *                                                                     4 to 7: zeros for values 0 to 15
+ *
+ * A lane then holds two neighbouring columns for 2 rows: it joins them to one float and multiplies that by the scale.
+ * This rounds A to within 2^-30 of the largest magnitude in its tile. Minimums are multiplied by sums of A, two lanes
+ * to a row.
  *
  * For 512 values of B: 1 matrix instruction, and about 25 others of a wave. For .hip files only. */
 #ifndef RDNA_MATH_QUANT_NVIDIA_QUANT_GEMV_MMA_H
@@ -26,20 +40,23 @@ struct tiled_plan {
   static constexpr int rows = 16, waves = QUANT_GEMV_THREADS / 32, tile_k = 256;
   static constexpr int tile_bytes = tile_k / format::block_values * format::block_bytes;
   static constexpr int slab_bytes = waves * tile_bytes;
-  /* What lies between rows: an odd number of units of 16 bytes, so that 8 rows meet no bank twice. The same for a tile
-   * alone, wherever it begins. */
+  /* Bytes from row to row of a slab in shared memory: an odd number of units of 16 bytes, so that 8 rows have no bank
+   * conflict. loose_pitch: the same for a tile alone, of loose_units units, as it may begin within a unit. */
   static constexpr int pitch = (slab_bytes / 16 | 1) * 16, stage_bytes = rows * pitch;
   static constexpr int loose_units = (tile_bytes + 15 + 16 - format::alignment) / 16,
                        loose_pitch = (loose_units | 1) * 16;
   /* Values that share a scale. */
   static constexpr int run = quant_run(F), runs = tile_k / run;
   static constexpr bool has_least = quant_has_least(F);
-  /* Codes less the code of 0, which is half of all, times 2^up fill signed bytes. */
+  /* Whether codes are centred: the code of 0 is half of all codes, and (code - zero) * 2^up fills a signed byte. */
   static constexpr bool is_centred = quant_zero(F) != 0;
   static constexpr int up = is_centred ? 8 - quant_bits(F) : 0;
 
-  /* Tiles of A in shared memory: 8 blocks of 32 values by 4 bytes, 16 bytes apart for the banks' sake. A wave makes
-   * |own| of them. */
+  /* A tile of A in shared memory has 8 blocks of 32 values, each 4 planes (b3 to b0) of 32 bytes and 16 bytes of
+   * padding against bank conflicts. A wave converts |own| tiles. Shared memory, by byte offsets from its beginning:
+   *
+   *     0          units_at              sums_at        parts_at             barriers_at         stages_at
+   *     | A tiles  | 1 / f of each tile  | sums of A    | results, by wave   | full, then done   | slabs of B | */
   static constexpr int own = 3, a_tiles = own * waves, block_pitch = 144, a_bytes = 8 * block_pitch;
   static constexpr int sum_bytes = has_least ? runs * 4 : 0;
   static constexpr int units_at = a_tiles * a_bytes, sums_at = units_at + a_tiles * 16;
@@ -49,7 +66,7 @@ struct tiled_plan {
   static_assert(stages >= 2 && stages * stage_bytes >= waves * rows * loose_pitch, "room for what is under way");
 };
 
-/* Barriers of bytes that arrive and of waves that are done, in shared memory. */
+/* Barriers in shared memory: they complete when the expected bytes or the expected number of waves have arrived. */
 RDNA_DEVICE void barrier_make(uint32_t barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
@@ -67,18 +84,19 @@ RDNA_DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
-/* |bytes|, a multiple of 16 as are both places, of which |barrier| hears. */
+/* Starts a copy of |bytes| from global to shared memory, whose arrival counts on |barrier|. |bytes| and both addresses
+ * are multiples of 16. */
 RDNA_DEVICE void copy_bulk(uint32_t to, const char *from, uint32_t bytes, uint32_t barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
                "l"(from), "r"(bytes), "r"(barrier)
                : "memory");
 }
-/* |bytes| of 16, zeros for the others. */
+/* Starts a copy of |bytes| of 16 to shared memory, with zeros for the rest. */
 RDNA_DEVICE void copy_part_16(uint32_t to, uint64_t from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-/* This wave's tiles of A among those from |first| on. */
+/* This wave's tiles of A, tile |first| + wave and every eighth after it: loaded, then stored as planes of bytes. */
 template <typename format>
 struct tiled_a {
   typedef tiled_plan<format> plan;
@@ -93,7 +111,8 @@ struct tiled_a {
       if (v < args.k) q[i][0] = load_f32x4(x), q[i][1] = load_f32x4(x + 4);
     }
   }
-  /* As bytes: see above. 1 / f, |f| the power of two, is NaN where a value is none or infinite. */
+  /* Stores tiles as planes of bytes, and for each 1 / f: x = X / f for a power of two f. 1 / f is NaN where one of the
+   * values is NaN or infinite. */
   RDNA_MEMBER void store(int tiles, uint8_t *memory) const {
     int wave = (int)thread_id() / 32;
 #pragma unroll
@@ -122,7 +141,7 @@ struct tiled_a {
       uint32_t high01 = __nvvm_prmt(n[0], n[1], 0x7362), high23 = __nvvm_prmt(n[2], n[3], 0x7362);
       planes[0] = __nvvm_prmt(high01, high23, 0x7632), planes[1] = __nvvm_prmt(high01, high23, 0x5410);
       planes[2] = __nvvm_prmt(low01, low23, 0x7632), planes[3] = __nvvm_prmt(low01, low23, 0x5410);
-      /* word i of a block lies beside word i + 4 */
+      /* a lane of the matrix unit takes words i and i + 4 of a plane: they are stored side by side */
       int word = part * 2 + h, at = word % 4 * 2 + word / 4;
 #pragma unroll
       for (int p = 0; p < 4; ++p)
@@ -138,8 +157,7 @@ struct tiled_a {
   }
 };
 
-/* Bytes at..at+3 of shared memory from |p| on, whose address is |phase| past a multiple of 4 where that is known, and
- * otherwise any. */
+/* Loads bytes |at| to at + 3 from |p| in shared memory. |phase|: the address of |p| modulo 4, or -1: it may be any. */
 template <int phase>
 RDNA_DEVICE uint32_t shared_word(const uint8_t *p, int at) {
   if constexpr (phase >= 0) {
@@ -153,7 +171,7 @@ RDNA_DEVICE uint32_t shared_word(const uint8_t *p, int at) {
   }
 }
 
-/* Codes of values v .. v + 3 and, of a tile of a row that begins 4 |part| bytes before |row|, 4 |part| values on. */
+/* The codes of four values of a tile's row, from value v + 4 |part| on. The row begins 4 |part| bytes before |row|. */
 template <typename format, int phase>
 RDNA_DEVICE uint32_t four_codes(const uint8_t *row, int v, int part) {
   typedef tiled_plan<format> plan;
@@ -167,7 +185,7 @@ RDNA_DEVICE uint32_t four_codes(const uint8_t *row, int v, int part) {
   return plan::is_centred ? q << plan::up ^ 0x80808080u : format::look_up(q);
 }
 
-/* c + codes of 16 rows by bytes of A. */
+/* c += codes of 16 rows (a) by 8 columns of bytes of A (b), 32 values of k. */
 template <bool is_signed>
 RDNA_DEVICE void multiply_32(int32_t (&c)[4], const uint32_t (&a)[4], uint2 b) {
   if constexpr (is_signed)
@@ -181,13 +199,14 @@ RDNA_DEVICE void multiply_32(int32_t (&c)[4], const uint32_t (&a)[4], uint2 b) {
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"((uint32_t)b.x), "r"((uint32_t)b.y));
 }
-/* Sums of a tile in units of A: of the columns that this lane has, of rows lane / 4 and 8 on; and of the minimums of
- * half a row. */
+/* This lane's sums over a tile, still without A's power of two. of: its two columns joined, for rows lane / 4 and
+ * lane / 4 + 8. least: the minimums' part, over half of row lane / 2. */
 struct tiled_sums {
   float of[2], least;
 };
 
-/* A tile of 16 rows, which lie at |low| and, 8 rows on, |high| for this lane, and at |mine| for the scales it makes. */
+/* Multiplies a tile of 16 rows by a tile |a| of A. In shared memory |low| is row lane / 4, |high| row lane / 4 + 8, and
+ * |mine| row lane / 2, whose scales this lane decodes. |sums|: sums of A over runs. */
 template <typename format, int phase>
 RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, const uint8_t *mine, const uint8_t *a,
                                      const uint8_t *sums) {
@@ -197,8 +216,8 @@ RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, co
   constexpr int own = plan::runs / 2;
   int lane = (int)thread_id() % 32, row = lane / 4, part = lane % 4, which = lane % 2;
   tiled_sums out = {{0, 0}, 0};
-  /* Lanes 2 r and 2 r + 1 have the scales of row r: of the first 128 values and of the others, or of every other run of
-   * 16. */
+  /* Lanes 2 r and 2 r + 1 decode the scales of row r: the first of values 0 to 127 and the second of the others; with
+   * runs of 16, of even and of odd runs. */
   float scale[own];
   const char *blocks = (const char *)mine;
   quant_head head[2] = {};
@@ -226,7 +245,7 @@ RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, co
 #pragma unroll
   for (int block = 0; block < 8; ++block) {
     uint2 b = load_as<uint2>(b_part + block * plan::block_pitch);
-    /* runs of 16 have columns of their own */
+    /* with runs of 16: even runs in columns 0 to 3, odd ones in columns 4 to 7 */
     if constexpr (halved) b = row < 4 ? uint2{b.x, 0} : uint2{0, b.y};
     int v = block * 32;
     uint32_t codes[4] = {four_codes<format, phase>(low_part, v, part), four_codes<format, phase>(high_part, v, part),
@@ -244,7 +263,7 @@ RDNA_DEVICE tiled_sums multiply_tile(const uint8_t *low, const uint8_t *high, co
   return out;
 }
 
-/* The slabs of this group on their way, in order; for one wave. */
+/* The next slab of this work-group to copy, in the order of use; one wave starts the copies. */
 template <typename format>
 struct slab_cursor {
   typedef tiled_plan<format> plan;
@@ -265,8 +284,8 @@ struct slab_cursor {
   }
 };
 
-/* A tile of 16 rows of any alignment, wherever each of them begins among units of 16 bytes. Rows past n repeat the
- * last, and zeros follow a row's end. */
+/* Copies a tile of 16 rows at any alignment to shared memory, by aligned units of 16 bytes: a row there begins as far
+ * within its first unit as in global memory. Rows past n repeat the last, and zeros follow a row's end. */
 template <typename format>
 RDNA_DEVICE void fetch_loose(const struct gemm_args &args, int64_t row_bytes, int set, int tile, uint32_t to) {
   typedef tiled_plan<format> plan;
@@ -301,7 +320,7 @@ RDNA_DEVICE tiled_sums multiply_loose(const struct gemm_args &args, int64_t row_
   return multiply_tile<format, -1>(rows[0], rows[1], rows[2], a, sums);
 }
 
-/* A tile that matters for NaN or infinite values of A, which the others' way would lose: by its definition. */
+/* Multiplies a tile where A has NaN or infinite values, which integers cannot hold: value by value, in f32. */
 template <typename format>
 RDNA_DEVICE void multiply_values_of(const struct gemm_args &args, int64_t row_bytes, int set, int tile,
                                     float (&sum)[2]) {
@@ -356,15 +375,15 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
 
   int turn = 0;
   uint32_t at = 0, parity = 0, before = plan::stages - 1,
-           before_parity = 1; /* the stage at hand, and the one before it */
-  bool any = false;           /* was one before */
+           before_parity = 1; /* the stage in use, and the one before it */
+  bool any = false;           /* whether there was one before it */
 #pragma unroll 1
   for (int set = (int)group_id_x(); set < sets; set += (int)group_count_x(), turn ^= 1) {
     float sum[2] = {0, 0}, least = 0;
 #pragma unroll 1
     for (int slab = 0; slab < slabs; ++slab) {
       int tile = slab * plan::waves + wave, i = tile % plan::a_tiles;
-      /* an A that fits is there for good */
+      /* an A that fits is stored once, before this loop */
       if (tiles > plan::a_tiles && slab % plan::own == 0 && (slab > 0 || set != (int)group_id_x())) {
         a_tiles.load(args, slab * plan::waves);
         group_barrier();
@@ -407,7 +426,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
       if (++at == plan::stages) at = 0, parity ^= 1;
     }
 
-    /* waves meet, and a thread makes each result */
+    /* sum over the waves, a thread for each row */
     float *parts = (float *)(memory + plan::parts_at) + turn * plan::waves * plan::rows;
     if constexpr (plan::has_least) least += wave_shuffle_xor_f32(least, 1);
 #pragma unroll
