@@ -81,7 +81,8 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
   return RDNA__ROUTE_LAUNCH(r->stream, route, 0, grid, &args, few ? "" : "_any", rdna_dtype_name(r->dtype));
 }
 
-/* The dimension along which an operand's values are 2^31 or more apart, or -1: of those the one that adds most. */
+/* The dimension in which to cut the plan: if an operand's values reach 2^31 or more from its first, the dimension that
+ * adds most to that; else -1. */
 static int too_far(const strided_plan *plan) {
   for (int k = 0; k < plan->operands; k++) {
     int64_t reach = 0, most = 0;
@@ -96,7 +97,7 @@ static int too_far(const strided_plan *plan) {
   return -1;
 }
 
-/* Parts in which no operand's values are too far apart. */
+/* Halves the plan until offsets in each part are less than 2^31, and launches the parts. */
 static rdna_status launch_near(const strided_plan *part, void *context) {
   int d = too_far(part);
   return d < 0 ? launch_part(part, context) : rdna__plan_halves(part, d, launch_near, context);

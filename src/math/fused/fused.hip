@@ -1,10 +1,12 @@
-/* Chains of operations; the interpreter's registers are the value and the inputs of each of a thread's places. */
+/* Chains of operations: an interpreter. A thread loads the inputs of its units (fused_kernels.h) into registers,
+ * applies each step to the values there, and stores the result. */
 #include "kernel/arguments.h"
 #include "math/common/device/fast.h"
 #include "math/common/device/values.h"
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
 
+/* A step as it is read from the arguments: its word (fused_kernels.h) and two parameters. */
 struct fused_step {
   uint32_t word;
   float p, q;
@@ -18,7 +20,7 @@ struct fused_step {
     }                                                                 \
   }
 #else
-/* The compiler would copy arguments that are indexed to the stack, where ptxas reads them in place. */
+/* Reads arguments at an index by ld.param, in place: the compiler would first copy them all to the stack. */
 #define STEP_OF(kernel)                                                                                               \
   struct step_of_##kernel {                                                                                           \
     RDNA_DEVICE uint32_t argument(uint32_t offset) {                                                                  \
@@ -36,10 +38,11 @@ struct fused_step {
   }
 #endif
 
-/* Keeps what stands under a branch there: jumping over it costs less than selecting. */
+/* Keeps the compiler from turning a branch into selects: here jumping costs less. */
 RDNA_DEVICE void under_branch(void) { asm volatile(""); }
 
-/* Over |n| values, whether |op| is quick; those of f32, and those of 16-bit values. */
+/* Apply |op| to |n| values if it is quick (fused_ops.h); else return false. close_map is for f32, fast_map for 16 bits.
+ */
 #define QUICK_MAP(name, f)                                                           \
   RDNA_DEVICE bool name(uint32_t op, float *__restrict v, int n, float p, float q) { \
     typedef float pw_value;                                                          \
@@ -52,7 +55,7 @@ RDNA_DEVICE void under_branch(void) { asm volatile(""); }
   }
 QUICK_MAP(close_map, close)
 QUICK_MAP(fast_map, fast)
-/* The others. */
+/* Apply an operation that is not quick. */
 RDNA_DEVICE void other_map(uint32_t op, float *__restrict v, int n, float p, float q) {
   typedef float pw_value;
   switch (op) { FUSED_SAME_MAPS default : __builtin_unreachable(); }
@@ -71,8 +74,8 @@ RDNA_DEVICE void set_value(uint4 &bits, int j, typename type::stored v) {
   }
 }
 
-/* A unit of an input as it lies in memory: what is converted waits for its load. It is a vector, of which |tail| says
- * how many values there are if not all, or one value for all. */
+/* Loads a unit of an input, as bits: converting them would wait for the load. If |vector| it is 16 bytes of values, of
+ * which only the first |tail| exist where that is not 0; else it is one value, repeated for all. */
 template <typename type>
 RDNA_DEVICE uint4 load_wide(const void *data, int32_t offset, bool vector, uint32_t tail) {
   const typename type::stored *from = (const typename type::stored *)data + offset;
@@ -105,9 +108,8 @@ RDNA_DEVICE void store_wide(void *data, int32_t offset, uint32_t tail, const flo
   }
 }
 
-/* A vector, of which ptxas must think that it is another: it keeps the results of operations that branch apart from
- * what they read, and would move the values at every step, even at one that does not branch. No step's |word| has
- * bit 31. */
+/* Makes ptxas take a vector for a new one: it would otherwise put the results of operations that branch into registers
+ * of their own, and move the values at every step. Nothing changes, as no step's |word| has bit 31. */
 template <typename type>
 RDNA_DEVICE void copy_vector(float *v, uint32_t word) {
 #ifdef RDNA_NVIDIA
@@ -116,7 +118,7 @@ RDNA_DEVICE void copy_vector(float *v, uint32_t word) {
 #endif
 }
 
-/* Input |k| of |inputs|, which is not before |from|. */
+/* Picks input |k|, at least |from|, by comparisons: registers cannot be indexed. */
 template <int most, int from>
 RDNA_DEVICE uint4 pick_input(const uint4 inputs[most][1], uint32_t k) {
   if constexpr (from + 1 < most) {
@@ -125,7 +127,7 @@ RDNA_DEVICE uint4 pick_input(const uint4 inputs[most][1], uint32_t k) {
   return again(inputs[from][0]);
 }
 
-/* Operation |op| with input |k|, which is not before |from|: whether it is quick. */
+/* Applies |op| to the values and input |k|, at least |from|, if it is quick; else returns false. */
 #define QUICK_ZIP(NAME, name, types, chain, integer, f32, ...) FUSED_IF_QUICK_##chain(QUICK_ZIP_CASE(NAME, f32))
 #define QUICK_ZIP_CASE(NAME, expression)                        \
   case RDNA_ZIP_##NAME: {                                       \
@@ -152,8 +154,8 @@ RDNA_DEVICE bool quick_zip(const uint4 inputs[most][vectors], uint32_t k, uint32
   }
 }
 
-/* What the steps make of |vectors| vectors of at most |most| inputs, of which the first is the value to begin with. A
- * single vector goes through any step, several through quick ones. */
+/* Runs all steps on |vectors| vectors of each of at most |most| inputs. |value| begins as input 0 and becomes the
+ * result. With one vector steps may be any, with several they are quick. */
 template <typename type, typename steps, int vectors, int most>
 RDNA_DEVICE void run_steps(const fused_args &a, const uint4 inputs[most][vectors], float *value) {
   constexpr int values = vectors * type::IN_16;
@@ -193,7 +195,8 @@ RDNA_DEVICE void run_steps(const fused_args &a, const uint4 inputs[most][vectors
   }
 }
 
-/* FUSED_ROWS vectors of one column; rows that there are not are read where the last is. */
+/* Loads FUSED_ROWS vectors of one column of each input; for rows past the end the last row is read again. |plain|: all
+ * are whole vectors. */
 template <typename type, bool plain>
 RDNA_DEVICE void load_rows(const fused_args &a, const int32_t at[FUSED_ROWS][FUSED_FEW + 1],
                            const uint32_t tail[FUSED_ROWS], uint4 inputs[FUSED_FEW][FUSED_ROWS]) {
@@ -242,7 +245,7 @@ RDNA_DEVICE void fused_few(const fused_args &a) {
   }
 }
 
-/* A vector, or a value of each of as many rows as it holds. */
+/* Loads thread |i|'s part of each input: a vector, or one value of each of as many rows as a vector has values. */
 template <typename type>
 RDNA_DEVICE void load_any(const fused_args &a, uint32_t i, uint4 inputs[RDNA_FUSED_MAX_INPUTS][1]) {
   constexpr int most = RDNA_FUSED_MAX_INPUTS;
@@ -286,7 +289,7 @@ RDNA_DEVICE void store_any(const fused_args &a, uint32_t i, const float *value) 
     to += (int64_t)a.operand[0].stride[1] * type::BYTES;
   }
 }
-/* Where the values are is found again for the output: the registers are few. */
+/* Takes any chain. Offsets are computed again for the output rather than kept: inputs and values fill the registers. */
 template <typename type, typename steps>
 RDNA_DEVICE void fused_any(const fused_args &a) {
   uint32_t i = group_id_x() * RDNA__FUSED_THREADS + thread_id();

@@ -7,13 +7,13 @@
 #include "math/common/case/values.h"
 #include "math/fused/fused_layout.h"
 
-/* What keeps a relative error as it is. */
+/* Operations that do not increase a relative error. */
 static const uint8_t calm[] = {RDNA_MAP_NEG, RDNA_MAP_ABS, RDNA_MAP_RELU};
 static const uint8_t calm_zips[] = {RDNA_ZIP_MAXIMUM, RDNA_ZIP_MINIMUM};
 
 #define PICK(random, list) list[rdna__random_below(random, sizeof list)]
 
-/* One of the operations of a table that chains have in the way |chain|, or as well in the way |other|. */
+/* Picks a random operation from a table of enum fused_chain whose entry is |chain| or |other|. */
 static uint32_t pick_op(rdna__random *random, const uint8_t *table, size_t count, uint8_t chain, uint8_t other) {
   uint64_t found = 0, wanted;
   for (size_t op = 0; op < count; op++) found += table[op] == chain || table[op] == other;
@@ -34,7 +34,8 @@ static uint32_t pick_step(rdna__random *random, uint32_t map, uint32_t zip, uint
   return zip | FUSED_IS_ZIP | (uint32_t)rdna__random_below(random, inputs) << FUSED_INPUT_SHIFT;
 }
 
-/* |few|: steps and inputs of the kernels for few inputs. Kernels and twins compute the same bits. */
+/* Picks random steps; if |few| those that the kernels for few inputs can run. Kernels and twins compute the same bits.
+ */
 static void pick_steps(rdna__random *random, int n, bool few, struct fused_args *args) {
   int inputs = few ? FUSED_FEW : RDNA_FUSED_MAX_INPUTS;
   args->inputs = (uint32_t)(n == 0 ? 1 : rdna__random_range(random, 1, inputs));
@@ -48,7 +49,8 @@ static void pick_steps(rdna__random *random, int n, bool few, struct fused_args 
     args->q[s] = (float)(rdna__random_normal(random) + 3);
   }
 }
-/* A step becomes one that is only near, and those after it such that its error does not grow. Returns its operation. */
+/* Makes one step a FAST operation, whose result is only near the twin's, and the steps after it such that this
+ * error does not grow. Returns the operation. */
 static uint32_t pick_near(rdna__random *random, struct fused_args *args) {
   uint32_t s = (uint32_t)rdna__random_below(random, args->steps), op = pick_map(random, FUSED_FAST, FUSED_FAST);
   args->step[s] = op;
@@ -58,7 +60,7 @@ static uint32_t pick_near(rdna__random *random, struct fused_args *args) {
   return op;
 }
 
-/* As in the contiguous kernels: results of 16 bits may round to a neighbour; the twins' 1 + tanh and 1 + erf cancel. */
+/* As in contiguous_cases.c: results of 16 bits may round to a neighbour, and the twins' 1 + tanh and 1 + erf cancel. */
 static void tolerate(rdna__kernel_case *c, rdna_dtype dtype, uint32_t op) {
   double absolute = dtype == RDNA_F16 ? 0x1p-24 : 0x1p-126;
   if (op == RDNA_MAP_GELU_TANH || op == RDNA_MAP_GELU_ERF) absolute = 0x1p-20;

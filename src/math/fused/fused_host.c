@@ -6,7 +6,7 @@
 
 enum { GRAIN = 8192 }; /* values that a thread takes at least */
 
-/* |n| values |step| apart, from or to the operand's value |at|. */
+/* Loads (gather) or stores (scatter) |n| values that lie |step| apart, from value |at| of the operand on. */
 #define ACCESS(type)                                                                                 \
   SIMD_INLINE void gather_##type(const void *data, int64_t at, int64_t step, int64_t n, float *v) {  \
     const STORED_##type *from = (const STORED_##type *)data + at;                                    \
@@ -63,7 +63,7 @@ static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUS
 
 enum { IN_16_f32 = 4, IN_16_f16 = 8, IN_16_bf16 = 8 };
 
-/* Where unit |i| of all is in each operand. */
+/* The offset of unit |i| in each operand, in values. */
 static void find(const struct fused_args *a, int64_t i, int64_t *at) {
   int64_t unit = i % a->units, rest = i / a->units;
   for (uint32_t k = 0; k <= a->inputs; k++) {
@@ -76,7 +76,7 @@ static void find(const struct fused_args *a, int64_t i, int64_t *at) {
   }
 }
 
-/* Unit |begin| onwards of all, of which every row but the last has as many as there are columns. */
+/* Computes units [begin, end), a run at a time: units of one row, as many as fit the buffers. */
 #define FUSED(type)                                                                             \
   static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {                 \
     const struct fused_args *a = context;                                                       \

@@ -1,8 +1,17 @@
-/* Chains of operations value by value, interpreted some vectors at a time: two kernels for each type.
+/* Chains of operations value by value, interpreted one or two vectors of a thread at a time: two kernels for each type.
  *
- * Bytes: each input once, where it is not broadcast, and the output; FLOPs: those of the steps. A step costs a thread
- * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; where its values
- * are costs about 40 and a few more for each row. */
+ * A unit is a vector of 16 bytes, or one value where operands do not allow vectors. A thread takes the units of one
+ * column of |rows| neighbouring rows, which are a block. With 2 rows to a block and c columns, a number being a thread:
+ *
+ *               column 0   column 1         column c - 1
+ *     row 0        0          1      ...       c - 1         block 0
+ *     row 1        0          1      ...       c - 1
+ *     row 2        c         c + 1   ...      2 c - 1        block 1
+ *     row 3        c         c + 1   ...      2 c - 1
+ *
+ * Bytes: each input once, if it is not broadcast, and the output; FLOPs: those of the steps. A step costs a thread
+ * about 20 instructions to be read and dispatched, the same in all lanes, beside the operation's own; offsets of the
+ * values cost about 40, and a few more for each row. */
 #ifndef RDNA_MATH_FUSED_KERNELS_H
 #define RDNA_MATH_FUSED_KERNELS_H
 
@@ -14,23 +23,21 @@
 
 enum {
   RDNA__FUSED_THREADS = 256,
-  FUSED_ROWS = 2 /* vectors of a thread with few inputs */,
-  FUSED_FEW = 3 /* inputs, of which a thread holds as many vectors */,
+  FUSED_ROWS = 2 /* rows of a block, in the kernels for few inputs */,
+  FUSED_FEW = 3 /* the most inputs of those kernels */,
   FUSED_OPERANDS = RDNA_FUSED_MAX_INPUTS + 1,
   FUSED_RANK = 4
 };
 
-/* A step in a word. */
+/* The bits of a step's word: the operation in 0 to 7, two flags, the second operand's input from bit 12 on. */
 enum { FUSED_OP_MASK = 0xff, FUSED_IS_ZIP = 0x100, FUSED_INPUT_FIRST = 0x200, FUSED_INPUT_SHIFT = 12 };
 
-/* A unit is a vector of 16 bytes, or one value. A thread takes the units of one column of some neighbouring rows. */
 struct fused_operand {
   void *data;
-  int32_t
-      stride[FUSED_RANK]; /* from unit to unit, from row to row and so on, in values; all are within 2^31 of |data| */
+  int32_t stride[FUSED_RANK]; /* in values: from unit to unit, row to row and so on; offsets are less than 2^31 */
 };
-/* Of the grid's threads: as in struct strided_shape, of fewer dimensions, which with the strides of all operands fill
- * the scalar registers. */
+/* The shape of the grid's threads, with division by multiplication as in struct strided_shape; of fewer dimensions, as
+ * it and the strides of all operands fill the scalar registers. */
 struct fused_shape {
   uint32_t rank, count, size[FUSED_RANK], magic[FUSED_RANK], shift[FUSED_RANK]; /* rank 2 to 4 */
 };
@@ -41,14 +48,15 @@ struct fused_args {
   float p[RDNA_FUSED_MAX_STEPS], q[RDNA_FUSED_MAX_STEPS];
   uint32_t steps, inputs;
   uint32_t rows;    /* of a block */
-  uint32_t units;   /* of all rows: the last row may have fewer than the others */
-  uint32_t tail;    /* values of the last unit, if it is no whole vector; else 0 */
-  uint32_t wide;    /* whether units are vectors */
-  uint32_t vectors; /* bit k: then operand k is one; or all of the unit's values are one value */
+  uint32_t units;   /* of all rows together: the last row may have fewer than the others */
+  uint32_t tail;    /* values of the last unit if it is not a whole vector, else 0 */
+  uint32_t wide;    /* 1: units are vectors; 0: single values */
+  uint32_t vectors; /* bit k, if wide: operand k is read in vectors; 0: it is broadcast, one value for the whole unit */
 };
 
-/* name, argument struct, threads of a group, maker of random cases. The first take vectors of at most FUSED_FEW inputs,
- * FUSED_ROWS rows a block; the others take anything: a vector, or as many rows of values as a vector holds. */
+/* name, argument struct, threads of a group, maker of random cases. fused_*: quick steps (fused_ops.h) on vectors of at
+ * most FUSED_FEW inputs, FUSED_ROWS rows to a block. fused_any_*: anything, with one row of vectors to a block, or as
+ * many rows of single values as a vector holds. */
 #define RDNA_FUSED_KERNELS(X)                                \
   X(fused_f32, struct fused_args, 256, rdna__fused_case)     \
   X(fused_f16, struct fused_args, 256, rdna__fused_case)     \

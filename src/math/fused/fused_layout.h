@@ -1,17 +1,17 @@
-/* For the operator and for the makers of cases: how the values are cut among threads. */
+/* How units are assigned to threads (see fused_kernels.h); for the operator and for the makers of cases. */
 #ifndef RDNA_MATH_FUSED_LAYOUT_H
 #define RDNA_MATH_FUSED_LAYOUT_H
 
 #include "math/fused/fused_kernels.h"
 #include "math/fused/fused_ops.h"
 
-/* In which way chains have an operation. */
+/* For each operation, how chains have it: an enum fused_chain. */
 #define FUSED_MAP_CHAIN_(NAME, name, types, chain, ...) [RDNA_MAP_##NAME] = FUSED_##chain,
 #define FUSED_ZIP_CHAIN_(NAME, name, types, chain, ...) [RDNA_ZIP_##NAME] = FUSED_##chain,
 static const uint8_t fused_map_chain[] = {RDNA_POINTWISE_MAPS(FUSED_MAP_CHAIN_, FUSED_MAP_CHAIN_, , )};
 static const uint8_t fused_zip_chain[] = {RDNA_POINTWISE_ZIPS(FUSED_ZIP_CHAIN_, FUSED_ZIP_CHAIN_, )};
 
-/* Whether the kernels for few inputs have all steps. */
+/* Whether all steps are quick, so that the kernels for few inputs can run them. */
 static inline bool fused_is_quick(const struct fused_args *a) {
   for (uint32_t i = 0; i < a->steps; i++) {
     uint32_t op = a->step[i] & FUSED_OP_MASK;
@@ -21,14 +21,16 @@ static inline bool fused_is_quick(const struct fused_args *a) {
   return true;
 }
 
-/* What there is, fastest dimension first: rank 1 to FUSED_RANK, nothing empty; operand 0 is the output. |aligned|: bit
- * k says that operand k's pointer is a multiple of 16 bytes. */
+/* Sizes, and strides in values of each operand, fastest dimension first; operand 0 is the output. Rank is 1 to
+ * FUSED_RANK, and no size is 0. Bit k of |aligned|: operand k's pointer is a multiple of 16 bytes. */
 typedef struct fused_extent {
   uint32_t rank, aligned;
   int64_t size[FUSED_RANK], stride[FUSED_OPERANDS][FUSED_RANK];
 } fused_extent;
 
-/* Whether every operand is read in vectors of |values|, or is the same along the fastest dimension. */
+/* Whether every operand can be read in vectors of |values| values, or is broadcast along the fastest dimension. Bit k
+ * of
+ * |*out_vectors|: operand k is read in vectors. */
 static inline bool fused_is_wide(const fused_extent *e, uint32_t inputs, int64_t values, uint32_t *out_vectors) {
   bool wide = e->rank == 1 || e->size[0] % values == 0; /* the only row may end with less than a vector */
   *out_vectors = 0;
@@ -41,8 +43,8 @@ static inline bool fused_is_wide(const fused_extent *e, uint32_t inputs, int64_t
   return wide;
 }
 
-/* Fills in all but the operands' pointers and the steps and inputs, which are set; |values| are in 16 bytes. Returns
- * whether the kernel for few inputs takes it. */
+/* Fills in |a|, whose operands' pointers, steps and inputs are set already; |values|: in 16 bytes. Returns whether the
+ * kernel for few inputs is to run it. */
 static inline bool fused_lay_out(struct fused_args *a, const fused_extent *e, int64_t values) {
   uint32_t vectors;
   bool wide = fused_is_wide(e, a->inputs, values, &vectors), few = wide && a->inputs <= FUSED_FEW && fused_is_quick(a);
@@ -52,7 +54,7 @@ static inline bool fused_lay_out(struct fused_args *a, const fused_extent *e, in
   a->rows = few ? FUSED_ROWS : wide ? 1 : (uint32_t)values;
   a->tail = (uint32_t)(e->size[0] % unit);
   a->units = (uint32_t)(columns * rows);
-  bool cut = e->rank == 1 && columns > RDNA__FUSED_THREADS; /* into rows of a group's width */
+  bool cut = e->rank == 1 && columns > RDNA__FUSED_THREADS; /* one long row becomes rows of a work-group's width */
   if (cut) rows = (columns + RDNA__FUSED_THREADS - 1) / RDNA__FUSED_THREADS, columns = RDNA__FUSED_THREADS;
   struct strided_shape shape = {.rank = e->rank < 2 ? 2 : e->rank};
   strided_set_size(&shape, 0, (uint32_t)columns);

@@ -47,12 +47,11 @@ typedef struct shape {
   int64_t size[4];
 } shape;
 
-/* How the output and the inputs lie: dense; the output with gaps, and so not in whole vectors; all a value off 16
- * bytes.
- */
+/* How the output and the inputs lie. DENSE; GAPS: gaps between the output's rows, which are no whole vectors; SHIFTED:
+ * all begin one value past a multiple of 16 bytes. */
 enum { DENSE, GAPS, SHIFTED, PLACEMENTS };
 
-/* The chain against double. |broadcast|: bit d of entry k: input k has size 1 in dimension d. */
+/* Compares a chain with the same in double. Bit d of broadcast[k]: input k has size 1 in dimension d. */
 static void check(rdna_dtype dtype, shape s, int step_count, const rdna_fused_step *steps, int input_count,
                   const uint32_t *broadcast, int placement) {
   operand input[RDNA_FUSED_MAX_INPUTS], out;
@@ -128,7 +127,7 @@ static void chains_compute(void **state) {
 #define CHAIN_FAST 1
 #define IN_CHAINS(NAME, name, types, chain, ...) +CHAIN_##chain
 
-/* Every operation, and both orders of those of two, agree with its own operator, which a device may compute by faster
+/* Every operation, in both orders if it has two operands, agrees with its operator, for which a device may use faster
  * functions. */
 static void steps_agree_with_operators(void **state) {
   const int64_t size[] = {9, 20};
@@ -168,8 +167,8 @@ static void steps_agree_with_operators(void **state) {
   operand_free(&want);
 }
 
-/* Rows that lie more than 2^31 values apart are computed in parts. Of the memory between, which no page is spent on,
- * only the host has enough. */
+/* Rows that lie more than 2^31 values apart are computed in parts. On the host only, where the memory between the rows
+ * takes no pages until it is touched. */
 static void takes_rows_far_apart(void **state) {
   enum { ROWS = 3, COLUMNS = 8 };
   const char *name = getenv("RDNA_TEST_DEVICE");
