@@ -1,9 +1,9 @@
-/* Advanced indexing as in NumPy: indices that are broadcast together, brought down to one. */
+/* Advanced indexing as in NumPy: broadcasts the indices together and makes one index of them. */
 #include <stdlib.h>
 
 #include "math/index/indexed_plan.h"
 
-/* The shape that all indices are broadcast to, counted from the last dimension. */
+/* Broadcasts one more index into the common shape, |reversed|: its last dimension first. */
 static rdna_status broadcast_shape(const char *name, const rdna_tensor *index, int dim, int *rank, int64_t *reversed) {
   char text[RDNA__TENSOR_TEXT];
   for (int d = 0; d < index->rank; d++) {

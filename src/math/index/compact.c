@@ -1,10 +1,10 @@
-/* What is not 0, and what a mask keeps. */
+/* nonzero, masked_select and masked_scatter; see compact_kernels.h. */
 #include "kernel/dtype.h"
 #include "math/common/plan/route.h"
 #include "math/index/compact_kernels.h"
 #include "math/index/indexed_plan.h"
 
-enum { MOST_GROUPS = 1 << 16 }; /* groups take turns */
+enum { MOST_GROUPS = 1 << 16 }; /* of a launch; groups stride over the rest */
 
 static rdna_status check_count(const char *name, const rdna_tensor *x) {
   if (rdna_tensor_count(x) <= INT32_MAX) return RDNA_OK;
@@ -28,7 +28,7 @@ static rdna_status launch(rdna_stream *stream, int step, rdna_dtype dtype, const
   return RDNA__ROUTE_LAUNCH(stream, &routes[step], 0, grid, a, rdna__route_bits(rdna_dtype_block_bytes(dtype)));
 }
 
-/* Counts what is not 0 in |flags|, which is not empty, and where each tile begins. */
+/* Queues count and scan over |flags|, which is not empty, and fills in the arguments that the next kernel shares. */
 static rdna_status scan(rdna__scratch *scratch, const rdna_tensor *flags, struct compact_args *a) {
   rdna_tensor dense;
   void *offsets;

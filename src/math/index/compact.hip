@@ -1,12 +1,12 @@
-/* What a mask keeps: the mask is read twice, values and coordinates are read and written once. */
+/* See compact_kernels.h. Memory traffic: the mask is read twice, values and coordinates are read and written once. */
 #include "math/index/compact_kernels.h"
 #include "math/sort/sort_group.h"
 
 static constexpr int items = COMPACT_TILE / COMPACT_THREADS;
 enum { COMPACT_WAVES = COMPACT_THREADS / WAVE_SIZE };
 
-/* Returns which of the thread's values in a tile count: bit i is item i. In a register of each thread, as masks of the
- * wave would take more scalar registers than there are. */
+/* Returns which of the thread's values in a tile count: bit i is item i. A vector register holds them: wave masks, one
+ * for each item, would spill scalar registers. */
 template <typename type>
 RDNA_DEVICE uint32_t load_flags(const compact_args &a, int64_t tile) {
   typename type::stored v[items];
@@ -36,7 +36,7 @@ RDNA_DEVICE void count_tiles(const compact_args &a, uint32_t *scratch) {
   }
 }
 
-/* Calls keep(a, which of those that count, where in x) for each that counts. */
+/* Calls keep(a, rank, place) for each value that counts: |rank| is how many count before it, |place| its index in x. */
 template <typename type, typename keep_one>
 RDNA_DEVICE void each_kept(const compact_args &a, uint32_t *scratch, keep_one keep) {
   for (int64_t tile = group_id_x(); tile < a.tiles; tile += group_count_x()) {

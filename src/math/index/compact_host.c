@@ -1,4 +1,4 @@
-/* What a mask keeps, on the host. */
+/* Host twins of compact_kernels.h. */
 #include <string.h>
 
 #include "math/common/host/bits.h"

@@ -13,7 +13,7 @@ static const rdna__route convert_route[] = {{.name = "converted",
                                              .when = "rows of 16-bit or quantized types become f32"}};
 RDNA_FIXED_ROUTES(rdna__embedding_routes, "embedding, a table of another type", convert_route)
 
-/* Whether rows of |dtype| can be looked up and made f32. */
+/* Returns whether gather_rows_* looks up rows of |dtype|, converted to f32. */
 static bool can_convert(rdna_dtype dtype) {
   return dtype == RDNA_F16 || dtype == RDNA_BF16 || rdna_dtype_block_values(dtype) > 1;
 }

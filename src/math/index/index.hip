@@ -1,10 +1,11 @@
-/* Rows of a table by their numbers. */
+/* Embedding lookup; see index_kernels.h. */
 #include "kernel/prelude.h"
 #include "math/common/device/values.h"
 #include "math/index/index_kernels.h"
 #include "math/quant/quant_blocks.h"
 
-/* Eight values of a row of floats from |col| on. |aligned|: rows are multiples of 16 bytes, and so is |col|'s place. */
+/* How a table is read: load_8 loads and converts 8 values of a row from column |col| on; columns past |cols| give 0.
+ * |aligned|: the table's address, its rows and their stride are multiples of 16 bytes. */
 template <typename type>
 struct float_table {
   RDNA_DEVICE int64_t row_bytes(int64_t stride) { return stride * type::BYTES; }
@@ -27,7 +28,7 @@ struct block_table {
   RDNA_DEVICE int64_t row_bytes(int64_t stride) { return stride / format::block_values * format::block_bytes; }
   RDNA_DEVICE bool aligned(const gather_args &a) { return true; }
   RDNA_DEVICE void load_8(const char *row, int64_t col, int64_t cols, bool aligned, float out[8]) {
-    format::decode8(format::load8(row, (int)(col / 8)), out); /* cols is a multiple of 32 */
+    format::decode8(format::load8(row, (int)(col / 8)), out); /* cols is a multiple of 32: 8 values are always whole */
   }
 };
 

@@ -41,7 +41,7 @@ RDNA_CASE_MAKER(rdna__gather_case) {
   } else {
     rdna__fill_blocks(random, dtype, table, count);
   }
-  /* one before the first row and one past the last are among them */
+  /* includes -1 and |rows|, which are outside */
   for (int64_t t = 0; t < args.tokens; t++) ids[t] = (int32_t)rdna__random_range(random, -1, args.rows);
   if (args.tokens > 1) ids[0] = INT32_MIN, ids[1] = INT32_MAX;
   return pad == 0 ? RDNA_OK : rdna__case_guard_rows(out_case, args.tokens, args.cols, args.out_stride);

@@ -1,4 +1,4 @@
-/* Rows of a table by their numbers, on the host. A quantized row is a run of blocks for the quant family's twins. */
+/* Embedding lookup on the host. A quantized row is contiguous blocks, which the quant family's twins convert. */
 #include "kernel/host.h"
 #include "math/common/host/floats.h"
 #include "math/index/index_kernels.h"
@@ -10,7 +10,7 @@ RDNA_QUANT_FORMATS(DECLARE)
 struct work {
   struct gather_args a;
   rdna_dtype dtype;                                     /* of a table of floats */
-  void (*dequantize)(const void *args, rdna_grid grid); /* or how to take blocks apart */
+  void (*dequantize)(const void *args, rdna_grid grid); /* of a quantized table, else NULL */
   int64_t block_values, block_bytes;
 };
 

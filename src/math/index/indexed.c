@@ -54,7 +54,7 @@ typedef struct problem {
   const strided_plan *part;
 } problem;
 
-/* Whether dense rows are read, of 16 bytes at least, each with one index. */
+/* Returns whether contiguous rows of at least 16 bytes are read, with one index each. */
 static bool are_rows(const rdna__route *route, const void *which) {
   const request *r = ((const problem *)which)->request;
   const strided_plan *part = ((const problem *)which)->part;
@@ -99,7 +99,7 @@ static rdna_status launch_move(const strided_plan *part, void *context) {
   return RDNA__ROUTE_LAUNCH(r->indexed->stream, route, 0, grid, &r->args, rdna__route_bits(bytes));
 }
 
-/* Sees neighbours that share an index, and lie together, as one larger value, of 16 bytes at most. */
+/* Makes one larger value, of at most 16 bytes, of neighbours that share an index and are contiguous in both tensors. */
 static void widen(strided_plan *plan, struct index_rule *rule) {
   while (plan->operand[2].bytes < 16) {
     if (plan->operand[1].stride[0] != 0 || rule->stride % 2 != 0) return;

@@ -1,5 +1,5 @@
-/* Values at places that indices say: each value is read and written once, with its index of 4 or 8 bytes; neighbours
- * that share an index move as up to 16 bytes. */
+/* See indexed_kernels.h. Memory traffic: each value is read once and written once, and each index of 4 or 8 bytes is
+ * read. Neighbours that share an index move together, up to 16 bytes at once. */
 #include "kernel/prelude.h"
 #include "math/index/indexed_kernels.h"
 
@@ -11,7 +11,9 @@ RDNA_DEVICE void report(const index_rule &rule, bool outside) {
   if (outside && rule.outside) atomic_or_u32(rule.outside, 1);
 }
 
-/* Where the thread's values are, and whether their indices are inside. */
+/* Finds where the thread's values are, at[][0], their indices, at[][1], and their places in the indexed tensor,
+ * at[][2]; |inside|: the index lies in its dimension. All offsets first, then all indices: their loads are in flight
+ * together. */
 RDNA_DEVICE void places_of(const indexed_args &a, int64_t at[each][3], bool *inside) {
 #pragma unroll
   for (uint32_t j = 0; j < each; j++) {
@@ -88,8 +90,8 @@ RDNA_KERNEL(INDEXED_THREADS) index_offset(struct index_offset_args a) {
   }
 }
 
-/* Dense rows of values: neighbours read neighbours, each by few instructions, which is what get is bound by. Rows at
- * any alignment are the same to it. */
+/* index_rows: contiguous rows need one division for a place rather than one for each dimension, and indexed_get is
+ * bound by such instructions. Neighbouring lanes read neighbouring values, so that rows may begin at any alignment. */
 template <typename bits>
 RDNA_DEVICE void get_rows(const indexed_args &a) {
   constexpr uint32_t of_thread = sizeof(bits) == 16 ? INDEX_ROWS_WIDE : INDEX_ROWS_NARROW;

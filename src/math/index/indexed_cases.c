@@ -6,7 +6,7 @@
 #include "kernel/manifest.h"
 #include "math/index/indexed_kernels.h"
 
-/* A random shape of up to 3 dimensions; the last stands for the indexed one in some of the cases. */
+/* Picks a random shape of up to 3 dimensions; the last is the indexed one in some cases. */
 static void random_shape(rdna__random *random, int n, struct strided_shape *shape) {
   *shape = (struct strided_shape){.rank = 1 + (uint32_t)rdna__random_below(random, 3), .count = 1};
   for (uint32_t d = 0; d < shape->rank; d++) {
@@ -17,7 +17,7 @@ static void random_shape(rdna__random *random, int n, struct strided_shape *shap
   }
 }
 
-/* i32 or i64 from just outside of both ends; without repetition, and one of them outside, when |distinct|. */
+/* Fills indices of i32 or i64, from one outside either end. |distinct|: none twice, and one of them outside. */
 static void fill_indices(rdna__random *random, bool wide, void *data, int64_t count, int64_t size, bool distinct) {
   for (int64_t i = 0; i < count; i++) {
     int64_t v = distinct ? i : rdna__random_range(random, -size - 1, size);
@@ -48,8 +48,8 @@ static bool add_outside(rdna__kernel_case *out_case, int n, size_t offset) {
   return n % 3 == 0 || rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 1, (uint32_t)offset);
 }
 
-/* Indices along the slowest dimension, one for each value or one for each place of that dimension; when values are
- * put, the latter, and each once. */
+/* Indices along the slowest dimension: one for each value or one for each coordinate of that dimension. Cases of put
+ * have the latter, without repetition, as two writes to one place would race. */
 RDNA_CASE_MAKER(rdna__indexed_case) {
   struct indexed_args a = {.rule = {.stride = 1}};
   bool put = strstr(kernel->name, "put");
@@ -90,7 +90,7 @@ RDNA_CASE_MAKER(rdna__indexed_case) {
   return RDNA_OK;
 }
 
-/* Rows of a table, which are apart by more than themselves in some of the cases. */
+/* Rows of a table; in some cases there are gaps between them. */
 RDNA_CASE_MAKER(rdna__index_rows_case) {
   struct indexed_args a = {.shape.rank = 2};
   int bits = atoi(strrchr(kernel->name, '_') + 1), wider = bits == 128 ? 2 : 1;

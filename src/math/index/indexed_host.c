@@ -1,4 +1,4 @@
-/* Values at places that indices say, on the host. */
+/* Host twins of indexed_kernels.h. */
 #include "kernel/host.h"
 #include "math/index/indexed_kernels.h"
 

@@ -1,5 +1,9 @@
-/* Values at places that indices on the device say. Kernels are named by the bits of what they move, which may be
- * several neighbours at once. An index outside of its dimension touches nothing of the indexed tensor. */
+/* Moves values to and from places that index tensors name (gather, scatter, index_select, index_put and their kin).
+ * A kernel's name ends in the bits of what it moves at once, which may be several neighbouring values. An index outside
+ * of its dimension neither reads nor writes the indexed tensor.
+ *
+ * A group has a tile of INDEXED_TILE values, of which thread t has t, t + 256, t + 512 and t + 768, so that the lanes
+ * of a wave access neighbours. */
 #ifndef RDNA_MATH_INDEXED_KERNELS_H
 #define RDNA_MATH_INDEXED_KERNELS_H
 
@@ -9,45 +13,54 @@
 #include "math/common/strided.h"
 
 enum { INDEXED_THREADS = 256, INDEXED_TILE = 1024 };
-enum { INDEX_ROWS_WIDE = 2, INDEX_ROWS_NARROW = 8 }; /* values of a thread in index_rows: of 16 bytes, of fewer */
+/* Values of a thread in index_rows: WIDE where what is moved at once has 16 bytes, NARROW where it has fewer. */
+enum { INDEX_ROWS_WIDE = 2, INDEX_ROWS_NARROW = 8 };
 
-/* How indices are read. */
+/* How an index is read, and what it means: place = index * stride. */
 struct index_rule {
   int64_t size;      /* of the indexed dimension */
-  int64_t stride;    /* of the indexed tensor along it, in values moved */
-  uint32_t *outside; /* becomes 1 when an index is outside, or NULL */
+  int64_t stride;    /* of the indexed tensor along that dimension, in units of what is moved at once */
+  uint32_t *outside; /* a word on the device, set to 1 when an index is outside; or NULL */
   uint32_t wide;     /* indices are i64, else i32 */
   uint32_t wrap;     /* negative ones count from the end */
 };
 
-/* get: values = indexed at the index, or 0 when that is outside;  put: indexed at the index = values, or |value|.
- * |shape| is that of values; the indexed tensor's own stride along the indexed dimension is in |rule|. */
+/* indexed_get: values[i] = indexed[i with its coordinate along the indexed dimension replaced by indices[i]], or 0
+ * where the index is outside. indexed_put: the other way round, values[i] or |value| is written there. |shape| is that
+ * of values, over which all three operands are seen. The third has stride 0 along the indexed dimension; its true
+ * stride there is in |rule|. */
 struct indexed_args {
   struct strided_operand operand[3]; /* values, indices, indexed */
   struct strided_shape shape;
   struct index_rule rule;
-  uint64_t value[2]; /* the bits, repeated to 16 bytes, where |fill| */
-  uint32_t fill;
+  uint64_t value[2]; /* where |fill|: what is put, its bits repeated to 16 bytes */
+  uint32_t fill;     /* 1: put |value|; operand 0 is not read */
 };
 
-/* index_rows: as get, where values are dense, (rows, |shape.size[0]|) of at least 16 bytes, with one index a row and a
- * stride of rule from one indexed row to the next, which is not less than a row. Groups: index_rows_groups. */
+/* index_rows: indexed_get of whole rows. values is contiguous, (rows, cols) with cols = |shape.size[0]|, rows of at
+ * least 16 bytes and one index each:
+ *
+ *     values row r  <-  indexed + indices[r] * rule.stride, cols values; rule.stride >= cols
+ *
+ * Returns the groups of its grid. */
 RDNA_SCALAR int64_t index_rows_groups(const struct indexed_args *a, int64_t bytes) {
   int64_t each = (int64_t)(bytes == 16 ? INDEX_ROWS_WIDE : INDEX_ROWS_NARROW) * INDEXED_THREADS;
   return (a->shape.count + each - 1) / each;
 }
 
-/* offsets = base + index * stride, plus what was there where |add|; |absent| for an index that is outside or is
- * |skipped|, and where |absent| was. base is the sum of coordinates times the strides of operand 2. */
+/* index_offset: offsets[i] = base(i) + index * rule.stride + bias and, where |add|, plus what offsets[i] was, which
+ * sums the indices of several dimensions, a launch each. base(i) is the offset of place i by the strides of operand 2.
+ * The result is |absent| where the index is outside or equals |skipped| and, where |add|, where offsets[i] was
+ * |absent|. */
 struct index_offset_args {
   struct strided_operand operand[3]; /* offsets, indices, base; data of the last is not read */
   struct strided_shape shape;
   struct index_rule rule;
-  int64_t bias, absent, skipped; /* |bias| is added; |skipped| -1 for none */
+  int64_t bias, absent, skipped; /* |skipped| -1: no index is */
   uint32_t add, narrow;          /* offsets are u32, else i64 */
 };
 
-/* The index at |at|; whether it is inside. */
+/* Reads the index at |at|; returns whether it is inside the dimension. */
 RDNA_SCALAR bool index_read(const struct index_rule *rule, const void *indices, int64_t at, int64_t *out_index) {
   int64_t index = rule->wide ? ((const int64_t *)indices)[at] : ((const int32_t *)indices)[at];
   if (rule->wrap && index < 0) index += rule->size;

@@ -1,4 +1,4 @@
-/* Indexing against loops over coordinates, whatever the layout. */
+/* Compares indexing with plain loops over coordinates, in any layout. */
 #include "math/common/test/strided.h"
 #include "rdna/op/index.h"
 
@@ -27,7 +27,7 @@ static void fill_small(operand *o, int64_t low, int64_t high) {
   operand_upload(o);
 }
 
-/* From |low| to size - 1, and now and then outside. */
+/* Fills indices from |low| to size - 1, and now and then outside. */
 static bool fill_indices(operand *o, int64_t size, int64_t low, bool may_be_outside) {
   bool some = false;
   int64_t count = rdna_tensor_count(&o->tensor);
@@ -43,7 +43,7 @@ static bool fill_indices(operand *o, int64_t size, int64_t low, bool may_be_outs
   return some;
 }
 
-/* Each place once along |dim|, in both ways of counting, starting anywhere. */
+/* Fills indices with each place along |dim| once, starting anywhere; some count from the end. */
 static void fill_apart(operand *o, int dim, int64_t size, bool may_be_negative) {
   int64_t first = rdna__random_range(&random_state, 0, size - 1), count = rdna_tensor_count(&o->tensor),
           at[RDNA_MAX_RANK];
@@ -122,7 +122,7 @@ static double joined(rdna_scatter mode, rdna_dtype dtype, double a, double b) {
   return a + b;
 }
 
-/* Brings |v| to value |i| of the wanted result, of which |count| were there. */
+/* Combines |v| into value |i| of the wanted result; count[i] is how many were combined there before. */
 static void join_into(double *want, int64_t *count, int64_t i, rdna_scatter mode, rdna_dtype dtype, double v,
                       bool include_self) {
   bool first = count[i] == 0 && !include_self;
@@ -451,7 +451,7 @@ static void long_runs(void **state) {
   }
 }
 
-/* Values of which none is what a join begins with, and whose joins are exact. */
+/* Returns values whose combination is exact, and differs from that with a 0, with which accumulators begin. */
 static double far_from_nothing(rdna_scatter mode, int64_t i, int64_t n) {
   double some = (double)(5 + rdna__random_below(&random_state, 60));
   if (mode == RDNA_SCATTER_MIN || mode == RDNA_SCATTER_LAST) return some;
@@ -459,7 +459,7 @@ static double far_from_nothing(rdna_scatter mode, int64_t i, int64_t n) {
   return -some;
 }
 
-/* Runs of one place that end before a piece of work of the kernels does, with it, and after many, in each mode. */
+/* Runs of one place that end before a chunk of segment_* does, with it, and many chunks later, in each mode. */
 static void long_runs_of_every_mode(void **state) {
   static const int64_t lengths[] = {31, 32, 33, 64, 65, 96, 97, 1024, 1025, 5000};
   static const rdna_dtype kept[] = {RDNA_F32, RDNA_F64, RDNA_I32, RDNA_I64};
@@ -654,7 +654,7 @@ static void empty_and_refused(void **state) {
   operand_free(&line), operand_free(&empty), operand_free(&no_line);
 }
 
-/* Their bytes are moved, a NaN's too: the value of the highest index stays. They are not added. */
+/* 8-bit floats are moved as bytes, a NaN too: of several values for one place the last stays. They are not added. */
 static void eight_bit_floats(void **state) {
   static const uint8_t values[] = {0x38, 0x40, 0x44, 0x7f}, want[] = {0x7f, 0x44, 0, 0x40};
   static const int64_t places[] = {1, 3, 1, 0}, four = 4;

@@ -1,4 +1,4 @@
-/* Writing at indices. Where several values go to one place they are joined: segment.c. */
+/* Operators that write at indices. Where several values may go to one place they are combined by segment.c. */
 #include "base/deterministic.h"
 #include "math/index/indexed_plan.h"
 
@@ -23,7 +23,7 @@ static rdna_status check_mode(const char *name, rdna_scatter mode) {
                     RDNA_SCATTER_COUNT - 1);
 }
 
-/* |n| values that go to |rows| places of |dst|. */
+/* Returns segments of |n| values that go to |rows| places of |dst|, with outer and inner of 1. */
 static rdna__segments begin_segments(const char *name, const rdna_tensor *dst, rdna_scatter mode, bool include_self,
                                      int64_t n, int64_t rows) {
   return (rdna__segments){.name = name,
@@ -36,7 +36,7 @@ static rdna__segments begin_segments(const char *name, const rdna_tensor *dst, r
                           .inner = 1};
 }
 
-/* dst and src are dense here: (outer, rows, inner) and (outer, n, inner). */
+/* Combines contiguous copies: dst as (outer, rows, inner), src as (outer, n, inner). Copies dst back. */
 static rdna_status join_dense(rdna__scratch *scratch, const rdna__indexed *keys, rdna__segments segments,
                               const rdna_tensor *dst_view, const rdna_tensor *src_view) {
   rdna_tensor dst, src;
@@ -50,7 +50,7 @@ static rdna_status join_dense(rdna__scratch *scratch, const rdna__indexed *keys,
   return rdna__dense_out(scratch, &dst, dst_view);
 }
 
-/* One index for each row along |dim|, |indices| of rank 1 or 0. */
+/* Combines whole rows along |dim|, with one index each; |indices| is of rank 1 or 0. */
 static rdna_status join_rows(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
                              const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode, bool include_self,
                              uint32_t *outside) {
@@ -67,7 +67,7 @@ static rdna_status join_rows(const char *name, rdna_stream *stream, const rdna_t
   return rdna__scratch_release(&scratch, join_dense(&scratch, &keys, segments, dst, src));
 }
 
-/* One index for each value. |src| has the shape of |indices|. */
+/* Combines single values, with one index each: a row is one value. |src| has the shape of |indices|. */
 static rdna_status join_values(const char *name, rdna_stream *stream, const rdna_tensor *dst, int dim,
                                const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode, bool include_self,
                                uint32_t *outside) {
@@ -82,7 +82,7 @@ static rdna_status join_values(const char *name, rdna_stream *stream, const rdna
   return rdna__scratch_release(&scratch, join_dense(&scratch, &keys, segments, dst, src));
 }
 
-/* Indices that differ along |dim| alone, and cover the other dimensions of |dst|. */
+/* Returns whether the indices differ along |dim| alone and cover the other dimensions of |dst|: then rows are moved. */
 static bool goes_by_rows(const rdna_tensor *dst, int dim, const rdna_tensor *indices) {
   for (int d = 0; d < dst->rank; d++) {
     if (d == dim) continue;
@@ -91,7 +91,7 @@ static bool goes_by_rows(const rdna_tensor *dst, int dim, const rdna_tensor *ind
   return dst->rank > 0;
 }
 
-/* ASSIGN leaves open which value stays; where the same bits are asked for it is the last. */
+/* ASSIGN leaves open which of several values stays. Deterministic mode makes it the last. */
 static rdna_scatter settled(rdna_scatter mode) {
   return mode == RDNA_SCATTER_ASSIGN && rdna__deterministic() ? RDNA_SCATTER_LAST : mode;
 }
@@ -105,7 +105,7 @@ rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim
   RDNA_TRY(check_src(name, dst, src));
   RDNA_TRY(rdna__check_within(name, indices, "dst", dst, dim));
   RDNA_TRY(rdna__check_within(name, indices, "src", src, -1));
-  rdna_tensor values = *src; /* as much of it as there are indices */
+  rdna_tensor values = *src; /* src cut down to the shape of indices */
   for (int d = 0; d < src->rank; d++) values.shape[d] = indices->shape[d];
   if (mode != RDNA_SCATTER_ASSIGN) {
     if (!goes_by_rows(dst, dim, indices))
@@ -157,14 +157,16 @@ rdna_status rdna_op_index_fill(rdna_stream *stream, const rdna_tensor *dst, int 
   return rdna__index_move(&indexed, true, NULL, value);
 }
 
-/* |dims| of x, in that order. */
+/* Returns x with its dimensions in the order |dims|. */
 static rdna_tensor permuted(const rdna_tensor *x, const int *dims) {
   rdna_tensor view = *x;
   for (int d = 0; d < x->rank; d++) view.shape[d] = x->shape[dims[d]], view.stride[d] = x->stride[dims[d]];
   return view;
 }
 
-/* |values| has the shape of the result; dst's indexed dimensions and the broadcast ones are brought to the front. */
+/* index_put that combines. |values| has the shape of x[indices]. Permutes dst so that its indexed dimensions come
+ * first, and values so that the broadcast ones do: then both are rows, and the keys are row-major offsets in the
+ * former. */
 static rdna_status put_joined(rdna__scratch *scratch, const rdna__advanced *p, const rdna_tensor *dst,
                               const rdna_tensor *values, rdna_scatter mode, uint32_t *outside) {
   int dst_order[RDNA_MAX_RANK], order[RDNA_MAX_RANK], at = 0;

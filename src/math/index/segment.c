@@ -1,4 +1,4 @@
-/* Values that go to one place: places are sorted, runs of equal ones are joined. */
+/* Combines values that go to one place: sorts the places, then runs segment_* until one chunk is left. */
 #include "kernel/dtype.h"
 #include "kernel/float8.h"
 #include "math/common/plan/route.h"
@@ -6,7 +6,7 @@
 #include "math/index/segment_kernels.h"
 #include "math/sort/sort_plan.h"
 
-enum { MOST_GROUPS = 1 << 16 }; /* groups take turns */
+enum { MOST_GROUPS = 1 << 16 }; /* of a launch; groups stride over the rest */
 
 rdna_status rdna__check_segments(const char *name, rdna_dtype dtype, rdna_scatter mode, int64_t n, int64_t rows) {
   if (dtype == RDNA_BOOL && mode == RDNA_SCATTER_MEAN) {
@@ -58,7 +58,7 @@ static rdna_status sort_keys(rdna__scratch *scratch, const rdna__segments *s, vo
   return rdna__sort_rows_queue(scratch, &sort);
 }
 
-/* Where parts go; those of every second launch share memory. */
+/* The parts of a launch. Two of these alternate: what one launch writes the next one reads. */
 typedef struct parts {
   void *keys, *values, *counts;
 } parts;
@@ -87,7 +87,7 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
                            .rows = (uint32_t)s->rows,
                            .op = op_of(s->mode, s->dtype),
                            .include_self = s->include_self && s->mode != RDNA_SCATTER_LAST};
-  bool bytes = s->dtype == RDNA_BOOL || float8_is(s->dtype); /* whose 8-bit floats are kept as they are */
+  bool bytes = s->dtype == RDNA_BOOL || float8_is(s->dtype); /* 8-bit floats are only moved, as bytes */
   const char *type = rdna_dtype_name(bytes ? RDNA_U8 : s->dtype);
   for (int level = 0;; level++) {
     a.chunks = (a.n - 1) / SEGMENT_CHUNK + 1;

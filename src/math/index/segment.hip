@@ -1,5 +1,6 @@
-/* Rows that go to one place: each row is read once, in the order of the places, with its key and its number; the
- * parts of long runs are a sixteenth of that. A wave's threads take neighbouring columns where there are that many. */
+/* See segment_kernels.h. Memory traffic: each row is read once, in the order of the sorted keys, with its key and its
+ * number; the parts are a sixteenth of that. The lanes of a wave have neighbouring columns of one chunk, if there are
+ * as many columns. */
 #include "kernel/arguments.h"
 #include "math/common/device/values.h"
 #include "math/index/segment_walk.h"

@@ -54,7 +54,7 @@ RDNA_CASE_MAKER(rdna__segment_case) {
         !rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, 2 * chunks, offsetof(struct segment_args, part_counts)))))
     return rdna__case_no_memory(out_case);
   int64_t at = 0;
-  for (int64_t i = 0; i < a.n; i++) { /* ascending; some are absent among parts, all from a point on among rows */
+  for (int64_t i = 0; i < a.n; i++) { /* ascending; |rows|, none, occurs between parts, and at the end of rows */
     if (rdna__random_below(random, n % 4 == 1 ? 90 : 6) == 0) at += rdna__random_range(random, 1, 3);
     int64_t v = at < a.rows && !(parts && rdna__random_below(random, 5) == 0) ? at : a.rows;
     if (parts && v == a.rows) at++;

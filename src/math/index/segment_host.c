@@ -1,4 +1,4 @@
-/* Rows that go to one place, on the host: the same walk, chunk by chunk. */
+/* Host twins of segment_kernels.h: the same walk, chunk by chunk. */
 #include "kernel/host.h"
 #include "math/index/segment_walk.h"
 

@@ -1,5 +1,5 @@
-/* The walk of one thread over its chunk: the same on the device and on the host, for each type. The includer defines
- * RDNA_SCALAR functions LOAD(p, i) and STORE(p, i, v) before it invokes SEGMENT_WALK. */
+/* The walk of one thread over its chunk (segment_kernels.h): the same code on the device and on the host, for each
+ * type. The includer defines RDNA_SCALAR functions LOAD(p, i) and STORE(p, i, v) before it invokes SEGMENT_WALK. */
 #ifndef RDNA_MATH_SEGMENT_WALK_H
 #define RDNA_MATH_SEGMENT_WALK_H
 
@@ -27,7 +27,7 @@ SEGMENT_JOIN(uint64_t, segment_join_unsigned)
 RDNA_SCALAR int64_t segment_join_int64_t(uint32_t op, int64_t a, int64_t b) {
   if (op == SEGMENT_MIN) return a < b ? a : b;
   if (op == SEGMENT_MAX) return a > b ? a : b;
-  return (int64_t)segment_join_unsigned(op, (uint64_t)a, (uint64_t)b); /* goes around */
+  return (int64_t)segment_join_unsigned(op, (uint64_t)a, (uint64_t)b); /* wraps modulo 2^64 */
 }
 RDNA_SCALAR float segment_mean_float(float v, uint32_t count) { return v / (float)count; }
 RDNA_SCALAR double segment_mean_double(double v, uint32_t count) { return v / (double)count; }
@@ -36,8 +36,9 @@ RDNA_SCALAR int64_t segment_mean_int64_t(int64_t v, uint32_t count) {
   return quotient - (v % n < 0);
 }
 
-/* name##_walk(a, unit): |unit| counts chunks times columns, the column fastest. Rows are loaded SEGMENT_AHEAD before
- * they are needed. */
+/* name##_walk(a, unit): |unit| is chunk * columns + column. |kept| is the accumulator's type. SEGMENT_AHEAD rows are in
+ * flight ahead of the one that is combined. from_before: the run at hand began before the chunk; goes_on: it continues
+ * after it. */
 enum { SEGMENT_AHEAD = 4 };
 #ifdef __clang__
 #define SEGMENT_UNROLL _Pragma("unroll")
@@ -86,7 +87,7 @@ enum { SEGMENT_AHEAD = 4 };
       SEGMENT_UNROLL                                                                                                \
       for (int j = 0; j + 1 < SEGMENT_AHEAD; j++) next[j] = next[j + 1];                                            \
       next[SEGMENT_AHEAD - 1] = name##_load(a, i + SEGMENT_AHEAD, end, column, columns, src_column);                \
-      if (row.key != key) { /* past the last row it is a->rows */                                                   \
+      if (row.key != key) { /* the run is over; past the last row, row.key is a->rows */                            \
         bool goes_on = i == end && key_after == key;                                                                \
         if (key < a->rows && !from_before && !goes_on) {                                                            \
           int64_t at = dst_column + key * a->inner;                                                                 \
@@ -98,7 +99,7 @@ enum { SEGMENT_AHEAD = 4 };
           ((kept *)a->part_values)[(int64_t)part * columns + column] = v;                                           \
           if (column == 0) a->part_counts[part] = count, a->part_keys[part] = key;                                  \
           head = head || from_before, tail = goes_on;                                                               \
-          if (from_before && goes_on) { /* the whole chunk: a link to the next part, with no rows */                \
+          if (from_before && goes_on) { /* one run fills the chunk: a link with no rows */                          \
             ((kept *)a->part_values)[(int64_t)(part + 1) * columns + column] = 0;                                   \
             if (column == 0) a->part_counts[part + 1] = 0, a->part_keys[part + 1] = key;                            \
           }                                                                                                         \

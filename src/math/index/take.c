@@ -1,4 +1,4 @@
-/* Reading at indices. */
+/* Operators that read at indices. */
 #include "math/index/indexed_plan.h"
 
 static rdna_status check_out(const char *name, const rdna_tensor *out, const char *x_name, const rdna_tensor *x) {
