@@ -12,7 +12,7 @@ static const rdna__route route[] = {{.name = "modes",
                                      .when = "by the mode, forward and backward"}};
 RDNA_FIXED_ROUTES(rdna__upsample_routes, "upsample, upsample_backward", route)
 
-/* |x| is dx in a backward, |out| dout. */
+/* A checked call; backward, |x| is dx and |out| dout. */
 struct call {
   const char *op_name;
   rdna_stream *stream;

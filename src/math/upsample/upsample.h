@@ -5,7 +5,8 @@
 #include "math/upsample/upsample_kernels.h"
 #include "rdna/op/upsample.h"
 
-/* Sizes in and out are at least 1. */
+/* Returns the scales of one dimension of |in| inputs and |out| outputs, both at least 1; |factor| is that of |options|,
+ * or 0 where it gives none. */
 struct upsample_axis rdna__upsample_axis(const rdna_upsample *options, double factor, int32_t in, int32_t out);
 
 #endif

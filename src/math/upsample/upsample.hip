@@ -1,4 +1,5 @@
-/* Resampling; see upsample_kernels.h. What depends on the position alone is found once for all channels of a thread. */
+/* Resampling; see upsample_kernels.h. A thread has one position and up to UPSAMPLE_BLOCK channels or one vector of them
+ * (struct volume_order), and finds the taps of the position once for all of them. */
 #include "kernel/arguments.h"
 #include "math/common/device/channels.h"
 #include "math/upsample/upsample_kernels.h"
@@ -34,7 +35,7 @@ struct on_axis<double> {
   }
 };
 
-/* The taps of an output along a dimension: |offset| from the plane, with a weight. */
+/* Finds the taps of output |o| along a dimension: |offset| in values from the channel's first, and the weight. */
 template <int taps, typename acc>
 RDNA_DEVICE void find_taps(const upsample_axis *a, uint32_t kind, bool align, int32_t o, int64_t stride,
                            int64_t *offset, acc *weight) {
@@ -47,7 +48,7 @@ RDNA_DEVICE void find_taps(const upsample_axis *a, uint32_t kind, bool align, in
   }
 }
 
-/* |dims| of 1 has taps along x alone, and so on. */
+/* Forward. |dims|: 1 has several taps along x alone, 2 along y and x, 3 along z, y and x. */
 template <typename type, int width, int kind, int dims>
 RDNA_DEVICE void resample(const upsample_args &a, volume_place p) {
   typedef typename computed<type>::in acc;
@@ -113,7 +114,7 @@ RDNA_DEVICE void upsample(const upsample_args &a) {
   }
 }
 
-/* |x| is dx and |out| dout. */
+/* Backward: a.x is dx and a.out dout. */
 template <typename type, int width, int family>
 RDNA_DEVICE void upsample_backward(const upsample_args &a) {
   typedef typename computed<type>::in acc;

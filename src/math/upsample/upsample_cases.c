@@ -41,7 +41,7 @@ RDNA_CASE_MAKER(rdna__upsample_case) {
   if (n % 9 == 8 && rdna_tensor_count(tensors[1]) > 0) store_double(dtype, data, 0, NAN);
   if (!volume_case_add(out_case, RDNA__OUT, tensors[0], backward ? x_at : out_at))
     return rdna__case_no_memory(out_case);
-  /* a gradient has at most every output in it */
+  /* bound of the terms in a sum: a gradient sums at most every output */
   double terms = backward ? (double)(out[0] * out[1] * out[2]) : 16;
   bool exact = args.kind <= UPSAMPLE_NEAREST_EXACT && !backward;
   rdna__case_tolerance(out_case, exact ? 0 : 8 * terms * case_unit(dtype) * top, exact ? 0 : case_step(dtype));

@@ -1,5 +1,5 @@
-/* Resampling on the host; places are found as on a GPU, sums in double. |dtype| is a constant wherever these are
- * inlined. */
+/* Host twins of upsample_kernels.h: taps are found in the same arithmetic as on a GPU, sums are in double. |dtype| is a
+ * compile-time constant wherever a function is inlined. */
 #include "math/common/host/doubles.h"
 #include "math/upsample/upsample_kernels.h"
 

@@ -1,6 +1,11 @@
-/* Resampling: along each dimension an output is a weighted sum of 1 (nearest), 2 (linear) or 4 (cubic) inputs. The
- * gradient is computed value by value of the input, over the outputs that it had a part in, so that nothing is added by
- * two threads: their places never fall as outputs go on, so they are neighbours.
+/* Resampling (interpolation): along each dimension an output is a weighted sum of 1 (nearest), 2 (linear) or 4 (cubic)
+ * neighbouring inputs, its taps. Four inputs to eight outputs, corners not aligned:
+ *
+ *     inputs        0       1       2       3
+ *     outputs     0   1   2   3   4   5   6   7     output 3 lies at 1.25: linear, 3/4 of input 1 and 1/4 of input 2
+ *
+ * Backward, a thread gathers the gradient of an input from the outputs that used it, so no sum needs atomics. An
+ * output's place never decreases as outputs go on, so those outputs are a range, [begin, end).
  *
  * Of b bytes of input and c of output, forward reads b (each byte from memory once) and writes c, backward the other
  * way round, at 2 to 21 operations a value of each channel (nearest to bicubic). */
@@ -12,30 +17,31 @@
 
 #include "math/common/volume.h"
 
-enum { UPSAMPLE_THREADS = 256, UPSAMPLE_BLOCK = 8 /* channels of a thread, at most */ };
+enum { UPSAMPLE_THREADS = 256, UPSAMPLE_BLOCK = 8 /* most channels of a thread */ };
 enum upsample_kind { UPSAMPLE_NEAREST, UPSAMPLE_NEAREST_EXACT, UPSAMPLE_LINEAR, UPSAMPLE_CUBIC };
 
-/* Of one dimension. An output's place among the inputs is o * scale with corners aligned and for UPSAMPLE_NEAREST, and
- * (o + 1/2) * scale - 1/2 otherwise (UPSAMPLE_NEAREST_EXACT takes the nearest to that, the lower of two). */
+/* One dimension. Output o lies among the inputs
+ *     at o * scale where corners are aligned, and for UPSAMPLE_NEAREST, which takes input floor(o * scale);
+ *     at (o + 1/2) * scale - 1/2 otherwise; UPSAMPLE_NEAREST_EXACT takes input floor((o + 1/2) * scale). */
 struct upsample_axis {
   int32_t in, out;
   float scale;
-  float inverse; /* about 1 / scale, to guess where an input's outputs are; 0 if scale is */
+  float inverse; /* about 1 / scale: backward guesses an input's outputs by it; 0 if scale is 0 */
   double scale_f64;
 };
 
 struct upsample_args {
   struct volume x, out;         /* backward: dx, dout */
-  struct volume_order order;    /* of out; backward: of dx */
+  struct volume_order order;    /* of the tensor that is written: out; backward: dx */
   struct upsample_axis axis[3]; /* z, y, x; those that the tensors lack are of size 1 */
-  uint32_t kind;                /* of the kernel's own: nearest in both its forms, or linear, or cubic */
-  uint32_t dims;                /* linear 1 to 3, cubic 2 */
+  uint32_t kind;                /* enum upsample_kind, as the kernel's name says: nearest may be either of two */
+  uint32_t dims;                /* that are resampled: linear 1 to 3, cubic 2 */
   uint32_t align_corners, channels;
 };
 
 /* Cubic convolution with a = -3/4 (Keys, "Cubic convolution interpolation for digital image processing", 1981). */
 #define UPSAMPLE_IN_(real, suffix, floor_of, scale_of)                                                                \
-  /* The input at or below output o's place, and how far the place is beyond it. */                                   \
+  /* Returns the first input of output o (for cubic the second), and how far o lies beyond it, 0 to 1. */             \
   RDNA_SCALAR int32_t upsample_place_##suffix(const struct upsample_axis *a, uint32_t kind, bool align, int32_t o,    \
                                               real *beyond) {                                                         \
     if (kind <= UPSAMPLE_NEAREST_EXACT) {                                                                             \
@@ -52,7 +58,7 @@ struct upsample_args {
     *beyond = t > 1 ? 1 : t;                                                                                          \
     return (int32_t)low;                                                                                              \
   }                                                                                                                   \
-  /* Weights of the inputs from |-1| (cubic) or |0| (linear) on, relative to the place. */                            \
+  /* Weights of taps at a distance from the place: near less than 1, far 1 to 2; of tap number |tap|. */              \
   RDNA_SCALAR real upsample_cubic_near_##suffix(real t) { return (((real)1.25 * t - (real)2.25) * t) * t + 1; }       \
   RDNA_SCALAR real upsample_cubic_far_##suffix(real t) { return (((real) - 0.75 * t + (real)3.75) * t - 6) * t + 3; } \
   RDNA_SCALAR real upsample_weight_##suffix(uint32_t kind, real t, int32_t tap) {                                     \
@@ -63,7 +69,7 @@ struct upsample_args {
            : tap == 2 ? upsample_cubic_near_##suffix(1 - t)                                                           \
                       : upsample_cubic_far_##suffix(2 - t);                                                           \
   }                                                                                                                   \
-  /* The share of input i in output o. */                                                                             \
+  /* The weight of input i in output o: of several taps that were clamped to i, the sum. */                           \
   RDNA_SCALAR real upsample_share_##suffix(const struct upsample_axis *a, uint32_t kind, bool align, int32_t o,       \
                                            int32_t i) {                                                               \
     if (kind <= UPSAMPLE_NEAREST_EXACT) return 1;                                                                     \
@@ -76,7 +82,7 @@ struct upsample_args {
     }                                                                                                                 \
     return share;                                                                                                     \
   }                                                                                                                   \
-  /* Outputs [begin, end) are those that input i has a part in: from a guess to where it is right. */                 \
+  /* Returns the outputs [begin, end) that use input i: guesses both ends, then corrects them step by step. */        \
   RDNA_SCALAR struct upsample_reach upsample_outputs_##suffix(const struct upsample_axis *a, uint32_t kind,           \
                                                               bool align, int32_t i) {                                \
     struct upsample_reach r;                                                                                          \
@@ -105,7 +111,7 @@ struct upsample_reach {
 RDNA_SCALAR int32_t upsample_taps(uint32_t kind) {
   return kind == UPSAMPLE_CUBIC ? 4 : kind == UPSAMPLE_LINEAR ? 2 : 1;
 }
-/* The input of a tap; what lies outside is the nearest inside. */
+/* The input of a tap, clamped to the inputs that there are. */
 RDNA_SCALAR int32_t upsample_input(const struct upsample_axis *a, uint32_t kind, int32_t low, int32_t tap) {
   int32_t i = low + tap - (kind == UPSAMPLE_CUBIC);
   return i < 0 ? 0 : i < a->in ? i : a->in - 1;

@@ -10,7 +10,7 @@ struct problem {
   int64_t n, channels, in[3], out[3];
 };
 
-/* W of Keys, 1981, with a = -3/4. */
+/* The cubic convolution kernel of Keys, 1981, with a = -3/4, at distance |d|. */
 static double cubic(double d) {
   double a = -0.75;
   d = fabs(d);
@@ -18,7 +18,7 @@ static double cubic(double d) {
   return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/* The weights (in) of the inputs in output |o| of dimension |d| of z, y, x. */
+/* Writes the weight of each input, (in), in output |o| along dimension |d|, 0 to 2 for z, y, x. */
 static void weights_of(const struct problem *p, int d, int64_t o, double *weights) {
   int from = d - (3 - p->dims);
   int64_t in = from < 0 ? 1 : p->in[from], out = from < 0 ? 1 : p->out[from];
@@ -117,7 +117,7 @@ static void formulas(void **state) {
   }
 }
 
-/* Many channels of a thread, where there are values enough. */
+/* Sizes at which a thread has several channels. */
 static void usual_sizes(void **state) {
   for (int mode = 0; mode < RDNA_UPSAMPLE_MODE_COUNT; mode++) {
     struct problem p = {.dtype = RDNA_F32,
@@ -134,7 +134,7 @@ static void usual_sizes(void **state) {
   }
 }
 
-/* What a line of four becomes, by hand. */
+/* Rows of four inputs, with outputs worked out by hand. */
 static void by_hand(void **state) {
   static const struct {
     rdna_upsample options;
