@@ -36,7 +36,7 @@ static rdna_status check_table(const char *op_name, const rdna_rope *rope, int64
   return RDNA_OK;
 }
 
-/* (rows, heads, dim) with a contiguous head; sizes fit the kernels' 32 bits. */
+/* Checks a tensor (rows, heads, dim): each head contiguous, the values of a row countable in 32 bits. */
 static rdna_status check_heads(const char *op_name, const char *argument, const rdna_tensor *tensor) {
   RDNA_TRY(rdna__check_tensor(op_name, argument, tensor));
   RDNA_TRY(rdna__check_rank(op_name, argument, tensor, 3));
@@ -50,7 +50,8 @@ static rdna_status check_heads(const char *op_name, const char *argument, const 
   return RDNA_OK;
 }
 
-/* Rows and heads that are written may not run into each other: one stride steps over all that the other spans. */
+/* Checks that the heads of a written tensor do not overlap: the smaller of the two strides is at least a head, the
+ * larger one at least all that the smaller one spans. */
 static rdna_status check_written_heads(const char *op_name, const char *argument, const rdna_tensor *t) {
   char text[RDNA__TENSOR_TEXT];
   int64_t size[2], stride[2];
@@ -69,8 +70,8 @@ static rdna_status check_written_heads(const char *op_name, const char *argument
                     argument, rdna__tensor_text(t, text), (long long)t->stride[0], (long long)t->stride[1]);
 }
 
-/* Tokens along x; along y as many parts as make work for a GPU when there are few tokens, four heads a part at least.
- */
+/* Makes the grid (tokens, parts). Few tokens are cut into parts of 4 heads (below 64 tokens) or 16 (below 512), so that
+ * there are groups enough to fill a GPU. */
 static rdna_status make_grid(const char *op_name, int64_t tokens, int64_t heads, rdna_grid *out_grid) {
   int64_t parts = tokens < 64 ? (heads + 3) / 4 : tokens < 512 ? (heads + 15) / 16 : 1;
   *out_grid = (rdna_grid){0, (uint32_t)(parts < RDNA__GRID_YZ_MAX ? parts : RDNA__GRID_YZ_MAX), 1};
@@ -114,7 +115,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
 
 static const char write_name[] = "rope_kv_write", turn_name[] = "rope_qkv_write";
 
-/* |in| (tokens, heads, dim) f32 and its |cache| (slots, heads, dim). */
+/* Checks |in|, (tokens, heads, dim) of f32, and its |cache|, (slots, heads, dim). */
 static rdna_status check_cached(const char *argument, const rdna_tensor *in, const char *cache_argument,
                                 const rdna_tensor *cache) {
   RDNA_TRY(check_heads(write_name, argument, in));
@@ -129,7 +130,8 @@ static rdna_status check_cached(const char *argument, const rdna_tensor *in, con
   return check_written_heads(write_name, cache_argument, cache);
 }
 
-/* Their rows may alternate in one buffer, where byte ranges say nothing. */
+/* Checks that the caches do not overlap. With gaps their rows may alternate in one buffer, where byte ranges always
+ * overlap and prove nothing: those are let through. */
 static rdna_status check_caches_apart(const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
   bool dense = true;
   const rdna_tensor *caches[] = {k_cache, v_cache};
@@ -141,7 +143,7 @@ static rdna_status check_caches_apart(const rdna_tensor *k_cache, const rdna_ten
   return rdna__check_apart(write_name, "v_cache", v_cache, "k_cache", k_cache);
 }
 
-/* The arguments, but for q. */
+/* Checks all arguments but q, and fills in those of the kernel. */
 static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, const rdna_tensor *v,
                                const rdna_tensor *cache_row, const rdna_tensor *k_cache, const rdna_tensor *v_cache,
                                struct rope_kv_write_args *out_args) {

@@ -1,28 +1,29 @@
-/* Rotary embedding. A group computes the sines and cosines of its token once, into LDS, and rotates all its heads by
- * them. */
+/* Rotary embedding; see rope_kernels.h. A group computes the cosines and sines of its token once, into LDS, and uses
+ * them for all of its heads. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/values.h"
 #include "math/rope/rope_kernels.h"
 
 static constexpr uint32_t threads = 256;
-static constexpr uint32_t table_pairs = 256; /* angles in LDS at a time: a head of 512 in one go */
+static constexpr uint32_t table_pairs = 256; /* whose cosine and sine are in LDS at once: enough for an n_rot of 512 */
 
+/* The heads of one token that a group has. */
 struct heads {
-  const char *x; /* this token's first head of this part */
+  const char *x; /* the first of them */
   char *out;
   int64_t x_stride, out_stride; /* elements from head to head */
   uint32_t count;
 };
 
-/* The share of |heads| of one of |parts|. */
+/* Returns how many of |heads| belong to part |part| of |parts|, and the first of them. */
 RDNA_DEVICE uint32_t part_size(uint32_t heads, uint32_t part, uint32_t parts, uint32_t *first) {
   uint32_t share = (heads + parts - 1) / parts;
   *first = min_u32(part * share, heads);
   return min_u32(share, heads - *first);
 }
 
-/* |count| values by 16-byte accesses. */
+/* Loads and stores |count| values by 16-byte accesses, converted. */
 template <typename type, int count>
 RDNA_DEVICE void load_values(const void *p, float *v) {
 #pragma unroll
@@ -34,13 +35,14 @@ RDNA_DEVICE void store_values(void *p, const float *v) {
   for (int k = 0; k < count; k += type::IN_16) type::store_16((char *)p + k * type::BYTES, v + k);
 }
 
+/* Rotates the pair (a, b); |angle| is (cosine, sine). */
 RDNA_DEVICE void turn(float *a, float *b, float2 angle) {
   float x = *a, y = *b;
   *a = x * angle.x - y * angle.y;
   *b = x * angle.y + y * angle.x;
 }
 
-/* Eight pairs, each half of them 8 values apart from the other by |half|: x[i..i+8), x[half + i..). */
+/* Rotates pairs i to i + 7 of the halves layout: x[i, i + 8) with x[half + i, half + i + 8). */
 template <typename from, typename to>
 RDNA_DEVICE void turn_halves_8(const char *x, char *out, uint32_t i, uint32_t half, const float2 *angles) {
   float a[8], b[8];
@@ -52,7 +54,7 @@ RDNA_DEVICE void turn_halves_8(const char *x, char *out, uint32_t i, uint32_t ha
   store_values<to, 8>(out + (half + i) * to::BYTES, b);
 }
 
-/* Four pairs side by side: x[2i..2i+8). */
+/* Rotates pairs i to i + 3 of the interleaved layout: x[2 i, 2 i + 8). */
 template <typename from, typename to>
 RDNA_DEVICE void turn_interleaved_4(const char *x, char *out, uint32_t i, const float2 *angles) {
   float v[8];
@@ -70,7 +72,8 @@ RDNA_DEVICE void turn_one(const char *x, char *out, uint32_t first, uint32_t sec
   to::store(out, second, b);
 }
 
-/* Pairs [begin, begin + count) of every head, whose angles are |angles|. */
+/* Rotates pairs [begin, begin + count) of every head by |angles|, which holds those pairs' alone. |wide|: 8 values at
+ * once, for which all addresses and strides are aligned. */
 template <typename from, typename to>
 RDNA_DEVICE void turn_pairs(const heads &h, uint32_t begin, uint32_t count, uint32_t half, bool interleaved, bool wide,
                             const float2 *angles) {
@@ -111,7 +114,7 @@ RDNA_DEVICE void turn_heads(const heads &h, const float *inv_freq, uint32_t n_ro
   }
 }
 
-/* Values [begin, end) of every head, converted. */
+/* Copies values [begin, end) of every head, converted. */
 template <typename from, typename to>
 RDNA_DEVICE void copy_heads(const heads &h, uint32_t begin, uint32_t end) {
   uint32_t size = end - begin;

@@ -1,4 +1,5 @@
-/* Rows of the operators of rope.h for arguments_test.c: tokens M, heads B, heads of N, of which 4 are turned. */
+/* Rows of the operators of rope.h for arguments_test.c: tokens M, heads B, heads of N, of which 4 values are rotated.
+ */
 #ifndef RDNA_MATH_ROPE_ROPE_ARGUMENTS_H
 #define RDNA_MATH_ROPE_ROPE_ARGUMENTS_H
 

@@ -27,7 +27,8 @@ static struct shape pick_shape(rdna__random *random, int n) {
                         n_rot};
 }
 
-/* A (rows, heads, dim) buffer whose heads lie |head_gap| and whose rows |row_gap| values apart. */
+/* The strides of a (rows, heads, dim) buffer, perhaps with gaps after heads and after rows; |count| is what it spans.
+ */
 struct layout {
   int64_t row_stride, head_stride, count;
 };
@@ -41,7 +42,8 @@ static struct layout pick_layout(rdna__random *random, int n, int64_t rows, int6
   return l;
 }
 
-/* Adds an output of which |rows[0..row_count)| are written, or all rows when |rows| is NULL. */
+/* Adds an output whose rows rows[0] to rows[row_count - 1] are written, or the first row_count when |rows| is NULL. All
+ * else must stay poison. */
 static bool add_output(rdna__kernel_case *c, rdna_dtype dtype, const struct layout *l, int64_t row_count,
                        const int32_t *rows, int64_t slots, int64_t heads, int64_t dim, size_t offset) {
   if (!rdna__case_add(c, RDNA__OUT, dtype, l->count, (uint32_t)offset)) return false;
@@ -68,14 +70,15 @@ static bool add_values(rdna__kernel_case *c, rdna__random *random, rdna_dtype dt
   return true;
 }
 
-/* What is turned in place. */
+/* Adds a buffer that is rotated in place. */
 static bool add_turned(rdna__kernel_case *c, rdna__random *random, int64_t count, size_t offset) {
   void *data = rdna__case_add(c, RDNA__INOUT, RDNA_F32, count, (uint32_t)offset);
   if (data) case_fill(random, RDNA_F32, data, count, 1);
   return data != NULL;
 }
 
-/* Positions from the first to some millions, where the angle's reduction is long; frequencies as Llama's. */
+/* Adds positions, in one of four cases up to 30 million, where large angles need the long reduction, and frequencies of
+ * base 10000 as Llama has. */
 static bool add_angles(rdna__kernel_case *c, rdna__random *random, int n, const struct shape *s, size_t positions,
                        size_t inv_freq) {
   int32_t *p = rdna__case_add(c, RDNA__IN, RDNA_I32, s->tokens, (uint32_t)positions);
@@ -119,7 +122,7 @@ RDNA_CASE_MAKER(rdna__rope_case) {
   return fits ? RDNA_OK : no_memory(&s);
 }
 
-/* Every token gets a row of its own, but some get none. */
+/* Gives every token another row of the cache, except some that get one outside of it. */
 static void pick_rows(rdna__random *random, int32_t *rows, int32_t tokens, int64_t slots) {
   int64_t next = (int64_t)rdna__random_below(random, (uint64_t)(slots - tokens) + 1);
   for (int32_t t = 0; t < tokens; t++) {

@@ -3,7 +3,7 @@
 
 enum { TABLE_PAIRS = 256 };
 
-/* One head of the piece of a token that a thread has in hand. */
+/* Cosines and sines of one token for up to TABLE_PAIRS pairs, by which each of its heads is rotated. */
 struct turn {
   float cosine[TABLE_PAIRS], sine[TABLE_PAIRS]; /* of pairs begin to begin + count */
   int32_t begin, count, half;
@@ -18,7 +18,7 @@ static void fill_table(struct turn *t, const float *inv_freq, int32_t position, 
   }
 }
 
-/* |count| pairs (a[i * step], b[i * step]). */
+/* Rotates |count| pairs (a[i * step], b[i * step]). */
 SIMD_INLINE void turn_pairs(const float *a, const float *b, float *a_out, float *b_out, const float *cosine,
                             const float *sine, int32_t count, int32_t step) {
   EACH_APART
@@ -66,7 +66,7 @@ SIMD_INLINE void turn_pairs(const float *a, const float *b, float *a_out, float 
     }                                                                                                                  \
   }
 
-/* A run is not shorter than the pairs of a table, side by side. */
+/* A buffer of RUN values holds all interleaved pairs of a table. */
 _Static_assert(RUN >= 2 * TABLE_PAIRS, "buffers of turn_*");
 
 TURN(f32, f32)

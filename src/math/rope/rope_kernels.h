@@ -1,11 +1,18 @@
-/* Rotary embedding: the grid is (tokens, parts); part p of a token takes the p-th share of its heads. */
+/* Rotary embedding: rotates pairs of values of each head by angles that grow with the token's position. (a, b) becomes
+ * (a cos - b sin, a sin + b cos). Pair i is a_i and b_i, here of n_rot 8:
+ *
+ *     interleaved    a0 b0 a1 b1 a2 b2 a3 b3 | values that are copied
+ *     halves         a0 a1 a2 a3 b0 b1 b2 b3 | values that are copied
+ *     head           0                 n_rot               head_dim
+ *
+ * Grid: (tokens, parts). The heads of a token are divided among the groups of its parts, in order. */
 #ifndef RDNA_MATH_ROPE_KERNELS_H
 #define RDNA_MATH_ROPE_KERNELS_H
 
 #include <stdint.h>
 
 /* Strides count elements. Pair i of a head is x[2i], x[2i + 1] when |interleaved|, else x[i], x[i + n_rot/2]; its
- * angle is (float)positions[token] * inv_freq[i]. Values from n_rot on are copied. */
+ * angle in radians is (float)positions[token] * inv_freq[i]. Values from n_rot on are copied. */
 struct rope_args {
   const void *x;            /* (tokens, heads, head_dim) */
   void *out;                /* (tokens, heads, head_dim); may be x */
@@ -15,11 +22,12 @@ struct rope_args {
   int64_t out_token_stride, out_head_stride;
   int32_t tokens, heads, head_dim, n_rot;
   int32_t interleaved;
-  float scale; /* on sine and cosine */
+  float scale; /* multiplies sine and cosine */
 };
 
-/* Rotated k and plain v, f32, into row cache_row[token] of the caches; rows outside [0, slots) are skipped. Where q is
- * not NULL, the first |q_parts| parts of a token turn its q_heads in place. */
+/* Writes k, rotated, and v, unchanged, to slot cache_row[token] of the caches, and converts them to the caches' type. A
+ * slot outside [0, slots) is skipped. Where q is not NULL, the first |q_parts| groups of a token rotate its q_heads in
+ * place; the others divide k and v among them. */
 struct rope_kv_write_args {
   const float *k;           /* (tokens, heads, k_dim) */
   const float *v;           /* (tokens, heads, v_dim) */

@@ -137,7 +137,7 @@ static void check_cache(const operand *in, const double *before, const operand *
   free(written);
 }
 
-/* Every other time with q, which has heads of its own, up to 9 times those of k. */
+/* Half of the calls have q too, with up to 9 times as many heads as k. */
 static void kv_write_matches_double(void **state) {
   for (int n = 0; n < 60; n++) {
     struct sizes s = pick_sizes(n % 20);
