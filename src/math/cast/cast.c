@@ -19,7 +19,7 @@ static bool has_kernel(rdna_dtype from, rdna_dtype to) {
   return kernels[from][to];
 }
 
-/* Where a pair of types has a kernel; elsewhere a copy converts. */
+/* A pair of types without a kernel is converted by rdna_op_copy. */
 #define TYPE "f32|f16|bf16|f8_e4m3fn|f8_e5m2|f8_e4m3fnuz|f8_e5m2fnuz"
 static const rdna__route route[] = {{.name = "dense",
                                      .kernels = {"cast_{" TYPE "|i32}_{" TYPE "}"},

@@ -1,4 +1,5 @@
-/* Casts through f32, which holds every value of the narrower floats: so a cast rounds once. */
+/* See cast_kernels.h. Casts go through f32, which holds every value of the narrower floats, so that a cast rounds once.
+ */
 #include "kernel/prelude.h"
 
 #include "kernel/float8.h"
@@ -26,7 +27,8 @@ typedef f8<RDNA_F8_E5M2> f8_e5m2;
 typedef f8<RDNA_F8_E4M3FNUZ> f8_e4m3fnuz;
 typedef f8<RDNA_F8_E5M2FNUZ> f8_e5m2fnuz;
 
-/* A thread takes 8 values in a step, or 16 where a side has 8 bits: one 16-byte access on the narrower side. */
+/* A step is 8 values, or 16 where either type has 8 bits: at least one 16-byte access on either side. Loads all steps
+ * of the thread before it converts one. Unaligned tensors, and the last values, go one by one. */
 template <typename from, typename to>
 RDNA_DEVICE void cast_tile(const cast_args &args) {
   constexpr uint32_t threads = RDNA__CAST_THREADS, step = from::BYTES == 1 || to::BYTES == 1 ? 16 : 8;

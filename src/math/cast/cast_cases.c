@@ -6,21 +6,21 @@
 #include "math/cast/cast_kernels.h"
 #include "math/common/case/values.h"
 
-/* Values that round to even, up, down, away to infinity and to subnormals of a narrower type: its neighbours' middles
- * and one step to either side of them. */
+/* Returns an f32 that is hard to round to the narrower type |to|: halfway between two of its values, or one f32 step to
+ * either side of that. So there are ties to even, roundings up and down, to infinity and to subnormals. */
 static float near_middle(rdna__random *random, rdna_dtype to) {
-  /* half a step of the target, in a float's last bits */
+  /* half a step of |to|, as a bit of an f32's mantissa; for 8-bit types one of 2^20, 2^19, 2^18 */
   uint32_t low = to == RDNA_F16 ? 0x1000 : to == RDNA_BF16 ? 0x8000 : 0x100000 >> rdna__random_below(random, 3);
   uint32_t bits = (uint32_t)rdna__random_bits(random) & ~(2 * low - 1);
   float v = scalar_from_bits(bits + low + (uint32_t)rdna__random_below(random, 3) - 1);
-  if (to != RDNA_BF16) { /* exponents that it has, subnormals included */
+  if (to != RDNA_BF16) { /* about the exponents that |to| has, subnormals included */
     bits = scalar_bits(v) & 0x807fffffu;
     v = scalar_from_bits(bits | (uint32_t)rdna__random_range(random, 100, 144) << 23);
   }
   return isnan(v) ? NAN : v;
 }
 
-/* "cast_f32_f8_e5m2" */
+/* Finds both types in a name such as "cast_f32_f8_e5m2". */
 static void name_dtypes(const char *name, rdna_dtype *out_from, rdna_dtype *out_to) {
   for (int from = 0; from < RDNA_DTYPE_COUNT; from++) {
     for (int to = 0; to < RDNA_DTYPE_COUNT; to++) {

@@ -26,7 +26,7 @@ FLOAT8(f8_e5m2fnuz, F8_E5M2FNUZ)
 #define STORED_f8_e4m3fnuz uint8_t
 #define STORED_f8_e5m2fnuz uint8_t
 
-/* What is stored: to 8 bits, within the largest magnitude, in a buffer that may be |values|. */
+/* Clamps |values| to magnitudes up to |largest|, into |buffer|, which may be |values| itself. */
 SIMD_INLINE const float *limited(const float *values, float *buffer, int64_t n, float largest) {
   for (int64_t i = 0; i < n; i++) buffer[i] = float8_limit(values[i], largest);
   return buffer;

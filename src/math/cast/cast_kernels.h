@@ -1,4 +1,8 @@
-/* Casts: tiles of RDNA__CAST_TILE values, one a work-group along x; the grid covers the count. */
+/* Casts of contiguous values. Grid x: one group for each tile of RDNA__CAST_TILE values. A thread has 8 neighbouring
+ * values at a time, or 16 where either type has 8 bits; the tile takes two such rounds, or one:
+ *
+ *     tile    | thread 0: 8 values | thread 1 | ... | thread 255 | thread 0: 8 values | ... |
+ */
 #ifndef RDNA_MATH_CAST_KERNELS_H
 #define RDNA_MATH_CAST_KERNELS_H
 
@@ -10,7 +14,7 @@ struct cast_args {
   const void *x;
   void *out;
   int64_t count;
-  float largest; /* to 8 bits: larger magnitudes become this one; infinity: none do */
+  float largest; /* casts to 8 bits clamp magnitudes to this; infinity: they do not */
 };
 
 /* from, to */

@@ -1,7 +1,8 @@
 #include "rdna/op/cast.h"
 #include "math/common/test/operand.h"
 
-/* The nearest value of the type, ties to even: |x| in units of the type's step there, rounded as a double. */
+/* Returns the nearest value of the type, ties to even: divides |x| by the type's step there, rounds, multiplies again.
+ */
 static double nearest(rdna_dtype dtype, double x) {
   int bits = dtype == RDNA_F32 ? 23 : dtype == RDNA_F16 ? 10 : 7, lowest = dtype == RDNA_F16 ? -14 : -126;
   if (dtype == RDNA_I32 || x == 0 || isnan(x) || isinf(x)) return x;
@@ -110,8 +111,8 @@ static double float8_value(rdna_dtype type, int code) {
   return code < 128 ? v : -v;
 }
 
-/* The code of the nearest value, ties to the even code; the step beyond the largest counts as a value that is not
- * there. */
+/* Returns the code of the nearest value, ties to the even code. Beyond the largest value it rounds as if the next step
+ * were a value too, which is infinity, NaN or, |saturating|, the largest. */
 static int float8_nearest(rdna_dtype type, double v, bool saturating) {
   bool odd_zero = type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
   int largest = type == RDNA_F8_E4M3FN ? 126 : type == RDNA_F8_E5M2 ? 123 : 127, sign = signbit(v) ? 128 : 0;
@@ -210,8 +211,8 @@ static void check_boundaries(rdna_dtype to, const float *values, int64_t count) 
   operand_free(&x);
 }
 
-/* Every value of a narrow type, the middle between it and the next, and the floats on either side of both, of both
- * signs; past the largest value as if there were another; and NaN of every leading bit. */
+/* For every value of a narrow type: the value, the point halfway from the one before, and the floats on either side of
+ * both, of both signs; one step past the largest value too; and a NaN for every leading bit. */
 static void every_boundary_rounds_to_nearest_even(void **state) {
   static const rdna_dtype types[] = {RDNA_F16,     RDNA_BF16,        RDNA_F8_E4M3FN,
                                      RDNA_F8_E5M2, RDNA_F8_E4M3FNUZ, RDNA_F8_E5M2FNUZ};
