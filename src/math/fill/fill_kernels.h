@@ -1,4 +1,4 @@
-/* Filling memory with a value. */
+/* Fills memory with a 32-bit value. */
 #ifndef RDNA_MATH_FILL_KERNELS_H
 #define RDNA_MATH_FILL_KERNELS_H
 
