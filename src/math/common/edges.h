@@ -1,5 +1,6 @@
-/* A row at any alignment as vectors of 16 bytes, with single values before the first and after the last: fewer than a
- * vector's at either end. Read by the host and by the GPU. */
+/* Splits a row at any address into single values up to a multiple of 16 bytes (head), aligned vectors of 16 bytes, and
+ * single values (tail); see "Rows at any alignment" in src/math/README.md. Head and tail are each fewer than a vector's
+ * values. For the host and for the GPU. */
 #ifndef RDNA_MATH_COMMON_EDGES_H
 #define RDNA_MATH_COMMON_EDGES_H
 
@@ -11,7 +12,7 @@ struct row_edges {
   uint64_t head, vectors, tail; /* values, vectors, values */
 };
 
-/* |in_16|: values in 16 bytes. */
+/* Splits |cols| values from |address| on. |in_16|: values in 16 bytes. */
 RDNA_SCALAR struct row_edges row_edges_of(uint64_t address, uint64_t cols, uint32_t in_16) {
   struct row_edges e;
   e.head = ((0 - address) & 15) / (16 / in_16);
@@ -21,7 +22,8 @@ RDNA_SCALAR struct row_edges row_edges_of(uint64_t address, uint64_t cols, uint3
   return e;
 }
 
-/* The column of the single value that thread |rank| of at least 32 has, or |cols| if it has none. */
+/* Returns the column of the single value of thread |rank|, or |cols| if it has none. Threads 0 to in_16 - 1 have the
+ * head, the next in_16 the tail; there must be at least 32 threads. */
 RDNA_SCALAR uint64_t row_edges_single(const struct row_edges *e, uint64_t cols, uint32_t rank, uint32_t in_16) {
   if (rank < in_16) return rank < e->head ? rank : cols;
   return rank - in_16 < e->tail ? cols - e->tail + (rank - in_16) : cols;

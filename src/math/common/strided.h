@@ -1,5 +1,6 @@
-/* Tensors of any strides as kernels see them: one shape, at most RDNA_MAX_RANK dimensions that could not be merged,
- * and a pointer with strides for each operand. Read by the host and by the GPU. */
+/* Tensors of any strides as kernels see them: one shape for all operands, whose dimensions are merged where every
+ * operand allows it, and a pointer with strides for each operand. A broadcast dimension has stride 0. For the host and
+ * for the GPU. */
 #ifndef RDNA_MATH_COMMON_STRIDED_H
 #define RDNA_MATH_COMMON_STRIDED_H
 
@@ -7,7 +8,7 @@
 
 #include "kernel/scalar.h"
 
-/* A launch has fewer values, so that indices are 32 bits; operators cut larger tensors. */
+/* The most values of a launch, so that indices are 32 bits; operators split larger tensors (rdna__plan_each). */
 enum { STRIDED_RANK = 8, STRIDED_MAX_COUNT = 1 << 27 };
 
 struct strided_shape {
@@ -28,7 +29,8 @@ struct strided_operand {
 #define STRIDED_UNROLL
 #endif
 
-/* Where value |i| of each operand is, in values from its pointer. Unrolled, so that arguments stay in registers. */
+/* Finds where value |i| of each operand is, in values from its pointer. Unrolled, because arguments that are indexed by
+ * a variable would be read from memory. */
 RDNA_SCALAR void strided_offsets(const struct strided_shape *shape, const struct strided_operand *operands, int count,
                                  uint32_t i, int64_t *out_offsets) {
   STRIDED_UNROLL

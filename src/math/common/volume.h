@@ -1,5 +1,5 @@
-/* Tensors (n, channels, spatial…) with up to three spatial dimensions and any strides, as kernels see them: those that
- * a tensor lacks come first and are of size 1. Read by the host and by the GPU. */
+/* Tensors (n, channels, spatial…) of any strides, as kernels see them: always with three spatial dimensions z, y, x, of
+ * which the first have size 1 where a tensor has fewer. For the host and for the GPU. */
 #ifndef RDNA_MATH_COMMON_VOLUME_H
 #define RDNA_MATH_COMMON_VOLUME_H
 
@@ -10,14 +10,22 @@ struct volume {
   int64_t stride[5]; /* n, channel, z, y, x; in values */
 };
 
-/* Who takes which values of a tensor: number i has x fastest, then y, z, channels, n; or channels, x, y, z, n. */
+/* How a tensor is divided among threads. A work item, one for each thread, is |channels| neighbouring channels at one
+ * position. Items are numbered with x fastest, then y, z, channels, n; if |channels_last| with channels fastest, then
+ * x, y, z, n. Of 2 items along x and 6 channels, 4 for an item (the last has 2):
+ *
+ *     item      0           1           2           3
+ *     covers    x 0, c 0-3  x 1, c 0-3  x 0, c 4-5  x 1, c 4-5
+ */
 struct volume_order {
-  struct strided_shape shape; /* of rank 5, in that order; channels count numbers */
+  struct strided_shape shape; /* of rank 5, in that order; its size for channels counts items */
   uint32_t channels_last;
-  uint32_t channels; /* of a number; the last number of a sample may have fewer */
-  uint32_t vector;   /* 1: they are 16 bytes, for which every tensor here is aligned; then channels_last is 1 */
+  uint32_t channels; /* of an item; the last items of a sample may have fewer */
+  uint32_t vector;   /* 1: the channels of an item are one vector of 16 bytes, and every tensor is aligned to it;
+                        channels_last is 1 */
 };
 
+/* Where work item i lies; c counts items, so its first channel is c * channels. */
 struct volume_place {
   int32_t n, c, z, y, x;
 };
@@ -40,7 +48,7 @@ RDNA_SCALAR struct volume_place volume_place_at(const struct volume_order *order
   return p;
 }
 
-/* Where a channel of a sample begins. */
+/* Returns where a channel of a sample begins, in values; volume_offset is added to it. */
 RDNA_SCALAR int64_t volume_channel(const struct volume *v, int32_t n, uint32_t channel) {
   return n * v->stride[0] + channel * v->stride[1];
 }

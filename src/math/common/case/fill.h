@@ -8,7 +8,7 @@
 #include "kernel/host.h"
 #include "rdna/tensor.h"
 
-/* The type that a kernel's name ends in, "add_row_bf16"; RDNA_DTYPE_COUNT: it ends in none. */
+/* Returns the type that a kernel's name ends in, as "add_row_bf16" does; RDNA_DTYPE_COUNT if it ends in none. */
 static inline rdna_dtype case_name_dtype(const char *kernel_name) {
   size_t length = strlen(kernel_name);
   int dtype = 0;
@@ -19,7 +19,7 @@ static inline rdna_dtype case_name_dtype(const char *kernel_name) {
   }
   return (rdna_dtype)dtype;
 }
-/* f16 or bf16 where the name has it anywhere, "rms_norm_f16_wf32", else f32. */
+/* Returns f16 or bf16 if the name has it anywhere, as "rms_norm_f16_wf32" does, else f32. */
 static inline rdna_dtype case_name_float(const char *kernel_name) {
   return strstr(kernel_name, "_bf16") ? RDNA_BF16 : strstr(kernel_name, "_f16") ? RDNA_F16 : RDNA_F32;
 }
@@ -36,16 +36,16 @@ static inline float case_get(rdna_dtype dtype, const void *data, int64_t i) {
   return ((const float *)data)[i];
 }
 
-/* Normal numbers of the given standard deviation. */
+/* Fills with normally distributed numbers of mean 0 and standard deviation |deviation|. */
 static inline void case_fill(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, double deviation) {
   for (int64_t i = 0; i < count; i++) case_set(dtype, data, i, (float)(deviation * rdna__random_normal(random)));
 }
 
-/* How far apart, in proportion, two neighbouring values of the type may be. */
+/* Returns the largest relative distance of two neighbouring normal values of the type. */
 static inline double case_spacing(rdna_dtype dtype) {
   return dtype == RDNA_F32 ? 0x1p-23 : dtype == RDNA_F16 ? 0x1p-10 : 0x1p-7;
 }
-/* The distance of its smallest values. */
+/* Returns the distance of its smallest values. */
 static inline double case_smallest(rdna_dtype dtype) {
   return dtype == RDNA_F16 ? 0x1p-24 : 0x1p-126; /* an f32 subnormal may become zero on a GPU */
 }

@@ -11,7 +11,8 @@
 #include "kernel/manifest.h"
 #include "math/common/strided.h"
 
-/* A shape of random sizes; small ones at first. */
+/* Picks a shape of random sizes; fewer dimensions in the first cases. |values|: of a vector, by which some are
+ * divisible. */
 static inline void case_pick_shape(rdna__random *random, int n, int values, struct strided_shape *shape) {
   *shape = (struct strided_shape){.rank = (uint32_t)rdna__random_range(random, 1, n < 6 ? 3 : 8), .count = 1};
   if (n == 1) shape->rank = 1;
@@ -25,7 +26,8 @@ static inline void case_pick_shape(rdna__random *random, int n, int values, stru
   }
 }
 
-/* Strides of an operand: dense, with gaps, transposed, or broadcast; returns the values that it spans. */
+/* Picks strides of an operand: contiguous, with gaps, permuted or (inputs only) broadcast. Returns the values it spans.
+ */
 static inline int64_t case_pick_strides(rdna__random *random, const struct strided_shape *shape, bool output,
                                         int values, int64_t *stride) {
   uint32_t order[STRIDED_RANK];
@@ -49,13 +51,14 @@ static inline int64_t case_pick_strides(rdna__random *random, const struct strid
   return last + 1;
 }
 
+/* Returns whether the strides allow vectors of |values| values along the fastest dimension. */
 static inline bool case_may_be_vector(const struct strided_shape *shape, const int64_t *stride, int values) {
   bool may = stride[0] == 1 && shape->size[0] % (uint32_t)values == 0;
   for (uint32_t d = 1; d < shape->rank; d++) may = may && stride[d] % values == 0;
   return may;
 }
 
-/* What lies between the values of the buffer added last, an output, must stay poison. */
+/* Marks the gaps between the values of the buffer added last, an output: they must keep their poison. */
 static inline rdna_status case_mark_gaps(rdna__kernel_case *c, const struct strided_shape *shape,
                                          const struct strided_operand *out, int64_t span) {
   uint8_t *untouched = malloc((size_t)span);

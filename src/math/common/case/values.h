@@ -1,4 +1,4 @@
-/* For case makers: values that find what normal numbers do not. */
+/* For case makers: hard values, which find faults that ordinary numbers do not. */
 #ifndef RDNA_MATH_COMMON_CASE_VALUES_H
 #define RDNA_MATH_COMMON_CASE_VALUES_H
 
@@ -7,13 +7,14 @@
 
 #include "math/common/case/fill.h"
 
-/* Anything but a NaN with a payload, which could be taken for poison. */
+/* Returns a float of random bits. A NaN loses its payload, as it could be taken for poison. */
 static inline float case_any_bits(rdna__random *random) {
   float v = scalar_from_bits((uint32_t)rdna__random_bits(random));
   return isnan(v) ? NAN : v;
 }
 
-/* Normal numbers with, one in eight, zeros, infinities, NaN, subnormals, the ends of the ranges, or any bits. */
+/* Fills with normally distributed numbers of which one in eight is replaced: by a zero, infinity, NaN, subnormal or
+ * limit of a range, or by random bits. */
 static inline void case_fill_hard(rdna__random *random, rdna_dtype dtype, void *data, int64_t count) {
   static const float special[] = {0.0f,     -0.0f,   INFINITY, -INFINITY, NAN,      0x1p-149f,    -0x1p-130f,
                                   0x1p-24f, 6e-6f,   65504.0f, 3e38f,     -3.4e38f, 1.0f,         -1.0f,

@@ -9,7 +9,7 @@
 #include "math/common/case/doubles.h"
 #include "math/common/plan/volume.h"
 
-/* Contiguous, or channels-last; spatial dimensions that are missing have size 1. */
+/* Returns a tensor of rank 5, contiguous or channels-last, whose data points to no real values. |size|: z, y, x. */
 static inline rdna_tensor volume_case_tensor(rdna_dtype dtype, int64_t n, int64_t channels, const int32_t size[3],
                                              bool channels_last) {
   const int64_t shape[] = {n, channels, size[0], size[1], size[2]};
@@ -22,12 +22,12 @@ static inline rdna_tensor volume_case_tensor(rdna_dtype dtype, int64_t n, int64_
   return t;
 }
 
-/* Adds the tensor's buffer, whose pointer is the volume at |offset| of the arguments. */
+/* Adds the tensor's buffer; its pointer goes into the struct volume at |offset| of the arguments. */
 static inline void *volume_case_add(rdna__kernel_case *c, rdna__buffer_role role, const rdna_tensor *t, size_t offset) {
   return rdna__case_add(c, role, t->dtype, rdna_tensor_count(t), (uint32_t)(offset + offsetof(struct volume, data)));
 }
 
-/* Several channels of a thread, as where there are values enough. */
+/* Gives work items several channels at random, as rdna__volume_order does only for large tensors. */
 static inline void volume_case_block(rdna__random *random, int64_t channels, uint32_t most,
                                      struct volume_order *order) {
   if (order->channels_last || channels == 0) return;

@@ -1,4 +1,5 @@
-/* Device code: one value, or 16 bytes of neighbouring channels, as what they are computed in. */
+/* Device code: loads and stores one value, or (width above 1) 16 bytes of neighbouring channels, converted to the type
+ * that they are computed in. */
 #ifndef RDNA_MATH_COMMON_DEVICE_CHANNELS_H
 #define RDNA_MATH_COMMON_DEVICE_CHANNELS_H
 

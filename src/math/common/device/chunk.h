@@ -4,8 +4,9 @@
 
 #include "math/common/device/values.h"
 
-/* Returns |v|, the same in all lanes, as a value that the compiler must take for another where waves have 64 lanes:
- * comparisons with it are made again rather than kept, as masks of 64 bits are two scalar registers each. */
+/* Returns |v|, which is the same in all lanes. Where waves have 64 lanes the compiler takes the result for another
+ * value, so it repeats comparisons with it rather than keep their masks, of two scalar registers each. See "Values
+ * again" in src/math/README.md. */
 RDNA_DEVICE uint32_t again_uniform(uint32_t v) {
 #if WAVE_SIZE == 64
   asm volatile("" : "+s"(v));
@@ -13,7 +14,7 @@ RDNA_DEVICE uint32_t again_uniform(uint32_t v) {
   return v;
 }
 
-/* One value as it is stored, rounded as pack rounds it. */
+/* Returns |v| as it is stored, rounded as pack rounds. */
 template <typename type>
 RDNA_DEVICE typename type::stored stored_of(float v) {
   float values[type::IN_16] = {v};
@@ -24,8 +25,8 @@ RDNA_DEVICE typename type::stored stored_of(float v) {
   }
 }
 
-/* What a loop takes at a time, from value |i| of a row on: 16 bytes of |type| if |wide|, else one value. load may read
- * another type, |stored|, of as many values. */
+/* What one iteration of a loop loads and stores, from value |i| of a row on: COUNT values, which are 16 bytes of |type|
+ * if |wide|, else one value. load may read COUNT values of another type, |stored|. */
 template <typename type, bool wide>
 struct chunk {
   enum { COUNT = wide ? (int)type::IN_16 : 1 };
@@ -49,7 +50,7 @@ struct chunk {
   }
 };
 
-/* The same, kept in registers as it lies in memory, by kernels that look at a row more than once. */
+/* The same, kept in registers as it is in memory, packed, for kernels that use a row more than once. */
 template <typename type, bool wide>
 struct piece {
   enum { COUNT = wide ? (int)type::IN_16 : 1 };
@@ -62,8 +63,8 @@ struct piece {
     store_as<uint4>((char *)row + i * type::BYTES, p.bits);
   }
 };
-/* One value: converted when it is needed. Converted where it is loaded, below a condition, it would be waited for
- * there. */
+/* One value, which unpack converts. Conversion in load would wait for the value there, so loads would not be in flight
+ * together. */
 template <typename type>
 struct piece<type, false> {
   enum { COUNT = 1 };

@@ -1,4 +1,5 @@
-/* Device code: what a kernel that also exists for f64 computes each type of values.h in. */
+/* Device code: for kernels that also exist for f64: the type that each type of values.h is computed in, computed<>::in,
+ * and arithmetic that is overloaded for float and double. */
 #ifndef RDNA_MATH_COMMON_DEVICE_DOUBLES_H
 #define RDNA_MATH_COMMON_DEVICE_DOUBLES_H
 
@@ -18,12 +19,12 @@ RDNA_DEVICE double fused(double a, double b, double c) { return __builtin_fma(a,
 RDNA_DEVICE float root(float v) { return __builtin_sqrtf(v); } /* correctly rounded, as is the next */
 RDNA_DEVICE double root(double v) { return __builtin_sqrt(v); }
 
-/* Value |i| of a tensor of |type|, or of f32 if |is_f32|. */
+/* Loads value |i| of a tensor of |type|, or of f32 if |is_f32|. */
 template <typename type>
 RDNA_DEVICE typename computed<type>::in load_or_f32(const void *p, uint64_t i, uint32_t is_f32) {
   return is_f32 ? f32::load(p, i) : type::load(p, i);
 }
-/* Where the type is known only when the kernel runs: |dtype| is an rdna_dtype, of a float. */
+/* Loads, and stores, where the type is known only when the kernel runs: |dtype| is RDNA_F32, _F16, _BF16 or _F64. */
 template <typename acc>
 RDNA_DEVICE acc load_any(const void *p, uint64_t i, uint32_t dtype) {
   if (dtype == RDNA_F32) return (acc)f32::load(p, i);

@@ -1,17 +1,21 @@
-/* Device code: elementary functions by the hardware's own exponential and reciprocal.
+/* Device code: elementary functions by the hardware's own exponential and reciprocal, whose last bits differ from GPU
+ * to GPU.
  *
- * close_sigmoid and close_silu are for f32, right to 2^-21 of the result; so are the
- * other close_ functions to 2^-20 of it, but for the two gelu below -2, which are right to 2^-24 there. The rest is for
- * results that are rounded to 16 bits. They use the hardware's own exponential and reciprocal, are right to about 2^-14
- * of the result, and their last bits differ from GPU to GPU. An exponential below 2^-126 becomes zero. */
+ *     function                     for         error
+ *     close_sigmoid, close_silu    f32         2^-21 of the result
+ *     other close_*                f32         2^-20 of the result; the two gelu below -2: 2^-24
+ *     fast_*                       f16, bf16   about 2^-14 of the result; an exponential below 2^-126 becomes 0
+ */
 #ifndef RDNA_MATH_COMMON_DEVICE_FAST_H
 #define RDNA_MATH_COMMON_DEVICE_FAST_H
 
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 
-/* e^-|x| = 2^n 2^f with |f| <= 1/2, where the hardware's exponential is at its best; 2^n in two steps, so that small
- * results lose their bits one by one. A third of the instructions of scalar_sigmoid. */
+/* Computes e^-|x| = 2^n 2^f with |f| <= 1/2, where the hardware's exponential is most exact, and multiplies by 2^n in
+ * two steps, so that small results become subnormal rather than 0. A third of the instructions of scalar_sigmoid.
+ * 0x1.715476p+0 is log2(e), 0x1.4ae0c0p-26 what it lacks; adding 0x1.8p23 rounds to an integer in the low bits;
+ * 0x4b400000 are the bits of 0x1.8p23. */
 RDNA_DEVICE float close_sigmoid(float x) {
   float c = min_f32(abs_f32(x), 110.0f);
   float shifted = fma_f32(c, -0x1.715476p+0f, 0x1.8p23f), n = shifted - 0x1.8p23f;
@@ -24,7 +28,7 @@ RDNA_DEVICE float close_sigmoid(float x) {
 }
 RDNA_DEVICE float close_silu(float x) { return x * close_sigmoid(x); }
 RDNA_DEVICE float close_exp(float x) { return scalar_exp(x); }
-/* As scalar_tanh, but for the hardware's functions. */
+/* scalar_tanh with the hardware's functions. */
 RDNA_DEVICE float close_tanh(float x) {
   float z = x * x, p = 0x1.246e0ep-9f, a = abs_f32(x);
   p = fma_f32(p, z, -0x1.0ee560p-7f);
@@ -39,7 +43,7 @@ RDNA_DEVICE float close_tanh(float x) {
 RDNA_DEVICE float close_gelu_tanh(float x) {
   return x * close_sigmoid(0x1.988454p+0f * fma_f32(0x1.6e4e26p-5f * x * x, x, x));
 }
-/* As scalar_gelu, but for the hardware's exponential. */
+/* scalar_gelu with the hardware's exponential. */
 RDNA_DEVICE float close_gelu(float x) {
   float a = x * 0x1.6a09e6p-1f, size = abs_f32(a), p = -0x1.630962p-16f;
   p = fma_f32(p, size, 0x1.c85bf8p-12f);
@@ -52,13 +56,14 @@ RDNA_DEVICE float close_gelu(float x) {
   float far = size > 3.95f ? 0.0f : fast_exp(p), twice = x < 0 ? far : 2 - far;
   return 0.5f * x * (size < 0.925f ? 1 + scalar_erf_small_(a) : x != x ? x : twice);
 }
-/* e^(-|x|/2) squared, so that nothing overflows and small results lose their bits one by one. */
+/* Squares e^(-|x|/2), so that nothing overflows and small results become subnormal rather than 0. 0.7213475204 is
+ * log2(e) / 2. */
 RDNA_DEVICE float fast_sigmoid(float x) {
   float root = fast_exp2(abs_f32(x) * -0.7213475204f), r = fast_rcp(fma_f32(root, root, 1.0f));
   return x < 0 ? r * root * root : r;
 }
 RDNA_DEVICE float fast_silu(float x) { return x * fast_sigmoid(x); }
-/* Below 0.6 the odd series, since 1 - small / large cancels there. */
+/* Below 0.6 an odd polynomial; above it 1 - 2 / (e^(2 |x|) + 1), which would cancel below. 2.885390082 is 2 log2(e). */
 RDNA_DEVICE float fast_tanh(float x) {
   float z = x * x, p = 0x1.6418d8p-6f;
   p = fma_f32(p, z, -0x1.b9fa8ap-5f);

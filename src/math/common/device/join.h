@@ -25,8 +25,9 @@ RDNA_DEVICE state wave_join(state s, uint32_t lanes = WAVE_SIZE) {
   return s;
 }
 
-/* Joins the waves' states, where all lanes of a wave have the wave's. |scratch|: group memory, a state for each wave.
- * Thread 0 gets the result, and others may not. */
+/* Joins the states of a group's waves, in order. On entry all lanes of a wave have the wave's state, as wave_join
+ * leaves it. |scratch|: group memory, a state for each wave. Use the result of thread 0 alone: the others may not have
+ * it. */
 template <int threads, typename state>
 RDNA_DEVICE state group_join(state s, state *scratch) {
   group_barrier();
@@ -38,7 +39,7 @@ RDNA_DEVICE state group_join(state s, state *scratch) {
   return s;
 }
 
-/* Mean, sum of squared distances from it, and how many: joined as in Chan, Golub and LeVeque, "Updating formulae and a
+/* Mean, sum of squared distances from it, and count, joined as in Chan, Golub and LeVeque, "Updating formulae and a
  * pairwise algorithm for computing sample variances", 1979. */
 template <typename acc>
 struct moments {

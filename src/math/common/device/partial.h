@@ -1,11 +1,11 @@
-/* Device code: a vector of 16 bytes of which not all values may be touched. */
+/* Device code: loads part of a vector of 16 bytes, where the rest is outside of the tensor. */
 #ifndef RDNA_MATH_COMMON_DEVICE_PARTIAL_H
 #define RDNA_MATH_COMMON_DEVICE_PARTIAL_H
 
 #include "kernel/prelude.h"
 
-/* Values |from| to |to| of the vector at |p|, which need not be a multiple of 16; zeros elsewhere. One by one, in few
- * registers: for the few vectors at a tensor's ends. */
+/* Loads values [from, to) of the vector at |p|, which may have any alignment; the others are 0. Loads one by one, in
+ * few registers: for the few vectors at the ends of a tensor. */
 template <typename value>
 RDNA_DEVICE uint4 load_partial(const value *p, int32_t from, int32_t to) {
   uint4 bits = {0, 0, 0, 0};

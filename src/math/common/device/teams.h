@@ -1,13 +1,13 @@
-/* Device code: the threads that share a row, which is a template's parameter |team| where a wave and a whole group do
- * the same. |threads|: of the group. */
+/* Device code: the threads that share a row: a wave, or a whole group. Kernels that exist for both take wave_team or
+ * group_team as a template parameter. |threads|: of the group. */
 #ifndef RDNA_MATH_COMMON_DEVICE_TEAMS_H
 #define RDNA_MATH_COMMON_DEVICE_TEAMS_H
 
 #include "kernel/prelude.h"
 
-/* SIZE threads, of which this one is number rank(); COUNT teams in a group, of which this one is number index(). All of
- * a team get the sums, which are always added in the same order. |scratch| is group memory of GROUP_SCRATCH(threads)
- * floats, for sums() of three times as many; a wave needs none. */
+/* A team has SIZE threads, this one is number rank(); a group has COUNT teams, this one is number index(). sum, max and
+ * sums (of three values) reduce over the team, in a fixed order, and give all of its threads the result. |scratch| is
+ * group memory of GROUP_SCRATCH(threads) floats, of three times as many for sums; a wave needs none. */
 template <int threads>
 struct wave_team {
   enum { SIZE = WAVE_SIZE, COUNT = threads / WAVE_SIZE };
@@ -27,7 +27,7 @@ struct group_team {
   RDNA_DEVICE uint32_t index() { return 0; }
   RDNA_DEVICE float sum(float v, float *scratch) { return group_sum_f32<threads>(v, scratch); }
   RDNA_DEVICE float max(float v, float *scratch) { return group_max_f32<threads>(v, scratch); }
-  /* Three sums for the price of one's barriers. */
+  /* Three sums with the barriers of one. */
   RDNA_DEVICE void sums(float *v, float *scratch) {
     constexpr uint32_t waves = threads / WAVE_SIZE;
 #pragma unroll

@@ -15,7 +15,7 @@
 
 struct f32 {
   typedef float stored;
-  enum { BYTES = 4, IN_16 = 4 }; /* of a value; values in 16 bytes */
+  enum { BYTES = 4, IN_16 = 4 }; /* bytes of a value; values in 16 bytes */
   struct raw8 {
     uint4 low, high;
   };
@@ -30,7 +30,7 @@ struct f32 {
     return uint4{bits_as<uint32_t>(v[0]), bits_as<uint32_t>(v[1]), bits_as<uint32_t>(v[2]), bits_as<uint32_t>(v[3])};
   }
   RDNA_DEVICE void store_16(void *p, const float *v) { store_as<uint4>(p, pack(v)); }
-  RDNA_DEVICE float rounded(float v) { return v; } /* as it will be read back */
+  RDNA_DEVICE float rounded(float v) { return v; } /* as it would be read back after a store */
 
   RDNA_DEVICE float load_global(const stored *p) { return *global(p); }
   RDNA_DEVICE void store_global(stored *p, float v) { *global(p) = v; }
@@ -51,7 +51,8 @@ struct f32 {
   }
 };
 
-/* The two types of 16 bits differ in how a value, and a word of two, become floats and come of them: |self| says. */
+/* What f16 and bf16 have in common. |self| converts one value (decode, encode) and a 32-bit word of two (decode2,
+ * encode2), the first in the low half. */
 template <typename self>
 struct value_16_bits {
   typedef uint16_t stored;
@@ -96,6 +97,7 @@ struct bf16 : value_16_bits<bf16> {
   RDNA_DEVICE uint32_t encode2(float low, float high) { return f32_to_bf16x2(low, high); }
 };
 
+/* The types that are stored as the number that they are. unpack and store_16 convert to and from any type |acc|. */
 template <typename number>
 struct plain_value {
   typedef number stored;
@@ -126,7 +128,7 @@ typedef plain_value<int32_t> i32;
 typedef plain_value<int64_t> i64;
 typedef plain_value<uint8_t> u8;
 
-/* Value |i| of a tensor whose type is known only when the kernel runs: |dtype| is RDNA_F32, RDNA_F16 or RDNA_BF16. */
+/* Stores value |i| where the type is known only when the kernel runs: |dtype| is RDNA_F32, RDNA_F16 or RDNA_BF16. */
 RDNA_DEVICE void store_float(void *p, uint64_t i, uint32_t dtype, float v) {
   if (dtype == RDNA_F16) {
     f16::store(p, i, v);
@@ -137,10 +139,10 @@ RDNA_DEVICE void store_float(void *p, uint64_t i, uint32_t dtype, float v) {
   }
 }
 
-/* Every pointer and number of bytes is a multiple of 16; pass their bitwise or. */
+/* Returns whether several addresses and byte counts are all multiples of 16; pass their bitwise or. */
 RDNA_DEVICE bool all_16(uint64_t bits) { return (bits & 15) == 0; }
 RDNA_DEVICE uint64_t address_of(const void *p) { return (uint64_t)(uintptr_t)p; }
-/* Row |row| of those at |p|, which are |stride| values apart. */
+/* Returns the address of row |row| of a matrix at |p| whose rows are |stride| values from one another. */
 template <typename type>
 RDNA_DEVICE char *row_at(const void *p, int64_t row, int64_t stride) {
   return (char *)p + row * stride * type::BYTES;

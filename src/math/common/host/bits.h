@@ -1,4 +1,4 @@
-/* Host twins that move or order values by their bits: a value of 1, 2, 4 or 8 bytes. */
+/* For host twins that move or order values by their bits: load and store a value of 1, 2, 4 or 8 bytes. */
 #ifndef RDNA_MATH_COMMON_HOST_BITS_H
 #define RDNA_MATH_COMMON_HOST_BITS_H
 
@@ -22,7 +22,7 @@ RDNA_SCALAR void store_bits(void *p, int bytes, int64_t i, uint64_t v) {
   if (bytes == 4) ((uint32_t *)p)[i] = (uint32_t)v;
   if (bytes == 8) ((uint64_t *)p)[i] = v;
 }
-/* A place, which is u32 where |narrow|, else i64. */
+/* Stores an index, as u32 where |narrow|, else as i64. */
 RDNA_SCALAR void store_place(void *places, bool narrow, int64_t i, uint32_t place) {
   if (narrow) {
     ((uint32_t *)places)[i] = place;

@@ -5,7 +5,8 @@
 #include "math/common/host/values.h"
 #include "rdna/tensor.h"
 
-/* gcc makes one conversion of two, from f16 to double, for which it calls a function; not past an intrinsic. */
+/* Converts one f16. By an intrinsic, as gcc would merge a plain conversion with the one to double that follows, and
+ * call a library function for both. */
 static inline float f16_alone(uint16_t v) {
 #ifdef __F16C__
   return _cvtsh_ss(v);
@@ -14,7 +15,7 @@ static inline float f16_alone(uint16_t v) {
 #endif
 }
 
-/* Side by side, through floats, as the compiler does not find the instructions for many f16 at once. */
+/* Convert |n| contiguous f16 by way of a buffer of floats, as the compiler does not vectorise f16 to double. */
 static inline void load_f16_doubles(const uint16_t *p, int64_t n, double *v) {
   float buffer[RUN];
   for (int64_t i = 0, m; i < n; i += m) {
@@ -32,7 +33,7 @@ static inline void store_f16_doubles(uint16_t *p, int64_t n, const double *v) {
   }
 }
 
-/* |n| values from number |at| of |p| on, |stride| apart. */
+/* Load and store |n| values: at, at + stride, at + 2 stride and so on of |p|. */
 static inline void load_doubles(rdna_dtype dtype, const void *p, int64_t at, int64_t stride, int64_t n, double *v) {
   if (dtype == RDNA_F32)
     for (int64_t i = 0; i < n; i++) v[i] = (double)((const float *)p)[at + i * stride];

@@ -1,4 +1,4 @@
-/* For host twins: runs of f32, f16 or bf16 values to and from floats. */
+/* For host twins: converts contiguous f32, f16 or bf16 values to and from floats. */
 #ifndef RDNA_MATH_COMMON_HOST_FLOATS_H
 #define RDNA_MATH_COMMON_HOST_FLOATS_H
 

@@ -34,7 +34,7 @@ SIMD_INLINE simd_float simd_load(const float *p) {
 SIMD_INLINE void simd_store(float *p, simd_float v) { memcpy(p, &v, sizeof v); }
 SIMD_INLINE simd_float simd_set(float v) { return v - (simd_float){0}; }
 
-/* |v|, which now lies in a register: otherwise the compiler may load it again for each use. */
+/* Returns |v| in a register; otherwise the compiler may load it again for each use. */
 SIMD_INLINE simd_float simd_keep(simd_float v) {
 #if SIMD_WIDTH == 16
   __asm__("" : "+v"(v));
@@ -122,8 +122,11 @@ SIMD_INLINE simd_int simd_load_i8(const int8_t *p) {
 }
 SIMD_INLINE simd_float simd_from_int(simd_int v) { return __builtin_convertvector(v, simd_float); }
 
-/* Transposes SIMD_WIDTH vectors of a square in place: log2(SIMD_WIDTH) rounds, each of which interleaves a vector
- * with the one half the square further on (a perfect shuffle). */
+/* simd_transpose transposes a square of SIMD_WIDTH vectors in place, in log2(SIMD_WIDTH) rounds. Each interleaves
+ * vector i with vector i + SIMD_WIDTH / 2 (a perfect shuffle); zip_low and zip_high give the halves of the result:
+ *
+ *     a0 a1 a2 a3, b0 b1 b2 b3   ->   low a0 b0 a1 b1, high a2 b2 a3 b3
+ */
 SIMD_INLINE simd_float simd_zip_low(simd_float a, simd_float b) {
 #if SIMD_WIDTH == 16
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

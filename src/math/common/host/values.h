@@ -1,5 +1,6 @@
-/* Host twins: a run of values of any type as floats, so that a loop is written once and vectorises for all. f32 is
- * used where it lies; the 16-bit types pass through a buffer that stays in the first-level cache. */
+/* For host twins: contiguous values of any type as floats, up to RUN at a time, so that a loop is written once and
+ * vectorises for all types. f32 is used in place; the 16-bit types go through a buffer that fits the first-level cache.
+ */
 #ifndef RDNA_MATH_COMMON_HOST_VALUES_H
 #define RDNA_MATH_COMMON_HOST_VALUES_H
 
@@ -11,15 +12,17 @@ enum { RUN = 512 }; /* values in a buffer */
 #define STORED_f16 uint16_t
 #define STORED_bf16 uint16_t
 
-/* The loop's output may be exactly its input, never shifted against it: operators refuse that. */
+/* Tells the compiler that no iteration of the loop depends on another: its output may be its input, in place, but does
+ * not overlap it otherwise, which operators refuse. */
 #ifdef __clang__
 #define EACH_APART _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define EACH_APART _Pragma("GCC ivdep")
 #endif
 
-/* read_T: |n| <= RUN values from |p| as floats, perhaps in |buffer|. room_T: where to put |n| results, and write_T:
- * rounds them into place, if they are not there yet. store_T does so from anywhere. */
+/* read_T returns |n| <= RUN values at |p| as floats, in |buffer| unless T is f32. room_T returns where to compute
+ * results: |p| itself for f32, else |buffer|; write_T then rounds them to |p|, which for f32 is nothing to do. store_T
+ * rounds values from anywhere to |p|. */
 SIMD_INLINE const float *read_f32(float *buffer, const float *p, int64_t n) { return p; }
 SIMD_INLINE float *room_f32(float *buffer, float *p) { return p; }
 SIMD_INLINE void write_f32(float *p, const float *values, int64_t n) {}

@@ -29,7 +29,7 @@ rdna_status rdna__check_tensor(const char *op_name, const char *argument, const 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s has rank %d; ranks are 0 to %d", op_name, argument, tensor->rank,
                       RDNA_MAX_RANK);
   }
-  int64_t bytes = 8; /* of one value, at most; a block of values has no more each */
+  int64_t bytes = 8; /* an upper bound of the bytes of one value, also of one in a block */
   bool empty = false, too_large = false;
   for (int i = 0; i < tensor->rank; i++) {
     int64_t size = tensor->shape[i];

@@ -37,7 +37,7 @@ rdna_status rdna__route_launch(rdna_stream *stream, const char *pattern, rdna_gr
   return rdna__launch_named(stream, rdna__route_kernel(name, pattern, words), grid, args);
 }
 
-/* What stands between the braces at |open|, or for the set that it names. */
+/* Returns the words, a|b, between the braces that open at |open|: of the set that they name, or as they stand. */
 static const char *words_of(const char *open, size_t length, size_t *out_length) {
   *out_length = length;
   for (int i = 0; i < rdna__word_set_count; i++) {
@@ -55,7 +55,7 @@ typedef struct expansion {
   char name[RDNA__ROUTE_NAME];
 } expansion;
 
-/* |used| characters of the name are there. */
+/* Expands what is left of |pattern|, recursively; the first |used| characters of the name are written. */
 static bool expand(expansion *e, size_t used, const char *pattern) {
   size_t plain = strcspn(pattern, "{");
   if (used + plain >= sizeof e->name) return false;

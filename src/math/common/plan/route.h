@@ -24,24 +24,24 @@ enum { RDNA__ROUTE_KERNELS = 6, RDNA__ROUTE_NAME = 64 };
 
 typedef struct rdna__route rdna__route;
 struct rdna__route {
-  const char *name;                         /* within the table; the tuner's for it, where the tuner chooses */
-  const char *kernels[RDNA__ROUTE_KERNELS]; /* in the order of their launch */
-  const char *when;                         /* for people: what |applies| asks, or what the row is for */
+  const char *name; /* unique within the table; where the tuner chooses, its name of the candidate */
+  const char *kernels[RDNA__ROUTE_KERNELS];                       /* in the order of their launch */
+  const char *when;                                               /* the condition in words, or what the row is for */
   bool (*applies)(const rdna__route *route, const void *problem); /* NULL: always */
-  /* An estimate of its time, to be compared with those of the others that apply; NULL in all rows of a table whose
-   * first row that applies is taken. */
+  /* Estimates the time; the row of the least cost among those that apply is taken. NULL in all rows of a table in which
+   * the first row that applies is taken. */
   double (*cost)(const rdna__route *route, const void *problem);
-  const char *measured_on; /* the card that the row's constants come from; NULL where it has none */
+  const char *measured_on; /* the card on which the row's constants were measured; NULL if there are none */
 };
 
-/* The rows of one choice. A family whose rows have more to say begins them with a rdna__route. */
+/* The rows of one choice. A family may use larger structs as rows, which begin with a rdna__route. */
 typedef struct rdna__route_table {
   const char *title;  /* the operators it serves */
   const char *source; /* the file that holds it */
   const void *first;
   size_t stride; /* bytes from row to row */
   int count;
-  bool fixed; /* each row is a part of the work, and the operator knows which */
+  bool fixed; /* nothing is chosen: each row is a step, which the operator picks by its index */
 } rdna__route_table;
 
 #define RDNA_ROUTES(table, title, rows) RDNA_ROUTES_(table, title, rows, false)
@@ -54,11 +54,11 @@ static inline const rdna__route *rdna__route_at(const rdna__route_table *table, 
   return (const rdna__route *)((const char *)table->first + (size_t)index * table->stride);
 }
 
-/* The row for |problem|, which is what the table's functions take: the first that applies or, of rows with a cost, the
- * first of the least. NULL when none applies. */
+/* Returns the row for |problem|, which is passed to the functions of the table: the first that applies or, where rows
+ * have a cost, the one of the least (the first of equals). NULL when none applies. */
 const rdna__route *rdna__route_choose(const rdna__route_table *table, const void *problem);
 
-/* Writes |pattern| with |words| in the place of its braces, one after the other. */
+/* Writes |pattern| to |name| with its braces replaced by |words|, in order. */
 const char *rdna__route_kernel(char name[RDNA__ROUTE_NAME], const char *pattern, const char *const *words);
 
 /* Launches kernel |step| of |route|; the words of its name follow. */
@@ -67,7 +67,7 @@ const char *rdna__route_kernel(char name[RDNA__ROUTE_NAME], const char *pattern,
 rdna_status rdna__route_launch(rdna_stream *stream, const char *pattern, rdna_grid grid, const void *args,
                                const char *const *words);
 
-/* The word of {bits} for a value of 1, 2, 4, 8 or 16 bytes. */
+/* Returns the word for {bits} of a value of 1, 2, 4, 8 or 16 bytes. */
 static inline const char *rdna__route_bits(size_t bytes) {
   return bytes == 1 ? "8" : bytes == 2 ? "16" : bytes == 4 ? "32" : bytes == 8 ? "64" : "128";
 }
@@ -81,9 +81,9 @@ typedef struct rdna__word_set {
 extern const rdna__word_set rdna__word_sets[];
 extern const int rdna__word_set_count;
 
-/* Visits each name that |pattern| stands for, until |visit| returns false. False when it did. */
+/* Visits each name that |pattern| stands for, until |visit| returns false; returns false then. */
 bool rdna__route_expand(const char *pattern, bool (*visit)(void *context, const char *name), void *context);
-/* Whether |name| is one of them. */
+/* Returns whether |name| is one of the names that |pattern| stands for. */
 bool rdna__route_matches(const char *pattern, const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-/* For operators: device memory that goes back to the stream's pool when the operator has queued its work. */
+/* For operators: scratch memory on the device. The operator gives it back to the stream's pool when it has queued its
+ * work, which the stream's order makes safe. */
 #ifndef RDNA_MATH_COMMON_PLAN_SCRATCH_H
 #define RDNA_MATH_COMMON_PLAN_SCRATCH_H
 
@@ -15,6 +16,7 @@ typedef struct rdna__scratch {
   void *block[RDNA__SCRATCH_MOST];
 } rdna__scratch;
 
+/* Takes a block of |bytes|. */
 static inline rdna_status rdna__scratch_take(rdna__scratch *scratch, size_t bytes, void **out_data) {
   *out_data = NULL;
   if (scratch->count == RDNA__SCRATCH_MOST) {
@@ -26,14 +28,14 @@ static inline rdna_status rdna__scratch_take(rdna__scratch *scratch, size_t byte
   return RDNA_OK;
 }
 
-/* A contiguous tensor. */
+/* Takes memory for a contiguous tensor. */
 static inline rdna_status rdna__scratch_tensor(rdna__scratch *scratch, rdna_dtype dtype, int rank, const int64_t *shape,
                                                rdna_tensor *out) {
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
   return rdna__scratch_take(scratch, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data);
 }
 
-/* Gives all of it back; |status| if that is a failure, else how this went. */
+/* Gives all blocks back. Returns |status| if that is a failure, else the first failure of giving back. */
 static inline rdna_status rdna__scratch_release(rdna__scratch *scratch, rdna_status status) {
   while (scratch->count > 0) {
     rdna_status freed = rdna_memory_free(rdna_stream_device(scratch->stream), scratch->block[--scratch->count]);

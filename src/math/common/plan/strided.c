@@ -21,8 +21,7 @@ rdna_status rdna__check_broadcast(const char *op_name, const char *argument, con
   return RDNA_OK;
 }
 
-/* Dimensions of |plan| from the smallest stride of the output, whatever its sign, to the largest; insertion, so that
- * equal ones stay in order. */
+/* Sorts dimensions by the magnitude of the output's stride, smallest first. An insertion sort, which is stable. */
 static void sort_dimensions(strided_plan *plan) {
   for (int i = 1; i < plan->rank; i++) {
     for (int j = i; j > 0 && llabs(plan->operand[0].stride[j]) < llabs(plan->operand[0].stride[j - 1]); j--) {
@@ -38,6 +37,7 @@ static void sort_dimensions(strided_plan *plan) {
   }
 }
 
+/* Drops dimensions of size 1. */
 static void drop_ones(strided_plan *plan) {
   int rank = 0;
   for (int d = 0; d < plan->rank; d++) {

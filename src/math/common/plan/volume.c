@@ -1,6 +1,6 @@
 #include "math/common/plan/volume.h"
 
-enum { THREADS = 256, NUMBERS_ENOUGH = 1 << 17 };
+enum { THREADS = 256, NUMBERS_ENOUGH = 1 << 17 /* work items; fewer channels an item where there would be less */ };
 
 rdna_status rdna__check_volume(const char *op_name, const char *argument, const rdna_tensor *tensor, int dims) {
   char text[RDNA__TENSOR_TEXT];
@@ -47,7 +47,7 @@ void rdna__volume_sizes(const rdna_tensor *tensor, int32_t out_sizes[3]) {
   }
 }
 
-/* Channels of |tensor| may be read |values| at a time, in pieces of at most 16 bytes. */
+/* Returns whether channels of |tensor| may be read |values| at a time, by aligned accesses of at most 16 bytes. */
 static bool allows_vectors(const rdna_tensor *tensor, int64_t values) {
   int64_t bytes = (int64_t)rdna_dtype_block_bytes(tensor->dtype), aligned = values * bytes < 16 ? values * bytes : 16;
   if (tensor->shape[1] % values != 0 || tensor->stride[1] != 1 || (uintptr_t)tensor->data % (uintptr_t)aligned != 0)

@@ -5,21 +5,23 @@
 #include "math/common/plan/check.h"
 #include "math/common/volume.h"
 
-/* f32, f16, bf16 or f64, of rank 3 to 5 with every size below 2^31, or of rank dims + 2 if |dims| is not 0. */
+/* Checks that the tensor is f32, f16, bf16 or f64, of rank 3 to 5 (of rank dims + 2 if |dims| is not 0), with every
+ * size, and the product of the spatial ones, below 2^31. */
 rdna_status rdna__check_volume(const char *op_name, const char *argument, const rdna_tensor *tensor, int dims);
-/* |tensor| has as many samples and channels as |other|, and its rank. */
+/* Checks that |tensor| and |other| have the same rank, samples and channels. */
 rdna_status rdna__check_same_planes(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                     const char *other_argument, const rdna_tensor *other);
 
 struct volume rdna__volume_of(const rdna_tensor *tensor);
-/* Sizes of what is spatial: z, y, x. */
+/* Writes the spatial sizes z, y, x; 1 for those that the tensor lacks. */
 void rdna__volume_sizes(const rdna_tensor *tensor, int32_t out_sizes[3]);
 
-/* The order of |tensors[0]|'s values: vectors if the |count| tensors allow it, whose types may differ, or |block|
- * channels at a time where they are not the innermost and numbers enough remain. RDNA_UNSUPPORTED from 2^31 on. */
+/* Divides the values of |tensors[0]| into work items. An item is a vector of channels where channels are innermost and
+ * the strides of all |count| tensors, whose types may differ, allow it. Where channels are not innermost it is up to
+ * |block| channels, fewer if there would be too few items to fill a GPU. RDNA_UNSUPPORTED: 2^31 items or more. */
 rdna_status rdna__volume_order(const char *op_name, const rdna_tensor *const *tensors, int count, uint32_t block,
                                struct volume_order *out_order);
-/* One thread of 256 in a group for each number of the order. */
+/* Launches a thread for each work item, in groups of 256. */
 rdna_status rdna__volume_launch(rdna_stream *stream, const char *kernel, const struct volume_order *order,
                                 const void *args);
 

@@ -23,7 +23,7 @@ static inline int close_device(void **state) {
   return 0;
 }
 
-/* A copy of |data| on the device; test_release it. */
+/* Returns a copy of |data| on the device; test_release it. */
 static inline void *test_upload(const void *data, size_t bytes) {
   void *memory;
   assert_ok(rdna_memory_alloc(device, bytes, stream, &memory));
@@ -31,14 +31,14 @@ static inline void *test_upload(const void *data, size_t bytes) {
   assert_ok(rdna_stream_synchronize(stream));
   return memory;
 }
-/* Every float in it, of any width, is a NaN; test_release it. */
+/* Returns memory on the device in which every float, of any width, is a NaN; test_release it. */
 static inline void *test_poisoned(size_t bytes) {
   void *memory;
   assert_ok(rdna_memory_alloc(device, bytes, stream, &memory));
   if (bytes > 0) assert_ok(rdna_fill_bytes(stream, memory, 0xff, bytes));
   return memory;
 }
-/* Waits for the stream. */
+/* Copies to the host and waits for the stream. */
 static inline void test_download(void *data, const void *memory, size_t bytes) {
   if (bytes > 0) assert_ok(rdna_copy_to_host(stream, data, memory, bytes));
   assert_ok(rdna_stream_synchronize(stream));

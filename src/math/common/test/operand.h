@@ -14,13 +14,14 @@ enum { OPERAND_GUARD = 64, OPERAND_POISON = 0xfe };
 
 typedef struct operand {
   rdna_tensor tensor; /* on the device */
-  uint8_t *host;      /* its values here */
-  uint8_t *block;     /* with poison on both sides */
+  uint8_t *host;      /* copy of its values, on the host */
+  uint8_t *block;     /* copy of all, with poison on both sides of the values */
   void *device_block;
   size_t bytes, front;
 } operand;
 
-/* |stride| NULL is contiguous. The data begins |offset| values past a multiple of 256 bytes. All poison. */
+/* Makes a tensor filled with poison, whose data begins |offset| values after a multiple of 256 bytes. |stride| NULL:
+ * contiguous. */
 static inline operand operand_make(rdna_dtype dtype, int rank, const int64_t *shape, const int64_t *stride,
                                    int64_t offset) {
   operand o = {.tensor = rdna_tensor_contiguous(NULL, dtype, rank, shape)};
@@ -46,7 +47,7 @@ static inline void operand_upload(operand *o) {
   assert_ok(rdna_copy_to_device(stream, o->device_block, o->block, o->front + o->bytes + OPERAND_GUARD));
 }
 
-/* Waits for the stream, and checks that the poison around the values is whole. */
+/* Copies to the host, waits for the stream, and fails if the poison around the values was overwritten. */
 static inline void operand_download(operand *o) {
   size_t size = o->front + o->bytes + OPERAND_GUARD;
   assert_ok(rdna_copy_to_host(stream, o->block, o->device_block, size));
@@ -62,7 +63,7 @@ static inline void operand_free(operand *o) {
   free(o->block);
 }
 
-/* Decodes by the definition of the formats. */
+/* Returns value |i|, decoded by the definition of the formats. */
 static inline double operand_get(const operand *o, int64_t i) {
   if (o->tensor.dtype == RDNA_F32) return (double)((const float *)(const void *)o->host)[i];
   if (o->tensor.dtype == RDNA_F64) return ((const double *)(const void *)o->host)[i];
@@ -94,7 +95,7 @@ static inline int64_t operand_span(const operand *o) {
   return (int64_t)(o->bytes / rdna_dtype_block_bytes(o->tensor.dtype));
 }
 
-/* Normal numbers everywhere, gaps included. */
+/* Fills with normally distributed numbers, gaps included, and uploads. */
 static inline void operand_fill(operand *o, double deviation) {
   for (int64_t i = 0; i < operand_span(o); i++) operand_set(o, i, deviation * rdna__random_normal(&random_state));
   operand_upload(o);
@@ -108,7 +109,7 @@ static inline bool operand_is_poison(const operand *o, int64_t i) {
   return true;
 }
 
-/* Half a step of the type beside |want|: what one correct rounding may be off. */
+/* Returns half the distance of neighbouring values at |want|: the most that one correct rounding is wrong by. */
 static inline double half_step(rdna_dtype dtype, double want) {
   if (dtype == RDNA_F64) return fmax(fabs(want) * 0x1p-53, 0x1p-1074) * (1 + 0x1p-20);
   double smallest = dtype == RDNA_F32 ? 0x1p-149 : dtype == RDNA_F16 ? 0x1p-24 : 0x1p-133;
@@ -119,7 +120,7 @@ static inline double largest_finite(rdna_dtype dtype) {
   return dtype == RDNA_F32 ? 0x1.fffffep127 : dtype == RDNA_F16 ? 65504.0 : 0x1.fep127;
 }
 
-/* |got| is |want| rounded to the type, give or take |error|. */
+/* Fails unless |got| is |want| rounded to the type, within |error|. */
 static inline void assert_close(rdna_dtype dtype, double got, double want, double error, const char *what, int64_t i) {
   double bound = half_step(dtype, want) + error, limit = largest_finite(dtype);
   bool right = isnan(want)                  ? isnan(got)

@@ -1,11 +1,12 @@
-/* For tests of strided operators: tensors of any type with random strides, and where their values are. */
+/* For tests of strided operators: tensors of any type with random strides, and the place of each value. */
 #ifndef RDNA_MATH_COMMON_TEST_STRIDED_H
 #define RDNA_MATH_COMMON_TEST_STRIDED_H
 
 #include "math/common/test/operand.h"
 #include "rdna/op/pointwise.h"
 
-/* Any type but the quantized ones; integers of 64 bits through integer_get. */
+/* integer_get and real_get read a value of any type but the quantized ones; 64-bit integers by integer_get, which is
+ * exact. */
 static inline int64_t integer_get(const operand *o, int64_t i) {
   const void *p = o->host;
   switch (o->tensor.dtype) {
@@ -26,7 +27,7 @@ static inline double real_get(const operand *o, int64_t i) {
   return o->tensor.dtype < RDNA_F64 ? operand_get(o, i) : (double)integer_get(o, i);
 }
 
-/* |v| as the type holds it. */
+/* Returns |v| wrapped to the range of the type. */
 static inline int64_t wrapped(rdna_dtype dtype, int64_t v) {
   return dtype == RDNA_I8     ? (int8_t)v
          : dtype == RDNA_U8   ? (uint8_t)v
@@ -48,7 +49,7 @@ static inline void any_set(operand *o, int64_t i, double v) {
   }
 }
 
-/* Where value |i| of |out|'s shape, counted in order, is in |t|, which is broadcast to it. */
+/* Returns where value |i| of |out|, counted in row-major order, is in |t|, which is broadcast to |out|'s shape. */
 static inline int64_t place_of(const rdna_tensor *t, const rdna_tensor *out, int64_t i) {
   int64_t at = 0;
   for (int d = 1; d <= out->rank; d++) {
@@ -59,7 +60,8 @@ static inline int64_t place_of(const rdna_tensor *t, const rdna_tensor *out, int
   return at;
 }
 
-/* A tensor of |shape|, dense, transposed or with gaps; when |may_broadcast|, some sizes become 1 or are left out. */
+/* Makes a tensor of |shape|: contiguous, permuted or with gaps. |may_broadcast|: some sizes become 1 or are left out.
+ */
 static inline operand strided_make(rdna_dtype dtype, int rank, const int64_t *shape, bool may_broadcast) {
   int64_t own[RDNA_MAX_RANK], stride[RDNA_MAX_RANK], step = 1;
   int order[RDNA_MAX_RANK];
@@ -89,7 +91,7 @@ static inline void any_fill(operand *o, double deviation) {
   operand_upload(o);
 }
 
-/* Fails when a place of |o| that is none of its values is not poison. */
+/* Fails if anything between the values of |o| was written. */
 static inline void assert_gaps_whole(const operand *o) {
   int64_t span = operand_span(o), count = rdna_tensor_count(&o->tensor);
   bool *used = calloc((size_t)span + 1, sizeof *used);
@@ -100,7 +102,8 @@ static inline void assert_gaps_whole(const operand *o) {
   free(used);
 }
 
-/* Ranks 1 to 5 and sizes from 1; one in three with a fastest size that vectors divide. */
+/* Picks a shape of rank 1 to 5 with sizes from 1; in one of three the fastest size is a multiple of 16. Returns the
+ * rank. */
 static inline int random_shape(int64_t *shape) {
   int rank = (int)rdna__random_range(&random_state, 1, 5);
   for (int d = 0; d < rank; d++) shape[d] = rdna__random_range(&random_state, 1, rank > 3 ? 5 : rank > 1 ? 17 : 3000);
@@ -108,7 +111,7 @@ static inline int random_shape(int64_t *shape) {
   return rank;
 }
 
-/* |dim| as it is in every other call, counted from the end in the rest; a scalar has one. */
+/* Returns |dim|, in every other call counted from the end instead; a scalar has one dimension. */
 static inline int either_way(int dim, int rank) {
   static int calls;
   return calls++ % 2 ? dim : dim - (rank > 0 ? rank : 1);

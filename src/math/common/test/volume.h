@@ -13,7 +13,7 @@ typedef struct grid {
   double *values;             /* read before the operator ran; NULL if not kept */
 } grid;
 
-/* |size| are the |dims| spatial sizes. */
+/* Makes a tensor of |dims| spatial dimensions of the sizes |size|, filled with poison. */
 static inline grid grid_make(rdna_dtype dtype, int64_t n, int64_t channels, int dims, const int64_t *size, int layout) {
   grid g = {.size = {n, channels, 1, 1, 1}};
   int64_t shape[5] = {n, channels}, stride[5];
@@ -63,7 +63,7 @@ static inline void grid_free(grid *g) {
         for (int64_t y = 0; y < (g)->size[3]; y++) \
           for (int64_t x = 0; x < (g)->size[4]; x++)
 
-/* What lies between a tensor's values was not written. */
+/* Fails if anything between the tensor's values was written. */
 static inline void grid_check_gaps(const grid *g) {
   char *ours = calloc((size_t)operand_span(&g->o) + 1, 1);
   assert_non_null(ours);
