@@ -4,7 +4,8 @@
 
 #include "isa/isa.h"
 
-// A field below is its lowest bit and how many bits it has, for emu__bits and its opposite.
+// A field below is two arguments, its lowest bit and its number of bits, for emu__bits and for emu__in_bits, its
+// opposite.
 static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count) {
   return emu__bits(value, 0, count) << low;
 }
@@ -25,8 +26,9 @@ static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count
 
 #define EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32 10, 1
 
-// Properties from bit 0 on that ask for user SGPRs, in the order of the registers: section "Initial Kernel Execution
-// State", table "SGPR Register Set Up Order". Each takes so many.
+// Kernel code properties that ask for user SGPRs: the enumerator is the property's bit, the order is that of the
+// registers, and the array below says how many registers each takes. Source: the same guide, section "Initial Kernel
+// Execution State", table "SGPR Register Set Up Order".
 enum emu_user_sgprs {
   EMU_PRIVATE_SEGMENT_BUFFER,
   EMU_DISPATCH_PTR,
@@ -45,13 +47,14 @@ static const uint8_t emu_user_sgprs_size[EMU_USER_SGPRS_COUNT] = {4, 2, 2, 2, 2,
 #define EMU_PACKED_ID_Y 10, 10
 #define EMU_PACKED_ID_Z 20, 10
 
-// A V#: "RDNA 2" and "RDNA3 Instruction Set Architecture", section "Buffer Resource Descriptor"; by its four words.
-// Word 0 is the low half of the base, word 2 the number of records.
+// A V#, the descriptor of a buffer in four scalar registers; its fields here bear the word's number. Word 0 is the low
+// half of the base, word 2 the number of records. Source: "RDNA 2" and "RDNA3 Instruction Set Architecture", section
+// "Buffer Resource Descriptor".
 #define EMU_V1_BASE_HIGH 0, 16
 #define EMU_V1_STRIDE 16, 14
 #define EMU_V1_SWIZZLE_GFX10 31, 1
 #define EMU_V1_SWIZZLE_GFX11 30, 2
-#define EMU_V3_INDEX_STRIDE 21, 2  // 8 << this many indices lie together
+#define EMU_V3_INDEX_STRIDE 21, 2  // swizzled: 8 << this many records are interleaved
 #define EMU_V3_ADD_TID_ENABLE 23, 1
 #define EMU_V3_OOB_SELECT 28, 2
 enum emu_oob_select { EMU_OOB_STRUCTURED, EMU_OOB_INDEX, EMU_OOB_NO_RECORDS, EMU_OOB_RAW };

@@ -6,9 +6,12 @@
 
 enum emu_space { EMU_SPACE_GLOBAL, EMU_SPACE_SHARED, EMU_SPACE_SCRATCH };
 
-// Host addresses of the lanes in `mask`. A lane's consecutive dwords are `stride` bytes apart: 4, or a wave's row
-// in scratch, which interleaves the lanes. Lanes in `outside` are off the end of their V# or LDS: they read zero and
-// write nothing.
+// Host addresses of the lanes in `mask`. Consecutive dwords of a lane are `stride` bytes apart: 4, or one row of all
+// lanes where scratch or a swizzled buffer interleaves them. Lanes in `outside` are past the end of their V# (buffer
+// descriptor) or of LDS: they read zero and write nothing.
+//
+//     stride 4        | lane 0: dword 0, 1, 2, 3 | … | lane 1: dword 0, 1, 2, 3 | …
+//     stride 4 * n    | dword 0 of lanes 0 … n - 1 | dword 1 of lanes 0 … n - 1 | …
 struct emu_places {
   uint64_t at[64];
   uint64_t mask, outside;
@@ -53,7 +56,8 @@ enum emu_atomic {
 extern _Thread_local bool emu__atomic_changed;
 // On 4 or 8 bytes at a host address; returns the old value. `compare` is CMPSWAP's, or MSKOR's and WRAP's second datum.
 uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t data, uint64_t compare);
-// Lane after lane. Data in registers from `data` on, with `compare` a register or -1; dst < 0: nothing comes back.
+// Performs the atomic operation lane after lane. `data`, `compare` and `dst` are numbers of vector registers; compare
+// -1: none, dst -1: the old value is not returned.
 void emu__places_atomic(struct emu_wave *wave, const struct emu_places *p, enum emu_atomic kind, unsigned bytes,
                         unsigned data, int compare, int dst);
 

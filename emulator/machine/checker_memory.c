@@ -145,7 +145,8 @@ static unsigned kept_bytes(const struct access *a, uint64_t at, uint64_t offset,
   return kept;
 }
 
-// Undefined bits of `bytes` (at most 4) at a place in LDS; a write gives them instead.
+// Checks an access to `bytes` (at most 4) of LDS for races. Returns the place's undefined bits; a store replaces them
+// by `bits`.
 static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsigned bytes, uint32_t bits) {
   struct emu_group_check *g = a->wave->group->checker;
   uint64_t offset = at - (uint64_t)(uintptr_t)a->wave->group->lds;

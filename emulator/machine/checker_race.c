@@ -6,11 +6,17 @@
 // met such a wave at a barrier. That an acquire orders all accesses before it, whoever released them, errs on the side
 // of silence: what is reported has no synchronization at all on the side of the second access.
 //
-// A record is a time, a group, a wave, whether it was atomic, and the bytes of the dword. Records of earlier launches
-// are older than the launch. Of many readers the record keeps the first and a mark that there were others.
+// Each dword has two records of 64 bits, one of its last write and one of reads:
+//
+//     bit   63            30 29         11 10      6     5        4      3       0
+//          |      time      |    group    |  wave  | OTHERS | ATOMIC |   bytes   |
+//
+// Of the group's number the low 19 bits are kept; `bytes` has a bit for each byte of the dword. Records of earlier
+// launches have a time before the launch began. Of many readers the record keeps the first, and OTHERS says that there
+// were more.
 //
 // Waves that store the same bytes to one place of LDS do not race: whichever comes last, the bytes are the same. The
-// record keeps the last of them and a mark that there were others, whom a different value then meets.
+// record keeps the last of them, and OTHERS, so that a store of a different value races with those too.
 #include "machine/checker_state.h"
 
 static atomic_uint_fast64_t clock_now = 1;
@@ -30,7 +36,7 @@ static uint64_t identity(const struct emu_wave *wave) {
 static uint64_t who(uint64_t record) { return record & ((UINT64_C(1) << TIME_AT) - (1 << WAVE_AT)); }
 static bool same_group(uint64_t a, uint64_t b) { return !((a ^ b) >> GROUP_AT & ((1u << GROUP_BITS) - 1)); }
 
-// Not ordered before what the wave does now.
+// Whether the access of `record` is not ordered before what the wave does now.
 static bool concurrent(const struct emu_wave *wave, uint64_t me, uint64_t record) {
   const struct emu_wave_check *c = wave->checker;
   uint64_t time = record >> TIME_AT;
@@ -47,7 +53,7 @@ static bool found(uint64_t me, uint64_t record, bool wrote, struct emu_other *ot
   return true;
 }
 
-// A wave that is not `me` took part.
+// Whether a wave other than `me` took part in the record.
 static bool by_others(uint64_t me, uint64_t record) { return who(record) != me || (record & OTHERS); }
 
 static uint64_t load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }

@@ -97,7 +97,8 @@ static uint64_t distance_bits(const struct emu_inst *inst, const struct scalars 
   }
 }
 
-// Where the bits of `a` (and `b`, which is otherwise a distance) go.
+// Moves the bits of `a`, and of `b` where the instruction packs two sources, to where the instruction puts them. Called
+// with values and with shadows; the distances are always the values in `s`.
 static uint64_t placed(const struct emu_inst *inst, const struct scalars *s, uint64_t a, uint64_t b) {
   unsigned by = (unsigned)s->b & (s->dwords * 32 - 1);
   uint64_t r = 0;
@@ -135,7 +136,7 @@ static uint64_t placed(const struct emu_inst *inst, const struct scalars *s, uin
   }
 }
 
-// What the defined bits of the result of an instruction with SCC as "not zero" come to.
+// The result's value, for an instruction that sets SCC to "not zero"; only its defined bits mean anything.
 static uint64_t value(const struct emu_inst *inst, const struct scalars *s) {
   switch (inst->op) {
     BOTH_OF(S_AND) return s->a & s->b;

@@ -1,9 +1,14 @@
 // What the checker knows of a launch under way. Private to the files checker*.c, except for the shadows, which
 // memory.c keeps beside its allocations.
 //
-// A shadow bit is set where a bit of a register, of LDS or of scratch has no defined value. It follows the values
-// through moves, arithmetic, LDS and scratch; a finding is made only where it would matter: in an address, a branch,
-// EXEC, or a store to global memory.
+// A shadow has a bit for each bit of a register, of LDS or of scratch, set where that bit has no defined value:
+//
+//     v5         | 0x00001234 |       as loaded by a 16-bit load into a register that nobody wrote
+//     shadow     | 0xffff0000 |       the upper half is undefined
+//
+// Shadows follow the values through moves, arithmetic, LDS and scratch. A finding is made only where an undefined bit
+// would matter: in an address, a branch, EXEC, or a store to global memory. Of global memory the shadow keeps one bit
+// for each byte.
 #ifndef EMULATOR_MACHINE_CHECKER_STATE_H
 #define EMULATOR_MACHINE_CHECKER_STATE_H
 
@@ -83,7 +88,7 @@ enum emu_plan_kind {
 enum { EMU_WAIT_VM = 1, EMU_WAIT_LDS = 2, EMU_WAIT_LOOSE = 4 };  // LOOSE: out of order, lgkmcnt(0) alone retires it
 
 struct emu_plan {
-  struct emu_set reads, writes, touch;
+  struct emu_set reads, writes, touch;  // registers; touch: the union of both
   uint8_t kind, rule, pair_rule, scc;
   uint8_t raises;  // counters
   uint8_t half;    // of the registers that a load fills, as pending_half
@@ -95,16 +100,18 @@ struct emu_plan {
 // ---- state of a wave
 
 struct emu_wave_check {
-  struct emu_set dirty, pending, watch;  // watch: the union of the others
-  uint32_t *undefined;                   // as emu_wave.v
-  uint8_t *scratch;                      // as the wave's scratch
-  uint32_t scalar[EMU_SCALAR_COUNT + 16];
-  bool scc;
-  uint8_t pending_on[EMU_SET_SIZE];
-  uint8_t pending_half[256];  // what the newest load fills: 1 the low half, 2 the high half, 3 all
+  // registers with undefined bits; registers that a load in flight fills; the union of both
+  struct emu_set dirty, pending, watch;
+  uint32_t *undefined;                     // shadow of the vector registers, laid out as emu_wave.v
+  uint8_t *scratch;                        // shadow of the wave's scratch, laid out as that
+  uint32_t scalar[EMU_SCALAR_COUNT + 16];  // shadow of the scalar registers
+  bool scc;                                // SCC is undefined
+  uint8_t pending_on[EMU_SET_SIZE];        // counters that the load in flight raised, EMU_WAIT_ bits
+  uint8_t pending_half[256];               // what the newest load fills: 1 the low half, 2 the high half, 3 all
+  // how many loads of each counter were issued so far, and how many when the one into this register was
   uint32_t vm_at[256], lds_at[256], vm_issued, lds_issued;
   uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
-  uint64_t started;        // lanes
+  uint64_t started;        // lanes that were on when the wave began
   bool acquires;           // the instruction that is under way
   const struct emu_step *at_barrier;
   // where undefined memory was last read, for reports

@@ -54,7 +54,7 @@ static void fetch(const struct shadow *s, const struct emu_operand *o, unsigned 
   }
 }
 
-// Through DPP; lanes that may be written.
+// Moves a source's shadow between lanes as DPP does. Returns the lanes that may be written.
 static uint32_t through_dpp(const struct shadow *s, const struct emu_inst *inst, uint32_t *u) {
   uint32_t from[EMU_HALF], valid = 0;
   memcpy(from, u, sizeof(from));
@@ -76,7 +76,7 @@ static void take_sdwa(uint32_t *u, unsigned select) {
   EMU_EACH u[l] = u[l] >> low & ((1u << bits) - 1);
 }
 
-// The bits that the operation sees.
+// Fills s->u[i] with the shadow of the bits of source i that the operation sees, behind DPP, SDWA and op_sel.
 static void take(struct shadow *s, unsigned i, uint32_t *writable) {
   const struct emu_inst *inst = s->step->inst;
   const struct emu_operand *o = operand_at(s, i);
@@ -127,7 +127,8 @@ static uint32_t distance_bits(unsigned op) {
   }
 }
 
-// The operation itself on the shadow of source `data` (or of two), with the other sources as they are.
+// Shadow of a result whose bits are moved by defined distances: runs the operation itself with the shadow in place of
+// source `data` (and of `more`) and with the other sources' values. Lanes whose distance is undefined get all ones.
 static void run_on_shadow(struct shadow *s, unsigned data, unsigned more) {
   uint32_t in[3][2 * EMU_HALF] __attribute__((aligned(64))), out[8 * EMU_HALF] __attribute__((aligned(64)));
   struct emu_half_wave x = {.d = out, .exec = s->exec, .mode = s->wave->mode, .half = s->half, .inst = s->step->inst};

@@ -54,7 +54,8 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
   }
 }
 
-// Up to the `vm`-th and `lds`-th of what was issued; loose ones where lgkmcnt is waited to none.
+// Marks as arrived the loads up to number `vm` and number `lds` of those issued; with `loose`, which a wait for
+// lgkmcnt(0) gives, also those that come back in any order.
 static void retire(struct emu_wave_check *c, uint32_t vm, uint32_t lds, bool loose) {
   for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
     for (uint64_t rest = c->pending.word[k]; rest; rest &= rest - 1) {

@@ -36,7 +36,8 @@ static void past_scratch(struct emu_wave *w, const struct emu_step *step, unsign
                      : "");
 }
 
-// A lane's place in scratch, whose dwords interleave the lanes of the wave.
+// The host address of a lane's byte `offset` in scratch, whose dwords interleave the lanes (see wave.h). false: the
+// access is past the end or crosses dwords, and the wave has trapped.
 static bool scratch_place(struct emu_wave *w, const struct emu_step *step, unsigned lane, uint64_t offset,
                           unsigned bytes, uint64_t *at) {
   if (offset + bytes > w->scratch_bytes) {
@@ -95,7 +96,8 @@ static bool scratch_places(struct emu_wave *w, const struct emu_step *step, unsi
   return true;
 }
 
-// A flat address is in the window of LDS, in that of scratch, or global. The lanes in scratch go to p[1].
+// A flat address lies in the window (aperture) of LDS, in that of scratch, or in global memory. Lanes in scratch go to
+// p[1], all others to p[0].
 static bool flat_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
                         struct emu_places p[2]) {
   const struct emu_inst *inst = step->inst;
@@ -134,7 +136,11 @@ static bool flat_places(struct emu_wave *w, const struct emu_step *step, unsigne
   return !global || emu__memory_check(w, step, p[0].at, global, bytes, write);
 }
 
-// A V#: base, stride and size in bytes or records, how lanes interleave, and what counts as outside.
+// Finds the lanes' places in the buffer that a V# describes (abi.h). A swizzled buffer interleaves the dwords of
+// `together` records, so that lanes with neighbouring indices read neighbouring dwords:
+//
+//     plain       | record 0: dwords 0, 1, … | record 1: dwords 0, 1, … | …
+//     swizzled    | dword 0 of records 0 … together - 1 | dword 1 of records 0 … together - 1 | … | the next records
 static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
                           struct emu_places *p) {
   const struct emu_inst *inst = step->inst;

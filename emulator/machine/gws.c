@@ -1,10 +1,11 @@
 // The barrier among the groups of a grid, by global wave sync: cooperative launches on RDNA 2 and before use it.
 #include "machine/schedule.h"
 
-// A barrier's word: how often it has opened, and below that how many have arrived since.
+// A barrier's 64-bit word: | how often it has opened, 32 bits | waves that have arrived since, 32 bits |
 static const uint64_t opened = UINT64_C(1) << 32;
 
-// The data says how many others come. Who has to wait executes it again until the barrier has opened.
+// The data register holds how many others come. A wave that has to wait executes the instruction again in its next
+// slice, until the barrier has opened.
 static void barrier(struct emu_wave *w, const struct emu_step *step) {
   uint64_t exec = emu__wave_exec(w);
   if (!exec) return;

@@ -128,7 +128,7 @@ static uint32_t pack(uint64_t magnitude, int places, bool negative, bool up) {
   return ((uint32_t)negative << 31) + ((uint32_t)(top - places + 126) << 23) + (uint32_t)significand;
 }
 
-// The distance n is in 2^-23 above one, in 2^-24 below.
+// |log2 v| of a v next to one, whose distance from one is n: in units of 2^-23 above one, of 2^-24 below.
 static uint32_t log_near_one(uint32_t n, bool below) {
   int digits = 32 - __builtin_clz(n), up = digits >= 15 ? 0 : (15 - digits + 3) / 4 * 4;
   if (up > 16) up = 16;
@@ -169,7 +169,8 @@ uint32_t emu__hw_log_f32(uint32_t bits, bool quiet) {
 
 // ---- V_SIN, V_COS
 
-// Sixteen intervals of the first octant, in 2^-26; sine, then cosine. The curvature is negative everywhere.
+// Coefficients on the sixteen intervals of the first octant (0 to 1/8 turn), in units of 2^-26; sine, then cosine. The
+// curvature c2 + c3 x is negative everywhere.
 static const struct {
   int32_t c0, c1, c2, c3;
 } trig_rows[2][16] = {{{0, 3294200, 0, -1322},
@@ -220,15 +221,16 @@ static uint32_t small_sine(uint32_t magnitude, unsigned denormals) {
          (uint32_t)(top > 23 ? emu__hw_even(product, (unsigned)top - 23) : product << (23 - top));
 }
 
-// The coordinate of the linear term, rounded, but not into the next twentieth place.
+// The coordinate of the linear term, rounded to a multiple of 2^places, but never up to the next multiple of
+// 2^(20 + places).
 static uint64_t linear_coordinate(uint32_t x, int places, bool reflected) {
   uint32_t from = x - reflected, most = ((from >> (20 + places)) + 1) << 20;
   uint32_t rounded = (from + (1u << (places - 1))) >> places;
   return (uint64_t)(rounded < most ? rounded : most - 1) << places;
 }
 
-// -c2 - c3 x of an interval in 2^-33, from the top 18 bits of x. A falling one is formed from the interval's other end,
-// with the one's complement of x.
+// -c2 - c3 x of an interval in units of 2^-33, from the top 18 bits of x. That of the cosine falls, and is formed from
+// the interval's other end, with the one's complement of x.
 static uint64_t bend(bool cosine, unsigned row, uint32_t x) {
   int64_t c2 = trig_rows[cosine][row].c2, c3 = trig_rows[cosine][row].c3, one = 1 << 24;
   int64_t value =
@@ -236,7 +238,8 @@ static uint64_t bend(bool cosine, unsigned row, uint32_t x) {
   return emu__hw_even((uint64_t)value, 17);
 }
 
-// Sine next to zero keeps more of the products, and in the first interval shifts by fours to keep small angles' digits.
+// Sine in the first two intervals keeps more bits of its products; in the first one the angle is shifted up by a
+// multiple of four bits, so that small angles keep their digits.
 static uint32_t sine_near_zero(uint32_t x, unsigned row, bool reflected) {
   int digits = digits_of(x), more = row || digits >= 24 ? 0 : (24 - digits) / 4 * 4;
   int up = row || digits >= 25 ? 0 : (25 - digits) / 4 * 4;

@@ -20,7 +20,8 @@ static void places(struct emu_wave *w, const struct emu_step *step, uint32_t off
   }
 }
 
-// 32 banks of a dword each. A half wave needs as many cycles as the busiest bank has different dwords.
+// Counts bank conflicts. LDS has 32 banks; bank b holds the dwords whose number modulo 32 is b. 32 lanes take as many
+// cycles as the busiest bank has different dwords to deliver.
 static void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes) {
   struct emu_counters *c = w->counters;
   if (!c) return;

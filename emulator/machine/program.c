@@ -1,8 +1,13 @@
 // A code segment and its instructions, made ready at their first execution.
 //
-// The steps lie in pages, one place for every word of code, so that the next instruction is at a fixed distance. A
-// place that was never executed holds `emu__step_decode`, which fills it and is then replaced: no sweep over what may
-// be data, and no cost for code that never runs.
+// Steps (wave.h) lie in pages with one step for each word of code, so that the next instruction is found by adding the
+// length of this one:
+//
+//     word of code    0      1      2      3      4        an instruction of one word, one of two, …
+//     step          | s0   | s1   | (s2) | s3   | …        s2 is executed only if code jumps into the instruction
+//
+// At first the `run` of every step is `emu__step_decode`, which decodes the instruction, puts its own function in place
+// of itself, and runs it. So nothing decodes what may be data, and code that never runs costs nothing.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -13,6 +18,7 @@
 
 enum { PAGE_STEPS = 1024, LONGEST = 4 };  // an instruction has up to four words
 
+// Steps of PAGE_STEPS words of code. Whoever runs past them meets one of the LONGEST behind, which go to the next page.
 struct page {
   struct emu_step steps[PAGE_STEPS + LONGEST];
 };

@@ -141,7 +141,7 @@ static struct emu_group *make_group(struct emu_run *run) {
   return group;
 }
 
-// A number that depends on all bits of the shuffle's seed, |a| and |b| (the finalizer of MurmurHash3).
+// Hashes the shuffle's seed, |a| and |b|. Source of the shifts and the last two factors: MurmurHash3, fmix64.
 static uint64_t mixed(const struct emu_run *run, uint64_t a, uint64_t b) {
   uint64_t x = run->shuffle ^ a * 0x9e3779b97f4a7c15u ^ b * 0xc2b2ae3d27d4eb4fu;
   x = (x ^ x >> 33) * 0xff51afd7ed558ccdu;
@@ -149,8 +149,9 @@ static uint64_t mixed(const struct emu_run *run, uint64_t a, uint64_t b) {
   return x ^ x >> 33;
 }
 
-// The group that starts as number |index|. A Feistel network permutes the numbers of an even count of bits; one past
-// the grid is permuted again until it lies within, which keeps it a permutation.
+// The group that starts as number |index|: a random permutation of the groups, computed without a table. Four rounds of
+// a Feistel network permute the numbers of 2 * bits bits, of which the grid may be only a part; a result past the grid
+// is permuted again until it lies within ("cycle walking"), which is a permutation of the grid.
 static uint64_t group_in_turn(const struct emu_run *run, uint64_t index) {
   if (!run->shuffle || run->group_count < 2) return index;
   unsigned bits = (64 - (unsigned)__builtin_clzll(run->group_count - 1) + 1) / 2;
@@ -167,7 +168,7 @@ static uint64_t group_in_turn(const struct emu_run *run, uint64_t index) {
   return index;
 }
 
-// The wave whose turn is number |i| of round |round|: from any of them on, upwards or downwards.
+// The wave that has turn |i| of round |round|. With a shuffle the order begins at a random wave and goes up or down.
 static unsigned wave_in_turn(const struct emu_group *group, unsigned i, unsigned round) {
   if (!group->run->shuffle) return i;
   uint64_t way = mixed(group->run, group->linear, round + 4);
@@ -175,7 +176,7 @@ static unsigned wave_in_turn(const struct emu_group *group, unsigned i, unsigned
   return (way & 1 ? from + i : from + group->waves - i) % group->waves;
 }
 
-// Whether the card has room for one more group, which is then taken.
+// Takes room on the card for one more group. false: there is none.
 static bool take_place(struct emu_run *run) {
   uint32_t room = run->dispatch->resident_groups, before = (uint32_t)atomic_fetch_add(&run->resident, 1);
   if (!room || before < room) return true;

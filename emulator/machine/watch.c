@@ -15,7 +15,12 @@
 #include "machine/access.h"
 #include "machine/schedule.h"
 
-enum { FIRST_LOOK = 4, LAST_LOOK = 1024, LONGEST_LOOP = 4096, A_MILLISECOND = 100000 };  // of emu__clock
+enum {
+  FIRST_LOOK = 4,         // rounds in which no group began or ended, before the first look for waits …
+  LAST_LOOK = 1024,       // … doubled after each look in vain, up to this
+  LONGEST_LOOP = 4096,    // instructions of a loop that may count as a wait
+  A_MILLISECOND = 100000  // in ticks of emu__clock, 10 ns each
+};
 
 static atomic_int running;  // launches
 
@@ -44,7 +49,8 @@ static bool stores(const struct emu_step *step) {
   return may && step->inst && !step->inst->dst.kind;
 }
 
-// Runs the wave until it is back where it was; false: it came to something else.
+// Runs the wave on, and says whether it comes back to the same instruction with the same registers, having changed no
+// memory. false too where it ends, reaches a barrier, stores, or takes longer than LONGEST_LOOP.
 static bool only_waits(struct emu_watch *watch, struct emu_wave *wave) {
   size_t bytes = (size_t)wave->vgprs * wave->lanes * 4;
   if (watch->room < bytes) {
@@ -70,7 +76,7 @@ static bool only_waits(struct emu_watch *watch, struct emu_wave *wave) {
   return false;
 }
 
-// At a barrier a wave waits for the others of its group.
+// Whether all waves of the group wait: those at its barrier do, so only those that are ready are tried.
 static bool group_waits(struct emu_watch *watch, struct emu_group *group) {
   for (unsigned i = 0; i < group->waves; i++) {
     if (group->wave[i].state == EMU_WAVE_READY && !only_waits(watch, &group->wave[i])) return false;

@@ -6,10 +6,10 @@
 
 // What one thread of a launch knows. All zero at first.
 struct emu_watch {
-  unsigned quiet, look;  // rounds since a group began or ended, and how many of them pass before it looks for waits
-  bool waits;            // all its waves do
-  uint32_t *registers;   // room for a wave's
-  size_t room;
+  unsigned quiet, look;  // rounds since a group began or ended, and how many pass before it looks for waits
+  bool waits;            // all its waves do nothing but wait
+  uint32_t *registers;   // a copy of a wave's vector registers, to see whether they changed
+  size_t room;           // bytes of it
 };
 
 void emu__watch_moved(struct emu_watch *watch);  // a group began or ended

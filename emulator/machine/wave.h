@@ -1,4 +1,11 @@
 // A wave, and an instruction made ready for it: what the files of the executor share. Private to emulator/machine.
+//
+// Registers and scratch of a wave interleave its lanes, so that one register of all lanes is one row:
+//
+//              lane 0   lane 1   …   lane n - 1
+//     v0     |  u32   |  u32   | … |            emu_wave.v: row r is register r
+//     v1     |  u32   |  u32   | … |            emu_wave.scratch: row k is dword k of each lane's scratch, so that
+//     …                                         byte b of lane l lies at (b / 4 * lanes + l) * 4 + b % 4
 #ifndef EMULATOR_MACHINE_WAVE_H
 #define EMULATOR_MACHINE_WAVE_H
 
@@ -18,7 +25,8 @@ struct emu_step;
 struct emu_wave;
 struct emu_group;
 
-// One instruction on 32 lanes, as the functions that do arithmetic see it. A value of several dwords is [dword][32].
+// One instruction on 32 lanes, as the functions that do arithmetic see it. Masks have bit l for lane l of the half. A
+// value of several dwords is [dword][32].
 struct emu_half_wave {
   uint32_t *d;           // out
   const uint32_t *s[4];  // in; lanes that are off hold whatever their registers hold
@@ -34,7 +42,8 @@ typedef void emu_step_fn(struct emu_wave *wave, const struct emu_step *step);
 
 enum emu_float { EMU_FLOAT_NONE, EMU_FLOAT_32 = 1, EMU_FLOAT_64 = 2 };  // 64 stands for F16 too, as in MODE
 
-// What an opcode does. `run` is NULL for vector arithmetic, which `lanes` does.
+// What an opcode does: `run` executes the whole instruction; where it is NULL, `lanes` does the arithmetic of 32 lanes
+// and valu.c all around it.
 struct emu_action {
   uint16_t op;
   uint8_t klass;   // enum emu_class
@@ -48,16 +57,17 @@ struct emu_source {
   const uint32_t *constant;  // CONSTANT: [2][32], the value in every lane
   uint16_t reg;
   uint8_t kind, type, dwords;
-  bool neg, abs, plain;  // plain: a vector or constant of one dword that needs nothing done to it
+  bool neg, abs, plain;  // plain: a vector or constant of one dword, used as it is, without modifiers
 };
 
-// A decoded instruction. It lies at its own offset's place in the program's pages, so that steps + words is the next.
+// A decoded instruction, in the array of the program's steps at the index of its first word (program.c): the next
+// instruction is this step's address plus `words`.
 struct emu_step {
-  emu_step_fn *run;  // atomic: emu__step_decode until the first execution
+  emu_step_fn *run;  // atomic: emu__step_decode until the first execution, which decodes
   emu_lanes_fn *lanes;
   const struct emu_inst *inst;
   const struct emu_action *action;
-  uint16_t vgprs;  // registers that it needs
+  uint16_t vgprs;  // vector registers that the kernel must have for it: the highest that it names, plus 1
   uint8_t words, klass;
   uint8_t floats, nsrc;
   uint16_t dst;     // vector destination
@@ -81,23 +91,23 @@ struct emu_wave {
   uint32_t vgprs;   // allocated
   uint32_t *v;      // [vgprs][lanes]
   const struct emu_step *next;
-  int64_t budget;     // instructions left in this slice
-  int64_t unused;     // of a slice that was stopped
-  uint64_t executed;  // instructions, but for the current slice
+  int64_t budget;     // instructions left in this slice, the wave's turn
+  int64_t unused;     // instructions left when a slice was stopped early
+  uint64_t executed;  // instructions of all slices before the current one
   uint32_t mode;
-  uint32_t mxcsr[2];       // for F32, and for F64 and F16
+  uint32_t mxcsr[2];       // MODE as the host's MXCSR: for F32, and for F64 and F16
   uint64_t flat_scratch;   // what the register holds
-  uint8_t *scratch;        // [dword][lanes] dwords
-  uint64_t scratch_bytes;  // a lane
+  uint8_t *scratch;        // [dword][lanes], dwords
+  uint64_t scratch_bytes;  // of one lane
   unsigned index;          // in the group
   uint32_t sleeping;
-  uint64_t waits_for;  // how often a barrier of the grid will have opened then; 0: it does not wait at one
+  uint64_t waits_for;  // gws.c: goes on when the barrier of the grid has opened this often; 0: waits at none
   struct emu_group *group;
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];
   bool check;
   struct emu_span recent[4];  // the allocations of the last accesses, the newest first
-  uint64_t recent_epoch;
+  uint64_t recent_epoch;      // emu__memory_epoch when they were noted
   struct emu_wave_check *checker;
 };
 
@@ -109,10 +119,10 @@ struct emu_group {
   uint32_t lds_bytes;
   unsigned waves, ended, waiting;
   bool failed;
-  uint32_t epoch;  // barriers that it has passed
-  struct emu_wave *wave;
-  uint32_t *registers;
-  uint8_t *scratch;
+  uint32_t epoch;         // barriers that it has passed
+  struct emu_wave *wave;  // [waves]
+  uint32_t *registers;    // [wave][vgprs][lanes]
+  uint8_t *scratch;       // of all waves
   struct emu_group_check *checker;
 };
 
@@ -130,13 +140,13 @@ struct emu_run {
   uint32_t lds_bytes, scratch_bytes;
   atomic_uint_fast64_t next_group;
   atomic_uint_fast32_t resident, waiting;  // groups begun and not ended; threads that have nothing but waits to do
-  // how often, and when last, a thread came to wait or no longer waited
+  // watch.c: how often, and when last, a thread began or ceased to have nothing but waits
   atomic_uint_fast32_t turns;
   atomic_uint_fast64_t turned_at;
   unsigned threads;
   atomic_bool stop;
   atomic_uint_fast32_t report_count;
-  uint64_t check_start;  // the checker's time
+  uint64_t check_start;  // the checker's time at which the launch began
   struct emu_report failure;
   atomic_bool failed;
 };

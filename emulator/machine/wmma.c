@@ -1,8 +1,15 @@
 // WMMA of GFX11: D = A B + C on tiles of 16 x 16, over the whole wave whatever EXEC says.
 //
-// A: lane l and lane l + 16 hold row l; B: they hold column l; both with K running through the registers. C and D:
-// register i of lane l holds column l % 16 of row 2 i + l / 16 (32 lanes) or 4 i + l / 16 (64 lanes). Sums in floats
-// are eight DOT2 steps, as measured on gfx1100 (see dot.c).
+// Lanes 0 to 15 hold the rows of A and the columns of B, with K running through the registers, low bits first; the
+// other lanes hold copies, which are not read here. Of C and D, register i of lane l holds column l % 16: of row
+// 2 i + l / 16 in a wave of 32 lanes, of row 4 i + l / 16 in one of 64.
+//
+//     A, 16-bit elements        r0         r1       …  r7              C, D, 32 lanes   lanes 0 … 15   lanes 16 … 31
+//       lane 0              A[0][0,1]  A[0][2,3]  …  A[0][14,15]       r0                 row 0           row 1
+//       lane 1              A[1][0,1]  A[1][2,3]  …  A[1][14,15]       r1                 row 2           row 3
+//       …                                                              …
+//
+// Sums in floats are eight DOT2 steps, as measured on gfx1100 (see dot.c).
 #include "machine/hardware_dot.h"
 #include "machine/valu.h"
 
