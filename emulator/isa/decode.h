@@ -4,7 +4,7 @@
 
 #include "isa/isa_tables.h"
 
-// The instruction under way.
+// The state of decoding one instruction.
 struct emu_decoder {
   enum emu_target target;
   unsigned wave;

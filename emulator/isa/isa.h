@@ -225,7 +225,7 @@ struct emu_waitcnt {
 };
 struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm);
 
-// A bit-field: its lowest bit and how many bits it has.
+// Returns the `count` bits of the word from bit `low` on.
 static inline uint32_t emu__bits(uint32_t word, unsigned low, unsigned count) {
   return word >> low & (uint32_t)((UINT64_C(1) << count) - 1);
 }

@@ -11,7 +11,7 @@ static uint32_t draw(uint64_t *state) {  // splitmix64
 
 static bool chance(uint64_t *state, unsigned one_in) { return draw(state) % one_in == 0; }
 
-// A source code: mostly vectors, scalars and constants, sometimes anything.
+// The code of a source operand: mostly of a vector, scalar or constant, sometimes anything.
 static unsigned draw_source(uint64_t *state, unsigned bits) {
   unsigned any = draw(state);
   unsigned code;

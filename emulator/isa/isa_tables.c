@@ -44,7 +44,10 @@ const struct emu_op_row emu__op_rows[EMU_OP_COUNT] = {
 #undef AS
 #undef NO
 
-// Opcode by target, format and code. Each format has a span of the index as wide as its opcode field.
+// The index from an encoding to its opcode: for each target one array, in which each format has a span as long as its
+// opcode field has values. Entry AT_<format> + code is the opcode:
+//
+//     | SOP1: 256 | SOP2: 128 | SOPC: 128 | SOPK: 32 | …
 enum {
   AT_SOP1 = 0,
   AT_SOP2 = AT_SOP1 + 256,

@@ -17,12 +17,13 @@ enum emu_op_flag {
   EMU_FLAG_NO64 = 1 << 9,     // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
   EMU_FLAG_SDST = 1 << 10,    // writes a carry or scale mask beside the vector
   EMU_FLAG_ATOMIC = 1 << 11,  // dst is written only with glc
-  EMU_FLAG_PAIR = 1 << 12,    // DS: two 8-bit offsets
+  EMU_FLAG_PAIR = 1 << 12,    // DS: two 8-bit offsets in place of one of 16
   EMU_FLAG_GDS = 1 << 13,     // DS: gds must be set
   EMU_FLAG_NOGDS = 1 << 14,   // DS: gds must not be set
   EMU_FLAG_LDS = 1 << 15,     // GFX10: the load may go to LDS instead of registers
 };
 
+// How one target encodes an opcode.
 struct emu_op_code {
   uint8_t format;
   bool present;
@@ -30,6 +31,7 @@ struct emu_op_code {
   const char *alias;  // NULL: the canonical name in lower case
 };
 
+// A row of ops_*.def: the opcode, and its encoding on each target.
 struct emu_op_row {
   const char *name;  // upper case
   uint8_t type[4];   // enum emu_type of dst, src0, src1, src2

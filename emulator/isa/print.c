@@ -124,7 +124,8 @@ static bool is_integer(enum emu_type type) {
   return type == EMU_I32 || type == EMU_U32 || type == EMU_I16 || type == EMU_U16 || type == EMU_PKI8;
 }
 
-// Takes the place of a second minus sign where the operand itself may begin with one.
+// Begins the negation of a source; *close is what ends it. A minus sign, or neg( before a number, which may begin with
+// a minus sign itself; of integers LLVM calls the bit sext(.
 static void print_negation(struct emu_text *text, const struct emu_operand *source, const char **close) {
   *close = "";
   if (!source->neg) return;

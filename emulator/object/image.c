@@ -34,7 +34,7 @@ static void processor_of(const char *id, size_t length, char processor[32]) {
   processor[n] = '\0';
 }
 
-// How well an entry serves the card: 0 not, 1 as its family's generic target, 2 by name.
+// How well an entry's code suits the card: 0 not at all, 1 as its family's generic target, 2 by name.
 static int fitness(const char *processor, const char *arch) {
   if (processor[0] == '\0') return 0;
   if (!arch || strcmp(processor, arch) == 0) return 2;
@@ -117,7 +117,8 @@ static enum emu_object_status find_in_compressed(const uint8_t *data, size_t siz
   if (total < header || total > size)
     return emu_object_fail(error, EMU_OBJECT_CORRUPT, "the compressed bundle claims %llu bytes",
                            (unsigned long long)total);
-  // neither method packs a byte into less than a thousandth… zstd's repeated runs do, but no code object is one
+  // zlib compresses to a thousandth at best, zstd further only where long runs repeat, as in no code object: a claim
+  // far beyond that is a corrupt header
   if (bytes < MAGIC_BYTES || bytes > max_unpacked || bytes / 16384 > total)
     return emu_object_fail(error, EMU_OBJECT_CORRUPT, "the compressed bundle claims to unpack to %llu bytes",
                            (unsigned long long)bytes);

@@ -1,3 +1,4 @@
+// Runs the line programs of all units and keeps their rows, sorted by address; a look-up is a binary search.
 #include "object/lines.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@ struct row {
   uint64_t address;
   const char *file;
   uint32_t line, order;
-  bool ends;  // of a sequence: nothing lies from here to the next row
+  bool ends;  // the row ends a sequence: no code lies between it and the next row
 };
 
 struct emu_lines {
@@ -106,7 +107,7 @@ struct unit {
   size_t file_count;
 };
 
-// A value of an entry; the text if it is one.
+// Reads past a value of a file's or directory's entry; returns its text, or NULL where it is no text.
 static const char *take_form(struct unit *u, uint64_t form) {
   const struct emu_line_sections *s = u->sections;
   switch (form) {
@@ -147,7 +148,7 @@ static void add_file(struct unit *u, const char *name) {
   if (u->file_count < FILES) u->files[u->file_count++] = name;
 }
 
-// Directories, or files when `keeps`.
+// Reads the table of directories, or with `keeps` that of files, whose names it keeps.
 static void take_entries(struct unit *u, bool keeps) {
   uint64_t content[FORMATS], form[FORMATS], formats = take(&u->r, 1);
   if (formats > FORMATS) {
@@ -185,7 +186,7 @@ static void take_files_4(struct unit *u) {
   }
 }
 
-// Leaves the reader at the program. false: not a table that can be read.
+// Reads a unit's header, up to where its program begins. false: not a table that can be read.
 static bool take_header(struct unit *u) {
   struct reader *r = &u->r;
   u->version = (unsigned)take(r, 2);
@@ -304,7 +305,7 @@ static bool run_program(struct emu_lines *lines, struct unit *u) {
   return true;
 }
 
-// By address; an end before what begins there; else in the order of the table.
+// Orders rows by address; at one address an end comes before what begins there, otherwise the table's order stays.
 static int compare(const void *a, const void *b) {
   const struct row *x = a, *y = b;
   if (x->address != y->address) return x->address < y->address ? -1 : 1;
