@@ -7,7 +7,13 @@
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, DEVICE_TO_DEVICE = 3, KIND_DEFAULT = 4, STAGED_BYTES = 1 << 20 };
 
-// `slices` times `rows` rows of `width` bytes. A fill repeats `pattern`, `unit` bytes of it, in place of reading src.
+// A box of `slices` times `rows` rows of `width` bytes, in memory of any pitch:
+//
+//     dst | row 0: width | … | row 1: width | … |    … | row 0 of the next slice: width | …
+//         |<--- dst_pitch --->|
+//         |<------------------ dst_slice ------------->|
+//
+// A fill (`unit` not 0) repeats the low `unit` bytes of `pattern` in place of reading src.
 struct transfer {
   uint8_t *dst;
   const uint8_t *src;
@@ -41,7 +47,7 @@ static int run(void *context) {
   return HIP_SUCCESS;
 }
 
-// Bytes from the first to behind the last; SIZE_MAX: more than there can be.
+// Bytes from the first byte of the box to behind its last one; SIZE_MAX: more than there can be.
 static size_t span(const struct transfer *t, size_t pitch, size_t slice) {
   size_t rows, slices, all;
   if (__builtin_mul_overflow(t->rows - 1, pitch, &rows) || __builtin_mul_overflow(t->slices - 1, slice, &slices) ||

@@ -12,7 +12,7 @@ struct event {
   unsigned flags;
   struct emu_stream *stream;  // of the last record; NULL before
   uint64_t number;
-  uint64_t record, passed;  // which record, and the last one that was reached
+  uint64_t record, passed;  // number of the last record, and of the last one that its stream has reached
   double milliseconds;
 };
 
@@ -95,7 +95,7 @@ API int hipEventRecordWithFlags(struct event *event, void *handle, unsigned flag
   return flags == 0 ? hipEventRecord(event, handle) : emu_done(HIP_INVALID_VALUE);
 }
 
-// Where the last record stands; the stream is retained. NULL: never recorded.
+// The place of the last record in its stream, which is retained. A stream of NULL: never recorded.
 static struct emu_dependency place(struct event *event) {
   pthread_mutex_lock(&event->lock);
   struct emu_dependency at = {event->stream, event->number};

@@ -11,7 +11,7 @@ struct node {
   struct emu_work work;
   struct node **after;
   size_t after_count;
-  bool placed;  // while an order is made
+  bool placed;  // put_in_order has put it into the list
 };
 
 struct emu_graph {
@@ -241,7 +241,8 @@ API int hipGraphAddDependencies(struct emu_graph *graph, struct node *const *fro
 
 // ---- questions
 
-// Without a list their number; else as many as there is room for, then NULLs, and how many they were.
+// Answers a query for nodes: without a list it sets their number; otherwise it fills the list as far as there is room,
+// then with NULLs, and sets how many were written.
 static int list(struct node *const *nodes, size_t count, bool (*wanted)(const struct node *node), struct node **out,
                 size_t *room) {
   size_t found = 0;
@@ -279,7 +280,8 @@ static bool is_ready(const struct node *node) {
   return true;
 }
 
-// Returns how many of them could be put in order: fewer than all when some wait for each other.
+// Lists the work so that each node comes after those that it depends on. Returns how many nodes could be listed: fewer
+// than all when some depend on each other in a circle.
 static size_t put_in_order(struct emu_graph *graph, struct emu_work *works) {
   size_t placed = 0;
   for (size_t i = 0; i < graph->count; i++) graph->nodes[i]->placed = false;

@@ -81,7 +81,7 @@ struct emu_device {
   uint64_t total, used;       // bytes; used under the blocks' lock
   _Atomic uint32_t stack;     // bytes a work-item of kernels whose need of stack the compiler cannot know
   struct emu_memory *memory;  // what its kernels may touch
-  uint32_t peers;             // devices whose memory its kernels may touch, one bit each
+  uint32_t peers;             // bit i: its kernels may touch the memory of device i
   struct emu_stream *null_stream, *streams;
 };
 
@@ -93,16 +93,16 @@ struct emu_state {
   unsigned long long instruction_limit;
   unsigned patience_ms;
   unsigned host_threads;
-  unsigned long long lose_at;  // the launch that finds the cards gone; 0: none
+  unsigned long long lose_at;  // number of the launch at which all cards are lost; 0: never
 };
 
 // Made at the first call; NULL when there is no device, with a sentence on stderr.
 struct emu_state *emu_state(void);
 struct emu_device *emu_device(int index);  // NULL: no such device
 struct emu_device *emu_current(void);      // NULL: no device at all
-// Records the code for hipGetLastError and returns it; of calls that succeed once the cards are gone, that they are.
+// Records the code for hipGetLastError and returns it. Once the cards are lost a success becomes that error.
 API int emu_done(int code);
-// Counts a launch. False: the cards are gone, and nothing runs.
+// Counts a launch. False: the cards are lost, and nothing runs.
 bool emu_is_there(void);
 __attribute__((format(printf, 1, 2))) void emu_say(const char *format, ...);  // one line on stderr
 // Keeps the first line in `text` and prints none; NULL: prints again.
@@ -116,7 +116,7 @@ struct emu_block {
   enum emu_block_kind kind;
   unsigned flags;
   struct emu_device *device;
-  size_t mapped;          // with the gap behind it; 0: not ours to unmap
+  size_t mapped;          // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
   struct emu_pool *pool;  // or NULL
 };
 
@@ -170,7 +170,7 @@ struct emu_graph *emu_stream_capture(struct emu_stream *stream, struct emu_graph
 bool emu_stream_captures(struct emu_stream *stream);
 // Keeps the work to be run at each launch. False: there is no memory; the work was released.
 bool emu_graph_add(struct emu_graph *graph, struct emu_work work);
-// Something was asked of a capturing stream that has no place in a graph, which is useless from then on.
+// Makes the graph invalid: something was asked of its capturing stream that cannot be captured.
 void emu_graph_spoil(struct emu_graph *graph);
 void emu_graph_release(struct emu_graph *graph);
 // What the calls of these names put into a stream, for a graph. Copies read pageable memory when they run.
@@ -263,7 +263,7 @@ unsigned emu_report_failures(void);        // launches so far that did not run t
 unsigned emu_report_count_findings(void);  // of the checker so far
 // Whether RDNA_EMULATE_SUPPRESS's file has a line for it.
 bool emu_report_is_suppressed(const char *kernel, const char *kind);
-// Errors of work that wait for a call to return them, one more or one less.
+// Counts errors of queued work that no call has returned yet: +1 or -1.
 void emu_report_untold(int count);
 // At exit findings and failures are summed up, and change a status of 0; unless the caller tells of them itself.
 void emu_report_watch_exit(bool check);

@@ -2,9 +2,15 @@
 // libraries of HIP leave a packet in a buffer, ring a doorbell that raises an interrupt, and wait until the packet's
 // ready flag is cleared. Here the interrupt is a call on the wave's own thread, so that the answer is there at once.
 //
-// The buffer is two stacks of packets, of free ones and of ready ones. A reference to a packet is its index with a tag
-// above it, which changes with each use. A packet has a header and eight words for each lane of a wave; in words of a
-// message the first is a descriptor.
+// The buffer is two stacks of packets, of free ones and of ready ones. A reference to a packet is its index (16 bits)
+// with a tag above it that changes with each use; 0 is the end of a stack. A packet has a header, which says which
+// lanes ask for what, and a payload of eight words for each lane of a wave:
+//
+//     kernel        pops a packet of the free stack, fills it, pushes it on the ready stack, rings, polls READY
+//     host          takes the whole ready stack, serves each lane of each packet in place, clears READY
+//
+//     payload       lane 0: | w0 | w1 | … | w7 |  lane 1: | w0 | … | w7 |  …
+//     w0 of printf  | message's number, from bit 8 | words that follow, bits 5 to 7 | … | END, bit 1 | BEGIN, bit 0 |
 //
 // Source of layouts and numbers: LLVM "User Guide for AMDGPU Backend" (hidden arguments), HSA's amd_signal_t, and the
 // published device libraries and runtime of ROCm (hostcall.cl, devmem.cl, dm.cl, devhostcall.cpp).
@@ -17,9 +23,10 @@
 
 #include "hip/hip.h"
 
+// READY is a flag of header.control. MXCSR_DEFAULT: round to nearest, denormals kept, no exception trapped.
 enum { PACKETS = 1 << 16, LANES = 64, WORDS = 8, HEAP_BYTES = 1 << 18, READY = 1, MXCSR_DEFAULT = 0x1f80 };
 enum { SERVICE_PRINTF = 2, SERVICE_MEMORY = 3 };
-// of a message's descriptor
+// bits, places and mask of the fields of a message's descriptor
 enum { MESSAGE_BEGIN = 1, MESSAGE_END = 2, MESSAGE_LENGTH_AT = 5, MESSAGE_LENGTH_MASK = 7, MESSAGE_ID_AT = 8 };
 
 struct header {
@@ -75,7 +82,7 @@ static struct emu_mailbox *make(void) {
       mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (m == MAP_FAILED) return NULL;
   m->doorbell = (struct doorbell){.event_mailbox = (uint64_t)&m->event, .event_id = 1};
-  // 0 ends a stack, so that the packet of index 0 begins with a tag
+  // a reference of 0 ends a stack, so the one to the packet of index 0 has a tag from the start
   uint64_t below = 0;
   for (uint64_t i = 0; i < PACKETS; i++) {
     m->headers[i].next = below;
@@ -150,7 +157,8 @@ static void take_message(struct emu_host *host, uint64_t words[WORDS]) {
   message->live = false;
 }
 
-// An address to free, or 0 and how many bytes are wanted.
+// Serves the device's malloc and free: word 0 is an address to free, or 0 with the wanted bytes in word 1. Word 0 of
+// the answer is the address.
 static void serve_memory(struct emu_host *host, uint64_t words[WORDS]) {
   if (words[0]) {
     struct emu_block block;

@@ -14,8 +14,8 @@ struct job {
   struct grid_sync *sync;  // or NULL
 };
 
-// What the groups of a cooperative launch on RDNA 3 meet at: mg_info of the device libraries. The first members are
-// for grids that span devices.
+// The barrier in memory at which the groups of a cooperative launch on RDNA 3 meet: mg_info of the device libraries.
+// `others` are its members for grids that span devices.
 struct grid_sync {
   uint64_t others[4];
   uint32_t arrived, unused, groups;

@@ -1,5 +1,8 @@
 // Allocations. Device addresses are host addresses. A gap lies behind each block, so that neither a kernel nor
-// a copy that runs over its end meets the next one unseen.
+// a copy that runs over its end meets the next one unseen:
+//
+//     base                       base + bytes        base + mapped
+//      | the block                    | gap, in no table  |  other mappings …
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +17,8 @@ static struct {
   struct emu_block *blocks;  // ascending
   size_t count, room;
   unsigned made[4];  // by kind, for names
-  // The last blocks that were freed, a ring. Their pages are given back at once, their addresses only when they leave
-  // it, so that a stale pointer does not meet the next block.
+  // A ring of the last blocks that were freed. Their pages go back to the system at once, but their addresses stay
+  // mapped without access until they leave the ring, so that a stale pointer does not meet another block.
   struct emu_block quarantine[QUARANTINE];
   unsigned quarantine_next;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -57,7 +60,7 @@ static uint8_t *map(size_t bytes) {
   return data == MAP_FAILED ? NULL : data;
 }
 
-// Blocks of a large page and more begin with one, as on the card; the device's malloc relies on it.
+// Maps `bytes`; from LARGE_PAGE on aligned to it, as on the card: the device's malloc relies on it.
 static uint8_t *map_aligned(size_t bytes) {
   if (bytes < LARGE_PAGE) return map(bytes);
   uint8_t *data = map(bytes + LARGE_PAGE);
@@ -101,7 +104,8 @@ static bool sees(const struct emu_device *device, const struct emu_block *block)
   return block->kind != EMU_BLOCK_DEVICE || device == block->device || device->peers >> block->device->index & 1;
 }
 
-// Only fresh device memory is unwritten to a kernel; the host may write the rest at any time.
+// Enters the block into the tables of the devices that see it. Device memory counts as unwritten to the checker, all
+// other memory as written, since the host may write it at any time.
 static bool show(const struct emu_block *block, const char *name) {
   struct emu_state *s = emu_state();
   bool good = true;

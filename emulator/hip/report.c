@@ -83,8 +83,9 @@ bool emu_report_is_suppressed(const char *kernel, const char *kind) {
 // ---- the exit status
 //
 // A program that looks at no result of HIP ends with 0 whatever its kernels did, where a card's runtime would have
-// ended it. The status is known to a handler that runs early, the last findings to the library's destructor, which runs
-// after those of all that use the library; so the one leaves it for the other.
+// ended it. Only a handler that runs early at exit learns the program's status, and only the library's destructor,
+// which runs after those of all that use the library, knows the last findings. So the handler notes the status, and the
+// destructor may replace it.
 
 enum { STATUS_DEFAULT = 66, NO_STATUS = -1 };
 

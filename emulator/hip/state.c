@@ -9,7 +9,8 @@
 
 #include "hip/hip.h"
 
-// Figures of the cards that one can buy with each processor; multiprocessors are WGPs, as HIP counts them.
+// One card that one can buy with each processor, as AMD specifies it. Multiprocessors, as HIP counts them, are WGPs.
+// Sizes are in bytes, clocks in kHz.
 static const struct emu_card cards[] = {
     {.arch = "gfx1030",
      .name = "AMD Radeon RX 6800 XT",

@@ -31,7 +31,7 @@ struct emu_stream {
   uint64_t submitted, completed;
 };
 
-// One lock for all queues: what they wait for is each other.
+// One lock for all queues, since they wait for each other.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
 static _Thread_local struct emu_stream *thread_stream[EMU_MAX_DEVICES];
@@ -54,7 +54,7 @@ void emu_stream_release(struct emu_stream *stream) {
   pthread_mutex_unlock(&lock);
 }
 
-// The first error since the last call. The lock is held.
+// Returns the stream's first error since the last call of this, and clears it. The lock is held.
 static int take(struct emu_stream *stream) {
   int error = stream->error;
   if (error != HIP_SUCCESS) emu_report_untold(-1);
