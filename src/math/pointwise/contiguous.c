@@ -13,7 +13,7 @@ static const rdna__route routes[] = {
 };
 RDNA_FIXED_ROUTES(rdna__contiguous_routes, "map and zip of dense values, swiglu", routes)
 
-/* The kernels of an operation; NULL: there is none. */
+/* Names of an operation's kernels; NULL: there is none. */
 typedef struct kernel_names {
   const char *f32, *f16, *bf16;
 } kernel_names;
@@ -48,8 +48,8 @@ static rdna_status launch_tiles(rdna_stream *stream, const char *op_name, const 
   return rdna__launch_named(stream, kernel, grid, args);
 }
 
-/* Shapes and strides agree, and the values fill a piece of memory in any order of dimensions: a transposed view of
- * dense values is as good as the values. */
+/* Whether shapes and strides agree, and the values fill one piece of memory without gaps, in any order of dimensions: a
+ * transposed view of a contiguous tensor does. */
 static bool is_line(const rdna_tensor *const *tensors, int count) {
   const rdna_tensor *out = tensors[0];
   strided_plan plan;
@@ -82,7 +82,7 @@ static rdna_status run_binary(rdna_stream *stream, const char *op_name, const ch
   return launch_tiles(stream, op_name, kernel, out, &args);
 }
 
-/* |b| is one row of contiguous |a|, as a bias is. */
+/* Whether |b| has the shape of one row of |a|, as a bias has, and all are contiguous. */
 static bool is_row(const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *out) {
   if (b->rank != 1 || a->rank < 2 || b->shape[0] != a->shape[a->rank - 1] || a->rank != out->rank) return false;
   for (int i = 0; i < a->rank; i++) {
@@ -104,7 +104,7 @@ rdna_status rdna__contiguous_zip(rdna_stream *stream, rdna_zip op, const rdna_te
   return launch_tiles(stream, rdna_zip_name(op), of_type(&zip_row_kernels[op], a->dtype), out, &args);
 }
 
-/* |out| and one input of its shape and type, both contiguous. */
+/* Checks |out| and one input: contiguous, of the same shape and floating-point type. */
 static rdna_status check_pair(const char *op_name, const char *argument, const rdna_tensor *in,
                               const rdna_tensor *out) {
   RDNA_TRY(rdna__check_float(op_name, argument, in));

@@ -1,4 +1,4 @@
-/* Contiguous tensors: bound by memory, so all that matters is 16 bytes a load and enough loads in flight. */
+/* Kernels for contiguous tensors. Memory bounds them, so what matters is 16 bytes a load and enough loads in flight. */
 #include "kernel/prelude.h"
 #include "kernel/scalar.h"
 #include "math/common/device/fast.h"
@@ -11,8 +11,8 @@ static constexpr uint32_t vectors = RDNA__CONTIGUOUS_VECTORS;
 template <typename type>
 struct tile {
   static constexpr uint32_t values = RDNA__CONTIGUOUS_TILE_BYTES / type::BYTES;
-  int64_t start;  /* of this group's values */
-  uint32_t count; /* of them; less than |values| at the end */
+  int64_t start;  /* the tile's first value */
+  uint32_t count; /* its values: |values|, fewer in the last tile, 0 past it */
 };
 
 template <typename type>
@@ -22,7 +22,7 @@ RDNA_DEVICE tile<type> group_tile(int64_t count) {
   return {start, left >= tile<type>::values ? tile<type>::values : left > 0 ? (uint32_t)left : 0};
 }
 
-/* Where vector |j| of this thread begins in the tile. */
+/* The first value in the tile of this thread's vector |j|. */
 template <typename type>
 RDNA_DEVICE uint32_t vector_start(uint32_t j) {
   return (j * threads + thread_id()) * type::IN_16;
@@ -33,8 +33,9 @@ RDNA_DEVICE const char *at(const void *p, int64_t i) {
   return (const char *)p + i * type::BYTES;
 }
 
-/* All loads of a thread are issued before the first of its stores, so that they are in flight together. Vectors past
- * |whole| are left to the loop at the end; so is everything when the pointers do not allow 16-byte accesses. */
+/* Stores f of each value. All loads of a thread are issued before the first of its stores, so that they are in flight
+ * together. The last loop takes values one by one: those past the last whole vector, or all values where a pointer is
+ * not a multiple of 16. */
 template <typename type, typename function>
 RDNA_DEVICE void map_unary(const void *x, void *out, int64_t count, function f) {
   tile<type> t = group_tile<type>(count);
@@ -59,8 +60,8 @@ RDNA_DEVICE void map_unary(const void *x, void *out, int64_t count, function f) 
   for (uint32_t i = whole + thread_id(); i < t.count; i += threads) type::store(to, i, f(type::load(from, i)));
 }
 
-/* |b_at| gives the element of b that goes with element i of the tile; |dense| says that 16 bytes of a meet 16 bytes
- * of b. */
+/* The same for two inputs. b_at(i): the index in b of the value that belongs to the tile's value i. |dense|: vectors of
+ * a belong to vectors of b, without a wrap from the end of b to its beginning within one. */
 template <typename type, typename function, typename index>
 RDNA_DEVICE void map_binary(const void *a, const void *b, void *out, tile<type> t, bool dense, index b_at, function f) {
   const char *from = at<type>(a, t.start);
@@ -105,10 +106,10 @@ RDNA_DEVICE void map_row(const binary_row_args &a, function f) {
   if (t.count == 0) return;
   uint64_t cols = (uint64_t)a.cols;
   bool dense = cols % type::IN_16 == 0;
-  /* The column at which the tile begins: one division a group, a narrow one while it can be. */
+  /* the tile's first column: one division for a work-group, of 32 bits where that suffices */
   uint64_t start = (uint64_t)t.start;
   uint64_t first = ((start | cols) >> 32) == 0 ? (uint32_t)start % (uint32_t)cols : start % cols;
-  if (cols >= t.values) { /* a tile wraps once at most */
+  if (cols >= t.values) { /* a tile crosses at most one end of a row */
     map_binary<type>(
         a.a, a.b, a.out, t, dense,
         [=](uint32_t i) {

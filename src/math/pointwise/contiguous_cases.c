@@ -5,8 +5,9 @@
 #include "math/common/case/values.h"
 #include "math/pointwise/contiguous_kernels.h"
 
-/* Kernels and twins compute the same bits, but for the elementary functions of 16-bit values, which use the GPU's own
- * exponential and reciprocal and may round to a neighbour, and sigmoid and silu, which are near in f32. */
+/* Sets the tolerance. Kernels and twins compute the same bits, with two exceptions: elementary functions of 16-bit
+ * values use the GPU's own exponential and reciprocal, and may round to a neighbour; sigmoid and silu in f32 are only
+ * near. */
 static void neighbours(rdna__kernel_case *c, const char *name, rdna_dtype dtype) {
   static const char *const exact[] = {"neg_", "relu_", "add_", "sub_", "mul_", "div_"};
   if (dtype == RDNA_F32) {
@@ -18,8 +19,8 @@ static void neighbours(rdna__kernel_case *c, const char *name, rdna_dtype dtype)
     if (strncmp(name, exact[i], strlen(exact[i])) == 0) return;
   }
   double absolute = dtype == RDNA_F16 ? 0x1p-24 : 0x1p-126;
-  /* 1 + tanh and 1 + erf of the twins cancel; a subnormal sigmoid is off by 2^-149, which |gate| < 2^7 and |up| <
-   * 2^128 magnify */
+  /* in the twins 1 + tanh and 1 + erf cancel; a subnormal sigmoid is off by 2^-149, which is multiplied by |gate| < 2^7
+   * and |up| < 2^128 */
   if (strncmp(name, "gelu", 4) == 0) absolute = 0x1p-20;
   if (strncmp(name, "swiglu", 6) == 0 && dtype == RDNA_BF16) absolute = 0x1p-14;
   rdna__case_tolerance(c, absolute, dtype == RDNA_F16 ? 0x1p-10 : 0x1p-7);

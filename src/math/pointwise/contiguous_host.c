@@ -3,7 +3,8 @@
 
 enum { GRAIN = 16384 }; /* values that a thread takes at least */
 
-/* Each operation has one loop over floats; each type wraps it in reading and writing. */
+/* An operation has one loop over floats. For each type it is wrapped in a function that converts from and to the type.
+ */
 #define UNARY_LOOP(NAME, name, expression)                                \
   SIMD_INLINE void name##_loop(const float *from, float *to, int64_t n) { \
     EACH_APART                                                            \
@@ -81,7 +82,7 @@ SIMD_INLINE void affine_loop(const float *from, float *to, int64_t n, float scal
     rdna__parallel_for(a.count, GRAIN, name##_##type##_piece, &a);                    \
   }
 
-/* A piece may begin and end inside a row; a run stays inside one. */
+/* A thread's piece may begin and end inside a row; a run is the part of it in one row. */
 #define BINARY_ROW(name, type)                                                         \
   static void name##_row_##type##_piece(void *context, int64_t begin, int64_t end) {   \
     const struct binary_row_args *a = context;                                         \

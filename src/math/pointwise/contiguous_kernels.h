@@ -1,6 +1,6 @@
-/* The commonest operations on contiguous tensors, each with a kernel of its own: what pointwise.c launches where it
- * can. Every one takes tiles of RDNA__CONTIGUOUS_TILE_BYTES of its first input, one a work-group along x; the grid
- * covers the count. */
+/* The commonest operations on contiguous tensors, each with a kernel of its own, which pointwise.c launches where it
+ * can. A work-group takes a tile of RDNA__CONTIGUOUS_TILE_BYTES of its first input, a thread RDNA__CONTIGUOUS_VECTORS
+ * vectors of 16 bytes; the grid's x covers the count. */
 #ifndef RDNA_MATH_CONTIGUOUS_KERNELS_H
 #define RDNA_MATH_CONTIGUOUS_KERNELS_H
 
@@ -8,7 +8,7 @@
 
 enum {
   RDNA__CONTIGUOUS_THREADS = 256,
-  RDNA__CONTIGUOUS_VECTORS = 1, /* of 16 bytes, a thread: two are 3 % slower on an H200 */
+  RDNA__CONTIGUOUS_VECTORS = 1, /* of 16 bytes, of a thread; two are 3 % slower on an H200 */
   RDNA__CONTIGUOUS_TILE_BYTES = RDNA__CONTIGUOUS_THREADS * RDNA__CONTIGUOUS_VECTORS * 16
 };
 
@@ -35,7 +35,7 @@ struct binary_args {
   int64_t count;
 };
 
-/* out = f(a, b), b repeated for each row of a */
+/* out = f(a, b), b broadcast to each row of a */
 struct binary_row_args {
   const void *a; /* (rows, cols) */
   const void *b; /* (cols) */
@@ -43,15 +43,15 @@ struct binary_row_args {
   int64_t rows, cols;
 };
 
-/* Operations of rdna_zip that have kernels here: NAME, name, expression. */
+/* The operations of rdna_zip that have kernels here: OP(NAME, name, expression). */
 #define RDNA__CONTIGUOUS_ZIPS(OP) \
   OP(ADD, add, a + b)             \
   OP(SUB, sub, a - b)             \
   OP(MUL, mul, a *b)              \
   OP(DIV, div, a / b)
 
-/* And of rdna_map, beside affine. |f| and |g| are scalar, or close or fast (fast.h): |g| where close is near enough to
- * the twin and faster. */
+/* Those of rdna_map, without affine. |f| and |g| say which functions to use: scalar, or close or fast of fast.h. |g| is
+ * for functions whose close form is near enough to the twin's, and faster. */
 #define RDNA__CONTIGUOUS_MAPS(OP, f, g)      \
   OP(NEG, neg, -x)                           \
   OP(EXP, exp, f##_exp(x))                   \

@@ -1,7 +1,7 @@
 #include "math/common/test/operand.h"
 #include "rdna/op/pointwise.h"
 
-/* The operations that have kernels for contiguous tensors, which must be what runs here. */
+/* The operations that have kernels for contiguous tensors; the tests assert that these kernels run. */
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 static const rdna_zip zips[] = {RDNA_ZIP_ADD, RDNA_ZIP_SUB, RDNA_ZIP_MUL, RDNA_ZIP_DIV};
 static const rdna_map maps[] = {RDNA_MAP_NEG,  RDNA_MAP_EXP,  RDNA_MAP_RELU,      RDNA_MAP_SIGMOID,
@@ -90,9 +90,9 @@ static double unary_double(rdna_map op, double x) {
   }
 }
 
-/* Eight roundings in f32, of the result, or of |x| where 1 + tanh and the like cancel. An exponential that is
- * subnormal is off by a step of its own, which a factor of x magnifies. For 16 bits a GPU's functions are right to
- * 2^-13, and below 2^-126 may be 0. */
+/* The error allowed: eight roundings in f32, of the result, or of |x| where 1 + tanh and the like cancel. A subnormal
+ * exponential is off by one subnormal step, times a factor of x. With 16 bits a GPU's functions are right to 2^-13, and
+ * results below 2^-126 may be 0. */
 static double unary_error(rdna_dtype dtype, rdna_map op, double x, double want) {
   bool cancels = op == RDNA_MAP_GELU_TANH || op == RDNA_MAP_GELU_ERF;
   if (op == RDNA_MAP_NEG || op == RDNA_MAP_RELU) return 0;
@@ -155,7 +155,7 @@ static void special_values_have_their_limits(void **state) {
       for (int i = 0; i < 6; i++) {
         assert_close(float_types[t], operand_get(&out, i), want[k].out[i], 0x1p-24, rdna_map_name(want[k].op), i);
       }
-      for (int i = 6; i < 8; i++) { /* beyond where an exponential overflows */
+      for (int i = 6; i < 8; i++) { /* arguments for which an exponential overflows */
         assert_close(float_types[t], operand_get(&out, i), unary_double(want[k].op, in[i]), 0x1p-18,
                      rdna_map_name(want[k].op), i);
       }
@@ -199,7 +199,7 @@ static void affine_and_swiglu_match_double(void **state) {
   }
 }
 
-/* A transposed view of dense values is as good as the values; gaps, and another order, are for the strided kernels. */
+/* Transposed views of contiguous tensors take the contiguous kernels; gaps, or orders that differ, the strided ones. */
 static void lines_in_any_order_take_the_same_way(void **state) {
   const int64_t shape[] = {6, 40}, gaps[] = {48, 1}, turned[] = {1, 6};
   operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), out = operand_make(RDNA_F32, 2, shape, NULL, 0);

@@ -6,8 +6,8 @@
 /* A row of rdna/op/pointwise.def. */
 typedef struct operation {
   const char *name;
-  bool real, integer; /* what it is offered for */
-  bool elementary;    /* in f64 a kernel of its own */
+  bool real, integer; /* the types that it is offered for */
+  bool elementary;    /* in f64 it is in the elementary kernels */
 } operation;
 
 #define TYPES_R .real = true
@@ -36,7 +36,7 @@ const char *rdna_zip_name(rdna_zip op) { return (unsigned)op < RDNA_ZIP_COUNT ? 
 const char *rdna_zip3_name(rdna_zip3 op) { return (unsigned)op < RDNA_ZIP3_COUNT ? zip3s[op].name : "?"; }
 const char *rdna_compare_name(rdna_compare op) { return (unsigned)op < RDNA_COMPARE_COUNT ? questions[op].name : "?"; }
 
-/* How the kernels take a type; they have no others. */
+/* The kernels of each type, and how they take it. Other types have none. */
 static const struct type_traits {
   const char *map, *zip, *zip3, *compare; /* kernels */
   bool real;
@@ -90,7 +90,7 @@ static rdna_status check_offered(const char *name, const rdna_tensor *x, bool re
                     integer ? (real ? ", integers and bool" : " integers and bool") : "");
 }
 
-/* One part of at most STRIDED_MAX_COUNT values. */
+/* Launches one part of the plan, of at most STRIDED_MAX_COUNT values. */
 static rdna_status launch_part(const strided_plan *part, void *context) {
   request *r = context;
   struct pointwise_args args = r->args;
@@ -109,7 +109,7 @@ static rdna_status launch_part(const strided_plan *part, void *context) {
   return rdna__launch_named(r->stream, r->kernel, grid, &args);
 }
 
-/* Inputs and out, which the caller checked for their types: whether there is anything to do. */
+/* Checks inputs and out, whose types the caller has checked. |*out_empty|: there is nothing to do. */
 static rdna_status check_operands(const request *r, bool *out_empty) {
   RDNA_TRY(rdna__check_distinct(r->name, r->out));
   for (int k = 0; k < r->inputs; k++) {
@@ -122,7 +122,7 @@ static rdna_status check_operands(const request *r, bool *out_empty) {
   return RDNA_OK;
 }
 
-/* Once they are checked and not empty. */
+/* Launches the strided kernels, on operands that are checked and not empty. */
 static rdna_status launch_strided(request *r) {
   rdna__plan_begin(&r->plan, r->out);
   for (int k = 0; k < r->inputs; k++) {
@@ -154,7 +154,7 @@ static rdna_status begin(request *r, const rdna_tensor *x, bool compares) {
   return RDNA_OK;
 }
 
-/* As begin, of an operation; elementary ones on f64 have the kernel |elementary|. */
+/* As begin, for |op|, and chooses the kernel: |elementary| for elementary operations on f64, else |kernel|. */
 static rdna_status begin_operation(request *r, const operation *op, const rdna_tensor *x, const char *kernel,
                                    const char *elementary) {
   RDNA_TRY(check_offered(r->name, x, op->real, op->integer));
@@ -237,7 +237,7 @@ rdna_status rdna_op_zip3(rdna_stream *stream, rdna_zip3 op, const rdna_tensor *a
   return run(&r);
 }
 
-/* |b| NULL: |scalar|, also where the question is about |a| alone. */
+/* Compares |a| with |b|, or if that is NULL with |scalar|, which operations on |a| alone ignore. */
 static rdna_status compare(rdna_stream *stream, rdna_compare op, const rdna_tensor *a, const rdna_tensor *b,
                            rdna_scalar scalar, const rdna_tensor *out) {
   request r = {.name = questions[op].name,
@@ -271,7 +271,7 @@ rdna_status rdna_op_compare_scalar(rdna_stream *stream, rdna_compare op, const r
   return compare(stream, op, a, NULL, b, out);
 }
 
-/* |a| NULL: r->args.constant, already as the bits of the type. */
+/* Launches where. If input 1 (|a|) is NULL, its value is r->args.constant, as bits of the type. */
 static rdna_status where(request *r, const rdna_tensor *b) {
   size_t bytes = rdna_dtype_block_bytes(b->dtype);
   if (rdna_dtype_block_values(b->dtype) > 1) {

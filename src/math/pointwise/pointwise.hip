@@ -1,4 +1,5 @@
-/* Strided operations. All values of a thread are loaded before any is computed or stored. */
+/* Strided operations. A thread loads all its values before it computes or stores any, so that loads are in flight
+ * together. */
 #include "kernel/prelude.h"
 #include "math/common/device/values.h"
 #include "math/pointwise/pointwise_kernels.h"
@@ -6,7 +7,8 @@
 
 static constexpr uint32_t threads = RDNA__POINTWISE_THREADS;
 
-/* A type in memory, and the type that it is computed in. A whole vector is COUNT neighbours. */
+/* A type in memory (|stored|) and the type that it is computed in (|value|). A thread has COUNT values; a vector is
+ * COUNT neighbouring ones. The first parameter of load and store is an rdna_dtype, which integers alone need. */
 template <typename stored>
 struct floats {
   typedef float value;
@@ -148,10 +150,10 @@ struct integers {
   }
 };
 
-/* Where the values of a thread are in each of its operands. */
+/* The offsets of a thread's values in each operand, in values. */
 template <int operands, int values>
 struct places {
-  uint32_t valid; /* of values */
+  uint32_t valid; /* how many of the thread's values exist */
   int64_t at[operands][values];
 };
 
@@ -271,7 +273,7 @@ RDNA_DEVICE void compare_strided(const pointwise_args &a) {
   }
 }
 
-/* Values that are moved and never looked at. */
+/* Values as bits, of any type: they are copied, never computed with. */
 template <typename bits_type, int values>
 struct raw {
   typedef bits_type value;

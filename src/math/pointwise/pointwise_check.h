@@ -21,7 +21,7 @@
       POINTWISE_FAIL_(row, "it is offered for " types ", and its expressions for floating types are " real " and " f64 \
                            "; write them if the types have R, else NONE"));
 
-/* How many arguments there are, up to 8: too few or too many columns say so before anything is made of them. */
+/* Counts the arguments, up to 8, so that a row with too few or too many columns is reported first. */
 #define POINTWISE_COUNT_(...) POINTWISE_NINTH_(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define POINTWISE_NINTH_(a, b, c, d, e, f, g, h, count, ...) count
 #define POINTWISE_COUNT_SIMPLE_(NAME, ...)                 \

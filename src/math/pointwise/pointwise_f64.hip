@@ -1,13 +1,13 @@
-/* Elementary operations on f64. Most are 35 to 80 operations in f64, of which the largest GPUs do one for every 4 bytes
- * of a copy and the others far fewer: what is left to memory is that enough of a thread's bytes are in flight at once,
- * and to the rest that it costs few instructions. */
+/* Elementary operations on f64, most of which are 35 to 80 operations in f64. While the largest GPUs copy 4 bytes they
+ * do one such operation, others far fewer, so arithmetic bounds these kernels. It remains to keep enough loads of a
+ * thread in flight, and to spend few other instructions. */
 #include "kernel/arguments.h"
 #include "math/pointwise/pointwise_elementary.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
 
 static constexpr uint32_t threads = RDNA__POINTWISE_THREADS, values = RDNA__ELEMENTARY_VALUES;
 
-/* Where value |i| of |count| operands from |first| on is; |together|: at i. */
+/* The offset of value |i| in each of |count| operands from operand |first| on; i itself if |together|. */
 template <int count>
 RDNA_DEVICE void places_of(const pointwise_args &a, int first, uint32_t i, int64_t *at) {
   if (a.together) {
@@ -18,7 +18,7 @@ RDNA_DEVICE void places_of(const pointwise_args &a, int first, uint32_t i, int64
   }
 }
 
-/* Values that there are not are 1: no operation is slow there. */
+/* Loads a thread's values from |start| on. Those past the end become 1, for which no operation takes a slow path. */
 template <int inputs>
 RDNA_DEVICE void load_values(const pointwise_args &args, uint32_t start, double v[inputs][values]) {
 #pragma unroll

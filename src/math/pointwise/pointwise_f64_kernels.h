@@ -1,8 +1,8 @@
-/* Elementary operations on f64: the list of kernels. Arguments are those of pointwise_kernels.h, of which |vectors|
- * means nothing here, and |together| that every operand that is no constant is dense, value after value. A thread has
- * RDNA__ELEMENTARY_VALUES values, RDNA__POINTWISE_THREADS apart.
+/* Elementary operations on f64: the list of kernels. Arguments are those of pointwise_kernels.h, except that |vectors|
+ * is ignored, and |together| means that all operands but constants are contiguous. A thread takes
+ * RDNA__ELEMENTARY_VALUES values that lie RDNA__POINTWISE_THREADS apart.
  *
- * Bytes: each operand's once. FLOPs: about 35 (exp, log, sin) to 150 (gelu) a value, in f64. */
+ * Bytes: each operand once. FLOPs: about 35 (exp, log, sin) to 150 (gelu) a value, in f64. */
 #ifndef RDNA_MATH_POINTWISE_F64_KERNELS_H
 #define RDNA_MATH_POINTWISE_F64_KERNELS_H
 

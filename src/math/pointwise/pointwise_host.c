@@ -1,12 +1,12 @@
-/* Strided operations: runs along the fastest dimension are gathered into buffers of the type they are computed in,
- * which stay in the first-level cache. */
+/* Host twins of the strided operations. Runs along the fastest dimension are gathered into buffers, of the type that
+ * they are computed in, small enough to stay in the first-level cache. */
 #include "math/common/host/values.h"
 #include "math/pointwise/pointwise_elementary.h"
 #include "math/pointwise/pointwise_f64_kernels.h"
 
 enum { GRAIN = 8192 }; /* values that a thread takes at least */
 
-/* GATHER: |n| values |step| apart, from the pointer's value |at|. */
+/* gather_*: loads |n| values that lie |step| apart, from value |at| of the operand on. */
 #define GATHER_AS(name, type, stored, expression)                                             \
   static void gather_##name(const void *data, int64_t at, int64_t step, int64_t n, type *v) { \
     const stored *from = (const stored *)data + at;                                           \
@@ -87,8 +87,8 @@ static void scatter_int(rdna_dtype dtype, void *data, int64_t at, int64_t step, 
   }
 }
 
-/* The kernels of one type as loops: LOAD(k, v) fills v from operand k, STORE(v) writes the result. Offsets of all
- * operands are found once a run. */
+/* The kernels of one type. LOAD(k, v) fills v from operand k, STORE(v) writes the result. The operands' offsets are
+ * computed once for a run. */
 #define LOAD_F(type)                                                \
   if (a->constants >> k & 1)                                        \
     for (int64_t i = 0; i < n; i++) v[i] = (float)a->constant.real; \
@@ -112,7 +112,7 @@ static void scatter_int(rdna_dtype dtype, void *data, int64_t at, int64_t step, 
 #define CONSTANT_D(s) (s).real
 #define CONSTANT_I(s) (s).integer
 
-/* The run that begins at value |begin|: where it is in each operand, and how long. */
+/* Finds the run that begins at value |begin|: its offset in each operand. Returns its length. */
 static int64_t next_run(const struct pointwise_args *a, int operands, int64_t begin, int64_t end, int64_t *at) {
   int64_t left = a->shape.size[0] - (uint32_t)begin % a->shape.size[0];
   strided_offsets(&a->shape, a->operand, operands, (uint32_t)begin, at);

@@ -1,8 +1,12 @@
-/* Operations value by value on strided operands: one kernel for each kind and type, the operation chosen at run time,
- * as memory is what they wait for.
+/* Operations value by value on strided operands: one kernel for each kind and type. The operation is an argument, which
+ * costs nothing, as memory bounds these kernels.
  *
- * A work-group along x takes RDNA__POINTWISE_THREADS times as many values as 16 bytes hold of its type; the integer
- * and f64 kernels take 4 values a thread. */
+ * A thread takes v values: as many as 16 bytes hold, in the integer, f64 and where kernels 4, and 8 in where_strided_8
+ * and _16. The grid's x covers the count, 256 v values to a work-group, in one of two orders (v = 4, numbers are
+ * threads):
+ *
+ *     together        | 0 0 0 0 | 1 1 1 1 | 2 2 2 2 | ...      a row is a multiple of v, so a thread's values lie in
+ * one not together    | 0 1 2 ... 255 | 0 1 2 ... 255 | ...    v times */
 #ifndef RDNA_MATH_POINTWISE_KERNELS_H
 #define RDNA_MATH_POINTWISE_KERNELS_H
 
@@ -19,10 +23,10 @@ struct pointwise_args {
   rdna_scalar p, q, constant;
   uint32_t op;    /* rdna_map, rdna_zip, rdna_zip3 or rdna_compare */
   uint32_t dtype; /* rdna_dtype of the values: for integer kernels */
-  /* Bit k: operand k is read or written in whole vectors, which the fastest size is a multiple of. Without
-   * |together| a thread's values lie RDNA__POINTWISE_THREADS apart. */
+  /* vectors: bit k: operand k is read or written in whole vectors, of which a row has a whole number;
+   * together: 1 or 0, see above */
   uint32_t vectors, together;
-  uint32_t constants; /* bit k: operand k is |constant| */
+  uint32_t constants; /* bit k: operand k is |constant|, and has no pointer */
 };
 
 #define RDNA__POINTWISE_KIND(X, kind)                                      \

@@ -1,5 +1,5 @@
-/* What each operation of rdna/op/pointwise.def computes, over |n| values: on the GPU those of a thread, on the host a
- * run. Each operation has its own loop, so that the switch is taken once and the loop unrolls or vectorises. */
+/* What each operation of rdna/op/pointwise.def computes, on |n| values: on the GPU those of a thread, on the host a run
+ * of a row. Each operation has its own loop inside the switch, so that the loop unrolls or vectorises. */
 #ifndef RDNA_MATH_POINTWISE_OPS_H
 #define RDNA_MATH_POINTWISE_OPS_H
 
@@ -11,7 +11,8 @@
 #define POINTWISE_EACH_(...) \
   STRIDED_UNROLL for (int j = 0; j < n; j++) { __VA_ARGS__ }
 
-/* Results replace v, or a. An operation that the type lacks leaves them; operators refuse it. */
+/* The case of one operation in the switch. Results replace v. Operations that the type lacks have no case and change
+ * nothing; operators refuse them. */
 #define POINTWISE_MAP_CASE_(NAME, expression) \
   case RDNA_MAP_##NAME:                       \
     POINTWISE_EACH_(pw_value x = v[j]; v[j] = expression;) break;
@@ -25,8 +26,8 @@
   case RDNA_COMPARE_##NAME:                                     \
     POINTWISE_EACH_(pw_value a = v[j], b = w[j]; (void)b; out[j] = expression;) break;
 
-/* A row's case, if the operation is offered for the types. Of the real expressions a simple row has one, for float and
- * double; an elementary one has first that for float. */
+/* A row's case, if its column |types| offers the operation for real numbers, or for integers. A simple row has one real
+ * expression, for float and double; an elementary row has one for float, which is taken here, and one for double. */
 #define POINTWISE_IF_REAL_R(...) __VA_ARGS__
 #define POINTWISE_IF_REAL_RI(...) __VA_ARGS__
 #define POINTWISE_IF_REAL_I(...)
@@ -48,7 +49,8 @@
 #define POINTWISE_INTEGER_ZIP3_(NAME, name, types, chain, integer, real) \
   POINTWISE_IF_INTEGER_##types(POINTWISE_ZIP3_CASE_(NAME, integer))
 
-/* |simple| and |elementary| say what becomes of the rows of a kind. */
+/* Defines the functions of one type. |simple| and |elementary| choose what a row of each kind becomes: POINTWISE_REAL,
+ * POINTWISE_INTEGER or POINTWISE_NO. */
 #define POINTWISE_DEFINE_(suffix, type, simple, elementary, f)                                                        \
   RDNA_SCALAR void pointwise_map_##suffix(uint32_t op, type *__restrict v, int n, type p, type q) {                   \
     typedef type pw_value;                                                                                            \

@@ -60,7 +60,7 @@ RDNA_SCALAR int64_t pwi_shift_left(int64_t a, int64_t b) {
 }
 RDNA_SCALAR int64_t pwi_shift_right(int64_t a, int64_t b) { return a >> ((uint64_t)b > 63 ? 63 : b); }
 
-/* x - n y with n = trunc(x / y), which is exact: long division of the significands, eight bits a step. */
+/* x - n y with n = trunc(x / y), exactly: long division of the significands, eight bits of n a step. */
 RDNA_SCALAR float pw32_fmod(float x, float y) {
   uint32_t a = scalar_bits(x) & 0x7fffffffu, b = scalar_bits(y) & 0x7fffffffu;
   if (a >= 0x7f800000u || b > 0x7f800000u || b == 0) return __builtin_nanf("");
@@ -73,7 +73,7 @@ RDNA_SCALAR float pw32_fmod(float x, float y) {
     rest = (rest << step) % divisor;
     left -= step;
   }
-  /* rest * 2^(b_exponent - 150): as a float, moved up in two exact steps or built at the subnormal end */
+  /* rest * 2^(b_exponent - 150): scaled in one or two exact steps, or where b is subnormal just the bits */
   float r = b_exponent == 1 ? scalar_from_bits(rest)
                             : (float)rest * scalar_from_bits((uint32_t)(b_exponent > 24 ? b_exponent - 23 : 1) << 23);
   if (b_exponent > 1 && b_exponent <= 24) r *= scalar_from_bits((uint32_t)(b_exponent - 24 + 127) << 23);
@@ -83,7 +83,8 @@ RDNA_SCALAR float pw32_remainder(float x, float y) {
   float r = pw32_fmod(x, y);
   return r == 0 ? scalar_copysign(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
-/* floor(x / y) as if the quotient were exact, below 2^24: x - r is n y for an integer n, which may need more bits. */
+/* floor(x / y) of the exact quotient where that is below 2^24. With r = fmod(x, y), x - r is n y for an integer n,
+ * which may itself need more than 24 bits. */
 RDNA_SCALAR float pw32_floor_div(float x, float y) {
   if (y == 0) return x / y;
   float r = pw32_fmod(x, y), product = x - r, lost = x - product - r, q = __builtin_rintf(product / y);
@@ -128,8 +129,8 @@ RDNA_SCALAR float pw_exp2_wide_(double y) {
   __builtin_memcpy(&scale, &scale_bits, sizeof scale);
   return (float)(sum * scale);
 }
-/* The cases of IEEE 754-2019, 9.2.1. Cubes, which gelu's polynomial has, are products: right to a unit in the last
- * place, for a hundredth of the work. */
+/* x^y with the special cases of IEEE 754-2019, 9.2.1. Cubes, as in gelu's polynomial, are two multiplications: within a
+ * unit in the last place, for a hundredth of the work. */
 RDNA_SCALAR float pw32_pow(float x, float y) {
   const float inf = __builtin_inff();
   if (y == 3) return x * x * x;

@@ -11,9 +11,9 @@ RDNA_SCALAR int32_t pw64_exponent_(double x) {
   int32_t e = (int32_t)(scalar64_bits(x) >> 52);
   return e != 0 ? e - 1023 : (int32_t)(scalar64_bits(x * 0x1p54) >> 52) - 1077;
 }
-/* x - n y with n = trunc(x / y), which is exact: from the top, 51 bits of n at a time. Their quotient is rounded, and
- * so at most 1 too large; what is left is a multiple of the smaller unit in the last place, and less than the divisor.
- */
+/* x - n y with n = trunc(x / y), exactly: long division, 51 bits of n at a time from the top. Each quotient is rounded,
+ * so it is at most 1 too large. Each remainder is exact: a multiple of the smaller unit in the last place, and less
+ * than the divisor. */
 RDNA_SCALAR double pw64_fmod(double x, double y) {
   double a = scalar64_abs(x), b = scalar64_abs(y);
   if (!(a < __builtin_inf()) || y != y || b == 0) return __builtin_nan("");
@@ -31,7 +31,8 @@ RDNA_SCALAR double pw64_remainder(double x, double y) {
   double r = pw64_fmod(x, y);
   return r == 0 ? scalar64_copysign(r, y) : (r < 0) != (y < 0) ? r + y : r;
 }
-/* floor(x / y) as if the quotient were exact, below 2^53: x - r is n y for an integer n, which may need more bits. */
+/* floor(x / y) of the exact quotient where that is below 2^53. With r = fmod(x, y), x - r is n y for an integer n,
+ * which may itself need more than 53 bits. */
 RDNA_SCALAR double pw64_floor_div(double x, double y) {
   if (y == 0) return x / y;
   double r = pw64_fmod(x, y), product = x - r, lost = x - product - r, q = __builtin_rint(product / y);

@@ -173,7 +173,8 @@ static double zip_double(rdna_zip op, double a, double b) {
   return 0;
 }
 
-/* What the arithmetic may add to the rounding of the result: sixteen roundings of it, or of what cancels in it. */
+/* The error allowed beside the rounding of the result: sixteen roundings of it, or of |cancels|, the size of terms that
+ * cancel. */
 static double slack(rdna_dtype dtype, double want, double cancels) {
   double unit = dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24;
   return 16 * unit * fmax(fabs(want), cancels) + (dtype == RDNA_F64 ? 0x1p-1074 : 0x1p-146);
@@ -188,7 +189,7 @@ static void assert_real(const operand *out, int64_t at, double want, double canc
   }
 }
 
-/* Infinities, NaN, zeros and large numbers here and there. */
+/* Replaces some values by infinities, NaN, zeros and large numbers. */
 static void spice(operand *o) {
   static const double hard[] = {(double)INFINITY, -(double)INFINITY, (double)NAN, 0, -0.0, 1, -1, 3, -3, 1e4, -1e4};
   for (int64_t i = 0; i < operand_span(o); i += rdna__random_range(&random_state, 1, 60)) {
@@ -201,7 +202,7 @@ static void check_map(rdna_dtype dtype, rdna_map op, int n) {
   int64_t shape[RDNA_MAX_RANK];
   int rank = random_shape(shape);
   operand x = strided_make(dtype, rank, shape, n % 2), out = strided_make(dtype, rank, shape, false);
-  if (n == 3) { /* contiguous and aligned: the way to the contiguous kernels */
+  if (n == 3) { /* contiguous and aligned: takes the contiguous kernels */
     operand_free(&x);
     operand_free(&out);
     x = operand_make(dtype, rank, shape, NULL, 0), out = operand_make(dtype, rank, shape, NULL, 0);
@@ -234,7 +235,7 @@ static void map_matches_double(void **state) {
   }
 }
 
-/* Which have a way of their own. */
+/* Cubes are a case of their own in pow. */
 static void cubes_match_double(void **state) {
   const int64_t shape[] = {999};
   for (int t = 0; t < 4; t++) {
@@ -428,7 +429,7 @@ static void check_integer(rdna_dtype dtype, int op, bool one) {
   for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
     int64_t x = integer_get(&a, place_of(&a.tensor, &out.tensor, i));
     int64_t y = integer_get(&b, place_of(&b.tensor, &out.tensor, i));
-    if (!one && op == RDNA_ZIP_POW && y > 63) continue; /* the test's own power is too slow for it */
+    if (!one && op == RDNA_ZIP_POW && y > 63) continue; /* the test's own power is too slow then */
     int64_t want = wrapped(dtype, one ? map_integer((rdna_map)op, x) : zip_integer((rdna_zip)op, x, y, 3));
     if (one && op == RDNA_MAP_BITWISE_NOT && dtype == RDNA_BOOL) want = !x;
     int64_t got = integer_get(&out, place_of(&out.tensor, &out.tensor, i));
