@@ -11,14 +11,14 @@
 
 enum { MOST_GROUPS = 1 << 14 };
 
-/* Tensors for a launch: the table here, and on the device when there are several. */
+/* The tensors of a launch. Their table is built in |host|, and copied to the device if there are several. */
 struct list {
   const char *op_name;
   rdna_stream *stream;
   struct optim_tensors of;
   struct optim_tensor *host;
   rdna__scratch scratch;
-  const rdna_tensor *single[2]; /* of the call's other arguments, from which tensors are apart; or NULL */
+  const rdna_tensor *single[2]; /* the call's other arguments, which no tensor may overlap; or NULL */
   const char *single_name[2];
 };
 
@@ -61,7 +61,7 @@ static rdna_status list_add_grad(struct list *list, const char *argument, const 
   return RDNA_OK;
 }
 
-/* A single tensor travels with the arguments. */
+/* Copies the table to the device; a single tensor is passed in the arguments instead. */
 static rdna_status list_upload(struct list *list) {
   list->of.only = list->host[0];
   if (list->of.tensors < 2) return RDNA_OK;

@@ -13,7 +13,8 @@ struct chunk_place {
   uint32_t count;
 };
 
-/* The tensor of a chunk: the last one that begins at it or before, and is not empty. */
+/* Finds a chunk in its tensor, by bisection: of the tensors whose first chunk is this one or before it the last, which
+ * is not empty, as those before it with the same first chunk are. */
 RDNA_DEVICE chunk_place find_chunk(const optim_tensors &of, int64_t chunk) {
   chunk_place c;
   if (!of.table) {
@@ -38,12 +39,12 @@ RDNA_DEVICE chunk_place find_chunk(const optim_tensors &of, int64_t chunk) {
 
 RDNA_DEVICE char *place(const void *base, int64_t bytes) { return (char *)base + bytes; }
 RDNA_DEVICE int64_t grad_bytes(uint32_t dtype) { return dtype == RDNA_F32 ? 4 : 2; }
-/* All multiples of 16 where four gradients can be read at once. */
+/* The address as bits for all_16: of 16-bit gradients twice the address, as four of them take 8 bytes. */
 RDNA_DEVICE uint32_t four_grads(const char *grad, uint32_t dtype) {
   return (uint32_t)address_of(grad) << (dtype != RDNA_F32);
 }
 
-/* |n| of four values from |i|, which is a multiple of four; |wide|: all four, and aligned. */
+/* Loads the first |n| of four values from |i| on, a multiple of four. |wide|: n is 4, and they are aligned. */
 RDNA_DEVICE void load_four(const char *p, uint32_t i, uint32_t n, bool wide, float *v) {
   if (wide) {
     f32::load_16(p + i * 4, v);
@@ -97,7 +98,7 @@ RDNA_DEVICE void store_grads(char *p, uint32_t dtype, uint32_t i, uint32_t n, bo
 }
 RDNA_DEVICE uint32_t of_four(uint32_t i, uint32_t count) { return min_u32(count - i, 4); }
 
-/* A type that names one of optim_math.h's functions. */
+/* Makes a type of one of optim_math.h's functions, as a template argument. */
 #define RULE(name, counted)                                                                          \
   struct name##_rule {                                                                               \
     static constexpr bool counts = counted;                                                          \

@@ -12,11 +12,12 @@ enum { MOST_TENSORS = 5 };
 struct plan {
   struct optim_tensors of;
   struct optim_tensor table[MOST_TENSORS];
-  int64_t values; /* of all tensors, with the gaps between them */
+  int64_t values; /* of all tensors and the gaps between them */
   bool single;
 };
 
-/* Tensors one after another with odd gaps, some of them empty; state k follows state k - 1. */
+/* Lays tensors one after another in a buffer with gaps of odd sizes; some are empty. State k's buffer follows state
+ * k - 1's. */
 static void make_plan(rdna__random *random, int n, struct plan *p) {
   memset(p, 0, sizeof *p);
   p->single = n % 3 == 1;
@@ -63,7 +64,7 @@ static bool add_one(rdna__kernel_case *c, rdna__buffer_role role, size_t offset,
 }
 
 RDNA_CASE_MAKER(rdna__optim_step_case) {
-  /* the states that there are: sgd without and with momentum; adam and amsgrad; rmsprop's four ways */
+  /* states_used: of sgd without and with momentum; of adam and amsgrad; of rmsprop's four forms */
   static const uint32_t sgd[] = {0, 1, 1, 1}, adam[] = {3, 7, 3, 7}, rmsprop[] = {1, 3, 5, 7};
   bool is_sgd = strstr(kernel->name, "sgd"), is_adam = strstr(kernel->name, "adam");
   struct plan p;
@@ -127,7 +128,7 @@ RDNA_CASE_MAKER(rdna__grad_squares_case) {
   if (n % 7 == 5 && p.values > 0) case_set(dtype, grads, p.values / 2, INFINITY);
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, p.of.chunks, offsetof(struct grad_squares_args, partial)))
     return rdna__case_no_memory(out_case);
-  /* positive terms; a thread adds 32 and the tree 8 */
+  /* all terms are positive; a thread adds 32 of them, and the tree over 256 threads has 8 levels */
   rdna__case_tolerance(out_case, 0, 48 * 0x1p-24);
   return RDNA_OK;
 }

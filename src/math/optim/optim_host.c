@@ -18,14 +18,14 @@ static struct place find_chunk(const struct optim_tensors *of, int64_t chunk) {
   return (struct place){t, begin, left < OPTIM_CHUNK ? left : OPTIM_CHUNK};
 }
 
-/* The bases are NULL where offsets are addresses, so this adds integers. */
+/* Adds integers rather than to a pointer: where offsets are addresses the base is NULL. */
 static char *at(const void *base, int64_t offset, int64_t bytes) {
   return (char *)((uintptr_t)base + (uintptr_t)offset + (uintptr_t)bytes);  // NOLINT(performance-no-int-to-ptr)
 }
 
 typedef float (*rule)(const struct optim_step_args *a, struct optim_step step, float p, float g, float *s);
 
-/* |value| is a constant where this is called, so that it is inlined. */
+/* Takes chunks [begin, end). Callers pass a constant |value|, which is thus inlined. */
 SIMD_INLINE void step_chunks(const struct optim_step_args *a, int64_t begin, int64_t end, rule value) {
   float grads[OPTIM_CHUNK], scale = a->grad_scale ? *a->grad_scale : 1;
   rdna_dtype dtype = (rdna_dtype)a->of.grad_dtype;

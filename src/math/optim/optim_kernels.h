@@ -1,4 +1,11 @@
-/* Optimizer steps and gradient scaling over one tensor or many. */
+/* Optimizer steps and gradient scaling over one tensor or many.
+ *
+ * Tensors are cut into chunks of OPTIM_CHUNK values, which are numbered through all tensors; a work-group takes a
+ * chunk, then the one |grid| further on, so any grid is right. With tensors of 20000, 0 and 5000 values:
+ *
+ *     tensor 0, first_chunk 0    | chunk 0: 8192 | chunk 1: 8192 | chunk 2: 3616 |
+ *     tensor 1, first_chunk 3    (empty)
+ *     tensor 2, first_chunk 3    | chunk 3: 5000 | */
 #ifndef RDNA_MATH_OPTIM_KERNELS_H
 #define RDNA_MATH_OPTIM_KERNELS_H
 
@@ -6,13 +13,14 @@
 
 enum { OPTIM_THREADS = 256, OPTIM_CHUNK = 8192, OPTIM_STATES = 3, GRAD_NORM_THREADS = 1024 };
 
-/* A tensor, by bytes past the bases in the arguments (which operators leave NULL, so that these are addresses). */
+/* One tensor: its parts as byte offsets from the bases in the arguments. Operators leave the bases NULL, so that these
+ * are addresses. */
 struct optim_tensor {
   int64_t param, grad;         /* param f32, (count); grad of grad_dtype, (count) */
   int64_t state[OPTIM_STATES]; /* f32, (count) */
   int64_t step;                /* f32, (1) */
   int64_t count;
-  int64_t first_chunk; /* chunks of OPTIM_CHUNK values in all tensors before this one */
+  int64_t first_chunk; /* the chunks of all tensors before this one */
 };
 
 struct optim_tensors {
@@ -22,8 +30,12 @@ struct optim_tensors {
   uint32_t grad_dtype; /* an rdna_dtype: f32, f16 or bf16 */
 };
 
-/* What the states hold: sgd: momentum. adam: mean, square, largest square. rmsprop: square, mean, momentum. Bits of
- * |states| say which there are. Groups take chunks in turn, so any grid is right. */
+/* The states by number; bit k of |states_used|: state k is there.
+ *
+ *                state 0                  state 1                    state 2
+ *     sgd        momentum
+ *     adam       mean of gradients        mean of their squares      largest of state 1 so far (amsgrad)
+ *     rmsprop    mean of squares          mean of gradients          momentum */
 struct optim_step_args {
   void *params, *states; /* bases, or NULL */
   const void *grads, *steps;
@@ -37,7 +49,7 @@ struct optim_step_args {
   float beta1, beta2, epsilon;
   float step_size;            /* adam: rate / (1 - beta1^step) */
   float root_correct;         /* adam: sqrt(1 - beta2^step) */
-  float log_beta1, log_beta2; /* adam: natural; where tensors are counted, instead of the two */
+  float log_beta1, log_beta2; /* adam: natural logarithms; if counted they replace step_size and root_correct */
 };
 
 /* partial[chunk] = sum of the squares of a chunk */

@@ -5,12 +5,12 @@
 #include "kernel/scalar.h"
 #include "math/optim/optim_kernels.h"
 
-/* What is of a tensor's step: Adam's two corrections. */
+/* What depends on the number of steps: Adam's step_size and root_correct (optim_kernels.h). */
 struct optim_step {
   float size, root;
 };
 
-/* 1 - beta^step by expm1, as the difference would cancel. */
+/* Computes 1 - beta^step by expm1, as the difference would cancel. */
 RDNA_SCALAR struct optim_step optim_step_at(const struct optim_step_args *a, float step) {
   float count = step < 1 ? 1 : step;
   struct optim_step s = {a->rate / -scalar_expm1(count * a->log_beta1),

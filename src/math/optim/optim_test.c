@@ -4,7 +4,7 @@
 enum { TENSORS = 4, STATES = 3 };
 static const rdna_dtype float_types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
 
-/* The published update rules in double, on one value. */
+/* Computes the published update rules in double, on one value. */
 static double define(const rdna_optim *o, double p, double g, double *s) {
   double rate = (double)o->learning_rate, decay = (double)o->weight_decay, momentum = (double)o->momentum;
   double b1 = (double)o->beta1, b2 = (double)o->beta2, epsilon = o->epsilon;
@@ -70,7 +70,8 @@ static operand one_value(double v) {
   return o;
 }
 
-/* Three steps, with new gradients each, beside the definition. |counted|: each tensor has a step of its own. */
+/* Takes three steps with new gradients and compares with the definition. |counted|: each tensor has its own step count.
+ */
 static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t offset, double scale, bool counted) {
   struct tensors t;
   make_tensors(&t, count, dtype, offset);
