@@ -23,12 +23,12 @@ static rdna_grid grid_for(int64_t count, int64_t values_of_thread) {
   return (rdna_grid){(uint32_t)(groups < MOST_GROUPS ? groups : MOST_GROUPS), 1, 1};
 }
 
-/* |v| as |dtype| has it. */
+/* |v| rounded to |dtype|. */
 static float rounded(rdna_dtype dtype, float v) {
   return dtype == RDNA_F16 ? f16_to_f32(f32_to_f16(v)) : dtype == RDNA_BF16 ? bf16_to_f32(f32_to_bf16(v)) : v;
 }
 
-/* The largest value below |v|, which |dtype| has. */
+/* The largest value of |dtype| below |v|, which is itself a value of |dtype|. */
 static float before(rdna_dtype dtype, float v) {
   if (dtype == RDNA_F32) return nextafterf(v, -INFINITY);
   uint16_t bits = dtype == RDNA_F16 ? f32_to_f16(v) : f32_to_bf16(v);
@@ -120,7 +120,7 @@ rdna_status rdna_op_random_integers(rdna_stream *stream, uint64_t seed, uint64_t
   return rdna__launch_named(stream, routes[INTEGERS].kernels[0], grid_for(args.count, 2), &args);
 }
 
-/* Three tensors of one shape; the mask holds bytes. */
+/* Checks in, out and mask: contiguous, of one shape, the mask in bytes and overlapping neither. */
 static rdna_status check_dropout(const char *op_name, float probability, const char *in_name, const rdna_tensor *in,
                                  const char *out_name, const rdna_tensor *out, const rdna_tensor *mask) {
   RDNA_TRY(check_probability(op_name, probability));

@@ -6,7 +6,7 @@
 
 static constexpr int64_t threads = RANDOM_THREADS;
 
-/* Four values from |i|, a multiple of four, or what there are of them. */
+/* Stores four values from |i| on, a multiple of four, or those of them that are before |count|. */
 template <typename type>
 RDNA_DEVICE void store_four(void *p, int64_t i, int64_t count, const float *v) {
   if (i + 4 <= count && (address_of(p) & (4 * type::BYTES - 1)) == 0) {
@@ -60,7 +60,7 @@ RDNA_KERNEL(RANDOM_THREADS) random_integers(struct random_integers_args a) {
   }
 }
 
-/* Whole 16 bytes of values have a word of mask bytes each: 4 or 8 of them. */
+/* Store or load the mask bytes of a vector of 16 bytes, 4 or 8 of them, in one access. */
 template <int count>
 RDNA_DEVICE void store_mask(uint8_t *p, const uint32_t *mask) {
   if constexpr (count == 8) {
@@ -80,13 +80,14 @@ RDNA_DEVICE void load_mask(const uint8_t *p, uint32_t *mask) {
 }
 RDNA_DEVICE uint32_t byte_of(const uint32_t *mask, int k) { return mask[k / 4] >> (8 * (k % 4)) & 0xff; }
 
-/* 5 bytes a value of 16 bits are moved and about 20 instructions spent, 15 of them on the random number. */
+/* A thread takes a vector of 16 bytes. A value of 16 bits costs 5 bytes of memory traffic and about 20 instructions, 15
+ * of them for the random number. */
 template <typename type>
 RDNA_DEVICE void dropout(const dropout_args &a) {
   constexpr int count = type::IN_16;
   const int64_t step = (int64_t)group_count_x() * threads * count;
   const bool wide = all_16(address_of(a.x) | address_of(a.out)) && (address_of(a.mask) & (count - 1)) == 0;
-  /* a unit number of 24 bits is at least the probability when its integer is */
+  /* the uniform number n / 2^24 is at least the probability when the integer n is at least this */
   const uint32_t least = (uint32_t)__builtin_ceilf(a.probability * 0x1p24f);
   for (int64_t i = ((int64_t)group_id_x() * threads + thread_id()) * count; i < a.count; i += step) {
     bool whole = wide && i + count <= a.count;

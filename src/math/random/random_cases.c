@@ -17,7 +17,7 @@ static rdna_status finish(rdna__kernel_case *c, rdna__random *random, int64_t co
   return RDNA_OK;
 }
 
-/* Everywhere the same operations in the same order, so the same bits. */
+/* No tolerances: kernels and twins compute the same operations in the same order, so the same bits. */
 
 RDNA_CASE_MAKER(rdna__random_fill_case) {
   struct random_fill_args args = {.count = pick_count(random, n),

@@ -1,12 +1,12 @@
-/* Each kind of random number against its formula, written out here once more in double and in 128-bit integers: kernel
- * and host twin share a header, so they agree about a mistake in it. */
+/* Compares each kind of random number with its formula, written here again in double and in 128-bit integers: kernel
+ * and host twin share a header, so that comparing them would not find a mistake in it. */
 #include "math/common/test/operand.h"
 #include "rdna/op/random.h"
 
 __extension__ typedef unsigned __int128 wide_integer;
 
-/* Philox4x32-10: two products of 32 by 32 bits a round, their halves crossed over, and keys that step by the golden
- * ratio and by sqrt(3) - 1. */
+/* Philox4x32-10: each of 10 rounds has two products of 32 by 32 bits, whose halves are exchanged, and adds constants to
+ * the keys: fractions of the golden ratio and of sqrt(3), in units of 2^-32. */
 static void philox(uint64_t counter, uint64_t key, uint32_t *word) {
   uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
   for (uint32_t round = 0; round < 10; round++) {
@@ -25,10 +25,10 @@ static uint32_t word_of(uint64_t seed, uint64_t offset, int64_t i) {
   return word[i % 4];
 }
 
-/* 24 bits of a word; [0, 1) as they are, (0, 1] with one more. */
+/* A uniform number in [0, 1) from the top 24 bits of a word; plus 2^-24 it is in (0, 1]. */
 static double unit(uint32_t word) { return (word >> 8) * 0x1p-24; }
 
-/* Box and Muller: the sine of a pair's angle belongs to its second number. */
+/* Value |i| by Box and Muller: the cosine of the angle makes the first number of a pair, the sine the second. */
 static double normal(uint64_t seed, uint64_t offset, int64_t i) {
   const double turn = 6.283185307179586;
   double radius = sqrt(-2 * log(unit(word_of(seed, offset, i & ~1)) + 0x1p-24));
@@ -36,7 +36,7 @@ static double normal(uint64_t seed, uint64_t offset, int64_t i) {
   return radius * (i % 2 ? sin(angle) : cos(angle));
 }
 
-/* Seed 0 and the blocks in which a value of the words is as rare as 2^-24: (block, word) and the word's 24 bits. */
+/* Words of seed 0 whose top 24 bits have a given value, which one word in 2^24 has: block, word in it, and the bits. */
 static const struct rare {
   uint64_t block;
   int word;
@@ -77,7 +77,7 @@ static void check_normals(uint64_t seed, uint64_t offset, int64_t count) {
   operand_download(&o);
   for (int64_t i = 0; i < count; i++) {
     double want = normal(seed, offset, i);
-    /* the angle is off by half a step at most, as are the constant and each of a few operations on the radius */
+    /* the angle, the constant and each of a few operations on the radius are off by at most half an ulp */
     assert_close(RDNA_F32, operand_get(&o, i), 0.5 + 2 * want, 2 * (fabs(want) + 6) * 0x1p-21, "normal", i);
   }
   operand_free(&o);
@@ -106,8 +106,9 @@ static void exponential_numbers_are_their_formula(void **state) {
   }
 }
 
-/* |values| in a row of one pair or block must not tell anything of each other, nor may their squares: correlations of
- * neighbours at each of the four places in a block, within six deviations. */
+/* Neighbouring values are not correlated, nor are their squares: for each of the four places in a block the
+ * correlation with each of the next five values is within six standard deviations of 0, and of squares within twelve.
+ */
 static void neighbours_are_independent(void **state) {
   const int64_t count = 1000000;
   operand o = draw(count);
@@ -133,7 +134,7 @@ static void neighbours_are_independent(void **state) {
   operand_free(&o);
 }
 
-/* low + floor(range * bits / 2^64), over the whole product. */
+/* Integers are low + floor(range * bits / 2^64), of the whole product. */
 static void integers_are_their_formula(void **state) {
   static const uint64_t ranges[] = {1,
                                     2,
@@ -173,7 +174,7 @@ static void integers_are_their_formula(void **state) {
   operand_free(&o), operand_free(&narrow);
 }
 
-/* Blocks of seed 0 with a value whose 24 bits are the last below probability * 2^24, or just that number. */
+/* Blocks of seed 0 with a word whose top 24 bits are the last integer below probability * 2^24, or that number. */
 static const struct edge {
   float probability;
   uint64_t block;

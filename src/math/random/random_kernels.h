@@ -4,8 +4,13 @@
 
 #include <stdint.h>
 
-/* Block b of four words has the counter offset + b and the key |seed|. Value i belongs to block i / 4, or to i / 2 for
- * integers, which take two words each. So a value depends on seed, offset and i alone; any grid is right. */
+/* Philox makes a block of four 32-bit words from a counter and a key. Block b has the counter offset + b and the key
+ * |seed|, so a value depends on seed, offset and its index alone, and any grid is right. Values and their words:
+ *
+ *     word              block 0: 0    1    2    3     block 1: 0    1    2    3
+ *     real value, mask           0    1    2    3              4    5    6    7
+ *     normal value               (0, 1)    (2, 3)              (4, 5)    (6, 7)      two words make two values
+ *     integer                    0         1                   2         3           two words make one */
 enum { RANDOM_THREADS = 256 };
 
 enum random_kind { RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_BERNOULLI, RANDOM_EXPONENTIAL };
@@ -14,8 +19,8 @@ struct random_fill_args {
   int64_t count;
   uint64_t seed, offset;
   uint32_t kind, dtype; /* a random_kind; an rdna_dtype: f32, f16 or bf16 */
-  float a, b;           /* low and high - low; mean and deviation; probability; 1 / rate */
-  float bound;          /* uniform: the largest value of |dtype| below high;  exponential: its smallest above 0 */
+  float a, b;  /* uniform: low, high - low; normal: mean, deviation; Bernoulli: probability; exponential: 1 / rate */
+  float bound; /* uniform: the largest value of |dtype| below high; exponential: 2^-24 in f16, else 2^-126 */
 };
 
 struct random_integers_args {
@@ -23,7 +28,7 @@ struct random_integers_args {
   int64_t count;
   uint64_t seed, offset;
   int64_t low;
-  uint64_t range; /* 0 for all of 64 bits */
+  uint64_t range; /* high - low; 0: all 64-bit integers */
   uint32_t is_i64;
 };
 

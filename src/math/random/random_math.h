@@ -42,8 +42,8 @@ RDNA_SCALAR void random_normals(uint32_t a, uint32_t b, float *out) {
   out[1] = radius * sine;
 }
 
-/* Rounding to 16 bits leaves a value that |dtype| has where it is, and keeps the others on their side of it: so what is
- * held by |bound| here is below high, or above 0, as it is stored too. */
+/* Computes the four values of a block. |bound| keeps uniform values below high and exponential ones above 0. That holds
+ * after rounding to 16 bits too: |dtype| has |bound|, and rounding never moves a value past one that |dtype| has. */
 RDNA_SCALAR void random_values(const struct random_fill_args *args, uint64_t block, float *out) {
   struct random_words w = random_block(args->seed, args->offset, block);
   if (args->kind == RANDOM_NORMAL) {
@@ -61,7 +61,8 @@ RDNA_SCALAR void random_values(const struct random_fill_args *args, uint64_t blo
   }
 }
 
-/* low + a uniform integer below |range|: the high half of a product, which favours none by more than range / 2^64. */
+/* low + a uniform integer below |range|: the high 64 bits of range * (64 random bits). An integer's probability differs
+ * from 1 / range by less than 2^-64. */
 RDNA_SCALAR int64_t random_integer(int64_t low, uint64_t range, uint32_t high_word, uint32_t low_word) {
   uint64_t bits = (uint64_t)high_word << 32 | low_word;
   if (range == 0) return (int64_t)bits;

@@ -34,7 +34,7 @@ static void uniform_is_the_top_of_the_known_words(void **state) {
   operand_free(&out);
 }
 
-/* Two calls of a part each give what one call gives, at any alignment. */
+/* A call for a part of the values gives what one call for all gives there, at any alignment. */
 static void values_depend_on_their_place_alone(void **state) {
   const int64_t count = 40003, rest = count - 12340;
   operand all = operand_make(RDNA_F32, 1, &count, NULL, 0), part = operand_make(RDNA_F32, 1, &rest, NULL, 3);
@@ -47,7 +47,7 @@ static void values_depend_on_their_place_alone(void **state) {
   operand_free(&all), operand_free(&part);
 }
 
-/* The first four moments of a million values, within six deviations of what chance allows. */
+/* Checks the first four moments of a million values: each is within six standard deviations of its expectation. */
 static void check_moments(const operand *o, double mean, double variance, double third, double fourth) {
   int64_t n = operand_span(o);
   double sums[4] = {0};
@@ -83,7 +83,7 @@ static void distributions_have_their_moments(void **state) {
   operand_free(&o);
 }
 
-/* The first value from this seed and counter is made of 24 ones: the largest of 2^24 uniform numbers. */
+/* The first word of this seed and counter has 24 ones at the top: the largest of 2^24 uniform numbers. */
 enum { SEED_OF_ONES = 1, COUNTER_OF_ONES = 8418514 };
 
 static void uniform_is_below_its_end(void **state) {
@@ -109,7 +109,7 @@ static void uniform_is_below_its_end(void **state) {
         assert_true(fabs(v - exact) <= fmax(step, t == 1 ? 0x1p-24 : 0));
         most = fmax(most, v);
       }
-      assert_true(most == operand_get(&o, 0)); /* of the ones */
+      assert_true(most == operand_get(&o, 0)); /* value 0, made from the 24 ones, is the largest */
     }
     operand_free(&o), operand_free(&ends);
   }
