@@ -1,4 +1,4 @@
-/* A layer of weights of any type: the dense and the quantized products behind one call. */
+/* linear and linear_add: products with weights of any type, dense or quantized, behind one call. */
 #include "rdna/op/linear.h"
 
 #include "math/common/plan/check.h"
@@ -44,7 +44,7 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
   }
   RDNA_TRY(rdna__check_bias(op_name, bias, out, n, "the columns of the result"));
   if (n == 0) return RDNA_OK;
-  /* rows of no values count as many as the result has */
+  /* if k is 0, x has no values, and only out says how many rows there are */
   if (k > 0 && rows != out_rows) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s and out is %s; they must have the same number of rows",
                       op_name, rdna__tensor_text(x, text), rdna__tensor_text(out, other));
@@ -53,7 +53,7 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
   RDNA_TRY(rdna__matrix_check_written(op_name, "out", out, &written));
   RDNA_TRY(rdna__check_apart(op_name, "out", out, "x", x));
 
-  /* The product takes B as (k, n): the weight's rows are B's columns. */
+  /* C (m, n) = A (m, k) B (k, n): the weight (n, k) is B transposed. */
   struct gemm_args args = {
       .a = x->data,
       .b = weight->data,

@@ -1,4 +1,4 @@
-/* A layer of weights in groups of integers. */
+/* linear_quant_groups: products with weights of integers in quantization groups (quant/group_kernels.h). */
 #include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
@@ -7,6 +7,7 @@
 #include "math/quant/quant.h"
 #include "rdna/op/linear.h"
 
+/* What the conditions of routes ask: the product, and the device's compute units. */
 typedef struct problem {
   const struct gemm_args *of;
   int64_t units;

@@ -76,8 +76,8 @@ static void check(layer l) {
 #define FORMAT(X, name, NAME, ...) RDNA_##NAME,
 static const rdna_dtype weights[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_BLOCK_FORMATS(FORMAT, )};
 
-/* One row and a few take kernels that read the weights once, more rows those with tiles, and rows of x that are not
- * at multiples of 16 bytes the latter too. */
+/* Up to 8 rows take the gemv kernels, which read the weights once; more rows, and rows of x that are not at multiples
+ * of 16 bytes, take the gemm kernels with tiles. */
 static void any_weight_and_row_count(void **state) {
   static const int64_t rows[] = {1, 2, 4, 5, 8, 9, 70, 150};
   for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
@@ -105,7 +105,7 @@ static void long_and_short_rows(void **state) {
   }
 }
 
-/* Work-groups take turns where the device has fewer than the rows ask for. */
+/* Work-groups take several turns where the rows ask for more of them than the device runs at once. */
 static void many_rows(void **state) {
   check((layer){.weight = RDNA_Q6_K, .m = 1, .n = 4300, .k = 256});
   check((layer){.weight = RDNA_Q8_0, .m = 1, .n = 4230, .k = 96});
