@@ -30,11 +30,11 @@ struct optim_tensors {
   uint32_t grad_dtype; /* an rdna_dtype: f32, f16 or bf16 */
 };
 
-/* The states by number; bit k of |states_used|: state k is there.
+/* The states by number, means being exponential moving averages; bit k of |states_used|: state k is there.
  *
  *                state 0                  state 1                    state 2
  *     sgd        momentum
- *     adam       mean of gradients        mean of their squares      largest of state 1 so far (amsgrad)
+ *     adam       mean of gradients        mean of squares            largest of state 1 so far (amsgrad)
  *     rmsprop    mean of squares          mean of gradients          momentum */
 struct optim_step_args {
   void *params, *states; /* bases, or NULL */

@@ -5,8 +5,10 @@
  * and _16. The grid's x covers the count, 256 v values to a work-group, in one of two orders (v = 4, numbers are
  * threads):
  *
- *     together        | 0 0 0 0 | 1 1 1 1 | 2 2 2 2 | ...      a row is a multiple of v, so a thread's values lie in
- * one not together    | 0 1 2 ... 255 | 0 1 2 ... 255 | ...    v times */
+ *     together        | 0 0 0 0 | 1 1 1 1 | 2 2 2 2 | ...
+ *     not together    | 0 1 2 ... 255 | 0 1 2 ... 255 | ...
+ *
+ * They are together where a row is a whole number of v values, so that a thread's values lie in one row. */
 #ifndef RDNA_MATH_POINTWISE_KERNELS_H
 #define RDNA_MATH_POINTWISE_KERNELS_H
 
