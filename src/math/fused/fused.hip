@@ -41,8 +41,7 @@ struct fused_step {
 /* Keeps the compiler from turning a branch into selects: here jumping costs less. */
 RDNA_DEVICE void under_branch(void) { asm volatile(""); }
 
-/* Apply |op| to |n| values if it is quick (fused_ops.h); else return false. close_map is for f32, fast_map for 16 bits.
- */
+/* Apply |op| to |n| values if it is quick (fused_ops.h), else return false; close_map for f32, fast_map for 16 bits. */
 #define QUICK_MAP(name, f)                                                           \
   RDNA_DEVICE bool name(uint32_t op, float *__restrict v, int n, float p, float q) { \
     typedef float pw_value;                                                          \

@@ -34,8 +34,7 @@ static uint32_t pick_step(rdna__random *random, uint32_t map, uint32_t zip, uint
   return zip | FUSED_IS_ZIP | (uint32_t)rdna__random_below(random, inputs) << FUSED_INPUT_SHIFT;
 }
 
-/* Picks random steps; if |few| those that the kernels for few inputs can run. Kernels and twins compute the same bits.
- */
+/* Picks random steps; if |few| for the kernels for few inputs. Kernels and twins compute the same bits. */
 static void pick_steps(rdna__random *random, int n, bool few, struct fused_args *args) {
   int inputs = few ? FUSED_FEW : RDNA_FUSED_MAX_INPUTS;
   args->inputs = (uint32_t)(n == 0 ? 1 : rdna__random_range(random, 1, inputs));

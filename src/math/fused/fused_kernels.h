@@ -48,7 +48,7 @@ struct fused_args {
   float p[RDNA_FUSED_MAX_STEPS], q[RDNA_FUSED_MAX_STEPS];
   uint32_t steps, inputs;
   uint32_t rows;    /* of a block */
-  uint32_t units;   /* of all rows together: the last row may have fewer than the others */
+  uint32_t units;   /* of all rows of a plane (dimensions 0 and 1); the last may have fewer */
   uint32_t tail;    /* values of the last unit if it is not a whole vector, else 0 */
   uint32_t wide;    /* 1: units are vectors; 0: single values */
   uint32_t vectors; /* bit k, if wide: operand k is read in vectors; 0: it is broadcast, one value for the whole unit */

@@ -28,9 +28,8 @@ typedef struct fused_extent {
   int64_t size[FUSED_RANK], stride[FUSED_OPERANDS][FUSED_RANK];
 } fused_extent;
 
-/* Whether every operand can be read in vectors of |values| values, or is broadcast along the fastest dimension. Bit k
- * of
- * |*out_vectors|: operand k is read in vectors. */
+/* Whether every operand can be read in vectors of |values| values, or is broadcast along the fastest dimension.
+ * Bit k of |*out_vectors|: operand k is read in vectors. */
 static inline bool fused_is_wide(const fused_extent *e, uint32_t inputs, int64_t values, uint32_t *out_vectors) {
   bool wide = e->rank == 1 || e->size[0] % values == 0; /* the only row may end with less than a vector */
   *out_vectors = 0;

@@ -70,8 +70,7 @@ static operand one_value(double v) {
   return o;
 }
 
-/* Takes three steps with new gradients and compares with the definition. |counted|: each tensor has its own step count.
- */
+/* Takes three steps with new gradients and compares with the definition. |counted|: tensors count their own steps. */
 static void check_optimizer(rdna_optim o, rdna_dtype dtype, int count, int64_t offset, double scale, bool counted) {
   struct tensors t;
   make_tensors(&t, count, dtype, offset);

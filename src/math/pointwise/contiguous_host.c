@@ -3,8 +3,7 @@
 
 enum { GRAIN = 16384 }; /* values that a thread takes at least */
 
-/* An operation has one loop over floats. For each type it is wrapped in a function that converts from and to the type.
- */
+/* An operation has one loop over floats. Each type wraps it in a function that converts from and to the type. */
 #define UNARY_LOOP(NAME, name, expression)                                \
   SIMD_INLINE void name##_loop(const float *from, float *to, int64_t n) { \
     EACH_APART                                                            \

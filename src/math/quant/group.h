@@ -46,8 +46,7 @@ RDNA_SCALAR struct group_coding group_coding_of(bool is_u4, bool has_zeros, stru
 RDNA_SCALAR int group_code_of(const struct group_coding *c, float x) {
   return group_nearest(x * c->inverse, c->low - c->zero, c->high - c->zero) + c->zero;
 }
-/* Byte |i| of the 16 that hold the 4-bit codes of 32 values: value i in the low nibble, value i + 16 in the high one.
- */
+/* Byte |i| of the 16 that hold the 4-bit codes of 32 values: i in the low nibble, i + 16 in the high one. */
 RDNA_SCALAR uint8_t group_byte_of(const struct group_coding *c, const float *x, int i) {
   return (uint8_t)(group_code_of(c, x[i]) | group_code_of(c, x[i + 16]) << 4);
 }

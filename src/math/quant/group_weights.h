@@ -16,8 +16,7 @@ typedef struct rdna__group_request {
 /* What kernels' names call the type of the codes. */
 static inline const char *rdna__group_codes(const rdna__group_request *r) { return r->is_u4 ? "u4" : "i8"; }
 
-/* Checks |w| as weights with rows of |k| values and fills in |r|. Failures call the tensor that |k| is from |meaning|.
- */
+/* Checks |w| as weights with rows of |k| values and fills in |r|. |meaning|: whose size |k| is, for messages. */
 rdna_status rdna__check_group_weights(rdna__group_request *r, const rdna_quant_groups *w, int64_t k,
                                       const char *meaning);
 

@@ -1,5 +1,5 @@
 /* Kernels gemv_*: products of weights of every block format with up to 8 rows of activations. */
-#define RDNA_SM_90A_IMAGE /* a second one: cmake/kernels.cmake */
+#define RDNA_SM_90A_IMAGE /* builds a second image, for sm_90a: see cmake/kernels.cmake */
 #include "math/quant/quant_gemv.h"
 
 #include "math/quant/nvidia/quant_gemv_mma.h"

@@ -136,8 +136,7 @@ struct grouped_weights {
       c.scale = from.scales[group] | (uint32_t)from.zero_at(group) << 16;
     return c;
   }
-  /* Copies scale and zero point from the lane that has the quantization group's first chunk, which alone loaded them.
-   */
+  /* Copies scale and zero point from the lane with the quantization group's first chunk, the only one to load them. */
   RDNA_DEVICE void share(chunk &c, const row &from, uint32_t index) {
     c.scale = wave_shuffle_u32(c.scale, lane_id() - (uint32_t)(index & ((1 << (from.shift - 5)) - 1)));
   }

@@ -40,7 +40,9 @@ struct quantize_args {
   QUANT_GEMV_SHARED_##F = QUANT_GEMV_SHARED_##vector##_,
 enum quant_gemv_shared { RDNA_BLOCK_FORMATS(QUANT_GEMV_SHARED_OF_, ) };
 /* C (m, n) = A (m, k) B^T, with A and C in f32 and B (n, k) in blocks: struct gemm_args, with k a multiple of the
- * block, ldb in values, and B aligned as quant_alignment says. gemm_f32_<format>_f32_<tile>   any m
+ * block, ldb in values, and B aligned as quant_alignment says.
+ *
+ *   gemm_f32_<format>_f32_<tile>   any m
  *   gemv_f32_<format>_f32_m<M>     m <= M, rows of A at multiples of 16 bytes, no batch; grid x: at most
  *                                  ceil(n / QUANT_GEMV_GROUP_ROWS) work-groups; fewer take several turns */
 #define RDNA_QUANT_DEQUANTIZE_OF_(X, F, ...)                                            \

@@ -1,10 +1,12 @@
 /* How blocks are made, on the host and on the GPU alike, which give the same bytes. See quant_unpack.h. The steps:
  *
- *   quant_wanted            what each sub-block of 16 or 32 values asks for, in f32: a scale for which code 0 is the
- * value of the largest magnitude; or, where the format has minimums, a scale and a minimum for which the codes range
- * from the smallest value to the largest quant_scales_of_block   the block's d, and m or dmin, in f16 quant_part_of
- * each sub-block's scale and minimum as stored: d and m themselves in formats of 32 values, whole multiples of d and
- * dmin in formats of 256 quant_code_of           each value's code, the nearest for the scale and minimum as stored
+ *   quant_wanted            what each sub-block of 16 or 32 values asks for, in f32: a scale for which code 0 is
+ *                           the value of the largest magnitude; or, where the format has minimums, a scale and a
+ *                           minimum for which the codes range from the smallest value to the largest
+ *   quant_scales_of_block   the block's d, and m or dmin, in f16
+ *   quant_part_of           each sub-block's scale and minimum as stored: in formats of 32 values d and m, in
+ *                           formats of 256 whole multiples of d and dmin
+ *   quant_code_of           each value's code, the nearest for the scale and minimum as stored
  *   quant_packed_byte       the block's bytes */
 #ifndef RDNA_MATH_QUANT_PACK_H
 #define RDNA_MATH_QUANT_PACK_H
@@ -33,9 +35,8 @@ RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
     for (int i = 0; i < quant_run(format); i++) far = quant_farther(far, x[i]);
     wanted.scale = far / (float)-quant_zero(format);
   } else {
-    bool has_sign =
-        quant_values(format) ==
-        32; /* of the minimum; in formats of 256 values it is dmin times a whole number, so 0 counts as a value */
+    /* of the minimum m; in formats of 256 values it is dmin times a whole number, so 0 counts as a value */
+    bool has_sign = quant_values(format) == 32;
     float low = has_sign ? __builtin_inff() : 0, high = -__builtin_inff();
     for (int i = 0; i < quant_run(format); i++) {
       low = x[i] < low ? x[i] : low;
@@ -61,8 +62,8 @@ struct quant_block_scales {
 RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, struct quant_scale most) {
   struct quant_block_scales s;
   if (quant_values(format) == 32) {
-    s.d =
-        f32_to_f16(most.scale + 0.0f); /* adding 0 makes -0 into 0: its sign would depend on the order of sub-blocks */
+    /* adding 0 makes -0 into 0, whose sign would depend on the order of sub-blocks */
+    s.d = f32_to_f16(most.scale + 0.0f);
     s.m = f32_to_f16(-most.least + 0.0f);
   } else {
     float top = (float)(quant_zero(format) > 0 ? -quant_scale_top(format) : quant_scale_top(format));

@@ -70,8 +70,7 @@ QUANT_CONSTANT int quant_zero(rdna_dtype format) { QUANT_RETURN(format, QUANT_ZE
 #define QUANT_LEAST(f) f.least
 QUANT_CONSTANT bool quant_has_least(rdna_dtype format) { QUANT_RETURN(format, QUANT_LEAST); }
 
-/* How the scales are stored (an rdna__block_scales), at which byte d is, and the largest magnitude of a stored scale.
- */
+/* How the scales are stored (an rdna__block_scales), the byte at which d is, the largest stored magnitude. */
 #define QUANT_SCALES(f) f.scales
 __attribute__((always_inline)) QUANT_CONSTANT int quant_scales(rdna_dtype format) {
   QUANT_RETURN(format, QUANT_SCALES);
@@ -219,8 +218,7 @@ RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block
 }
 
 RDNA_SCALAR struct quant_head quant_unfold(rdna_dtype format, struct quant_head h, int v) {
-  if (quant_scales(format) ==
-      RDNA__SCALES_Q4_K) { /* to a 6-bit scale in each byte of w[1], and a minimum in each of w[2] */
+  if (quant_scales(format) == RDNA__SCALES_Q4_K) { /* to 6-bit scales in the bytes of w[1], minimums in w[2] */
     uint32_t s = h.w[1], m = h.w[2], high = h.w[3];
     h.w[1] = v < 128 ? s : (high & 0x0f0f0f0f) | (s >> 2 & 0x30303030);
     h.w[2] = v < 128 ? m : (high >> 4 & 0x0f0f0f0f) | (m >> 2 & 0x30303030);

@@ -30,8 +30,7 @@ static inline int test_sixth(const uint8_t *s, int j, int minimum) {
   return (minimum ? s[j + 4] / 16 : s[j + 4] % 16) + s[j - 4 + 4 * minimum] / 64 * 16;
 }
 
-/* Value |i| of a row of blocks. |*out_product|: the magnitude of scale * code, from which a minimum is then subtracted.
- */
+/* Value |i| of a row of blocks. |*out_product|: the magnitude of scale * code, before a minimum is subtracted. */
 static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, int64_t i, double *out_product) {
   static const int table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};

@@ -107,8 +107,7 @@ static void exponential_numbers_are_their_formula(void **state) {
 }
 
 /* Neighbouring values are not correlated, nor are their squares: for each of the four places in a block the
- * correlation with each of the next five values is within six standard deviations of 0, and of squares within twelve.
- */
+ * correlation with each of the next five values is within six standard deviations of 0, of squares twelve. */
 static void neighbours_are_independent(void **state) {
   const int64_t count = 1000000;
   operand o = draw(count);
