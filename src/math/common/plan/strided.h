@@ -53,8 +53,8 @@ bool rdna__plan_vector(const strided_plan *plan, int k, int64_t values);
 /* Calls |launch| with the plan or, where it has more than STRIDED_MAX_COUNT values, with parts that have no more. */
 rdna_status rdna__plan_each(const strided_plan *plan, rdna_status (*launch)(const strided_plan *part, void *context),
                             void *context);
-/* Calls |launch| with each half of dimension |d|, whose size must be more than 1. The first half is a multiple of 16,
- * so that the second is aligned as the whole was, if it has more than 16. */
+/* Calls |launch| with each half of dimension |d|, whose size must be more than 1. If the first half has
+ * more than 16 it is cut to a multiple of 16, so that the second half is aligned as the whole was. */
 rdna_status rdna__plan_halves(const strided_plan *plan, int d,
                               rdna_status (*launch)(const strided_plan *part, void *context), void *context);
 

@@ -1,4 +1,4 @@
-/* For the test of arguments: rows of operators, and what is spoilt in each.
+/* For the test of arguments: a row for each operator, and how its arguments are spoilt one at a time.
  *
  * A row is a small valid call. It makes its arguments by helpers that note them by name: in, out, number, given. The
  * call is then repeated with one of them spoilt at a time, and must fail each time with a sentence that names the
@@ -30,10 +30,11 @@ enum {
   QUANTIZED = BIT(RDNA_DTYPE_COUNT) - 1u - PLAIN,
 };
 
-/* The type of an argument: one, or the row's main type, and those that it may have besides while all else stays. */
+/* The type of an argument: a given one, or the row's main type (MAIN); and the types that it may have instead while all
+ * other arguments keep theirs. */
 typedef struct type {
   int dtype;
-  uint32_t also, also_of_rest; /* while the main type is the row's first, and while it is another */
+  uint32_t also, also_of_rest; /* sets: if the main type is the row's first, if it is another */
 } type;
 enum { MAIN_TYPE = -1, SUM_TYPE = -2 };
 #define MAIN ((type){MAIN_TYPE, 0, 0})
@@ -43,7 +44,7 @@ enum { MAIN_TYPE = -1, SUM_TYPE = -2 };
 #define ANY(dtype, types) ((type){dtype, types, types})
 #define SUMS ((type){SUM_TYPE, 0, 0}) /* f32, or f64 where the main type is it */
 
-/* What an argument may be besides. */
+/* Other forms of an argument that the operator accepts. */
 enum {
   OPTIONAL = 1 << 0,   /* NULL is as good */
   STRIDED = 1 << 1,    /* any strides */
@@ -108,7 +109,7 @@ static int argument_count, number_count, pointer_count;
 static rdna_dtype main_type;
 static bool first_type;
 
-/* What stands in the place of one argument in this call. */
+/* What replaces one argument in this call. */
 enum what { NOTHING, TENSOR_NULL, TENSOR, NUMBER, POINTER, STREAM };
 static struct {
   enum what what;
@@ -358,7 +359,7 @@ static bool may_be_same(const row *r, const argument *o, const argument *a) {
   return r->same && has_word(r->same, pair);
 }
 
-/* What is written lies on another argument: exactly, and past its beginning. */
+/* Makes an output overlap another argument: at the same address, and shifted. */
 static void spoil_place(const row *r, const argument *o, const argument *a) {
   size_t bytes = bytes_of(&a->tensor), shift = bytes > 32 ? 32 : bytes / 2;
   shift -= shift % rdna_dtype_block_bytes(o->tensor.dtype);
