@@ -1,4 +1,4 @@
-/* Device code: a kernel's arguments, read again. */
+/* Device code: keeps a kernel's arguments in memory rather than in scalar registers. */
 #ifndef RDNA_KERNEL_ARGUMENTS_H
 #define RDNA_KERNEL_ARGUMENTS_H
 
@@ -18,8 +18,8 @@ RDNA_DEVICE const type &arguments_again(const type &args) {
 #endif
 }
 
-/* The same where waves have 64 lanes, whose masks take two scalar registers each: for kernels that fit in the
- * registers elsewhere. */
+/* The same, but only where waves have 64 lanes, whose comparison masks take two scalar registers each: for kernels that
+ * do not spill elsewhere. */
 template <typename type>
 RDNA_DEVICE const type &arguments_again_wide(const type &args) {
 #if WAVE_SIZE == 64

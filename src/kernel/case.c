@@ -3,9 +3,10 @@
  *     block   256 bytes of guard | the buffer | guard up to the end, 256 bytes or more
  *
  * Guards and OUT buffers hold a poison that is NaN in the buffer's type, so that reading outside or before
- * writing spoils a result, and writing outside is seen. The twin's poison is another one than the device's: what both
- * read outside of integers, or neither wrote, differs. A written NaN may have a poison's bits: where a value looks
- * untouched, both run again with other poisons, and what was not written is what is poison both times. */
+ * writing spoils a result, and writing outside is seen. The twin's poison differs from the device's, so that
+ * a value that neither wrote, or an integer that both read outside, differs too. A kernel may write a NaN that has a
+ * poison's bits: where a value looks unwritten, both run again with other poisons, and only what is poison both times
+ * was not written. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -217,7 +218,7 @@ static void check_guards(const rdna__case_buffer *buffer, int index, const uint8
   }
 }
 
-/* False: a value looks as if it had not been written, and one run does not tell. */
+/* Returns false where a value looks unwritten and one run cannot tell. */
 static bool compare_values(const rdna__kernel_case *c, int index, const blocks sides[RUNS][SIDES], int runs,
                            rdna__case_result *result) {
   const rdna__case_buffer *buffer = &c->buffers[index];
@@ -251,7 +252,7 @@ static bool compare_values(const rdna__kernel_case *c, int index, const blocks s
   return true;
 }
 
-/* False: as above. */
+/* Compares all buffers; returns false as compare_values does. */
 static bool compare(const rdna__kernel_case *c, const blocks sides[RUNS][SIDES], int runs, rdna__case_result *result) {
   const blocks *got = &sides[FIRST][DEVICE], *want = &sides[FIRST][TWIN];
   *result = (rdna__case_result){.passed = true};

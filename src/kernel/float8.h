@@ -2,10 +2,11 @@
  *
  *   e4m3fn    bias 7, no infinities, NaN 0x7f and 0xff, largest 448     (OCP 8-bit Floating Point Specification 1.0)
  *   e5m2      bias 15, as f16 cut short: infinities, NaN; largest 57344 (the same)
- *   e4m3fnuz  bias 8, no infinities, no -0, NaN 0x80, largest 240       (Noune et al., "8-bit Numerical Formats for
- * Deep e5m2fnuz  bias 16, no infinities, no -0, NaN 0x80, largest 57344     Neural Networks", 2022)
+ *   e4m3fnuz  bias 8, no infinities, no -0, NaN 0x80, largest 240       (Noune et al., 2022)
+ *   e5m2fnuz  bias 16, no infinities, no -0, NaN 0x80, largest 57344    (the same)
  *
- * What rounds beyond the largest becomes infinite, or NaN where there is no infinity. */
+ * Noune et al. is "8-bit Numerical Formats for Deep Neural Networks". What rounds beyond the largest becomes infinite,
+ * or NaN where there is no infinity. */
 #ifndef RDNA_KERNEL_FLOAT8_H
 #define RDNA_KERNEL_FLOAT8_H
 
@@ -36,7 +37,8 @@ RDNA_SCALAR float float8_largest(rdna_dtype type) {
 
 RDNA_SCALAR float float8_to_f32(rdna_dtype type, uint8_t code) {
   uint32_t magnitude = code & 0x7fu, sign = (uint32_t)(code & 0x80) << 24;
-  /* in a float's place the exponent is too small by the difference of the biases; multiplying mends subnormals too */
+  /* moved to a float's fields, the exponent is too small by the difference of the biases; the product corrects that,
+   * and normalises subnormals */
   float scale = scalar_from_bits((uint32_t)(254 - float8_bias_(type)) << 23);
   float v = scalar_from_bits(magnitude << (23 - float8_mantissa_bits_(type))) * scale;
   uint32_t bits = scalar_bits(v) | sign;
@@ -48,7 +50,8 @@ RDNA_SCALAR float float8_to_f32(rdna_dtype type, uint8_t code) {
 RDNA_SCALAR uint8_t float8_from_f32(rdna_dtype type, float v) {
   const int dropped = 23 - float8_mantissa_bits_(type), bias = float8_bias_(type);
   uint32_t u = scalar_bits(v), magnitude = u & 0x7fffffffu, sign = u >> 24 & 0x80;
-  /* subnormals in units of the smallest, rounded by the adder; the others by adding just less than half a step */
+  /* subnormals: adding |unit| rounds to multiples of the smallest; normals: adds half a step less one bit, or half a
+   * step to an odd code, and truncates */
   uint32_t unit = (uint32_t)(128 - bias + dropped) << 23; /* the float whose last bit is that unit */
   uint32_t small = scalar_bits(scalar_from_bits(magnitude) + scalar_from_bits(unit)) - unit;
   uint32_t rounded = (magnitude + (1u << (dropped - 1)) - 1 + (magnitude >> dropped & 1)) >> dropped;
@@ -61,7 +64,7 @@ RDNA_SCALAR uint8_t float8_from_f32(rdna_dtype type, float v) {
   return (uint8_t)(code | sign);
 }
 
-/* |v| within the largest magnitude, infinities too; a NaN stays one. */
+/* Clamps |v|, infinities too, to magnitudes up to |largest|; a NaN stays one. */
 RDNA_SCALAR float float8_limit(float v, float largest) { return v > largest ? largest : v < -largest ? -largest : v; }
 
 #endif

@@ -24,14 +24,15 @@ RDNA_SCALAR float f16_to_f32(uint16_t v) {
   _Float16 h;
   __builtin_memcpy(&h, &v, sizeof h);
 #if !defined(__clang__) && defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
-  /* gcc 12 would make one conversion of this and a following one to double, and of that a call into its library. */
+  /* gcc 12 would merge this with a following conversion to double, and call a library function for both. */
   return __builtin_assoc_barrier((float)h);
 #else
   return (float)h;
 #endif
 #else
   uint32_t magnitude = v & 0x7fffu, sign = (uint32_t)(v & 0x8000u) << 16;
-  /* Shifted into a float's place the exponent is 112 too small; multiplying also mends subnormals. */
+  /* Moved to a float's fields, the exponent is 127 - 15 = 112 too small; the product corrects that, and normalises
+   * subnormals. */
   float f = scalar_from_bits(magnitude << 13) * 0x1p112f;
   uint32_t bits = magnitude >= 0x7c00u ? 0x7f800000u | magnitude << 13 : scalar_bits(f);
   return scalar_from_bits(bits | sign);
@@ -48,7 +49,7 @@ RDNA_SCALAR uint16_t f32_to_f16(float v) {
   uint32_t u = scalar_bits(v), sign = u >> 16 & 0x8000u, magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));
   if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* 65520 and above round to infinity */
-  if (magnitude < 0x38800000u)                                     /* subnormal: units of 2^-24, rounded by the adder */
+  if (magnitude < 0x38800000u)                                     /* subnormal: adding 0.5 rounds to units of 2^-24 */
     return (uint16_t)(sign | (scalar_bits(scalar_from_bits(magnitude) + 0.5f) - 0x3f000000u));
   return (uint16_t)(sign | (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1)) >> 13);
 #endif

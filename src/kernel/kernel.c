@@ -60,7 +60,7 @@ static rdna_status kernels_of(rdna_device *device, device_kernels **out_kernels)
   return RDNA_OK;
 }
 
-/* The driver may be older than what the special image needs: then the plain one does the same. */
+/* Loads an image. A driver that is too old for the special one gets the plain one, which does the same. */
 static rdna_status load_image(device_kernels *kernels, rdna_device *device, const char *family, bool special,
                               rdna__driver_module **out_module) {
   void *image;

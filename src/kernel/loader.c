@@ -43,7 +43,7 @@ int rdna__target_fitness(const char *target, const char *arch) {
   return 0;
 }
 
-/* Folder of the running program or of the library that holds this code, or "". */
+/* Gives the folder of the running program or of the library that holds this code, or "". */
 static void program_folder(char folder[PATH_SIZE]) {
   ssize_t length = readlink("/proc/self/exe", folder, PATH_SIZE - 1);
   folder[length > 0 ? length : 0] = 0;
@@ -61,7 +61,7 @@ static void library_folder(char folder[PATH_SIZE]) {
   free(real);
 }
 
-/* Where packs may lie, best place first; returns how many. */
+/* Lists the folders where packs may be, best first; returns how many. */
 static int search_places(char (*places)[PATH_SIZE]) {
   static const char *const beside[] = {"kernels", "../kernels", "../lib/rdna/kernels", "rdna/kernels"};
   const char *named = rdna__config_text(RDNA__CONFIG_KERNEL_PATH);

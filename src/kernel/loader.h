@@ -26,7 +26,7 @@ bool rdna__loader_retargets(const rdna__loader *loader);
 rdna_status rdna__loader_image(const rdna__loader *loader, const char *family, bool special, void **out_image,
                                size_t *out_size);
 
-/* A hash of the images that |family| has for the device, its special one among them; another for other code. 0: the
+/* Returns a hash of the images of |family| for the device, its special one included: other code has another. 0: the
  * pack has none. */
 uint64_t rdna__loader_hash(const rdna__loader *loader, const char *family);
 
@@ -37,7 +37,7 @@ rdna_status rdna__loader_visit(rdna_status (*visit)(void *context, const char *p
 
 /* How well code for |target| runs on |arch|: 0 not at all, larger is better. */
 int rdna__target_fitness(const char *target, const char *arch);
-/* The target of a build of all that fits |arch| best: "gfx1100" for gfx1103. NULL when none does. */
+/* Returns which of the targets that are built fits |arch| best: "gfx1100" for gfx1103. NULL when none does. */
 const char *rdna__target_for(const char *arch);
 /* Rewrites a code object for |from| so that it says |to|. RDNA_BAD_DATA: not a code object for |from|.
  * RDNA_UNSUPPORTED: another family. */

@@ -1,9 +1,19 @@
-/* Matrix units: one interface for all GPUs, and the same arithmetic by vector instructions where there is none.
+/* Matrix units: C(16, 16) += A(16, MMA_K) B(MMA_K, 16) by a wave, one interface for all GPUs; by vector instructions
+ * where there is no matrix unit. Every lane of the wave must take part.
  *
- * A tile of C is 16 x 16 floats over the lanes of a wave, MMA_VALUES in each. An operand tile is 16 rows (of A) or
- * columns (of B) by MMA_K values of f16 or bf16, in chunks of 8 neighbours along k: each lane loads whole chunks, 16
- * bytes at once. Which k a chunk stands for is free as long as A and B agree, and they do, so that no hardware needs
- * the halves of a chunk shuffled. Every lane of the wave must take part.
+ * A and B are f16 or bf16. A lane loads them in chunks: 8 values along k, 16 bytes at once, of a row of A or a column
+ * of B. Which lane loads which chunk of row (or column) r, and where value v of lane l's MMA_VALUES values of C lies:
+ *
+ *     target   MMA_K   k 0-7     8-15      16-23     24-31     C: row                   column
+ *     NVIDIA   32      4 g       4 g + 1   4 g + 2   4 g + 3   l / 4 + 8 (v / 2 % 2)    8 (v / 4) + 2 (l % 4) + v % 2
+ *     gfx11    16      r, r+16   r, r+16                       2 v + l / 16             l % 16
+ *     gfx12    16      r         r + 16                        8 (l / 16) + v           l % 16
+ *     MFMA     32      r         r + 16    r + 32    r + 48    4 (l / 16) + v           l % 16
+ *
+ * On NVIDIA g is r % 8, and chunk r / 8 of the lane. On gfx11 both halves of the wave hold all of A and B.
+ *
+ * An instruction may number k otherwise than this table: it takes the first half of each lane's chunks as its k, the
+ * next instruction the other half. The sum is the same, as A and B are numbered alike, so no values move between lanes.
  *
  * Sources of the layouts: AMD's RDNA 3 and RDNA 4 ISA guides (WMMA), CDNA 2 and CDNA 3 ISA guides (MFMA), NVIDIA's PTX
  * ISA, "Matrix Fragments for mma.m16n8k16". Products are exact; how sums are rounded differs between GPUs, and
@@ -14,8 +24,8 @@
 #include "kernel/prelude.h"
 
 #if defined(RDNA_NVIDIA)
-/* Lane 4g + t holds rows g and g + 8; of a chunk at k = 8t the first half goes to one instruction, the other half to
- * the next. Two instructions of 8 columns each make a tile. */
+/* Lane 4 g + t holds rows g and g + 8 (mma.m16n8k16). The first half of its chunks goes to one instruction, the other
+ * half to the next, for each of two halves of 8 columns. */
 #define MMA_K 32
 #define MMA_CHUNKS_A 2
 #define MMA_CHUNKS_B 2
@@ -55,7 +65,15 @@ RDNA_DEVICE uint32_t mma_k(uint32_t chunk) { return lane_id() / 16 * 8; }
 RDNA_DEVICE uint32_t mma_row(uint32_t value) { return lane_id() / 16 * 4 + value; }
 RDNA_DEVICE uint32_t mma_column(uint32_t value) { return lane_id() % 16; }
 #else
-/* By dot products of pairs: lanes stand 8 abreast, and each has every 8th column and every (WAVE_SIZE / 8)th row. */
+/* By dot products of pairs. Lanes form a grid of WAVE_SIZE / 8 rows by 8 columns, which is laid over the tile
+ * repeatedly: a lane has every 8th column and every (WAVE_SIZE / 8)th row. In a wave of 32, C lies so (lane; for lane
+ * 0 also which of its values):
+ *
+ *     column      0      1 ... 7    8      9 ... 15
+ *     row 0       0 v0   1 ... 7    0 v1   1 ... 7
+ *     row 1       8      9 ... 15   8      9 ... 15
+ *     row 4       0 v2   1 ... 7    0 v3   1 ... 7
+ */
 #define RDNA_MMA_BY_LANES_ 1
 #define MMA_K 8
 #define MMA_CHUNKS_A (128 / WAVE_SIZE)
@@ -70,8 +88,8 @@ RDNA_DEVICE uint32_t mma_column(uint32_t value) { return mma_b_column(value % 2)
 #define MMA_M 16
 #define MMA_N 16
 #define MMA_VALUES (MMA_M * MMA_N / WAVE_SIZE)
-/* Values between the ends of rows in LDS, for rows of 32 values: with it the lanes that are served together meet
- * different banks. */
+/* Padding after each row of 32 values in LDS, in values: so that lanes that are served in one cycle access different
+ * banks. */
 #ifdef RDNA_NVIDIA
 #define MMA_ROW_GAP 0
 #else
@@ -88,7 +106,8 @@ typedef float mma_acc __attribute__((ext_vector_type(MMA_VALUES)));
 /* mma_i8 takes the same chunks of 16 bytes as 16 signed bytes along k, for exact sums modulo 2^32. */
 typedef int32_t mma_acc_i32 __attribute__((ext_vector_type(MMA_VALUES)));
 
-/* Row r of the tile begins |row_values| * r values past |tile|, which is a multiple of 16 bytes as are the rows. */
+/* Loads an operand: row r of A, or column r of B, begins |row_values| * r values past |tile|. |tile| and rows must be
+ * multiples of 16 bytes. */
 RDNA_DEVICE mma_a mma_load_a(const uint16_t *tile, uint32_t row_values) {
   mma_a a;
 #pragma unroll
@@ -103,9 +122,9 @@ RDNA_DEVICE mma_b mma_load_b(const uint16_t *tile, uint32_t row_values) {
 }
 
 #ifdef RDNA_NVIDIA
-/* 8 columns of an operand that lies with its rows along the columns of memory: lane l passes the shared address of 8
- * neighbours in row l of 32 rows. Element pairs (2 t, 2 t + 1), 8 further, 16 and 24 of column g go to lane 4 g + t:
- * the order of k in which two tiles of C, packed, are an operand A. */
+/* Loads 32 rows by 8 columns from shared memory, transposed (ldmatrix .trans). Lane l passes the address of row l, 8
+ * values. Lane 4 g + t gets of column g the rows 2 t and 2 t + 1 in .x, and those 8, 16 and 24 below in .y, .z, .w. In
+ * this order of k two tiles of C, packed to 16 bits, are an operand A. */
 RDNA_DEVICE uint4 mma_load_turned(uint32_t address) {
   uint32_t x, y, z, w;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -151,8 +170,8 @@ RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
   }
 }
 
-/* Copies from global to shared memory that run by themselves. group_address: a pointer to shared memory as the copies
- * and the loads below take it. */
+/* Asynchronous copies from global to shared memory. group_address: converts a pointer to shared memory to the address
+ * that the copies and loads below take. */
 RDNA_DEVICE uint32_t group_address(const void *p) {
   return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) char *)p;
 }
@@ -160,19 +179,21 @@ template <typename value>
 RDNA_DEVICE value load_group(uint32_t address) {
   return *(const __attribute__((address_space(3))) value *)(uintptr_t)address;
 }
-/* The first |bytes| of 16, 0 to 16, and zeros for the rest; both places are multiples of 16 bytes. */
+/* Starts a copy of |bytes|, 0 to 16, and writes zeros for the rest of 16. Both addresses are multiples of 16 bytes. */
 RDNA_DEVICE void async_copy16(uint32_t to, const void *from, uint32_t bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
-/* Ends a batch of copies; waiting is for all batches of this thread but the |pending| last. */
+/* async_commit ends a batch of copies. async_wait waits until at most |pending| batches of this thread are in flight.
+ */
 RDNA_DEVICE void async_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int pending>
 RDNA_DEVICE void async_wait(void) {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-/* 16 x 16 values by ldmatrix: lane 8i + r gives the address of row r, 8 neighbours, of quarter i. A lane gets of
- * every quarter two neighbours of row lane / 4, or turned, of column lane / 4. */
+/* Load 16 x 16 values of 16 bits by ldmatrix, as four quarters of 8 x 8, which become .x to .w. Lane 8 i + r passes the
+ * address of row r, 8 values, of quarter i. A lane gets of each quarter values 2 (lane % 4) and the next of row lane /
+ * 4; _turned, transposed: rows 2 (lane % 4) and the next of column lane / 4. */
 RDNA_DEVICE uint4 mma_load_quarters(uint32_t address) {
   uint4 v;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -189,8 +210,12 @@ RDNA_DEVICE uint4 mma_load_quarters_turned(uint32_t address) {
                : "memory");
   return v;
 }
-/* c(16, 16) += a(16, 16) b(16, 16) of quarters. Of a: rows 0 to 7 and 8 to 15 for k 0 to 7, the same for k 8 to 15. Of
- * b: k 0 to 7 and 8 to 15 for columns 0 to 7, the same for columns 8 to 15. */
+/* c(16, 16) += a(16, 16) b(16, 16), with operands as quarters:
+ *
+ *     a            k 0-7   8-15        b         columns 0-7   8-15
+ *     rows 0-7     .x      .z          k 0-7     .x            .z
+ *     rows 8-15    .y      .w          k 8-15    .y            .w
+ */
 #define RDNA_MMA_QUARTERS_DEFINE_(name, type)                           \
   RDNA_DEVICE void name(mma_acc &c, const uint4 &a, const uint4 &b) {   \
     float c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];                   \
@@ -201,7 +226,7 @@ RDNA_DEVICE uint4 mma_load_quarters_turned(uint32_t address) {
   }
 RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_f16, "f16")
 RDNA_MMA_QUARTERS_DEFINE_(mma_quarters_bf16, "bf16")
-/* c(16, 16) += a(16, 32) b(32, 16), with 16 bytes in a row of a quarter. */
+/* c(16, 16) += a(16, 32) b(32, 16) of signed bytes: the same quarters, whose rows of 16 bytes are 16 values of k. */
 RDNA_DEVICE void mma_quarters_i8(mma_acc_i32 &c, const uint4 &a, const uint4 &b) {
   int c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3], c4 = c[4], c5 = c[5], c6 = c[6], c7 = c[7];
   RDNA_MMA_SYNC_I8_(c0, c1, c2, c3, a.x, a.y, a.z, a.w, b.x, b.y);
@@ -274,7 +299,7 @@ RDNA_DEVICE void mma_i8(mma_acc_i32 &c, const mma_a &a, const mma_b &b) {
     for (int i = 0; i < MMA_VALUES; i++) c[i] = dot4_i8((int)a.chunk[i / 2][word], (int)b.chunk[i % 2][word], c[i]);
 }
 #ifndef __gfx900__
-/* The others have dot products, or mixed multiply-adds that read halves where they lie. */
+/* All but gfx900 have dot products, or mixed multiply-adds whose operands may be the half of a register. */
 RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
 #pragma unroll
   for (int word = 0; word < 4; word++)
@@ -283,8 +308,8 @@ RDNA_DEVICE void mma_f16(mma_acc &c, const mma_a &a, const mma_b &b) {
       c[i] = dot2_f16(bits_as<half2>(a.chunk[i / 2][word]), bits_as<half2>(b.chunk[i % 2][word]), c[i]);
 }
 #endif
-/* Unpacks one word of each chunk at a time. What the words hold is hidden from the compiler, or it would unpack whole
- * operands once for many tiles and want twice their registers. */
+/* Unpacks one word of each chunk at a time, which an empty asm hides from the compiler: it would unpack whole operands
+ * once for many tiles, in twice their registers. */
 #define RDNA_MMA_UNPACKED_DEFINE_(name, unpack)                                                      \
   RDNA_DEVICE void name(mma_acc &c, const mma_a &a, const mma_b &b) {                                \
     _Pragma("unroll") for (int word = 0; word < 4; word++) {                                         \

@@ -163,7 +163,8 @@ const rdna__pack_entry *rdna__pack_find(const rdna__pack *pack, const char *fami
   return NULL;
 }
 
-/* |size| bytes that the frame makes of the base's; false with a sentence's end. */
+/* Decompresses the frame to |size| bytes, with |base| as its prefix. Returns false and, in |out_why|, the end of a
+ * sentence that says why. */
 static bool decompress(void *image, size_t size, const uint8_t *frame, size_t frame_size, const void *base,
                        size_t base_size, const char **out_why) {
   ZSTD_DCtx *context = ZSTD_createDCtx();

@@ -4,9 +4,9 @@
  *     table    one rdna__pack_entry a family
  *     images   zstd frames
  *
- * Families that are nearly each other (one type's products and another's, an image and that for a later capability)
- * are compressed one against the other: a frame may have another entry's raw bytes as its prefix. That may also be the
- * family's image for a related target, in the base pack beside this one.
+ * Images that have much in common (the kernels of two types, an image and that for a later capability) are compressed
+ * one against the other: a frame may have another entry's raw bytes, its base, as zstd prefix. The base may also be the
+ * image of the same family for a related target, in the base pack, another file of the same folder.
  *
  * Little-endian. A reader trusts nothing: every offset and size is checked against the file before it is used. */
 #ifndef RDNA_KERNEL_PACK_H
@@ -23,7 +23,7 @@ enum { RDNA__PACK_VERSION = 3, RDNA__PACK_MAX_ENTRIES = 4096 };
 /* Larger images are refused, so that a hostile pack cannot ask for all memory. */
 #define RDNA__PACK_MAX_IMAGE ((uint64_t)256 << 20)
 
-/* An entry's base: that of the same name in the base pack. */
+/* In rdna__pack_entry.base: the base is the entry of the same name in the base pack. */
 #define RDNA__PACK_ELSEWHERE UINT32_MAX
 
 typedef enum rdna__pack_format { RDNA__PACK_HSACO = 1, RDNA__PACK_PTX = 2 } rdna__pack_format;

@@ -19,8 +19,8 @@ typedef struct image {
   struct image *elsewhere; /* the base pack's of the same name, or NULL */
   const char *path;
   void *raw, *compressed;
-  /* Hashes of every window of the raw bytes, of which one in ONE_IN is kept, by its value: two images keep the same.
-   * In ascending order, each once. */
+  /* Hashes of the windows of the raw bytes, ascending, each once. One in ONE_IN is kept, chosen by the hash's value, so
+   * that two images keep the same ones. */
   uint64_t *windows;
   size_t window_count;
 } image;
@@ -34,7 +34,8 @@ static void *read_file(const char *path, size_t *out_size) {
   FILE *file = fopen(path, "rb");
   if (!file || fseek(file, 0, SEEK_END)) die(path, strerror(errno));
   long size = ftell(file);
-  char *data = size < 0 ? NULL : calloc(1, (size_t)size + 2); /* PTX has an end of its last line and a NUL more */
+  char *data =
+      size < 0 ? NULL : calloc(1, (size_t)size + 2); /* 2 more: PTX gets a newline after its last line, and a NUL */
   if (!data) die(path, "cannot be held in memory");
   rewind(file);
   if (fread(data, 1, (size_t)size, file) != (size_t)size) die(path, "cannot be read to its end");
@@ -43,8 +44,8 @@ static void *read_file(const char *path, size_t *out_size) {
   return data;
 }
 
-/* PTX without remarks, indents, rows of blanks and empty lines, which say nothing; a line with a string stays as it is,
- * and so does what is no text: the driver takes assembled code in place of PTX. Returns the new size. */
+/* Strips comments, indentation, repeated blanks and empty lines from PTX. Keeps lines with a string, and binary data:
+ * the driver takes assembled code in place of PTX. Returns the new size. */
 static size_t shorten_ptx(char *text, size_t size) {
   size_t kept = 0;
   if (memchr(text, 0, size)) return size;
@@ -142,7 +143,7 @@ static int most_first(const void *a, const void *b) {
   return x->image != y->image ? x->image - y->image : x->base - y->base;
 }
 
-/* Each image's base is the family's for the base pack's target where that is near enough. */
+/* Makes the base pack's image of the same family the base of each image that has enough in common with it. */
 static void find_elsewhere(const char *pack, rdna__pack_header *header, image *images, int count) {
   const char *slash = strrchr(pack, '/');
   rdna__pack_header base = {.version = 0};
@@ -177,7 +178,8 @@ static void find_elsewhere(const char *pack, rdna__pack_header *header, image *i
   free(bytes);
 }
 
-/* The pairs with most in common first; an image that has a base is none itself, so that reading is one step. */
+/* Chooses bases, the pairs with most in common first. An image that has a base is not a base itself, so that reading
+ * one needs at most one other. */
 static void choose_bases(image *images, int count) {
   likeness *pairs = malloc(((size_t)count * (size_t)count + 1) * sizeof *pairs);
   bool *is_base = calloc((size_t)count + 1, sizeof *is_base);

@@ -1,4 +1,4 @@
-/* What every .hip file starts with: the only place that knows whose GPU it is compiled for.
+/* The first include of every .hip file: what differs between vendors and targets, under one name.
  *
  * Freestanding: no vendor header is read. A kernel is written as
  *
@@ -31,8 +31,8 @@
 #define RDNA_REGISTERS_(threads)
 #else
 #define WAVE_SIZE 32
-/* gfx1100 has half again as many registers as its relatives, which run its code: a group of 1024 threads must fit
- * in theirs. */
+/* gfx1100 has 1.5 times the registers of its relatives, which run the same code: a group of 1024 threads must fit in
+ * theirs. */
 #define RDNA_REGISTERS_(threads) , amdgpu_num_vgpr((threads) > 512 ? 128 : 256)
 #endif
 #define RDNA_KERNEL(threads)                                                       \
@@ -44,17 +44,17 @@
 #define WAVE_SIZE 32
 #endif
 
-/* A kernel that wants |groups| work-groups on a multiprocessor at once: NVIDIA's compiler bounds its registers by it.
- */
+/* RDNA_KERNEL for which NVIDIA's compiler limits registers so that |groups| work-groups fit on a multiprocessor at
+ * once. */
 #ifdef RDNA_AMD
 #define RDNA_KERNEL_RESIDENT(threads, groups) RDNA_KERNEL(threads)
 #else
 #define RDNA_KERNEL_RESIDENT(threads, groups) extern "C" __attribute__((global, launch_bounds(threads, groups))) void
 #endif
 
-/* |bytes| of group memory named |name|, at a multiple of 16 bytes. NVIDIA's assembler refuses more than 48 KiB that
- * are declared; these are asked for at launch, and the kernel's entry in its family's list says how many. One of them
- * in a kernel. */
+/* Declares |bytes| of group memory named |name|, at a multiple of 16 bytes; at most once in a kernel. NVIDIA's
+ * assembler refuses a declaration of more than 48 KiB, so there the memory is requested at launch: the kernel's entry
+ * in its family's list says how much. */
 #ifdef RDNA_AMD
 #define GROUP_MEMORY(name, bytes) RDNA_SHARED __attribute__((aligned(16))) uint8_t name[bytes]
 #else
@@ -90,7 +90,7 @@ RDNA_DEVICE uint32_t thread_id(void) { return __builtin_amdgcn_workitem_id_x(); 
 RDNA_DEVICE uint32_t group_id_x(void) { return __builtin_amdgcn_workgroup_id_x(); }
 RDNA_DEVICE uint32_t group_id_y(void) { return __builtin_amdgcn_workgroup_id_y(); }
 RDNA_DEVICE uint32_t group_id_z(void) { return __builtin_amdgcn_workgroup_id_z(); }
-/* From the dispatch packet, which counts threads; a group has a power of two of them along x, and one along y and z. */
+/* The dispatch packet counts threads, not groups. A group has a power of two of them along x, and one along y and z. */
 RDNA_DEVICE uint32_t group_count_x(void) {
   return __builtin_amdgcn_grid_size_x() >> __builtin_ctz(__builtin_amdgcn_workgroup_size_x());
 }
@@ -115,8 +115,8 @@ RDNA_DEVICE uint32_t wave_id(void) { return wave_uniform_u32(thread_id() / WAVE_
 #ifdef RDNA_AMD
 RDNA_DEVICE void group_barrier(void) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
-  /* Written out, since before its own barrier the compiler also waits for all global memory on some targets, and
-   * since clang 19 loses the fence's wait for LDS on gfx12. */
+  /* Assembly, since the compiler's own barrier also waits for all global memory on some targets, and since clang 19
+   * omits the fence's wait for LDS on gfx12. */
 #if defined(__GFX12__)
   asm volatile("s_wait_dscnt 0x0\n\ts_barrier_signal -1\n\ts_barrier_wait -1" ::: "memory");
 #else
@@ -158,8 +158,8 @@ RDNA_DEVICE uint32_t wave_shuffle_xor_u32(uint32_t v, uint32_t mask) {
     case 8:
       return __builtin_amdgcn_mov_dpp(v, 0x168, 0xf, 0xf, true); /* row_xmask:8 */
     case 16: {
-      /* clang 19 moves this instruction below a branch that turns the source lanes off; what reads its result here
-       * keeps it above */
+      /* clang 19 moves this instruction below a branch that disables the source lanes; the empty asm, which reads its
+       * result, keeps it above */
       uint32_t other = __builtin_amdgcn_permlanex16(v, v, 0x76543210, 0xfedcba98, false, false);
       __asm__ volatile("" : "+v"(other));
       return other;
@@ -226,7 +226,7 @@ RDNA_DEVICE float abs_f32(float a) { return __builtin_fabsf(a); }
 RDNA_DEVICE float sqrt_f32(float a) { return __builtin_sqrtf(a); } /* correctly rounded */
 RDNA_DEVICE float rint_f32(float a) { return __builtin_rintf(a); } /* to even */
 RDNA_DEVICE float infinity_f32(void) { return __builtin_inff(); }
-/* About 1 ulp, subnormal inputs or results may become zero: where the tolerance allows it. */
+/* Right to about 1 ulp; subnormal inputs or results may become zero. For results with a tolerance. */
 #ifdef RDNA_AMD
 RDNA_DEVICE float fast_exp2(float v) { return __builtin_amdgcn_exp2f(v); }
 RDNA_DEVICE float fast_log2(float v) { return __builtin_amdgcn_logf(v); }
@@ -266,7 +266,7 @@ RDNA_DEVICE float dot2_f16(half2 a, half2 b, float c) {
 #endif
 }
 
-/* Atomics on LDS or global memory, relaxed, of the whole device. They return the old value. */
+/* Atomics on LDS or global memory, of relaxed order, in the scope of the device. They return the old value. */
 #ifdef RDNA_AMD
 RDNA_DEVICE float atomic_add_f32(float *p, float v) {
   return __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
@@ -297,8 +297,8 @@ RDNA_DEVICE uint32_t atomic_swap_if_u32(uint32_t *p, uint32_t expected, uint32_t
 
 /* 16-bit floats as they lie in memory. */
 RDNA_DEVICE float f16_to_f32(uint16_t v) { return (float)bits_as<half>(v); }
-/* clang 19 folds a product and its rounding to f16 into one v_fma_mixlo_f16 that adds +0, which turns -0 into 0; a
- * value that looks opaque is rounded by an instruction of its own. */
+/* Rounds to f16. clang 19 folds a product and its rounding into one v_fma_mixlo_f16 that adds +0, which makes 0 of -0;
+ * the empty asm hides the product, so that the rounding is a separate instruction. */
 RDNA_DEVICE half round_to_half(float v) {
 #ifdef RDNA_AMD
   __asm__("" : "+v"(v));
@@ -340,11 +340,11 @@ RDNA_DEVICE uint32_t f32_to_bf16x2(float low, float high) {
 #endif
 }
 
-/* Global memory, said in the pointer's type: *global(p), global(p)[i]. Needed on AMD where clang 19 cannot tell from
- * the arguments that |p| is global: it loses that where a pointer is chosen between two (one of them NULL, say), where
- * it is read through a reference that a lambda has captured, and where it is kept in a struct in memory. It then uses
- * flat accesses, which also occupy LDS, are waited for as both, and have no scalar base. tools/lean_table.py lists the
- * kernels that have any. */
+/* Returns |p| as a pointer whose type says that it is to global memory: *global(p), global(p)[i]. Needed on AMD where
+ * clang 19 cannot infer it from the kernel's arguments: where a pointer is selected from two (one of them NULL, say),
+ * read through a reference that a lambda has captured, or kept in a struct in memory. It then emits flat accesses,
+ * which also occupy the LDS unit, are waited for on both counters, and take no scalar base address. tools/lean_table.py
+ * lists the kernels that have any. */
 #ifdef RDNA_AMD
 #define RDNA_GLOBAL __attribute__((address_space(1)))
 #else
@@ -405,16 +405,16 @@ RDNA_DEVICE uint4 load_u32x4(const void *p) { return load_as<uint4>(p); }
 RDNA_DEVICE void store_u32x4(void *p, uint4 v) { store_as<uint4>(p, v); }
 
 #ifdef RDNA_NVIDIA
-/* Where |p|, which is in shared memory, lies in it. */
+/* Returns the shared-memory address of |p|. */
 RDNA_DEVICE uint32_t shared_address(const void *p) {
   return (uint32_t)(uintptr_t)(const __attribute__((address_space(3))) void *)p;
 }
-/* 16 bytes from global to shared memory, zeros unless |valid|; on their way until this thread has waited and the group
- * met at a barrier. */
+/* Starts an asynchronous copy of 16 bytes from global to shared memory, or of zeros unless |valid|. In flight until
+ * this thread has called copy_to_shared_wait; other threads see it after a barrier. */
 RDNA_DEVICE void copy_to_shared_16(uint32_t to, const void *from, bool valid) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0) : "memory");
 }
-/* One access, which the compiler does not split by what its parts are used for. */
+/* Loads 16 bytes by one access; of a plain load the compiler may make several, one for each use of a part. */
 RDNA_DEVICE uint4 load_shared_16(uint32_t from) {
   uint32_t x, y, z, w;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(from) : "memory");
@@ -463,7 +463,7 @@ RDNA_GROUP_REDUCE_(group_max_u32, uint32_t, wave_max_u32, 0)
 RDNA_GROUP_REDUCE_(group_min_u32, uint32_t, wave_min_u32, 0xffffffffu)
 #undef RDNA_GROUP_REDUCE_
 
-/* The largest value and where it is; a NaN is larger than any number, the lowest index wins a tie. */
+/* For argmax: a value and its index. A NaN is larger than any number; of equals the lowest index is taken. */
 struct value_index {
   float value;
   uint32_t index;

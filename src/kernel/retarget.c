@@ -1,4 +1,4 @@
-/* An AMD code object says for whom it is in two places: the low byte of the ELF header's flags, and a string in the
+/* An AMD code object names its target in two places: the low byte of the ELF header's flags, and a string in the
  * metadata note ("amdhsa.target", MessagePack). Both are checked and rewritten.
  * Layout: LLVM, "User Guide for AMDGPU Backend", code object V4. */
 #include <elf.h>

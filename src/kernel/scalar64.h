@@ -28,8 +28,9 @@ RDNA_SCALAR double scalar64_abs(double x) { return __builtin_fabs(x); }
 RDNA_SCALAR double scalar64_copysign(double magnitude, double sign) { return __builtin_copysign(magnitude, sign); }
 
 /* 1 / x, to little more than half a unit in its last place, for |x| in [2^-1000, 2^1000]: a division takes twice as
- * long on GPUs, which test for its edges in a branch. The exponent is turned round and the mantissa with it, which is
- * right to 0.051; that is made smaller three times, to its third, third and second power. */
+ * long on GPUs, which test for its edges in a branch. Subtracting the bits from a constant negates the exponent and
+ * roughly inverts the mantissa, to a relative error of 0.051, which three iterations raise to its third, third and
+ * second power. */
 RDNA_SCALAR double scalar64_inverse_(double x) {
   double y = scalar64_from_bits(0x7fde600000000000u - scalar64_bits(x)), e = scalar64_fma(-x, y, 1);
   y = scalar64_fma(y, scalar64_fma(e, e, e), y);
@@ -38,8 +39,8 @@ RDNA_SCALAR double scalar64_inverse_(double x) {
   return scalar64_fma(y, scalar64_fma(-x, y, 1), y);
 }
 
-/* Below, what ?: chooses from has been computed: in a branch of its own it would not run beside other values of the
- * same thread. */
+/* Below, both operands of ?: are computed first: in a branch, a value could not be computed in parallel with others of
+ * the same thread. */
 
 /* --- sums of two doubles --- */
 
@@ -450,7 +451,7 @@ RDNA_SCALAR struct scalar64_pair scalar64_reduce_small_angle_(double x, uint32_t
   r.l = scalar64_fma(n, 0x1.f1976b7ed8fbcp-110, r.l - second.l);
   return r;
 }
-/* But for signs, which are those of the quadrant. */
+/* Computes sine and cosine without the signs that the quadrant gives them. */
 RDNA_SCALAR void scalar64_sincos_pair_(double x, struct scalar64_pair *out_sin, struct scalar64_pair *out_cos,
                                        uint32_t *out_quadrant) {
   uint32_t quadrant;

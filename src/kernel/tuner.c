@@ -26,8 +26,8 @@ enum {
 };
 /* A batch of runs lasts about this long, so that the event's resolution does not show. */
 static const double batch_seconds = 0.002, unasked_seconds = 1.0;
-/* A share of the time by which another is to be faster before it takes the place of an earlier candidate, the rule's
- * first of all: clocks drift by as much from one batch to the next. */
+/* How much faster, as a share of the time, a candidate must be to replace an earlier one (the rule's is the first):
+ * clocks drift by as much from one batch to the next. */
 static const double margin = 0.02;
 
 typedef struct entry {
@@ -39,14 +39,15 @@ typedef struct entry {
   unsigned char shape[];
 } entry;
 
-/* Open addressing over entries that are never changed. A table that grew too small is kept for its readers. */
+/* A hash table with open addressing, of entries that never change. One that was outgrown is kept for threads that still
+ * read it. */
 typedef struct table {
   size_t places, count; /* a power of two, at most half in use */
   struct table *before;
   _Atomic(entry *) entries[];
 } table;
 
-/* What the database or the shipped results say of a class of shapes. */
+/* A result for a class of shapes from the database or the shipped results. */
 typedef struct known {
   struct known *next;
   char *text; /* operator, shape, libraries, hash of code, each after the other with a newline between */
@@ -216,7 +217,7 @@ static void identify(tuner *t, rdna_device *device) {
   if (format != RDNA__CODE_HOST && rdna__loader_open(info->arch, format, &t->loader) != RDNA_OK) t->loader = NULL;
 }
 
-/* Whatever compiles to other code is another implementation. */
+/* Writes a hash of the code of |families|: other code counts as another implementation. */
 static void code_text(const tuner *t, const char *families, char text[RDNA__TUNER_CODE]) {
   uint64_t hash = 0;
   snprintf(text, RDNA__TUNER_CODE, "none");
@@ -365,7 +366,7 @@ typedef struct measuring {
   double limit; /* when to stop */
 } measuring;
 
-/* Seconds of one run among |runs| in a row; negative: it failed. */
+/* Returns the seconds of one run, averaged over |runs| in a row; negative: it failed. */
 static double time_runs(measuring *m, int id, int runs) {
   float ms = 0;
   rdna_status status = rdna_event_record(m->start, m->stream);
@@ -376,7 +377,8 @@ static double time_runs(measuring *m, int id, int runs) {
   return status == RDNA_OK ? (double)ms * 1e-3 / runs : -1;
 }
 
-/* The best of some batches; negative: it failed, or time is up. |best| is the fastest so far, 0 if none. */
+/* Returns the least time of several batches; negative: it failed, or time is up. |best|: the fastest candidate so far,
+ * 0 if none. */
 static double measure(measuring *m, int id, double best) {
   double once = time_runs(m, id, 1); /* loads what it needs */
   if (once < 0 || now() >= m->limit) return -1;
@@ -393,7 +395,7 @@ static double measure(measuring *m, int id, double best) {
   return least;
 }
 
-/* False: it was not finished, and the rule holds. */
+/* Measures all candidates. Returns false if it did not finish: the rule holds then. */
 static bool measure_all(measuring *m, rdna__tuner_result *out_result) {
   const rdna__tuner_question *q = m->q;
   double best = 0, next = 0;

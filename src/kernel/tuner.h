@@ -1,4 +1,4 @@
-/* The tuner: of several implementations that give the same result, the fastest for a class of shapes on this device.
+/* The tuner: finds which of several implementations of an operator is fastest for a class of shapes on this device.
  *
  * What it knows comes from, in this order: this process's measurements, the user's database (tuner_store.h), and the
  * results that we ship (tuner_shipped.h). What is missing it measures on the caller's own data, for at most a second in
@@ -47,11 +47,12 @@ typedef struct rdna__tuner_result {
   double next_ms;
 } rdna__tuner_result;
 
-/* Known already? A look into a table, without a lock. */
+/* Looks up what is known already, without a lock; returns whether there is any. */
 bool rdna__tuner_find(rdna_device *device, const char *operator_name, const void *shape, size_t shape_size,
                       rdna__tuner_result *out_result);
 
-/* Finds out and remembers. A measurement waits for |stream|. Never fails: where a trial fails, the rule holds. */
+/* Decides by what is stored or by measuring, and remembers. A measurement waits for |stream|. Never fails: where a
+ * trial fails, the rule holds. */
 void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *question, rdna__tuner_result *out_result);
 
 /* Visits what this process knows of the device, in no order. */
@@ -68,7 +69,8 @@ double rdna__tuner_spent(void);
 
 /* "NVIDIA H200,sm_90,cuda 13.0": GPU, target, driver's version; whatever one of them changes is measured anew. */
 void rdna__tuner_device_text(rdna_device *device, char text[RDNA__TUNER_TEXT]);
-/* 16 hexadecimal digits of the code of |families|, which compared another is measured anew; "none" without a pack. */
+/* Writes the hash of the code of |families|, 16 hexadecimal digits: results of other code are measured anew. "none"
+ * without a pack. */
 void rdna__tuner_code_text(rdna_device *device, const char *families, char text[RDNA__TUNER_CODE]);
 
 #endif

@@ -9,7 +9,8 @@
 
 enum { FIELDS = 11, LINE = 1024 };
 
-/* Numbers have a point, whatever the locale of the program: the thread's until |c_leave|, with the one before. */
+/* Sets the thread's locale to C until c_leave, so that numbers have a decimal point whatever the program's locale is.
+ * Returns the one before. */
 static locale_t c_enter(locale_t *out_c) {
   *out_c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   return uselocale(*out_c);

@@ -3,8 +3,8 @@
  *     gpu,arch,driver,pack,operator,shape,libraries,implementation,ms,next,next_ms
  *
  * is the first line; a line a measurement follows, without quotes. Empty lines and those that start with # are left
- * out. Shipped ones hold for any version of the driver, and as long as the code and the libraries that were compared
- * are the same. */
+ * out. Shipped results are used for any version of the driver, if the code and the libraries that were compared are the
+ * same. */
 #ifndef RDNA_KERNEL_TUNER_SHIPPED_H
 #define RDNA_KERNEL_TUNER_SHIPPED_H
 

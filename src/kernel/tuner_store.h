@@ -1,5 +1,5 @@
-/* The user's database of measurements: SQLite, shared by concurrent processes. Whatever is wrong with it is said once
- * in the log, and everything goes on without it. */
+/* The user's database of measurements: SQLite, shared by concurrent processes. If it cannot be used, the log says so
+ * once, and everything works without it. */
 #ifndef RDNA_KERNEL_TUNER_STORE_H
 #define RDNA_KERNEL_TUNER_STORE_H
 
@@ -9,7 +9,7 @@ typedef struct rdna__tuner_store rdna__tuner_store;
 
 /* One measurement. Strings are borrowed during the call that gives them. */
 typedef struct rdna__tuner_row {
-  const char *gpu, *arch, *driver; /* whose time it is */
+  const char *gpu, *arch, *driver; /* on which it was measured */
   const char *pack;                /* hash of those code objects in the pack whose kernels were compared */
   const char *operator_name, *shape, *libraries;
   const char *implementation, *next;
@@ -24,7 +24,7 @@ void rdna__tuner_store_close(rdna__tuner_store *store); /* NULL is fine */
 /* Visits every measurement, or those of one device when |gpu| is not NULL. */
 rdna_status rdna__tuner_store_read(rdna__tuner_store *store, const char *gpu, const char *arch,
                                    void (*visit)(void *context, const rdna__tuner_row *row), void *context);
-/* Puts one in, in place of an earlier one of the same key. */
+/* Inserts a measurement, or replaces the one of the same key. */
 rdna_status rdna__tuner_store_write(rdna__tuner_store *store, const rdna__tuner_row *row);
 
 #endif

@@ -1,10 +1,19 @@
-/* NVIDIA's asynchronous products of compute capability 9.0 alone: a group of 4 waves, 128 threads, multiplies tiles of
- * 64 rows of A by up to 256 columns of B that lie in shared memory, while it does something else.
+/* NVIDIA's asynchronous matrix products (wgmma), of compute capability 9.0 alone: 4 waves, 128 threads, multiply 64
+ * rows of A by up to 256 columns of B in shared memory, and may do something else meanwhile.
  *
- * An operand lies in shared memory at a multiple of 1,024 bytes. Along k: rows of 128 bytes, 64 values of k. Across k:
- * blocks of 64 rows or columns of the product, |block| bytes apart; a block has a line of 128 bytes for each k. In both
- * the 16-byte chunk c of line r stands at place c ^ (r & 7). Of the sums a thread has those that mma.h gives it, for 16
- * columns in each mma_acc: wave w of the four has rows 16 w to 16 w + 15.
+ * An operand begins at a multiple of 1,024 bytes of shared memory and is made of lines of 128 bytes, 64 values.
+ *
+ *     along k     a line is 64 values of k of one row of A (column of B); one line for each row
+ *     across k    a line is 64 rows of A (columns of B) at one k; a block has one line for each k, and blocks, of 64
+ * rows each, begin |block| bytes from one another
+ *
+ * Within a line, 16-byte chunk c of line r lies at place c ^ (r & 7) (the 128-byte swizzle), to avoid bank conflicts:
+ *
+ *     line 0   c0 c1 c2 c3 c4 c5 c6 c7
+ *     line 1   c1 c0 c3 c2 c5 c4 c7 c6
+ *     line 2   c2 c3 c0 c1 c6 c7 c4 c5
+ *
+ * Wave w of the four has rows 16 w to 16 w + 15 of the sums, each 16 columns in a mma_acc with the layout of mma.h.
  *
  * Source: NVIDIA's PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". */
 #ifndef RDNA_KERNEL_WGMMA_H
@@ -15,22 +24,24 @@
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RDNA_WGMMA 1
 
-/* |bytes| of group memory as GROUP_MEMORY has, at a multiple of 1,024. */
+/* GROUP_MEMORY at a multiple of 1,024 bytes. */
 #define WGMMA_MEMORY(name, bytes)                                               \
   extern RDNA_SHARED __attribute__((aligned(1024))) uint4 rdna_wgmma_memory_[]; \
   uint8_t *const name = (uint8_t *)rdna_wgmma_memory_
 
-/* What this thread wrote to shared memory, or has waited for, is seen by products that start after the next barrier. */
+/* Makes what this thread wrote to shared memory, or has waited for, visible to products that start after the next
+ * barrier.
+ */
 RDNA_DEVICE void wgmma_publish(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/* Before the first product that follows other uses of the registers of its sums or of an operand. */
+/* Call before the first product, and after any other use of the registers that hold its sums or operand. */
 RDNA_DEVICE void wgmma_begin(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-/* Ends a batch of products; waiting is for all batches but the |pending| last. */
+/* wgmma_commit ends a batch of products. wgmma_wait waits until at most |pending| batches are in flight. */
 RDNA_DEVICE void wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int pending>
 RDNA_DEVICE void wgmma_wait(void) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-/* Keeps |c| where products may be adding to it: what reads it stays behind this. */
+/* Keeps the compiler from moving reads of |c|, which products may still be adding to, to before this place. */
 template <int tiles>
 RDNA_DEVICE void wgmma_hold(mma_acc (&c)[tiles]) {
 #pragma unroll
@@ -43,9 +54,11 @@ RDNA_DEVICE void wgmma_hold(mma_acc (&c)[tiles]) {
     }
 }
 
-/* An operand at shared address |at|. Along k the next 16 values are 32 bytes further, across k 16 lines. */
+/* Makes the descriptor of an operand at shared address |at|. The next 16 values of k are 32 bytes further along k, 16
+ * lines further across k. */
 RDNA_DEVICE uint64_t wgmma_operand(uint32_t at, uint32_t block) {
-  constexpr uint32_t high = 1u << 30 | 1024 >> 4; /* lines are exchanged as said; 8 of them are so far apart */
+  constexpr uint32_t high =
+      1u << 30 | 1024 >> 4; /* bit 62: the 128-byte swizzle; 1,024 bytes per 8 lines, in units of 16 */
   return (uint64_t)high << 32 | ((block >> 4) << 16 | (at >> 4));
 }
 RDNA_DEVICE uint64_t wgmma_along_k(uint32_t at) { return wgmma_operand(at, 16); }
@@ -74,7 +87,7 @@ RDNA_DEVICE uint64_t wgmma_across_k(uint32_t at, uint32_t block) { return wgmma_
 #define RDNA_WGMMA_F64_(f) RDNA_WGMMA_F32_(f, 0), RDNA_WGMMA_F32_(f, 32)
 #define RDNA_WGMMA_F128_(f) RDNA_WGMMA_F64_(f), RDNA_WGMMA_F32_(f, 64), RDNA_WGMMA_F32_(f, 96)
 
-/* |tail| names what follows the sums, |adds| is whether to add to them: then they are operands too. */
+/* The instruction's text. |tail|: its operands after the sums. |adds| "1": adds to the sums, which are inputs too. */
 #define RDNA_WGMMA_TEXT_(n, type, sums, tail, adds) \
   "{\n.reg .pred p;\nsetp.ne.b32 p, " adds          \
   ", 0;\n"                                          \
@@ -109,8 +122,8 @@ RDNA_DEVICE void wgmma_pack(mma_acc (&c)[tiles], const float (&d)[8 * tiles]) {
   for (int i = 0; i < 8 * tiles; i++) c[i / 8][i % 8] = d[i];
 }
 
-/* Starts c(64, 16 |tiles|) += a(64, 16) b(16, 16 |tiles|), both in shared memory, or without |adds| c = a b. _own: with
- * a in registers, as mma_load_quarters gives it for this wave's 16 rows. */
+/* Starts c(64, 16 |tiles|) += a(64, 16) b(16, 16 |tiles|) with a and b in shared memory; without |adds|, c = a b.
+ * wgmma_own_*: a is in registers, this wave's 16 rows as mma_load_quarters gives them. */
 #define RDNA_WGMMA_DEFINE_(name, type)                                                                      \
   template <bool a_across, bool b_across, bool adds, int tiles>                                             \
   RDNA_DEVICE void wgmma_##name(mma_acc(&c)[tiles], uint64_t desc_a, uint64_t desc_b) {                     \
