@@ -54,7 +54,7 @@ static void other_nan(const void *args, rdna_grid grid) {
   for (int64_t i = 0; i < a->count; i++) a->out[i] = isnan(a->in[i]) ? -a->in[i] : 2 * a->in[i];
 }
 
-/* The same arguments over integers. */
+/* The right kernel for integers. */
 static void right_i32(const void *args, rdna_grid grid) {
   const struct scale_args *a = args;
   const int32_t *in = (const int32_t *)(const void *)a->in;
@@ -204,7 +204,7 @@ static void test_tolerance(void **state) {
   drop_case(c);
 }
 
-/* The last value is not to be written: the kernel that forgets it is right, and the others are wrong. */
+/* The last value is marked as untouched: the kernel that does not write it passes, and the others fail. */
 static void test_untouched(void **state) {
   rdna__case_result result;
   rdna__kernel_case *c = new_case(5);

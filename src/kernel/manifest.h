@@ -30,7 +30,7 @@ typedef struct rdna__case_buffer {
   /* OUT/INOUT: |got - want| <= absolute + relative * |want|, from the dtype and the length of the sum; both 0
    * asks for equal bits (a NaN matches any NaN). Infinity counts as the value after the largest finite one. */
   double absolute, relative;
-  /* a mask of untouched values inside OUT: NULL, or one byte a value, 1 = must keep its poison */
+  /* of OUT: NULL, or one byte for each value, 1 where the kernel must not write and poison must stay */
   uint8_t *untouched;
   void *data; /* initial bytes, owned by the case */
 } rdna__case_buffer;
@@ -45,15 +45,15 @@ typedef struct rdna__kernel_case {
 
 typedef struct rdna__kernel_info {
   const char *name;
-  const char *family; /* the code object that holds it */
+  const char *family; /* the .hip file, and so the code object, that holds it */
   uint32_t args_size;
   uint32_t group_threads; /* the same on every GPU */
   /* Fills |out_case| with case number |n| of an endless sequence: 0 is small, later ones random with odd sizes,
    * NaN and infinities where they have meaning, empty extents. Buffers made with rdna__case_add. */
   rdna_status (*make_case)(const struct rdna__kernel_info *kernel, rdna__random *random, int n,
                            rdna__kernel_case *out_case);
-  /* Bytes of shared memory that the NVIDIA kernel asks for at launch, see GROUP_MEMORY, and those of its form for one
-   * compute capability alone, 0 for the same. */
+  /* Bytes of shared memory that the NVIDIA kernel requests at launch (GROUP_MEMORY): of the plain image, and of the
+   * image for one compute capability alone (0: the same). */
   uint32_t cuda_group_memory[2];
 } rdna__kernel_info;
 
@@ -72,7 +72,7 @@ const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
 /* Twin for one instruction set, or NULL when this processor lacks it. */
 rdna__host_kernel rdna__host_twin_for(const char *isa, int manifest_index);
 
-/* Opens the definition of a case maker: RDNA_CASE_MAKER(rdna__fill_case) { ... }  It declares it too. */
+/* Declares a case maker and begins its definition: RDNA_CASE_MAKER(rdna__fill_case) { ... } */
 #define RDNA_CASE_MAKER(maker)                                                                                  \
   rdna_status maker(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *out_case); \
   rdna_status maker(const rdna__kernel_info *kernel, rdna__random *random, int n, rdna__kernel_case *out_case)
@@ -83,9 +83,10 @@ void *rdna__case_add(rdna__kernel_case *kernel_case, rdna__buffer_role role, rdn
                      uint32_t args_offset);
 void rdna__case_tolerance(rdna__kernel_case *kernel_case, double absolute,
                           double relative); /* of the last buffer added */
-/* Of the last buffer added, what is between |rows| rows of |cols| values, |stride| apart, must keep its poison. */
+/* Marks the gaps of the last buffer added, between |rows| rows of |cols| values every |stride| values: they must keep
+ * their poison. */
 rdna_status rdna__case_guard_rows(rdna__kernel_case *kernel_case, int64_t rows, int64_t cols, int64_t stride);
-rdna_status rdna__case_no_memory(const rdna__kernel_case *kernel_case); /* the failure that says so */
+rdna_status rdna__case_no_memory(const rdna__kernel_case *kernel_case); /* returns the failure: out of memory */
 void rdna__case_free(rdna__kernel_case *kernel_case);
 
 typedef struct rdna__case_result {

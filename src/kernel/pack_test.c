@@ -206,7 +206,8 @@ static void write_image(const char *folder, const char *name, const uint8_t *byt
   assert_int_equal(fclose(file), 0);
 }
 
-/* Of images that do not compress alone, those that are nearly another take up next to nothing, and come back whole. */
+/* Images of random bytes do not compress; those that are nearly the same as another take almost no space, and are read
+ * back unchanged. */
 static void test_builder(void **state) {
   enum { SIZE = 100000 };
   static const char *const names[] = {"alone", "half", "first", "second", "third"};
@@ -263,7 +264,7 @@ static void expect_no_base(const char *folder, const char *family) {
   rdna__pack_close(pack);
 }
 
-/* A related target's pack takes up little beside its base, and needs that very one. */
+/* A related target's pack is small if a base pack is beside it, and can be read only with that base. */
 static void test_base_pack(void **state) {
   enum { SIZE = 50000 };
   static uint8_t images[3][SIZE]; /* two families for the base, one of them changed for the other */
@@ -321,7 +322,7 @@ static void test_base_pack(void **state) {
   shell("rm -r %s", folder);
 }
 
-/* PTX loses what says nothing; assembled code under its name loses nothing. */
+/* PTX loses comments and blanks; assembled code in a .ptx file stays as it is. */
 static void test_builder_shortens_ptx(void **state) {
   static const char text[] =
       "//\n// Generated\n\n.version 7.8\n\t// .globl\tfill // @fill\n.visible .entry fill(\n"

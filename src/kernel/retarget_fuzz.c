@@ -1,5 +1,5 @@
-/* Any bytes as a code object. What is accepted differs from what went in only in the machine and the last characters
- * of the target's name. */
+/* Retargets any bytes as a code object. A result that is accepted may differ from the input only in the machine and in
+ * the last characters of the target's name. */
 #include <stdlib.h>
 #include <string.h>
 

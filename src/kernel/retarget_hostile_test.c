@@ -1,5 +1,5 @@
-/* A code object made byte by byte, so that no compiler is needed and sanitizers may watch: what its note says of itself
- * is believed only as far as the segment goes. */
+/* A code object made byte by byte, so that no compiler is needed and sanitizers can check. Sizes that its note claims
+ * are trusted only as far as the segment reaches. */
 #include <elf.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ typedef struct made {
   Elf64_Ehdr *header;
 } made;
 
-/* |wide|: the string's length in a byte of its own. */
+/* Makes the code object. |wide|: the length of the target's string is a separate byte (MessagePack str 8). */
 static void make(made *m, bool wide) {
   static const char key[] =
       "\x81\xad"

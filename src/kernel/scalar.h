@@ -109,7 +109,7 @@ RDNA_SCALAR float scalar_log_reduce_(float x, float *e) {
   return scalar_fma(scalar_fma(p, f, -0.5f), f * f, f);
 }
 
-/* What every logarithm gives outside (0, inf); |y| inside. */
+/* Returns what every logarithm gives for x outside (0, inf), and |y| for x inside. */
 RDNA_SCALAR float scalar_log_edges_(float x, float y) {
   y = x == __builtin_inff() ? x : y;
   y = x == 0.0f ? -__builtin_inff() : y;
@@ -134,7 +134,8 @@ RDNA_SCALAR float scalar_log1p(float x) {
 
 /* Angle: x = quadrant * pi/2 + r with |r| <= pi/4 (1 + 2^-20). */
 RDNA_SCALAR float scalar_reduce_large_angle_(float x, uint32_t *quadrant) {
-  /* The bits of 2/pi that neither vanish modulo 4 after the multiplication nor lie below 2^-70. */
+  /* 2/pi in binary. Used are the bits from |start| on: those before give multiples of 4 quadrants, those after the
+   * words that are read less than 2^-70. */
   const uint32_t two_over_pi[8] = {0,           0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                    0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
   uint32_t bits = scalar_bits(x) & 0x7fffffffu;

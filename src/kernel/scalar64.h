@@ -291,7 +291,7 @@ RDNA_SCALAR struct scalar64_pair scalar64_log_pair_(double x) {
   return y;
 }
 
-/* What every logarithm gives outside (0, inf); |y| inside. */
+/* Returns what every logarithm gives for x outside (0, inf), and |y| for x inside. */
 RDNA_SCALAR double scalar64_log_edges_(double x, double y) {
   y = x == __builtin_inf() ? x : y;
   y = x == 0 ? -__builtin_inf() : y;

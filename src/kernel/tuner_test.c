@@ -14,7 +14,7 @@
 #include "kernel/tuner_shipped.h"
 #include "rdna/tune.h"
 
-/* Candidates are times that the null device's clock is told to pass. */
+/* A candidate is a time by which the null device's clock is advanced. */
 enum { QUICK, MIDDLE, SLOW, BROKEN, ENDLESS, NEARLY, LITTLE };
 static const double times_ms[] = {0.2, 3, 12, 0, 50, 2.97, 2.9};
 static bool sleeps; /* for as long as well */
@@ -97,7 +97,8 @@ static void failing_candidates_are_dropped(void **state) {
   assert_int_equal(r.id, BROKEN);
   assert_string_equal(r.why, "rule");
 }
-/* What an earlier kernel left in the stream is for whoever waits for it. */
+/* The tuner does not take the error of an earlier kernel from the stream: it is for whoever waits for the stream next.
+ */
 static void errors_of_others_stay(void **state) {
   rdna__driver_function function = {.name = "earlier"};
   rdna__null_fail_launch(RDNA_DEVICE_ERROR);
