@@ -1,4 +1,4 @@
-/* Host twins: values of any float type as doubles, for families that are computed alike for all of them. */
+/* For host twins: values of any float type as doubles, for families whose twins compute every type in double. */
 #ifndef RDNA_MATH_COMMON_HOST_DOUBLES_H
 #define RDNA_MATH_COMMON_HOST_DOUBLES_H
 

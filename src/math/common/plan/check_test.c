@@ -14,7 +14,7 @@ static void *null_memory(rdna_device *null, size_t bytes) {
   return memory;
 }
 
-/* Rows that groups take in turn may be more than a launch has groups. */
+/* Kernels whose groups stride over rows take more rows than a launch has groups. */
 static void more_rows_than_groups(void **state) {
   rdna_device *null;
   assert_ok(rdna_device_open("null", &null));
@@ -46,7 +46,7 @@ static void more_rows_than_groups(void **state) {
   rdna_device_release(null);
 }
 
-/* Rows that are written may lie backwards and apart, but not in each other. */
+/* Written rows may have gaps and negative strides, but may not overlap. */
 static void written_rows_are_apart(void **state) {
   const int64_t shape[] = {4, 6}, strides[] = {0, 5, -5, 1};
   const rdna_status bad = RDNA_INVALID_ARGUMENT;
