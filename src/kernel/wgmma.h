@@ -4,8 +4,8 @@
  * An operand begins at a multiple of 1,024 bytes of shared memory and is made of lines of 128 bytes, 64 values.
  *
  *     along k     a line is 64 values of k of one row of A (column of B); one line for each row
- *     across k    a line is 64 rows of A (columns of B) at one k; a block has one line for each k, and blocks, of 64
- * rows each, begin |block| bytes from one another
+ *     across k    a line is 64 rows of A (columns of B) at one k; a block of 64 rows has one line for each k, and
+ *                 blocks begin |block| bytes from one another
  *
  * Within a line, 16-byte chunk c of line r lies at place c ^ (r & 7) (the 128-byte swizzle), to avoid bank conflicts:
  *
