@@ -24,7 +24,7 @@ typedef struct rdna_attention {
  */
 #define RDNA_ATTENTION_INIT .size = sizeof(rdna_attention)
 
-/* Bytes of workspace that rdna_op_attention needs for these sizes; may be 0. Depends on nothing else. */
+/* Bytes of workspace that rdna_op_attention needs for these sizes; may be 0. Depends only on the arguments. */
 RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdna_attention *options, int64_t tokens,
                                             int64_t heads, int64_t kv_heads, int64_t d);
 
@@ -34,12 +34,15 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  * Between the first and the last position that its tokens see in this call, a sequence's rows must hold numbers, also
  * those that no token sees: a NaN or an infinity there may reach its other tokens.
  *
+ *     slot of the caches   … | base, position 0 | base + 1, position 1 | … | base + position(t): token t's own row | …
+ *                                  |<-------- what token t sees: its last |window| positions, its own too ------->|
+ *
  * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16,
  * or with max_queries up to 8 both bf16;
- * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. Tokens
- * and slots may lie apart (a stride that is a multiple of 4), the rest is dense. Data is aligned to 16 bytes. |out| may
- * be |q|, or is apart from everything else. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that
- * is in use until the stream has passed.
+ * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. The
+ * strides of tokens and slots may be any multiple of 4 values, the rest is dense. Data is aligned to 16 bytes. |out|
+ * may be |q|, or overlaps nothing. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that is in
+ * use until the work in the stream is done.
  *
  * A token at a negative position is padding and gives zeros, and so does one whose scores are all -inf. One whose
  * rows are not all in the cache reads nothing and gives NaN.
@@ -51,10 +54,13 @@ RDNA_CHECKED rdna_status rdna_op_attention(rdna_stream *stream, const rdna_atten
                                            const rdna_tensor *cache_base, const rdna_tensor *position, void *workspace,
                                            size_t workspace_size, const rdna_tensor *out);
 
-/* The same of a cache in blocks, (blocks, rows of a block, kv_heads, d), all rows evenly apart. Position p of token t's
- * sequence is row p % rows of block |block_table|(|sequence|(t), p / rows); |block_table| is i32 (sequences, most
- * blocks of one), contiguous, |sequence| i32 (tokens). A token whose sequence, or a block that it sees, does not exist
- * gives NaN. RDNA_UNSUPPORTED too: max_queries above 8. */
+/* The same with a cache in blocks ("paged"), (blocks, rows of a block, kv_heads, d), one stride between all rows.
+ * Position p of token t's sequence is row p % rows of block |block_table|(|sequence|(t), p / rows):
+ *
+ *     block_table of a sequence   | 7 | 2 | 5 | …        positions 0 … rows - 1 are in block 7, the next in block 2
+ *
+ * |block_table| is i32 (sequences, most blocks of one), contiguous, |sequence| i32 (tokens). A token whose sequence, or
+ * a block that it sees, does not exist gives NaN. RDNA_UNSUPPORTED too: max_queries above 8. */
 RDNA_CHECKED rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *options,
                                                  const rdna_tensor *q, const rdna_tensor *k_cache,
                                                  const rdna_tensor *v_cache, const rdna_tensor *block_table,
@@ -62,14 +68,20 @@ RDNA_CHECKED rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna
                                                  void *workspace, size_t workspace_size, const rdna_tensor *out);
 
 /* Where the diagonal of scores lies when there are not as many keys as queries. */
+/*     x: where query i stands, with causal masking the last key that it sees
+ *
+ *                 keys 0 1 2 3        keys 0 1 2 3
+ *     query 0          x . . .             . . x .
+ *     query 1          . x . .             . . . x
+ *                    top left         bottom right */
 typedef enum rdna_diagonal {
   RDNA_DIAGONAL_TOP_LEFT = 0, /* query i stands at key i */
   RDNA_DIAGONAL_BOTTOM_RIGHT, /* the last query stands at the last key */
   RDNA_DIAGONAL_COUNT
 } rdna_diagonal;
 
-/* Scaled dot-product attention. Query i stands at position i + shift, shift being 0 or keys - queries by |diagonal|,
- * and sees the keys from |left| before it to |right| behind it:
+/* Scaled dot-product attention. Query i stands at position i + shift, shift being 0 or keys - queries by |diagonal|. It
+ * sees all keys, or if |windowed| those from |left| positions before it to |right| after it; if |causal| none after it:
  *
  *     x = scale * q.k
  *     s = (softcap > 0 ? softcap * tanh(x / softcap) : x) - slope * |i + shift - j| + mask
@@ -86,7 +98,7 @@ typedef struct rdna_sdpa {
   float softcap; /* 0 is none */
   float dropout; /* in [0, 1) */
   bool causal;   /* the same as a |right| of 0 */
-  bool windowed; /* |left| and |right| count */
+  bool windowed; /* |left| and |right| are used */
   rdna_diagonal diagonal;
   int32_t left, right; /* at least 0 */
   uint64_t seed, offset;
@@ -107,7 +119,7 @@ typedef struct rdna_sdpa {
  * a multiple of 16 bytes is fast, anything else is copied first. d and dv are 1 to 256; query head h reads key head
  * h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries), contiguous; (heads, rows) with starts. A query
  * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf. A NaN or infinity in a value that is
- * hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| are apart from everything else.
+ * hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| overlap nothing else.
  *
  * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
  *
@@ -120,7 +132,7 @@ RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *opti
 /* Gradients of the same call: of |q|, |k|, |v| and a mask that is added, like them in shape and type and of any
  * strides; a NULL one is not made. |out|, |lse| and |options| are what rdna_op_sdpa was given and wrote, |dout| is like
  * |out|. Where a size of the mask is 1, its gradient is the sum over what the mask is the same for, in f32. No gradient
- * is made of the slopes. The bits are the same from run to run. The gradients are apart from everything else.
+ * is made of the slopes. The bits are the same from run to run. The gradients overlap nothing else.
  *
  * RDNA_INVALID_ARGUMENT: as above, and |dmask| without a mask or with one of bool. */
 RDNA_CHECKED rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,

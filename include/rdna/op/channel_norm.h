@@ -12,7 +12,7 @@
  * Saved means and inverses are contiguous, of f32, of f64 for f64. Of nothing the mean is 0 and the inverse NaN; with
  * an infinity both may be NaN.
  *
- * |out| may be x (backward: |dx| may be dout or x); every other written tensor is apart from all the rest. Partial
+ * |out| may be x (backward: |dx| may be dout or x); every other written tensor overlaps no other. Partial
  * sums are taken from the device's memory pool for the time of the call. RDNA_INVALID_ARGUMENT: shapes or types that
  * disagree, missing data, partial overlap, an epsilon that is negative or not finite in f32. RDNA_UNSUPPORTED: another
  * type or layout, 2^31 values of a kind to count or more. */

@@ -25,8 +25,8 @@ typedef struct rdna_convolution {
  * out channels, spatial…), each with any strides of at least 0 that fit in 31 bits with all of the tensor:
  * channels-last is a matter of strides. What is written has no element twice. Every spatial size of |y| is (pad_before
  * + size + pad_after - dilation * (window - 1) - 1) / stride + 1, rounded down. |bias| is contiguous and of the same
- * type, or NULL. What is written is apart from the rest. Without a value to write each is RDNA_OK; a sum of nothing is
- * 0 or the bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data, overlap.
+ * type, or NULL. What is written overlaps nothing else. Where there is nothing to write each call is RDNA_OK; a sum of
+ * nothing is 0 or the bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data, overlap.
  * RDNA_UNSUPPORTED: another type, a negative stride, a size past 31 bits.
  *
  * Windows of 3 x 3 in f32 are multiplied by Winograd's way on a GPU where channels are many: a NaN or an infinity then

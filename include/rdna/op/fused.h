@@ -12,9 +12,9 @@ extern "C" {
 
 enum { RDNA_FUSED_MAX_STEPS = 8, RDNA_FUSED_MAX_INPUTS = 6 };
 
-/* value = op(value), one of rdna_map; or, |is_zip|, value = op(value, inputs[input]), one of rdna_zip, the operands the
- * other way round with |input_first|. Chains have those whose column |chain| in rdna/op/pointwise.def is not NO. |p|
- * and |q| as rdna_op_map and rdna_op_zip take them, in f32. */
+/* value = op(value), one of rdna_map; or, if |is_zip|, value = op(value, inputs[input]), one of rdna_zip, and with
+ * |input_first| op(inputs[input], value). Chains have those whose column |chain| in rdna/op/pointwise.def is not NO.
+ * |p| and |q| as rdna_op_map and rdna_op_zip take them, in f32. */
 typedef struct rdna_fused_step {
   int op;
   bool is_zip, input_first;
@@ -22,16 +22,20 @@ typedef struct rdna_fused_step {
   float p, q;
 } rdna_fused_step;
 
-/* The value begins as inputs[0] and goes through the steps; |out| is what it becomes. All tensors are of one type, f32,
- * f16 or bf16; the value is f32 throughout and is rounded once, at the end. On GPUs FAST operations are right to 2^-20
- * of their results, but for gelus of less than -2, which are to 2^-20 in all, or to 2^-14 where the type has 16 bits;
- * every other operation gives the same bits on every device. A chain of at most 3 inputs is fastest if all its
- * operations are QUICK or FAST, the operands in order. Inputs broadcast to out's shape and have any strides; |out| may
- * be exactly one of the inputs of its shape, or must be apart from all. Every input and |out| is read or written once.
- * Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than RDNA_FUSED_MAX_STEPS, no input or more than
- * RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not, types or shapes that disagree, missing data,
- * overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack, more than 4 dimensions that do not merge into
- * fewer, strides of 2^31 values or more. */
+/* The value begins as inputs[0] and goes through the steps; |out| is what it becomes:
+ *
+ *     inputs[0] -> step 0 -> step 1 -> … -> out
+ *                    ^ inputs[steps[0].input], if that is a zip
+ *
+ * All tensors are of one type, f32, f16 or bf16; the value is f32 throughout and is rounded once, at the end. On GPUs
+ * FAST operations have a relative error of at most 2^-20, except gelus of less than -2, whose absolute error is at most
+ * 2^-20, or 2^-14 where the type has 16 bits; every other operation gives the same bits on every device. A chain of at
+ * most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order. Inputs broadcast to out's
+ * shape and have any strides; |out| may be exactly one of the inputs of its shape, or must not overlap any. Every input
+ * and |out| is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than
+ * RDNA_FUSED_MAX_STEPS, no input or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not,
+ * types or shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack,
+ * more than 4 dimensions that do not merge into fewer, strides of 2^31 values or more. */
 RDNA_CHECKED rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int step_count,
                                        const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out);
 

@@ -18,7 +18,7 @@ extern "C" {
  * |c| is 1. Types of (a, b, c): f32
  * throughout; f64 throughout, and summed in it; f32 with a |b| of f16 or bf16 and a |c| of f32; f16 or bf16 with a |c|
  * of the same or of f32. |bias| has the type of |c| and is contiguous, or is NULL. With beta 0 the old |c| is not read,
- * so that a NaN there is gone. |c| is apart from the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias.
+ * so that a NaN there is gone. |c| does not overlap the others. m, n or batch 0 is RDNA_OK; k 0 gives beta * c + bias.
  * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, an m, n
  * or k above 2^31 - 2^16. */
 RDNA_CHECKED rdna_status rdna_op_gemm(rdna_stream *stream, float alpha, const rdna_tensor *a, const rdna_tensor *b,
@@ -31,7 +31,7 @@ typedef struct rdna_gemm_epilogue {
   const rdna_tensor *bias; /* (n), or with |bias_per_row| (m), of the type of |c|, contiguous; or NULL */
   bool bias_per_row;
   rdna_activation activation;
-  const rdna_tensor *residual; /* of the shape and type of |c|, apart from it, the last stride 1; or NULL */
+  const rdna_tensor *residual; /* of |c|'s shape and type, without overlap with it, last stride 1; or NULL */
 } rdna_gemm_epilogue;
 #define RDNA_GEMM_EPILOGUE_INIT .size = sizeof(rdna_gemm_epilogue)
 
@@ -44,7 +44,7 @@ RDNA_CHECKED rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_g
 /* Products of signed bytes: c (m, n) = a (m, k) b (k, n), both i8, of any strides, of rank 2 or 3 as above. Into i32
  * the sum, exact modulo 2^32: |scale_a|, |scale_b| and |epilogue| are NULL then. Into f32, f16 or bf16 the |epilogue|,
  * or NULL for none, of scale_a scale_b sum: f32 scales of 1 value or one for each row (column) of |c|. Operands whose
- * rows along k lie at multiples of 16 bytes, with an even k, are read where they lie, others copied first.
+ * rows along k begin at multiples of 16 bytes, with an even k, are read in place, others are copied first.
  * RDNA_INVALID_ARGUMENT: shapes that disagree, missing data or scales, overlap. RDNA_UNSUPPORTED: another type, a size
  * above 2^31 - 2^16 or a batch above 65,535. */
 RDNA_CHECKED rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,

@@ -6,7 +6,7 @@
  * memory, or NULL, becomes 1; it is never made 0. Negative indices count from the end only where that is said, a
  * negative |dim| always.
  *
- * Outputs are apart from the inputs, and no two of their values share a place. Empty tensors are RDNA_OK.
+ * Outputs do not overlap the inputs, and no two of their values share a place. Empty tensors are RDNA_OK.
  * RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data, overlap. RDNA_UNSUPPORTED: quantized
  * types, and where values are brought together or counted, 2^31 of them or more. */
 #ifndef RDNA_OP_INDEX_H
@@ -36,17 +36,17 @@ RDNA_CHECKED rdna_status rdna_op_index_select(rdna_stream *stream, const rdna_te
 RDNA_CHECKED rdna_status rdna_op_index(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *const *indices,
                                        const rdna_tensor *out, uint32_t *outside);
 /* out(…, :) = table(ids(…), :), an embedding lookup; |out| has one dimension more than |ids|. From f16, bf16 and types
- * of blocks also into f32: rows of |table| and |out| are dense then and lie evenly, |ids| is i32 and contiguous,
+ * of blocks also into f32: rows of |table| and |out| are dense then with one stride, |ids| is i32 and contiguous,
  * |outside| is NULL, and an id outside of the table makes its row NaN. RDNA_UNSUPPORTED where that is not so. */
 RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tensor *table, const rdna_tensor *ids,
                                            const rdna_tensor *out, uint32_t *outside);
 
-/* What becomes of values that go to one place. With ASSIGN one of them stays, no one knows which; it needs no sorting
- * and is the right one for indices without repetition. While rdna_deterministic_get() it is LAST. The others sort the
- * indices, and give the same bits whatever the timing: LAST keeps the one of the highest index, the rest join values in
- * an order that the indices alone decide, in f32 for f32, f16 and bf16, in f64, and in 64 bits for integers, which go
- * around. MIN and MAX keep a NaN. MEAN is not offered for bool; of integers it is rounded towards minus infinity. bool
- * adds as "or" and multiplies as "and". 8-bit floats take ASSIGN and LAST alone. */
+/* How values that go to one place are joined. ASSIGN keeps any one of them; it needs no sorting and is the right one
+ * for indices without repetition; while rdna_deterministic_get() it is LAST. The others sort the indices, and give the
+ * same bits whatever the timing: LAST keeps the value that comes last in src's order, the rest join values in an order
+ * that the indices alone decide, in f32 for f32, f16 and bf16, in f64 for f64, and in 64 bits for integers, which wrap.
+ * MIN and MAX keep a NaN. MEAN is not offered for bool; of integers it is rounded towards minus infinity. bool adds as
+ * "or" and multiplies as "and". 8-bit floats take ASSIGN and LAST alone. */
 typedef enum rdna_scatter {
   RDNA_SCATTER_ASSIGN = 0,
   RDNA_SCATTER_LAST,
@@ -60,8 +60,8 @@ typedef enum rdna_scatter {
 
 /* dst(i, indices(i, j, k), k) = src(i, j, k), for |dim| 1 of 3, joined as |mode| says. With |include_self| what dst
  * held is joined too, and counts in a mean; ASSIGN and LAST do not look at it. The sizes of |indices| are at most
- * src's, and at most dst's but along |dim|. Indices that are broadcast along all other dimensions (strides 0) go by
- * rows, which is much faster. */
+ * src's, and at most dst's except along |dim|. Indices that are broadcast along all other dimensions (strides 0) move
+ * whole rows, which is much faster. */
 RDNA_CHECKED rdna_status rdna_op_scatter(rdna_stream *stream, const rdna_tensor *dst, int dim,
                                          const rdna_tensor *indices, const rdna_tensor *src, rdna_scatter mode,
                                          bool include_self, uint32_t *outside);
@@ -97,7 +97,7 @@ RDNA_CHECKED rdna_status rdna_op_nonzero(rdna_stream *stream, const rdna_tensor 
  * shorter or longer as above. Broadcasting is a stride of 0. */
 RDNA_CHECKED rdna_status rdna_op_masked_select(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *mask,
                                                const rdna_tensor *out);
-/* The values of |dst| where |mask| is not 0 become those of |src|, in order, while there are any; the other way. */
+/* The inverse: the values of |dst| where |mask| is not 0 become those of |src|, in order, as long as |src| has more. */
 RDNA_CHECKED rdna_status rdna_op_masked_scatter(rdna_stream *stream, const rdna_tensor *dst, const rdna_tensor *mask,
                                                 const rdna_tensor *src);
 

@@ -57,11 +57,11 @@ typedef struct rdna_cross_entropy {
 } rdna_cross_entropy;
 #define RDNA_CROSS_ENTROPY_INIT .size = sizeof(rdna_cross_entropy)
 
-/* |x| is (rows, cols) of logits, rows evenly apart; |target| (rows) of i32 or i64; |weight| (cols) of f32, one for each
- * class, or NULL. A target that is neither a class nor |ignore_index| makes its loss and gradient NaN: targets are on
- * the device, where a call cannot look at them before it returns. |lse| is (rows) of f32 and |total| one f32: what the
- * gradient needs again. The mean is over the sum of the rows' weights, |total|. Logits are read once here and once for
- * the gradient. */
+/* |x| is (rows, cols) of logits, with one stride between rows; |target| (rows) of i32 or i64; |weight| (cols) of f32,
+ * one for each class, or NULL. A target that is neither a class nor |ignore_index| makes its loss and gradient NaN:
+ * targets are on the device, where a call cannot look at them before it returns. |lse| is (rows) of f32 and |total| one
+ * f32: what the gradient needs again. The mean is over the sum of the rows' weights, |total|. Logits are read once here
+ * and once for the gradient. */
 RDNA_CHECKED rdna_status rdna_op_cross_entropy(rdna_stream *stream, const rdna_cross_entropy *options,
                                                const rdna_tensor *x, const rdna_tensor *target,
                                                const rdna_tensor *weight, const rdna_tensor *out,

@@ -1,7 +1,7 @@
 /* Operators that move values and compute nothing, on tensors of any strides, up to rank 8. Values may be of any type
- * but the quantized ones. No two values of |out| may share a place, and |out| must be apart from its inputs, byte
- * ranges included. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: types or shapes that disagree, missing data,
- * overlap. RDNA_UNSUPPORTED: quantized types. */
+ * but the quantized ones. No two values of |out| may share a place, and the range of bytes that |out| spans
+ * must not overlap that of an input. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: types or shapes that disagree,
+ * missing data, overlap. RDNA_UNSUPPORTED: quantized types. */
 #ifndef RDNA_OP_MOVEMENT_H
 #define RDNA_OP_MOVEMENT_H
 

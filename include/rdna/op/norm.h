@@ -1,8 +1,8 @@
 /* Normalization of each row: the last dimension of a tensor of any rank.
  *
- * Types are f32, f16 and bf16; sums are in f32. A row is contiguous and rows lie evenly, with any stride between them.
+ * Types are f32, f16 and bf16; sums are in f32. A row is contiguous, with one stride, of any size, between rows.
  * |weight| and |bias| are one contiguous row (cols) of |x|'s type or of f32, both of the same; NULL means ones and
- * zeros. |out| may be |x|, or must be apart from every input. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes
+ * zeros. |out| may be |x|, or must overlap no input. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes
  * or types that disagree, missing data, partial overlap, an epsilon that is negative or not finite in f32.
  * RDNA_UNSUPPORTED: another type or layout. */
 #ifndef RDNA_OP_NORM_H
@@ -19,7 +19,7 @@ extern "C" {
 RDNA_CHECKED rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                                           double epsilon, const rdna_tensor *out);
 /* residual = residual + x, rounded to its type, then out = rms_norm(residual), in one pass. |residual| has |x|'s
- * shape and type, is written, and is apart from |x| and |out|. |out| may be |x|. */
+ * shape and type, is written, and overlaps neither |x| nor |out|. |out| may be |x|. */
 RDNA_CHECKED rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
                                               const rdna_tensor *weight, double epsilon, const rdna_tensor *out);
 /* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016). */
@@ -27,8 +27,8 @@ RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tens
                                             const rdna_tensor *bias, double epsilon, const rdna_tensor *out);
 
 /* Gradients. |dout| and |dx| have |x|'s shape and type; |weight| is what the forward took. |dx| may be |dout| or |x|.
- * |dweight| and |dbias| are (cols), of |x|'s type or f32, or NULL when they are not wanted; every written tensor is
- * apart from the others. Sums over rows have a fixed order. Partial sums are taken from the device's memory pool for
+ * |dweight| and |dbias| are (cols), of |x|'s type or f32, or NULL when they are not wanted; no written tensor
+ * overlaps another. Sums over rows have a fixed order. Partial sums are taken from the device's memory pool for
  * the time of the call: at most 2 * 512 rows of f32. */
 RDNA_CHECKED rdna_status rdna_op_rms_norm_backward(rdna_stream *stream, const rdna_tensor *dout, const rdna_tensor *x,
                                                    const rdna_tensor *weight, double epsilon, const rdna_tensor *dx,

@@ -31,23 +31,27 @@ typedef struct rdna_optim {
   bool nesterov;          /* SGD */
   float beta1, beta2;     /* Adam; beta1 is RMSprop's alpha */
   double epsilon;         /* Adam, RMSprop */
-  bool decoupled;         /* Adam: weight decay apart from the gradient (AdamW; Loshchilov and Hutter, 2019) */
+  bool decoupled;         /* Adam: weight decay is not part of the gradient (AdamW; Loshchilov and Hutter, 2019) */
   bool amsgrad, centered; /* Adam; RMSprop */
   bool maximize;
   int64_t step; /* from 1; SGD's first step fills its momentum. Of no use to Adam whose items have steps of their own */
 } rdna_optim;
 #define RDNA_OPTIM_INIT .size = sizeof(rdna_optim)
 
-/* States by use. SGD: momentum. Adam: mean, square, largest square (amsgrad). RMSprop: square, mean (centered),
- * momentum. Those that are not used may be NULL. */
+/* A parameter, its gradient and its states, running averages that the step updates; those not used may be NULL:
+ *
+ *              state[0]   state[1]          state[2]
+ *     SGD      momentum
+ *     Adam     mean       square            largest square (amsgrad)
+ *     RMSprop  square     mean (centered)   momentum */
 typedef struct rdna_optim_item {
   const rdna_tensor *param, *grad;
   const rdna_tensor *state[3];
   const rdna_tensor *step; /* Adam: the number of this step, a single f32 on the device; or NULL in all items */
 } rdna_optim_item;
 
-/* One step for |count| items. |grad_scale| and |found_inf| are single f32 on the device, or NULL: gradients are divided
- * by the former as they are read (they are not written), and nothing at all happens unless the latter is 0. */
+/* One step for |count| items. |grad_scale| and |found_inf| are single f32 on the device, or NULL. Gradients are divided
+ * by |grad_scale| as they are read, and are not written. Where |found_inf| is not 0 nothing is updated. */
 RDNA_CHECKED rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_optim *options,
                                             const rdna_optim_item *items, int count, const rdna_tensor *grad_scale,
                                             const rdna_tensor *found_inf);
@@ -56,7 +60,7 @@ RDNA_CHECKED rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_opti
 RDNA_CHECKED rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *grads, int count,
                                            float largest, const rdna_tensor *norm, const rdna_tensor *factor);
 /* Multiplies gradients by |factor|, one f32 on the device. |found_inf|, one f32 or NULL, becomes 1 if a gradient was an
- * infinity or a NaN, and else stays. */
+ * infinity or a NaN, and is otherwise left alone. */
 RDNA_CHECKED rdna_status rdna_op_grad_scale(rdna_stream *stream, const rdna_tensor *const *grads, int count,
                                             const rdna_tensor *factor, const rdna_tensor *found_inf);
 

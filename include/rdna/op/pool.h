@@ -2,10 +2,10 @@
  *
  * |x| is (n, channels, spatial…) and |out| (n, channels, windows…), both f32, f16, bf16 or f64, with any strides:
  * channels-last is a matter of strides, and is fastest where channels are a multiple of 16 bytes. What is written has
- * no value twice and is apart from the rest. Sums are in f32, in f64 for f64, in a fixed order.
+ * no value twice and overlaps nothing else. Sums are in f32, in f64 for f64, in a fixed order.
  *
- * Without a value to write each is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree,
- * missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */
+ * Where there is nothing to write each call is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that
+ * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */
 #ifndef RDNA_OP_POOL_H
 #define RDNA_OP_POOL_H
 
@@ -26,9 +26,9 @@ typedef struct rdna_pooling {
   int64_t stride[3];                   /* at least 1 */
   int64_t pad_before[3], pad_after[3]; /* positions of padding around the input, at least 0 */
   int64_t dilation[3];                 /* at least 1; 1 for averages */
-  bool ceil;          /* a last window that is cut off counts, if it begins before the padding after x */
-  bool count_padding; /* averages divide by padding too, but not by what lies past it */
-  int64_t divisor;    /* averages divide by this, if not 0 */
+  bool ceil;          /* keeps a last window that runs past the padding, if it begins before the padding after x */
+  bool count_padding; /* averages count padding in the divisor too, but nothing past it */
+  int64_t divisor;    /* if not 0: what averages divide by, in place of a count */
 } rdna_pooling;
 #define RDNA_POOLING_INIT .size = sizeof(rdna_pooling)
 
@@ -37,9 +37,9 @@ typedef struct rdna_pooling {
  * no size. */
 RDNA_API int64_t rdna_pooling_size(const rdna_pooling *pooling, int d, int64_t size);
 
-/* The largest value of each window, and where it is if |indices| is not NULL: i64 of out's shape, the position counted
- * through what is spatial in x. A NaN is larger than any number; the first of equals is taken, of several NaN the last.
- * A window that holds nothing but padding gives -infinity and -1. */
+/* The largest value of each window, and where it is if |indices| is not NULL: i64 of out's shape, the position within
+ * x's spatial dimensions, flattened. A NaN is larger than any number; the first of equals is taken, of several NaN the
+ * last. A window that holds nothing but padding gives -infinity and -1. */
 RDNA_CHECKED rdna_status rdna_op_max_pool(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *x,
                                           const rdna_tensor *out, const rdna_tensor *indices);
 /* |indices| are the forward's: each lies in its window. */

@@ -12,24 +12,33 @@ extern "C" {
 /* The types of blocks are those with more than one rdna_dtype_block_values. Their data lies at a multiple of the
  * largest power of two that divides rdna_dtype_block_bytes, up to 16: 16 for Q4_K, 2 for Q8_0, 1 for MXFP4.
  *
- * |out|, f32, f16 or bf16, = the values of |blocks|. The same shape, both contiguous and apart; the last size is a
+ * |out|, f32, f16 or bf16, = the values of |blocks|. The same shape, both contiguous, no overlap; the last size is a
  * whole number of blocks. The data of |out| lies at a multiple of 32 bytes. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT:
  * shapes that disagree, broken blocks, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment. */
 RDNA_CHECKED rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tensor *blocks, const rdna_tensor *out);
 
-/* |blocks| = |x|, f32, rounded. Q8_0: in each block of 32 the scale is max |x| / 127 and a value is the nearest
- * multiple of it, halves away from zero. Q4_0, Q5_0, Q3_K, Q6_K: the scale of a sub-block is its value of the largest
- * magnitude by the lowest code, -8, -16, -4 or -32; Q4_1, Q5_1, Q2_K, Q4_K, Q5_K: the scale is the range of its values,
- * with 0 in those of K, by the largest code. Scales of sub-blocks are rounded to multiples of the block's, the largest
- * to the largest. A value then takes the nearest code for the scales as they are stored. It is the plain way: programs
- * that search for scales with less error exist, and their files are read. Infinite values, or too large for a scale in
- * f16, give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
+/* |blocks| = |x|, f32, rounded:
+ *
+ *     Q8_0                            scale = max |x| / 127 of a block of 32; halves round away from zero
+ *     Q4_0, Q5_0, Q3_K, Q6_K          scale = value of the largest magnitude / lowest code: -8, -16, -4, -32
+ *     Q4_1, Q5_1, Q2_K, Q4_K, Q5_K    scale = (max - min) / largest code; in those of K, 0 belongs to the range
+ *
+ * of each sub-block, whose scales are rounded to multiples of the block's so that the largest becomes the largest
+ * multiple. A value then takes the nearest code for the scales as they are stored. Programs that search for scales with
+ * less error exist, and their files are read; this does not search. Infinite values, or too large for a scale in f16,
+ * give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
  * RDNA_UNSUPPORTED: other types of blocks, such as IQ4_NL and MXFP4, whose codes number the values of a table. */
 RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks);
 
-/* Weights (n, k) of integers with a scale for each group of 32, 64, 128 or 256 neighbours of a row, as AWQ and GPTQ
- * make: value = scale * (code - zero). |codes|, at a multiple of 16 bytes, is i8 (n, k), or u8 (n, k / 2) with 4-bit
- * codes: in each 16 bytes, 32 values, byte i has value i in its low nibble and value i + 16 in its high one. |scales|
+/* Weights (n, k) of integers with a scale for each quantization group of 32, 64, 128 or 256 neighbours of a row, as AWQ
+ * and GPTQ make: value = scale * (code - zero). |codes|, at a multiple of 16 bytes, is i8 (n, k), or u8 (n, k / 2) with
+ * 4-bit codes, 32 values in each 16 bytes:
+ *
+ *     byte            0    1   …   15
+ *     low nibble     v0   v1   …  v15
+ *     high nibble   v16  v17   …  v31
+ *
+ * |scales|
  * is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and 8 for 4
  * bits. All are contiguous. */
 typedef struct rdna_quant_groups {
@@ -38,8 +47,8 @@ typedef struct rdna_quant_groups {
 } rdna_quant_groups;
 #define RDNA_QUANT_GROUPS_INIT .size = sizeof(rdna_quant_groups)
 
-/* |out| (n, k), f32, f16 or bf16, contiguous, at a multiple of 32 bytes, apart from the weights, = their values, each
- * rounded once to f32 and then to its type. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data,
+/* |out| (n, k), f32, f16 or bf16, contiguous, at a multiple of 32 bytes, not overlapping the weights, = their values,
+ * each rounded once to f32 and then to its type. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data,
  * overlap. RDNA_UNSUPPORTED: other types, groups, layouts or alignments. */
 RDNA_CHECKED rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rdna_quant_groups *weights,
                                                    const rdna_tensor *out);

@@ -28,16 +28,16 @@ typedef enum rdna_reduction {
 
 /* Reduces the dimensions of |x| whose bits are set in |dims| (bit 0 is the first; none: each value by itself). |x| is
  * f32, f16, bf16, f64, i32, i64, u8 or bool, with any strides. |out| has |x|'s shape without those dimensions, or with
- * size 1 in their place, is contiguous and apart from |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64 for
- * sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax (i32 of up to 2^31 values),
- * bool or u8 for any and all.
+ * size 1 in their place, is contiguous and does not overlap |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64
+ * for sums and products of integers, |x|'s for min and max, i64 or i32 for argmin and argmax (i32 of up to 2^31
+ * values), bool or u8 for any and all.
  *
  * Floats are added in f32, f64 in f64. A general p is computed to about p * |log2 x| * 2^-24, for f64 as in f64; that
  * and LOGSUMEXP of f64 take several passes and memory for as many values as |x| has.
  * The result does not depend on timing, only on shape, strides, device and |x|'s address modulo 16. |parameter| is read
  * by norm, var and std.
  * RDNA_INVALID_ARGUMENT: shapes, types or |dims| that disagree, missing data, overlap, no value where there is no
- * answer. RDNA_UNSUPPORTED: another type, or 2^31 values or more that do not lie evenly. */
+ * answer. RDNA_UNSUPPORTED: another type, or 2^31 values or more that have no single stride. */
 RDNA_CHECKED rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const rdna_tensor *x,
                                         uint32_t dims, double parameter, const rdna_tensor *out);
 

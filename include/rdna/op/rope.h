@@ -1,4 +1,4 @@
-/* Rotary position embedding (Su et al., 2021): pairs of a head's values turned by angles that grow with the token's
+/* Rotary position embedding (Su et al., 2021): rotates pairs of a head's values by angles that grow with the token's
  * position.
  *
  * The angle of pair i is position * inv_freq[i], rounded to f32 as other engines do; so at position p the angle is off
@@ -39,11 +39,12 @@ RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope
  * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32 or both f16, at row cache_row[token].
  * |cache_row| is (tokens), i32, contiguous. A token whose row is outside [0, slots) is not stored, so -1 skips it; two
  * tokens with one row leave either of them. Strides as above, in the caches too, whose rows may alternate in one
- * buffer; otherwise they are apart from each other and from the rest. */
+ * buffer; otherwise they overlap neither each other nor the rest. */
 RDNA_CHECKED rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
                                                const rdna_tensor *v, const rdna_tensor *cache_row,
                                                const rdna_tensor *k_cache, const rdna_tensor *v_cache);
-/* The same, and |q| (tokens, heads of its own, k_dim), f32, rotated in place: all that a step of decoding turns. */
+/* The same, and rotates |q| (tokens, heads of its own number, k_dim), f32, in place: all that a step of decoding
+ * rotates. */
 RDNA_CHECKED rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
                                                 const rdna_tensor *k, const rdna_tensor *v,
                                                 const rdna_tensor *cache_row, const rdna_tensor *k_cache,

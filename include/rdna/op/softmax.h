@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 /* out = softmax(scale * x) along |dim|, which counts from the end when it is negative. In f32, f16 or bf16, computed in
- * f32, of any length; along the last dimension values lie densely and rows lie evenly, along another the tensors are
- * contiguous. f64 too, computed in it, of any strides, in several passes. Values along |dim| that hold a NaN or an
- * infinity of the scaled sign +, or nothing but -inf, give NaN. |out| has |x|'s shape and type and may be |x|, or must
- * be apart from it. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, partial overlap, rows of |out|
- * in each other. RDNA_UNSUPPORTED: another type, or other strides. */
+ * f32, of any length; along the last dimension rows are contiguous, with one stride between them; along another the
+ * tensors are contiguous. f64 too, computed in it, of any strides, in several passes. Values along |dim| that hold a
+ * NaN or, once scaled, +inf, or nothing but -inf, give NaN. |out| has |x|'s shape and type and may be |x|, or must not
+ * overlap it. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, partial overlap, rows of |out| that
+ * overlap. RDNA_UNSUPPORTED: another type, or other strides. */
 RDNA_CHECKED rdna_status rdna_op_softmax(rdna_stream *stream, const rdna_tensor *x, int dim, float scale,
                                          const rdna_tensor *out);
 /* The logarithm of the above, without its loss of small probabilities. */

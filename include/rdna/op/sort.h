@@ -2,9 +2,9 @@
  *
  * Values are of any type but the quantized ones; bool sorts false before true. A NaN is greater than any number, all
  * NaN are equal, and so are the two zeros; equal values keep their order, the lower index first, whatever the
- * direction. |dim| counts from the end when it is negative. Indices are i64. Tensors may have any strides; what does
- * not lie as rows is copied first. Outputs are apart from the inputs and from each other. Results do not depend on
- * timing or device. RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data, overlap.
+ * direction. |dim| counts from the end when it is negative. Indices are i64. Tensors may have any strides; what is
+ * not contiguous along |dim| is copied first. Outputs overlap neither the inputs nor each other. Results do not depend
+ * on timing or device. RDNA_INVALID_ARGUMENT: shapes, types or |dim| that disagree, missing data, overlap.
  * RDNA_UNSUPPORTED: quantized types, 2^31 values or more in a row. */
 #ifndef RDNA_OP_SORT_H
 #define RDNA_OP_SORT_H

@@ -2,14 +2,14 @@
  *
  * |x| is (n, channels, spatial…) and |out| has other spatial sizes, each at least 1; both f32, f16, bf16 or f64, with
  * any strides: channels-last is a matter of strides, and is fastest where channels are a multiple of 16 bytes. What is
- * written has no value twice and is apart from the rest. Places and sums are in f32, in f64 for f64, in a fixed order;
+ * written has no value twice and overlaps nothing else. Places and sums are in f32, in f64 for f64, in a fixed order;
  * places of nearest are in f32 always.
  *
  * Output o of a dimension lies at o * scale among the inputs with |align_corners|, where scale is (in - 1) / (out - 1),
  * and at (o + 1/2) * scale - 1/2 otherwise, where scale is 1 / factor if a factor is given, else in / out.
  *
- * Without a value to write each is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree,
- * missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */
+ * Where there is nothing to write each call is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that
+ * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */
 #ifndef RDNA_OP_UPSAMPLE_H
 #define RDNA_OP_UPSAMPLE_H
 
@@ -41,7 +41,7 @@ typedef struct rdna_upsample {
 /* out = x, resampled to out's spatial sizes. */
 RDNA_CHECKED rdna_status rdna_op_upsample(rdna_stream *stream, const rdna_upsample *options, const rdna_tensor *x,
                                           const rdna_tensor *out);
-/* Its gradient: |dx| has x's shape, and gets from |dout|, of out's shape, what each value of x gave. */
+/* Its gradient: |dx|, of x's shape, is the sum of |dout|, of out's shape, with the weights that the forward used. */
 RDNA_CHECKED rdna_status rdna_op_upsample_backward(rdna_stream *stream, const rdna_upsample *options,
                                                    const rdna_tensor *dout, const rdna_tensor *dx);
 
