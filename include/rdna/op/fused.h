@@ -28,14 +28,14 @@ typedef struct rdna_fused_step {
  *                    ^ inputs[steps[0].input], if that is a zip
  *
  * All tensors are of one type, f32, f16 or bf16; the value is f32 throughout and is rounded once, at the end. On GPUs
- * FAST operations have a relative error of at most 2^-20, except gelus of less than -2, whose absolute error is at most
- * 2^-20, or 2^-14 where the type has 16 bits; every other operation gives the same bits on every device. A chain of at
- * most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order. Inputs broadcast to out's
- * shape and have any strides; |out| may be exactly one of the inputs of its shape, or must not overlap any. Every input
- * and |out| is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or more than
- * RDNA_FUSED_MAX_STEPS, no input or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there is not,
- * types or shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that chains lack,
- * more than 4 dimensions that do not merge into fewer, strides of 2^31 values or more. */
+ * FAST operations have a relative error of at most 2^-20 in f32, except gelus of less than -2, whose absolute error is
+ * at most 2^-20, and of about 2^-14 in 16-bit types, before the rounding; every other operation gives the same bits on
+ * every device. A chain of at most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order.
+ * Inputs broadcast to out's shape and have any strides; |out| may be exactly one of the inputs of its shape, or must
+ * not overlap any. Every input and |out| is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or
+ * more than RDNA_FUSED_MAX_STEPS, no input or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there
+ * is not, types or shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that
+ * chains lack, more than 4 dimensions that do not merge into fewer, strides of 2^31 values or more. */
 RDNA_CHECKED rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int step_count,
                                        const rdna_tensor *const *inputs, int input_count, const rdna_tensor *out);
 

@@ -8,6 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+/* A queue is a ring of QUEUE_TASKS tasks, whose submitter waits while it is full:
+ *
+ *     tasks   | done | done | runs | waits | waits | free | …
+ *                             ^ completed            ^ submitted         both modulo QUEUE_TASKS
+ *
+ * A task holds up to INLINE_BYTES of its own, arguments of a launch or a small copy's source. */
 enum { QUEUE_TASKS = 1024, INLINE_BYTES = 256 };
 
 struct rdna__host_mark {
