@@ -18,7 +18,7 @@ struct fat_binary {
   const void *wrapper;
   struct managed *managed;
   struct emu_module *modules[EMU_MAX_DEVICES];
-  int codes[EMU_MAX_DEVICES];  // why there is none
+  int codes[EMU_MAX_DEVICES];  // the error for which a device's module is NULL
   bool tried[EMU_MAX_DEVICES];
 };
 
@@ -31,7 +31,7 @@ struct entry {
 
 static struct {
   pthread_mutex_t lock;
-  struct entry *entries;  // open addressing by stub
+  struct entry *entries;  // a hash table with open addressing, the key is the stub
   size_t count, room;     // room: a power of two
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -53,7 +53,7 @@ void emu__shadow_written(struct emu_shadow *s, uint64_t address, uint64_t bytes)
   memset(s->written + from + 1, 15, to - from - 1);
 }
 
-// Undefined bits of `bytes` (at most 4) at a place without a shadow: those of arguments that nobody has passed.
+// Undefined bits of `bytes` (at most 4) in memory without a shadow: those of kernel arguments that the caller left out.
 static uint32_t missing_arguments(const struct emu_dispatch *d, uint64_t at, unsigned bytes) {
   uint32_t undefined = 0;
   for (unsigned i = 0; i < bytes; i++) {
@@ -63,7 +63,7 @@ static uint32_t missing_arguments(const struct emu_dispatch *d, uint64_t at, uns
   return undefined;
 }
 
-// NULL: memory without a shadow, such as the kernel's arguments and code.
+// The shadow of the allocation that holds the address. NULL: memory without one, such as a kernel's arguments and code.
 static const struct emu_shadow *shadow_of(struct emu_wave *wave, uint64_t address) {
   struct emu_wave_check *c = wave->checker;
   struct emu_memory *memory = wave->group->run->dispatch->memory;

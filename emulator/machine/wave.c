@@ -57,6 +57,8 @@ void emu__wave_trap(struct emu_wave *wave, const struct emu_step *step, enum emu
 
 // ---- MODE
 
+// The host's MXCSR for two bits each of MODE: rounding control is bits 13 and 14, bit 6 reads denormals as zeros, bit
+// 15 flushes them. Source: Intel's manual, volume 1, section "MXCSR Control and Status Register".
 static uint32_t control_word(uint32_t round, uint32_t denormals) {
   static const uint32_t rounding[4] = {0, 2, 1, 3};  // MXCSR has down before up
   uint32_t word = EMU_MXCSR_DEFAULT | rounding[round & 3] << 13;

@@ -241,6 +241,12 @@ static inline bool emu__is_nan32(uint32_t bits) { return (bits & 0x7fffffff) > 0
 static inline bool emu__is_nan16(uint32_t bits) { return (bits & 0x7fff) > 0x7c00; }
 static inline bool emu__is_nan64(uint64_t bits) { return (bits & INT64_MAX) > 0x7ff0000000000000; }
 
+// The MODE register. Source: "RDNA 2" and "RDNA3 Instruction Set Architecture", section on the mode register.
+//
+//     bit   23               9      8            7 … 6               5 … 4           3 … 2            1 … 0
+//          | FP16_OVFL | … | IEEE | DX10_CLAMP | denormals F64, F16 | denormals F32 | round F64, F16 | round F32 |
+//
+// Rounding: 0 to nearest even, 1 up, 2 down, 3 to zero. Denormals: bit 0 keeps those of sources, bit 1 of results.
 enum { EMU_MODE_DX10_CLAMP = 1 << 8, EMU_MODE_IEEE = 1 << 9, EMU_MODE_FP16_OVFL = 1 << 23 };
 
 // How arithmetic is written: EMU_EACH is a loop over the lanes that gcc vectorizes, because `r` is local.
