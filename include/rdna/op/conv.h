@@ -23,14 +23,15 @@ typedef struct rdna_convolution {
 
 /* Tensors are of one type: |x| (n, channels, spatial…), |weight| (out channels, channels / groups, window…), |y| (n,
  * out channels, spatial…), each with any strides of at least 0 that fit in 31 bits with all of the tensor:
- * channels-last is a matter of strides. What is written has no element twice. Every spatial size of |y| is (pad_before
- * + size + pad_after - dilation * (window - 1) - 1) / stride + 1, rounded down. |bias| is contiguous and of the same
- * type, or NULL. What is written overlaps nothing else. Where there is nothing to write each call is RDNA_OK; a sum of
- * nothing is 0 or the bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data, overlap.
- * RDNA_UNSUPPORTED: another type, a negative stride, a size past 31 bits.
+ * channels-last is a matter of strides. No two elements of what is written share a place. Every spatial size of |y| is
+ * (pad_before + size + pad_after - dilation * (window - 1) - 1) / stride + 1, rounded down. |bias| is contiguous and of
+ * the same type, or NULL. What is written overlaps nothing else. Where there is nothing to write each call is RDNA_OK;
+ * a sum of nothing is 0 or the bias. RDNA_INVALID_ARGUMENT: shapes, types or a description that disagree, missing data,
+ * overlap. RDNA_UNSUPPORTED: another type, a negative stride, a size past 31 bits.
  *
- * Windows of 3 x 3 in f32 are multiplied by Winograd's way on a GPU where channels are many: a NaN or an infinity then
- * reaches all values of a tile of 2 x 2 that meets it, all nine of a window's gradient, and an infinity may become NaN.
+ * Windows of 3 x 3 in f32 are computed by Winograd's algorithm on a GPU where channels are many: a NaN or an infinity
+ * then reaches all values of the 2 x 2 tile of results that reads it and all nine of a window's gradient, and an
+ * infinity may become NaN.
  */
 
 /* y = x * weight + bias (out channels). */

@@ -2,7 +2,7 @@
  *
  * |x| is (n, channels, spatial…) and |out| (n, channels, windows…), both f32, f16, bf16 or f64, with any strides:
  * channels-last is a matter of strides, and is fastest where channels are a multiple of 16 bytes. What is written has
- * no value twice and overlaps nothing else. Sums are in f32, in f64 for f64, in a fixed order.
+ * no two values in one place and overlaps nothing else. Sums are in f32, in f64 for f64, in a fixed order.
  *
  * Where there is nothing to write each call is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that
  * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */

@@ -2,8 +2,8 @@
  *
  * |x| is (n, channels, spatial…) and |out| has other spatial sizes, each at least 1; both f32, f16, bf16 or f64, with
  * any strides: channels-last is a matter of strides, and is fastest where channels are a multiple of 16 bytes. What is
- * written has no value twice and overlaps nothing else. Places and sums are in f32, in f64 for f64, in a fixed order;
- * places of nearest are in f32 always.
+ * written has no two values in one place and overlaps nothing else. Places and sums are in f32, in f64 for f64, in a
+ * fixed order; places of nearest are in f32 always.
  *
  * Output o of a dimension lies at o * scale among the inputs with |align_corners|, where scale is (in - 1) / (out - 1),
  * and at (o + 1/2) * scale - 1/2 otherwise, where scale is 1 / factor if a factor is given, else in / out.
