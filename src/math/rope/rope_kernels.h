@@ -3,7 +3,7 @@
  *
  *     interleaved    a0 b0 a1 b1 a2 b2 a3 b3 | values that are copied
  *     halves         a0 a1 a2 a3 b0 b1 b2 b3 | values that are copied
- *     head           0                 n_rot               head_dim
+ *     value          0                       n_rot ... head_dim - 1
  *
  * Grid: (tokens, parts). The heads of a token are divided among the groups of its parts, in order. */
 #ifndef RDNA_MATH_ROPE_KERNELS_H
