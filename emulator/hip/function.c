@@ -14,10 +14,10 @@ struct function_attributes {
   size_t sharedSizeBytes;
 };
 
-API int hipFuncGetAttributes(struct function_attributes *out, const void *stub) {
+API int hipFuncGetAttributes(struct function_attributes *out, const void *symbol) {
   struct emu_function *f;
   if (!out) return emu_done(HIP_INVALID_VALUE);
-  int code = emu_registered_function(stub, &f);
+  int code = emu_registered_function(symbol, &f);
   if (code != HIP_SUCCESS) return emu_done(code);
   *out = (struct function_attributes){
       .localSizeBytes = f->kernel.scratch_bytes,
@@ -64,19 +64,19 @@ API int hipFuncGetAttribute(int *value, int attribute, struct emu_function *f) {
 }
 
 // Every group may have all 64 KiB, so that raising the limit is nothing to do.
-API int hipFuncSetAttribute(const void *stub, int attribute, int value) {
+API int hipFuncSetAttribute(const void *symbol, int attribute, int value) {
   struct emu_function *f;
   enum { MAX_DYNAMIC = 8 };
-  int code = emu_registered_function(stub, &f);
+  int code = emu_registered_function(symbol, &f);
   if (code == HIP_SUCCESS && attribute == MAX_DYNAMIC && (value < 0 || value > LDS_PER_GROUP)) code = HIP_INVALID_VALUE;
   return emu_done(code);
 }
-API int hipFuncSetCacheConfig(const void *stub, int configuration) {
+API int hipFuncSetCacheConfig(const void *symbol, int configuration) {
   struct emu_function *f;
-  return emu_done(emu_registered_function(stub, &f));
+  return emu_done(emu_registered_function(symbol, &f));
 }
-API int hipFuncSetSharedMemConfig(const void *stub, int configuration) {
-  return hipFuncSetCacheConfig(stub, configuration);
+API int hipFuncSetSharedMemConfig(const void *symbol, int configuration) {
+  return hipFuncSetCacheConfig(symbol, configuration);
 }
 
 int emu_groups_per_wgp(const struct emu_function *f, int threads, size_t lds, int *out) {
@@ -98,15 +98,15 @@ API int hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, st
                                                                     size_t lds, unsigned flags) {
   return hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(out, f, threads, lds);
 }
-API int hipOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *stub, int threads, size_t lds) {
+API int hipOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *symbol, int threads, size_t lds) {
   struct emu_function *f;
   if (!out) return emu_done(HIP_INVALID_VALUE);
-  int code = emu_registered_function(stub, &f);
+  int code = emu_registered_function(symbol, &f);
   return emu_done(code == HIP_SUCCESS ? emu_groups_per_wgp(f, threads, lds, out) : code);
 }
-API int hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *stub, int threads, size_t lds,
+API int hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, const void *symbol, int threads, size_t lds,
                                                               unsigned flags) {
-  return hipOccupancyMaxActiveBlocksPerMultiprocessor(out, stub, threads, lds);
+  return hipOccupancyMaxActiveBlocksPerMultiprocessor(out, symbol, threads, lds);
 }
 
 static int potential(const struct emu_function *f, int *grid, int *block, size_t lds, int limit) {
@@ -124,10 +124,10 @@ static int potential(const struct emu_function *f, int *grid, int *block, size_t
   *grid = best * f->module->device->card->wgps;
   return HIP_SUCCESS;
 }
-API int hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *stub, size_t lds, int limit) {
+API int hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *symbol, size_t lds, int limit) {
   struct emu_function *f;
   if (!grid || !block) return emu_done(HIP_INVALID_VALUE);
-  int code = emu_registered_function(stub, &f);
+  int code = emu_registered_function(symbol, &f);
   return emu_done(code == HIP_SUCCESS ? potential(f, grid, block, lds, limit) : code);
 }
 API int hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, struct emu_function *f, size_t lds, int limit) {
@@ -136,9 +136,9 @@ API int hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, struct em
 }
 
 API const char *hipKernelNameRef(const struct emu_function *f) { return f ? f->source->name : NULL; }
-API const char *hipKernelNameRefByPtr(const void *stub, void *stream) {
+API const char *hipKernelNameRefByPtr(const void *symbol, void *stream) {
   struct emu_function *f;
-  return emu_registered_function(stub, &f) == HIP_SUCCESS ? f->source->name : NULL;
+  return emu_registered_function(symbol, &f) == HIP_SUCCESS ? f->source->name : NULL;
 }
 
 // hipLaunchConfig_t of the driver-like interface.

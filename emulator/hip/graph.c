@@ -159,7 +159,7 @@ struct dim3 {
 struct kernel_node {
   struct dim3 block;
   void **extra;
-  const void *stub;
+  const void *symbol;
   struct dim3 grid;
   void **parameters;
   unsigned lds;
@@ -172,7 +172,7 @@ API int hipGraphAddKernelNode(struct node **out, struct emu_graph *graph, struct
                               .threads = {with->block.x, with->block.y, with->block.z},
                               .lds = with->lds,
                               .parameters = with->parameters};
-  int code = emu_registered_function(with->stub, &launch.function);
+  int code = emu_registered_function(with->symbol, &launch.function);
   if (code == HIP_SUCCESS && with->extra) code = emu_launch_extra(with->extra, &launch.packed, &launch.packed_bytes);
   if (code == HIP_SUCCESS) code = emu_launch_work(&launch, emu_current(), &work);
   return emu_done(code == HIP_SUCCESS ? add_node(out, graph, after, count, work) : code);

@@ -219,9 +219,9 @@ struct emu_function *emu_module_function(struct emu_module *module, const char *
 bool emu_module_source_line(void *module, uint64_t pc, char *text, size_t size);
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
 
-// The function that a host stub stands for, on the current device; loads its code object at the first call.
-int emu_registered_function(const void *stub, struct emu_function **out);
-int emu_registered_variable(const void *stub, void **out, size_t *bytes);
+// The kernel that the host names by the address |symbol|, on the current device; loads its code object at the first call.
+int emu_registered_function(const void *symbol, struct emu_function **out);
+int emu_registered_variable(const void *symbol, void **out, size_t *bytes);
 
 bool emu_is_stub(const char *name);  // exported, and not implemented
 

@@ -23,7 +23,7 @@ struct fat_binary {
 };
 
 struct entry {
-  const void *stub;  // NULL: free
+  const void *symbol;  // the address by which the host names a kernel or variable; NULL: free
   struct fat_binary *binary;
   char *name;
   bool variable;
@@ -31,7 +31,7 @@ struct entry {
 
 static struct {
   pthread_mutex_t lock;
-  struct entry *entries;  // a hash table with open addressing, the key is the stub
+  struct entry *entries;  // a hash table with open addressing, the key is the symbol
   size_t count, room;     // room: a power of two
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -47,9 +47,9 @@ enum { CONFIGURATIONS = 16 };
 static _Thread_local struct configuration configurations[CONFIGURATIONS];
 static _Thread_local unsigned configuration_count;
 
-static size_t slot(const void *stub) {
-  size_t at = ((uintptr_t)stub >> 3) * 0x9e3779b97f4a7c15u >> 20 & (table.room - 1);
-  while (table.entries[at].stub && table.entries[at].stub != stub) at = (at + 1) & (table.room - 1);
+static size_t slot(const void *symbol) {
+  size_t at = ((uintptr_t)symbol >> 3) * 0x9e3779b97f4a7c15u >> 20 & (table.room - 1);
+  while (table.entries[at].symbol && table.entries[at].symbol != symbol) at = (at + 1) & (table.room - 1);
   return at;
 }
 
@@ -61,19 +61,19 @@ static bool grow(void) {
   table.entries = entries;
   table.room = old_room ? 2 * old_room : 1024;
   for (size_t i = 0; i < old_room; i++)
-    if (old[i].stub) table.entries[slot(old[i].stub)] = old[i];
+    if (old[i].symbol) table.entries[slot(old[i].symbol)] = old[i];
   free(old);
   return true;
 }
 
-static void note(struct fat_binary *binary, const void *stub, const char *name, bool variable) {
-  if (!binary || !stub || !name) return;
+static void note(struct fat_binary *binary, const void *symbol, const char *name, bool variable) {
+  if (!binary || !symbol || !name) return;
   pthread_mutex_lock(&table.lock);
   if (2 * table.count < table.room || grow()) {
-    struct entry *entry = &table.entries[slot(stub)];
-    if (!entry->stub) table.count++;
+    struct entry *entry = &table.entries[slot(symbol)];
+    if (!entry->symbol) table.count++;
     free(entry->name);
-    *entry = (struct entry){stub, binary, strdup(name), variable};
+    *entry = (struct entry){symbol, binary, strdup(name), variable};
   }
   pthread_mutex_unlock(&table.lock);
 }
@@ -96,14 +96,14 @@ static int module_on(struct fat_binary *binary, struct emu_device *device, struc
 }
 
 // Finds what the host address stands for; *out_module is its module on the current device.
-static int find(const void *stub, bool variable, struct emu_module **out_module, const char **out_name) {
+static int find(const void *symbol, bool variable, struct emu_module **out_module, const char **out_name) {
   struct emu_device *device = emu_current();
   int missing = variable ? HIP_INVALID_SYMBOL : HIP_INVALID_DEVICE_FUNCTION, code = missing;
   if (!device) return HIP_NO_DEVICE;
   pthread_mutex_lock(&table.lock);
-  if (stub && table.room) {
-    const struct entry *entry = &table.entries[slot(stub)];
-    if (entry->stub && entry->name && entry->variable == variable) {
+  if (symbol && table.room) {
+    const struct entry *entry = &table.entries[slot(symbol)];
+    if (entry->symbol && entry->name && entry->variable == variable) {
       *out_name = entry->name;
       code = module_on(entry->binary, device, out_module);
     }
@@ -112,20 +112,20 @@ static int find(const void *stub, bool variable, struct emu_module **out_module,
   return code;
 }
 
-int emu_registered_function(const void *stub, struct emu_function **out) {
+int emu_registered_function(const void *symbol, struct emu_function **out) {
   struct emu_module *module = NULL;
   const char *name = NULL;
   *out = NULL;
-  int code = find(stub, false, &module, &name);
+  int code = find(symbol, false, &module, &name);
   if (code != HIP_SUCCESS) return code;
   *out = emu_module_function(module, name);
   return *out ? HIP_SUCCESS : HIP_INVALID_DEVICE_FUNCTION;
 }
 
-int emu_registered_variable(const void *stub, void **out, size_t *bytes) {
+int emu_registered_variable(const void *symbol, void **out, size_t *bytes) {
   struct emu_module *module = NULL;
   const char *name = NULL;
-  int code = find(stub, true, &module, &name);
+  int code = find(symbol, true, &module, &name);
   if (code != HIP_SUCCESS) return code;
   code = emu_module_global(module, name, out, bytes);
   return code == HIP_NOT_FOUND ? HIP_INVALID_SYMBOL : code;
@@ -139,14 +139,14 @@ API struct fat_binary *__hipRegisterFatBinary(const void *wrapper) {
   return binary;
 }
 
-API void __hipRegisterFunction(struct fat_binary *binary, const void *stub, char *name, const char *device_name,
+API void __hipRegisterFunction(struct fat_binary *binary, const void *symbol, char *name, const char *device_name,
                                unsigned limit, void *thread_id, void *block_id, void *block, void *grid, int *size) {
-  note(binary, stub, device_name, false);
+  note(binary, symbol, device_name, false);
 }
 
-API void __hipRegisterVar(struct fat_binary *binary, void *stub, char *name, char *device_name, int external,
+API void __hipRegisterVar(struct fat_binary *binary, void *symbol, char *name, char *device_name, int external,
                           size_t bytes, int constant, int global) {
-  note(binary, stub, device_name, true);
+  note(binary, symbol, device_name, true);
 }
 
 API void __hipRegisterManagedVar(struct fat_binary *binary, void **host, const void *initial, const char *name,
@@ -175,7 +175,7 @@ API void __hipUnregisterFatBinary(struct fat_binary *binary) {
   pthread_mutex_lock(&table.lock);
   for (size_t i = 0; i < table.room; i++) {
     struct entry *entry = &table.entries[i];
-    if (!entry->stub || entry->binary != binary) continue;
+    if (!entry->symbol || entry->binary != binary) continue;
     free(entry->name);
     entry->name = NULL;  // the slot stays taken, so that others are still found
     entry->binary = NULL;
@@ -213,10 +213,10 @@ API int __hipPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t 
   return emu_done(HIP_SUCCESS);
 }
 
-static int launch_stub(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
-                       void *handle, bool cooperative) {
+static int launch_symbol(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+                         void *handle, bool cooperative) {
   struct emu_function *function;
-  int code = emu_registered_function(stub, &function);
+  int code = emu_registered_function(symbol, &function);
   if (code != HIP_SUCCESS) return code;
   if (lds > UINT32_MAX) return HIP_INVALID_VALUE;
   struct emu_launch launch = {.function = function,
@@ -228,76 +228,77 @@ static int launch_stub(const void *stub, struct dim3 grid, struct dim3 block, vo
   return emu_launch(&launch, emu_stream_of(handle));
 }
 
-API int hipLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+API int hipLaunchKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                         void *handle) {
-  return emu_done(launch_stub(stub, grid, block, parameters, lds, handle, false));
+  return emu_done(launch_symbol(symbol, grid, block, parameters, lds, handle, false));
 }
-API int hipLaunchCooperativeKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters,
+API int hipLaunchCooperativeKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters,
                                    unsigned lds, void *handle) {
-  return emu_done(launch_stub(stub, grid, block, parameters, lds, handle, true));
+  return emu_done(launch_symbol(symbol, grid, block, parameters, lds, handle, true));
 }
 
-API int hipLaunchKernelExC(const void *configuration, const void *stub, void **parameters) {
+API int hipLaunchKernelExC(const void *configuration, const void *symbol, void **parameters) {
   const struct {  // hipLaunchConfig_t
     struct configuration c;
     const void *attributes;
     unsigned attribute_count;
   } *with = configuration;
   if (!with) return emu_done(HIP_INVALID_VALUE);
-  return emu_done(launch_stub(stub, with->c.grid, with->c.block, parameters, with->c.lds, with->c.stream,
-                              emu_launch_cooperates(with->attributes, with->attribute_count)));
+  return emu_done(launch_symbol(symbol, with->c.grid, with->c.block, parameters, with->c.lds, with->c.stream,
+                                emu_launch_cooperates(with->attributes, with->attribute_count)));
 }
 
-API int hipExtLaunchKernel(const void *stub, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+API int hipExtLaunchKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                            void *handle, void *start, void *stop, int flags) {
   if (start || stop) {
     emu_say("hipExtLaunchKernel with events is not in the emulator");
     return emu_done(HIP_NOT_SUPPORTED);
   }
-  return hipLaunchKernel(stub, grid, block, parameters, lds, handle);
+  return hipLaunchKernel(symbol, grid, block, parameters, lds, handle);
 }
 
-API int hipGetFuncBySymbol(struct emu_function **out, const void *stub) {
-  return emu_done(out ? emu_registered_function(stub, out) : HIP_INVALID_VALUE);
+API int hipGetFuncBySymbol(struct emu_function **out, const void *symbol) {
+  return emu_done(out ? emu_registered_function(symbol, out) : HIP_INVALID_VALUE);
 }
 
-API int hipGetSymbolAddress(void **out, const void *stub) {
-  return emu_done(out ? emu_registered_variable(stub, out, NULL) : HIP_INVALID_VALUE);
+API int hipGetSymbolAddress(void **out, const void *symbol) {
+  return emu_done(out ? emu_registered_variable(symbol, out, NULL) : HIP_INVALID_VALUE);
 }
 
-API int hipGetSymbolSize(size_t *bytes, const void *stub) {
-  return emu_done(bytes ? emu_registered_variable(stub, NULL, bytes) : HIP_INVALID_VALUE);
+API int hipGetSymbolSize(size_t *bytes, const void *symbol) {
+  return emu_done(bytes ? emu_registered_variable(symbol, NULL, bytes) : HIP_INVALID_VALUE);
 }
 
 int hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
 int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
 
-static int symbol_range(const void *stub, size_t bytes, size_t offset, void **out) {
+static int symbol_range(const void *symbol, size_t bytes, size_t offset, void **out) {
   size_t size = 0;
-  int code = emu_registered_variable(stub, out, &size);
+  int code = emu_registered_variable(symbol, out, &size);
   if (code != HIP_SUCCESS) return code;
   if (offset > size || bytes > size - offset) return HIP_INVALID_VALUE;
   *out = (uint8_t *)*out + offset;
   return HIP_SUCCESS;
 }
 
-API int hipMemcpyToSymbol(const void *stub, const void *src, size_t bytes, size_t offset, int kind) {
+API int hipMemcpyToSymbol(const void *symbol, const void *src, size_t bytes, size_t offset, int kind) {
   void *at;
-  int code = symbol_range(stub, bytes, offset, &at);
+  int code = symbol_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpy(at, src, bytes, kind) : emu_done(code);
 }
-API int hipMemcpyToSymbolAsync(const void *stub, const void *src, size_t bytes, size_t offset, int kind, void *stream) {
+API int hipMemcpyToSymbolAsync(const void *symbol, const void *src, size_t bytes, size_t offset, int kind,
+                               void *stream) {
   void *at;
-  int code = symbol_range(stub, bytes, offset, &at);
+  int code = symbol_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpyAsync(at, src, bytes, kind, stream) : emu_done(code);
 }
-API int hipMemcpyFromSymbol(void *dst, const void *stub, size_t bytes, size_t offset, int kind) {
+API int hipMemcpyFromSymbol(void *dst, const void *symbol, size_t bytes, size_t offset, int kind) {
   void *at;
-  int code = symbol_range(stub, bytes, offset, &at);
+  int code = symbol_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpy(dst, at, bytes, kind) : emu_done(code);
 }
-API int hipMemcpyFromSymbolAsync(void *dst, const void *stub, size_t bytes, size_t offset, int kind, void *stream) {
+API int hipMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t bytes, size_t offset, int kind, void *stream) {
   void *at;
-  int code = symbol_range(stub, bytes, offset, &at);
+  int code = symbol_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpyAsync(dst, at, bytes, kind, stream) : emu_done(code);
 }
