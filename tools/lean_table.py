@@ -70,9 +70,9 @@ def streaming(op):
         size = 2 * rows * cols
         one, eps = ctypes.c_float(1), ctypes.c_double(1e-5)
         if op == "silu":
-            call, needed = card.op("map", 31, x, real(0), real(0), out), 2 * size
+            call, needed = card.op("map", "silu", x, real(0), real(0), out), 2 * size
         elif op == "add":
-            call, needed = card.op("zip", 0, x, card.make("bfloat16", rows, cols), real(0), real(0), out), 3 * size
+            call, needed = card.op("zip", "add", x, card.make("bfloat16", rows, cols), real(0), real(0), out), 3 * size
         elif op == "cast":
             f = card.make("float32", rows, cols)
             call, needed = card.op("cast", f, out), 3 * size

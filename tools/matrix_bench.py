@@ -173,7 +173,7 @@ class Bench:
             for name, *args in (
                     ("gemm", ctypes.c_float(d**-0.5), view(flat[0]), view(flat[1].transpose(1, 2)), ctypes.c_float(0), None,
                      scores),
-                    ("zip", 0, scores, view(every), real(0), real(0), scores),
+                    ("zip", "add", scores, view(every), real(0), real(0), scores),
                     ("softmax", scores, -1, ctypes.c_float(1), scores),
                     ("gemm", ctypes.c_float(1), scores, view(flat[2]), ctypes.c_float(0), None, view(flat[3]))):
                 self.lib.op(name, *args)()

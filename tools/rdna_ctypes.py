@@ -1,5 +1,6 @@
 """librdna through ctypes: what the benches share. PyTorch is needed by view() and torch_time() alone."""
 import ctypes
+import itertools
 import math
 
 try:
@@ -110,9 +111,18 @@ class Library:
         if status:
             raise RuntimeError(self.c.rdna_last_error().decode())
 
+    def number(self, kind, operation):
+        """Of a pointwise operation, as the library has it: number("map", "silu")."""
+        name_of = getattr(self.c, f"rdna_{kind}_name")
+        name_of.restype = ctypes.c_char_p
+        names = itertools.takewhile(lambda name: name != b"?", map(name_of, itertools.count()))
+        return list(names).index(operation.encode())
+
     def op(self, name, *args):
-        """A call of rdna_op_<name>(stream, args…) with everything converted beforehand."""
+        """A call of rdna_op_<name>(stream, args…) with everything converted beforehand. A pointwise operation is given by
+        its name: op("map", "silu", …)."""
         function = getattr(self.c, "rdna_op_" + name)
+        args = [self.number(name, a) if isinstance(a, str) else a for a in args]
         return lambda: self.check(function(self.stream, *args))
 
     def time(self, call, calls, rounds, before=3):
