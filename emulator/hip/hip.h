@@ -219,7 +219,7 @@ struct emu_function *emu_module_function(struct emu_module *module, const char *
 bool emu_module_source_line(void *module, uint64_t pc, char *text, size_t size);
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
 
-// The kernel that the host names by the address |symbol|, on the current device; loads its code object at the first call.
+// The kernel that the host names by the address |symbol|, on the current device; its first call loads the code object.
 int emu_registered_function(const void *symbol, struct emu_function **out);
 int emu_registered_variable(const void *symbol, void **out, size_t *bytes);
 

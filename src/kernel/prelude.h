@@ -463,36 +463,4 @@ RDNA_GROUP_REDUCE_(group_max_u32, uint32_t, wave_max_u32, 0)
 RDNA_GROUP_REDUCE_(group_min_u32, uint32_t, wave_min_u32, 0xffffffffu)
 #undef RDNA_GROUP_REDUCE_
 
-/* For argmax: a value and its index. A NaN is larger than any number; of equals the lowest index is taken. */
-struct value_index {
-  float value;
-  uint32_t index;
-};
-RDNA_DEVICE bool value_index_before(value_index a, value_index b) {
-  bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-  if (a_nan != b_nan) return a_nan;
-  if (!a_nan && a.value != b.value) return a.value > b.value;
-  return a.index < b.index;
-}
-RDNA_DEVICE value_index wave_argmax_f32(value_index v) {
-#pragma unroll
-  for (uint32_t mask = 1; mask < WAVE_SIZE; mask *= 2) {
-    value_index other = {wave_shuffle_xor_f32(v.value, mask), wave_shuffle_xor_u32(v.index, mask)};
-    if (value_index_before(other, v)) v = other;
-  }
-  return v;
-}
-template <int threads>
-RDNA_DEVICE value_index group_argmax_f32(value_index v, value_index *scratch) {
-  constexpr int waves = threads / WAVE_SIZE;
-  static_assert(threads % 64 == 0 && waves <= WAVE_SIZE, "threads of a group");
-  v = wave_argmax_f32(v);
-  if (waves == 1) return v;
-  group_barrier();
-  if (lane_id() == 0) scratch[wave_id()] = v;
-  group_barrier();
-  value_index none = {-__builtin_inff(), 0xffffffffu};
-  return wave_argmax_f32(lane_id() < waves ? scratch[lane_id()] : none);
-}
-
 #endif
