@@ -2,7 +2,7 @@
  * returned and nothing was written.
  *
  * A struct of options begins with its size, which its initialiser sets, and grows at its end alone, where zero means
- * what the field's absence did:
+ * what the field's absence did; it ends without padding, which the size would count and nobody sets:
  *
  *     rdna_sdpa options = {RDNA_SDPA_INIT, .scale = 0.125f, .causal = true};
  *

@@ -1,6 +1,9 @@
 /* Structs of options from an older and from a newer header. */
 #include "base/options.h"
 #include "base/testing.h"
+#include "rdna/llm.h"
+#include "rdna/model.h"
+#include "rdna/op.h"
 
 typedef struct options {
   size_t size;
@@ -51,6 +54,22 @@ static void refused(void **state) {
     assert_non_null(strstr(rdna_last_error(), "INIT"));
   }
 }
+
+/* Padding at the end would count as a field that a later header puts there, and an old caller never sets it. */
+#define ENDS_WITH(type, last) \
+  _Static_assert(offsetof(type, last) + sizeof((type *)0)->last == sizeof(type), #type " does not end with " #last)
+ENDS_WITH(rdna_attention, max_length);
+ENDS_WITH(rdna_convolution, groups);
+ENDS_WITH(rdna_cross_entropy, outside);
+ENDS_WITH(rdna_gemm_epilogue, residual);
+ENDS_WITH(rdna_llm_session_options, reserved);
+ENDS_WITH(rdna_optim, step);
+ENDS_WITH(rdna_pooling, divisor);
+ENDS_WITH(rdna_quant_groups, zeros);
+ENDS_WITH(rdna_rope, reserved);
+ENDS_WITH(rdna_sampling, seed);
+ENDS_WITH(rdna_sdpa, max_keys);
+ENDS_WITH(rdna_upsample, factor);
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(shorter), cmocka_unit_test(longer),

@@ -26,6 +26,7 @@ typedef struct rdna_rope {
   const rdna_tensor *positions; /* (tokens), i32, contiguous */
   const rdna_tensor *inv_freq;  /* (n_rot / 2), f32, contiguous; values past n_rot in a head are copied */
   float scale;                  /* on sine and cosine: 1, or YaRN's attention factor */
+  int32_t reserved;             /* 0; here so that the struct ends without padding, see rdna/op.h */
 } rdna_rope;
 #define RDNA_ROPE_INIT .size = sizeof(rdna_rope)
 

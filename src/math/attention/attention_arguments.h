@@ -12,7 +12,7 @@ static const rdna_attention *attention_options(void) {
                        .window = (int32_t)number("window", 0, "3", "-1"),
                        .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
                        .max_length = 5};
-  return given("options", &a);
+  return given_options("options", &a);
 }
 _Alignas(64) static char workspace[1 << 20];
 #define CACHED(name) in(name, MAIN, ALIGNED, SHAPE(5, B, N))
@@ -64,16 +64,16 @@ static rdna_sdpa sdpa_options(void) {
 OPERATOR(sdpa, plain, .types = FLOATS, .empty = "MB") {
   rdna_sdpa options = sdpa_options();
   options.mask = in("mask", MASK), options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
-  return rdna_op_sdpa(stream, given("options", &options), in("q", Q4), in("k", K4), in("v", V4), out("out", OUT4),
-                      out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(B, 4, M)));
+  return rdna_op_sdpa(stream, given_options("options", &options), in("q", Q4), in("k", K4), in("v", V4),
+                      out("out", OUT4), out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(B, 4, M)));
 }
 OPERATOR(sdpa_backward, plain, .types = FLOATS, .empty = "MB") {
   rdna_sdpa options = sdpa_options();
   options.mask = in("mask", MAIN, STRIDED, SHAPE(B, 4, M, 5)),
   options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
   return rdna_op_sdpa_backward(
-      stream, given("options", &options), in("q", Q4), in("k", K4), in("v", V4), in("out", OUT4), in("lse", LSE),
-      in("dout", OUT4), out("dq", MAIN, STRIDED | OPTIONAL, SHAPE(B, 4, M, N)),
+      stream, given_options("options", &options), in("q", Q4), in("k", K4), in("v", V4), in("out", OUT4),
+      in("lse", LSE), in("dout", OUT4), out("dq", MAIN, STRIDED | OPTIONAL, SHAPE(B, 4, M, N)),
       out("dk", MAIN, STRIDED | OPTIONAL, SHAPE(B, 2, 5, N)), out("dv", MAIN, STRIDED | OPTIONAL, SHAPE(B, 2, 5, 16)),
       out("dmask", MAIN, STRIDED | OPTIONAL, SHAPE(B, 4, M, 5)));
 }

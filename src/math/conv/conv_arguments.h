@@ -13,7 +13,7 @@ static const rdna_convolution *convolution(void) {
                          .pad_after = {0, (int64_t)number("after padding", 0, "", "-1")},
                          .dilation = {1, (int64_t)number("dilation", 1, "", "0 -1")},
                          .groups = (int64_t)number("groups", 1, "", "0 -1 3")};
-  return given("conv", &c);
+  return given_options("conv", &c);
 }
 #define CONV_X MAIN, STRIDED, SHAPE(M, N, 5, 6)
 #define CONV_WEIGHT MAIN, STRIDED, SHAPE(B, N, 3, 3)

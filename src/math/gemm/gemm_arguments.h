@@ -17,7 +17,7 @@ OPERATOR(gemm_epilogue, plain, .types = FLOATS, .empty = "MNK") {
   const rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1,
                                        .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)), .activation = ACTIVATION,
                                        .residual = in("residual", MAIN, OPTIONAL, SHAPE(M, N))};
-  return rdna_op_gemm_epilogue(stream, given("epilogue", &epilogue), in("a", MAIN, STRIDED, SHAPE(M, K)),
+  return rdna_op_gemm_epilogue(stream, given_options("epilogue", &epilogue), in("a", MAIN, STRIDED, SHAPE(M, K)),
                                in("b", FIRST_OR(HALVES), STRIDED, SHAPE(K, N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(gemm_epilogue, bias_per_row, .types = REALS, .empty = "MNK") {

@@ -33,7 +33,7 @@ static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
   options = (rdna_cross_entropy){
       RDNA_CROSS_ENTROPY_INIT, .reduction = (rdna_loss_reduction)number("reduction", reduction, "", "-1 3"),
       .ignore_index = -100, .label_smoothing = (float)number("label_smoothing", 0.1, "0 1", "-0.1 1.1 nan")};
-  return given("options", &options);
+  return given_options("options", &options);
 }
 OPERATOR(cross_entropy, one, .types = FLOATS, .empty = "M") {
   return rdna_op_cross_entropy(

@@ -10,7 +10,7 @@ static rdna_status optimize(rdna_optim options, const rdna_optim_item *item) {
   options.learning_rate = (float)number("learning_rate", 0.1, "0", "-1 nan");
   options.weight_decay = (float)number("weight_decay", 0.1, "0", "-1 nan");
   options.step = (int64_t)number("step", 2, "1", "0 -1");
-  return rdna_op_optim_step(stream, given("options", &options), given("items", item),
+  return rdna_op_optim_step(stream, given_options("options", &options), given("items", item),
                             (int)number("count", 1, "0", "-1"), in("grad_scale", ONLY(RDNA_F32), OPTIONAL, ONE),
                             in("found_inf", ONLY(RDNA_F32), OPTIONAL, ONE));
 }

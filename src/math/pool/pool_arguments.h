@@ -12,7 +12,7 @@ static const rdna_pooling *pooling(bool average) {
                      .stride = {(int64_t)number("stride", 2, "", "0 -1"), 2},
                      .pad_before = {(int64_t)number("before padding", 0, "", "-1"), 0},
                      .dilation = {1, (int64_t)number("dilation", 1, "", average ? "0 -1 2" : "0 -1")}};
-  return given("pooling", &p);
+  return given_options("pooling", &p);
 }
 #define POOL_OUT MAIN, STRIDED, SHAPE(M, N, 3, 4)
 #define POOL_INDICES ONLY(RDNA_I64), STRIDED, SHAPE(M, N, 3, 4)

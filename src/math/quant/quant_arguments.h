@@ -14,11 +14,11 @@ OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
                           out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
 }
 /* Weights (N, K) in groups of 128. */
-#define WEIGHTS(kind, type, codes)                                                                            \
-  given("weights",                                                                                            \
-        &(rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
-                             kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),                            \
-                             kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
+#define WEIGHTS(kind, type, codes)                                                                                    \
+  given_options("weights",                                                                                            \
+                &(rdna_quant_groups){RDNA_QUANT_GROUPS_INIT, kind("codes", ONLY(type), ALIGNED, SHAPE(N, K / codes)), \
+                                     kind("scales", ONLY(RDNA_F16), 0, SHAPE(N, K / 128)),                            \
+                                     kind("zeros", ONLY(type), OPTIONAL, SHAPE(N, K / 128))})
 #define DEQUANTIZED out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(N, K))
 OPERATOR(dequantize_groups, bytes, .empty = "N") {
   return rdna_op_dequantize_groups(stream, WEIGHTS(in, RDNA_I8, 1), DEQUANTIZED);

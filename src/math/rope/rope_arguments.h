@@ -10,7 +10,7 @@ static const rdna_rope *rope(void) {
   r = (rdna_rope){RDNA_ROPE_INIT, .layout = (rdna_rope_layout)number("layout", RDNA_ROPE_LAYOUT_HALVES, "0", "-1 2"),
                   .positions = in("positions", ONLY(RDNA_I32), 0, SHAPE(M)),
                   .inv_freq = in("inv_freq", ONLY(RDNA_F32), FREE, SHAPE(2)), .scale = 1};
-  return given("rope", &r);
+  return given_options("rope", &r);
 }
 #define HALF_OR_F32 (BIT(RDNA_F32) | BIT(RDNA_F16))
 OPERATOR(rope, plain, .types = HALF_OR_F32, .empty = "MB", .same = "out=x") {

@@ -9,7 +9,7 @@ static const rdna_upsample *resampling(void) {
   how = (rdna_upsample){RDNA_UPSAMPLE_INIT,
                         .mode = (rdna_upsample_mode)number("mode", RDNA_UPSAMPLE_MODE_LINEAR, "0 1 3", "-1 4"),
                         .factor = {number("factor", 0, "1.5", "-1 nan inf")}};
-  return given("options", &how);
+  return given_options("options", &how);
 }
 OPERATOR(upsample, plain, .types = REALS, .empty = "MN") {
   return rdna_op_upsample(stream, resampling(), in("x", MAIN, ADAPTED, SHAPE(M, N, 3, 4)),

@@ -105,12 +105,13 @@ typedef struct number_argument {
 static argument arguments[MOST_ARGUMENTS];
 static number_argument numbers[MOST_ARGUMENTS];
 static const char *pointers[MOST_ARGUMENTS];
+static bool is_options[MOST_ARGUMENTS]; /* of the pointers */
 static int argument_count, number_count, pointer_count;
 static rdna_dtype main_type;
 static bool first_type;
 
 /* What replaces one argument in this call. */
-enum what { NOTHING, TENSOR_NULL, TENSOR, NUMBER, POINTER, STREAM };
+enum what { NOTHING, TENSOR_NULL, TENSOR, NUMBER, POINTER, SIZE_UNSET, NEWER, STREAM };
 static struct {
   enum what what;
   int index;
@@ -177,8 +178,26 @@ static double number(const char *name, double usual, const char *good, const cha
 static const void *given(const char *name, const void *pointer) {
   int i = 0;
   while (i < pointer_count && strcmp(pointers[i], name) != 0) i++;
-  if (i == pointer_count) pointers[pointer_count++] = name;
+  if (i == pointer_count) is_options[i] = false, pointers[pointer_count++] = name;
   return spoilt.what == POINTER && spoilt.index == i ? NULL : pointer;
+}
+
+/* The same of a struct of options, which begins with its size: spoilt are also a size that was never set, and a field
+ * of a newer header that is set. */
+#define given_options(name, ...) given_options_(name, __VA_ARGS__, sizeof *(__VA_ARGS__))
+static const void *given_options_(const char *name, const void *options, size_t bytes) {
+  static _Alignas(16) uint8_t copy[512];
+  int i = 0;
+  const void *pointer = given(name, options);
+  while (strcmp(pointers[i], name) != 0) i++;
+  is_options[i] = true;
+  if (spoilt.index != i || (spoilt.what != SIZE_UNSET && spoilt.what != NEWER)) return pointer;
+  size_t size = spoilt.what == NEWER ? bytes + sizeof size : 0;
+  memset(copy, 0, sizeof copy);
+  memcpy(copy, options, bytes);
+  memcpy(copy, &size, sizeof size);
+  copy[bytes + sizeof size - 1] = 1;
+  return copy;
 }
 
 /* ---- calls ---- */
@@ -401,6 +420,11 @@ static void spoil_numbers(const row *r) {
   for (int i = 0; i < pointer_count; i++) {
     spoilt.what = POINTER, spoilt.index = i;
     must_fail(r, pointers[i], WHAT("%s NULL", pointers[i]));
+    if (!is_options[i]) continue;
+    spoilt.what = SIZE_UNSET;
+    must_fail(r, pointers[i], WHAT("%s without its size", pointers[i]));
+    spoilt.what = NEWER;
+    must_fail(r, pointers[i], WHAT("%s with a field that is not known", pointers[i]));
   }
   spoilt.what = STREAM;
   must_fail(r, "stream", WHAT("a stream of NULL"));
