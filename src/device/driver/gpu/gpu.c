@@ -60,12 +60,15 @@ void rdna__gpu_forget(rdna__gpu_library *gpu) {
 }
 
 rdna_status rdna__gpu_list_devices(rdna__gpu_library *gpu, int count) {
+  rdna_device_info found[RDNA__GPU_MAX_DEVICES];
   if (count > RDNA__GPU_MAX_DEVICES) count = RDNA__GPU_MAX_DEVICES;
+  for (int i = 0; i < count; i++) RDNA_TRY(gpu->read_device(i, &found[i]));
   for (int integrated = 0; integrated < 2; integrated++) {
     for (int i = 0; i < count; i++) {
-      rdna_device_info *info = &gpu->devices[gpu->count];
-      RDNA_TRY(gpu->read_device(i, info));
-      if (info->integrated == (integrated == 1)) info->index = gpu->count++;
+      if (found[i].integrated != (integrated == 1)) continue;
+      gpu->devices[gpu->count] = found[i];
+      gpu->devices[gpu->count].index = gpu->count;
+      gpu->count++;
     }
   }
   return RDNA_OK;
