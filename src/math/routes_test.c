@@ -1,6 +1,5 @@
 /* The tables of routes against the manifest: their names are kernels, their rows can be reached and say when. */
 #include <stdio.h>
-/* cmocka needs the above */
 
 #include "base/testing.h"
 #include "kernel/manifest.h"

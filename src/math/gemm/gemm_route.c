@@ -192,6 +192,18 @@ static rdna_status run_vector(const rdna__gemm_route *route, rdna_stream *stream
   return rdna__launch_named(stream, kernel_of(route, problem), grid, &problem->args);
 }
 
+/* What a tile is, whole or in parts of k. */
+#define LARGE_TILE                                                                                                   \
+  .variant = LARGE, .rows = 128, .columns = 128, .aligned = true, .share = 1, .mma_share = 0.9, .wgmma_share = 0.95, \
+  .group_bytes = GEMM_PIPE_BYTES(128, 128, 3)
+#define BROAD_TILE .variant = BROAD, .rows = 128, .columns = 128, .share = 1.06
+#define NARROW_TILE                                                                                      \
+  .variant = NARROW, .rows = 128, .columns = 64, .aligned = true, .mma_share = 0.7, .wgmma_share = 0.65, \
+  .group_bytes = GEMM_PIPE_BYTES(128, 64, 4)
+#define SMALL_TILE                                                                                 \
+  .variant = SMALL, .rows = 64, .columns = 64, .share = 0.6, .mma_share = 0.5, .wgmma_share = 0.5, \
+  .group_bytes = GEMM_PIPE_BYTES(64, 64, 4)
+
 /* By the rows of a tile, or the most rows of A; the shares are those of the rate that a device reaches on a large
  * product, against a tile of 128 x 128 in f32 and otherwise the best one. */
 #define BLOCKS "f32_{blocks}_f32"
@@ -243,14 +255,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = tile_cost,
                .measured_on = "H200"},
      .run = run_tile,
-     .variant = LARGE,
-     .rows = 128,
-     .columns = 128,
-     .aligned = true,
-     .share = 1,
-     .mma_share = 0.9,
-     .wgmma_share = 0.95,
-     .group_bytes = GEMM_PIPE_BYTES(128, 128, 3)},
+     LARGE_TILE},
     {.route = {.name = "tile 128 x 128 broad",
                .kernels = {"gemm_f32_f32_f32_broad"},
                .when = "f32, each lane with more of the tile: for a long k",
@@ -258,10 +263,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = tile_cost,
                .measured_on = "H200"},
      .run = run_tile,
-     .variant = BROAD,
-     .rows = 128,
-     .columns = 128,
-     .share = 1.06},
+     BROAD_TILE},
     {.route = {.name = "tile 128 x 64",
                .kernels = {"gemm_{dense16}_narrow"},
                .when = "16-bit types with aligned rows, by matrix units",
@@ -269,13 +271,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = tile_cost,
                .measured_on = "H200"},
      .run = run_tile,
-     .variant = NARROW,
-     .rows = 128,
-     .columns = 64,
-     .aligned = true,
-     .mma_share = 0.7,
-     .wgmma_share = 0.65,
-     .group_bytes = GEMM_PIPE_BYTES(128, 64, 4)},
+     NARROW_TILE},
     {.route = {.name = "tile 64 x 64",
                .kernels = {"gemm_{dense}_small", "gemm_" BLOCKS "_small", "gemm_f64"},
                .when = "any types, sizes and alignments",
@@ -283,13 +279,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = tile_cost,
                .measured_on = "H200"},
      .run = run_tile,
-     .variant = SMALL,
-     .rows = 64,
-     .columns = 64,
-     .share = 0.6,
-     .mma_share = 0.5,
-     .wgmma_share = 0.5,
-     .group_bytes = GEMM_PIPE_BYTES(64, 64, 4)},
+     SMALL_TILE},
     {.route = {.name = "tile 128 x 128 in parts",
                .kernels = {"gemm_{dense}_large", SUM},
                .when = "dense types, of 16 bits with aligned rows, in parts of k that fill the device",
@@ -297,14 +287,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = parts_cost,
                .measured_on = "H200"},
      .run = run_parts,
-     .variant = LARGE,
-     .rows = 128,
-     .columns = 128,
-     .aligned = true,
-     .share = 1,
-     .mma_share = 0.9,
-     .wgmma_share = 0.95,
-     .group_bytes = GEMM_PIPE_BYTES(128, 128, 3)},
+     LARGE_TILE},
     {.route = {.name = "tile 128 x 128 broad in parts",
                .kernels = {"gemm_f32_f32_f32_broad", SUM},
                .when = "f32, the same for a long k",
@@ -312,10 +295,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = parts_cost,
                .measured_on = "H200"},
      .run = run_parts,
-     .variant = BROAD,
-     .rows = 128,
-     .columns = 128,
-     .share = 1.06},
+     BROAD_TILE},
     {.route = {.name = "tile 128 x 64 in parts",
                .kernels = {"gemm_{dense16}_narrow", SUM},
                .when = "16-bit types with aligned rows, in parts of k",
@@ -323,13 +303,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = parts_cost,
                .measured_on = "H200"},
      .run = run_parts,
-     .variant = NARROW,
-     .rows = 128,
-     .columns = 64,
-     .aligned = true,
-     .mma_share = 0.7,
-     .wgmma_share = 0.65,
-     .group_bytes = GEMM_PIPE_BYTES(128, 64, 4)},
+     NARROW_TILE},
     {.route = {.name = "tile 64 x 64 in parts",
                .kernels = {"gemm_{dense}_small", SUM},
                .when = "dense types, in parts of k",
@@ -337,13 +311,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
                .cost = parts_cost,
                .measured_on = "H200"},
      .run = run_parts,
-     .variant = SMALL,
-     .rows = 64,
-     .columns = 64,
-     .share = 0.6,
-     .mma_share = 0.5,
-     .wgmma_share = 0.5,
-     .group_bytes = GEMM_PIPE_BYTES(64, 64, 4)},
+     SMALL_TILE},
 };
 #undef BLOCKS
 #undef SUM

@@ -83,8 +83,20 @@ bool rdna__route_expand(const char *pattern, bool (*visit)(void *context, const 
   return expand(&e, 0, pattern);
 }
 
-static bool differs(void *context, const char *name) { return strcmp(context, name) != 0; }
+struct sought {
+  const char *name;
+  bool found;
+};
 
+static bool compare(void *context, const char *name) {
+  struct sought *sought = context;
+  sought->found = strcmp(sought->name, name) == 0;
+  return !sought->found;
+}
+
+/* A pattern that does not fit ends the expansion too: that is no match. */
 bool rdna__route_matches(const char *pattern, const char *name) {
-  return !rdna__route_expand(pattern, differs, (void *)(uintptr_t)name);
+  struct sought sought = {.name = name};
+  (void)rdna__route_expand(pattern, compare, &sought);
+  return sought.found;
 }

@@ -11,8 +11,8 @@
  *
  * The name of a kernel is a pattern: {a|b} stands for one of these words, {float} for one of a set that
  * rdna__word_sets names. The caller fills in the words. */
-#ifndef RDNA_MATH_ROUTE_H
-#define RDNA_MATH_ROUTE_H
+#ifndef RDNA_MATH_COMMON_PLAN_ROUTE_H
+#define RDNA_MATH_COMMON_PLAN_ROUTE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,6 @@
 #include "math/common/plan/route.h"
 #include "base/testing.h"
 
-/* cmocka needs the above */
-
 static bool is_even(const rdna__route *route, const void *problem) { return *(const int *)problem % 2 == 0; }
 static bool is_large(const rdna__route *route, const void *problem) { return *(const int *)problem > 100; }
 static double plain_cost(const rdna__route *route, const void *problem) { return *(const int *)problem; }
@@ -70,6 +68,8 @@ static void a_pattern_stands_for_names(void **state) {
   assert_true(rdna__route_matches("plain", "plain"));
   assert_false(rdna__route_matches("a{|_w}_{float}", "a_w"));
   assert_false(rdna__route_matches("a{|_w}_{float}", "a_w_f64"));
+  assert_false(
+      rdna__route_matches("a_name_of_more_than_sixty_three_characters_which_no_kernel_can_have_{float}", "plain"));
 }
 
 int main(void) {
