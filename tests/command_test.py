@@ -119,6 +119,12 @@ class Others(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"there is no pack for 'gfx803'", result.stderr)
 
+    def test_kernels_in_one_form_at_a_time(self):
+        for flags in (("--needed", "--json"), ("--markdown", "--json"), ("--needed", "--where", "fill"), ("--markdown", "--needed")):
+            result = run("kernels", *flags)
+            self.assertEqual((result.returncode, result.stdout), (2, b""), flags)
+            self.assertIn(b"exclude each other", result.stderr)
+
     def test_kernels_that_the_gpus_need(self):
         needed = output("kernels", "--needed", environment={"RDNA_EMULATE": "gfx1100,gfx1030,gfx1100"}).split()
         self.assertIn(b"gfx1030 gfx1100", b" ".join(needed))  # and what other GPUs are here

@@ -142,6 +142,11 @@ int command_kernels(int argc, char **argv) {
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  bool instead = markdown || needed;
+  if (markdown + needed + (where[0] != 0) > 1 || (json && instead)) {
+    fprintf(stderr, "rdna kernels: --where, --markdown and --needed exclude each other, and the last two --json\n");
+    return EXIT_USAGE;
+  }
   if (markdown) return show_markdown();
   if (where[0]) return show_where(where, json);
   if (needed) return print_needed();

@@ -73,6 +73,11 @@ static void print_family(int first, int end) {
 }
 
 int show_markdown(void) {
+  for (int i = 0; i < rdna__manifest_count; i++) {
+    if (place_of(rdna__manifest[i].name)) continue;
+    fprintf(stderr, "rdna kernels: the table of places lacks %s; it is of another build\n", rdna__manifest[i].name);
+    return EXIT_FAILED;
+  }
   printf(
       "# Kernels, and what chooses them\n\n"
       "Made by `rdna kernels --markdown > docs/kernels.md` from the tables that the operators themselves choose from; "

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "command/command.h"
+#include "device/traits.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_shipped.h"
 #include "rdna/memory.h"
@@ -240,7 +241,7 @@ int command_tune(int argc, char **argv) {
   if (rdna__config_set(RDNA__CONFIG_TUNE, "full") != RDNA_OK || open_chosen_device(&choice, &device) != RDNA_OK)
     return fail_with_status();
   const rdna_device_info *info = rdna_device_get_info(device);
-  bool is_gpu = strcmp(info->driver, "hip") == 0 || strcmp(info->driver, "cuda") == 0;
+  bool is_gpu = rdna__device_traits_of(info)->is_gpu;
   if (!is_gpu || info->emulated) {
     fprintf(stderr, "rdna tune: %s\n",
             is_gpu ? "an emulated card's times say nothing about a card"

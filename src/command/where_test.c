@@ -1,5 +1,4 @@
 /* The table of places, which is made from the sources, has a row for each kernel of the manifest and no other. */
-/* cmocka needs the above */
 
 #include "base/testing.h"
 #include "command/places.h"

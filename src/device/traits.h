@@ -1,5 +1,6 @@
-/* What a choice among kernels may ask of a device. Nothing above this layer asks for a driver or an architecture by its
- * name: what differs from card to card is a property here, so that a new card is a row in traits.c. */
+/* What a choice among kernels may ask of a device. No operator chooses by a driver's or an architecture's name, as
+ * tools/check_layers.py sees to: what differs from card to card is a property here, so that a new card is a row in
+ * traits.c. Loading vendors' libraries and reports do ask for names. */
 #ifndef RDNA_DEVICE_TRAITS_H
 #define RDNA_DEVICE_TRAITS_H
 
@@ -19,8 +20,8 @@ typedef struct rdna__device_traits {
   bool asynchronous_copies;
   /* Matrix units read their operands from group memory and run while the waves do something else. */
   bool asynchronous_matrix_units;
-  /* The constants in tables of routes were measured on a card like this one. False on AMD's cards: there the choice is
-   * the cautious one, and the tuner may find a better one. */
+  /* The constants in tables of routes hold here: they were measured on an H200, and are taken to hold for NVIDIA's
+   * other cards. False on AMD's: there the choice is the cautious one, and the tuner may find a better one. */
   bool is_measured;
   /* About how many f32 operations it does in the time in which memory moves one byte. */
   int f32_operations_for_byte;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/testing.h"
-/* cmocka needs the above */
 
 static const rdna__device_traits *traits(const char *driver, const char *arch) {
   rdna_device_info info = {0};
@@ -17,6 +16,7 @@ static void a_device_has_its_row(void **state) {
   assert_true(traits("hip", "gfx1100")->is_gpu);
   assert_false(traits("hip", "gfx1100")->asynchronous_copies);
   assert_false(traits("hip", "gfx942")->is_measured);
+  assert_true(traits("cuda", "sm_80")->is_measured && traits("cuda", "sm_90")->is_measured);
   assert_true(traits("cuda", "sm_80")->asynchronous_copies);
   assert_false(traits("cuda", "sm_80")->asynchronous_matrix_units);
   assert_true(traits("cuda", "sm_90")->asynchronous_matrix_units);
