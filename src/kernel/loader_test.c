@@ -8,7 +8,7 @@
 
 #include "base/config.h"
 #include "base/testing.h"
-#include "kernel/shell.h"
+#include "kernel/testing_shell.h"
 
 static char folder[64], self[4096];
 

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "base/testing.h"
-#include "kernel/shell.h"
+#include "kernel/testing_shell.h"
 
 typedef struct built {
   uint8_t bytes[4096];

@@ -22,7 +22,6 @@
 /* RDNA_DEVICE is static; this is for member functions that have an object. */
 #define RDNA_MEMBER inline __attribute__((device, always_inline))
 #define RDNA_SHARED __attribute__((shared))
-#define RDNA_RESTRICT __restrict__
 
 #ifdef __AMDGCN__
 #define RDNA_AMD 1
@@ -224,7 +223,6 @@ RDNA_DEVICE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 RDNA_DEVICE uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 RDNA_DEVICE float abs_f32(float a) { return __builtin_fabsf(a); }
 RDNA_DEVICE float sqrt_f32(float a) { return __builtin_sqrtf(a); } /* correctly rounded */
-RDNA_DEVICE float rint_f32(float a) { return __builtin_rintf(a); } /* to even */
 RDNA_DEVICE float infinity_f32(void) { return __builtin_inff(); }
 /* Right to about 1 ulp; subnormal inputs or results may become zero. For results with a tolerance. */
 #ifdef RDNA_AMD
@@ -355,7 +353,8 @@ RDNA_DEVICE RDNA_GLOBAL value *global(value *p) {
   return (RDNA_GLOBAL value *)p;
 }
 
-/* Vector access; the address must be a multiple of the vector's size. Streaming: will not be read again soon. */
+/* Vector access; the address must be a multiple of the vector's size. load_streaming: of what will not be read again
+ * soon. */
 template <typename vector>
 RDNA_DEVICE vector load_as(const void *p) {
   return *(const vector *)p;
@@ -375,10 +374,6 @@ RDNA_DEVICE void store_global(void *p, vector v) {
 template <typename vector>
 RDNA_DEVICE vector load_streaming(const void *p) {
   return __builtin_nontemporal_load((const vector *)p);
-}
-template <typename vector>
-RDNA_DEVICE void store_streaming(void *p, vector v) {
-  __builtin_nontemporal_store(v, (vector *)p);
 }
 /* Returns |v| as a value that the compiler must take for another: what was computed from it before is computed again,
  * rather than kept in registers. See "Values again" in src/math/README.md. */

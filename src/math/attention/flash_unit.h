@@ -102,7 +102,6 @@ struct lanes_unit {
   RDNA_DEVICE uint32_t row_of_chunk(uint32_t i) { return lane_id() / 8 + UP * i; }
   RDNA_DEVICE uint32_t key_of_chunk(uint32_t i) { return lane_id() % 8 + 8 * i; }
   RDNA_DEVICE uint32_t chunk_of_k(uint32_t i) { return 0; }
-  RDNA_DEVICE uint32_t key_chunk_of_k(uint32_t i) { return 0; }
   RDNA_DEVICE uint32_t row_of(uint32_t v) { return lane_id() / 8 + UP * (v / 2); }
   RDNA_DEVICE uint32_t key_of(uint32_t v) { return lane_id() % 8 + 8 * (v % 2); }
   static constexpr int stat_of(int v) { return v / 2; }

@@ -1,10 +1,12 @@
-/* For tests: a command of the shell that must succeed, in a file that has included cmocka. */
-#ifndef RDNA_KERNEL_SHELL_H
-#define RDNA_KERNEL_SHELL_H
+/* For tests: a command of the shell that must succeed. */
+#ifndef RDNA_KERNEL_TESTING_SHELL_H
+#define RDNA_KERNEL_TESTING_SHELL_H
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/testing.h"
 
 __attribute__((format(printf, 1, 2))) static inline void shell(const char *format, ...) {
   char command[8192];
