@@ -43,8 +43,8 @@ job "logits of models" python3 tests/logits_test.py
 job "logits of another engine" python3 tests/another_engine_test.py
 job "sessions of a model" "$build/bin/llm_test"
 job "greedy text equal to the host's" same_text
-case $driver in hip) names=gfx ;; *) names=sm_ ;; esac
-target=$("$build/bin/rdna" kernels --needed | grep -m 1 "^$names") || { echo "gpu.sh: there is no GPU of $driver" >&2; exit 1; }
+case $driver in hip) prefix=gfx ;; *) prefix=sm_ ;; esac
+target=$("$build/bin/rdna" kernels --needed | grep -m 1 "^$prefix") || { echo "gpu.sh: there is no GPU of $driver" >&2; exit 1; }
 pack=$("$build/bin/rdna" kernels --target "$target" --json) || exit 1
 for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split(".")[0] for p in json.load(sys.stdin) for c in p["code_objects"]}))' <<<"$pack"); do
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"

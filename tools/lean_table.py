@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from rdna_ctypes import FusedStep, Library, NAMES, Sdpa, Tensor, real
+from rdna_ctypes import FusedStep, Library, NAMES, QuantGroups, Sdpa, Tensor, real
 
 BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
 BLOCKS = {}  # name: number of the type, values and bytes of a block, as the library has them
@@ -85,7 +85,8 @@ def streaming(op):
         elif op == "sum":
             call, needed = card.op("reduce", 0, x, ctypes.c_uint32(2), ctypes.c_double(0), card.make("bfloat16", rows)), size
         elif op == "fused":  # a bias, an activation, a residual
-            steps = (FusedStep * 3)(FusedStep(0, True, False, 1), FusedStep(14), FusedStep(0, True, False, 2))
+            add, relu = card.number("zip", "add"), card.number("map", "relu")
+            steps = (FusedStep * 3)(FusedStep(add, True, False, 1), FusedStep(relu), FusedStep(add, True, False, 2))
             inputs = (ctypes.POINTER(Tensor) * 3)(x, card.make("bfloat16", cols), card.make("bfloat16", rows, cols))
             call, needed = card.op("fused", steps, 3, inputs, 3, out), 3 * size
         else:
@@ -112,9 +113,9 @@ def mat_vec_groups(codes, group, with_zeros):
             parts.append(card.make(dtype, rows, width) if len(parts) < 2 or with_zeros else None)
             size += card.size if parts[-1] else 0
         card.vector = 4 * cols
-        groups = (ctypes.c_void_p * 3)(*(ctypes.cast(p, ctypes.c_void_p) if p else None for p in parts))
+        groups = QuantGroups(*parts)
         card.kept = parts, groups
-        return card.op("linear_quant_groups", card.make("float32", 1, cols), groups, None, card.make("float32", 1, rows)), size
+        return card.op("linear_quant_groups", card.make("float32", 1, cols), ctypes.byref(groups), None, card.make("float32", 1, rows)), size
     return run
 
 

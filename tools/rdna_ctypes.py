@@ -59,6 +59,10 @@ class Pool(Options):
         ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
 
 
+class QuantGroups(Options):
+    _fields_ = [(name, ctypes.POINTER(Tensor)) for name in ("codes", "scales", "zeros")]
+
+
 class Sdpa(Options):
     _fields_ = [(n, ctypes.c_float) for n in ("scale", "softcap", "dropout")] + [
         ("causal", ctypes.c_bool), ("windowed", ctypes.c_bool), ("diagonal", ctypes.c_int), ("left", ctypes.c_int32),
