@@ -38,9 +38,8 @@ RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor
  *     low nibble     v0   v1   …  v15
  *     high nibble   v16  v17   …  v31
  *
- * |scales|
- * is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and 8 for 4
- * bits. All are contiguous. */
+ * |scales| is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and
+ * 8 for 4 bits. All are contiguous. */
 typedef struct rdna_quant_groups {
   size_t size; /* of the struct: RDNA_QUANT_GROUPS_INIT sets it */
   const rdna_tensor *codes, *scales, *zeros;

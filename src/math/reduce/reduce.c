@@ -435,9 +435,8 @@ rdna_status rdna_op_reduce(rdna_stream *stream, rdna_reduction reduction, const 
   a->outs = product(a->kept_rank, a->kept_size), a->count = product(a->reduced_rank, a->reduced_size);
   if (a->outs == 0) return RDNA_OK;
   if (is_composed(&plan, x->dtype)) return rdna__reduce_f64(plan.name, stream, reduction, dims, parameter, x, out);
-  bool needs_one = plan.kind == REDUCE_ARG || reduction == RDNA_REDUCTION_MIN || reduction == RDNA_REDUCTION_MAX;
-  if (a->count == 0 && (needs_one || plan.kind == REDUCE_MAX) && reduction != RDNA_REDUCTION_ANY &&
-      reduction != RDNA_REDUCTION_ALL) {
+  bool has_answer = reduction == RDNA_REDUCTION_ANY || reduction == RDNA_REDUCTION_ALL; /* of nothing, too */
+  if (a->count == 0 && (plan.kind == REDUCE_ARG || (plan.kind == REDUCE_MAX && !has_answer))) {
     char text[RDNA__TENSOR_TEXT];
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: x is %s; each result needs at least 1 value and has 0", plan.name,
                       rdna__tensor_text(x, text));
