@@ -47,7 +47,8 @@ row decoder decoder
 row cases cases
 row opinfo opinfo
 row every_target every_target
+row lean python3 tools/lean_table.py "$build/lib/librdna.so"
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo every_target fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo every_target lean fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed
