@@ -112,7 +112,7 @@ AREAS = [
      lambda f: [f"bin/{t}_test" for t in "allocator memory registry topology doctor profile host_queue overlap hip cuda faults".split()]
      + ["bin/conformance_test host", "bin/conformance_test null", "RDNA_EMULATE=gfx1100,gfx1030 bin/conformance_test hip"]),
     ("base", 4, r"src/base/\w+\.c$", lambda f: ["bin/base_test", "bin/strmap_test", "bin/tensor_test", "bin/deterministic_test"]),
-    ("model", 12, r"src/model/(llm/)?\w+\.c$",
+    ("model", 12, r"src/model/(\w+/)*\w+\.c$",
      lambda f: ["bin/gguf_test", "bin/sampler_test", "bin/tokenizer_test", "bin/tokenizer_vocab_test", "bin/llm_test",
                 "RDNA_PROGRAM=$PWD/bin/rdna python3 {root}/tests/logits_test.py"]),
     ("emulator machine", 20, r"emulator/machine/\w+\.c$",
@@ -291,7 +291,7 @@ class Copy:
                 targets.add("all")
             if "hip" in c or "bin/rdna" in c:
                 targets.update(("rdna_emulator", "kernels_gfx1100"))
-        if "llm_test" in targets and not os.path.exists(os.path.join(self.tree, "src/model/llm_test.c")):
+        if "llm_test" in targets and not os.path.exists(os.path.join(self.tree, "src/model/llm/llm_test.c")):
             targets.discard("llm_test")
         return "cmake --build . --target " + " ".join(sorted(targets))
 
@@ -382,7 +382,7 @@ def main():
         while done < want and at < len(turns):
             mutant = turns[at]
             at += 1
-            commands = [c for c in commands_of(mutant.file) if not re.search(r"bin/llm_test", c) or os.path.exists(os.path.join(copy.tree, "src/model/llm_test.c"))]
+            commands = [c for c in commands_of(mutant.file) if not re.search(r"bin/llm_test", c) or os.path.exists(os.path.join(copy.tree, "src/model/llm/llm_test.c"))]
             if not all(c in copy.times for c in commands):
                 shell(copy.wanted(commands), copy.build, 1800, copy.log)
                 for c in commands:

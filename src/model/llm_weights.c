@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "device/driver.h"
 #include "kernel/dtype.h"
-#include "model/llm.h"
+#include "model/llm/llm.h"
 #include "rdna/kernel.h"
 
 typedef struct loader {

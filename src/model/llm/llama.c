@@ -1,7 +1,7 @@
 /* Llama (Touvron et al., 2023; Grattafiori et al., 2024) and Mistral 7B (Jiang et al., 2023): RMSNorm, RoPE over
  * neighbouring pairs, grouped heads, SwiGLU. Activations are f32. */
 #include "base/status.h"
-#include "model/llm.h"
+#include "model/llm/llm.h"
 #include "rdna/op.h"
 
 static rdna_tensor matrix(void *data, int64_t rows, int64_t columns) {

@@ -1,4 +1,4 @@
-#include "model/llm.h"
+#include "model/llm/llm.h"
 #include "base/options.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 static const char space_mark[3] = "\xe2\x96\x81"; /* U+2581, which stands for a space inside a vocabulary */
 

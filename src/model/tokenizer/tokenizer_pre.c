@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 enum { MAX_PATTERNS = 6 };
 

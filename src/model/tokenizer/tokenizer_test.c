@@ -1,11 +1,11 @@
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/random.h"
 #include "base/testing.h"
-#include "model/testing_gguf.h"
+#include "model/gguf/testing_gguf.h"
 
 enum { MOST_TOKENS = 700, MOST_TEXT = 256 };
 

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "math/common/test/device.h"
-#include "model/testing_gguf.h"
+#include "model/gguf/testing_gguf.h"
 #include "rdna/llm.h"
 
 enum {

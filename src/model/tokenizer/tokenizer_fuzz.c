@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/testing_gguf.h"
+#include "model/gguf/testing_gguf.h"
 #include "rdna/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 void rdna__merger_deinit(rdna__merger *merger) {
   free(merger->symbols);

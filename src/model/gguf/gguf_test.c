@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "base/testing.h"
-#include "model/testing_gguf.h"
+#include "model/gguf/testing_gguf.h"
 
 static const float weights[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, -11};  // (3, 4)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "model/tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 /* Vocabularies write each byte as a printable character: itself where it is one in Latin-1, otherwise the next of
  * U+0100 on (GPT-2's encoder.py, bytes_to_unicode). */

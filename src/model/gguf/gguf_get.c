@@ -3,7 +3,7 @@
 
 #include "base/block_formats.h"
 #include "base/status.h"
-#include "model/gguf.h"
+#include "model/gguf/gguf.h"
 
 const char *rdna_gguf_type_name(rdna_gguf_type type) {
   static const char *const names[RDNA_GGUF_TYPE_COUNT] = {"u8",   "i8",   "u16",   "i16", "u32", "i32", "f32",
