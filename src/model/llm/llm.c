@@ -1,22 +1,78 @@
+/* A model: opened from a file, shared, released. */
 #include "model/llm/llm.h"
-#include "base/options.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/status.h"
-#include "rdna/op.h"
+#include "device/driver.h"
+#include "model/llm/arch/arch.h"
+#include "rdna/kernel.h"
 
-enum {
-  RECORDINGS = 3, /* that may fail in a row before there is no further one */
-  DEFAULT_CONTEXT = 4096,
-  DEFAULT_BATCH = 512,
-  ALIGNMENT = 256
-};
+/* Adds up what decoding reads: all weights, but of the embedding one row. */
+static rdna_status load_ends(rdna_llm *llm) {
+  rdna__weights *w = &llm->weights;
+  rdna_llm_info *info = &llm->info;
+  rdna__nn_decoder *decoder = &llm->decoder;
+  uint64_t before = w->bytes;
+  RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &decoder->embedding));
+  uint64_t embedding_bytes = w->bytes - before;
+  RDNA_TRY(rdna__load_vector(w, "output_norm.weight", info->width, &decoder->output_norm));
+  bool tied = !rdna_gguf_has_tensor(w->file, "output.weight");
+  if (tied)
+    decoder->output = (rdna__matrix_weights){.weight = decoder->embedding, .scale = 1};
+  else
+    RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
+  info->weight_bytes = w->bytes;
+  info->parameters = w->parameters;
+  info->bytes_per_token = w->bytes - embedding_bytes + embedding_bytes / (uint64_t)info->vocabulary;
+  if (tied) info->bytes_per_token += embedding_bytes;
+  return RDNA_OK;
+}
 
-/* ---- the model ---- */
+static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
+  const rdna_llm_info *info = &llm->info;
+  llm->decoder.layers = calloc((size_t)info->layers, sizeof *llm->decoder.layers);
+  if (!llm->decoder.layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d layers", info->layers);
+  for (int i = 0; i < info->layers; i++) {
+    rdna__nn_layer *layer = &llm->decoder.layers[i];
+    layer->ffn.hidden = info->hidden;
+    layer->attention = (rdna__nn_attention){.heads = info->heads,
+                                            .kv_heads = info->kv_heads,
+                                            .head_dim = info->head_dim,
+                                            .window = rdna__arch_is_windowed(llm, i) ? llm->config.window : 0,
+                                            .scale = (float)(1 / sqrt((double)info->head_dim)),
+                                            .rotation = &llm->rotations[0]};
+    RDNA_TRY(arch->layer(llm, i, layer));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status load(rdna_llm *llm) {
+  rdna__weights *w = &llm->weights;
+  const rdna__llm_arch *arch;
+  const rdna_kernel *kernel; /* a GPU that has no code should say so before gigabytes are read */
+  rdna_text name;
+  RDNA_TRY(rdna_kernel_get(w->device, "rms_norm_f32", &kernel));
+  RDNA_TRY(rdna_gguf_get_text(w->file, "general.architecture", &name));
+  RDNA_TRY(rdna__llm_arch_find(name, &arch));
+  strcpy(w->architecture, arch->name);
+  strcpy(llm->info.architecture, arch->name);
+  for (size_t i = 0; i < rdna_gguf_tensor_count(w->file); i++) {
+    rdna_gguf_tensor tensor;
+    RDNA_TRY(rdna_gguf_tensor_at(w->file, i, &tensor));
+    w->bytes_total += tensor.bytes;
+  }
+  w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
+  RDNA_TRY(arch->keys(llm));
+  llm->decoder.width = llm->info.width;
+  llm->decoder.vocabulary = llm->info.vocabulary;
+  llm->decoder.layer_count = llm->info.layers;
+  RDNA_TRY(load_layers(llm, arch));
+  RDNA_TRY(load_ends(llm));
+  return rdna_stream_synchronize(rdna_device_default_stream(w->device));
+}
 
 rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*progress)(void *data, double share),
                           void *progress_data, rdna_llm **out_llm) {
@@ -25,8 +81,10 @@ rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*pro
   rdna_llm *llm = calloc(1, sizeof *llm);
   if (!llm) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model");
   llm->references = 1;
-  llm->device = rdna_device_retain(device);
-  rdna_status status = rdna__llm_load(llm, file, progress, progress_data);
+  llm->weights = (rdna__weights){
+      .device = rdna_device_retain(device), .file = file, .progress = progress, .progress_data = progress_data};
+  rdna_status status = load(llm);
+  llm->weights.file = NULL;
   if (status != RDNA_OK) {
     rdna_llm_release(llm);
     return status;
@@ -42,238 +100,10 @@ rdna_llm *rdna_llm_retain(rdna_llm *llm) {
 
 void rdna_llm_release(rdna_llm *llm) {
   if (!llm || atomic_fetch_sub(&llm->references, 1) > 1) return;
-  for (int i = 0; i < llm->allocation_count; i++) (void)!rdna_memory_free(llm->device, llm->allocations[i]);
-  free(llm->allocations);
-  free(llm->layers);
-  rdna_device_release(llm->device);
+  rdna__weights_free(&llm->weights);
+  free(llm->decoder.layers);
+  rdna_device_release(llm->weights.device);
   free(llm);
 }
 
 const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm) { return &llm->info; }
-
-/* ---- sessions ---- */
-
-/* The session's buffers, cut from one allocation: a first pass with base NULL adds up the bytes, a second gives the
- * addresses. */
-typedef struct cutter {
-  char *base;
-  size_t used;
-} cutter;
-
-static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
-static void *cut(cutter *c, size_t bytes) {
-  void *piece = c->base ? c->base + c->used : NULL;
-  c->used += aligned(bytes);
-  return piece;
-}
-
-static void cut_all(rdna_llm_session *s, cutter *c) {
-  const rdna_llm_info *info = &s->llm->info;
-  size_t tokens = (size_t)s->batch, value = sizeof(float);
-  size_t queries = (size_t)info->heads * (size_t)info->head_dim, keys = (size_t)info->kv_heads * (size_t)info->head_dim;
-  s->x = cut(c, tokens * (size_t)info->width * value);
-  s->h = cut(c, tokens * (size_t)info->width * value);
-  s->qkv = cut(c, tokens * (queries + 2 * keys) * value);
-  s->attention = cut(c, tokens * queries * value);
-  s->projected = cut(c, tokens * (size_t)info->width * value);
-  s->gate_up = cut(c, (2 * tokens * (size_t)info->hidden + 3) * value);
-  s->logits = cut(c, (size_t)s->logit_rows * (size_t)info->vocabulary * value);
-  s->ids = cut(c, 3 * tokens * sizeof(int32_t));
-  if (s->ids) {
-    s->positions = (int32_t *)s->ids + tokens;
-    s->cache_base = (int32_t *)s->positions + tokens;
-  }
-  s->workspace = cut(c, s->workspace_bytes);
-  s->k_cache = cut(c, (size_t)info->layers * s->cache_layer_bytes);
-  s->v_cache = cut(c, (size_t)info->layers * s->cache_layer_bytes);
-}
-
-rdna_attention rdna__llm_attention(const rdna_llm *llm, int tokens, int length) {
-  return (rdna_attention){RDNA_ATTENTION_INIT, .scale = (float)(1 / sqrt((double)llm->info.head_dim)),
-                          .window = llm->config.window, .max_queries = tokens, .max_length = length};
-}
-
-int rdna__llm_length(const rdna_llm_session *s, int count) {
-  enum { SHORTEST = 128 };
-  int length = s->position + count;
-  if (count > 1) return length;
-  int64_t rounded = SHORTEST; /* 128, 192, 256, 384 … */
-  while (rounded < length) rounded = rounded % 3 ? rounded / 2 * 3 : rounded / 3 * 4;
-  return rounded < s->context ? (int)rounded : s->context;
-}
-
-/* The most that a pass of 1 to |batch| tokens asks for: few tokens may ask for more than many. */
-static size_t workspace_bytes(const rdna_llm_session *s) {
-  const rdna_llm_info *info = &s->llm->info;
-  size_t most = 0;
-  for (int tokens = 1; tokens <= s->batch; tokens++) {
-    rdna_attention attention = rdna__llm_attention(s->llm, tokens, s->context);
-    size_t bytes =
-        rdna_op_attention_workspace(s->llm->device, &attention, tokens, info->heads, info->kv_heads, info->head_dim);
-    if (bytes > most) most = bytes;
-  }
-  return most;
-}
-
-static rdna_status allocate(rdna_llm_session *s) {
-  rdna_device *device = s->llm->device;
-  const rdna_llm_info *info = &s->llm->info;
-  s->workspace_bytes = workspace_bytes(s);
-  s->cache_layer_bytes = aligned((size_t)s->context * (size_t)info->kv_heads * (size_t)info->head_dim *
-                                 rdna_dtype_block_bytes(s->kv_dtype));
-  cutter c = {0};
-  cut_all(s, &c);
-  RDNA_TRY(rdna_memory_alloc_named(device, c.used, s->stream, "session", &s->memory));
-  c = (cutter){s->memory, 0};
-  cut_all(s, &c);
-  RDNA_TRY(rdna_host_alloc(device, (size_t)info->vocabulary * sizeof(float), (void **)&s->last_logits));
-  return rdna_host_alloc(device, 3 * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
-}
-
-rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
-                                    rdna_llm_session **out_session) {
-  if (!llm || !out_session)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_session_create needs a model and a place for the session");
-  rdna_llm_session_options chosen = {RDNA_LLM_SESSION_OPTIONS_INIT, .kv_dtype = RDNA_F16};
-  if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_session_create", "options", options, &chosen));
-  if (chosen.context == 0) chosen.context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
-  if (chosen.batch == 0) chosen.batch = DEFAULT_BATCH;
-  if (chosen.context < 1 || chosen.batch < 1)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a session of context %d and batch %d: both must be positive",
-                      chosen.context, chosen.batch);
-  if (chosen.kv_dtype != RDNA_F16 && chosen.kv_dtype != RDNA_F32)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f16 and f32 are there",
-                      rdna_dtype_name(chosen.kv_dtype));
-  rdna_llm_session *s = calloc(1, sizeof *s);
-  if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a session");
-  s->llm = rdna_llm_retain(llm);
-  s->context = chosen.context;
-  s->batch = chosen.batch < chosen.context ? chosen.batch : chosen.context;
-  s->kv_dtype = chosen.kv_dtype;
-  s->logit_rows = s->batch < 64 ? s->batch : 64;
-  rdna_status status = rdna_stream_create(llm->device, 0, &s->stream);
-  if (status == RDNA_OK) status = allocate(s);
-  if (status != RDNA_OK) {
-    rdna_llm_session_release(s);
-    return status;
-  }
-  *out_session = s;
-  return RDNA_OK;
-}
-
-void rdna_llm_session_release(rdna_llm_session *s) {
-  if (!s) return;
-  rdna_graph_release(s->recorded);
-  if (s->stream) (void)!rdna_stream_synchronize(s->stream);
-  if (s->staging) rdna_host_free(s->llm->device, s->staging);
-  if (s->last_logits) rdna_host_free(s->llm->device, s->last_logits);
-  (void)!rdna_memory_free(s->llm->device, s->memory);
-  rdna_stream_release(s->stream);
-  rdna_llm_release(s->llm);
-  free(s);
-}
-
-int rdna_llm_session_position(const rdna_llm_session *session) { return session->position; }
-int rdna_llm_session_context(const rdna_llm_session *session) { return session->context; }
-
-rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
-  if (position < 0 || position > session->position)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rewinding to position %d of a session with %d tokens", position,
-                      session->position);
-  session->position = position;
-  return RDNA_OK;
-}
-
-/* ---- evaluation ---- */
-
-static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens, int count) {
-  if (!tokens || count < 1) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating %d tokens; at least 1", count);
-  if (count > s->context - s->position)
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "%d tokens after %d do not fit in a context of %d; shorten the prompt or "
-                      "ask for a larger context",
-                      count, s->position, s->context);
-  int vocabulary = s->llm->info.vocabulary;
-  for (int i = 0; i < count; i++)
-    if (tokens[i] < 0 || tokens[i] >= vocabulary)
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "token %d is id %d; the vocabulary has ids 0 to %d", i, (int)tokens[i],
-                        vocabulary - 1);
-  return RDNA_OK;
-}
-
-/* What the staging buffer holds goes to the device, and the logits of the last |rows| tokens to |logits|. */
-static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *logits) {
-  RDNA_TRY(rdna_copy_to_device(s->stream, s->ids, s->staging, 3 * (size_t)s->batch * sizeof(int32_t)));
-  RDNA_TRY(rdna__llama_forward(s, count, rows));
-  if (rows == 0) return RDNA_OK;
-  return rdna_copy_to_host(s->stream, logits, s->logits,
-                           (size_t)rows * (size_t)s->llm->info.vocabulary * sizeof(float));
-}
-
-/* Records the step of one token. False: it cannot be, and nothing was queued. */
-static bool record_step(rdna_llm_session *s, int length) {
-  rdna_graph_release(s->recorded);
-  s->recorded = NULL;
-  rdna_status status = rdna_graph_begin(s->stream);
-  if (status == RDNA_OK) {
-    rdna_status queued = queue_pass(s, 1, 1, s->last_logits);
-    status = rdna_graph_end(s->stream, queued == RDNA_OK ? &s->recorded : NULL);
-    if (queued != RDNA_OK) status = queued;
-  }
-  s->failed_recordings = status == RDNA_OK ? 0 : status == RDNA_UNSUPPORTED ? RECORDINGS : s->failed_recordings + 1;
-  s->recorded_length = length;
-  if (status == RDNA_OK)
-    rdna__log(RDNA__LOG_DEBUG, "steps of one token below position %d are replays of a graph", length);
-  else
-    rdna__log(RDNA__LOG_DEBUG, "steps of one token are queued kernel by kernel: %s", rdna_last_error());
-  return status == RDNA_OK;
-}
-
-/* Decoding is hundreds of short kernels a token, and queueing them takes the host longer than the device to run them:
- * they are recorded once and replayed. The first step of a length is run as it is, which loads its kernels. */
-static rdna_status decode(rdna_llm_session *s) {
-  int length = rdna__llm_length(s, 1);
-  bool ready = s->recorded && s->recorded_length == length;
-  if (!ready && s->failed_recordings < RECORDINGS && s->run_length == length) ready = record_step(s, length);
-  if (ready) return rdna_graph_launch(s->recorded, s->stream);
-  s->run_length = length;
-  return queue_pass(s, 1, 1, s->last_logits);
-}
-
-/* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
-static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
-  size_t batch = (size_t)s->batch;
-  for (int i = 0; i < count; i++) {
-    s->staging[i] = tokens[i];
-    s->staging[batch + (size_t)i] = s->position + i;
-    s->staging[2 * batch + (size_t)i] = 0;
-  }
-  RDNA_TRY(count == 1 && rows == 1 ? decode(s) : queue_pass(s, count, rows, rows == 1 ? s->last_logits : logits));
-  RDNA_TRY(rdna_stream_synchronize(s->stream)); /* the staging buffer is free again */
-  if (rows == 1) memcpy(logits, s->last_logits, (size_t)s->llm->info.vocabulary * sizeof *logits);
-  s->position += count;
-  return RDNA_OK;
-}
-
-/* In passes of as many tokens as fit: the logits of the last token, or of |every| one, row by row. */
-static rdna_status eval(rdna_llm_session *session, const int32_t *tokens, int count, bool every, float *logits) {
-  RDNA_TRY(check_tokens(session, tokens, count));
-  if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
-  int most = every ? session->logit_rows : session->batch;
-  for (int done = 0; done < count;) {
-    int part = count - done < most ? count - done : most, rows = every ? part : done + part == count;
-    RDNA_TRY(pass(session, tokens + done, part, rows, logits));
-    done += part;
-    if (every) logits += (size_t)part * (size_t)session->llm->info.vocabulary;
-  }
-  return RDNA_OK;
-}
-
-rdna_status rdna_llm_session_eval(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
-  return eval(session, tokens, count, false, logits);
-}
-
-rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, const int32_t *tokens, int count, float *logits) {
-  return eval(session, tokens, count, true, logits);
-}

@@ -1,0 +1,60 @@
+/* Architectures: how each family of models calls its keys and tensors, and what its layers are.
+ *
+ * An architecture is one file of this folder, with one struct of hooks, and a row in archs.c; its name stands nowhere
+ * else. It fills the structs of model/nn/nn.h; what most families share is in common.c and rotation.c. */
+#ifndef RDNA_MODEL_ARCH_H
+#define RDNA_MODEL_ARCH_H
+
+#include "model/llm/llm.h"
+
+typedef struct rdna__llm_arch {
+  const char *name; /* general.architecture in files */
+  /* Reads keys: fills llm->info, config and rotations, and llm->decoder but for its layers. */
+  rdna_status (*keys)(rdna_llm *llm);
+  /* Fills layer |index|, whose sizes and rotation are set as all layers have them, and loads its tensors. */
+  rdna_status (*layer)(rdna_llm *llm, int index, rdna__nn_layer *layer);
+} rdna__llm_arch;
+
+/* The architecture of that name. RDNA_UNSUPPORTED: none, with the names of those that are there. */
+rdna_status rdna__llm_arch_find(rdna_text name, const rdna__llm_arch **out_arch);
+
+/* ---- common.c ---- */
+
+/* The keys that most architectures have, and the table of the embedding's size. */
+rdna_status rdna__arch_keys(rdna_llm *llm);
+/* The window of some layers into config.window; 0 where the file has none. */
+rdna_status rdna__arch_window(rdna_llm *llm);
+/* Whether layer |index| has a window where all of |period| but the last have: "sliding_window_pattern" of the file, or
+ * |period|. */
+rdna_status rdna__arch_period(rdna_llm *llm, int period);
+bool rdna__arch_is_windowed(const rdna_llm *llm, int index);
+/* attn_q, attn_k, attn_v (or attn_qkv) and attn_output, and q's and k's norms where the file has them. */
+rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *attention);
+/* ffn_gate, ffn_up and ffn_down; |joined|: ffn_up holds gate and up. */
+rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, bool joined);
+/* attn_norm and ffn_norm. */
+rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
+/* All of the three. */
+rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer);
+
+/* ---- rotation.c ---- */
+
+/* What the file says of how frequencies are stretched for texts longer than those of the training. */
+typedef struct rdna__rope_scaling {
+  enum { RDNA__ROPE_PLAIN, RDNA__ROPE_LINEAR, RDNA__ROPE_YARN } kind;
+  double factor;
+  double original; /* tokens that it was trained for before, of YaRN */
+  double ext_factor, attention_factor, beta_fast, beta_slow, log_multiplier;
+  bool unrounded; /* the ends of YaRN's ramp are not rounded to whole pairs */
+} rdna__rope_scaling;
+rdna_status rdna__arch_scaling(const rdna_llm *llm, rdna__rope_scaling *out_scaling);
+/* Frequencies of config.rotated values a head, by the file's own factor for each pair too ("rope_freqs.weight", Llama
+ * 3's scaling). */
+rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout layout, const rdna__rope_scaling *scaling,
+                                rdna__nn_rotation *out_rotation);
+/* The same plain, divided by |factors| (rotated / 2); NULL: by nothing. */
+rdna_status rdna__arch_rotation_by(rdna_llm *llm, double base, const float *factors, rdna_tensor *out_inv_freq);
+/* Rotation number 0, which all layers have, as the file's keys say. */
+rdna_status rdna__arch_rope(rdna_llm *llm, rdna_rope_layout layout);
+
+#endif

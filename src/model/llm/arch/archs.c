@@ -1,0 +1,27 @@
+/* The architectures that there are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "model/llm/arch/arch.h"
+
+#define ARCHITECTURES(X) X(llama)
+
+#define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
+ARCHITECTURES(DECLARE)
+#define ROW(name) &rdna__arch_##name,
+static const rdna__llm_arch *const architectures[] = {ARCHITECTURES(ROW)};
+
+rdna_status rdna__llm_arch_find(rdna_text name, const rdna__llm_arch **out_arch) {
+  char known[512] = "";
+  for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++) {
+    if (rdna__text_is(name, architectures[i]->name)) {
+      *out_arch = architectures[i];
+      return RDNA_OK;
+    }
+    size_t used = strlen(known);
+    snprintf(known + used, sizeof known - used, i ? ", %s" : "%s", architectures[i]->name);
+  }
+  return rdna__fail(RDNA_UNSUPPORTED, "the model's architecture is '%.*s'; this library runs %s",
+                    (int)(name.size < 64 ? name.size : 64), name.data, known);
+}

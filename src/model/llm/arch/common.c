@@ -1,0 +1,101 @@
+/* Keys and tensors that most architectures have. */
+#include "base/status.h"
+#include "model/llm/arch/arch.h"
+
+enum { LARGEST_LAYERS = 4096 };
+
+static rdna_status head_dim(rdna_llm *llm) {
+  rdna_llm_info *info = &llm->info;
+  int value_dim;
+  RDNA_TRY(rdna__key_count(&llm->weights, "attention.key_length", info->width / info->heads, &info->head_dim));
+  RDNA_TRY(rdna__key_count(&llm->weights, "attention.value_length", info->head_dim, &value_dim));
+  if (value_dim != info->head_dim)
+    return rdna__fail(RDNA_UNSUPPORTED, "keys have %d values a head and values %d; this library needs them equal",
+                      info->head_dim, value_dim);
+  return RDNA_OK;
+}
+
+rdna_status rdna__arch_keys(rdna_llm *llm) {
+  rdna_llm_info *info = &llm->info;
+  const rdna__weights *w = &llm->weights;
+  RDNA_TRY(rdna__key_count(w, "block_count", 0, &info->layers));
+  if (info->layers > LARGEST_LAYERS)
+    return rdna__fail(RDNA_BAD_DATA, "%s.block_count is %d; at most %d makes sense", w->architecture, info->layers,
+                      LARGEST_LAYERS);
+  RDNA_TRY(rdna__key_count(w, "embedding_length", 0, &info->width));
+  RDNA_TRY(rdna__key_count(w, "feed_forward_length", 0, &info->hidden));
+  RDNA_TRY(rdna__key_count(w, "context_length", 0, &info->context));
+  RDNA_TRY(rdna__key_count(w, "attention.head_count", 0, &info->heads));
+  RDNA_TRY(rdna__key_count(w, "attention.head_count_kv", info->heads, &info->kv_heads));
+  if (info->heads % info->kv_heads != 0)
+    return rdna__fail(RDNA_BAD_DATA, "%d heads cannot share %d key/value heads evenly", info->heads, info->kv_heads);
+  RDNA_TRY(head_dim(llm));
+  RDNA_TRY(rdna__table_rows(w, "token_embd.weight", &info->vocabulary));
+  rdna__nn_decoder *decoder = &llm->decoder;
+  RDNA_TRY(rdna__key_number(w, "attention.layer_norm_rms_epsilon", 1e-5, &decoder->norm_epsilon));
+  RDNA_TRY(rdna__key_number(w, "rope.freq_base", 10000.0, &llm->config.rope_base));
+  RDNA_TRY(rdna__key_count(w, "rope.dimension_count", info->head_dim, &llm->config.rotated));
+  if (llm->config.rotated > info->head_dim || llm->config.rotated % 2 != 0)
+    return rdna__fail(RDNA_BAD_DATA, "%s.rope.dimension_count is %d; it must be even and at most the head's %d",
+                      w->architecture, llm->config.rotated, info->head_dim);
+  decoder->embedding_scale = decoder->residual_scale = decoder->logit_scale = 1;
+  return RDNA_OK;
+}
+
+rdna_status rdna__arch_window(rdna_llm *llm) {
+  double window; /* some files have the largest number there is for none */
+  RDNA_TRY(rdna__key_number(&llm->weights, "attention.sliding_window", 2.0 * RDNA__LARGEST_COUNT, &window));
+  llm->config.window = window > RDNA__LARGEST_COUNT ? 0 : (int)window;
+  return RDNA_OK;
+}
+
+rdna_status rdna__arch_period(rdna_llm *llm, int period) {
+  return rdna__key_count(&llm->weights, "attention.sliding_window_pattern", period, &llm->config.period);
+}
+
+bool rdna__arch_is_windowed(const rdna_llm *llm, int index) {
+  int period = llm->config.period;
+  return llm->config.window > 0 && (period == 0 || index % period < period - 1);
+}
+
+/* q's or k's norm, of each head or of all |heads| as one row. */
+static rdna_status head_norm(rdna_llm *llm, int index, const char *name, int heads, rdna_tensor *out) {
+  rdna__weights *w = &llm->weights;
+  if (!rdna__has_in_layer(w, index, name)) return RDNA_OK;
+  int64_t one = llm->info.head_dim, all = heads * one;
+  bool of_all = rdna__is_vector_in_layer(w, index, name, all);
+  return rdna__load_layer_vector(w, index, name, of_all ? all : one, out);
+}
+
+rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a) {
+  int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
+  int64_t width = llm->info.width;
+  const rdna__part parts[] = {{"attn_q", &a->q, queries, width, false},
+                              {"attn_k", &a->k, keys, width, false},
+                              {"attn_v", &a->v, keys, width, false}};
+  const rdna__part output = {"attn_output", &a->output, width, queries, true};
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 3, "attn_qkv", &a->qkv));
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, &output, 1, NULL, NULL));
+  RDNA_TRY(head_norm(llm, index, "attn_q_norm.weight", a->heads, &a->q_norm));
+  return head_norm(llm, index, "attn_k_norm.weight", a->kv_heads, &a->k_norm);
+}
+
+rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, bool joined) {
+  int64_t width = llm->info.width, hidden = ffn->hidden;
+  const rdna__part parts[] = {{"ffn_gate", &ffn->gate, hidden, width, true}, {"ffn_up", &ffn->up, hidden, width, true}};
+  const rdna__part down = {"ffn_down", &ffn->down, width, hidden, true};
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 2, joined ? "ffn_up" : NULL, &ffn->gate_up));
+  return rdna__load_parts(&llm->weights, index, &down, 1, NULL, NULL);
+}
+
+rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
+  int width = llm->info.width;
+  RDNA_TRY(rdna__load_layer_vector(&llm->weights, index, "attn_norm.weight", width, &layer->attention_norm));
+  return rdna__load_layer_vector(&llm->weights, index, "ffn_norm.weight", width, &layer->ffn_norm);
+}
+
+rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
+  RDNA_TRY(rdna__arch_attention(llm, index, &layer->attention));
+  RDNA_TRY(rdna__arch_ffn(llm, index, &layer->ffn, false));
+  return rdna__arch_norms(llm, index, layer);
+}

@@ -1,0 +1,71 @@
+/* Attention of a layer: projections, norms of heads, rotary positions, the cache, and the projection of what was seen.
+ */
+#include "base/status.h"
+#include "model/nn/nn.h"
+#include "rdna/op.h"
+
+static rdna_tensor heads_of(void *data, int64_t tokens, int64_t count, int64_t dim) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, count, dim});
+}
+
+rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length) {
+  return (rdna_attention){RDNA_ATTENTION_INIT, .scale = a->scale,     .softcap = a->softcap,
+                          .window = a->window, .max_queries = tokens, .max_length = length};
+}
+
+/* One layer's part of a cache.  (context, kv_heads, head_dim) */
+static rdna_tensor cache_of(const rdna__nn_pass *pass, const rdna__nn_attention *a, void *cache, int layer) {
+  int64_t shape[] = {pass->context, a->kv_heads, a->head_dim};
+  return rdna_tensor_contiguous((char *)cache + pass->cache_layer_bytes * (size_t)layer, pass->kv_dtype, 3, shape);
+}
+
+/* RMS norm of |of|, (tokens, heads, head_dim), in place: of each head, or of a token's heads as one row. */
+static rdna_status normalize(const rdna__nn_pass *pass, const rdna_tensor *of, const rdna_tensor *weight,
+                             double epsilon) {
+  if (!weight->data) return RDNA_OK;
+  int64_t tokens = of->shape[0], values = of->shape[1] * of->shape[2], row = weight->shape[0];
+  rdna_tensor rows = rdna__nn_matrix(of->data, tokens * (values / row), row);
+  return rdna_op_rms_norm(pass->stream, &rows, weight, epsilon, &rows);
+}
+
+/* The pass's q, k and v one after the other in its buffer, each (tokens, heads, head_dim). */
+static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *h, rdna_tensor *q,
+                           rdna_tensor *k, rdna_tensor *v) {
+  int64_t count = pass->count, queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
+  float *k_data = (float *)pass->qkv + count * queries, *v_data = k_data + count * keys;
+  if (count == 1 && a->qkv.weight.data) {
+    rdna_tensor all = rdna__nn_matrix(pass->qkv, 1, queries + 2 * keys);
+    RDNA_TRY(rdna__nn_linear(pass->stream, &a->qkv, h, &all));
+  } else {
+    rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, queries), of_k = rdna__nn_matrix(k_data, count, keys);
+    rdna_tensor of_v = rdna__nn_matrix(v_data, count, keys);
+    RDNA_TRY(rdna__nn_linear(pass->stream, &a->q, h, &of_q));
+    RDNA_TRY(rdna__nn_linear(pass->stream, &a->k, h, &of_k));
+    RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
+  }
+  *q = heads_of(pass->qkv, count, a->heads, a->head_dim);
+  *k = heads_of(k_data, count, a->kv_heads, a->head_dim);
+  *v = heads_of(v_data, count, a->kv_heads, a->head_dim);
+  return RDNA_OK;
+}
+
+rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
+                            const rdna_tensor *projected) {
+  const rdna__nn_attention *a = &decoder->layers[index].attention;
+  rdna_tensor q, k, v;
+  RDNA_TRY(project(pass, a, h, &q, &k, &v));
+  RDNA_TRY(normalize(pass, &q, &a->q_norm, decoder->norm_epsilon));
+  RDNA_TRY(normalize(pass, &k, &a->k_norm, decoder->norm_epsilon));
+  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, index), v_cache = cache_of(pass, a, pass->v_cache, index);
+  rdna_rope rope = {RDNA_ROPE_INIT, a->rotation->layout, &pass->positions, &a->rotation->inv_freq,
+                    a->rotation->magnitude};
+  /* the cache holds one sequence from row 0, so a token's row is its position */
+  RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
+
+  rdna_tensor attended = heads_of(pass->attended, pass->count, a->heads, a->head_dim);
+  rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
+  RDNA_TRY(rdna_op_attention(pass->stream, &attention, &q, &k_cache, &v_cache, &pass->cache_base, &pass->positions,
+                             pass->workspace, pass->workspace_bytes, &attended));
+  attended = rdna__nn_matrix(pass->attended, pass->count, (int64_t)a->heads * a->head_dim);
+  return rdna__nn_linear(pass->stream, &a->output, &attended, projected);
+}

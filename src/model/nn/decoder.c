@@ -1,0 +1,74 @@
+/* The row of layers that most language models are. */
+#include "base/status.h"
+#include "model/nn/nn.h"
+#include "rdna/op.h"
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
+  rdna__nn_buffers most = {.width = decoder->width};
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const rdna__nn_layer *layer = &decoder->layers[i];
+    const rdna__nn_attention *a = &layer->attention;
+    int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
+    most.qkv = larger(most.qkv, queries + 2 * keys);
+    most.attended = larger(most.attended, queries);
+    most.gate_up = larger(most.gate_up, 2 * (int64_t)layer->ffn.hidden);
+    most.cache_row = larger(most.cache_row, keys);
+  }
+  return most;
+}
+
+static rdna_status scale(rdna_stream *stream, const rdna_tensor *x, float by) {
+  if (by == 1) return RDNA_OK;
+  return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real((double)by), rdna_scalar_real(0), x);
+}
+
+/* What a block gave is added to the residual stream |x|, after the block's own norm |post|; |*h| becomes what the next
+ * block reads: the norm |next| of x, or x itself. |branch| is the block's result, |place| where a norm goes. */
+static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *branch,
+                       const rdna_tensor *post, const rdna_tensor *next, const rdna_tensor *x, const rdna_tensor *place,
+                       rdna_tensor *h) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
+  RDNA_TRY(scale(pass->stream, branch, decoder->residual_scale));
+  *h = next->data ? *place : *x;
+  if (next->data) return rdna_op_add_rms_norm(pass->stream, branch, x, next, decoder->norm_epsilon, place);
+  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x);
+}
+
+static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
+                                const rdna_tensor *h, void *out) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor last =
+      rdna__nn_matrix((float *)h->data + (int64_t)(pass->count - rows) * decoder->width, rows, decoder->width);
+  rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
+  RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
+  float cap = decoder->logit_softcap;
+  RDNA_TRY(scale(pass->stream, &logits, cap > 0 ? decoder->logit_scale / cap : decoder->logit_scale));
+  if (cap <= 0) return RDNA_OK;
+  RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_TANH, &logits, zero, zero, &logits));
+  return scale(pass->stream, &logits, cap);
+}
+
+rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits) {
+  rdna_tensor x = rdna__nn_matrix(pass->x, pass->count, decoder->width);
+  rdna_tensor place = rdna__nn_matrix(pass->h, pass->count, decoder->width);
+  rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = x;
+  RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
+  RDNA_TRY(scale(pass->stream, &x, decoder->embedding_scale));
+  const rdna_tensor *first = &decoder->layers[0].attention_norm;
+  if (first->data) {
+    RDNA_TRY(rdna_op_rms_norm(pass->stream, &x, first, decoder->norm_epsilon, &place));
+    h = place;
+  }
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const rdna__nn_layer *layer = &decoder->layers[i];
+    const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
+    RDNA_TRY(rdna__nn_attend(pass, decoder, i, &h, &branch));
+    RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
+    RDNA_TRY(rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));
+    RDNA_TRY(add(pass, decoder, &branch, &layer->ffn_post_norm, next, &x, &place, &h));
+  }
+  return rows == 0 ? RDNA_OK : write_logits(pass, decoder, rows, &h, logits);
+}

@@ -1,0 +1,20 @@
+/* A matrix of a model applied to activations. */
+#include "base/status.h"
+#include "model/nn/nn.h"
+#include "rdna/op.h"
+
+rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 2, (int64_t[]){rows, columns});
+}
+
+/* A file that has scales is rare, so they cost a pass of their own. */
+rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
+                            const rdna_tensor *out) {
+  const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
+  const rdna_scalar zero = rdna_scalar_real(0);
+  if (m->scale == 1) return rdna_op_linear(stream, x, &m->weight, bias, out);
+  RDNA_TRY(rdna_op_linear(stream, x, &m->weight, m->scale_after_bias ? bias : NULL, out));
+  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));
+  if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_zip(stream, RDNA_ZIP_ADD, out, bias, zero, zero, out));
+  return RDNA_OK;
+}

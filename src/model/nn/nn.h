@@ -1,0 +1,108 @@
+/* Blocks of which language models are made, over rdna_op: linear layers, rotary positions, attention over a cache,
+ * gated feed-forward layers, and the decoder that most models are: a row of such layers with a residual stream.
+ *
+ *     x  --+-- norm -- attention -- [norm] --(+)--+-- norm -- feed-forward -- [norm] --(+)--  …  norm -- output
+ *          |___________________________________|  |____________________________________|
+ *
+ * A model fills the structs of this header from its file (src/model/llm/arch/); what they hold decides what is run, and
+ * a tensor whose data is NULL is not there. */
+#ifndef RDNA_MODEL_NN_H
+#define RDNA_MODEL_NN_H
+
+#include "model/weights/weights.h"
+#include "rdna/op/attention.h"
+#include "rdna/op/rope.h"
+#include "rdna/stream.h"
+
+/* Rotary positions of some layers of a model. */
+typedef struct rdna__nn_rotation {
+  rdna_tensor inv_freq; /* (rotated / 2), f32; of length 0: positions turn nothing */
+  rdna_rope_layout layout;
+  float magnitude; /* on sine and cosine */
+} rdna__nn_rotation;
+
+typedef struct rdna__nn_attention {
+  rdna__matrix_weights q, k, v, output;
+  rdna__matrix_weights qkv; /* q, k and v as one matrix, for fewer kernels a token */
+  rdna_tensor q_norm,
+      k_norm; /* RMS norms before rotation: (head_dim), of each head, or of all heads of a token as one */
+  const rdna__nn_rotation *rotation;
+  int heads, kv_heads, head_dim;
+  int window;    /* how far back it looks; 0: all the way */
+  float scale;   /* of q.k */
+  float softcap; /* of scores; 0 is none */
+} rdna__nn_attention;
+
+typedef enum rdna__nn_gate { RDNA__NN_GATE_SILU, RDNA__NN_GATE_GELU_TANH } rdna__nn_gate;
+
+/* down (gate'(gate x) * up x) */
+typedef struct rdna__nn_ffn {
+  rdna__matrix_weights gate, up, down;
+  rdna__matrix_weights gate_up; /* gate and up as one matrix */
+  int hidden;
+  rdna__nn_gate activation;
+} rdna__nn_ffn;
+
+typedef struct rdna__nn_layer {
+  rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
+  rdna_tensor attention_post_norm, ffn_post_norm; /* of what comes out */
+  rdna__nn_attention attention;
+  rdna__nn_ffn ffn;
+} rdna__nn_layer;
+
+typedef struct rdna__nn_decoder {
+  int width, vocabulary, layer_count;
+  double norm_epsilon;
+  float embedding_scale; /* 1: none */
+  float residual_scale;  /* of what each block adds; 1: none */
+  float logit_scale;     /* 1: none */
+  float logit_softcap;   /* 0: none */
+  rdna_tensor embedding; /* (vocabulary, width) */
+  rdna_tensor output_norm;
+  rdna__matrix_weights output;
+  rdna__nn_layer *layers; /* (layer_count) */
+} rdna__nn_decoder;
+
+/* One pass of tokens through the layers: where activations and caches are. */
+typedef struct rdna__nn_pass {
+  rdna_stream *stream;
+  int count;                                /* tokens */
+  int64_t length;                           /* the most positions that one of them sees */
+  rdna_tensor ids, positions, cache_base;   /* (count), i32 */
+  void *x, *h, *qkv, *attended, *projected; /* activations of the tokens, f32: see rdna__nn_buffers */
+  void *gate_up;
+  void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
+  size_t cache_layer_bytes;
+  int64_t context;
+  rdna_dtype kv_dtype;
+  void *workspace; /* of attention */
+  size_t workspace_bytes;
+} rdna__nn_pass;
+
+/* Values of each buffer of a pass of one token; a pass of n takes n times that, gate_up 3 more. */
+typedef struct rdna__nn_buffers {
+  int64_t width, qkv, attended, gate_up;
+  int64_t cache_row; /* of one layer's keys, and as many for values */
+} rdna__nn_buffers;
+rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
+
+/* The attention of |tokens|, of which one sees |length| positions at most. */
+rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length);
+
+/* out = x W^T with the matrix's bias and scale. */
+rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
+                            const rdna_tensor *out);
+/* projected = the attention of layer |index| over |h| (count, width), whose keys and values go to the cache. */
+rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
+                            const rdna_tensor *projected);
+/* projected = the feed-forward block |ffn| over |h| (count, width). */
+rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
+                                  const rdna_tensor *projected);
+/* Runs the pass's tokens through the decoder, and writes the logits of the last |rows| of them, (rows, vocabulary), to
+ * |logits|. */
+rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);
+
+/* A contiguous f32 matrix at |data|. */
+rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);
+
+#endif

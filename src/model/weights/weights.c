@@ -1,0 +1,268 @@
+/* Tensors of a model's file: found by name, their shapes checked, copied to the device or used where they are mapped.
+ */
+#include "model/weights/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "kernel/dtype.h"
+#include "rdna/memory.h"
+#include "rdna/stream.h"
+
+void rdna__weights_free(rdna__weights *w) {
+  for (int i = 0; i < w->allocation_count; i++) (void)!rdna_memory_free(w->device, w->allocations[i]);
+  free(w->allocations);
+}
+
+static rdna_status keep(rdna__weights *w, void *data) {
+  if (w->allocation_count == w->allocation_room) {
+    int room = w->allocation_room ? 2 * w->allocation_room : 256;
+    void **grown = realloc(w->allocations, (size_t)room * sizeof *grown);
+    if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the list of weights");
+    w->allocations = grown;
+    w->allocation_room = room;
+  }
+  w->allocations[w->allocation_count++] = data;
+  return RDNA_OK;
+}
+
+/* Device memory that the model owns. */
+static rdna_status allocate(rdna__weights *w, size_t size, void **out_data) {
+  RDNA_TRY(rdna_memory_alloc_named(w->device, size, NULL, "weights", out_data));
+  rdna_status status = keep(w, *out_data);
+  if (status != RDNA_OK) (void)!rdna_memory_free(w->device, *out_data);
+  return status;
+}
+
+/* Copies |bytes| of host memory to |*place|, which moves on, or into memory of their own. */
+static rdna_status upload(rdna__weights *w, const void *bytes, size_t size, char **place, void **out_data) {
+  if (place && *place) {
+    *out_data = *place;
+    *place += size;
+  } else {
+    RDNA_TRY(allocate(w, size, out_data));
+  }
+  return rdna_copy_to_device(rdna_device_default_stream(w->device), *out_data, bytes, size);
+}
+
+static void count_bytes(rdna__weights *w, uint64_t bytes, int64_t values) {
+  w->bytes += bytes;
+  w->parameters += (uint64_t)values;
+  if (w->progress && w->bytes_total) w->progress(w->progress_data, (double)w->bytes / (double)w->bytes_total);
+}
+
+static rdna_status find_tensor(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
+                               rdna_gguf_tensor *out_tensor) {
+  RDNA_TRY(rdna_gguf_get_tensor(w->file, name, out_tensor));
+  bool fits = columns == 0 ? out_tensor->rank == 1 && out_tensor->shape[0] == rows
+                           : out_tensor->rank == 2 && out_tensor->shape[0] == rows && out_tensor->shape[1] == columns;
+  if (fits) return RDNA_OK;
+  char wanted[48], found[112] = "";
+  snprintf(wanted, sizeof wanted, columns ? "%lld x %lld" : "%lld", (long long)rows, (long long)columns);
+  for (int i = 0; i < out_tensor->rank; i++)
+    snprintf(found + strlen(found), sizeof found - strlen(found), i ? " x %lld" : "%lld",
+             (long long)out_tensor->shape[i]);
+  return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is %s; the model's keys ask for %s", name, found, wanted);
+}
+
+rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, int64_t columns, rdna_tensor *out) {
+  rdna_gguf_tensor tensor;
+  RDNA_TRY(find_tensor(w, name, rows, columns, &tensor));
+  if (!dtype_is_float(tensor.dtype) && rdna_dtype_block_values(tensor.dtype) == 1) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16 and the types of blocks have",
+                      name, rdna_gguf_tensor_type_name(tensor.ggml_type));
+  }
+  void *data = (void *)tensor.data;
+  if (!w->in_place) RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
+  *out = rdna_tensor_contiguous(data, tensor.dtype, 2, tensor.shape);
+  count_bytes(w, tensor.bytes, rows * columns);
+  return RDNA_OK;
+}
+
+static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
+  if (tensor->dtype == RDNA_F32) return ((const float *)tensor->data)[i];
+  uint16_t half = ((const uint16_t *)tensor->data)[i];
+  if (tensor->dtype == RDNA_BF16) {
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  int exponent = half >> 10 & 31, fraction = half & 1023;
+  float value = exponent == 31 ? (fraction ? NAN : INFINITY)
+                               : ldexpf((float)(exponent ? fraction + 1024 : fraction), (exponent ? exponent : 1) - 25);
+  return half & 0x8000 ? -value : value;
+}
+
+rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {
+  rdna_gguf_tensor tensor;
+  RDNA_TRY(find_tensor(w, name, count, 0, &tensor));
+  if (tensor.dtype != RDNA_F32 && tensor.dtype != RDNA_F16 && tensor.dtype != RDNA_BF16)
+    return rdna__fail(RDNA_UNSUPPORTED, "vector '%s' is of type %s; f32, f16 and bf16 are read", name,
+                      rdna_gguf_tensor_type_name(tensor.ggml_type));
+  float *values = malloc((size_t)count * sizeof *values);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for vector '%s'", name);
+  for (int64_t i = 0; i < count; i++) values[i] = value_at(&tensor, i);
+  *out_values = values;
+  return RDNA_OK;
+}
+
+rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out) {
+  void *data;
+  RDNA_TRY(upload(w, values, (size_t)count * sizeof *values, NULL, &data));
+  *out = rdna_tensor_contiguous(data, RDNA_F32, 1, &count);
+  return RDNA_OK;
+}
+
+static rdna_status load_vector_at(rdna__weights *w, const char *name, int64_t count, char **place, rdna_tensor *out) {
+  float *values;
+  void *data;
+  RDNA_TRY(rdna__read_vector(w, name, count, &values));
+  rdna_status status = upload(w, values, (size_t)count * sizeof *values, place, &data);
+  free(values);
+  RDNA_TRY(status);
+  *out = rdna_tensor_contiguous(data, RDNA_F32, 1, &count);
+  count_bytes(w, (uint64_t)count * sizeof(float), count);
+  return RDNA_OK;
+}
+
+rdna_status rdna__load_vector(rdna__weights *w, const char *name, int64_t count, rdna_tensor *out) {
+  return load_vector_at(w, name, count, NULL, out);
+}
+
+rdna_status rdna__load_linear(rdna__weights *w, const char *prefix, int64_t rows, int64_t columns,
+                              rdna__matrix_weights *out) {
+  char name[96];
+  snprintf(name, sizeof name, "%s.weight", prefix);
+  RDNA_TRY(rdna__load_table(w, name, rows, columns, &out->weight));
+  snprintf(name, sizeof name, "%s.bias", prefix);
+  if (rdna_gguf_has_tensor(w->file, name)) RDNA_TRY(load_vector_at(w, name, rows, &w->next_bias, &out->bias));
+  out->scale = 1;
+  snprintf(name, sizeof name, "%s.scale", prefix);
+  if (rdna_gguf_has_tensor(w->file, name)) {
+    float *scale;
+    RDNA_TRY(rdna__read_vector(w, name, 1, &scale));
+    out->scale = *scale;
+    free(scale);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__table_rows(const rdna__weights *w, const char *name, int *out_rows) {
+  rdna_gguf_tensor table;
+  RDNA_TRY(rdna_gguf_get_tensor(w->file, name, &table));
+  if (table.rank != 2 || table.shape[0] < 1 || table.shape[0] > RDNA__LARGEST_COUNT)
+    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is no table of one row a token", name);
+  *out_rows = (int)table.shape[0];
+  return RDNA_OK;
+}
+
+/* ---- of layers ---- */
+
+enum { TENSOR_NAME = 96 };
+
+static void layer_name(int layer, const char *name, const char *end, char out[TENSOR_NAME]) {
+  snprintf(out, TENSOR_NAME, "blk.%d.%s%s", layer, name, end);
+}
+
+bool rdna__has_in_layer(const rdna__weights *w, int layer, const char *name) {
+  char full[TENSOR_NAME];
+  layer_name(layer, name, "", full);
+  return rdna_gguf_has_tensor(w->file, full);
+}
+
+bool rdna__is_vector_in_layer(const rdna__weights *w, int layer, const char *name, int64_t count) {
+  char full[TENSOR_NAME];
+  rdna_gguf_tensor tensor;
+  layer_name(layer, name, "", full);
+  return rdna_gguf_has_tensor(w->file, full) && rdna_gguf_get_tensor(w->file, full, &tensor) == RDNA_OK &&
+         tensor.rank == 1 && tensor.shape[0] == count;
+}
+
+rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *name, int64_t count, rdna_tensor *out) {
+  char full[TENSOR_NAME];
+  layer_name(layer, name, "", full);
+  return rdna__load_vector(w, full, count, out);
+}
+
+/* The file has |parts| as the one matrix |name|: each is a slice of its rows. */
+static rdna_status load_as_one(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *name,
+                               rdna__matrix_weights *joined) {
+  char full[TENSOR_NAME];
+  int64_t rows = 0;
+  for (int i = 0; i < count; i++) rows += parts[i].rows;
+  layer_name(layer, name, "", full);
+  RDNA_TRY(rdna__load_linear(w, full, rows, parts[0].columns, joined));
+  joined->scale_after_bias = parts[0].scale_after_bias;
+  rdna_dtype dtype = joined->weight.dtype;
+  int64_t row = 0;
+  for (int i = 0; i < count; i++) {
+    *parts[i].matrix = *joined;
+    parts[i].matrix->weight.data = (char *)joined->weight.data + rdna_dtype_bytes(dtype, row * parts[0].columns);
+    parts[i].matrix->weight.shape[0] = parts[i].rows;
+    if (joined->bias.data) {
+      parts[i].matrix->bias.data = (float *)joined->bias.data + row;
+      parts[i].matrix->bias.shape[0] = parts[i].rows;
+    }
+    row += parts[i].rows;
+  }
+  return RDNA_OK;
+}
+
+/* Whether |parts| may lie in one piece, of how many |*bytes| with how many |*rows|, and whether they have biases. */
+static rdna_status may_join(const rdna__weights *w, int layer, const rdna__part *parts, int count, bool *out_joins,
+                            rdna_dtype *dtype, size_t *bytes, int64_t *rows, bool *biases) {
+  char name[TENSOR_NAME];
+  bool same = true;
+  int with_bias = 0;
+  for (int i = 0; i < count; i++) {
+    rdna_gguf_tensor tensor;
+    layer_name(layer, parts[i].name, ".weight", name);
+    RDNA_TRY(find_tensor(w, name, parts[i].rows, parts[i].columns, &tensor));
+    same = same && (i == 0 || tensor.dtype == *dtype);
+    *dtype = tensor.dtype;
+    *bytes += tensor.bytes;
+    *rows += parts[i].rows;
+    layer_name(layer, parts[i].name, ".bias", name);
+    with_bias += rdna_gguf_has_tensor(w->file, name);
+    layer_name(layer, parts[i].name, ".scale", name);
+    same = same && !rdna_gguf_has_tensor(w->file, name);
+  }
+  *biases = with_bias > 0;
+  *out_joins = same && (with_bias == 0 || with_bias == count);
+  return RDNA_OK;
+}
+
+rdna_status rdna__load_parts(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *joined_name,
+                             rdna__matrix_weights *joined) {
+  char name[TENSOR_NAME];
+  if (joined_name) {
+    layer_name(layer, joined_name, ".weight", name);
+    if (rdna_gguf_has_tensor(w->file, name)) return load_as_one(w, layer, parts, count, joined_name, joined);
+  }
+  rdna_dtype dtype = RDNA_F32;
+  size_t bytes = 0;
+  int64_t rows = 0;
+  bool together = false, biases = false;
+  void *weights = NULL, *bias = NULL;
+  if (joined && !w->in_place) RDNA_TRY(may_join(w, layer, parts, count, &together, &dtype, &bytes, &rows, &biases));
+  if (together) RDNA_TRY(allocate(w, bytes, &weights));
+  if (together && biases) RDNA_TRY(allocate(w, (size_t)rows * sizeof(float), &bias));
+  w->next_weight = weights;
+  w->next_bias = bias;
+  for (int i = 0; i < count; i++) {
+    layer_name(layer, parts[i].name, "", name);
+    parts[i].matrix->scale_after_bias = parts[i].scale_after_bias;
+    RDNA_TRY(rdna__load_linear(w, name, parts[i].rows, parts[i].columns, parts[i].matrix));
+  }
+  w->next_weight = w->next_bias = NULL;
+  if (!together) return RDNA_OK;
+  joined->weight = rdna_tensor_contiguous(weights, dtype, 2, (int64_t[]){rows, parts[0].columns});
+  if (bias) joined->bias = rdna_tensor_contiguous(bias, RDNA_F32, 1, &rows);
+  joined->scale = 1;
+  return RDNA_OK;
+}

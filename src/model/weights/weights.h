@@ -1,0 +1,95 @@
+/* The weights of a model: keys and tensors of a file, found by name, checked, and put on a device. */
+#ifndef RDNA_MODEL_WEIGHTS_H
+#define RDNA_MODEL_WEIGHTS_H
+
+#include "rdna/device.h"
+#include "rdna/model.h"
+#include "rdna/tensor.h"
+
+/* A matrix as a network applies it:  y = x W^T * scale + bias,  or  (x W^T + bias) * scale  when the scale comes after
+ * (see rdna__nn_linear). */
+typedef struct rdna__matrix_weights {
+  rdna_tensor weight; /* (rows out, columns in); data NULL: there is no such matrix */
+  rdna_tensor bias;   /* (rows), f32; data NULL when there is none */
+  float scale;        /* 1 when the file has no NAME.scale */
+  bool scale_after_bias;
+} rdna__matrix_weights;
+
+/* What a model has on its device, and while it is loaded the file that it comes from. */
+typedef struct rdna__weights {
+  rdna_device *device;
+  bool in_place;      /* weights lie in the file's map: the device reads host memory */
+  void **allocations; /* device memory to free, (allocation_count) */
+  int allocation_count, allocation_room;
+  uint64_t bytes;      /* of all that was loaded */
+  uint64_t parameters; /* values in it */
+
+  const rdna_gguf *file; /* these are for the time of loading */
+  char architecture[32]; /* before the names of most keys */
+  void (*progress)(void *data, double share);
+  void *progress_data;
+  uint64_t bytes_total;
+  char *next_weight, *next_bias; /* where the next matrix and bias go; NULL: memory of their own */
+} rdna__weights;
+
+/* Frees the device memory. */
+void rdna__weights_free(rdna__weights *weights);
+
+/* ---- keys, without the architecture's name before them: from keys.c ---- */
+
+enum { RDNA__LARGEST_COUNT = 1 << 24 };
+
+/* Whether the file has ARCHITECTURE.KEY. */
+bool rdna__key_exists(const rdna__weights *w, const char *key);
+/* A count between 1 and RDNA__LARGEST_COUNT; |initial| when the key is missing or 0, unless |initial| is 0. */
+rdna_status rdna__key_count(const rdna__weights *w, const char *key, int initial, int *out);
+/* A count that may be 0, which it is when the key is missing. */
+rdna_status rdna__key_count_or_none(const rdna__weights *w, const char *key, int *out);
+/* A positive finite number; |initial| when the key is missing or 0, unless |initial| is 0. */
+rdna_status rdna__key_number(const rdna__weights *w, const char *key, double initial, double *out);
+/* The text of a key that the file has; |*inout| stays what it is when it has not. */
+rdna_status rdna__key_text(const rdna__weights *w, const char *key, rdna_text *inout);
+/* Whether |text| is |word|. */
+bool rdna__text_is(rdna_text text, const char *word);
+
+/* ---- tensors: from weights.c ---- */
+
+/* How many rows a table has, from 1 to RDNA__LARGEST_COUNT. */
+rdna_status rdna__table_rows(const rdna__weights *w, const char *name, int *out_rows);
+/* A matrix as it stands in the file, uploaded or used in place. */
+rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, int64_t columns, rdna_tensor *out);
+/* A vector as f32 in host memory that the caller frees. */
+rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values);
+/* A vector as f32 on the device. */
+rdna_status rdna__load_vector(rdna__weights *w, const char *name, int64_t count, rdna_tensor *out);
+/* |values| (count) of the host's as a vector on the device. */
+rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out);
+/* PREFIX.weight with PREFIX.bias and PREFIX.scale where the file has them. */
+rdna_status rdna__load_linear(rdna__weights *w, const char *prefix, int64_t rows, int64_t columns,
+                              rdna__matrix_weights *out);
+
+/* The same of a layer, "blk.LAYER.NAME". */
+bool rdna__has_in_layer(const rdna__weights *w, int layer, const char *name);
+/* Whether it is there as a vector of |count| values. */
+bool rdna__is_vector_in_layer(const rdna__weights *w, int layer, const char *name, int64_t count);
+rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *name, int64_t count, rdna_tensor *out);
+
+/* A matrix of a layer, what it is called there, and where it goes. */
+typedef struct rdna__part {
+  const char *name;
+  rdna__matrix_weights *matrix;
+  int64_t rows, columns;
+  bool scale_after_bias; /* as llama.cpp applies it */
+} rdna__part;
+
+/* The matrices |parts| of a layer. Where |joined| is given, they are also the one matrix that they are when they lie
+ * one after the other:
+ *
+ *     joined   | rows of part 0 | rows of part 1 | …      all of as many columns
+ *
+ * That is so where the file has them as one, |joined_name| (or NULL: it never does), and where they are copied to the
+ * device, of one type, all with a bias or none, none with a scale. joined->weight.data is NULL where it is not so. */
+rdna_status rdna__load_parts(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *joined_name,
+                             rdna__matrix_weights *joined);
+
+#endif
