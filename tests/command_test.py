@@ -295,7 +295,7 @@ class BadModels(Refusing):
             ("heads", dict(entries={"llama.attention.head_count_kv": (gf.U32, 3)})),
             ("head_count_kv", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [2])})),
             ("rope", dict(entries={"llama.rope.dimension_count": (gf.U32, 17)})),
-            ("yarn", dict(entries={"llama.rope.scaling.type": (gf.TEXT, "yarn")})),
+            ("dynamic", dict(entries={"llama.rope.scaling.type": (gf.TEXT, "dynamic")})),
             ("experts", dict(entries={"llama.expert_count": (gf.U32, 8)})),
             ("epsilon", dict(entries={"llama.attention.layer_norm_rms_epsilon": (gf.F32, float("nan"))})),
             ("ffn_up", dict(drop=["blk.0.ffn_up.weight"])),

@@ -57,8 +57,10 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   RDNA_TRY(normalize(pass, &q, &a->q_norm, decoder->norm_epsilon));
   RDNA_TRY(normalize(pass, &k, &a->k_norm, decoder->norm_epsilon));
   rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, index), v_cache = cache_of(pass, a, pass->v_cache, index);
-  rdna_rope rope = {RDNA_ROPE_INIT, a->rotation->layout, &pass->positions, &a->rotation->inv_freq,
-                    a->rotation->magnitude};
+  const rdna__nn_rotation *r = a->rotation;
+  bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
+  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
+                    r->magnitude};
   /* the cache holds one sequence from row 0, so a token's row is its position */
   RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
 

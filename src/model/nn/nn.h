@@ -16,7 +16,9 @@
 
 /* Rotary positions of some layers of a model. */
 typedef struct rdna__nn_rotation {
-  rdna_tensor inv_freq; /* (rotated / 2), f32; of length 0: positions turn nothing */
+  rdna_tensor inv_freq;      /* (rotated / 2), f32; of length 0: positions turn nothing */
+  rdna_tensor long_inv_freq; /* instead of it where the context is longer than |short_context|; data NULL: never */
+  int short_context;
   rdna_rope_layout layout;
   float magnitude; /* on sine and cosine */
 } rdna__nn_rotation;

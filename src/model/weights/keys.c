@@ -16,12 +16,6 @@ bool rdna__text_is(rdna_text text, const char *word) {
   return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
-bool rdna__key_exists(const rdna__weights *w, const char *key) {
-  char name[KEY_NAME];
-  key_name(w, key, name);
-  return rdna_gguf_find_key(w->file, name, NULL);
-}
-
 /* 0 when the key is missing. */
 static rdna_status read_count(const rdna__weights *w, const char *name, uint64_t *out) {
   rdna_gguf_key found;
@@ -73,4 +67,18 @@ rdna_status rdna__key_text(const rdna__weights *w, const char *key, rdna_text *i
   char name[KEY_NAME];
   key_name(w, key, name);
   return rdna_gguf_find_key(w->file, name, NULL) ? rdna_gguf_get_text(w->file, name, inout) : RDNA_OK;
+}
+
+rdna_status rdna__key_number_or_none(const rdna__weights *w, const char *key, float *out) {
+  const double none = 0x1p-149; /* no file means it */
+  double value;
+  RDNA_TRY(rdna__key_number(w, key, none, &value));
+  *out = value == none ? 0 : (float)value;
+  return RDNA_OK;
+}
+
+rdna_status rdna__key_flag(const rdna__weights *w, const char *key, bool *inout) {
+  char name[KEY_NAME];
+  key_name(w, key, name);
+  return rdna_gguf_find_key(w->file, name, NULL) ? rdna_gguf_get_bool(w->file, name, inout) : RDNA_OK;
 }

@@ -39,14 +39,15 @@ void rdna__weights_free(rdna__weights *weights);
 
 enum { RDNA__LARGEST_COUNT = 1 << 24 };
 
-/* Whether the file has ARCHITECTURE.KEY. */
-bool rdna__key_exists(const rdna__weights *w, const char *key);
-/* A count between 1 and RDNA__LARGEST_COUNT; |initial| when the key is missing or 0, unless |initial| is 0. */
 rdna_status rdna__key_count(const rdna__weights *w, const char *key, int initial, int *out);
 /* A count that may be 0, which it is when the key is missing. */
 rdna_status rdna__key_count_or_none(const rdna__weights *w, const char *key, int *out);
 /* A positive finite number; |initial| when the key is missing or 0, unless |initial| is 0. */
 rdna_status rdna__key_number(const rdna__weights *w, const char *key, double initial, double *out);
+/* A positive number, or 0 when the key is missing or 0. */
+rdna_status rdna__key_number_or_none(const rdna__weights *w, const char *key, float *out);
+/* A yes or no that the file has; |*inout| stays what it is when it has not. */
+rdna_status rdna__key_flag(const rdna__weights *w, const char *key, bool *inout);
 /* The text of a key that the file has; |*inout| stays what it is when it has not. */
 rdna_status rdna__key_text(const rdna__weights *w, const char *key, rdna_text *inout);
 /* Whether |text| is |word|. */

@@ -30,11 +30,17 @@ rdna_status rdna__arch_period(rdna_llm *llm, int period);
 bool rdna__arch_is_windowed(const rdna_llm *llm, int index);
 /* attn_q, attn_k, attn_v (or attn_qkv) and attn_output, and q's and k's norms where the file has them. */
 rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *attention);
-/* ffn_gate, ffn_up and ffn_down; |joined|: ffn_up holds gate and up. */
-rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, bool joined);
+/* That those norms were there. */
+rdna_status rdna__arch_has_head_norms(const rdna_llm *llm, int index, const rdna__nn_attention *attention);
+/* The factor of scores, where the file has one. */
+rdna_status rdna__arch_scale(const rdna_llm *llm, rdna__nn_attention *attention);
+/* ffn_gate, ffn_up and ffn_down; gate and up as one where the file has a matrix |joined|, unless that is NULL. */
+rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const char *joined);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
-/* All of the three. */
+/* post_attention_norm and post_ffw_norm. */
+rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
+/* All but the last. */
 rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer);
 
 /* ---- rotation.c ---- */
@@ -44,7 +50,8 @@ typedef struct rdna__rope_scaling {
   enum { RDNA__ROPE_PLAIN, RDNA__ROPE_LINEAR, RDNA__ROPE_YARN } kind;
   double factor;
   double original; /* tokens that it was trained for before, of YaRN */
-  double ext_factor, attention_factor, beta_fast, beta_slow, log_multiplier;
+  double ext_factor, attention_factor, beta_fast, beta_slow;
+  float log_multiplier;
   bool unrounded; /* the ends of YaRN's ramp are not rounded to whole pairs */
 } rdna__rope_scaling;
 rdna_status rdna__arch_scaling(const rdna_llm *llm, rdna__rope_scaling *out_scaling);
@@ -54,6 +61,8 @@ rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout lay
                                 rdna__nn_rotation *out_rotation);
 /* The same plain, divided by |factors| (rotated / 2); NULL: by nothing. */
 rdna_status rdna__arch_rotation_by(rdna_llm *llm, double base, const float *factors, rdna_tensor *out_inv_freq);
+/* Positions that turn nothing. */
+rdna__nn_rotation rdna__arch_no_rotation(void);
 /* Rotation number 0, which all layers have, as the file's keys say. */
 rdna_status rdna__arch_rope(rdna_llm *llm, rdna_rope_layout layout);
 

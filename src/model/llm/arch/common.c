@@ -80,11 +80,24 @@ rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a
   return head_norm(llm, index, "attn_k_norm.weight", a->kv_heads, &a->k_norm);
 }
 
-rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, bool joined) {
+rdna_status rdna__arch_has_head_norms(const rdna_llm *llm, int index, const rdna__nn_attention *a) {
+  if (a->q_norm.data && a->k_norm.data) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "the model file has no tensor 'blk.%d.attn_%s_norm.weight'", index,
+                    a->q_norm.data ? "k" : "q");
+}
+
+rdna_status rdna__arch_scale(const rdna_llm *llm, rdna__nn_attention *a) {
+  double scale;
+  RDNA_TRY(rdna__key_number(&llm->weights, "attention.scale", (double)a->scale, &scale));
+  a->scale = (float)scale;
+  return RDNA_OK;
+}
+
+rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const char *joined) {
   int64_t width = llm->info.width, hidden = ffn->hidden;
   const rdna__part parts[] = {{"ffn_gate", &ffn->gate, hidden, width, true}, {"ffn_up", &ffn->up, hidden, width, true}};
   const rdna__part down = {"ffn_down", &ffn->down, width, hidden, true};
-  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 2, joined ? "ffn_up" : NULL, &ffn->gate_up));
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 2, joined, &ffn->gate_up));
   return rdna__load_parts(&llm->weights, index, &down, 1, NULL, NULL);
 }
 
@@ -94,8 +107,15 @@ rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   return rdna__load_layer_vector(&llm->weights, index, "ffn_norm.weight", width, &layer->ffn_norm);
 }
 
+rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
+  rdna__weights *w = &llm->weights;
+  int width = llm->info.width;
+  RDNA_TRY(rdna__load_layer_vector(w, index, "post_attention_norm.weight", width, &layer->attention_post_norm));
+  return rdna__load_layer_vector(w, index, "post_ffw_norm.weight", width, &layer->ffn_post_norm);
+}
+
 rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   RDNA_TRY(rdna__arch_attention(llm, index, &layer->attention));
-  RDNA_TRY(rdna__arch_ffn(llm, index, &layer->ffn, false));
+  RDNA_TRY(rdna__arch_ffn(llm, index, &layer->ffn, NULL));
   return rdna__arch_norms(llm, index, layer);
 }

@@ -25,9 +25,7 @@ rdna_status rdna__arch_scaling(const rdna_llm *llm, rdna__rope_scaling *s) {
   RDNA_TRY(rdna__key_number(w, "rope.scaling.yarn_attn_factor", s->attention_factor, &s->attention_factor));
   RDNA_TRY(rdna__key_number(w, "rope.scaling.yarn_beta_fast", 32, &s->beta_fast));
   RDNA_TRY(rdna__key_number(w, "rope.scaling.yarn_beta_slow", 1, &s->beta_slow));
-  if (rdna__key_exists(w, "rope.scaling.yarn_log_multiplier"))
-    RDNA_TRY(rdna__key_number(w, "rope.scaling.yarn_log_multiplier", 1e-30, &s->log_multiplier));
-  return RDNA_OK;
+  return rdna__key_number_or_none(w, "rope.scaling.yarn_log_multiplier", &s->log_multiplier);
 }
 
 /* YaRN (Peng et al., 2023): pairs that turn often within the original context keep their frequency, those that turn
@@ -49,7 +47,7 @@ static double yarn_share(const rdna__rope_scaling *s, int rotated, double base, 
 
 static double yarn_magnitude(const rdna__rope_scaling *s) {
   double stretched = s->factor > 1 ? log(s->factor) : 0;
-  return s->attention_factor * (1 + 0.1 * stretched) / (1 + 0.1 * s->log_multiplier * stretched);
+  return s->attention_factor * (1 + 0.1 * stretched) / (1 + 0.1 * (double)s->log_multiplier * stretched);
 }
 
 static rdna_status frequencies(rdna_llm *llm, double base, const rdna__rope_scaling *s, const float *factors,
@@ -89,6 +87,11 @@ rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout lay
   rdna_status status = frequencies(llm, base, scaling, factors, &out->inv_freq);
   free(factors);
   return status;
+}
+
+rdna__nn_rotation rdna__arch_no_rotation(void) {
+  int64_t none = 0;
+  return (rdna__nn_rotation){.inv_freq = rdna_tensor_contiguous(NULL, RDNA_F32, 1, &none), .magnitude = 1};
 }
 
 rdna_status rdna__arch_rope(rdna_llm *llm, rdna_rope_layout layout) {

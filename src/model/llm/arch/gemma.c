@@ -1,0 +1,64 @@
+/* Gemma 2 (Gemma Team, 2024) and Gemma 3 (2025): norms before and after each block, an embedding that is scaled, GELU
+ * in the gate, windows in most layers; Gemma 2 with soft caps on scores and logits, Gemma 3 with norms of the heads of
+ * q and k and with rotary positions of their own in layers that have a window. Norms stand in files with 1 added. */
+#include <math.h>
+
+#include "base/status.h"
+#include "model/llm/arch/arch.h"
+
+/* The largest model of each divides scores by the width of a head as the sizes give it, not as it is. */
+enum { GEMMA2_27B_LAYERS = 46, GEMMA3_27B_LAYERS = 62 };
+
+static rdna_status keys(rdna_llm *llm) {
+  RDNA_TRY(rdna__arch_keys(llm));
+  llm->decoder.embedding_scale = (float)sqrt(llm->info.width);
+  return rdna__key_number_or_none(&llm->weights, "final_logit_softcapping", &llm->decoder.logit_softcap);
+}
+
+static rdna_status gemma2_keys(rdna_llm *llm) {
+  RDNA_TRY(keys(llm));
+  if (llm->decoder.logit_softcap == 0) llm->decoder.logit_softcap = 30;
+  RDNA_TRY(rdna__arch_window(llm));
+  if (llm->config.window == 0) llm->config.window = 4096;
+  RDNA_TRY(rdna__arch_period(llm, 2));
+  return rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES);
+}
+
+static rdna_status gemma3_keys(rdna_llm *llm) {
+  double of_windows;
+  RDNA_TRY(keys(llm));
+  RDNA_TRY(rdna__arch_window(llm));
+  RDNA_TRY(rdna__arch_period(llm, 6));
+  RDNA_TRY(rdna__key_number(&llm->weights, "rope.freq_base", 1e6, &llm->config.rope_base));
+  RDNA_TRY(rdna__key_number(&llm->weights, "rope.freq_base_swa", 10000, &of_windows));
+  RDNA_TRY(rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES));
+  llm->rotations[1] = (rdna__nn_rotation){.layout = RDNA_ROPE_LAYOUT_HALVES, .magnitude = 1};
+  return rdna__arch_rotation_by(llm, of_windows, NULL, &llm->rotations[1].inv_freq);
+}
+
+static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, int largest) {
+  const rdna_llm_info *info = &llm->info;
+  double of_head = info->layers == largest ? (double)info->width / info->heads : info->head_dim;
+  RDNA_TRY(rdna__arch_layer(llm, index, l));
+  l->attention.scale = (float)(1 / sqrt(of_head));
+  RDNA_TRY(rdna__arch_scale(llm, &l->attention));
+  l->ffn.activation = RDNA__NN_GATE_GELU_TANH;
+  return rdna__arch_post_norms(llm, index, l);
+}
+
+static rdna_status gemma2_layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
+  double softcap;
+  RDNA_TRY(layer(llm, index, l, GEMMA2_27B_LAYERS));
+  RDNA_TRY(rdna__key_number(&llm->weights, "attn_logit_softcapping", 50, &softcap));
+  l->attention.softcap = (float)softcap;
+  return RDNA_OK;
+}
+
+static rdna_status gemma3_layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
+  RDNA_TRY(layer(llm, index, l, GEMMA3_27B_LAYERS));
+  if (rdna__arch_is_windowed(llm, index)) l->attention.rotation = &llm->rotations[1];
+  return rdna__arch_has_head_norms(llm, index, &l->attention);
+}
+
+const rdna__llm_arch rdna__arch_gemma2 = {"gemma2", gemma2_keys, gemma2_layer};
+const rdna__llm_arch rdna__arch_gemma3 = {"gemma3", gemma3_keys, gemma3_layer};
