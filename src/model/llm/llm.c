@@ -102,6 +102,7 @@ void rdna_llm_release(rdna_llm *llm) {
   if (!llm || atomic_fetch_sub(&llm->references, 1) > 1) return;
   rdna__weights_free(&llm->weights);
   free(llm->decoder.layers);
+  free(llm->config.windowed);
   rdna_device_release(llm->weights.device);
   free(llm);
 }

@@ -10,9 +10,10 @@
 
 /* What the file's keys say of all layers, before a layer says otherwise. */
 typedef struct rdna__llm_config {
-  int rotated; /* values of a head that RoPE turns */
-  int window;  /* how far back attention looks in layers that have a window; 0: all the way */
-  int period;  /* of so many layers in a row all but the last have the window; 0: all have it */
+  int rotated;       /* values of a head that RoPE turns */
+  int window;        /* how far back attention looks in layers that have a window; 0: all the way */
+  int period;        /* of so many layers in a row all but the last have the window; 0: all have it */
+  int32_t *windowed; /* (layers), or NULL: whether each has it, where the file says so one by one */
   double rope_base;
 } rdna__llm_config;
 
@@ -34,7 +35,7 @@ struct rdna_llm_session {
   rdna__nn_pass pass; /* of up to |batch| tokens */
   void *logits;       /* (logit_rows, vocabulary) */
   int logit_rows;
-  void *ids;          /* (3, batch), i32: ids, positions, cache_base */
+  void *ids;          /* (4, batch): ids, positions, cache_base, all i32, and temperatures, f32 */
   int32_t *staging;   /* the same, pinned */
   float *last_logits; /* pinned, (vocabulary): what a copy to memory that is not would wait for */
   /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */

@@ -1,4 +1,5 @@
 /* Sessions: one sequence with its cache, fed in passes of many tokens or steps of one. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ enum {
   RECORDINGS = 3, /* that may fail in a row before there is no further one */
   DEFAULT_CONTEXT = 4096,
   DEFAULT_BATCH = 512,
-  ALIGNMENT = 256
+  ALIGNMENT = 256,
+  STAGED = 4 /* numbers of a token that a pass is given: see rdna_llm_session */
 };
 
 /* The session's buffers, cut from one allocation: a first pass with base NULL adds up the bytes, a second gives the
@@ -41,7 +43,7 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->projected = cut(c, (size_t)values.width * row);
   pass->gate_up = cut(c, (size_t)values.gate_up * row + 3 * sizeof(float));
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
-  s->ids = cut(c, 3 * (size_t)s->batch * sizeof(int32_t));
+  s->ids = cut(c, STAGED * (size_t)s->batch * sizeof(int32_t));
   pass->workspace = cut(c, pass->workspace_bytes);
   pass->k_cache = cut(c, (size_t)decoder->layer_count * pass->cache_layer_bytes);
   pass->v_cache = cut(c, (size_t)decoder->layer_count * pass->cache_layer_bytes);
@@ -92,7 +94,7 @@ static rdna_status allocate(rdna_llm_session *s) {
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
   RDNA_TRY(rdna_host_alloc(device, (size_t)decoder->vocabulary * sizeof(float), (void **)&s->last_logits));
-  return rdna_host_alloc(device, 3 * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
+  return rdna_host_alloc(device, STAGED * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
 }
 
 rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
@@ -168,7 +170,7 @@ static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens
 
 /* What the staging buffer holds goes to the device, and the logits of the last |rows| tokens to |logits|. */
 static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *logits) {
-  RDNA_TRY(rdna_copy_to_device(s->pass.stream, s->ids, s->staging, 3 * (size_t)s->batch * sizeof(int32_t)));
+  RDNA_TRY(rdna_copy_to_device(s->pass.stream, s->ids, s->staging, STAGED * (size_t)s->batch * sizeof(int32_t)));
   rdna__nn_pass pass = s->pass;
   pass.count = count;
   pass.length = length_of(s, count);
@@ -176,6 +178,7 @@ static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *l
   pass.ids = rdna_tensor_contiguous(s->ids, RDNA_I32, 1, &tokens);
   pass.positions = rdna_tensor_contiguous((int32_t *)s->ids + s->batch, RDNA_I32, 1, &tokens);
   pass.cache_base = rdna_tensor_contiguous((int32_t *)s->ids + 2 * (int64_t)s->batch, RDNA_I32, 1, &tokens);
+  pass.temperatures = rdna__nn_matrix((int32_t *)s->ids + 3 * (int64_t)s->batch, tokens, 1);
   RDNA_TRY(rdna__nn_decode(&pass, &s->llm->decoder, rows, s->logits));
   if (rows == 0) return RDNA_OK;
   return rdna_copy_to_host(s->pass.stream, logits, s->logits,
@@ -212,6 +215,11 @@ static rdna_status decode(rdna_llm_session *s) {
   return queue_pass(s, 1, 1, s->last_logits);
 }
 
+static float temperature_of(const rdna__nn_decoder *decoder, int position) {
+  if (decoder->temperature_beta == 0) return 1;
+  return (float)(1 + (double)decoder->temperature_beta * log(1 + position / decoder->temperature_after));
+}
+
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
 static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
   size_t batch = (size_t)s->batch;
@@ -219,6 +227,8 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
     s->staging[i] = tokens[i];
     s->staging[batch + (size_t)i] = s->position + i;
     s->staging[2 * batch + (size_t)i] = 0;
+    float temperature = temperature_of(&s->llm->decoder, s->position + i);
+    memcpy(&s->staging[3 * batch + (size_t)i], &temperature, sizeof temperature);
   }
   RDNA_TRY(count == 1 && rows == 1 ? decode(s) : queue_pass(s, count, rows, rows == 1 ? s->last_logits : logits));
   RDNA_TRY(rdna_stream_synchronize(s->pass.stream)); /* the staging buffer is free again */

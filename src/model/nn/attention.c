@@ -56,6 +56,11 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   RDNA_TRY(project(pass, a, h, &q, &k, &v));
   RDNA_TRY(normalize(pass, &q, &a->q_norm, decoder->norm_epsilon));
   RDNA_TRY(normalize(pass, &k, &a->k_norm, decoder->norm_epsilon));
+  if (decoder->temperature_beta > 0 && pass->length > decoder->temperature_after) {
+    const rdna_scalar zero = rdna_scalar_real(0);
+    rdna_tensor rows = rdna__nn_matrix(q.data, pass->count, (int64_t)a->heads * a->head_dim);
+    RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &rows, &pass->temperatures, zero, zero, &rows));
+  }
   rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, index), v_cache = cache_of(pass, a, pass->v_cache, index);
   const rdna__nn_rotation *r = a->rotation;
   bool is_long = r->long_inv_freq.data && pass->context > r->short_context;

@@ -59,6 +59,10 @@ typedef struct rdna__nn_decoder {
   float residual_scale;  /* of what each block adds; 1: none */
   float logit_scale;     /* 1: none */
   float logit_softcap;   /* 0: none */
+  /* queries at position p are multiplied by 1 + beta ln(1 + floor(p / after)), so that attention over long texts does
+   * not spread thin; beta 0: no */
+  float temperature_beta;
+  int temperature_after;
   rdna_tensor embedding; /* (vocabulary, width) */
   rdna_tensor output_norm;
   rdna__matrix_weights output;
@@ -71,6 +75,7 @@ typedef struct rdna__nn_pass {
   int count;                                /* tokens */
   int64_t length;                           /* the most positions that one of them sees */
   rdna_tensor ids, positions, cache_base;   /* (count), i32 */
+  rdna_tensor temperatures;                 /* (count, 1), f32: see temperature_beta */
   void *x, *h, *qkv, *attended, *projected; /* activations of the tokens, f32: see rdna__nn_buffers */
   void *gate_up;
   void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */

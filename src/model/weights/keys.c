@@ -82,3 +82,16 @@ rdna_status rdna__key_flag(const rdna__weights *w, const char *key, bool *inout)
   key_name(w, key, name);
   return rdna_gguf_find_key(w->file, name, NULL) ? rdna_gguf_get_bool(w->file, name, inout) : RDNA_OK;
 }
+
+bool rdna__key_is_array(const rdna__weights *w, const char *key) {
+  char name[KEY_NAME];
+  rdna_gguf_key found;
+  key_name(w, key, name);
+  return rdna_gguf_find_key(w->file, name, &found) && found.type == RDNA_GGUF_TYPE_ARRAY;
+}
+
+rdna_status rdna__key_array(const rdna__weights *w, const char *key, int layers, int32_t *out) {
+  char name[KEY_NAME];
+  key_name(w, key, name);
+  return rdna_gguf_read_i32(w->file, name, 0, (size_t)layers, out);
+}

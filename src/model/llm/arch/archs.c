@@ -5,7 +5,8 @@
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
-#define ARCHITECTURES(X) X(llama) X(qwen2) X(qwen3) X(phi3) X(gemma2) X(gemma3) X(olmo2) X(smollm3) X(granite)
+#define ARCHITECTURES(X) \
+  X(llama) X(qwen2) X(qwen3) X(phi3) X(gemma2) X(gemma3) X(olmo2) X(smollm3) X(granite) X(mistral3)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)

@@ -1,4 +1,6 @@
 /* Keys and tensors that most architectures have. */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
@@ -50,11 +52,16 @@ rdna_status rdna__arch_window(rdna_llm *llm) {
 }
 
 rdna_status rdna__arch_period(rdna_llm *llm, int period) {
-  return rdna__key_count(&llm->weights, "attention.sliding_window_pattern", period, &llm->config.period);
+  const char key[] = "attention.sliding_window_pattern";
+  if (!rdna__key_is_array(&llm->weights, key)) return rdna__key_count(&llm->weights, key, period, &llm->config.period);
+  llm->config.windowed = calloc((size_t)llm->info.layers, sizeof *llm->config.windowed);
+  if (!llm->config.windowed) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the pattern of windows");
+  return rdna__key_array(&llm->weights, key, llm->info.layers, llm->config.windowed);
 }
 
 bool rdna__arch_is_windowed(const rdna_llm *llm, int index) {
   int period = llm->config.period;
+  if (llm->config.windowed && !llm->config.windowed[index]) return false;
   return llm->config.window > 0 && (period == 0 || index % period < period - 1);
 }
 
