@@ -1,0 +1,114 @@
+"""Each architecture's logits against transformers' network of that architecture in float64, with random weights.
+
+tests/architectures_test.py                  the rows that RUNS names, and that no other runs
+tests/architectures_test.py NAME… [--all]    a table of the rows whose names begin so; with --all those too that RUNS lacks
+"""
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+if not importlib.util.find_spec("transformers"):
+    # Where PyTorch cannot be had, RDNA_TEST_TORCH=0 leaves out what needs it; anything else that fails is a failure.
+    if os.environ.get("RDNA_TEST_TORCH", "1") == "0":
+        print("left out: RDNA_TEST_TORCH=0, and the reference needs PyTorch and transformers")
+        raise SystemExit(77)
+    ROOT = pathlib.Path(__file__).resolve().parent.parent
+    python = subprocess.run([ROOT / "packaging/torch-venv.sh"], check=True, capture_output=True, text=True).stdout.strip()
+    os.execv(python, [python, *sys.argv])
+
+import numpy as np
+import torch
+
+import rdna_program  # first: it makes tools/ importable
+from architecture_models import Model
+from architecture_rows import ROWS
+from logits_test import logits_of, relative_squared_error
+
+# The rows of architecture_rows.py that rdna runs.
+RUNS = [
+    "llama", "llama, tied, wide heads", "llama, biases", "llama 3 scaling", "llama, linear scaling",
+    "mistral", "mistral, window",
+]
+# All sums are of f32: relative errors of 1e-7 each, of 1e-6 in the logits, squared.
+BOUND = 1e-11
+LENGTH = 41
+
+
+class Outcome:
+    """A row's errors: of transformers' own f32, and of rdna in one pass, token by token and in passes of 7."""
+
+    def __init__(self, row):
+        start = time.monotonic()
+        self.row = row
+        self.model = Model(row, seed=sum(map(ord, row.name)))
+        self.tokens = np.random.default_rng(len(row.name)).integers(0, row.config["vocab_size"], LENGTH).tolist()
+        self.want = self.model.logits(self.tokens)
+        self.f32 = relative_squared_error(self.model.logits(self.tokens, dtype=torch.float32), self.want)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.gguf"
+            self.model.write(path)
+            self.errors = [relative_squared_error(logits_of(path, self.tokens, "--kv", "f32", *passes), self.want)
+                           for passes in ((), ("--batch", 1), ("--batch", 7))]
+        self.seconds = time.monotonic() - start
+
+    def bound(self):
+        return max(BOUND, 4 * self.f32)
+
+    def unseen(self):
+        """Layers and features of the model that these tokens' logits do not show, which would make the row blind."""
+        layers = {f"layer {i}": self.model.logits(self.tokens, skip=i)
+                  for i in range(self.row.config["num_hidden_layers"])}
+        features = {name: self.model.logits(self.tokens, changes) for name, changes in self.row.features.items()}
+        changes = {name: relative_squared_error(logits, self.want) for name, logits in {**layers, **features}.items()}
+        return [f"{name}: {change:.1e}" for name, change in changes.items()
+                if change < (0.01 if name in layers else 1e-4)]
+
+
+class Architectures(unittest.TestCase):
+    def test_rows(self):
+        names = [row.name for row in ROWS]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertLessEqual(set(RUNS), set(names))
+        for row in ROWS:
+            with self.subTest(row.name):
+                if row.name not in RUNS:
+                    with self.assertRaisesRegex(AssertionError, "exit status", msg="it runs: RUNS should name it"):
+                        Outcome(row)
+                    continue
+                outcome = Outcome(row)
+                self.assertLess(max(outcome.errors), outcome.bound(), outcome.errors)
+                self.assertEqual(outcome.unseen(), [])
+
+
+def table(prefixes, every):
+    failed = False
+    print(f"{'row':36} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f32':>9} {'seconds':>8}")
+    for row in ROWS:
+        if not row.name.startswith(tuple(prefixes)) or not (every or row.name in RUNS):
+            continue
+        try:
+            outcome = Outcome(row)
+        except AssertionError as error:
+            print(f"{row.name:36} {str(error)[-150:].strip().splitlines()[-1]}")
+            failed = True
+            continue
+        one, token, seven = outcome.errors
+        unseen = outcome.unseen()
+        wrong = max(outcome.errors) > outcome.bound() or bool(unseen)
+        failed |= wrong
+        print(f"{row.name:36} {one:9.1e} {token:9.1e} {seven:11.1e} {outcome.f32:9.1e} {outcome.seconds:8.2f}"
+              f"{'  WRONG' if wrong else ''} {', '.join(unseen)}")
+    return failed
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if arguments:
+        prefixes = [name for name in arguments if name != "--all"] or [""]
+        raise SystemExit(table(prefixes, "--all" in arguments))
+    unittest.main()
