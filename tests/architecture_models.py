@@ -102,7 +102,7 @@ class Model:
         return InFloat64() if dtype == torch.float64 else torch.no_grad()
 
     def logits(self, tokens, changes=None, dtype=torch.float64, skip=None):
-        """|skip|: the number of a layer to leave out."""
+        """float64. |skip|: the number of a layer to leave out."""
         network = self.network(changes or {}, dtype)
         if skip is not None:
             layers = network.get_submodule(self.row.layers)

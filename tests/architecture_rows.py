@@ -44,6 +44,10 @@ def rope(theta=10000.0, kind="default", **rest):
     return dict(rope_theta=theta, rope_type=kind, **rest)
 
 
+def head_size(config):
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
 def neighbours(matrix, heads):
     """Rows of q or k so that what RoPE turns together are neighbours: of each head's halves in turn."""
     halves = matrix.reshape(heads, 2, matrix.shape[0] // heads // 2, *matrix.shape[1:])
@@ -124,7 +128,7 @@ class Llama(Row):
 
     def keys(self, config):
         keys = super().keys(config)
-        keys["rope.dimension_count"] = config.head_dim or config.hidden_size // config.num_attention_heads
+        keys["rope.dimension_count"] = head_size(config)
         return keys
 
     def extra_tensors(self, config):
@@ -133,7 +137,7 @@ class Llama(Row):
         p = config.rope_parameters
         if p["rope_type"] != "llama3":
             return []
-        size = config.head_dim or config.hidden_size // config.num_attention_heads
+        size = head_size(config)
         frequencies = float(p["rope_theta"]) ** (-np.arange(0, size, 2) / size)
         waves = p["original_max_position_embeddings"] * frequencies / (2 * math.pi)
         share = np.clip((waves - p["low_freq_factor"]) / (p["high_freq_factor"] - p["low_freq_factor"]), 0, 1)
@@ -161,23 +165,170 @@ class Qwen3(Row):
     base = dict(rope_parameters=rope(1e6), head_dim=24)
 
 
+class Phi3(Row):
+    """q, k and v are one matrix, and gate and up; of the longrope's two lists of factors the text's length chooses."""
+
+    architecture, model = "phi3", "Phi3ForCausalLM"
+    base = dict(rope_parameters=rope(partial_rotary_factor=1.0), original_max_position_embeddings=128)
+
+    def keys(self, config):
+        keys = super().keys(config)
+        p, original = config.rope_parameters, config.original_max_position_embeddings
+        keys["rope.dimension_count"] = int(p["partial_rotary_factor"] * head_size(config))
+        keys["rope.scaling.original_context_length"] = original
+        keys["attention.sliding_window"] = config.sliding_window or 0
+        if p["rope_type"] == "longrope":
+            longer = math.log(config.max_position_embeddings / original)
+            keys["rope.scaling.attn_factor"] = math.sqrt(1 + longer / math.log(original))
+        return keys
+
+    def extra_tensors(self, config):
+        return [(f"rope_factors_{which}.weight", gf.TENSOR_F32, np.array(config.rope_parameters[f"{which}_factor"]))
+                for which in ("long", "short") if f"{which}_factor" in config.rope_parameters]
+
+
+class Gemma2(Row):
+    architecture, model = "gemma2", "Gemma2ForCausalLM"
+    layer_names = {**LAYER_NAMES, **POST_NORMS}
+    # times sqrt(hidden_size) they are of 1
+    deviations = {"embed_tokens": 1 / 8}
+    base = dict(rope_parameters=rope(), head_dim=24, query_pre_attn_scalar=24, tie_word_embeddings=True,
+                sliding_window=9, num_hidden_layers=4, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)
+
+    def norm_is_offset(self, name):
+        return name.endswith("norm.weight")
+
+    def keys(self, config):
+        keys = super().keys(config)
+        del keys["rope.freq_base"]  # its converter leaves it out
+        for name in ("attn_logit_softcapping", "final_logit_softcapping"):
+            keys[name] = config.to_dict()[name]
+        keys["attention.sliding_window"] = config.sliding_window
+        return keys
+
+
+class Gemma3(Gemma2):
+    architecture, model = "gemma3", "Gemma3ForCausalLM"
+    base = dict(rope_parameters=dict(full_attention=rope(1e6), sliding_attention=rope(1e4)), head_dim=24,
+                query_pre_attn_scalar=24, tie_word_embeddings=True, sliding_window=9, num_hidden_layers=7)
+
+    def keys(self, config):
+        keys = Row.keys(self, config)
+        keys["attention.sliding_window"] = config.sliding_window
+        if config.final_logit_softcapping:
+            keys["final_logit_softcapping"] = config.final_logit_softcapping
+        return keys
+
+    def rope_keys(self, parameters):
+        return {**super().rope_keys(parameters["full_attention"]),
+                "rope.freq_base_swa": float(parameters["sliding_attention"]["rope_theta"])}
+
+
+class Olmo2(Row):
+    """Norms after the branches and none before; q and k are normed over their whole width."""
+
+    architecture, model = "olmo2", "Olmo2ForCausalLM"
+    layer_names = {**LAYER_NAMES, **POST_NORMS}
+    base = dict(rope_parameters=rope(5e5))
+
+
+class Olmo3(Olmo2):
+    model = "Olmo3ForCausalLM"
+    base = dict(rope_parameters=dict(full_attention=rope(5e5), sliding_attention=rope(5e5)), sliding_window=9,
+                num_hidden_layers=5)
+
+    def keys(self, config):
+        keys = super().keys(config)
+        keys["attention.sliding_window"] = config.sliding_window
+        keys["attention.sliding_window_pattern"] = [kind == "sliding_attention" for kind in config.layer_types]
+        return keys
+
+    def rope_keys(self, parameters):
+        return super().rope_keys(parameters["full_attention"])
+
+
+class SmolLM3(Llama):
+    architecture, model = "smollm3", "SmolLM3ForCausalLM"
+    base = dict(rope_parameters=rope(5e6), num_hidden_layers=5, tie_word_embeddings=True)
+
+
+class Granite(Llama):
+    architecture, model = "granite", "GraniteForCausalLM"
+    base = dict(rope_parameters=rope(), embedding_multiplier=1.5, residual_multiplier=0.7, attention_multiplier=0.1,
+                logits_scaling=3.0)
+
+    def keys(self, config):
+        return {**super().keys(config), "embedding_scale": config.embedding_multiplier,
+                "residual_scale": config.residual_multiplier, "attention.scale": config.attention_multiplier,
+                "logit_scale": config.logits_scaling}
+
+
+class Mistral3(Llama):
+    """Ministral 3: queries grow with the logarithm of how often the original context has passed."""
+
+    architecture, model = "mistral3", "Ministral3ForCausalLM"
+    base = dict(rope_parameters=rope(1e4, "yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=32.0,
+                                     beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.5,
+                                     max_position_embeddings=128), head_dim=24)
+
+    def rope_keys(self, parameters):
+        return {**super().rope_keys(parameters), "rope.scaling.yarn_log_multiplier": parameters["mscale_all_dim"],
+                "attention.temperature_scale": parameters["llama_4_scaling_beta"]}
+
+
 LLAMA3 = rope(5e5, "llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=32)
 YARN = rope(1e4, "yarn", factor=4.0, original_max_position_embeddings=32)
-PLAIN = dict(rope_parameters=rope())
+UNSCALED = {"scaling": dict(rope_parameters=dict(rope_type="default"))}
+# of 16 values, and of 12
+LONGROPE = rope(1e4, "longrope", long_factor=[1.5 + 0.5 * i for i in range(8)],
+                short_factor=[1 + 0.3 * i for i in range(8)])
+PARTIAL = rope(1e4, "longrope", partial_rotary_factor=0.75, long_factor=[1.5 + 0.5 * i for i in range(6)],
+               short_factor=[1 + 0.3 * i for i in range(6)])
+WINDOW = {"window": dict(sliding_window=10)}
+CAPS = {"attention's cap": dict(attn_logit_softcapping=None), "the cap at the end": dict(final_logit_softcapping=None)}
 
 ROWS = [
     Llama("llama"),
     Llama("llama, tied, wide heads", dict(tie_word_embeddings=True, head_dim=24, num_key_value_heads=1)),
     Llama("llama, biases", dict(attention_bias=True, mlp_bias=True, num_key_value_heads=4)),
-    Llama("llama 3 scaling", dict(rope_parameters=LLAMA3), {"scaling": dict(rope_parameters=dict(rope_type="default"))}),
-    Llama("llama, linear scaling", dict(rope_parameters=rope(kind="linear", factor=2.5)), {"scaling": PLAIN}),
-    Llama("llama, yarn", dict(rope_parameters=YARN), {"scaling": dict(rope_parameters=dict(rope_type="default"))}),
+    Llama("llama 3 scaling", dict(rope_parameters=LLAMA3), UNSCALED),
+    Llama("llama, linear scaling", dict(rope_parameters=rope(kind="linear", factor=2.5)), UNSCALED),
+    Llama("llama, yarn", dict(rope_parameters=YARN), UNSCALED),
     Mistral("mistral"),
-    Mistral("mistral, window", dict(sliding_window=9), {"window": dict(sliding_window=10)}),
+    Mistral("mistral, window", dict(sliding_window=9), WINDOW),
     Qwen2("qwen2"),
-    Qwen2("qwen2, tied, yarn", dict(tie_word_embeddings=True, rope_parameters=YARN),
-          {"scaling": dict(rope_parameters=dict(rope_type="default"))}),
+    Qwen2("qwen2, tied, yarn", dict(tie_word_embeddings=True, rope_parameters=YARN), UNSCALED),
     Qwen3("qwen3"),
     Qwen3("qwen3, tied", dict(tie_word_embeddings=True, head_dim=16, num_key_value_heads=4)),
+    Phi3("phi3"),
+    Phi3("phi3, part of each head, window", dict(sliding_window=9, tie_word_embeddings=True,
+                                                 rope_parameters=rope(partial_rotary_factor=0.75)),
+         {**WINDOW, "part": dict(rope_parameters=dict(partial_rotary_factor=1.0))}),
+    Phi3("phi3, short factors", dict(rope_parameters=PARTIAL, original_max_position_embeddings=64),
+         {"which factors": dict(original_max_position_embeddings=40)}),
+    Phi3("phi3, long factors", dict(rope_parameters=LONGROPE, original_max_position_embeddings=40),
+         {"which factors": dict(original_max_position_embeddings=64)}),
+    Gemma2("gemma2", {}, {**WINDOW, **CAPS}),
+    Gemma2("gemma2, shape of 27B", dict(num_hidden_layers=46, hidden_size=48, head_dim=16, query_pre_attn_scalar=12),
+           {"scale": dict(query_pre_attn_scalar=16)}),
+    Gemma3("gemma3", {}, {**WINDOW, "the windows' base": dict(rope_parameters=dict(sliding_attention=rope(1e6)))},
+           without=("rope.freq_base_swa",)),
+    Gemma3("gemma3, scaled, bases", dict(final_logit_softcapping=5.0, rope_parameters=dict(
+        full_attention=rope(1e5, "linear", factor=8.0), sliding_attention=rope(2e3))),
+           {"cap": dict(final_logit_softcapping=None),
+            "scaling": dict(rope_parameters=dict(full_attention=rope(1e5))),
+            "the windows' base": dict(rope_parameters=dict(sliding_attention=rope(1e4)))}),
+    Gemma3("gemma3, shape of 27B", dict(num_hidden_layers=62, hidden_size=48, head_dim=16, query_pre_attn_scalar=12),
+           {"scale": dict(query_pre_attn_scalar=16)}),
+    Olmo2("olmo2"),
+    Olmo3("olmo 3", {}, WINDOW),
+    Olmo3("olmo 3, yarn in some layers", dict(rope_parameters=dict(full_attention=YARN, sliding_attention=rope())),
+          {"scaling": dict(rope_parameters=dict(full_attention=rope())),
+           "where": dict(rope_parameters=dict(sliding_attention=YARN))}),
+    SmolLM3("smollm3", {}, {"layers without RoPE": dict(no_rope_layer_interval=3)}),
+    Granite("granite", {}, {name: {name: 1.0} for name in ("embedding_multiplier", "residual_multiplier",
+                                                           "attention_multiplier", "logits_scaling")}),
+    Granite("granite, tied, biases", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
+    Mistral3("mistral3", {}, {"temperature": dict(rope_parameters=dict(llama_4_scaling_beta=0.0)), **UNSCALED}),
 ]
