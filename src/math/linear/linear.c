@@ -1,5 +1,5 @@
 /* linear and linear_add: products with weights of any type, dense or quantized, behind one call. */
-#include "rdna/op/linear.h"
+#include "math/linear/linear.h"
 
 #include "math/common/plan/check.h"
 #include "math/gemm/gemm.h"
@@ -67,6 +67,8 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
       .beta = beta,
   };
   rdna_dtype types[3] = {x->dtype, weight->dtype, out->dtype};
+  if (types[0] != RDNA_F32 && types[0] != types[1])
+    return rdna__linear_halves(&(rdna__linear){stream, op_name, x, weight, bias, out, args, out_rows, n, k});
   if (rdna_dtype_block_values(weight->dtype) == 1)
     return rdna__gemm_launch(stream, op_name, types, args, out_rows, n, k, 1);
   return rdna__gemm_launch_product(stream, op_name, rdna__quant_product(types), types, args, out_rows, n, k, 1);
