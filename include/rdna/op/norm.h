@@ -15,11 +15,13 @@
 extern "C" {
 #endif
 
-/* x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019). */
+/* x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019). |x| and |weight| of f32 may have an |out| of f16
+ * or bf16, which overlaps neither. */
 RDNA_CHECKED rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                                           double epsilon, const rdna_tensor *out);
 /* residual = residual + x, rounded to its type, then out = rms_norm(residual), in one pass. |residual| has |x|'s
- * shape and type, is written, and overlaps neither |x| nor |out|. |out| may be |x|. */
+ * shape and type, is written, and overlaps neither |x| nor |out|. |out| may be |x|. With |residual| and |weight| of f32
+ * |out| may be f16 or bf16, and |x| then is f32 or of |out|'s type. */
 RDNA_CHECKED rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
                                               const rdna_tensor *weight, double epsilon, const rdna_tensor *out);
 /* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016). */

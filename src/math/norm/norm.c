@@ -186,6 +186,7 @@ static rdna_status launch_rows(rdna_stream *stream, const char *op_name, const s
 rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight, double epsilon,
                              const rdna_tensor *out) {
   struct rows rows = {0};
+  if (rdna__is_narrow_norm(x, out)) return rdna__narrow_norm(stream, "rms_norm", x, NULL, weight, epsilon, out);
   RDNA_TRY(check_out("rms_norm", out, epsilon, &rows));
   RDNA_TRY(check_input("rms_norm", "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_weight("rms_norm", "weight", weight, out, rows.cols));
@@ -205,6 +206,8 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
                                  const rdna_tensor *weight, double epsilon, const rdna_tensor *out) {
   static const char name[] = "add_rms_norm";
   struct rows rows = {0};
+  RDNA_TRY(rdna__check_tensor(name, "residual", residual)); /* before x, with which it need not agree */
+  if (rdna__is_narrow_norm(residual, out)) return rdna__narrow_norm(stream, name, x, residual, weight, epsilon, out);
   RDNA_TRY(check_out(name, out, epsilon, &rows));
   RDNA_TRY(check_input(name, "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_input(name, "residual", residual, &rows.residual_stride, out, &rows));

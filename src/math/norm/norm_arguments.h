@@ -8,13 +8,37 @@
 
 OPERATOR(rms_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_rms_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)),
-                          EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
+                          EPSILON, out("out", FIRST_OR(HALVES), 0, SHAPE(M, N)));
 }
+#define NARROW(type)                                                          \
+  rdna_op_rms_norm(stream, in("x", ANY(RDNA_F32, BIT(type)), 0, SHAPE(M, N)), \
+                   in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), EPSILON, \
+                   out("out", MAIN_OR(FLOATS), 0, SHAPE(M, N)))
+OPERATOR(rms_norm, f32_to_f16, .types = BIT(RDNA_F16), .besides = FLOATS, .empty = "MN") { return NARROW(RDNA_F16); }
+OPERATOR(rms_norm, f32_to_bf16, .types = BIT(RDNA_BF16), .besides = FLOATS, .empty = "MN") { return NARROW(RDNA_BF16); }
+#undef NARROW
 OPERATOR(add_rms_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_add_rms_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), out("residual", MAIN, 0, SHAPE(M, N)),
                               in("weight", MAIN_OR(F32), OPTIONAL, SHAPE(N)), EPSILON,
-                              out("out", MAIN, 0, SHAPE(M, N)));
+                              out("out", FIRST_OR(HALVES), 0, SHAPE(M, N)));
 }
+#define NARROW(x_type, residual_type, also)                                                                     \
+  rdna_op_add_rms_norm(stream, in("x", x_type, 0, SHAPE(M, N)), out("residual", residual_type, 0, SHAPE(M, N)), \
+                       in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), EPSILON,                               \
+                       out("out", MAIN_OR(also), 0, SHAPE(M, N)))
+OPERATOR(add_rms_norm, f32_to_f16, .types = BIT(RDNA_F16), .besides = FLOATS, .empty = "MN") {
+  return NARROW(ANY(RDNA_F32, BIT(RDNA_F16)), ONLY(RDNA_F32), FLOATS);
+}
+OPERATOR(add_rms_norm, f32_to_bf16, .types = BIT(RDNA_BF16), .besides = FLOATS, .empty = "MN") {
+  return NARROW(ANY(RDNA_F32, BIT(RDNA_BF16)), ONLY(RDNA_F32), FLOATS);
+}
+OPERATOR(add_rms_norm, f16_and_f32, .types = BIT(RDNA_F16), .besides = FLOATS, .empty = "MN", .same = "out=x") {
+  return NARROW(MAIN_OR(F32), ANY(RDNA_F32, BIT(RDNA_F16)), 0);
+}
+OPERATOR(add_rms_norm, bf16_and_f32, .types = BIT(RDNA_BF16), .besides = FLOATS, .empty = "MN", .same = "out=x") {
+  return NARROW(MAIN_OR(F32), ANY(RDNA_F32, BIT(RDNA_BF16)), 0);
+}
+#undef NARROW
 OPERATOR(layer_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(N)),
                             in("bias", MAIN, OPTIONAL, SHAPE(N)), EPSILON, out("out", MAIN, 0, SHAPE(M, N)));

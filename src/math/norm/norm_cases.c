@@ -38,7 +38,8 @@ static struct shape pick_shape(const rdna__kernel_info *kernel, rdna__random *ra
   s.rows = n < edge_count ? edges[n][0] : rdna__random_range(random, 1, 12);
   s.cols = n < edge_count ? edges[n][1] : rdna__random_range(random, 1, rdna__random_below(random, 3) ? 500 : 9000);
   if (n >= edge_count && n % 2) s.cols = s.cols / 8 * 8 + 8;
-  const bool shifted = strstr(kernel->name, "_shifted"), wide = !shifted && s.cols > NORM_WAVE_COLS;
+  const bool shifted = strstr(kernel->name, "_shifted");
+  const bool wide = !shifted && !strstr(kernel->name, "_narrow") && s.cols > NORM_WAVE_COLS;
   if (wide) s.cols = (s.cols + 7) / 8 * 8;
   if (shifted) {
     const int64_t most = NORM_SHIFTED_BYTES / (int64_t)rdna_dtype_block_bytes(dtype);
@@ -97,7 +98,15 @@ static bool add_weight(rdna__kernel_case *c, rdna__random *random, rdna_dtype dt
   return true;
 }
 
-static rdna_dtype weight_dtype(const char *name) { return strstr(name, "_wf32") ? RDNA_F32 : case_name_float(name); }
+static bool is_narrow(const char *name) { return strstr(name, "_narrow") != NULL; }
+static rdna_dtype weight_dtype(const char *name) {
+  return strstr(name, "_wf32") || is_narrow(name) ? RDNA_F32 : case_name_float(name);
+}
+/* Of x, and of the residual. */
+static rdna_dtype values_dtype(const char *name) {
+  return strstr(name, "_narrow_f32") ? RDNA_F32 : case_name_float(name);
+}
+static rdna_dtype residual_dtype(const char *name) { return is_narrow(name) ? RDNA_F32 : case_name_float(name); }
 
 static rdna_status set_rows_tolerance(rdna__kernel_case *c, rdna_dtype dtype, int64_t cols) {
   rdna__case_tolerance(c, case_smallest(dtype), case_spacing(dtype) + sum_error(cols) + 8 * 0x1p-24);
@@ -120,7 +129,8 @@ RDNA_CASE_MAKER(rdna__rms_norm_case) {
   float *copy = NULL;
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &s, weighted);
-  bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct rms_norm_args, x), 0);
+  bool fits =
+      add_rows(out_case, random, RDNA__IN, values_dtype(kernel->name), &s, 0, offsetof(struct rms_norm_args, x), 0);
   if (weighted) {
     fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
                               offsetof(struct rms_norm_args, weight), &copy);
@@ -145,9 +155,11 @@ RDNA_CASE_MAKER(rdna__add_rms_norm_case) {
   float *copy = NULL;
   memcpy(out_case->args, &args, sizeof args);
   describe(out_case, random, &s, weighted);
-  bool fits = add_rows(out_case, random, RDNA__IN, dtype, &s, 0, offsetof(struct add_rms_norm_args, x), 0);
+  bool fits =
+      add_rows(out_case, random, RDNA__IN, values_dtype(kernel->name), &s, 0, offsetof(struct add_rms_norm_args, x), 0);
   /* the sum is exact in both, so no tolerance */
-  fits = fits && add_rows(out_case, random, RDNA__INOUT, dtype, &s, 1, offsetof(struct add_rms_norm_args, residual), 0);
+  fits = fits && add_rows(out_case, random, RDNA__INOUT, residual_dtype(kernel->name), &s, 1,
+                          offsetof(struct add_rms_norm_args, residual), 0);
   if (weighted) {
     fits = fits && add_weight(out_case, random, weight_dtype(kernel->name), s.cols,
                               offsetof(struct add_rms_norm_args, weight), &copy);

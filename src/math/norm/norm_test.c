@@ -9,7 +9,8 @@ static const char *const norm_names[] = {"rms_norm", "add_rms_norm", "layer_norm
 
 struct problem {
   enum norm norm;
-  rdna_dtype dtype, weight_dtype;
+  rdna_dtype dtype, weight_dtype; /* of x */
+  rdna_dtype residual_dtype, out_dtype;
   int64_t outer, inner, cols; /* a tensor (outer, inner, cols) */
   int64_t gap, offset;        /* values between rows; before the first */
   bool weighted, biased, in_place;
@@ -36,8 +37,8 @@ static void check_row(const struct problem *p, const struct operands *o, const d
   for (int64_t i = 0; i < p->cols; i++) {
     double w = value_or(&o->weight, i, 1), b = value_or(&o->bias, i, 0), y = (x[i] - mean) / deviation * w;
     double bound = fabs(w) * mean_error / deviation + error * fabs(y) + 4 * 0x1p-24 * (fabs(y) + fabs(b));
-    assert_close(p->dtype, operand_get(&o->out, row_index * (p->cols + p->gap) + i), y + b, bound, norm_names[p->norm],
-                 i);
+    assert_close(p->out_dtype, operand_get(&o->out, row_index * (p->cols + p->gap) + i), y + b, bound,
+                 norm_names[p->norm], i);
   }
 }
 
@@ -55,8 +56,8 @@ static void make_operands(const struct problem *p, struct operands *o) {
   int64_t row = p->cols + p->gap;
   int64_t shape[] = {p->outer, p->inner, p->cols}, stride[] = {p->inner * row, row, 1};
   o->x = operand_make(p->dtype, 3, shape, stride, p->offset);
-  o->residual = operand_make(p->dtype, 3, shape, stride, p->offset);
-  o->out = operand_make(p->dtype, 3, shape, stride, p->offset);
+  o->residual = operand_make(p->residual_dtype, 3, shape, stride, p->offset);
+  o->out = operand_make(p->out_dtype, 3, shape, stride, p->offset);
   o->weight = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset);
   o->bias = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset);
   for (int64_t i = 0; i < operand_span(&o->x); i++) {
@@ -89,7 +90,7 @@ static void check(const struct problem *p) {
   for (int64_t r = 0; r < rows; r++) {
     for (int64_t i = 0; p->norm == ADD_RMS && i < p->cols; i++) { /* the norm is of the residual as it was stored */
       double stored = operand_get(&o.residual, r * row + i);
-      assert_close(p->dtype, stored, x[r * row + i], 0, "residual", i);
+      assert_close(p->residual_dtype, stored, x[r * row + i], 0, "residual", i);
       x[r * row + i] = stored;
     }
     check_row(p, &o, x + r * row, r);
@@ -127,8 +128,35 @@ static void norms_match_double(void **state) {
                             .biased = norm == LAYER && n % 4 != 2,
                             .in_place = n % 3 == 1,
                             .mean = norm == LAYER ? n % 4 : 0};
+        p.residual_dtype = p.out_dtype = p.dtype;
         check(&p);
       }
+    }
+  }
+}
+
+/* Values are added up in f32, and results are of 16 bits. */
+static void narrow_results_match_double(void **state) {
+  static const int64_t widths[] = {1, 4, 1024, 4096, 8192, 8196, 8191, 20000, 3001, 0};
+  for (int norm = RMS; norm <= ADD_RMS; norm++) {
+    for (int n = 0; n < 36; n++) {
+      struct problem p = {.norm = (enum norm)norm,
+                          .dtype = RDNA_F32,
+                          .weight_dtype = RDNA_F32,
+                          .residual_dtype = RDNA_F32,
+                          .out_dtype = n % 3 ? RDNA_F16 : RDNA_BF16,
+                          .outer = rdna__random_range(&random_state, 1, 3),
+                          .inner = rdna__random_range(&random_state, 1, 4),
+                          .cols = n < 10 ? widths[n] : rdna__random_range(&random_state, 1, 3000),
+                          .gap = n < 10       ? 0
+                                 : n % 3 == 1 ? 8
+                                              : n % 3,
+                          .offset = n % 6 == 5,
+                          .weighted = n % 7 != 6,
+                          .mean = n % 5};
+      if (n % 4 == 1 && norm == ADD_RMS) p.dtype = p.out_dtype, p.in_place = n % 8 == 1;
+      if (n % 2) p.cols = p.cols / 4 * 4 + 4;
+      check(&p);
     }
   }
 }
@@ -197,7 +225,25 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_add_rms_norm(stream, X, X, W, epsilon, O), bad, "add_rms_norm: residual", "x at");
   assert_refused(rdna_op_add_rms_norm(stream, X, &r.tensor, W, epsilon, &r.tensor), bad, "residual", "apart");
   assert_refused(rdna_op_add_rms_norm(stream, X, &t.tensor, W, epsilon, O), bad, "residual is f32 (6, 4)", "(4, 6)");
-  rdna_tensor v = out.tensor;
+  operand n = operand_make(RDNA_F16, 2, shape, NULL, 0);
+  operand_upload(&n);
+  const rdna_tensor *N = &n.tensor;
+  assert_refused(rdna_op_rms_norm(stream, X, &h.tensor, epsilon, N), bad, "weight is f16", "f32 becomes f16", "f32");
+  assert_refused(rdna_op_rms_norm(stream, N, W, epsilon, O), bad, "x is f16", "out is f32");
+  assert_refused(rdna_op_add_rms_norm(stream, X, N, W, epsilon, N), bad, "x is f32", "out is f16");
+  assert_refused(rdna_op_add_rms_norm(stream, N, X, W, epsilon, X), bad, "x is f16", "out is f32");
+  assert_refused(rdna_op_add_rms_norm(stream, X, X, W, epsilon, N), bad, "add_rms_norm: residual", "x at");
+  rdna_tensor v = n.tensor;
+  v.dtype = RDNA_BF16;
+  assert_refused(rdna_op_add_rms_norm(stream, N, X, W, epsilon, &v), bad, "x is f16", "out bf16");
+  v.data = x.tensor.data;
+  assert_refused(rdna_op_rms_norm(stream, X, W, epsilon, &v), bad, "out at", "overlap");
+  v.data = r.tensor.data;
+  assert_refused(rdna_op_add_rms_norm(stream, X, &r.tensor, W, epsilon, &v), bad, "residual at", "overlap");
+  operand_download(&n);
+  for (int64_t k = 0; k < 24; k++) assert_true(operand_is_poison(&n, k));
+  operand_free(&n);
+  v = out.tensor;
   v.stride[0] = 5;
   assert_refused(rdna_op_rms_norm(stream, X, W, epsilon, &v), bad, "out is f32 (4, 6)", "rows 5 apart");
   v = x.tensor;
@@ -215,6 +261,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(norms_match_double),
+      cmocka_unit_test(narrow_results_match_double),
       cmocka_unit_test(special_values_stay_in_their_row),
       cmocka_unit_test(empty_tensors_are_no_work),
       cmocka_unit_test(wrong_arguments_are_refused_and_write_nothing),
