@@ -50,6 +50,12 @@ RDNA_CHECKED rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_
                                                 const rdna_tensor *k, const rdna_tensor *v,
                                                 const rdna_tensor *cache_row, const rdna_tensor *k_cache,
                                                 const rdna_tensor *v_cache);
+/* The same, but the rotated |q| goes to |q_out|, of |q|'s shape and the caches' type, as rdna_op_sdpa wants it beside
+ * them; |q_out| overlaps nothing else. */
+RDNA_CHECKED rdna_status rdna_op_rope_qkv_write_to(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
+                                                   const rdna_tensor *k, const rdna_tensor *v,
+                                                   const rdna_tensor *cache_row, const rdna_tensor *q_out,
+                                                   const rdna_tensor *k_cache, const rdna_tensor *v_cache);
 
 #ifdef __cplusplus
 }

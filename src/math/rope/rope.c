@@ -10,9 +10,9 @@ static const rdna__route routes[] = {
     [ROPE] = {.name = "rope", .kernels = {"rope_{f32|f16}"}, .when = "rope"},
     [WRITE] = {.name = "write",
                .kernels = {"rope_kv_write_{f32|f16}"},
-               .when = "rope_kv_write and rope_qkv_write: keys are turned on their way into a cache of this type"},
+               .when = "the others: keys are turned on their way into a cache of this type"},
 };
-RDNA_FIXED_ROUTES(rdna__rope_routes, "rope, rope_kv_write, rope_qkv_write", routes)
+RDNA_FIXED_ROUTES(rdna__rope_routes, "rope, rope_kv_write, rope_qkv_write, rope_qkv_write_to", routes)
 
 static rdna_status check_table(const char *op_name, const rdna_rope *rope, int64_t tokens, int64_t head_dim) {
   if ((unsigned)rope->layout >= RDNA_ROPE_LAYOUT_COUNT) {
@@ -113,7 +113,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
   return RDNA__ROUTE_LAUNCH(stream, &routes[ROPE], 0, grid, &args, rdna_dtype_name(x->dtype));
 }
 
-static const char write_name[] = "rope_kv_write", turn_name[] = "rope_qkv_write";
+static const char write_name[] = "rope_kv_write";
 
 /* Checks |in|, (tokens, heads, dim) of f32, and its |cache|, (slots, heads, dim). */
 static rdna_status check_cached(const char *argument, const rdna_tensor *in, const char *cache_argument,
@@ -208,20 +208,25 @@ rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, co
   return launch_write(stream, k_cache->dtype, grid, &args);
 }
 
-rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
-                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *cache_row,
-                                   const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
-  struct rope_kv_write_args args;
-  rdna_grid grid, of_q;
-  rdna_rope known;
-  RDNA_TRY(RDNA__OPTIONS(write_name, "rope", rope, &known));
-  rope = &known;
-  RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
-  RDNA_TRY(check_heads(turn_name, "q", q));
-  RDNA_TRY(rdna__check_dtype(turn_name, "q", q, RDNA_F32));
-  RDNA_TRY(rdna__check_size(turn_name, "q", q, 0, k->shape[0], "the number of tokens"));
-  RDNA_TRY(rdna__check_size(turn_name, "q", q, 2, k->shape[2], "the length of a head of k"));
-  RDNA_TRY(check_written_heads(turn_name, "q", q));
+/* Checks q, which is written unless |q_out| is not NULL, and that what is written is apart from all else. */
+static rdna_status check_queries(const char *op_name, const rdna_rope *rope, const rdna_tensor *q,
+                                 const rdna_tensor *q_out, const rdna_tensor *k, const rdna_tensor *v,
+                                 const rdna_tensor *cache_row, const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
+  const rdna_tensor *written = q_out ? q_out : q;
+  const char *written_name = q_out ? "q_out" : "q";
+  RDNA_TRY(check_heads(op_name, "q", q));
+  RDNA_TRY(rdna__check_dtype(op_name, "q", q, RDNA_F32));
+  RDNA_TRY(rdna__check_size(op_name, "q", q, 0, k->shape[0], "the number of tokens"));
+  RDNA_TRY(rdna__check_size(op_name, "q", q, 2, k->shape[2], "the length of a head of k"));
+  if (q_out) {
+    RDNA_TRY(check_heads(op_name, "q_out", q_out));
+    RDNA_TRY(rdna__check_same_dtype(op_name, "q_out", q_out, "k_cache", k_cache));
+    RDNA_TRY(rdna__check_same_shape(op_name, "q_out", q_out, "q", q));
+    RDNA_TRY(rdna__check_apart(op_name, "q_out", q_out, "q", q));
+    RDNA_TRY(rdna__check_apart(op_name, "k_cache", k_cache, "q", q));
+    RDNA_TRY(rdna__check_apart(op_name, "v_cache", v_cache, "q", q));
+  }
+  RDNA_TRY(check_written_heads(op_name, written_name, written));
   const rdna__named others[] = {{"k", k},
                                 {"v", v},
                                 {"cache_row", cache_row},
@@ -229,17 +234,48 @@ rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, c
                                 {"inv_freq", rope->inv_freq},
                                 {"k_cache", k_cache},
                                 {"v_cache", v_cache}};
-  RDNA_TRY(rdna__check_written_apart(turn_name, &(rdna__named){"q", q}, 1, others, 7, 0));
-  RDNA_TRY(make_grid(turn_name, k->shape[0], k->shape[1], &grid));
-  RDNA_TRY(make_grid(turn_name, q->shape[0], q->shape[1], &of_q));
+  return rdna__check_written_apart(op_name, &(rdna__named){written_name, written}, 1, others, 7, 0);
+}
+
+static rdna_status turn_and_write(rdna_stream *stream, const char *op_name, const rdna_rope *rope, const rdna_tensor *q,
+                                  const rdna_tensor *q_out, const rdna_tensor *k, const rdna_tensor *v,
+                                  const rdna_tensor *cache_row, const rdna_tensor *k_cache,
+                                  const rdna_tensor *v_cache) {
+  struct rope_kv_write_args args;
+  rdna_grid grid, of_q;
+  rdna_rope known;
+  RDNA_TRY(RDNA__OPTIONS(op_name, "rope", rope, &known));
+  rope = &known;
+  RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
+  RDNA_TRY(check_queries(op_name, rope, q, q_out, k, v, cache_row, k_cache, v_cache));
+  RDNA_TRY(make_grid(op_name, k->shape[0], k->shape[1], &grid));
+  RDNA_TRY(make_grid(op_name, q->shape[0], q->shape[1], &of_q));
   args.q = q->data;
   args.q_heads = (int32_t)q->shape[1];
   args.q_token_stride = q->stride[0], args.q_head_stride = q->stride[1];
   args.q_parts = q->data ? (int32_t)of_q.y : 0;
+  if (q_out) {
+    args.q_out = q_out->data;
+    args.q_out_token_stride = q_out->stride[0], args.q_out_head_stride = q_out->stride[1];
+  }
   if (grid.y + of_q.y > RDNA__GRID_YZ_MAX) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: q has %lld heads and k %lld; fewer are offered", turn_name,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: q has %lld heads and k %lld; fewer are offered", op_name,
                       (long long)q->shape[1], (long long)k->shape[1]);
   }
   grid.y += (uint32_t)args.q_parts;
   return launch_write(stream, k_cache->dtype, grid, &args);
+}
+
+rdna_status rdna_op_rope_qkv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
+                                   const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *cache_row,
+                                   const rdna_tensor *k_cache, const rdna_tensor *v_cache) {
+  return turn_and_write(stream, "rope_qkv_write", rope, q, NULL, k, v, cache_row, k_cache, v_cache);
+}
+
+rdna_status rdna_op_rope_qkv_write_to(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *q,
+                                      const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *cache_row,
+                                      const rdna_tensor *q_out, const rdna_tensor *k_cache,
+                                      const rdna_tensor *v_cache) {
+  RDNA_TRY(rdna__check_tensor("rope_qkv_write_to", "q_out", q_out));
+  return turn_and_write(stream, "rope_qkv_write_to", rope, q, q_out, k, v, cache_row, k_cache, v_cache);
 }

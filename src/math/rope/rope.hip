@@ -156,27 +156,38 @@ RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const 
 ROPE(f32)
 ROPE(f16)
 
-#define ROPE_KV_WRITE(type)                                                                                            \
-  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                 \
-    RDNA_SHARED float2 angles[table_pairs];                                                                            \
-    int64_t token = group_id_x(), row = a.cache_row[token];                                                            \
-    uint32_t of_q = (uint32_t)a.q_parts, part = group_id_y(), first;                                                   \
-    if (part < of_q) {                                                                                                 \
-      uint32_t count = part_size((uint32_t)a.q_heads, part, of_q, &first);                                             \
-      heads q = part_of<f32, f32>(a.q, token * a.q_token_stride, a.q_head_stride, a.q, token * a.q_token_stride,       \
-                                  a.q_head_stride, first, count);                                                      \
-      turn_heads<f32, f32>(q, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
-      return;                                                                                                          \
-    }                                                                                                                  \
-    if (row < 0 || row >= a.slots) return;                                                                             \
-    uint32_t count = part_size((uint32_t)a.heads, part - of_q, group_count_y() - of_q, &first);                        \
-    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,     \
-                                 a.k_cache_head_stride, first, count);                                                 \
-    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,     \
-                                 a.v_cache_head_stride, first, count);                                                 \
-    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);  \
-    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                    \
-    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                    \
+/* Rotates the heads of q that part |part| has: in place, or into q_out, whose type |to| is. */
+template <typename to>
+RDNA_DEVICE void turn_queries(const rope_kv_write_args &a, int64_t token, uint32_t part, float2 *angles) {
+  uint32_t first, count = part_size((uint32_t)a.q_heads, part, (uint32_t)a.q_parts, &first);
+  const uint32_t n_rot = (uint32_t)a.n_rot;
+  const int64_t row = token * a.q_token_stride;
+  if (a.q_out) {
+    heads q = part_of<f32, to>(a.q, row, a.q_head_stride, a.q_out, token * a.q_out_token_stride, a.q_out_head_stride,
+                               first, count);
+    turn_heads<f32, to>(q, a.inv_freq, n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);
+    copy_heads<f32, to>(q, n_rot, (uint32_t)a.k_dim);
+  } else {
+    heads q = part_of<f32, f32>(a.q, row, a.q_head_stride, a.q, row, a.q_head_stride, first, count);
+    turn_heads<f32, f32>(q, a.inv_freq, n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);
+  }
+}
+
+#define ROPE_KV_WRITE(type)                                                                                           \
+  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                \
+    RDNA_SHARED float2 angles[table_pairs];                                                                           \
+    int64_t token = group_id_x(), row = a.cache_row[token];                                                           \
+    uint32_t of_q = (uint32_t)a.q_parts, part = group_id_y(), first;                                                  \
+    if (part < of_q) return turn_queries<type>(a, token, part, angles);                                               \
+    if (row < 0 || row >= a.slots) return;                                                                            \
+    uint32_t count = part_size((uint32_t)a.heads, part - of_q, group_count_y() - of_q, &first);                       \
+    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,    \
+                                 a.k_cache_head_stride, first, count);                                                \
+    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,    \
+                                 a.v_cache_head_stride, first, count);                                                \
+    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
+    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                   \
+    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                   \
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)

@@ -31,5 +31,10 @@ OPERATOR(rope_qkv_write, plain, .types = HALF_OR_F32, .empty = "M") {
   return rdna_op_rope_qkv_write(stream, rope(), out("q", ONLY(RDNA_F32), FREE << 1, SHAPE(M, 4, N)), KV("k"), KV("v"),
                                 CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
 }
+OPERATOR(rope_qkv_write_to, plain, .types = HALF_OR_F32, .empty = "M") {
+  return rdna_op_rope_qkv_write_to(stream, rope(), in("q", ONLY(RDNA_F32), 0, SHAPE(M, 4, N)), KV("k"), KV("v"),
+                                   CACHE_ROW, out("q_out", MAIN, 0, SHAPE(M, 4, N)), CACHE("k_cache"),
+                                   CACHE("v_cache"));
+}
 
 #endif

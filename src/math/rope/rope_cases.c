@@ -161,31 +161,38 @@ RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
                                     .n_rot = s.n_rot,
                                     .interleaved = n / 2 % 2,
                                     .scale = n % 5 == 4 ? 1.25f : 1.0f};
-  struct layout q = {0};
+  struct layout q = {0}, q_out = {0};
+  const bool apart = n % 4 == 1; /* q to a place of its own */
   if (n % 2 == 1) {
     args.q_heads = (int32_t)rdna__random_range(random, 1, 9);
     args.q_parts = (int32_t)rdna__random_range(random, 1, args.q_heads + 1);
     q = pick_layout(random, n, s.tokens, args.q_heads, s.head_dim);
     args.q_token_stride = q.row_stride, args.q_head_stride = q.head_stride;
+    if (apart) q_out = pick_layout(random, n, s.tokens, args.q_heads, s.head_dim);
+    args.q_out_token_stride = q_out.row_stride, args.q_out_head_stride = q_out.head_stride;
   }
   memcpy(out_case->args, &args, sizeof args);
   uint32_t parts = (uint32_t)(args.q_parts + rdna__random_range(random, 1, s.heads + 1));
   out_case->grid = (rdna_grid){(uint32_t)s.tokens, parts, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u, %d of q",
+  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u, %d of q%s",
            s.tokens, s.heads, s.head_dim, v_dim, s.n_rot, args.interleaved ? "interleaved" : "halves", (long long)slots,
-           parts, args.q_parts);
+           parts, args.q_parts, apart ? " apart" : "");
   int32_t *rows =
       rdna__case_add(out_case, RDNA__IN, RDNA_I32, s.tokens, offsetof(struct rope_kv_write_args, cache_row));
   if (!rows) return no_memory(&s);
   pick_rows(random, rows, s.tokens, slots);
-  bool fits = add_values(out_case, random, RDNA_F32, k.count, offsetof(struct rope_kv_write_args, k)) &&
-              add_values(out_case, random, RDNA_F32, v.count, offsetof(struct rope_kv_write_args, v)) &&
-              add_angles(out_case, random, n, &s, offsetof(struct rope_kv_write_args, positions),
-                         offsetof(struct rope_kv_write_args, inv_freq)) &&
-              (!args.q_parts || add_turned(out_case, random, q.count, offsetof(struct rope_kv_write_args, q))) &&
-              add_output(out_case, dtype, &k_cache, s.tokens, rows, slots, s.heads, s.head_dim,
-                         offsetof(struct rope_kv_write_args, k_cache)) &&
-              add_output(out_case, dtype, &v_cache, s.tokens, rows, slots, s.heads, v_dim,
-                         offsetof(struct rope_kv_write_args, v_cache));
+  bool fits =
+      add_values(out_case, random, RDNA_F32, k.count, offsetof(struct rope_kv_write_args, k)) &&
+      add_values(out_case, random, RDNA_F32, v.count, offsetof(struct rope_kv_write_args, v)) &&
+      add_angles(out_case, random, n, &s, offsetof(struct rope_kv_write_args, positions),
+                 offsetof(struct rope_kv_write_args, inv_freq)) &&
+      (!args.q_parts || apart || add_turned(out_case, random, q.count, offsetof(struct rope_kv_write_args, q))) &&
+      (!apart || (add_values(out_case, random, RDNA_F32, q.count, offsetof(struct rope_kv_write_args, q)) &&
+                  add_output(out_case, dtype, &q_out, s.tokens, NULL, s.tokens, args.q_heads, s.head_dim,
+                             offsetof(struct rope_kv_write_args, q_out)))) &&
+      add_output(out_case, dtype, &k_cache, s.tokens, rows, slots, s.heads, s.head_dim,
+                 offsetof(struct rope_kv_write_args, k_cache)) &&
+      add_output(out_case, dtype, &v_cache, s.tokens, rows, slots, s.heads, v_dim,
+                 offsetof(struct rope_kv_write_args, v_cache));
   return fits ? RDNA_OK : no_memory(&s);
 }

@@ -93,29 +93,34 @@ TURN(f32, f16)
 ROPE(f32)
 ROPE(f16)
 
-#define ROPE_KV_WRITE(type)                                                                                      \
-  static void rope_kv_write_##type##_tokens(void *context, int64_t begin, int64_t end) {                         \
-    const struct rope_kv_write_args *a = context;                                                                \
-    for (int64_t token = begin; token < end; token++) {                                                          \
-      int64_t row = a->cache_row[token];                                                                         \
-      if (a->q) {                                                                                                \
-        float *q = a->q + token * a->q_token_stride;                                                             \
-        turn_heads_f32_f32(q, a->q_head_stride, q, a->q_head_stride, a->q_heads, a->inv_freq, a->n_rot,          \
-                           a->interleaved, a->positions[token], a->scale);                                       \
-      }                                                                                                          \
-      if (row < 0 || row >= a->slots) continue;                                                                  \
-      const float *k = a->k + token * a->k_token_stride, *v = a->v + token * a->v_token_stride;                  \
-      STORED_##type *k_out = (STORED_##type *)a->k_cache + row * a->k_slot_stride;                               \
-      STORED_##type *v_out = (STORED_##type *)a->v_cache + row * a->v_slot_stride;                               \
-      turn_heads_f32_##type(k, a->k_head_stride, k_out, a->k_cache_head_stride, a->heads, a->inv_freq, a->n_rot, \
-                            a->interleaved, a->positions[token], a->scale);                                      \
-      copy_heads_f32_##type(k, a->k_head_stride, k_out, a->k_cache_head_stride, a->heads, a->n_rot, a->k_dim);   \
-      copy_heads_f32_##type(v, a->v_head_stride, v_out, a->v_cache_head_stride, a->heads, 0, a->v_dim);          \
-    }                                                                                                            \
-  }                                                                                                              \
-  void RDNA_HOST_KERNEL(rope_kv_write_##type)(const void *args, rdna_grid grid) {                                \
-    struct rope_kv_write_args a = *(const struct rope_kv_write_args *)args;                                      \
-    rdna__parallel_for(a.tokens, 4, rope_kv_write_##type##_tokens, &a);                                          \
+#define ROPE_KV_WRITE(type)                                                                                        \
+  static void rope_kv_write_##type##_tokens(void *context, int64_t begin, int64_t end) {                           \
+    const struct rope_kv_write_args *a = context;                                                                  \
+    for (int64_t token = begin; token < end; token++) {                                                            \
+      int64_t row = a->cache_row[token];                                                                           \
+      float *q = a->q + token * a->q_token_stride;                                                                 \
+      if (a->q && a->q_out) {                                                                                      \
+        STORED_##type *q_out = (STORED_##type *)a->q_out + token * a->q_out_token_stride;                          \
+        turn_heads_f32_##type(q, a->q_head_stride, q_out, a->q_out_head_stride, a->q_heads, a->inv_freq, a->n_rot, \
+                              a->interleaved, a->positions[token], a->scale);                                      \
+        copy_heads_f32_##type(q, a->q_head_stride, q_out, a->q_out_head_stride, a->q_heads, a->n_rot, a->k_dim);   \
+      } else if (a->q) {                                                                                           \
+        turn_heads_f32_f32(q, a->q_head_stride, q, a->q_head_stride, a->q_heads, a->inv_freq, a->n_rot,            \
+                           a->interleaved, a->positions[token], a->scale);                                         \
+      }                                                                                                            \
+      if (row < 0 || row >= a->slots) continue;                                                                    \
+      const float *k = a->k + token * a->k_token_stride, *v = a->v + token * a->v_token_stride;                    \
+      STORED_##type *k_out = (STORED_##type *)a->k_cache + row * a->k_slot_stride;                                 \
+      STORED_##type *v_out = (STORED_##type *)a->v_cache + row * a->v_slot_stride;                                 \
+      turn_heads_f32_##type(k, a->k_head_stride, k_out, a->k_cache_head_stride, a->heads, a->inv_freq, a->n_rot,   \
+                            a->interleaved, a->positions[token], a->scale);                                        \
+      copy_heads_f32_##type(k, a->k_head_stride, k_out, a->k_cache_head_stride, a->heads, a->n_rot, a->k_dim);     \
+      copy_heads_f32_##type(v, a->v_head_stride, v_out, a->v_cache_head_stride, a->heads, 0, a->v_dim);            \
+    }                                                                                                              \
+  }                                                                                                                \
+  void RDNA_HOST_KERNEL(rope_kv_write_##type)(const void *args, rdna_grid grid) {                                  \
+    struct rope_kv_write_args a = *(const struct rope_kv_write_args *)args;                                        \
+    rdna__parallel_for(a.tokens, 4, rope_kv_write_##type##_tokens, &a);                                            \
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)

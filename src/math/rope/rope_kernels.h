@@ -26,8 +26,8 @@ struct rope_args {
 };
 
 /* Writes k, rotated, and v, unchanged, to slot cache_row[token] of the caches, and converts them to the caches' type. A
- * slot outside [0, slots) is skipped. Where q is not NULL, the first |q_parts| groups of a token rotate its q_heads in
- * place; the others divide k and v among them. */
+ * slot outside [0, slots) is skipped. Where q is not NULL, the first |q_parts| groups of a token rotate its q_heads, in
+ * place or into q_out; the others divide k and v among them. */
 struct rope_kv_write_args {
   const float *k;           /* (tokens, heads, k_dim) */
   const float *v;           /* (tokens, heads, v_dim) */
@@ -47,6 +47,8 @@ struct rope_kv_write_args {
   int32_t q_heads, q_parts;
   float *q; /* (tokens, q_heads, k_dim) or NULL */
   int64_t q_token_stride, q_head_stride;
+  void *q_out; /* (tokens, q_heads, k_dim) of the caches' type, or NULL: q itself */
+  int64_t q_out_token_stride, q_out_head_stride;
 };
 
 /* name, argument struct, threads of a group, maker of random cases */

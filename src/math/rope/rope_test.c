@@ -137,7 +137,7 @@ static void check_cache(const operand *in, const double *before, const operand *
   free(written);
 }
 
-/* Half of the calls have q too, with up to 9 times as many heads as k. */
+/* Half of the calls have q too, with up to 9 times as many heads as k; half of these write it elsewhere. */
 static void kv_write_matches_double(void **state) {
   for (int n = 0; n < 60; n++) {
     struct sizes s = pick_sizes(n % 20);
@@ -155,9 +155,12 @@ static void kv_write_matches_double(void **state) {
             no_freq = operand_make(RDNA_F32, 1, &none, NULL, 0);
     int64_t q_heads = s.heads * (n % 9 + 1);
     operand q = make_heads(RDNA_F32, s.tokens, q_heads, s.dim, gap, n % 7 == 4);
+    operand q_out = make_heads(dtype, s.tokens, q_heads, s.dim, 2 * gap, n % 7 == 3),
+            *turned = n % 4 == 1 ? &q : &q_out;
     operand_fill(&q, 1);
     operand_fill(&k, 1);
     operand_fill(&v, 1);
+    operand_upload(&q_out);
     operand_upload(&k_cache);
     operand_upload(&v_cache);
     fill_angles(&positions, &inv_freq, n % 3 ? 5000 : 3000000);
@@ -169,13 +172,13 @@ static void kv_write_matches_double(void **state) {
     rdna_rope rope = {RDNA_ROPE_INIT, n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
                       &inv_freq.tensor, n % 6 == 5 ? 1.3f : 1.0f};
     rdna_rope plain = {RDNA_ROPE_INIT, rope.layout, &positions.tensor, &no_freq.tensor, 1};
-    assert_ok(n % 2 ? rdna_op_rope_qkv_write(stream, &rope, &q.tensor, &k.tensor, &v.tensor, &rows.tensor,
-                                             &k_cache.tensor, &v_cache.tensor)
-                    : rdna_op_rope_kv_write(stream, &rope, &k.tensor, &v.tensor, &rows.tensor, &k_cache.tensor,
-                                            &v_cache.tensor));
-    if (n % 2) operand_download(&q);
+    const rdna_tensor *K = &k.tensor, *V = &v.tensor, *KC = &k_cache.tensor, *VC = &v_cache.tensor, *R = &rows.tensor;
+    if (n % 2 == 0) assert_ok(rdna_op_rope_kv_write(stream, &rope, K, V, R, KC, VC));
+    if (n % 4 == 1) assert_ok(rdna_op_rope_qkv_write(stream, &rope, &q.tensor, K, V, R, KC, VC));
+    if (n % 4 == 3) assert_ok(rdna_op_rope_qkv_write_to(stream, &rope, &q.tensor, K, V, R, &q_out.tensor, KC, VC));
+    operand_download(turned);
     for (int64_t t = 0; n % 2 && t < s.tokens; t++) {
-      for (int64_t h = 0; h < q_heads; h++) check_head(&q, q_before, t, h, &q, t, &rope, &positions, &inv_freq);
+      for (int64_t h = 0; h < q_heads; h++) check_head(&q, q_before, t, h, turned, t, &rope, &positions, &inv_freq);
     }
     operand_download(&k_cache);
     operand_download(&v_cache);
@@ -184,8 +187,8 @@ static void kv_write_matches_double(void **state) {
     free(k_before);
     free(v_before);
     free(q_before);
-    operand *all[] = {&q, &k, &v, &k_cache, &v_cache, &positions, &rows, &inv_freq, &no_freq};
-    for (int i = 0; i < 9; i++) operand_free(all[i]);
+    operand *all[] = {&q, &q_out, &k, &v, &k_cache, &v_cache, &positions, &rows, &inv_freq, &no_freq};
+    for (int i = 0; i < 10; i++) operand_free(all[i]);
   }
 }
 
@@ -258,6 +261,16 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, D), bad, "q is f16", "f32");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, O, X, X, R, &narrow.tensor, C), bad, "k_cache is f16 (6, 2, 8)",
                  "be 3");
+  operand q_out = make_heads(RDNA_F16, 2, 3, 8, 0, 0);
+  const rdna_tensor *Q = &q_out.tensor;
+  assert_refused(rdna_op_rope_qkv_write_to(stream, &rope, O, X, X, R, NULL, C, D), bad, "q_out", "NULL");
+  assert_refused(rdna_op_rope_qkv_write_to(stream, &rope, O, X, X, R, X, C, D), bad, "q_out is f32", "k_cache is f16");
+  assert_refused(rdna_op_rope_qkv_write_to(stream, &rope, O, X, X, R, &narrow.tensor, C, D), bad, "q_out", "(2, 3, 8)");
+  t = q_out.tensor, t.data = out.tensor.data;
+  assert_refused(rdna_op_rope_qkv_write_to(stream, &rope, O, X, X, R, &t, C, D), bad, "q_out at", "overlap");
+  t = cache.tensor, t.data = out.tensor.data;
+  assert_refused(rdna_op_rope_qkv_write_to(stream, &rope, O, X, X, R, Q, &t, D), bad, "k_cache at", "overlap");
+  operand_free(&q_out);
   t = out.tensor, t.stride[1] = 7;
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, &t, X, X, R, C, D), bad, "strides 24 and 7", "overlap");
   operand_download(&out);
