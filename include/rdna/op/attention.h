@@ -19,6 +19,8 @@ typedef struct rdna_attention {
   int32_t window;      /* how many positions a token sees, its own included; 0 is all */
   int32_t max_queries; /* the most tokens of one sequence among these, at least 1: chooses the kernel */
   int64_t max_length;  /* the most positions that a token sees: chooses the kernel */
+  /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value, see below */
+  const rdna_tensor *sinks;
 } rdna_attention;
 /* max_queries and max_length are hints that the host knows and the device does not: a wrong one is slow, never wrong.
  */
@@ -43,6 +45,10 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  * strides of tokens and slots may be any multiple of 4 values, the rest is dense. Data is aligned to 16 bytes. |out|
  * may be |q|, or overlaps nothing. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that is in
  * use until the work in the stream is done.
+ *
+ * With |sinks|, as gpt-oss has them, each head has one score more, which takes its share and has no value:
+ *
+ *     p = exp(s) / (exp(sink) + sum over what the token sees of exp(s))
  *
  * A token at a negative position is padding and gives zeros, and so does one whose scores are all -inf. One whose
  * rows are not all in the cache reads nothing and gives NaN.

@@ -165,6 +165,18 @@ static rdna_status launch_decode(rdna_stream *stream, rdna_dtype dtype, const st
   return RDNA__ROUTE_LAUNCH(stream, &routes[DECODE], 1, grid, &combine, NULL);
 }
 
+static rdna_status check_sinks(const rdna_tensor *sinks, const rdna_tensor *q, const rdna_tensor *out,
+                               struct attention_args *args) {
+  if (!sinks) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(NAME, "sinks", sinks));
+  RDNA_TRY(rdna__check_dtype(NAME, "sinks", sinks, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(NAME, "sinks", sinks, 1));
+  RDNA_TRY(rdna__check_size(NAME, "sinks", sinks, 0, q->shape[1], "one a head of q"));
+  RDNA_TRY(rdna__check_contiguous(NAME, "sinks", sinks));
+  args->sinks = sinks->data;
+  return rdna__check_apart(NAME, "out", out, "sinks", sinks);
+}
+
 /* What rows and blocks have in common: everything but where positions are. */
 static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
                                 const char *base_argument, const rdna_tensor *base, const rdna_tensor *position,
@@ -180,6 +192,7 @@ static rdna_status check_tokens(rdna_stream *stream, const rdna_attention *optio
   RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
   RDNA_TRY(rdna__check_same_shape(NAME, "out", out, "q", q));
   RDNA_TRY(check_vectors("out", out, &args->out_stride));
+  RDNA_TRY(check_sinks(options->sinks, q, out, args));
   return rdna__check_written_rows(NAME, "out", out, q->shape[0], q->shape[1] * q->shape[2], args->out_stride);
 }
 

@@ -4,6 +4,7 @@
 
 #include "math/common/test/arguments.h"
 
+#define SINKS in("sinks", ONLY(RDNA_F32), OPTIONAL, SHAPE(4))
 static const rdna_attention *attention_options(void) {
   static rdna_attention a;
   a = (rdna_attention){RDNA_ATTENTION_INIT,
@@ -11,7 +12,8 @@ static const rdna_attention *attention_options(void) {
                        .softcap = (float)number("softcap", 0, "5", ""),
                        .window = (int32_t)number("window", 0, "3", "-1"),
                        .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
-                       .max_length = 5};
+                       .max_length = 5,
+                       .sinks = SINKS};
   return given_options("options", &a);
 }
 _Alignas(64) static char workspace[1 << 20];

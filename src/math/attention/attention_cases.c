@@ -96,7 +96,12 @@ static bool add_inputs(rdna__random *random, rdna__kernel_case *out_case, rdna_d
   if (!base || !position) return false;
   memcpy(base, layout->cache_base, sizeof(int32_t) * (size_t)args->tokens);
   memcpy(position, layout->position, sizeof(int32_t) * (size_t)args->tokens);
-  return true;
+  if (rdna__random_below(random, 2) == 0) return true;
+  float *sinks = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args->heads, offsetof(struct attention_args, sinks));
+  for (int32_t h = 0; sinks && h < args->heads; h++) {
+    sinks[h] = rdna__random_below(random, 8) == 0 ? -INFINITY : 2 * (float)rdna__random_normal(random);
+  }
+  return sinks != NULL;
 }
 
 static bool add_output(rdna__kernel_case *out_case, const struct attention_args *args, double error) {

@@ -302,9 +302,11 @@ RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_
     for (int i = (int)thread_id(); i < values; i += ATTENTION_THREADS) {
       const attention_args &a = arguments_again_wide(args);
       int h = i / a.d, of_head = i - h * a.d;
-      float top = m[first + h], sum = 0, value = 0;
+      float sink = a.sinks && split == 0 ? global(a.sinks)[head + first + h] : -infinity_f32();
+      float top = max_f32(sink, ATTENTION_LOWEST), value = 0;
 #pragma unroll
-      for (int w = 1; w < waves; w++) top = max_f32(top, m[w * heads + first + h]);
+      for (int w = 0; w < waves; w++) top = max_f32(top, m[w * heads + first + h]);
+      float sum = fast_exp(sink - top);
 #pragma unroll
       for (int w = 0; w < waves; w++) {
         float share = fast_exp(m[w * heads + first + h] - top);

@@ -159,11 +159,22 @@ struct work {
   enum type type;
 };
 
+/* Adds the sink of head |head| to row |r|: a score without a value. */
+static void add_sink(struct block *b, int r, int32_t head) {
+  const struct attention_args *a = b->a;
+  if (!a->sinks) return;
+  float top = max_f32(b->m[r], a->sinks[head]), rescale = scalar_exp(b->m[r] - top);
+  b->m[r] = top;
+  b->l[r] = b->l[r] * rescale + scalar_exp(a->sinks[head] - top);
+  for (int i = 0; i < a->d; i++) b->o[r * b->padded_d + i] *= rescale;
+}
+
 /* --- prefill: an item is a block of rows (tokens x heads of one key head) --- */
 
-static void write_rows(const struct block *b, const int32_t *token, const int32_t *head) {
+static void write_rows(struct block *b, const int32_t *token, const int32_t *head) {
   const struct attention_args *a = b->a;
   for (int r = 0; r < b->n; r++) {
+    add_sink(b, r, head[r]);
     float inverse = b->l[r] != 0 ? 1 / b->l[r] : 0;
     if (token_reach(a, token[r]).outside) inverse = __builtin_nanf("");
     float *out = a->out + token[r] * a->out_stride + (int64_t)head[r] * a->d;
@@ -218,9 +229,10 @@ static void prefill(const void *args, enum type type) {
 
 /* --- decode: an item is a token, a key head and a split of the positions --- */
 
-static void write_split(const struct block *b, int32_t token, int32_t head, int32_t split, bool outside) {
+static void write_split(struct block *b, int32_t token, int32_t head, int32_t split, bool outside) {
   const struct attention_args *a = b->a;
   for (int r = 0; r < b->n; r++) {
+    if (split == 0) add_sink(b, r, head + r);
     const float *o = b->o + r * b->padded_d;
     float poison = outside ? __builtin_nanf("") : 0;
     if (a->splits == 1) {

@@ -6,7 +6,7 @@
  * positions lo..position[t], where lo is 0 or, with a window w > 0, max(0, position[t] - w + 1). Query head h reads key
  * and value head h / (heads / kv_heads). A token at a negative position is padding: zeros. A token whose rows lie
  * outside the cache reads nothing: NaN. The score is s = scale * q.k, and softcap * tanh(s / softcap) when softcap is
- * not 0. */
+ * not 0. The sink of a head is one more score, whose value is zero: split 0 has it. */
 #ifndef RDNA_MATH_ATTENTION_KERNELS_H
 #define RDNA_MATH_ATTENTION_KERNELS_H
 
@@ -32,6 +32,7 @@ struct attention_args {
   int64_t slots;
   const int32_t *block_table; /* (sequences, table_stride) or NULL; decode only */
   int64_t table_stride;
+  const float *sinks; /* (heads) or NULL */
   int32_t block_rows, sequences;
   int32_t tokens, heads, kv_heads, d; /* d a multiple of 4, at most 256 */
   int32_t splits, window;

@@ -147,7 +147,8 @@ RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t cou
   }
 }
 
-/* Divides o by the sum of its row and stores it; NaN where the token's rows are not all in the cache. */
+/* Divides o by the sum of its row, to which the head's sink is added, and stores it; NaN where the token's rows are not
+ * all in the cache. */
 template <int max_d>
 RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, const int32_t token[4],
                             const int32_t head[4], const float o[4][max_d / 64][4]) {
@@ -156,7 +157,9 @@ RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, c
 #pragma unroll
   for (int i = 0; i < 4; i++) {
     if (token[i] < 0) continue;
-    float inverse = rows.l[i] != 0 ? 1 / rows.l[i] : 0;
+    float sink = a.sinks ? global(a.sinks)[head[i]] : -infinity_f32(), top = max_f32(rows.m[i], sink);
+    float share = fast_exp(rows.m[i] - top), sum = fma_f32(rows.l[i], share, fast_exp(sink - top));
+    float inverse = sum != 0 ? share / sum : 0;
     if (token_reach(a, token[i]).outside) inverse = __builtin_nanf("");
     float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.d;
 #pragma unroll

@@ -18,13 +18,14 @@ struct setting {
   int sequence_count;
   struct sequence sequences[6];
   bool spoiled; /* the first token is padding, the last reaches past the cache */
+  bool sinks;
 };
 
 struct data {
   int64_t tokens, slots, q_stride, k_stride, v_stride, longest;
   int32_t most_tokens;
   int32_t *base, *position;
-  float *q, *out;
+  float *q, *out, *sinks;
   void *k, *v;
 };
 
@@ -56,6 +57,8 @@ static void make_data(const struct setting *s, struct data *data) {
   data->out = malloc((size_t)(data->tokens * data->q_stride) * sizeof(float));
   data->k = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->k_stride));
   data->v = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->v_stride));
+  data->sinks = malloc((size_t)s->heads * sizeof(float));
+  for (int i = 0; i < s->heads; i++) data->sinks[i] = i % 5 == 4 ? -INFINITY : 3 * (float)rdna__random_normal(&random);
   case_fill(&random, RDNA_F32, data->q, data->tokens * data->q_stride, 1);
   case_fill(&random, s->dtype, data->k, data->slots * data->k_stride, 1);
   case_fill(&random, s->dtype, data->v, data->slots * data->v_stride, 1);
@@ -65,6 +68,7 @@ static void make_data(const struct setting *s, struct data *data) {
 
 static void free_data(struct data *data) {
   free(data->base), free(data->position), free(data->q), free(data->out), free(data->k), free(data->v);
+  free(data->sinks);
 }
 
 /* One head of one token by the definition, in double. */
@@ -83,6 +87,8 @@ static void reference(const struct setting *s, const struct data *data, int64_t 
     if (s->softcap != 0) score[p] = (double)s->softcap * tanh(score[p] / (double)s->softcap);
     top = fmax(top, score[p]);
   }
+  if (s->sinks) top = fmax(top, (double)data->sinks[head]);
+  if (s->sinks && top > -INFINITY) sum = exp((double)data->sinks[head] - top);
   for (int32_t i = 0; i < s->d; i++) want[i] = 0;
   for (int32_t p = low; p <= high; p++) {
     int64_t row = (data->base[token] + p) * data->v_stride + (int64_t)kv_head * s->d;
@@ -142,7 +148,10 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
                     test_upload(data.base, (size_t)data.tokens * 4),
                     test_upload(data.position, (size_t)data.tokens * 4),
                     test_poisoned(workspace_size),
-                    test_poisoned(q_bytes)};
+                    test_poisoned(q_bytes),
+                    test_upload(data.sinks, (size_t)s->heads * sizeof(float))};
+  rdna_tensor sinks = rdna_tensor_contiguous(memory[7], RDNA_F32, 1, (int64_t[]){s->heads});
+  if (s->sinks) options.sinks = &sinks;
   rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
   rdna_tensor k = vectors(memory[1], s->dtype, data.slots, s->kv_heads, s->d, data.k_stride);
   rdna_tensor v = vectors(memory[2], s->dtype, data.slots, s->kv_heads, s->d, data.v_stride);
@@ -192,7 +201,10 @@ static void check_paged(const struct setting *s) {
                     test_upload(data.position, (size_t)data.tokens * 4),
                     test_upload(table, (size_t)(most * s->sequence_count) * 4),
                     test_poisoned(workspace_size),
-                    test_poisoned(q_bytes)};
+                    test_poisoned(q_bytes),
+                    test_upload(data.sinks, (size_t)s->heads * sizeof(float))};
+  rdna_tensor sinks = rdna_tensor_contiguous(memory[8], RDNA_F32, 1, (int64_t[]){s->heads});
+  if (s->sinks) options.sinks = &sinks;
   rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
   rdna_tensor k_cache = {
       memory[1], s->dtype, 4, {blocks, BLOCK, s->kv_heads, s->d}, {BLOCK * data.k_stride, data.k_stride, s->d, 1}};
@@ -223,6 +235,8 @@ static void prompts(void **state) {
       {RDNA_F16, 72, 1, 12, .sequence_count = 1, .sequences = {{3, 10}}},
       {RDNA_F16, 4, 2, 64, .sequence_count = 5, .sequences = {{0, 40}, {90, 9}, {3, 1}, {64, 64}, {0, 2}}},
       {RDNA_F32, 4, 1, 160, .sequence_count = 3, .sequences = {{7, 13}, {100, 30}, {0, 9}}, .spoiled = true},
+      {RDNA_F16, 8, 1, 64, .sequence_count = 1, .sequences = {{30, 50}}, .window = 16, .sinks = true},
+      {RDNA_F32, 6, 3, 20, .sequence_count = 2, .sequences = {{0, 11}, {5, 17}}, .spoiled = true, .sinks = true},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9);
 }
@@ -241,6 +255,9 @@ static void decoding(void **state) {
       {RDNA_BF16, 4, 4, 64, .sequence_count = 1, .sequences = {{30, 1}}},
       {RDNA_BF16, 8, 2, 128, .sequence_count = 2, .sequences = {{700, 1}, {9, 3}}},
       {RDNA_BF16, 8, 1, 20, .sequence_count = 1, .sequences = {{200, 2}}, .pad = 4},
+      {RDNA_BF16, 8, 1, 64, .sequence_count = 1, .sequences = {{700, 1}}, .window = 128, .sinks = true},
+      {RDNA_F16, 6, 2, 96, .sequence_count = 3, .sequences = {{400, 2}, {0, 1}, {63, 1}}, .sinks = true},
+      {RDNA_F32, 2, 2, 80, .sequence_count = 2, .sequences = {{40, 2}, {3, 2}}, .spoiled = true, .sinks = true},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
     check_with(&settings[i], 0, 0);
