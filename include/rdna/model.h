@@ -104,6 +104,44 @@ RDNA_API bool rdna_gguf_has_tensor(const rdna_gguf *file, const char *name);
 /* "F32", "Q4_K", "IQ2_XXS", …; "?" for a number that is not assigned. */
 RDNA_API const char *rdna_gguf_tensor_type_name(uint32_t ggml_type);
 
+/* ---- Writing GGUF, version 3 ---- */
+
+/* Keys and tensors that become a file when they are written, in the order in which they came. It copies names and the
+ * values of keys; the data of tensors stays the caller's until the file is written. Use from one thread at a time. */
+typedef struct rdna_gguf_writer rdna_gguf_writer;
+
+RDNA_CHECKED rdna_status rdna_gguf_writer_create(rdna_gguf_writer **out_writer);
+RDNA_API void rdna_gguf_writer_release(rdna_gguf_writer *writer); /* NULL is fine */
+
+/* A key with one value: |value| points to a uint8_t, …, a bool, an rdna_text. A key that is there already takes the
+ * new value and keeps its place. general.alignment says how tensors are aligned, which is to 32 bytes otherwise.
+ * RDNA_INVALID_ARGUMENT: no name or one of more than 65535 bytes, no such type, an alignment that is no power of two
+ * from 8 to 65536. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_put(rdna_gguf_writer *writer, const char *name, rdna_gguf_type type,
+                                              const void *value);
+/* The same with |count| values of |element_type|, which may be any but RDNA_GGUF_TYPE_ARRAY. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_put_array(rdna_gguf_writer *writer, const char *name,
+                                                    rdna_gguf_type element_type, const void *values, uint64_t count);
+/* A key of |file| as it stands there, arrays of arrays too. RDNA_NOT_FOUND: there is no such key. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_copy_key(rdna_gguf_writer *writer, const rdna_gguf *file, const char *name);
+
+/* A tensor of |tensor|'s name, shape and |dtype|, or of |ggml_type| where |dtype| is RDNA_DTYPE_COUNT; |bytes| is not
+ * looked at. Its data is |data|, or, where |fill| is not NULL, what |fill| appends when the file is written.
+ * RDNA_INVALID_ARGUMENT: a name that is there already or too long, more than 4 dimensions, a type that the format has
+ * not, rows that are no whole blocks, no data. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_add_tensor(rdna_gguf_writer *writer, const rdna_gguf_tensor *tensor,
+                                                     rdna_status (*fill)(void *data, rdna_gguf_writer *writer),
+                                                     void *data);
+/* For |fill|: the next |size| bytes of its tensor. RDNA_INVALID_ARGUMENT: more than the tensor has. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_append(rdna_gguf_writer *writer, const void *bytes, size_t size);
+
+/* Writes the file beside |path| and renames it when it is whole, so that a failure leaves what was at |path|; it may be
+ * a file that is open. |progress|, or NULL, hears from time to time how much of the data is written, 0 to 1. What
+ * |fill| returns is passed on. RDNA_IO_ERROR: the folder or the disk refuses. RDNA_INVALID_ARGUMENT: |fill| appended
+ * less than its tensor has; |path| is there and no regular file. */
+RDNA_CHECKED rdna_status rdna_gguf_writer_write(rdna_gguf_writer *writer, const char *path,
+                                                void (*progress)(void *data, double share), void *progress_data);
+
 /* ---- Tokenizer: text to token ids and back, from the vocabulary in a GGUF file ---- */
 
 /* Never changes after it is opened; any number of threads may use it at once. */

@@ -113,6 +113,15 @@ static rdna_status skip_arrays(reader *r, uint64_t count, int depth) {
   return RDNA_OK;
 }
 
+static rdna_status read_elements(reader *r, rdna__gguf_value *value) {
+  if (value->element_type == RDNA_GGUF_TYPE_ARRAY) return skip_arrays(r, value->count, 2);
+  if (value->element_type == RDNA_GGUF_TYPE_TEXT) return read_texts(r, value);
+  size_t bytes = rdna__gguf_type_bytes(value->element_type);
+  if (value->count > left(r) / bytes) return cut_short(r, "a value");
+  r->at += value->count * bytes;
+  return value->element_type == RDNA_GGUF_TYPE_BOOL ? check_bools(value) : RDNA_OK;
+}
+
 static rdna_status read_value(reader *r, rdna__gguf_value *value) {
   RDNA_TRY(read_type(r, &value->type));
   value->element_type = value->type;
@@ -122,12 +131,9 @@ static rdna_status read_value(reader *r, rdna__gguf_value *value) {
     RDNA_TRY(read_bytes(r, "the length of an array", &value->count, sizeof value->count));
   }
   value->data = r->at;
-  if (value->element_type == RDNA_GGUF_TYPE_ARRAY) return skip_arrays(r, value->count, 2);
-  if (value->element_type == RDNA_GGUF_TYPE_TEXT) return read_texts(r, value);
-  size_t bytes = rdna__gguf_type_bytes(value->element_type);
-  if (value->count > left(r) / bytes) return cut_short(r, "a value");
-  r->at += value->count * bytes;
-  return value->element_type == RDNA_GGUF_TYPE_BOOL ? check_bools(value) : RDNA_OK;
+  RDNA_TRY(read_elements(r, value));
+  value->bytes = (size_t)(r->at - value->data);
+  return RDNA_OK;
 }
 
 static rdna_status read_keys(reader *r, uint64_t count, rdna__gguf_keys *keys) {

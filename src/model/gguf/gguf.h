@@ -10,6 +10,7 @@ typedef struct rdna__gguf_value {
   rdna_gguf_type type, element_type;
   uint64_t count;      /* elements of an array; otherwise 1 */
   const uint8_t *data; /* first element in the map, of any alignment */
+  size_t bytes;        /* of all elements, with the lengths that stand before texts and inner arrays */
   rdna_text *texts;    /* (count) of a text or an array of texts, otherwise NULL */
 } rdna__gguf_value;
 
