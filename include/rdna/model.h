@@ -110,6 +110,7 @@ RDNA_API const char *rdna_gguf_tensor_type_name(uint32_t ggml_type);
  * values of keys; the data of tensors stays the caller's until the file is written. Use from one thread at a time. */
 typedef struct rdna_gguf_writer rdna_gguf_writer;
 
+/* Without keys and tensors. */
 RDNA_CHECKED rdna_status rdna_gguf_writer_create(rdna_gguf_writer **out_writer);
 RDNA_API void rdna_gguf_writer_release(rdna_gguf_writer *writer); /* NULL is fine */
 

@@ -18,6 +18,7 @@ static const subcommand subcommands[] = {
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},
+    {"quantize", command_quantize, "a model with its weights in another type"},
     {"tokenize", command_tokenize, "text to token ids"},
     {"logits", command_logits, "token ids to logits"},
     {"emulate", command_emulate, "run one kernel of a code object on an emulated GPU"},

@@ -1,13 +1,8 @@
 #include "model/gguf/gguf.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/status.h"
 
@@ -278,29 +273,11 @@ static rdna_status parse_part(rdna_gguf *file, rdna__gguf_part *part) {
 }
 
 static rdna_status map_file(const char *path, rdna__gguf_part *part) {
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0)
-    return rdna__fail(errno == ENOENT ? RDNA_NOT_FOUND : RDNA_IO_ERROR, "cannot open the file: %s", strerror(errno));
-  struct stat info;
-  rdna_status status = RDNA_OK;
-  if (fstat(descriptor, &info) != 0) {
-    status = rdna__fail(RDNA_IO_ERROR, "cannot read the file's size: %s", strerror(errno));
-  } else if (!S_ISREG(info.st_mode)) {
-    status = rdna__fail(RDNA_IO_ERROR, "a regular file was expected");
-  } else if (info.st_size < HEADER_BYTES) {
-    status = rdna__fail(RDNA_BAD_DATA, "not a GGUF file: it has only %lld bytes", (long long)info.st_size);
-  } else {
-    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (data == MAP_FAILED) {
-      status = rdna__fail(RDNA_IO_ERROR, "cannot map the file into memory: %s", strerror(errno));
-    } else {
-      part->data = data;
-      part->size = (size_t)info.st_size;
-      part->mapped = true;
-    }
-  }
-  close(descriptor);
-  return status;
+  RDNA_TRY(rdna__file_map(path, &part->mapped));
+  part->data = part->mapped.data;
+  part->size = part->mapped.size;
+  if (part->size < HEADER_BYTES) return rdna__fail(RDNA_BAD_DATA, "not a GGUF file: it has only %zu bytes", part->size);
+  return RDNA_OK;
 }
 
 /* Opens |path| as the next part of |file|. */
@@ -401,7 +378,7 @@ void rdna_gguf_close(rdna_gguf *file) {
     }
     free(part->keys.values);
     rdna__strmap_deinit(&part->keys.by_name);
-    if (part->mapped) munmap((void *)part->data, part->size);
+    rdna__file_unmap(&part->mapped);
   }
   for (size_t i = 0; i < file->tensor_count; i++) free((char *)file->tensors[i].name);
   free(file->tensors);

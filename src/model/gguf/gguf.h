@@ -2,6 +2,7 @@
 #ifndef RDNA_MODEL_GGUF_H
 #define RDNA_MODEL_GGUF_H
 
+#include "base/file.h"
 #include "base/strmap.h"
 #include "rdna/model.h"
 
@@ -23,7 +24,7 @@ typedef struct rdna__gguf_keys {
 typedef struct rdna__gguf_part {
   const uint8_t *data;
   size_t size;
-  bool mapped; /* by us, to be unmapped */
+  rdna__file mapped; /* by us, to be unmapped; empty when the caller keeps the data */
   uint32_t version;
   rdna__gguf_keys keys;
 } rdna__gguf_part;
@@ -44,6 +45,8 @@ typedef struct rdna__gguf_tensor_type {
 } rdna__gguf_tensor_type;
 
 rdna__gguf_tensor_type rdna__gguf_tensor_type_of(uint32_t ggml_type);
+/* The other way; UINT32_MAX when the format has no such type. */
+uint32_t rdna__gguf_number_of(rdna_dtype dtype);
 
 /* Bytes of one value; 0 for texts and arrays, which have no fixed size. */
 size_t rdna__gguf_type_bytes(rdna_gguf_type type);

@@ -46,6 +46,15 @@ rdna__gguf_tensor_type rdna__gguf_tensor_type_of(uint32_t ggml_type) {
   return (rdna__gguf_tensor_type){"?", 0, 0, RDNA_DTYPE_COUNT};
 }
 
+uint32_t rdna__gguf_number_of(rdna_dtype dtype) {
+  enum { MOST_TYPES = 64 }; /* more than are assigned */
+  for (uint32_t i = 0; i < MOST_TYPES; i++) {
+    rdna__gguf_tensor_type type = rdna__gguf_tensor_type_of(i);
+    if (type.block_values && type.dtype == dtype) return i;
+  }
+  return UINT32_MAX;
+}
+
 const char *rdna_gguf_tensor_type_name(uint32_t ggml_type) { return rdna__gguf_tensor_type_of(ggml_type).name; }
 
 uint32_t rdna_gguf_version(const rdna_gguf *file) { return file->parts[0].version; }

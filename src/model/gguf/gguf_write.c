@@ -218,22 +218,12 @@ rdna_status rdna_gguf_writer_copy_key(rdna_gguf_writer *writer, const rdna_gguf 
   return status;
 }
 
-/* GGUF's number of |dtype|; UINT32_MAX when it has none. */
-static uint32_t number_of(rdna_dtype dtype) {
-  enum { MOST_TYPES = 64 }; /* more than are assigned */
-  for (uint32_t i = 0; i < MOST_TYPES; i++) {
-    rdna__gguf_tensor_type type = rdna__gguf_tensor_type_of(i);
-    if (type.block_values && type.dtype == dtype) return i;
-  }
-  return UINT32_MAX;
-}
-
 /* Checks |t| and fills its number and its bytes. */
 static rdna_status measure(rdna_gguf_tensor *t) {
   if (t->rank < 0 || t->rank > MAX_RANK)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "tensor %s has %d dimensions, the format allows %d", t->name, t->rank,
                       MAX_RANK);
-  if (t->dtype != RDNA_DTYPE_COUNT) t->ggml_type = number_of(t->dtype);
+  if (t->dtype != RDNA_DTYPE_COUNT) t->ggml_type = rdna__gguf_number_of(t->dtype);
   rdna__gguf_tensor_type type = rdna__gguf_tensor_type_of(t->ggml_type);
   if (type.block_values == 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "tensor %s: the format has no type %s", t->name,

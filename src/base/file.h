@@ -1,0 +1,19 @@
+/* Whole files in memory. */
+#ifndef RDNA_BASE_FILE_H
+#define RDNA_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef struct rdna__file {
+  const uint8_t *data; /* read only; pages are read when they are touched. NULL when the file is empty */
+  size_t size;
+} rdna__file;
+
+/* Maps the regular file at |path|; the sentence of a failure does not name it. RDNA_NOT_FOUND, RDNA_IO_ERROR. */
+rdna_status rdna__file_map(const char *path, rdna__file *out_file);
+void rdna__file_unmap(rdna__file *file); /* leaves an empty one; all zeros is fine */
+
+#endif

@@ -1,0 +1,50 @@
+/* rdna quantize: a GGUF file with its weights in another type. */
+#include <stdio.h>
+
+#include "command/command.h"
+#include "command/weights.h"
+#include "model/weights/quantize.h"
+
+static void show_quantizing(void *data, double share) { show_progress("quantizing", share); }
+
+static rdna_status quantize(const char *const *positionals, const device_choice *choice, rdna__weight_counts *counts) {
+  rdna_gguf *file = NULL;
+  rdna_device *device = NULL;
+  rdna_dtype type;
+  rdna_status status = rdna__weight_type_parse(positionals[2], &type);
+  if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
+  if (status == RDNA_OK) status = open_chosen_device(choice, &device);
+  if (status == RDNA_OK) status = rdna__quantize(file, positionals[1], type, device, show_quantizing, NULL, counts);
+  end_progress();
+  rdna_device_release(device);
+  rdna_gguf_close(file);
+  return status;
+}
+
+int command_quantize(int argc, char **argv) {
+  device_choice choice = {"host", ""};
+  bool json = false;
+  const option_row options[] = {
+      {"--json", OPTION_FLAG, &json, NULL, "print the table as JSON", 0, 0},
+      DEVICE_OPTIONS(choice),
+  };
+  const command_line line = {
+      "rdna quantize",
+      "Writes a model with its weights in another type: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, "
+      "q5_1,\nq2_K, q3_K, q4_K, q5_K or q6_K. The file may be in several parts and of any of these "
+      "types\nand of those that are only read.\n\nVectors, norms and the routers of experts are f32. "
+      "output.weight, or token_embd.weight\nwhere the model has no output.weight, is q6_K where the "
+      "type has fewer bits. Matrices\nwhose rows are no whole blocks of 256 values take the next type "
+      "with blocks of 32, and\nwhere they are no whole blocks of 32, f16 or bf16.",
+      "IN.gguf OUT.gguf TYPE",
+      3,
+      3,
+      options,
+      3};
+  const char *positionals[POSITIONAL_MAX];
+  int count, exit_status;
+  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  rdna__weight_counts counts;
+  if (quantize(positionals, &choice, &counts) != RDNA_OK) return fail_with_status();
+  return print_weight_counts(&counts, true, json);
+}

@@ -1,0 +1,166 @@
+#include "model/weights/quantize.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/block_formats.h"
+#include "base/status.h"
+#include "model/gguf/gguf.h"
+#include "model/weights/transcode.h"
+
+/* ---- which type ---- */
+
+#define MADE_OWN(name) " " #name
+#define MADE_PACKED(name) " " #name
+#define MADE_NONE(name)
+#define MADE(X, name, NAME, ggml, values, bytes, quantize, ...) MADE_##quantize(name)
+#define WEIGHT_TYPES "f32 f16 bf16" RDNA_BLOCK_FORMATS(MADE, )
+
+rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type) {
+  const char *types = WEIGHT_TYPES;
+  for (rdna_dtype type = 0; type < RDNA_DTYPE_COUNT; type++) {
+    if (strcasecmp(name, rdna_dtype_name(type)) != 0) continue;
+    /* one of the list, between spaces or ends */
+    const char *at = strstr(types, rdna_dtype_name(type));
+    size_t length = strlen(name);
+    if (!at || (at != types && at[-1] != ' ') || (at[length] != ' ' && at[length] != 0)) break;
+    *out_type = type;
+    return RDNA_OK;
+  }
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "weights cannot be made '%.40s'; types are %s", name, types);
+}
+
+/* llama.h of github.com/ggml-org/llama.cpp, enum llama_ftype; of the names with _S and _M the plain one. */
+uint32_t rdna__weight_file_type(rdna_dtype type) {
+  static const struct {
+    rdna_dtype dtype;
+    uint32_t number;
+  } types[] = {{RDNA_F32, 0},   {RDNA_F16, 1},   {RDNA_Q4_0, 2},  {RDNA_Q4_1, 3},  {RDNA_Q8_0, 7},
+               {RDNA_Q5_0, 8},  {RDNA_Q5_1, 9},  {RDNA_Q2_K, 10}, {RDNA_Q3_K, 11}, {RDNA_Q4_K, 14},
+               {RDNA_Q5_K, 16}, {RDNA_Q6_K, 18}, {RDNA_BF16, 32}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (types[i].dtype == type) return types[i].number;
+  return 1024; /* "guessed" */
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* Whether |tensor| is one of the matrices that a model's type is named for. */
+static bool is_matrix(const rdna_gguf_tensor *tensor) {
+  return tensor->rank >= 2 && ends_with(tensor->name, ".weight") && !ends_with(tensor->name, "_norm.weight") &&
+         !ends_with(tensor->name, "ffn_gate_inp.weight");
+}
+
+static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
+  return rdna_dtype_block_bytes(a) * (size_t)rdna_dtype_block_values(b) <
+         rdna_dtype_block_bytes(b) * (size_t)rdna_dtype_block_values(a);
+}
+
+/* |type|, or the next one whose blocks fit rows of |columns| values. */
+static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
+  static const rdna_dtype smaller_blocks[RDNA_DTYPE_COUNT] = {[RDNA_Q2_K] = RDNA_Q4_0,
+                                                              [RDNA_Q3_K] = RDNA_Q4_0,
+                                                              [RDNA_Q4_K] = RDNA_Q5_0,
+                                                              [RDNA_Q5_K] = RDNA_Q5_1,
+                                                              [RDNA_Q6_K] = RDNA_Q8_0};
+  if (columns % rdna_dtype_block_values(type) == 0) return type;
+  if (rdna_dtype_block_values(type) == 256) return fitting(smaller_blocks[type], columns, before);
+  return before == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
+}
+
+/* What |tensor| would be if blocks could be of any length. */
+static rdna_dtype wanted_type(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied) {
+  if (!is_matrix(tensor)) return RDNA_F32;
+  bool makes_logits = strcmp(tensor->name, tied ? "token_embd.weight" : "output.weight") == 0;
+  return makes_logits && has_fewer_bits(type, RDNA_Q6_K) ? RDNA_Q6_K : type;
+}
+
+rdna_dtype rdna__weight_type_for(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied) {
+  if (!rdna__transcodes_from(tensor->dtype)) return tensor->dtype;
+  rdna_dtype wanted = wanted_type(tensor, type, tied);
+  return tensor->rank == 0 ? wanted : fitting(wanted, tensor->shape[tensor->rank - 1], tensor->dtype);
+}
+
+void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf_tensor *tensor) {
+  uint32_t type = tensor->dtype == RDNA_DTYPE_COUNT ? tensor->ggml_type : rdna__gguf_number_of(tensor->dtype);
+  if (type >= RDNA__WEIGHT_TYPES) return; /* no type has such a number */
+  rdna_tensor shaped = rdna_tensor_contiguous(NULL, tensor->dtype, tensor->rank, tensor->shape);
+  size_t bytes =
+      tensor->dtype == RDNA_DTYPE_COUNT ? tensor->bytes : rdna_dtype_bytes(tensor->dtype, rdna_tensor_count(&shaped));
+  (after ? counts->after : counts->before)[type].tensors++;
+  (after ? counts->after : counts->before)[type].bytes += bytes;
+}
+
+/* ---- writing ---- */
+
+typedef struct job {
+  rdna_gguf_tensor from;
+  rdna_dtype to;
+  rdna__transcoder *transcoder;
+} job;
+
+static rdna_status fill(void *data, rdna_gguf_writer *writer) {
+  const job *j = data;
+  rdna_tensor shaped = rdna_tensor_contiguous(NULL, j->from.dtype, j->from.rank, j->from.shape);
+  rdna_status status =
+      rdna__transcode(j->transcoder, writer, j->from.data, j->from.dtype, j->to, rdna_tensor_count(&shaped));
+  return rdna__annotate(status, "tensor %s", j->from.name);
+}
+
+static rdna_status put_keys(rdna_gguf_writer *writer, const rdna_gguf *file, rdna_dtype type) {
+  for (size_t i = 0; i < rdna_gguf_key_count(file); i++) {
+    rdna_gguf_key key;
+    RDNA_TRY(rdna_gguf_key_at(file, i, &key));
+    if (strncmp(key.name, "split.", strlen("split.")) == 0) continue; /* it is one file now */
+    RDNA_TRY(rdna_gguf_writer_copy_key(writer, file, key.name));
+  }
+  uint32_t file_type = rdna__weight_file_type(type), version = 2; /* of the layout of blocks: since May 2023 */
+  RDNA_TRY(rdna_gguf_writer_put(writer, "general.file_type", RDNA_GGUF_TYPE_U32, &file_type));
+  if (rdna_dtype_block_values(type) == 1) return RDNA_OK;
+  return rdna_gguf_writer_put(writer, "general.quantization_version", RDNA_GGUF_TYPE_U32, &version);
+}
+
+static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, size_t index, rdna_dtype type, job *j,
+                              rdna__weight_counts *counts) {
+  RDNA_TRY(rdna_gguf_tensor_at(file, index, &j->from));
+  bool tied = !rdna_gguf_has_tensor(file, "output.weight");
+  rdna__weight_count(counts, false, &j->from);
+  if (j->from.dtype == RDNA_DTYPE_COUNT && is_matrix(&j->from))
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "tensor %s is of type %s, which cannot be read here; take a file of another type", j->from.name,
+                      rdna_gguf_tensor_type_name(j->from.ggml_type));
+  j->to = rdna__weight_type_for(&j->from, type, tied);
+  rdna_gguf_tensor to = j->from;
+  to.dtype = j->to;
+  rdna__weight_count(counts, true, &to);
+  if (rdna__transcodes_from(j->from.dtype) && j->to != wanted_type(&j->from, type, tied)) counts->fallbacks++;
+  return rdna_gguf_writer_add_tensor(writer, &to, j->to == j->from.dtype ? NULL : fill, j);
+}
+
+rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, rdna_device *device,
+                           void (*progress)(void *data, double share), void *progress_data,
+                           rdna__weight_counts *out_counts) {
+  size_t count = rdna_gguf_tensor_count(file);
+  rdna_gguf_writer *writer = NULL;
+  rdna__transcoder *transcoder = NULL;
+  *out_counts = (rdna__weight_counts){0};
+  job *jobs = calloc(count + 1, sizeof *jobs);
+  rdna_status status =
+      jobs ? rdna_gguf_writer_create(&writer) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tensors", count);
+  if (status == RDNA_OK) status = rdna__transcoder_create(device, &transcoder);
+  if (status == RDNA_OK) status = put_keys(writer, file, type);
+  for (size_t i = 0; i < count && status == RDNA_OK; i++) {
+    jobs[i].transcoder = transcoder;
+    status = add_tensor(writer, file, i, type, &jobs[i], out_counts);
+  }
+  if (status == RDNA_OK) status = rdna_gguf_writer_write(writer, path, progress, progress_data);
+  rdna__transcoder_release(transcoder);
+  rdna_gguf_writer_release(writer);
+  free(jobs);
+  return status;
+}

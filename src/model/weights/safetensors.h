@@ -1,0 +1,38 @@
+/* Safetensors (github.com/huggingface/safetensors): tensors by name in one file or several.
+ *
+ *     u64 length of the header | header: JSON, {"name": {"dtype", "shape", "data_offsets": [begin, end]}, …} | data
+ *                                                                       offsets count from here ^
+ */
+#ifndef RDNA_MODEL_WEIGHTS_SAFETENSORS_H
+#define RDNA_MODEL_WEIGHTS_SAFETENSORS_H
+
+#include "base/status.h"
+#include "rdna/tensor.h"
+
+typedef struct rdna__safetensor {
+  const char *name;
+  const char *type; /* as the file has it: "BF16" */
+  rdna_dtype dtype; /* RDNA_DTYPE_COUNT when this library has no such type; then nothing is known of the size */
+  int rank;
+  int64_t shape[RDNA_MAX_RANK]; /* slowest dimension first */
+  const uint8_t *data;          /* in the file's map, of any alignment; NULL when there are no bytes */
+  size_t bytes;
+} rdna__safetensor;
+
+typedef struct rdna__safetensors rdna__safetensors;
+
+/* The tensors of |folder|: of model.safetensors, or of the files that model.safetensors.index.json lists.
+ * RDNA_NOT_FOUND: none of the two, or a listed file is missing. RDNA_BAD_DATA: what breaks the format, or contradicts
+ * the index; every number is checked before use. */
+rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_tensors);
+/* One file in |size| bytes at |data|, which the caller keeps. */
+rdna_status rdna__safetensors_open_memory(const void *data, size_t size, rdna__safetensors **out_tensors);
+void rdna__safetensors_close(rdna__safetensors *tensors); /* NULL is fine */
+
+size_t rdna__safetensors_count(const rdna__safetensors *tensors);
+/* In the order of the files. Borrowed. */
+const rdna__safetensor *rdna__safetensors_at(const rdna__safetensors *tensors, size_t index);
+/* NULL when there is none. */
+const rdna__safetensor *rdna__safetensors_find(const rdna__safetensors *tensors, const char *name);
+
+#endif
