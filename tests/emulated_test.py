@@ -40,7 +40,7 @@ class Emulated(unittest.TestCase):
             self.assertGreater(len(result.stderr), 20)
 
     def test_writes_the_same_text(self):
-        arguments = ("run", DEMO_MODEL, "And God said", "--greedy", "--ignore-end", "--max-tokens", 20, "--json")
+        arguments = ("run", DEMO_MODEL, "And God said", "--exact", "--greedy", "--ignore-end", "--max-tokens", 20, "--json")
         want = json.loads(output(*arguments, "--driver", "host"))["tokens"]
         self.assertEqual(len(want), 20)
         for target in self.on_each_target():
@@ -50,7 +50,7 @@ class Emulated(unittest.TestCase):
             self.assertEqual(json.loads(result.stdout)["tokens"], want)
 
     def test_steps_are_replayed(self):
-        arguments = ("run", DEMO_MODEL, "And God", "--greedy", "--ignore-end", "--max-tokens", 5, "--json")
+        arguments = ("run", DEMO_MODEL, "And God", "--exact", "--greedy", "--ignore-end", "--max-tokens", 5, "--json")
         for driver, said in (("hip", b"replays of a graph"), ("host", b"kernel by kernel")):
             environment = {"RDNA_EMULATE": TARGETS[0], "RDNA_LOG": "debug"}
             result = run(*arguments, "--driver", driver, environment=environment, timeout=300)

@@ -27,7 +27,7 @@ job() { # name, command…: in the background, at most $jobs at a time
 same_text() { # greedy text of the demo model on the host and on the GPU
   local device
   for device in host "$driver"; do
-    "$build/bin/rdna" run examples/demo-model/rdna-demo-q8_0.gguf "And it came to pass" --greedy --ignore-end \
+    "$build/bin/rdna" run examples/demo-model/rdna-demo-q8_0.gguf "And it came to pass" --exact --greedy --ignore-end \
       --max-tokens 200 --device $device --json >"$logs/text-$device.json" || return 1
   done
   python3 - "$logs" "$driver" <<'PY'

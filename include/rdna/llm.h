@@ -40,7 +40,8 @@ typedef struct rdna_llm_session_options {
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
   rdna_dtype kv_dtype; /* RDNA_F16 or RDNA_F32 */
   int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
-  int reserved;        /* 0; here so that the struct ends without padding, see rdna/op.h */
+  int exact;           /* 1: nothing that goes into products is rounded to 16 bits, which prompts on a GPU are otherwise
+                          for its matrix units. The host never rounds. */
 } rdna_llm_session_options;
 #define RDNA_LLM_SESSION_OPTIONS_INIT .size = sizeof(rdna_llm_session_options)
 

@@ -29,14 +29,14 @@ static rdna_status write_floats(const char *path, const float *values, size_t co
 }
 
 static rdna_status evaluate(rdna_device *device, const rdna_gguf *file, const rdna_tokens *tokens, int batch,
-                            rdna_dtype kv_dtype, const char *out_path) {
+                            rdna_dtype kv_dtype, bool exact, const char *out_path) {
   rdna_llm *llm;
   rdna_llm_session *session = NULL;
   float *logits = NULL;
   RDNA_TRY(rdna_llm_open(device, file, NULL, NULL, &llm));
   size_t values = tokens->count * (size_t)rdna_llm_get_info(llm)->vocabulary;
   rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)tokens->count,
-                                      .kv_dtype = kv_dtype, .batch = batch};
+                                      .kv_dtype = kv_dtype, .batch = batch, .exact = exact};
   rdna_status status = rdna_llm_session_create(llm, &options, &session);
   if (status == RDNA_OK && (logits = malloc(values * sizeof *logits)) == NULL)
     status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu logits", values);
@@ -52,15 +52,17 @@ int command_logits(int argc, char **argv) {
   device_choice choice = DEVICE_CHOICE_DEFAULT;
   const char *list = NULL, *out_path = NULL, *kv = "f16";
   int64_t batch = 512;
+  bool exact = false;
   const option_row options[] = {
       {"--tokens", OPTION_TEXT, &list, "1,2,3", "the ids", 0, 0},
       {"--out", OPTION_TEXT, &out_path, "FILE", "where the float32 go, tokens x vocabulary", 0, 0},
       {"--kv", OPTION_CHOICE, &kv, "f16|f32", "type of the KV cache (f16)", 0, 0},
       {"--batch", OPTION_INTEGER, &batch, "N", "most tokens in one pass (512)", 1, 65536},
+      {"--exact", OPTION_FLAG, &exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
       DEVICE_OPTIONS(choice),
   };
   const command_line line = {
-      "rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf", 1, 1, options, 6};
+      "rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf", 1, 1, options, 7};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
@@ -75,7 +77,7 @@ int command_logits(int argc, char **argv) {
   if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(&choice, &device);
   if (status == RDNA_OK)
-    status = evaluate(device, file, &tokens, (int)batch, strcmp(kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, out_path);
+    status = evaluate(device, file, &tokens, (int)batch, strcmp(kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, exact, out_path);
   rdna_device_release(device);
   rdna_gguf_close(file);
   rdna_tokens_deinit(&tokens);

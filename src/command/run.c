@@ -15,7 +15,7 @@ typedef struct run_options {
   double temperature, top_p, min_p, repetition_penalty;
   int64_t top_k, repeat_last_n, seed;
   const char *kv;
-  bool greedy, json, no_echo, ignore_end, special;
+  bool greedy, json, no_echo, ignore_end, special, exact;
 } run_options;
 
 typedef struct generation {
@@ -93,7 +93,7 @@ static rdna_status open_all(generation *g, const char *path) {
   end_progress();
   rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
                                       .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16,
-                                      .batch = (int)o->batch};
+                                      .batch = (int)o->batch, .exact = o->exact};
   RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
   RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
   g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);
@@ -222,6 +222,7 @@ int command_run(int argc, char **argv) {
       {"--context", OPTION_INTEGER, &o.context, "N", "positions of the cache (the model's, at most 4096)", 1, 1e8},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most prompt tokens in one pass (512)", 1, 65536},
       {"--kv", OPTION_CHOICE, &o.kv, "f16|f32", "type of the cache (f16)", 0, 0},
+      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},
       {"--special", OPTION_FLAG, &o.special, NULL, "read control tokens that stand in the prompt", 0, 0},
       {"--ignore-end", OPTION_FLAG, &o.ignore_end, NULL, "write on after the model's token for the end", 0, 0},
       {"--no-echo", OPTION_FLAG, &o.no_echo, NULL, "do not print the prompt before the text", 0, 0},

@@ -71,6 +71,9 @@ static rdna_status load(rdna_llm *llm) {
   llm->decoder.layer_count = llm->info.layers;
   RDNA_TRY(load_layers(llm, arch));
   RDNA_TRY(load_ends(llm));
+  if (llm->decoder.half == RDNA_F32) llm->decoder.half = RDNA_F16; /* unless an architecture asks for another */
+  rdna_dtype weights = llm->decoder.layers[0].ffn.down.weight.dtype;
+  if (weights == RDNA_BF16 || weights == RDNA_F16) llm->decoder.half = weights; /* products are of one type */
   return rdna_stream_synchronize(rdna_device_default_stream(w->device));
 }
 

@@ -35,6 +35,7 @@ struct rdna_llm_session {
   rdna__nn_pass pass; /* of up to |batch| tokens */
   void *logits;       /* (logit_rows, vocabulary) */
   int logit_rows;
+  rdna_dtype half;    /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
   void *ids;          /* (4, batch): ids, positions, cache_base, all i32, and temperatures, f32 */
   int32_t *staging;   /* the same, pinned */
   float *last_logits; /* pinned, (vocabulary): what a copy to memory that is not would wait for */

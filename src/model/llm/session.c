@@ -13,6 +13,7 @@ enum {
   DEFAULT_CONTEXT = 4096,
   DEFAULT_BATCH = 512,
   ALIGNMENT = 256,
+  FEW = 8,   /* tokens whose products stream the weights and need no matrix unit */
   STAGED = 4 /* numbers of a token that a pass is given: see rdna_llm_session */
 };
 
@@ -41,7 +42,8 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->qkv = cut(c, (size_t)values.qkv * row);
   pass->attended = cut(c, (size_t)values.attended * row);
   pass->projected = cut(c, (size_t)values.width * row);
-  pass->gate_up = cut(c, (size_t)values.gate_up * row + 3 * sizeof(float));
+  pass->gate_up = cut(c, (size_t)values.gate_up * row + 7 * sizeof(float));
+  if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values.attended * row / 2);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
   s->ids = cut(c, STAGED * (size_t)s->batch * sizeof(int32_t));
   pass->workspace = cut(c, pass->workspace_bytes);
@@ -117,6 +119,7 @@ rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_option
   s->pass.context = chosen.context;
   s->batch = chosen.batch < chosen.context ? chosen.batch : chosen.context;
   s->pass.kv_dtype = chosen.kv_dtype;
+  s->half = chosen.exact || llm->weights.in_place ? RDNA_F32 : llm->decoder.half;
   s->logit_rows = s->batch < 64 ? s->batch : 64;
   rdna_status status = rdna_stream_create(llm->weights.device, 0, &s->pass.stream);
   if (status == RDNA_OK) status = allocate(s);
@@ -174,6 +177,7 @@ static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *l
   rdna__nn_pass pass = s->pass;
   pass.count = count;
   pass.length = length_of(s, count);
+  pass.type = count > FEW ? s->half : RDNA_F32;
   int64_t tokens = count;
   pass.ids = rdna_tensor_contiguous(s->ids, RDNA_I32, 1, &tokens);
   pass.positions = rdna_tensor_contiguous((int32_t *)s->ids + s->batch, RDNA_I32, 1, &tokens);

@@ -49,6 +49,39 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
   return RDNA_OK;
 }
 
+/* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
+static bool is_on_matrix_units(const rdna__nn_pass *pass) {
+  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32;
+}
+
+/* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
+static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
+  rdna_tensor view = *t;
+  view.rank = 4;
+  view.shape[0] = 1, view.shape[1] = t->shape[1], view.shape[2] = tokens, view.shape[3] = t->shape[2];
+  view.stride[0] = 0, view.stride[1] = t->stride[1], view.stride[2] = t->stride[0], view.stride[3] = 1;
+  return view;
+}
+
+static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a,
+                                      const rdna_tensor *k_cache, const rdna_tensor *v_cache,
+                                      const rdna_tensor *attended) {
+  rdna_tensor rotated = *attended, seen = *attended;
+  rotated.data = pass->rotated;
+  rotated.dtype = seen.dtype = pass->kv_dtype;
+  rdna_tensor q = as_sequence(&rotated, pass->count), out = as_sequence(&seen, pass->count);
+  rdna_tensor k = as_sequence(k_cache, pass->length), v = as_sequence(v_cache, pass->length);
+  rdna_sdpa options = {RDNA_SDPA_INIT,
+                       .scale = a->scale,
+                       .softcap = a->softcap,
+                       .causal = true,
+                       .windowed = a->window > 0,
+                       .left = a->window > 0 ? a->window - 1 : 0,
+                       .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT};
+  RDNA_TRY(rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL));
+  return pass->type == pass->kv_dtype ? RDNA_OK : rdna_op_cast(pass->stream, &seen, attended);
+}
+
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected) {
   const rdna__nn_attention *a = &decoder->layers[index].attention;
@@ -67,12 +100,23 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
                     r->magnitude};
   /* the cache holds one sequence from row 0, so a token's row is its position */
-  RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
+  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, q.shape);
+  if (is_on_matrix_units(pass))
+    RDNA_TRY(
+        rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &pass->positions, &rotated, &k_cache, &v_cache));
+  else
+    RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
 
-  rdna_tensor attended = heads_of(pass->attended, pass->count, a->heads, a->head_dim);
-  rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
-  RDNA_TRY(rdna_op_attention(pass->stream, &attention, &q, &k_cache, &v_cache, &pass->cache_base, &pass->positions,
-                             pass->workspace, pass->workspace_bytes, &attended));
-  attended = rdna__nn_matrix(pass->attended, pass->count, (int64_t)a->heads * a->head_dim);
-  return rdna__nn_linear(pass->stream, &a->output, &attended, projected);
+  rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, q.shape);
+  if (is_on_matrix_units(pass)) {
+    RDNA_TRY(attend_as_sequence(pass, a, &k_cache, &v_cache, &attended));
+  } else {
+    rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
+    rdna_tensor out = pass->type == RDNA_F32 ? attended : q;
+    RDNA_TRY(rdna_op_attention(pass->stream, &attention, &q, &k_cache, &v_cache, &pass->cache_base, &pass->positions,
+                               pass->workspace, pass->workspace_bytes, &out));
+    if (pass->type != RDNA_F32) RDNA_TRY(rdna_op_cast(pass->stream, &out, &attended));
+  }
+  rdna_tensor rows = rdna__nn_input(pass, pass->attended, (int64_t)a->heads * a->head_dim);
+  return rdna__nn_linear(pass->stream, &a->output, &rows, projected);
 }

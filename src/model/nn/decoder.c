@@ -24,6 +24,12 @@ static rdna_status scale(rdna_stream *stream, const rdna_tensor *x, float by) {
   return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real((double)by), rdna_scalar_real(0), x);
 }
 
+/* |*h| becomes x in the type of products. */
+static rdna_status as_input(const rdna__nn_pass *pass, const rdna_tensor *x, const rdna_tensor *place, rdna_tensor *h) {
+  *h = pass->type == RDNA_F32 ? *x : *place;
+  return pass->type == RDNA_F32 ? RDNA_OK : rdna_op_cast(pass->stream, x, place);
+}
+
 /* What a block gave is added to the residual stream |x|, after the block's own norm |post|; |*h| becomes what the next
  * block reads: the norm |next| of x, or x itself. |branch| is the block's result, |place| where a norm goes. */
 static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *branch,
@@ -32,16 +38,18 @@ static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decode
   const rdna_scalar zero = rdna_scalar_real(0);
   if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
   RDNA_TRY(scale(pass->stream, branch, decoder->residual_scale));
-  *h = next->data ? *place : *x;
+  *h = *place;
   if (next->data) return rdna_op_add_rms_norm(pass->stream, branch, x, next, decoder->norm_epsilon, place);
-  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x);
+  RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x));
+  return as_input(pass, x, place, h);
 }
 
 static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
                                 const rdna_tensor *h, void *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  rdna_tensor last =
-      rdna__nn_matrix((float *)h->data + (int64_t)(pass->count - rows) * decoder->width, rows, decoder->width);
+  rdna_tensor last = *h;
+  last.shape[0] = rows;
+  last.data = (char *)h->data + rdna_dtype_bytes(h->dtype, (int64_t)(pass->count - rows) * decoder->width);
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
   float cap = decoder->logit_softcap;
@@ -53,15 +61,15 @@ static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decode
 
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits) {
   rdna_tensor x = rdna__nn_matrix(pass->x, pass->count, decoder->width);
-  rdna_tensor place = rdna__nn_matrix(pass->h, pass->count, decoder->width);
-  rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = x;
+  rdna_tensor place = rdna__nn_input(pass, pass->h, decoder->width);
+  rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
   RDNA_TRY(scale(pass->stream, &x, decoder->embedding_scale));
   const rdna_tensor *first = &decoder->layers[0].attention_norm;
-  if (first->data) {
+  if (first->data)
     RDNA_TRY(rdna_op_rms_norm(pass->stream, &x, first, decoder->norm_epsilon, &place));
-    h = place;
-  }
+  else
+    RDNA_TRY(as_input(pass, &x, &place, &h));
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;

@@ -7,6 +7,10 @@ rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns) {
   return rdna_tensor_contiguous(data, RDNA_F32, 2, (int64_t[]){rows, columns});
 }
 
+rdna_tensor rdna__nn_input(const rdna__nn_pass *pass, void *data, int64_t columns) {
+  return rdna_tensor_contiguous(data, pass->type, 2, (int64_t[]){pass->count, columns});
+}
+
 /* A file that has scales is rare, so they cost a pass of their own. */
 rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
                             const rdna_tensor *out) {

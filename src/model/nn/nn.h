@@ -63,6 +63,7 @@ typedef struct rdna__nn_decoder {
    * not spread thin; beta 0: no */
   float temperature_beta;
   int temperature_after;
+  rdna_dtype half;       /* the type of 16 bits for products of many tokens */
   rdna_tensor embedding; /* (vocabulary, width) */
   rdna_tensor output_norm;
   rdna__matrix_weights output;
@@ -72,12 +73,16 @@ typedef struct rdna__nn_decoder {
 /* One pass of tokens through the layers: where activations and caches are. */
 typedef struct rdna__nn_pass {
   rdna_stream *stream;
-  int count;                                /* tokens */
-  int64_t length;                           /* the most positions that one of them sees */
-  rdna_tensor ids, positions, cache_base;   /* (count), i32 */
-  rdna_tensor temperatures;                 /* (count, 1), f32: see temperature_beta */
-  void *x, *h, *qkv, *attended, *projected; /* activations of the tokens, f32: see rdna__nn_buffers */
+  int count;                              /* tokens */
+  int64_t length;                         /* the most positions that one of them sees */
+  rdna_tensor ids, positions, cache_base; /* (count), i32 */
+  rdna_tensor temperatures;               /* (count, 1), f32: see temperature_beta */
+  /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
+   * add to it, and q, k and v before they are rotated stay f32. */
+  rdna_dtype type;
+  void *x, *h, *qkv, *attended, *projected; /* activations of the tokens: see rdna__nn_buffers */
   void *gate_up;
+  void *rotated;           /* q, of the caches' type, where attention is on matrix units */
   void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes;
   int64_t context;
@@ -86,7 +91,7 @@ typedef struct rdna__nn_pass {
   size_t workspace_bytes;
 } rdna__nn_pass;
 
-/* Values of each buffer of a pass of one token; a pass of n takes n times that, gate_up 3 more. */
+/* Values of each buffer of a pass of one token; a pass of n takes n times that, gate_up 7 more. */
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t cache_row; /* of one layer's keys, and as many for values */
@@ -109,7 +114,8 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
  * |logits|. */
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);
 
-/* A contiguous f32 matrix at |data|. */
+/* A contiguous matrix at |data|: of f32, or of a pass's type. */
 rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);
+rdna_tensor rdna__nn_input(const rdna__nn_pass *pass, void *data, int64_t columns);
 
 #endif
