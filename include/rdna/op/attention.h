@@ -129,6 +129,11 @@ typedef struct rdna_sdpa {
  *
  * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
  *
+ * The tokens of one sequence over a cache (slots, kv_heads, d) of f16 may come here instead of to rdna_op_attention,
+ * which sums in f32 and uses no matrix units: |q| and |out| are f16 (tokens, heads, d), seen with a batch of 1 and two
+ * dimensions swapped; |k| and |v| are so seen the cache's rows from the sequence's first to its last token's; causal,
+ * diagonal bottom right, and for a window |left| is one less than it. Rows behind these are not read.
+ *
  * RDNA_INVALID_ARGUMENT: shapes, types or options that disagree, overlap. RDNA_UNSUPPORTED: another type or a larger d,
  * more than 65,535 heads or sequences, more than 2^31 - 1 - 512 rows. */
 RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,

@@ -241,6 +241,72 @@ static void prompts(void **state) {
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9);
 }
 
+/* (1, heads, rows, d) of the rows from |first| on of (rows, heads, d). */
+static rdna_tensor whole(void *memory, int64_t first, int64_t rows, int64_t heads, int64_t d, int64_t stride) {
+  uint16_t *at = (uint16_t *)memory + first * stride;
+  return (rdna_tensor){at, RDNA_F16, 4, {1, heads, rows, d}, {rows * stride, d, stride, 1}};
+}
+
+/* The tokens of the first sequence by rdna_op_sdpa, as its header says; what is behind them in the cache is NaN. */
+static void check_prompt(const struct setting *s) {
+  struct data data;
+  make_data(s, &data);
+  int64_t tokens = s->sequences[0].tokens, length = s->sequences[0].history + tokens, first = data.base[0];
+  int64_t values = tokens * data.q_stride, q_bytes = values * 2;
+  uint16_t *half = malloc((size_t)q_bytes);
+  for (int64_t i = 0; i < values; i++) {
+    case_set(RDNA_F16, half, i, data.q[i]);
+    data.q[i] = case_get(RDNA_F16, half, i);
+  }
+  for (int64_t i = (first + length) * data.k_stride; i < data.slots * data.k_stride; i++)
+    case_set(RDNA_F16, data.k, i, NAN);
+  for (int64_t i = (first + length) * data.v_stride; i < data.slots * data.v_stride; i++)
+    case_set(RDNA_F16, data.v, i, NAN);
+  void *memory[] = {
+      test_upload(half, (size_t)q_bytes), test_upload(data.k, rdna_dtype_bytes(RDNA_F16, data.slots * data.k_stride)),
+      test_upload(data.v, rdna_dtype_bytes(RDNA_F16, data.slots * data.v_stride)), test_poisoned((size_t)q_bytes)};
+  rdna_tensor q = whole(memory[0], 0, tokens, s->heads, s->d, data.q_stride);
+  rdna_tensor k = whole(memory[1], first, length, s->kv_heads, s->d, data.k_stride);
+  rdna_tensor v = whole(memory[2], first, length, s->kv_heads, s->d, data.v_stride);
+  rdna_tensor out = whole(memory[3], 0, tokens, s->heads, s->d, data.q_stride);
+  rdna_sdpa options = {RDNA_SDPA_INIT,
+                       .scale = (float)(1 / sqrt(s->d)),
+                       .softcap = s->softcap,
+                       .causal = true,
+                       .windowed = s->window > 0,
+                       .left = s->window > 0 ? s->window - 1 : 0,
+                       .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT};
+  assert_ok(rdna_op_sdpa(stream, &options, &q, &k, &v, &out, NULL));
+  test_download(half, memory[3], (size_t)q_bytes);
+  double want[256], bound = bound_of(s, length) + 6 * 0x1p-11; /* probabilities are rounded too */
+  for (int64_t t = 0; t < tokens; t++) {
+    for (int32_t h = 0; h < s->heads; h++) {
+      reference(s, &data, t, h, want);
+      for (int32_t i = 0; i < s->d; i++) {
+        double got = (double)case_get(RDNA_F16, half, t * data.q_stride + (int64_t)h * s->d + i);
+        if (fabs(got - want[i]) <= bound + fabs(want[i]) * 0x1p-11) continue;
+        fail_msg("%d/%d heads of %d, window %d: token %d head %d [%d]: got %g, want %g (bound %g)", s->heads,
+                 s->kv_heads, s->d, s->window, (int)t, h, i, got, want[i], bound);
+      }
+    }
+  }
+  for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
+  free(half);
+  free_data(&data);
+}
+
+static void prompts_by_sdpa(void **state) {
+  static const struct setting settings[] = {
+      {RDNA_F16, 4, 4, 64, .sequence_count = 2, .sequences = {{0, 100}, {0, 9}}},
+      {RDNA_F16, 8, 2, 128, .sequence_count = 2, .sequences = {{70, 65}, {0, 70}}},
+      {RDNA_F16, 6, 2, 80, .sequence_count = 2, .sequences = {{10, 33}, {0, 30}}, .pad = 8},
+      {RDNA_F16, 7, 1, 96, .sequence_count = 2, .sequences = {{0, 150}, {0, 1}}, .window = 20},
+      {RDNA_F16, 2, 2, 256, .sequence_count = 2, .sequences = {{130, 20}, {0, 3}}, .softcap = 3, .window = 64},
+      {RDNA_F16, 3, 3, 84, .sequence_count = 2, .sequences = {{5, 9}, {0, 9}}, .pad = 4},
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_prompt(&settings[i]);
+}
+
 static void decoding(void **state) {
   static const struct setting settings[] = {
       {RDNA_F16, 4, 4, 64, .sequence_count = 1, .sequences = {{0, 1}}},
@@ -367,7 +433,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(prompts), cmocka_unit_test(decoding),
-                                     cmocka_unit_test(extreme_scores), cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(prompts), cmocka_unit_test(prompts_by_sdpa),
+                                     cmocka_unit_test(decoding), cmocka_unit_test(extreme_scores),
+                                     cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
