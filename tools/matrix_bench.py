@@ -18,7 +18,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, real, torch_time, view
+from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, blocks_of, real, torch_time, view
 
 
 # ResNet-50's convolutions: channels, size of the image, channels of the result, window, stride, how many there are.
@@ -81,6 +81,25 @@ class Bench:
                 yield (f"gemm {name} {m}x{n}x{k}", 2.0 * m * n * k, lambda: torch.mm(a, b.t()),
                        self.lib.op("gemm", ctypes.c_float(1), view(a), view(b.t()), ctypes.c_float(0), None, view(c)),
                        lambda: close(c, want, rtol))
+
+    def case_linear(self):
+        """A prompt in f16 through weights in blocks, beside PyTorch's product with the same weights in f16."""
+        for n, k in ((4096, 4096), (14336, 4096), (4096, 14336)):
+            for weights in ("f16", "q8_0", "q4_0", "q4_K"):
+                dense = torch.randn(n, k, device="cuda")
+                half = dense.half()
+                blocks, memory = view(half), half
+                if weights != "f16":
+                    blocks, memory = blocks_of(self.lib, weights, dense)
+                    self.lib.op("dequantize", blocks, view(half))()
+                    self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+                for m in (512, 4096):
+                    x = torch.randn(m, k, device="cuda", dtype=torch.float16)
+                    out = torch.empty(m, n, device="cuda", dtype=torch.float16)
+                    want = x @ half.t()
+                    yield (f"linear f16 x {weights} {m}x{n}x{k}", 2.0 * m * n * k, lambda: torch.mm(x, half.t()),
+                           self.lib.op("linear", view(x), blocks, None, view(out)), lambda: close(out, want, 1e-2))
+                del dense, half, memory
 
     def case_attention(self):
         for length in (1024, 4096, 16384):

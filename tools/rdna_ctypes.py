@@ -94,6 +94,20 @@ def view(t):
     return ctypes.pointer(r)
 
 
+def blocks_of(lib, name, weight):
+    """|weight|, f32, quantized to a type of blocks such as "q4_K": its description, and the memory, to be kept."""
+    r = view(weight)
+    r.contents.dtype = lib.number("dtype", name)
+    lib.c.rdna_dtype_bytes.restype = ctypes.c_size_t
+    memory = torch.empty(lib.c.rdna_dtype_bytes(r.contents.dtype, ctypes.c_int64(weight.numel())), device=weight.device,
+                         dtype=torch.uint8)
+    r.contents.data = memory.data_ptr()
+    torch.cuda.synchronize()
+    lib.op("quantize", view(weight), r)()
+    lib.check(lib.c.rdna_stream_synchronize(lib.stream))
+    return r, memory
+
+
 def real(v):
     return Scalar(v, int(v) if math.isfinite(v) else 0)
 
