@@ -1,7 +1,7 @@
 /* Activations of 16 bits times weights of another type, for which there is no kernel that reads both. Weights in blocks
  * are unpacked to the activations' type, some rows at a time, and multiplied on matrix units:
  *
- *     weight (n, k) in blocks        memory of SLICE_BYTES          out (m, n)
+ *     weight (n, k) in blocks        memory of a slice              out (m, n)
  *     +----------------+             +----------------+             +-----+-----+--
  *     | slice 0        | dequantize  | (rows, k)      |  x times    |     |     |
  *     +----------------+ ----------> | of 16 bits     | ----------> |  0  |  1  | ...
@@ -19,10 +19,12 @@
 #include "rdna/op/movement.h"
 #include "rdna/op/quant.h"
 
+/* What is unpacked at a time: small enough to stay in a card's last cache, large enough for products that fill it. With
+ * k 4096 and 512 rows of x, a unit's bytes are two tiles of 128 x 128. Other sizes were not tried. */
 enum {
-  /* What is unpacked at a time. It stays in the last level of cache of large cards, and its products have tiles enough
-   * for all compute units. A guess: other sizes were not tried. */
-  SLICE_BYTES = 64 << 20,
+  UNIT_BYTES = 512 << 10,
+  LEAST_BYTES = 8 << 20,
+  MOST_BYTES = 64 << 20,
   SLICE_STEP = 256 /* rows of a slice are a multiple of the widest tile's */
 };
 
@@ -44,13 +46,17 @@ static const rdna__route routes[] = {
 };
 RDNA_ROUTES(rdna__linear_halves_routes, "linear of f16 or bf16 and weights of another type", routes)
 
-/* Slices of the same size, but for the last. */
-static int64_t rows_of_slice(int64_t n, int64_t k) {
-  int64_t most = SLICE_BYTES / (2 * k);
+/* Slices are of the same size, but for the last. */
+static int64_t rows_of_slice(const rdna__linear *of) {
+  int64_t units = rdna_device_get_info(rdna_stream_device(of->stream))->compute_units, bytes = units * UNIT_BYTES;
+  if (bytes < LEAST_BYTES) bytes = LEAST_BYTES;
+  if (bytes > MOST_BYTES) bytes = MOST_BYTES;
+  int64_t most = bytes / (2 * of->k);
   if (most < 1) most = 1;
-  int64_t rows = rdna__divide_up(n, rdna__divide_up(n, most));
+  int64_t rows = rdna__divide_up(of->n, rdna__divide_up(of->n, most));
   int64_t whole = rdna__divide_up(rows, SLICE_STEP) * SLICE_STEP;
-  return whole <= most ? whole : rows;
+  rows = whole <= most ? whole : rows;
+  return rows < of->n ? rows : of->n;
 }
 
 static void *advance(const void *data, rdna_dtype type, int64_t values) {
@@ -63,8 +69,7 @@ static rdna_status run_slices(const rdna__linear *of) {
   rdna__scratch scratch = {.stream = of->stream, .holder = of->op_name};
   rdna_tensor dense, blocks = *weight;
   struct gemm_args args = of->args;
-  int64_t rows = rows_of_slice(of->n, of->k);
-  if (rows > of->n) rows = of->n;
+  const int64_t rows = rows_of_slice(of);
   rdna_status status = rdna__scratch_tensor(&scratch, type, 2, (int64_t[]){rows, of->k}, &dense);
   args.b = dense.data;
   args.ldb = of->k;

@@ -158,8 +158,7 @@ static void activations_of_16_bits_and_other_weights(void **state) {
   }
 }
 
-/* More weights than are unpacked at a time: the middle is where the second slice begins. The cutting is the host's, and
- * the checker would take 20 seconds. */
+/* More weights than any device unpacks at a time. The cutting is the host's, and the checker would take 20 seconds. */
 static void slices_of_weights(void **state) {
   if (getenv("RDNA_EMULATE_CHECK")) skip();
   check((layer){.x = RDNA_F16,
