@@ -5,6 +5,7 @@ keys GGUF has it. Here the weights are drawn, the logits computed and the file w
 
 transformers rounds to float32 inside a float64 model too (norms, angles, softmax), which InFloat64 undoes.
 """
+import contextlib
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 import gguf_file as gf
 
 transformers.logging.set_verbosity_error()
+torch.set_num_threads(1)  # these matrices are too small for more
 
 
 class InFloat64(TorchFunctionMode):
@@ -79,6 +81,7 @@ class Model:
             seen.add(value.data_ptr())
         self.weights = draw(row, shapes, np.random.default_rng(seed))
         self.config = empty.config
+        self.networks = {}
 
     def network(self, changes, dtype):
         """The network with this row's configuration and |changes|, with the weights when there are any."""
@@ -103,11 +106,12 @@ class Model:
 
     def logits(self, tokens, changes=None, dtype=torch.float64, skip=None):
         """float64. |skip|: the number of a layer to leave out."""
-        network = self.network(changes or {}, dtype)
-        if skip is not None:
-            layers = network.get_submodule(self.row.layers)
-            layers[skip].register_forward_hook(self.unchanged, with_kwargs=True)
-        with torch.no_grad(), self.mode(dtype):
+        network = self.networks.get((str(changes), dtype)) or self.network(changes or {}, dtype)
+        self.networks[str(changes), dtype] = network
+        with torch.no_grad(), self.mode(dtype), contextlib.ExitStack() as stack:
+            if skip is not None:
+                layer = network.get_submodule(self.row.layers)[skip]
+                stack.callback(layer.register_forward_hook(self.unchanged, with_kwargs=True).remove)
             logits = network(torch.tensor([tokens]), use_cache=False).logits[0]
         assert logits.dtype == dtype
         return logits.double().numpy()
@@ -126,13 +130,5 @@ class Model:
         entries = [("general.architecture", gf.TEXT, row.architecture)]
         for key, value in row.keys(self.config).items():
             if key not in row.without:
-                entries.append((f"{row.architecture}.{key}", *typed(value)))
+                entries.append((f"{row.architecture}.{key}", *gf.typed(value)))
         gf.write(path, entries, tensors + row.extra_tensors(self.config))
-
-
-def typed(value):
-    """A key's type in the file, and its value."""
-    if isinstance(value, (list, tuple)):
-        return (gf.ARRAY, typed(value[0])[0]), list(value)
-    kind = {bool: gf.BOOL, int: gf.U32, float: gf.F32, str: gf.TEXT}[type(value)]
-    return kind, value

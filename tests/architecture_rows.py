@@ -323,6 +323,9 @@ ROWS = [
            {"scale": dict(query_pre_attn_scalar=16)}),
     Olmo2("olmo2"),
     Olmo3("olmo 3", {}, WINDOW),
+    Olmo3("olmo 3, the usual pattern", {}, WINDOW, without=("attention.sliding_window_pattern",)),
+    Olmo3("olmo 3, another pattern", dict(num_hidden_layers=3, layer_types=[
+        "full_attention", "sliding_attention", "full_attention"]), WINDOW),
     Olmo3("olmo 3, yarn in some layers", dict(rope_parameters=dict(full_attention=YARN, sliding_attention=rope())),
           {"scaling": dict(rope_parameters=dict(full_attention=rope())),
            "where": dict(rope_parameters=dict(sliding_attention=YARN))}),

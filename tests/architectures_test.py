@@ -30,7 +30,7 @@ from architecture_rows import ROWS
 from logits_test import logits_of, relative_squared_error
 
 # The rows of architecture_rows.py that rdna does not run yet.
-MISSING = []
+MISSING = ["olmo 3, another pattern"]
 # All sums are of f32: relative errors of 1e-7 each, of 1e-6 in the logits, squared.
 BOUND = 1e-11
 LENGTH = 41

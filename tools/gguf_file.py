@@ -154,6 +154,15 @@ class Blocks:
         return self.data
 
 
+def typed(value):
+    """The kind of key that a Python value makes, and the value: an int is a U32 or I32, a list what its first is."""
+    if isinstance(value, (list, tuple)):
+        return (ARRAY, typed(value[0])[0]), list(value)
+    if isinstance(value, int) and value < 0:
+        return I32, value
+    return {bool: BOOL, int: U32, float: F32, str: TEXT}[type(value)], value
+
+
 def write(path, entries, tensors):
     """|entries|: (key, kind, value), where an array's kind is (ARRAY, kind). |tensors|: (name, tensor kind, array or Blocks)."""
     head, data = b"", []
