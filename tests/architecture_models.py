@@ -89,7 +89,8 @@ class Model:
         torch.set_default_dtype(dtype)
         try:
             with self.mode(dtype):
-                config = maker.config_class(**merged(self.row.config, changes), attn_implementation="eager")
+                config = maker.config_class(**merged(self.row.config, changes), attn_implementation="eager",
+                                             experts_implementation="eager")
                 network = maker(config).eval()
             if getattr(self, "weights", None):
                 state = {name: torch.from_numpy(value).to(dtype) for name, value in self.weights.items()}
