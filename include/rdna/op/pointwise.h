@@ -70,7 +70,9 @@ RDNA_CHECKED rdna_status rdna_op_where(rdna_stream *stream, const rdna_tensor *c
 RDNA_CHECKED rdna_status rdna_op_masked_fill(rdna_stream *stream, const rdna_tensor *condition, rdna_scalar value,
                                              const rdna_tensor *b, const rdna_tensor *out);
 /* silu(gate) * up, the middle of a Llama's feed-forward layer in one pass. f32, f16 and bf16; all contiguous and of one
- * shape, and RDNA_UNSUPPORTED where there are gaps between values. |out| may be one of the inputs. */
+ * shape, and RDNA_UNSUPPORTED where there are gaps between values. |out| may be one of the inputs. Other gates, and
+ * halves of one tensor, are chains of two steps in rdna/op/fused.h: RDNA_MAP_GELU_TANH, then RDNA_ZIP_MUL; or one of
+ * one step, RDNA_ZIP_SWIGLU_CLAMPED. */
 RDNA_CHECKED rdna_status rdna_op_swiglu(rdna_stream *stream, const rdna_tensor *gate, const rdna_tensor *up,
                                         const rdna_tensor *out);
 

@@ -206,5 +206,9 @@ RDNA_SCALAR float pw32_elu_grad(float g, float x, float p, float q) { return g *
 RDNA_SCALAR float pw32_softplus_grad(float g, float x, float p, float q) {
   return p * x > q ? g : g * scalar_sigmoid(p * x);
 }
+RDNA_SCALAR float pw32_swiglu_clamped(float gate, float up, float p, float q) {
+  float g = pw32_min(gate, q), u = pw32_max(pw32_min(up, q), -q);
+  return g * scalar_sigmoid(p * g) * (u + 1);
+}
 
 #endif

@@ -68,5 +68,9 @@ RDNA_SCALAR double pw64_elu_grad(double g, double x, double p, double q) {
 RDNA_SCALAR double pw64_softplus_grad(double g, double x, double p, double q) {
   return p * x > q ? g : g * scalar64_sigmoid(p * x);
 }
+RDNA_SCALAR double pw64_swiglu_clamped(double gate, double up, double p, double q) {
+  double g = pw64_min(gate, q), u = pw64_max(pw64_min(up, q), -q);
+  return g * scalar64_sigmoid(p * g) * (u + 1);
+}
 
 #endif

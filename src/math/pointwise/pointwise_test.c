@@ -161,6 +161,10 @@ static double zip_double(rdna_zip op, double a, double b) {
       return b > 0 ? Q * a : P * a * exp(b);
     case RDNA_ZIP_SOFTPLUS_GRAD:
       return P * b > Q ? a : a * sigmoid(P * b);
+    case RDNA_ZIP_SWIGLU_CLAMPED:
+      b = isnan(b) ? b : b < -Q ? -Q : b > Q ? Q : b;
+      a = a > Q ? Q : a;
+      return a / (1 + exp(-P * a)) * (b + 1);
     case RDNA_ZIP_BITWISE_AND:
     case RDNA_ZIP_BITWISE_OR:
     case RDNA_ZIP_BITWISE_XOR:
