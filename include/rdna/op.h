@@ -24,6 +24,7 @@
 #include "rdna/op/index.h"
 #include "rdna/op/linear.h"
 #include "rdna/op/loss.h"
+#include "rdna/op/moe.h"
 #include "rdna/op/movement.h"
 #include "rdna/op/norm.h"
 #include "rdna/op/optim.h"

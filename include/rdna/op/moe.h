@@ -1,0 +1,53 @@
+/* Mixtures of experts: which experts a token takes, and products with the weights of those alone. */
+#ifndef RDNA_OP_MOE_H
+#define RDNA_OP_MOE_H
+
+#include <stdbool.h>
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a router's logits become: the score of an expert. */
+typedef enum rdna_moe_score {
+  RDNA_MOE_SCORE_SOFTMAX = 0, /* over all experts: Mixtral, Qwen 3 */
+  RDNA_MOE_SCORE_CHOSEN,      /* the logit; softmax over those that are chosen: gpt-oss */
+  RDNA_MOE_SCORE_SIGMOID,     /* DeepSeek V3 */
+  RDNA_MOE_SCORE_COUNT
+} rdna_moe_score;
+
+typedef struct rdna_moe_routing {
+  size_t size; /* of the struct: RDNA_MOE_ROUTING_INIT sets it */
+  rdna_moe_score score;
+  bool normalised;         /* weights are divided by their sum + 1e-20 */
+  int32_t groups;          /* of neighbouring experts, all of one size, up to 32; 0 or 1 is none */
+  int32_t groups_kept;     /* how many groups a token may choose from */
+  int32_t group_best;      /* a group ranks by the sum of its 1 or 2 best experts: DeepSeek V2, V3 */
+  float scale;             /* of the weights; 1 changes nothing */
+  const rdna_tensor *bias; /* NULL, or (experts) f32, contiguous: added to scores where experts are ranked */
+} rdna_moe_routing;
+#define RDNA_MOE_ROUTING_INIT .size = sizeof(rdna_moe_routing)
+
+/* Of each token the k experts that rank first, by score + bias, and their weights, from the scores alone:
+ *
+ *     logits (tokens, experts)  ->  score, + bias  ->  the best groups  ->  the k best in these
+ *                                     |                                          |
+ *                                     +------- weights (tokens, k) <--------  indices (tokens, k)
+ *
+ * |logits| are f32 with rows of any stride, up to 1,024 experts; |indices| i32 and |weights| f32, contiguous, k up to
+ * 32. The best come first, of equal ones the lower index; a NaN ranks before all numbers. The bits are the same on
+ * every device. Empty is RDNA_OK.
+ *
+ * RDNA_INVALID_ARGUMENT: shapes, types or options that disagree, a k that is more than the experts that may be chosen,
+ * missing data, overlap. RDNA_UNSUPPORTED: more experts, groups or k, gaps. */
+RDNA_CHECKED rdna_status rdna_op_moe_route(rdna_stream *stream, const rdna_moe_routing *options,
+                                           const rdna_tensor *logits, const rdna_tensor *indices,
+                                           const rdna_tensor *weights);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

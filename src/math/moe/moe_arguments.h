@@ -1,0 +1,21 @@
+/* Rows of the operators of moe.h for arguments_test.c. */
+#ifndef RDNA_MATH_MOE_MOE_ARGUMENTS_H
+#define RDNA_MATH_MOE_MOE_ARGUMENTS_H
+
+#include "math/common/test/arguments.h"
+
+/* Tokens M, N = 8 experts in 4 groups, of which 2 are chosen. */
+OPERATOR(moe_route, plain, .empty = "M") {
+  const rdna_moe_routing options = {RDNA_MOE_ROUTING_INIT,
+                                    .score = (rdna_moe_score)number("score", 0, "1 2", "-1 3"),
+                                    .groups = (int32_t)number("groups", 4, "0 1 2 8", "-1 3 16"),
+                                    .groups_kept = (int32_t)number("groups_kept", 2, "1 4", "0 -1 5"),
+                                    .group_best = (int32_t)number("group_best", 1, "2", "0 3"),
+                                    .scale = 1,
+                                    .bias = in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N))};
+  return rdna_op_moe_route(stream, given_options("options", &options), in("logits", ONLY(RDNA_F32), 0, SHAPE(M, N)),
+                           out("indices", ONLY(RDNA_I32), 0, SHAPE(M, 2)),
+                           out("weights", ONLY(RDNA_F32), 0, SHAPE(M, 2)));
+}
+
+#endif
