@@ -58,11 +58,12 @@ static void refused(void **state) {
 /* Padding at the end would count as a field that a later header puts there, and an old caller never sets it. */
 #define ENDS_WITH(type, last) \
   _Static_assert(offsetof(type, last) + sizeof((type *)0)->last == sizeof(type), #type " does not end with " #last)
-ENDS_WITH(rdna_attention, max_length);
+ENDS_WITH(rdna_attention, sinks);
 ENDS_WITH(rdna_convolution, groups);
 ENDS_WITH(rdna_cross_entropy, outside);
 ENDS_WITH(rdna_gemm_epilogue, residual);
-ENDS_WITH(rdna_llm_session_options, reserved);
+ENDS_WITH(rdna_llm_session_options, exact);
+ENDS_WITH(rdna_moe_routing, bias);
 ENDS_WITH(rdna_optim, step);
 ENDS_WITH(rdna_pooling, divisor);
 ENDS_WITH(rdna_quant_groups, zeros);
