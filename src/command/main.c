@@ -18,6 +18,7 @@ static const subcommand subcommands[] = {
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},
+    {"perplexity", command_perplexity, "how well a model foretells a text"},
     {"quantize", command_quantize, "a model with its weights in another type"},
     {"tokenize", command_tokenize, "text to token ids"},
     {"logits", command_logits, "token ids to logits"},

@@ -1,52 +1,18 @@
 /* rdna tokenize: text to ids, on one line. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/status.h"
 #include "command/command.h"
+#include "command/text_file.h"
 #include "rdna/model.h"
-
-/* All bytes of |path|, or of standard input when it is "-". The caller frees them. */
-static rdna_status read_all(const char *path, char **out_data, size_t *out_size) {
-  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-  if (!file) return rdna__fail(RDNA_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
-  char *data = NULL;
-  size_t size = 0, room = 0;
-  rdna_status status = RDNA_OK;
-  for (;;) {
-    if (room - size < 4096) {
-      room = room ? 2 * room : 65536;
-      char *grown = realloc(data, room);
-      if (!grown) {
-        status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the text of %s", path);
-        break;
-      }
-      data = grown;
-    }
-    size_t got = fread(data + size, 1, room - size, file);
-    size += got;
-    if (got == 0) break;
-  }
-  if (status == RDNA_OK && ferror(file))
-    status = rdna__fail(RDNA_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
-  if (file != stdin) fclose(file);
-  if (status != RDNA_OK) {
-    free(data);
-    return status;
-  }
-  *out_data = data;
-  *out_size = size;
-  return RDNA_OK;
-}
 
 static rdna_status tokenize(const rdna_gguf *file, const char *path, bool bos, bool special, rdna_tokens *tokens) {
   rdna_tokenizer *tokenizer;
   char *text = NULL;
   size_t size = 0;
   RDNA_TRY(rdna_tokenizer_open(file, &tokenizer));
-  rdna_status status = read_all(path, &text, &size);
+  rdna_status status = read_text_file(path, &text, &size);
   if (status == RDNA_OK) {
     int32_t id = rdna_tokenizer_get_info(tokenizer)->bos;
     if (bos && id < 0) status = rdna__fail(RDNA_UNSUPPORTED, "--bos: this vocabulary has no token for the beginning");
