@@ -149,6 +149,7 @@ static void activations_of_16_bits_and_other_weights(void **state) {
       l.out_gap = r % 3;
       check(l);
     }
+    check((layer){.x = RDNA_F16, .weight = weights[w], .out = RDNA_F16, .m = 21, .n = 1, .k = block, .add = true});
     layer none = {.x = RDNA_F16, .weight = weights[w], .out = RDNA_F16, .m = 11, .n = 3, .with_bias = true};
     check(none);
     none.k = block, none.m = 0;
@@ -170,6 +171,7 @@ static void slices_of_weights(void **state) {
                 .out_gap = 3,
                 .with_bias = true,
                 .sampled = 20});
+  check((layer){.x = RDNA_BF16, .weight = RDNA_Q8_0, .out = RDNA_F32, .m = 10, .n = 300, .k = 32768, .sampled = 20});
 }
 
 /* Leading dimensions fold into rows, and a vector is one row. */
