@@ -37,9 +37,11 @@ class Mixture(Row):
         return super().tensors(name, array, config)
 
     def keys(self, config):
-        keys = super().keys(config)
-        keys["expert_count"] = self.expert_count(config)
-        keys["expert_used_count"] = config.num_experts_per_tok
+        return {**super().keys(config), **self.expert_keys(config)}
+
+    def expert_keys(self, config):
+        keys = {"expert_count": self.expert_count(config),
+                "expert_used_count": getattr(config, "num_experts_per_tok", None)}
         if hasattr(config, "moe_intermediate_size"):
             keys["expert_feed_forward_length"] = config.moe_intermediate_size
         if getattr(config, "shared_expert_intermediate_size", None):

@@ -107,7 +107,8 @@ class Model:
 
     def logits(self, tokens, changes=None, dtype=torch.float64, skip=None):
         """float64. |skip|: the number of a layer to leave out."""
-        network = self.networks.get((str(changes), dtype)) or self.network(changes or {}, dtype)
+        changes = changes or {}
+        network = self.networks.get((str(changes), dtype)) or self.network(changes, dtype)
         self.networks[str(changes), dtype] = network
         with torch.no_grad(), self.mode(dtype), contextlib.ExitStack() as stack:
             if skip is not None:
@@ -116,6 +117,14 @@ class Model:
             logits = network(torch.tensor([tokens]), use_cache=False).logits[0]
         assert logits.dtype == dtype
         return logits.double().numpy()
+
+    def disturbed_logits(self, tokens, name, rng):
+        """float64, with one weight multiplied by random factors about 1."""
+        weight = self.networks[str({}), torch.float64].state_dict()[name]
+        weight *= torch.from_numpy(rng.normal(1, 0.5, weight.shape))
+        logits = self.logits(tokens)
+        weight.copy_(torch.from_numpy(self.weights[name]))
+        return logits
 
     @staticmethod
     def unchanged(layer, args, kwargs, output):
