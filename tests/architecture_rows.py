@@ -263,6 +263,15 @@ class Granite(Llama):
                 "logit_scale": config.logits_scaling}
 
 
+class GraniteWithoutPositions(Granite):
+    """transformers' network has no such switch: RoPE by angles of nothing does the same."""
+
+    base = {**Granite.base, "rope_parameters": rope(kind="linear", factor=1e30)}
+
+    def rope_keys(self, parameters):
+        return {**super().rope_keys(rope()), "rope.scaling.finetuned": False}
+
+
 class Mistral3(Llama):
     """Ministral 3: queries grow with the logarithm of how often the original context has passed."""
 
@@ -308,8 +317,10 @@ ROWS = [
     Phi3("phi3, short factors", dict(rope_parameters=PARTIAL, original_max_position_embeddings=64),
          {"which factors": dict(original_max_position_embeddings=40)}),
     Phi3("phi3, long factors", dict(rope_parameters=LONGROPE, original_max_position_embeddings=40),
-         {"which factors": dict(original_max_position_embeddings=64)}),
+         {"which factors": dict(original_max_position_embeddings=64)}, without=("rope.scaling.attn_factor",)),
     Gemma2("gemma2", {}, {**WINDOW, **CAPS}),
+    Gemma2("gemma2, without keys", dict(attn_logit_softcapping=50.0, final_logit_softcapping=30.0, sliding_window=4096),
+           without=("attn_logit_softcapping", "final_logit_softcapping", "attention.sliding_window")),
     Gemma2("gemma2, shape of 27B", dict(num_hidden_layers=46, hidden_size=48, head_dim=16, query_pre_attn_scalar=12),
            {"scale": dict(query_pre_attn_scalar=16)}),
     Gemma3("gemma3", {}, {**WINDOW, "the windows' base": dict(rope_parameters=dict(sliding_attention=rope(1e6)))},
@@ -333,5 +344,6 @@ ROWS = [
     Granite("granite", {}, {name: {name: 1.0} for name in ("embedding_multiplier", "residual_multiplier",
                                                            "attention_multiplier", "logits_scaling")}),
     Granite("granite, tied, biases", dict(tie_word_embeddings=True, attention_bias=True, mlp_bias=True)),
+    GraniteWithoutPositions("granite, without positions", {}, {"positions": dict(rope_parameters=rope())}),
     Mistral3("mistral3", {}, {"temperature": dict(rope_parameters=dict(llama_4_scaling_beta=0.0)), **UNSCALED}),
 ]

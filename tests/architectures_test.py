@@ -96,21 +96,21 @@ class Architectures(unittest.TestCase):
 
 def table(prefixes, every):
     failed = False
-    print(f"{'row':36} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f32':>9} {'seconds':>8}")
+    print(f"{'row':40} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f32':>9} {'seconds':>8}")
     for row in ROWS:
         if not row.name.startswith(tuple(prefixes)) or not (every or row.name not in MISSING):
             continue
         try:
             outcome = Outcome(row)
         except AssertionError as error:
-            print(f"{row.name:36} {str(error)[-150:].strip().splitlines()[-1]}")
+            print(f"{row.name:40} {str(error).rpartition('rdna: ')[2].strip()[:80]}")
             failed = True
             continue
         one, token, seven = outcome.errors
         unseen = outcome.unseen()
         wrong = max(outcome.errors) > outcome.bound() or bool(unseen)
         failed |= wrong
-        print(f"{row.name:36} {one:9.1e} {token:9.1e} {seven:11.1e} {outcome.f32:9.1e} {outcome.seconds:8.2f}"
+        print(f"{row.name:40} {one:9.1e} {token:9.1e} {seven:11.1e} {outcome.f32:9.1e} {outcome.seconds:8.2f}"
               f"{'  WRONG' if wrong else ''} {', '.join(unseen)}")
     return failed
 
