@@ -47,6 +47,31 @@ RDNA_CHECKED rdna_status rdna_op_moe_route(rdna_stream *stream, const rdna_moe_r
                                            const rdna_tensor *logits, const rdna_tensor *indices,
                                            const rdna_tensor *weights);
 
+typedef struct rdna_moe_product {
+  size_t size;               /* of the struct: RDNA_MOE_PRODUCT_INIT sets it */
+  bool add;                  /* with |shares|: to what |out| holds, as a residual connection does */
+  const rdna_tensor *bias;   /* NULL, or (experts, n) f32, contiguous */
+  const rdna_tensor *shares; /* NULL, or (tokens, top) f32, contiguous: the slots of a token become one row */
+} rdna_moe_product;
+#define RDNA_MOE_PRODUCT_INIT .size = sizeof(rdna_moe_product)
+
+/* Slot (t, i) is the i-th expert of token t, e = indices(t, i). Its product is
+ *
+ *     y(t, i) = x weights(e)^T + bias(e)       x is row t of |x| (tokens, k), or row (t, i) of |x| (tokens, top, k)
+ *
+ * |out| (tokens, top, n) are these; with |shares|, |out| (tokens, n) = sum over i of shares(t, i) y(t, i), added in the
+ * order of i. |x| and |out| are f32, their rows contiguous with one stride between them. |weights| is
+ * (experts, n, k), contiguous, f32, f16, bf16 or a type of blocks, aligned as rdna/op/quant.h says; |indices| (tokens,
+ * top) i32, contiguous. A slot whose index is not that of an expert gives zeros, and nothing to a sum.
+ *
+ * For few tokens only the weights of experts that are chosen are read, once for each slot, in one launch. For many,
+ * slots are sorted by their experts and share tiles of weights, in two launches, or three with |shares|. |out| overlaps
+ * nothing else. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, |add| without |shares|, missing
+ * data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment, more than 1,024 experts. */
+RDNA_CHECKED rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *options, const rdna_tensor *x,
+                                            const rdna_tensor *weights, const rdna_tensor *indices,
+                                            const rdna_tensor *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -395,11 +395,20 @@ RDNA_DEVICE void load_run(const typename type::stored *p, float v[length]) {
   }
 }
 
+/* Stores one value of C of gemv_rows. */
+template <typename type>
+struct gemv_store {
+  RDNA_MEMBER void operator()(const struct gemm_args &args, int row, int column, float sum) const {
+    typename type::stored *out = (typename type::stored *)args.c + row * args.ldc + column;
+    type::store_global(out, gemm_finish1<type>(args, out, 0, row, column, sum));
+  }
+};
+
 /* C(m, n) for m <= |columns| rows of A: each set of 32 lanes has |rows| rows of B, lane i their chunks i, i + 32 and so
  * on. Rows past m or n repeat the last one, so that nothing diverges and nothing outside is read; they are not stored.
  */
-template <typename type_a, typename weight, typename type_c, int columns, int rows>
-RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
+template <typename type_a, typename weight, typename type_c, int columns, int rows, typename store = gemv_store<type_c>>
+RDNA_DEVICE void gemv_rows(const struct gemm_args &args, const store &finish = store{}) {
   int lane = (int)thread_id() % 32, set = (int)(group_id_x() * (GEMV_THREADS / 32) + thread_id() / 32);
   const char *row[rows];
   const typename type_a::stored *x[columns];
@@ -457,8 +466,7 @@ RDNA_DEVICE void gemv_rows(const struct gemm_args &args) {
 #pragma unroll
       for (uint32_t mask = 1; mask < 32; mask *= 2) v += wave_shuffle_xor_f32(v, mask);
       if (lane != 0 || c >= args.m || j >= args.n) continue;
-      typename type_c::stored *out = (typename type_c::stored *)args.c + c * args.ldc + j;
-      type_c::store_global(out, gemm_finish1<type_c>(args, out, 0, c, j, v));
+      finish(args, c, j, v);
     }
   }
 }

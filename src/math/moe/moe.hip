@@ -1,5 +1,4 @@
-/* Routing tokens to experts; see moe_kernels.h. Each round the lanes offer their best expert, and the one that ranks
- * first is taken; only its lane then looks for another. */
+/* Routing tokens to experts, and what products with experts need besides; see moe_kernels.h. */
 #include "kernel/prelude.h"
 #include "math/moe/moe_math.h"
 
@@ -63,6 +62,8 @@ RDNA_DEVICE uint64_t lane_first(const float *values, uint32_t open, int32_t lane
   return key;
 }
 
+/* Each round the lanes offer their best expert, and the one that ranks first is taken; only its lane then looks for
+ * another. */
 RDNA_KERNEL(MOE_ROUTE_THREADS) moe_route_f32(struct moe_route_args a) {
   RDNA_SHARED float shared[MOE_ROUTE_TOKENS][MOE_EXPERTS];
   int32_t lane = (int32_t)thread_id() % 32, set = (int32_t)thread_id() / 32;
@@ -110,4 +111,63 @@ RDNA_KERNEL(MOE_ROUTE_THREADS) moe_route_f32(struct moe_route_args a) {
   if (!has) return;
   a.indices[(int64_t)token * a.chosen + lane] = mine;
   a.weights[(int64_t)token * a.chosen + lane] = score * a.scale;
+}
+
+/* The number of a slot's expert; |experts| for one that is not. */
+RDNA_DEVICE uint32_t expert_of(const struct moe_sort_args &a, int32_t slot) {
+  return min_u32((uint32_t)global(a.chosen)[slot], (uint32_t)a.experts);
+}
+
+RDNA_KERNEL(MOE_SORT_THREADS) moe_sort(struct moe_sort_args a) {
+  constexpr int32_t waves = MOE_SORT_THREADS / WAVE_SIZE;
+  RDNA_SHARED uint32_t counts[MOE_EXPERTS + 1], scratch[GROUP_SCRATCH(MOE_SORT_THREADS)], of_wave[waves];
+  uint32_t own = group_id_x(), experts = (uint32_t)a.experts, rows = (uint32_t)a.tile_rows;
+  int32_t thread = (int32_t)thread_id();
+  for (uint32_t e = thread_id(); e <= experts; e += MOE_SORT_THREADS) counts[e] = 0;
+  group_barrier();
+  for (int32_t i = thread; i < a.slots; i += MOE_SORT_THREADS) atomic_add_u32(&counts[expert_of(a, i)], 1);
+  group_barrier();
+  uint32_t begin = 0, first_tile = 0;
+  for (uint32_t e = thread_id(); e < own; e += MOE_SORT_THREADS) {
+    begin += counts[e];
+    first_tile += (counts[e] + rows - 1) / rows;
+  }
+  begin = group_sum_u32<MOE_SORT_THREADS>(begin, scratch);
+  first_tile = group_sum_u32<MOE_SORT_THREADS>(first_tile, scratch);
+
+  uint32_t count = counts[own], tiles = (count + rows - 1) / rows;
+  uint32_t end = own == experts ? (uint32_t)a.most_tiles - first_tile : tiles; /* the last group clears the rest */
+  for (uint32_t i = thread_id(); i < end; i += MOE_SORT_THREADS) {
+    int32_t *tile = a.tiles + 3 * (first_tile + i);
+    tile[0] = i < tiles ? (int32_t)own : 0;
+    tile[1] = i < tiles ? (int32_t)(begin + i * rows) : 0;
+    tile[2] = i < tiles ? (int32_t)min_u32(rows, count - i * rows) : 0;
+  }
+  if (count == 0) return;
+  for (int32_t first = 0; first < a.slots; first += MOE_SORT_THREADS) {
+    bool mine = first + thread < a.slots && expert_of(a, first + thread) == own;
+    uint64_t all = wave_ballot(mine), below = all & (((uint64_t)1 << lane_id()) - 1);
+    if (lane_id() == 0) of_wave[wave_id()] = (uint32_t)__builtin_popcountll(all);
+    group_barrier();
+    uint32_t place = begin + (uint32_t)__builtin_popcountll(below);
+    for (int32_t w = 0; w < waves; ++w) {
+      if (w < (int32_t)wave_id()) place += of_wave[w];
+      begin += of_wave[w];
+    }
+    if (mine) a.order[place] = first + thread;
+    group_barrier();
+  }
+}
+
+RDNA_KERNEL(256) moe_sum_f32(struct moe_sum_args a) {
+  int64_t at = (int64_t)group_id_x() * 256 + thread_id();
+  if (at >= a.tokens * a.n) return;
+  int64_t token = at / a.n, column = at % a.n;
+  float *out = a.out + token * a.out_stride + column, sum = a.add ? *out : 0;
+  for (int32_t i = 0; i < a.top; ++i) {
+    int64_t slot = token * a.top + i;
+    if ((uint32_t)a.chosen[slot] >= (uint32_t)a.experts) continue;
+    sum = fma_f32(a.shares[slot], a.y[slot * a.n + column], sum);
+  }
+  *out = sum;
 }

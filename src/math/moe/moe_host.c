@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "kernel/host.h"
 #include "math/moe/moe_math.h"
 
@@ -80,4 +82,42 @@ static void route_tokens(void *context, int64_t begin, int64_t end) {
 void RDNA_HOST_KERNEL(moe_route_f32)(const void *args, rdna_grid grid) {
   struct moe_route_args a = *(const struct moe_route_args *)args;
   rdna__parallel_for(a.tokens, 4, route_tokens, &a);
+}
+
+static uint32_t expert_of(const struct moe_sort_args *a, int32_t slot) {
+  return (uint32_t)a->chosen[slot] < (uint32_t)a->experts ? (uint32_t)a->chosen[slot] : (uint32_t)a->experts;
+}
+
+void RDNA_HOST_KERNEL(moe_sort)(const void *args, rdna_grid grid) {
+  const struct moe_sort_args *a = args;
+  int32_t next[MOE_EXPERTS + 1] = {0}, begin = 0, tile = 0;
+  for (int32_t i = 0; i < a->slots; i++) next[expert_of(a, i)]++;
+  for (int32_t e = 0; e <= a->experts; e++) {
+    int32_t count = next[e];
+    next[e] = begin;
+    for (int32_t i = 0; i < count; i += a->tile_rows, tile++) {
+      int32_t *entry = a->tiles + 3 * (int64_t)tile;
+      entry[0] = e, entry[1] = begin + i, entry[2] = count - i < a->tile_rows ? count - i : a->tile_rows;
+    }
+    begin += count;
+  }
+  memset(a->tiles + 3 * (int64_t)tile, 0, (size_t)(a->most_tiles - tile) * 3 * sizeof *a->tiles);
+  for (int32_t i = 0; i < a->slots; i++) a->order[next[expert_of(a, i)]++] = i;
+}
+
+static void sum_tokens(void *context, int64_t begin, int64_t end) {
+  const struct moe_sum_args *a = context;
+  for (int64_t token = begin; token < end; token++) {
+    float *out = a->out + token * a->out_stride;
+    if (!a->add) memset(out, 0, (size_t)a->n * sizeof *out);
+    for (int64_t slot = token * a->top; slot < (token + 1) * a->top; slot++) {
+      if ((uint32_t)a->chosen[slot] >= (uint32_t)a->experts) continue;
+      for (int64_t j = 0; j < a->n; j++) out[j] = fma_f32(a->shares[slot], a->y[slot * a->n + j], out[j]);
+    }
+  }
+}
+
+void RDNA_HOST_KERNEL(moe_sum_f32)(const void *args, rdna_grid grid) {
+  struct moe_sum_args a = *(const struct moe_sum_args *)args;
+  rdna__parallel_for(a.tokens, 8, sum_tokens, &a);
 }

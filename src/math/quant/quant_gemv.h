@@ -128,7 +128,8 @@ struct gemv_chunk {
   }
 };
 
-/* What quant_gemv needs to know of its weights, here rows of blocks. */
+/* What quant_gemv needs to know of its weights, here rows of blocks. A product may have several slots, matrices whose
+ * results become one (moe_gemv.hip): a row of each is multiplied in turn, and finish() puts them together. */
 template <typename format>
 struct block_weights {
   typedef gemv_chunk<format> chunk;
@@ -136,9 +137,14 @@ struct block_weights {
   typedef const char *row;
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
-  RDNA_DEVICE const struct gemm_args &product(const args &a) { return a; }
-  RDNA_DEVICE row row_of(const args &a, int j) {
+  RDNA_DEVICE int slots(const args &a) { return 1; }
+  RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a; }
+  RDNA_DEVICE row row_of(const args &a, int slot, int j) {
     return (const char *)a.b + j * (a.ldb / format::block_values) * format::block_bytes;
+  }
+  RDNA_DEVICE void finish(const args &a, int slot, int i, int j, float sum) {
+    float *out = (float *)a.c + i * a.ldc + j;
+    *out = gemm_finish1<f32>(a, out, 0, i, j, sum);
   }
   RDNA_DEVICE chunk load(row from, uint32_t index) { return chunk::load(from, index); }
   RDNA_DEVICE void share(chunk &c, row from, uint32_t index) { c.share(index); }
@@ -355,30 +361,32 @@ RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<
 }
 #endif
 
-/* This lane's chunks in the order in which it takes them: those of |rows| rows, then those of the rows of the
- * work-group's next turn. */
+/* This lane's chunks in the order in which it takes them: those of |rows| rows, slot by slot, then those of the rows of
+ * the work-group's next turn. */
 template <typename weights, int columns>
 struct gemv_cursor {
   typedef gemv_plan<weights, columns> plan;
   typename weights::row row[plan::rows];
-  int set, at, chunks;
+  int set, slot, at, chunks;
 
-  RDNA_MEMBER void move_to(const typename weights::args &all, int to) {
-    int n = weights::product(all).n;
-    set = to;
+  RDNA_MEMBER void move_to(const typename weights::args &all, int to, int to_slot) {
+    int n = weights::product(all, to_slot).n;
+    set = to, slot = to_slot;
     at = (int)thread_id() % 32;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) {
       int j = set * plan::rows + r;
-      row[r] = weights::row_of(all, j < n ? j : n - 1);
+      row[r] = weights::row_of(all, slot, j < n ? j : n - 1);
     }
   }
   RDNA_MEMBER void fetch(const typename weights::args &all, typename weights::chunk (&to)[plan::rows]) {
-    if (set * plan::rows >= weights::product(all).n || at >= chunks) return;
+    if (set * plan::rows >= weights::product(all, 0).n || at >= chunks) return;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) to[r] = weights::load(row[r], (uint32_t)at);
     at += plan::lanes;
-    if (at >= chunks) move_to(all, set + (int)group_count_x() * plan::sets);
+    if (at < chunks) return;
+    bool more = slot + 1 < weights::slots(all);
+    move_to(all, more ? set : set + (int)group_count_x() * plan::sets, more ? slot + 1 : 0);
   }
 };
 
@@ -389,22 +397,22 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   constexpr int rows = plan::rows;
   RDNA_SHARED __attribute__((aligned(16))) float4 tile[columns][plan::pieces * plan::row];
   int lane = (int)thread_id() % 32, set_in_group = (int)(thread_id() / 32);
-  int chunks = weights::product(every).k / chunk::values;
-  int groups = (weights::product(every).n + plan::sets * rows - 1) / (plan::sets * rows);
+  int chunks = weights::product(every, 0).k / chunk::values;
+  int groups = (weights::product(every, 0).n + plan::sets * rows - 1) / (plan::sets * rows);
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
-  cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group);
+  cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group, 0);
   chunk next[rows];
   if constexpr (plan::ahead) cursor.fetch(every, next);
 
 #pragma unroll 1
-  for (int group = (int)group_id_x(); group < groups; group += (int)group_count_x()) {
+  for (int group = (int)group_id_x(), slot = 0; group < groups;) {
     const typename weights::args &all = arguments_again_wide(every);
-    const struct gemm_args &args = weights::product(all);
+    const struct gemm_args &args = weights::product(all, slot);
     float sum[rows][columns] = {};
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
-      /* an A that fits the tile is loaded on the first turn only */
-      if (args.k > plan::tile_k || group == (int)group_id_x()) {
+      /* an A that fits the tile is loaded on the first turn only, unless each slot has its own */
+      if (args.k > plan::tile_k || group == (int)group_id_x() || weights::slots(all) > 1) {
         group_barrier();
 #ifdef RDNA_NVIDIA
         if constexpr (columns == 1) {
@@ -454,7 +462,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       }
     }
 
-    const struct gemm_args &now = weights::product(arguments_again_wide(every));
+    const typename weights::args &now = arguments_again_wide(every);
     /* a lane for each result */
     float mine = 0;
 #pragma unroll
@@ -465,9 +473,11 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       mine = lane == i ? v : mine;
     }
     int c = lane % columns, j = (group * plan::sets + set_in_group) * rows + lane / columns;
-    if (lane >= rows * columns || c >= now.m || j >= now.n) continue;
-    float *out = (float *)now.c + c * now.ldc + j;
-    *out = gemm_finish1<f32>(now, out, 0, c, j, mine);
+    if (lane < rows * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
+      weights::finish(now, slot, c, j, mine);
+    bool more = slot + 1 < weights::slots(now);
+    slot = more ? slot + 1 : 0;
+    if (!more) group += (int)group_count_x();
   }
 }
 

@@ -1,0 +1,51 @@
+/* Products of few rows with the weights of their experts: the kernels of quant_gemv.h and gemm_tile.h, whose weights
+ * begin where a slot's expert says. */
+#include "math/moe/moe_product.h"
+#include "math/quant/quant_gemv.h"
+
+/* As weights of quant_gemv: its slots are the turns here. */
+template <typename format>
+struct expert_weights : block_weights<format> {
+  typedef struct moe_product_args args;
+  RDNA_DEVICE int slots(const args &a) { return moe_turns(a); }
+  RDNA_DEVICE struct gemm_args product(const args &a, int turn) {
+    struct gemm_args p = a.product;
+    p.a = moe_x_of(a, moe_slot_of(a, turn));
+    return p;
+  }
+  RDNA_DEVICE const char *row_of(const args &a, int turn, int j) {
+    int64_t row = moe_expert_of(a, moe_slot_of(a, turn)).number * a.product.n + j;
+    return (const char *)a.product.b + row * (a.product.k / format::block_values) * format::block_bytes;
+  }
+  RDNA_DEVICE void finish(const args &a, int turn, int i, int j, float sum) { moe_finish(a, turn, j, sum); }
+};
+
+struct expert_store {
+  const struct moe_product_args &a;
+  int turn;
+  RDNA_MEMBER void operator()(const struct gemm_args &args, int row, int column, float sum) const {
+    moe_finish(a, turn, column, sum);
+  }
+};
+template <typename type>
+RDNA_DEVICE void expert_gemv(const struct moe_product_args &a) {
+#pragma unroll 1
+  for (int turn = 0; turn < moe_turns(a); ++turn) {
+    int32_t slot = moe_slot_of(a, turn);
+    struct gemm_args p = a.product;
+    p.a = moe_x_of(a, slot);
+    p.b = (const typename type::stored *)p.b + moe_expert_of(a, slot).number * p.stride_b;
+    gemv_rows<f32, dense_weight<type>, f32, 1, 1>(p, expert_store{a, turn});
+  }
+}
+
+#define MOE_GEMV_DENSE(type) \
+  RDNA_KERNEL(GEMV_THREADS) moe_gemv_##type(struct moe_product_args args) { expert_gemv<type>(args); }
+MOE_GEMV_DENSE(f32)
+MOE_GEMV_DENSE(f16)
+MOE_GEMV_DENSE(bf16)
+#define MOE_GEMV(F, NAME)                                                                  \
+  RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) moe_gemv_##F(struct moe_product_args args) { \
+    quant_gemv<expert_weights<F>, 1>(args);                                                \
+  }
+RDNA_QUANT_FORMATS(MOE_GEMV)

@@ -1,0 +1,219 @@
+/* moe_linear: products of rows with the weights of the experts that their tokens chose. */
+#include "base/options.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
+#include "math/common/plan/scratch.h"
+#include "math/moe/moe_kernels.h"
+#include "math/quant/quant.h"
+#include "rdna/op/moe.h"
+
+static const char NAME[] = "moe_linear";
+
+/* A guess: from so many slots for each expert on, tiles that read its weights once are worth their sorting. */
+enum { SLOTS_FOR_TILES = 4 };
+
+static bool is_aligned(const void *data, int64_t row_bytes) {
+  return ((uintptr_t)data | (uint64_t)row_bytes) % 16 == 0;
+}
+
+/* What routes are chosen by. */
+struct problem {
+  const struct moe_product_args *args;
+  rdna_dtype weights;
+};
+
+static bool are_few(const rdna__route *route, const void *which) {
+  const struct problem *p = which;
+  const struct gemm_args *product = &p->args->product;
+  int64_t slots = (int64_t)p->args->tokens * p->args->top;
+  bool aligned = is_aligned(product->a, product->lda * 4);
+  if (rdna_dtype_block_values(p->weights) == 1)
+    aligned = aligned && is_aligned(product->b, product->ldb * (int64_t)rdna_dtype_block_bytes(p->weights));
+  return aligned && slots <= SLOTS_FOR_TILES * (int64_t)p->args->experts && slots <= RDNA__GRID_YZ_MAX;
+}
+
+enum { FEW, TILES };
+static const rdna__route routes[] = {
+    [FEW] = {.name = "slots",
+             .kernels = {"moe_gemv_{f32|f16|bf16}", "moe_gemv_{blocks}"},
+             .when = "at most 4 slots for each expert, aligned rows: each slot reads its expert's weights",
+             .applies = are_few},
+    [TILES] = {.name = "tiles",
+               .kernels = {"moe_sort", "moe_gemm_{f32|f16|bf16}", "moe_gemm_{blocks}", "moe_sum_f32"},
+               .when = "more: slots of an expert share tiles of its weights"},
+};
+RDNA_ROUTES(rdna__moe_linear_routes, "moe_linear", routes)
+
+/* Everything of one call. */
+struct call {
+  rdna_stream *stream;
+  const rdna_moe_product *options;
+  const rdna_tensor *x, *weights, *indices, *out;
+  int64_t tokens, top, experts, n, k;
+  struct moe_product_args args;
+};
+
+static rdna_status check_per_slot(const char *argument, const rdna_tensor *tensor, rdna_dtype dtype) {
+  RDNA_TRY(rdna__check_tensor(NAME, argument, tensor));
+  RDNA_TRY(rdna__check_dtype(NAME, argument, tensor, dtype));
+  RDNA_TRY(rdna__check_rank(NAME, argument, tensor, 2));
+  return rdna__check_contiguous(NAME, argument, tensor);
+}
+
+static rdna_status check_weights(struct call *c) {
+  const rdna_tensor *w = c->weights;
+  RDNA_TRY(rdna__check_tensor(NAME, "weights", w));
+  RDNA_TRY(rdna__check_rank(NAME, "weights", w, 3));
+  c->experts = w->shape[0], c->n = w->shape[1], c->k = w->shape[2];
+  if (rdna_dtype_block_values(w->dtype) > 1) {
+    RDNA_TRY(rdna__check_blocks(NAME, "weights", w));
+    rdna_tensor bytes = rdna__blocks_as_bytes(w);
+    return rdna__check_apart(NAME, "out", c->out, "weights", &bytes);
+  }
+  RDNA_TRY(rdna__check_float(NAME, "weights", w));
+  RDNA_TRY(rdna__check_contiguous(NAME, "weights", w));
+  return rdna__check_apart(NAME, "out", c->out, "weights", w);
+}
+
+static rdna_status check_options(struct call *c) {
+  const rdna_tensor *bias = c->options->bias, *shares = c->options->shares;
+  if (c->options->add && !shares) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: add is set without shares; rows of slots are written, never added to",
+                      NAME);
+  }
+  if (shares) {
+    RDNA_TRY(check_per_slot("shares", shares, RDNA_F32));
+    RDNA_TRY(rdna__check_same_shape(NAME, "shares", shares, "indices", c->indices));
+    RDNA_TRY(rdna__check_apart(NAME, "out", c->out, "shares", shares));
+    c->args.shares = shares->data;
+  }
+  if (!bias) return RDNA_OK;
+  RDNA_TRY(check_per_slot("bias", bias, RDNA_F32));
+  RDNA_TRY(rdna__check_size(NAME, "bias", bias, 0, c->experts, "the experts of weights"));
+  RDNA_TRY(rdna__check_size(NAME, "bias", bias, 1, c->n, "n of weights"));
+  c->args.product.bias = bias->data;
+  return rdna__check_apart(NAME, "out", c->out, "bias", bias);
+}
+
+/* x of tokens or of slots, and out of slots or, with shares, of tokens: f32 rows. */
+static rdna_status check_rows(struct call *c) {
+  const rdna_tensor *x = c->x, *out = c->out;
+  int64_t rows, size, out_rows;
+  RDNA_TRY(rdna__check_tensor(NAME, "x", x));
+  RDNA_TRY(rdna__check_dtype(NAME, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_tensor(NAME, "out", out));
+  RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
+  RDNA_TRY(check_per_slot("indices", c->indices, RDNA_I32));
+  c->tokens = c->indices->shape[0], c->top = c->indices->shape[1];
+  RDNA_TRY(check_weights(c));
+  c->args.x_of_slots = x->rank == 3;
+  RDNA_TRY(rdna__check_rank(NAME, "x", x, c->args.x_of_slots ? 3 : 2));
+  if (out->rank != (c->options->shares ? 2 : 3)) {
+    char text[RDNA__TENSOR_TEXT];
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: out is %s; with shares its rank must be 2, without 3", NAME,
+                      rdna__tensor_text(out, text));
+  }
+  RDNA_TRY(rdna__check_size(NAME, "x", x, 0, c->tokens, "the tokens of indices"));
+  RDNA_TRY(rdna__check_size(NAME, "out", out, 0, c->tokens, "the tokens of indices"));
+  if (x->rank == 3) RDNA_TRY(rdna__check_size(NAME, "x", x, 1, c->top, "the slots of a token in indices"));
+  if (out->rank == 3) RDNA_TRY(rdna__check_size(NAME, "out", out, 1, c->top, "the slots of a token in indices"));
+  RDNA_TRY(rdna__check_size(NAME, "x", x, x->rank - 1, c->k, "k of weights"));
+  RDNA_TRY(rdna__check_size(NAME, "out", out, out->rank - 1, c->n, "n of weights"));
+  RDNA_TRY(rdna__check_rows(NAME, "x", x, &rows, &size, &c->args.product.lda));
+  RDNA_TRY(rdna__check_rows(NAME, "out", out, &out_rows, &size, &c->args.product.ldc));
+  RDNA_TRY(rdna__check_written_rows(NAME, "out", out, out_rows, c->n, c->args.product.ldc));
+  RDNA_TRY(rdna__check_apart(NAME, "out", out, "x", x));
+  return rdna__check_apart(NAME, "out", out, "indices", c->indices);
+}
+
+static rdna_status check_sizes(const struct call *c) {
+  if (c->top == 0 || c->experts == 0) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "%s: indices has %lld slots for each token, and weights %lld experts; there must be one at least",
+                      NAME, (long long)c->top, (long long)c->experts);
+  }
+  if (c->experts <= MOE_EXPERTS && c->n <= RDNA__GEMM_SIZE_MAX && c->k <= RDNA__GEMM_SIZE_MAX &&
+      c->tokens <= INT32_MAX / (c->top > 0 ? c->top : 1) - MOE_EXPERTS)
+    return RDNA_OK;
+  char text[RDNA__TENSOR_TEXT], other[RDNA__TENSOR_TEXT];
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "%s: weights is %s and indices %s; up to %d experts, and sizes of 31 bits, are "
+                    "offered",
+                    NAME, rdna__tensor_text(c->weights, text), rdna__tensor_text(c->indices, other), MOE_EXPERTS);
+}
+
+static rdna_status run_few(const struct call *c) {
+  bool plain = rdna_dtype_block_values(c->weights->dtype) == 1;
+  rdna_grid grid = {0, (uint32_t)(c->args.shares ? c->tokens : c->tokens * c->top), 1};
+  RDNA_TRY(rdna__check_groups(NAME, c->n, plain ? GEMV_ROWS_PER_GROUP(1) : QUANT_GEMV_GROUP_ROWS, &grid.x));
+  /* work-groups over n take turns where those of all slots would be more than run at once */
+  uint32_t together = plain ? grid.x : rdna__quant_gemv_groups(c->stream, UINT32_MAX) / grid.y;
+  if (grid.x > together && !plain) grid.x = together > 0 ? together : 1;
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[FEW], plain ? 0 : 1, grid, &c->args, rdna_dtype_name(c->weights->dtype));
+}
+
+static rdna_status sort_slots(struct call *c, rdna__scratch *scratch) {
+  int64_t slots = c->tokens * c->top, partly = slots < c->experts + 1 ? slots : c->experts + 1;
+  struct moe_sort_args args = {.chosen = c->args.chosen,
+                               .slots = (int32_t)slots,
+                               .experts = (int32_t)c->experts,
+                               .tile_rows = MOE_TILE,
+                               .most_tiles = (int32_t)(slots / MOE_TILE + partly)};
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)slots * sizeof(int32_t), (void **)&args.order));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)args.most_tiles * 3 * sizeof(int32_t), (void **)&args.tiles));
+  c->args.order = args.order, c->args.tiles = args.tiles, c->args.most_tiles = args.most_tiles;
+  rdna_grid grid = {(uint32_t)c->experts + 1, 1, 1};
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], 0, grid, &args, NULL);
+}
+
+static rdna_status multiply_tiles(const struct call *c) {
+  bool plain = rdna_dtype_block_values(c->weights->dtype) == 1;
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(NAME, c->args.most_tiles * rdna__divide_up(c->n, MOE_TILE), 1, &grid.x));
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], plain ? 1 : 2, grid, &c->args,
+                            rdna_dtype_name(c->weights->dtype));
+}
+
+/* With shares the rows of slots go to scratch memory, and from there into those of tokens. */
+static rdna_status run_tiles(struct call *c, rdna__scratch *scratch) {
+  struct moe_sum_args sum = {.shares = c->args.shares,
+                             .chosen = c->args.chosen,
+                             .out = c->args.product.c,
+                             .out_stride = c->args.product.ldc,
+                             .tokens = c->tokens,
+                             .n = c->n,
+                             .top = (int32_t)c->top,
+                             .experts = (int32_t)c->experts,
+                             .add = c->args.add};
+  RDNA_TRY(sort_slots(c, scratch));
+  if (!c->args.shares) return multiply_tiles(c);
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)(c->tokens * c->top * c->n) * sizeof(float), &c->args.product.c));
+  sum.y = c->args.product.c, c->args.product.ldc = c->n, c->args.shares = NULL;
+  RDNA_TRY(multiply_tiles(c));
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(NAME, c->tokens * c->n, 256, &grid.x));
+  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], 3, grid, &sum, NULL);
+}
+
+rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *options, const rdna_tensor *x,
+                               const rdna_tensor *weights, const rdna_tensor *indices, const rdna_tensor *out) {
+  rdna_moe_product known;
+  RDNA_TRY(RDNA__OPTIONS(NAME, "options", options, &known));
+  struct call c = {.stream = stream, .options = &known, .x = x, .weights = weights, .indices = indices, .out = out};
+  RDNA_TRY(rdna__check_stream(NAME, stream));
+  RDNA_TRY(check_rows(&c));
+  RDNA_TRY(check_options(&c));
+  if (rdna_tensor_count(out) == 0) return RDNA_OK;
+  RDNA_TRY(check_sizes(&c));
+  c.args.product.a = x->data, c.args.product.b = weights->data, c.args.product.c = out->data;
+  c.args.product.m = 1, c.args.product.n = (int32_t)c.n, c.args.product.k = (int32_t)c.k;
+  c.args.product.ldb = c.k, c.args.product.stride_b = c.n * c.k;
+  c.args.product.batch = 1, c.args.product.alpha = 1, c.args.product.flags = GEMM_B_TRANSPOSED;
+  c.args.chosen = indices->data;
+  c.args.tokens = (int32_t)c.tokens, c.args.top = (int32_t)c.top, c.args.experts = (int32_t)c.experts;
+  c.args.add = known.add;
+  struct problem problem = {&c.args, weights->dtype};
+  if (rdna__route_choose(&rdna__moe_linear_routes, &problem) == &routes[FEW]) return run_few(&c);
+  rdna__scratch scratch = {.stream = stream, .holder = NAME};
+  return rdna__scratch_release(&scratch, run_tiles(&c, &scratch));
+}

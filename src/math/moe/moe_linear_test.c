@@ -1,0 +1,198 @@
+#include "math/common/test/operand.h"
+#include "math/quant/quant_case.h"
+#include "math/quant/testing_blocks.h"
+#include "rdna/op/moe.h"
+
+typedef struct layer {
+  rdna_dtype type; /* of the weights */
+  int64_t tokens, top, experts, n, k;
+  bool with_bias, with_shares, add, x_of_slots;
+  int64_t gap; /* values between rows of x, and of out */
+} layer;
+
+static bool is_quantized(rdna_dtype dtype) { return rdna_dtype_block_values(dtype) > 1; }
+
+/* A layer's tensors. */
+typedef struct operands {
+  operand x, weights, bias, shares, indices, out, before;
+} operands;
+
+static double weight_at(const layer *l, const operands *o, int64_t i) {
+  return is_quantized(l->type) ? test_quant_value(l->type, o->weights.host, i, NULL) : operand_get(&o->weights, i);
+}
+
+/* Value |j| of the product of slot |slot|, 0 without an expert, and in |magnitude| the sum of its terms'. */
+static double slot_value(const layer *l, const operands *o, int64_t slot, int64_t j, double *magnitude) {
+  int64_t expert = (int64_t)operand_get(&o->indices, slot), row = l->x_of_slots ? slot : slot / l->top;
+  *magnitude = 0;
+  if (expert < 0 || expert >= l->experts) return 0;
+  double sum = l->with_bias ? operand_get(&o->bias, expert * l->n + j) : 0;
+  *magnitude = fabs(sum);
+  for (int64_t p = 0; p < l->k; p++) {
+    double v = operand_get(&o->x, row * (l->k + l->gap) + p) * weight_at(l, o, (expert * l->n + j) * l->k + p);
+    sum += v;
+    *magnitude += fabs(v);
+  }
+  return sum;
+}
+
+/* k roundings of the sum, and as many of a weight that is a difference, as linear_test.c has it; then a few of bias,
+ * share and sum for each slot. */
+static void compare(const layer *l, const operands *o) {
+  int64_t rows = l->with_shares ? l->tokens : l->tokens * l->top, each = l->with_shares ? l->top : 1;
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < l->n; j++) {
+      int64_t at = r * (l->n + l->gap) + j;
+      double want = l->add ? operand_get(&o->before, at) : 0, error = 0, so_far = fabs(want);
+      for (int64_t i = 0; i < each; i++) {
+        double magnitude, v = slot_value(l, o, r * each + i, j, &magnitude);
+        double share = l->with_shares ? operand_get(&o->shares, r * each + i) : 1;
+        if (is_quantized(l->type)) magnitude += 16 * (double)l->k;
+        want += share * v;
+        so_far += fabs(share) * magnitude;
+        error += 0x1p-24 * ((double)(l->k + 6) * fabs(share) * magnitude + 2 * so_far);
+      }
+      assert_close(RDNA_F32, operand_get(&o->out, at), want, error, rdna_dtype_name(l->type), at);
+    }
+    for (int64_t g = 0; g < l->gap && r + 1 < rows && !l->add; g++)
+      assert_true(operand_is_poison(&o->out, r * (l->n + l->gap) + l->n + g));
+  }
+}
+
+static operand make_rows(const layer *l, bool of_slots, int64_t size) {
+  int64_t row = size + l->gap, slots[] = {l->tokens, l->top, size}, tokens[] = {l->tokens, size};
+  return of_slots ? operand_make(RDNA_F32, 3, slots, (int64_t[]){l->top * row, row, 1}, 0)
+                  : operand_make(RDNA_F32, 2, tokens, (int64_t[]){row, 1}, 0);
+}
+
+static void make(const layer *l, operands *o) {
+  int64_t count = l->experts * l->n * l->k, bytes = (int64_t)rdna_dtype_bytes(l->type, count);
+  o->x = make_rows(l, l->x_of_slots, l->k);
+  o->out = make_rows(l, !l->with_shares, l->n), o->before = make_rows(l, !l->with_shares, l->n);
+  o->bias = operand_make(RDNA_F32, 2, (int64_t[]){l->experts, l->n}, NULL, 0);
+  o->shares = operand_make(RDNA_F32, 2, (int64_t[]){l->tokens, l->top}, NULL, 0);
+  o->indices = operand_make(RDNA_I32, 2, (int64_t[]){l->tokens, l->top}, NULL, 0);
+  o->weights =
+      is_quantized(l->type) ? operand_make(RDNA_U8, 1, &bytes, NULL, 0) : operand_make(l->type, 1, &count, NULL, 0);
+  operand_fill(&o->x, 1);
+  operand_fill(&o->bias, 1);
+  operand_fill(&o->shares, 1);
+  if (is_quantized(l->type)) {
+    rdna__fill_blocks(&random_state, l->type, o->weights.host, count);
+    operand_upload(&o->weights);
+  } else {
+    operand_fill(&o->weights, 1);
+  }
+  for (int64_t i = 0; i < l->tokens * l->top; i++) { /* some of no expert, at both ends */
+    bool none = rdna__random_below(&random_state, 12) == 0;
+    int64_t other = i % 2 ? -1 : l->experts + 3;
+    operand_set(&o->indices, i, (double)(none ? other : rdna__random_range(&random_state, 0, l->experts - 1)));
+  }
+  operand_upload(&o->indices);
+  if (l->add)
+    operand_fill(&o->out, 1);
+  else
+    operand_upload(&o->out);
+  if (o->out.bytes > 0) memcpy(o->before.host, o->out.host, o->out.bytes);
+}
+
+static void check(layer l) {
+  operands o;
+  make(&l, &o);
+  rdna_tensor weights = rdna_tensor_contiguous(o.weights.tensor.data, l.type, 3, (int64_t[]){l.experts, l.n, l.k});
+  rdna_moe_product options = {RDNA_MOE_PRODUCT_INIT, .add = l.add, .bias = l.with_bias ? &o.bias.tensor : NULL,
+                              .shares = l.with_shares ? &o.shares.tensor : NULL};
+  assert_ok(rdna_op_moe_linear(stream, &options, &o.x.tensor, &weights, &o.indices.tensor, &o.out.tensor));
+  operand_download(&o.out);
+  compare(&l, &o);
+  operand *all[] = {&o.x, &o.weights, &o.bias, &o.shares, &o.indices, &o.out, &o.before};
+  for (int i = 0; i < 7; i++) operand_free(all[i]);
+}
+
+#define FORMAT(X, name, NAME, ...) RDNA_##NAME,
+static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_BLOCK_FORMATS(FORMAT, )};
+enum { TYPES = sizeof types / sizeof types[0] };
+
+/* Slot by slot, and in tiles, of every type: the up and the down product of a layer. */
+static void of_every_type(void **state) {
+  for (int t = 0; t < TYPES; t++) {
+    check((layer){types[t], 2, 3, 5, 21, 512, .with_bias = t % 2});
+    check(
+        (layer){types[t], 3, 2, 4, 21, 256, .with_shares = true, .x_of_slots = true, .add = t % 2, .with_bias = true});
+    check((layer){types[t], 30, 2, 3, 70, 256, .with_bias = t % 2, .gap = t % 3});
+    check((layer){types[t], 17, 3, 2, 9, 256, .with_shares = true, .x_of_slots = true, .add = !(t % 2), .gap = t % 3});
+  }
+}
+
+/* More rows than a tile, more work-groups than run at once, long rows, rows at odd places. */
+static void of_every_size(void **state) {
+  check((layer){RDNA_Q8_0, 150, 2, 1, 130, 32, .with_bias = true});
+  check((layer){RDNA_F16, 90, 4, 3, 40, 24, .with_shares = true, .gap = 4});
+  check((layer){RDNA_F32, 3, 2, 9, 5, 7, .with_shares = true}); /* not aligned: tiles */
+  check((layer){RDNA_BF16, 2, 2, 9, 6, 20, .x_of_slots = true});
+  check((layer){RDNA_Q4_K, 1, 4, 6, 50, 256 * 17, .with_shares = true, .x_of_slots = true});
+  check((layer){RDNA_MXFP4, 1, 4, 32, 300, 96, .with_bias = true});
+  check((layer){RDNA_Q6_K, 1, 2, 4, 4000, 256, .with_shares = true});
+  check((layer){RDNA_F32, 4, 1, 1, 3, 0, .with_bias = true});
+  check((layer){RDNA_F16, 40, 2, 3, 3, 0, .with_bias = true, .with_shares = true});
+  check((layer){RDNA_F32, 0, 2, 3, 3, 8, .add = false});
+  check((layer){RDNA_Q8_0, 2, 2, 3, 0, 32, .add = false});
+}
+
+/* The same call gives the same bits, and a sum of slots is what their rows and shares make in order. */
+static void sums_are_in_order(void **state) {
+  enum { TOKENS = 3, TOP = 4, EXPERTS = 6, N = 33, K = 64 };
+  layer l = {RDNA_Q8_0, TOKENS, TOP, EXPERTS, N, K, .with_bias = true};
+  operands o;
+  make(&l, &o);
+  rdna_tensor weights = rdna_tensor_contiguous(o.weights.tensor.data, l.type, 3, (int64_t[]){EXPERTS, N, K});
+  operand sum = operand_make(RDNA_F32, 2, (int64_t[]){TOKENS, N}, NULL, 0);
+  operand_upload(&sum);
+  rdna_moe_product options = {RDNA_MOE_PRODUCT_INIT, .bias = &o.bias.tensor};
+  assert_ok(rdna_op_moe_linear(stream, &options, &o.x.tensor, &weights, &o.indices.tensor, &o.out.tensor));
+  options.shares = &o.shares.tensor;
+  assert_ok(rdna_op_moe_linear(stream, &options, &o.x.tensor, &weights, &o.indices.tensor, &sum.tensor));
+  operand_download(&o.out);
+  operand_download(&sum);
+  for (int t = 0; t < TOKENS; t++) {
+    for (int j = 0; j < N; j++) {
+      double want = 0, error = 0;
+      for (int i = 0; i < TOP; i++) {
+        int64_t slot = t * TOP + i;
+        double term = operand_get(&o.shares, slot) * operand_get(&o.out, slot * N + j);
+        want += term, error += 8 * 0x1p-24 * (fabs(term) + fabs(want));
+      }
+      assert_close(RDNA_F32, operand_get(&sum, t * N + j), want, error, "sum", j);
+    }
+  }
+  operand *all[] = {&o.x, &o.weights, &o.bias, &o.shares, &o.indices, &o.out, &o.before, &sum};
+  for (int i = 0; i < 8; i++) operand_free(all[i]);
+}
+
+static void refused(void **state) {
+  operand x = operand_make(RDNA_F32, 2, (int64_t[]){2, 8}, NULL, 0),
+          w = operand_make(RDNA_F32, 3, (int64_t[]){1025, 4, 8}, NULL, 0);
+  operand ids = operand_make(RDNA_I32, 2, (int64_t[]){2, 2}, NULL, 0),
+          out = operand_make(RDNA_F32, 3, (int64_t[]){2, 2, 4}, NULL, 0);
+  rdna_moe_product options = {RDNA_MOE_PRODUCT_INIT, .add = true};
+  rdna_tensor X = x.tensor, W = w.tensor, I = ids.tensor, O = out.tensor;
+#define TRY rdna_op_moe_linear(stream, &options, &X, &W, &I, &O)
+  assert_refused(TRY, RDNA_INVALID_ARGUMENT, "add is set without shares");
+  options.add = false;
+  X.shape[1] = 7;
+  assert_refused(TRY, RDNA_INVALID_ARGUMENT, "x is f32 (2, 7)", "must be 8");
+  X = x.tensor;
+  assert_refused(TRY, RDNA_UNSUPPORTED, "up to 1024 experts");
+  W.shape[0] = 0;
+  assert_refused(TRY, RDNA_INVALID_ARGUMENT, "weights 0 experts");
+  W = w.tensor, O.rank = 2;
+  assert_refused(TRY, RDNA_INVALID_ARGUMENT, "with shares its rank must be 2");
+  operand *all[] = {&x, &w, &ids, &out};
+  for (int i = 0; i < 4; i++) operand_free(all[i]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_type), cmocka_unit_test(of_every_size),
+                                     cmocka_unit_test(sums_are_in_order), cmocka_unit_test(refused)};
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}

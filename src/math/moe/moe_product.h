@@ -1,0 +1,37 @@
+/* Device code: which rows of x, weights and out belong to a slot of moe_product_args. */
+#ifndef RDNA_MATH_MOE_PRODUCT_H
+#define RDNA_MATH_MOE_PRODUCT_H
+
+#include "kernel/prelude.h"
+#include "math/moe/moe_kernels.h"
+
+/* An expert's number, 0 where there is none: its weights are then read and not used. */
+struct moe_expert {
+  int64_t number;
+  bool exists;
+};
+RDNA_DEVICE moe_expert moe_expert_of(const struct moe_product_args &a, int32_t slot) {
+  uint32_t chosen = wave_uniform_u32((uint32_t)global(a.chosen)[slot]);
+  bool exists = chosen < (uint32_t)a.experts;
+  return {exists ? (int64_t)chosen : 0, exists};
+}
+RDNA_DEVICE const float *moe_x_of(const struct moe_product_args &a, int32_t slot) {
+  return (const float *)a.product.a + (int64_t)(a.x_of_slots ? slot : slot / a.top) * a.product.lda;
+}
+
+/* Turn |turn| of this work-group of moe_gemv: its slot. With shares the slots of a token are taken in turn. */
+RDNA_DEVICE int moe_turns(const struct moe_product_args &a) { return a.shares ? a.top : 1; }
+RDNA_DEVICE int32_t moe_slot_of(const struct moe_product_args &a, int turn) {
+  return a.shares ? (int32_t)group_id_y() * a.top + turn : (int32_t)group_id_y();
+}
+/* Stores the value of column |j| from its sum, or adds it to those of the turns before. */
+RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int turn, int j, float sum) {
+  int32_t slot = moe_slot_of(a, turn);
+  moe_expert expert = moe_expert_of(a, slot);
+  float *out = (float *)a.product.c + (int64_t)group_id_y() * a.product.ldc + j;
+  if (a.product.bias) sum += global((const float *)a.product.bias)[expert.number * a.product.n + j];
+  float before = a.shares && (turn > 0 || a.add) ? *out : 0;
+  *out = !expert.exists ? before : a.shares ? fma_f32(global(a.shares)[slot], sum, before) : sum;
+}
+
+#endif
