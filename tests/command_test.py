@@ -296,7 +296,7 @@ class BadModels(Refusing):
             ("head_count_kv", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [2])})),
             ("rope", dict(entries={"llama.rope.dimension_count": (gf.U32, 17)})),
             ("dynamic", dict(entries={"llama.rope.scaling.type": (gf.TEXT, "dynamic")})),
-            ("experts", dict(entries={"llama.expert_count": (gf.U32, 8)})),
+            ("ffn_gate_inp", dict(entries={"llama.expert_count": (gf.U32, 8), "llama.expert_used_count": (gf.U32, 2)})),
             ("epsilon", dict(entries={"llama.attention.layer_norm_rms_epsilon": (gf.F32, float("nan"))})),
             ("ffn_up", dict(drop=["blk.0.ffn_up.weight"])),
             ("attn_q", dict(tensors={"blk.0.attn_q.weight": (32, 31)})),

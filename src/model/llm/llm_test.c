@@ -104,8 +104,8 @@ static void free_model(made *m) {
 
 static rdna_llm_session *open_session(const made *m, int batch) {
   rdna_llm_session *session = NULL;
-  const rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = CONTEXT, .kv_dtype = RDNA_F32, .exact = 1,
-                                            .batch = batch};
+  const rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = CONTEXT, .kv_dtype = RDNA_F32,
+                                            .exact = 1, .batch = batch};
   assert_ok(rdna_llm_session_create(m->llm, &options, &session));
   return session;
 }

@@ -43,6 +43,11 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->attended = cut(c, (size_t)values.attended * row);
   pass->projected = cut(c, (size_t)values.width * row);
   pass->gate_up = cut(c, (size_t)values.gate_up * row + 7 * sizeof(float));
+  pass->router_logits = cut(c, (size_t)values.router * row);
+  pass->expert_indices = cut(c, (size_t)values.used * row);
+  pass->expert_shares = cut(c, (size_t)values.used * row);
+  pass->experts = cut(c, (size_t)values.experts * row);
+  pass->shared = cut(c, (size_t)values.shared * row);
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values.attended * row / 2);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
   s->ids = cut(c, STAGED * (size_t)s->batch * sizeof(int32_t));

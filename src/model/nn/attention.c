@@ -9,8 +9,13 @@ static rdna_tensor heads_of(void *data, int64_t tokens, int64_t count, int64_t d
 }
 
 rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length) {
-  return (rdna_attention){RDNA_ATTENTION_INIT, .scale = a->scale,     .softcap = a->softcap,
-                          .window = a->window, .max_queries = tokens, .max_length = length};
+  return (rdna_attention){RDNA_ATTENTION_INIT,
+                          .scale = a->scale,
+                          .softcap = a->softcap,
+                          .window = a->window,
+                          .max_queries = tokens,
+                          .max_length = length,
+                          .sinks = a->sinks.data ? &a->sinks : NULL};
 }
 
 /* One layer's part of a cache.  (context, kv_heads, head_dim) */
@@ -50,8 +55,8 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
 }
 
 /* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
-static bool is_on_matrix_units(const rdna__nn_pass *pass) {
-  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32;
+static bool is_on_matrix_units(const rdna__nn_pass *pass, const rdna__nn_attention *a) {
+  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !a->sinks.data;
 }
 
 /* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
@@ -101,14 +106,14 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
                     r->magnitude};
   /* the cache holds one sequence from row 0, so a token's row is its position */
   rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, q.shape);
-  if (is_on_matrix_units(pass))
+  if (is_on_matrix_units(pass, a))
     RDNA_TRY(
         rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &pass->positions, &rotated, &k_cache, &v_cache));
   else
     RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
 
   rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, q.shape);
-  if (is_on_matrix_units(pass)) {
+  if (is_on_matrix_units(pass, a)) {
     RDNA_TRY(attend_as_sequence(pass, a, &k_cache, &v_cache, &attended));
   } else {
     rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);

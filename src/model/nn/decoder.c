@@ -13,7 +13,12 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
     most.qkv = larger(most.qkv, queries + 2 * keys);
     most.attended = larger(most.attended, queries);
-    most.gate_up = larger(most.gate_up, 2 * (int64_t)layer->ffn.hidden);
+    const rdna__nn_moe *moe = &layer->moe;
+    most.gate_up = larger(most.gate_up, 2 * (int64_t)(moe->experts ? moe->shared.hidden : layer->ffn.hidden));
+    most.router = larger(most.router, moe->experts);
+    most.used = larger(most.used, moe->used);
+    most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
+    if (moe->experts) most.shared = decoder->width;
     most.cache_row = larger(most.cache_row, keys);
   }
   return most;
@@ -75,7 +80,8 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
     const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
     RDNA_TRY(rdna__nn_attend(pass, decoder, i, &h, &branch));
     RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
-    RDNA_TRY(rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));
+    RDNA_TRY(layer->moe.experts ? rdna__nn_mix_experts(pass, &layer->moe, &h, &branch)
+                                : rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));
     RDNA_TRY(add(pass, decoder, &branch, &layer->ffn_post_norm, next, &x, &place, &h));
   }
   return rows == 0 ? RDNA_OK : write_logits(pass, decoder, rows, &h, logits);

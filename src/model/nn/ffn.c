@@ -3,12 +3,16 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-/* gate = f(gate) * up */
-static rdna_status activate(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
-                            const rdna_tensor *up) {
+static bool is_dense(const rdna_tensor *t) { return t->rank < 3 || t->stride[1] == t->shape[2]; }
+
+rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
+                               const rdna_tensor *up) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  if (activation == RDNA__NN_GATE_SILU) return rdna_op_swiglu(stream, gate, up, gate);
-  RDNA_TRY(rdna_op_map(stream, RDNA_MAP_GELU_TANH, gate, zero, zero, gate));
+  if (activation == RDNA__NN_GATE_CLAMPED)
+    return rdna_op_zip(stream, RDNA_ZIP_SWIGLU_CLAMPED, gate, up, rdna_scalar_real(1.702), rdna_scalar_real(7), gate);
+  if (activation == RDNA__NN_GATE_SILU && is_dense(gate)) return rdna_op_swiglu(stream, gate, up, gate);
+  rdna_map f = activation == RDNA__NN_GATE_SILU ? RDNA_MAP_SILU : RDNA_MAP_GELU_TANH;
+  RDNA_TRY(rdna_op_map(stream, f, gate, zero, zero, gate));
   return rdna_op_zip(stream, RDNA_ZIP_MUL, gate, up, zero, zero, gate);
 }
 
@@ -27,7 +31,7 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->gate, h, &gate));
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
   }
-  RDNA_TRY(activate(pass->stream, ffn->activation, &gate, &up));
+  RDNA_TRY(rdna__nn_gate_with(pass->stream, ffn->activation, &gate, &up));
   if (gate.dtype == pass->type) return rdna__nn_linear(pass->stream, &ffn->down, &gate, projected);
   up.dtype = pass->type;
   RDNA_TRY(rdna_op_cast(pass->stream, &gate, &up));

@@ -11,6 +11,7 @@
 
 #include "model/weights/weights.h"
 #include "rdna/op/attention.h"
+#include "rdna/op/moe.h"
 #include "rdna/op/rope.h"
 #include "rdna/stream.h"
 
@@ -30,12 +31,17 @@ typedef struct rdna__nn_attention {
       k_norm; /* RMS norms before rotation: (head_dim), of each head, or of all heads of a token as one */
   const rdna__nn_rotation *rotation;
   int heads, kv_heads, head_dim;
-  int window;    /* how far back it looks; 0: all the way */
-  float scale;   /* of q.k */
-  float softcap; /* of scores; 0 is none */
+  int window;        /* how far back it looks; 0: all the way */
+  float scale;       /* of q.k */
+  float softcap;     /* of scores; 0 is none */
+  rdna_tensor sinks; /* (heads), f32: see rdna_attention */
 } rdna__nn_attention;
 
-typedef enum rdna__nn_gate { RDNA__NN_GATE_SILU, RDNA__NN_GATE_GELU_TANH } rdna__nn_gate;
+typedef enum rdna__nn_gate {
+  RDNA__NN_GATE_SILU,
+  RDNA__NN_GATE_GELU_TANH,
+  RDNA__NN_GATE_CLAMPED /* gpt-oss: gate sigmoid(1.702 gate) (up + 1), of gate and up clamped at 7 */
+} rdna__nn_gate;
 
 /* down (gate'(gate x) * up x) */
 typedef struct rdna__nn_ffn {
@@ -45,11 +51,29 @@ typedef struct rdna__nn_ffn {
   rdna__nn_gate activation;
 } rdna__nn_ffn;
 
+/* A mixture of experts in place of one feed-forward block. */
+typedef struct rdna__nn_moe {
+  rdna__matrix_weights router; /* (experts, width) */
+  rdna_tensor ranking_bias;    /* (experts), f32: added to scores where experts are ranked */
+  rdna_tensor gate, up, down;  /* (experts, hidden, width) twice, and (experts, width, hidden) */
+  rdna_tensor gate_up;         /* (experts, 2 hidden, width) in place of the first two: rows of gate, then of up */
+  rdna_tensor gate_bias, up_bias, down_bias; /* (experts, hidden) twice, (experts, width), f32 */
+  int experts, used, hidden;
+  rdna__nn_gate activation;
+  rdna_moe_score score;
+  bool normalised;
+  int groups, groups_kept, group_best; /* see rdna_moe_routing */
+  float scale;
+  rdna__nn_ffn shared;              /* an expert that every token takes; hidden 0: none */
+  rdna__matrix_weights shared_gate; /* (1, width): it counts for sigmoid of that; weight.data NULL: whole */
+} rdna__nn_moe;
+
 typedef struct rdna__nn_layer {
   rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
   rdna_tensor attention_post_norm, ffn_post_norm; /* of what comes out */
   rdna__nn_attention attention;
   rdna__nn_ffn ffn;
+  rdna__nn_moe moe; /* in place of ffn; experts 0: none */
 } rdna__nn_layer;
 
 typedef struct rdna__nn_decoder {
@@ -82,7 +106,10 @@ typedef struct rdna__nn_pass {
   rdna_dtype type;
   void *x, *h, *qkv, *attended, *projected; /* activations of the tokens: see rdna__nn_buffers */
   void *gate_up;
-  void *rotated;           /* q, of the caches' type, where attention is on matrix units */
+  void *router_logits, *expert_indices, *expert_shares; /* of experts: (count, experts), (count, used) twice */
+  void *experts;                                        /* (count, used, 2 hidden) */
+  void *shared;                                         /* (count, width) */
+  void *rotated;                                        /* q, of the caches' type, where attention is on matrix units */
   void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes;
   int64_t context;
@@ -94,7 +121,8 @@ typedef struct rdna__nn_pass {
 /* Values of each buffer of a pass of one token; a pass of n takes n times that, gate_up 7 more. */
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
-  int64_t cache_row; /* of one layer's keys, and as many for values */
+  int64_t router, used, experts, shared; /* 0 where no layer has experts */
+  int64_t cache_row;                     /* of one layer's keys, and as many for values */
 } rdna__nn_buffers;
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 
@@ -110,6 +138,12 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
 /* projected = the feed-forward block |ffn| over |h| (count, width). */
 rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
                                   const rdna_tensor *projected);
+/* gate = f(gate) up, both of any strides. */
+rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
+                               const rdna_tensor *up);
+/* projected = the mixture |moe| over |h| (count, width). */
+rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
+                                 const rdna_tensor *projected);
 /* Runs the pass's tokens through the decoder, and writes the logits of the last |rows| of them, (rows, vocabulary), to
  * |logits|. */
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);

@@ -54,33 +54,45 @@ static void count_bytes(rdna__weights *w, uint64_t bytes, int64_t values) {
   if (w->progress && w->bytes_total) w->progress(w->progress_data, (double)w->bytes / (double)w->bytes_total);
 }
 
-static rdna_status find_tensor(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
+/* "3 x 4" */
+static void shape_text(const int64_t *shape, int rank, char *text, size_t room) {
+  *text = 0;
+  for (int i = 0; i < rank; i++)
+    snprintf(text + strlen(text), room - strlen(text), i ? " x %lld" : "%lld", (long long)shape[i]);
+}
+
+/* |shape| (rank) is what the model's keys ask for. */
+static rdna_status find_tensor(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
                                rdna_gguf_tensor *out_tensor) {
   RDNA_TRY(rdna_gguf_get_tensor(w->file, name, out_tensor));
-  bool fits = columns == 0 ? out_tensor->rank == 1 && out_tensor->shape[0] == rows
-                           : out_tensor->rank == 2 && out_tensor->shape[0] == rows && out_tensor->shape[1] == columns;
-  if (fits) return RDNA_OK;
-  char wanted[48], found[112] = "";
-  snprintf(wanted, sizeof wanted, columns ? "%lld x %lld" : "%lld", (long long)rows, (long long)columns);
-  for (int i = 0; i < out_tensor->rank; i++)
-    snprintf(found + strlen(found), sizeof found - strlen(found), i ? " x %lld" : "%lld",
-             (long long)out_tensor->shape[i]);
+  if (out_tensor->rank == rank && memcmp(out_tensor->shape, shape, (size_t)rank * sizeof *shape) == 0) return RDNA_OK;
+  char wanted[96], found[112];
+  shape_text(shape, rank, wanted, sizeof wanted);
+  shape_text(out_tensor->shape, out_tensor->rank, found, sizeof found);
   return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is %s; the model's keys ask for %s", name, found, wanted);
 }
 
-rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, int64_t columns, rdna_tensor *out) {
+static rdna_status check_type(const char *name, const rdna_gguf_tensor *tensor) {
+  if (dtype_is_float(tensor->dtype) || rdna_dtype_block_values(tensor->dtype) > 1) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16 and the types of blocks have",
+                    name, rdna_gguf_tensor_type_name(tensor->ggml_type));
+}
+
+/* A tensor as it stands in the file, uploaded or used in place. */
+static rdna_status load_as_it_is(rdna__weights *w, const char *name, int rank, const int64_t *shape, rdna_tensor *out) {
   rdna_gguf_tensor tensor;
-  RDNA_TRY(find_tensor(w, name, rows, columns, &tensor));
-  if (!dtype_is_float(tensor.dtype) && rdna_dtype_block_values(tensor.dtype) == 1) {
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "tensor '%s' is of type %s, which has no kernels; f32, f16, bf16 and the types of blocks have",
-                      name, rdna_gguf_tensor_type_name(tensor.ggml_type));
-  }
+  RDNA_TRY(find_tensor(w, name, rank, shape, &tensor));
+  RDNA_TRY(check_type(name, &tensor));
   void *data = (void *)tensor.data;
   if (!w->in_place) RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
-  *out = rdna_tensor_contiguous(data, tensor.dtype, 2, tensor.shape);
-  count_bytes(w, tensor.bytes, rows * columns);
+  *out = rdna_tensor_contiguous(data, tensor.dtype, rank, tensor.shape);
+  count_bytes(w, tensor.bytes, rdna_tensor_count(out));
   return RDNA_OK;
+}
+
+rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, int64_t columns, rdna_tensor *out) {
+  return load_as_it_is(w, name, 2, (int64_t[]){rows, columns}, out);
 }
 
 static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
@@ -100,7 +112,7 @@ static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
 
 rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {
   rdna_gguf_tensor tensor;
-  RDNA_TRY(find_tensor(w, name, count, 0, &tensor));
+  RDNA_TRY(find_tensor(w, name, 1, &count, &tensor));
   if (tensor.dtype != RDNA_F32 && tensor.dtype != RDNA_F16 && tensor.dtype != RDNA_BF16)
     return rdna__fail(RDNA_UNSUPPORTED, "vector '%s' is of type %s; f32, f16 and bf16 are read", name,
                       rdna_gguf_tensor_type_name(tensor.ggml_type));
@@ -183,10 +195,37 @@ bool rdna__is_vector_in_layer(const rdna__weights *w, int layer, const char *nam
          tensor.rank == 1 && tensor.shape[0] == count;
 }
 
+int64_t rdna__rows_in_layer(const rdna__weights *w, int layer, const char *name) {
+  char full[TENSOR_NAME];
+  rdna_gguf_tensor tensor;
+  layer_name(layer, name, "", full);
+  if (!rdna_gguf_has_tensor(w->file, full) || rdna_gguf_get_tensor(w->file, full, &tensor) != RDNA_OK) return 0;
+  return tensor.rank > 1 ? tensor.shape[tensor.rank - 2] : 1;
+}
+
 rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *name, int64_t count, rdna_tensor *out) {
   char full[TENSOR_NAME];
   layer_name(layer, name, "", full);
   return rdna__load_vector(w, full, count, out);
+}
+
+rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
+                               int64_t columns, rdna_tensor *out, rdna_tensor *bias) {
+  char full[TENSOR_NAME];
+  layer_name(layer, name, ".weight", full);
+  RDNA_TRY(load_as_it_is(w, full, 3, (int64_t[]){experts, rows, columns}, out));
+  layer_name(layer, name, ".scale", full);
+  if (rdna_gguf_has_tensor(w->file, full))
+    return rdna__fail(RDNA_UNSUPPORTED, "the model has '%s'; experts with scales of their own are not run", full);
+  layer_name(layer, name, ".bias", full);
+  if (!rdna_gguf_has_tensor(w->file, full)) return RDNA_OK;
+  if (!bias) return rdna__fail(RDNA_UNSUPPORTED, "the model has '%s'; experts there have no biases here", full);
+  rdna_gguf_tensor tensor;
+  RDNA_TRY(find_tensor(w, full, 2, (int64_t[]){experts, rows}, &tensor));
+  if (tensor.dtype != RDNA_F32)
+    return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; biases of experts are read as f32", full,
+                      rdna_gguf_tensor_type_name(tensor.ggml_type));
+  return load_as_it_is(w, full, 2, (int64_t[]){experts, rows}, bias);
 }
 
 /* The file has |parts| as the one matrix |name|: each is a slice of its rows. */
@@ -222,7 +261,7 @@ static rdna_status may_join(const rdna__weights *w, int layer, const rdna__part 
   for (int i = 0; i < count; i++) {
     rdna_gguf_tensor tensor;
     layer_name(layer, parts[i].name, ".weight", name);
-    RDNA_TRY(find_tensor(w, name, parts[i].rows, parts[i].columns, &tensor));
+    RDNA_TRY(find_tensor(w, name, 2, (int64_t[]){parts[i].rows, parts[i].columns}, &tensor));
     same = same && (i == 0 || tensor.dtype == *dtype);
     *dtype = tensor.dtype;
     *bytes += tensor.bytes;

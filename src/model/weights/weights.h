@@ -77,7 +77,14 @@ rdna_status rdna__load_linear(rdna__weights *w, const char *prefix, int64_t rows
 bool rdna__has_in_layer(const rdna__weights *w, int layer, const char *name);
 /* Whether it is there as a vector of |count| values. */
 bool rdna__is_vector_in_layer(const rdna__weights *w, int layer, const char *name, int64_t count);
+/* Its rows; 0 when it is not there. */
+int64_t rdna__rows_in_layer(const rdna__weights *w, int layer, const char *name);
 rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *name, int64_t count, rdna_tensor *out);
+
+/* The matrices of a layer's experts, |name|.weight of (experts, rows, columns), and |name|.bias (experts, rows) as f32
+ * where the file has it; |bias| NULL: it must not. */
+rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
+                               int64_t columns, rdna_tensor *out, rdna_tensor *bias);
 
 /* A matrix of a layer, what it is called there, and where it goes. */
 typedef struct rdna__part {

@@ -36,6 +36,9 @@ rdna_status rdna__arch_has_head_norms(const rdna_llm *llm, int index, const rdna
 rdna_status rdna__arch_scale(const rdna_llm *llm, rdna__nn_attention *attention);
 /* ffn_gate, ffn_up and ffn_down; gate and up as one where the file has a matrix |joined|, unless that is NULL. */
 rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const char *joined);
+/* The mixture of experts of layer |index|, by the keys expert_*: |moe| holds the score, whether weights are normalised,
+ * the activation, and a scale of 1 or another. */
+rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* post_attention_norm and post_ffw_norm. */

@@ -1,5 +1,5 @@
-/* Granite 3 and 4 (IBM, 2024, 2025), the dense ones: a Llama with factors on embeddings, scores, what blocks add, and
- * logits; some of 4 know no positions. */
+/* Granite 3 and 4 (IBM, 2024, 2025), dense or with experts, but without recurrent layers: a Llama with factors on
+ * embeddings, scores, what blocks add, and logits; some of 4 know no positions. */
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
@@ -29,4 +29,13 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   return rdna__arch_layer(llm, index, l);
 }
 
+static rdna_status moe_layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
+  RDNA_TRY(rdna__arch_scale(llm, &l->attention));
+  RDNA_TRY(rdna__arch_attention(llm, index, &l->attention));
+  l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
+  RDNA_TRY(rdna__arch_experts(llm, index, &l->moe));
+  return rdna__arch_norms(llm, index, l);
+}
+
+const rdna__llm_arch rdna__arch_granitemoe = {"granitemoe", keys, moe_layer};
 const rdna__llm_arch rdna__arch_granite = {"granite", keys, layer};

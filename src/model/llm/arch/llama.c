@@ -1,16 +1,23 @@
-/* Llama 1 to 3 (Touvron et al., 2023; Grattafiori et al., 2024) and Mistral 7B (Jiang et al., 2023): RMS norms before
- * blocks, RoPE over neighbouring pairs, grouped heads, SwiGLU. */
+/* Llama 1 to 3 (Touvron et al., 2023; Grattafiori et al., 2024), Mistral 7B (Jiang et al., 2023) and Mixtral (2024):
+ * RMS norms before blocks, RoPE over neighbouring pairs, grouped heads, SwiGLU, or a mixture of experts in its place.
+ */
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
 static rdna_status keys(rdna_llm *llm) {
-  int experts;
   RDNA_TRY(rdna__arch_keys(llm));
-  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "expert_count", &experts));
-  if (experts > 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "the model has %d experts; this library runs dense Llama models", experts);
   RDNA_TRY(rdna__arch_window(llm));
   return rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_INTERLEAVED);
 }
 
-const rdna__llm_arch rdna__arch_llama = {"llama", keys, rdna__arch_layer};
+static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
+  int experts;
+  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "expert_count", &experts));
+  if (experts == 0) return rdna__arch_layer(llm, index, l);
+  RDNA_TRY(rdna__arch_attention(llm, index, &l->attention));
+  l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
+  RDNA_TRY(rdna__arch_experts(llm, index, &l->moe));
+  return rdna__arch_norms(llm, index, l);
+}
+
+const rdna__llm_arch rdna__arch_llama = {"llama", keys, layer};

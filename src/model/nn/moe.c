@@ -1,0 +1,81 @@
+/* Mixture of experts: a router chooses a few experts for each token, whose results are added with the router's weights;
+ * some models have one more that every token takes. */
+#include "base/status.h"
+#include "model/nn/nn.h"
+#include "rdna/op.h"
+
+static rdna_tensor slots(void *data, int64_t tokens, int64_t used, int64_t columns) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, used, columns});
+}
+
+/* Which experts the tokens take, and with what weights. */
+static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h, rdna_tensor *indices,
+                         rdna_tensor *shares) {
+  int64_t shape[] = {pass->count, moe->used};
+  rdna_tensor logits = rdna__nn_matrix(pass->router_logits, pass->count, moe->experts);
+  *indices = rdna_tensor_contiguous(pass->expert_indices, RDNA_I32, 2, shape);
+  *shares = rdna_tensor_contiguous(pass->expert_shares, RDNA_F32, 2, shape);
+  RDNA_TRY(rdna__nn_linear(pass->stream, &moe->router, h, &logits));
+  rdna_moe_routing routing = {RDNA_MOE_ROUTING_INIT,
+                              .score = moe->score,
+                              .normalised = moe->normalised,
+                              .groups = moe->groups,
+                              .groups_kept = moe->groups_kept,
+                              .group_best = moe->group_best,
+                              .scale = moe->scale,
+                              .bias = moe->ranking_bias.data ? &moe->ranking_bias : NULL};
+  return rdna_op_moe_route(pass->stream, &routing, &logits, indices, shares);
+}
+
+/* |activated| (tokens, used, hidden) = what the experts' down matrices read; it is where the gates were. */
+static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
+                              const rdna_tensor *indices, rdna_tensor *activated) {
+  int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
+  rdna_tensor gate = slots(pass->experts, tokens, moe->used, hidden);
+  rdna_tensor up = slots((float *)pass->experts + values, tokens, moe->used, hidden);
+  if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
+    rdna_tensor both = slots(pass->experts, tokens, moe->used, 2 * hidden);
+    rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
+    RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, x, &moe->gate_up, indices, &both));
+    gate = up = both;
+    gate.shape[2] = up.shape[2] = hidden;
+    up.data = (float *)both.data + hidden;
+  } else {
+    rdna_moe_product of_gate = {RDNA_MOE_PRODUCT_INIT, .bias = moe->gate_bias.data ? &moe->gate_bias : NULL};
+    rdna_moe_product of_up = {RDNA_MOE_PRODUCT_INIT, .bias = moe->up_bias.data ? &moe->up_bias : NULL};
+    RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_gate, x, &moe->gate, indices, &gate));
+    RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_up, x, &moe->up, indices, &up));
+  }
+  *activated = gate;
+  return rdna__nn_gate_with(pass->stream, moe->activation, &gate, &up);
+}
+
+/* The expert that all tokens take, added to |projected|; with a gate of its own, by as much as that says. */
+static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
+                              const rdna_tensor *projected) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor out = rdna__nn_matrix(pass->shared, pass->count, projected->shape[1]);
+  RDNA_TRY(rdna__nn_feed_forward(pass, &moe->shared, h, &out));
+  if (moe->shared_gate.weight.data) {
+    rdna_tensor gate = rdna__nn_matrix(pass->router_logits, pass->count, 1);
+    RDNA_TRY(rdna__nn_linear(pass->stream, &moe->shared_gate, h, &gate));
+    RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SIGMOID, &gate, zero, zero, &gate));
+    RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &out, &gate, zero, zero, &out));
+  }
+  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, projected, &out, zero, zero, projected);
+}
+
+rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
+                                 const rdna_tensor *projected) {
+  rdna_tensor indices, shares, activated, x = *h;
+  if (x.dtype != RDNA_F32) { /* experts' products are in f32 */
+    x = rdna__nn_matrix(pass->shared, pass->count, h->shape[1]);
+    RDNA_TRY(rdna_op_cast(pass->stream, h, &x));
+  }
+  RDNA_TRY(route(pass, moe, &x, &indices, &shares));
+  RDNA_TRY(open_gates(pass, moe, &x, &indices, &activated));
+  rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
+                           .shares = &shares};
+  RDNA_TRY(rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, &indices, projected));
+  return moe->shared.hidden ? add_shared(pass, moe, h, projected) : RDNA_OK;
+}
