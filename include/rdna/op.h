@@ -32,6 +32,7 @@
 #include "rdna/op/pool.h"
 #include "rdna/op/quant.h"
 #include "rdna/op/random.h"
+#include "rdna/op/recurrent.h"
 #include "rdna/op/reduce.h"
 #include "rdna/op/rope.h"
 #include "rdna/op/scan.h"

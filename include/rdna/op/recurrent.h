@@ -1,0 +1,97 @@
+/* Recurrent layers of language models: what a layer knows of the tokens before is a state of fixed size, which each
+ * token reads and changes. Here are the parts of Gated DeltaNet (Yang, Kautz and Hatamizadeh, "Gated Delta Networks",
+ * 2024), of which Qwen3-Next and Qwen3.5 are made.
+ *
+ *     x -- product -- causal_conv -- q, k, v -- gated_delta -- rms_norm_gated -- product
+ *                      state: the last inputs    a, b, state       gate z
+ *
+ * All is f32. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap, a
+ * number that is not finite. RDNA_UNSUPPORTED: another type, width or layout, more than 65,535 sequences. */
+#ifndef RDNA_OP_RECURRENT_H
+#define RDNA_OP_RECURRENT_H
+
+#include "rdna/op/activation.h"
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which tokens follow one another, and where their state is: sequence s is the rows from starts[s] to starts[s + 1] of
+ * what has a row for each token, in the order of time, and its state is slot slots[s] of the state, which the call
+ * reads once and writes once. A slot of zeros begins a sequence; a copy of a slot is a checkpoint. A prompt is one
+ * sequence of many tokens, a step of decoding many sequences of one token.
+ *
+ *     starts  0  3  4        tokens  | 0 1 2 | 3 |       state  | slot 0 | slot 1 | slot 2 |
+ *     slots   2  0                     seq 0  seq 1                seq 1             seq 0
+ *
+ * No two sequences may have one slot. A sequence whose slot does not exist, -1 say, is padding: its rows of |out|
+ * become zeros. A sequence without tokens leaves its state alone, and rows of no sequence are not written. */
+typedef struct rdna_sequences {
+  size_t size;               /* of the struct: RDNA_SEQUENCES_INIT sets it */
+  const rdna_tensor *starts; /* (sequences + 1) i32, contiguous, ascending, from 0 to the number of tokens at most */
+  const rdna_tensor *slots;  /* (sequences) i32, contiguous */
+  int64_t max_tokens;        /* the most tokens of one sequence, at least 1: a wrong one is slow, never wrong */
+} rdna_sequences;
+#define RDNA_SEQUENCES_INIT .size = sizeof(rdna_sequences)
+
+/* Convolution of each channel over time, which sees the token and those before it:
+ *
+ *     out(t, c) = activation(sum over j < width of weight(c, j) * x(t - (width - 1) + j, c))
+ *
+ * where x of before the sequence's first row is what |state| holds, the oldest first; it then holds the last width - 1
+ * rows. |x| and |out| are (tokens, channels), of any stride between rows, and overlap nothing; |weight| (channels,
+ * width) and |state| (slots, channels, width - 1) are contiguous. width is 2, 3 or 4, |activation| none or SiLU. */
+RDNA_CHECKED rdna_status rdna_op_causal_conv(rdna_stream *stream, const rdna_sequences *sequences, const rdna_tensor *x,
+                                             const rdna_tensor *weight, rdna_activation activation,
+                                             const rdna_tensor *state, const rdna_tensor *out);
+
+typedef struct rdna_gated_delta {
+  size_t size;             /* of the struct: RDNA_GATED_DELTA_INIT sets it */
+  float scale;             /* of q, usually 1 / sqrt(d_k) */
+  float epsilon;           /* of the norms of q and k, not negative; 1e-6 in all models so far */
+  const rdna_tensor *rate; /* (k_heads, repeats), of any strides: -exp(A_log), not positive, or states grow */
+  const rdna_tensor *dt;   /* (k_heads, repeats), of any strides */
+} rdna_gated_delta;
+#define RDNA_GATED_DELTA_INIT .size = sizeof(rdna_gated_delta)
+
+/* The gated delta rule. A head has a state S of (d_v, d_k), a map from keys to values. A token lets it decay, corrects
+ * what it answers to the token's key towards the token's value, and asks it for the answer to q:
+ *
+ *     k' = k / sqrt(sum(k^2) + epsilon)       q' = scale * q / sqrt(sum(q^2) + epsilon)
+ *     S  = S * exp(rate * softplus(a + dt))
+ *     S  = S + sigmoid(b) * (v - S k') k'^T
+ *     out = S q'
+ *
+ * |q| and |k| are (tokens, k_heads, d_k). Each of their heads serves |repeats| value heads: |v| and |out| are
+ * (tokens, k_heads, repeats, d_v), |a| and |b| (tokens, k_heads, repeats), |state| (slots, k_heads, repeats, d_v, d_k).
+ * d_k is a multiple of 4, at most 256. |state| is contiguous; the others may have any strides, but for the last
+ * dimension of q, k, v and out, which is dense, so that how value heads are ordered is a matter of strides. q, k and
+ * state are aligned to 16 bytes, the strides of q and k multiples of 4 values. |state| and |out| overlap nothing.
+ *
+ *     value heads of 2 key heads with 3 repeats    stride of k_heads    of repeats
+ *     0 0 0 1 1 1  key head by key head                  3 d_v             d_v
+ *     0 1 0 1 0 1  repeat by repeat                        d_v           2 d_v
+ *
+ * Sums have a fixed order: the same call gives the same bits, and so does a sequence given in several calls. */
+RDNA_CHECKED rdna_status rdna_op_gated_delta(rdna_stream *stream, const rdna_gated_delta *options,
+                                             const rdna_sequences *sequences, const rdna_tensor *q,
+                                             const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *a,
+                                             const rdna_tensor *b, const rdna_tensor *state, const rdna_tensor *out);
+
+/* out = x / sqrt(mean(x^2) + epsilon) * weight * silu(gate), the mean over d. |x|, |gate| and |out| are (tokens, heads,
+ * d), of any strides but for the last dimension, which is dense; |weight| is (d), contiguous, NULL for ones. |out| may
+ * be f16 or bf16 too. If it is f32 it may be |x| or |gate|; otherwise it overlaps nothing. */
+RDNA_CHECKED rdna_status rdna_op_rms_norm_gated(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *gate,
+                                                const rdna_tensor *weight, double epsilon, const rdna_tensor *out);
+
+/* out = x * sigmoid(gate): the gate of attention's results, or of an expert's. Tensors as above; |gate| may also be
+ * (tokens, heads, 1), one number for a whole head, and is then not |out|. */
+RDNA_CHECKED rdna_status rdna_op_mul_sigmoid(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *gate,
+                                             const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+/* Rows of the operators of recurrent.h for arguments_test.c: tokens M, of B sequences; channels or values of a head N,
+ * heads of q and k B, each with 2 of v. */
+#ifndef RDNA_MATH_RECURRENT_RECURRENT_ARGUMENTS_H
+#define RDNA_MATH_RECURRENT_RECURRENT_ARGUMENTS_H
+
+#include "math/common/test/arguments.h"
+
+static const rdna_sequences *sequences(void) {
+  static rdna_sequences s;
+  s = (rdna_sequences){RDNA_SEQUENCES_INIT, .starts = in("starts", ONLY(RDNA_I32), 0, SHAPE(B + 1)),
+                       .slots = in("slots", ONLY(RDNA_I32), 0, SHAPE(B)),
+                       .max_tokens = (int64_t)number("max_tokens", 2, "1 1000000", "0 -1")};
+  return given_options("sequences", &s);
+}
+#define CONV_ACTIVATION (rdna_activation) number("activation", RDNA_ACTIVATION_SILU, "0", "-1 1 7")
+OPERATOR(causal_conv, plain, .empty = "MNB") {
+  return rdna_op_causal_conv(stream, sequences(), in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, 0, SHAPE(N, 3)),
+                             CONV_ACTIVATION, out("state", MAIN, FREE, SHAPE(5, N, 2)),
+                             out("out", MAIN, 0, SHAPE(M, N)));
+}
+
+static const rdna_gated_delta *delta(void) {
+  static rdna_gated_delta d;
+  d = (rdna_gated_delta){RDNA_GATED_DELTA_INIT, .scale = (float)number("scale", 0.5, "0 -1", "nan inf -inf"),
+                         .epsilon = (float)EPSILON, .rate = in("rate", MAIN, STRIDED, SHAPE(B, 2)),
+                         .dt = in("dt", MAIN, STRIDED, SHAPE(B, 2))};
+  return given_options("options", &d);
+}
+OPERATOR(gated_delta, plain, .empty = "MNB") {
+  return rdna_op_gated_delta(stream, delta(), sequences(), in("q", MAIN, ALIGNED, SHAPE(M, B, 8)),
+                             in("k", MAIN, ALIGNED, SHAPE(M, B, 8)), in("v", MAIN, 0, SHAPE(M, B, 2, N)),
+                             in("a", MAIN, STRIDED, SHAPE(M, B, 2)), in("b", MAIN, STRIDED, SHAPE(M, B, 2)),
+                             out("state", MAIN, ALIGNED | FREE, SHAPE(3, B, 2, N, 8)),
+                             out("out", MAIN, 0, SHAPE(M, B, 2, N)));
+}
+
+OPERATOR(rms_norm_gated, f32, .types = F32, .besides = HALVES, .empty = "MNB", .same = "out=x out=gate") {
+  return rdna_op_rms_norm_gated(stream, in("x", MAIN, 0, SHAPE(M, B, N)), in("gate", MAIN, 0, SHAPE(M, B, N)),
+                                in("weight", MAIN, OPTIONAL, SHAPE(N)), EPSILON,
+                                out("out", MAIN_OR(FLOATS), 0, SHAPE(M, B, N)));
+}
+OPERATOR(mul_sigmoid, f32, .types = F32, .besides = HALVES, .empty = "MNB", .same = "out=x out=gate") {
+  return rdna_op_mul_sigmoid(stream, in("x", MAIN, 0, SHAPE(M, B, N)), in("gate", MAIN, 0, SHAPE(M, B, N)),
+                             out("out", MAIN_OR(FLOATS), 0, SHAPE(M, B, N)));
+}
+OPERATOR(mul_sigmoid, one_gate, .types = F32, .besides = HALVES, .empty = "MNB", .same = "out=x") {
+  return rdna_op_mul_sigmoid(stream, in("x", MAIN, 0, SHAPE(M, B, N)), in("gate", MAIN, 0, SHAPE(M, B, 1)),
+                             out("out", MAIN_OR(FLOATS), 0, SHAPE(M, B, N)));
+}
+
+#endif
