@@ -1,5 +1,6 @@
 #include "command/command.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,38 @@ const char *format_bytes(double bytes, char text[32]) {
   for (; bytes >= 1000 && unit < 4; unit++) bytes /= 1024;
   snprintf(text, 32, unit == 0 || bytes >= 100 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
   return text;
+}
+
+rdna_status read_whole(const char *path, char **out_data, size_t *out_size) {
+  FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+  if (!file) return rdna__fail(RDNA_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
+  char *data = NULL;
+  size_t size = 0, room = 0;
+  rdna_status status = RDNA_OK;
+  for (;;) {
+    if (room - size < 4096) {
+      room = room ? 2 * room : 65536;
+      char *grown = realloc(data, room);
+      if (!grown) {
+        status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the text of %s", path);
+        break;
+      }
+      data = grown;
+    }
+    size_t got = fread(data + size, 1, room - size, file);
+    size += got;
+    if (got == 0) break;
+  }
+  if (status == RDNA_OK && ferror(file))
+    status = rdna__fail(RDNA_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
+  if (file != stdin) fclose(file);
+  if (status != RDNA_OK) {
+    free(data);
+    return status;
+  }
+  *out_data = data;
+  *out_size = size;
+  return RDNA_OK;
 }
 
 static bool progress_shown;

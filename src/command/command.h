@@ -19,6 +19,7 @@ int command_bench(int argc, char **argv);
 int command_tune(int argc, char **argv);
 int command_perplexity(int argc, char **argv);
 int command_quantize(int argc, char **argv);
+int command_template(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
 int fail_with_status(void);
@@ -46,6 +47,9 @@ rdna_status open_chosen_device(const device_choice *choice, rdna_device **out_de
 
 /* Host memory by what it holds: "16.0 GiB", "312 KiB". */
 const char *format_bytes(double bytes, char text[32]);
+
+/* All bytes of |path|, or of standard input when it is "-". The caller frees them. */
+rdna_status read_whole(const char *path, char **out_data, size_t *out_size);
 
 /* A bar on stderr when that is a terminal; nothing otherwise. */
 void show_progress(const char *what, double share);

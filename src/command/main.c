@@ -21,6 +21,7 @@ static const subcommand subcommands[] = {
     {"perplexity", command_perplexity, "how well a model foretells a text"},
     {"quantize", command_quantize, "a model with its weights in another type"},
     {"tokenize", command_tokenize, "text to token ids"},
+    {"template", command_template, "messages to a prompt, as a model's chat template has it"},
     {"logits", command_logits, "token ids to logits"},
     {"emulate", command_emulate, "run one kernel of a code object on an emulated GPU"},
     {"kernels", command_kernels, "list the kernel packs, or take them apart"},

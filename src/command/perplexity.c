@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "command/text_file.h"
 #include "rdna/llm.h"
 
 enum { ROWS = 64 /* of logits at a time */ };
@@ -103,7 +102,7 @@ static rdna_status tokens_of(const rdna_gguf *file, const char *path, rdna_token
   RDNA_TRY(rdna_tokenizer_open(file, &tokenizer));
   const rdna_tokenizer_info *info = rdna_tokenizer_get_info(tokenizer);
   *out_bos = info->add_bos ? info->bos : -1;
-  rdna_status status = read_text_file(path, &text, &size);
+  rdna_status status = read_whole(path, &text, &size);
   if (status == RDNA_OK) {
     status = rdna_tokenizer_encode(tokenizer, text, size, 0, tokens);
     free(text);

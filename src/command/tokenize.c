@@ -4,7 +4,6 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "command/text_file.h"
 #include "rdna/model.h"
 
 static rdna_status tokenize(const rdna_gguf *file, const char *path, bool bos, bool special, rdna_tokens *tokens) {
@@ -12,7 +11,7 @@ static rdna_status tokenize(const rdna_gguf *file, const char *path, bool bos, b
   char *text = NULL;
   size_t size = 0;
   RDNA_TRY(rdna_tokenizer_open(file, &tokenizer));
-  rdna_status status = read_text_file(path, &text, &size);
+  rdna_status status = read_whole(path, &text, &size);
   if (status == RDNA_OK) {
     int32_t id = rdna_tokenizer_get_info(tokenizer)->bos;
     if (bos && id < 0) status = rdna__fail(RDNA_UNSUPPORTED, "--bos: this vocabulary has no token for the beginning");

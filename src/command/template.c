@@ -1,0 +1,69 @@
+/* rdna template: a chat template's text for some variables. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "command/command.h"
+#include "rdna/model.h"
+#include "rdna/template.h"
+
+/* Whether |path| is a file that begins as GGUF files do; what cannot be read does not. */
+static bool is_gguf(const char *path) {
+  char magic[4] = "";
+  FILE *file = fopen(path, "rb");
+  if (!file) return false;
+  bool yes = fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
+  fclose(file);
+  return yes;
+}
+
+static rdna_status compile_of_model(const char *path, rdna_template **out_template) {
+  rdna_gguf *file;
+  rdna_text text;
+  RDNA_TRY(rdna_gguf_open(path, &file));
+  rdna_status status = rdna_gguf_find_key(file, "tokenizer.chat_template", &(rdna_gguf_key){0})
+                           ? rdna_gguf_get_text(file, "tokenizer.chat_template", &text)
+                           : rdna__fail(RDNA_NOT_FOUND, "%s has no chat template", path);
+  if (status == RDNA_OK) status = rdna_template_compile(text.data, text.size, out_template);
+  rdna_gguf_close(file);
+  return status;
+}
+
+static rdna_status compile(const char *path, rdna_template **out_template) {
+  char *text;
+  size_t size;
+  if (is_gguf(path)) return compile_of_model(path, out_template);
+  RDNA_TRY(read_whole(path, &text, &size));
+  rdna_status status = rdna_template_compile(text, size, out_template);
+  free(text);
+  return status;
+}
+
+int command_template(int argc, char **argv) {
+  const char *variables = "-";
+  const option_row options[] = {
+      {"--json", OPTION_TEXT, &variables, "FILE", "the variables, a JSON object (standard input)", 0, 0},
+  };
+  const command_line line = {"rdna template",
+                             "Writes the text that a chat template makes of messages and other variables.",
+                             "FILE.jinja|MODEL.gguf",
+                             1,
+                             1,
+                             options,
+                             1};
+  const char *positionals[POSITIONAL_MAX];
+  int count, exit_status;
+  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  rdna_template *compiled = NULL;
+  char *json = NULL, *text = NULL;
+  size_t json_size, size;
+  rdna_status status = compile(positionals[0], &compiled);
+  if (status == RDNA_OK) status = read_whole(variables, &json, &json_size);
+  if (status == RDNA_OK) status = rdna_template_render(compiled, json, json_size, &text, &size);
+  if (status == RDNA_OK) fwrite(text, 1, size, stdout);
+  free(text);
+  free(json);
+  rdna_template_release(compiled);
+  return status == RDNA_OK ? EXIT_OK : fail_with_status();
+}
