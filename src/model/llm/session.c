@@ -7,6 +7,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "model/llm/llm.h"
+#include "rdna/op/movement.h"
 
 enum {
   RECORDINGS = 3, /* that may fail in a row before there is no further one */
@@ -48,6 +49,15 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->expert_shares = cut(c, (size_t)values.used * row);
   pass->experts = cut(c, (size_t)values.experts * row);
   pass->shared = cut(c, (size_t)values.shared * row);
+  pass->latent = cut(c, (size_t)values.latent * row);
+  pass->head_numbers = cut(c, (size_t)values.heads * row);
+  if (values.group) {
+    size_t tokens = (size_t)rdna__nn_score_tokens(values.group, pass->context, s->batch);
+    pass->scores = cut(c, tokens * (size_t)(values.group * pass->context) * sizeof(float));
+    pass->group_rows = cut(c, tokens * (size_t)values.group_row * sizeof(float));
+    pass->hidden = cut(c, tokens * (size_t)pass->context);
+    pass->key_numbers = cut(c, 2 * (size_t)pass->context * sizeof(int32_t)); /* those of a window further, too */
+  }
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values.attended * row / 2);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
   s->ids = cut(c, STAGED * (size_t)s->batch * sizeof(int32_t));
@@ -88,6 +98,28 @@ static size_t workspace_bytes(const rdna_llm_session *s) {
   return most;
 }
 
+/* What attention by products reads: numbers, and caches without NaN in rows that are not written yet. */
+static rdna_status fill_constants(rdna_llm_session *s) {
+  rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
+  const rdna__nn_pass *pass = &s->pass;
+  const rdna_scalar zero = rdna_scalar_real(0), one = rdna_scalar_real(1);
+  if (!values.group) return RDNA_OK;
+  int64_t keys = 2 * pass->context, shape[] = {s->batch, values.heads};
+  rdna_tensor numbers = rdna_tensor_contiguous(pass->key_numbers, RDNA_I32, 1, &keys);
+  RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &numbers));
+  rdna_tensor of_heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, shape), row = numbers;
+  row.rank = 2;
+  row.shape[0] = 1, row.shape[1] = values.heads;
+  row.stride[0] = values.heads, row.stride[1] = 1;
+  if (values.heads > keys)
+    return rdna__fail(RDNA_UNSUPPORTED, "a context of %lld tokens; at least %lld are needed", (long long)pass->context,
+                      (long long)values.heads);
+  if (values.heads) RDNA_TRY(rdna_op_copy(pass->stream, &row, &of_heads));
+  size_t cache = (size_t)s->llm->decoder.layer_count * pass->cache_layer_bytes;
+  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, cache));
+  return rdna_fill_bytes(pass->stream, pass->v_cache, 0, cache);
+}
+
 static rdna_status allocate(rdna_llm_session *s) {
   rdna_device *device = s->llm->weights.device;
   const rdna__nn_decoder *decoder = &s->llm->decoder;
@@ -100,6 +132,7 @@ static rdna_status allocate(rdna_llm_session *s) {
   RDNA_TRY(rdna_memory_alloc_named(device, c.used, pass->stream, "session", &s->memory));
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
+  RDNA_TRY(fill_constants(s));
   RDNA_TRY(rdna_host_alloc(device, (size_t)decoder->vocabulary * sizeof(float), (void **)&s->last_logits));
   return rdna_host_alloc(device, STAGED * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
 }

@@ -1,7 +1,9 @@
-/* Attention made of products, for heads that the attention kernels do not have: of more than 256 values, or with values of
- * another length than keys. The scores of some tokens at a time are written to memory:
+/* Attention made of products, for heads that the attention kernels do not have: of more than 256 values, or with values
+ * of another length than keys. The scores of some tokens at a time are written to memory:
  *
  *     scores (tokens, heads of a key head, length) = q k^T,  masked,  softmax,  times v */
+#include <math.h>
+
 #include "base/status.h"
 #include "model/nn/nn.h"
 #include "rdna/op.h"
@@ -13,7 +15,8 @@ int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch) {
 }
 
 /* Keys that a token does not see, those after it and those before its window, get -inf. */
-static rdna_status hide(const rdna__nn_pass *pass, int window, int64_t first, int64_t tokens, const rdna_tensor *scores) {
+static rdna_status hide(const rdna__nn_pass *pass, int window, int64_t first, int64_t tokens,
+                        const rdna_tensor *scores) {
   int64_t length = scores->shape[2], of_keys[] = {1, length}, of_tokens[] = {tokens, 1}, of_mask[] = {tokens, length};
   rdna_tensor keys = rdna_tensor_contiguous(pass->key_numbers, RDNA_I32, 2, of_keys);
   rdna_tensor positions = rdna_tensor_contiguous((int32_t *)pass->positions.data + first, RDNA_I32, 2, of_tokens);

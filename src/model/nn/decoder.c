@@ -13,6 +13,13 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
     most.qkv = larger(most.qkv, queries + 2 * keys);
     most.attended = larger(most.attended, queries);
+    const rdna__nn_latent *latent = &layer->latent;
+    if (latent->rank) {
+      queries = 0, keys = latent->rank + latent->rotated;
+      most.latent = larger(most.latent, rdna__nn_latent_values(latent));
+      most.heads = larger(most.heads, latent->heads);
+      most.group = larger(most.group, latent->heads);
+    }
     const rdna__nn_moe *moe = &layer->moe;
     most.gate_up = larger(most.gate_up, 2 * (int64_t)(moe->experts ? moe->shared.hidden : layer->ffn.hidden));
     most.router = larger(most.router, moe->experts);
@@ -78,7 +85,8 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
-    RDNA_TRY(rdna__nn_attend(pass, decoder, i, &h, &branch));
+    RDNA_TRY(layer->latent.rank ? rdna__nn_attend_latent(pass, decoder, i, &h, &branch)
+                                : rdna__nn_attend(pass, decoder, i, &h, &branch));
     RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
     RDNA_TRY(layer->moe.experts ? rdna__nn_mix_experts(pass, &layer->moe, &h, &branch)
                                 : rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));

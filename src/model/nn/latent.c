@@ -1,6 +1,6 @@
-/* Multi-head latent attention (DeepSeek-AI, 2024): what is cached of a token is one vector c for all heads, and the part of
- * a key that is rotated, k_r. Keys and values of a head would be products of c; instead the queries are multiplied by
- * the keys' matrix, and what was seen by the values':
+/* Multi-head latent attention (DeepSeek-AI, 2024): what is cached of a token is one vector c for all heads, and the
+ * part of a key that is rotated, k_r. Keys and values of a head would be products of c; instead the queries are
+ * multiplied by the keys' matrix, and what was seen by the values':
  *
  *     cache row    | k_r (rotated) | c (rank) |            one key head, whose values are its c
  *     query        | q_r (rotated) | q W_k    |

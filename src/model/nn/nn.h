@@ -37,6 +37,18 @@ typedef struct rdna__nn_attention {
   rdna_tensor sinks; /* (heads), f32: see rdna_attention */
 } rdna__nn_attention;
 
+/* Attention with one vector for all heads as keys and values: see latent.c. */
+typedef struct rdna__nn_latent {
+  rdna__matrix_weights q_a, q_b; /* queries through a vector of q_rank; q_rank 0: q_b alone */
+  rdna__matrix_weights kv_a;     /* (rank + rotated, width) */
+  rdna__matrix_weights output;
+  rdna_tensor q_a_norm, kv_a_norm; /* (q_rank), (rank) */
+  rdna_tensor k_b, v_b;            /* (heads, rank, unrotated), (heads, value_dim, rank) */
+  const rdna__nn_rotation *rotation;
+  int heads, q_rank, rank, rotated, unrotated, value_dim;
+  float scale;
+} rdna__nn_latent;
+
 typedef enum rdna__nn_gate {
   RDNA__NN_GATE_SILU,
   RDNA__NN_GATE_GELU_TANH,
@@ -72,6 +84,7 @@ typedef struct rdna__nn_layer {
   rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
   rdna_tensor attention_post_norm, ffn_post_norm; /* of what comes out */
   rdna__nn_attention attention;
+  rdna__nn_latent latent; /* in place of attention; rank 0: none */
   rdna__nn_ffn ffn;
   rdna__nn_moe moe; /* in place of ffn; experts 0: none */
 } rdna__nn_layer;
@@ -109,6 +122,11 @@ typedef struct rdna__nn_pass {
   void *router_logits, *expert_indices, *expert_shares; /* of experts: (count, experts), (count, used) twice */
   void *experts;                                        /* (count, used, 2 hidden) */
   void *shared;                                         /* (count, width) */
+  void *latent;                                         /* what rdna__nn_latent_values counts */
+  void *scores, *group_rows;                            /* of attention by products: see rdna__nn_buffers */
+  void *hidden;                                         /* bool: keys that tokens do not see */
+  void *key_numbers;                                    /* i32: 0, 1, 2, … */
+  void *head_numbers;                                   /* (batch, heads), i32: 0 to heads - 1 in each row */
   void *rotated;                                        /* q, of the caches' type, where attention is on matrix units */
   void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes;
@@ -122,7 +140,11 @@ typedef struct rdna__nn_pass {
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
-  int64_t cache_row;                     /* of one layer's keys, and as many for values */
+  int64_t latent, heads;                 /* of latent attention; heads that it has */
+  /* of attention by products: heads that share a key head, and the values of their queries and results; 0 where no
+   * layer has it */
+  int64_t group, group_row;
+  int64_t cache_row; /* of one layer's keys, and as many for values */
 } rdna__nn_buffers;
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 
@@ -138,6 +160,22 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
 /* projected = the feed-forward block |ffn| over |h| (count, width). */
 rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
                                   const rdna_tensor *projected);
+/* The same of latent attention, and the values of its buffer for one token. */
+rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
+                                   const rdna_tensor *h, const rdna_tensor *projected);
+int64_t rdna__nn_latent_values(const rdna__nn_latent *latent);
+
+/* Attention of any head sizes: q (count, heads, d) and out (count, heads, dv), f32, over the caches (context, kv_heads,
+ * d) and (context, kv_heads, dv), whose rows hold numbers up to the pass's length. */
+typedef struct rdna__nn_products {
+  const rdna_tensor *q, *k_cache, *v_cache, *out;
+  float scale;
+  int window;
+} rdna__nn_products;
+rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of);
+/* How many tokens' scores are in memory at once, for |group| heads that share a key head. */
+int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
+
 /* gate = f(gate) up, both of any strides. */
 rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
                                const rdna_tensor *up);

@@ -110,17 +110,24 @@ static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
   return half & 0x8000 ? -value : value;
 }
 
-rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {
+static rdna_status read_values(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
+                               float **out_values) {
   rdna_gguf_tensor tensor;
-  RDNA_TRY(find_tensor(w, name, 1, &count, &tensor));
+  RDNA_TRY(find_tensor(w, name, rank, shape, &tensor));
   if (tensor.dtype != RDNA_F32 && tensor.dtype != RDNA_F16 && tensor.dtype != RDNA_BF16)
-    return rdna__fail(RDNA_UNSUPPORTED, "vector '%s' is of type %s; f32, f16 and bf16 are read", name,
+    return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; f32, f16 and bf16 are read", name,
                       rdna_gguf_tensor_type_name(tensor.ggml_type));
+  int64_t count = 1;
+  for (int i = 0; i < rank; i++) count *= shape[i];
   float *values = malloc((size_t)count * sizeof *values);
-  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for vector '%s'", name);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", name);
   for (int64_t i = 0; i < count; i++) values[i] = value_at(&tensor, i);
   *out_values = values;
   return RDNA_OK;
+}
+
+rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {
+  return read_values(w, name, 1, &count, out_values);
 }
 
 rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out) {
@@ -226,6 +233,20 @@ rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, in
     return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; biases of experts are read as f32", full,
                       rdna_gguf_tensor_type_name(tensor.ggml_type));
   return load_as_it_is(w, full, 2, (int64_t[]){experts, rows}, bias);
+}
+
+rdna_status rdna__load_layer_matrices(rdna__weights *w, int layer, const char *name, int64_t count, int64_t rows,
+                                      int64_t columns, rdna_tensor *out) {
+  char full[TENSOR_NAME];
+  layer_name(layer, name, "", full);
+  return load_as_it_is(w, full, 3, (int64_t[]){count, rows, columns}, out);
+}
+
+rdna_status rdna__read_layer_values(const rdna__weights *w, int layer, const char *name, int rank, const int64_t *shape,
+                                    float **out_values) {
+  char full[TENSOR_NAME];
+  layer_name(layer, name, "", full);
+  return read_values(w, full, rank, shape, out_values);
 }
 
 /* The file has |parts| as the one matrix |name|: each is a slice of its rows. */
