@@ -6,21 +6,13 @@
 
 enum { LARGEST_LAYERS = 4096 };
 
-static rdna_status head_dim(rdna_llm *llm) {
-  rdna_llm_info *info = &llm->info;
-  int value_dim;
-  RDNA_TRY(rdna__key_count(&llm->weights, "attention.key_length", info->width / info->heads, &info->head_dim));
-  RDNA_TRY(rdna__key_count(&llm->weights, "attention.value_length", info->head_dim, &value_dim));
-  if (value_dim != info->head_dim)
-    return rdna__fail(RDNA_UNSUPPORTED, "keys have %d values a head and values %d; this library needs them equal",
-                      info->head_dim, value_dim);
-  return RDNA_OK;
-}
-
 rdna_status rdna__arch_keys(rdna_llm *llm) {
   rdna_llm_info *info = &llm->info;
   const rdna__weights *w = &llm->weights;
+  int foretelling; /* layers at the end that foretell tokens further ahead, which are left out */
   RDNA_TRY(rdna__key_count(w, "block_count", 0, &info->layers));
+  RDNA_TRY(rdna__key_count_or_none(w, "nextn_predict_layers", &foretelling));
+  if (foretelling < info->layers) info->layers -= foretelling;
   if (info->layers > LARGEST_LAYERS)
     return rdna__fail(RDNA_BAD_DATA, "%s.block_count is %d; at most %d makes sense", w->architecture, info->layers,
                       LARGEST_LAYERS);
@@ -31,7 +23,7 @@ rdna_status rdna__arch_keys(rdna_llm *llm) {
   RDNA_TRY(rdna__key_count(w, "attention.head_count_kv", info->heads, &info->kv_heads));
   if (info->heads % info->kv_heads != 0)
     return rdna__fail(RDNA_BAD_DATA, "%d heads cannot share %d key/value heads evenly", info->heads, info->kv_heads);
-  RDNA_TRY(head_dim(llm));
+  RDNA_TRY(rdna__key_count(w, "attention.key_length", info->width / info->heads, &info->head_dim));
   RDNA_TRY(rdna__table_rows(w, "token_embd.weight", &info->vocabulary));
   rdna__nn_decoder *decoder = &llm->decoder;
   RDNA_TRY(rdna__key_number(w, "attention.layer_norm_rms_epsilon", 1e-5, &decoder->norm_epsilon));
@@ -77,6 +69,11 @@ static rdna_status head_norm(rdna_llm *llm, int index, const char *name, int hea
 rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a) {
   int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
   int64_t width = llm->info.width;
+  int value_dim;
+  RDNA_TRY(rdna__key_count(&llm->weights, "attention.value_length", a->head_dim, &value_dim));
+  if (value_dim != a->head_dim)
+    return rdna__fail(RDNA_UNSUPPORTED, "keys have %d values a head and values %d; this library needs them equal",
+                      a->head_dim, value_dim);
   const rdna__part parts[] = {{"attn_q", &a->q, queries, width, false},
                               {"attn_k", &a->k, keys, width, false},
                               {"attn_v", &a->v, keys, width, false}};
