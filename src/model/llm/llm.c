@@ -45,6 +45,8 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
                                             .scale = (float)(1 / sqrt((double)info->head_dim)),
                                             .rotation = &llm->rotations[0]};
     RDNA_TRY(arch->layer(llm, i, layer));
+    layer->cache = llm->decoder.cache_count, layer->state = llm->decoder.state_count;
+    layer->recurrent.k_heads ? llm->decoder.state_count++ : llm->decoder.cache_count++;
   }
   return RDNA_OK;
 }

@@ -18,7 +18,7 @@ typedef struct rdna__llm_config {
   double score_magnitude; /* of latent attention: YaRN's factor on queries and keys */
 } rdna__llm_config;
 
-enum { RDNA__LLM_ROTATIONS = 2 };
+enum { RDNA__LLM_ROTATIONS = 2, RDNA__LLM_STATE_SLOTS = 4 };
 
 struct rdna_llm {
   atomic_int references;
@@ -43,7 +43,19 @@ struct rdna_llm_session {
   /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */
   rdna_graph *recorded;
   int recorded_length, run_length;
+  /* Of models with recurrent layers, see checkpoints.c. */
+  int32_t *history;                          /* (context): the tokens so far */
+  int state_position;                        /* which the states stand for; -1: a pass failed, and nobody knows */
+  bool read_last;                            /* the last call had several tokens */
+  int checkpoints[RDNA__LLM_STATE_SLOTS];    /* the position of each slot; 0: it is empty */
+  int checkpoint_age[RDNA__LLM_STATE_SLOTS]; /* larger: later */
+  int checkpoint_count;
   int failed_recordings; /* what another thread does to the device can spoil one */
 };
+
+/* From checkpoints.c. Keeps the states of now, at s->position. */
+rdna_status rdna__llm_checkpoint(rdna_llm_session *session);
+/* Forgets checkpoints after |position|, and makes the states those of |*out_from|, the last one that is left, or 0. */
+rdna_status rdna__llm_restore(rdna_llm_session *session, int position, int *out_from);
 
 #endif

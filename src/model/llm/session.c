@@ -33,6 +33,10 @@ static void *cut(cutter *c, size_t bytes) {
   return piece;
 }
 
+/* A pass's numbers: STAGED arrays of |batch|, then the bounds of its sequence, 0 and the tokens, and its state's slot.
+ */
+static size_t staged_bytes(const rdna_llm_session *s) { return (STAGED * (size_t)s->batch + 3) * sizeof(int32_t); }
+
 static void cut_all(rdna_llm_session *s, cutter *c) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   rdna__nn_buffers values = rdna__nn_buffers_of(decoder);
@@ -60,10 +64,16 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   }
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values.attended * row / 2);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
-  s->ids = cut(c, STAGED * (size_t)s->batch * sizeof(int32_t));
+  s->ids = cut(c, staged_bytes(s));
   pass->workspace = cut(c, pass->workspace_bytes);
-  pass->k_cache = cut(c, (size_t)decoder->layer_count * pass->cache_layer_bytes);
-  pass->v_cache = cut(c, (size_t)decoder->layer_count * pass->cache_layer_bytes);
+  pass->k_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
+  pass->v_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
+  pass->recurrent = cut(c, (size_t)values.recurrent * row + (values.recurrent ? ALIGNMENT : 0));
+  pass->state_slots = RDNA__LLM_STATE_SLOTS;
+  pass->conv_layer_bytes = (size_t)(pass->state_slots * values.conv_state) * sizeof(float);
+  pass->state_layer_bytes = (size_t)(pass->state_slots * values.state) * sizeof(float);
+  pass->conv_states = cut(c, (size_t)decoder->state_count * pass->conv_layer_bytes);
+  pass->states = cut(c, (size_t)decoder->state_count * pass->state_layer_bytes);
 }
 
 /* How many positions the last of |count| tokens sees at most. For one token it is rounded up, so that many steps are
@@ -115,7 +125,7 @@ static rdna_status fill_constants(rdna_llm_session *s) {
     return rdna__fail(RDNA_UNSUPPORTED, "a context of %lld tokens; at least %lld are needed", (long long)pass->context,
                       (long long)values.heads);
   if (values.heads) RDNA_TRY(rdna_op_copy(pass->stream, &row, &of_heads));
-  size_t cache = (size_t)s->llm->decoder.layer_count * pass->cache_layer_bytes;
+  size_t cache = (size_t)s->llm->decoder.cache_count * pass->cache_layer_bytes;
   RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, cache));
   return rdna_fill_bytes(pass->stream, pass->v_cache, 0, cache);
 }
@@ -133,8 +143,14 @@ static rdna_status allocate(rdna_llm_session *s) {
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
   RDNA_TRY(fill_constants(s));
+  if (decoder->state_count) {
+    int from;
+    s->history = calloc((size_t)pass->context, sizeof *s->history);
+    if (!s->history) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a session's tokens");
+    RDNA_TRY(rdna__llm_restore(s, 0, &from));
+  }
   RDNA_TRY(rdna_host_alloc(device, (size_t)decoder->vocabulary * sizeof(float), (void **)&s->last_logits));
-  return rdna_host_alloc(device, STAGED * (size_t)s->batch * sizeof(int32_t), (void **)&s->staging);
+  return rdna_host_alloc(device, staged_bytes(s), (void **)&s->staging);
 }
 
 rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
@@ -178,19 +194,12 @@ void rdna_llm_session_release(rdna_llm_session *s) {
   (void)!rdna_memory_free(s->llm->weights.device, s->memory);
   rdna_stream_release(s->pass.stream);
   rdna_llm_release(s->llm);
+  free(s->history);
   free(s);
 }
 
 int rdna_llm_session_position(const rdna_llm_session *session) { return session->position; }
 int rdna_llm_session_context(const rdna_llm_session *session) { return (int)session->pass.context; }
-
-rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
-  if (position < 0 || position > session->position)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rewinding to position %d of a session with %d tokens", position,
-                      session->position);
-  session->position = position;
-  return RDNA_OK;
-}
 
 /* ---- evaluation ---- */
 
@@ -211,7 +220,7 @@ static rdna_status check_tokens(const rdna_llm_session *s, const int32_t *tokens
 
 /* What the staging buffer holds goes to the device, and the logits of the last |rows| tokens to |logits|. */
 static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *logits) {
-  RDNA_TRY(rdna_copy_to_device(s->pass.stream, s->ids, s->staging, STAGED * (size_t)s->batch * sizeof(int32_t)));
+  RDNA_TRY(rdna_copy_to_device(s->pass.stream, s->ids, s->staging, staged_bytes(s)));
   rdna__nn_pass pass = s->pass;
   pass.count = count;
   pass.length = length_of(s, count);
@@ -221,6 +230,9 @@ static rdna_status queue_pass(rdna_llm_session *s, int count, int rows, float *l
   pass.positions = rdna_tensor_contiguous((int32_t *)s->ids + s->batch, RDNA_I32, 1, &tokens);
   pass.cache_base = rdna_tensor_contiguous((int32_t *)s->ids + 2 * (int64_t)s->batch, RDNA_I32, 1, &tokens);
   pass.temperatures = rdna__nn_matrix((int32_t *)s->ids + 3 * (int64_t)s->batch, tokens, 1);
+  int32_t *sequence = (int32_t *)s->ids + STAGED * (int64_t)s->batch;
+  pass.starts = rdna_tensor_contiguous(sequence, RDNA_I32, 1, (int64_t[]){2});
+  pass.slots = rdna_tensor_contiguous(sequence + 2, RDNA_I32, 1, (int64_t[]){1});
   RDNA_TRY(rdna__nn_decode(&pass, &s->llm->decoder, rows, s->logits));
   if (rows == 0) return RDNA_OK;
   return rdna_copy_to_host(s->pass.stream, logits, s->logits,
@@ -272,10 +284,43 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
     float temperature = temperature_of(&s->llm->decoder, s->position + i);
     memcpy(&s->staging[3 * batch + (size_t)i], &temperature, sizeof temperature);
   }
+  int32_t *sequence = s->staging + STAGED * batch;
+  sequence[0] = 0, sequence[1] = count, sequence[2] = 0;
+  s->state_position = -1;
   RDNA_TRY(count == 1 && rows == 1 ? decode(s) : queue_pass(s, count, rows, rows == 1 ? s->last_logits : logits));
   RDNA_TRY(rdna_stream_synchronize(s->pass.stream)); /* the staging buffer is free again */
   if (rows == 1) memcpy(logits, s->last_logits, (size_t)s->llm->info.vocabulary * sizeof *logits);
   s->position += count;
+  s->state_position = s->position;
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
+  if (position < 0 || position > session->position)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rewinding to position %d of a session with %d tokens", position,
+                      session->position);
+  bool has_states = session->llm->decoder.state_count > 0;
+  if (!has_states || session->state_position == position) {
+    session->position = position;
+    return RDNA_OK;
+  }
+  RDNA_TRY(rdna__llm_restore(session, position, &session->position));
+  while (session->position < position) { /* what lies between the checkpoint and that place is read again */
+    int left = position - session->position, part = left < session->batch ? left : session->batch;
+    RDNA_TRY(pass(session, session->history + session->position, part, 0, NULL));
+  }
+  session->state_position = position;
+  return RDNA_OK;
+}
+
+/* Places to come back to: where a prompt begins, and where what the model writes does. */
+static rdna_status keep_history(rdna_llm_session *s, const int32_t *tokens, int count) {
+  if (s->llm->decoder.state_count == 0) return RDNA_OK;
+  if (s->state_position != s->position)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the session's last call failed; rewind it first");
+  if (count > 1 || s->read_last) RDNA_TRY(rdna__llm_checkpoint(s));
+  s->read_last = count > 1;
+  memcpy(s->history + s->position, tokens, (size_t)count * sizeof *tokens);
   return RDNA_OK;
 }
 
@@ -283,6 +328,7 @@ static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, i
 static rdna_status eval(rdna_llm_session *session, const int32_t *tokens, int count, bool every, float *logits) {
   RDNA_TRY(check_tokens(session, tokens, count));
   if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
+  RDNA_TRY(keep_history(session, tokens, count));
   int most = every ? session->logit_rows : session->batch;
   for (int done = 0; done < count;) {
     int part = count - done < most ? count - done : most, rows = every ? part : done + part == count;

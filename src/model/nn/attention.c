@@ -33,25 +33,42 @@ static rdna_status normalize(const rdna__nn_pass *pass, const rdna_tensor *of, c
   return rdna_op_rms_norm(pass->stream, &rows, weight, epsilon, &rows);
 }
 
-/* The pass's q, k and v one after the other in its buffer, each (tokens, heads, head_dim). */
+/* The pass's q, k and v, each (tokens, heads, head_dim), and for each head of q its gate. In the buffer:
+ *
+ *     q of all tokens, with gates where there are | k | v | q without its gates
+ */
 static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *h, rdna_tensor *q,
-                           rdna_tensor *k, rdna_tensor *v) {
-  int64_t count = pass->count, queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
-  float *k_data = (float *)pass->qkv + count * queries, *v_data = k_data + count * keys;
+                           rdna_tensor *k, rdna_tensor *v, rdna_tensor *gate) {
+  int64_t count = pass->count, dim = a->head_dim, keys = a->kv_heads * dim, rows = (a->gated ? 2 : 1) * a->heads * dim;
+  float *k_data = (float *)pass->qkv + count * rows, *v_data = k_data + count * keys;
   if (count == 1 && a->qkv.weight.data) {
-    rdna_tensor all = rdna__nn_matrix(pass->qkv, 1, queries + 2 * keys);
+    rdna_tensor all = rdna__nn_matrix(pass->qkv, 1, rows + 2 * keys);
     RDNA_TRY(rdna__nn_linear(pass->stream, &a->qkv, h, &all));
   } else {
-    rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, queries), of_k = rdna__nn_matrix(k_data, count, keys);
+    rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, rows), of_k = rdna__nn_matrix(k_data, count, keys);
     rdna_tensor of_v = rdna__nn_matrix(v_data, count, keys);
     RDNA_TRY(rdna__nn_linear(pass->stream, &a->q, h, &of_q));
     RDNA_TRY(rdna__nn_linear(pass->stream, &a->k, h, &of_k));
     RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
   }
-  *q = heads_of(pass->qkv, count, a->heads, a->head_dim);
-  *k = heads_of(k_data, count, a->kv_heads, a->head_dim);
-  *v = heads_of(v_data, count, a->kv_heads, a->head_dim);
-  return RDNA_OK;
+  *k = heads_of(k_data, count, a->kv_heads, dim);
+  *v = heads_of(v_data, count, a->kv_heads, dim);
+  *q = heads_of(pass->qkv, count, a->heads, dim);
+  if (!a->gated) return RDNA_OK;
+  rdna_tensor with_gate = *q;
+  with_gate.stride[0] = rows, with_gate.stride[1] = 2 * dim;
+  *gate = with_gate;
+  gate->data = (float *)pass->qkv + dim;
+  q->data = v_data + count * keys;
+  return rdna_op_copy(pass->stream, &with_gate, q);
+}
+
+/* attended = attended * sigmoid(gate), in f32 at |place| where attended is of 16 bits. */
+static rdna_status apply_gate(const rdna__nn_pass *pass, const rdna_tensor *gate, const rdna_tensor *place,
+                              const rdna_tensor *attended) {
+  if (attended->dtype == RDNA_F32) return rdna_op_mul_sigmoid(pass->stream, attended, gate, attended);
+  RDNA_TRY(rdna_op_cast(pass->stream, attended, place));
+  return rdna_op_mul_sigmoid(pass->stream, place, gate, attended);
 }
 
 /* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
@@ -89,9 +106,10 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
 
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected) {
-  const rdna__nn_attention *a = &decoder->layers[index].attention;
-  rdna_tensor q, k, v;
-  RDNA_TRY(project(pass, a, h, &q, &k, &v));
+  const rdna__nn_layer *layer = &decoder->layers[index];
+  const rdna__nn_attention *a = &layer->attention;
+  rdna_tensor q, k, v, gate;
+  RDNA_TRY(project(pass, a, h, &q, &k, &v, &gate));
   RDNA_TRY(normalize(pass, &q, &a->q_norm, decoder->norm_epsilon));
   RDNA_TRY(normalize(pass, &k, &a->k_norm, decoder->norm_epsilon));
   if (decoder->temperature_beta > 0 && pass->length > decoder->temperature_after) {
@@ -99,7 +117,8 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
     rdna_tensor rows = rdna__nn_matrix(q.data, pass->count, (int64_t)a->heads * a->head_dim);
     RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &rows, &pass->temperatures, zero, zero, &rows));
   }
-  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, index), v_cache = cache_of(pass, a, pass->v_cache, index);
+  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, layer->cache),
+              v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
   const rdna__nn_rotation *r = a->rotation;
   bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
   rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
@@ -122,6 +141,7 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
                                pass->workspace, pass->workspace_bytes, &out));
     if (pass->type != RDNA_F32) RDNA_TRY(rdna_op_cast(pass->stream, &out, &attended));
   }
+  if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &q, &attended));
   rdna_tensor rows = rdna__nn_input(pass, pass->attended, (int64_t)a->heads * a->head_dim);
   return rdna__nn_linear(pass->stream, &a->output, &rows, projected);
 }

@@ -11,8 +11,14 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna__nn_attention *a = &layer->attention;
     int64_t queries = (int64_t)a->heads * a->head_dim, keys = (int64_t)a->kv_heads * a->head_dim;
-    most.qkv = larger(most.qkv, queries + 2 * keys);
+    most.qkv = larger(most.qkv, (a->gated ? 3 : 1) * queries + 2 * keys);
     most.attended = larger(most.attended, queries);
+    const rdna__nn_recurrent *r = &layer->recurrent;
+    if (r->k_heads) {
+      most.recurrent = larger(most.recurrent, rdna__nn_recurrent_values(r));
+      most.conv_state = larger(most.conv_state, rdna__nn_recurrent_channels(r) * (r->width - 1));
+      most.state = larger(most.state, (int64_t)r->v_heads * r->v_dim * r->k_dim);
+    }
     const rdna__nn_latent *latent = &layer->latent;
     if (latent->rank) {
       queries = 0, keys = latent->rank + latent->rotated;
@@ -56,6 +62,15 @@ static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decode
   return as_input(pass, x, place, h);
 }
 
+/* The block of layer |index| through which tokens hear of each other. */
+static rdna_status mix_tokens(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
+                              const rdna_tensor *h, const rdna_tensor *out) {
+  const rdna__nn_layer *layer = &decoder->layers[index];
+  if (layer->recurrent.k_heads) return rdna__nn_recur(pass, decoder, index, h, out);
+  if (layer->latent.rank) return rdna__nn_attend_latent(pass, decoder, index, h, out);
+  return rdna__nn_attend(pass, decoder, index, h, out);
+}
+
 static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
                                 const rdna_tensor *h, void *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
@@ -85,8 +100,7 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
-    RDNA_TRY(layer->latent.rank ? rdna__nn_attend_latent(pass, decoder, i, &h, &branch)
-                                : rdna__nn_attend(pass, decoder, i, &h, &branch));
+    RDNA_TRY(mix_tokens(pass, decoder, i, &h, &branch));
     RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
     RDNA_TRY(layer->moe.experts ? rdna__nn_mix_experts(pass, &layer->moe, &h, &branch)
                                 : rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));

@@ -64,8 +64,9 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   RDNA_TRY(rdna_op_copy(pass->stream, &k_raw, &k_turned));
 
   int64_t cache_shape[] = {pass->context, 1, row};
-  rdna_tensor k_cache = rdna_tensor_contiguous((char *)pass->k_cache + pass->cache_layer_bytes * (size_t)index,
-                                               pass->kv_dtype, 3, cache_shape);
+  rdna_tensor k_cache =
+      rdna_tensor_contiguous((char *)pass->k_cache + pass->cache_layer_bytes * (size_t)decoder->layers[index].cache,
+                             pass->kv_dtype, 3, cache_shape);
   rdna_tensor c_cache = k_cache, none = k_cache, k = rows_of(key, count, 1, row), no_values = k;
   c_cache.data = (char *)c_cache.data + rdna_dtype_bytes(pass->kv_dtype, l->rotated);
   c_cache.shape[2] = l->rank;

@@ -27,6 +27,7 @@ typedef struct rdna__nn_rotation {
 typedef struct rdna__nn_attention {
   rdna__matrix_weights q, k, v, output;
   rdna__matrix_weights qkv; /* q, k and v as one matrix, for fewer kernels a token */
+  bool gated;               /* a head of q is followed by a gate of as many values, for what it has seen */
   rdna_tensor q_norm,
       k_norm; /* RMS norms before rotation: (head_dim), of each head, or of all heads of a token as one */
   const rdna__nn_rotation *rotation;
@@ -63,6 +64,22 @@ typedef struct rdna__nn_ffn {
   rdna__nn_gate activation;
 } rdna__nn_ffn;
 
+/* Gated DeltaNet: see recurrent.c. */
+typedef struct rdna__nn_recurrent {
+  rdna__matrix_weights qkv, z;   /* (channels, width), (v_heads v_dim, width) */
+  rdna__matrix_weights together; /* both in one, key head by key head, in place of them */
+  rdna__matrix_weights b, a;     /* (v_heads, width) */
+  rdna__matrix_weights ba;       /* both in one, key head by key head, in place of them */
+  rdna__matrix_weights output;   /* (width, v_heads v_dim) */
+  rdna_tensor convolution;       /* (channels, width of the convolution), f32 */
+  rdna_tensor rate, dt;          /* (v_heads), f32 */
+  rdna_tensor norm;              /* (v_dim), f32 */
+  int k_heads, v_heads, k_dim, v_dim;
+  int width;   /* of the convolution */
+  bool tiled;  /* value head h is key head h % k_heads's; else h / repeats's */
+  float scale; /* of q */
+} rdna__nn_recurrent;
+
 /* A mixture of experts in place of one feed-forward block. */
 typedef struct rdna__nn_moe {
   rdna__matrix_weights router; /* (experts, width) */
@@ -84,13 +101,16 @@ typedef struct rdna__nn_layer {
   rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
   rdna_tensor attention_post_norm, ffn_post_norm; /* of what comes out */
   rdna__nn_attention attention;
-  rdna__nn_latent latent; /* in place of attention; rank 0: none */
+  rdna__nn_latent latent;       /* in place of attention; rank 0: none */
+  rdna__nn_recurrent recurrent; /* in place of both; k_heads 0: none */
+  int cache, state;             /* the number of its cache or of its state among those of the model */
   rdna__nn_ffn ffn;
   rdna__nn_moe moe; /* in place of ffn; experts 0: none */
 } rdna__nn_layer;
 
 typedef struct rdna__nn_decoder {
   int width, vocabulary, layer_count;
+  int cache_count, state_count; /* layers with a cache, and with a state */
   double norm_epsilon;
   float embedding_scale; /* 1: none */
   float residual_scale;  /* of what each block adds; 1: none */
@@ -127,8 +147,13 @@ typedef struct rdna__nn_pass {
   void *hidden;                                         /* bool: keys that tokens do not see */
   void *key_numbers;                                    /* i32: 0, 1, 2, … */
   void *head_numbers;                                   /* (batch, heads), i32: 0 to heads - 1 in each row */
-  void *rotated;                                        /* q, of the caches' type, where attention is on matrix units */
-  void *k_cache, *v_cache; /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
+  void *recurrent;                                      /* what rdna__nn_recurrent_values counts */
+  void *conv_states, *states; /* (recurrent layers, …_layer_bytes): of each (state_slots, …), see rdna_op_gated_delta */
+  size_t conv_layer_bytes, state_layer_bytes;
+  int64_t state_slots;
+  rdna_tensor starts, slots; /* the pass's tokens are one sequence, whose state is slot 0 */
+  void *rotated;             /* q, of the caches' type, where attention is on matrix units */
+  void *k_cache, *v_cache;   /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes;
   int64_t context;
   rdna_dtype kv_dtype;
@@ -140,6 +165,7 @@ typedef struct rdna__nn_pass {
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
+  int64_t recurrent, conv_state, state;  /* of recurrent layers: the buffer, and what a slot of a state holds */
   int64_t latent, heads;                 /* of latent attention; heads that it has */
   /* of attention by products: heads that share a key head, and the values of their queries and results; 0 where no
    * layer has it */
@@ -164,6 +190,12 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
 rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                                    const rdna_tensor *h, const rdna_tensor *projected);
 int64_t rdna__nn_latent_values(const rdna__nn_latent *latent);
+
+/* projected = the recurrent layer |index| over |h| (count, width), whose state moves on; and what its buffers hold. */
+rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
+                           const rdna_tensor *projected);
+int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *recurrent);
+int64_t rdna__nn_recurrent_channels(const rdna__nn_recurrent *recurrent);
 
 /* Attention of any head sizes: q (count, heads, d) and out (count, heads, dv), f32, over the caches (context, kv_heads,
  * d) and (context, kv_heads, dv), whose rows hold numbers up to the pass's length. */

@@ -249,6 +249,17 @@ rdna_status rdna__read_layer_values(const rdna__weights *w, int layer, const cha
   return read_values(w, full, rank, shape, out_values);
 }
 
+rdna_status rdna__load_layer_values(rdna__weights *w, int layer, const char *name, int64_t rows, int64_t columns,
+                                    rdna_tensor *out) {
+  float *values;
+  RDNA_TRY(rdna__read_layer_values(w, layer, name, 2, (int64_t[]){rows, columns}, &values));
+  rdna_status status = rdna__put_vector(w, values, rows * columns, out);
+  free(values);
+  if (status == RDNA_OK) *out = rdna_tensor_contiguous(out->data, RDNA_F32, 2, (int64_t[]){rows, columns});
+  count_bytes(w, (uint64_t)(rows * columns) * sizeof(float), rows * columns);
+  return status;
+}
+
 /* The file has |parts| as the one matrix |name|: each is a slice of its rows. */
 static rdna_status load_as_one(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *name,
                                rdna__matrix_weights *joined) {

@@ -89,6 +89,9 @@ rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, in
 /* |name| of a layer as (count, rows, columns), of any type. */
 rdna_status rdna__load_layer_matrices(rdna__weights *w, int layer, const char *name, int64_t count, int64_t rows,
                                       int64_t columns, rdna_tensor *out);
+/* A small matrix of a layer as f32 on the device. */
+rdna_status rdna__load_layer_values(rdna__weights *w, int layer, const char *name, int64_t rows, int64_t columns,
+                                    rdna_tensor *out);
 /* The same as f32 in host memory that the caller frees, where the file has it as f32, f16 or bf16. */
 rdna_status rdna__read_layer_values(const rdna__weights *w, int layer, const char *name, int rank, const int64_t *shape,
                                     float **out_values);

@@ -74,7 +74,7 @@ rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a
   if (value_dim != a->head_dim)
     return rdna__fail(RDNA_UNSUPPORTED, "keys have %d values a head and values %d; this library needs them equal",
                       a->head_dim, value_dim);
-  const rdna__part parts[] = {{"attn_q", &a->q, queries, width, false},
+  const rdna__part parts[] = {{"attn_q", &a->q, (a->gated ? 2 : 1) * queries, width, false},
                               {"attn_k", &a->k, keys, width, false},
                               {"attn_v", &a->v, keys, width, false}};
   const rdna__part output = {"attn_output", &a->output, width, queries, true};
