@@ -26,13 +26,17 @@ typedef struct rdna_rope {
   const rdna_tensor *positions; /* (tokens), i32, contiguous */
   const rdna_tensor *inv_freq;  /* (n_rot / 2), f32, contiguous; values past n_rot in a head are copied */
   float scale;                  /* on sine and cosine: 1, or YaRN's attention factor */
-  int32_t reserved;             /* 0; here so that the struct ends without padding, see rdna/op.h */
+  int32_t reserved;             /* 0; here so that the struct has no padding, see rdna/op.h */
+  /* For rope_kv_write and rope_qkv_write; NULL: none. f32, as long as a head, contiguous: each head of q, k or v is
+   * first divided by the root of its mean square + epsilon and multiplied by this (Qwen 3, Gemma 3). */
+  const rdna_tensor *q_norm, *k_norm, *v_norm;
+  double epsilon;
 } rdna_rope;
 #define RDNA_ROPE_INIT .size = sizeof(rdna_rope)
 
 /* Rotates |x| (tokens, heads, head_dim), f32 or f16, into |out| of the same shape and type; |out| may be |x|. Tokens
  * and heads may have any stride, a head is contiguous. RDNA_INVALID_ARGUMENT: shapes or types that disagree, a table
- * longer than half a head, missing data, partial overlap. RDNA_UNSUPPORTED: another type or layout. */
+ * longer than half a head, a norm, missing data, partial overlap. RDNA_UNSUPPORTED: another type or layout. */
 RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *x,
                                       const rdna_tensor *out);
 
@@ -40,7 +44,8 @@ RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope
  * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32 or both f16, at row cache_row[token].
  * |cache_row| is (tokens), i32, contiguous. A token whose row is outside [0, slots) is not stored, so -1 skips it; two
  * tokens with one row leave either of them. Strides as above, in the caches too, whose rows may alternate in one
- * buffer; otherwise they overlap neither each other nor the rest. */
+ * buffer; otherwise they overlap neither each other nor the rest. Heads that are normed have up to 1,024 values; a norm
+ * of q is refused, as there is no q. */
 RDNA_CHECKED rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, const rdna_tensor *k,
                                                const rdna_tensor *v, const rdna_tensor *cache_row,
                                                const rdna_tensor *k_cache, const rdna_tensor *v_cache);

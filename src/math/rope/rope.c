@@ -70,10 +70,32 @@ static rdna_status check_written_heads(const char *op_name, const char *argument
                     argument, rdna__tensor_text(t, text), (long long)t->stride[0], (long long)t->stride[1]);
 }
 
+/* Checks one of the norms, for heads of |dim| values of which there are |heads|. */
+static rdna_status check_norm(const char *op_name, const char *argument, const rdna_tensor *norm, int64_t dim,
+                              int64_t heads) {
+  if (!norm) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(op_name, argument, norm));
+  RDNA_TRY(rdna__check_dtype(op_name, argument, norm, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(op_name, argument, norm, 1));
+  RDNA_TRY(rdna__check_size(op_name, argument, norm, 0, dim, "the length of a head"));
+  RDNA_TRY(rdna__check_contiguous(op_name, argument, norm));
+  if (dim <= ROPE_NORM_DIM && heads <= (int64_t)ROPE_NORM_HEADS * RDNA__GRID_YZ_MAX) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is for %lld heads of %lld values; %lld heads of %d are offered", op_name,
+                    argument, (long long)heads, (long long)dim, (long long)ROPE_NORM_HEADS * RDNA__GRID_YZ_MAX,
+                    ROPE_NORM_DIM);
+}
+
+static rdna_status refuse_norm(const char *op_name, const char *argument, const rdna_tensor *norm) {
+  if (!norm) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %s is given; this operator has nothing that it would be applied to",
+                    op_name, argument);
+}
+
 /* Makes the grid (tokens, parts). Few tokens are cut into parts of 4 heads (below 64 tokens) or 16 (below 512), so that
- * there are groups enough to fill a GPU. */
-static rdna_status make_grid(const char *op_name, int64_t tokens, int64_t heads, rdna_grid *out_grid) {
-  int64_t parts = tokens < 64 ? (heads + 3) / 4 : tokens < 512 ? (heads + 15) / 16 : 1;
+ * there are groups enough to fill a GPU; more into parts of 64 heads where |normed|. */
+static rdna_status make_grid(const char *op_name, int64_t tokens, int64_t heads, bool normed, rdna_grid *out_grid) {
+  int64_t each = tokens < 64 ? 4 : tokens < 512 ? 16 : normed ? ROPE_NORM_HEADS : heads;
+  int64_t parts = each > 0 ? rdna__divide_up(heads, each) : 1;
   *out_grid = (rdna_grid){0, (uint32_t)(parts < RDNA__GRID_YZ_MAX ? parts : RDNA__GRID_YZ_MAX), 1};
   return rdna__check_groups(op_name, tokens, 1, &out_grid->x);
 }
@@ -82,6 +104,9 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
   rdna_rope known;
   RDNA_TRY(RDNA__OPTIONS("rope", "rope", rope, &known));
   rope = &known;
+  RDNA_TRY(refuse_norm("rope", "q_norm", rope->q_norm));
+  RDNA_TRY(refuse_norm("rope", "k_norm", rope->k_norm));
+  RDNA_TRY(refuse_norm("rope", "v_norm", rope->v_norm));
   RDNA_TRY(check_heads("rope", "x", x));
   RDNA_TRY(check_heads("rope", "out", out));
   if (x->dtype != RDNA_F32 && x->dtype != RDNA_F16) {
@@ -109,7 +134,7 @@ rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope, const rdna_
                            .interleaved = rope->layout == RDNA_ROPE_LAYOUT_INTERLEAVED,
                            .scale = rope->scale};
   rdna_grid grid;
-  RDNA_TRY(make_grid("rope", x->shape[0], x->shape[1], &grid));
+  RDNA_TRY(make_grid("rope", x->shape[0], x->shape[1], false, &grid));
   return RDNA__ROUTE_LAUNCH(stream, &routes[ROPE], 0, grid, &args, rdna_dtype_name(x->dtype));
 }
 
@@ -154,15 +179,24 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
   RDNA_TRY(rdna__check_size(write_name, "v_cache", v_cache, 0, k_cache->shape[0], "the number of slots"));
   RDNA_TRY(rdna__check_same_dtype(write_name, "v_cache", v_cache, "k_cache", k_cache));
   RDNA_TRY(check_table(write_name, rope, k->shape[0], k->shape[2]));
+  RDNA_TRY(check_norm(write_name, "k_norm", rope->k_norm, k->shape[2], k->shape[1]));
+  RDNA_TRY(check_norm(write_name, "v_norm", rope->v_norm, v->shape[2], v->shape[1]));
+  RDNA_TRY(rdna__check_epsilon(write_name, rope->epsilon));
   RDNA_TRY(rdna__check_tensor(write_name, "cache_row", cache_row));
   RDNA_TRY(rdna__check_dtype(write_name, "cache_row", cache_row, RDNA_I32));
   RDNA_TRY(rdna__check_rank(write_name, "cache_row", cache_row, 1));
   RDNA_TRY(rdna__check_size(write_name, "cache_row", cache_row, 0, k->shape[0], "the number of tokens"));
   RDNA_TRY(rdna__check_contiguous(write_name, "cache_row", cache_row));
-  const rdna__named read[] = {
-      {"k", k}, {"v", v}, {"cache_row", cache_row}, {"positions", rope->positions}, {"inv_freq", rope->inv_freq}};
-  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"k_cache", k_cache}, 1, read, 5, 0));
-  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"v_cache", v_cache}, 1, read, 5, 0));
+  const rdna__named read[] = {{"k", k},
+                              {"v", v},
+                              {"cache_row", cache_row},
+                              {"positions", rope->positions},
+                              {"inv_freq", rope->inv_freq},
+                              {"q_norm", rope->q_norm},
+                              {"k_norm", rope->k_norm},
+                              {"v_norm", rope->v_norm}};
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"k_cache", k_cache}, 1, read, 8, 0));
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"v_cache", v_cache}, 1, read, 8, 0));
   RDNA_TRY(check_caches_apart(k_cache, v_cache));
   *out_args = (struct rope_kv_write_args){.k = k->data,
                                           .v = v->data,
@@ -186,7 +220,10 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
                                           .v_dim = (int32_t)v->shape[2],
                                           .n_rot = (int32_t)rope->inv_freq->shape[0] * 2,
                                           .interleaved = rope->layout == RDNA_ROPE_LAYOUT_INTERLEAVED,
-                                          .scale = rope->scale};
+                                          .scale = rope->scale,
+                                          .k_norm = rope->k_norm ? rope->k_norm->data : NULL,
+                                          .v_norm = rope->v_norm ? rope->v_norm->data : NULL,
+                                          .epsilon = (float)rope->epsilon};
   return RDNA_OK;
 }
 
@@ -203,8 +240,9 @@ rdna_status rdna_op_rope_kv_write(rdna_stream *stream, const rdna_rope *rope, co
   rdna_rope known;
   RDNA_TRY(RDNA__OPTIONS(write_name, "rope", rope, &known));
   rope = &known;
+  RDNA_TRY(refuse_norm(write_name, "q_norm", rope->q_norm));
   RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
-  RDNA_TRY(make_grid(write_name, k->shape[0], k->shape[1], &grid));
+  RDNA_TRY(make_grid(write_name, k->shape[0], k->shape[1], rope->k_norm || rope->v_norm, &grid));
   return launch_write(stream, k_cache->dtype, grid, &args);
 }
 
@@ -233,8 +271,12 @@ static rdna_status check_queries(const char *op_name, const rdna_rope *rope, con
                                 {"positions", rope->positions},
                                 {"inv_freq", rope->inv_freq},
                                 {"k_cache", k_cache},
-                                {"v_cache", v_cache}};
-  return rdna__check_written_apart(op_name, &(rdna__named){written_name, written}, 1, others, 7, 0);
+                                {"v_cache", v_cache},
+                                {"q_norm", rope->q_norm},
+                                {"k_norm", rope->k_norm},
+                                {"v_norm", rope->v_norm}};
+  RDNA_TRY(check_norm(op_name, "q_norm", rope->q_norm, q->shape[2], q->shape[1]));
+  return rdna__check_written_apart(op_name, &(rdna__named){written_name, written}, 1, others, 10, 0);
 }
 
 static rdna_status turn_and_write(rdna_stream *stream, const char *op_name, const rdna_rope *rope, const rdna_tensor *q,
@@ -248,8 +290,9 @@ static rdna_status turn_and_write(rdna_stream *stream, const char *op_name, cons
   rope = &known;
   RDNA_TRY(check_write(rope, k, v, cache_row, k_cache, v_cache, &args));
   RDNA_TRY(check_queries(op_name, rope, q, q_out, k, v, cache_row, k_cache, v_cache));
-  RDNA_TRY(make_grid(op_name, k->shape[0], k->shape[1], &grid));
-  RDNA_TRY(make_grid(op_name, q->shape[0], q->shape[1], &of_q));
+  RDNA_TRY(make_grid(op_name, k->shape[0], k->shape[1], rope->k_norm || rope->v_norm, &grid));
+  RDNA_TRY(make_grid(op_name, q->shape[0], q->shape[1], rope->q_norm, &of_q));
+  args.q_norm = rope->q_norm ? rope->q_norm->data : NULL;
   args.q = q->data;
   args.q_heads = (int32_t)q->shape[1];
   args.q_token_stride = q->stride[0], args.q_head_stride = q->stride[1];

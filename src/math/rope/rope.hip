@@ -14,7 +14,37 @@ struct heads {
   char *out;
   int64_t x_stride, out_stride; /* elements from head to head */
   uint32_t count;
+  const float *weight; /* or NULL: values are taken as they are */
+  const float *factor; /* of each head, in LDS: its values are multiplied by this and the weight */
 };
+
+/* Finds the factor of each head of |dim| values, 32 lanes a head. */
+template <typename from>
+RDNA_DEVICE void norm_heads(const heads &h, uint32_t dim, float epsilon, float *factor) {
+  if (!h.weight) return;
+  uint32_t lane = thread_id() % 32;
+  for (uint32_t head = thread_id() / 32; head < h.count; head += threads / 32) {
+    const char *x = h.x + (int64_t)head * h.x_stride * from::BYTES;
+    float sum = 0;
+#pragma unroll 4
+    for (uint32_t i = lane; i < dim; i += 32) {
+      float v = from::load(x, i);
+      sum = fma_f32(v, v, sum);
+    }
+#pragma unroll
+    for (uint32_t mask = 16; mask > 0; mask /= 2) sum += wave_shuffle_xor_f32(sum, mask);
+    if (lane == 0) factor[head] = 1.0f / sqrt_f32(sum / (float)dim + epsilon);
+  }
+  group_barrier();
+}
+
+/* Multiplies |count| values of head |head| from value |i| on. */
+template <int count>
+RDNA_DEVICE void apply_norm(const heads &h, uint32_t head, uint32_t i, float *v) {
+  if (!h.weight) return;
+#pragma unroll
+  for (int k = 0; k < count; k++) v[k] = v[k] * h.factor[head] * global(h.weight)[i + k];
+}
 
 /* Returns how many of |heads| belong to part |part| of |parts|, and the first of them. */
 RDNA_DEVICE uint32_t part_size(uint32_t heads, uint32_t part, uint32_t parts, uint32_t *first) {
@@ -44,10 +74,13 @@ RDNA_DEVICE void turn(float *a, float *b, float2 angle) {
 
 /* Rotates pairs i to i + 7 of the halves layout: x[i, i + 8) with x[half + i, half + i + 8). */
 template <typename from, typename to>
-RDNA_DEVICE void turn_halves_8(const char *x, char *out, uint32_t i, uint32_t half, const float2 *angles) {
+RDNA_DEVICE void turn_halves_8(const heads &h, uint32_t head, const char *x, char *out, uint32_t i, uint32_t half,
+                               const float2 *angles) {
   float a[8], b[8];
   load_values<from, 8>(x + i * from::BYTES, a);
   load_values<from, 8>(x + (half + i) * from::BYTES, b);
+  apply_norm<8>(h, head, i, a);
+  apply_norm<8>(h, head, half + i, b);
 #pragma unroll
   for (int k = 0; k < 8; k++) turn(&a[k], &b[k], angles[k]);
   store_values<to, 8>(out + i * to::BYTES, a);
@@ -56,17 +89,22 @@ RDNA_DEVICE void turn_halves_8(const char *x, char *out, uint32_t i, uint32_t ha
 
 /* Rotates pairs i to i + 3 of the interleaved layout: x[2 i, 2 i + 8). */
 template <typename from, typename to>
-RDNA_DEVICE void turn_interleaved_4(const char *x, char *out, uint32_t i, const float2 *angles) {
+RDNA_DEVICE void turn_interleaved_4(const heads &h, uint32_t head, const char *x, char *out, uint32_t i,
+                                    const float2 *angles) {
   float v[8];
   load_values<from, 8>(x + 2 * i * from::BYTES, v);
+  apply_norm<8>(h, head, 2 * i, v);
 #pragma unroll
   for (int k = 0; k < 4; k++) turn(&v[2 * k], &v[2 * k + 1], angles[k]);
   store_values<to, 8>(out + 2 * i * to::BYTES, v);
 }
 
 template <typename from, typename to>
-RDNA_DEVICE void turn_one(const char *x, char *out, uint32_t first, uint32_t second, float2 angle) {
+RDNA_DEVICE void turn_one(const heads &h, uint32_t head, const char *x, char *out, uint32_t first, uint32_t second,
+                          float2 angle) {
   float a = from::load(x, first), b = from::load(x, second);
+  apply_norm<1>(h, head, first, &a);
+  apply_norm<1>(h, head, second, &b);
   turn(&a, &b, angle);
   to::store(out, first, a);
   to::store(out, second, b);
@@ -85,11 +123,12 @@ RDNA_DEVICE void turn_pairs(const heads &h, uint32_t begin, uint32_t count, uint
     char *out = h.out + (int64_t)head * h.out_stride * to::BYTES;
     uint32_t pair = begin + i;
     if (!wide) {
-      turn_one<from, to>(x, out, interleaved ? 2 * pair : pair, interleaved ? 2 * pair + 1 : half + pair, angles[i]);
+      turn_one<from, to>(h, head, x, out, interleaved ? 2 * pair : pair, interleaved ? 2 * pair + 1 : half + pair,
+                         angles[i]);
     } else if (interleaved) {
-      turn_interleaved_4<from, to>(x, out, pair, angles + i);
+      turn_interleaved_4<from, to>(h, head, x, out, pair, angles + i);
     } else {
-      turn_halves_8<from, to>(x, out, pair, half, angles + i);
+      turn_halves_8<from, to>(h, head, x, out, pair, half, angles + i);
     }
   }
 }
@@ -129,18 +168,27 @@ RDNA_DEVICE void copy_heads(const heads &h, uint32_t begin, uint32_t end) {
     if (each == 8) {
       float v[8];
       load_values<from, 8>(x + i * from::BYTES, v);
+      apply_norm<8>(h, head, i, v);
       store_values<to, 8>(out + i * to::BYTES, v);
     } else {
-      to::store(out, i, from::load(x, i));
+      float v = from::load(x, i);
+      apply_norm<1>(h, head, i, &v);
+      to::store(out, i, v);
     }
   }
 }
 
 template <typename from, typename to>
 RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const void *out, int64_t out_row,
-                          int64_t out_stride, uint32_t first, uint32_t count) {
+                          int64_t out_stride, uint32_t first, uint32_t count, const float *weight = nullptr,
+                          const float *factor = nullptr) {
   return {(const char *)x + (x_row + first * x_stride) * from::BYTES,
-          (char *)out + (out_row + first * out_stride) * to::BYTES, x_stride, out_stride, count};
+          (char *)out + (out_row + first * out_stride) * to::BYTES,
+          x_stride,
+          out_stride,
+          count,
+          weight,
+          factor};
 }
 
 #define ROPE(type)                                                                                                     \
@@ -156,38 +204,52 @@ RDNA_DEVICE heads part_of(const void *x, int64_t x_row, int64_t x_stride, const 
 ROPE(f32)
 ROPE(f16)
 
+/* Norms, rotates, and copies what is not rotated: all of heads that change their place or are normed. */
+template <typename from, typename to>
+RDNA_DEVICE void write_turned(const rope_kv_write_args &a, const heads &h, float *factor, float2 *angles) {
+  norm_heads<from>(h, (uint32_t)a.k_dim, a.epsilon, factor);
+  turn_heads<from, to>(h, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[group_id_x()], a.scale,
+                       angles);
+  if (h.x != h.out || h.weight) copy_heads<from, to>(h, (uint32_t)a.n_rot, (uint32_t)a.k_dim);
+}
+
 /* Rotates the heads of q that part |part| has: in place, or into q_out, whose type |to| is. */
 template <typename to>
-RDNA_DEVICE void turn_queries(const rope_kv_write_args &a, int64_t token, uint32_t part, float2 *angles) {
+RDNA_DEVICE void turn_queries(const rope_kv_write_args &a, int64_t token, uint32_t part, float *factor,
+                              float2 *angles) {
   uint32_t first, count = part_size((uint32_t)a.q_heads, part, (uint32_t)a.q_parts, &first);
-  const uint32_t n_rot = (uint32_t)a.n_rot;
   const int64_t row = token * a.q_token_stride;
   if (a.q_out) {
     heads q = part_of<f32, to>(a.q, row, a.q_head_stride, a.q_out, token * a.q_out_token_stride, a.q_out_head_stride,
-                               first, count);
-    turn_heads<f32, to>(q, a.inv_freq, n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);
-    copy_heads<f32, to>(q, n_rot, (uint32_t)a.k_dim);
+                               first, count, a.q_norm, factor);
+    write_turned<f32, to>(a, q, factor, angles);
   } else {
-    heads q = part_of<f32, f32>(a.q, row, a.q_head_stride, a.q, row, a.q_head_stride, first, count);
-    turn_heads<f32, f32>(q, a.inv_freq, n_rot, a.interleaved != 0, a.positions[token], a.scale, angles);
+    heads q = part_of<f32, f32>(a.q, row, a.q_head_stride, a.q, row, a.q_head_stride, first, count, a.q_norm, factor);
+    write_turned<f32, f32>(a, q, factor, angles);
   }
 }
 
-#define ROPE_KV_WRITE(type)                                                                                           \
-  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) {                                                \
-    RDNA_SHARED float2 angles[table_pairs];                                                                           \
-    int64_t token = group_id_x(), row = a.cache_row[token];                                                           \
-    uint32_t of_q = (uint32_t)a.q_parts, part = group_id_y(), first;                                                  \
-    if (part < of_q) return turn_queries<type>(a, token, part, angles);                                               \
-    if (row < 0 || row >= a.slots) return;                                                                            \
-    uint32_t count = part_size((uint32_t)a.heads, part - of_q, group_count_y() - of_q, &first);                       \
-    heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,    \
-                                 a.k_cache_head_stride, first, count);                                                \
-    heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,    \
-                                 a.v_cache_head_stride, first, count);                                                \
-    turn_heads<f32, type>(k, a.inv_freq, (uint32_t)a.n_rot, a.interleaved != 0, a.positions[token], a.scale, angles); \
-    copy_heads<f32, type>(k, (uint32_t)a.n_rot, (uint32_t)a.k_dim);                                                   \
-    copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);                                                                   \
+template <typename type>
+RDNA_DEVICE void kv_write(const rope_kv_write_args &a, float2 *angles, float (&factor)[2][ROPE_NORM_HEADS]) {
+  int64_t token = group_id_x(), row = a.cache_row[token];
+  uint32_t of_q = (uint32_t)a.q_parts, part = group_id_y(), first;
+  if (part < of_q) return turn_queries<type>(a, token, part, factor[0], angles);
+  if (row < 0 || row >= a.slots) return;
+  uint32_t count = part_size((uint32_t)a.heads, part - of_q, group_count_y() - of_q, &first);
+  heads k = part_of<f32, type>(a.k, token * a.k_token_stride, a.k_head_stride, a.k_cache, row * a.k_slot_stride,
+                               a.k_cache_head_stride, first, count, a.k_norm, factor[0]);
+  heads v = part_of<f32, type>(a.v, token * a.v_token_stride, a.v_head_stride, a.v_cache, row * a.v_slot_stride,
+                               a.v_cache_head_stride, first, count, a.v_norm, factor[1]);
+  write_turned<f32, type>(a, k, factor[0], angles);
+  norm_heads<f32>(v, (uint32_t)a.v_dim, a.epsilon, factor[1]);
+  copy_heads<f32, type>(v, 0, (uint32_t)a.v_dim);
+}
+
+#define ROPE_KV_WRITE(type)                                            \
+  RDNA_KERNEL(256) rope_kv_write_##type(struct rope_kv_write_args a) { \
+    RDNA_SHARED float2 angles[table_pairs];                            \
+    RDNA_SHARED float factor[2][ROPE_NORM_HEADS];                      \
+    kv_write<type>(a, angles, factor);                                 \
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)

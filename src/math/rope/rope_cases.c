@@ -136,6 +136,13 @@ static void pick_rows(rdna__random *random, int32_t *rows, int32_t tokens, int64
   }
 }
 
+static bool add_norms(rdna__kernel_case *c, rdna__random *random, bool with_q, int32_t k_dim, int32_t v_dim) {
+  bool of_k = rdna__random_below(random, 4) > 0, of_v = rdna__random_below(random, 2) > 0;
+  return (!with_q || add_values(c, random, RDNA_F32, k_dim, offsetof(struct rope_kv_write_args, q_norm))) &&
+         (!of_k || add_values(c, random, RDNA_F32, k_dim, offsetof(struct rope_kv_write_args, k_norm))) &&
+         (!of_v || add_values(c, random, RDNA_F32, v_dim, offsetof(struct rope_kv_write_args, v_norm)));
+}
+
 RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
   struct shape s = pick_shape(random, n);
@@ -171,12 +178,14 @@ RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
     if (apart) q_out = pick_layout(random, n, s.tokens, args.q_heads, s.head_dim);
     args.q_out_token_stride = q_out.row_stride, args.q_out_head_stride = q_out.head_stride;
   }
-  memcpy(out_case->args, &args, sizeof args);
+  bool normed = n % 4 > 1 && s.head_dim <= ROPE_NORM_DIM; /* of heads few enough for one group */
   uint32_t parts = (uint32_t)(args.q_parts + rdna__random_range(random, 1, s.heads + 1));
+  args.epsilon = 1e-5f;
+  memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)s.tokens, parts, 1};
-  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u, %d of q%s",
+  snprintf(out_case->label, sizeof out_case->label, "(%d, %d, %d + %d) n_rot %d %s slots %lld parts %u, %d of q%s%s",
            s.tokens, s.heads, s.head_dim, v_dim, s.n_rot, args.interleaved ? "interleaved" : "halves", (long long)slots,
-           parts, args.q_parts, apart ? " apart" : "");
+           parts, args.q_parts, apart ? " apart" : "", normed ? ", normed" : "");
   int32_t *rows =
       rdna__case_add(out_case, RDNA__IN, RDNA_I32, s.tokens, offsetof(struct rope_kv_write_args, cache_row));
   if (!rows) return no_memory(&s);
@@ -186,6 +195,7 @@ RDNA_CASE_MAKER(rdna__rope_kv_write_case) {
       add_values(out_case, random, RDNA_F32, v.count, offsetof(struct rope_kv_write_args, v)) &&
       add_angles(out_case, random, n, &s, offsetof(struct rope_kv_write_args, positions),
                  offsetof(struct rope_kv_write_args, inv_freq)) &&
+      (!normed || add_norms(out_case, random, args.q_parts > 0, s.head_dim, v_dim)) &&
       (!args.q_parts || apart || add_turned(out_case, random, q.count, offsetof(struct rope_kv_write_args, q))) &&
       (!apart || (add_values(out_case, random, RDNA_F32, q.count, offsetof(struct rope_kv_write_args, q)) &&
                   add_output(out_case, dtype, &q_out, s.tokens, NULL, s.tokens, args.q_heads, s.head_dim,

@@ -11,6 +11,10 @@
 
 #include <stdint.h>
 
+/* Heads that a group may have where they are normed, and values of a head. */
+#define ROPE_NORM_HEADS 64
+#define ROPE_NORM_DIM 1024
+
 /* Strides count elements. Pair i of a head is x[2i], x[2i + 1] when |interleaved|, else x[i], x[i + n_rot/2]; its
  * angle in radians is (float)positions[token] * inv_freq[i]. Values from n_rot on are copied. */
 struct rope_args {
@@ -25,9 +29,11 @@ struct rope_args {
   float scale; /* multiplies sine and cosine */
 };
 
-/* Writes k, rotated, and v, unchanged, to slot cache_row[token] of the caches, and converts them to the caches' type. A
+/* Writes k, rotated, and v to slot cache_row[token] of the caches, and converts them to the caches' type. A
  * slot outside [0, slots) is skipped. Where q is not NULL, the first |q_parts| groups of a token rotate its q_heads, in
- * place or into q_out; the others divide k and v among them. */
+ * place or into q_out; the others divide k and v among them. With a weight, each head of q, k or v is first divided by
+ * the root of its mean square + epsilon and multiplied by the weight; no group then has more than ROPE_NORM_HEADS
+ * heads. The sum of squares is made by 32 lanes, each of every 32nd value, which are joined in halves. */
 struct rope_kv_write_args {
   const float *k;           /* (tokens, heads, k_dim) */
   const float *v;           /* (tokens, heads, v_dim) */
@@ -49,6 +55,10 @@ struct rope_kv_write_args {
   int64_t q_token_stride, q_head_stride;
   void *q_out; /* (tokens, q_heads, k_dim) of the caches' type, or NULL: q itself */
   int64_t q_out_token_stride, q_out_head_stride;
+  const float *q_norm, *k_norm; /* (k_dim) or NULL */
+  const float *v_norm;          /* (v_dim) or NULL */
+  float epsilon;
+  int32_t reserved;
 };
 
 /* name, argument struct, threads of a group, maker of random cases */

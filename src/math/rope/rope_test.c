@@ -11,10 +11,13 @@ static int64_t at(const rdna_tensor *t, int64_t row, int64_t head, int64_t i) {
 static void check_head(const operand *x, const double *before, int64_t token, int64_t head, const operand *out,
                        int64_t row, const rdna_rope *rope, const operand *positions, const operand *inv_freq) {
   int64_t half = rope->inv_freq->shape[0], dim = x->tensor.shape[2];
+  /* of a normed value: a sum of positive squares by 32 lanes, a division and a root, two products */
+  double normed = rope->epsilon > 0 ? ((double)dim / 32 + 5 + 4) * 0x1p-24 : 0;
   for (int64_t i = 0; i < dim; i++) {
     double got = operand_get(out, at(&out->tensor, row, head, i));
     if (i >= 2 * half) {
-      assert_close(out->tensor.dtype, got, before[at(&x->tensor, token, head, i)], 0, "rope rest", i);
+      assert_close(out->tensor.dtype, got, before[at(&x->tensor, token, head, i)],
+                   normed * fabs(before[at(&x->tensor, token, head, i)]), "rope rest", i);
       continue;
     }
     bool halves = rope->layout == RDNA_ROPE_LAYOUT_HALVES;
@@ -24,7 +27,8 @@ static void check_head(const operand *x, const double *before, int64_t token, in
     double a = before[at(&x->tensor, token, head, first)], b = before[at(&x->tensor, token, head, second)];
     double c = cos((double)angle) * (double)rope->scale, s = sin((double)angle) * (double)rope->scale;
     double want = i == first ? a * c - b * s : a * s + b * c;
-    assert_close(out->tensor.dtype, got, want, 8 * 0x1p-24 * (fabs(a) + fabs(b)) * (double)rope->scale, "rope", i);
+    assert_close(out->tensor.dtype, got, want, (8 * 0x1p-24 + normed) * (fabs(a) + fabs(b)) * (double)rope->scale,
+                 "rope", i);
   }
 }
 
@@ -137,6 +141,19 @@ static void check_cache(const operand *in, const double *before, const operand *
   free(written);
 }
 
+/* What the heads of |x| are before they are rotated. */
+static void norm_values(const operand *x, double *values, const operand *weight, double epsilon) {
+  const rdna_tensor *t = &x->tensor;
+  for (int64_t token = 0; token < t->shape[0]; token++) {
+    for (int64_t h = 0; h < t->shape[1]; h++) {
+      double *head = values + at(t, token, h, 0), squares = 0;
+      for (int64_t i = 0; i < t->shape[2]; i++) squares += head[i] * head[i];
+      double root = sqrt(squares / (double)t->shape[2] + (double)(float)epsilon);
+      for (int64_t i = 0; i < t->shape[2]; i++) head[i] *= operand_get(weight, i) / root;
+    }
+  }
+}
+
 /* Half of the calls have q too, with up to 9 times as many heads as k; half of these write it elsewhere. */
 static void kv_write_matches_double(void **state) {
   for (int n = 0; n < 60; n++) {
@@ -157,6 +174,12 @@ static void kv_write_matches_double(void **state) {
     operand q = make_heads(RDNA_F32, s.tokens, q_heads, s.dim, gap, n % 7 == 4);
     operand q_out = make_heads(dtype, s.tokens, q_heads, s.dim, 2 * gap, n % 7 == 3),
             *turned = n % 4 == 1 ? &q : &q_out;
+    bool normed = n % 5 > 2 && s.dim <= 1024;
+    operand norm[3];
+    for (int i = 0; i < 3; i++) {
+      norm[i] = operand_make(RDNA_F32, 1, i == 2 ? &v_dim : &s.dim, NULL, 0);
+      operand_fill(&norm[i], 1);
+    }
     operand_fill(&q, 1);
     operand_fill(&k, 1);
     operand_fill(&v, 1);
@@ -171,7 +194,15 @@ static void kv_write_matches_double(void **state) {
     double *k_before = values_of(&k), *v_before = values_of(&v), *q_before = values_of(&q);
     rdna_rope rope = {RDNA_ROPE_INIT, n % 2 ? RDNA_ROPE_LAYOUT_HALVES : RDNA_ROPE_LAYOUT_INTERLEAVED, &positions.tensor,
                       &inv_freq.tensor, n % 6 == 5 ? 1.3f : 1.0f};
-    rdna_rope plain = {RDNA_ROPE_INIT, rope.layout, &positions.tensor, &no_freq.tensor, 1};
+    if (normed) {
+      rope.q_norm = n % 2 ? &norm[0].tensor : NULL, rope.k_norm = &norm[1].tensor;
+      rope.v_norm = n % 10 > 5 ? &norm[2].tensor : NULL, rope.epsilon = 1e-3;
+      norm_values(&q, q_before, &norm[0], rope.epsilon);
+      norm_values(&k, k_before, &norm[1], rope.epsilon);
+      if (rope.v_norm) norm_values(&v, v_before, &norm[2], rope.epsilon);
+    }
+    rdna_rope plain = {RDNA_ROPE_INIT,  rope.layout, &positions.tensor,
+                       &no_freq.tensor, 1,           .epsilon = rope.v_norm ? 1e-3 : 0};
     const rdna_tensor *K = &k.tensor, *V = &v.tensor, *KC = &k_cache.tensor, *VC = &v_cache.tensor, *R = &rows.tensor;
     if (n % 2 == 0) assert_ok(rdna_op_rope_kv_write(stream, &rope, K, V, R, KC, VC));
     if (n % 4 == 1) assert_ok(rdna_op_rope_qkv_write(stream, &rope, &q.tensor, K, V, R, KC, VC));
@@ -187,8 +218,9 @@ static void kv_write_matches_double(void **state) {
     free(k_before);
     free(v_before);
     free(q_before);
-    operand *all[] = {&q, &q_out, &k, &v, &k_cache, &v_cache, &positions, &rows, &inv_freq, &no_freq};
-    for (int i = 0; i < 10; i++) operand_free(all[i]);
+    operand *all[] = {&q,    &q_out,    &k,       &v,       &k_cache, &v_cache, &positions,
+                      &rows, &inv_freq, &no_freq, &norm[0], &norm[1], &norm[2]};
+    for (int i = 0; i < 13; i++) operand_free(all[i]);
   }
 }
 
@@ -257,6 +289,18 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, &b.tensor, C), RDNA_UNSUPPORTED, "k_cache is bf16",
                  "f16");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, D), bad, "q at", "overlap");
+  int64_t eight = 8, long_head = 1028;
+  operand norm = operand_make(RDNA_F32, 1, &eight, NULL, 0), long_norm = operand_make(RDNA_F32, 1, &long_head, NULL, 0);
+  operand wide = make_heads(RDNA_F32, 2, 3, long_head, 0, 0), wide_cache = make_heads(RDNA_F32, 6, 3, long_head, 0, 0);
+  operand of_v = make_heads(RDNA_F32, 6, 3, 8, 0, 0);
+  wrong = rope, wrong.q_norm = &norm.tensor;
+  assert_refused(rdna_op_rope_kv_write(stream, &wrong, X, X, R, C, D), bad, "q_norm is given", "");
+  assert_refused(rdna_op_rope(stream, &wrong, X, O), bad, "rope: q_norm is given", "");
+  wrong = rope, wrong.k_norm = &f5.tensor;
+  assert_refused(rdna_op_rope_kv_write(stream, &wrong, X, X, R, C, D), bad, "k_norm is f32 (5)", "must be 8");
+  wrong.k_norm = &long_norm.tensor;
+  assert_refused(rdna_op_rope_kv_write(stream, &wrong, &wide.tensor, X, R, &wide_cache.tensor, &of_v.tensor),
+                 RDNA_UNSUPPORTED, "k_norm is for 3 heads of 1028 values", "1024");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, C, C), bad, "v_cache at", "overlap");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, &h.tensor, X, X, R, C, D), bad, "q is f16", "f32");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, O, X, X, R, &narrow.tensor, C), bad, "k_cache is f16 (6, 2, 8)",
@@ -277,8 +321,9 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   operand_download(&cache);
   for (int64_t i = 0; i < operand_span(&out); i++) assert_true(operand_is_poison(&out, i));
   for (int64_t i = 0; i < operand_span(&cache); i++) assert_true(operand_is_poison(&cache, i));
-  operand *all[] = {&x, &out, &h, &b, &cache, &v_cache, &narrow, &p, &p3, &f, &f5};
-  for (int i = 0; i < 11; i++) operand_free(all[i]);
+  operand *all[] = {&x,  &out, &h,  &b,    &cache,     &v_cache, &narrow,     &p,
+                    &p3, &f,   &f5, &norm, &long_norm, &wide,    &wide_cache, &of_v};
+  for (int i = 0; i < 16; i++) operand_free(all[i]);
 }
 
 int main(void) {
