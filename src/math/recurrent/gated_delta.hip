@@ -1,10 +1,11 @@
 /* The gated delta rule; see gated_delta_kernels.h. */
 #include "math/recurrent/gated_delta_kernels.h"
 
+#include "kernel/arguments.h"
 #include "kernel/prelude.h"
 
 static constexpr uint32_t lanes = GATED_DELTA_LANES;
-static constexpr int32_t gates_at_once = 32; /* tokens whose gates the lanes of a wave compute together */
+static constexpr int32_t gates_at_once = 32; /* tokens whose gates the lanes of a wave compute together; even */
 
 RDNA_DEVICE int64_t offset_of(const struct gated_delta_strides &at, int64_t token, uint32_t head, uint32_t repeat) {
   return token * at.token + head * at.head + repeat * at.repeat;
@@ -26,22 +27,23 @@ RDNA_DEVICE float row_sum(float4 v) {
 template <int parts, bool whole>
 struct share {
   float4 v[parts];
-  RDNA_MEMBER void load(const float *row, uint32_t lane, uint32_t d_k) {
+  /* |mine|: where the lane's first vector is in memory, |left| how many values there are from it on. */
+  RDNA_MEMBER void load(const float *mine, uint32_t left) {
 #pragma unroll
     for (int i = 0; i < parts; i++) {
-      uint32_t at = (i * lanes + lane) * 4;
-      if (whole || at < d_k) {
-        v[i] = load_f32x4(row + at);
+      const uint32_t at = i * lanes * 4;
+      if (whole || at < left) {
+        v[i] = load_global<float4>(mine + at);
       } else {
         v[i] = float4{0, 0, 0, 0};
       }
     }
   }
-  RDNA_MEMBER void store(float *row, uint32_t lane, uint32_t d_k) const {
+  RDNA_MEMBER void store(float *mine, uint32_t left) const {
 #pragma unroll
     for (int i = 0; i < parts; i++) {
-      uint32_t at = (i * lanes + lane) * 4;
-      if (whole || at < d_k) store_f32x4(row + at, v[i]);
+      const uint32_t at = i * lanes * 4;
+      if (whole || at < left) store_global(mine + at, v[i]);
     }
   }
   RDNA_MEMBER float dot(const share &o) const {
@@ -68,6 +70,7 @@ struct token {
 /* Where a thread stands: the head of its group, its lane within a row, its rows. */
 struct place {
   uint32_t head, repeat, lane, first_row;
+  uint32_t first_key, left; /* its first vector of keys, and the values from there to d_k, 0 if it is past that */
 };
 
 /* Row |i| of the thread. Neighbouring lanes' rows are neighbours in memory. */
@@ -76,11 +79,11 @@ RDNA_DEVICE uint32_t row_of(const place &p, int i) { return p.first_row + i * (G
 template <int parts, int rows, bool whole>
 RDNA_DEVICE token<parts, rows, whole> load_token(const gated_delta_args &a, const place &p, int64_t t) {
   token<parts, rows, whole> now;
-  now.k.load(a.k + offset_of(a.k_at, t, p.head, 0), p.lane, (uint32_t)a.d_k);
-  now.q.load(a.q + offset_of(a.q_at, t, p.head, 0), p.lane, (uint32_t)a.d_k);
+  now.k.load(a.k + offset_of(a.k_at, t, p.head, 0) + p.first_key, p.left);
+  now.q.load(a.q + offset_of(a.q_at, t, p.head, 0) + p.first_key, p.left);
   const float *v = a.v + offset_of(a.v_at, t, p.head, p.repeat);
 #pragma unroll
-  for (int i = 0; i < rows; i++) now.v[i] = row_of(p, i) < (uint32_t)a.d_v ? v[row_of(p, i)] : 0.0f;
+  for (int i = 0; i < rows; i++) now.v[i] = row_of(p, i) < (uint32_t)a.d_v ? *global(v + row_of(p, i)) : 0.0f;
   return now;
 }
 
@@ -91,74 +94,78 @@ RDNA_DEVICE float2 load_gates(const gated_delta_args &a, const place &p, int64_t
   return float2{scalar_exp(rate * scalar_softplus(x)), scalar_sigmoid(a.b[offset_of(a.b_at, t, p.head, p.repeat)])};
 }
 
+/* Lane i of a row's lanes writes |result| for row i of the thread. */
+template <int rows>
+RDNA_DEVICE void write_rows(const gated_delta_args &a, const place &p, int64_t t, float result) {
+  uint32_t row = row_of(p, (int)p.lane);
+  if (p.lane < rows && row < (uint32_t)a.d_v) a.out[offset_of(a.out_at, t, p.head, p.repeat) + row] = result;
+}
+
 /* One step. Both sums over a row are made of S as it was, so that they do not wait for one another: with
  * S' = decay S + d k'^T the answer S' q' is decay S q' + d (k'.q'). */
 template <int parts, int rows, bool whole>
 RDNA_DEVICE void step(const gated_delta_args &a, const place &p, int64_t t, const token<parts, rows, whole> &now,
                       float decay, float beta, share<parts, whole> *s) {
-  float k_scale = 1.0f / sqrt_f32(now.k.dot(now.k) + a.epsilon);
-  float q_scale = a.scale / sqrt_f32(now.q.dot(now.q) + a.epsilon);
+  float k_scale = fast_rsqrt(now.k.dot(now.k) + a.epsilon);
+  float q_scale = a.scale * fast_rsqrt(now.q.dot(now.q) + a.epsilon);
   float kq = now.k.dot(now.q) * k_scale * q_scale;
-  float *out = a.out + offset_of(a.out_at, t, p.head, p.repeat);
+  float result = 0; /* of the row that this lane writes */
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     float answer = decay * (s[i].dot(now.k) * k_scale), delta = beta * (now.v[i] - answer);
-    float result = fma_f32(delta, kq, decay * (s[i].dot(now.q) * q_scale));
+    float of_row = fma_f32(delta, kq, decay * (s[i].dot(now.q) * q_scale));
+    if (p.lane == (uint32_t)i) result = of_row;
     s[i].decay_and_add(decay, delta * k_scale, now.k);
-    if (p.lane == (uint32_t)i && row_of(p, i) < (uint32_t)a.d_v) out[row_of(p, i)] = result;
   }
+  write_rows<rows>(a, p, t, result);
 }
 
-template <int rows>
-RDNA_DEVICE void write_zeros(const gated_delta_args &a, const place &p, const struct sequence &sequence) {
-  for (int64_t t = sequence.begin; t < sequence.end; t++) {
-    float *out = a.out + offset_of(a.out_at, t, p.head, p.repeat);
-#pragma unroll
-    for (int i = 0; i < rows; i++) {
-      if (p.lane == (uint32_t)i && row_of(p, i) < (uint32_t)a.d_v) out[row_of(p, i)] = 0;
-    }
-  }
-}
-
+/* Two tokens a turn, so that each has registers of its own: the next one is in flight without a copy. */
 template <int parts, int rows, bool whole>
-RDNA_DEVICE void gated_delta(const gated_delta_args &a) {
+RDNA_DEVICE void gated_delta(const gated_delta_args &args) {
   constexpr uint32_t slice = GATED_DELTA_SLICE(rows);
-  uint32_t slices = ((uint32_t)a.d_v + slice - 1) / slice, head = group_id_x() / slices;
-  place p = {head / (uint32_t)a.repeats, head % (uint32_t)a.repeats, thread_id() % lanes,
-             group_id_x() % slices * slice + thread_id() / lanes};
-  struct sequence sequence = sequence_at(&a.sequences, group_id_y());
+  uint32_t slices = ((uint32_t)args.d_v + slice - 1) / slice, head = group_id_x() / slices;
+  place p = {head / (uint32_t)args.repeats, head % (uint32_t)args.repeats,
+             thread_id() % lanes,           group_id_x() % slices * slice + thread_id() / lanes,
+             thread_id() % lanes * 4,       0};
+  p.left = (uint32_t)args.d_k - min_u32(p.first_key, (uint32_t)args.d_k);
+  struct sequence sequence = sequence_at(&args.sequences, group_id_y());
   if (sequence.begin >= sequence.end) return;
   if (sequence.slot < 0) {
-    write_zeros<rows>(a, p, sequence);
+    for (int64_t t = sequence.begin; t < sequence.end; t++) write_rows<rows>(args, p, t, 0);
     return;
   }
-  uint32_t heads = (uint32_t)(a.k_heads * a.repeats);
-  float *state = a.state + (sequence.slot * heads + head) * (int64_t)a.d_v * a.d_k;
+  uint32_t heads = (uint32_t)(args.k_heads * args.repeats);
+  float *state = args.state + (sequence.slot * heads + head) * (int64_t)args.d_v * args.d_k + p.first_key;
   share<parts, whole> s[rows];
 #pragma unroll
   for (int i = 0; i < rows; i++) {
     s[i] = {};
-    if (row_of(p, i) < (uint32_t)a.d_v) {
-      s[i].load(state + (int64_t)row_of(p, i) * a.d_k, p.lane, (uint32_t)a.d_k);
+    if (row_of(p, i) < (uint32_t)args.d_v) {
+      s[i].load(state + (int64_t)row_of(p, i) * args.d_k, p.left);
     }
   }
-  token<parts, rows, whole> next = load_token<parts, rows, whole>(a, p, sequence.begin);
+  token<parts, rows, whole> even = load_token<parts, rows, whole>(args, p, sequence.begin), odd;
   float2 gates = {};
-  for (int64_t t = sequence.begin; t < sequence.end; t++) {
+  for (int64_t t = sequence.begin; t < sequence.end; t += 2) {
+    const gated_delta_args &a = arguments_again_wide(args);
     uint32_t turn = (uint32_t)(t - sequence.begin) % gates_at_once;
-    int64_t last = sequence.end - 1;
-    token<parts, rows, whole> now = next;
-    if (t < last) next = load_token<parts, rows, whole>(a, p, t + 1);
+    bool two = t + 1 < sequence.end;
+    if (two) odd = load_token<parts, rows, whole>(a, p, t + 1);
     if (turn == 0) {
-      int64_t of_lane = t + lane_id() % gates_at_once;
+      int64_t of_lane = t + lane_id() % gates_at_once, last = sequence.end - 1;
       gates = load_gates(a, p, of_lane < last ? of_lane : last);
     }
-    step<parts, rows, whole>(a, p, t, now, wave_shuffle_f32(gates.x, turn), wave_shuffle_f32(gates.y, turn), s);
+    step<parts, rows, whole>(a, p, t, even, wave_shuffle_f32(gates.x, turn), wave_shuffle_f32(gates.y, turn), s);
+    if (!two) break;
+    if (t + 2 < sequence.end) even = load_token<parts, rows, whole>(a, p, t + 2);
+    turn++;
+    step<parts, rows, whole>(a, p, t + 1, odd, wave_shuffle_f32(gates.x, turn), wave_shuffle_f32(gates.y, turn), s);
   }
 #pragma unroll
   for (int i = 0; i < rows; i++) {
-    if (row_of(p, i) < (uint32_t)a.d_v) {
-      s[i].store(state + (int64_t)row_of(p, i) * a.d_k, p.lane, (uint32_t)a.d_k);
+    if (row_of(p, i) < (uint32_t)args.d_v) {
+      s[i].store(state + (int64_t)row_of(p, i) * args.d_k, p.left);
     }
   }
 }
