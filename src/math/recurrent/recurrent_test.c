@@ -354,6 +354,37 @@ static void pieces_give_the_bits_of_the_whole(void **test_state) {
   }
 }
 
+/* Starts before the first token or behind the last mean the tokens that there are. */
+static void starts_outside_are_cut(void **test_state) {
+  batch b = make_batch(2, (int64_t[]){2, 1}, 0, 0);
+  struct delta d = make_delta(b.tokens, b.slot_count, 1, 2, 128, 9);
+  operand x = make(2, (int64_t[]){3, 5}, NULL, 1), weight = make(2, (int64_t[]){5, 3}, NULL, 1);
+  operand convolved = make(2, (int64_t[]){3, 5}, NULL, 0);
+  float *out[2], *row[2];
+  for (int turn = 0; turn < 2; turn++) {
+    operand start = make(5, d.state.tensor.shape, NULL, 0), inputs = make(3, (int64_t[]){b.slot_count, 5, 2}, NULL, 0);
+    assert_ok(rdna_fill_bytes(stream, start.tensor.data, 0, start.bytes));
+    assert_ok(rdna_fill_bytes(stream, inputs.tensor.data, 0, inputs.bytes));
+    assert_ok(rdna_copy_on_device(stream, d.state.tensor.data, start.tensor.data, start.bytes));
+    for (int i = 0; turn && i < 3; i++) operand_set(&b.starts, i, (double)(int[]){-2, 2, 9}[i]);
+    operand_upload(&b.starts);
+    const rdna_sequences sequences = given(&b);
+    run_delta(&d, &b, 0, b.tokens);
+    assert_ok(rdna_op_causal_conv(stream, &sequences, &x.tensor, &weight.tensor, RDNA_ACTIVATION_NONE, &inputs.tensor,
+                                  &convolved.tensor));
+    out[turn] = floats_of(&d.out), row[turn] = floats_of(&convolved);
+    operand_free(&start);
+    operand_free(&inputs);
+  }
+  assert_memory_equal(out[0], out[1], d.out.bytes);
+  assert_memory_equal(row[0], row[1], convolved.bytes);
+  for (int turn = 0; turn < 2; turn++) free(out[turn]), free(row[turn]);
+  operand *all[] = {&x, &weight, &convolved};
+  for (int i = 0; i < 3; i++) operand_free(all[i]);
+  free_delta(&d);
+  free_batch(&b);
+}
+
 /* ---- gates ---- */
 
 /* (tokens, heads, d), perhaps the second half of heads of 2 d, as gates are in Qwen's projections of q. */
@@ -413,7 +444,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(causal_conv_matches_double), cmocka_unit_test(gated_delta_matches_double),
       cmocka_unit_test(other_slots_stay),           cmocka_unit_test(pieces_give_the_bits_of_the_whole),
-      cmocka_unit_test(gates_match_double),
+      cmocka_unit_test(starts_outside_are_cut),     cmocka_unit_test(gates_match_double),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
