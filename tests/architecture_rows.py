@@ -304,6 +304,8 @@ ROWS = [
     Llama("llama 3 scaling", dict(rope_parameters=LLAMA3), UNSCALED),
     Llama("llama, linear scaling", dict(rope_parameters=rope(kind="linear", factor=2.5)), UNSCALED),
     Llama("llama, yarn", dict(rope_parameters=YARN), UNSCALED),
+    Llama("llama, yarn, no pair turns often", dict(rope_parameters={**YARN, "rope_theta": 2.0, "beta_fast": 3.0}),
+          UNSCALED),
     Mistral("mistral"),
     Mistral("mistral, window", dict(sliding_window=9), WINDOW),
     Qwen2("qwen2"),
