@@ -19,6 +19,7 @@ static const subcommand subcommands[] = {
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},
     {"perplexity", command_perplexity, "how well a model foretells a text"},
+    {"convert", command_convert, "a Hugging Face folder as a GGUF file"},
     {"quantize", command_quantize, "a model with its weights in another type"},
     {"tokenize", command_tokenize, "text to token ids"},
     {"template", command_template, "messages to a prompt, as a model's chat template has it"},

@@ -104,6 +104,11 @@ typedef struct rdna__splitter_traits {
 
 rdna_status rdna__splitter_create(const char *pre, rdna__splitter **out_splitter, rdna__splitter_traits *out_traits);
 void rdna__splitter_release(rdna__splitter *splitter);
+/* The other way: the first name of the pre-tokenizer with these patterns, in the order in which they are applied, and
+ * with |ignore_merges|. Characters may stand for themselves where ours are \x{…}. False when there is none. */
+bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, char out_name[64]);
+/* That of GPT-2, which tokenizer.json calls ByteLevel. */
+const char *rdna__splitter_gpt2_pattern(void);
 /* Calls |emit| for each word, in order; together they are the text. Stops at the first failure. */
 rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
                                rdna_status (*emit)(void *context, rdna_text word), void *context);

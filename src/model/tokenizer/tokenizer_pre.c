@@ -6,6 +6,7 @@
  * PCRE2's \s is Unicode's white space and U+180E. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,57 @@ static const definition *find_definition(const char *pre) {
     for (const char *at = strstr(definitions[d].names, pre); at; at = strstr(at + 1, pre))
       if (at[-1] == '|' && at[length] == '|') return &definitions[d];
   return NULL;
+}
+
+const char *rdna__splitter_gpt2_pattern(void) { return GPT2; }
+
+/* Bytes of UTF-8 of the character that "x{…}" behind a backslash names; |out_read|, what was read of it. */
+static size_t named_character(const char *text, char out[4], size_t *out_read) {
+  char *end;
+  unsigned long c = strtoul(text + 2, &end, 16);
+  *out_read = (size_t)(end - text) + 1;
+  if (c < 0x80) {
+    out[0] = (char)c;
+    return 1;
+  }
+  size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  for (size_t i = length - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 0x3f));
+  out[0] = (char)(0xf00u >> length | c); /* as many ones as bytes, then a zero */
+  return length;
+}
+
+/* Whether |theirs| is our |pattern|, but for characters that it may write as they are. */
+static bool is_pattern(const char *pattern, rdna_text theirs) {
+  size_t at = 0;
+  while (*pattern) {
+    char named[4];
+    size_t read = 1, length = 1;
+    if (strncmp(pattern, "\\x{", 3) == 0 && (theirs.size - at < 3 || memcmp(theirs.data + at, "\\x{", 3) != 0)) {
+      length = named_character(pattern + 1, named, &read);
+      read++;
+    } else {
+      named[0] = *pattern;
+    }
+    if (theirs.size - at < length || memcmp(theirs.data + at, named, length) != 0) return false;
+    pattern += read;
+    at += length;
+  }
+  return at == theirs.size;
+}
+
+bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, char out_name[64]) {
+  for (size_t d = 0; d < sizeof definitions / sizeof *definitions; d++) {
+    const definition *def = &definitions[d];
+    int same = 0;
+    while (same < count && same < MAX_PATTERNS && def->patterns[same] &&
+           is_pattern(def->patterns[same], patterns[same]))
+      same++;
+    bool all = same == count && (same == MAX_PATTERNS || !def->patterns[same]);
+    if (!all || def->traits.ignore_merges != ignore_merges) continue;
+    snprintf(out_name, 64, "%.*s", (int)strcspn(def->names + 1, "|"), def->names + 1);
+    return true;
+  }
+  return false;
 }
 
 rdna_status rdna__splitter_create(const char *pre, rdna__splitter **out_splitter, rdna__splitter_traits *out_traits) {

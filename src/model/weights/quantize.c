@@ -96,6 +96,18 @@ void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf
   (after ? counts->after : counts->before)[type].bytes += bytes;
 }
 
+rdna_status rdna__weight_count_file(const rdna_gguf *file, rdna_dtype type, rdna__weight_counts *counts) {
+  bool tied = !rdna_gguf_has_tensor(file, "output.weight");
+  for (size_t i = 0; i < rdna_gguf_tensor_count(file); i++) {
+    rdna_gguf_tensor tensor;
+    RDNA_TRY(rdna_gguf_tensor_at(file, i, &tensor));
+    rdna__weight_count(counts, true, &tensor);
+    bool asked = type != RDNA_DTYPE_COUNT && tensor.dtype != RDNA_MXFP4; /* that stays what it was */
+    if (asked && tensor.dtype != wanted_type(&tensor, type, tied)) counts->fallbacks++;
+  }
+  return RDNA_OK;
+}
+
 /* ---- writing ---- */
 
 typedef struct job {
@@ -108,7 +120,7 @@ static rdna_status fill(void *data, rdna_gguf_writer *writer) {
   const job *j = data;
   rdna_tensor shaped = rdna_tensor_contiguous(NULL, j->from.dtype, j->from.rank, j->from.shape);
   rdna_status status =
-      rdna__transcode(j->transcoder, writer, j->from.data, j->from.dtype, j->to, rdna_tensor_count(&shaped));
+      rdna__transcode(j->transcoder, writer, j->from.data, j->from.dtype, j->to, rdna_tensor_count(&shaped), 0);
   return rdna__annotate(status, "tensor %s", j->from.name);
 }
 

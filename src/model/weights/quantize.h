@@ -35,6 +35,8 @@ typedef struct rdna__weight_counts {
 } rdna__weight_counts;
 
 void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf_tensor *tensor);
+/* Counts the tensors of |file| as those after; |type|, or RDNA_DTYPE_COUNT, is what was asked for. */
+rdna_status rdna__weight_count_file(const rdna_gguf *file, rdna_dtype type, rdna__weight_counts *counts);
 
 /* Writes |file| to |path| with its weights in |type|, computed on |device|. |progress| as in rdna_gguf_writer_write. */
 rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, rdna_device *device,

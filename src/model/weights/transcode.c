@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "rdna/memory.h"
 #include "rdna/op/cast.h"
+#include "rdna/op/pointwise.h"
 #include "rdna/op/quant.h"
 #include "rdna/op/reduce.h"
 
@@ -88,8 +89,8 @@ static rdna_status convert(rdna__transcoder *t, const rdna_tensor *in, const rdn
 }
 
 rdna_status rdna__transcode(rdna__transcoder *t, rdna_gguf_writer *writer, const void *values, rdna_dtype from,
-                            rdna_dtype to, int64_t count) {
-  if (from == to) return rdna_gguf_writer_append(writer, values, rdna_dtype_bytes(from, count));
+                            rdna_dtype to, int64_t count, double add) {
+  if (from == to && add == 0) return rdna_gguf_writer_append(writer, values, rdna_dtype_bytes(from, count));
   if (!rdna__transcodes_from(from))
     return rdna__fail(RDNA_UNSUPPORTED, "values of type %s cannot be converted; f32, f16, bf16 and blocks can",
                       rdna_dtype_name(from));
@@ -100,6 +101,8 @@ rdna_status rdna__transcode(rdna__transcoder *t, rdna_gguf_writer *writer, const
     rdna_tensor in = rdna_tensor_contiguous(t->in, from, 1, &n), out = rdna_tensor_contiguous(t->out, to, 1, &n);
     RDNA_TRY(rdna_copy_to_device(t->stream, t->in, at, in_bytes));
     RDNA_TRY(convert(t, &in, &out));
+    if (add != 0)
+      RDNA_TRY(rdna_op_map(t->stream, RDNA_MAP_AFFINE, &out, rdna_scalar_real(1), rdna_scalar_real(add), &out));
     RDNA_TRY(rdna_copy_to_host(t->stream, t->host, t->out, out_bytes));
     RDNA_TRY(rdna_stream_synchronize(t->stream));
     RDNA_TRY(rdna_gguf_writer_append(writer, t->host, out_bytes));

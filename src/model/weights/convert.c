@@ -1,0 +1,123 @@
+#include "model/weights/convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "model/weights/hf.h"
+
+/* The files of a folder, but for the weights. */
+enum { CONFIG, TOKENIZER, TOKENIZER_CONFIG, GENERATION_CONFIG, JSONS, SPM = JSONS, CHAT_TEMPLATE, FILES };
+static const char *const names[FILES] = {"config.json",           "tokenizer.json",
+                                         "tokenizer_config.json", "generation_config.json",
+                                         "tokenizer.model",       "chat_template.jinja"};
+
+typedef struct conversion {
+  const char *folder;
+  rdna_dtype type;
+  rdna__file files[FILES];
+  json_t *json[JSONS];
+  rdna__hf_config config;
+  rdna__safetensors *weights;
+  rdna__hf_tensors *tensors;
+  rdna__transcoder *transcoder;
+  rdna_gguf_writer *writer;
+} conversion;
+
+/* A file that is not there stays empty, but for config.json. */
+static rdna_status read_file(conversion *c, int which) {
+  char path[4096];
+  if (snprintf(path, sizeof path, "%s/%s", c->folder, names[which]) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", names[which]);
+  rdna_status status = rdna__file_map(path, &c->files[which]);
+  if (status == RDNA_NOT_FOUND && which != CONFIG) return RDNA_OK;
+  if (status == RDNA_OK && which < JSONS) {
+    json_error_t error;
+    c->json[which] = json_loadb((const char *)c->files[which].data, c->files[which].size, 0, &error);
+    if (!json_is_object(c->json[which]))
+      status = rdna__fail(RDNA_BAD_DATA, "no JSON object: %s", c->json[which] ? "it holds another value" : error.text);
+  }
+  return rdna__annotate(status, "%s", path);
+}
+
+static rdna_text bytes_of(const conversion *c, int which) {
+  return (rdna_text){(const char *)c->files[which].data, c->files[which].size};
+}
+
+static rdna_status put_general(const conversion *c) {
+  /* of a path that may end in slashes */
+  size_t end = strlen(c->folder);
+  while (end > 1 && c->folder[end - 1] == '/') end--;
+  size_t start = end;
+  while (start > 0 && c->folder[start - 1] != '/') start--;
+  const rdna_text name = {c->folder + start, end - start};
+  if (name.size && memcmp(name.data, ".", name.size) != 0)
+    RDNA_TRY(rdna_gguf_writer_put(c->writer, "general.name", RDNA_GGUF_TYPE_TEXT, &name));
+  rdna_dtype type = c->type;
+  for (size_t i = 0; type == RDNA_DTYPE_COUNT && i < rdna__safetensors_count(c->weights); i++)
+    if (rdna__safetensors_at(c->weights, i)->rank == 2) type = rdna__safetensors_at(c->weights, i)->dtype;
+  uint32_t number = rdna__weight_file_type(type), version = 2; /* of the layout of blocks: since May 2023 */
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "general.file_type", RDNA_GGUF_TYPE_U32, &number));
+  if (rdna_dtype_block_values(type) == 1) return RDNA_OK;
+  return rdna_gguf_writer_put(c->writer, "general.quantization_version", RDNA_GGUF_TYPE_U32, &version);
+}
+
+static rdna_status put_tokenizer(const conversion *c) {
+  const rdna__hf_tokenizer tokenizer = {.tokenizer = c->json[TOKENIZER],
+                                        .tokenizer_config = c->json[TOKENIZER_CONFIG],
+                                        .generation_config = c->json[GENERATION_CONFIG],
+                                        .config = c->config.json,
+                                        .spm = bytes_of(c, SPM),
+                                        .chat_template = bytes_of(c, CHAT_TEMPLATE),
+                                        .vocabulary = c->config.vocabulary};
+  return rdna__annotate(rdna__hf_tokenizer_put(&tokenizer, c->writer), "the tokenizer of %s", c->folder);
+}
+
+/* All that the file is to hold, so that what is wrong shows before anything is written. */
+static rdna_status plan(conversion *c, rdna_device *device) {
+  for (int i = 0; i < FILES; i++) RDNA_TRY(read_file(c, i));
+  RDNA_TRY(rdna__annotate(rdna__hf_config_read(c->json[CONFIG], &c->config), "%s/%s", c->folder, names[CONFIG]));
+  RDNA_TRY(rdna__safetensors_open(c->folder, &c->weights));
+  RDNA_TRY(rdna__transcoder_create(device, &c->transcoder));
+  RDNA_TRY(rdna_gguf_writer_create(&c->writer));
+  RDNA_TRY(rdna__annotate(rdna__hf_config_put(&c->config, c->writer), "%s/%s", c->folder, names[CONFIG]));
+  RDNA_TRY(put_general(c));
+  rdna_status status = rdna__hf_tensors_add(&c->config, c->weights, c->type, c->transcoder, c->writer, &c->tensors);
+  RDNA_TRY(rdna__annotate(status, "the weights of %s", c->folder));
+  return put_tokenizer(c);
+}
+
+static void copy_key(const rdna_gguf *file, const char *name, char *out, size_t size) {
+  rdna_text text = {"", 0};
+  if (rdna_gguf_find_key(file, name, NULL) && rdna_gguf_get_text(file, name, &text) != RDNA_OK) text.size = 0;
+  snprintf(out, size, "%.*s", (int)(text.size < size ? text.size : size - 1), text.data);
+}
+
+/* What was written, from the file itself. */
+static rdna_status describe(const char *path, rdna_dtype type, rdna__conversion *out) {
+  rdna_gguf *file;
+  RDNA_TRY(rdna_gguf_open(path, &file));
+  *out = (rdna__conversion){.has_chat_template = rdna_gguf_find_key(file, "tokenizer.chat_template", NULL)};
+  copy_key(file, "general.architecture", out->architecture, sizeof out->architecture);
+  copy_key(file, "tokenizer.ggml.model", out->tokenizer, sizeof out->tokenizer);
+  copy_key(file, "tokenizer.ggml.pre", out->pre_tokenizer, sizeof out->pre_tokenizer);
+  rdna_status status = rdna__weight_count_file(file, type, &out->counts);
+  rdna_gguf_close(file);
+  return status;
+}
+
+rdna_status rdna__convert(const char *folder, const char *path, rdna_dtype type, rdna_device *device,
+                          void (*progress)(void *data, double share), void *progress_data,
+                          rdna__conversion *out_conversion) {
+  conversion c = {.folder = folder, .type = type};
+  rdna_status status = plan(&c, device);
+  if (status == RDNA_OK) status = rdna_gguf_writer_write(c.writer, path, progress, progress_data);
+  rdna_gguf_writer_release(c.writer);
+  rdna__hf_tensors_release(c.tensors);
+  rdna__transcoder_release(c.transcoder);
+  rdna__safetensors_close(c.weights);
+  for (int i = 0; i < JSONS; i++) json_decref(c.json[i]);
+  for (int i = 0; i < FILES; i++) rdna__file_unmap(&c.files[i]);
+  return status == RDNA_OK ? describe(path, type, out_conversion) : status;
+}

@@ -1,0 +1,142 @@
+/* A Hugging Face folder on its way to a GGUF file: what the parts of the conversion share.
+ *
+ *     hf_names.c      which architectures there are, and what their tensors and settings are called: data
+ *     hf_config.c     config.json to keys
+ *     hf_tensors.c    safetensors to tensors
+ *     hf_tokenizer.c  tokenizer.json to keys; hf_spm.c: tokenizer.model
+ *     convert.c       the folder as a whole
+ */
+#ifndef RDNA_MODEL_WEIGHTS_HF_H
+#define RDNA_MODEL_WEIGHTS_HF_H
+
+#include <jansson.h>
+
+#include "base/status.h"
+#include "model/weights/safetensors.h"
+#include "model/weights/transcode.h"
+#include "rdna/model.h"
+
+/* ---- names ---- */
+
+/* How a tensor of the file becomes one of GGUF. */
+typedef enum rdna__hf_kind {
+  RDNA__HF_PLAIN,       /* .weight, and .bias where there is one */
+  RDNA__HF_OPTIONAL,    /* the same, if it is there */
+  RDNA__HF_QUERY,       /* rows in the order of the architecture's RoPE, by attention head */
+  RDNA__HF_KEY,         /* by key/value head */
+  RDNA__HF_NORM,        /* a norm's .weight, to which the architecture may add one */
+  RDNA__HF_BARE,        /* without .weight in the file */
+  RDNA__HF_EXPERTS,     /* one tensor an expert, %d in the name, that become one */
+  RDNA__HF_EXPERT_GATE, /* gpt-oss: NAME, NAME_bias or NAME_blocks and NAME_scales; every other column from the first */
+  RDNA__HF_EXPERT_UP,   /* from the second */
+  RDNA__HF_EXPERT_DOWN, /* all columns */
+} rdna__hf_kind;
+
+typedef struct rdna__hf_tensor_name {
+  const char *hf;   /* behind "model.layers.N." */
+  const char *gguf; /* behind "blk.N." */
+  rdna__hf_kind kind;
+} rdna__hf_tensor_name;
+
+typedef enum rdna__hf_value { RDNA__HF_U32, RDNA__HF_F32, RDNA__HF_BOOL } rdna__hf_value;
+
+typedef struct rdna__hf_key_name {
+  const char *hf;   /* in config.json */
+  const char *gguf; /* behind the architecture's name and a dot */
+  rdna__hf_value value;
+  bool required;
+} rdna__hf_key_name;
+
+enum { RDNA__HF_LISTS = 4 };
+
+typedef struct rdna__hf_architecture {
+  const char *hf;   /* of config.json's "architectures", each between two bars */
+  const char *gguf; /* general.architecture */
+  const char *activation;
+  bool neighbours;   /* RoPE turns values 2i and 2i + 1 of a head together; in the file they are half a head apart */
+  bool norms_from_1; /* norms multiply by 1 + weight */
+  bool window;       /* layers may see a window only */
+  int window_period; /* of this many layers all but the last do; 0: all */
+  const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
+  const rdna__hf_key_name *keys[RDNA__HF_LISTS];       /* likewise; behind those that all have */
+} rdna__hf_architecture;
+
+/* By a name of config.json's "architectures". RDNA_UNSUPPORTED, with the names that are known. */
+rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architecture **out_architecture);
+
+/* What all architectures have: keys, and tensors outside the layers. */
+extern const rdna__hf_key_name rdna__hf_common_keys[];
+
+/* ---- settings ---- */
+
+typedef struct rdna__hf_config {
+  const rdna__hf_architecture *architecture;
+  const json_t *json; /* of the language model: config.json, or its "text_config"; borrowed */
+  int64_t layers, width, heads, kv_heads, head_dim, rotated, experts, vocabulary;
+  bool tied;
+} rdna__hf_config;
+
+/* Reads and checks |json|, config.json, which must outlive |out_config|. RDNA_UNSUPPORTED: an architecture or a setting
+ * that has no place in GGUF or in this library. RDNA_BAD_DATA: a setting is missing or makes no sense. */
+rdna_status rdna__hf_config_read(const json_t *json, rdna__hf_config *out_config);
+/* Puts its keys, general.architecture first. */
+rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer *writer);
+/* The settings of RoPE for layers that see all; NULL when there are none. Borrowed. */
+const json_t *rdna__hf_rope(const rdna__hf_config *config);
+
+/* |object|'s number |name|; |initial| when it is not there or null. RDNA_BAD_DATA: no number, or a count below 0. */
+rdna_status rdna__hf_number(const json_t *object, const char *name, double initial, double *out);
+rdna_status rdna__hf_count(const json_t *object, const char *name, int64_t initial, int64_t *out);
+
+/* Factors by which RoPE's frequencies are divided, a name for GGUF each. */
+typedef struct rdna__hf_factors {
+  const char *name;
+  int64_t count;
+  float *values; /* free with free() */
+} rdna__hf_factors;
+enum { RDNA__HF_MOST_FACTORS = 2 };
+/* Fills |out_factors| with none, one (Llama 3's) or two (of Phi-3's long context). */
+rdna_status rdna__hf_rope_factors(const rdna__hf_config *config, rdna__hf_factors out_factors[RDNA__HF_MOST_FACTORS]);
+
+/* ---- tensors ---- */
+
+typedef struct rdna__hf_tensors rdna__hf_tensors;
+
+/* Plans what each tensor of the GGUF file is made of, and adds them to |writer|, with |type|, or with what they are
+ * where it is RDNA_DTYPE_COUNT. All that is handed over must outlive the writing. RDNA_BAD_DATA: a tensor is missing or
+ * of another shape than the settings say. RDNA_UNSUPPORTED: one that has no place. */
+rdna_status rdna__hf_tensors_add(const rdna__hf_config *config, const rdna__safetensors *weights, rdna_dtype type,
+                                 rdna__transcoder *transcoder, rdna_gguf_writer *writer,
+                                 rdna__hf_tensors **out_tensors);
+void rdna__hf_tensors_release(rdna__hf_tensors *tensors); /* NULL is fine */
+
+/* ---- tokenizer ---- */
+
+/* What a tokenizer is made from; each NULL when the folder does not have it. */
+typedef struct rdna__hf_tokenizer {
+  const json_t *tokenizer;         /* tokenizer.json */
+  const json_t *tokenizer_config;  /* tokenizer_config.json */
+  const json_t *generation_config; /* generation_config.json */
+  const json_t *config;            /* config.json */
+  rdna_text spm;                   /* tokenizer.model */
+  rdna_text chat_template;         /* chat_template.jinja */
+  int64_t vocabulary;              /* rows of the embedding: that many tokens are written */
+} rdna__hf_tokenizer;
+
+/* Puts the keys tokenizer.*. RDNA_UNSUPPORTED: a kind of tokenizer that this library does not have, with what is
+ * strange about it. RDNA_BAD_DATA: it contradicts itself. */
+rdna_status rdna__hf_tokenizer_put(const rdna__hf_tokenizer *tokenizer, rdna_gguf_writer *writer);
+
+/* A vocabulary while it is gathered. */
+typedef struct rdna__hf_vocabulary {
+  int64_t count;
+  rdna_text *tokens; /* (count); data NULL: not given */
+  float *scores;
+  int32_t *types; /* rdna_token_type */
+} rdna__hf_vocabulary;
+
+/* Fills |vocabulary| from the bytes of SentencePiece's tokenizer.model, whose texts it borrows.
+ * RDNA_UNSUPPORTED: not its BPE model. RDNA_BAD_DATA. */
+rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, bool *out_space_prefix);
+
+#endif
