@@ -26,7 +26,11 @@ typedef enum rdna__hf_kind {
   RDNA__HF_KEY,         /* by key/value head */
   RDNA__HF_NORM,        /* a norm's .weight, to which the architecture may add one */
   RDNA__HF_BARE,        /* without .weight in the file */
+  RDNA__HF_ROW,         /* a matrix of one row that becomes a vector */
   RDNA__HF_EXPERTS,     /* one tensor an expert, %d in the name, that become one */
+  RDNA__HF_FUSED,       /* one tensor of all experts */
+  RDNA__HF_FUSED_GATE,  /* the upper half of each expert's rows */
+  RDNA__HF_FUSED_UP,    /* the lower half */
   RDNA__HF_EXPERT_GATE, /* gpt-oss: NAME, NAME_bias or NAME_blocks and NAME_scales; every other column from the first */
   RDNA__HF_EXPERT_UP,   /* from the second */
   RDNA__HF_EXPERT_DOWN, /* all columns */
@@ -41,7 +45,7 @@ typedef struct rdna__hf_tensor_name {
 typedef enum rdna__hf_value { RDNA__HF_U32, RDNA__HF_F32, RDNA__HF_BOOL } rdna__hf_value;
 
 typedef struct rdna__hf_key_name {
-  const char *hf;   /* in config.json */
+  const char *hf;   /* in config.json; of several with a bar between them the first that is there */
   const char *gguf; /* behind the architecture's name and a dot */
   rdna__hf_value value;
   bool required;
@@ -57,6 +61,7 @@ typedef struct rdna__hf_architecture {
   bool norms_from_1; /* norms multiply by 1 + weight */
   bool window;       /* layers may see a window only */
   int window_period; /* of this many layers all but the last do; 0: all */
+  bool window_list;  /* GGUF has a list of those that do */
   const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
   const rdna__hf_key_name *keys[RDNA__HF_LISTS];       /* likewise; behind those that all have */
 } rdna__hf_architecture;

@@ -74,7 +74,7 @@ static rdna_status check_windows(const rdna__hf_config *c) {
                       (long long)period, a->window_period);
   if (!a->window && json_is_true(json_object_get(c->json, "use_sliding_window")))
     return rdna__fail(RDNA_UNSUPPORTED, "'use_sliding_window' is set, which GGUF cannot say of this architecture");
-  for (int64_t i = 0; json_is_array(types) && i < c->layers; i++) {
+  for (int64_t i = 0; json_is_array(types) && !a->window_list && i < c->layers; i++) {
     const char *type = json_string_value(json_array_get(types, (size_t)i));
     bool windowed = a->window && window && (a->window_period == 0 || (i + 1) % a->window_period != 0);
     if (!type || strcmp(type, windowed ? "sliding_attention" : "full_attention") != 0)
@@ -246,17 +246,29 @@ static rdna_status put_if_set(const putting *p, const json_t *object, const char
   return is_set(object, hf) ? put_number(p, gguf, value) : RDNA_OK;
 }
 
+/* The first of |row|'s names that config.json has; NULL when it has none. */
+static const char *name_of(const json_t *json, const rdna__hf_key_name *row, char out[64]) {
+  for (const char *at = row->hf; *at; at += *at == '|') {
+    size_t length = strcspn(at, "|");
+    snprintf(out, 64, "%.*s", (int)length, at);
+    if (is_set(json, out)) return out;
+    at += length;
+  }
+  return NULL;
+}
+
 static rdna_status put_row(const putting *p, const rdna__hf_key_name *row) {
   const json_t *json = p->config->json;
-  char full[128];
-  if (!is_set(json, row->hf)) return row->required ? rdna__fail(RDNA_BAD_DATA, "'%s' is missing", row->hf) : RDNA_OK;
-  if (row->value == RDNA__HF_F32) return put_if_set(p, json, row->hf, row->gguf);
+  char full[128], buffer[64];
+  const char *name = name_of(json, row, buffer);
+  if (!name) return row->required ? rdna__fail(RDNA_BAD_DATA, "'%s' is missing", row->hf) : RDNA_OK;
+  if (row->value == RDNA__HF_F32) return put_if_set(p, json, name, row->gguf);
   if (row->value == RDNA__HF_BOOL) {
-    bool value = json_is_true(json_object_get(json, row->hf));
+    bool value = json_is_true(json_object_get(json, name));
     return rdna_gguf_writer_put(p->writer, full_name(p, row->gguf, full), RDNA_GGUF_TYPE_BOOL, &value);
   }
   int64_t count;
-  RDNA_TRY(rdna__hf_count(json, row->hf, 0, &count));
+  RDNA_TRY(rdna__hf_count(json, name, 0, &count));
   return put_count(p, row->gguf, count);
 }
 
@@ -274,13 +286,15 @@ static rdna_status put_original_context(const putting *p, double *out_scale, dou
 }
 
 static rdna_status put_rope_scaling(const putting *p) {
-  static const char *const yarn[][2] = {{"attention_factor", "rope.scaling.yarn_attn_factor"},
-                                        {"beta_fast", "rope.scaling.yarn_beta_fast"},
-                                        {"beta_slow", "rope.scaling.yarn_beta_slow"},
-                                        {"extrapolation_factor", "rope.scaling.yarn_ext_factor"}};
+  static const char *const yarn[][2] = {
+      {"attention_factor", "rope.scaling.yarn_attn_factor"},  {"beta_fast", "rope.scaling.yarn_beta_fast"},
+      {"beta_slow", "rope.scaling.yarn_beta_slow"},           {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
+      {"mscale_all_dim", "rope.scaling.yarn_log_multiplier"}, {"llama_4_scaling_beta", "attention.temperature_scale"}};
   const json_t *rope = rdna__hf_rope(p->config);
   const char *type = rope_type(p->config);
   double scale, original, factor;
+  /* of Phi-3 also where nothing is scaled */
+  if (is_set(p->config->json, "original_max_position_embeddings")) RDNA_TRY(put_original_context(p, &scale, &original));
   if (strcmp(type, "default") == 0 || strcmp(type, "llama3") == 0) return RDNA_OK; /* that is in rope_freqs */
   if (is_longrope(type)) {
     RDNA_TRY(put_text(p, "rope.scaling.type", "longrope"));
@@ -317,6 +331,27 @@ static rdna_status put_rope(const putting *p) {
   return put_rope_scaling(p);
 }
 
+/* Which layers see a window only, where GGUF has a list of them. */
+static rdna_status put_window_list(const putting *p) {
+  const rdna__hf_config *c = p->config;
+  const json_t *types = json_object_get(c->json, "layer_types");
+  char full[128];
+  bool *list = calloc((size_t)c->layers, sizeof *list);
+  if (!list) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld layers", (long long)c->layers);
+  rdna_status status = RDNA_OK;
+  for (int64_t i = 0; i < c->layers && status == RDNA_OK; i++) {
+    const char *type = json_string_value(json_array_get(types, (size_t)i));
+    list[i] = type ? strcmp(type, "sliding_attention") == 0 : (i + 1) % c->architecture->window_period != 0;
+    if (types && (!type || (!list[i] && strcmp(type, "full_attention") != 0)))
+      status = rdna__fail(RDNA_UNSUPPORTED, "layer %lld has attention of type '%.40s'", (long long)i, type ? type : "");
+  }
+  if (status == RDNA_OK)
+    status = rdna_gguf_writer_put_array(p->writer, full_name(p, "attention.sliding_window_pattern", full),
+                                        RDNA_GGUF_TYPE_BOOL, list, (uint64_t)c->layers);
+  free(list);
+  return status;
+}
+
 /* What only some architectures have and what is no plain copy. */
 static rdna_status put_special(const putting *p) {
   const rdna__hf_config *c = p->config;
@@ -325,6 +360,7 @@ static rdna_status put_special(const putting *p) {
   if (c->architecture->window) {
     RDNA_TRY(rdna__hf_count(c->json, "sliding_window", 0, &window));
     RDNA_TRY(put_count(p, "attention.sliding_window", window));
+    if (c->architecture->window_list) RDNA_TRY(put_window_list(p));
   }
   RDNA_TRY(rdna__hf_number(c->json, "query_pre_attn_scalar", 0, &scalar)); /* Gemma's */
   return scalar > 0 ? put_number(p, "attention.scale", 1 / sqrt(scalar)) : RDNA_OK;

@@ -33,17 +33,16 @@ static const rdna__hf_key_name granite_keys[] = {
     END,
 };
 
-static const rdna__hf_key_name qwen3moe_keys[] = {
-    {"num_experts", "expert_count", RDNA__HF_U32, true},
+static const rdna__hf_key_name expert_keys[] = {
+    {"num_experts|num_local_experts", "expert_count", RDNA__HF_U32, true},
     {"num_experts_per_tok", "expert_used_count", RDNA__HF_U32, true},
-    {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, true},
+    {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, false},
+    {"shared_expert_intermediate_size", "expert_shared_feed_forward_length", RDNA__HF_U32, false},
     {"norm_topk_prob", "expert_weights_norm", RDNA__HF_BOOL, false},
     END,
 };
 
 static const rdna__hf_key_name gpt_oss_keys[] = {
-    {"num_local_experts", "expert_count", RDNA__HF_U32, true},
-    {"num_experts_per_tok", "expert_used_count", RDNA__HF_U32, true},
     {"intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, true},
     END,
 };
@@ -99,7 +98,31 @@ static const rdna__hf_tensor_name phi3_layer[] = {
     END,
 };
 
-static const rdna__hf_tensor_name qwen3moe_experts[] = {
+static const rdna__hf_tensor_name shared_expert[] = {
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", RDNA__HF_PLAIN},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", RDNA__HF_PLAIN},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", RDNA__HF_PLAIN},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", RDNA__HF_ROW},
+    END,
+};
+
+static const rdna__hf_tensor_name mixtral_experts[] = {
+    {"block_sparse_moe.gate", "ffn_gate_inp", RDNA__HF_PLAIN},
+    {"block_sparse_moe.experts.%d.w1", "ffn_gate_exps", RDNA__HF_EXPERTS},
+    {"block_sparse_moe.experts.%d.w3", "ffn_up_exps", RDNA__HF_EXPERTS},
+    {"block_sparse_moe.experts.%d.w2", "ffn_down_exps", RDNA__HF_EXPERTS},
+    END,
+};
+
+static const rdna__hf_tensor_name granite_experts[] = {
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", RDNA__HF_PLAIN},
+    {"block_sparse_moe.input_linear", "ffn_gate_exps", RDNA__HF_FUSED_GATE},
+    {"block_sparse_moe.input_linear", "ffn_up_exps", RDNA__HF_FUSED_UP},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", RDNA__HF_FUSED},
+    END,
+};
+
+static const rdna__hf_tensor_name qwen_experts[] = {
     {"mlp.gate", "ffn_gate_inp", RDNA__HF_PLAIN},
     {"mlp.experts.%d.gate_proj", "ffn_gate_exps", RDNA__HF_EXPERTS},
     {"mlp.experts.%d.up_proj", "ffn_up_exps", RDNA__HF_EXPERTS},
@@ -127,6 +150,23 @@ static const rdna__hf_architecture architectures[] = {
      .neighbours = true,
      .tensors = {norms_before, attention, feed_forward},
      .window = true},
+    {.hf = "|MixtralForCausalLM|",
+     .gguf = "llama",
+     .activation = "silu",
+     .neighbours = true,
+     .window = true,
+     .tensors = {norms_before, attention, mixtral_experts},
+     .keys = {expert_keys}},
+    {.hf = "|Ministral3ForCausalLM|",
+     .gguf = "mistral3",
+     .activation = "silu",
+     .neighbours = true,
+     .tensors = {norms_before, attention, feed_forward}},
+    {.hf = "|Qwen2MoeForCausalLM|",
+     .gguf = "qwen2moe",
+     .activation = "silu",
+     .tensors = {norms_before, attention, qwen_experts, shared_expert},
+     .keys = {expert_keys}},
     {.hf = "|Qwen2ForCausalLM|",
      .gguf = "qwen2",
      .activation = "silu",
@@ -138,8 +178,8 @@ static const rdna__hf_architecture architectures[] = {
     {.hf = "|Qwen3MoeForCausalLM|",
      .gguf = "qwen3moe",
      .activation = "silu",
-     .tensors = {norms_before, attention, head_norms, qwen3moe_experts},
-     .keys = {qwen3moe_keys}},
+     .tensors = {norms_before, attention, head_norms, qwen_experts},
+     .keys = {expert_keys}},
     {.hf = "|Gemma2ForCausalLM|",
      .gguf = "gemma2",
      .activation = "gelu_pytorch_tanh",
@@ -165,6 +205,13 @@ static const rdna__hf_architecture architectures[] = {
      .gguf = "olmo2",
      .activation = "silu",
      .tensors = {attention, head_norms, norms_behind, feed_forward}},
+    {.hf = "|Olmo3ForCausalLM|",
+     .gguf = "olmo2",
+     .activation = "silu",
+     .window = true,
+     .window_period = 4,
+     .window_list = true,
+     .tensors = {attention, head_norms, norms_behind, feed_forward}},
     {.hf = "|SmolLM3ForCausalLM|",
      .gguf = "smollm3",
      .activation = "silu",
@@ -176,17 +223,23 @@ static const rdna__hf_architecture architectures[] = {
      .neighbours = true,
      .tensors = {norms_before, attention, feed_forward},
      .keys = {granite_keys}},
+    {.hf = "|GraniteMoeForCausalLM|",
+     .gguf = "granitemoe",
+     .activation = "silu",
+     .neighbours = true,
+     .tensors = {norms_before, attention, granite_experts},
+     .keys = {granite_keys, expert_keys}},
     {.hf = "|GptOssForCausalLM|",
      .gguf = "gpt-oss",
      .activation = "silu",
      .window_period = 2,
      .tensors = {gpt_oss_layer, attention},
      .window = true,
-     .keys = {gpt_oss_keys}},
+     .keys = {expert_keys, gpt_oss_keys}},
 };
 
 rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architecture **out_architecture) {
-  char known[512] = "";
+  char known[1024] = "";
   size_t length = strlen(name);
   for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
     const rdna__hf_architecture *a = &architectures[i];

@@ -230,13 +230,15 @@ static rdna_status add_linear(rdna__hf_tensors *t, const char *hf, const char *g
     plan *p;
     RDNA_TRY(plan_plain(t, from, to_name, &p));
     RDNA_TRY(permute(t, p, kind));
+    int rank = from->rank;
+    if (kind == RDNA__HF_ROW && p->rows == 1) rank = 1;
     if (kind == RDNA__HF_NORM && t->config->architecture->norms_from_1) p->add = 1;
     if (p->head_dim && from->rank == 1) { /* (1, n) again, as GGUF has a vector */
       rdna_gguf_tensor tensor = {.name = p->name, .dtype = RDNA_F32, .rank = 1, .shape = {p->rows}};
       p->to = RDNA_F32;
       RDNA_TRY(rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p));
     } else {
-      RDNA_TRY(add(t, p, from->rank));
+      RDNA_TRY(add(t, p, rank));
     }
     if (kind == RDNA__HF_BARE) break;
   }
@@ -265,6 +267,26 @@ static rdna_status add_experts(rdna__hf_tensors *t, const char *layer, const cha
   p->rows = p->parts[0]->shape[0];
   p->columns = p->row_step = p->parts[0]->shape[1];
   p->column_step = 1;
+  return add(t, p, 3);
+}
+
+/* One tensor of all experts, (experts, rows, columns), or one half of each one's rows. */
+static rdna_status add_fused(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  char name[NAME_BYTES + 8];
+  plan *p;
+  snprintf(name, sizeof name, "%s.weight", gguf);
+  RDNA_TRY(new_plan(t, name, &p));
+  snprintf(name, sizeof name, "%s.weight", hf);
+  RDNA_TRY(need(t, name, 3, &p->one));
+  const int64_t *shape = p->one->shape, parts = kind == RDNA__HF_FUSED ? 1 : 2;
+  if (shape[1] % parts) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", name);
+  p->from = p->one->dtype;
+  p->part_count = shape[0];
+  p->rows = shape[1] / parts;
+  p->columns = p->row_step = shape[2];
+  p->column_step = 1;
+  p->part_step = shape[1] * shape[2];
+  p->first = kind == RDNA__HF_FUSED_UP ? p->rows * p->columns : 0;
   return add(t, p, 3);
 }
 
@@ -339,6 +361,8 @@ static rdna_status add_layer(rdna__hf_tensors *t, int64_t layer) {
       snprintf(gguf, sizeof gguf, "blk.%lld.%s", (long long)layer, row->gguf);
       if (row->kind == RDNA__HF_EXPERTS)
         RDNA_TRY(add_experts(t, prefix, row->hf, gguf));
+      else if (row->kind >= RDNA__HF_FUSED && row->kind <= RDNA__HF_FUSED_UP)
+        RDNA_TRY(add_fused(t, hf, gguf, row->kind));
       else if (row->kind >= RDNA__HF_EXPERT_GATE)
         RDNA_TRY(add_fused_experts(t, hf, gguf, row->kind));
       else
