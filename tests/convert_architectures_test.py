@@ -1,0 +1,180 @@
+"""rdna convert of folders as transformers and tokenizers write them.
+
+Models: the rows of tests/architecture_rows.py and architecture_mixtures.py, saved by transformers and converted, against
+the GGUF file that those rows write themselves; tests/architectures_test.py has its logits. Tokenizers: ids of
+`rdna tokenize` against those of the tokenizers library.
+"""
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+if not importlib.util.find_spec("transformers"):
+    # Where PyTorch cannot be had, RDNA_TEST_TORCH=0 leaves out what needs it; anything else that fails is a failure.
+    if os.environ.get("RDNA_TEST_TORCH", "1") == "0":
+        print("left out: RDNA_TEST_TORCH=0, and the reference needs PyTorch and transformers")
+        raise SystemExit(77)
+    ROOT = pathlib.Path(__file__).resolve().parent.parent
+    python = subprocess.run([ROOT / "packaging/torch-venv.sh"], check=True, capture_output=True, text=True).stdout.strip()
+    os.execv(python, [python, *sys.argv])
+
+import numpy as np
+import torch
+
+import rdna_program  # first: it makes tools/ importable
+
+import gguf_file as gf
+import hf_folder
+import tokenizer_models
+from architecture_mixtures import MIXTURES
+from architecture_models import Model
+from architecture_rows import ROWS
+from command_test import Refusing
+from rdna_program import output
+
+# Architectures that convert does not know.
+MISSING = ("deepseek2",)
+# Keys that the converter may write beside those of a row: what a reader would assume without them, or reads nowhere.
+EXTRA = {"attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size", "rope.freq_base",
+         "rope.freq_base_swa", "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale",
+         "rope.scaling.type", "expert_weights_norm"}
+
+
+class Architectures(unittest.TestCase):
+    def test_rows(self):
+        for row in ROWS + MIXTURES:
+            if row.architecture in MISSING:
+                continue
+            with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                model = Model(row, seed=1)
+                model.network({}, torch.float32).save_pretrained(folder / "m")
+                model.write(folder / "want.gguf")
+                output("convert", folder / "m", folder / "got.gguf")
+                self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
+
+    def compare(self, row, got, want):
+        self.assertEqual(set(got.tensors), set(want.tensors))
+        for name, tensor in want.tensors.items():
+            if name.endswith("_norm.weight") and "gemma" in row.architecture:  # 1 + w, where w itself was rounded
+                np.testing.assert_allclose(got.tensors[name], tensor, atol=2**-24, rtol=2**-24)
+            else:
+                np.testing.assert_array_equal(got.tensors[name], tensor, name)
+        self.assertEqual({key: got.keys.get(key) for key in want.keys}, want.keys)
+        extra = {key.removeprefix(row.architecture + ".") for key in got.keys if key not in want.keys}
+        self.assertLessEqual(extra, EXTRA | {"general.name", "general.file_type", "tokenizer.ggml.model"})
+
+
+class Tokenizers(Refusing):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def convert(self, made, **config):
+        """The folder of a model with |made|'s tokenizer, converted; its keys."""
+        rng = np.random.default_rng(1)
+        model = hf_folder.llama(rng, num_hidden_layers=1, hidden_size=8, intermediate_size=8, num_attention_heads=1,
+                                num_key_value_heads=1, vocab_size=made.size + 3, **config)
+        model.write(self.folder / "m")
+        made.write(self.folder / "m")
+        output("convert", self.folder / "m", self.folder / "m.gguf")
+        return gf.Reader(self.folder / "m.gguf").keys
+
+    def ids(self, text, *options):
+        return [int(i) for i in output("tokenize", self.folder / "m.gguf", *options, stdin=text.encode()).split()]
+
+    def test_ids(self):
+        for name, (make, model, pre) in tokenizer_models.MADE.items():
+            with self.subTest(name):
+                made = make()
+                keys = self.convert(made)
+                self.assertEqual((keys["tokenizer.ggml.model"], keys["tokenizer.ggml.pre"]), (model, pre))
+                self.assertEqual(len(keys["tokenizer.ggml.tokens"]), made.size + 3)
+                self.assertEqual(keys["tokenizer.ggml.tokens"][made.size], f"[PAD{made.size}]")
+                for text in tokenizer_models.TEXTS:
+                    want = made.tokenizer.encode(text, add_special_tokens=False).ids
+                    self.assertEqual(self.ids(text, "--special"), want, text)
+
+    def test_special_tokens(self):
+        made = tokenizer_models.llama3()
+        bos, end = made.tokenizer.token_to_id("<|begin_of_text|>"), made.tokenizer.token_to_id("<|eot_id|>")
+        made.config = {"eos_token": {"content": "<|eot_id|>"}, "chat_template": "{{ messages }}"}
+        made.generation = {"eos_token_id": [end, made.tokenizer.token_to_id("<|end_of_text|>")]}
+        keys = self.convert(made)
+        want = {"bos_token_id": bos, "eos_token_id": end, "eot_token_id": made.generation["eos_token_id"][1],
+                "add_bos_token": True, "add_eos_token": False}
+        self.assertEqual({key: keys["tokenizer.ggml." + key] for key in want}, want)
+        self.assertEqual(keys["tokenizer.chat_template"], "{{ messages }}")
+        types = keys["tokenizer.ggml.token_type"]
+        self.assertEqual((types[bos], types[made.tokenizer.token_to_id("<tool>")], types[0], types[-1]), (3, 4, 1, 5))
+        # what config.json and tokenizer_config.json say where tokenizer.json does not
+        made = tokenizer_models.qwen2()
+        made.config = {"add_bos_token": True, "chat_template": [{"name": "default", "template": "a"},
+                                                                {"name": "tools", "template": "b"}]}
+        keys = self.convert(made, bos_token_id=7, eos_token_id=[8, 9])
+        want = {"bos_token_id": 7, "eos_token_id": 8, "add_bos_token": True, "add_eos_token": False}
+        self.assertEqual({key: keys["tokenizer.ggml." + key] for key in want}, want)
+        self.assertEqual((keys["tokenizer.chat_template"], keys["tokenizer.chat_template.tools"]), ("a", "b"))
+        (self.folder / "m/chat_template.jinja").write_text("its own file")
+        output("convert", self.folder / "m", self.folder / "m.gguf")
+        self.assertEqual(gf.Reader(self.folder / "m.gguf").keys["tokenizer.chat_template"], "its own file")
+
+    def test_refusals(self):
+        made = tokenizer_models.qwen2()
+        self.convert(made)
+        good = made.json()
+        for mentions, change in (
+            ("none that this library knows", lambda t: t["pre_tokenizer"]["pretokenizers"][0]["pattern"].update(Regex="a+")),
+            ("'Whitespace'", lambda t: t.update(pre_tokenizer={"type": "Whitespace"})),
+            ("not of bytes", lambda t: t["pre_tokenizer"]["pretokenizers"].pop()),
+            ("a space before", lambda t: t["pre_tokenizer"]["pretokenizers"][-1].update(add_prefix_space=True)),
+            ("drops text", lambda t: t["pre_tokenizer"]["pretokenizers"][0].update(behavior="Removed")),
+            ("'ignore_merges'", lambda t: t["model"].update(ignore_merges=True)),
+            ("'Lowercase'", lambda t: t.update(normalizer={"type": "Lowercase"})),
+            ("'WordPiece'", lambda t: t["model"].update(type="WordPiece")),
+            ("'vocab'", lambda t: t["model"].pop("vocab")),
+            ("'merges'", lambda t: t["model"].pop("merges")),
+            ("merge 0", lambda t: t["model"]["merges"].__setitem__(0, "ab")),
+            ("merge 0", lambda t: t["model"]["merges"].__setitem__(0, "a b c")),
+            ("a pair of texts", lambda t: t["model"]["merges"].__setitem__(0, ["a"])),
+            ("both have id 5", lambda t: t["model"]["vocab"].update({"another": 5})),
+            ("has id 5000", lambda t: t["model"]["vocab"].update({"another": 5000})),
+            ("no whole number", lambda t: t["model"]["vocab"].update({"another": "5"})),
+            ("no 'content'", lambda t: t["added_tokens"][0].pop("content")),
+            ("has no id", lambda t: t["added_tokens"][0].pop("id")),
+        ):
+            with self.subTest(mentions):
+                changed = made.json()
+                change(changed)
+                hf_folder.write_json(self.folder / "m/tokenizer.json", changed)
+                self.refused(1, "convert", self.folder / "m", self.folder / "x.gguf", mentions=mentions)
+        hf_folder.write_json(self.folder / "m/tokenizer.json", good)
+        output("convert", self.folder / "m", self.folder / "x.gguf")
+
+    def test_sentencepiece(self):
+        """tokenizer.model in place of the tokenizer.json that says the same."""
+        made = tokenizer_models.sentencepiece()
+        self.convert(made)
+        texts = [self.ids(text, "--special") for text in tokenizer_models.TEXTS]
+        (self.folder / "m/tokenizer.json").unlink()
+        (self.folder / "m/tokenizer.model").write_bytes(tokenizer_models.model_bytes(made))
+        output("convert", self.folder / "m", self.folder / "m.gguf")
+        keys = gf.Reader(self.folder / "m.gguf").keys
+        self.assertEqual(keys["tokenizer.ggml.add_space_prefix"], True)
+        self.assertEqual([self.ids(text, "--special") for text in tokenizer_models.TEXTS], texts)
+        data = tokenizer_models.model_bytes(made)
+        for mentions, broken in (("cut short", data[:-1]), ("cut short", b""), ("cut short", b"\xff" * 20),
+                                 ("kind 1", tokenizer_models.model_bytes(made, kind=1)),
+                                 ("takes spaces", tokenizer_models.model_bytes(made, trims=1)),
+                                 ("more pieces", data + data), ("type 9", data + b"\x0a\x02\x18\x09")):
+            (self.folder / "m/tokenizer.model").write_bytes(broken)
+            if broken:
+                self.refused(1, "convert", self.folder / "m", self.folder / "x.gguf", mentions=mentions)
+
+
+if __name__ == "__main__":
+    unittest.main()
