@@ -37,14 +37,20 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
   if (!llm->decoder.layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d layers", info->layers);
   for (int i = 0; i < info->layers; i++) {
     rdna__nn_layer *layer = &llm->decoder.layers[i];
-    layer->ffn.hidden = info->hidden;
+    int kv_heads;
+    RDNA_TRY(rdna__key_count_of_layer(&llm->weights, "feed_forward_length", i, 0, &layer->ffn.hidden));
+    RDNA_TRY(rdna__key_count_of_layer(&llm->weights, "attention.head_count_kv", i, info->heads, &kv_heads));
+    if (info->heads % kv_heads != 0)
+      return rdna__fail(RDNA_BAD_DATA, "%d heads cannot share %d key/value heads evenly", info->heads, kv_heads);
+    layer->output_scale = 1;
     layer->attention = (rdna__nn_attention){.heads = info->heads,
-                                            .kv_heads = info->kv_heads,
+                                            .kv_heads = kv_heads,
                                             .head_dim = info->head_dim,
                                             .window = rdna__arch_is_windowed(llm, i) ? llm->config.window : 0,
                                             .scale = (float)(1 / sqrt((double)info->head_dim)),
                                             .rotation = &llm->rotations[0]};
     RDNA_TRY(arch->layer(llm, i, layer));
+    if (layer->attention.shares_cache) continue; /* the architecture has said whose */
     layer->cache = llm->decoder.cache_count, layer->state = llm->decoder.state_count;
     layer->recurrent.k_heads ? llm->decoder.state_count++ : llm->decoder.cache_count++;
   }

@@ -53,6 +53,8 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->expert_shares = cut(c, (size_t)values.used * row);
   pass->experts = cut(c, (size_t)values.experts * row);
   pass->shared = cut(c, (size_t)values.shared * row);
+  pass->expert_input = cut(c, (size_t)values.shared * row);
+  pass->injected = cut(c, (size_t)values.injected * row);
   pass->latent = cut(c, (size_t)values.latent * row);
   pass->head_numbers = cut(c, (size_t)values.heads * row);
   if (values.group) {

@@ -48,8 +48,9 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
     rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, rows), of_k = rdna__nn_matrix(k_data, count, keys);
     rdna_tensor of_v = rdna__nn_matrix(v_data, count, keys);
     RDNA_TRY(rdna__nn_linear(pass->stream, &a->q, h, &of_q));
-    RDNA_TRY(rdna__nn_linear(pass->stream, &a->k, h, &of_k));
-    RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
+    if (!a->shares_cache) RDNA_TRY(rdna__nn_linear(pass->stream, &a->k, h, &of_k));
+    if (a->v.weight.data) RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
+    if (!a->v.weight.data && !a->shares_cache) RDNA_TRY(rdna_op_copy(pass->stream, &of_k, &of_v)); /* keys are values */
   }
   *k = heads_of(k_data, count, a->kv_heads, dim);
   *v = heads_of(v_data, count, a->kv_heads, dim);
@@ -71,9 +72,11 @@ static rdna_status apply_gate(const rdna__nn_pass *pass, const rdna_tensor *gate
   return rdna_op_mul_sigmoid(pass->stream, place, gate, attended);
 }
 
+bool rdna__nn_is_by_products(const rdna__nn_attention *a) { return a->head_dim > 256; }
+
 /* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
 static bool is_on_matrix_units(const rdna__nn_pass *pass, const rdna__nn_attention *a) {
-  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !a->sinks.data;
+  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !a->sinks.data && !rdna__nn_is_by_products(a);
 }
 
 /* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
@@ -104,41 +107,70 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
   return pass->type == pass->kv_dtype ? RDNA_OK : rdna_op_cast(pass->stream, &seen, attended);
 }
 
+static const rdna_tensor *if_there(const rdna_tensor *t, int64_t count) {
+  return t->data && t->shape[0] == count ? t : NULL;
+}
+
+/* Norms and rotates q and k, and writes k and v to the caches; q goes to |rotated| where that is what attention reads.
+ * A norm of each head is made on the way, one of all heads before. */
+static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, const rdna_tensor *q,
+                          const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *k_cache,
+                          const rdna_tensor *v_cache, const rdna_tensor *rotated) {
+  const rdna__nn_rotation *r = a->rotation;
+  bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
+  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
+                    r->magnitude};
+  if (a->shares_cache) {
+    RDNA_TRY(normalize(pass, q, &a->q_norm, epsilon));
+    RDNA_TRY(rdna_op_rope(pass->stream, &rope, q, q));
+    return is_on_matrix_units(pass, a) ? rdna_op_cast(pass->stream, q, rotated) : RDNA_OK;
+  }
+  rope.q_norm = if_there(&a->q_norm, a->head_dim), rope.k_norm = if_there(&a->k_norm, a->head_dim);
+  rope.v_norm = if_there(&a->v_norm, a->head_dim);
+  rope.epsilon = epsilon;
+  if (!rope.q_norm) RDNA_TRY(normalize(pass, q, &a->q_norm, epsilon));
+  if (!rope.k_norm) RDNA_TRY(normalize(pass, k, &a->k_norm, epsilon));
+  /* the cache holds one sequence from row 0, so a token's row is its position */
+  const rdna_tensor *rows = &pass->positions;
+  if (is_on_matrix_units(pass, a))
+    return rdna_op_rope_qkv_write_to(pass->stream, &rope, q, k, v, rows, rotated, k_cache, v_cache);
+  return rdna_op_rope_qkv_write(pass->stream, &rope, q, k, v, rows, k_cache, v_cache);
+}
+
+/* In f32, of any tokens. */
+static rdna_status attend_over_cache(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *q,
+                                     const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *out) {
+  if (rdna__nn_is_by_products(a)) {
+    rdna__nn_products products = {q, k_cache, v_cache, out, a->scale, a->window};
+    return rdna__nn_attend_by_products(pass, &products);
+  }
+  rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
+  return rdna_op_attention(pass->stream, &attention, q, k_cache, v_cache, &pass->cache_base, &pass->positions,
+                           pass->workspace, pass->workspace_bytes, out);
+}
+
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected) {
   const rdna__nn_layer *layer = &decoder->layers[index];
   const rdna__nn_attention *a = &layer->attention;
   rdna_tensor q, k, v, gate;
   RDNA_TRY(project(pass, a, h, &q, &k, &v, &gate));
-  RDNA_TRY(normalize(pass, &q, &a->q_norm, decoder->norm_epsilon));
-  RDNA_TRY(normalize(pass, &k, &a->k_norm, decoder->norm_epsilon));
   if (decoder->temperature_beta > 0 && pass->length > decoder->temperature_after) {
     const rdna_scalar zero = rdna_scalar_real(0);
     rdna_tensor rows = rdna__nn_matrix(q.data, pass->count, (int64_t)a->heads * a->head_dim);
     RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &rows, &pass->temperatures, zero, zero, &rows));
   }
-  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, layer->cache),
-              v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
-  const rdna__nn_rotation *r = a->rotation;
-  bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
-  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
-                    r->magnitude};
-  /* the cache holds one sequence from row 0, so a token's row is its position */
+  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, layer->cache);
+  rdna_tensor v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
   rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, q.shape);
-  if (is_on_matrix_units(pass, a))
-    RDNA_TRY(
-        rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &pass->positions, &rotated, &k_cache, &v_cache));
-  else
-    RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &pass->positions, &k_cache, &v_cache));
+  RDNA_TRY(rotate(pass, a, decoder->norm_epsilon, &q, &k, &v, &k_cache, &v_cache, &rotated));
 
   rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, q.shape);
   if (is_on_matrix_units(pass, a)) {
     RDNA_TRY(attend_as_sequence(pass, a, &k_cache, &v_cache, &attended));
   } else {
-    rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
     rdna_tensor out = pass->type == RDNA_F32 ? attended : q;
-    RDNA_TRY(rdna_op_attention(pass->stream, &attention, &q, &k_cache, &v_cache, &pass->cache_base, &pass->positions,
-                               pass->workspace, pass->workspace_bytes, &out));
+    RDNA_TRY(attend_over_cache(pass, a, &q, &k_cache, &v_cache, &out));
     if (pass->type != RDNA_F32) RDNA_TRY(rdna_op_cast(pass->stream, &out, &attended));
   }
   if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &q, &attended));

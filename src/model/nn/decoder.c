@@ -6,7 +6,7 @@
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
-  rdna__nn_buffers most = {.width = decoder->width};
+  rdna__nn_buffers most = {.width = decoder->width, .injected = 2 * (int64_t)decoder->layer_count * decoder->injected};
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna__nn_attention *a = &layer->attention;
@@ -27,12 +27,18 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
       most.group = larger(most.group, latent->heads);
     }
     const rdna__nn_moe *moe = &layer->moe;
-    most.gate_up = larger(most.gate_up, 2 * (int64_t)(moe->experts ? moe->shared.hidden : layer->ffn.hidden));
+    bool has_ffn = !moe->experts || moe->norm.data;
+    most.gate_up = larger(most.gate_up, 2 * (int64_t)(has_ffn ? layer->ffn.hidden : moe->shared.hidden));
     most.router = larger(most.router, moe->experts);
     most.used = larger(most.used, moe->used);
     most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
     if (moe->experts) most.shared = decoder->width;
     most.cache_row = larger(most.cache_row, keys);
+    if (rdna__nn_is_by_products(a) && !layer->recurrent.k_heads && !layer->latent.rank) {
+      int64_t group = a->heads / a->kv_heads;
+      most.group = larger(most.group, group);
+      if (a->kv_heads > 1) most.group_row = larger(most.group_row, 2 * group * a->head_dim);
+    }
   }
   return most;
 }
@@ -71,6 +77,41 @@ static rdna_status mix_tokens(const rdna__nn_pass *pass, const rdna__nn_decoder 
   return rdna__nn_attend(pass, decoder, index, h, out);
 }
 
+/* The block in which tokens are alone: feed-forward, experts, or both, normed and added. */
+static rdna_status feed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
+                        const rdna_tensor *h, const rdna_tensor *x, const rdna_tensor *out) {
+  const rdna__nn_moe *moe = &layer->moe;
+  if (!moe->experts) return rdna__nn_feed_forward(pass, &layer->ffn, h, out);
+  if (!moe->norm.data) return rdna__nn_mix_experts(pass, moe, h, h, out);
+  const rdna_scalar zero = rdna_scalar_real(0);
+  double epsilon = decoder->norm_epsilon;
+  rdna_tensor beside = rdna__nn_matrix(pass->shared, pass->count, decoder->width);
+  rdna_tensor input = rdna__nn_matrix(pass->expert_input, pass->count, decoder->width), of_router = beside;
+  RDNA_TRY(rdna_op_rms_norm(pass->stream, x, &moe->norm, epsilon, &input));
+  RDNA_TRY(rdna_op_rms_norm(pass->stream, x, &moe->router_norm, epsilon, &of_router));
+  RDNA_TRY(rdna__nn_mix_experts(pass, moe, &input, &of_router, out));
+  RDNA_TRY(rdna_op_rms_norm(pass->stream, out, &moe->post_norm, epsilon, out));
+  RDNA_TRY(rdna__nn_feed_forward(pass, &layer->ffn, h, &beside));
+  RDNA_TRY(rdna_op_rms_norm(pass->stream, &beside, &moe->ffn_post_norm, epsilon, &beside));
+  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, &beside, zero, zero, out);
+}
+
+/* Adds what the feed-forward block gave, and what else happens to the residual stream before the next layer. */
+static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
+                                const rdna_tensor *branch, const rdna_tensor *next, const rdna_tensor *x,
+                                const rdna_tensor *place, rdna_tensor *h) {
+  const rdna__nn_layer *layer = &decoder->layers[index];
+  const rdna_tensor none = {0};
+  bool more = layer->injection.norm.data || layer->output_scale != 1;
+  RDNA_TRY(add(pass, decoder, branch, &layer->ffn_post_norm, more ? &none : next, x, place, h));
+  if (!more) return RDNA_OK;
+  if (layer->injection.norm.data) RDNA_TRY(rdna__nn_inject(pass, decoder, index, x));
+  RDNA_TRY(scale(pass->stream, x, layer->output_scale));
+  if (!next->data) return as_input(pass, x, place, h);
+  *h = *place;
+  return rdna_op_rms_norm(pass->stream, x, next, decoder->norm_epsilon, place);
+}
+
 static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
                                 const rdna_tensor *h, void *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
@@ -92,6 +133,7 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
   RDNA_TRY(scale(pass->stream, &x, decoder->embedding_scale));
+  if (decoder->injected) RDNA_TRY(rdna__nn_prepare_injections(pass, decoder, &x));
   const rdna_tensor *first = &decoder->layers[0].attention_norm;
   if (first->data)
     RDNA_TRY(rdna_op_rms_norm(pass->stream, &x, first, decoder->norm_epsilon, &place));
@@ -102,9 +144,8 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
     const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
     RDNA_TRY(mix_tokens(pass, decoder, i, &h, &branch));
     RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
-    RDNA_TRY(layer->moe.experts ? rdna__nn_mix_experts(pass, &layer->moe, &h, &branch)
-                                : rdna__nn_feed_forward(pass, &layer->ffn, &h, &branch));
-    RDNA_TRY(add(pass, decoder, &branch, &layer->ffn_post_norm, next, &x, &place, &h));
+    RDNA_TRY(feed(pass, decoder, layer, &h, &x, &branch));
+    RDNA_TRY(finish_layer(pass, decoder, i, &branch, next, &x, &place, &h));
   }
   return rows == 0 ? RDNA_OK : write_logits(pass, decoder, rows, &h, logits);
 }

@@ -24,7 +24,13 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
                               .group_best = moe->group_best,
                               .scale = moe->scale,
                               .bias = moe->ranking_bias.data ? &moe->ranking_bias : NULL};
-  return rdna_op_moe_route(pass->stream, &routing, &logits, indices, shares);
+  RDNA_TRY(rdna_op_moe_route(pass->stream, &routing, &logits, indices, shares));
+  if (!moe->expert_scale.data) return RDNA_OK;
+  const rdna_scalar zero = rdna_scalar_real(0);
+  const rdna_tensor *chosen = indices;
+  rdna_tensor scales = rdna__nn_matrix(pass->router_logits, pass->count, moe->used); /* logits have been read */
+  RDNA_TRY(rdna_op_index(pass->stream, &moe->expert_scale, &chosen, &scales, NULL));
+  return rdna_op_zip(pass->stream, RDNA_ZIP_MUL, shares, &scales, zero, zero, shares);
 }
 
 /* |activated| (tokens, used, hidden) = what the experts' down matrices read; it is where the gates were. */
@@ -66,13 +72,13 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
 }
 
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
-                                 const rdna_tensor *projected) {
+                                 const rdna_tensor *router_input, const rdna_tensor *projected) {
   rdna_tensor indices, shares, activated, x = *h;
   if (x.dtype != RDNA_F32) { /* experts' products are in f32 */
     x = rdna__nn_matrix(pass->shared, pass->count, h->shape[1]);
     RDNA_TRY(rdna_op_cast(pass->stream, h, &x));
   }
-  RDNA_TRY(route(pass, moe, &x, &indices, &shares));
+  RDNA_TRY(route(pass, moe, router_input, &indices, &shares));
   RDNA_TRY(open_gates(pass, moe, &x, &indices, &activated));
   rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
                            .shares = &shares};

@@ -27,7 +27,9 @@ typedef struct rdna__nn_rotation {
 typedef struct rdna__nn_attention {
   rdna__matrix_weights q, k, v, output;
   rdna__matrix_weights qkv; /* q, k and v as one matrix, for fewer kernels a token */
+  bool shares_cache;        /* it reads the keys and values of an earlier layer, and has none of its own */
   bool gated;               /* a head of q is followed by a gate of as many values, for what it has seen */
+  rdna_tensor v_norm;       /* of each head of v */
   rdna_tensor q_norm,
       k_norm; /* RMS norms before rotation: (head_dim), of each head, or of all heads of a token as one */
   const rdna__nn_rotation *rotation;
@@ -93,9 +95,22 @@ typedef struct rdna__nn_moe {
   bool normalised;
   int groups, groups_kept, group_best; /* see rdna_moe_routing */
   float scale;
-  rdna__nn_ffn shared;              /* an expert that every token takes; hidden 0: none */
-  rdna__matrix_weights shared_gate; /* (1, width): it counts for sigmoid of that; weight.data NULL: whole */
+  rdna_tensor
+      router_norm; /* (width): the router reads the residual stream, normed by this; data NULL: what experts do */
+  rdna_tensor expert_scale; /* (experts): on the weights of the chosen */
+  /* It stands beside ffn, whose result and its own are normed and added; it reads the residual stream through the last
+   */
+  rdna_tensor ffn_post_norm, post_norm, norm; /* (width); data NULL: in place of ffn */
+  rdna__nn_ffn shared;                        /* an expert that every token takes; hidden 0: none */
+  rdna__matrix_weights shared_gate;           /* (1, width): it counts for sigmoid of that; weight.data NULL: whole */
 } rdna__nn_moe;
+
+/* What a layer adds of a vector that each token has for it, beside its embedding (Gemma 3n and 4):
+ * x + norm(out(gelu(gate x) * vector)) */
+typedef struct rdna__nn_injection {
+  rdna__matrix_weights gate, out; /* (size, width), (width, size) */
+  rdna_tensor norm;               /* (width); data NULL: there is none */
+} rdna__nn_injection;
 
 typedef struct rdna__nn_layer {
   rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
@@ -103,7 +118,9 @@ typedef struct rdna__nn_layer {
   rdna__nn_attention attention;
   rdna__nn_latent latent;       /* in place of attention; rank 0: none */
   rdna__nn_recurrent recurrent; /* in place of both; k_heads 0: none */
-  int cache, state;             /* the number of its cache or of its state among those of the model */
+  rdna__nn_injection injection;
+  float output_scale; /* of the residual stream behind the layer; 1: none */
+  int cache, state;   /* the number of its cache or of its state among those of the model */
   rdna__nn_ffn ffn;
   rdna__nn_moe moe; /* in place of ffn; experts 0: none */
 } rdna__nn_layer;
@@ -120,8 +137,12 @@ typedef struct rdna__nn_decoder {
    * not spread thin; beta 0: no */
   float temperature_beta;
   int temperature_after;
-  rdna_dtype half;       /* the type of 16 bits for products of many tokens */
-  rdna_tensor embedding; /* (vocabulary, width) */
+  rdna_dtype half;                          /* the type of 16 bits for products of many tokens */
+  rdna_tensor embedding;                    /* (vocabulary, width) */
+  int injected;                             /* values of the vectors for layers' injections; 0: none */
+  rdna_tensor injected_embedding;           /* (vocabulary, layers injected) */
+  rdna__matrix_weights injected_projection; /* (layers injected, width) */
+  rdna_tensor injected_norm;                /* (injected) */
   rdna_tensor output_norm;
   rdna__matrix_weights output;
   rdna__nn_layer *layers; /* (layer_count) */
@@ -141,7 +162,9 @@ typedef struct rdna__nn_pass {
   void *gate_up;
   void *router_logits, *expert_indices, *expert_shares; /* of experts: (count, experts), (count, used) twice */
   void *experts;                                        /* (count, used, 2 hidden) */
+  void *expert_input;                                   /* (count, width) */
   void *shared;                                         /* (count, width) */
+  void *injected;                                       /* (2, count, layers injected) */
   void *latent;                                         /* what rdna__nn_latent_values counts */
   void *scores, *group_rows;                            /* of attention by products: see rdna__nn_buffers */
   void *hidden;                                         /* bool: keys that tokens do not see */
@@ -165,8 +188,9 @@ typedef struct rdna__nn_pass {
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
-  int64_t recurrent, conv_state, state;  /* of recurrent layers: the buffer, and what a slot of a state holds */
-  int64_t latent, heads;                 /* of latent attention; heads that it has */
+  int64_t injected;
+  int64_t recurrent, conv_state, state; /* of recurrent layers: the buffer, and what a slot of a state holds */
+  int64_t latent, heads;                /* of latent attention; heads that it has */
   /* of attention by products: heads that share a key head, and the values of their queries and results; 0 where no
    * layer has it */
   int64_t group, group_row;
@@ -205,6 +229,8 @@ typedef struct rdna__nn_products {
   int window;
 } rdna__nn_products;
 rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of);
+/* Whether the attention kernels lack this one's heads. */
+bool rdna__nn_is_by_products(const rdna__nn_attention *a);
 /* How many tokens' scores are in memory at once, for |group| heads that share a key head. */
 int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
 
@@ -212,8 +238,15 @@ int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
 rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
                                const rdna_tensor *up);
 /* projected = the mixture |moe| over |h| (count, width). */
+/* The router reads |router_input|. */
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
-                                 const rdna_tensor *projected);
+                                 const rdna_tensor *router_input, const rdna_tensor *projected);
+/* The vectors of all layers' injections, from the embeddings |x|. */
+rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder,
+                                        const rdna_tensor *x);
+/* x += what layer |index| injects. */
+rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
+                            const rdna_tensor *x);
 /* Runs the pass's tokens through the decoder, and writes the logits of the last |rows| of them, (rows, vocabulary), to
  * |logits|. */
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);

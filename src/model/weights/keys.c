@@ -95,3 +95,16 @@ rdna_status rdna__key_array(const rdna__weights *w, const char *key, int layers,
   key_name(w, key, name);
   return rdna_gguf_read_i32(w->file, name, 0, (size_t)layers, out);
 }
+
+rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, int layer, int initial, int *out) {
+  char name[KEY_NAME];
+  int32_t value;
+  if (!rdna__key_is_array(w, key)) return rdna__key_count(w, key, initial, out);
+  key_name(w, key, name);
+  RDNA_TRY(rdna_gguf_read_i32(w->file, name, (uint64_t)layer, 1, &value));
+  if (value < 1 || value > RDNA__LARGEST_COUNT)
+    return rdna__fail(RDNA_BAD_DATA, "%s is %d in layer %d; at least 1 and at most %d makes sense", name, (int)value,
+                      layer, RDNA__LARGEST_COUNT);
+  *out = value;
+  return RDNA_OK;
+}

@@ -216,14 +216,20 @@ rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *nam
   return rdna__load_vector(w, full, count, out);
 }
 
+rdna_status rdna__load_router(rdna__weights *w, int layer, int experts, int64_t columns, rdna__matrix_weights *out) {
+  char full[TENSOR_NAME];
+  layer_name(layer, "ffn_gate_inp", ".weight", full);
+  RDNA_TRY(rdna__load_table(w, full, experts, columns, &out->weight));
+  out->scale = 1;
+  layer_name(layer, "ffn_gate_inp", ".bias", full);
+  return rdna_gguf_has_tensor(w->file, full) ? rdna__load_vector(w, full, experts, &out->bias) : RDNA_OK;
+}
+
 rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
                                int64_t columns, rdna_tensor *out, rdna_tensor *bias) {
   char full[TENSOR_NAME];
   layer_name(layer, name, ".weight", full);
   RDNA_TRY(load_as_it_is(w, full, 3, (int64_t[]){experts, rows, columns}, out));
-  layer_name(layer, name, ".scale", full);
-  if (rdna_gguf_has_tensor(w->file, full))
-    return rdna__fail(RDNA_UNSUPPORTED, "the model has '%s'; experts with scales of their own are not run", full);
   layer_name(layer, name, ".bias", full);
   if (!rdna_gguf_has_tensor(w->file, full)) return RDNA_OK;
   if (!bias) return rdna__fail(RDNA_UNSUPPORTED, "the model has '%s'; experts there have no biases here", full);

@@ -40,6 +40,8 @@ void rdna__weights_free(rdna__weights *weights);
 enum { RDNA__LARGEST_COUNT = 1 << 24 };
 
 rdna_status rdna__key_count(const rdna__weights *w, const char *key, int initial, int *out);
+/* The same of a layer, where the file gives one number for all or one a layer. */
+rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, int layer, int initial, int *out);
 /* A count that may be 0, which it is when the key is missing. */
 rdna_status rdna__key_count_or_none(const rdna__weights *w, const char *key, int *out);
 /* A positive finite number; |initial| when the key is missing or 0, unless |initial| is 0. */
@@ -81,6 +83,8 @@ bool rdna__is_vector_in_layer(const rdna__weights *w, int layer, const char *nam
 int64_t rdna__rows_in_layer(const rdna__weights *w, int layer, const char *name);
 rdna_status rdna__load_layer_vector(rdna__weights *w, int layer, const char *name, int64_t count, rdna_tensor *out);
 
+/* ffn_gate_inp of a layer with its bias. Its .scale, where there is one, is not a factor of its result. */
+rdna_status rdna__load_router(rdna__weights *w, int layer, int experts, int64_t columns, rdna__matrix_weights *out);
 /* The matrices of a layer's experts, |name|.weight of (experts, rows, columns), and |name|.bias (experts, rows) as f32
  * where the file has it; |bias| NULL: it must not. */
 rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,

@@ -39,6 +39,8 @@ rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const ch
 /* The mixture of experts of layer |index|, by the keys expert_*: |moe| holds the score, whether weights are normalised,
  * the activation, and a scale of 1 or another. */
 rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe);
+/* A vector of |count| times |value|. */
+rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_tensor *out);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* post_attention_norm and post_ffw_norm. */

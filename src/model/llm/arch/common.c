@@ -17,12 +17,10 @@ rdna_status rdna__arch_keys(rdna_llm *llm) {
     return rdna__fail(RDNA_BAD_DATA, "%s.block_count is %d; at most %d makes sense", w->architecture, info->layers,
                       LARGEST_LAYERS);
   RDNA_TRY(rdna__key_count(w, "embedding_length", 0, &info->width));
-  RDNA_TRY(rdna__key_count(w, "feed_forward_length", 0, &info->hidden));
+  RDNA_TRY(rdna__key_count_of_layer(w, "feed_forward_length", 0, 0, &info->hidden));
   RDNA_TRY(rdna__key_count(w, "context_length", 0, &info->context));
   RDNA_TRY(rdna__key_count(w, "attention.head_count", 0, &info->heads));
-  RDNA_TRY(rdna__key_count(w, "attention.head_count_kv", info->heads, &info->kv_heads));
-  if (info->heads % info->kv_heads != 0)
-    return rdna__fail(RDNA_BAD_DATA, "%d heads cannot share %d key/value heads evenly", info->heads, info->kv_heads);
+  RDNA_TRY(rdna__key_count_of_layer(w, "attention.head_count_kv", 0, info->heads, &info->kv_heads));
   RDNA_TRY(rdna__key_count(w, "attention.key_length", info->width / info->heads, &info->head_dim));
   RDNA_TRY(rdna__table_rows(w, "token_embd.weight", &info->vocabulary));
   rdna__nn_decoder *decoder = &llm->decoder;
@@ -103,6 +101,15 @@ rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const ch
   const rdna__part down = {"ffn_down", &ffn->down, width, hidden, true};
   RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 2, joined, &ffn->gate_up));
   return rdna__load_parts(&llm->weights, index, &down, 1, NULL, NULL);
+}
+
+rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_tensor *out) {
+  float *values = malloc((size_t)count * sizeof *values);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld values", (long long)count);
+  for (int64_t i = 0; i < count; i++) values[i] = value;
+  rdna_status status = rdna__put_vector(&llm->weights, values, count, out);
+  free(values);
+  return status;
 }
 
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {

@@ -44,8 +44,7 @@ rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe) {
   int64_t width = llm->info.width;
   RDNA_TRY(read_keys(llm, moe));
   int experts = moe->experts, hidden = moe->hidden;
-  const rdna__part router = {"ffn_gate_inp", &moe->router, experts, width, true};
-  RDNA_TRY(rdna__load_parts(w, index, &router, 1, NULL, NULL));
+  RDNA_TRY(rdna__load_router(w, index, experts, width, &moe->router));
   if (rdna__has_in_layer(w, index, "exp_probs_b.bias"))
     RDNA_TRY(rdna__load_layer_vector(w, index, "exp_probs_b.bias", experts, &moe->ranking_bias));
   if (rdna__has_in_layer(w, index, "ffn_gate_up_exps.weight")) {
@@ -55,5 +54,7 @@ rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe) {
     RDNA_TRY(rdna__load_experts(w, index, "ffn_up_exps", experts, hidden, width, &moe->up, &moe->up_bias));
   }
   RDNA_TRY(rdna__load_experts(w, index, "ffn_down_exps", experts, width, hidden, &moe->down, &moe->down_bias));
+  if (rdna__has_in_layer(w, index, "ffn_down_exps.scale"))
+    RDNA_TRY(rdna__load_layer_vector(w, index, "ffn_down_exps.scale", experts, &moe->expert_scale));
   return load_shared(llm, index, moe);
 }
