@@ -16,10 +16,11 @@ def relative_squared_error(got, want):
     return float(((got - want) ** 2).sum() / (want**2).sum())
 
 
-def logits_of(path, tokens, *options, device=None, exact=True):
+def logits_of(path, tokens, *options, device=None, exact=True, environment=None):
     with tempfile.NamedTemporaryFile(suffix=".f32") as out:
         rdna_program.output("logits", path, "--tokens", ",".join(map(str, tokens)), "--out", out.name, "--device",
-                            device or rdna_program.DEVICE, *(["--exact"] if exact else []), *options)
+                            device or rdna_program.DEVICE, *(["--exact"] if exact else []), *options,
+                            environment=environment)
         return np.fromfile(out.name, "<f4").astype(np.float64).reshape(len(tokens), -1)
 
 
