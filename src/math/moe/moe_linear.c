@@ -6,6 +6,7 @@
 #include "math/moe/moe_kernels.h"
 #include "math/quant/quant.h"
 #include "rdna/op/moe.h"
+#include "rdna/op/movement.h"
 
 static const char NAME[] = "moe_linear";
 
@@ -19,24 +20,37 @@ static bool is_aligned(const void *data, int64_t row_bytes) {
 /* What routes are chosen by. */
 struct problem {
   const struct moe_product_args *args;
-  rdna_dtype weights;
+  rdna_dtype x, weights;
 };
 
+static int64_t slots_of(const struct problem *p) { return (int64_t)p->args->tokens * p->args->top; }
+
+/* From more slots than experts on, tiles read less of the weights than slots would. */
+static bool fit_matrix_units(const rdna__route *route, const void *which) {
+  const struct problem *p = which;
+  bool blocks = rdna_dtype_block_values(p->weights) > 1;
+  return p->x != RDNA_F32 && (p->x == p->weights || (p->x == RDNA_F16 && blocks)) && slots_of(p) > p->args->experts;
+}
 static bool are_few(const rdna__route *route, const void *which) {
   const struct problem *p = which;
   const struct gemm_args *product = &p->args->product;
-  int64_t slots = (int64_t)p->args->tokens * p->args->top;
+  int64_t slots = slots_of(p);
   bool aligned = is_aligned(product->a, product->lda * 4);
   if (rdna_dtype_block_values(p->weights) == 1)
     aligned = aligned && is_aligned(product->b, product->ldb * (int64_t)rdna_dtype_block_bytes(p->weights));
   return aligned && slots <= SLOTS_FOR_TILES * (int64_t)p->args->experts && slots <= RDNA__GRID_YZ_MAX;
 }
 
-enum { FEW, TILES };
+enum { MATRIX, FEW, TILES };
 static const rdna__route routes[] = {
+    [MATRIX] = {.name = "matrix units",
+                .kernels = {"moe_sort", "moe_mma_{f16|bf16}_{f16|bf16}", "moe_mma_f16_{blocks}", "moe_sum_f32"},
+                .when = "x of 16 bits, weights of its type or with f16 blocks, more slots than experts",
+                .applies = fit_matrix_units},
     [FEW] = {.name = "slots",
              .kernels = {"moe_gemv_{f32|f16|bf16}", "moe_gemv_{blocks}"},
-             .when = "at most 4 slots for each expert, aligned rows: each slot reads its expert's weights",
+             .when = "others, x of 16 bits copied to f32; at most 4 slots for each expert, aligned rows: each slot "
+                     "reads its expert's weights",
              .applies = are_few},
     [TILES] = {.name = "tiles",
                .kernels = {"moe_sort", "moe_gemm_{f32|f16|bf16}", "moe_gemm_{blocks}", "moe_sum_f32"},
@@ -51,6 +65,7 @@ struct call {
   const rdna_tensor *x, *weights, *indices, *out;
   int64_t tokens, top, experts, n, k;
   struct moe_product_args args;
+  const rdna__route *route;
 };
 
 static rdna_status check_per_slot(const char *argument, const rdna_tensor *tensor, rdna_dtype dtype) {
@@ -95,12 +110,11 @@ static rdna_status check_options(struct call *c) {
   return rdna__check_apart(NAME, "out", c->out, "bias", bias);
 }
 
-/* x of tokens or of slots, and out of slots or, with shares, of tokens: f32 rows. */
+/* x of tokens or of slots, and out of slots or, with shares, of tokens. */
 static rdna_status check_rows(struct call *c) {
   const rdna_tensor *x = c->x, *out = c->out;
   int64_t rows, size, out_rows;
-  RDNA_TRY(rdna__check_tensor(NAME, "x", x));
-  RDNA_TRY(rdna__check_dtype(NAME, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_float(NAME, "x", x));
   RDNA_TRY(rdna__check_tensor(NAME, "out", out));
   RDNA_TRY(rdna__check_dtype(NAME, "out", out, RDNA_F32));
   RDNA_TRY(check_per_slot("indices", c->indices, RDNA_I32));
@@ -163,15 +177,16 @@ static rdna_status sort_slots(struct call *c, rdna__scratch *scratch) {
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)args.most_tiles * 3 * sizeof(int32_t), (void **)&args.tiles));
   c->args.order = args.order, c->args.tiles = args.tiles, c->args.most_tiles = args.most_tiles;
   rdna_grid grid = {(uint32_t)c->experts + 1, 1, 1};
-  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], 0, grid, &args, NULL);
+  return RDNA__ROUTE_LAUNCH(c->stream, c->route, 0, grid, &args, NULL);
 }
 
 static rdna_status multiply_tiles(const struct call *c) {
-  bool plain = rdna_dtype_block_values(c->weights->dtype) == 1;
+  bool plain = rdna_dtype_block_values(c->weights->dtype) == 1, both = plain && c->route == &routes[MATRIX];
+  const char *weights = rdna_dtype_name(c->weights->dtype);
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(NAME, c->args.most_tiles * rdna__divide_up(c->n, MOE_TILE), 1, &grid.x));
-  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], plain ? 1 : 2, grid, &c->args,
-                            rdna_dtype_name(c->weights->dtype));
+  return RDNA__ROUTE_LAUNCH(c->stream, c->route, plain ? 1 : 2, grid, &c->args,
+                            both ? rdna_dtype_name(c->x->dtype) : weights, weights);
 }
 
 /* With shares the rows of slots go to scratch memory, and from there into those of tokens. */
@@ -192,7 +207,26 @@ static rdna_status run_tiles(struct call *c, rdna__scratch *scratch) {
   RDNA_TRY(multiply_tiles(c));
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(NAME, c->tokens * c->n, 256, &grid.x));
-  return RDNA__ROUTE_LAUNCH(c->stream, &routes[TILES], 3, grid, &sum, NULL);
+  return RDNA__ROUTE_LAUNCH(c->stream, c->route, 3, grid, &sum, NULL);
+}
+
+/* x as f32, beside each other. */
+static rdna_status widen(struct call *c, rdna__scratch *scratch) {
+  rdna_tensor x;
+  RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_F32, c->x->rank, c->x->shape, &x));
+  c->args.product.a = x.data, c->args.product.lda = c->k;
+  return rdna_op_copy(c->stream, c->x, &x);
+}
+
+static rdna_status run(struct call *c, rdna__scratch *scratch) {
+  struct problem problem = {&c->args, c->x->dtype, c->weights->dtype};
+  c->route = rdna__route_choose(&rdna__moe_linear_routes, &problem);
+  if (c->route != &routes[MATRIX] && c->x->dtype != RDNA_F32) {
+    RDNA_TRY(widen(c, scratch));
+    problem.x = RDNA_F32;
+    c->route = rdna__route_choose(&rdna__moe_linear_routes, &problem);
+  }
+  return c->route == &routes[FEW] ? run_few(c) : run_tiles(c, scratch);
 }
 
 rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *options, const rdna_tensor *x,
@@ -212,8 +246,6 @@ rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *opti
   c.args.chosen = indices->data;
   c.args.tokens = (int32_t)c.tokens, c.args.top = (int32_t)c.top, c.args.experts = (int32_t)c.experts;
   c.args.add = known.add;
-  struct problem problem = {&c.args, weights->dtype};
-  if (rdna__route_choose(&rdna__moe_linear_routes, &problem) == &routes[FEW]) return run_few(&c);
   rdna__scratch scratch = {.stream = stream, .holder = NAME};
-  return rdna__scratch_release(&scratch, run_tiles(&c, &scratch));
+  return rdna__scratch_release(&scratch, run(&c, &scratch));
 }

@@ -8,6 +8,7 @@ typedef struct layer {
   int64_t tokens, top, experts, n, k;
   bool with_bias, with_shares, add, x_of_slots;
   int64_t gap; /* values between rows of x, and of out */
+  rdna_dtype x;
 } layer;
 
 static bool is_quantized(rdna_dtype dtype) { return rdna_dtype_block_values(dtype) > 1; }
@@ -17,8 +18,17 @@ typedef struct operands {
   operand x, weights, bias, shares, indices, out, before;
 } operands;
 
+/* Blocks that meet an x of f16 on matrix units are rounded to it; in f32 their values are exact, or rounded once. */
+static bool is_rounded(const layer *l) {
+  return is_quantized(l->type) && l->x == RDNA_F16 && l->tokens * l->top > l->experts;
+}
+
 static double weight_at(const layer *l, const operands *o, int64_t i) {
-  return is_quantized(l->type) ? test_quant_value(l->type, o->weights.host, i, NULL) : operand_get(&o->weights, i);
+  double v = is_quantized(l->type) ? test_quant_value(l->type, o->weights.host, i, NULL) : operand_get(&o->weights, i);
+  float rounded = 0; /* or a value of 16 bits */
+  if (!is_rounded(l)) return v;
+  case_set(RDNA_F16, &rounded, 0, (float)v);
+  return (double)case_get(RDNA_F16, &rounded, 0);
 }
 
 /* Value |j| of the product of slot |slot|, 0 without an expert, and in |magnitude| the sum of its terms'. */
@@ -47,7 +57,7 @@ static void compare(const layer *l, const operands *o) {
       for (int64_t i = 0; i < each; i++) {
         double magnitude, v = slot_value(l, o, r * each + i, j, &magnitude);
         double share = l->with_shares ? operand_get(&o->shares, r * each + i) : 1;
-        if (is_quantized(l->type)) magnitude += 16 * (double)l->k;
+        if (is_quantized(l->type) && !is_rounded(l)) magnitude += 16 * (double)l->k;
         want += share * v;
         so_far += fabs(share) * magnitude;
         error += 0x1p-24 * ((double)(l->k + 6) * fabs(share) * magnitude + 2 * so_far);
@@ -59,16 +69,17 @@ static void compare(const layer *l, const operands *o) {
   }
 }
 
-static operand make_rows(const layer *l, bool of_slots, int64_t size) {
+static operand make_rows(const layer *l, rdna_dtype type, bool of_slots, int64_t size) {
   int64_t row = size + l->gap, slots[] = {l->tokens, l->top, size}, tokens[] = {l->tokens, size};
-  return of_slots ? operand_make(RDNA_F32, 3, slots, (int64_t[]){l->top * row, row, 1}, 0)
-                  : operand_make(RDNA_F32, 2, tokens, (int64_t[]){row, 1}, 0);
+  return of_slots ? operand_make(type, 3, slots, (int64_t[]){l->top * row, row, 1}, 0)
+                  : operand_make(type, 2, tokens, (int64_t[]){row, 1}, 0);
 }
 
 static void make(const layer *l, operands *o) {
   int64_t count = l->experts * l->n * l->k, bytes = (int64_t)rdna_dtype_bytes(l->type, count);
-  o->x = make_rows(l, l->x_of_slots, l->k);
-  o->out = make_rows(l, !l->with_shares, l->n), o->before = make_rows(l, !l->with_shares, l->n);
+  o->x = make_rows(l, l->x, l->x_of_slots, l->k);
+  o->out = make_rows(l, RDNA_F32, !l->with_shares, l->n);
+  o->before = make_rows(l, RDNA_F32, !l->with_shares, l->n);
   o->bias = operand_make(RDNA_F32, 2, (int64_t[]){l->experts, l->n}, NULL, 0);
   o->shares = operand_make(RDNA_F32, 2, (int64_t[]){l->tokens, l->top}, NULL, 0);
   o->indices = operand_make(RDNA_I32, 2, (int64_t[]){l->tokens, l->top}, NULL, 0);
@@ -122,6 +133,20 @@ static void of_every_type(void **state) {
     check((layer){types[t], 30, 2, 3, 70, 256, .with_bias = t % 2, .gap = t % 3});
     check((layer){types[t], 17, 3, 2, 9, 256, .with_shares = true, .x_of_slots = true, .add = !(t % 2), .gap = t % 3});
   }
+}
+
+/* x of 16 bits: on matrix units with weights of its type and f16 with blocks, else as f32; few slots as f32 too. */
+static void of_halves(void **state) {
+  for (int t = 0; t < TYPES; t++) {
+    rdna_dtype x = t % 3 == 2 ? RDNA_BF16 : RDNA_F16;
+    check((layer){types[t], 2, 2, 5, 21, 256, .with_bias = t % 2, .x = x});
+    check((layer){types[t], 30, 2, 3, 70, 256, .with_bias = t % 2, .gap = t % 3, .x = RDNA_F16});
+    check((layer){types[t], 17, 3, 2, 9, 256, .with_shares = true, .x_of_slots = true, .add = t % 2, .x = x});
+  }
+  check((layer){RDNA_BF16, 150, 2, 1, 130, 33, .with_bias = true, .x = RDNA_BF16});
+  check((layer){RDNA_F16, 90, 4, 3, 40, 24, .with_shares = true, .gap = 8, .x = RDNA_F16});
+  check((layer){RDNA_F16, 40, 2, 3, 3, 0, .with_bias = true, .x = RDNA_F16});
+  check((layer){RDNA_Q4_K, 0, 2, 3, 3, 256, .x = RDNA_F16});
 }
 
 /* More rows than a tile, more work-groups than run at once, long rows, rows at odd places. */
@@ -192,7 +217,8 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_type), cmocka_unit_test(of_every_size),
-                                     cmocka_unit_test(sums_are_in_order), cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_type), cmocka_unit_test(of_halves),
+                                     cmocka_unit_test(of_every_size), cmocka_unit_test(sums_are_in_order),
+                                     cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -6,7 +6,7 @@
 
 #include "kernel/manifest.h"
 #include "math/common/case/fill.h"
-#include "math/moe/moe_kernels.h"
+#include "math/moe/moe_mma_kernels.h"
 #include "math/quant/quant_case.h"
 
 /* Experts of slots, of which some are none. */
@@ -70,12 +70,16 @@ RDNA_CASE_MAKER(rdna__moe_sum_case) {
                                                : rdna__case_guard_rows(out_case, args.tokens, args.n, args.out_stride);
 }
 
-/* The type that a kernel's name ends in. */
+/* The type that a kernel's name ends in, of the weights, and that of x: moe_mma_f16_q4_K, moe_gemm_q4_K. */
 static rdna_dtype type_of(const char *name) {
-  const char *type = name + strlen("moe_gemv_");
+  const char *type = strchr(name + strlen("moe_"), '_') + 1;
+  if (strncmp(name, "moe_mma_", 8) == 0) type = strchr(type, '_') + 1;
   int dtype = 0;
   while (dtype < RDNA_DTYPE_COUNT && strcmp(type, rdna_dtype_name((rdna_dtype)dtype)) != 0) dtype++;
   return (rdna_dtype)dtype;
+}
+static rdna_dtype x_type_of(const char *name) {
+  return strncmp(name, "moe_mma_", 8) != 0 ? RDNA_F32 : strncmp(name + 8, "bf16", 4) == 0 ? RDNA_BF16 : RDNA_F16;
 }
 
 static void pick_sizes(rdna__random *random, int n, rdna_dtype type, bool tiles, struct moe_product_args *args) {
@@ -124,15 +128,14 @@ static bool add_tiles(rdna__kernel_case *c, struct moe_product_args *args, const
 }
 
 /* x and the weights; a bound of the sums of products' magnitudes. */
-static bool add_operands(rdna__random *random, rdna__kernel_case *c, rdna_dtype type,
+static bool add_operands(rdna__random *random, rdna__kernel_case *c, rdna_dtype x_type, rdna_dtype type,
                          const struct moe_product_args *args, double *out_sum) {
   int64_t rows = args->x_of_slots ? (int64_t)args->tokens * args->top : args->tokens, k = args->product.k;
   int64_t count = (int64_t)args->experts * args->product.n * k;
-  float *x =
-      rdna__case_add(c, RDNA__IN, RDNA_F32, rows * args->product.lda, offsetof(struct moe_product_args, product.a));
+  void *x = rdna__case_add(c, RDNA__IN, x_type, rows * args->product.lda, offsetof(struct moe_product_args, product.a));
   void *b = rdna__case_add(c, RDNA__IN, type, count, offsetof(struct moe_product_args, product.b));
   if (!x || !b) return false;
-  case_fill(random, RDNA_F32, x, rows * args->product.lda, 1);
+  case_fill(random, x_type, x, rows * args->product.lda, 1);
   double largest = 6, most = 0; /* of numbers drawn normally */
   if (rdna_dtype_block_values(type) > 1)
     largest = rdna__fill_blocks(random, type, b, count);
@@ -140,7 +143,7 @@ static bool add_operands(rdna__random *random, rdna__kernel_case *c, rdna_dtype 
     case_fill(random, type, b, count, 1);
   for (int64_t r = 0; r < rows; r++) {
     double sum = 0;
-    for (int64_t p = 0; p < k; p++) sum += fabs((double)x[r * args->product.lda + p]);
+    for (int64_t p = 0; p < k; p++) sum += fabs((double)case_get(x_type, x, r * args->product.lda + p));
     most = fmax(most, sum);
   }
   *out_sum = most * largest;
@@ -162,8 +165,8 @@ static bool add_result(rdna__random *random, rdna__kernel_case *c, const struct 
 }
 
 RDNA_CASE_MAKER(rdna__moe_product_case) {
-  bool tiles = strncmp(kernel->name, "moe_gemm_", 9) == 0;
-  rdna_dtype type = type_of(kernel->name);
+  bool tiles = strncmp(kernel->name, "moe_gemv_", 9) != 0;
+  rdna_dtype type = type_of(kernel->name), x_type = x_type_of(kernel->name);
   struct moe_product_args args = {.product = {.m = 1, .batch = 1, .alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   pick_sizes(random, n, type, tiles, &args);
   bool shares = !tiles && n % 2 == 1;
@@ -176,7 +179,8 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   int64_t slots = (int64_t)args.tokens * args.top;
   int32_t *chosen = add_chosen(random, out_case, slots, args.experts, offsetof(struct moe_product_args, chosen));
   double sum;
-  if (!chosen || (tiles && !add_tiles(out_case, &args, chosen)) || !add_operands(random, out_case, type, &args, &sum) ||
+  if (!chosen || (tiles && !add_tiles(out_case, &args, chosen)) ||
+      !add_operands(random, out_case, x_type, type, &args, &sum) ||
       (shares && !add_values(random, out_case, slots, offsetof(struct moe_product_args, shares))) ||
       (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
                             offsetof(struct moe_product_args, product.bias))))
