@@ -18,7 +18,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-from rdna_ctypes import BF16, F32, Convolution, Library, Sdpa, blocks_of, real, torch_time, view
+from rdna_ctypes import BF16, F32, Convolution, Library, MoeProduct, Sdpa, blocks_of, real, torch_time, view
 
 
 # ResNet-50's convolutions: channels, size of the image, channels of the result, window, stride, how many there are.
@@ -100,6 +100,34 @@ class Bench:
                     yield (f"linear f16 x {weights} {m}x{n}x{k}", 2.0 * m * n * k, lambda: torch.mm(x, half.t()),
                            self.lib.op("linear", view(x), blocks, None, view(out)), lambda: close(out, want, 1e-2))
                 del dense, half, memory
+
+    def case_moe(self):
+        """Tokens of which each takes 8 of 128 experts, all as often, beside PyTorch's products of the sorted rows with the
+        same weights in f16."""
+        experts, top, n, k = 128, 8, 768, 2048
+        for weights in ("f16", "q8_0", "q4_K"):
+            dense = torch.randn(experts, n, k, device="cuda")
+            half = dense.half()
+            blocks, memory = view(half), half
+            if weights != "f16":
+                blocks, memory = blocks_of(self.lib, weights, dense)
+                self.lib.op("dequantize", blocks, view(half))()
+                self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+            for tokens in (512, 4096):
+                x = torch.randn(tokens, k, device="cuda", dtype=torch.float16)
+                slots = torch.arange(tokens * top, device="cuda", dtype=torch.int32)
+                indices = (slots * 37 % experts).view(tokens, top)
+                order = torch.argsort(indices.flatten(), stable=True)
+                rows = x[order // top].view(experts, -1, k)
+                out = torch.empty(tokens, top, n, device="cuda")
+                want = torch.empty(tokens * top, n, device="cuda")
+                want[order] = torch.bmm(rows, half.transpose(1, 2)).float().view(-1, n)
+                options = MoeProduct()
+                yield (f"moe f16 x {weights} {tokens}, {top} of {experts}", 2.0 * tokens * top * n * k,
+                       lambda: torch.bmm(rows, half.transpose(1, 2)),
+                       self.lib.op("moe_linear", ctypes.byref(options), view(x), blocks, view(indices), view(out)),
+                       lambda: close(out.view(-1, n), want, 1e-2))
+            del dense, half, memory
 
     def case_attention(self):
         for length in (1024, 4096, 16384):

@@ -63,6 +63,10 @@ class QuantGroups(Options):
     _fields_ = [(name, ctypes.POINTER(Tensor)) for name in ("codes", "scales", "zeros")]
 
 
+class MoeProduct(Options):
+    _fields_ = [("add", ctypes.c_bool), ("bias", ctypes.POINTER(Tensor)), ("shares", ctypes.POINTER(Tensor))]
+
+
 class Sdpa(Options):
     _fields_ = [(n, ctypes.c_float) for n in ("scale", "softcap", "dropout")] + [
         ("causal", ctypes.c_bool), ("windowed", ctypes.c_bool), ("diagonal", ctypes.c_int), ("left", ctypes.c_int32),
