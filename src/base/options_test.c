@@ -70,7 +70,7 @@ ENDS_WITH(rdna_pooling, divisor);
 ENDS_WITH(rdna_quant_groups, zeros);
 ENDS_WITH(rdna_rope, epsilon);
 ENDS_WITH(rdna_sampling, seed);
-ENDS_WITH(rdna_sdpa, max_keys);
+ENDS_WITH(rdna_sdpa, sinks);
 ENDS_WITH(rdna_upsample, factor);
 
 int main(void) {

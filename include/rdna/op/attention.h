@@ -91,7 +91,7 @@ typedef enum rdna_diagonal {
  *
  *     x = scale * q.k
  *     s = (softcap > 0 ? softcap * tanh(x / softcap) : x) - slope * |i + shift - j| + mask
- *     p = exp(s - lse),  lse = log(sum over the keys of exp(s))
+ *     p = exp(s - lse),  lse = log(sum over the keys of exp(s), + exp(sink) with |sinks|)
  *     out = sum over the keys of kept * p * v / (1 - dropout)
  *
  * (Vaswani et al. 2017; Press, Smith and Lewis 2022 for |slopes|; Gemma 2 for |softcap|). kept is drawn from Philox as
@@ -116,6 +116,7 @@ typedef struct rdna_sdpa {
   const rdna_tensor *q_starts, *k_starts;
   int64_t max_queries, max_keys; /* of one sequence, with starts. Fewer than there are is slow, not wrong, but for
                                     |dropout|, which numbers its draws by them */
+  const rdna_tensor *sinks; /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value */
 } rdna_sdpa;
 #define RDNA_SDPA_INIT .size = sizeof(rdna_sdpa)
 
@@ -124,7 +125,7 @@ typedef struct rdna_sdpa {
  * so that (batch, queries, heads, d) in memory is a view; the last dimension dense, every address, stride, d and dv
  * a multiple of 16 bytes is fast, anything else is copied first. d and dv are 1 to 256; query head h reads key head
  * h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries), contiguous; (heads, rows) with starts. A query
- * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf. A NaN or infinity in a value that is
+ * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf, or with |sinks| of the sink. A NaN or infinity in a value that is
  * hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| overlap nothing else.
  *
  * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
@@ -143,7 +144,7 @@ RDNA_CHECKED rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *opti
 /* Gradients of the same call: of |q|, |k|, |v| and a mask that is added, like them in shape and type and of any
  * strides; a NULL one is not made. |out|, |lse| and |options| are what rdna_op_sdpa was given and wrote, |dout| is like
  * |out|. Where a size of the mask is 1, its gradient is the sum over what the mask is the same for, in f32. No gradient
- * is made of the slopes. The bits are the same from run to run. The gradients overlap nothing else.
+ * is made of the slopes and the sinks. The bits are the same from run to run. The gradients overlap nothing else.
  *
  * RDNA_INVALID_ARGUMENT: as above, and |dmask| without a mask or with one of bool. */
 RDNA_CHECKED rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options, const rdna_tensor *q,

@@ -65,12 +65,14 @@ static rdna_sdpa sdpa_options(void) {
 #define MASK MAIN_OR(F32 | BIT(RDNA_BOOL)), STRIDED | OPTIONAL, SHAPE(B, 4, M, 5)
 OPERATOR(sdpa, plain, .types = FLOATS, .empty = "MB") {
   rdna_sdpa options = sdpa_options();
+  options.sinks = SINKS;
   options.mask = in("mask", MASK), options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
   return rdna_op_sdpa(stream, given_options("options", &options), in("q", Q4), in("k", K4), in("v", V4),
                       out("out", OUT4), out("lse", ONLY(RDNA_F32), OPTIONAL, SHAPE(B, 4, M)));
 }
 OPERATOR(sdpa_backward, plain, .types = FLOATS, .empty = "MB") {
   rdna_sdpa options = sdpa_options();
+  options.sinks = SINKS;
   options.mask = in("mask", MAIN, STRIDED, SHAPE(B, 4, M, 5)),
   options.slopes = in("slopes", ONLY(RDNA_F32), OPTIONAL | FEWER_DIMS, SHAPE(B, 4));
   return rdna_op_sdpa_backward(

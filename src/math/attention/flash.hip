@@ -187,13 +187,20 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
                                     type::BYTES;
   int64_t out_stride = now.out_stride[1] * type::BYTES;
   float *staging = (float *)lds + wave_id() * (FLASH_STAGE_BYTES / 4);
+  float sink = now.sinks ? global(now.sinks)[place.head] * FLASH_LOG2_E : -infinity_f32();
 #pragma unroll
   for (int m = 0; m < plan::M_TILES; m++) {
     float factor[unit::STATS];
 #pragma unroll
     for (int r = 0; r < unit::STATS; r++) {
       float sum = flash_reduce_sum(state.l[m][r], unit::REDUCE_FIRST, unit::REDUCE_END);
+      float top = state.m[m][r] * c;
       factor[r] = sum == 0 ? 0 : 1 / sum;
+      if (sink != -infinity_f32()) {
+        float higher = max_f32(top, sink), share = fast_exp2(top - higher);
+        top = higher, sum = fma_f32(sum, share, fast_exp2(sink - higher));
+        factor[r] = share / sum;
+      }
       if (!now.lse) continue;
 #pragma unroll
       for (int v = 0; v < MMA_VALUES; v++) {
@@ -203,7 +210,7 @@ RDNA_DEVICE void forward_store(const flash_place &place, const forward_wave &wav
         int32_t row = wave.first + 16 * m + (int32_t)unit::row_of(v);
         if (row >= place.s.sq) continue;
         now.lse[place.batch * now.lse_stride[0] + place.head * now.lse_stride[1] + place.s.q_row + row] =
-            sum == 0 ? -infinity_f32() : (state.m[m][r] * c + fast_log2(sum)) * FLASH_LN_2;
+            sum == 0 ? -infinity_f32() : (top + fast_log2(sum)) * FLASH_LN_2;
       }
     }
     flash_write<type>(state.out[m], factor, out + 16 * m * out_stride, out_stride, wave.last - wave.first + 1 - 16 * m,

@@ -81,6 +81,13 @@ static bool add_mask(rdna__random *random, rdna__kernel_case *out_case, rdna_dty
   return true;
 }
 
+static bool add_sinks(rdna__random *random, rdna__kernel_case *out_case, int64_t heads) {
+  float *sinks = rdna__case_add(out_case, RDNA__IN, RDNA_F32, heads, offsetof(struct flash_args, sinks));
+  for (int64_t h = 0; sinks && h < heads; h++)
+    sinks[h] = rdna__random_below(random, 8) ? 2 * (float)rdna__random_normal(random) : -INFINITY;
+  return sinks != NULL;
+}
+
 static bool add_slopes(rdna__random *random, rdna__kernel_case *out_case, struct flash_args *a) {
   bool each = rdna__random_below(random, 2);
   a->slopes_stride = each ? a->heads : 0;
@@ -183,6 +190,7 @@ RDNA_CASE_MAKER(rdna__flash_forward_case) {
     rdna__case_tolerance(out_case, output_error(dtype, &a, k_rows), case_spacing(dtype));
     made = mark_gaps(out_case, out, a.out_stride, a.batch, q_rows, a.heads, a.dv);
   }
+  made = made && (n % 2 == 0 || add_sinks(random, out_case, a.heads));
   int64_t lse = (a.lse_stride[0] ? (int64_t)a.batch : 1) * a.heads * q_rows;
   if (made && n % 3 != 2) {
     made = rdna__case_add(out_case, RDNA__OUT, RDNA_F32, lse, offsetof(struct flash_args, lse)) != NULL;

@@ -198,6 +198,11 @@ static void forward_rows(const struct head *h, int32_t first) {
   }
   for (int r = 0; r < queries; r++) {
     float *o = b.o + r * padded_dv, inverse = b.l[r] == 0 ? 0 : 1 / b.l[r];
+    if (a->sinks && a->sinks[h->head] != -__builtin_inff()) {
+      float top = max_f32(b.m[r], a->sinks[h->head]), share = scalar_exp(b.m[r] - top);
+      b.m[r] = top, b.l[r] = b.l[r] * share + scalar_exp(a->sinks[h->head] - top);
+      inverse = share / b.l[r];
+    }
     for (int i = 0; i < a->dv; i++) o[i] *= inverse;
     store_row(h->work->type, a->out, row_at(a->out_stride, h->batch, h->s.q_row + first + r, h->head), a->dv, o);
     if (a->lse)

@@ -5,12 +5,12 @@
  * h / (heads / kv_heads). With x = scale * q.k:
  *
  *     s = (softcap ? softcap * tanh(x / softcap) : x) - slope * |i + shift - j| + mask
- *     p = exp(s - lse),  lse = log(sum over j of exp(s))
+ *     p = exp(s - lse),  lse = log(sum over j of exp(s), + exp(sink of the head))
  *     out = sum over j of p * kept / (1 - dropout) * v
  *
  * kept is whether word j % 4 of Philox block offset + (((b * heads + h) * sq + i) * ceil(sk / 4) + j / 4) makes a
  * number in [0, 1) that is at least |dropout|; sq and sk are those of the arguments. A query that sees nothing gives
- * zeros and an lse of -inf. */
+ * zeros and an lse of -inf, or of the sink. */
 #ifndef RDNA_MATH_FLASH_KERNELS_H
 #define RDNA_MATH_FLASH_KERNELS_H
 
@@ -31,6 +31,7 @@ struct flash_args {
   const void *q, *k, *v;
   const void *mask;                   /* additive in f32 or the type of q, or bool: 0 hides the key */
   const float *slopes;                /* ALiBi */
+  const float *sinks;                 /* (heads): a score more, without a value; or NULL */
   const int32_t *q_starts, *k_starts; /* (batch + 1), or both NULL */
   void *out;
   float *lse;                                                   /* or NULL */

@@ -170,6 +170,18 @@ static rdna_status check_slopes(struct call *call) {
   return RDNA_OK;
 }
 
+static rdna_status check_sinks(struct call *call) {
+  const rdna_tensor *sinks = call->options.sinks;
+  if (!sinks) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(call->name, "sinks", sinks));
+  RDNA_TRY(rdna__check_dtype(call->name, "sinks", sinks, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(call->name, "sinks", sinks, 1));
+  RDNA_TRY(rdna__check_size(call->name, "sinks", sinks, 0, call->args.heads, "the heads of q"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "sinks", sinks));
+  call->args.sinks = sinks->data;
+  return RDNA_OK;
+}
+
 static rdna_status check_lse(struct call *call, const rdna_tensor *lse, const rdna_tensor *q) {
   struct flash_args *a = &call->args;
   RDNA_TRY(rdna__check_tensor(call->name, "lse", lse));
@@ -324,6 +336,7 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
   RDNA_TRY(check_slopes(&call));
+  RDNA_TRY(check_sinks(&call));
   RDNA_TRY(check_out(&call, "out", out, q, v));
   RDNA_TRY(rdna__check_distinct(call.name, out));
   if (lse) RDNA_TRY(check_lse(&call, lse, q));
@@ -333,9 +346,10 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
                               {"v", v},
                               {"mask", options->mask},
                               {"slopes", options->slopes},
+                              {"sinks", options->sinks},
                               {"q_starts", options->q_starts},
                               {"k_starts", options->k_starts}};
-  RDNA_TRY(rdna__check_written_apart(call.name, written, 2, read, 7, 0));
+  RDNA_TRY(rdna__check_written_apart(call.name, written, 2, read, 8, 0));
   take_options(&call);
   if (call.args.batch == 0 || rdna_tensor_count(out) == 0) return RDNA_OK;
   return rdna__scratch_release(&call.scratch, run_forward(&call, q, k, v, out));
@@ -495,6 +509,7 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
   RDNA_TRY(check_operands(&call, q, k, v));
   RDNA_TRY(check_mask(&call));
   RDNA_TRY(check_slopes(&call));
+  RDNA_TRY(check_sinks(&call));
   RDNA_TRY(check_out(&call, "out", out, q, v));
   RDNA_TRY(check_out(&call, "dout", dout, q, v));
   RDNA_TRY(check_lse(&call, lse, q));
@@ -504,6 +519,7 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
                               {"v", v},
                               {"mask", options->mask},
                               {"slopes", options->slopes},
+                              {"sinks", options->sinks},
                               {"q_starts", options->q_starts},
                               {"k_starts", options->k_starts},
                               {"out", out},
@@ -516,7 +532,7 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
     RDNA_TRY(rdna__check_distinct(call.name, written[i].tensor));
   }
   if (dmask) RDNA_TRY(check_dmask(&call, dmask));
-  RDNA_TRY(rdna__check_written_apart(call.name, written, 4, read, 10, 0));
+  RDNA_TRY(rdna__check_written_apart(call.name, written, 4, read, 11, 0));
   take_options(&call);
   if (call.args.batch == 0 || call.args.heads == 0)
     return dmask ? rdna_op_fill(stream, (rdna_scalar){0}, dmask) : RDNA_OK; /* the sum of nothing */

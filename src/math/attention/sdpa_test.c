@@ -15,7 +15,7 @@ struct setting {
   enum layout layout;
   rdna_sdpa options; /* its tensors are made here */
   rdna_dtype mask_type;
-  bool masked, slopes;
+  bool masked, slopes, sinks;
   int mask_shape[3]; /* 1 where it is broadcast, 0 where not */
   enum mask_layout mask_layout;
   const int32_t *q_starts, *k_starts; /* of |batch| sequences; sq and sk are then the rows */
@@ -24,7 +24,7 @@ struct setting {
 /* Tensors as doubles: (batch, heads, rows, d), or packed with a batch of 1. */
 struct problem {
   const struct setting *s;
-  double *q, *k, *v, *mask, *slopes, *out, *lse, *dout, *dq, *dk, *dv, *dmask;
+  double *q, *k, *v, *mask, *slopes, *sinks, *out, *lse, *dout, *dq, *dk, *dv, *dmask;
   int outer; /* batch, or 1 when packed */
 };
 
@@ -68,6 +68,10 @@ static void make_problem(const struct setting *s, struct problem *p) {
         p->mask[i] = -INFINITY;
     }
   }
+  if (s->sinks) {
+    p->sinks = numbers(s->heads);
+    for (int h = 0; h < s->heads; h++) p->sinks[h] = h % 3 == 2 ? -INFINITY : (double)(float)(1.5 * h - 0.7);
+  }
   if (s->slopes) {
     p->slopes = numbers((int64_t)s->batch * s->heads);
     for (int i = 0; i < s->batch * s->heads; i++) p->slopes[i] = (double)(float)(0.3 / (1 + i));
@@ -75,7 +79,8 @@ static void make_problem(const struct setting *s, struct problem *p) {
 }
 
 static void free_problem(struct problem *p) {
-  free(p->q), free(p->k), free(p->v), free(p->mask), free(p->slopes), free(p->out), free(p->lse), free(p->dout);
+  free(p->sinks), free(p->q), free(p->k), free(p->v), free(p->mask), free(p->slopes), free(p->out), free(p->lse),
+      free(p->dout);
   free(p->dq), free(p->dk), free(p->dv), free(p->dmask);
 }
 
@@ -124,6 +129,8 @@ static void reference_row(struct problem *p, int b, int h, int i, int q_begin, i
       kept[j] = random_unit(w.word[j % 4]) >= o->dropout ? 1 / (1 - (double)o->dropout) : 0;
     }
   }
+  if (s->sinks) top = fmax(top, p->sinks[h]);
+  if (s->sinks && top > -INFINITY) sum = exp(p->sinks[h] - top);
   for (int j = 0; j < sk; j++) sum += top == -INFINITY ? 0 : exp(score[j] - top);
   p->lse[q_row] = sum > 0 ? top + log(sum) : -INFINITY;
   double *out = p->out + q_row * s->dv;
@@ -264,7 +271,7 @@ static double bound_of(const struct setting *s) {
 
 struct tensors {
   struct placed q, k, v, out;
-  rdna_tensor mask, slopes, q_starts, k_starts, lse;
+  rdna_tensor mask, slopes, sinks, q_starts, k_starts, lse;
   rdna_sdpa options;
 };
 
@@ -301,6 +308,12 @@ static void make_tensors(struct problem *p, struct tensors *t) {
     t->options.mask = &t->mask;
     free(host);
   }
+  if (s->sinks) {
+    float host[64];
+    for (int h = 0; h < s->heads; h++) host[h] = (float)p->sinks[h];
+    t->sinks = rdna_tensor_contiguous(test_upload(host, (size_t)s->heads * 4), RDNA_F32, 1, (int64_t[]){s->heads});
+    t->options.sinks = &t->sinks;
+  }
   if (s->slopes) {
     float host[64];
     int rank = s->options.slopes->rank, count = rank == 2 ? s->batch * s->heads : s->heads;
@@ -318,8 +331,8 @@ static void make_tensors(struct problem *p, struct tensors *t) {
 }
 
 static void free_tensors(struct tensors *t) {
-  void *memory[] = {t->q.memory,  t->k.memory,    t->v.memory,      t->out.memory,   t->lse.data,
-                    t->mask.data, t->slopes.data, t->q_starts.data, t->k_starts.data};
+  void *memory[] = {t->q.memory,   t->k.memory,  t->v.memory,    t->out.memory,    t->lse.data,
+                    t->sinks.data, t->mask.data, t->slopes.data, t->q_starts.data, t->k_starts.data};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
     if (memory[i]) test_release(memory[i]);
 }
@@ -456,6 +469,14 @@ static const struct setting settings[] = {
     {RDNA_BF16, 1, 1, 1, 300, 300, 64, 64, BSHD,
      .options = {.scale = 0.125f, .causal = true, .windowed = true, .left = 70}},
     {RDNA_F16, 1, 1, 1, 5, 0, 64, 64, BSHD, .options = {.scale = 0.125f}},
+    {RDNA_F16, 1, 8, 2, 70, 150, 64, 64, BSHD,
+     .options = {.scale = 0.125f, .causal = true, .windowed = true, .left = 40, .diagonal = 1}, .sinks = true},
+    {RDNA_BF16, 2, 3, 1, 40, 33, 128, 128, BHSD, .options = {.scale = 0.09f, .causal = true}, .sinks = true},
+    {RDNA_F32, 1, 6, 3, 21, 30, 16, 12, BHSD, .options = {.scale = 0.4f, .softcap = 2, .dropout = 0.25f},
+     .sinks = true},
+    {RDNA_F16, 1, 3, 3, 35, 40, 64, 64, BHSD, .options = {.scale = 0.125f}, .mask_type = RDNA_F16, .masked = true,
+     .sinks = true},
+    {RDNA_F16, 1, 3, 1, 5, 0, 64, 64, BSHD, .options = {.scale = 0.125f}, .sinks = true}, /* sinks alone */
 };
 
 static void forward(void **state) {
