@@ -17,21 +17,43 @@ static void scale_to_length(const float *x, int32_t n, float length, float epsil
   for (int32_t i = 0; i < n; i++) out[i] = x[i] * by;
 }
 
-/* s = decay s + by k; returns s.q then. */
-SIMD_INLINE float update_row(float *s, float decay, float by, const float *k, const float *q, int32_t n) {
-  simd_float sum = {0};
-  float rest = 0;
+/* What a token does to any row of a head's state. */
+struct token {
+  float k[GATED_DELTA_MOST_KEYS], q[GATED_DELTA_MOST_KEYS]; /* normalised */
+  float decay, beta;
+};
+
+/* |rows| neighbouring rows of a state, few, so that the sums of one do not wait for those of the next. */
+SIMD_INLINE void update_rows(float *s, const struct token *now, const float *v, float *out, int32_t d_k, int rows) {
+  simd_float sum[4] = {{0}};
+  float rest[4] = {0}, by[4];
   int32_t i = 0;
-  for (; i + SIMD_WIDTH <= n; i += SIMD_WIDTH) {
-    simd_float v = simd_fma(simd_set(by), simd_load(k + i), simd_set(decay) * simd_load(s + i));
-    simd_store(s + i, v);
-    sum = simd_fma(v, simd_load(q + i), sum);
+  for (; i + SIMD_WIDTH <= d_k; i += SIMD_WIDTH) {
+    simd_float k = simd_load(now->k + i);
+    for (int r = 0; r < rows; r++) sum[r] = simd_fma(simd_load(s + r * d_k + i), k, sum[r]);
   }
-  for (; i < n; i++) {
-    s[i] = fma_f32(by, k[i], decay * s[i]);
-    rest += s[i] * q[i];
+  for (; i < d_k; i++) {
+    for (int r = 0; r < rows; r++) rest[r] += s[r * d_k + i] * now->k[i];
   }
-  return simd_sum(sum) + rest;
+  for (int r = 0; r < rows; r++) {
+    by[r] = now->beta * (v[r] - now->decay * (simd_sum(sum[r]) + rest[r]));
+    sum[r] = simd_set(0), rest[r] = 0;
+  }
+  for (i = 0; i + SIMD_WIDTH <= d_k; i += SIMD_WIDTH) {
+    simd_float k = simd_load(now->k + i), q = simd_load(now->q + i);
+    for (int r = 0; r < rows; r++) {
+      simd_float row = simd_fma(simd_set(by[r]), k, simd_set(now->decay) * simd_load(s + r * d_k + i));
+      simd_store(s + r * d_k + i, row);
+      sum[r] = simd_fma(row, q, sum[r]);
+    }
+  }
+  for (; i < d_k; i++) {
+    for (int r = 0; r < rows; r++) {
+      s[r * d_k + i] = fma_f32(by[r], now->k[i], now->decay * s[r * d_k + i]);
+      rest[r] += s[r * d_k + i] * now->q[i];
+    }
+  }
+  for (int r = 0; r < rows; r++) out[r] = simd_sum(sum[r]) + rest[r];
 }
 
 static int64_t offset_of(const struct gated_delta_strides *at, int64_t token, int64_t head, int64_t repeat) {
@@ -41,7 +63,7 @@ static int64_t offset_of(const struct gated_delta_strides *at, int64_t token, in
 /* Rows |first| to |end| of the state of a value head, over the tokens of a sequence. */
 static void run_rows(const struct gated_delta_args *a, const struct sequence *sequence, int64_t head, int64_t repeat,
                      int64_t first, int64_t end) {
-  float k[GATED_DELTA_MOST_KEYS], q[GATED_DELTA_MOST_KEYS];
+  struct token now;
   const float rate = a->rate[offset_of(&a->rate_at, 0, head, repeat)];
   const float dt = a->dt[offset_of(&a->dt_at, 0, head, repeat)];
   float *state = a->state + ((sequence->slot * a->k_heads + head) * a->repeats + repeat) * a->d_v * a->d_k;
@@ -52,14 +74,13 @@ static void run_rows(const struct gated_delta_args *a, const struct sequence *se
       for (int64_t c = first; c < end; c++) out[c] = 0;
       continue;
     }
-    scale_to_length(a->k + offset_of(&a->k_at, t, head, 0), a->d_k, 1, a->epsilon, k);
-    scale_to_length(a->q + offset_of(&a->q_at, t, head, 0), a->d_k, a->scale, a->epsilon, q);
-    float decay = scalar_exp(rate * scalar_softplus(a->a[offset_of(&a->a_at, t, head, repeat)] + dt));
-    float beta = scalar_sigmoid(a->b[offset_of(&a->b_at, t, head, repeat)]);
-    for (int64_t c = first; c < end; c++) {
-      float *s = state + c * a->d_k;
-      out[c] = update_row(s, decay, beta * (v[c] - decay * dot(s, k, a->d_k)), k, q, a->d_k);
-    }
+    scale_to_length(a->k + offset_of(&a->k_at, t, head, 0), a->d_k, 1, a->epsilon, now.k);
+    scale_to_length(a->q + offset_of(&a->q_at, t, head, 0), a->d_k, a->scale, a->epsilon, now.q);
+    now.decay = scalar_exp(rate * scalar_softplus(a->a[offset_of(&a->a_at, t, head, repeat)] + dt));
+    now.beta = scalar_sigmoid(a->b[offset_of(&a->b_at, t, head, repeat)]);
+    int64_t c = first;
+    for (; c + 4 <= end; c += 4) update_rows(state + c * a->d_k, &now, v + c, out + c, a->d_k, 4);
+    for (; c < end; c++) update_rows(state + c * a->d_k, &now, v + c, out + c, a->d_k, 1);
   }
 }
 
