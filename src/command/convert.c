@@ -34,8 +34,9 @@ int command_convert(int argc, char **argv) {
       "rdna convert",
       "Makes a GGUF file of a Hugging Face folder: config.json, model.safetensors or its parts, tokenizer.json\n"
       "or tokenizer.model, tokenizer_config.json, generation_config.json, chat_template.jinja. Known are the\n"
-      "architectures llama, mistral, qwen2, qwen3, qwen3moe, gemma2, gemma3, phi3, olmo2, smollm3, granite and\n"
-      "gpt-oss; names and keys are llama.cpp's.",
+      "architectures Llama, Mistral, Mixtral, Ministral 3, Qwen 2 and 3 and their mixtures, Gemma 2 and 3, Phi-3,\n"
+      "OLMo 2 and 3, SmolLM3, Granite and its mixture, gpt-oss, DeepSeek 2 and 3, GLM-4.7-Flash. Names of tensors\n"
+      "and keys are llama.cpp's. A folder without a tokenizer makes a model for token ids only.",
       "FOLDER OUT.gguf",
       2,
       2,

@@ -20,17 +20,20 @@
 
 /* How a tensor of the file becomes one of GGUF. */
 typedef enum rdna__hf_kind {
-  RDNA__HF_PLAIN,       /* .weight, and .bias where there is one */
-  RDNA__HF_OPTIONAL,    /* the same, if it is there */
-  RDNA__HF_QUERY,       /* rows in the order of the architecture's RoPE, by attention head */
-  RDNA__HF_KEY,         /* by key/value head */
-  RDNA__HF_NORM,        /* a norm's .weight, to which the architecture may add one */
-  RDNA__HF_BARE,        /* without .weight in the file */
-  RDNA__HF_ROW,         /* a matrix of one row that becomes a vector */
-  RDNA__HF_EXPERTS,     /* one tensor an expert, %d in the name, that become one */
-  RDNA__HF_FUSED,       /* one tensor of all experts */
-  RDNA__HF_FUSED_GATE,  /* the upper half of each expert's rows */
-  RDNA__HF_FUSED_UP,    /* the lower half */
+  RDNA__HF_PLAIN,        /* .weight, and .bias where there is one */
+  RDNA__HF_OPTIONAL,     /* the same, if it is there */
+  RDNA__HF_QUERY,        /* rows in the order of the architecture's RoPE, by attention head */
+  RDNA__HF_KEY,          /* by key/value head */
+  RDNA__HF_NORM,         /* a norm's .weight, to which the architecture may add one */
+  RDNA__HF_BARE,         /* without .weight in the file */
+  RDNA__HF_ROW,          /* a matrix of one row that becomes a vector */
+  RDNA__HF_EXPERTS,      /* one tensor an expert, %d in the name, that become one */
+  RDNA__HF_AS_IS,        /* both names are whole; if it is there */
+  RDNA__HF_LATENT_KEY,   /* of latent attention's matrix for keys and values, each head's keys, turned */
+  RDNA__HF_LATENT_VALUE, /* each head's values */
+  RDNA__HF_FUSED,        /* one tensor of all experts */
+  RDNA__HF_FUSED_GATE,   /* the upper half of each expert's rows */
+  RDNA__HF_FUSED_UP,     /* the lower half */
   RDNA__HF_EXPERT_GATE, /* gpt-oss: NAME, NAME_bias or NAME_blocks and NAME_scales; every other column from the first */
   RDNA__HF_EXPERT_UP,   /* from the second */
   RDNA__HF_EXPERT_DOWN, /* all columns */
@@ -62,7 +65,11 @@ typedef struct rdna__hf_architecture {
   bool window;       /* layers may see a window only */
   int window_period; /* of this many layers all but the last do; 0: all */
   bool window_list;  /* GGUF has a list of those that do */
+  bool latent;       /* DeepSeek's attention, and dense layers before those with experts */
+  int gating;        /* of |latent|, GGUF's expert_gating_func: 1 softmax, 2 sigmoid */
   const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
+  const rdna__hf_tensor_name *dense;                   /* beside them in the first layers */
+  const rdna__hf_tensor_name *sparse;                  /* beside them in the others */
   const rdna__hf_key_name *keys[RDNA__HF_LISTS];       /* likewise; behind those that all have */
 } rdna__hf_architecture;
 
@@ -78,6 +85,8 @@ typedef struct rdna__hf_config {
   const rdna__hf_architecture *architecture;
   const json_t *json; /* of the language model: config.json, or its "text_config"; borrowed */
   int64_t layers, width, heads, kv_heads, head_dim, rotated, experts, vocabulary;
+  int64_t dense_layers, extra_layers;   /* without experts; behind the last, which text needs not */
+  int64_t latent, unrotated, value_dim; /* of latent attention: its vector, a head's keys but for RoPE, its values */
   bool tied;
 } rdna__hf_config;
 

@@ -84,12 +84,34 @@ static rdna_status check_windows(const rdna__hf_config *c) {
   return RDNA_OK;
 }
 
+/* DeepSeek's, where GGUF's reader has one way of several. */
+static rdna_status check_latent(const rdna__hf_config *c) {
+  int64_t groups, frequency;
+  double scale, scale_all;
+  const json_t *rope = rdna__hf_rope(c);
+  RDNA_TRY(rdna__hf_count(c->json, "n_group", 1, &groups));
+  RDNA_TRY(rdna__hf_count(c->json, "moe_layer_freq", 1, &frequency));
+  RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &scale_all));
+  RDNA_TRY(rdna__hf_number(rope, "mscale", scale_all, &scale));
+  if (c->architecture->gating == 1 && groups > 1 && strcmp(text_of(c->json, "topk_method", "greedy"), "greedy") != 0)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "it chooses groups of experts by their best one; this library has the sum of two");
+  if (frequency != 1) return rdna__fail(RDNA_UNSUPPORTED, "not every layer behind the dense ones has experts");
+  if (json_is_false(json_object_get(c->json, "rope_interleave")))
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "RoPE turns halves of its heads, where models of this architecture have neighbours");
+  if (scale != scale_all)
+    return rdna__fail(RDNA_UNSUPPORTED, "'mscale' and 'mscale_all_dim' of RoPE differ, %g and %g", scale, scale_all);
+  return RDNA_OK;
+}
+
 /* Settings that some models of an architecture have and that would make others of them. */
 static rdna_status check_others(const rdna__hf_config *c) {
   int64_t step;
   RDNA_TRY(rdna__hf_count(c->json, "decoder_sparse_step", 1, &step));
   if (c->experts && (step != 1 || json_array_size(json_object_get(c->json, "mlp_only_layers"))))
     return rdna__fail(RDNA_UNSUPPORTED, "some of its layers have no experts; GGUF has them in all layers or in none");
+  if (c->architecture->latent) RDNA_TRY(check_latent(c));
   if (json_is_true(json_object_get(c->json, "use_bidirectional_attention")))
     return rdna__fail(RDNA_UNSUPPORTED, "its tokens see those behind them; it writes no text");
   if (strcmp(c->architecture->gguf, "smollm3") != 0) return RDNA_OK;
@@ -102,6 +124,27 @@ static rdna_status check_others(const rdna__hf_config *c) {
 }
 
 /* ---- reading ---- */
+
+/* Sizes of latent attention, and the number of dense layers: said, or from a list of all. */
+static rdna_status read_latent(rdna__hf_config *c) {
+  const json_t *kinds = json_object_get(c->json, "mlp_layer_types");
+  RDNA_TRY(read_count(c->json, "kv_lora_rank", 0, &c->latent));
+  RDNA_TRY(read_count(c->json, "qk_nope_head_dim", 0, &c->unrotated));
+  RDNA_TRY(read_count(c->json, "qk_rope_head_dim", 0, &c->rotated));
+  RDNA_TRY(read_count(c->json, "v_head_dim", 0, &c->value_dim));
+  RDNA_TRY(read_count(c->json, "n_routed_experts", 0, &c->experts));
+  RDNA_TRY(rdna__hf_count(c->json, "first_k_dense_replace", 0, &c->dense_layers));
+  RDNA_TRY(rdna__hf_count(c->json, "num_nextn_predict_layers", 0, &c->extra_layers));
+  for (int64_t i = 0; json_is_array(kinds) && i < c->layers; i++) {
+    const char *kind = json_string_value(json_array_get(kinds, (size_t)i));
+    bool dense = kind && strcmp(kind, "dense") == 0;
+    if (dense && c->dense_layers != i)
+      return rdna__fail(RDNA_UNSUPPORTED, "layer %lld has no experts, but one before it has", (long long)i);
+    c->dense_layers += dense;
+  }
+  c->head_dim = c->unrotated + c->rotated;
+  return RDNA_OK;
+}
 
 static rdna_status read_sizes(rdna__hf_config *c) {
   RDNA_TRY(read_count(c->json, "num_hidden_layers", 0, &c->layers));
@@ -120,6 +163,7 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   RDNA_TRY(rdna__hf_number(rdna__hf_rope(c), "partial_rotary_factor", part, &part));
   if (!(part > 0 && part <= 1)) return rdna__fail(RDNA_BAD_DATA, "'partial_rotary_factor' is %g", part);
   c->rotated = (int64_t)(part * (double)c->head_dim);
+  if (c->architecture->latent) RDNA_TRY(read_latent(c));
   if (c->rotated == 0) return rdna__fail(RDNA_BAD_DATA, "no value of a head is rotated");
   if (c->head_dim % 2 || c->rotated % 2)
     return rdna__fail(RDNA_BAD_DATA, "an odd number of values in a head cannot be rotated in pairs");
@@ -312,7 +356,11 @@ static rdna_status put_rope_scaling(const putting *p) {
   if (strcmp(type, "linear") == 0) return RDNA_OK;
   RDNA_TRY(put_original_context(p, &scale, &original));
   for (size_t i = 0; i < sizeof yarn / sizeof *yarn; i++) RDNA_TRY(put_if_set(p, rope, yarn[i][0], yarn[i][1]));
-  return RDNA_OK;
+  double all_dim;
+  RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &all_dim));
+  if (all_dim == 0) return RDNA_OK;
+  /* files of DeepSeek's architecture have a tenth of it */
+  return put_number(p, "rope.scaling.yarn_log_multiplier", p->config->architecture->latent ? 0.1 * all_dim : all_dim);
 }
 
 static rdna_status put_rope(const putting *p) {
@@ -352,6 +400,24 @@ static rdna_status put_window_list(const putting *p) {
   return status;
 }
 
+/* A cache of the latent vectors is all keys and values, as if of one head; sizes of heads have keys of their own. */
+static rdna_status put_latent(const putting *p) {
+  const rdna__hf_config *c = p->config;
+  int64_t groups, used;
+  RDNA_TRY(put_count(p, "attention.head_count_kv", 1));
+  RDNA_TRY(put_count(p, "attention.key_length", c->latent + c->rotated));
+  RDNA_TRY(put_count(p, "attention.value_length", c->latent));
+  RDNA_TRY(put_count(p, "attention.key_length_mla", c->unrotated + c->rotated));
+  RDNA_TRY(put_count(p, "attention.value_length_mla", c->value_dim));
+  RDNA_TRY(put_count(p, "leading_dense_block_count", c->dense_layers));
+  RDNA_TRY(put_count(p, "expert_gating_func", c->architecture->gating));
+  RDNA_TRY(rdna__hf_count(c->json, "n_group", 1, &groups));
+  RDNA_TRY(rdna__hf_count(c->json, "topk_group", 1, &used));
+  if (groups < 2 || c->architecture->gating == 1) return RDNA_OK;
+  RDNA_TRY(put_count(p, "expert_group_count", groups));
+  return put_count(p, "expert_group_used_count", used);
+}
+
 /* What only some architectures have and what is no plain copy. */
 static rdna_status put_special(const putting *p) {
   const rdna__hf_config *c = p->config;
@@ -362,6 +428,7 @@ static rdna_status put_special(const putting *p) {
     RDNA_TRY(put_count(p, "attention.sliding_window", window));
     if (c->architecture->window_list) RDNA_TRY(put_window_list(p));
   }
+  if (c->architecture->latent) RDNA_TRY(put_latent(p));
   RDNA_TRY(rdna__hf_number(c->json, "query_pre_attn_scalar", 0, &scalar)); /* Gemma's */
   return scalar > 0 ? put_number(p, "attention.scale", 1 / sqrt(scalar)) : RDNA_OK;
 }

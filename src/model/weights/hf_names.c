@@ -47,6 +47,18 @@ static const rdna__hf_key_name gpt_oss_keys[] = {
     END,
 };
 
+static const rdna__hf_key_name deepseek_keys[] = {
+    {"n_routed_experts", "expert_count", RDNA__HF_U32, true},
+    {"num_experts_per_tok", "expert_used_count", RDNA__HF_U32, true},
+    {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, true},
+    {"n_shared_experts", "expert_shared_count", RDNA__HF_U32, false},
+    {"routed_scaling_factor", "expert_weights_scale", RDNA__HF_F32, false},
+    {"norm_topk_prob", "expert_weights_norm", RDNA__HF_BOOL, false},
+    {"kv_lora_rank", "attention.kv_lora_rank", RDNA__HF_U32, true},
+    {"q_lora_rank", "attention.q_lora_rank", RDNA__HF_U32, false},
+    END,
+};
+
 /* ---- tensors of a layer ---- */
 
 static const rdna__hf_tensor_name attention[] = {
@@ -127,6 +139,31 @@ static const rdna__hf_tensor_name qwen_experts[] = {
     {"mlp.experts.%d.gate_proj", "ffn_gate_exps", RDNA__HF_EXPERTS},
     {"mlp.experts.%d.up_proj", "ffn_up_exps", RDNA__HF_EXPERTS},
     {"mlp.experts.%d.down_proj", "ffn_down_exps", RDNA__HF_EXPERTS},
+    END,
+};
+
+static const rdna__hf_tensor_name latent_attention[] = {
+    {"self_attn.q_proj", "attn_q", RDNA__HF_OPTIONAL}, /* or in two steps */
+    {"self_attn.q_a_proj", "attn_q_a", RDNA__HF_OPTIONAL},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", RDNA__HF_OPTIONAL},
+    {"self_attn.q_b_proj", "attn_q_b", RDNA__HF_OPTIONAL},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", RDNA__HF_PLAIN},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", RDNA__HF_NORM},
+    {"self_attn.kv_b_proj", "attn_k_b", RDNA__HF_LATENT_KEY},
+    {"self_attn.kv_b_proj", "attn_v_b", RDNA__HF_LATENT_VALUE},
+    {"self_attn.o_proj", "attn_output", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name deepseek_experts[] = {
+    {"mlp.gate", "ffn_gate_inp", RDNA__HF_PLAIN},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", RDNA__HF_AS_IS},
+    {"mlp.experts.%d.gate_proj", "ffn_gate_exps", RDNA__HF_EXPERTS},
+    {"mlp.experts.%d.up_proj", "ffn_up_exps", RDNA__HF_EXPERTS},
+    {"mlp.experts.%d.down_proj", "ffn_down_exps", RDNA__HF_EXPERTS},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", RDNA__HF_OPTIONAL},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", RDNA__HF_OPTIONAL},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", RDNA__HF_OPTIONAL},
     END,
 };
 
@@ -229,6 +266,24 @@ static const rdna__hf_architecture architectures[] = {
      .neighbours = true,
      .tensors = {norms_before, attention, granite_experts},
      .keys = {granite_keys, expert_keys}},
+    {.hf = "|DeepseekV2ForCausalLM|",
+     .gguf = "deepseek2",
+     .activation = "silu",
+     .latent = true,
+     .gating = 1,
+     .tensors = {norms_before, latent_attention},
+     .dense = feed_forward,
+     .sparse = deepseek_experts,
+     .keys = {deepseek_keys}},
+    {.hf = "|DeepseekV3ForCausalLM|Glm4MoeLiteForCausalLM|",
+     .gguf = "deepseek2",
+     .activation = "silu",
+     .latent = true,
+     .gating = 2,
+     .tensors = {norms_before, latent_attention},
+     .dense = feed_forward,
+     .sparse = deepseek_experts,
+     .keys = {deepseek_keys}},
     {.hf = "|GptOssForCausalLM|",
      .gguf = "gpt-oss",
      .activation = "silu",

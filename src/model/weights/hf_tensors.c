@@ -290,6 +290,42 @@ static rdna_status add_fused(rdna__hf_tensors *t, const char *hf, const char *gg
   return add(t, p, 3);
 }
 
+/* A tensor without .weight or .bias in its name, if it is there. */
+static rdna_status add_as_is(rdna__hf_tensors *t, const char *hf, const char *gguf) {
+  const rdna__safetensor *from = take(t, hf);
+  plan *p;
+  if (!from) return RDNA_OK;
+  RDNA_TRY(plan_plain(t, from, gguf, &p));
+  return add(t, p, from->rank);
+}
+
+/* Half of a matrix (heads of |unrotated| keys and |value_dim| values, latent): the keys, turned to (heads, latent,
+ * unrotated) so that they multiply queries, or the values, (heads, value_dim, latent). */
+static rdna_status add_latent(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  const rdna__hf_config *c = t->config;
+  char name[NAME_BYTES + 8];
+  plan *p;
+  snprintf(name, sizeof name, "%s.weight", gguf);
+  RDNA_TRY(new_plan(t, name, &p));
+  snprintf(name, sizeof name, "%s.weight", hf);
+  RDNA_TRY(need(t, name, 2, &p->one));
+  int64_t head = c->unrotated + c->value_dim;
+  if (p->one->shape[0] != c->heads * head || p->one->shape[1] != c->latent)
+    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is %lld x %lld; config.json speaks of %lld x %lld", name,
+                      (long long)p->one->shape[0], (long long)p->one->shape[1], (long long)(c->heads * head),
+                      (long long)c->latent);
+  bool keys = kind == RDNA__HF_LATENT_KEY;
+  p->from = p->one->dtype;
+  p->part_count = c->heads;
+  p->part_step = head * c->latent;
+  p->first = keys ? 0 : c->unrotated * c->latent;
+  p->rows = keys ? c->latent : c->value_dim;
+  p->columns = keys ? c->unrotated : c->latent;
+  p->row_step = keys ? 1 : c->latent;
+  p->column_step = keys ? c->latent : 1;
+  return add(t, p, 3);
+}
+
 /* gpt-oss, whose file has the experts of a layer in one tensor. Gates and ups take turns, |step| 2 and |first| 0 or 1.
  */
 static rdna_status plan_mxfp4(rdna__hf_tensors *t, const char *hf, plan *p, int64_t step) {
@@ -351,25 +387,48 @@ static rdna_status add_fused_experts(rdna__hf_tensors *t, const char *hf, const 
 
 /* ---- the whole ---- */
 
+static rdna_status add_row(rdna__hf_tensors *t, int64_t layer, const rdna__hf_tensor_name *row) {
+  char prefix[NAME_BYTES / 2], hf[NAME_BYTES], gguf[NAME_BYTES];
+  snprintf(prefix, sizeof prefix, "%slayers.%lld.", t->prefix, (long long)layer);
+  snprintf(hf, sizeof hf, "%s%s", prefix, row->hf);
+  snprintf(gguf, sizeof gguf, "blk.%lld.%s", (long long)layer, row->gguf);
+  switch (row->kind) {
+    case RDNA__HF_PLAIN:
+    case RDNA__HF_OPTIONAL:
+    case RDNA__HF_QUERY:
+    case RDNA__HF_KEY:
+    case RDNA__HF_NORM:
+    case RDNA__HF_BARE:
+    case RDNA__HF_ROW:
+      return add_linear(t, hf, gguf, row->kind);
+    case RDNA__HF_EXPERTS:
+      return add_experts(t, prefix, row->hf, gguf);
+    case RDNA__HF_AS_IS:
+      return add_as_is(t, hf, gguf);
+    case RDNA__HF_LATENT_KEY:
+    case RDNA__HF_LATENT_VALUE:
+      return add_latent(t, hf, gguf, row->kind);
+    case RDNA__HF_FUSED:
+    case RDNA__HF_FUSED_GATE:
+    case RDNA__HF_FUSED_UP:
+      return add_fused(t, hf, gguf, row->kind);
+    case RDNA__HF_EXPERT_GATE:
+    case RDNA__HF_EXPERT_UP:
+    case RDNA__HF_EXPERT_DOWN:
+      return add_fused_experts(t, hf, gguf, row->kind);
+  }
+  return rdna__fail(RDNA_INTERNAL, "tensor %s is of no kind", hf);
+}
+
+static rdna_status add_rows(rdna__hf_tensors *t, int64_t layer, const rdna__hf_tensor_name *rows) {
+  for (; rows && rows->hf; rows++) RDNA_TRY(add_row(t, layer, rows));
+  return RDNA_OK;
+}
+
 static rdna_status add_layer(rdna__hf_tensors *t, int64_t layer) {
   const rdna__hf_architecture *a = t->config->architecture;
-  for (int i = 0; i < RDNA__HF_LISTS && a->tensors[i]; i++) {
-    for (const rdna__hf_tensor_name *row = a->tensors[i]; row->hf; row++) {
-      char prefix[NAME_BYTES / 2], hf[NAME_BYTES], gguf[NAME_BYTES];
-      snprintf(prefix, sizeof prefix, "%slayers.%lld.", t->prefix, (long long)layer);
-      snprintf(hf, sizeof hf, "%s%s", prefix, row->hf);
-      snprintf(gguf, sizeof gguf, "blk.%lld.%s", (long long)layer, row->gguf);
-      if (row->kind == RDNA__HF_EXPERTS)
-        RDNA_TRY(add_experts(t, prefix, row->hf, gguf));
-      else if (row->kind >= RDNA__HF_FUSED && row->kind <= RDNA__HF_FUSED_UP)
-        RDNA_TRY(add_fused(t, hf, gguf, row->kind));
-      else if (row->kind >= RDNA__HF_EXPERT_GATE)
-        RDNA_TRY(add_fused_experts(t, hf, gguf, row->kind));
-      else
-        RDNA_TRY(add_linear(t, hf, gguf, row->kind));
-    }
-  }
-  return RDNA_OK;
+  for (int i = 0; i < RDNA__HF_LISTS; i++) RDNA_TRY(add_rows(t, layer, a->tensors[i]));
+  return add_rows(t, layer, layer < t->config->dense_layers ? a->dense : a->sparse);
 }
 
 /* Embedding, last norm, and the matrix of logits where it is not the embedding. */
@@ -409,12 +468,16 @@ static rdna_status add_factors(rdna__hf_tensors *t) {
 }
 
 /* What text needs no part of, or what is computed again. */
-static bool is_needless(const char *name) {
+static bool is_needless(const rdna__hf_tensors *t, const char *name) {
   static const char *const parts[] = {"rotary_emb.inv_freq", "vision_tower.", "multi_modal_projector.",
                                       "vision_model."};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(name, parts[i])) return true;
-  return false;
+  /* layers that foretell further tokens stand behind the last */
+  size_t length = strlen(t->prefix);
+  long long layer;
+  if (strncmp(name, t->prefix, length) != 0 || sscanf(name + length, "layers.%lld.", &layer) != 1) return false;
+  return layer >= t->config->layers && layer < t->config->layers + t->config->extra_layers;
 }
 
 static rdna_status find_prefix(rdna__hf_tensors *t) {
@@ -435,7 +498,7 @@ static rdna_status add_all(rdna__hf_tensors *t) {
   RDNA_TRY(add_factors(t));
   for (size_t i = 0; i < rdna__safetensors_count(t->weights); i++) {
     const char *name = rdna__safetensors_at(t->weights, i)->name;
-    if (!t->used[i] && !is_needless(name))
+    if (!t->used[i] && !is_needless(t, name))
       return rdna__fail(RDNA_UNSUPPORTED, "tensor '%.160s' has no place in GGUF's %s of %lld layers", name,
                         t->config->architecture->gguf, (long long)t->config->layers);
   }
