@@ -45,8 +45,9 @@ void rdna_template_release(rdna_template *compiled) {
   free(compiled);
 }
 
-static rdna_status render(const rdna_template *compiled, const json_t *variables, char **out_text, size_t *out_size) {
-  tpl_run run = {.arena.limit = TPL_MAX_MEMORY};
+static rdna_status render(const rdna_template *compiled, const json_t *variables, int64_t steps, char **out_text,
+                          size_t *out_size) {
+  tpl_run run = {.arena.limit = TPL_MAX_MEMORY, .most_steps = steps};
   tpl_buffer out = {0};
   tpl_scope top = {0};
   run.variables = &run.no_dict;
@@ -69,17 +70,22 @@ static rdna_status render(const rdna_template *compiled, const json_t *variables
   return run.status;
 }
 
-rdna_status rdna_template_render(const rdna_template *compiled, const char *variables, size_t size, char **out_text,
-                                 size_t *out_size) {
-  if (!compiled || !variables || !out_text || !out_size)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_template_render: an argument is NULL");
+rdna_status rdna__tpl_render(const rdna_template *compiled, const char *variables, size_t size, int64_t steps,
+                             char **out_text, size_t *out_size) {
   json_error_t error;
   json_t *json = json_loadb(variables, size, JSON_ALLOW_NUL, &error);
   if (!json)
     return rdna__fail(RDNA_BAD_DATA, "a template's variables are not JSON: line %d, column %d: %s", error.line,
                       error.column, error.text);
-  rdna_status status = json_is_object(json) ? render(compiled, json, out_text, out_size)
+  rdna_status status = json_is_object(json) ? render(compiled, json, steps, out_text, out_size)
                                             : rdna__fail(RDNA_BAD_DATA, "a template's variables are not a JSON object");
   json_decref(json);
   return status;
+}
+
+rdna_status rdna_template_render(const rdna_template *compiled, const char *variables, size_t size, char **out_text,
+                                 size_t *out_size) {
+  if (!compiled || !variables || !out_text || !out_size)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_template_render: an argument is NULL");
+  return rdna__tpl_render(compiled, variables, size, TPL_MAX_STEPS, out_text, out_size);
 }

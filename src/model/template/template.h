@@ -189,6 +189,7 @@ struct tpl_node {
   const tpl_argument *arguments;
   size_t argument_count;
   bool uses_caller, uses_varargs, uses_kwargs; /* of a MACRO: its body asks for those names */
+  bool defines_macros;                         /* of a FOR or MACRO: in its body, whose scopes those macros keep */
 };
 
 struct rdna_template {
@@ -196,6 +197,10 @@ struct rdna_template {
   char *source; /* with plain newlines; nodes point into it */
   const tpl_node *root;
 };
+
+/* rdna_template_render that gives up after |steps|. */
+rdna_status rdna__tpl_render(const rdna_template *compiled, const char *variables, size_t size, int64_t steps,
+                             char **out_text, size_t *out_size);
 
 /* ---- tokens ---- */
 
@@ -228,7 +233,7 @@ enum {
   TPL_MAX_PARSE_DEPTH = 200, /* expressions and statements inside each other */
   TPL_MAX_RUN_DEPTH = 1200,  /* nodes, macros and values inside each other while rendering */
   TPL_MAX_RANGE = 100000,    /* as Jinja's sandbox has it */
-  TPL_MAX_STEPS = 100000000, /* of one rendering: nodes, and shares of what is copied or compared */
+  TPL_MAX_STEPS = 50000000,  /* of one rendering: nodes, and shares of what is copied or compared */
   TPL_MAX_MEMORY = 1 << 30   /* of one rendering, its output included */
 };
 
@@ -242,6 +247,7 @@ typedef struct tpl_parser {
   const tpl_token *tokens;
   size_t at, end; /* at == end: the END token, where a failure puts it too, so that every loop stops */
   int depth;
+  int macros;      /* seen so far, call blocks among them */
   int loops;       /* that surround the statement and belong to the same macro */
   tpl_node *macro; /* the innermost, or NULL */
   rdna_status status;
@@ -297,12 +303,13 @@ struct tpl_run {
   rdna_status status; /* of the first failure; its sentence is the thread's */
   int line;           /* of what is being done */
   int depth;
-  int64_t steps;
+  int64_t steps, most_steps;
   const tpl_dict *variables;
   tpl_scope *scope;
+  tpl_binding *free_bindings; /* of scopes that are over */
   tpl_buffer *out;
   tpl_flow flow;
-  tpl_list no_list; /* stand for lists and dicts after a failure; they stay empty */
+  tpl_list no_list; /* stand for lists and dicts without anything and after failures; they stay empty */
   tpl_dict no_dict;
 };
 
@@ -420,6 +427,8 @@ tpl_value rdna__tpl_brace_format(tpl_run *run, rdna_text format, const tpl_call 
 tpl_value rdna__tpl_eval(tpl_run *run, const tpl_node *node);
 void rdna__tpl_execute(tpl_run *run, const tpl_node *node);
 void rdna__tpl_bind(tpl_run *run, rdna_text name, tpl_value value); /* in the innermost scope */
+tpl_scope *rdna__tpl_open_scope(tpl_run *run, tpl_scope *parent);   /* which becomes the innermost; NULL on failure */
+void rdna__tpl_clear_scope(tpl_run *run, tpl_scope *scope);         /* forgets its names; NULL is fine */
 void rdna__tpl_assign(tpl_run *run, const tpl_node *target, tpl_value value);
 tpl_value rdna__tpl_run_macro(tpl_run *run, const tpl_macro *macro, tpl_list *positions, tpl_dict *names);
 tpl_value rdna__tpl_loop_attribute(tpl_run *run, tpl_loop *loop, rdna_text name);

@@ -14,7 +14,10 @@ static tpl_list *characters(tpl_run *run, rdna_text text) {
 }
 
 tpl_list *rdna__tpl_items(tpl_run *run, tpl_value value) {
-  if (rdna__tpl_is_list(value)) return value.list;
+  if (rdna__tpl_is_list(value)) {
+    rdna__tpl_spend(run, value.list->count / 8);
+    return value.list;
+  }
   if (value.kind == TPL_STRING) return characters(run, value.text);
   if (value.kind == TPL_UNDEFINED) return rdna__tpl_new_list(run, 0);
   if (value.kind == TPL_DICT) {

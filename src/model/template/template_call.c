@@ -6,8 +6,11 @@
 enum { MAX_PARAMETERS = 6 };
 
 void rdna__tpl_arguments(tpl_run *run, const tpl_node *node, tpl_list **out_positions, tpl_dict **out_names) {
-  *out_positions = rdna__tpl_new_list(run, 0);
-  *out_names = rdna__tpl_new_dict(run);
+  bool named = false;
+  for (size_t i = 0; i < node->argument_count; i++)
+    named |= node->arguments[i].name.data || node->arguments[i].stars == 2;
+  *out_positions = node->argument_count ? rdna__tpl_new_list(run, node->argument_count) : &run->no_list;
+  *out_names = named ? rdna__tpl_new_dict(run) : &run->no_dict;
   for (size_t i = 0; i < node->argument_count && run->status == RDNA_OK; i++) {
     const tpl_argument *argument = &node->arguments[i];
     tpl_value value = rdna__tpl_eval(run, argument->value);
@@ -59,16 +62,19 @@ static int parse_parameters(const char *text, parameter parameters[MAX_PARAMETER
 
 tpl_value rdna__tpl_invoke(tpl_run *run, const tpl_function *function, tpl_value self, tpl_list *positions,
                            tpl_dict *names) {
-  if (run->status != RDNA_OK) return self;
+  size_t share = self.kind == TPL_STRING ? self.text.size / 8 : rdna__tpl_is_list(self) ? self.list->count / 8 : 0;
+  if (!rdna__tpl_spend(run, share)) return self;
   parameter parameters[MAX_PARAMETERS];
   tpl_value at[MAX_PARAMETERS];
   bool rest, named;
   int count = parse_parameters(function->parameters, parameters, &rest, &named);
-  tpl_call call = {at, rdna__tpl_new_list(run, 0), rdna__tpl_new_dict(run)};
+  tpl_call call = {at, &run->no_list, &run->no_dict};
   for (int i = 0; i < count; i++)
     at[i] = (size_t)i < positions->count ? positions->items[i] : (tpl_value){.kind = TPL_ABSENT};
   if (positions->count > (size_t)count && !rest)
     return rdna__tpl_fail(run, TPL_INVALID, "%s takes %d arguments, not %zu", function->name, count, positions->count);
+  if (positions->count > (size_t)count) call.rest = rdna__tpl_new_list(run, positions->count - (size_t)count);
+  if (named && names->count) call.named = rdna__tpl_new_dict(run);
   for (size_t i = (size_t)count; i < positions->count; i++) rdna__tpl_list_add(run, call.rest, positions->items[i]);
   for (size_t i = 0; i < names->count && run->status == RDNA_OK; i++) {
     rdna_text name = names->keys[i].kind == TPL_STRING ? names->keys[i].text : (rdna_text){"?", 1};
@@ -154,19 +160,16 @@ static void bind_others(tpl_run *run, const tpl_node *node, tpl_list *positions,
 
 tpl_value rdna__tpl_run_macro(tpl_run *run, const tpl_macro *macro, tpl_list *positions, tpl_dict *names) {
   if (!rdna__tpl_deeper(run)) return tpl_none();
-  tpl_scope inside = {.parent = macro->scope}, *scope = run->scope;
+  tpl_scope *scope = run->scope, *inside = rdna__tpl_open_scope(run, macro->scope);
   tpl_buffer text = {0}, *out = run->out;
-  /* a macro that the body defines keeps this scope, so it may not be this function's */
-  tpl_scope *kept = rdna__tpl_alloc(run, sizeof *kept);
-  if (kept) {
-    *kept = inside;
-    run->scope = kept;
+  if (inside) {
     run->out = &text;
     bind_parameters(run, macro->node, positions, names);
     bind_others(run, macro->node, positions, names);
     rdna__tpl_execute(run, macro->node->body);
     run->scope = scope;
     run->out = out;
+    if (!macro->node->defines_macros) rdna__tpl_clear_scope(run, inside);
   }
   rdna__tpl_shallower(run);
   return tpl_buffer_text(&text);

@@ -61,6 +61,7 @@ int rdna__tpl_order(tpl_run *run, tpl_value x, tpl_value y) {
   if (rdna__tpl_is_number(x) && rdna__tpl_is_number(y)) return order_numbers(x, y);
   if (x.kind == TPL_STRING && y.kind == TPL_STRING) { /* the order of UTF-8 is that of characters */
     size_t size = x.text.size < y.text.size ? x.text.size : y.text.size;
+    rdna__tpl_spend(run, size / 64);
     int order = size ? memcmp(x.text.data, y.text.data, size) : 0;
     return order ? order : (x.text.size > y.text.size) - (x.text.size < y.text.size);
   }

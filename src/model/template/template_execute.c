@@ -6,8 +6,7 @@
 struct tpl_loop {
   const tpl_node *node; /* the FOR */
   const tpl_list *source;
-  size_t source_at; /* the next item that was not yet looked at */
-  bool filters;     /* some items are left out: node->c is asked about each, in |scope| */
+  size_t source_at; /* the next item that node->c was not yet asked about, in |scope| */
   tpl_scope *scope;
   tpl_list *items;   /* those that passed, as far as anyone has asked */
   size_t at;         /* the current one */
@@ -20,19 +19,31 @@ void rdna__tpl_bind(tpl_run *run, rdna_text name, tpl_value value) {
       b->value = value;
       return;
     }
-  tpl_binding *binding = rdna__tpl_alloc(run, sizeof *binding);
+  tpl_binding *binding = run->free_bindings;
+  if (binding)
+    run->free_bindings = binding->next;
+  else
+    binding = rdna__tpl_alloc(run, sizeof *binding);
   if (!binding) return;
   *binding = (tpl_binding){name, value, run->scope->bindings};
   run->scope->bindings = binding;
 }
 
-/* A scope inside |parent|, which becomes the innermost; NULL on failure. Macros may keep it. */
-static tpl_scope *open_scope(tpl_run *run, tpl_scope *parent) {
+tpl_scope *rdna__tpl_open_scope(tpl_run *run, tpl_scope *parent) {
   tpl_scope *scope = rdna__tpl_alloc(run, sizeof *scope);
   if (!scope) return NULL;
   *scope = (tpl_scope){.parent = parent};
   run->scope = scope;
   return scope;
+}
+
+void rdna__tpl_clear_scope(tpl_run *run, tpl_scope *scope) {
+  while (scope && scope->bindings) {
+    tpl_binding *next = scope->bindings->next;
+    scope->bindings->next = run->free_bindings;
+    run->free_bindings = scope->bindings;
+    scope->bindings = next;
+  }
 }
 
 void rdna__tpl_assign(tpl_run *run, const tpl_node *target, tpl_value value) {
@@ -60,7 +71,7 @@ static tpl_value capture(tpl_run *run, const tpl_node *body) {
   tpl_buffer text = {0}, *out = run->out;
   tpl_scope *scope = run->scope;
   run->out = &text;
-  if (open_scope(run, scope)) rdna__tpl_execute(run, body);
+  if (rdna__tpl_open_scope(run, scope)) rdna__tpl_execute(run, body);
   run->scope = scope;
   run->out = out;
   return tpl_buffer_text(&text);
@@ -72,15 +83,14 @@ static tpl_value capture(tpl_run *run, const tpl_node *body) {
 static bool reach(tpl_run *run, tpl_loop *loop, size_t index) {
   while (run->status == RDNA_OK && loop->items->count <= index && loop->source_at < loop->source->count) {
     tpl_value item = loop->source->items[loop->source_at++];
-    bool passes = true;
-    if (loop->filters) {
-      tpl_scope *scope = run->scope;
-      if (open_scope(run, loop->scope)) {
-        rdna__tpl_assign(run, loop->node->a, item);
-        passes = rdna__tpl_truth(rdna__tpl_eval(run, loop->node->c));
-      }
-      run->scope = scope;
+    bool passes = false;
+    tpl_scope *scope = run->scope, *inside = rdna__tpl_open_scope(run, loop->scope);
+    if (inside) {
+      rdna__tpl_assign(run, loop->node->a, item);
+      passes = rdna__tpl_truth(rdna__tpl_eval(run, loop->node->c));
     }
+    rdna__tpl_clear_scope(run, inside);
+    run->scope = scope;
     if (passes) rdna__tpl_list_add(run, loop->items, item);
   }
   return loop->items->count > index;
@@ -131,21 +141,29 @@ static void execute_for(tpl_run *run, const tpl_node *node) {
   tpl_loop *loop = rdna__tpl_alloc(run, sizeof *loop);
   if (!loop) return;
   tpl_scope *scope = run->scope;
-  *loop = (tpl_loop){.node = node,
-                     .source = rdna__tpl_items(run, source),
-                     .filters = node->c,
-                     .scope = scope,
-                     .items = rdna__tpl_new_list(run, 0)};
-  for (; run->flow != TPL_FLOW_BREAK && reach(run, loop, loop->at); loop->at++) {
-    if (!open_scope(run, scope)) break;
+  tpl_list *items = rdna__tpl_items(run, source);
+  *loop = (tpl_loop){.node = node, .source = items, .source_at = items->count, .items = items, .scope = scope};
+  if (node->c) { /* some are left out */
+    loop->source_at = 0;
+    loop->items = rdna__tpl_new_list(run, 0);
+  }
+  bool whole = false; /* some item's body ran to its end: only then does Jinja leave out the "else" */
+  for (tpl_scope *inside = NULL; run->flow != TPL_FLOW_BREAK && reach(run, loop, loop->at); loop->at++) {
+    if (!inside || node->defines_macros)
+      inside = rdna__tpl_open_scope(run, scope);
+    else
+      rdna__tpl_clear_scope(run, inside); /* nobody has kept the one of the item before */
+    if (!inside) break;
+    run->scope = inside;
     rdna__tpl_bind(run, (rdna_text){"loop", 4}, (tpl_value){.kind = TPL_LOOP, .loop = loop});
     rdna__tpl_assign(run, node->a, loop->items->items[loop->at]);
     rdna__tpl_execute(run, node->body);
+    whole |= run->flow == TPL_FLOW_ON;
     if (run->flow == TPL_FLOW_CONTINUE) run->flow = TPL_FLOW_ON;
   }
   run->scope = scope;
   if (run->flow == TPL_FLOW_BREAK) run->flow = TPL_FLOW_ON;
-  if (loop->items->count == 0 && node->otherwise && open_scope(run, scope)) rdna__tpl_execute(run, node->otherwise);
+  if (!whole && node->otherwise && rdna__tpl_open_scope(run, scope)) rdna__tpl_execute(run, node->otherwise);
   run->scope = scope;
 }
 
@@ -163,6 +181,7 @@ static void execute_call_block(tpl_run *run, const tpl_node *node) {
   tpl_dict *names;
   tpl_value callee = rdna__tpl_eval(run, node->b->a), caller = make_macro(run, node->a);
   rdna__tpl_arguments(run, node->b, &positions, &names);
+  if (names == &run->no_dict) names = rdna__tpl_new_dict(run);
   if (run->status != RDNA_OK) return;
   rdna__tpl_dict_set(run, names, tpl_text("caller", 6), caller);
   rdna__tpl_append_value(run, run->out, rdna__tpl_call_value(run, callee, positions, names));
@@ -170,7 +189,7 @@ static void execute_call_block(tpl_run *run, const tpl_node *node) {
 
 static void execute_with(tpl_run *run, const tpl_node *node) {
   tpl_scope *outside = run->scope;
-  tpl_scope *inside = open_scope(run, outside);
+  tpl_scope *inside = rdna__tpl_open_scope(run, outside);
   for (size_t i = 0; inside && i < node->item_count; i++) {
     run->scope = outside;
     tpl_value value = rdna__tpl_eval(run, node->arguments[i].value);

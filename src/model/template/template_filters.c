@@ -184,11 +184,11 @@ FILTER(truncate) {
   if (call->at[0].kind != TPL_ABSENT) rdna__tpl_get_int(run, call->at[0], "truncate", &length);
   if (call->at[3].kind != TPL_ABSENT && call->at[3].kind != TPL_NONE)
     rdna__tpl_get_int(run, call->at[3], "truncate", &leeway);
+  int64_t whole = 0, kept = length - (end.kind == TPL_STRING ? rdna__tpl_count(end.text) : 0);
+  if (kept < 0 || leeway < 0) return rdna__tpl_fail(run, TPL_INVALID, "truncate to less than its end");
+  if (rdna__tpl_length(self, &whole) && whole - leeway <= length && end.kind == TPL_STRING) return self;
   if (self.kind != TPL_STRING || end.kind != TPL_STRING)
     return rdna__tpl_fail(run, TPL_INVALID, "truncate takes texts");
-  int64_t kept = length - rdna__tpl_count(end.text);
-  if (kept < 0 || leeway < 0) return rdna__tpl_fail(run, TPL_INVALID, "truncate to less than its end");
-  if (rdna__tpl_count(self.text) - leeway <= length) return self;
   tpl_value bounds[] = {tpl_none(), tpl_int(kept), tpl_none()}, part = rdna__tpl_slice(run, self, bounds);
   if (run->status != RDNA_OK) return self;
   const char *space = memrchr(part.text.data, ' ', part.text.size);

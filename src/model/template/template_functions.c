@@ -21,7 +21,10 @@ FUNCTION(is_float) { return tpl_bool(self.kind == TPL_FLOAT); }
 FUNCTION(is_boolean) { return tpl_bool(self.kind == TPL_BOOL); }
 FUNCTION(is_true) { return tpl_bool(self.kind == TPL_BOOL && self.boolean); }
 FUNCTION(is_false) { return tpl_bool(self.kind == TPL_BOOL && !self.boolean); }
-FUNCTION(is_callable) { return tpl_bool(self.kind == TPL_MACRO || self.kind == TPL_FUNCTION); }
+/* Calling what is undefined fails, but it can be called, as Jinja has it. */
+FUNCTION(is_callable) {
+  return tpl_bool(self.kind == TPL_MACRO || self.kind == TPL_FUNCTION || self.kind == TPL_UNDEFINED);
+}
 FUNCTION(is_escaped) { return tpl_bool(false); }
 FUNCTION(is_lower) { return tpl_bool(rdna__tpl_has_case(rdna__tpl_to_text(run, self).text, false)); }
 FUNCTION(is_upper) { return tpl_bool(rdna__tpl_has_case(rdna__tpl_to_text(run, self).text, true)); }

@@ -214,9 +214,11 @@ static tpl_node *parse_for(tpl_parser *parser) {
   if (rdna__tpl_skip_name(parser, "if")) node->c = rdna__tpl_parse_expression(parser);
   if (rdna__tpl_at_name(parser, "recursive"))
     rdna__tpl_parse_fail(parser, "recursive loops are not offered; a macro can call itself");
+  int macros = parser->macros;
   parser->loops++;
   rdna_text end = parse_body(parser, &node->body, "endfor else");
   parser->loops--;
+  node->defines_macros = parser->macros > macros;
   if (rdna__tpl_is(end, "else")) parse_body(parser, &node->otherwise, "endfor");
   return node;
 }
@@ -270,10 +272,11 @@ static void parse_signature(tpl_parser *parser, tpl_node *macro) {
 /* The body of |macro|, in which loops outside do not count. */
 static void parse_macro_body(tpl_parser *parser, tpl_node *macro, const char *end) {
   tpl_node *outer = parser->macro;
-  int loops = parser->loops;
+  int loops = parser->loops, macros = ++parser->macros;
   parser->macro = macro;
   parser->loops = 0;
   parse_body(parser, &macro->body, end);
+  macro->defines_macros = parser->macros > macros;
   parser->macro = outer;
   parser->loops = loops;
 }

@@ -21,8 +21,8 @@ tpl_value rdna__tpl_fail(tpl_run *run, rdna_status status, const char *format, .
 bool rdna__tpl_spend(tpl_run *run, size_t steps) {
   if (run->status != RDNA_OK) return false;
   run->steps += (int64_t)(steps < TPL_MAX_STEPS ? steps : TPL_MAX_STEPS) + 1;
-  if (run->steps <= TPL_MAX_STEPS) return true;
-  rdna__tpl_fail(run, RDNA_UNSUPPORTED, "the template still runs after %d steps", TPL_MAX_STEPS);
+  if (run->steps <= run->most_steps) return true;
+  rdna__tpl_fail(run, RDNA_UNSUPPORTED, "the template still runs after %lld steps", (long long)run->most_steps);
   return false;
 }
 
@@ -181,6 +181,8 @@ bool rdna__tpl_truth(tpl_value value) {
       return value.integer != 0;
     case TPL_FLOAT:
       return value.real != 0;
+    case TPL_STRING:
+      return value.text.size > 0;
     default:
       return !rdna__tpl_length(value, &length) || length > 0;
   }
