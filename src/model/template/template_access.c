@@ -15,7 +15,7 @@ static tpl_list *characters(tpl_run *run, rdna_text text) {
 
 tpl_list *rdna__tpl_items(tpl_run *run, tpl_value value) {
   if (rdna__tpl_is_list(value)) {
-    rdna__tpl_spend(run, value.list->count / 8);
+    rdna__tpl_spend(run, value.list->count / 2);
     return value.list;
   }
   if (value.kind == TPL_STRING) return characters(run, value.text);
@@ -28,7 +28,7 @@ tpl_list *rdna__tpl_items(tpl_run *run, tpl_value value) {
   if (value.kind == TPL_ITERATOR) {
     tpl_list *left = rdna__tpl_new_list(run, 0);
     size_t position = value.list->position;
-    if (run->status == RDNA_OK)
+    if (run->status == RDNA_OK && position < value.list->count)
       *left = (tpl_list){.items = value.list->items + position, .count = value.list->count - position};
     value.list->position = value.list->count;
     return left;

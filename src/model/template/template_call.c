@@ -62,7 +62,7 @@ static int parse_parameters(const char *text, parameter parameters[MAX_PARAMETER
 
 tpl_value rdna__tpl_invoke(tpl_run *run, const tpl_function *function, tpl_value self, tpl_list *positions,
                            tpl_dict *names) {
-  size_t share = self.kind == TPL_STRING ? self.text.size / 8 : rdna__tpl_is_list(self) ? self.list->count / 8 : 0;
+  size_t share = self.kind == TPL_STRING ? self.text.size / 8 : rdna__tpl_is_list(self) ? self.list->count / 2 : 0;
   if (!rdna__tpl_spend(run, share)) return self;
   parameter parameters[MAX_PARAMETERS];
   tpl_value at[MAX_PARAMETERS];
