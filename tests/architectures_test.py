@@ -2,7 +2,9 @@
 
 tests/architectures_test.py                  all rows but those that MISSING names, which must not run
 tests/architectures_test.py NAME… [--all]    a table of the rows whose names begin so; with --all those of MISSING too
+tests/architectures_test.py --write FOLDER   models and logits for machines without PyTorch: architecture_errors.py
 """
+import argparse
 import importlib.util
 import json
 import os
@@ -11,7 +13,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 if not importlib.util.find_spec("transformers"):
@@ -28,6 +29,7 @@ import torch
 
 import rdna_program  # first: it makes tools/ importable
 from architecture_delta import DELTA
+from architecture_errors import BOUND, HEAD, Errors, refusal
 from architecture_gemma4 import GEMMA4
 from architecture_mixtures import MIXTURES
 from architecture_models import Model
@@ -37,36 +39,24 @@ from logits_test import logits_of, relative_squared_error
 ROWS = DENSE + MIXTURES + DELTA + GEMMA4
 # Those that rdna does not run yet.
 MISSING = []
-# All sums are of f32: relative errors of 1e-7 each, of 1e-6 in the logits, squared. A cache of f16 rounds to 2^-11.
-BOUND, F16_BOUND = 1e-11, 1e-5
 LENGTH = 41
 
 
-class Outcome:
-    """A row's errors: of transformers' own f32, of rdna in one pass, token by token and in passes of 7, and with a cache
-    of f16 in one pass and token by token."""
+class Reference:
+    """A row's model, a text, and the logits of it."""
 
     def __init__(self, row):
-        start = time.monotonic()
         self.row = row
         self.model = Model(row, seed=sum(map(ord, row.name)))
         self.tokens = np.random.default_rng(len(row.name)).integers(0, row.config["vocab_size"], LENGTH).tolist()
         self.want = self.model.logits(self.tokens)
         self.f32 = relative_squared_error(self.model.logits(self.tokens, dtype=torch.float32), self.want)
+
+    def errors(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "model.gguf"
             self.model.write(path)
-            self.errors = [self.error(path, "--kv", "f32", *passes) for passes in ((), ("--batch", 1), ("--batch", 7))]
-            self.f16_errors = [self.error(path, "--kv", "f16", *passes) for passes in ((), ("--batch", 1))]
-        self.seconds = time.monotonic() - start
-
-    def error(self, path, *options):
-        return relative_squared_error(logits_of(path, self.tokens, *options), self.want)
-
-    def wrong(self):
-        bound = max(BOUND, 4 * self.f32)
-        return [f"{error:.1e} is above {bound:.1e}" for error in self.errors if not error <= bound] + [
-            f"{error:.1e} with f16 is above {F16_BOUND}" for error in self.f16_errors if not error <= F16_BOUND]
+            return Errors(path, self.tokens, self.want, self.f32)
 
     def unseen(self):
         """Layers, features and weights of the model that these tokens' logits do not show, to which the row is blind."""
@@ -88,12 +78,12 @@ class Architectures(unittest.TestCase):
         self.assertLessEqual(set(MISSING), set(names))
         for row in ROWS:
             with self.subTest(row.name):
+                reference = Reference(row)
                 if row.name in MISSING:
                     with self.assertRaisesRegex(AssertionError, "exit status", msg="it runs: MISSING should not name it"):
-                        Outcome(row)
+                        reference.errors()
                     continue
-                outcome = Outcome(row)
-                self.assertEqual(outcome.wrong() + outcome.unseen(), [])
+                self.assertEqual(reference.errors().wrong() + reference.unseen(), [])
 
 
 # One of each kind of layer, by the code objects that we ship, with the emulator's checker: in f32, and with what products
@@ -121,30 +111,43 @@ class Emulated(unittest.TestCase):
                 self.assertFalse(np.array_equal(exact, rounded))  # 16 bits were in use
 
 
-def table(prefixes, every):
+def table(rows):
     failed = False
-    print(f"{'row':40} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f16 cache':>10} {'transformers f32':>16} "
-          f"{'seconds':>8}")
-    for row in ROWS:
-        if not row.name.startswith(tuple(prefixes)) or not (every or row.name not in MISSING):
-            continue
+    print(HEAD)
+    for row in rows:
+        reference = Reference(row)
         try:
-            outcome = Outcome(row)
+            errors = reference.errors()
         except AssertionError as error:
-            print(f"{row.name:40} {str(error).rpartition('rdna: ')[2].strip()[:80]}")
+            print(refusal(row.name, error))
             failed = True
             continue
-        one, token, seven = outcome.errors
-        wrong = outcome.wrong() + outcome.unseen()
+        wrong = errors.wrong() + reference.unseen()
         failed |= bool(wrong)
-        print(f"{row.name:40} {one:9.1e} {token:9.1e} {seven:11.1e} {max(outcome.f16_errors):10.1e} {outcome.f32:16.1e} "
-              f"{outcome.seconds:8.2f}  {'; '.join(wrong)}", flush=True)
+        print(errors.line(row.name), "; ".join(wrong), flush=True)
     return failed
 
 
+def write(rows, folder):
+    """For architecture_errors.py."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for row in rows:
+        reference = Reference(row)
+        reference.model.write(folder / f"{row.name}.gguf")
+        np.savez(folder / f"{row.name}.npz", tokens=reference.tokens, want=reference.want, f32=reference.f32)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Logits against transformers in float64, as a table.")
+    parser.add_argument("names", nargs="*", metavar="NAME", default=[""], help="rows whose names begin so")
+    parser.add_argument("--all", action="store_true", help="those too that rdna does not run yet")
+    parser.add_argument("--write", metavar="FOLDER", type=pathlib.Path, help="models and logits for architecture_errors.py")
+    given = parser.parse_args()
+    rows = [row for row in ROWS if row.name.startswith(tuple(given.names)) and (given.all or row.name not in MISSING)]
+    return write(rows, given.write) if given.write else table(rows)
+
+
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments:
-        prefixes = [name for name in arguments if name != "--all"] or [""]
-        raise SystemExit(table(prefixes, "--all" in arguments))
+    if sys.argv[1:]:
+        raise SystemExit(main())
     unittest.main()
