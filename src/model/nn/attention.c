@@ -76,7 +76,7 @@ bool rdna__nn_is_by_products(const rdna__nn_attention *a) { return a->head_dim >
 
 /* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
 static bool is_on_matrix_units(const rdna__nn_pass *pass, const rdna__nn_attention *a) {
-  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !a->sinks.data && !rdna__nn_is_by_products(a);
+  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !rdna__nn_is_by_products(a);
 }
 
 /* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
@@ -102,7 +102,8 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
                        .causal = true,
                        .windowed = a->window > 0,
                        .left = a->window > 0 ? a->window - 1 : 0,
-                       .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT};
+                       .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
+                       .sinks = a->sinks.data ? &a->sinks : NULL};
   RDNA_TRY(rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL));
   return pass->type == pass->kv_dtype ? RDNA_OK : rdna_op_cast(pass->stream, &seen, attended);
 }

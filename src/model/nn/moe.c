@@ -53,7 +53,10 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_up, x, &moe->up, indices, &up));
   }
   *activated = gate;
-  return rdna__nn_gate_with(pass->stream, moe->activation, &gate, &up);
+  RDNA_TRY(rdna__nn_gate_with(pass->stream, moe->activation, &gate, &up));
+  if (x->dtype == RDNA_F32 || moe->gate_up.data) return RDNA_OK;
+  *activated = rdna_tensor_contiguous(up.data, x->dtype, 3, gate.shape); /* for the matrix units, in place of up */
+  return rdna_op_cast(pass->stream, &gate, activated);
 }
 
 /* The expert that all tokens take, added to |projected|; with a gate of its own, by as much as that says. */
@@ -73,13 +76,9 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
 
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                                  const rdna_tensor *router_input, const rdna_tensor *projected) {
-  rdna_tensor indices, shares, activated, x = *h;
-  if (x.dtype != RDNA_F32) { /* experts' products are in f32 */
-    x = rdna__nn_matrix(pass->shared, pass->count, h->shape[1]);
-    RDNA_TRY(rdna_op_cast(pass->stream, h, &x));
-  }
+  rdna_tensor indices, shares, activated;
   RDNA_TRY(route(pass, moe, router_input, &indices, &shares));
-  RDNA_TRY(open_gates(pass, moe, &x, &indices, &activated));
+  RDNA_TRY(open_gates(pass, moe, h, &indices, &activated));
   rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
                            .shares = &shares};
   RDNA_TRY(rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, &indices, projected));
