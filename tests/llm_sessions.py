@@ -1,0 +1,63 @@
+"""Sessions of language models through librdna, for tests that the program's commands do not reach."""
+import ctypes
+import pathlib
+
+import numpy as np
+
+import rdna_program
+
+LIBRARY = pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so"
+
+
+class SessionOptions(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("context", ctypes.c_int), ("kv_dtype", ctypes.c_int), ("batch", ctypes.c_int),
+                ("exact", ctypes.c_int)]
+
+
+class Model:
+    def __init__(self, path, device="host"):
+        self.library = ctypes.CDLL(str(LIBRARY))
+        self.library.rdna_last_error.restype = ctypes.c_char_p
+        self.file, self.device, self.llm = (ctypes.c_void_p() for _ in range(3))
+        self.call("rdna_gguf_open", str(path).encode(), ctypes.byref(self.file))
+        self.call("rdna_device_open", device.encode(), ctypes.byref(self.device))
+        self.call("rdna_llm_open", self.device, self.file, None, None, ctypes.byref(self.llm))
+
+    def call(self, name, *arguments):
+        if getattr(self.library, name)(*arguments) != 0:
+            raise RuntimeError(self.library.rdna_last_error().decode())
+
+    def close(self):
+        self.library.rdna_llm_release(self.llm)
+        self.library.rdna_device_release(self.device)
+        self.library.rdna_gguf_close(self.file)
+
+
+class Session:
+    """A cache of f32."""
+
+    def __init__(self, model, vocabulary, context, batch):
+        self.model, self.vocabulary, self.handle = model, vocabulary, ctypes.c_void_p()
+        options = SessionOptions(ctypes.sizeof(SessionOptions), context, 0, batch, 1)
+        model.call("rdna_llm_session_create", model.llm, ctypes.byref(options), ctypes.byref(self.handle))
+
+    def read(self, tokens):
+        """The logits after each of |tokens|."""
+        logits = np.full((len(tokens), self.vocabulary), np.nan, np.float32)
+        ids = (ctypes.c_int32 * len(tokens))(*tokens)
+        self.model.call("rdna_llm_session_eval_all", self.handle, ids, len(tokens),
+                        logits.ctypes.data_as(ctypes.c_void_p))
+        return logits.astype(np.float64)
+
+    def step(self, token):
+        """The logits after one more token."""
+        logits = np.full(self.vocabulary, np.nan, np.float32)
+        self.model.call("rdna_llm_session_eval", self.handle, (ctypes.c_int32 * 1)(token), 1,
+                        logits.ctypes.data_as(ctypes.c_void_p))
+        return logits.astype(np.float64)
+
+    def rewind(self, position):
+        self.model.call("rdna_llm_session_rewind", self.handle, position)
+
+    def close(self):
+        self.model.library.rdna_llm_session_release(self.handle)
