@@ -260,6 +260,46 @@ static rdna_status run_attention(bench *b) {
                            b->workspace_bytes, &b->t[3]);
 }
 
+/* The gated delta rule of a layer of Qwen3-Next: 16 key heads, 32 value heads, each with a state of 128 x 128. */
+static rdna_status prepare_delta(bench *b, int sequences, int tokens) {
+  enum { K_HEADS = 16, REPEATS = 2, DIM = 128 };
+  int64_t rows = (int64_t)sequences * tokens, channels = (2 + REPEATS) * K_HEADS * DIM;
+  RDNA_TRY(make(b, 0, RDNA_F32, 2, (int64_t[]){rows, channels})); /* q, k and v of all tokens */
+  RDNA_TRY(make(b, 1, RDNA_F32, 3, (int64_t[]){rows, K_HEADS, REPEATS}));
+  RDNA_TRY(make(b, 2, RDNA_F32, 2, (int64_t[]){K_HEADS, REPEATS}));
+  RDNA_TRY(make(b, 3, RDNA_F32, 5, (int64_t[]){sequences, K_HEADS, REPEATS, DIM, DIM}));
+  RDNA_TRY(make(b, 4, RDNA_F32, 4, (int64_t[]){rows, K_HEADS, REPEATS, DIM}));
+  RDNA_TRY(make_indices(b, 5, 2 * sequences + 1, 0)); /* starts, then slots */
+  int32_t *list = (int32_t *)b->stage;
+  for (int i = 0; i <= sequences; i++) list[i] = i * tokens;
+  for (int i = 0; i < sequences; i++) list[sequences + 1 + i] = i;
+  RDNA_TRY(rdna_copy_to_device(b->stream, b->t[5].data, list, (2 * (size_t)sequences + 1) * sizeof *list));
+  RDNA_TRY(rdna_stream_synchronize(b->stream));
+  float *rate = (float *)(void *)b->stage; /* negative, so that states do not grow from call to call */
+  for (int i = 0; i < K_HEADS * REPEATS; i++) rate[i] = -0.1f;
+  RDNA_TRY(rdna_copy_to_device(b->stream, b->t[2].data, rate, K_HEADS * REPEATS * sizeof *rate));
+  b->bytes = size_of(&b->t[0]) + 2 * size_of(&b->t[1]) + 2 * size_of(&b->t[3]) + size_of(&b->t[4]);
+  b->flops = 7.0 * (double)rows * K_HEADS * REPEATS * DIM * DIM;
+  return rdna_stream_synchronize(b->stream);
+}
+static rdna_status prepare_delta_steps(bench *b, rdna_dtype dtype) { return prepare_delta(b, 64, 1); }
+static rdna_status prepare_delta_prompt(bench *b, rdna_dtype dtype) { return prepare_delta(b, 1, 512); }
+static rdna_status run_delta(bench *b) {
+  const rdna_tensor *state = &b->t[3];
+  int64_t rows = b->t[0].shape[0], heads = state->shape[1], dim = state->shape[4], sequences = state->shape[0];
+  const int64_t more = sequences + 1;
+  rdna_tensor q = rdna_tensor_contiguous(b->t[0].data, RDNA_F32, 3, (int64_t[]){rows, heads, dim}), k;
+  rdna_tensor v = rdna_tensor_contiguous(b->t[0].data, RDNA_F32, 4, b->t[4].shape);
+  q.stride[0] = v.stride[0] = b->t[0].shape[1];
+  k = q;
+  k.data = (float *)q.data + heads * dim, v.data = (float *)q.data + 2 * heads * dim;
+  rdna_tensor starts = rdna_tensor_contiguous(b->t[5].data, RDNA_I32, 1, &more);
+  rdna_tensor slots = rdna_tensor_contiguous((int32_t *)b->t[5].data + more, RDNA_I32, 1, &sequences);
+  rdna_sequences order = {RDNA_SEQUENCES_INIT, &starts, &slots, rows / sequences};
+  rdna_gated_delta options = {RDNA_GATED_DELTA_INIT, 0.088388348f, 1e-6f, &b->t[2], &b->t[2]};
+  return rdna_op_gated_delta(b->stream, &options, &order, &q, &k, &v, &b->t[1], &b->t[1], state, &b->t[4]);
+}
+
 /* c = a b, or a b^T of |turned|: square and contiguous. */
 static rdna_status prepare_gemm(bench *b, rdna_dtype dtype, int64_t side, bool turned) {
   for (int i = 0; i < 3; i++) RDNA_TRY(make(b, i, dtype, 2, (int64_t[]){side, side}));
@@ -420,6 +460,8 @@ static const row rows[] = {
     {"conv 64 56x56 k3", prepare_conv_64, run_conv, RDNA_F32},
     {"attention 1 x 8192", prepare_attention_decode, run_attention, RDNA_F16},
     {"attention 512 x 512", prepare_attention_prefill, run_attention, RDNA_F16},
+    {"gated_delta 64 x 1", prepare_delta_steps, run_delta, RDNA_F32},
+    {"gated_delta 1 x 512", prepare_delta_prompt, run_delta, RDNA_F32},
     {"sdpa 1024", prepare_sdpa_1024, run_sdpa, RDNA_F16},
     {"sdpa 1024", prepare_sdpa_1024, run_sdpa, RDNA_BF16},
     {"sdpa 4096", prepare_sdpa_4096, run_sdpa, RDNA_F16},
