@@ -16,13 +16,15 @@ extern "C" {
  * f32. For few rows of |x| the weights are streamed from memory once; for many, tiles of them are shared among the
  * rows. |out| overlaps no input. m or n 0 is RDNA_OK; k 0 gives the bias.
  *
- *     x            | weight        | rows of x | products
- *     f32          | any           | any       | of the values as they are, in f32
- *     f16 or bf16  | of that type  | any       | of the values as they are, on matrix units
- *     f16 or bf16  | blocks        | over 8    | of weights rounded to x's type, on matrix units; up to 64 MiB of them
- * at |               |           | a time lie in the device's memory pool f16 or bf16  | blocks        | up to 8   | of
- * the values as they are, in f32; copies of x, and of an out that is | another float | any       | not f32, lie in the
- * pool
+ *     x            | weight         | rows of x | products
+ *     f32          | any            | any       | of the values as they are, in f32
+ *     f16 or bf16  | of that type   | any       | of the values as they are, on matrix units
+ *     f16 or bf16  | blocks         | over 8    | of weights rounded to x's type, on matrix units
+ *     f16 or bf16  | blocks         | up to 8   | of the values as they are, in f32
+ *     f16 or bf16  | another float  | any       | of the values as they are, in f32
+ *
+ * In the last three cases memory comes from the device's pool for the time of the call: up to 64 MiB of unpacked
+ * weights, or f32 copies of x and of an out that is not f32.
  *
  * RDNA_INVALID_ARGUMENT: shapes or types that disagree, a k that is no whole number of the weight's blocks, missing
  * data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment. */
