@@ -29,6 +29,7 @@ typedef struct bench {
   rdna_convolution conv;
   rdna_sdpa sdpa;
   rdna_tensor gradients[3];
+  int turn; /* of experts */
   const struct row *row;
   double bytes, flops; /* that one call must move and do */
   double copy_rate;    /* bytes a second */
@@ -229,6 +230,35 @@ static rdna_status prepare_matrix(bench *b, rdna_dtype dtype) { return prepare_l
 static rdna_status prepare_square(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1, 4096, 4096); }
 static rdna_status prepare_down(bench *b, rdna_dtype dtype) { return prepare_linear(b, dtype, 1, 4096, 14336); }
 static rdna_status run_linear(bench *b) { return rdna_op_linear(b->stream, &b->t[0], &b->t[1], NULL, &b->t[2]); }
+
+/* Layers of 128 experts, of which 8 are chosen, with sizes of Qwen 3's. Turns of one token choose others each time, so
+ * that weights come from memory. */
+enum { EXPERTS = 128, CHOSEN = 8, TURNS = EXPERTS / CHOSEN };
+static rdna_status prepare_experts(bench *b, rdna_dtype dtype, int64_t tokens, bool down) {
+  int64_t wide = 2048, narrow = 768, n = down ? wide : 2 * narrow, k = down ? narrow : wide, rows = tokens * CHOSEN;
+  RDNA_TRY(make(b, 0, RDNA_F32, down ? 3 : 2, down ? (int64_t[]){tokens, CHOSEN, k} : (int64_t[]){tokens, k}));
+  RDNA_TRY(make(b, 1, dtype, 3, (int64_t[]){EXPERTS, n, k}));
+  RDNA_TRY(make(b, 2, RDNA_F32, down ? 2 : 3, down ? (int64_t[]){tokens, n} : (int64_t[]){tokens, CHOSEN, n}));
+  RDNA_TRY(make_indices(b, 3, (int)rows * TURNS, EXPERTS));
+  for (int i = 0; i < EXPERTS; i++) ((int32_t *)b->stage)[i] = (i * 37) % EXPERTS; /* those of one token */
+  if (tokens == 1) RDNA_TRY(rdna_copy_to_device(b->stream, b->t[3].data, b->stage, EXPERTS * sizeof(int32_t)));
+  b->t[3] = rdna_tensor_contiguous(b->t[3].data, RDNA_I32, 2, (int64_t[]){tokens, CHOSEN});
+  RDNA_TRY(make(b, 4, RDNA_F32, 2, (int64_t[]){tokens, CHOSEN}));
+  int64_t touched = rows < EXPERTS ? rows : EXPERTS;
+  b->bytes = size_of(&b->t[0]) + size_of(&b->t[1]) * (double)touched / EXPERTS + size_of(&b->t[2]);
+  b->flops = 2.0 * (double)rows * (double)n * (double)k;
+  return RDNA_OK;
+}
+static rdna_status prepare_experts_up(bench *b, rdna_dtype dtype) { return prepare_experts(b, dtype, 1, false); }
+static rdna_status prepare_experts_down(bench *b, rdna_dtype dtype) { return prepare_experts(b, dtype, 1, true); }
+static rdna_status prepare_experts_512(bench *b, rdna_dtype dtype) { return prepare_experts(b, dtype, 512, false); }
+static rdna_status run_experts(bench *b) {
+  bool down = b->t[2].rank == 2;
+  rdna_tensor chosen = b->t[3];
+  chosen.data = (int32_t *)chosen.data + b->turn++ % TURNS * rdna_tensor_count(&chosen);
+  rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT, .shares = down ? &b->t[4] : NULL};
+  return rdna_op_moe_linear(b->stream, &product, &b->t[0], &b->t[1], &chosen, &b->t[2]);
+}
 
 static rdna_status prepare_attention(bench *b, rdna_dtype dtype, int tokens, int length) {
   enum { HEADS = 32, KV_HEADS = 8, DIM = 128 };
@@ -443,6 +473,16 @@ static const row rows[] = {
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_0},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q4_K},
     {"linear m=512", prepare_matrix, run_linear, RDNA_Q6_K},
+    {"experts up m=1", prepare_experts_up, run_experts, RDNA_F16},
+    {"experts up m=1", prepare_experts_up, run_experts, RDNA_Q8_0},
+    {"experts up m=1", prepare_experts_up, run_experts, RDNA_Q4_K},
+    {"experts up m=1", prepare_experts_up, run_experts, RDNA_MXFP4},
+    {"experts down m=1", prepare_experts_down, run_experts, RDNA_F16},
+    {"experts down m=1", prepare_experts_down, run_experts, RDNA_Q8_0},
+    {"experts down m=1", prepare_experts_down, run_experts, RDNA_Q4_K},
+    {"experts down m=1", prepare_experts_down, run_experts, RDNA_MXFP4},
+    {"experts up m=512", prepare_experts_512, run_experts, RDNA_F16},
+    {"experts up m=512", prepare_experts_512, run_experts, RDNA_Q4_K},
     {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_BF16},
     {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_BF16},
     {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_BF16},
