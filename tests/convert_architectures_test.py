@@ -4,23 +4,11 @@ Models: the rows of tests/architecture_rows.py and architecture_mixtures.py, sav
 the GGUF file that those rows write themselves; tests/architectures_test.py has its logits. Tokenizers: ids of
 `rdna tokenize` against those of the tokenizers library.
 """
-import importlib.util
-import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 import unittest
 
-if not importlib.util.find_spec("transformers"):
-    # Where PyTorch cannot be had, RDNA_TEST_TORCH=0 leaves out what needs it; anything else that fails is a failure.
-    if os.environ.get("RDNA_TEST_TORCH", "1") == "0":
-        print("left out: RDNA_TEST_TORCH=0, and the reference needs PyTorch and transformers")
-        raise SystemExit(77)
-    ROOT = pathlib.Path(__file__).resolve().parent.parent
-    python = subprocess.run([ROOT / "packaging/torch-venv.sh"], check=True, capture_output=True, text=True).stdout.strip()
-    os.execv(python, [python, *sys.argv])
-
+import transformers_python  # first: this goes on in a Python that has transformers
 import numpy as np
 import torch
 

@@ -116,7 +116,7 @@ typedef struct rdna_sdpa {
   const rdna_tensor *q_starts, *k_starts;
   int64_t max_queries, max_keys; /* of one sequence, with starts. Fewer than there are is slow, not wrong, but for
                                     |dropout|, which numbers its draws by them */
-  const rdna_tensor *sinks; /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value */
+  const rdna_tensor *sinks;      /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value */
 } rdna_sdpa;
 #define RDNA_SDPA_INIT .size = sizeof(rdna_sdpa)
 
@@ -125,8 +125,9 @@ typedef struct rdna_sdpa {
  * so that (batch, queries, heads, d) in memory is a view; the last dimension dense, every address, stride, d and dv
  * a multiple of 16 bytes is fast, anything else is copied first. d and dv are 1 to 256; query head h reads key head
  * h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries), contiguous; (heads, rows) with starts. A query
- * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf, or with |sinks| of the sink. A NaN or infinity in a value that is
- * hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| overlap nothing else.
+ * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf, or with |sinks| of the sink. A NaN or
+ * infinity in a value that is hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| overlap
+ * nothing else.
  *
  * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
  *

@@ -1,0 +1,48 @@
+"""Models of several architectures on an emulated card, by the code objects that we ship and with the checker, against
+transformers' networks in float64."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import transformers_python  # first: this goes on in a Python that has transformers
+import numpy as np
+import torch
+
+import rdna_program  # first: it makes tools/ importable
+from architecture_errors import BOUND
+from architecture_delta import DELTA
+from architecture_gemma4 import GEMMA4
+from architecture_mixtures import MIXTURES
+from architecture_models import Model
+from architecture_rows import ROWS as DENSE
+from logits_test import logits_of, relative_squared_error
+
+ROWS = DENSE + MIXTURES + DELTA + GEMMA4
+# One of each kind of layer, by the code objects that we ship, with the emulator's checker: in f32, and with what products
+# read rounded to 16 bits, as a prompt's is on a card.
+EMULATED = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen35moe", "gemma4, of 26B"]
+
+
+class Emulated(unittest.TestCase):
+    def test_rows(self):
+        if "gfx1100" not in {pack["target"] for pack in json.loads(rdna_program.output("kernels", "--json"))}:
+            self.skipTest("this build has no kernels for gfx1100")
+        environment = {"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1"}
+        for row in (row for row in ROWS if row.name in EMULATED):
+            with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "model.gguf"
+                model = Model(row, seed=5)
+                tokens = np.random.default_rng(7).integers(0, row.config["vocab_size"], 19).tolist()
+                want = model.logits(tokens)
+                model.write(path)
+                exact, rounded = (logits_of(path, tokens, "--kv", "f32", device="hip", exact=exact,
+                                            environment=environment) for exact in (True, False))
+                bound = max(BOUND, 4 * relative_squared_error(model.logits(tokens, dtype=torch.float32), want))
+                self.assertLess(relative_squared_error(exact, want), bound)
+                self.assertLess(relative_squared_error(rounded, want), 1e-5)
+                self.assertFalse(np.array_equal(exact, rounded))  # 16 bits were in use
+
+
+if __name__ == "__main__":
+    unittest.main()
