@@ -156,10 +156,13 @@ class Others(unittest.TestCase):
         self.assertEqual(list(rates.impossible(report, time.monotonic() - begun)), [])
 
     def test_bench_of_a_model(self):
-        report = json.loads(output("bench", DEMO_MODEL, "--prompt", 32, "--decode", 8, "--json", "--device",
-                                   rdna_program.DEVICE))
-        self.assertEqual((len(report["results"]), report["results"][0]["prompt_tokens"]), (1, 32))
+        report = json.loads(output("bench", DEMO_MODEL, "--prompt", 32, "--decode", 8, "--depth", "0,96", "--json",
+                                   "--device", rdna_program.DEVICE))
+        self.assertEqual([(row["depth"], row["prompt_tokens"]) for row in report["results"]], [(0, 32), (96, 32)])
         self.assertEqual(list(rates.impossible(report)), [])
+        table = output("bench", DEMO_MODEL, "--prompt", 8, "--decode", 2, "--device", rdna_program.DEVICE).decode()
+        self.assertRegex(table, r"depth +prompt +tokens/s +decode")
+        self.refused(1, "bench", DEMO_MODEL, "--depth", "0,x", mentions="--depth")
 
     def test_rates_that_cannot_be(self):
         right = {"op": "add", "dtype": "f32", "milliseconds": 10.0, "bytes": 2e8, "gb_per_second": 20.0,

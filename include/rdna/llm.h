@@ -19,8 +19,9 @@ typedef struct rdna_llm_info {
   int context;              /* what the model was trained for, tokens */
   uint64_t parameters;      /* values in all weights */
   uint64_t weight_bytes;    /* of all weights on the device */
-  uint64_t bytes_per_token; /* of the weights that decoding one token reads: all but the rows of the embedding
-                               that it does not look up */
+  uint64_t bytes_per_token; /* of the weights that decoding one token reads: all but the rows of embeddings that it does
+                               not look up, and the experts that it does not take */
+  uint64_t cache_values;    /* keys and values that a position keeps, of all layers */
 } rdna_llm_info;
 
 /* Puts the weights of |file| on |device|. On the host they are used where the file is mapped, so |file| must stay open

@@ -9,11 +9,13 @@ int command_bench(int argc, char **argv) {
   device_choice choice = DEVICE_CHOICE_DEFAULT;
   bool as_json = false;
   const char *filter = "";
+  const char *depths = "0";
   int64_t prompt = 512, decode = 64;
   const option_row options[] = {
       {"--op", OPTION_TEXT, &filter, "NAME", "only operators with this in their names", 0, 0},
       {"--prompt", OPTION_INTEGER, &prompt, "N", "tokens of the model's prompt (512)", 1, 1000000},
       {"--decode", OPTION_INTEGER, &decode, "N", "tokens to decode one by one (64)", 1, 1000000},
+      {"--depth", OPTION_TEXT, &depths, "N,N,…", "tokens before the prompt, of each row of the table (0)", 0, 0},
       {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(choice),
   };
@@ -24,24 +26,28 @@ int command_bench(int argc, char **argv) {
       0,
       1,
       options,
-      6};
+      7};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  model_bench what = {.prompt = (int)prompt, .decode = (int)decode};
   rdna_device *device;
-  if (open_chosen_device(&choice, &device) != RDNA_OK) return fail_with_status();
+  if (parse_numbers("--depth", depths, &what.depths) != RDNA_OK || open_chosen_device(&choice, &device) != RDNA_OK) {
+    rdna_tokens_deinit(&what.depths);
+    return fail_with_status();
+  }
   const rdna_device_info *info = rdna_device_get_info(device);
   json_t *rows = as_json ? json_array() : NULL;
   if (!as_json) printf("%s (%s:%d, %s)\n", info->name, info->driver, info->index, info->arch);
   if (!as_json && info->emulated) printf("The device is emulated: these times are the interpreter's.\n");
-  rdna_status status = count ? bench_model(device, positionals[0], (int)prompt, (int)decode, rows)
-                             : bench_operators(device, filter, rows);
+  rdna_status status = count ? bench_model(device, positionals[0], &what, rows) : bench_operators(device, filter, rows);
   exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
   if (as_json && status == RDNA_OK)
     exit_status = print_json(json_pack("{s:s, s:s, s:s, s:b, s:o}", "device", info->name, "driver", info->driver,
                                        "arch", info->arch, "emulated", info->emulated, "results", rows));
   else
     json_decref(rows);
+  rdna_tokens_deinit(&what.depths);
   rdna_device_release(device);
   return exit_status;
 }

@@ -5,12 +5,17 @@
 #include <jansson.h>
 
 #include "rdna/device.h"
+#include "rdna/model.h"
 
 /* Times operators whose name has |filter| in it ("" is all) and prints a table, or appends to |json| when it is not
  * NULL. */
 rdna_status bench_operators(rdna_device *device, const char *filter, json_t *json);
 
-/* Times a model's prompt of |prompt| tokens and then |decode| single tokens. */
-rdna_status bench_model(rdna_device *device, const char *path, int prompt, int decode, json_t *json);
+/* What of a model is timed: at each depth, tokens that were read before, a prompt and then single tokens. */
+typedef struct model_bench {
+  rdna_tokens depths; /* numbers, not ids */
+  int prompt, decode;
+} model_bench;
+rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json);
 
 #endif

@@ -21,31 +21,35 @@ typedef struct rates {
   double prompt_seconds, decode_seconds;
 } rates;
 
-static rdna_status measure(rdna_llm *llm, int prompt, int decode, rates *out) {
+/* |depth| tokens are read before the clock runs. */
+static rdna_status measure(rdna_llm *llm, int depth, int prompt, int decode, rates *out) {
   int vocabulary = rdna_llm_get_info(llm)->vocabulary;
-  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = prompt + decode, .kv_dtype = RDNA_F16};
+  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = depth + prompt + decode,
+                                      .kv_dtype = RDNA_F16};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
-  int32_t *tokens = malloc((size_t)(prompt + decode) * sizeof *tokens);
+  int all = depth + prompt + decode;
+  int32_t *tokens = malloc((size_t)all * sizeof *tokens), *first = tokens + depth;
   float *logits = malloc((size_t)vocabulary * sizeof *logits);
   rdna_status status = RDNA_OK;
-  if (!tokens || !logits) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", prompt + decode);
+  if (!tokens || !logits) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", all);
   rdna__random random;
   rdna__random_seed(&random, 1);
-  for (int i = 0; status == RDNA_OK && i < prompt + decode; i++)
+  for (int i = 0; status == RDNA_OK && i < all; i++)
     tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
 
   /* once to load code, touch the weights and, with a second token, record a token's kernels; then for the clock */
-  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);
+  if (status == RDNA_OK && depth > 0) status = rdna_llm_session_eval(session, tokens, depth, logits);
+  if (status == RDNA_OK) status = rdna_llm_session_eval(session, first, prompt, logits);
   for (int i = 0; status == RDNA_OK && i < 2 && i < decode; i++)
-    status = rdna_llm_session_eval(session, tokens + prompt + i, 1, logits);
-  if (status == RDNA_OK) status = rdna_llm_session_rewind(session, 0);
+    status = rdna_llm_session_eval(session, first + prompt + i, 1, logits);
+  if (status == RDNA_OK) status = rdna_llm_session_rewind(session, depth);
   double start = seconds();
-  if (status == RDNA_OK) status = rdna_llm_session_eval(session, tokens, prompt, logits);
+  if (status == RDNA_OK) status = rdna_llm_session_eval(session, first, prompt, logits);
   out->prompt_seconds = seconds() - start;
   start = seconds();
   for (int i = 0; status == RDNA_OK && i < decode; i++) {
-    status = rdna_llm_session_eval(session, tokens + prompt + i, 1, logits);
+    status = rdna_llm_session_eval(session, first + prompt + i, 1, logits);
     show_progress("decoding", (double)(i + 1) / decode);
   }
   out->decode_seconds = seconds() - start;
@@ -56,33 +60,37 @@ static rdna_status measure(rdna_llm *llm, int prompt, int decode, rates *out) {
   return status;
 }
 
-/* Bytes that decoding one token has to move: the weights, and on average half the decoded stretch of the cache. */
-static double cache_bytes(const rdna_llm_info *info, int prompt, int decode) {
-  double positions = prompt + 0.5 * decode;
-  return 2.0 * 2.0 * info->layers * info->kv_heads * info->head_dim * positions;
+/* Bytes of the cache that decoding one token reads: all before it, on average half the decoded stretch. Layers with a
+ * window read less. */
+static double cache_bytes(const rdna_llm_info *info, int depth, int prompt, int decode) {
+  double positions = depth + prompt + 0.5 * decode, bytes_of_f16 = 2;
+  return bytes_of_f16 * (double)info->cache_values * positions;
 }
 
-static void report(const rdna_llm_info *info, int prompt, int decode, const rates *r, json_t *json) {
-  double weights = (double)info->bytes_per_token, cache = cache_bytes(info, prompt, decode);
-  double rate = decode / r->decode_seconds;
+static void report(const rdna_llm_info *info, int depth, int prompt, int decode, const rates *r, json_t *json) {
+  double weights = (double)info->bytes_per_token, cache = cache_bytes(info, depth, prompt, decode);
+  double rate = decode / r->decode_seconds, prompt_rate = prompt / r->prompt_seconds;
   if (json) {
     json_array_append_new(
         json,
-        json_pack("{s:s, s:i, s:i, s:I, s:I, s:f, s:f, s:f}", "architecture", info->architecture, "prompt_tokens",
-                  prompt, "decode_tokens", decode, "parameters", (json_int_t)info->parameters, "weight_bytes_per_token",
-                  (json_int_t)info->bytes_per_token, "prompt_tokens_per_second", prompt / r->prompt_seconds,
+        json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f}", "architecture", info->architecture, "depth", depth,
+                  "prompt_tokens", prompt, "decode_tokens", decode, "parameters", (json_int_t)info->parameters,
+                  "weight_bytes_per_token", (json_int_t)info->bytes_per_token, "prompt_tokens_per_second", prompt_rate,
                   "decode_tokens_per_second", rate, "decode_gb_per_second", rate * (weights + cache) / 1e9));
     return;
   }
-  char text[32];
-  printf("%s, %.2f billion parameters, %s of weights a token\n\n", info->architecture, (double)info->parameters / 1e9,
-         format_bytes(weights, text));
-  printf("  prompt  %5d tokens  %9.2f tokens/s  %9.1f GFLOP/s\n", prompt, prompt / r->prompt_seconds,
-         2e-9 * (double)info->parameters * prompt / r->prompt_seconds);
-  printf("  decode  %5d tokens  %9.2f tokens/s  %9.1f GB/s\n", decode, rate, rate * (weights + cache) / 1e9);
+  printf("  %7d  %7d  %12.2f  %7d  %12.2f  %12.1f\n", depth, prompt, prompt_rate, decode, rate,
+         rate * (weights + cache) / 1e9);
 }
 
-rdna_status bench_model(rdna_device *device, const char *path, int prompt, int decode, json_t *json) {
+static void print_head(const rdna_llm_info *info) {
+  char text[32];
+  printf("%s, %.2f billion parameters, %s of weights a token\n\n", info->architecture, (double)info->parameters / 1e9,
+         format_bytes((double)info->bytes_per_token, text));
+  printf("  %7s  %7s  %12s  %7s  %12s  %12s\n", "depth", "prompt", "tokens/s", "decode", "tokens/s", "decode GB/s");
+}
+
+rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json) {
   rdna_gguf *file;
   rdna_llm *llm;
   rates r;
@@ -90,8 +98,12 @@ rdna_status bench_model(rdna_device *device, const char *path, int prompt, int d
   rdna_status status = rdna_llm_open(device, file, show_loading, NULL, &llm);
   end_progress();
   if (status == RDNA_OK) {
-    status = measure(llm, prompt, decode, &r);
-    if (status == RDNA_OK) report(rdna_llm_get_info(llm), prompt, decode, &r, json);
+    if (!json) print_head(rdna_llm_get_info(llm));
+    for (size_t i = 0; status == RDNA_OK && i < what->depths.count; i++) {
+      int depth = what->depths.ids[i];
+      status = measure(llm, depth, what->prompt, what->decode, &r);
+      if (status == RDNA_OK) report(rdna_llm_get_info(llm), depth, what->prompt, what->decode, &r, json);
+    }
     rdna_llm_release(llm);
   }
   rdna_gguf_close(file);

@@ -14,6 +14,19 @@ int fail_with_status(void) {
   return EXIT_FAILED;
 }
 
+rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers) {
+  for (const char *p = text;;) {
+    char *end;
+    errno = 0;
+    long number = strtol(p, &end, 10);
+    if (end == p || errno || number < 0 || number > INT32_MAX || (*end != 0 && *end != ','))
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s '%s' is no list of numbers such as 1,2,3", option, text);
+    RDNA_TRY(rdna_tokens_append(numbers, (int32_t)number));
+    if (*end == 0) return RDNA_OK;
+    p = end + 1;
+  }
+}
+
 int print_json(json_t *json) {
   char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
   json_decref(json);

@@ -6,6 +6,7 @@
 
 #include "command/options.h"
 #include "rdna/device.h"
+#include "rdna/model.h"
 
 int command_info(int argc, char **argv);
 int command_doctor(int argc, char **argv);
@@ -24,6 +25,9 @@ int command_template(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
 int fail_with_status(void);
+
+/* Appends the numbers of "1,2,3", which |option| was given, to |numbers|: each from 0 to INT32_MAX. */
+rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers);
 
 /* Prints JSON to stdout and frees it. */
 int print_json(json_t *json);

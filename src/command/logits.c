@@ -8,19 +8,6 @@
 #include "command/command.h"
 #include "rdna/llm.h"
 
-static rdna_status parse_tokens(const char *text, rdna_tokens *tokens) {
-  for (const char *p = text;;) {
-    char *end;
-    errno = 0;
-    long id = strtol(p, &end, 10);
-    if (end == p || errno || id < 0 || id > INT32_MAX || (*end != 0 && *end != ','))
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "--tokens '%s' is no list of ids such as 1,2,3", text);
-    RDNA_TRY(rdna_tokens_append(tokens, (int32_t)id));
-    if (*end == 0) return RDNA_OK;
-    p = end + 1;
-  }
-}
-
 static rdna_status write_floats(const char *path, const float *values, size_t count) {
   FILE *file = fopen(path, "wb");
   bool written = file && fwrite(values, sizeof *values, count, file) == count;
@@ -73,7 +60,7 @@ int command_logits(int argc, char **argv) {
   rdna_tokens tokens = {0};
   rdna_gguf *file = NULL;
   rdna_device *device = NULL;
-  rdna_status status = parse_tokens(list, &tokens);
+  rdna_status status = parse_numbers("--tokens", list, &tokens);
   if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(&choice, &device);
   if (status == RDNA_OK)

@@ -10,14 +10,39 @@
 #include "model/llm/arch/arch.h"
 #include "rdna/kernel.h"
 
-/* Adds up what decoding reads: all weights, but of the embedding one row. */
+/* Bytes of |t| that a token leaves alone where it reads |some| of |all| slices. */
+static uint64_t left_alone(const rdna_tensor *t, int64_t some, int64_t all) {
+  if (!t->data) return 0;
+  uint64_t bytes = rdna_dtype_bytes(t->dtype, rdna_tensor_count(t));
+  return bytes - bytes / (uint64_t)all * (uint64_t)some;
+}
+
+/* Sums over layers: what decoding one token reads of the weights, and what a position keeps. */
+static void count_traffic(rdna_llm *llm, bool tied) {
+  rdna_llm_info *info = &llm->info;
+  const rdna__nn_decoder *decoder = &llm->decoder;
+  uint64_t unread = left_alone(&decoder->injected_embedding, 1, info->vocabulary);
+  if (!tied) unread += left_alone(&decoder->embedding, 1, info->vocabulary);
+  info->cache_values = 0;
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const rdna__nn_layer *layer = &decoder->layers[i];
+    const rdna__nn_moe *moe = &layer->moe;
+    const rdna_tensor *of_experts[] = {&moe->gate, &moe->up, &moe->down, &moe->gate_up};
+    for (int k = 0; moe->experts > 0 && k < 4; k++) unread += left_alone(of_experts[k], moe->used, moe->experts);
+    const rdna__nn_attention *a = &layer->attention;
+    if (layer->latent.rank)
+      info->cache_values += (uint64_t)(layer->latent.rank + layer->latent.rotated);
+    else if (!layer->recurrent.k_heads && !a->shares_cache)
+      info->cache_values += 2 * (uint64_t)a->kv_heads * (uint64_t)a->head_dim;
+  }
+  info->bytes_per_token = info->weight_bytes - unread;
+}
+
 static rdna_status load_ends(rdna_llm *llm) {
   rdna__weights *w = &llm->weights;
   rdna_llm_info *info = &llm->info;
   rdna__nn_decoder *decoder = &llm->decoder;
-  uint64_t before = w->bytes;
   RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &decoder->embedding));
-  uint64_t embedding_bytes = w->bytes - before;
   RDNA_TRY(rdna__load_vector(w, "output_norm.weight", info->width, &decoder->output_norm));
   bool tied = !rdna_gguf_has_tensor(w->file, "output.weight");
   if (tied)
@@ -26,8 +51,7 @@ static rdna_status load_ends(rdna_llm *llm) {
     RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
   info->weight_bytes = w->bytes;
   info->parameters = w->parameters;
-  info->bytes_per_token = w->bytes - embedding_bytes + embedding_bytes / (uint64_t)info->vocabulary;
-  if (tied) info->bytes_per_token += embedding_bytes;
+  count_traffic(llm, tied);
   return RDNA_OK;
 }
 
