@@ -26,7 +26,7 @@ class DeltaNet(Mixture):
     base = dict(rope_parameters=rope(1e5, partial_rotary_factor=0.5), head_dim=24, num_hidden_layers=5,
                 linear_conv_kernel_dim=4, linear_key_head_dim=16, linear_value_head_dim=16, linear_num_key_heads=2,
                 linear_num_value_heads=4)
-    deviations = {**Mixture.deviations, "conv1d": 0.6}
+    deviations = {**Mixture.deviations, "conv1d": 0.6, r"self_attn\.o_proj": 0.4}
 
     def norm_is_offset(self, name):
         return name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")

@@ -41,6 +41,12 @@ PY
 job "device conformance" "$build/bin/conformance_test" "$driver"
 job "logits of models" python3 tests/logits_test.py
 job "logits of another engine" python3 tests/another_engine_test.py
+# RDNA_MADE_MODELS: a folder that tests/architectures_test.py --write filled, where PyTorch cannot be installed
+if [ -n "${RDNA_MADE_MODELS:-}" ]; then
+  job "logits of architectures" python3 tests/architecture_errors.py "$RDNA_MADE_MODELS"
+else
+  job "logits of architectures" python3 tests/architectures_test.py
+fi
 job "sessions of a model" "$build/bin/llm_test"
 job "greedy text equal to the host's" same_text
 case $driver in hip) prefix=gfx ;; *) prefix=sm_ ;; esac
