@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 
+import gguf_file as gf
 from architecture_mixtures import NOT_NORMED, USED, Mixture
 from architecture_rows import rope
 
@@ -79,6 +80,15 @@ class Qwen3Next(DeltaNet):
         return [(f"blk.{number}.attn_qkv.weight", np.concatenate([q, k, v])), (f"blk.{number}.attn_gate.weight", z)]
 
 
+class OldQwen3Next(Qwen3Next):
+    """As files were before q, k, v and z were parted."""
+
+    def tensors(self, name, array, config):
+        if name.endswith("in_proj_qkvz.weight"):
+            return [(f"blk.{name.split('.')[2]}.ssm_in.weight", array)]
+        return super().tensors(name, array, config)
+
+
 class Qwen35(DeltaNet):
     """Value heads in the file's order: the first of every key head, the second of every key head, …"""
 
@@ -112,6 +122,23 @@ class Qwen35(DeltaNet):
         return {}
 
 
+class Qwen35WithNext(Qwen35):
+    """Files may have, behind the layers, one that guesses the token after the next, which is not run; and may say of each
+    layer what it is."""
+
+    def keys(self, config):
+        keys = super().keys(config)
+        keys.update({"block_count": config.num_hidden_layers + 1, "nextn_predict_layers": 1})
+        recurrent = [kind == "linear_attention" for kind in config.layer_types]
+        keys["attention.recurrent_layers"] = recurrent + [False]
+        return keys
+
+    def extra_tensors(self, config):
+        number, width = config.num_hidden_layers, config.hidden_size
+        return [(f"blk.{number}.nextn.{name}.weight", gf.TENSOR_F32, np.ones(shape))
+                for name, shape in (("eh_proj", (width, 2 * width)), ("enorm", width), ("hnorm", width))]
+
+
 class Qwen35Moe(Qwen35):
     architecture, model = "qwen35moe", "Qwen3_5MoeForCausalLM"
     base = {**Qwen35.base, "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 48,
@@ -126,7 +153,10 @@ WIDER = dict(linear_num_key_heads=3, linear_num_value_heads=9, linear_conv_kerne
 DELTA = [
     Qwen3Next("qwen3next", {}, {**USED, **NOT_NORMED}),
     Qwen3Next("qwen3next, three value heads a key head", {**WIDER, "num_hidden_layers": 4}),
+    OldQwen3Next("qwen3next, q, k, v and z in one matrix", dict(linear_num_value_heads=6)),
     Qwen35("qwen35"),
+    Qwen35WithNext("qwen35, with a layer for the token after the next", dict(layer_types=[
+        "linear_attention", "full_attention", "linear_attention"], num_hidden_layers=3), without=("full_attention_interval",)),
     Qwen35("qwen35, tied, as many value heads", dict(tie_word_embeddings=True, linear_num_key_heads=4)),
     Qwen35Moe("qwen35moe", {}, USED),
     Qwen35Moe("qwen35moe, three value heads a key head", {**WIDER, "num_hidden_layers": 4}),

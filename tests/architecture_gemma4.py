@@ -35,7 +35,7 @@ def kinds(letters):
 
 
 class Gemma4(Mixture):
-    architecture, model = "gemma4", "Gemma4ForCausalLM"
+    architecture, model, fused = "gemma4", "Gemma4ForCausalLM", True
     layer_names = {**Mixture.layer_names, **POST_NORMS, **LAYER_NAMES}
     deviations = {"embed_tokens.weight": 1 / 8, "embed_tokens_per_layer": 0.3, r"router\.proj": 2.4}
     base = dict(rope_parameters=dict(full_attention=rope(1e5, "proportional", partial_rotary_factor=0.25),
@@ -95,6 +95,10 @@ class Gemma4(Mixture):
                 "rope.freq_base_swa": parameters["sliding_attention"]["rope_theta"]}
 
 
+class SplitGemma4(Gemma4):
+    fused = False
+
+
 WINDOW = {"window": dict(sliding_window=10), "cap": dict(final_logit_softcapping=None)}
 SHARED = dict(hidden_size_per_layer_input=16, num_kv_shared_layers=3, use_double_wide_mlp=True, num_key_value_heads=1)
 EXPERTS = dict(enable_moe_block=True, num_experts=6, top_k_experts=2, moe_intermediate_size=40, attention_k_eq_v=True,
@@ -104,5 +108,6 @@ GEMMA4 = [
     Gemma4("gemma4", {}, WINDOW),
     Gemma4("gemma4, of E2B", SHARED, WINDOW),
     Gemma4("gemma4, of 26B", EXPERTS, {**WINDOW, "experts used": dict(top_k_experts=1)}),
+    SplitGemma4("gemma4, of 26B, gate and up apart", {**EXPERTS, "num_experts": 4}),
     Gemma4("gemma4, of 31B", dict(attention_k_eq_v=True, num_global_key_value_heads=1), WINDOW),
 ]

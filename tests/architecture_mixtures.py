@@ -17,7 +17,10 @@ EXPERTS = {
 
 
 class Mixture(Row):
-    """Experts' matrices are one tensor each, of all experts: gate and up are parts of one in transformers."""
+    """Experts' matrices are one tensor each, of all experts: gate and up are parts of one in transformers, and in files
+    of newer converters."""
+
+    fused = False  # gate and up
 
     layer_names = {**LAYER_NAMES, **EXPERTS}
     # choices clear and different from token to token
@@ -27,6 +30,8 @@ class Mixture(Row):
         match = re.fullmatch(r"model\.layers\.(\d+)\.(?:mlp|block_sparse_moe)\.experts\.(gate_up|down)_proj", name)
         if match and match[2] == "down":
             return [(f"blk.{match[1]}.ffn_down_exps.weight", array)]
+        if match and self.fused:
+            return [(f"blk.{match[1]}.ffn_gate_up_exps.weight", array)]
         if match:
             gate, up = np.split(array, 2, axis=1)
             return [(f"blk.{match[1]}.ffn_gate_exps.weight", gate), (f"blk.{match[1]}.ffn_up_exps.weight", up)]
@@ -70,6 +75,10 @@ class Qwen3Moe(Mixture, Qwen3):
     architecture, model = "qwen3moe", "Qwen3MoeForCausalLM"
     base = dict(rope_parameters=rope(1e6), head_dim=24, num_experts=7, num_experts_per_tok=2, norm_topk_prob=True,
                 moe_intermediate_size=48)
+
+
+class FusedQwen3Moe(Qwen3Moe):
+    fused = True
 
 
 class GraniteMoe(Mixture, Llama):
@@ -239,6 +248,7 @@ MIXTURES = [
     Qwen2Moe("qwen2moe", {}, {**USED, "weights' sum": dict(norm_topk_prob=True)}),
     Qwen3Moe("qwen3moe", {}, {**USED, **NOT_NORMED}),
     Qwen3Moe("qwen3moe, one expert of many", dict(num_experts=33, num_experts_per_tok=1)),
+    FusedQwen3Moe("qwen3moe, gate and up in one matrix"),
     GraniteMoe("granitemoe", {}, {**USED, "residual_multiplier": dict(residual_multiplier=1.0)}),
     GptOss("gpt-oss", {}, {**USED, "window": dict(sliding_window=10), "clamp": dict(swiglu_limit=100.0),
                            "rounding of the ramp": dict(rope_parameters=dict(truncate=True))}),

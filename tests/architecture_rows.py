@@ -160,6 +160,25 @@ class Qwen2(Row):
     base = dict(rope_parameters=rope())
 
 
+class JoinedQwen2(Qwen2):
+    """A file with one matrix of q, k and v, and one bias."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.parts = {}
+
+    def tensors(self, name, array, config):
+        if ".q_proj." not in name and ".k_proj." not in name and ".v_proj." not in name:
+            return super().tensors(name, array, config)
+        self.parts[name] = array
+        return []
+
+    def extra_tensors(self, config):
+        return [(f"blk.{i}.attn_qkv.{end}", gf.TENSOR_F32, np.concatenate([
+            self.parts[f"model.layers.{i}.self_attn.{part}_proj.{end}"] for part in "qkv"]))
+                for i in range(config.num_hidden_layers) for end in ("weight", "bias")]
+
+
 class Qwen3(Row):
     architecture, model = "qwen3", "Qwen3ForCausalLM"
     base = dict(rope_parameters=rope(1e6), head_dim=24)
@@ -309,6 +328,7 @@ ROWS = [
     Mistral("mistral"),
     Mistral("mistral, window", dict(sliding_window=9), WINDOW),
     Qwen2("qwen2"),
+    JoinedQwen2("qwen2, q, k and v in one matrix"),
     Qwen2("qwen2, tied, yarn", dict(tie_word_embeddings=True, rope_parameters=YARN), UNSCALED),
     Qwen3("qwen3"),
     Qwen3("qwen3, tied", dict(tie_word_embeddings=True, head_dim=16, num_key_value_heads=4)),
