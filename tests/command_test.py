@@ -162,7 +162,6 @@ class Others(unittest.TestCase):
         self.assertEqual(list(rates.impossible(report)), [])
         table = output("bench", DEMO_MODEL, "--prompt", 8, "--decode", 2, "--device", rdna_program.DEVICE).decode()
         self.assertRegex(table, r"depth +prompt +tokens/s +decode")
-        self.refused(1, "bench", DEMO_MODEL, "--depth", "0,x", mentions="--depth")
 
     def test_rates_that_cannot_be(self):
         right = {"op": "add", "dtype": "f32", "milliseconds": 10.0, "bytes": 2e8, "gb_per_second": 20.0,
@@ -216,6 +215,9 @@ class Refusing(unittest.TestCase):
 
 
 class Misuse(Refusing):
+    def test_depths_that_are_no_numbers(self):
+        self.refused(1, "bench", DEMO_MODEL, "--depth", "0,x", mentions="--depth '0,x'")
+
     def test_command_lines(self):
         self.refused(2, "fly", mentions="fly")
         self.refused(2, "run", DEMO_MODEL, "x", "--frobnicate", mentions="--frobnicate")
@@ -300,7 +302,8 @@ class BadModels(Refusing):
             ("block_count", dict(entries={"llama.block_count": (gf.I32, -1)})),
             ("blk.1.", dict(entries={"llama.block_count": (gf.U32, 2)})),
             ("heads", dict(entries={"llama.attention.head_count_kv": (gf.U32, 3)})),
-            ("head_count_kv", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [2])})),
+            ("head_count_kv", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [])})),
+            ("share 3 key/value heads", dict(entries={"llama.attention.head_count_kv": ((gf.ARRAY, gf.U32), [3])})),
             ("rope", dict(entries={"llama.rope.dimension_count": (gf.U32, 17)})),
             ("dynamic", dict(entries={"llama.rope.scaling.type": (gf.TEXT, "dynamic")})),
             ("ffn_gate_inp", dict(entries={"llama.expert_count": (gf.U32, 8), "llama.expert_used_count": (gf.U32, 2)})),
