@@ -215,6 +215,9 @@ class Refusing(unittest.TestCase):
 
 
 class Misuse(Refusing):
+    def test_contexts_that_do_not_fit(self):
+        self.refused(1, "run", DEMO_MODEL, "And", "--context", "90000000", "--driver", "host", mentions="at most")
+
     def test_depths_that_are_no_numbers(self):
         self.refused(1, "bench", DEMO_MODEL, "--depth", "0,x", mentions="--depth '0,x'")
 

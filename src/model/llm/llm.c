@@ -96,6 +96,12 @@ static rdna_status load(rdna_llm *llm) {
     RDNA_TRY(rdna_gguf_tensor_at(w->file, i, &tensor));
     w->bytes_total += tensor.bytes;
   }
+  const rdna_device_info *device = rdna_device_get_info(w->device);
+  if (device->total_memory > 0 && w->bytes_total > device->total_memory)
+    return rdna__fail(RDNA_OUT_OF_MEMORY,
+                      "the model's weights take %.2f GiB, and %s has %.2f; choose a smaller type of "
+                      "weights, or the host",
+                      (double)w->bytes_total / 0x1p30, device->name, (double)device->total_memory / 0x1p30);
   w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
   RDNA_TRY(arch->keys(llm));
   llm->decoder.width = llm->info.width;

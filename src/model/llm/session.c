@@ -132,6 +132,21 @@ static rdna_status fill_constants(rdna_llm_session *s) {
   return rdna_fill_bytes(pass->stream, pass->v_cache, 0, cache);
 }
 
+/* Says what does not fit, and how long a context would, before anything is allocated. */
+static rdna_status check_fits(const rdna_llm_session *s, size_t session_bytes) {
+  const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);
+  double memory = (double)device->total_memory, weights = (double)s->llm->info.weight_bytes, gib = 0x1p30;
+  size_t caches = 2 * (size_t)s->llm->decoder.cache_count * s->pass.cache_layer_bytes;
+  double rest = (double)(session_bytes - caches), of_position = (double)caches / (double)s->pass.context;
+  if (memory == 0 || weights + (double)session_bytes <= memory) return RDNA_OK;
+  double longest = of_position > 0 ? (memory - weights - rest) / of_position : 0;
+  return rdna__fail(RDNA_OUT_OF_MEMORY,
+                    "weights of %.2f GiB and a session of %.2f GiB (caches for %lld tokens %.2f, the rest %.2f) do not "
+                    "fit in the %.2f GiB of %s; ask for a context of at most %lld",
+                    weights / gib, (double)session_bytes / gib, (long long)s->pass.context, (double)caches / gib,
+                    rest / gib, memory / gib, device->name, longest > 0 ? (long long)longest : 0);
+}
+
 static rdna_status allocate(rdna_llm_session *s) {
   rdna_device *device = s->llm->weights.device;
   const rdna__nn_decoder *decoder = &s->llm->decoder;
@@ -141,6 +156,7 @@ static rdna_status allocate(rdna_llm_session *s) {
                                     rdna_dtype_block_bytes(pass->kv_dtype));
   cutter c = {0};
   cut_all(s, &c);
+  RDNA_TRY(check_fits(s, c.used));
   RDNA_TRY(rdna_memory_alloc_named(device, c.used, pass->stream, "session", &s->memory));
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
