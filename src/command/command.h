@@ -21,6 +21,7 @@ int command_tune(int argc, char **argv);
 int command_perplexity(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_quantize(int argc, char **argv);
+int command_chat(int argc, char **argv);
 int command_template(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */

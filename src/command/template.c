@@ -5,8 +5,7 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "rdna/model.h"
-#include "rdna/template.h"
+#include "command/conversation.h"
 
 /* Whether |path| is a file that begins as GGUF files do; what cannot be read does not. */
 static bool is_gguf(const char *path) {
@@ -20,12 +19,8 @@ static bool is_gguf(const char *path) {
 
 static rdna_status compile_of_model(const char *path, rdna_template **out_template) {
   rdna_gguf *file;
-  rdna_text text;
   RDNA_TRY(rdna_gguf_open(path, &file));
-  rdna_status status = rdna_gguf_find_key(file, "tokenizer.chat_template", &(rdna_gguf_key){0})
-                           ? rdna_gguf_get_text(file, "tokenizer.chat_template", &text)
-                           : rdna__fail(RDNA_NOT_FOUND, "%s has no chat template", path);
-  if (status == RDNA_OK) status = rdna_template_compile(text.data, text.size, out_template);
+  rdna_status status = compile_model_template(file, out_template);
   rdna_gguf_close(file);
   return status;
 }

@@ -1,0 +1,74 @@
+#include "command/conversation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+
+static const char TEMPLATE_KEY[] = "tokenizer.chat_template";
+
+rdna_status compile_model_template(const rdna_gguf *file, rdna_template **out_template) {
+  rdna_gguf_key key;
+  rdna_text text;
+  if (!rdna_gguf_find_key(file, TEMPLATE_KEY, &key))
+    return rdna__fail(RDNA_NOT_FOUND, "this model has no chat template (its file lacks %s)", TEMPLATE_KEY);
+  RDNA_TRY(rdna_gguf_get_text(file, TEMPLATE_KEY, &text));
+  return rdna_template_compile(text.data, text.size, out_template);
+}
+
+/* The variable |name| is how token |id| is written. */
+static rdna_status set_token(conversation *c, const char *name, int32_t id) {
+  rdna_text piece;
+  if (id < 0) return RDNA_OK;
+  RDNA_TRY(rdna_tokenizer_piece(c->tokenizer, id, &piece));
+  json_object_set_new(c->variables, name, json_stringn(piece.data, piece.size));
+  return RDNA_OK;
+}
+
+rdna_status conversation_open(conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer) {
+  const rdna_tokenizer_info *info = rdna_tokenizer_get_info(tokenizer);
+  RDNA_TRY(compile_model_template(file, &c->compiled));
+  c->tokenizer = tokenizer;
+  c->variables = json_pack("{s:[], s:b}", "messages", "add_generation_prompt", 1);
+  if (!c->variables) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
+  c->messages = json_object_get(c->variables, "messages");
+  RDNA_TRY(set_token(c, "bos_token", info->bos));
+  RDNA_TRY(set_token(c, "eos_token", info->eos));
+  return set_token(c, "unk_token", info->unknown);
+}
+
+void conversation_close(conversation *c) {
+  rdna_template_release(c->compiled);
+  json_decref(c->variables);
+  *c = (conversation){0};
+}
+
+rdna_status conversation_add(conversation *c, const char *role, const char *text, size_t size) {
+  json_t *content = NULL;
+  for (size_t kept = size; !content; kept--) { /* a reply may stop inside a character */
+    content = json_stringn(text, kept);
+    if (kept == 0) break;
+  }
+  json_t *message = json_pack("{s:s, s:o}", "role", role, "content", content);
+  if (!message || json_array_append_new(c->messages, message) != 0)
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
+  return RDNA_OK;
+}
+
+void conversation_remove_last(conversation *c) { json_array_remove(c->messages, json_array_size(c->messages) - 1); }
+
+rdna_status conversation_encode(const conversation *c, rdna_tokens *tokens) {
+  char *prompt;
+  size_t size;
+  char *json = json_dumps(c->variables, JSON_COMPACT);
+  if (!json) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
+  rdna_status status = rdna_template_render(c->compiled, json, strlen(json), &prompt, &size);
+  free(json);
+  if (status != RDNA_OK) return status;
+  tokens->count = 0;
+  status = rdna_tokenizer_encode(c->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  free(prompt);
+  if (status == RDNA_OK && tokens->count == 0)
+    status = rdna__fail(RDNA_INVALID_ARGUMENT, "the model's chat template makes nothing of these messages");
+  return status;
+}

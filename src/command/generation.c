@@ -1,0 +1,161 @@
+#include "command/generation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/status.h"
+
+volatile sig_atomic_t generation_interrupted;
+void generation_interrupt(int signal_number) { generation_interrupted = 1; }
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void show_loading(void *data, double share) { show_progress("loading", share); }
+
+/* Keeps the text, and prints it unless told not to. */
+static rdna_status emit(generation *g, rdna_text text) {
+  if (!g->options->silent) {
+    fwrite(text.data, 1, text.size, stdout);
+    fflush(stdout);
+  }
+  if (g->text_room - g->text_size < text.size + 1) {
+    size_t room = 2 * (g->text_room + text.size + 1);
+    char *grown = realloc(g->text, room);
+    if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the text");
+    g->text = grown;
+    g->text_room = room;
+  }
+  if (text.size) memcpy(g->text + g->text_size, text.data, text.size);
+  g->text_size += text.size;
+  return RDNA_OK;
+}
+
+static rdna_status open_sampler(generation *g) {
+  const generation_options *o = g->options;
+  rdna_sampling sampling = {RDNA_SAMPLING_INIT};
+  sampling.temperature = o->greedy ? 0 : (float)o->temperature;
+  sampling.top_k = (int32_t)o->top_k;
+  sampling.top_p = (float)o->top_p;
+  sampling.min_p = (float)o->min_p;
+  sampling.repetition_penalty = (float)o->repetition_penalty;
+  sampling.repeat_last_n = (int32_t)o->repeat_last_n;
+  sampling.seed = o->seed >= 0 ? (uint64_t)o->seed : (uint64_t)time(NULL);
+  return rdna_sampler_create(&sampling, &g->sampler);
+}
+
+rdna_status generation_open_file(generation *g, const char *path) {
+  double start = seconds();
+  RDNA_TRY(open_sampler(g));
+  RDNA_TRY(rdna_gguf_open(path, &g->file));
+  RDNA_TRY(rdna_tokenizer_open(g->file, &g->tokenizer));
+  g->load_seconds = seconds() - start;
+  return RDNA_OK;
+}
+
+rdna_status generation_open_model(generation *g) {
+  const generation_options *o = g->options;
+  double start = seconds();
+  RDNA_TRY(open_chosen_device(&o->device, &g->device));
+  RDNA_TRY(rdna_llm_open(g->device, g->file, show_loading, NULL, &g->llm));
+  end_progress();
+  rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
+                                      .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16,
+                                      .batch = (int)o->batch, .exact = o->exact};
+  RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
+  RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
+  g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);
+  if (!g->logits) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for logits");
+  g->load_seconds += seconds() - start;
+  return RDNA_OK;
+}
+
+void generation_close(generation *g) {
+  end_progress();
+  free(g->logits);
+  free(g->text);
+  rdna_tokens_deinit(&g->prompt);
+  rdna_tokens_deinit(&g->tokens);
+  rdna_tokens_deinit(&g->held);
+  rdna_detokenizer_release(g->detokenizer);
+  rdna_sampler_release(g->sampler);
+  rdna_llm_session_release(g->session);
+  rdna_llm_release(g->llm);
+  rdna_device_release(g->device);
+  rdna_tokenizer_close(g->tokenizer);
+  rdna_gguf_close(g->file);
+}
+
+/* Samples and evaluates until an end. The prompt's logits are in g->logits. */
+static rdna_status decode(generation *g) {
+  size_t vocabulary = (size_t)rdna_llm_get_info(g->llm)->vocabulary;
+  g->stop_reason = "length";
+  while (g->tokens.count < (size_t)g->options->max_tokens) {
+    int32_t id;
+    rdna_text text;
+    RDNA_TRY(rdna_sampler_sample(g->sampler, g->logits, vocabulary, &id));
+    if (!g->options->ignore_end && rdna_tokenizer_is_end(g->tokenizer, id)) {
+      g->stop_reason = "end";
+      break;
+    }
+    RDNA_TRY(rdna_tokens_append(&g->tokens, id));
+    RDNA_TRY(rdna_detokenizer_push(g->detokenizer, id, &text));
+    RDNA_TRY(emit(g, text));
+    if (generation_interrupted) {
+      g->stop_reason = "interrupted";
+      break;
+    }
+    if (g->tokens.count == (size_t)g->options->max_tokens) break;
+    if (rdna_llm_session_position(g->session) == rdna_llm_session_context(g->session)) {
+      g->stop_reason = "context";
+      break;
+    }
+    RDNA_TRY(rdna_llm_session_eval(g->session, &id, 1, g->logits));
+    RDNA_TRY(rdna_tokens_append(&g->held, id));
+  }
+  rdna_text rest;
+  rdna_detokenizer_finish(g->detokenizer, &rest);
+  return emit(g, rest);
+}
+
+/* Forgets what the session holds beyond the beginning of the prompt; the prompt's last token is always computed again.
+ */
+static rdna_status keep_common(generation *g) {
+  size_t common = 0;
+  while (common < g->held.count && common + 1 < g->prompt.count && g->held.ids[common] == g->prompt.ids[common])
+    common++;
+  if (common < g->held.count) RDNA_TRY(rdna_llm_session_rewind(g->session, (int)common));
+  g->held.count = common;
+  return RDNA_OK;
+}
+
+rdna_status generation_write(generation *g) {
+  const rdna_tokens *prompt = &g->prompt;
+  g->tokens.count = g->text_size = 0;
+  if (prompt->count > (size_t)rdna_llm_session_context(g->session))
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "the prompt has %zu tokens and the context room for %d; shorten it or "
+                      "give a larger --context",
+                      prompt->count, rdna_llm_session_context(g->session));
+  RDNA_TRY(keep_common(g));
+  size_t first = g->held.count;
+  /* the detokenizer must know what stands before: a leading space is the prompt's to drop, not ours */
+  for (size_t i = first; i < prompt->count; i++) {
+    rdna_text ignored;
+    RDNA_TRY(rdna_sampler_accept(g->sampler, prompt->ids[i]));
+    RDNA_TRY(rdna_detokenizer_push(g->detokenizer, prompt->ids[i], &ignored));
+  }
+  double start = seconds();
+  RDNA_TRY(rdna_llm_session_eval(g->session, prompt->ids + first, (int)(prompt->count - first), g->logits));
+  for (size_t i = first; i < prompt->count; i++) RDNA_TRY(rdna_tokens_append(&g->held, prompt->ids[i]));
+  double middle = seconds();
+  g->prompt_seconds = middle - start;
+  RDNA_TRY(decode(g));
+  g->decode_seconds = seconds() - middle;
+  return RDNA_OK;
+}
