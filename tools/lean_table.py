@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-from rdna_ctypes import FusedStep, Library, NAMES, QuantGroups, Sdpa, Tensor, real
+from rdna_ctypes import FusedStep, Library, MoeProduct, NAMES, QuantGroups, Sdpa, Tensor, real
 
 BYTES = [4, 2, 2, 8, 1, 1, 2, 4, 8, 1]
 BLOCKS = {}  # name: number of the type, values and bytes of a block, as the library has them
@@ -119,6 +119,22 @@ def mat_vec_groups(codes, group, with_zeros):
     return run
 
 
+def experts(dtype, down):
+    def run(card):  # the chosen ones of 5: 3, 0 and 4
+        top, rows, cols = 3, 512, 1024
+        x = card.make("float32", 1, top, cols) if down else card.make("float32", 1, cols)
+        chosen = card.make("int32", 1, top)
+        numbers = (ctypes.c_int32 * top)(3, 0, 4)
+        card.check(card.c.rdna_copy_to_device(card.stream, ctypes.c_void_p(chosen.contents.data), numbers, ctypes.c_size_t(4 * top)))
+        weights = card.make(dtype, 5, rows, cols)
+        size = card.size // 5 * top
+        out = card.make("float32", 1, rows) if down else card.make("float32", 1, top, rows)
+        card.vector = 4 * cols * (top if down else 1)
+        card.kept = MoeProduct(shares=card.make("float32", 1, top)) if down else MoeProduct()
+        return card.op("moe_linear", ctypes.byref(card.kept), x, weights, chosen, out), size
+    return run
+
+
 def product(dtype):
     def run(card):
         a, b, c = (card.make(dtype, 256, 256) for _ in range(3))
@@ -149,6 +165,7 @@ CASES.update({"mat-vec int8 of 128": (mat_vec_groups("int8", 128, False), 1.03, 
               "mat-vec int4 of 128": (mat_vec_groups("uint8", 128, True), 1.03, None),
               "mat-vec int4 of 32": (mat_vec_groups("uint8", 32, True), 1.03, None),
               "mat-vec float16": (mat_vec("float16"), None, None)})
+CASES.update({f"experts {how} {d}": (experts(d, how == "down"), 1.03, None) for how in ("up", "down") for d in ("q8_0", "q4_K")})
 CASES.update({f"product {d}": (product(d), None, None) for d in ("float16", "float32")})
 # name: (how of one of two sizes, the sizes, least share of the matrix unit on gfx1100 in percent)
 LOOPS = {f"loop of layer {rows}": (functools.partial(layer, rows), (256, 512), 82) for rows in (256, 1536)}

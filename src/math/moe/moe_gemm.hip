@@ -21,7 +21,7 @@ template <typename operand>
 RDNA_DEVICE void expert_gemm(const struct moe_product_args &a, int64_t row_bytes) {
   int32_t across = (a.product.n + MOE_TILE - 1) / MOE_TILE, index = (int32_t)group_id_x() / across;
   const int32_t *tile = a.tiles + 3 * (int64_t)index;
-  int expert = (int)wave_uniform_u32((uint32_t)global(tile)[0]), first = global(tile)[1], count = global(tile)[2];
+  int expert = load_uniform(tile), first = load_uniform(tile + 1), count = load_uniform(tile + 2);
   int column0 = ((int)group_id_x() - index * across) * MOE_TILE;
   if (count == 0) return;
   bool exists = expert < a.experts;

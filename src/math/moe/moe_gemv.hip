@@ -3,6 +3,20 @@
 #include "math/moe/moe_product.h"
 #include "math/quant/quant_gemv.h"
 
+/* The experts of this work-group's turns, in group memory: lanes ask for that of a later turn while their weights are
+ * in flight, and a load from global memory would wait for all of these. */
+RDNA_DEVICE int32_t *experts_of_turns(void) {
+  RDNA_SHARED static int32_t experts[MOE_TURNS];
+  return experts;
+}
+RDNA_DEVICE void find_experts(const struct moe_product_args &a) {
+  for (int turn = (int)thread_id(); turn < moe_turns(a); turn += QUANT_GEMV_THREADS) {
+    uint32_t chosen = (uint32_t)global(a.chosen)[moe_slot_of(a, turn)];
+    experts_of_turns()[turn] = chosen < (uint32_t)a.experts ? (int32_t)chosen : 0;
+  }
+  group_barrier();
+}
+
 /* As weights of quant_gemv: its slots are the turns here. */
 template <typename format>
 struct expert_weights : block_weights<format> {
@@ -14,7 +28,7 @@ struct expert_weights : block_weights<format> {
     return p;
   }
   RDNA_DEVICE const char *row_of(const args &a, int turn, int j) {
-    int64_t row = moe_expert_of(a, moe_slot_of(a, turn)).number * a.product.n + j;
+    int64_t row = (int64_t)experts_of_turns()[turn] * a.product.n + j;
     return (const char *)a.product.b + row * (a.product.k / format::block_values) * format::block_bytes;
   }
   RDNA_DEVICE void finish(const args &a, int turn, int i, int j, float sum) { moe_finish(a, turn, j, sum); }
@@ -46,6 +60,7 @@ MOE_GEMV_DENSE(f16)
 MOE_GEMV_DENSE(bf16)
 #define MOE_GEMV(F, NAME)                                                                  \
   RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) moe_gemv_##F(struct moe_product_args args) { \
+    find_experts(args);                                                                    \
     quant_gemv<expert_weights<F>, 1>(args);                                                \
   }
 RDNA_QUANT_FORMATS(MOE_GEMV)

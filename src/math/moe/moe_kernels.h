@@ -58,6 +58,7 @@ struct moe_product_args {
 /* moe_gemv_<weights>: grid (work-groups over n as of gemv_f32_<weights>_f32_m1, tokens with shares, else slots). Row
  * of x, and with plain weights their rows too, at multiples of 16 bytes.
  * moe_gemm_<weights>: grid x: most_tiles * ceil(n / MOE_TILE). */
+#define MOE_TURNS 256 /* the most slots of a token in moe_gemv with shares */
 #define MOE_TILE GEMM_SMALL_TILE
 #define MOE_TILE_THREADS GEMM_SMALL_THREADS
 

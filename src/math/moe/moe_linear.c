@@ -38,6 +38,7 @@ static bool are_few(const rdna__route *route, const void *which) {
   bool aligned = is_aligned(product->a, product->lda * 4);
   if (rdna_dtype_block_values(p->weights) == 1)
     aligned = aligned && is_aligned(product->b, product->ldb * (int64_t)rdna_dtype_block_bytes(p->weights));
+  if (p->args->shares && p->args->top > MOE_TURNS) return false;
   return aligned && slots <= SLOTS_FOR_TILES * (int64_t)p->args->experts && slots <= RDNA__GRID_YZ_MAX;
 }
 

@@ -158,6 +158,7 @@ static void of_every_size(void **state) {
   check((layer){RDNA_Q4_K, 1, 4, 6, 50, 256 * 17, .with_shares = true, .x_of_slots = true});
   check((layer){RDNA_MXFP4, 1, 4, 32, 300, 96, .with_bias = true});
   check((layer){RDNA_Q6_K, 1, 2, 4, 4000, 256, .with_shares = true});
+  check((layer){RDNA_Q8_0, 1, 300, 100, 3, 32, .with_shares = true}); /* more turns than a work-group takes: tiles */
   check((layer){RDNA_F32, 4, 1, 1, 3, 0, .with_bias = true});
   check((layer){RDNA_F16, 40, 2, 3, 3, 0, .with_bias = true, .with_shares = true});
   check((layer){RDNA_F32, 0, 2, 3, 3, 8, .add = false});

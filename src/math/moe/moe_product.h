@@ -5,13 +5,23 @@
 #include "kernel/prelude.h"
 #include "math/moe/moe_kernels.h"
 
+/* *p, the same for a whole wave and written by no one meanwhile: AMD's scalar loads take it, with less latency. */
+template <typename value>
+RDNA_DEVICE value load_uniform(const value *p) {
+#ifdef RDNA_AMD
+  return *(const __attribute__((address_space(4))) value *)(uint64_t)p;
+#else
+  return *p;
+#endif
+}
+
 /* An expert's number, 0 where there is none: its weights are then read and not used. */
 struct moe_expert {
   int64_t number;
   bool exists;
 };
 RDNA_DEVICE moe_expert moe_expert_of(const struct moe_product_args &a, int32_t slot) {
-  uint32_t chosen = wave_uniform_u32((uint32_t)global(a.chosen)[slot]);
+  uint32_t chosen = (uint32_t)load_uniform(a.chosen + slot);
   bool exists = chosen < (uint32_t)a.experts;
   return {exists ? (int64_t)chosen : 0, exists};
 }
@@ -31,7 +41,7 @@ RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int turn, int j, f
   float *out = (float *)a.product.c + (int64_t)group_id_y() * a.product.ldc + j;
   if (a.product.bias) sum += global((const float *)a.product.bias)[expert.number * a.product.n + j];
   float before = a.shares && (turn > 0 || a.add) ? *out : 0;
-  *out = !expert.exists ? before : a.shares ? fma_f32(global(a.shares)[slot], sum, before) : sum;
+  *out = !expert.exists ? before : a.shares ? fma_f32(load_uniform(a.shares + slot), sum, before) : sum;
 }
 
 #endif
