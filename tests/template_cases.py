@@ -395,6 +395,21 @@ rows | tojson
 html | escape
 html | e
 html | safe
+html | safe ~ html
+html ~ 1 ~ html | safe ~ none
+html + "x" | safe
+"<b>" | safe + html
+"<b>" | safe + html + "<i>"
+html | e | e
+html | safe | e
+html | e ~ "&"
+html | safe is escaped
+html is escaped
+(html | safe) == html
+[html | safe]
+html | safe | tojson
+[html | safe, html] | join("<")
+"<" | safe + nope | string
 s | wordcount
 u | wordcount
 "a/b c?d=é&f~g.h-i_j" | urlencode

@@ -668,7 +668,7 @@ def conversations():
                [ask("x"), result], [SYSTEM, ask("again")], [ask("x"), {"role": "assistant", "content": "y", "tool_calls": None}, ask("z")]]
     draw = random.Random(7)
     for body, system, tools in itertools.product(bodies, (False, True), (None, TOOLS)):
-        if system and tools and draw.random() < 0.3:
+        if draw.random() < 0.5:
             continue
         variables = {"messages": ([SYSTEM] if system else []) + body, "add_generation_prompt": draw.random() < 0.5,
                      "bos_token": "<s>", "eos_token": "</s>"}

@@ -129,7 +129,7 @@ class Random(Templates):
     def test_templates_from_a_grammar(self):
         seed = int(os.environ.get("RDNA_TEST_SEED", 1))
         outcomes = []
-        for i in range(int(os.environ.get("RDNA_TEST_COUNT", 600))):
+        for i in range(int(os.environ.get("RDNA_TEST_COUNT", 400))):
             maker = template_random.Maker(random.Random(f"{seed} {i}"))
             with self.subTest(seed=seed, number=i):
                 outcomes.append(self.same(maker.template(), template_cases.VARIABLES))

@@ -64,6 +64,7 @@ typedef struct tpl_node tpl_node;
 
 struct tpl_value {
   tpl_kind kind;
+  bool safe; /* a STRING that |safe or |escape made: + escapes for HTML what it is joined to */
   union {
     bool boolean;
     int64_t integer;
@@ -234,7 +235,7 @@ enum {
   TPL_MAX_RUN_DEPTH = 1200,  /* nodes, macros and values inside each other while rendering */
   TPL_MAX_RANGE = 100000,    /* as Jinja's sandbox has it */
   TPL_MAX_STEPS = 50000000,  /* of one rendering: nodes, and shares of what is copied or compared */
-  TPL_MAX_MEMORY = 1 << 30   /* of one rendering, its output included */
+  TPL_MAX_MEMORY = 1 << 29   /* of one rendering, its output included */
 };
 
 /* Cuts |source| into tokens, of which the last is END. Text before and behind tags is trimmed already. */
@@ -404,6 +405,7 @@ tpl_value rdna__tpl_replace(tpl_run *run, rdna_text text, rdna_text old, rdna_te
 /* Every character in another case: "upper", "lower"; "capitalize": the first one of all; "title", "words": of each
  * word, which begins behind anything but a letter, or behind white space and opening brackets. */
 tpl_value rdna__tpl_change_case(tpl_run *run, rdna_text text, const char *how);
+tpl_value rdna__tpl_escape(tpl_run *run, tpl_value value); /* for HTML, as text that is safe; what is, stays as it is */
 tpl_list *rdna__tpl_lines(tpl_run *run, rdna_text text, bool keep_ends);
 tpl_value rdna__tpl_padded(tpl_run *run, rdna_text text, int64_t width, rdna_text fill, int sides); /* where to fill */
 bool rdna__tpl_has_case(rdna_text text, bool upper); /* some letter has it, and none the other */

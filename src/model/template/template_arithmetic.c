@@ -106,9 +106,16 @@ static bool counts(tpl_value v) { return v.kind == TPL_INT || v.kind == TPL_BOOL
 static tpl_value join(tpl_run *run, tpl_value x, tpl_value y) {
   if (x.kind == TPL_STRING) {
     tpl_buffer buffer = {0};
+    bool safe = x.safe || y.safe;
+    if (safe) {
+      x = rdna__tpl_escape(run, x);
+      y = rdna__tpl_escape(run, y);
+    }
     rdna__tpl_append(run, &buffer, x.text.data, x.text.size);
     rdna__tpl_append(run, &buffer, y.text.data, y.text.size);
-    return tpl_buffer_text(&buffer);
+    tpl_value text = tpl_buffer_text(&buffer);
+    text.safe = safe;
+    return text;
   }
   tpl_list *list = rdna__tpl_new_list(run, x.list->count + y.list->count);
   for (size_t i = 0; i < x.list->count; i++) rdna__tpl_list_add(run, list, x.list->items[i]);

@@ -203,18 +203,12 @@ FILTER(format) {
   return rdna__tpl_percent(run, rdna__tpl_to_text(run, self).text, arguments);
 }
 
-FILTER(escape) {
-  static const char characters[] = "&<>\"'", *const names[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
-  rdna_text text = rdna__tpl_to_text(run, self).text;
-  tpl_buffer out = {0};
-  for (size_t i = 0; i < text.size && run->status == RDNA_OK; i++) {
-    const char *found = text.data[i] ? strchr(characters, text.data[i]) : NULL;
-    if (found)
-      rdna__tpl_append_text(run, &out, names[found - characters]);
-    else
-      rdna__tpl_append(run, &out, text.data + i, 1);
-  }
-  return tpl_buffer_text(&out);
+FILTER(escape) { return rdna__tpl_escape(run, self); }
+
+FILTER(safe) {
+  tpl_value text = rdna__tpl_to_text(run, self);
+  text.safe = true;
+  return text;
 }
 
 FILTER(wordcount) {
@@ -249,7 +243,7 @@ const tpl_function rdna__tpl_text_filters[] = {
     {"capitalize", "", capitalize},
     {"title", "", title},
     {"string", "", string},
-    {"safe", "", string},
+    {"safe", "", safe},
     {"trim", "chars?", trim},
     {"replace", "old new count?", replace},
     {"default", "default_value? boolean?", by_default},

@@ -25,7 +25,7 @@ FUNCTION(is_false) { return tpl_bool(self.kind == TPL_BOOL && !self.boolean); }
 FUNCTION(is_callable) {
   return tpl_bool(self.kind == TPL_MACRO || self.kind == TPL_FUNCTION || self.kind == TPL_UNDEFINED);
 }
-FUNCTION(is_escaped) { return tpl_bool(false); }
+FUNCTION(is_escaped) { return tpl_bool(self.safe); }
 FUNCTION(is_lower) { return tpl_bool(rdna__tpl_has_case(rdna__tpl_to_text(run, self).text, false)); }
 FUNCTION(is_upper) { return tpl_bool(rdna__tpl_has_case(rdna__tpl_to_text(run, self).text, true)); }
 FUNCTION(is_filter) { return tpl_bool(self.kind == TPL_STRING && rdna__tpl_find_filter(self.text)); }

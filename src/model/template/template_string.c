@@ -48,6 +48,23 @@ tpl_value rdna__tpl_replace(tpl_run *run, rdna_text text, rdna_text old, rdna_te
   return tpl_buffer_text(&buffer);
 }
 
+tpl_value rdna__tpl_escape(tpl_run *run, tpl_value value) {
+  static const char characters[] = "&<>\"'", *const names[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
+  tpl_value text = rdna__tpl_to_text(run, value);
+  if (text.safe || run->status != RDNA_OK) return text;
+  tpl_buffer out = {0};
+  for (size_t i = 0; i < text.text.size && run->status == RDNA_OK; i++) {
+    const char *found = text.text.data[i] ? strchr(characters, text.text.data[i]) : NULL;
+    if (found)
+      rdna__tpl_append_text(run, &out, names[found - characters]);
+    else
+      rdna__tpl_append(run, &out, text.text.data + i, 1);
+  }
+  text = tpl_buffer_text(&out);
+  text.safe = true;
+  return text;
+}
+
 static bool is_cased(uint32_t c) { return rdna__tpl_upper(c) != c || rdna__tpl_lower(c) != c || c == 0xdf; }
 
 tpl_value rdna__tpl_change_case(tpl_run *run, rdna_text text, const char *how) {

@@ -273,12 +273,15 @@ static void append_compound(tpl_run *run, tpl_buffer *buffer, tpl_value value) {
 }
 
 void rdna__tpl_append_repr(tpl_run *run, tpl_buffer *buffer, tpl_value value) {
-  if (value.kind == TPL_STRING)
+  if (value.kind == TPL_STRING) {
+    if (value.safe) rdna__tpl_append_text(run, buffer, "Markup(");
     append_string_repr(run, buffer, value.text);
-  else if (value.kind == TPL_UNDEFINED)
+    if (value.safe) rdna__tpl_append(run, buffer, ")", 1);
+  } else if (value.kind == TPL_UNDEFINED) {
     rdna__tpl_append_text(run, buffer, "Undefined");
-  else
+  } else {
     rdna__tpl_append_value(run, buffer, value);
+  }
 }
 
 void rdna__tpl_append_value(tpl_run *run, tpl_buffer *buffer, tpl_value value) {
