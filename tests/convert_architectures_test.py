@@ -57,6 +57,25 @@ class Architectures(unittest.TestCase):
                 self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
         self.assertEqual(converted, KNOWN)
 
+    def test_blocks_of_gpt_oss(self):
+        """Its published files have the experts in MXFP4: neighbours in a byte, and scales apart."""
+        row = next(row for row in MIXTURES if row.architecture == "gpt-oss")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            model = Model(row, seed=2)
+            model.network({}, torch.float32).save_pretrained(folder / "m")
+            tensors = {name: ("F32", t) for name, t in model.weights.items() if name not in row.blocks}
+            for name, raw in row.blocks.items():
+                blocks = raw.reshape(*raw.shape[:2], -1, 17)
+                codes = np.concatenate([blocks[..., 1:] & 15, blocks[..., 1:] >> 4], -1)
+                tensors[name + "_blocks"] = "U8", codes[..., 0::2] | codes[..., 1::2] << 4
+                tensors[name + "_scales"] = "U8", blocks[..., 0]
+            (folder / "m/model.safetensors").write_bytes(hf_folder.safetensors(tensors))
+            model.write(folder / "want.gguf")
+            output("convert", folder / "m", folder / "got.gguf")
+            self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
+            self.assertEqual((folder / "got.gguf").read_bytes().count(b"ffn_up_exps.weight"), 4)
+
     def compare(self, row, got, want):
         self.assertEqual(set(got.tensors), set(want.tensors))
         for name, tensor in want.tensors.items():
