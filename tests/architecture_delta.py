@@ -155,8 +155,8 @@ DELTA = [
     Qwen3Next("qwen3next, three value heads a key head", {**WIDER, "num_hidden_layers": 4}),
     OldQwen3Next("qwen3next, q, k, v and z in one matrix", dict(linear_num_value_heads=6)),
     Qwen35("qwen35"),
-    Qwen35WithNext("qwen35, with a layer for the token after the next", dict(layer_types=[
-        "linear_attention", "full_attention", "linear_attention"], num_hidden_layers=3), without=("full_attention_interval",)),
+    Qwen35WithNext("qwen35, with a layer that is not run", dict(num_hidden_layers=3, layer_types=[
+        "linear_attention", "full_attention", "linear_attention"]), without=("full_attention_interval",)),
     Qwen35("qwen35, tied, as many value heads", dict(tie_word_embeddings=True, linear_num_key_heads=4)),
     Qwen35Moe("qwen35moe", {}, USED),
     Qwen35Moe("qwen35moe, three value heads a key head", {**WIDER, "num_hidden_layers": 4}),

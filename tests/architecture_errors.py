@@ -14,7 +14,8 @@ from logits_test import logits_of, relative_squared_error
 
 # All sums are of f32: relative errors of 1e-7 each, of 1e-6 in the logits, squared. A cache of f16 rounds to 2^-11.
 BOUND, F16_BOUND = 1e-11, 1e-5
-HEAD = f"{'row':40} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f16 cache':>10} {'reference f32':>13} {'seconds':>8}"
+HEAD = (f"{'row':40} {'one pass':>9} {'by token':>9} {'passes of 7':>11} {'f16 cache':>10} {'reference f32':>13} "
+        f"{'seconds':>8}")
 
 
 class Errors:

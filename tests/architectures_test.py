@@ -104,7 +104,7 @@ def main():
     parser = argparse.ArgumentParser(description="Logits against transformers in float64, as a table.")
     parser.add_argument("names", nargs="*", metavar="NAME", default=[""], help="rows whose names begin so")
     parser.add_argument("--all", action="store_true", help="those too that rdna does not run yet")
-    parser.add_argument("--write", metavar="FOLDER", type=pathlib.Path, help="models and logits for architecture_errors.py")
+    parser.add_argument("--write", metavar="FOLDER", type=pathlib.Path, help="for architecture_errors.py")
     given = parser.parse_args()
     rows = [row for row in ROWS if row.name.startswith(tuple(given.names)) and (given.all or row.name not in MISSING)]
     return write(rows, given.write) if given.write else table(rows)
