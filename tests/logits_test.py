@@ -89,6 +89,9 @@ class MadeModels(unittest.TestCase):
         "a window": dict(kind=gf.TENSOR_F32, window=9),
         "a window of one token": dict(kind=gf.TENSOR_F32, window=1, kv_heads=4),
         "a window as wide as the text": dict(kind=gf.TENSOR_F16, window=40),
+        "heads for which there is no kernel": dict(kind=gf.TENSOR_F32, head=260, rotated=64, window=9),
+        "heads for which there is no kernel, a window wider than the context": dict(kind=gf.TENSOR_F16, head=260, heads=2,
+                                                                                   kv_heads=1, rotated=32, window=1000),
         "odd sizes": dict(kind=gf.TENSOR_F32, width=60, heads=5, kv_heads=5, head=12, hidden=77, layers=3),
     }
     VARIANTS.update({f"blocks of GGUF's type {kind}": dict(kind=kind, width=64 if values == 32 else values,

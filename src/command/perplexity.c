@@ -112,6 +112,10 @@ static rdna_status tokens_of(const rdna_gguf *file, const char *path, rdna_token
 }
 
 static int report(const surprise *s, const perplexity_options *o) {
+  if (!isfinite(s->sum)) {
+    rdna__fail(RDNA_BAD_DATA, "the model's logits are not finite; --exact rounds nothing to 16 bits");
+    return fail_with_status();
+  }
   double mean = s->sum / (double)s->tokens, variance = s->squares / (double)s->tokens - mean * mean;
   double error = sqrt(fmax(variance, 0) / (double)s->tokens), value = exp(mean);
   if (o->json)

@@ -81,6 +81,18 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
   return RDNA_OK;
 }
 
+/* What a prompt's products read on a GPU: the type of the weights where that is of 16 bits, as products are of one
+ * type, else f16, whose 11 bits keep more than bf16's 8. Where activations are known to leave f16's range
+ * (llm->config), it is bf16, and with weights of f16 nothing is rounded. */
+static void choose_half(rdna_llm *llm) {
+  const rdna__nn_layer *first = &llm->decoder.layers[0];
+  const rdna_tensor *weights = first->moe.experts ? &first->moe.down : &first->ffn.down.weight;
+  rdna_dtype *half = &llm->decoder.half;
+  *half = weights->dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
+  if (!llm->config.wide_activations) return;
+  *half = weights->dtype == RDNA_F16 ? RDNA_F32 : RDNA_BF16;
+}
+
 static rdna_status load(rdna_llm *llm) {
   rdna__weights *w = &llm->weights;
   const rdna__llm_arch *arch;
@@ -96,22 +108,20 @@ static rdna_status load(rdna_llm *llm) {
     RDNA_TRY(rdna_gguf_tensor_at(w->file, i, &tensor));
     w->bytes_total += tensor.bytes;
   }
+  w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
   const rdna_device_info *device = rdna_device_get_info(w->device);
-  if (device->total_memory > 0 && w->bytes_total > device->total_memory)
+  if (!w->in_place && device->total_memory > 0 && w->bytes_total > device->total_memory)
     return rdna__fail(RDNA_OUT_OF_MEMORY,
                       "the model's weights take %.2f GiB, and %s has %.2f; choose a smaller type of "
                       "weights, or the host",
                       (double)w->bytes_total / 0x1p30, device->name, (double)device->total_memory / 0x1p30);
-  w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
   RDNA_TRY(arch->keys(llm));
   llm->decoder.width = llm->info.width;
   llm->decoder.vocabulary = llm->info.vocabulary;
   llm->decoder.layer_count = llm->info.layers;
   RDNA_TRY(load_layers(llm, arch));
   RDNA_TRY(load_ends(llm));
-  if (llm->decoder.half == RDNA_F32) llm->decoder.half = RDNA_F16; /* unless an architecture asks for another */
-  rdna_dtype weights = llm->decoder.layers[0].ffn.down.weight.dtype;
-  if (weights == RDNA_BF16 || weights == RDNA_F16) llm->decoder.half = weights; /* products are of one type */
+  choose_half(llm);
   return rdna_stream_synchronize(rdna_device_default_stream(w->device));
 }
 

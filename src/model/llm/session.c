@@ -37,6 +37,12 @@ static void *cut(cutter *c, size_t bytes) {
  */
 static size_t staged_bytes(const rdna_llm_session *s) { return (STAGED * (size_t)s->batch + 3) * sizeof(int32_t); }
 
+/* Of keys, those of a window further too, and of heads. */
+static int64_t key_numbers(const rdna_llm_session *s) {
+  int64_t keys = 2 * s->pass.context, heads = rdna__nn_buffers_of(&s->llm->decoder).heads;
+  return keys > heads ? keys : heads;
+}
+
 static void cut_all(rdna_llm_session *s, cutter *c) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   rdna__nn_buffers values = rdna__nn_buffers_of(decoder);
@@ -58,18 +64,19 @@ static void cut_all(rdna_llm_session *s, cutter *c) {
   pass->latent = cut(c, (size_t)values.latent * row);
   pass->head_numbers = cut(c, (size_t)values.heads * row);
   if (values.group) {
-    size_t tokens = (size_t)rdna__nn_score_tokens(values.group, pass->context, s->batch);
+    pass->score_tokens = rdna__nn_score_tokens(values.group, pass->context, s->batch);
+    size_t tokens = (size_t)pass->score_tokens;
     pass->scores = cut(c, tokens * (size_t)(values.group * pass->context) * sizeof(float));
     pass->group_rows = cut(c, tokens * (size_t)values.group_row * sizeof(float));
     pass->hidden = cut(c, tokens * (size_t)pass->context);
-    pass->key_numbers = cut(c, 2 * (size_t)pass->context * sizeof(int32_t)); /* those of a window further, too */
+    pass->key_numbers = cut(c, (size_t)key_numbers(s) * sizeof(int32_t));
   }
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values.attended * row / 2);
   s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
   s->ids = cut(c, staged_bytes(s));
   pass->workspace = cut(c, pass->workspace_bytes);
   pass->k_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
-  pass->v_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
+  pass->v_cache = cut(c, (size_t)decoder->cache_count * pass->v_layer_bytes);
   pass->recurrent = cut(c, (size_t)values.recurrent * row + (values.recurrent ? ALIGNMENT : 0));
   pass->state_slots = RDNA__LLM_STATE_SLOTS;
   pass->conv_layer_bytes = (size_t)(pass->state_slots * values.conv_state) * sizeof(float);
@@ -116,27 +123,25 @@ static rdna_status fill_constants(rdna_llm_session *s) {
   const rdna__nn_pass *pass = &s->pass;
   const rdna_scalar zero = rdna_scalar_real(0), one = rdna_scalar_real(1);
   if (!values.group) return RDNA_OK;
-  int64_t keys = 2 * pass->context, shape[] = {s->batch, values.heads};
+  int64_t keys = key_numbers(s), shape[] = {s->batch, values.heads};
   rdna_tensor numbers = rdna_tensor_contiguous(pass->key_numbers, RDNA_I32, 1, &keys);
   RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &numbers));
   rdna_tensor of_heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, shape), row = numbers;
   row.rank = 2;
   row.shape[0] = 1, row.shape[1] = values.heads;
   row.stride[0] = values.heads, row.stride[1] = 1;
-  if (values.heads > keys)
-    return rdna__fail(RDNA_UNSUPPORTED, "a context of %lld tokens; at least %lld are needed", (long long)pass->context,
-                      (long long)values.heads);
   if (values.heads) RDNA_TRY(rdna_op_copy(pass->stream, &row, &of_heads));
-  size_t cache = (size_t)s->llm->decoder.cache_count * pass->cache_layer_bytes;
-  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, cache));
-  return rdna_fill_bytes(pass->stream, pass->v_cache, 0, cache);
+  size_t caches = (size_t)s->llm->decoder.cache_count;
+  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, caches * pass->cache_layer_bytes));
+  return rdna_fill_bytes(pass->stream, pass->v_cache, 0, caches * pass->v_layer_bytes);
 }
 
 /* Says what does not fit, and how long a context would, before anything is allocated. */
 static rdna_status check_fits(const rdna_llm_session *s, size_t session_bytes) {
   const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);
-  double memory = (double)device->total_memory, weights = (double)s->llm->info.weight_bytes, gib = 0x1p30;
-  size_t caches = 2 * (size_t)s->llm->decoder.cache_count * s->pass.cache_layer_bytes;
+  double memory = (double)device->total_memory, gib = 0x1p30;
+  double weights = s->llm->weights.in_place ? 0 : (double)s->llm->info.weight_bytes; /* else they are the file's map */
+  size_t caches = (size_t)s->llm->decoder.cache_count * (s->pass.cache_layer_bytes + s->pass.v_layer_bytes);
   double rest = (double)(session_bytes - caches), of_position = (double)caches / (double)s->pass.context;
   if (memory == 0 || weights + (double)session_bytes <= memory) return RDNA_OK;
   double longest = of_position > 0 ? (memory - weights - rest) / of_position : 0;
@@ -154,6 +159,7 @@ static rdna_status allocate(rdna_llm_session *s) {
   pass->workspace_bytes = workspace_bytes(s);
   pass->cache_layer_bytes = aligned((size_t)pass->context * (size_t)rdna__nn_buffers_of(decoder).cache_row *
                                     rdna_dtype_block_bytes(pass->kv_dtype));
+  pass->v_layer_bytes = rdna__nn_buffers_of(decoder).v_row > 0 ? pass->cache_layer_bytes : 0;
   cutter c = {0};
   cut_all(s, &c);
   RDNA_TRY(check_fits(s, c.used));

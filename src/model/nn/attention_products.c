@@ -26,7 +26,7 @@ static rdna_status hide(const rdna__nn_pass *pass, int window, int64_t first, in
   hidden.stride[1] = length, hidden.stride[2] = 1;
   RDNA_TRY(rdna_op_compare(pass->stream, RDNA_COMPARE_GT, &keys, &positions, &mask));
   RDNA_TRY(rdna_op_masked_fill(pass->stream, &hidden, rdna_scalar_real(-INFINITY), scores, scores));
-  if (window <= 0) return RDNA_OK;
+  if (window <= 0 || window >= length) return RDNA_OK;
   keys.data = (int32_t *)keys.data + window; /* key + window <= position */
   RDNA_TRY(rdna_op_compare(pass->stream, RDNA_COMPARE_LE, &keys, &positions, &mask));
   return rdna_op_masked_fill(pass->stream, &hidden, rdna_scalar_real(-INFINITY), scores, scores);
@@ -51,7 +51,7 @@ static rdna_status attend_some(const rdna__nn_pass *pass, const rdna__nn_product
 
 rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of) {
   int64_t heads = of->q->shape[1], kv_heads = of->k_cache->shape[1], group = heads / kv_heads;
-  int64_t most = rdna__nn_score_tokens(group, pass->context, pass->count);
+  int64_t most = pass->score_tokens;
   for (int64_t first = 0; first < pass->count; first += most) {
     int64_t tokens = pass->count - first < most ? pass->count - first : most;
     for (int64_t head = 0; head < kv_heads; head++) {

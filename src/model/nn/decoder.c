@@ -28,12 +28,14 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     }
     const rdna__nn_moe *moe = &layer->moe;
     bool has_ffn = !moe->experts || moe->norm.data;
-    most.gate_up = larger(most.gate_up, 2 * (int64_t)(has_ffn ? layer->ffn.hidden : moe->shared.hidden));
+    if (has_ffn) most.gate_up = larger(most.gate_up, 2 * (int64_t)layer->ffn.hidden);
+    most.gate_up = larger(most.gate_up, 2 * (int64_t)moe->shared.hidden);
     most.router = larger(most.router, moe->experts);
     most.used = larger(most.used, moe->used);
     most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
     if (moe->experts) most.shared = decoder->width;
     most.cache_row = larger(most.cache_row, keys);
+    if (!latent->rank && !r->k_heads) most.v_row = larger(most.v_row, keys);
     if (rdna__nn_is_by_products(a) && !layer->recurrent.k_heads && !layer->latent.rank) {
       int64_t group = a->heads / a->kv_heads;
       most.group = larger(most.group, group);

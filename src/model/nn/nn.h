@@ -167,6 +167,7 @@ typedef struct rdna__nn_pass {
   void *injected;                                       /* (2, count, layers injected) */
   void *latent;                                         /* what rdna__nn_latent_values counts */
   void *scores, *group_rows;                            /* of attention by products: see rdna__nn_buffers */
+  int64_t score_tokens;                                 /* whose scores are in memory at once */
   void *hidden;                                         /* bool: keys that tokens do not see */
   void *key_numbers;                                    /* i32: 0, 1, 2, … */
   void *head_numbers;                                   /* (batch, heads), i32: 0 to heads - 1 in each row */
@@ -177,7 +178,7 @@ typedef struct rdna__nn_pass {
   rdna_tensor starts, slots; /* the pass's tokens are one sequence, whose state is slot 0 */
   void *rotated;             /* q, of the caches' type, where attention is on matrix units */
   void *k_cache, *v_cache;   /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
-  size_t cache_layer_bytes;
+  size_t cache_layer_bytes, v_layer_bytes; /* the latter 0 where values lie in keys */
   int64_t context;
   rdna_dtype kv_dtype;
   void *workspace; /* of attention */
@@ -194,7 +195,8 @@ typedef struct rdna__nn_buffers {
   /* of attention by products: heads that share a key head, and the values of their queries and results; 0 where no
    * layer has it */
   int64_t group, group_row;
-  int64_t cache_row; /* of one layer's keys, and as many for values */
+  int64_t cache_row; /* of one layer's keys */
+  int64_t v_row;     /* of values beside them; 0 where all layers have them in their keys */
 } rdna__nn_buffers;
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 

@@ -167,15 +167,20 @@ static rdna_status new_plan(rdna__hf_tensors *t, const char *name, plan **out) {
   return RDNA_OK;
 }
 
+static rdna_status check_type(const plan *p) {
+  const rdna__safetensor *from = p->parts ? p->parts[0] : p->one;
+  if (rdna__transcodes_from(p->from)) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' holds values of type %s; F32, F16 and BF16 can be converted",
+                    from->name, from->type);
+}
+
 /* Adds |p| to the file, as a tensor of |rank| dimensions: the last of parts, rows and columns. */
 static rdna_status add(rdna__hf_tensors *t, plan *p, int rank) {
   const int64_t shape[3] = {p->part_count, p->rows, p->columns};
   rdna_gguf_tensor tensor = {.name = p->name, .dtype = p->from, .rank = rank};
   for (int i = 0; i < rank; i++) tensor.shape[i] = shape[3 - rank + i];
   if (p->part_count * p->rows * p->columns == 0) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is empty", p->name);
-  if (!rdna__transcodes_from(p->from))
-    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' holds values of type %s; F32, F16 and BF16 can be converted",
-                      (p->parts ? p->parts[0] : p->one)->name, (p->parts ? p->parts[0] : p->one)->type);
+  RDNA_TRY(check_type(p));
   bool stays = p->scales || t->type == RDNA_DTYPE_COUNT;
   p->to = rdna__weight_type_for(&tensor, stays ? p->from : t->type, t->config->tied);
   if (p->scales) p->to = p->from;
@@ -235,6 +240,7 @@ static rdna_status add_linear(rdna__hf_tensors *t, const char *hf, const char *g
     if (kind == RDNA__HF_NORM && t->config->architecture->norms_from_1) p->add = 1;
     if (p->head_dim && from->rank == 1) { /* (1, n) again, as GGUF has a vector */
       rdna_gguf_tensor tensor = {.name = p->name, .dtype = RDNA_F32, .rank = 1, .shape = {p->rows}};
+      RDNA_TRY(check_type(p));
       p->to = RDNA_F32;
       RDNA_TRY(rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p));
     } else {

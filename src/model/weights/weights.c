@@ -48,7 +48,7 @@ static rdna_status upload(rdna__weights *w, const void *bytes, size_t size, char
   return rdna_copy_to_device(rdna_device_default_stream(w->device), *out_data, bytes, size);
 }
 
-static void count_bytes(rdna__weights *w, uint64_t bytes, int64_t values) {
+void rdna__weights_count(rdna__weights *w, uint64_t bytes, int64_t values) {
   w->bytes += bytes;
   w->parameters += (uint64_t)values;
   if (w->progress && w->bytes_total) w->progress(w->progress_data, (double)w->bytes / (double)w->bytes_total);
@@ -87,7 +87,7 @@ static rdna_status load_as_it_is(rdna__weights *w, const char *name, int rank, c
   void *data = (void *)tensor.data;
   if (!w->in_place) RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
   *out = rdna_tensor_contiguous(data, tensor.dtype, rank, tensor.shape);
-  count_bytes(w, tensor.bytes, rdna_tensor_count(out));
+  rdna__weights_count(w, tensor.bytes, rdna_tensor_count(out));
   return RDNA_OK;
 }
 
@@ -145,7 +145,7 @@ static rdna_status load_vector_at(rdna__weights *w, const char *name, int64_t co
   free(values);
   RDNA_TRY(status);
   *out = rdna_tensor_contiguous(data, RDNA_F32, 1, &count);
-  count_bytes(w, (uint64_t)count * sizeof(float), count);
+  rdna__weights_count(w, (uint64_t)count * sizeof(float), count);
   return RDNA_OK;
 }
 
@@ -262,7 +262,7 @@ rdna_status rdna__load_layer_values(rdna__weights *w, int layer, const char *nam
   rdna_status status = rdna__put_vector(w, values, rows * columns, out);
   free(values);
   if (status == RDNA_OK) *out = rdna_tensor_contiguous(out->data, RDNA_F32, 2, (int64_t[]){rows, columns});
-  count_bytes(w, (uint64_t)(rows * columns) * sizeof(float), rows * columns);
+  rdna__weights_count(w, (uint64_t)(rows * columns) * sizeof(float), rows * columns);
   return status;
 }
 

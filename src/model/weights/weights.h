@@ -35,6 +35,9 @@ typedef struct rdna__weights {
 /* Frees the device memory. */
 void rdna__weights_free(rdna__weights *weights);
 
+/* Adds to what was loaded. */
+void rdna__weights_count(rdna__weights *weights, uint64_t bytes, int64_t values);
+
 /* ---- keys, without the architecture's name before them: from keys.c ---- */
 
 enum { RDNA__LARGEST_COUNT = 1 << 24 };

@@ -12,7 +12,10 @@ rdna_status rdna__arch_keys(rdna_llm *llm) {
   int foretelling; /* layers at the end that foretell tokens further ahead, which are left out */
   RDNA_TRY(rdna__key_count(w, "block_count", 0, &info->layers));
   RDNA_TRY(rdna__key_count_or_none(w, "nextn_predict_layers", &foretelling));
-  if (foretelling < info->layers) info->layers -= foretelling;
+  info->layers -= foretelling;
+  if (info->layers < 1)
+    return rdna__fail(RDNA_BAD_DATA, "%s has no layers but %d that foretell tokens further ahead", w->architecture,
+                      foretelling);
   if (info->layers > LARGEST_LAYERS)
     return rdna__fail(RDNA_BAD_DATA, "%s.block_count is %d; at most %d makes sense", w->architecture, info->layers,
                       LARGEST_LAYERS);

@@ -60,6 +60,7 @@ static rdna_status split(rdna_llm *llm, int index, rdna__nn_latent *l) {
   free(keys_of);
   free(both);
   RDNA_TRY(status);
+  rdna__weights_count(&llm->weights, (uint64_t)(count + v_count) * sizeof(float), count + v_count);
   l->k_b = rdna_tensor_contiguous(l->k_b.data, RDNA_F32, 3, (int64_t[]){heads, rank, n});
   l->v_b = rdna_tensor_contiguous(l->v_b.data, RDNA_F32, 3, (int64_t[]){heads, v, rank});
   return RDNA_OK;
@@ -83,7 +84,8 @@ static rdna_status load_latent(rdna_llm *llm, int index, rdna__nn_latent *l) {
   RDNA_TRY(rdna__load_parts(w, index, &kv_a, 1, NULL, NULL));
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_kv_a_norm.weight", l->rank, &l->kv_a_norm));
   RDNA_TRY(rdna__load_parts(w, index, &output, 1, NULL, NULL));
-  if (rdna__has_in_layer(w, index, "attn_kv_b.weight")) return split(llm, index, l);
+  bool apart = rdna__has_in_layer(w, index, "attn_k_b.weight");
+  if (!apart && rdna__has_in_layer(w, index, "attn_kv_b.weight")) return split(llm, index, l);
   if (older)
     return rdna__fail(RDNA_BAD_DATA, "the model file has no key '%s.attention.key_length_mla'", w->architecture);
   RDNA_TRY(rdna__load_layer_matrices(w, index, "attn_k_b.weight", l->heads, l->rank, l->unrotated, &l->k_b));
@@ -100,8 +102,9 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   if (gating != GATING_SOFTMAX && gating != GATING_SIGMOID)
     return rdna__fail(RDNA_UNSUPPORTED, "%s.expert_gating_func is %d; this library has 1, softmax, and 2, sigmoid",
                       llm->weights.architecture, gating);
-  l->moe = (rdna__nn_moe){
-      .score = gating == GATING_SIGMOID ? RDNA_MOE_SCORE_SIGMOID : RDNA_MOE_SCORE_SOFTMAX, .scale = 1, .group_best = 2};
+  l->moe = (rdna__nn_moe){.score = gating == GATING_SIGMOID ? RDNA_MOE_SCORE_SIGMOID : RDNA_MOE_SCORE_SOFTMAX,
+                          .scale = 1,
+                          .group_best = gating == GATING_SIGMOID ? 2 : 1} /* V3 and V2 rank groups so */;
   return rdna__arch_experts(llm, index, &l->moe);
 }
 

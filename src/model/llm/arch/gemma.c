@@ -11,6 +11,7 @@ enum { GEMMA2_27B_LAYERS = 46, GEMMA3_27B_LAYERS = 62 };
 
 static rdna_status keys(rdna_llm *llm) {
   RDNA_TRY(rdna__arch_keys(llm));
+  llm->config.wide_activations = true;
   llm->decoder.embedding_scale = (float)sqrt(llm->info.width);
   return rdna__key_number_or_none(&llm->weights, "final_logit_softcapping", &llm->decoder.logit_softcap);
 }

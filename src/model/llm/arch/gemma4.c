@@ -13,6 +13,7 @@ static rdna_status keys(rdna_llm *llm) {
   double of_windows;
   int rotated = 0, whole;
   RDNA_TRY(rdna__arch_keys(llm));
+  llm->config.wide_activations = true;
   llm->decoder.embedding_scale = (float)sqrt(llm->info.width);
   RDNA_TRY(rdna__key_number_or_none(w, "final_logit_softcapping", &llm->decoder.logit_softcap));
   RDNA_TRY(rdna__arch_window(llm));
@@ -82,7 +83,14 @@ static rdna_status load_attention(rdna_llm *llm, int index, rdna__nn_layer *l) {
   RDNA_TRY(rdna__load_parts(w, index, &output, 1, NULL, NULL));
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_q_norm.weight", a->head_dim, &a->q_norm));
   if (a->shares_cache) {
-    l->cache = llm->decoder.layers[source_of(llm, index, layers - shared)].cache;
+    const rdna__nn_layer *source = &llm->decoder.layers[source_of(llm, index, layers - shared)];
+    const rdna__nn_attention *of = &source->attention;
+    if (of->window != a->window || of->kv_heads != a->kv_heads || of->head_dim != a->head_dim)
+      return rdna__fail(RDNA_BAD_DATA,
+                        "layer %d shares the cache of an earlier one, but none has %d key heads of %d "
+                        "values and a window of %d",
+                        index, a->kv_heads, a->head_dim, a->window);
+    l->cache = source->cache;
     return RDNA_OK;
   }
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_k_norm.weight", a->head_dim, &a->k_norm));
