@@ -52,7 +52,7 @@ static rdna_status put_general(const conversion *c) {
   size_t start = end;
   while (start > 0 && c->folder[start - 1] != '/') start--;
   const rdna_text name = {c->folder + start, end - start};
-  if (name.size && memcmp(name.data, ".", name.size) != 0)
+  if (name.size && name.data[0] != '.')
     RDNA_TRY(rdna_gguf_writer_put(c->writer, "general.name", RDNA_GGUF_TYPE_TEXT, &name));
   rdna_dtype type = c->type;
   for (size_t i = 0; type == RDNA_DTYPE_COUNT && i < rdna__safetensors_count(c->weights); i++)
