@@ -67,6 +67,8 @@ nope == nada
 nope == none
 1 < 2 < 3
 1 < 2 > 5
+1 < 3 < 2
+1 < 3 > 2
 3 > 2 >= 2 != 1
 "a" < "b"
 "B" < "a"
@@ -301,6 +303,9 @@ d | dictsort(false, "value", true)
 d | items | list
 nope | items | list
 nope | default("x")
+0 | map("upper") | list
+none | select | list
+false | rejectattr("a") | list
 nope | d("x")
 nope | default
 nil | default("x")
@@ -446,6 +451,7 @@ s.strip("Hd")
 ws.strip()
 ws.lstrip()
 ws.rstrip()
+"\x1c a\x1f".strip()
 "xyxabcyx".strip("xy")
 "\u00a0x\u3000".strip() ~ "|"
 s.split()
@@ -801,6 +807,8 @@ STATEMENTS = [
     "{% for r in rows if r.boss is defined and r.boss %}{{ r.name }}{% endfor %}",
     "{% for x in l %}{% for y in l %}{{ x }}{{ y }}{{ loop.index }} {% endfor %}{{ loop.index }};{% endfor %}",
     "{% for x in l %}{% set outer = loop %}{% for y in l %}{{ outer.index }}{{ loop.index }} {% endfor %}{% endfor %}",
+    "{% for x in l %}{% continue %}{% else %}none{% endfor %}", "{% for x in l %}{% if loop.last %}{% break %}{% endif %}{% else %}none{% endfor %}",
+    "{% set ns = namespace(f=[]) %}{% macro m(x) %}{% macro f() %}{{ x }}{% endmacro %}{% set ns.f = ns.f + [f] %}{% endmacro %}{{ m(1) }}{{ m(2) }}{% for g in ns.f %}{{ g() }}{% endfor %}",
     "{% for x in range(9) %}{% if x == 5 %}{% break %}{% endif %}{{ x }}{% endfor %}!",
     "{% for x in range(9) %}{% if x is even %}{% continue %}{% endif %}{{ x }}{% endfor %}!",
     "{% for x in l %}{% for y in l %}{% if y == 2 %}{% break %}{% endif %}{{ y }}{% endfor %};{% endfor %}",

@@ -37,6 +37,12 @@ static void test_renders(void **state) {
           "{\"messages\": [{\"role\": \"user\", \"content\": \"Grüße\"}, {\"role\": \"a\", \"content\": 5}]}",
           "<user>Grüße<a>5");
   renders("", "{}", "");
+  /* a macro keeps the item that it was defined with */
+  renders(
+      "{% set ns = namespace(f=[]) %}{% for x in 'abc' %}{% macro f() %}{{ x }}{% endmacro %}{% set ns.f = ns.f + [f] "
+      "%}"
+      "{% endfor %}{% for f in ns.f %}{{ f() }}{% endfor %}",
+      "{}", "abc");
 }
 
 static void test_keeps_zeros(void **state) {
