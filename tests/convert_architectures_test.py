@@ -30,6 +30,7 @@ KNOWN = {"llama", "mistral3", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma2"
 OTHERWISE = {
     "deepseek2, keys and values in one matrix",  # as older files were
     "granite, without positions",  # which config.json cannot say
+    "qwen2, q, k and v in one matrix", "qwen3moe, gate and up in one matrix",  # as other converters join them
 }
 # Keys that the converter may write beside those of a row: what a reader would assume without them, or reads nowhere.
 EXTRA = {"attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size", "rope.freq_base",
