@@ -3,7 +3,7 @@ that are printed, numbers without end) is not in it. Nor are names of variables 
 loops above the place where its name is set, which nobody can mean."""
 
 NAMES = ["s", "e", "u", "n", "z", "m", "f", "t", "w", "nil", "l", "el", "names", "mix", "d", "nested", "rows", "nope", "a", "b", "c", "quotes"]
-TEXT_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse", "first", "last", "string", "tojson", "wordcount",
+TEXT_FILTERS = ["upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse|join", "first", "last", "string", "tojson", "wordcount",
                 "replace('l', 'LL')", "indent(2)", "center(9)", "truncate(6, true, '~')", "escape", "int", "float(1.5)", "default('dd')", "d('x', true)",
                 "join('-')", "unique|list", "sort|list", "batch(2)|list"]
 LIST_FILTERS = ["length", "list", "first", "last", "join(',')", "reverse|list", "sort|list", "unique|list", "map('string')|list", "select|list",

@@ -2,10 +2,12 @@
 #ifndef RDNA_BASE_TESTING_H
 #define RDNA_BASE_TESTING_H
 
+#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,24 @@
       fail_msg("%s: %s: %s", #expression, rdna_status_name(status_), rdna_last_error()); \
     }                                                                                    \
   } while (0)
+
+/* Makes a locale in |folder| whose numbers have commas, and uses it until setlocale; skips the test where localedef
+ * cannot. */
+static inline void use_commas_or_skip(const char *folder) {
+  char command[300], number[8];
+  snprintf(command, sizeof command,
+           "printf 'LC_NUMERIC\\ndecimal_point \",\"\\nthousands_sep \"\"\\ngrouping -1\\nEND LC_NUMERIC\\n' | "
+           "localedef -c %s/comma >/dev/null 2>&1",
+           folder);
+  setenv("LOCPATH", folder, 1);
+  if (system(command) == -1 || !setlocale(LC_NUMERIC, "comma")) {
+    print_message(
+        "skipped: localedef made no locale whose numbers have commas; Debian's package locales has its sources\n");
+    skip();
+  }
+  snprintf(number, sizeof number, "%g", 1.5);
+  assert_string_equal(number, "1,5");
+}
 
 /* The call fails with |code| and a sentence that holds each of the texts. */
 #define assert_refused(expression, code, ...) \
