@@ -29,7 +29,8 @@ class Chat(unittest.TestCase):
 
     def rendered(self, *messages):
         """What the template makes of (role, content) pairs, without the token for the beginning."""
-        variables = {"messages": [{"role": role, "content": content} for role, content in messages], "add_generation_prompt": True}
+        variables = {"messages": [{"role": role, "content": content} for role, content in messages], "add_generation_prompt": True,
+                     "bos_token": ""}
         return output("template", self.model, stdin=json.dumps(variables).encode()).decode()
 
     def continued(self, *messages):
@@ -76,6 +77,10 @@ class Chat(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, b""))
         self.assertIn("there is no command /frobnicate", result.stderr.decode())
         self.assertEqual(result.stderr.decode().count("/system TEXT"), 2)
+
+    def test_a_model_gives_its_special_tokens_to_its_template(self):
+        text = output("template", self.model, stdin=b'{"messages": []}').decode()
+        self.assertTrue(text.startswith("<|endoftext|>"), text)
 
     def test_refusals(self):
         for arguments in (("chat", DEMO_MODEL), ("run", DEMO_MODEL, "x", "--chat"), ("template", DEMO_MODEL)):

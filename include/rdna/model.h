@@ -139,7 +139,7 @@ RDNA_CHECKED rdna_status rdna_gguf_writer_append(rdna_gguf_writer *writer, const
 /* Writes the file beside |path| and renames it when it is whole, so that a failure leaves what was at |path|; it may be
  * a file that is open. |progress|, or NULL, hears from time to time how much of the data is written, 0 to 1. What
  * |fill| returns is passed on. RDNA_IO_ERROR: the folder or the disk refuses. RDNA_INVALID_ARGUMENT: |fill| appended
- * less than its tensor has; |path| is there and no regular file. */
+ * less than its tensor has; |path| is there and no GGUF file. */
 RDNA_CHECKED rdna_status rdna_gguf_writer_write(rdna_gguf_writer *writer, const char *path,
                                                 void (*progress)(void *data, double share), void *progress_data);
 

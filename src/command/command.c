@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -12,6 +13,35 @@ int fail_with_status(void) {
   end_progress();
   fprintf(stderr, "rdna: %s\n", rdna_last_error());
   return EXIT_FAILED;
+}
+
+json_t *json_of_text(const char *text, size_t size) {
+  static const char replacement[] = "\xef\xbf\xbd";
+  json_t *whole = json_stringn(text, size);
+  if (whole) return whole;
+  char *mended = malloc(3 * size); /* a byte becomes 3 */
+  size_t used = 0;
+  for (size_t i = 0; mended && i < size;) {
+    size_t length = 0;
+    for (size_t n = 1; length == 0 && n <= 4 && i + n <= size; n++) {
+      json_t *one = json_stringn(text + i, n);
+      if (one) length = n;
+      json_decref(one);
+    }
+    memcpy(mended + used, length ? text + i : replacement, length ? length : 3);
+    used += length ? length : 3;
+    i += length ? length : 1;
+  }
+  whole = mended ? json_stringn(mended, used) : NULL;
+  free(mended);
+  return whole;
+}
+
+rdna_status check_not_input(const char *in, const char *out) {
+  struct stat of_in, of_out;
+  if (stat(in, &of_in) != 0 || stat(out, &of_out) != 0) return RDNA_OK;
+  if (of_in.st_dev != of_out.st_dev || of_in.st_ino != of_out.st_ino) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is both what is read and what is written; choose another name", out);
 }
 
 rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers) {

@@ -30,6 +30,12 @@ int fail_with_status(void);
 /* Appends the numbers of "1,2,3", which |option| was given, to |numbers|: each from 0 to INT32_MAX. */
 rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers);
 
+/* |text| as a JSON string; U+FFFD stands for bytes that are no UTF-8, as where a text was cut in a character. */
+json_t *json_of_text(const char *text, size_t size);
+
+/* RDNA_INVALID_ARGUMENT when |out| is the file |in|, which would be lost. */
+rdna_status check_not_input(const char *in, const char *out);
+
 /* Prints JSON to stdout and frees it. */
 int print_json(json_t *json);
 

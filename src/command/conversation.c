@@ -17,24 +17,28 @@ rdna_status compile_model_template(const rdna_gguf *file, rdna_template **out_te
 }
 
 /* The variable |name| is how token |id| is written. */
-static rdna_status set_token(conversation *c, const char *name, int32_t id) {
+static rdna_status set_token(json_t *variables, const rdna_tokenizer *tokenizer, const char *name, int32_t id) {
   rdna_text piece;
-  if (id < 0) return RDNA_OK;
-  RDNA_TRY(rdna_tokenizer_piece(c->tokenizer, id, &piece));
-  json_object_set_new(c->variables, name, json_stringn(piece.data, piece.size));
+  if (id < 0 || json_object_get(variables, name)) return RDNA_OK;
+  RDNA_TRY(rdna_tokenizer_piece(tokenizer, id, &piece));
+  json_object_set_new(variables, name, json_stringn(piece.data, piece.size));
   return RDNA_OK;
 }
 
-rdna_status conversation_open(conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer) {
+rdna_status set_special_tokens(json_t *variables, const rdna_tokenizer *tokenizer) {
   const rdna_tokenizer_info *info = rdna_tokenizer_get_info(tokenizer);
+  RDNA_TRY(set_token(variables, tokenizer, "bos_token", info->bos));
+  RDNA_TRY(set_token(variables, tokenizer, "eos_token", info->eos));
+  return set_token(variables, tokenizer, "unk_token", info->unknown);
+}
+
+rdna_status conversation_open(conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer) {
   RDNA_TRY(compile_model_template(file, &c->compiled));
   c->tokenizer = tokenizer;
   c->variables = json_pack("{s:[], s:b}", "messages", "add_generation_prompt", 1);
   if (!c->variables) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
   c->messages = json_object_get(c->variables, "messages");
-  RDNA_TRY(set_token(c, "bos_token", info->bos));
-  RDNA_TRY(set_token(c, "eos_token", info->eos));
-  return set_token(c, "unk_token", info->unknown);
+  return set_special_tokens(c->variables, tokenizer);
 }
 
 void conversation_close(conversation *c) {

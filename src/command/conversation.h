@@ -18,6 +18,9 @@ typedef struct conversation {
 /* The template that |file| has. RDNA_NOT_FOUND: none. */
 rdna_status compile_model_template(const rdna_gguf *file, rdna_template **out_template);
 
+/* The variables bos_token, eos_token and unk_token, as the vocabulary writes them, where |variables| lacks them. */
+rdna_status set_special_tokens(json_t *variables, const rdna_tokenizer *tokenizer);
+
 /* |tokenizer| must stay open. */
 rdna_status conversation_open(conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer);
 void conversation_close(conversation *c);

@@ -28,7 +28,7 @@ typedef struct generation_options {
 
 /* Their rows in a table of options. */
 #define GENERATION_OPTIONS(o)                                                                                           \
-  {"--max-tokens", OPTION_INTEGER, &(o).max_tokens, "N", "how much to write at most (256; in a chat 4096)", 1, 1e9},                            \
+  {"--max-tokens", OPTION_INTEGER, &(o).max_tokens, "N", "how much to write at most (256; in a chat 4096)", 1, 1e9},    \
       {"--temperature", OPTION_NUMBER, &(o).temperature, "T", "0 is the likeliest token always (0.7)", 0, 100},         \
       {"--greedy", OPTION_FLAG, &(o).greedy, NULL, "the same as --temperature 0", 0, 0},                                \
       {"--top-k", OPTION_INTEGER, &(o).top_k, "K", "only the K likeliest tokens; 0 is all (0)", 0, 1e9},                \

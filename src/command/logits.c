@@ -61,6 +61,7 @@ int command_logits(int argc, char **argv) {
   rdna_gguf *file = NULL;
   rdna_device *device = NULL;
   rdna_status status = parse_numbers("--tokens", list, &tokens);
+  if (status == RDNA_OK) status = check_not_input(positionals[0], out_path);
   if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(&choice, &device);
   if (status == RDNA_OK)

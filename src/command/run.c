@@ -51,8 +51,7 @@ static int report(const generation *g, const char *prompt, bool json) {
   }
   json_t *ids = json_array();
   for (size_t i = 0; i < g->tokens.count; i++) json_array_append_new(ids, json_integer(g->tokens.ids[i]));
-  json_t *text = json_stringn(g->text ? g->text : "", g->text_size);
-  if (!text) text = json_null(); /* not UTF-8: the ids say what it was */
+  json_t *text = json_of_text(g->text ? g->text : "", g->text_size);
   return print_json(json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:s, s:I, s:I, s:f, s:f, s:f}", "device",
                               device->name, "driver", device->driver, "arch", device->arch, "emulated",
                               device->emulated, "prompt", prompt, "text", text, "tokens", ids, "stop", g->stop_reason,

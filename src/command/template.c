@@ -17,18 +17,33 @@ static bool is_gguf(const char *path) {
   return yes;
 }
 
-static rdna_status compile_of_model(const char *path, rdna_template **out_template) {
+/* The template of a model, whose special tokens join the variables |*json|, unless these are no object: then rendering
+ * says so. */
+static rdna_status compile_of_model(const char *path, char **json, size_t *size, rdna_template **out_template) {
   rdna_gguf *file;
+  rdna_tokenizer *tokenizer;
   RDNA_TRY(rdna_gguf_open(path, &file));
   rdna_status status = compile_model_template(file, out_template);
+  json_t *variables = json_loadb(*json, *size, JSON_ALLOW_NUL, NULL);
+  if (status == RDNA_OK && json_is_object(variables) && rdna_tokenizer_open(file, &tokenizer) == RDNA_OK) {
+    status = set_special_tokens(variables, tokenizer);
+    rdna_tokenizer_close(tokenizer);
+    char *with_tokens = json_dumps(variables, 0);
+    if (with_tokens) {
+      free(*json);
+      *json = with_tokens;
+      *size = strlen(with_tokens);
+    }
+  }
+  json_decref(variables);
   rdna_gguf_close(file);
   return status;
 }
 
-static rdna_status compile(const char *path, rdna_template **out_template) {
+static rdna_status compile(const char *path, char **json, size_t *json_size, rdna_template **out_template) {
   char *text;
   size_t size;
-  if (is_gguf(path)) return compile_of_model(path, out_template);
+  if (is_gguf(path)) return compile_of_model(path, json, json_size, out_template);
   RDNA_TRY(read_whole(path, &text, &size));
   rdna_status status = rdna_template_compile(text, size, out_template);
   free(text);
@@ -41,7 +56,8 @@ int command_template(int argc, char **argv) {
       {"--json", OPTION_TEXT, &variables, "FILE", "the variables, a JSON object (standard input)", 0, 0},
   };
   const command_line line = {"rdna template",
-                             "Writes the text that a chat template makes of messages and other variables.",
+                             "Writes the text that a chat template makes of messages and other variables. A model "
+                             "adds\nbos_token, eos_token and unk_token, where they are not given.",
                              "FILE.jinja|MODEL.gguf",
                              1,
                              1,
@@ -53,8 +69,8 @@ int command_template(int argc, char **argv) {
   rdna_template *compiled = NULL;
   char *json = NULL, *text = NULL;
   size_t json_size, size;
-  rdna_status status = compile(positionals[0], &compiled);
-  if (status == RDNA_OK) status = read_whole(variables, &json, &json_size);
+  rdna_status status = read_whole(variables, &json, &json_size);
+  if (status == RDNA_OK) status = compile(positionals[0], &json, &json_size, &compiled);
   if (status == RDNA_OK) status = rdna_template_render(compiled, json, json_size, &text, &size);
   if (status == RDNA_OK) fwrite(text, 1, size, stdout);
   free(text);

@@ -64,8 +64,10 @@ typedef struct rdna_moe_product {
  * (experts, n, k), contiguous, f32, f16, bf16 or a type of blocks, aligned as rdna/op/quant.h says; |indices| (tokens,
  * top) i32, contiguous. A slot whose index is not that of an expert gives zeros, and nothing to a sum.
  *
- * For few tokens only the weights of experts that are chosen are read, once for each slot, in one launch. For many,
- * slots are sorted by their experts and share tiles of weights, in two launches, or three with |shares|.
+ * For few tokens only the weights of experts that are chosen are read, once for each slot, in one launch (after a copy
+ * of an x of 16 bits). For many, slots are sorted by their experts and share tiles of weights, in two launches, or
+ * three with |shares|; these take memory from the device's pool for the time of the call, tokens * top * n values of
+ * f32.
  *
  *     x     | weights         | slots             | products
  *     f16   | f16 or blocks   | more than experts | on matrix units, of weights in blocks rounded to f16
@@ -73,7 +75,8 @@ typedef struct rdna_moe_product {
  *     others                                      | in f32; a copy of an x of 16 bits lies in the device's memory pool
  *
  * |out| overlaps nothing else. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, |add| without
- * |shares|, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or alignment, more than 1,024 experts. */
+ * |shares|, no experts for slots that there are, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or
+ * alignment, more than 1,024 experts. */
 RDNA_CHECKED rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *options, const rdna_tensor *x,
                                             const rdna_tensor *weights, const rdna_tensor *indices,
                                             const rdna_tensor *out);

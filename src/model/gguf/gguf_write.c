@@ -365,8 +365,20 @@ static rdna_status open_partial(const char *path, char *partial, size_t partial_
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a file");
 }
 
+/* What is there and no GGUF file is somebody's, weights of another format perhaps. */
+static rdna_status check_replaceable(const char *path) {
+  char magic[4];
+  FILE *file = fopen(path, "rb");
+  if (!file) return RDNA_OK;
+  size_t got = fread(magic, 1, sizeof magic, file);
+  fclose(file);
+  if (got == 0 || (got == sizeof magic && memcmp(magic, "GGUF", sizeof magic) == 0)) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "it is there and no GGUF file; choose another name");
+}
+
 static rdna_status write_file(rdna_gguf_writer *writer, const char *path) {
   char partial[4096];
+  RDNA_TRY(check_replaceable(path));
   RDNA_TRY(open_partial(path, partial, sizeof partial, &writer->file));
   rdna_status status = write_all(writer);
   if (fclose(writer->file) != 0 && status == RDNA_OK) status = rdna__fail(RDNA_IO_ERROR, "%s", strerror(errno));

@@ -284,7 +284,7 @@ static void test_failures(void **state) {
   char path[128];
   FILE *old = fopen(in_folder("old.gguf", path), "wb");
   assert_non_null(old);
-  assert_true(fputs("old", old) >= 0);
+  assert_true(fputs("GGUF", old) >= 0);
   fclose(old);
   const float one = 1;
   const rdna_gguf_tensor t = {.name = "t", .dtype = RDNA_F32, .rank = 1, .shape = {1}};
@@ -321,8 +321,14 @@ static void test_failures(void **state) {
   assert_refused(rdna_gguf_writer_write(writer, folder, NULL, NULL), RDNA_INVALID_ARGUMENT, "no regular file");
   assert_int_equal(files_in_folder(), 1);
   uint8_t *bytes;
-  assert_int_equal(read_back(path, &bytes), 3);
+  assert_int_equal(read_back(path, &bytes), 4);
   free(bytes);
+  FILE *other = fopen(path, "wb"); /* a file of another format is not written over */
+  assert_non_null(other);
+  assert_true(fputs("weights", other) >= 0);
+  fclose(other);
+  assert_refused(rdna_gguf_writer_write(writer, path, NULL, NULL), RDNA_INVALID_ARGUMENT, path, "no GGUF file");
+  unlink(path);
   double share = 0;
   assert_ok(rdna_gguf_writer_write(writer, path, hear, &share)); /* and then there is room */
   assert_true(share == 1);

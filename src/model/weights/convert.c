@@ -34,7 +34,9 @@ static rdna_status read_file(conversion *c, int which) {
   if (status == RDNA_NOT_FOUND && which != CONFIG) return RDNA_OK;
   if (status == RDNA_OK && which < JSONS) {
     json_error_t error;
-    c->json[which] = json_loadb((const char *)c->files[which].data, c->files[which].size, 0, &error);
+    /* transformers writes 10^30 for a tokenizer without a limit of tokens */
+    size_t flags = which == TOKENIZER_CONFIG ? JSON_DECODE_INT_AS_REAL : 0;
+    c->json[which] = json_loadb((const char *)c->files[which].data, c->files[which].size, flags, &error);
     if (!json_is_object(c->json[which]))
       status = rdna__fail(RDNA_BAD_DATA, "no JSON object: %s", c->json[which] ? "it holds another value" : error.text);
   }

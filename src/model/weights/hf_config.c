@@ -329,11 +329,40 @@ static rdna_status put_original_context(const putting *p, double *out_scale, dou
   return put_count(p, "rope.scaling.original_context_length", original);
 }
 
+/* YaRN's factor on sine and cosine. What a reader of GGUF makes of its keys is attn_factor (1 + 0.1 ln factor) / (1 +
+ * 0.1 log_multiplier ln factor); what transformers takes is 'attention_factor', or of mscale and mscale_all_dim the
+ * quotient (1 + 0.1 mscale ln factor) / (1 + 0.1 mscale_all_dim ln factor), or 1 + 0.1 ln factor. */
+static rdna_status put_yarn_magnitude(const putting *p, const json_t *rope, double factor) {
+  const rdna__hf_architecture *a = p->config->architecture;
+  double whole, mscale, all_dim, ln = factor > 1 ? log(factor) : 0;
+  RDNA_TRY(rdna__hf_number(rope, "attention_factor", 0, &whole));
+  RDNA_TRY(rdna__hf_number(rope, "mscale", 0, &mscale));
+  RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &all_dim));
+  const json_t *truncate = json_object_get(rope, "truncate");
+  if (json_is_false(truncate) != (strcmp(a->gguf, "gpt-oss") == 0))
+    return rdna__fail(RDNA_UNSUPPORTED, "'truncate' of RoPE is %s, which GGUF cannot say of this architecture",
+                      json_is_false(truncate) ? "false" : "true");
+  if (a->latent) {
+    if (whole > 0)
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "'attention_factor' of RoPE is set, which GGUF cannot say of this "
+                        "architecture");
+    /* files of DeepSeek's architecture have a tenth of it */
+    return all_dim > 0 ? put_number(p, "rope.scaling.yarn_log_multiplier", 0.1 * all_dim) : RDNA_OK;
+  }
+  if (whole == 0 && mscale > 0 && all_dim > 0) {
+    if (mscale == 1) return put_number(p, "rope.scaling.yarn_log_multiplier", all_dim);
+    whole = (1 + 0.1 * mscale * ln) / (1 + 0.1 * all_dim * ln);
+  }
+  return whole > 0 ? put_number(p, "rope.scaling.yarn_attn_factor", whole / (1 + 0.1 * ln)) : RDNA_OK;
+}
+
 static rdna_status put_rope_scaling(const putting *p) {
-  static const char *const yarn[][2] = {
-      {"attention_factor", "rope.scaling.yarn_attn_factor"},  {"beta_fast", "rope.scaling.yarn_beta_fast"},
-      {"beta_slow", "rope.scaling.yarn_beta_slow"},           {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
-      {"mscale_all_dim", "rope.scaling.yarn_log_multiplier"}, {"llama_4_scaling_beta", "attention.temperature_scale"}};
+  static const char *const yarn[][2] = {{"beta_fast", "rope.scaling.yarn_beta_fast"},
+                                        {"beta_slow", "rope.scaling.yarn_beta_slow"},
+                                        {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
+                                        {"mscale_all_dim", "rope.scaling.yarn_log_multiplier"},
+                                        {"llama_4_scaling_beta", "attention.temperature_scale"}};
   const json_t *rope = rdna__hf_rope(p->config);
   const char *type = rope_type(p->config);
   double scale, original, factor;
@@ -356,11 +385,7 @@ static rdna_status put_rope_scaling(const putting *p) {
   if (strcmp(type, "linear") == 0) return RDNA_OK;
   RDNA_TRY(put_original_context(p, &scale, &original));
   for (size_t i = 0; i < sizeof yarn / sizeof *yarn; i++) RDNA_TRY(put_if_set(p, rope, yarn[i][0], yarn[i][1]));
-  double all_dim;
-  RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &all_dim));
-  if (all_dim == 0) return RDNA_OK;
-  /* files of DeepSeek's architecture have a tenth of it */
-  return put_number(p, "rope.scaling.yarn_log_multiplier", p->config->architecture->latent ? 0.1 * all_dim : all_dim);
+  return put_yarn_magnitude(p, rope, factor);
 }
 
 static rdna_status put_rope(const putting *p) {
@@ -429,6 +454,11 @@ static rdna_status put_special(const putting *p) {
     if (c->architecture->window_list) RDNA_TRY(put_window_list(p));
   }
   if (c->architecture->latent) RDNA_TRY(put_latent(p));
+  for (int i = 0; i < 2 && strcmp(c->architecture->gguf, "gemma2") == 0; i++) {
+    const char *caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    if (json_is_null(json_object_get(c->json, caps[i]))) /* a key that is missing means the usual cap */
+      return rdna__fail(RDNA_UNSUPPORTED, "'%s' is null, which GGUF cannot say of this architecture", caps[i]);
+  }
   RDNA_TRY(rdna__hf_number(c->json, "query_pre_attn_scalar", 0, &scalar)); /* Gemma's */
   return scalar > 0 ? put_number(p, "attention.scale", 1 / sqrt(scalar)) : RDNA_OK;
 }
