@@ -5,16 +5,26 @@
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
-#define ARCHITECTURES(X)                                                                                       \
-  X(llama)                                                                                                     \
-  X(qwen2)                                                                                                     \
-  X(qwen3)                                                                                                     \
-  X(phi3)                                                                                                      \
-  X(gemma2)                                                                                                    \
-  X(gemma3)                                                                                                    \
-  X(olmo2)                                                                                                     \
-  X(smollm3) X(granite) X(mistral3) X(qwen2moe) X(qwen3moe) X(granitemoe) X(gpt_oss) X(deepseek2) X(qwen3next) \
-      X(qwen35) X(qwen35moe) X(gemma4)
+#define ARCHITECTURES(X) \
+  X(llama)               \
+  X(qwen2)               \
+  X(qwen3)               \
+  X(phi3)                \
+  X(gemma2)              \
+  X(gemma3)              \
+  X(olmo2)               \
+  X(smollm3)             \
+  X(granite)             \
+  X(mistral3)            \
+  X(qwen2moe)            \
+  X(qwen3moe)            \
+  X(granitemoe)          \
+  X(gpt_oss)             \
+  X(deepseek2)           \
+  X(qwen3next)           \
+  X(qwen35)              \
+  X(qwen35moe)           \
+  X(gemma4)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)
