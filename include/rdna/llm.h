@@ -41,12 +41,14 @@ typedef struct rdna_llm_session_options {
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
   rdna_dtype kv_dtype; /* RDNA_F16 or RDNA_F32 */
   int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
-  int exact;           /* 1: nothing that goes into products is rounded to 16 bits, which prompts on a GPU are otherwise
-                          for its matrix units. The host never rounds. */
+  int exact; /* 1: activations are never rounded to 16 bits, which those of prompts on a GPU otherwise are for its
+                matrix units, nor weights in blocks. The host never rounds. The cache is another matter. */
 } rdna_llm_session_options;
 #define RDNA_LLM_SESSION_OPTIONS_INIT .size = sizeof(rdna_llm_session_options)
 
-/* |options| NULL means the model's context, an f16 cache and 512. Allocates everything that evaluation needs. */
+/* |options| NULL means the model's context, an f16 cache and 512. Allocates everything that evaluation needs, but for
+ * what operators take from the device's pool for the time of a call: with weights in blocks and with experts up to 64
+ * MiB. */
 RDNA_CHECKED rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_options *options,
                                                  rdna_llm_session **out_session);
 RDNA_API void rdna_llm_session_release(rdna_llm_session *session); /* NULL is fine */
@@ -62,7 +64,9 @@ RDNA_CHECKED rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, co
 
 RDNA_API int rdna_llm_session_position(const rdna_llm_session *session); /* tokens in the cache */
 RDNA_API int rdna_llm_session_context(const rdna_llm_session *session);  /* tokens that it has room for */
-/* Forgets the tokens from |position| on. RDNA_INVALID_ARGUMENT when it is past the end or negative. */
+/* Forgets the tokens from |position| on. RDNA_INVALID_ARGUMENT when it is past the end or negative. Models with
+ * recurrent layers go back to a checkpoint and read what lies between again, which can fail as an evaluation can;
+ * rewind once more then. */
 RDNA_CHECKED rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position);
 
 #ifdef __cplusplus

@@ -62,7 +62,7 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
   for (int i = 0; i < info->layers; i++) {
     rdna__nn_layer *layer = &llm->decoder.layers[i];
     int kv_heads;
-    RDNA_TRY(rdna__key_count_of_layer(&llm->weights, "feed_forward_length", i, 0, &layer->ffn.hidden));
+    RDNA_TRY(rdna__arch_hidden(&llm->weights, i, &layer->ffn.hidden));
     RDNA_TRY(rdna__key_count_of_layer(&llm->weights, "attention.head_count_kv", i, info->heads, &kv_heads));
     if (info->heads % kv_heads != 0)
       return rdna__fail(RDNA_BAD_DATA, "%d heads cannot share %d key/value heads evenly", info->heads, kv_heads);

@@ -37,8 +37,9 @@ struct rdna_llm_session {
   rdna__nn_pass pass; /* of up to |batch| tokens */
   void *logits;       /* (logit_rows, vocabulary) */
   int logit_rows;
-  rdna_dtype half;    /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
-  void *ids;          /* (4, batch): ids, positions, cache_base, all i32, and temperatures, f32 */
+  rdna_dtype half; /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
+  void *ids; /* (4, batch): ids, positions, cache_base, all i32, and temperatures, f32; then the bounds and the slot of
+                the one sequence, i32 */
   int32_t *staging;   /* the same, pinned */
   float *last_logits; /* pinned, (vocabulary): what a copy to memory that is not would wait for */
   /* The step of one token, recorded for positions below |recorded_length|, of which |run_length| has been run once. */

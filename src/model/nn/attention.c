@@ -4,10 +4,6 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-static rdna_tensor heads_of(void *data, int64_t tokens, int64_t count, int64_t dim) {
-  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, count, dim});
-}
-
 rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length) {
   return (rdna_attention){RDNA_ATTENTION_INIT,
                           .scale = a->scale,
@@ -52,9 +48,9 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
     if (a->v.weight.data) RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
     if (!a->v.weight.data && !a->shares_cache) RDNA_TRY(rdna_op_copy(pass->stream, &of_k, &of_v)); /* keys are values */
   }
-  *k = heads_of(k_data, count, a->kv_heads, dim);
-  *v = heads_of(v_data, count, a->kv_heads, dim);
-  *q = heads_of(pass->qkv, count, a->heads, dim);
+  *k = rdna__nn_heads(k_data, count, a->kv_heads, dim);
+  *v = rdna__nn_heads(v_data, count, a->kv_heads, dim);
+  *q = rdna__nn_heads(pass->qkv, count, a->heads, dim);
   if (!a->gated) return RDNA_OK;
   rdna_tensor with_gate = *q;
   with_gate.stride[0] = rows, with_gate.stride[1] = 2 * dim;

@@ -45,11 +45,6 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
   return most;
 }
 
-static rdna_status scale(rdna_stream *stream, const rdna_tensor *x, float by) {
-  if (by == 1) return RDNA_OK;
-  return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real((double)by), rdna_scalar_real(0), x);
-}
-
 /* |*h| becomes x in the type of products. */
 static rdna_status as_input(const rdna__nn_pass *pass, const rdna_tensor *x, const rdna_tensor *place, rdna_tensor *h) {
   *h = pass->type == RDNA_F32 ? *x : *place;
@@ -63,7 +58,7 @@ static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decode
                        rdna_tensor *h) {
   const rdna_scalar zero = rdna_scalar_real(0);
   if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
-  RDNA_TRY(scale(pass->stream, branch, decoder->residual_scale));
+  RDNA_TRY(rdna__nn_scale(pass->stream, branch, decoder->residual_scale));
   *h = *place;
   if (next->data) return rdna_op_add_rms_norm(pass->stream, branch, x, next, decoder->norm_epsilon, place);
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x));
@@ -108,7 +103,7 @@ static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decode
   RDNA_TRY(add(pass, decoder, branch, &layer->ffn_post_norm, more ? &none : next, x, place, h));
   if (!more) return RDNA_OK;
   if (layer->injection.norm.data) RDNA_TRY(rdna__nn_inject(pass, decoder, index, x));
-  RDNA_TRY(scale(pass->stream, x, layer->output_scale));
+  RDNA_TRY(rdna__nn_scale(pass->stream, x, layer->output_scale));
   if (!next->data) return as_input(pass, x, place, h);
   *h = *place;
   return rdna_op_rms_norm(pass->stream, x, next, decoder->norm_epsilon, place);
@@ -123,10 +118,10 @@ static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decode
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
   float cap = decoder->logit_softcap;
-  RDNA_TRY(scale(pass->stream, &logits, cap > 0 ? decoder->logit_scale / cap : decoder->logit_scale));
+  RDNA_TRY(rdna__nn_scale(pass->stream, &logits, cap > 0 ? decoder->logit_scale / cap : decoder->logit_scale));
   if (cap <= 0) return RDNA_OK;
   RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_TANH, &logits, zero, zero, &logits));
-  return scale(pass->stream, &logits, cap);
+  return rdna__nn_scale(pass->stream, &logits, cap);
 }
 
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits) {
@@ -134,7 +129,7 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   rdna_tensor place = rdna__nn_input(pass, pass->h, decoder->width);
   rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
-  RDNA_TRY(scale(pass->stream, &x, decoder->embedding_scale));
+  RDNA_TRY(rdna__nn_scale(pass->stream, &x, decoder->embedding_scale));
   if (decoder->injected) RDNA_TRY(rdna__nn_prepare_injections(pass, decoder, &x));
   const rdna_tensor *first = &decoder->layers[0].attention_norm;
   if (first->data)

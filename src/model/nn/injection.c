@@ -5,10 +5,6 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-static rdna_status scale(rdna_stream *stream, const rdna_tensor *x, double by) {
-  return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(by), rdna_scalar_real(0), x);
-}
-
 /* (norm(projection x / sqrt(width)) + embedding sqrt(injected)) / sqrt(2), for all layers at once */
 rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder,
                                         const rdna_tensor *x) {
@@ -17,13 +13,13 @@ rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__n
   rdna_tensor projected = rdna__nn_matrix(pass->injected, pass->count, columns);
   rdna_tensor looked_up = rdna__nn_matrix((float *)pass->injected + pass->count * columns, pass->count, columns);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->injected_projection, x, &projected));
-  RDNA_TRY(scale(pass->stream, &projected, 1 / sqrt(decoder->width)));
+  RDNA_TRY(rdna__nn_scale(pass->stream, &projected, 1 / sqrt(decoder->width)));
   rdna_tensor of_layers = rdna__nn_matrix(projected.data, rows, decoder->injected);
   RDNA_TRY(rdna_op_rms_norm(pass->stream, &of_layers, &decoder->injected_norm, decoder->norm_epsilon, &of_layers));
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->injected_embedding, &pass->ids, &looked_up, NULL));
-  RDNA_TRY(scale(pass->stream, &looked_up, sqrt(decoder->injected)));
+  RDNA_TRY(rdna__nn_scale(pass->stream, &looked_up, sqrt(decoder->injected)));
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, &projected, &looked_up, zero, zero, &projected));
-  return scale(pass->stream, &projected, sqrt(0.5));
+  return rdna__nn_scale(pass->stream, &projected, sqrt(0.5));
 }
 
 rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,

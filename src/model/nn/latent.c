@@ -9,10 +9,6 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-static rdna_tensor rows_of(void *data, int64_t tokens, int64_t heads, int64_t columns) {
-  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, heads, columns});
-}
-
 /* The last dimension of |t| from |first| on, |count| of it. */
 static rdna_tensor columns_of(const rdna_tensor *t, int64_t first, int64_t count) {
   rdna_tensor part = *t;
@@ -39,7 +35,7 @@ static rdna_status make_queries(const rdna__nn_pass *pass, const rdna__nn_decode
     from = low;
   }
   RDNA_TRY(rdna__nn_linear(pass->stream, &l->q_b, &from, &raw));
-  raw = rows_of(raw.data, count, l->heads, dim);
+  raw = rdna__nn_heads(raw.data, count, l->heads, dim);
   rdna_tensor plain = columns_of(&raw, 0, l->unrotated), turned = columns_of(&raw, l->unrotated, l->rotated);
   rdna_tensor q_turned = columns_of(q, 0, l->rotated), q_rank = columns_of(q, l->rotated, l->rank);
   rdna_tensor heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, (int64_t[]){count, l->heads});
@@ -53,7 +49,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   const rdna__nn_latent *l = &decoder->layers[index].latent;
   int64_t count = pass->count, row = l->rank + l->rotated, dim = l->unrotated + l->rotated;
   float *place = pass->latent, *raw = place + count * (l->q_rank + l->heads * dim), *key = raw + count * row;
-  rdna_tensor q = rows_of(key + count * row, count, l->heads, row);
+  rdna_tensor q = rdna__nn_heads(key + count * row, count, l->heads, row);
   RDNA_TRY(make_queries(pass, decoder, l, h, place, &q));
 
   rdna_tensor both = rdna__nn_matrix(raw, count, row), k_row = rdna__nn_matrix(key, count, row);
@@ -67,7 +63,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   rdna_tensor k_cache =
       rdna_tensor_contiguous((char *)pass->k_cache + pass->cache_layer_bytes * (size_t)decoder->layers[index].cache,
                              pass->kv_dtype, 3, cache_shape);
-  rdna_tensor c_cache = k_cache, none = k_cache, k = rows_of(key, count, 1, row), no_values = k;
+  rdna_tensor c_cache = k_cache, none = k_cache, k = rdna__nn_heads(key, count, 1, row), no_values = k;
   c_cache.data = (char *)c_cache.data + rdna_dtype_bytes(pass->kv_dtype, l->rotated);
   c_cache.shape[2] = l->rank;
   none.shape[2] = no_values.shape[2] = 0; /* values are in the keys */
@@ -76,8 +72,8 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &no_values, &pass->positions, &k_cache, &none));
 
   float *seen = (float *)q.data + count * l->heads * row;
-  rdna_tensor attended = rows_of(seen, count, l->heads, l->rank);
-  rdna_tensor values = rows_of(seen + count * l->heads * l->rank, count, l->heads, l->value_dim);
+  rdna_tensor attended = rdna__nn_heads(seen, count, l->heads, l->rank);
+  rdna_tensor values = rdna__nn_heads(seen + count * l->heads * l->rank, count, l->heads, l->value_dim);
   rdna__nn_products products = {&q, &k_cache, &c_cache, &attended, l->scale, 0};
   RDNA_TRY(rdna__nn_attend_by_products(pass, &products));
   rdna_tensor heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, (int64_t[]){count, l->heads});

@@ -11,6 +11,15 @@ rdna_tensor rdna__nn_input(const rdna__nn_pass *pass, void *data, int64_t column
   return rdna_tensor_contiguous(data, pass->type, 2, (int64_t[]){pass->count, columns});
 }
 
+rdna_tensor rdna__nn_heads(void *data, int64_t tokens, int64_t heads, int64_t columns) {
+  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, heads, columns});
+}
+
+rdna_status rdna__nn_scale(rdna_stream *stream, const rdna_tensor *x, double by) {
+  if (by == 1) return RDNA_OK;
+  return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(by), rdna_scalar_real(0), x);
+}
+
 /* A file that has scales is rare, so they cost a pass of their own. */
 rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
                             const rdna_tensor *out) {

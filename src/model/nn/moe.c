@@ -4,10 +4,6 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-static rdna_tensor slots(void *data, int64_t tokens, int64_t used, int64_t columns) {
-  return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, used, columns});
-}
-
 /* Which experts the tokens take, and with what weights. */
 static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h, rdna_tensor *indices,
                          rdna_tensor *shares) {
@@ -37,10 +33,10 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
 static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
                               const rdna_tensor *indices, rdna_tensor *activated) {
   int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
-  rdna_tensor gate = slots(pass->experts, tokens, moe->used, hidden);
-  rdna_tensor up = slots((float *)pass->experts + values, tokens, moe->used, hidden);
+  rdna_tensor gate = rdna__nn_heads(pass->experts, tokens, moe->used, hidden);
+  rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden);
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
-    rdna_tensor both = slots(pass->experts, tokens, moe->used, 2 * hidden);
+    rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);
     rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, x, &moe->gate_up, indices, &both));
     gate = up = both;

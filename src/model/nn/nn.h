@@ -177,7 +177,7 @@ typedef struct rdna__nn_pass {
   int64_t state_slots;
   rdna_tensor starts, slots; /* the pass's tokens are one sequence, whose state is slot 0 */
   void *rotated;             /* q, of the caches' type, where attention is on matrix units */
-  void *k_cache, *v_cache;   /* (layers, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
+  void *k_cache, *v_cache;   /* (cache_count, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes, v_layer_bytes; /* the latter 0 where values lie in keys */
   int64_t context;
   rdna_dtype kv_dtype;
@@ -185,7 +185,8 @@ typedef struct rdna__nn_pass {
   size_t workspace_bytes;
 } rdna__nn_pass;
 
-/* Values of each buffer of a pass of one token; a pass of n takes n times that, gate_up 7 more. */
+/* The most values that a layer needs of each buffer: for each token of a pass, gate_up 7 more; of caches for each
+ * position, of states for each slot, and of group_row for each token whose scores are in memory. */
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
@@ -209,13 +210,13 @@ rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, 
 /* projected = the attention of layer |index| over |h| (count, width), whose keys and values go to the cache. */
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected);
-/* projected = the feed-forward block |ffn| over |h| (count, width). */
-rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
-                                  const rdna_tensor *projected);
 /* The same of latent attention, and the values of its buffer for one token. */
 rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                                    const rdna_tensor *h, const rdna_tensor *projected);
 int64_t rdna__nn_latent_values(const rdna__nn_latent *latent);
+/* projected = the feed-forward block |ffn| over |h| (count, width). */
+rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
+                                  const rdna_tensor *projected);
 
 /* projected = the recurrent layer |index| over |h| (count, width), whose state moves on; and what its buffers hold. */
 rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
@@ -239,8 +240,7 @@ int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
 /* gate = f(gate) up, both of any strides. */
 rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
                                const rdna_tensor *up);
-/* projected = the mixture |moe| over |h| (count, width). */
-/* The router reads |router_input|. */
+/* projected = the mixture |moe| over |h| (count, width), whose router reads |router_input|. */
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                                  const rdna_tensor *router_input, const rdna_tensor *projected);
 /* The vectors of all layers' injections, from the embeddings |x|. */
@@ -256,5 +256,9 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
 /* A contiguous matrix at |data|: of f32, or of a pass's type. */
 rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);
 rdna_tensor rdna__nn_input(const rdna__nn_pass *pass, void *data, int64_t columns);
+/* The same of f32 as (tokens, heads, columns). */
+rdna_tensor rdna__nn_heads(void *data, int64_t tokens, int64_t heads, int64_t columns);
+/* x = by x */
+rdna_status rdna__nn_scale(rdna_stream *stream, const rdna_tensor *x, double by);
 
 #endif

@@ -22,10 +22,11 @@ rdna_status rdna__llm_arch_find(rdna_text name, const rdna__llm_arch **out_arch)
 
 /* The keys that most architectures have, and the table of the embedding's size. */
 rdna_status rdna__arch_keys(rdna_llm *llm);
+/* The width of a layer's feed-forward block; that of an expert where the file has no other. */
+rdna_status rdna__arch_hidden(const rdna__weights *w, int layer, int *out);
 /* The window of some layers into config.window; 0 where the file has none. */
 rdna_status rdna__arch_window(rdna_llm *llm);
-/* Whether layer |index| has a window where all of |period| but the last have: "sliding_window_pattern" of the file, or
- * |period|. */
+/* Which layers have it, into config: as "sliding_window_pattern" of the file says, or all of |period| but the last. */
 rdna_status rdna__arch_period(rdna_llm *llm, int period);
 bool rdna__arch_is_windowed(const rdna_llm *llm, int index);
 /* attn_q, attn_k, attn_v (or attn_qkv) and attn_output, and q's and k's norms where the file has them. */
@@ -45,7 +46,7 @@ rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* post_attention_norm and post_ffw_norm. */
 rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
-/* All but the last. */
+/* attn_norm, ffn_norm, rdna__arch_attention and rdna__arch_ffn: a layer of Llama. */
 rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer);
 
 /* ---- rotation.c ---- */

@@ -6,6 +6,13 @@
 
 enum { LARGEST_LAYERS = 4096 };
 
+rdna_status rdna__arch_hidden(const rdna__weights *w, int layer, int *out) {
+  int experts, of_experts = 0;
+  RDNA_TRY(rdna__key_count_or_none(w, "expert_count", &experts));
+  if (experts > 0) RDNA_TRY(rdna__key_count_or_none(w, "expert_feed_forward_length", &of_experts));
+  return rdna__key_count_of_layer(w, "feed_forward_length", layer, of_experts, out);
+}
+
 rdna_status rdna__arch_keys(rdna_llm *llm) {
   rdna_llm_info *info = &llm->info;
   const rdna__weights *w = &llm->weights;
@@ -20,7 +27,7 @@ rdna_status rdna__arch_keys(rdna_llm *llm) {
     return rdna__fail(RDNA_BAD_DATA, "%s.block_count is %d; at most %d makes sense", w->architecture, info->layers,
                       LARGEST_LAYERS);
   RDNA_TRY(rdna__key_count(w, "embedding_length", 0, &info->width));
-  RDNA_TRY(rdna__key_count_of_layer(w, "feed_forward_length", 0, 0, &info->hidden));
+  RDNA_TRY(rdna__arch_hidden(w, 0, &info->hidden));
   RDNA_TRY(rdna__key_count(w, "context_length", 0, &info->context));
   RDNA_TRY(rdna__key_count(w, "attention.head_count", 0, &info->heads));
   RDNA_TRY(rdna__key_count_of_layer(w, "attention.head_count_kv", 0, info->heads, &info->kv_heads));
@@ -75,6 +82,8 @@ rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a
   if (value_dim != a->head_dim)
     return rdna__fail(RDNA_UNSUPPORTED, "keys have %d values a head and values %d; this library needs them equal",
                       a->head_dim, value_dim);
+  if (a->head_dim % 4 != 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "heads have %d values; this library needs a multiple of 4", a->head_dim);
   const rdna__part parts[] = {{"attn_q", &a->q, (a->gated ? 2 : 1) * queries, width, false},
                               {"attn_k", &a->k, keys, width, false},
                               {"attn_v", &a->v, keys, width, false}};

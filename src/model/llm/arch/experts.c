@@ -2,6 +2,8 @@
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
+enum { MOST_EXPERTS = 1024, MOST_USED = 32 }; /* of rdna_op_moe_route */
+
 static rdna_status read_keys(const rdna_llm *llm, rdna__nn_moe *moe) {
   const rdna__weights *w = &llm->weights;
   double scale;
@@ -10,12 +12,23 @@ static rdna_status read_keys(const rdna_llm *llm, rdna__nn_moe *moe) {
   if (moe->used > moe->experts)
     return rdna__fail(RDNA_BAD_DATA, "%s.expert_used_count is %d, of %d experts", w->architecture, moe->used,
                       moe->experts);
+  if (moe->experts > MOST_EXPERTS || moe->used > MOST_USED)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "the model has %d experts, of which a token takes %d; this library has up to %d and "
+                      "%d",
+                      moe->experts, moe->used, MOST_EXPERTS, MOST_USED);
   RDNA_TRY(rdna__key_count(w, "expert_feed_forward_length", llm->info.hidden, &moe->hidden));
   RDNA_TRY(rdna__key_number(w, "expert_weights_scale", (double)moe->scale, &scale));
   moe->scale = (float)scale;
   RDNA_TRY(rdna__key_flag(w, "expert_weights_norm", &moe->normalised));
   RDNA_TRY(rdna__key_count_or_none(w, "expert_group_count", &moe->groups));
-  return rdna__key_count_or_none(w, "expert_group_used_count", &moe->groups_kept);
+  RDNA_TRY(rdna__key_count_or_none(w, "expert_group_used_count", &moe->groups_kept));
+  if (moe->groups < 2) return RDNA_OK;
+  if (moe->groups > MOST_USED || moe->experts % moe->groups != 0 || moe->groups_kept < 1 ||
+      moe->groups_kept > moe->groups || moe->used > moe->experts / moe->groups * moe->groups_kept)
+    return rdna__fail(RDNA_BAD_DATA, "%s has %d experts in %d groups, of which %d are kept for %d experts of a token",
+                      w->architecture, moe->experts, moe->groups, moe->groups_kept, moe->used);
+  return RDNA_OK;
 }
 
 /* The expert of all tokens: three matrices, and how much of it a token takes. */
@@ -23,6 +36,9 @@ static rdna_status load_shared(rdna_llm *llm, int index, rdna__nn_moe *moe) {
   rdna__weights *w = &llm->weights;
   int64_t width = llm->info.width, hidden = rdna__rows_in_layer(w, index, "ffn_up_shexp.weight");
   if (hidden == 0) return RDNA_OK;
+  if (hidden > RDNA__LARGEST_COUNT)
+    return rdna__fail(RDNA_BAD_DATA, "the expert of all tokens has %lld rows; at most %d makes sense",
+                      (long long)hidden, RDNA__LARGEST_COUNT);
   rdna__nn_ffn *shared = &moe->shared;
   shared->hidden = (int)hidden;
   shared->activation = moe->activation;
