@@ -184,6 +184,12 @@ static void sums_are_in_order(void **state) {
   assert_ok(rdna_op_moe_linear(stream, &options, &o.x.tensor, &weights, &o.indices.tensor, &sum.tensor));
   operand_download(&o.out);
   operand_download(&sum);
+  operand again = operand_make(RDNA_F32, 2, (int64_t[]){TOKENS, N}, NULL, 0);
+  operand_upload(&again);
+  assert_ok(rdna_op_moe_linear(stream, &options, &o.x.tensor, &weights, &o.indices.tensor, &again.tensor));
+  operand_download(&again);
+  assert_memory_equal(again.host, sum.host, TOKENS * N * sizeof(float));
+  operand_free(&again);
   for (int t = 0; t < TOKENS; t++) {
     for (int j = 0; j < N; j++) {
       double want = 0, error = 0;

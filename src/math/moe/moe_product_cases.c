@@ -98,8 +98,8 @@ static void pick_sizes(rdna__random *random, int n, rdna_dtype type, bool tiles,
     args->experts = (int32_t)rdna__random_range(random, 1, 9);
     args->product.n = (int32_t)rdna__random_range(random, 1, tiles ? 100 : 60);
     args->product.k = (int32_t)rdna__random_range(random, 1,
-                                                  block == 256  ? tiles ? 1 : 18
-                                                  : block == 32 ? 9
+                                                  block == 256  ? tiles ? 4 : 18
+                                                  : block == 32 ? tiles ? 24 : 64
                                                                 : 40) *
                       unit;
   }
@@ -156,10 +156,10 @@ static bool add_result(rdna__random *random, rdna__kernel_case *c, const struct 
                               offsetof(struct moe_product_args, product.c));
   if (!out) return false;
   if (args->add) case_fill(random, RDNA_F32, out, rows * args->product.ldc, 1);
-  /* as in gemm_cases.c: k roundings of the products' magnitudes on each side, a few of each slot's bias and share,
-   * which are below 6 */
-  double slots = args->shares ? 6 * args->top : 1;
-  rdna__case_tolerance(c, 0x1p-24 * slots * (2 * (args->product.k + 2) * sum + 16 * (sum + 6)) + 0x1p-126, 0x1p-23);
+  /* k roundings of sums of the products' magnitudes on each side, which go up as often as down, so that their sum is of
+   * the order of the root of k; a few of each slot's bias and share, which are below 6 */
+  double slots = args->shares ? 6 * sqrt(args->top) : 1, roundings = 4 * sqrt(args->product.k + 2);
+  rdna__case_tolerance(c, 0x1p-24 * slots * (2 * roundings * sum + 16 * (sum + 6)) + 0x1p-126, 0x1p-23);
   if (args->add || args->product.ldc == args->product.n) return true;
   return rdna__case_guard_rows(c, rows, args->product.n, args->product.ldc) == RDNA_OK;
 }
