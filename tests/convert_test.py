@@ -127,7 +127,7 @@ class Folders(InFolder):
             ("'dynamic'", dict(rope_scaling=dict(type="dynamic", factor=2.0))),
             ("has no factor", dict(rope_scaling=dict(type="linear"))),
             ("lacks a number", dict(rope_scaling=dict(LLAMA3, factor=None))),
-            ("16 numbers", dict(rope_scaling=dict(rope_type="longrope", long_factor=[1.0] * 16))),
+            ("longrope", dict(rope_scaling=dict(rope_type="longrope", long_factor=[1.0] * 16))),
             ("partial_rotary_factor", dict(partial_rotary_factor=0)),
             ("quantized (gptq)", dict(quantization_config=dict(quant_method="gptq"))),
             ("layer 1 has attention of type 'linear_attention'",

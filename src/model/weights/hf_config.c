@@ -370,6 +370,9 @@ static rdna_status put_rope_scaling(const putting *p) {
   if (is_set(p->config->json, "original_max_position_embeddings")) RDNA_TRY(put_original_context(p, &scale, &original));
   if (strcmp(type, "default") == 0 || strcmp(type, "llama3") == 0) return RDNA_OK; /* that is in rope_freqs */
   if (is_longrope(type)) {
+    if (strcmp(p->config->architecture->gguf, "phi3") != 0)
+      return rdna__fail(RDNA_UNSUPPORTED, "RoPE is scaled by '%.40s', which GGUF's %s has not", type,
+                        p->config->architecture->gguf);
     RDNA_TRY(put_text(p, "rope.scaling.type", "longrope"));
     RDNA_TRY(put_original_context(p, &scale, &original));
     factor = scale > 1 ? sqrt(1 + log(scale) / log(original)) : 1;

@@ -90,10 +90,18 @@ bool rdna__key_is_array(const rdna__weights *w, const char *key) {
   return rdna_gguf_find_key(w->file, name, &found) && found.type == RDNA_GGUF_TYPE_ARRAY;
 }
 
+/* |count| values of the array |name|, from that of layer |first| on. */
+static rdna_status read_layers(const rdna__weights *w, const char *name, int first, int count, int32_t *out) {
+  rdna_gguf_key key;
+  if (rdna_gguf_find_key(w->file, name, &key) && key.count >= (uint64_t)first + (uint64_t)count)
+    return rdna_gguf_read_i32(w->file, name, (uint64_t)first, (size_t)count, out);
+  return rdna__fail(RDNA_BAD_DATA, "%s has fewer values than the model has layers", name);
+}
+
 rdna_status rdna__key_array(const rdna__weights *w, const char *key, int layers, int32_t *out) {
   char name[KEY_NAME];
   key_name(w, key, name);
-  return rdna_gguf_read_i32(w->file, name, 0, (size_t)layers, out);
+  return read_layers(w, name, 0, layers, out);
 }
 
 rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, int layer, int initial, int *out) {
@@ -101,7 +109,7 @@ rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, in
   int32_t value;
   if (!rdna__key_is_array(w, key)) return rdna__key_count(w, key, initial, out);
   key_name(w, key, name);
-  RDNA_TRY(rdna_gguf_read_i32(w->file, name, (uint64_t)layer, 1, &value));
+  RDNA_TRY(read_layers(w, name, layer, 1, &value));
   if (value < 1 || value > RDNA__LARGEST_COUNT)
     return rdna__fail(RDNA_BAD_DATA, "%s is %d in layer %d; at least 1 and at most %d makes sense", name, (int)value,
                       layer, RDNA__LARGEST_COUNT);

@@ -64,6 +64,7 @@ static void shape_text(const int64_t *shape, int rank, char *text, size_t room) 
 /* |shape| (rank) is what the model's keys ask for. */
 static rdna_status find_tensor(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
                                rdna_gguf_tensor *out_tensor) {
+  if (!rdna_gguf_has_tensor(w->file, name)) return rdna__fail(RDNA_BAD_DATA, "the model file has no tensor '%s'", name);
   RDNA_TRY(rdna_gguf_get_tensor(w->file, name, out_tensor));
   if (out_tensor->rank == rank && memcmp(out_tensor->shape, shape, (size_t)rank * sizeof *shape) == 0) return RDNA_OK;
   char wanted[96], found[112];

@@ -51,8 +51,8 @@ rdna_status rdna__key_count_or_none(const rdna__weights *w, const char *key, int
 rdna_status rdna__key_number(const rdna__weights *w, const char *key, double initial, double *out);
 /* A positive number, or 0 when the key is missing or 0. */
 rdna_status rdna__key_number_or_none(const rdna__weights *w, const char *key, float *out);
-/* Whether the file gives several values, one a layer, and those: integers, or bools as 0 and 1. RDNA_INVALID_ARGUMENT:
- * there are fewer. */
+/* Whether the file gives several values, one a layer, and those: integers, or bools as 0 and 1. RDNA_BAD_DATA: there
+ * are fewer. */
 bool rdna__key_is_array(const rdna__weights *w, const char *key);
 rdna_status rdna__key_array(const rdna__weights *w, const char *key, int layers, int32_t *out);
 /* A yes or no that the file has; |*inout| stays what it is when it has not. */
