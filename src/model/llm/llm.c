@@ -82,15 +82,11 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
 }
 
 /* What a prompt's products read on a GPU: the type of the weights where that is of 16 bits, as products are of one
- * type, else f16, whose 11 bits keep more than bf16's 8. Where activations are known to leave f16's range
- * (llm->config), it is bf16, and with weights of f16 nothing is rounded. */
+ * type, else f16, whose 11 bits keep more than bf16's 8. */
 static void choose_half(rdna_llm *llm) {
   const rdna__nn_layer *first = &llm->decoder.layers[0];
   const rdna_tensor *weights = first->moe.experts ? &first->moe.down : &first->ffn.down.weight;
-  rdna_dtype *half = &llm->decoder.half;
-  *half = weights->dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
-  if (!llm->config.wide_activations) return;
-  *half = weights->dtype == RDNA_F16 ? RDNA_F32 : RDNA_BF16;
+  llm->decoder.half = weights->dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
 static rdna_status load(rdna_llm *llm) {

@@ -15,7 +15,6 @@ typedef struct rdna__llm_config {
   int period;        /* of so many layers in a row all but the last have the window; 0: all have it */
   int32_t *windowed; /* (layers), or NULL: whether each has it, where the file says so one by one */
   double rope_base;
-  bool wide_activations;  /* they leave the range of f16 */
   double score_magnitude; /* of latent attention: YaRN's factor on queries and keys */
 } rdna__llm_config;
 

@@ -31,8 +31,15 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->gate, h, &gate));
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
   }
+  /* A sixty-fourth of what leaves f16's range does not, and loses nothing: what becomes too small for all its bits is
+   * small beside the rest of the sum. */
+  const double part = ffn->wide && gate.dtype == RDNA_F16 && !ffn->down.bias.data ? 0x1p-6 : 1;
+  RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
   RDNA_TRY(rdna__nn_gate_with(pass->stream, ffn->activation, &gate, &up));
-  if (gate.dtype == pass->type) return rdna__nn_linear(pass->stream, &ffn->down, &gate, projected);
+  if (gate.dtype == pass->type) {
+    RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->down, &gate, projected));
+    return rdna__nn_scale(pass->stream, projected, 1 / part);
+  }
   up.dtype = pass->type;
   RDNA_TRY(rdna_op_cast(pass->stream, &gate, &up));
   return rdna__nn_linear(pass->stream, &ffn->down, &up, projected);

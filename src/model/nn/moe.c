@@ -50,7 +50,7 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   }
   *activated = gate;
   RDNA_TRY(rdna__nn_gate_with(pass->stream, moe->activation, &gate, &up));
-  if (x->dtype == RDNA_F32 || moe->gate_up.data) return RDNA_OK;
+  if (x->dtype == RDNA_F32 || moe->gate_up.data || (moe->wide && x->dtype == RDNA_F16)) return RDNA_OK;
   *activated = rdna_tensor_contiguous(up.data, x->dtype, 3, gate.shape); /* for the matrix units, in place of up */
   return rdna_op_cast(pass->stream, &gate, activated);
 }

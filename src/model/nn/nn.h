@@ -64,6 +64,7 @@ typedef struct rdna__nn_ffn {
   rdna__matrix_weights gate_up; /* gate and up as one matrix */
   int hidden;
   rdna__nn_gate activation;
+  bool wide; /* what down reads leaves the range of f16 */
 } rdna__nn_ffn;
 
 /* Gated DeltaNet: see recurrent.c. */
@@ -91,6 +92,7 @@ typedef struct rdna__nn_moe {
   rdna_tensor gate_bias, up_bias, down_bias; /* (experts, hidden) twice, (experts, width), f32 */
   int experts, used, hidden;
   rdna__nn_gate activation;
+  bool wide; /* as rdna__nn_ffn has it */
   rdna_moe_score score;
   bool normalised;
   int groups, groups_kept, group_best; /* see rdna_moe_routing */

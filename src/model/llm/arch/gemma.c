@@ -11,7 +11,6 @@ enum { GEMMA2_27B_LAYERS = 46, GEMMA3_27B_LAYERS = 62 };
 
 static rdna_status keys(rdna_llm *llm) {
   RDNA_TRY(rdna__arch_keys(llm));
-  llm->config.wide_activations = true;
   llm->decoder.embedding_scale = (float)sqrt(llm->info.width);
   return rdna__key_number_or_none(&llm->weights, "final_logit_softcapping", &llm->decoder.logit_softcap);
 }
@@ -44,6 +43,7 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, int larges
   l->attention.scale = (float)(1 / sqrt(of_head));
   RDNA_TRY(rdna__arch_scale(llm, &l->attention));
   l->ffn.activation = RDNA__NN_GATE_GELU_TANH;
+  l->ffn.wide = true;
   return rdna__arch_post_norms(llm, index, l);
 }
 

@@ -13,7 +13,6 @@ static rdna_status keys(rdna_llm *llm) {
   double of_windows;
   int rotated = 0, whole;
   RDNA_TRY(rdna__arch_keys(llm));
-  llm->config.wide_activations = true;
   llm->decoder.embedding_scale = (float)sqrt(llm->info.width);
   RDNA_TRY(rdna__key_number_or_none(w, "final_logit_softcapping", &llm->decoder.logit_softcap));
   RDNA_TRY(rdna__arch_window(llm));
@@ -101,8 +100,11 @@ static rdna_status load_experts(rdna_llm *llm, int index, rdna__nn_moe *moe) {
   rdna__weights *w = &llm->weights;
   int64_t width = llm->info.width;
   float *scales;
-  *moe = (rdna__nn_moe){
-      .score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1, .activation = RDNA__NN_GATE_GELU_TANH};
+  *moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX,
+                        .normalised = true,
+                        .scale = 1,
+                        .activation = RDNA__NN_GATE_GELU_TANH,
+                        .wide = true};
   RDNA_TRY(rdna__arch_experts(llm, index, moe));
   RDNA_TRY(rdna__load_layer_vector(w, index, "post_ffw_norm_1.weight", width, &moe->ffn_post_norm));
   RDNA_TRY(rdna__load_layer_vector(w, index, "post_ffw_norm_2.weight", width, &moe->post_norm));
@@ -122,6 +124,7 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   RDNA_TRY(load_attention(llm, index, l));
   RDNA_TRY(rdna__arch_ffn(llm, index, &l->ffn, NULL));
   l->ffn.activation = RDNA__NN_GATE_GELU_TANH;
+  l->ffn.wide = true;
   RDNA_TRY(rdna__arch_norms(llm, index, l));
   RDNA_TRY(rdna__arch_post_norms(llm, index, l));
   RDNA_TRY(rdna__key_count_or_none(w, "expert_count", &experts));

@@ -5,7 +5,6 @@
 
 static rdna_status keys(rdna_llm *llm) {
   RDNA_TRY(rdna__arch_keys(llm));
-  llm->config.wide_activations = true;
   RDNA_TRY(rdna__arch_window(llm));
   RDNA_TRY(rdna__arch_period(llm, 4));
   RDNA_TRY(rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES));
