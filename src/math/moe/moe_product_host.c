@@ -67,14 +67,15 @@ static void run_tile(const struct moe_product_args *a, twin product, twin of_one
                      const int32_t *tile) {
   const int32_t *slots = a->order + tile[1];
   int64_t k = a->product.k, n = a->product.n, rows = tile[2];
-  float *x = exists(a, tile[0]) ? malloc((size_t)(rows * (k + n)) * sizeof *x) : NULL, *y = x + rows * k;
+  float *x = exists(a, tile[0]) ? malloc((size_t)(rows * (k + n)) * sizeof *x) : NULL;
   for (int64_t r = 0; r < rows; r++) {
-    if (x)
+    if (x && k > 0)
       memcpy(x + r * k, x_of(a, slots[r]), (size_t)k * sizeof *x);
-    else
+    else if (!x)
       multiply_slot(a, of_one, expert_bytes, slots[r], (float *)a->product.c + slots[r] * a->product.ldc);
   }
   if (!x) return;
+  float *y = x + rows * k;
   multiply(a, product, expert_bytes, tile[0], x, (int32_t)rows, k, y, n);
   for (int64_t r = 0; r < rows; r++)
     memcpy((float *)a->product.c + slots[r] * a->product.ldc, y + r * n, (size_t)n * sizeof *y);

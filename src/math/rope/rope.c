@@ -192,11 +192,10 @@ static rdna_status check_write(const rdna_rope *rope, const rdna_tensor *k, cons
                               {"cache_row", cache_row},
                               {"positions", rope->positions},
                               {"inv_freq", rope->inv_freq},
-                              {"q_norm", rope->q_norm},
                               {"k_norm", rope->k_norm},
                               {"v_norm", rope->v_norm}};
-  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"k_cache", k_cache}, 1, read, 8, 0));
-  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"v_cache", v_cache}, 1, read, 8, 0));
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"k_cache", k_cache}, 1, read, 7, 0));
+  RDNA_TRY(rdna__check_written_apart(write_name, &(rdna__named){"v_cache", v_cache}, 1, read, 7, 0));
   RDNA_TRY(check_caches_apart(k_cache, v_cache));
   *out_args = (struct rope_kv_write_args){.k = k->data,
                                           .v = v->data,
@@ -276,6 +275,10 @@ static rdna_status check_queries(const char *op_name, const rdna_rope *rope, con
                                 {"k_norm", rope->k_norm},
                                 {"v_norm", rope->v_norm}};
   RDNA_TRY(check_norm(op_name, "q_norm", rope->q_norm, q->shape[2], q->shape[1]));
+  if (rope->q_norm) {
+    RDNA_TRY(rdna__check_apart(op_name, "k_cache", k_cache, "q_norm", rope->q_norm));
+    RDNA_TRY(rdna__check_apart(op_name, "v_cache", v_cache, "q_norm", rope->q_norm));
+  }
   return rdna__check_written_apart(op_name, &(rdna__named){written_name, written}, 1, others, 10, 0);
 }
 
