@@ -1,4 +1,3 @@
-#include <locale.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -427,7 +426,7 @@ static void text_has_points_everywhere(void **state) {
   text_is_read_as_it_is_written(state);
   snprintf(number, sizeof number, "%g", 1.5);
   assert_string_equal(number, "1,5");
-  setlocale(LC_NUMERIC, "C");
+  use_locale("C");
 }
 static int files(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(processes_share_it),

@@ -1,6 +1,5 @@
 /* The interface: what is refused, with which sentence and line; limits; threads. What templates render is compared with
  * jinja2 in tests/template_test.py. */
-#include <locale.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -187,7 +186,7 @@ static void test_locale(void **state) {
       "{{ 1.5 + 0.25 }} {{ 2.675 | round(2) }} {{ '%.2f' % 1.5 }} {{ '1.5' | float }} {{ 'é' | upper }} {{ [1e-7] | "
       "tojson }}",
       "{}", "1.75 2.67 1.50 1.5 É [1e-07]");
-  setlocale(LC_NUMERIC, "C");
+  use_locale("C");
   snprintf(command, sizeof command, "rm -r %s", folder);
   assert_int_equal(system(command), 0);
 }
