@@ -181,6 +181,9 @@ static void test_nesting(void **state) {
 static void test_locale(void **state) {
   char folder[] = "/tmp/rdna_template_test_XXXXXX", command[64];
   assert_non_null(mkdtemp(folder));
+#ifdef __SANITIZE_ADDRESS__ /* the C library's newlocale loses what it makes of LOCPATH */
+  renders("{{ 'é' | upper }}", "{}", "É");
+#endif
   use_commas_or_skip(folder);
   renders(
       "{{ 1.5 + 0.25 }} {{ 2.675 | round(2) }} {{ '%.2f' % 1.5 }} {{ '1.5' | float }} {{ 'é' | upper }} {{ [1e-7] | "
