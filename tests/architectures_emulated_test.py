@@ -26,8 +26,6 @@ EMULATED = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen35moe", "gemma4, of 
 
 class Emulated(unittest.TestCase):
     def test_rows(self):
-        if "gfx1100" not in {pack["target"] for pack in json.loads(rdna_program.output("kernels", "--json"))}:
-            self.skipTest("this build has no kernels for gfx1100")
         environment = {"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1"}
         for row in (row for row in ROWS if row.name in EMULATED):
             with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
@@ -60,4 +58,7 @@ class Emulated(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if "gfx1100" not in {pack["target"] for pack in json.loads(rdna_program.output("kernels", "--json"))}:
+        print("skipped: this build has no kernels for gfx1100")
+        raise SystemExit(77)
     unittest.main()

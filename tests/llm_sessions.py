@@ -4,14 +4,14 @@ import pathlib
 
 import numpy as np
 
-import rdna_program
+import rdna_program  # first: it makes tools/ importable
+from rdna_ctypes import Options
 
 LIBRARY = pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so"
 
 
-class SessionOptions(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("context", ctypes.c_int), ("kv_dtype", ctypes.c_int), ("batch", ctypes.c_int),
-                ("exact", ctypes.c_int)]
+class SessionOptions(Options):
+    _fields_ = [("context", ctypes.c_int), ("kv_dtype", ctypes.c_int), ("batch", ctypes.c_int), ("exact", ctypes.c_int)]
 
 
 class Model:
@@ -38,7 +38,7 @@ class Session:
 
     def __init__(self, model, vocabulary, context, batch):
         self.model, self.vocabulary, self.handle = model, vocabulary, ctypes.c_void_p()
-        options = SessionOptions(ctypes.sizeof(SessionOptions), context, 0, batch, 1)
+        options = SessionOptions(context, 0, batch, 1)
         model.call("rdna_llm_session_create", model.llm, ctypes.byref(options), ctypes.byref(self.handle))
 
     def read(self, tokens):

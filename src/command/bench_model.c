@@ -1,21 +1,12 @@
 /* A model's rates with random tokens, and what they mean in memory traffic. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/random.h"
 #include "base/status.h"
 #include "command/bench.h"
 #include "command/command.h"
 #include "rdna/llm.h"
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void show_loading(void *data, double share) { show_progress("loading", share); }
 
 typedef struct rates {
   double prompt_seconds, decode_seconds;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/status.h"
@@ -43,6 +44,14 @@ rdna_status check_not_input(const char *in, const char *out) {
   if (of_in.st_dev != of_out.st_dev || of_in.st_ino != of_out.st_ino) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is both what is read and what is written; choose another name", out);
 }
+
+double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void show_loading(void *data, double share) { show_progress("loading", share); }
 
 rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers) {
   for (const char *p = text;;) {

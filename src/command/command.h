@@ -63,8 +63,13 @@ const char *format_bytes(double bytes, char text[32]);
 /* All bytes of |path|, or of standard input when it is "-". The caller frees them. */
 rdna_status read_whole(const char *path, char **out_data, size_t *out_size);
 
+/* Of a clock that only goes forward. */
+double seconds(void);
+
 /* A bar on stderr when that is a terminal; nothing otherwise. */
 void show_progress(const char *what, double share);
 void end_progress(void);
+/* For rdna_llm_open. */
+void show_loading(void *data, double share);
 
 #endif

@@ -3,20 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/status.h"
 
 volatile sig_atomic_t generation_interrupted;
 void generation_interrupt(int signal_number) { generation_interrupted = 1; }
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void show_loading(void *data, double share) { show_progress("loading", share); }
 
 /* Keeps the text, and prints it unless told not to. */
 static rdna_status emit(generation *g, rdna_text text) {

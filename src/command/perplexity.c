@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/status.h"
 #include "command/command.h"
@@ -24,14 +23,6 @@ typedef struct surprise {
   double sum, squares;
   double seconds;
 } surprise;
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void show_loading(void *data, double share) { show_progress("loading", share); }
 
 /* -log of the probability that |logits| give to |token|. */
 static double negative_log(const float *logits, int vocabulary, int32_t token) {
