@@ -7,8 +7,11 @@ version=${1:-2.13.0}
 venv=build/venv-torch-$version
 # transformers: what the architectures of language models are compared with, 150 MB beside PyTorch's 700
 packages="numpy pytest expecttest scikit-learn transformers==5.23.0"
+mkdir -p build
+# Suites that need it run side by side: the first to come makes it, the others wait here until it is whole.
+exec 9>"$venv.lock"
+flock 9
 if [ "$(cat "$venv/complete" 2>/dev/null)" != "$packages" ]; then
-  mkdir -p build
   python3 -m venv "$venv" >&2
   # the CPU's build is a tenth of the others' size; indexes that do not have it have one without the mark
   "$venv/bin/pip" install --quiet --disable-pip-version-check "torch==$version+cpu" >/dev/null 2>&1 ||

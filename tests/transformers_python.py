@@ -12,5 +12,5 @@ if not importlib.util.find_spec("transformers"):
         print("left out: RDNA_TEST_TORCH=0, and the reference needs PyTorch and transformers")
         raise SystemExit(77)
     ROOT = pathlib.Path(__file__).resolve().parent.parent
-    python = subprocess.run([ROOT / "packaging/torch-venv.sh"], check=True, capture_output=True, text=True).stdout.strip()
+    python = subprocess.run([ROOT / "packaging/torch-venv.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     os.execv(python, [python, *sys.argv])
