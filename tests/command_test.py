@@ -163,6 +163,19 @@ class Others(unittest.TestCase):
         table = output("bench", DEMO_MODEL, "--prompt", 8, "--decode", 2, "--device", rdna_program.DEVICE).decode()
         self.assertRegex(table, r"depth +prompt +tokens/s +decode")
 
+    def test_where_a_models_time_goes(self):
+        report = json.loads(output("bench", DEMO_MODEL, "--prompt", 5, "--decode", 1, "--depth", "3", "--kernels", "--json",
+                                   "--device", rdna_program.DEVICE))
+        rows = [row for row in report["results"] if "kernel" in row]
+        for part in ("prompt", "token"):
+            of = [row for row in rows if row["of"] == part]
+            self.assertTrue(all(row["depth"] == (3 if part == "prompt" else 8) for row in of))
+            layers, norms = 8, [row["launches"] for row in of if "norm" in row["kernel"]]
+            self.assertGreaterEqual(sum(norms), layers, of)
+            self.assertTrue(all(row["launches"] > 0 and row["milliseconds"] >= 0 for row in of))
+        table = output("bench", DEMO_MODEL, "--prompt", 2, "--decode", 1, "--kernels", "--device", rdna_program.DEVICE).decode()
+        self.assertRegex(table, r"token at depth 2: \d+ launches")
+
     def test_rates_that_cannot_be(self):
         right = {"op": "add", "dtype": "f32", "milliseconds": 10.0, "bytes": 2e8, "gb_per_second": 20.0,
                  "share_of_copy": 0.9, "gflop_per_second": 0.0}

@@ -7,7 +7,7 @@
 
 int command_bench(int argc, char **argv) {
   device_choice choice = DEVICE_CHOICE_DEFAULT;
-  bool as_json = false;
+  bool as_json = false, kernels = false;
   const char *filter = "";
   const char *depths = "0";
   int64_t prompt = 512, decode = 64;
@@ -16,6 +16,7 @@ int command_bench(int argc, char **argv) {
       {"--prompt", OPTION_INTEGER, &prompt, "N", "tokens of the model's prompt (512)", 1, 1000000},
       {"--decode", OPTION_INTEGER, &decode, "N", "tokens to decode one by one (64)", 1, 1000000},
       {"--depth", OPTION_TEXT, &depths, "N,N,…", "tokens before the prompt, of each row of the table (0)", 0, 0},
+      {"--kernels", OPTION_FLAG, &kernels, NULL, "then where the time goes, kernel by kernel", 0, 0},
       {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(choice),
   };
@@ -26,11 +27,11 @@ int command_bench(int argc, char **argv) {
       0,
       1,
       options,
-      7};
+      8};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
-  model_bench what = {.prompt = (int)prompt, .decode = (int)decode};
+  model_bench what = {.prompt = (int)prompt, .decode = (int)decode, .kernels = kernels};
   rdna_device *device;
   if (parse_numbers("--depth", depths, &what.depths) != RDNA_OK || open_chosen_device(&choice, &device) != RDNA_OK) {
     rdna_tokens_deinit(&what.depths);

@@ -95,6 +95,8 @@ rdna_status bench_model(rdna_device *device, const char *path, const model_bench
       status = measure(llm, depth, what->prompt, what->decode, &r);
       if (status == RDNA_OK) report(rdna_llm_get_info(llm), depth, what->prompt, what->decode, &r, json);
     }
+    for (size_t i = 0; status == RDNA_OK && what->kernels && i < what->depths.count; i++)
+      status = bench_kernels(device, llm, what->depths.ids[i], what->prompt, json);
     rdna_llm_release(llm);
   }
   rdna_gguf_close(file);
