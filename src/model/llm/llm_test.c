@@ -5,102 +5,15 @@
 
 #include "base/random.h"
 #include "math/common/test/device.h"
-#include "model/gguf/testing_gguf.h"
-#include "rdna/llm.h"
+#include "model/llm/testing_model.h"
 
 enum {
-  WIDTH = 32,
-  HEADS = 4,
-  KV_HEADS = 2,
-  HIDDEN = 48,
-  LAYERS = 2,
-  VOCABULARY = 40,
-  CONTEXT = 400,
+  CONTEXT = MADE_CONTEXT,
+  VOCABULARY = MADE_VOCABULARY,
   WINDOW = 6,
-  REACH = LAYERS * (WINDOW - 1), /* how far back a logit looks through all layers */
-  TOKENS = 160,
-  MOST_TENSORS = 32
+  REACH = MADE_LAYERS * (WINDOW - 1), /* how far back a logit looks through all layers */
+  TOKENS = 160
 };
-
-typedef struct made {
-  testing_gguf bytes;
-  rdna_gguf *file;
-  rdna_llm *llm;
-} made;
-
-typedef struct tensor_row {
-  char name[32];
-  uint64_t dims[2]; /* (columns, rows), or (values, 1) */
-} tensor_row;
-
-static int list_tensors(tensor_row *rows) {
-  static const struct {
-    const char *name;
-    int columns, rows;
-  } of_layer[] = {{"attn_norm", WIDTH, 1},
-                  {"ffn_norm", WIDTH, 1},
-                  {"attn_q", WIDTH, WIDTH},
-                  {"attn_k", WIDTH, WIDTH / HEADS * KV_HEADS},
-                  {"attn_v", WIDTH, WIDTH / HEADS * KV_HEADS},
-                  {"attn_output", WIDTH, WIDTH},
-                  {"ffn_gate", WIDTH, HIDDEN},
-                  {"ffn_up", WIDTH, HIDDEN},
-                  {"ffn_down", HIDDEN, WIDTH}};
-  int count = 0;
-  rows[count++] = (tensor_row){"token_embd.weight", {WIDTH, VOCABULARY}};
-  rows[count++] = (tensor_row){"output_norm.weight", {WIDTH, 1}};
-  rows[count++] = (tensor_row){"output.weight", {WIDTH, VOCABULARY}};
-  for (int layer = 0; layer < LAYERS; layer++) {
-    for (size_t k = 0; k < sizeof of_layer / sizeof *of_layer; k++) {
-      tensor_row *row = &rows[count++];
-      snprintf(row->name, sizeof row->name, "blk.%d.%s.weight", layer, of_layer[k].name);
-      row->dims[0] = (uint64_t)of_layer[k].columns;
-      row->dims[1] = (uint64_t)of_layer[k].rows;
-    }
-  }
-  return count;
-}
-
-static made make_model(uint32_t window) {
-  static const struct {
-    const char *key;
-    uint32_t value;
-  } keys[] = {{"llama.block_count", LAYERS},         {"llama.embedding_length", WIDTH},
-              {"llama.feed_forward_length", HIDDEN}, {"llama.context_length", CONTEXT},
-              {"llama.attention.head_count", HEADS}, {"llama.attention.head_count_kv", KV_HEADS}};
-  enum { KEYS = sizeof keys / sizeof *keys };
-  tensor_row rows[MOST_TENSORS];
-  int count = list_tensors(rows);
-  made m = {0};
-  testing_put_header(&m.bytes, 3, (uint64_t)count, KEYS + 1 + (window > 0));
-  testing_put_key_text(&m.bytes, "general.architecture", "llama");
-  for (int k = 0; k < KEYS; k++) testing_put_key_u32(&m.bytes, keys[k].key, keys[k].value);
-  if (window) testing_put_key_u32(&m.bytes, "llama.attention.sliding_window", window);
-  uint64_t offset = 0;
-  for (int k = 0; k < count; k++) {
-    testing_put_tensor(&m.bytes, rows[k].name, rows[k].dims[1] > 1 ? 2 : 1, rows[k].dims, 0, offset);
-    offset += rows[k].dims[0] * rows[k].dims[1] * sizeof(float); /* each a multiple of the alignment of 32 */
-  }
-  testing_pad(&m.bytes, 32);
-  rdna__random random;
-  rdna__random_seed(&random, 12);
-  for (int k = 0; k < count; k++) {
-    bool norm = rows[k].dims[1] == 1;
-    for (uint64_t i = 0; i < rows[k].dims[0] * rows[k].dims[1]; i++) {
-      float v = (float)(rdna__random_normal(&random) * (norm ? 0.2 : 1 / sqrt((double)rows[k].dims[0])) + norm);
-      testing_put(&m.bytes, &v, sizeof v);
-    }
-  }
-  assert_ok(rdna_gguf_open_memory(m.bytes.data, m.bytes.size, &m.file));
-  assert_ok(rdna_llm_open(device, m.file, NULL, NULL, &m.llm));
-  return m;
-}
-
-static void free_model(made *m) {
-  rdna_llm_release(m->llm);
-  rdna_gguf_close(m->file);
-  free(m->bytes.data);
-}
 
 static rdna_llm_session *open_session(const made *m, int batch) {
   rdna_llm_session *session = NULL;

@@ -14,9 +14,9 @@ rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int token
                           .sinks = a->sinks.data ? &a->sinks : NULL};
 }
 
-/* One layer's part of a cache.  (context, kv_heads, head_dim) */
+/* One layer's part of a cache.  (rows, kv_heads, head_dim) */
 static rdna_tensor cache_of(const rdna__nn_pass *pass, const rdna__nn_attention *a, void *cache, int layer) {
-  int64_t shape[] = {pass->context, a->kv_heads, a->head_dim};
+  int64_t shape[] = {pass->pages * pass->page_rows, a->kv_heads, a->head_dim};
   return rdna_tensor_contiguous((char *)cache + pass->cache_layer_bytes * (size_t)layer, pass->kv_dtype, 3, shape);
 }
 
@@ -75,6 +75,11 @@ static bool is_on_matrix_units(const rdna__nn_pass *pass, const rdna__nn_attenti
   return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !rdna__nn_is_by_products(a);
 }
 
+/* Of all tokens of a pass (count, heads, head_dim), f32, and the caches of a layer. */
+typedef struct attended_tensors {
+  rdna_tensor q, k, v, k_cache, v_cache;
+} attended_tensors;
+
 /* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
 static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   rdna_tensor view = *t;
@@ -84,14 +89,12 @@ static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   return view;
 }
 
-static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a,
-                                      const rdna_tensor *k_cache, const rdna_tensor *v_cache,
-                                      const rdna_tensor *attended) {
-  rdna_tensor rotated = *attended, seen = *attended;
-  rotated.data = pass->rotated;
-  rotated.dtype = seen.dtype = pass->kv_dtype;
-  rdna_tensor q = as_sequence(&rotated, pass->count), out = as_sequence(&seen, pass->count);
-  rdna_tensor k = as_sequence(k_cache, pass->length), v = as_sequence(v_cache, pass->length);
+/* |seen| and |rotated| are the span's rows, of the caches' type. */
+static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                                      const rdna_tensor *rotated, const rdna_tensor *k_cache,
+                                      const rdna_tensor *v_cache, const rdna_tensor *seen) {
+  rdna_tensor k_rows, v_rows;
+  rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
   rdna_sdpa options = {RDNA_SDPA_INIT,
                        .scale = a->scale,
                        .softcap = a->softcap,
@@ -100,77 +103,156 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
                        .left = a->window > 0 ? a->window - 1 : 0,
                        .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
                        .sinks = a->sinks.data ? &a->sinks : NULL};
-  RDNA_TRY(rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL));
-  return pass->type == pass->kv_dtype ? RDNA_OK : rdna_op_cast(pass->stream, &seen, attended);
+  rdna_status status = rdna__nn_rows_of(pass, span, k_cache, &scratch, &k_rows);
+  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, v_cache, &scratch, &v_rows);
+  if (status == RDNA_OK) {
+    rdna_tensor q = as_sequence(rotated, span->count), out = as_sequence(seen, span->count);
+    rdna_tensor k = as_sequence(&k_rows, span->length), v = as_sequence(&v_rows, span->length);
+    status = rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL);
+  }
+  return rdna__scratch_release(&scratch, status);
 }
 
 static const rdna_tensor *if_there(const rdna_tensor *t, int64_t count) {
   return t->data && t->shape[0] == count ? t : NULL;
 }
 
-/* Norms and rotates q and k, and writes k and v to the caches; q goes to |rotated| where that is what attention reads.
- * A norm of each head is made on the way, one of all heads before. */
-static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, const rdna_tensor *q,
-                          const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *k_cache,
-                          const rdna_tensor *v_cache, const rdna_tensor *rotated) {
+/* Norms and rotates q and k of |count| tokens from |first| on, and writes k and v to the caches; q goes to |rotated|
+ * where that is what attention reads, of data NULL where not. A norm of each head is made on the way, one of all heads
+ * before. The tensors are those of all tokens. */
+static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, int first, int count,
+                          const attended_tensors *all, const rdna_tensor *rotated) {
+  if (count == 0) return RDNA_OK;
   const rdna__nn_rotation *r = a->rotation;
   bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
-  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, is_long ? &r->long_inv_freq : &r->inv_freq,
-                    r->magnitude};
+  rdna_tensor positions = rdna__nn_rows(&pass->positions, first, count), to = rdna__nn_rows(rotated, first, count);
+  rdna_tensor rows = rdna__nn_rows(&pass->cache_rows, first, count);
+  rdna_tensor q = rdna__nn_rows(&all->q, first, count), k = rdna__nn_rows(&all->k, first, count);
+  rdna_tensor v = rdna__nn_rows(&all->v, first, count);
+  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &positions, is_long ? &r->long_inv_freq : &r->inv_freq, r->magnitude};
   if (a->shares_cache) {
-    RDNA_TRY(normalize(pass, q, &a->q_norm, epsilon));
-    RDNA_TRY(rdna_op_rope(pass->stream, &rope, q, q));
-    return is_on_matrix_units(pass, a) ? rdna_op_cast(pass->stream, q, rotated) : RDNA_OK;
+    RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
+    RDNA_TRY(rdna_op_rope(pass->stream, &rope, &q, &q));
+    return rotated->data ? rdna_op_cast(pass->stream, &q, &to) : RDNA_OK;
   }
   rope.q_norm = if_there(&a->q_norm, a->head_dim), rope.k_norm = if_there(&a->k_norm, a->head_dim);
   rope.v_norm = if_there(&a->v_norm, a->head_dim);
   rope.epsilon = epsilon;
-  if (!rope.q_norm) RDNA_TRY(normalize(pass, q, &a->q_norm, epsilon));
-  if (!rope.k_norm) RDNA_TRY(normalize(pass, k, &a->k_norm, epsilon));
-  /* the cache holds one sequence from row 0, so a token's row is its position */
-  const rdna_tensor *rows = &pass->positions;
-  if (is_on_matrix_units(pass, a))
-    return rdna_op_rope_qkv_write_to(pass->stream, &rope, q, k, v, rows, rotated, k_cache, v_cache);
-  return rdna_op_rope_qkv_write(pass->stream, &rope, q, k, v, rows, k_cache, v_cache);
+  if (!rope.q_norm) RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
+  if (!rope.k_norm) RDNA_TRY(normalize(pass, &k, &a->k_norm, epsilon));
+  if (rotated->data)
+    return rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &rows, &to, &all->k_cache, &all->v_cache);
+  return rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &rows, &all->k_cache, &all->v_cache);
 }
 
-/* In f32, of any tokens. */
-static rdna_status attend_over_cache(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *q,
-                                     const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *out) {
+/* A cache (rows, kv_heads, d) as blocks. */
+static rdna_tensor as_pages(const rdna__nn_pass *pass, const rdna_tensor *cache) {
+  rdna_tensor pages = *cache;
+  pages.rank = 4;
+  pages.shape[0] = pass->pages, pages.shape[1] = pass->page_rows;
+  pages.stride[0] = pass->page_rows * cache->stride[0], pages.stride[1] = cache->stride[0];
+  for (int i = 1; i < 3; i++) pages.shape[i + 1] = cache->shape[i], pages.stride[i + 1] = cache->stride[i];
+  return pages;
+}
+
+/* The tokens of which each sequence has few, in f32 and in one call. */
+static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
+                              const rdna_tensor *out_all) {
+  rdna_attention attention = rdna__nn_attention_options(a, pass->few_most, pass->few_length);
+  rdna_tensor q = rdna__nn_rows(&all->q, 0, pass->few), out = rdna__nn_rows(out_all, 0, pass->few);
+  rdna_tensor positions = rdna__nn_rows(&pass->positions, 0, pass->few);
+  if (!pass->few_paged) {
+    rdna_tensor base = rdna__nn_rows(&pass->cache_base, 0, pass->few);
+    return rdna_op_attention(pass->stream, &attention, &q, &all->k_cache, &all->v_cache, &base, &positions,
+                             pass->workspace, pass->workspace_bytes, &out);
+  }
+  rdna_tensor k_pages = as_pages(pass, &all->k_cache), v_pages = as_pages(pass, &all->v_cache);
+  rdna_tensor sequence = rdna__nn_rows(&pass->sequence, 0, pass->few);
+  return rdna_op_attention_paged(pass->stream, &attention, &q, &k_pages, &v_pages, &pass->table, &sequence, &positions,
+                                 pass->workspace, pass->workspace_bytes, &out);
+}
+
+/* Many tokens of one sequence in f32. Rows that were brought together begin at row 0, which is what cache_base says of
+ * sequences in pages. */
+static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                               const attended_tensors *all, const rdna_tensor *out_all) {
+  rdna_attention attention = rdna__nn_attention_options(a, span->count, span->length);
+  rdna_tensor q = rdna__nn_rows(&all->q, span->first, span->count), k = all->k_cache, v = all->v_cache;
+  rdna_tensor out = rdna__nn_rows(out_all, span->first, span->count);
+  rdna_tensor base = rdna__nn_rows(&pass->cache_base, span->first, span->count);
+  rdna_tensor positions = rdna__nn_rows(&pass->positions, span->first, span->count);
+  rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
+  rdna_status status = RDNA_OK;
+  if (span->base < 0) status = rdna__nn_rows_of(pass, span, &all->k_cache, &scratch, &k);
+  if (span->base < 0 && status == RDNA_OK) status = rdna__nn_rows_of(pass, span, &all->v_cache, &scratch, &v);
+  if (status == RDNA_OK)
+    status = rdna_op_attention(pass->stream, &attention, &q, &k, &v, &base, &positions, pass->workspace,
+                               pass->workspace_bytes, &out);
+  return rdna__scratch_release(&scratch, status);
+}
+
+/* Everything in f32; the result is in |out|, of f32 too. */
+static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
+                                 const attended_tensors *all, const rdna_tensor *out) {
+  const rdna_tensor in_place = {0};
+  RDNA_TRY(rotate(pass, a, epsilon, 0, pass->count, all, &in_place));
   if (rdna__nn_is_by_products(a)) {
-    rdna__nn_products products = {q, k_cache, v_cache, out, a->scale, a->window};
+    rdna__nn_products products = {&all->q, &all->k_cache, &all->v_cache, out, a->scale, a->window};
     return rdna__nn_attend_by_products(pass, &products);
   }
-  rdna_attention attention = rdna__nn_attention_options(a, pass->count, pass->length);
-  return rdna_op_attention(pass->stream, &attention, q, k_cache, v_cache, &pass->cache_base, &pass->positions,
-                           pass->workspace, pass->workspace_bytes, out);
+  if (pass->few > 0) RDNA_TRY(attend_few(pass, a, all, out));
+  for (int i = pass->few_spans; i < pass->span_count; i++) RDNA_TRY(attend_span(pass, a, &pass->spans[i], all, out));
+  return RDNA_OK;
+}
+
+/* The few in f32, in the place of q, the others on matrix units; |attended| is of the pass's type. */
+static rdna_status attend_in_halves(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
+                                    const attended_tensors *all, const rdna_tensor *attended) {
+  const rdna_tensor in_place = {0};
+  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, all->q.shape), seen = *attended;
+  seen.dtype = pass->kv_dtype;
+  int few = pass->few, rest = pass->count - few;
+  RDNA_TRY(rotate(pass, a, epsilon, 0, few, all, &in_place));
+  RDNA_TRY(rotate(pass, a, epsilon, few, rest, all, &rotated));
+  for (int i = pass->few_spans; i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    rdna_tensor q = rdna__nn_rows(&rotated, span->first, span->count);
+    rdna_tensor out = rdna__nn_rows(&seen, span->first, span->count);
+    RDNA_TRY(attend_as_sequence(pass, a, span, &q, &all->k_cache, &all->v_cache, &out));
+  }
+  if (rest > 0 && pass->type != pass->kv_dtype) {
+    rdna_tensor from = rdna__nn_rows(&seen, few, rest), to = rdna__nn_rows(attended, few, rest);
+    RDNA_TRY(rdna_op_cast(pass->stream, &from, &to));
+  }
+  if (few == 0) return RDNA_OK;
+  rdna_tensor from = rdna__nn_rows(&all->q, 0, few), to = rdna__nn_rows(attended, 0, few);
+  RDNA_TRY(attend_few(pass, a, all, &all->q));
+  return rdna_op_cast(pass->stream, &from, &to);
 }
 
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected) {
   const rdna__nn_layer *layer = &decoder->layers[index];
   const rdna__nn_attention *a = &layer->attention;
-  rdna_tensor q, k, v, gate;
-  RDNA_TRY(project(pass, a, h, &q, &k, &v, &gate));
+  attended_tensors all;
+  rdna_tensor gate;
+  RDNA_TRY(project(pass, a, h, &all.q, &all.k, &all.v, &gate));
   if (decoder->temperature_beta > 0 && pass->length > decoder->temperature_after) {
     const rdna_scalar zero = rdna_scalar_real(0);
-    rdna_tensor rows = rdna__nn_matrix(q.data, pass->count, (int64_t)a->heads * a->head_dim);
+    rdna_tensor rows = rdna__nn_matrix(all.q.data, pass->count, (int64_t)a->heads * a->head_dim);
     RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &rows, &pass->temperatures, zero, zero, &rows));
   }
-  rdna_tensor k_cache = cache_of(pass, a, pass->k_cache, layer->cache);
-  rdna_tensor v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
-  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, q.shape);
-  RDNA_TRY(rotate(pass, a, decoder->norm_epsilon, &q, &k, &v, &k_cache, &v_cache, &rotated));
-
-  rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, q.shape);
+  all.k_cache = cache_of(pass, a, pass->k_cache, layer->cache);
+  all.v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
+  rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, all.q.shape);
   if (is_on_matrix_units(pass, a)) {
-    RDNA_TRY(attend_as_sequence(pass, a, &k_cache, &v_cache, &attended));
+    RDNA_TRY(attend_in_halves(pass, a, decoder->norm_epsilon, &all, &attended));
   } else {
-    rdna_tensor out = pass->type == RDNA_F32 ? attended : q;
-    RDNA_TRY(attend_over_cache(pass, a, &q, &k_cache, &v_cache, &out));
+    rdna_tensor out = pass->type == RDNA_F32 ? attended : all.q;
+    RDNA_TRY(attend_in_f32(pass, a, decoder->norm_epsilon, &all, &out));
     if (pass->type != RDNA_F32) RDNA_TRY(rdna_op_cast(pass->stream, &out, &attended));
   }
-  if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &q, &attended));
+  if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &all.q, &attended));
   rdna_tensor rows = rdna__nn_input(pass, pass->attended, (int64_t)a->heads * a->head_dim);
   return rdna__nn_linear(pass->stream, &a->output, &rows, projected);
 }

@@ -33,9 +33,9 @@ static rdna_status hide(const rdna__nn_pass *pass, int window, int64_t first, in
 }
 
 /* The tokens from |first| on, for key head |head|; |q| and |out| are the queries that share it, (tokens, group, …). */
-static rdna_status attend_some(const rdna__nn_pass *pass, const rdna__nn_products *of, int64_t head, int64_t first,
-                               const rdna_tensor *q, const rdna_tensor *out) {
-  int64_t tokens = q->shape[0], group = q->shape[1], length = pass->length;
+static rdna_status attend_some(const rdna__nn_pass *pass, const rdna__nn_products *of, int64_t length, int64_t head,
+                               int64_t first, const rdna_tensor *q, const rdna_tensor *out) {
+  int64_t tokens = q->shape[0], group = q->shape[1];
   rdna_tensor scores = rdna_tensor_contiguous(pass->scores, RDNA_F32, 3, (int64_t[]){tokens, group, length});
   rdna_tensor k = *of->k_cache, v = *of->v_cache; /* (length, d) and, turned, (dv, length) */
   k.rank = v.rank = 2;
@@ -49,11 +49,12 @@ static rdna_status attend_some(const rdna__nn_pass *pass, const rdna__nn_product
   return rdna_op_linear(pass->stream, &scores, &v, NULL, out);
 }
 
-rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of) {
+/* The tokens of one sequence, whose rows of the caches follow one another. */
+static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna__nn_products *of) {
   int64_t heads = of->q->shape[1], kv_heads = of->k_cache->shape[1], group = heads / kv_heads;
-  int64_t most = pass->score_tokens;
-  for (int64_t first = 0; first < pass->count; first += most) {
-    int64_t tokens = pass->count - first < most ? pass->count - first : most;
+  int64_t most = pass->score_tokens, end = span->first + span->count;
+  for (int64_t first = span->first; first < end; first += most) {
+    int64_t tokens = end - first < most ? end - first : most;
     for (int64_t head = 0; head < kv_heads; head++) {
       rdna_tensor q = *of->q, out = *of->out;
       q.shape[0] = out.shape[0] = tokens;
@@ -66,9 +67,33 @@ rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__n
         out_rows = rdna_tensor_contiguous((float *)pass->group_rows + rdna_tensor_count(&q), RDNA_F32, 3, out.shape);
         RDNA_TRY(rdna_op_copy(pass->stream, &q, &q_rows));
       }
-      RDNA_TRY(attend_some(pass, of, head, first, &q_rows, &out_rows));
+      RDNA_TRY(attend_some(pass, of, span->length, head, first, &q_rows, &out_rows));
       if (kv_heads > 1) RDNA_TRY(rdna_op_copy(pass->stream, &out_rows, &out));
     }
+  }
+  return RDNA_OK;
+}
+
+/* Values that lie in their keys' rows need not be brought together too. */
+static rdna_tensor values_in(const rdna__nn_products *of, const rdna_tensor *k_rows) {
+  rdna_tensor v = *k_rows;
+  v.shape[2] = of->v_cache->shape[2];
+  v.data = (char *)k_rows->data + ((char *)of->v_cache->data - (char *)of->k_cache->data);
+  return v;
+}
+
+rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of) {
+  bool in_keys = of->v_cache->shape[2] != of->k_cache->shape[2];
+  for (int i = 0; i < pass->span_count; i++) {
+    rdna_tensor k, v;
+    rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
+    rdna__nn_products rows = *of;
+    rows.k_cache = &k, rows.v_cache = &v;
+    rdna_status status = rdna__nn_rows_of(pass, &pass->spans[i], of->k_cache, &scratch, &k);
+    if (status == RDNA_OK && in_keys) v = values_in(of, &k);
+    if (status == RDNA_OK && !in_keys) status = rdna__nn_rows_of(pass, &pass->spans[i], of->v_cache, &scratch, &v);
+    if (status == RDNA_OK) status = attend_span(pass, &pass->spans[i], &rows);
+    RDNA_TRY(rdna__scratch_release(&scratch, status));
   }
   return RDNA_OK;
 }

@@ -112,9 +112,11 @@ static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decode
 static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
                                 const rdna_tensor *h, void *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  rdna_tensor last = *h;
-  last.shape[0] = rows;
-  last.data = (char *)h->data + rdna_dtype_bytes(h->dtype, (int64_t)(pass->count - rows) * decoder->width);
+  rdna_tensor last = rdna__nn_rows(h, pass->count - rows, rows);
+  if (pass->wanted.data) { /* to where blocks write, which nobody reads any more */
+    last = rdna_tensor_contiguous(pass->projected, h->dtype, 2, (int64_t[]){rows, decoder->width});
+    RDNA_TRY(rdna_op_index_select(pass->stream, h, 0, &pass->wanted, &last, NULL));
+  }
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
   float cap = decoder->logit_softcap;

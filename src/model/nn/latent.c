@@ -59,7 +59,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   RDNA_TRY(rdna_op_rms_norm(pass->stream, &c, &l->kv_a_norm, decoder->norm_epsilon, &c_normed));
   RDNA_TRY(rdna_op_copy(pass->stream, &k_raw, &k_turned));
 
-  int64_t cache_shape[] = {pass->context, 1, row};
+  int64_t cache_shape[] = {pass->pages * pass->page_rows, 1, row};
   rdna_tensor k_cache =
       rdna_tensor_contiguous((char *)pass->k_cache + pass->cache_layer_bytes * (size_t)decoder->layers[index].cache,
                              pass->kv_dtype, 3, cache_shape);
@@ -69,7 +69,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   none.shape[2] = no_values.shape[2] = 0; /* values are in the keys */
   rdna_rope rope = {RDNA_ROPE_INIT, l->rotation->layout, &pass->positions, &l->rotation->inv_freq,
                     l->rotation->magnitude};
-  RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &no_values, &pass->positions, &k_cache, &none));
+  RDNA_TRY(rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &no_values, &pass->cache_rows, &k_cache, &none));
 
   float *seen = (float *)q.data + count * l->heads * row;
   rdna_tensor attended = rdna__nn_heads(seen, count, l->heads, l->rank);

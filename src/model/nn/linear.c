@@ -15,6 +15,13 @@ rdna_tensor rdna__nn_heads(void *data, int64_t tokens, int64_t heads, int64_t co
   return rdna_tensor_contiguous(data, RDNA_F32, 3, (int64_t[]){tokens, heads, columns});
 }
 
+rdna_tensor rdna__nn_rows(const rdna_tensor *t, int64_t first, int64_t count) {
+  rdna_tensor rows = *t;
+  rows.shape[0] = count;
+  if (t->data) rows.data = (char *)t->data + rdna_dtype_bytes(t->dtype, first * t->stride[0]);
+  return rows;
+}
+
 rdna_status rdna__nn_scale(rdna_stream *stream, const rdna_tensor *x, double by) {
   if (by == 1) return RDNA_OK;
   return rdna_op_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(by), rdna_scalar_real(0), x);

@@ -9,6 +9,7 @@
 #ifndef RDNA_MODEL_NN_H
 #define RDNA_MODEL_NN_H
 
+#include "math/common/plan/scratch.h"
 #include "model/weights/weights.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/moe.h"
@@ -150,12 +151,34 @@ typedef struct rdna__nn_decoder {
   rdna__nn_layer *layers; /* (layer_count) */
 } rdna__nn_decoder;
 
-/* One pass of tokens through the layers: where activations and caches are. */
+/* The tokens of one sequence in a pass, which are neighbours, and where its keys and values lie. */
+typedef struct rdna__nn_span {
+  int first, count;  /* tokens */
+  int64_t length;    /* the positions that the last of them sees, or more: rows behind them hold numbers */
+  int64_t base;      /* its position 0 is this row of the caches, and the others follow; -1: they are in pages */
+  rdna_tensor pages; /* i32: the pages of |length| positions, where base is -1 */
+} rdna__nn_span;
+
+/* One pass of tokens through the layers: where activations and caches are. The tokens of a sequence stand in order.
+ * Those of sequences of which there are few each come first, and attention has them in one call:
+ *
+ *     tokens   | a | b | c c | d d d d d d d … |      spans a b c d, few = 4
+ *              |<--- few --->|                        */
 typedef struct rdna__nn_pass {
   rdna_stream *stream;
   int count;                              /* tokens */
-  int64_t length;                         /* the most positions that one of them sees */
+  int few;                                /* of them, the first: of spans that have few */
+  int few_spans, few_most;                /* how many spans those are, and the most tokens of one */
+  bool few_paged;                         /* their caches are read through |table|, else from |cache_base| on */
+  int64_t length;                         /* the most positions that a token sees */
+  int64_t few_length;                     /* and one of the few */
+  int span_count;                         /* sequences */
+  const rdna__nn_span *spans;             /* (span_count) */
   rdna_tensor ids, positions, cache_base; /* (count), i32 */
+  rdna_tensor cache_rows;                 /* (count), i32: where keys and values of a token go */
+  rdna_tensor sequence;                   /* (count), i32: its row of |table| */
+  rdna_tensor table;                      /* (spans, most pages), i32: see rdna_op_attention_paged */
+  rdna_tensor wanted;                     /* i32: the tokens whose logits are asked for; data NULL: the last ones */
   rdna_tensor temperatures;               /* (count, 1), f32: see temperature_beta */
   /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
    * add to it, and q, k and v before they are rotated stay f32. */
@@ -177,11 +200,12 @@ typedef struct rdna__nn_pass {
   void *conv_states, *states; /* (recurrent layers, …_layer_bytes): of each (state_slots, …), see rdna_op_gated_delta */
   size_t conv_layer_bytes, state_layer_bytes;
   int64_t state_slots;
-  rdna_tensor starts, slots; /* the pass's tokens are one sequence, whose state is slot 0 */
+  rdna_tensor starts, slots; /* of the spans: see rdna_sequences */
   void *rotated;             /* q, of the caches' type, where attention is on matrix units */
-  void *k_cache, *v_cache;   /* (cache_count, cache_layer_bytes): each (context, kv_heads, head_dim) of kv_dtype */
+  void *k_cache, *v_cache;   /* (cache_count, cache_layer_bytes): each (rows, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes, v_layer_bytes; /* the latter 0 where values lie in keys */
-  int64_t context;
+  int64_t page_rows, pages;                /* of a cache: rows are page_rows * pages */
+  int64_t context;                         /* the most positions of one sequence */
   rdna_dtype kv_dtype;
   void *workspace; /* of attention */
   size_t workspace_bytes;
@@ -226,8 +250,13 @@ rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *de
 int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *recurrent);
 int64_t rdna__nn_recurrent_channels(const rdna__nn_recurrent *recurrent);
 
-/* Attention of any head sizes: q (count, heads, d) and out (count, heads, dv), f32, over the caches (context, kv_heads,
- * d) and (context, kv_heads, dv), whose rows hold numbers up to the pass's length. */
+/* The rows of |cache| (rows, kv_heads, d) that hold the positions of |span| up to its length, one after the other: as
+ * they lie, or brought together from its pages. */
+rdna_status rdna__nn_rows_of(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *cache,
+                             rdna__scratch *scratch, rdna_tensor *rows);
+
+/* Attention of any head sizes: of a pass's tokens q (count, heads, d) and out (count, heads, dv), f32, over the caches
+ * (rows, kv_heads, d) and (rows, kv_heads, dv), whose rows hold numbers up to each span's length. */
 typedef struct rdna__nn_products {
   const rdna_tensor *q, *k_cache, *v_cache, *out;
   float scale;
@@ -251,8 +280,8 @@ rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__n
 /* x += what layer |index| injects. */
 rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                             const rdna_tensor *x);
-/* Runs the pass's tokens through the decoder, and writes the logits of the last |rows| of them, (rows, vocabulary), to
- * |logits|. */
+/* Runs the pass's tokens through the decoder, and writes the logits of |rows| of them, (rows, vocabulary), to |logits|:
+ * of those that the pass wants, or else of the last. */
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);
 
 /* A contiguous matrix at |data|: of f32, or of a pass's type. */
@@ -260,6 +289,8 @@ rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);
 rdna_tensor rdna__nn_input(const rdna__nn_pass *pass, void *data, int64_t columns);
 /* The same of f32 as (tokens, heads, columns). */
 rdna_tensor rdna__nn_heads(void *data, int64_t tokens, int64_t heads, int64_t columns);
+/* |count| rows of |t|, in its first dimension, from |first| on. */
+rdna_tensor rdna__nn_rows(const rdna_tensor *t, int64_t first, int64_t count);
 /* x = by x */
 rdna_status rdna__nn_scale(rdna_stream *stream, const rdna_tensor *x, double by);
 

@@ -107,7 +107,9 @@ rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *de
       (char *)pass->conv_states + pass->conv_layer_bytes * (size_t)layer->state, RDNA_F32, 3, conv_shape);
   rdna_tensor state = rdna_tensor_contiguous((char *)pass->states + pass->state_layer_bytes * (size_t)layer->state,
                                              RDNA_F32, 5, state_shape);
-  rdna_sequences sequence = {RDNA_SEQUENCES_INIT, &pass->starts, &pass->slots, count};
+  int64_t most = 1;
+  for (int i = 0; i < pass->span_count; i++) most = pass->spans[i].count > most ? pass->spans[i].count : most;
+  rdna_sequences sequence = {RDNA_SEQUENCES_INIT, &pass->starts, &pass->slots, most};
   rdna_tensor convolved = rdna__nn_matrix(mixed, count, channels);
   RDNA_TRY(rdna_op_causal_conv(pass->stream, &sequence, &qkv, &r->convolution, RDNA_ACTIVATION_SILU, &conv_state,
                                &convolved));

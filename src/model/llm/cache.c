@@ -1,0 +1,280 @@
+/* Caches: what sequences share, and what steps over them need, in one allocation. */
+#include "model/llm/cache.h"
+
+#include <stdlib.h>
+
+#include "base/options.h"
+#include "base/status.h"
+#include "rdna/op/movement.h"
+
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 512, DEFAULT_SEQUENCES = 16, DEFAULT_PAGE = 32, ALIGNMENT = 256 };
+
+/* The cache's buffers, cut from one allocation: a first pass with base NULL adds up the bytes, a second gives the
+ * addresses. */
+typedef struct cutter {
+  char *base;
+  size_t used;
+} cutter;
+
+static size_t aligned(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+static void *cut(cutter *c, size_t bytes) {
+  void *piece = c->base ? c->base + c->used : NULL;
+  c->used += aligned(bytes);
+  return piece;
+}
+
+/* Of keys, those of a window further too, and of heads. */
+static int64_t key_numbers(const rdna_llm_cache *s) {
+  int64_t keys = 2 * s->pass.context, heads = rdna__nn_buffers_of(&s->llm->decoder).heads;
+  return keys > heads ? keys : heads;
+}
+
+static void cut_activations(rdna_llm_cache *s, const rdna__nn_buffers *values, cutter *c) {
+  rdna__nn_pass *pass = &s->pass;
+  size_t row = (size_t)s->batch * sizeof(float);
+  pass->x = cut(c, (size_t)values->width * row);
+  pass->h = cut(c, (size_t)values->width * row);
+  pass->qkv = cut(c, (size_t)values->qkv * row);
+  pass->attended = cut(c, (size_t)values->attended * row);
+  pass->projected = cut(c, (size_t)values->width * row);
+  pass->gate_up = cut(c, (size_t)values->gate_up * row + 7 * sizeof(float));
+  pass->router_logits = cut(c, (size_t)values->router * row);
+  pass->expert_indices = cut(c, (size_t)values->used * row);
+  pass->expert_shares = cut(c, (size_t)values->used * row);
+  pass->experts = cut(c, (size_t)values->experts * row);
+  pass->shared = cut(c, (size_t)values->shared * row);
+  pass->expert_input = cut(c, (size_t)values->shared * row);
+  pass->injected = cut(c, (size_t)values->injected * row);
+  pass->latent = cut(c, (size_t)values->latent * row);
+  pass->head_numbers = cut(c, (size_t)values->heads * row);
+  if (values->group) {
+    pass->score_tokens = rdna__nn_score_tokens(values->group, pass->context, s->batch);
+    size_t tokens = (size_t)pass->score_tokens;
+    pass->scores = cut(c, tokens * (size_t)(values->group * pass->context) * sizeof(float));
+    pass->group_rows = cut(c, tokens * (size_t)values->group_row * sizeof(float));
+    pass->hidden = cut(c, tokens * (size_t)pass->context);
+    pass->key_numbers = cut(c, (size_t)key_numbers(s) * sizeof(int32_t));
+  }
+  if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values->attended * row / 2);
+  pass->recurrent = cut(c, (size_t)values->recurrent * row + (values->recurrent ? ALIGNMENT : 0));
+}
+
+static void cut_all(rdna_llm_cache *s, cutter *c) {
+  const rdna__nn_decoder *decoder = &s->llm->decoder;
+  rdna__nn_buffers values = rdna__nn_buffers_of(decoder);
+  rdna__nn_pass *pass = &s->pass;
+  cut_activations(s, &values, c);
+  s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
+  s->words = cut(c, rdna__llm_step_words(s) * sizeof(int32_t));
+  pass->workspace = cut(c, pass->workspace_bytes);
+  pass->k_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
+  pass->v_cache = cut(c, (size_t)decoder->cache_count * pass->v_layer_bytes);
+  pass->conv_layer_bytes = (size_t)(pass->state_slots * values.conv_state) * sizeof(float);
+  pass->state_layer_bytes = (size_t)(pass->state_slots * values.state) * sizeof(float);
+  pass->conv_states = cut(c, (size_t)decoder->state_count * pass->conv_layer_bytes);
+  pass->states = cut(c, (size_t)decoder->state_count * pass->state_layer_bytes);
+}
+
+static bool asks_as_much(const rdna__nn_attention *a, const rdna__nn_attention *b) {
+  return a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->window == b->window;
+}
+
+/* The most that a step of 1 to |batch| tokens asks for: few tokens may ask for more than many, and those of many
+ * sequences for more than those of one. */
+static size_t workspace_bytes(const rdna_llm_cache *s) {
+  const rdna__nn_decoder *decoder = &s->llm->decoder;
+  int few = s->batch / RDNA__LLM_FEW < s->sequences ? s->batch : s->sequences * RDNA__LLM_FEW;
+  size_t most = 0;
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const rdna__nn_attention *a = &decoder->layers[i].attention;
+    if (i > 0 && asks_as_much(a, &decoder->layers[i - 1].attention)) continue;
+    for (int tokens = 1; tokens <= s->batch; tokens++) {
+      int queries = tokens <= few && tokens > RDNA__LLM_FEW ? RDNA__LLM_FEW : tokens;
+      rdna_attention attention = rdna__nn_attention_options(a, queries, s->pass.context);
+      size_t bytes =
+          rdna_op_attention_workspace(s->llm->weights.device, &attention, tokens, a->heads, a->kv_heads, a->head_dim);
+      if (bytes > most) most = bytes;
+    }
+  }
+  return most;
+}
+
+/* Numbers that attention by products reads. Rows of caches that are not written yet must not be NaN there, and pages
+ * are copied whole. */
+static rdna_status fill_constants(rdna_llm_cache *s) {
+  rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
+  const rdna__nn_pass *pass = &s->pass;
+  const rdna_scalar zero = rdna_scalar_real(0), one = rdna_scalar_real(1);
+  if (!values.group && pass->pages == 1) return RDNA_OK;
+  size_t caches = (size_t)s->llm->decoder.cache_count;
+  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, caches * pass->cache_layer_bytes));
+  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->v_cache, 0, caches * pass->v_layer_bytes));
+  if (!values.group) return RDNA_OK;
+  int64_t keys = key_numbers(s), shape[] = {s->batch, values.heads};
+  rdna_tensor numbers = rdna_tensor_contiguous(pass->key_numbers, RDNA_I32, 1, &keys);
+  RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &numbers));
+  rdna_tensor of_heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, shape), row = numbers;
+  row.rank = 2;
+  row.shape[0] = 1, row.shape[1] = values.heads;
+  row.stride[0] = values.heads, row.stride[1] = 1;
+  return values.heads ? rdna_op_copy(pass->stream, &row, &of_heads) : RDNA_OK;
+}
+
+/* Says what does not fit, and how long a context would, before anything is allocated. */
+static rdna_status check_fits(const rdna_llm_cache *s) {
+  const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);
+  double memory = (double)device->total_memory, gib = 0x1p30, bytes = (double)s->bytes;
+  double weights = s->llm->weights.in_place ? 0 : (double)s->llm->info.weight_bytes; /* else they are the file's map */
+  size_t caches = (size_t)s->llm->decoder.cache_count * (s->pass.cache_layer_bytes + s->pass.v_layer_bytes);
+  int64_t positions = s->pass.pages * s->pass.page_rows;
+  double rest = (double)(s->bytes - caches), of_position = (double)caches / (double)positions;
+  if (memory == 0 || weights + bytes <= memory) return RDNA_OK;
+  double longest = of_position > 0 ? (memory - weights - rest) / of_position : 0;
+  return rdna__fail(RDNA_OUT_OF_MEMORY,
+                    "weights of %.2f GiB and a session of %.2f GiB (caches for %lld tokens %.2f, the rest %.2f) do not "
+                    "fit in the %.2f GiB of %s; ask for a context of at most %lld",
+                    weights / gib, bytes / gib, (long long)positions, (double)caches / gib, rest / gib, memory / gib,
+                    device->name, longest > 0 ? (long long)longest : 0);
+}
+
+/* Values of a position in each layer's cache, for copies of pages. */
+static void measure_caches(rdna_llm_cache *s) {
+  const rdna__nn_decoder *decoder = &s->llm->decoder;
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const rdna__nn_layer *layer = &decoder->layers[i];
+    if (layer->recurrent.k_heads || layer->attention.shares_cache) continue;
+    s->cache_values[layer->cache] = layer->latent.rank ? layer->latent.rank + layer->latent.rotated
+                                                       : (int64_t)layer->attention.kv_heads * layer->attention.head_dim;
+  }
+}
+
+static rdna_status allocate_on_host(rdna_llm_cache *s) {
+  rdna_device *device = s->llm->weights.device;
+  s->spans = calloc((size_t)s->sequences, sizeof *s->spans);
+  s->order = calloc((size_t)s->sequences, sizeof *s->order);
+  s->page_users = calloc((size_t)s->pass.pages, sizeof *s->page_users);
+  s->slot_users = calloc((size_t)s->pass.state_slots + 1, sizeof *s->slot_users);
+  s->cache_values = calloc((size_t)s->llm->decoder.cache_count + 1, sizeof *s->cache_values);
+  if (!s->spans || !s->order || !s->page_users || !s->slot_users || !s->cache_values)
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a cache of %lld pages", (long long)s->pass.pages);
+  measure_caches(s);
+  s->free_pages = s->pass.pages;
+  size_t row = (size_t)s->llm->decoder.vocabulary * sizeof(float);
+  RDNA_TRY(rdna_host_alloc(device, (size_t)s->pinned_rows * row, (void **)&s->pinned));
+  return rdna_host_alloc(device, rdna__llm_step_words(s) * sizeof(int32_t), (void **)&s->staging);
+}
+
+static rdna_status allocate(rdna_llm_cache *s) {
+  rdna__nn_pass *pass = &s->pass;
+  rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
+  pass->workspace_bytes = workspace_bytes(s);
+  pass->cache_layer_bytes = aligned(rdna_dtype_bytes(pass->kv_dtype, pass->pages * pass->page_rows * values.cache_row));
+  pass->v_layer_bytes = values.v_row > 0 ? pass->cache_layer_bytes : 0;
+  cutter c = {0};
+  cut_all(s, &c);
+  s->bytes = c.used;
+  RDNA_TRY(check_fits(s));
+  RDNA_TRY(rdna_memory_alloc_named(s->llm->weights.device, c.used, pass->stream, "session", &s->memory));
+  c = (cutter){s->memory, 0};
+  cut_all(s, &c);
+  RDNA_TRY(fill_constants(s));
+  return allocate_on_host(s);
+}
+
+static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_cache_options *o) {
+  if (o->context == 0) o->context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
+  if (o->batch == 0) o->batch = DEFAULT_BATCH;
+  if (o->context < 1 || o->batch < 1)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s of context %d and batch %d: both must be positive", caller, o->context,
+                      o->batch);
+  if (o->sequences == 0) o->sequences = DEFAULT_SEQUENCES;
+  if (o->page == 0) o->page = DEFAULT_PAGE;
+  if (o->logits == 0) o->logits = o->sequences;
+  if (o->positions == 0) o->positions = o->context;
+  if (o->page == RDNA__LLM_ONE_PAGE) o->page = o->context;
+  if (o->states == 0) o->states = o->sequences + 4;
+  if (o->sequences < 1 || o->page < 1 || o->logits < 1 || o->positions < 1 || o->states < 1)
+    return rdna__fail(
+        RDNA_INVALID_ARGUMENT,
+        "%s of %lld positions in pages of %d, with %d sequences, %d logits and %d states a step: all must "
+        "be positive",
+        caller, (long long)o->positions, o->page, o->sequences, o->logits, o->states);
+  if (o->positions > INT32_MAX - o->page || o->sequences > 65535)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s of %lld positions with %d sequences a step; up to 2^31 and 65,535 are offered", caller,
+                      (long long)o->positions, o->sequences);
+  if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f16 and f32 are there", rdna_dtype_name(o->kv_dtype));
+  return RDNA_OK;
+}
+
+rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_cache_options chosen, int pinned_rows,
+                                   rdna_llm_cache **out_cache) {
+  RDNA_TRY(complete(llm, caller, &chosen));
+  rdna_llm_cache *s = calloc(1, sizeof *s);
+  if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a cache");
+  s->llm = rdna_llm_retain(llm);
+  s->pass.context = chosen.context;
+  s->pass.page_rows = chosen.page;
+  s->pass.pages = (chosen.positions + chosen.page - 1) / chosen.page;
+  s->table_stride = (chosen.context + (int64_t)chosen.page - 1) / chosen.page;
+  s->pass.state_slots = llm->decoder.state_count ? chosen.states : 0;
+  s->sequences = chosen.sequences;
+  s->batch = (int64_t)chosen.batch < chosen.positions ? chosen.batch : (int)chosen.positions;
+  s->pass.kv_dtype = chosen.kv_dtype;
+  s->half = chosen.exact || llm->weights.in_place ? RDNA_F32 : llm->decoder.half;
+  s->logit_rows = chosen.logits < s->batch ? chosen.logits : s->batch;
+  s->pinned_rows = pinned_rows && pinned_rows < s->logit_rows ? pinned_rows : s->logit_rows;
+  rdna_status status = rdna_stream_create(llm->weights.device, 0, &s->pass.stream);
+  if (status == RDNA_OK) status = allocate(s);
+  if (status != RDNA_OK) {
+    rdna_llm_cache_release(s);
+    return status;
+  }
+  *out_cache = s;
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_cache_create(rdna_llm *llm, const rdna_llm_cache_options *options, rdna_llm_cache **out_cache) {
+  if (!llm || !out_cache)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_cache_create needs a model and a place for the cache");
+  rdna_llm_cache_options chosen = {RDNA_LLM_CACHE_OPTIONS_INIT, .kv_dtype = RDNA_F16};
+  if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_cache_create", "options", options, &chosen));
+  return rdna__llm_cache_create(llm, "a cache", chosen, 0, out_cache);
+}
+
+void rdna_llm_cache_release(rdna_llm_cache *s) {
+  if (!s) return;
+  s->released = true;
+  if (s->open > 0) return; /* the last sequence comes back here */
+  rdna_graph_release(s->recorded);
+  if (s->pass.stream) (void)!rdna_stream_synchronize(s->pass.stream);
+  if (s->staging) rdna_host_free(s->llm->weights.device, s->staging);
+  if (s->pinned) rdna_host_free(s->llm->weights.device, s->pinned);
+  (void)!rdna_memory_free(s->llm->weights.device, s->memory);
+  rdna_stream_release(s->pass.stream);
+  rdna_llm_release(s->llm);
+  free(s->spans), free(s->order), free(s->page_users), free(s->slot_users), free(s->cache_values);
+  free(s);
+}
+
+rdna_status rdna_llm_cache_get_info(const rdna_llm_cache *cache, rdna_llm_cache_info *out_info) {
+  if (!cache || !out_info || out_info->size < sizeof *out_info)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_cache_get_info needs a cache, and a struct whose size is set");
+  int free_slots = 0, slots = (int)cache->pass.state_slots;
+  for (int i = 0; i < slots; i++) free_slots += cache->slot_users[i] == 0;
+  *out_info = (rdna_llm_cache_info){.size = out_info->size,
+                                    .bytes = cache->bytes,
+                                    .pages = cache->pass.pages,
+                                    .free_pages = cache->free_pages,
+                                    .page = (int)cache->pass.page_rows,
+                                    .context = (int)cache->pass.context,
+                                    .sequences = cache->sequences,
+                                    .batch = cache->batch,
+                                    .logits = cache->logit_rows,
+                                    .states = slots,
+                                    .free_states = free_slots,
+                                    .open = cache->open};
+  return RDNA_OK;
+}

@@ -1,0 +1,86 @@
+/* Caches and their sequences, inside. The interface is rdna/llm_cache.h. */
+#ifndef RDNA_MODEL_LLM_CACHE_H
+#define RDNA_MODEL_LLM_CACHE_H
+
+#include "model/llm/llm.h"
+#include "rdna/llm_cache.h"
+
+enum {
+  RDNA__LLM_ONE_PAGE = INT32_MAX,
+  RDNA__LLM_CHECKPOINTS = 3, /* that a sequence keeps */
+  RDNA__LLM_FEW = 8          /* tokens whose products stream the weights and need no matrix unit */
+};
+
+/* What decides which kernels a step is made of. Steps that agree in it replay one recording. */
+typedef struct rdna__llm_shape {
+  int64_t length, table_stride;
+  int32_t tokens, paged;
+} rdna__llm_shape;
+
+struct rdna_llm_cache {
+  rdna_llm *llm;
+  int batch, sequences;
+  void *memory;       /* one allocation that holds the pass's buffers, the caches and what is below */
+  size_t bytes;       /* of it */
+  rdna__nn_pass pass; /* of up to |batch| tokens */
+  rdna_dtype half;    /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
+  void *logits;       /* (logit_rows, vocabulary) */
+  int logit_rows, pinned_rows;
+  float *pinned;        /* (pinned_rows, vocabulary): what a copy to memory that is not would wait for */
+  int32_t *words;       /* on the device: the numbers of a step, see step.c */
+  int32_t *staging;     /* the same, pinned */
+  int64_t table_stride; /* pages of a whole context */
+  rdna__nn_span *spans; /* (sequences) */
+  int *order;           /* (sequences): parts of a step as they stand in the pass */
+  int32_t *page_users;  /* (pages): how many sequences have it; 0: it is free */
+  int64_t free_pages;
+  int32_t *slot_users;   /* (state_slots): how many sequences and checkpoints have it */
+  int64_t *cache_values; /* (cache_count): values of a position in each layer's cache */
+  int open;              /* sequences */
+  bool released;         /* by its user; the last sequence takes it along */
+  /* The step of single tokens, recorded for what |recorded_shape| says, and what the last one was that was run. */
+  rdna_graph *recorded;
+  rdna__llm_shape recorded_shape, run_shape;
+  int failed_recordings; /* what another thread does to the device can spoil one */
+};
+
+/* The states of recurrent layers at an earlier position of a sequence. */
+typedef struct rdna__llm_kept {
+  int position, slot;
+} rdna__llm_kept;
+
+struct rdna_llm_sequence {
+  rdna_llm_cache *cache;
+  int position;
+  int page_count;
+  bool in_row;    /* its pages follow one another */
+  bool in_step;   /* it is in the step that is being prepared */
+  int32_t *pages; /* (table_stride) */
+  int slot;       /* of its states; -1: it has none, which at position 0 means zeros and elsewhere that a step failed */
+  rdna__llm_kept kept[RDNA__LLM_CHECKPOINTS]; /* ascending */
+  int kept_count;
+};
+
+/* From cache.c. |pinned_rows|: how many rows of logits are in pinned memory; 0 means all. With RDNA__LLM_ONE_PAGE the
+ * whole context is one page. */
+rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_cache_options chosen, int pinned_rows,
+                                   rdna_llm_cache **out_cache);
+/* The slot of a step's numbers: how many 32-bit words they are at most. */
+size_t rdna__llm_step_words(const rdna_llm_cache *cache);
+
+/* From sequence.c. Pages that the sequence would take for |count| more tokens; then that it takes them, which changes
+ * nothing where it fails. */
+int64_t rdna__llm_pages_wanted(const rdna_llm_sequence *sequence, int count);
+rdna_status rdna__llm_grow(rdna_llm_sequence *sequence, int count);
+/* Makes the sequence's states its own, in a slot that a step may write to. */
+rdna_status rdna__llm_own_states(rdna_llm_sequence *sequence);
+void rdna__llm_drop_slot(rdna_llm_cache *cache, int slot);
+
+/* From step.c. Whether a step may have this part, whatever its room. */
+rdna_status rdna__llm_check_part(const rdna_llm_cache *cache, const rdna_llm_part *part);
+/* As rdna_llm_step; the logits go to |direct| when that is not NULL and they are more than fit in pinned
+ * memory. */
+rdna_status rdna__llm_step(rdna_llm_cache *cache, const rdna_llm_part *parts, int count, float *direct,
+                           const float **out_logits);
+
+#endif

@@ -1,0 +1,253 @@
+/* Many sequences over one cache: each has the logits that it has alone, whatever shares its steps and its pages, and
+ * whatever forks and truncations came before. */
+#include "model/llm/testing_model.h"
+#include "rdna/llm_cache.h"
+
+enum {
+  VOCABULARY = MADE_VOCABULARY,
+  TEXTS = 4,
+  LENGTH = 150,
+  MOST = 9, /* sequences at a time */
+  PAGE = 8,
+  BATCH = 48
+};
+
+typedef float row[VOCABULARY];
+
+/* Texts that begin alike, and their logits when each is read alone. */
+static int32_t texts[TEXTS][LENGTH];
+static row want[TEXTS][LENGTH];
+static const int common[TEXTS][TEXTS] = {
+    {LENGTH, 37, 64, 5}, {37, LENGTH, 37, 5}, {64, 37, LENGTH, 5}, {5, 5, 5, LENGTH}};
+
+static void make_texts(const made *m) {
+  for (int i = 0; i < TEXTS; i++) {
+    rdna__random random;
+    rdna__random_seed(&random, 100 + (uint64_t)i);
+    for (int k = 0; k < LENGTH; k++) texts[i][k] = (int32_t)rdna__random_below(&random, VOCABULARY);
+    for (int k = 0; i > 0 && k < common[i][0]; k++) texts[i][k] = texts[0][k];
+    rdna_llm_session *session;
+    const rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = LENGTH, .kv_dtype = RDNA_F32,
+                                              .exact = 1};
+    assert_ok(rdna_llm_session_create(m->llm, &options, &session));
+    assert_ok(rdna_llm_session_eval_all(session, texts[i], LENGTH, want[i][0]));
+    rdna_llm_session_release(session);
+  }
+}
+
+static rdna_llm_cache *make_cache(const made *m, int64_t positions) {
+  const rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT,
+                                          .positions = positions,
+                                          .context = LENGTH,
+                                          .sequences = MOST,
+                                          .batch = BATCH,
+                                          .logits = BATCH,
+                                          .page = PAGE,
+                                          .kv_dtype = RDNA_F32,
+                                          .exact = 1};
+  rdna_llm_cache *cache;
+  assert_ok(rdna_llm_cache_create(m->llm, &options, &cache));
+  return cache;
+}
+
+static rdna_llm_cache_info info_of(const rdna_llm_cache *cache) {
+  rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
+  assert_ok(rdna_llm_cache_get_info(cache, &info));
+  return info;
+}
+
+/* The sequences that there are, and which text each reads. */
+typedef struct crowd {
+  rdna_llm_cache *cache;
+  rdna_llm_sequence *sequence[MOST];
+  int text[MOST];
+  int count;
+} crowd;
+
+static int at(const crowd *c, int i) { return rdna_llm_sequence_position(c->sequence[i]); }
+static int below(int n) { return (int)rdna__random_below(&random_state, (uint64_t)n); }
+
+static void check_row(const float *got, int text, int position, const char *what) {
+  for (int k = 0; k < VOCABULARY; k++) {
+    if (!(fabs((double)got[k] - (double)want[text][position][k]) < 1e-4))
+      fail_msg("%s: text %d at %d, logit %d: got %g, want %g", what, text, position, k, (double)got[k],
+               (double)want[text][position][k]);
+  }
+}
+
+/* Some tokens of some sequences: one each, as in decoding, or now and then a piece of a prompt. */
+static void step(crowd *c) {
+  rdna_llm_part parts[MOST];
+  int who[MOST], from[MOST], count = 0, left = BATCH;
+  bool single = below(2);
+  for (int i = 0; i < c->count; i++) {
+    int room = LENGTH - at(c, i), tokens = single || below(3) ? 1 : 1 + below(20);
+    tokens = tokens < room ? tokens : room, tokens = tokens < left ? tokens : left;
+    if (tokens < 1 || (!single && below(4) == 0)) continue;
+    who[count] = i, from[count] = at(c, i);
+    parts[count++] =
+        (rdna_llm_part){c->sequence[i], texts[c->text[i]] + at(c, i), tokens, single ? 1 : below(tokens + 1)};
+    left -= tokens;
+  }
+  if (count == 0) return;
+  const float *logits;
+  assert_ok(rdna_llm_step(c->cache, parts, count, &logits));
+  for (int i = 0; i < count; i++) {
+    assert_int_equal(at(c, who[i]), from[i] + parts[i].count);
+    for (int k = parts[i].count - parts[i].logits; k < parts[i].count; k++, logits += VOCABULARY)
+      check_row(logits, c->text[who[i]], from[i] + k, single ? "single tokens" : "pieces");
+  }
+}
+
+static void drop(crowd *c, int i) {
+  rdna_llm_sequence_release(c->sequence[i]);
+  c->count--;
+  c->sequence[i] = c->sequence[c->count], c->text[i] = c->text[c->count];
+}
+
+/* Another sequence that goes on as some text does which begins like that of the first. */
+static void fork_one(crowd *c) {
+  int from = below(c->count), to = below(TEXTS), most = at(c, from), shared = common[c->text[from]][to];
+  if (c->count == MOST) return;
+  most = most < shared ? most : shared;
+  int position = below(most + 1);
+  assert_ok(rdna_llm_sequence_fork(c->sequence[from], position, &c->sequence[c->count]));
+  assert_int_equal(at(c, c->count), position);
+  c->text[c->count++] = to;
+}
+
+static void mill_about(uint32_t window, int rounds) {
+  made m = make_model(window);
+  make_texts(&m);
+  crowd c = {.cache = make_cache(&m, MOST * LENGTH)};
+  int64_t pages = info_of(c.cache).pages;
+  assert_int_equal(pages, (MOST * LENGTH + PAGE - 1) / PAGE);
+  for (int round = 0; round < rounds; round++) {
+    int what = below(10);
+    if (c.count == 0 || (what == 0 && c.count < MOST)) {
+      assert_ok(rdna_llm_sequence_create(c.cache, &c.sequence[c.count]));
+      c.text[c.count++] = below(TEXTS);
+    }
+    if (what == 1) fork_one(&c);
+    if (what == 2) {
+      int i = below(c.count), position = below(at(&c, i) + 1);
+      assert_ok(rdna_llm_sequence_truncate(c.sequence[i], position));
+      assert_int_equal(at(&c, i), position);
+    }
+    if (what == 3 && c.count > 1) drop(&c, below(c.count));
+    if (what >= 3) step(&c);
+  }
+  while (c.count > 0) drop(&c, 0);
+  assert_int_equal(info_of(c.cache).free_pages, pages); /* none is lost */
+  assert_int_equal(info_of(c.cache).open, 0);
+  rdna_llm_cache_release(c.cache);
+  free_model(&m);
+}
+
+static void test_sequences_do_not_hear_of_each_other(void **state) { mill_about(0, 100); }
+static void test_windows(void **state) { mill_about(11, 40); }
+
+/* What two sequences share lies there once, and who writes behind it takes a page of its own. */
+static void test_forks_share_pages(void **state) {
+  made m = make_model(0);
+  make_texts(&m);
+  rdna_llm_cache *cache = make_cache(&m, 10 * PAGE);
+  rdna_llm_sequence *first, *second;
+  const float *logits;
+  assert_ok(rdna_llm_sequence_create(cache, &first));
+  rdna_llm_part part = {first, texts[0], 37, 1};
+  assert_ok(rdna_llm_step(cache, &part, 1, &logits));
+  assert_int_equal(info_of(cache).free_pages, 5);
+  assert_ok(rdna_llm_sequence_fork(first, 37, &second));
+  assert_int_equal(info_of(cache).free_pages, 5);
+  rdna_llm_part both[] = {{second, texts[1] + 37, 1, 1}, {first, texts[0] + 37, 1, 1}};
+  assert_ok(rdna_llm_step(cache, both, 2, &logits)); /* one of them copies the page of positions 32 to 36 */
+  assert_int_equal(info_of(cache).free_pages, 4);
+  check_row(logits, 1, 37, "the fork"), check_row(logits + VOCABULARY, 0, 37, "what it came from");
+  rdna_llm_sequence_release(first);
+  assert_int_equal(info_of(cache).free_pages, 5);
+  both[0].tokens++;
+  assert_ok(rdna_llm_step(cache, both, 1, &logits));
+  check_row(logits, 1, 38, "the fork alone");
+  rdna_llm_cache_release(cache); /* it stays until its last sequence goes */
+  both[0].tokens++;
+  assert_ok(rdna_llm_step(cache, both, 1, &logits));
+  check_row(logits, 1, 39, "after the cache's release");
+  rdna_llm_sequence_release(second);
+  free_model(&m);
+}
+
+static void test_a_full_cache_says_so(void **state) {
+  made m = make_model(0);
+  make_texts(&m);
+  rdna_llm_cache *cache = make_cache(&m, 5 * PAGE);
+  rdna_llm_sequence *a, *b;
+  const float *logits;
+  assert_ok(rdna_llm_sequence_create(cache, &a));
+  assert_ok(rdna_llm_sequence_create(cache, &b));
+  rdna_llm_part parts[] = {{a, texts[0], 20, 1}, {b, texts[3], 16, 1}};
+  assert_ok(rdna_llm_step(cache, parts, 2, &logits));
+  parts[0] = (rdna_llm_part){a, texts[0] + 20, 1, 1}, parts[1] = (rdna_llm_part){b, texts[3] + 16, 1, 1};
+  assert_refused(rdna_llm_step(cache, parts, 2, &logits), RDNA_OUT_OF_MEMORY,
+                 "takes 1 more pages of 8 positions, and 0 of the cache's 5 are free");
+  assert_int_equal(rdna_llm_sequence_position(a), 20);
+  assert_ok(rdna_llm_step(cache, parts, 1, &logits)); /* a has room in its last page */
+  check_row(logits, 0, 20, "beside a full cache");
+  rdna_llm_sequence_release(a);
+  assert_ok(rdna_llm_step(cache, parts + 1, 1, &logits));
+  check_row(logits, 3, 16, "after room was made");
+  rdna_llm_sequence_release(b);
+  rdna_llm_cache_release(cache);
+  free_model(&m);
+}
+
+static void test_what_is_refused_changes_nothing(void **state) {
+  made m = make_model(0);
+  make_texts(&m);
+  rdna_llm_cache *cache = make_cache(&m, LENGTH), *other = make_cache(&m, LENGTH);
+  rdna_llm_sequence *s, *stranger;
+  rdna_llm_cache_options odd = {RDNA_LLM_CACHE_OPTIONS_INIT, .page = -1};
+  const float *logits;
+  int32_t wrong[] = {1, VOCABULARY};
+  assert_ok(rdna_llm_sequence_create(cache, &s));
+  assert_ok(rdna_llm_sequence_create(other, &stranger));
+  rdna_llm_part parts[] = {{s, texts[0], 8, 1}, {s, texts[0], 1, 1}, {stranger, texts[0], 1, 1}};
+  assert_ok(rdna_llm_step(cache, parts, 1, &logits));
+#define REFUSED(part, sentence)                                                                  \
+  do {                                                                                           \
+    rdna_llm_part one = part;                                                                    \
+    assert_refused(rdna_llm_step(cache, &one, 1, &logits), RDNA_INVALID_ARGUMENT, sentence, ""); \
+  } while (0)
+#define PART(...) ((rdna_llm_part){__VA_ARGS__})
+  REFUSED(PART(s, wrong, 2, 1), "token 1 is id 40");
+  REFUSED(PART(s, wrong, 0, 0), "at least 1");
+  REFUSED(PART(s, NULL, 1, 0), "at least 1");
+  REFUSED(PART(s, wrong, 1, 2), "the logits of 2 of 1 tokens");
+  REFUSED(PART(s, texts[0], LENGTH - 7, 0), "do not fit in a context of 150");
+  REFUSED(PART(s, texts[0], BATCH + 1, 0), "a step of 49 tokens; this cache was made for 48");
+  REFUSED(PART(stranger, texts[0], 1, 0), "not of its cache");
+  REFUSED(PART(NULL, texts[0], 1, 0), "not of its cache");
+  assert_refused(rdna_llm_step(cache, parts, 2, &logits), RDNA_INVALID_ARGUMENT, "one sequence twice");
+  assert_refused(rdna_llm_step(cache, parts, 0, &logits), RDNA_INVALID_ARGUMENT, "at least one part");
+  assert_refused(rdna_llm_step(cache, parts, MOST + 1, &logits), RDNA_INVALID_ARGUMENT, "made for 9");
+  assert_refused(rdna_llm_sequence_truncate(s, 9), RDNA_INVALID_ARGUMENT, "a sequence of 8 tokens at position 9");
+  assert_refused(rdna_llm_sequence_fork(s, -1, &stranger), RDNA_INVALID_ARGUMENT, "position -1");
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "in pages of -1");
+  rdna_llm_part next = {s, texts[0] + 8, 1, 1};
+  assert_ok(rdna_llm_step(cache, &next, 1, &logits));
+  check_row(logits, 0, 8, "after refusals");
+  rdna_llm_sequence_release(s), rdna_llm_sequence_release(stranger);
+  rdna_llm_cache_release(cache), rdna_llm_cache_release(other);
+  free_model(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sequences_do_not_hear_of_each_other),
+      cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_forks_share_pages),
+      cmocka_unit_test(test_a_full_cache_says_so),
+      cmocka_unit_test(test_what_is_refused_changes_nothing),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
