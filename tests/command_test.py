@@ -163,6 +163,18 @@ class Others(unittest.TestCase):
         table = output("bench", DEMO_MODEL, "--prompt", 8, "--decode", 2, "--device", rdna_program.DEVICE).decode()
         self.assertRegex(table, r"depth +prompt +tokens/s +decode")
 
+    def test_bench_of_many_sequences(self):
+        report = json.loads(output("bench", DEMO_MODEL, "--decode", 3, "--depth", "0,40", "--batch", "1,3", "--kernels",
+                                   "--json", "--device", rdna_program.DEVICE))
+        rates_of = [row for row in report["results"] if "kernel" not in row]
+        self.assertEqual([(row["depth"], row["sequences"]) for row in rates_of], [(0, 1), (0, 3), (40, 1), (40, 3)])
+        for row in rates_of:
+            self.assertAlmostEqual(row["tokens_per_second"] * row["step_milliseconds"], 1000 * row["sequences"], places=3)
+            self.assertLess(row["tokens_per_second_each"], 1e6)
+        self.assertTrue(any(row["of"] == "token of 3 sequences" for row in report["results"] if "kernel" in row))
+        table = output("bench", DEMO_MODEL, "--decode", 1, "--batch", "2", "--device", rdna_program.DEVICE).decode()
+        self.assertRegex(table, r"depth +sequences +decode")
+
     def test_where_a_models_time_goes(self):
         report = json.loads(output("bench", DEMO_MODEL, "--prompt", 5, "--decode", 1, "--depth", "3", "--kernels", "--json",
                                    "--device", rdna_program.DEVICE))
@@ -233,6 +245,7 @@ class Misuse(Refusing):
 
     def test_depths_that_are_no_numbers(self):
         self.refused(1, "bench", DEMO_MODEL, "--depth", "0,x", mentions="--depth '0,x'")
+        self.refused(1, "bench", DEMO_MODEL, "--batch", "0", mentions="1 to 4096 sequences")
 
     def test_command_lines(self):
         self.refused(2, "fly", mentions="fly")

@@ -3,19 +3,21 @@
 
 #include <stdio.h>
 
+#include "base/status.h"
 #include "command/command.h"
 
 int command_bench(int argc, char **argv) {
   device_choice choice = DEVICE_CHOICE_DEFAULT;
   bool as_json = false, kernels = false;
   const char *filter = "";
-  const char *depths = "0";
+  const char *depths = "0", *batches = NULL;
   int64_t prompt = 512, decode = 64;
   const option_row options[] = {
       {"--op", OPTION_TEXT, &filter, "NAME", "only operators with this in their names", 0, 0},
       {"--prompt", OPTION_INTEGER, &prompt, "N", "tokens of the model's prompt (512)", 1, 1000000},
       {"--decode", OPTION_INTEGER, &decode, "N", "tokens to decode one by one (64)", 1, 1000000},
       {"--depth", OPTION_TEXT, &depths, "N,N,…", "tokens before the prompt, of each row of the table (0)", 0, 0},
+      {"--batch", OPTION_TEXT, &batches, "N,N,…", "sequences that decode together, and no prompt", 0, 0},
       {"--kernels", OPTION_FLAG, &kernels, NULL, "then where the time goes, kernel by kernel", 0, 0},
       {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(choice),
@@ -27,14 +29,19 @@ int command_bench(int argc, char **argv) {
       0,
       1,
       options,
-      8};
+      9};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   model_bench what = {.prompt = (int)prompt, .decode = (int)decode, .kernels = kernels};
   rdna_device *device;
-  if (parse_numbers("--depth", depths, &what.depths) != RDNA_OK || open_chosen_device(&choice, &device) != RDNA_OK) {
-    rdna_tokens_deinit(&what.depths);
+  rdna_status parsed = parse_numbers("--depth", depths, &what.depths);
+  if (parsed == RDNA_OK && batches) parsed = parse_numbers("--batch", batches, &what.batches);
+  for (size_t i = 0; parsed == RDNA_OK && i < what.batches.count; i++)
+    if (what.batches.ids[i] < 1 || what.batches.ids[i] > 4096)
+      parsed = rdna__fail(RDNA_INVALID_ARGUMENT, "--batch '%s': 1 to 4096 sequences can be timed", batches);
+  if (parsed != RDNA_OK || open_chosen_device(&choice, &device) != RDNA_OK) {
+    rdna_tokens_deinit(&what.depths), rdna_tokens_deinit(&what.batches);
     return fail_with_status();
   }
   const rdna_device_info *info = rdna_device_get_info(device);
@@ -48,7 +55,7 @@ int command_bench(int argc, char **argv) {
                                        "arch", info->arch, "emulated", info->emulated, "results", rows));
   else
     json_decref(rows);
-  rdna_tokens_deinit(&what.depths);
+  rdna_tokens_deinit(&what.depths), rdna_tokens_deinit(&what.batches);
   rdna_device_release(device);
   return exit_status;
 }

@@ -53,6 +53,15 @@ static void report(const char *what, int depth, const kernel_time *times, size_t
   }
 }
 
+rdna_status bench_report_kernels(const char *what, int depth, rdna_profile_record *records, size_t count,
+                                 json_t *json) {
+  kernel_time *times = malloc((count ? count : 1) * sizeof *times);
+  if (!times) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu records", count);
+  report(what, depth, times, add_up(records, count, times), json);
+  free(times);
+  return RDNA_OK;
+}
+
 static rdna_status profile(rdna_device *device, rdna_llm_session *session, const int32_t *tokens, int count,
                            const char *what, float *logits, json_t *json) {
   int depth = rdna_llm_session_position(session);
@@ -62,10 +71,7 @@ static rdna_status profile(rdna_device *device, rdna_llm_session *session, const
   rdna_status status = rdna_llm_session_eval(session, tokens, count, logits);
   rdna_status stopped = rdna_profile_stop(device, &records, &found);
   if (status == RDNA_OK) status = stopped;
-  kernel_time *times = malloc((found ? found : 1) * sizeof *times);
-  if (status == RDNA_OK && !times) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu records", found);
-  if (status == RDNA_OK) report(what, depth, times, add_up(records, found, times), json);
-  free(times);
+  if (status == RDNA_OK) status = bench_report_kernels(what, depth, records, found, json);
   free(records);
   return status;
 }

@@ -74,29 +74,36 @@ static void report(const rdna_llm_info *info, int depth, int prompt, int decode,
          rate * (weights + cache) / 1e9);
 }
 
-static void print_head(const rdna_llm_info *info) {
+static void print_model(const rdna_llm_info *info) {
   char text[32];
   printf("%s, %.2f billion parameters, %s of weights a token\n\n", info->architecture, (double)info->parameters / 1e9,
          format_bytes((double)info->bytes_per_token, text));
-  printf("  %7s  %7s  %12s  %7s  %12s  %12s\n", "depth", "prompt", "tokens/s", "decode", "tokens/s", "decode GB/s");
+}
+
+static rdna_status bench_depths(rdna_device *device, rdna_llm *llm, const model_bench *what, json_t *json) {
+  rates r;
+  rdna_status status = RDNA_OK;
+  if (!json)
+    printf("  %7s  %7s  %12s  %7s  %12s  %12s\n", "depth", "prompt", "tokens/s", "decode", "tokens/s", "decode GB/s");
+  for (size_t i = 0; status == RDNA_OK && i < what->depths.count; i++) {
+    int depth = what->depths.ids[i];
+    status = measure(llm, depth, what->prompt, what->decode, &r);
+    if (status == RDNA_OK) report(rdna_llm_get_info(llm), depth, what->prompt, what->decode, &r, json);
+  }
+  for (size_t i = 0; status == RDNA_OK && what->kernels && i < what->depths.count; i++)
+    status = bench_kernels(device, llm, what->depths.ids[i], what->prompt, json);
+  return status;
 }
 
 rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json) {
   rdna_gguf *file;
   rdna_llm *llm;
-  rates r;
   RDNA_TRY(rdna_gguf_open(path, &file));
   rdna_status status = rdna_llm_open(device, file, show_loading, NULL, &llm);
   end_progress();
   if (status == RDNA_OK) {
-    if (!json) print_head(rdna_llm_get_info(llm));
-    for (size_t i = 0; status == RDNA_OK && i < what->depths.count; i++) {
-      int depth = what->depths.ids[i];
-      status = measure(llm, depth, what->prompt, what->decode, &r);
-      if (status == RDNA_OK) report(rdna_llm_get_info(llm), depth, what->prompt, what->decode, &r, json);
-    }
-    for (size_t i = 0; status == RDNA_OK && what->kernels && i < what->depths.count; i++)
-      status = bench_kernels(device, llm, what->depths.ids[i], what->prompt, json);
+    if (!json) print_model(rdna_llm_get_info(llm));
+    status = what->batches.count ? bench_batch(device, llm, what, json) : bench_depths(device, llm, what, json);
     rdna_llm_release(llm);
   }
   rdna_gguf_close(file);
