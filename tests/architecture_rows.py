@@ -78,6 +78,10 @@ class Row:
         """Whether the network multiplies by 1 + w."""
         return False
 
+    def serves_text(self, name):
+        """Whether logits of a text can depend on a weight."""
+        return True
+
     def tensors(self, name, array, config):
         """What the file has for one weight of transformers: [(name, array), …], with a third, the type, unless f32."""
         stem, end = name.rsplit(".", 1)

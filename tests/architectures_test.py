@@ -21,10 +21,11 @@ from architecture_errors import HEAD, Errors, refusal
 from architecture_gemma4 import GEMMA4
 from architecture_mixtures import MIXTURES
 from architecture_models import Model
+from architecture_more import MORE
 from architecture_rows import ROWS as DENSE
 from logits_test import relative_squared_error
 
-ROWS = DENSE + MIXTURES + DELTA + GEMMA4
+ROWS = DENSE + MIXTURES + DELTA + GEMMA4 + MORE
 # Those that rdna does not run yet.
 MISSING = []
 LENGTH = 41
@@ -52,7 +53,8 @@ class Reference:
         some = range(count) if count < 8 else (0, count // 2, count - 1)
         layers = {f"layer {i}": self.model.logits(self.tokens, skip=i) for i in some}
         features = {name: self.model.logits(self.tokens, changes) for name, changes in self.row.features.items()}
-        kinds = {re.sub(r"\d+", "N", name): name for name in reversed(self.model.weights)}
+        kinds = {re.sub(r"\d+", "N", name): name for name in reversed(self.model.weights)
+                 if self.row.serves_text(name)}
         rng = np.random.default_rng(count)
         weights = {name: self.model.disturbed_logits(self.tokens, name, rng) for name in kinds.values()}
         return [f"{name}: {change:.1e}" for least, group in ((0.01, layers), (1e-4, features), (1e-6, weights))

@@ -42,12 +42,22 @@ rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const ch
 rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe);
 /* A vector of |count| times |value|. */
 rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_tensor *out);
+/* The experts of layer |index| as the files of many families have them: softmax, weights that are normalised. */
+rdna_status rdna__arch_softmax_experts(rdna_llm *llm, int index, rdna__nn_moe *moe);
+/* Experts as DeepSeek has them, with another feed-forward block in the first layers: |gating| is GGUF's
+ * expert_gating_func where the file has none, 1 softmax or 2 sigmoid. */
+enum { RDNA__ARCH_SOFTMAX = 1, RDNA__ARCH_SIGMOID = 2 };
+rdna_status rdna__arch_dense_or_experts(rdna_llm *llm, int index, rdna__nn_layer *layer, int gating);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
+/* attn_norm, and the norm before the feed-forward block, which some files call post_attention_norm. */
+rdna_status rdna__arch_norms_by_other_names(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* post_attention_norm and post_ffw_norm. */
 rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* attn_norm, ffn_norm, rdna__arch_attention and rdna__arch_ffn: a layer of Llama. */
 rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer);
+/* The same with rdna__arch_softmax_experts in place of rdna__arch_ffn. */
+rdna_status rdna__arch_expert_layer(rdna_llm *llm, int index, rdna__nn_layer *layer);
 
 /* ---- rotation.c ---- */
 
@@ -67,6 +77,8 @@ rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout lay
                                 rdna__nn_rotation *out_rotation);
 /* The same plain, divided by |factors| (rotated / 2); NULL: by nothing. */
 rdna_status rdna__arch_rotation_by(rdna_llm *llm, double base, const float *factors, rdna_tensor *out_inv_freq);
+/* Rotation number 1, over halves, plain, of |rotated| values a head: that of layers with a window. */
+rdna_status rdna__arch_rope_of_windows(rdna_llm *llm, double base, int rotated);
 /* Positions that turn nothing. */
 rdna__nn_rotation rdna__arch_no_rotation(void);
 /* Rotation number 0, which all layers have, as the file's keys say. */

@@ -24,7 +24,17 @@
   X(qwen3next)           \
   X(qwen35)              \
   X(qwen35moe)           \
-  X(gemma4)
+  X(gemma4)              \
+  X(qwen2vl)             \
+  X(qwen3vl)             \
+  X(qwen3vlmoe)          \
+  X(glm4)                \
+  X(glm4moe)             \
+  X(dots1)               \
+  X(minimax_m2)          \
+  X(ernie4_5)            \
+  X(exaone4)             \
+  X(seed_oss)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)

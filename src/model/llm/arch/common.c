@@ -130,6 +130,12 @@ rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   return rdna__load_layer_vector(&llm->weights, index, "ffn_norm.weight", width, &layer->ffn_norm);
 }
 
+rdna_status rdna__arch_norms_by_other_names(rdna_llm *llm, int index, rdna__nn_layer *layer) {
+  int width = llm->info.width;
+  RDNA_TRY(rdna__load_layer_vector(&llm->weights, index, "attn_norm.weight", width, &layer->attention_norm));
+  return rdna__load_layer_vector(&llm->weights, index, "post_attention_norm.weight", width, &layer->ffn_norm);
+}
+
 rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   rdna__weights *w = &llm->weights;
   int width = llm->info.width;
@@ -140,5 +146,11 @@ rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *laye
 rdna_status rdna__arch_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   RDNA_TRY(rdna__arch_attention(llm, index, &layer->attention));
   RDNA_TRY(rdna__arch_ffn(llm, index, &layer->ffn, NULL));
+  return rdna__arch_norms(llm, index, layer);
+}
+
+rdna_status rdna__arch_expert_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
+  RDNA_TRY(rdna__arch_attention(llm, index, &layer->attention));
+  RDNA_TRY(rdna__arch_softmax_experts(llm, index, &layer->moe));
   return rdna__arch_norms(llm, index, layer);
 }

@@ -6,8 +6,6 @@
 #include "base/status.h"
 #include "model/llm/arch/arch.h"
 
-enum { GATING_SOFTMAX = 1, GATING_SIGMOID = 2 };
-
 static rdna_status keys(rdna_llm *llm) {
   rdna__rope_scaling scaling;
   RDNA_TRY(rdna__arch_keys(llm));
@@ -93,19 +91,9 @@ static rdna_status load_latent(rdna_llm *llm, int index, rdna__nn_latent *l) {
 }
 
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
-  int dense, gating;
   RDNA_TRY(load_latent(llm, index, &l->latent));
   RDNA_TRY(rdna__arch_norms(llm, index, l));
-  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "leading_dense_block_count", &dense));
-  if (index < dense) return rdna__arch_ffn(llm, index, &l->ffn, NULL);
-  RDNA_TRY(rdna__key_count(&llm->weights, "expert_gating_func", GATING_SOFTMAX, &gating));
-  if (gating != GATING_SOFTMAX && gating != GATING_SIGMOID)
-    return rdna__fail(RDNA_UNSUPPORTED, "%s.expert_gating_func is %d; this library has 1, softmax, and 2, sigmoid",
-                      llm->weights.architecture, gating);
-  l->moe = (rdna__nn_moe){.score = gating == GATING_SIGMOID ? RDNA_MOE_SCORE_SIGMOID : RDNA_MOE_SCORE_SOFTMAX,
-                          .scale = 1,
-                          .group_best = gating == GATING_SIGMOID ? 2 : 1} /* V3 and V2 rank groups so */;
-  return rdna__arch_experts(llm, index, &l->moe);
+  return rdna__arch_dense_or_experts(llm, index, l, RDNA__ARCH_SOFTMAX);
 }
 
 const rdna__llm_arch rdna__arch_deepseek2 = {"deepseek2", keys, layer};

@@ -74,3 +74,24 @@ rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe) {
     RDNA_TRY(rdna__load_layer_vector(w, index, "ffn_down_exps.scale", experts, &moe->expert_scale));
   return load_shared(llm, index, moe);
 }
+
+rdna_status rdna__arch_softmax_experts(rdna_llm *llm, int index, rdna__nn_moe *moe) {
+  *moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
+  return rdna__arch_experts(llm, index, moe);
+}
+
+rdna_status rdna__arch_dense_or_experts(rdna_llm *llm, int index, rdna__nn_layer *l, int gating) {
+  int dense;
+  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "leading_dense_block_count", &dense));
+  if (index < dense) return rdna__arch_ffn(llm, index, &l->ffn, NULL);
+  RDNA_TRY(rdna__key_count(&llm->weights, "expert_gating_func", gating, &gating));
+  if (gating != RDNA__ARCH_SOFTMAX && gating != RDNA__ARCH_SIGMOID)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s.expert_gating_func is %d; this library has 1, softmax, and 2, sigmoid",
+                      llm->weights.architecture, gating);
+  bool sigmoid = gating == RDNA__ARCH_SIGMOID;
+  l->moe = (rdna__nn_moe){.score = sigmoid ? RDNA_MOE_SCORE_SIGMOID : RDNA_MOE_SCORE_SOFTMAX,
+                          .normalised = l->moe.normalised,
+                          .scale = 1,
+                          .group_best = sigmoid ? 2 : 1}; /* DeepSeek V3 and V2 rank groups so */
+  return rdna__arch_experts(llm, index, &l->moe);
+}

@@ -32,8 +32,7 @@ static rdna_status gemma3_keys(rdna_llm *llm) {
   RDNA_TRY(rdna__key_number(&llm->weights, "rope.freq_base", 1e6, &llm->config.rope_base));
   RDNA_TRY(rdna__key_number(&llm->weights, "rope.freq_base_swa", 10000, &of_windows));
   RDNA_TRY(rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES));
-  llm->rotations[1] = (rdna__nn_rotation){.layout = RDNA_ROPE_LAYOUT_HALVES, .magnitude = 1};
-  return rdna__arch_rotation_by(llm, of_windows, NULL, &llm->rotations[1].inv_freq);
+  return rdna__arch_rope_of_windows(llm, of_windows, llm->config.rotated);
 }
 
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, int largest) {

@@ -9,7 +9,6 @@
 
 static rdna_status keys(rdna_llm *llm) {
   const rdna__weights *w = &llm->weights;
-  rdna__nn_rotation *near = &llm->rotations[1];
   double of_windows;
   int rotated = 0, whole;
   RDNA_TRY(rdna__arch_keys(llm));
@@ -25,12 +24,7 @@ static rdna_status keys(rdna_llm *llm) {
   if (rotated > whole || rotated % 2 != 0)
     return rdna__fail(RDNA_BAD_DATA, "%s.rope.dimension_count_swa is %d; it must be even and at most the head's %d",
                       w->architecture, rotated, whole);
-  *near = (rdna__nn_rotation){.layout = RDNA_ROPE_LAYOUT_HALVES, .magnitude = 1};
-  int of_others = llm->config.rotated;
-  llm->config.rotated = rotated;
-  rdna_status status = rdna__arch_rotation_by(llm, of_windows, NULL, &near->inv_freq);
-  llm->config.rotated = of_others;
-  return status;
+  return rdna__arch_rope_of_windows(llm, of_windows, rotated);
 }
 
 /* The vectors of all layers, loaded with the first. */

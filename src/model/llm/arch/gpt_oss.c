@@ -18,9 +18,7 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   rdna__nn_attention *a = &l->attention;
   RDNA_TRY(rdna__arch_attention(llm, index, a));
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_sinks.weight", a->heads, &a->sinks));
-  RDNA_TRY(rdna__load_layer_vector(w, index, "attn_norm.weight", llm->info.width, &l->attention_norm));
-  /* its name notwithstanding, the norm before the experts */
-  RDNA_TRY(rdna__load_layer_vector(w, index, "post_attention_norm.weight", llm->info.width, &l->ffn_norm));
+  RDNA_TRY(rdna__arch_norms_by_other_names(llm, index, l));
   l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_CHOSEN, .scale = 1, .activation = RDNA__NN_GATE_CLAMPED};
   return rdna__arch_experts(llm, index, &l->moe);
 }

@@ -31,10 +31,7 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
 
 static rdna_status moe_layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   RDNA_TRY(rdna__arch_scale(llm, &l->attention));
-  RDNA_TRY(rdna__arch_attention(llm, index, &l->attention));
-  l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
-  RDNA_TRY(rdna__arch_experts(llm, index, &l->moe));
-  return rdna__arch_norms(llm, index, l);
+  return rdna__arch_expert_layer(llm, index, l);
 }
 
 const rdna__llm_arch rdna__arch_granitemoe = {"granitemoe", keys, moe_layer};

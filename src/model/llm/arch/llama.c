@@ -13,11 +13,9 @@ static rdna_status keys(rdna_llm *llm) {
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
   int experts;
   RDNA_TRY(rdna__key_count_or_none(&llm->weights, "expert_count", &experts));
-  if (experts == 0) return rdna__arch_layer(llm, index, l);
-  RDNA_TRY(rdna__arch_attention(llm, index, &l->attention));
-  l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
-  RDNA_TRY(rdna__arch_experts(llm, index, &l->moe));
-  return rdna__arch_norms(llm, index, l);
+  return experts == 0 ? rdna__arch_layer(llm, index, l) : rdna__arch_expert_layer(llm, index, l);
 }
 
+/* ERNIE 4.5 (Baidu, 2025), its dense models. */
+const rdna__llm_arch rdna__arch_ernie4_5 = {"ernie4_5", keys, layer};
 const rdna__llm_arch rdna__arch_llama = {"llama", keys, layer};

@@ -8,8 +8,7 @@ static rdna_status keys(rdna_llm *llm) {
   RDNA_TRY(rdna__arch_window(llm));
   RDNA_TRY(rdna__arch_period(llm, 4));
   RDNA_TRY(rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES));
-  llm->rotations[1] = (rdna__nn_rotation){.layout = RDNA_ROPE_LAYOUT_HALVES, .magnitude = 1};
-  return rdna__arch_rotation_by(llm, llm->config.rope_base, NULL, &llm->rotations[1].inv_freq);
+  return rdna__arch_rope_of_windows(llm, llm->config.rope_base, llm->config.rotated);
 }
 
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l) {

@@ -14,11 +14,8 @@ static rdna_status qwen3_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) 
 }
 
 static rdna_status qwen3moe_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
-  RDNA_TRY(rdna__arch_attention(llm, index, &layer->attention));
-  RDNA_TRY(rdna__arch_has_head_norms(llm, index, &layer->attention));
-  layer->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
-  RDNA_TRY(rdna__arch_experts(llm, index, &layer->moe));
-  return rdna__arch_norms(llm, index, layer);
+  RDNA_TRY(rdna__arch_expert_layer(llm, index, layer));
+  return rdna__arch_has_head_norms(llm, index, &layer->attention);
 }
 
 /* Its weights are not normalised, and one expert more is taken by every token. */
@@ -32,4 +29,8 @@ static rdna_status qwen2moe_layer(rdna_llm *llm, int index, rdna__nn_layer *laye
 const rdna__llm_arch rdna__arch_qwen2 = {"qwen2", keys, rdna__arch_layer};
 const rdna__llm_arch rdna__arch_qwen3 = {"qwen3", keys, qwen3_layer};
 const rdna__llm_arch rdna__arch_qwen3moe = {"qwen3moe", keys, qwen3moe_layer};
+/* Those that see pictures have three positions a token, which are one and the same for text. */
+const rdna__llm_arch rdna__arch_qwen2vl = {"qwen2vl", keys, rdna__arch_layer};
+const rdna__llm_arch rdna__arch_qwen3vl = {"qwen3vl", keys, qwen3_layer};
+const rdna__llm_arch rdna__arch_qwen3vlmoe = {"qwen3vlmoe", keys, qwen3moe_layer};
 const rdna__llm_arch rdna__arch_qwen2moe = {"qwen2moe", keys, qwen2moe_layer};

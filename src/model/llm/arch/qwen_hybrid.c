@@ -80,8 +80,7 @@ static rdna_status load_recurrent(rdna_llm *llm, int index, bool tiled, rdna__nn
 }
 
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, bool tiled) {
-  rdna__weights *w = &llm->weights;
-  int experts, width = llm->info.width;
+  int experts;
   bool recurrent = false;
   RDNA_TRY(is_recurrent(llm, index, &recurrent));
   if (recurrent) {
@@ -92,13 +91,10 @@ static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, bool tiled
     RDNA_TRY(rdna__arch_attention(llm, index, &l->attention));
     RDNA_TRY(rdna__arch_has_head_norms(llm, index, &l->attention));
   }
-  RDNA_TRY(rdna__load_layer_vector(w, index, "attn_norm.weight", width, &l->attention_norm));
-  /* its name notwithstanding, the norm before the feed-forward block */
-  RDNA_TRY(rdna__load_layer_vector(w, index, "post_attention_norm.weight", width, &l->ffn_norm));
-  RDNA_TRY(rdna__key_count_or_none(w, "expert_count", &experts));
+  RDNA_TRY(rdna__arch_norms_by_other_names(llm, index, l));
+  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "expert_count", &experts));
   if (experts == 0) return rdna__arch_ffn(llm, index, &l->ffn, NULL);
-  l->moe = (rdna__nn_moe){.score = RDNA_MOE_SCORE_SOFTMAX, .normalised = true, .scale = 1};
-  return rdna__arch_experts(llm, index, &l->moe);
+  return rdna__arch_softmax_experts(llm, index, &l->moe);
 }
 
 static rdna_status grouped(rdna_llm *llm, int index, rdna__nn_layer *l) { return layer(llm, index, l, false); }

@@ -89,6 +89,16 @@ rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout lay
   return status;
 }
 
+rdna_status rdna__arch_rope_of_windows(rdna_llm *llm, double base, int rotated) {
+  rdna__nn_rotation *rotation = &llm->rotations[1];
+  int of_others = llm->config.rotated;
+  *rotation = (rdna__nn_rotation){.layout = RDNA_ROPE_LAYOUT_HALVES, .magnitude = 1};
+  llm->config.rotated = rotated;
+  rdna_status status = rdna__arch_rotation_by(llm, base, NULL, &rotation->inv_freq);
+  llm->config.rotated = of_others;
+  return status;
+}
+
 rdna__nn_rotation rdna__arch_no_rotation(void) {
   int64_t none = 0;
   return (rdna__nn_rotation){.inv_freq = rdna_tensor_contiguous(NULL, RDNA_F32, 1, &none), .magnitude = 1};

@@ -1,0 +1,172 @@
+"""The models of architecture_rows.py that came later: GLM 4, EXAONE 4, Seed-OSS, dots, MiniMax, ERNIE, and the language
+models of Qwen's that see pictures."""
+import numpy as np
+
+import gguf_file as gf
+from architecture_mixtures import NOT_NORMED, USED, Mixture
+from architecture_rows import LAYER_NAMES, LLAMA3, POST_NORMS, UNSCALED, WINDOW, Llama, Qwen2, Row, rope
+
+# norms before the feed-forward block under another name
+OTHER_NORMS = {"post_attention_layernorm": "post_attention_norm"}
+
+
+class Partial(Row):
+    """A part of each head turns."""
+
+    def rope_keys(self, parameters):
+        size = self.config.get("head_dim") or self.config["hidden_size"] // self.config["num_attention_heads"]
+        rotated = int(parameters.get("partial_rotary_factor", 1) * size)
+        return {**super().rope_keys(parameters), "rope.dimension_count": rotated}
+
+
+class Glm4(Partial):
+    architecture, model = "glm4", "Glm4ForCausalLM"
+    layer_names = {**LAYER_NAMES, "post_self_attn_layernorm": "post_attention_norm",
+                   "post_mlp_layernorm": "post_ffw_norm"}
+    base = dict(rope_parameters=rope(partial_rotary_factor=0.5), head_dim=24, attention_bias=True)
+
+
+class Glm4Moe(Partial, Mixture):
+    architecture, model, gating = "glm4moe", "Glm4MoeForCausalLM", 2
+    layer_names = {**Mixture.layer_names, **OTHER_NORMS}
+    base = dict(rope_parameters=rope(partial_rotary_factor=0.5), head_dim=24, attention_bias=True, use_qk_norm=True,
+                first_k_dense_replace=1, n_routed_experts=6, num_experts_per_tok=2, n_shared_experts=1,
+                moe_intermediate_size=48, routed_scaling_factor=1.8, norm_topk_prob=True)
+    deviations = {**Mixture.deviations, "e_score_correction_bias": 0.2}
+
+    def expert_count(self, config):
+        return config.n_routed_experts
+
+    def keys(self, config):
+        keys = super().keys(config)
+        keys.update({
+            "leading_dense_block_count": config.first_k_dense_replace,
+            "expert_shared_count": config.n_shared_experts,
+            "expert_weights_scale": config.routed_scaling_factor,
+            "expert_weights_norm": config.norm_topk_prob,
+            "expert_gating_func": self.gating,
+        })
+        return keys
+
+
+class Glm4MoeWithNext(Glm4Moe):
+    """Published files have a layer behind the last that foretells a token further ahead."""
+
+    def keys(self, config):
+        return {**super().keys(config), "block_count": config.num_hidden_layers + 1, "nextn_predict_layers": 1}
+
+    def extra_tensors(self, config):
+        width = config.hidden_size
+        return [(f"blk.{config.num_hidden_layers}.{name}.weight", gf.TENSOR_F32, np.ones(shape))
+                for name, shape in (("nextn.eh_proj", (width, 2 * width)), ("attn_norm", width))]
+
+
+class Dots1(Glm4Moe):
+    architecture, model = "dots1", "Dots1ForCausalLM"
+    layer_names = Mixture.layer_names
+    base = {**Glm4Moe.base, "rope_parameters": rope(), "attention_bias": False}
+    base.pop("use_qk_norm")
+
+
+class MiniMaxM2(Partial, Mixture):
+    architecture, model = "minimax-m2", "MiniMaxM2ForCausalLM"
+    layer_names = {**Mixture.layer_names, "mlp.e_score_correction_bias": "exp_probs_b"}
+    base = dict(rope_parameters=rope(partial_rotary_factor=0.5), head_dim=24, num_local_experts=6,
+                num_experts_per_tok=2)
+    deviations = {**Mixture.deviations, "e_score_correction_bias": 0.2}
+
+    def expert_count(self, config):
+        return config.num_local_experts
+
+    def keys(self, config):
+        return {**super().keys(config), "expert_feed_forward_length": config.intermediate_size, "expert_gating_func": 2}
+
+
+class Ernie45(Row):
+    architecture, model = "ernie4_5", "Ernie4_5ForCausalLM"
+    base = dict(rope_parameters=rope(5e5), head_dim=24, tie_word_embeddings=True)
+
+
+class Exaone4(Llama):
+    architecture, model, permuted = "exaone4", "Exaone4ForCausalLM", False
+    layer_names = {**LAYER_NAMES, **POST_NORMS}
+    base = dict(rope_parameters=rope(1e6), sliding_window=9, sliding_window_pattern=4, num_hidden_layers=5)
+
+    def keys(self, config):
+        keys = super().keys(config)
+        if config.sliding_window:
+            keys["attention.sliding_window"] = config.sliding_window
+            keys["attention.sliding_window_pattern"] = [kind == "sliding_attention" for kind in config.layer_types]
+        return keys
+
+
+class SeedOss(Row):
+    architecture, model = "seed_oss", "SeedOssForCausalLM"
+    layer_names = {**LAYER_NAMES, **OTHER_NORMS}
+    base = dict(rope_parameters=rope(1e6), head_dim=24, attention_bias=True, attention_out_bias=False)
+
+
+SEEING = dict(image_token_id=64, video_token_id=65, vision_start_token_id=63, vision_end_token_id=62)
+TEXT = {"rope_parameters": rope(1e6, mrope_section=[4, 2, 2]), "head_dim": 16}
+
+
+class Seeing(Row):
+    """The language model of one that sees pictures too, which lie in another file."""
+
+    layers = "model.language_model.layers"
+    vision = {}
+    text = {}
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        text = {**self.config, **self.text}
+        self.config = {**text, "text_config": text, "vision_config": self.vision, **SEEING}
+
+    def serves_text(self, name):
+        return ".visual." not in name
+
+    def tensors(self, name, array, config):
+        if not self.serves_text(name):
+            return []
+        return super().tensors(name.replace("language_model.", ""), array, config.text_config)
+
+    def keys(self, config):
+        return {**super().keys(config.text_config),
+                "rope.dimension_sections": [*config.text_config.rope_parameters["mrope_section"], 0]}
+
+
+class Qwen25Vl(Seeing, Qwen2):
+    architecture, model = "qwen2vl", "Qwen2_5_VLForConditionalGeneration"
+    text = TEXT
+    vision = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=64, fullatt_block_indexes=[0])
+
+
+class Qwen3Vl(Seeing):
+    architecture, model = "qwen3vl", "Qwen3VLForConditionalGeneration"
+    text = {**TEXT, "rope_parameters": rope(1e6, mrope_section=[4, 2, 2], mrope_interleaved=True)}
+    vision = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=64,
+                  deepstack_visual_indexes=[0], num_position_embeddings=16)
+
+
+class Qwen3VlMoe(Qwen3Vl, Mixture):
+    architecture, model = "qwen3vlmoe", "Qwen3VLMoeForConditionalGeneration"
+    text = {**Qwen3Vl.text, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 48}
+
+
+SCALE = {"scale": dict(routed_scaling_factor=1.0)}
+
+MORE = [
+    Glm4("glm4"),
+    Glm4Moe("glm4moe", {}, {**USED, **NOT_NORMED, **SCALE}),
+    Glm4MoeWithNext("glm4moe, with a layer that is not run", dict(use_qk_norm=False)),
+    Dots1("dots1", {}, {**USED, **NOT_NORMED, **SCALE}),
+    MiniMaxM2("minimax-m2", {}, USED),
+    Ernie45("ernie4_5"),
+    Exaone4("exaone4", {}, WINDOW),
+    Exaone4("exaone4, without windows", dict(sliding_window=None, layer_types=["full_attention"] * 3,
+                                             num_hidden_layers=3, rope_parameters=LLAMA3), UNSCALED),
+    SeedOss("seed_oss"),
+    Qwen25Vl("qwen2vl"),
+    Qwen3Vl("qwen3vl"),
+    Qwen3VlMoe("qwen3vlmoe"),
+]
