@@ -153,6 +153,57 @@ class Qwen3VlMoe(Qwen3Vl, Mixture):
     text = {**Qwen3Vl.text, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 48}
 
 
+class LayerNorm(Partial):
+    """Norms subtract the mean; some have biases."""
+
+    epsilon = "layer_norm_eps"
+
+    def keys(self, config):
+        config.rms_norm_eps = 1.0
+        keys = super().keys(config)
+        del keys["attention.layer_norm_rms_epsilon"]
+        return {**keys, "attention.layer_norm_epsilon": getattr(config, self.epsilon)}
+
+
+class Cohere(LayerNorm):
+    architecture, model = "command-r", "CohereForCausalLM"
+    base = dict(rope_parameters=rope(), tie_word_embeddings=True, logit_scale=0.25, layer_norm_eps=1e-2)
+
+    def keys(self, config):
+        return {**super().keys(config), "logit_scale": config.logit_scale}
+
+
+class Cohere2(Cohere):
+    architecture, model = "cohere2", "Cohere2ForCausalLM"
+    base = {**Cohere.base, "sliding_window": 9, "num_hidden_layers": 5}
+
+    def keys(self, config):
+        return {**super().keys(config), "attention.sliding_window": config.sliding_window}
+
+
+class StableLm(LayerNorm):
+    architecture, model = "stablelm", "StableLmForCausalLM"
+    base = dict(rope_parameters=rope(partial_rotary_factor=0.25), use_qkv_bias=True, layer_norm_eps=1e-2)
+
+
+class Starcoder2(LayerNorm):
+    architecture, model, epsilon = "starcoder2", "Starcoder2ForCausalLM", "norm_epsilon"
+    layer_names = {**LAYER_NAMES, "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+    base = dict(rope_parameters=rope(1e5), use_bias=True, tie_word_embeddings=True, norm_epsilon=1e-2,
+                sliding_window=None)
+
+    def keys(self, config):
+        return {**super().keys(config), "attention.sliding_window": config.sliding_window or 0}
+
+
+class Nemotron(LayerNorm):
+    architecture, model, epsilon = "nemotron", "NemotronForCausalLM", "norm_eps"
+    base = dict(rope_parameters=rope(partial_rotary_factor=0.5), head_dim=24, norm_eps=1e-2)
+
+    def norm_is_offset(self, name):
+        return name.endswith("norm.weight")
+
+
 SCALE = {"scale": dict(routed_scaling_factor=1.0)}
 
 MORE = [
@@ -169,4 +220,11 @@ MORE = [
     Qwen25Vl("qwen2vl"),
     Qwen3Vl("qwen3vl"),
     Qwen3VlMoe("qwen3vlmoe"),
+    Cohere("command-r", {}, {"logit_scale": dict(logit_scale=1.0)}),
+    Cohere2("cohere2", {}, WINDOW),
+    StableLm("stablelm"),
+    StableLm("stablelm, blocks side by side", dict(use_parallel_residual=True, use_qkv_bias=False)),
+    Starcoder2("starcoder2"),
+    Starcoder2("starcoder2, window", dict(sliding_window=9), WINDOW),
+    Nemotron("nemotron"),
 ]

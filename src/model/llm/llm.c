@@ -43,7 +43,7 @@ static rdna_status load_ends(rdna_llm *llm) {
   rdna_llm_info *info = &llm->info;
   rdna__nn_decoder *decoder = &llm->decoder;
   RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &decoder->embedding));
-  RDNA_TRY(rdna__load_vector(w, "output_norm.weight", info->width, &decoder->output_norm));
+  RDNA_TRY(rdna__arch_output_norm(llm));
   bool tied = !rdna_gguf_has_tensor(w->file, "output.weight");
   if (tied)
     decoder->output = (rdna__matrix_weights){.weight = decoder->embedding, .scale = 1};

@@ -33,7 +33,7 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     most.router = larger(most.router, moe->experts);
     most.used = larger(most.used, moe->used);
     most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
-    if (moe->experts) most.shared = decoder->width;
+    if (moe->experts || layer->parallel) most.shared = decoder->width;
     most.cache_row = larger(most.cache_row, keys);
     if (!latent->rank && !r->k_heads) most.v_row = larger(most.v_row, keys);
     if (rdna__nn_is_by_products(a) && !layer->recurrent.k_heads && !layer->latent.rank) {
@@ -51,17 +51,29 @@ static rdna_status as_input(const rdna__nn_pass *pass, const rdna_tensor *x, con
   return pass->type == RDNA_F32 ? RDNA_OK : rdna_op_cast(pass->stream, x, place);
 }
 
+rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x,
+                               const rdna__nn_norm *norm, const rdna_tensor *place, const rdna_tensor *out) {
+  double epsilon = decoder->norm_epsilon;
+  if (!decoder->layer_norm) return rdna_op_rms_norm(pass->stream, x, &norm->weight, epsilon, out);
+  const rdna_tensor *bias = norm->bias.data ? &norm->bias : NULL;
+  if (out->dtype == RDNA_F32) return rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, out);
+  RDNA_TRY(rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, place));
+  return rdna_op_cast(pass->stream, place, out);
+}
+
 /* What a block gave is added to the residual stream |x|, after the block's own norm |post|; |*h| becomes what the next
  * block reads: the norm |next| of x, or x itself. |branch| is the block's result, |place| where a norm goes. */
 static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *branch,
-                       const rdna_tensor *post, const rdna_tensor *next, const rdna_tensor *x, const rdna_tensor *place,
-                       rdna_tensor *h) {
+                       const rdna_tensor *post, const rdna__nn_norm *next, const rdna_tensor *x,
+                       const rdna_tensor *place, rdna_tensor *h) {
   const rdna_scalar zero = rdna_scalar_real(0);
   if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
   RDNA_TRY(rdna__nn_scale(pass->stream, branch, decoder->residual_scale));
   *h = *place;
-  if (next->data) return rdna_op_add_rms_norm(pass->stream, branch, x, next, decoder->norm_epsilon, place);
+  if (next->weight.data && !decoder->layer_norm)
+    return rdna_op_add_rms_norm(pass->stream, branch, x, &next->weight, decoder->norm_epsilon, place);
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x));
+  if (next->weight.data) return rdna__nn_normalize(pass, decoder, x, next, branch, place);
   return as_input(pass, x, place, h);
 }
 
@@ -93,20 +105,29 @@ static rdna_status feed(const rdna__nn_pass *pass, const rdna__nn_decoder *decod
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, &beside, zero, zero, out);
 }
 
+/* |branch|, what attention made of |h|, and what the feed-forward block makes of it. */
+static rdna_status feed_beside(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
+                               const rdna_tensor *h, const rdna_tensor *branch) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor beside = rdna__nn_matrix(pass->shared, pass->count, decoder->width);
+  RDNA_TRY(rdna__nn_feed_forward(pass, &layer->ffn, h, &beside));
+  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, branch, &beside, zero, zero, branch);
+}
+
 /* Adds what the feed-forward block gave, and what else happens to the residual stream before the next layer. */
 static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
-                                const rdna_tensor *branch, const rdna_tensor *next, const rdna_tensor *x,
+                                const rdna_tensor *branch, const rdna__nn_norm *next, const rdna_tensor *x,
                                 const rdna_tensor *place, rdna_tensor *h) {
   const rdna__nn_layer *layer = &decoder->layers[index];
-  const rdna_tensor none = {0};
+  const rdna__nn_norm none = {0};
   bool more = layer->injection.norm.data || layer->output_scale != 1;
   RDNA_TRY(add(pass, decoder, branch, &layer->ffn_post_norm, more ? &none : next, x, place, h));
   if (!more) return RDNA_OK;
   if (layer->injection.norm.data) RDNA_TRY(rdna__nn_inject(pass, decoder, index, x));
   RDNA_TRY(rdna__nn_scale(pass->stream, x, layer->output_scale));
-  if (!next->data) return as_input(pass, x, place, h);
+  if (!next->weight.data) return as_input(pass, x, place, h);
   *h = *place;
-  return rdna_op_rms_norm(pass->stream, x, next, decoder->norm_epsilon, place);
+  return rdna__nn_normalize(pass, decoder, x, next, branch, place);
 }
 
 static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
@@ -133,17 +154,21 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
   RDNA_TRY(rdna__nn_scale(pass->stream, &x, decoder->embedding_scale));
   if (decoder->injected) RDNA_TRY(rdna__nn_prepare_injections(pass, decoder, &x));
-  const rdna_tensor *first = &decoder->layers[0].attention_norm;
-  if (first->data)
-    RDNA_TRY(rdna_op_rms_norm(pass->stream, &x, first, decoder->norm_epsilon, &place));
+  const rdna__nn_norm *first = &decoder->layers[0].attention_norm;
+  if (first->weight.data)
+    RDNA_TRY(rdna__nn_normalize(pass, decoder, &x, first, &branch, &place));
   else
     RDNA_TRY(as_input(pass, &x, &place, &h));
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
-    const rdna_tensor *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
+    const rdna__nn_norm *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
     RDNA_TRY(mix_tokens(pass, decoder, i, &h, &branch));
-    RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
-    RDNA_TRY(feed(pass, decoder, layer, &h, &x, &branch));
+    if (layer->parallel) {
+      RDNA_TRY(feed_beside(pass, decoder, layer, &h, &branch));
+    } else {
+      RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
+      RDNA_TRY(feed(pass, decoder, layer, &h, &x, &branch));
+    }
     RDNA_TRY(finish_layer(pass, decoder, i, &branch, next, &x, &place, &h));
   }
   return rows == 0 ? RDNA_OK : write_logits(pass, decoder, rows, &h, logits);

@@ -16,8 +16,28 @@ rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, co
   return rdna_op_zip(stream, RDNA_ZIP_MUL, gate, up, zero, zero, gate);
 }
 
+/* A block without a gate, activated in f32. */
+static rdna_status feed_without_gate(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
+                                     const rdna_tensor *projected) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  bool squared = ffn->activation == RDNA__NN_GATE_RELU_SQUARED;
+  const double part = ffn->wide && pass->type == RDNA_F16 && !ffn->down.bias.data ? 0x1p-6 : 1; /* as below */
+  rdna_tensor up = rdna__nn_matrix(pass->gate_up, pass->count, ffn->hidden);
+  rdna_tensor read =
+      rdna__nn_input(pass, (float *)pass->gate_up + (pass->count * ffn->hidden + 7) / 8 * 8, ffn->hidden);
+  RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
+  RDNA_TRY(rdna_op_map(pass->stream, squared ? RDNA_MAP_RELU : RDNA_MAP_GELU_TANH, &up, zero, zero, &up));
+  if (squared) RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SQUARE, &up, zero, zero, &up));
+  RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
+  if (pass->type == RDNA_F32) return rdna__nn_linear(pass->stream, &ffn->down, &up, projected);
+  RDNA_TRY(rdna_op_cast(pass->stream, &up, &read));
+  RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->down, &read, projected));
+  return rdna__nn_scale(pass->stream, projected, 1 / part);
+}
+
 rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
                                   const rdna_tensor *projected) {
+  if (!ffn->gate.weight.data) return feed_without_gate(pass, ffn, h, projected);
   int64_t count = pass->count, hidden = ffn->hidden, after_gate = (count * hidden + 7) / 8 * 8;
   rdna_tensor gate = rdna__nn_input(pass, pass->gate_up, hidden);
   bool has_bias = ffn->gate.bias.data || ffn->up.bias.data; /* which is f32, and so must be what it is added to */

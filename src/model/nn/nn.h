@@ -16,6 +16,12 @@
 #include "rdna/op/rope.h"
 #include "rdna/stream.h"
 
+/* A norm of what goes into a block: the root of mean squares, or LayerNorm, as the decoder says of all. */
+typedef struct rdna__nn_norm {
+  rdna_tensor weight; /* (width), f32; data NULL: there is no norm */
+  rdna_tensor bias;   /* of LayerNorm, if it has one */
+} rdna__nn_norm;
+
 /* Rotary positions of some layers of a model. */
 typedef struct rdna__nn_rotation {
   rdna_tensor inv_freq;      /* (rotated / 2), f32; of length 0: positions turn nothing */
@@ -56,10 +62,11 @@ typedef struct rdna__nn_latent {
 typedef enum rdna__nn_gate {
   RDNA__NN_GATE_SILU,
   RDNA__NN_GATE_GELU_TANH,
+  RDNA__NN_GATE_RELU_SQUARED,
   RDNA__NN_GATE_CLAMPED /* gpt-oss: gate sigmoid(1.702 gate) (up + 1), of gate and up clamped at 7 */
 } rdna__nn_gate;
 
-/* down (gate'(gate x) * up x) */
+/* down (gate'(gate x) * up x); without a gate, down (gate'(up x)) */
 typedef struct rdna__nn_ffn {
   rdna__matrix_weights gate, up, down;
   rdna__matrix_weights gate_up; /* gate and up as one matrix */
@@ -116,8 +123,9 @@ typedef struct rdna__nn_injection {
 } rdna__nn_injection;
 
 typedef struct rdna__nn_layer {
-  rdna_tensor attention_norm, ffn_norm;           /* (width), f32, of what goes into a block */
-  rdna_tensor attention_post_norm, ffn_post_norm; /* of what comes out */
+  rdna__nn_norm attention_norm, ffn_norm;
+  rdna_tensor attention_post_norm, ffn_post_norm; /* (width), f32, of what comes out of a block */
+  bool parallel; /* the feed-forward block reads what attention reads, and both are added at once */
   rdna__nn_attention attention;
   rdna__nn_latent latent;       /* in place of attention; rank 0: none */
   rdna__nn_recurrent recurrent; /* in place of both; k_heads 0: none */
@@ -132,6 +140,7 @@ typedef struct rdna__nn_decoder {
   int width, vocabulary, layer_count;
   int cache_count, state_count; /* layers with a cache, and with a state */
   double norm_epsilon;
+  bool layer_norm;       /* norms of what goes into blocks are LayerNorm */
   float embedding_scale; /* 1: none */
   float residual_scale;  /* of what each block adds; 1: none */
   float logit_scale;     /* 1: none */
@@ -146,7 +155,7 @@ typedef struct rdna__nn_decoder {
   rdna_tensor injected_embedding;           /* (vocabulary, layers injected) */
   rdna__matrix_weights injected_projection; /* (layers injected, width) */
   rdna_tensor injected_norm;                /* (injected) */
-  rdna_tensor output_norm;
+  rdna__nn_norm output_norm;
   rdna__matrix_weights output;
   rdna__nn_layer *layers; /* (layer_count) */
 } rdna__nn_decoder;
@@ -267,6 +276,10 @@ rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__n
 bool rdna__nn_is_by_products(const rdna__nn_attention *a);
 /* How many tokens' scores are in memory at once, for |group| heads that share a key head. */
 int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
+
+/* out = norm(x), of x (count, width); |out| may be of a pass's type, and |place| is as large in f32. */
+rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x,
+                               const rdna__nn_norm *norm, const rdna_tensor *place, const rdna_tensor *out);
 
 /* gate = f(gate) up, both of any strides. */
 rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,

@@ -22,6 +22,8 @@ rdna_status rdna__llm_arch_find(rdna_text name, const rdna__llm_arch **out_arch)
 
 /* The keys that most architectures have, and the table of the embedding's size. */
 rdna_status rdna__arch_keys(rdna_llm *llm);
+/* The same where norms are LayerNorm. */
+rdna_status rdna__arch_layer_norm_keys(rdna_llm *llm);
 /* The width of a layer's feed-forward block; that of an expert where the file has no other. */
 rdna_status rdna__arch_hidden(const rdna__weights *w, int layer, int *out);
 /* The window of some layers into config.window; 0 where the file has none. */
@@ -37,6 +39,8 @@ rdna_status rdna__arch_has_head_norms(const rdna_llm *llm, int index, const rdna
 rdna_status rdna__arch_scale(const rdna_llm *llm, rdna__nn_attention *attention);
 /* ffn_gate, ffn_up and ffn_down; gate and up as one where the file has a matrix |joined|, unless that is NULL. */
 rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const char *joined);
+/* ffn_up and ffn_down alone. */
+rdna_status rdna__arch_plain_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn);
 /* The mixture of experts of layer |index|, by the keys expert_*: |moe| holds the score, whether weights are normalised,
  * the activation, and a scale of 1 or another. */
 rdna_status rdna__arch_experts(rdna_llm *llm, int index, rdna__nn_moe *moe);
@@ -48,6 +52,9 @@ rdna_status rdna__arch_softmax_experts(rdna_llm *llm, int index, rdna__nn_moe *m
  * expert_gating_func where the file has none, 1 softmax or 2 sigmoid. */
 enum { RDNA__ARCH_SOFTMAX = 1, RDNA__ARCH_SIGMOID = 2 };
 rdna_status rdna__arch_dense_or_experts(rdna_llm *llm, int index, rdna__nn_layer *layer, int gating);
+/* blk.|index|.|name| as a norm of what goes into a block, and the norm behind the last layer. */
+rdna_status rdna__arch_norm(rdna_llm *llm, int index, const char *name, rdna__nn_norm *norm);
+rdna_status rdna__arch_output_norm(rdna_llm *llm);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* attn_norm, and the norm before the feed-forward block, which some files call post_attention_norm. */

@@ -34,7 +34,12 @@
   X(minimax_m2)          \
   X(ernie4_5)            \
   X(exaone4)             \
-  X(seed_oss)
+  X(seed_oss)            \
+  X(command_r)           \
+  X(cohere2)             \
+  X(stablelm)            \
+  X(starcoder2)          \
+  X(nemotron)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)

@@ -1,4 +1,5 @@
 /* Keys and tensors that most architectures have. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/status.h"
@@ -42,6 +43,12 @@ rdna_status rdna__arch_keys(rdna_llm *llm) {
                       w->architecture, llm->config.rotated, info->head_dim);
   decoder->embedding_scale = decoder->residual_scale = decoder->logit_scale = 1;
   return RDNA_OK;
+}
+
+rdna_status rdna__arch_layer_norm_keys(rdna_llm *llm) {
+  RDNA_TRY(rdna__arch_keys(llm));
+  llm->decoder.layer_norm = true;
+  return rdna__key_number(&llm->weights, "attention.layer_norm_epsilon", 1e-5, &llm->decoder.norm_epsilon);
 }
 
 rdna_status rdna__arch_window(rdna_llm *llm) {
@@ -115,6 +122,13 @@ rdna_status rdna__arch_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn, const ch
   return rdna__load_parts(&llm->weights, index, &down, 1, NULL, NULL);
 }
 
+rdna_status rdna__arch_plain_ffn(rdna_llm *llm, int index, rdna__nn_ffn *ffn) {
+  const rdna__part up = {"ffn_up", &ffn->up, ffn->hidden, llm->info.width, true};
+  const rdna__part down = {"ffn_down", &ffn->down, llm->info.width, ffn->hidden, true};
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, &up, 1, NULL, NULL));
+  return rdna__load_parts(&llm->weights, index, &down, 1, NULL, NULL);
+}
+
 rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_tensor *out) {
   float *values = malloc((size_t)count * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld values", (long long)count);
@@ -124,16 +138,32 @@ rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_
   return status;
 }
 
+/* NAME.weight, and of LayerNorm NAME.bias where the file has it. */
+static rdna_status load_norm(rdna_llm *llm, const char *name, rdna__nn_norm *norm) {
+  char full[96];
+  snprintf(full, sizeof full, "%s.weight", name);
+  RDNA_TRY(rdna__load_vector(&llm->weights, full, llm->info.width, &norm->weight));
+  snprintf(full, sizeof full, "%s.bias", name);
+  if (!llm->decoder.layer_norm || !rdna_gguf_has_tensor(llm->weights.file, full)) return RDNA_OK;
+  return rdna__load_vector(&llm->weights, full, llm->info.width, &norm->bias);
+}
+
+rdna_status rdna__arch_norm(rdna_llm *llm, int index, const char *name, rdna__nn_norm *norm) {
+  char full[96];
+  snprintf(full, sizeof full, "blk.%d.%s", index, name);
+  return load_norm(llm, full, norm);
+}
+
+rdna_status rdna__arch_output_norm(rdna_llm *llm) { return load_norm(llm, "output_norm", &llm->decoder.output_norm); }
+
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
-  int width = llm->info.width;
-  RDNA_TRY(rdna__load_layer_vector(&llm->weights, index, "attn_norm.weight", width, &layer->attention_norm));
-  return rdna__load_layer_vector(&llm->weights, index, "ffn_norm.weight", width, &layer->ffn_norm);
+  RDNA_TRY(rdna__arch_norm(llm, index, "attn_norm", &layer->attention_norm));
+  return rdna__arch_norm(llm, index, "ffn_norm", &layer->ffn_norm);
 }
 
 rdna_status rdna__arch_norms_by_other_names(rdna_llm *llm, int index, rdna__nn_layer *layer) {
-  int width = llm->info.width;
-  RDNA_TRY(rdna__load_layer_vector(&llm->weights, index, "attn_norm.weight", width, &layer->attention_norm));
-  return rdna__load_layer_vector(&llm->weights, index, "post_attention_norm.weight", width, &layer->ffn_norm);
+  RDNA_TRY(rdna__arch_norm(llm, index, "attn_norm", &layer->attention_norm));
+  return rdna__arch_norm(llm, index, "post_attention_norm", &layer->ffn_norm);
 }
 
 rdna_status rdna__arch_post_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
