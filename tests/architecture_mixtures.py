@@ -224,6 +224,27 @@ class OldDeepSeek2(DeepSeek2):
         return keys
 
 
+class QuantizedOldDeepSeek2(OldDeepSeek2):
+    """That matrix in blocks, which are no blocks of its halves any more."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.blocks = {}
+
+    def draw(self, name, shape, rng):
+        if not name.endswith("kv_b_proj.weight"):
+            return None
+        self.blocks[name] = gf.random_blocks(gf.TENSOR_Q8_0, rng, shape, 1.2 * shape[1] ** -0.5)
+        raw = np.frombuffer(self.blocks[name], np.uint8).reshape(-1, 34)
+        return gf.decode_blocks(gf.TENSOR_Q8_0, raw).reshape(shape).astype(np.float64)
+
+    def tensors(self, name, array, config):
+        entries = super().tensors(name, array, config)
+        if name not in self.blocks:
+            return entries
+        return [(entries[0][0], gf.Blocks(array.shape, self.blocks[name]), gf.TENSOR_Q8_0)]
+
+
 class DeepSeek3(DeepSeek2):
     model, gating = "DeepseekV3ForCausalLM", 2
     base = {**DeepSeek2.base, "q_lora_rank": 40, "n_group": 4, "topk_group": 2, "n_shared_experts": 1,
@@ -257,6 +278,7 @@ MIXTURES = [
     DeepSeek2("deepseek2, short queries, yarn", dict(q_lora_rank=40, rope_parameters=DEEPSEEK_YARN),
               {"scaling": dict(rope_parameters=dict(rope_type="default"))}),
     OldDeepSeek2("deepseek2, keys and values in one matrix"),
+    QuantizedOldDeepSeek2("deepseek2, keys and values in one matrix of blocks"),
     DeepSeek3("deepseek2, of V3", {}, {**USED, **NOT_NORMED, "groups": dict(topk_group=4)}),
     GlmLite("deepseek2, of GLM", {}, {**USED, **NOT_NORMED, "scale": dict(routed_scaling_factor=1.0)}),
 ]

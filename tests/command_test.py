@@ -343,10 +343,36 @@ class BadModels(Refusing):
             ("token_embd", dict(tensors={"token_embd.weight": (32,)})),
             ("output.weight", dict(tensors={"output.weight": (39, 32)})),
             ("output_norm", dict(drop=["output_norm.weight"])),
+            # a variant that computes something else
+            ("no use for, 'blk.0.attn_norm.bias'", dict(tensors={"blk.0.attn_norm.bias": (32,)})),
+            ("2 tensors", dict(tensors={"blk.0.post_ffw_norm.weight": (32,), "blk.0.ffn_sub_norm.weight": (32,)})),
         ]
         for mentions, changes in cases:
             with self.subTest(changes=str(changes)[:80]), tempfile.TemporaryDirectory() as folder:
                 self.refused(1, *self.logits(self.model(folder, **changes)), mentions=mentions)
+
+    def test_tensors_that_text_needs_not(self):
+        needless = {"v.patch_embd.weight": (3, 5), "mm.0.weight": (4, 4), "blk.0.attn_q.input_scale": (1,),
+                    "blk.0.attn_rot_embd.weight": (8,), "blk.1.nextn.enorm.weight": (32,)}
+        with tempfile.TemporaryDirectory() as folder:
+            output(*self.logits(self.model(folder, tensors=needless)))
+
+    def test_weights_that_are_no_numbers(self):
+        import numpy as np
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.model(folder, entries={
+                "tokenizer.ggml.model": (gf.TEXT, "llama"),
+                "tokenizer.ggml.tokens": ((gf.ARRAY, gf.TEXT), ["<unk>", *(f"<0x{b:02X}>" for b in range(39))]),
+                "tokenizer.ggml.scores": ((gf.ARRAY, gf.F32), [0.0] * 40),
+                "tokenizer.ggml.token_type": ((gf.ARRAY, gf.I32), [2] + [6] * 39)})
+            output("run", path, "\t", "--greedy", "--max-tokens", 2, "--device", rdna_program.DEVICE)
+            data = bytearray(path.read_bytes())
+            data[-4:] = np.float32("nan").tobytes()  # of the last tensor
+            path.write_bytes(data)
+            result = run("run", path, "\t", "--greedy", "--device", rdna_program.DEVICE)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("is not a number; the model computed nonsense", result.stderr.decode())
 
     def test_files_that_are_none(self):
         self.refused(1, *self.logits("/nowhere/model.gguf"), mentions="/nowhere/model.gguf")

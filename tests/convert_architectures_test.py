@@ -4,6 +4,7 @@ Models: the rows of tests/architecture_rows.py and architecture_mixtures.py, sav
 the GGUF file that those rows write themselves; tests/architectures_test.py has its logits. Tokenizers: ids of
 `rdna tokenize` against those of the tokenizers library.
 """
+import json
 import pathlib
 import tempfile
 import unittest
@@ -29,6 +30,7 @@ KNOWN = {"llama", "mistral3", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma2"
 # Rows whose file is not what transformers' folder says.
 OTHERWISE = {
     "deepseek2, keys and values in one matrix",  # as older files were
+    "deepseek2, keys and values in one matrix of blocks",
     "granite, without positions",  # which config.json cannot say
     "qwen2, q, k and v in one matrix", "qwen3moe, gate and up in one matrix",  # as other converters join them
 }
@@ -76,6 +78,18 @@ class Architectures(unittest.TestCase):
             output("convert", folder / "m", folder / "got.gguf")
             self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
             self.assertEqual((folder / "got.gguf").read_bytes().count(b"ffn_up_exps.weight"), 4)
+
+    def test_factors_of_another_number(self):
+        row = next(row for row in ROWS if row.name == "phi3, long factors")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            Model(row, seed=1).network({}, torch.float32).save_pretrained(folder / "m")
+            config = json.loads((folder / "m/config.json").read_text())
+            config["rope_parameters"]["long_factor"] += [1.0]
+            hf_folder.write_json(folder / "m/config.json", config)
+            result = run("convert", folder / "m", folder / "x.gguf")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("'long_factor' of RoPE has 9 numbers, not 8", result.stderr.decode())
 
     def compare(self, row, got, want):
         self.assertEqual(set(got.tensors), set(want.tensors))

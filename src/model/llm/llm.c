@@ -117,6 +117,7 @@ static rdna_status load(rdna_llm *llm) {
   llm->decoder.layer_count = llm->info.layers;
   RDNA_TRY(load_layers(llm, arch));
   RDNA_TRY(load_ends(llm));
+  RDNA_TRY(rdna__check_all_read(w, llm->info.layers));
   choose_half(llm);
   return rdna_stream_synchronize(rdna_device_default_stream(w->device));
 }
@@ -130,8 +131,12 @@ rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*pro
   llm->references = 1;
   llm->weights = (rdna__weights){
       .device = rdna_device_retain(device), .file = file, .progress = progress, .progress_data = progress_data};
+  rdna__strmap read = {0};
+  llm->weights.read = &read;
   rdna_status status = load(llm);
+  rdna__strmap_deinit(&read);
   llm->weights.file = NULL;
+  llm->weights.read = NULL;
   if (status != RDNA_OK) {
     rdna_llm_release(llm);
     return status;

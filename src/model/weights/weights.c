@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "kernel/dtype.h"
 #include "rdna/memory.h"
+#include "rdna/op/quant.h"
 #include "rdna/stream.h"
 
 void rdna__weights_free(rdna__weights *w) {
@@ -66,7 +67,8 @@ static rdna_status find_tensor(const rdna__weights *w, const char *name, int ran
                                rdna_gguf_tensor *out_tensor) {
   if (!rdna_gguf_has_tensor(w->file, name)) return rdna__fail(RDNA_BAD_DATA, "the model file has no tensor '%s'", name);
   RDNA_TRY(rdna_gguf_get_tensor(w->file, name, out_tensor));
-  if (out_tensor->rank == rank && memcmp(out_tensor->shape, shape, (size_t)rank * sizeof *shape) == 0) return RDNA_OK;
+  if (out_tensor->rank == rank && memcmp(out_tensor->shape, shape, (size_t)rank * sizeof *shape) == 0)
+    return rdna__mark_read(w, out_tensor->name);
   char wanted[96], found[112];
   shape_text(shape, rank, wanted, sizeof wanted);
   shape_text(out_tensor->shape, out_tensor->rank, found, sizeof found);
@@ -111,20 +113,44 @@ static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
   return half & 0x8000 ? -value : value;
 }
 
+/* A tensor of blocks as f32, by way of the device. */
+static rdna_status read_blocks(const rdna__weights *w, const rdna_gguf_tensor *tensor, float *values) {
+  void *blocks, *wide = NULL;
+  rdna_stream *stream = rdna_device_default_stream(w->device);
+  rdna_tensor from = rdna_tensor_contiguous(NULL, tensor->dtype, tensor->rank, tensor->shape), to = from;
+  size_t size = (size_t)rdna_tensor_count(&from) * sizeof *values;
+  RDNA_TRY(rdna_memory_alloc(w->device, tensor->bytes, stream, &blocks));
+  rdna_status status = rdna_memory_alloc(w->device, size, stream, &wide);
+  from.data = blocks;
+  to = rdna_tensor_contiguous(wide, RDNA_F32, tensor->rank, tensor->shape);
+  if (status == RDNA_OK) status = rdna_copy_to_device(stream, blocks, tensor->data, tensor->bytes);
+  if (status == RDNA_OK) status = rdna_op_dequantize(stream, &from, &to);
+  if (status == RDNA_OK) status = rdna_copy_to_host(stream, values, wide, size);
+  if (status == RDNA_OK) status = rdna_stream_synchronize(stream);
+  if (wide) (void)!rdna_memory_free(w->device, wide);
+  (void)!rdna_memory_free(w->device, blocks);
+  return status;
+}
+
 static rdna_status read_values(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
                                float **out_values) {
   rdna_gguf_tensor tensor;
   RDNA_TRY(find_tensor(w, name, rank, shape, &tensor));
-  if (tensor.dtype != RDNA_F32 && tensor.dtype != RDNA_F16 && tensor.dtype != RDNA_BF16)
-    return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; f32, f16 and bf16 are read", name,
+  bool blocks = rdna_dtype_block_values(tensor.dtype) > 1;
+  if (tensor.dtype != RDNA_F32 && tensor.dtype != RDNA_F16 && tensor.dtype != RDNA_BF16 && !blocks)
+    return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; f32, f16, bf16 and blocks are read", name,
                       rdna_gguf_tensor_type_name(tensor.ggml_type));
   int64_t count = 1;
   for (int i = 0; i < rank; i++) count *= shape[i];
   float *values = malloc((size_t)count * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", name);
-  for (int64_t i = 0; i < count; i++) values[i] = value_at(&tensor, i);
-  *out_values = values;
-  return RDNA_OK;
+  rdna_status status = blocks ? read_blocks(w, &tensor, values) : RDNA_OK;
+  for (int64_t i = 0; !blocks && i < count; i++) values[i] = value_at(&tensor, i);
+  if (status == RDNA_OK)
+    *out_values = values;
+  else
+    free(values);
+  return status;
 }
 
 rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {

@@ -2,6 +2,7 @@
 #ifndef RDNA_MODEL_WEIGHTS_H
 #define RDNA_MODEL_WEIGHTS_H
 
+#include "base/strmap.h"
 #include "rdna/device.h"
 #include "rdna/model.h"
 #include "rdna/tensor.h"
@@ -30,6 +31,7 @@ typedef struct rdna__weights {
   void *progress_data;
   uint64_t bytes_total;
   char *next_weight, *next_bias; /* where the next matrix and bias go; NULL: memory of their own */
+  rdna__strmap *read;            /* names of the tensors that were read, or that need not be */
 } rdna__weights;
 
 /* Frees the device memory. */
@@ -37,6 +39,16 @@ void rdna__weights_free(rdna__weights *weights);
 
 /* Adds to what was loaded. */
 void rdna__weights_count(rdna__weights *weights, uint64_t bytes, int64_t values);
+
+/* ---- what is left unread: from unread.c ---- */
+
+/* Notes that a tensor of the file was read. */
+rdna_status rdna__mark_read(const rdna__weights *w, const char *name);
+/* A tensor of a layer that some files have and that changes nothing, |name| whole. */
+rdna_status rdna__leave_unread(const rdna__weights *w, int layer, const char *name);
+/* RDNA_UNSUPPORTED: the file has tensors that nobody read, with the name of one; without them the model would be
+ * another. Those are no matter that serve no text, or lie behind the |layers| that are run. */
+rdna_status rdna__check_all_read(const rdna__weights *w, int layers);
 
 /* ---- keys, without the architecture's name before them: from keys.c ---- */
 
@@ -99,7 +111,7 @@ rdna_status rdna__load_layer_matrices(rdna__weights *w, int layer, const char *n
 /* A small matrix of a layer as f32 on the device. */
 rdna_status rdna__load_layer_values(rdna__weights *w, int layer, const char *name, int64_t rows, int64_t columns,
                                     rdna_tensor *out);
-/* The same as f32 in host memory that the caller frees, where the file has it as f32, f16 or bf16. */
+/* The same as f32 in host memory that the caller frees. */
 rdna_status rdna__read_layer_values(const rdna__weights *w, int layer, const char *name, int rank, const int64_t *shape,
                                     float **out_values);
 

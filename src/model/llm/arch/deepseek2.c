@@ -83,6 +83,7 @@ static rdna_status load_latent(rdna_llm *llm, int index, rdna__nn_latent *l) {
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_kv_a_norm.weight", l->rank, &l->kv_a_norm));
   RDNA_TRY(rdna__load_parts(w, index, &output, 1, NULL, NULL));
   bool apart = rdna__has_in_layer(w, index, "attn_k_b.weight");
+  if (apart) RDNA_TRY(rdna__leave_unread(w, index, "attn_kv_b.weight")); /* some files have it both ways */
   if (!apart && rdna__has_in_layer(w, index, "attn_kv_b.weight")) return split(llm, index, l);
   if (older)
     return rdna__fail(RDNA_BAD_DATA, "the model file has no key '%s.attention.key_length_mla'", w->architecture);

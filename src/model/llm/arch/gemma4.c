@@ -54,6 +54,13 @@ static int source_of(const rdna_llm *llm, int index, int first_shared) {
   return source;
 }
 
+/* Files may have what makes keys and values of layers that read those of others. */
+static rdna_status leave_keys(const rdna__weights *w, int index) {
+  static const char *const names[] = {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) RDNA_TRY(rdna__leave_unread(w, index, names[i]));
+  return RDNA_OK;
+}
+
 static rdna_status load_attention(rdna_llm *llm, int index, rdna__nn_layer *l) {
   rdna__weights *w = &llm->weights;
   rdna__nn_attention *a = &l->attention;
@@ -84,7 +91,7 @@ static rdna_status load_attention(rdna_llm *llm, int index, rdna__nn_layer *l) {
                         "values and a window of %d",
                         index, a->kv_heads, a->head_dim, a->window);
     l->cache = source->cache;
-    return RDNA_OK;
+    return leave_keys(w, index);
   }
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_k_norm.weight", a->head_dim, &a->k_norm));
   return rdna__arch_constant(llm, 1, a->head_dim, &a->v_norm); /* values are normed without a weight */
