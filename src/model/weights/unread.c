@@ -30,7 +30,10 @@ static bool ends(const char *name, const char *with) {
 
 /* What text is the same without. */
 static bool is_needless(const char *name, int layers) {
-  static const char *const prefixes[] = {"v.", "mm.", "a."}; /* what sees pictures and hears */
+  static const char *const prefixes[] = {
+      "v.", "mm.", "a.", /* what sees pictures and hears */
+      "cls."             /* what ranks or classifies a whole text */
+  };
   static const char *const suffixes[] = {
       ".input_scale",         /* for products of quantized activations */
       ".attn_rot_embd.weight" /* angles, which follow from the keys */
