@@ -39,7 +39,10 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
                {"large", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
                {"broad", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
                {"narrow", 128, 64},
-               {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE}};
+               {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE},
+               {"rows16", 16, 32},
+               {"rows32", 32, 32},
+               {"rows64", 64, 32}};
   out_product->tile = out_product->tile_n = out_product->vector_rows = 0;
   out_product->fill_blocks = NULL;
   out_product->columns = gemv ? atoi(at + 1) : 0;

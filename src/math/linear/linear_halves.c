@@ -8,14 +8,17 @@
  *     | slice 1        |             +----------------+             |     |     |
  *     +----------------+              again for each                +-----+-----+--
  *
- * For few rows of x that would write and read the weights for too little work: then x becomes f32, and the kernels that
- * stream blocks from memory once multiply it. */
+ * For few rows of x that would write and read the weights for too little work: then blocks are unpacked in the
+ * registers of the product, or where x or the device do not allow it x becomes f32, and the kernels that stream blocks
+ * from memory once multiply it. */
+#include "device/traits.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/gemm/gemm.h"
 #include "math/linear/linear.h"
 #include "math/quant/quant.h"
+#include "math/quant/quant_mma_kernels.h"
 #include "rdna/op/movement.h"
 #include "rdna/op/quant.h"
 
@@ -33,8 +36,22 @@ static bool has_blocks_for_many(const rdna__route *route, const void *problem) {
   return of->m > GEMV_MAX_M && of->k > 0 && rdna_dtype_block_values(of->weight->dtype) > 1;
 }
 
-enum { SLICES, AS_F32 };
+/* The host's twins of these kernels are there to compare with; slices are faster on it. */
+static bool has_blocks_for_few(const rdna__route *route, const void *problem) {
+  const rdna__linear *of = problem;
+  rdna_device *device = rdna_stream_device(of->stream);
+  const struct gemm_args *args = &of->args;
+  return of->x->dtype == RDNA_F16 && rdna_dtype_block_values(of->weight->dtype) > 1 && of->k > 0 &&
+         of->m <= QUANT_MMA_MOST_ROWS && !rdna__device_traits_of(rdna_device_get_info(device))->divides_work &&
+         args->lda < 1 << 23 && ((uintptr_t)args->a | (uint64_t)args->lda * 2) % 16 == 0;
+}
+
+enum { FEW, SLICES, AS_F32 };
 static const rdna__route routes[] = {
+    [FEW] = {.name = "few rows on matrix units",
+             .kernels = {"gemm_f16_{blocks}_{f32|f16}_{rows16|rows32|rows64}"},
+             .when = "a GPU, up to 64 rows of f16 at multiples of 16 bytes, weights in blocks: unpacked in registers",
+             .applies = has_blocks_for_few},
     [SLICES] = {.name = "slices",
                 .kernels = {"dequantize_{blocks}_{f16|bf16}", "gemm_{dense16}_{wide|large|narrow|small}"},
                 .when = "more than 8 rows of 16 bits, weights in blocks: unpacked in slices",
@@ -85,6 +102,16 @@ static rdna_status run_slices(const rdna__linear *of) {
   return rdna__scratch_release(&scratch, status);
 }
 
+static rdna_status run_few(const rdna__linear *of) {
+  struct gemm_args args = of->args;
+  const char *tile = of->m <= 16 ? "rows16" : of->m <= 32 ? "rows32" : "rows64";
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(of->op_name, of->n, QUANT_MMA_COLUMNS, &grid.x));
+  args.m = (int32_t)of->m, args.n = (int32_t)of->n, args.k = (int32_t)of->k, args.batch = 1;
+  return RDNA__ROUTE_LAUNCH(of->stream, &routes[FEW], 0, grid, &args, rdna_dtype_name(of->weight->dtype),
+                            rdna_dtype_name(of->out->dtype), tile);
+}
+
 /* A contiguous (rows, columns) or (columns) of f32 with the values of |t|. */
 static rdna_status widen(rdna__scratch *scratch, const rdna_tensor *t, rdna_tensor *out) {
   RDNA_TRY(rdna__scratch_tensor(scratch, RDNA_F32, t->rank, t->shape, out));
@@ -130,7 +157,9 @@ rdna_status rdna__linear_halves(const rdna__linear *of) {
                       (long long)of->m, (long long)of->k, RDNA__GEMM_SIZE_MAX);
   }
   if (of->m == 0) return RDNA_OK;
-  if (rdna__route_choose(&rdna__linear_halves_routes, of) == &routes[SLICES]) return run_slices(of);
+  const rdna__route *route = rdna__route_choose(&rdna__linear_halves_routes, of);
+  if (route == &routes[FEW]) return run_few(of);
+  if (route == &routes[SLICES]) return run_slices(of);
   rdna__scratch scratch = {.stream = of->stream, .holder = of->op_name};
   return rdna__scratch_release(&scratch, multiply_f32(of, &scratch));
 }

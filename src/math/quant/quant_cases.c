@@ -68,6 +68,24 @@ RDNA_CASE_MAKER(rdna__quant_gemm_case) {
   return rdna__product_case_make(&product, args, random, out_case);
 }
 
+RDNA_CASE_MAKER(rdna__quant_mma_case) {
+  static const struct {
+    int m, n, blocks;
+  } edges[] = {{1, 5, 1}, {0, 4, 1}, {4, 0, 1}, {4, 4, 0}, {16, 32, 3}, {65, 33, 2}};
+  rdna__product_case product;
+  RDNA_TRY(parse(kernel->name, &product));
+  int block = rdna_dtype_block_values(product.type_b);
+  struct gemm_args args = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .beta = random_beta(random)};
+  if (n < (int)(sizeof edges / sizeof edges[0])) {
+    args.m = edges[n].m, args.n = edges[n].n, args.k = edges[n].blocks * block;
+  } else {
+    args.m = (int32_t)rdna__random_range(random, 1, product.tile + product.tile / 2);
+    args.n = (int32_t)rdna__random_range(random, 1, 100);
+    args.k = (int32_t)rdna__random_range(random, 1, block == 32 ? 40 : 5) * block;
+  }
+  return rdna__product_case_make(&product, args, random, out_case);
+}
+
 RDNA_CASE_MAKER(rdna__quant_gemv_case) {
   static const struct {
     int n, blocks;
