@@ -14,6 +14,17 @@ class SessionOptions(Options):
     _fields_ = [("context", ctypes.c_int), ("kv_dtype", ctypes.c_int), ("batch", ctypes.c_int), ("exact", ctypes.c_int)]
 
 
+class CacheOptions(Options):
+    _fields_ = [("positions", ctypes.c_int64), ("context", ctypes.c_int), ("sequences", ctypes.c_int),
+                ("batch", ctypes.c_int), ("logits", ctypes.c_int), ("page", ctypes.c_int), ("states", ctypes.c_int),
+                ("kv_dtype", ctypes.c_int), ("exact", ctypes.c_int)]
+
+
+class Part(ctypes.Structure):
+    _fields_ = [("sequence", ctypes.c_void_p), ("tokens", ctypes.POINTER(ctypes.c_int32)), ("count", ctypes.c_int32),
+                ("logits", ctypes.c_int32)]
+
+
 class Model:
     def __init__(self, path, device="host"):
         self.library = ctypes.CDLL(str(LIBRARY))
@@ -61,3 +72,50 @@ class Session:
 
     def close(self):
         self.model.library.rdna_llm_session_release(self.handle)
+
+
+class Cache:
+    """Of f32, for sequences that share steps."""
+
+    def __init__(self, model, vocabulary, **options):
+        self.model, self.vocabulary, self.handle = model, vocabulary, ctypes.c_void_p()
+        options = CacheOptions(**{"kv_dtype": 0, "exact": 1, **options})
+        model.call("rdna_llm_cache_create", model.llm, ctypes.byref(options), ctypes.byref(self.handle))
+
+    def sequence(self):
+        handle = ctypes.c_void_p()
+        self.model.call("rdna_llm_sequence_create", self.handle, ctypes.byref(handle))
+        return handle
+
+    def fork(self, sequence, position):
+        handle = ctypes.c_void_p()
+        self.model.call("rdna_llm_sequence_fork", sequence, position, ctypes.byref(handle))
+        return handle
+
+    def position(self, sequence):
+        return self.model.library.rdna_llm_sequence_position(sequence)
+
+    def truncate(self, sequence, position):
+        self.model.call("rdna_llm_sequence_truncate", sequence, position)
+
+    def checkpoint(self, sequence):
+        self.model.call("rdna_llm_sequence_checkpoint", sequence)
+
+    def release(self, sequence):
+        self.model.library.rdna_llm_sequence_release(sequence)
+
+    def step(self, parts):
+        """|parts| are (sequence, tokens, how many logits); gives the logits of each, in float64."""
+        ids = [(ctypes.c_int32 * len(tokens))(*tokens) for _, tokens, _ in parts]
+        rows = (Part * len(parts))(*(Part(sequence, row, len(row), wanted)
+                                     for (sequence, _, wanted), row in zip(parts, ids)))
+        logits = ctypes.POINTER(ctypes.c_float)()
+        self.model.call("rdna_llm_step", self.handle, rows, len(parts), ctypes.byref(logits))
+        total = sum(wanted for _, _, wanted in parts)
+        if total == 0:
+            return [np.empty((0, self.vocabulary)) for _ in parts]
+        values = np.ctypeslib.as_array(logits, (total, self.vocabulary)).astype(np.float64)
+        return np.split(values, np.cumsum([wanted for _, _, wanted in parts])[:-1])
+
+    def close(self):
+        self.model.library.rdna_llm_cache_release(self.handle)

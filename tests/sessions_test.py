@@ -61,5 +61,73 @@ class Sessions(unittest.TestCase):
                 model.close()
 
 
+class Crowds(unittest.TestCase):
+    """Sequences of one cache that come, fork, go back and go while they share steps: each logit is that of its own text,
+    read alone by the network in float64."""
+    MOST = 5
+
+    def move(self, cache, crowd, texts, want, rng):
+        """Something other than reading happens to the crowd, a list of [sequence, number of its text]."""
+        kind = int(rng.integers(4))
+        if (kind == 0 or not crowd) and len(crowd) < self.MOST:
+            crowd.append([cache.sequence(), int(rng.integers(len(texts)))])
+        elif kind == 1 and len(crowd) < self.MOST:
+            other, text = crowd[rng.integers(len(crowd))]
+            most, into = cache.position(other), int(rng.integers(len(texts)))
+            same = next((i for i in range(most) if texts[text][i] != texts[into][i]), most)
+            crowd.append([cache.fork(other, int(rng.integers(0, same + 1))), into])
+        elif kind == 2:
+            sequence, _ = crowd[rng.integers(len(crowd))]
+            position = int(rng.integers(0, cache.position(sequence) + 1))
+            cache.truncate(sequence, position)
+            self.assertLessEqual(cache.position(sequence), position)
+        elif kind == 3 and len(crowd) > 1:
+            cache.release(crowd.pop(int(rng.integers(len(crowd))))[0])
+
+    def read(self, cache, crowd, texts, want, rng):
+        parts, places = [], []
+        for sequence, text in crowd:
+            at, length = cache.position(sequence), len(texts[text])
+            count = min(int(rng.choice([1, 1, 2, 13])), length - at)
+            if count == 0 or rng.integers(4) == 0:
+                continue
+            if rng.integers(2):
+                cache.checkpoint(sequence)
+            wanted = int(rng.integers(0, count + 1))
+            parts.append((sequence, texts[text][at : at + count], wanted))
+            places.append(want[text][at + count - wanted : at + count])
+        if not parts:
+            return 0
+        for got, right in zip(cache.step(parts), places):
+            self.assertEqual(got.shape, right.shape)
+            for row, whole in zip(got, right):
+                self.assertLess(relative_squared_error(row, whole), 1e-9)
+        return sum(len(place) for place in places)
+
+    def test_rows(self):
+        for row in (row for row in ROWS if row.name in Sessions.ROWS):
+            with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "model.gguf"
+                made, rng = Model(row, seed=13), np.random.default_rng(14)
+                vocabulary = row.config["vocab_size"]
+                made.write(path)
+                texts = [rng.integers(0, vocabulary, 37).tolist() for _ in range(3)]
+                texts[1][:21], texts[2][:9] = texts[0][:21], texts[0][:9]
+                want = [made.logits(text) for text in texts]
+                model = llm_sessions.Model(path)
+                cache = llm_sessions.Cache(model, vocabulary, positions=self.MOST * 48, context=37,
+                                           sequences=self.MOST, batch=64, logits=64, page=8, states=8)
+                crowd, compared = [], 0
+                for _ in range(30):
+                    self.move(cache, crowd, texts, want, rng)
+                    for _ in range(2):
+                        compared += self.read(cache, crowd, texts, want, rng)
+                self.assertGreater(compared, 100)
+                for sequence, _ in crowd:
+                    cache.release(sequence)
+                cache.close()
+                model.close()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -67,7 +67,8 @@ RDNA_CHECKED rdna_status rdna_llm_sequence_fork(const rdna_llm_sequence *sequenc
  * RDNA_INVALID_ARGUMENT: |position| is past the end or negative. */
 RDNA_CHECKED rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *sequence, int position);
 /* Makes the end of the sequence a place that it can be truncated to and forked at. Does nothing where the model has no
- * recurrent layers: all places are such then. The last 3 are kept, and fewer when the cache has no states left. */
+ * recurrent layers: all places are such then. The last 3 are kept; where a step finds no state left, the oldest of any
+ * sequence goes. */
 RDNA_CHECKED rdna_status rdna_llm_sequence_checkpoint(rdna_llm_sequence *sequence);
 
 /* Tokens that a step appends to a sequence. */

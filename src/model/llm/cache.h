@@ -34,10 +34,12 @@ struct rdna_llm_cache {
   int *order;           /* (sequences): parts of a step as they stand in the pass */
   int32_t *page_users;  /* (pages): how many sequences have it; 0: it is free */
   int64_t free_pages;
-  int32_t *slot_users;   /* (state_slots): how many sequences and checkpoints have it */
-  int64_t *cache_values; /* (cache_count): values of a position in each layer's cache */
-  int open;              /* sequences */
-  bool released;         /* by its user; the last sequence takes it along */
+  int32_t *slot_users;      /* (state_slots): how many sequences and checkpoints have it */
+  int64_t *cache_values;    /* (cache_count): values of a position in each layer's cache */
+  int open;                 /* sequences */
+  rdna_llm_sequence *first; /* of them, a list */
+  int64_t checkpoints;      /* that were ever made */
+  bool released;            /* by its user; the last sequence takes it along */
   /* The step of single tokens, recorded for what |recorded_shape| says, and what the last one was that was run. */
   rdna_graph *recorded;
   rdna__llm_shape recorded_shape, run_shape;
@@ -47,10 +49,12 @@ struct rdna_llm_cache {
 /* The states of recurrent layers at an earlier position of a sequence. */
 typedef struct rdna__llm_kept {
   int position, slot;
+  int64_t age; /* larger: later */
 } rdna__llm_kept;
 
 struct rdna_llm_sequence {
   rdna_llm_cache *cache;
+  rdna_llm_sequence *next, *before; /* in the cache's list */
   int position;
   int page_count;
   bool in_row;    /* its pages follow one another */

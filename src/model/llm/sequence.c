@@ -55,6 +55,9 @@ rdna_status rdna_llm_sequence_create(rdna_llm_cache *cache, rdna_llm_sequence **
   s->slot = -1;
   s->in_row = true;
   cache->open++;
+  s->next = cache->first;
+  if (s->next) s->next->before = s;
+  cache->first = s;
   *out_sequence = s;
   return RDNA_OK;
 }
@@ -65,6 +68,8 @@ void rdna_llm_sequence_release(rdna_llm_sequence *s) {
   for (int i = 0; i < s->page_count; i++) drop_page(cache, s->pages[i]);
   while (s->kept_count > 0) forget_kept(s, s->kept_count - 1);
   rdna__llm_drop_slot(cache, s->slot);
+  *(s->before ? &s->before->next : &cache->first) = s->next;
+  if (s->next) s->next->before = s->before;
   free(s->pages);
   free(s);
   if (--cache->open == 0 && cache->released) rdna_llm_cache_release(cache);
@@ -121,7 +126,7 @@ rdna_status rdna_llm_sequence_checkpoint(rdna_llm_sequence *s) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the sequence's last step failed; truncate it before a checkpoint");
   if (s->kept_count && s->kept[s->kept_count - 1].position == s->position) return RDNA_OK;
   if (s->kept_count == RDNA__LLM_CHECKPOINTS) forget_kept(s, 0);
-  s->kept[s->kept_count++] = (rdna__llm_kept){s->position, use_slot(s->cache, s->slot)};
+  s->kept[s->kept_count++] = (rdna__llm_kept){s->position, use_slot(s->cache, s->slot), ++s->cache->checkpoints};
   return RDNA_OK;
 }
 
@@ -176,6 +181,15 @@ static int free_slot(const rdna_llm_cache *cache) {
   return -1;
 }
 
+/* Of all sequences the oldest checkpoint goes. False: there is none. */
+static bool forget_oldest(rdna_llm_cache *cache) {
+  rdna_llm_sequence *oldest = NULL;
+  for (rdna_llm_sequence *s = cache->first; s; s = s->next)
+    if (s->kept_count && (!oldest || s->kept[0].age < oldest->kept[0].age)) oldest = s;
+  if (oldest) forget_kept(oldest, 0);
+  return oldest;
+}
+
 /* Copies slot |from| of all states to slot |to|, or fills it with zeros where |from| is -1. */
 static rdna_status write_slot(const rdna_llm_cache *cache, int from, int to) {
   const rdna__nn_pass *pass = &cache->pass;
@@ -199,13 +213,11 @@ rdna_status rdna__llm_own_states(rdna_llm_sequence *s) {
   if (!has_states(cache)) return RDNA_OK;
   int slot = -1;
   while ((s->slot < 0 || cache->slot_users[s->slot] > 1) && (slot = free_slot(cache)) < 0) {
-    if (s->kept_count == 0)
-      return rdna__fail(
-          RDNA_OUT_OF_MEMORY,
-          "the cache has room for %d states of recurrent layers, and sequences and their checkpoints have "
-          "them all; release some of them",
-          (int)cache->pass.state_slots);
-    forget_kept(s, 0);
+    if (!forget_oldest(cache))
+      return rdna__fail(RDNA_OUT_OF_MEMORY,
+                        "the cache has room for %d states of recurrent layers, and other sequences have them all; "
+                        "release some of them",
+                        (int)cache->pass.state_slots);
   }
   if (slot < 0) return RDNA_OK; /* the one that it has is its own */
   RDNA_TRY(write_slot(cache, s->slot, slot));
