@@ -17,7 +17,8 @@ class SessionOptions(Options):
 class CacheOptions(Options):
     _fields_ = [("positions", ctypes.c_int64), ("context", ctypes.c_int), ("sequences", ctypes.c_int),
                 ("batch", ctypes.c_int), ("logits", ctypes.c_int), ("page", ctypes.c_int), ("states", ctypes.c_int),
-                ("kv_dtype", ctypes.c_int), ("exact", ctypes.c_int)]
+                ("kv_dtype", ctypes.c_int), ("exact", ctypes.c_int), ("lanes", ctypes.c_int),
+                ("reserved", ctypes.c_int)]
 
 
 class Part(ctypes.Structure):

@@ -30,6 +30,11 @@ typedef struct rdna_llm_cache_options {
   int states; /* of models with recurrent layers: states that there is room for; 0 means 4 more than |sequences| */
   rdna_dtype kv_dtype; /* as in rdna_llm_session_options */
   int exact;           /* as in rdna_llm_session_options */
+  /* 0, or 8 or more: the logits of a sequence have the same bits whatever else is in its steps. Parts of up to 8 tokens
+   * are read in passes of so many tokens, with others or with nothing in the rest of the places, and larger parts each
+   * in a pass of its own. All tokens of a pass cost about as much as one where memory is the limit. */
+  int lanes;
+  int reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_llm_cache_options;
 #define RDNA_LLM_CACHE_OPTIONS_INIT .size = sizeof(rdna_llm_cache_options)
 

@@ -21,6 +21,11 @@ typedef struct rdna_attention {
   int64_t max_length;  /* the most positions that a token sees: chooses the kernel */
   /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value, see below */
   const rdna_tensor *sinks;
+  /* 0: the cache is cut into splits that fill the device, so that a token's sums depend on which others are in the call.
+   * n: every n positions of what a token sees are a split, and a token's bits are its own. From 257 splits on they are
+   * longer. With max_queries up to 8. */
+  int32_t split;
+  int32_t reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_attention;
 /* max_queries and max_length are hints that the host knows and the device does not: a wrong one is slow, never wrong.
  */

@@ -53,6 +53,10 @@ static int32_t choose_splits(const rdna_device *device, const rdna_attention *op
   int64_t heads_per_kv = heads / kv_heads,
           blocks = kv_heads * rdna__divide_up(heads_per_kv, heads_per_block(heads_per_kv)) * tokens;
   int64_t length = options->window > 0 && options->window < options->max_length ? options->window : options->max_length;
+  if (options->split > 0) {
+    int64_t splits = rdna__divide_up(length, options->split);
+    return splits < 1 ? 1 : splits > MOST_SPLITS ? MOST_SPLITS : (int32_t)splits;
+  }
   const rdna_device_info *info = rdna_device_get_info(device);
   int64_t units = info->compute_units, at_once = heads_per_block(heads_per_kv) == 8 ? 1 : 2;
   int64_t wanted = rdna__device_traits_of(info)->is_measured ? units * at_once / blocks
@@ -128,12 +132,12 @@ static rdna_status check_sizes(const rdna_tensor *q, const rdna_tensor *k_cache)
 }
 
 static rdna_status check_options(const rdna_attention *options) {
-  if (options->max_queries < 1 || options->max_length < 0 || options->window < 0) {
+  if (options->max_queries < 1 || options->max_length < 0 || options->window < 0 || options->split < 0) {
     return rdna__fail(
         RDNA_INVALID_ARGUMENT,
-        "attention: options has max_queries %d, max_length %lld and window %d; the first must be at least "
+        "attention: options has max_queries %d, max_length %lld, window %d and split %d; the first must be at least "
         "1, the others at least 0",
-        options->max_queries, (long long)options->max_length, options->window);
+        options->max_queries, (long long)options->max_length, options->window, options->split);
   }
   return RDNA_OK;
 }
@@ -213,6 +217,7 @@ static rdna_status take_tokens(rdna_stream *stream, const rdna_attention *option
   args->tokens = (int32_t)q->shape[0], args->heads = (int32_t)q->shape[1], args->d = (int32_t)q->shape[2];
   args->kv_heads = (int32_t)k_cache->shape[1];
   args->window = options->window, args->scale = options->scale, args->softcap = options->softcap;
+  args->split_positions = options->split;
   args->splits = choose_splits(rdna_stream_device(stream), options, args->tokens, args->heads, args->kv_heads);
   return RDNA_OK;
 }

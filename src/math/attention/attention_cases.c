@@ -199,6 +199,7 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   make_args(random, n, heads_per_kv, 256, &args);
   args.tokens = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 8);
   args.splits = n % 2 ? 1 : (int32_t)rdna__random_range(random, 2, 5);
+  args.split_positions = n % 3 == 1 ? (int32_t)rdna__random_range(random, 1, 80) : 0;
   rdna_status status = make_layout(random, n, args.tokens, 3, n % 4 ? 90 : 400, &layout);
   args.slots = layout.slots;
   int32_t *table = NULL;
@@ -223,9 +224,10 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   if (status == RDNA_OK && args.splits == 1 && !add_output(out_case, &args, error))
     status = rdna__case_no_memory(out_case);
   if (status == RDNA_OK && args.splits > 1) {
-    /* sums that are not yet divided by up to longest / splits + 1 weights of at most 1 */
+    /* sums that are not yet divided, by as many weights of at most 1 as a split has positions */
     int64_t cells = (int64_t)args.tokens * args.heads * args.splits;
     double weights = (double)layout.longest / args.splits + 1;
+    if (weights < args.split_positions) weights = args.split_positions;
     if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, cells * args.d, offsetof(struct attention_args, partial)))
       status = rdna__case_no_memory(out_case);
     else

@@ -358,7 +358,8 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
 
   reach r = token_reach(a, token);
   int64_t seen = r.high < r.low ? 0 : (int64_t)r.high - r.low + 1;
-  int64_t per_split = (seen + a.splits - 1) / a.splits;
+  int64_t even = (seen + a.splits - 1) / a.splits;
+  int64_t per_split = even > a.split_positions ? even : a.split_positions;
   int64_t begin = split * per_split, end = begin + per_split < seen ? begin + per_split : seen;
   int64_t first_row = a.block_table ? 0 : r.base;
   decode_cache<type> cache = {(const char *)a.k + (first_row * a.k_stride + (int64_t)kv_head * a.d) * type::BYTES,

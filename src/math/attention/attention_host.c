@@ -256,7 +256,8 @@ static void decode_items(void *context, int64_t begin, int64_t end) {
     int32_t token = (int32_t)(item / a->splits / a->kv_heads);
     struct reach reach = token_reach(a, token);
     int64_t seen = reach.high < reach.low ? 0 : (int64_t)reach.high - reach.low + 1;
-    int64_t per_split = (seen + a->splits - 1) / a->splits;
+    int64_t even = (seen + a->splits - 1) / a->splits;
+    int64_t per_split = even > a->split_positions ? even : a->split_positions;
     int64_t first = split * per_split, last = first + per_split < seen ? first + per_split : seen;
     for (int32_t done = 0; done < heads_per_kv; done += ROWS) {
       int n = heads_per_kv - done < ROWS ? heads_per_kv - done : ROWS;

@@ -37,6 +37,7 @@ struct attention_args {
   int32_t tokens, heads, kv_heads, d; /* d a multiple of 4, at most 256 */
   int32_t splits, window;
   float scale, softcap;
+  int32_t split_positions; /* of a split at least; 0: what a token sees is cut evenly */
 };
 
 struct attention_combine_args {

@@ -130,8 +130,31 @@ static rdna_tensor vectors(void *memory, rdna_dtype dtype, int64_t count, int64_
   return (rdna_tensor){memory, dtype, 3, {count, heads, d}, {stride, d, 1}};
 }
 
+/* With splits of a given length each token alone has the bits that it had among the others. */
+static void check_bits(const struct setting *s, const struct data *data, rdna_attention options, const rdna_tensor *q,
+                       const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *base, const rdna_tensor *position,
+                       const rdna_tensor *all) {
+  for (int64_t t = 0; t < data->tokens; t++) {
+    rdna_tensor one = *q, at = *position, from = *base, out = *all;
+    one.shape[0] = at.shape[0] = from.shape[0] = out.shape[0] = 1;
+    one.data = (float *)q->data + t * data->q_stride;
+    at.data = (int32_t *)at.data + t, from.data = (int32_t *)from.data + t;
+    size_t bytes = (size_t)(s->heads * s->d) * sizeof(float);
+    out.data = test_poisoned(bytes);
+    options.max_queries = 1, options.max_length = data->position[t] + 1;
+    size_t workspace_size = rdna_op_attention_workspace(device, &options, 1, s->heads, s->kv_heads, s->d);
+    void *workspace = test_poisoned(workspace_size);
+    float *got = malloc(bytes);
+    assert_ok(rdna_op_attention(stream, &options, &one, k, v, &from, &at, workspace, workspace_size, &out));
+    test_download(got, out.data, bytes);
+    assert_memory_equal(got, data->out + t * data->q_stride, bytes);
+    free(got);
+    test_release(out.data), test_release(workspace);
+  }
+}
+
 /* |max_length| and |max_queries| choose the kernel and may be anything. */
-static void check_with(const struct setting *s, int64_t max_length, int32_t max_queries) {
+static void check_with(const struct setting *s, int64_t max_length, int32_t max_queries, int32_t split) {
   struct data data;
   make_data(s, &data);
   rdna_attention options = {RDNA_ATTENTION_INIT,
@@ -139,7 +162,8 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
                             .softcap = s->softcap,
                             .window = s->window,
                             .max_queries = max_queries ? max_queries : data.most_tokens,
-                            .max_length = max_length ? max_length : data.longest};
+                            .max_length = max_length ? max_length : data.longest,
+                            .split = split};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
   size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, s->d);
   void *memory[] = {test_upload(data.q, q_bytes),
@@ -161,6 +185,7 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
   assert_ok(rdna_op_attention(stream, &options, &q, &k, &v, &base, &position, memory[5], workspace_size, &out));
   test_download(data.out, memory[6], q_bytes);
   compare(s, &data);
+  if (split && !s->spoiled) check_bits(s, &data, options, &q, &k, &v, &base, &position, &out);
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
   free_data(&data);
 }
@@ -238,7 +263,7 @@ static void prompts(void **state) {
       {RDNA_F16, 8, 1, 64, .sequence_count = 1, .sequences = {{30, 50}}, .window = 16, .sinks = true},
       {RDNA_F32, 6, 3, 20, .sequence_count = 2, .sequences = {{0, 11}, {5, 17}}, .spoiled = true, .sinks = true},
   };
-  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9);
+  for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9, 0);
 }
 
 /* (1, heads, rows, d) of the rows from |first| on of (rows, heads, d). */
@@ -326,10 +351,11 @@ static void decoding(void **state) {
       {RDNA_F32, 2, 2, 80, .sequence_count = 2, .sequences = {{40, 2}, {3, 2}}, .spoiled = true, .sinks = true},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-    check_with(&settings[i], 0, 0);
-    check_with(&settings[i], 1, 1);                                       /* as if short: one split */
-    check_with(&settings[i], 1 << 20, 1);                                 /* as if long: splits with nothing to do */
-    if (settings[i].dtype != RDNA_BF16) check_with(&settings[i], 0, 100); /* as a prompt */
+    check_with(&settings[i], 0, 0, 0);
+    check_with(&settings[i], 1, 1, 0);       /* as if short: one split */
+    check_with(&settings[i], 1 << 20, 1, 0); /* as if long: splits with nothing to do */
+    check_with(&settings[i], 0, 0, 96);
+    if (settings[i].dtype != RDNA_BF16) check_with(&settings[i], 0, 100, 0); /* as a prompt */
     check_paged(&settings[i]);
   }
 }

@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "rdna/op/movement.h"
 
+/* Splits of attention in lanes: see rdna_attention. */
+enum { SPLIT = 256, MOST_SPLITS = 256 };
 enum { DEFAULT_CONTEXT = 4096, DEFAULT_BATCH = 512, DEFAULT_SEQUENCES = 16, DEFAULT_PAGE = 32, ALIGNMENT = 256 };
 
 /* The cache's buffers, cut from one allocation: a first pass with base NULL adds up the bytes, a second gives the
@@ -85,13 +87,14 @@ static bool asks_as_much(const rdna__nn_attention *a, const rdna__nn_attention *
 static size_t workspace_bytes(const rdna_llm_cache *s) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   int few = s->batch / RDNA__LLM_FEW < s->sequences ? s->batch : s->sequences * RDNA__LLM_FEW;
+  if (s->lanes) few = s->lanes;
   size_t most = 0;
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_attention *a = &decoder->layers[i].attention;
     if (i > 0 && asks_as_much(a, &decoder->layers[i - 1].attention)) continue;
     for (int tokens = 1; tokens <= s->batch; tokens++) {
       int queries = tokens <= few && tokens > RDNA__LLM_FEW ? RDNA__LLM_FEW : tokens;
-      rdna_attention attention = rdna__nn_attention_options(a, queries, s->pass.context);
+      rdna_attention attention = rdna__nn_attention_options(&s->pass, a, queries, s->pass.context);
       size_t bytes =
           rdna_op_attention_workspace(s->llm->weights.device, &attention, tokens, a->heads, a->kv_heads, a->head_dim);
       if (bytes > most) most = bytes;
@@ -153,10 +156,14 @@ static rdna_status allocate_on_host(rdna_llm_cache *s) {
   rdna_device *device = s->llm->weights.device;
   s->spans = calloc((size_t)s->sequences, sizeof *s->spans);
   s->order = calloc((size_t)s->sequences, sizeof *s->order);
+  s->parts = calloc((size_t)s->sequences, sizeof *s->parts);
+  s->rows = calloc((size_t)s->sequences, sizeof *s->rows);
+  s->first_rows = calloc((size_t)s->sequences, sizeof *s->first_rows);
   s->page_users = calloc((size_t)s->pass.pages, sizeof *s->page_users);
   s->slot_users = calloc((size_t)s->pass.state_slots + 1, sizeof *s->slot_users);
   s->cache_values = calloc((size_t)s->llm->decoder.cache_count + 1, sizeof *s->cache_values);
-  if (!s->spans || !s->order || !s->page_users || !s->slot_users || !s->cache_values)
+  if (!s->spans || !s->order || !s->parts || !s->rows || !s->first_rows || !s->page_users || !s->slot_users ||
+      !s->cache_values)
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a cache of %lld pages", (long long)s->pass.pages);
   measure_caches(s);
   s->free_pages = s->pass.pages;
@@ -178,6 +185,7 @@ static rdna_status allocate(rdna_llm_cache *s) {
   RDNA_TRY(rdna_memory_alloc_named(s->llm->weights.device, c.used, pass->stream, "session", &s->memory));
   c = (cutter){s->memory, 0};
   cut_all(s, &c);
+  if (s->lanes) RDNA_TRY(rdna_fill_bytes(pass->stream, s->memory, 0, s->bytes)); /* places may stay empty */
   RDNA_TRY(fill_constants(s));
   return allocate_on_host(s);
 }
@@ -204,6 +212,9 @@ static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_ca
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s of %lld positions with %d sequences a step; up to 2^31 and 65,535 are offered", caller,
                       (long long)o->positions, o->sequences);
+  if (o->lanes != 0 && (o->lanes < RDNA__LLM_FEW || o->lanes > 256))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with passes of %d tokens: 0, or %d to 256", caller, o->lanes,
+                      RDNA__LLM_FEW);
   if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f16 and f32 are there", rdna_dtype_name(o->kv_dtype));
   return RDNA_OK;
@@ -221,10 +232,14 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   s->table_stride = (chosen.context + (int64_t)chosen.page - 1) / chosen.page;
   s->pass.state_slots = llm->decoder.state_count ? chosen.states : 0;
   s->sequences = chosen.sequences;
+  s->lanes = chosen.lanes;
+  if (s->lanes) s->pass.split = chosen.context / MOST_SPLITS > SPLIT ? chosen.context / MOST_SPLITS + 1 : SPLIT;
   s->batch = (int64_t)chosen.batch < chosen.positions ? chosen.batch : (int)chosen.positions;
+  if (s->batch < s->lanes) s->batch = s->lanes;
   s->pass.kv_dtype = chosen.kv_dtype;
   s->half = chosen.exact || llm->weights.in_place ? RDNA_F32 : llm->decoder.half;
   s->logit_rows = chosen.logits < s->batch ? chosen.logits : s->batch;
+  if (s->logit_rows < s->lanes) s->logit_rows = s->lanes;
   s->pinned_rows = pinned_rows && pinned_rows < s->logit_rows ? pinned_rows : s->logit_rows;
   rdna_status status = rdna_stream_create(llm->weights.device, 0, &s->pass.stream);
   if (status == RDNA_OK) status = allocate(s);
@@ -255,7 +270,8 @@ void rdna_llm_cache_release(rdna_llm_cache *s) {
   (void)!rdna_memory_free(s->llm->weights.device, s->memory);
   rdna_stream_release(s->pass.stream);
   rdna_llm_release(s->llm);
-  free(s->spans), free(s->order), free(s->page_users), free(s->slot_users), free(s->cache_values);
+  free(s->spans), free(s->order), free(s->parts), free(s->rows), free(s->first_rows);
+  free(s->page_users), free(s->slot_users), free(s->cache_values);
   free(s);
 }
 

@@ -20,19 +20,22 @@ typedef struct rdna__llm_shape {
 struct rdna_llm_cache {
   rdna_llm *llm;
   int batch, sequences;
-  void *memory;       /* one allocation that holds the pass's buffers, the caches and what is below */
-  size_t bytes;       /* of it */
+  int lanes;    /* tokens of each pass over parts of few tokens, empty places among them; 0: as many as there are */
+  void *memory; /* one allocation that holds the pass's buffers, the caches and what is below */
+  size_t bytes; /* of it */
   rdna__nn_pass pass; /* of up to |batch| tokens */
   rdna_dtype half;    /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
   void *logits;       /* (logit_rows, vocabulary) */
   int logit_rows, pinned_rows;
-  float *pinned;        /* (pinned_rows, vocabulary): what a copy to memory that is not would wait for */
-  int32_t *words;       /* on the device: the numbers of a step, see step.c */
-  int32_t *staging;     /* the same, pinned */
-  int64_t table_stride; /* pages of a whole context */
-  rdna__nn_span *spans; /* (sequences) */
-  int *order;           /* (sequences): parts of a step as they stand in the pass */
-  int32_t *page_users;  /* (pages): how many sequences have it; 0: it is free */
+  float *pinned;          /* (pinned_rows, vocabulary): what a copy to memory that is not would wait for */
+  int32_t *words;         /* on the device: the numbers of a step, see step.c */
+  int32_t *staging;       /* the same, pinned */
+  int64_t table_stride;   /* pages of a whole context */
+  rdna__nn_span *spans;   /* (sequences) */
+  int *order;             /* (sequences): parts of a pass as they stand in it */
+  rdna_llm_part *parts;   /* (sequences): of a pass */
+  int *rows, *first_rows; /* (sequences): where logits of parts of a pass, and of a step, begin in those of the step */
+  int32_t *page_users;    /* (pages): how many sequences have it; 0: it is free */
   int64_t free_pages;
   int32_t *slot_users;      /* (state_slots): how many sequences and checkpoints have it */
   int64_t *cache_values;    /* (cache_count): values of a position in each layer's cache */

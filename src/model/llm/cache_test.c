@@ -14,6 +14,8 @@ enum {
 
 typedef float row[VOCABULARY];
 
+static int below(int n) { return (int)rdna__random_below(&random_state, (uint64_t)n); }
+
 /* Texts that begin alike, and their logits when each is read alone. */
 static int32_t texts[TEXTS][LENGTH];
 static row want[TEXTS][LENGTH];
@@ -33,6 +35,66 @@ static void make_texts(const made *m) {
     assert_ok(rdna_llm_session_eval_all(session, texts[i], LENGTH, want[i][0]));
     rdna_llm_session_release(session);
   }
+}
+
+/* With lanes a sequence has the same bits whatever else is in its steps. Each reads its text in pieces that are drawn
+ * for it, first alone and then among the others, as chance will have it. */
+static void check_lanes(int lanes, rdna_dtype kv_dtype, int exact) {
+  enum { SOME = 5, PIECES = 7, LOGITS = 3 };
+  static const int sizes[] = {1, 1, 1, 2, 5, 9, 23};
+  static row alone[SOME][PIECES][LOGITS];
+  int plan[SOME][PIECES], done[SOME] = {0};
+  made m = make_model(0);
+  make_texts(&m);
+  const rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT,
+                                          .positions = SOME * 176,
+                                          .context = 176,
+                                          .sequences = SOME,
+                                          .batch = 256,
+                                          .logits = 32,
+                                          .page = PAGE,
+                                          .kv_dtype = kv_dtype,
+                                          .exact = exact,
+                                          .lanes = lanes};
+  rdna_llm_cache *cache;
+  rdna_llm_sequence *sequences[SOME];
+  const float *logits;
+  assert_ok(rdna_llm_cache_create(m.llm, &options, &cache));
+  for (int i = 0; i < SOME; i++) {
+    rdna_llm_sequence *s;
+    assert_ok(rdna_llm_sequence_create(cache, &s));
+    for (int k = 0; k < PIECES; k++) {
+      int left = LENGTH - rdna_llm_sequence_position(s), size = sizes[below(sizeof sizes / sizeof *sizes)];
+      plan[i][k] = size < left ? size : 1;
+      rdna_llm_part part = {s, texts[i % TEXTS] + LENGTH - left, plan[i][k], plan[i][k] < LOGITS ? 1 : LOGITS};
+      assert_ok(rdna_llm_step(cache, &part, 1, &logits));
+      memcpy(alone[i][k], logits, (size_t)part.logits * sizeof(row));
+    }
+    rdna_llm_sequence_release(s);
+    assert_ok(rdna_llm_sequence_create(cache, &sequences[i]));
+  }
+  for (int left = SOME * PIECES; left > 0;) {
+    rdna_llm_part parts[SOME];
+    int who[SOME], count = 0;
+    for (int i = 0; i < SOME; i++) {
+      if (done[i] == PIECES || below(3) == 0) continue;
+      const int32_t *tokens = texts[i % TEXTS] + rdna_llm_sequence_position(sequences[i]);
+      who[count] = i;
+      parts[count++] = (rdna_llm_part){sequences[i], tokens, plan[i][done[i]], plan[i][done[i]] < LOGITS ? 1 : LOGITS};
+    }
+    if (count == 0) continue;
+    assert_ok(rdna_llm_step(cache, parts, count, &logits));
+    for (int i = 0; i < count; logits += parts[i++].logits * VOCABULARY, left--)
+      assert_memory_equal(logits, alone[who[i]][done[who[i]]++], (size_t)parts[i].logits * sizeof(row));
+  }
+  for (int i = 0; i < SOME; i++) rdna_llm_sequence_release(sequences[i]);
+  rdna_llm_cache_release(cache);
+  free_model(&m);
+}
+
+static void test_lanes_keep_bits(void **state) {
+  check_lanes(8, RDNA_F32, 1);
+  check_lanes(16, RDNA_F16, 0);
 }
 
 static rdna_llm_cache *make_cache(const made *m, int64_t positions) {
@@ -65,7 +127,6 @@ typedef struct crowd {
 } crowd;
 
 static int at(const crowd *c, int i) { return rdna_llm_sequence_position(c->sequence[i]); }
-static int below(int n) { return (int)rdna__random_below(&random_state, (uint64_t)n); }
 
 static void check_row(const float *got, int text, int position, const char *what) {
   for (int k = 0; k < VOCABULARY; k++) {
@@ -144,8 +205,8 @@ static void mill_about(uint32_t window, int rounds) {
   free_model(&m);
 }
 
-static void test_sequences_do_not_hear_of_each_other(void **state) { mill_about(0, 100); }
-static void test_windows(void **state) { mill_about(11, 40); }
+static void test_sequences_do_not_hear_of_each_other(void **state) { mill_about(0, 80); }
+static void test_windows(void **state) { mill_about(11, 30); }
 
 /* What two sequences share lies there once, and who writes behind it takes a page of its own. */
 static void test_forks_share_pages(void **state) {
@@ -233,6 +294,8 @@ static void test_what_is_refused_changes_nothing(void **state) {
   assert_refused(rdna_llm_sequence_truncate(s, 9), RDNA_INVALID_ARGUMENT, "a sequence of 8 tokens at position 9");
   assert_refused(rdna_llm_sequence_fork(s, -1, &stranger), RDNA_INVALID_ARGUMENT, "position -1");
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "in pages of -1");
+  odd.page = 0, odd.lanes = 7;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "with passes of 7 tokens");
   rdna_llm_part next = {s, texts[0] + 8, 1, 1};
   assert_ok(rdna_llm_step(cache, &next, 1, &logits));
   check_row(logits, 0, 8, "after refusals");
@@ -245,6 +308,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sequences_do_not_hear_of_each_other),
       cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_lanes_keep_bits),
       cmocka_unit_test(test_forks_share_pages),
       cmocka_unit_test(test_a_full_cache_says_so),
       cmocka_unit_test(test_what_is_refused_changes_nothing),

@@ -16,12 +16,15 @@ enum {
   OF_TOKEN = 6    /* numbers of a token */
 };
 
-/* What a step is, once its parts have been checked. */
+/* A pass of a step: some of its parts, or all. */
 typedef struct step {
   const rdna_llm_part *parts;
-  int count; /* parts */
-  int tokens, few, few_spans, few_most, wanted;
-  bool in_order; /* the wanted tokens are the last ones, as their logits are to stand */
+  int count;             /* parts */
+  int tokens, few_spans; /* that are asked for; parts of few tokens */
+  int few, few_most, wanted;
+  int places;    /* tokens of the pass: with lanes more than are asked for */
+  int sequences; /* with lanes more than parts: those of the empty places have no tokens, and no state */
+  bool in_order; /* the wanted tokens are the last ones, or with lanes the first, as their logits are to stand */
   bool alone;    /* each sequence has one token, and all logits are wanted: a step of decoding */
   int64_t length, few_length, stride;
 } step;
@@ -40,8 +43,11 @@ static places places_of(size_t tokens, size_t spans, size_t wanted, size_t strid
   return p;
 }
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
 size_t rdna__llm_step_words(const rdna_llm_cache *c) {
-  return places_of((size_t)c->batch, (size_t)c->sequences, (size_t)c->logit_rows, (size_t)c->table_stride).end;
+  size_t spans = larger((size_t)c->sequences, c->lanes ? (size_t)c->lanes + 1 : 0);
+  return places_of((size_t)c->batch, spans, (size_t)c->logit_rows, (size_t)c->table_stride).end;
 }
 
 /* ---- what is asked ---- */
@@ -68,16 +74,30 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *p
   return RDNA_OK;
 }
 
-/* Adds the parts up, and says which come first. */
-static rdna_status take_parts(const rdna_llm_cache *c, step *of) {
+static rdna_status check_parts(const rdna_llm_cache *c, const rdna_llm_part *parts, int count) {
   int64_t tokens = 0, wanted = 0;
+  for (int i = 0; i < count; i++) {
+    RDNA_TRY(rdna__llm_check_part(c, &parts[i]));
+    parts[i].sequence->in_step = true;
+    tokens += parts[i].count;
+    wanted += parts[i].logits;
+  }
+  if (tokens > c->batch)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a step of %lld tokens; this cache was made for %d", (long long)tokens,
+                      c->batch);
+  if (wanted > c->logit_rows)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a step with the logits of %lld tokens; this cache was made for %d",
+                      (long long)wanted, c->logit_rows);
+  return RDNA_OK;
+}
+
+/* Adds the parts of a pass up, and says which come first. */
+static void take_parts(const rdna_llm_cache *c, step *of) {
   of->alone = true;
   for (int i = 0; i < of->count; i++) {
     const rdna_llm_part *part = &of->parts[i];
-    RDNA_TRY(rdna__llm_check_part(c, part));
-    part->sequence->in_step = true;
-    tokens += part->count;
-    wanted += part->logits;
+    of->tokens += part->count;
+    of->wanted += part->logits;
     of->alone &= part->count == 1 && part->logits == 1;
     int end = part->sequence->position + part->count;
     of->length = end > of->length ? end : of->length;
@@ -89,30 +109,24 @@ static rdna_status take_parts(const rdna_llm_cache *c, step *of) {
   }
   for (int i = 0, next = of->few_spans; i < of->count; i++)
     if (of->parts[i].count > RDNA__LLM_FEW) c->order[next++] = i;
-  if (tokens > c->batch)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a step of %lld tokens; this cache was made for %d", (long long)tokens,
-                      c->batch);
-  if (wanted > c->logit_rows)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a step with the logits of %lld tokens; this cache was made for %d",
-                      (long long)wanted, c->logit_rows);
-  of->tokens = (int)tokens, of->wanted = (int)wanted;
-  return RDNA_OK;
+  of->places = of->tokens, of->sequences = of->count;
+  if (c->lanes && of->few > 0) of->places = of->few = c->lanes, of->sequences = c->lanes + 1;
 }
 
 /* Pages and states for all parts, or none. */
-static rdna_status take_room(rdna_llm_cache *c, const step *of) {
+static rdna_status take_room(rdna_llm_cache *c, const rdna_llm_part *parts, int count) {
   int64_t pages = 0;
-  for (int i = 0; i < of->count; i++) {
-    RDNA_TRY(rdna__llm_own_states(of->parts[i].sequence));
-    pages += rdna__llm_pages_wanted(of->parts[i].sequence, of->parts[i].count);
+  for (int i = 0; i < count; i++) {
+    RDNA_TRY(rdna__llm_own_states(parts[i].sequence));
+    pages += rdna__llm_pages_wanted(parts[i].sequence, parts[i].count);
   }
   if (pages > c->free_pages)
-    return rdna__fail(RDNA_OUT_OF_MEMORY,
-                      "a step of %d tokens takes %lld more pages of %lld positions, and %lld of the cache's %lld are "
-                      "free; release or truncate sequences",
-                      of->tokens, (long long)pages, (long long)c->pass.page_rows, (long long)c->free_pages,
-                      (long long)c->pass.pages);
-  for (int i = 0; i < of->count; i++) RDNA_TRY(rdna__llm_grow(of->parts[i].sequence, of->parts[i].count));
+    return rdna__fail(
+        RDNA_OUT_OF_MEMORY,
+        "a step of %d sequences takes %lld more pages of %lld positions, and %lld of the cache's %lld are "
+        "free; release or truncate sequences",
+        count, (long long)pages, (long long)c->pass.page_rows, (long long)c->free_pages, (long long)c->pass.pages);
+  for (int i = 0; i < count; i++) RDNA_TRY(rdna__llm_grow(parts[i].sequence, parts[i].count));
   return RDNA_OK;
 }
 
@@ -130,7 +144,7 @@ static int64_t rounded_length(const rdna_llm_cache *c, int64_t length) {
 static void place_spans(rdna_llm_cache *c, step *of, bool *out_paged) {
   int64_t rows = c->pass.page_rows, all = rows * c->pass.pages;
   int first = 0;
-  if (of->alone) of->length = of->few_length = rounded_length(c, of->length);
+  if (of->alone || (c->lanes && of->few > 0)) of->length = of->few_length = rounded_length(c, of->length);
   of->stride = (of->length + rows - 1) / rows;
   *out_paged = false;
   bool any_paged = false;
@@ -139,7 +153,11 @@ static void place_spans(rdna_llm_cache *c, step *of, bool *out_paged) {
     const rdna_llm_sequence *s = part->sequence;
     rdna__nn_span *span = &c->spans[i];
     span->first = first, span->count = part->count;
-    span->length = of->alone ? of->length : s->position + part->count;
+    span->length = s->position + part->count;
+    if (c->lanes && part->count <= RDNA__LLM_FEW)
+      span->length = rounded_length(c, span->length);
+    else if (of->alone)
+      span->length = of->length;
     span->base = s->in_row ? s->pages[0] * rows : -1;
     if (span->base >= 0 && span->base + span->length > all) span->length = all - span->base;
     first += part->count;
@@ -179,50 +197,84 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
   c->staging[p->starts + (size_t)of->count] = of->tokens;
 }
 
-/* The tokens whose logits are wanted, in the order of the parts. */
+/* Tokens of no sequence, which see nothing and are kept nowhere. */
+static void stage_empty_places(const rdna_llm_cache *c, const step *of, const places *p) {
+  const float one = 1;
+  for (size_t at = (size_t)of->tokens; at < (size_t)of->places; at++) {
+    c->staging[p->ids + at] = c->staging[p->bases + at] = c->staging[p->sequences + at] = 0;
+    c->staging[p->positions + at] = c->staging[p->rows + at] = -1;
+    memcpy(&c->staging[p->temperatures + at], &one, sizeof one);
+  }
+  for (size_t i = (size_t)of->count; i < (size_t)of->sequences; i++) {
+    c->staging[p->slots + i] = -1;
+    c->staging[p->starts + i + 1] = of->places;
+    for (size_t k = 0; k < (size_t)of->stride; k++) c->staging[p->table + i * (size_t)of->stride + k] = 0;
+  }
+}
+
+/* How many rows of logits the pass computes. */
+static int rows_of(const rdna_llm_cache *c, const step *of) {
+  return c->lanes && of->few > 0 && of->wanted > 0 ? of->places : of->wanted;
+}
+
+/* The tokens whose logits are wanted, in the order of the parts; with lanes as many as there are places. */
 static void stage_wanted(const rdna_llm_cache *c, step *of, const places *p) {
   int32_t *wanted = c->staging + p->wanted;
-  int done = 0;
+  int done = 0, first = of->places > of->tokens || rows_of(c, of) > of->wanted ? 0 : of->tokens - of->wanted;
   of->in_order = true;
   for (int i = 0; i < of->count; i++) {
     const rdna__nn_span *span = c->spans;
     while (c->order[span - c->spans] != i) span++;
     for (int k = span->count - of->parts[i].logits; k < span->count; k++, done++) {
       wanted[done] = span->first + k;
-      of->in_order &= wanted[done] == of->tokens - of->wanted + done;
+      of->in_order &= wanted[done] == first + done;
     }
   }
+  for (; done < rows_of(c, of); done++) wanted[done] = 0;
 }
 
 static rdna_tensor words(const rdna_llm_cache *c, size_t place, int64_t count) {
   return rdna_tensor_contiguous(c->words + place, RDNA_I32, 1, &count);
 }
 
-/* What the staging buffer holds goes to the device, and the logits that are wanted to |logits|. */
-static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p, bool paged, float *logits) {
+/* What the staging buffer holds goes to the device, and the logits that are wanted to c->logits. */
+static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->words, c->staging, p->end * sizeof *c->words));
   rdna__nn_pass pass = c->pass;
-  pass.count = of->tokens, pass.length = of->length;
+  pass.count = of->places, pass.length = of->length;
   pass.few = of->few, pass.few_spans = of->few_spans, pass.few_most = of->few_most, pass.few_length = of->few_length;
   pass.few_paged = paged;
-  pass.type = of->tokens > RDNA__LLM_FEW ? c->half : RDNA_F32;
+  pass.type = of->places > RDNA__LLM_FEW ? c->half : RDNA_F32;
   pass.spans = c->spans, pass.span_count = of->count;
-  pass.ids = words(c, p->ids, of->tokens), pass.positions = words(c, p->positions, of->tokens);
-  pass.cache_base = words(c, p->bases, of->tokens), pass.cache_rows = words(c, p->rows, of->tokens);
-  pass.sequence = words(c, p->sequences, of->tokens);
-  pass.temperatures = rdna__nn_matrix(c->words + p->temperatures, of->tokens, 1);
-  pass.starts = words(c, p->starts, of->count + 1), pass.slots = words(c, p->slots, of->count);
-  if (!of->in_order) pass.wanted = words(c, p->wanted, of->wanted);
-  pass.table = rdna_tensor_contiguous(c->words + p->table, RDNA_I32, 2, (int64_t[]){of->count, of->stride});
+  pass.ids = words(c, p->ids, of->places), pass.positions = words(c, p->positions, of->places);
+  pass.cache_base = words(c, p->bases, of->places), pass.cache_rows = words(c, p->rows, of->places);
+  pass.sequence = words(c, p->sequences, of->places);
+  pass.temperatures = rdna__nn_matrix(c->words + p->temperatures, of->places, 1);
+  pass.starts = words(c, p->starts, of->sequences + 1), pass.slots = words(c, p->slots, of->sequences);
+  if (!of->in_order) pass.wanted = words(c, p->wanted, rows_of(c, of));
+  pass.table = rdna_tensor_contiguous(c->words + p->table, RDNA_I32, 2, (int64_t[]){of->sequences, of->stride});
   for (int i = 0; i < of->count; i++) {
     rdna__nn_span *span = &c->spans[i];
     int64_t pages = (span->length + pass.page_rows - 1) / pass.page_rows;
     if (span->base < 0) span->pages = words(c, p->table + (size_t)(i * of->stride), pages);
   }
-  RDNA_TRY(rdna__nn_decode(&pass, &c->llm->decoder, of->wanted, c->logits));
-  if (of->wanted == 0) return RDNA_OK;
-  return rdna_copy_to_host(c->pass.stream, logits, c->logits,
-                           (size_t)of->wanted * (size_t)c->llm->info.vocabulary * sizeof(float));
+  return rdna__nn_decode(&pass, &c->llm->decoder, rows_of(c, of), c->logits);
+}
+
+/* The logits of the pass's parts to |out|, where those of the whole step are: parts that are neighbours there as one.
+ */
+static rdna_status fetch_logits(const rdna_llm_cache *c, const step *of, float *out) {
+  size_t vocabulary = (size_t)c->llm->info.vocabulary;
+  for (int i = 0, row = 0, next; i < of->count; i = next) {
+    int rows = of->parts[i].logits;
+    for (next = i + 1; next < of->count && c->rows[next] == c->rows[i] + rows; next++) rows += of->parts[next].logits;
+    const float *from = (const float *)c->logits + (size_t)row * vocabulary;
+    if (rows > 0)
+      RDNA_TRY(rdna_copy_to_host(c->pass.stream, out + (size_t)c->rows[i] * vocabulary, from,
+                                 (size_t)rows * vocabulary * sizeof *out));
+    row += rows;
+  }
+  return RDNA_OK;
 }
 
 static bool same_shape(const rdna__llm_shape *a, const rdna__llm_shape *b) {
@@ -235,7 +287,7 @@ static bool record_step(rdna_llm_cache *c, const step *of, const places *p, cons
   c->recorded = NULL;
   rdna_status status = rdna_graph_begin(c->pass.stream);
   if (status == RDNA_OK) {
-    rdna_status queued = queue_pass(c, of, p, shape->paged, c->pinned);
+    rdna_status queued = queue_pass(c, of, p, shape->paged);
     status = rdna_graph_end(c->pass.stream, queued == RDNA_OK ? &c->recorded : NULL);
     if (queued != RDNA_OK) status = queued;
   }
@@ -255,43 +307,72 @@ static bool record_step(rdna_llm_cache *c, const step *of, const places *p, cons
  * Attention by products has the rows of a sequence in its kernels' arguments, so it is recorded only where a cache is
  * one page. */
 static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
-  rdna__llm_shape shape = {of->length, of->stride, of->tokens, paged};
+  rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
   bool moves = rdna__nn_buffers_of(&c->llm->decoder).group > 0 && c->pass.pages > 1;
-  if (moves) return queue_pass(c, of, p, paged, c->pinned);
+  if (moves) return queue_pass(c, of, p, paged);
   bool ready = c->recorded && same_shape(&c->recorded_shape, &shape);
   if (!ready && c->failed_recordings < RECORDINGS && same_shape(&c->run_shape, &shape))
     ready = record_step(c, of, p, &shape);
   if (ready) return rdna_graph_launch(c->recorded, c->pass.stream);
   c->run_shape = shape;
-  return queue_pass(c, of, p, paged, c->pinned);
+  return queue_pass(c, of, p, paged);
 }
 
-static rdna_status run(rdna_llm_cache *c, step *of, float *direct, const float **out_logits) {
+/* One pass, over c->parts. Its logits go to their places in |out|. */
+static rdna_status run(rdna_llm_cache *c, int count, float *out) {
+  step of = {.parts = c->parts, .count = count};
   bool paged;
-  place_spans(c, of, &paged);
-  places p = places_of((size_t)of->tokens, (size_t)of->count, (size_t)of->wanted, (size_t)of->stride);
-  stage_tokens(c, of, &p);
-  stage_wanted(c, of, &p);
-  float *to = of->wanted <= c->pinned_rows ? c->pinned : direct;
-  rdna_status status =
-      of->alone && of->in_order && to == c->pinned ? decode(c, of, &p, paged) : queue_pass(c, of, &p, paged, to);
+  take_parts(c, &of);
+  place_spans(c, &of, &paged);
+  places p = places_of((size_t)of.places, (size_t)of.sequences, (size_t)rows_of(c, &of), (size_t)of.stride);
+  stage_tokens(c, &of, &p);
+  stage_empty_places(c, &of, &p);
+  stage_wanted(c, &of, &p);
+  rdna_status status = of.alone && of.in_order ? decode(c, &of, &p, paged) : queue_pass(c, &of, &p, paged);
+  if (status == RDNA_OK) status = fetch_logits(c, &of, out);
   rdna_status waited = rdna_stream_synchronize(c->pass.stream); /* the staging buffer is free again */
-  if (status == RDNA_OK) status = waited;
-  *out_logits = of->wanted > 0 ? to : NULL;
-  return status;
+  return status == RDNA_OK ? waited : status;
+}
+
+/* With lanes: parts of few tokens in passes of so many, each of the others by itself. */
+static rdna_status run_in_lanes(rdna_llm_cache *c, const rdna_llm_part *parts, const int *rows, int count, float *out) {
+  int members = 0, tokens = 0;
+  for (int i = 0; i <= count; i++) {
+    if (i < count && parts[i].count > RDNA__LLM_FEW) continue;
+    if (members > 0 && (i == count || tokens + parts[i].count > c->lanes)) {
+      RDNA_TRY(run(c, members, out));
+      members = tokens = 0;
+    }
+    if (i == count) break;
+    c->parts[members] = parts[i], c->rows[members++] = rows[i];
+    tokens += parts[i].count;
+  }
+  for (int i = 0; i < count; i++) {
+    if (parts[i].count <= RDNA__LLM_FEW) continue;
+    c->parts[0] = parts[i], c->rows[0] = rows[i];
+    RDNA_TRY(run(c, 1, out));
+  }
+  return RDNA_OK;
 }
 
 rdna_status rdna__llm_step(rdna_llm_cache *c, const rdna_llm_part *parts, int count, float *direct,
                            const float **out_logits) {
   if (count > c->sequences)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a step of %d sequences; this cache was made for %d", count, c->sequences);
-  step of = {.parts = parts, .count = count};
-  rdna_status status = take_parts(c, &of);
+  rdna_status status = check_parts(c, parts, count);
   for (int i = 0; i < count; i++)
     if (parts[i].sequence) parts[i].sequence->in_step = false;
   RDNA_TRY(status);
-  RDNA_TRY(take_room(c, &of));
-  status = run(c, &of, direct, out_logits);
+  RDNA_TRY(take_room(c, parts, count));
+  int wanted = 0;
+  for (int i = 0; i < count; i++) {
+    c->parts[i] = parts[i];
+    c->first_rows[i] = c->rows[i] = wanted;
+    wanted += parts[i].logits;
+  }
+  float *out = wanted <= c->pinned_rows ? c->pinned : direct;
+  status = c->lanes ? run_in_lanes(c, parts, c->first_rows, count, out) : run(c, count, out);
+  *out_logits = wanted > 0 ? out : NULL;
   for (int i = 0; i < count; i++) {
     rdna_llm_sequence *s = parts[i].sequence;
     if (status == RDNA_OK) {

@@ -4,14 +4,11 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length) {
-  return (rdna_attention){RDNA_ATTENTION_INIT,
-                          .scale = a->scale,
-                          .softcap = a->softcap,
-                          .window = a->window,
-                          .max_queries = tokens,
-                          .max_length = length,
-                          .sinks = a->sinks.data ? &a->sinks : NULL};
+rdna_attention rdna__nn_attention_options(const rdna__nn_pass *pass, const rdna__nn_attention *a, int tokens,
+                                          int64_t length) {
+  return (rdna_attention){
+      RDNA_ATTENTION_INIT,   .scale = a->scale,    .softcap = a->softcap, .window = a->window,
+      .max_queries = tokens, .max_length = length, .split = pass->split,  .sinks = a->sinks.data ? &a->sinks : NULL};
 }
 
 /* One layer's part of a cache.  (rows, kv_heads, head_dim) */
@@ -158,7 +155,7 @@ static rdna_tensor as_pages(const rdna__nn_pass *pass, const rdna_tensor *cache)
 /* The tokens of which each sequence has few, in f32 and in one call. */
 static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                               const rdna_tensor *out_all) {
-  rdna_attention attention = rdna__nn_attention_options(a, pass->few_most, pass->few_length);
+  rdna_attention attention = rdna__nn_attention_options(pass, a, pass->few_most, pass->few_length);
   rdna_tensor q = rdna__nn_rows(&all->q, 0, pass->few), out = rdna__nn_rows(out_all, 0, pass->few);
   rdna_tensor positions = rdna__nn_rows(&pass->positions, 0, pass->few);
   if (!pass->few_paged) {
@@ -176,7 +173,7 @@ static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attentio
  * sequences in pages. */
 static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                const attended_tensors *all, const rdna_tensor *out_all) {
-  rdna_attention attention = rdna__nn_attention_options(a, span->count, span->length);
+  rdna_attention attention = rdna__nn_attention_options(pass, a, span->count, span->length);
   rdna_tensor q = rdna__nn_rows(&all->q, span->first, span->count), k = all->k_cache, v = all->v_cache;
   rdna_tensor out = rdna__nn_rows(out_all, span->first, span->count);
   rdna_tensor base = rdna__nn_rows(&pass->cache_base, span->first, span->count);

@@ -216,6 +216,7 @@ typedef struct rdna__nn_pass {
   int64_t page_rows, pages;                /* of a cache: rows are page_rows * pages */
   int64_t context;                         /* the most positions of one sequence */
   rdna_dtype kv_dtype;
+  int32_t split;   /* of attention over caches: see rdna_attention */
   void *workspace; /* of attention */
   size_t workspace_bytes;
 } rdna__nn_pass;
@@ -237,7 +238,8 @@ typedef struct rdna__nn_buffers {
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 
 /* The attention of |tokens|, of which one sees |length| positions at most. */
-rdna_attention rdna__nn_attention_options(const rdna__nn_attention *a, int tokens, int64_t length);
+rdna_attention rdna__nn_attention_options(const rdna__nn_pass *pass, const rdna__nn_attention *a, int tokens,
+                                          int64_t length);
 
 /* out = x W^T with the matrix's bias and scale. */
 rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
