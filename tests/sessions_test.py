@@ -104,6 +104,34 @@ class Crowds(unittest.TestCase):
                 self.assertLess(relative_squared_error(row, whole), 1e-9)
         return sum(len(place) for place in places)
 
+    def check_bits(self, model, texts, vocabulary, rng):
+        """In lanes each sequence has the bits that it has alone, read in the same pieces."""
+        plans = [[1, 1, 2, 10, 1, 3, 1, 1, 9, 1] for _ in texts]
+        for plan in plans:
+            rng.shuffle(plan)
+        cache = llm_sessions.Cache(model, vocabulary, positions=128, context=37, sequences=len(texts), batch=64, page=8,
+                                   lanes=8)
+        alone = []
+        for text, plan in zip(texts, plans):
+            sequence, rows = cache.sequence(), []
+            for count in plan:
+                at = cache.position(sequence)
+                rows.append(cache.step([(sequence, text[at : at + count], 1)])[0])
+            alone.append(rows)
+            cache.release(sequence)
+        sequences, done = [cache.sequence() for _ in texts], [0] * len(texts)
+        while min(done) < len(plans[0]):
+            who = [i for i in range(len(texts)) if done[i] < len(plans[i]) and rng.integers(3)]
+            places = [cache.position(sequences[i]) for i in who]
+            got = cache.step([(sequences[i], texts[i][at : at + plans[i][done[i]]], 1)
+                              for i, at in zip(who, places)]) if who else []
+            for i, row in zip(who, got):
+                self.assertTrue(np.array_equal(row, alone[i][done[i]]), f"sequence {i}, piece {done[i]}")
+                done[i] += 1
+        for sequence in sequences:
+            cache.release(sequence)
+        cache.close()
+
     def test_rows(self):
         for row in (row for row in ROWS if row.name in Sessions.ROWS):
             with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
@@ -126,6 +154,7 @@ class Crowds(unittest.TestCase):
                 for sequence, _ in crowd:
                     cache.release(sequence)
                 cache.close()
+                self.check_bits(model, texts, vocabulary, rng)
                 model.close()
 
 
