@@ -2,6 +2,7 @@
 #include "base/options.h"
 #include "base/testing.h"
 #include "rdna/llm.h"
+#include "rdna/llm_cache.h"
 #include "rdna/model.h"
 #include "rdna/op.h"
 
@@ -58,10 +59,11 @@ static void refused(void **state) {
 /* Padding at the end would count as a field that a later header puts there, and an old caller never sets it. */
 #define ENDS_WITH(type, last) \
   _Static_assert(offsetof(type, last) + sizeof((type *)0)->last == sizeof(type), #type " does not end with " #last)
-ENDS_WITH(rdna_attention, sinks);
+ENDS_WITH(rdna_attention, reserved);
 ENDS_WITH(rdna_convolution, groups);
 ENDS_WITH(rdna_cross_entropy, outside);
 ENDS_WITH(rdna_gemm_epilogue, residual);
+ENDS_WITH(rdna_llm_cache_options, reserved);
 ENDS_WITH(rdna_llm_session_options, exact);
 ENDS_WITH(rdna_moe_product, shares);
 ENDS_WITH(rdna_moe_routing, bias);

@@ -244,7 +244,7 @@ static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p
   pass.count = of->places, pass.length = of->length;
   pass.few = of->few, pass.few_spans = of->few_spans, pass.few_most = of->few_most, pass.few_length = of->few_length;
   pass.few_paged = paged;
-  pass.type = of->places > RDNA__LLM_FEW ? c->half : RDNA_F32;
+  pass.type = of->places > 1 ? c->half : RDNA_F32; /* a token alone is a vector, which no matrix unit wants */
   pass.spans = c->spans, pass.span_count = of->count;
   pass.ids = words(c, p->ids, of->places), pass.positions = words(c, p->positions, of->places);
   pass.cache_base = words(c, p->bases, of->places), pass.cache_rows = words(c, p->rows, of->places);
