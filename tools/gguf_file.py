@@ -3,6 +3,7 @@
 Format: github.com/ggml-org/ggml, docs/gguf.md. Shapes are slowest dimension first here, as in NumPy.
 """
 import pathlib
+import re
 import struct
 
 import numpy as np
@@ -12,6 +13,9 @@ SCALARS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", B
 TENSOR_F32, TENSOR_F16, TENSOR_Q8_0, TENSOR_BF16 = 0, 1, 8, 30
 TENSOR_Q4_0, TENSOR_Q4_1, TENSOR_Q5_0, TENSOR_Q5_1, TENSOR_IQ4_NL, TENSOR_MXFP4 = 2, 3, 6, 7, 20, 39
 TENSOR_Q2_K, TENSOR_Q3_K, TENSOR_Q4_K, TENSOR_Q5_K, TENSOR_Q6_K, TENSOR_IQ4_XS = 10, 11, 12, 13, 14, 23
+TENSOR_TQ1_0, TENSOR_TQ2_0 = 34, 35
+TENSOR_IQ2_XXS, TENSOR_IQ2_XS, TENSOR_IQ2_S, TENSOR_IQ3_XXS, TENSOR_IQ3_S = 16, 17, 22, 18, 21
+TENSOR_IQ1_S, TENSOR_IQ1_M = 19, 29
 
 
 def encode_q8_0(matrix):
@@ -41,9 +45,85 @@ ENCODERS = {
 BLOCKS = {TENSOR_Q8_0: (32, 34), TENSOR_Q4_0: (32, 18), TENSOR_Q4_1: (32, 20), TENSOR_Q5_0: (32, 22),
           TENSOR_Q5_1: (32, 24), TENSOR_IQ4_NL: (32, 18), TENSOR_MXFP4: (32, 17), TENSOR_Q2_K: (256, 84),
           TENSOR_Q3_K: (256, 110), TENSOR_Q4_K: (256, 144), TENSOR_Q5_K: (256, 176), TENSOR_Q6_K: (256, 210),
-          TENSOR_IQ4_XS: (256, 136)}
+          TENSOR_IQ4_XS: (256, 136), TENSOR_TQ1_0: (256, 54), TENSOR_TQ2_0: (256, 66), TENSOR_IQ2_XXS: (256, 66),
+          TENSOR_IQ2_XS: (256, 74), TENSOR_IQ2_S: (256, 82), TENSOR_IQ3_XXS: (256, 98), TENSOR_IQ3_S: (256, 110),
+          TENSOR_IQ1_S: (256, 50), TENSOR_IQ1_M: (256, 56)}
+GRIDS = (TENSOR_IQ2_XXS, TENSOR_IQ2_XS, TENSOR_IQ2_S, TENSOR_IQ3_XXS, TENSOR_IQ3_S, TENSOR_IQ1_S, TENSOR_IQ1_M)
 IQ4_TABLE = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113])
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def grid(name):
+    """The grid |name| of src/math/quant/quant_grids.h as (entries, 8 or 4) magnitudes; its head has the layout."""
+    text = (pathlib.Path(__file__).resolve().parent.parent / "src/math/quant/quant_grids.h").read_text()
+    body = re.search(rf"quant_grid_{name}\[\d+\] = {{(.*?)}}", text, re.DOTALL).group(1)
+    entries = np.array([int(word, 0) for word in body.split(",")])[:, None]
+    if name.startswith("iq3"):
+        level = entries >> np.array([0, 8, 4, 12]) & 7
+        return 2 * level + 1 if name == "iq3_s" else np.array([4, 12, 20, 28, 36, 44, 52, 62])[level]
+    level = entries >> np.array([0, 8, 2, 10, 4, 12, 6, 14]) & 3
+    return level - 1 if name == "iq1" else np.array([8, 25, 43])[level]
+
+
+def decode_grid(kind, raw):
+    """As decode_blocks, of the types that number entries of a grid."""
+    count = len(raw)
+
+    def words(first, size, dtype):
+        return raw[:, first : first + size].copy().view(dtype).astype(np.int64)
+
+    def bits(first, size, width):
+        """Numbers of |width| bits, lowest first."""
+        data = raw[:, first : first + size]
+        return (data[:, :, None] >> np.arange(0, 8, width) & (1 << width) - 1).reshape(count, -1).astype(int)
+
+    def even(seven):
+        """Eight signs of seven bits: the number of minus signs is even."""
+        minus = seven[:, :, None] >> np.arange(7) & 1
+        return 1 - 2 * np.concatenate([minus, minus.sum(2, keepdims=True) & 1], 2).reshape(count, 256)
+
+    def values(name, index, scale, sign=1.0, delta=0.0):
+        g = grid(name)[index].reshape(count, 256)
+        return np.repeat(half * scale, 256 // scale.shape[1], 1) * sign * (g + delta)
+
+    half = raw[:, :2].copy().view("<f2").astype(np.float64)
+    if kind == TENSOR_IQ2_XXS:
+        pairs = words(2, 64, "<u4").reshape(count, 8, 2)
+        index = (pairs[:, :, :1] >> np.arange(0, 32, 8) & 255).reshape(count, 32)
+        signs = (pairs[:, :, 1:] >> np.arange(0, 28, 7) & 127).reshape(count, 32)
+        return values("iq2_xxs", index, (0.5 + (pairs[:, :, 1] >> 28)) / 4, even(signs))
+    if kind == TENSOR_IQ2_XS:
+        both = words(2, 64, "<u2")
+        return values("iq2_xs", both & 511, (0.5 + bits(66, 8, 4)) / 4, even(both >> 9))
+    if kind == TENSOR_IQ2_S:
+        index = raw[:, 2:34] + 256 * bits(66, 8, 2)
+        return values("iq2_s", index, (0.5 + bits(74, 8, 4)) / 4, 1 - 2 * bits(34, 32, 1))
+    if kind == TENSOR_IQ3_XXS:
+        signs = words(66, 32, "<u4")
+        seven = (signs[:, :, None] >> np.arange(0, 28, 7) & 127).reshape(count, 32)
+        return values("iq3_xxs", raw[:, 2:66].astype(int), (0.5 + (signs >> 28)) / 2, even(seven))
+    if kind == TENSOR_IQ3_S:
+        index = raw[:, 2:66] + 256 * bits(66, 8, 1)
+        return values("iq3_s", index, 1 + 2 * bits(106, 4, 4), 1 - 2 * bits(74, 32, 1))
+    if kind == TENSOR_IQ1_S:
+        high = words(34, 16, "<u2")
+        index = raw[:, 2:34] + 256 * (high[:, :, None] >> np.arange(0, 12, 3) & 7).reshape(count, 32)
+        return values("iq1", index, 1 + 2 * (high >> 12 & 7), delta=np.repeat(0.125 - 0.25 * (high >> 15), 32, 1))
+    scales, nibbles = words(48, 8, "<u2"), bits(32, 16, 4)
+    bits_of_d = (scales >> 12) << np.array([0, 4, 8, 12])
+    half = bits_of_d.sum(1, keepdims=True).astype("<u2").view("<f2").astype(np.float64)
+    scale = 1 + 2 * (scales[:, :, None] >> np.arange(0, 12, 3) & 7).reshape(count, 16)
+    index = raw[:, :32] + 256 * (nibbles & 7)
+    return values("iq1", index, scale, delta=np.repeat(0.125 - 0.25 * (nibbles >> 3), 8, 1))
+
+
+def decode_trits(raw):
+    """As decode_blocks, of TQ1_0."""
+    half = raw[:, 52:].copy().view("<f2").astype(np.float64)
+    numbers = raw[:, :52].astype(int) * 243 // 256
+    digits = numbers[:, None, :] // np.array([81, 27, 9, 3, 1])[None, :, None] % 3
+    parts = digits[:, :, :32], digits[:, :, 32:48], digits[:, :4, 48:]
+    return half * (np.concatenate([part.reshape(len(raw), -1) for part in parts], 1) - 1)
 
 
 def decode_blocks(kind, raw):
@@ -61,6 +141,12 @@ def decode_blocks(kind, raw):
     def flat(*parts):
         return np.concatenate([part.reshape(count, -1) for part in parts], 1)
 
+    if kind in GRIDS:
+        return decode_grid(kind, raw)
+    if kind == TENSOR_TQ1_0:
+        return decode_trits(raw)
+    if kind == TENSOR_TQ2_0:
+        return half(64) * (flat(*(fields(32 * h, 32, 2) for h in range(2))) - 1)
     if kind == TENSOR_Q8_0:
         return half(0) * raw[:, 2:].view(np.int8)
     if BLOCKS[kind][0] == 32:
@@ -121,13 +207,18 @@ def random_blocks(kind, rng, shape, deviation):
     elif kind in (TENSOR_Q4_K, TENSOR_Q5_K):
         put(0, 32 * (7.5 if kind == TENSOR_Q4_K else 15.5))
         put(2, 32)
+    elif kind == TENSOR_IQ1_M:  # d is the highest nibble of four words
+        d = (deviation / (8 * 0.8) * rng.uniform(0.5, 1.5, len(raw))).astype("<f2").view("<u2")
+        words = raw[:, 48:].copy().view("<u2") & 0xFFF
+        raw[:, 48:] = (words | (d[:, None] >> np.array([0, 4, 8, 12]) & 15) << 12).astype("<u2").view(np.uint8)
     elif kind == TENSOR_Q2_K:
         put(80, 7.5 * 1.5)
         put(82, 7.5)
     else:
-        put({TENSOR_Q3_K: 108, TENSOR_Q6_K: 208}.get(kind, 0),
+        put({TENSOR_Q3_K: 108, TENSOR_Q6_K: 208, TENSOR_TQ1_0: 52, TENSOR_TQ2_0: 64}.get(kind, 0),
             {TENSOR_Q8_0: 74, TENSOR_Q4_0: 4.6, TENSOR_Q5_0: 9.2, TENSOR_Q3_K: 18 * 2.3, TENSOR_Q6_K: 74 * 18,
-             TENSOR_IQ4_NL: 65, TENSOR_IQ4_XS: 18 * 65}[kind])
+             TENSOR_IQ4_NL: 65, TENSOR_IQ4_XS: 18 * 65, TENSOR_TQ1_0: 0.8, TENSOR_TQ2_0: 1.2, TENSOR_IQ2_XXS: 50,
+             TENSOR_IQ2_XS: 50, TENSOR_IQ2_S: 50, TENSOR_IQ3_XXS: 140, TENSOR_IQ3_S: 140, TENSOR_IQ1_S: 8 * 0.8}[kind])
     return raw.tobytes()
 
 

@@ -42,6 +42,16 @@ typedef enum rdna_dtype {
   RDNA_F8_E5M2,
   RDNA_F8_E4M3FNUZ,
   RDNA_F8_E5M2FNUZ,
+  /* 256 values and an f16 d: digits of base 2 and 3 for -1, 0, 1; entries of grids of 8, in IQ3 of 4, values */
+  RDNA_TQ2_0,   /* 64 bytes of pairs */
+  RDNA_TQ1_0,   /* 52 bytes of five digits each */
+  RDNA_IQ2_XXS, /* 2.06 bits a value: 8-bit indices, 7 signs for 8 values, 8 scales of 4 bits */
+  RDNA_IQ2_XS,  /* 2.31: 9-bit indices, 7 signs for 8 values, 16 scales */
+  RDNA_IQ2_S,   /* 2.56: 10-bit indices, signs, 16 scales */
+  RDNA_IQ3_XXS, /* 3.06: 8-bit indices, 7 signs for 8 values, 8 scales */
+  RDNA_IQ3_S,   /* 3.44: 9-bit indices, signs, 8 scales */
+  RDNA_IQ1_S,   /* 1.56: 11-bit indices of values -1, 0, 1, with 1/8 added or taken off, 8 scales of 3 bits */
+  RDNA_IQ1_M,   /* 1.75: the same, 16 scales, a sign of the 1/8 for 8 values */
   RDNA_DTYPE_COUNT
 } rdna_dtype;
 

@@ -33,6 +33,29 @@
  *           2 r; each 16 values share a scale.                                            value = d s (q - 32)
  *   iq4_xs  136 bytes: d, 8 high pairs and 8 low nibbles of 6-bit scales s of 32 values, nibbles of 32, eight times.
  *                                                                                         value = d (s - 32) t[q]
+ *   tq2_0   66 bytes: 64 bytes of pairs as in q2_K, d.                                    value = d (q - 1)
+ *   tq1_0   54 bytes: 32 bytes with five digits q of base 3, digit n of byte l being value l + 32 n; 16 bytes more, of
+ *           values 160 + l + 16 n; 4 bytes with the last 16 values in four digits each; d. Digits a, b, c, d, e, the
+ *           first the highest, are the byte ceil(256 / 243 (81 a + 27 b + 9 c + 3 d + e)).  value = d (q - 1)
+ *
+ *   256 values whose magnitudes are entries g of a grid (math/quant/quant_grids.h), 8 values each or in IQ3 4. Runs of
+ *   32 values follow each other; |signs| are a bit a value, 1 for minus, in 7 bits for 8 values whose number of minus
+ *   signs is even. s is 4 bits.
+ *   iq2_xxs 66 bytes: d; for each run 4 bytes of indices, and a word of four times 7 signs and s above them.
+ *                                                                                         value = d (s + 1/2) / 4 g
+ *   iq2_xs  74 bytes: d; 32 words of 16 bits, an index of 9 bits and 7 signs; for each run a byte of two s, one for 16
+ *           values, low first.                                                            value = d (s + 1/2) / 4 g
+ *   iq2_s   82 bytes: d; 32 bytes of indices; 32 bytes of signs; for each run a byte of four pairs, bits 8 and 9 of its
+ *           indices; and s as in iq2_xs.                                                  value = d (s + 1/2) / 4 g
+ *   iq3_xxs 98 bytes: d; 64 bytes of indices; for each run a word of signs and s as in iq2_xxs.
+ *                                                                                         value = d (s + 1/2) / 2 g
+ *   iq3_s   110 bytes: d; 64 bytes of indices; for each run a byte with bit 8 of its indices; 32 bytes of signs; 4
+ *           bytes of two s, one for each run.                                             value = d (2 s + 1) g
+ *   iq1_s   50 bytes: d; 32 bytes of indices; for each run 16 bits: four times 3 bits above the indices' 8, 3 bits s,
+ *           and whether 1/8 is taken off g, -1, 0 or 1, not added.                        value = d (2 s + 1) (g +-
+ * 1/8) iq1_m   56 bytes: 32 bytes of indices; for each run 4 nibbles: 3 bits above an index's 8, and the sign of its
+ * 1/8; four words of 16 bits, each with four times 3 bits s, one for 16 values, and a nibble of d, low first. value = d
+ * (2 s + 1) (g +- 1/8)
  *
  * The order of roundings is part of the format here: (d s) q - (dmin m) and (d s) (q - 32), no fused operations. */
 #ifndef RDNA_BASE_BLOCK_FORMATS_H
@@ -49,7 +72,8 @@ enum rdna__block_scales {
   RDNA__SCALES_Q3_K,
   RDNA__SCALES_Q4_K, /* q5_K's too */
   RDNA__SCALES_Q6_K,
-  RDNA__SCALES_IQ4_XS
+  RDNA__SCALES_IQ4_XS,
+  RDNA__SCALES_CODED /* quant_coded.h reads them and the codes, which become signed bytes, a run of 32 at a time */
 };
 /* What codes stand for, where that is no number of their own: 16 signed bytes. */
 enum rdna__block_table { RDNA__TABLE_NONE, RDNA__TABLE_IQ4, RDNA__TABLE_E2M1 /* times two */ };
@@ -68,6 +92,7 @@ struct rdna__block_layout {
   enum rdna__block_scales scales;
   int d_at;      /* d or e, and behind d what there is of m or dmin */
   int scale_top; /* the largest magnitude of a run's scale s */
+  int most;      /* the largest magnitude of a value over d, rounded up; 0: it follows from codes and scales */
 };
 
 /* F(X, name, NAME, ggml's number, values, bytes, quantize, vector, layout…) for each format.
@@ -101,7 +126,25 @@ struct rdna__block_layout {
   F(X, iq4_xs, IQ4_XS, 23, 256, 136, NONE, PLAIN, .low_at = 8, .low_bits = 4, .span = 32, .run = 32,                \
     .table = RDNA__TABLE_IQ4, .scales = RDNA__SCALES_IQ4_XS, .scale_top = 32)                                       \
   F(X, mxfp4, MXFP4, 39, 32, 17, NONE, PLAIN, .low_at = 1, .low_bits = 4, .span = 32, .run = 32,                    \
-    .table = RDNA__TABLE_E2M1, .scales = RDNA__SCALES_POWER)
+    .table = RDNA__TABLE_E2M1, .scales = RDNA__SCALES_POWER)                                                        \
+  F(X, tq2_0, TQ2_0, 35, 256, 66, NONE, PLAIN, .low_at = 0, .low_bits = 2, .span = 128, .run = 32, .zero = 1,       \
+    .d_at = 64, .most = 2)                                                                                          \
+  F(X, tq1_0, TQ1_0, 34, 256, 54, NONE, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                   \
+    .scales = RDNA__SCALES_CODED, .d_at = 52, .most = 1)                                                            \
+  F(X, iq2_xxs, IQ2_XXS, 16, 256, 66, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
+    .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
+  F(X, iq2_xs, IQ2_XS, 17, 256, 74, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                 \
+    .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
+  F(X, iq2_s, IQ2_S, 22, 256, 82, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
+    .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
+  F(X, iq3_xxs, IQ3_XXS, 18, 256, 98, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
+    .scales = RDNA__SCALES_CODED, .most = 481)                                                                      \
+  F(X, iq3_s, IQ3_S, 21, 256, 110, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                  \
+    .scales = RDNA__SCALES_CODED, .most = 465)                                                                      \
+  F(X, iq1_s, IQ1_S, 19, 256, 50, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
+    .scales = RDNA__SCALES_CODED, .most = 17)                                                                       \
+  F(X, iq1_m, IQ1_M, 29, 256, 56, NONE, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                   \
+    .scales = RDNA__SCALES_CODED, .d_at = 48, .most = 17)
 
 /* Keeps what a row's |quantize| is named for: RDNA_BLOCK_IF_##quantize##_(…). */
 #define RDNA_BLOCK_IF_PACKED_(...) __VA_ARGS__

@@ -21,6 +21,15 @@ static void sizes_of_types(void **state) {
   assert_int_equal(rdna_dtype_bytes(RDNA_IQ4_NL, 32), 2 + 16);
   assert_int_equal(rdna_dtype_bytes(RDNA_IQ4_XS, 256), 2 + 2 + 4 + 128);
   assert_int_equal(rdna_dtype_bytes(RDNA_MXFP4, 32), 1 + 16);
+  assert_int_equal(rdna_dtype_bytes(RDNA_TQ2_0, 256), 64 + 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_TQ1_0, 256), (240 + 4) / 5 + 4 + 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ2_XXS, 256), 2 + 32 + 32 * 7 / 8 + 8 / 2);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ2_XS, 256), 2 + 32 * 2 + 8);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ2_S, 256), 2 + 32 + 32 + 8 + 8);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ3_XXS, 256), 2 + 64 + 32);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ3_S, 256), 2 + 64 + 8 + 32 + 4);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ1_S, 256), 2 + 32 + 16);
+  assert_int_equal(rdna_dtype_bytes(RDNA_IQ1_M, 256), 32 + 16 + 8);
   assert_int_equal(rdna_dtype_bytes(RDNA_Q8_0, 33), 0);
   assert_int_equal(rdna_dtype_bytes(RDNA_F32, -1), 0);
   assert_int_equal(rdna_dtype_bytes(RDNA_F64, INT64_MAX), 0);

@@ -4,7 +4,7 @@
 #define RDNA_MATH_QUANT_BLOCKS_H
 
 #include "math/gemm/gemm_tile.h"
-#include "math/quant/quant_unpack.h"
+#include "math/quant/quant_coded.h"
 
 /* Load 8 (words_at) or 16 bytes (quad_at) from a multiple of |alignment|. AMD loads them from any address. NVIDIA needs
  * a multiple of the size: there only the aligned words of 8 bytes that hold some of these bytes are loaded, and the
@@ -111,6 +111,12 @@ struct quant_format {
     constexpr int per_block = block_values / 8;
     const char *block = row + (int64_t)(chunk / per_block) * block_bytes;
     int v = chunk % per_block * 8;
+    if constexpr (quant_is_coded(F)) {
+      fetch f = {};
+      quant_eight e = quant_coded_load_eight(F, block, v, &f.scale.scale);
+      f.q = uint2{e.w[0], e.w[1]};
+      return f;
+    }
     uint2 q = QUANT_LOW_CODES(F, words_at<(alignment < 8 ? alignment : 8)>(block + quant_low_at(F, v)), v, 0x01010101u);
     if constexpr (quant_has_high(F))
       q |= QUANT_HIGH_CODES(F, words_at<(alignment < 8 ? alignment : 8)>(block + quant_high_at(F, v)), v, 0x01010101u);
@@ -128,10 +134,11 @@ struct quant_format {
     }
   }
 };
-#define QUANT_NAME(name, NAME)                                                              \
-  typedef quant_format<RDNA_##NAME> name;                                                   \
-  static_assert(quant_low_at(RDNA_##NAME, name::block_values - 8) + 8 <= name::block_bytes, \
-                "src/base/block_formats.h: the codes of " #name " reach past the block's last byte");
+#define QUANT_NAME(name, NAME)                                                                                   \
+  typedef quant_format<RDNA_##NAME> name;                                                                        \
+  static_assert(                                                                                                 \
+      quant_is_coded(RDNA_##NAME) || quant_low_at(RDNA_##NAME, name::block_values - 8) + 8 <= name::block_bytes, \
+      "src/base/block_formats.h: the codes of " #name " reach past the block's last byte");
 RDNA_QUANT_FORMATS(QUANT_NAME)
 #undef QUANT_NAME
 

@@ -18,7 +18,8 @@ double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, 
   size_t bytes = rdna_dtype_block_bytes(format);
   int64_t block_count = count / rdna_dtype_block_values(format);
   /* the largest code and the largest scale of each format, from which d follows such that values are up to about 4 */
-  int code = quant_bits(format) == 8   ? 128
+  int code = quant_most(format) > 0    ? quant_most(format)
+             : quant_bits(format) == 8 ? 128
              : quant_zero(format) > 0  ? quant_zero(format)
              : quant_has_table(format) ? 127
                                        : (1 << quant_bits(format)) - 1;
@@ -27,7 +28,11 @@ double rdna__fill_blocks(rdna__random *random, rdna_dtype format, void *blocks, 
   for (int64_t b = 0; b < block_count; b++, block += bytes) {
     for (size_t i = 0; i < bytes; i++) block[i] = (uint8_t)rdna__random_bits(random);
     uint8_t *d = block + quant_d_at(format);
-    if (quant_scales(format) == RDNA__SCALES_POWER) {
+    if (format == RDNA_IQ1_M) { /* d's nibbles are the highest of four words */
+      uint8_t half[2];
+      put_scale(random, half, 4.0 / code);
+      for (int i = 0; i < 4; i++) d[2 * i + 1] = (uint8_t)(d[2 * i + 1] % 16 + (half[i / 2] >> (i % 2 * 4)) * 16);
+    } else if (quant_scales(format) == RDNA__SCALES_POWER) {
       *d = (uint8_t)rdna__random_range(random, 115, 126); /* at most 6 * 2^(126 - 127) */
     } else {
       put_scale(random, d, (quant_has_least(format) ? 2.0 : 4.0) / (scale * code));

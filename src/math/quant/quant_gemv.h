@@ -62,7 +62,7 @@ RDNA_DEVICE const char *in_global_memory(const char *p) {
  *     span 128 (2 bits; q6_K)    0   1   0   1   0   1   0   1         4 runs, 32 apart
  *     span 64 (q4_K, q5_K)       0   1   0   1                         2 runs, 32 apart
  *     span 32                    0   0                                 2 runs, 16 apart */
-template <typename format>
+template <typename format, bool is_coded = quant_is_coded(format::dtype)>
 struct gemv_chunk {
   static constexpr rdna_dtype F = format::dtype;
   static constexpr int span = quant_span(F), runs = span == 128 ? 4 : 2, values = runs * 16;
@@ -126,6 +126,66 @@ struct gemv_chunk {
     if constexpr (quant_has_fifth_bits(F)) q |= quant_spread_bits(fifth_bits >> (run * 16 + word * 4));
     return q;
   }
+  /* Of the run that value |v| is in, counted from the beginning of the half that settle() was for. */
+  RDNA_MEMBER quant_scale scale_of(int v) const { return quant_scale_of(F, head, v); }
+};
+
+/* The same of a format that quant_coded.h reads: a lane has a run of 32 values, whose codes settle() makes. Of tq1_0,
+ * where five runs have their digits in the same 8 words, a lane loads words number |mine| of the 8 and of the 5 behind
+ * them, and share() gathers those of its run. */
+template <typename format>
+struct gemv_chunk<format, true> {
+  static constexpr rdna_dtype F = format::dtype;
+  static constexpr int span = 32, runs = 2, values = 32, parts = 1, step = 16, in_block = format::block_values / values;
+
+  quant_coded words;
+  uint32_t code[8];
+  float scale[2];
+
+  RDNA_DEVICE int first_value(uint32_t chunk) { return (int)(chunk % in_block * values); }
+  RDNA_DEVICE gemv_chunk load(const char *row, uint32_t chunk) {
+    gemv_chunk c;
+    const char *block = in_global_memory(row) + (uint64_t)(chunk / in_block) * (uint32_t)format::block_bytes;
+    uint32_t mine = chunk % in_block;
+    if constexpr (F == RDNA_TQ1_0) {
+      c.words.w[1] = quant_load_32(F, block + 4 * mine);
+      if (mine < 5) c.words.w[2] = quant_load_32(F, block + 32 + 4 * mine);
+    } else {
+      quant_coded_read_run(F, block, (int)mine, &c.words);
+    }
+    if (mine == 0) quant_coded_read_head(F, block, &c.words);
+    return c;
+  }
+  RDNA_MEMBER void share(uint32_t chunk) {
+    uint32_t mine = chunk % in_block, first = lane_id() - mine;
+#pragma unroll
+    for (int i = 0; i < quant_coded_heads(F); ++i) words.w[i] = wave_shuffle_u32(words.w[i], first);
+    if constexpr (F == RDNA_TQ1_0) {
+      uint32_t low = words.w[1], high = words.w[2], last = wave_shuffle_u32(high, first + 4);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        uint32_t one = wave_shuffle_u32(low, first + i), other = wave_shuffle_u32(high, first + i % 4);
+        words.w[1 + i] = mine < 5 ? one : mine == 7 && i > 3 ? last : other;
+      }
+    }
+  }
+  RDNA_MEMBER void settle(int first) {
+    int run = first / values;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) scale[half] = quant_coded_scale(F, &words, run, half);
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      if constexpr (F == RDNA_TQ1_0) {
+        code[2 * l] = quant_trits(words.w[1 + 2 * l], quant_trit_digit(run * 8 + 2 * l));
+        code[2 * l + 1] = quant_trits(words.w[2 + 2 * l], quant_trit_digit(run * 8 + 2 * l + 1));
+      } else {
+        quant_eight e = quant_coded_eight(F, &words, l);
+        code[2 * l] = e.w[0], code[2 * l + 1] = e.w[1];
+      }
+    }
+  }
+  RDNA_MEMBER uint32_t codes(int run, int word) const { return code[4 * run + word]; }
+  RDNA_MEMBER quant_scale scale_of(int v) const { return {v / 16 % 2 ? scale[1] : scale[0], 0}; }
 };
 
 /* What quant_gemv needs to know of its weights, here rows of blocks. A product may have several slots, matrices whose
@@ -148,7 +208,7 @@ struct block_weights {
   }
   RDNA_DEVICE chunk load(row from, uint32_t index) { return chunk::load(from, index); }
   RDNA_DEVICE void share(chunk &c, row from, uint32_t index) { c.share(index); }
-  RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) { return quant_scale_of(format::dtype, c.head, v); }
+  RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) { return c.scale_of(v); }
   RDNA_DEVICE uint32_t look_up(uint32_t codes) { return format::look_up(codes); }
 };
 
@@ -402,7 +462,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
   cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group, 0);
-  chunk next[rows];
+  chunk next[rows] = {}; /* sets without a row compute with it, for nothing, and find addresses in it */
   if constexpr (plan::ahead) cursor.fetch(every, next);
 
 #pragma unroll 1

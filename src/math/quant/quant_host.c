@@ -3,7 +3,7 @@
 #include "math/quant/quant_kernels.h"
 
 #include "math/gemm/gemm_blocked.h"
-#include "math/quant/quant_unpack.h"
+#include "math/quant/quant_coded.h"
 
 enum { MOST_VECTORS = 128 / SIMD_WIDTH };
 
@@ -42,6 +42,15 @@ SIMD_INLINE void read_scales(rdna_dtype format, const char *block, scales *out) 
         out->scale[i] = d * (float)(((const uint8_t *)block)[i] & 15);
         out->least[i] = dmin * (float)(((const uint8_t *)block)[i] >> 4);
       }
+    }
+    return;
+  }
+  if (quant_is_coded(format)) {
+    struct quant_coded c;
+    quant_coded_read_head(format, block, &c);
+    for (int run = 0; run < 8; run++) {
+      quant_coded_read_run(format, block, run, &c);
+      for (int half = 0; half < 2; half++) out->scale[2 * run + half] = quant_coded_scale(format, &c, run, half);
     }
     return;
   }
@@ -107,7 +116,27 @@ SIMD_INLINE simd_float decode_vector(rdna_dtype format, const char *block, const
   return finish_codes(format, codes - quant_zero(format), scale, least);
 }
 
+/* The same of a run of 32 values of a format that quant_coded.h reads. */
+SIMD_INLINE void decode_coded(rdna_dtype format, const char *block, const scales *s, int run, simd_float *out) {
+  _Alignas(32) int8_t bytes[32];
+  struct quant_coded c;
+  if (format != RDNA_TQ1_0) quant_coded_read_run(format, block, run, &c);
+#pragma GCC unroll 4
+  for (int l = 0; l < 4; l++) {
+    struct quant_eight e =
+        format == RDNA_TQ1_0 ? quant_trit_eight(block, run * 32 + l * 8) : quant_coded_eight(format, &c, l);
+    memcpy(bytes + 8 * l, &e, sizeof e);
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < 32 / SIMD_WIDTH; i++)
+    out[i] = simd_set(s->scale[run * 2 + i * SIMD_WIDTH / 16]) * simd_from_int(simd_load_i8(bytes + i * SIMD_WIDTH));
+}
+
 SIMD_INLINE void decode_group(rdna_dtype format, const char *block, const scales *s, int group, simd_float *out) {
+  if (quant_is_coded(format)) {
+    decode_coded(format, block, s, group, out);
+    return;
+  }
 #pragma GCC unroll 32
   for (int i = 0; i < quant_span(format) / SIMD_WIDTH; i++)
     out[i] = decode_vector(format, block, s, group * quant_span(format) + i * SIMD_WIDTH);

@@ -1,8 +1,9 @@
 /* How to find the values of every block format in their blocks, on the host and on the GPU alike; the layouts are
  * written out in base/block_formats.h.
  *
- * All formats are read the same way. Up to 16 neighbouring values that begin at a multiple of 8 have their low bits in
- * as many neighbouring bytes of the block, and their high bits, if any, in others; they share a scale and a minimum:
+ * All formats but those of quant_coded.h are read the same way. Up to 16 neighbouring values that begin at a multiple
+ * of 8 have their low bits in as many neighbouring bytes of the block, and their high bits, if any, in others; they
+ * share a scale and a minimum:
  *
  *     code  = low bits of the byte at quant_low_at, from bit quant_low_shift on, and above them the high bits
  *     value = scale * (code - quant_zero) - least          |least| is what is subtracted: the format's dmin m, or -m
@@ -79,6 +80,10 @@ __attribute__((always_inline)) QUANT_CONSTANT int quant_scales(rdna_dtype format
 __attribute__((always_inline)) QUANT_CONSTANT int quant_d_at(rdna_dtype format) { QUANT_RETURN(format, QUANT_D_AT); }
 #define QUANT_SCALE_TOP(f) f.scale_top
 QUANT_CONSTANT int quant_scale_top(rdna_dtype format) { QUANT_RETURN(format, QUANT_SCALE_TOP); }
+/* Whether codes and scales are read by quant_coded.h, which turns codes into signed bytes. */
+QUANT_CONSTANT bool quant_is_coded(rdna_dtype format) { return quant_scales(format) == RDNA__SCALES_CODED; }
+#define QUANT_MOST(f) f.most
+QUANT_CONSTANT int quant_most(rdna_dtype format) { QUANT_RETURN(format, QUANT_MOST); }
 /* Whether each half of 128 values has its scales in two words that hold none of the other half's. */
 QUANT_CONSTANT bool quant_has_halves(rdna_dtype format) {
   return quant_scales(format) == RDNA__SCALES_Q2_K || quant_scales(format) == RDNA__SCALES_Q6_K;
@@ -213,6 +218,8 @@ RDNA_SCALAR struct quant_head quant_head_of(rdna_dtype format, const char *block
       h.w[0] = quant_load_32(format, block);
       h.w[1] = quant_load_32(format, block + 4);
       break;
+    case RDNA__SCALES_CODED:
+      break;
   }
   return h;
 }
@@ -264,6 +271,8 @@ RDNA_SCALAR struct quant_scale quant_scale_of(rdna_dtype format, struct quant_he
       break;
     case RDNA__SCALES_POWER: /* 2^(e - 128): the table has e2m1 numbers times two */
       s.scale = scalar_from_bits(h.w[0] < 2 ? 0x200000u << h.w[0] : (h.w[0] - 1) << 23);
+      break;
+    case RDNA__SCALES_CODED:
       break;
   }
   return s;

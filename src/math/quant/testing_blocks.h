@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/block_formats.h"
+#include "math/quant/quant_grids.h"
 #include "rdna/tensor.h"
 
 static inline double test_half(const uint8_t *p) {
@@ -28,6 +29,65 @@ static inline int test_nibble(const uint8_t *bytes, int at) { return test_bits(b
 static inline int test_sixth(const uint8_t *s, int j, int minimum) {
   if (j < 4) return s[j + 4 * minimum] % 64;
   return (minimum ? s[j + 4] / 16 : s[j + 4] % 16) + s[j - 4 + 4 * minimum] / 64 * 16;
+}
+
+/* Eight magnitudes of an entry of 2-bit levels, or four of 3-bit levels: number |i|. */
+static inline int test_level(uint16_t entry, int i) { return entry >> (i / 2 * 2 + i % 2 * 8) & 3; }
+static inline int test_level_of_four(uint16_t entry, int i) { return entry >> (i / 2 * 4 + i % 2 * 8) & 7; }
+/* Sign number |i| of eight, of which the last makes the number of minus signs even. */
+static inline int test_even_sign(int seven, int i) {
+  int sum = 0;
+  for (int b = 0; b < 7; b++) sum += seven >> b & 1;
+  return (i < 7 ? seven >> i : sum) & 1 ? -1 : 1;
+}
+/* Value |at| of a block that holds indices of a grid. */
+static inline double test_grid_value(rdna_dtype format, const uint8_t *b, int at) {
+  static const int two[] = {8, 25, 43}, three[] = {4, 12, 20, 28, 36, 44, 52, 62};
+  int run = at / 32, eight = at / 8, i = at % 8, l = at % 32 / 8, sign, index, s;
+  double half = test_half(b);
+  uint8_t d[2];
+  switch ((int)format) {
+    case RDNA_IQ2_XXS:
+      sign = test_even_sign(test_bits(b + 6 + 8 * run, 7 * l, 7), i);
+      s = test_bits(b + 6 + 8 * run, 28, 4);
+      return half * (0.5 + s) / 4 * sign * two[test_level(quant_grid_iq2_xxs[b[2 + 8 * run + l]], i)];
+    case RDNA_IQ2_XS:
+      sign = test_even_sign(test_bits(b + 2 + 2 * eight, 9, 7), i);
+      s = test_bits(b + 66, at / 16 * 4, 4);
+      return half * (0.5 + s) / 4 * sign * two[test_level(quant_grid_iq2_xs[test_bits(b + 2 + 2 * eight, 0, 9)], i)];
+    case RDNA_IQ2_S:
+      index = b[2 + eight] + 256 * test_bits(b + 66 + run, 2 * l, 2);
+      s = test_bits(b + 74, at / 16 * 4, 4);
+      return half * (0.5 + s) / 4 * (test_bits(b + 34, at, 1) ? -1 : 1) * two[test_level(quant_grid_iq2_s[index], i)];
+    case RDNA_IQ3_XXS:
+      sign = test_even_sign(test_bits(b + 66 + 4 * run, 7 * l, 7), i);
+      s = test_bits(b + 66 + 4 * run, 28, 4);
+      return half * (0.5 + s) / 2 * sign * three[test_level_of_four(quant_grid_iq3_xxs[b[2 + at / 4]], i % 4)];
+    case RDNA_IQ3_S:
+      index = b[2 + at / 4] + 256 * test_bits(b + 66, at / 4, 1);
+      s = test_bits(b + 106, run * 4, 4);
+      sign = test_bits(b + 74, at, 1) ? -1 : 1;
+      return half * (1 + 2 * s) * sign * (2 * test_level_of_four(quant_grid_iq3_s[index], i % 4) + 1);
+    case RDNA_IQ1_S:
+      index = b[2 + eight] + 256 * test_bits(b + 34 + 2 * run, 3 * l, 3);
+      s = test_bits(b + 34 + 2 * run, 12, 3);
+      return half * (1 + 2 * s) * (test_level(quant_grid_iq1[index], i) - 1 + (b[35 + 2 * run] < 128 ? 0.125 : -0.125));
+    case RDNA_IQ1_M:
+      for (int k = 0; k < 2; k++) d[k] = (uint8_t)(b[49 + 4 * k] / 16 + b[51 + 4 * k] / 16 * 16);
+      index = b[eight] + 256 * test_bits(b + 32, 4 * eight, 3);
+      s = test_bits(b + 48 + at / 64 * 2, at % 64 / 16 * 3, 3);
+      return test_half(d) * (1 + 2 * s) *
+             (test_level(quant_grid_iq1[index], i) - 1 + (test_bits(b + 32, 4 * eight + 3, 1) ? -0.125 : 0.125));
+  }
+  fail_msg("%s has no definition in quant/testing_blocks.h", rdna_dtype_name(format));
+  return 0;
+}
+/* Digit |n|, from the highest, of the number of base 3 that a byte, ceil(256 / 243 of it), stands for. */
+static inline int test_trit(int byte, int n) {
+  static const int places[] = {81, 27, 9, 3, 1};
+  int number = byte * 243 / 256, digit = 0;
+  for (int i = 0; i <= n; i++) digit = number / places[i] % 3;
+  return digit;
 }
 
 /* Value |i| of a row of blocks. |*out_product|: the magnitude of scale * code, before a minimum is subtracted. */
@@ -94,8 +154,18 @@ static inline double test_quant_value(rdna_dtype format, const uint8_t *blocks, 
       value = ldexp(q < 8 ? e2m1[q] : -e2m1[q - 8], b[0] - 127);
       break;
     }
+    case RDNA_TQ2_0:
+      value = test_half(b + 64) * (test_bits(b + half * 32 + l, at % 128 / 32 * 2, 2) - 1);
+      break;
+    case RDNA_TQ1_0: {
+      int digit = at < 160   ? test_trit(b[at % 32], at / 32)
+                  : at < 240 ? test_trit(b[32 + at % 16], (at - 160) / 16)
+                             : test_trit(b[48 + at % 4], (at - 240) / 4);
+      value = test_half(b + 52) * (digit - 1);
+      break;
+    }
     default:
-      fail_msg("%s has no definition in quant/testing_blocks.h", rdna_dtype_name(format));
+      value = test_grid_value(format, b, at);
   }
   if (out_product) *out_product = fabs(value);
   return value - minimum;

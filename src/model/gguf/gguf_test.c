@@ -34,11 +34,11 @@ static testing_gguf good_file(uint32_t version) {
   testing_put_u32(&g, RDNA_GGUF_TYPE_U16), testing_put_u64(&g, 2), testing_put(&g, "abcd", 4);
   testing_put_array(&g, "a.f64s", RDNA_GGUF_TYPE_F64, 2), testing_put(&g, (double[]){1.5, 1e300}, 16);
   testing_put_tensor(&g, "w", 2, (uint64_t[]){4, 3}, 0, 0);
-  testing_put_tensor(&g, "q", 3, (uint64_t[]){256, 1, 2}, 22, 64); /* IQ2_S: 82 bytes a block */
+  testing_put_tensor(&g, "q", 3, (uint64_t[]){256, 1, 2}, 15, 64); /* Q8_K: 292 bytes a block */
   testing_pad(&g, 32);
   testing_put(&g, weights, sizeof weights);
   testing_pad(&g, 32);
-  for (int i = 0; i < 164; i++) testing_put(&g, &(uint8_t){(uint8_t)i}, 1);
+  for (int i = 0; i < 584; i++) testing_put(&g, &(uint8_t){(uint8_t)i}, 1);
   return g;
 }
 
@@ -170,15 +170,15 @@ static void test_tensors(void **state) {
   assert_int_equal(tensor.bytes, sizeof weights);
   assert_memory_equal(tensor.data, weights, sizeof weights);
   assert_int_equal(rdna_gguf_get_tensor(file, "q", &tensor), RDNA_UNSUPPORTED);
-  assert_non_null(strstr(rdna_last_error(), "IQ2_S"));
+  assert_non_null(strstr(rdna_last_error(), "Q8_K"));
   assert_true(rdna_gguf_has_tensor(file, "q"));
   assert_ok(rdna_gguf_tensor_at(file, 1, &tensor));
   assert_string_equal(tensor.name, "q");
   assert_int_equal(tensor.dtype, RDNA_DTYPE_COUNT);
   assert_int_equal(tensor.shape[0], 2);
   assert_int_equal(tensor.shape[2], 256);
-  assert_int_equal(tensor.bytes, 164);
-  for (int i = 0; i < 164; i++) assert_int_equal(((const uint8_t *)tensor.data)[i], i);
+  assert_int_equal(tensor.bytes, 584);
+  for (int i = 0; i < 584; i++) assert_int_equal(((const uint8_t *)tensor.data)[i], (uint8_t)i);
   assert_int_equal(rdna_gguf_tensor_at(file, 2, &tensor), RDNA_INVALID_ARGUMENT);
   assert_int_equal(rdna_gguf_get_tensor(file, "v", &tensor), RDNA_NOT_FOUND);
   assert_string_equal(rdna_gguf_tensor_type_name(12), "Q4_K");
