@@ -22,6 +22,7 @@ from architecture_mixtures import MIXTURES
 from architecture_models import Model
 from architecture_rows import ROWS
 from command_test import Refusing
+from logits_test import logits_of
 from rdna_program import output, run
 
 # GGUF's names of the architectures that convert knows. Rows of others must be refused by name.
@@ -58,7 +59,12 @@ class Architectures(unittest.TestCase):
                 converted.add(row.architecture)
                 model.write(folder / "want.gguf")
                 self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
+                self.runs_as_it_is(folder)
         self.assertEqual(converted, KNOWN)
+
+    def runs_as_it_is(self, folder):
+        """The folder's logits are the file's, bit by bit."""
+        np.testing.assert_array_equal(logits_of(folder / "m", (3, 1, 4, 1, 5)), logits_of(folder / "got.gguf", (3, 1, 4, 1, 5)))
 
     def test_blocks_of_gpt_oss(self):
         """Its published files have the experts in MXFP4: neighbours in a byte, and scales apart."""
@@ -77,6 +83,7 @@ class Architectures(unittest.TestCase):
             model.write(folder / "want.gguf")
             output("convert", folder / "m", folder / "got.gguf")
             self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
+            self.runs_as_it_is(folder)
             self.assertEqual((folder / "got.gguf").read_bytes().count(b"ffn_up_exps.weight"), 4)
 
     def test_factors_of_another_number(self):
@@ -133,6 +140,8 @@ class Tokenizers(Refusing):
                 for text in tokenizer_models.TEXTS:
                     want = made.tokenizer.encode(text, add_special_tokens=False).ids
                     self.assertEqual(self.ids(text, "--special"), want, text)
+                folder_ids = output("tokenize", self.folder / "m", "--special", stdin=text.encode()).split()
+                self.assertEqual([int(i) for i in folder_ids], want)
 
     def test_special_tokens(self):
         made = tokenizer_models.llama3()

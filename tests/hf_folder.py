@@ -31,19 +31,19 @@ def write_json(path, value):
     pathlib.Path(path).write_text(json.dumps(value))
 
 
-def write(folder, config, tensors, files=1):
-    """A folder of one file, or of several with an index."""
+def write(folder, config, tensors, files=1, longer=0):
+    """A folder of one file, or of several with an index; their headers are longer by as many bytes."""
     folder = pathlib.Path(folder)
     folder.mkdir(exist_ok=True)
     write_json(folder / "config.json", config)
     if files == 1:
-        (folder / "model.safetensors").write_bytes(safetensors(tensors, {"format": "pt"}))
+        (folder / "model.safetensors").write_bytes(safetensors(tensors, {"format": "pt" + " " * longer}))
         return
     names, index = list(tensors), {}
     for i in range(files):
         name = f"model-{i + 1:05}-of-{files:05}.safetensors"
         part = names[i::files]
-        (folder / name).write_bytes(safetensors({n: tensors[n] for n in part}))
+        (folder / name).write_bytes(safetensors({n: tensors[n] for n in part}, {"": " " * longer}))
         index.update({n: name for n in part})
     write_json(folder / "model.safetensors.index.json", {"metadata": {"total_size": 1}, "weight_map": index})
 
@@ -105,8 +105,8 @@ class Model:
         self.linear(at + "mlp.up_proj", self.intermediate_size, self.hidden_size)
         self.linear(at + "mlp.down_proj", self.hidden_size, self.intermediate_size)
 
-    def write(self, folder, files=1):
-        write(folder, self.config, {n: (self.kinds[n], t) for n, t in self.tensors.items()}, files)
+    def write(self, folder, files=1, longer=0):
+        write(folder, self.config, {n: (self.kinds[n], t) for n, t in self.tensors.items()}, files, longer)
 
 
 def llama(rng, kind="F32", bias=False, architecture="LlamaForCausalLM", **settings):

@@ -67,6 +67,11 @@ RDNA_CHECKED rdna_status rdna_gguf_open(const char *path, rdna_gguf **out_file);
 /* The same over |size| bytes at |data|, aligned to 8 bytes; the caller keeps them until close. Refuses one part of a
  * model in several files. */
 RDNA_CHECKED rdna_status rdna_gguf_open_memory(const void *data, size_t size, rdna_gguf **out_file);
+/* Opens the model at |path|: a file as rdna_gguf_open does, or a folder of Hugging Face's (config.json, safetensors,
+ * the files of a tokenizer) as the GGUF file that it would become, of which nothing is written: tensors that stay what
+ * they are lie in the maps of the folder's files, aligned to at least 8 bytes, others are made in memory when they are
+ * first asked for. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED: with the file and what is wrong in it. */
+RDNA_CHECKED rdna_status rdna_model_open(const char *path, rdna_gguf **out_file);
 RDNA_API void rdna_gguf_close(rdna_gguf *file); /* NULL is fine */
 
 RDNA_API uint32_t rdna_gguf_version(const rdna_gguf *file); /* of the format: 2 or 3 */

@@ -25,7 +25,7 @@ int command_bench(int argc, char **argv) {
   const command_line line = {
       "rdna bench",
       "Measures the operators of a device, or with MODEL.gguf a model's prompt and decode rates.",
-      "[MODEL.gguf]",
+      "[MODEL.gguf|FOLDER]",
       0,
       1,
       options,

@@ -98,7 +98,7 @@ static rdna_status bench_depths(rdna_device *device, rdna_llm *llm, const model_
 rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json) {
   rdna_gguf *file;
   rdna_llm *llm;
-  RDNA_TRY(rdna_gguf_open(path, &file));
+  RDNA_TRY(rdna_model_open(path, &file));
   rdna_status status = rdna_llm_open(device, file, show_loading, NULL, &llm);
   end_progress();
   if (status == RDNA_OK) {

@@ -96,7 +96,7 @@ int command_chat(int argc, char **argv) {
   };
   const command_line line = {"rdna chat",
                              "A language model answers the lines of the input. /help lists its commands.",
-                             "MODEL.gguf",
+                             "MODEL.gguf|FOLDER",
                              1,
                              1,
                              options,

@@ -44,7 +44,7 @@ static rdna_status open_sampler(generation *g) {
 rdna_status generation_open_file(generation *g, const char *path) {
   double start = seconds();
   RDNA_TRY(open_sampler(g));
-  RDNA_TRY(rdna_gguf_open(path, &g->file));
+  RDNA_TRY(rdna_model_open(path, &g->file));
   RDNA_TRY(rdna_tokenizer_open(g->file, &g->tokenizer));
   g->load_seconds = seconds() - start;
   return RDNA_OK;

@@ -49,7 +49,7 @@ int command_logits(int argc, char **argv) {
       DEVICE_OPTIONS(choice),
   };
   const command_line line = {
-      "rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf", 1, 1, options, 7};
+      "rdna logits", "Writes a model's logits after each of the given tokens.", "MODEL.gguf|FOLDER", 1, 1, options, 7};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
@@ -62,7 +62,7 @@ int command_logits(int argc, char **argv) {
   rdna_device *device = NULL;
   rdna_status status = parse_numbers("--tokens", list, &tokens);
   if (status == RDNA_OK) status = check_not_input(positionals[0], out_path);
-  if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
+  if (status == RDNA_OK) status = rdna_model_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(&choice, &device);
   if (status == RDNA_OK)
     status = evaluate(device, file, &tokens, (int)batch, strcmp(kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, exact, out_path);

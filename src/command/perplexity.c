@@ -133,7 +133,7 @@ int command_perplexity(int argc, char **argv) {
       "Says how well a model foretells a text: exp of the mean of -log p over its tokens.\n\nThe text is cut into "
       "windows; the first half of each is read, the tokens of the second are\nforetold. What is left at the end is "
       "not looked at.",
-      "MODEL.gguf [FILE|-]",
+      "MODEL.gguf|FOLDER [FILE|-]",
       1,
       2,
       options,
@@ -147,7 +147,7 @@ int command_perplexity(int argc, char **argv) {
   rdna_tokens tokens = {0};
   int32_t bos = -1;
   surprise found = {0};
-  rdna_status status = rdna_gguf_open(positionals[0], &file);
+  rdna_status status = rdna_model_open(positionals[0], &file);
   if (status == RDNA_OK) status = tokens_of(file, count > 1 ? positionals[1] : "-", &tokens, &bos);
   if (status == RDNA_OK) status = open_chosen_device(&o.device, &device);
   if (status == RDNA_OK) status = rdna_llm_open(device, file, show_loading, NULL, &llm);

@@ -12,7 +12,7 @@ static rdna_status quantize(const char *const *positionals, const device_choice 
   rdna_device *device = NULL;
   rdna_dtype type;
   rdna_status status = rdna__weight_type_parse(positionals[2], &type);
-  if (status == RDNA_OK) status = rdna_gguf_open(positionals[0], &file);
+  if (status == RDNA_OK) status = rdna_model_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(choice, &device);
   if (status == RDNA_OK) status = rdna__quantize(file, positionals[1], type, device, show_quantizing, NULL, counts);
   end_progress();
@@ -36,7 +36,7 @@ int command_quantize(int argc, char **argv) {
       "output.weight, or token_embd.weight\nwhere the model has no output.weight, is q6_K where the "
       "type has fewer bits. Matrices\nwhose rows are no whole blocks of 256 values take the next type "
       "with blocks of 32, and\nwhere they are no whole blocks of 32, f16 or bf16.",
-      "IN.gguf OUT.gguf TYPE",
+      "IN.gguf|FOLDER OUT.gguf TYPE",
       3,
       3,
       options,

@@ -72,7 +72,7 @@ int command_run(int argc, char **argv) {
       {"--json", OPTION_FLAG, &json, NULL, "print the text, its tokens and the rates as JSON, at the end", 0, 0},
       GENERATION_OPTIONS(o),
   };
-  const command_line line = {"rdna run", "A language model continues the prompt.", "MODEL.gguf [PROMPT]", 1, 2,
+  const command_line line = {"rdna run", "A language model continues the prompt.", "MODEL.gguf|FOLDER [PROMPT]", 1, 2,
                              options,    sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;

@@ -2,14 +2,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/status.h"
 #include "command/command.h"
 #include "command/conversation.h"
 
-/* Whether |path| is a file that begins as GGUF files do; what cannot be read does not. */
-static bool is_gguf(const char *path) {
+/* Whether |path| is a folder, or a file that begins as GGUF files do; what cannot be read does not. */
+static bool is_model(const char *path) {
   char magic[4] = "";
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return true;
   FILE *file = fopen(path, "rb");
   if (!file) return false;
   bool yes = fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", 4) == 0;
@@ -22,7 +25,7 @@ static bool is_gguf(const char *path) {
 static rdna_status compile_of_model(const char *path, char **json, size_t *size, rdna_template **out_template) {
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
-  RDNA_TRY(rdna_gguf_open(path, &file));
+  RDNA_TRY(rdna_model_open(path, &file));
   rdna_status status = compile_model_template(file, out_template);
   json_t *variables = json_loadb(*json, *size, JSON_ALLOW_NUL, NULL);
   if (status == RDNA_OK && json_is_object(variables) && rdna_tokenizer_open(file, &tokenizer) == RDNA_OK) {
@@ -43,7 +46,7 @@ static rdna_status compile_of_model(const char *path, char **json, size_t *size,
 static rdna_status compile(const char *path, char **json, size_t *json_size, rdna_template **out_template) {
   char *text;
   size_t size;
-  if (is_gguf(path)) return compile_of_model(path, json, json_size, out_template);
+  if (is_model(path)) return compile_of_model(path, json, json_size, out_template);
   RDNA_TRY(read_whole(path, &text, &size));
   rdna_status status = rdna_template_compile(text, size, out_template);
   free(text);
@@ -58,7 +61,7 @@ int command_template(int argc, char **argv) {
   const command_line line = {"rdna template",
                              "Writes the text that a chat template makes of messages and other variables. A model "
                              "adds\nbos_token, eos_token and unk_token, where they are not given.",
-                             "FILE.jinja|MODEL.gguf",
+                             "FILE.jinja|MODEL.gguf|FOLDER",
                              1,
                              1,
                              options,

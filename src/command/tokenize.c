@@ -31,12 +31,12 @@ int command_tokenize(int argc, char **argv) {
       {"--special", OPTION_FLAG, &special, NULL, "read control tokens that stand in the text", 0, 0},
   };
   const command_line line = {
-      "rdna tokenize", "Writes the token ids of a text on one line.", "MODEL.gguf [FILE|-]", 1, 2, options, 2};
+      "rdna tokenize", "Writes the token ids of a text on one line.", "MODEL.gguf|FOLDER [FILE|-]", 1, 2, options, 2};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   rdna_gguf *file;
-  if (rdna_gguf_open(positionals[0], &file) != RDNA_OK) return fail_with_status();
+  if (rdna_model_open(positionals[0], &file) != RDNA_OK) return fail_with_status();
   rdna_tokens tokens = {0};
   rdna_status status = tokenize(file, count > 1 ? positionals[1] : "-", bos, special, &tokens);
   rdna_gguf_close(file);

@@ -370,6 +370,7 @@ static rdna_status create(rdna_gguf **out_file) {
 
 void rdna_gguf_close(rdna_gguf *file) {
   if (!file) return;
+  rdna__gguf_maker_free(file->maker);
   for (size_t p = 0; p < file->part_count; p++) {
     rdna__gguf_part *part = &file->parts[p];
     for (size_t i = 0; i < part->keys.count; i++) {

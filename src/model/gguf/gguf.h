@@ -29,13 +29,26 @@ typedef struct rdna__gguf_part {
   rdna__gguf_keys keys;
 } rdna__gguf_part;
 
+/* What makes the tensors of a file that is made in memory (gguf_write.c). */
+typedef struct rdna__gguf_maker rdna__gguf_maker;
+
 struct rdna_gguf {
   rdna__gguf_part *parts; /* keys that callers see are those of the first */
   size_t part_count;
   rdna_gguf_tensor *tensors; /* of all parts; names are ours */
   size_t tensor_count;
   rdna__strmap tensor_by_name;
+  rdna__gguf_maker *maker; /* NULL: all data is there */
 };
+
+/* What |writer| would write as a file that is open: keys and what |fill| makes lie in memory, other tensors stay where
+ * the caller has them, aligned as they are. A tensor is made when it is first asked for, by any thread. The file takes
+ * |owner|, and with it |writer|: closing it calls release(owner); a failure leaves them to the caller. */
+rdna_status rdna__gguf_open_writer(rdna_gguf_writer *writer, void (*release)(void *owner), void *owner,
+                                   rdna_gguf **out_file);
+/* Makes tensor |index|, unless it is there. */
+rdna_status rdna__gguf_make(rdna__gguf_maker *maker, size_t index);
+void rdna__gguf_maker_free(rdna__gguf_maker *maker); /* NULL is fine */
 
 /* One type of a tensor's values. |block_values| 0 stands for a number that is not assigned, or no longer. */
 typedef struct rdna__gguf_tensor_type {

@@ -273,6 +273,7 @@ size_t rdna_gguf_tensor_count(const rdna_gguf *file) { return file->tensor_count
 rdna_status rdna_gguf_tensor_at(const rdna_gguf *file, size_t index, rdna_gguf_tensor *out_tensor) {
   if (index >= file->tensor_count)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "tensor %zu was asked for, the file has %zu", index, file->tensor_count);
+  if (file->maker) RDNA_TRY(rdna__gguf_make(file->maker, index));
   *out_tensor = file->tensors[index];
   return RDNA_OK;
 }
@@ -293,6 +294,7 @@ rdna_status rdna_gguf_get_tensor(const rdna_gguf *file, const char *name, rdna_g
                       "tensor %s has type %s (%u), which this build cannot compute with; use a file of F32, F16, "
                       "BF16" RDNA_BLOCK_FORMATS(NAMES, ),
                       name, rdna_gguf_tensor_type_name(tensor->ggml_type), (unsigned)tensor->ggml_type);
+  if (file->maker) RDNA_TRY(rdna__gguf_make(file->maker, index));
   *out_tensor = *tensor;
   return RDNA_OK;
 }

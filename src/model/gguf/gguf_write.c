@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,7 +51,8 @@ struct rdna_gguf_writer {
   rdna__strmap tensor_by_name;
   uint64_t alignment;
   /* while it writes */
-  FILE *file;
+  FILE *file;           /* or to memory, from |memory| on */
+  uint8_t *memory;      /* NULL: to |file| */
   size_t left;          /* bytes that the tensor at hand still lacks */
   uint64_t done, total; /* bytes of data */
   void (*progress)(void *data, double share);
@@ -278,6 +281,11 @@ rdna_status rdna_gguf_writer_add_tensor(rdna_gguf_writer *writer, const rdna_ggu
 static uint64_t padding(const rdna_gguf_writer *writer, uint64_t size) { return -size & (writer->alignment - 1); }
 
 static rdna_status write_bytes(rdna_gguf_writer *writer, const void *data, size_t size) {
+  if (writer->memory && size) {
+    memcpy(writer->memory, data, size);
+    writer->memory += size;
+    return RDNA_OK;
+  }
   if (size && fwrite(data, 1, size, writer->file) != size) return rdna__fail(RDNA_IO_ERROR, "%s", strerror(errno));
   return RDNA_OK;
 }
@@ -326,12 +334,17 @@ rdna_status rdna_gguf_writer_append(rdna_gguf_writer *writer, const void *data, 
   return RDNA_OK;
 }
 
-static rdna_status write_tensor(rdna_gguf_writer *writer, const tensor *t) {
+static rdna_status append_tensor(rdna_gguf_writer *writer, const tensor *t) {
   writer->left = t->info.bytes;
   RDNA_TRY(t->fill ? t->fill(t->fill_data, writer) : rdna_gguf_writer_append(writer, t->info.data, t->info.bytes));
   if (writer->left)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "tensor %s lacks %zu of its %zu bytes", t->info.name, writer->left,
                       t->info.bytes);
+  return RDNA_OK;
+}
+
+static rdna_status write_tensor(rdna_gguf_writer *writer, const tensor *t) {
+  RDNA_TRY(append_tensor(writer, t));
   return write_zeros(writer, padding(writer, t->info.bytes));
 }
 
@@ -396,4 +409,93 @@ rdna_status rdna_gguf_writer_write(rdna_gguf_writer *writer, const char *path,
   writer->done = writer->total = 0;
   for (size_t i = 0; i < writer->tensor_count; i++) writer->total += writer->tensors[i].info.bytes;
   return rdna__annotate(write_file(writer, path), "cannot write %s", path);
+}
+
+/* ---- a file in memory ---- */
+
+struct rdna__gguf_maker {
+  pthread_mutex_t lock;
+  rdna_gguf_writer *writer;
+  uint8_t *data; /* of the first tensor */
+  bool *made;    /* (tensors) */
+  void (*release)(void *owner);
+  void *owner;
+};
+
+/* Memory for the whole file, which takes pages where it is written: those of tensors that lie elsewhere stay away. */
+static rdna_status reserve(const rdna_gguf_writer *writer, const bytes *head, rdna__file *out) {
+  uint64_t size = head->size + padding(writer, head->size);
+  for (size_t i = 0; i < writer->tensor_count; i++)
+    size += writer->tensors[i].info.bytes + padding(writer, writer->tensors[i].info.bytes);
+  void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no addresses for %llu bytes of a model", (unsigned long long)size);
+  memcpy(data, head->data, head->size);
+  *out = (rdna__file){data, (size_t)size};
+  return RDNA_OK;
+}
+
+static rdna_status make_maker(rdna_gguf_writer *writer, rdna_gguf *file, size_t head, rdna__gguf_maker **out) {
+  rdna__gguf_maker *maker = calloc(1, sizeof *maker);
+  if (maker) maker->made = calloc(writer->tensor_count + 1, sizeof *maker->made);
+  if (!maker || !maker->made) {
+    free(maker);
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tensors", writer->tensor_count);
+  }
+  pthread_mutex_init(&maker->lock, NULL);
+  maker->writer = writer;
+  maker->data = (uint8_t *)file->parts[0].data + head;
+  for (size_t i = 0; i < writer->tensor_count; i++) {
+    const tensor *t = &writer->tensors[i];
+    maker->made[i] = !t->fill;
+    if (!t->fill) file->tensors[i].data = t->info.data;
+  }
+  *out = maker;
+  return RDNA_OK;
+}
+
+rdna_status rdna__gguf_open_writer(rdna_gguf_writer *writer, void (*release)(void *owner), void *owner,
+                                   rdna_gguf **out_file) {
+  bytes head = {0};
+  rdna__file whole = {0};
+  rdna_gguf *file = NULL;
+  rdna_status status = encode_head(writer, &head);
+  if (status == RDNA_OK) status = reserve(writer, &head, &whole);
+  if (status == RDNA_OK) status = rdna_gguf_open_memory(whole.data, whole.size, &file);
+  if (status == RDNA_OK)
+    status = make_maker(writer, file, head.size + (size_t)padding(writer, head.size), &file->maker);
+  free(head.data);
+  if (status == RDNA_OK) {
+    file->parts[0].mapped = whole;
+    file->maker->release = release;
+    file->maker->owner = owner;
+    *out_file = file;
+  } else {
+    rdna_gguf_close(file);
+    rdna__file_unmap(&whole);
+  }
+  return status;
+}
+
+rdna_status rdna__gguf_make(rdna__gguf_maker *maker, size_t index) {
+  rdna_gguf_writer *writer = maker->writer;
+  rdna_status status = RDNA_OK;
+  pthread_mutex_lock(&maker->lock);
+  if (!maker->made[index]) {
+    writer->memory = maker->data;
+    for (size_t i = 0; i < index; i++)
+      writer->memory += writer->tensors[i].info.bytes + padding(writer, writer->tensors[i].info.bytes);
+    status = append_tensor(writer, &writer->tensors[index]);
+    maker->made[index] = status == RDNA_OK;
+  }
+  pthread_mutex_unlock(&maker->lock);
+  return status;
+}
+
+void rdna__gguf_maker_free(rdna__gguf_maker *maker) {
+  if (!maker) return;
+  maker->release(maker->owner);
+  pthread_mutex_destroy(&maker->lock);
+  free(maker->made);
+  free(maker);
 }

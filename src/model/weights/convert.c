@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "model/gguf/gguf.h"
 #include "model/weights/hf.h"
 
 /* The files of a folder, but for the weights. */
@@ -109,17 +111,48 @@ static rdna_status describe(const char *path, rdna_dtype type, rdna__conversion 
   return status;
 }
 
+static void release(conversion *c) {
+  rdna_gguf_writer_release(c->writer);
+  rdna__hf_tensors_release(c->tensors);
+  rdna__transcoder_release(c->transcoder);
+  rdna__safetensors_close(c->weights);
+  for (int i = 0; i < JSONS; i++) json_decref(c->json[i]);
+  for (int i = 0; i < FILES; i++) rdna__file_unmap(&c->files[i]);
+}
+
 rdna_status rdna__convert(const char *folder, const char *path, rdna_dtype type, rdna_device *device,
                           void (*progress)(void *data, double share), void *progress_data,
                           rdna__conversion *out_conversion) {
   conversion c = {.folder = folder, .type = type};
   rdna_status status = plan(&c, device);
   if (status == RDNA_OK) status = rdna_gguf_writer_write(c.writer, path, progress, progress_data);
-  rdna_gguf_writer_release(c.writer);
-  rdna__hf_tensors_release(c.tensors);
-  rdna__transcoder_release(c.transcoder);
-  rdna__safetensors_close(c.weights);
-  for (int i = 0; i < JSONS; i++) json_decref(c.json[i]);
-  for (int i = 0; i < FILES; i++) rdna__file_unmap(&c.files[i]);
+  release(&c);
   return status == RDNA_OK ? describe(path, type, out_conversion) : status;
+}
+
+static void release_all(void *owner) {
+  release(owner);
+  free(owner);
+}
+
+static rdna_status open_folder(const char *folder, rdna_gguf **out_file) {
+  rdna_device *host;
+  conversion *c = calloc(1, sizeof *c);
+  if (!c) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model");
+  *c = (conversion){.folder = folder, .type = RDNA_DTYPE_COUNT};
+  rdna_status status = rdna_device_open("host", &host);
+  if (status == RDNA_OK) {
+    status = plan(c, host);
+    rdna_device_release(host);
+  }
+  if (status == RDNA_OK) status = rdna__gguf_open_writer(c->writer, release_all, c, out_file);
+  if (status != RDNA_OK) release_all(c);
+  return status;
+}
+
+rdna_status rdna_model_open(const char *path, rdna_gguf **out_file) {
+  struct stat info;
+  if (!path || !out_file) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_model_open needs a path and a place");
+  bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+  return is_folder ? open_folder(path, out_file) : rdna_gguf_open(path, out_file);
 }

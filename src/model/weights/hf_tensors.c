@@ -103,11 +103,14 @@ static rdna_status fill_part(const plan *p, int64_t part, char *buffer, rdna_ggu
   return RDNA_OK;
 }
 
+static bool lies_as_it_is(const plan *p) {
+  return p->head_dim == 0 && p->column_step == 1 && p->row_step == p->columns;
+}
+
 static rdna_status fill_values(const plan *p, rdna_gguf_writer *writer) {
-  bool as_it_lies = p->head_dim == 0 && p->column_step == 1 && p->row_step == p->columns;
   size_t row = (size_t)p->columns * rdna_dtype_block_bytes(p->from);
   char *buffer = NULL;
-  if (!as_it_lies && !(buffer = malloc(row > SLICE_BYTES ? row : SLICE_BYTES)))
+  if (!lies_as_it_is(p) && !(buffer = malloc(row > SLICE_BYTES ? row : SLICE_BYTES)))
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to gather weights");
   rdna_status status = RDNA_OK;
   for (int64_t i = 0; i < p->part_count && status == RDNA_OK; i++) status = fill_part(p, i, buffer, writer);
@@ -185,7 +188,10 @@ static rdna_status add(rdna__hf_tensors *t, plan *p, int rank) {
   p->to = rdna__weight_type_for(&tensor, stays ? p->from : t->type, t->config->tied);
   if (p->scales) p->to = p->from;
   tensor.dtype = p->to;
-  return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
+  bool as_it_is = lies_as_it_is(p) && p->one && p->part_count == 1 && p->from == p->to && p->add == 0;
+  if (!as_it_is || (uintptr_t)p->one->data % 8 != 0) return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
+  tensor.data = p->one->data + (size_t)p->first * rdna_dtype_block_bytes(p->from);
+  return rdna_gguf_writer_add_tensor(t->writer, &tensor, NULL, NULL);
 }
 
 /* A tensor of up to three dimensions as it lies. */
