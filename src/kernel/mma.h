@@ -87,6 +87,15 @@ RDNA_DEVICE uint32_t mma_column(uint32_t value) { return mma_b_column(value % 2)
 
 #define MMA_M 16
 #define MMA_N 16
+/* How many of a lane's chunks are of one row (or column), and how many lanes share a row; lane number mma_part() of
+ * them has the chunks from k = 8 * MMA_ROW_CHUNKS * mma_part() on. */
+#ifdef __GFX11__
+#define MMA_ROW_CHUNKS 2
+#else
+#define MMA_ROW_CHUNKS 1
+#endif
+#define MMA_PARTS (MMA_K / 8 / MMA_ROW_CHUNKS)
+RDNA_DEVICE uint32_t mma_part(void) { return mma_k(0) / (8 * MMA_ROW_CHUNKS); }
 #define MMA_VALUES (MMA_M * MMA_N / WAVE_SIZE)
 /* Padding after each row of 32 values in LDS, in values: so that lanes that are served in one cycle access different
  * banks. */

@@ -40,7 +40,7 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
                {"broad", GEMM_LARGE_TILE, GEMM_LARGE_TILE},
                {"narrow", 128, 64},
                {"small", GEMM_SMALL_TILE, GEMM_SMALL_TILE},
-               {"rows16", 16, 32},
+               {"rows16", 16, 16},
                {"rows32", 32, 32},
                {"rows64", 64, 32}};
   out_product->tile = out_product->tile_n = out_product->vector_rows = 0;

@@ -104,12 +104,15 @@ static rdna_status run_slices(const rdna__linear *of) {
 
 static rdna_status run_few(const rdna__linear *of) {
   struct gemm_args args = of->args;
-  const char *tile = of->m <= 16 ? "rows16" : of->m <= 32 ? "rows32" : "rows64";
+  const int rows = of->m <= 16 ? 16 : of->m <= 32 ? 32 : QUANT_MMA_MOST_ROWS;
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(of->op_name, of->n, QUANT_MMA_COLUMNS, &grid.x));
+  RDNA_TRY(rdna__check_groups(of->op_name, of->n, QUANT_MMA_COLUMNS(rows), &grid.x));
   args.m = (int32_t)of->m, args.n = (int32_t)of->n, args.k = (int32_t)of->k, args.batch = 1;
   return RDNA__ROUTE_LAUNCH(of->stream, &routes[FEW], 0, grid, &args, rdna_dtype_name(of->weight->dtype),
-                            rdna_dtype_name(of->out->dtype), tile);
+                            rdna_dtype_name(of->out->dtype),
+                            rows == 16   ? "rows16"
+                            : rows == 32 ? "rows32"
+                                         : "rows64");
 }
 
 /* A contiguous (rows, columns) or (columns) of f32 with the values of |t|. */

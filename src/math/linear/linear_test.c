@@ -14,12 +14,15 @@ typedef struct layer {
 
 static bool is_quantized(rdna_dtype dtype) { return rdna_dtype_block_values(dtype) > 1; }
 
-/* Rows of 16 bits meet weights that were rounded to their type, but for few rows on the host, or that no matrix unit
- * can take; in f32 these are exact, or rounded once. */
-static bool is_rounded(const layer *l) {
+/* Whether rows meet weights whose scales and minimums, and then they themselves, were rounded to f16. */
+static bool is_by_units(const layer *l) {
   bool on_host = strcmp(rdna_device_get_info(rdna_stream_device(stream))->driver, "host") == 0;
-  bool by_units = !on_host && l->x == RDNA_F16 && (l->k + l->x_gap) % 8 == 0;
-  return is_quantized(l->weight) && l->x != RDNA_F32 && (by_units || l->m > 8);
+  return !on_host && is_quantized(l->weight) && l->x == RDNA_F16 && (l->k + l->x_gap) % 8 == 0 && l->m <= 64;
+}
+/* Whether many rows of 16 bits meet weights that were rounded to their type; in f32 these are exact, or rounded once.
+ */
+static bool is_rounded(const layer *l) {
+  return is_quantized(l->weight) && l->x != RDNA_F32 && !is_by_units(l) && l->m > 8;
 }
 
 static double weight_value(const layer *l, const operand *weight, int64_t i) {
@@ -36,11 +39,12 @@ static void compare(const layer *l, const operand *x, const operand *weight, con
     for (int64_t j = 0; j < l->n; j++) {
       int64_t far = llabs(2 * j - l->n), edge = l->n - 2 * l->sampled;
       if (l->sampled > 0 && far > l->sampled && far < edge) continue;
-      double sum = 0, magnitude = 0;
+      double sum = 0, magnitude = 0, squares = 0;
       for (int64_t p = 0; p < l->k; p++) {
         double w = weight_value(l, weight, j * l->k + p), v = operand_get(x, i * (l->k + l->x_gap) + p) * w;
         sum += v;
         magnitude += fabs(v);
+        squares += operand_get(x, i * (l->k + l->x_gap) + p) * operand_get(x, i * (l->k + l->x_gap) + p);
       }
       int64_t at = i * (l->n + l->out_gap) + j;
       double from_bias = bias ? operand_get(bias, j) : 0, from_out = l->add ? operand_get(before, at) : 0;
@@ -48,6 +52,9 @@ static void compare(const layer *l, const operand *x, const operand *weight, con
       /* k roundings of the sum in f32, and as many again of at most 2^-23 of quants of one sign: a weight of q4_K is
        * a difference, rounded at the size of its product, which is up to about 4 here */
       double error = 0x1p-24 * ((double)(l->k + 4) * magnitude + 4 * (fabs(from_bias) + fabs(from_out) + fabs(sum)));
+      /* scale, minimum and difference are up to about 4 and up or down by half of 2^-10 each: 6 deviations of the sum
+       */
+      if (is_by_units(l)) error += 6 * 3 * 0x1p-11 * 4 * sqrt(squares);
       if (is_quantized(l->weight) && !is_rounded(l)) error += 0x1p-24 * 4 * (double)l->k * 4;
       assert_close(l->out, operand_get(out, at), sum + added, error, rdna_dtype_name(l->weight), at);
     }

@@ -81,6 +81,8 @@ struct gemv_chunk {
   RDNA_DEVICE int first_value(uint32_t chunk) { /* counted within its block */
     return (int)(chunk % in_block / parts * span + chunk % parts * 16);
   }
+  /* |whole|: this lane loads what chunks of a block share, too, and there is no share(). */
+  template <bool whole = false>
   RDNA_DEVICE gemv_chunk load(const char *row, uint32_t chunk) {
     gemv_chunk c;
     const char *block = in_global_memory(row) + (uint64_t)(chunk / in_block) * (uint32_t)format::block_bytes;
@@ -89,10 +91,12 @@ struct gemv_chunk {
 #pragma unroll
     for (int i = 0; i < lows; ++i) c.low[i] = quad_at<format::alignment>(block + quant_low_at(F, v + i * step));
     if constexpr (quant_has_high(F)) {
-      if (!few_highs || mine < 2) c.high = quad_at<format::alignment>(block + quant_high_at(F, v));
+      if (whole || !few_highs || mine < 2) c.high = quad_at<format::alignment>(block + quant_high_at(F, v));
     }
     if constexpr (quant_has_fifth_bits(F)) c.fifth_bits = quant_load_32(F, block + quant_fifth_bits_at(F));
-    if constexpr (quant_scales(F) == RDNA__SCALES_Q2_K) {
+    if constexpr (whole) {
+      c.head = quant_head_of(F, block, v);
+    } else if constexpr (quant_scales(F) == RDNA__SCALES_Q2_K) {
       if (mine == 0) c.head.w[0] = quant_head_of(F, block, v).w[0];
       if (mine % 2 == 0) c.head.w[1] = quant_head_of(F, block, v).w[1], c.head.w[2] = quant_head_of(F, block, v).w[2];
     } else {
@@ -143,17 +147,24 @@ struct gemv_chunk<format, true> {
   float scale[2];
 
   RDNA_DEVICE int first_value(uint32_t chunk) { return (int)(chunk % in_block * values); }
+  template <bool whole = false>
   RDNA_DEVICE gemv_chunk load(const char *row, uint32_t chunk) {
     gemv_chunk c;
     const char *block = in_global_memory(row) + (uint64_t)(chunk / in_block) * (uint32_t)format::block_bytes;
     uint32_t mine = chunk % in_block;
-    if constexpr (F == RDNA_TQ1_0) {
+    if constexpr (F == RDNA_TQ1_0 && whole) {
+#pragma unroll
+      for (uint32_t i = 0; i < 8; ++i) {
+        uint32_t other = mine == 7 && i > 3 ? 4 : i % 4;
+        c.words.w[1 + i] = quant_load_32(F, block + (mine < 5 ? 4 * i : 32 + 4 * other));
+      }
+    } else if constexpr (F == RDNA_TQ1_0) {
       c.words.w[1] = quant_load_32(F, block + 4 * mine);
       if (mine < 5) c.words.w[2] = quant_load_32(F, block + 32 + 4 * mine);
     } else {
       quant_coded_read_run(F, block, (int)mine, &c.words);
     }
-    if (mine == 0) quant_coded_read_head(F, block, &c.words);
+    if (whole || mine == 0) quant_coded_read_head(F, block, &c.words);
     return c;
   }
   RDNA_MEMBER void share(uint32_t chunk) {

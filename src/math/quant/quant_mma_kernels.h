@@ -2,7 +2,7 @@
  *
  *   gemm_f16_<format>_<f32|f16>_rows<M>   struct gemm_args with B transposed and in blocks, no batch, rows of A at
  *                                         multiples of 16 bytes and less than 2^23 values apart; tiles of M rows and
- *                                         QUANT_MMA_COLUMNS columns of C, grid (tiles, 1, 1)
+ *                                         QUANT_MMA_COLUMNS(M) columns of C, grid (tiles, 1, 1)
  *
  * Weights are rounded to f16, sums are in f32, in an order that depends on k and the GPU alone: a row's values have the
  * same bits however many other rows there are. */
@@ -12,7 +12,7 @@
 #include "math/quant/quant_kernels.h"
 
 #define QUANT_MMA_THREADS 256
-#define QUANT_MMA_COLUMNS 32
+#define QUANT_MMA_COLUMNS(rows) ((rows) > 16 ? 32 : 16)
 #define QUANT_MMA_MOST_ROWS 64
 
 #define RDNA_QUANT_MMA_ROWS_(X, F, C)                                                       \
