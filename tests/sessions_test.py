@@ -158,5 +158,46 @@ class Crowds(unittest.TestCase):
                 model.close()
 
 
+class Types(unittest.TestCase):
+    """Caches of other types than f32: what rounding keys and values may do to logits, in proportion and squared. f16 and
+    bf16 round by 2^-11 and 2^-8, q8_0 by 1/254 of the largest of 32; of the logits, which later layers make of many
+    such values, that is about the square of it times some."""
+    BOUNDS = {"f16": (1, 1e-7), "bf16": (2, 2e-6), "q8_0": (10, 1e-4)}
+
+    def test_types(self):
+        rng = np.random.default_rng(15)
+        texts = [rng.integers(0, 2048, 60).tolist() for _ in range(3)]
+        texts[1][:31] = texts[0][:31]
+        model = llm_sessions.Model(rdna_program.DEMO_MODEL)
+        session = llm_sessions.Session(model, 2048, 60, 64)
+        want = []
+        for text in texts:
+            want.append(session.read(text))
+            session.rewind(0)
+        session.close()
+        for name, (kv_dtype, bound) in self.BOUNDS.items():
+            with self.subTest(name):
+                cache = llm_sessions.Cache(model, 2048, positions=256, context=60, sequences=3, batch=128, logits=128,
+                                           page=16, kv_dtype=kv_dtype)
+                first, third, at = cache.sequence(), cache.sequence(), 31
+                got = cache.step([(first, texts[0][:at], at), (third, texts[2][:1], 1)])
+                second = cache.fork(first, at)
+                errors = [relative_squared_error(got[0], want[0][:at]), relative_squared_error(got[1][0], want[2][0])]
+                for count in (1, 1, 12, 3, 1, 9):  # pages of the three alternate
+                    parts = [(first, texts[0][at : at + count], count), (second, texts[1][at : at + count], count),
+                             (third, texts[2][at - 30 : at - 30 + count], count)]
+                    got = cache.step(parts)
+                    errors += [relative_squared_error(got[0], want[0][at : at + count]),
+                               relative_squared_error(got[1], want[1][at : at + count]),
+                               relative_squared_error(got[2], want[2][at - 30 : at - 30 + count])]
+                    at += count
+                self.assertLess(max(errors), bound)
+                self.assertGreater(max(errors), bound / 1000)  # it is the type that was asked for
+                for sequence in (first, second, third):
+                    cache.release(sequence)
+                cache.close()
+        model.close()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -39,7 +39,7 @@ RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
 typedef struct rdna_llm_session_options {
   size_t size;         /* of the struct: RDNA_LLM_SESSION_OPTIONS_INIT sets it */
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
-  rdna_dtype kv_dtype; /* RDNA_F16 or RDNA_F32 */
+  rdna_dtype kv_dtype; /* RDNA_F16, RDNA_BF16, RDNA_F32, or RDNA_Q8_0 where heads are multiples of 32 values */
   int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
   int exact; /* 1: activations are never rounded to 16 bits, which those of prompts on a GPU otherwise are for its
                 matrix units, nor weights in blocks. The host never rounds. The cache is another matter. */

@@ -10,7 +10,7 @@ int command_bench(int argc, char **argv) {
   device_choice choice = DEVICE_CHOICE_DEFAULT;
   bool as_json = false, kernels = false;
   const char *filter = "";
-  const char *depths = "0", *batches = NULL;
+  const char *depths = "0", *batches = NULL, *kv = "f16";
   int64_t prompt = 512, decode = 64;
   const option_row options[] = {
       {"--op", OPTION_TEXT, &filter, "NAME", "only operators with this in their names", 0, 0},
@@ -18,6 +18,7 @@ int command_bench(int argc, char **argv) {
       {"--decode", OPTION_INTEGER, &decode, "N", "tokens to decode one by one (64)", 1, 1000000},
       {"--depth", OPTION_TEXT, &depths, "N,N,…", "tokens before the prompt, of each row of the table (0)", 0, 0},
       {"--batch", OPTION_TEXT, &batches, "N,N,…", "sequences that decode together, and no prompt", 0, 0},
+      {"--kv", OPTION_CHOICE, &kv, KV_CHOICES, "type of the model's KV cache (f16)", 0, 0},
       {"--kernels", OPTION_FLAG, &kernels, NULL, "then where the time goes, kernel by kernel", 0, 0},
       {"--json", OPTION_FLAG, &as_json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(choice),
@@ -29,11 +30,11 @@ int command_bench(int argc, char **argv) {
       0,
       1,
       options,
-      9};
+      10};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
-  model_bench what = {.prompt = (int)prompt, .decode = (int)decode, .kernels = kernels};
+  model_bench what = {.prompt = (int)prompt, .decode = (int)decode, .kv = kv_type(kv), .kernels = kernels};
   rdna_device *device;
   rdna_status parsed = parse_numbers("--depth", depths, &what.depths);
   if (parsed == RDNA_OK && batches) parsed = parse_numbers("--batch", batches, &what.batches);

@@ -18,7 +18,8 @@ typedef struct model_bench {
   rdna_tokens depths;  /* numbers, not ids */
   rdna_tokens batches; /* the same; not empty: so many sequences decode together, and no prompt is timed */
   int prompt, decode;
-  bool kernels; /* after the rates, the time of each kernel */
+  rdna_dtype kv; /* of the cache */
+  bool kernels;  /* after the rates, the time of each kernel */
 } model_bench;
 rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json);
 
@@ -28,6 +29,6 @@ rdna_status bench_batch(rdna_device *device, rdna_llm *llm, const model_bench *w
 rdna_status bench_report_kernels(const char *what, int depth, rdna_profile_record *records, size_t count, json_t *json);
 /* Profiles a prompt and a single token after |depth| others; prints a table or appends to |json| when it is not NULL.
  */
-rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, int depth, int prompt, json_t *json);
+rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, const model_bench *what, int depth, json_t *json);
 
 #endif

@@ -59,7 +59,8 @@ static rdna_status step(crowd *c) {
   return rdna_llm_step(c->cache, c->parts, c->count, &logits);
 }
 
-static rdna_status open_crowd(crowd *c, int depth, int decode) {
+static rdna_status open_crowd(crowd *c, const model_bench *what, int depth) {
+  int decode = what->decode;
   enum { BEFORE = 4 }; /* steps that are not timed */
   int context = depth + decode + BEFORE, page = 32;
   rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT,
@@ -67,7 +68,7 @@ static rdna_status open_crowd(crowd *c, int depth, int decode) {
                                     .context = context,
                                     .sequences = c->count,
                                     .page = page,
-                                    .kv_dtype = RDNA_F16};
+                                    .kv_dtype = what->kv};
   size_t count = (size_t)c->count;
   c->sequences = calloc(count, sizeof *c->sequences);
   c->parts = calloc(count, sizeof *c->parts);
@@ -105,8 +106,9 @@ static void report(const crowd *c, int depth, int decode, double duration, json_
            all / c->count);
 }
 
-static rdna_status measure(crowd *c, int depth, int decode, json_t *json) {
-  RDNA_TRY(open_crowd(c, depth, decode));
+static rdna_status measure(crowd *c, const model_bench *what, int depth, json_t *json) {
+  int decode = what->decode;
+  RDNA_TRY(open_crowd(c, what, depth));
   /* to load code, touch the weights and record a step's kernels */
   for (int i = 0; i < 3; i++) RDNA_TRY(step(c));
   double start = seconds();
@@ -129,7 +131,7 @@ rdna_status bench_batch(rdna_device *device, rdna_llm *llm, const model_bench *w
       for (size_t k = 0; k < what->batches.count; k++) {
         crowd c = {.llm = llm, .count = what->batches.ids[k]};
         int depth = what->depths.ids[i];
-        rdna_status status = pass ? open_crowd(&c, depth, 1) : measure(&c, depth, what->decode, json);
+        rdna_status status = pass ? open_crowd(&c, what, depth) : measure(&c, what, depth, json);
         if (pass && status == RDNA_OK) status = profile_step(device, &c, depth, json);
         close_crowd(&c);
         RDNA_TRY(status);

@@ -78,10 +78,11 @@ static rdna_status profile(rdna_device *device, rdna_llm_session *session, const
 
 /* In a session of its own: a session's second single token is recorded, and a replay is one piece to the profiler.
  * |warm|: loads code and touches weights, says nothing. */
-static rdna_status in_session(rdna_device *device, rdna_llm *llm, int depth, int prompt, const int32_t *tokens,
-                              float *logits, bool warm, json_t *json) {
+static rdna_status in_session(rdna_device *device, rdna_llm *llm, const model_bench *what, int depth,
+                              const int32_t *tokens, float *logits, bool warm, json_t *json) {
+  int prompt = what->prompt;
   rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = depth + prompt + 1,
-                                      .kv_dtype = RDNA_F16};
+                                      .kv_dtype = what->kv};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
   const int32_t *first = tokens + depth, *last = first + prompt;
@@ -97,8 +98,8 @@ static rdna_status in_session(rdna_device *device, rdna_llm *llm, int depth, int
   return status;
 }
 
-rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, int depth, int prompt, json_t *json) {
-  int vocabulary = rdna_llm_get_info(llm)->vocabulary, all = depth + prompt + 1;
+rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, const model_bench *what, int depth, json_t *json) {
+  int vocabulary = rdna_llm_get_info(llm)->vocabulary, all = depth + what->prompt + 1;
   int32_t *tokens = malloc((size_t)all * sizeof *tokens);
   float *logits = malloc((size_t)vocabulary * sizeof *logits);
   rdna_status status = RDNA_OK;
@@ -107,8 +108,8 @@ rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, int depth, int pro
   rdna__random_seed(&random, 1);
   for (int i = 0; status == RDNA_OK && i < all; i++)
     tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
-  if (status == RDNA_OK) status = in_session(device, llm, depth, prompt, tokens, logits, true, json);
-  if (status == RDNA_OK) status = in_session(device, llm, depth, prompt, tokens, logits, false, json);
+  if (status == RDNA_OK) status = in_session(device, llm, what, depth, tokens, logits, true, json);
+  if (status == RDNA_OK) status = in_session(device, llm, what, depth, tokens, logits, false, json);
   free(tokens);
   free(logits);
   return status;

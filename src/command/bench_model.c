@@ -13,10 +13,11 @@ typedef struct rates {
 } rates;
 
 /* |depth| tokens are read before the clock runs. */
-static rdna_status measure(rdna_llm *llm, int depth, int prompt, int decode, rates *out) {
+static rdna_status measure(rdna_llm *llm, const model_bench *what, int depth, rates *out) {
+  int prompt = what->prompt, decode = what->decode;
   int vocabulary = rdna_llm_get_info(llm)->vocabulary;
   rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = depth + prompt + decode,
-                                      .kv_dtype = RDNA_F16};
+                                      .kv_dtype = what->kv};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
   int all = depth + prompt + decode;
@@ -53,13 +54,14 @@ static rdna_status measure(rdna_llm *llm, int depth, int prompt, int decode, rat
 
 /* Bytes of the cache that decoding one token reads: all before it, on average half the decoded stretch. Layers with a
  * window read less. */
-static double cache_bytes(const rdna_llm_info *info, int depth, int prompt, int decode) {
-  double positions = depth + prompt + 0.5 * decode, bytes_of_f16 = 2;
-  return bytes_of_f16 * (double)info->cache_values * positions;
+static double cache_bytes(const rdna_llm_info *info, const model_bench *what, int depth) {
+  double positions = depth + what->prompt + 0.5 * what->decode;
+  return (double)rdna_dtype_bytes(what->kv, (int64_t)info->cache_values) * positions;
 }
 
-static void report(const rdna_llm_info *info, int depth, int prompt, int decode, const rates *r, json_t *json) {
-  double weights = (double)info->bytes_per_token, cache = cache_bytes(info, depth, prompt, decode);
+static void report(const rdna_llm_info *info, const model_bench *what, int depth, const rates *r, json_t *json) {
+  int prompt = what->prompt, decode = what->decode;
+  double weights = (double)info->bytes_per_token, cache = cache_bytes(info, what, depth);
   double rate = decode / r->decode_seconds, prompt_rate = prompt / r->prompt_seconds;
   if (json) {
     json_array_append_new(
@@ -87,11 +89,11 @@ static rdna_status bench_depths(rdna_device *device, rdna_llm *llm, const model_
     printf("  %7s  %7s  %12s  %7s  %12s  %12s\n", "depth", "prompt", "tokens/s", "decode", "tokens/s", "decode GB/s");
   for (size_t i = 0; status == RDNA_OK && i < what->depths.count; i++) {
     int depth = what->depths.ids[i];
-    status = measure(llm, depth, what->prompt, what->decode, &r);
-    if (status == RDNA_OK) report(rdna_llm_get_info(llm), depth, what->prompt, what->decode, &r, json);
+    status = measure(llm, what, depth, &r);
+    if (status == RDNA_OK) report(rdna_llm_get_info(llm), what, depth, &r, json);
   }
   for (size_t i = 0; status == RDNA_OK && what->kernels && i < what->depths.count; i++)
-    status = bench_kernels(device, llm, what->depths.ids[i], what->prompt, json);
+    status = bench_kernels(device, llm, what, what->depths.ids[i], json);
   return status;
 }
 

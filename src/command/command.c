@@ -66,6 +66,13 @@ rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *num
   }
 }
 
+rdna_dtype kv_type(const char *name) {
+  static const rdna_dtype types[] = {RDNA_BF16, RDNA_F32, RDNA_Q8_0};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(rdna_dtype_name(types[i]), name) == 0) return types[i];
+  return RDNA_F16;
+}
+
 int print_json(json_t *json) {
   char *text = json_dumps(json, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
   json_decref(json);

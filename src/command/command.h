@@ -60,6 +60,10 @@ rdna_status open_chosen_device(const device_choice *choice, rdna_device **out_de
 /* Host memory by what it holds: "16.0 GiB", "312 KiB". */
 const char *format_bytes(double bytes, char text[32]);
 
+/* The types that --kv takes, and which one |name| is. */
+#define KV_CHOICES "f16|bf16|f32|q8_0"
+rdna_dtype kv_type(const char *name);
+
 /* All bytes of |path|, or of standard input when it is "-". The caller frees them. */
 rdna_status read_whole(const char *path, char **out_data, size_t *out_size);
 

@@ -57,8 +57,7 @@ rdna_status generation_open_model(generation *g) {
   RDNA_TRY(rdna_llm_open(g->device, g->file, show_loading, NULL, &g->llm));
   end_progress();
   rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
-                                      .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16,
-                                      .batch = (int)o->batch, .exact = o->exact};
+                                      .kv_dtype = kv_type(o->kv), .batch = (int)o->batch, .exact = o->exact};
   RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
   RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
   g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);

@@ -45,7 +45,7 @@ typedef struct generation_options {
       {"--seed", OPTION_INTEGER, &(o).seed, "N", "the same seed draws the same tokens (the clock)", 0, 9e18},           \
       {"--context", OPTION_INTEGER, &(o).context, "N", "positions of the cache (the model's, at most 4096)", 1, 1e8},   \
       {"--batch", OPTION_INTEGER, &(o).batch, "N", "most prompt tokens in one pass (512)", 1, 65536},                   \
-      {"--kv", OPTION_CHOICE, &(o).kv, "f16|f32", "type of the cache (f16)", 0, 0},                                     \
+      {"--kv", OPTION_CHOICE, &(o).kv, KV_CHOICES, "type of the cache (f16)", 0, 0},                                    \
       {"--exact", OPTION_FLAG, &(o).exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},     \
       {"--ignore-end", OPTION_FLAG, &(o).ignore_end, NULL, "write on after the model's token for the end", 0, 0},       \
       DEVICE_OPTIONS((o).device)

@@ -43,7 +43,7 @@ int command_logits(int argc, char **argv) {
   const option_row options[] = {
       {"--tokens", OPTION_TEXT, &list, "1,2,3", "the ids", 0, 0},
       {"--out", OPTION_TEXT, &out_path, "FILE", "where the float32 go, tokens x vocabulary", 0, 0},
-      {"--kv", OPTION_CHOICE, &kv, "f16|f32", "type of the KV cache (f16)", 0, 0},
+      {"--kv", OPTION_CHOICE, &kv, KV_CHOICES, "type of the KV cache (f16)", 0, 0},
       {"--batch", OPTION_INTEGER, &batch, "N", "most tokens in one pass (512)", 1, 65536},
       {"--exact", OPTION_FLAG, &exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
       DEVICE_OPTIONS(choice),
@@ -64,8 +64,7 @@ int command_logits(int argc, char **argv) {
   if (status == RDNA_OK) status = check_not_input(positionals[0], out_path);
   if (status == RDNA_OK) status = rdna_model_open(positionals[0], &file);
   if (status == RDNA_OK) status = open_chosen_device(&choice, &device);
-  if (status == RDNA_OK)
-    status = evaluate(device, file, &tokens, (int)batch, strcmp(kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, exact, out_path);
+  if (status == RDNA_OK) status = evaluate(device, file, &tokens, (int)batch, kv_type(kv), exact, out_path);
   rdna_device_release(device);
   rdna_gguf_close(file);
   rdna_tokens_deinit(&tokens);

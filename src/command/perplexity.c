@@ -66,8 +66,8 @@ static rdna_status measure(rdna_llm *llm, const perplexity_options *o, int32_t *
   if (windows == 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the text has %zu tokens, which is less than a window of %d; --window N",
                       count, window);
-  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = window,
-                                      .kv_dtype = strcmp(o->kv, "f32") == 0 ? RDNA_F32 : RDNA_F16, .exact = o->exact};
+  rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = window, .kv_dtype = kv_type(o->kv),
+                                      .exact = o->exact};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
   float *logits = malloc((size_t)ROWS * (size_t)vocabulary * sizeof *logits);
@@ -123,7 +123,7 @@ int command_perplexity(int argc, char **argv) {
   const option_row options[] = {
       {"--window", OPTION_INTEGER, &o.window, "N", "tokens of a part, of which the second half is foretold (512)", 4,
        1e8},
-      {"--kv", OPTION_CHOICE, &o.kv, "f16|f32", "type of the cache (f16)", 0, 0},
+      {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
       {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(o.device),

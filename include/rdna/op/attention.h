@@ -21,9 +21,9 @@ typedef struct rdna_attention {
   int64_t max_length;  /* the most positions that a token sees: chooses the kernel */
   /* NULL, or (heads) f32, contiguous: of each head a score without a key and a value, see below */
   const rdna_tensor *sinks;
-  /* 0: the cache is cut into splits that fill the device, so that a token's sums depend on which others are in the call.
-   * n: every n positions of what a token sees are a split, and a token's bits are its own. From 257 splits on they are
-   * longer. With max_queries up to 8. */
+  /* 0: the cache is cut into splits that fill the device, so that a token's sums depend on which others are in the
+   * call. n: every n positions of what a token sees are a split, and a token's bits are its own. From 257 splits on
+   * they are longer. With max_queries up to 8. */
   int32_t split;
   int32_t reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_attention;
@@ -45,7 +45,7 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  *                                  |<-------- what token t sees: its last |window| positions, its own too ------->|
  *
  * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16,
- * or with max_queries up to 8 both bf16;
+ * or with max_queries up to 8 both bf16, or both q8_0, of whose blocks slots and heads have whole numbers;
  * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. The
  * strides of tokens and slots may be any multiple of 4 values, the rest is dense. Data is aligned to 16 bytes. |out|
  * may be |q|, or overlaps nothing. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that is in

@@ -41,7 +41,7 @@ RDNA_CHECKED rdna_status rdna_op_rope(rdna_stream *stream, const rdna_rope *rope
                                       const rdna_tensor *out);
 
 /* Rotates |k| (tokens, heads, k_dim) and stores it with |v| (tokens, heads, v_dim), unrotated, both f32, in
- * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32 or both f16, at row cache_row[token].
+ * |k_cache| (slots, heads, k_dim) and |v_cache| (slots, heads, v_dim), both f32, f16 or bf16, at row cache_row[token].
  * |cache_row| is (tokens), i32, contiguous. A token whose row is outside [0, slots) is not stored, so -1 skips it; two
  * tokens with one row leave either of them. Strides as above, in the caches too, whose rows may alternate in one
  * buffer; otherwise they overlap neither each other nor the rest. Heads that are normed have up to 1,024 values; a norm

@@ -30,7 +30,7 @@ static bool is_decoding(const rdna__route *route, const void *problem) {
 enum { DECODE, PREFILL };
 static const rdna__route routes[] = {
     [DECODE] = {.name = "decode",
-                .kernels = {"attention_decode_{float}_{h1|h4|h8}", "attention_combine"},
+                .kernels = {"attention_decode_{f32|f16|bf16|q8_0}_{h1|h4|h8}", "attention_combine"},
                 .when = "at most 8 queries of a sequence: heads that share keys together, the cache in splits",
                 .applies = is_decoding,
                 .measured_on = "H200"},
@@ -104,9 +104,16 @@ static rdna_status check_per_token(const char *argument, const rdna_tensor *tens
 
 static rdna_status check_cache(const char *argument, const rdna_tensor *cache, const rdna_tensor *q,
                                const rdna_tensor *k_cache, int64_t *out_stride) {
-  RDNA_TRY(rdna__check_float(NAME, argument, cache));
+  RDNA_TRY(rdna__check_tensor(NAME, argument, cache));
+  if (cache->dtype != RDNA_Q8_0) RDNA_TRY(rdna__check_float(NAME, argument, cache));
   RDNA_TRY(rdna__check_same_dtype(NAME, argument, cache, "k_cache", k_cache));
   RDNA_TRY(check_vectors(argument, cache, out_stride));
+  if (cache->dtype == RDNA_Q8_0 && (cache->shape[2] % 32 != 0 || *out_stride % 32 != 0)) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "attention: %s is q8_0, with heads of %lld values and slots %lld apart; whole blocks of 32 are "
+                      "offered",
+                      argument, (long long)cache->shape[2], (long long)*out_stride);
+  }
   RDNA_TRY(rdna__check_size(NAME, argument, cache, 2, q->shape[2], "the head size of q"));
   return rdna__check_same_shape(NAME, argument, cache, "k_cache", k_cache);
 }
@@ -250,9 +257,10 @@ rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options
   if (rdna_tensor_count(q) == 0) return RDNA_OK;
   RDNA_TRY(take_tokens(stream, options, q, k_cache, v_cache, "cache_base", cache_base, position, out, &args));
   if (is_decode(options, args.tokens)) return decode(stream, k_cache->dtype, workspace, workspace_size, &args);
-  if (k_cache->dtype == RDNA_BF16) {
-    return rdna__fail(RDNA_UNSUPPORTED, "attention: the caches are bf16 and max_queries %d; bf16 is offered up to %d",
-                      options->max_queries, DECODE_QUERIES);
+  if (k_cache->dtype == RDNA_BF16 || k_cache->dtype == RDNA_Q8_0) {
+    const char *name = rdna_dtype_name(k_cache->dtype);
+    return rdna__fail(RDNA_UNSUPPORTED, "attention: the caches are %s and max_queries %d; %s is offered up to %d", name,
+                      options->max_queries, name, DECODE_QUERIES);
   }
   return launch_prefill(stream, k_cache->dtype, &args);
 }

@@ -13,7 +13,8 @@ static const rdna_attention *attention_options(void) {
                        .window = (int32_t)number("window", 0, "3", "-1"),
                        .max_queries = (int32_t)number("max_queries", 1, "", "0 -1"),
                        .max_length = 5,
-                       .sinks = SINKS};
+                       .sinks = SINKS,
+                       .split = (int32_t)number("split", 0, "64", "-1")};
   return given_options("options", &a);
 }
 _Alignas(64) static char workspace[1 << 20];

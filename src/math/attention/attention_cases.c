@@ -74,6 +74,16 @@ static bool add_cache(rdna__random *random, rdna__kernel_case *out_case, rdna_dt
   int64_t row = (int64_t)args->kv_heads * args->d;
   void *cache = rdna__case_add(out_case, RDNA__IN, dtype, args->slots * stride, (uint32_t)offset);
   if (!cache) return false;
+  if (dtype == RDNA_Q8_0) { /* a NaN is one of the scale */
+    for (int64_t i = 0; i < args->slots * stride; i += 32) {
+      bool readable = layout->used[i / stride] && i % stride < row;
+      uint8_t *block = (uint8_t *)cache + i / 32 * 34;
+      uint16_t scale = readable ? f32_to_f16((float)rdna__random_normal(random) / 74) : 0x7e00;
+      memcpy(block, &scale, sizeof scale);
+      for (int k = 0; k < 32; k++) block[2 + k] = (uint8_t)rdna__random_below(random, 256);
+    }
+    return true;
+  }
   for (int64_t i = 0; i < args->slots * stride; i++) {
     bool readable = layout->used[i / stride] && i % stride < row;
     case_set(dtype, cache, i, readable ? (float)rdna__random_normal(random) : NAN);
@@ -112,18 +122,20 @@ static bool add_output(rdna__kernel_case *out_case, const struct attention_args 
   return rdna__case_guard_rows(out_case, args->tokens, row, args->out_stride) == RDNA_OK;
 }
 
-static void make_args(rdna__random *random, int n, int32_t heads_per_kv, int32_t most_d, struct attention_args *args) {
+/* |unit|: of which heads and strides are multiples. */
+static void make_args(rdna__random *random, int n, int32_t heads_per_kv, int32_t most_d, int32_t unit,
+                      struct attention_args *args) {
   static const int32_t sizes[] = {64, 4, 128, 80, 96, 84, 20, 256, 160, 132, 252};
   args->kv_heads = n == 0 ? 1 : (int32_t)rdna__random_range(random, 1, 3);
   args->heads = args->kv_heads * heads_per_kv;
   do {
     args->d = sizes[n == 0 ? 0 : rdna__random_below(random, sizeof sizes / sizeof sizes[0])];
-  } while (args->d > most_d);
-  int64_t pad = n % 4 == 1 ? 4 : n % 4 == 3 ? 8 : 0;
+  } while (args->d > most_d || args->d % unit != 0);
+  int64_t pad = n % 4 == 1 ? 4 : n % 4 == 3 ? 8 : 0, cache_pad = unit > 4 ? pad / 4 * unit : pad;
   args->q_stride = (int64_t)args->heads * args->d + pad;
   args->out_stride = (int64_t)args->heads * args->d + 2 * pad;
-  args->k_stride = (int64_t)args->kv_heads * args->d + pad;
-  args->v_stride = (int64_t)args->kv_heads * args->d + 2 * pad;
+  args->k_stride = (int64_t)args->kv_heads * args->d + cache_pad;
+  args->v_stride = (int64_t)args->kv_heads * args->d + 2 * cache_pad;
   args->scale = (float)(1 / sqrt(args->d));
   args->softcap = n % 5 == 4 ? 2.5f : 0;
   args->window = n % 3 == 1 ? (int32_t)rdna__random_range(random, 1, 70) : 0;
@@ -136,7 +148,7 @@ RDNA_CASE_MAKER(rdna__attention_prefill_case) {
   int32_t heads_per_kv = groups[rdna__random_below(random, 4)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, heads_per_kv, strstr(kernel->name, "d128") ? 128 : 256, &args);
+  make_args(random, n, heads_per_kv, strstr(kernel->name, "d128") ? 128 : 256, 4, &args);
   args.tokens = n == 0 ? 5 : n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 200 / heads_per_kv);
   int32_t run = rdna__random_below(random, 2) ? args.tokens + 1 : 12;
   rdna_status status = make_layout(random, n, args.tokens, run, run > 12 ? 150 : 20, &layout);
@@ -189,14 +201,14 @@ static rdna_status make_paged(rdna__random *random, struct attention_args *args,
 }
 
 RDNA_CASE_MAKER(rdna__attention_decode_case) {
-  rdna_dtype dtype = case_name_float(kernel->name);
+  rdna_dtype dtype = strstr(kernel->name, "_q8_0") ? RDNA_Q8_0 : case_name_float(kernel->name);
   int32_t per_group = kernel->name[strlen(kernel->name) - 1] - '0';
   /* fewer query heads than a work-group takes, as many, and more than one work-group's */
   static const int32_t groups[][3] = {{1, 1, 2}, {4, 3, 6}, {8, 5, 11}};
   int32_t heads_per_kv = groups[per_group == 1 ? 0 : per_group == 4 ? 1 : 2][rdna__random_below(random, 3)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, heads_per_kv, 256, &args);
+  make_args(random, n, heads_per_kv, 256, dtype == RDNA_Q8_0 ? 32 : 4, &args);
   args.tokens = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 8);
   args.splits = n % 2 ? 1 : (int32_t)rdna__random_range(random, 2, 5);
   args.split_positions = n % 3 == 1 ? (int32_t)rdna__random_range(random, 1, 80) : 0;

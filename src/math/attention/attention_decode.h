@@ -10,6 +10,7 @@
 #define RDNA_MATH_ATTENTION_ATTENTION_DECODE_H
 
 #include "math/attention/attention_reach.h"
+#include "math/quant/quant_blocks.h"
 
 /* Of each head: the running maximum of its scores, the sum of exp(s - m), and 8 of the sums of exp(s - m) v. */
 template <int heads>
@@ -89,6 +90,23 @@ RDNA_DEVICE void decode_merge_lanes(decode_state<1> &state, uint32_t mask) {
   state.m[0] = top;
 }
 
+/* A cache of blocks of 32 values, 34 bytes: a scale in f16, and a signed byte for each. Strides and heads are whole
+ * blocks, so that the 8 values of a lane have one scale. */
+struct q8_0_cache {
+  enum { BYTES = 1, BLOCK = 32, BLOCK_BYTES = 34 };
+  RDNA_DEVICE void unpack(uint4 bits, float *out) { /* 8 bytes, and the scale */
+    float scale = f16x2_to_f32(bits.z).x;
+#pragma unroll
+    for (int i = 0; i < 8; i++) out[i] = scale * signed_byte_of(i < 4 ? bits.x : bits.y, i & 3);
+  }
+};
+/* The bytes of |values| in a row. */
+template <typename type>
+RDNA_DEVICE int64_t cache_bytes(int64_t values) {
+  if constexpr (type::BYTES == 1) return values / q8_0_cache::BLOCK * q8_0_cache::BLOCK_BYTES;
+  return values * type::BYTES;
+}
+
 /* 8 values of the cache as they lie in memory: unpacked later, so that many may be in flight. */
 struct decode_raw {
   uint4 low, high; /* high: f32 only */
@@ -96,7 +114,13 @@ struct decode_raw {
 template <typename type>
 RDNA_DEVICE decode_raw decode_load(const char *row, int dim, int d, bool wide) {
   decode_raw raw = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-  if (type::BYTES == 4) {
+  if constexpr (type::BYTES == 1) {
+    if (dim < d) {
+      const char *block = row + cache_bytes<type>(dim);
+      uint2 codes = words_at<2>(block + 2 + dim % q8_0_cache::BLOCK);
+      raw.low = uint4{codes.x, codes.y, load_as<uint16_t>(block), 0};
+    }
+  } else if (type::BYTES == 4) {
     if (dim < d) raw.low = load_u32x4(row + dim * 4);
     if (dim + 4 < d) raw.high = load_u32x4(row + dim * 4 + 16);
   } else if (wide) {
@@ -150,8 +174,8 @@ RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> 
   for (int u = 0; u < at_once; u++) {
     batch.k[u] = batch.v[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
     if (batch.exists[u]) {
-      batch.k[u] = decode_load<type>(cache.k + row[u] * (a.k_stride * type::BYTES), dim, a.d, wide);
-      batch.v[u] = decode_load<type>(cache.v + row[u] * (a.v_stride * type::BYTES), dim, a.d, wide);
+      batch.k[u] = decode_load<type>(cache.k + row[u] * cache_bytes<type>(a.k_stride), dim, a.d, wide);
+      batch.v[u] = decode_load<type>(cache.v + row[u] * cache_bytes<type>(a.v_stride), dim, a.d, wide);
     }
   }
 }
@@ -362,8 +386,8 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   int64_t per_split = even > a.split_positions ? even : a.split_positions;
   int64_t begin = split * per_split, end = begin + per_split < seen ? begin + per_split : seen;
   int64_t first_row = a.block_table ? 0 : r.base;
-  decode_cache<type> cache = {(const char *)a.k + (first_row * a.k_stride + (int64_t)kv_head * a.d) * type::BYTES,
-                              (const char *)a.v + (first_row * a.v_stride + (int64_t)kv_head * a.d) * type::BYTES,
+  decode_cache<type> cache = {(const char *)a.k + cache_bytes<type>(first_row * a.k_stride + (int64_t)kv_head * a.d),
+                              (const char *)a.v + cache_bytes<type>(first_row * a.v_stride + (int64_t)kv_head * a.d),
                               a.block_table ? a.block_table + r.base * a.table_stride : nullptr,
                               a.block_table ? (int32_t)(a.slots / a.block_rows) : 0};
   /* the next batch is in flight while one is added */

@@ -8,7 +8,7 @@
 #include "math/attention/attention_multiply.h"
 #include "math/common/host/simd.h"
 
-enum type { F32, F16, BF16 };
+enum type { F32, F16, BF16, Q8_0 };
 enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };
 
 /* Query rows of one key head, each with the positions it may see in the sequence at hand. */
@@ -35,6 +35,14 @@ static void row_to_f32(const struct block *b, const void *cache, int64_t row, in
     for (; i < d; i++) out[i] = __builtin_nanf("");
   } else if (b->type == F32) {
     memcpy(out, (const float *)cache + row * stride + offset, (size_t)d * sizeof(float));
+  } else if (b->type == Q8_0) {
+    const uint8_t *in = (const uint8_t *)cache + (row * stride + offset) / 32 * 34;
+    for (; i < d; in += 34) {
+      uint16_t bits;
+      memcpy(&bits, in, sizeof bits);
+      float scale = f16_to_f32(bits);
+      for (int end = i + 32; i < end; i++) out[i] = scale * (float)(int8_t)in[2 + i % 32];
+    }
   } else {
     const uint16_t *in = (const uint16_t *)cache + row * stride + offset;
     for (; i + SIMD_WIDTH <= d; i += SIMD_WIDTH)
@@ -295,6 +303,9 @@ TWIN(attention_decode_f16_h8, decode, F16)
 TWIN(attention_decode_bf16_h1, decode, BF16)
 TWIN(attention_decode_bf16_h4, decode, BF16)
 TWIN(attention_decode_bf16_h8, decode, BF16)
+TWIN(attention_decode_q8_0_h1, decode, Q8_0)
+TWIN(attention_decode_q8_0_h4, decode, Q8_0)
+TWIN(attention_decode_q8_0_h8, decode, Q8_0)
 TWIN(attention_decode_f32_h1, decode, F32)
 TWIN(attention_decode_f32_h4, decode, F32)
 TWIN(attention_decode_f32_h8, decode, F32)

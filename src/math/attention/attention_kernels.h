@@ -28,7 +28,8 @@ struct attention_args {
   float *out;                /* (tokens, heads, d); decode with splits > 1 leaves it to attention_combine */
   float *partial;            /* decode with splits > 1: (tokens, heads, splits, d) sums, not yet divided */
   float *stats;              /* decode with splits > 1: (tokens, heads, splits, 2) maximum, sum of exponentials */
-  int64_t q_stride, k_stride, v_stride, out_stride; /* values from one token or slot to the next, multiples of 4 */
+  /* values from one token or slot to the next, multiples of 4, and of q8_0, as d is then, of 32 */
+  int64_t q_stride, k_stride, v_stride, out_stride;
   int64_t slots;
   const int32_t *block_table; /* (sequences, table_stride) or NULL; decode only */
   int64_t table_stride;
@@ -61,6 +62,9 @@ struct attention_combine_args {
   X(attention_decode_bf16_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
   X(attention_decode_bf16_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
   X(attention_decode_bf16_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
+  X(attention_decode_q8_0_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
+  X(attention_decode_q8_0_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
+  X(attention_decode_q8_0_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)    \
   X(attention_decode_f32_h1, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f32_h4, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \
   X(attention_decode_f32_h8, struct attention_args, ATTENTION_THREADS, rdna__attention_decode_case)     \

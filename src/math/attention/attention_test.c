@@ -29,6 +29,29 @@ struct data {
   void *k, *v;
 };
 
+static double cache_get(rdna_dtype dtype, const void *data, int64_t i) {
+  if (dtype != RDNA_Q8_0) return (double)case_get(dtype, data, i);
+  const uint8_t *block = (const uint8_t *)data + i / 32 * 34;
+  uint16_t scale;
+  memcpy(&scale, block, sizeof scale);
+  return (double)f16_to_f32(scale) * (int8_t)block[2 + i % 32];
+}
+
+/* Values of about unit size behind the first |nobodys|, which are NaN. */
+static void fill_cache(rdna__random *random, rdna_dtype dtype, void *data, int64_t count, int64_t nobodys) {
+  if (dtype != RDNA_Q8_0) {
+    case_fill(random, dtype, data, count, 1);
+    for (int64_t i = 0; i < nobodys; i++) case_set(dtype, data, i, NAN);
+    return;
+  }
+  for (int64_t i = 0; i < count; i += 32) {
+    uint8_t *block = (uint8_t *)data + i / 32 * 34;
+    uint16_t scale = i < nobodys ? 0x7e00 : f32_to_f16((float)rdna__random_normal(random) / 74);
+    memcpy(block, &scale, sizeof scale);
+    for (int k = 0; k < 32; k++) block[2 + k] = (uint8_t)rdna__random_below(random, 256);
+  }
+}
+
 static void make_data(const struct setting *s, struct data *data) {
   rdna__random random;
   rdna__random_seed(&random, (uint64_t)(s->heads * 1000 + s->d));
@@ -60,10 +83,8 @@ static void make_data(const struct setting *s, struct data *data) {
   data->sinks = malloc((size_t)s->heads * sizeof(float));
   for (int i = 0; i < s->heads; i++) data->sinks[i] = i % 5 == 4 ? -INFINITY : 3 * (float)rdna__random_normal(&random);
   case_fill(&random, RDNA_F32, data->q, data->tokens * data->q_stride, 1);
-  case_fill(&random, s->dtype, data->k, data->slots * data->k_stride, 1);
-  case_fill(&random, s->dtype, data->v, data->slots * data->v_stride, 1);
-  for (int64_t i = 0; i < 3 * data->k_stride; i++) case_set(s->dtype, data->k, i, NAN); /* nobody's rows */
-  for (int64_t i = 0; i < 3 * data->v_stride; i++) case_set(s->dtype, data->v, i, NAN);
+  fill_cache(&random, s->dtype, data->k, data->slots * data->k_stride, 3 * data->k_stride);
+  fill_cache(&random, s->dtype, data->v, data->slots * data->v_stride, 3 * data->v_stride);
 }
 
 static void free_data(struct data *data) {
@@ -80,8 +101,8 @@ static void reference(const struct setting *s, const struct data *data, int64_t 
     int64_t row = (data->base[token] + p) * data->k_stride + (int64_t)kv_head * s->d;
     score[p] = 0;
     for (int32_t i = 0; i < s->d; i++) {
-      score[p] += (double)data->q[token * data->q_stride + (int64_t)head * s->d + i] *
-                  (double)case_get(s->dtype, data->k, row + i);
+      score[p] +=
+          (double)data->q[token * data->q_stride + (int64_t)head * s->d + i] * cache_get(s->dtype, data->k, row + i);
     }
     score[p] *= (double)(float)(1 / sqrt(s->d));
     if (s->softcap != 0) score[p] = (double)s->softcap * tanh(score[p] / (double)s->softcap);
@@ -94,7 +115,7 @@ static void reference(const struct setting *s, const struct data *data, int64_t 
     int64_t row = (data->base[token] + p) * data->v_stride + (int64_t)kv_head * s->d;
     double weight = exp(score[p] - top);
     sum += weight;
-    for (int32_t i = 0; i < s->d; i++) want[i] += weight * (double)case_get(s->dtype, data->v, row + i);
+    for (int32_t i = 0; i < s->d; i++) want[i] += weight * cache_get(s->dtype, data->v, row + i);
   }
   for (int32_t i = 0; i < s->d; i++) want[i] = sum > 0 ? want[i] / sum : 0;
   free(score);
@@ -196,8 +217,7 @@ static void check_paged(const struct setting *s) {
   struct data data;
   make_data(s, &data);
   int64_t most = data.longest / BLOCK + 1, blocks = most * s->sequence_count + 2;
-  size_t cell = rdna_dtype_bytes(s->dtype, 1), k_row = (size_t)data.k_stride * cell,
-         v_row = (size_t)data.v_stride * cell;
+  size_t k_row = rdna_dtype_bytes(s->dtype, data.k_stride), v_row = rdna_dtype_bytes(s->dtype, data.v_stride);
   uint8_t *k = malloc((size_t)(blocks * BLOCK) * k_row), *v = malloc((size_t)(blocks * BLOCK) * v_row);
   int32_t *table = malloc((size_t)(most * s->sequence_count) * 4), *sequence = malloc((size_t)data.tokens * 4);
   memset(k, 0xff, (size_t)(blocks * BLOCK) * k_row);
@@ -348,6 +368,10 @@ static void decoding(void **state) {
       {RDNA_BF16, 8, 1, 20, .sequence_count = 1, .sequences = {{200, 2}}, .pad = 4},
       {RDNA_BF16, 8, 1, 64, .sequence_count = 1, .sequences = {{700, 1}}, .window = 128, .sinks = true},
       {RDNA_F16, 6, 2, 96, .sequence_count = 3, .sequences = {{400, 2}, {0, 1}, {63, 1}}, .sinks = true},
+      {RDNA_Q8_0, 4, 4, 64, .sequence_count = 1, .sequences = {{300, 1}}},
+      {RDNA_Q8_0, 8, 2, 128, .sequence_count = 3, .sequences = {{700, 1}, {9, 3}, {0, 1}}, .window = 200},
+      {RDNA_Q8_0, 8, 1, 96, .sequence_count = 2, .sequences = {{400, 2}, {3, 1}}, .pad = 32, .sinks = true},
+      {RDNA_Q8_0, 2, 1, 256, .sequence_count = 2, .sequences = {{40, 2}, {299, 1}}, .spoiled = true, .softcap = 3},
       {RDNA_F32, 2, 2, 80, .sequence_count = 2, .sequences = {{40, 2}, {3, 2}}, .spoiled = true, .sinks = true},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
@@ -355,7 +379,8 @@ static void decoding(void **state) {
     check_with(&settings[i], 1, 1, 0);       /* as if short: one split */
     check_with(&settings[i], 1 << 20, 1, 0); /* as if long: splits with nothing to do */
     check_with(&settings[i], 0, 0, 96);
-    if (settings[i].dtype != RDNA_BF16) check_with(&settings[i], 0, 100, 0); /* as a prompt */
+    if (settings[i].dtype == RDNA_F16 || settings[i].dtype == RDNA_F32)
+      check_with(&settings[i], 0, 100, 0); /* as a prompt */
     check_paged(&settings[i]);
   }
 }
@@ -411,6 +436,8 @@ static void refused(void **state) {
   options.max_queries = 9;
   assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "the caches are bf16");
   options.max_queries = 1;
+  rdna_tensor narrow = vectors(memory, RDNA_Q8_0, 10, 2, 16, 32);
+  assert_refused(TRY(&q, &narrow, &narrow, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "whole blocks of 32");
   bad = vectors(memory, RDNA_F16, 10, 2, 20, 40);
   assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "size 2 must be 16");
   bad = k, bad.stride[0] = 34;

@@ -9,7 +9,7 @@ enum { ROPE, WRITE };
 static const rdna__route routes[] = {
     [ROPE] = {.name = "rope", .kernels = {"rope_{f32|f16}"}, .when = "rope"},
     [WRITE] = {.name = "write",
-               .kernels = {"rope_kv_write_{f32|f16}"},
+               .kernels = {"rope_kv_write_{float}"},
                .when = "the others: keys are turned on their way into a cache of this type"},
 };
 RDNA_FIXED_ROUTES(rdna__rope_routes, "rope, rope_kv_write, rope_qkv_write, rope_qkv_write_to", routes)
@@ -146,10 +146,7 @@ static rdna_status check_cached(const char *argument, const rdna_tensor *in, con
   RDNA_TRY(check_heads(write_name, argument, in));
   RDNA_TRY(check_heads(write_name, cache_argument, cache));
   RDNA_TRY(rdna__check_dtype(write_name, argument, in, RDNA_F32));
-  if (cache->dtype != RDNA_F32 && cache->dtype != RDNA_F16) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s; the types offered are f32 and f16", write_name, cache_argument,
-                      rdna_dtype_name(cache->dtype));
-  }
+  RDNA_TRY(rdna__check_float(write_name, cache_argument, cache));
   RDNA_TRY(rdna__check_size(write_name, cache_argument, cache, 1, in->shape[1], "the number of heads"));
   RDNA_TRY(rdna__check_size(write_name, cache_argument, cache, 2, in->shape[2], "the length of a head"));
   return check_written_heads(write_name, cache_argument, cache);

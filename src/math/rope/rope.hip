@@ -253,3 +253,4 @@ RDNA_DEVICE void kv_write(const rope_kv_write_args &a, float2 *angles, float (&f
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)
+ROPE_KV_WRITE(bf16)

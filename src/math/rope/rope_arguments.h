@@ -37,27 +37,27 @@ OPERATOR(rope, a_table_too_long, .types = F32, .besides = BIT(RDNA_F16), .same =
 #define KV(name) in(name, ONLY(RDNA_F32), 0, SHAPE(M, B, N))
 #define CACHE(name) out(name, MAIN, 0, SHAPE(5, B, N))
 #define CACHE_ROW in("cache_row", ONLY(RDNA_I32), 0, SHAPE(M))
-OPERATOR(rope_kv_write, plain, .types = HALF_OR_F32, .empty = "MB") {
+OPERATOR(rope_kv_write, plain, .types = FLOATS, .empty = "MB") {
   return rdna_op_rope_kv_write(stream, rope(), KV("k"), KV("v"), CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
 }
-OPERATOR(rope_kv_write, normed, .types = HALF_OR_F32, .empty = "MB") {
+OPERATOR(rope_kv_write, normed, .types = FLOATS, .empty = "MB") {
   return rdna_op_rope_kv_write(stream, rope_with_norms(false), KV("k"), KV("v"), CACHE_ROW, CACHE("k_cache"),
                                CACHE("v_cache"));
 }
-OPERATOR(rope_qkv_write, normed, .types = HALF_OR_F32, .empty = "M") {
+OPERATOR(rope_qkv_write, normed, .types = FLOATS, .empty = "M") {
   return rdna_op_rope_qkv_write(stream, rope_with_norms(true), out("q", ONLY(RDNA_F32), FREE << 1, SHAPE(M, 4, N)),
                                 KV("k"), KV("v"), CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
 }
-OPERATOR(rope_qkv_write_to, normed, .types = HALF_OR_F32, .empty = "M") {
+OPERATOR(rope_qkv_write_to, normed, .types = FLOATS, .empty = "M") {
   return rdna_op_rope_qkv_write_to(stream, rope_with_norms(true), in("q", ONLY(RDNA_F32), 0, SHAPE(M, 4, N)), KV("k"),
                                    KV("v"), CACHE_ROW, out("q_out", MAIN, 0, SHAPE(M, 4, N)), CACHE("k_cache"),
                                    CACHE("v_cache"));
 }
-OPERATOR(rope_qkv_write, plain, .types = HALF_OR_F32, .empty = "M") {
+OPERATOR(rope_qkv_write, plain, .types = FLOATS, .empty = "M") {
   return rdna_op_rope_qkv_write(stream, rope(), out("q", ONLY(RDNA_F32), FREE << 1, SHAPE(M, 4, N)), KV("k"), KV("v"),
                                 CACHE_ROW, CACHE("k_cache"), CACHE("v_cache"));
 }
-OPERATOR(rope_qkv_write_to, plain, .types = HALF_OR_F32, .empty = "M") {
+OPERATOR(rope_qkv_write_to, plain, .types = FLOATS, .empty = "M") {
   return rdna_op_rope_qkv_write_to(stream, rope(), in("q", ONLY(RDNA_F32), 0, SHAPE(M, 4, N)), KV("k"), KV("v"),
                                    CACHE_ROW, out("q_out", MAIN, 0, SHAPE(M, 4, N)), CACHE("k_cache"),
                                    CACHE("v_cache"));

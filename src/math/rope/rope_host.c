@@ -72,6 +72,7 @@ _Static_assert(RUN >= 2 * TABLE_PAIRS, "buffers of turn_*");
 TURN(f32, f32)
 TURN(f16, f16)
 TURN(f32, f16)
+TURN(f32, bf16)
 
 #define ROPE(type)                                                                                                 \
   static void rope_##type##_tokens(void *context, int64_t begin, int64_t end) {                                    \
@@ -120,6 +121,7 @@ static void norm_head(const float *x, const float *weight, int32_t dim, float ep
   }
 NORMED(f32)
 NORMED(f16)
+NORMED(bf16)
 
 /* The tables of all pairs of a token. */
 static void fill_tables(const struct rope_kv_write_args *a, int64_t token, struct turn *t) {
@@ -147,6 +149,7 @@ static void fill_tables(const struct rope_kv_write_args *a, int64_t token, struc
   }
 WRITE_TURNED(f32)
 WRITE_TURNED(f16)
+WRITE_TURNED(bf16)
 
 #define ROPE_KV_WRITE(type)                                                                                          \
   static void write_v_##type(const struct rope_kv_write_args *a, int64_t token, STORED_##type *out) {                \
@@ -181,3 +184,4 @@ WRITE_TURNED(f16)
   }
 ROPE_KV_WRITE(f32)
 ROPE_KV_WRITE(f16)
+ROPE_KV_WRITE(bf16)

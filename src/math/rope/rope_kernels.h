@@ -66,6 +66,7 @@ struct rope_kv_write_args {
   X(rope_f32, struct rope_args, 256, rdna__rope_case)                            \
   X(rope_f16, struct rope_args, 256, rdna__rope_case)                            \
   X(rope_kv_write_f32, struct rope_kv_write_args, 256, rdna__rope_kv_write_case) \
-  X(rope_kv_write_f16, struct rope_kv_write_args, 256, rdna__rope_kv_write_case)
+  X(rope_kv_write_f16, struct rope_kv_write_args, 256, rdna__rope_kv_write_case) \
+  X(rope_kv_write_bf16, struct rope_kv_write_args, 256, rdna__rope_kv_write_case)
 
 #endif

@@ -159,7 +159,7 @@ static void kv_write_matches_double(void **state) {
   for (int n = 0; n < 60; n++) {
     struct sizes s = pick_sizes(n % 20);
     if (s.tokens > 100) s.tokens = 70;
-    rdna_dtype dtype = n < 30 ? RDNA_F32 : RDNA_F16;
+    rdna_dtype dtype = n < 25 ? RDNA_F32 : n < 45 ? RDNA_F16 : RDNA_BF16;
     int64_t v_dim = n % 3 == 2 ? s.dim + 5 : s.dim, slots = s.tokens + n % 4, none = 0;
     int64_t gap = n % 5 == 4 ? 3 : n % 5 == 3 ? 8 : 0;
     operand k = make_heads(RDNA_F32, s.tokens, s.heads, s.dim, gap, n % 7 == 6);
@@ -286,8 +286,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, C, O), bad, "v_cache is f32 (2, 3, 8)", "be 6");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, &p3.tensor, C, C), bad, "cache_row is i32 (3)", "be 2");
   assert_refused(rdna_op_rope_kv_write(stream, &rope, &h.tensor, X, R, C, C), bad, "k is f16", "f32");
-  assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, &b.tensor, C), RDNA_UNSUPPORTED, "k_cache is bf16",
-                 "f16");
+  assert_refused(rdna_op_rope_kv_write(stream, &rope, X, X, R, &b.tensor, C), bad, "v_cache is f16 (6, 3, 8)", "be 2");
   assert_refused(rdna_op_rope_qkv_write(stream, &rope, X, X, X, R, C, D), bad, "q at", "overlap");
   int64_t eight = 8, long_head = 1028;
   operand norm = operand_make(RDNA_F32, 1, &eight, NULL, 0), long_norm = operand_make(RDNA_F32, 1, &long_head, NULL, 0);

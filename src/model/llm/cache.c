@@ -59,6 +59,14 @@ static void cut_activations(rdna_llm_cache *s, const rdna__nn_buffers *values, c
     pass->key_numbers = cut(c, (size_t)key_numbers(s) * sizeof(int32_t));
   }
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values->attended * row / 2);
+  if (pass->kv_dtype == RDNA_Q8_0) {
+    int64_t fresh = s->batch * (values->cache_row + values->v_row);
+    pass->fresh = cut(c, (size_t)fresh * sizeof(float));
+    pass->fresh_blocks = cut(c, rdna_dtype_bytes(RDNA_Q8_0, fresh));
+    pass->fresh_rows = cut(c, row);
+  }
+  int64_t batch = s->batch;
+  pass->zeros = rdna_tensor_contiguous(cut(c, row), RDNA_I32, 1, &batch);
   pass->recurrent = cut(c, (size_t)values->recurrent * row + (values->recurrent ? ALIGNMENT : 0));
 }
 
@@ -109,6 +117,10 @@ static rdna_status fill_constants(rdna_llm_cache *s) {
   rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
   const rdna__nn_pass *pass = &s->pass;
   const rdna_scalar zero = rdna_scalar_real(0), one = rdna_scalar_real(1);
+  int64_t batch = s->batch;
+  rdna_tensor rows = rdna_tensor_contiguous(pass->fresh_rows, RDNA_I32, 1, &batch);
+  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->zeros.data, 0, (size_t)batch * sizeof(int32_t)));
+  if (pass->fresh_rows) RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &rows));
   if (!values.group && pass->pages == 1) return RDNA_OK;
   size_t caches = (size_t)s->llm->decoder.cache_count;
   RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, caches * pass->cache_layer_bytes));
@@ -139,6 +151,12 @@ static rdna_status check_fits(const rdna_llm_cache *s) {
                     "fit in the %.2f GiB of %s; ask for a context of at most %lld",
                     weights / gib, bytes / gib, (long long)positions, (double)caches / gib, rest / gib, memory / gib,
                     device->name, longest > 0 ? (long long)longest : 0);
+}
+
+/* Of a key, in the layer's cache. */
+static int64_t head_values(const rdna__nn_layer *layer) {
+  if (layer->recurrent.k_heads) return 0;
+  return layer->latent.rank ? layer->latent.rank + layer->latent.rotated : layer->attention.head_dim;
 }
 
 /* Values of a position in each layer's cache, for copies of pages. */
@@ -215,8 +233,16 @@ static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_ca
   if (o->lanes != 0 && (o->lanes < RDNA__LLM_FEW || o->lanes > 256))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with passes of %d tokens: 0, or %d to 256", caller, o->lanes,
                       RDNA__LLM_FEW);
-  if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f16 and f32 are there", rdna_dtype_name(o->kv_dtype));
+  if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32 && o->kv_dtype != RDNA_BF16 && o->kv_dtype != RDNA_Q8_0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f32, f16, bf16 and q8_0 are there",
+                      rdna_dtype_name(o->kv_dtype));
+  for (int i = 0; o->kv_dtype == RDNA_Q8_0 && i < llm->decoder.layer_count; i++) {
+    int64_t head = head_values(&llm->decoder.layers[i]);
+    if (head % 32 != 0)
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "a KV cache of q8_0: layer %d has heads of %lld values, which are no whole blocks of 32", i,
+                        (long long)head);
+  }
   return RDNA_OK;
 }
 

@@ -97,7 +97,7 @@ static void test_lanes_keep_bits(void **state) {
   check_lanes(16, RDNA_F16, 0);
 }
 
-static rdna_llm_cache *make_cache(const made *m, int64_t positions) {
+static rdna_llm_cache *make_cache_of(const made *m, int64_t positions, rdna_dtype kv_dtype) {
   const rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT,
                                           .positions = positions,
                                           .context = LENGTH,
@@ -105,12 +105,14 @@ static rdna_llm_cache *make_cache(const made *m, int64_t positions) {
                                           .batch = BATCH,
                                           .logits = BATCH,
                                           .page = PAGE,
-                                          .kv_dtype = RDNA_F32,
+                                          .kv_dtype = kv_dtype,
                                           .exact = 1};
   rdna_llm_cache *cache;
   assert_ok(rdna_llm_cache_create(m->llm, &options, &cache));
   return cache;
 }
+
+static rdna_llm_cache *make_cache(const made *m, int64_t positions) { return make_cache_of(m, positions, RDNA_F32); }
 
 static rdna_llm_cache_info info_of(const rdna_llm_cache *cache) {
   rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
@@ -120,6 +122,7 @@ static rdna_llm_cache_info info_of(const rdna_llm_cache *cache) {
 
 /* The sequences that there are, and which text each reads. */
 typedef struct crowd {
+  double bound; /* on logits */
   rdna_llm_cache *cache;
   rdna_llm_sequence *sequence[MOST];
   int text[MOST];
@@ -128,12 +131,16 @@ typedef struct crowd {
 
 static int at(const crowd *c, int i) { return rdna_llm_sequence_position(c->sequence[i]); }
 
-static void check_row(const float *got, int text, int position, const char *what) {
+static void check_near(const float *got, int text, int position, double bound, const char *what) {
   for (int k = 0; k < VOCABULARY; k++) {
-    if (!(fabs((double)got[k] - (double)want[text][position][k]) < 1e-4))
+    if (!(fabs((double)got[k] - (double)want[text][position][k]) < bound))
       fail_msg("%s: text %d at %d, logit %d: got %g, want %g", what, text, position, k, (double)got[k],
                (double)want[text][position][k]);
   }
+}
+
+static void check_row(const float *got, int text, int position, const char *what) {
+  check_near(got, text, position, 1e-4, what);
 }
 
 /* Some tokens of some sequences: one each, as in decoding, or now and then a piece of a prompt. */
@@ -156,7 +163,7 @@ static void step(crowd *c) {
   for (int i = 0; i < count; i++) {
     assert_int_equal(at(c, who[i]), from[i] + parts[i].count);
     for (int k = parts[i].count - parts[i].logits; k < parts[i].count; k++, logits += VOCABULARY)
-      check_row(logits, c->text[who[i]], from[i] + k, single ? "single tokens" : "pieces");
+      check_near(logits, c->text[who[i]], from[i] + k, c->bound, single ? "single tokens" : "pieces");
   }
 }
 
@@ -177,10 +184,10 @@ static void fork_one(crowd *c) {
   c->text[c->count++] = to;
 }
 
-static void mill_about(uint32_t window, int rounds) {
+static void mill_about(uint32_t window, int rounds, rdna_dtype kv_dtype, double bound) {
   made m = make_model(window);
   make_texts(&m);
-  crowd c = {.cache = make_cache(&m, MOST * LENGTH)};
+  crowd c = {.bound = bound, .cache = make_cache_of(&m, MOST * LENGTH, kv_dtype)};
   int64_t pages = info_of(c.cache).pages;
   assert_int_equal(pages, (MOST * LENGTH + PAGE - 1) / PAGE);
   for (int round = 0; round < rounds; round++) {
@@ -205,8 +212,13 @@ static void mill_about(uint32_t window, int rounds) {
   free_model(&m);
 }
 
-static void test_sequences_do_not_hear_of_each_other(void **state) { mill_about(0, 80); }
-static void test_windows(void **state) { mill_about(11, 30); }
+static void test_sequences_do_not_hear_of_each_other(void **state) { mill_about(0, 80, RDNA_F32, 1e-4); }
+static void test_windows(void **state) { mill_about(11, 30, RDNA_F32, 1e-4); }
+/* Keys and values are rounded by 2^-11 or 2^-8; logits are of size 1, and sums of some. */
+static void test_caches_of_16_bits(void **state) {
+  mill_about(0, 20, RDNA_F16, 0x1p-7);
+  mill_about(5, 20, RDNA_BF16, 0x1p-4);
+}
 
 /* What two sequences share lies there once, and who writes behind it takes a page of its own. */
 static void test_forks_share_pages(void **state) {
@@ -294,7 +306,11 @@ static void test_what_is_refused_changes_nothing(void **state) {
   assert_refused(rdna_llm_sequence_truncate(s, 9), RDNA_INVALID_ARGUMENT, "a sequence of 8 tokens at position 9");
   assert_refused(rdna_llm_sequence_fork(s, -1, &stranger), RDNA_INVALID_ARGUMENT, "position -1");
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "in pages of -1");
-  odd.page = 0, odd.lanes = 7;
+  odd.page = 0, odd.kv_dtype = RDNA_Q8_0;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_UNSUPPORTED, "heads of 8 values");
+  odd.kv_dtype = RDNA_Q4_0;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "a KV cache of q4_0");
+  odd.kv_dtype = RDNA_F16, odd.lanes = 7;
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "with passes of 7 tokens");
   rdna_llm_part next = {s, texts[0] + 8, 1, 1};
   assert_ok(rdna_llm_step(cache, &next, 1, &logits));
@@ -308,6 +324,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sequences_do_not_hear_of_each_other),
       cmocka_unit_test(test_windows),
+      cmocka_unit_test(test_caches_of_16_bits),
       cmocka_unit_test(test_lanes_keep_bits),
       cmocka_unit_test(test_forks_share_pages),
       cmocka_unit_test(test_a_full_cache_says_so),

@@ -86,7 +86,7 @@ static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   return view;
 }
 
-/* |seen| and |rotated| are the span's rows, of the caches' type. */
+/* |seen| and |rotated| are the span's rows, of rdna__nn_sequence_type. */
 static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                       const rdna_tensor *rotated, const rdna_tensor *k_cache,
                                       const rdna_tensor *v_cache, const rdna_tensor *seen) {
@@ -100,8 +100,8 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
                        .left = a->window > 0 ? a->window - 1 : 0,
                        .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
                        .sinks = a->sinks.data ? &a->sinks : NULL};
-  rdna_status status = rdna__nn_rows_of(pass, span, k_cache, &scratch, &k_rows);
-  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, v_cache, &scratch, &v_rows);
+  rdna_status status = rdna__nn_rows_of(pass, span, k_cache, seen->dtype, &scratch, &k_rows);
+  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, v_cache, seen->dtype, &scratch, &v_rows);
   if (status == RDNA_OK) {
     rdna_tensor q = as_sequence(rotated, span->count), out = as_sequence(seen, span->count);
     rdna_tensor k = as_sequence(&k_rows, span->length), v = as_sequence(&v_rows, span->length);
@@ -123,7 +123,6 @@ static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a
   const rdna__nn_rotation *r = a->rotation;
   bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
   rdna_tensor positions = rdna__nn_rows(&pass->positions, first, count), to = rdna__nn_rows(rotated, first, count);
-  rdna_tensor rows = rdna__nn_rows(&pass->cache_rows, first, count);
   rdna_tensor q = rdna__nn_rows(&all->q, first, count), k = rdna__nn_rows(&all->k, first, count);
   rdna_tensor v = rdna__nn_rows(&all->v, first, count);
   rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &positions, is_long ? &r->long_inv_freq : &r->inv_freq, r->magnitude};
@@ -137,9 +136,12 @@ static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a
   rope.epsilon = epsilon;
   if (!rope.q_norm) RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
   if (!rope.k_norm) RDNA_TRY(normalize(pass, &k, &a->k_norm, epsilon));
-  if (rotated->data)
+  if (rotated->data && pass->kv_dtype == rotated->dtype) {
+    rdna_tensor rows = rdna__nn_rows(&pass->cache_rows, first, count);
     return rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &rows, &to, &all->k_cache, &all->v_cache);
-  return rdna_op_rope_qkv_write(pass->stream, &rope, &q, &k, &v, &rows, &all->k_cache, &all->v_cache);
+  }
+  RDNA_TRY(rdna__nn_rotate_and_keep(pass, &rope, first, &q, &k, &v, &all->k_cache, &all->v_cache));
+  return rotated->data ? rdna_op_cast(pass->stream, &q, &to) : RDNA_OK;
 }
 
 /* A cache (rows, kv_heads, d) as blocks. */
@@ -169,8 +171,8 @@ static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attentio
                                  pass->workspace, pass->workspace_bytes, &out);
 }
 
-/* Many tokens of one sequence in f32. Rows that were brought together begin at row 0, which is what cache_base says of
- * sequences in pages. */
+/* Many tokens of one sequence in f32. The kernels for many tokens read caches of f32 and f16, so others are converted;
+ * rows that were copied begin at row 0, which is what cache_base says of sequences in pages. */
 static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                const attended_tensors *all, const rdna_tensor *out_all) {
   rdna_attention attention = rdna__nn_attention_options(pass, a, span->count, span->length);
@@ -179,9 +181,13 @@ static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attenti
   rdna_tensor base = rdna__nn_rows(&pass->cache_base, span->first, span->count);
   rdna_tensor positions = rdna__nn_rows(&pass->positions, span->first, span->count);
   rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
+  rdna_dtype dtype = pass->kv_dtype == RDNA_F16 ? RDNA_F16 : RDNA_F32;
   rdna_status status = RDNA_OK;
-  if (span->base < 0) status = rdna__nn_rows_of(pass, span, &all->k_cache, &scratch, &k);
-  if (span->base < 0 && status == RDNA_OK) status = rdna__nn_rows_of(pass, span, &all->v_cache, &scratch, &v);
+  if (span->base < 0 || dtype != pass->kv_dtype) {
+    status = rdna__nn_rows_of(pass, span, &all->k_cache, dtype, &scratch, &k);
+    if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, &all->v_cache, dtype, &scratch, &v);
+    if (span->base > 0) base = rdna__nn_rows(&pass->zeros, 0, span->count);
+  }
   if (status == RDNA_OK)
     status = rdna_op_attention(pass->stream, &attention, &q, &k, &v, &base, &positions, pass->workspace,
                                pass->workspace_bytes, &out);
@@ -194,7 +200,7 @@ static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_atten
   const rdna_tensor in_place = {0};
   RDNA_TRY(rotate(pass, a, epsilon, 0, pass->count, all, &in_place));
   if (rdna__nn_is_by_products(a)) {
-    rdna__nn_products products = {&all->q, &all->k_cache, &all->v_cache, out, a->scale, a->window};
+    rdna__nn_products products = {&all->q, &all->k_cache, out, &all->v_cache, 0, a->scale, a->window};
     return rdna__nn_attend_by_products(pass, &products);
   }
   if (pass->few > 0) RDNA_TRY(attend_few(pass, a, all, out));
@@ -206,8 +212,9 @@ static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_atten
 static rdna_status attend_in_halves(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
                                     const attended_tensors *all, const rdna_tensor *attended) {
   const rdna_tensor in_place = {0};
-  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, pass->kv_dtype, 3, all->q.shape), seen = *attended;
-  seen.dtype = pass->kv_dtype;
+  rdna_dtype dtype = rdna__nn_sequence_type(pass);
+  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, dtype, 3, all->q.shape), seen = *attended;
+  seen.dtype = dtype;
   int few = pass->few, rest = pass->count - few;
   RDNA_TRY(rotate(pass, a, epsilon, 0, few, all, &in_place));
   RDNA_TRY(rotate(pass, a, epsilon, few, rest, all, &rotated));
@@ -217,7 +224,7 @@ static rdna_status attend_in_halves(const rdna__nn_pass *pass, const rdna__nn_at
     rdna_tensor out = rdna__nn_rows(&seen, span->first, span->count);
     RDNA_TRY(attend_as_sequence(pass, a, span, &q, &all->k_cache, &all->v_cache, &out));
   }
-  if (rest > 0 && pass->type != pass->kv_dtype) {
+  if (rest > 0 && pass->type != dtype) {
     rdna_tensor from = rdna__nn_rows(&seen, few, rest), to = rdna__nn_rows(attended, few, rest);
     RDNA_TRY(rdna_op_cast(pass->stream, &from, &to));
   }

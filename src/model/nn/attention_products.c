@@ -77,21 +77,22 @@ static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_span *s
 /* Values that lie in their keys' rows need not be brought together too. */
 static rdna_tensor values_in(const rdna__nn_products *of, const rdna_tensor *k_rows) {
   rdna_tensor v = *k_rows;
-  v.shape[2] = of->v_cache->shape[2];
-  v.data = (char *)k_rows->data + ((char *)of->v_cache->data - (char *)of->k_cache->data);
+  v.shape[2] = of->out->shape[2];
+  v.data = (char *)k_rows->data + rdna_dtype_bytes(k_rows->dtype, of->values_at);
   return v;
 }
 
 rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of) {
-  bool in_keys = of->v_cache->shape[2] != of->k_cache->shape[2];
+  rdna_dtype dtype = pass->kv_dtype == RDNA_Q8_0 ? RDNA_F16 : pass->kv_dtype;
   for (int i = 0; i < pass->span_count; i++) {
     rdna_tensor k, v;
     rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
     rdna__nn_products rows = *of;
     rows.k_cache = &k, rows.v_cache = &v;
-    rdna_status status = rdna__nn_rows_of(pass, &pass->spans[i], of->k_cache, &scratch, &k);
-    if (status == RDNA_OK && in_keys) v = values_in(of, &k);
-    if (status == RDNA_OK && !in_keys) status = rdna__nn_rows_of(pass, &pass->spans[i], of->v_cache, &scratch, &v);
+    rdna_status status = rdna__nn_rows_of(pass, &pass->spans[i], of->k_cache, dtype, &scratch, &k);
+    if (status == RDNA_OK && !of->v_cache) v = values_in(of, &k);
+    if (status == RDNA_OK && of->v_cache)
+      status = rdna__nn_rows_of(pass, &pass->spans[i], of->v_cache, dtype, &scratch, &v);
     if (status == RDNA_OK) status = attend_span(pass, &pass->spans[i], &rows);
     RDNA_TRY(rdna__scratch_release(&scratch, status));
   }

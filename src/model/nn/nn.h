@@ -210,8 +210,13 @@ typedef struct rdna__nn_pass {
   size_t conv_layer_bytes, state_layer_bytes;
   int64_t state_slots;
   rdna_tensor starts, slots; /* of the spans: see rdna_sequences */
-  void *rotated;             /* q, of the caches' type, where attention is on matrix units */
-  void *k_cache, *v_cache;   /* (cache_count, cache_layer_bytes): each (rows, kv_heads, head_dim) of kv_dtype */
+  void *rotated;             /* q, of 16 bits, where attention is on matrix units */
+  /* Where caches are blocks: keys and values of the tokens before they are rounded, (count, cache_row) each, the same
+   * in blocks, and the numbers of the rows, 0, 1, 2, … */
+  void *fresh, *fresh_blocks, *fresh_rows;
+  rdna_tensor zeros; /* (batch), i32: the first rows of sequences that were copied, where caches are not read as they
+                        lie */
+  void *k_cache, *v_cache; /* (cache_count, cache_layer_bytes): each (rows, kv_heads, head_dim) of kv_dtype */
   size_t cache_layer_bytes, v_layer_bytes; /* the latter 0 where values lie in keys */
   int64_t page_rows, pages;                /* of a cache: rows are page_rows * pages */
   int64_t context;                         /* the most positions of one sequence */
@@ -261,15 +266,23 @@ rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *de
 int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *recurrent);
 int64_t rdna__nn_recurrent_channels(const rdna__nn_recurrent *recurrent);
 
-/* The rows of |cache| (rows, kv_heads, d) that hold the positions of |span| up to its length, one after the other: as
- * they lie, or brought together from its pages. */
+/* The rows of |cache| (rows, kv_heads, d) that hold the positions of |span| up to its length, one after the other and
+ * of |dtype|: as they lie, or brought together from its pages, and converted. */
 rdna_status rdna__nn_rows_of(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *cache,
-                             rdna__scratch *scratch, rdna_tensor *rows);
+                             rdna_dtype dtype, rdna__scratch *scratch, rdna_tensor *rows);
+/* The type of 16 bits in which attention over whole sequences reads the caches. */
+rdna_dtype rdna__nn_sequence_type(const rdna__nn_pass *pass);
+/* rdna_op_rope_qkv_write of tokens from |first| on, into caches of any type. */
+rdna_status rdna__nn_rotate_and_keep(const rdna__nn_pass *pass, const rdna_rope *rope, int first, const rdna_tensor *q,
+                                     const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *k_cache,
+                                     const rdna_tensor *v_cache);
 
 /* Attention of any head sizes: of a pass's tokens q (count, heads, d) and out (count, heads, dv), f32, over the caches
  * (rows, kv_heads, d) and (rows, kv_heads, dv), whose rows hold numbers up to each span's length. */
 typedef struct rdna__nn_products {
-  const rdna_tensor *q, *k_cache, *v_cache, *out;
+  const rdna_tensor *q, *k_cache, *out;
+  const rdna_tensor *v_cache; /* NULL: a row's values lie in its keys, from |values_at| on */
+  int64_t values_at;
   float scale;
   int window;
 } rdna__nn_products;
