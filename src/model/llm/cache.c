@@ -289,7 +289,7 @@ void rdna_llm_cache_release(rdna_llm_cache *s) {
   if (!s) return;
   s->released = true;
   if (s->open > 0) return; /* the last sequence comes back here */
-  rdna_graph_release(s->recorded);
+  for (int i = 0; i < RDNA__LLM_RECORDINGS; i++) rdna_graph_release(s->recordings[i].graph);
   if (s->pass.stream) (void)!rdna_stream_synchronize(s->pass.stream);
   if (s->staging) rdna_host_free(s->llm->weights.device, s->staging);
   if (s->pinned) rdna_host_free(s->llm->weights.device, s->pinned);

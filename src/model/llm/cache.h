@@ -8,7 +8,8 @@
 enum {
   RDNA__LLM_ONE_PAGE = INT32_MAX,
   RDNA__LLM_CHECKPOINTS = 3, /* that a sequence keeps */
-  RDNA__LLM_FEW = 8          /* tokens whose products stream the weights and need no matrix unit */
+  RDNA__LLM_RECORDINGS = 8,
+  RDNA__LLM_FEW = 8 /* tokens whose products stream the weights and need no matrix unit */
 };
 
 /* What decides which kernels a step is made of. Steps that agree in it replay one recording. */
@@ -16,6 +17,13 @@ typedef struct rdna__llm_shape {
   int64_t length, table_stride;
   int32_t tokens, paged;
 } rdna__llm_shape;
+
+/* A step of single tokens that was run, and from its second time on is recorded. */
+typedef struct rdna__llm_recording {
+  rdna__llm_shape shape;
+  rdna_graph *graph; /* NULL: it was run once */
+  int64_t used;      /* larger: later; 0: never */
+} rdna__llm_recording;
 
 struct rdna_llm_cache {
   rdna_llm *llm;
@@ -37,16 +45,15 @@ struct rdna_llm_cache {
   int *rows, *first_rows; /* (sequences): where logits of parts of a pass, and of a step, begin in those of the step */
   int32_t *page_users;    /* (pages): how many sequences have it; 0: it is free */
   int64_t free_pages;
-  int32_t *slot_users;      /* (state_slots): how many sequences and checkpoints have it */
-  int64_t *cache_values;    /* (cache_count): values of a position in each layer's cache */
-  int open;                 /* sequences */
-  rdna_llm_sequence *first; /* of them, a list */
-  int64_t checkpoints;      /* that were ever made */
-  bool released;            /* by its user; the last sequence takes it along */
-  /* The step of single tokens, recorded for what |recorded_shape| says, and what the last one was that was run. */
-  rdna_graph *recorded;
-  rdna__llm_shape recorded_shape, run_shape;
-  int failed_recordings; /* what another thread does to the device can spoil one */
+  int32_t *slot_users;                                  /* (state_slots): how many sequences and checkpoints have it */
+  int64_t *cache_values;                                /* (cache_count): values of a position in each layer's cache */
+  int open;                                             /* sequences */
+  rdna_llm_sequence *first;                             /* of them, a list */
+  int64_t checkpoints;                                  /* that were ever made */
+  bool released;                                        /* by its user; the last sequence takes it along */
+  rdna__llm_recording recordings[RDNA__LLM_RECORDINGS]; /* sequences come and go: one for each of the last shapes */
+  int64_t decoded;                                      /* steps of single tokens */
+  int failed_recordings;                                /* what another thread does to the device can spoil one */
 };
 
 /* The states of recurrent layers at an earlier position of a sequence. */

@@ -277,28 +277,35 @@ static rdna_status fetch_logits(const rdna_llm_cache *c, const step *of, float *
   return RDNA_OK;
 }
 
-static bool same_shape(const rdna__llm_shape *a, const rdna__llm_shape *b) {
-  return a->length == b->length && a->table_stride == b->table_stride && a->tokens == b->tokens && a->paged == b->paged;
+/* The recording of this shape, or the one that was not used for the longest time, emptied for it. */
+static rdna__llm_recording *find_recording(rdna_llm_cache *c, const rdna__llm_shape *shape) {
+  rdna__llm_recording *oldest = &c->recordings[0];
+  for (int i = 0; i < RDNA__LLM_RECORDINGS; i++) {
+    rdna__llm_recording *r = &c->recordings[i];
+    bool same = r->shape.length == shape->length && r->shape.table_stride == shape->table_stride &&
+                r->shape.tokens == shape->tokens && r->shape.paged == shape->paged;
+    if (r->used > 0 && same) return r;
+    if (r->used < oldest->used) oldest = r;
+  }
+  rdna_graph_release(oldest->graph);
+  *oldest = (rdna__llm_recording){.shape = *shape};
+  return oldest;
 }
 
-/* Records a step of single tokens. False: it cannot be, and nothing was queued. */
-static bool record_step(rdna_llm_cache *c, const step *of, const places *p, const rdna__llm_shape *shape) {
-  rdna_graph_release(c->recorded);
-  c->recorded = NULL;
+/* Records a step of single tokens. Where it cannot be, nothing is queued. */
+static void record(rdna_llm_cache *c, const step *of, const places *p, rdna__llm_recording *r) {
   rdna_status status = rdna_graph_begin(c->pass.stream);
   if (status == RDNA_OK) {
-    rdna_status queued = queue_pass(c, of, p, shape->paged);
-    status = rdna_graph_end(c->pass.stream, queued == RDNA_OK ? &c->recorded : NULL);
+    rdna_status queued = queue_pass(c, of, p, r->shape.paged);
+    status = rdna_graph_end(c->pass.stream, queued == RDNA_OK ? &r->graph : NULL);
     if (queued != RDNA_OK) status = queued;
   }
   c->failed_recordings = status == RDNA_OK ? 0 : status == RDNA_UNSUPPORTED ? RECORDINGS : c->failed_recordings + 1;
-  c->recorded_shape = *shape;
   if (status == RDNA_OK)
-    rdna__log(RDNA__LOG_DEBUG, "steps of %d tokens below position %lld are replays of a graph", of->tokens,
+    rdna__log(RDNA__LOG_DEBUG, "steps of %d tokens below position %lld are replays of a graph", of->places,
               (long long)of->length);
   else
-    rdna__log(RDNA__LOG_DEBUG, "steps of one token are queued kernel by kernel: %s", rdna_last_error());
-  return status == RDNA_OK;
+    rdna__log(RDNA__LOG_DEBUG, "steps of single tokens are queued kernel by kernel: %s", rdna_last_error());
 }
 
 /* Decoding is hundreds of short kernels a token, and queueing them takes the host longer than the device to run them:
@@ -307,15 +314,14 @@ static bool record_step(rdna_llm_cache *c, const step *of, const places *p, cons
  * Attention by products has the rows of a sequence in its kernels' arguments, so it is recorded only where a cache is
  * one page. */
 static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
-  rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
+  const rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
   bool moves = rdna__nn_buffers_of(&c->llm->decoder).group > 0 && c->pass.pages > 1;
   if (moves) return queue_pass(c, of, p, paged);
-  bool ready = c->recorded && same_shape(&c->recorded_shape, &shape);
-  if (!ready && c->failed_recordings < RECORDINGS && same_shape(&c->run_shape, &shape))
-    ready = record_step(c, of, p, &shape);
-  if (ready) return rdna_graph_launch(c->recorded, c->pass.stream);
-  c->run_shape = shape;
-  return queue_pass(c, of, p, paged);
+  rdna__llm_recording *r = find_recording(c, &shape);
+  bool first = r->used == 0;
+  r->used = ++c->decoded;
+  if (!r->graph && !first && c->failed_recordings < RECORDINGS) record(c, of, p, r);
+  return r->graph ? rdna_graph_launch(r->graph, c->pass.stream) : queue_pass(c, of, p, paged);
 }
 
 /* One pass, over c->parts. Its logits go to their places in |out|. */
