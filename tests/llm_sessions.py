@@ -26,14 +26,51 @@ class Part(ctypes.Structure):
                 ("logits", ctypes.c_int32)]
 
 
+MEMORY = ["weights", "caches", "activations", "workspace", "peak", "reserved", "mapped", "free", "total"]
+
+
+class Memory(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in MEMORY]
+
+
+class Plan(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("context", "batch", "model_context", "layers", "fits")] + [
+        ("budget", ctypes.c_uint64), ("device", Memory), ("sentence", ctypes.c_char * 256)]
+
+
+class PlanOptions(Options):
+    _fields_ = [("session", ctypes.POINTER(SessionOptions)), ("budget", ctypes.c_uint64)]
+
+
+class Stats(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in (
+        "allocated", "requested", "reserved", "peak_allocated", "peak_requested", "peak_reserved", "blocks", "peak_blocks",
+        "alloc_count", "free_count", "alloc_bytes", "free_bytes", "segment_count", "peak_segment_count", "driver_allocs",
+        "driver_frees", "retries", "ooms")] + [("fragmentation", ctypes.c_double)]
+
+
 class Model:
-    def __init__(self, path, device="host"):
+    def __init__(self, path, device="host", opened=True):
         self.library = ctypes.CDLL(str(LIBRARY))
         self.library.rdna_last_error.restype = ctypes.c_char_p
         self.file, self.device, self.llm = (ctypes.c_void_p() for _ in range(3))
         self.call("rdna_gguf_open", str(path).encode(), ctypes.byref(self.file))
         self.call("rdna_device_open", device.encode(), ctypes.byref(self.device))
+        if opened:
+            self.open()
+
+    def open(self):
         self.call("rdna_llm_open", self.device, self.file, None, None, ctypes.byref(self.llm))
+
+    def plan(self, session, budget=0):
+        options, plan = PlanOptions(ctypes.pointer(session), budget), Plan()
+        self.call("rdna_llm_make_plan", self.device, self.file, ctypes.byref(options), ctypes.byref(plan))
+        return plan
+
+    def stats(self):
+        stats = Stats()
+        self.library.rdna_memory_get_stats(self.device, ctypes.byref(stats))
+        return stats
 
     def call(self, name, *arguments):
         if getattr(self.library, name)(*arguments) != 0:
@@ -46,11 +83,11 @@ class Model:
 
 
 class Session:
-    """A cache of f32."""
+    """A cache of f32, unless there are |options|."""
 
-    def __init__(self, model, vocabulary, context, batch):
+    def __init__(self, model, vocabulary, context, batch, options=None):
         self.model, self.vocabulary, self.handle = model, vocabulary, ctypes.c_void_p()
-        options = SessionOptions(context, 0, batch, 1)
+        options = options or SessionOptions(context, 0, batch, 1)
         model.call("rdna_llm_session_create", model.llm, ctypes.byref(options), ctypes.byref(self.handle))
 
     def read(self, tokens):

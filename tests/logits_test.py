@@ -35,9 +35,9 @@ def rounded_bound(options):
 
 def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidden=96, layers=2, vocabulary=67,
                 rotated=None, biases=False, scales=False, tied=False, frequencies=False, factor=None,
-                window=None):
+                window=None, context=64):
     head = head or width // heads
-    entries = [("general.architecture", gf.TEXT, "llama"), ("llama.context_length", gf.U32, 64),
+    entries = [("general.architecture", gf.TEXT, "llama"), ("llama.context_length", gf.U32, context),
                ("llama.embedding_length", gf.U32, width), ("llama.block_count", gf.U32, layers),
                ("llama.feed_forward_length", gf.U32, hidden), ("llama.attention.head_count", gf.U32, heads),
                ("llama.attention.head_count_kv", gf.U32, kv_heads), ("llama.attention.key_length", gf.U32, head),

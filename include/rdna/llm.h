@@ -69,6 +69,45 @@ RDNA_API int rdna_llm_session_context(const rdna_llm_session *session);  /* toke
  * rewind once more then. */
 RDNA_CHECKED rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position);
 
+/* ---- what a model needs, before it is there ---- */
+
+/* Bytes of one device. On the host, and in a device of the null driver, weights are the file's map and count as such.
+ */
+typedef struct rdna_llm_memory {
+  uint64_t weights;
+  uint64_t caches;      /* keys, values and states */
+  uint64_t activations; /* what a pass of |batch| tokens computes in, and logits */
+  uint64_t workspace;   /* the most that operators take from the pool for the time of a call */
+  uint64_t peak;        /* of the pool: what rdna_memory_stats will have as peak_allocated, */
+  uint64_t reserved;    /* and as peak_reserved */
+  uint64_t mapped;      /* of weights, what is read where the file is mapped and lies in no pool */
+  uint64_t free, total; /* of the device, now; what this process's pool has cached is free */
+} rdna_llm_memory;
+
+typedef struct rdna_llm_plan {
+  int context, batch; /* as a session is to have them */
+  int model_context;  /* what the model was trained for */
+  int layers;
+  int fits; /* 1: the pool's peak stays within |budget| */
+  uint64_t budget;
+  rdna_llm_memory device;
+  char sentence[256]; /* what was chosen or what lacks, and why; "" where all is as was asked */
+} rdna_llm_plan;
+
+typedef struct rdna_llm_plan_options {
+  size_t size;                             /* of the struct: RDNA_LLM_PLAN_OPTIONS_INIT sets it */
+  const rdna_llm_session_options *session; /* of the session to be; where its context or batch is 0, one is chosen: the
+                                              model's context, and 512, or what of them fits. NULL: all is chosen */
+  uint64_t budget; /* bytes that the pool may take; 0: what is free, but for some that drivers need */
+} rdna_llm_plan_options;
+#define RDNA_LLM_PLAN_OPTIONS_INIT .size = sizeof(rdna_llm_plan_options)
+
+/* What opening |file| on |device|, a session with those options and its passes will take, before any of it is
+ * allocated. A plan that does not fit is RDNA_OK, and says so. |options| may be NULL. Fails as rdna_llm_open does, but
+ * never with RDNA_OUT_OF_MEMORY of the device. Not counted: what vendors' libraries take, and the code of kernels. */
+RDNA_CHECKED rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file,
+                                            const rdna_llm_plan_options *options, rdna_llm_plan *out_plan);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,18 +4,21 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "device/driver/rehearsal/rehearsal.h"
 
-rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_device **out_device) {
+static rdna_device *make(void) {
   rdna_device *device = calloc(1, sizeof *device);
-  if (!device) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a device ran out");
-  device->driver = driver;
+  if (!device) return NULL;
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->staging_lock, NULL);
   pthread_mutex_init(&device->profile.lock, NULL);
-  rdna_status status = driver->describe(index, &device->info);
-  if (status == RDNA_OK) status = driver->device_open(index, &device->handle);
+  return device;
+}
+
+/* Gives the device, whose driver was opened with |status|, a stream and a pool. */
+static rdna_status finish(rdna_device *device, rdna_status status, rdna_device **out_device) {
   if (status == RDNA_OK) {
-    snprintf(device->label, sizeof device->label, "%s:%d", driver->name, index);
+    snprintf(device->label, sizeof device->label, "%s:%d", device->driver->name, device->info.index);
     status = rdna__stream_create(device, 0, &device->default_stream);
   }
   if (status == RDNA_OK) status = rdna__allocator_create(device, &device->allocator);
@@ -25,6 +28,30 @@ rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_devi
   }
   *out_device = device;
   return RDNA_OK;
+}
+
+rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_device **out_device) {
+  rdna_device *device = make();
+  if (!device) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a device ran out");
+  device->driver = driver;
+  rdna_status status = driver->describe(index, &device->info);
+  if (status == RDNA_OK) status = driver->device_open(index, &device->handle);
+  return finish(device, status, out_device);
+}
+
+rdna_status rdna__device_create_rehearsal(const rdna_device *of, rdna_device **out_device) {
+  rdna_device *device = make();
+  if (!device) return rdna__fail(RDNA_OUT_OF_MEMORY, "host memory for a device ran out");
+  rdna_status status = rdna__rehearsal_open(of->driver, &device->driver, &device->handle);
+  if (status != RDNA_OK) {
+    free(device);
+    return status;
+  }
+  device->info = of->info;
+  device->info.emulated = true; /* its times say nothing, and nobody measures them */
+  uint64_t free_bytes;
+  status = device->driver->memory_info(device->handle, &free_bytes, &device->info.total_memory);
+  return finish(device, status, out_device);
 }
 
 /* Also takes apart what rdna__device_create left half made. */

@@ -68,6 +68,7 @@ const rdna__driver *rdna__driver_find(const char *name, const rdna_driver_info *
 
 /* Opens and closes without counting; device.c for registry.c. */
 rdna_status rdna__device_create(const rdna__driver *driver, int index, rdna_device **out_device);
+rdna_status rdna__device_create_rehearsal(const rdna_device *of, rdna_device **out_device);
 void rdna__device_destroy(rdna_device *device);
 
 /* The default stream does not hold its device, or neither would ever be released. */

@@ -105,6 +105,9 @@ extern const rdna__driver rdna__cuda_driver;
 extern const rdna__driver rdna__host_driver;
 extern const rdna__driver rdna__null_driver;
 
+/* A device for rehearsals of what will be done with |of|, see driver/rehearsal/rehearsal.h. Released as any other. */
+rdna_status rdna__device_rehearse(rdna_device *of, rdna_device **out_device);
+
 /* For the kernel layer, which attaches its loaded modules to the device. */
 const rdna__driver *rdna__device_driver(const rdna_device *device);
 rdna__driver_device *rdna__device_handle(rdna_device *device);

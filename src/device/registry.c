@@ -143,6 +143,21 @@ rdna_status rdna_device_describe(const char *driver, int index, rdna_device_info
   return no_such_device(name);
 }
 
+/* Under the lock: the device is open, with one reference. */
+static void list(rdna_device *device) {
+  device->references = 1;
+  device->next = open_devices;
+  open_devices = device;
+}
+
+rdna_status rdna__device_rehearse(rdna_device *of, rdna_device **out_device) {
+  RDNA_TRY(rdna__device_create_rehearsal(of, out_device));
+  pthread_mutex_lock(&open_lock);
+  list(*out_device);
+  pthread_mutex_unlock(&open_lock);
+  return RDNA_OK;
+}
+
 rdna_status rdna_device_open(const char *name, rdna_device **out_device) {
   if (!out_device) return rdna__fail(RDNA_INVALID_ARGUMENT, "opening a device needs a place for its handle");
   *out_device = NULL;
@@ -159,11 +174,7 @@ rdna_status rdna_device_open(const char *name, rdna_device **out_device) {
     device->references++;
   } else {
     status = rdna__device_create(drivers[driver], index, &device);
-    if (status == RDNA_OK) {
-      device->references = 1;
-      device->next = open_devices;
-      open_devices = device;
-    }
+    if (status == RDNA_OK) list(device);
   }
   pthread_mutex_unlock(&open_lock);
   if (status != RDNA_OK) return rdna__annotate(status, "opening device %s:%d", infos[driver].name, index);

@@ -181,6 +181,8 @@ static rdna_status try_vendor(rdna_device *device, rdna__vendor vendor, device_v
   if (!is_allowed(d))
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_VENDOR is '%s', which leaves it out",
                       rdna__config_text(RDNA__CONFIG_VENDOR));
+  if (!rdna__device_driver(device)->native_call)
+    return rdna__fail(RDNA_UNSUPPORTED, "the device has no stream of a vendor's to queue its work in");
   pthread_mutex_lock(&libraries_lock);
   if (!libraries[vendor].tried) open_library(vendor, info->emulated);
   pthread_mutex_unlock(&libraries_lock);

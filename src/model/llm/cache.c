@@ -136,6 +136,13 @@ static rdna_status fill_constants(rdna_llm_cache *s) {
   return values.heads ? rdna_op_copy(pass->stream, &row, &of_heads) : RDNA_OK;
 }
 
+size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *s) {
+  const rdna__nn_pass *pass = &s->pass;
+  const rdna__nn_decoder *decoder = &s->llm->decoder;
+  return (size_t)decoder->cache_count * (pass->cache_layer_bytes + pass->v_layer_bytes) +
+         (size_t)decoder->state_count * (pass->conv_layer_bytes + pass->state_layer_bytes);
+}
+
 /* Says what does not fit, and how long a context would, before anything is allocated. */
 static rdna_status check_fits(const rdna_llm_cache *s) {
   const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);

@@ -79,6 +79,8 @@ struct rdna_llm_sequence {
  * whole context is one page. */
 rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_cache_options chosen, int pinned_rows,
                                    rdna_llm_cache **out_cache);
+/* What of the cache's bytes is keys, values and states. */
+size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *cache);
 /* The slot of a step's numbers: how many 32-bit words they are at most. */
 size_t rdna__llm_step_words(const rdna_llm_cache *cache);
 
@@ -96,5 +98,9 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *cache, const rdna_llm_par
  * memory. */
 rdna_status rdna__llm_step(rdna_llm_cache *cache, const rdna_llm_part *parts, int count, float *direct,
                            const float **out_logits);
+
+/* From session.c, for plan.c: its cache; and as if |position| tokens had been read. */
+rdna_llm_cache *rdna__llm_session_cache(const rdna_llm_session *session);
+void rdna__llm_session_pretend(rdna_llm_session *session, int position);
 
 #endif

@@ -59,6 +59,9 @@ void rdna_llm_session_release(rdna_llm_session *s) {
 int rdna_llm_session_position(const rdna_llm_session *session) { return session->sequence->position; }
 int rdna_llm_session_context(const rdna_llm_session *session) { return (int)session->cache->pass.context; }
 
+rdna_llm_cache *rdna__llm_session_cache(const rdna_llm_session *session) { return session->cache; }
+void rdna__llm_session_pretend(rdna_llm_session *session, int position) { session->sequence->position = position; }
+
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
 static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
   rdna_llm_part part = {s->sequence, tokens, count, rows};

@@ -89,7 +89,10 @@ static rdna_status load_as_it_is(rdna__weights *w, const char *name, int rank, c
   RDNA_TRY(check_type(name, &tensor));
   void *data = (void *)tensor.data;
   /* a folder's files align their tensors to less than kernels want, which then compute in another order */
-  if (!w->in_place || (uintptr_t)data % 32 != 0) RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
+  if (w->in_place && (uintptr_t)data % 32 == 0)
+    w->mapped += tensor.bytes;
+  else
+    RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
   *out = rdna_tensor_contiguous(data, tensor.dtype, rank, tensor.shape);
   rdna__weights_count(w, tensor.bytes, rdna_tensor_count(out));
   return RDNA_OK;

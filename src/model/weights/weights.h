@@ -23,6 +23,7 @@ typedef struct rdna__weights {
   void **allocations; /* device memory to free, (allocation_count) */
   int allocation_count, allocation_room;
   uint64_t bytes;      /* of all that was loaded */
+  uint64_t mapped;     /* of that, what is used in place */
   uint64_t parameters; /* values in it */
 
   const rdna_gguf *file; /* these are for the time of loading */
