@@ -14,6 +14,7 @@ class SessionOptions(Options):
     _fields_ = [("context", ctypes.c_int), ("kv_dtype", ctypes.c_int), ("batch", ctypes.c_int), ("exact", ctypes.c_int)]
 
 
+AUTO = -1
 class CacheOptions(Options):
     _fields_ = [("positions", ctypes.c_int64), ("context", ctypes.c_int), ("sequences", ctypes.c_int),
                 ("batch", ctypes.c_int), ("logits", ctypes.c_int), ("page", ctypes.c_int), ("states", ctypes.c_int),
@@ -34,12 +35,19 @@ class Memory(ctypes.Structure):
 
 
 class Plan(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in ("context", "batch", "model_context", "layers", "fits")] + [
-        ("budget", ctypes.c_uint64), ("device", Memory), ("sentence", ctypes.c_char * 256)]
+    _fields_ = [(name, ctypes.c_int) for name in (
+        "context", "batch", "model_context", "layers", "host_layers", "host_experts", "fits")] + [
+        ("budget", ctypes.c_uint64), ("device", Memory), ("host", Memory), ("sentence", ctypes.c_char * 384)]
 
 
 class PlanOptions(Options):
-    _fields_ = [("session", ctypes.POINTER(SessionOptions)), ("budget", ctypes.c_uint64)]
+    _fields_ = [("session", ctypes.POINTER(SessionOptions)), ("budget", ctypes.c_uint64),
+                ("host_layers", ctypes.c_int), ("host_experts", ctypes.c_int)]
+
+
+class OpenOptions(Options):
+    _fields_ = [("host_layers", ctypes.c_int), ("host_experts", ctypes.c_int), ("progress", ctypes.c_void_p),
+                ("progress_data", ctypes.c_void_p)]
 
 
 class Stats(ctypes.Structure):
@@ -59,17 +67,23 @@ class Model:
         if opened:
             self.open()
 
-    def open(self):
-        self.call("rdna_llm_open", self.device, self.file, None, None, ctypes.byref(self.llm))
+    def open(self, host_layers=0, host_experts=0):
+        options = OpenOptions(host_layers, host_experts, None, None)
+        self.call("rdna_llm_open_with", self.device, self.file, ctypes.byref(options), ctypes.byref(self.llm))
 
-    def plan(self, session, budget=0):
-        options, plan = PlanOptions(ctypes.pointer(session), budget), Plan()
+    def plan(self, session, budget=0, host_layers=0, host_experts=0):
+        options, plan = PlanOptions(ctypes.pointer(session), budget, host_layers, host_experts), Plan()
         self.call("rdna_llm_make_plan", self.device, self.file, ctypes.byref(options), ctypes.byref(plan))
         return plan
 
-    def stats(self):
-        stats = Stats()
-        self.library.rdna_memory_get_stats(self.device, ctypes.byref(stats))
+    def stats(self, device=None):
+        """Of the model's device, or of another that is open."""
+        stats, of = Stats(), ctypes.c_void_p(self.device.value)
+        if device:
+            self.call("rdna_device_open", device.encode(), ctypes.byref(of))
+        self.library.rdna_memory_get_stats(of, ctypes.byref(stats))
+        if device:
+            self.library.rdna_device_release(of)
         return stats
 
     def call(self, name, *arguments):

@@ -14,7 +14,7 @@ import gguf_file as gf
 import llm_sessions
 from architecture_delta import DELTA
 from architecture_gemma4 import GEMMA4
-from architecture_mixtures import MIXTURES
+from architecture_mixtures import MIXTURES, GptOss
 from architecture_models import Model as Made
 from architecture_rows import ROWS as DENSE
 from llm_sessions import SessionOptions
@@ -31,24 +31,25 @@ class Plans(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name) / "model.gguf"
 
-    def follow(self, device, vocabulary, options, tokens, steps):
-        """The plan, and the pool's statistics when as many tokens were read and stepped."""
+    def follow(self, device, vocabulary, options, tokens, steps, split=(0, 0)):
+        """The plan, and the pools' statistics when as many tokens were read and stepped."""
         model = llm_sessions.Model(self.path, device, opened=False)
-        plan = model.plan(options)
-        self.assertEqual(model.stats().peak_reserved, 0)  # nothing was allocated for it
-        model.open()
-        session = llm_sessions.Session(model, vocabulary, 0, 0, options)
-        ids = np.random.default_rng(3).integers(0, vocabulary, tokens + steps).tolist()
-        session.read(ids[:tokens])
-        for token in ids[tokens:]:
-            session.step(token)
-        stats = model.stats()
-        session.close()
-        model.close()
-        return plan, stats
+        try:
+            plan = model.plan(options, 0, *split)
+            self.assertEqual(model.stats().peak_reserved, 0)  # nothing was allocated for it
+            model.open(*split)
+            session = llm_sessions.Session(model, vocabulary, 0, 0, options)
+            ids = np.random.default_rng(3).integers(0, vocabulary, tokens + steps).tolist()
+            session.read(ids[:tokens])
+            for token in ids[tokens:]:
+                session.step(token)
+            stats = [model.stats()] + ([model.stats("host")] if any(split) else [])
+            session.close()
+        finally:
+            model.close()
+        return plan, *stats
 
-    def check(self, plan, stats):
-        parts = plan.device
+    def check(self, parts, stats):
         self.assertAlmostEqual(parts.peak / stats.peak_allocated, 1, delta=0.03)
         self.assertEqual(parts.weights - parts.mapped + parts.caches + parts.activations + parts.workspace, parts.peak)
         segment = 2 << 20  # one more or less of the smallest is a matter of when streams are found idle
@@ -62,7 +63,7 @@ class Plans(unittest.TestCase):
                     Made(row, seed=1).write(self.path)
                     options = SessionOptions(90, F16, 24, 0)
                     plan, stats = self.follow(device, row.config["vocab_size"], options, 72, 18)
-                    self.check(plan, stats)
+                    self.check(plan.device, stats)
                     self.assertEqual((plan.context, plan.batch, plan.fits), (90, 24, 1))
 
     def test_a_larger_model(self):
@@ -74,10 +75,51 @@ class Plans(unittest.TestCase):
                                 layers=2, vocabulary=2000)
                     options = SessionOptions(1000, F16, 64, 0)
                     plan, stats = self.follow(device, 2000, options, 64, 3)
-                    self.check(plan, stats)
+                    self.check(plan.device, stats)
                     self.assertGreater(plan.device.weights, 4e6)
                     if device == "hip" and kind == gf.TENSOR_Q4_K:
                         self.assertGreater(plan.device.workspace, 1e6)
+
+    def test_parts_on_the_host(self):
+        """Two pools have their peaks foretold, the host's and the card's."""
+        if "hip" not in DEVICES:
+            self.skipTest("this build has no kernels for gfx1100")
+        for name, split in (("gpt-oss", (1, 3)), ("qwen35moe", (2, 0)), ("llama", (0, 0))):
+            with self.subTest(name):
+                row = next(row for row in DENSE + MIXTURES + DELTA + GEMMA4 if row.name == name)
+                Made(row, seed=1).write(self.path)
+                options = SessionOptions(90, F16, 24, 0)
+                found = self.follow("hip", row.config["vocab_size"], options, 72, 18, split)
+                self.check(found[0].device, found[1])
+                if any(split):
+                    self.check(found[0].host, found[2])
+                    self.assertGreater(found[0].host.mapped, 1e5)
+                self.assertEqual((found[0].host.peak > 0, found[0].host.mapped > 0), (any(split), any(split)))
+
+    def test_what_stays_on_the_host(self):
+        """As little as makes it fit: experts first, then layers."""
+        if "hip" not in DEVICES:
+            self.skipTest("this build has no kernels for gfx1100")
+        Made(GptOss("gpt-oss", dict(hidden_size=256, intermediate_size=512, num_local_experts=8)),
+             seed=1).write(self.path)
+        model = llm_sessions.Model(self.path, "hip", opened=False)
+        self.addCleanup(model.close)
+        options, auto = SessionOptions(90, F16, 24, 0), llm_sessions.AUTO
+        whole = model.plan(options, 0, auto, auto)
+        self.assertEqual((whole.host_layers, whole.host_experts, whole.fits), (0, 0, 1))
+        sizes = {split: model.plan(options, 1 << 30, *split).device.reserved
+                 for split in [(0, n) for n in range(5)] + [(n, 4) for n in range(1, 5)]}
+        self.assertGreater(len(set(sizes.values())), 1)
+        for budget in sorted(set(sizes.values())):
+            plan = model.plan(options, budget, auto, auto)
+            self.assertEqual(plan.fits, 1)
+            self.assertEqual((plan.host_layers, plan.host_experts),
+                             next(split for split, size in sizes.items() if size <= budget))
+            if plan.host_experts:
+                self.assertIn(b"of 4 layers", plan.sentence)
+        none = model.plan(options, 1 << 20, auto, auto)
+        self.assertEqual((none.fits, none.host_layers, none.host_experts), (0, 0, 0))
+        self.assertIn(b"--gpu-layers auto", none.sentence)
 
     def test_a_context_from_the_budget(self):
         """The longest that fits, and not a step longer; where none fits, why not."""

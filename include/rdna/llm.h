@@ -32,6 +32,22 @@ typedef struct rdna_llm_info {
 RDNA_CHECKED rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file,
                                        void (*progress)(void *data, double share), void *progress_data,
                                        rdna_llm **out_llm);
+
+typedef struct rdna_llm_open_options {
+  size_t size;      /* of the struct: RDNA_LLM_OPEN_OPTIONS_INIT sets it */
+  int host_layers;  /* the host has the first so many layers, with their caches: their weights are used where the file
+                       is mapped, and what they make of a pass goes to the device, which has the others and the output */
+  int host_experts; /* of the first so many layers, the products of experts are the host's, and all else the device's */
+  void (*progress)(void *data, double share); /* as in rdna_llm_open */
+  void *progress_data;
+} rdna_llm_open_options;
+#define RDNA_LLM_OPEN_OPTIONS_INIT .size = sizeof(rdna_llm_open_options)
+
+/* The same for a model that is larger than the device: a part of it stays in host memory, where the host computes with
+ * it, in f32. |options| NULL means all zeros, which is rdna_llm_open. RDNA_UNSUPPORTED: a layer that reads another's
+ * cache would be parted from it. */
+RDNA_CHECKED rdna_status rdna_llm_open_with(rdna_device *device, const rdna_gguf *file,
+                                            const rdna_llm_open_options *options, rdna_llm **out_llm);
 RDNA_API rdna_llm *rdna_llm_retain(rdna_llm *llm);
 RDNA_API void rdna_llm_release(rdna_llm *llm); /* NULL is fine */
 RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
@@ -71,8 +87,7 @@ RDNA_CHECKED rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int 
 
 /* ---- what a model needs, before it is there ---- */
 
-/* Bytes of one device. On the host, and in a device of the null driver, weights are the file's map and count as such.
- */
+/* Bytes of one device. */
 typedef struct rdna_llm_memory {
   uint64_t weights;
   uint64_t caches;      /* keys, values and states */
@@ -80,7 +95,7 @@ typedef struct rdna_llm_memory {
   uint64_t workspace;   /* the most that operators take from the pool for the time of a call */
   uint64_t peak;        /* of the pool: what rdna_memory_stats will have as peak_allocated, */
   uint64_t reserved;    /* and as peak_reserved */
-  uint64_t mapped;      /* of weights, what is read where the file is mapped and lies in no pool */
+  uint64_t mapped;      /* of weights, what is read where the file is mapped, on the host, and lies in no pool */
   uint64_t free, total; /* of the device, now; what this process's pool has cached is free */
 } rdna_llm_memory;
 
@@ -88,18 +103,24 @@ typedef struct rdna_llm_plan {
   int context, batch; /* as a session is to have them */
   int model_context;  /* what the model was trained for */
   int layers;
-  int fits; /* 1: the pool's peak stays within |budget| */
+  int host_layers, host_experts; /* as rdna_llm_open_with is to have them */
+  int fits;                      /* 1: the pool's peak stays within |budget|, and the host's within what it has free */
   uint64_t budget;
   rdna_llm_memory device;
-  char sentence[256]; /* what was chosen or what lacks, and why; "" where all is as was asked */
+  rdna_llm_memory host; /* what the host has of a model of which a part stays there; zeros otherwise */
+  char sentence[384];   /* what was chosen or what lacks, and why; "" where all is as was asked */
 } rdna_llm_plan;
 
 typedef struct rdna_llm_plan_options {
   size_t size;                             /* of the struct: RDNA_LLM_PLAN_OPTIONS_INIT sets it */
   const rdna_llm_session_options *session; /* of the session to be; where its context or batch is 0, one is chosen: the
                                               model's context, and 512, or what of them fits. NULL: all is chosen */
-  uint64_t budget; /* bytes that the pool may take; 0: what is free, but for some that drivers need */
+  uint64_t budget;  /* bytes that the pool may take; 0: what is free, but for some that drivers need */
+  int host_layers;  /* as in rdna_llm_open_options, or RDNA_LLM_AUTO: as few as make it fit; of a model with experts
+                       those */
+  int host_experts; /* stay on the host first, and where a context was not asked for, one of 4,096 is enough */
 } rdna_llm_plan_options;
+#define RDNA_LLM_AUTO (-1)
 #define RDNA_LLM_PLAN_OPTIONS_INIT .size = sizeof(rdna_llm_plan_options)
 
 /* What opening |file| on |device|, a session with those options and its passes will take, before any of it is

@@ -75,7 +75,8 @@ static void cut_all(rdna_llm_cache *s, cutter *c) {
   rdna__nn_buffers values = rdna__nn_buffers_of(decoder);
   rdna__nn_pass *pass = &s->pass;
   cut_activations(s, &values, c);
-  s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
+  if (decoder->output.weight.data)
+    s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
   s->words = cut(c, rdna__llm_step_words(s) * sizeof(int32_t));
   pass->workspace = cut(c, pass->workspace_bytes);
   pass->k_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
@@ -147,7 +148,7 @@ size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *s) {
 static rdna_status check_fits(const rdna_llm_cache *s) {
   const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);
   double memory = (double)device->total_memory, gib = 0x1p30, bytes = (double)s->bytes;
-  double weights = s->llm->weights.in_place ? 0 : (double)s->llm->info.weight_bytes; /* else they are the file's map */
+  double weights = (double)(s->llm->weights.bytes - s->llm->weights.mapped);
   size_t caches = (size_t)s->llm->decoder.cache_count * (s->pass.cache_layer_bytes + s->pass.v_layer_bytes);
   int64_t positions = s->pass.pages * s->pass.page_rows;
   double rest = (double)(s->bytes - caches), of_position = (double)caches / (double)positions;
@@ -177,8 +178,40 @@ static void measure_caches(rdna_llm_cache *s) {
   }
 }
 
+int64_t rdna__llm_carried_values(const rdna_llm_cache *s) {
+  const rdna__nn_decoder *decoder = &s->llm->decoder;
+  return decoder->width + (int64_t)decoder->model_layers * decoder->injected;
+}
+
+/* Where experts are computed that stay on the host. */
+static void cut_for_experts(rdna_llm_cache *s, cutter *c) {
+  rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
+  size_t row = (size_t)s->batch * sizeof(float);
+  s->host.h = cut(c, (size_t)values.width * row);
+  s->host.expert_input = cut(c, (size_t)values.width * row);
+  s->host.expert_indices = cut(c, (size_t)values.used * row);
+  s->host.expert_shares = cut(c, (size_t)values.used * row);
+  s->host.experts = cut(c, (size_t)values.experts * row);
+  s->host.projected = cut(c, (size_t)values.width * row);
+}
+
+static rdna_status allocate_for_experts(rdna_llm_cache *s) {
+  cutter c = {0};
+  if (!s->llm->host) return RDNA_OK;
+  cut_for_experts(s, &c);
+  RDNA_TRY(rdna_stream_create(s->llm->host, 0, &s->host.stream));
+  RDNA_TRY(rdna_memory_alloc_named(s->llm->host, c.used, s->host.stream, "experts", &s->host_memory));
+  c = (cutter){s->host_memory, 0};
+  cut_for_experts(s, &c);
+  s->pass.host = &s->host;
+  return RDNA_OK;
+}
+
 static rdna_status allocate_on_host(rdna_llm_cache *s) {
   rdna_device *device = s->llm->weights.device;
+  size_t carried = (size_t)rdna__llm_carried_values(s) * (size_t)s->batch * sizeof *s->carried;
+  if (s->below) RDNA_TRY(rdna_host_alloc(device, carried, (void **)&s->carried));
+  RDNA_TRY(allocate_for_experts(s));
   s->spans = calloc((size_t)s->sequences, sizeof *s->spans);
   s->order = calloc((size_t)s->sequences, sizeof *s->order);
   s->parts = calloc((size_t)s->sequences, sizeof *s->parts);
@@ -193,7 +226,8 @@ static rdna_status allocate_on_host(rdna_llm_cache *s) {
   measure_caches(s);
   s->free_pages = s->pass.pages;
   size_t row = (size_t)s->llm->decoder.vocabulary * sizeof(float);
-  RDNA_TRY(rdna_host_alloc(device, (size_t)s->pinned_rows * row, (void **)&s->pinned));
+  if (s->llm->decoder.output.weight.data)
+    RDNA_TRY(rdna_host_alloc(device, (size_t)s->pinned_rows * row, (void **)&s->pinned));
   return rdna_host_alloc(device, rdna__llm_step_words(s) * sizeof(int32_t), (void **)&s->staging);
 }
 
@@ -263,7 +297,7 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   s->pass.page_rows = chosen.page;
   s->pass.pages = (chosen.positions + chosen.page - 1) / chosen.page;
   s->table_stride = (chosen.context + (int64_t)chosen.page - 1) / chosen.page;
-  s->pass.state_slots = llm->decoder.state_count ? chosen.states : 0;
+  s->pass.state_slots = rdna__llm_has_states(llm) ? chosen.states : 0;
   s->sequences = chosen.sequences;
   s->lanes = chosen.lanes;
   if (s->lanes) s->pass.split = chosen.context / MOST_SPLITS > SPLIT ? chosen.context / MOST_SPLITS + 1 : SPLIT;
@@ -275,6 +309,7 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   if (s->logit_rows < s->lanes) s->logit_rows = s->lanes;
   s->pinned_rows = pinned_rows && pinned_rows < s->logit_rows ? pinned_rows : s->logit_rows;
   rdna_status status = rdna_stream_create(llm->weights.device, 0, &s->pass.stream);
+  if (status == RDNA_OK && llm->below) status = rdna__llm_cache_create(llm->below, caller, chosen, 1, &s->below);
   if (status == RDNA_OK) status = allocate(s);
   if (status != RDNA_OK) {
     rdna_llm_cache_release(s);
@@ -300,8 +335,12 @@ void rdna_llm_cache_release(rdna_llm_cache *s) {
   if (s->pass.stream) (void)!rdna_stream_synchronize(s->pass.stream);
   if (s->staging) rdna_host_free(s->llm->weights.device, s->staging);
   if (s->pinned) rdna_host_free(s->llm->weights.device, s->pinned);
+  if (s->carried) rdna_host_free(s->llm->weights.device, s->carried);
   (void)!rdna_memory_free(s->llm->weights.device, s->memory);
+  if (s->host_memory) (void)!rdna_memory_free(s->llm->host, s->host_memory);
+  rdna_stream_release(s->host.stream);
   rdna_stream_release(s->pass.stream);
+  rdna_llm_cache_release(s->below);
   rdna_llm_release(s->llm);
   free(s->spans), free(s->order), free(s->parts), free(s->rows), free(s->first_rows);
   free(s->page_users), free(s->slot_users), free(s->cache_values);

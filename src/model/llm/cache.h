@@ -27,6 +27,13 @@ typedef struct rdna__llm_recording {
 
 struct rdna_llm_cache {
   rdna_llm *llm;
+  /* Of a model that is split, the buffers and caches of the host's part. Pages and slots have the same numbers there,
+   * and are counted here alone. */
+  rdna_llm_cache *below;
+  float *carried; /* what comes from there, pinned: x (batch, width) and injected (batch, layers injected) */
+  /* Of experts on the host: what rdna__nn_pass says of |host|. */
+  rdna__nn_pass host;
+  void *host_memory;
   int batch, sequences;
   int lanes;    /* tokens of each pass over parts of few tokens, empty places among them; 0: as many as there are */
   void *memory; /* one allocation that holds the pass's buffers, the caches and what is below */
@@ -81,6 +88,8 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
                                    rdna_llm_cache **out_cache);
 /* What of the cache's bytes is keys, values and states. */
 size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *cache);
+/* Values of a token that the host's part of the model gives to the device's. */
+int64_t rdna__llm_carried_values(const rdna_llm_cache *cache);
 /* The slot of a step's numbers: how many 32-bit words they are at most. */
 size_t rdna__llm_step_words(const rdna_llm_cache *cache);
 

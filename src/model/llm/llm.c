@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/status.h"
 #include "device/driver.h"
 #include "model/llm/arch/arch.h"
@@ -38,29 +39,39 @@ static void count_traffic(rdna_llm *llm, bool tied) {
   info->bytes_per_token = info->weight_bytes - unread;
 }
 
-static rdna_status load_ends(rdna_llm *llm) {
+/* The embedding goes with the first layer, the output with the last. */
+static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
   rdna__weights *w = &llm->weights;
   rdna_llm_info *info = &llm->info;
   rdna__nn_decoder *decoder = &llm->decoder;
-  RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &decoder->embedding));
-  RDNA_TRY(rdna__arch_output_norm(llm));
-  bool tied = !rdna_gguf_has_tensor(w->file, "output.weight");
+  bool tied = last && !rdna_gguf_has_tensor(w->file, "output.weight");
+  rdna_tensor table = {0};
+  if (first || tied) RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &table));
+  if (first) decoder->embedding = table;
+  if (last) RDNA_TRY(rdna__arch_output_norm(llm));
   if (tied)
-    decoder->output = (rdna__matrix_weights){.weight = decoder->embedding, .scale = 1};
-  else
+    decoder->output = (rdna__matrix_weights){.weight = table, .scale = 1};
+  else if (last)
     RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
   info->weight_bytes = w->bytes;
   info->parameters = w->parameters;
+  if (tied && !first) info->parameters -= (uint64_t)rdna_tensor_count(&table); /* the other part has it too */
   count_traffic(llm, tied);
   return RDNA_OK;
 }
 
-static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
+/* The layers from |first| to before |end|. Architectures know them by their numbers in the model. */
+static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch, int first, int end, int host_experts) {
   const rdna_llm_info *info = &llm->info;
-  llm->decoder.layers = calloc((size_t)info->layers, sizeof *llm->decoder.layers);
-  if (!llm->decoder.layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d layers", info->layers);
-  for (int i = 0; i < info->layers; i++) {
-    rdna__nn_layer *layer = &llm->decoder.layers[i];
+  llm->layers = calloc((size_t)info->layers, sizeof *llm->layers);
+  if (!llm->layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d layers", info->layers);
+  llm->decoder.layers = llm->layers;
+  llm->decoder.first = first;
+  llm->decoder.layer_count = end - first;
+  llm->decoder.model_layers = info->layers;
+  for (int i = first; i < end; i++) {
+    rdna__nn_layer *layer = &llm->layers[i];
+    llm->weights.experts_for_host = i < host_experts;
     int kv_heads;
     RDNA_TRY(rdna__arch_hidden(&llm->weights, i, &layer->ffn.hidden));
     RDNA_TRY(rdna__key_count_of_layer(&llm->weights, "attention.head_count_kv", i, info->heads, &kv_heads));
@@ -74,22 +85,28 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch) {
                                             .scale = (float)(1 / sqrt((double)info->head_dim)),
                                             .rotation = &llm->rotations[0]};
     RDNA_TRY(arch->layer(llm, i, layer));
+    layer->moe.on_host = i < host_experts && layer->moe.experts > 0 && !llm->weights.in_place;
+    llm->decoder.has_host_experts |= layer->moe.on_host;
     if (layer->attention.shares_cache) continue; /* the architecture has said whose */
     layer->cache = llm->decoder.cache_count, layer->state = llm->decoder.state_count;
     layer->recurrent.k_heads ? llm->decoder.state_count++ : llm->decoder.cache_count++;
   }
+  llm->decoder.layers = llm->layers + first;
   return RDNA_OK;
 }
 
 /* What a prompt's products read on a GPU: the type of the weights where that is of 16 bits, as products are of one
  * type, else f16, whose 11 bits keep more than bf16's 8. */
 static void choose_half(rdna_llm *llm) {
-  const rdna__nn_layer *first = &llm->decoder.layers[0];
+  const rdna__nn_layer *first = llm->decoder.layers;
+  llm->decoder.half = RDNA_F16;
+  if (llm->decoder.layer_count == 0) return;
   const rdna_tensor *weights = first->moe.experts ? &first->moe.down : &first->ffn.down.weight;
   llm->decoder.half = weights->dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
-static rdna_status load(rdna_llm *llm) {
+/* The host's part, of |host_layers|, or with |below| the device's, which comes after it. */
+static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, bool below) {
   rdna__weights *w = &llm->weights;
   const rdna__llm_arch *arch;
   const rdna_kernel *kernel; /* a GPU that has no code should say so before gigabytes are read */
@@ -106,35 +123,37 @@ static rdna_status load(rdna_llm *llm) {
   }
   w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
   const rdna_device_info *device = rdna_device_get_info(w->device);
-  if (!w->in_place && device->total_memory > 0 && w->bytes_total > device->total_memory)
+  bool whole = options->host_layers == 0 && options->host_experts == 0;
+  if (whole && !w->in_place && device->total_memory > 0 && w->bytes_total > device->total_memory)
     return rdna__fail(RDNA_OUT_OF_MEMORY,
-                      "the model's weights take %.2f GiB, and %s has %.2f; choose a smaller type of "
-                      "weights, or the host",
+                      "the model's weights take %.2f GiB, and %s has %.2f; leave layers or experts on the host "
+                      "(--gpu-layers, --experts-on-host), choose a smaller type of weights, or the host",
                       (double)w->bytes_total / 0x1p30, device->name, (double)device->total_memory / 0x1p30);
   RDNA_TRY(arch->keys(llm));
+  int layers = llm->info.layers, first = below ? 0 : options->host_layers, end = below ? options->host_layers : layers;
+  if (options->host_layers > layers || options->host_experts > layers)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d layers and the experts of %d on the host, of a model of %d layers",
+                      options->host_layers, options->host_experts, layers);
   llm->decoder.width = llm->info.width;
   llm->decoder.vocabulary = llm->info.vocabulary;
-  llm->decoder.layer_count = llm->info.layers;
-  RDNA_TRY(load_layers(llm, arch));
-  RDNA_TRY(load_ends(llm));
-  RDNA_TRY(rdna__check_all_read(w, llm->info.layers));
+  RDNA_TRY(load_layers(llm, arch, first, end, options->host_experts));
+  RDNA_TRY(load_ends(llm, first == 0, !below));
+  if (!below) RDNA_TRY(rdna__check_all_read(w, layers));
   choose_half(llm);
   return rdna_stream_synchronize(rdna_device_default_stream(w->device));
 }
 
-rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*progress)(void *data, double share),
-                          void *progress_data, rdna_llm **out_llm) {
-  if (!device || !file || !out_llm)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_open needs a device, a file and a place for the model");
+static rdna_status open_part(rdna_device *device, const rdna_gguf *file, const rdna_llm_open_options *options,
+                             bool below, rdna__strmap *read, rdna_llm **out_llm) {
   rdna_llm *llm = calloc(1, sizeof *llm);
   if (!llm) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model");
   llm->references = 1;
-  llm->weights = (rdna__weights){
-      .device = rdna_device_retain(device), .file = file, .progress = progress, .progress_data = progress_data};
-  rdna__strmap read = {0};
-  llm->weights.read = &read;
-  rdna_status status = load(llm);
-  rdna__strmap_deinit(&read);
+  llm->weights = (rdna__weights){.device = rdna_device_retain(device),
+                                 .file = file,
+                                 .read = read,
+                                 .progress = below ? NULL : options->progress,
+                                 .progress_data = options->progress_data};
+  rdna_status status = load(llm, options, below);
   llm->weights.file = NULL;
   llm->weights.read = NULL;
   if (status != RDNA_OK) {
@@ -145,6 +164,53 @@ rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*pro
   return RDNA_OK;
 }
 
+rdna_status rdna__llm_open_on(rdna_device *device, rdna_device *host, const rdna_gguf *file,
+                              rdna_llm_open_options options, rdna_llm **out_llm) {
+  rdna_llm *llm, *below = NULL;
+  rdna__strmap read = {0};
+  rdna_status status = RDNA_OK;
+  if (options.host_layers > 0) status = open_part(host, file, &options, true, &read, &below);
+  if (status == RDNA_OK) status = open_part(device, file, &options, false, &read, &llm);
+  rdna__strmap_deinit(&read);
+  if (status != RDNA_OK) {
+    rdna_llm_release(below);
+    return status;
+  }
+  llm->below = below;
+  if (below) {
+    llm->info.weight_bytes += below->info.weight_bytes;
+    llm->info.parameters += below->info.parameters;
+    llm->info.bytes_per_token += below->info.bytes_per_token;
+    llm->info.cache_values += below->info.cache_values;
+  }
+  if (llm->decoder.has_host_experts) llm->host = rdna_device_retain(host);
+  *out_llm = llm;
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_open_with(rdna_device *device, const rdna_gguf *file, const rdna_llm_open_options *options,
+                               rdna_llm **out_llm) {
+  rdna_llm_open_options chosen = {RDNA_LLM_OPEN_OPTIONS_INIT};
+  rdna_device *host = NULL;
+  if (!device || !file || !out_llm)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "opening a model needs a device, a file and a place for the model");
+  if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_open_with", "options", options, &chosen));
+  if (chosen.host_layers < 0 || chosen.host_experts < 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d layers and the experts of %d on the host: neither may be negative",
+                      chosen.host_layers, chosen.host_experts);
+  if (chosen.host_layers > 0 || chosen.host_experts > 0) RDNA_TRY(rdna_device_open("host", &host));
+  rdna_status status = rdna__llm_open_on(device, host, file, chosen, out_llm);
+  rdna_device_release(host);
+  return status;
+}
+
+rdna_status rdna_llm_open(rdna_device *device, const rdna_gguf *file, void (*progress)(void *data, double share),
+                          void *progress_data, rdna_llm **out_llm) {
+  const rdna_llm_open_options options = {RDNA_LLM_OPEN_OPTIONS_INIT, .progress = progress,
+                                         .progress_data = progress_data};
+  return rdna_llm_open_with(device, file, &options, out_llm);
+}
+
 rdna_llm *rdna_llm_retain(rdna_llm *llm) {
   atomic_fetch_add(&llm->references, 1);
   return llm;
@@ -153,10 +219,16 @@ rdna_llm *rdna_llm_retain(rdna_llm *llm) {
 void rdna_llm_release(rdna_llm *llm) {
   if (!llm || atomic_fetch_sub(&llm->references, 1) > 1) return;
   rdna__weights_free(&llm->weights);
-  free(llm->decoder.layers);
+  free(llm->layers);
   free(llm->config.windowed);
   rdna_device_release(llm->weights.device);
+  rdna_device_release(llm->host);
+  rdna_llm_release(llm->below);
   free(llm);
+}
+
+bool rdna__llm_has_states(const rdna_llm *llm) {
+  return llm->decoder.state_count > 0 || (llm->below && rdna__llm_has_states(llm->below));
 }
 
 const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm) { return &llm->info; }

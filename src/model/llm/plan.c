@@ -1,6 +1,6 @@
-/* What a model needs of a device, found by a rehearsal: the model is opened, a session created and passes are queued on
- * a device that only counts. So the plan is the sum of what the same calls will ask of the pool, and cannot differ from
- * it. The largest passes are gone through, at the beginning of the context and at its end. */
+/* What a model needs of a device and of the host, found by a rehearsal: the model is opened, a session created and
+ * passes are queued on devices that only count. So the plan is the sum of what the same calls will ask of the pools,
+ * and cannot differ from it. The largest passes are gone through, at the beginning of the context and at its end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,171 +12,258 @@
 enum {
   DEFAULT_BATCH = 512,
   LEAST_BATCH = 32,
-  LEAST_CONTEXT = 512, /* below which no shorter one is tried */
+  LEAST_CONTEXT = 512,   /* below which no shorter one is tried */
+  ENOUGH_CONTEXT = 4096, /* for which nothing is left on the host */
   CONTEXT_STEP = 256,
-  TRIES = 16
+  TRIES = 16,
+  MOST_ROWS = 64
 };
 #define MOST_FOR_DRIVERS (UINT64_C(512) << 20)
 
 typedef struct rehearsal {
-  rdna_device *device; /* the one that only counts */
+  const rdna_gguf *file;
+  rdna_device *like, *host_like; /* the devices that are meant */
+  rdna_device *device, *host;    /* those that only count */
   rdna_llm *llm;
+  rdna_llm_open_options split;
   rdna_llm_session_options session;
-  int32_t *tokens; /* (batch), zeros */
-  float *logits;   /* (most rows, vocabulary), which nobody writes */
-  rdna_llm_memory memory;
+  uint64_t budget;
+  rdna_llm_memory of_device, of_host;
+  bool fits;
+  /* of the model */
+  int layers, context;
+  bool in_place, has_experts;
 } rehearsal;
 
-enum { MOST_ROWS = 64 };
-
-static uint64_t allocated(const rehearsal *r) {
+static uint64_t allocated(rdna_device *device) {
   rdna_memory_stats stats;
-  rdna_memory_get_stats(r->device, &stats);
+  rdna_memory_get_stats(device, &stats);
   return stats.allocated;
 }
 
+/* ---- one rehearsal ---- */
+
 /* Passes of as many tokens as have kernels of their own, before position 0 and before the end of the context. Steps of
  * one token are recorded at the second. */
-static rdna_status run_passes(rehearsal *r, rdna_llm_session *session) {
+static rdna_status run_passes(const rehearsal *r, rdna_llm_session *session, const int32_t *tokens, float *logits) {
   static const int counts[] = {0, 128, 32, 16, 9, 8, 4, 2, 1, 1, 1}; /* 0: the batch */
   int batch = r->session.batch, context = rdna_llm_session_context(session);
   for (int end = 0; end < 2; end++) {
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
       int count = counts[i] ? counts[i] : batch;
-      if (count > batch || count > context) continue;
+      if (count > batch) continue;
       rdna__llm_session_pretend(session, end ? context - count : 0);
-      RDNA_TRY(rdna_llm_session_eval(session, r->tokens, count, r->logits));
+      RDNA_TRY(rdna_llm_session_eval(session, tokens, count, logits));
     }
     int rows = batch < MOST_ROWS ? batch : MOST_ROWS;
-    if (rows > context) rows = context;
     rdna__llm_session_pretend(session, end ? context - rows : 0);
-    RDNA_TRY(rdna_llm_session_eval_all(session, r->tokens, rows, r->logits));
+    RDNA_TRY(rdna_llm_session_eval_all(session, tokens, rows, logits));
   }
   return RDNA_OK;
 }
 
-/* Goes through a session of |context| and |batch|; r->memory becomes what it took. */
-static rdna_status rehearse(rehearsal *r, int context, int batch) {
-  rdna_llm_session *session;
+/* Takes down what |device| has of the session, where |before| was allocated before it; |cache| may be NULL. */
+static void note(rdna_device *device, const rdna_llm_cache *cache, uint64_t before, uint64_t with_session,
+                 rdna_llm_memory *out) {
   rdna_memory_stats stats;
-  r->session.context = context;
-  r->session.batch = batch < context ? batch : context;
-  RDNA_TRY(rdna_memory_empty_cache(r->device));
-  rdna_memory_reset_peaks(r->device);
-  r->tokens = calloc((size_t)r->session.batch, sizeof *r->tokens);
-  if (!r->tokens) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", r->session.batch);
-  uint64_t before = allocated(r);
-  rdna_status status = rdna_llm_session_create(r->llm, &r->session, &session);
-  if (status == RDNA_OK) {
-    rdna_llm_memory *m = &r->memory;
-    uint64_t with_session = allocated(r);
-    status = run_passes(r, session);
-    rdna_memory_get_stats(r->device, &stats);
-    m->caches = rdna__llm_cache_kept_bytes(rdna__llm_session_cache(session));
-    m->activations = with_session - before - m->caches;
-    m->workspace = stats.peak_allocated - with_session;
-    m->peak = stats.peak_allocated;
-    m->reserved = stats.peak_reserved;
-    rdna_llm_session_release(session);
-  }
-  free(r->tokens);
-  r->tokens = NULL;
+  rdna_memory_get_stats(device, &stats);
+  out->caches = cache ? rdna__llm_cache_kept_bytes(cache) : 0;
+  out->activations = with_session - before - out->caches;
+  out->workspace = stats.peak_allocated - with_session;
+  out->peak = stats.peak_allocated;
+  out->reserved = stats.peak_reserved;
+}
+
+static rdna_status run_session(rehearsal *r, const int32_t *tokens, float *logits) {
+  rdna_llm_session *session;
+  uint64_t before = allocated(r->device), host_before = allocated(r->host);
+  RDNA_TRY(rdna_llm_session_create(r->llm, &r->session, &session));
+  uint64_t with_session = allocated(r->device), host_with_session = allocated(r->host);
+  rdna_status status = run_passes(r, session, tokens, logits);
+  const rdna_llm_cache *cache = rdna__llm_session_cache(session);
+  note(r->device, cache, before, with_session, &r->of_device);
+  note(r->host, cache->below, host_before, host_with_session, &r->of_host);
+  rdna_llm_session_release(session);
   return status;
 }
 
-static rdna_status begin(rehearsal *r, rdna_device *device, const rdna_gguf *file) {
-  RDNA_TRY(rdna__device_rehearse(device, &r->device));
-  RDNA_TRY(rdna_llm_open(r->device, file, NULL, NULL, &r->llm));
-  r->logits = malloc((size_t)MOST_ROWS * (size_t)r->llm->info.vocabulary * sizeof *r->logits);
-  if (!r->logits) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for logits");
-  r->memory.mapped = r->llm->weights.mapped;
-  r->memory.weights = r->memory.mapped + allocated(r);
+static rdna_status open_model(rehearsal *r) {
+  RDNA_TRY(rdna__device_rehearse(r->like, &r->device));
+  RDNA_TRY(rdna__device_rehearse(r->host_like, &r->host));
+  RDNA_TRY(rdna__llm_open_on(r->device, r->host, r->file, r->split, &r->llm));
+  const rdna__weights *w = &r->llm->weights;
+  const rdna__nn_decoder *decoder = &r->llm->decoder;
+  r->in_place = w->in_place;
+  r->layers = r->llm->info.layers;
+  r->context = r->llm->info.context;
+  for (int i = 0; i < decoder->layer_count; i++) r->has_experts |= decoder->layers[i].moe.experts > 0;
+  r->of_device.mapped = w->in_place ? w->mapped : 0;
+  r->of_host.mapped = (w->in_place ? 0 : w->mapped) + (r->llm->below ? r->llm->below->weights.mapped : 0);
+  r->of_device.weights = r->of_device.mapped + allocated(r->device);
+  r->of_host.weights = r->of_host.mapped + allocated(r->host);
   return RDNA_OK;
 }
 
-static void end(rehearsal *r) {
-  free(r->logits);
+/* Goes through a session of |context|, 0 for the model's, and |batch|, with so much on the host. It has pools of its
+ * own, as what a pool had at other times is in what it reserves. A split that cannot be does not fit. */
+static rdna_status rehearse(rehearsal *r, int host_layers, int host_experts, int context, int batch) {
+  int32_t *tokens = NULL;
+  float *logits = NULL;
+  r->split.host_layers = host_layers, r->split.host_experts = host_experts;
+  r->llm = NULL, r->device = r->host = NULL;
+  rdna_status status = open_model(r);
+  bool possible = status != RDNA_UNSUPPORTED || (host_layers == 0 && host_experts == 0);
+  if (status == RDNA_OK) {
+    r->session.context = context ? context : r->context;
+    r->session.batch = batch < r->session.context ? batch : r->session.context;
+    tokens = calloc((size_t)r->session.batch, sizeof *tokens);
+    logits = malloc((size_t)MOST_ROWS * (size_t)r->llm->info.vocabulary * sizeof *logits);
+    status = tokens && logits ? run_session(r, tokens, logits)
+                              : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", batch);
+  }
+  free(tokens);
+  free(logits);
   rdna_llm_release(r->llm);
   rdna_device_release(r->device);
+  rdna_device_release(r->host);
+  r->fits = status == RDNA_OK && r->of_device.reserved <= r->budget && r->of_host.reserved <= r->of_host.free;
+  return possible ? status : RDNA_OK;
 }
 
-/* What the pool may take. Some is left to the driver, for code and graphs; of memory that the host shares a quarter is
- * left to others. */
-static rdna_status find_budget(rdna_device *device, rdna_llm_plan *plan) {
-  rdna_memory_stats stats;
-  rdna_memory_get_stats(device, &stats);
-  RDNA_TRY(rdna_memory_get_info(device, &plan->device.free, &plan->device.total));
-  plan->device.free += stats.reserved - stats.allocated;
-  if (plan->device.free > plan->device.total) plan->device.free = plan->device.total;
-  uint64_t some = plan->device.total / 32;
-  if (some > MOST_FOR_DRIVERS) some = MOST_FOR_DRIVERS;
-  const rdna_device_info *info = rdna_device_get_info(device);
-  bool shared = info->integrated || rdna__device_driver(device)->code_format == RDNA__CODE_HOST;
-  if (shared) some = plan->device.free / 4;
-  if (plan->budget == 0) plan->budget = plan->device.free > some ? plan->device.free - some : 0;
-  return RDNA_OK;
+/* ---- choices ---- */
+
+/* With the split that there is. */
+static rdna_status resize(rehearsal *r, int context, int batch) {
+  return rehearse(r, r->split.host_layers, r->split.host_experts, context, batch);
 }
 
-static bool fits(const rehearsal *r, const rdna_llm_plan *plan) { return r->memory.reserved <= plan->budget; }
-
-/* The longest context up to |most| that fits, with a batch of |batch|; r->memory is its. 0: not even the shortest. */
-static rdna_status longest(rehearsal *r, const rdna_llm_plan *plan, int most, int batch, int *out_context) {
-  int low = most < LEAST_CONTEXT ? most : LEAST_CONTEXT, high = most;
-  *out_context = most;
-  RDNA_TRY(rehearse(r, most, batch));
-  if (fits(r, plan)) return RDNA_OK;
-  double of_high = (double)r->memory.reserved;
-  *out_context = 0;
-  RDNA_TRY(rehearse(r, low, batch));
-  if (!fits(r, plan)) return RDNA_OK;
-  double of_low = (double)r->memory.reserved;
-  /* memory grows along a line, but for the rounding of segments: where it meets the budget, then by steps */
+/* Finds the longest context that fits with a batch of |batch|, which is the last one that was rehearsed; it is at least
+ * |least|, and where that does not fit, so it is said. The model's own does not. */
+static rdna_status find_longest(rehearsal *r, int least, int batch) {
+  int low = r->context < least ? r->context : least, high = r->context;
+  double of_high = (double)r->of_device.reserved, budget = (double)r->budget;
+  RDNA_TRY(resize(r, low, batch));
+  if (!r->fits) return RDNA_OK;
+  double of_low = (double)r->of_device.reserved;
+  /* memory grows along a line, but for the rounding of segments: where it meets the budget, then by halves */
   for (int i = 0; i < TRIES && high - low > CONTEXT_STEP; i++) {
-    double share = ((double)plan->budget - of_low) / (of_high - of_low);
+    double share = i < 3 && of_high > budget ? (budget - of_low) / (of_high - of_low) : 0.5;
     int middle = low + (int)(share * (double)(high - low)) / CONTEXT_STEP * CONTEXT_STEP;
     if (middle <= low) middle = low + CONTEXT_STEP;
     if (middle >= high) middle = high - 1;
-    RDNA_TRY(rehearse(r, middle, batch));
-    *(fits(r, plan) ? &low : &high) = middle;
-    *(fits(r, plan) ? &of_low : &of_high) = (double)r->memory.reserved;
+    RDNA_TRY(resize(r, middle, batch));
+    *(r->fits ? &low : &high) = middle;
+    *(r->fits ? &of_low : &of_high) = (double)r->of_device.reserved;
   }
-  *out_context = low;
-  return rehearse(r, low, batch);
+  return resize(r, low, batch);
 }
 
-/* Chooses what was not asked for. A shorter context is better than smaller passes, until it is the shortest. */
-static rdna_status choose(rehearsal *r, rdna_llm_plan *plan, int asked_context, int asked_batch) {
-  int batch = asked_batch ? asked_batch : DEFAULT_BATCH, least = asked_batch ? asked_batch : LEAST_BATCH;
-  int context = 0;
-  plan->fits = 0;
-  for (; batch >= least && !plan->fits; batch /= 2) {
-    context = asked_context;
-    if (asked_context)
-      RDNA_TRY(rehearse(r, asked_context, batch));
-    else
-      RDNA_TRY(longest(r, plan, plan->model_context, batch, &context));
-    plan->batch = batch;
-    plan->fits = fits(r, plan);
-    if (batch == 1) break;
+/* Chooses what was not asked for. A shorter context is better than smaller passes, until it is |least|. */
+static rdna_status choose_sizes(rehearsal *r, int asked_context, int asked_batch, int least) {
+  int batch = asked_batch ? asked_batch : DEFAULT_BATCH, smallest = asked_batch ? asked_batch : LEAST_BATCH;
+  for (;; batch /= 2) {
+    RDNA_TRY(resize(r, asked_context, batch));
+    if (!r->fits && !asked_context) RDNA_TRY(find_longest(r, least, batch));
+    if (r->fits || batch / 2 < smallest) return RDNA_OK;
   }
-  plan->context = context ? context : r->session.context;
-  if (plan->batch > plan->context) plan->batch = plan->context;
+}
+
+/* The least of what is left on the host, experts of 1 to all layers or, with |whole|, layers, so that it fits; |*out|
+ * is more than there are layers where nothing does. */
+static rdna_status least_on_host(rehearsal *r, bool whole, int context, int batch, int *out) {
+  int low = 0, high = r->layers + 1; /* the one does not fit, the other is as if it did */
+  int layers = r->split.host_layers, experts = r->split.host_experts;
+  while (high - low > 1) {
+    int middle = (low + high) / 2;
+    RDNA_TRY(rehearse(r, whole ? middle : layers, whole ? experts : middle, context, batch));
+    *(r->fits ? &high : &low) = middle;
+  }
+  *out = high;
   return RDNA_OK;
 }
 
-static void say(rdna_llm_plan *plan, const char *device, int asked_context, int asked_batch) {
+/* Leaves on the host what must be, where |options| lets it: experts first, then layers. What has been rehearsed has
+ * nothing there that was not asked for, and does not fit. */
+static rdna_status choose_split(rehearsal *r, const rdna_llm_plan_options *options, int asked_context,
+                                int asked_batch) {
+  bool may_layers = options->host_layers == RDNA_LLM_AUTO;
+  bool may_experts = options->host_experts == RDNA_LLM_AUTO && r->has_experts;
+  int context = asked_context ? asked_context : r->context < ENOUGH_CONTEXT ? r->context : ENOUGH_CONTEXT;
+  int batch = asked_batch ? asked_batch : DEFAULT_BATCH, layers = r->split.host_layers, experts = r->split.host_experts;
+  int least = r->layers + 1;
+  rdna_llm_open_options asked = r->split;
+  if (may_experts) {
+    RDNA_TRY(least_on_host(r, false, context, batch, &least));
+    experts = least <= r->layers ? least : r->layers;
+  }
+  if (least > r->layers && may_layers) {
+    r->split.host_layers = layers, r->split.host_experts = experts;
+    RDNA_TRY(least_on_host(r, true, context, batch, &least));
+    if (least <= r->layers) layers = least;
+  }
+  r->split = asked; /* if nothing helps */
+  if (least <= r->layers) r->split.host_layers = layers, r->split.host_experts = experts;
+  return RDNA_OK;
+}
+
+static rdna_status choose(rehearsal *r, const rdna_llm_plan_options *options) {
+  int context = r->session.context, batch = r->session.batch;
+  bool may_split = options->host_layers < 0 || options->host_experts < 0;
+  RDNA_TRY(choose_sizes(r, context, batch, may_split ? ENOUGH_CONTEXT : LEAST_CONTEXT));
+  if (r->fits || !may_split || r->in_place) return RDNA_OK;
+  RDNA_TRY(choose_split(r, options, context, batch));
+  return choose_sizes(r, context, batch, LEAST_CONTEXT);
+}
+
+/* ---- the plan ---- */
+
+/* What the pool may take. Some is left to the driver, for code and graphs; of memory that the host shares a quarter is
+ * left to others. */
+static rdna_status find_budget(rdna_device *device, rdna_llm_memory *memory, uint64_t *out_budget) {
+  rdna_memory_stats stats;
+  rdna_memory_get_stats(device, &stats);
+  RDNA_TRY(rdna_memory_get_info(device, &memory->free, &memory->total));
+  memory->free += stats.reserved - stats.allocated;
+  if (memory->free > memory->total) memory->free = memory->total;
+  const rdna_device_info *info = rdna_device_get_info(device);
+  bool shared = info->integrated || rdna__device_driver(device)->code_format == RDNA__CODE_HOST;
+  uint64_t some = memory->total / 32 < MOST_FOR_DRIVERS ? memory->total / 32 : MOST_FOR_DRIVERS;
+  if (shared) some = memory->free / 4;
+  *out_budget = memory->free > some ? memory->free - some : 0;
+  return RDNA_OK;
+}
+
+static void say(const rehearsal *r, const char *device, bool asked_context, bool asked_batch, rdna_llm_plan *plan) {
   char *text = plan->sentence;
-  double gib = 0x1p30;
-  if (!plan->fits)
-    snprintf(text, sizeof plan->sentence,
-             "it takes %.2f GiB with a context of %d and passes of %d tokens, and %s has %.2f GiB for it",
-             (double)plan->device.reserved / gib, plan->context, plan->batch, device, (double)plan->budget / gib);
+  size_t room = sizeof plan->sentence;
+  double gib = 0x1p30, budget = (double)plan->budget / gib;
+  bool is_split = plan->host_layers > 0 || plan->host_experts > 0;
+  if (!r->fits)
+    snprintf(
+        text, room,
+        "with a context of %d and passes of %d tokens it takes %.2f GiB, and %s has %.2f for it; a smaller context, "
+        "layers or experts on the host (--gpu-layers auto) or a smaller type of weights take less",
+        plan->context, plan->batch, (double)plan->device.reserved / gib, device, budget);
+  else if (is_split)
+    snprintf(text, room,
+             "the host has %d of %d layers and the experts of %d, so that the rest fits in the %.2f GiB of %s",
+             plan->host_layers, plan->layers, plan->host_experts, budget, device);
   else if (!asked_context && plan->context < plan->model_context)
-    snprintf(text, sizeof plan->sentence, "a context of %d of the model's %d is what fits in the %.2f GiB of %s",
-             plan->context, plan->model_context, (double)plan->budget / gib, device);
+    snprintf(text, room, "a context of %d of the model's %d is what fits in the %.2f GiB of %s", plan->context,
+             plan->model_context, budget, device);
   else if (!asked_batch && plan->batch < DEFAULT_BATCH && plan->batch < plan->context)
-    snprintf(text, sizeof plan->sentence, "passes of %d tokens instead of %d fit in the %.2f GiB of %s", plan->batch,
-             DEFAULT_BATCH, (double)plan->budget / gib, device);
+    snprintf(text, room, "passes of %d tokens instead of %d fit in the %.2f GiB of %s", plan->batch, DEFAULT_BATCH,
+             budget, device);
+}
+
+static rdna_status check_options(const rdna_llm_plan_options *options, const rdna_llm_session_options *session) {
+  if (session->context < 0 || session->batch < 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a plan for a context of %d and passes of %d tokens", session->context,
+                      session->batch);
+  if (options->host_layers < RDNA_LLM_AUTO || options->host_experts < RDNA_LLM_AUTO)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a plan with %d layers and the experts of %d on the host",
+                      options->host_layers, options->host_experts);
+  return RDNA_OK;
 }
 
 rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file, const rdna_llm_plan_options *options,
@@ -185,25 +272,32 @@ rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file, const
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_make_plan needs a device, a file and a place for the plan");
   rdna_llm_plan_options chosen = {RDNA_LLM_PLAN_OPTIONS_INIT};
   if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_make_plan", "options", options, &chosen));
-  rehearsal r = {.session = {RDNA_LLM_SESSION_OPTIONS_INIT, .kv_dtype = RDNA_F16}};
+  rehearsal r = {.file = file,
+                 .like = device,
+                 .split = {RDNA_LLM_OPEN_OPTIONS_INIT, .host_layers = chosen.host_layers > 0 ? chosen.host_layers : 0,
+                           .host_experts = chosen.host_experts > 0 ? chosen.host_experts : 0},
+                 .session = {RDNA_LLM_SESSION_OPTIONS_INIT, .kv_dtype = RDNA_F16}};
   if (chosen.session) RDNA_TRY(RDNA__OPTIONS("rdna_llm_make_plan", "session", chosen.session, &r.session));
-  int context = r.session.context, batch = r.session.batch;
-  if (context < 0 || batch < 0)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a plan for a context of %d and passes of %d tokens", context, batch);
-  rdna_llm_plan plan = {.budget = chosen.budget};
-  RDNA_TRY(find_budget(device, &plan));
-  rdna_status status = begin(&r, device, file);
-  if (status == RDNA_OK) {
-    plan.model_context = r.llm->info.context;
-    plan.layers = r.llm->info.layers;
-    status = choose(&r, &plan, context, batch);
-  }
-  if (status == RDNA_OK) {
-    r.memory.free = plan.device.free, r.memory.total = plan.device.total;
-    plan.device = r.memory;
-    say(&plan, rdna_device_get_info(device)->name, context, batch);
-    *out_plan = plan;
-  }
-  end(&r);
-  return status;
+  bool asked_context = r.session.context > 0, asked_batch = r.session.batch > 0;
+  RDNA_TRY(check_options(&chosen, &r.session));
+  uint64_t of_host;
+  RDNA_TRY(find_budget(device, &r.of_device, &r.budget));
+  if (chosen.budget) r.budget = chosen.budget;
+  RDNA_TRY(rdna_device_open("host", &r.host_like));
+  rdna_status status = find_budget(r.host_like, &r.of_host, &of_host);
+  if (status == RDNA_OK) status = choose(&r, &chosen);
+  rdna_device_release(r.host_like);
+  RDNA_TRY(status);
+  *out_plan = (rdna_llm_plan){.context = r.session.context,
+                              .batch = r.session.batch,
+                              .model_context = r.context,
+                              .layers = r.layers,
+                              .host_layers = r.split.host_layers,
+                              .host_experts = r.split.host_experts,
+                              .fits = r.fits,
+                              .budget = r.budget,
+                              .device = r.of_device,
+                              .host = r.of_host};
+  say(&r, rdna_device_get_info(device)->name, asked_context, asked_batch, out_plan);
+  return RDNA_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "model/llm/cache.h"
 
-static bool has_states(const rdna_llm_cache *cache) { return cache->llm->decoder.state_count > 0; }
+static bool has_states(const rdna_llm_cache *cache) { return rdna__llm_has_states(cache->llm); }
 
 static void drop_page(rdna_llm_cache *cache, int32_t page) {
   if (--cache->page_users[page] == 0) cache->free_pages++;
@@ -144,6 +144,7 @@ int64_t rdna__llm_pages_wanted(const rdna_llm_sequence *s, int count) {
 /* The first |rows| positions of page |from|, of all layers, become those of page |to|. */
 static rdna_status copy_page(const rdna_llm_cache *cache, int32_t from, int32_t to, int64_t rows) {
   const rdna__nn_pass *pass = &cache->pass;
+  if (cache->below) RDNA_TRY(copy_page(cache->below, from, to, rows));
   for (int i = 0; i < cache->llm->decoder.cache_count; i++) {
     size_t page = rdna_dtype_bytes(pass->kv_dtype, pass->page_rows * cache->cache_values[i]);
     size_t bytes = rdna_dtype_bytes(pass->kv_dtype, rows * cache->cache_values[i]);
@@ -193,6 +194,8 @@ static bool forget_oldest(rdna_llm_cache *cache) {
 /* Copies slot |from| of all states to slot |to|, or fills it with zeros where |from| is -1. */
 static rdna_status write_slot(const rdna_llm_cache *cache, int from, int to) {
   const rdna__nn_pass *pass = &cache->pass;
+  if (cache->below) RDNA_TRY(write_slot(cache->below, from, to));
+  if (cache->llm->decoder.state_count == 0) return RDNA_OK;
   size_t slots = (size_t)pass->state_slots, sizes[] = {pass->conv_layer_bytes / slots, pass->state_layer_bytes / slots};
   for (int layer = 0; layer < cache->llm->decoder.state_count; layer++) {
     char *of[] = {(char *)pass->conv_states + pass->conv_layer_bytes * (size_t)layer,

@@ -36,7 +36,7 @@ rdna_status rdna_llm_session_create(rdna_llm *llm, const rdna_llm_session_option
   if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a session");
   rdna_status status = rdna__llm_cache_create(llm, "a session", of_cache, 1, &s->cache);
   if (status == RDNA_OK) status = rdna_llm_sequence_create(s->cache, &s->sequence);
-  if (status == RDNA_OK && llm->decoder.state_count) {
+  if (status == RDNA_OK && rdna__llm_has_states(llm)) {
     s->history = calloc((size_t)s->cache->pass.context, sizeof *s->history);
     if (!s->history) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a session's tokens");
   }
@@ -87,7 +87,7 @@ rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
 
 /* Places to come back to: where a prompt begins, and where what the model writes does. */
 static rdna_status keep_history(rdna_llm_session *s, const int32_t *tokens, int count) {
-  if (s->cache->llm->decoder.state_count == 0) return RDNA_OK;
+  if (!rdna__llm_has_states(s->cache->llm)) return RDNA_OK;
   if (count > 1 || s->read_last) RDNA_TRY(rdna_llm_sequence_checkpoint(s->sequence));
   s->read_last = count > 1;
   memcpy(s->history + s->sequence->position, tokens, (size_t)count * sizeof *tokens);

@@ -65,7 +65,7 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *p
                       part->count, s->position, (int)c->pass.context);
   if (part->logits < 0 || part->logits > part->count)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the logits of %d of %d tokens", part->logits, part->count);
-  if (c->llm->decoder.state_count && s->position > 0 && s->slot < 0)
+  if (rdna__llm_has_states(c->llm) && s->position > 0 && s->slot < 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the last call with this sequence failed; rewind or truncate it first");
   for (int i = 0; i < part->count; i++)
     if (part->tokens[i] < 0 || part->tokens[i] >= c->llm->info.vocabulary)
@@ -237,9 +237,18 @@ static rdna_tensor words(const rdna_llm_cache *c, size_t place, int64_t count) {
   return rdna_tensor_contiguous(c->words + place, RDNA_I32, 1, &count);
 }
 
+/* What the host's part of the model gave goes to the device. */
+static rdna_status queue_carried(rdna_llm_cache *c, int64_t tokens) {
+  int64_t x = tokens * c->llm->decoder.width, injected = rdna__llm_carried_values(c) * tokens - x;
+  RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->pass.x, c->carried, (size_t)x * sizeof *c->carried));
+  if (injected == 0) return RDNA_OK;
+  return rdna_copy_to_device(c->pass.stream, c->pass.injected, c->carried + x, (size_t)injected * sizeof *c->carried);
+}
+
 /* What the staging buffer holds goes to the device, and the logits that are wanted to c->logits. */
 static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->words, c->staging, p->end * sizeof *c->words));
+  if (c->below) RDNA_TRY(queue_carried(c, of->places));
   rdna__nn_pass pass = c->pass;
   pass.count = of->places, pass.length = of->length;
   pass.few = of->few, pass.few_spans = of->few_spans, pass.few_most = of->few_most, pass.few_length = of->few_length;
@@ -311,17 +320,36 @@ static void record(rdna_llm_cache *c, const step *of, const places *p, rdna__llm
 /* Decoding is hundreds of short kernels a token, and queueing them takes the host longer than the device to run them:
  * they are recorded once and replayed. The first step of a shape is run as it is, which loads its kernels.
  *
- * Attention by products has the rows of a sequence in its kernels' arguments, so it is recorded only where a cache is
- * one page. */
+ * What the host does in between, as experts, cannot be recorded. Attention by products has the rows of a sequence in
+ * its kernels' arguments, so it is recorded only where a cache is one page. */
 static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   const rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
   bool moves = rdna__nn_buffers_of(&c->llm->decoder).group > 0 && c->pass.pages > 1;
-  if (moves) return queue_pass(c, of, p, paged);
+  if (moves || c->pass.host) return queue_pass(c, of, p, paged);
   rdna__llm_recording *r = find_recording(c, &shape);
   bool first = r->used == 0;
   r->used = ++c->decoded;
   if (!r->graph && !first && c->failed_recordings < RECORDINGS) record(c, of, p, r);
   return r->graph ? rdna_graph_launch(r->graph, c->pass.stream) : queue_pass(c, of, p, paged);
+}
+
+/* The first layers of a model that is split, on the host. The device waits for them. */
+static rdna_status run_below(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
+  rdna_llm_cache *below = c->below;
+  step without_logits = *of;
+  without_logits.wanted = 0;
+  memcpy(below->staging, c->staging, p->end * sizeof *c->staging);
+  memcpy(below->spans, c->spans, (size_t)of->count * sizeof *c->spans);
+  rdna_status status = queue_pass(below, &without_logits, p, paged);
+  rdna_status waited = rdna_stream_synchronize(below->pass.stream);
+  if (status == RDNA_OK) status = waited;
+  RDNA_TRY(status);
+  int64_t x = (int64_t)of->places * c->llm->decoder.width, injected = rdna__llm_carried_values(c) * of->places - x;
+  const rdna__nn_pass *pass = &below->pass;
+  RDNA_TRY(rdna_copy_to_host(pass->stream, c->carried, pass->x, (size_t)x * sizeof *c->carried));
+  if (injected > 0)
+    RDNA_TRY(rdna_copy_to_host(pass->stream, c->carried + x, pass->injected, (size_t)injected * sizeof *c->carried));
+  return rdna_stream_synchronize(pass->stream);
 }
 
 /* One pass, over c->parts. Its logits go to their places in |out|. */
@@ -334,6 +362,7 @@ static rdna_status run(rdna_llm_cache *c, int count, float *out) {
   stage_tokens(c, &of, &p);
   stage_empty_places(c, &of, &p);
   stage_wanted(c, &of, &p);
+  if (c->below) RDNA_TRY(run_below(c, &of, &p, paged));
   rdna_status status = of.alone && of.in_order ? decode(c, &of, &p, paged) : queue_pass(c, &of, &p, paged);
   if (status == RDNA_OK) status = fetch_logits(c, &of, out);
   rdna_status waited = rdna_stream_synchronize(c->pass.stream); /* the staging buffer is free again */

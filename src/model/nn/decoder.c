@@ -6,7 +6,7 @@
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
-  rdna__nn_buffers most = {.width = decoder->width, .injected = 2 * (int64_t)decoder->layer_count * decoder->injected};
+  rdna__nn_buffers most = {.width = decoder->width, .injected = 2 * (int64_t)decoder->model_layers * decoder->injected};
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
     const rdna__nn_attention *a = &layer->attention;
@@ -147,14 +147,18 @@ static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decode
   return rdna__nn_scale(pass->stream, &logits, cap);
 }
 
+static rdna_status embed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x) {
+  RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, x, NULL));
+  RDNA_TRY(rdna__nn_scale(pass->stream, x, decoder->embedding_scale));
+  return decoder->injected ? rdna__nn_prepare_injections(pass, decoder, x) : RDNA_OK;
+}
+
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits) {
   rdna_tensor x = rdna__nn_matrix(pass->x, pass->count, decoder->width);
   rdna_tensor place = rdna__nn_input(pass, pass->h, decoder->width);
   rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
-  RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, &x, NULL));
-  RDNA_TRY(rdna__nn_scale(pass->stream, &x, decoder->embedding_scale));
-  if (decoder->injected) RDNA_TRY(rdna__nn_prepare_injections(pass, decoder, &x));
-  const rdna__nn_norm *first = &decoder->layers[0].attention_norm;
+  if (decoder->embedding.data) RDNA_TRY(embed(pass, decoder, &x));
+  const rdna__nn_norm *first = decoder->layer_count ? &decoder->layers[0].attention_norm : &decoder->output_norm;
   if (first->weight.data)
     RDNA_TRY(rdna__nn_normalize(pass, decoder, &x, first, &branch, &place));
   else

@@ -9,7 +9,7 @@
 rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder,
                                         const rdna_tensor *x) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  int64_t columns = (int64_t)decoder->layer_count * decoder->injected, rows = pass->count * decoder->layer_count;
+  int64_t columns = (int64_t)decoder->model_layers * decoder->injected, rows = pass->count * decoder->model_layers;
   rdna_tensor projected = rdna__nn_matrix(pass->injected, pass->count, columns);
   rdna_tensor looked_up = rdna__nn_matrix((float *)pass->injected + pass->count * columns, pass->count, columns);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->injected_projection, x, &projected));
@@ -26,8 +26,8 @@ rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *d
                             const rdna_tensor *x) {
   const rdna__nn_injection *injection = &decoder->layers[index].injection;
   const rdna_scalar zero = rdna_scalar_real(0);
-  int64_t size = decoder->injected, columns = decoder->layer_count * size;
-  rdna_tensor vector = rdna__nn_matrix((float *)pass->injected + index * size, pass->count, size);
+  int64_t size = decoder->injected, columns = decoder->model_layers * size;
+  rdna_tensor vector = rdna__nn_matrix((float *)pass->injected + (decoder->first + index) * size, pass->count, size);
   vector.stride[0] = columns;
   rdna_tensor gate = rdna__nn_matrix((float *)pass->injected + pass->count * columns, pass->count, size);
   rdna_tensor out = rdna__nn_matrix(pass->projected, pass->count, decoder->width);

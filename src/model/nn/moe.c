@@ -2,6 +2,7 @@
  * some models have one more that every token takes. */
 #include "base/status.h"
 #include "model/nn/nn.h"
+#include "rdna/memory.h"
 #include "rdna/op.h"
 
 /* Which experts the tokens take, and with what weights. */
@@ -70,13 +71,47 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, projected, &out, zero, zero, projected);
 }
 
+/* projected = the products of the chosen experts over |h|, added up by their shares. */
+static rdna_status multiply(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
+                            const rdna_tensor *indices, const rdna_tensor *shares, const rdna_tensor *projected) {
+  rdna_tensor activated;
+  RDNA_TRY(open_gates(pass, moe, h, indices, &activated));
+  rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
+                           .shares = shares};
+  return rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, indices, projected);
+}
+
+static rdna_status fetch(const rdna__nn_pass *pass, const rdna_tensor *from, void *to, rdna_tensor *out) {
+  *out = *from;
+  out->data = to;
+  return rdna_copy_to_host(pass->stream, to, from->data, rdna_dtype_bytes(from->dtype, rdna_tensor_count(from)));
+}
+
+/* The same on the host, where the matrices are: what the products read goes there, and their sum comes back. */
+static rdna_status multiply_on_host(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
+                                    const rdna_tensor *indices, const rdna_tensor *shares,
+                                    const rdna_tensor *projected) {
+  rdna__nn_pass there = *pass->host;
+  rdna_tensor x, there_indices, there_shares, whole = rdna__nn_matrix(there.h, pass->count, h->shape[1]);
+  rdna_tensor out = rdna__nn_matrix(there.projected, pass->count, projected->shape[1]);
+  there.count = pass->count;
+  there.type = RDNA_F32;
+  RDNA_TRY(fetch(pass, h, h->dtype == RDNA_F32 ? there.h : there.expert_input, &x));
+  RDNA_TRY(fetch(pass, indices, there.expert_indices, &there_indices));
+  RDNA_TRY(fetch(pass, shares, there.expert_shares, &there_shares));
+  RDNA_TRY(rdna_stream_synchronize(pass->stream));
+  if (x.dtype != RDNA_F32) RDNA_TRY(rdna_op_cast(there.stream, &x, &whole));
+  RDNA_TRY(multiply(&there, moe, &whole, &there_indices, &there_shares, &out));
+  RDNA_TRY(rdna_stream_synchronize(there.stream));
+  size_t bytes = rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&out));
+  return rdna_copy_to_device(pass->stream, projected->data, out.data, bytes);
+}
+
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                                  const rdna_tensor *router_input, const rdna_tensor *projected) {
-  rdna_tensor indices, shares, activated;
+  rdna_tensor indices, shares;
   RDNA_TRY(route(pass, moe, router_input, &indices, &shares));
-  RDNA_TRY(open_gates(pass, moe, h, &indices, &activated));
-  rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
-                           .shares = &shares};
-  RDNA_TRY(rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, &indices, projected));
+  RDNA_TRY(moe->on_host ? multiply_on_host(pass, moe, h, &indices, &shares, projected)
+                        : multiply(pass, moe, h, &indices, &shares, projected));
   return moe->shared.hidden ? add_shared(pass, moe, h, projected) : RDNA_OK;
 }

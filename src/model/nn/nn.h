@@ -100,7 +100,8 @@ typedef struct rdna__nn_moe {
   rdna_tensor gate_bias, up_bias, down_bias; /* (experts, hidden) twice, (experts, width), f32 */
   int experts, used, hidden;
   rdna__nn_gate activation;
-  bool wide; /* as rdna__nn_ffn has it */
+  bool wide;    /* as rdna__nn_ffn has it */
+  bool on_host; /* the experts' matrices are in host memory, and the host computes their products */
   rdna_moe_score score;
   bool normalised;
   int groups, groups_kept, group_best; /* see rdna_moe_routing */
@@ -136,8 +137,15 @@ typedef struct rdna__nn_layer {
   rdna__nn_moe moe; /* in place of ffn; experts 0: none */
 } rdna__nn_layer;
 
+/* A row of layers. Of a model that is split, the host has the first layers and the device the others:
+ *
+ *     host     embedding, layers 0 to n - 1              |
+ *     device                            x from the host  | layers n to the last, output
+ */
 typedef struct rdna__nn_decoder {
   int width, vocabulary, layer_count;
+  int first, model_layers;      /* the number of layers[0] in the model, and how many that has */
+  bool has_host_experts;        /* some layer has */
   int cache_count, state_count; /* layers with a cache, and with a state */
   double norm_epsilon;
   bool layer_norm;       /* norms of what goes into blocks are LayerNorm */
@@ -149,15 +157,15 @@ typedef struct rdna__nn_decoder {
    * not spread thin; beta 0: no */
   float temperature_beta;
   int temperature_after;
-  rdna_dtype half;                          /* the type of 16 bits for products of many tokens */
-  rdna_tensor embedding;                    /* (vocabulary, width) */
-  int injected;                             /* values of the vectors for layers' injections; 0: none */
-  rdna_tensor injected_embedding;           /* (vocabulary, layers injected) */
+  rdna_dtype half;                /* the type of 16 bits for products of many tokens */
+  rdna_tensor embedding;          /* (vocabulary, width); data NULL: what comes in is in the pass's x and injected */
+  int injected;                   /* values of the vectors for layers' injections; 0: none */
+  rdna_tensor injected_embedding; /* (vocabulary, layers injected) */
   rdna__matrix_weights injected_projection; /* (layers injected, width) */
   rdna_tensor injected_norm;                /* (injected) */
   rdna__nn_norm output_norm;
-  rdna__matrix_weights output;
-  rdna__nn_layer *layers; /* (layer_count) */
+  rdna__matrix_weights output; /* weight.data NULL, as that of the norm: what goes out is x */
+  rdna__nn_layer *layers;      /* (layer_count) */
 } rdna__nn_decoder;
 
 /* The tokens of one sequence in a pass, which are neighbours, and where its keys and values lie. */
@@ -224,6 +232,9 @@ typedef struct rdna__nn_pass {
   int32_t split;   /* of attention over caches: see rdna_attention */
   void *workspace; /* of attention */
   size_t workspace_bytes;
+  /* Of experts that the host computes: its stream, and there h, expert_input, expert_indices, expert_shares, experts
+   * and projected. */
+  const struct rdna__nn_pass *host;
 } rdna__nn_pass;
 
 /* The most values that a layer needs of each buffer: for each token of a pass, gate_up 7 more; of caches for each

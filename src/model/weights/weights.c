@@ -89,7 +89,7 @@ static rdna_status load_as_it_is(rdna__weights *w, const char *name, int rank, c
   RDNA_TRY(check_type(name, &tensor));
   void *data = (void *)tensor.data;
   /* a folder's files align their tensors to less than kernels want, which then compute in another order */
-  if (w->in_place && (uintptr_t)data % 32 == 0)
+  if (w->for_host || (w->in_place && (uintptr_t)data % 32 == 0))
     w->mapped += tensor.bytes;
   else
     RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
@@ -256,8 +256,8 @@ rdna_status rdna__load_router(rdna__weights *w, int layer, int experts, int64_t 
   return rdna_gguf_has_tensor(w->file, full) ? rdna__load_vector(w, full, experts, &out->bias) : RDNA_OK;
 }
 
-rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
-                               int64_t columns, rdna_tensor *out, rdna_tensor *bias) {
+static rdna_status load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
+                                int64_t columns, rdna_tensor *out, rdna_tensor *bias) {
   char full[TENSOR_NAME];
   layer_name(layer, name, ".weight", full);
   RDNA_TRY(load_as_it_is(w, full, 3, (int64_t[]){experts, rows, columns}, out));
@@ -270,6 +270,14 @@ rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, in
     return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; biases of experts are read as f32", full,
                       rdna_gguf_tensor_type_name(tensor.ggml_type));
   return load_as_it_is(w, full, 2, (int64_t[]){experts, rows}, bias);
+}
+
+rdna_status rdna__load_experts(rdna__weights *w, int layer, const char *name, int experts, int64_t rows,
+                               int64_t columns, rdna_tensor *out, rdna_tensor *bias) {
+  w->for_host = w->experts_for_host && !w->in_place;
+  rdna_status status = load_experts(w, layer, name, experts, rows, columns, out, bias);
+  w->for_host = false;
+  return status;
 }
 
 rdna_status rdna__load_layer_matrices(rdna__weights *w, int layer, const char *name, int64_t count, int64_t rows,

@@ -19,8 +19,10 @@ typedef struct rdna__matrix_weights {
 /* What a model has on its device, and while it is loaded the file that it comes from. */
 typedef struct rdna__weights {
   rdna_device *device;
-  bool in_place;      /* weights lie in the file's map: the device reads host memory */
-  void **allocations; /* device memory to free, (allocation_count) */
+  bool in_place;         /* weights lie in the file's map: the device reads host memory */
+  bool experts_for_host; /* of the layer that is loaded, the host computes the experts, and the device has the rest */
+  bool for_host;         /* so this stays where it is mapped */
+  void **allocations;    /* device memory to free, (allocation_count) */
   int allocation_count, allocation_room;
   uint64_t bytes;      /* of all that was loaded */
   uint64_t mapped;     /* of that, what is used in place */

@@ -83,7 +83,13 @@ static rdna_status load_attention(rdna_llm *llm, int index, rdna__nn_layer *l) {
   RDNA_TRY(rdna__load_parts(w, index, &output, 1, NULL, NULL));
   RDNA_TRY(rdna__load_layer_vector(w, index, "attn_q_norm.weight", a->head_dim, &a->q_norm));
   if (a->shares_cache) {
-    const rdna__nn_layer *source = &llm->decoder.layers[source_of(llm, index, layers - shared)];
+    int owner = source_of(llm, index, layers - shared);
+    if (owner < llm->decoder.first)
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "layer %d reads the cache of layer %d, so that either both are the host's or none: leave it at "
+                        "most %d layers, or all %d",
+                        index, owner, owner, layers);
+    const rdna__nn_layer *source = &llm->decoder.layers[owner];
     const rdna__nn_attention *of = &source->attention;
     if (of->window != a->window || of->kv_heads != a->kv_heads || of->head_dim != a->head_dim)
       return rdna__fail(RDNA_BAD_DATA,
