@@ -42,7 +42,7 @@ class Plan(ctypes.Structure):
 
 class PlanOptions(Options):
     _fields_ = [("session", ctypes.POINTER(SessionOptions)), ("budget", ctypes.c_uint64),
-                ("host_layers", ctypes.c_int), ("host_experts", ctypes.c_int)]
+                ("most_context", ctypes.c_int64), ("host_layers", ctypes.c_int), ("host_experts", ctypes.c_int)]
 
 
 class OpenOptions(Options):
@@ -71,8 +71,8 @@ class Model:
         options = OpenOptions(host_layers, host_experts, None, None)
         self.call("rdna_llm_open_with", self.device, self.file, ctypes.byref(options), ctypes.byref(self.llm))
 
-    def plan(self, session, budget=0, host_layers=0, host_experts=0):
-        options, plan = PlanOptions(ctypes.pointer(session), budget, host_layers, host_experts), Plan()
+    def plan(self, session, budget=0, host_layers=0, host_experts=0, most_context=0):
+        options, plan = PlanOptions(ctypes.pointer(session), budget, most_context, host_layers, host_experts), Plan()
         self.call("rdna_llm_make_plan", self.device, self.file, ctypes.byref(options), ctypes.byref(plan))
         return plan
 

@@ -115,10 +115,11 @@ typedef struct rdna_llm_plan_options {
   size_t size;                             /* of the struct: RDNA_LLM_PLAN_OPTIONS_INIT sets it */
   const rdna_llm_session_options *session; /* of the session to be; where its context or batch is 0, one is chosen: the
                                               model's context, and 512, or what of them fits. NULL: all is chosen */
-  uint64_t budget;  /* bytes that the pool may take; 0: what is free, but for some that drivers need */
-  int host_layers;  /* as in rdna_llm_open_options, or RDNA_LLM_AUTO: as few as make it fit; of a model with experts
-                       those */
-  int host_experts; /* stay on the host first, and where a context was not asked for, one of 4,096 is enough */
+  uint64_t budget;      /* bytes that the pool may take; 0: what is free, but for some that drivers need */
+  int64_t most_context; /* where a context is chosen, no longer one than this; 0: than the model's */
+  /* As in rdna_llm_open_options, or RDNA_LLM_AUTO: as few as make it fit. Of a model with experts those stay on the
+   * host first, and where a context is chosen, one of 4,096 is enough. */
+  int host_layers, host_experts;
 } rdna_llm_plan_options;
 #define RDNA_LLM_AUTO (-1)
 #define RDNA_LLM_PLAN_OPTIONS_INIT .size = sizeof(rdna_llm_plan_options)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "command/placement.h"
 #include "rdna/device.h"
 #include "rdna/llm.h"
 #include "rdna/profile.h"
@@ -20,8 +21,11 @@ typedef struct model_bench {
   int prompt, decode;
   rdna_dtype kv; /* of the cache */
   bool kernels;  /* after the rates, the time of each kernel */
+  placement place;
 } model_bench;
 rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json);
+/* Prints what that would take; returns the process's exit status. */
+int bench_plan(rdna_device *device, const char *path, const model_bench *what, bool json);
 
 /* Sequences that decode together, as |what| says, each behind as many tokens as its depth. */
 rdna_status bench_batch(rdna_device *device, rdna_llm *llm, const model_bench *what, json_t *json);

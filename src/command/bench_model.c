@@ -8,6 +8,8 @@
 #include "command/command.h"
 #include "rdna/llm.h"
 
+enum { BATCH = 512 }; /* a session's own */
+
 typedef struct rates {
   double prompt_seconds, decode_seconds;
 } rates;
@@ -97,12 +99,37 @@ static rdna_status bench_depths(rdna_device *device, rdna_llm *llm, const model_
   return status;
 }
 
+/* For the largest of what is timed. */
+static rdna_status plan(rdna_device *device, const rdna_gguf *file, const model_bench *what, rdna_llm_plan *out_plan) {
+  int depth = 0, sequences = 1;
+  for (size_t i = 0; i < what->depths.count; i++) depth = what->depths.ids[i] > depth ? what->depths.ids[i] : depth;
+  for (size_t i = 0; i < what->batches.count; i++)
+    sequences = what->batches.ids[i] > sequences ? what->batches.ids[i] : sequences;
+  int prompt = what->batches.count ? 0 : what->prompt;
+  const rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT,
+                                            .context = sequences * (depth + prompt + what->decode),
+                                            .kv_dtype = RDNA_F16, .batch = BATCH};
+  return plan_model(device, file, &what->place, &session, 0, out_plan);
+}
+
+int bench_plan(rdna_device *device, const char *path, const model_bench *what, bool json) {
+  rdna_gguf *file;
+  rdna_llm_plan planned;
+  if (rdna_model_open(path, &file) != RDNA_OK) return fail_with_status();
+  rdna_status status = plan(device, file, what, &planned);
+  int exit_status = status == RDNA_OK ? report_plan(device, &planned, json) : fail_with_status();
+  rdna_gguf_close(file);
+  return exit_status;
+}
+
 rdna_status bench_model(rdna_device *device, const char *path, const model_bench *what, json_t *json) {
   rdna_gguf *file;
   rdna_llm *llm;
   RDNA_TRY(rdna_model_open(path, &file));
-  rdna_status status = rdna_llm_open(device, file, show_loading, NULL, &llm);
-  end_progress();
+  rdna_llm_plan planned;
+  rdna_status status = plan(device, file, what, &planned);
+  if (status == RDNA_OK && !json) say_plan(device, &planned);
+  if (status == RDNA_OK) status = open_planned_model(device, file, &planned, &llm);
   if (status == RDNA_OK) {
     if (!json) print_model(rdna_llm_get_info(llm));
     status = what->batches.count ? bench_batch(device, llm, what, json) : bench_depths(device, llm, what, json);

@@ -107,9 +107,13 @@ int command_chat(int argc, char **argv) {
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   talk t = {.g.options = &o};
   rdna_status status = generation_open_file(&t.g, positionals[0]);
-  if (status == RDNA_OK) status = set_system(&t, system);
-  if (status == RDNA_OK) status = generation_open_model(&t.g);
-  if (status == RDNA_OK) status = converse(&t);
+  if (status == RDNA_OK && o.place.plan) {
+    status = generation_plan(&t.g, false);
+  } else {
+    if (status == RDNA_OK) status = set_system(&t, system);
+    if (status == RDNA_OK) status = generation_open_model(&t.g);
+    if (status == RDNA_OK) status = converse(&t);
+  }
   exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
   conversation_close(&t.c);
   generation_close(&t.g);

@@ -7,6 +7,8 @@
 
 #include "base/status.h"
 
+enum { CONTEXT_STEP = 256 };
+
 volatile sig_atomic_t generation_interrupted;
 void generation_interrupt(int signal_number) { generation_interrupted = 1; }
 
@@ -50,14 +52,41 @@ rdna_status generation_open_file(generation *g, const char *path) {
   return RDNA_OK;
 }
 
-rdna_status generation_open_model(generation *g) {
+static rdna_status check_prompt(const generation *g, int context) {
+  if (g->prompt.count <= (size_t)context) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "the prompt has %zu tokens and the context room for %d; shorten it or give a larger --context",
+                    g->prompt.count, context);
+}
+
+/* A prompt that is there already needs no more context than it and what is written take. */
+static rdna_status plan(generation *g, rdna_llm_session_options *session, rdna_llm_plan *out_plan) {
   const generation_options *o = g->options;
-  double start = seconds();
+  int64_t needed = (int64_t)g->prompt.count + o->max_tokens, all = (needed + CONTEXT_STEP - 1) / CONTEXT_STEP;
+  *session = (rdna_llm_session_options){RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
+                                        .kv_dtype = kv_type(o->kv), .batch = (int)o->batch, .exact = o->exact};
   RDNA_TRY(open_chosen_device(&o->device, &g->device));
-  RDNA_TRY(rdna_llm_open(g->device, g->file, show_loading, NULL, &g->llm));
-  end_progress();
-  rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
-                                      .kv_dtype = kv_type(o->kv), .batch = (int)o->batch, .exact = o->exact};
+  int most = g->prompt.count ? (int)(all * CONTEXT_STEP) : 0;
+  RDNA_TRY(plan_model(g->device, g->file, &o->place, session, most, out_plan));
+  session->context = out_plan->context, session->batch = out_plan->batch;
+  return RDNA_OK;
+}
+
+rdna_status generation_plan(generation *g, bool json) {
+  rdna_llm_session_options session;
+  rdna_llm_plan planned;
+  RDNA_TRY(plan(g, &session, &planned));
+  return report_plan(g->device, &planned, json) == EXIT_OK ? RDNA_OK : rdna__fail(RDNA_IO_ERROR, "cannot print");
+}
+
+rdna_status generation_open_model(generation *g) {
+  double start = seconds();
+  rdna_llm_session_options session;
+  rdna_llm_plan planned;
+  RDNA_TRY(plan(g, &session, &planned));
+  RDNA_TRY(check_prompt(g, planned.context));
+  if (!g->options->silent) say_plan(g->device, &planned);
+  RDNA_TRY(open_planned_model(g->device, g->file, &planned, &g->llm));
   RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
   RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
   g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);
@@ -128,11 +157,7 @@ static rdna_status keep_common(generation *g) {
 rdna_status generation_write(generation *g) {
   const rdna_tokens *prompt = &g->prompt;
   g->tokens.count = g->text_size = 0;
-  if (prompt->count > (size_t)rdna_llm_session_context(g->session))
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "the prompt has %zu tokens and the context room for %d; shorten it or "
-                      "give a larger --context",
-                      prompt->count, rdna_llm_session_context(g->session));
+  RDNA_TRY(check_prompt(g, rdna_llm_session_context(g->session)));
   RDNA_TRY(keep_common(g));
   size_t first = g->held.count;
   /* the detokenizer must know what stands before: a leading space is the prompt's to drop, not ours */

@@ -4,11 +4,12 @@
 
 #include <signal.h>
 
-#include "command/command.h"
+#include "command/placement.h"
 #include "rdna/llm.h"
 
 typedef struct generation_options {
   device_choice device;
+  placement place;
   int64_t max_tokens, context, batch;
   double temperature, top_p, min_p, repetition_penalty;
   int64_t top_k, repeat_last_n, seed;
@@ -18,6 +19,7 @@ typedef struct generation_options {
 } generation_options;
 #define GENERATION_OPTIONS_DEFAULT  \
   {.device = DEVICE_CHOICE_DEFAULT, \
+   .place = PLACEMENT_DEFAULT,      \
    .max_tokens = 256,               \
    .temperature = 0.7,              \
    .top_p = 1,                      \
@@ -43,12 +45,12 @@ typedef struct generation_options {
        100},                                                                                                            \
       {"--repeat-last", OPTION_INTEGER, &(o).repeat_last_n, "N", "how many tokens are recent (128)", 0, 1e9},           \
       {"--seed", OPTION_INTEGER, &(o).seed, "N", "the same seed draws the same tokens (the clock)", 0, 9e18},           \
-      {"--context", OPTION_INTEGER, &(o).context, "N", "positions of the cache (the model's, at most 4096)", 1, 1e8},   \
-      {"--batch", OPTION_INTEGER, &(o).batch, "N", "most prompt tokens in one pass (512)", 1, 65536},                   \
+      {"--context", OPTION_INTEGER, &(o).context, "N", "positions of the cache (what is needed and fits)", 1, 1e8},     \
+      {"--batch", OPTION_INTEGER, &(o).batch, "N", "most prompt tokens in one pass (512, or what fits)", 1, 65536},     \
       {"--kv", OPTION_CHOICE, &(o).kv, KV_CHOICES, "type of the cache (f16)", 0, 0},                                    \
       {"--exact", OPTION_FLAG, &(o).exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},     \
       {"--ignore-end", OPTION_FLAG, &(o).ignore_end, NULL, "write on after the model's token for the end", 0, 0},       \
-      DEVICE_OPTIONS((o).device)
+      PLACEMENT_OPTIONS((o).place), DEVICE_OPTIONS((o).device)
 
 typedef struct generation {
   const generation_options *options;
@@ -76,6 +78,8 @@ void generation_interrupt(int signal_number);
 /* All zeros but |options| is a generation that close takes, too. First what needs no device, then the model. */
 rdna_status generation_open_file(generation *g, const char *path);
 rdna_status generation_open_model(generation *g);
+/* Only what generation_open_model would take, printed. */
+rdna_status generation_plan(generation *g, bool json);
 void generation_close(generation *g);
 /* Writes on from |prompt|, of which the session does not compute again what it holds. */
 rdna_status generation_write(generation *g);

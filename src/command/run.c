@@ -86,7 +86,13 @@ int command_run(int argc, char **argv) {
   generation g = {.options = &o};
   signal(SIGINT, generation_interrupt);
   rdna_status status = generation_open_file(&g, positionals[0]);
-  if (status == RDNA_OK) status = encode_prompt(&g, &prompt);
+  if (status == RDNA_OK && (!o.place.plan || count > 1)) status = encode_prompt(&g, &prompt);
+  if (status == RDNA_OK && o.place.plan) {
+    status = generation_plan(&g, json);
+    exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
+    generation_close(&g);
+    return exit_status;
+  }
   if (status == RDNA_OK) status = generation_open_model(&g);
   if (status == RDNA_OK && !json && !no_echo && !prompt.chat &&
       g.prompt.count <= (size_t)rdna_llm_session_context(g.session))

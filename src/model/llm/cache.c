@@ -156,7 +156,8 @@ static rdna_status check_fits(const rdna_llm_cache *s) {
   double longest = of_position > 0 ? (memory - weights - rest) / of_position : 0;
   return rdna__fail(RDNA_OUT_OF_MEMORY,
                     "weights of %.2f GiB and a session of %.2f GiB (caches for %lld tokens %.2f, the rest %.2f) do not "
-                    "fit in the %.2f GiB of %s; ask for a context of at most %lld",
+                    "fit in the %.2f GiB of %s; ask for a context of at most %lld, or leave layers on the host "
+                    "(--gpu-layers auto)",
                     weights / gib, bytes / gib, (long long)positions, (double)caches / gib, rest / gib, memory / gib,
                     device->name, longest > 0 ? (long long)longest : 0);
 }

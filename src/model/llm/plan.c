@@ -28,10 +28,11 @@ typedef struct rehearsal {
   rdna_llm_open_options split;
   rdna_llm_session_options session;
   uint64_t budget;
+  int64_t most_context;
   rdna_llm_memory of_device, of_host;
   bool fits;
   /* of the model */
-  int layers, context;
+  int layers, model_context, context; /* the last is the longest that is chosen */
   bool in_place, has_experts;
 } rehearsal;
 
@@ -95,7 +96,8 @@ static rdna_status open_model(rehearsal *r) {
   const rdna__nn_decoder *decoder = &r->llm->decoder;
   r->in_place = w->in_place;
   r->layers = r->llm->info.layers;
-  r->context = r->llm->info.context;
+  r->context = r->model_context = r->llm->info.context;
+  if (r->most_context > 0 && r->most_context < r->context) r->context = (int)r->most_context;
   for (int i = 0; i < decoder->layer_count; i++) r->has_experts |= decoder->layers[i].moe.experts > 0;
   r->of_device.mapped = w->in_place ? w->mapped : 0;
   r->of_host.mapped = (w->in_place ? 0 : w->mapped) + (r->llm->below ? r->llm->below->weights.mapped : 0);
@@ -233,22 +235,39 @@ static rdna_status find_budget(rdna_device *device, rdna_llm_memory *memory, uin
   return RDNA_OK;
 }
 
+/* About the longest context that would fit; 0: none. */
+static long long fitting_context(const rdna_llm_plan *plan) {
+  double of_position = (double)plan->device.caches / plan->context;
+  double left = (double)plan->budget - (double)(plan->device.reserved - plan->device.caches);
+  return of_position > 0 && left > 0 ? (long long)(left / of_position) : 0;
+}
+
+static void say_split(rdna_llm_plan *plan, double budget, const char *device) {
+  char what[96];
+  if (plan->host_experts <= plan->host_layers)
+    snprintf(what, sizeof what, "%d of %d layers", plan->host_layers, plan->layers);
+  else if (plan->host_layers == 0)
+    snprintf(what, sizeof what, "the experts of %d of %d layers", plan->host_experts, plan->layers);
+  else
+    snprintf(what, sizeof what, "%d of %d layers, and the experts of %d", plan->host_layers, plan->layers,
+             plan->host_experts);
+  snprintf(plan->sentence, sizeof plan->sentence, "the host has %s; the rest is within the %.2f GiB for it on %s", what,
+           budget, device);
+}
+
 static void say(const rehearsal *r, const char *device, bool asked_context, bool asked_batch, rdna_llm_plan *plan) {
   char *text = plan->sentence;
   size_t room = sizeof plan->sentence;
   double gib = 0x1p30, budget = (double)plan->budget / gib;
   bool is_split = plan->host_layers > 0 || plan->host_experts > 0;
   if (!r->fits)
-    snprintf(
-        text, room,
-        "with a context of %d and passes of %d tokens it takes %.2f GiB, and %s has %.2f for it; a smaller context, "
-        "layers or experts on the host (--gpu-layers auto) or a smaller type of weights take less",
-        plan->context, plan->batch, (double)plan->device.reserved / gib, device, budget);
-  else if (is_split)
     snprintf(text, room,
-             "the host has %d of %d layers and the experts of %d, so that the rest fits in the %.2f GiB of %s",
-             plan->host_layers, plan->layers, plan->host_experts, budget, device);
-  else if (!asked_context && plan->context < plan->model_context)
+             "with a context of %d and passes of %d tokens it takes %.2f GiB, and %s has %.2f for it; a context of at "
+             "most %lld, layers or experts on the host (--gpu-layers auto) or a smaller type of weights take less",
+             plan->context, plan->batch, (double)plan->device.reserved / gib, device, budget, fitting_context(plan));
+  else if (is_split)
+    say_split(plan, budget, device);
+  else if (!asked_context && plan->context < r->context)
     snprintf(text, room, "a context of %d of the model's %d is what fits in the %.2f GiB of %s", plan->context,
              plan->model_context, budget, device);
   else if (!asked_batch && plan->batch < DEFAULT_BATCH && plan->batch < plan->context)
@@ -274,6 +293,7 @@ rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file, const
   if (options) RDNA_TRY(RDNA__OPTIONS("rdna_llm_make_plan", "options", options, &chosen));
   rehearsal r = {.file = file,
                  .like = device,
+                 .most_context = chosen.most_context,
                  .split = {RDNA_LLM_OPEN_OPTIONS_INIT, .host_layers = chosen.host_layers > 0 ? chosen.host_layers : 0,
                            .host_experts = chosen.host_experts > 0 ? chosen.host_experts : 0},
                  .session = {RDNA_LLM_SESSION_OPTIONS_INIT, .kv_dtype = RDNA_F16}};
@@ -290,7 +310,7 @@ rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file, const
   RDNA_TRY(status);
   *out_plan = (rdna_llm_plan){.context = r.session.context,
                               .batch = r.session.batch,
-                              .model_context = r.context,
+                              .model_context = r.model_context,
                               .layers = r.layers,
                               .host_layers = r.split.host_layers,
                               .host_experts = r.split.host_experts,
