@@ -163,6 +163,35 @@ class Others(unittest.TestCase):
         table = output("bench", DEMO_MODEL, "--prompt", 8, "--decode", 2, "--device", rdna_program.DEVICE).decode()
         self.assertRegex(table, r"depth +prompt +tokens/s +decode")
 
+    def test_plans(self):
+        """Plans are printed, and what they say of a context is what a run takes."""
+        device = ("--device", rdna_program.DEVICE)
+        plan = json.loads(output("run", DEMO_MODEL, "In the beginning", "--plan", "--json", "--max-tokens", 40, *device))
+        self.assertEqual((plan["fits"], plan["sentence"], plan["context"], plan["model_context"]), (True, "", 256, 512))
+        memory = plan["memory"]
+        self.assertGreater(memory["weights"], 6e6)
+        self.assertEqual(memory["weights"] - memory["mapped"] + sum(
+            memory[part] for part in ("caches", "activations", "workspace")), memory["peak"])
+        longer = json.loads(output("run", DEMO_MODEL, "--plan", "--json", "--context", 400, "--kv", "f32", *device))
+        self.assertEqual((longer["context"], longer["memory"]["caches"]), (400, memory["caches"] * 400 * 2 // 256))
+        table = output("chat", DEMO_MODEL, "--plan", *device).decode()
+        for line in ("  weights ", "  caches ", "  peak ", "  it fits\n", "a context of 512, of the model's 512"):
+            self.assertIn(line, table)
+        bench = json.loads(output("bench", DEMO_MODEL, "--plan", "--json", "--prompt", 60, "--decode", 20, "--depth", "0,100",
+                                  *device))
+        self.assertEqual(bench["context"], 180)
+
+    def test_layers_on_the_host(self):
+        """The text is the same, wherever layers are."""
+        run = ("run", DEMO_MODEL, "In the beginning", "--greedy", "--max-tokens", 12, "--device", rdna_program.DEVICE)
+        for layers in ("0", "3", "99"):
+            result = rdna_program.run(*run, "--gpu-layers", layers, "--experts-on-host", "auto")
+            self.assertEqual(result.stdout, output(*run))
+            self.assertEqual(b"the host has %d of 8 layers" % (8 - int(layers)) in result.stderr, layers != "99")
+        plan = json.loads(output("run", DEMO_MODEL, "--plan", "--json", "--gpu-layers", 3, "--device", rdna_program.DEVICE))
+        self.assertEqual((plan["host_layers"], plan["host_experts"], plan["layers"]), (5, 0, 8))
+        self.assertIn(" host ", output("run", DEMO_MODEL, "--plan", "--gpu-layers", 3, "--device", rdna_program.DEVICE).decode())
+
     def test_bench_of_many_sequences(self):
         report = json.loads(output("bench", DEMO_MODEL, "--decode", 3, "--depth", "0,40", "--batch", "1,3", "--kernels",
                                    "--json", "--device", rdna_program.DEVICE))
@@ -240,6 +269,10 @@ class Refusing(unittest.TestCase):
 
 
 class Misuse(Refusing):
+    def test_layers_that_are_no_number(self):
+        self.refused(1, "run", DEMO_MODEL, "And", "--gpu-layers", "most", mentions="'most': a number of layers or 'auto'")
+        self.refused(1, "run", DEMO_MODEL, "And", "--experts-on-host", "9", mentions="of a model of 8 layers")
+
     def test_contexts_that_do_not_fit(self):
         self.refused(1, "run", DEMO_MODEL, "And", "--context", "90000000", "--driver", "host", mentions="at most")
 
