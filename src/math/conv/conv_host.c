@@ -2,6 +2,8 @@
 #include "math/conv/conv_kernels.h"
 #include "math/gemm/gemm_blocked.h"
 
+enum { TILE_M = 144 }; /* the most rows of a tile: gathering A costs as much as gathering B */
+
 typedef struct conv_job {
   const struct conv_args *args;
   rdna_dtype dtype;
@@ -96,7 +98,7 @@ static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks
   int64_t bytes = gemm_value_size(job->dtype);
   const char *image = (const char *)args->image + group * args->image_group * bytes;
   const char *other = (const char *)args->other + group * args->other_group * bytes;
-  memset(blocks->product.c, 0, sizeof blocks->product.c);
+  memset(blocks->product.c, 0, sizeof blocks->product.c[0] * TILE_M);
   int64_t first = part % job->parts * job->part_k, end = first + job->part_k < args->k ? first + job->part_k : args->k;
   for (int64_t p = first; p < end; p += GEMM_BLOCK_K) {
     int count = (int)(end - p < GEMM_BLOCK_K ? end - p : GEMM_BLOCK_K);
@@ -123,7 +125,7 @@ static void run(const void *args, rdna_dtype dtype, bool is_image) {
   if (a->rows <= 0 || a->columns <= 0 || a->groups <= 0) return;
   conv_job job = {.args = a, .dtype = dtype, .is_image = is_image, .parts = 1, .part_k = a->k};
   if (a->parts > 1) job.parts = a->parts, job.part_k = a->part_k;
-  job.tile_m = (int)gemm_even_tile(a->rows, GEMM_BLOCK_M, GEMM_MICRO_M);
+  job.tile_m = (int)gemm_even_tile(a->rows, TILE_M, GEMM_MICRO_M);
   job.tile_n = (int)gemm_even_tile(a->columns, GEMM_BLOCK_N, GEMM_MICRO_N);
   job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
   job.tiles_n = (a->columns + job.tile_n - 1) / job.tile_n;

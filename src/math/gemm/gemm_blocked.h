@@ -3,7 +3,9 @@
  *
  * A task is a tile of C. It packs its part of A and B for 256 values of k at a time, as f32 and zero-padded to whole
  * micro-tiles, so the innermost loop knows neither types nor edges. Tiles are small enough for the second-level
- * cache and for a thread's stack: a twin cannot report a failed allocation. */
+ * cache and for a thread's stack: a twin cannot report a failed allocation. They are tall, since what costs most beside
+ * the products is B, which is decoded and transposed again for each tile below another: 0.6 to 1 of what it takes to
+ * multiply it by 32 rows. A is only copied. */
 #ifndef RDNA_MATH_GEMM_BLOCKED_H
 #define RDNA_MATH_GEMM_BLOCKED_H
 
@@ -19,7 +21,7 @@
 #define GEMM_MICRO_M (SIMD_WIDTH == 16 ? 12 : 6)
 #endif
 #define GEMM_MICRO_N (2 * SIMD_WIDTH)
-#define GEMM_BLOCK_M 144
+#define GEMM_BLOCK_M 516
 #define GEMM_BLOCK_N 192
 #define GEMM_BLOCK_K 256
 /* Rows of packed A lie off a power of two, or they would compete for the same lines of the first-level cache. */
@@ -78,6 +80,13 @@ static inline void gemm_fetch(rdna_dtype type, const char *base, int64_t index, 
   for (int i = 0; i < count; i += SIMD_WIDTH) simd_store(out + i, gemm_load_part(type, base, index + i, count - i));
 }
 
+/* Pieces of rows are too short for the processor to foresee the next. */
+enum { GEMM_ROWS_AHEAD = 6 };
+static inline void gemm_prefetch_row(rdna_dtype type, const char *base, int64_t index, int count) {
+  const char *from = base + index * gemm_value_size(type);
+  for (int at = 0; at < count * gemm_value_size(type); at += 64) __builtin_prefetch(from + at);
+}
+
 static inline void gemm_fetch_dense_b(const gemm_job *job, const char *b, int64_t row, int64_t p, int count,
                                       float *out) {
   gemm_fetch(job->type_b, b, row * job->args->ldb + p, count, out);
@@ -98,7 +107,11 @@ static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, 
       }
     }
   } else {
-    for (int i = 0; i < rows; i++) gemm_fetch(job->type_a, a, (row + i) * lda + p, count, blocks->a[i]);
+    for (int i = 0; i < rows; i++) {
+      gemm_prefetch_row(job->type_a, a, (row + (i + GEMM_ROWS_AHEAD < rows ? i + GEMM_ROWS_AHEAD : i)) * lda + p,
+                        count);
+      gemm_fetch(job->type_a, a, (row + i) * lda + p, count, blocks->a[i]);
+    }
   }
   for (int i = rows; i % GEMM_MICRO_M != 0; i++) memset(blocks->a[i], 0, sizeof blocks->a[i]);
 }
@@ -212,6 +225,33 @@ SIMD_INLINE char *gemm_matrix_c(const gemm_job *job, int64_t batch) {
   return (char *)job->args->c + batch * job->args->stride_c * gemm_value_size(job->type_c);
 }
 
+/* An even cut of |size| into tiles of at most |most|, whole micro-tiles each. */
+static int64_t gemm_even_tile(int64_t size, int64_t most, int64_t micro) {
+  int64_t tiles = (size + most - 1) / most, each = (size + tiles - 1) / tiles;
+  return (each + micro - 1) / micro * micro;
+}
+
+/* Cuts C so that each thread has several tiles, of |products| matrices: first narrower ones, which copy A more often,
+ * then lower ones, which decode B more often. */
+static inline void gemm_cut(gemm_job *job, int64_t products) {
+  enum { TILES = 8, LEAST_M = 132, LEAST_N = 64 };
+  const struct gemm_args *args = job->args;
+  const int64_t wanted = rdna__thread_count() > 1 ? (int64_t)TILES * rdna__thread_count() : 1;
+  for (int64_t most_m = GEMM_BLOCK_M, most_n = GEMM_BLOCK_N;;) {
+    job->tile_m = gemm_even_tile(args->m, most_m, GEMM_MICRO_M);
+    job->tile_n = gemm_even_tile(args->n, most_n, GEMM_MICRO_N);
+    job->tiles_m = (args->m + job->tile_m - 1) / job->tile_m;
+    job->tiles_n = (args->n + job->tile_n - 1) / job->tile_n;
+    if (products * job->tiles_m * job->tiles_n >= wanted) return;
+    if (job->tile_n > LEAST_N)
+      most_n = job->tile_n / 2;
+    else if (job->tile_m > LEAST_M)
+      most_m = job->tile_m / 2;
+    else
+      return;
+  }
+}
+
 static inline void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks *blocks) {
   const struct gemm_args *args = job->args;
   int64_t z = tile / (job->tiles_m * job->tiles_n), in_batch = tile % (job->tiles_m * job->tiles_n);
@@ -221,7 +261,7 @@ static inline void gemm_one_tile(const gemm_job *job, int64_t tile, gemm_blocks 
   int64_t row = in_batch % job->tiles_m * job->tile_m, column = in_batch / job->tiles_m * job->tile_n;
   int rows = (int)(args->m - row < job->tile_m ? args->m - row : job->tile_m);
   int columns = (int)(args->n - column < job->tile_n ? args->n - column : job->tile_n);
-  memset(blocks->c, 0, sizeof blocks->c);
+  memset(blocks->c, 0, sizeof blocks->c[0] * (size_t)gemm_even_tile(rows, rows, GEMM_MICRO_M));
   for (int64_t p = first; p < end; p += GEMM_BLOCK_K) {
     int count = (int)(end - p < GEMM_BLOCK_K ? end - p : GEMM_BLOCK_K);
     gemm_pack_a(job, gemm_matrix_a(job, batch), row, rows, p, count, blocks);
@@ -258,12 +298,6 @@ static inline void gemm_some_rows(void *context, int64_t begin, int64_t end) {
   }
 }
 
-/* An even cut of |size| into tiles of at most |most|, whole micro-tiles each. */
-static int64_t gemm_even_tile(int64_t size, int64_t most, int64_t micro) {
-  int64_t tiles = (size + most - 1) / most, each = (size + tiles - 1) / tiles;
-  return (each + micro - 1) / micro * micro;
-}
-
 static inline void gemm_run(gemm_job *job) {
   const struct gemm_args *args = job->args;
   if (args->m <= 0 || args->n <= 0 || args->batch <= 0) return;
@@ -273,10 +307,7 @@ static inline void gemm_run(gemm_job *job) {
     rdna__parallel_for((int64_t)args->batch * args->n, 16, gemm_some_rows, job);
     return;
   }
-  job->tile_m = gemm_even_tile(args->m, GEMM_BLOCK_M, GEMM_MICRO_M);
-  job->tile_n = gemm_even_tile(args->n, GEMM_BLOCK_N, GEMM_MICRO_N);
-  job->tiles_m = (args->m + job->tile_m - 1) / job->tile_m;
-  job->tiles_n = (args->n + job->tile_n - 1) / job->tile_n;
+  gemm_cut(job, args->batch * parts);
   rdna__parallel_for(args->batch * parts * job->tiles_m * job->tiles_n, 1, gemm_tiles, job);
 }
 
