@@ -108,7 +108,7 @@ static rdna_status plan(rdna_device *device, const rdna_gguf *file, const model_
   int prompt = what->batches.count ? 0 : what->prompt;
   const rdna_llm_session_options session = {RDNA_LLM_SESSION_OPTIONS_INIT,
                                             .context = sequences * (depth + prompt + what->decode),
-                                            .kv_dtype = RDNA_F16, .batch = BATCH};
+                                            .kv_dtype = what->kv, .batch = BATCH};
   return plan_model(device, file, &what->place, &session, 0, out_plan);
 }
 

@@ -35,6 +35,7 @@ struct gemm_job {
   void (*fetch_b)(const gemm_job *job, const char *b, int64_t row, int64_t p, int count, float *out);
   /* Sums of up to GEMV_MAX_M rows of A against rows [first, last) of a transposed B; may be NULL. */
   void (*dot_rows)(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last);
+  const void *prepared;  /* what the product's own code made of A for dot_rows, or NULL */
   int64_t batch_bytes_b; /* from one B of the batch to the next */
   int64_t tiles_m, tiles_n, tile_m, tile_n;
 };

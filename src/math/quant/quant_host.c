@@ -4,6 +4,8 @@
 
 #include "math/gemm/gemm_blocked.h"
 #include "math/quant/quant_coded.h"
+#include "math/quant/quant_planes.h"
+#include "math/quant/quant_unpack.h"
 
 enum { MOST_VECTORS = 128 / SIMD_WIDTH };
 
@@ -267,10 +269,108 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
   }
 }
 
+#ifdef QUANT_PLANES
+/* Two blocks of 32 values of a row of B, or one if no more are |left|, times |columns| rows of A. */
+SIMD_INLINE void add_pair(rdna_dtype format, int columns, const char *w, int64_t left, const planes **x, __m512 *sum,
+                          __m512 *least_sum) {
+  const char *second = left > 32 ? w + quant_bytes(format) : w; /* its x has no digits */
+  __m512 least, scale = plane_scale_of_pair(format, w, second, &least);
+  __m512i codes = plane_codes(format, w, second, 0);
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; j++, x++) {
+    sum[j] = add_planes(format, sum[j], codes, *x, scale);
+    if (quant_has_least(format)) least_sum[j] = _mm512_fmadd_ps(least, _mm512_load_ps((*x)->sum), least_sum[j]);
+    ++*x;
+  }
+}
+
+/* The same of a block of 256 values. */
+SIMD_INLINE void add_block(rdna_dtype format, int columns, const char *w, const planes **x, __m512 *sum,
+                           __m512 *least_sum) {
+  __m512 least, scale = plane_scales_of_block(format, w, &least);
+#pragma GCC unroll 4
+  for (int v = 0; v < 256; v += PLANE_VALUES) {
+    __m512i codes = plane_codes(format, w, w, v);
+    __m512 of_lanes = plane_scale_of_runs(format, scale, v), least_of_lanes = plane_scale_of_runs(format, least, v);
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++) {
+      sum[j] = add_planes(format, sum[j], codes, x[j], of_lanes);
+      if (quant_has_least(format))
+        least_sum[j] = _mm512_fmadd_ps(least_of_lanes, _mm512_load_ps(x[j]->sum), least_sum[j]);
+      x[j]++;
+    }
+  }
+}
+
+/* One row of B against |columns| rows of A, each summed in the same order however many there are. */
+SIMD_INLINE void dot_planes(const plane_job *job, rdna_dtype format, int columns, const char *b, char *c,
+                            int64_t index) {
+  enum { AHEAD = 2048 };
+  const struct gemm_args *args = job->product.args;
+  const int64_t step = quant_values(format) == 32 ? 64 : 256, bytes = step / quant_values(format) * quant_bytes(format);
+  const char *w = row_of(&job->product, format, b, index);
+  const planes *x[GEMV_MAX_M];
+  __m512 sum[GEMV_MAX_M], least_sum[GEMV_MAX_M];
+#pragma GCC unroll 8
+  for (int j = 0; j < columns; j++) {
+    x[j] = job->planes + gemm_clamp(j, args->m) * job->row;
+    sum[j] = least_sum[j] = _mm512_setzero_ps();
+  }
+  for (int64_t left = args->k; left > 0; left -= step, w += bytes) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(w + AHEAD + i);
+    if (step == 64)
+      add_pair(format, columns, w, left, x, sum, least_sum);
+    else
+      add_block(format, columns, w, x, sum, least_sum);
+  }
+  for (int j = 0; j < columns && j < args->m; j++) {
+    __m512 total = quant_has_least(format) ? _mm512_sub_ps(sum[j], least_sum[j]) : sum[j];
+    gemm_finish_dot(&job->product, c, j, index, _mm512_reduce_add_ps(total));
+  }
+}
+
+SIMD_INLINE void dot_rows_of_planes(const plane_job *job, rdna_dtype format, const char *b, char *c, int64_t first,
+                                    int64_t last) {
+  const int m = job->product.args->m;
+  for (int64_t j = first; j < last; j++) {
+    if (m == 1)
+      dot_planes(job, format, 1, b, c, j);
+    else if (m == 2)
+      dot_planes(job, format, 2, b, c, j);
+    else if (m <= 4)
+      dot_planes(job, format, 4, b, c, j);
+    else
+      dot_planes(job, format, 8, b, c, j);
+  }
+}
+
+/* False where rows of A are too many or too long for it, or some value has no digits. */
+static __attribute__((noinline)) bool run_planes(const gemm_job *product) {
+  planes room[MOST_PLANES];
+  const struct gemm_args *args = product->args;
+  plane_job job = {.product = *product, .format = product->type_b, .planes = room};
+  job.row = (args->k + PLANE_VALUES - 1) / PLANE_VALUES;
+  bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;
+  if (!has_planes(job.format) || !rows_of_b || args->batch != 1 || args->parts > 1 || args->m > GEMV_MAX_M ||
+      args->m * job.row > MOST_PLANES)
+    return false;
+  rdna__parallel_for(args->m * job.row, 256, make_some_planes, &job);
+  if (job.odd) return false;
+  job.product.prepared = &job;
+  gemm_run(&job.product);
+  return true;
+}
+#else
+static bool run_planes(const gemm_job *product) { return false; }
+#define dot_rows_of_planes(...)
+#endif
+
 #define DOT_DEFINE(name, F)                                                                                      \
   static void dot_##F(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
     int m = job->args->m;                                                                                        \
-    if (m == 1) {                                                                                                \
+    if (job->prepared) {                                                                                         \
+      dot_rows_of_planes(job->prepared, RDNA_##F, b, c, first, last);                                            \
+    } else if (m == 1) {                                                                                         \
       for (int64_t j = first; j < last; j++) dot_block(job, RDNA_##F, 1, 1, a, b, c, j, last);                   \
     } else if (m <= 4) {                                                                                         \
       for (int64_t j = first; j < last; j += 2) dot_block(job, RDNA_##F, 4, 2, a, b, c, j, last);                \
@@ -287,7 +387,7 @@ static void run_gemm(const void *args, rdna_dtype format,
   job.fetch_b = fetch_quant_b;
   job.dot_rows = dot_rows;
   job.batch_bytes_b = a->stride_b / quant_values(format) * quant_bytes(format);
-  gemm_run(&job);
+  if (!run_planes(&job)) gemm_run(&job);
 }
 
 #define TWIN(name, F) \
