@@ -128,11 +128,11 @@ typedef struct rdna_sdpa {
 /* |q| is (batch, heads, queries, d), |k| (batch, kv_heads, keys, d), |v| (batch, kv_heads, keys, dv) and |out|
  * (batch, heads, queries, dv); with starts, (rows, heads, d) and so on. All are f32, f16 or bf16 alike, of any strides,
  * so that (batch, queries, heads, d) in memory is a view; the last dimension dense, every address, stride, d and dv
- * a multiple of 16 bytes is fast, anything else is copied first. d and dv are 1 to 256; query head h reads key head
- * h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries), contiguous; (heads, rows) with starts. A query
- * that sees nothing, or only scores of -inf, gives zeros and an lse of -inf, or with |sinks| of the sink. A NaN or
- * infinity in a value that is hidden by a mask may reach the result, as 0 times it is NaN. |out| and |lse| overlap
- * nothing else.
+ * a multiple of 16 bytes is fast, anything else is copied first. d is 1 to 576 and dv 1 to 512; where gradients are
+ * made, both up to 256. Query head h reads key head h / (heads / kv_heads). |lse|, NULL or f32 (batch, heads, queries),
+ * contiguous; (heads, rows) with starts. A query that sees nothing, or only scores of -inf, gives zeros and an lse of
+ * -inf, or with |sinks| of the sink. A NaN or infinity in a value that is hidden by a mask may reach the result, as 0
+ * times it is NaN. |out| and |lse| overlap nothing else.
  *
  * Products are exact and summed in f32; probabilities are rounded to the type before they meet v.
  *

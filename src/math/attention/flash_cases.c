@@ -7,9 +7,13 @@
 #include "kernel/manifest.h"
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
+#include "math/attention/flash_wide_kernels.h"
 #include "math/common/case/fill.h"
 
-static int32_t most_d(const rdna__kernel_info *kernel) { return atoi(strrchr(kernel->name, '_') + 1); }
+static bool is_wide(const rdna__kernel_info *kernel) { return strstr(kernel->name, "_wide") != NULL; }
+static int32_t most_d(const rdna__kernel_info *kernel) {
+  return is_wide(kernel) ? FLASH_WIDE_D : atoi(strrchr(kernel->name, '_') + 1);
+}
 
 /* Where (batch, heads, rows, d) lies: rows of all heads together, or heads apart, with some room. */
 static int64_t lay_out(rdna__random *random, bool packed, int32_t batch, int32_t heads, int32_t rows, int32_t d,
@@ -54,6 +58,7 @@ static bool is_masked(const rdna__kernel_info *kernel) { return strstr(kernel->n
 static void make_options(const rdna__kernel_info *kernel, rdna__random *random, int n, int64_t unit,
                          struct flash_args *a) {
   make_args(random, n, strstr(kernel->name, "_any_") != NULL, most_d(kernel), unit, a);
+  if (a->dv > FLASH_WIDE_DV) a->dv = FLASH_WIDE_DV;
   if (!is_masked(kernel)) return;
   a->mask_type = (uint32_t)(n % 3 == 0 ? FLASH_MASK_SAME : n % 3 == 1 ? FLASH_MASK_F32 : FLASH_MASK_BOOL);
   if (n % 4 == 1) a->scale = -a->scale;
@@ -184,7 +189,8 @@ RDNA_CASE_MAKER(rdna__flash_forward_case) {
            a.bottom_right ? "br" : "tl", (double)a.softcap, (double)a.dropout, a.mask_type);
   memcpy(out_case->args, &a, sizeof a);
   uint32_t blocks = (uint32_t)((a.sq + FLASH_ROWS - 1) / FLASH_ROWS);
-  out_case->grid = (rdna_grid){blocks > 0 ? blocks : 1, (uint32_t)a.heads, (uint32_t)a.batch};
+  uint32_t parts = is_wide(kernel) ? (uint32_t)flash_wide_parts(&a) : 1;
+  out_case->grid = (rdna_grid){(blocks > 0 ? blocks : 1) * parts, (uint32_t)a.heads, (uint32_t)a.batch};
   made = made && rdna__case_add(out_case, RDNA__OUT, dtype, out, offsetof(struct flash_args, out));
   if (made) {
     rdna__case_tolerance(out_case, output_error(dtype, &a, k_rows), case_spacing(dtype));

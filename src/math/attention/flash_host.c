@@ -7,8 +7,9 @@
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
 #include "math/attention/flash_math.h"
+#include "math/attention/flash_wide_kernels.h"
 
-enum { ROWS = 32, KEYS = 32, MAX_D = FLASH_MAX_D };
+enum { ROWS = 32, KEYS = 32, MAX_D = FLASH_MAX_D, FORWARD_D = FLASH_WIDE_D, FORWARD_DV = FLASH_WIDE_DV };
 enum type { F32, F16, BF16 };
 
 struct work {
@@ -69,7 +70,7 @@ static void load_rows(const struct head *h, const void *data, const int64_t stri
 /* The same as (d, ROWS), zeros for the rows that are missing. */
 static void load_rows_turned(const struct head *h, const void *data, const int64_t stride[3], int64_t row, int32_t head,
                              int count, int d, float *out) {
-  float one[MAX_D];
+  float one[FORWARD_D];
   memset(out, 0, (size_t)(d * ROWS) * sizeof(float));
   for (int r = 0; r < count; r++) {
     load_row(h->work->type, data, row_at(stride, h->batch, row + r, head), d, d, one);
@@ -139,10 +140,10 @@ static void key_range(const struct head *h, int32_t first, int32_t last, int32_t
 }
 
 struct forward_block {
-  _Alignas(64) float q[MAX_D * ROWS]; /* (d, ROWS) */
-  _Alignas(64) float o[ROWS * MAX_D];
-  _Alignas(64) float k[KEYS * MAX_D];
-  _Alignas(64) float v[KEYS * MAX_D];
+  _Alignas(64) float q[FORWARD_D * ROWS]; /* (d, ROWS) */
+  _Alignas(64) float o[ROWS * FORWARD_DV];
+  _Alignas(64) float k[KEYS * FORWARD_D];
+  _Alignas(64) float v[KEYS * FORWARD_DV];
   _Alignas(64) float s[KEYS * ROWS];
   _Alignas(64) float kept[KEYS * ROWS];
   _Alignas(64) float m[ROWS], l[ROWS];
@@ -230,12 +231,14 @@ static void forward(const void *args, enum type type) {
 
 #define FORWARD(name, type) \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { forward(args, type); }
-#define FORWARD_TYPE(type, TYPE)                \
-  FORWARD(flash_forward_##type##_64, TYPE)      \
-  FORWARD(flash_forward_##type##_128, TYPE)     \
-  FORWARD(flash_forward_##type##_256, TYPE)     \
-  FORWARD(flash_forward_any_##type##_64, TYPE)  \
-  FORWARD(flash_forward_any_##type##_128, TYPE) \
+#define FORWARD_TYPE(type, TYPE)                 \
+  FORWARD(flash_forward_##type##_64, TYPE)       \
+  FORWARD(flash_forward_##type##_128, TYPE)      \
+  FORWARD(flash_forward_##type##_256, TYPE)      \
+  FORWARD(flash_forward_##type##_wide, TYPE)     \
+  FORWARD(flash_forward_any_##type##_wide, TYPE) \
+  FORWARD(flash_forward_any_##type##_64, TYPE)   \
+  FORWARD(flash_forward_any_##type##_128, TYPE)  \
   FORWARD(flash_forward_any_##type##_256, TYPE)
 #define FORWARD_MASKED(type, TYPE)                \
   FORWARD(flash_forward_masked_##type##_64, TYPE) \

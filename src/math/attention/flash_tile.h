@@ -379,7 +379,9 @@ RDNA_DEVICE void flash_write(const mma_acc (&out)[d_tiles], const float *factor,
     wave_barrier();
     constexpr int in_row = 64 / type::IN_16;
 #pragma unroll 1
-    for (uint32_t at = lane_id(); at < 16 * in_row; at += WAVE_SIZE) {
+    /* what follows of the lane is made here, where registers are short */
+    for (uint32_t at = d_tiles < 16 || WAVE_SIZE == 64 ? lane_id() : flash_in_turn(lane_id()); at < 16 * in_row;
+         at += WAVE_SIZE) {
       uint32_t row = at / in_row, column = at % in_row * type::IN_16;
       if ((int32_t)row >= count || (int32_t)(16 * part + column) >= d) continue;
       float values[type::IN_16];

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "math/attention/flash_backward_kernels.h"
 #include "math/attention/flash_mask_kernels.h"
+#include "math/attention/flash_wide_kernels.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
@@ -91,7 +92,9 @@ static rdna_status check_limit(struct call *call, const char *what, int64_t valu
                     (long long)value, what, (long long)least, (long long)most);
 }
 
-static rdna_status check_operands(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v) {
+/* Heads have at most |most_d| values in a key, and |most_dv| in a value. */
+static rdna_status check_operands(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v,
+                                  int64_t most_d, int64_t most_dv) {
   struct flash_args *a = &call->args;
   int rows = call->packed ? 0 : 2, width = call->packed ? 2 : 3;
   RDNA_TRY(check_operand(call, "q", q, q));
@@ -112,8 +115,8 @@ static rdna_status check_operands(struct call *call, const rdna_tensor *q, const
     RDNA_TRY(check_starts(call, "k_starts", call->options.k_starts, call->options.q_starts->shape[0]));
     batch = call->options.q_starts->shape[0] - 1;
   }
-  RDNA_TRY(check_limit(call, "values in a head of q", q->shape[width], 1, FLASH_MAX_D));
-  RDNA_TRY(check_limit(call, "values in a head of v", v->shape[width], 1, FLASH_MAX_D));
+  RDNA_TRY(check_limit(call, "values in a head of q", q->shape[width], 1, most_d));
+  RDNA_TRY(check_limit(call, "values in a head of v", v->shape[width], 1, most_dv));
   RDNA_TRY(check_limit(call, "heads", heads, 0, RDNA__GRID_YZ_MAX));
   RDNA_TRY(check_limit(call, "sequences", batch, 0, RDNA__GRID_YZ_MAX));
   RDNA_TRY(check_limit(call, "queries", q->shape[rows], 0, MOST_ROWS));
@@ -275,10 +278,11 @@ static bool has_only_a_mask(const rdna__route *route, const void *call) { return
 /* By the options; the head sizes are those that a group's registers and tiles are made for. */
 enum { FORWARD, DELTA, QUERIES, KEYS, MASK, ANY_MASK }; /* kernels of a row */
 #define ALL_SIZES "_{float}_{64|128|256}"
+#define FORWARD_SIZES "_{float}_{64|128|256|wide}"
 #define HALVES "_{f16|bf16}_{64|128}"
 static const rdna__route routes[] = {
     {.name = "plain",
-     .kernels = {"flash_forward" ALL_SIZES, "flash_delta_{float}", "flash_backward_queries" ALL_SIZES,
+     .kernels = {"flash_forward" FORWARD_SIZES, "flash_delta_{float}", "flash_backward_queries" ALL_SIZES,
                  "flash_backward_keys" ALL_SIZES},
      .when = "no options but limits: causal, windows, packed sequences; a positive scale",
      .applies = has_only_limits},
@@ -288,13 +292,16 @@ static const rdna__route routes[] = {
      .when = "a mask and limits, 16-bit types, heads of at most 128 values",
      .applies = has_only_a_mask},
     {.name = "any",
-     .kernels = {"flash_forward_any" ALL_SIZES, "flash_delta_{float}", "flash_backward_queries_any" ALL_SIZES,
+     .kernels = {"flash_forward_any" FORWARD_SIZES, "flash_delta_{float}", "flash_backward_queries_any" ALL_SIZES,
                  "flash_backward_keys_any" ALL_SIZES, "flash_mask_{float}", "flash_mask_{float}"},
      .when = "all others: softcap, dropout, slopes, masks of f32"},
 };
 #undef ALL_SIZES
+#undef FORWARD_SIZES
 #undef HALVES
 RDNA_ROUTES(rdna__sdpa_routes, "sdpa, sdpa_backward", routes)
+
+static bool is_wide(const struct flash_args *a) { return a->d > FLASH_MAX_D || a->dv > FLASH_MAX_D; }
 
 static rdna_status launch(const struct call *call, int step, rdna_grid grid, const void *args) {
   const struct flash_args *a = &call->args;
@@ -303,7 +310,8 @@ static rdna_status launch(const struct call *call, int step, rdna_grid grid, con
                             rdna_dtype_name(call->dtype),
                             d <= 64    ? "64"
                             : d <= 128 ? "128"
-                                       : "256");
+                            : d <= 256 ? "256"
+                                       : "wide");
 }
 
 static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rdna_tensor *k, const rdna_tensor *v,
@@ -323,6 +331,7 @@ static rdna_status run_forward(struct call *call, const rdna_tensor *q, const rd
   strides_of(call, &to, a->out_stride);
   rdna_grid grid = {0, (uint32_t)a->heads, (uint32_t)a->batch};
   RDNA_TRY(rdna__check_groups(call->name, a->sq, FLASH_ROWS, &grid.x));
+  if (is_wide(a)) grid.x *= (uint32_t)flash_wide_parts(a); /* of 2^31 rows these are few */
   RDNA_TRY(launch(call, FORWARD, grid, a));
   return direct ? RDNA_OK : rdna_op_copy(call->stream, &inside, out);
 }
@@ -333,7 +342,7 @@ rdna_status rdna_op_sdpa(rdna_stream *stream, const rdna_sdpa *options, const rd
   RDNA_TRY(RDNA__OPTIONS(call.name, "options", options, &call.options));
   options = &call.options;
   RDNA_TRY(check_options(&call));
-  RDNA_TRY(check_operands(&call, q, k, v));
+  RDNA_TRY(check_operands(&call, q, k, v, FLASH_WIDE_D, FLASH_WIDE_DV));
   RDNA_TRY(check_mask(&call));
   RDNA_TRY(check_slopes(&call));
   RDNA_TRY(check_sinks(&call));
@@ -506,7 +515,7 @@ rdna_status rdna_op_sdpa_backward(rdna_stream *stream, const rdna_sdpa *options,
   RDNA_TRY(RDNA__OPTIONS(call.name, "options", options, &call.options));
   options = &call.options;
   RDNA_TRY(check_options(&call));
-  RDNA_TRY(check_operands(&call, q, k, v));
+  RDNA_TRY(check_operands(&call, q, k, v, FLASH_MAX_D, FLASH_MAX_D));
   RDNA_TRY(check_mask(&call));
   RDNA_TRY(check_slopes(&call));
   RDNA_TRY(check_sinks(&call));

@@ -479,7 +479,22 @@ static const struct setting settings[] = {
     {RDNA_F16, 1, 3, 1, 5, 0, 64, 64, BSHD, .options = {.scale = 0.125f}, .sinks = true}, /* sinks alone */
 };
 
+/* Heads that have no gradients. */
+static const struct setting wide[] = {
+    {RDNA_F16, 1, 2, 1, 37, 70, 512, 512, BSHD, .options = {.scale = 0.044f, .causal = true, .diagonal = 1}},
+    {RDNA_BF16, 2, 4, 1, 19, 133, 576, 512, BSHD, .options = {.scale = 0.04f, .causal = true, .diagonal = 1}},
+    {RDNA_F16, 1, 2, 2, 130, 66, 264, 24, BHSD, .options = {.scale = 0.06f}},
+    {RDNA_F32, 1, 2, 1, 21, 35, 80, 300, BHSD, .options = {.scale = 0.1f, .causal = true}},
+    {RDNA_F16, 1, 4, 2, 70, 75, 512, 512, BSHD,
+     .options = {.scale = 0.044f, .windowed = true, .left = 20, .diagonal = 1}, .sinks = true},
+    {RDNA_BF16, 1, 2, 1, 20, 35, 300, 260, UNALIGNED, .options = {.scale = 0.06f, .softcap = 2, .slopes = &rank1},
+     .slopes = true},
+    {RDNA_F16, 2, 2, 1, 35, 75, 272, 272, BHSD, .options = {.scale = 0.06f}, .mask_type = RDNA_F16, .masked = true},
+    {RDNA_F32, 1, 2, 1, 9, 20, 576, 512, BSHD, .options = {.scale = 0.04f, .dropout = 0.3f, .seed = 5, .offset = 7}},
+};
+
 static void forward(void **state) {
+  for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) check_forward(&wide[i]);
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_forward(&settings[i]);
 }
 
@@ -682,8 +697,13 @@ static void refused(void **state) {
   assert_refused(TRY(&options, &q, &bad, &k, &out, NULL), RDNA_INVALID_ARGUMENT, "k is bf16");
   bad = q, bad.dtype = RDNA_F64;
   assert_refused(TRY(&options, &bad, &k, &k, &out, NULL), RDNA_UNSUPPORTED, "q is f64");
-  bad_q = q, bad_q.shape[3] = 257, bad = k, bad.shape[3] = 257;
-  assert_refused(TRY(&options, &bad_q, &bad, &bad, &out, NULL), RDNA_UNSUPPORTED, "257 values in a head");
+  bad_q = q, bad_q.shape[3] = 577, bad = k, bad.shape[3] = 577;
+  assert_refused(TRY(&options, &bad_q, &bad, &k, &out, NULL), RDNA_UNSUPPORTED, "577 values in a head of q");
+  bad = k, bad.shape[3] = 513;
+  assert_refused(TRY(&options, &q, &k, &bad, &out, NULL), RDNA_UNSUPPORTED, "513 values in a head of v");
+  bad_q.shape[3] = bad.shape[3] = 257;
+  assert_refused(rdna_op_sdpa_backward(stream, &options, &bad_q, &bad, &k, &out, &out, &out, &q, &k, &k, NULL),
+                 RDNA_UNSUPPORTED, "257 values in a head of q");
   bad = out, bad.shape[2] = 5;
   assert_refused(TRY(&options, &q, &k, &k, &bad, NULL), RDNA_INVALID_ARGUMENT,
                  "out is f16 (2, 4, 5, 16); size 2 must be 6", "");
