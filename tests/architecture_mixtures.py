@@ -95,6 +95,25 @@ class GraniteMoe(Mixture, Llama):
                 "logit_scale": config.logits_scaling}
 
 
+class GraniteMoeShared(GraniteMoe):
+    """One expert more, of all tokens, whose gate and up are one matrix in transformers."""
+
+    model = "GraniteMoeSharedForCausalLM"
+    base = {**GraniteMoe.base, "shared_intermediate_size": 80}
+
+    def tensors(self, name, array, config):
+        if ".shared_mlp." not in name:
+            return super().tensors(name, array, config)
+        number = name.split(".")[2]
+        if name.endswith("output_linear.weight"):
+            return [(f"blk.{number}.ffn_down_shexp.weight", array)]
+        return [(f"blk.{number}.ffn_{part}_shexp.weight", half)
+                for part, half in zip(("gate", "up"), np.split(array, 2))]
+
+    def keys(self, config):
+        return {**super().keys(config), "expert_shared_feed_forward_length": config.shared_intermediate_size}
+
+
 class GptOss(Mixture):
     """Experts in MXFP4 with biases, columns of gate and up in turn, and a logit of its own in each head's softmax."""
 
@@ -271,6 +290,7 @@ MIXTURES = [
     Qwen3Moe("qwen3moe, one expert of many", dict(num_experts=33, num_experts_per_tok=1)),
     FusedQwen3Moe("qwen3moe, gate and up in one matrix"),
     GraniteMoe("granitemoe", {}, {**USED, "residual_multiplier": dict(residual_multiplier=1.0)}),
+    GraniteMoeShared("granitemoe, shared expert", {}, USED),
     GptOss("gpt-oss", {}, {**USED, "window": dict(sliding_window=10), "clamp": dict(swiglu_limit=100.0),
                            "rounding of the ramp": dict(rope_parameters=dict(truncate=True))}),
     GptOss("gpt-oss, unscaled", dict(rope_parameters=rope(1.5e5), num_key_value_heads=4)),

@@ -12,14 +12,18 @@ import unittest
 import transformers_python  # first: this goes on in a Python that has transformers
 import numpy as np
 import torch
+from safetensors.numpy import load_file
 
 import rdna_program  # first: it makes tools/ importable
 
 import gguf_file as gf
 import hf_folder
 import tokenizer_models
+from architecture_delta import DELTA
+from architecture_gemma4 import GEMMA4
 from architecture_mixtures import MIXTURES
 from architecture_models import Model
+from architecture_more import MORE
 from architecture_rows import ROWS
 from command_test import Refusing
 from logits_test import logits_of
@@ -27,24 +31,30 @@ from rdna_program import output, run
 
 # GGUF's names of the architectures that convert knows. Rows of others must be refused by name.
 KNOWN = {"llama", "mistral3", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma2", "gemma3", "phi3", "olmo2", "smollm3",
-         "granite", "granitemoe", "gpt-oss", "deepseek2"}
+         "granite", "granitemoe", "gpt-oss", "deepseek2", "qwen3next", "qwen35", "qwen35moe", "gemma4", "glm4", "glm4moe",
+         "dots1", "minimax-m2", "ernie4_5", "exaone4", "seed_oss", "qwen2vl", "qwen3vl", "qwen3vlmoe", "command-r",
+         "cohere2", "stablelm", "starcoder2", "nemotron"}
 # Rows whose file is not what transformers' folder says.
 OTHERWISE = {
     "deepseek2, keys and values in one matrix",  # as older files were
     "deepseek2, keys and values in one matrix of blocks",
     "granite, without positions",  # which config.json cannot say
     "qwen2, q, k and v in one matrix", "qwen3moe, gate and up in one matrix",  # as other converters join them
+    "qwen3next, q, k, v and z in one matrix", "gemma4, of 26B, gate and up apart",  # as older ones had them
+    # folders have the layers that are not run, if at all, under another name
+    "qwen35, with a layer that is not run", "glm4moe, with a layer that is not run",
 }
 # Keys that the converter may write beside those of a row: what a reader would assume without them, or reads nowhere.
 EXTRA = {"attention.key_length", "attention.value_length", "rope.dimension_count", "vocab_size", "rope.freq_base",
          "rope.freq_base_swa", "attention.sliding_window", "attention.sliding_window_pattern", "attention.scale",
-         "rope.scaling.type", "expert_weights_norm"}
+         "rope.scaling.type", "expert_weights_norm", "embedding_length_per_layer_input", "expert_used_count",
+         "attention.shared_kv_layers"}
 
 
 class Architectures(unittest.TestCase):
     def test_rows(self):
         converted = set()
-        for row in ROWS + MIXTURES:
+        for row in ROWS + MIXTURES + DELTA + GEMMA4 + MORE:
             if row.name in OTHERWISE:
                 continue
             with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
@@ -86,6 +96,42 @@ class Architectures(unittest.TestCase):
             self.runs_as_it_is(folder)
             self.assertEqual((folder / "got.gguf").read_bytes().count(b"ffn_up_exps.weight"), 4)
 
+    def test_forms_of_published_folders(self):
+        """Where they are older, or newer, than what this transformers writes."""
+        def global_heads(folder, tensors):
+            config = json.loads((folder / "config.json").read_text())
+            del config["per_layer_config"]
+            config |= {"global_head_dim": 32, "num_global_key_value_heads": 1}
+            hf_folder.write_json(folder / "config.json", config)
+
+        def fuse(folder, tensors):
+            for layer in {name.split(".mlp.")[0] for name in tensors if ".mlp.experts." in name}:
+                gate, up, down = (np.stack([tensors.pop(f"{layer}.mlp.experts.{e}.{part}_proj.weight") for e in range(6)])
+                                  for part in ("gate", "up", "down"))
+                tensors[f"{layer}.mlp.experts.gate_up_proj"] = np.concatenate([gate, up], 1)
+                tensors[f"{layer}.mlp.experts.down_proj"] = down
+
+        def turn(folder, tensors):
+            for name in tensors:
+                if ".mlp.experts." in name:
+                    tensors[name] = tensors[name].swapaxes(1, 2).copy()
+
+        for name, change in (("gemma4, of 26B", global_heads), ("qwen35moe", fuse), ("qwen3vlmoe", turn)):
+            row = next(row for row in DELTA + GEMMA4 + MORE if row.name == name)
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                folder = pathlib.Path(folder)
+                model = Model(row, seed=3)
+                model.network({}, torch.float32).save_pretrained(folder / "m")
+                tensors = load_file(folder / "m/model.safetensors")
+                change(folder / "m", tensors)
+                (folder / "m/model.safetensors").write_bytes(
+                    hf_folder.safetensors({name: ("F32", tensor) for name, tensor in tensors.items()}))
+                output("convert", folder / "m", folder / "got.gguf")
+                model.write(folder / "want.gguf")
+                self.compare(row, gf.Reader(folder / "got.gguf"), gf.Reader(folder / "want.gguf"))
+                output("convert", folder / "m", folder / "q8.gguf", "--type", "q8_0")  # what small tensors become, too
+                output("logits", folder / "q8.gguf", "--tokens", "1,2,3", "--out", folder / "logits")
+
     def test_factors_of_another_number(self):
         row = next(row for row in ROWS if row.name == "phi3, long factors")
         with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +147,8 @@ class Architectures(unittest.TestCase):
     def compare(self, row, got, want):
         self.assertEqual(set(got.tensors), set(want.tensors))
         for name, tensor in want.tensors.items():
-            if name.endswith("_norm.weight") and "gemma" in row.architecture:  # 1 + w, where w itself was rounded
+            offset = name.endswith("_norm.weight") and row.norm_is_offset("norm.weight")
+            if offset or name.endswith("ssm_a"):  # 1 + w or -exp(w), where w itself was rounded
                 np.testing.assert_allclose(got.tensors[name], tensor, atol=2**-24, rtol=2**-24)
             else:
                 np.testing.assert_array_equal(got.tensors[name], tensor, name)

@@ -1,8 +1,8 @@
 /* A Hugging Face folder on its way to a GGUF file: what the parts of the conversion share.
  *
  *     hf_names.c      which architectures there are, and what their tensors and settings are called: data
- *     hf_config.c     config.json to keys
- *     hf_tensors.c    safetensors to tensors
+ *     hf_config.c     config.json, read and checked; hf_keys.c: its settings as keys
+ *     hf_tensors.c    safetensors to tensors; hf_order.c: rows and columns that change places
  *     hf_tokenizer.c  tokenizer.json to keys; hf_spm.c: tokenizer.model
  *     convert.c       the folder as a whole
  */
@@ -31,9 +31,19 @@ typedef enum rdna__hf_kind {
   RDNA__HF_AS_IS,        /* both names are whole; if it is there */
   RDNA__HF_LATENT_KEY,   /* of latent attention's matrix for keys and values, each head's keys, turned */
   RDNA__HF_LATENT_VALUE, /* each head's values */
-  RDNA__HF_FUSED,        /* one tensor of all experts */
+  RDNA__HF_FUSED,        /* one tensor of all experts, with .weight or without */
   RDNA__HF_FUSED_GATE,   /* the upper half of each expert's rows */
   RDNA__HF_FUSED_UP,     /* the lower half */
+  RDNA__HF_HALF_GATE,    /* the upper half of a matrix's rows */
+  RDNA__HF_HALF_UP,      /* the lower half */
+  /* of recurrent layers, where orders of heads differ: see hf_order.c */
+  RDNA__HF_DELTA_QKV,   /* rows of queries and keys, then of value heads: also a convolution's channels */
+  RDNA__HF_DELTA_PARTS, /* the same rows, of a matrix that has them with z, key head by key head */
+  RDNA__HF_DELTA_Z,     /* rows of value heads */
+  RDNA__HF_DELTA_APART, /* the rows of z in that matrix */
+  RDNA__HF_DELTA_HEADS, /* a row, or a value, a value head; both names are whole */
+  RDNA__HF_DELTA_OUT,   /* columns of value heads */
+  RDNA__HF_DELTA_RATE,  /* log of a value a head, which becomes minus that value; both names are whole */
   RDNA__HF_EXPERT_GATE, /* gpt-oss: NAME, NAME_bias or NAME_blocks and NAME_scales; every other column from the first */
   RDNA__HF_EXPERT_UP,   /* from the second */
   RDNA__HF_EXPERT_DOWN, /* all columns */
@@ -54,22 +64,27 @@ typedef struct rdna__hf_key_name {
   bool required;
 } rdna__hf_key_name;
 
-enum { RDNA__HF_LISTS = 4 };
+enum { RDNA__HF_LISTS = 5 };
 
 typedef struct rdna__hf_architecture {
   const char *hf;   /* of config.json's "architectures", each between two bars */
   const char *gguf; /* general.architecture */
   const char *activation;
-  bool neighbours;   /* RoPE turns values 2i and 2i + 1 of a head together; in the file they are half a head apart */
-  bool norms_from_1; /* norms multiply by 1 + weight */
-  bool window;       /* layers may see a window only */
-  int window_period; /* of this many layers all but the last do; 0: all */
-  bool window_list;  /* GGUF has a list of those that do */
-  bool latent;       /* DeepSeek's attention, and dense layers before those with experts */
-  int gating;        /* of |latent|, GGUF's expert_gating_func: 1 softmax, 2 sigmoid */
+  bool neighbours;     /* RoPE turns values 2i and 2i + 1 of a head together; in the file they are half a head apart */
+  bool norms_from_1;   /* norms multiply by 1 + weight */
+  bool window;         /* layers may see a window only */
+  int window_period;   /* of this many layers all but the last do; 0: all */
+  bool window_list;    /* GGUF has a list of those that do */
+  const char *epsilon; /* of LayerNorm, its name in config.json; NULL: norms are of the root of mean squares */
+  bool latent;         /* DeepSeek's attention */
+  bool leading_dense;  /* dense layers before those with experts */
+  int gating;          /* GGUF's expert_gating_func: 1 softmax, 2 sigmoid; 0: it is not written */
+  bool tiled;          /* of value heads the first of all key heads come first in GGUF */
   const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
   const rdna__hf_tensor_name *dense;                   /* beside them in the first layers */
   const rdna__hf_tensor_name *sparse;                  /* beside them in the others */
+  const rdna__hf_tensor_name *recurrent, *full;        /* beside them in layers with a state, and in the others */
+  const rdna__hf_tensor_name *ends;                    /* outside the layers, if they are there */
   const rdna__hf_key_name *keys[RDNA__HF_LISTS];       /* likewise; behind those that all have */
 } rdna__hf_architecture;
 
@@ -85,18 +100,33 @@ typedef struct rdna__hf_config {
   const rdna__hf_architecture *architecture;
   const json_t *json; /* of the language model: config.json, or its "text_config"; borrowed */
   int64_t layers, width, heads, kv_heads, head_dim, rotated, experts, vocabulary;
-  int64_t dense_layers, extra_layers;   /* without experts; behind the last, which text needs not */
-  int64_t latent, unrotated, value_dim; /* of latent attention: its vector, a head's keys but for RoPE, its values */
+  int64_t dense_layers, extra_layers;     /* without experts; behind the last, which text needs not */
+  int64_t latent, unrotated, value_dim;   /* of latent attention: its vector, a head's keys but for RoPE, its values */
+  int64_t k_heads, v_heads, k_dim, v_dim; /* of recurrent layers; 0: there are none */
   bool tied;
 } rdna__hf_config;
 
 /* Reads and checks |json|, config.json, which must outlive |out_config|. RDNA_UNSUPPORTED: an architecture or a setting
  * that has no place in GGUF or in this library. RDNA_BAD_DATA: a setting is missing or makes no sense. */
 rdna_status rdna__hf_config_read(const json_t *json, rdna__hf_config *out_config);
+/* Whether layer |layer| has a state in place of attention over a cache. */
+bool rdna__hf_is_recurrent(const rdna__hf_config *config, int64_t layer);
+/* Of a model whose layers have two kinds of attention, a layer's own setting |name|, or that of all. */
+int64_t rdna__hf_of_layer(const rdna__hf_config *config, int64_t layer, const char *name, int64_t of_all);
+/* Where row |row| of a tensor |kind| is in the folder's, and how many there are: of recurrent layers. */
+int64_t rdna__hf_delta_row(const rdna__hf_config *config, rdna__hf_kind kind, int64_t row);
+int64_t rdna__hf_delta_rows(const rdna__hf_config *config, rdna__hf_kind kind);
 /* Puts its keys, general.architecture first. */
 rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer *writer);
 /* The settings of RoPE for layers that see all; NULL when there are none. Borrowed. */
 const json_t *rdna__hf_rope(const rdna__hf_config *config);
+
+/* |object|'s text |name|, or |initial|; and whether it is there and not null. */
+const char *rdna__hf_text(const json_t *object, const char *name, const char *initial);
+bool rdna__hf_is_set(const json_t *object, const char *name);
+/* How RoPE is scaled: "default" where nothing is said. */
+const char *rdna__hf_rope_type(const rdna__hf_config *config);
+bool rdna__hf_is_longrope(const char *type);
 
 /* |object|'s number |name|; |initial| when it is not there or null. RDNA_BAD_DATA: no number, or a count below 0. */
 rdna_status rdna__hf_number(const json_t *object, const char *name, double initial, double *out);

@@ -34,12 +34,18 @@ static rdna_status read_count(const json_t *object, const char *name, int64_t in
   return *out > 0 ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "'%s' is missing, or 0", name);
 }
 
-static const char *text_of(const json_t *object, const char *name, const char *initial) {
+const char *rdna__hf_text(const json_t *object, const char *name, const char *initial) {
   const char *text = json_string_value(json_object_get(object, name));
   return text ? text : initial;
 }
 
-static bool is_set(const json_t *object, const char *name) {
+/* Text |index| of a list; "" when it is none. */
+static const char *text_at(const json_t *list, int64_t index) {
+  const char *text = json_string_value(json_array_get(list, (size_t)index));
+  return text ? text : "";
+}
+
+bool rdna__hf_is_set(const json_t *object, const char *name) {
   const json_t *value = json_object_get(object, name);
   return value && !json_is_null(value);
 }
@@ -48,7 +54,7 @@ static bool is_set(const json_t *object, const char *name) {
 
 static rdna_status check_activation(const rdna__hf_config *c) {
   const char *found =
-      text_of(c->json, "hidden_activation", text_of(c->json, "hidden_act", c->architecture->activation));
+      rdna__hf_text(c->json, "hidden_activation", rdna__hf_text(c->json, "hidden_act", c->architecture->activation));
   if (strcmp(found, c->architecture->activation) == 0) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED, "its activation is '%.40s'; models of this architecture have %s", found,
                     c->architecture->activation);
@@ -56,7 +62,7 @@ static rdna_status check_activation(const rdna__hf_config *c) {
 
 static rdna_status check_quantization(const json_t *json) {
   const json_t *quantization = json_object_get(json, "quantization_config");
-  const char *method = text_of(quantization, "quant_method", "of an unnamed method");
+  const char *method = rdna__hf_text(quantization, "quant_method", "of an unnamed method");
   if (!json_is_object(quantization) || strcmp(method, "mxfp4") == 0) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED, "its weights are quantized (%.40s); take the folder with f16 or bf16 weights",
                     method);
@@ -68,13 +74,15 @@ static rdna_status check_windows(const rdna__hf_config *c) {
   const json_t *types = json_object_get(c->json, "layer_types");
   int64_t window, period;
   RDNA_TRY(rdna__hf_count(c->json, "sliding_window", 0, &window));
-  RDNA_TRY(rdna__hf_count(c->json, "sliding_window_pattern", a->window_period, &period));
-  if (a->window_period && period != a->window_period)
+  period = a->window_period;
+  if (!json_is_string(json_object_get(c->json, "sliding_window_pattern"))) /* EXAONE's, which lists layers too */
+    RDNA_TRY(rdna__hf_count(c->json, "sliding_window_pattern", a->window_period, &period));
+  if (a->window_period && !a->window_list && period != a->window_period)
     return rdna__fail(RDNA_UNSUPPORTED, "every layer of %lld sees all; of this architecture every layer of %d does",
                       (long long)period, a->window_period);
   if (!a->window && json_is_true(json_object_get(c->json, "use_sliding_window")))
     return rdna__fail(RDNA_UNSUPPORTED, "'use_sliding_window' is set, which GGUF cannot say of this architecture");
-  for (int64_t i = 0; json_is_array(types) && !a->window_list && i < c->layers; i++) {
+  for (int64_t i = 0; json_is_array(types) && !a->window_list && !a->recurrent && i < c->layers; i++) {
     const char *type = json_string_value(json_array_get(types, (size_t)i));
     bool windowed = a->window && window && (a->window_period == 0 || (i + 1) % a->window_period != 0);
     if (!type || strcmp(type, windowed ? "sliding_attention" : "full_attention") != 0)
@@ -93,7 +101,8 @@ static rdna_status check_latent(const rdna__hf_config *c) {
   RDNA_TRY(rdna__hf_count(c->json, "moe_layer_freq", 1, &frequency));
   RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &scale_all));
   RDNA_TRY(rdna__hf_number(rope, "mscale", scale_all, &scale));
-  if (c->architecture->gating == 1 && groups > 1 && strcmp(text_of(c->json, "topk_method", "greedy"), "greedy") != 0)
+  if (c->architecture->gating == 1 && groups > 1 &&
+      strcmp(rdna__hf_text(c->json, "topk_method", "greedy"), "greedy") != 0)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "it chooses groups of experts by their best one; this library has the sum of two");
   if (frequency != 1) return rdna__fail(RDNA_UNSUPPORTED, "not every layer behind the dense ones has experts");
@@ -125,16 +134,21 @@ static rdna_status check_others(const rdna__hf_config *c) {
 
 /* ---- reading ---- */
 
-/* Sizes of latent attention, and the number of dense layers: said, or from a list of all. */
+/* Sizes of latent attention. */
 static rdna_status read_latent(rdna__hf_config *c) {
-  const json_t *kinds = json_object_get(c->json, "mlp_layer_types");
   RDNA_TRY(read_count(c->json, "kv_lora_rank", 0, &c->latent));
   RDNA_TRY(read_count(c->json, "qk_nope_head_dim", 0, &c->unrotated));
   RDNA_TRY(read_count(c->json, "qk_rope_head_dim", 0, &c->rotated));
   RDNA_TRY(read_count(c->json, "v_head_dim", 0, &c->value_dim));
+  c->head_dim = c->unrotated + c->rotated;
+  return RDNA_OK;
+}
+
+/* The number of dense layers before those with experts: said, or from a list of all. */
+static rdna_status read_dense(rdna__hf_config *c) {
+  const json_t *kinds = json_object_get(c->json, "mlp_layer_types");
   RDNA_TRY(read_count(c->json, "n_routed_experts", 0, &c->experts));
   RDNA_TRY(rdna__hf_count(c->json, "first_k_dense_replace", 0, &c->dense_layers));
-  RDNA_TRY(rdna__hf_count(c->json, "num_nextn_predict_layers", 0, &c->extra_layers));
   for (int64_t i = 0; json_is_array(kinds) && i < c->layers; i++) {
     const char *kind = json_string_value(json_array_get(kinds, (size_t)i));
     bool dense = kind && strcmp(kind, "dense") == 0;
@@ -142,7 +156,56 @@ static rdna_status read_latent(rdna__hf_config *c) {
       return rdna__fail(RDNA_UNSUPPORTED, "layer %lld has no experts, but one before it has", (long long)i);
     c->dense_layers += dense;
   }
-  c->head_dim = c->unrotated + c->rotated;
+  return RDNA_OK;
+}
+
+/* Sizes of recurrent layers. */
+static rdna_status read_recurrent(rdna__hf_config *c) {
+  RDNA_TRY(read_count(c->json, "linear_num_key_heads", 0, &c->k_heads));
+  RDNA_TRY(read_count(c->json, "linear_num_value_heads", 0, &c->v_heads));
+  RDNA_TRY(read_count(c->json, "linear_key_head_dim", 0, &c->k_dim));
+  RDNA_TRY(read_count(c->json, "linear_value_head_dim", 0, &c->v_dim));
+  if (c->v_heads % c->k_heads == 0) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "%lld value heads cannot share %lld key heads evenly", (long long)c->v_heads,
+                    (long long)c->k_heads);
+}
+
+bool rdna__hf_is_recurrent(const rdna__hf_config *c, int64_t layer) {
+  const json_t *types = json_object_get(c->json, "layer_types");
+  int64_t interval;
+  if (!c->architecture->recurrent) return false;
+  if (json_is_array(types)) return strcmp(text_at(types, layer), "linear_attention") == 0;
+  if (rdna__hf_count(c->json, "full_attention_interval", 4, &interval) != RDNA_OK || interval < 1) interval = 4;
+  return (layer + 1) % interval != 0;
+}
+
+/* Gemma 4's layers that see all may have heads of another size and number: said once for them, or of each layer. */
+int64_t rdna__hf_of_layer(const rdna__hf_config *c, int64_t layer, const char *name, int64_t of_all) {
+  char number[24], of_full[64];
+  int64_t value = of_all;
+  const json_t *types = json_object_get(c->json, "layer_types");
+  snprintf(number, sizeof number, "%lld", (long long)layer);
+  const json_t *own = json_object_get(json_object_get(c->json, "per_layer_config"), number);
+  if (strcmp(text_at(types, layer), "full_attention") == 0) {
+    bool heads = strcmp(name, "num_key_value_heads") == 0;
+    snprintf(of_full, sizeof of_full, "%s", heads ? "num_global_key_value_heads" : "global_head_dim");
+    if (rdna__hf_count(c->json, of_full, of_all, &value) != RDNA_OK) return -1;
+  }
+  return rdna__hf_count(own, name, value, &value) == RDNA_OK ? value : -1;
+}
+
+/* Head sizes of the layers that see all, which GGUF's keys without an end mean. */
+static rdna_status read_global_head(rdna__hf_config *c) {
+  const json_t *types = json_object_get(c->json, "layer_types");
+  for (int64_t i = 0; i < c->layers; i++) {
+    if (strcmp(text_at(types, i), "full_attention") != 0) continue;
+    c->head_dim = rdna__hf_of_layer(c, i, "head_dim", c->head_dim);
+    break;
+  }
+  if (c->head_dim < 1) return rdna__fail(RDNA_BAD_DATA, "'head_dim' of a layer that sees all makes no sense");
+  c->rotated = c->head_dim;
+  if (!json_is_true(json_object_get(c->json, "enable_moe_block"))) c->experts = 0;
+  if (!c->experts) c->dense_layers = c->layers; /* their experts stand beside what all layers have */
   return RDNA_OK;
 }
 
@@ -163,7 +226,12 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   RDNA_TRY(rdna__hf_number(rdna__hf_rope(c), "partial_rotary_factor", part, &part));
   if (!(part > 0 && part <= 1)) return rdna__fail(RDNA_BAD_DATA, "'partial_rotary_factor' is %g", part);
   c->rotated = (int64_t)(part * (double)c->head_dim);
+  RDNA_TRY(rdna__hf_count(c->json, "rotary_dim", c->rotated, &c->rotated));
+  RDNA_TRY(rdna__hf_count(c->json, "num_nextn_predict_layers", 0, &c->extra_layers));
   if (c->architecture->latent) RDNA_TRY(read_latent(c));
+  if (c->architecture->leading_dense) RDNA_TRY(read_dense(c));
+  if (c->architecture->recurrent) RDNA_TRY(read_recurrent(c));
+  if (strcmp(c->architecture->gguf, "gemma4") == 0) RDNA_TRY(read_global_head(c));
   if (c->rotated == 0) return rdna__fail(RDNA_BAD_DATA, "no value of a head is rotated");
   if (c->head_dim % 2 || c->rotated % 2)
     return rdna__fail(RDNA_BAD_DATA, "an odd number of values in a head cannot be rotated in pairs");
@@ -199,9 +267,10 @@ const json_t *rdna__hf_rope(const rdna__hf_config *config) {
   return json_is_object(full) ? full : json_is_object(rope) ? rope : NULL;
 }
 
-static const char *rope_type(const rdna__hf_config *config) {
+const char *rdna__hf_rope_type(const rdna__hf_config *config) {
   const json_t *rope = rdna__hf_rope(config);
-  return text_of(rope, "rope_type", text_of(rope, "type", "default"));
+  const char *type = rdna__hf_text(rope, "rope_type", rdna__hf_text(rope, "type", "default"));
+  return strcmp(type, "mrope") == 0 ? "default" : type; /* three positions a token, the same for text */
 }
 
 /* Llama 3.1's factors: 1 for waves that are short against the context of its training, |factor| for long ones, and
@@ -244,241 +313,26 @@ static rdna_status read_factors(const rdna__hf_config *c, const char *hf, const 
   return RDNA_OK;
 }
 
-static bool is_longrope(const char *type) { return strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0; }
+/* Gemma 4 turns the first pairs of a head alone, by the frequencies that all of them would have: the others' are
+ * divided by so much that they stand still. */
+static rdna_status proportional_factors(const rdna__hf_config *c, rdna__hf_factors *out) {
+  double part;
+  RDNA_TRY(rdna__hf_number(rdna__hf_rope(c), "partial_rotary_factor", 1, &part));
+  *out = (rdna__hf_factors){"rope_freqs.weight", c->rotated / 2, malloc((size_t)c->rotated / 2 * sizeof *out->values)};
+  if (!out->values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for RoPE's factors");
+  int64_t turned = (int64_t)(part * (double)c->rotated / 2);
+  for (int64_t i = 0; i < out->count; i++) out->values[i] = i < turned ? 1 : 1e30f;
+  return RDNA_OK;
+}
+
+bool rdna__hf_is_longrope(const char *type) { return strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0; }
 
 rdna_status rdna__hf_rope_factors(const rdna__hf_config *config, rdna__hf_factors out_factors[RDNA__HF_MOST_FACTORS]) {
-  const char *type = rope_type(config);
+  const char *type = rdna__hf_rope_type(config);
   memset(out_factors, 0, RDNA__HF_MOST_FACTORS * sizeof *out_factors);
   if (strcmp(type, "llama3") == 0) return llama3_factors(config, &out_factors[0]);
-  if (!is_longrope(type)) return RDNA_OK;
+  if (strcmp(type, "proportional") == 0) return proportional_factors(config, &out_factors[0]);
+  if (!rdna__hf_is_longrope(type)) return RDNA_OK;
   RDNA_TRY(read_factors(config, "long_factor", "rope_factors_long.weight", &out_factors[0]));
   return read_factors(config, "short_factor", "rope_factors_short.weight", &out_factors[1]);
-}
-
-/* ---- keys ---- */
-
-typedef struct putting {
-  const rdna__hf_config *config;
-  rdna_gguf_writer *writer;
-} putting;
-
-static const char *full_name(const putting *p, const char *name, char out[128]) {
-  snprintf(out, 128, "%s.%s", p->config->architecture->gguf, name);
-  return out;
-}
-
-static rdna_status put_count(const putting *p, const char *name, int64_t value) {
-  char full[128];
-  return rdna_gguf_writer_put(p->writer, full_name(p, name, full), RDNA_GGUF_TYPE_U32, &(uint32_t){(uint32_t)value});
-}
-
-static rdna_status put_number(const putting *p, const char *name, double value) {
-  char full[128];
-  return rdna_gguf_writer_put(p->writer, full_name(p, name, full), RDNA_GGUF_TYPE_F32, &(float){(float)value});
-}
-
-static rdna_status put_text(const putting *p, const char *name, const char *value) {
-  char full[128];
-  const rdna_text text = {value, strlen(value)};
-  return rdna_gguf_writer_put(p->writer, full_name(p, name, full), RDNA_GGUF_TYPE_TEXT, &text);
-}
-
-/* |object|'s number |hf| as |gguf|, if it is there. */
-static rdna_status put_if_set(const putting *p, const json_t *object, const char *hf, const char *gguf) {
-  double value;
-  RDNA_TRY(rdna__hf_number(object, hf, 0, &value));
-  return is_set(object, hf) ? put_number(p, gguf, value) : RDNA_OK;
-}
-
-/* The first of |row|'s names that config.json has; NULL when it has none. */
-static const char *name_of(const json_t *json, const rdna__hf_key_name *row, char out[64]) {
-  for (const char *at = row->hf; *at; at += *at == '|') {
-    size_t length = strcspn(at, "|");
-    snprintf(out, 64, "%.*s", (int)length, at);
-    if (is_set(json, out)) return out;
-    at += length;
-  }
-  return NULL;
-}
-
-static rdna_status put_row(const putting *p, const rdna__hf_key_name *row) {
-  const json_t *json = p->config->json;
-  char full[128], buffer[64];
-  const char *name = name_of(json, row, buffer);
-  if (!name) return row->required ? rdna__fail(RDNA_BAD_DATA, "'%s' is missing", row->hf) : RDNA_OK;
-  if (row->value == RDNA__HF_F32) return put_if_set(p, json, name, row->gguf);
-  if (row->value == RDNA__HF_BOOL) {
-    bool value = json_is_true(json_object_get(json, name));
-    return rdna_gguf_writer_put(p->writer, full_name(p, row->gguf, full), RDNA_GGUF_TYPE_BOOL, &value);
-  }
-  int64_t count;
-  RDNA_TRY(rdna__hf_count(json, name, 0, &count));
-  return put_count(p, row->gguf, count);
-}
-
-/* Context lengths of the training and after it, for the scalings that need both. */
-static rdna_status put_original_context(const putting *p, double *out_scale, double *out_original) {
-  const rdna__hf_config *c = p->config;
-  int64_t context, original;
-  RDNA_TRY(rdna__hf_count(c->json, "max_position_embeddings", 0, &context));
-  RDNA_TRY(rdna__hf_count(c->json, "original_max_position_embeddings", context, &original));
-  RDNA_TRY(rdna__hf_count(rdna__hf_rope(c), "original_max_position_embeddings", original, &original));
-  if (original < 2) return rdna__fail(RDNA_BAD_DATA, "'original_max_position_embeddings' is %lld", (long long)original);
-  *out_scale = (double)context / (double)original;
-  *out_original = (double)original;
-  return put_count(p, "rope.scaling.original_context_length", original);
-}
-
-/* YaRN's factor on sine and cosine. What a reader of GGUF makes of its keys is attn_factor (1 + 0.1 ln factor) / (1 +
- * 0.1 log_multiplier ln factor); what transformers takes is 'attention_factor', or of mscale and mscale_all_dim the
- * quotient (1 + 0.1 mscale ln factor) / (1 + 0.1 mscale_all_dim ln factor), or 1 + 0.1 ln factor. */
-static rdna_status put_yarn_magnitude(const putting *p, const json_t *rope, double factor) {
-  const rdna__hf_architecture *a = p->config->architecture;
-  double whole, mscale, all_dim, ln = factor > 1 ? log(factor) : 0;
-  RDNA_TRY(rdna__hf_number(rope, "attention_factor", 0, &whole));
-  RDNA_TRY(rdna__hf_number(rope, "mscale", 0, &mscale));
-  RDNA_TRY(rdna__hf_number(rope, "mscale_all_dim", 0, &all_dim));
-  const json_t *truncate = json_object_get(rope, "truncate");
-  if (json_is_false(truncate) != (strcmp(a->gguf, "gpt-oss") == 0))
-    return rdna__fail(RDNA_UNSUPPORTED, "'truncate' of RoPE is %s, which GGUF cannot say of this architecture",
-                      json_is_false(truncate) ? "false" : "true");
-  if (a->latent) {
-    if (whole > 0)
-      return rdna__fail(RDNA_UNSUPPORTED,
-                        "'attention_factor' of RoPE is set, which GGUF cannot say of this "
-                        "architecture");
-    /* files of DeepSeek's architecture have a tenth of it */
-    return all_dim > 0 ? put_number(p, "rope.scaling.yarn_log_multiplier", 0.1 * all_dim) : RDNA_OK;
-  }
-  if (whole == 0 && mscale > 0 && all_dim > 0) {
-    if (mscale == 1) return put_number(p, "rope.scaling.yarn_log_multiplier", all_dim);
-    whole = (1 + 0.1 * mscale * ln) / (1 + 0.1 * all_dim * ln);
-  }
-  return whole > 0 ? put_number(p, "rope.scaling.yarn_attn_factor", whole / (1 + 0.1 * ln)) : RDNA_OK;
-}
-
-static rdna_status put_rope_scaling(const putting *p) {
-  static const char *const yarn[][2] = {{"beta_fast", "rope.scaling.yarn_beta_fast"},
-                                        {"beta_slow", "rope.scaling.yarn_beta_slow"},
-                                        {"extrapolation_factor", "rope.scaling.yarn_ext_factor"},
-                                        {"mscale_all_dim", "rope.scaling.yarn_log_multiplier"},
-                                        {"llama_4_scaling_beta", "attention.temperature_scale"}};
-  const json_t *rope = rdna__hf_rope(p->config);
-  const char *type = rope_type(p->config);
-  double scale, original, factor;
-  /* of Phi-3 also where nothing is scaled */
-  if (is_set(p->config->json, "original_max_position_embeddings")) RDNA_TRY(put_original_context(p, &scale, &original));
-  if (strcmp(type, "default") == 0 || strcmp(type, "llama3") == 0) return RDNA_OK; /* that is in rope_freqs */
-  if (is_longrope(type)) {
-    if (strcmp(p->config->architecture->gguf, "phi3") != 0)
-      return rdna__fail(RDNA_UNSUPPORTED, "RoPE is scaled by '%.40s', which GGUF's %s has not", type,
-                        p->config->architecture->gguf);
-    RDNA_TRY(put_text(p, "rope.scaling.type", "longrope"));
-    RDNA_TRY(put_original_context(p, &scale, &original));
-    factor = scale > 1 ? sqrt(1 + log(scale) / log(original)) : 1;
-    RDNA_TRY(rdna__hf_number(rope, "attention_factor", factor, &factor));
-    return put_number(p, "rope.scaling.attn_factor", factor);
-  }
-  if (strcmp(type, "linear") != 0 && strcmp(type, "yarn") != 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "RoPE is scaled by '%.40s'; linear, llama3, yarn and longrope are known", type);
-  RDNA_TRY(rdna__hf_number(rope, "factor", 0, &factor));
-  if (!(factor > 0)) return rdna__fail(RDNA_BAD_DATA, "the scaling of RoPE has no factor");
-  RDNA_TRY(put_text(p, "rope.scaling.type", type));
-  RDNA_TRY(put_number(p, "rope.scaling.factor", factor));
-  if (strcmp(type, "linear") == 0) return RDNA_OK;
-  RDNA_TRY(put_original_context(p, &scale, &original));
-  for (size_t i = 0; i < sizeof yarn / sizeof *yarn; i++) RDNA_TRY(put_if_set(p, rope, yarn[i][0], yarn[i][1]));
-  return put_yarn_magnitude(p, rope, factor);
-}
-
-static rdna_status put_rope(const putting *p) {
-  const json_t *json = p->config->json;
-  double base, local;
-  RDNA_TRY(rdna__hf_number(json, "rope_theta", 10000, &base));
-  RDNA_TRY(rdna__hf_number(rdna__hf_rope(p->config), "rope_theta", base, &base));
-  RDNA_TRY(put_count(p, "rope.dimension_count", p->config->rotated));
-  RDNA_TRY(put_number(p, "rope.freq_base", base));
-  if (strcmp(p->config->architecture->gguf, "gemma3") == 0) { /* layers that see a window have another */
-    const json_t *windowed = json_object_get(json_object_get(json, "rope_parameters"), "sliding_attention");
-    RDNA_TRY(rdna__hf_number(json, "rope_local_base_freq", 10000, &local));
-    RDNA_TRY(rdna__hf_number(windowed, "rope_theta", local, &local));
-    RDNA_TRY(put_number(p, "rope.freq_base_swa", local));
-  }
-  return put_rope_scaling(p);
-}
-
-/* Which layers see a window only, where GGUF has a list of them. */
-static rdna_status put_window_list(const putting *p) {
-  const rdna__hf_config *c = p->config;
-  const json_t *types = json_object_get(c->json, "layer_types");
-  char full[128];
-  bool *list = calloc((size_t)c->layers, sizeof *list);
-  if (!list) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld layers", (long long)c->layers);
-  rdna_status status = RDNA_OK;
-  for (int64_t i = 0; i < c->layers && status == RDNA_OK; i++) {
-    const char *type = json_string_value(json_array_get(types, (size_t)i));
-    list[i] = type ? strcmp(type, "sliding_attention") == 0 : (i + 1) % c->architecture->window_period != 0;
-    if (types && (!type || (!list[i] && strcmp(type, "full_attention") != 0)))
-      status = rdna__fail(RDNA_UNSUPPORTED, "layer %lld has attention of type '%.40s'", (long long)i, type ? type : "");
-  }
-  if (status == RDNA_OK)
-    status = rdna_gguf_writer_put_array(p->writer, full_name(p, "attention.sliding_window_pattern", full),
-                                        RDNA_GGUF_TYPE_BOOL, list, (uint64_t)c->layers);
-  free(list);
-  return status;
-}
-
-/* A cache of the latent vectors is all keys and values, as if of one head; sizes of heads have keys of their own. */
-static rdna_status put_latent(const putting *p) {
-  const rdna__hf_config *c = p->config;
-  int64_t groups, used;
-  RDNA_TRY(put_count(p, "attention.head_count_kv", 1));
-  RDNA_TRY(put_count(p, "attention.key_length", c->latent + c->rotated));
-  RDNA_TRY(put_count(p, "attention.value_length", c->latent));
-  RDNA_TRY(put_count(p, "attention.key_length_mla", c->unrotated + c->rotated));
-  RDNA_TRY(put_count(p, "attention.value_length_mla", c->value_dim));
-  RDNA_TRY(put_count(p, "leading_dense_block_count", c->dense_layers));
-  RDNA_TRY(put_count(p, "expert_gating_func", c->architecture->gating));
-  RDNA_TRY(rdna__hf_count(c->json, "n_group", 1, &groups));
-  RDNA_TRY(rdna__hf_count(c->json, "topk_group", 1, &used));
-  if (groups < 2 || c->architecture->gating == 1) return RDNA_OK;
-  RDNA_TRY(put_count(p, "expert_group_count", groups));
-  return put_count(p, "expert_group_used_count", used);
-}
-
-/* What only some architectures have and what is no plain copy. */
-static rdna_status put_special(const putting *p) {
-  const rdna__hf_config *c = p->config;
-  double scalar;
-  int64_t window;
-  if (c->architecture->window) {
-    RDNA_TRY(rdna__hf_count(c->json, "sliding_window", 0, &window));
-    RDNA_TRY(put_count(p, "attention.sliding_window", window));
-    if (c->architecture->window_list) RDNA_TRY(put_window_list(p));
-  }
-  if (c->architecture->latent) RDNA_TRY(put_latent(p));
-  for (int i = 0; i < 2 && strcmp(c->architecture->gguf, "gemma2") == 0; i++) {
-    const char *caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
-    if (json_is_null(json_object_get(c->json, caps[i]))) /* a key that is missing means the usual cap */
-      return rdna__fail(RDNA_UNSUPPORTED, "'%s' is null, which GGUF cannot say of this architecture", caps[i]);
-  }
-  RDNA_TRY(rdna__hf_number(c->json, "query_pre_attn_scalar", 0, &scalar)); /* Gemma's */
-  return scalar > 0 ? put_number(p, "attention.scale", 1 / sqrt(scalar)) : RDNA_OK;
-}
-
-rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer *writer) {
-  const putting p = {config, writer};
-  const char *name = config->architecture->gguf;
-  const rdna_text text = {name, strlen(name)};
-  RDNA_TRY(rdna_gguf_writer_put(writer, "general.architecture", RDNA_GGUF_TYPE_TEXT, &text));
-  for (const rdna__hf_key_name *row = rdna__hf_common_keys; row->hf; row++) RDNA_TRY(put_row(&p, row));
-  RDNA_TRY(put_count(&p, "attention.head_count_kv", config->kv_heads));
-  RDNA_TRY(put_count(&p, "attention.key_length", config->head_dim));
-  RDNA_TRY(put_count(&p, "attention.value_length", config->head_dim));
-  RDNA_TRY(put_count(&p, "vocab_size", config->vocabulary));
-  RDNA_TRY(put_rope(&p));
-  RDNA_TRY(put_special(&p));
-  for (int i = 0; i < RDNA__HF_LISTS && config->architecture->keys[i]; i++)
-    for (const rdna__hf_key_name *row = config->architecture->keys[i]; row->hf; row++) RDNA_TRY(put_row(&p, row));
-  return RDNA_OK;
 }

@@ -15,7 +15,6 @@ const rdna__hf_key_name rdna__hf_common_keys[] = {
     {"num_hidden_layers", "block_count", RDNA__HF_U32, true},
     {"intermediate_size", "feed_forward_length", RDNA__HF_U32, true},
     {"num_attention_heads", "attention.head_count", RDNA__HF_U32, true},
-    {"rms_norm_eps", "attention.layer_norm_rms_epsilon", RDNA__HF_F32, true},
     END,
 };
 
@@ -47,13 +46,36 @@ static const rdna__hf_key_name gpt_oss_keys[] = {
     END,
 };
 
-static const rdna__hf_key_name deepseek_keys[] = {
+static const rdna__hf_key_name granite_shared_keys[] = {
+    {"shared_intermediate_size", "expert_shared_feed_forward_length", RDNA__HF_U32, true},
+    END,
+};
+
+static const rdna__hf_key_name gemma4_keys[] = {
+    {"hidden_size_per_layer_input", "embedding_length_per_layer_input", RDNA__HF_U32, false},
+    {"num_kv_shared_layers", "attention.shared_kv_layers", RDNA__HF_U32, false},
+    {"num_experts", "expert_count", RDNA__HF_U32, false},
+    {"top_k_experts", "expert_used_count", RDNA__HF_U32, false},
+    {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, false},
+    END,
+};
+
+static const rdna__hf_key_name logit_scale_keys[] = {
+    {"logit_scale", "logit_scale", RDNA__HF_F32, true},
+    END,
+};
+
+static const rdna__hf_key_name routed_keys[] = {
     {"n_routed_experts", "expert_count", RDNA__HF_U32, true},
     {"num_experts_per_tok", "expert_used_count", RDNA__HF_U32, true},
     {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, true},
     {"n_shared_experts", "expert_shared_count", RDNA__HF_U32, false},
     {"routed_scaling_factor", "expert_weights_scale", RDNA__HF_F32, false},
     {"norm_topk_prob", "expert_weights_norm", RDNA__HF_BOOL, false},
+    END,
+};
+
+static const rdna__hf_key_name latent_keys[] = {
     {"kv_lora_rank", "attention.kv_lora_rank", RDNA__HF_U32, true},
     {"q_lora_rank", "attention.q_lora_rank", RDNA__HF_U32, false},
     END,
@@ -72,6 +94,30 @@ static const rdna__hf_tensor_name attention[] = {
 static const rdna__hf_tensor_name head_norms[] = {
     {"self_attn.q_norm", "attn_q_norm", RDNA__HF_NORM},
     {"self_attn.k_norm", "attn_k_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name optional_head_norms[] = {
+    {"self_attn.q_norm", "attn_q_norm", RDNA__HF_OPTIONAL},
+    {"self_attn.k_norm", "attn_k_norm", RDNA__HF_OPTIONAL},
+    END,
+};
+
+/* the norm before the feed-forward under its name of gpt-oss and others */
+static const rdna__hf_tensor_name norms_by_other_names[] = {
+    {"input_layernorm", "attn_norm", RDNA__HF_NORM},
+    {"post_attention_layernorm", "post_attention_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name one_norm[] = {
+    {"input_layernorm", "attn_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name norms_before_or_one[] = {
+    {"input_layernorm", "attn_norm", RDNA__HF_NORM},
+    {"post_attention_layernorm", "ffn_norm", RDNA__HF_OPTIONAL}, /* without it blocks stand side by side */
     END,
 };
 
@@ -164,6 +210,105 @@ static const rdna__hf_tensor_name deepseek_experts[] = {
     {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", RDNA__HF_OPTIONAL},
     {"mlp.shared_experts.up_proj", "ffn_up_shexp", RDNA__HF_OPTIONAL},
     {"mlp.shared_experts.down_proj", "ffn_down_shexp", RDNA__HF_OPTIONAL},
+    END,
+};
+
+static const rdna__hf_tensor_name granite_shared_expert[] = {
+    {"shared_mlp.input_linear", "ffn_gate_shexp", RDNA__HF_HALF_GATE},
+    {"shared_mlp.input_linear", "ffn_up_shexp", RDNA__HF_HALF_UP},
+    {"shared_mlp.output_linear", "ffn_down_shexp", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name minimax_experts[] = {
+    {"block_sparse_moe.e_score_correction_bias", "exp_probs_b.bias", RDNA__HF_AS_IS},
+    END,
+};
+
+static const rdna__hf_tensor_name glm4_layer[] = {
+    {"mlp.gate_up_proj", "ffn_up", RDNA__HF_PLAIN},
+    {"mlp.down_proj", "ffn_down", RDNA__HF_PLAIN},
+    {"post_self_attn_layernorm", "post_attention_norm", RDNA__HF_NORM},
+    {"post_mlp_layernorm", "post_ffw_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name starcoder2_layer[] = {
+    {"mlp.c_fc", "ffn_up", RDNA__HF_PLAIN},
+    {"mlp.c_proj", "ffn_down", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name without_gate[] = {
+    {"mlp.up_proj", "ffn_up", RDNA__HF_PLAIN},
+    {"mlp.down_proj", "ffn_down", RDNA__HF_PLAIN},
+    END,
+};
+
+/* layers that read other layers' keys and values have none, and some have keys that are values too */
+static const rdna__hf_tensor_name gemma4_layer[] = {
+    {"self_attn.q_proj", "attn_q", RDNA__HF_PLAIN},
+    {"self_attn.k_proj", "attn_k", RDNA__HF_OPTIONAL},
+    {"self_attn.v_proj", "attn_v", RDNA__HF_OPTIONAL},
+    {"self_attn.o_proj", "attn_output", RDNA__HF_PLAIN},
+    {"per_layer_input_gate", "inp_gate", RDNA__HF_OPTIONAL},
+    {"per_layer_projection", "proj", RDNA__HF_OPTIONAL},
+    {"post_per_layer_input_norm", "post_norm", RDNA__HF_OPTIONAL},
+    {"layer_scalar", "layer_output_scale.weight", RDNA__HF_AS_IS},
+    END,
+};
+
+static const rdna__hf_tensor_name gemma4_experts[] = {
+    {"router.proj", "ffn_gate_inp", RDNA__HF_PLAIN},
+    {"router.scale", "ffn_gate_inp.scale", RDNA__HF_AS_IS},
+    {"router.per_expert_scale", "ffn_down_exps.scale", RDNA__HF_AS_IS},
+    {"experts.gate_up_proj", "ffn_gate_up_exps", RDNA__HF_FUSED},
+    {"experts.down_proj", "ffn_down_exps", RDNA__HF_FUSED},
+    {"post_feedforward_layernorm_1", "post_ffw_norm_1", RDNA__HF_NORM},
+    {"post_feedforward_layernorm_2", "post_ffw_norm_2", RDNA__HF_NORM},
+    {"pre_feedforward_layernorm_2", "pre_ffw_norm_2", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name gemma4_ends[] = {
+    {"embed_tokens_per_layer", "per_layer_token_embd", RDNA__HF_OPTIONAL},
+    {"per_layer_model_projection", "per_layer_model_proj", RDNA__HF_OPTIONAL},
+    {"per_layer_projection_norm", "per_layer_proj_norm", RDNA__HF_OPTIONAL},
+    END,
+};
+
+static const rdna__hf_tensor_name full_attention[] = {
+    {"self_attn.q_proj", "attn_q", RDNA__HF_QUERY},
+    {"self_attn.k_proj", "attn_k", RDNA__HF_KEY},
+    {"self_attn.v_proj", "attn_v", RDNA__HF_PLAIN},
+    {"self_attn.o_proj", "attn_output", RDNA__HF_PLAIN},
+    {"self_attn.q_norm", "attn_q_norm", RDNA__HF_NORM},
+    {"self_attn.k_norm", "attn_k_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name qwen3next_recurrent[] = {
+    {"linear_attn.in_proj_qkvz", "attn_qkv", RDNA__HF_DELTA_PARTS},
+    {"linear_attn.in_proj_qkvz", "attn_gate", RDNA__HF_DELTA_APART},
+    {"linear_attn.in_proj_ba", "ssm_ba", RDNA__HF_PLAIN},
+    {"linear_attn.conv1d", "ssm_conv1d", RDNA__HF_DELTA_QKV},
+    {"linear_attn.dt_bias", "ssm_dt.bias", RDNA__HF_DELTA_HEADS},
+    {"linear_attn.A_log", "ssm_a", RDNA__HF_DELTA_RATE},
+    {"linear_attn.norm", "ssm_norm", RDNA__HF_PLAIN},
+    {"linear_attn.out_proj", "ssm_out", RDNA__HF_DELTA_OUT},
+    END,
+};
+
+static const rdna__hf_tensor_name qwen35_recurrent[] = {
+    {"linear_attn.in_proj_qkv", "attn_qkv", RDNA__HF_DELTA_QKV},
+    {"linear_attn.in_proj_z", "attn_gate", RDNA__HF_DELTA_Z},
+    {"linear_attn.in_proj_b.weight", "ssm_beta.weight", RDNA__HF_DELTA_HEADS},
+    {"linear_attn.in_proj_a.weight", "ssm_alpha.weight", RDNA__HF_DELTA_HEADS},
+    {"linear_attn.conv1d", "ssm_conv1d", RDNA__HF_DELTA_QKV},
+    {"linear_attn.dt_bias", "ssm_dt.bias", RDNA__HF_DELTA_HEADS},
+    {"linear_attn.A_log", "ssm_a", RDNA__HF_DELTA_RATE},
+    {"linear_attn.norm", "ssm_norm", RDNA__HF_PLAIN},
+    {"linear_attn.out_proj", "ssm_out", RDNA__HF_DELTA_OUT},
     END,
 };
 
@@ -266,24 +411,151 @@ static const rdna__hf_architecture architectures[] = {
      .neighbours = true,
      .tensors = {norms_before, attention, granite_experts},
      .keys = {granite_keys, expert_keys}},
+    {.hf = "|GraniteMoeSharedForCausalLM|",
+     .gguf = "granitemoe",
+     .activation = "silu",
+     .neighbours = true,
+     .tensors = {norms_before, attention, granite_experts, granite_shared_expert},
+     .keys = {granite_keys, expert_keys, granite_shared_keys}},
     {.hf = "|DeepseekV2ForCausalLM|",
      .gguf = "deepseek2",
      .activation = "silu",
      .latent = true,
+     .leading_dense = true,
      .gating = 1,
      .tensors = {norms_before, latent_attention},
      .dense = feed_forward,
      .sparse = deepseek_experts,
-     .keys = {deepseek_keys}},
+     .keys = {routed_keys, latent_keys}},
     {.hf = "|DeepseekV3ForCausalLM|Glm4MoeLiteForCausalLM|",
      .gguf = "deepseek2",
      .activation = "silu",
      .latent = true,
+     .leading_dense = true,
      .gating = 2,
      .tensors = {norms_before, latent_attention},
      .dense = feed_forward,
      .sparse = deepseek_experts,
-     .keys = {deepseek_keys}},
+     .keys = {routed_keys, latent_keys}},
+    {.hf = "|Glm4ForCausalLM|", .gguf = "glm4", .activation = "silu", .tensors = {norms_before, attention, glm4_layer}},
+    {.hf = "|Glm4MoeForCausalLM|",
+     .gguf = "glm4moe",
+     .activation = "silu",
+     .leading_dense = true,
+     .gating = 2,
+     .tensors = {norms_by_other_names, attention, optional_head_norms},
+     .dense = feed_forward,
+     .sparse = deepseek_experts,
+     .keys = {routed_keys}},
+    {.hf = "|Dots1ForCausalLM|",
+     .gguf = "dots1",
+     .activation = "silu",
+     .leading_dense = true,
+     .gating = 2,
+     .tensors = {norms_before, attention, head_norms},
+     .dense = feed_forward,
+     .sparse = deepseek_experts,
+     .keys = {routed_keys}},
+    {.hf = "|MiniMaxM2ForCausalLM|",
+     .gguf = "minimax-m2",
+     .activation = "silu",
+     .gating = 2,
+     .tensors = {norms_before, attention, head_norms, mixtral_experts, minimax_experts},
+     .keys = {expert_keys, gpt_oss_keys}},
+    {.hf = "|Ernie4_5ForCausalLM|",
+     .gguf = "ernie4_5",
+     .activation = "silu",
+     .tensors = {norms_before, attention, feed_forward}},
+    {.hf = "|Exaone4ForCausalLM|",
+     .gguf = "exaone4",
+     .activation = "silu",
+     .window = true,
+     .window_period = 4,
+     .window_list = true,
+     .tensors = {attention, head_norms, norms_behind, feed_forward}},
+    {.hf = "|SeedOssForCausalLM|",
+     .gguf = "seed_oss",
+     .activation = "silu",
+     .tensors = {norms_by_other_names, attention, feed_forward}},
+    {.hf = "|Qwen2VLForConditionalGeneration|Qwen2_5_VLForConditionalGeneration|",
+     .gguf = "qwen2vl",
+     .activation = "silu",
+     .tensors = {norms_before, attention, feed_forward}},
+    {.hf = "|Qwen3VLForConditionalGeneration|",
+     .gguf = "qwen3vl",
+     .activation = "silu",
+     .tensors = {norms_before, attention, head_norms, feed_forward}},
+    {.hf = "|Qwen3VLMoeForConditionalGeneration|",
+     .gguf = "qwen3vlmoe",
+     .activation = "silu",
+     .tensors = {norms_before, attention, head_norms, qwen_experts},
+     .keys = {expert_keys}},
+    {.hf = "|Qwen3NextForCausalLM|",
+     .gguf = "qwen3next",
+     .activation = "silu",
+     .norms_from_1 = true,
+     .tensors = {norms_by_other_names, qwen_experts, shared_expert},
+     .recurrent = qwen3next_recurrent,
+     .full = full_attention,
+     .keys = {expert_keys}},
+    {.hf = "|Qwen3_5ForCausalLM|Qwen3_5ForConditionalGeneration|",
+     .gguf = "qwen35",
+     .activation = "silu",
+     .norms_from_1 = true,
+     .tiled = true,
+     .tensors = {norms_by_other_names, feed_forward},
+     .recurrent = qwen35_recurrent,
+     .full = full_attention},
+    {.hf = "|Qwen3_5MoeForCausalLM|Qwen3_5MoeForConditionalGeneration|",
+     .gguf = "qwen35moe",
+     .activation = "silu",
+     .norms_from_1 = true,
+     .tiled = true,
+     .tensors = {norms_by_other_names, qwen_experts, shared_expert},
+     .recurrent = qwen35_recurrent,
+     .full = full_attention,
+     .keys = {expert_keys}},
+    {.hf = "|Gemma4ForCausalLM|Gemma4ForConditionalGeneration|",
+     .gguf = "gemma4",
+     .activation = "gelu_pytorch_tanh",
+     .window = true,
+     .window_period = 6,
+     .window_list = true,
+     .tensors = {gemma_layer, gemma4_layer, norms_behind, optional_head_norms},
+     .sparse = gemma4_experts,
+     .ends = gemma4_ends,
+     .keys = {softcap_keys, gemma4_keys}},
+    {.hf = "|CohereForCausalLM|",
+     .gguf = "command-r",
+     .activation = "silu",
+     .epsilon = "layer_norm_eps",
+     .tensors = {one_norm, attention, feed_forward},
+     .keys = {logit_scale_keys}},
+    {.hf = "|Cohere2ForCausalLM|",
+     .gguf = "cohere2",
+     .activation = "silu",
+     .epsilon = "layer_norm_eps",
+     .window = true,
+     .window_period = 4,
+     .tensors = {one_norm, attention, feed_forward},
+     .keys = {logit_scale_keys}},
+    {.hf = "|StableLmForCausalLM|",
+     .gguf = "stablelm",
+     .activation = "silu",
+     .epsilon = "layer_norm_eps",
+     .tensors = {norms_before_or_one, attention, feed_forward}},
+    {.hf = "|Starcoder2ForCausalLM|",
+     .gguf = "starcoder2",
+     .activation = "gelu_pytorch_tanh",
+     .epsilon = "norm_epsilon",
+     .window = true,
+     .tensors = {norms_before, attention, starcoder2_layer}},
+    {.hf = "|NemotronForCausalLM|",
+     .gguf = "nemotron",
+     .activation = "relu2",
+     .epsilon = "norm_eps",
+     .norms_from_1 = true,
+     .tensors = {norms_before, attention, without_gate}},
     {.hf = "|GptOssForCausalLM|",
      .gguf = "gpt-oss",
      .activation = "silu",
@@ -294,7 +566,7 @@ static const rdna__hf_architecture architectures[] = {
 };
 
 rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architecture **out_architecture) {
-  char known[1024] = "";
+  char known[2048] = "";
   size_t length = strlen(name);
   for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
     const rdna__hf_architecture *a = &architectures[i];

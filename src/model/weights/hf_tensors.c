@@ -1,9 +1,11 @@
 /* Tensors of GGUF from those of safetensors. Most are the same bytes under another name; some have their rows in
  * another order, are every other row or column of a tensor, or several tensors one behind the other. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/host.h"
 #include "model/weights/hf.h"
 #include "model/weights/quantize.h"
 
@@ -25,8 +27,10 @@ typedef struct plan {
   const rdna__safetensor **parts; /* (part_count) otherwise */
   const rdna__safetensor *scales; /* of MXFP4, whose codes are |one| */
   const float *values;            /* or these, and no tensor of the file */
+  float *made;                    /* the same, to be freed */
   int64_t part_count, rows, columns, part_step, first, row_step, column_step;
-  int64_t head_dim; /* rows of a head: its halves are interleaved; 0: rows stay in their order */
+  int64_t head_dim;    /* rows of a head: its halves are interleaved; 0: rows stay in their order */
+  rdna__hf_kind order; /* of recurrent layers: rdna__hf_delta_row says where rows, or columns, are; else PLAIN */
   rdna_dtype from, to;
   double add;
 } plan;
@@ -69,6 +73,8 @@ static rdna_status need(rdna__hf_tensors *t, const char *name, int rank, const r
  *     there   0 h 1 h+1 2 h+2 …     h = half its rows
  */
 static int64_t source_row(const plan *p, int64_t r) {
+  if (p->order != RDNA__HF_PLAIN && p->order != RDNA__HF_DELTA_OUT)
+    return rdna__hf_delta_row(p->all->config, p->order, r);
   if (p->head_dim == 0) return r;
   int64_t in_head = r % p->head_dim;
   return r - in_head + in_head % 2 * (p->head_dim / 2) + in_head / 2;
@@ -85,6 +91,12 @@ static void gather(char *to, const char *from, int64_t count, int64_t step, size
   }
 }
 
+/* A row whose columns change places. */
+static void gather_columns(const plan *p, char *to, const char *from, size_t size) {
+  for (int64_t i = 0; i < p->columns; i++)
+    memcpy(to + (size_t)i * size, from + (size_t)rdna__hf_delta_row(p->all->config, p->order, i) * size, size);
+}
+
 static rdna_status fill_part(const plan *p, int64_t part, char *buffer, rdna_gguf_writer *writer) {
   rdna__transcoder *transcoder = p->all->transcoder;
   size_t size = rdna_dtype_block_bytes(p->from);
@@ -95,16 +107,22 @@ static rdna_status fill_part(const plan *p, int64_t part, char *buffer, rdna_ggu
   if (most < 1) most = 1;
   for (int64_t r = 0, n; r < p->rows; r += n) {
     n = p->rows - r < most ? p->rows - r : most;
-    for (int64_t i = 0; i < n; i++)
-      gather(buffer + (size_t)(i * p->columns) * size, start + (size_t)(source_row(p, r + i) * p->row_step) * size,
-             p->columns, p->column_step, size);
+    for (int64_t i = 0; i < n; i++) {
+      char *to = buffer + (size_t)(i * p->columns) * size;
+      const char *from = start + (size_t)(source_row(p, r + i) * p->row_step) * size;
+      if (p->order == RDNA__HF_DELTA_OUT)
+        gather_columns(p, to, from, size);
+      else
+        gather(to, from, p->columns, p->column_step, size);
+    }
     RDNA_TRY(rdna__transcode(transcoder, writer, buffer, p->from, p->to, n * p->columns, p->add));
   }
   return RDNA_OK;
 }
 
 static bool lies_as_it_is(const plan *p) {
-  return p->head_dim == 0 && p->column_step == 1 && p->row_step == p->columns;
+  bool in_order = p->head_dim == 0 && p->order == RDNA__HF_PLAIN;
+  return in_order && p->column_step == 1 && p->row_step == p->columns;
 }
 
 static rdna_status fill_values(const plan *p, rdna_gguf_writer *writer) {
@@ -171,6 +189,7 @@ static rdna_status new_plan(rdna__hf_tensors *t, const char *name, plan **out) {
 }
 
 static rdna_status check_type(const plan *p) {
+  if (p->values) return RDNA_OK;
   const rdna__safetensor *from = p->parts ? p->parts[0] : p->one;
   if (rdna__transcodes_from(p->from)) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' holds values of type %s; F32, F16 and BF16 can be converted",
@@ -189,9 +208,17 @@ static rdna_status add(rdna__hf_tensors *t, plan *p, int rank) {
   if (p->scales) p->to = p->from;
   tensor.dtype = p->to;
   bool as_it_is = lies_as_it_is(p) && p->one && p->part_count == 1 && p->from == p->to && p->add == 0;
-  if (!as_it_is || (uintptr_t)p->one->data % 8 != 0) return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
-  tensor.data = p->one->data + (size_t)p->first * rdna_dtype_block_bytes(p->from);
+  if (as_it_is) tensor.data = p->one->data + (size_t)p->first * rdna_dtype_block_bytes(p->from);
+  if (!as_it_is || (uintptr_t)tensor.data % 8 != 0) return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
   return rdna_gguf_writer_add_tensor(t->writer, &tensor, NULL, NULL);
+}
+
+/* Adds |p|, whose rows are of one value, as a vector. */
+static rdna_status add_rows_as_vector(rdna__hf_tensors *t, plan *p) {
+  rdna_gguf_tensor tensor = {.name = p->name, .dtype = RDNA_F32, .rank = 1, .shape = {p->rows}};
+  RDNA_TRY(check_type(p));
+  p->to = RDNA_F32;
+  return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
 }
 
 /* A tensor of up to three dimensions as it lies. */
@@ -243,25 +270,47 @@ static rdna_status add_linear(rdna__hf_tensors *t, const char *hf, const char *g
     RDNA_TRY(permute(t, p, kind));
     int rank = from->rank;
     if (kind == RDNA__HF_ROW && p->rows == 1) rank = 1;
-    if (kind == RDNA__HF_NORM && t->config->architecture->norms_from_1) p->add = 1;
-    if (p->head_dim && from->rank == 1) { /* (1, n) again, as GGUF has a vector */
-      rdna_gguf_tensor tensor = {.name = p->name, .dtype = RDNA_F32, .rank = 1, .shape = {p->rows}};
-      RDNA_TRY(check_type(p));
-      p->to = RDNA_F32;
-      RDNA_TRY(rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p));
-    } else {
-      RDNA_TRY(add(t, p, rank));
-    }
+    if (kind == RDNA__HF_NORM && i == 0 && t->config->architecture->norms_from_1) p->add = 1;
+    RDNA_TRY(p->head_dim && from->rank == 1 ? add_rows_as_vector(t, p) : add(t, p, rank));
     if (kind == RDNA__HF_BARE) break;
   }
   return RDNA_OK;
 }
 
-/* One tensor of each expert, |hf| with its number, as one. */
+/* One tensor of all experts, (experts, rows, columns), or one half of each one's rows. Some folders have it turned,
+ * (experts, columns, rows), which shows where the model's width is. */
+static rdna_status add_fused(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  char name[NAME_BYTES + 8];
+  plan *p;
+  snprintf(name, sizeof name, "%s.weight", gguf);
+  RDNA_TRY(new_plan(t, name, &p));
+  snprintf(name, sizeof name, "%s.weight", hf);
+  if (!rdna__safetensors_find(t->weights, name)) snprintf(name, sizeof name, "%s", hf);
+  RDNA_TRY(need(t, name, 3, &p->one));
+  const int64_t *shape = p->one->shape, width = t->config->width;
+  bool down = strstr(gguf, "down") != NULL, turned = shape[1] != shape[2] && shape[down ? 2 : 1] == width;
+  int64_t rows = shape[turned ? 2 : 1], parts = kind == RDNA__HF_FUSED ? 1 : 2;
+  if (rows % parts) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", name);
+  p->from = p->one->dtype;
+  p->part_count = shape[0];
+  p->rows = rows / parts;
+  p->columns = shape[turned ? 1 : 2];
+  p->row_step = turned ? 1 : p->columns;
+  p->column_step = turned ? rows : 1;
+  p->part_step = shape[1] * shape[2];
+  p->first = kind == RDNA__HF_FUSED_UP ? p->rows * p->row_step : 0;
+  return add(t, p, 3);
+}
+
+/* One tensor of each expert, |hf| with its number, as one. Newer folders have one of all experts, gate above up. */
 static rdna_status add_experts(rdna__hf_tensors *t, const char *layer, const char *hf, const char *gguf) {
   const char *number = strstr(hf, "%d");
   char name[2 * NAME_BYTES], to_name[NAME_BYTES];
   plan *p;
+  bool gate = strcmp(number, "%d.gate_proj") == 0, up = strcmp(number, "%d.up_proj") == 0;
+  snprintf(name, sizeof name, "%s%.*s%s", layer, (int)(number - hf), hf, gate || up ? "gate_up_proj" : "down_proj");
+  if (rdna__safetensors_find(t->weights, name))
+    return add_fused(t, name, gguf, gate ? RDNA__HF_FUSED_GATE : up ? RDNA__HF_FUSED_UP : RDNA__HF_FUSED);
   snprintf(to_name, sizeof to_name, "%s.weight", gguf);
   RDNA_TRY(new_plan(t, to_name, &p));
   p->part_count = t->config->experts;
@@ -282,24 +331,79 @@ static rdna_status add_experts(rdna__hf_tensors *t, const char *layer, const cha
   return add(t, p, 3);
 }
 
-/* One tensor of all experts, (experts, rows, columns), or one half of each one's rows. */
-static rdna_status add_fused(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
-  char name[NAME_BYTES + 8];
+/* Half of a matrix's rows. */
+static rdna_status add_half(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
+  const rdna__safetensor *from;
   plan *p;
-  snprintf(name, sizeof name, "%s.weight", gguf);
-  RDNA_TRY(new_plan(t, name, &p));
   snprintf(name, sizeof name, "%s.weight", hf);
-  RDNA_TRY(need(t, name, 3, &p->one));
-  const int64_t *shape = p->one->shape, parts = kind == RDNA__HF_FUSED ? 1 : 2;
-  if (shape[1] % parts) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", name);
-  p->from = p->one->dtype;
-  p->part_count = shape[0];
-  p->rows = shape[1] / parts;
-  p->columns = p->row_step = shape[2];
+  snprintf(to_name, sizeof to_name, "%s.weight", gguf);
+  RDNA_TRY(need(t, name, 2, &from));
+  RDNA_TRY(plan_plain(t, from, to_name, &p));
+  if (p->rows % 2) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", name);
+  p->rows /= 2;
+  p->first = kind == RDNA__HF_HALF_UP ? p->rows * p->columns : 0;
+  return add(t, p, 2);
+}
+
+static float value_of(const rdna__safetensor *from, int64_t i) {
+  if (from->dtype == RDNA_F32) {
+    float value;
+    memcpy(&value, from->data + 4 * i, sizeof value);
+    return value;
+  }
+  uint16_t half;
+  memcpy(&half, from->data + 2 * i, sizeof half);
+  return from->dtype == RDNA_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
+}
+
+/* -exp(value) of each head. */
+static rdna_status plan_rates(rdna__hf_tensors *t, plan *p) {
+  p->made = malloc((size_t)p->rows * sizeof *p->made);
+  if (!p->made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the rates of heads");
+  RDNA_TRY(check_type(p));
+  for (int64_t i = 0; i < p->rows; i++)
+    p->made[i] = (float)-exp((double)value_of(p->one, rdna__hf_delta_row(t->config, p->order, i)));
+  p->values = p->made;
+  p->columns = p->rows;
+  p->rows = 1;
+  p->from = RDNA_F32;
+  return RDNA_OK;
+}
+
+/* A tensor of a recurrent layer, whose rows, or columns, go by heads. */
+static rdna_status add_delta(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
+  bool whole = kind == RDNA__HF_DELTA_HEADS || kind == RDNA__HF_DELTA_RATE;
+  const rdna__safetensor *from;
+  plan *p;
+  snprintf(name, sizeof name, "%s%s", hf, whole ? "" : ".weight");
+  snprintf(to_name, sizeof to_name, "%s%s", gguf, whole ? "" : ".weight");
+  from = take(t, name);
+  if (!from) return rdna__fail(RDNA_BAD_DATA, "there is no tensor '%s'", name);
+  RDNA_TRY(new_plan(t, to_name, &p));
+  int64_t values = 1, asked = rdna__hf_delta_rows(t->config, kind);
+  for (int i = 0; i < from->rank; i++) values *= from->shape[i]; /* a convolution's has a dimension of 1 */
+  bool of_columns = kind == RDNA__HF_DELTA_OUT;
+  int64_t z = kind == RDNA__HF_DELTA_PARTS || kind == RDNA__HF_DELTA_APART ? t->config->v_heads * t->config->v_dim : 0;
+  int64_t rows = kind == RDNA__HF_DELTA_PARTS   ? asked + z
+                 : kind == RDNA__HF_DELTA_APART ? rdna__hf_delta_rows(t->config, RDNA__HF_DELTA_PARTS) + z
+                                                : asked; /* of the file's tensor */
+  int64_t found = from->rank > 0 ? from->shape[of_columns ? from->rank - 1 : 0] : 0;
+  if (found != rows)
+    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has %lld %s, where config.json speaks of %lld", name,
+                      (long long)found, of_columns ? "columns" : "rows", (long long)rows);
+  p->one = from;
+  p->order = kind;
+  p->from = from->dtype;
+  p->part_count = 1;
+  p->rows = of_columns ? values / asked : asked;
+  p->columns = p->row_step = of_columns ? asked : values / rows;
   p->column_step = 1;
-  p->part_step = shape[1] * shape[2];
-  p->first = kind == RDNA__HF_FUSED_UP ? p->rows * p->columns : 0;
-  return add(t, p, 3);
+  if (kind == RDNA__HF_DELTA_RATE) RDNA_TRY(plan_rates(t, p));
+  if (from->rank > 1) return add(t, p, 2);
+  if (kind == RDNA__HF_DELTA_RATE) return add(t, p, 1);
+  return add_rows_as_vector(t, p);
 }
 
 /* A tensor without .weight or .bias in its name, if it is there. */
@@ -424,6 +528,17 @@ static rdna_status add_row(rdna__hf_tensors *t, int64_t layer, const rdna__hf_te
     case RDNA__HF_FUSED_GATE:
     case RDNA__HF_FUSED_UP:
       return add_fused(t, hf, gguf, row->kind);
+    case RDNA__HF_HALF_GATE:
+    case RDNA__HF_HALF_UP:
+      return add_half(t, hf, gguf, row->kind);
+    case RDNA__HF_DELTA_QKV:
+    case RDNA__HF_DELTA_PARTS:
+    case RDNA__HF_DELTA_Z:
+    case RDNA__HF_DELTA_APART:
+    case RDNA__HF_DELTA_HEADS:
+    case RDNA__HF_DELTA_OUT:
+    case RDNA__HF_DELTA_RATE:
+      return add_delta(t, hf, gguf, row->kind);
     case RDNA__HF_EXPERT_GATE:
     case RDNA__HF_EXPERT_UP:
     case RDNA__HF_EXPERT_DOWN:
@@ -440,6 +555,7 @@ static rdna_status add_rows(rdna__hf_tensors *t, int64_t layer, const rdna__hf_t
 static rdna_status add_layer(rdna__hf_tensors *t, int64_t layer) {
   const rdna__hf_architecture *a = t->config->architecture;
   for (int i = 0; i < RDNA__HF_LISTS; i++) RDNA_TRY(add_rows(t, layer, a->tensors[i]));
+  RDNA_TRY(add_rows(t, layer, rdna__hf_is_recurrent(t->config, layer) ? a->recurrent : a->full));
   return add_rows(t, layer, layer < t->config->dense_layers ? a->dense : a->sparse);
 }
 
@@ -457,6 +573,10 @@ static rdna_status add_ends(rdna__hf_tensors *t) {
   RDNA_TRY(add_linear(t, name, "token_embd", RDNA__HF_PLAIN));
   snprintf(name, sizeof name, "%snorm", t->prefix);
   RDNA_TRY(add_linear(t, name, "output_norm", RDNA__HF_NORM));
+  for (const rdna__hf_tensor_name *row = t->config->architecture->ends; row && row->hf; row++) {
+    snprintf(name, sizeof name, "%s%s", t->prefix, row->hf);
+    RDNA_TRY(add_linear(t, name, row->gguf, RDNA__HF_OPTIONAL));
+  }
   snprintf(name, sizeof name, "%s.weight", heads[1]);
   const char *head = rdna__safetensors_find(t->weights, name) ? heads[1] : heads[0];
   snprintf(name, sizeof name, "%s.weight", head);
@@ -482,7 +602,8 @@ static rdna_status add_factors(rdna__hf_tensors *t) {
 /* What text needs no part of, or what is computed again. */
 static bool is_needless(const rdna__hf_tensors *t, const char *name) {
   static const char *const parts[] = {"rotary_emb.inv_freq", "vision_tower.", "multi_modal_projector.",
-                                      "vision_model."};
+                                      "vision_model.",       "visual.",       "mtp.",
+                                      "audio_tower.",        "embed_vision.", "embed_audio."};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(name, parts[i])) return true;
   /* layers that foretell further tokens stand behind the last */
@@ -544,6 +665,7 @@ void rdna__hf_tensors_release(rdna__hf_tensors *t) {
   if (!t) return;
   for (size_t i = 0; i < t->count; i++) {
     free(t->plans[i]->parts);
+    free(t->plans[i]->made);
     free(t->plans[i]);
   }
   for (int i = 0; i < RDNA__HF_MOST_FACTORS; i++) free(t->factors[i].values);
