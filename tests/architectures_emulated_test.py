@@ -15,13 +15,14 @@ from architecture_delta import DELTA
 from architecture_gemma4 import GEMMA4
 from architecture_mixtures import MIXTURES
 from architecture_models import Model
+from architecture_more import MORE
 from architecture_rows import ROWS as DENSE
 from logits_test import logits_of, relative_squared_error
 
-ROWS = DENSE + MIXTURES + DELTA + GEMMA4
+ROWS = DENSE + MIXTURES + DELTA + GEMMA4 + MORE
 # One of each kind of layer, by the code objects that we ship, with the emulator's checker: in f32, and with what products
 # read rounded to 16 bits, as a prompt's is on a card.
-EMULATED = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen35moe", "gemma4, of 26B"]
+EMULATED = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen35moe", "gemma4, of 26B", "cohere2", "nemotron"]
 
 
 class Emulated(unittest.TestCase):
