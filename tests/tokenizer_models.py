@@ -7,6 +7,7 @@ import pathlib
 import struct
 
 import hf_folder
+import numpy as np
 from rdna_program import ROOT
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -27,12 +28,33 @@ TEXTS = ["", "a", "Hello, world! It's 2026; the quick brown fox didn't jump 1234
          "   leading\u00a0and\u3000odd spaces\u2003 ", "\u2581 mark \u2581\u2581", "\x00\x7f control"]
 
 
+POOLS = ["abcdefghij KLMNOP  '\"", "0123456789٠١٢٣४५६", "\n\n\r\t \u00a0\u3000\u2028\x85", "!?.,;:(){}[]<>/\\|#@",
+         "äößñçéàê", "e\u0301a\u0308o\u0302\u0323n\u0303i\u0307\u0328\u1e69\u212b\u2126\uf900\u0958\u0344",
+         "漢字仮名交じり文ひらがなカタカナ", "한국어ᄒ\u1161\u11ab\u1100\u1161각", "العَرَبِيَّةُ", "עִבְרִית", "ไทยภาษา", "हिन्दी क़",
+         "🙂👍🏽👨\u200d👩\u200d👧🇩🇪❤\ufe0f", "\x00\x01\x1b\x7f\u200b\u200e\ufeff\ufffd\U000e0001", "\u2581_\u2581"]
+
+
+def hard_texts(count=40):
+    """Texts that mix scripts, marks in and out of order, control characters, and long runs of one character."""
+    random = np.random.default_rng(5)
+    texts = ["a" * 3000, " " * 700, "\n" * 100, "\u0301" * 300, "ab" * 900, "🙂" * 200, "\u1100\u1161\u11a8" * 40]
+    for _ in range(count):
+        parts = []
+        for _ in range(random.integers(1, 30)):
+            pool = POOLS[random.integers(len(POOLS))]
+            part = "".join(pool[i] for i in random.integers(0, len(pool), random.integers(1, 9)))
+            parts.append(part * int(random.choice([1, 1, 1, 7])))
+        texts.append("".join(parts))
+    return texts
+
+
 class Made:
     """A tokenizer and what lies beside it in a folder."""
 
     def __init__(self, tokenizer):
         self.tokenizer, self.size = tokenizer, tokenizer.get_vocab_size()
         self.config, self.generation = {}, {}
+        self.settings = {}  # of config.json
 
     def json(self):
         return json.loads(self.tokenizer.to_str())
@@ -98,6 +120,30 @@ def sentencepiece():
     return Made(t)
 
 
+def gemma4():
+    """As Gemma 4's: marks for spaces, merges by rank, bytes for what has no token, tokens for newlines in a row."""
+    t = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    t.normalizer = normalizers.Replace(" ", "▁")
+    t.pre_tokenizer = pre_tokenizers.Split(Regex("[^\n]▁|\n+"), "isolated")  # merges stay in lines
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", *(f"<0x{b:02X}>" for b in range(256))]
+    t.train_from_iterator(corpus()[:1], trainers.BpeTrainer(vocab_size=1200, show_progress=False, special_tokens=special))
+    saved = json.loads(t.to_str())
+    saved["pre_tokenizer"] = json.loads(Tokenizer.to_str(splitting_at_spaces()))["pre_tokenizer"]
+    saved["added_tokens"] = [e for e in saved["added_tokens"] if not e["content"].startswith("<0x")]
+    t = Tokenizer.from_str(json.dumps(saved))
+    t.add_tokens([AddedToken("\n" * n, special=False, normalized=False) for n in range(1, 5)])
+    t.add_special_tokens([AddedToken("<|eot_id|>", normalized=False), AddedToken("<|begin_of_text|>", normalized=False)])
+    made = Made(t)
+    made.settings = {"model_type": "gemma4_text"}
+    return made
+
+
+def splitting_at_spaces():
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")  # of which there are none any more
+    return t
+
+
 def varint(number):
     out = b""
     while True:
@@ -138,4 +184,5 @@ MADE = {
                                    pre_tokenizers.ByteLevel(add_prefix_space=False)]), "gpt2", "starcoder"),
     "DeepSeek 3": (lambda: byte_level([*map(split, DEEPSEEK), bytes_only()]), "gpt2", "deepseek-v3"),
     "SentencePiece": (sentencepiece, "llama", "default"),
+    "Gemma 4": (gemma4, "gemma4", None),
 }

@@ -166,7 +166,7 @@ typedef enum rdna_token_type {
 } rdna_token_type;
 
 typedef struct rdna_tokenizer_info {
-  const char *model;         /* "llama", "gpt2", "no_vocab": tokenizer.ggml.model */
+  const char *model;         /* "llama", "gpt2", "gemma4", "no_vocab": tokenizer.ggml.model */
   const char *pre;           /* which pre-tokenizer: tokenizer.ggml.pre; "" when it has none */
   size_t token_count;        /* 0 for "no_vocab": the model can be used with ids only */
   int32_t bos, eos, unknown; /* -1 when there is none */

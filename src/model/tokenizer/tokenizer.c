@@ -196,19 +196,21 @@ static rdna_status find_strips(const rdna_gguf *file, rdna_tokenizer *t) {
 }
 
 static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
-  bool spm = strcmp(t->model_name, "llama") == 0;
-  if (!spm && strcmp(t->model_name, "gpt2") != 0)
+  bool spm = strcmp(t->model_name, "llama") == 0, bpe = strcmp(t->model_name, "gpt2") == 0;
+  t->of_characters = strcmp(t->model_name, "gemma4") == 0;
+  if (!spm && !bpe && !t->of_characters)
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama and gpt2; the "
-                      "model can be used with token ids only",
+                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2 and "
+                      "gemma4; the model can be used with token ids only",
                       t->model_name);
-  if (!spm) {
+  if (bpe) {
     free(t->pre_name);
     t->pre_name = NULL;
     RDNA_TRY(copy_text(file, "tokenizer.ggml.pre", "default", &t->pre_name));
     rdna__splitter_traits traits;
     RDNA_TRY(rdna__splitter_create(t->pre_name, &t->splitter, &traits));
     t->ignore_merges = traits.ignore_merges;
+    t->nfc = traits.nfc;
     t->info.add_bos = traits.add_bos;
   } else {
     t->info.add_bos = true;
@@ -229,6 +231,7 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   RDNA_TRY(make_tree(t));
   RDNA_TRY(find_ends(file, t));
   RDNA_TRY(find_strips(file, t));
+  if (t->of_characters) return rdna__characters_open(file, t);
   return spm ? rdna__spm_open(file, t) : rdna__bpe_open(file, t);
 }
 
@@ -290,7 +293,14 @@ static int32_t token_at(const rdna_tokenizer *t, rdna_text text, bool parse_spec
 
 static rdna_status encode_raw(const rdna_tokenizer *t, rdna_text text, bool prefix, rdna_tokens *tokens) {
   if (text.size == 0) return RDNA_OK;
-  return t->splitter ? rdna__bpe_encode(t, text, tokens) : rdna__spm_encode(t, text, prefix, tokens);
+  if (t->of_characters) return rdna__characters_encode(t, text, tokens);
+  if (!t->splitter) return rdna__spm_encode(t, text, prefix, tokens);
+  char *normal = NULL;
+  size_t size = 0;
+  if (t->nfc) RDNA_TRY(rdna__nfc(text, &normal, &size));
+  rdna_status status = rdna__bpe_encode(t, normal ? (rdna_text){normal, size} : text, tokens);
+  free(normal);
+  return status;
 }
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }

@@ -45,11 +45,14 @@ struct rdna_tokenizer {
   bool splits_at_space; /* no mergeable token has a space behind anything but a space */
   bool has_unused;
 
-  /* "gpt2" */
+  bool of_characters; /* "gemma4": merges are of characters, and by rank */
+
+  /* "gpt2"; merges of "gemma4" too */
   struct rdna__splitter *splitter;
   rdna__token_merge *merges; /* a hash table over (left, right) */
   size_t merge_slots;        /* a power of two */
   rdna__strmap by_piece;     /* bytes → id of normal tokens */
+  bool nfc;                  /* see rdna__splitter_traits */
   bool ignore_merges;        /* a word that is a token is that token, whatever merges make of it */
 };
 
@@ -86,7 +89,7 @@ rdna_status rdna__merger_add_symbol(rdna__merger *merger, uint32_t start, uint32
 /* Joins symbols until no rule applies, in O(n log n). The symbols that are left are those with a size. */
 rdna_status rdna__merger_run(rdna__merger *merger, rdna__merge_rule rule);
 
-/* ---- the two kinds; each fills its own fields, |pieces| and |byte_ids| ---- */
+/* ---- the three kinds; each fills its own fields, |pieces| and |byte_ids| ---- */
 
 rdna_status rdna__spm_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 /* |prefix|: a space goes before the text, when the vocabulary wants one. */
@@ -95,23 +98,41 @@ rdna_status rdna__spm_encode(const rdna_tokenizer *tokenizer, rdna_text text, bo
 rdna_status rdna__bpe_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 rdna_status rdna__bpe_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
 
+rdna_status rdna__characters_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+rdna_status rdna__characters_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
+
+/* What kinds share: pieces with spaces for marks, merges as the file lists them, the rule that goes by their rank, a
+ * character as the tokens of its bytes, and |text| with marks for spaces, |prefix| in front of it (free the result). */
+rdna_status rdna__spm_make_pieces(rdna_tokenizer *tokenizer);
+rdna_status rdna__bpe_read_merges(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+bool rdna__bpe_join(const rdna__merger *merger, const rdna__symbol *left, const rdna__symbol *right,
+                    uint32_t *out_priority, int32_t *out_id);
+rdna_status rdna__spm_append_bytes(const rdna_tokenizer *tokenizer, const char *bytes, size_t size,
+                                   rdna_tokens *tokens);
+rdna_status rdna__spm_mark(rdna_text text, bool prefix, char **out_text, size_t *out_size);
+
 /* Cuts text into words by the patterns that belong to a pre-tokenizer's name. Immutable. */
 typedef struct rdna__splitter rdna__splitter;
 
 typedef struct rdna__splitter_traits {
   bool ignore_merges, add_bos;
+  bool nfc; /* text is brought into Unicode's normal form C first */
 } rdna__splitter_traits;
 
 rdna_status rdna__splitter_create(const char *pre, rdna__splitter **out_splitter, rdna__splitter_traits *out_traits);
 void rdna__splitter_release(rdna__splitter *splitter);
 /* The other way: the first name of the pre-tokenizer with these patterns, in the order in which they are applied, and
- * with |ignore_merges|. Characters may stand for themselves where ours are \x{…}. False when there is none. */
-bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, char out_name[64]);
+ * with |ignore_merges| and |nfc|. Characters may stand for themselves where ours are \x{…}. False when there is none.
+ */
+bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, bool nfc, char out_name[64]);
 /* That of GPT-2, which tokenizer.json calls ByteLevel. */
 const char *rdna__splitter_gpt2_pattern(void);
 /* Calls |emit| for each word, in order; together they are the text. Stops at the first failure. */
 rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
                                rdna_status (*emit)(void *context, rdna_text word), void *context);
+
+/* |text| in normal form C; *out_text, to be freed, is NULL where it is so as it stands. */
+rdna_status rdna__nfc(rdna_text text, char **out_text, size_t *out_size);
 
 /* Bytes of the UTF-8 character at |text|, 1 to 4; 0 when it is none; -1 when it could become one with more bytes. */
 int rdna__utf8_length(const char *text, size_t size);

@@ -130,7 +130,7 @@ static rdna_status add_merge(rdna_tokenizer *t, naming *n, rdna_text merge, size
   return RDNA_OK;
 }
 
-static rdna_status read_merges(const rdna_gguf *file, rdna_tokenizer *t) {
+rdna_status rdna__bpe_read_merges(const rdna_gguf *file, rdna_tokenizer *t) {
   const rdna_text *merges;
   size_t count;
   RDNA_TRY(rdna_gguf_get_texts(file, "tokenizer.ggml.merges", &merges, &count));
@@ -157,11 +157,11 @@ static rdna_status read_merges(const rdna_gguf *file, rdna_tokenizer *t) {
 
 rdna_status rdna__bpe_open(const rdna_gguf *file, rdna_tokenizer *t) {
   RDNA_TRY(make_pieces(t));
-  return read_merges(file, t);
+  return rdna__bpe_read_merges(file, t);
 }
 
-static bool join(const rdna__merger *m, const rdna__symbol *left, const rdna__symbol *right, uint32_t *out_priority,
-                 int32_t *out_id) {
+bool rdna__bpe_join(const rdna__merger *m, const rdna__symbol *left, const rdna__symbol *right, uint32_t *out_priority,
+                    int32_t *out_id) {
   const rdna_tokenizer *t = m->tokenizer;
   if (left->id < 0 || right->id < 0) return false;
   const rdna__token_merge *merge = &t->merges[merge_slot(t, left->id, right->id)];
@@ -193,7 +193,7 @@ static rdna_status encode_word(void *context, rdna_text word) {
   e->merger.symbol_count = 0;
   for (size_t i = 0; i < word.size; i++)
     RDNA_TRY(rdna__merger_add_symbol(&e->merger, (uint32_t)i, 1, t->byte_ids[(uint8_t)word.data[i]]));
-  RDNA_TRY(rdna__merger_run(&e->merger, join));
+  RDNA_TRY(rdna__merger_run(&e->merger, rdna__bpe_join));
   for (size_t i = 0; i < e->merger.symbol_count; i++) {
     const rdna__symbol *symbol = &e->merger.symbols[i];
     if (symbol->size == 0) continue;

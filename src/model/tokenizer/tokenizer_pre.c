@@ -55,7 +55,9 @@ typedef struct definition {
 
 static const definition definitions[] = {
     {{GPT2}, "|gpt-2|phi-2|gigachat|a.x-4.0|mellum|modern-bert|mpt|olmo|jais|trillion|granite-docling|exaone4|", {0}},
-    {{LLAMA3}, "|llama-bpe|llama3|llama-v3|falcon3|falcon-h1|pixtral|midm-2.0|lfm2|", {true, true}},
+    {{LLAMA3},
+     "|llama-bpe|llama3|llama-v3|falcon3|falcon-h1|pixtral|midm-2.0|lfm2|",
+     {.ignore_merges = true, .add_bos = true}},
     {{LLAMA3}, "|dbrx|smaug-bpe|glm4|chatglm-bpe|", {0}},
     {{QWEN2}, "|qwen2|deepseek-r1-qwen|kormo|f2llmv2|megrez|stablelm2|hunyuan|solar-open|grok-2|", {0}},
     {{ENDINGS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" NEWLINES
@@ -63,7 +65,9 @@ static const definition definitions[] = {
      "|qwen35|",
      {0}},
     {{O200K("\\p{N}{1,3}")}, "|gpt-4o|llama4|kanana2|minimax-m2|", {0}},
-    {{CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" NEWLINES "|" SPACES}, "|tekken|", {true, true}},
+    {{CASED("") "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" NEWLINES "|" SPACES},
+     "|tekken|",
+     {.ignore_merges = true, .add_bos = true}},
     {{"\\p{N}", GPT2}, "|starcoder|refact|command-r|smollm|codeshell|exaone|minerva-7b|mellum2|", {0}},
     {{"[\\p{P}$+<=>^~|`]+", GPT2, "[0-9][0-9][0-9]"}, "|falcon|", {0}},
     {{"[\\r\\n]", "\\s?[" CASED_LETTERS "]+",
@@ -89,17 +93,25 @@ static const definition definitions[] = {
     {{"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, "|default|", {0}},
 };
 
+/* Of those names the ones whose authors normalize text; GGUF has no key for that. */
+static const char normalizing[] = "|qwen2|qwen35|olmo|modern-bert|";
+
 struct rdna__splitter {
   pcre2_code *patterns[MAX_PATTERNS];
   int pattern_count;
 };
 
+static bool has_name(const char *names, const char *name, size_t length) {
+  for (; *names; names += strcspn(names, "|"))
+    if (strncmp(++names, name, length) == 0 && names[length] == '|') return length > 0;
+  return false;
+}
+
 static const definition *find_definition(const char *pre) {
   size_t length = strlen(pre);
-  if (length == 0 || strchr(pre, '|')) return NULL;
+  if (strchr(pre, '|')) return NULL;
   for (size_t d = 0; d < sizeof definitions / sizeof *definitions; d++)
-    for (const char *at = strstr(definitions[d].names, pre); at; at = strstr(at + 1, pre))
-      if (at[-1] == '|' && at[length] == '|') return &definitions[d];
+    if (has_name(definitions[d].names, pre, length)) return &definitions[d];
   return NULL;
 }
 
@@ -139,7 +151,7 @@ static bool is_pattern(const char *pattern, rdna_text theirs) {
   return at == theirs.size;
 }
 
-bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, char out_name[64]) {
+bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merges, bool nfc, char out_name[64]) {
   for (size_t d = 0; d < sizeof definitions / sizeof *definitions; d++) {
     const definition *def = &definitions[d];
     int same = 0;
@@ -148,8 +160,12 @@ bool rdna__splitter_name(const rdna_text *patterns, int count, bool ignore_merge
       same++;
     bool all = same == count && (same == MAX_PATTERNS || !def->patterns[same]);
     if (!all || def->traits.ignore_merges != ignore_merges) continue;
-    snprintf(out_name, 64, "%.*s", (int)strcspn(def->names + 1, "|"), def->names + 1);
-    return true;
+    for (const char *name = def->names + 1; *name; name += strcspn(name, "|") + 1) {
+      size_t length = strcspn(name, "|");
+      if (has_name(normalizing, name, length) != nfc) continue;
+      snprintf(out_name, 64, "%.*s", (int)length, name);
+      return true;
+    }
   }
   return false;
 }
@@ -178,6 +194,7 @@ rdna_status rdna__splitter_create(const char *pre, rdna__splitter **out_splitter
   }
   *out_splitter = splitter;
   *out_traits = found->traits;
+  out_traits->nfc = has_name(normalizing, pre, strlen(pre));
   return RDNA_OK;
 }
 

@@ -40,7 +40,7 @@ static int named_byte(rdna_text text) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-static rdna_status make_pieces(rdna_tokenizer *t) {
+rdna_status rdna__spm_make_pieces(rdna_tokenizer *t) {
   size_t total = 1;
   for (size_t i = 0; i < t->info.token_count; i++) total += t->texts[i].size;
   t->piece_bytes = malloc(total);
@@ -110,7 +110,7 @@ rdna_status rdna__spm_open(const rdna_gguf *file, rdna_tokenizer *t) {
   t->add_space_prefix = true;
   if (rdna_gguf_find_key(file, "tokenizer.ggml.add_space_prefix", NULL))
     RDNA_TRY(rdna_gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->add_space_prefix));
-  RDNA_TRY(make_pieces(t));
+  RDNA_TRY(rdna__spm_make_pieces(t));
   return collect_mergeable(t);
 }
 
@@ -135,7 +135,7 @@ static bool join(const rdna__merger *m, const rdna__symbol *left, const rdna__sy
 }
 
 /* One character that is no token. */
-static rdna_status append_bytes(const rdna_tokenizer *t, const char *bytes, size_t size, rdna_tokens *tokens) {
+rdna_status rdna__spm_append_bytes(const rdna_tokenizer *t, const char *bytes, size_t size, rdna_tokens *tokens) {
   for (size_t i = 0; i < size; i++)
     if (t->byte_ids[(uint8_t)bytes[i]] < 0) {
       if (t->info.unknown >= 0) return rdna_tokens_append(tokens, t->info.unknown);
@@ -152,7 +152,7 @@ static rdna_status append_symbol(const rdna__merger *m, uint32_t start, uint32_t
   for (;;) {
     uint32_t id;
     if (!rdna__strmap_find(&t->mergeable, m->text + start, size, &id))
-      return append_bytes(t, m->text + start, size, tokens);
+      return rdna__spm_append_bytes(t, m->text + start, size, tokens);
     uint32_t left = t->types[id] == RDNA_TOKEN_TYPE_UNUSED && m->unused_split ? m->unused_split[id] : 0;
     if (left == 0) return rdna_tokens_append(tokens, (int32_t)id);
     RDNA_TRY(append_symbol(m, start, left, tokens)); /* each call is for a shorter text, at most |longest| deep */
@@ -184,13 +184,12 @@ static size_t word_end(const rdna_tokenizer *t, const char *text, size_t start, 
   return i;
 }
 
-rdna_status rdna__spm_encode(const rdna_tokenizer *t, rdna_text text, bool prefix, rdna_tokens *tokens) {
-  size_t spaces = 1;
+rdna_status rdna__spm_mark(rdna_text text, bool prefix, char **out_text, size_t *out_size) {
+  size_t spaces = 1, size = 0;
   for (size_t i = 0; i < text.size; i++) spaces += text.data[i] == ' ';
   char *marked = malloc(text.size + spaces * 3);
   if (!marked) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text of %zu bytes", text.size);
-  size_t size = 0;
-  if (prefix && t->add_space_prefix) {
+  if (prefix) {
     memcpy(marked, space_mark, 3);
     size = 3;
   }
@@ -202,6 +201,15 @@ rdna_status rdna__spm_encode(const rdna_tokenizer *t, rdna_text text, bool prefi
       marked[size++] = text.data[i];
     }
   }
+  *out_text = marked;
+  *out_size = size;
+  return RDNA_OK;
+}
+
+rdna_status rdna__spm_encode(const rdna_tokenizer *t, rdna_text text, bool prefix, rdna_tokens *tokens) {
+  char *marked;
+  size_t size;
+  RDNA_TRY(rdna__spm_mark(text, prefix && t->add_space_prefix, &marked, &size));
   rdna__merger merger = {.tokenizer = t, .text = marked};
   rdna_status status = RDNA_OK;
   if (t->has_unused) {

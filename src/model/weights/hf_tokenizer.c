@@ -315,7 +315,7 @@ static rdna_status read_step(const json_t *step, patterns *p) {
   return json_is_false(use_regex) ? RDNA_OK : add_pattern(p, (rdna_text){pattern, strlen(pattern)});
 }
 
-static rdna_status put_pre(making *m, const json_t *model) {
+static rdna_status put_pre(making *m, const json_t *model, bool nfc) {
   const json_t *pre = json_object_get(m->from->tokenizer, "pre_tokenizer");
   json_t *steps = json_object_get(pre, "pretokenizers"), *step;
   patterns p = {0};
@@ -328,11 +328,11 @@ static rdna_status put_pre(making *m, const json_t *model) {
   if (!p.byte_level) return rdna__fail(RDNA_UNSUPPORTED, "its tokens are not of bytes ('ByteLevel')");
   char name[64];
   bool ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
-  if (!rdna__splitter_name(p.texts, p.count, ignore_merges, name))
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "its pre-tokenizer's %d patterns%s are none that this library knows; the %s is '%.160s'", p.count,
-                      ignore_merges ? " together with 'ignore_merges'" : "", p.count > 1 ? "last" : "pattern",
-                      p.count ? p.texts[p.count - 1].data : "");
+  if (!rdna__splitter_name(p.texts, p.count, ignore_merges, nfc, name))
+    return rdna__fail(
+        RDNA_UNSUPPORTED, "its pre-tokenizer's %d patterns%s%s are none that this library knows; the %s is '%.160s'",
+        p.count, ignore_merges ? " together with 'ignore_merges'" : "", nfc ? " behind the normalizer NFC" : "",
+        p.count > 1 ? "last" : "pattern", p.count ? p.texts[p.count - 1].data : "");
   return put_string(m->writer, "tokenizer.ggml.pre", name);
 }
 
@@ -442,6 +442,17 @@ static bool prepends_space(const json_t *tokenizer) {
   return scheme ? !is_text(scheme, "never") : json_is_true(json_object_get(pre, "add_prefix_space"));
 }
 
+/* Gemma 4's, whose merges GGUF keeps. */
+static rdna_status read_characters(making *m, const json_t *model) {
+  m->spm = true;
+  RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", "gemma4"));
+  m->space_prefix = prepends_space(m->from->tokenizer);
+  if (m->space_prefix)
+    return rdna__fail(RDNA_UNSUPPORTED, "it puts a space before the text, which GGUF's tokenizer gemma4 does not");
+  RDNA_TRY(read_vocab(m, model));
+  return put_merges(m, model);
+}
+
 static rdna_status read_spm(making *m, const json_t *model) {
   m->spm = true;
   RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", "llama"));
@@ -455,11 +466,14 @@ static rdna_status read_spm(making *m, const json_t *model) {
 
 static rdna_status read_bpe(making *m, const json_t *model) {
   const json_t *normalizer = json_object_get(m->from->tokenizer, "normalizer");
-  if (json_is_object(normalizer) && !is_text(type_of(normalizer), "NFC")) /* which texts nearly always are in */
+  const json_t *steps = json_object_get(normalizer, "normalizers");
+  if (is_text(type_of(normalizer), "Sequence") && json_array_size(steps) < 2) normalizer = json_array_get(steps, 0);
+  bool nfc = is_text(type_of(normalizer), "NFC");
+  if (json_is_object(normalizer) && !nfc)
     return rdna__fail(RDNA_UNSUPPORTED, "its normalizer '%.40s' has no name in GGUF",
                       text_of(type_of(normalizer)).data ? text_of(type_of(normalizer)).data : "");
   RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", "gpt2"));
-  RDNA_TRY(put_pre(m, model));
+  RDNA_TRY(put_pre(m, model, nfc));
   RDNA_TRY(read_vocab(m, model));
   return put_merges(m, model);
 }
@@ -472,7 +486,12 @@ static rdna_status put_all(making *m) {
   if (model && !bpe && !m->from->spm.data)
     return rdna__fail(RDNA_UNSUPPORTED, "its model is '%.40s', not BPE",
                       text_of(type_of(model)).data ? text_of(type_of(model)).data : "of no type");
-  RDNA_TRY(bpe && !fallback ? read_bpe(m, model) : read_spm(m, model));
+  const char *kind = json_string_value(json_object_get(m->from->config, "model_type"));
+  bool of_characters = bpe && fallback && kind && strncmp(kind, "gemma4", 6) == 0;
+  if (of_characters)
+    RDNA_TRY(read_characters(m, model));
+  else
+    RDNA_TRY(bpe && !fallback ? read_bpe(m, model) : read_spm(m, model));
   RDNA_TRY(add_tokens(m));
   RDNA_TRY(pad(m));
   RDNA_TRY(rdna_gguf_writer_put_array(m->writer, "tokenizer.ggml.tokens", RDNA_GGUF_TYPE_TEXT, v->tokens,
