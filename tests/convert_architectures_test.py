@@ -14,6 +14,7 @@ import transformers_python  # first: this goes on in a Python that has transform
 import numpy as np
 import torch
 from safetensors.numpy import load_file
+from tokenizers import AddedToken
 
 import rdna_program  # first: it makes tools/ importable
 
@@ -205,6 +206,17 @@ class Tokenizers(Refusing):
             normal = unicodedata.normalize("NFC", text)  # by newer tables than the tokenizers library has
             self.assertEqual(self.ids(text), made.tokenizer.encode(normal, add_special_tokens=False).ids, ascii(text[:99]))
 
+    def test_added_tokens_that_take_space(self):
+        for make in (tokenizer_models.qwen2, tokenizer_models.sentencepiece):
+            made = make()
+            for name, flags in (("<l>", dict(lstrip=True)), ("<r>", dict(rstrip=True)), ("<b>", dict(lstrip=True, rstrip=True))):
+                made.tokenizer.add_special_tokens([AddedToken(name, normalized=False, **flags)])
+            made.size = made.tokenizer.get_vocab_size()
+            self.convert(made)
+            for text in ("a  <l>  b", "a \u3000\u00a0<r> \u2028\n b", "\n<b>\t<b>  x\u200b <l>", "<l><r><b>", " <r> <l> "):
+                self.assertEqual(self.ids(text, "--special"), made.tokenizer.encode(text, add_special_tokens=False).ids,
+                                 ascii(text))
+
     def test_special_tokens(self):
         made = tokenizer_models.llama3()
         bos, end = made.tokenizer.token_to_id("<|begin_of_text|>"), made.tokenizer.token_to_id("<|eot_id|>")
@@ -251,6 +263,7 @@ class Tokenizers(Refusing):
             ("has id 5000", lambda t: t["model"]["vocab"].update({"another": 5000})),
             ("no whole number", lambda t: t["model"]["vocab"].update({"another": "5"})),
             ("no 'content'", lambda t: t["added_tokens"][0].pop("content")),
+            ("a whole word", lambda t: t["added_tokens"][0].update(single_word=True)),
             ("has no id", lambda t: t["added_tokens"][0].pop("id")),
         ):
             with self.subTest(mentions):

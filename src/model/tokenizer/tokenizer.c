@@ -103,8 +103,9 @@ static rdna_status read_tokens(const rdna_gguf *file, rdna_tokenizer *t) {
   t->types = malloc(count);
   t->ends = calloc(count, sizeof *t->ends);
   t->strips_behind = calloc(count, sizeof *t->strips_behind);
+  t->strips_before = calloc(count, sizeof *t->strips_before);
   t->pieces = calloc(count, sizeof *t->pieces);
-  if (!t->types || !t->ends || !t->strips_behind || !t->pieces)
+  if (!t->types || !t->ends || !t->strips_behind || !t->strips_before || !t->pieces)
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tokens", count);
   RDNA_TRY(read_types(file, t));
   RDNA_TRY(rdna__strmap_init(&t->by_text, count));
@@ -178,9 +179,29 @@ static rdna_status find_ends(const rdna_gguf *file, rdna_tokenizer *t) {
   return RDNA_OK;
 }
 
-/* Phi-3's tokenizer.json gives its control tokens "rstrip"; GGUF has no key for that, so its name must do. */
+/* Ids of the array |key|, which GGUF does not know and rdna convert writes. */
+static rdna_status read_marked(const rdna_gguf *file, const char *key, size_t count, bool *marked, bool *out_there) {
+  rdna_gguf_key found;
+  *out_there = rdna_gguf_find_key(file, key, &found);
+  for (uint64_t i = 0; *out_there && i < found.count; i++) {
+    int32_t id;
+    RDNA_TRY(rdna_gguf_read_i32(file, key, i, 1, &id));
+    if (id < 0 || (size_t)id >= count)
+      return rdna__fail(RDNA_BAD_DATA, "%s has id %d, but the vocabulary has %zu tokens", key, (int)id, count);
+    marked[id] = true;
+  }
+  return RDNA_OK;
+}
+
+/* Beside which tokens white space is dropped. GGUF has no key for that: where ours is missing, Phi-3's name must do,
+ * whose tokenizer.json gives its control tokens "rstrip". */
 static rdna_status find_strips(const rdna_gguf *file, rdna_tokenizer *t) {
   char *architecture;
+  bool told;
+  size_t count = t->info.token_count;
+  RDNA_TRY(read_marked(file, "tokenizer.rdna.strips_before", count, t->strips_before, &told));
+  RDNA_TRY(read_marked(file, "tokenizer.rdna.strips_behind", count, t->strips_behind, &told));
+  if (told) return RDNA_OK;
   RDNA_TRY(copy_text(file, "general.architecture", "", &architecture));
   bool phi3 = strcmp(architecture, "phi3") == 0;
   free(architecture);
@@ -263,6 +284,7 @@ void rdna_tokenizer_close(rdna_tokenizer *t) {
   free(t->types);
   free(t->ends);
   free(t->strips_behind);
+  free(t->strips_before);
   free(t->pieces);
   free(t->piece_bytes);
   free(t->nodes);
@@ -303,7 +325,28 @@ static rdna_status encode_raw(const rdna_tokenizer *t, rdna_text text, bool pref
   return status;
 }
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+/* Bytes of the white space that |text| begins with: 0 to 3. */
+static size_t space_at(const char *text, size_t size) {
+  const uint8_t *b = (const uint8_t *)text;
+  if (size == 0) return 0;
+  if (b[0] < 0x80) return b[0] == ' ' || (b[0] >= '\t' && b[0] <= '\r');
+  if (size >= 2 && b[0] == 0xc2) return b[1] == 0x85 || b[1] == 0xa0 ? 2 : 0;
+  if (size < 3 || b[0] < 0xe1 || b[0] > 0xe3) return 0;
+  unsigned code = (b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u);
+  bool is = code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 ||
+            code == 0x202f || code == 0x205f || code == 0x3000;
+  return is && b[1] >= 0x80 && b[2] >= 0x80 ? 3 : 0;
+}
+
+/* |end| less the white space before it, but not below |start|. */
+static size_t before_space(const char *text, size_t start, size_t end) {
+  for (size_t size = 1; size <= 3 && size <= end - start;) {
+    bool is = space_at(text + end - size, size) == size;
+    end -= is ? size : 0;
+    size = is ? 1 : size + 1;
+  }
+  return end;
+}
 
 static rdna_status encode_text(const rdna_tokenizer *t, rdna_text text, bool parse_special, rdna_tokens *tokens) {
   size_t start = 0; /* of the text since the last whole token */
@@ -315,11 +358,12 @@ static rdna_status encode_text(const rdna_tokenizer *t, rdna_text text, bool par
       i++;
       continue;
     }
-    RDNA_TRY(encode_raw(t, (rdna_text){text.data + start, i - start}, prefix, tokens));
+    size_t end = t->strips_before[id] ? before_space(text.data, start, i) : i;
+    RDNA_TRY(encode_raw(t, (rdna_text){text.data + start, end - start}, prefix, tokens));
     RDNA_TRY(rdna_tokens_append(tokens, id));
     prefix = true;
     i += t->texts[id].size;
-    while (t->strips_behind[id] && i < text.size && is_space(text.data[i])) i++;
+    for (size_t n = 1; t->strips_behind[id] && n > 0; i += n) n = space_at(text.data + i, text.size - i);
     start = i;
   }
   return encode_raw(t, (rdna_text){text.data + start, text.size - start}, prefix, tokens);

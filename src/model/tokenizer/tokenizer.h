@@ -35,7 +35,7 @@ struct rdna_tokenizer {
   rdna__token_node *nodes; /* tokens found whole in text; 0 is unused */
   uint32_t node_count;
   uint32_t roots[256];
-  bool *strips_behind; /* (token_count) white space behind it is not text */
+  bool *strips_behind, *strips_before; /* (token_count) white space there is not text */
 
   /* "llama" */
   float *scores;          /* (token_count) */

@@ -232,6 +232,9 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   if (c->architecture->leading_dense) RDNA_TRY(read_dense(c));
   if (c->architecture->recurrent) RDNA_TRY(read_recurrent(c));
   if (strcmp(c->architecture->gguf, "gemma4") == 0) RDNA_TRY(read_global_head(c));
+  if (c->rotated > c->head_dim)
+    return rdna__fail(RDNA_BAD_DATA, "%lld values of a head are rotated, of %lld", (long long)c->rotated,
+                      (long long)c->head_dim);
   if (c->rotated == 0) return rdna__fail(RDNA_BAD_DATA, "no value of a head is rotated");
   if (c->head_dim % 2 || c->rotated % 2)
     return rdna__fail(RDNA_BAD_DATA, "an odd number of values in a head cannot be rotated in pairs");

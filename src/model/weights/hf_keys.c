@@ -183,17 +183,19 @@ static rdna_status put_window_list(const putting *p) {
 /* Sizes of Gemma 4's two kinds of layers. */
 static rdna_status put_two_kinds(const putting *p) {
   const rdna__hf_config *c = p->config;
-  int64_t head, hidden, shared;
+  int64_t head, hidden = 0, shared = 0, of_layer = 1;
   char full[128];
   bool differ = false;
   uint32_t *numbers = calloc((size_t)c->layers, sizeof *numbers);
   if (!numbers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld layers", (long long)c->layers);
-  for (int64_t i = 0; i < c->layers; i++) {
-    numbers[i] = (uint32_t)rdna__hf_of_layer(c, i, "num_key_value_heads", c->kv_heads);
-    differ |= numbers[i] != (uint32_t)c->kv_heads;
+  for (int64_t i = 0; i < c->layers && of_layer > 0; i++) {
+    of_layer = rdna__hf_of_layer(c, i, "num_key_value_heads", c->kv_heads);
+    numbers[i] = (uint32_t)of_layer;
+    differ |= of_layer != c->kv_heads;
   }
   rdna_status status = RDNA_OK;
-  if (differ)
+  if (of_layer < 1) status = rdna__fail(RDNA_BAD_DATA, "'num_key_value_heads' of a layer makes no sense");
+  if (status == RDNA_OK && differ)
     status = rdna_gguf_writer_put_array(p->writer, full_name(p, "attention.head_count_kv", full), RDNA_GGUF_TYPE_U32,
                                         numbers, (uint64_t)c->layers);
   if (status == RDNA_OK) status = rdna__hf_count(c->json, "num_kv_shared_layers", 0, &shared);

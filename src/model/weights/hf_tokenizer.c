@@ -121,6 +121,9 @@ static rdna_status add_token(making *m, int64_t id, const json_t *entry) {
   rdna__hf_vocabulary *v = &m->vocabulary;
   rdna_text text = text_of(json_object_get(entry, "content"));
   bool special = json_is_true(json_object_get(entry, "special"));
+  if (json_is_true(json_object_get(entry, "single_word")))
+    return rdna__fail(RDNA_UNSUPPORTED, "added token '%.40s' is found as a whole word alone, which GGUF cannot say",
+                      text.data ? text.data : "");
   if (!text.data) return rdna__fail(RDNA_BAD_DATA, "an added token has no 'content'");
   if (id >= v->count) return RDNA_OK; /* some tokenizers know tokens that the model has no row for */
   if (id < 0) return rdna__fail(RDNA_BAD_DATA, "added token '%.40s' has no id", text.data);
@@ -173,6 +176,22 @@ static rdna_status pad(making *m) {
     v->scores[i] = -10000;
   }
   return RDNA_OK;
+}
+
+/* Ids of the added tokens that have |flag| set, as |key|; GGUF has no key of its own for that. */
+static rdna_status put_marked(making *m, const char *flag, const char *key) {
+  json_t *list = json_object_get(m->from->tokenizer, "added_tokens"), *entry;
+  int32_t *ids = malloc((json_array_size(list) + 1) * sizeof *ids);
+  size_t index, count = 0;
+  if (!ids) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for added tokens");
+  json_array_foreach(list, index, entry) {
+    int64_t id = json_integer_value(json_object_get(entry, "id"));
+    if (json_is_true(json_object_get(entry, flag)) && id < m->vocabulary.count) ids[count++] = (int32_t)id;
+  }
+  rdna_status status = RDNA_OK;
+  if (count) status = rdna_gguf_writer_put_array(m->writer, key, RDNA_GGUF_TYPE_I32, ids, count);
+  free(ids);
+  return status;
 }
 
 static int64_t find_token(const rdna__hf_vocabulary *v, rdna_text text) {
@@ -501,6 +520,8 @@ static rdna_status put_all(making *m) {
                                         (uint64_t)v->count));
   RDNA_TRY(rdna_gguf_writer_put_array(m->writer, "tokenizer.ggml.token_type", RDNA_GGUF_TYPE_I32, v->types,
                                       (uint64_t)v->count));
+  RDNA_TRY(put_marked(m, "lstrip", "tokenizer.rdna.strips_before"));
+  RDNA_TRY(put_marked(m, "rstrip", "tokenizer.rdna.strips_behind"));
   RDNA_TRY(put_special_ids(m));
   RDNA_TRY(put_flags(m));
   return put_chat_template(m);
