@@ -204,6 +204,54 @@ class Nemotron(LayerNorm):
         return name.endswith("norm.weight")
 
 
+class Lfm2(Llama):
+    """Layers of attention among short convolutions."""
+
+    architecture, model, permuted = "lfm2", "Lfm2ForCausalLM", False
+    layer_names = {
+        **LAYER_NAMES, "operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn.out_proj": "attn_output",
+        "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm", "feed_forward.w1": "ffn_gate",
+        "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down", "conv.in_proj": "shortconv.in_proj",
+        "conv.out_proj": "shortconv.out_proj"}
+    base = dict(rope_parameters=rope(1e6), num_hidden_layers=5, tie_word_embeddings=True, conv_L_cache=3,
+                block_auto_adjust_ff_dim=False, layer_types=["conv", "full_attention", "conv", "conv", "full_attention"])
+    deviations = {"conv.conv": 0.6}
+
+    def tensors(self, name, array, config):
+        if name == "model.embedding_norm.weight":
+            return [("token_embd_norm.weight", array)]
+        if name.endswith("conv.conv.weight"):
+            return [(f"blk.{name.split('.')[2]}.shortconv.conv.weight", array[:, 0])]
+        return super().tensors(name, array, config)
+
+    def keys(self, config):
+        config.rms_norm_eps = config.norm_eps
+        return {**super().keys(config), "shortconv.l_cache": config.conv_L_cache, "attention.head_count_kv": [
+            config.num_key_value_heads if kind == "full_attention" else 0 for kind in config.layer_types]}
+
+
+class Lfm2Moe(Lfm2, Mixture):
+    """The same with experts behind a dense layer."""
+
+    architecture, model = "lfm2moe", "Lfm2MoeForCausalLM"
+    layer_names = {**Lfm2.layer_names, "feed_forward.gate": "ffn_gate_inp"}
+    base = {**Lfm2.base, "num_dense_layers": 1, "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
+            "norm_topk_prob": True, "use_expert_bias": True, "routed_scaling_factor": 1.0}
+    base.pop("block_auto_adjust_ff_dim")
+    deviations = {**Lfm2.deviations, r"feed_forward\.gate\.weight": 0.3, "expert_bias": 0.2}
+
+    def tensors(self, name, array, config):
+        if name.endswith("expert_bias"):
+            return [(f"blk.{name.split('.')[2]}.exp_probs_b.bias", array)]
+        if ".experts." in name:
+            return Mixture.tensors(self, name.replace("feed_forward", "mlp"), array, config)
+        return super().tensors(name, array, config)
+
+    def keys(self, config):
+        return {**super().keys(config), **self.expert_keys(config), "leading_dense_block_count": config.num_dense_layers,
+                "expert_gating_func": 2}
+
+
 SCALE = {"scale": dict(routed_scaling_factor=1.0)}
 
 MORE = [
@@ -227,4 +275,7 @@ MORE = [
     Starcoder2("starcoder2"),
     Starcoder2("starcoder2, window", dict(sliding_window=9), WINDOW),
     Nemotron("nemotron"),
+    Lfm2("lfm2"),
+    Lfm2("lfm2, longer convolutions", dict(conv_L_cache=4, num_key_value_heads=1)),
+    Lfm2Moe("lfm2moe", {}, {"experts used": dict(num_experts_per_tok=1)}),
 ]

@@ -173,7 +173,7 @@ static void measure_caches(rdna_llm_cache *s) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
-    if (layer->recurrent.k_heads || layer->attention.shares_cache) continue;
+    if (layer->recurrent.width || layer->attention.shares_cache) continue;
     s->cache_values[layer->cache] = layer->latent.rank ? layer->latent.rank + layer->latent.rotated
                                                        : (int64_t)layer->attention.kv_heads * layer->attention.head_dim;
   }

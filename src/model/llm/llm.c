@@ -33,7 +33,7 @@ static void count_traffic(rdna_llm *llm, bool tied) {
     const rdna__nn_attention *a = &layer->attention;
     if (layer->latent.rank)
       info->cache_values += (uint64_t)(layer->latent.rank + layer->latent.rotated);
-    else if (!layer->recurrent.k_heads && !a->shares_cache)
+    else if (!layer->recurrent.width && !a->shares_cache)
       info->cache_values += 2 * (uint64_t)a->kv_heads * (uint64_t)a->head_dim;
   }
   info->bytes_per_token = info->weight_bytes - unread;
@@ -89,7 +89,7 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch, int fi
     llm->decoder.has_host_experts |= layer->moe.on_host;
     if (layer->attention.shares_cache) continue; /* the architecture has said whose */
     layer->cache = llm->decoder.cache_count, layer->state = llm->decoder.state_count;
-    layer->recurrent.k_heads ? llm->decoder.state_count++ : llm->decoder.cache_count++;
+    layer->recurrent.width ? llm->decoder.state_count++ : llm->decoder.cache_count++;
   }
   llm->decoder.layers = llm->layers + first;
   return RDNA_OK;

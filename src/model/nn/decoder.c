@@ -14,7 +14,7 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     most.qkv = larger(most.qkv, (a->gated ? 3 : 1) * queries + 2 * keys);
     most.attended = larger(most.attended, queries);
     const rdna__nn_recurrent *r = &layer->recurrent;
-    if (r->k_heads) {
+    if (r->width) {
       most.recurrent = larger(most.recurrent, rdna__nn_recurrent_values(r));
       most.conv_state = larger(most.conv_state, rdna__nn_recurrent_channels(r) * (r->width - 1));
       most.state = larger(most.state, (int64_t)r->v_heads * r->v_dim * r->k_dim);
@@ -34,9 +34,9 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     most.used = larger(most.used, moe->used);
     most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
     if (moe->experts || layer->parallel) most.shared = decoder->width;
-    most.cache_row = larger(most.cache_row, keys);
-    if (!latent->rank && !r->k_heads) most.v_row = larger(most.v_row, keys);
-    if (rdna__nn_is_by_products(a) && !layer->recurrent.k_heads && !layer->latent.rank) {
+    if (!r->width) most.cache_row = larger(most.cache_row, keys);
+    if (!latent->rank && !r->width) most.v_row = larger(most.v_row, keys);
+    if (rdna__nn_is_by_products(a) && !r->width && !layer->latent.rank) {
       int64_t group = a->heads / a->kv_heads;
       most.group = larger(most.group, group);
       if (a->kv_heads > 1) most.group_row = larger(most.group_row, 2 * group * a->head_dim);
@@ -82,6 +82,7 @@ static rdna_status mix_tokens(const rdna__nn_pass *pass, const rdna__nn_decoder 
                               const rdna_tensor *h, const rdna_tensor *out) {
   const rdna__nn_layer *layer = &decoder->layers[index];
   if (layer->recurrent.k_heads) return rdna__nn_recur(pass, decoder, index, h, out);
+  if (layer->recurrent.width) return rdna__nn_convolve(pass, decoder, index, h, out);
   if (layer->latent.rank) return rdna__nn_attend_latent(pass, decoder, index, h, out);
   return rdna__nn_attend(pass, decoder, index, h, out);
 }

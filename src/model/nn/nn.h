@@ -13,6 +13,7 @@
 #include "model/weights/weights.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/moe.h"
+#include "rdna/op/recurrent.h"
 #include "rdna/op/rope.h"
 #include "rdna/stream.h"
 
@@ -75,7 +76,8 @@ typedef struct rdna__nn_ffn {
   bool wide; /* what down reads leaves the range of f16 */
 } rdna__nn_ffn;
 
-/* Gated DeltaNet: see recurrent.c. */
+/* A layer with a state: Gated DeltaNet, see recurrent.c; or without key heads a short convolution, see
+ * short_convolution.c, which has qkv, convolution and output alone, and its channels as one head of values. */
 typedef struct rdna__nn_recurrent {
   rdna__matrix_weights qkv, z;   /* (channels, width), (v_heads v_dim, width) */
   rdna__matrix_weights together; /* both in one, key head by key head, in place of them */
@@ -129,7 +131,7 @@ typedef struct rdna__nn_layer {
   bool parallel; /* the feed-forward block reads what attention reads, and both are added at once */
   rdna__nn_attention attention;
   rdna__nn_latent latent;       /* in place of attention; rank 0: none */
-  rdna__nn_recurrent recurrent; /* in place of both; k_heads 0: none */
+  rdna__nn_recurrent recurrent; /* in place of both; width 0: none */
   rdna__nn_injection injection;
   float output_scale; /* of the residual stream behind the layer; 1: none */
   int cache, state;   /* the number of its cache or of its state among those of the model */
@@ -274,6 +276,11 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
 /* projected = the recurrent layer |index| over |h| (count, width), whose state moves on; and what its buffers hold. */
 rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                            const rdna_tensor *projected);
+rdna_status rdna__nn_convolve(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
+                              const rdna_tensor *h, const rdna_tensor *projected);
+/* The pass's sequences, and where the convolution of layer |index| keeps its last inputs. */
+rdna_sequences rdna__nn_sequences(const rdna__nn_pass *pass);
+rdna_tensor rdna__nn_conv_state(const rdna__nn_pass *pass, const rdna__nn_layer *layer);
 int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *recurrent);
 int64_t rdna__nn_recurrent_channels(const rdna__nn_recurrent *recurrent);
 

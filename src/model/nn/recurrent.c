@@ -88,6 +88,19 @@ static rdna_status project_gates(const rdna__nn_pass *pass, const rdna__nn_recur
 
 static int64_t whole_vectors(int64_t values) { return (values + 3) / 4 * 4; }
 
+rdna_sequences rdna__nn_sequences(const rdna__nn_pass *pass) {
+  int64_t most = 1;
+  for (int i = 0; i < pass->span_count; i++) most = pass->spans[i].count > most ? pass->spans[i].count : most;
+  return (rdna_sequences){RDNA_SEQUENCES_INIT, &pass->starts, &pass->slots, most};
+}
+
+rdna_tensor rdna__nn_conv_state(const rdna__nn_pass *pass, const rdna__nn_layer *layer) {
+  const rdna__nn_recurrent *r = &layer->recurrent;
+  int64_t shape[] = {pass->state_slots, rdna__nn_recurrent_channels(r), r->width - 1};
+  return rdna_tensor_contiguous((char *)pass->conv_states + pass->conv_layer_bytes * (size_t)layer->state, RDNA_F32, 3,
+                                shape);
+}
+
 rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                            const rdna_tensor *projected) {
   const rdna__nn_layer *layer = &decoder->layers[index];
@@ -101,15 +114,11 @@ rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *de
   RDNA_TRY(project(pass, r, h, raw, &qkv, &z));
   RDNA_TRY(project_gates(pass, r, h, gates, &a, &b));
 
-  int64_t slots = pass->state_slots, conv_shape[] = {slots, channels, r->width - 1};
-  int64_t state_shape[] = {slots, r->k_heads, repeats, r->v_dim, r->k_dim};
-  rdna_tensor conv_state = rdna_tensor_contiguous(
-      (char *)pass->conv_states + pass->conv_layer_bytes * (size_t)layer->state, RDNA_F32, 3, conv_shape);
+  int64_t state_shape[] = {pass->state_slots, r->k_heads, repeats, r->v_dim, r->k_dim};
+  rdna_tensor conv_state = rdna__nn_conv_state(pass, layer);
   rdna_tensor state = rdna_tensor_contiguous((char *)pass->states + pass->state_layer_bytes * (size_t)layer->state,
                                              RDNA_F32, 5, state_shape);
-  int64_t most = 1;
-  for (int i = 0; i < pass->span_count; i++) most = pass->spans[i].count > most ? pass->spans[i].count : most;
-  rdna_sequences sequence = {RDNA_SEQUENCES_INIT, &pass->starts, &pass->slots, most};
+  rdna_sequences sequence = rdna__nn_sequences(pass);
   rdna_tensor convolved = rdna__nn_matrix(mixed, count, channels);
   RDNA_TRY(rdna_op_causal_conv(pass->stream, &sequence, &qkv, &r->convolution, RDNA_ACTIVATION_SILU, &conv_state,
                                &convolved));

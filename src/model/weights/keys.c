@@ -110,6 +110,7 @@ rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, in
   if (!rdna__key_is_array(w, key)) return rdna__key_count(w, key, initial, out);
   key_name(w, key, name);
   RDNA_TRY(read_layers(w, name, layer, 1, &value));
+  if (value == 0) value = initial; /* as LFM2's layers without attention have it */
   if (value < 1 || value > RDNA__LARGEST_COUNT)
     return rdna__fail(RDNA_BAD_DATA, "%s is %d in layer %d; at least 1 and at most %d makes sense", name, (int)value,
                       layer, RDNA__LARGEST_COUNT);

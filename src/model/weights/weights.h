@@ -58,7 +58,7 @@ rdna_status rdna__check_all_read(const rdna__weights *w, int layers);
 enum { RDNA__LARGEST_COUNT = 1 << 24 };
 
 rdna_status rdna__key_count(const rdna__weights *w, const char *key, int initial, int *out);
-/* The same of a layer, where the file gives one number for all or one a layer. */
+/* The same of a layer, where the file gives one number for all or one a layer, of which 0 is |initial|. */
 rdna_status rdna__key_count_of_layer(const rdna__weights *w, const char *key, int layer, int initial, int *out);
 /* A count that may be 0, which it is when the key is missing. */
 rdna_status rdna__key_count_or_none(const rdna__weights *w, const char *key, int *out);

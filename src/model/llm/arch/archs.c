@@ -39,7 +39,9 @@
   X(cohere2)             \
   X(stablelm)            \
   X(starcoder2)          \
-  X(nemotron)
+  X(nemotron)            \
+  X(lfm2)                \
+  X(lfm2moe)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)

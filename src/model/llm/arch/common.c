@@ -154,7 +154,12 @@ rdna_status rdna__arch_norm(rdna_llm *llm, int index, const char *name, rdna__nn
   return load_norm(llm, full, norm);
 }
 
-rdna_status rdna__arch_output_norm(rdna_llm *llm) { return load_norm(llm, "output_norm", &llm->decoder.output_norm); }
+rdna_status rdna__arch_output_norm(rdna_llm *llm) {
+  const rdna_gguf *file = llm->weights.file;
+  bool other =
+      !rdna_gguf_has_tensor(file, "output_norm.weight") && rdna_gguf_has_tensor(file, "token_embd_norm.weight");
+  return load_norm(llm, other ? "token_embd_norm" : "output_norm", &llm->decoder.output_norm); /* LFM2 calls it so */
+}
 
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   RDNA_TRY(rdna__arch_norm(llm, index, "attn_norm", &layer->attention_norm));
