@@ -35,7 +35,7 @@ from rdna_program import output, run
 KNOWN = {"llama", "mistral3", "qwen2", "qwen3", "qwen2moe", "qwen3moe", "gemma2", "gemma3", "phi3", "olmo2", "smollm3",
          "granite", "granitemoe", "gpt-oss", "deepseek2", "qwen3next", "qwen35", "qwen35moe", "gemma4", "glm4", "glm4moe",
          "dots1", "minimax-m2", "ernie4_5", "exaone4", "seed_oss", "qwen2vl", "qwen3vl", "qwen3vlmoe", "command-r",
-         "cohere2", "stablelm", "starcoder2", "nemotron"}
+         "cohere2", "stablelm", "starcoder2", "nemotron", "lfm2", "lfm2moe"}
 # Rows whose file is not what transformers' folder says.
 OTHERWISE = {
     "deepseek2, keys and values in one matrix",  # as older files were

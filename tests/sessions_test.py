@@ -12,16 +12,17 @@ from architecture_delta import DELTA
 from architecture_gemma4 import GEMMA4
 from architecture_mixtures import MIXTURES
 from architecture_models import Model
+from architecture_more import MORE
 from architecture_rows import ROWS as DENSE
 from logits_test import relative_squared_error
 
-ROWS = DENSE + MIXTURES + DELTA + GEMMA4
+ROWS = DENSE + MIXTURES + DELTA + GEMMA4 + MORE
 
 
 class Sessions(unittest.TestCase):
     """Sessions that are rewound and go on otherwise, as agents' do: what a layer remembers must be as if it had been read
     once. Recurrent layers go back to checkpoints; others have windows, caches that layers share, or latent vectors."""
-    ROWS = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen3next", "qwen35moe", "gemma4, of E2B"]
+    ROWS = ["llama", "gemma3", "gpt-oss", "deepseek2", "qwen3next", "qwen35moe", "gemma4, of E2B", "lfm2"]
 
     def follow(self, session, tokens, want, rng):
         """Reads, steps and rewinds at random places, and compares each logit with those of the whole text."""

@@ -34,6 +34,7 @@ typedef enum rdna__hf_kind {
   RDNA__HF_FUSED,        /* one tensor of all experts, with .weight or without */
   RDNA__HF_FUSED_GATE,   /* the upper half of each expert's rows */
   RDNA__HF_FUSED_UP,     /* the lower half */
+  RDNA__HF_CONVOLUTION,  /* (channels, 1, width) as a matrix */
   RDNA__HF_HALF_GATE,    /* the upper half of a matrix's rows */
   RDNA__HF_HALF_UP,      /* the lower half */
   /* of recurrent layers, where orders of heads differ: see hf_order.c */
@@ -75,10 +76,12 @@ typedef struct rdna__hf_architecture {
   bool window;         /* layers may see a window only */
   int window_period;   /* of this many layers all but the last do; 0: all */
   bool window_list;    /* GGUF has a list of those that do */
-  const char *epsilon; /* of LayerNorm, its name in config.json; NULL: norms are of the root of mean squares */
+  const char *epsilon; /* of norms, its name in config.json; NULL: rms_norm_eps */
+  bool layer_norm;     /* norms are LayerNorm, else of the root of mean squares */
   bool latent;         /* DeepSeek's attention */
   bool leading_dense;  /* dense layers before those with experts */
   int gating;          /* GGUF's expert_gating_func: 1 softmax, 2 sigmoid; 0: it is not written */
+  bool delta;          /* layers with a state are Gated DeltaNet, else short convolutions */
   bool tiled;          /* of value heads the first of all key heads come first in GGUF */
   const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
   const rdna__hf_tensor_name *dense;                   /* beside them in the first layers */

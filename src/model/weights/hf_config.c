@@ -147,8 +147,9 @@ static rdna_status read_latent(rdna__hf_config *c) {
 /* The number of dense layers before those with experts: said, or from a list of all. */
 static rdna_status read_dense(rdna__hf_config *c) {
   const json_t *kinds = json_object_get(c->json, "mlp_layer_types");
-  RDNA_TRY(read_count(c->json, "n_routed_experts", 0, &c->experts));
-  RDNA_TRY(rdna__hf_count(c->json, "first_k_dense_replace", 0, &c->dense_layers));
+  RDNA_TRY(read_count(c->json, "n_routed_experts", c->experts, &c->experts));
+  RDNA_TRY(rdna__hf_count(c->json, "num_dense_layers", 0, &c->dense_layers)); /* LFM2's name */
+  RDNA_TRY(rdna__hf_count(c->json, "first_k_dense_replace", c->dense_layers, &c->dense_layers));
   for (int64_t i = 0; json_is_array(kinds) && i < c->layers; i++) {
     const char *kind = json_string_value(json_array_get(kinds, (size_t)i));
     bool dense = kind && strcmp(kind, "dense") == 0;
@@ -174,7 +175,8 @@ bool rdna__hf_is_recurrent(const rdna__hf_config *c, int64_t layer) {
   const json_t *types = json_object_get(c->json, "layer_types");
   int64_t interval;
   if (!c->architecture->recurrent) return false;
-  if (json_is_array(types)) return strcmp(text_at(types, layer), "linear_attention") == 0;
+  if (json_is_array(types))
+    return strcmp(text_at(types, layer), c->architecture->delta ? "linear_attention" : "conv") == 0;
   if (rdna__hf_count(c->json, "full_attention_interval", 4, &interval) != RDNA_OK || interval < 1) interval = 4;
   return (layer + 1) % interval != 0;
 }
@@ -230,7 +232,7 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   RDNA_TRY(rdna__hf_count(c->json, "num_nextn_predict_layers", 0, &c->extra_layers));
   if (c->architecture->latent) RDNA_TRY(read_latent(c));
   if (c->architecture->leading_dense) RDNA_TRY(read_dense(c));
-  if (c->architecture->recurrent) RDNA_TRY(read_recurrent(c));
+  if (c->architecture->delta) RDNA_TRY(read_recurrent(c));
   if (strcmp(c->architecture->gguf, "gemma4") == 0) RDNA_TRY(read_global_head(c));
   if (c->rotated > c->head_dim)
     return rdna__fail(RDNA_BAD_DATA, "%lld values of a head are rotated, of %lld", (long long)c->rotated,

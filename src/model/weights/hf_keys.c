@@ -238,6 +238,32 @@ static rdna_status put_recurrent(const putting *p) {
   return status;
 }
 
+/* LFM2's layers without attention have no key heads, and the width of its feed-forward blocks may be computed. */
+static rdna_status put_convolutions(const putting *p) {
+  const rdna__hf_config *c = p->config;
+  char full[128];
+  int64_t hidden, multiple;
+  double factor;
+  uint32_t *heads = calloc((size_t)c->layers, sizeof *heads);
+  if (!heads) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld layers", (long long)c->layers);
+  for (int64_t i = 0; i < c->layers; i++) heads[i] = rdna__hf_is_recurrent(c, i) ? 0 : (uint32_t)c->kv_heads;
+  rdna_status status = rdna_gguf_writer_put_array(p->writer, full_name(p, "attention.head_count_kv", full),
+                                                  RDNA_GGUF_TYPE_U32, heads, (uint64_t)c->layers);
+  free(heads);
+  RDNA_TRY(status);
+  const json_t *adjust = json_object_get(c->json, "block_auto_adjust_ff_dim");
+  if (strcmp(c->architecture->gguf, "lfm2") != 0 || json_is_false(adjust)) return RDNA_OK;
+  RDNA_TRY(rdna__hf_count(c->json, "block_ff_dim", 0, &hidden));
+  RDNA_TRY(rdna__hf_count(c->json, "intermediate_size", hidden, &hidden));
+  RDNA_TRY(rdna__hf_count(c->json, "block_multiple_of", 256, &multiple));
+  RDNA_TRY(rdna__hf_number(c->json, "block_ffn_dim_multiplier", 1, &factor));
+  if (multiple < 1 || !(factor > 0 && factor < 1000))
+    return rdna__fail(RDNA_BAD_DATA, "'block_multiple_of' is %lld, 'block_ffn_dim_multiplier' %g", (long long)multiple,
+                      factor);
+  hidden = (int64_t)(factor * (double)(2 * hidden / 3));
+  return put_count(p, "feed_forward_length", (hidden + multiple - 1) / multiple * multiple);
+}
+
 /* A cache of the latent vectors is all keys and values, as if of one head; sizes of heads have keys of their own. */
 static rdna_status put_latent(const putting *p) {
   const rdna__hf_config *c = p->config;
@@ -284,7 +310,8 @@ static rdna_status put_special(const putting *p) {
   if (c->architecture->latent) RDNA_TRY(put_latent(p));
   if (c->architecture->leading_dense) RDNA_TRY(put_leading_dense(p));
   if (c->architecture->gating) RDNA_TRY(put_count(p, "expert_gating_func", c->architecture->gating));
-  if (c->architecture->recurrent) RDNA_TRY(put_recurrent(p));
+  if (c->architecture->delta) RDNA_TRY(put_recurrent(p));
+  if (c->architecture->recurrent && !c->architecture->delta) RDNA_TRY(put_convolutions(p));
   if (strcmp(c->architecture->gguf, "gemma4") == 0) RDNA_TRY(put_two_kinds(p));
   RDNA_TRY(put_sections(p));
   for (int i = 0; i < 2 && strcmp(c->architecture->gguf, "gemma2") == 0; i++) {
@@ -303,10 +330,11 @@ rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer 
   RDNA_TRY(rdna_gguf_writer_put(writer, "general.architecture", RDNA_GGUF_TYPE_TEXT, &text));
   for (const rdna__hf_key_name *row = rdna__hf_common_keys; row->hf; row++) RDNA_TRY(put_row(&p, row));
   double epsilon;
-  const char *of_norms = config->architecture->epsilon;
-  RDNA_TRY(rdna__hf_number(config->json, of_norms ? of_norms : "rms_norm_eps", 0, &epsilon));
-  if (!(epsilon > 0)) return rdna__fail(RDNA_BAD_DATA, "'%s' is missing", of_norms ? of_norms : "rms_norm_eps");
-  RDNA_TRY(put_number(&p, of_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", epsilon));
+  const char *of_norms = config->architecture->epsilon ? config->architecture->epsilon : "rms_norm_eps";
+  RDNA_TRY(rdna__hf_number(config->json, of_norms, 0, &epsilon));
+  if (!(epsilon > 0)) return rdna__fail(RDNA_BAD_DATA, "'%s' is missing", of_norms);
+  bool layer_norm = config->architecture->layer_norm;
+  RDNA_TRY(put_number(&p, layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", epsilon));
   RDNA_TRY(put_count(&p, "attention.head_count_kv", config->kv_heads));
   RDNA_TRY(put_count(&p, "attention.key_length", config->head_dim));
   RDNA_TRY(put_count(&p, "attention.value_length", config->head_dim));

@@ -13,7 +13,7 @@ const rdna__hf_key_name rdna__hf_common_keys[] = {
     {"max_position_embeddings", "context_length", RDNA__HF_U32, true},
     {"hidden_size", "embedding_length", RDNA__HF_U32, true},
     {"num_hidden_layers", "block_count", RDNA__HF_U32, true},
-    {"intermediate_size", "feed_forward_length", RDNA__HF_U32, true},
+    {"intermediate_size|block_ff_dim", "feed_forward_length", RDNA__HF_U32, true},
     {"num_attention_heads", "attention.head_count", RDNA__HF_U32, true},
     END,
 };
@@ -57,6 +57,11 @@ static const rdna__hf_key_name gemma4_keys[] = {
     {"num_experts", "expert_count", RDNA__HF_U32, false},
     {"top_k_experts", "expert_used_count", RDNA__HF_U32, false},
     {"moe_intermediate_size", "expert_feed_forward_length", RDNA__HF_U32, false},
+    END,
+};
+
+static const rdna__hf_key_name lfm2_keys[] = {
+    {"conv_L_cache", "shortconv.l_cache", RDNA__HF_U32, true},
     END,
 };
 
@@ -287,6 +292,45 @@ static const rdna__hf_tensor_name full_attention[] = {
     END,
 };
 
+static const rdna__hf_tensor_name lfm2_norms[] = {
+    {"operator_norm", "attn_norm", RDNA__HF_NORM},
+    {"ffn_norm", "ffn_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name lfm2_attention[] = {
+    {"self_attn.q_proj", "attn_q", RDNA__HF_QUERY},
+    {"self_attn.k_proj", "attn_k", RDNA__HF_KEY},
+    {"self_attn.v_proj", "attn_v", RDNA__HF_PLAIN},
+    {"self_attn.out_proj", "attn_output", RDNA__HF_PLAIN},
+    {"self_attn.q_layernorm", "attn_q_norm", RDNA__HF_NORM},
+    {"self_attn.k_layernorm", "attn_k_norm", RDNA__HF_NORM},
+    END,
+};
+
+static const rdna__hf_tensor_name lfm2_convolution[] = {
+    {"conv.in_proj", "shortconv.in_proj", RDNA__HF_PLAIN},
+    {"conv.conv", "shortconv.conv", RDNA__HF_CONVOLUTION},
+    {"conv.out_proj", "shortconv.out_proj", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name lfm2_feed_forward[] = {
+    {"feed_forward.w1", "ffn_gate", RDNA__HF_PLAIN},
+    {"feed_forward.w3", "ffn_up", RDNA__HF_PLAIN},
+    {"feed_forward.w2", "ffn_down", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name lfm2_experts[] = {
+    {"feed_forward.gate", "ffn_gate_inp", RDNA__HF_PLAIN},
+    {"feed_forward.expert_bias", "exp_probs_b.bias", RDNA__HF_AS_IS},
+    {"feed_forward.experts.%d.w1", "ffn_gate_exps", RDNA__HF_EXPERTS},
+    {"feed_forward.experts.%d.w3", "ffn_up_exps", RDNA__HF_EXPERTS},
+    {"feed_forward.experts.%d.w2", "ffn_down_exps", RDNA__HF_EXPERTS},
+    END,
+};
+
 static const rdna__hf_tensor_name qwen3next_recurrent[] = {
     {"linear_attn.in_proj_qkvz", "attn_qkv", RDNA__HF_DELTA_PARTS},
     {"linear_attn.in_proj_qkvz", "attn_gate", RDNA__HF_DELTA_APART},
@@ -495,6 +539,7 @@ static const rdna__hf_architecture architectures[] = {
      .activation = "silu",
      .norms_from_1 = true,
      .tensors = {norms_by_other_names, qwen_experts, shared_expert},
+     .delta = true,
      .recurrent = qwen3next_recurrent,
      .full = full_attention,
      .keys = {expert_keys}},
@@ -504,6 +549,7 @@ static const rdna__hf_architecture architectures[] = {
      .norms_from_1 = true,
      .tiled = true,
      .tensors = {norms_by_other_names, feed_forward},
+     .delta = true,
      .recurrent = qwen35_recurrent,
      .full = full_attention},
     {.hf = "|Qwen3_5MoeForCausalLM|Qwen3_5MoeForConditionalGeneration|",
@@ -512,6 +558,7 @@ static const rdna__hf_architecture architectures[] = {
      .norms_from_1 = true,
      .tiled = true,
      .tensors = {norms_by_other_names, qwen_experts, shared_expert},
+     .delta = true,
      .recurrent = qwen35_recurrent,
      .full = full_attention,
      .keys = {expert_keys}},
@@ -525,16 +572,38 @@ static const rdna__hf_architecture architectures[] = {
      .sparse = gemma4_experts,
      .ends = gemma4_ends,
      .keys = {softcap_keys, gemma4_keys}},
+    {.hf = "|Lfm2ForCausalLM|",
+     .gguf = "lfm2",
+     .activation = "silu",
+     .epsilon = "norm_eps",
+     .tensors = {lfm2_norms, lfm2_feed_forward},
+     .recurrent = lfm2_convolution,
+     .full = lfm2_attention,
+     .keys = {lfm2_keys}},
+    {.hf = "|Lfm2MoeForCausalLM|",
+     .gguf = "lfm2moe",
+     .activation = "silu",
+     .epsilon = "norm_eps",
+     .leading_dense = true,
+     .gating = 2,
+     .tensors = {lfm2_norms},
+     .dense = lfm2_feed_forward,
+     .sparse = lfm2_experts,
+     .recurrent = lfm2_convolution,
+     .full = lfm2_attention,
+     .keys = {lfm2_keys, expert_keys}},
     {.hf = "|CohereForCausalLM|",
      .gguf = "command-r",
      .activation = "silu",
      .epsilon = "layer_norm_eps",
+     .layer_norm = true,
      .tensors = {one_norm, attention, feed_forward},
      .keys = {logit_scale_keys}},
     {.hf = "|Cohere2ForCausalLM|",
      .gguf = "cohere2",
      .activation = "silu",
      .epsilon = "layer_norm_eps",
+     .layer_norm = true,
      .window = true,
      .window_period = 4,
      .tensors = {one_norm, attention, feed_forward},
@@ -543,17 +612,20 @@ static const rdna__hf_architecture architectures[] = {
      .gguf = "stablelm",
      .activation = "silu",
      .epsilon = "layer_norm_eps",
+     .layer_norm = true,
      .tensors = {norms_before_or_one, attention, feed_forward}},
     {.hf = "|Starcoder2ForCausalLM|",
      .gguf = "starcoder2",
      .activation = "gelu_pytorch_tanh",
      .epsilon = "norm_epsilon",
+     .layer_norm = true,
      .window = true,
      .tensors = {norms_before, attention, starcoder2_layer}},
     {.hf = "|NemotronForCausalLM|",
      .gguf = "nemotron",
      .activation = "relu2",
      .epsilon = "norm_eps",
+     .layer_norm = true,
      .norms_from_1 = true,
      .tensors = {norms_before, attention, without_gate}},
     {.hf = "|GptOssForCausalLM|",

@@ -331,6 +331,23 @@ static rdna_status add_experts(rdna__hf_tensors *t, const char *layer, const cha
   return add(t, p, 3);
 }
 
+/* A convolution of each channel by itself, (channels, 1, width). */
+static rdna_status add_convolution(rdna__hf_tensors *t, const char *hf, const char *gguf) {
+  char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
+  plan *p;
+  snprintf(name, sizeof name, "%s.weight", hf);
+  snprintf(to_name, sizeof to_name, "%s.weight", gguf);
+  RDNA_TRY(new_plan(t, to_name, &p));
+  RDNA_TRY(need(t, name, 3, &p->one));
+  if (p->one->shape[1] != 1) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' mixes channels", name);
+  p->from = p->one->dtype;
+  p->part_count = 1;
+  p->rows = p->one->shape[0];
+  p->columns = p->row_step = p->one->shape[2];
+  p->column_step = 1;
+  return add(t, p, 2);
+}
+
 /* Half of a matrix's rows. */
 static rdna_status add_half(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
   char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
@@ -528,6 +545,8 @@ static rdna_status add_row(rdna__hf_tensors *t, int64_t layer, const rdna__hf_te
     case RDNA__HF_FUSED_GATE:
     case RDNA__HF_FUSED_UP:
       return add_fused(t, hf, gguf, row->kind);
+    case RDNA__HF_CONVOLUTION:
+      return add_convolution(t, hf, gguf);
     case RDNA__HF_HALF_GATE:
     case RDNA__HF_HALF_UP:
       return add_half(t, hf, gguf, row->kind);
@@ -571,8 +590,10 @@ static rdna_status add_ends(rdna__hf_tensors *t) {
                       (long long)embedding->shape[0], (long long)t->config->vocabulary);
   snprintf(name, sizeof name, "%sembed_tokens", t->prefix);
   RDNA_TRY(add_linear(t, name, "token_embd", RDNA__HF_PLAIN));
-  snprintf(name, sizeof name, "%snorm", t->prefix);
-  RDNA_TRY(add_linear(t, name, "output_norm", RDNA__HF_NORM));
+  snprintf(name, sizeof name, "%sembedding_norm.weight", t->prefix); /* LFM2's name, in GGUF as well */
+  bool other = rdna__safetensors_find(t->weights, name) != NULL;
+  snprintf(name, sizeof name, "%s%s", t->prefix, other ? "embedding_norm" : "norm");
+  RDNA_TRY(add_linear(t, name, other ? "token_embd_norm" : "output_norm", RDNA__HF_NORM));
   for (const rdna__hf_tensor_name *row = t->config->architecture->ends; row && row->hf; row++) {
     snprintf(name, sizeof name, "%s%s", t->prefix, row->hf);
     RDNA_TRY(add_linear(t, name, row->gguf, RDNA__HF_OPTIONAL));

@@ -53,7 +53,8 @@ static bool ends_with(const char *text, const char *end) {
 /* Whether |tensor| is one of the matrices that a model's type is named for. */
 static bool is_matrix(const rdna_gguf_tensor *tensor) {
   return tensor->rank >= 2 && ends_with(tensor->name, ".weight") && !ends_with(tensor->name, "_norm.weight") &&
-         !ends_with(tensor->name, "ffn_gate_inp.weight") && !ends_with(tensor->name, "ssm_conv1d.weight");
+         !ends_with(tensor->name, "ffn_gate_inp.weight") && !ends_with(tensor->name, "ssm_conv1d.weight") &&
+         !ends_with(tensor->name, "shortconv.conv.weight");
 }
 
 static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
