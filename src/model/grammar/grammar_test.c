@@ -272,17 +272,11 @@ static void test_limits(void **state) {
   rdna__grammar_release(grammar);
 
   m = open_matcher("root ::= ((\"a\"{1,100}){1,100}){1,100}", &grammar);
-  rdna_status status = RDNA_OK;
   uint64_t bits[(TOKENS + 63) / 64];
-  size_t taken = 0;
-  for (; taken < 400 && status == RDNA_OK; taken += status == RDNA_OK) {
-    status = rdna__matcher_accept(m, 'a');
-    if (status == RDNA_OK && (status = rdna__matcher_mask(m, bits)) != RDNA_OK) taken++;
-  }
-  assert_int_equal(status, RDNA_UNSUPPORTED);
+  assert_int_equal(rdna__matcher_mask(m, bits), RDNA_UNSUPPORTED); /* for the token of 40 letters */
   assert_non_null(strstr(rdna_last_error(), "too many ways"));
-  assert_ok(rdna__matcher_rollback(m, taken));
-  assert_ok(rdna__matcher_mask(m, bits));
+  for (int i = 0; i < 8; i++) assert_ok(rdna__matcher_accept(m, 'a'));
+  assert_true(rdna__matcher_may_end(m));
   rdna__matcher_release(m);
   rdna__grammar_release(grammar);
 }
