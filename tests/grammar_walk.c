@@ -93,13 +93,17 @@ static rdna__vocabulary *open_vocabulary(const char *path) {
 
 static bool bit(const uint64_t *bits, int32_t id) { return bits[id / 64] >> (id % 64) & 1; }
 
-static void mask(walker *w, rdna__matcher *m) {
+/* False where the grammar is too ambiguous. */
+static bool mask(walker *w, rdna__matcher *m) {
   double start = now();
-  must(rdna__matcher_mask(m, w->bits));
+  rdna_status status = rdna__matcher_mask(m, w->bits);
+  if (status == RDNA_UNSUPPORTED) return false;
+  must(status);
   double took = now() - start;
   w->masks++;
   w->seconds += took;
   if (took > w->slowest) w->slowest = took;
+  return true;
 }
 
 /* One of those that the mask has. A long text is brought to an end. */
@@ -140,13 +144,13 @@ static json_t *walk(walker *w) {
       if (!out) out = json_string("this is not UTF-8");
       break;
     }
-    mask(w, m);
+    if (!mask(w, m)) break;
     int32_t id = draw(w, step);
     if (id < 0) {
       out = json_string("no token is allowed");
       break;
     }
-    must(rdna__matcher_accept(m, id));
+    if (rdna__matcher_accept(m, id) == RDNA_UNSUPPORTED) break;
     rdna_text piece = w->vocabulary->pieces[id];
     bool end = w->vocabulary->control[id];
     text = realloc(text, size + piece.size + 1);
@@ -184,8 +188,16 @@ static json_t *take(walker *w, const char *text, size_t size) {
   while (at < size) {
     int32_t id = draw_token_of(w, text + at, size - at);
     if (id < 0) break;
-    mask(w, m);
-    bool taken = rdna__matcher_accept(m, id) == RDNA_OK;
+    if (!mask(w, m)) {
+      rdna__matcher_release(m);
+      return json_null();
+    }
+    rdna_status status = rdna__matcher_accept(m, id);
+    if (status == RDNA_UNSUPPORTED) {
+      rdna__matcher_release(m);
+      return json_null();
+    }
+    bool taken = status == RDNA_OK;
     if (taken != bit(w->bits, id)) {
       at = SIZE_MAX;
       break;

@@ -12,10 +12,12 @@ static void fail_memory(automaton *a) {
 }
 
 static void fail_ambiguous(automaton *a) {
-  fail(a, rdna__fail(RDNA_UNSUPPORTED,
-                     "the grammar can be read in too many ways at once: a state has more than %d, or what a token can "
-                     "do takes more than %d MiB; make its alternatives differ at their beginnings",
-                     AUTOMATON_MOST_STACKS, AUTOMATON_MOST_BYTES >> 20));
+  fail(a,
+       rdna__fail(
+           RDNA_UNSUPPORTED,
+           "the grammar can be read in too many ways at once: more than %d in one place, or %d for one token; make its "
+           "alternatives differ at their beginnings",
+           AUTOMATON_MOST_STACKS, AUTOMATON_MOST_WORK));
 }
 
 /* Counts |bytes| of what is kept. */
@@ -96,6 +98,7 @@ uint32_t rdna__automaton_stack(automaton *a, uint32_t node, uint32_t below, uint
 static void push(automaton *a, uint32_t stack) {
   if (a->status != RDNA_OK || a->stacks[stack].mark == a->closure) return;
   a->stacks[stack].mark = a->closure;
+  if (++a->work > AUTOMATON_MOST_WORK) fail_ambiguous(a);
   if (a->stacks[stack].depth > AUTOMATON_MOST_DEPTH) return;
   if (!rdna__automaton_grow(a, &a->waiting, a->waiting_count + 1, &a->waiting_room, sizeof *a->waiting)) return;
   a->waiting[a->waiting_count++] = stack;

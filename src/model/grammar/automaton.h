@@ -22,7 +22,8 @@ enum {
   STATE_FIRST = 2,
 
   AUTOMATON_MOST_DEPTH = 8192,      /* of a stack; what is nested deeper is ruled out */
-  AUTOMATON_MOST_STACKS = 4096,     /* of a state */
+  AUTOMATON_MOST_STACKS = 1024,     /* of a state */
+  AUTOMATON_MOST_WORK = 1 << 21,    /* stacks that one step of a matcher looks at, beyond what is known already */
   AUTOMATON_BUDGET = 64 << 20,      /* bytes that are kept */
   AUTOMATON_MOST_BYTES = 256 << 20, /* with what one step adds */
   MASK_LONG = 32                    /* bytes; longer tokens are looked at one by one where something is counted */
@@ -74,7 +75,7 @@ typedef struct automaton {
   size_t found_count, found_room;
   uint32_t *path; /* states on the way to a node of the trie */
   size_t path_room;
-  size_t bytes;
+  size_t bytes, work;
   rdna_status status; /* the first failure; states are then dead, and nobody keeps them */
 } automaton;
 

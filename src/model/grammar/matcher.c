@@ -59,6 +59,7 @@ void rdna__grammar_release(rdna__grammar *g) {
 static rdna_status enter(rdna__grammar *g) {
   pthread_mutex_lock(&g->lock);
   automaton *old = &g->automaton;
+  old->work = 0;
   if (old->status == RDNA_OK && old->bytes <= g->budget) return RDNA_OK;
   automaton fresh;
   rdna_status status = rdna__automaton_init(&fresh, &g->net, g->vocabulary);

@@ -568,8 +568,36 @@ static void put_all_of(schema_compiler *c, const json_t *schema) {
   if (c->status == RDNA_OK) rdna__schema_value(c, merged, "/allOf");
 }
 
+/* A value as it stands, with spaces where JSON may have them. */
 static void put_constant(schema_compiler *c, const json_t *value) {
-  char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+  const char *name, *before = "";
+  json_t *each;
+  size_t i;
+  if (json_is_object(value)) {
+    rdna__schema_put(c, "\"{\" sp ");
+    json_object_foreach((json_t *)value, name, each) {
+      json_t *key = json_string(name);
+      rdna__schema_put(c, "%s", before);
+      if (key) put_constant(c, key);
+      rdna__schema_put(c, " \":\" sp ");
+      put_constant(c, each);
+      json_decref(key);
+      before = " \",\" sp ";
+    }
+    rdna__schema_put(c, " sp \"}\"");
+    return;
+  }
+  if (json_is_array(value)) {
+    rdna__schema_put(c, "\"[\" sp ");
+    json_array_foreach(value, i, each) {
+      rdna__schema_put(c, "%s", before);
+      put_constant(c, each);
+      before = " \",\" sp ";
+    }
+    rdna__schema_put(c, " sp \"]\"");
+    return;
+  }
+  char *text = json_dumps(value, JSON_ENCODE_ANY);
   if (!text) {
     out_of_memory(c);
     return;
