@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "command/conversation.h"
 #include "command/generation.h"
+#include "model/template/conversation.h"
 
 static const char commands[] =
     "/clear          forget what was said\n"
@@ -15,15 +15,15 @@ static const char commands[] =
 
 typedef struct talk {
   generation g;
-  conversation c;
+  rdna__conversation c;
   char *system; /* NULL: none */
 } talk;
 
 /* A conversation in which nothing was said but the system message. */
 static rdna_status begin(talk *t) {
-  conversation_close(&t->c);
-  RDNA_TRY(conversation_open(&t->c, t->g.file, t->g.tokenizer));
-  return t->system ? conversation_add(&t->c, "system", t->system, strlen(t->system)) : RDNA_OK;
+  rdna__conversation_close(&t->c);
+  RDNA_TRY(rdna__conversation_open(&t->c, t->g.file, t->g.tokenizer));
+  return t->system ? rdna__conversation_add(&t->c, "system", t->system, strlen(t->system)) : RDNA_OK;
 }
 
 static rdna_status set_system(talk *t, const char *text) {
@@ -37,14 +37,14 @@ static rdna_status set_system(talk *t, const char *text) {
 /* The model's answer to |line|. What the template or the context refuses is said, and the message forgotten. */
 static rdna_status answer(talk *t, const char *line) {
   generation *g = &t->g;
-  RDNA_TRY(conversation_add(&t->c, "user", line, strlen(line)));
-  rdna_status status = conversation_encode(&t->c, &g->prompt);
+  RDNA_TRY(rdna__conversation_add(&t->c, "user", line, strlen(line)));
+  rdna_status status = rdna__conversation_encode(&t->c, &g->prompt);
   generation_interrupted = 0;
   signal(SIGINT, generation_interrupt);
   if (status == RDNA_OK) status = generation_write(g);
   signal(SIGINT, SIG_DFL);
   if (status == RDNA_INVALID_ARGUMENT) {
-    conversation_remove_last(&t->c);
+    rdna__conversation_remove_last(&t->c);
     fail_with_status();
     return RDNA_OK;
   }
@@ -52,7 +52,7 @@ static rdna_status answer(talk *t, const char *line) {
   printf("\n");
   fflush(stdout);
   if (strcmp(g->stop_reason, "end") != 0) fprintf(stderr, "(stopped: %s)\n", g->stop_reason);
-  return conversation_add(&t->c, "assistant", g->text, g->text_size);
+  return rdna__conversation_add(&t->c, "assistant", g->text, g->text_size);
 }
 
 /* What |line| asks for; |out_leave|: the end. */
@@ -115,7 +115,7 @@ int command_chat(int argc, char **argv) {
     if (status == RDNA_OK) status = converse(&t);
   }
   exit_status = status == RDNA_OK ? EXIT_OK : fail_with_status();
-  conversation_close(&t.c);
+  rdna__conversation_close(&t.c);
   generation_close(&t.g);
   free(t.system);
   return exit_status;

@@ -23,15 +23,13 @@ int command_convert(int argc, char **argv);
 int command_quantize(int argc, char **argv);
 int command_chat(int argc, char **argv);
 int command_template(int argc, char **argv);
+int command_serve(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
 int fail_with_status(void);
 
 /* Appends the numbers of "1,2,3", which |option| was given, to |numbers|: each from 0 to INT32_MAX. */
 rdna_status parse_numbers(const char *option, const char *text, rdna_tokens *numbers);
-
-/* |text| as a JSON string; U+FFFD stands for bytes that are no UTF-8, as where a text was cut in a character. */
-json_t *json_of_text(const char *text, size_t size);
 
 /* RDNA_INVALID_ARGUMENT when |out| is the file |in|, which would be lost. */
 rdna_status check_not_input(const char *in, const char *out);

@@ -16,6 +16,7 @@ static const subcommand subcommands[] = {
     {"doctor", command_doctor, "check this machine, and say what to do"},
     {"run", command_run, "let a language model write"},
     {"chat", command_chat, "talk with a language model"},
+    {"serve", command_serve, "a language model for clients over HTTP"},
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},

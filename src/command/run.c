@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/status.h"
-#include "command/conversation.h"
 #include "command/generation.h"
+#include "model/template/conversation.h"
 
 typedef struct prompt_options {
   const char *text, *system;
@@ -14,13 +15,13 @@ typedef struct prompt_options {
 
 /* Makes tokens of a message, as the model's template has it. */
 static rdna_status encode_message(generation *g, const prompt_options *prompt) {
-  conversation c = {0};
-  rdna_status status = conversation_open(&c, g->file, g->tokenizer);
+  rdna__conversation c = {0};
+  rdna_status status = rdna__conversation_open(&c, g->file, g->tokenizer);
   if (status == RDNA_OK && prompt->system)
-    status = conversation_add(&c, "system", prompt->system, strlen(prompt->system));
-  if (status == RDNA_OK) status = conversation_add(&c, "user", prompt->text, strlen(prompt->text));
-  if (status == RDNA_OK) status = conversation_encode(&c, &g->prompt);
-  conversation_close(&c);
+    status = rdna__conversation_add(&c, "system", prompt->system, strlen(prompt->system));
+  if (status == RDNA_OK) status = rdna__conversation_add(&c, "user", prompt->text, strlen(prompt->text));
+  if (status == RDNA_OK) status = rdna__conversation_encode(&c, &g->prompt);
+  rdna__conversation_close(&c);
   return status;
 }
 
@@ -51,7 +52,7 @@ static int report(const generation *g, const char *prompt, bool json) {
   }
   json_t *ids = json_array();
   for (size_t i = 0; i < g->tokens.count; i++) json_array_append_new(ids, json_integer(g->tokens.ids[i]));
-  json_t *text = json_of_text(g->text ? g->text : "", g->text_size);
+  json_t *text = rdna__json_of_text(g->text ? g->text : "", g->text_size);
   return print_json(json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:s, s:I, s:I, s:f, s:f, s:f}", "device",
                               device->name, "driver", device->driver, "arch", device->arch, "emulated",
                               device->emulated, "prompt", prompt, "text", text, "tokens", ids, "stop", g->stop_reason,

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "command/conversation.h"
+#include "model/template/conversation.h"
 
 /* Whether |path| is a folder, or a file that begins as GGUF files do; what cannot be read does not. */
 static bool is_model(const char *path) {
@@ -26,10 +26,10 @@ static rdna_status compile_of_model(const char *path, char **json, size_t *size,
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
   RDNA_TRY(rdna_model_open(path, &file));
-  rdna_status status = compile_model_template(file, out_template);
+  rdna_status status = rdna__compile_model_template(file, out_template);
   json_t *variables = json_loadb(*json, *size, JSON_ALLOW_NUL, NULL);
   if (status == RDNA_OK && json_is_object(variables) && rdna_tokenizer_open(file, &tokenizer) == RDNA_OK) {
-    status = set_special_tokens(variables, tokenizer);
+    status = rdna__set_special_tokens(variables, tokenizer);
     rdna_tokenizer_close(tokenizer);
     char *with_tokens = json_dumps(variables, 0);
     if (with_tokens) {

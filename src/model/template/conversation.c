@@ -1,4 +1,4 @@
-#include "command/conversation.h"
+#include "model/template/conversation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 static const char TEMPLATE_KEY[] = "tokenizer.chat_template";
 
-rdna_status compile_model_template(const rdna_gguf *file, rdna_template **out_template) {
+rdna_status rdna__compile_model_template(const rdna_gguf *file, rdna_template **out_template) {
   rdna_gguf_key key;
   rdna_text text;
   if (!rdna_gguf_find_key(file, TEMPLATE_KEY, &key))
@@ -25,29 +25,29 @@ static rdna_status set_token(json_t *variables, const rdna_tokenizer *tokenizer,
   return RDNA_OK;
 }
 
-rdna_status set_special_tokens(json_t *variables, const rdna_tokenizer *tokenizer) {
+rdna_status rdna__set_special_tokens(json_t *variables, const rdna_tokenizer *tokenizer) {
   const rdna_tokenizer_info *info = rdna_tokenizer_get_info(tokenizer);
   RDNA_TRY(set_token(variables, tokenizer, "bos_token", info->bos));
   RDNA_TRY(set_token(variables, tokenizer, "eos_token", info->eos));
   return set_token(variables, tokenizer, "unk_token", info->unknown);
 }
 
-rdna_status conversation_open(conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer) {
-  RDNA_TRY(compile_model_template(file, &c->compiled));
+rdna_status rdna__conversation_open(rdna__conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer) {
+  RDNA_TRY(rdna__compile_model_template(file, &c->compiled));
   c->tokenizer = tokenizer;
   c->variables = json_pack("{s:[], s:b}", "messages", "add_generation_prompt", 1);
   if (!c->variables) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
   c->messages = json_object_get(c->variables, "messages");
-  return set_special_tokens(c->variables, tokenizer);
+  return rdna__set_special_tokens(c->variables, tokenizer);
 }
 
-void conversation_close(conversation *c) {
+void rdna__conversation_close(rdna__conversation *c) {
   rdna_template_release(c->compiled);
   json_decref(c->variables);
-  *c = (conversation){0};
+  *c = (rdna__conversation){0};
 }
 
-rdna_status conversation_add(conversation *c, const char *role, const char *text, size_t size) {
+rdna_status rdna__conversation_add(rdna__conversation *c, const char *role, const char *text, size_t size) {
   json_t *content = NULL;
   for (size_t kept = size; !content; kept--) { /* a reply may stop inside a character */
     content = json_stringn(text, kept);
@@ -59,20 +59,27 @@ rdna_status conversation_add(conversation *c, const char *role, const char *text
   return RDNA_OK;
 }
 
-void conversation_remove_last(conversation *c) { json_array_remove(c->messages, json_array_size(c->messages) - 1); }
+void rdna__conversation_remove_last(rdna__conversation *c) {
+  json_array_remove(c->messages, json_array_size(c->messages) - 1);
+}
 
-rdna_status conversation_encode(const conversation *c, rdna_tokens *tokens) {
+rdna_status rdna__encode_messages(const rdna_template *compiled, const rdna_tokenizer *tokenizer,
+                                  const json_t *variables, rdna_tokens *tokens) {
   char *prompt;
   size_t size;
-  char *json = json_dumps(c->variables, JSON_COMPACT);
+  char *json = json_dumps(variables, JSON_COMPACT);
   if (!json) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
-  rdna_status status = rdna_template_render(c->compiled, json, strlen(json), &prompt, &size);
+  rdna_status status = rdna_template_render(compiled, json, strlen(json), &prompt, &size);
   free(json);
   if (status != RDNA_OK) return status;
   tokens->count = 0;
-  status = rdna_tokenizer_encode(c->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  status = rdna_tokenizer_encode(tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(prompt);
   if (status == RDNA_OK && tokens->count == 0)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "the model's chat template makes nothing of these messages");
   return status;
+}
+
+rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens) {
+  return rdna__encode_messages(c->compiled, c->tokenizer, c->variables, tokens);
 }

@@ -1,0 +1,93 @@
+/* A request and its response, between HTTP and the interfaces. */
+#ifndef RDNA_SERVER_EXCHANGE_H
+#define RDNA_SERVER_EXCHANGE_H
+
+#include <jansson.h>
+#include <microhttpd.h>
+
+#include "server/bytes.h"
+#include "server/fields.h"
+#include "server/model.h"
+#include "server/scheduler.h"
+#include "server/server.h"
+
+typedef struct exchange exchange;
+
+/* What a choice has that its reader does not know yet; a copy. */
+typedef struct news {
+  int choice;
+  bytes text;
+  int32_t *ids; /* (token_count) */
+  float *values;
+  logprob *tops;
+  size_t first_token, token_count; /* the first one's place among the choice's */
+  const char *finish_reason;       /* with the last news */
+  const char *stop;
+} news;
+
+/* How an interface writes. */
+typedef struct dialect {
+  const char *stream_type;                      /* Content-Type of a stream */
+  const char *ping;                             /* what may be sent while there is nothing to say; "": nothing */
+  void (*refuse)(const problem *p, bytes *out); /* the body of a response that refuses */
+  /* Of a stream; |out| is sent. A failure comes instead of the end. */
+  void (*begin)(exchange *x, bytes *out);
+  void (*piece)(exchange *x, const news *n, bytes *out);
+  void (*end)(exchange *x, bytes *out);
+  void (*fail)(exchange *x, const problem *p, bytes *out);
+  json_t *(*whole)(exchange *x); /* the response where it is no stream; the job is finished */
+} dialect;
+
+struct exchange {
+  server *server;
+  struct MHD_Connection *connection;
+  const struct route *route;
+  char path[256];
+  bytes body;
+  bool too_large; /* the body */
+  problem problem;
+  double begun; /* seconds */
+  int status;   /* of the response; 0: there is none yet */
+
+  /* Of an answer that a model writes. */
+  const dialect *dialect;
+  job *job;
+  bool stream, include_usage, chat;
+  char id[48];
+  int64_t created;          /* seconds since 1970 */
+  size_t *text_at;          /* (choices) what the stream has told so far */
+  size_t *tokens_at;        /* (choices) */
+  bool *told_end;           /* (choices) */
+  bool begun_stream, ended; /* of the stream */
+  bytes out;                /* of the stream, not sent yet, */
+  size_t out_at;            /* from here on */
+  int state;                /* the dialect's own */
+
+  /* Under the scheduler's lock. */
+  bool suspended;
+  bool ping; /* it is time for one */
+  double last_sent;
+  exchange *before, *after; /* of those that wait for a job */
+};
+
+/* Sends a response; |json| is released. */
+enum MHD_Result respond_json(exchange *x, int status, json_t *json);
+enum MHD_Result respond_bytes(exchange *x, int status, const char *type, bytes *body); /* takes the bytes */
+/* Sends x->problem in the manner of the interface. */
+enum MHD_Result respond_problem(exchange *x);
+/* Gives the job to the scheduler and answers in the manner of |x->dialect|; takes |j|. */
+enum MHD_Result respond_job(exchange *x, job *j);
+
+/* Parts of a job's answer. Of a job that is finished, or under the lock. */
+int64_t prompt_tokens(const job *j);
+int64_t cached_tokens(const job *j);
+int64_t written_tokens(const job *j);
+
+/* "data: …", for streams of events; |json| is released. With |event| a line that names it comes first. */
+void append_event(bytes *out, const char *event, json_t *json);
+/* The JSON alone with a newline. */
+void append_line(bytes *out, json_t *json);
+/* |prefix| and random digits. */
+void make_id(char *id, size_t size, const char *prefix);
+
+#endif

@@ -1,0 +1,57 @@
+#include "server/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void settings_deinit(settings *s) {
+  for (size_t i = 0; i < s->stop_count; i++) free(s->stops[i]);
+  free(s->bias_ids);
+  free(s->biases);
+  *s = (settings){0};
+}
+
+static void choice_deinit(choice *c) {
+  rdna_tokens_deinit(&c->history);
+  rdna_sampler_release(c->sampler);
+  rdna_detokenizer_release(c->detokenizer);
+  free(c->offsets);
+  bytes_deinit(&c->held);
+  bytes_deinit(&c->text);
+  free(c->ids);
+  free(c->values);
+  free(c->tops);
+}
+
+void job_free(job *j) {
+  if (!j) return;
+  for (int i = 0; i < j->choice_count; i++) choice_deinit(&j->choices[i]);
+  for (size_t i = 0; i < j->prompt_count; i++) rdna_tokens_deinit(&j->prompts[i]);
+  free(j->choices);
+  free(j->prompts);
+  settings_deinit(&j->settings);
+  free(j);
+}
+
+job *job_create(settings *settings_, rdna_tokens *prompts, size_t prompt_count, int n) {
+  job *j = calloc(1, sizeof *j);
+  choice *choices = calloc(prompt_count * (size_t)n, sizeof *choices);
+  if (!j || !choices) {
+    free(j);
+    free(choices);
+    return NULL;
+  }
+  j->settings = *settings_;
+  *settings_ = (settings){0};
+  j->prompts = prompts;
+  j->prompt_count = prompt_count;
+  j->choices = choices;
+  j->choice_count = j->unfinished = (int)prompt_count * n;
+  j->references = 1;
+  for (int i = 0; i < j->choice_count; i++)
+    choices[i] = (choice){.job = j,
+                          .index = i,
+                          .seed = j->settings.sampling.seed + (uint64_t)(i % n),
+                          .prompt = &prompts[i / n],
+                          .cached_tokens = -1};
+  return j;
+}

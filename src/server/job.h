@@ -1,0 +1,83 @@
+/* A request's work: the texts that are to be written, and what is written of them so far. The thread of the scheduler
+ * writes, those of the connections read; the scheduler's lock stands between them. */
+#ifndef RDNA_SERVER_JOB_H
+#define RDNA_SERVER_JOB_H
+
+#include "rdna/model.h"
+#include "server/bytes.h"
+
+enum { MOST_CHOICES = 128, MOST_STOPS = 16, MOST_TOP_LOGPROBS = 20 };
+
+/* How to write. */
+typedef struct settings {
+  rdna_sampling sampling;
+  double frequency_penalty, presence_penalty; /* off the logits of what was written, for each time and for once */
+  int64_t most_tokens;                        /* of each text; -1: as many as fit */
+  char *stops[MOST_STOPS];                    /* a text ends before the first of these */
+  size_t stop_count;
+  int32_t *bias_ids;
+  float *biases; /* (bias_count) added to the logits of |bias_ids| */
+  size_t bias_count;
+  int top_logprobs; /* -1: no log probabilities; otherwise of so many of the likeliest tokens besides */
+  bool ignore_end;  /* write on after the model's token for the end */
+} settings;
+#define SETTINGS_DEFAULT {.sampling = {RDNA_SAMPLING_INIT}, .most_tokens = -1, .top_logprobs = -1}
+
+typedef struct logprob {
+  int32_t id;
+  float value;
+} logprob;
+
+typedef struct job job;
+
+/* One text. */
+typedef struct choice {
+  job *job;
+  int index;
+  uint64_t seed;
+  const rdna_tokens *prompt; /* the job's */
+
+  /* The scheduler's own. */
+  struct choice *next;   /* in the queue */
+  struct writer *writer; /* while it is being written */
+  rdna_tokens history;   /* the prompt and what was written behind it */
+  rdna_sampler *sampler;
+  rdna_detokenizer *detokenizer;
+  float *offsets; /* (2, vocabulary) bias and penalties, and room for their sum with logits; NULL: there are none */
+  bytes held;     /* the end of the text, which may become a stop */
+
+  /* Under the scheduler's lock. */
+  bytes text;
+  int32_t *ids;  /* (token_count) of the text and of what is held back */
+  float *values; /* (token_count) their log probabilities */
+  logprob *tops; /* (token_count, top_logprobs) of the likeliest in their place */
+  size_t token_count, token_room;
+  int cached_tokens;         /* of the prompt, that were not computed again; -1: it waits */
+  const char *finish_reason; /* NULL: it goes on. "stop", "length", "cancelled", "failed" */
+  const char *stop;          /* the text that it stopped before, if it did; the settings' */
+} choice;
+
+struct job {
+  settings settings;
+  rdna_tokens *prompts; /* (prompt_count) */
+  size_t prompt_count;
+  choice *choices; /* (choice_count) the first ones for the first prompt, and so on */
+  int choice_count;
+
+  /* Under the scheduler's lock. */
+  int references;           /* whoever asked, and the scheduler */
+  int unfinished;           /* choices */
+  bool cancelled;           /* nobody waits for it any more */
+  char error[512];          /* why a choice failed */
+  void (*wake)(void *data); /* something new is there; called under the lock. NULL: nobody wants to know */
+  void *wake_data;
+  double asked, first, finished; /* seconds: when it came, when its first token did, when its last did; 0: not yet */
+};
+
+/* |*settings| is the job's from here on, and so are |prompts| and their ids; each prompt is written |n| times. */
+job *job_create(settings *settings, rdna_tokens *prompts, size_t prompt_count, int n);
+/* Without locks: for a job that nobody else has. */
+void job_free(job *j);
+void settings_deinit(settings *s);
+
+#endif

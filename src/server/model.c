@@ -1,0 +1,71 @@
+#include "server/model.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "model/template/conversation.h"
+
+static void name_after_file(served_model *m, const char *path) {
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+  const char *dot = strrchr(base, '.');
+  int size = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
+  snprintf(m->name, sizeof m->name, "%.*s", size, base);
+}
+
+static rdna_status open_template(served_model *m) {
+  rdna_gguf_key key;
+  rdna_text text;
+  if (!rdna_gguf_find_key(m->file, "tokenizer.chat_template", &key)) return RDNA_OK;
+  RDNA_TRY(rdna_gguf_get_text(m->file, "tokenizer.chat_template", &text));
+  m->knows_developer = memmem(text.data, text.size, "developer", 9) != NULL;
+  return rdna__compile_model_template(m->file, &m->chat_template);
+}
+
+rdna_status served_model_open(served_model *m, const char *path, const char *name, rdna_device *device,
+                              void (*progress)(void *data, double share), void *progress_data) {
+  struct stat status;
+  if (name)
+    snprintf(m->name, sizeof m->name, "%s", name);
+  else
+    name_after_file(m, path);
+  m->opened = (int64_t)time(NULL);
+  if (stat(path, &status) == 0) m->bytes = (uint64_t)status.st_size;
+  RDNA_TRY(rdna_gguf_open(path, &m->file));
+  RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
+  RDNA_TRY(open_template(m));
+  return rdna_llm_open(device, m->file, progress, progress_data, &m->llm);
+}
+
+void served_model_close(served_model *m) {
+  rdna_llm_release(m->llm);
+  rdna_template_release(m->chat_template);
+  rdna_tokenizer_close(m->tokenizer);
+  rdna_gguf_close(m->file);
+  *m = (served_model){0};
+}
+
+bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p) {
+  if (!m->chat_template)
+    return refuse(p, 400, NULL, "messages",
+                  "the model '%s' has no chat template, so that messages mean nothing to it; "
+                  "continue a text instead (/v1/completions)",
+                  m->name);
+  json_t *variables = json_pack("{s:O, s:b}", "messages", messages, "add_generation_prompt", 1);
+  if (variables && extra) json_object_update_missing(variables, (json_t *)extra);
+  rdna_status status = variables ? rdna__set_special_tokens(variables, m->tokenizer)
+                                 : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
+  if (status == RDNA_OK) status = rdna__encode_messages(m->chat_template, m->tokenizer, variables, tokens);
+  json_decref(variables);
+  return status == RDNA_OK || refuse_with_status(p, "messages");
+}
+
+bool encode_text(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p) {
+  if (rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_ADD_SPECIAL, tokens) != RDNA_OK)
+    return refuse_with_status(p, "prompt");
+  if (tokens->count == 0)
+    return refuse(p, 400, NULL, "prompt", "the prompt is empty, and this model has no token to begin with");
+  return true;
+}

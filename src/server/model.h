@@ -1,0 +1,33 @@
+/* The model that is served: its file, vocabulary, chat template and weights. */
+#ifndef RDNA_SERVER_MODEL_H
+#define RDNA_SERVER_MODEL_H
+
+#include <jansson.h>
+
+#include "rdna/llm.h"
+#include "rdna/template.h"
+#include "server/fields.h"
+
+typedef struct served_model {
+  char name[128];
+  int64_t opened; /* seconds since 1970 */
+  uint64_t bytes; /* of the file */
+  rdna_gguf *file;
+  rdna_tokenizer *tokenizer;
+  rdna_template *chat_template; /* NULL: the model has none */
+  bool knows_developer;         /* the template has a role of that name */
+  rdna_llm *llm;
+} served_model;
+
+/* |name| NULL: the file's, without the ending. All zeros is one that close takes. */
+rdna_status served_model_open(served_model *m, const char *path, const char *name, rdna_device *device,
+                              void (*progress)(void *data, double share), void *progress_data);
+void served_model_close(served_model *m);
+
+/* The tokens of |messages| and of the beginning of an answer; |extra|, an object or NULL, are more variables for the
+ * template. False with a problem. */
+bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p);
+/* The tokens of a text that the model is to continue. */
+bool encode_text(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p);
+
+#endif

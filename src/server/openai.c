@@ -1,0 +1,218 @@
+#include "server/openai.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "server/http.h"
+#include "server/routes.h"
+
+void openai_refuse(const problem *p, bytes *out) {
+  const char *type = p->status == 401   ? "authentication_error"
+                     : p->status == 429 ? "rate_limit_error"
+                     : p->status >= 500 ? "server_error"
+                                        : "invalid_request_error";
+  append_line(out, json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", p->message, "type", type, "param",
+                             p->field[0] ? p->field : NULL, "code", p->code));
+}
+
+static json_t *usage(const exchange *x) {
+  const job *j = x->job;
+  json_int_t prompt = prompt_tokens(j), written = written_tokens(j);
+  return json_pack("{s:I, s:I, s:I, s:{s:I}}", "prompt_tokens", prompt, "completion_tokens", written, "total_tokens",
+                   prompt + written, "prompt_tokens_details", "cached_tokens", (json_int_t)cached_tokens(j));
+}
+
+/* ---- log probabilities ---- */
+
+static json_t *text_of(const exchange *x, int32_t id) {
+  rdna_text piece;
+  if (rdna_tokenizer_piece(x->server->model.tokenizer, id, &piece) != RDNA_OK) return json_string("");
+  return rdna__json_of_text(piece.data, piece.size);
+}
+
+static json_t *bytes_of(const exchange *x, int32_t id) {
+  rdna_text piece;
+  json_t *list = json_array();
+  if (rdna_tokenizer_piece(x->server->model.tokenizer, id, &piece) != RDNA_OK) return list;
+  for (size_t i = 0; i < piece.size; i++) json_array_append_new(list, json_integer((unsigned char)piece.data[i]));
+  return list;
+}
+
+/* JSON has no infinity: a token that cannot be gets what OpenAI gives such. */
+static double finite_of(float value) { return value > -9999 ? value : -9999; }
+
+static json_t *token_of_chat(const exchange *x, int32_t id, float value) {
+  return json_pack("{s:o, s:f, s:o}", "token", text_of(x, id), "logprob", finite_of(value), "bytes", bytes_of(x, id));
+}
+
+static json_t *chat_logprobs(const exchange *x, const news *n) {
+  int tops = x->job->settings.top_logprobs;
+  if (tops < 0) return json_null();
+  json_t *content = json_array();
+  for (size_t i = 0; i < n->token_count; i++) {
+    json_t *token = token_of_chat(x, n->ids[i], n->values[i]), *list = json_array();
+    for (int k = 0; k < tops; k++) {
+      const logprob *top = &n->tops[i * (size_t)tops + (size_t)k];
+      json_array_append_new(list, token_of_chat(x, top->id, top->value));
+    }
+    json_object_set_new(token, "top_logprobs", list);
+    json_array_append_new(content, token);
+  }
+  return json_pack("{s:o, s:n}", "content", content, "refusal");
+}
+
+/* How many bytes of the choice's text come before its |first| token. */
+static size_t offset_of(const exchange *x, const news *n, size_t first) {
+  const choice *c = &x->job->choices[n->choice];
+  size_t offset = 0;
+  rdna_text piece;
+  for (size_t i = 0; i < first; i++)
+    if (rdna_tokenizer_piece(x->server->model.tokenizer, c->ids[i], &piece) == RDNA_OK) offset += piece.size;
+  return offset;
+}
+
+static json_t *completion_logprobs(const exchange *x, const news *n) {
+  int tops = x->job->settings.top_logprobs;
+  if (tops < 0) return json_null();
+  json_t *tokens = json_array(), *values = json_array(), *likeliest = json_array(), *offsets = json_array();
+  scheduler_lock(x->server->scheduler); /* the ids may move */
+  size_t offset = offset_of(x, n, n->first_token);
+  scheduler_unlock(x->server->scheduler);
+  for (size_t i = 0; i < n->token_count; i++) {
+    rdna_text piece;
+    json_t *list = json_object();
+    for (int k = 0; k < tops; k++) {
+      const logprob *top = &n->tops[i * (size_t)tops + (size_t)k];
+      json_t *text = text_of(x, top->id);
+      json_object_set_new(list, json_string_value(text), json_real(finite_of(top->value)));
+      json_decref(text);
+    }
+    json_array_append_new(likeliest, list);
+    json_array_append_new(tokens, text_of(x, n->ids[i]));
+    json_array_append_new(values, json_real(finite_of(n->values[i])));
+    json_array_append_new(offsets, json_integer((json_int_t)offset));
+    if (rdna_tokenizer_piece(x->server->model.tokenizer, n->ids[i], &piece) == RDNA_OK) offset += piece.size;
+  }
+  return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", likeliest,
+                   "text_offset", offsets);
+}
+
+/* ---- answers ---- */
+
+static const char *object_name(const exchange *x) {
+  if (!x->chat) return "text_completion";
+  return x->stream ? "chat.completion.chunk" : "chat.completion";
+}
+
+/* An answer around |choices|. */
+static json_t *envelope(const exchange *x, json_t *choices) {
+  return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", x->id, "object", object_name(x), "created",
+                   (json_int_t)x->created, "model", x->server->model.name, "choices", choices);
+}
+
+static json_t *choice_of(const exchange *x, const news *n, const char *part, json_t *content) {
+  json_t *logprobs = x->chat ? chat_logprobs(x, n) : completion_logprobs(x, n);
+  return json_pack("{s:i, s:o, s:o, s:s?}", "index", n->choice, part, content, "logprobs", logprobs, "finish_reason",
+                   n->finish_reason);
+}
+
+static void append_choice(exchange *x, json_t *one, bytes *out) {
+  json_t *event = envelope(x, json_pack("[o]", one));
+  if (x->include_usage) json_object_set_new(event, "usage", json_null());
+  append_event(out, NULL, event);
+}
+
+static void begin(exchange *x, bytes *out) {
+  for (int i = 0; x->chat && i < x->job->choice_count; i++)
+    append_choice(x,
+                  json_pack("{s:i, s:{s:s, s:s}, s:n, s:n}", "index", i, "delta", "role", "assistant", "content", "",
+                            "logprobs", "finish_reason"),
+                  out);
+}
+
+/* Text first, and why it ended in an event of its own, as the clients expect it. */
+static void piece(exchange *x, const news *n, bytes *out) {
+  news part = *n;
+  if (n->text.size || n->token_count || !x->chat) {
+    json_t *text = rdna__json_of_text(n->text.data ? n->text.data : "", n->text.size);
+    if (x->chat) part.finish_reason = NULL;
+    append_choice(
+        x,
+        x->chat ? choice_of(x, &part, "delta", json_pack("{s:o}", "content", text)) : choice_of(x, &part, "text", text),
+        out);
+  }
+  if (x->chat && n->finish_reason)
+    append_choice(
+        x,
+        json_pack("{s:i, s:{}, s:n, s:s}", "index", n->choice, "delta", "logprobs", "finish_reason", n->finish_reason),
+        out);
+}
+
+static void end(exchange *x, bytes *out) {
+  if (x->include_usage) {
+    json_t *last = envelope(x, json_array());
+    json_object_set_new(last, "usage", usage(x));
+    append_event(out, NULL, last);
+  }
+  bytes_append_text(out, "data: [DONE]\n\n");
+}
+
+static void fail(exchange *x, const problem *p, bytes *out) {
+  bytes_append_text(out, "data: ");
+  openai_refuse(p, out);
+  bytes_append_text(out, "\n");
+}
+
+static json_t *whole(exchange *x) {
+  json_t *choices = json_array();
+  for (int i = 0; i < x->job->choice_count; i++) {
+    const choice *c = &x->job->choices[i];
+    const news all = {.choice = i,
+                      .ids = c->ids,
+                      .values = c->values,
+                      .tops = c->tops,
+                      .token_count = c->token_count,
+                      .finish_reason = c->finish_reason};
+    json_t *text = rdna__json_of_text(c->text.data ? c->text.data : "", c->text.size);
+    if (x->chat) text = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", text, "refusal");
+    json_array_append_new(choices, choice_of(x, &all, x->chat ? "message" : "text", text));
+  }
+  json_t *answer = envelope(x, choices);
+  json_object_set_new(answer, "usage", usage(x));
+  return answer;
+}
+
+const dialect openai = {"text/event-stream", ": ping\n\n", openai_refuse, begin, piece, end, fail, whole};
+
+static enum MHD_Result handle(exchange *x, bool chat) {
+  request r = REQUEST_DEFAULT;
+  x->chat = chat;
+  x->created = (int64_t)time(NULL);
+  make_id(x->id, sizeof x->id, chat ? "chatcmpl-" : "cmpl-");
+  bool fine = chat ? openai_read_chat(x, &r, &x->problem) : openai_read_completion(x, &r, &x->problem);
+  if (fine) return request_run(x, &r);
+  request_deinit(&r);
+  return respond_problem(x);
+}
+
+enum MHD_Result handle_chat_completions(exchange *x) { return handle(x, true); }
+enum MHD_Result handle_completions(exchange *x) { return handle(x, false); }
+
+enum MHD_Result handle_models(exchange *x) {
+  const served_model *m = &x->server->model;
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
+  json_t *model = json_pack("{s:s, s:s, s:I, s:s, s:{s:s, s:i, s:i, s:i, s:I}}", "id", m->name, "object", "model",
+                            "created", (json_int_t)m->opened, "owned_by", "rdna", "meta", "architecture",
+                            info->architecture, "context", scheduler_context(x->server->scheduler), "trained_context",
+                            info->context, "vocabulary", info->vocabulary, "parameters", (json_int_t)info->parameters);
+  size_t prefix = strlen("/v1/models/");
+  if (strncmp(x->path, "/v1/models/", prefix) != 0)
+    return respond_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", model));
+  if (strcmp(x->path + prefix, m->name) == 0) return respond_json(x, 200, model);
+  json_decref(model);
+  refuse(&x->problem, 404, "model_not_found", "model", "there is no model '%s' here; there is '%s'", x->path + prefix,
+         m->name);
+  return respond_problem(x);
+}

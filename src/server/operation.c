@@ -1,0 +1,54 @@
+/* How the server itself is. */
+#include <stdio.h>
+
+#include "server/http.h"
+#include "server/routes.h"
+
+enum MHD_Result handle_health(exchange *x) {
+  scheduler_counts counts = scheduler_get_counts(x->server->scheduler);
+  return respond_json(x, 200,
+                      json_pack("{s:s, s:s, s:i, s:i, s:i}", "status", "healthy", "model", x->server->model.name,
+                                "running", counts.running, "waiting", counts.waiting, "idle", counts.idle));
+}
+
+typedef struct metric {
+  const char *name, *type, *help;
+  double value;
+} metric;
+
+/* The text format of Prometheus, version 0.0.4. */
+enum MHD_Result handle_metrics(exchange *x) {
+  const scheduler_counts c = scheduler_get_counts(x->server->scheduler);
+  const metric metrics[] = {
+      {"jobs_total", "counter", "requests to write", (double)c.jobs},
+      {"refused_total", "counter", "of them refused, as the queue was full", (double)c.refused},
+      {"cancelled_total", "counter", "of them cut off, as nobody waited any more or their time was over",
+       (double)c.cancelled},
+      {"failed_total", "counter", "of them failed", (double)c.failed},
+      {"prompt_tokens_total", "counter", "tokens of prompts", (double)c.prompt_tokens},
+      {"cached_tokens_total", "counter", "of them not computed again", (double)c.cached_tokens},
+      {"processed_tokens_total", "counter", "tokens that the model read, of prompts and texts",
+       (double)c.processed_tokens},
+      {"written_tokens_total", "counter", "tokens of texts", (double)c.written_tokens},
+      {"steps_total", "counter", "steps of the model", (double)c.steps},
+      {"preempted_total", "counter", "texts that had to wait in the middle, as the cache was full",
+       (double)c.preempted},
+      {"step_seconds_total", "counter", "time in the model", c.step_seconds},
+      {"other_seconds_total", "counter", "time between steps while there was work", c.other_seconds},
+      {"first_token_seconds_sum", "counter", "time from requests to their first tokens", c.first_token_seconds},
+      {"first_token_seconds_count", "counter", "requests in that sum", (double)c.first_tokens},
+      {"running", "gauge", "texts that are being written", c.running},
+      {"waiting", "gauge", "texts that wait", c.waiting},
+      {"cache_pages", "gauge", "pages of the cache", (double)c.pages},
+      {"cache_free_pages", "gauge", "of them free", (double)c.free_pages},
+  };
+  bytes body = {0};
+  for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+    char lines[320];
+    const metric *m = &metrics[i];
+    snprintf(lines, sizeof lines, "# HELP rdna_%s %s\n# TYPE rdna_%s %s\nrdna_%s %.17g\n", m->name, m->help, m->name,
+             m->type, m->name, m->value);
+    bytes_append_text(&body, lines);
+  }
+  return respond_bytes(x, 200, "text/plain; version=0.0.4", &body);
+}

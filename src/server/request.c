@@ -1,0 +1,195 @@
+#include "server/request.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/status.h"
+#include "server/http.h"
+
+void request_deinit(request *r) {
+  json_decref(r->json);
+  settings_deinit(&r->settings);
+  for (size_t i = 0; i < r->prompt_count; i++) rdna_tokens_deinit(&r->prompts[i]);
+  free(r->prompts);
+  *r = (request){0};
+}
+
+bool request_add_prompts(request *r, size_t count, problem *p) {
+  r->prompts = calloc(count, sizeof *r->prompts);
+  if (!r->prompts) return refuse(p, 500, NULL, NULL, "no host memory for the prompts");
+  r->prompt_count = count;
+  return true;
+}
+
+/* "NAME" and "NAME:latest". */
+static bool is_name(const char *given, const char *name) {
+  size_t size = strlen(name);
+  return strncasecmp(given, name, size) == 0 && (given[size] == 0 || strcmp(given + size, ":latest") == 0);
+}
+
+bool read_model(const exchange *x, const json_t *json, problem *p) {
+  const char *name = NULL, *ours = x->server->model.name;
+  if (!read_text(json, "model", &name, p)) return false;
+  if (!name || x->server->options->any_model || is_name(name, ours)) return true;
+  return refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is '%s'", name, ours);
+}
+
+bool request_check(const exchange *x, request *r, problem *p) {
+  int context = scheduler_context(x->server->scheduler);
+  for (size_t i = 0; i < r->prompt_count; i++) {
+    if (r->prompts[i].count > (size_t)context)
+      return refuse(p, 400, "context_length_exceeded", "messages",
+                    "the prompt has %zu tokens, and the context room for %d; shorten it", r->prompts[i].count, context);
+    if (r->prompts[i].count == 0) return refuse(p, 400, NULL, "prompt", "the prompt has no tokens");
+  }
+  if (r->prompt_count * (size_t)r->n > MOST_CHOICES)
+    return refuse(p, 400, NULL, "n", "%zu prompts, each %lld times, are more than the %d texts of one request",
+                  r->prompt_count, (long long)r->n, MOST_CHOICES);
+  if (json_is_integer(json_object_get(r->json, "seed"))) return true;
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) < 0) return refuse(p, 500, NULL, NULL, "the system gives no random numbers");
+  r->settings.sampling.seed = seed;
+  return true;
+}
+
+enum MHD_Result request_run(exchange *x, request *r) {
+  job *j = job_create(&r->settings, r->prompts, r->prompt_count, (int)r->n);
+  if (j) {
+    r->prompts = NULL; /* the job's */
+    r->prompt_count = 0;
+  }
+  request_deinit(r);
+  if (j) return respond_job(x, j);
+  refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
+  return respond_problem(x);
+}
+
+static bool add_stop(settings *s, const json_t *stop, const char *field, problem *p) {
+  if (!json_is_string(stop) || json_string_length(stop) == 0 ||
+      strlen(json_string_value(stop)) != json_string_length(stop))
+    return refuse(p, 400, NULL, field, "'%s' must be a text or a list of texts, none of them empty or with zeros",
+                  field);
+  if (s->stop_count == MOST_STOPS) return refuse(p, 400, NULL, field, "'%s' has more than %d texts", field, MOST_STOPS);
+  s->stops[s->stop_count] = strdup(json_string_value(stop));
+  if (!s->stops[s->stop_count]) return refuse(p, 500, NULL, NULL, "no host memory for the request");
+  s->stop_count++;
+  return true;
+}
+
+bool read_stops(const json_t *json, const char *field, settings *s, problem *p) {
+  const json_t *stop = json_object_get(json, field);
+  if (!stop || json_is_null(stop)) return true;
+  if (!json_is_array(stop)) return add_stop(s, stop, field, p);
+  for (size_t i = 0; i < json_array_size(stop); i++)
+    if (!add_stop(s, json_array_get(stop, i), field, p)) return false;
+  return true;
+}
+
+bool read_logit_bias(const json_t *json, size_t vocabulary, settings *s, problem *p) {
+  static const char field[] = "logit_bias";
+  const json_t *bias = json_object_get(json, field);
+  const char *key;
+  json_t *value;
+  if (!bias || json_is_null(bias)) return true;
+  if (!json_is_object(bias))
+    return refuse(p, 400, NULL, field, "'logit_bias' must be an object of token ids and numbers");
+  s->bias_ids = calloc(json_object_size(bias) + 1, sizeof *s->bias_ids);
+  s->biases = calloc(json_object_size(bias) + 1, sizeof *s->biases);
+  if (!s->bias_ids || !s->biases) return refuse(p, 500, NULL, NULL, "no host memory for the request");
+  json_object_foreach((json_t *)bias, key, value) {
+    char *end;
+    long long id = strtoll(key, &end, 10);
+    double number = json_number_value(value);
+    if (*key < '0' || *key > '9' || *end || (unsigned long long)id >= vocabulary)
+      return refuse(p, 400, NULL, field, "'logit_bias': '%.40s' is no token id; there are 0 to %zu", key,
+                    vocabulary - 1);
+    if (!json_is_number(value) || !(number >= -100 && number <= 100))
+      return refuse(p, 400, NULL, field, "'logit_bias': the number of token %lld must be from -100 to 100", id);
+    s->bias_ids[s->bias_count] = (int32_t)id;
+    s->biases[s->bias_count++] = (float)number;
+  }
+  return true;
+}
+
+/* ---- messages ---- */
+
+/* The texts of a list of parts, joined. */
+static json_t *join_parts(const json_t *parts, size_t message, problem *p) {
+  bytes text = {0};
+  bool fine = true;
+  for (size_t i = 0; fine && i < json_array_size(parts); i++) {
+    const json_t *part = json_array_get(parts, i), *words = json_object_get(part, "text");
+    const char *type = json_string_value(json_object_get(part, "type"));
+    bool is_text = type && (strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 ||
+                            strcmp(type, "output_text") == 0 || strcmp(type, "refusal") == 0);
+    if (is_text && json_is_string(words))
+      bytes_append(&text, json_string_value(words), json_string_length(words));
+    else
+      fine =
+          refuse(p, 400, NULL, "messages",
+                 "message %zu, part %zu: only parts {\"type\": \"text\", \"text\": …} are read here, and this one is "
+                 "of type '%.40s'",
+                 message, i, type ? type : "?");
+  }
+  json_t *joined = fine && !text.failed ? json_stringn(text.data ? text.data : "", text.size) : NULL;
+  if (fine && !joined) refuse(p, 500, NULL, NULL, "no host memory for the messages");
+  bytes_deinit(&text);
+  return joined;
+}
+
+/* Arguments of calls are a text in requests, and an object for most templates. */
+static void unfold_calls(json_t *message) {
+  const json_t *calls = json_object_get(message, "tool_calls");
+  for (size_t i = 0; i < json_array_size(calls); i++) {
+    json_t *function = json_object_get(json_array_get(calls, i), "function");
+    const json_t *arguments = json_object_get(function, "arguments");
+    json_t *object = json_is_string(arguments) ? json_loads(json_string_value(arguments), 0, NULL) : NULL;
+    if (json_is_object(object)) json_object_set(function, "arguments", object);
+    json_decref(object);
+  }
+}
+
+static bool read_message(const served_model *m, json_t *message, size_t index, problem *p) {
+  static const char *const roles[] = {"system", "developer", "user", "assistant", "tool"};
+  const char *role = json_string_value(json_object_get(message, "role"));
+  const json_t *content = json_object_get(message, "content");
+  size_t known = 0, count = sizeof roles / sizeof *roles;
+  while (known < count && !(role && strcmp(role, roles[known]) == 0)) known++;
+  if (known == count)
+    return refuse(p, 400, NULL, "messages",
+                  "message %zu: its role must be system, developer, user, assistant or tool, and is '%.40s'", index,
+                  role ? role : "missing");
+  if (strcmp(role, "developer") == 0 && !m->knows_developer)
+    json_object_set_new(message, "role", json_string("system"));
+  if (json_is_array(content)) {
+    json_t *joined = join_parts(content, index, p);
+    return joined && json_object_set_new(message, "content", joined) == 0;
+  }
+  bool may_lack = strcmp(role, "assistant") == 0 && json_array_size(json_object_get(message, "tool_calls")) > 0;
+  if (!json_is_string(content) && !(may_lack && (!content || json_is_null(content))))
+    return refuse(p, 400, NULL, "messages", "message %zu: its content must be a text or a list of parts", index);
+  if (may_lack && !content) json_object_set_new(message, "content", json_null());
+  unfold_calls(message);
+  return true;
+}
+
+json_t *read_messages(const served_model *m, const json_t *list, problem *p) {
+  if (!json_is_array(list) || json_array_size(list) == 0) {
+    refuse(p, 400, NULL, "messages", "'messages' must be a list of at least one message");
+    return NULL;
+  }
+  json_t *messages = json_deep_copy(list);
+  if (!messages) refuse(p, 500, NULL, NULL, "no host memory for the messages");
+  for (size_t i = 0; messages && i < json_array_size(messages); i++) {
+    json_t *message = json_array_get(messages, i);
+    if (json_is_object(message) ? read_message(m, message, i, p)
+                                : refuse(p, 400, NULL, "messages", "message %zu is no object", i))
+      continue;
+    json_decref(messages);
+    return NULL;
+  }
+  return messages;
+}

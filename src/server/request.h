@@ -1,0 +1,35 @@
+/* What requests of all interfaces have: settings, prompts, messages. */
+#ifndef RDNA_SERVER_REQUEST_H
+#define RDNA_SERVER_REQUEST_H
+
+#include "server/exchange.h"
+
+/* A request on its way to a job. All zeros and SETTINGS_DEFAULT is an empty one. */
+typedef struct request {
+  json_t *json;
+  settings settings;
+  rdna_tokens *prompts; /* (prompt_count) */
+  size_t prompt_count;
+  int64_t n;
+} request;
+#define REQUEST_DEFAULT {.settings = SETTINGS_DEFAULT, .n = 1}
+void request_deinit(request *r);
+
+/* Room for |count| empty prompts. */
+bool request_add_prompts(request *r, size_t count, problem *p);
+/* Whether the model that the request names is here; a missing name is the one that there is. */
+bool read_model(const exchange *x, const json_t *json, problem *p);
+/* Whether the request is whole: prompts that the context has room for, and a seed. */
+bool request_check(const exchange *x, request *r, problem *p);
+/* Makes the job and answers; the request is empty afterwards. */
+enum MHD_Result request_run(exchange *x, request *r);
+/* A text or a list of texts that end what is written. */
+bool read_stops(const json_t *json, const char *field, settings *s, problem *p);
+/* {"token id": number, …} */
+bool read_logit_bias(const json_t *json, size_t vocabulary, settings *s, problem *p);
+
+/* The messages of |list| as templates know them: contents of parts become texts, arguments of calls objects. NULL with
+ * a problem; the caller's to release. */
+json_t *read_messages(const served_model *m, const json_t *list, problem *p);
+
+#endif

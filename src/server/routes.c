@@ -1,0 +1,30 @@
+#include "server/routes.h"
+
+#include <string.h>
+
+static const route routes[] = {
+    {"GET", "/health", handle_health, &openai, true},
+    {"GET", "/metrics", handle_metrics, &openai, false},
+    {"GET", "/v1/models", handle_models, &openai, false},
+    {"GET", "/v1/models/*", handle_models, &openai, false},
+    {"POST", "/v1/chat/completions", handle_chat_completions, &openai, false},
+    {"POST", "/v1/completions", handle_completions, &openai, false},
+};
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+static bool matches(const char *pattern, const char *path) {
+  const char *star = strchr(pattern, '*');
+  return star ? strncmp(pattern, path, (size_t)(star - pattern)) == 0 : strcmp(pattern, path) == 0;
+}
+
+const route *find_route(const char *method, const char *path, const char **out_allowed) {
+  *out_allowed = NULL;
+  for (int i = 0; i < ROUTES; i++) {
+    if (!matches(routes[i].path, path)) continue;
+    if (strcmp(routes[i].method, method) == 0) return &routes[i];
+    *out_allowed = routes[i].method;
+  }
+  return NULL;
+}
+
+const dialect *dialect_of_path(const char *path) { return &openai; }

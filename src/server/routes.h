@@ -1,0 +1,27 @@
+/* Which path is whose. */
+#ifndef RDNA_SERVER_ROUTES_H
+#define RDNA_SERVER_ROUTES_H
+
+#include "server/exchange.h"
+
+typedef struct route {
+  const char *method, *path; /* a path that ends in * begins all that have it before them */
+  enum MHD_Result (*handle)(exchange *x);
+  const dialect *dialect; /* how it refuses and answers */
+  bool open;              /* without a key */
+} route;
+
+/* NULL where there is none; |*out_allowed| is then the method that the path has, or NULL. */
+const route *find_route(const char *method, const char *path, const char **out_allowed);
+/* How to refuse what has no route. */
+const dialect *dialect_of_path(const char *path);
+
+/* The interfaces' functions, in their files. */
+extern const dialect openai;
+enum MHD_Result handle_health(exchange *x);
+enum MHD_Result handle_metrics(exchange *x);
+enum MHD_Result handle_models(exchange *x);
+enum MHD_Result handle_chat_completions(exchange *x);
+enum MHD_Result handle_completions(exchange *x);
+
+#endif

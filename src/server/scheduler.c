@@ -1,0 +1,447 @@
+#include "server/scheduler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "server/clock.h"
+#include "server/scheduler_state.h"
+
+/* Before so many last tokens of a prompt a recurrent model's state is kept: what comes next in a conversation begins
+ * like this prompt, but for how its end asks for an answer. */
+enum { LAST_TOKENS = 32 };
+
+void scheduler_lock(scheduler *s) { pthread_mutex_lock(&s->lock); }
+void scheduler_unlock(scheduler *s) { pthread_mutex_unlock(&s->lock); }
+int scheduler_context(const scheduler *s) { return s->context; }
+
+static void wake(job *j) {
+  if (j->wake) j->wake(j->wake_data);
+}
+
+/* Under the lock. */
+static void drop_reference(job *j) {
+  if (--j->references == 0) job_free(j);
+}
+
+void scheduler_release_job(scheduler *s, job *j) {
+  scheduler_lock(s);
+  drop_reference(j);
+  scheduler_unlock(s);
+}
+
+/* Under the lock: the choice goes on no more. The job may be gone afterwards. */
+static void finish(scheduler *s, choice *c, const char *reason) {
+  job *j = c->job;
+  c->finish_reason = reason;
+  if (--j->unfinished == 0) {
+    j->finished = clock_seconds();
+    if (j->cancelled) s->counts.cancelled++;
+    if (j->error[0]) s->counts.failed++;
+  }
+  wake(j);
+  if (j->unfinished == 0) drop_reference(j);
+}
+
+/* Under the lock. */
+static void fail_choice(scheduler *s, choice *c, const char *sentence) {
+  if (!c->job->error[0]) snprintf(c->job->error, sizeof c->job->error, "%s", sentence);
+  finish(s, c, "failed");
+}
+
+static void rest(scheduler *s, writer *w) {
+  w->choice = NULL;
+  w->since = ++s->now;
+  s->running--;
+}
+
+/* ---- the queue ---- */
+
+static void put_last(scheduler *s, choice *c) {
+  c->next = NULL;
+  if (s->last_waiting)
+    s->last_waiting->next = c;
+  else
+    s->first_waiting = c;
+  s->last_waiting = c;
+  s->waiting++;
+}
+
+static void put_first(scheduler *s, choice *c) {
+  c->next = s->first_waiting;
+  s->first_waiting = c;
+  if (!s->last_waiting) s->last_waiting = c;
+  s->waiting++;
+}
+
+static void take_out(scheduler *s, choice **link, choice *before) {
+  choice *c = *link;
+  *link = c->next;
+  if (s->last_waiting == c) s->last_waiting = before;
+  c->next = NULL;
+  s->waiting--;
+}
+
+submitted scheduler_submit(scheduler *s, job *j) {
+  for (int i = 0; i < j->choice_count; i++)
+    if (writing_begin(&j->choices[i], s->tokenizer, s->vocabulary) != RDNA_OK) return SUBMIT_FAILED;
+  scheduler_lock(s);
+  submitted result = SUBMITTED;
+  if (s->stopping) {
+    result = SUBMIT_STOPPING;
+  } else if (s->waiting + j->choice_count > s->options.queue + s->options.writers - s->running) {
+    s->counts.refused++;
+    result = SUBMIT_QUEUE_FULL;
+  } else {
+    j->references++;
+    j->asked = clock_seconds();
+    s->counts.jobs++;
+    for (int i = 0; i < j->choice_count; i++) put_last(s, &j->choices[i]);
+    pthread_cond_signal(&s->work);
+  }
+  scheduler_unlock(s);
+  return result;
+}
+
+void scheduler_cancel(scheduler *s, job *j) {
+  j->cancelled = true;
+  pthread_cond_signal(&s->work);
+}
+
+/* Under the lock: ends what nobody waits for, or everything. */
+static void drop_cancelled(scheduler *s) {
+  choice *before = NULL;
+  for (choice **link = &s->first_waiting; *link;) {
+    choice *c = *link;
+    if (s->leaving || c->job->cancelled) {
+      take_out(s, link, before);
+      finish(s, c, "cancelled");
+    } else {
+      before = c;
+      link = &c->next;
+    }
+  }
+  for (int i = 0; i < s->options.writers; i++) {
+    writer *w = &s->writers[i];
+    choice *c = w->choice;
+    if (!c || !(s->leaving || c->job->cancelled)) continue;
+    rest(s, w);
+    finish(s, c, "cancelled");
+  }
+}
+
+/* Under the lock: gives waiting texts to idle writers, in their order. */
+static void admit(scheduler *s) {
+  choice *before = NULL;
+  for (choice **link = &s->first_waiting; *link && s->running < s->options.writers;) {
+    choice *c = *link;
+    bool is_new = c->cached_tokens < 0;
+    if (!writers_admit(s, c)) {
+      before = c;
+      link = &c->next;
+      continue;
+    }
+    take_out(s, link, before);
+    s->running++;
+    if (is_new) {
+      s->counts.prompt_tokens += c->prompt->count;
+      s->counts.cached_tokens += (uint64_t)c->cached_tokens;
+    }
+  }
+}
+
+/* ---- a step ---- */
+
+/* How many tokens |w|'s choice has that its sequence does not. */
+static size_t left_of(const writer *w) { return w->choice ? w->choice->history.count - w->held.count : 0; }
+
+/* Where the next part of a prompt ends at the latest: recurrent models keep a state there. */
+static size_t most_of(const scheduler *s, const writer *w) {
+  size_t left = left_of(w), prompt = w->choice->prompt->count;
+  size_t mark = prompt > LAST_TOKENS ? prompt - LAST_TOKENS : 0;
+  return s->has_states && w->held.count < mark ? mark - w->held.count : left;
+}
+
+static void put_in_step(scheduler *s, writer *w, size_t count) {
+  w->taken = (int)count;
+  w->wants_logits = w->held.count + count == w->choice->history.count;
+  s->in_step[s->part_count] = w;
+  s->parts[s->part_count++] = (rdna_llm_part){
+      .tokens = w->choice->history.ids + w->held.count, .count = (int32_t)count, .logits = w->wants_logits};
+}
+
+/* The last token of each text that is being written, and equal shares of the prompts. */
+static void compose(scheduler *s) {
+  size_t room = (size_t)s->options.batch;
+  int prompts = 0;
+  s->part_count = 0;
+  for (int i = 0; i < s->options.writers; i++) {
+    writer *w = &s->writers[i];
+    size_t left = left_of(w);
+    w->taken = 0;
+    if (left == 1 && room > 0) {
+      put_in_step(s, w, 1);
+      room--;
+    }
+    prompts += left > 1;
+  }
+  for (int i = 0; i < s->options.writers && prompts > 0; i++) {
+    writer *w = &s->writers[i];
+    if (left_of(w) <= 1) continue;
+    size_t share = (room + (size_t)prompts - 1) / (size_t)prompts, most = most_of(s, w);
+    size_t count = most < share ? most : share;
+    prompts--;
+    if (count == 0) continue;
+    put_in_step(s, w, count);
+    room -= count;
+  }
+}
+
+static rdna_status run_step(scheduler *s, const float **out_logits) {
+  for (int i = 0; i < s->part_count; i++) {
+    writer *w = s->in_step[i];
+    if (!w->sequence) RDNA_TRY(rdna_llm_sequence_create(s->cache, &w->sequence));
+    s->parts[i].sequence = w->sequence;
+  }
+  return rdna_llm_step(s->cache, s->parts, s->part_count, out_logits);
+}
+
+/* Notes what the sequences hold now. */
+static rdna_status note_step(scheduler *s) {
+  for (int i = 0; i < s->part_count; i++) {
+    writer *w = s->in_step[i];
+    size_t prompt = w->choice->prompt->count;
+    for (int k = 0; k < w->taken; k++) RDNA_TRY(rdna_tokens_append(&w->held, s->parts[i].tokens[k]));
+    s->counts.processed_tokens += (uint64_t)w->taken;
+    bool is_mark = w->held.count == prompt || w->held.count + LAST_TOKENS == prompt;
+    if (s->has_states && is_mark) RDNA_TRY(rdna_llm_sequence_checkpoint(w->sequence));
+  }
+  return RDNA_OK;
+}
+
+typedef struct sampling_job {
+  scheduler *s;
+  const float *logits;
+} sampling_job;
+
+static void sample(void *context, int64_t begin, int64_t end) {
+  const sampling_job *j = context;
+  scheduler *s = j->s;
+  int64_t row = 0;
+  for (int64_t i = 0; i < end; i++) {
+    writer *w = s->in_step[i];
+    if (!w->wants_logits) continue;
+    const float *logits = j->logits + (size_t)row++ * s->vocabulary;
+    if (i >= begin) writing_next(w->choice, s->tokenizer, logits, s->vocabulary, s->context, &w->addition);
+  }
+}
+
+/* Under the lock: shows what the step wrote. */
+static void show(scheduler *s) {
+  double now = clock_seconds();
+  for (int i = 0; i < s->part_count; i++) {
+    writer *w = s->in_step[i];
+    choice *c = w->choice;
+    const addition *a = &w->addition;
+    if (!w->wants_logits) continue;
+    if (c->job->first == 0) {
+      c->job->first = now;
+      s->counts.first_tokens++;
+      s->counts.first_token_seconds += now - c->job->asked;
+    }
+    s->counts.written_tokens += a->id >= 0;
+    bool shown = a->status == RDNA_OK && writing_show(c, a);
+    if (shown && !a->finish_reason) {
+      wake(c->job);
+      continue;
+    }
+    rest(s, w);
+    if (shown)
+      finish(s, c, a->finish_reason);
+    else
+      fail_choice(s, c, a->status != RDNA_OK ? a->error : "no host memory for the text");
+  }
+}
+
+/* Under the lock. The cache is full: an idle writer's pages go, or the text that began last waits. */
+static bool make_room(scheduler *s) {
+  if (writers_evict(s, NULL)) return true;
+  writer *last = NULL;
+  for (int i = 0; i < s->options.writers; i++) {
+    writer *w = &s->writers[i];
+    if (w->choice && (!last || w->since > last->since)) last = w;
+  }
+  if (!last || s->running == 1) return false;
+  choice *c = last->choice;
+  rest(s, last);
+  writer_empty(last);
+  put_first(s, c);
+  s->counts.preempted++;
+  return true;
+}
+
+/* Under the lock: the step's texts cannot go on. What is alone and finds no room has reached a length that the cache
+ * does not have. */
+static void fail_step(scheduler *s, rdna_status status) {
+  for (int i = 0; i < s->part_count; i++) {
+    writer *w = s->in_step[i];
+    choice *c = w->choice;
+    rest(s, w);
+    writer_empty(w);
+    if (status == RDNA_OUT_OF_MEMORY && c->token_count > 0)
+      finish(s, c, "length");
+    else
+      fail_choice(s, c, rdna_last_error());
+  }
+}
+
+static void note_cache(scheduler *s) {
+  rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
+  if (rdna_llm_cache_get_info(s->cache, &info) != RDNA_OK) return;
+  s->counts.pages = info.pages;
+  s->counts.free_pages = info.free_pages;
+}
+
+/* Under the lock, which it gives back while the model computes. */
+static void step(scheduler *s) {
+  const float *logits = NULL;
+  compose(s);
+  scheduler_unlock(s);
+  double begun = clock_seconds();
+  rdna_status status = run_step(s, &logits);
+  double ended = clock_seconds();
+  if (status == RDNA_OK) status = note_step(s);
+  if (status == RDNA_OK && logits) {
+    sampling_job j = {s, logits};
+    rdna__parallel_for(s->part_count, 1, sample, &j);
+  }
+  scheduler_lock(s);
+  note_cache(s);
+  s->counts.steps++;
+  s->counts.step_seconds += ended - begun;
+  if (status == RDNA_OK)
+    show(s);
+  else if (status != RDNA_OUT_OF_MEMORY || !make_room(s))
+    fail_step(s, status);
+  s->counts.other_seconds += clock_seconds() - ended;
+}
+
+static void *run(void *data) {
+  scheduler *s = data;
+  scheduler_lock(s);
+  for (;;) {
+    drop_cancelled(s);
+    admit(s);
+    if (s->running > 0) {
+      step(s);
+      continue;
+    }
+    if (s->waiting > 0) continue;
+    pthread_cond_broadcast(&s->idle);
+    if (s->leaving) break;
+    pthread_cond_wait(&s->work, &s->lock);
+  }
+  scheduler_unlock(s);
+  return NULL;
+}
+
+/* ---- making one, and ending it ---- */
+
+bool scheduler_drain(scheduler *s, double seconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (time_t)seconds;
+  scheduler_lock(s);
+  s->stopping = true;
+  int error = 0;
+  while (s->waiting + s->running > 0 && error == 0) error = pthread_cond_timedwait(&s->idle, &s->lock, &until);
+  bool done = s->waiting + s->running == 0;
+  scheduler_unlock(s);
+  return done;
+}
+
+scheduler_counts scheduler_get_counts(scheduler *s) {
+  scheduler_lock(s);
+  scheduler_counts counts = s->counts;
+  counts.waiting = s->waiting;
+  counts.running = s->running;
+  counts.idle = s->options.writers - s->running;
+  scheduler_unlock(s);
+  return counts;
+}
+
+static rdna_status open_cache(scheduler *s) {
+  const scheduler_options *o = &s->options;
+  rdna_llm_cache_options options = {
+      RDNA_LLM_CACHE_OPTIONS_INIT, .context = o->context,   .sequences = o->writers, .batch = o->batch,
+      .logits = o->writers,        .kv_dtype = o->kv_dtype, .exact = o->exact};
+  int model_context = rdna_llm_get_info(s->llm)->context;
+  int context = o->context ? o->context : model_context < 4096 ? model_context : 4096;
+  options.positions = o->positions ? o->positions : (int64_t)context * o->writers;
+  options.states = 4 * o->writers;
+  RDNA_TRY(rdna_llm_cache_create(s->llm, &options, &s->cache));
+  rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
+  RDNA_TRY(rdna_llm_cache_get_info(s->cache, &info));
+  s->counts.pages = s->counts.free_pages = info.pages;
+  s->context = info.context;
+  s->has_states = info.states > 0;
+  return RDNA_OK;
+}
+
+static void deinit(scheduler *s) {
+  rdna_llm_cache_release(s->cache);
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->work);
+  pthread_cond_destroy(&s->idle);
+  free(s->writers);
+  free(s->parts);
+  free(s->in_step);
+  free(s);
+}
+
+rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, const scheduler_options *options,
+                             scheduler **out_scheduler) {
+  scheduler *s = calloc(1, sizeof *s);
+  if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the scheduler");
+  s->options = *options;
+  s->llm = llm;
+  s->tokenizer = tokenizer;
+  s->vocabulary = (size_t)rdna_llm_get_info(llm)->vocabulary;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->work, NULL);
+  pthread_cond_init(&s->idle, NULL);
+  s->writers = calloc((size_t)options->writers, sizeof *s->writers);
+  s->parts = calloc((size_t)options->writers, sizeof(rdna_llm_part));
+  s->in_step = calloc((size_t)options->writers, sizeof(writer *));
+  rdna_status status = s->writers && s->parts && s->in_step
+                           ? open_cache(s)
+                           : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d writers", options->writers);
+  if (status == RDNA_OK && pthread_create(&s->thread, NULL, run, s) != 0)
+    status = rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread for the scheduler");
+  if (status != RDNA_OK) {
+    deinit(s);
+    return status;
+  }
+  *out_scheduler = s;
+  return RDNA_OK;
+}
+
+void scheduler_end(scheduler *s) {
+  scheduler_lock(s);
+  s->stopping = s->leaving = true;
+  pthread_cond_signal(&s->work);
+  scheduler_unlock(s);
+  pthread_join(s->thread, NULL);
+}
+
+void scheduler_release(scheduler *s) {
+  if (!s) return;
+  for (int i = 0; i < s->options.writers; i++) {
+    writer_empty(&s->writers[i]);
+    rdna_tokens_deinit(&s->writers[i].held);
+    bytes_deinit(&s->writers[i].addition.text);
+  }
+  deinit(s);
+}

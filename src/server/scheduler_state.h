@@ -1,0 +1,56 @@
+/* What the scheduler's files share. */
+#ifndef RDNA_SERVER_SCHEDULER_STATE_H
+#define RDNA_SERVER_SCHEDULER_STATE_H
+
+#include <pthread.h>
+
+#include "server/scheduler.h"
+#include "server/writing.h"
+
+/* A place for a text that is being written. */
+typedef struct writer {
+  rdna_llm_sequence *sequence; /* NULL: it has none */
+  rdna_tokens held;            /* the tokens whose keys and values are in the sequence */
+  choice *choice;              /* NULL: it is idle, and what it holds may begin another text */
+  uint64_t since;              /* larger: it began or ended later */
+  int taken;                   /* tokens of the choice that this step reads; 0: none */
+  bool wants_logits;           /* they are the last of its history */
+  addition addition;
+} writer;
+
+struct scheduler {
+  scheduler_options options;
+  rdna_llm *llm;
+  rdna_llm_cache *cache;
+  const rdna_tokenizer *tokenizer;
+  size_t vocabulary;
+  int context;
+  bool has_states; /* recurrent layers, whose sequences go back to checkpoints alone */
+
+  /* The thread's own. */
+  writer *writers; /* (options.writers) */
+  rdna_llm_part *parts;
+  writer **in_step; /* (part_count) whose parts they are */
+  int part_count;
+  uint64_t now;
+
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t work, idle; /* something to do came; all is done */
+  /* Under the lock. */
+  choice *first_waiting, *last_waiting;
+  int waiting, running;
+  bool stopping, leaving; /* no more jobs; the thread is to end */
+  scheduler_counts counts;
+};
+
+/* From writers.c. Gives |c| an idle writer, with as much of its beginning as any writer holds. False when it has to
+ * wait: no writer is idle, another text of the same prompt is reading it, or the cache has no room beside those that
+ * are being written. */
+bool writers_admit(scheduler *s, choice *c);
+/* Gives back the pages of an idle writer other than |kept|; false: none has any. */
+bool writers_evict(scheduler *s, const writer *kept);
+/* Forgets what a writer's sequence holds. */
+void writer_empty(writer *w);
+
+#endif

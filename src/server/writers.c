@@ -1,0 +1,100 @@
+/* Which writer takes a text, and what it keeps of the texts before. */
+#include "server/scheduler_state.h"
+
+void writer_empty(writer *w) {
+  rdna_llm_sequence_release(w->sequence);
+  w->sequence = NULL;
+  w->held.count = 0;
+}
+
+/* How many tokens of |history| the writer holds; the last one is always computed again, for its logits. */
+static size_t common_with(const writer *w, const rdna_tokens *history) {
+  size_t n = 0;
+  while (n < w->held.count && n + 1 < history->count && w->held.ids[n] == history->ids[n]) n++;
+  return n;
+}
+
+/* The idle writer that has been so for the longest, of those with a sequence if |kept| matters: not that one then. */
+static writer *find_idle(scheduler *s, bool with_sequence, const writer *kept) {
+  writer *oldest = NULL;
+  for (int i = 0; i < s->options.writers; i++) {
+    writer *w = &s->writers[i];
+    if (w->choice || (with_sequence && (!w->sequence || w == kept))) continue;
+    if (!oldest || w->since < oldest->since) oldest = w;
+  }
+  return oldest;
+}
+
+bool writers_evict(scheduler *s, const writer *kept) {
+  writer *oldest = find_idle(s, true, kept);
+  if (oldest) writer_empty(oldest);
+  return oldest != NULL;
+}
+
+/* Whether the cache has pages for |count| more tokens, and one for each text that is being written. */
+static bool has_room(const scheduler *s, size_t count) {
+  rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
+  if (rdna_llm_cache_get_info(s->cache, &info) != RDNA_OK) return false;
+  return info.free_pages >= (int64_t)(count / (size_t)info.page) + 2 + s->running;
+}
+
+/* Whoever holds the most of |history|. */
+static writer *find_source(scheduler *s, const rdna_tokens *history, size_t *out_common) {
+  writer *best = NULL;
+  *out_common = 0;
+  for (int i = 0; i < s->options.writers; i++) {
+    size_t common = common_with(&s->writers[i], history);
+    if (common <= *out_common) continue;
+    *out_common = common;
+    best = &s->writers[i];
+  }
+  return best;
+}
+
+/* Another text of the same prompt is about to have read it. */
+static bool is_being_read(const scheduler *s, const choice *c) {
+  for (int i = 0; i < s->options.writers; i++) {
+    const writer *w = &s->writers[i];
+    if (w->choice && w->choice->prompt == c->prompt && w->held.count < c->prompt->count) return true;
+  }
+  return false;
+}
+
+/* Copies what |target| now holds of |history|. */
+static bool note_held(writer *target, const rdna_tokens *history) {
+  size_t count = (size_t)rdna_llm_sequence_position(target->sequence);
+  target->held.count = 0;
+  for (size_t i = 0; i < count; i++)
+    if (rdna_tokens_append(&target->held, history->ids[i]) != RDNA_OK) return false;
+  return true;
+}
+
+/* A sequence for |target| that begins as |source|'s does. Whatever fails, it begins with nothing. */
+static void take_over(writer *target, writer *source, size_t common, const rdna_tokens *history) {
+  rdna_status status = RDNA_OK;
+  if (source == target) {
+    status = rdna_llm_sequence_truncate(target->sequence, (int)common);
+  } else {
+    writer_empty(target);
+    if (source) status = rdna_llm_sequence_fork(source->sequence, (int)common, &target->sequence);
+  }
+  if (status != RDNA_OK || (target->sequence && !note_held(target, history))) writer_empty(target);
+}
+
+bool writers_admit(scheduler *s, choice *c) {
+  size_t common;
+  if (s->running == s->options.writers || is_being_read(s, c)) return false;
+  writer *source = find_source(s, &c->history, &common);
+  bool room;
+  do room = has_room(s, c->history.count - common);
+  while (!room && writers_evict(s, source));
+  if (!room && s->running > 0) return false;
+  writer *target = find_idle(s, false, NULL);
+  /* an idle writer whose text goes on is taken as it is; what would lose much keeps it and lends its pages */
+  if (source && !source->choice && 2 * common >= source->held.count) target = source;
+  take_over(target, source, common, &c->history);
+  target->choice = c;
+  target->since = ++s->now;
+  if (c->cached_tokens < 0) c->cached_tokens = (int)target->held.count;
+  return true;
+}
