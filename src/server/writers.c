@@ -31,11 +31,17 @@ bool writers_evict(scheduler *s, const writer *kept) {
   return oldest != NULL;
 }
 
-/* Whether the cache has pages for |count| more tokens, and one for each text that is being written. */
+/* Whether the cache has pages for |count| more tokens, beside what the texts that are being written have yet to read and
+ * one more page for each of them. */
 static bool has_room(const scheduler *s, size_t count) {
   rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
   if (rdna_llm_cache_get_info(s->cache, &info) != RDNA_OK) return false;
-  return info.free_pages >= (int64_t)(count / (size_t)info.page) + 2 + s->running;
+  size_t page = (size_t)info.page, wanted = count / page + 2;
+  for (int i = 0; i < s->options.writers; i++) {
+    const writer *w = &s->writers[i];
+    if (w->choice) wanted += (w->choice->history.count - w->held.count) / page + 1;
+  }
+  return (size_t)info.free_pages >= wanted;
 }
 
 /* Whoever holds the most of |history|. */

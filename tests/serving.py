@@ -1,0 +1,69 @@
+"""What tests of rdna serve share: a server of the demo model with a chat template in its file, and plain HTTP."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import rdna_program
+from rdna_program import DEMO_MODEL, output
+
+TEMPLATE = """{{ bos_token }}{% for m in messages %}
+{%- if m.role == 'system' and not loop.first %}{{ raise_exception('system messages come first') }}{% endif %}
+{{- m.role | capitalize + ': ' + m.content | trim + '\\n' }}{% endfor %}{% if add_generation_prompt %}And he said,{% endif %}"""
+
+
+def write_model(folder):
+    """The demo model with a chat template."""
+    import gguf_file as gf
+    path = pathlib.Path(folder) / "chat.gguf"
+    file = gf.Reader(DEMO_MODEL)
+    keys = [(key, *gf.typed(value)) for key, value in file.keys.items() if key != "general.file_type"]
+    gf.write(path, keys + [("tokenizer.chat_template", gf.TEXT, TEMPLATE)],
+             [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
+    return path
+
+
+class Server:
+    """A running rdna serve on a port of its own."""
+
+    def __init__(self, model, *options, environment=None, device=rdna_program.DEVICE):
+        self.process = subprocess.Popen(
+            [rdna_program.PROGRAM, "serve", str(model), "--port", "0", "--device", device, *map(str, options)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+        line = self.process.stdout.readline()
+        assert "http://" in line, f"rdna serve did not start: {self.process.communicate()[1]}"
+        self.port = int(line.split("http://127.0.0.1:")[1].split(",")[0])
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def stop(self, how=signal.SIGTERM, timeout=60):
+        """Ends it; its status, which must be 0, and what it said on stderr."""
+        if self.process.returncode is None:
+            self.process.send_signal(how)
+        stderr = self.process.communicate(timeout=timeout)[1]
+        assert self.process.returncode == 0, f"rdna serve: exit status {self.process.returncode}: {stderr}"
+        return stderr
+
+    def ask(self, method, path, body=None, headers=None, timeout=60):
+        """(status, headers, text); a body that is no bytes is sent as JSON."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)) as connection:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+
+    def post(self, path, **body):
+        status, _, text = self.ask("POST", path, body)
+        assert status == 200, f"{path}: {status} {text}"
+        return json.loads(text)
+
+    def metrics(self):
+        lines = self.ask("GET", "/metrics")[2].splitlines()
+        return {line.split()[0].removeprefix("rdna_"): float(line.split()[1]) for line in lines if line[0] != "#"}
+
+
+def greedy(model, prompt, count, *options):
+    """What rdna run writes."""
+    return json.loads(output("run", model, prompt, "--json", "--greedy", "--max-tokens", count, "--device", rdna_program.DEVICE, *options))
