@@ -1,5 +1,6 @@
 """What tests of rdna serve share: a server of the demo model with a chat template in its file, and plain HTTP."""
 import contextlib
+import functools
 import http.client
 import json
 import os
@@ -64,6 +65,7 @@ class Server:
         return {line.split()[0].removeprefix("rdna_"): float(line.split()[1]) for line in lines if line[0] != "#"}
 
 
+@functools.lru_cache(None)
 def greedy(model, prompt, count, *options):
     """What rdna run writes."""
     return json.loads(output("run", model, prompt, "--json", "--greedy", "--max-tokens", count, "--device", rdna_program.DEVICE, *options))

@@ -47,17 +47,38 @@ void served_model_close(served_model *m) {
   *m = (served_model){0};
 }
 
-bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p) {
-  if (!m->chat_template)
-    return refuse(p, 400, NULL, "messages",
-                  "the model '%s' has no chat template, so that messages mean nothing to it; "
-                  "continue a text instead (/v1/completions)",
-                  m->name);
+/* What the template is given; NULL with a problem. */
+static json_t *make_variables(const served_model *m, json_t *messages, const json_t *extra, problem *p) {
+  if (!m->chat_template) {
+    refuse(p, 400, NULL, "messages",
+           "the model '%s' has no chat template, so that messages mean nothing to it; continue a text instead "
+           "(/v1/completions)",
+           m->name);
+    return NULL;
+  }
   json_t *variables = json_pack("{s:O, s:b}", "messages", messages, "add_generation_prompt", 1);
   if (variables && extra) json_object_update_missing(variables, (json_t *)extra);
   rdna_status status = variables ? rdna__set_special_tokens(variables, m->tokenizer)
                                  : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
-  if (status == RDNA_OK) status = rdna__encode_messages(m->chat_template, m->tokenizer, variables, tokens);
+  if (status == RDNA_OK) return variables;
+  json_decref(variables);
+  refuse_with_status(p, "messages");
+  return NULL;
+}
+
+bool render_chat(const served_model *m, json_t *messages, const json_t *extra, char **out_text, size_t *out_size,
+                 problem *p) {
+  json_t *variables = make_variables(m, messages, extra, p);
+  if (!variables) return false;
+  rdna_status status = rdna__render_messages(m->chat_template, variables, out_text, out_size);
+  json_decref(variables);
+  return status == RDNA_OK || refuse_with_status(p, "messages");
+}
+
+bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p) {
+  json_t *variables = make_variables(m, messages, extra, p);
+  if (!variables) return false;
+  rdna_status status = rdna__encode_messages(m->chat_template, m->tokenizer, variables, tokens);
   json_decref(variables);
   return status == RDNA_OK || refuse_with_status(p, "messages");
 }

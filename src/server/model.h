@@ -24,6 +24,9 @@ rdna_status served_model_open(served_model *m, const char *path, const char *nam
                               void (*progress)(void *data, double share), void *progress_data);
 void served_model_close(served_model *m);
 
+/* The text of |messages| and of the beginning of an answer, as the model's template has it; free() releases it. */
+bool render_chat(const served_model *m, json_t *messages, const json_t *extra, char **out_text, size_t *out_size,
+                 problem *p);
 /* The tokens of |messages| and of the beginning of an answer; |extra|, an object or NULL, are more variables for the
  * template. False with a problem. */
 bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p);

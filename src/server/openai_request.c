@@ -44,27 +44,6 @@ static const field_row completion_fields[] = {
     FIELDS_OF_BOTH, {"prompt", FIELD_READ}, {"best_of", FIELD_READ}, {"echo", FIELD_REFUSED}, {"suffix", FIELD_REFUSED},
 };
 
-static bool read_sampling(const json_t *json, settings *s, problem *p) {
-  rdna_sampling *sampling = &s->sampling;
-  double temperature = sampling->temperature, top_p = sampling->top_p, min_p = sampling->min_p,
-         repetition = sampling->repetition_penalty;
-  int64_t top_k = sampling->top_k, seed = 0;
-  if (!read_number(json, "temperature", 0, 2, &temperature, p) || !read_number(json, "top_p", 0, 1, &top_p, p) ||
-      !read_number(json, "min_p", 0, 1, &min_p, p) || !read_integer(json, "top_k", -1, INT32_MAX, &top_k, p) ||
-      !read_number(json, "repetition_penalty", 0.01, 100, &repetition, p) ||
-      !read_number(json, "frequency_penalty", -2, 2, &s->frequency_penalty, p) ||
-      !read_number(json, "presence_penalty", -2, 2, &s->presence_penalty, p) ||
-      !read_integer(json, "seed", INT64_MIN, INT64_MAX, &seed, p))
-    return false;
-  sampling->temperature = (float)temperature;
-  sampling->top_p = (float)top_p;
-  sampling->min_p = (float)min_p;
-  sampling->repetition_penalty = (float)repetition;
-  sampling->top_k = top_k < 0 ? 0 : (int32_t)top_k;
-  sampling->seed = (uint64_t)seed;
-  return true;
-}
-
 /* What both have but for the prompt and the log probabilities. */
 static bool read_common(exchange *x, request *r, problem *p) {
   const json_t *json = r->json, *stream_options = json_object_get(json, "stream_options");
@@ -76,8 +55,8 @@ static bool read_common(exchange *x, request *r, problem *p) {
         !read_bool(stream_options, "include_usage", &x->include_usage, p))
       return false;
   }
-  return read_model(x, json, p) && read_sampling(json, s, p) && read_bool(json, "stream", &x->stream, p) &&
-         read_integer(json, "n", 1, MOST_CHOICES, &r->n, p) &&
+  return read_model(x, json, p) && read_sampling(json, "repetition_penalty", s, p) &&
+         read_bool(json, "stream", &x->stream, p) && read_integer(json, "n", 1, MOST_CHOICES, &r->n, p) &&
          read_integer(json, "max_tokens", 1, INT32_MAX, &s->most_tokens, p) && read_stops(json, "stop", s, p) &&
          read_bool(json, "ignore_eos", &s->ignore_end, p) &&
          read_logit_bias(json, (size_t)rdna_llm_get_info(x->server->model.llm)->vocabulary, s, p);

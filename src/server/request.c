@@ -114,6 +114,27 @@ bool read_logit_bias(const json_t *json, size_t vocabulary, settings *s, problem
   return true;
 }
 
+bool read_sampling(const json_t *json, const char *repetition_field, settings *s, problem *p) {
+  rdna_sampling *sampling = &s->sampling;
+  double temperature = sampling->temperature, top_p = sampling->top_p, min_p = sampling->min_p,
+         repetition = sampling->repetition_penalty;
+  int64_t top_k = sampling->top_k, seed = 0;
+  if (!read_number(json, "temperature", 0, 2, &temperature, p) || !read_number(json, "top_p", 0, 1, &top_p, p) ||
+      !read_number(json, "min_p", 0, 1, &min_p, p) || !read_integer(json, "top_k", -1, INT32_MAX, &top_k, p) ||
+      !read_number(json, repetition_field, 0.01, 100, &repetition, p) ||
+      !read_number(json, "frequency_penalty", -2, 2, &s->frequency_penalty, p) ||
+      !read_number(json, "presence_penalty", -2, 2, &s->presence_penalty, p) ||
+      !read_integer(json, "seed", INT64_MIN, INT64_MAX, &seed, p))
+    return false;
+  sampling->temperature = (float)temperature;
+  sampling->top_p = (float)top_p;
+  sampling->min_p = (float)min_p;
+  sampling->repetition_penalty = (float)repetition;
+  sampling->top_k = top_k < 0 ? 0 : (int32_t)top_k;
+  sampling->seed = (uint64_t)seed;
+  return true;
+}
+
 /* ---- messages ---- */
 
 /* The texts of a list of parts, joined. */

@@ -23,6 +23,9 @@ bool read_model(const exchange *x, const json_t *json, problem *p);
 bool request_check(const exchange *x, request *r, problem *p);
 /* Makes the job and answers; the request is empty afterwards. */
 enum MHD_Result request_run(exchange *x, request *r);
+/* temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty, seed, and the penalty that each interface
+ * names otherwise. Settings are as they are where a field is missing. */
+bool read_sampling(const json_t *json, const char *repetition_field, settings *s, problem *p);
 /* A text or a list of texts that end what is written. */
 bool read_stops(const json_t *json, const char *field, settings *s, problem *p);
 /* {"token id": number, …} */

@@ -9,6 +9,17 @@ static const route routes[] = {
     {"GET", "/v1/models/*", handle_models, &openai, false},
     {"POST", "/v1/chat/completions", handle_chat_completions, &openai, false},
     {"POST", "/v1/completions", handle_completions, &openai, false},
+    {"POST", "/v1/messages", handle_messages, &anthropic, false},
+    {"POST", "/v1/messages/count_tokens", handle_count_tokens, &anthropic, false},
+    {"POST", "/api/chat", handle_ollama_chat, &ollama, false},
+    {"POST", "/api/generate", handle_ollama_generate, &ollama, false},
+    {"GET", "/api/tags", handle_ollama_tags, &ollama, false},
+    {"POST", "/api/show", handle_ollama_show, &ollama, false},
+    {"GET", "/api/ps", handle_ollama_ps, &ollama, false},
+    {"GET", "/api/version", handle_ollama_version, &ollama, false},
+    {"POST", "/tokenize", handle_tokenize, &openai, false},
+    {"POST", "/detokenize", handle_detokenize, &openai, false},
+    {"POST", "/apply-template", handle_apply_template, &openai, false},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 
@@ -27,4 +38,7 @@ const route *find_route(const char *method, const char *path, const char **out_a
   return NULL;
 }
 
-const dialect *dialect_of_path(const char *path) { return &openai; }
+const dialect *dialect_of_path(const char *path) {
+  if (strncmp(path, "/api/", 5) == 0) return &ollama;
+  return strncmp(path, "/v1/messages", 12) == 0 ? &anthropic : &openai;
+}

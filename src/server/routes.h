@@ -17,11 +17,22 @@ const route *find_route(const char *method, const char *path, const char **out_a
 const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
-extern const dialect openai;
+extern const dialect openai, anthropic, ollama;
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
 enum MHD_Result handle_models(exchange *x);
 enum MHD_Result handle_chat_completions(exchange *x);
 enum MHD_Result handle_completions(exchange *x);
+enum MHD_Result handle_messages(exchange *x);
+enum MHD_Result handle_count_tokens(exchange *x);
+enum MHD_Result handle_ollama_chat(exchange *x);
+enum MHD_Result handle_ollama_generate(exchange *x);
+enum MHD_Result handle_ollama_tags(exchange *x);
+enum MHD_Result handle_ollama_show(exchange *x);
+enum MHD_Result handle_ollama_ps(exchange *x);
+enum MHD_Result handle_ollama_version(exchange *x);
+enum MHD_Result handle_tokenize(exchange *x);
+enum MHD_Result handle_detokenize(exchange *x);
+enum MHD_Result handle_apply_template(exchange *x);
 
 #endif

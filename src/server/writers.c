@@ -31,8 +31,8 @@ bool writers_evict(scheduler *s, const writer *kept) {
   return oldest != NULL;
 }
 
-/* Whether the cache has pages for |count| more tokens, beside what the texts that are being written have yet to read and
- * one more page for each of them. */
+/* Whether the cache has pages for |count| more tokens, beside what the texts that are being written have yet to read
+ * and one more page for each of them. */
 static bool has_room(const scheduler *s, size_t count) {
   rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
   if (rdna_llm_cache_get_info(s->cache, &info) != RDNA_OK) return false;

@@ -63,17 +63,22 @@ void rdna__conversation_remove_last(rdna__conversation *c) {
   json_array_remove(c->messages, json_array_size(c->messages) - 1);
 }
 
+rdna_status rdna__render_messages(const rdna_template *compiled, const json_t *variables, char **out_text,
+                                  size_t *out_size) {
+  char *json = json_dumps(variables, JSON_COMPACT);
+  if (!json) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
+  rdna_status status = rdna_template_render(compiled, json, strlen(json), out_text, out_size);
+  free(json);
+  return status;
+}
+
 rdna_status rdna__encode_messages(const rdna_template *compiled, const rdna_tokenizer *tokenizer,
                                   const json_t *variables, rdna_tokens *tokens) {
   char *prompt;
   size_t size;
-  char *json = json_dumps(variables, JSON_COMPACT);
-  if (!json) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
-  rdna_status status = rdna_template_render(compiled, json, strlen(json), &prompt, &size);
-  free(json);
-  if (status != RDNA_OK) return status;
+  RDNA_TRY(rdna__render_messages(compiled, variables, &prompt, &size));
   tokens->count = 0;
-  status = rdna_tokenizer_encode(tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  rdna_status status = rdna_tokenizer_encode(tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(prompt);
   if (status == RDNA_OK && tokens->count == 0)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "the model's chat template makes nothing of these messages");

@@ -21,6 +21,9 @@ rdna_status rdna__compile_model_template(const rdna_gguf *file, rdna_template **
 /* The variables bos_token, eos_token and unk_token, as the vocabulary writes them, where |variables| lacks them. */
 rdna_status rdna__set_special_tokens(json_t *variables, const rdna_tokenizer *tokenizer);
 
+/* The text that |compiled| makes of |variables|; free() releases it. */
+rdna_status rdna__render_messages(const rdna_template *compiled, const json_t *variables, char **out_text,
+                                  size_t *out_size);
 /* Sets |tokens| to those of the text that |compiled| makes of |variables|. RDNA_INVALID_ARGUMENT: the template refuses
  * them, or makes nothing of them. */
 rdna_status rdna__encode_messages(const rdna_template *compiled, const rdna_tokenizer *tokenizer,

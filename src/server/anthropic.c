@@ -1,0 +1,247 @@
+/* Anthropic's interface: /v1/messages and /v1/messages/count_tokens. */
+#include <limits.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "server/http.h"
+#include "server/request.h"
+#include "server/routes.h"
+
+static const field_row fields[] = {
+    {"model", FIELD_READ},         {"messages", FIELD_READ},         {"max_tokens", FIELD_READ},
+    {"system", FIELD_READ},        {"temperature", FIELD_READ},      {"top_p", FIELD_READ},
+    {"top_k", FIELD_READ},         {"stop_sequences", FIELD_READ},   {"stream", FIELD_READ},
+    {"thinking", FIELD_READ},      {"tools", FIELD_REFUSED},         {"tool_choice", FIELD_IGNORED},
+    {"metadata", FIELD_IGNORED},   {"service_tier", FIELD_IGNORED},  {"context_management", FIELD_IGNORED},
+    {"output_config", FIELD_READ}, {"cache_control", FIELD_IGNORED}, {"mcp_servers", FIELD_REFUSED},
+    {"container", FIELD_REFUSED},  {"inference_geo", FIELD_IGNORED},
+};
+
+/* ---- requests ---- */
+
+/* Claude Code begins its system text with a line whose hash is another one in every request; it says nothing to a
+ * model, and with it no two prompts would begin alike. */
+static const char *without_attribution(const char *text) {
+  static const char line[] = "x-anthropic-billing-header:";
+  if (strncmp(text, line, sizeof line - 1) != 0) return text;
+  const char *end = strchr(text, '\n');
+  return end ? end + 1 : "";
+}
+
+static bool append_text(bytes *text, const json_t *block, const char *where, problem *p) {
+  const char *type = json_string_value(json_object_get(block, "type"));
+  const json_t *words = json_object_get(block, "text");
+  if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
+    return refuse(p, 400, NULL, "messages", "%s: only blocks of type 'text' are read here, and this one is '%.40s'",
+                  where, type ? type : "?");
+  bytes_append_text(text, without_attribution(json_string_value(words)));
+  return true;
+}
+
+/* A text, or the texts of a list of blocks. */
+static json_t *read_content(const json_t *content, const char *where, problem *p) {
+  if (json_is_string(content)) return json_string(without_attribution(json_string_value(content)));
+  if (!json_is_array(content)) {
+    refuse(p, 400, NULL, "messages", "%s must be a text or a list of blocks", where);
+    return NULL;
+  }
+  bytes text = {0};
+  bool fine = true;
+  for (size_t i = 0; fine && i < json_array_size(content); i++)
+    fine = append_text(&text, json_array_get(content, i), where, p);
+  json_t *joined = fine ? json_stringn(text.data ? text.data : "", text.size) : NULL;
+  bytes_deinit(&text);
+  return joined;
+}
+
+static json_t *call_of(const json_t *block) {
+  return json_pack("{s:s*, s:s, s:{s:s*, s:O*}}", "id", json_string_value(json_object_get(block, "id")), "type",
+                   "function", "function", "name", json_string_value(json_object_get(block, "name")), "arguments",
+                   json_object_get(block, "input"));
+}
+
+/* One of theirs becomes several of ours: what tools answered are messages of their own. */
+static bool read_blocks(json_t *out, const char *role, const json_t *blocks, problem *p) {
+  bytes text = {0};
+  json_t *calls = json_array();
+  bool fine = true;
+  for (size_t i = 0; fine && i < json_array_size(blocks); i++) {
+    const json_t *block = json_array_get(blocks, i);
+    const char *type = json_string_value(json_object_get(block, "type"));
+    if (type && (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0)) continue;
+    if (type && strcmp(type, "tool_use") == 0) {
+      fine = json_array_append_new(calls, call_of(block)) == 0;
+    } else if (type && strcmp(type, "tool_result") == 0) {
+      const json_t *content = json_object_get(block, "content");
+      json_t *answer = content ? read_content(content, "what a tool answered", p) : json_string("");
+      fine = answer && json_array_append_new(out, json_pack("{s:s, s:s*, s:o}", "role", "tool", "tool_call_id",
+                                                            json_string_value(json_object_get(block, "tool_use_id")),
+                                                            "content", answer)) == 0;
+    } else {
+      fine = append_text(&text, block, "a message", p);
+    }
+  }
+  size_t count = json_array_size(calls);
+  if (fine && (text.size || count || json_array_size(blocks) == 0))
+    fine = json_array_append_new(out, json_pack("{s:s, s:o, s:O*}", "role", role, "content",
+                                                json_stringn(text.data ? text.data : "", text.size), "tool_calls",
+                                                count ? calls : NULL)) == 0;
+  json_decref(calls);
+  bytes_deinit(&text);
+  return fine || p->status || refuse(p, 400, NULL, "messages", "a block of a message is not as it should be");
+}
+
+/* In the form that templates know; NULL with a problem. */
+static json_t *read_all(const json_t *json, problem *p) {
+  const json_t *system = json_object_get(json, "system"), *messages = json_object_get(json, "messages");
+  json_t *out = json_array();
+  bool fine = true;
+  if (!json_is_array(messages) || json_array_size(messages) == 0)
+    fine = refuse(p, 400, NULL, "messages", "'messages' must be a list of at least one message");
+  if (fine && system && !json_is_null(system)) {
+    json_t *text = read_content(system, "'system'", p);
+    fine = text && json_array_append_new(out, json_pack("{s:s, s:o}", "role", "system", "content", text)) == 0;
+  }
+  for (size_t i = 0; fine && i < json_array_size(messages); i++) {
+    const json_t *message = json_array_get(messages, i), *content = json_object_get(message, "content");
+    const char *role = json_string_value(json_object_get(message, "role"));
+    if (!role || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0 && strcmp(role, "system") != 0))
+      fine = refuse(p, 400, NULL, "messages", "message %zu: its role must be user or assistant, and is '%.40s'", i,
+                    role ? role : "missing");
+    else if (json_is_string(content))
+      fine = json_array_append_new(out, json_pack("{s:s, s:O}", "role", role, "content", content)) == 0;
+    else if (json_is_array(content))
+      fine = read_blocks(out, role, content, p);
+    else
+      fine = refuse(p, 400, NULL, "messages", "message %zu: its content must be a text or a list of blocks", i);
+  }
+  if (fine) return out;
+  json_decref(out);
+  if (!p->status) refuse(p, 400, NULL, "messages", "the messages are not as they should be");
+  return NULL;
+}
+
+/* {"type": "enabled" | "adaptive" | "disabled"} */
+static json_t *read_thinking(const json_t *json) {
+  const char *type = json_string_value(json_object_get(json_object_get(json, "thinking"), "type"));
+  return type ? json_pack("{s:b}", "enable_thinking", strcmp(type, "disabled") != 0) : json_object();
+}
+
+static bool read_prompt(exchange *x, request *r, problem *p) {
+  r->json = parse_object(x->body.data, x->body.size, p);
+  if (!r->json || !check_fields(r->json, fields, sizeof fields / sizeof *fields, p) || !read_model(x, r->json, p))
+    return false;
+  json_t *messages = read_all(r->json, p), *variables = read_thinking(r->json);
+  bool fine = messages && request_add_prompts(r, 1, p) &&
+              encode_chat(&x->server->model, messages, variables, &r->prompts[0], p);
+  json_decref(messages);
+  json_decref(variables);
+  return fine;
+}
+
+static bool read_request(exchange *x, request *r, problem *p) {
+  settings *s = &r->settings;
+  if (!read_prompt(x, r, p) || !read_sampling(r->json, "repetition_penalty", s, p) ||
+      !read_bool(r->json, "stream", &x->stream, p) || !read_stops(r->json, "stop_sequences", s, p) ||
+      !read_integer(r->json, "max_tokens", 1, INT32_MAX, &s->most_tokens, p))
+    return false;
+  if (s->most_tokens < 0) return refuse(p, 400, NULL, "max_tokens", "'max_tokens' is missing");
+  if (json_object_get(json_object_get(r->json, "output_config"), "format"))
+    return refuse(p, 400, NULL, "output_config", "'output_config.format' is not offered by this server");
+  return request_check(x, r, p);
+}
+
+/* ---- answers ---- */
+
+static void refuse_anthropic(const problem *p, bytes *out) {
+  const char *type = p->status == 401   ? "authentication_error"
+                     : p->status == 404 ? "not_found_error"
+                     : p->status == 413 ? "request_too_large"
+                     : p->status == 429 ? "rate_limit_error"
+                     : p->status == 503 ? "overloaded_error"
+                     : p->status >= 500 ? "api_error"
+                                        : "invalid_request_error";
+  append_line(out, json_pack("{s:s, s:{s:s, s:s}}", "type", "error", "error", "type", type, "message", p->message));
+}
+
+/* Theirs counts what was known and what was not apart. */
+static json_t *usage(const job *j) {
+  json_int_t cached = cached_tokens(j);
+  return json_pack("{s:I, s:I, s:I, s:I}", "input_tokens", (json_int_t)prompt_tokens(j) - cached,
+                   "cache_creation_input_tokens", (json_int_t)0, "cache_read_input_tokens", cached, "output_tokens",
+                   (json_int_t)written_tokens(j));
+}
+
+static json_t *message(const exchange *x, json_t *content, const char *stop_reason, const char *stop) {
+  return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:s?, s:o}", "id", x->id, "type", "message", "role", "assistant",
+                   "model", x->server->model.name, "content", content, "stop_reason", stop_reason, "stop_sequence",
+                   stop, "usage", usage(x->job));
+}
+
+static const char *reason_of(const choice *c) {
+  if (c->stop) return "stop_sequence";
+  return strcmp(c->finish_reason, "stop") == 0 ? "end_turn" : "max_tokens";
+}
+
+static void begin(exchange *x, bytes *out) {
+  scheduler_lock(x->server->scheduler);
+  json_t *empty = message(x, json_array(), NULL, NULL);
+  scheduler_unlock(x->server->scheduler);
+  append_event(out, "message_start", json_pack("{s:s, s:o}", "type", "message_start", "message", empty));
+  append_event(out, "content_block_start",
+               json_pack("{s:s, s:i, s:{s:s, s:s}}", "type", "content_block_start", "index", 0, "content_block", "type",
+                         "text", "text", ""));
+}
+
+static void piece(exchange *x, const news *n, bytes *out) {
+  if (n->text.size == 0) return;
+  append_event(out, "content_block_delta",
+               json_pack("{s:s, s:i, s:{s:s, s:o}}", "type", "content_block_delta", "index", 0, "delta", "type",
+                         "text_delta", "text", rdna__json_of_text(n->text.data, n->text.size)));
+}
+
+static void end(exchange *x, bytes *out) {
+  const choice *c = &x->job->choices[0];
+  append_event(out, "content_block_stop", json_pack("{s:s, s:i}", "type", "content_block_stop", "index", 0));
+  append_event(out, "message_delta",
+               json_pack("{s:s, s:{s:s, s:s?}, s:o}", "type", "message_delta", "delta", "stop_reason", reason_of(c),
+                         "stop_sequence", c->stop, "usage", usage(x->job)));
+  append_event(out, "message_stop", json_pack("{s:s}", "type", "message_stop"));
+}
+
+static void fail(exchange *x, const problem *p, bytes *out) {
+  bytes_append_text(out, "event: error\ndata: ");
+  refuse_anthropic(p, out);
+  bytes_append_text(out, "\n");
+}
+
+static json_t *whole(exchange *x) {
+  const choice *c = &x->job->choices[0];
+  json_t *text = rdna__json_of_text(c->text.data ? c->text.data : "", c->text.size);
+  return message(x, json_pack("[{s:s, s:o}]", "type", "text", "text", text), reason_of(c), c->stop);
+}
+
+const dialect anthropic = {"text/event-stream",
+                           "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+                           refuse_anthropic,
+                           begin,
+                           piece,
+                           end,
+                           fail,
+                           whole};
+
+enum MHD_Result handle_messages(exchange *x) {
+  request r = REQUEST_DEFAULT;
+  make_id(x->id, sizeof x->id, "msg_");
+  if (read_request(x, &r, &x->problem)) return request_run(x, &r);
+  request_deinit(&r);
+  return respond_problem(x);
+}
+
+enum MHD_Result handle_count_tokens(exchange *x) {
+  request r = REQUEST_DEFAULT;
+  bool fine = read_prompt(x, &r, &x->problem);
+  json_int_t count = fine ? (json_int_t)r.prompts[0].count : 0;
+  request_deinit(&r);
+  return fine ? respond_json(x, 200, json_pack("{s:I}", "input_tokens", count)) : respond_problem(x);
+}

@@ -1,0 +1,250 @@
+/* Ollama's interface: /api/chat, generate, tags, show, ps, version. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "server/clock.h"
+#include "server/http.h"
+#include "server/request.h"
+#include "server/routes.h"
+
+static const field_row chat_fields[] = {
+    {"model", FIELD_READ},       {"messages", FIELD_READ},        {"stream", FIELD_READ}, {"options", FIELD_READ},
+    {"think", FIELD_READ},       {"tools", FIELD_REFUSED},        {"format", FIELD_READ}, {"keep_alive", FIELD_IGNORED},
+    {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED},
+};
+static const field_row generate_fields[] = {
+    {"model", FIELD_READ},      {"prompt", FIELD_READ},      {"system", FIELD_READ},          {"stream", FIELD_READ},
+    {"raw", FIELD_READ},        {"options", FIELD_READ},     {"think", FIELD_READ},           {"format", FIELD_READ},
+    {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_IGNORED},   {"images", FIELD_REFUSED},
+    {"context", FIELD_REFUSED}, {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED},
+};
+static const field_row option_fields[] = {
+    {"temperature", FIELD_READ},
+    {"top_k", FIELD_READ},
+    {"top_p", FIELD_READ},
+    {"min_p", FIELD_READ},
+    {"repeat_penalty", FIELD_READ},
+    {"repeat_last_n", FIELD_READ},
+    {"frequency_penalty", FIELD_READ},
+    {"presence_penalty", FIELD_READ},
+    {"seed", FIELD_READ},
+    {"stop", FIELD_READ},
+    {"num_predict", FIELD_READ},
+    {"num_ctx", FIELD_IGNORED},
+    {"num_keep", FIELD_IGNORED},
+    {"num_batch", FIELD_IGNORED},
+    {"num_gpu", FIELD_IGNORED},
+    {"main_gpu", FIELD_IGNORED},
+    {"num_thread", FIELD_IGNORED},
+    {"use_mmap", FIELD_IGNORED},
+    {"use_mlock", FIELD_IGNORED},
+    {"numa", FIELD_IGNORED},
+    {"low_vram", FIELD_IGNORED},
+    {"typical_p", FIELD_REFUSED},
+    {"tfs_z", FIELD_REFUSED},
+    {"mirostat", FIELD_REFUSED},
+    {"mirostat_eta", FIELD_IGNORED},
+    {"mirostat_tau", FIELD_IGNORED},
+    {"penalize_newline", FIELD_IGNORED},
+};
+
+/* ---- requests ---- */
+
+/* Its own defaults, as its documentation of a model file's parameters has them. */
+static bool read_options(request *r, problem *p) {
+  const json_t *options = json_object_get(r->json, "options");
+  settings *s = &r->settings;
+  int64_t last = 64;
+  s->sampling.temperature = 0.8F;
+  s->sampling.top_k = 40;
+  s->sampling.top_p = 0.9F;
+  if (options && !json_is_null(options)) {
+    if (!json_is_object(options)) return refuse(p, 400, NULL, "options", "'options' must be an object");
+    if (!check_fields(options, option_fields, sizeof option_fields / sizeof *option_fields, p) ||
+        !read_sampling(options, "repeat_penalty", s, p) || !read_stops(options, "stop", s, p) ||
+        !read_integer(options, "repeat_last_n", -1, 1 << 24, &last, p) ||
+        !read_integer(options, "num_predict", -2, INT32_MAX, &s->most_tokens, p))
+      return false;
+    if (json_is_integer(json_object_get(options, "seed")))
+      json_object_set(r->json, "seed", json_object_get(options, "seed"));
+  }
+  s->sampling.repeat_last_n = last < 0 ? 1 << 24 : (int32_t)last; /* -1: all of them */
+  if (s->most_tokens < 0) s->most_tokens = -1;
+  return true;
+}
+
+static bool read_form(const json_t *json, problem *p) {
+  const json_t *format = json_object_get(json, "format");
+  const char *text = json_string_value(format);
+  if (!format || json_is_null(format) || (text && *text == 0)) return true;
+  return refuse(p, 400, NULL, "format", "'format' is not offered by this server; leave it out");
+}
+
+static bool read_both(exchange *x, request *r, const field_row *rows, size_t count, problem *p) {
+  x->stream = true;
+  r->json = parse_object(x->body.data, x->body.size, p);
+  return r->json && check_fields(r->json, rows, count, p) && read_model(x, r->json, p) &&
+         read_bool(r->json, "stream", &x->stream, p) && read_form(r->json, p) && read_options(r, p) &&
+         request_add_prompts(r, 1, p);
+}
+
+static bool encode_messages(const exchange *x, request *r, const json_t *list, problem *p) {
+  const json_t *think = json_object_get(r->json, "think");
+  json_t *messages = read_messages(&x->server->model, list, p);
+  json_t *variables =
+      think && !json_is_null(think) ? json_pack("{s:b}", "enable_thinking", !json_is_false(think)) : NULL;
+  bool fine = messages && encode_chat(&x->server->model, messages, variables, &r->prompts[0], p);
+  json_decref(messages);
+  json_decref(variables);
+  return fine;
+}
+
+/* A prompt is a message, if the model knows such and the request does not want it as it stands. */
+static bool read_generate(exchange *x, request *r, problem *p) {
+  const char *prompt = "", *system = NULL, *other = NULL;
+  bool raw = false;
+  if (!read_both(x, r, generate_fields, sizeof generate_fields / sizeof *generate_fields, p) ||
+      !read_text(r->json, "prompt", &prompt, p) || !read_text(r->json, "system", &system, p) ||
+      !read_bool(r->json, "raw", &raw, p) || !read_text(r->json, "suffix", &other, p))
+    return false;
+  if (other && *other) return refuse(p, 400, NULL, "suffix", "'suffix' is not offered by this server; leave it out");
+  if (!read_text(r->json, "template", &other, p)) return false;
+  if (other && *other)
+    return refuse(p, 400, NULL, "template", "'template' is not offered by this server; leave it out");
+  if (raw || !x->server->model.chat_template)
+    return encode_text(&x->server->model, prompt, strlen(prompt), &r->prompts[0], p) && request_check(x, r, p);
+  json_t *messages = json_array();
+  if (system && *system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
+  json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", prompt));
+  bool fine = encode_messages(x, r, messages, p);
+  json_decref(messages);
+  return fine && request_check(x, r, p);
+}
+
+static bool read_chat(exchange *x, request *r, problem *p) {
+  return read_both(x, r, chat_fields, sizeof chat_fields / sizeof *chat_fields, p) &&
+         encode_messages(x, r, json_object_get(r->json, "messages"), p) && request_check(x, r, p);
+}
+
+/* ---- answers ---- */
+
+static void refuse_ollama(const problem *p, bytes *out) { append_line(out, json_pack("{s:s}", "error", p->message)); }
+
+static json_t *now_text(void) {
+  struct timespec now;
+  struct tm parts;
+  char text[64], date[32];
+  clock_gettime(CLOCK_REALTIME, &now);
+  gmtime_r(&now.tv_sec, &parts);
+  strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
+  snprintf(text, sizeof text, "%s.%06ldZ", date, now.tv_nsec / 1000);
+  return json_string(text);
+}
+
+static json_t *part_of(const exchange *x, const char *text, size_t size, bool done) {
+  json_t *part = json_pack("{s:s, s:o}", "model", x->server->model.name, "created_at", now_text());
+  json_t *words = rdna__json_of_text(text ? text : "", size);
+  if (x->chat)
+    json_object_set_new(part, "message", json_pack("{s:s, s:o}", "role", "assistant", "content", words));
+  else
+    json_object_set_new(part, "response", words);
+  json_object_set_new(part, "done", json_boolean(done));
+  return part;
+}
+
+static json_int_t nanoseconds(double seconds) { return (json_int_t)(1e9 * seconds); }
+
+static json_t *last_part(const exchange *x, const char *text, size_t size) {
+  const job *j = x->job;
+  json_t *part = part_of(x, text, size, true);
+  json_object_set_new(part, "done_reason", json_string(j->choices[0].finish_reason));
+  json_object_set_new(part, "total_duration", json_integer(nanoseconds(clock_seconds() - x->begun)));
+  json_object_set_new(part, "load_duration", json_integer(0));
+  json_object_set_new(part, "prompt_eval_count", json_integer(prompt_tokens(j)));
+  json_object_set_new(part, "prompt_eval_duration", json_integer(nanoseconds(j->first - j->asked)));
+  json_object_set_new(part, "eval_count", json_integer(written_tokens(j)));
+  json_object_set_new(part, "eval_duration", json_integer(nanoseconds(j->finished - j->first)));
+  return part;
+}
+
+static void begin(exchange *x, bytes *out) {}
+static void piece(exchange *x, const news *n, bytes *out) {
+  if (n->text.size) append_line(out, part_of(x, n->text.data, n->text.size, false));
+}
+static void end(exchange *x, bytes *out) { append_line(out, last_part(x, NULL, 0)); }
+static void fail(exchange *x, const problem *p, bytes *out) { refuse_ollama(p, out); }
+static json_t *whole(exchange *x) {
+  const choice *c = &x->job->choices[0];
+  return last_part(x, c->text.data, c->text.size);
+}
+
+const dialect ollama = {"application/x-ndjson", "", refuse_ollama, begin, piece, end, fail, whole};
+
+static enum MHD_Result handle(exchange *x, bool chat) {
+  request r = REQUEST_DEFAULT;
+  x->chat = chat;
+  if (chat ? read_chat(x, &r, &x->problem) : read_generate(x, &r, &x->problem)) return request_run(x, &r);
+  request_deinit(&r);
+  return respond_problem(x);
+}
+
+enum MHD_Result handle_ollama_chat(exchange *x) { return handle(x, true); }
+enum MHD_Result handle_ollama_generate(exchange *x) { return handle(x, false); }
+
+/* ---- the model ---- */
+
+static json_t *details_of(const served_model *m) {
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
+  char size[32];
+  if (info->parameters < 1000000000)
+    snprintf(size, sizeof size, "%.1fM", (double)info->parameters / 1e6);
+  else
+    snprintf(size, sizeof size, "%.1fB", (double)info->parameters / 1e9);
+  return json_pack("{s:s, s:s, s:s, s:[s], s:s, s:s}", "parent_model", "", "format", "gguf", "family",
+                   info->architecture, "families", info->architecture, "parameter_size", size, "quantization_level",
+                   "");
+}
+
+static json_t *model_of(const served_model *m) {
+  char name[160];
+  snprintf(name, sizeof name, "%s:latest", m->name);
+  return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at", now_text(), "size",
+                   (json_int_t)m->bytes, "digest", "", "details", details_of(m));
+}
+
+enum MHD_Result handle_ollama_tags(exchange *x) {
+  return respond_json(x, 200, json_pack("{s:[o]}", "models", model_of(&x->server->model)));
+}
+
+enum MHD_Result handle_ollama_ps(exchange *x) {
+  json_t *model = model_of(&x->server->model);
+  json_object_set_new(model, "context_length", json_integer(scheduler_context(x->server->scheduler)));
+  json_object_set_new(model, "size_vram", json_integer(0));
+  return respond_json(x, 200, json_pack("{s:[o]}", "models", model));
+}
+
+enum MHD_Result handle_ollama_show(exchange *x) {
+  const served_model *m = &x->server->model;
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
+  char key[64];
+  rdna_text jinja = {"", 0};
+  json_t *json = parse_object(x->body.data, x->body.size, &x->problem);
+  bool fine = json && read_model(x, json, &x->problem);
+  json_decref(json);
+  if (!fine) return respond_problem(x);
+  if (m->chat_template && rdna_gguf_get_text(m->file, "tokenizer.chat_template", &jinja) != RDNA_OK)
+    jinja = (rdna_text){"", 0};
+  snprintf(key, sizeof key, "%s.context_length", info->architecture);
+  return respond_json(x, 200,
+                      json_pack("{s:s, s:s, s:o, s:o, s:{s:s, s:I, s:i}, s:[s]}", "modelfile", "", "parameters", "",
+                                "template", rdna__json_of_text(jinja.data, jinja.size), "details", details_of(m),
+                                "model_info", "general.architecture", info->architecture, "general.parameter_count",
+                                (json_int_t)info->parameters, key, info->context, "capabilities", "completion"));
+}
+
+enum MHD_Result handle_ollama_version(exchange *x) {
+  return respond_json(x, 200, json_pack("{s:s}", "version", "0.12.0"));
+}
