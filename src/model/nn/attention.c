@@ -86,12 +86,26 @@ static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   return view;
 }
 
+/* The span from the first page on that its tokens see anything of. */
+static rdna__nn_span in_window(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span) {
+  rdna__nn_span part = *span;
+  int64_t first = span->length - span->count - (a->window - 1), pages = first / pass->page_rows;
+  if (a->window <= 0 || first <= 0) return part;
+  part.length -= pages * pass->page_rows;
+  if (span->base >= 0)
+    part.base += pages * pass->page_rows;
+  else
+    part.pages = rdna__nn_rows(&span->pages, pages, span->pages.shape[0] - pages);
+  return part;
+}
+
 /* |seen| and |rotated| are the span's rows, of rdna__nn_sequence_type. */
 static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                       const rdna_tensor *rotated, const rdna_tensor *k_cache,
                                       const rdna_tensor *v_cache, const rdna_tensor *seen) {
   rdna_tensor k_rows, v_rows;
   rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
+  rdna__nn_span part = in_window(pass, a, span);
   rdna_sdpa options = {RDNA_SDPA_INIT,
                        .scale = a->scale,
                        .softcap = a->softcap,
@@ -100,11 +114,11 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
                        .left = a->window > 0 ? a->window - 1 : 0,
                        .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
                        .sinks = a->sinks.data ? &a->sinks : NULL};
-  rdna_status status = rdna__nn_rows_of(pass, span, k_cache, seen->dtype, &scratch, &k_rows);
-  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, v_cache, seen->dtype, &scratch, &v_rows);
+  rdna_status status = rdna__nn_rows_of(pass, &part, k_cache, seen->dtype, &scratch, &k_rows);
+  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, &part, v_cache, seen->dtype, &scratch, &v_rows);
   if (status == RDNA_OK) {
     rdna_tensor q = as_sequence(rotated, span->count), out = as_sequence(seen, span->count);
-    rdna_tensor k = as_sequence(&k_rows, span->length), v = as_sequence(&v_rows, span->length);
+    rdna_tensor k = as_sequence(&k_rows, part.length), v = as_sequence(&v_rows, part.length);
     status = rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL);
   }
   return rdna__scratch_release(&scratch, status);
