@@ -97,6 +97,8 @@ size_t rdna__llm_step_words(const rdna_llm_cache *cache);
  * nothing where it fails. */
 int64_t rdna__llm_pages_wanted(const rdna_llm_sequence *sequence, int count);
 rdna_status rdna__llm_grow(rdna_llm_sequence *sequence, int count);
+/* Gives back pages behind the sequence's position, which a step that failed has left. */
+void rdna__llm_shrink(rdna_llm_sequence *sequence);
 /* Makes the sequence's states its own, in a slot that a step may write to. */
 rdna_status rdna__llm_own_states(rdna_llm_sequence *sequence);
 void rdna__llm_drop_slot(rdna_llm_cache *cache, int slot);

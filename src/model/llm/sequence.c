@@ -82,6 +82,12 @@ static rdna_status check_position(const rdna_llm_sequence *s, const char *what, 
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s a sequence of %d tokens at position %d", what, s->position, position);
 }
 
+void rdna__llm_shrink(rdna_llm_sequence *s) {
+  int rows = (int)s->cache->pass.page_rows, pages = s->position / rows + (s->position % rows > 0);
+  while (s->page_count > pages) drop_page(s->cache, s->pages[--s->page_count]);
+  look_at_pages(s);
+}
+
 rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *s, int position) {
   if (!s) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_sequence_truncate needs a sequence");
   RDNA_TRY(check_position(s, "truncating", position));
@@ -92,10 +98,8 @@ rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *s, int position) {
     s->slot = last ? use_slot(s->cache, last->slot) : -1;
     position = last ? last->position : 0;
   }
-  int rows = (int)s->cache->pass.page_rows, pages = position / rows + (position % rows > 0);
-  while (s->page_count > pages) drop_page(s->cache, s->pages[--s->page_count]);
-  look_at_pages(s);
   s->position = position;
+  rdna__llm_shrink(s);
   return RDNA_OK;
 }
 

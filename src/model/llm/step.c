@@ -398,7 +398,9 @@ rdna_status rdna__llm_step(rdna_llm_cache *c, const rdna_llm_part *parts, int co
   for (int i = 0; i < count; i++)
     if (parts[i].sequence) parts[i].sequence->in_step = false;
   RDNA_TRY(status);
-  RDNA_TRY(take_room(c, parts, count));
+  status = take_room(c, parts, count);
+  for (int i = 0; status != RDNA_OK && i < count; i++) rdna__llm_shrink(parts[i].sequence);
+  RDNA_TRY(status);
   int wanted = 0;
   for (int i = 0; i < count; i++) {
     c->parts[i] = parts[i];
@@ -415,6 +417,7 @@ rdna_status rdna__llm_step(rdna_llm_cache *c, const rdna_llm_part *parts, int co
     } else { /* nobody knows what the states stand for */
       rdna__llm_drop_slot(c, s->slot);
       s->slot = -1;
+      rdna__llm_shrink(s);
     }
   }
   return status;
