@@ -1,5 +1,6 @@
 /* Many sequences over one cache: each has the logits that it has alone, whatever shares its steps and its pages, and
  * whatever forks and truncations came before. */
+#include "device/driver.h"
 #include "model/llm/testing_model.h"
 #include "rdna/llm_cache.h"
 
@@ -275,6 +276,45 @@ static void test_a_full_cache_says_so(void **state) {
   free_model(&m);
 }
 
+/* Each call of a driver that a step makes fails in turn: sequences stand where they stood, no page is lost, and the
+ * step goes well afterwards. */
+static void test_a_step_that_fails(void **state) {
+  rdna_device *real = device;
+  assert_ok(rdna_device_open("null", &device));
+  made m = make_model(0);
+  uint64_t failed = 0, calls = 1;
+  for (uint64_t nth = 0; nth <= calls; nth++) { /* first none, to count them */
+    rdna_llm_cache *cache = make_cache(&m, 10 * PAGE);
+    rdna_llm_sequence *a, *b;
+    const float *logits;
+    assert_ok(rdna_llm_sequence_create(cache, &a));
+    rdna_llm_part parts[] = {{a, texts[0], 20, 0}, {NULL, texts[0] + 20, 9, 1}};
+    assert_ok(rdna_llm_step(cache, parts, 1, &logits));
+    assert_ok(rdna_llm_sequence_fork(a, 20, &b));
+    parts[0] = (rdna_llm_part){a, texts[0] + 20, 9, 1}, parts[1].sequence = b;
+    rdna__null_fail(nth, RDNA_DEVICE_ERROR);
+    rdna_status status = rdna_llm_step(cache, parts, 2, &logits);
+    if (nth == 0) calls = rdna__null_calls();
+    rdna__null_fail(0, RDNA_OK);
+    if (status != RDNA_OK) {
+      failed++;
+      assert_int_equal(rdna_llm_sequence_position(a), 20);
+      assert_int_equal(rdna_llm_sequence_position(b), 20);
+      assert_in_range(info_of(cache).free_pages, 6, 7); /* of 10: 3 that they share, or one of those for each */
+      assert_ok(rdna_llm_step(cache, parts, 2, &logits));
+    }
+    assert_int_equal(rdna_llm_sequence_position(b), 29);
+    assert_int_equal(info_of(cache).free_pages, 4);
+    rdna_llm_sequence_release(a), rdna_llm_sequence_release(b);
+    assert_int_equal(info_of(cache).free_pages, 10);
+    rdna_llm_cache_release(cache);
+  }
+  assert_true(failed > calls / 2);
+  free_model(&m);
+  rdna_device_release(device);
+  device = real;
+}
+
 static void test_what_is_refused_changes_nothing(void **state) {
   made m = make_model(0);
   make_texts(&m);
@@ -329,6 +369,7 @@ int main(void) {
       cmocka_unit_test(test_lanes_keep_bits),
       cmocka_unit_test(test_forks_share_pages),
       cmocka_unit_test(test_a_full_cache_says_so),
+      cmocka_unit_test(test_a_step_that_fails),
       cmocka_unit_test(test_what_is_refused_changes_nothing),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
