@@ -208,8 +208,9 @@ static rdna_status add(rdna__hf_tensors *t, plan *p, int rank) {
   if (p->scales) p->to = p->from;
   tensor.dtype = p->to;
   bool as_it_is = lies_as_it_is(p) && p->one && p->part_count == 1 && p->from == p->to && p->add == 0;
-  if (as_it_is) tensor.data = p->one->data + (size_t)p->first * rdna_dtype_block_bytes(p->from);
-  if (!as_it_is || (uintptr_t)tensor.data % 8 != 0) return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
+  const uint8_t *data = as_it_is ? p->one->data + (size_t)p->first * rdna_dtype_block_bytes(p->from) : NULL;
+  if (!data || (uintptr_t)data % 8 != 0) return rdna_gguf_writer_add_tensor(t->writer, &tensor, fill, p);
+  tensor.data = data;
   return rdna_gguf_writer_add_tensor(t->writer, &tensor, NULL, NULL);
 }
 
