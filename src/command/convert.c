@@ -34,9 +34,11 @@ int command_convert(int argc, char **argv) {
       "rdna convert",
       "Makes a GGUF file of a Hugging Face folder: config.json, model.safetensors or its parts, tokenizer.json\n"
       "or tokenizer.model, tokenizer_config.json, generation_config.json, chat_template.jinja. Known are the\n"
-      "architectures Llama, Mistral, Mixtral, Ministral 3, Qwen 2 and 3 and their mixtures, Gemma 2 and 3, Phi-3,\n"
-      "OLMo 2 and 3, SmolLM3, Granite and its mixture, gpt-oss, DeepSeek 2 and 3, GLM-4.7-Flash. Names of tensors\n"
-      "and keys are llama.cpp's. A folder without a tokenizer makes a model for token ids only.",
+      "architectures Llama, Mistral, Mixtral, Ministral 3, Qwen 2 to 3.5 with their mixtures and those that see\n"
+      "pictures, Gemma 2 to 4, gpt-oss, DeepSeek 2 and 3, GLM 4 to 4.7, dots.llm1, MiniMax M2, Phi-3, OLMo 2 and 3,\n"
+      "SmolLM3, Granite and its mixtures, ERNIE 4.5, EXAONE 4, Seed-OSS, Command R and A, StableLM, StarCoder 2,\n"
+      "Nemotron, LFM2. Names of tensors and keys are llama.cpp's. A folder without a tokenizer makes a model for\n"
+      "token ids only.",
       "FOLDER OUT.gguf",
       2,
       2,
