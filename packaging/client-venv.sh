@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=build/venv-clients
-packages="openai==3.54.0 anthropic==2.12.0 ollama==0.6.3"
+packages="numpy openai==3.54.0 anthropic==2.12.0 ollama==0.6.3"
 mkdir -p build
 # Suites that need it run side by side: the first to come makes it, the others wait here until it is whole.
 exec 9>"$venv.lock"

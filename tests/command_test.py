@@ -295,7 +295,7 @@ class Misuse(Refusing):
         self.refused(2, "logits", DEMO_MODEL, mentions="--tokens")
         self.refused(2, "convert", "folder", mentions="FOLDER OUT.gguf")
         self.refused(2, "convert", "folder", "out", "--type", mentions="--type")
-        self.refused(2, "quantize", DEMO_MODEL, "out.gguf", mentions="IN.gguf OUT.gguf TYPE")
+        self.refused(2, "quantize", DEMO_MODEL, "out.gguf", mentions="OUT.gguf TYPE")
         self.refused(2, "quantize", DEMO_MODEL, "out.gguf", "q8_0", "more", mentions="one argument too many")
 
     def test_settings(self):

@@ -73,8 +73,8 @@ class Plans(unittest.TestCase):
                 with self.subTest(kind, device=device):
                     write_model(self.path, np.random.default_rng(2), kind, width=768, heads=6, kv_heads=2, hidden=1536,
                                 layers=2, vocabulary=2000)
-                    options = SessionOptions(1000, F16, 64, 0)
-                    plan, stats = self.follow(device, 2000, options, 64, 3)
+                    options = SessionOptions(1000, F16, 96, 0)
+                    plan, stats = self.follow(device, 2000, options, 96, 3)
                     self.check(plan.device, stats)
                     self.assertGreater(plan.device.weights, 4e6)
                     if device == "hip" and kind == gf.TENSOR_Q4_K:

@@ -15,7 +15,7 @@
 #include "rdna/op.h"
 
 /* Sets of types. */
-#define BIT(dtype) (1u << (dtype))
+#define BIT(dtype) (UINT64_C(1) << (dtype))
 enum {
   F32 = BIT(RDNA_F32),
   F64 = BIT(RDNA_F64),
@@ -27,14 +27,14 @@ enum {
   NUMBERS = REALS | INTEGERS,
   FLOATS8 = BIT(RDNA_F8_E4M3FN) | BIT(RDNA_F8_E5M2) | BIT(RDNA_F8_E4M3FNUZ) | BIT(RDNA_F8_E5M2FNUZ),
   PLAIN = NUMBERS | FLOATS8, /* all but the quantized ones */
-  QUANTIZED = BIT(RDNA_DTYPE_COUNT) - 1u - PLAIN,
 };
+#define QUANTIZED (BIT(RDNA_DTYPE_COUNT) - 1 - (uint64_t)PLAIN) /* more than an enumerator holds */
 
 /* The type of an argument: a given one, or the row's main type (MAIN); and the types that it may have instead while all
  * other arguments keep theirs. */
 typedef struct type {
   int dtype;
-  uint32_t also, also_of_rest; /* sets: if the main type is the row's first, if it is another */
+  uint64_t also, also_of_rest; /* sets: if the main type is the row's first, if it is another */
 } type;
 enum { MAIN_TYPE = -1, SUM_TYPE = -2 };
 #define MAIN ((type){MAIN_TYPE, 0, 0})
@@ -66,8 +66,8 @@ static int64_t M, N, K, B;
 typedef struct row {
   const char *op_name, *variant;
   rdna_status (*call)(void);
-  uint32_t types;          /* the main type's; 0 for f32 alone */
-  uint32_t besides;        /* types that the operator takes, but not for all arguments or in another row */
+  uint64_t types;          /* the main type's; 0 for f32 alone */
+  uint64_t besides;        /* types that the operator takes, but not for all arguments or in another row */
   const char *empty;       /* letters of sizes that may be 0 */
   const char *never_empty; /* and of those for which there is no answer: a failure */
   const char *same;        /* "out=x dx=dout": what is written may be exactly that input, if values are of one size */
@@ -327,7 +327,7 @@ static void pass_or_fail(const row *r, bool passes, const char *text) {
 }
 
 static void spoil_type(const row *r, const argument *a) {
-  uint32_t also = first_type ? a->type.also : a->type.also_of_rest;
+  uint64_t also = first_type ? a->type.also : a->type.also_of_rest;
   for (int dtype = 0; dtype < RDNA_DTYPE_COUNT; dtype++) {
     if (dtype == (int)a->tensor.dtype) continue;
     spoilt.tensor = a->tensor, spoilt.tensor.dtype = (rdna_dtype)dtype;
@@ -451,7 +451,7 @@ static void empty_sizes(const row *r) {
 }
 
 static void test_row(const row *r) {
-  uint32_t types = r->types ? r->types : F32;
+  uint64_t types = r->types ? r->types : F32;
   int first = 0;
   while (!(types >> first & 1)) first++;
   for (int dtype = first; dtype < RDNA_DTYPE_COUNT; dtype++) {
